@@ -1,5 +1,6 @@
 /*
- * The test harness: a case is a sentence, a check prints what it expected and goes on.
+ * The test harness: a case is a sentence; a failed check prints what it expected, and the test
+ * continues.
  *
  *     CASE("an empty row has no entropy");
  *     CHECK(isnan(entropy));

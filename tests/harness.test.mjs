@@ -77,7 +77,7 @@ c() { :; }`;
   assert.equal(one.status, 0);
 });
 
-test('the exit status decides, and an unknown stage is rejected', async (t) => {
+test('a stage passes by its exit status, and an unknown stage is rejected', async (t) => {
   const crashed = await runWith(t, `stages=a\na() { ${writes(5)}; return 3; }`);
   assert.equal(crashed.last, '5 passed, 1 failed');
   const silent = await runWith(t, `stages=a\na() { return 3; }`);
@@ -250,27 +250,27 @@ def test_d(): assert False`,
   assert.deepEqual(await run('python3', ['-c', parse, at('ours.xml')]), { status: 0, output: '' });
 });
 
-test('a test of ctest that skips itself is listed by its name', () => {
+test('a skipped test of ctest, which gives no reason, is reported by its name', () => {
   const report =
     '<testsuite name="x" tests="1"><testcase name="races" status="notrun"><skipped message="SKIP_REGULAR_EXPRESSION_MATCHED"/><system-out>no</system-out></testcase></testsuite>';
   assert.equal(countsOf([report], 0, ['races']).failed, 0);
   assert.equal(countsOf([report], 0, []).failed, 1);
 });
 
-test('no test of the stage python skips itself because a package is missing: all are pinned', async () => {
+test('no test of the stage python is skipped for a missing package, since all packages are pinned', async () => {
   const { output } = await run('git', ['grep', '-l', 'importorskip', 'tests/python'], {
     cwd: root,
   });
   assert.equal(output, '');
 });
 
-test('only the section of skips is read, and a reason must be equal', () => {
+test('a skip is allowed only by its exact reason, listed in the section Skips of the README', () => {
   assert.deepEqual(listedFor(README, 'a'), ['no such file']);
   assert.deepEqual(listedFor(README, 'b'), []);
   assert.equal(countsOf([xml(0, 0, ['no such file there'])], 0, ['no such file']).failed, 1);
 });
 
-test('each listed reason is one that a test of its stage gives', async () => {
+test('each reason in the table of skips is given by a test of its stage', async () => {
   const readme = readFileSync(join(root, 'tests/README.md'), 'utf8');
   const stages = readFileSync(join(root, 'tests/stages'), 'utf8');
   const folders = {

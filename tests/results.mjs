@@ -12,12 +12,12 @@ const TEST = /<testcase((?:\s+[\w:-]+="[^"]*")*)\s*(?:\/>|>(.*?)<\/testcase>)/gs
 const NAMES = { quot: '"', apos: "'", lt: '<', gt: '>', amp: '&' };
 
 /** @param {string} text */
-const unescaped = (text) =>
+const unescapeXml = (text) =>
   text.replaceAll(/&(?:(\w+)|#(\d+)|#x(\w+));/g, (entity, name, decimal, hex) =>
     name ? (NAMES[name] ?? entity) : String.fromCodePoint(hex ? parseInt(hex, 16) : +decimal),
   );
 /** XML has no reference to a control character or to half of a pair. @param {string} text */
-const escaped = (text) =>
+const escapeXml = (text) =>
   text
     .toWellFormed()
     .replaceAll(/[\0-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]/g, '\ufffd')
@@ -29,7 +29,7 @@ const escaped = (text) =>
  * @param {string} name
  * @returns {string}
  */
-const attribute = (tag, name) => unescaped(tag.match(RegExp(`\\s${name}="([^"]*)"`))?.[1] ?? '');
+const attribute = (tag, name) => unescapeXml(tag.match(RegExp(`\\s${name}="([^"]*)"`))?.[1] ?? '');
 
 /**
  * Returns the tests of a report. `skip` is the reason of a test that gave no verdict.
@@ -117,8 +117,8 @@ export function openResults(name) {
  */
 function reportOf(results) {
   const cases = results.map(({ test, error }) => {
-    const failure = error === undefined ? '' : `<failure message="${escaped(error)}"/>`;
-    return `<testcase name="${escaped(test)}">${failure}</testcase>\n`;
+    const failure = error === undefined ? '' : `<failure message="${escapeXml(error)}"/>`;
+    return `<testcase name="${escapeXml(test)}">${failure}</testcase>\n`;
   });
   return `<testsuites>\n${cases.join('')}</testsuites>\n`;
 }

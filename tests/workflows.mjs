@@ -26,8 +26,8 @@ function commandsOf(/** @type {string} */ text) {
 }
 
 const stagesText = readFileSync(join(root, 'tests/stages'), 'utf8');
-const known = [...stagesText.matchAll(/^(?:stages|nightly)='(.*)'$/gm)].flatMap(([, names = '']) =>
-  names.split(' '),
+const stageNames = [...stagesText.matchAll(/^(?:stages|nightly)='(.*)'$/gm)].flatMap(
+  ([, names = '']) => names.split(' '),
 );
 
 /** Lists why a command could not run: missing files, undefined npm scripts, undefined stages. */
@@ -49,7 +49,8 @@ function troublesOf(/** @type {string} */ command) {
   }
   if (first === 'tests/run')
     for (const stage of words.slice(1))
-      if (/^\w+$/.test(stage) && !known.includes(stage)) found.push(`there is no stage ${stage}`);
+      if (/^\w+$/.test(stage) && !stageNames.includes(stage))
+        found.push(`there is no stage ${stage}`);
   return found;
 }
 const problems = [];

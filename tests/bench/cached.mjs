@@ -1,6 +1,6 @@
 /**
- * Measures how long a page of the package alone takes in Chromium to open a GPT-2 of random weights that an earlier
- * visit has cached: seconds in all, of reading and of the core; medians of ROUNDS=7.
+ * Measures how long a page that only runs the package takes in Chromium to open a cached GPT-2 of random weights:
+ * seconds in all, for reading and in the core. Prints medians of ROUNDS=7.
  *
  *     node tests/bench/cached.mjs [SHAPE.TYPE]     default gpt2.f32, after building the binaries
  */

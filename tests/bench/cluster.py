@@ -40,7 +40,7 @@ class Driver:
     def __init__(self, out: Path, models: int, prompts: int, workers: int) -> None:
         self.command = [sys.executable, __file__, "--drive", str(out), "--models", str(models), "--prompts",
                         str(prompts), "--workers", str(workers)]
-        self.memory: list[int] = []  # MiB that the driver alone holds, every second
+        self.memory: list[int] = []  # MiB of the driver, without its workers, every second
         self.starts = 0
 
     def run(self) -> None:

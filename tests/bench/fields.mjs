@@ -1,6 +1,6 @@
 /**
- * Measures the cost of recording: a run of 64 tokens with all fields, and with each field alone, against one that keeps maps and
- * logits. Reports processor time in one thread, runs interleaved; a ratio is one of medians.
+ * Measures the cost of recording: a run of 64 tokens with all fields, and with each field alone, against a run that
+ * keeps maps and logits. Reports processor time in one thread, with the runs interleaved; ratios are of medians.
  *
  *     node tests/bench/fields.mjs [FOLDER OF BINARIES ...] [--each] [--rounds 15]
  *

@@ -1,9 +1,8 @@
 /**
- * Measures the peak memory of the page's process when it opens a large model and reads with it, compared with other
- * engines.
+ * Measures the peak memory of the page's process while it opens and runs a large model, compared with other engines.
  *
  *     node tests/bench/memory.mjs [gpt2.f32 smollm2.f32 gpt2.q8_0]     after web/serve --build-only
- *     node tests/bench/memory.mjs by-T [MODEL.gguf] [T ...]            of the page alone, by the length of the text
+ *     node tests/bench/memory.mjs by-T [MODEL.gguf] [T ...]            of the page only, for texts of T tokens
  *
  * Each engine gets its own Chromium and the same random weights. The whole page opens them by its dialog, from the
  * disk and from a hub whose downloads it keeps; the other engines run on an empty page. The table has the memory of
@@ -11,8 +10,8 @@
  * for the page includes a run over 8 tokens, and of runs over 64 and 256 tokens that show maps and default metrics.
  * Some 130 MB of each number are Chromium itself.
  *
- * By T, each length gets its own Chromium. The table ends with the line that fits its rows, and their largest
- * distance from the line: the memory of a run grows with T, not with its square.
+ * With by-T, each length gets its own Chromium. The table ends with a linear fit and the largest deviation from it,
+ * because the memory of a run should grow with T and not with its square.
  */
 import {
   createReadStream,

@@ -7,7 +7,7 @@
  *     SINKSCOPE_PAGE=FOLDER  another build
  *     SINKSCOPE_REQUESTS=1   what is fetched to the first sink
  *
- * Bytes are counted as they are after gzip.
+ * Bytes are counted after gzip.
  */
 import { CHROMIUM, chromium } from '../browser/stage.mjs';
 import { median, serveZipped, table } from './zipped.mjs';

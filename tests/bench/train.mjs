@@ -1,5 +1,5 @@
 /**
- * Measures what a step of training costs, and what two workers that share it gain.
+ * Measures the time of a training step, and how much faster two workers share it.
  *
  *     node tests/bench/train.mjs            models/reference/time_training.py measures PyTorch for comparison
  *     node tests/bench/train.mjs --alone    one worker only

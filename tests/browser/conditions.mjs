@@ -45,7 +45,7 @@ async function installed(path) {
 }
 
 export const conditions = {
-  async 'with a full disk a model of the hub opens, and nothing else is lost'(stage) {
+  async 'a model of the hub opens with a full disk, and no other data is lost'(stage) {
     const { page } = await openHubPage(stage);
     const free = await page.evaluate(() => globalThis.tool.load('sinkscope/softmax'));
     await page.evaluate(() => globalThis.sinkscope.cacheClear());
@@ -65,7 +65,7 @@ export const conditions = {
     assert.deepEqual(page.troubles, []);
   },
 
-  async 'after the back button the page answers as before'() {
+  async 'the page responds after the back button'() {
     const options = { ...CHROMIUM, ignoreDefaultArgs: ['--disable-back-forward-cache'] };
     const browser = await chromium.launch(options);
     try {
@@ -99,7 +99,7 @@ export const conditions = {
     }
   },
 
-  async 'messages of other frames and windows change nothing'(stage) {
+  async 'messages from other frames and windows are ignored'(stage) {
     const says = `<script>
       const all = [null, 1, 'height', {}, { sinkscope: 'height' }, { sinkscope: 'height', height: 1e9 },
         { sinkscope: 'height', height: 'x' }, { type: 'RAW', id: 1, path: ['open'] }, new ArrayBuffer(8)];

@@ -41,7 +41,7 @@ async function fromSubPath(stage, name) {
     const engines = engineOf(page);
     page.on('console', (said) => said.type() === 'error' && troubles.push(said.text()));
     page.on('response', (answer) => {
-      // Status 304 is no trouble: the second page revalidates files of the first.
+      // Status 304 is not an error: the second page revalidates files of the first.
       if (answer.status() >= 400) troubles.push(`${answer.status()} ${answer.url()}`);
     });
     const address = `http://127.0.0.1:${port}/course/week%203/`;
@@ -80,7 +80,7 @@ export const delivery = {
     return `${needed.length}`;
   },
 
-  async 'a first visit asks a host without cache headers for each file once, and for at most 3 MB'({
+  async 'a first visit to a host without cache headers fetches each file once, and at most 3 MB'({
     browser,
   }) {
     const sent = new Map();
@@ -115,7 +115,7 @@ export const delivery = {
     }
   },
 
-  async 'where the headers of _headers are sent, the page is cross-origin isolated and takes the engine with threads'({
+  async 'with the headers of _headers the page is cross-origin isolated and uses the engine with threads'({
     browser,
     origin,
   }) {
@@ -127,9 +127,7 @@ export const delivery = {
     assert.deepEqual(engines, ['sinkscope.threads.simd.wasm']);
   },
 
-  async 'the policy is in both pages and in _headers, and refuses what the page does not use'(
-    stage,
-  ) {
+  async 'both pages and _headers have the policy, which forbids what the page does not use'(stage) {
     const headers = await readFile(join(pageRoot, '_headers'), 'utf8');
     const [, policy] = headers.match(/Content-Security-Policy: (.*)/);
     const unquoted = (html) => html.replaceAll('&#39;', "'");
@@ -171,7 +169,7 @@ export const delivery = {
     for (const rule of rules) assert.match(said.join('\n'), new RegExp(`${rule} refuses`));
   },
 
-  async 'every package in a bundle and every library in a binary has its notice beside the page'() {
+  async 'every bundled package and every library in a binary has its license notice on the site'() {
     const notices = await readFile(join(pageRoot, 'NOTICES.md'), 'utf8');
     const named = [...notices.matchAll(/^## (.+)/gm)].map(([, one]) => one);
     const wanted = ['workbox-core'];
@@ -195,7 +193,7 @@ export const delivery = {
     assert.match(await readFile(join(pageRoot, 'LICENSE'), 'utf8'), /Apache License/);
   },
 
-  async 'a sandboxed frame whose host lets no other origin read its scripts says so'(stage) {
+  async 'a sandboxed frame says that its host must let other origins read its scripts'(stage) {
     const host = createHost({ sent: {} });
     await new Promise((done) => host.listen(0, '127.0.0.1', done));
     try {
@@ -214,7 +212,9 @@ export const delivery = {
     }
   },
 
-  async 'a page whose policy forbids WebAssembly names the keyword that is missing'({ browser }) {
+  async 'on a page whose policy forbids WebAssembly, the figure names the missing keyword'({
+    browser,
+  }) {
     const without = (value) => value.replace(" 'wasm-unsafe-eval'", '');
     const sent = { 'content-security-policy': "script-src 'self'; worker-src 'self'" };
     const host = createHost({ sent, change: without });
@@ -232,7 +232,7 @@ export const delivery = {
     }
   },
 
-  async 'without JavaScript there is a picture, and a sentence that says so'(stage) {
+  async 'without JavaScript the page has a picture and a sentence that says so'(stage) {
     const context = await stage.browser.newContext({ javaScriptEnabled: false });
     const page = await context.newPage();
     for (const file of ['index.html', 'embed.html']) {
@@ -267,7 +267,7 @@ export const delivery = {
     return `${pages.length} pages`;
   },
 
-  async 'a shared link names the page of its room, which leads to the state'(stage) {
+  async 'a shared link points to the page of its room, which restores the state'(stage) {
     const page = await stage.open('room=explore&prompt=He sat.&view=norms');
     await page.getByRole('button', { name: 'Share', exact: true }).click();
     await page.waitForFunction(() => document.querySelector('.message'));

@@ -252,7 +252,7 @@ const isDrawn = (frame) =>
   );
 
 export const embed = {
-  async 'the element: attributes, properties and events mirror one state'(stage) {
+  async 'attributes, properties and events of the element stay consistent'(stage) {
     const page = await visit(stage, `${stage.origin}/examples/plain.html`);
     await runs(page, 1);
     assert.match(await page.textContent('#said'), /Softmax model: T = \d+; Sigmoid model: T = \d+/);
@@ -291,7 +291,7 @@ export const embed = {
     assert.deepEqual(page.troubles, []);
   },
 
-  async 'five figures share one engine, and none takes long'(stage) {
+  async 'five figures share one engine and are drawn in time'(stage) {
     const page = await visit(stage, `${stage.origin}/examples/five.html`);
     await runs(page, 5);
     const at = await page.evaluate(() => globalThis.runs.map((one) => Math.round(one.at)));
@@ -305,7 +305,7 @@ export const embed = {
     return `${at.join(', ')} ms`;
   },
 
-  async 'the lab in another site’s page: the reader starts it, it ends by itself, and its workers end with it'(
+  async 'the lab in another site’s page starts on request, ends by itself, and leaves no workers'(
     stage,
   ) {
     const small = 'width:16,length:12,batch:4,steps:30';
@@ -351,7 +351,7 @@ export const embed = {
     }
   },
 
-  async 'an experiment in another site’s page: its sentence follows a control, and what it measured is reported'(
+  async 'an experiment in another site’s page follows its controls and reports its measurements'(
     stage,
   ) {
     const pages = {
@@ -389,7 +389,7 @@ export const embed = {
     }
   },
 
-  async 'the code to embed the lab and an experiment is beside them'(stage) {
+  async 'the lab and experiments offer code that embeds them'(stage) {
     const open = async (room, name) => {
       const page = await stage.open(`room=${room}`, { waits: false });
       await page.getByRole('button', { name }).click();
@@ -496,7 +496,7 @@ export const embed = {
       await page.screenshot({ path: `${pictures}/embed-strict.png` });
     }),
 
-  async 'a page that Sphinx and MyST make, as Jupyter Book does, runs the figure and sets its theme'(
+  async 'on a page built by Sphinx and MyST, as in Jupyter Book, the figure runs and sets its theme'(
     stage,
   ) {
     const folder = await mkdtemp(join(tmpdir(), 'sinkscope-'));
@@ -581,7 +581,7 @@ export const embed = {
       await at(1);
     }),
 
-  async 'a server without CORS headers: the picture, the link and what is missing are there, and the dialog offers the iframe'(
+  async 'on a server without CORS headers the figure falls back to a picture and a link, and the dialog offers the iframe'(
     stage,
   ) {
     const bare = createHost({ sent: {} });
@@ -614,9 +614,7 @@ export const embed = {
     }
   },
 
-  async 'under a policy that refuses inline styles the iframe and the element have their size'(
-    stage,
-  ) {
+  async 'iframe and element have their size under a policy that forbids inline styles'(stage) {
     const page = await stage.open('room=explore', { waits: false });
     await page.locator('[data-view="attention"] .code').click();
     const dialog = page.locator('.embed-dialog');
@@ -667,7 +665,7 @@ export const embed = {
     }
   },
 
-  async 'every view has its row in the test of sizes'() {
+  async 'every view is in the test of frame sizes'() {
     const named = readdirSync(join(root, 'web/src/views'))
       .filter((name) => name.endsWith('.ts'))
       .map((name) => readFileSync(join(root, 'web/src/views', name), 'utf8'))
@@ -688,7 +686,7 @@ export const embed = {
     ]),
   ),
 
-  async 'what a small frame hides is one button away'(stage) {
+  async 'a button shows what a small frame hides'(stage) {
     const site = await serveOtherSite(stage.origin, {
       '/': `${FRAMED.replace('<title>', '<html lang="en"><title>')}<main><h1>A course</h1><iframe width="280" height="240" title="A map" src="${stage.origin}/embed.html#view=attention"></iframe></main>`,
     });
@@ -770,7 +768,9 @@ export const embed = {
       await themed('dark');
     }),
 
-  async 'the preview stays while its options change, and code has what is on the screen'(stage) {
+  async 'the preview stays while its options change, and the code gives what is on the screen'(
+    stage,
+  ) {
     // With two models and no chosen head, Explore shows one model's strongest head.
     const page = await stage.open('room=explore', { waits: false });
     await page.locator('[data-view="attention"] .code').click();
@@ -800,7 +800,7 @@ export const embed = {
     assert.deepEqual(page.troubles, []);
   },
 
-  async '</> gives code that shows the same figure in another page'(stage) {
+  async 'the button </> gives code that shows the same figure in another page'(stage) {
     const page = await stage.open('room=explore&shown=softmax&T=16', { waits: false });
     await page.locator('[data-view="attention"] .code').click();
     const dialog = page.locator('.embed-dialog');

@@ -27,7 +27,7 @@ async function measureByCommand(folder, edit, sequences) {
 }
 
 export const experiments = {
-  async 'streaming shows the command line’s numbers and a sentence about them, and names what it refuses'(
+  async 'streaming shows the numbers of the command line, a sentence about them, and models that it refuses'(
     stage,
   ) {
     const page = await stage.open('room=purpose&runs=3');
@@ -108,7 +108,7 @@ export const experiments = {
     assert.deepEqual(page.troubles, []);
   },
 
-  async 'streaming runs a long text in little memory, and says how much the run needs'(stage) {
+  async 'streaming runs a long text in little memory, and states the memory that it needs'(stage) {
     const page = await stage.open('room=purpose&shown=softmax&runs=1');
     await page.getByLabel('a text of 4,000 tokens').click();
     await page.waitForFunction(() => /length=4000/.test(location.hash));
@@ -132,7 +132,7 @@ export const experiments = {
     return said;
   },
 
-  async 'cache: shows which heads keep token 1 for each policy and budget, and names an invalid budget'(
+  async 'the cache experiment shows which heads keep the first token, and names an invalid budget'(
     stage,
   ) {
     const page = await stage.open(
@@ -193,7 +193,7 @@ export const experiments = {
     assert.deepEqual(page.troubles, []);
   },
 
-  async 'quantization: the first token stretches the scale of the softmax twin alone'(stage) {
+  async 'in quantization the first token stretches the scale of the softmax model only'(stage) {
     const page = await stage.open('room=purpose&experiment=quantization&runs=2&length=64');
     const costs = [
       ...(await finding(page)).matchAll(
@@ -256,7 +256,7 @@ export const experiments = {
     return finding(page);
   },
 
-  async 'every experiment fits a phone, and axe finds nothing in it'(stage) {
+  async 'every experiment fits a phone and passes axe'(stage) {
     for (const experiment of ['cache', 'quantization', 'fragility']) {
       const page = await stage.open(
         `room=purpose&experiment=${experiment}&shown=softmax&runs=1&length=40`,
@@ -273,7 +273,7 @@ export const experiments = {
     }
   },
 
-  async 'the table of Why it matters is whole on a phone'(stage) {
+  async 'the table of Why it matters fits a phone'(stage) {
     for (const experiment of ['streaming', 'cache', 'quantization']) {
       const page = await stage.open(`room=purpose&experiment=${experiment}&runs=2&length=48`, {
         width: 390,

@@ -46,7 +46,7 @@ function count() {
 }
 
 export const few = {
-  async 'every room has few controls and words in view'(stage) {
+  async 'every room shows few controls and words at a time'(stage) {
     const counted = {};
     for (const room of Object.keys(MOST)) {
       const page = await stage.open(`room=${room}`, { waits: false });

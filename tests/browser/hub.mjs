@@ -27,9 +27,7 @@ async function expected(page) {
 }
 
 export const hub = {
-  async 'a model of the hub streams into the engine, and after a reload comes from the cache'(
-    stage,
-  ) {
+  async 'a hub model streams into the engine, and comes from the cache after a reload'(stage) {
     const { page, hub } = await openHubPage(stage);
     const { alpha, seen } = await page.evaluate(async () => {
       const seen = [];
@@ -72,7 +70,7 @@ export const hub = {
     return `${bytes} of ${total} bytes were kept`;
   },
 
-  async 'a connection that is cut is continued, across origins without a preflight'(stage) {
+  async 'a cut connection is resumed, without a preflight across origins'(stage) {
     const { page, hub } = await openHubPage(stage);
     hub.fault({ host: 'cdn', path: WEIGHTS, times: 1, cut: 1_000_000 });
     assert.deepEqual(await load(page, 'sinkscope/softmax', { cache: false }), await expected(page));
@@ -83,7 +81,7 @@ export const hub = {
     assert.equal(await cachedBytes(page), 0);
   },
 
-  async 'a store that refuses ranges to other sites sends all again'(stage) {
+  async 'if a store refuses ranges to other sites, the whole file is sent again'(stage) {
     const { page, hub } = await openHubPage(stage);
     hub.fault({ host: 'cdn', path: WEIGHTS, times: 1, cut: 1_000_000 });
     // To the page, a failed preflight looks like a missing answer.
@@ -96,7 +94,7 @@ export const hub = {
     assert.equal(asked.length, 2);
   },
 
-  async 'a small file that comes compressed is kept all the same'(stage) {
+  async 'a small compressed file is cached'(stage) {
     const { page, hub } = await openHubPage(stage);
     hub.fault({ path: /tokenizer\.json$/, gzip: true });
     const read = () =>
@@ -123,7 +121,7 @@ export const hub = {
     assert.ok(size > 0);
   },
 
-  async 'the cache is listed and cleared, a model or all of it'(stage) {
+  async 'the cache is listed, and cleared for a model or completely'(stage) {
     const { page, hub } = await openHubPage(stage);
     await load(page, 'sinkscope/softmax');
     await load(page, 'sinkscope/sharded');
@@ -138,7 +136,7 @@ export const hub = {
     assert.equal(hub.seen(WEIGHTS, 'cdn').length, 1);
   },
 
-  async 'a download is canceled at once, and the server hears of it'(stage) {
+  async 'canceling a download ends its request at the server at once'(stage) {
     const { page, hub } = await openHubPage(stage);
     hub.fault({ host: 'cdn', path: WEIGHTS, slow: 200_000 });
     const { failed, took } = await page.evaluate(async () => {
@@ -163,7 +161,7 @@ export const hub = {
     return `${Math.round(took)} ms`;
   },
 
-  async 'a token goes to its host alone and is written nowhere'(stage) {
+  async 'a token is sent only to its host and stored nowhere'(stage) {
     const { page, hub } = await openHubPage(stage);
     const token = TOKENS.member;
     await load(page, 'sinkscope/gated', { token });
@@ -194,7 +192,7 @@ export const hub = {
     assert.ok(stored.every((text) => !text.includes(token)));
   },
 
-  async 'refusals are explained in words that help'(stage) {
+  async 'refusals of the hub are explained in plain words'(stage) {
     const { page, hub } = await openHubPage(stage);
     const failure = (id, options) =>
       page.evaluate(
@@ -224,7 +222,7 @@ export const hub = {
     return `${busy.message}\n     ${offline.message}`;
   },
 
-  async 'a model that is kept opens without a network'(stage) {
+  async 'a cached model opens without a network'(stage) {
     const { page, hub } = await openHubPage(stage);
     const options = [{ cache: true }];
     const open = () =>
@@ -262,7 +260,9 @@ export const hub = {
     assert.equal(hub.seen(WEIGHTS).length, 0);
   },
 
-  async 'where the quota is used up the model still loads, and the page says so'(stage) {
+  async 'with a used-up quota the model still loads, and the page says that it is not cached'(
+    stage,
+  ) {
     const { page } = await openHubPage(stage);
     const devtools = await page.context().newCDPSession(page);
     const quota = { origin: new URL(page.origin).origin, quotaSize: 1_000_000 };
@@ -283,7 +283,7 @@ export const hub = {
     return notes[0];
   },
 
-  async 'a browser that keeps nothing loads all the same'(stage) {
+  async 'a model loads in a browser without storage'(stage) {
     const script = 'StorageManager.prototype.getDirectory = () => Promise.reject(new Error("no"));';
     const { page } = await openHubPage(stage, script);
     assert.deepEqual(
@@ -293,7 +293,7 @@ export const hub = {
     assert.equal(await page.evaluate(() => globalThis.sinkscope.cacheKind()), 'none');
   },
 
-  async 'a picked folder and a drop open, and no request leaves the page'(stage) {
+  async 'a picked or dropped folder opens without a network request'(stage) {
     const { page, hub } = await openHubPage(stage);
     await page.evaluate(() => {
       document.body.innerHTML = '<input type="file" webkitdirectory><input type="file" multiple>';

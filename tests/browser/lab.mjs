@@ -158,7 +158,7 @@ export const lab = {
   'the lab: a sink comes in the softmax model and none in its sigmoid twin, digit for digit':
     contrast,
 
-  async 'the lab trains, pauses, steps and begins again, by keyboard too'(stage) {
+  async 'the lab trains, pauses, steps and resets, also by keyboard'(stage) {
     const page = await enter(stage, smallLab());
     assert.equal(await stepOf(page), 0);
     await button(page, 'One step').click();
@@ -211,7 +211,7 @@ export const lab = {
     assert.deepEqual(page.troubles, []);
   },
 
-  async 'where there are cores two workers share a lab, with the digits of one'(stage) {
+  async 'two workers share a lab if there are enough cores, with the numbers of one worker'(stage) {
     const logs = [];
     for (const cores of [2, 4]) {
       const script = `Object.defineProperty(navigator, 'hardwareConcurrency', { value: ${cores} });
@@ -236,7 +236,7 @@ export const lab = {
     assert.equal(many, few + 2);
   },
 
-  async 'a model of the lab opens in Explore, and the lab is where it was'(stage) {
+  async 'a lab model opens in Explore, and the lab keeps its state'(stage) {
     const more = 'bias_key:head,gate:output_element,layers:2,heads:2';
     const page = await enter(stage, smallLab(SMALL, `operation:relu,${more},${SMALL}`));
     await button(page, 'Train').click();
@@ -267,7 +267,7 @@ export const lab = {
     assert.deepEqual(page.troubles, []);
   },
 
-  async 'a saved model is a whole folder: the command line opens it, and trains it again to the same bytes'(
+  async 'a saved lab model is a complete folder, which the command line opens and trains again to the same bytes'(
     stage,
   ) {
     const size = 'length:16,batch:2,steps:3';
@@ -306,9 +306,7 @@ export const lab = {
     }
   },
 
-  async 'a training goes on after a reload, and comes to the digits of one that was never interrupted'(
-    stage,
-  ) {
+  async 'training continues after a reload to the numbers of an uninterrupted run'(stage) {
     const size = 'width:32,length:24,batch:16,steps:450';
     const hash = smallLab(size, `operation:relu,${size}`);
     const first = await enter(stage, hash);
@@ -350,7 +348,7 @@ export const lab = {
     assert.deepEqual(first.troubles, []);
   },
 
-  async 'the command beside a lab prints its digits'(stage) {
+  async 'the command next to a lab prints its numbers'(stage) {
     const size = 'length:16,batch:2,steps:3';
     for (const hash of [
       smallLab(SMALL, `operation:relu,first:any,seed:4,triggers:3,layers:2,${SMALL}`),
@@ -378,7 +376,7 @@ export const lab = {
     }
   },
 
-  async 'a training that explodes stops with its step; absurd settings are refused with their number'(
+  async 'training that diverges stops and reports its step, and invalid settings are refused'(
     stage,
   ) {
     const explodes = `operation:identity,optimizer:sgd,learning_rate:1e25,${SMALL}`;
@@ -463,7 +461,7 @@ export const lab = {
     assert.deepEqual(page.troubles, []);
   },
 
-  async 'a lab whose engine cannot be fetched says so, and can be begun again'(stage) {
+  async 'a lab whose engine cannot be fetched says so, and can be restarted'(stage) {
     const page = await stage.open('', { waits: false });
     await page.route(/sinkscope\.lab/, (route) => route.fulfill({ status: 503 }));
     await page.getByRole('link', { name: 'Lab', exact: true }).click();
@@ -479,9 +477,7 @@ export const lab = {
     );
   },
 
-  async 'a trained model is fine-tuned: its cost is shown first, and it learns a text of the reader'(
-    stage,
-  ) {
+  async 'fine-tuning states its cost first, and learns a text of the reader'(stage) {
     const size = 'length:16,batch:2,steps:4';
     const page = await enter(
       stage,

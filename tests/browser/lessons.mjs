@@ -85,7 +85,7 @@ const reads = Object.fromEntries(
 export const lessons = {
   ...reads,
 
-  async 'a text of the reader’s changes the numbers of a lesson’s text'(stage) {
+  async 'the reader’s text changes the numbers in a lesson'(stage) {
     const page = await open(stage, slugs[0]);
     await page.waitForFunction(() => document.querySelector('#map').hasAttribute('data-live'));
     await page.locator('#map textarea').fill('He sat.');
@@ -146,9 +146,7 @@ export const lessons = {
     }
   },
 
-  async 'a reader trains the two models of a lesson and gets what the picture says, to the digit'(
-    stage,
-  ) {
+  async 'training the two models of a lesson gives the numbers of its picture'(stage) {
     const page = await open(stage, slugOf(3));
     const lab = page.locator('#lab');
     await lab.scrollIntoViewIfNeeded();
@@ -172,7 +170,7 @@ export const lessons = {
     await lab.screenshot({ path: `${pictures}/lesson-lab.png` });
   },
 
-  async 'a model writes with three caches: the recorded texts, and others with another seed'(
+  async 'text generated with three caches equals the recorded texts, and differs with another seed'(
     stage,
   ) {
     const page = await open(stage, slugOf(4));

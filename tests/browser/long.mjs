@@ -25,7 +25,9 @@ async function rows(page, count) {
 }
 
 export const long = {
-  async 'a long text is drawn in blocks, exactly where one zooms, and whole again'(stage) {
+  async 'a long text is drawn in blocks, exactly where the reader zooms, and in blocks again'(
+    stage,
+  ) {
     const page = await stage.open(TEXT);
     await rows(page, 30);
     const map = page.locator(MAP);
@@ -66,7 +68,7 @@ export const long = {
     assert.deepEqual(page.troubles, []);
   },
 
-  async 'a long text is zoomed by touch on a phone, and the small map moves the part'(stage) {
+  async 'a long text is zoomed by touch on a phone, and moved by the small map'(stage) {
     const page = await stage.open(TEXT, { width: 390 });
     await rows(page, 30);
     const map = page.locator(MAP);

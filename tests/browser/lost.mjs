@@ -44,7 +44,7 @@ function check({ failed, same, reported }, why) {
 }
 
 export const losing = {
-  async 'Stop ends a worker that does not answer, and another one goes on'(stage) {
+  async 'Stop ends a worker that does not answer, and another one takes over'(stage) {
     const page = await stage.open('room=explore&shown=softmax');
     const before = page.workers();
     assert.ok(before.length);
@@ -66,7 +66,7 @@ export const losing = {
     assert.ok(page.workers().some((worker) => !before.includes(worker)));
   },
 
-  async 'a worker that ends without a word is noticed at once, and replaced'(stage) {
+  async 'a worker that ends silently is noticed at once, and replaced'(stage) {
     const { page } = await openHubPage(stage);
     await begin(page);
     check(await end(page), /without a word/);

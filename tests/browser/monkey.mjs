@@ -28,7 +28,7 @@ function draws(seed) {
 }
 
 export const monkey = {
-  async 'half a minute of random acts causes no error'(stage) {
+  async 'half a minute of random actions causes no error'(stage) {
     const page = await stage.open();
     const draw = draws(SEED);
     const end = Date.now() + 1000 * SECONDS;

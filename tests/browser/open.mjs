@@ -24,7 +24,7 @@ const zoo = (name) =>
   );
 let making;
 
-/** Opens the page with the hub of the tests as its endpoint. Requests to this hub are no trouble. */
+/** Opens the page with the hub of the tests as its endpoint. Requests to this hub are allowed. */
 export async function openPage(stage, hash = 'room=explore', options = {}) {
   making ??= openHub();
   const hub = await making;
@@ -146,7 +146,7 @@ export const open = {
     assert.deepEqual(troubles(page, hub), []);
   },
 
-  async 'a link to a hub model asks the reader before it asks anybody, and not again once it is kept'(
+  async 'a link to a hub model makes no request before the reader agrees, and opens a cached model without asking'(
     stage,
   ) {
     const hash = 'room=explore&shown=hub:sinkscope/sigmoid';
@@ -177,7 +177,7 @@ export const open = {
     assert.equal(hub.seen(WEIGHTS).length, 0, 'the weights came from the cache');
   },
 
-  async 'an embed with a hub model sends no request by itself'(stage) {
+  async 'an embed with a hub model sends no request before a click'(stage) {
     const { page, hub } = await openPage(stage, 'view=attention&shown=hub:sinkscope/softmax', {
       waits: false,
       file: 'embed.html',
@@ -186,7 +186,7 @@ export const open = {
     assert.equal(hub.log.length, 0);
   },
 
-  async 'a download shows bytes and rate, stops, keeps the frame, and goes on'(stage) {
+  async 'a download shows bytes and rate, stops, keeps the frame, and resumes'(stage) {
     const { page, hub } = await openPage(stage);
     const before = await finding(page);
     hub.fault({ host: 'cdn', path: WEIGHTS, slow: 800_000 });
@@ -238,7 +238,7 @@ export const open = {
     assert.ok(!places.includes(TOKENS.member), 'the token is in memory only');
   },
 
-  async 'a model that the hub lacks or that is too large is reported with code and place'(stage) {
+  async 'a hub model that is missing or too large is reported with code and place'(stage) {
     const { page, hub } = await openPage(stage);
     await openDialog(page);
     await lookUp(page, 'sinkscope/none');
@@ -264,7 +264,7 @@ export const open = {
     assert.equal(hub.seen(/huge.*safetensors/).length, 0);
   },
 
-  async 'a link to a model on the disk says that it leaves the model out, or names it for readers who own the same files'(
+  async 'a link with a model on the disk omits it, or identifies it for readers with the same files'(
     stage,
   ) {
     const { page, hub } = await openPage(stage);
@@ -335,7 +335,7 @@ export const open = {
     assert.deepEqual(troubles(page, hub), []);
   },
 
-  async 'a dropped folder opens, stays out of links, and sends no request'(stage) {
+  async 'a dropped folder opens without a request, and stays out of links'(stage) {
     const { page, hub } = await openPage(stage);
     await drop(page, await folderOf('sigmoid'));
     await page.waitForFunction(() =>
@@ -349,7 +349,7 @@ export const open = {
     assert.deepEqual(troubles(page, hub), []);
   },
 
-  async 'a folder without a tokenizer: the text is a list of token ids'(stage) {
+  async 'for a folder without a tokenizer, the text is a list of token ids'(stage) {
     const { page, hub } = await openPage(stage, 'room=explore');
     const files = await folderOf('sigmoid');
     delete files['tokenizer.json'];
@@ -365,7 +365,7 @@ export const open = {
     assert.deepEqual(troubles(page, hub), []);
   },
 
-  async 'an encoder without a head: its text is between [CLS] and [SEP], and all keys are seen'(
+  async 'an encoder without a head gets its text between [CLS] and [SEP], and every row sees all keys'(
     stage,
   ) {
     const prompt = 'the cat sat on the mat and saw the old man at the sea';
@@ -404,7 +404,7 @@ export const open = {
     assert.deepEqual(troubles(page, hub), []);
   },
 
-  async 'a tokenizer that never ends is ended, and the page never freezes'(stage) {
+  async 'a tokenizer that never ends is stopped without freezing the page'(stage) {
     const { page } = await openPage(stage);
     const files = await folderOf('sigmoid');
     const tokenizer = JSON.parse(files['tokenizer.json']);
@@ -429,7 +429,7 @@ export const open = {
     await said.first().waitFor({ timeout: 240_000 });
     await page.getByRole('button', { name: 'Wait longer' }).waitFor();
     const longest = await page.evaluate(() => globalThis.longest);
-    // A wait in the page's own thread would freeze it for these five seconds.
+    // The tokenizer is stopped after five seconds; in the page's own thread, that wait would freeze the page.
     assert.ok(longest < 2000, `the page froze for ${longest} ms`);
     await page.evaluate(() => (location.hash = '#room=explore&shown=softmax'));
     await page.waitForFunction(() =>
@@ -440,7 +440,7 @@ export const open = {
     return `the longest pause of the page was ${Math.round(longest)} ms`;
   },
 
-  async 'a GGUF file opens by itself, and gives the digits of the model it was made of'(stage) {
+  async 'a GGUF file opens directly, and gives the numbers of the model it was made from'(stage) {
     const { page, hub } = await openPage(stage);
     const before = await finding(page);
     await ask(page, 'What does the head write?', 'Next token');
@@ -508,7 +508,7 @@ export const open = {
     assert.equal(hub.seen(WEIGHTS, 'cdn').length, 3, 'each checkpoint was fetched once');
   },
 
-  async 'a checkpoint that takes long says how far it is, and can be stopped'(stage) {
+  async 'a slow checkpoint shows its progress, and can be stopped'(stage) {
     const { page, hub } = await openPage(stage);
     await load(page, 'EleutherAI/pythia-14m@step0');
     await page.getByRole('link', { name: 'Training', exact: true }).click();
@@ -529,7 +529,7 @@ export const open = {
     assert.match(await stamp(page), /pythia-14m@step0$/);
   },
 
-  async 'another special token may come first, and the tokenizer’s own are shown'(stage) {
+  async 'another special token can be put first, and the tokenizer’s own tokens are shown'(stage) {
     const { page } = await openPage(stage);
     await openSection(page, 'settings');
     const field = page.getByLabel('first token', { exact: true });

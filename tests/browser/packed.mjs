@@ -93,7 +93,7 @@ async function expectPrograms(page, host, cell) {
 }
 
 export const packed = {
-  async 'the package sinkscope-page: one script tag of a CDN draws figures of six models in a page of another origin, and the programs of the README run'(
+  async 'one script tag of the package sinkscope-page draws figures in a page of another origin, and the README’s programs run'(
     stage,
   ) {
     const folder = join(root, '.build/packed');

@@ -84,7 +84,7 @@ const kinds = readdirSync(KINDS)
   .filter((name) => name.endsWith('.safetensors'))
   .map((name) => name.replace('.safetensors', ''));
 
-/** Counts the color scales of the large picture that one of its buttons covers. */
+/** Counts the color scales in the large picture that are covered by a button. */
 const coveredScales = (page) =>
   page.evaluate(() => {
     const boxes = (selector) =>

@@ -27,7 +27,7 @@ const COURSE = `<!doctype html><html lang="en"><title>A course</title><link rel=
 <script type="module" src="/latest/sink-scope.js"></script><sink-scope view="sinks" shown="softmax"></sink-scope>`;
 
 export const releases = {
-  async 'two releases on a plain file server: links into an older one stay, latest/ leads to the newest'(
+  async 'of two releases on a plain file server, links into the older stay valid, and latest/ leads to the newer'(
     stage,
   ) {
     const site = join(root, '.build/releases');
@@ -36,7 +36,7 @@ export const releases = {
     release(site, NEWER);
     writeSite(site);
     writeFileSync(join(site, 'course.html'), COURSE);
-    // GitHub Pages sends this header; without it the dialog offers frames alone.
+    // GitHub Pages sends this header; without it the dialog offers only frames.
     const sent = { 'Access-Control-Allow-Origin': '*' };
     const server = createHost({ folder: () => site, sent });
     await new Promise((done) => server.listen(0, '127.0.0.1', done));

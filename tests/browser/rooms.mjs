@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { createEngine, fieldsFor, judge, openTokenizer } from '../../wasm/index.ts';
 import {
+  WATCHES_SHIFTS,
   ask,
   chips,
   everyTab,
@@ -79,12 +80,6 @@ async function type(page, words) {
   await settled(page);
 }
 
-/** Script that adds up how much the page moves by itself (cumulative layout shift). */
-const WATCHES_SHIFTS = `globalThis.shifted = 0;
-  new PerformanceObserver((list) => {
-    for (const entry of list.getEntries()) globalThis.shifted += entry.value;
-  }).observe({ type: 'layout-shift', buffered: true });`;
-
 const WATCHES_HIDING = (selector) => `globalThis.wasHidden = false;
   new MutationObserver(() => {
     const place = document.querySelector('${selector}');
@@ -130,9 +125,7 @@ const start = {
     return finding(page);
   },
 
-  async 'Start shows a preview, says so, and loads exact weights when a reader asks for them'(
-    stage,
-  ) {
+  async 'Start shows a preview, says so, and loads exact weights on request'(stage) {
     for (const ask of [
       // The test clicks this button first, because the panel offers the same act and then removes the button.
       (page) =>
@@ -168,7 +161,7 @@ const start = {
     }
   },
 
-  async 'what a reader has begun to read does not jump when the pictures come'(stage) {
+  async 'text that is already visible does not move when pictures arrive'(stage) {
     for (const room of ['explore', 'compare', 'training', 'purpose'])
       for (const width of [1280, 390]) {
         const context = await stage.browser.newContext({
@@ -195,7 +188,7 @@ const start = {
       }
   },
 
-  async 'all of the first screen is seen without scrolling, at 1280x800 and at 390x844'(stage) {
+  async 'the first screen fits without scrolling at 1280x800 and 390x844'(stage) {
     for (const [width, height] of [
       [1280, 800],
       [390, 844],
@@ -218,7 +211,7 @@ const start = {
       await staysWithin(page, width);
       await page.screenshot({ path: `${pictures}/start-${width}x${height}.png` });
       if (width > 390) continue;
-      // The corner of the masked cells shows the twin; a tap exchanges the two models.
+      // The corner of the map with masked cells shows the twin; a tap on it exchanges the models.
       const widths = async () => {
         const boxes = ['softmax', 'sigmoid'].map((subject) =>
           page.locator(`[data-subject="${subject}"] .heatmap`).boundingBox(),
@@ -234,9 +227,7 @@ const start = {
     }
   },
 
-  async 'the bar holds seven rooms at 390 and 320 px without sideways scrolling, in targets of 24 px'(
-    stage,
-  ) {
+  async 'the bar fits seven rooms at 390 and 320 px without scrolling, in targets of 24 px'(stage) {
     const page = await stage.open();
     for (const width of [390, 320]) {
       await page.setViewportSize({ width, height: 844 });
@@ -272,7 +263,7 @@ const start = {
     assert.deepEqual(page.troubles, []);
   },
 
-  async 'a word that is new to the reader is explained in its place'(stage) {
+  async 'a term is explained where it occurs'(stage) {
     const page = await stage.open('room=explore');
     const before = await page.locator('[data-view="attention"] .heatmap').first().boundingBox();
     const word = page.locator('[data-finding] .term', { hasText: 'head' }).first();
@@ -318,14 +309,14 @@ const start = {
     }
   },
 
-  async 'a word that is pointed at shows in both maps'(stage) {
+  async 'a hovered token is marked in both maps'(stage) {
     const page = await stage.open();
     await map(page).hover({ position: { x: 5, y: 200 } });
     assert.match(await text(page, '.readout'), /attends to “<s>”: \d+\.\d%/);
     assert.equal(await page.locator('.mark.lit:visible').count(), 2, 'the other map follows');
   },
 
-  async 'a word that is pointed at shows in the map and among the tokens'(stage) {
+  async 'a hovered token is marked in the map and among the tokens'(stage) {
     const page = await stage.open('room=explore');
     await openSection(page, 'tokens');
     await page.locator('.chip', { hasText: 'door' }).hover();
@@ -350,7 +341,7 @@ const start = {
 };
 
 const reading = {
-  async 'the numbers are those of the package in Node, base and SIMD'(stage) {
+  async 'the page has the numbers of the package in Node.js, for base and SIMD'(stage) {
     const page = await stage.open('room=explore&shown=softmax,sigmoid');
     const prompt = await page.inputValue('textarea');
     for (const [at, id] of ['softmax', 'sigmoid'].entries()) {
@@ -392,7 +383,7 @@ const reading = {
     }
   },
 
-  async 'a short text has its share with a caveat, heads are counted where that means something, and no text asks for one'(
+  async 'a short text has its share with a caveat, and heads are counted only where that is meaningful'(
     stage,
   ) {
     // Whatever a visitor types first, the first screen shows a share and that of uniform attention.
@@ -460,7 +451,7 @@ const reading = {
     }
   },
 
-  async 'Explore is one screen: the heads, the picture of one question, and all six questions'(
+  async 'Explore shows the heads, the picture of one question and all six questions on one screen'(
     stage,
   ) {
     const page = await stage.open('room=explore');
@@ -492,9 +483,7 @@ const reading = {
     return opened.join(', ');
   },
 
-  async 'a new text changes the charts and maps that are shown, and puts no others in their place'(
-    stage,
-  ) {
+  async 'a new text updates the shown charts and maps, and replaces none of them'(stage) {
     const page = await stage.open('room=explore&view=norms');
     await page.evaluate(() => {
       for (const one of document.querySelectorAll('.chart-picture, .chart-picture path, .heatmap'))
@@ -512,7 +501,7 @@ const reading = {
     await page.close();
   },
 
-  async 'curves of Sink₁ by threshold and by length are what runs of each would measure'(stage) {
+  async 'the curves of Sink₁ by threshold and by length equal runs at each value'(stage) {
     const page = await stage.open('room=explore&shown=softmax&view=threshold&eps=0.25');
     const prompt = await page.locator('textarea').inputValue();
     const saved = async (view) => {
@@ -563,7 +552,9 @@ const reading = {
     assert.deepEqual([...page.troubles, ...other.troubles], []);
   },
 
-  async 'every view has its name, and what a model lacks is not offered'(stage) {
+  async 'every view is listed by name, and views that a model does not support are not offered'(
+    stage,
+  ) {
     const page = await stage.open('room=explore&shown=gated');
     const offered = async () =>
       (await page.locator('.questions button').allTextContents()).map((one) => one.trim());
@@ -579,7 +570,7 @@ const reading = {
     }
   },
 
-  async 'the map is read by the keyboard, and all words are one tab stop'(stage) {
+  async 'the map is operated by the keyboard, and all tokens are one tab stop'(stage) {
     const isThere = (page) =>
       page.evaluate(
         () => document.activeElement.closest('[data-view="attention"] .heatmap') !== null,
@@ -711,7 +702,7 @@ const reading = {
     assert.deepEqual(page.troubles, []);
   },
 
-  async 'a click on a channel of a token offers edits of this number, by the keyboard too'(stage) {
+  async 'a click on a channel of a token offers edits of this number, also by keyboard'(stage) {
     const page = await stage.open('room=explore&shown=softmax&view=channels');
     const picture = page.locator('.view-channels .heatmap');
     assert.match(
@@ -752,7 +743,7 @@ const reading = {
     assert.deepEqual([...page.troubles, ...wild.troubles], []);
   },
 
-  async 'a link is followed while the address of an earlier change is still to be written'(stage) {
+  async 'a link is followed although the address of an earlier change is not written yet'(stage) {
     const page = await stage.open('room=explore&shown=softmax&view=change');
     const timers = await page.evaluate(() => {
       const later = [];
@@ -776,7 +767,9 @@ const reading = {
     assert.deepEqual(page.troubles, []);
   },
 
-  async 'each head is ablated in turn, and a token is exchanged: the package’s numbers'(stage) {
+  async 'the ablation of each head and the replacement of a token give the package’s numbers'(
+    stage,
+  ) {
     const page = await stage.open('room=explore&shown=softmax&view=effects&layer=5&head=0');
     const prompt = await page.locator('textarea').inputValue();
     const saved = async (view) => {
@@ -850,7 +843,7 @@ const reading = {
     return said;
   },
 
-  async 'a text may be random or repeated tokens, with a chosen length and first token'(stage) {
+  async 'a text can be random or repeated tokens with a given length and first token'(stage) {
     const page = await stage.open('room=explore&T=16');
     await openSection(page, 'settings');
     const kind = page.getByLabel('prompts from');
@@ -870,7 +863,7 @@ const reading = {
     assert.deepEqual(await chips(again), await chips(page), 'a link draws the same');
   },
 
-  async 'generation adds tokens that the views follow, and can be stopped'(stage) {
+  async 'generated tokens appear in the views, and generation can be stopped'(stage) {
     const page = await stage.open('room=explore');
     const before = (await chips(page)).length;
     for (const name of ['tokens', 'settings']) await openSection(page, name);
@@ -914,7 +907,7 @@ const reading = {
     return `${made} tokens`;
   },
 
-  async 'a browser without SIMD gets the base kernels and the same digits'(stage) {
+  async 'a browser without SIMD gets the base kernels and the same numbers'(stage) {
     const simd = await stage.open('room=explore&view=geometry');
     const base = await stage.open('room=explore&view=geometry', {
       script: 'WebAssembly.validate = () => false;',
@@ -968,9 +961,7 @@ const comparing = {
     assert.ok(place <= 0, `the table has ${place} px too many`);
   },
 
-  async 'an edit to what a model does anyway is no what-if, and its last step is the trained weights'(
-    stage,
-  ) {
+  async 'an edit without effect is not a what-if, and the last step is the trained weights'(stage) {
     const page = await stage.open('room=compare&shown=softmax,softmax~softmax,softmax@4000');
     await page.locator('.metrics tr[data-subject]').nth(2).waitFor();
     await settled(page);
@@ -979,7 +970,7 @@ const comparing = {
     assert.match(rows[0], /Softmax model\s+MEASURED 1 prompt/);
   },
 
-  async 'models, steps and what-ifs are chosen, added and taken away'(stage) {
+  async 'models, steps and what-ifs are selected, added and removed'(stage) {
     const page = await stage.open('room=compare');
     await page.getByRole('button', { name: '+ add' }).click();
     await page.locator('#pick label', { hasText: /^Softmax1$/ }).click();
@@ -1017,7 +1008,7 @@ async function runCommand(command) {
 }
 
 const commands = {
-  async 'the command beside a number prints its digits: texts, passages, checkpoints, edits, tokens'(
+  async 'the command next to a number prints that number, for texts, passages, checkpoints, edits and tokens'(
     stage,
   ) {
     const subjects = 'softmax,softmax@1000,sigmoid~hide_key(0),softmax~int8';
@@ -1088,7 +1079,7 @@ const commands = {
 };
 
 const eight = {
-  async 'products in eight bits and relaxed floats are chosen, marked on figures, and leave exact numbers as they are'(
+  async 'approximate arithmetics can be selected, are marked on figures, and leave exact numbers unchanged'(
     stage,
   ) {
     const page = await stage.open('room=compare&shown=softmax');
@@ -1176,7 +1167,7 @@ const eight = {
     });
   },
 
-  async 'a weight that is changed in eight bits is refused in a sentence'(stage) {
+  async 'an edit of a weight is refused for eight-bit products'(stage) {
     const hash = 'room=explore&shown=softmax~int8~scale_weight';
     const page = await stage.open(hash, { waits: false });
     await page
@@ -1216,7 +1207,7 @@ const training = {
     assert.deepEqual(page.troubles, []);
   },
 
-  async 'the spread over seeds is drawn and reported where a model has logs of several'(stage) {
+  async 'the spread over seeds is drawn and stated if a model has logs of several'(stage) {
     const logs = async (id) => {
       const all = [1, 2, 3, 4, 5].map((seed) => zoo(`${id}/seeds/${seed}.json`).then(JSON.parse));
       const found = await Promise.allSettled(all);
@@ -1296,7 +1287,7 @@ const training = {
     assert.match(await lone.textContent('.about'), /Sink₁\s+0% \(seed 1, the only one\)/);
   },
 
-  async 'a number that is half typed stays while the page is redrawn'(stage) {
+  async 'a half-typed number stays when the page is redrawn'(stage) {
     const page = await stage.open('room=explore');
     await openSection(page, 'settings');
     const field = page.getByLabel('T ≤');
@@ -1314,7 +1305,7 @@ const training = {
     await page.waitForFunction(() => document.querySelector('[aria-label="T ≤"]').value === '30');
   },
 
-  async 'a masked diffusion model fills in what is hidden, step by step'(stage) {
+  async 'a masked diffusion model fills in masked tokens step by step'(stage) {
     const page = await stage.open('room=explore&shown=diffusion&view=unmasking&masked=8&denoise=4');
     await page.getByRole('button', { name: 'Unmask', exact: true }).click();
     await page.waitForFunction(() =>
@@ -1361,7 +1352,7 @@ const training = {
     assert.deepEqual(page.troubles, []);
   },
 
-  async 'tasks are measured with every key, and with the first or another evicted'(stage) {
+  async 'tasks are measured with all keys, and with the first or another key evicted'(stage) {
     const page = await stage.open('room=explore&view=tasks');
     await type(page, 'The cat sat on the mat and looked at me.');
     await settled(page);
@@ -1386,7 +1377,9 @@ const training = {
     assert.deepEqual(page.troubles, []);
   },
 
-  async 'a search puts tokens between the halves of the text, and says what random ones do'(stage) {
+  async 'the search inserts tokens between the halves of the text, and compares them with random ones'(
+    stage,
+  ) {
     const page = await stage.open('room=explore&view=suffix&goal=away&suffix=3');
     await type(page, 'The cat sat on the mat and looked at me.');
     await settled(page);
@@ -1416,7 +1409,7 @@ const training = {
 };
 
 const links = {
-  async 'a copied link restores the same in another page'(stage) {
+  async 'a copied link restores the same state in another page'(stage) {
     const page = await stage.open('room=explore');
     await type(
       page,
@@ -1446,7 +1439,7 @@ const links = {
     await page.waitForFunction(() => document.querySelector('.message').hidden);
   },
 
-  async 'a link is followed that is pasted over the page'(stage) {
+  async 'a link pasted over the current address is followed'(stage) {
     const page = await stage.open('room=explore&shown=key-bias&first=none&T=30');
     assert.equal(await page.getAttribute('main', 'data-room'), 'explore');
     assert.match(await text(page, '[data-view="attention"] .stamp'), /no start token .* Key bias/);
@@ -1464,7 +1457,7 @@ const links = {
     assert.deepEqual(page.troubles, []);
   },
 
-  async 'what a figure opens stays in the window, and closes by a click elsewhere'(stage) {
+  async 'menus and dialogs of a figure stay in the window, and close by a click elsewhere'(stage) {
     for (const width of [1280, 390]) {
       const page = await stage.open('room=explore', { width });
       const menus = page.locator('details:is(.how, .save)');
@@ -1521,7 +1514,7 @@ const links = {
     }
   },
 
-  async 'hostile links leave a page that works, and say what they were'(stage) {
+  async 'hostile links leave a working page, which reports them'(stage) {
     const hostile = [
       'shown=../../etc/passwd&T=1e99',
       'shown=softmax~%3Cscript%3Ealert(1)%3C/script%3E',
@@ -1567,7 +1560,7 @@ async function looks(stage, room, { width, scheme }) {
 }
 
 export const rooms = {
-  async 'compare: production models are behind a button, beside their twins, and fit a phone'(
+  async 'Compare hides production models behind a button, lists their twins, and fits a phone'(
     stage,
   ) {
     const page = await stage.open('room=compare&shown=softmax', { width: 390 });

@@ -31,7 +31,7 @@ const asXml = (page, text) =>
     text,
   );
 
-/** Opens the softmax model from files, with this text in its vocabulary in place of the token of the last merge. */
+/** Opens the softmax model from files, with `content` in its vocabulary instead of the last merged token. */
 async function openWith(page, content) {
   const zoo = (name) => readFile(`${root}models/zoo/softmax/${name}`);
   const json = JSON.parse(await zoo('tokenizer.json'));
@@ -97,7 +97,7 @@ async function picture(page, view) {
 }
 
 export const saving = {
-  async 'both subjects are in the picture; text stays text, lines stay lines'(stage) {
+  async 'a saved picture has both subjects, with text as text and lines as lines'(stage) {
     const page = await stage.open('room=compare&view=norms');
     await page.waitForSelector('[data-view="norms"] .cell:nth-child(2) .chart-picture');
     const { name, bytes } = await save(page, 'norms', 'SVG');
@@ -156,7 +156,7 @@ export const saving = {
     assert.deepEqual([...page.troubles, ...light.troubles], []);
   },
 
-  async 'maps of several models lie on one line, on the page and in the file'(stage) {
+  async 'maps of several models are aligned, on the page and in the file'(stage) {
     const shown = 'softmax,softmax~softpick,key-bias,gated,lr-1e-3,sigmoid';
     const page = await stage.open(`room=compare&shown=${shown}`);
     for (const view of ['attention', 'sinks']) {
@@ -221,7 +221,7 @@ export const saving = {
     assert.deepEqual(page.troubles, []);
   },
 
-  async 'saved numbers are those of every subject, with all that is needed to repeat them'(stage) {
+  async 'saved numbers cover every subject, with all that is needed to reproduce them'(stage) {
     const page = await stage.open('room=compare&shown=softmax,softmax~sigmoid&T=12');
     await page.waitForFunction(
       () => document.querySelectorAll('[data-view="sinks"] .cell').length === 2,

@@ -105,7 +105,7 @@ export async function openStage() {
         const own = r.url().startsWith(origin) || /^(data|blob):/.test(r.url());
         if (!own) page.troubles.push(`asks ${r.url()}`);
       });
-      // A request that the page itself cancels, such as that of a hidden checkpoint, is no failure.
+      // The page cancels requests, such as those for a checkpoint that is no longer shown.
       page.on('requestfailed', (r) => {
         if (r.failure()?.errorText !== 'net::ERR_ABORTED') page.troubles.push(`failed: ${r.url()}`);
       });
@@ -136,6 +136,12 @@ export async function openStage() {
 export async function until(holds) {
   while (!(await holds())) await setTimeout(50);
 }
+
+/** Script that adds up the page's layout shifts in `shifted`. */
+export const WATCHES_SHIFTS = `globalThis.shifted = 0;
+  new PerformanceObserver((list) => {
+    for (const entry of list.getEntries()) globalThis.shifted += entry.value;
+  }).observe({ type: 'layout-shift', buffered: true });`;
 
 /** Waits until nothing runs and the page has drawn all results. */
 export async function settled(page) {

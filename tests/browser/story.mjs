@@ -1,12 +1,14 @@
 /** Tests the story of Start: six steps below the first screen, each with one act, by mouse and by keyboard. */
 import assert from 'node:assert/strict';
-import { inAllSizes, pictures, settled, staysWithin, text, violations } from './stage.mjs';
-
-/** Script that adds up the layout shifts of the page without user input (cumulative layout shift). */
-const WATCHES_SHIFTS = `globalThis.shifted = 0;
-  new PerformanceObserver((list) => {
-    for (const entry of list.getEntries()) globalThis.shifted += entry.value;
-  }).observe({ type: 'layout-shift', buffered: true });`;
+import {
+  WATCHES_SHIFTS,
+  inAllSizes,
+  pictures,
+  settled,
+  staysWithin,
+  text,
+  violations,
+} from './stage.mjs';
 
 async function goTo(page, n) {
   await page
@@ -52,7 +54,7 @@ const ACTS = {
 };
 
 export const story = {
-  async 'the story: each step answers in a plain sentence, and its act works by mouse and by keyboard'(
+  async 'each step of the story answers in a plain sentence, and works by mouse and keyboard'(
     stage,
   ) {
     const page = await stage.open();
@@ -87,7 +89,7 @@ export const story = {
     return answers.join(' ');
   },
 
-  async 'the story says what its pictures show, of the reader’s own text'(stage) {
+  async 'the story describes its pictures, also for the reader’s text'(stage) {
     const page = await stage.open('why=2');
     await goTo(page, 2);
     assert.match(
@@ -171,7 +173,7 @@ export const story = {
     }
   },
 
-  async 'the story’s lab trains in its place'(stage) {
+  async 'the lab in the story trains in place'(stage) {
     const page = await stage.open('why=6', { waits: false });
     await goTo(page, 6);
     await press(page, page.locator('.step-6 .train'), 'Enter');
@@ -206,7 +208,9 @@ export const story = {
     );
   },
 
-  async 'the story’s training plays from step 0: one head, and nothing moves but the map'(stage) {
+  async 'the training in the story plays from step 0 for one head, and only the map changes'(
+    stage,
+  ) {
     for (const width of [1280, 390]) {
       const page = await stage.open('why=5', { width });
       await goTo(page, 5);
@@ -248,7 +252,7 @@ export const story = {
     }
   },
 
-  async 'the small model writes without the first token on the reader’s text, and a sentence says what its numbers support'(
+  async 'the published model generates without the first token, and a sentence says what its numbers support'(
     stage,
   ) {
     for (const { width, scheme } of [

@@ -119,7 +119,7 @@ const brokenCases = Object.fromEntries(
 );
 
 export const trouble = {
-  async 'good files of one’s own open and run'(stage) {
+  async 'valid files of the reader open and run'(stage) {
     const page = await explore(stage);
     await choose(page, await model());
     await page.waitForFunction(() =>
@@ -130,7 +130,7 @@ export const trouble = {
     assert.deepEqual(page.troubles, []);
   },
 
-  async 'files without a config are named'(stage) {
+  async 'a model without a config is reported by its file names'(stage) {
     const page = await explore(stage);
     const { weights } = await model();
     await openFiles(page, [file('my.safetensors', weights)]);
@@ -142,7 +142,7 @@ export const trouble = {
 
   ...brokenCases,
 
-  async 'a file of a few bytes, and one of none, are refused in the dialog at once'(stage) {
+  async 'an empty file and one of a few bytes are refused in the dialog at once'(stage) {
     const page = await explore(stage);
     await page.getByRole('button', { name: 'Open a model' }).click();
     const input = '#open .file:not(.folder) input';
@@ -163,7 +163,7 @@ export const trouble = {
     return said;
   },
 
-  async 'a long text is cut, a megabyte refused, half a surrogate read'(stage) {
+  async 'a long text is cut, a megabyte refused, and half a surrogate pair read'(stage) {
     const page = await explore(stage);
     await page.fill('textarea', 'word '.repeat(500));
     await settled(page);
@@ -185,7 +185,7 @@ export const trouble = {
     assert.deepEqual(page.troubles, []);
   },
 
-  async 'a zoo file that cannot be fetched is named in its place, the other is usable, and it is tried again'(
+  async 'a zoo file that cannot be fetched is reported at its model, the other model works, and it is tried again'(
     stage,
   ) {
     const again = await stage.open('room=explore&shown=softmax');

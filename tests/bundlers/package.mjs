@@ -1,6 +1,6 @@
 /**
- * Examines the packed package like the tools of its users: with publint and attw, and with four versions of TypeScript,
- * which also check the declaration files themselves.
+ * Checks the packed package with publint and attw, and with four versions of TypeScript, which also check its
+ * declaration files.
  *
  *     node tests/bundlers/package.mjs
  */
@@ -15,7 +15,7 @@ const folder = installInto('examined', { 'package.json': '{ "private": true, "ty
 const [tarball] = readdirSync(folder).filter((name) => name.endsWith('.tgz'));
 const inside = join(folder, 'node_modules/sinkscope');
 
-function said(...args) {
+function runTool(...args) {
   try {
     return { status: 0, text: runIn(folder, process.execPath, ...args) };
   } catch (error) {
@@ -24,14 +24,14 @@ function said(...args) {
 }
 
 test('publint finds nothing', () => {
-  const { status, text } = said(tool('publint/src/cli.js'), tarball, '--strict');
+  const { status, text } = runTool(tool('publint/src/cli.js'), tarball, '--strict');
   assert.equal(status, 0, text);
   assert.match(text, /All good!/);
 });
 
 test('the types are found by every way to resolve a module that has exports', () => {
   // The workers, the binaries and the tables need no types, since no program imports values from them.
-  const { status, text } = said(
+  const { status, text } = runTool(
     ...[tool('@arethetypeswrong/cli/dist/index.js'), tarball, '--profile', 'esm-only'],
     ...['--entrypoints', '.', '--no-emoji', '--no-color'],
   );
@@ -72,7 +72,7 @@ for (const version of versions)
   test(`${version} reads the types`, () => {
     writeFileSync(join(folder, 'typed.ts'), TYPED);
     mkdirSync(join(folder, 'no-types'), { recursive: true });
-    const { status, text } = said(
+    const { status, text } = runTool(
       ...[tool(`${version}/bin/tsc`), '--strict', '--noEmit', '--skipLibCheck', 'false'],
       ...['--module', 'nodenext', '--target', 'es2022', '--lib', 'es2022,dom'],
       ...['--typeRoots', 'no-types', 'typed.ts'],

@@ -60,7 +60,7 @@ static void try_recording(ss_bytes file) {
     free(arena.block);
 }
 
-static void with_conditions(const uint8_t *data, size_t size) {
+static void fuzz_with_conditions(const uint8_t *data, size_t size) {
     static const float numbers[8] = {1, 0, 0.5f, 0.5f, 1, 0, 0.25f, 0.75f};
     char *text = calloc(1, size + 1);
     if (!text) abort();
@@ -77,7 +77,7 @@ static void with_conditions(const uint8_t *data, size_t size) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (size && data[0] == '[') {
-        with_conditions(data + 1, size - 1);
+        fuzz_with_conditions(data + 1, size - 1);
     } else if (size && data[0] == '{') {
         recording_writer w = {0};
         char *text = calloc(1, size + 1);

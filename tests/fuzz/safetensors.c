@@ -7,7 +7,7 @@
 
 #define DATA_BYTES 1024
 
-static void with_length(const uint8_t *data, size_t size, const ss_arch *arch) {
+static void fuzz_with_length(const uint8_t *data, size_t size, const ss_arch *arch) {
     uint8_t *file = calloc(1, 8 + size + DATA_BYTES);
     if (!file) abort();
     for (int i = 0; i < 8; i++) file[i] = (uint8_t)((uint64_t)size >> 8 * i);
@@ -31,7 +31,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     bool added = has_additions(data, size);
     ss_arch arch = fuzz_arch(added ? TINY_CONFIG(ADDITIONS) : TINY_CONFIG(""));
     if (size && data[0] == '{')
-        with_length(data, size, &arch);
+        fuzz_with_length(data, size, &arch);
     else
         fuzz_file((ss_bytes){data, size}, &arch);
     return 0;

@@ -52,7 +52,7 @@ static void put_record(zip_writer *w, const char *name, const void *data, size_t
 
 /* Fuzzes a pickle inside a zip file. The buffer ends with the zip file's last byte, so that the
  * sanitizer reports any read beyond it. */
-static void with_zip(const uint8_t *pickle, size_t size, const ss_arch *arch) {
+static void fuzz_in_zip(const uint8_t *pickle, size_t size, const ss_arch *arch) {
     static const uint8_t storage[STORAGE_BYTES];
     zip_writer w = {
         malloc(size + STORAGES_N * STORAGE_BYTES + RECORDS_N * RECORD_BYTES + END_BYTES), 0};
@@ -84,7 +84,7 @@ static void with_zip(const uint8_t *pickle, size_t size, const ss_arch *arch) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     ss_arch arch = fuzz_arch(TINY_CONFIG(""));
     if (size && data[0] == PROTOCOL)
-        with_zip(data, size, &arch);
+        fuzz_in_zip(data, size, &arch);
     else
         fuzz_file((ss_bytes){data, size}, &arch);
     return 0;

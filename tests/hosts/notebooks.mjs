@@ -48,7 +48,7 @@ async function visit(stage, address) {
   return page;
 }
 
-async function drawn(page) {
+async function loadFrame(page) {
   const element = await page.waitForSelector('iframe[sandbox]');
   await element.scrollIntoViewIfNeeded();
   const frame = await element.contentFrame();
@@ -147,7 +147,7 @@ const NOTEBOOKS = {
         ),
       );
       const page = await visit(stage, address);
-      await drawn(page);
+      await loadFrame(page);
       await page.screenshot({ path: `${pictures}/notebook-marimo.png` });
       return 'drawn';
     } finally {

@@ -205,7 +205,7 @@ class Hub {
   }
 
   #blob(path, request, response, fault) {
-    // A signed address and a token exclude each other, as in the stores behind the hub.
+    // Like the hub's stores, refuses a request that has both a signed address and a token.
     if (request.headers.authorization) return refuse(response, 400);
     const bytes = this.#blobs.get(path);
     return bytes ? send(bytes, request, response, fault) : refuse(response, 403);

@@ -1,9 +1,12 @@
 /**
- * Draws small edits of a source text: each changes one operator, constant or statement in one line, like a
- * programmer's slip. Edits without an observable effect are not drawn: comments, texts (also those written over
- * several lines), imports and types; the bound in a comparison that takes the larger or the smaller of two (they
- * are equal there); flushing of Python's output, frozen dataclasses and the description of a command; the size of
- * a text buffer in C; a pixel more or less in a picture; the delay of a timer; a -1 that means none; assertions.
+ * Draws small edits of source code: each changes one operator, constant or statement in one line, like a programmer's
+ * slip. Some code is not edited, because no test could notice:
+ *
+ * - comments, string literals, imports, types and assertions
+ * - `<` in `a < b ? a : b`, since at equality both branches are the same
+ * - in Python, flushing of output, frozen dataclasses and the description of a command
+ * - in C, the size of a text buffer
+ * - pixel positions, delays of timers, and a -1 that means none
  */
 import { createRequire } from 'node:module';
 
@@ -17,7 +20,7 @@ const CONFUSED_OPERATORS = Object.fromEntries(
       [other, one],
     ]),
 );
-const escaped = (/** @type {string} */ sign) => sign.replace(/[+*|]/g, '\\$&');
+const escapeRegExp = (/** @type {string} */ sign) => sign.replace(/[+*|]/g, '\\$&');
 
 /**
  * Replacements in C and in Python, one row per kind of slip.
@@ -26,7 +29,7 @@ const escaped = (/** @type {string} */ sign) => sign.replace(/[+*|]/g, '\\$&');
 const SLIPS = [
   ...Object.entries(CONFUSED_OPERATORS).map(
     ([from, to]) =>
-      /** @type {[RegExp, string]} */ ([RegExp(` ${escaped(from)} `, 'g'), ` ${to} `]),
+      /** @type {[RegExp, string]} */ ([RegExp(` ${escapeRegExp(from)} `, 'g'), ` ${to} `]),
   ),
   [/ and /g, ' or '],
   [/ or /g, ' and '],
@@ -60,7 +63,7 @@ const BUFFERS_AND_ASSERTIONS = /\bchar(?: \w+\[\d+\],?)+;|\bSS_ASSERT\(.*\);/g;
  * @param {string} file
  * @param {string} text
  */
-export const masked = (file, text) =>
+export const maskText = (file, text) =>
   text.replace(MASKS[file.endsWith('.c') ? 'c' : 'py'], (found) => found.replace(/[^\n]/g, '\0'));
 
 /**
@@ -71,7 +74,7 @@ export const masked = (file, text) =>
  */
 export function slips(file, text) {
   if (/\.[mc]?[jt]s$/.test(file)) return slipsOfScript(file, text);
-  const code = masked(file, text)
+  const code = maskText(file, text)
     .replace(MINUS_ONE_AS_NONE, '\0\0')
     .replace(BUFFERS_AND_ASSERTIONS, (found) => '\0'.repeat(found.length))
     .replace(MAX_OR_MIN, (found, left, sign) =>

@@ -50,7 +50,7 @@ test('an edit changes one line, and the same seed draws the same edits', () => {
   assert.notDeepEqual(draw(texts, 5, 7), draw(texts, 5, 8));
 });
 
-test('the border of a maximum of two is not edited, that of another choice is', () => {
+test('the comparison in a maximum or minimum is not edited, but one in another conditional is', () => {
   const signs = (/** @type {string} */ line) => slips('a.c', line).map(({ from }) => from.trim());
   assert.deepEqual(signs('int m = a.x > b ? a.x : b;'), []);
   assert.deepEqual(signs('int m = a <= b ? b : a;'), []);
@@ -64,7 +64,7 @@ test('the border of a maximum of two is not edited, that of another choice is', 
   assert.deepEqual(signs('{"U8", 1, -1}; return -1;'), ['1']);
 });
 
-test('in a script, expressions inside texts are edited, but not types, pixels and waits', () => {
+test('in TypeScript, expressions in template strings are edited, but not types, pixel positions and timeouts', () => {
   /** @param {string} line */
   const found = (line) => slips('a.ts', line).map(({ from }) => from);
   assert.deepEqual(found('say(`a - 1 ${b ? `c + 2 ${d - 3}` : "e"}`);').slice(1), ['-', '3']);
@@ -138,7 +138,7 @@ test('comments of C and Python are recognized', () => {
   );
 });
 
-test('the coverage of a test says where code ran in its processes and workers', async () => {
+test('coverage of a test includes the processes and workers that it starts', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'coverage-'));
   const file = 'tests/mutate/draw.mjs';
   const program = `import { Worker } from 'node:worker_threads';
@@ -159,7 +159,7 @@ test('the coverage of a test says where code ran in its processes and workers', 
   assert.equal(hasRun(undefined, 0), false);
 });
 
-test('coverage is kept while its test is unchanged; all code of a changed file counts as run', async () => {
+test('coverage is cached until its test changes; after a source file changes, all of its code counts as run', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'coverage-'));
   const [one, file] = ['a.test.mjs', 'a.js'].map((name) => relative('.', join(folder, name)));
   writeFileSync(one, 'test();');
@@ -188,7 +188,7 @@ test('coverage is kept while its test is unchanged; all code of a changed file c
   rmSync(folder, { recursive: true });
 });
 
-test('each kind of edit finds its places in a script', () => {
+test('each kind of edit finds the TypeScript that it applies to', () => {
   /** @param {string} kind @param {string} code */
   const found = (kind, code) =>
     slipsOfKinds('a.ts', code, [kind]).map(({ from, to }) => [from, to]);
@@ -216,7 +216,7 @@ test('each kind of edit finds its places in a script', () => {
     found('border', 'a = b < c ? b : c; if (b <= T) d(a < 1e-9, performance.now() > e);'),
     [['b <= T', 'b < T']],
   );
-  // Where b > 0 decides the sign, b is not near 0, so this comparison is no border.
+  // The comparison b > 0 is not edited, because b is not near 0 when its sign is taken.
   assert.deepEqual(found('border', 'a = Math.abs(b) < C ? 0 : b > 0 ? 1 : -1;'), [
     ['Math.abs(b) < C', 'Math.abs(b) <= C'],
   ]);
@@ -239,7 +239,7 @@ test('each kind of edit finds its places in a script', () => {
   ]);
 });
 
-test('each kind of edit finds its places in C and Python, and kinds take turns', () => {
+test('each kind of edit finds the C and Python that it applies to, and draws alternate between kinds', () => {
   /** @param {string} file @param {string} kind @param {string} code */
   const found = (file, kind, code) =>
     slipsOfKinds(file, code, [kind]).map(({ from, to }) => [from.trim(), to.trim()]);

@@ -6,15 +6,14 @@
  *     node tests/mutate/fresh.mjs --kinds all --count 60 wasm web models
  *     node tests/mutate/fresh.mjs --kinds key,release --list wasm
  *
- * --kinds draws edits that tests of numbers miss, as kinds.mjs lists them; the kinds take turns. --in PART takes only
- * files whose path holds that part. --list prints the edits and runs nothing.
+ *     --kinds KINDS   draws the edits of kinds.mjs, which numeric tests miss, alternating between the kinds
+ *     --in PART       draws only in files whose path contains PART
+ *     --list          prints the edits and runs no tests
+ *     --checked       skips the run of all tests without an edit, which must pass
+ *     --near          runs only the tests nearest to an edit; others may still notice a surviving edit
  *
- * The tests must pass without an edit; --checked skips that run. --near runs only the nearest tests of an edit, for a
- * busy machine; a later run should give surviving edits to the other tests.
- *
- * An edit meets the unit tests of its room (rooms.mjs), the nearest first; only an edit that survives
- * these meets all of them. The share of surviving edits is printed; a surviving edit is no failure, for it may change
- * nothing that anybody could notice.
+ * Each edit runs the unit tests of its room (rooms.mjs), nearest first, until one fails. The script prints the share of
+ * surviving edits, but does not fail, because an edit may have no observable effect.
  */
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';

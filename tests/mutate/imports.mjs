@@ -60,17 +60,17 @@ function modulesOf(file, text) {
 /** @typedef {{ names: readonly string[], file: string }} Import */
 
 /** @type {Map<string, readonly Import[]>} */
-const known = new Map();
+const importsByFile = new Map();
 
 /** @param {string} file @returns {readonly Import[]} */
 function importsOf(file) {
-  const before = known.get(file);
+  const before = importsByFile.get(file);
   if (before) return before;
   const text = textOf(file);
   if (file.endsWith('.py')) {
     const modules = modulesOf(file, text).filter((one) => existsSync(one));
     const imports = modules.map((one) => ({ names: [], file: one }));
-    known.set(file, imports);
+    importsByFile.set(file, imports);
     return imports;
   }
   const named = [...text.matchAll(NAMED)].flatMap(([, list, to]) => {
@@ -82,7 +82,7 @@ function importsOf(file) {
     filesOf(file, to).map((from) => ({ names: [], file: from })),
   );
   const all = [...named.filter(({ names }) => names.length), ...whole];
-  known.set(file, all);
+  importsByFile.set(file, all);
   return all;
 }
 

@@ -4,7 +4,7 @@
  * draws them.
  */
 import { createRequire } from 'node:module';
-import { masked } from './draw.mjs';
+import { maskText } from './draw.mjs';
 
 /** @typedef {import('./draw.mjs').Slip} Slip */
 /** @typedef {import('typescript').Node} Node */
@@ -197,7 +197,7 @@ export const KINDS = Object.keys(OF_SCRIPTS);
 /** @param {string} file @param {string} text @param {string} kind @returns {Slip[]} */
 function slipsOf(file, text, kind) {
   if (!/\.[mc]?[jt]s$/.test(file)) {
-    const code = masked(file, text);
+    const code = maskText(file, text);
     return OF_LINES[kind].flatMap(([pattern, to]) =>
       [...code.matchAll(pattern)].map(({ index, 0: found, 1: indent = '' }) => ({
         at: index,

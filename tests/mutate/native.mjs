@@ -11,7 +11,7 @@ import { each, run } from './work.mjs';
 
 const build = '.build/mutate';
 const cc = process.env.CC ?? 'cc';
-/** Tests that take too long for what they could notice: a table of numbers, a hundred sequences. */
+/** Tests that are left out, because they are slow and could notice few edits. */
 const SLOW_TESTS = ['test_strtod', 'test_snprintf', 'test_small', 'test_sink100'];
 const TEST_SECONDS = 60;
 const SANITIZERS = [

@@ -56,7 +56,7 @@ const tracked = (name, ...folders) =>
  * @param {string} name
  * @param {string} text
  */
-function written(name, text) {
+function writeEdited(name, text) {
   const file = resolve(build, name);
   writeFileSync(file, text);
   return file;
@@ -128,7 +128,7 @@ async function wasm() {
   return {
     files,
     async killerOf(file, text, name, killers = [], isNear = false) {
-      const own = written(`${name}.mts`, text);
+      const own = writeEdited(`${name}.mts`, text);
       if (!(await run(process.execPath, ['--check', own], { isQuiet: true }))) return null;
       if (!(await hasTypes(name, file, text))) return 'types';
       const unedited = readFileSync(file, 'utf8');
@@ -209,7 +209,7 @@ async function web() {
       existsSync(file) ? file : file.replace(/\.ts$/, '/index.ts'),
     ),
     async killerOf(file, text, name, killers = [], isNear = false) {
-      const edited = written(`${name}.ts`, text);
+      const edited = writeEdited(`${name}.ts`, text);
       if (!(await hasTypes(name, file, text))) return 'types';
       const names = [...text.matchAll(/^export (?:async )?(?:function|const|class) (\w+)/gm)];
       const own = [stemOf(file), ...names.map(([, one]) => one)].join('|');
@@ -352,11 +352,11 @@ async function models() {
       (file) => !/\/(goldens\/|(time_|timing|follow_|fit_)\w*\.py$)/.test(file),
     ),
     async killerOf(file, text, name, killers = [], isNear = false) {
-      const edited = written(`${name}.py`, text);
+      const edited = writeEdited(`${name}.py`, text);
       if (!(await run(python, ['-m', 'py_compile', edited], { isQuiet: true }))) return null;
       const isRecorder = file.startsWith('models/record/') && stemOf(file) !== 'metrics';
       const own = isRecorder ? ofRecordings : tests;
-      // Writers of goldens run as programs, so imports do not show what they reach.
+      // Writers of goldens run as programs, so no import leads to their code.
       const reaching = own.filter(
         (test) => distance(test, file) < Infinity || /_writers/.test(test) || isRecorder,
       );
@@ -381,19 +381,20 @@ async function models() {
 }
 
 /** @type {Record<string, () => Promise<Room>>} */
-const open = { core: openNative, wasm, web, models };
-export const roomNames = Object.keys(open);
+const openers = { core: openNative, wasm, web, models };
+export const roomNames = Object.keys(openers);
 
 /** @type {Map<string, Promise<Room>>} */
-const opened = new Map();
+const openedRooms = new Map();
 /**
  * Opens a room once for all of its edits, because compiling the core and timing its tests takes a
  * minute.
  * @param {string} name
  */
 export function roomOf(name) {
-  if (!open[name]) throw new Error(`there is no room ${name} (there are: ${roomNames.join(' ')})`);
-  const room = opened.get(name) ?? open[name]();
-  opened.set(name, room);
+  if (!openers[name])
+    throw new Error(`there is no room ${name} (there are: ${roomNames.join(' ')})`);
+  const room = openedRooms.get(name) ?? openers[name]();
+  openedRooms.set(name, room);
   return room;
 }

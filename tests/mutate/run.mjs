@@ -2,7 +2,7 @@
  * Applies every edit of mutants.mjs, one at a time, and expects a unit test of its room to fail.
  *
  *     node tests/mutate/run.mjs              all edits
- *     node tests/mutate/run.mjs sink ReLU    edits whose name or file contains one of these words
+ *     node tests/mutate/run.mjs sink ReLU    edits whose name or file contains “sink” or “ReLU”
  *     node tests/mutate/run.mjs --drawn 8    all edits, then 8 random ones, as fresh.mjs draws them
  */
 import { existsSync, readFileSync } from 'node:fs';

@@ -1,4 +1,4 @@
-// Starts programs and works through lists two at a time, for all rooms of the mutation stage.
+// Runs programs, and works through lists two items at a time, for the mutation stage.
 import { spawn } from 'node:child_process';
 
 /** Process groups that are running. @type {Set<number>} */

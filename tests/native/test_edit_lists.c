@@ -30,8 +30,8 @@ static void check_list(const ss_model *model, const edit_list *list, outcome *re
 }
 
 static void check_borders(const char *folder, int step) {
-    CASE("integers at 0, T-1, T, T+1, the maximum and 2^31-1, alone or in pairs, give finite "
-         "numbers that do not depend on earlier memory, or an error with its place");
+    CASE("edits at the limits of their integers give finite numbers that do not depend on "
+         "uninitialized memory, or an error with its place");
     opened_model model = open_model(folder);
     pins pinned = pins_at_borders(T_BORDERS);
     int rows, accepted[64] = {0};
@@ -105,8 +105,8 @@ static bool follow_updates(const ss_model *model, const pin *a, const pin *b, ui
 }
 
 static void check_pairs_continue(const char *folder, bool has_all) {
-    CASE(
-        "under any two edits, of every policy and in both orders, an updated run equals a new one");
+    CASE("an updated run equals a new one under any two edits, with every policy and in both "
+         "orders");
     opened_model model = open_model(folder);
     pins choices = choice_pins();
     int rows;
@@ -128,8 +128,7 @@ static void check_pairs_continue(const char *folder, bool has_all) {
 }
 
 static void check_table_of_pairs(void) {
-    CASE("by the table, all pairs of edits continue, except an eviction before an edit of its "
-         "weights");
+    CASE("the table lets an updated run continue under any two edits, except park after evict");
     int rows;
     const ss_edit_kind *table = ss_edits(&rows);
     for (int a = 0; a < rows; a++)

@@ -82,8 +82,8 @@ static void check_edits_without_effect(void) {
             CHECK(!have_same_rows(&baseline.run.trace, &other.run.trace, SS_FIELD_HIDDEN, T_MAX));
             CHECK(other.run.trace.edited);
             close_run(&other);
-            /* In some models two of these edits have an effect: softmax in every layer, and a mask
-             * that is wider than the model's window. */
+            /* In models with window sinks, two edits that have no effect elsewhere have one:
+             * softmax in every layer, and a mask that is wider than the model's window. */
             if (!pairs[i].nothing || (i < 2 && model.model.arch.window_sinks)) continue;
             opened_run same = run_edit(&model, pairs[i].nothing);
             check_same(&baseline.run.trace, &same.run.trace,
@@ -243,7 +243,8 @@ static void check_window_is_a_mask(void) {
 }
 
 static void check_cache_positions(const char *folder) {
-    CASE("7. with positions in the cache, a query equals the last row of a text of the kept keys");
+    CASE("7. with positions in the cache, a query equals the last row of a run over the cached "
+         "tokens");
     opened_model model = open_model(folder);
     model.model.arch.L = model.model.arch.blocks =
         1; /* in layer 0 keys and values do not depend on the mask */
@@ -264,8 +265,8 @@ static void check_cache_positions(const char *folder) {
 }
 
 static void check_texts_beyond_the_context(void) {
-    CASE("with positions in the cache, a rotary model reads beyond its context and gives the same "
-         "bits");
+    CASE("with positions in the cache, a rotary model reads past its context with the bits of a "
+         "longer context");
     const char *text = "evict:policy=first,first=1,budget=6,positions=cache";
     opened_model model = open_model(LLAMA);
     opened_run within = run_edit(&model, text);
@@ -447,8 +448,8 @@ static void check_resumed_runs(void) {
 }
 
 static void check_reuse_by_tokens(void) {
-    CASE(
-        "a run takes over the tokens that no edit touches: the same bits, and the rest is its own");
+    CASE("a run reuses the tokens that no edit touches with the same bits, and computes the rest "
+         "itself");
     for (int f = 0; f < FOLDERS; f++) {
         opened_model model = open_model(folders[f]);
         opened_run baseline = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
@@ -758,8 +759,8 @@ static void check_effects_of_heads(void) {
 }
 
 static void check_rejected_bases(void) {
-    CASE("a run that cannot begin from another says why, and one that can accepts only the tokens "
-         "of the other");
+    CASE("an unsuitable base run is refused with the reason, and a run accepts only the tokens of "
+         "its base");
     opened_model model = open_model(LLAMA), other = open_model(LLAMA);
     opened_run baseline = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
     ss_run_desc bare = {&model.model, T_MAX, SS_BIT(SS_FIELD_LOSS), NULL, 0, NULL, 0, NULL, 0};

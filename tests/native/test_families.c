@@ -261,8 +261,8 @@ static void check_keys_refused_by_all(void) {
 }
 
 static void check_quantized_configs(void) {
-    CASE(
-        "of what compressed-tensors knows, I8 with a scale for each row is read, all else refused");
+    CASE("of compressed-tensors, only I8 with a scale for each row is read, and all else is "
+         "refused");
 #define GROUP(weights, more) "\"config_groups\":{\"group_0\":{\"weights\":{" weights "}" more "}}"
 #define BY_ROWS "\"num_bits\":8,\"type\":\"int\",\"symmetric\":true,\"strategy\":\"channel\""
 #define METHOD "\"quant_method\":\"compressed-tensors\","
@@ -688,7 +688,8 @@ static void check_rotations(const char *text, const char *expected) {
 }
 
 static void check_rotations_of_layers(void) {
-    CASE("layers that see all keys do not rotate, in families with a window in the others");
+    CASE("in families that mix windowed and full attention, the layers with full attention do not "
+         "rotate");
 #define TYPES                                                                                      \
     ",\"sliding_window\":7,\"layer_types\":[\"full_attention\",\"sliding_attention\","             \
     "\"sliding_attention\",\"full_attention\"]"
@@ -840,7 +841,7 @@ static void check_steps_are_prompts(void) {
 }
 
 static void check_kept_panels(void) {
-    CASE("with panels kept, every family gives the same bits");
+    CASE("weights kept as panels give the same bits in every family");
     for (size_t f = 0; f < FOLDERS; f++) {
         opened_folder *opened = open_folder(folders[f]);
         const ss_trace *whole = &opened->run.run.trace;
@@ -861,7 +862,7 @@ static void check_kept_panels(void) {
 }
 
 static void check_interleaved_weights(void) {
-    CASE("with weights interleaved in place, every family gives the same bits");
+    CASE("weights interleaved in place give the same bits in every family");
     int tied = 0;
     for (size_t f = 0; f < FOLDERS; f++) {
         opened_folder *opened = open_folder(folders[f]);
@@ -1018,7 +1019,7 @@ static void check_routers(void) {
         CHECK_BITS(ss_row(&evenly.run.trace, SS_FIELD_ROUTER, 0, t), halves, sizeof halves);
     close_run(&evenly);
     close_model(&alike);
-    CASE("a view of the router of a model without experts is refused, because it has no experts");
+    CASE("reading the router of a model without experts is refused with that reason");
     opened_folder *plain = open_folder("hf-qwen3");
     ss_tensor view;
     ss_error err;

@@ -280,8 +280,8 @@ static void check_coverage(const coverage *covered) {
         check_has_golden(covered->metrics[i], metrics[i].name, "has a golden",
                          metrics[i].args & SS_ARG_BASE ? "write_edits" : "write_variants");
     /* test_train detects wrong numbers in the last four fields, which derivatives read. */
-    CASE("every field has such a golden, except tokens (the input), next (a row of logits), and "
-         "fields whose derivatives test_train compares");
+    CASE("every field has a golden of a model whose sizes all differ, except tokens, next, and "
+         "fields that test_train compares");
     const uint32_t elsewhere = SS_BIT(SS_FIELD_TOKENS) | SS_BIT(SS_FIELD_NEXT) |
                                SS_BIT(SS_FIELD_SCORES) | SS_BIT(SS_FIELD_HEAD_OUT) |
                                SS_BIT(SS_FIELD_FFN_UP) | SS_BIT(SS_FIELD_FFN_GATE);

@@ -234,7 +234,7 @@ static void check_groups(void) {
     }
 }
 
-/* ---- whole numbers: against the definition in doubles, which hold all of these sums ---- */
+/* ---- fixed point: against the definition in doubles, which represent the sums exactly ---- */
 
 enum { WHOLE = 5 };
 
@@ -562,7 +562,7 @@ static bool count_counts(const float *x, const float *y, size_t n) {
     return is_right && ss_count(y, 0.5f, false, 0) == 0;
 }
 
-/* ---- one number in, one number out ---- */
+/* ---- elementwise functions ---- */
 
 static bool scale_is_exact(const float *x, const float *y, size_t n) {
     guarded g;
@@ -727,24 +727,24 @@ static const struct vector_case {
     {"sum adds in the documented order", sum_is_ordered, 10.0f},
     {"dot adds in the documented order", dot_is_ordered, 10.0f},
     {"exp is ss_expf, and its sum is in order", exp_is_ordered, 10.0f},
-    {"exp at its limits", exp_is_ordered, 120.0f},
+    {"exp is ss_expf at its limits, too", exp_is_ordered, 120.0f},
     {"sigmoid is ss_sigmoidf, and its sum is in order", sigmoid_is_ordered, 10.0f},
-    {"sigmoid at its limits", sigmoid_is_ordered, 120.0f},
-    {"entropy is of ss_logf, and adds in the documented order", entropy_is_ordered, 1.0f},
+    {"sigmoid is ss_sigmoidf at its limits, too", sigmoid_is_ordered, 120.0f},
+    {"entropy uses ss_logf and adds in the documented order", entropy_is_ordered, 1.0f},
     {"add_shares adds in doubles", shares_are_exact, 10.0f},
-    {"max is in the row, and nothing is larger", max_is_max, 10.0f},
-    {"peak is the first of the largest magnitudes", peak_is_first, 10.0f},
-    {"count counts what is larger, or as large", count_counts, 10.0f},
-    {"copy copies, and clear clears", copy_is_exact, 10.0f},
-    {"scale multiplies", scale_is_exact, 10.0f},
-    {"add adds", add_is_exact, 10.0f},
-    {"rmsnorm", rmsnorm_is_right, 10.0f},
-    {"layernorm, with and without a bias", layernorm_is_right, 10.0f},
-    {"silu_mul", silu_is_right, 10.0f},
+    {"max is the largest number of the row", max_is_max, 10.0f},
+    {"peak is the first index of the largest magnitude", peak_is_first, 10.0f},
+    {"count counts numbers above a bound, and equal ones on request", count_counts, 10.0f},
+    {"copy and clear write every number and no others", copy_is_exact, 10.0f},
+    {"scale multiplies every number exactly", scale_is_exact, 10.0f},
+    {"add adds every pair exactly", add_is_exact, 10.0f},
+    {"rmsnorm is near the result in doubles", rmsnorm_is_right, 10.0f},
+    {"layernorm, with or without a bias, is near the result in doubles", layernorm_is_right, 10.0f},
+    {"silu_mul is near the result in doubles", silu_is_right, 10.0f},
     {"gelu is the tanh form", gelu_is_right, 10.0f},
     {"gelu_erf is the exact form", gelu_erf_is_right, 10.0f},
-    {"relu and multiply", relu_is_right, 10.0f},
-    {"rotate", rotate_is_right, 10.0f},
+    {"relu and multiply are exact", relu_is_right, 10.0f},
+    {"rotate rotates pairs exactly", rotate_is_right, 10.0f},
 };
 
 static void check_vectors(const struct vector_case *c) {

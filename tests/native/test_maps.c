@@ -1,8 +1,8 @@
 /*
  * Maps on demand have the bits of stored ones for every operation, mask, window, bias key, position
- * scheme, edit and family of the goldens; so do the metrics that the pass accumulates without a
- * map, and those of a measuring run, which keeps no maps, queries, keys or values and takes the
- * text through one layer after the other.
+ * scheme, edit and family of the goldens. So have the metrics that a pass accumulates without a
+ * map, and the metrics of a measuring run, which computes the whole text layer by layer and keeps
+ * no maps, queries, keys or values.
  */
 #include "check.h"
 #include "edit_lists.h"

@@ -306,7 +306,7 @@ static void check_plain(void) {
         CASE("products with rotary pairs of heads of whole panels, after other outputs, are exact");
         w.first = 8, w.out = w.group = w.step = 16, w.unpaired = 0, w.pair = 8;
         check_matrix(w);
-        CASE("products with rotary pairs in the first part of such heads are exact");
+        CASE("products with rotary pairs in the first part of heads of whole panels are exact");
         w.unpaired = 4;
         check_matrix(w);
         CASE("products with rotary pairs of heads that are not adjacent are exact");

@@ -582,7 +582,7 @@ static void check_matrix_entropy(void) {
     CASE("the entropy is 1 for orthogonal rows, 0 for equal rows, 1.153741943 nats for lengths 2, "
          "1, 1, 1");
     CHECK_NEAR(entropy_along(4, 6, 4, 1, false), 1, 1e-6);
-    CHECK_NEAR(entropy_along(64, 6, 6, 1, false), 1, 1e-3); /* 64 is no multiple of 6 */
+    CHECK_NEAR(entropy_along(64, 6, 6, 1, false), 1, 1e-3); /* 64 is not a multiple of 6 */
     CHECK_NEAR(entropy_along(60, 6, 6, 1, false), 1, 1e-6);
     CHECK_NEAR(entropy_along(40, 300, 40, 1, false), 1, 1e-6);
     CHECK_NEAR(entropy_along(9, 5, 1, 1, false), 0, 1e-6);
@@ -629,7 +629,7 @@ static void check_gates(void) {
 }
 
 static void check_gate_of_a_bias_key(void) {
-    CASE("the attention of a bias key is not left for tokens");
+    CASE("attention to a bias key does not count as attention to tokens");
     fake f;
     const ss_arch arch = {
         .L = 1, .H = 2, .G = 2, .D = 1, .K = 1, .U = 1, .V = 2, .bias_key = SS_OWNER_HEAD};

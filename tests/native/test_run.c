@@ -347,7 +347,7 @@ static void check_bad_requests(void) {
     free(small.block);
 
     opened_run run = open_run(&desc);
-    CHECK_INT(ss_run_sample(&run.run, 1, 0, 0), -1); /* there is no token yet, and so no logits */
+    CHECK_INT(ss_run_sample(&run.run, 1, 0, 0), -1); /* without a token there are no logits */
     const int32_t outside[] = {1, 2, V}, negative[] = {-1};
     CHECK_INT((int)ss_run_extend(&run.run, outside, 3, &err), SS_BAD_TOKEN);
     CHECK(strcmp(err.where, "token 2") == 0);

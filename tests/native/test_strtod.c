@@ -81,8 +81,8 @@ int main(void) {
         ".",
         "-.e1",
     };
-    CASE(
-        "numbers of configs, limits, and texts that are no numbers are read like in the C library");
+    CASE("numbers in configs, limits, and texts that are not numbers are read like in the C "
+         "library");
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) CHECK(reads_same(texts[i]));
     CASE("half a million doubles, printed with 1 to 21 digits, are read like in the C library");
     long wrong = 0;

@@ -1,6 +1,6 @@
 /*
- * pytorch_model.bin: files of torch.save are read; pickles that call functions or break the pickle
- * machine and damaged files are refused with a code and a place.
+ * pytorch_model.bin: files of torch.save are read; pickles that call functions or corrupt the
+ * stack, and damaged files, are refused with a code and a place.
  */
 #include "check.h"
 #include "zips.h"
@@ -97,7 +97,7 @@ static void check_bad_pickles(void) {
         {PICKLE("\x80\2" REBUILD ")R."), SS_BAD_FILE, "arguments"},
         {PICKLE("\x80\2N}b."), SS_UNSUPPORTED, "a table to build"},
         {PICKLE("\x80\2}}b}b" GOOD "}b."), SS_UNSUPPORTED, "a table to build"},
-        /* These pickles break the machine. */
+        /* These pickles are truncated, or have invalid opcodes or stack operations. */
         {PICKLE(""), SS_BAD_FILE, "the pickle's end"},
         {PICKLE("\x80"), SS_BAD_FILE, "the pickle's end"},
         {PICKLE("\x80\5}."), SS_UNSUPPORTED, "protocol 2 to 4"},

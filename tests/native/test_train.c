@@ -727,8 +727,8 @@ static double uniform_of_bits(uint64_t bits) {
     return (double)(bits >> 11) / 9007199254740992.0;
 }
 
-/* Checks that matrices whose names contain a word begin with normal numbers of this deviation;
- * returns the number of these matrices. */
+/* Checks that the initial weights of matrices whose names contain `word` are normal numbers with
+ * this deviation; returns the number of matrices. */
 static int check_deviation(const char *config, const char *recipe, const char *word,
                            double deviation) {
     opened_train *opened = open_train(config, recipe);
@@ -806,7 +806,7 @@ static void check_samples_of_the_task(void) {
 }
 
 static void check_loss_falls(const char *operation) {
-    CASE("the loss falls, and two trainings of one recipe have the same bits");
+    CASE("the loss falls, and two training runs of one recipe have the same bits");
     const char *recipe = "{\"batch\":16,\"length\":12,\"triggers\":3,\"steps\":40,"
                          "\"learning_rate\":0.01}";
     opened_train *one = open_train(lab_config(operation), recipe),
@@ -831,7 +831,7 @@ static void check_loss_falls(const char *operation) {
 }
 
 static void check_parts_of_batches(void) {
-    CASE("a part of more rows than go through the model together gives the same gradient");
+    CASE("the gradient does not depend on how many sequences pass through the model together");
     const char *recipe = "{\"batch\":400,\"length\":12,\"triggers\":3,\"steps\":1}";
     opened_train *reference = open_train(lab_config("softmax"), recipe);
     opened_train *split = open_train(lab_config("softmax"), recipe);
@@ -886,7 +886,7 @@ static unsigned char *state_of(const ss_train *from) {
 }
 
 static void check_resume(const char *recipe, int before) {
-    CASE("a resumed training gives the bits of an uninterrupted one");
+    CASE("a resumed training run gives the bits of an uninterrupted one");
     opened_train *reference = open_train(lab_config("softmax"), recipe);
     opened_train *later = open_train(lab_config("softmax"), recipe);
     ss_log_entry expected, entry;
@@ -915,7 +915,7 @@ static void check_resume(const char *recipe, int before) {
 }
 
 static void check_broken_states(void) {
-    CASE("an invalid state is refused with its place and leaves the training unchanged");
+    CASE("an invalid state is refused with its place and leaves the training run unchanged");
     opened_train *opened = open_train(lab_config("softmax"), "{\"length\":12,\"batch\":1}");
     ss_train *train = &opened->train;
     size_t n = ss_train_state_bytes(train), numbers = train->weights.n;
@@ -954,8 +954,7 @@ static void check_broken_states(void) {
 }
 
 static void check_resumed_divergence(void) {
-    CASE(
-        "a training that diverges in the first step after a resume keeps the weights of the state");
+    CASE("training that diverges in the first step after a resume keeps the weights of the state");
     opened_train *opened =
         open_train(lab_config("identity"), "{\"batch\":4,\"length\":12,\"learning_rate\":1e25,"
                                            "\"optimizer\":\"sgd\"}");
@@ -1003,7 +1002,7 @@ static void check_initial_weights(void) {
 }
 
 static void check_divergence(void) {
-    CASE("a training that diverges ends with a step and finite weights");
+    CASE("training that diverges ends with its step and finite weights");
     opened_train *opened =
         open_train(lab_config("identity"),
                    "{\"batch\":4,\"length\":12,\"triggers\":3,\"steps\":50,\"learning_rate\":1e25,"

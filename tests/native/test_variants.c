@@ -80,8 +80,8 @@ static void check_distances(void) {
 }
 
 static void check_zero_bias_key(void) {
-    CASE("4. a bias key of zeros without value gives softmax1 and has the weight that the row "
-         "lacks");
+    CASE("4. a bias key of zeros without a value gives softmax1, and its weight completes each row "
+         "to 1");
     opened_model model = open_variant("bias-key");
     ss_arch *arch = &model.model.arch;
     for (int l = 0; l < arch->L; l++)
@@ -421,8 +421,8 @@ static void check_configs(void) {
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         char text[512];
         int n = snprintf(text, sizeof text, "%s%s", LLAMA, table[i].own);
-        /* Heads have three numbers, which rotary positions refuse; but the expected errors are
-         * reported first. */
+        /* The heads have an odd width of 3, which rotary positions refuse, but the expected errors
+         * are reported before that. */
         ss_error err = {0};
         ss_arch arch;
         ss_status status =
@@ -432,8 +432,7 @@ static void check_configs(void) {
             printf("    %s: %s: %s\n", table[i].own, err.where, err.text);
     }
 
-    CASE("other families accept only another operation, mistral has one mask, and experts are "
-         "feed-forwards");
+    CASE("variants that a family does not support are refused with their key");
     const char *others[] = {
         "{\"model_type\":\"gpt2\",\"n_layer\":1,\"n_head\":2,\"n_embd\":8,\"vocab_size\":8,"
         "\"sinkscope\":{\"gate\":\"output_head\"}}",

@@ -41,14 +41,14 @@ def test_rows_agree_with_the_document(id: str) -> None:
             assert float(result) == pytest.approx(output, abs=tolerance), cells
 
 
-def test_a_post_norm_has_no_parts_and_a_sum_may_exceed_one() -> None:
+def test_the_feed_forward_share_is_undefined_for_a_post_norm_and_may_exceed_one() -> None:
     texts = json.loads((beyond.ZOO / "heldout.json").read_text())[:beyond.SEQUENCES]
     assert "| nan of 0 |" in beyond.model_row("post-norm", texts)
     # The second number, 22, is the sum of all contributions to the logits of sink heads.
     assert "| 1.02 of 22 |" in beyond.model_row("softmax", texts)
 
 
-def test_the_units_are_complete_and_one_measures_as_stored() -> None:
+def test_the_file_has_every_unit_and_a_repeated_measurement_equals_it() -> None:
     result = json.loads(beyond.FILE.read_text())
     for name, (_, units) in beyond.unit_groups().items():
         assert [one["unit"] for one in result[name]] == list(units), "run beyond --units"
@@ -71,7 +71,7 @@ def test_zeroing_the_worst_channel_raises_the_loss_as_stored() -> None:
     assert beyond.loss_without(arch, weights, ids, kept["worst_channel"] - 1) - kept["loss"] < cost / 2
 
 
-def test_units_are_measured_once_and_stored_in_order(
+def test_each_unit_is_measured_once_and_units_are_stored_in_order(
         monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     measured: list[int] = []
 
@@ -89,7 +89,7 @@ def test_units_are_measured_once_and_stored_in_order(
     assert [list(result), [one["unit"] for one in result["one"]]] == [["one", "two"], [3, 1]]
 
 
-def test_a_valley_is_below_the_lower_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_depth_of_a_valley_is_measured_from_its_lower_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """The mean entropies of two sequences are 0.9, 0.5, 0.3 and 0.7."""
     entropies = torch.tensor([[0.8, 0.4, 0.2, 0.6], [1.0, 0.6, 0.4, 0.8]])
     monkeypatch.setattr(beyond.metrics, "matrix_entropy", lambda hidden: hidden)
@@ -182,7 +182,7 @@ def test_each_line_of_a_program_is_parsed_and_its_failure_is_raised(
         beyond.run_command("measure", 1)
 
 
-def test_the_columns_of_a_model_come_from_the_task_next(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_table_of_a_model_uses_the_task_next_and_no_other_task(monkeypatch: pytest.MonkeyPatch) -> None:
     def task(name: str, size: float) -> dict[str, Any]:
         return {"name": name} | {condition: {key: {"change": {"mean": size * times}}
                                              for key, times in (("loss", 1), ("accuracy", 0.5))}
@@ -265,11 +265,11 @@ def test_a_search_is_compared_with_random_suffixes(monkeypatch: pytest.MonkeyPat
         "away_softmax": 0.25, "away_elsewhere_softmax": -1.25}
 
 
-def test_a_unit_is_a_line_of_the_file() -> None:
+def test_each_unit_of_the_file_is_on_one_line() -> None:
     assert beyond.FILE.read_text() == beyond.units_json(beyond.read_units())
 
 
-def test_a_later_token_has_a_sink_by_the_mean_of_its_heads() -> None:
+def test_a_secondary_sink_is_found_by_the_mean_alpha_of_a_layer() -> None:
     """Uniform attention gives the second of 8 tokens (1/2 + ... + 1/8) / 7 = 0.2454, and the fourth (1/4 + ... + 1/8) /
     5 = 0.1769; five times as much, averaged over two heads, is a sink."""
     alphas = torch.zeros(5, 2, 2, 8, dtype=torch.float64)

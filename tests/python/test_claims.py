@@ -81,7 +81,7 @@ def test_every_figure_and_table_of_the_paper_has_its_row() -> None:
     assert len(BY_ID) == len(ROWS)
 
 
-def test_every_row_names_its_evidence() -> None:
+def test_every_row_of_the_table_of_claims_names_its_evidence() -> None:
     recipes_by_id = recipes()
     for row in ROWS:
         assert row["verdict"] in claims.VERDICTS
@@ -138,11 +138,11 @@ def test_only_a_comparison_has_a_direction(effect: Effect, is_directional: bool)
     assert (effect.json()["p"] is not None) == (effect.comparison is not None) == is_compared
 
 
-def test_a_column_named_onset_is_a_range_where_there_are_no_logs() -> None:
+def test_without_logs_the_onset_is_a_range_over_the_given_values() -> None:
     assert claims.Ranges(lambda name: [0.5, 0.25])["onset"] == "0.25 to 0.50"
 
 
-def test_a_claim_names_its_kind() -> None:
+def test_the_kind_of_a_claim_follows_from_what_it_says() -> None:
     kinds = {says: make_effect(NO_EFFECT, says).kind for says in ("a sink", "none", "less", "more", "the same")}
     assert kinds == {"a sink": "existence", "none": "absence", "less": "comparison",
                      "more": "comparison", "the same": "comparison"}
@@ -157,7 +157,7 @@ def test_a_claim_names_its_kind() -> None:
                 assert len(effect["shares"]) == effect["seeds"] and effect["by_shares"], row["id"]
 
 
-def test_every_row_has_its_earlier_verdict_and_marks_two_seeds() -> None:
+def test_every_row_states_its_earlier_verdict_and_whether_two_seeds_decided() -> None:
     for row in ROWS:
         assert row["before"] in claims.VERDICTS or row["id"] in NEW_IDS, row["id"]
         tested = [one for one in row["effects"] if one["mean"] is not None]
@@ -187,7 +187,7 @@ def test_verdicts_expected_by_chance_are_counted() -> None:
             assert f"**{row['verdict']}** †" in line
 
 
-def test_a_claim_of_several_effects_needs_all_of_them() -> None:
+def test_a_claim_with_several_effects_agrees_only_if_all_of_them_do() -> None:
     agrees, none = make_effect(Difference(-0.2, -0.3, -0.1), "less"), make_effect(None, "less", (), 0)
     differs = make_effect(Difference(-0.2, -0.3, -0.1), "more")
     assert claims.verdict_of([agrees, agrees]) == "agrees"
@@ -196,7 +196,7 @@ def test_a_claim_of_several_effects_needs_all_of_them() -> None:
     assert claims.verdict_of([none, none]) == claims.verdict_of([]) == "not tested"
 
 
-def test_a_number_that_rounds_to_zero_has_no_sign() -> None:
+def test_a_mean_that_rounds_to_zero_is_written_without_a_sign() -> None:
     result = make_effect(Difference(-1e-5, -0.02, 0.01), "less").json()
     assert str(result["mean"]) == "0.0" and result["low"] == -0.02
 

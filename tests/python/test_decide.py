@@ -44,13 +44,13 @@ def test_welch_gives_the_interval_of_scipy() -> None:
     assert (result.low, result.high) == pytest.approx((-4.6093127, 0.6093127), abs=1e-6)
 
 
-def test_groups_of_equal_variance_have_the_interval_by_hand() -> None:
+def test_the_interval_of_groups_with_equal_variance_equals_the_value_by_hand() -> None:
     """Both variances are 1 over 3 values: with four degrees of freedom, half of the interval is 2.7764 sqrt(2 / 3)."""
     result = decide.welch([1.0, 2.0, 3.0], [2.0, 3.0, 4.0], 0.95)
     assert (result.low, result.high) == pytest.approx((-1 - 2.26696, -1 + 2.26696), abs=1e-4)
 
 
-def test_intervals_have_their_coverage() -> None:
+def test_intervals_cover_the_true_difference_at_their_level() -> None:
     """For random groups of 3 and 8 values, about 97.5% of the intervals contain the true difference."""
     draw = random.Random(1)
     inside = 0
@@ -114,7 +114,7 @@ def test_a_sink_exists_where_the_interval_is_at_or_above_the_bound() -> None:
         assert decide.judge_existence(Difference((low + high) / 2, low, high)) == verdict, (low, high)
 
 
-def test_absence_holds_by_raw_weights_and_by_shares_in_every_seed() -> None:
+def test_a_sink_is_absent_only_if_raw_weights_and_shares_agree_in_every_seed() -> None:
     none, wide, sink = (Difference(0.0, low, high) for low, high in (
         (-0.09, 0.09), (-0.05, 0.2), (0.1, 0.3)))
     assert decide.judge_absence([none, none], [0.01, 0.09]) == "agrees"
@@ -126,14 +126,14 @@ def test_absence_holds_by_raw_weights_and_by_shares_in_every_seed() -> None:
     assert decide.judge_absence([sink, none], [0.01, 0.2]) == "differs"
 
 
-def test_the_same_level_cannot_agree_with_existence_and_with_absence() -> None:
+def test_one_level_cannot_count_as_both_existence_and_absence() -> None:
     for low, high in ((-0.2, 0.3), (0.0, 0.05), (0.1, 0.2), (0.05, 0.15), (-0.3, -0.2)):
         result = Difference((low + high) / 2, low, high)
         verdicts = decide.judge_existence(result), decide.judge_absence([result], [result.mean])
         assert verdicts != ("agrees", "agrees") and verdicts != ("differs", "differs")
 
 
-def test_an_outcome_is_its_mean_over_four_measurements() -> None:
+def test_an_outcome_is_the_mean_over_four_measured_steps() -> None:
     log = make_log(RECIPE, 1, 0.2)
     for step, loss in zip(protocol.B_MEAN_STEPS, (1.0, 2.0, 3.0, 6.0)):
         log["points"][POINTS.index(step)]["loss"] = loss
@@ -142,7 +142,7 @@ def test_an_outcome_is_its_mean_over_four_measurements() -> None:
     assert decide.mean_outcomes({1: log}, "loss") == []
 
 
-def test_comparisons_survive_by_benjamini_and_hochberg() -> None:
+def test_p_values_are_corrected_by_benjamini_and_hochberg() -> None:
     """In the example of Benjamini and Hochberg's paper, with 15 p-values, four survive: the largest i with
     p_i <= 0.05 i / n is 4."""
     p = [0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344, 0.0459, 0.3240, 0.4262, 0.5719,
@@ -168,7 +168,7 @@ def test_one_seed_has_no_interval() -> None:
     ([0.1, 0.4, 0.26], True),  # neither 0 nor an effect of 0.1 is excluded
     ([0.1, 0.4, 0.26, 0.15, 0.35], False),  # there is no third look
     ([0.1, 0.4], False)])
-def test_a_second_look_is_for_undecided_comparisons(ends: list[float], needs: bool) -> None:
+def test_only_undecided_comparisons_get_a_second_look(ends: list[float], needs: bool) -> None:
     assert make_decision(ends).needs_second_look is needs
 
 
@@ -193,7 +193,7 @@ def test_a_claim_waits_for_the_second_look(ends: list[float], left: int, monkeyp
     assert claims.build_effect({"recipe": "sigmoid-norm", "says": "less"}).missing_runs == left
 
 
-def test_a_second_look_has_all_of_its_seeds_or_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_second_look_counts_only_with_all_of_its_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
     """If a fourth seed counted alone, the second look could end as soon as this seed decides."""
     logs = {seed: make_log(RECIPE, seed, 0.1) for seed in (1, 2, 3, 4)}
     monkeypatch.setattr(protocol, "read_log", lambda recipe, seed: logs.get(
@@ -203,7 +203,7 @@ def test_a_second_look_has_all_of_its_seeds_or_none(monkeypatch: pytest.MonkeyPa
     assert list(decide.logs_of(RECIPE)) == [1, 2, 3, 4, 5]
 
 
-def test_recipes_without_a_claim_have_one_look() -> None:
+def test_only_recipes_with_a_claim_have_a_second_look() -> None:
     assert protocol.has_second_look("sigmoid-norm")
     for id in ("small", "decay-0.3", "key-bias+decay-small"):
         assert not protocol.has_second_look(id)
@@ -217,7 +217,7 @@ def test_a_log_with_a_gap_is_rejected() -> None:
         decide.is_complete(log)
 
 
-def test_later_points_of_a_log_of_protocol_a_do_not_count() -> None:
+def test_points_of_protocol_a_after_the_last_step_of_protocol_b_do_not_count() -> None:
     log = make_log(BASE, 1, 0.2)
     log["points"].append({"step": 3200, "alpha": 0.9, "value_ratio": 1.0, "eviction": 0.0, "loss": 1.0})
     assert decide.mean_outcomes({1: log}, "alpha") == [pytest.approx(0.2)]
@@ -228,7 +228,7 @@ def test_later_points_of_a_log_of_protocol_a_do_not_count() -> None:
     assert decide.onset_words({1: low}) == "never"
 
 
-def test_an_onset_has_an_interval_over_seeds_that_all_have_one() -> None:
+def test_an_onset_has_an_interval_only_if_every_seed_has_an_onset() -> None:
     def log(onset: int) -> dict[str, Any]:
         return {"points": [{"step": step, "alpha": 0.2 if step >= onset else 0.0} for step in protocol.MEASURED_STEPS]}
 
@@ -239,7 +239,7 @@ def test_an_onset_has_an_interval_over_seeds_that_all_have_one() -> None:
     assert decide.onset_interval({1: log(1400), 2: log(3200)}) == "in 1 of 2 seeds before step 3,000"
 
 
-def test_every_recipe_stands_in_the_order_once_and_changes_one_thing() -> None:
+def test_protocol_b_has_every_recipe_once_with_the_rate_and_steps_of_the_protocol() -> None:
     recipes_by_id = recipes()
     order = protocol.B_ORDER
     assert len(set(order)) == len(order)
@@ -254,7 +254,7 @@ def test_every_recipe_stands_in_the_order_once_and_changes_one_thing() -> None:
         assert recipe.training.decay_steps[0] > protocol.B_STEPS, id
 
 
-def test_runs_of_both_protocols_are_the_same() -> None:
+def test_runs_that_two_protocols_share_have_equal_recipes() -> None:
     """Protocol B reads a log of protocol A only if it would train the same model in the same way."""
     recipes_by_id = recipes()
     for id, same in protocol.B_RUNS_OF_A.items():

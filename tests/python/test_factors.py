@@ -35,7 +35,7 @@ def factor(ends: list[float], bases: list[float], recipe: Recipe = SIGMOID, **mo
     return factors.pair_logs(recipe, seeds(recipe, ends, **more), seeds(SOFTMAX, bases, **more))
 
 
-def test_an_interval_equals_the_one_by_hand() -> None:
+def test_the_interval_of_a_mean_difference_equals_the_value_by_hand() -> None:
     # The mean is 2 and the deviation 1, so the interval extends by 4.3027 / sqrt(3) to each side.
     result = factors.mean_difference([1.0, 2.0, 3.0])
     assert (result.mean, result.p) == (2.0, pytest.approx(0.0741799, abs=1e-6))  # t = 2 sqrt(3)
@@ -50,7 +50,7 @@ def test_an_interval_equals_the_one_by_hand() -> None:
     assert factors.mean_difference([1.0, 1.0], 1) == factors.Difference(0.0, 0.0, 0.0, 1.0)
 
 
-def test_three_values_or_more_have_an_interval_in_words() -> None:
+def test_differences_of_three_or_more_seeds_are_written_with_their_interval() -> None:
     one = factors.Difference(0.1, -0.1, 0.3)
     assert factors.interval_words(one, 2) == "+0.100 (n = 2)"
     assert factors.interval_words(one, protocol.MIN_PAIRS) == "+0.100 (-0.100 to +0.300)"
@@ -75,7 +75,7 @@ def test_a_seed_without_a_partner_is_left_out() -> None:
     assert [log["seed"] for log, _ in factors.pair_logs(SIGMOID, logs, bases).pairs] == [3]
 
 
-def test_a_wrong_baseline_is_rejected() -> None:
+def test_a_run_with_another_baseline_is_rejected() -> None:
     logs = seeds(SIGMOID, [0.1] * 3)
     with pytest.raises(ValueError, match="from long-softmax, not from long-gated"):
         factors.pair_logs(SIGMOID, logs, seeds(RUNS_BY_ID["long-gated"], [0.1] * 3))
@@ -101,7 +101,7 @@ def test_runs_are_compared_at_the_last_step_that_all_have() -> None:
     assert factors.verdict_sentence(one).endswith("(at step 4,000 of 16,000)")
 
 
-def test_no_sentence_comes_too_early() -> None:
+def test_before_step_4000_the_sentence_says_that_it_is_too_early() -> None:
     assert factors.verdict_sentence(factor([0.1] * 3, [0.4] * 3, step=3800)) \
         == "at step 3,800 of 16,000: too early to tell"
 
@@ -233,7 +233,7 @@ def test_the_protocol_knows_every_recipe_once() -> None:
     assert set(RUNS_BY_ID[SOFTMAX.id].seeds) == {1, 2, 3, 4, 5}
 
 
-def test_a_rise_needs_the_points_at_both_ends() -> None:
+def test_the_late_rise_needs_the_first_and_the_last_point() -> None:
     ends = [{"step": protocol.FALL_STEP - factors.LAST_STEPS, "alpha": 0.25},
             {"step": protocol.FALL_STEP, "alpha": 0.75}]
     assert factors.late_rise({"points": ends}) == 0.5

@@ -85,7 +85,7 @@ def test_every_outcome_equals_the_value_by_hand(monkeypatch: pytest.MonkeyPatch)
     assert alpha_map == [[0.792, 0.375]]
 
 
-def test_the_tokens_of_a_sink_share_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_several_sink_tokens_are_measured_as_one_sink(monkeypatch: pytest.MonkeyPatch) -> None:
     """With tokens 1 and 3 as the sink, their weights add up, and neither counts among the others."""
     result, alpha_map = measure_trace(monkeypatch, sink_tokens=(1, 3))
     # Four rows see token 3; in one of them it gets its own weight, 0.25 or 0.75.
@@ -105,7 +105,7 @@ def test_eviction_needs_a_causal_mask(mask: Mask, is_measured: bool,
     assert (measure_trace(monkeypatch, mask=mask)[0]["eviction"] is not None) is is_measured
 
 
-def test_each_eps_has_its_own_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_heads_are_counted_at_each_eps(monkeypatch: pytest.MonkeyPatch) -> None:
     """Four heads give token 1 shares of about 0.17, 0.25, 0.35 and 0.45."""
     heads = [map_to_first(5 * (6 * alpha - 1) / 25, 1 - 5 * (6 * alpha - 1) / 25)
              for alpha in (0.17, 0.25, 0.35, 0.45)]
@@ -316,7 +316,7 @@ def test_the_numbers_of_a_line_of_the_log_equal_the_values_by_hand(monkeypatch: 
     biased = dataclasses.replace(TRACE, att_bias=torch.tensor([[[[0.9] * T, [0.1] * T]]] * 2))
     monkeypatch.setattr(train, "forward", lambda arch, weights, ids: biased)
     assert train.measure_probe(arch_of(), {}, IDS)["sink_bias"] == 50.0
-    # These numbers have more digits than a log keeps.
+    # These numbers have more digits than a log stores.
     uneven = dataclasses.replace(biased, att=TRACE.att * 0.3217, v=TRACE.v.exp(),
                                  hidden=TRACE.hidden.exp(), logits=TRACE.logits.sin())
     monkeypatch.setattr(train, "forward", lambda arch, weights, ids: uneven)

@@ -49,7 +49,7 @@ def test_a_table_is_replaced_between_its_markers() -> None:
         "between\n<!-- y table: written by p.py -->\nkept\n<!-- end of y table -->\nend\n")
 
 
-def test_files_written_from_measurements_were_not_edited_by_hand() -> None:
+def test_generated_pages_equal_the_output_of_pages_py() -> None:
     zoo = ROOT / "models/zoo"
     rows, more = (json.loads((zoo / name).read_text()) for name in ("index.json", "seeds.json"))
     result = pages.make_pages(rows, more, ROOT / "models/README.md", zoo)

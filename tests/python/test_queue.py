@@ -39,12 +39,12 @@ def due_seeds(id: str, logs: Logs, *alphas: float, share: float | None = None) -
     return queue.due_seeds(RUNS[id], RUNS)
 
 
-def test_two_seeds_come_first_and_the_logs_request_more(logs: Logs) -> None:
+def test_two_seeds_run_first_and_their_logs_decide_whether_more_are_due(logs: Logs) -> None:
     assert due_seeds("b-relu", logs) == (1, 2)
     assert due_seeds("b-relu", logs, 0.0) == (2,)
     assert due_seeds("b-relu", logs, 0.0, 0.005) == ()
     assert due_seeds("b-relu", logs, 0.015, 0.02) == (3,)
-    assert due_seeds("b-relu", logs, 0.0, 0.015) == (3,)  # the two values are far apart
+    assert due_seeds("b-relu", logs, 0.0, 0.015) == (3,)  # the values of the two seeds are far apart
     # Rows with small sums have a small alpha by raw weights, whatever they attend to.
     assert due_seeds("b-relu", logs, 0.0, 0.005, share=0.03) == (3,)
     assert due_seeds("b-relu", logs, 0.0, 0.01, 0.02) == ()  # an effect that is not zero
@@ -79,7 +79,7 @@ def test_the_baseline_has_all_its_seeds(logs: Logs) -> None:
     assert queue.due_seeds(BASE, RUNS) == (7,)
 
 
-def test_a_log_that_ends_early_is_due_and_a_longer_one_counts(logs: Logs) -> None:
+def test_a_log_that_ends_early_is_due_again_and_a_longer_one_is_complete(logs: Logs) -> None:
     logs["b-relu", 1] = make_log(RUNS["b-relu"], 1, 0.0, until=2800)
     logs["b-relu", 2] = make_log(RUNS["b-relu"], 2, 0.0, until=4000)
     assert queue.due_seeds(RUNS["b-relu"], RUNS) == (1,)
@@ -89,7 +89,7 @@ def test_a_log_that_ends_early_is_due_and_a_longer_one_counts(logs: Logs) -> Non
         queue.due_seeds(RUNS["b-relu"], RUNS)
 
 
-def test_runs_begin_in_the_order_of_the_rows(logs: Logs) -> None:
+def test_jobs_are_listed_in_the_order_of_the_protocol(logs: Logs) -> None:
     result = [(number, recipe.id, seed) for number, recipe, seed in queue.jobs([])]
     assert result[:4] == [(0, "long-sigmoid-lr-1e-3", 1), (0, "long-sigmoid-lr-1e-3", 2),
                           (1, "b-no-bos", 1), (1, "b-no-bos", 2)]
@@ -98,7 +98,7 @@ def test_runs_begin_in_the_order_of_the_rows(logs: Logs) -> None:
     assert [(one.id, seed) for _, one, seed in queue.jobs(["b-relu"])] == [("b-relu", 1), ("b-relu", 2)]
 
 
-def test_the_queue_trains_the_runs_that_each_log_requests(
+def test_the_queue_trains_the_seeds_that_are_due(
         logs: Logs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
         recwarn: pytest.WarningsRecorder) -> None:
     """A recipe whose sink vanishes gets two runs, other recipes three or five. The queue skips failed runs and runs
@@ -136,7 +136,7 @@ def test_the_queue_trains_the_runs_that_each_log_requests(
 
 @pytest.mark.parametrize(("code", "left", "is_timed"), [
     (0, [3000, 0], True), (1, [3000, 200], False), (0, [0, 0], False)])
-def test_the_time_of_a_run_is_kept_if_it_ended_after_steps_of_its_own(
+def test_the_duration_is_recorded_only_for_a_run_that_trained_and_succeeded(
         code: int, left: list[int], is_timed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(queue, "train", lambda *_: code)
     monkeypatch.setattr(queue, "steps_left", lambda *_: left.pop(0))
@@ -144,7 +144,8 @@ def test_the_time_of_a_run_is_kept_if_it_ended_after_steps_of_its_own(
     assert (tmp_path / "seconds.jsonl").exists() is is_timed
 
 
-def test_the_time_of_a_run_is_that_of_its_own_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_recorded_duration_is_the_time_between_start_and_end_of_the_run(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clock, left = iter([1000.0, 1090.4]), [3000, 0]
     monkeypatch.setattr(queue, "train", lambda *_: 0)
     monkeypatch.setattr(queue, "steps_left", lambda *_: left.pop(0))
@@ -154,7 +155,7 @@ def test_the_time_of_a_run_is_that_of_its_own_training(tmp_path: Path, monkeypat
         "recipe": "b-relu", "seed": 1, "steps": 3000, "seconds": 90}
 
 
-def test_remaining_runs_have_their_hours(logs: Logs, tmp_path: Path) -> None:
+def test_the_remaining_runs_are_listed_with_their_estimated_hours(logs: Logs, tmp_path: Path) -> None:
     """Without measurements, a step is assumed to take 0.13 to 0.4 s; with measurements, the measured time of the
     recipe, or a time in proportion to the number of parameters."""
     logs["b-relu", 1] = make_log(RUNS["b-relu"], 1, 0.0, until=2400)
@@ -186,7 +187,7 @@ def test_the_time_of_all_runs_follows_from_the_steps_of_their_logs(
         "0 to 1 in 1 runs; protocol A 1 to 3 in 9 runs; protocol B 0 to 0 in 1 runs). 1 more ran on a CUDA device.")
 
 
-def test_the_sizes_have_the_parameters_of_their_recipes() -> None:
+def test_the_recipes_of_the_sizes_have_the_stated_numbers_of_parameters() -> None:
     recipes_by_id = recipes()
     assert {id: queue.parameter_count(recipes_by_id[id]) for id in ("small", "softmax", "large")} == {
         "small": 521_640, "softmax": 1_449_600, "large": 5_049_600}
@@ -197,7 +198,7 @@ def test_the_sizes_have_the_parameters_of_their_recipes() -> None:
         assert with_token == without
 
 
-def test_a_recipe_laid_over_another_has_the_changes_of_both() -> None:
+def test_a_combined_recipe_has_the_changes_of_both_recipes() -> None:
     one, recipes_by_id = combine_recipes("key-bias", "decay-small"), recipes()
     assert (one.id, one.baseline, one.paper) == ("key-bias+decay-small", "decay-small", {})
     assert one.config == recipes_by_id["key-bias"].config

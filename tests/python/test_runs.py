@@ -252,7 +252,7 @@ def test_a_run_is_interrupted_only_at_a_checkpoint(
         assert calls == [1, (2, Path("texts"), Path("models/.runs"), "cpu", until and int(until))]
 
 
-def test_the_corpus_is_made_once_and_holds_the_training_text_alone(
+def test_the_corpus_is_built_once_and_contains_only_the_training_text(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     texts = [f"Story {i}: the {word} fox of the wood ran home." for i in range(30)
              for word in ("quick", "old")]

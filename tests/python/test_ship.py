@@ -96,7 +96,7 @@ def test_the_last_weights_ship_in_the_precision_of_their_recipe(runs: Path) -> N
     (("<s>",), None, [0], "<s>"), ((), None, [], None),
     (("<|endoftext|>", "<s>"), None, [1, 0], "<|endoftext|>"),
     (("<sink>", "<s>"), "<sink>", [1024, 0], "<sink>")])
-def test_the_tokenizer_begins_a_text_as_training_did(
+def test_the_shipped_tokenizer_begins_a_text_with_the_tokens_of_training(
         front: tuple[str, ...], extra: str | None, begins: list[int], bos: str | None,
         tmp_path: Path) -> None:
     ship.write_tokenizer(recipe_of("softmax", front=front, extra=extra), TOKENIZER, tmp_path)

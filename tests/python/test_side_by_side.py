@@ -34,7 +34,7 @@ def corpus(monkeypatch: pytest.MonkeyPatch) -> Corpus:
 
 
 @pytest.mark.parametrize("id", KINDS)
-def test_a_run_beside_others_equals_a_run_of_train(id: str, corpus: Corpus, tmp_path: Path) -> None:
+def test_a_graph_run_equals_a_run_of_train(id: str, corpus: Corpus, tmp_path: Path) -> None:
     recipe = RUNS[id]
     ours = side_by_side.GraphRun(recipe, 2, corpus, "cpu")
     alone = train.Run(recipe, 2, tmp_path, "cpu")
@@ -70,7 +70,7 @@ def test_runs_with_the_same_text_share_it(corpus: Corpus) -> None:
 
 
 @pytest.mark.parametrize(("step", "first"), [(200, 150), (400, 350), (600, 500), (3000, 2900), (1, 0)])
-def test_the_training_loss_is_the_mean_since_the_line_before(step: int, first: int) -> None:
+def test_the_logged_training_loss_averages_the_steps_since_the_last_log_line(step: int, first: int) -> None:
     run = object.__new__(side_by_side.GraphRun)
     run.step, run.losses = step, torch.arange(3000.0)
     assert run.train_loss() == (first + step - 1) / 2
@@ -116,7 +116,7 @@ def test_the_number_of_active_runs_is_limited_and_each_is_measured(
         ("b-muon", 0), ("b-sgd", 0), ("b-muon", 2), ("b-sgd", 2), ("b-muon", 4), ("b-sgd", 4)]
 
 
-def test_a_run_that_would_end_too_late_does_not_begin(
+def test_a_run_does_not_begin_if_it_would_exceed_the_time_limit(
         corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter(range(0, 10_000, 10))
     monkeypatch.setattr(side_by_side.time, "monotonic", lambda: float(next(clock)))
@@ -127,7 +127,7 @@ def test_a_run_that_would_end_too_late_does_not_begin(
     assert arguments == [] and left == set()
 
 
-def test_runs_that_the_last_points_request_begin(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_runs_that_become_due_during_the_work_begin(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = [(RUNS["b-gated"], 1)]
 
     def measured(self: FakeMeasurer) -> bool:

@@ -50,7 +50,7 @@ def test_a_file_with_another_hash_is_rejected(tmp_path: Path) -> None:
         text.documents(tmp_path)
 
 
-def test_passages_are_whole_words_spread_evenly() -> None:
+def test_passages_consist_of_whole_words_and_are_spread_evenly_over_the_texts() -> None:
     texts = ["\n".join([prose(f"p{i}d{d}w", 30) for i in range(10)] + ["short"]) for d in range(4)]
     result = text.passages(texts, 8, 50)
     assert len(result) == len(set(result)) == 8
@@ -60,7 +60,7 @@ def test_passages_are_whole_words_spread_evenly() -> None:
     assert all(len(p) <= 50 and p + " " in starts[5 * i + 2] for i, p in enumerate(result))
 
 
-def test_a_word_that_just_fits_is_included() -> None:
+def test_a_passage_includes_a_word_that_just_fits() -> None:
     assert text.passages(["one three five"], 1, 9) == ["one three"]
     assert text.passages(["one three five"], 1, 8) == ["one"]
     assert len(text.passages(["one three", "one two"], 1, 9)) == 1  # the first text is exactly as long as a passage

@@ -46,7 +46,7 @@ print("\\n" + json.dumps(failed))
 
 
 @pytest.fixture(scope="module")
-def written(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dict[str, str]]]:
+def rewritten(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dict[str, str]]]:
     """Runs every script on a copy of tests/; returns the copy, and the traceback of each script that failed."""
     folder = tmp_path_factory.mktemp("tests")
     shutil.copytree(TESTS / "golden", folder / "golden")
@@ -66,8 +66,8 @@ def test_every_script_is_run() -> None:
 
 
 @pytest.mark.parametrize("name", RUNS)
-def test_a_script_runs(name: str, written: tuple[Path, dict[str, str]]) -> None:
-    assert name not in written[1], written[1][name]
+def test_a_script_runs(name: str, rewritten: tuple[Path, dict[str, str]]) -> None:
+    assert name not in rewritten[1], rewritten[1][name]
 
 
 def origin(file: Path) -> Any:
@@ -100,9 +100,9 @@ def assert_near(actual: Any, expected: Any, where: str) -> None:
         assert actual == expected, where
 
 
-def test_written_files_equal_the_committed_ones(written: tuple[Path, dict[str, str]]) -> None:
+def test_written_files_equal_the_committed_ones(rewritten: tuple[Path, dict[str, str]]) -> None:
     """Files and names are equal; on any processor, numbers differ by less than a golden's tolerance."""
-    folder = written[0]
+    folder = rewritten[0]
     names = {str(file.relative_to(TESTS)) for part in ("golden", "fuzz/seeds")
              for file in (TESTS / part).rglob("*") if file.is_file()}
     assert {str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_file()} == names
@@ -120,14 +120,14 @@ def test_written_files_equal_the_committed_ones(written: tuple[Path, dict[str, s
 
 
 def test_goldens_of_this_machine_and_these_versions_are_written_bit_by_bit(
-        written: tuple[Path, dict[str, str]]) -> None:
+        rewritten: tuple[Path, dict[str, str]]) -> None:
     """All bits are equal if the versions, the kind of processor and the C library are those that golden.json names."""
     compared, differing = 0, []
     for file in sorted(path for path in (TESTS / "golden").rglob("*") if path.is_file()):
-        rewritten = written[0] / file.relative_to(TESTS)
-        if origin(file) is not None and origin(file) == origin(rewritten):
+        copy = rewritten[0] / file.relative_to(TESTS)
+        if origin(file) is not None and origin(file) == origin(copy):
             compared += 1
-            if file.read_bytes() != rewritten.read_bytes():
+            if file.read_bytes() != copy.read_bytes():
                 differing.append(label(str(file.relative_to(TESTS))))
     if not compared:
         pytest.skip("the goldens were written with other versions or on another kind of machine")

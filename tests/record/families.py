@@ -1,4 +1,4 @@
-"""Makes small random models of each family, and computes their attention with transformers alone."""
+"""Makes small random models of each family, and computes their attention with transformers only."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -30,7 +30,7 @@ class Family:
     by_weights: tuple[str, ...] = ()
 
 
-def _made(model: type[tf.PreTrainedModel], config: type[tf.PreTrainedConfig],
+def _maker(model: type[tf.PreTrainedModel], config: type[tf.PreTrainedConfig],
           **sizes: Any) -> Callable[[str], tf.PreTrainedModel]:
     def make(implementation: str) -> tf.PreTrainedModel:
         torch.manual_seed(5)
@@ -45,46 +45,46 @@ def _made(model: type[tf.PreTrainedModel], config: type[tf.PreTrainedConfig],
 
 
 FAMILIES = {
-    "llama": Family(_made(tf.LlamaForCausalLM, tf.LlamaConfig, num_key_value_heads=2, **ROTARY), G=2),
-    "mistral": Family(_made(tf.MistralForCausalLM, tf.MistralConfig, num_key_value_heads=1,
+    "llama": Family(_maker(tf.LlamaForCausalLM, tf.LlamaConfig, num_key_value_heads=2, **ROTARY), G=2),
+    "mistral": Family(_maker(tf.MistralForCausalLM, tf.MistralConfig, num_key_value_heads=1,
                             sliding_window=7, **ROTARY), windows=[7] * L, G=1),
-    "gpt2": Family(_made(tf.GPT2LMHeadModel, tf.GPT2Config, n_embd=D, n_layer=L, n_head=H,
+    "gpt2": Family(_maker(tf.GPT2LMHeadModel, tf.GPT2Config, n_embd=D, n_layer=L, n_head=H,
                          scale_attn_by_inverse_layer_idx=True, **ENDS, **COMMON)),
-    "gpt_neox": Family(_made(tf.GPTNeoXForCausalLM, tf.GPTNeoXConfig, **ROTARY)),
-    "gpt_oss": Family(_made(tf.GptOssForCausalLM, tf.GptOssConfig, num_key_value_heads=2,
+    "gpt_neox": Family(_maker(tf.GPTNeoXForCausalLM, tf.GPTNeoXConfig, **ROTARY)),
+    "gpt_oss": Family(_maker(tf.GptOssForCausalLM, tf.GptOssConfig, num_key_value_heads=2,
                             head_dim=16, sliding_window=9, num_local_experts=4,
                             num_experts_per_tok=2, **ROTARY),
                       ("eager",), windows=[9, None, 9], G=2),
-    "gemma2": Family(_made(tf.Gemma2ForCausalLM, tf.Gemma2Config, num_key_value_heads=2, head_dim=16,
+    "gemma2": Family(_maker(tf.Gemma2ForCausalLM, tf.Gemma2Config, num_key_value_heads=2, head_dim=16,
                            sliding_window=8, attn_logit_softcapping=2.0, query_pre_attn_scalar=9,
                            **ROTARY), ("eager",), windows=[8, None, 8], G=2),
-    "gpt_neo": Family(_made(tf.GPTNeoForCausalLM, tf.GPTNeoConfig, hidden_size=D, num_layers=L,
+    "gpt_neo": Family(_maker(tf.GPTNeoForCausalLM, tf.GPTNeoConfig, hidden_size=D, num_layers=L,
                             num_heads=H, attention_types=[[["global", "local", "global"], 1]],
                             window_size=6, **ENDS, **COMMON), ("eager",),
                       windows=[None, 6, None], by_weights=("eager",)),
-    "falcon": Family(_made(tf.FalconForCausalLM, tf.FalconConfig, hidden_size=D, num_hidden_layers=L,
+    "falcon": Family(_maker(tf.FalconForCausalLM, tf.FalconConfig, hidden_size=D, num_hidden_layers=L,
                            num_attention_heads=H, multi_query=True, **ENDS, **COMMON),
                      G=1, by_weights=("eager",)),
     # Only sdpa is tested: falcon's eager code adds the ALiBi bias twice, so that its maps are wrong.
-    "falcon-alibi": Family(_made(tf.FalconForCausalLM, tf.FalconConfig, hidden_size=D,
+    "falcon-alibi": Family(_maker(tf.FalconForCausalLM, tf.FalconConfig, hidden_size=D,
                                  num_hidden_layers=L, num_attention_heads=H, multi_query=False,
                                  alibi=True, parallel_attn=False, bias=True, **ENDS, **COMMON),
                            ("sdpa",)),
-    "bloom": Family(_made(tf.BloomForCausalLM, tf.BloomConfig, hidden_size=D, n_layer=L, n_head=H,
+    "bloom": Family(_maker(tf.BloomForCausalLM, tf.BloomConfig, hidden_size=D, n_layer=L, n_head=H,
                           **ENDS, **COMMON), ("eager",), by_weights=("eager",)),
-    "mpt": Family(_made(tf.MptForCausalLM, tf.MptConfig, d_model=D, n_layers=L, n_heads=H,
+    "mpt": Family(_maker(tf.MptForCausalLM, tf.MptConfig, d_model=D, n_layers=L, n_heads=H,
                         max_seq_len=64, expansion_ratio=2, **COMMON), ("eager",),
                   by_weights=("eager",)),
     # Values are narrower than keys.
-    "deepseek_v3": Family(_made(tf.DeepseekV3ForCausalLM, tf.DeepseekV3Config, num_key_value_heads=H,
+    "deepseek_v3": Family(_maker(tf.DeepseekV3ForCausalLM, tf.DeepseekV3Config, num_key_value_heads=H,
                                 q_lora_rank=None, kv_lora_rank=20, qk_rope_head_dim=8, qk_nope_head_dim=8,
                                 v_head_dim=12, first_k_dense_replace=L, **ROTARY), ("eager",)),
-    "bert": Family(_made(tf.BertForMaskedLM, tf.BertConfig, **ENCODER), kind="bidirectional"),
-    "modernbert": Family(_made(tf.ModernBertForMaskedLM, tf.ModernBertConfig, local_attention=16,
+    "bert": Family(_maker(tf.BertForMaskedLM, tf.BertConfig, **ENCODER), kind="bidirectional"),
+    "modernbert": Family(_maker(tf.ModernBertForMaskedLM, tf.ModernBertConfig, local_attention=16,
                                global_attn_every_n_layers=2, pad_token_id=0, cls_token_id=3,
                                sep_token_id=4, **ENDS, **ENCODER), kind="bidirectional",
                          windows=[None, 17, None]),
-    "vit": Family(_made(tf.ViTForImageClassification, tf.ViTConfig, image_size=24, patch_size=4,
+    "vit": Family(_maker(tf.ViTForImageClassification, tf.ViTConfig, image_size=24, patch_size=4,
                         **{k: v for k, v in ENCODER.items() if k != "vocab_size"}),
                   reads="pixels", kind="bidirectional"),
 }

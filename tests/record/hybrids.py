@@ -29,7 +29,7 @@ LINEAR = {
 }
 
 
-def _made(name: str, **sizes: Any) -> Callable[[], tf.PreTrainedModel]:
+def _maker(name: str, **sizes: Any) -> Callable[[], tf.PreTrainedModel]:
     def make() -> tf.PreTrainedModel:
         torch.manual_seed(5)
         config = getattr(tf, f"{name}TextConfig", None) or getattr(tf, f"{name}Config")
@@ -45,7 +45,7 @@ def _made(name: str, **sizes: Any) -> Callable[[], tf.PreTrainedModel]:
 # For each model, a function that makes it, and the numbers of its layers with attention.
 HYBRIDS = {
     "qwen3_next": (
-        _made(
+        _maker(
             "Qwen3Next",
             head_dim=8,
             num_experts=4,
@@ -56,9 +56,9 @@ HYBRIDS = {
         ),
         [3],
     ),
-    "qwen3_5_text": (_made("Qwen3_5", head_dim=8, **LINEAR), [3]),
+    "qwen3_5_text": (_maker("Qwen3_5", head_dim=8, **LINEAR), [3]),
     "jamba": (
-        _made(
+        _maker(
             "Jamba",
             attn_layer_period=2,
             attn_layer_offset=1,
@@ -71,7 +71,7 @@ HYBRIDS = {
     ),
     # The two layers with attention of zamba2 share their weights.
     "zamba2": (
-        _made(
+        _maker(
             "Zamba2",
             layers_block_type=["mamba", "hybrid"] * 2,
             mamba_d_state=4,
@@ -86,7 +86,7 @@ HYBRIDS = {
         [1, 3],
     ),
     "bamba": (
-        _made(
+        _maker(
             "Bamba",
             attn_layer_indices=[2],
             mamba_n_heads=4,
@@ -97,9 +97,9 @@ HYBRIDS = {
         ),
         [2],
     ),
-    "lfm2": (_made("Lfm2", layer_types=["conv", "full_attention"] * 2), [1, 3]),
+    "lfm2": (_maker("Lfm2", layer_types=["conv", "full_attention"] * 2), [1, 3]),
     "recurrent_gemma": (
-        _made(
+        _maker(
             "RecurrentGemma",
             block_types=["recurrent", "recurrent", "attention"],
             lru_width=32,
@@ -107,5 +107,5 @@ HYBRIDS = {
         ),
         [2],
     ),
-    "olmo_hybrid": (_made("OlmoHybrid", **LINEAR), [3]),
+    "olmo_hybrid": (_maker("OlmoHybrid", **LINEAR), [3]),
 }

@@ -84,7 +84,7 @@ def deadly(i: int, made: Any, graves: Path, driver: int, kills: dict[str, str]) 
         model.register_forward_pre_hook(lambda *_: die(f"{i} in a pass"))
         write = getattr(storage.write_bytes, "plain", storage.write_bytes)
 
-        def written(path: Any, data: bytes) -> int:
+        def write_or_die(path: Any, data: bytes) -> int:
             part = re.match(r"\d{5}", Path(path).name)
             file = part[0] if part else "recording"
             die(f"{i} before {file}")
@@ -92,8 +92,8 @@ def deadly(i: int, made: Any, graves: Path, driver: int, kills: dict[str, str]) 
             die(f"{i} after {file}")
             return size
 
-        written.plain = write  # type: ignore[attr-defined]
-        storage.write_bytes = written
+        write_or_die.plain = write  # type: ignore[attr-defined]
+        storage.write_bytes = write_or_die
         return model, tokenizer
 
     return factory

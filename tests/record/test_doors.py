@@ -68,7 +68,7 @@ def test_invalid_arguments_are_rejected_before_the_model_runs(
     assert "\n" not in str(error.value)
 
 
-def test_the_least_and_the_largest_settings_are_accepted() -> None:
+def test_settings_at_their_bounds_are_accepted() -> None:
     result = Settings.checked(2, [0, 1], 0, FIELDS)
     assert (result.tokens, result.eps, result.keep, result.first) == (2, (0, 1), 0, 0)
     with warnings.catch_warnings():
@@ -79,7 +79,7 @@ def test_the_least_and_the_largest_settings_are_accepted() -> None:
     assert (job.batch, job.block) == (1, 1)
 
 
-def test_only_inputs_with_a_column_for_each_token_are_cut() -> None:
+def test_only_inputs_with_one_column_per_token_are_cut_with_the_tokens() -> None:
     ids, mask = torch.arange(5, 11)[None], torch.tensor([[0, 1, 1, 1, 1, 1]])
     others = {"patches": torch.zeros(1, 30, 4), "scale": torch.tensor(2.0), "sizes": torch.zeros(3, 2)}
     [row] = split_batch({"input_ids": ids, "attention_mask": mask, **others})
@@ -122,7 +122,7 @@ class Step(nn.Module):
         return nn.functional.scaled_dot_product_attention(*[x[:, None]] * 3, is_causal=True)[:, 0]
 
 
-def test_a_model_of_one_output_and_lists_of_single_layers_is_recorded() -> None:
+def test_a_single_part_of_a_model_is_recorded() -> None:
     model = Small()
     whole = sinkscope.record(model, None, PROMPTS[:1], tokens=T, progress=False)
     assert whole.layers == [0, 1] and model.runs > 0

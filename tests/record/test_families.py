@@ -79,7 +79,7 @@ def alibi_maps(model: torch.nn.Module, prompt: list[int]) -> torch.Tensor:
 
 
 @pytest.mark.parametrize(("name", "implementation"), CASES)
-def test_the_stream_and_the_loss_are_those_of_the_model(name: str, implementation: str) -> None:
+def test_hidden_norms_and_losses_equal_those_of_transformers(name: str, implementation: str) -> None:
     family = FAMILIES[name]
     prompt = inputs(family, 1)[0]
     model = family.make(implementation)

@@ -34,7 +34,7 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_no_file_is_left_open_or_behind(tmp_path: Path) -> None:
+def test_no_file_stays_open_and_no_temporary_file_remains(tmp_path: Path) -> None:
     """Neither the check before the work, nor a write, nor a failed write leaves a temporary file."""
     before = len(os.listdir("/dev/fd"))
     check_target(tmp_path / "a")
@@ -47,7 +47,7 @@ def test_no_file_is_left_open_or_behind(tmp_path: Path) -> None:
     assert len(os.listdir("/dev/fd")) == before
 
 
-def test_two_writers_of_one_path_have_files_of_their_own(
+def test_two_writers_of_one_path_use_different_temporary_files(
     recording: sinkscope.Recording, tmp_path: Path
 ) -> None:
     path = tmp_path / "r.safetensors"
@@ -118,7 +118,7 @@ def test_special_files_are_rejected(recording: sinkscope.Recording, tmp_path: Pa
         (".", "expected a regular file or none, found a folder"),
     ],
 )
-def test_out_is_checked_before_the_work(
+def test_the_output_path_is_checked_before_the_model_runs(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     out: str,
@@ -173,7 +173,7 @@ def test_eps_of_the_command_line_are_numbers_from_0_to_1(
     assert "--eps: " in capsys.readouterr().err
 
 
-def test_json_lines_end_at_line_feeds_alone(tmp_path: Path) -> None:
+def test_only_line_feeds_end_a_line_of_json_lines(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text(
         '\ufeff{"text": "one\u2028line\u0085here"}\r\n\n{"text": "two"}\n', encoding="utf-8", newline=""

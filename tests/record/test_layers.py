@@ -52,7 +52,7 @@ def test_a_hybrid_is_recorded_by_its_own_layer_numbers(name: str, tmp_path: Path
         pytest.importorskip("jsonschema").validate(result.conditions, json.loads(SCHEMA.read_text()))
 
 
-def test_a_call_has_the_number_of_its_layer() -> None:
+def test_an_observed_call_has_the_layer_number_of_the_model() -> None:
     model = HYBRIDS["qwen3_5_text"][0]()
     calls: list[Call] = []
     with torch.no_grad(), sinkscope.observe(model, calls.append):
@@ -74,7 +74,7 @@ class Attention(nn.Module):
 
 
 class Pooled(nn.Module):
-    """A model of two layers, followed by a pooling that uses the same function but is no attention of a layer."""
+    """A model of two layers and a pooling, which calls the attention function outside any layer."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -132,7 +132,7 @@ def test_attention_computed_outside_the_model_is_ignored() -> None:
         assert calls[0].module is (model if isinstance(model, Plain) else model.layers[1])
 
 
-def test_a_window_is_as_wide_as_its_rows_see() -> None:
+def test_the_width_of_a_window_follows_from_the_visible_keys() -> None:
     t = torch.arange(T)
     for width in range(1, T + 2):
         first = (t - width + 1).clamp(min=0)

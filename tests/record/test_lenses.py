@@ -31,13 +31,13 @@ def run(tmp_path: Path) -> Callable[..., sinkscope.Recording]:
     """Returns a function that runs the lines under a heading of the README. They are run from a file, since nnsight
     reads their source."""
 
-    def ran(heading: str, **names: Any) -> sinkscope.Recording:
+    def run_lines(heading: str, **names: Any) -> sinkscope.Recording:
         path = tmp_path / "lines.py"
         path.write_text(lines_of(heading))
         exec(compile(path.read_text(), path, "exec"), names)
         return names["recording"]
 
-    return ran
+    return run_lines
 
 
 @pytest.fixture

@@ -94,7 +94,7 @@ def test_maps_give_the_numbers_of_the_recorder(whole: sinkscope.Recording, form:
 
 
 @pytest.mark.parametrize("rows", [1, 4])
-def test_a_mask_of_one_row_is_that_of_every_chunk_of_queries(rows: int) -> None:
+def test_a_mask_with_one_row_applies_to_every_chunk_of_queries(rows: int) -> None:
     mask = torch.ones(1, 1, rows, 4, dtype=torch.bool)
     mask[..., 0] = False
     zeros = torch.zeros(1, 1, 4, 2)
@@ -115,13 +115,13 @@ def test_a_mask_of_one_row_is_that_of_every_chunk_of_queries(rows: int) -> None:
         ({"causal": True}, lambda query, key: key <= query),
     ],
 )
-def test_each_mask_ends_at_its_own_key(options: dict[str, Any], visible: Any) -> None:
+def test_each_query_sees_the_keys_that_its_mask_allows(options: dict[str, Any], visible: Any) -> None:
     zeros = torch.zeros(1, 1, 4, 2)
     [chunk] = Call(0, nn.Identity(), query=zeros, key=zeros, value=zeros, **options).chunks()
     assert chunk.visible[0, 0].tolist() == [[visible(query, key) for key in range(4)] for query in range(4)]
 
 
-def test_returned_weights_may_round_by_a_step_of_their_type() -> None:
+def test_returned_weights_may_differ_from_1_by_one_rounding_step_of_their_type() -> None:
     half = torch.tensor([0.5, 0.5 + 2**-7], dtype=torch.bfloat16)  # bfloat16 has steps of 2**-7 at 1
     for weights, is_accepted in ((half, True), (half.float(), False), (half + half, False)):
         call = Call(0, nn.Identity(), weights=weights.view(1, 1, 1, 2))
@@ -130,7 +130,7 @@ def test_returned_weights_may_round_by_a_step_of_their_type() -> None:
             check_rows(call, chunk)
 
 
-def test_most_queries_show_a_window_of_weights() -> None:
+def test_a_window_is_inferred_only_if_most_queries_show_it() -> None:
     """A window of 2 of 8 keys hides the first from 6 queries."""
     t, whole = torch.arange(8), torch.arange(8)
     for without, is_window in ((2, True), (3, False)):
@@ -146,7 +146,7 @@ def test_most_queries_show_a_window_of_weights() -> None:
         assert torch.equal(mask_ranges_of_weights(first, t, "causal", t)[0] > 0, t >= width) is is_window
 
 
-def test_a_cache_continues_if_it_begins_with_the_same_keys() -> None:
+def test_a_pass_continues_a_cache_only_if_its_keys_begin_with_the_cached_ones() -> None:
     layer = _Layer(nn.Identity(), None)  # type: ignore[arg-type]
     layer.length, keys = 3, torch.arange(8.0).view(1, 4, 2)
     for before, arguments, follows in (
@@ -158,7 +158,7 @@ def test_a_cache_continues_if_it_begins_with_the_same_keys() -> None:
     assert not layer._continues_cache(keys, 2)
 
 
-def test_each_pass_of_a_sequence_has_its_layers_and_keys_of_its_own_length() -> None:
+def test_each_pass_of_a_sequence_has_the_same_layers_and_its_own_number_of_keys() -> None:
     def call(T: int, S: int, run: int, order: int) -> Call:
         weights = torch.ones(1, 1, T, S).tril(S - T)
         return Call(order, module, weights=weights / weights.sum(-1, keepdim=True), run=run, order=order,
@@ -182,7 +182,7 @@ def test_the_cache_of_a_layer_is_found_by_its_number() -> None:
         assert (result is None) if expected is None else torch.equal(result, expected)
 
 
-def test_autocast_rounds_single_precision_alone() -> None:
+def test_autocast_rounds_only_single_precision() -> None:
     with torch.autocast("cpu", dtype=torch.bfloat16):
         for dtype, expected in ((torch.float32, torch.bfloat16), (torch.float64, torch.float64)):
             assert _cast_as_autocast(torch.ones(1, dtype=dtype)).dtype == expected
@@ -194,7 +194,7 @@ def test_maps_of_more_than_128_tokens_are_pooled() -> None:
         assert (heads.maps, heads.block, heads.P) == (maps, block, P)
 
 
-def test_a_query_that_sees_the_first_key_alone_shows_another_mask() -> None:
+def test_a_query_that_sees_only_the_first_key_shows_another_mask() -> None:
     last = torch.tensor([3, 3, 3, 3])
     facts = SimpleNamespace(T=4, kind="bidirectional", ranges=((0 * last, last),))
     heads, call = HeadMetrics(facts, Settings(), 1, 1), Call(0, nn.Identity())  # type: ignore[arg-type]
@@ -270,7 +270,7 @@ def test_maps_of_wrong_shapes_are_rejected(
         sinkscope.record_maps(maps, tokens, **options)
 
 
-def test_vectors_beside_maps_have_a_row_for_each_token() -> None:
+def test_vectors_recorded_with_maps_have_a_row_for_each_token() -> None:
     att, tokens = np.tril(np.ones((1, 2, 4, 4), np.float32)), [list("abcd")]
     att /= att.sum(-1, keepdims=True)
     plain = sinkscope.record_maps([att], tokens)
@@ -283,7 +283,7 @@ def test_vectors_beside_maps_have_a_row_for_each_token() -> None:
     for shape in ((2, 4), (2, 4, 3, 1), (3, 4, 3), (2, 5, 3)):
         with pytest.raises(ValueError, match="hidden: expected 2 states of 4 tokens"):
             sinkscope.record_maps([att], tokens, hidden=[np.ones(shape, np.float32)])
-    # A layer of [1, T, T] has one head, and is no batch of one map.
+    # A layer of shape [1, T, T] has one head; the first dimension is not a batch.
     assert sinkscope.record_maps([att[:, :1]], tokens).model["H"] == 1
 
 
@@ -391,7 +391,7 @@ def test_a_window_is_found_in_maps(name: str) -> None:
             sinkscope.record_maps([maps, (wide / wide.sum(-1, keepdim=True))[0]], PROMPTS[:2])
 
 
-def test_keys_without_weight_are_no_window() -> None:
+def test_keys_without_weight_do_not_count_as_a_window() -> None:
     """In sparse maps, and in maps rounded to half precision, single keys have no weight."""
     att = torch.full((1, 2, 6, 6), 1.0).tril()
     att[..., 4:, 0] = 0

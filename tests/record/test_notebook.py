@@ -63,7 +63,7 @@ def test_a_recording_without_alpha_is_shown_at_its_first_head(recording: sinksco
     assert "alpha: not recorded" in svg and f"attention of L{recording.layers[0]}H0" in svg
 
 
-def test_only_kept_prompts_are_shown(recording: sinkscope.Recording) -> None:
+def test_only_stored_prompts_are_shown(recording: sinkscope.Recording) -> None:
     kept = recording.conditions["prompts"]["kept"]
     assert show(recording, prompt=kept - 1).prompt == kept - 1
     for prompt in (-1, kept):
@@ -72,7 +72,7 @@ def test_only_kept_prompts_are_shown(recording: sinkscope.Recording) -> None:
 
 
 @pytest.mark.parametrize("first", [0, 2])
-def test_alpha_of_maps_alone_is_that_of_the_position_that_counts_as_the_first(first: int) -> None:
+def test_alpha_computed_from_maps_uses_the_position_that_counts_as_the_first(first: int) -> None:
     whole = sinkscope.record(FAMILIES["llama"].make("sdpa"), None, inputs(FAMILIES["llama"], 1), tokens=T, keep=1,
                              first=first, progress=False)
     maps = sinkscope.Recording(whole.conditions, {name: x for name, x in whole.tensors.items() if name == "0.att"})

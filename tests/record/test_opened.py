@@ -76,7 +76,7 @@ def test_the_command_line_prints_the_metrics_of_the_package(name: str, files: di
     assert "loss_mean" not in compared if "bert" in name else "loss_mean" in compared
 
 
-def printed(path: Path, *options: str) -> str:
+def measure(path: Path, *options: str) -> str:
     return subprocess.run(
         ["node", "wasm/cli.js", "measure", path, *options],
         cwd=ROOT,
@@ -111,7 +111,7 @@ def test_the_core_measures_the_first_token_where_the_recording_has_it(
     # Alpha is stored exactly. Other metrics are computed from maps in half precision, and differ by their rounding.
     known = {name: x for name, x in recording.tensors.items() if name.startswith("0.")}
     sinkscope.Recording(recording.conditions, known).save(tmp_path / "r.safetensors")
-    result = json.loads(printed(tmp_path / "r.safetensors", "--json"))["metrics"]
+    result = json.loads(measure(tmp_path / "r.safetensors", "--json"))["metrics"]
     compared = {
         "hidden_ratio",
         "key_ratio",
@@ -135,7 +135,7 @@ def test_the_command_line_names_layers_and_the_first_token_as_the_model_does(tmp
     prompts = [[i % 60 for i in prompt] for prompt in inputs(FAMILIES["llama"], 2)]
     recording = sinkscope.record(make(), None, prompts, tokens=T, first=2, progress=False)
     recording.save(tmp_path / "r.safetensors")
-    output = printed(tmp_path / "r.safetensors")
+    output = measure(tmp_path / "r.safetensors")
     assert "4 layers, attention in 2 (1, 3), 4 heads" in output and "at position 2" in output
     line = next(line for line in output.splitlines() if line.startswith("alpha_3 "))
     alpha = recording["mean.alpha"][..., 2]

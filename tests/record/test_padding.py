@@ -14,7 +14,7 @@ LENGTHS = (T, T - 9, T - 20)
 CUT = min(LENGTHS)
 
 
-def padded(ids: list[list[int]], side: str) -> dict[str, torch.Tensor]:
+def pad(ids: list[list[int]], side: str) -> dict[str, torch.Tensor]:
     result, mask = torch.zeros(len(ids), T, dtype=torch.long), torch.zeros(len(ids), T, dtype=torch.long)
     for b, row in enumerate(ids):
         at = slice(0, len(row)) if side == "right" else slice(T - len(row), T)
@@ -46,7 +46,7 @@ def test_a_padded_batch_gives_the_numbers_of_its_prompts(name: str, kernel: str,
     ]
     for batch in (1, 3):
         result = sinkscope.record(
-            model, None, [padded(prompts, side)], tokens=None, batch=batch, keep=3, progress=False
+            model, None, [pad(prompts, side)], tokens=None, batch=batch, keep=3, progress=False
         )
         assert result.conditions["prompts"]["count"] == 3 and result.conditions["prompts"]["T"] == CUT
         assert result.conditions["model"].get("windows") == (
@@ -61,7 +61,7 @@ def test_a_padded_batch_gives_the_numbers_of_its_prompts(name: str, kernel: str,
 def test_inputs_with_a_number_for_each_token_are_cut_with_the_tokens() -> None:
     family = FAMILIES["bert"]
     model, row = family.make("sdpa"), inputs(family, 1)[0][:30]
-    batch = padded([row], "right") | {"token_type_ids": torch.zeros(1, T, dtype=torch.long)}
+    batch = pad([row], "right") | {"token_type_ids": torch.zeros(1, T, dtype=torch.long)}
     result = sinkscope.record(model, None, [batch], tokens=None, progress=False)
     att = run64(model, input_ids=torch.tensor([row])).attentions
     assert np.abs(result["0.alpha"] - torch.stack(att)[:, 0].mean(-2).numpy()).max() < 1e-5
@@ -75,7 +75,7 @@ def test_inputs_with_a_number_for_each_token_are_cut_with_the_tokens() -> None:
     ],
 )
 def test_a_mask_that_cannot_be_cut_is_rejected(change: object, expected: str) -> None:
-    batch = padded(inputs(FAMILIES["llama"], 1), "left")
+    batch = pad(inputs(FAMILIES["llama"], 1), "left")
     change(batch["attention_mask"])  # type: ignore[operator]
     with pytest.raises(ValueError, match=expected):
         sinkscope.record(FAMILIES["llama"].make("sdpa"), None, [batch], tokens=None, progress=False)
@@ -162,7 +162,7 @@ def test_a_padded_batch_is_not_watched(name: str, kernel: str, side: str) -> Non
     """Pads would count as tokens of the maps, which changes alpha of the shorter prompt by 0.3."""
     model = FAMILIES[name].make(kernel)
     prompts = [row[:n] for row, n in zip(inputs(FAMILIES[name], 3), LENGTHS, strict=True)]
-    batch = padded(prompts, side)
+    batch = pad(prompts, side)
     result = "without padding, found that attention_mask hides token .* of sequence 1 "
     with pytest.raises(UnsupportedModel, match=result), torch.no_grad(), sinkscope.watching(model):
         model(**batch)
@@ -219,8 +219,8 @@ def test_models_that_find_pads_themselves_are_not_watched(ids: list[int], attent
     ],
 )
 def test_models_that_find_pads_themselves_are_not_recorded(ids: list[int], expected: str) -> None:
-    """Such models are refused even if the first prompt has no pads, since with pads the number of queries that see a
-    key is not T minus its position."""
+    """Models that find pads themselves are refused even if the first prompt has no pads, since with pads the number of
+    queries that see a key is not T minus its position."""
     model, plain = Padding(CallsAttention()), [1, 2, 3, 4, 5]
     with pytest.raises(UnsupportedModel, match=expected):
         sinkscope.record(model, None, [plain, ids], tokens=5, progress=False)

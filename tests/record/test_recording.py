@@ -1,4 +1,4 @@
-"""Checks that a saved recording is read back, also by safetensors alone, and follows its schema."""
+"""Checks that a saved recording is read back, also by plain safetensors, and follows its schema."""
 
 import json
 from pathlib import Path
@@ -173,7 +173,7 @@ def test_the_table_has_the_summary_of_the_tensors() -> None:
         "embedding", "after layer 0", "after layer 1"]
 
 
-def test_a_metric_that_one_of_two_recordings_lacks_is_not_compared() -> None:
+def test_a_metric_missing_from_one_of_two_recordings_is_not_compared() -> None:
     whole = sinkscope.record(FAMILIES["llama"].make("sdpa"), None, inputs(FAMILIES["llama"], 3), tokens=T,
                              progress=False)
     kept = {name: x for name, x in whole.tensors.items() if "loss" not in name}

@@ -73,7 +73,7 @@ def is_near(found: Any, maps: Tensor) -> bool:
     return found.shape == maps.shape[:-1] and bool(np.abs(found - alpha64(maps)).max() < 1e-5)
 
 
-def watched(model: nn.Module, *batches: Any) -> Any:
+def watch(model: nn.Module, *batches: Any) -> Any:
     with torch.no_grad(), sinkscope.watching(model) as sequences:
         for batch in batches:
             model(torch.tensor(batch))
@@ -128,11 +128,11 @@ def test_a_model_that_runs_twice_in_one_pass_has_no_layers_of_the_second_run(mak
         model.run = lambda ids: model.inner[0](ids).logits
     with pytest.raises(UnsupportedModel, match="one run of its layers in a forward pass, found 2"):
         record(model, PROMPTS[:1])
-    seen = watched(model, *[[row] for row in PROMPTS[:2]])
+    seen = watch(model, *[[row] for row in PROMPTS[:2]])
     assert len(seen.maps) == 4
     texts = [text for row in PROMPTS[:2] for text in (row, row[::-1])]
     result = seen.recording(texts, keep=4)
-    alone = watched(make(), *[[row] for row in texts]).recording(texts, keep=4)
+    alone = watch(make(), *[[row] for row in texts]).recording(texts, keep=4)
     assert result.layers == alone.layers and result.blocks == alone.blocks
     assert all(np.array_equal(result[f"{i}.alpha"], alone[f"{i}.alpha"]) for i in range(4))
 
@@ -168,24 +168,24 @@ class Between(Reversed):
 
 
 @pytest.mark.parametrize("make", [Reversed, Between])
-def test_a_part_that_attends_to_nothing_may_run_twice(make: Any) -> None:
+def test_a_part_without_attention_may_run_twice(make: Any) -> None:
     model = make()
-    for result in (record(model, PROMPTS[:1]), watched(model, PROMPTS[:1]).recording(PROMPTS[:1])):
+    for result in (record(model, PROMPTS[:1]), watch(model, PROMPTS[:1]).recording(PROMPTS[:1])):
         assert result.layers == list(range(L)) and is_near(result["0.alpha"], maps64(model, PROMPTS[0]))
 
 
-def test_layers_that_are_skipped_keep_their_numbers() -> None:
+def test_the_layers_after_a_skipped_layer_keep_their_numbers() -> None:
     net = Net(order=lambda ids: (0, 2))
-    for result in (record(net, PROMPTS[:1]), watched(net, PROMPTS[:1]).recording(PROMPTS[:1])):
+    for result in (record(net, PROMPTS[:1]), watch(net, PROMPTS[:1]).recording(PROMPTS[:1])):
         assert (result.layers, result.blocks) == ([0, 2], L)
         assert is_near(result["0.alpha"], maps64(net, PROMPTS[0]))
         assert "0.hidden_norm" not in result
 
 
-def test_a_layer_at_two_places_counts_twice() -> None:
+def test_a_layer_used_at_two_places_counts_as_two_layers() -> None:
     net = Net()
     net.layers[2] = net.layers[0]
-    for result in (record(net, PROMPTS[:1]), watched(net, PROMPTS[:1]).recording(PROMPTS[:1])):
+    for result in (record(net, PROMPTS[:1]), watch(net, PROMPTS[:1]).recording(PROMPTS[:1])):
         assert (result.layers, result.blocks) == ([0, 1, 2], L)
         assert is_near(result["0.alpha"], maps64(net, PROMPTS[0]))
 
@@ -199,13 +199,13 @@ def test_a_layer_at_two_places_counts_twice() -> None:
     ],
     ids=["early exit", "skips another", "begins later"],
 )
-def test_layers_that_depend_on_the_prompt_are_not_mixed(order: Any) -> None:
+def test_prompts_that_run_different_layers_are_not_averaged_together(order: Any) -> None:
     net = Net(order=order)
     assert PROMPTS[0][0] != PROMPTS[1][0]
-    assert record(net, PROMPTS[:1]) and watched(net, PROMPTS[:1]).recording(PROMPTS[:1])
+    assert record(net, PROMPTS[:1]) and watch(net, PROMPTS[:1]).recording(PROMPTS[:1])
     with pytest.raises(UnsupportedModel, match="layers that ran for the first prompt|as for the first prompt"):
         record(net, PROMPTS[:2])
-    seen = watched(net, PROMPTS[:1], PROMPTS[1:2])
+    seen = watch(net, PROMPTS[:1], PROMPTS[1:2])
     with pytest.raises(UnsupportedModel, match="the same layers in each sequence, found others in sequence 1"):
         seen.recording(PROMPTS[:2])
 
@@ -223,7 +223,7 @@ def test_shared_layers_are_layers_of_one_sequence(groups: int, inner: int) -> No
     model = albert(groups, inner)
     maps = eager64(model, input_ids=torch.tensor(PROMPTS[:1]))
     alpha = maps.reshape(-1, *maps.shape[-3:]).mean(-2).numpy()
-    for result in (record(model, PROMPTS[:1]), watched(model, PROMPTS[:1]).recording(PROMPTS[:1])):
+    for result in (record(model, PROMPTS[:1]), watch(model, PROMPTS[:1]).recording(PROMPTS[:1])):
         assert result.layers == list(range(4 * inner))
         assert result["0.alpha"].shape == alpha.shape and np.abs(result["0.alpha"] - alpha).max() < 1e-5
 
@@ -253,7 +253,7 @@ def test_models_of_one_config_are_distinguished(name: str) -> None:
     assert one.config._attn_implementation == family.implementations[0]
 
 
-def test_a_model_that_is_watched_twice_is_reported_to_both() -> None:
+def test_two_observers_of_one_model_both_receive_its_calls() -> None:
     for model in (Net(), FAMILIES["llama"].make("sdpa"), FAMILIES["bloom"].make("eager")):
         with torch.no_grad(), sinkscope.watching(model) as outer, sinkscope.watching(model) as inner:
             model(torch.tensor(PROMPTS[:2]))
@@ -273,7 +273,7 @@ class Checkpointed(Net):
 
 
 @pytest.mark.parametrize("kind", ["own", "reentrant", "llama"])
-def test_activation_checkpointing_records_nothing_twice(kind: str) -> None:
+def test_activation_checkpointing_does_not_record_a_layer_twice(kind: str) -> None:
     if kind == "llama":
         model: nn.Module = FAMILIES["llama"].make("sdpa")
         model.gradient_checkpointing_enable()  # type: ignore[operator]
@@ -286,7 +286,7 @@ def test_activation_checkpointing_records_nothing_twice(kind: str) -> None:
             out = model(torch.tensor([row]))
             (out.logits if kind == "llama" else out).sum().backward()
     assert len(sequences.maps) == 2
-    plain = watched(model.eval(), *[[row] for row in PROMPTS[:2]])
+    plain = watch(model.eval(), *[[row] for row in PROMPTS[:2]])
     for a, b in zip(sequences.maps, plain.maps, strict=True):
         assert len(a) == len(b) == L and all(torch.equal(x, y) for x, y in zip(a, b, strict=True))
 
@@ -329,18 +329,18 @@ def bert_decoder() -> nn.Module:
 
 @pytest.mark.parametrize("make", [lambda: Reader(CrossAttention), lambda: Reader(Attention), bert_decoder],
                          ids=["by its class", "by its input", "bert"])
-def test_attention_to_as_many_tokens_of_another_part_is_rejected(make: Any) -> None:
+def test_attention_to_another_part_with_as_many_tokens_is_rejected(make: Any) -> None:
     with pytest.raises(UnsupportedModel, match="a decoder that attends to an encoder is not recorded"):
         record(make(), PROMPTS[:1])
     with pytest.raises(UnsupportedModel, match="a decoder that attends to an encoder is not recorded"):
-        watched(make(), PROMPTS[:1])
+        watch(make(), PROMPTS[:1])
 
 
 def test_an_encoder_and_its_decoder_are_not_one_sequence() -> None:
     config = tf.BartConfig(vocab_size=V, d_model=16, encoder_layers=1, decoder_layers=1, encoder_attention_heads=2,
                            decoder_attention_heads=2, encoder_ffn_dim=16, decoder_ffn_dim=16)
     with pytest.raises(UnsupportedModel, match="a decoder that attends to an encoder"):
-        watched(tf.BartForConditionalGeneration(config).eval(), PROMPTS[:1])
+        watch(tf.BartForConditionalGeneration(config).eval(), PROMPTS[:1])
 
 
 @pytest.mark.parametrize("name", ["llama", "mistral", "bloom", "gpt_neo"])
@@ -381,7 +381,7 @@ def test_generation_through_a_wrapper_is_one_sequence() -> None:
     assert is_near(sequences.recording(ids)["0.alpha"], maps)
 
 
-def test_parts_that_are_called_alone_are_whole_passes() -> None:
+def test_a_decoder_called_without_its_head_is_a_whole_pass() -> None:
     model = FAMILIES["llama"].make("sdpa")
     maps = [eager64(model, input_ids=torch.tensor([row])) for row in PROMPTS[:2]]
     with torch.no_grad(), sinkscope.watching(model) as sequences:
@@ -391,12 +391,12 @@ def test_parts_that_are_called_alone_are_whole_passes() -> None:
     assert all(is_near(result[f"{i}.alpha"], maps[i]) for i in range(2))
 
 
-def test_experts_are_no_layers_of_a_hybrid_that_is_watched() -> None:
+def test_experts_do_not_count_as_layers_of_a_watched_hybrid() -> None:
     make, layers = HYBRIDS["jamba"]
     model = make()
     model.extra = nn.ModuleList(nn.Identity() for _ in range(9))  # runs more often than there are layers
     model.model.layers[0].register_forward_hook(lambda *_: [one(torch.zeros(1)) for one in model.extra] and None)
-    result = watched(model, PROMPTS[:1]).recording(PROMPTS[:1])
+    result = watch(model, PROMPTS[:1]).recording(PROMPTS[:1])
     assert (result.layers, result.blocks) == (layers, 4)
 
 
@@ -418,7 +418,7 @@ def test_a_batch_that_grows_inside_is_rejected(batch: int) -> None:
     with pytest.raises(UnsupportedModel, match="expected attention over one sequence for the first prompt, found 2"):
         record(Guided(Net()), PROMPTS[:2], batch=batch)
     net, [one, two] = Net(), PROMPTS[:2]
-    seen = watched(Guided(net), [one, two])
+    seen = watch(Guided(net), [one, two])
     copies = [[1] * 5 + row[5:] for row in (one, two)]
     result = seen.recording([one, copies[0], two, copies[1]], keep=4)
     for i, row in enumerate((one, copies[0], two, copies[1])):
@@ -531,7 +531,7 @@ class Sharp(nn.Module):
 
 
 @pytest.mark.parametrize("scale", [0.5, 1.5, 8])
-def test_weights_that_underflow_are_no_window(scale: float) -> None:
+def test_keys_whose_weights_underflow_do_not_count_as_a_window(scale: float) -> None:
     """If keys without weight counted as hidden, the recording would have a window of 47 keys, and twice the entropy."""
     model = Sharp(scale)
     with torch.no_grad():
@@ -546,9 +546,9 @@ def test_weights_that_underflow_are_no_window(scale: float) -> None:
     assert np.abs(result["mean.entropy_mean"] - expected).max() < 1e-5
 
 
-def test_weights_of_halves_keep_their_windows() -> None:
+def test_weights_in_half_precision_keep_their_windows() -> None:
     model = FAMILIES["gpt_neo"].make("eager").half()
-    for result in (record(model, PROMPTS), watched(model, *([row] for row in PROMPTS)).recording(PROMPTS)):
+    for result in (record(model, PROMPTS), watch(model, *([row] for row in PROMPTS)).recording(PROMPTS)):
         assert result.model["windows"] == [None, 6, None]
 
 
@@ -586,12 +586,12 @@ def test_prompts_of_several_masks_are_rejected(lengths: tuple[int, int]) -> None
     with pytest.raises(UnsupportedModel, match="mask of the first prompt, found that query 0 sees keys up to"):
         record(model, prompts)
     with pytest.raises(ValueError, match=r"expected the mask of the first sequence|expected no weight on keys that"):
-        watched(model, *([row] for row in prompts)).recording(prompts)
+        watch(model, *([row] for row in prompts)).recording(prompts)
     assert record(model, prompts[:1] * 2).conditions["prompts"]["count"] == 2
 
 
 @pytest.mark.parametrize("labels", [3, 70])
-def test_labels_of_tokens_are_no_vocabulary(labels: int) -> None:
+def test_labels_of_token_classification_are_not_taken_for_logits(labels: int) -> None:
     config = FAMILIES["llama"].make("sdpa").config
     config.num_labels = labels
     result = record(tf.LlamaForTokenClassification(config).eval(), PROMPTS)
@@ -617,7 +617,7 @@ class Column(Block):
         return super().forward(x.transpose(0, 1)).transpose(0, 1)
 
 
-def test_a_batch_of_as_many_prompts_as_tokens_has_no_other_states() -> None:
+def test_a_batch_of_as_many_prompts_as_tokens_keeps_the_axes_of_hidden_states() -> None:
     """If there are as many prompts as tokens, the axes of hidden states must not be confused."""
     model = Columns()
     model.net.layers = nn.ModuleList(Column() for _ in range(L))
@@ -636,7 +636,7 @@ def test_models_of_several_threads_are_distinguished() -> None:
 
     def run(model: nn.Module) -> tuple[Any, list[int]]:
         ready.wait()
-        seen = watched(model, *([row] for row in PROMPTS * 8))
+        seen = watch(model, *([row] for row in PROMPTS * 8))
         return record(model, PROMPTS * 4)["mean.alpha"], [len(layers) for layers in seen.maps]
 
     with ThreadPoolExecutor(len(models)) as threads:
@@ -644,7 +644,7 @@ def test_models_of_several_threads_are_distinguished() -> None:
             assert np.allclose(alpha, alone, atol=1e-6) and layers == [3] * len(PROMPTS) * 8
 
 
-def test_queries_without_heads_are_rejected_in_a_sentence() -> None:
+def test_queries_without_a_dimension_of_heads_are_rejected() -> None:
     model = Masked(torch.ones(T, T).tril().bool(), heads=False)
     with pytest.raises(UnsupportedModel, match=r"expected queries of \[B, H, T, K\], found a shape of \[1, 48, 16\]"):
         record(model, PROMPTS[:1])

@@ -99,7 +99,7 @@ def test_the_recording_is_that_of_the_same_prompts(plain: tuple[Path, dict[str, 
         assert result.conditions == expected.conditions
 
 
-def test_a_row_has_numbers_of_heads_and_maps_where_they_are_kept(plain: tuple[Path, dict[str, str]]) -> None:
+def test_a_row_has_the_numbers_of_each_head_and_stored_maps(plain: tuple[Path, dict[str, str]]) -> None:
     rows = list(studies.rows_of(plain[0], "llama"))
     recording = sinkscope.Recording.open(plain[1]["llama"])
     assert [row["prompt"] for row in rows] == list(range(len(TEXTS)))
@@ -126,7 +126,7 @@ def test_a_row_has_numbers_of_the_token_that_counts_as_the_first(tmp_path: Path)
     assert rows[0]["first_token"] == rows[0]["tokens"][1] != rows[0]["tokens"][0]
 
 
-def test_sums_of_parts_join_to_those_of_all() -> None:
+def test_sums_over_parts_add_up_to_the_sums_over_all_prompts() -> None:
     values = np.random.default_rng(1).normal(1e4, 1, (50, 3)).astype(np.float32)
     parts = []
     for some in (values[:1], values[1:30], values[30:]):
@@ -284,7 +284,7 @@ def test_digests_are_of_weights_and_of_the_tokenizer(tmp_path: Path, monkeypatch
     assert requests[0] == ("a/b", "x", True)
 
 
-def test_an_unreadable_checkpoint_is_a_row_and_the_study_continues(tmp_path: Path) -> None:
+def test_an_unreadable_checkpoint_becomes_an_error_row_and_the_study_continues(tmp_path: Path) -> None:
     out, name = tmp_path / "study", str(tmp_path / "model")
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "config.json").write_text("{")
@@ -309,7 +309,7 @@ def test_similar_names_have_separate_files(tmp_path: Path) -> None:
     assert all(len(Path(address).name) < 120 for address in result.values())
 
 
-def test_a_revision_is_named_beside_the_model(tmp_path: Path) -> None:
+def test_the_revision_is_part_of_the_name_of_the_model(tmp_path: Path) -> None:
     (tmp_path / "a@b").mkdir()
     job = studies._check_arguments(["a/b@step1000", str(tmp_path / "a@b"), "c"], TEXTS, tmp_path, 1, None, 8, [0.1],
                                    1, "", None, {"revision": "main"}, {})
@@ -392,7 +392,7 @@ def test_a_plan_writes_nothing_and_names_files_and_bytes(tmp_path: Path) -> None
     assert np.isnan(studies.plan({"own": make("llama")}, texts, out, **arguments)[0]["bytes"])
 
 
-def test_a_plan_has_two_bytes_for_a_cell_of_a_full_map_and_one_of_a_pooled_one(
+def test_a_plan_counts_two_bytes_for_a_cell_of_a_full_map_and_one_for_a_pooled_cell(
         monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loading, "sizes_of_name", lambda *_: (1, 1, 1))
 

@@ -15,7 +15,7 @@ from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import flash_attention_mask
 
 
-def observed(model: torch.nn.Module, **batch: torch.Tensor) -> tuple[list[torch.Tensor], object]:
+def observe_maps(model: torch.nn.Module, **batch: torch.Tensor) -> tuple[list[torch.Tensor], object]:
     """Returns the maps [B, H, T, S] of each call, concatenated from small chunks, and the model's output."""
     maps = []
 
@@ -44,7 +44,7 @@ def test_padding_is_invisible(name: str) -> None:
     # Decoders are padded at the front, encoders at the end.
     pad = slice(T - 9, T) if family.kind == "bidirectional" else slice(0, 9)
     mask[1, pad] = 0
-    maps, _ = observed(family.make(family.implementations[0]), input_ids=ids, attention_mask=mask)
+    maps, _ = observe_maps(family.make(family.implementations[0]), input_ids=ids, attention_mask=mask)
     queries = mask[1].bool()
     for result, expected in zip(maps, eager(name, input_ids=ids, attention_mask=mask), strict=True):
         assert result[1][:, queries][..., pad].abs().max() == 0
@@ -61,7 +61,7 @@ def test_cached_decoding_has_fewer_queries_than_keys(name: str) -> None:
     with torch.no_grad():
         cache = model(input_ids=ids[:, :30], use_cache=True).past_key_values
     for start, stop in ((30, 31), (31, 36)):  # one query, then several
-        maps, _ = observed(model, input_ids=ids[:, start:stop], past_key_values=cache, use_cache=True)
+        maps, _ = observe_maps(model, input_ids=ids[:, start:stop], past_key_values=cache, use_cache=True)
         for result, expected in zip(maps, whole, strict=True):
             S = result.shape[-1]  # a windowed cache holds the last keys only
             assert result.shape[2] == stop - start
@@ -93,7 +93,7 @@ def test_flash_attention_passes_no_mask(name: str, padded: bool) -> None:
     mask[:, : 5 * padded] = 0
     model = FAMILIES[name].make("sdpa")
     model.config._attn_implementation_internal = "flash_attention_test"
-    maps, _ = observed(model, input_ids=ids, attention_mask=mask)
+    maps, _ = observe_maps(model, input_ids=ids, attention_mask=mask)
     for result, expected in zip(maps, eager(name, input_ids=ids, attention_mask=mask), strict=True):
         assert (result - expected)[:, :, 5 * padded:].abs().max() < 1e-5
 
@@ -105,7 +105,7 @@ def test_observing_keeps_the_logits_and_the_causal_mask_of_sdpa() -> None:
     ids = torch.tensor(inputs(FAMILIES["llama"], 1))
     with torch.no_grad():
         before = model(input_ids=ids).logits
-    maps, out = observed(model, input_ids=ids)
+    maps, out = observe_maps(model, input_ids=ids)
     assert torch.equal(out.logits, before)
     assert maps[0].triu(1).abs().max() == 0
 
@@ -379,7 +379,7 @@ def test_raw_numbers_of_a_prompt_use_the_position_that_counts_as_first() -> None
 
 
 @pytest.mark.parametrize("name", ["llama", "gpt_oss", "modernbert"])
-def test_pooled_maps_are_means_of_what_is_visible(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pooled_maps_average_only_visible_cells(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from sinkscope import attention, gather
 
     monkeypatch.setattr(gather, "POOLED_SIZE", 10)
@@ -388,7 +388,7 @@ def test_pooled_maps_are_means_of_what_is_visible(name: str, monkeypatch: pytest
     model = family.make(family.implementations[0])
     prompt = inputs(family, 1)
     pooled = sinkscope.record(model, None, prompt, tokens=T, maps="pooled", progress=False)
-    maps, _ = observed(model, **as_batch(prompt[0]))
+    maps, _ = observe_maps(model, **as_batch(prompt[0]))
     seen = [torch.as_tensor(m[0].numpy() > 0).any(0) for m in maps]
     P, block = 10, 5
     assert pooled["0.att_pooled"].shape == (L, 4, P, P)
@@ -431,7 +431,7 @@ class Masked(torch.nn.Module):
 
 
 @pytest.mark.parametrize("added", [-torch.inf, torch.finfo(torch.float32).min, -1e9, -1e4])
-def test_a_number_that_hides_a_key_need_not_be_infinite(added: float) -> None:
+def test_any_large_negative_number_hides_a_key(added: float) -> None:
     model, [ids] = Masked(added), inputs(FAMILIES["llama"], 1)
     result = sinkscope.record(model, None, [ids], tokens=T, progress=False)
     expected = metrics.alpha(torch.stack(model.maps).double())
@@ -443,7 +443,7 @@ def test_a_number_that_hides_a_key_need_not_be_infinite(added: float) -> None:
 
 
 def test_an_ambiguous_mask_is_rejected() -> None:
-    """Adding -100 to a score hides the key, but a bias that is no mask may be as large."""
+    """Adding -100 to a score hides the key, but a bias may be as large without being a mask."""
     with pytest.raises(UnsupportedModel, match="no query gives a later key more than .*; add -inf"):
         sinkscope.record(Masked(-100.0), None, inputs(FAMILIES["llama"], 1), tokens=T, progress=False)
 

@@ -13,9 +13,9 @@ import {
 } from '../../wasm/abi/errors.ts';
 import { createSharedMemory } from '../../wasm/abi/memory.ts';
 import { Module, copyView } from '../../wasm/abi/module.ts';
-import { caught } from './helper.mjs';
+import { errorOf } from './helper.mjs';
 
-test('each kind of argument accepts the values that it names, and names the kind of a rejected value', () => {
+test('each kind of argument accepts its values, and a rejected value is reported with the kind', () => {
   const call = () => {};
   const list = { length: 0 };
   const blob = { arrayBuffer: call, stream: call };
@@ -55,32 +55,32 @@ test('each kind of argument accepts the values that it names, and names the kind
     for (const value of good)
       assert.equal(check(value, kind, 'it'), undefined, `${kind}: ${value}`);
     for (const value of bad) {
-      const [code, where, text] = caught(() => check(value, kind, 'it'));
+      const [code, where, text] = errorOf(() => check(value, kind, 'it'));
       assert.deepEqual([code, where], ['argument', 'it'], kind);
       assert.ok(text.startsWith(`expected ${name}, got `), text);
     }
   }
 });
 
-test('options may be omitted, and each item of a list has its kind', () => {
+test('options may be omitted, and each item of a list is checked', () => {
   const kinds = { a: 'text', b: 'flag' };
   for (const options of [{}, { a: undefined }, { a: 'x', b: true, c: 1 }])
     checkOptions(options, kinds);
   assert.deepEqual(
-    caught(() => checkOptions({ b: null }, kinds)),
+    errorOf(() => checkOptions({ b: null }, kinds)),
     ['argument', 'b', 'expected true or false, got null'],
   );
-  assert.equal(caught(() => checkOptions(1, kinds))[1], 'options');
-  assert.equal(caught(() => checkOptions(1, kinds, 'own'))[1], 'own');
+  assert.equal(errorOf(() => checkOptions(1, kinds))[1], 'options');
+  assert.equal(errorOf(() => checkOptions(1, kinds, 'own'))[1], 'own');
   checkList([], 'text', 'all');
   checkList(['a', 'b'], 'text', 'all');
   assert.deepEqual(
-    caught(() => checkList(['a', 1], 'text', 'all')),
+    errorOf(() => checkList(['a', 1], 'text', 'all')),
     ['argument', 'all[1]', 'expected a string, got 1'],
   );
   // A missing entry of a list is checked like an entry that is there.
-  assert.equal(caught(() => checkList({ length: 1 }, 'text', 'all'))[1], 'all[0]');
-  assert.equal(caught(() => checkList('a', 'text', 'all'))[1], 'all');
+  assert.equal(errorOf(() => checkList({ length: 1 }, 'text', 'all'))[1], 'all[0]');
+  assert.equal(errorOf(() => checkList('a', 'text', 'all'))[1], 'all');
   const plan = { id: 'x', files: { weights: [{}] } };
   assert.equal(checkPlan(plan), undefined);
   for (const [spoilt, where] of [
@@ -90,7 +90,7 @@ test('options may be omitted, and each item of a list has its kind', () => {
     [{ id: 'x', files: {} }, 'plan.files.weights'],
     [{ id: 'x', files: { weights: [1] } }, 'plan.files.weights[0]'],
   ])
-    assert.deepEqual(caught(() => checkPlan(spoilt)).slice(0, 2), ['argument', where]);
+    assert.deepEqual(errorOf(() => checkPlan(spoilt)).slice(0, 2), ['argument', where]);
   assert.equal(urlOf('b', 'https://a/x', 'it').href, 'https://a/b');
   assert.equal(urlOf(new URL('https://a/x'), undefined, 'it').href, 'https://a/x');
   for (const [value, shown] of [
@@ -98,7 +98,7 @@ test('options may be omitted, and each item of a list has its kind', () => {
     [5, '5'],
   ])
     assert.deepEqual(
-      caught(() => urlOf(value, undefined, 'it')),
+      errorOf(() => urlOf(value, undefined, 'it')),
       ['argument', 'it', `expected an address, got ${shown}`],
     );
 });
@@ -141,7 +141,7 @@ test('an error has place and message, shows the value, and keeps its members whe
   for (const value of [3, 4, 5]) expectInteger(value, 3, 5, 'n');
   for (const value of [2, 6, 3.5, '4', NaN])
     assert.deepEqual(
-      caught(() => expectInteger(value, 3, 5, 'n')),
+      errorOf(() => expectInteger(value, 3, 5, 'n')),
       [
         'argument',
         'n',
@@ -151,12 +151,12 @@ test('an error has place and message, shows the value, and keeps its members whe
   const table = [{ name: 'a' }, { name: 'b' }];
   assert.deepEqual([indexOfName(table, 'a', 'row'), indexOfName(table, 'b', 'row')], [0, 1]);
   assert.deepEqual(
-    caught(() => indexOfName(table, 'c', 'row')),
+    errorOf(() => indexOfName(table, 'c', 'row')),
     ['argument', 'row', 'expected one of a, b, got "c"'],
   );
 });
 
-test('shared memory is requested in halves, down to twice the minimum of the binary', (t) => {
+test('a request for shared memory that fails is halved, down to twice the minimum of the binary', (t) => {
   const { Memory } = WebAssembly;
   t.after(() => Object.assign(WebAssembly, { Memory }));
   const withMost = (most) => {
@@ -168,7 +168,7 @@ test('shared memory is requested in halves, down to twice the minimum of the bin
         if (maximum > most) throw new RangeError('no room');
       }
     };
-    return { asked, found: caught(() => createSharedMemory()) };
+    return { asked, found: errorOf(() => createSharedMemory()) };
   };
   assert.deepEqual(withMost(65536), { asked: [65536], found: 'nothing' });
   assert.deepEqual(withMost(20000).asked, [65536, 32768, 16384]);
@@ -220,7 +220,7 @@ test('a failure of the core has its code, place and message', () => {
   at(1124).set(Buffer.from('\ufeffexpected it\0rest'));
   const where = ['a tensor', '\ufeffexpected it'];
   assert.deepEqual(
-    caught(() => module.check('fail')),
+    errorOf(() => module.check('fail')),
     ['status 3', ...where],
   );
   module.codes = { 3: 'bad_tensor' };
@@ -229,14 +229,14 @@ test('a failure of the core has its code, place and message', () => {
     () => module.handle('none'),
     () => module.json('fail'),
   ])
-    assert.deepEqual(caught(call), ['bad_tensor', ...where]);
+    assert.deepEqual(errorOf(call), ['bad_tensor', ...where]);
   // Texts that fill their buffer have no terminator.
   at(1028).fill(97, 0, 96);
   at(1124).fill(98, 0, 768);
   at(1892).fill(99, 0, 9);
-  assert.deepEqual(caught(() => module.check('fail')).slice(1), ['a'.repeat(96), 'b'.repeat(768)]);
+  assert.deepEqual(errorOf(() => module.check('fail')).slice(1), ['a'.repeat(96), 'b'.repeat(768)]);
   for (const start of [1028, 1124]) at(start)[0] = 0;
-  assert.deepEqual(caught(() => module.check('fail')).slice(1), ['', '']);
+  assert.deepEqual(errorOf(() => module.check('fail')).slice(1), ['', '']);
   module.check('none');
   // Addresses above 2 GiB arrive as negative numbers.
   assert.equal(module.handle('far'), 2 ** 32 - 4096);
@@ -246,11 +246,11 @@ test('after a trap no function is called, and freeing a block does nothing', () 
   const { module, log } = binary();
   const trap = ['lost', 'trap', 'the core stopped: Error: unreachable'];
   assert.deepEqual(
-    caught(() => module.call('trap')),
+    errorOf(() => module.call('trap')),
     trap,
   );
   assert.deepEqual(
-    caught(() => module.call('none')),
+    errorOf(() => module.call('none')),
     trap,
   );
   module.release(5);
@@ -281,10 +281,10 @@ test('a block has room for its values, is reused from its start, and is freed', 
   assert.equal(none.module.reserve(9), 2 ** 32 - 64);
   for (const bytes of [5, 2 ** 32 - 1, 2 ** 32])
     assert.deepEqual(
-      caught(() => none.module.reserve(bytes)),
+      errorOf(() => none.module.reserve(bytes)),
       ['no_memory', 'memory', `expected room for ${bytes} more bytes; 65536 are in use`],
     );
-  assert.equal(caught(() => binary({ ss_wasm_reserve: () => 0 }))[0], 'no_memory');
+  assert.equal(errorOf(() => binary({ ss_wasm_reserve: () => 0 }))[0], 'no_memory');
 });
 
 test('views are read as texts, bytes, values and tensors', () => {
@@ -299,7 +299,7 @@ test('views are read as texts, bytes, values and tensors', () => {
   assert.equal(file[0], 123);
   shows('numbers', 8192, 0, 1, 7);
   assert.deepEqual(
-    caught(() => module.json('numbers')),
+    errorOf(() => module.json('numbers')),
     ['abi', 'numbers', 'expected text'],
   );
   shows('value', 8192, 3, 5, 1, 1);
@@ -315,7 +315,7 @@ test('views are read as texts, bytes, values and tensors', () => {
   assert.deepEqual(tensor, { shape: [2, 3], data: Float32Array.of(0, 1, 2, 3, 4, 5) });
 });
 
-test('a view is copied dense, by its strides', () => {
+test('a view with strides is copied as a dense tensor', () => {
   const numbers = Float32Array.from({ length: 24 }, (_, i) => i);
   const copy = (type, rank, shape, strides, address = 0) => {
     const words = Uint32Array.of(address, type, rank, ...shape, 0, 0, 0, 0, 0, 0, 0, 0);

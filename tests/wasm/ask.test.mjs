@@ -7,12 +7,12 @@ import { ask, backoffWait, placeOf, reasonOf, sleep } from '../../wasm/loading/a
 const address = new URL('https://hub.example/a/b?signed=secret');
 
 /**
- * Sends a request to a server that gives these answers in turn, the last one forever; waits are skipped.
+ * Sends a request to a server that gives the answers in turn and repeats the last one; waits are skipped.
  * @param {import('node:test').TestContext} t
  * @param {(Response | Error)[]} answers
  * @param {import('../../wasm/loading/ask.ts').RequestOptions & { method?: string }} [options]
  */
-async function asked(t, answers, options = {}) {
+async function send(t, answers, options = {}) {
   /** @type {{ method?: string, headers: Record<string, string>, cache?: string }[]} */
   const seen = [];
   /** @type {number[]} */
@@ -32,30 +32,30 @@ async function asked(t, answers, options = {}) {
   }
 }
 
-const said = (status, headers = {}) => new Response(null, { status, headers });
+const reply = (status, headers = {}) => new Response(null, { status, headers });
 const late = new Date(Date.now() + 3_600_000).toUTCString();
 
 test('each failed response has its code, its message and its number of tries', async (t) => {
   for (const [answer, options, code, words, tries] of [
-    [said(401), {}, 'access', /^needs an access token: .*; the server answered 401$/, 1],
-    [said(403), {}, 'access', /^needs an access token: .*; the server answered 403$/, 1],
-    [said(401), { token: 'hf_x' }, 'access', /this one was not accepted; .* 401$/, 1],
-    [said(403), { token: 'hf_x' }, 'access', /whose account has access; .* 403$/, 1],
-    [said(404), {}, 'read', /^the server answered 404$/, 1],
-    [said(404, { 'x-error-code': 'EntryNotFound' }), {}, 'not_found', /this file .* 404$/, 1],
-    [said(404, { 'x-error-code': 'Unheard' }), {}, 'read', /^the server answered 404$/, 1],
-    [said(404, { 'x-error-code': 'constructor' }), {}, 'read', /^the server answered 404$/, 1],
-    [said(500), {}, 'read', /^the server answered 500$/, 5],
-    [said(503), { tries: 2 }, 'read', /^the server answered 503$/, 2],
-    [said(501), {}, 'read', /^the server answered 501$/, 1],
-    [said(429), {}, 'busy', /^too many requests from here; the server answered 429$/, 5],
-    [said(429, { 'retry-after': '31' }), {}, 'busy', / 429; try again in 31 s$/, 1],
-    [said(429, { 'retry-after': late }), {}, 'busy', new RegExp(`; try again after ${late}$`), 1],
-    [said(429, { ratelimit: '"api";r=0;t=99' }), {}, 'busy', /; try again in 99 s$/, 1],
-    [said(429, { 'retry-after': 'soon' }), { tries: 1 }, 'busy', / answered 429$/, 1],
+    [reply(401), {}, 'access', /^needs an access token: .*; the server answered 401$/, 1],
+    [reply(403), {}, 'access', /^needs an access token: .*; the server answered 403$/, 1],
+    [reply(401), { token: 'hf_x' }, 'access', /this one was not accepted; .* 401$/, 1],
+    [reply(403), { token: 'hf_x' }, 'access', /whose account has access; .* 403$/, 1],
+    [reply(404), {}, 'read', /^the server answered 404$/, 1],
+    [reply(404, { 'x-error-code': 'EntryNotFound' }), {}, 'not_found', /this file .* 404$/, 1],
+    [reply(404, { 'x-error-code': 'Unheard' }), {}, 'read', /^the server answered 404$/, 1],
+    [reply(404, { 'x-error-code': 'constructor' }), {}, 'read', /^the server answered 404$/, 1],
+    [reply(500), {}, 'read', /^the server answered 500$/, 5],
+    [reply(503), { tries: 2 }, 'read', /^the server answered 503$/, 2],
+    [reply(501), {}, 'read', /^the server answered 501$/, 1],
+    [reply(429), {}, 'busy', /^too many requests from here; the server answered 429$/, 5],
+    [reply(429, { 'retry-after': '31' }), {}, 'busy', / 429; try again in 31 s$/, 1],
+    [reply(429, { 'retry-after': late }), {}, 'busy', new RegExp(`; try again after ${late}$`), 1],
+    [reply(429, { ratelimit: '"api";r=0;t=99' }), {}, 'busy', /; try again in 99 s$/, 1],
+    [reply(429, { 'retry-after': 'soon' }), { tries: 1 }, 'busy', / answered 429$/, 1],
     [new TypeError('fetch failed'), {}, 'read', /hub.example can be reached.*refused or cut$/, 5],
   ]) {
-    const { seen, error } = await asked(t, [answer], options);
+    const { seen, error } = await send(t, [answer], options);
     assert.deepEqual([error.code, error.where], [code, 'https://hub.example/a/b']);
     const own = error.message.slice(error.message.indexOf(': ', error.where.length) + 2);
     assert.match(own, words);
@@ -64,25 +64,25 @@ test('each failed response has its code, its message and its number of tries', a
   }
 });
 
-test('a temporary failure is tried again, after the wait that it names or twice the last one', async (t) => {
-  const first = await asked(t, [said(500), new TypeError('cut'), said(429), said(200)], {
+test('a temporary failure is tried again after the requested wait, or after twice the last wait', async (t) => {
+  const first = await send(t, [reply(500), new TypeError('cut'), reply(429), reply(200)], {
     wait: 2,
   });
   assert.deepEqual([first.answer.status, first.waits], [200, [2, 4, 8]]);
-  const named = await asked(t, [said(429, { 'retry-after': '0' }), said(416)]);
+  const named = await send(t, [reply(429, { 'retry-after': '0' }), reply(416)]);
   assert.deepEqual([named.answer.status, named.waits], [416, [0]]);
   const past = new Date(Date.now() - 5000).toUTCString();
-  const over = await asked(t, [said(503, { 'retry-after': past }), said(206)], { wait: 7 });
+  const over = await send(t, [reply(503, { 'retry-after': past }), reply(206)], { wait: 7 });
   assert.deepEqual([over.answer.status, over.waits], [206, [0]]);
 });
 
 test('a request has its method, its token and its cache mode', async (t) => {
-  const plain = await asked(t, [said(200)]);
+  const plain = await send(t, [reply(200)]);
   assert.deepEqual(
     [plain.seen[0].method, plain.seen[0].headers, plain.seen[0].cache],
     ['GET', {}, 'default'],
   );
-  const own = await asked(t, [said(200)], { method: 'HEAD', token: 'hf_x', isUnstored: true });
+  const own = await send(t, [reply(200)], { method: 'HEAD', token: 'hf_x', isUnstored: true });
   assert.deepEqual(
     [own.seen[0].method, own.seen[0].headers, own.seen[0].cache],
     ['HEAD', { authorization: 'Bearer hf_x' }, 'no-store'],
@@ -93,7 +93,7 @@ test('a request has its method, its token and its cache mode', async (t) => {
     ['ab\n', 3],
     ['\x7f', 1],
   ]) {
-    const { seen, error } = await asked(t, [said(200)], { token });
+    const { seen, error } = await send(t, [reply(200)], { token });
     assert.deepEqual([error.code, error.where, seen.length], ['argument', 'token', 0]);
     assert.equal(
       error.text,
@@ -101,9 +101,9 @@ test('a request has its method, its token and its cache mode', async (t) => {
         'a space or a line break, perhaps',
     );
   }
-  assert.equal((await asked(t, [said(200)], { token: '!~' })).answer.status, 200);
+  assert.equal((await send(t, [reply(200)], { token: '!~' })).answer.status, 200);
   const signal = AbortSignal.abort(new Error('stopped'));
-  const stopped = await asked(t, [said(200)], { signal });
+  const stopped = await send(t, [reply(200)], { signal });
   assert.deepEqual([stopped.error.message, stopped.seen.length], ['stopped', 0]);
 });
 
@@ -114,7 +114,7 @@ test('an offline host is reported as such, and tried once', async (t) => {
     else Reflect.deleteProperty(globalThis, 'navigator');
   });
   Object.defineProperty(globalThis, 'navigator', { value: { onLine: false }, configurable: true });
-  const { seen, error } = await asked(t, [new TypeError('fetch failed')]);
+  const { seen, error } = await send(t, [new TypeError('fetch failed')]);
   assert.deepEqual([error.code, seen.length], ['offline', 1]);
   assert.match(error.message, /expected a network, this machine is offline/);
 });
@@ -141,7 +141,7 @@ test('a wait is at most thirty seconds', async (t) => {
   ]) {
     const stop = new AbortController();
     const seen = [];
-    t.mock.method(globalThis, 'fetch', async () => said(503, { 'retry-after': seconds }));
+    t.mock.method(globalThis, 'fetch', async () => reply(503, { 'retry-after': seconds }));
     const onRetry = ({ reason, wait }) => {
       assert.equal(reason, 'the server answered 503');
       seen.push(wait);
@@ -193,7 +193,7 @@ test('the reason of a failed request is its innermost cause, which browsers omit
     assert.equal(reasonOf(error), reason);
 });
 
-test('a failed request names what to check: a file, a host, a site that may not share', async (t) => {
+test('the error of a failed request says what to check: a file, a host, or a site without CORS headers', async (t) => {
   const { location } = globalThis;
   t.after(() => Object.assign(globalThis, { location }));
   const broken = { tries: 2, wait: 0 };
@@ -224,7 +224,7 @@ test('the body of a failed response is canceled, that of a successful one is not
   const dropped = [];
   const body = (name) => new ReadableStream({ cancel: () => void dropped.push(name) });
   const answers = [new Response(body('refused'), { status: 500 }), new Response(body('given'))];
-  const { answer } = await asked(t, answers);
+  const { answer } = await send(t, answers);
   assert.deepEqual([answer.status, dropped], [200, ['refused']]);
 });
 
@@ -259,14 +259,14 @@ test('a request without a response ends after a minute, or after the caller’s 
 test('only temporary failures are tried again', async (t) => {
   const passing = [408, 425, 429, 500, 502, 503, 504];
   for (let status = 400; status < 600; status++) {
-    const { seen } = await asked(t, [said(status)], { tries: 2 });
+    const { seen } = await send(t, [reply(status)], { tries: 2 });
     assert.equal(seen.length, passing.includes(status) ? 2 : 1, `${status}`);
   }
 });
 
 test('once a response has begun, the timeout no longer applies', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
-  const { seen } = await asked(t, [said(200)]);
+  const { seen } = await send(t, [reply(200)]);
   t.mock.timers.tick(60_000);
   assert.equal(seen[0].signal.aborted, false);
 });

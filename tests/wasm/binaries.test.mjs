@@ -29,7 +29,7 @@ const toolchain =
   /^(memory|_initialize|__indirect_function_table|__errno_location|_?_?emscripten_.*|stack.*)$/;
 
 for (const name of names) {
-  test(`${name} exports what exports.txt lists, and imports nothing but a memory that is shared`, async () => {
+  test(`${name} exports what exports.txt lists, and imports only a shared memory or nothing`, async () => {
     const module = await WebAssembly.compile(read(name));
     const listed = readFileSync(new URL('wasm/abi/exports.txt', root), 'utf8')
       .trim()
@@ -109,7 +109,7 @@ for (const [relaxed, simd, code] of [
   ['sinkscope.int8.relaxed.wasm', 'sinkscope.int8.simd.wasm', 0x93], // i32x4.relaxed_dot_i8x16_i7x16_add
   ['sinkscope.relaxed.wasm', 'sinkscope.simd.wasm', 0x85], // f32x4.relaxed_madd
 ])
-  test(`the kernels of ${relaxed} are compiled for it, where there is a compiler that can`, (context) => {
+  test(`the kernels of ${relaxed} use relaxed SIMD where the compiler supports it`, (context) => {
     const instruction = Buffer.from([0xfd, code, 0x02]);
     if (read(relaxed).equals(read(simd))) return context.skip('it is a copy of the other');
     assert.ok(read(relaxed).includes(instruction));

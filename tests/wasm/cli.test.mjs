@@ -67,7 +67,7 @@ test('the speed of a study is printed beside its numbers, which do not depend on
   assert.equal(two.stdout, one.stdout);
 });
 
-test('a text is cut into pieces; the caller chooses special tokens and sizes', async () => {
+test('a text is cut into pieces with the special tokens and sizes that the caller chooses', async () => {
   const args = [zoo('softmax'), '--text-file', whole, '--tokens', '16', '--sequences', '7'];
   const own = await measure(...args, '--eps', '0.2');
   assert.deepEqual([own.T, own.sequences, own.eps, own.special], [16, 7, 0.2, 'auto']);
@@ -79,7 +79,7 @@ test('a text is cut into pieces; the caller chooses special tokens and sizes', a
   assert.deepEqual(again.metrics, own.metrics);
 });
 
-test('losing the sink costs the softmax twin, and one kept token restores it', async () => {
+test('evicting the sink raises the loss of the softmax model, and keeping one token restores it', async () => {
   const one = join(folder, 'one.txt');
   writeFileSync(one, texts.join(' '));
   const args = [zoo('softmax'), '--text-file', one, '--tokens', '120', '--sequences', '40'];
@@ -120,7 +120,7 @@ test('--eps takes a list of thresholds, all measured in one run', async () => {
   assert.equal(stdout.match(/^loss /gm).length, 1);
 });
 
-test('fewer sequences than were asked for are reported with the reason', async () => {
+test('the command reports why there are fewer sequences than requested', async () => {
   const args = ['measure', zoo('softmax'), '--text-file', whole, '--tokens', '120'];
   const { stdout } = await run(...args, '--sequences', '400');
   assert.match(stdout, /^note: \d+ of the 400 sequences asked for: the text has \d+ tokens/m);
@@ -216,7 +216,7 @@ test('a reader that closes the pipe ends every command quietly', async () => {
   }
 });
 
-test('a model comes from the hub', async () => {
+test('the command line measures a model of the hub', async () => {
   const hub = await openHub();
   try {
     const args = ['--text-file', whole, '--tokens', '16', '--sequences', '2'];

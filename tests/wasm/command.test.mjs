@@ -26,14 +26,14 @@ import { failure, softmax } from './helper.mjs';
 
 const folder = mkdtempSync(join(tmpdir(), 'sinkscope-command-'));
 after(() => rmSync(folder, { recursive: true }));
-const written = (name, data) => {
+const writeInput = (name, data) => {
   const path = join(folder, name);
   writeFileSync(path, data);
   return path;
 };
 
 /** Returns a command's output and messages; restores the exit code. */
-async function said(...args) {
+async function outputOf(...args) {
   const streams = [process.stdout, process.stderr];
   const heard = ['', ''];
   const own = streams.map((stream) => [stream.write, stream.listeners('error')]);
@@ -57,7 +57,7 @@ async function said(...args) {
   }
 }
 
-test('a mean over key/value heads leaves out those that a layer lacks', () => {
+test('a mean over key/value heads omits heads that a layer lacks', () => {
   const metric = { name: 'value_ratio', shape: ['L', 'G'], unit: 'ratio' };
   const metrics = {
     value_ratio: { shape: [2, 2], mean: [1, 0.5, 0.75, null], deviation: Array(4).fill(null) },
@@ -69,7 +69,7 @@ test('a mean over key/value heads leaves out those that a layer lacks', () => {
   );
 });
 
-test('a list of texts comes only from a .json file, and contains only texts', () => {
+test('a list of texts is accepted only from a .json file with nothing but texts', () => {
   for (const [path, text, list] of [
     ['a.json', '["x","y"]', ['x', 'y']],
     ['a.JSON', '[]', []],
@@ -82,15 +82,15 @@ test('a list of texts comes only from a .json file, and contains only texts', ()
     assert.deepEqual(parseTextList(path, text), list, path);
 });
 
-test('a text is decoded across its chunks, or rejected with the number of bytes read', async () => {
+test('a text is decoded across chunks, and invalid bytes are rejected with the number of bytes read', async () => {
   // Chunks have 65536 bytes, so the two bytes of the umlaut are in different chunks.
   const long = `${'a'.repeat(65535)}ä`;
-  assert.equal(await readText(written('long.txt', long), '--text-file'), long);
-  const cut = written('cut.txt', Buffer.from(long).subarray(0, 65536));
+  assert.equal(await readText(writeInput('long.txt', long), '--text-file'), long);
+  const cut = writeInput('cut.txt', Buffer.from(long).subarray(0, 65536));
   for (const [path, text] of [
     [cut, 'expected UTF-8 text, found other bytes before byte 65536'],
     [
-      written('bad.txt', Buffer.from([65, 255])),
+      writeInput('bad.txt', Buffer.from([65, 255])),
       'expected UTF-8 text, found other bytes before byte 2',
     ],
     [join(folder, 'no'), 'expected a file of text, found none that can be read (ENOENT)'],
@@ -107,7 +107,7 @@ test('a recording is recognized by its header within the file', async () => {
   const file = (length, header) => {
     const start = Buffer.alloc(8);
     start.writeBigUInt64LE(BigInt(length));
-    return written('some.safetensors', Buffer.concat([start, Buffer.from(header)]));
+    return writeInput('some.safetensors', Buffer.concat([start, Buffer.from(header)]));
   };
   const header = '{"__metadata__":{"sinkscope.recording":"1"}}';
   const { length } = header;
@@ -117,15 +117,15 @@ test('a recording is recognized by its header within the file', async () => {
     [() => file(length, header.replace('scope', 'hole')), false],
     [() => file(length + 1, header), false],
     [() => file(0, header), false],
-    [() => written('short', header.slice(0, 7)), false],
-    [() => written('short', ''), false],
+    [() => writeInput('short', header.slice(0, 7)), false],
+    [() => writeInput('short', ''), false],
     [() => folder, false],
     [() => join(folder, 'no'), false],
   ])
     assert.equal(await isRecording(path()), is);
 });
 
-test('each difference has a line, tensors of one recording alone are noted, and the last line counts', () => {
+test('each difference has a line, tensors in only one recording are noted, and the last line counts the differences', () => {
   const whole = { name: 'operation', a: 'softmax', b: { x: 1 } };
   const one = { name: 'alpha', index: [1, 2], a: 0.5, b: 0.25, difference: 0.25, count: 3, of: 8 };
   const gone = { ...one, index: [0], a: 1, b: null, difference: Infinity };
@@ -200,10 +200,10 @@ const path = fileURLToPath(softmax);
 const ids = ['--ids', '0,5,9,7,3,8,2,6,4,11', '--workers', '1', '--kernels', 'base'];
 
 test('a measurement says whether its texts are long enough, and lists thresholds only if there are several', async () => {
-  const json = async (...args) => JSON.parse((await said(...args, '--json')).stdout);
+  const json = async (...args) => JSON.parse((await outputOf(...args, '--json')).stdout);
   const shorter = ids.with(1, '0,5,9,7,3,8,2,6,4');
   const own = join(folder, 'own.safetensors');
-  await said('record', path, ...ids, '--out', own);
+  await outputOf('record', path, ...ids, '--out', own);
   for (const [args, T, conclusive, thresholds] of [
     [[path, ...ids], 10, true, undefined],
     [[path, ...shorter], 9, false, undefined],
@@ -217,7 +217,7 @@ test('a measurement says whether its texts are long enough, and lists thresholds
       [T, conclusive, 10, thresholds],
     );
   }
-  const list = written(
+  const list = writeInput(
     'labelled.txt',
     ['a', 'a', 'b', 'b'].map((x) => `${x}\tOnce upon a time`).join('\n'),
   );
@@ -227,7 +227,7 @@ test('a measurement says whether its texts are long enough, and lists thresholds
 });
 
 test('a measurement begins with the model, its size and its text, and omits its speed', async () => {
-  const { status, stdout, stderr } = await said('measure', path, ...ids);
+  const { status, stdout, stderr } = await outputOf('measure', path, ...ids);
   assert.equal(status, 0);
   assert.match(stderr, /^sinkscope: [\d.]+ sequences a second, 1 worker\n$/);
   const lines = stdout.split('\n');
@@ -245,10 +245,10 @@ test('a wrong option is rejected in one line, and nothing is printed', async () 
     [['train', '--workers'], '--workers: expected a value, N, found none'],
     [['train', '--workers', ''], '--workers: expected a whole number above 0, got ""'],
   ])
-    assert.deepEqual(await said(...args), {
+    assert.deepEqual(await outputOf(...args), {
       ...{ status: 1, stdout: '', stderr: `sinkscope: ${sentence}\n` },
     });
-  const unknown = await said('measure', '--depth');
+  const unknown = await outputOf('measure', '--depth');
   assert.match(unknown.stderr, /^sinkscope: --depth: measure has no such option/);
 });
 
@@ -256,11 +256,17 @@ test('training can be interrupted at any time, and uses the requested kernels', 
   const before = process.listeners('SIGINT');
   const size = ['--width', '8', '--inner', '8', '--vocabulary', '16', '--context', '8'];
   const recipe = ['--length', '8', '--batch', '2', '--triggers', '2', '--steps', '2'];
-  const { status, stdout, stderr } = await said('train', ...size, ...recipe, '--kernels', 'base');
+  const { status, stdout, stderr } = await outputOf(
+    'train',
+    ...size,
+    ...recipe,
+    '--kernels',
+    'base',
+  );
   assert.deepEqual([status, stderr], [0, '']);
   assert.match(stdout, /^step +0 +loss \d/m);
   assert.deepEqual(process.listeners('SIGINT'), before);
-  const more = await said('train', ...size, ...recipe.with(-1, '12'), '--kernels', 'base');
+  const more = await outputOf('train', ...size, ...recipe.with(-1, '12'), '--kernels', 'base');
   assert.deepEqual(
     more.stdout
       .match(/^step +\d+/gm)
@@ -268,9 +274,9 @@ test('training can be interrupted at any time, and uses the requested kernels', 
       .map((one) => one.slice(4).trim()),
     ['0', '10'],
   );
-  const none = await said('train', '--every', '0');
+  const none = await outputOf('train', '--every', '0');
   assert.match(none.stderr, /^sinkscope: --every: expected a whole number above 0, got "0"\n$/);
-  const wrong = await said('train', '--kernels', 'fast');
+  const wrong = await outputOf('train', '--kernels', 'fast');
   assert.match(
     wrong.stderr,
     /^sinkscope: kernels: expected 'auto', 'simd' or 'base', got "fast"\n$/,
@@ -311,10 +317,10 @@ test('numbers of options are accepted up to their bounds', () => {
     assert.throws(() => read(text, '--x'), { code: 'argument', message: sentence });
 });
 
-test('texts are joined in the requested number, without incomplete groups, or grouped by label', async () => {
+test('texts are joined up to the requested number of sequences, or grouped by label', async () => {
   const of = (more) => readInput({ lines: false, label: false, join: '1', ...more });
-  const list = written('lines.txt', 'a\n \nb\r\nc\n');
-  const json = written('list.json', '["a\\nb","","c"]');
+  const list = writeInput('lines.txt', 'a\n \nb\r\nc\n');
+  const json = writeInput('list.json', '["a\\nb","","c"]');
   const file = { 'text-file': list };
   assert.deepEqual(await of(file), { text: 'a\n \nb\r\nc\n' });
   const lines = { ...file, lines: true };
@@ -325,7 +331,7 @@ test('texts are joined in the requested number, without incomplete groups, or gr
   assert.deepEqual(await of({ 'text-file': json, lines: true }), { text: ['a\nb', '', 'c'] });
   assert.deepEqual(await of({ text: '' }), { text: '' });
   assert.deepEqual(await of({ ids: ['1,2', '3'] }), { text: '', ids: [[1, 2], [3]] });
-  const labeled = written('labels.txt', 'x\ta\ny\tb');
+  const labeled = writeInput('labels.txt', 'x\ta\ny\tb');
   assert.deepEqual(await of({ 'text-file': labeled, label: true }), {
     text: 'x\ta\ny\tb',
     groups: [
@@ -333,7 +339,7 @@ test('texts are joined in the requested number, without incomplete groups, or gr
       { label: 'y', texts: ['b'] },
     ],
   });
-  const object = written('object.json', '{}');
+  const object = writeInput('object.json', '{}');
   const one = 'text: expected one of --text-file, --text and --ids, got';
   for (const [more, sentence] of [
     [{}, one.replace(', got', ', found none')],
@@ -504,7 +510,7 @@ function sheetOf() {
   return { describe, found, measured, ofPrompt };
 }
 
-test('CSV has the place of each number: its layer as the model counts it, its head or group, its key, its index', () => {
+test('CSV states the place of each number: the layer number of the model, the head or group, the key, the index', () => {
   const { describe, found, measured } = sheetOf();
   const lines = (more) =>
     toCsv({ ...found, ...more }, describe)
@@ -582,7 +588,7 @@ test('each row of a prompt has one number per metric, the mean over layers and h
   assert.equal(promptsText(found, describe), '');
 });
 
-test('an ablation needs a layer or an edit', async () => {
+test('ablate requires a layer or an edit', async () => {
   const ablate = async () => ({ before: {}, after: {}, change: 1 });
   const of = (options) => measureAblation({ id: 'mine', ablate }, 'a', options);
   for (const options of [{ layer: 0 }, { edits: [{ kind: 'park' }] }])
@@ -591,7 +597,7 @@ test('an ablation needs a layer or an edit', async () => {
     assert.equal((await failure(of(options))).where, '--layer');
 });
 
-test('an effect on the loss has its sign, and none is shown where no token is predicted', () => {
+test('an effect on the loss is shown with its sign, and omitted where no token is predicted', () => {
   const before = { T: 9, loss: 2, sink: 0.25, uniform: 0.1, conclusive: true };
   const of = (change, more) =>
     ablationText({ ...{ model: 'mine', layer: 1, head: undefined, change }, before, ...more });

@@ -84,12 +84,12 @@ test('missing and null conditions have their defaults', () => {
   assert.deepEqual(read({ ...least, versions: { a: 1 } }).versions, { a: '1' });
 });
 
-test('the license of a recording before 1.0 is read, whose key had another spelling', () => {
+test('the license of a recording made before 1.0 is read under the older spelling of its key', () => {
   assert.equal(read({ ...least, licence: 'MIT' }).license, 'MIT');
   assert.equal(read({ ...least, licence: 'MIT', license: 'Apache-2.0' }).license, 'Apache-2.0');
 });
 
-test('a value of another kind is rejected with its key', () => {
+test('a condition of the wrong type is rejected with its key', () => {
   const model = (change) => ({ ...least, model: { ...sizes, ...change } });
   for (const value of [3, 'a', true, [1], [[]]]) {
     for (const key of ['model', 'first', 'prompts', 'versions'])

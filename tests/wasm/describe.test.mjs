@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { binaries, withEngine } from './helper.mjs';
 
-test('describe is the same in all binaries but for kernels and training', async () => {
+test('describe() is the same in all binaries except for kernels and training', async () => {
   const seen = [];
   for (const kernels of ['base', 'simd'])
     for (const lab of [false, true])
@@ -28,7 +28,7 @@ const rowsOf = ({ training: _training, kernels: _kernels, ...describe }, hasText
     }),
   );
 
-test('explain has the same rows with their meanings, and those of a lab', async () => {
+test('explain() has the rows of describe() with their meanings, and the rows of the lab', async () => {
   await withEngine({}, async (engine) => {
     const { describe } = engine;
     const texts = await engine.explain();
@@ -40,7 +40,7 @@ test('explain has the same rows with their meanings, and those of a lab', async 
   });
 });
 
-test('texts of another build, and missing ones, are rejected', async () => {
+test('texts that are missing or belong to another build are rejected', async () => {
   const found = { '/': 'nothing', '/older/': '{"version":"0.0.1","abi":8}', '/null/': 'null' };
   const server = createServer(({ url }, response) => {
     const [, folder, name] = /^(.*\/)(.*)$/.exec(url);

@@ -134,7 +134,7 @@ test('an error names the missing file and the files that are present', async () 
   }
 });
 
-test('the list of a picker keeps the folders', () => {
+test("a file picker's list keeps the folders of its files", () => {
   const picked = [
     { name: 'config.json', webkitRelativePath: 'm/config.json' },
     { name: 'model.gguf', webkitRelativePath: '' },
@@ -156,7 +156,7 @@ function entry(path, inside) {
   return { isFile: false, name, fullPath: path, createReader };
 }
 
-test('a dropped folder is read with all its folders', async () => {
+test('a dropped folder is read with its subfolders', async () => {
   const tree = { a: undefined, b: undefined, c: { d: undefined }, '.git': { e: undefined } };
   const items = [
     { kind: 'string' },

@@ -21,12 +21,12 @@ function bodyOf(bytes, isCut) {
 }
 
 /** Returns an answer with the bytes from `from` on; those after `to` are cut off. */
-function said(status, headers = {}, { from = 0, to = 10, isCut = to < 10, bytes = BYTES } = {}) {
+function reply(status, headers = {}, { from = 0, to = 10, isCut = to < 10, bytes = BYTES } = {}) {
   return new Response(bodyOf(bytes.slice(from, to), isCut), { status, headers });
 }
 
 /**
- * Downloads from a server that gives these answers in turn, the last one forever.
+ * Downloads from a server that gives the answers in turn and repeats the last one.
  * @param {import('node:test').TestContext} t
  */
 async function read(t, answers, options = {}, fetchIt = fetchFile) {
@@ -52,11 +52,11 @@ async function read(t, answers, options = {}, fetchIt = fetchFile) {
   }
 }
 
-const whole = (headers = {}) => said(200, { 'content-length': '10', etag: '"a"', ...headers });
+const whole = (headers = {}) => reply(200, { 'content-length': '10', etag: '"a"', ...headers });
 const cut = (to, headers = {}) =>
-  said(200, { 'content-length': '10', etag: '"a"', ...headers }, { to });
+  reply(200, { 'content-length': '10', etag: '"a"', ...headers }, { to });
 const part = (from, headers = {}) =>
-  said(206, { 'content-range': `bytes ${from}-9/10`, etag: '"a"', ...headers }, { from });
+  reply(206, { 'content-range': `bytes ${from}-9/10`, etag: '"a"', ...headers }, { from });
 
 test('a download has the size and the tag of its response', async (t) => {
   for (const [headers, bytes, tag] of [
@@ -69,12 +69,12 @@ test('a download has the size and the tag of its response', async (t) => {
     [{ 'content-length': 'ten' }],
     [{}],
   ]) {
-    const found = await read(t, [() => said(200, headers)]);
+    const found = await read(t, [() => reply(200, headers)]);
     assert.deepEqual(found.content, [...BYTES]);
     assert.deepEqual([found.bytes, found.tag], [bytes, tag], JSON.stringify(headers));
     assert.deepEqual(found.asked, [{ 'accept-encoding': 'identity' }]);
   }
-  const named = await read(t, [() => said(200)], { version: 'c', bytes: 10 });
+  const named = await read(t, [() => reply(200)], { version: 'c', bytes: 10 });
   assert.deepEqual([named.bytes, named.tag], [10, 'c']);
 });
 
@@ -101,8 +101,8 @@ test('a download continues after its last byte, with the tag if no version is kn
   }
 });
 
-test('a response without bytes after the last one ends the file, or means another file', async (t) => {
-  const none = (total) => said(416, { 'content-range': `bytes */${total}` });
+test('a response without further bytes ends the file, or is rejected as another file', async (t) => {
+  const none = (total) => reply(416, { 'content-range': `bytes */${total}` });
   const end = await read(t, [() => none(10)], { from: 10 });
   assert.deepEqual([end.content, end.bytes], [[], 10]);
   for (const [answer, from, options, text] of [
@@ -120,20 +120,20 @@ test('a response without bytes after the last one ends the file, or means anothe
   assert.deepEqual(atEnd.content, []);
 });
 
-test('a range answer without a total or without a start counts as the requested range', async (t) => {
+test('a partial response without a total or a start counts as the requested range', async (t) => {
   for (const [headers, bytes] of [
     [{ 'content-range': 'bytes 6-9/*' }, undefined],
     [{ 'content-length': '4' }, 10],
     [{}, undefined],
     [{ 'content-range': 'lines 6-9/10', 'content-length': '4' }, 10],
   ]) {
-    const found = await read(t, [() => said(206, headers, { from: 6 })], { from: 6 });
+    const found = await read(t, [() => reply(206, headers, { from: 6 })], { from: 6 });
     assert.deepEqual([found.content, found.bytes], [[6, 7, 8, 9], bytes], JSON.stringify(headers));
   }
 });
 
-test('without any tag a download starts over only if no byte has arrived', async (t) => {
-  const untagged = (to) => () => said(200, { 'content-length': '10' }, { to });
+test('without an ETag a download restarts only if no byte has arrived', async (t) => {
+  const untagged = (to) => () => reply(200, { 'content-length': '10' }, { to });
   const over = await read(t, [untagged(0), untagged(10)]);
   assert.deepEqual([over.content, over.asked.length], [[...BYTES], 2]);
   assert.deepEqual(over.reasons, ['broke off after 0 bytes: cut']);
@@ -177,9 +177,9 @@ test('without any tag a download starts over only if no byte has arrived', async
   }
 });
 
-test('tries without bytes are counted from 0 after each byte, and each waits twice as long', async (t) => {
+test('each try without bytes waits twice as long, and a received byte resets the count', async (t) => {
   const steps = [() => cut(0), () => cut(0), () => cut(3)];
-  const none = () => said(206, { 'content-range': 'bytes 3-9/10', etag: '"a"' }, { to: 0 });
+  const none = () => reply(206, { 'content-range': 'bytes 3-9/10', etag: '"a"' }, { to: 0 });
   const found = await read(t, [...steps, none, none, () => part(3)], {
     tries: 4,
     wait: 1,
@@ -194,13 +194,14 @@ test('tries without bytes are counted from 0 after each byte, and each waits twi
 });
 
 test('a wrong size is an error, whether the server or the caller gave it', async (t) => {
-  const sized = (length, given = {}) => said(200, { 'content-length': length, etag: '"a"' }, given);
+  const sized = (length, given = {}) =>
+    reply(200, { 'content-length': length, etag: '"a"' }, given);
   const short = { to: 8, isCut: false };
   for (const [answers, options, text] of [
     [[() => sized('9')], {}, '9 bytes were announced, more came'],
     [[() => sized('10')], { bytes: 9 }, 'expected 9 bytes as announced, found 10'],
-    [[() => said(200)], { bytes: 9 }, '9 bytes were announced, more came'],
-    [[() => said(200)], { bytes: 11 }, 'expected 11 bytes, found a whole answer of 10'],
+    [[() => reply(200)], { bytes: 9 }, '9 bytes were announced, more came'],
+    [[() => reply(200)], { bytes: 11 }, 'expected 11 bytes, found a whole answer of 10'],
     // A connection that ends too early counts as a cut one.
     [
       [() => sized('10', short)],
@@ -215,7 +216,7 @@ test('a wrong size is an error, whether the server or the caller gave it', async
   assert.deepEqual(again.content, [...BYTES]);
 });
 
-test('a web page is no file, unless the address ends as one', async (t) => {
+test('a web page is rejected as a file unless the address ends in .html', async (t) => {
   const page = () => whole({ 'content-type': 'text/html; charset=utf-8' });
   const { error } = await read(t, [page]);
   assert.equal(error.text, 'expected a file, found a web page (text/html)');
@@ -225,7 +226,7 @@ test('a web page is no file, unless the address ends as one', async (t) => {
   assert.equal((await read(t, [() => whole({ 'content-type': 'text/htmlx' })])).error, undefined);
 });
 
-test('a rejected range is requested once more as the whole file, and only then', async (t) => {
+test('after a rejected range, the whole file is requested once', async (t) => {
   const refused = new TypeError('fetch failed');
   const found = await read(t, [() => cut(4), refused, refused, () => whole()], { tries: 2 });
   assert.deepEqual(found.content, [...BYTES]);
@@ -237,8 +238,8 @@ test('a rejected range is requested once more as the whole file, and only then',
   assert.equal(twice.asked.length, 4);
   assert.equal(twice.error.code, 'read');
   for (const [answer, code] of [
-    [() => said(401), 'access'],
-    [() => said(404), 'read'],
+    [() => reply(401), 'access'],
+    [() => reply(404), 'read'],
   ]) {
     const stopped = await read(t, [() => cut(4), answer]);
     assert.deepEqual([stopped.error.code, stopped.asked.length], [code, 2]);
@@ -296,24 +297,24 @@ test('in a browser the size of a compressed response counts only if it was known
   const { fetchFile: inBrowser } = await import('../../wasm/loading/download.ts?browser');
   const foreign = (response, type = 'cors') =>
     Object.defineProperty(response, 'type', { value: type });
-  const sized = (length) => said(200, { 'content-length': length, etag: '"a"' });
+  const sized = (length) => reply(200, { 'content-length': length, etag: '"a"' });
   for (const [answer, options, expected] of [
     [() => foreign(sized('4')), {}, [...BYTES]],
     [() => foreign(sized('4')), { bytes: 10 }, [...BYTES]],
     [
-      () => foreign(said(200, { 'content-length': '4' }, { to: 4, isCut: false })),
+      () => foreign(reply(200, { 'content-length': '4' }, { to: 4, isCut: false })),
       { bytes: 10 },
       'expected 10 bytes, found a whole answer of 4',
     ],
     [() => foreign(sized('4')), { bytes: 9 }, '9 bytes were announced, more came'],
     [() => foreign(sized('4'), 'basic'), {}, '4 bytes were announced, more came'],
     [
-      () => foreign(said(200, { 'content-length': '4', 'content-encoding': 'identity' })),
+      () => foreign(reply(200, { 'content-length': '4', 'content-encoding': 'identity' })),
       {},
       '4 bytes were announced, more came',
     ],
     [
-      () => foreign(said(206, { 'content-length': '3' }, { from: 6 })),
+      () => foreign(reply(206, { 'content-length': '3' }, { from: 6 })),
       { from: 6 },
       '9 bytes were announced, more came',
     ],

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { encodeEdits, readEdit } from '../../wasm/engine/edits.ts';
-import { caught } from './helper.mjs';
+import { errorOf } from './helper.mjs';
 
 const describe = {
   operations: [
@@ -38,7 +38,7 @@ test('the build reports how many numbers encode an edit', () => {
   assert.equal(encodeEdits([{ kind: 'hide', key: 0 }], wider).length, 21);
 });
 
-test('an edit is encoded as its kind and thirteen numbers; missing ones are encoded as none', () => {
+test('an edit is encoded as its kind and thirteen numbers, with NaN for missing ones', () => {
   const encoded = (...edits) => {
     const words = encodeEdits(edits, describe);
     const floats = new Float32Array(words.buffer);
@@ -94,12 +94,12 @@ test('an edit is encoded as its kind and thirteen numbers; missing ones are enco
     [null, 'edits[0]', 'expected an object with a kind, got null'],
   ])
     assert.deepEqual(
-      caught(() => encodeEdits([edit], describe)),
+      errorOf(() => encodeEdits([edit], describe)),
       ['argument', where, text],
     );
 });
 
-test('an edit is read from a line: words where the table has words, else numbers', () => {
+test('an edit is parsed from a line, in which choices are words and other values are numbers', () => {
   for (const [text, edit] of [
     ['silence', { kind: 'silence' }],
     ['silence:', { kind: 'silence' }],
@@ -118,7 +118,7 @@ test('an edit is read from a line: words where the table has words, else numbers
     ['x:a=1', 'edit', 'expected one of silence, operation, evict, hide, got "x"'],
   ])
     assert.deepEqual(
-      caught(() => readEdit(text, describe)),
+      errorOf(() => readEdit(text, describe)),
       ['argument', where, said],
     );
 });

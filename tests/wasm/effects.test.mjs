@@ -28,7 +28,7 @@ test('effects are those of the reference, at any number of workers', async () =>
     });
 });
 
-test('under what-ifs, effects are those of the run with them', async () => {
+test('the effects of ablation under other edits are those of the edited run', async () => {
   await withEngine({}, async (engine) => {
     const model = await engine.open(files(softmax));
     const ids = Array.from({ length: 40 }, (_, i) => (i * i * 31) % 1024);
@@ -68,7 +68,7 @@ test('a run can begin only from one of the same model that has recorded the need
   });
 });
 
-test('a head is named by the target of its attention, its mixing and its effect', () => {
+test('a head is labeled by where it attends, how much it mixes, and its effect', () => {
   const known = { eps: 0.3, share: 0.9, contribution: 0.1 };
   assert.deepEqual(labelHead(known), { label: 'no-op', dormant: undefined });
   assert.deepEqual(labelHead({ ...known, effect: -0.002 }), { label: 'no-op', dormant: true });

@@ -69,7 +69,7 @@ test('every field and metric of describe can be read', async () => {
   });
 });
 
-test('generation does not depend on how the prompt was cut, and the seed repeats it', async () => {
+test('generation is repeatable by its seed and does not depend on how the prompt was cut', async () => {
   await withEngine({}, async (engine) => {
     const model = await engine.open(files(tiny));
     const { V, context } = model.architecture;
@@ -112,7 +112,7 @@ test('generation does not depend on how the prompt was cut, and the seed repeats
   });
 });
 
-test('the first token of the vocabulary may be drawn like any other', async () => {
+test('the first token of the vocabulary can be sampled like any other', async () => {
   await withEngine({}, async (engine) => {
     const model = await engine.open(files(tiny));
     const drawn = new Set();
@@ -126,7 +126,7 @@ test('the first token of the vocabulary may be drawn like any other', async () =
   });
 });
 
-test('without the field att a step has no row', async () => {
+test('without the field att, a generated token has no attention row', async () => {
   await withEngine({}, async (engine) => {
     const model = await engine.open(files(tiny));
     const run = await model.run([1, 2], { fields: [] });
@@ -135,7 +135,7 @@ test('without the field att a step has no row', async () => {
   });
 });
 
-test('edits change a run and leave the next one alone', async () => {
+test('edits change their run and no later one', async () => {
   await withEngine({}, async (engine) => {
     const model = await engine.open(files(tiny));
     const { L, H } = model.architecture;
@@ -158,7 +158,7 @@ test('edits change a run and leave the next one alone', async () => {
   });
 });
 
-test('a rotary model reads on beyond its context if its cache moves the keys up', async () => {
+test('a rotary model reads past its context if its cache moves the positions of keys', async () => {
   await withEngine({}, async (engine) => {
     const model = await engine.open(files(softmax));
     const { context } = model.architecture;

@@ -14,7 +14,7 @@ const edited = (change) => {
   return JSON.stringify(value);
 };
 
-const broken = [
+const brokenFiles = [
   ['no bytes', { weights: weights.subarray(0, 0) }, 'bad_file'],
   ['a length only', { weights: weights.subarray(0, 8) }, 'bad_file'],
   ['half a header', { weights: weights.subarray(0, 100) }, 'bad_file'],
@@ -35,7 +35,7 @@ const broken = [
 test('broken files give a code, a place and a sentence, and the engine remains usable', async () => {
   for (const worker of [false, true]) {
     await withEngine({ worker }, async (engine) => {
-      for (const [what, files, code] of broken) {
+      for (const [what, files, code] of brokenFiles) {
         const error = await failure(engine.open({ config, weights, ...files }));
         assert.equal(error.name, 'SinkscopeError', what);
         assert.match(error.code, code instanceof RegExp ? code : new RegExp(`^${code}$`), what);
@@ -98,7 +98,7 @@ test('wrong arguments are rejected before the core sees them', async () => {
   });
 });
 
-test('the core rejects edits that its table excludes, and the engine remains usable', async () => {
+test('the core rejects invalid edits with their place, and the engine remains usable', async () => {
   await withEngine({}, async (engine) => {
     const model = await engine.open({ config, weights });
     const cases = [
@@ -117,7 +117,7 @@ test('the core rejects edits that its table excludes, and the engine remains usa
   });
 });
 
-test('a metric that is too large for memory reports its count of numbers, and the engine remains usable', async () => {
+test('a metric too large for memory is reported with its number of elements, and the engine remains usable', async () => {
   const T = 32768;
   const sizes = { L: 1, D: 2, F: 1, V: 4, context: T };
   await withEngine({}, async (engine) => {
@@ -138,7 +138,7 @@ test('a metric that is too large for memory reports its count of numbers, and th
   });
 });
 
-test('a closed object says that it is closed', async () => {
+test('calls on a closed object are rejected because it is closed', async () => {
   for (const worker of [false, true]) {
     const engine = await createEngine({ base: binaries, worker });
     const model = await engine.open({ config, weights });
@@ -166,7 +166,7 @@ test('each error is an instance of Error', () => {
   assert.equal(error.message, 'header: expected 8 bytes, got 3');
 });
 
-test('an extra head of a tied model equals the embedding, or is rejected with its place', async () => {
+test('the separate output matrix of a tied model must equal the embedding', async () => {
   await withEngine({}, async (engine) => {
     const { config, weights } = files(tiny);
     const tensors = tensorsOf(weights);

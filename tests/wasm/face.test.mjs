@@ -396,7 +396,7 @@ test('the table has every function that the package exports', () => {
 });
 
 for (const [name, [call, ...args]] of Object.entries(FACE)) {
-  test(`${name} names the errors of its arguments`, { timeout: 30_000 }, async () => {
+  test(`${name} rejects invalid arguments in a sentence`, { timeout: 30_000 }, async () => {
     const wrong = [];
     for (const [what, spoilt] of spoilArguments(args)) {
       try {

@@ -39,7 +39,7 @@ test('the README names every file of the package, and no other', () => {
   assert.deepEqual(named.toSorted(), source.toSorted());
 });
 
-test('a file of C begins with a comment, or its header does', () => {
+test('every C file, or its header, begins with a comment', () => {
   const begins = (path) => existsSync(new URL(path, root)) && read(path).startsWith('/*');
   const silent = listed('core', 'wasm', 'tests')
     .filter((path) => /\.[ch]$/.test(path))

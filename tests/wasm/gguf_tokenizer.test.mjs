@@ -63,7 +63,7 @@ test('a byte-level GGUF vocabulary becomes a BPE tokenizer whose tokens, except 
     },
   });
   assert.deepEqual(settings, config({}));
-  // A token such as 漢, which is not written in the letters of bytes, is spelled in them.
+  // A token that is not written in byte letters, such as 漢, is converted to them.
   const chinese = read({ ...gpt2, tokens: gpt2.tokens.with(4, '漢'), token_type: undefined });
   assert.deepEqual(Object.keys(chinese.json.model.vocab).slice(3), [
     'Ġ',

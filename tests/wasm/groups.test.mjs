@@ -1,4 +1,4 @@
-/** Checks that the command line reports for each label the measurements of its texts alone. */
+/** Checks that the command line measures the texts of each label separately. */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -16,7 +16,7 @@ const folder = mkdtempSync(join(tmpdir(), 'sinkscope-groups-'));
 after(() => rmSync(folder, { recursive: true }));
 
 const run = (...args) => promisify(execFile)(process.execPath, [cli, 'measure', softmax, ...args]);
-const written = (name, lines) => {
+const writeLines = (name, lines) => {
   const path = join(folder, name);
   writeFileSync(path, lines.join('\n'));
   return path;
@@ -51,7 +51,7 @@ test('--label measures each label like its texts alone', async () => {
     ...repeated.map((text) => `repeated\t${text}`),
   ];
   const args = ['--tokens', '32', '--json'];
-  const path = written('labeled.tsv', labeled);
+  const path = writeLines('labeled.tsv', labeled);
   const found = JSON.parse((await run('--text-file', path, '--label', ...args)).stdout);
   assert.equal(found.sequences, 5);
   const counts = found.byLabel.map(({ label, sequences }) => [label, sequences]);
@@ -60,7 +60,7 @@ test('--label measures each label like its texts alone', async () => {
     ['repeated', 2],
   ]);
   for (const [i, texts] of [prose, repeated].entries()) {
-    const alone = written(`alone-${i}.txt`, texts);
+    const alone = writeLines(`alone-${i}.txt`, texts);
     const own = JSON.parse((await run('--text-file', alone, '--lines', ...args)).stdout);
     assert.deepEqual(found.byLabel[i].metrics, own.metrics);
   }
@@ -77,11 +77,11 @@ test('--label measures each label like its texts alone', async () => {
 });
 
 test('a file without labels, and a label without a long text, are rejected with what was expected', async () => {
-  const plain = written('plain.txt', passages);
+  const plain = writeLines('plain.txt', passages);
   await assert.rejects(run('--text-file', plain, '--label'), ({ stderr }) =>
     /plain\.txt.*expected a label, a tab and a text/s.test(stderr),
   );
-  const short = written('short.tsv', [`prose\t${prose[0]}`, 'code\tx = 1']);
+  const short = writeLines('short.tsv', [`prose\t${prose[0]}`, 'code\tx = 1']);
   await assert.rejects(run('--text-file', short, '--label', '--tokens', '32'), ({ stderr }) =>
     /label “code”.*expected a text of at least 31 tokens/s.test(stderr),
   );

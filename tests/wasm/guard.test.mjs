@@ -1,4 +1,4 @@
-// Tests untrusted tokenizers: this thread goes on, and an answer or an error comes within the limit.
+// Tests untrusted tokenizers: they never block this thread, and each call ends within its time limit.
 import { afterEach, beforeEach, mock, test } from 'node:test';
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -125,7 +125,7 @@ test('a signal and close() end the current work', async () => {
   assert.deepEqual([(await first).code, (await second).code], ['closed', 'closed']);
 });
 
-test('vocab.txt of BERT: a text is between [CLS] and [SEP]', async () => {
+test('a text read with the vocab.txt of BERT is between [CLS] and [SEP]', async () => {
   const tokenizer = await guardTokenizer({ words: '[UNK]\n[CLS]\n[SEP]\nhi\n##s\n' });
   const tokens = await tokenizer.encode('His hi');
   assert.deepEqual(
@@ -179,7 +179,7 @@ async function patienceOf(worker, failed) {
   return Infinity;
 }
 
-test('a slow machine and large files grant more time; a repeated call waits twice as long', async () => {
+test('the timeout grows for a slow machine, for large files, and for a repeated call', async () => {
   const opening = async (benchmarkMs, source, options) => {
     const { start, workers } = stubWorker({ benchmarkMs });
     const failed = failure(createGuard(start)(source, options));

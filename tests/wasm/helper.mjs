@@ -118,7 +118,7 @@ export async function failure(promise) {
 }
 
 /** Returns code, place and sentence of the error that a call throws. @param {() => unknown} call */
-export function caught(call) {
+export function errorOf(call) {
   try {
     call();
   } catch (error) {
@@ -149,4 +149,11 @@ export function near(found, expected, where) {
     return assert.equal(found, expected, where);
   assert.deepEqual(Object.keys(found).sort(), Object.keys(expected).sort(), where);
   for (const key of Object.keys(expected)) near(found[key], expected[key], `${where}.${key}`);
+}
+
+/** Returns the FNV-1a hash of integers, as 8 hexadecimal digits. @param {Iterable<number>} numbers */
+export function hashOf(numbers) {
+  let h = 0x811c9dc5;
+  for (const n of numbers) h = Math.imul(h ^ n, 0x01000193) >>> 0;
+  return h.toString(16).padStart(8, '0');
 }

@@ -114,7 +114,7 @@ test('in Node.js a file is closed after its last byte, and when its reader stops
   assert.equal(openCount(), 0);
 });
 
-describe('a browser', () => {
+describe('the browser host', () => {
   test('shares memory only on an isolated page, and has one core if the number is unknown', (t) => {
     for (const [isApart, shares] of [
       [true, true],
@@ -167,7 +167,7 @@ describe('a browser', () => {
     assert.deepEqual(order, ['message', 'pause']);
   });
 
-  test('reports how a worker ended, if only by the liveness lock that it held', async (t) => {
+  test('reports the end of a worker, also if only its liveness lock shows it', async (t) => {
     withGlobals(t, { Worker: FakeWorker, location: { origin, href: import.meta.url } });
     for (const [event, words] of [
       [Object.assign(new Event('error'), { message: 'no memory' }), 'no memory'],
@@ -226,7 +226,7 @@ describe('a browser', () => {
     assert.doesNotMatch(String(last().url), /^blob:/);
   });
 
-  test('vouches once for its own scripts where a policy requires it', (t) => {
+  test('creates a Trusted Types policy for its own scripts once, where the page requires it', (t) => {
     /** @type {{ createScriptURL: (url: string) => string | null }[]} */
     const rules = [];
     const trustedTypes = {
@@ -269,7 +269,7 @@ describe('a browser', () => {
     assert.deepEqual([worker.given, worker.isOver], [['task'], true]);
   });
 
-  test('receives the messages to a worker, and replies', (t) => {
+  test('listens to messages in a worker, and replies', (t) => {
     /** @type {unknown[]} */
     const heard = [];
     withGlobals(t, {
@@ -370,7 +370,7 @@ async function keepsBytes(store) {
   assert.deepEqual([...(await store.get('b'))], [4]);
 }
 
-describe('bytes are stored under names', () => {
+describe('a store of bytes by name', () => {
   for (const kind of ['writable', 'handle'])
     test(`in a browser's private files, by a ${kind}`, async (t) => {
       const { storage, log } = privateFolder(kind);
@@ -399,7 +399,7 @@ describe('bytes are stored under names', () => {
     }
   });
 
-  test('in a folder, and no part of a file remains', async (t) => {
+  test('keeps files in a folder, without temporary files', async (t) => {
     const folder = await mkdtemp(join(tmpdir(), 'sinkscope-'));
     t.after(() => rm(folder, { recursive: true }));
     const before = { ...process.env };
@@ -413,14 +413,14 @@ describe('bytes are stored under names', () => {
     assert.deepEqual(await readdir(join(folder, 'sinkscope')), ['c']);
   });
 
-  test('nowhere in a private window', async (t) => {
+  test('is unavailable in a private window', async (t) => {
     withGlobals(t, { navigator: { storage: { getDirectory: async () => assert.fail('denied') } } });
     assert.equal(await openInBrowser(), undefined);
     withGlobals(t, { navigator: {} });
     assert.equal(await openInBrowser(), undefined);
   });
 
-  test('a full disk and a missing writer reject a write', async (t) => {
+  test('rejects a write on a full disk or without a writer', async (t) => {
     for (const [kind, expected, log] of [
       ['writable', /quota/, ['abort']],
       ['handle', /the disk is full/, ['open', 'close']],

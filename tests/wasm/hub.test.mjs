@@ -14,7 +14,7 @@ after(() => hub.close());
 
 const resolve = (id, options) => resolveHub(id, { endpoint: hub.endpoint, wait: 1, ...options });
 
-test('a name gives the files, their sizes, the memory and the license', async () => {
+test('a plan of a hub model states files, sizes, memory and license', async () => {
   const plan = await resolve('sinkscope/softmax');
   const { weights } = files(softmax);
   assert.equal(plan.format, 'safetensors');
@@ -35,7 +35,7 @@ test('a name gives the files, their sizes, the memory and the license', async ()
   assert.equal(hub.seen(/safetensors/).length, 0, 'nothing large is fetched for a plan');
 });
 
-test('a plan opens in the engine, in a worker and here, with progress and the same numbers', async () => {
+test('a plan opens in a worker and in this thread with progress and the same numbers', async () => {
   const plan = await resolve('sinkscope/softmax');
   const text = await planText(plan, plan.files.tokenizer);
   const ids = openTokenizer(text)
@@ -67,7 +67,7 @@ test('shards come in the order of the index and make the same model', async () =
   });
 });
 
-test('names are read in all their forms, and nothing else is accepted', () => {
+test('all forms of model names are accepted, and nothing else', () => {
   const page = 'https://huggingface.co/';
   const good = [
     ['owner/name', 'owner/name', 'main'],
@@ -168,7 +168,7 @@ test('the caller chooses among several GGUF files', async () => {
   assert.equal(modelFiles(chosen).config, undefined);
 });
 
-test('named weights are taken, whichever would be the default', async () => {
+test('weights named by the caller are used instead of the default', async () => {
   const names = ['a.safetensors', 'model.safetensors', 'b.bin', 'config.json'];
   // A list may have the parts of a file in any order.
   const parts = ['c-00002-of-00002.gguf', 'c-00001-of-00002.gguf'];
@@ -195,7 +195,7 @@ test('a model beyond 32-bit addresses is rejected before it is fetched', async (
   assert.ok((await plain(MEMORY_LIMIT + 1)).refusal);
 });
 
-test('the memory of a run is estimated by its formula', () => {
+test('the estimated memory of a run equals its formula', () => {
   const llama = {
     num_hidden_layers: 2,
     hidden_size: 8,
@@ -212,7 +212,7 @@ test('the memory of a run is estimated by its formula', () => {
   assert.equal(runBytes({ n_layer: 'many' }), 0);
 });
 
-test('a busy list is requested again; a hub without lists is probed', async () => {
+test('a busy list is requested again, and a hub without lists is probed for files', async () => {
   hub.fault({ path: /api\/models/, times: 2, status: 429, headers: { 'retry-after': '0' } });
   assert.equal((await resolve('sinkscope/softmax')).license, 'apache-2.0');
   hub.reset();
@@ -224,7 +224,7 @@ test('a busy list is requested again; a hub without lists is probed', async () =
   await assert.rejects(resolve('no-owner/nothing'), { code: 'access' });
 });
 
-test('what a list says of a file counts only if it can be true, and a list of nothing is an error', async (t) => {
+test('impossible entries in a list are ignored, and a list without files is an error', async (t) => {
   const answers = { list: undefined, status: 200 };
   const asked = [];
   t.mock.method(globalThis, 'fetch', async (address, { method = 'GET' } = {}) => {
@@ -261,7 +261,7 @@ test('what a list says of a file counts only if it can be true, and a list of no
   }
 });
 
-test('a path has at most 400 characters, and none of its folders is a dot', () => {
+test('a path has at most 400 characters, and no folder named . or ..', () => {
   const longest = `${'a'.repeat(395)}.gguf`;
   assert.equal(parseHubId(`own/model:${longest}`).file, longest);
   for (const file of [`a${longest}`, 'a/./b.gguf', 'a/../b.gguf', 'a//b.gguf'])

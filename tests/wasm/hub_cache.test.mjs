@@ -75,7 +75,7 @@ test('cached files are not fetched again, in this thread and in a worker', async
   assert.equal(await cacheBytes(), sum);
 });
 
-test('without cache: true nothing is stored', async () => {
+test('without the option cache nothing is stored', async () => {
   const plan = await resolve('sinkscope/softmax');
   await withEngine({}, (engine) => engine.open(modelFiles(plan)));
   assert.deepEqual(readdirSync(folder), []);
@@ -94,7 +94,7 @@ test('an unfinished download continues at its last byte', async () => {
   assert.equal(hub.log.length, 0);
 });
 
-test('a download that fails keeps its bytes', async () => {
+test('a failed download keeps the bytes that it received', async () => {
   hub.fault({ host: 'cdn', path: PATH, times: 1, cut: 1_000_000 });
   hub.fault({ host: 'cdn', path: PATH, status: 404 });
   assert.equal((await failure(read())).code, 'read');
@@ -152,7 +152,7 @@ test('a response that is not read to its end is canceled', async (t) => {
   assert.deepEqual(isEnded(), [true, true, false]);
 });
 
-test('a file that changes between two requests of a download is forgotten', async (t) => {
+test('a file that changes between two requests of its download is deleted from the cache', async (t) => {
   const asked = answerWith(t, [['"a"'], ['"a"'], ['"b"']]);
   await read({}, 4);
   const error = await failure(read());
@@ -215,7 +215,7 @@ test('a damaged file is fetched again', async () => {
   }
 });
 
-test('garbage of the right size is rejected by its hash and not stored, then or on a later visit', async () => {
+test('a wrong file of the right size is rejected by its hash and not cached, in this visit or a later one', async () => {
   for (const worker of [false, true])
     for (const cache of [false, true])
       await withEngine({ worker }, async (engine) => {
@@ -244,7 +244,7 @@ test('garbage of the right size is rejected by its hash and not stored, then or 
       });
 });
 
-test('verified files open from their parts, also those of an older version', async () => {
+test('verified files open from their cached parts, including parts that older versions stored', async () => {
   await withEngine({ worker: false }, async (engine) => {
     hub.reset();
     await cacheClear();
@@ -295,7 +295,7 @@ test('two downloads of the same file at once both succeed', async () => {
   assert.equal(hub.log.length, 0);
 });
 
-test('where nothing can be written the download continues, with a report', async () => {
+test('where the cache cannot be written, the download continues and reports it', async () => {
   const file = join(folder, 'file');
   writeFileSync(file, '');
   process.env.SINKSCOPE_CACHE = join(file, 'below');

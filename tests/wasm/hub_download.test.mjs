@@ -57,7 +57,7 @@ test('a cut connection is continued at its last byte', async () => {
   assert.match(reasons.join(), new RegExp(`broke off after ${from} bytes`));
 });
 
-test('a store that rejects a range sends the whole file', async (t) => {
+test('if a store rejects a range, the whole file is downloaded', async (t) => {
   hub.fault({ host: 'cdn', path: PATH, times: 1, cut: 1_000_000 });
   // If another site does not allow ranges, a page learns only that its request failed.
   const { fetch } = globalThis;
@@ -74,7 +74,7 @@ test('a store that rejects a range sends the whole file', async (t) => {
   assert.deepEqual(ranges(), [undefined, undefined]);
 });
 
-test('a file arrives over many cuts if each connection brings bytes', async () => {
+test('a file arrives over many cut connections if each brings bytes', async () => {
   hub.fault({ host: 'cdn', path: PATH, cut: 400_000 });
   const { content } = await read();
   assert.ok(content.equals(weights));
@@ -96,14 +96,14 @@ test('a resumed download does not join parts of two versions of a file', async (
   await assert.rejects(read(), { code: 'read', message: /expected to go on with .*"another"/ });
 });
 
-test('a server without ranges sends the whole file again, and known bytes are skipped', async () => {
+test('a server without ranges sends the whole file again, and bytes received before are skipped', async () => {
   hub.fault({ host: 'cdn', path: PATH, times: 1, cut: 1_000_000, noRange: true });
   hub.fault({ host: 'cdn', path: PATH, noRange: true });
   const { content } = await read();
   assert.ok(content.equals(weights));
 });
 
-test('without an ETag no download is continued', async () => {
+test('without an ETag a cut download continues only if the address names a commit', async () => {
   hub.fault({ host: 'cdn', path: PATH, etag: null, cut: 1_000_000 });
   await assert.rejects(read(), { code: 'read', message: /after [1-9]\d* bytes.*expected an ETag/ });
   assert.equal(ranges().length, 1);
@@ -133,7 +133,7 @@ test('a silent connection counts as cut', async () => {
   await assert.rejects(read({ stall: 100, tries: 2 }), silence);
 });
 
-test('a busy server is tried again when it says so, and not without end', async () => {
+test('a busy server is tried again after the wait that it states, but not endlessly', async () => {
   hub.fault({ path: PATH, times: 1, status: 429, headers: { 'retry-after': '1' } });
   hub.fault({ path: PATH, times: 2, status: 503 });
   const waits = [];
@@ -198,7 +198,7 @@ test('a token with a line break is rejected at once, and not shown', async () =>
   assert.equal(hub.log.length, 0);
 });
 
-test('a browser’s own error message becomes one of ours', async (t) => {
+test('a browser’s message about a failed request is replaced by the package’s own', async (t) => {
   t.mock.method(globalThis, 'fetch', () => Promise.reject(new TypeError('Failed to fetch')));
   await assert.rejects(read({ tries: 1 }), ({ code, message }) => {
     assert.ok(code === 'read' && !/Failed|TypeError/.test(message), message);
@@ -214,7 +214,7 @@ test('no secret of an address is shown', async () => {
   );
 });
 
-test('a signal stops a download at once: before, while it waits, while bytes arrive', async () => {
+test('a signal stops a download at once, whether it has not begun, waits, or receives bytes', async () => {
   await assert.rejects(read({ signal: AbortSignal.abort() }), { name: 'AbortError' });
   hub.fault({ path: PATH, status: 503 });
   const began = performance.now();
@@ -226,7 +226,7 @@ test('a signal stops a download at once: before, while it waits, while bytes arr
   assert.ok(performance.now() - began < 2000);
 });
 
-test('only the bytes that are read are fetched', async () => {
+test('only the ranges that are read are downloaded', async () => {
   const { stream } = await openDownload(url, {});
   const reader = stream.getReader();
   await reader.read();
@@ -235,7 +235,7 @@ test('only the bytes that are read are fetched', async () => {
   assert.equal(hub.seen(PATH, 'cdn').length, 1);
 });
 
-test('an empty file is read, and so is one that comes compressed without a request for it', async () => {
+test('empty files, and files compressed without a request for it, are read', async () => {
   hub.repository('sinkscope/softmax').revisions.main.files['empty.txt'] = Buffer.alloc(0);
   const empty = `${hub.endpoint}/sinkscope/softmax/resolve/main/empty.txt`;
   const { bytes, stream } = await openDownload(empty);
@@ -295,7 +295,7 @@ after(() => {
   }
 });
 
-/** Starts a server that gives these answers in turn, and then the last one each time: [status, headers, body, is cut]. */
+/** Starts a server that gives the answers in turn and repeats the last one: [status, headers, body, is cut]. */
 async function openServer(answers) {
   const asked = [];
   const server = createServer((request, response) => {
@@ -322,7 +322,7 @@ test('an invalid wait is replaced by the package’s own', async () => {
   }
 });
 
-test('a wrong body, or a part of another file, is never joined with the rest', async () => {
+test('a wrong body, or a range of another file, is never joined with the received bytes', async () => {
   const whole = Buffer.from(Array.from({ length: 531 }, (_, i) => i & 255));
   const size = { 'content-length': '531' };
   const rest = [
@@ -362,7 +362,7 @@ test('a wrong body, or a part of another file, is never joined with the rest', a
       { code: 'read', message: said },
     );
   }
-  // A download continues after an honest cut: with the first ETag or a weak one, and without a range or a length.
+  // A cut download continues with the same ETag or a weak one, also if the answer has no range or length.
   const [status, { 'content-range': _, ...open }, body] = rest;
   const { 'content-length': __, ...chunked } = open;
   for (const [etag, headers] of [

@@ -49,7 +49,7 @@ test('a model says how many layers it has and which of them have attention', asy
   await run.close();
 });
 
-test('edits name layers by their numbers, and one without attention is refused with its place', async () => {
+test("edits name layers by the model's numbers, and a layer without attention is refused with its place", async () => {
   const without = [{ kind: 'silence', layer: 2, head: 0 }];
   const error = await failure(model.run(ids, { edits: without }));
   assert.deepEqual([error.code, error.where], ['bad_request', 'edits[0].layer']);
@@ -83,7 +83,7 @@ test('a run that continues or changes its text has the bits of a new one', async
   assert.deepEqual(await run.field('hidden'), await fresh.field('hidden'));
 });
 
-test('a recording of a hybrid keeps the numbers of layers, and prints the digits of the model', async () => {
+test('a recording of a hybrid keeps the layer numbers and prints the numbers of its model', async () => {
   const cli = fileURLToPath(new URL('wasm/cli.js', root));
   const run = (...args) => spawnSync('node', [cli, ...args], { encoding: 'utf8' }).stdout;
   const out = join(folder, 'hybrid.safetensors');
@@ -95,7 +95,7 @@ test('a recording of a hybrid keeps the numbers of layers, and prints the digits
   assert.deepEqual(digits(recorded), digits(measured));
 });
 
-test('a loaded model and the command line give the numbers of layers', async () => {
+test('a loaded model and the command line report the layer numbers of the model', async () => {
   const loaded = await load(folder, { base: binaries, worker: false });
   const { layer, head, map } = await loaded.measure(TEXT);
   assert.ok([1, 3].includes(layer));

@@ -1,4 +1,4 @@
-// Tests models in eight bits: their numbers are approximate, and exact models beside them are unchanged.
+// Tests models in eight bits: their numbers are approximate, and exact models in the same engine are unchanged.
 import { execFile } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -43,7 +43,7 @@ test('an engine that trains opens approximate models with their own binary', asy
   });
 });
 
-test('an arithmetic that a host lacks at first can be requested again', async (t) => {
+test('an arithmetic that the host did not support can be requested again', async (t) => {
   await withEngine({}, async (engine) => {
     const open = () => engine.open(files(softmax), { arithmetic: 'int8' });
     const lacks = t.mock.method(WebAssembly, 'validate', () => false);
@@ -53,7 +53,7 @@ test('an arithmetic that a host lacks at first can be requested again', async (t
   });
 });
 
-test('runs token by token and in other workers have the same bits', async () => {
+test('token-by-token runs and runs in other workers have the same bits', async () => {
   await withEngine({ worker: true, workers: 2 }, async (engine) => {
     const model = await engine.open(files(softmax), { arithmetic: 'int8' });
     const run = await model.run(tokens, { fields: ['logits'] });
@@ -69,7 +69,7 @@ test('runs token by token and in other workers have the same bits', async () => 
   });
 });
 
-/** Returns a model without replicas, so that a study runs in the first worker alone. */
+/** Returns a model without replicas, so that a study runs only in the first worker. */
 const plain = (model) => ({
   architecture: model.architecture,
   describe: model.describe,
@@ -103,7 +103,7 @@ test('operations that eight bits do not support are rejected', async () => {
 const folder = mkdtempSync(join(tmpdir(), 'sinkscope-eight-'));
 after(() => rmSync(folder, { recursive: true }));
 
-test('the command line says that it is approximate', async () => {
+test('the command line says that its numbers are approximate', async () => {
   const texts = JSON.parse(readFileSync(new URL('models/zoo/heldout.json', root), 'utf8'));
   const text = join(folder, 'text.txt');
   writeFileSync(text, texts.slice(0, 8).join('\n'));

@@ -61,7 +61,7 @@ for (const worker of [false, true]) {
   });
 }
 
-test('progress counts finished tokens only, as whole numbers', async (t) => {
+test('progress counts only finished tokens, as integers', async (t) => {
   await withEngine({}, async (engine) => {
     const model = await engine.open(files(tiny));
     // Each piece takes long, so that each is reported.
@@ -91,7 +91,7 @@ test('canceled runs leave no memory behind', async () => {
 });
 
 for (const worker of [false, true])
-  test(`a run stopped at its very end leaves no memory behind ${worker ? 'in a worker' : 'here'}`, async () => {
+  test(`a run stopped at its last report leaves no memory behind ${worker ? 'in a worker' : 'in this thread'}`, async () => {
     await withEngine({ worker }, async (engine) => {
       const model = await engine.open(files(tiny));
       const run = await model.run([1, 2, 3]);
@@ -136,7 +136,7 @@ test('memory does not grow while a model is opened, run and closed 50 times', as
   });
 });
 
-test('models that do not open give back the memory of their weights', async () => {
+test('a model that fails to open gives back the memory of its weights', async () => {
   const { config, weights } = files(softmax);
   await withEngine({}, async (engine) => {
     const refuse = async () => {
@@ -169,7 +169,7 @@ test('a read that fails at a later file gives back the memory of the earlier one
   });
 });
 
-test('weights come over the network, in pieces, with or without a length', async () => {
+test('weights download in pieces, with or without a stated length', async () => {
   const { config, weights } = files(tiny);
   const server = createServer(({ url }, response) => {
     if (url === '/config.json') return response.end(config);

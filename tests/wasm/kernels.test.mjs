@@ -55,7 +55,7 @@ before(() => {
   build('emcc', '-O3', '-msimd128', ...library, '-o', simd);
 });
 
-test('SIMD kernels have the bits of the textbook', async () => {
+test('SIMD kernels have the bits of the reference implementation', async () => {
   const textbook = await hashes(simd, 1);
   assert.ok(textbook.length > 0);
   assert.equal(new Set(textbook).size, textbook.length);

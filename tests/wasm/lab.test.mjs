@@ -1,6 +1,6 @@
 /**
- * Tests the lab without training: the configs, tokenizers and folders that it makes, to the last key; who
- * computes which part of a batch; what is released; what is refused, with which sentence.
+ * Tests the lab without training: the exact configs, tokenizers and folders that it makes, how a batch is divided
+ * among workers, which memory is released, and the sentences of errors.
  */
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
@@ -18,14 +18,14 @@ import { Trainer } from '../../wasm/lab/trainer.ts';
 import { beginTraining } from '../../wasm/lab/training.ts';
 import { failure } from './helper.mjs';
 
-async function refused(table) {
+async function refuses(table) {
   for (const [work, sentence] of table) {
     const { code, where, text } = await failure((async () => work())());
     assert.deepEqual([code, `${where}: ${text}`], ['argument', sentence]);
   }
 }
 
-test('a config is that of a GPT-2, or of a llama with the keys that differ', async () => {
+test('labConfig makes the config of GPT-2, or of a llama with the keys that differ', async () => {
   const gpt2 = {
     ...{ architectures: ['GPT2LMHeadModel'], model_type: 'gpt2' },
     ...{ n_layer: 1, n_head: 1, n_embd: 64, n_inner: 256, vocab_size: 64, n_positions: 32 },
@@ -61,7 +61,7 @@ test('a config is that of a GPT-2, or of a llama with the keys that differ', asy
     ],
   ])
     assert.deepEqual(labConfig({ ...sizes, ...own, ...choices }), { ...llama, sinkscope });
-  await refused([
+  await refuses([
     [() => labConfig({ depth: 1 }), `depth: expected one of ${Object.keys(LAB_MODEL).join(', ')}, got "depth"`], // prettier-ignore
     [() => labConfig({ layers: '1' }), 'layers: expected a number, got "1"'],
     [() => labConfig({ gate: 1 }), 'gate: expected a string, got 1'],
@@ -69,7 +69,7 @@ test('a config is that of a GPT-2, or of a llama with the keys that differ', asy
   ]);
 });
 
-test('a trained model continues with its own keys, changed on request', async () => {
+test("a config for fine-tuning keeps the trained model's keys, except requested changes", async () => {
   const trained = { a: 1, quantization_config: {}, sinkscope: { gate: 'none', norm: 'post' } };
   const { config, recipe } = labOnward(trained, { operation: 'relu', gate: 'output_head' });
   assert.deepEqual(config, {
@@ -89,7 +89,7 @@ test('a trained model continues with its own keys, changed on request', async ()
     ...standard,
     ...{ first: 0, steps: 3 },
   });
-  await refused([
+  await refuses([
     [() => labOnward({}, { width: 'x' }), 'width: expected one of operation, bias_key, gate of a trained model, got "width"'], // prettier-ignore
     [() => labOnward({}, { gate: 3 }), 'gate: expected a string, got 3'],
     [() => labOnward({ bos_token_id: 'x' }), 'bos_token_id: expected an id, got "x"'],
@@ -98,7 +98,7 @@ test('a trained model continues with its own keys, changed on request', async ()
   ]);
 });
 
-test('the words of a vocabulary are ringed numbers, CJK characters beyond the 20th, letters, digits, Hangul and numbers', async () => {
+test('triggers are ringed numbers and CJK characters, other tokens are letters, digits, Hangul and numbers', async () => {
   const { words, tokenizer, tokenizerConfig } = labTokenizer();
   const letters = 'abcdefghijklmnopqrstuvwxyz';
   const plain = [...letters, ...letters.toUpperCase(), ...'0123456789+='];
@@ -144,7 +144,7 @@ test('the words of a vocabulary are ringed numbers, CJK characters beyond the 20
   assert.deepEqual(many.slice(20_021), ['a', 'b', 'c']);
   assert.equal(many[20_020], String.fromCodePoint('一'.codePointAt(0) + 19_999));
   assert.equal(labTokenizer({ vocabulary: 1, first: 0 }).words.length, 1);
-  await refused([
+  await refuses([
     [() => labTokenizer({ vocabulary: 0 }), 'vocabulary: expected an integer from 1 to 16777216, got 0'], // prettier-ignore
     [() => labTokenizer({ triggers: -1 }), 'triggers: expected an integer from 0 to 16777216, got -1'], // prettier-ignore
     [() => labTokenizer({ first: 64 }), 'first: expected an integer from -1 to 63, got 64'],
@@ -152,7 +152,7 @@ test('the words of a vocabulary are ringed numbers, CJK characters beyond the 20
   ]);
 });
 
-test('a folder has its files in order, indented, without the optional ones that are absent', async () => {
+test('a lab folder lists its files in order and omits absent optional files', async () => {
   const recipe = { settings: { seed: 1 }, steps_done: 2, from: null, text: null };
   const weights = Uint8Array.of(1);
   const made = { config: { a: 1 }, weights, tokenizer: '{}', recipe };
@@ -172,7 +172,7 @@ test('a folder has its files in order, indented, without the optional ones that 
     { path: 'text.txt', data: '' },
     { path: 'recipe.json', data: json(resumed) },
   ]);
-  await refused([
+  await refuses([
     [() => labFolder({ ...made, config: 1 }), 'config: expected an object, got 1'],
     [() => labFolder({ ...made, weights: [1] }), 'weights: expected a Uint8Array, got a list of 1'],
     [() => labFolder({ ...made, tokenizer: 1 }), 'tokenizer: expected a string, got 1'],
@@ -193,7 +193,7 @@ test('a recipe is read unchanged, or rejected with the place of its error', asyn
   assert.deepEqual(checkLabRecipe(full), full);
   const range = `expected an integer from 0 to ${most}`;
   const of = (change) => () => checkLabRecipe({ ...good, ...change });
-  await refused(
+  await refuses(
     [
       [() => checkLabRecipe(null), 'expected an object, got null'],
       [of({ settings: null }), 'settings: expected an object, got null'],
@@ -216,7 +216,7 @@ test('a recipe is read unchanged, or rejected with the place of its error', asyn
   );
 });
 
-test('the loss of a held text is the mean over its sequences', async () => {
+test('the loss of a held-out text is the mean over its sequences', async () => {
   const asked = [];
   const training = {
     read: async (ids, reads) => {
@@ -226,7 +226,7 @@ test('the loss of a held text is the mean over its sequences', async () => {
   };
   assert.equal(await heldLoss(training, [[1], [2], [6]]), 3);
   assert.deepEqual(asked, Array(3).fill([{ metric: 'loss_mean' }]));
-  await refused([
+  await refuses([
     [() => heldLoss(training, []), 'sequences: expected one sequence or more, got "none"'],
     [() => heldLoss({}, [[1]]), 'training: expected a training, got an object'],
     [() => heldLoss(training, [1]), 'sequences[0]: expected a list, got 1'],
@@ -257,7 +257,7 @@ function core(fails = () => false) {
   };
 }
 
-test('a text stays in memory during its training, and is freed without one', async () => {
+test('a text stays in memory until its training ends, and is freed if the training cannot begin', async () => {
   const wanted = { config: '{}', recipe: '{"a":1}', text: Int32Array.of(1, 2) };
   const began = ['train', 2, 2, 7, 7, 32, 2];
   for (const [given, fails, calls] of [
@@ -292,7 +292,7 @@ test('a text stays in memory during its training, and is freed without one', asy
   }
 });
 
-test('steps have all parts in order, up to the requested number or time; a look changes nothing', async (t) => {
+test('training steps run their parts in order until the requested number or time, and reading the state changes nothing', async (t) => {
   const module = core();
   const trainer = new Trainer(module, 2);
   const id = trainer.begin({ config: '{}', recipe: '{}', text: new Int32Array() });
@@ -326,7 +326,7 @@ test('steps have all parts in order, up to the requested number or time; a look 
   assert.deepEqual(module.calls, [['train_sample', 16, 5], ...names]);
 });
 
-test('a helper helps until its training ends', async () => {
+test('a helper stops when its training ends', async () => {
   const trainer = new Trainer(core(), 1);
   const id = trainer.begin({ config: '{}', recipe: '{}', text: new Int32Array() });
   const { port1, port2 } = new MessageChannel();
@@ -338,7 +338,7 @@ test('a helper helps until its training ends', async () => {
   await closed;
 });
 
-test('the error that ends a training is thrown after the earlier entries, and ever after', async () => {
+test('an error in a step is thrown after the entries of earlier steps, and by every later call', async () => {
   let steps = 0;
   const module = core((name) => name === 'train_finish' && ++steps >= 3);
   const trainer = new Trainer(module, 1);
@@ -348,7 +348,7 @@ test('the error that ends a training is thrown after the earlier entries, and ev
   assert.equal(steps, 3);
 });
 
-test('a model that is read once is closed, also after a failure', async () => {
+test('a model opened for one read is closed, also after a failure', async () => {
   for (const fails of [false, true]) {
     const calls = [];
     const backend = {
@@ -371,7 +371,7 @@ test('a model that is read once is closed, also after a failure', async () => {
   }
 });
 
-test('a helper adds the sum, makes the update, and continues until the end of the training', async () => {
+test('a helper computes its parts, applies the update, and continues until the training ends', async () => {
   const { port1, port2 } = new MessageChannel();
   const calls = [];
   let fails = false;
@@ -452,7 +452,7 @@ const described = {
   fields: [{ name: 'loss' }],
 };
 
-test('workers get even shares of a batch in order, and parallel trainings other workers', async () => {
+test('workers get equal parts of a batch, and parallel training runs get different workers', async () => {
   for (const [workers, shares] of [
     [2, [[0, 1, 2, 3], [4, 5, 6, 7]]], // prettier-ignore
     [3, [[0, 1, 2], [3, 4, 5], [6, 7]]], // prettier-ignore
@@ -474,7 +474,7 @@ test('workers get even shares of a batch in order, and parallel trainings other 
   );
 });
 
-test('a training runs in slices, reports its progress, and gives numbers of seven digits', async () => {
+test('training runs in slices, reports its progress, and rounds numbers to seven digits', async () => {
   const { links, asked } = linked(1);
   const training = await beginTraining(links, described, { config: {}, text: [4, 5] });
   const entry = { loss: 0.1, rate: null };
@@ -505,7 +505,7 @@ test('a training runs in slices, reports its progress, and gives numbers of seve
   await assert.rejects(training.run(1, { signal: stop }).next(), /enough/);
   const most = 2 ** 31 - 1;
   const of = (options) => () => beginTraining(links, described, { config: {}, ...options });
-  await refused([
+  await refuses([
     [() => training.step(0), `count: expected an integer from 1 to ${most}, got 0`],
     [() => training.run(-1).next(), `steps: expected an integer from 0 to ${most}, got -1`],
     [() => training.sample(-1), `number: expected an integer from 0 to ${most}, got -1`],
@@ -525,7 +525,7 @@ test('a training runs in slices, reports its progress, and gives numbers of seve
     ...{ name: 'SinkscopeError', code: 'unsupported', where: 'train' },
     text: 'only an engine made by createEngine({ lab: true }) trains models',
   });
-  // The worker that replaces the lost one has no such training.
+  // The worker that replaces the lost one does not have this training run.
   const { backend } = links[0];
   links[0].backend = { ...backend };
   assert.deepEqual(await failure(training.weights()), {

@@ -18,7 +18,7 @@ const numbersOf = (bytes) =>
 const typed = {
   F32: (numbers) => numbers,
   BF16: (numbers) => Uint16Array.from(new Uint32Array(numbers.buffer), (bits) => bits >>> 16),
-  // None of these numbers is too small for the exponents of a half.
+  // Every number is zero or large enough to be a normal half.
   F16: (numbers) =>
     Uint16Array.from(new Uint32Array(numbers.buffer), (bits) =>
       bits === 0 ? 0 : ((bits >>> 16) & 0x8000) | (((bits & 0x7fffffff) - 0x38000000) >>> 13),

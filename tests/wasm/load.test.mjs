@@ -85,7 +85,7 @@ for (const [kind, source] of Object.entries(SOURCES)) {
   });
 }
 
-test('a text gives the same numbers as the lower-level calls', async () => {
+test('measuring a text gives the numbers of the lower-level calls', async () => {
   const own = await engine.open(files(softmax));
   const tokenizer = openTokenizer(readFileSync(new URL('tokenizer.json', softmax), 'utf8'));
   const ids = tokenizer.encode(TEXT).map(({ id }) => id);
@@ -108,7 +108,7 @@ test('a text gives the same numbers as the lower-level calls', async () => {
   await model.close();
 });
 
-test('where rows need not sum to 1, alpha and sinks are those of the weights that the model uses', async () => {
+test('where rows need not sum to 1, alpha and sinks are those of the unnormalized weights', async () => {
   const model = await load(sigmoid, { engine });
   const { alpha, layer, head, sink } = await model.measure(TEXT);
   const own = await engine.open(files(sigmoid));
@@ -123,7 +123,7 @@ test('where rows need not sum to 1, alpha and sinks are those of the weights tha
   await model.close();
 });
 
-test('edits are objects or the words of the command line', async () => {
+test('edits can be objects or lines in the syntax of the command line', async () => {
   const model = await load(folder, { engine });
   const word = await model.measure(TEXT, { edits: ['hide_key:key=0'] });
   const object = await model.measure(TEXT, { edits: [{ kind: 'hide_key', key: 0 }] });
@@ -148,7 +148,7 @@ test('ablating a head gives the loss before and after, and its difference', asyn
   await model.close();
 });
 
-test('a text leaves nothing in the memory of the engine, and a closed model nothing at all', async () => {
+test('measuring a text leaves no memory behind, and neither does a closed model', async () => {
   const model = await load(folder, { engine });
   const sizes = [];
   for (let i = 0; i < 4; i++) {
@@ -191,7 +191,7 @@ test('generate() returns the continuation and reports each token', async () => {
   await model.close();
 });
 
-test('one token alone has no loss, and is reported as too short', async () => {
+test('a single token has no loss and is reported as too short', async () => {
   const model = await load(folder, { engine });
   const { loss, T, conclusive } = await model.measure('');
   assert.deepEqual([loss, T, conclusive], [null, 1, false]);
@@ -225,7 +225,7 @@ test('load() opens the URL of a GGUF file, and rejects an unknown name', async (
   assert.match(two.text, /expected one model, or the name of its file, got .*b.gguf/);
 });
 
-test('a process ends with its model, also if the model does not open', () => {
+test('the process exits after its model is closed, or if the model does not open', () => {
   const program = `
     import { load } from ${JSON.stringify(new URL('wasm/index.ts', root).href)};
     await load(${JSON.stringify(fileURLToPath(root))} + 'models/zoo/nothing').catch(() => {});

@@ -87,7 +87,7 @@ for (const [how, [end, why]] of Object.entries(ENDS)) {
   });
 }
 
-test('where no end is reported, a worker is lost after a minute without an answer', async (t) => {
+test('where the host reports no end, a worker is lost after a minute without an answer', async (t) => {
   t.mock.timers.enable({ apis: ['setInterval'] });
   Object.assign(old, { hasLocks: false, asked: [] });
   const reported = [];
@@ -141,7 +141,7 @@ test('where no end is reported, a worker is lost after a minute without an answe
 });
 
 /** Opens an engine with mocked timers: seconds pass singly, and answers arrive in between. */
-async function timed(t) {
+async function openTimed(t) {
   t.mock.timers.enable({ apis: ['setInterval', 'setTimeout'] });
   const reported = [];
   const engine = await createEngine({ base: binaries, onLost: (error) => reported.push(error) });
@@ -167,7 +167,7 @@ const stopping = () => {
 };
 
 test('a worker that answers is kept, however long a job takes to stop', async (t) => {
-  const { engine, reported, seconds, model } = await timed(t);
+  const { engine, reported, seconds, model } = await openTimed(t);
   old.lost = ['run'];
   const { signal, stop } = stopping();
   const pending = assert.rejects(model.run(ids, { signal }), /enough/);
@@ -194,7 +194,7 @@ test('a worker that answers is kept, however long a job takes to stop', async (t
 });
 
 test('a worker that neither stops nor answers is lost after five seconds', async (t) => {
-  const { reported, seconds, model } = await timed(t);
+  const { reported, seconds, model } = await openTimed(t);
   const run = await model.run(ids);
   const before = await run.field('att');
   old.lost = ['run', 'memory', 'cancel', 'metadata'];
@@ -216,8 +216,8 @@ test('a worker that neither stops nor answers is lost after five seconds', async
   assert.deepEqual(await run.field('att'), before);
 });
 
-test('a finished job is no longer watched', async (t) => {
-  const { engine, reported, seconds, model } = await timed(t);
+test('after a job has stopped, its worker gets no more pings', async (t) => {
+  const { engine, reported, seconds, model } = await openTimed(t);
   const slow = await engine.open(randomModel({ L: 8, D: 256, F: 1024, V: 64, context: 1000 }));
   const { signal, stop } = stopping();
   const onProgress = () => stop();
@@ -231,7 +231,7 @@ test('a finished job is no longer watched', async (t) => {
   assert.equal((await pending).code, 'closed');
 });
 
-test('acts that wait for a lost worker are done by the next one', async () => {
+test('calls that wait for a lost worker are repeated by its replacement', async () => {
   const engine = await createEngine({ base: binaries });
   const model = await engine.open(files(softmax));
   const run = await model.run(ids, { capacity: 16 });
@@ -250,7 +250,7 @@ test('acts that wait for a lost worker are done by the next one', async () => {
   await engine.close();
 });
 
-test('a recording whose worker has ended is opened again, to the same bits', async () => {
+test('a recording is opened again after its worker has ended, with the same bits', async () => {
   const engine = await createEngine({ base: binaries });
   const model = await engine.open(files(softmax));
   const run = await model.run(ids, { fields: ['att'] });
@@ -310,7 +310,7 @@ test(
 );
 
 test(
-  'where no end is reported, an engine that is closed ends its worker and its pings',
+  'where the host reports no end, closing the engine ends its worker and its pings',
   { timeout: 60_000 },
   async (t) => {
     t.mock.timers.enable({ apis: ['setInterval'] });
@@ -328,7 +328,7 @@ test(
   },
 );
 
-test('an engine in this thread that is closed reports no more of a run', async (t) => {
+test('an engine in this thread reports no progress after it is closed', async (t) => {
   const engine = await createEngine({ base: binaries, worker: false });
   const model = await engine.open(files(softmax));
   // Each piece takes long, so that each is reported.
@@ -344,7 +344,7 @@ test('an engine in this thread that is closed reports no more of a run', async (
   assert.equal(reported.length, 1, `${reported}`);
 });
 
-test('an engine that is closed ends every worker it started, also one that was just starting', async () => {
+test('closing an engine ends every worker, also one that is still starting', async () => {
   const count = started.length;
   const engine = await createEngine({ base: binaries, workers: 2 });
   const model = await engine.open(files(softmax));
@@ -385,7 +385,7 @@ test('an engine that is closed while its worker starts does not continue in this
   );
 });
 
-test('a worker takes a Blob in place of a file', async () => {
+test('a worker accepts a Blob instead of a File', async () => {
   const engine = await createEngine({ base: binaries, worker: true });
   const [config, weights] = await Promise.all(
     ['config.json', 'model.safetensors'].map((name) => openAsBlob(new URL(name, softmax))),
@@ -403,7 +403,7 @@ test('a worker takes a Blob in place of a file', async () => {
   await engine.close();
 });
 
-test('one worker trains, unless more are asked for', async () => {
+test('one worker trains unless the caller requests more', async () => {
   const engine = await createEngine({ base: binaries, lab: true, workers: 2 });
   const count = started.length;
   const training = await engine.train({ config: labConfig(), recipe: { steps: 1 } });
@@ -412,7 +412,7 @@ test('one worker trains, unless more are asked for', async () => {
   await engine.close();
 });
 
-test('a shared training ends with any of its workers, and can be closed', async () => {
+test('training shared by workers fails if any of them ends, and can then be closed', async () => {
   const engine = await createEngine({ base: binaries, lab: true, workers: 2 });
   const recipe = { batch: 64, steps: 1e6 };
   const training = await engine.train({ config: labConfig(), recipe, workers: 2 });

@@ -71,7 +71,7 @@ for (const kernels of ['simd', 'base'])
     });
   });
 
-test('a run that measures has the numbers of one that stores its maps, in less memory, and rejects rows', async () => {
+test('a measuring run gives the numbers of a run that stores maps in less memory, and rejects reads of rows', async () => {
   await withEngine({ worker: false }, async (engine) => {
     const model = await engine.open(files(tiny));
     const { L, H, G, K, D } = model.architecture;
@@ -118,7 +118,7 @@ test('a run that measures has the numbers of one that stores its maps, in less m
 const mapOf = ({ data }, H, layer, head) =>
   data.subarray((layer * H + head) * T * T, (layer * H + head + 1) * T * T);
 
-test('rows are read from every field that has some, and rejected for others', async () => {
+test('single rows are read from every field with rows, and rejected for other fields', async () => {
   await withEngine({ worker: false }, async (engine) => {
     const model = await engine.open(files(tiny));
     const run = await model.run(ids);
@@ -148,7 +148,7 @@ test('rows are read from every field that has some, and rejected for others', as
   });
 });
 
-test('a run that only measures takes memory that grows with the tokens, not with their square', async () => {
+test('the memory of a measuring run grows with the number of tokens, not with its square', async () => {
   await withEngine({ worker: false }, async (engine) => {
     const config = JSON.parse(String(files(tiny).config));
     const long = { ...config, max_position_embeddings: 32768 };

@@ -21,7 +21,7 @@ const texts = [
 ];
 const cut = (text, more) => cutText(tokenizer, text, { tokens: 12, sequences: 9, ...more });
 
-test('texts of an array give their beginnings, line breaks included', async () => {
+test('each text of an array gives one sequence, its first tokens, line breaks included', async () => {
   const found = await cut(texts);
   const own = [texts[0], texts[2]].map((text) =>
     tokenizer
@@ -34,7 +34,7 @@ test('texts of an array give their beginnings, line breaks included', async () =
   await assert.rejects(cut(['Hi.', '']), { code: 'argument', where: 'text' });
 });
 
-test('the tokens that a tokenizer appends end each sequence', async () => {
+test('each sequence ends with the tokens that the tokenizer appends', async () => {
   const bert = openTokenizer(
     readFileSync(new URL('tokenizers/bert/tokenizer.json', golden), 'utf8'),
   );
@@ -51,7 +51,7 @@ test('the tokens that a tokenizer appends end each sequence', async () => {
   ]);
 });
 
-test('progress has a rate of runs a second', async () => {
+test('progress reports a rate in runs per second', async () => {
   await withEngine({}, async (engine) => {
     const model = await engine.open(files(softmax));
     const began = performance.now();
@@ -68,7 +68,7 @@ test('progress has a rate of runs a second', async () => {
   });
 });
 
-test('each sequence has its own numbers, and the means are theirs', async () => {
+test('each sequence has its own numbers, and their mean is reported', async () => {
   await withEngine({}, async (engine) => {
     const model = await engine.open(files(softmax));
     const losses = [];
@@ -107,7 +107,7 @@ test('the deviation over sequences is that of a sample, head by head, and undefi
   });
 });
 
-test('a list of thresholds is one run, and each has the numbers of its own run', async () => {
+test('one run measures a list of thresholds, with the numbers of separate runs', async () => {
   await withEngine({}, async (engine) => {
     const model = await engine.open(files(softmax));
     const sequences = await cut(texts);
@@ -137,7 +137,7 @@ test('a list of thresholds is one run, and each has the numbers of its own run',
   });
 });
 
-test('texts that could not be cut are reported with the reason', async () => {
+test('a cut reports its sequences, the tokens read, the texts that were too short, and the longest', async () => {
   const of = async (text, more) => {
     let reported;
     await cut(text, { ...more, onCut: (found) => (reported = found) }).catch(() => {});
@@ -183,7 +183,7 @@ test('an edit applies to every sequence', async () => {
   });
 });
 
-test('metrics that compare two runs compare with the run without what-ifs', async () => {
+test('metrics that compare two runs compare with the unedited run', async () => {
   await withEngine({}, async (engine) => {
     const model = await engine.open(files(softmax));
     const sequences = await cut(texts);
@@ -227,7 +227,7 @@ test('metrics that compare two runs compare with the run without what-ifs', asyn
   });
 });
 
-test('a run is compared only with one of the same model with as many tokens and the same fields', async () => {
+test('two runs can be compared only if model, number of tokens and fields agree', async () => {
   await withEngine({}, async (engine) => {
     const [model, other] = [await engine.open(files(tiny)), await engine.open(files(tiny))];
     const run = await model.run([1, 2, 3], { fields: ['logits'] });
@@ -267,7 +267,7 @@ test('sequences of unequal length, and an empty list, are rejected', async () =>
   });
 });
 
-test('the fields of the reads are recorded, and the caller can choose the metrics', async () => {
+test('every metric can be read from the fields that are recorded for it, and the caller can choose the metrics', async () => {
   await withEngine({}, async (engine) => {
     const model = await engine.open(files(tiny));
     const { describe } = engine;

@@ -37,7 +37,7 @@ for (const name of names) {
         const bytes = (2 ** 32 - k) >>> 0;
         if (bytes > 0) assert.equal(reserve(bytes), 0, `${bytes} after ${before}`);
       }
-      // Sizes from 4,293,918,720 to 4,294,967,168 once gave a pointer without memory behind it.
+      // Sizes from 4,293,918,720 to 4,294,967,168 once gave a pointer beyond the memory.
       for (let bytes = 4_293_918_720; bytes < 2 ** 32; bytes += 26_208)
         assert.equal(reserve(bytes), 0, `${bytes} after ${before}`);
       assert.equal(buffer().byteLength, size);
@@ -89,7 +89,7 @@ for (const name of names) {
   });
 }
 
-test('a size beyond 32 bits is rejected, not cut', async () => {
+test('a size of 2^32 or more is rejected, not truncated to 32 bits', async () => {
   const module = await loadModule(new URL('sinkscope.wasm', binaries));
   for (const bytes of [2 ** 32, 2 ** 32 + 1000, 2 ** 33, 2 ** 53])
     assert.throws(() => module.reserve(bytes), {
@@ -100,7 +100,7 @@ test('a size beyond 32 bits is rejected, not cut', async () => {
   assert.ok(address > 0 && address + 1000 <= module.size);
 });
 
-test('a map of queries and keys without room in memory is rejected', async () => {
+test('a metric over queries and keys is rejected if its numbers do not fit in memory', async () => {
   const shape = { L: 1, D: 8, F: 8, V: 16, context: 32_768 };
   const { config, weights } = randomModel(shape, { num_attention_heads: 1, sliding_window: 2 });
   await withEngine({ kernels: 'simd' }, async (engine) => {

@@ -18,7 +18,7 @@ function ports() {
   return { log, near: port(0), far: port(1) };
 }
 
-test('a call has its own answer, in any order', async () => {
+test('each call gets its own answer, in whatever order answers arrive', async () => {
   const { log, near, far } = ports();
   const calls = callThrough(near, () => {});
   let release = () => {};
@@ -39,7 +39,7 @@ test('a call has its own answer, in any order', async () => {
   assert.equal(await Promise.resolve(calls).then((same) => same === calls), true);
 });
 
-test('transferred values move, as an argument and as an answer', async () => {
+test('transferred buffers are moved, as arguments and as answers', async () => {
   const { log, near, far } = ports();
   const calls = callThrough(near, () => {});
   const [one, other] = [new ArrayBuffer(1), new ArrayBuffer(2)];

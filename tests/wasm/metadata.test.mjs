@@ -8,7 +8,7 @@ import { files, golden, tiny, withEngine } from './helper.mjs';
 const weights = readFileSync(new URL('gguf-llama-gqa-f32/model.gguf', golden));
 
 for (const worker of [false, true]) {
-  test(`values and lists of metadata ${worker ? 'from a worker' : 'in this thread'}`, async () => {
+  test(`metadata values and lists are read ${worker ? 'from a worker' : 'in this thread'}`, async () => {
     await withEngine({ worker }, async (engine) => {
       const model = await engine.open({ weights });
       assert.equal(await model.metadata('general.architecture'), 'llama');
@@ -29,7 +29,7 @@ for (const worker of [false, true]) {
   });
 }
 
-test('a byte order mark in a token is a letter', async () => {
+test('a byte order mark in a token is kept as a character', async () => {
   const marked = Buffer.from(weights);
   marked.write('\ufeff', marked.indexOf('t10'));
   await withEngine({}, async (engine) => {

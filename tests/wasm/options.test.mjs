@@ -28,7 +28,7 @@ const commands = Object.keys(COMMANDS);
 const optionsOf = (command) => COMMANDS[command].options(describe);
 const wantedNames = (command) => COMMANDS[command].names.map((_, i) => `name${i}`);
 
-test('every help describes each option, and has no options without a description', async () => {
+test('the help of every command describes each of its options', async () => {
   const all = [['--help'], [], ...commands.map((command) => [command, '--help'])];
   for (const args of all) {
     const { status, stdout, stderr } = await run(...args);
@@ -47,7 +47,7 @@ test('every help describes each option, and has no options without a description
     assert.ok(stdout.includes(`      ${name}: `) && stdout.includes(meaning), name);
 });
 
-test('a help has lines of at most 108 characters, each as full as its words allow', () => {
+test('help texts have lines of at most 108 characters, each filled with whole words', () => {
   let wrapped = 0;
   for (const command of commands) {
     const lines = usage(describe, command).split('\n');
@@ -65,7 +65,7 @@ test('a help has lines of at most 108 characters, each as full as its words allo
   assert.ok(wrapped > 50, `${wrapped}`);
 });
 
-test('each command takes its own options and rejects those of the others by name', () => {
+test('each command accepts its own options and rejects those of other commands by name', () => {
   const every = new Set(commands.flatMap((command) => Object.keys(optionsOf(command))));
   let refused = 0;
   for (const command of commands) {
@@ -129,7 +129,7 @@ test('a value is taken verbatim, even with a leading dash; of repeated options t
   assert.deepEqual([tokens, sequences, eps], ['4', '100', String(describe.defaults.eps)]);
 });
 
-test('an option without effect beside another is rejected', async () => {
+test('an option that another option makes ineffective is rejected', async () => {
   const recording = join(folder, 'r.safetensors');
   const text = join(folder, 'text.txt');
   writeFileSync(text, 'Once upon a time there was a king. '.repeat(20));
@@ -244,7 +244,7 @@ test('CSV has a line for each number of JSON, with the columns of the page', asy
   assert.equal(number(loss.mean), Math.fround(metrics.loss_mean.mean[0]));
 });
 
-test('values by prompt are those whose mean is reported, with their ids, and by label', async () => {
+test('values per prompt have the reported means, with ids and grouped by label', async () => {
   const lines = join(folder, 'labels.txt');
   const words = ['Once upon a time there was a king', 'The license grants a patent to each of you'];
   writeFileSync(
@@ -301,7 +301,7 @@ test('values by prompt are those whose mean is reported, with their ids, and by 
   assert.match(text.stdout, /^prompt +alpha_1 +Sink_1 .* loss +accuracy$/m);
 });
 
-test('control characters of files are shown as escapes, and JSON keeps their values', async () => {
+test('control characters from files are printed as escapes, and JSON keeps the original values', async () => {
   const hostile = '\x1b]0;x\x07\x9b31m\u202e\u2028\ufeff\r\n\tloss 0\x7f';
   assert.equal(escapeControls('a\tb\nä😀\u00a0'), 'a\tb\nä😀\u00a0');
   assert.equal(
@@ -346,7 +346,7 @@ test('control characters of files are shown as escapes, and JSON keeps their val
   assert.equal(missing.stderr.trimEnd().split('\n').length, 1);
 });
 
-test('a recording replaces only a regular file, and reports that before it measures', async () => {
+test('a recording replaces only a regular file, which is checked before measuring', async () => {
   const link = join(folder, 'link.safetensors');
   const kept = join(folder, 'kept');
   writeFileSync(kept, 'kept');
@@ -369,7 +369,7 @@ test('a recording replaces only a regular file, and reports that before it measu
   assert.ok(statSync('/dev/null').isCharacterDevice());
 });
 
-test('a recording has its command in the syntax of a shell, without the paths of this machine', () => {
+test('a recording stores its command in shell syntax, without paths of this machine', () => {
   assert.equal(
     shellCommand(['record', '/a/b/m', "--text=it's", '--out=/c/d.safetensors', '$x', '', '=a']),
     `sinkscope record m '--text=it'\\''s' --out=d.safetensors '$x' '' '=a'`,

@@ -169,7 +169,7 @@ for (const worker of [false, true])
     });
   });
 
-test('reads travel together, a change waits for them, and later acts wait for the change', async () => {
+test('reads run together, a change waits for earlier reads, and later calls wait for the change', async () => {
   const chain = new Chain();
   const began = [];
   const ends = {};
@@ -211,7 +211,7 @@ test('reads travel together, a change waits for them, and later acts wait for th
   await again;
 });
 
-test('an act that is aborted while it waits ends at once, keeps its place, and leaves no listener', async () => {
+test('a call aborted while it waits rejects at once, keeps its turn, and leaves no listener', async () => {
   const chain = new Chain();
   const began = [];
   let end = () => {};

@@ -153,7 +153,7 @@ function writeLargeGpt2(folder, dtype) {
 }
 
 for (const dtype of ['F32', 'BF16'])
-  test(`GPT-2 in ${dtype}, reordered at opening, has the bits of native, which does not reorder`, async (context) => {
+  test(`GPT-2 in ${dtype} has the bits of native, although wasm reorders its weights`, async (context) => {
     const path = mkdtempSync(join(tmpdir(), 'sinkscope-'));
     const folder = pathToFileURL(`${path}/`);
     const tokens = [0, 9, 63, 1, 1, 30, 62, 7, 5, 8, 11];
@@ -191,7 +191,7 @@ const isRelaxed =
 for (const { folder, tokens } of cases.filter(({ edit }) => !edit)) {
   const name = folder.pathname.split('/').at(-2);
   if (!/^(hf|gguf)-/.test(name)) continue;
-  test(`${name}: in relaxed SIMD one row gives the bits of many, and other bits than exact kernels`, async (context) => {
+  test(`${name}: in relaxed SIMD one row gives the bits of many rows, which differ from those of exact kernels`, async (context) => {
     if (!isRelaxed) return context.skip('no relaxed SIMD');
     await withEngine({}, async (engine) => {
       const model = await engine.open(files(folder), { arithmetic: 'relaxed' });

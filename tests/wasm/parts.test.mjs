@@ -63,7 +63,7 @@ test('chunks are joined to parts of eight MiB, and flush() writes the rest', asy
   assert.equal(store.files.size, 4);
 });
 
-test('a chunk of several parts is cut into them', async (t) => {
+test('a chunk larger than a part is cut into parts', async (t) => {
   const MIB = 2 ** 20;
   let calls = 0;
   t.mock.method(performance, 'now', () => (calls++ < 99 ? 0 : assert.fail('a part without end')));
@@ -75,7 +75,7 @@ test('a chunk of several parts is cut into them', async (t) => {
   assert.deepEqual(layout(store), parts);
 });
 
-test('a part has room for the remaining bytes, and for 64 KiB even if fewer were announced', async () => {
+test('the buffer of a part fits the remaining bytes, at least 64 KiB and at most 8 MiB', async () => {
   for (const [bytes, start, most] of [
     [100_000, 0, 100_000],
     [100_000, 20_000, 80_000],
@@ -153,7 +153,7 @@ test('an incomplete or damaged card is ignored', async () => {
   assert.equal(await readCard(store, OTHER), undefined);
 });
 
-test('a name encodes the range of a part, also in older versions', () => {
+test('the name of a part encodes its range, also in names of older versions', () => {
   const parts = [
     [`${KEY}.5.10`, undefined],
     [`${KEY}.5.10.${'0'.repeat(32)}`, undefined],
@@ -192,7 +192,7 @@ test('a chain begins at the first byte, takes the longest part each time, and en
   assert.deepEqual(found(name(0, 0)), [[0, 0]]);
 });
 
-test('a checksum is FNV-1a of words in two chains, then of the remaining bytes', () => {
+test('a checksum combines two FNV-1a chains over words, then the remaining bytes', () => {
   // The length and the bytes after the last full pair of words begin the first chain; its complement, the second.
   const step = (sum, word) =>
     Number((BigInt.asUintN(32, BigInt(sum ^ word)) * 0x01000193n) % 2n ** 32n);
@@ -220,7 +220,7 @@ test('a checksum is FNV-1a of words in two chains, then of the remaining bytes',
   }
 });
 
-test('a key is half of a hash of the address and the version', async () => {
+test('the key of a file is half of the SHA-256 of its address and version', async () => {
   assert.equal(await hashOf(''), 'e3b0c44298fc1c149afbf4c8996fb924');
   assert.equal(await keyOf('a', 'b'), await hashOf('a\nb'));
   const store = memory();

@@ -33,7 +33,7 @@ function stage() {
   return { workers, guard: createGuard(start) };
 }
 
-async function opened({ source = SMALL, benchmarkMs = 30, ...options } = {}) {
+async function open({ source = SMALL, benchmarkMs = 30, ...options } = {}) {
   const { workers, guard } = stage();
   const opening = guard(source, options);
   await settle();
@@ -42,7 +42,7 @@ async function opened({ source = SMALL, benchmarkMs = 30, ...options } = {}) {
   return { workers, tokenizer: await opening };
 }
 
-const timed = (name, use) =>
+const onClock = (name, use) =>
   test(name, async () => {
     mock.timers.enable({ apis: ['setTimeout'] });
     try {
@@ -60,7 +60,7 @@ async function endsAfter(worker, ms) {
   await settle();
 }
 
-timed('a step has five seconds, more for what is long, and more on a slow machine', async () => {
+onClock('a call has five seconds, more for long inputs, and more on a slow machine', async () => {
   const numbers = new Uint8Array(2 ** 16);
   const gguf = new Map([
     ['a', Array(2 ** 16)],
@@ -97,7 +97,7 @@ timed('a step has five seconds, more for what is long, and more on a slow machin
   }
 });
 
-timed('each report of a worker restarts the timeout', async () => {
+onClock('each report of a worker restarts the timeout', async () => {
   const { workers, guard } = stage();
   const failed = failure(guard(SMALL));
   await settle();
@@ -108,8 +108,8 @@ timed('each report of a worker restarts the timeout', async () => {
   assert.equal((await failed).code, 'too_slow');
 });
 
-timed('an answer ends the waiting, a value and an error alike', async () => {
-  const { workers, tokenizer } = await opened();
+onClock('a value or an error from the worker ends the timeout', async () => {
+  const { workers, tokenizer } = await open();
   mock.timers.tick(1e6);
   assert.equal(workers[0].isEnded, false);
   for (const answer of [
@@ -127,22 +127,25 @@ timed('an answer ends the waiting, a value and an error alike', async () => {
   }
 });
 
-timed('a text has time of its own; ids have that of the files', async () => {
-  const source = { tokenizer: 'x'.repeat(2 ** 22) };
-  for (const [ask, ms] of [
-    [(tokenizer) => tokenizer.encode('a'.repeat(2 ** 19)), 7500],
-    [(tokenizer) => tokenizer.encode(''), 5000],
-    [(tokenizer) => tokenizer.decode([]), 10_000],
-  ]) {
-    const { workers, tokenizer } = await opened({ source });
-    const failed = failure(ask(tokenizer));
-    await settle();
-    await endsAfter(workers[0], ms);
-    assert.deepEqual([(await failed).code, (await failed).where], ['too_slow', 'text']);
-  }
-});
+onClock(
+  'encoding has a timeout by the length of its text, and decoding one by the size of the files',
+  async () => {
+    const source = { tokenizer: 'x'.repeat(2 ** 22) };
+    for (const [ask, ms] of [
+      [(tokenizer) => tokenizer.encode('a'.repeat(2 ** 19)), 7500],
+      [(tokenizer) => tokenizer.encode(''), 5000],
+      [(tokenizer) => tokenizer.decode([]), 10_000],
+    ]) {
+      const { workers, tokenizer } = await open({ source });
+      const failed = failure(ask(tokenizer));
+      await settle();
+      await endsAfter(workers[0], ms);
+      assert.deepEqual([(await failed).code, (await failed).where], ['too_slow', 'text']);
+    }
+  },
+);
 
-timed('a sentence says how long it was, how slow the machine is, and what to do', async () => {
+onClock('the error states the duration, how slow the machine is, and what to do', async () => {
   const ended = 'none came, and the worker was ended. This machine may be busy';
   const never = 'or the tokenizer may never end: wait longer';
   for (const [benchmarkMs, limit, sentence] of [
@@ -164,7 +167,7 @@ timed('a sentence says how long it was, how slow the machine is, and what to do'
     await workers[0].say({ isAlive: true, benchmarkMs });
     mock.timers.tick(2e6);
     assert.equal((await failed).text, sentence);
-    const own = await opened({ benchmarkMs, limit });
+    const own = await open({ benchmarkMs, limit });
     const late = failure(own.tokenizer.encode(''));
     await settle();
     mock.timers.tick(2e6);
@@ -172,40 +175,43 @@ timed('a sentence says how long it was, how slow the machine is, and what to do'
   }
 });
 
-timed('a repeated call waits twice as long, since a new worker reads the files again', async () => {
-  const { workers, tokenizer } = await opened();
-  const first = failure(tokenizer.encode('a'.repeat(2 ** 20)));
-  await settle();
-  await endsAfter(workers[0], 10_000);
-  assert.equal((await first).code, 'too_slow');
-  const second = tokenizer.encode('ab', { special: 'none' });
-  await settle();
-  assert.deepEqual(workers[1].asked, [{ method: 'open', source: SMALL }]);
-  await workers[1].say({ isAlive: true, benchmarkMs: 30 });
-  mock.timers.tick(9999);
-  await workers[1].say({ value: OPENED });
-  assert.deepEqual(workers[1].asked.at(-1), {
-    method: 'encode',
-    text: 'ab',
-    options: { special: 'none' },
-  });
-  mock.timers.tick(9999);
-  const spans = Uint32Array.of(0, 1, 2, 4, 5, 9);
-  const value = { ids: Int32Array.of(1, 0, 9), spans, special: Uint8Array.of(1, 0, 2) };
-  await workers[1].say({ value });
-  assert.deepEqual(await second, [
-    { id: 1, text: '<s>', start: 0, end: 1, special: true },
-    { id: 0, text: 'ab', start: 2, end: 4, special: false },
-    { id: 9, text: '[9]', start: 5, end: 9, special: false },
-  ]);
-  assert.deepEqual([workers.length, workers[1].isEnded], [2, false]);
-  const third = failure(tokenizer.encode(''));
-  await settle();
-  await endsAfter(workers[1], 10_000);
-  assert.equal((await third).code, 'too_slow');
-});
+onClock(
+  'a repeated call has twice the timeout, since a new worker reads the files again',
+  async () => {
+    const { workers, tokenizer } = await open();
+    const first = failure(tokenizer.encode('a'.repeat(2 ** 20)));
+    await settle();
+    await endsAfter(workers[0], 10_000);
+    assert.equal((await first).code, 'too_slow');
+    const second = tokenizer.encode('ab', { special: 'none' });
+    await settle();
+    assert.deepEqual(workers[1].asked, [{ method: 'open', source: SMALL }]);
+    await workers[1].say({ isAlive: true, benchmarkMs: 30 });
+    mock.timers.tick(9999);
+    await workers[1].say({ value: OPENED });
+    assert.deepEqual(workers[1].asked.at(-1), {
+      method: 'encode',
+      text: 'ab',
+      options: { special: 'none' },
+    });
+    mock.timers.tick(9999);
+    const spans = Uint32Array.of(0, 1, 2, 4, 5, 9);
+    const value = { ids: Int32Array.of(1, 0, 9), spans, special: Uint8Array.of(1, 0, 2) };
+    await workers[1].say({ value });
+    assert.deepEqual(await second, [
+      { id: 1, text: '<s>', start: 0, end: 1, special: true },
+      { id: 0, text: 'ab', start: 2, end: 4, special: false },
+      { id: 9, text: '[9]', start: 5, end: 9, special: false },
+    ]);
+    assert.deepEqual([workers.length, workers[1].isEnded], [2, false]);
+    const third = failure(tokenizer.encode(''));
+    await settle();
+    await endsAfter(workers[1], 10_000);
+    assert.equal((await third).code, 'too_slow');
+  },
+);
 
-timed(
+onClock(
   'a worker that ends is distinguished from a slow one, and the next call starts another',
   async () => {
     for (const [message, reason] of [
@@ -224,7 +230,7 @@ timed(
       });
       assert.equal(workers[0].isEnded, true);
     }
-    const { workers, tokenizer } = await opened();
+    const { workers, tokenizer } = await open();
     const failed = failure(tokenizer.encode('a'));
     await settle();
     workers[0].onerror({ message: 'gone' });
@@ -240,8 +246,8 @@ timed(
   },
 );
 
-timed('questions are asked one at a time, and close() ends them all', async () => {
-  const { workers, tokenizer } = await opened();
+onClock('calls are sent one at a time, and close() rejects all of them', async () => {
+  const { workers, tokenizer } = await open();
   const asked = ['a', 'b', 'c'].map((text) => failure(tokenizer.encode(text)));
   await settle();
   assert.deepEqual(
@@ -268,7 +274,7 @@ timed('questions are asked one at a time, and close() ends them all', async () =
   assert.equal(tokenizer.piece(0), 'ab');
 });
 
-timed('a signal stops the opening, and listens no longer than that', async () => {
+onClock('a signal stops opening, and has no listener afterwards', async () => {
   const reason = new Error('enough');
   for (const isLate of [false, true]) {
     const { workers, guard } = stage();
@@ -296,7 +302,7 @@ timed('a signal stops the opening, and listens no longer than that', async () =>
   assert.equal(workers.length, 0);
 });
 
-timed('a file that the worker refuses ends it', async () => {
+onClock('a worker that refuses its files is ended', async () => {
   const { workers, guard } = stage();
   const failed = failure(guard(SMALL));
   await settle();
@@ -318,7 +324,7 @@ test('invalid sources, options and texts are rejected before a worker is called'
     assert.deepEqual([code, place], ['argument', where]);
   }
   assert.equal(workers.length, 0);
-  const { tokenizer, workers: own } = await opened();
+  const { tokenizer, workers: own } = await open();
   const { code, where, text } = await failure(tokenizer.encode(7));
   assert.deepEqual([code, where, text], ['argument', 'text', 'expected a string, got 7']);
   assert.equal(own[0].asked.length, 1);

@@ -13,7 +13,7 @@ const right = () => ({
   att: Float32Array.from(expected.att),
 });
 
-test('PyTorch was run on every text of the table', () => {
+test("every text of the table has PyTorch's answer", () => {
   for (const [file, rows] of Object.entries(TABLE))
     for (const row of rows) assert.ok(files[file]?.[textName(row)], `${file}, ${row}`);
 });
@@ -57,7 +57,7 @@ test('a wrong answer is rejected, with the actual and the expected one', () => {
   assert.match(refusal(right(), undefined, TOLERANCE.exact), /was not asked/);
 });
 
-test('the table has the medians of odd and even numbers of times, and our ratios to other engines', () => {
+test('the table has medians, and the ratios of our engine to others', () => {
   assert.equal(median([30, 1, 2]), 2);
   assert.equal(median([4, 100, 1, 2]), 3);
   const found = summary({ ours: [1, 9, 3], peer: [8, 4] });
@@ -85,7 +85,7 @@ test('the smallest work of a row is that of its matrices', () => {
   assert.deepEqual(least('gpt2.f32', 'measure 64'), {});
 });
 
-test('a text stays within the vocabulary, and decoding continues for eight tokens', () => {
+test('the ids of a text are in the vocabulary, and decoding adds eight tokens', () => {
   for (const row of TABLE['zoo.f32']) {
     const { tokens, steps } = textOf('zoo.f32', row);
     assert.ok([...tokens, ...steps].every((id) => id >= 0 && id < 1024));

@@ -7,13 +7,13 @@ import { MEMORY_LIMIT, makePlan, runBytes } from '../../wasm/loading/plan.ts';
 const listed = (...names) => names.map((name, i) => ({ name, bytes: 10 ** i }));
 const planOf = (files, { texts = {}, ...options } = {}) =>
   makePlan(files, { id: 'x', readText: async ({ name }) => texts[name] ?? '{}', ...options });
-const refused = async (files, options) => {
+const errorOf = async (files, options) => {
   const error = await planOf(files, options).then(assert.fail, (thrown) => thrown);
   assert.equal(error.code, 'read', String(error.stack));
   return [error.where, error.text];
 };
 
-test('every small file of a model has its role in the plan', async () => {
+test('each tokenizer and config file of a model has its role in the plan', async () => {
   const roles = {
     config: 'config.json',
     tokenizer: 'tokenizer.json',
@@ -31,7 +31,7 @@ test('every small file of a model has its role in the plan', async () => {
   assert.deepEqual([id, format, bytes, choices], ['x', 'safetensors', 1, []]);
 });
 
-test('of several kinds of weights safetensors comes first, whole before its shards', async () => {
+test('safetensors are preferred among formats, and a whole file among its shards', async () => {
   const index = (...names) =>
     JSON.stringify({ weight_map: Object.fromEntries(names.map((name, i) => [`t${i}`, name])) });
   const texts = {
@@ -80,7 +80,7 @@ test('a single file of weights may have any name, but no adapter, shard or file 
   );
   const expected = 'expected model.safetensors, its index, pytorch_model.bin or a .gguf file';
   for (const names of [['a.safetensors', 'b.safetensors'], ['sub/a.safetensors'], ['a.bin']])
-    assert.deepEqual(await refused(listed('config.json', ...names)), [
+    assert.deepEqual(await errorOf(listed('config.json', ...names)), [
       'x',
       `${expected}, found config.json, ${names.join(', ')}`,
     ]);
@@ -96,11 +96,11 @@ test('an error names the first eight files that are present', async () => {
     [9, `${shown} and 1 more`],
     [10, `${shown} and 2 more`],
   ])
-    assert.deepEqual(await refused(listed(...names.slice(0, length)), { file: 'w.bin' }), [
+    assert.deepEqual(await errorOf(listed(...names.slice(0, length)), { file: 'w.bin' }), [
       'x',
       `${expected} ${found}`,
     ]);
-  assert.deepEqual(await refused(listed('model.safetensors')), [
+  assert.deepEqual(await errorOf(listed('model.safetensors')), [
     'x',
     'expected config.json beside model.safetensors, found model.safetensors',
   ]);
@@ -119,16 +119,16 @@ test('an index must name 1 to 1000 files, and each must be present', async () =>
     [null, 0],
     ['text', 0],
   ])
-    assert.deepEqual(await refused(files, withMap(map)), [
+    assert.deepEqual(await errorOf(files, withMap(map)), [
       name,
       `expected a weight_map that names 1 to 1000 files, found ${found}`,
     ]);
-  assert.deepEqual(await refused(files.slice(0, 2), withMap({ a: 'gone' })), [
+  assert.deepEqual(await errorOf(files.slice(0, 2), withMap({ a: 'gone' })), [
     name,
     `expected gone, which the index names, found config.json, ${name}`,
   ]);
   for (const text of ['[]', 'null', '1', '{'])
-    assert.deepEqual(await refused(files, { texts: { [name]: text } }), [
+    assert.deepEqual(await errorOf(files, { texts: { [name]: text } }), [
       name,
       'expected a JSON object, found something else',
     ]);
@@ -158,7 +158,7 @@ test('parts of a GGUF file are one choice, in their order, and an image encoder 
   });
 });
 
-test('a model that does not fit is rejected with its size, and the limit is exact', async () => {
+test('a model that exceeds the memory limit is rejected with its size', async () => {
   const text = (gib) =>
     `needs about ${gib} GiB of memory; WebAssembly with 32-bit addresses holds 3.75 GiB of it. ` +
     'Expected a smaller or more strongly quantized model';
@@ -179,7 +179,7 @@ test('a model that does not fit is rejected with its size, and the limit is exac
   assert.deepEqual([plan.bytes, plan.memory], [1000, 1000 + runBytes(JSON.parse(config))]);
 });
 
-test('sizes of a run are read under each of their names', () => {
+test('the sizes of a model are read under each of their names in configs', () => {
   // hidden 2*8, queries 4, keys and values 2*2, attention 2*64, adds 2*8; 3*8 + 4 + 2*5 + 7.
   const bytes = 4 * 64 * (2 * 8 + (2 + 2 * 1) * 2 + 2 * 64 + 2 * 8 + (3 * 8 + 2 * 2 + 2 * 5 + 7));
   const sizes = {
@@ -205,7 +205,7 @@ test('sizes of a run are read under each of their names', () => {
       assert.equal(runBytes({ ...rest, [name]: null, [other]: value }), bytes, other);
       assert.equal(runBytes({ ...sizes, [other]: 3 }), bytes, `${name} before ${other}`);
     }
-  // Without these keys: as many keys as heads, of D / H numbers, and an inner width of 4 D.
+  // By default there are as many key heads as heads, of width D / H, and the inner width is 4 D.
   const { num_key_value_heads: _, head_dim: __, intermediate_size: ___, ...few } = sizes;
   const usual = { num_key_value_heads: 2, head_dim: 4, intermediate_size: 32 };
   assert.equal(runBytes(few), runBytes({ ...few, ...usual }));

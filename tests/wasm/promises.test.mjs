@@ -21,7 +21,7 @@ test('every promised name exists', async () => {
   }
 });
 
-test('a name that has disappeared is reported', () => {
+test('a promised name that is gone is reported', () => {
   assert.deepEqual(gone(['a', 'b'], ['b', 'c']), ['a']);
   assert.deepEqual(gone(['a'], undefined), ['a']);
 });

@@ -51,7 +51,7 @@ const architecture = {
 const FIRSTS = { 1: [0.5, 0.3, 0.1, 0.9], 2: [0.1, 0.2, 0.3, 0.4], 3: [NaN, 1, 1, 1] };
 const tensor = (shape, numbers) => ({ shape, data: Float32Array.from(numbers) });
 
-function played() {
+function fakeModel() {
   const runs = [];
   const numberOf = ([first], { field, metric: name, eps }) => {
     if (name === 'alpha')
@@ -76,7 +76,7 @@ function played() {
   return { runs, model: { describe, architecture, arithmetic: 'float', run } };
 }
 
-function opened(file) {
+function parse(file) {
   const bytes = Buffer.from(file);
   const header = JSON.parse(bytes.subarray(8, 8 + Number(bytes.readBigUInt64LE(0))).toString());
   const tensors = tensorsOf(bytes).map(([name, { dtype, shape }, data]) => {
@@ -95,9 +95,9 @@ const two = [
   [2, 6],
 ];
 
-test('each prompt has its sinks, its first weight and its loss, next to their means', async () => {
-  const { model, runs } = played();
-  const { tensors, conditions } = opened(
+test("a recording has the sinks, the first key's weight and the loss of each prompt, beside their means", async () => {
+  const { model, runs } = fakeModel();
+  const { tensors, conditions } = parse(
     await recordStudy(model, two, { eps: [0.3, 0.2], keep: 0 }),
   );
   assert.deepEqual(tensors['prompt.sink_1'], { shape: [2, 2], numbers: [0.5, 0.75, 0.25, 0.5] });
@@ -120,8 +120,8 @@ test('each prompt has its sinks, its first weight and its loss, next to their me
 });
 
 test('a prompt with an undefined weight has no sinks, and one without a loss has no loss', async () => {
-  const { model } = played();
-  const { tensors } = opened(await recordStudy(model, [[3, 5]], { keep: 0, metrics: ['sinks'] }));
+  const { model } = fakeModel();
+  const { tensors } = parse(await recordStudy(model, [[3, 5]], { keep: 0, metrics: ['sinks'] }));
   assert.deepEqual(tensors['prompt.sink_1'], { shape: [1, 1], numbers: [NaN] });
   assert.deepEqual(tensors['prompt.loss'], { shape: [1], numbers: [NaN] });
   assert.deepEqual(
@@ -140,8 +140,8 @@ test('the first prompts are stored, each from a run that is then closed', async 
     [1, 1],
     [2, 2],
   ]) {
-    const { model, runs } = played();
-    const { tensors, conditions } = opened(await recordStudy(model, two, { keep, license: 'MIT' }));
+    const { model, runs } = fakeModel();
+    const { tensors, conditions } = parse(await recordStudy(model, two, { keep, license: 'MIT' }));
     const prompts = Object.keys(tensors).filter((name) => name.endsWith('.tokens'));
     assert.deepEqual(prompts, ['0.tokens', '1.tokens'].slice(0, kept));
     assert.deepEqual([conditions.prompts.kept, conditions.license], [kept, 'MIT']);
@@ -165,12 +165,12 @@ test('the first prompts are stored, each from a run that is then closed', async 
       assert.deepEqual(tensors['0.loss'], { shape: [1], numbers: [1] });
     }
   }
-  const { model } = played();
-  const { tensors } = opened(await recordStudy(model, two, { half: false }));
+  const { model } = fakeModel();
+  const { tensors } = parse(await recordStudy(model, two, { half: false }));
   assert.deepEqual(tensors['0.att'].numbers, singles(0.1));
 });
 
-test('under edits the visible keys and the kind of model are stored', async () => {
+test('a recording of edited runs stores the visible keys, the edits and their class', async () => {
   for (const [edits, kind, given] of [
     [[], 'MEASURED'],
     [[{ kind: 'evict' }], 'MEASURED'],
@@ -178,9 +178,9 @@ test('under edits the visible keys and the kind of model are stored', async () =
     [[{ kind: 'evict' }, { kind: 'silence' }], 'COUNTERFACTUAL'],
     [[{ kind: 'silence' }], 'OWN', 'OWN'],
   ]) {
-    const { model, runs } = played();
+    const { model, runs } = fakeModel();
     const options = { edits, ...(given && { class: given }) };
-    const { tensors, conditions } = opened(await recordStudy(model, two, options));
+    const { tensors, conditions } = parse(await recordStudy(model, two, options));
     assert.equal(conditions.class, kind);
     assert.equal('0.seen' in tensors, edits.length > 0);
     assert.deepEqual(
@@ -192,7 +192,7 @@ test('under edits the visible keys and the kind of model are stored', async () =
 });
 
 test('recordStudy reports progress and passes its signal to every run', async () => {
-  const { model, runs } = played();
+  const { model, runs } = fakeModel();
   const { signal } = new AbortController();
   const reports = [];
   await recordStudy(model, two, {
@@ -204,7 +204,7 @@ test('recordStudy reports progress and passes its signal to every run', async ()
 });
 
 test('impossible recordings are rejected before a run', async () => {
-  const { model, runs } = played();
+  const { model, runs } = fakeModel();
   for (const [who, what, options, where, text] of [
     [{}, two, {}, 'model', 'expected a model, got an object'],
     [model, 3, {}, 'sequences', 'expected a list, got 3'],

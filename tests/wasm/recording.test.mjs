@@ -69,7 +69,7 @@ const builds = [
 ];
 
 for (const build of builds)
-  test(`a recorded study gives the numbers of measure, bit for bit: ${JSON.stringify(build)}`, async () => {
+  test(`a recording of a study has the bits of measure(): ${JSON.stringify(build)}`, async () => {
     await withEngine(build, async (engine) => {
       const model = await engine.open(files(softmax));
       const own = await measure(model, sequences, { eps });
@@ -132,7 +132,7 @@ for (const build of builds)
     });
   });
 
-test('the memory of a closed recording is not freed twice', async () => {
+test('closing a recording twice does not free its memory twice', async () => {
   const ones = new Float32Array([1, 0, 0.5, 0.5]);
   const bytes = recordMaps([{ att: [{ shape: [1, 2, 2], data: ones }] }]);
   const backend = new Backend(await loadModule(new URL('sinkscope.lab.wasm', binaries)), () => {});
@@ -141,7 +141,7 @@ test('the memory of a closed recording is not freed twice', async () => {
   assert.equal((await failure(backend.closeRecording(recording))).code, 'closed');
 });
 
-test('maps in half precision are within their rounding, and alpha beside them is exact', async () => {
+test('stored maps are exact up to half precision, and alpha is stored exactly', async () => {
   await withEngine({}, async (engine) => {
     const model = await engine.open(files(softmax));
     const run = await model.run(sequences[0]);
@@ -179,7 +179,7 @@ test('maps in half precision are within their rounding, and alpha beside them is
   });
 });
 
-test('the maps of another program, as one tensor or one per layer, give their metrics', async () => {
+test("the metrics of another program's maps equal the reference, from one tensor or one per layer", async () => {
   const reference = readSafetensors(new URL('var-unequal/golden.safetensors', golden));
   const { att } = reference;
   const [L, H, T] = att.shape;
@@ -235,7 +235,7 @@ test('the maps of another program, as one tensor or one per layer, give their me
     assert.throws(() => recordMaps(bad), { code: 'argument' }, JSON.stringify(bad));
 });
 
-test('the output of the writers fits the schema, and the core rejects what the schema rejects', async () => {
+test('written recordings follow the schema, and the core rejects what the schema rejects', async () => {
   await withEngine({}, async (engine) => {
     const model = await engine.open(files(softmax));
     const run = await model.run(sequences[0]);
@@ -392,7 +392,7 @@ test('two recordings are compared tensor by tensor, with sizes and undefined num
   });
 });
 
-test('a study without stored prompts has means, and reports that it has no prompt', async () => {
+test('a study without stored prompts has means, and reading a prompt is rejected', async () => {
   await withEngine({}, async (engine) => {
     const model = await engine.open(files(softmax));
     const recording = await engine.openRecording(
@@ -410,7 +410,7 @@ test('a study without stored prompts has means, and reports that it has no promp
   });
 });
 
-test('pooled maps have their scale, and are not read as whole ones', async () => {
+test('pooled maps are decoded by their scale, and cannot be read as full maps', async () => {
   const json = JSON.parse(
     headerOf(recordMaps([{ att: { shape: [1, 2, 4, 4], data: new Float32Array(32) } }]))
       .__metadata__.sinkscope,

@@ -27,7 +27,7 @@ const run = (...args) =>
 /** Returns all lines except the two that name the model and its conditions. */
 const table = ({ stdout }) => stdout.split('\n').slice(2).join('\n');
 
-test('a recording prints the digits of its model', async () => {
+test('a recording prints the numbers of its model', async () => {
   for (const eps of ['0.1,0.2,0.3', '0.3']) {
     const made = await run(
       'record',
@@ -66,7 +66,7 @@ test('a recording prints the digits of its model', async () => {
   assert.doesNotMatch(json.conditions.command, /[/\\]tmp/);
 });
 
-test('a recording under edits prints the digits of the edited model, and the edits', async () => {
+test('a recording of edited runs prints the numbers of the edited model, and the edits', async () => {
   const changes = [
     ['--edit', 'evict:policy=window,budget=12'],
     ['--edit', 'silence:layer=0,head=1', '--edit', 'operation:operation=sigmoid'],
@@ -105,7 +105,7 @@ test('a recording under edits prints the digits of the edited model, and the edi
   }
 });
 
-test('two recordings, or one and its model, are compared; the exit status is 1 if they differ', async () => {
+test('compare takes two recordings, or one and its model, and exits with 1 if they differ', async () => {
   await run(
     'record',
     zoo('softmax'),

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { compareRecordings } from '../../wasm/index.ts';
 import { Recording } from '../../wasm/recording/recording.ts';
 import { Shelf } from '../../wasm/recording/shelf.ts';
-import { caught, failure } from './helper.mjs';
+import { errorOf, failure } from './helper.mjs';
 
 const describe = {
   defaults: { eps: 0.2 },
@@ -82,7 +82,7 @@ function engine(tensors, conditions) {
   return { link, calls, broken, replace: () => (backend = backendOf('BCD'[count++])) };
 }
 
-async function opened(tensors = {}, change = {}) {
+async function openFake(tensors = {}, change = {}) {
   const own = engine(tensors, conditionsOf(change));
   const recording = await new Recording(own.link, describe, () => 'source').open({ job: 3 });
   assert.deepEqual(own.calls.splice(0), ['A open source 3']);
@@ -90,17 +90,17 @@ async function opened(tensors = {}, change = {}) {
 }
 
 test('a recording has the sizes, the tokens and the tensors of its file', async () => {
-  const { recording } = await opened({ 'mean.alpha': tensor([2, 2], [1, 2, 3, 4]) });
+  const { recording } = await openFake({ 'mean.alpha': tensor([2, 2], [1, 2, 3, 4]) });
   const { bytes, tokens, edits, architecture, tensors, conditions } = recording;
   assert.deepEqual([bytes, tokens, edits, conditions.model.id], [99, [4, 5], [], 'own']);
   const attention = { operation: 'softmax', parameters: {} };
   assert.deepEqual(architecture, { ...sizes, attention, mask, windows: [null, null] });
   assert.deepEqual([...tensors], [['mean.alpha', { dtype: 'F32', shape: [2, 2] }]]);
-  assert.deepEqual((await opened({}, { kept: 0 })).recording.tokens, []);
+  assert.deepEqual((await openFake({}, { kept: 0 })).recording.tokens, []);
 });
 
 test('a tensor is read whole, or for a layer and a head', async () => {
-  const { recording, calls } = await opened({ x: tensor([1], [5]) });
+  const { recording, calls } = await openFake({ x: tensor([1], [5]) });
   assert.deepEqual(await recording.tensor('x'), tensor([1], [5]));
   await recording.tensor('x', { layer: 1 });
   await recording.tensor('x', { layer: 0, head: 2 });
@@ -117,8 +117,8 @@ test('a tensor is read whole, or for a layer and a head', async () => {
     );
 });
 
-test('means and deviations have the shapes of the sizes and the numbers of the threshold', async () => {
-  const { recording } = await opened({
+test('means and deviations have the shapes of their metrics, and the values at the requested threshold', async () => {
+  const { recording } = await openFake({
     'mean.alpha': tensor([4], [1, 2, 3, 4]),
     'deviation.alpha': tensor([4], [5, 6, 7, 8]),
     'mean.sinks': tensor([2, 2], [1, 2, 3, 4]),
@@ -159,12 +159,12 @@ test('means and deviations have the shapes of the sizes and the numbers of the t
   );
   assert.equal((await failure(recording.mean('x'))).where, 'metric');
   // If the default threshold is not recorded, the first one is used.
-  const other = await opened({ 'mean.sinks': tensor([2, 2], [1, 2, 3, 4]) }, { eps: [0.4, 0.5] });
+  const other = await openFake({ 'mean.sinks': tensor([2, 2], [1, 2, 3, 4]) }, { eps: [0.4, 0.5] });
   assert.deepEqual(await other.recording.mean('sinks'), tensor([2], [1, 2]));
 });
 
 test('all reads of a recorded prompt share one run, which is created once', async () => {
-  const { recording, calls, broken, replace } = await opened();
+  const { recording, calls, broken, replace } = await openFake();
   assert.deepEqual(await recording.metric('alpha', { layer: 1 }), tensor([1], [10]));
   await recording.field('att', { head: 2 });
   await recording.read([{ metric: 'alpha', base: undefined }, { field: 'q' }], { prompt: 1 });
@@ -222,7 +222,7 @@ test('all reads of a recorded prompt share one run, which is created once', asyn
     [() => recording.field('a', 3), 'argument', 'where', 'expected an object, got 3'],
   ])
     assert.deepEqual(await failure(use()), { name: 'SinkscopeError', code, where, text });
-  const none = await opened({}, { kept: 0 });
+  const none = await openFake({}, { kept: 0 });
   assert.deepEqual(await failure(none.recording.field('att')), {
     name: 'SinkscopeError',
     code: 'bad_request',
@@ -231,8 +231,8 @@ test('all reads of a recorded prompt share one run, which is created once', asyn
   });
 });
 
-test('pooled maps are cells of 255 steps, each map with its own scale', async () => {
-  const { recording, calls } = await opened({
+test('pooled maps have 255 levels, with a scale for each map', async () => {
+  const { recording, calls } = await openFake({
     '1.att_pooled': tensor([2, 1, 2], [255, 51, 0, 102]),
     '1.att_scale': tensor([2], [2, 0.5]),
   });
@@ -261,8 +261,8 @@ const MEANS = {
 const alpha = { shape: [2, 2], mean: [1, 2, null, 4], deviation: [5, 6, 7, null] };
 const sinks = (...mean) => ({ shape: [2], mean, deviation: [null, null] });
 
-test('a recording measures its means, at each threshold', async () => {
-  const { recording } = await opened(MEANS);
+test('measuring a recording gives its stored means at each threshold', async () => {
+  const { recording } = await openFake(MEANS);
   const both = { eps: 0.1, T: 2, sequences: 3, metrics: { alpha, sinks: sinks(1, 2) } };
   const byEps = [
     { eps: 0.1, metrics: { sinks: sinks(1, 2) } },
@@ -289,13 +289,13 @@ test('a recording measures its means, at each threshold', async () => {
     const error = await failure(recording.measure(options));
     assert.deepEqual([error.code, error.where], [code, where], JSON.stringify(options));
   }
-  const bare = await opened(MEANS, { eps: [] });
+  const bare = await openFake(MEANS, { eps: [] });
   assert.equal((await failure(bare.recording.measure({ metrics: ['sinks'] }))).where, 'eps');
   assert.deepEqual((await bare.recording.measure({ metrics: ['alpha'] })).eps, 0.2);
 });
 
-test('a file without means has those of its prompts, if all of them are stored', async () => {
-  const { recording, calls } = await opened({}, { count: 2, kept: 2, eps: [0.5] });
+test('means missing from a file are computed from its prompts, if all of them are stored', async () => {
+  const { recording, calls } = await openFake({}, { count: 2, kept: 2, eps: [0.5] });
   const { metrics, sequences } = await recording.measure({ metrics: ['alpha', 'sinks'] });
   assert.equal(sequences, 2);
   // Runs 10 and 11, to which the threshold was added; their deviation is the root of a half.
@@ -305,23 +305,23 @@ test('a file without means has those of its prompts, if all of them are stored',
   );
   assert.ok(Math.abs(metrics.sinks.deviation[0] - Math.SQRT1_2) < 1e-12);
   assert.ok(calls.includes('A read 11 [{"eps":0.5,"metric":"sinks"}]'));
-  const some = await opened({}, { count: 3, kept: 2 });
+  const some = await openFake({}, { count: 3, kept: 2 });
   assert.deepEqual((await some.recording.measure()).metrics, {});
-  const uneven = await opened({}, { count: 2, kept: 2, tokens: [['a'], ['b', 'c']] });
+  const uneven = await openFake({}, { count: 2, kept: 2, tokens: [['a'], ['b', 'c']] });
   assert.equal(
     (await failure(uneven.recording.measure({ metrics: ['alpha'] }))).where,
     'sequences[1].length',
   );
 });
 
-test('a recording is closed once, where it was opened', async () => {
+test('a closed recording rejects all calls, and its handle is closed once', async () => {
   const closed = {
     name: 'SinkscopeError',
     code: 'closed',
     where: 'recording',
     text: 'this recording has been closed',
   };
-  const { recording, calls } = await opened();
+  const { recording, calls } = await openFake();
   await recording.close();
   assert.deepEqual(calls, ['A close 7']);
   for (const use of [
@@ -330,10 +330,10 @@ test('a recording is closed once, where it was opened', async () => {
     () => recording.tensor('x'),
   ])
     assert.deepEqual(await failure(use()), closed);
-  const moved = await opened();
+  const moved = await openFake();
   moved.replace();
   await moved.recording.close();
-  const ended = await opened();
+  const ended = await openFake();
   ended.link.isOpen = false;
   await ended.recording.close();
   const never = engine({}, conditionsOf());
@@ -358,7 +358,7 @@ function side(tensors, { model = {}, first = {}, prompts = {}, eps = [], edits =
   };
 }
 
-test('two recordings differ by their sizes, each with both values', async () => {
+test('recordings of different sizes are reported with both values of each size', async () => {
   const model = { L: 3, blocks: 9, layers: [1, 4, 7], H: 2, G: 2, operation: 'sigmoid' };
   const prompts = { T: 3, count: 4 };
   const other = side({}, { model, first: { position: 1 }, prompts, eps: [0.1], edits: ['one'] });
@@ -380,7 +380,7 @@ test('two recordings differ by their sizes, each with both values', async () => 
   assert.deepEqual((await compareRecordings(side({}), alike)).differences, []);
 });
 
-test('tensors are compared where both have them, in the order of their names', async () => {
+test('only tensors in both recordings are compared, in the order of their names', async () => {
   const one = tensor([1], [1]);
   const found = await compareRecordings(
     side({ c: one, a: one, b: one, z: one }),
@@ -394,7 +394,7 @@ test('tensors are compared where both have them, in the order of their names', a
   });
 });
 
-test('the largest difference has its place, and all beyond the tolerance are counted', async () => {
+test('the largest difference has its place, and the numbers beyond the tolerance are counted', async () => {
   const compare = async (a, b, tolerance) => {
     const { differences } = await compareRecordings(side({ x: a }), side({ x: b }), { tolerance });
     return differences;
@@ -458,7 +458,7 @@ test('a comparison takes two recordings and a tolerance', async () => {
   }
 });
 
-test('a recording that does not open leaves no bytes, no handle and no entry', () => {
+test('a recording that fails to open leaves no memory or handle behind', () => {
   const log = [];
   const module = (opens) => ({
     handle: () => (opens ? 7 : assert.fail('no recording')),
@@ -474,6 +474,6 @@ test('a recording that does not open leaves no bytes, no handle and no entry', (
     log.length = 0;
     assert.throws(() => shelf.add(1, { address: 64, bytes: 9 }), /no (recording|header)/);
     assert.deepEqual(log, [left]);
-    assert.equal(caught(() => shelf.get(1))[0], 'closed');
+    assert.equal(errorOf(() => shelf.get(1))[0], 'closed');
   }
 });

@@ -27,7 +27,7 @@ test('shards give the same bits as one file, whatever their number and order', a
   });
 });
 
-test('progress of shards counts all of them, and closed models give their memory back', async () => {
+test('progress counts the bytes of all shards, and closed models give their memory back', async () => {
   const { config, weights } = files(softmax);
   await withEngine({}, async (engine) => {
     const parts = deal(weights, 3);
@@ -47,7 +47,7 @@ test('progress of shards counts all of them, and closed models give their memory
   });
 });
 
-test('a missing, repeated or foreign shard is named', async () => {
+test('a shard that is missing, repeated or from another model is named', async () => {
   const { config, weights } = files(tiny);
   await withEngine({}, async (engine) => {
     const [a, b] = deal(weights, 2);

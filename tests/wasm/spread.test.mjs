@@ -42,7 +42,7 @@ test('a study gives the same bits for any number of workers', { timeout: 120_000
   for (const other of found) assert.deepEqual(other, found[0]);
 });
 
-test('a study is spread over all cores but one, over both of two, unless the caller says how many', async () => {
+test('a study uses all cores but one, or both of two cores, unless the caller sets the number of workers', async () => {
   const cores = availableParallelism();
   const own = cores > 2 ? cores - 1 : cores;
   for (const [options, wanted] of [

@@ -7,7 +7,7 @@ import { failure, files, softmax, withEngine } from './helper.mjs';
 const ids = Array.from({ length: 700 }, (_, i) => (i * i * 31 + (i >> 3)) % 1024);
 const evict = { kind: 'evict', policy: 'h2o', budget: 32, positions: 'cache' };
 
-test('losses far beyond the context are those of a run that keeps all keys and values', async () => {
+test('a streaming run far beyond the context has the losses of a run that keeps all keys and values', async () => {
   await withEngine({}, async (engine) => {
     const model = await engine.open(files(softmax));
     const [whole, streamed] = await Promise.all(

@@ -1,6 +1,6 @@
 /**
- * Tests studies of fake models, whose every number is known: which runs are made, with what, and that all are
- * closed; what is added up; what is refused, with which sentence.
+ * Tests studies of fake models with known numbers: which runs they make and close, what they add up, and the sentences
+ * of errors.
  */
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
@@ -25,7 +25,7 @@ import {
 import { drawSome, meanWithError } from '../../wasm/study/tasks.ts';
 import { failure } from './helper.mjs';
 
-async function refused(table) {
+async function refuses(table) {
   for (const [work, sentence] of table) {
     const { code, where, text } = await failure((async () => work())());
     assert.deepEqual([code, `${where}: ${text}`], ['argument', sentence]);
@@ -61,7 +61,7 @@ const describe = {
 };
 
 /** Returns a fake model that records its runs; a metric is the first token plus ten times the threshold. */
-function noting({ fails = () => false, context = 4, replicas } = {}) {
+function fakeModel({ fails = () => false, context = 4, replicas } = {}) {
   const runs = [];
   let open = 0;
   const run = (replica) => async (ids, options) => {
@@ -92,7 +92,7 @@ function noting({ fails = () => false, context = 4, replicas } = {}) {
   return { model, runs, open: () => open };
 }
 
-test('runs store the rows of maps and vectors only where something reads them', async () => {
+test('a run stores rows of maps and vectors only if a metric or an edited run reads them', async () => {
   const late = [{ kind: 'late' }];
   for (const [metrics, cases, options, measuring] of [
     [['loss', 'sink', 'cosines'], [[]], {}, [['loss', 'sink', 'cosines']]],
@@ -102,7 +102,7 @@ test('runs store the rows of maps and vectors only where something reads them', 
     [['sink'], [late, late, late], {}, [undefined, false, false, false]],
     [['sink', 'kl'], [[{ kind: 'early', layer: 0 }]], {}, [undefined, ['sink', 'kl']]],
   ]) {
-    const { model, runs } = noting();
+    const { model, runs } = fakeModel();
     await sweep(model, [[1, 1]], cases, { metrics, ...options });
     assert.deepEqual(
       runs.map((run) => run.measuring),
@@ -112,7 +112,7 @@ test('runs store the rows of maps and vectors only where something reads them', 
   }
 });
 
-test('a run without what-ifs is made once where others begin from it or are compared with it', async () => {
+test('the unedited run is made once if edited runs begin from it or are compared with it', async () => {
   const late = [{ kind: 'late' }];
   const above = [{ kind: 'early', layer: 1 }];
   const low = [{ kind: 'early', layer: 0 }];
@@ -131,7 +131,7 @@ test('a run without what-ifs is made once where others begin from it or are comp
     [[low], compared, 4, ['logits'], []],
     [[[]], compared, 4, ['logits'], []],
   ]) {
-    const { model, runs, open } = noting();
+    const { model, runs, open } = fakeModel();
     await sweep(model, [Array(T).fill(1)], cases, { metrics: ['loss'], ...options });
     const where = JSON.stringify([cases, options, T]);
     const others = fields ? runs.slice(1) : runs;
@@ -155,10 +155,10 @@ test('a run without what-ifs is made once where others begin from it or are comp
   }
 });
 
-test('means and deviations are those of a sample, for each threshold, and progress has a rate', async (t) => {
+test('means and deviations are computed for each threshold, and progress has a rate', async (t) => {
   let now = 0;
   t.mock.method(performance, 'now', () => 500 * now++);
-  const { model } = noting();
+  const { model } = fakeModel();
   const heard = [];
   const seen = [];
   const options = {
@@ -196,16 +196,16 @@ test('means and deviations are those of a sample, for each threshold, and progre
     [options.metrics, 0, 0],
     [options.metrics, 1, 0],
   ]);
-  const one = await measure(noting().model, [[5]], { metrics: ['loss'] });
+  const one = await measure(fakeModel().model, [[5]], { metrics: ['loss'] });
   assert.deepEqual(one, {
     ...{ eps: 0.3, T: 1, sequences: 1 },
     metrics: { loss: { shape: [1], mean: [8], deviation: [null] } },
   });
 });
 
-test('without names a study measures the summary, and a streaming study what its fields allow', async () => {
+test('by default a study measures the summary metrics, and a streaming study those that its fields allow', async () => {
   const names = async (cases, options) => {
-    const [one] = await sweep(noting().model, [[1]], cases, options);
+    const [one] = await sweep(fakeModel().model, [[1]], cases, options);
     return Object.keys(one.metrics);
   };
   assert.deepEqual(await names([[]]), ['loss', 'sink']);
@@ -213,25 +213,25 @@ test('without names a study measures the summary, and a streaming study what its
   assert.deepEqual(await names([[{ kind: 'early' }]], { streaming: true }), ['loss', 'rare']);
 });
 
-test('every run of a study is closed, also where one fails', async () => {
+test('a study closes every run, also if one fails', async () => {
   const edits = [{ kind: 'early' }];
   for (const at of [0, 1, 2]) {
-    const { model, open, runs } = noting({ fails: (i) => i === at });
+    const { model, open, runs } = fakeModel({ fails: (i) => i === at });
     const work = sweep(model, [[1]], [edits, edits], { metrics: ['kl'] });
     if (at === 0) await work;
     else await assert.rejects(work, /no read/);
     // The first run is the baseline; this test reads no metric of it.
     assert.deepEqual([open(), runs.length], [0, at === 1 ? 2 : 3]);
   }
-  const { model, open } = noting({ fails: (i) => i === 1 });
+  const { model, open } = fakeModel({ fails: (i) => i === 1 });
   await assert.rejects(headEffects(model, [[1]]), /no metric/);
   assert.equal(open(), 0);
 });
 
 test('an empty study, and one of unequal lengths, is rejected in a sentence', async () => {
-  const { model } = noting();
+  const { model } = fakeModel();
   const of = (sequences, options) => () => measure(model, sequences, options);
-  await refused([
+  await refuses([
     [of([]), 'sequences: expected one sequence or more, got 0'],
     [of([[1, 2], [1]]), 'sequences[1].length: expected 2, as of the first, got 1'],
     [of([1]), 'sequences[0]: expected a list, got 1'],
@@ -251,14 +251,14 @@ test('an empty study, and one of unequal lengths, is rejected in a sentence', as
   ]);
 });
 
-test('workers share the heads of few sequences evenly, each run begins below its head, and all are reported', async () => {
+test('workers share the heads of few sequences evenly, and each run begins below its ablated head', async () => {
   const edits = [{ kind: 'late' }];
   for (const [replicas, n, wanted] of [
     [1, 1, [[0, 1, 2, 3]]],
     [2, 1, [[0, 2], [1, 3]]], // prettier-ignore
     [3, 2, [[0, 2], [1, 3], [0, 2], [1, 3]]], // prettier-ignore
   ]) {
-    const { model, runs, open } = noting({ replicas });
+    const { model, runs, open } = fakeModel({ replicas });
     const heard = [];
     const onProgress = (progress) => heard.push(progress);
     const sequences = Array.from({ length: n }, (_, i) => [i, 1]);
@@ -289,7 +289,7 @@ test('workers share the heads of few sequences evenly, each run begins below its
   }
 });
 
-test('two items of each replica run, and twice as many wait; after the end none begins', async () => {
+test('each replica gets two items at a time, and none starts after the consumer has stopped', async () => {
   const ends = [];
   let begun = 0;
   const work = () => new Promise((resolve) => ends.push(() => resolve(begun)) && begun++);
@@ -346,7 +346,7 @@ const words = {
   },
 };
 
-test('a text is cut as often as it fits, to its last token, up to the requested number', async () => {
+test('a text is cut into as many sequences as fit, up to the requested number', async () => {
   const six = 'a bb ccc dddd eeeee ffffff';
   for (const [text, options, sequences, cut] of [
     [six, { tokens: 5, sequences: 9 }, [[100, 1, 2, 3, 101], [100, 4, 5, 6, 101]], [3, 6, 0, 6]], // prettier-ignore
@@ -365,7 +365,7 @@ test('a text is cut as often as it fits, to its last token, up to the requested 
     assert.deepEqual(cuts, { asked, sequences: sequences.length, room, read, short, longest });
   }
   const of = (text, options) => () => cutText(words, text, { tokens: 5, sequences: 1, ...options });
-  await refused([
+  await refuses([
     [of('a'), 'text: expected a text of at least 3 tokens'],
     [of('a', { lines: true }), 'text: expected a line of at least 3 tokens'],
     [of('a', { tokens: 2 }), 'tokens: expected more than the 2 special ones, got 2'],
@@ -378,7 +378,7 @@ test('a text is cut as often as it fits, to its last token, up to the requested 
   assert.deepEqual(await cutText(words, 'a', { tokens: 3, sequences: 1 }), [[100, 1, 101]]);
 });
 
-test('a threshold needs enough tokens that uniform attention does not exceed it', async () => {
+test('the minimal length for a threshold is that at which uniform attention no longer exceeds it', async () => {
   // Uniform attention over 2 tokens is (1 + 1/2) / 2; over 4096, the longest text that is tried, sum / 4096.
   let sum = 0;
   for (let t = 1; t <= 4096; t++) sum += 1 / t;
@@ -399,7 +399,7 @@ test('a threshold needs enough tokens that uniform attention does not exceed it'
   });
   assert.equal(judge({ ...known, sinkRaw: 0.5 }).sink, 0.4);
   const head = { eps: 0.3, share: 0.5, contribution: 0 };
-  await refused([
+  await refuses([
     [() => leastTokens('1'), 'eps: expected a number, got "1"'],
     [() => judge({ ...known, even: '1' }), 'even: expected a number, got "1"'],
     [() => judge({ ...known, sinkRaw: null }), 'sinkRaw: expected a number, got null'],
@@ -411,7 +411,7 @@ test('a threshold needs enough tokens that uniform attention does not exceed it'
   assert.equal(labelHead({ ...head, effect: 0.0099 }).dormant, true);
 });
 
-test('a label has 60 characters at most, and label and text are trimmed', () => {
+test('labels of at most 60 characters are accepted, and labels and texts are trimmed', () => {
   const long = 'a'.repeat(60);
   assert.deepEqual(groupsOf([` ${long} \t one `, 'b\ttwo']), [
     { label: long, texts: ['one'] },
@@ -420,7 +420,7 @@ test('a label has 60 characters at most, and label and text are trimmed', () => 
 });
 
 /** Returns a fake model whose next token is always the successor; with a hidden key it repeats the token. */
-function counting({ context = 12, V = 10, mask = { kind: 'causal' } } = {}) {
+function successorModel({ context = 12, V = 10, mask = { kind: 'causal' } } = {}) {
   const runs = [];
   let open = 0;
   const run = async (ids, options) => {
@@ -440,7 +440,7 @@ function counting({ context = 12, V = 10, mask = { kind: 'causal' } } = {}) {
   return { model: { run, architecture: { V, context, mask, L: 1, H: 1 } }, runs, open: () => open };
 }
 
-test('a key is evicted after the prompt, or after its content, was read; the control is an ordinary key', async () => {
+test('a task evicts its key after the prompt or the evidence was read, and compares with an ordinary key', async () => {
   const hidden = (key, queries) => queries.map((query) => ({ kind: 'hide_key', key, query }));
   const edits = [{ kind: 'silence' }];
   for (const [prompt, queries, other] of [
@@ -449,7 +449,7 @@ test('a key is evicted after the prompt, or after its content, was read; the con
     [{ ids: [9, 1, 2, 5, 6, 7], from: 4, lost: 2 }, [2, 3, 4], 1],
     [{ ids: [9, 1, 2, 3, 5], from: 4, choices: [4, 5, 9] }, [3], undefined],
   ]) {
-    const { model, runs, open } = counting();
+    const { model, runs, open } = successorModel();
     const heard = [];
     const onProgress = (progress) => heard.push(progress);
     const task = { name: 'mine', prompts: [prompt], chance: 0.5 };
@@ -476,11 +476,11 @@ test('a key is evicted after the prompt, or after its content, was read; the con
     assert.equal(found.baseline.choice?.mean, choices && 0);
   }
   const prompts = [{ ids: [9, 1, 2, 3, 5], from: 4, choices: [9, 5] }];
-  const found = await measureTask(counting().model, { name: 'mine', prompts, chance: 0.5 });
+  const found = await measureTask(successorModel().model, { name: 'mine', prompts, chance: 0.5 });
   assert.deepEqual([found.baseline.choice.mean, found.can], [1, true]);
 });
 
-test('a model can do a task if it is right more often than by chance, by two errors', async () => {
+test('a model can do a task if its accuracy exceeds chance by two standard errors', async () => {
   const [right, wrong] = [{ ids: [9, 1, 2, 3], from: 3 }, { ids: [9, 1, 2, 5], from: 3 }]; // prettier-ignore
   // Three of four prompts are right: the error is sqrt((3 / 16 * 4) / 3 / 4) = 1 / 4.
   const prompts = [right, right, right, wrong];
@@ -488,16 +488,19 @@ test('a model can do a task if it is right more often than by chance, by two err
     [0.2499, true],
     [0.25, false],
   ])
-    assert.equal((await measureTask(counting().model, { name: 'x', prompts, chance })).can, can);
+    assert.equal(
+      (await measureTask(successorModel().model, { name: 'x', prompts, chance })).can,
+      can,
+    );
   const one = { name: 'x', prompts: [right], chance: 0.9999 };
-  assert.equal((await measureTask(counting().model, one)).can, true);
-  assert.equal((await measureTask(counting().model, { ...one, chance: 1 })).can, false);
+  assert.equal((await measureTask(successorModel().model, one)).can, true);
+  assert.equal((await measureTask(successorModel().model, { ...one, chance: 1 })).can, false);
   assert.deepEqual(meanWithError([1, 2, 3]), { mean: 2, error: Math.sqrt(1 / 3) });
   assert.deepEqual(meanWithError([2]), { mean: 2, error: null });
 });
 
-test('a choice is the answer with the largest logit, of equal ones the lowest id', async () => {
-  const { model } = counting();
+test('the chosen answer has the largest logit, and among equal logits the lowest id', async () => {
+  const { model } = successorModel();
   for (const [logits, best] of [
     [{ 2: 0, 5: 1, 7: 2 }, 7],
     [{ 2: 2, 5: 1, 7: 0 }, 2],
@@ -525,10 +528,10 @@ test('a choice is the answer with the largest logit, of equal ones the lowest id
       }
 });
 
-test('a search takes the first of equal candidates, and only a better one; its seed is 0 by default', async () => {
+test('a search replaces its suffix only by a better candidate, the first of equal ones, and has seed 0 by default', async () => {
   const pair = { prompt: [1, 2], continuation: [3, 4] };
   const search = async (losses, options = {}) => {
-    const { model, runs, open } = counting();
+    const { model, runs, open } = successorModel();
     const run = async (ids, given) => {
       const loss = losses[Math.min(runs.length, losses.length - 1)];
       const one = await model.run(ids, given);
@@ -568,13 +571,13 @@ test('draws distinct items by the numbers of the generator', () => {
   assert.deepEqual(list, [...'abcd']);
 });
 
-test('measureTask rejects a task without answers in a sentence', async () => {
-  const { model } = counting();
+test('measureTask rejects invalid prompts in a sentence', async () => {
+  const { model } = successorModel();
   const good = { ids: [9, 1, 2, 3], from: 3 };
   const of = (change, options) => () =>
     measureTask(model, { name: 'x', prompts: [{ ...good, ...change }], chance: 0 }, options);
   const at = 'task.prompts[0]';
-  await refused([
+  await refuses([
     [of({ ids: [9, 1, 2] }), `${at}.ids.length: expected an integer from 4 to 12, got 3`],
     [of({ ids: Array(13).fill(1) }), `${at}.ids.length: expected an integer from 4 to 12, got 13`],
     [of({ ids: [9, 1, 2, 10] }), `${at}.ids[3]: expected an integer from 0 to 9, got 10`],
@@ -606,7 +609,7 @@ test('measureTask rejects a task without answers in a sentence', async () => {
     ],
     [
       () =>
-        measureTask(counting({ mask: { kind: 'bidirectional' } }).model, {
+        measureTask(successorModel({ mask: { kind: 'bidirectional' } }).model, {
           prompts: [good],
           chance: 0,
         }),
@@ -647,7 +650,7 @@ test('measureTask rejects a task without answers in a sentence', async () => {
     });
 });
 
-test('texts are predicted from their middle on; copies have default sizes', async () => {
+test('the text task predicts the second half of each text, and the copy task has default sizes', async () => {
   const { prompts, chance } = await textTask([[1, 2, 3, 4, 5], Uint8Array.of(1, 2, 4, 3)]);
   assert.deepEqual(prompts, [
     { ids: [1, 2, 3, 4, 5], from: 3 },
@@ -678,7 +681,7 @@ const places = {
   parts: / ?[\w']+|[.,]/g,
 };
 
-test('a name appears at one place, is lost after it, and is requested at the end', async () => {
+test('the recall task states a name once, evicts it, and requests it at the end', async () => {
   const wordsOf = ({ ids }) => ids.map((id) => places.known[id]).join('');
   const names = ['Mary', 'Tom'];
   const near = await recallTask(places, { between: 0, prompts: 25, names, special: 'none' });
@@ -705,17 +708,17 @@ test('a name appears at one place, is lost after it, and is requested at the end
   const [one] = (await recallTask(places, { between: 0, names: ['Mary', 'Tom'] })).prompts;
   places.parts = / ?[\w']+|[.,]/g;
   assert.deepEqual([one.from, one.needs, one.lost], [20, [19], 19]);
-  // A space that is a token of its own before the name is no evidence.
+  // A separate token for the space before the name does not count as evidence.
   places.parts = / (?=(?:Mary|Tom)\.)| ?[\w']+|[.,]/g;
   const [apart] = (await recallTask(places, { between: 0, names: ['Mary', 'Tom'] })).prompts;
   places.parts = / ?[\w']+|[.,]/g;
   assert.deepEqual(wordsOf({ ids: apart.needs.map((i) => apart.ids[i]) }), 'Mary');
 });
 
-test('invalid unmasking and searches are rejected in a sentence', async () => {
-  const { model } = counting({ mask: { kind: 'bidirectional' } });
+test('invalid options of unmasking and searches are rejected in a sentence', async () => {
+  const { model } = successorModel({ mask: { kind: 'bidirectional' } });
   model.architecture.mask_token = 1;
-  const { model: causal } = counting();
+  const { model: causal } = successorModel();
   causal.architecture.mask_token = 1;
   const un = (tokens, options) => () => unmask(model, tokens, { steps: 1, ...options });
   const study = (texts, options) => () => measureUnmasking(model, texts, options);
@@ -724,7 +727,7 @@ test('invalid unmasking and searches are rejected in a sentence', async () => {
   const pair = { prompt: [1, 2], continuation: [3] };
   const search = (one, options) => () =>
     searchSuffix(causal, one, { goal: 'loss', length: 2, steps: 0, width: 1, ...options });
-  await refused([
+  await refuses([
     [un([1], { steps: 0 }), 'steps: expected an integer from 1 to 65536, got 0'],
     [un([1], { seed: -1 }), `seed: ${seed}, got -1`],
     [un([1], { without: 'last' }), 'without: expected strongest or random, got "last"'],
@@ -748,7 +751,7 @@ test('invalid unmasking and searches are rejected in a sentence', async () => {
     [study([[2, 3]], { masked: 0 }), 'masked: expected a share above 0, at most 1, got 0'],
     [study([[2, 3]], { masked: 1.01 }), 'masked: expected a share above 0, at most 1, got 1.01'],
     [study([[2, 3]], { seed: -1 }), `seed: ${seed}, got -1`],
-    ...[causal, counting({ mask: { kind: 'window' } }).model].map((one) => [
+    ...[causal, successorModel({ mask: { kind: 'window' } }).model].map((one) => [
       study([[2, 10]], { causal: one }),
       'sequences[0][1]: expected an integer from 0 to 9, got 10',
     ]),
@@ -787,7 +790,7 @@ test('invalid unmasking and searches are rejected in a sentence', async () => {
   assert.equal(found.evaluated, 1);
 });
 
-test('unmasking in one step moves nothing; ties go to the leftmost position, then the lowest token id', async () => {
+test('unmasking in one step reports no move, and ties go to the leftmost position and the lowest id', async () => {
   const described = {
     metrics: [{ name: 'alpha', fields: ['att'], arguments: [] }],
     fields: [{ name: 'logits' }],

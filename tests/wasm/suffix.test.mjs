@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { searchSuffix } from '../../wasm/index.ts';
-import { failure, files, golden, withEngine } from './helper.mjs';
+import { failure, files, golden, near, withEngine } from './helper.mjs';
 
 const known = JSON.parse(readFileSync(new URL('suffix/golden.json', golden), 'utf8'));
 const { cases, never, length, steps, width } = known;
@@ -15,16 +15,6 @@ async function withModel(use, engine = {}) {
   await withEngine(engine, async (one) =>
     use(await one.open(files(new URL(`${known.model}/`, golden)))),
   );
-}
-
-/** Asserts that two values are equal: fractions within 2e-5, all else exactly. */
-function near(found, expected, where) {
-  if (typeof expected === 'number' && !Number.isInteger(expected))
-    return assert.ok(Math.abs(found - expected) < 2e-5, `${where}: ${found}, not ${expected}`);
-  if (typeof expected !== 'object' || expected === null)
-    return assert.equal(found, expected, where);
-  assert.deepEqual(Object.keys(found).sort(), Object.keys(expected).sort(), where);
-  for (const key of Object.keys(expected)) near(found[key], expected[key], `${where}.${key}`);
 }
 
 for (const { goal, seed, ...expected } of cases)
@@ -45,7 +35,7 @@ for (const { goal, seed, ...expected } of cases)
         { workers },
       ));
 
-test('zero steps give the random suffix that another search begins with', () =>
+test('a search of zero steps returns the random suffix from which longer searches start', () =>
   withModel(async (model) => {
     const options = { goal: 'loss', seed: 1, length, width, never };
     const none = await searchSuffix(model, pair, { ...options, steps: 0 });

@@ -113,7 +113,7 @@ test('a suffix is printed next to random ones, on its own text and on others', (
   ]);
 });
 
-test('unmasking is printed with the effect of each key, and that of a causal model if there is one', () => {
+test('unmasking is printed with the effect of each hidden key, and of a causal model if there is one', () => {
   const row = (loss, change, error, accuracy) => ({
     loss: { mean: loss, change: { mean: change, error } },
     accuracy: { mean: accuracy },

@@ -49,7 +49,7 @@ for (const workers of [1, 2])
       { workers },
     ));
 
-test('edits apply to every condition', () =>
+test('edits apply in every condition of a task', () =>
   withModel(async (model) => {
     const task = { name: 'next', prompts: next.given, chance: 0 };
     const found = await measureTask(model, task, { edits: [{ kind: 'hide_key', key: 0 }] });
@@ -58,7 +58,7 @@ test('edits apply to every condition', () =>
     assert.equal(found.first.loss.change.mean, 0);
   }));
 
-test('without a seed the other key is that of seed 0', () =>
+test('the control key is drawn with seed 0 by default', () =>
   withModel(async (model) => {
     const task = { name: 'next', prompts: next.given, chance: 0 };
     const found = await Promise.all(
@@ -74,7 +74,7 @@ test('one prompt has no standard error', () =>
     assert.deepEqual([baseline.accuracy.error, baseline.loss.change.error], [null, null]);
   }));
 
-test('copies are of different allowed tokens; without a start token one is put in front', async () => {
+test('the copy task repeats distinct allowed tokens, after a start token', async () => {
   const { prompts, chance } = await copyTask(40, {
     never: [0, 1],
     length: 7,
@@ -92,7 +92,7 @@ test('copies are of different allowed tokens; without a start token one is put i
   assert.equal(new Set(prompts.map(({ ids }) => ids.join())).size, 30);
 });
 
-test('a name is stated and requested, and its first token is the answer', async () => {
+test('the recall task states and requests a name, whose first token is the answer', async () => {
   const names = ['Mary', 'Tom', 'Martha', 'Rose'];
   const near = await recallTask(tokenizer, { between: 0, prompts: 12, names });
   const far = await recallTask(tokenizer, { between: 3, prompts: 12, names });
@@ -149,7 +149,7 @@ test('invalid tasks are rejected with their place', () =>
     await assert.rejects(measureTask(model, task, { signal }), /^Error: stopped$/);
   }));
 
-test('a masked model has no next token', () =>
+test('next-token tasks are rejected for a masked model', () =>
   withEngine({}, async (engine) => {
     const model = await engine.open(files(new URL('var-bidirectional/', golden)));
     const task = { name: 'x', prompts: [{ ids: [0, 5, 6, 7], from: 3 }], chance: 0 };

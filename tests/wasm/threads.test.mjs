@@ -132,7 +132,7 @@ for (const worker of [false, true]) {
   });
 }
 
-test('a small model starts no thread; closing an engine ends those of a large one', async () => {
+test('a small model starts no threads, and closing the engine ends the threads of a large one', async () => {
   const count = started.length;
   const engine = await createEngine({ base: binaries, worker: false, threads: 3 });
   const gguf = await engine.open(files(new URL('gguf-gpt2-plain-f16/', golden)));
@@ -146,7 +146,7 @@ test('a small model starts no thread; closing an engine ends those of a large on
   await Promise.all(ends);
 });
 
-test('no thread is started unless more than one is asked for', async () => {
+test('no threads are started by default', async () => {
   const count = started.length;
   for (const options of [{}, { threads: 1 }]) {
     const engine = await createEngine({ base: binaries, worker: false, ...options });
@@ -182,7 +182,7 @@ test('a thread that ends is reported as lost, and the next run has the same bits
   await engine.close();
 });
 
-test('without its binary, or without SIMD, one thread does the work', async () => {
+test('without SIMD or the binary for threads, the model runs on one thread', async () => {
   const count = started.length;
   const folder = mkdtempSync(join(tmpdir(), 'sinkscope-'));
   copyFileSync(new URL('sinkscope.simd.wasm', binaries), join(folder, 'sinkscope.simd.wasm'));

@@ -19,7 +19,7 @@ import {
 
 const zoo = new URL('models/zoo/', root);
 
-test('every checkpoint decodes to its bits, whichever was opened before', async () => {
+test('every checkpoint decodes to its bits, in whatever order checkpoints are opened', async () => {
   await withFolder(async (folder) => {
     const small = fixture();
     const address = write(folder, small);
@@ -46,7 +46,7 @@ test('checkpoints opened at the same time do not disturb each other', async () =
   });
 });
 
-test('the file in memory is one that the package opens', async () => {
+test('a decoded checkpoint is a safetensors file that the package opens', async () => {
   const { toSafetensors } = await import('../../wasm/loading/timeline.ts');
   const known = readSafetensors(new URL('model.safetensors', tiny));
   const tensors = Object.entries(known).map(([name, { shape, data }]) => ({
@@ -120,7 +120,7 @@ const DAMAGES = {
   ],
 };
 
-test('a damaged index is rejected with its key', async () => {
+test('an invalid index is rejected with its key', async () => {
   for (const [name, [damage, where, text]] of Object.entries(DAMAGES))
     await withFolder(async (folder) => {
       const found = await failure(openTimeline(write(folder, fixture(), damage)));
@@ -182,7 +182,7 @@ test('an index with sizes beyond memory is rejected with its size', async (t) =>
   });
 });
 
-test('a damaged file is rejected by its name, and earlier ones open', async () => {
+test('a damaged file is rejected by its name, and checkpoints before it still open', async () => {
   for (const [name, [damage, where, text]] of Object.entries(FILES))
     await withFolder(async (folder) => {
       const timeline = await openTimeline(write(folder, fixture(), damage));
@@ -196,7 +196,7 @@ test('a damaged file is rejected by its name, and earlier ones open', async () =
     });
 });
 
-test('a step that is not stored is rejected with the stored ones', async () => {
+test('a missing step is rejected with the list of stored steps', async () => {
   await withFolder(async (folder) => {
     const timeline = await openTimeline(write(folder, fixture()));
     const { code, text } = await failure(timeline.open(8));
@@ -220,7 +220,7 @@ async function serve(folder, use, answer = (response, bytes) => response.end(byt
   }
 }
 
-test('a file is fetched once, and only when it is needed', async () => {
+test('each file is fetched once, when a checkpoint first needs it', async () => {
   await withFolder(async (folder) => {
     write(folder, fixture());
     await serve(folder, async (address, asked) => {
@@ -252,7 +252,7 @@ test('a server that decompresses .gz by itself gives the same weights', async ()
   });
 });
 
-test('a download without a waiting caller stops; one with another caller continues', async () => {
+test('a download stops when its only caller aborts, and continues if another caller waits', async () => {
   await withFolder(async (folder) => {
     const small = fixture();
     write(folder, small);
@@ -289,7 +289,7 @@ const cards = JSON.parse(readFileSync(new URL('index.json', zoo)));
 const PACKED = cards.filter(({ timeline }) => timeline).map(({ id }) => id);
 
 for (const id of PACKED)
-  test(`${id}: all hashes of the Python packer agree`, async () => {
+  test(`${id}: decoded weights have the hashes of the Python packer`, async () => {
     const address = new URL(`${id}/timeline/index.json`, zoo);
     const timeline = await openTimeline(address);
     const index = JSON.parse(readFileSync(address));

@@ -96,7 +96,7 @@ async function check(address, content) {
   }
 }
 
-test('timelines with random damage give their weights or an error', async () => {
+test('randomly damaged timelines give their weights or an error', async () => {
   const random = randomBits(Number(FUZZ_SEED));
   const below = (n) => random() % n;
   const counts = { rounds: 0, opened: 0, refused: 0 };

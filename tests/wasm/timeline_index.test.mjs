@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 import { toSafetensors } from '../../wasm/loading/timeline.ts';
 import { parseIndex } from '../../wasm/loading/timeline_index.ts';
-import { caught } from './helper.mjs';
+import { errorOf } from './helper.mjs';
 import { fixture } from './timelines.mjs';
 
 const sha256 = 'f'.repeat(64);
@@ -15,7 +15,7 @@ function index(change = () => {}) {
   return parseIndex(JSON.stringify(index), 'x');
 }
 
-test('an index gives the numbers of parameters and bytes: one byte for a step, four for a whole number', () => {
+test('the index states the number of parameters and of bytes: one per step, four per whole number', () => {
   const { parameters, bytes, tensors, recipe, seed, config, checkpoints, log } = index();
   // Two tensors, [3, 2] and [2, 4], are stored as steps, and one, [5], as numbers.
   assert.deepEqual([parameters, bytes], [19, 14 + 4 * 5]);
@@ -111,17 +111,17 @@ test('a value at its bound is accepted, and one beyond it is rejected with its p
   ]) {
     for (const value of good) assert.ok(index(set(path)(value)), `${path}: ${value}`);
     for (const value of bad) {
-      const [code, where, text] = caught(() => index(set(path)(value)));
+      const [code, where, text] = errorOf(() => index(set(path)(value)));
       assert.deepEqual([code, where], ['bad_file', `x: ${place}`], `${path}: ${value}`);
       assert.ok(text.startsWith(`expected ${expected}`), text);
     }
   }
   assert.deepEqual(
-    caught(() => index(set('recipe')('/'.repeat(100)))),
+    errorOf(() => index(set('recipe')('/'.repeat(100)))),
     ['bad_file', 'x: recipe', `expected a text like ^[\\w.-]{1,64}$, found "${'/'.repeat(79)}`],
   );
   assert.deepEqual(
-    caught(() => parseIndex('[]', 'x')),
+    errorOf(() => parseIndex('[]', 'x')),
     ['bad_file', 'x', 'expected an object, found []'],
   );
 });

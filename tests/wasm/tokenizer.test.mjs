@@ -36,7 +36,7 @@ test('a tokenizer has its size, its special tokens and its pieces, and an unknow
   assert.equal(tokenizer.decode(Int32Array.of(0, 260, 5000)), ' a');
 });
 
-test('a BOS is added or not, on request', () => {
+test('encode() adds a BOS token only on request', () => {
   const first = (options) => tokenizer.encode('ab', options)[0];
   assert.deepEqual(first(), { id: 0, text: '<s>', start: 0, end: 0, special: true });
   assert.deepEqual(first({ bos: true }), first({ bos: 'auto' }));
@@ -46,7 +46,7 @@ test('a BOS is added or not, on request', () => {
   assert.throws(() => tokenizer.encode(undefined), { code: 'argument', where: 'text' });
 });
 
-test('a token of half a character covers the whole character', () => {
+test("a token with half of a character's bytes covers the whole character", () => {
   const text = 'a😀漢';
   const tokens = tokenizer.encode(text, { bos: false });
   const covered = tokens.map(({ start, end }) => text.slice(start, end));
@@ -133,7 +133,7 @@ test('a SentencePiece vocabulary writes spaces as block signs, missing character
   assert.equal(tokenizer.decode([1, 5, 6, 7, 5]), 'aé a');
 });
 
-test('an unknown token reaches to the next known one', () => {
+test('adjacent unknown characters form one unknown token', () => {
   const { normalizer: _, ...plain } = llama;
   const tokens = openTokenizer(plain).encode('aZYb', { bos: false });
   assert.deepEqual(
@@ -178,7 +178,7 @@ test('an empty match counts unless it follows another, also at the end of the te
   }
 });
 
-test('a normalizer that joins characters: a token covers the first of them, as in the tokenizers library', () => {
+test('a token of joined characters covers the first of them, as in the tokenizers library', () => {
   const joined = openTokenizer({ ...JSON.parse(file), normalizer: { type: 'NFC' } }, config);
   const text = 'cafe\u0301 \u1112\u1161\u11ab <s> e\u0301a';
   for (const { start, end, text: piece } of joined.encode(text, { bos: false })) {

@@ -7,7 +7,7 @@ import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { openTokenizer } from '../../wasm/index.ts';
-import { golden } from './helper.mjs';
+import { golden, hashOf } from './helper.mjs';
 
 const battery = JSON.parse(readFileSync(new URL('tokenizers/battery.json', golden), 'utf8'));
 const texts = [...battery.texts, ...battery.long.map(([text, times]) => text.repeat(times))];
@@ -24,20 +24,15 @@ const NOTHING = '--------';
 /** Replaces the hash of a text that the library refuses. */
 const ERROR = 'refused!';
 
-/** Returns the FNV-1a hash of whole numbers, as 8 hexadecimal digits. */
-function hashOf(numbers) {
-  let h = 0x811c9dc5;
-  for (const n of numbers) h = Math.imul(h ^ n, 0x01000193) >>> 0;
-  return h.toString(16).padStart(8, '0');
-}
-
-const own = (tokens) => tokens.filter((token) => !token.special);
+const withoutSpecial = (tokens) => tokens.filter((token) => !token.special);
 
 const COLUMNS = {
   ids: (_, tokens) => tokens.map(({ id }) => id),
-  spans: (_, tokens) => own(tokens).flatMap(({ start, end }) => [start, end]),
+  spans: (_, tokens) => withoutSpecial(tokens).flatMap(({ start, end }) => [start, end]),
   decoded: (tokenizer, tokens) =>
-    Array.from(tokenizer.decode(own(tokens).map(({ id }) => id)), (sign) => sign.codePointAt(0)),
+    Array.from(tokenizer.decode(withoutSpecial(tokens).map(({ id }) => id)), (sign) =>
+      sign.codePointAt(0),
+    ),
 };
 
 function attempt(tokenizer, text) {

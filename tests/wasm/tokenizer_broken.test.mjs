@@ -68,19 +68,19 @@ function flip(bytes, random, flips) {
 }
 
 const hundred = Array.from({ length: 100 }, (_, i) => i / 100);
-const cut = (whole, part) => whole.slice(0, Math.floor(whole.length * part));
+const truncate = (whole, part) => whole.slice(0, Math.floor(whole.length * part));
 const gguf = (values) => () => tokenizerOfGguf((key) => values[key]);
 
-test('a file cut short at any hundredth is rejected, but for merges.txt at the end of a line', () => {
+test('a file truncated at any hundredth is rejected, except merges.txt at the end of a line', () => {
   const json = JSON.stringify(file);
   const cuts = [
-    ...hundred.map((part) => () => ({ json: cut(json, part) })),
-    ...hundred.map((part) => () => tokenizerOfVocabulary(cut(vocab, part), merges)),
+    ...hundred.map((part) => () => ({ json: truncate(json, part) })),
+    ...hundred.map((part) => () => tokenizerOfVocabulary(truncate(vocab, part), merges)),
   ];
   assert.deepEqual(tally(cuts), { good: 0, bad_tokenizer: 200, unsupported: 0 });
   // A file with fewer merges is still a vocabulary; half a line is not.
   const counts = tally(
-    hundred.map((part) => () => tokenizerOfVocabulary(vocab, cut(merges, part))),
+    hundred.map((part) => () => tokenizerOfVocabulary(vocab, truncate(merges, part))),
   );
   assert.ok(counts.good > 0 && counts.bad_tokenizer > 0 && counts.unsupported === 0);
 });
@@ -164,7 +164,7 @@ function notJson(text) {
   }
 }
 
-test('a vocabulary and merges that disagree name the line', () => {
+test('merges that contradict the vocabulary are rejected with their line', () => {
   const table = { a: 0, b: 1, ab: 2, '#': 3, 'a#': 4 };
   const cases = [
     [table, 'a b\na b', 'merges.txt line 2', 'is that of line 1 again'],
@@ -190,7 +190,7 @@ test('a vocabulary and merges that disagree name the line', () => {
   }
 });
 
-test('invalid metadata of a GGUF names the key', () => {
+test('invalid GGUF metadata is rejected with its key', () => {
   const key = 'tokenizer.ggml.';
   const {
     tokens,
@@ -276,7 +276,7 @@ test('invalid metadata of a GGUF names the key', () => {
   }
 });
 
-test('a FixedLength without a length above 0 is rejected', () => {
+test('a FixedLength pre-tokenizer without a positive length is rejected', () => {
   for (const length of [0, -3, 0.5, null]) {
     const pre_tokenizer = { type: 'FixedLength', length };
     const refused = failure(() => ({ json: { ...shrink(), pre_tokenizer } }));
@@ -288,7 +288,7 @@ test('a FixedLength without a length above 0 is rejected', () => {
   }
 });
 
-test('an invalid pattern and an unknown way to split are rejected', () => {
+test('an invalid pattern and an unknown behavior of Split are rejected', () => {
   const small = shrink();
   const split = (change) => ({
     type: 'Split',

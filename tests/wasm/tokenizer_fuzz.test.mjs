@@ -212,7 +212,7 @@ function execute(seed) {
 }
 
 function work({ from, to }) {
-  // A tokenizer that goes on without having understood a setting calls console.warn.
+  // A tokenizer calls console.warn if it ignores an unknown setting.
   const warnings = [];
   console.warn = (...words) => warnings.push(words.join(' '));
   for (let seed = from; seed < to; seed++) {

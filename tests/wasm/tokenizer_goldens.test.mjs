@@ -7,7 +7,7 @@ import { openTokenizer, tokenizerOfGguf, tokenizerOfVocabulary } from '../../was
 import { Aligned } from '../../wasm/text/aligned.ts';
 import { createPreTokenizer } from '../../wasm/text/pre_tokenizers.ts';
 import { tokenizerOfWords } from '../../wasm/text/words.ts';
-import { golden as goldens, softmax } from './helper.mjs';
+import { golden as goldens, hashOf, softmax } from './helper.mjs';
 
 const folder = new URL('tokenizers/', goldens);
 const read = (name, base = folder) => readFileSync(new URL(name, base), 'utf8');
@@ -58,15 +58,8 @@ const cases = {
   gemma: ({ files }) => ({ tokenizer: fromGguf(files) }),
 };
 
-/** Returns the FNV-1a hash of whole numbers, as 8 hexadecimal digits. */
-function hashOf(numbers) {
-  let h = 0x811c9dc5;
-  for (const n of numbers) h = Math.imul(h ^ n, 0x01000193) >>> 0;
-  return h.toString(16).padStart(8, '0');
-}
-
-const own = (tokens) => tokens.filter((token) => !token.special);
-const spansOf = (tokens) => own(tokens).flatMap(({ start, end }) => [start, end]);
+const withoutSpecial = (tokens) => tokens.filter((token) => !token.special);
+const spansOf = (tokens) => withoutSpecial(tokens).flatMap(({ start, end }) => [start, end]);
 const idsOf = (tokens) => tokens.map(({ id }) => id);
 const characters = (text) => Array.from(text, (character) => character.codePointAt(0));
 
@@ -92,7 +85,7 @@ function compare(what, expected, found) {
 /** Bytes for which SmolLM2's vocabulary has no token; its own library drops them as well. */
 const MISSING = /[\x04\x06\x13\x14\x16\x1d\u{40000}-\u{bffff}]/u;
 
-test('vocab.txt gives the tokens of the same vocabulary in tokenizer.json, uncased and cased', () => {
+test('vocab.txt, cased or uncased, gives the tokens of tokenizer.json with the same vocabulary', () => {
   const { model } = JSON.parse(read('bert/tokenizer.json'));
   const words = Object.entries(model.vocab).sort((a, b) => a[1] - b[1]);
   const text = words.map(([word]) => `${word}\r\n`).join('');
@@ -150,7 +143,9 @@ function checkCase(name, tokenizer, form, golden) {
   const tokens = lines.map((line) => tokenizer.encode(line));
   const compared = compare('ids', golden.ids, (i) => idsOf(tokens[i]));
   const { length: n } = compare('spans', golden.spans, (i) => spansOf(tokens[i]));
-  compare('decoded', golden.decoded, (i) => characters(tokenizer.decode(idsOf(own(tokens[i])))));
+  compare('decoded', golden.decoded, (i) =>
+    characters(tokenizer.decode(idsOf(withoutSpecial(tokens[i])))),
+  );
   const sum = compared.reduce((all, i) => all + tokens[i].length, 0);
   assert.equal(sum, golden.tokens);
   console.log(
@@ -168,11 +163,11 @@ for (const [name, open] of Object.entries(cases)) {
   });
 }
 
-test('gemma: a run of spaces is cut as SentencePiece cuts it, the longest symbol first', () => {
+test('gemma splits a run of spaces like SentencePiece, longest symbol first', () => {
   const golden = JSON.parse(read('gemma.json'));
   const { tokenizer } = cases.gemma(golden);
   golden.spaces.forEach((expected, n) => {
-    const tokens = own(tokenizer.encode(`${' '.repeat(n)}x`));
+    const tokens = withoutSpecial(tokenizer.encode(`${' '.repeat(n)}x`));
     assert.deepEqual(idsOf(tokens), expected, `${n} spaces`);
   });
 });
@@ -214,7 +209,7 @@ for (const [name, open] of Object.entries(publishedCases)) {
   );
 }
 
-test('each way to split gives the ids of the reference, also in a sequence of its own', () => {
+test('each pre-tokenizer gives the ids of the reference, alone and in a sequence', () => {
   const json = JSON.parse(read('tokenizer.json', softmax));
   const some = lines.filter((_, i) => i % 5 === 0);
   for (const { pre_tokenizer, ids } of JSON.parse(read('stages.json')).stages) {
@@ -234,7 +229,7 @@ test('each way to split gives the ids of the reference, also in a sequence of it
   }
 });
 
-test('the patterns that a GGUF file names cut a text where the library cuts it', () => {
+test('the patterns named in GGUF files split texts like the tokenizers library', () => {
   const metadata = JSON.parse(read('smollm2.gguf.json'));
   const { texts, pieces } = JSON.parse(read('pieces.json'));
   const all = [...texts, ...lines.filter((_, i) => i % 5 === 0)];

@@ -81,7 +81,7 @@ test('special tokens come from the template or from the options', () => {
   refuses(() => tokenizer.piece('a'), 'argument', 'id', 'expected a number, got "a"');
 });
 
-test('special ids and ids beyond the vocabulary decode to no text', () => {
+test('special tokens and ids beyond the vocabulary decode to an empty text', () => {
   const tokenizer = openTokenizer({ ...both, decoder: { type: 'Fuse' } });
   assert.equal(tokenizer.size, 7);
   assert.equal(tokenizer.decode([3, 2, 5, 9, 0, 4]), 'ab<m>a');
@@ -152,7 +152,7 @@ test('special tokens are in the order of their ids, each with its kind', () => {
 });
 
 // The defaults of tokenizers 0.23, which refuses a file without the other fields.
-test('without their optional keys, WordPiece takes words of 100 characters and FixedLength cuts pieces of 5', () => {
+test('by default WordPiece accepts words of 100 characters and FixedLength cuts pieces of 5', () => {
   const model = {
     type: 'WordPiece',
     ...{ continuing_subword_prefix: '##', unk_token: '?', vocab: { '?': 0, a: 1, '##a': 2 } },
@@ -174,7 +174,7 @@ test('without their optional keys, WordPiece takes words of 100 characters and F
   assert.equal(spans({ ...cut, length: 6 }).length, 2);
 });
 
-test('a word that WordPiece lacks covers its characters; without a token for it, it is rejected', () => {
+test("a word missing from WordPiece's vocabulary becomes one unknown token, or is rejected if there is none", () => {
   const model = {
     type: 'WordPiece',
     continuing_subword_prefix: '##',
@@ -301,7 +301,7 @@ test('an invalid file is rejected with its place', () => {
   refuses(() => openTokenizer(plain, '[]'), bad, 'tokenizer_config.json', 'expected an object');
 });
 
-test('configurations that the library reads otherwise are adapted when they are opened', () => {
+test('characters that the library treats specially are handled like the library does', () => {
   // A byte order mark is a character like any other.
   const bytes = {
     model: { type: 'BPE', vocab: { a: 0, 'ï»¿a': 1 }, merges: [] },
@@ -354,7 +354,7 @@ test('a template may have tokens only after the text', () => {
   );
 });
 
-test('a template is also recognized where a letter is two tokens', () => {
+test('the template is recognized also if the tokenizer splits a letter into two tokens', () => {
   const file = {
     added_tokens: [added(2, '<s>')],
     normalizer: { type: 'Prepend', prepend: '\u2581' },
@@ -391,7 +391,7 @@ test('errors that JavaScript throws are quoted up to 200 characters', () => {
   assert.equal(whole.length, 'expected patterns that JavaScript reads, too ('.length + 200 + 1);
 });
 
-test('if a plan has no tokenizer, a text is a list of ids; an invalid plan is rejected', async () => {
+test('without a tokenizer in the plan, a text is a list of ids', async () => {
   const plan = (files, format = 'hf') => ({ id: 'own', format, files: { weights: [], ...files } });
   for (const files of [{}, { vocab: {} }, { merges: {} }]) {
     const tokenizer = await planTokenizer(plan(files));
@@ -469,7 +469,7 @@ test('the tokenizer of a GGUF is made from the metadata of its model', async () 
   );
 });
 
-test('a decoder treats the first token by itself, and strips only its own character', () => {
+test('a decoder strips only its own prefix, and treats the first token separately', () => {
   for (const [stage, tokens, text] of [
     [{ type: 'WordPiece' }, ['##a', '##b', 'c'], '##ab c'],
     [{ type: 'Metaspace' }, ['\u2581a', '\u2581b'], 'a b'],
@@ -485,7 +485,7 @@ test('a decoder treats the first token by itself, and strips only its own charac
     assert.equal(createDecoder(stage)(tokens).join(''), text, JSON.stringify(stage));
 });
 
-test('a character without a token may be inside a longer one that is the better way', () => {
+test('a character without a token of its own may be part of a longer token with a better score', () => {
   const encoded = (score) => {
     const vocab = [
       ['a', score],
@@ -502,7 +502,7 @@ test('a character without a token may be inside a longer one that is the better 
   assert.throws(() => encoded(10.5), { name: 'SinkscopeError', message: /"b"/ });
 });
 
-test('a character beyond ASCII is spelled by its two bytes, also alone', () => {
+test('a character beyond ASCII is spelled by its two bytes, also as the only character', () => {
   for (const character of ['a', '\x7f', '\x80', '\xff'])
     assert.equal(spellBytes(character), spellBytes(`x${character}`).slice(1), character);
 });

@@ -14,7 +14,7 @@ const opt = open(tokenizerOfVocabulary(...optFiles));
 const added = (tokens) => tokens.filter((token) => token.special).map(({ text }) => text);
 const failsAt = (where, use) => assert.throws(use, { code: 'argument', where });
 
-test('OPT puts </s> in front, and a caller may choose otherwise', () => {
+test('OPT begins a text with </s> unless the caller chooses otherwise', () => {
   const text = 'the cat';
   const own = opt.encode(text, { special: 'none' });
   assert.deepEqual(added(own), []);
@@ -52,7 +52,7 @@ test('special tokens have their names and kinds', () => {
   const gpt2 = open(tokenizerOfVocabulary(...files));
   assert.deepEqual(gpt2.specials, [{ id: gpt2.bos, text: '<|endoftext|>', kind: 'bos' }]);
   assert.deepEqual(added(gpt2.encode('a')), []);
-  // The zoo's tokenizer_config.json names no mask token, and a tokenizer.json of BERT may come alone.
+  // The zoo's tokenizer_config.json names no mask token, and a tokenizer.json of BERT may come without a config.
   const kindsOf = (name) =>
     openTokenizer(read(`${name}/tokenizer.json`)).specials.map(({ kind }) => kind);
   assert.equal(kindsOf('bert').at(-1), 'mask');
@@ -63,7 +63,7 @@ test('special tokens have their names and kinds', () => {
 const letters = { a: 0, b: 1, '#': 2, '##': 3, 'a#': 4, '</s>': 5, Ġ: 6, Ġa: 7, '<x>': 8 };
 const ids = (tokenizer, text, options) => tokenizer.encode(text, options).map(({ id }) => id);
 
-test("merges.txt may have merges of '#', line ends of Windows and a comment in the first line", () => {
+test("merges.txt may contain merges of '#', Windows line ends, and a comment in the first line", () => {
   const of = (merges) => open(tokenizerOfVocabulary(letters, merges));
   assert.deepEqual(ids(of('# #\na #'), '##'), [3]);
   assert.deepEqual(ids(of('#version: 0.2\r\n# #\r\n'), '##'), [3]);
@@ -147,7 +147,7 @@ test('every behavior of Split is that of the Rust library', () => {
   }
 });
 
-test('Digits knows the numbers of all scripts', () => {
+test('Digits splits the numerals of all scripts', () => {
   assert.deepEqual(splitter({ type: 'Digits', individual_digits: true })('ab12٣'), [
     'ab',
     '1',

@@ -46,7 +46,7 @@ after(async () => {
 
 const hash = (bytes) => createHash('sha256').update(bytes).digest('hex');
 
-async function trained(kernels, config, recipe, options = {}) {
+async function trainAll(kernels, config, recipe, options = {}) {
   const own = await createEngine({ kernels, lab: true, worker: false });
   const training = await own.train({ config, recipe, ...options });
   const log = await training.step(recipe.steps);
@@ -71,7 +71,7 @@ for (const choices of [
   test(`both builds train ${JSON.stringify(choices)} to the same bits`, async () => {
     const config = labConfig({ ...SMALL, ...choices });
     const [base, simd] = await Promise.all(
-      ['base', 'simd'].map((kernels) => trained(kernels, config, RECIPE)),
+      ['base', 'simd'].map((kernels) => trainAll(kernels, config, RECIPE)),
     );
     assert.deepEqual(base.log, simd.log);
     assert.equal(hash(base.weights), hash(simd.weights));
@@ -81,7 +81,7 @@ for (const choices of [
 
 test('a trained model opens like any other, and training can continue from it', async () => {
   const config = labConfig(SMALL);
-  const { log, weights } = await trained('auto', config, RECIPE);
+  const { log, weights } = await trainAll('auto', config, RECIPE);
   const model = await engine.open({ config: JSON.stringify(config), weights });
   const run = await model.run([0, 5, 6, 7], { fields: ['att'] });
   const { shape } = await run.field('att');
@@ -95,9 +95,9 @@ test('a trained model opens like any other, and training can continue from it', 
 });
 
 for (const worker of [true, false]) {
-  test(`workers that share a training have the bits of one, ${worker ? 'aside' : 'here'}`, async () => {
+  test(`workers that share a training run have the bits of one worker, ${worker ? 'in a worker' : 'in this thread'}`, async () => {
     const config = labConfig(SMALL);
-    const { log, weights } = await trained('auto', config, RECIPE);
+    const { log, weights } = await trainAll('auto', config, RECIPE);
     for (const workers of [2, 3, 4]) {
       const own = await createEngine({ lab: true, worker, workers });
       const training = await own.train({ config, recipe: RECIPE, workers });
@@ -115,7 +115,7 @@ for (const worker of [true, false]) {
   });
 }
 
-test('a training that ends waits for no helper', async () => {
+test('ending a training run does not wait for its helper', async () => {
   const calls = [];
   const module = {
     reserve: () => 8,
@@ -146,9 +146,9 @@ test('a training that ends waits for no helper', async () => {
   assert.throws(() => trainer.weights(id), { code: 'closed' });
 });
 
-test('a training continues from its state to the same bits, alone or shared; other bytes are rejected', async () => {
+test('training resumes from a saved state to the same bits with one or two workers; invalid states are rejected', async () => {
   const config = labConfig(SMALL);
-  const { log, weights } = await trained('auto', config, RECIPE);
+  const { log, weights } = await trainAll('auto', config, RECIPE);
   const own = await createEngine({ lab: true, worker: false, workers: 2 });
   const begun = await own.train({ config, recipe: RECIPE });
   await begun.step(2);
@@ -170,7 +170,7 @@ test('a training continues from its state to the same bits, alone or shared; oth
   await own.close();
 });
 
-test('a shared training that explodes ends as in one worker; a closed one stays closed', async () => {
+test('shared training that diverges ends as with one worker, and stays closed', async () => {
   const own = await createEngine({ lab: true, workers: 2 });
   const config = labConfig({ ...SMALL, operation: 'identity' });
   const recipe = { ...RECIPE, optimizer: 'sgd', learning_rate: 1e25 };
@@ -183,11 +183,11 @@ test('a shared training that explodes ends as in one worker; a closed one stays 
   await own.close();
 });
 
-test('a text trains a model; one that is too short is rejected with the number', async () => {
+test('a model trains on a text, and a text that is too short is rejected with its length', async () => {
   const config = labConfig(SMALL);
   const recipe = { task: 'text', batch: 4, length: 16, steps: 20 };
   const text = Array.from({ length: 300 }, (_, i) => (i * 7) % 24);
-  const { log } = await trained('auto', config, { ...recipe, learning_rate: 0.02 }, { text });
+  const { log } = await trainAll('auto', config, { ...recipe, learning_rate: 0.02 }, { text });
   assert.ok(log.at(-1).loss < log[0].loss - 1);
   assert.equal(log[0].loss_triggers, null);
   await assert.rejects(engine.train({ config, recipe, text: text.slice(0, 15) }), {
@@ -233,7 +233,7 @@ test('a model of the zoo continues from its last step, as another variant too', 
   });
 });
 
-test('only an engine with the trainer trains', async () => {
+test('training requires an engine with the trainer', async () => {
   const plain = await createEngine({ worker: false });
   assert.equal(plain.describe.training, undefined);
   await assert.rejects(plain.train({ config: labConfig() }), {
@@ -243,7 +243,7 @@ test('only an engine with the trainer trains', async () => {
   await plain.close();
 });
 
-test('a training measures its weights like the model that it would make', async () => {
+test('a training run measures its weights like a model opened from them', async () => {
   const config = labConfig(SMALL);
   const training = await engine.train({ config, recipe: RECIPE });
   await training.step(3);
@@ -272,7 +272,7 @@ test('a training measures its weights like the model that it would make', async 
     text: /expected a read of one run alone/,
   });
   const log = await training.step(3);
-  const { log: undisturbed } = await trained('auto', config, RECIPE);
+  const { log: undisturbed } = await trainAll('auto', config, RECIPE);
   assert.deepEqual(log, undisturbed.slice(3, 6));
   await training.close();
 });
@@ -295,7 +295,7 @@ test('a trained model generates within its context and from its own start token'
     assert.throws(() => of(config), { where }, JSON.stringify(config));
 });
 
-test('bad settings are rejected with their name; a training that explodes ends with its step', async () => {
+test('invalid settings are rejected by name, and training that diverges reports its step', async () => {
   const config = labConfig(SMALL);
   const refused = [
     [{ length: 17 }, 'too_long', /16/],
@@ -320,7 +320,7 @@ test('bad settings are rejected with their name; a training that explodes ends w
   await training.close();
 });
 
-test('the command line prints the same digits, and writes a model that opens', async () => {
+test('the train command prints the numbers of the package, and writes a model that opens', async () => {
   const out = join(folder, 'out');
   const choices = Object.entries({ ...SMALL, ...RECIPE }).flatMap(([k, v]) => [`--${k}`, `${v}`]);
   const { stdout } = await promisify(execFile)(process.execPath, [
@@ -337,7 +337,7 @@ test('the command line prints the same digits, and writes a model that opens', a
     [0, 2, 4, 6],
   );
   const config = labConfig({ ...SMALL, operation: 'relu' });
-  const { log, weights } = await trained('base', config, { ...RECIPE, seed: 3 });
+  const { log, weights } = await trainAll('base', config, { ...RECIPE, seed: 3 });
   assert.deepEqual(
     lines,
     log.filter(({ step }) => step % 2 === 0),
@@ -347,7 +347,7 @@ test('the command line prints the same digits, and writes a model that opens', a
   assert.equal(LAB_MODEL.operation, 'softmax');
 });
 
-test('a training of the command line prints every tenth step, and leaves nothing behind', async () => {
+test('the train command prints every tenth step, and leaves no unfinished files', async () => {
   const settings = Object.entries({ ...SMALL, ...RECIPE, steps: 12 });
   const asked = { ...Object.fromEntries(settings.map(([k, v]) => [k, `${v}`])), json: true };
   const steps = [];
@@ -371,7 +371,7 @@ test('a training of the command line prints every tenth step, and leaves nothing
 const contents = (at) =>
   Object.fromEntries(readdirSync(at).map((name) => [name, hash(readFileSync(join(at, name)))]));
 
-test('the command line writes a whole folder, which opens, is measured, continues and is repeated', async () => {
+test('the train command writes a complete folder, from which training continues and can be repeated', async () => {
   const [out, again, text] = ['whole', 'again', 'corpus.txt'].map((name) => join(folder, name));
   const run = (...args) => promisify(execFile)(process.execPath, [cli, ...args.map(String)]);
   const choices = Object.entries({ ...SMALL, ...RECIPE }).flatMap(([k, v]) => [`--${k}`, v]);
@@ -422,7 +422,7 @@ test('an invalid recipe.json is rejected with the reason', async () => {
     assert.throws(() => checkLabRecipe(bad), { code: 'argument', message: said });
 });
 
-test('a vocabulary of any size has a word for each token, and each word is its token', () => {
+test('each token of a lab has a word of its own, for a vocabulary of any size', () => {
   for (const [vocabulary, triggers, first] of [
     [24, 3, 0],
     [64, 8, -1],
@@ -446,7 +446,7 @@ test('a vocabulary of any size has a word for each token, and each word is its t
   assert.throws(() => labTokenizer({ vocabulary: 4, first: 4 }), { code: 'argument' });
 });
 
-test('a place that cannot be written to is rejected before the first step, and a write that hangs ends', async (t) => {
+test('an output path that cannot be written is rejected before the first step', async (t) => {
   const train = (...args) => promisify(execFile)(process.execPath, [cli, 'train', ...args]);
   const file = join(folder, 'a-file');
   writeFileSync(file, '');
@@ -500,14 +500,14 @@ test('a place that cannot be written to is rejected before the first step, and a
   assert.equal(readFileSync(at('config.json'), 'utf8'), '{}');
 });
 
-test('commands that make the same folder at once share it', async () => {
+test('commands that create the same folder at once do not fail', async () => {
   const path = join(folder, 'shared', 'by', 'several');
   const outs = await Promise.all(Array.from({ length: 8 }, () => openOut(path, [], 5000)));
   await Promise.all(outs.map((out, i) => out.write([{ path: `${i}.json`, data: `${i}` }])));
   for (let i = 0; i < 8; i++) assert.equal(readFileSync(join(path, `${i}.json`), 'utf8'), `${i}`);
 });
 
-test('an interrupted training is stored, with its number of steps', async () => {
+test('interrupted training is stored with its number of steps', async () => {
   const out = join(folder, 'interrupted');
   const choices = Object.entries(SMALL).flatMap(([k, v]) => [`--${k}`, `${v}`]);
   const args = [cli, 'train', ...choices, '--length', '16', '--steps', '1000000', '--every', '1'];
@@ -523,7 +523,7 @@ test('an interrupted training is stored, with its number of steps', async () => 
   assert.deepEqual(contents(again), contents(out));
 });
 
-test('an endless, missing or unreadable text is rejected in a sentence', async () => {
+test('an endless, missing or unreadable text file is rejected in a sentence', async () => {
   const bytes = join(folder, 'bytes');
   writeFileSync(bytes, Buffer.from([65, 0xff, 66]));
   const model = fileURLToPath(new URL('models/zoo/softmax/', root));
@@ -559,7 +559,7 @@ test('training that continues from a missing model is refused with its name', as
     );
 });
 
-test('the loss of a text outside the training is that of the reference', async () => {
+test('the loss on held-out text equals that of the reference', async () => {
   const file = join(folder, 'new.txt');
   writeFileSync(file, 'You may reproduce and distribute copies of the Work. '.repeat(9));
   const from = fileURLToPath(new URL('models/zoo/softmax/', root));
@@ -587,7 +587,7 @@ test('the loss of a text outside the training is that of the reference', async (
   assert.match(again, new RegExp(`loss of the held text ${log[2].loss_held.toFixed(3)}$`));
 });
 
-test('the command line continues from a folder, with its tokenizer, on a text', async () => {
+test('the train command continues from a folder with its tokenizer on a text', async () => {
   const file = join(folder, 'text.txt');
   writeFileSync(file, 'Once there was a king who had a golden ball. '.repeat(4));
   const from = fileURLToPath(new URL('models/zoo/softmax/', root));

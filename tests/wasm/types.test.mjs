@@ -60,7 +60,7 @@ function editorOf(text) {
   };
 }
 
-test('members and options are complete, and each member has a comment', () => {
+test('an editor completes all members and options, and each member has a comment', () => {
   const editor = editorOf(PROGRAM);
   const members = editor.completions('\nmodel.');
   assert.deepEqual(members.toSorted(), [
@@ -79,7 +79,7 @@ test('members and options are complete, and each member has a comment', () => {
     assert.ok(ofText.includes(name), name);
 });
 
-test('a program with every name compiles, and mistakes are errors', () => {
+test('a program that uses every name compiles, and mistakes are type errors', () => {
   const whole = PROGRAM.replace(/\nmodel\.;[^]*$/, '\n');
   assert.deepEqual(editorOf(whole).errors(), []);
   const slips = [

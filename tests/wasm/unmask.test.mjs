@@ -47,7 +47,7 @@ async function guesses(model, tokens) {
   return { found, alpha };
 }
 
-test('each step uncovers the places where the model is surest', () =>
+test('each step fills the masked positions at which the model is most certain', () =>
   withModel(async (model) => {
     const steps = await unmask(model, HIDDEN, { steps: 3 });
     assert.deepEqual(
@@ -71,7 +71,7 @@ test('each step uncovers the places where the model is surest', () =>
     assert.deepEqual(tokens.slice(0, PROMPT.length), PROMPT);
   }));
 
-test('alpha is the mean over all heads, of the tokens as they were before the step', () =>
+test('alpha is the mean over all heads for the tokens before the step', () =>
   withModel(async (model) => {
     const steps = await unmask(model, HIDDEN, { steps: 2 });
     const T = HIDDEN.length;
@@ -92,7 +92,7 @@ test('alpha is the mean over all heads, of the tokens as they were before the st
     assert.ok(Math.abs(total - 1) < 1e-5);
   }));
 
-test('more steps than hidden places uncover one at a time, and the same ones every time', () =>
+test('with more steps than masked positions, one position is filled per step', () =>
   withModel(async (model) => {
     const reported = [];
     const options = { steps: 100, onStep: (step, i) => (reported[i] = step) };
@@ -147,7 +147,7 @@ test('wrong arguments are refused with what was expected', () =>
     assert.equal((await refused(HIDDEN, { never: all })).where, 'never');
   }));
 
-test('a model of another kind is rejected', () =>
+test('a causal model is rejected', () =>
   withEngine({}, async (engine) => {
     const causal = await engine.open(files(tiny));
     const error = await failure(unmask(causal, [1, 2, 3], { steps: 2 }));
@@ -155,7 +155,7 @@ test('a model of another kind is rejected', () =>
     assert.match(error.text, /got causal attention and no mask token$/);
   }));
 
-test('the mask token of an encoder is the given one: its predictions are those of transformers', () =>
+test('an encoder with the given mask token has the predictions of transformers', () =>
   withEngine({}, async (engine) => {
     const bert = new URL('hf-bert/', golden);
     const model = await engine.open(files(bert));
@@ -190,7 +190,7 @@ test('the mask token of an encoder is the given one: its predictions are those o
     assert.equal(empty.where, 'sequences[0]');
   }));
 
-test('an encoder without a head predicts nothing, and an error reports it', () =>
+test('an encoder without an output layer is rejected, since it predicts nothing', () =>
   withEngine({}, async (engine) => {
     const model = await engine.open(files(new URL('hf-bert-bare/', golden)));
     const error = await failure(unmask(model, [2, 7, 9, 3], { steps: 1, mask: 9 }));
@@ -198,7 +198,7 @@ test('an encoder without a head predicts nothing, and an error reports it', () =
     assert.match(error.text, /a head that predicts tokens, got none/);
   }));
 
-test('a signal stops the work between two steps and inside one, and no run stays open', () =>
+test('a signal stops unmasking between steps or inside one, and all runs are closed', () =>
   withEngine({ worker: true }, async (engine) => {
     const own = { mask: { kind: 'bidirectional' }, mask_token: MASK };
     const { config, weights } = randomModel({ L: 4, D: 64, F: 128, V: 64, context: 512 });
@@ -223,7 +223,7 @@ test('a signal stops the work between two steps and inside one, and no run stays
 
 const known = JSON.parse(readFileSync(new URL('unmask/golden.json', golden), 'utf8'));
 
-test('with answers, each step without a key has the numbers of the reference', () =>
+test('with known answers, the losses with a key hidden in each step equal the reference', () =>
   withModel(async (model) => {
     const { steps, never } = known;
     for (const course of known.courses)
@@ -258,7 +258,7 @@ for (const workers of [1, 2])
       assert.deepEqual(heard.at(-1), [9, 9]);
     }));
 
-test('invalid arguments of a run without a key are rejected', () =>
+test('invalid options for hiding a key are rejected', () =>
   withModel(async (model) => {
     const at = async (job) => (await failure(job)).where;
     const one = (options) => unmask(model, HIDDEN, { steps: 2, ...options });
@@ -324,7 +324,7 @@ test('the command line measures a model of the zoo, and prints its result', asyn
   await assert.rejects(run('node', [...options, '--causal', other]));
 });
 
-test('the command line takes the mask token of an encoder from its tokenizer, and reports its absence', async () => {
+test("the command line takes the mask token from the encoder's tokenizer, and reports if there is none", async () => {
   const run = promisify(execFile);
   const folder = mkdtempSync(join(tmpdir(), 'unmask-'));
   try {

@@ -210,7 +210,7 @@ test('an update that is rejected after a stopped one leaves the text before both
   });
 });
 
-test('a run that begins from a plain one, whole or closed, equals one without it, and can continue', async () => {
+test('a run that begins from another has the numbers of a run from the start, and can be updated', async () => {
   await withEngine({}, async (engine) => {
     const model = await engine.open(files(softmax));
     const base = await model.run(text);

@@ -7,19 +7,19 @@ import assert from 'node:assert/strict';
 import { root, withEngine } from './helper.mjs';
 
 const read = (path) => readFileSync(new URL(path, root), 'utf8');
-const found = (path, pattern) => pattern.exec(read(path))?.[1];
+const versionIn = (path, pattern) => pattern.exec(read(path))?.[1];
 const { version } = JSON.parse(read('wasm/package.json'));
 
 test('all files state the same version', async () => {
   const cli = fileURLToPath(new URL('wasm/cli.js', root));
   const stated = {
     page: JSON.parse(read('web/package.json')).version,
-    cmake: found('CMakeLists.txt', /^project\(sinkscope VERSION (\S+)/m),
-    python: found('models/record/pyproject.toml', /^version = "(.+)"$/m),
-    python_module: found('models/record/src/sinkscope/__init__.py', /^__version__ = "(.+)"$/m),
-    citation: found('CITATION.cff', /^version: (.+)$/m),
-    zoo: found('wasm/loading/zoo.ts', /^const VERSION = '(.+)';$/m),
-    change_log: found('.github/CHANGELOG.md', /^## (\S+)/m),
+    cmake: versionIn('CMakeLists.txt', /^project\(sinkscope VERSION (\S+)/m),
+    python: versionIn('models/record/pyproject.toml', /^version = "(.+)"$/m),
+    python_module: versionIn('models/record/src/sinkscope/__init__.py', /^__version__ = "(.+)"$/m),
+    citation: versionIn('CITATION.cff', /^version: (.+)$/m),
+    zoo: versionIn('wasm/loading/zoo.ts', /^const VERSION = '(.+)';$/m),
+    change_log: versionIn('.github/CHANGELOG.md', /^## (\S+)/m),
     command_line: spawnSync(process.execPath, [cli, '--version']).stdout.toString().trim(),
   };
   await withEngine({}, async (engine) => {

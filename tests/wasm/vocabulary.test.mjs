@@ -26,7 +26,7 @@ import { sequence, special, templateOf } from './helper.mjs';
 const refuses = (use, where, text) =>
   assert.throws(use, { name: 'SinkscopeError', code: 'bad_tokenizer', where, text });
 
-test('a table of merges is a power of two and at most half full', () => {
+test('the hash table of merges has a power of two of slots and is at most half full', () => {
   const sizes = [2, 4, 8, 8, 16, 16, 16, 16, 32];
   assert.deepEqual(
     sizes.map((_, count) => slotCountFor(count)),
@@ -36,7 +36,7 @@ test('a table of merges is a power of two and at most half full', () => {
   assert.equal(slotCountFor(2 ** 19), 2 ** 21);
 });
 
-test('every pair of a table has its rank, and no other pair has one', () => {
+test('every merge has its rank, and no other pair has one', () => {
   let state = 1;
   const next = (n) => {
     state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
@@ -62,7 +62,7 @@ test('every pair of a table has its rank, and no other pair has one', () => {
   assert.equal(twice.get(3, 4), 1);
 });
 
-test('a merge is of existing tokens, and joins to one', () => {
+test('both parts of a merge and their concatenation must be tokens', () => {
   const ids = new Map(
     ['a', 'b', 'ab', '##b', 'a b', 'a ba', 'ax', 'xa'].map((token, id) => [token, id]),
   );
@@ -88,13 +88,13 @@ test('a merge is of existing tokens, and joins to one', () => {
     refuses(() => rank(merges), where, text);
 });
 
-test('a line of two tokens has one space between them', () => {
+test('the two tokens of a merge are separated by one space', () => {
   assert.deepEqual(splitPair('a bc', 'x'), ['a', 'bc']);
   for (const line of ['a', 'a b c', 'a ', ' a', ' ', '', `${'a'.repeat(79)}bc`])
     refuses(() => splitPair(line, 'x'), 'x', `expected two tokens, got "${line.slice(0, 80)}"`);
 });
 
-test('an id is an integer below 2^21, and belongs to one token only', () => {
+test('a token id must be an integer below 2^21 and unique', () => {
   checkVocab({ a: 0, b: 2097151, c: 7 }, 'x');
   checkId(0, 'x');
   const long = 'b'.repeat(79);
@@ -117,7 +117,7 @@ test('an id is an integer below 2^21, and belongs to one token only', () => {
   refuses(() => checkVocab({}, 'x'), 'x', 'expected tokens, got an empty table');
 });
 
-test('an object is accepted parsed or as JSON', () => {
+test('a configuration is accepted as an object or as JSON', () => {
   const object = { a: 1 };
   assert.equal(parseObject(object, 'x'), object);
   assert.deepEqual(parseObject('{"a":1}', 'x'), object);
@@ -125,13 +125,13 @@ test('an object is accepted parsed or as JSON', () => {
     refuses(() => parseObject(value, 'x'), 'x', 'expected an object');
 });
 
-test('the name of a token is a text, or an object with one', () => {
+test('the name of a special token is a string, or an object with one', () => {
   const settings = { a: 'x', b: { content: 'y' }, c: '', d: { content: '' }, e: null, f: {}, g: 3 };
   const names = Object.keys({ ...settings, h: 0 }).map((key) => tokenNameOf(settings, key));
   assert.deepEqual(names, ['x', 'y', ...Array(6).fill(undefined)]);
 });
 
-test('a template has the tokens that are put at the ends of a text', () => {
+test('a template contains the tokens that begin and end a text', () => {
   assert.equal(makeTemplate(null, null), null);
   assert.deepEqual(makeTemplate('b', null), templateOf(special('b'), sequence));
   assert.deepEqual(makeTemplate(null, 'e'), templateOf(sequence, special('e')));
@@ -183,7 +183,7 @@ test('a tokenizer.json of the byte-level kind is made with all optional keys and
 const END = '<|endoftext|>';
 const added = (id, content) => ({ id, content, normalized: false, special: true });
 
-test('vocab.json with merges.txt has the tokens that begin and end a text, and added ones', () => {
+test('vocab.json with merges.txt becomes a tokenizer with BOS, EOS and added tokens', () => {
   const vocab = { a: 0, b: 1, ab: 2, '<s>': 3, '</s>': 4, [END]: 5 };
   const of = (config, map, table = vocab) => tokenizerOfVocabulary(table, 'a b', config, map);
   const { [END]: _end, ...without } = vocab;
@@ -260,7 +260,7 @@ test('a vocabulary and merges that disagree are rejected before use', () => {
   );
 });
 
-test('the lines of merges.txt: a comment may be first, empty lines are skipped, and none repeats', () => {
+test('merges.txt may begin with a comment, has no repeated lines, and its empty lines are skipped', () => {
   const vocab = { a: 0, b: 1, ab: 2, ba: 3, '#version': 4, '#versiona': 5 };
   const merges = (lines) => tokenizerOfVocabulary(vocab, lines).json.model.merges;
   assert.deepEqual(merges('#version: 0.2\na b\r\n\nb a\n'), [
@@ -284,7 +284,7 @@ test('the lines of merges.txt: a comment may be first, empty lines are skipped, 
   );
 });
 
-test('vocab.txt: the number of a line is the id of its token, and five tokens have roles', () => {
+test('the line number in vocab.txt is the id of a token, and five tokens have roles', () => {
   const roles = {
     unk_token: '[UNK]',
     sep_token: '[SEP]',
@@ -342,7 +342,7 @@ test('vocab.txt: the number of a line is the id of its token, and five tokens ha
     refuses(() => tokenizerOfWords(given), where, sentence);
 });
 
-test('every byte has a letter: the printable ones are themselves', () => {
+test('each byte is written as a letter, and printable ASCII as itself', () => {
   assert.equal(byteOfLetter.size, 256);
   assert.deepEqual(
     [...byteOfLetter.values()],
@@ -363,7 +363,7 @@ test('every byte has a letter: the printable ones are themselves', () => {
   assert.deepEqual(['Ġa', 'a b', 'é', '漢', ''].map(spellToken), ['Ġa', 'aĠb', 'é', 'æ¼¢', '']);
 });
 
-test('a stage reports whether tokens are bytes, and whether they write spaces as blocks', () => {
+test('byte-level files and files with block signs are recognized by their model, pre-tokenizer and decoder', () => {
   const bytes = { type: 'ByteLevel' };
   const other = { type: 'Fuse' };
   const file = (pre_tokenizer, decoder, type = 'BPE') => ({

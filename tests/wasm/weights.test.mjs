@@ -53,7 +53,7 @@ async function load(source, module = memory()) {
   }
 }
 
-test('weights go to their reserved place from any source', async (t) => {
+test('weights from every kind of source are copied to their reserved memory', async (t) => {
   t.mock.method(globalThis, 'fetch', async () => new Response(streamOf(...halves())));
   const url = new URL('https://a.example/w');
   for (const source of [
@@ -75,7 +75,7 @@ test('weights go to their reserved place from any source', async (t) => {
   }
 });
 
-test('reports give the progress, from nothing to all', async (t) => {
+test('progress reports go from 0 to the size of the file', async (t) => {
   const counts = ({ reports }) => reports.map(([done, total]) => [done, total]);
   assert.deepEqual((await load(BYTES)).reports, [[12, 12, undefined]]);
   const found = await load(streamed(12, ...halves()));
@@ -105,7 +105,7 @@ test('reports give the progress, from nothing to all', async (t) => {
   assert.ok(reports.length >= 3 && reports.length <= 5, `${reports.length}`);
 });
 
-test('the next byte clears a note about a pause; all reports say that the cache keeps nothing', async (t) => {
+test('the note about a pause disappears with the next byte; the note that nothing is cached stays', async (t) => {
   const server = (...answers) =>
     t.mock.method(globalThis, 'fetch', async () => {
       const next = answers.shift();
@@ -139,7 +139,7 @@ test('more bytes than announced are rejected, and the memory is freed', async ()
   assert.deepEqual(module.log.at(-1), ['release', 10]);
 });
 
-test('a file without a size is stored as long as there is room', async (t) => {
+test('a file of unknown size is stored if it fits in memory', async (t) => {
   t.mock.method(globalThis, 'fetch', async () => new Response(streamOf(...halves())));
   const url = new URL('https://a.example/w?secret');
   const fits = await load(url, memory({ size: 2 ** 32 - 12 }));
@@ -179,7 +179,7 @@ test('an error about a truncated file names its source', async (t) => {
   assert.match(error.text, /^broke off after 12 bytes: it moved; /);
 });
 
-test('bytes are compared with the hash of a hub, and freed where they differ', async (t) => {
+test('weights are compared with the hash from the hub, and freed if it differs', async (t) => {
   t.mock.method(globalThis, 'fetch', async () => new Response(streamOf(...halves())));
   const hash = createHash('sha256').update(BYTES).digest('hex');
   const url = 'https://a.example/w';
@@ -191,7 +191,7 @@ test('bytes are compared with the hash of a hub, and freed where they differ', a
   assert.deepEqual(module.log.at(-1), ['release', 10]);
 });
 
-test('bytes that differ from their hash are deleted from the cache, and from nowhere else', async (t) => {
+test('weights with a wrong hash are deleted from the cache only', async (t) => {
   const answer = { headers: { 'content-length': '12' } };
   t.mock.method(globalThis, 'fetch', async () => new Response(streamOf(...halves()), answer));
   const file = { url: 'https://a.example/w', id: 'a/b', version: 'c' };
@@ -237,7 +237,7 @@ test('an abandoned stream is canceled', async () => {
   assert.ok(isCanceled);
 });
 
-test('a small file is one of at most 64 MiB', async () => {
+test('small files are read up to 64 MiB', async () => {
   const piece = new Uint8Array(2 ** 25);
   assert.equal((await readAll(streamed(0, piece, piece))).length, 2 ** 26);
   await assert.rejects(readAll(streamed(0, piece, piece, BYTES.slice(0, 1))), {
@@ -250,7 +250,7 @@ test('a small file is one of at most 64 MiB', async () => {
   assert.deepEqual(await readConfig(streamed(12, ...halves()), signal), BYTES);
 });
 
-test('sizes are known for local files, and for listed files with a size', () => {
+test('the size is known for local files and for files that a list describes', () => {
   const url = new URL('https://a.example/w');
   for (const [source, size] of [
     [BYTES, 12],
@@ -263,7 +263,7 @@ test('sizes are known for local files, and for listed files with a size', () => 
     assert.equal(sizeOf(source), size);
 });
 
-test('a rate is an exponential mean over three seconds', () => {
+test('the rate is an exponential moving average over three seconds', () => {
   let time = 500;
   const measure = createMeter(() => time);
   assert.deepEqual(measure(0, 100), { rate: NaN, remaining: NaN });
@@ -281,7 +281,7 @@ test('a rate is an exponential mean over three seconds', () => {
   assert.equal(measure(90, 100).rate, rate);
 });
 
-test('hashes are those of SHA-256, whole and by pieces', async (t) => {
+test('SHA-256 is right for whole buffers and piece by piece', async (t) => {
   const expected = createHash('sha256').update(BYTES).digest('hex');
   assert.equal(await sha256(BYTES), expected);
   const empty = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855';

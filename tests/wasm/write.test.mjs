@@ -45,7 +45,7 @@ const architecture = {
 const model = { describe, architecture, arithmetic: 'float' };
 const EXACT = ['alpha', 'row_mass', 'hidden_norm', 'key_norm', 'value_norm'];
 
-function opened(file) {
+function parse(file) {
   const bytes = Buffer.from(file);
   const length = Number(bytes.readBigUInt64LE(0));
   const json = bytes.subarray(8, 8 + length).toString();
@@ -61,7 +61,7 @@ function opened(file) {
 }
 const bytesOf = (data) => [...new Uint8Array(data.buffer, data.byteOffset, data.byteLength)];
 
-test('halves are rounded to the nearest, and to the even one in a tie', () => {
+test('numbers are rounded to the nearest half, ties to even', () => {
   const step = 2 ** -24;
   const table = [
     [0, 0],
@@ -103,7 +103,7 @@ test('halves are rounded to the nearest, and to the even one in a tie', () => {
   );
 });
 
-test('the number of every finite half is converted to this half', () => {
+test('every finite half is converted to itself', () => {
   // Tries all finite numbers: exponent 0 is that of subnormal numbers; infinity and NaN have the largest one.
   for (let bits = 0; bits < 0x7c00; bits++) {
     const [exponent, mantissa] = [bits >>> 10, bits & 0x3ff];
@@ -113,7 +113,7 @@ test('the number of every finite half is converted to this half', () => {
   }
 });
 
-test('a tensor is written as integers, singles or halves', () => {
+test('a tensor is stored in I32, F32 or F16', () => {
   const shape = [2];
   const [whole, single] = [Int32Array.of(1, 2), Float32Array.of(1, 2)];
   assert.deepEqual(makePart({ shape, data: whole }, true), { dtype: 'I32', shape, data: whole });
@@ -127,7 +127,7 @@ test('a tensor is written as integers, singles or halves', () => {
   });
 });
 
-test('the header of a file ends at a multiple of 8, and tensors follow without gaps, wide numbers first', () => {
+test('the header is padded to 8 bytes, and tensors follow without gaps, widest type first', () => {
   const all = Float32Array.of(9, 1, 2, 9);
   const parts = (name) =>
     new Map([
@@ -139,7 +139,7 @@ test('the header of a file ends at a multiple of 8, and tensors follow without g
   for (let n = 1; n <= 16; n++) {
     const name = 'n'.repeat(n);
     const file = encode(parts(name), { a: 'é' });
-    const { length, own, metadata, conditions, entries, tensors } = opened(file);
+    const { length, own, metadata, conditions, entries, tensors } = parse(file);
     assert.equal(length % 8, 0);
     assert.ok(length - own < 8);
     assert.equal(file.length, 8 + length + 17);
@@ -156,7 +156,7 @@ test('the header of a file ends at a multiple of 8, and tensors follow without g
   }
 });
 
-test('a recorded prompt has the requested fields, the small ones, and exact metrics', () => {
+test('a recorded prompt has the requested fields, small fields of the model, and exact metrics', () => {
   const of = (change, options = {}) =>
     selectFields({ describe, architecture: { ...architecture, ...change } }, options);
   assert.deepEqual(of({}), { fields: ['att'], small: ['loss'], exact: EXACT });
@@ -187,7 +187,7 @@ function runOf(known) {
 }
 const lost = Object.assign(new Error('not recorded'), { code: 'bad_request' });
 
-test('a prompt is stored under its number; tensors that the run lacks are omitted', async () => {
+test('the tensors of a prompt are named by its number, and fields missing from the run are omitted', async () => {
   const run = runOf({ att: [1, 0.1], loss: [NaN, 2, 3], gate: lost, alpha: [0.1], alpha_raw: [7] });
   const kept = { fields: ['att'], small: ['loss', 'gate'], exact: ['alpha', 'alpha_raw'] };
   const parts = new Map();
@@ -221,7 +221,7 @@ test('a prompt is stored under its number; tensors that the run lacks are omitte
   );
 });
 
-test('means have thresholds as their first dimension if their metric takes eps', () => {
+test('means of metrics that depend on eps have the thresholds as first dimension', () => {
   const measured = (shape, mean, deviation) => ({ shape, mean, deviation });
   const alpha = measured([2], [1, null], [0, null]);
   const parts = new Map();
@@ -242,7 +242,7 @@ test('means have thresholds as their first dimension if their metric takes eps',
   });
 });
 
-test('the conditions state metrics, inputs and facts of the model', () => {
+test('the conditions of a recording state its metrics, its inputs and the model', () => {
   const measured = {
     ids: [
       [4, 5],
@@ -331,10 +331,10 @@ test('the conditions state metrics, inputs and facts of the model', () => {
     });
 });
 
-test('one run is a recording of one prompt, in halves at the default threshold', async () => {
+test('a recorded run becomes a recording of one prompt, at the default threshold', async () => {
   const known = Object.fromEntries(EXACT.map((name) => [name, [1]]));
   const run = runOf({ ...known, att: [1, 2], loss: [NaN, 1, 2] });
-  const plain = opened(await recordRun(run, model));
+  const plain = parse(await recordRun(run, model));
   assert.deepEqual(
     plain.conditions,
     JSON.parse(
@@ -346,7 +346,7 @@ test('one run is a recording of one prompt, in halves at the default threshold',
     ['0.att', '0.loss', '0.tokens', ...EXACT.map((name) => `0.${name}`)].sort(),
   );
   assert.equal(plain.tensors.get('0.att').dtype, 'F16');
-  const own = opened(await recordRun(run, model, { half: false, eps: [0.1, 0.2], license: 'MIT' }));
+  const own = parse(await recordRun(run, model, { half: false, eps: [0.1, 0.2], license: 'MIT' }));
   assert.equal(own.tensors.get('0.att').dtype, 'F32');
   assert.deepEqual([own.conditions.eps, own.conditions.license], [[0.1, 0.2], 'MIT']);
   for (const [options, where] of [
@@ -370,8 +370,8 @@ const maps = (shape, first = 1) => ({
   data: Float32Array.from({ length: shape.reduce((a, b) => a * b, 1) }, (_, i) => first + i),
 });
 
-test('maps of other programs have default conditions, and take all allowed ones', () => {
-  const plain = opened(recordMaps([{ att: maps([1, 2, 2, 2]) }]));
+test('maps of other programs get default conditions, which the caller can replace', () => {
+  const plain = parse(recordMaps([{ att: maps([1, 2, 2, 2]) }]));
   const wanted = {
     model: {
       id: 'maps',
@@ -398,7 +398,7 @@ test('maps of other programs have default conditions, and take all allowed ones'
     { att: maps([1, 2, 3, 3]), tokens: ['a', 'b', 'c'] },
     { att: maps([1, 2, 2, 2], 50), tokens: ['d', 'e'] },
   ];
-  const all = opened(recordMaps(prompts, { ...about, ...more }));
+  const all = parse(recordMaps(prompts, { ...about, ...more }));
   const { id, family, operation, mask, G } = all.conditions.model;
   assert.deepEqual({ id, family, operation, mask, G }, more);
   assert.deepEqual(all.conditions.prompts, { source: 'a text', count: 2, kept: 2, T: 3 });
@@ -414,12 +414,12 @@ test('maps of other programs have default conditions, and take all allowed ones'
   });
 });
 
-test('maps of each layer are joined, with a batch of one or without', () => {
+test('maps given per layer are joined, with or without a batch dimension', () => {
   const layers = [maps([2, 2, 2]), maps([2, 2, 2], 100)];
   const batches = layers.map(({ data }) => ({ dims: [1, 2, 2, 2], data }));
   const lists = layers.map(({ shape, data }) => ({ shape, data: [...data] }));
   for (const att of [layers, batches, lists]) {
-    const { tensors, conditions } = opened(recordMaps([{ att }]));
+    const { tensors, conditions } = parse(recordMaps([{ att }]));
     assert.deepEqual(tensors.get('0.att').shape, [2, 2, 2, 2]);
     assert.deepEqual(
       [...tensors.get('0.att').data],

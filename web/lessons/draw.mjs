@@ -98,23 +98,23 @@ async function draw({ id, state }, { liveNumbers, conditionalSentences }) {
 
 mkdirSync(pictures, { recursive: true });
 const oldPictures = readPictures();
-const drawn = {};
+const drawings = {};
 for (const lesson of lessons)
   for (const figure of lesson.figures) {
     const oldPicture = nameFilter && !figure.id.includes(nameFilter) && oldPictures[figure.id];
-    drawn[figure.id] = oldPicture || (await draw(figure, lesson));
-    console.log(figure.id, JSON.stringify(drawn[figure.id].values));
+    drawings[figure.id] = oldPicture || (await draw(figure, lesson));
+    console.log(figure.id, JSON.stringify(drawings[figure.id].values));
   }
 const SEEDS = 20;
 const mean = (all) => all.reduce((a, b) => a + b, 0) / all.length;
 const signed = (change) => change.toFixed(3).replace('-', '−');
 const percent = (share) => `${(100 * share).toFixed(0)}%`;
 const oldTexts = readWritings();
-const written = {};
+const writings = {};
 for (const { writes } of lessons)
   for (const { id, model, prompt } of writes) {
     if (nameFilter && !id.includes(nameFilter) && oldTexts[id]) {
-      written[id] = oldTexts[id];
+      writings[id] = oldTexts[id];
       continue;
     }
     const texts = await page.evaluate(
@@ -142,7 +142,7 @@ for (const { writes } of lessons)
       name,
       percent(mean(texts.map((all) => distinct(all[i])))),
     ]);
-    written[id] = {
+    writings[id] = {
       ...{ id, model, prompt },
       // texts[2] is of seed 3, with which the element <sink-write> begins.
       rows: texts[2].map((one, i) => ({
@@ -150,10 +150,10 @@ for (const { writes } of lessons)
       })),
       values: Object.fromEntries([...values, ...changes]),
     };
-    console.log(id, JSON.stringify(written[id].values));
+    console.log(id, JSON.stringify(writings[id].values));
   }
-writeFileSync(join(pictures, 'writings.json'), `${JSON.stringify(written, null, 2)}\n`);
+writeFileSync(join(pictures, 'writings.json'), `${JSON.stringify(writings, null, 2)}\n`);
 for (const file of readdirSync(pictures))
-  if (file.endsWith('.svg') && !drawn[file.replace('.svg', '')]) rmSync(join(pictures, file));
-writeFileSync(join(pictures, 'pictures.json'), `${JSON.stringify(drawn, null, 2)}\n`);
+  if (file.endsWith('.svg') && !drawings[file.replace('.svg', '')]) rmSync(join(pictures, file));
+writeFileSync(join(pictures, 'pictures.json'), `${JSON.stringify(drawings, null, 2)}\n`);
 await stage.close();

@@ -13,14 +13,14 @@ import { tasks } from '../src/views/tasks';
 import { training } from '../src/views/training';
 import { areLossesAlike, OTHER_VOCABULARIES, percent, show, stampWords } from '../src/words';
 import { frameOf, tensor } from './fixture';
-import { shown } from './page';
+import { mount } from './page';
 
 vi.mock('../src/plot/heatmap', async () => (await import('./drawn')).plots.heatmap);
 
-const named = (id: string) => frameOf({ model: { id, title: id, source: 'zoo' } } as never);
+const frameNamed = (id: string) => frameOf({ model: { id, title: id, source: 'zoo' } } as never);
 
-describe('a small number', () => {
-  it('is not a dash in one place and a number in another', () => {
+describe('small numbers', () => {
+  it('are shown as numbers everywhere, never as a dash', () => {
     expect([show(0), show(0, 3), show(1.4e-4), show(-1.4e-4)]).toEqual([
       ...['0', '0', '1.4e-4', '-1.4e-4'],
     ]);
@@ -36,7 +36,7 @@ describe('the stamp of a view', () => {
     stampWords({ ...frame, ...view.conditions!(frame, {} as never) });
 
   it('names the held-out sequences for the curve of a training run, not the text', () => {
-    expect(stamped(training, named('softmax@1400'))).toBe(
+    expect(stamped(training, frameNamed('softmax@1400'))).toBe(
       'MEASURED · during training: ε = 0.3 · T = 64 · start token first · mean of 20 held-out sequences · Softmax model',
     );
     // A published checkpoint is measured when a reader visits it.
@@ -45,20 +45,20 @@ describe('the stamp of a view', () => {
   });
 
   it('names the prompts of the tasks for the view of tasks', () => {
-    expect(stamped(tasks, named('softmax'))).toBe(
+    expect(stamped(tasks, frameNamed('softmax'))).toBe(
       'COUNTERFACTUAL · prompts of its own for each task, counted in its sentence · Softmax model, with and without a key',
     );
   });
 });
 
-describe('a color', () => {
-  it('gives a model the same color in every order of subjects, and twins their own while others are left', () => {
+describe('colors of models', () => {
+  it('do not depend on the order of subjects, and the twins’ colors go to others only when all are used', () => {
     const cards = JSON.parse(
       readFileSync(`${import.meta.dirname}/../../models/zoo/index.json`, 'utf8'),
     ) as Card[];
     expect(cards.flatMap(({ id, timeline }) => (timeline ? [id] : []))).toEqual(STYLED_MODELS);
     const of = (...ids: string[]) =>
-      colorsOf(ids.map(named))
+      colorsOf(ids.map(frameNamed))
         .map((one) => one.slice(-1))
         .join('');
     expect([of('softmax', 'sigmoid'), of('sigmoid', 'softmax'), of('sigmoid@40')]).toEqual([
@@ -71,7 +71,7 @@ describe('a color', () => {
   });
 });
 
-describe('losses', () => {
+describe('losses of several models', () => {
   const V = (size: number) => ({ architecture: { ...frameOf().architecture, V: size } }) as never;
 
   it('have a note where the models tokenize the text differently', () => {
@@ -85,7 +85,7 @@ describe('losses', () => {
       ),
     ).toEqual([true, true, false, false, true]);
     const caption = (frames: Frame[]) =>
-      shown(
+      mount(
         metricsTable(
           {
             ...{ shown: frames.map((frame) => ({ frame, isStale: false })), reported: [] },
@@ -100,8 +100,8 @@ describe('losses', () => {
   });
 });
 
-describe('a file of a hybrid', () => {
-  it('has the model’s own numbers of layers', () => {
+describe('files of a hybrid model', () => {
+  it('state the layer numbers of the model', () => {
     const architecture = { ...frameOf().architecture, blocks: 4, layers: [1, 3] };
     const frame = frameOf({ architecture } as never);
     const [, , , , alpha] = sinks.numbers(frame, { layer: 0, head: 0 });

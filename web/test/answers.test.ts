@@ -7,7 +7,7 @@ import { choiceOf, QUESTIONS } from '../src/views';
 import { frameOf, tensor } from './fixture';
 
 const at = { layer: 1, head: 0 };
-const said = (view: string, change: Partial<Frame> = {}, tensors: Frame['tensors'] = {}) => {
+const answer = (view: string, change: Partial<Frame> = {}, tensors: Frame['tensors'] = {}) => {
   const frame = frameOf(change, tensors);
   return answerOf(choiceOf(view, [frame]), frame, at, defaults);
 };
@@ -26,7 +26,7 @@ const sinksOf = (...shares: number[]) => ({
 describe('the answer', () => {
   it('says where attention goes in the drawn map', () => {
     const map = (first: number) =>
-      said(
+      answer(
         'attention',
         headOf('att', [
           1,
@@ -42,13 +42,13 @@ describe('the answer', () => {
       );
     expect(map(0.9)).toBe('Almost every token attends to the first one.');
     expect(map(0)).toBe('This head does not single out the first token.');
-    expect(said('attention')).toBe('Which tokens does each token attend to?');
+    expect(answer('attention')).toBe('Which tokens does each token attend to?');
   });
 
   it('gives the shares of all heads and of other tokens', () => {
     const of = (view: string, ...shares: number[]) => {
       const { T, tensors } = sinksOf(...shares);
-      return said(view, { T }, tensors);
+      return answer(view, { T }, tensors);
     };
     expect(of('sinks', 0.6)).toBe('Most of the heads have a sink at the first token.');
     expect(of('heads', 0.5)).toBe('Some of the heads have a sink at the first token.');
@@ -57,15 +57,15 @@ describe('the answer', () => {
     expect(of('secondary', 0.6, 0.1)).toBe('In some heads, another token is a sink.');
     expect(of('scores', 0)).toBe('No token is a sink.');
     const even = { alpha_uniform: tensor([3], [0.5, 0, 0]) };
-    expect(said('sinks', {}, even)).toBe(
+    expect(answer('sinks', {}, even)).toBe(
       'This text is too short to tell sinks from uniform attention.',
     );
-    expect(said('scores', {}, even)).toBe('Is the sink only at the first token?');
+    expect(answer('scores', {}, even)).toBe('Is the sink only at the first token?');
   });
 
-  it('explains with the queries and keys why the first key wins, like the arrows', () => {
+  it('explains why the first key wins with the numbers of the arrows', () => {
     const of = (first: number, others: number) =>
-      said(
+      answer(
         'geometry',
         headOf('qk_cos', [0, NaN, NaN, first, others, NaN, first, others, 0]) as never,
         {
@@ -76,13 +76,13 @@ describe('the answer', () => {
       'Every later token’s query points towards the first key and away from the others.',
     );
     expect(of(-0.2, 0.3)).toBe('In this head the first key does not win.');
-    expect(said('geometry')).toBe('Why does the first key get the highest scores?');
+    expect(answer('geometry')).toBe('Why does the first key get the highest scores?');
   });
 
-  it('says what a head writes as well as where it attends', () => {
+  it('says how much a head writes, not only where it attends', () => {
     const of = (gets: number, writes: number) => {
       const one = (x: number) => tensor([2, 2, 3], Array(12).fill(x));
-      return said('contribution', {}, { alpha: one(gets), contribution_out_at: one(writes) });
+      return answer('contribution', {}, { alpha: one(gets), contribution_out_at: one(writes) });
     };
     expect(of(0.9, 0.1)).toBe(
       'Most of the attention goes to the first token, and yet little of what the head writes comes from it.',
@@ -96,17 +96,17 @@ describe('the answer', () => {
     expect(of(0.9, 0.25)).toMatch(/^Most .*, and yet little of what/);
     const atEps = { alpha: tensor([2, 2, 3], Array(12).fill(0.25)) };
     const writes = (x: number) => ({ contribution_out_at: tensor([2, 2, 3], Array(12).fill(x)) });
-    expect(said('contribution', { eps: 0.25 }, { ...atEps, ...writes(0.125) })).toMatch(
+    expect(answer('contribution', { eps: 0.25 }, { ...atEps, ...writes(0.125) })).toMatch(
       /^Little .*, and little of what/,
     );
-    expect(said('contribution', { eps: 0.25 }, { ...atEps, ...writes(0.75) })).toMatch(
+    expect(answer('contribution', { eps: 0.25 }, { ...atEps, ...writes(0.75) })).toMatch(
       /^Little .*, and yet most of what/,
     );
   });
 
   it('covers vectors, next tokens, halves of the text and bias keys', () => {
     const norms = (hidden: number, value: number) =>
-      said(
+      answer(
         'norms',
         {},
         {
@@ -129,12 +129,12 @@ describe('the answer', () => {
       hidden_norm: tensor([1, 3], [4, 5, 5]),
       value_norm: tensor([1, 1, 3], [4, 5, 5]),
     };
-    expect(said('norms', {}, fifth)).toMatch(/state .* is about as large, .* about as large on/);
-    expect(said('next', { next: [{ text: ' sea', probability: 0.5 }] })).toBe(
+    expect(answer('norms', {}, fifth)).toMatch(/state .* is about as large, .* about as large on/);
+    expect(answer('next', { next: [{ text: ' sea', probability: 0.5 }] })).toBe(
       'The model’s first guess for the next token is “sea”.',
     );
     const halves = (first: number, second: number) =>
-      said(
+      answer(
         'loss',
         {},
         {
@@ -146,7 +146,7 @@ describe('the answer', () => {
     expect(halves(2, 2.05)).toBe('The second half is predicted about as well as the first.');
     const architecture = { ...frameOf().architecture, bias_key: {} } as never;
     const bias = (share: number) =>
-      said('bias', { architecture }, { sink_ratio_bias: tensor([1], [share]) });
+      answer('bias', { architecture }, { sink_ratio_bias: tensor([1], [share]) });
     expect(bias(0.6)).toMatch(/^In most heads, much/);
     expect(bias(0.2)).toMatch(/^In some heads/);
     expect(bias(0)).toMatch(/^In no heads/);
@@ -155,7 +155,7 @@ describe('the answer', () => {
 
   it('says whether the text is predicted worse, better or about equally well', () => {
     const without = (rise: number) =>
-      said('effects', {}, { effect: tensor([2, 2], [9, 9, rise, 9]) });
+      answer('effects', {}, { effect: tensor([2, 2], [9, 9, rise, 9]) });
     expect(without(0.02)).toBe('Without this one head the model predicts this text worse.');
     expect(without(-0.02)).toBe('Without this one head the model predicts this text better.');
     expect(without(0.009)).toBe(
@@ -166,13 +166,13 @@ describe('the answer', () => {
     const loss = (x: number) => ({ loss_at: tensor([3], [NaN, x, x]) });
     const edits = [{ kind: 'silence' }] as never;
     const changed = (x: number, sequences = 1) =>
-      said('change', { edits, sequences, base: frameOf({}, loss(2)) } as never, loss(x));
+      answer('change', { edits, sequences, base: frameOf({}, loss(2)) } as never, loss(x));
     expect(changed(3)).toBe('With this change the model predicts this text worse.');
     // A baseline of another length is one of another text.
     const other = frameOf({ T: 2 }, loss(2));
-    expect(said('change', { edits, base: other } as never, loss(3))).not.toMatch(/With this/);
+    expect(answer('change', { edits, base: other } as never, loss(3))).not.toMatch(/With this/);
     expect(changed(1, 4)).toBe('With this change the model predicts these texts better.');
-    expect(said('change')).toBe('Change one thing, and see what the model does instead.');
+    expect(answer('change')).toBe('Change one thing, and see what the model does instead.');
     // Before any edit, the answer gives the result of hiding the first token, once it is measured.
     const hidden = (rise: number) =>
       answerOf(choiceOf('change', [frameOf()]), frameOf(), at, defaults, rise);
@@ -183,7 +183,7 @@ describe('the answer', () => {
     expect(hidden(NaN)).toBe('Change one thing, and see what the model does instead.');
   });
 
-  it('says that the first token matters where ablating the one head changes little', () => {
+  it('says that the first token matters even if ablating the one head changes little', () => {
     const matters = (rise: number, hidden?: number) => {
       const frame = frameOf({}, { effect: tensor([2, 2], [9, 9, rise, 9]) });
       return answerOf(choiceOf('effects', [frame]), frame, at, defaults, hidden);
@@ -197,7 +197,7 @@ describe('the answer', () => {
       expect(matters(rise, hidden)).toMatch(/^Without this one head/);
   });
 
-  it('says what all dormant heads do together', () => {
+  it('says what ablating all dormant heads does', () => {
     const words = (dormant: number, sinks: number, rise: number | undefined) =>
       dormantWords({ dormant, sinks }, rise);
     expect(words(9, 15, undefined)).toBe(
@@ -211,18 +211,18 @@ describe('the answer', () => {
   });
 
   it('has no symbols; a picture without an answer shows its question', () => {
-    expect(said('compression')).toBe(
+    expect(answer('compression')).toBe(
       'In which layers do all hidden states point in few directions?',
     );
     for (const { tabs } of QUESTIONS)
       for (const view of tabs.flatMap((one) => one.views)) {
-        const answer = said(view.name);
-        expect(answer.length).toBeGreaterThan(10);
-        if (answer !== view.question) expect(answer).not.toMatch(/[αε‖₁=]/u);
+        const text = answer(view.name);
+        expect(text.length).toBeGreaterThan(10);
+        if (text !== view.question) expect(text).not.toMatch(/[αε‖₁=]/u);
       }
   });
 
-  it('names the first token, with an explanation if it is a marker', () => {
+  it('names the first token, and explains it if it is a special token', () => {
     expect(firstTokenClause(frameOf())).toBe('<s> is a marker that begins every text');
     const plain = frameOf().tokens.map((one) => ({ ...one, special: false }));
     expect(firstTokenClause(frameOf({ tokens: plain }))).toBe('the first token is “<s>”');

@@ -60,7 +60,7 @@ function modelOf(
 const promptsOf = (...ids: number[][]) => ({ ids }) as unknown as Prompts;
 
 describe('averages over prompts', () => {
-  it('have means and deviations with n - 1, and keep the number of each prompt', async () => {
+  it('have means and sample deviations, and keep the number of each prompt', async () => {
     const { opened } = modelOf((_, ids) => [ids[0]!]);
     const prompts = promptsOf([1, 0], [2, 0], [6, 0]);
     const [found] = await measureAverages(
@@ -80,7 +80,7 @@ describe('averages over prompts', () => {
     expect(overPrompts(frameOf({ perPrompt: {} }), 'loss_mean').mean).toBeNaN();
   });
 
-  it('keep the numbers of each setting apart', async () => {
+  it('separate the numbers of different settings', async () => {
     const { opened } = modelOf((_, ids, edits) => [ids[0]! + (edits.length ? 10 : 0)]);
     const found = await measureAverages(
       opened,
@@ -95,7 +95,7 @@ describe('averages over prompts', () => {
     ]);
   });
 
-  it('have no deviation for one prompt; undefined values are NaN', async () => {
+  it('have no deviation for a single prompt, and NaN for undefined values', async () => {
     const { opened } = modelOf(() => [4, NaN]);
     const [found] = await measureAverages(
       opened,
@@ -108,7 +108,7 @@ describe('averages over prompts', () => {
     expect(found!.spread.loss_mean![0]).toBeNaN();
   });
 
-  it('omit numbers of one head, and comparisons where no run is edited', async () => {
+  it('omit metrics of a single head, and comparisons if no run is edited', async () => {
     const { opened, asked } = modelOf(() => [1]);
     const all = (edits: { kind: string }[]) =>
       allAverages(describe_, opened, promptsOf([1, 2]), { edits: edits as never, eps: 0.3 }, watch);
@@ -154,7 +154,7 @@ describe('averages over prompts', () => {
   });
 });
 
-describe('losses with a window whose tokens are run again', () => {
+describe('losses predicted from a window before each token', () => {
   // The made-up loss encodes the token's id and the number of tokens before it; it is NaN for the first token.
   const answer = (_: string, ids: readonly number[]) => ids.map((id, t) => (t ? 10 * id + t : NaN));
 

@@ -26,7 +26,7 @@ describe('a compression valley', () => {
     expect(valleyOf(Float32Array.of(0.5, 0.75)).depth).toBeNaN();
   });
 
-  it('is reported with its depth without the first token', () => {
+  it('is reported with its depth with and without the first token', () => {
     expect(compression.says(of([0.75, 0.25, 0.5], [0.75, 0.75, 0.5]), at)).toBe(
       'A: matrix entropy is 0.75 at the embedding and 0.50 after the last layer, and 0.25 after layer 0, 0.25 below ' +
         'both; without the first token there is no valley.',
@@ -79,7 +79,7 @@ describe('the parts of a logit', () => {
   const heads = (...own: number[]) =>
     tensor([2, 2, 2, 2], [...none, ...none, 0, 0, NaN, NaN, ...own, NaN, NaN]);
 
-  it('are those of the layers below, and of the strongest head', () => {
+  it('are the contributions of the layers below, and of the strongest head', () => {
     const frame = frameOf({}, { logit_parts, logit_parts_heads: heads(1, -3) });
     expect(partsOf(frame, { layer: 1, head: 1 })).toEqual({
       embedding: 0.5,
@@ -97,7 +97,7 @@ describe('the parts of a logit', () => {
     );
   });
 
-  it('omits heads that cannot be separated, and everything if the parts do not add up', () => {
+  it('omit heads that cannot be separated, and are empty if they do not add up', () => {
     const frame = frameOf({}, { logit_parts, logit_parts_heads: heads(NaN, NaN) });
     expect(logitParts.says(frame, { layer: 1, head: 1 })).not.toContain('Of the heads');
     const undefined_ = tensor([2, 2, 6], new Float32Array(24).fill(NaN));
@@ -106,7 +106,7 @@ describe('the parts of a logit', () => {
   });
 });
 
-it('the tag is given for the chosen head, for the strongest one, and beside chance', () => {
+it('state the tag of the chosen head, of the strongest one, and of chance', () => {
   const shares = tensor([2, 2], [0.5, 0.25, 0.125, 1]);
   const frame = (...stream: number[]) =>
     frameOf({}, { tag_share: shares, tag_stream: tensor([2, 2], stream) });
@@ -162,7 +162,7 @@ describe('secondary sinks', () => {
     );
   });
 
-  it('are any keys where all queries see them, as those of [SEP] in an encoder', () => {
+  it('may be any key if all queries see all keys, as [SEP] in an encoder', () => {
     const plain = frame(alphas);
     const mask = { kind: 'bidirectional' } as const;
     const both = { ...plain, architecture: { ...plain.architecture, mask } };
@@ -171,7 +171,7 @@ describe('secondary sinks', () => {
     expect(secondary.says(both, at)).toMatch(/^2 secondary sinks: token 2 .*; token 6 /);
   });
 
-  it('are reported as absent where no key receives five times uniform attention', () => {
+  it('are reported as absent if no key receives five times uniform attention', () => {
     const few = alphas.map((x) => Math.min(x, 0.5));
     expect(secondary.says(frame(few), at)).toMatch(
       /^No secondary sink: after the first, token 2 “a” receives most, at most 5.0 times/,

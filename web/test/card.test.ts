@@ -107,7 +107,7 @@ describe('the content of the picture', () => {
     expect(drawn(own, fits).lines.at(-1)).toBe(`Sinkscope 1.2.3 · ${fits}`);
   });
 
-  it('has no map for means, and gives a file, or an error where the browser makes none', async () => {
+  it('omits the map for means; the file is a PNG, or an error if the browser makes none', async () => {
     const own = frame('A text.', { pooled: 2 });
     expect(drawn(own).images).toEqual([]);
     const make = vi.spyOn(HTMLCanvasElement.prototype, 'toBlob');

@@ -7,30 +7,31 @@ import { lessons, pages } from '../ship/lessons';
 import { rooms } from '../src/rooms/index';
 
 const folder = join(import.meta.dirname, '../cards');
-const all = cards();
+const allCards = cards();
 const drawn = JSON.parse(readFileSync(join(folder, 'drawn.json'), 'utf8')) as Record<
   string,
   string
 >;
 
 describe('previews of shared links', () => {
-  it('exist for every room, every lesson and the glossary, at different pages', () => {
+  it('exist for every room, every lesson and the glossary, each on its own page', () => {
     const wanted = [
       ...rooms.map(({ name }) => (name === 'start' ? 'index.html' : `${name}/index.html`)),
       ...Object.keys(pages()),
     ];
-    expect(all.map(({ page }) => page).sort()).toEqual(wanted.sort());
+    expect(allCards.map(({ page }) => page).sort()).toEqual(wanted.sort());
     expect(pages()).toHaveProperty([`learn/${lessons()[0]!.slug}/index.html`]);
   });
 
   it('have a title and a sentence of their own', () => {
     for (const of of ['heading', 'description', 'name'] as const)
-      expect(new Set(all.map((card) => card[of])).size, of).toBe(all.length);
-    for (const { description, name } of all) expect(description.length, name).toBeLessThan(160);
+      expect(new Set(allCards.map((card) => card[of])).size, of).toBe(allCards.length);
+    for (const { description, name } of allCards)
+      expect(description.length, name).toBeLessThan(160);
   });
 
   it('have a picture of the stated size, drawn from their title, their sentence and their figures', () => {
-    for (const card of all) {
+    for (const card of allCards) {
       const png = readFileSync(join(folder, `${card.name}.png`));
       expect([png.readUInt32BE(16), png.readUInt32BE(20)], card.name).toEqual([
         SIZE.width,
@@ -39,12 +40,12 @@ describe('previews of shared links', () => {
       expect(png.length, card.name).toBeLessThan(200_000);
       expect(drawn[card.name], `${card.name}: node web/cards/draw.mjs`).toBe(fingerprintOf(card));
     }
-    expect(Object.keys(drawn)).toHaveLength(all.length);
+    expect(Object.keys(drawn)).toHaveLength(allCards.length);
   });
 
   it('name the picture by an absolute address where the address of the build is known', () => {
     const of = (home: string) =>
-      tagsOf(all.at(-1)!, home).find(({ property }) => property === 'og:image')!.content;
+      tagsOf(allCards.at(-1)!, home).find(({ property }) => property === 'og:image')!.content;
     expect(of('https://example.org/x/')).toBe('https://example.org/x/cards/glossary.png');
     expect(of('../../')).toBe('../../cards/glossary.png');
   });

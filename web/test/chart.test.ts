@@ -27,7 +27,7 @@ const line = (values: number[], more: Partial<Series> = {}): Series => ({
   ...more,
 });
 
-function drawn(series: Series[], more: Partial<ChartData> = {}) {
+function chartOf(series: Series[], more: Partial<ChartData> = {}) {
   const root = document.createElement('div');
   const base = { kind: 'lines', xLabel: 'x', yLabel: 'y', label: 'A chart.' } as const;
   drawChart(root, { ...base, series, ...more });
@@ -48,7 +48,7 @@ function drawn(series: Series[], more: Partial<ChartData> = {}) {
 describe('points', () => {
   it('are drawn side by side above their label, one shape per series, without lines', () => {
     const two = [line([1, 2], { spread: [0.5, NaN] }), line([4, 3], { color: '--query' })];
-    const { root, paths, marks, xTicks } = drawn(two, {
+    const { root, paths, marks, xTicks } = chartOf(two, {
       kind: 'points',
       xNames: ['first', 'other'],
     });
@@ -57,7 +57,7 @@ describe('points', () => {
     expect(points.map((one) => one.getAttribute('style'))).toEqual([
       ...['fill: var(--sink)', 'fill: var(--sink)', 'fill: var(--query)', 'fill: var(--query)'],
     ]);
-    // The two points of a place are 0.08 places apart, and the margins are 0.4 places, so that 284 pixels hold 1.88
+    // The two points at an x are 0.08 units apart, and the margins are 0.4 units, so that 284 pixels hold 1.88
     // places. A unit is 30.5 pixels high.
     const middle = (at: number) => 46 + (284 * (0.44 + at)) / 1.88;
     const where = points.map((one) =>
@@ -81,7 +81,7 @@ describe('points', () => {
     names.forEach((x, at) => expect(x).toBeCloseTo(middle(at), 1));
     expect(names).toHaveLength(2);
     const three = ['--sink', '--query', '--key'].map((color) => line([1, 2], { color }));
-    const of = drawn(three, { kind: 'points' }).root.querySelectorAll('.chart-picture .point');
+    const of = chartOf(three, { kind: 'points' }).root.querySelectorAll('.chart-picture .point');
     const [first, second, third] = [0, 2, 4].map((i) =>
       Number(/[\d.]+/.exec(of[i]!.getAttribute('transform')!)![0]),
     );
@@ -98,7 +98,7 @@ describe('points', () => {
 describe('lines', () => {
   it('go through their values, each with a dot, over ticks and a grid', () => {
     // The axis ends at 4: a unit is 122 / 4 = 30.5 pixels.
-    const { paths, marks, yTicks, xTicks, texts } = drawn([line([0, 1, 4])]);
+    const { paths, marks, yTicks, xTicks, texts } = chartOf([line([0, 1, 4])]);
     expect(paths).toEqual(['M46.0,144.0L188.0,113.5L330.0,22.0']);
     expect(marks('circle', 'cx', 'cy', 'r')).toEqual([
       [46, 144, 2.4],
@@ -119,7 +119,7 @@ describe('lines', () => {
   });
 
   it('have error bars where there is a spread, and the axis has room for them', () => {
-    const { marks, yTicks } = drawn([line([0, 3, 2, 1], { spread: [0, 1, NaN, 2] })]);
+    const { marks, yTicks } = chartOf([line([0, 3, 2, 1], { spread: [0, 1, NaN, 2] })]);
     expect(yTicks.at(-1)).toBe('4');
     expect(marks('.spread', 'x1', 'x2', 'y1', 'y2')).toEqual([
       [46, 46, 144, 144],
@@ -128,25 +128,25 @@ describe('lines', () => {
     ]);
   });
 
-  it('break where there is no value, and of a logarithm where it is not positive', () => {
-    expect(drawn([line([0, 4, NaN, 4, 0])]).paths).toEqual([
+  it('break where a value is missing, or not positive on a logarithmic axis', () => {
+    expect(chartOf([line([0, 4, NaN, 4, 0])]).paths).toEqual([
       'M46.0,144.0L117.0,22.0M259.0,22.0L330.0,144.0',
     ]);
-    const log = drawn([line([1, 10, 0, 100])], { log: true });
+    const log = chartOf([line([1, 10, 0, 100])], { log: true });
     expect(log.paths).toEqual(['M46.0,144.0L140.7,83.0M330.0,22.0']);
     expect(log.yTicks).toEqual(['1', '10', '100', '2', '5', '20', '50']);
-    expect(drawn([line([NaN, 2])]).paths).toEqual(['M188.0,22.0']);
-    expect(drawn([line([NaN])]).paths).toEqual(['M0,0']);
+    expect(chartOf([line([NaN, 2])]).paths).toEqual(['M188.0,22.0']);
+    expect(chartOf([line([NaN])]).paths).toEqual(['M0,0']);
   });
 
   it('have error bars on a logarithmic axis, cut at its end where they reach 0', () => {
-    const { marks } = drawn([line([1, 10, 50], { spread: [0, 10, 50] })], { log: true });
+    const { marks } = chartOf([line([1, 10, 50], { spread: [0, 10, 50] })], { log: true });
     const [low, middle, high] = marks('.spread', 'y1', 'y2');
     expect(low).toEqual([144, 144]);
     expect(middle![0]).toBe(144);
     expect(middle![1]).toBeCloseTo(144 - 61 * Math.log10(20));
     expect(high).toEqual([144, 22]);
-    const [some] = drawn([line([10, 100], { spread: [9, 0] })], { log: true }).marks(
+    const [some] = chartOf([line([10, 100], { spread: [9, 0] })], { log: true }).marks(
       '.spread',
       'y1',
       'y2',
@@ -155,32 +155,32 @@ describe('lines', () => {
     expect(some![1]).toBeCloseTo(144 - 122 * Math.log10(1.9));
   });
 
-  it('begin at the first given place, or at places of their own', () => {
-    expect(drawn([line([0, 4])], { from: 5 }).xTicks[0]).toBe('5');
-    const { paths, xTicks } = drawn([line([0, 4, 2], { places: [0, 1, 4] })]);
+  it('start at the given x, or have x values of their own', () => {
+    expect(chartOf([line([0, 4])], { from: 5 }).xTicks[0]).toBe('5');
+    const { paths, xTicks } = chartOf([line([0, 4, 2], { places: [0, 1, 4] })]);
     expect(paths).toEqual(['M46.0,144.0L117.0,22.0L330.0,83.0']);
     expect(xTicks).toEqual(['0', '1', '2', '3', '4']);
   });
 
-  it('have no dots with forty values or more, or on request', () => {
+  it('have no dots from forty values on, or if the caller turns dots off', () => {
     const dots = (count: number, more?: Partial<ChartData>) =>
-      drawn([line(Array.from({ length: count }, (_, i) => i))], more).marks('circle').length;
+      chartOf([line(Array.from({ length: count }, (_, i) => i))], more).marks('circle').length;
     expect([dots(39), dots(40), dots(3, { dots: false }), dots(3, { dots: true })]).toEqual([
       39, 0, 0, 3,
     ]);
     const many = Array.from({ length: 16 }, () => line(Array.from({ length: 25 }, () => 1)));
-    expect(drawn(many.slice(1)).marks('circle')).toHaveLength(375);
-    expect(drawn(many).marks('circle')).toHaveLength(0);
+    expect(chartOf(many.slice(1)).marks('circle')).toHaveLength(375);
+    expect(chartOf(many).marks('circle')).toHaveLength(0);
   });
 
-  it('are thinner and listed last if faint; the legend shows dashes where lines differ in them', () => {
-    const plain = drawn([line([1, 2], { name: 'weak', faint: true }), line([2, 1])]);
+  it('are thinner and last in the legend if faint, and the legend shows dashes if lines differ in them', () => {
+    const plain = chartOf([line([1, 2], { name: 'weak', faint: true }), line([2, 1])]);
     expect(plain.marks('circle.faint', 'r')).toEqual([[1.6], [1.6]]);
     expect(plain.root.querySelectorAll('path.line.faint')).toHaveLength(1);
     const names = (one: typeof plain) =>
       [...one.root.querySelectorAll('.chart-key span')].map((name) => name.textContent!.trim());
     expect(names(plain)).toEqual(['a', 'weak']);
-    const order = drawn([
+    const order = chartOf([
       line([1], { name: 'x' }),
       line([1], { faint: true }),
       line([1], { name: 'y' }),
@@ -188,45 +188,47 @@ describe('lines', () => {
     expect(names(order)).toEqual(['x', 'y', 'a']);
     expect(plain.root.querySelector('.sample')).toBeNull();
     const others = { dash: '3,3', faint: true, name: 'b' };
-    const dashed = drawn([line([1, 2]), line([2, 1], others)]);
+    const dashed = chartOf([line([1, 2]), line([2, 1], others)]);
     expect(dashed.root.querySelectorAll('.sample')).toHaveLength(2);
     expect(dashed.root.querySelectorAll('.sample path.faint')).toHaveLength(1);
     expect(dashed.root.querySelector('.chart-picture [stroke-dasharray]')).toBeTruthy();
     // Two lines of one model have one name; two models with the same name differ in their colors.
-    expect(names(drawn([line([1]), line([2], { dash: '3,3' })]))).toEqual(['a']);
-    expect(names(drawn([line([1]), line([2], { color: '--other' })]))).toEqual(['a', 'a']);
+    expect(names(chartOf([line([1]), line([2], { dash: '3,3' })]))).toEqual(['a']);
+    expect(names(chartOf([line([1]), line([2], { color: '--other' })]))).toEqual(['a', 'a']);
   });
 
   it('have a band over the range of other values, which the axis includes', () => {
     const band = { low: [1, 1, NaN], high: [2, 4, 3] };
-    const { root, yTicks, marks } = drawn([line([1, 2, 3], { band })]);
+    const { root, yTicks, marks } = chartOf([line([1, 2, 3], { band })]);
     expect(root.querySelector('path.band')!.getAttribute('d')).toBe(
       'M46.0,83.0L188.0,22.0L330.0,52.5L188.0,113.5L46.0,113.5Z',
     );
     expect(yTicks.at(-1)).toBe('4');
     expect(marks('circle')).toHaveLength(0);
     // A band needs adjacent values.
-    const gap = drawn([line([NaN, 2, 4], { band: { low: [0, 1, 2], high: [3, 4, 4] } })]);
+    const gap = chartOf([line([NaN, 2, 4], { band: { low: [0, 1, 2], high: [3, 4, 4] } })]);
     expect(gap.root.querySelector('path.band')!.getAttribute('d')).toMatch(/^M46.0,22.0L330.0,22/);
-    const log = drawn([line([1, 10], { band: { low: [0, 10], high: [10, 100] } })], { log: true });
+    const log = chartOf([line([1, 10], { band: { low: [0, 10], high: [10, 100] } })], {
+      log: true,
+    });
     expect(log.root.querySelector('path.band')!.getAttribute('d')).toBe(
       'M46.0,83.0L330.0,22.0L330.0,83.0Z',
     );
-    const shifted = drawn([line([0, 4], { band: { low: [0, 2], high: [2, 4] } })], { from: 3 });
+    const shifted = chartOf([line([0, 4], { band: { low: [0, 2], high: [2, 4] } })], { from: 3 });
     expect(shifted.root.querySelector('path.band')!.getAttribute('d')).toBe(
       'M46.0,83.0L330.0,22.0L330.0,83.0L46.0,144.0Z',
     );
     const placed = line([0, 4], { places: [2, 9], band: { low: [0, 2], high: [2, 4] } });
-    expect(drawn([placed]).root.querySelector('path.band')!.getAttribute('d')).toBe(
+    expect(chartOf([placed]).root.querySelector('path.band')!.getAttribute('d')).toBe(
       'M46.0,83.0L330.0,22.0L330.0,83.0L46.0,144.0Z',
     );
   });
 });
 
 describe('bars', () => {
-  it('are side by side on 0 and take three quarters of their room', () => {
+  it('stand side by side on 0 and take three quarters of their width', () => {
     // With a margin of 0.6 places on both sides, 284 pixels hold 3.2 places of 88.75.
-    const { marks } = drawn([line([2, 4, -4])], { kind: 'bars' });
+    const { marks } = chartOf([line([2, 4, -4])], { kind: 'bars' });
     expect(marks('rect', 'x', 'width', 'y', 'height')).toEqual([
       [65.5, 67.5, 52.5, 30.5],
       [154.3, 67.5, 22, 61],
@@ -236,7 +238,7 @@ describe('bars', () => {
   });
 
   it('are at least a pixel wide, and have lines over them', () => {
-    const { marks, paths } = drawn([line(Array.from({ length: 500 }, () => 1)), line([1, 1])], {
+    const { marks, paths } = chartOf([line(Array.from({ length: 500 }, () => 1)), line([1, 1])], {
       kind: 'bars',
     });
     expect(new Set(marks('rect', 'width').flat())).toEqual(new Set([1]));
@@ -244,22 +246,22 @@ describe('bars', () => {
   });
 
   it('have legend entries without dashes', () => {
-    const { root } = drawn([line([1]), line([1], { dash: '2,2' })], { kind: 'bars' });
+    const { root } = chartOf([line([1]), line([1], { dash: '2,2' })], { kind: 'bars' });
     expect(root.querySelector('.sample')).toBeNull();
   });
 });
 
 describe('axes', () => {
   it('begin at 0, below it for negative values, and near the values on request', () => {
-    expect(drawn([line([2, 4])]).yTicks[0]).toBe('0');
-    expect(drawn([line([-2, 4])]).yTicks[0]).toBe('−2');
-    const hair = drawn([line([-0.1, 4])]);
+    expect(chartOf([line([2, 4])]).yTicks[0]).toBe('0');
+    expect(chartOf([line([-2, 4])]).yTicks[0]).toBe('−2');
+    const hair = chartOf([line([-0.1, 4])]);
     expect(hair.yTicks[0]).toBe('0');
     expect(hair.paths[0]).toMatch(/^M46.0,147.[01]L/);
-    expect(drawn([line([-0.12, 4])]).yTicks[0]).not.toBe('0');
-    expect(drawn([line([2, 4])], { tight: true }).yTicks).toEqual(['2', '2.5', '3', '3.5', '4']);
-    expect(drawn([line([-0.01, 4])], { tight: true }).paths[0]).not.toMatch(/,144.[1-9]/);
-    expect(drawn([line([0, 0])]).yTicks.at(-1)).toBe('1');
+    expect(chartOf([line([-0.12, 4])]).yTicks[0]).not.toBe('0');
+    expect(chartOf([line([2, 4])], { tight: true }).yTicks).toEqual(['2', '2.5', '3', '3.5', '4']);
+    expect(chartOf([line([-0.01, 4])], { tight: true }).paths[0]).not.toMatch(/,144.[1-9]/);
+    expect(chartOf([line([0, 0])]).yTicks.at(-1)).toBe('1');
   });
 
   it('give near values different labels, and hide the rounding of sums', () => {
@@ -269,36 +271,36 @@ describe('axes', () => {
       [[2000.5, 2001], {}],
       [[0.1, 0.3], {}],
     ] as const) {
-      const { yTicks } = drawn([line([...values])], { tight: true, ...more });
+      const { yTicks } = chartOf([line([...values])], { tight: true, ...more });
       expect(yTicks.length).toBeGreaterThan(2);
       expect(new Set(yTicks).size).toBe(yTicks.length);
       for (const tick of yTicks) expect(tick.length, tick).toBeLessThan(10);
     }
   });
 
-  it('include the requested range', () => {
-    expect(drawn([line([1, 2])], { domain: [0, 8] }).yTicks.at(-1)).toBe('8');
-    expect(drawn([line([1, 12])], { domain: [0, 8] }).yTicks.at(-1)).toBe('12');
+  it('include the range that the caller requests', () => {
+    expect(chartOf([line([1, 2])], { domain: [0, 8] }).yTicks.at(-1)).toBe('8');
+    expect(chartOf([line([1, 12])], { domain: [0, 8] }).yTicks.at(-1)).toBe('12');
   });
 
   it('are drawn even without values', () => {
-    expect(drawn([line([])]).yTicks).toEqual(['0', '0.2', '0.4', '0.6', '0.8', '1']);
-    expect(drawn([line([])], { log: true }).yTicks).toContain('0.1');
-    expect(drawn([line([])]).xTicks).toEqual(['0', '1']);
+    expect(chartOf([line([])]).yTicks).toEqual(['0', '0.2', '0.4', '0.6', '0.8', '1']);
+    expect(chartOf([line([])], { log: true }).yTicks).toContain('0.1');
+    expect(chartOf([line([])]).xTicks).toEqual(['0', '1']);
   });
 
-  it('of training have evenly spaced steps up to 100, and logarithms above', () => {
+  it('of training are linear up to step 100 and logarithmic above', () => {
     const places = [0, 100, 400, 4000];
-    const { xTicks, marks } = drawn([line([0, 1, 1, 1], { places })], { steps: true });
+    const { xTicks, marks } = chartOf([line([0, 1, 1, 1], { places })], { steps: true });
     expect(xTicks).toEqual(['0', '100', '300', '1k', '3k']);
     // A step x is at log(1 + x / 100), and the last one, 4000, at log(41).
     const at = (x: number) => 46 + (284 * Math.log(1 + x / 100)) / Math.log(41);
     marks('circle', 'cx').forEach(([cx], i) => expect(cx).toBeCloseTo(at(places[i]!), 1));
-    expect(drawn([line([1], { places: [100_000] })], { steps: true }).xTicks.at(-1)).toBe('100k');
+    expect(chartOf([line([1], { places: [100_000] })], { steps: true }).xTicks.at(-1)).toBe('100k');
   });
 
-  it('have a tick at each length where lengths double, evenly spaced', () => {
-    const { xTicks, marks } = drawn([line([1, 2, 3], { places: [16, 64, 1024] })], {
+  it('have a tick at each length if lengths double, evenly spaced', () => {
+    const { xTicks, marks } = chartOf([line([1, 2, 3], { places: [16, 64, 1024] })], {
       doubling: true,
     });
     expect(xTicks).toEqual(['16', '64', '1.024k']);
@@ -306,12 +308,12 @@ describe('axes', () => {
   });
 
   it('have a tick at each integer place, or at every tenth of many', () => {
-    expect(drawn([line([1, 2])]).xTicks).toEqual(['0', '1']);
-    const { xTicks } = drawn([line(Array.from({ length: 100 }, (_, i) => i))]);
+    expect(chartOf([line([1, 2])]).xTicks).toEqual(['0', '1']);
+    const { xTicks } = chartOf([line(Array.from({ length: 100 }, (_, i) => i))]);
     expect(xTicks).toEqual(['0', '10', '20', '30', '40', '50', '60', '70', '80', '90']);
     // A tick for each 48 pixels: seven in 340, which are 2 apart up to 22 and 5 apart from there on.
     const last = (n: number) =>
-      drawn([line(Array.from({ length: n + 1 }, (_, i) => i))]).xTicks.slice(0, 2);
+      chartOf([line(Array.from({ length: n + 1 }, (_, i) => i))]).xTicks.slice(0, 2);
     expect([last(22), last(24)]).toEqual([
       ['0', '2'],
       ['0', '5'],
@@ -319,32 +321,32 @@ describe('axes', () => {
   });
 
   it('write numbers in their shortest form', () => {
-    expect(drawn([line([0, 0.4])], { percent: true }).yTicks).toContain('20%');
-    expect(drawn([line([0, 4000])]).yTicks).toEqual(['0', '1k', '2k', '3k', '4k']);
-    expect(drawn([line([0, 40_000])]).yTicks.at(-1)).toBe('4e+4');
+    expect(chartOf([line([0, 0.4])], { percent: true }).yTicks).toContain('20%');
+    expect(chartOf([line([0, 4000])]).yTicks).toEqual(['0', '1k', '2k', '3k', '4k']);
+    expect(chartOf([line([0, 40_000])]).yTicks.at(-1)).toBe('4e+4');
     expect(
-      drawn([line([0, 1]), line([0, 1], { places: [1000, 1500] })], { doubling: true }).xTicks.at(
+      chartOf([line([0, 1]), line([0, 1], { places: [1000, 1500] })], { doubling: true }).xTicks.at(
         -1,
       ),
     ).toBe('1.5k');
-    expect(drawn([line([0.1234, 0.1236])], { tight: true }).yTicks[0]).toBe('0.1234');
-    expect(drawn([line([0, 10_000])]).yTicks.at(-1)).toBe('1e+4');
+    expect(chartOf([line([0.1234, 0.1236])], { tight: true }).yTicks[0]).toBe('0.1234');
+    expect(chartOf([line([0, 10_000])]).yTicks.at(-1)).toBe('1e+4');
   });
 
   it('are lower, with fewer ticks, in a small chart, and longer without a label below', () => {
-    const small = drawn([line([0, 4])], { height: 100 });
+    const small = chartOf([line([0, 4])], { height: 100 });
     expect(small.yTicks).toEqual(['0', '2', '4']);
-    expect(drawn([line([0, 7])], { height: 100 }).yTicks).toEqual(['0', '5', '10']);
+    expect(chartOf([line([0, 7])], { height: 100 }).yTicks).toEqual(['0', '5', '10']);
     expect(small.paths).toEqual(['M46.0,68.0L330.0,22.0']);
-    expect(drawn([line([0, 4])], { height: 110 }).yTicks).toHaveLength(5);
-    expect(drawn([line([0, 7])], { height: 110 }).yTicks).toEqual(['0', '2', '4', '6', '8']);
-    expect(drawn([line([0, 4])], { xLabel: '' }).paths).toEqual(['M46.0,157.0L330.0,22.0']);
+    expect(chartOf([line([0, 4])], { height: 110 }).yTicks).toHaveLength(5);
+    expect(chartOf([line([0, 7])], { height: 110 }).yTicks).toEqual(['0', '2', '4', '6', '8']);
+    expect(chartOf([line([0, 4])], { xLabel: '' }).paths).toEqual(['M46.0,157.0L330.0,22.0']);
   });
 });
 
-describe('a chart in a place of changing width', () => {
-  it('is redrawn once for each width, but not narrower than is readable', () => {
-    const { root } = drawn([line([0, 1, 4])]);
+describe('a chart whose width changes', () => {
+  it('is redrawn once per width, and never narrower than is readable', () => {
+    const { root } = chartOf([line([0, 1, 4])]);
     let drawings = 0;
     drawChart(root, {
       ...{ kind: 'lines', xLabel: '', yLabel: '', label: '' },
@@ -373,7 +375,7 @@ describe('a chart in a place of changing width', () => {
 });
 
 describe('a rose', () => {
-  it('has a petal for each part of the half circle, whose area is its share, and the means', () => {
+  it('has a petal for each bin of the half circle, with area proportional to its share, and the means', () => {
     const root = document.createElement('div');
     const [right, up] = [0, Math.PI / 2];
     drawRose(
@@ -434,7 +436,7 @@ describe('a rose', () => {
 describe('a cursor', () => {
   it('is drawn at its place, with its label on the side that has room', () => {
     const words = (cursor: number) => {
-      const { root, marks } = drawn([line([0, 1, 4])], { cursor, cursorWords: 'here' });
+      const { root, marks } = chartOf([line([0, 1, 4])], { cursor, cursorWords: 'here' });
       const text = [...root.querySelectorAll('text')].find((one) => one.textContent === 'here');
       const at = marks('.cursor', 'x1', 'x2', 'y1', 'y2');
       return {
@@ -451,21 +453,21 @@ describe('a cursor', () => {
   });
 });
 
-describe('a reader', () => {
-  it('chooses a place by a click', () => {
+describe('a reader of a chart', () => {
+  it('selects a point by a click', () => {
     const onChoose = vi.fn();
-    const { root } = drawn([line([0, 1, 4])], { onChoose });
+    const { root } = chartOf([line([0, 1, 4])], { onChoose });
     const picture = root.querySelector('svg')!;
     expect(picture.classList).toContain('choosable');
     picture.getBoundingClientRect = () => new DOMRect(10, 0, 170, 88);
     // The picture is shown at half its size: 94 pixels from its left edge are 188 of 340.
     picture.dispatchEvent(new MouseEvent('click', { clientX: 104 }));
     expect(onChoose).toHaveBeenCalledExactlyOnceWith(1);
-    expect(drawn([line([1])]).root.querySelector('.choosable')).toBeNull();
+    expect(chartOf([line([1])]).root.querySelector('.choosable')).toBeNull();
   });
 
-  it('hears a description of the chart', () => {
-    const picture = drawn([line([1])]).root.querySelector('svg')!;
+  it('gets a description of the chart for screen readers', () => {
+    const picture = chartOf([line([1])]).root.querySelector('svg')!;
     expect([picture.getAttribute('role'), picture.getAttribute('aria-label')]).toEqual([
       'img',
       'A chart.',

@@ -20,7 +20,7 @@ function mapOf(T: number, pull: number, sum: number, draw: () => number): Float3
   return map;
 }
 
-function drawn(map: Float32Array, T: number, alpha: number, normalizes = true): Frame {
+function frameOfMap(map: Float32Array, T: number, alpha: number, normalizes = true): Frame {
   const { operation, tokens } = frameOf();
   return frameOf(
     {
@@ -44,7 +44,7 @@ describe('the sentence about a drawn map', () => {
     return { T, map: mapOf(T, pull, sum, draw) };
   });
 
-  it('counts tokens that give more than half, not those that give exactly half', () => {
+  it('counts tokens that receive more than half of a row, not exactly half', () => {
     const column = (own: number) => columnOf([1, NaN, NaN, own, 1 - own, NaN, own, 0, 1 - own], 3);
     expect([column(0.5).strong, column(0.5625).strong]).toEqual([0, 2]);
     expect(column(0.5)).toMatchObject({ rows: 2, mean: 0.5, given: 2 / 3, rowSum: 1 });
@@ -58,7 +58,7 @@ describe('the sentence about a drawn map', () => {
         first += map[t * T]!;
         if (map[t * T]! > 0.5) strong++;
       }
-      const said = remarkOf(claimOf(drawn(map, T, 0.9), at))!;
+      const said = remarkOf(claimOf(frameOfMap(map, T, 0.9), at))!;
       seen.add(said.text.replace(/[\d.]+/g, 'N'));
       const [, n, of] = /(\d+) of (\d+) tokens/.exec(said.text)?.map(Number) ?? [];
       if (/almost every/.test(said.text)) expect(strong).toBeGreaterThanOrEqual(0.75 * rows);
@@ -74,17 +74,19 @@ describe('the sentence about a drawn map', () => {
     ]);
   });
 
-  it('is of the drawn head alone', () => {
-    const frame = drawn(cases[0]!.map, cases[0]!.T, 0.9);
+  it('is about the drawn head only', () => {
+    const frame = frameOfMap(cases[0]!.map, cases[0]!.T, 0.9);
     const places = [at, { layer: 1, head: 1 }, { layer: 0, head: 0 }];
     expect(places.map((one) => claimOf(frame, one).column !== undefined)).toEqual([
       ...[true, false, false],
     ]);
   });
 
-  it('agrees with the picture where the metrics differ from it', () => {
+  it('agrees with the picture if the metrics differ from it', () => {
     for (const { T, map } of cases) {
-      const said = [0, 0.3, 1].map((alpha) => remarkOf(claimOf(drawn(map, T, alpha), at))!.text);
+      const said = [0, 0.3, 1].map(
+        (alpha) => remarkOf(claimOf(frameOfMap(map, T, alpha), at))!.text,
+      );
       expect(new Set(said).size).toBe(1);
     }
     const faint = mapOf(20, 100, 0.02, draw);
@@ -94,7 +96,7 @@ describe('the sentence about a drawn map', () => {
   });
 
   it('is empty for a text of one token, and uses magnitudes of signed weights', () => {
-    expect(remarkOf(claimOf(drawn(Float32Array.of(1), 1, 1), at))).toBeUndefined();
+    expect(remarkOf(claimOf(frameOfMap(Float32Array.of(1), 1, 1), at))).toBeUndefined();
     const signed = Float32Array.of(1, NaN, -0.9, 0.1);
     expect(columnOf(signed, 2)).toMatchObject({ strong: 1, rows: 1 });
   });
@@ -110,12 +112,12 @@ describe('the number of a claim', () => {
   });
   const percents = (said: string) => [...said.matchAll(/([\d.]+)%/g)].map(([, n]) => Number(n));
 
-  it('is the mean of the drawn column, and the same in caption, label, finding and card', () => {
+  it('is the mean of the drawn column, equal in caption, label, finding and card', () => {
     for (const { T, normalizes, map } of cases) {
       const column = Array.from({ length: T }, (_, t) => map[t * T]!);
       const given = column.reduce((a, b) => a + b) / T;
       const raw = tensor([2, 2, T], new Float32Array(4 * T).fill(Math.fround(given)));
-      const frame = drawn(map, T, 0.9, normalizes);
+      const frame = frameOfMap(map, T, 0.9, normalizes);
       const own = { ...frame, tensors: { ...frame.tensors, alpha_raw: raw } } as Frame;
       const claim = claimOf(own, at);
       expect(claim.given).toBeCloseTo(given, 5);
@@ -144,9 +146,9 @@ describe('the number of a claim', () => {
     }
   });
 
-  it('is a share of the row where the page normalizes rows', () => {
+  it('is a share of the row if the page normalizes rows', () => {
     const map = mapOf(9, 3, 0.02, draw);
-    const frame = drawn(map, 9, 0.9, false);
+    const frame = frameOfMap(map, 9, 0.9, false);
     const shares = sharesOf(map, 9);
     const { given, isShare } = claimOf(frame, at, { normalize: 'yes' });
     const mean = Array.from({ length: 9 }, (_, t) => shares[t * 9]!).reduce((a, b) => a + b) / 9;
@@ -154,13 +156,13 @@ describe('the number of a claim', () => {
     expect(given).toBeCloseTo(mean, 5);
   });
 
-  it('is averaged over several prompts, and taken from the metric without the head’s map', () => {
-    const frame = drawn(mapOf(9, 3, 1, draw), 9, 0.75);
+  it('is averaged over prompts, and comes from the metric if the head has no map', () => {
+    const frame = frameOfMap(mapOf(9, 3, 1, draw), 9, 0.75);
     expect(claimOf({ ...frame, sequences: 5 }, at).given).toBe(0.75);
     expect(claimOf(frame, { layer: 0, head: 1 })).toMatchObject({ given: 0.75, kind: undefined });
   });
 
-  it('belongs to the head that gives most by weight, whatever the shares are', () => {
+  it('is about the head with the largest weight, even if another has the largest share', () => {
     const frame = frameOf(
       { operation: { ...frameOf().operation, normalizes: false } },
       {
@@ -180,9 +182,9 @@ describe('the number of a claim', () => {
   });
 });
 
-describe('the sentence of the first screen', () => {
+describe('the lead sentence of Start', () => {
   const said = (T: number, even: number) => {
-    const frame = drawn(mapOf(T, 10, 1, randomGenerator(T)), T, 0.84);
+    const frame = frameOfMap(mapOf(T, 10, 1, randomGenerator(T)), T, 0.84);
     const uniform = { ...frame.tensors, alpha_uniform: tensor([1], [even]) };
     const own = { ...frame, tensors: uniform };
     return [leadSentence([own], [claimOf(own, at)]), claimOf(own, at).kind] as const;

@@ -18,7 +18,7 @@ import { build as training } from '../src/rooms/training';
 import { finding, rowsWords } from '../src/words';
 import { claimOf } from '../src/claims';
 import { viewNamed, views } from '../src/views/index';
-import { chartsIn, drawn, forgetPlots, mapsIn } from './drawn';
+import { chartsIn, drawView, forgetPlots, mapsIn } from './drawn';
 import { bytesOf, openPage, standsForScreen } from './engine';
 import { isBuilt, UNBUILT } from './fixture';
 import { roomOf } from './page';
@@ -203,7 +203,7 @@ const CLAIMS: Readonly<
 };
 
 /** Returns the names of untrue claims. @param seen collects the names of all claims found */
-function broken(said: string, truth: Truth, seen: Set<string>): string[] {
+function falseClaims(said: string, truth: Truth, seen: Set<string>): string[] {
   return Object.entries(CLAIMS).flatMap(([name, [pattern, holds]]) =>
     [...said.matchAll(pattern)].flatMap(([whole, ...numbers]) => {
       seen.add(name);
@@ -319,7 +319,7 @@ function wrongCells(root: Element, truths: readonly Truth[], frames: readonly Fr
  */
 function wrongInRow(frame: Frame, query: number, cells: ArrayLike<number>): string[] {
   const { T, head, tensors, architecture, operation } = frame;
-  const { all, text } = drawn(row, frame, { query });
+  const { all, text } = drawView(row, frame, { query });
   if (T < 2) return text('table') ? ['a row of a single token'] : [];
   const at = query * T;
   const { H, G } = architecture;
@@ -407,7 +407,7 @@ function textOf(template: TemplateResult): string {
 
 const paragraphs = (root: Element) =>
   [...root.querySelectorAll('p')].map((one) => one.textContent!.replace(/\s+/g, ' '));
-const labeled = (root: Element, start: RegExp) =>
+const mapsLabeled = (root: Element, start: RegExp) =>
   mapsIn(root).filter(({ data }) => start.test(data.label));
 const free = { layer: -1, head: -1 };
 const ATTENTION = /^Attention weights of head/;
@@ -441,7 +441,7 @@ describe.skipIf(!isBuilt)(`on forty texts (${UNBUILT})`, () => {
         for (const [i, frame] of frames.entries()) {
           forgetPlots();
           const room = roomOf(explore, page.pageOf({ ...state, at: i }, frames));
-          const [map] = labeled(room.root, ATTENTION);
+          const [map] = mapsLabeled(room.root, ATTENTION);
           const head = selectedHead(frame, at);
           const truth = truthFrom(frame, head, map!.data.data);
           const claim = claimOf(frame, head, room.state.value);
@@ -454,7 +454,7 @@ describe.skipIf(!isBuilt)(`on forty texts (${UNBUILT})`, () => {
             textOf(sideWords(claim, frame)),
           ];
           for (const one of new Set(said))
-            wrong.push(...broken(one, truth, seen).map((what) => `“${prompt}”: ${what}`));
+            wrong.push(...falseClaims(one, truth, seen).map((what) => `“${prompt}”: ${what}`));
           room.scope.end();
           const query = Math.max(1, (7 * n) % frame.T);
           const { att } = frame.head!.tensors;
@@ -467,20 +467,22 @@ describe.skipIf(!isBuilt)(`on forty texts (${UNBUILT})`, () => {
         for (const build of [compare, training]) {
           forgetPlots();
           const room = roomOf(build, page.pageOf(state, frames));
-          const drawnIn = labeled(room.root, ATTENTION);
+          const drawnIn = mapsLabeled(room.root, ATTENTION);
           const truths = frames.map((frame, i) =>
             truthFrom(frame, heads[i]!, drawnIn[i]!.data.data),
           );
           const named = new Map(frames.map(({ title }, i) => [title, truths[i]!]));
           const above = [...room.root.querySelectorAll('h1, .lead')].map((one) => one.textContent!);
           above.flatMap((one) => brokenOf(one, named, seen)).forEach(note);
-          truths.forEach((truth, i) => broken(drawnIn[i]!.data.label, truth, seen).forEach(note));
-          labeled(room.root, /^α₁ by layer/).forEach(({ data }, i) => {
+          truths.forEach((truth, i) =>
+            falseClaims(drawnIn[i]!.data.label, truth, seen).forEach(note),
+          );
+          mapsLabeled(room.root, /^α₁ by layer/).forEach(({ data }, i) => {
             const off = truths[i]!.alphas.findIndex(
               (share, n) => Math.abs(share - data.data[n]!) > 1e-5,
             );
             if (off >= 0) note(`sink map of ${frames[i]!.title}: head ${off}`);
-            broken(data.label.replace(/.*: /, ''), truths[i]!, seen).forEach(note);
+            falseClaims(data.label.replace(/.*: /, ''), truths[i]!, seen).forEach(note);
           });
           if (build === compare) wrongCells(room.root, truths, frames).forEach(note);
           room.scope.end();
@@ -490,20 +492,20 @@ describe.skipIf(!isBuilt)(`on forty texts (${UNBUILT})`, () => {
     },
   );
 
-  it('the words of a map describe the shown head while another one is read', async () => {
+  it('the caption of a map describes the shown head while another head is read', async () => {
     const state = { prompt: TEXTS[0]![0], layer: 3, head: 3 };
     const [frame] = await page.framesOf([subjects.softmax], state, READ);
     forgetPlots();
     const room = roomOf(explore, page.pageOf({ ...state, layer: 2, head: 1 }, [frame!]));
-    const [map] = labeled(room.root, ATTENTION);
+    const [map] = mapsLabeled(room.root, ATTENTION);
     expect(map!.data.label).toMatch(/^Attention weights of head L3H3 /);
     const head = { layer: 3, head: 3 };
     const truth = truthFrom(frame!, head, map!.data.data);
-    expect(broken(map!.data.label, truth, new Set())).toEqual([]);
+    expect(falseClaims(map!.data.label, truth, new Set())).toEqual([]);
     room.scope.end();
   });
 
-  it('every kind of claim occurs in the samples', () => {
+  it('the samples contain every kind of claim', () => {
     expect([...seen].sort()).toEqual(Object.keys({ ...CLAIMS, ...OF_MODELS }).sort());
   });
 });
@@ -529,8 +531,8 @@ function givenBy(data: ArrayLike<number>, width: number): number[] {
 }
 
 /**
- * Returns numbers that may occur beside a picture's own: a threshold of the text, or a relation of two of the picture's
- * numbers.
+ * Returns numbers that a sentence may state besides those of the picture: a threshold of the text, or a relation of two
+ * numbers of the picture.
  */
 function derived(found: readonly number[], { eps, tensors, T }: Frame): number[] {
   const some = [...new Set(found.filter(Number.isFinite).map((x) => Number(x.toPrecision(7))))];
@@ -603,7 +605,7 @@ describe.skipIf(!isBuilt)(`of five kinds of subjects (${UNBUILT})`, () => {
   );
 
   it.each(cases)(
-    '%s, “%s”: every view says numbers of its picture',
+    '%s, “%s”: the sentences of every view state numbers of its picture',
     async (name, prompt, change) => {
       const subject = subjects[name as keyof typeof subjects];
       const [frame] = await page.framesOf([subject], { prompt, ...change });

@@ -79,7 +79,7 @@ describe.skipIf(!isBuilt)(`a copied command (${UNBUILT})`, () => {
     expect(() => readFileSync(join(root, 'broken'))).toThrow('ENOENT');
   });
 
-  it('a file that begins with a dash is named as a file', () => {
+  it('names a file that begins with a dash as a path', () => {
     const { question } = frameOf();
     const file = { name: '-mine.txt', splitting: 'lines' };
     const line = commandOf(
@@ -93,33 +93,29 @@ describe.skipIf(!isBuilt)(`a copied command (${UNBUILT})`, () => {
     expect(inShell(recording).stderr).toMatch(/^sinkscope: \.\/-a b\.safetensors: expected a file/);
   });
 
-  it(
-    'the command of a lab has only settings that the command line knows',
-    { timeout: 120_000 },
-    () => {
-      const tables = JSON.parse(
-        execFileSync('sh', ['-c', 'sinkscope describe --json'], {
-          cwd: root,
-          env,
-          encoding: 'utf8',
-        }),
-      ) as Describe;
-      const own = JSON.parse(
-        readFileSync(join(root, 'wasm/sinkscope.describe.json'), 'utf8'),
-      ) as Describe;
-      const cards = JSON.parse(readFileSync(join(zoo, 'index.json'), 'utf8')) as Card[];
-      const rows = tablesOf({ ...tables, training: own.training } as Describe, cards);
-      const presets = [...fromScratch, ...fineTune].flatMap(({ leftRun, rightRun }) => [
-        leftRun,
-        rightRun,
-      ]);
-      const links = [...presets, '', 'first:any', 'from:softmax,at:1000,text:own,first:fixed'];
-      for (const link of new Set(links)) {
-        const line = labCommandOf(readSettings(link, rows).settings, rows);
-        // The command line refuses the last option, so it has accepted all words before it.
-        const { stderr } = inShell(line, '--every 0');
-        expect(stderr, line).toBe('sinkscope: --every: expected a whole number above 0, got "0"\n');
-      }
-    },
-  );
+  it('of a lab has only options that the command line accepts', { timeout: 120_000 }, () => {
+    const tables = JSON.parse(
+      execFileSync('sh', ['-c', 'sinkscope describe --json'], {
+        cwd: root,
+        env,
+        encoding: 'utf8',
+      }),
+    ) as Describe;
+    const own = JSON.parse(
+      readFileSync(join(root, 'wasm/sinkscope.describe.json'), 'utf8'),
+    ) as Describe;
+    const cards = JSON.parse(readFileSync(join(zoo, 'index.json'), 'utf8')) as Card[];
+    const rows = tablesOf({ ...tables, training: own.training } as Describe, cards);
+    const presets = [...fromScratch, ...fineTune].flatMap(({ leftRun, rightRun }) => [
+      leftRun,
+      rightRun,
+    ]);
+    const links = [...presets, '', 'first:any', 'from:softmax,at:1000,text:own,first:fixed'];
+    for (const link of new Set(links)) {
+      const line = labCommandOf(readSettings(link, rows).settings, rows);
+      // The command line refuses the last option, so it has accepted all words before it.
+      const { stderr } = inShell(line, '--every 0');
+      expect(stderr, line).toBe('sinkscope: --every: expected a whole number above 0, got "0"\n');
+    }
+  });
 });

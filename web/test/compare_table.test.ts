@@ -16,7 +16,7 @@ import { metricsOf, tableOf, type ReportedRow, type Sorting } from '../src/rooms
 import { metricsTable } from '../src/rooms/metrics_table';
 import { addScatter, drawScatter, scatterWords, type Point } from '../src/rooms/scatter';
 import { frameOf, tensor } from './fixture';
-import { servesZoo, shown as draw } from './page';
+import { servesZoo, mount as draw } from './page';
 
 const full = (change: Partial<Frame> = {}, tensors: Frame['tensors'] = {}) =>
   frameOf(
@@ -68,7 +68,7 @@ function table(
 }
 
 describe('the table', () => {
-  it('has value, spread and place of each number, with the digits of its column', () => {
+  it('has value, spread and place of each number, with the precision of its column', () => {
     const { cell, names, root } = table([{ frame: full() }]);
     expect(
       Object.fromEntries(
@@ -96,7 +96,7 @@ describe('the table', () => {
     expect(root.querySelector('caption')!.textContent).toContain('A table.');
   });
 
-  it('has a column for each other summary of the core, with the digits of its unit', () => {
+  it('has a column for each further summary of the core, with the precision of its unit', () => {
     const metric = (name: string, unit: string, shape: string[], more: object = {}) => ({
       ...{ name, unit, shape, label: name, question: 'How much?', summary: true, averaged: true },
       ...{ arguments: [], ...more },
@@ -211,7 +211,7 @@ describe('the table', () => {
     expect(text(table([b], { name: 'loss', descending: false }).headings[5])).toBe('loss▴');
   });
 
-  it('shows below what papers report, by paper', () => {
+  it('lists values reported in papers below, by paper', () => {
     const reported: ReportedRow[] = [
       { title: 'Low', sink_1: 12.25, where: 'Paper A' },
       { title: 'High', sink_1: 90, loss: 3.5, where: 'Paper A' },
@@ -294,7 +294,7 @@ describe('the scatter', () => {
     );
   });
 
-  it('has room for one model and for negative numbers, and writes sizes in short', () => {
+  it('fits one model and negative numbers, and abbreviates model sizes', () => {
     const one = drawn([point(-0.2, 4)], [], 'size');
     expect(one.marks('circle', 'cx')).toEqual([[338]]);
     expect(one.texts('end')[0]).toBe('−0.2');
@@ -368,7 +368,7 @@ describe('the scatter', () => {
     vi.unstubAllGlobals();
   }, 40_000);
 
-  it('gives the correlation of the numbers from four points on', () => {
+  it('states the correlation from four points on', () => {
     const four = [point(0.1, 1), point(0.2, 2), point(0.3, 3), point(0.4, 4)];
     expect(scatterWords(four, 'ratio')).toMatch(
       /is 1\.00\..*Of 4 with a sink \(α₁ at least 0\.1 above/,
@@ -389,7 +389,7 @@ describe('the scatter', () => {
 });
 
 describe('production models', () => {
-  it('have the same rows below the table and in lesson 5, and a link to each twin', () => {
+  it('are the same in Compare and lesson 5, with a link to each twin', () => {
     const place = document.createElement('div');
     const zoo = modelsOfZoo();
     render(

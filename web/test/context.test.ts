@@ -19,7 +19,7 @@ import { frameOf, tensor } from './fixture';
 setFlagsFromString('--expose-gc');
 const collect = runInNewContext('gc') as () => void;
 
-test('a scope ends with its parent, once', () => {
+test('ending a scope ends its children, once', () => {
   const parent = new Scope();
   const child = parent.child();
   let ends = 0;
@@ -36,7 +36,7 @@ test('a scope ends with its parent, once', () => {
   expect(ends).toBe(3);
 });
 
-test('a scope that has ended is not kept by its parent', async () => {
+test('a scope that has ended is not referenced by its parent', async () => {
   const parent = new Scope();
   const ended = (() => {
     const child = parent.child();
@@ -50,14 +50,14 @@ test('a scope that has ended is not kept by its parent', async () => {
   parent.end();
 });
 
-describe('what is shown', () => {
+describe('the shown frames', () => {
   const frame = (edits: object[] = []) => ({ ...frameOf(), edits }) as unknown as Frame;
   const shown = (entries: [string, object][], subjects: string[]) => {
     const queue = { entries: signal(new Map(entries)) };
     return shownOf({ engine: signal({ queue }) } as unknown as Context, subjects);
   };
 
-  it('has a frame for each subject in order, or the reason for its absence', () => {
+  it('are one per subject in order, or the reason why a frame is missing', () => {
     const own = frame();
     expect(
       shown(
@@ -77,7 +77,7 @@ describe('what is shown', () => {
     ]);
   });
 
-  it('pairs an edited frame with its unedited one, the same object each time', () => {
+  it('pair an edited frame with the unedited one, and return the same object each time', () => {
     const [edited, base] = [frame([{ kind: 'silence' }]), frame()];
     const entries: [string, object][] = [
       ['a~silence(1,0)', { frame: edited }],
@@ -91,7 +91,7 @@ describe('what is shown', () => {
     expect(of([entries[0]!])[0]).toBe(edited);
   });
 
-  it('is requested with the frames that views compare it with', () => {
+  it('are requested together with the frames that views compare them with', () => {
     const ask = vi.fn();
     const state = signal({ ...defaults, shown: ['a~silence(1,0)', 'b'], layer: 1, head: 2 });
     const context = { state, engine: signal({ queue: { ask }, fileVersion: signal(0) }) };
@@ -123,7 +123,7 @@ describe('what is shown', () => {
   });
 });
 
-test('a view fits a frame that has what it reads, of a model that has the parts', () => {
+test('a view fits a frame that has its numbers, of a model that has its parts', () => {
   const fields = [
     { name: 'router', needs: 'E' },
     { name: 'q', needs: null },
@@ -144,7 +144,7 @@ test('a view fits a frame that has what it reads, of a model that has the parts'
   ]).toEqual([...[false, true, false]]);
 });
 
-test('a room waits for its pictures, is late after three seconds, and never once it is drawn', () => {
+test('a room waits for its pictures, is late after three seconds, and never late once drawn', () => {
   vi.useFakeTimers();
   vi.stubGlobal('requestAnimationFrame', (run: () => void) => run());
   const drawn: Shown = { subject: 'a', isStale: false, frame: frameOf() };

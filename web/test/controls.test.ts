@@ -1,5 +1,5 @@
 // @vitest-environment happy-dom
-/** The controls that rooms share: what they show for a state, and how they change the state. */
+/** The controls that rooms share: what they show for a state, and how a reader changes the state with them. */
 import { describe, expect, it, vi } from 'vitest';
 import type { State } from '../src/ask/state';
 import type { Frame } from '../src/frame';
@@ -25,7 +25,7 @@ import {
   troubleNotes,
 } from '../src/page/controls';
 import { frameOf, tensor } from './fixture';
-import { pageOf, shown } from './page';
+import { pageOf, mount } from './page';
 
 function context(change: Partial<State> = {}, more: object = {}) {
   const models = {
@@ -38,10 +38,10 @@ function context(change: Partial<State> = {}, more: object = {}) {
 }
 const as = ({ made }: ReturnType<typeof context>) => made;
 
-describe('a number', () => {
+describe('a number field', () => {
   const field = (name: 'T' | 'eps' = 'T', most = Infinity) => {
     const own = context();
-    const { enter, all } = shown(numberField('size', name, as(own), most));
+    const { enter, all } = mount(numberField('size', name, as(own), most));
     return {
       own,
       enter: (value: string) => [
@@ -52,7 +52,7 @@ describe('a number', () => {
     };
   };
 
-  it('stays within its bounds, is whole if it counts, and takes its default if invalid', () => {
+  it('keeps its value within bounds, rounds counts, and replaces invalid input by the default', () => {
     const { enter, all } = field('T', 512);
     expect([enter('7'), enter('0'), enter('513'), enter('2.6'), enter(''), enter('x')]).toEqual([
       ['7', 7],
@@ -71,14 +71,14 @@ describe('a number', () => {
   });
 });
 
-describe('choices', () => {
-  it('are a menu or a row of buttons with the present one marked', () => {
+describe('a choice', () => {
+  it('is a menu or a row of buttons that marks the selected one', () => {
     const pick = vi.fn();
     const options = [
       ['a', 'One'],
       ['b', 'Two'],
     ] as const;
-    const menu = shown(choiceField('kind', 'b', options, pick));
+    const menu = mount(choiceField('kind', 'b', options, pick));
     expect(
       menu.all<HTMLOptionElement>('option').map((one) => [one.value, one.hasAttribute('selected')]),
     ).toEqual([
@@ -87,7 +87,7 @@ describe('choices', () => {
     ]);
     menu.enter('[aria-label="kind"]', 'a');
     expect(pick).toHaveBeenLastCalledWith('a');
-    const row = shown(
+    const row = mount(
       segmented(
         'kind',
         [
@@ -107,16 +107,16 @@ describe('choices', () => {
     expect(pick).toHaveBeenLastCalledWith(1);
     expect(row.all('.segmented')[0]!.className).toBe('segmented small');
     expect(
-      shown(segmented('kind', [], 0, pick))
+      mount(segmented('kind', [], 0, pick))
         .all('.segmented')[0]!
         .className.trim(),
     ).toBe('segmented');
   });
 });
 
-describe('the top of a room', () => {
-  it('has its title and its finding, unless an embed hides them', () => {
-    const { all, text } = shown(roomHeading('Explore', 'A head has a sink.', as(context())));
+describe('the heading of a room', () => {
+  it('has its title and its finding, which an embed can hide', () => {
+    const { all, text } = mount(roomHeading('Explore', 'A head has a sink.', as(context())));
     expect([text('h1'), text('.lead'), all('.lead')[0]!.hidden]).toEqual([
       'Explore',
       'A head has a sink.',
@@ -124,7 +124,7 @@ describe('the top of a room', () => {
     ]);
     // All terms together are one tab stop.
     expect(all('.lead .term').map((one) => one.tabIndex)).toEqual([0, -1]);
-    const hidden = shown(roomHeading('Explore', 'x', as(context({ hide: ['finding'] }))));
+    const hidden = mount(roomHeading('Explore', 'x', as(context({ hide: ['finding'] }))));
     expect(hidden.all('.lead')[0]!.hidden).toBe(true);
   });
 });
@@ -138,7 +138,7 @@ describe('the list of subjects', () => {
   it('names each subject, removes all but the last, and adds up to six', () => {
     const own = context();
     const show = vi.fn();
-    const list = (all = two) => shown(subjectList('Models', all, as(own), show));
+    const list = (all = two) => mount(subjectList('Models', all, as(own), show));
     const { texts, all, button } = list();
     expect(texts('.subject')).toEqual(['Softmax model ✕', 'Sigmoid ✕']);
     expect(all('.subject button').map((one) => one.getAttribute('aria-label'))).toEqual([
@@ -164,12 +164,12 @@ describe('the list of subjects', () => {
       [false, true],
     ]);
     expect(
-      shown(subjectList('x', two, as(context({ hide: ['subjects'] })), show)).root.textContent,
+      mount(subjectList('x', two, as(context({ hide: ['subjects'] })), show)).root.textContent,
     ).toBe('');
     expect(
-      (shown(addModelButton(true, as(own))).all('button')[0] as HTMLButtonElement).disabled,
+      (mount(addModelButton(true, as(own))).all('button')[0] as HTMLButtonElement).disabled,
     ).toBe(true);
-    const named = shown(subjectList('x', two, as(own), show, (name, i) => `${i}: ${name}`));
+    const named = mount(subjectList('x', two, as(own), show, (name, i) => `${i}: ${name}`));
     expect(named.texts('.subject')).toEqual(['0: Softmax model ✕', '1: Sigmoid ✕']);
   });
 
@@ -184,33 +184,33 @@ describe('the list of subjects', () => {
   });
 });
 
-describe('the text and its file', () => {
-  it('are read as the reader types, also by an experiment', () => {
+describe('the text field and the file input', () => {
+  it('update as the reader types, also in an experiment', () => {
     const own = context();
-    shown(textField(as(own), 3)).enter('textarea', 'Some words', 'input');
-    shown(textField(as(own), 3, 'source')).enter('textarea', 'Others', 'input');
+    mount(textField(as(own), 3)).enter('textarea', 'Some words', 'input');
+    mount(textField(as(own), 3, 'source')).enter('textarea', 'Others', 'input');
     expect(own.set.mock.calls).toEqual([
       [{ prompt: 'Some words', input: 'text' }],
       [{ prompt: 'Others', source: 'text' }],
     ]);
-    const { all } = shown(textField(as(own), 5));
+    const { all } = mount(textField(as(own), 5));
     expect([
       all<HTMLTextAreaElement>('textarea')[0]!.value,
       all('textarea')[0]!.getAttribute('rows'),
     ]).toEqual(['Others', '5']);
   });
 
-  it('of a file name the way it is split, which the reader can change', async () => {
+  it('show how the prompt file is split, which the reader can change', async () => {
     const own = context();
-    expect(shown(fileField(as(own))).text('.hint')).toMatch(/^UTF-8: one prompt per line/);
+    expect(mount(fileField(as(own))).text('.hint')).toMatch(/^UTF-8: one prompt per line/);
     const known = { name: 'my.txt', text: 'a\nb\nc', splitting: 'lines' };
     own.file.value = known;
-    const { text, enter, all } = shown(fileField(as(own)));
+    const { text, enter, all } = mount(fileField(as(own)));
     expect(text('.prompt-file > span')).toBe('my.txt: 3 prompts');
     enter('[aria-label="split"]', 'whole');
     expect(own.choose).toHaveBeenLastCalledWith({ ...known, splitting: 'whole' });
     own.file.value = { ...known, splitting: 'whole' };
-    expect(shown(fileField(as(own))).text('.prompt-file > span')).toBe('my.txt: 1 text');
+    expect(mount(fileField(as(own))).text('.prompt-file > span')).toBe('my.txt: 1 text');
     const [input] = all<HTMLInputElement>('input');
     const file = new File(['x\ny'], 'new.txt');
     Object.defineProperty(input, 'files', { value: [file] });
@@ -220,11 +220,11 @@ describe('the text and its file', () => {
   });
 });
 
-describe('the start of a text', () => {
+describe('the start token and example texts', () => {
   const special = { automatic: ['<s>'], bos: '<s>', choices: ['<s>', '</s>'] };
   const frame = (change: object = {}) => frameOf({ special, ...change } as never);
   const options = (first: string, ...frames: Frame[]) =>
-    shown(startTokenField(as(context({ first })), frames))
+    mount(startTokenField(as(context({ first })), frames))
       .all<HTMLOptionElement>('option')
       .map((one) => `${one.value}|${one.textContent}${one.hasAttribute('selected') ? '*' : ''}`);
 
@@ -249,10 +249,10 @@ describe('the start of a text', () => {
     );
   });
 
-  it('is named, and is removed or added with one press', () => {
+  it('shows the current one, and adds or removes it with one press', () => {
     const press = (change: object) => {
       const own = context();
-      const { text, all } = shown(startTokenButton(as(own), [frame(change)]));
+      const { text, all } = mount(startTokenButton(as(own), [frame(change)]));
       all('button')[0]?.click();
       return [text('button'), all('button')[0]?.title, own.set.mock.lastCall?.[0].first];
     };
@@ -264,16 +264,16 @@ describe('the start of a text', () => {
       ...[none, none, 'bos'],
     ]);
     expect(press({ special: { ...special, bos: null } })).toEqual(['', undefined, undefined]);
-    expect(shown(startTokenButton(as(context()), [])).root.textContent).toBe('');
-    const both = shown(
+    expect(mount(startTokenButton(as(context()), [])).root.textContent).toBe('');
+    const both = mount(
       startTokenButton(as(context()), [frame(), frame({ first: ['<s>', '</s>'] })]),
     );
     expect(both.text('button')).toBe('starts with <s> / starts with <s> </s> ✕');
   });
 
-  it('can be an example', () => {
+  it('example texts replace the reader’s text', () => {
     const own = context({ prompt: EXAMPLES[1] });
-    const { all, texts } = shown(exampleField(as(own)));
+    const { all, texts } = mount(exampleField(as(own)));
     expect(texts('option')).toEqual(['Example texts', ...EXAMPLES]);
     const select = all('select')[0] as unknown as HTMLSelectElement;
     const options = all('option') as unknown as HTMLOptionElement[];
@@ -291,10 +291,10 @@ describe('the start of a text', () => {
   });
 });
 
-describe('the question', () => {
+describe('the text panel', () => {
   const of = (change: Partial<State> = {}, ...frames: Frame[]) => {
     const own = context(change);
-    return { own, ...shown(askBar(as(own), frames)) };
+    return { own, ...mount(askBar(as(own), frames)) };
   };
 
   it('has the text, its length and the number of prompts, and more on request', () => {
@@ -340,7 +340,7 @@ describe('the question', () => {
   });
 });
 
-describe('the tokens', () => {
+describe('the row of tokens', () => {
   const tokens = ['<s>', ' a', ' b', ' c'].map((text, id) => ({
     id: 7 + id,
     text,
@@ -351,11 +351,11 @@ describe('the tokens', () => {
   const frame = (change: object = {}) => frameOf({ T: 4, tokens, ...change } as never);
   const row = (change: Partial<State> = {}, of = frame()) => {
     const own = context(change);
-    const made = shown(tokenChips(of, as(own)));
+    const made = mount(tokenChips(of, as(own)));
     return { own, ...made, chips: made.all('.chip') };
   };
 
-  it('are one tab stop, with classes by their roles', () => {
+  it('is one tab stop, and marks tokens by their roles', () => {
     const { chips: all, text } = row({ query: 2 }, frame({ generated: 1, dropped: 5 }));
     expect(
       all.map((one) => [one.textContent, one.tabIndex, one.getAttribute('aria-pressed')]),
@@ -371,12 +371,12 @@ describe('the tokens', () => {
     expect([all[1]!.title, text('.cut')]).toEqual(['position 1, id 8', '… 5 more not run (T = 4)']);
     expect(row().chips.map((one) => one.tabIndex)).toEqual([0, -1, -1, -1]);
     expect(row({ query: 99 }).chips.map((one) => one.tabIndex)).toEqual([-1, -1, -1, 0]);
-    const usual = shown(tokenChips(frame(), as(context())));
+    const usual = mount(tokenChips(frame(), as(context())));
     expect(usual.all('.chip')[0]!.title).toBe('position 0, id 7');
     expect(row().all('.cut')).toHaveLength(0);
   });
 
-  it('can be selected, pointed at, and traversed by the arrow keys', () => {
+  it('can be selected, hovered and traversed by the arrow keys', () => {
     const { chips: all, own, all: find } = row({ query: 1 });
     all[2]!.click();
     all[1]!.click();
@@ -401,7 +401,7 @@ describe('the tokens', () => {
     expect(own.point).toHaveBeenLastCalledWith({ query: 2 });
   });
 
-  it('of a long text are shaded by the means of their blocks', () => {
+  it('of a long text is shaded by the means of its blocks', () => {
     const head = { layer: 1, head: 0, tensors: { att: tensor([2, 2], [1, 0, 0.75, 0.25]) } };
     const of = frame({ head, pooled: 2 });
     const { root, own, chips: all } = row({}, of);
@@ -413,7 +413,7 @@ describe('the tokens', () => {
     expect(all.map((one) => one.classList.contains('query'))).toEqual([false, false, true, true]);
   });
 
-  it('are shaded by their attention to the token under the pointer', () => {
+  it('is shaded by the attention to the hovered token', () => {
     const head = {
       layer: 1,
       head: 0,
@@ -469,7 +469,7 @@ describe('the tokens', () => {
 });
 
 describe('generating', () => {
-  it('continues with models that can generate, and stops', () => {
+  it('continues the text with models that can generate, and stops on request', () => {
     const own = context({ temperature: 0.5, topK: 7, seed: 3 });
     const masked = { ...frameOf().architecture, mask: { kind: 'bidirectional' } };
     const frames = [
@@ -477,7 +477,7 @@ describe('generating', () => {
       frameOf({ subject: 'b', architecture: masked } as never),
       frameOf({ subject: 'c', recording: {} } as never),
     ];
-    const { button, all } = shown(generateControls(as(own), frames));
+    const { button, all } = mount(generateControls(as(own), frames));
     const ranges = all<HTMLInputElement>('input').map(({ min, max, step }) => [min, max, step]);
     expect(ranges).toEqual([
       ['0', '5', '0.1'],
@@ -489,27 +489,27 @@ describe('generating', () => {
     });
     own.queue.isGenerating = true;
     const written = frames.map((one) => ({ ...one, generated: 1 }));
-    const { text: said } = shown(generateControls(as(own), written));
+    const { text: said } = mount(generateControls(as(own), written));
     expect(said('.generated')).toBe('a=1,"x"');
     expect(said('.generated strong')).toBe('=1,"x"');
-    expect(shown(generateControls(as(own), frames)).all('.generated')).toEqual([]);
-    shown(generateControls(as(own), frames))
+    expect(mount(generateControls(as(own), frames)).all('.generated')).toEqual([]);
+    mount(generateControls(as(own), frames))
       .button('Stop')
       .click();
     expect(own.queue.stopGenerating).toHaveBeenCalledTimes(1);
-    expect(shown(generateControls(as(own), frames.slice(1))).root.textContent).toBe('');
+    expect(mount(generateControls(as(own), frames.slice(1))).root.textContent).toBe('');
     expect(
-      shown(generateControls(as(context({ hide: ['generate'] })), frames)).root.textContent,
+      mount(generateControls(as(context({ hide: ['generate'] })), frames)).root.textContent,
     ).toBe('');
   });
 });
 
-describe('a failure', () => {
+describe('an error message', () => {
   const of = (...all: Partial<Shown>[]) => {
     const own = context();
     return {
       own,
-      ...shown(
+      ...mount(
         troubleNotes(
           all.map((one) => ({ subject: 'softmax', isStale: false, ...one })),
           as(own),
@@ -518,7 +518,7 @@ describe('a failure', () => {
     };
   };
 
-  it('is reported in its place, with a way to repair it', () => {
+  it('appears at its model, with a button that helps', () => {
     const { text, button, own } = of({ error: 'no such file' }, { frame: frameOf() });
     expect(text('[role=alert] p')).toBe('Softmax model: no such file. Try again');
     button('Try again').click();
@@ -542,7 +542,7 @@ describe('a failure', () => {
     expect(wanted('hub:known/model')).toEqual(['Try again', undefined, 1]);
   });
 
-  it('is reported once if all models lack the same text', () => {
+  it('appears once if all models have the same problem', () => {
     const error = 'Type a sentence: there is no text yet.';
     const { all, text } = of({ error }, { error, subject: 'b' });
     expect([all('p').length, text('.wanting'), all('button').length]).toEqual([1, error, 0]);

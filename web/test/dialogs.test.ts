@@ -12,7 +12,7 @@ import { fail, failure, notices, notify, offerNewer } from '../src/page/messages
 import { drawMessages } from '../src/page/messages';
 import { drawFooter, drawHeader } from '../src/page/page';
 import { drawNamesOffer, drawPictureOffer } from '../src/page/share';
-import { frameOf } from './fixture';
+import { frameOf, turn } from './fixture';
 import { pageOf, readOf } from './page';
 
 // happy-dom dispatches an event when a program replaces the hash; a browser does not.
@@ -28,7 +28,6 @@ vi.mock('../src/save/card', () => ({ pictureOf: async () => PICTURE }));
 const { settings } = (window as unknown as { happyDOM: { settings: object } }).happyDOM;
 Object.assign(settings, { handleDisabledFileLoadingAsSuccess: true });
 
-const turn = () => new Promise((done) => setTimeout(done));
 const DISK = 'disk:0123456789abcdef/mine';
 const copied: string[] = [];
 beforeEach(() => {
@@ -154,7 +153,7 @@ describe('the picker of models', () => {
     expect(full.boxes().slice(4)).toEqual(['a ✓', 'b ✓', 'c ✓', 'd ✓', 'e ✓']);
   });
 
-  it('adds a checkpoint, another arithmetic or a counterfactual of the chosen model', async () => {
+  it('adds a checkpoint, another arithmetic or a counterfactual of the selected model', async () => {
     const { send, enter, all, texts, state } = await open();
     expect(texts('[name=step] option')).toEqual(['0', '4,000']);
     enter('[name=step]', '4000');
@@ -274,7 +273,7 @@ describe('the code to embed a figure', () => {
     expect(stateIn(code()).theme).toBe('dark');
   });
 
-  it('offers code without our script where the server forbids loading from other sites', async () => {
+  it('omits our script if the server does not allow other sites to load it', async () => {
     vi.useFakeTimers();
     const { texts, code, all } = open();
     const probe = document.querySelector<HTMLIFrameElement>('iframe[sandbox]')!;
@@ -293,7 +292,7 @@ describe('the code to embed a figure', () => {
     expect(probe.isConnected).toBe(false);
   });
 
-  it('offers the element where the probe loads it', async () => {
+  it('offers the element if the probe can load it', async () => {
     vi.useFakeTimers();
     const listen = vi.spyOn(window, 'addEventListener');
     const { texts, all } = open();
@@ -333,7 +332,7 @@ describe('the code to embed a figure', () => {
     expect(places).toHaveLength(4);
   });
 
-  it('is copied; the dialog disappears when it is closed', async () => {
+  it('is copied by a button, and the dialog is removed when it is closed', async () => {
     const { code, click, calls, dialog } = open();
     click('Copy');
     await turn();
@@ -369,7 +368,7 @@ describe('the header', () => {
     return { open, ...readOf(place) };
   };
 
-  it('links to the rooms in the present state, and marks the entered one', () => {
+  it('links to every room with the current state, and marks the current room', () => {
     const { all, texts } = draw();
     const links = () =>
       all('nav a').map((one) => `${one.getAttribute('aria-current')} ${one.tabIndex}`);
@@ -405,7 +404,7 @@ describe('the header', () => {
     expect(all('.tools')[0]!.hidden).toBe(true);
   });
 
-  it('shows the link where it cannot be copied', async () => {
+  it('shows the link as text if it cannot be copied', async () => {
     vi.stubGlobal('navigator', { clipboard: { writeText: () => Promise.reject(new Error()) } });
     draw().click('Share');
     await turn();
@@ -413,7 +412,7 @@ describe('the header', () => {
   });
 });
 
-describe('after the link is copied', () => {
+describe('sharing a link', () => {
   const place = (change: Partial<State>, frame = frameOf()) => {
     state.value = { ...defaults, ...change };
     const made = document.body.appendChild(document.createElement('div'));
@@ -429,7 +428,7 @@ describe('after the link is copied', () => {
     return { ...page, ...readOf(made), share };
   };
 
-  it('models of a disk can be named, for readers with the same files', async () => {
+  it('can name models on a disk, for readers with the same files', async () => {
     const { text, click, share } = place({ shown: ['softmax', DISK, `${DISK}~sigmoid`] });
     expect(text('.unshared')).toBe('');
     await share();
@@ -456,7 +455,7 @@ describe('after the link is copied', () => {
     expect(alone.text('.unshared')).toBe('');
   });
 
-  it('a picture of what is shown and measured is offered', async () => {
+  it('offers a picture of the shown and measured figure', async () => {
     const offered = async (change: Partial<State>, frame = frameOf()) => {
       const made = place({ shown: ['sigmoid', 'softmax'], at: 1, ...change }, frame);
       await made.share();
@@ -472,7 +471,7 @@ describe('after the link is copied', () => {
     expect(await offered({}, { ...frameOf(), tensors })).toEqual([false, true]);
   });
 
-  it('a picture goes to the system’s share dialog; canceling it is no error', async () => {
+  it('passes the picture to the system’s share dialog, where canceling is no error', async () => {
     const failed = vi.fn();
     const shareBy = async (name: string) => {
       const share = vi.fn(async () => {
@@ -556,7 +555,7 @@ describe('messages', () => {
     expect([message.hidden, message.className]).toEqual([true, 'message']);
   });
 
-  it('stay six seconds each, whatever the previous message was', () => {
+  it('stay for six seconds each, also after an earlier message', () => {
     vi.useFakeTimers();
     notify('One.');
     vi.advanceTimersByTime(4000);
@@ -567,7 +566,7 @@ describe('messages', () => {
     expect(notices.value).toEqual([]);
   });
 
-  it('show no progress of work that ended quickly', () => {
+  it('do not show progress of work that ends quickly', () => {
     vi.useFakeTimers();
     const { all, at } = draw({ text: 'Measuring', share: 0.5, since: performance.now() });
     vi.advanceTimersByTime(200);
@@ -607,7 +606,7 @@ describe('messages', () => {
     expect(other.all('.progress')[0]!.hidden).toBe(true);
   });
 
-  it('offer a newer build', () => {
+  it('announce a newer build', () => {
     const { all, click } = draw();
     expect(all('.newer button')).toEqual([]);
     const take = vi.fn();
@@ -674,7 +673,7 @@ describe('the address', () => {
     pushed.mockRestore();
   });
 
-  it('is that of the room’s page, without the state, for somebody else', () => {
+  it('is shared as the address of the room’s own page', () => {
     set({ room: 'start' });
     expect(sharedLink('#x')).toMatch(/^[^#]*\/#x$/);
     set({ room: 'lab' });
@@ -710,7 +709,7 @@ describe('entering a room', () => {
     });
   const ended: string[] = [];
 
-  it('fetches its code once, ends the previous room, and stays if the code cannot be loaded', async () => {
+  it('loads its code once, ends the previous room, and stays in that room if loading fails', async () => {
     const main = document.body.appendChild(document.createElement('main'));
     const [start, explore] = [build('start'), build('explore')];
     const loads = {

@@ -9,7 +9,7 @@ describe('differences of configs', () => {
     new_field: { of_tomorrow: true },
   };
 
-  it('are found at any depth, in fields that no code names', () => {
+  it('are found at any depth, in keys that the code does not know', () => {
     expect(differencesOf([softmax, sigmoid])).toEqual({
       equalCount: 3,
       differences: [
@@ -20,7 +20,7 @@ describe('differences of configs', () => {
     });
   });
 
-  it('are given in a line', () => {
+  it('are written on one line', () => {
     const wide = { ...softmax, L: 12 };
     expect(differenceLine(differencesOf([softmax, wide, softmax]), { L: 'layers' })).toBe(
       'layers L: 6 | 12 | 6. 3 other settings identical.',

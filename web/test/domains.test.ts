@@ -24,7 +24,7 @@ const ask = (change: Partial<State>, texts: string[] = []) =>
 describe('prompts with labels', () => {
   const lines = ['prose\tone two three four', 'code\tx = 1', 'prose\tfive six seven'];
 
-  it('have the length of the shortest one, label by label, also for a text in the link', async () => {
+  it('have the length of the shortest prompt per label, also for a text in the link', async () => {
     const expected = { groups: ['prose', 'prose', 'code'] };
     const { ids, groups } = await ask({ input: 'text', prompt: lines.join('\n') });
     expect({ groups }).toEqual(expected);
@@ -40,7 +40,7 @@ describe('prompts with labels', () => {
     expect((await ask({ input: 'file', n: 1 }, lines)).groups).toEqual(['prose', 'code']);
   });
 
-  it('are absent where a line has no label', async () => {
+  it('are undefined if a line has no label', async () => {
     const prompt = 'prose\tone two\nthree four';
     expect((await ask({ input: 'text', prompt })).groups).toBeUndefined();
   });
@@ -52,7 +52,7 @@ describe('the sink by label', () => {
     perPrompt: { sink_ratio: [0.5, 0.25, 0.7, 0.25, 0.6] },
   } as unknown as Frame;
 
-  it('has the mean and deviation of each label, by hand', () => {
+  it('has the mean and the deviation of each label, computed by hand', () => {
     const [prose, code] = groupsIn(frame);
     expect(prose).toMatchObject({ label: 'prose', values: [0.5, 0.7, 0.6] });
     expect(prose!.mean).toBeCloseTo(0.6, 12);

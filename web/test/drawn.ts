@@ -76,7 +76,7 @@ interface Options extends Partial<State> {
   readonly api?: object;
 }
 
-export function drawn(view: View, frame: Frame, options: Options = {}) {
+export function drawView(view: View, frame: Frame, options: Options = {}) {
   maps.length = 0;
   charts.clear();
   const root = document.createElement('div');

@@ -5,7 +5,7 @@ import { defaults, type State } from '../src/ask/state';
 import { attributesOf, recordingOf, stateOf, writeAttributes } from '../src/embed/attributes';
 import '../src/embed/element';
 import { themeOf, watchTheme } from '../src/embed/theme';
-import { PATIENCE } from './fixture';
+import { PATIENCE, turn } from './fixture';
 
 const lives: { state: State; follow: ReturnType<typeof vi.fn>; end: ReturnType<typeof vi.fn> }[] =
   vi.hoisted(() => []);
@@ -74,7 +74,6 @@ beforeEach(() => {
     getImageData: () => ({ data: pixel }),
   } as never);
 });
-const turn = () => new Promise((done) => setTimeout(done));
 
 describe('attributes', () => {
   const elementOf = (attributes: Record<string, string>) => {
@@ -83,7 +82,7 @@ describe('attributes', () => {
     return made;
   };
 
-  it('are the rows of the state by their names in small letters', () => {
+  it('are the settings of the state in lower case', () => {
     const { state, problems } = stateOf(
       elementOf({ view: 'sinks', t: '32', topk: '5', class: 'x' }),
     );
@@ -107,7 +106,7 @@ describe('attributes', () => {
     expect(stateOf(elementOf({ shown: 'sigmoid' })).state.shown).toEqual(['sigmoid']);
   });
 
-  it('are written where they differ from the present ones or from the defaults', () => {
+  it('are written if they differ from the current attributes or the defaults', () => {
     const own = elementOf({ eps: '0.4' });
     const set = vi.spyOn(own, 'setAttribute');
     writeAttributes(own, { ...defaults, eps: 0.4, T: 32 }, ['eps', 'T', 'n']);
@@ -120,7 +119,7 @@ describe('attributes', () => {
   });
 });
 
-describe('the element', () => {
+describe('the element sink-scope', () => {
   type Settable = { -readonly [Name in keyof State]: State[Name] };
   type Figure = HTMLElement & Settable & { internals: ElementInternals };
   const place = (markup = '<sink-scope view="sinks"></sink-scope>') => {
@@ -188,7 +187,7 @@ describe('the element', () => {
     expect(own.hasAttribute('style')).toBe(false);
   });
 
-  it('reports whether it has a picture, and what prevented it from beginning', async () => {
+  it('reports whether it has a picture, and why it could not start', async () => {
     expect(place().hasAttribute('data-pictured')).toBe(false);
     const own = document.createElement('sink-scope');
     own.append(document.createElement('img'));
@@ -210,7 +209,7 @@ describe('the element', () => {
   });
 });
 
-describe('the frames of this site', () => {
+describe('iframes of this site', () => {
   const framed = (size = '') => {
     const frame = document.createElement('iframe');
     if (size) frame.dataset.size = size;
@@ -227,7 +226,7 @@ describe('the frames of this site', () => {
     return { say, source };
   };
 
-  it('have the requested height; a message from another window or site changes nothing', () => {
+  it('have the requested height, and ignore messages from other windows and sites', () => {
     const { say, source } = framed();
     const height = (value: unknown) => ({ sinkscope: 'height', height: value });
     expect(say(height(300), 'https://evil.example')).toBe('');
@@ -245,7 +244,7 @@ describe('the frames of this site', () => {
     expect(say(height(19_999))).toBe('19999px');
   });
 
-  it('pass unused keys to the enclosing page', () => {
+  it('pass keys that they do not use to the enclosing page', () => {
     const { say, source } = framed('fixed');
     const heard: unknown[] = [];
     const hear = (event: Event) => heard.push((event as KeyboardEvent).key);
@@ -288,7 +287,7 @@ describe('the theme of a host', () => {
     return found;
   };
 
-  it('follows the color of its text, and its background where the text is gray', () => {
+  it('follows the text color, and also the background if the text is gray', () => {
     expect([theme('black'), theme('white'), theme('red'), theme('green')]).toEqual([
       'light',
       'dark',
@@ -307,7 +306,7 @@ describe('the theme of a host', () => {
     ]);
   });
 
-  it('is the browser’s where the page has no background', () => {
+  it('is that of the browser if the page has no background', () => {
     const schemes = ['', 'light', 'dark', 'light dark'];
     expect(schemes.map((one) => theme('gray', 'none', one))).toEqual([
       'light',
@@ -324,7 +323,7 @@ describe('the theme of a host', () => {
     ]);
   });
 
-  it('is read again when an ancestor or its surroundings change, until disposal', async () => {
+  it('is updated when an ancestor or a style sheet changes, until the observer ends', async () => {
     document.body.innerHTML = '<div><section></section></div>';
     const look = vi.fn();
     const end = watchTheme(document.querySelector('section')!, look);

@@ -12,7 +12,7 @@ let due: (() => void)[] = [];
 
 const cells = () => [...room.querySelectorAll<HTMLElement>('.cell')];
 const zoom = () => Number(room.style.getPropertyValue('--zoom') || 1);
-const seen = () =>
+const visibleCells = () =>
   room.classList.contains('single') ? cells().filter((one) => one.matches('.current')) : cells();
 /** Returns the width of all cells, in pixels of the screen. */
 function width(): number {
@@ -20,7 +20,7 @@ function width(): number {
   const full = room.classList.contains('side') ? 0.7 * box.width : box.width;
   return given.endsWith('%') ? full : Math.min(full, parseFloat(given) * zoom());
 }
-const side = () => width() / seen().length - GUTTER * zoom();
+const side = () => width() / visibleCells().length - GUTTER * zoom();
 function needed(): number {
   const without = (room.dataset.without ?? '').split(' ');
   const parts = Object.entries(HEIGHTS).filter(([name]) => !without.includes(name));
@@ -59,7 +59,7 @@ beforeEach(() => {
   vi.stubGlobal('setTimeout', (run: () => void) => due.push(run));
   Element.prototype.checkVisibility = function (this: Element) {
     const cell = this.closest('.cell');
-    return !cell || seen().includes(cell as HTMLElement);
+    return !cell || visibleCells().includes(cell as HTMLElement);
   };
   vi.spyOn(Element.prototype, 'getBoundingClientRect').mockImplementation(function (this: Element) {
     return this.matches('.heatmap') ? rect(side()) : rect(this.matches('.cells') ? width() : 10);
@@ -77,7 +77,7 @@ beforeEach(() => {
 afterEach(() => vi.restoreAllMocks());
 
 describe('a figure in a box', () => {
-  it('shows everything where there is room, with the largest picture', () => {
+  it('shows everything if there is room, with the largest possible picture', () => {
     build(1);
     into(600, 650);
     expect([without(), zoom()]).toEqual([[], 1]);
@@ -85,7 +85,7 @@ describe('a figure in a box', () => {
     expect(needed()).toBeGreaterThan(620);
   });
 
-  it('omits conditions, then captions, then controls, then the labels of the axes', () => {
+  it('hides conditions first, then captions, controls and axis labels', () => {
     const found = new Set<string>();
     for (let high = 700; high > 150; high -= 10) {
       build(1);
@@ -128,21 +128,21 @@ describe('a figure in a box', () => {
       }
   });
 
-  it('shows one subject at a time where they do not fit side by side, and the reader chooses', () => {
+  it('shows one subject at a time if they do not fit side by side, with buttons to switch', () => {
     build(2);
     into(360, 300);
-    expect(seen()).toEqual([cells()[0]]);
+    expect(visibleCells()).toEqual([cells()[0]]);
     const [first, second] = room.querySelectorAll<HTMLElement>('.cell-switch button');
     expect(first!.getAttribute('aria-pressed')).toBe('true');
     second!.click();
     settle();
-    expect(seen()).toEqual([cells()[1]]);
+    expect(visibleCells()).toEqual([cells()[1]]);
     build(2);
     into(1280, 800);
-    expect(seen()).toHaveLength(2);
+    expect(visibleCells()).toHaveLength(2);
   });
 
-  it('has larger letters in a box that is several screens large', () => {
+  it('has larger letters in a box larger than a screen', () => {
     build(1);
     into(2800, 2000);
     expect(zoom()).toBe(2);
@@ -151,7 +151,7 @@ describe('a figure in a box', () => {
     expect(zoom()).toBe(1);
   });
 
-  it('omits all parts where even the smallest layout does not fit, and scrolls', () => {
+  it('hides all optional parts and scrolls if even the smallest layout does not fit', () => {
     build(1);
     into(60, 60);
     expect([without().length, room.classList.contains('scrolls')]).toEqual([4, true]);
@@ -191,7 +191,7 @@ describe('a figure in a box', () => {
     expect(without().length).toBeLessThan(after);
   });
 
-  it('has its full height where the holder follows it, and so has the lab in any box', () => {
+  it('has its full height if the host follows it, and so has the lab in any box', () => {
     build(1);
     const { end, look } = into(280, 240);
     expect(room.classList.contains('fit')).toBe(true);

@@ -45,7 +45,7 @@ describe('an embed outside a frame', () => {
 });
 
 describe('an embed in a frame', () => {
-  it('fits into it, and reports each height once', () => {
+  it('fits into the frame, and reports each new height once', () => {
     height = 299.2;
     startFrame(onTheme);
     for (const look of observers) look();
@@ -56,7 +56,7 @@ describe('an embed in a frame', () => {
     expect(holder.postMessage.mock.lastCall).toEqual([{ sinkscope: 'height', height: 310 }, '*']);
   });
 
-  it('keeps its own size where the holder follows its height, and takes the holder’s theme', () => {
+  it('keeps its own size if the host follows its height, and takes the host’s theme', () => {
     startFrame(onTheme);
     for (const wrong of [undefined, 'host', { sinkscope: 'height', follows: true }]) say(wrong);
     say({ sinkscope: 'host', theme: 'dark', follows: true }, {});
@@ -71,7 +71,7 @@ describe('an embed in a frame', () => {
     expect(holder.postMessage.mock.lastCall![0]).toEqual({ sinkscope: 'height', height: 420 });
   });
 
-  it('forwards the keys that neither a control nor the map uses', () => {
+  it('forwards keys that no control and no map uses', () => {
     startFrame(onTheme);
     body.insertAdjacentHTML(
       'beforeend',

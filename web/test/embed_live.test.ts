@@ -13,14 +13,14 @@ import type { Frame } from '../src/frame';
 import type { Context, Scope } from '../src/page/context';
 import { trustOwnScripts } from '../src/page/trust';
 import { viewNamed } from '../src/views/index';
-import { frameOf as frameOf_, tensor } from './fixture';
+import { frameOf as frameOf_, tensor, turn } from './fixture';
 
 interface Given {
   readonly models: { canOpen: () => string };
   readonly release: (shown: ReadonlySet<string>) => Promise<void>;
   readonly admit: (id: string) => Promise<boolean>;
 }
-const made = vi.hoisted(() => ({
+const fakes = vi.hoisted(() => ({
   queues: [] as { entries: { value: Map<string, object> }; stop: () => void; given: unknown }[],
   rooms: [] as { root: Element; context: unknown; scope: unknown }[],
   released: [] as string[][],
@@ -34,14 +34,14 @@ vi.mock('../src/ask/zoo', async (load) => ({
 }));
 vi.mock('../src/run/models', () => ({
   Models: class {
-    describe = made.describe;
-    recordings = { admit: (id: string) => void made.admitted.push(id) };
+    describe = fakes.describe;
+    recordings = { admit: (id: string) => void fakes.admitted.push(id) };
     name = 'one for all';
     canOpen() {
       return this.name;
     }
     release(shown: ReadonlySet<string>) {
-      made.released.push([...shown].sort());
+      fakes.released.push([...shown].sort());
     }
   },
 }));
@@ -50,14 +50,14 @@ vi.mock('../src/run/queue', () => ({
     entries = signal(new Map<string, object>());
     stop = vi.fn();
     constructor(readonly given: unknown) {
-      made.queues.push(this);
+      fakes.queues.push(this);
     }
   },
 }));
 vi.mock('../src/page/trust', () => ({ trustOwnScripts: vi.fn() }));
 vi.mock('../src/rooms/figure', () => ({
   build: (root: Element, context: unknown, scope: unknown) =>
-    void made.rooms.push({ root, context, scope }),
+    void fakes.rooms.push({ root, context, scope }),
 }));
 
 const frameOf = (change: Partial<Frame> = {}) => {
@@ -86,8 +86,8 @@ vi.mock('../src/embed/theme', () => ({
 
 beforeEach(() => {
   document.body.replaceChildren();
-  for (const list of [made.queues, made.rooms, made.released, made.admitted]) list.length = 0;
-  made.describe.fields = [];
+  for (const list of [fakes.queues, fakes.rooms, fakes.released, fakes.admitted]) list.length = 0;
+  fakes.describe.fields = [];
   holder.theme = 'light';
   vi.mocked(createEngine)
     .mockReset()
@@ -98,7 +98,6 @@ const lives: Live[] = [];
 afterEach(() => {
   for (const live of lives.splice(0)) live.end();
 });
-const turn = () => new Promise((done) => setTimeout(done));
 
 function hosted(hash = '', attributes: Record<string, string> = {}) {
   const host = document.createElement('p');
@@ -113,29 +112,29 @@ function hosted(hash = '', attributes: Record<string, string> = {}) {
   });
   const live = new Live(host as never, inside, parseHash(hash));
   lives.push(live);
-  const room = () => made.rooms.at(-1)!;
+  const room = () => fakes.rooms.at(-1)!;
   return {
     ...{ host, inside, live, reports, internals, room },
     root: inside.querySelector('.room-figure')!,
     context: () => room().context as Context,
     know: (entries: Record<string, { frame?: Frame; isStale?: boolean; error?: string }>) => {
-      made.queues.at(-1)!.entries.value = new Map(Object.entries(entries));
+      fakes.queues.at(-1)!.entries.value = new Map(Object.entries(entries));
     },
     runs: () => reports.filter(([name]) => name === 'run').map(([, detail]) => detail),
     errors: () => reports.filter(([name]) => name === 'error').map(([, detail]) => detail),
   };
 }
-async function opened(hash = 'view=sinks&shown=softmax', attributes = {}) {
+async function start(hash = 'view=sinks&shown=softmax', attributes = {}) {
   const own = hosted(hash, attributes);
   await turn();
-  return { ...own, given: made.queues.at(-1)?.given as Given };
+  return { ...own, given: fakes.queues.at(-1)?.given as Given };
 }
 
-describe('the engine of a document', () => {
+describe('the engine shared by the figures of a document', () => {
   it('is reported in the figure if it cannot be loaded; the next figure tries again', async () => {
     vi.mocked(createEngine).mockRejectedValue(new Error('no engine'));
     vi.stubGlobal('location', new URL('https://host.example/'));
-    const { errors, root } = await opened();
+    const { errors, root } = await start();
     // The element does not change the policy of a host's page.
     expect(trustOwnScripts).not.toHaveBeenCalled();
     vi.stubGlobal('location', base);
@@ -144,25 +143,25 @@ describe('the engine of a document', () => {
     vi.mocked(createEngine)
       .mockReset()
       .mockResolvedValue({} as never);
-    const { context, root: other } = await opened();
-    expect([other.textContent, made.queues.length]).toEqual(['', 1]);
+    const { context, root: other } = await start();
+    expect([other.textContent, fakes.queues.length]).toEqual(['', 1]);
     expect(vi.mocked(createEngine).mock.calls[0]![0]).toMatchObject({ lab: false });
     expect(trustOwnScripts).toHaveBeenCalledTimes(1);
     vi.unstubAllGlobals();
     expect(context().engine.value!.models.describe.version).toBe('1.2.3');
-    await opened();
+    await start();
     expect(createEngine).toHaveBeenCalledTimes(1);
   });
 
   it('keeps a model open while a figure shows it', async () => {
-    const [one, other] = [await opened(), await opened()];
+    const [one, other] = [await start(), await start()];
     expect(one.given.models.canOpen()).toBe('one for all');
     await one.given.release(new Set(['softmax', 'relu']));
     await other.given.release(new Set(['sigmoid']));
     const borrower = {};
     expect(await borrowModels(borrower, ['gelu'])).toBe(one.given.models);
     await one.given.release(new Set(['softmax']));
-    expect(made.released).toEqual([
+    expect(fakes.released).toEqual([
       ['relu', 'softmax'],
       ['relu', 'sigmoid', 'softmax'],
       ['gelu', 'sigmoid', 'softmax'],
@@ -170,12 +169,12 @@ describe('the engine of a document', () => {
     other.live.end();
     returnModels(borrower);
     await one.given.release(new Set());
-    expect(made.released.at(-1)).toEqual([]);
+    expect(fakes.released.at(-1)).toEqual([]);
   });
 
-  it('fetches only the recordings that the host names and those of this site', async () => {
+  it('fetches only recordings of this site and those that the host names', async () => {
     const own = idOfAddress(new URL('a.safetensors', document.baseURI));
-    const { given } = await opened('', { recording: 'a.safetensors' });
+    const { given } = await start('', { recording: 'a.safetensors' });
     const near = idOfAddress(new URL('b.safetensors', base));
     const far = idOfAddress('https://other.example/c.safetensors');
     const asked = [own, near, far, 'hub:owner/name'];
@@ -183,13 +182,13 @@ describe('the engine of a document', () => {
       ...[true, true],
       ...[false, false],
     ]);
-    expect(made.admitted).toEqual([own, near]);
+    expect(fakes.admitted).toEqual([own, near]);
   });
 });
 
 describe('a figure in its element', () => {
   it('is built in the shadow root with the style of the page, once for each view', async () => {
-    const { root, inside, live, room, context } = await opened();
+    const { root, inside, live, room, context } = await start();
     expect([room().root, inside.firstElementChild]).toEqual([root, root]);
     expect(inside.adoptedStyleSheets).toHaveLength(1);
     const ended = vi.fn();
@@ -197,18 +196,18 @@ describe('a figure in its element', () => {
     root.append('drawn');
     live.follow({ state: { ...context().state.value, eps: 0.5 }, problems: [] });
     await turn();
-    expect([made.rooms.length, context().state.value.eps, ended.mock.calls.length]).toEqual([
+    expect([fakes.rooms.length, context().state.value.eps, ended.mock.calls.length]).toEqual([
       ...[1, 0.5],
       0,
     ]);
     live.follow({ state: { ...context().state.value, view: 'norms' }, problems: [] });
     await turn();
-    expect([made.rooms.length, root.textContent, ended.mock.calls.length]).toEqual([2, '', 1]);
-    expect((await opened()).inside.adoptedStyleSheets[0]).toBe(inside.adoptedStyleSheets[0]);
+    expect([fakes.rooms.length, root.textContent, ended.mock.calls.length]).toEqual([2, '', 1]);
+    expect((await start()).inside.adoptedStyleSheets[0]).toBe(inside.adoptedStyleSheets[0]);
   });
 
-  it('reports unreadable attributes, at first and later', async () => {
-    const { errors, live, context } = await opened('view=sinks&eps=many');
+  it('reports invalid attributes, initially and after changes', async () => {
+    const { errors, live, context } = await start('view=sinks&eps=many');
     expect(errors()).toHaveLength(1);
     live.follow({ state: context().state.value, problems: ['T: expected a number'] });
     expect(errors().at(-1)).toEqual({ message: 'T: expected a number' });
@@ -216,8 +215,8 @@ describe('a figure in its element', () => {
     expect(errors().at(-1)).toEqual({ message: 'broken' });
   });
 
-  it('writes what the reader changes into its attributes, and reports a place that was selected', async () => {
-    const { context, host, reports } = await opened('view=sinks&layer=1');
+  it('writes the reader’s changes into its attributes, and reports selections', async () => {
+    const { context, host, reports } = await start('view=sinks&layer=1');
     const { set } = context();
     set({ layer: 1 });
     expect([reports, host.hasAttribute('layer')]).toEqual([[], false]);
@@ -231,8 +230,8 @@ describe('a figure in its element', () => {
     expect(context().pointed.value).toEqual({ key: 1 });
   });
 
-  it('links to the page for what it lacks', async () => {
-    const { context } = await opened('view=sinks&prompt=Hello&eps=0.4');
+  it('links to the page for features that it lacks', async () => {
+    const { context } = await start('view=sinks&prompt=Hello&eps=0.4');
     const { open, pick, embed, choose, openFiles, trust, notify, link, facts } = context();
     open();
     pick();
@@ -248,14 +247,14 @@ describe('a figure in its element', () => {
       version: '1.2.3',
       link: link({ room: 'explore' }),
     });
-    // On another site these functions of the page do nothing.
+    // On another site the context's page functions do nothing.
     for (const other of [embed, choose, openFiles, trust, notify] as (() => unknown)[])
       expect(other()).toBeUndefined();
   });
 
-  it('reports an answer once, when it is complete', async () => {
+  it('reports a complete answer once', async () => {
     const view = viewNamed('sinks');
-    const { know, runs, errors, host, internals } = await opened('view=sinks&shown=softmax,relu');
+    const { know, runs, errors, host, internals } = await start('view=sinks&shown=softmax,relu');
     const frame = frameOf();
     const relu = frameOf({ subject: 'relu', title: 'ReLU model' });
     know({ softmax: { frame } });
@@ -286,8 +285,8 @@ describe('a figure in its element', () => {
     expect((runs()[1] as { results: object[] }).results).toHaveLength(1);
   });
 
-  it('waits for the numbers that its view reads', async () => {
-    const { know, runs } = await opened('view=sinks&shown=softmax');
+  it('reports only after the numbers of its view have arrived', async () => {
+    const { know, runs } = await start('view=sinks&shown=softmax');
     const { alpha: _, ...tensors } = frameOf().tensors;
     know({ softmax: { frame: { ...frameOf(), tensors } as Frame } });
     expect(runs()).toEqual([]);
@@ -295,8 +294,8 @@ describe('a figure in its element', () => {
     expect(runs()).toHaveLength(1);
   });
 
-  it('reports waiting, built and ended for the lab and experiments', async () => {
-    const { host, root, runs, internals, know } = await opened('view=lab');
+  it('reports when the lab or an experiment waits, is built and ends', async () => {
+    const { host, root, runs, internals, know } = await start('view=lab');
     know({ softmax: { frame: frameOf() } });
     expect([runs(), host.hasAttribute('data-live')]).toEqual([[], false]);
     const dispatch = (name: string, detail?: unknown) =>
@@ -312,8 +311,8 @@ describe('a figure in its element', () => {
     expect(runs()).toEqual([{ view: 'lab', says: 'Both have a sink.' }]);
   });
 
-  it('fits its figure into an element of a given height, and into no other', async () => {
-    const { host, root, live } = await opened();
+  it('fits into an element with a given height, and leaves other elements alone', async () => {
+    const { host, root, live } = await start();
     const { roomOf } = fits.at(-1)!;
     expect(roomOf()).toBe(null);
     host.setAttribute('height', '300');
@@ -327,10 +326,10 @@ describe('a figure in its element', () => {
     expect(fits.at(-1)!.ended).toBe(1);
   });
 
-  it('ends with its element, and leaves nothing behind', async () => {
+  it('ends with its element, and leaves no timers or listeners behind', async () => {
     const watched = vi.spyOn(MutationObserver.prototype, 'disconnect');
     const sized = vi.spyOn(ResizeObserver.prototype, 'disconnect');
-    const { live, host, root, inside, room, know, runs } = await opened();
+    const { live, host, root, inside, room, know, runs } = await start();
     know({ softmax: { frame: frameOf() } });
     host.toggleAttribute('data-waits', true);
     const ended = vi.fn();
@@ -341,7 +340,7 @@ describe('a figure in its element', () => {
       ...[false, false],
     ]);
     expect(inside.contains(root)).toBe(false);
-    expect([ended, made.queues[0]!.stop].map((one) => vi.mocked(one).mock.calls.length)).toEqual([
+    expect([ended, fakes.queues[0]!.stop].map((one) => vi.mocked(one).mock.calls.length)).toEqual([
       1, 1,
     ]);
     know({ softmax: { frame: frameOf({ title: 'Another' }) } });
@@ -350,8 +349,8 @@ describe('a figure in its element', () => {
 });
 
 describe('the theme of an element', () => {
-  it('is its own, else that of the host, and light on paper', async () => {
-    const { host, context, live } = await opened('view=sinks&theme=dark');
+  it('is set by its attribute, else by the host, and light in print', async () => {
+    const { host, context, live } = await start('view=sinks&theme=dark');
     const theme = () => [context().theme.value, host.getAttribute('data-theme')];
     const follow = (change: Partial<State>) =>
       live.follow({ state: { ...context().state.value, ...change }, problems: [] });

@@ -94,7 +94,7 @@ export async function openPage() {
       models.recordings.admit(id, file);
       return id;
     },
-    /** Returns a frame of each subject with all reads of these views, except measurements with runs of their own. */
+    /** Returns a frame of each subject with all reads of the views, except measurements that need further runs. */
     framesOf: async (
       subjects: readonly string[],
       change: Partial<State> = {},

@@ -80,7 +80,7 @@ function setting(
 }
 const group = (title: string, ...frames: Frame[]): Group => ({ base: title, title, frames });
 
-function made(experiment: Experiment, change: Partial<State> = {}, groups: Group[] = []) {
+function show(experiment: Experiment, change: Partial<State> = {}, groups: Group[] = []) {
   const set = vi.fn();
   const context = {
     state: signal(stateOf(change)),
@@ -122,7 +122,7 @@ function made(experiment: Experiment, change: Partial<State> = {}, groups: Group
   };
 }
 
-describe('streaming', () => {
+describe('the streaming experiment', () => {
   const window = { kind: 'evict', policy: 'window', budget: 2 };
   const first = { kind: 'evict', policy: 'first', budget: 2, first: 1 };
   const says = (groups: Group[], change: Partial<State> = {}) =>
@@ -189,7 +189,7 @@ describe('streaming', () => {
     );
   });
 
-  it('compares caches for texts that go on beyond the context', () => {
+  it('compares caches for texts longer than the context', () => {
     const far = { T: 12 };
     const all = (own: number, kept?: number) =>
       group(
@@ -215,9 +215,9 @@ describe('streaming', () => {
     expect(says([all(3, 2.9)], { firstKeys: 3 }).text).toMatch(/keeps the first 3 tokens\.$/);
   });
 
-  it('has a row for each setting, and controls within the text', () => {
+  it('has a table row for each setting, and controls limited by the text', () => {
     const groups = [group('A', setting(2), setting(3, window), setting(2.5, first))];
-    const { texts, ranges, checks, enter, turn, isOpen } = made(streaming, {}, groups);
+    const { texts, ranges, checks, enter, turn, isOpen } = show(streaming, {}, groups);
     expect(texts('tbody tr')).toEqual([
       'A baseline 2.000 (2) – >_',
       'last 2 3.000 (2) +1.000 ± 0.000 >_',
@@ -234,26 +234,26 @@ describe('streaming', () => {
     expect(enter('select', 'cache', 'change')).toEqual({ positions: 'cache' });
     expect(turn(0)).toEqual({ recompute: 'yes' });
     expect(turn(1)).toEqual({ length: 4000, runs: 1, positions: 'cache' });
-    const far = made(streaming, { length: 4000, firstKeys: 9, recompute: 'yes' });
+    const far = show(streaming, { length: 4000, firstKeys: 9, recompute: 'yes' });
     expect(far.checks.map((one) => one.checked)).toEqual([true, true]);
     expect(far.ranges).toEqual(['first keys 0..9: 9', 'recent keys 1..2048: 23']);
     expect([far.turn(0), far.turn(1)]).toEqual([
       { recompute: 'no' },
       { length: 120, runs: 8, positions: 'text' },
     ]);
-    expect(made(streaming, { length: 3, recentKeys: 1 }).ranges[1]).toBe('recent keys 1..8: 1');
+    expect(show(streaming, { length: 3, recentKeys: 1 }).ranges[1]).toBe('recent keys 1..8: 1');
     const long = setting(3, window, { bytes: { held: 2e6, all: 5e6 } });
-    expect(made(streaming, {}, [group('A', long)]).texts('tbody tr')).toEqual([
+    expect(show(streaming, {}, [group('A', long)]).texts('tbody tr')).toEqual([
       'A last 2 3.000 (2) – 3 2.0 MB >_',
     ]);
     const many = Array.from({ length: 13 }, () => setting(2));
     expect(
-      [12, 13].map((count) => made(streaming, {}, [group('A', ...many.slice(0, count))]).isOpen),
+      [12, 13].map((count) => show(streaming, {}, [group('A', ...many.slice(0, count))]).isOpen),
     ).toEqual([true, false]);
   });
 });
 
-describe('the cache', () => {
+describe('the cache experiment', () => {
   const evict = (policy: string, loss: number, first: number, budget = 24) =>
     setting(
       loss,
@@ -262,7 +262,7 @@ describe('the cache', () => {
       { keeps_first: tensor([2], [first, first]) },
     );
 
-  it('measures the chosen size first, and each policy where it applies', () => {
+  it('measures the chosen size first, and only the policies that can use it', () => {
     const { edits, measures, look } = plan(cache);
     expect(edits.slice(0, 5)).toEqual([
       ...['', '~evict(window,24)', '~evict(first,24,1)', '~evict(h2o,24)', '~evict(tova,24)'],
@@ -324,7 +324,7 @@ describe('the cache', () => {
     expect(says(...close).text).toBe('');
   });
 
-  it('has KL and kept heads in its table, and KL as a chart once all is measured', () => {
+  it('lists KL and the share of heads that keep the first token, and charts KL once all is measured', () => {
     const row = evict('h2o', 3, 0.5);
     const groups = [
       group('A', setting(2), {
@@ -332,7 +332,7 @@ describe('the cache', () => {
         tensors: { ...row.tensors, kl_mean: tensor([1], [0.125]) },
       }),
     ];
-    const { texts, ranges, checks, turn, options, enter } = made(cache, {}, groups);
+    const { texts, ranges, checks, turn, options, enter } = show(cache, {}, groups);
     expect(texts('tbody tr')[1]).toBe('H2O, 24 keys 3.000 (2) +1.000 ± 0.000 0.1250 50% >_');
     expect([ranges, checks.length, options.slice(0, 2)]).toEqual([
       ['keys kept 1..120: 24'],
@@ -343,16 +343,16 @@ describe('the cache', () => {
       { sweep: 'all' },
       { policy: 'tova' },
     ]);
-    const all = made(cache, { sweep: 'all', length: 500 });
+    const all = show(cache, { sweep: 'all', length: 500 });
     expect([all.turn(0), all.turn(1), all.ranges]).toEqual([
       ...[{ measure: 'kl' }, { sweep: 'some' }, ['keys kept 1..128: 24']],
     ]);
-    expect(made(cache, { sweep: 'all', measure: 'kl' }).turn(0)).toEqual({ measure: 'loss' });
-    expect(made(cache, { length: 4, budget: 2 }).ranges).toEqual(['keys kept 1..8: 2']);
+    expect(show(cache, { sweep: 'all', measure: 'kl' }).turn(0)).toEqual({ measure: 'loss' });
+    expect(show(cache, { length: 4, budget: 2 }).ranges).toEqual(['keys kept 1..8: 2']);
   });
 });
 
-describe('quantization', () => {
+describe('the quantization experiment', () => {
   const rounded = (loss: number, first: number | undefined, error: number, more: object = {}) =>
     setting(
       loss,
@@ -363,7 +363,7 @@ describe('quantization', () => {
       },
     );
 
-  it('measures the chosen bits first, with and without exact first tokens', () => {
+  it('measures the chosen bits first, with the first tokens rounded and exact', () => {
     const { edits, measures } = plan(quantization);
     expect(edits.slice(0, 4)).toEqual([
       ...[
@@ -427,7 +427,7 @@ describe('quantization', () => {
   it('has errors and sinks in its table, and controls for what is rounded', () => {
     const row = rounded(3, 1, 0.5);
     const tensors = { ...row.tensors, hidden_change: tensor([2], [0.25, 0.5]) };
-    const { texts, ranges, options, turn, enter } = made(quantization, {}, [
+    const { texts, ranges, options, turn, enter } = show(quantization, {}, [
       group('A', setting(2), { ...row, tensors }),
     ]);
     expect(texts('tbody tr')).toEqual([
@@ -440,7 +440,7 @@ describe('quantization', () => {
       { sweep: 'all' },
       { quantized: 'weights' },
     ]);
-    const weights = made(quantization, {
+    const weights = show(quantization, {
       quantized: 'weights',
       granularity: 'token',
       sweep: 'all',
@@ -453,7 +453,7 @@ describe('quantization', () => {
   });
 });
 
-describe('fragility', () => {
+describe('the fragility experiment', () => {
   const hidden = new Float32Array(3 * 3 * 8).fill(0.5);
   hidden[24 + 2] = -8;
   const lead = (change: object = {}) =>
@@ -694,16 +694,16 @@ describe('fragility', () => {
     );
   });
 
-  it('has norms in its table, and repetitions where a token is repeated', () => {
+  it('lists norms in its table, and counts of copies if a token is repeated', () => {
     const ratio = { hidden_ratio: tensor([2], [1, 4.25]) };
-    const { texts, ranges, enter } = made(fragility, {}, [
+    const { texts, ranges, enter } = show(fragility, {}, [
       group('A', setting(2, undefined, {}, ratio)),
     ]);
     expect(texts('tbody tr')).toEqual(['A baseline 2.000 (2) – 50.0% 4.3 >_']);
     expect(ranges).toEqual(['repetitions 1..127: 100']);
     expect(enter('input', '7')).toEqual({ repeats: 7 });
-    expect(made(fragility, { length: 300 }).ranges).toEqual(['repetitions 1..300: 100']);
-    const channel = made(fragility, { perturbation: 'channel' });
+    expect(show(fragility, { length: 300 }).ranges).toEqual(['repetitions 1..300: 100']);
+    const channel = show(fragility, { perturbation: 'channel' });
     expect([channel.ranges, channel.texts('[aria-pressed=true]')]).toEqual([
       [],
       ['zero a channel'],
@@ -711,7 +711,7 @@ describe('fragility', () => {
   });
 });
 
-describe('the command that prints the same numbers', () => {
+describe('the command for an experiment', () => {
   const question = (change: object) => ({
     ...frameOf().question,
     prompt: 'It’s "a" test',
@@ -748,7 +748,7 @@ describe('the command that prints the same numbers', () => {
     );
   });
 
-  it('names the file of the prompts or their ids, or is absent', () => {
+  it('names the file of the prompts or their ids, and is absent if it cannot', () => {
     const heldout = (T: number) =>
       of({ question: question({ input: 'heldout', T }), sequences: 9 });
     expect(heldout(64)).toContain(

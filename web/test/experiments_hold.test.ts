@@ -50,8 +50,8 @@ const keeps = (frame: Frame) => mean(Array.from(frame.tensors.keeps_first!.data)
 const errorOf = ({ tensors }: Frame) =>
   mean(Array.from((tensors.quantize_error ?? tensors.weight_error)!.data).filter(Number.isFinite));
 const first = (models: Models) => [...models.values()][0]!;
-const window = (model: Model) => model.rise(model.like(/window/)[0]!);
-const kept = (model: Model) => model.rise(model.like(/\(first/)[0]!);
+const windowRise = (model: Model) => model.rise(model.like(/window/)[0]!);
+const firstKeysRise = (model: Model) => model.rise(model.like(/\(first/)[0]!);
 const struck = (model: Model) => {
   const [own, ...others] = model.like(/~(?:clamp_channel\(\d+\)|scale_weight|project)/);
   const beside = others.filter((one) => !one.includes('heads')).map((one) => model.rise(one));
@@ -69,29 +69,34 @@ type Holds = (models: Models, ...said: string[]) => boolean;
 const CLAIMS: Readonly<Record<string, readonly [string, Holds]>> = {
   'the loss rises': [
     '^Without the first token, the loss rises',
-    (all) => window(first(all)) > 0.05,
+    (all) => windowRise(first(all)) > 0.05,
   ],
-  'it costs little': ['^Losing the first token costs little', (all) => window(first(all)) <= 0.05],
+  'it costs little': [
+    '^Losing the first token costs little',
+    (all) => windowRise(first(all)) <= 0.05,
+  ],
   'it recovers part': [
     '^Keeping the first token recovers part',
-    (all) => window(first(all)) - kept(first(all)) > 0.05,
+    (all) => windowRise(first(all)) - firstKeysRise(first(all)) > 0.05,
   ],
   'it helps little': [
     '^Keeping the first token helps little',
-    (all) => window(first(all)) - kept(first(all)) <= 0.05,
+    (all) => windowRise(first(all)) - firstKeysRise(first(all)) <= 0.05,
   ],
   'a rise': [
     `the loss of ${TITLE} rises by ${NATS} nats`,
-    (all, title, n) => isWritten(n!, window(all.get(title!)!), 1),
+    (all, title, n) => isWritten(n!, windowRise(all.get(title!)!), 1),
   ],
   'what is recovered': [
     `the loss of ${TITLE} rises .*? recovers all(?: but ${NATS} nats| of it)`,
-    (all, title, n) => (n ? isWritten(n, kept(all.get(title!)!), 1) : kept(all.get(title!)!) <= 0),
+    (all, title, n) =>
+      n ? isWritten(n, firstKeysRise(all.get(title!)!), 1) : firstKeysRise(all.get(title!)!) <= 0,
   ],
   'a change': [
     `(?:the loss of )?${TITLE}(?:: by| changes by) ${NATS}(?: nats per token)?, with the first token kept by ${NATS}`,
     (all, title, a, b) =>
-      isWritten(a!, window(all.get(title!)!), 1) && isWritten(b!, kept(all.get(title!)!), 1),
+      isWritten(a!, windowRise(all.get(title!)!), 1) &&
+      isWritten(b!, firstKeysRise(all.get(title!)!), 1),
   ],
   'nothing is evicted': [
     'fits into the cache of (\\d+) keys',
@@ -185,7 +190,7 @@ const EXPERIMENTS: readonly Partial<State>[] = [
 ];
 
 /** Returns the headings and the sentence of an experiment on a text, and the measured frames. */
-async function shown(prompt: string, change: Partial<State>) {
+async function runOn(prompt: string, change: Partial<State>) {
   const ask = vi.spyOn(page.queue, 'ask');
   const state = { prompt, source: 'text', length: 64, runs: 1, ...change } as Partial<State>;
   const made = page.pageOf({ ...state, shown: ['softmax', 'sigmoid'] }, []);
@@ -230,7 +235,7 @@ describe.skipIf(!isBuilt)(`Why it matters (${UNBUILT})`, () => {
   it.each(cases)('$name states what it measured', async ({ change, texts }) => {
     const wrong: string[] = [];
     for (const [prompt, own] of texts) {
-      const { said, models } = await shown(prompt, { ...change, ...own });
+      const { said, models } = await runOn(prompt, { ...change, ...own });
       for (const words of said)
         for (const [name, [pattern, holds]] of Object.entries(CLAIMS))
           for (const [whole, ...numbers] of words.matchAll(new RegExp(pattern, 'g'))) {
@@ -241,8 +246,8 @@ describe.skipIf(!isBuilt)(`Why it matters (${UNBUILT})`, () => {
     expect(wrong).toEqual([]);
   });
 
-  it('makes most kinds of claims on some text', () => {
-    // Some claims hold for these two models on no short text.
+  it('the texts lead to most kinds of claims', () => {
+    // No short text makes these claims true for the two models.
     const rare = ['it recovers part', 'it helps little', 'a tag that is used'];
     expect(Object.keys(CLAIMS).filter((name) => !seen.has(name) && !rare.includes(name))).toEqual(
       [],

@@ -50,7 +50,7 @@ const twin = (change: Partial<Frame> = {}) =>
     model: { id: 'sigmoid', title: 'Sigmoid model', source: 'zoo' },
     ...change,
   } as never);
-const of = (...frames: Frame[]): Shown[] =>
+const entries = (...frames: Frame[]): Shown[] =>
   frames.map((frame) => ({ subject: frame.subject, frame, isStale: false }));
 
 function figure(
@@ -105,9 +105,9 @@ function figure(
   };
 }
 
-describe('the heading', () => {
-  it('has the question, a guide for reading, and the actions', () => {
-    const { root, text, texts, all } = figure(of(frameOf()));
+describe('the heading of a figure', () => {
+  it('has the question, a reading guide, and the action buttons', () => {
+    const { root, text, texts, all } = figure(entries(frameOf()));
     expect([
       root.tagName,
       root.getAttribute('aria-label'),
@@ -131,7 +131,7 @@ describe('the heading', () => {
     expect(figure([], bare).texts('.how p')).toHaveLength(2);
   });
 
-  it('follows the picture where the room has its own, and is absent where the room has it', () => {
+  it('follows the picture if the room has its own heading, and is absent if the room shows it', () => {
     const order = (look: object) =>
       [...figure([], {}, look).root.children].map(({ className }) => className);
     expect(order({ isMain: true })).toEqual(['cells', 'lacks', 'figure-head']);
@@ -139,7 +139,7 @@ describe('the heading', () => {
     expect(figure([], {}, { isMain: true }).root.classList.contains('main')).toBe(true);
   });
 
-  it('lacks what a link hides, and in an embed what its host does not request', () => {
+  it('omits what a link hides, and in an embed all that its host does not request', () => {
     const there = (look: object, change: Partial<State> = {}) => {
       const { all } = figure([], {}, look, change);
       return all('.how, .save, .code')
@@ -156,10 +156,10 @@ describe('the heading', () => {
   });
 });
 
-describe('cells', () => {
-  it('exist for each subject, with title, class and the conditions of its numbers', () => {
+describe('cells of a figure', () => {
+  it('are one per subject, with title, class and conditions', () => {
     const { cells, titles, badges, texts, all, one, drawn } = figure(
-      of(frameOf(), twin({ class: 'counterfactual' })),
+      entries(frameOf(), twin({ class: 'counterfactual' })),
     );
     expect(cells()).toEqual(['cell 1 softmax', 'cell 2 sigmoid']);
     expect([titles(), badges()]).toEqual([
@@ -178,14 +178,14 @@ describe('cells', () => {
       group: [{}],
     });
     // A cell of one frame has the frame's whole title; a cell of a group has the title of the model.
-    one.update(of(frameOf({ title: 'Softmax model at step 40' }), twin()));
+    one.update(entries(frameOf({ title: 'Softmax model at step 40' }), twin()));
     expect(titles()[0]).toBe('Softmax model at step 40');
-    one.update(of(frameOf()));
+    one.update(entries(frameOf()));
     expect([cells(), titles()]).toEqual([['cell 1 softmax'], ['']]);
     one.update([]);
     expect([cells(), all('.cells')[0]!.style.getPropertyValue('--cells')]).toEqual([[], '1']);
     const bare = figure(
-      of(frameOf(), twin()),
+      entries(frameOf(), twin()),
       {},
       { isBare: true, extra: (_, i) => ({ isPlain: i === 1 }) },
     );
@@ -196,15 +196,17 @@ describe('cells', () => {
     expect(bare.drawn.map(([, { isPlain }]) => isPlain)).toEqual([false, true]);
   });
 
-  it('have the conditions of the runs of the view, also in their files', async () => {
+  it('state the conditions of the view’s own runs, also in saved files', async () => {
     const own = {
       conditions: ({ title }: Frame, { hiddenKey: without }: State) =>
         without === 'none'
           ? {}
           : { class: 'counterfactual' as const, T: 5, title: `${title}, less` },
     };
-    expect(figure(of(frameOf()), own).texts('.stamp')[0]).toMatch(/^MEASURED .* T = 3 .* model$/);
-    const { texts, badges, save } = figure(of(frameOf()), own, {}, { hiddenKey: 'random' });
+    expect(figure(entries(frameOf()), own).texts('.stamp')[0]).toMatch(
+      /^MEASURED .* T = 3 .* model$/,
+    );
+    const { texts, badges, save } = figure(entries(frameOf()), own, {}, { hiddenKey: 'random' });
     expect([badges(), texts('.stamp')]).toEqual([
       ['COUNTERFACTUAL'],
       [expect.stringMatching(/^COUNTERFACTUAL .* T = 5 .* Softmax model, less$/)],
@@ -214,46 +216,46 @@ describe('cells', () => {
     );
   });
 
-  it('keep the place of their model through its training, in the order of the subjects', () => {
+  it('keep their place while a model moves through training, in the order of the subjects', () => {
     const at = (step: number) => frameOf({ subject: `softmax@${step}`, title: `at ${step}` });
-    const { one, cells } = figure(of(at(40), twin()));
+    const { one, cells } = figure(entries(at(40), twin()));
     const [first] = [...document.querySelectorAll('.cell')];
-    one.update(of(at(80), twin()));
+    one.update(entries(at(80), twin()));
     expect(cells()).toEqual(['cell 1 softmax@80', 'cell 2 sigmoid']);
     expect(document.querySelector('.cell')).toBe(first);
-    one.update(of(twin(), at(80)));
+    one.update(entries(twin(), at(80)));
     expect(cells()).toEqual(['cell 2 sigmoid', 'cell 1 softmax@80']);
-    one.update(of(twin(), at(80), at(40)));
+    one.update(entries(twin(), at(80), at(40)));
     expect(cells()).toEqual(['cell 2 sigmoid', 'cell 1 softmax@80', 'cell 3 softmax@40']);
     const hub = (step: string) => frameOf({ subject: `hub:EleutherAI/pythia-14m@step${step}` });
-    one.update(of(hub('1'), frameOf({ subject: '?!' })));
-    one.update(of(hub('2')));
+    one.update(entries(hub('1'), frameOf({ subject: '?!' })));
+    one.update(entries(hub('2')));
     expect(cells()).toEqual(['cell 4 hub:EleutherAI/pythia-14m@step2']);
   });
 
-  it('are gray while they answer the previous question or wait for numbers', () => {
-    const { one, cells, drawn } = figure(of(frameOf()));
-    one.update([{ ...of(frameOf())[0]!, isStale: true }]);
+  it('are gray while they show an earlier answer or wait for numbers', () => {
+    const { one, cells, drawn } = figure(entries(frameOf()));
+    one.update([{ ...entries(frameOf())[0]!, isStale: true }]);
     expect(cells()).toEqual(['cell 1 softmax stale']);
     const { alpha: _, ...tensors } = frameOf().tensors;
     const before = drawn.length;
-    one.update(of({ ...frameOf(), tensors }));
+    one.update(entries({ ...frameOf(), tensors }));
     expect([cells(), drawn.length]).toEqual([['cell 1 softmax stale'], before]);
     one.update([{ subject: 'softmax', isStale: false }]);
     expect(cells()).toEqual(['cell 1 softmax stale']);
     expect(figure([{ subject: 'softmax', isStale: true }]).cells()).toEqual([]);
-    expect(figure(of({ ...frameOf(), tensors })).cells()).toEqual([]);
+    expect(figure(entries({ ...frameOf(), tensors })).cells()).toEqual([]);
   });
 
-  it('are absent for a frame without content; a recording names what it lacks', () => {
+  it('are missing for a frame without content, and name what a recording lacks', () => {
     const fits = ({ T }: Frame) => T > 2;
-    const { one, cells, texts } = figure(of(frameOf(), twin()), { fits });
-    one.update(of(frameOf({ T: 2 }), twin()));
+    const { one, cells, texts } = figure(entries(frameOf(), twin()), { fits });
+    one.update(entries(frameOf({ T: 2 }), twin()));
     expect(cells()).toEqual(['cell 2 sigmoid']);
     expect(texts('[data-lacks]')).toEqual([]);
     const { alpha: _, ...tensors } = frameOf().tensors;
     one.update(
-      of(
+      entries(
         { ...frameOf(), tensors, recording: {}, lacks: { alpha: 'needs the field att' } } as never,
         twin(),
       ),
@@ -263,7 +265,7 @@ describe('cells', () => {
     ]);
   });
 
-  it('combine all settings of a model in one, named by the model', () => {
+  it('show all settings of a model together, titled by the model', () => {
     const setting = (edit: string, change: Partial<Frame> = {}) =>
       frameOf({
         subject: `softmax${edit}`,
@@ -272,7 +274,7 @@ describe('cells', () => {
         ...change,
       } as never);
     const all = [setting(''), setting('~hide_key(0)', { class: 'approximate', T: 9 }), twin()];
-    const { cells, titles, drawn, badges, texts, one } = figure(of(...all), {
+    const { cells, titles, drawn, badges, texts, one } = figure(entries(...all), {
       drawsAllSettings: true,
     });
     expect([cells(), titles(), badges()]).toEqual([
@@ -288,22 +290,22 @@ describe('cells', () => {
     );
     expect(texts('.stamp')[0]).toMatch(/^APPROXIMATE · .*T = 9 /);
     one.update(
-      of(
+      entries(
         setting('', { class: 'relaxed' }),
         setting('~x', { class: 'approximate' }),
         setting('~y', { class: 'counterfactual' }),
       ),
     );
     expect(badges()).toEqual(['COUNTERFACTUAL']);
-    one.update(of(setting('', { class: 'relaxed' }), setting('~x')));
+    one.update(entries(setting('', { class: 'relaxed' }), setting('~x')));
     expect([badges(), titles()]).toEqual([['RELAXED'], ['']]);
-    one.update([{ subject: 'softmax', isStale: true }, ...of(setting('~x'))]);
+    one.update([{ subject: 'softmax', isStale: true }, ...entries(setting('~x'))]);
     expect(drawn.at(-1)![0]).toBe('Softmax ~x');
   });
 
-  it('combine all subjects in one where the view requests it', () => {
+  it('show all subjects together if the view requests it', () => {
     const { cells, drawn, one, texts } = figure(
-      [{ subject: 'gone', isStale: true }, ...of(frameOf(), twin())],
+      [{ subject: 'gone', isStale: true }, ...entries(frameOf(), twin())],
       { drawsAllSubjects: true },
     );
     expect([cells().length, drawn[0]![0], drawn[0]![1].group.length]).toEqual([
@@ -320,10 +322,10 @@ describe('cells', () => {
   });
 });
 
-describe('drawing', () => {
+describe('drawing a figure', () => {
   it('waits until the figure is visible or printed', () => {
     top = 5000;
-    const { drawn, one, scope } = figure(of(frameOf()));
+    const { drawn, one, scope } = figure(entries(frameOf()));
     expect(drawn).toEqual([]);
     see(false);
     expect(drawn).toEqual([]);
@@ -331,21 +333,21 @@ describe('drawing', () => {
     expect(drawn).toHaveLength(1);
     see(true);
     expect(drawn).toHaveLength(1);
-    one.update(of(twin()));
+    one.update(entries(twin()));
     expect(drawn).toHaveLength(2);
     see(false);
-    one.update(of(frameOf()));
+    one.update(entries(frameOf()));
     expect(drawn).toHaveLength(2);
     isPrinting.value = true;
     expect(drawn).toHaveLength(3);
-    one.update(of(twin()));
+    one.update(entries(twin()));
     expect(drawn).toHaveLength(4);
     scope.end();
     expect([watching.size, document.querySelector('.figure')]).toEqual([0, null]);
     // A figure is drawn once it is a short scroll away from the window.
     const near = (at: number) => {
       top = at;
-      return figure(of(frameOf())).drawn.length;
+      return figure(entries(frameOf())).drawn.length;
     };
     isPrinting.value = false;
     expect([near(-131), near(-129), near(innerHeight + 119), near(innerHeight + 120)]).toEqual([
@@ -353,8 +355,8 @@ describe('drawing', () => {
     ]);
   });
 
-  it('does not repeat with each typed letter', () => {
-    const all = of(frameOf());
+  it('is not repeated for each typed letter', () => {
+    const all = entries(frameOf());
     const { drawn, one, state } = figure(all);
     const after = (change: Partial<State>, next = all) => {
       state.value = { ...state.value, ...change };
@@ -364,14 +366,14 @@ describe('drawing', () => {
     expect(after({ prompt: 'a' })).toBe(1);
     expect(after({ eps: 0.4 })).toBe(2);
     expect(after({ prompt: 'ab' })).toBe(2);
-    const next = of(frameOf());
+    const next = entries(frameOf());
     expect(after({ prompt: 'abc' }, next)).toBe(3);
     expect(after({ prompt: 'abcd' }, [{ ...next[0]!, isStale: true }])).toBe(4);
-    expect(after({ prompt: 'abcde' }, [...all, ...of(twin())])).toBe(6);
+    expect(after({ prompt: 'abcde' }, [...all, ...entries(twin())])).toBe(6);
   });
 
   it('uses the head that the reader chose', () => {
-    const { drawn } = figure(of(frameOf()), {}, {}, { layer: 0, head: 1 });
+    const { drawn } = figure(entries(frameOf()), {}, {}, { layer: 0, head: 1 });
     expect(drawn[0]![1].at).toEqual({ layer: 0, head: 1 });
   });
 });
@@ -379,7 +381,7 @@ describe('drawing', () => {
 describe('exports of a figure', () => {
   it('have the numbers of all measured subjects, under their conditions', async () => {
     const many = frameOf({ sequences: 8, spread: { alpha: new Float32Array(12) } });
-    const averaged = figure(of(many, twin({ sequences: 8 })));
+    const averaged = figure(entries(many, twin({ sequences: 8 })));
     const { name, file } = await averaged.save('CSV');
     expect(name).toBe('sinkscope-mine-softmax-model-sigmoid-model.csv');
     expect(await file.text()).toMatch(/,of Softmax model,/);
@@ -392,7 +394,7 @@ describe('exports of a figure', () => {
   it('may be a recording of each subject', async () => {
     const record = vi.fn(async () => new Uint8Array(2500));
     const { click, texts, button } = figure(
-      of(frameOf(), twin()),
+      entries(frameOf(), twin()),
       {},
       {},
       { input: 'random' },
@@ -411,9 +413,9 @@ describe('exports of a figure', () => {
     ]);
   });
 
-  it('embed what it shows: its subjects once, and the head that they have in common', () => {
+  it('embed the figure as shown, with each subject once and the common head', () => {
     const pinned = (...frames: Frame[]) => {
-      const { click, calls, context } = figure(of(...frames));
+      const { click, calls, context } = figure(entries(...frames));
       click('Embed My view');
       const [view, from, change] = calls.embed.mock.lastCall!;
       expect([view, from]).toEqual(['mine', context]);

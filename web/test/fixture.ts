@@ -8,6 +8,9 @@ import { defaults } from '../src/ask/state';
 /** Timeout of a wait in milliseconds, since a machine may be busy. */
 export const PATIENCE = { timeout: 30_000 };
 
+/** Waits until all pending tasks have run. */
+export const turn = () => new Promise((done) => setTimeout(done));
+
 export const tensor = (shape: number[], values: ArrayLike<number>): Tensor => ({
   shape,
   data: Float32Array.from(values),

@@ -42,7 +42,7 @@ import { frameOf, tensor } from './fixture';
 
 const nine = Float32Array.from({ length: 9 }, (_, i) => i);
 
-it('the largest number is the largest finite magnitude, or a given least one', () => {
+it('the extent of a scale is the largest finite magnitude, or a given minimum', () => {
   expect(
     largestMagnitude([
       [0.25, -0.5],
@@ -81,7 +81,7 @@ describe('a frame', () => {
     expect(nine[1]).toBe(1);
   });
 
-  it('has the exact cells of a long map from one query and key on, of rows over all keys', () => {
+  it('has the exact cells of a zoomed part, also if rows see all keys', () => {
     const rows = { query: 3, key: 1, att: tensor([2, 5], [1, 2, 3, 4, 0, 6, 7, 8, 9, 10]) };
     const exact = (normalizes: boolean) =>
       exactOf({
@@ -106,7 +106,7 @@ describe('a frame', () => {
     expect([0, 1, 2].map((t) => rowSumOf(rows, 3, t))).toEqual([1, 0.5, 2]);
   });
 
-  it('has no weight for keys that the head’s cache had evicted, and one pair of maps for each tensor', () => {
+  it('has no weight for evicted keys, and returns the same maps for the same tensor', () => {
     const att = tensor([3, 3], [1, 0, 0, 0.5, 0.5, 0, 0.25, 0.25, 0.5]);
     const head = { layer: 1, head: 0, tensors: { att } };
     // For each key, the first query that no longer has it: in the third head the last query lacks the first key.
@@ -120,7 +120,7 @@ describe('a frame', () => {
     expect([mapsOf({ ...frame, head: other }), mapsOf(frameOf())]).toEqual([undefined, undefined]);
   });
 
-  it('counts as masked where tokens see later ones and the tokenizer has a mask', () => {
+  it('counts as masked if tokens see later ones and the tokenizer has a mask token', () => {
     const of = (kind: string, maskToken?: number) =>
       isMasked({ architecture: { mask: { kind } }, maskToken } as never);
     expect([of('bidirectional', 0), of('bidirectional'), of('causal', 0)]).toEqual([
@@ -128,7 +128,7 @@ describe('a frame', () => {
     ]);
   });
 
-  it('selects a layer by the model’s own number, and returns it', () => {
+  it('selects a layer by the model’s own layer number', () => {
     const frame = frameOf({
       architecture: { ...frameOf().architecture, blocks: 6, layers: [1, 4] },
     });
@@ -152,7 +152,7 @@ describe('a frame', () => {
     ]);
   });
 
-  it('selects the strongest sink by default, and stays inside the model', () => {
+  it('selects the head with the strongest sink by default, and clamps the selection to the model', () => {
     expect(selectedHead(frameOf(), { layer: -1, head: -1 })).toEqual({ layer: 1, head: 0 });
     expect(selectedHead(frameOf(), { layer: 9, head: 1 })).toEqual({ layer: 1, head: 1 });
     expect([...alphaOfKey(frameOf(), 0)].map((x) => x.toFixed(1))).toEqual([
@@ -180,7 +180,7 @@ describe('a frame', () => {
     expect(mean([9, 2, 4], 1)).toBe(3);
   });
 
-  it('counts keys that at least eight queries see, and always the first', () => {
+  it('lists keys that at least eight queries see, and always the first', () => {
     const at = (T: number, kind = 'causal') =>
       comparableKeyCount({ T, architecture: { mask: { kind } } as Frame['architecture'] });
     expect([1, 7, 8, 9, 64].map((T) => at(T))).toEqual([1, 1, 1, 2, 57]);
@@ -205,11 +205,11 @@ describe('a frame', () => {
     ]);
   });
 
-  // For each layer, `massive` has the three largest numbers and the median, and `massive_at` where these three are.
+  // For each layer, `massive` has the three largest activations and the median, `massive_at` the places of the three.
   const massive = tensor([3, 4], [9, 3, 1, 3, 8, 2, 1, 0.5, 40, 2, 1, 10]);
   const massive_at = tensor([3, 6], [5, 6, 0, 0, 0, 0, 2, 1, 0, 0, 0, 0, 7, 0, 0, 0, 0, 0]);
 
-  it('reads the layer after the requested one, else where a number is furthest above the median', () => {
+  it('reads the requested layer, or else the one with the most extreme activation', () => {
     const frame = frameOf({}, { massive, massive_at });
     expect([0, 1, 9].map((layer) => hiddenLayer(frame, layer))).toEqual([1, 2, 2]);
     expect(hiddenLayer(frame)).toBe(1); // 8 / 0.5 exceeds 40 / 10 and 9 / 3
@@ -276,8 +276,8 @@ describe('a frame', () => {
   });
 });
 
-describe('words', () => {
-  it('show a dash for an undefined number, and more digits where fixed ones would hide it', () => {
+describe('formatted numbers', () => {
+  it('show a dash for undefined values, and more digits if fixed ones would hide the value', () => {
     expect([show(NaN), percent(NaN), show(0.0004), show(0), percent(0.6029)]).toEqual([
       '–',
       '–',
@@ -287,7 +287,7 @@ describe('words', () => {
     ]);
   });
 
-  it('count heads: integers for one prompt, tenths for a mean, and 0 for tiny means', () => {
+  it('count heads as integers for one prompt, with tenths for a mean, and as 0 for tiny means', () => {
     const of = (share: number) => headsWords(frameOf(), share);
     expect([0, 0.25, 1, 0.6025, 0.012, 0.0126].map(of).map((said) => said.split(' of')[0])).toEqual(
       ['none', '1', '4', '2.4', 'none', '0.1'],
@@ -320,8 +320,8 @@ describe('words', () => {
   });
 });
 
-describe('statements about a sink', () => {
-  it('need as many tokens as bring uniform attention to eps', () => {
+describe('findings about a sink', () => {
+  it('need enough tokens that uniform attention does not exceed eps', () => {
     const even = (T: number) =>
       Array.from({ length: T }, (_, t) => 1 / (t + 1)).reduce((a, b) => a + b) / T;
     expect(leastTokens(0.3)).toBe(10);
@@ -360,7 +360,7 @@ describe('statements about a sink', () => {
     );
   });
 
-  it('omit the count where uniform attention alone exceeds eps, and give the share of the shown head', () => {
+  it('omit the count of heads if uniform attention alone exceeds eps, but state the share of the shown head', () => {
     const short = frameOf({ T: 5 }, { alpha_uniform: tensor([5], [0.457, 0, 0, 0, 0]) });
     const said =
       /Heads are not counted: in a text of 5 tokens, uniform attention alone gives the first one 46%, above ε = 0\.3; 10 tokens suffice\.$/;
@@ -399,6 +399,6 @@ describe('statements about a sink', () => {
   });
 });
 
-it('give a map of more tokens than cells in blocks; the last block may be cut', () => {
+it('a map with more tokens than cells is shown in blocks, of which the last may be smaller', () => {
   expect([4, 5, 9, 10].map((T) => pooledSide(T, 4))).toEqual([undefined, 3, 3, 4]);
 });

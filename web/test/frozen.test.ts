@@ -147,7 +147,7 @@ describe.each(releases)('of release %s', (release) => {
       expect(changes(then, await now())).toEqual([]);
     });
 
-  it('there are twenty links, ten snippets and three recordings', () => {
+  it('has twenty links, ten snippets and three recordings', () => {
     const { links, snippets: codes, recordings, commands } = set;
     expect([links, codes, recordings].map(({ length }) => length)).toEqual([20, 10, 3]);
     expect(commands.length).toBeGreaterThan(2);
@@ -160,12 +160,12 @@ describe.each(releases)('of release %s', (release) => {
     holds(given.join(' '), shows, () => run(given, folder));
 
   describe.each(lessonsOf(release))('$address', ({ address, ids, links, figures }) => {
-    it('is a page with the anchors of the links to it', () => {
+    it('is a page with the anchors to which links point', () => {
       const now = idsOfCourse().get(address);
       expect(now, 'the page').toBeDefined();
       expect(ids.filter((id) => !now!.includes(id))).toEqual([]);
     });
-    it('leads to states that the page reads', () => {
+    it('links to states that the page can read', () => {
       for (const link of links) expect(parseHash(link).problems, link).toEqual([]);
       for (const { state } of figures) expect(hashOf(state).problems).toEqual([]);
     });
@@ -212,7 +212,7 @@ if (next)
     await freezeLessons(next);
   });
 
-describe('a change', () => {
+describe('a change of a frozen number', () => {
   const values = Float32Array.from({ length: 200 }, (_, i) => Math.sin(i) / (1 + i));
   const shows = (data: ArrayLike<number>) => showsOf({ alpha: nullForNaN(data), T: 26 });
   const changed = (edit: (all: Float32Array) => void) => {
@@ -221,13 +221,13 @@ describe('a change', () => {
     return changes(shows(values), shows(other));
   };
 
-  it('is seen in the third digit of one value, not in the last bit of all', () => {
+  it('is detected in the third digit of one value, and ignored in the last bit of all', () => {
     const bits = new Uint32Array(values.slice().buffer).map((one) => one + 1);
     expect(changed((all) => all.set(new Float32Array(bits.buffer)))).toEqual([]);
     expect(changed((all) => (all[1]! *= 1.001))[0]).toMatch(/^alpha: mean .* is now/);
   });
 
-  it('is seen where two values change places, and where one is undefined', () => {
+  it('is detected if two values change places, or if one becomes undefined', () => {
     expect(changed((all) => ([all[3], all[90]] = [all[90]!, all[3]!]))[0]).toMatch(/sum by place/);
     expect(changed((all) => (all[7] = NaN))[0]).toMatch(/undefined 0 is now 1/);
   });

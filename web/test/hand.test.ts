@@ -12,7 +12,7 @@ const massive = {
 };
 
 describe('interventions by hand', () => {
-  test('act on the selection: a key, its value, a head, the largest channel', () => {
+  test('act on the selected key, value, head or channel', () => {
     const frame = frameOf({}, massive);
     const of = (change: Partial<typeof defaults>) =>
       interventionsOf(frame, { ...defaults, layer: 1, head: 0, ...change }).map(({ edit }) =>
@@ -41,7 +41,7 @@ describe('interventions by hand', () => {
     expect(of({ channel: 99, query: 1 }).slice(-2)).toEqual(always.slice(-2)); // no such channel
   });
 
-  test('zero the weight that writes the largest number, where it is known', () => {
+  test('zero the super weight if it is known', () => {
     const super_weight = tensor([2, 6], [3, 5, 0, 0.5, 4, 2, 1, 6, 2, -0.5, 8, -5]);
     const last = (frame: Parameters<typeof interventionsOf>[0]) =>
       interventionsOf(frame, defaults).at(-1)!;
@@ -62,7 +62,7 @@ describe('interventions by hand', () => {
     expect(interventionsOf(frame, at)[1]!.edit.values).toEqual(['0', '0', '0', '0']);
   });
 
-  test('are undone by the same move that makes them', () => {
+  test('are undone by applying them again', () => {
     const silence = { name: 'silence', values: ['3', '1'] };
     const after = toggleEdit('softmax@1400~evict(window,24)', silence);
     expect(after).toBe('softmax@1400~evict(window,24)~silence(3,1)');
@@ -77,7 +77,7 @@ describe('interventions by hand', () => {
   });
 });
 
-describe('the difference of an intervention', () => {
+describe('the view of a change by an intervention', () => {
   const before = frameOf({}, { loss_at: tensor([3], [NaN, 2, 1]) });
   const after = frameOf(
     { edits: [{ kind: 'silence' }], base: before },
@@ -87,7 +87,7 @@ describe('the difference of an intervention', () => {
     },
   );
 
-  test('is the frame with the what-if minus that without', () => {
+  test('subtracts the unedited frame from the edited one', () => {
     expect([...lossChange(after, before)]).toEqual([NaN, 0.5, 3]);
     expect(change.fits!(after)).toBe(true);
     expect(change.fits!(before)).toBe(false);
@@ -98,14 +98,14 @@ describe('the difference of an intervention', () => {
     );
   });
 
-  test('is absent beside another text', () => {
+  test('is absent if the two texts differ', () => {
     expect(change.fits!({ ...after, base: { ...before, T: 2 } })).toBe(false);
     expect(change.numbers({ ...after, base: { ...before, T: 2 } }, { layer: 0, head: 0 })).toEqual(
       [],
     );
   });
 
-  test('has names of its own for its numbers', () => {
+  test('names its numbers differently from those of the frame', () => {
     const names = change.numbers(after, { layer: 1, head: 0 }).map(({ name }) => name);
     expect(names.slice(0, 2)).toEqual(['loss_change_at', 'alpha_1_change']);
   });

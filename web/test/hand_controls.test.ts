@@ -7,18 +7,18 @@ import type { Frame } from '../src/frame';
 import { interventionControls, interventionsOf } from '../src/page/hand';
 import { explainTerms, field } from '../src/page/terms';
 import { frameOf, tensor } from './fixture';
-import { pageOf, shown } from './page';
+import { pageOf, mount } from './page';
 
 function hand(frame: Frame, change: Partial<State> = {}) {
   const { context, set } = pageOf({ shown: [frame.subject, 'sigmoid'], ...change });
-  const { root, all, texts } = shown(interventionControls(context, frame));
+  const { root, all, texts } = mount(interventionControls(context, frame));
   const links = all<HTMLAnchorElement>('a.move');
   const to = (i: number) => JSON.parse(links[i]!.getAttribute('href')!.slice(1)) as Partial<State>;
   return { root, links, says: texts('a.move'), to, set };
 }
 
 describe('interventions', () => {
-  it('are links to the state that they lead to, with the shown head', () => {
+  it('are links to the edited state, with the shown head selected', () => {
     const { says, to, root } = hand(frameOf(), { key: 1 });
     expect(says).toEqual(['Hide token 1 “a”', 'Zero the value of token 1 “a”', 'Ablate head L1H0']);
     expect(to(0)).toEqual({ shown: ['softmax~hide_key(1)', 'sigmoid'], at: 0, layer: 1, head: 0 });
@@ -69,7 +69,7 @@ describe('interventions', () => {
     expect(hand(frame, { hide: ['hand'] }).root.textContent).toBe('');
   });
 
-  it('of a model on a disk have no links for others', () => {
+  it('in a model on a disk have no links for other readers', () => {
     const click = (subject: string) => {
       const { links, set } = hand(frameOf({ subject }));
       const event = new MouseEvent('click', { cancelable: true });
@@ -84,7 +84,7 @@ describe('interventions', () => {
     expect(click('softmax')).toEqual([[], false]);
   });
 
-  it('name the place where they act', () => {
+  it('name the token, channel or head on which they act', () => {
     const massive = {
       massive: tensor([3, 4], [1, 0, 0, 1, 9, 0, 0, 1, 5, 0, 0, 1]),
       massive_at: tensor([3, 3, 2], [0, 0, 0, 0, 0, 0, 7, 2, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0]),
@@ -141,7 +141,7 @@ describe('terms', () => {
   vi.spyOn(HTMLElement.prototype, 'offsetWidth', 'get').mockReturnValue(200);
   vi.spyOn(HTMLElement.prototype, 'offsetHeight', 'get').mockReturnValue(50);
 
-  it('are buttons at their first use, in an unchanged sentence', () => {
+  it('are buttons at their first use, and the sentence is otherwise unchanged', () => {
     const { root, terms } = line();
     expect(root.textContent).toBe(said);
     expect(terms.map(({ textContent }) => textContent)).toEqual(['head', 'token', 'sink', 'ε']);
@@ -165,7 +165,7 @@ describe('terms', () => {
     expect(root.querySelector('.note')!.textContent!.length).toBeGreaterThan(20);
   });
 
-  it('of a line are one tab stop, through which the arrow keys move', () => {
+  it('on one line are one tab stop, traversed by the arrow keys', () => {
     const { terms } = line(true);
     expect(terms.map(({ tabIndex }) => tabIndex)).toEqual([0, -1, -1, -1]);
     const press = (at: number, key: string) => {
@@ -192,7 +192,7 @@ describe('terms', () => {
     expect(document.activeElement).toBe(free[0]);
   });
 
-  it('in the label of a control keep their click from it', () => {
+  it('in a label do not activate the labeled control when clicked', () => {
     const tags = ['threshold ε', 'speed'].map((label) => {
       const root = document.createElement('div');
       render(field(label, html`<input />`), root);

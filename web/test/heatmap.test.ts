@@ -67,8 +67,8 @@ function mapOf(change: object = {}) {
   };
 }
 
-describe('the picture', () => {
-  it('has a pixel for each cell, and the color of hidden cells where there is no number', () => {
+describe('a heatmap', () => {
+  it('has a pixel for each cell, and the color of hidden cells for missing numbers', () => {
     const { colors, hidden } = scale;
     const { plot } = mapOf();
     expect(plot.firstElementChild!.tagName).toBe('CANVAS');
@@ -78,7 +78,7 @@ describe('the picture', () => {
     );
   });
 
-  it('is painted again only for other numbers or another scale', () => {
+  it('is repainted only if its numbers or its scale change', () => {
     const { map } = mapOf();
     map.draw({ ...base, label: 'Other.' });
     expect(images).toHaveLength(1);
@@ -142,7 +142,7 @@ describe('the picture', () => {
     expect(hidden).toEqual(['row-words', 'col-words']);
   });
 
-  it('cuts words with a common beginning where they begin to differ', () => {
+  it('cuts labels with a common prefix to where they differ', () => {
     expect(distinctLabels(['thousand', 'thousands', 'the', 'thought', 'through', ''])).toEqual([
       ...['…d', '…s', 'the', 'thought', 'through', ''],
     ]);
@@ -159,7 +159,7 @@ describe('the picture', () => {
     ]);
   });
 
-  it('has a remark if given one', () => {
+  it('shows a remark below, if given', () => {
     const remark = { text: '◀ here', kind: 'sink' };
     const { map, one } = mapOf({ remark });
     const said = () => [
@@ -196,7 +196,7 @@ describe('the picture', () => {
   });
 });
 
-describe('a reader', () => {
+describe('a reader of a heatmap', () => {
   it('points at a cell, which is marked and named until the pointer leaves', () => {
     const { pointer, onPoint, mark, said } = mapOf({ chosen: { row: 0, col: 2 } });
     expect([said(), mark('.lit')]).toEqual(['0,2', undefined]);
@@ -223,7 +223,7 @@ describe('a reader', () => {
     expect([said(), mark('.lit')]).toEqual(['0,2', undefined]);
   });
 
-  it('selects by a click inside the map, which also points', () => {
+  it('selects and hovers a cell by a click inside the map', () => {
     const { pointer, onPoint, onChoose } = mapOf();
     pointer('click', 85, 105);
     expect([onChoose.mock.lastCall, onPoint.mock.lastCall]).toEqual([
@@ -234,7 +234,7 @@ describe('a reader', () => {
     expect(onChoose).toHaveBeenCalledTimes(1);
   });
 
-  it('moves by the arrow keys from the chosen cell, within the map, and chooses by Enter and space', () => {
+  it('moves by the arrow keys from the selected cell, and selects by Enter or space', () => {
     const { key, onPoint, onChoose, onBeyond, plot, said } = mapOf({ chosen: { row: -1, col: 2 } });
     const last = () => Object.values(onPoint.mock.lastCall![0]);
     expect([key('ArrowRight'), last()]).toEqual([true, [0, 3]]);
@@ -272,7 +272,7 @@ describe('a reader', () => {
     expect(free.one('.readout').getAttribute('aria-live')).toBe('polite');
   });
 
-  it('sees the cell pointed at elsewhere, unless the pointer is on this map', () => {
+  it('sees the cell that is hovered in another view, unless this map is hovered', () => {
     const { map, mark, said, pointer } = mapOf();
     map.light({ row: 1, col: -1 });
     expect([said(), mark('.lit')]).toEqual(['1,-1', '0% 50% 100% 50%']);
@@ -298,8 +298,8 @@ describe('a reader', () => {
   });
 });
 
-describe('a legend', () => {
-  it('has the colors of its scale between its two ends, and is redrawn when one of them changes', () => {
+describe('the legend of a scale', () => {
+  it('shows the colors between its ends, and is redrawn when an end changes', () => {
     const root = document.createElement('div');
     drawLegend(root, diverging('light', 2), ['-2', '2']);
     const [bar] = root.querySelectorAll<HTMLElement>('.legend-bar');
@@ -315,7 +315,7 @@ describe('a legend', () => {
     expect(root.querySelector('.legend-bar')).not.toBe(before);
   });
 
-  it('has its numbers on the bar where it is a scale, in whole percent', () => {
+  it('shows numbers on a diverging or sequential bar, in whole percent', () => {
     const root = document.createElement('div');
     const words = () => [...root.querySelectorAll('.tick')].map((tick) => tick.textContent);
     drawLegend(root, diverging('light', 0.29), ['-29%', '+29%']);

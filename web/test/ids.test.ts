@@ -40,8 +40,8 @@ const disk = (...weights: { name: string; bytes: number; blob?: Blob }[]) =>
   ({ id: 'files', format: 'safetensors', files: { weights } }) as unknown as Plan;
 const sha = (data: string | Uint8Array) => createHash('sha256').update(data).digest('hex');
 
-describe('a model of the disk', () => {
-  it('has a fingerprint of sizes and of both ends of its files, and a name for links', async () => {
+describe('a model on a disk', () => {
+  it('is identified by the sizes and both ends of its files, and has a name for links', async () => {
     const MIB = 2 ** 20;
     const bytes = new Uint8Array(3 * MIB).map((_, i) => i % 251);
     const ends = [...bytes.subarray(0, MIB), ...bytes.subarray(2 * MIB)];
@@ -69,7 +69,7 @@ describe('a model of the disk', () => {
     expect(fingerprintOf(names)).toBe(sha(`a 1 ${none}\nb 1 ${none}`).slice(0, 16));
   });
 
-  it('has a fingerprint of names and sizes where the browser has no digests', async () => {
+  it('is identified by names and sizes if the browser has no digests', async () => {
     vi.stubGlobal('crypto', undefined);
     expect(await idOfFiles(disk({ name: 'a', bytes: 7 }))).toBe('disk:6120372000000000/a');
   });
@@ -133,7 +133,7 @@ it('a plan states the format of its weights and how many bytes are cached', () =
 });
 
 describe('a subject', () => {
-  it('is weights and the arithmetic that runs them', () => {
+  it('is a model with the arithmetic that runs it', () => {
     expect(
       ['softmax', 'softmax@40~int8', 'hub:a/b@main~relaxed', 'a~int8x'].map(splitArithmetic),
     ).toEqual([
@@ -157,7 +157,7 @@ describe('a subject', () => {
     ],
   } as never;
 
-  it('knows the labels of choices, its operation, and whether its edits are counterfactual', () => {
+  it('has the labels of its edits, its operation, and whether it is counterfactual', () => {
     expect(choicesOf(describe_, 'evict', 'policy')).toEqual([
       ['window', 'recent'],
       ['h2o', 'H2O'],
@@ -175,7 +175,7 @@ describe('a subject', () => {
     ]);
   });
 
-  it('has a title with its step and its arithmetic, and can lose its edits', () => {
+  it('has a title with step and arithmetic, and a version without edits', () => {
     const title = (text: string) => titleOf(parseSubject(text)!, 'Model', describe_);
     expect(title('softmax@1400~int8')).toBe('Model at step 1,400 in 8 bits (int8)');
     expect(title('softmax~relaxed')).toBe('Model with relaxed floats');
@@ -214,7 +214,7 @@ describe('the zoo', () => {
     return asked;
   }
 
-  it('has passages of the required lengths: short ones up to 100 tokens, long ones of 150 joined', async () => {
+  it('has passages of the required lengths, with long ones joined', async () => {
     expect([100, 101].map(heldOutFile)).toEqual(['heldout.json', 'heldout-long.json']);
     expect([100, 101].map(corpusName)).toEqual(['100 short passages', '40 long passages']);
     expect([1, 100, 101, 150, 151, 300, 301].map(passagesPerPrompt)).toEqual([1, 1, 1, 1, 2, 2, 3]);
@@ -243,7 +243,7 @@ describe('the zoo', () => {
     expect(asked).toHaveLength(5);
   });
 
-  it('reads a damaged file again, past the browser’s cache, and rejects what is no file', async () => {
+  it('fetches a damaged file again past the browser’s cache, and rejects what is not a file', async () => {
     const asked = serve((name, cache) =>
       name === 'heldout.json' && cache === 'default' && asked.length < 3
         ? new Response('<html>')
@@ -280,7 +280,7 @@ describe('the zoo', () => {
     expect(read).toHaveBeenCalledTimes(3);
   });
 
-  it('has the runs of a recipe, seed 1 first', () => {
+  it('lists the runs of a recipe by seed', () => {
     const measured = { sink_1: 60, value_ratio: 0.5, loss: 3 };
     expect(seedsOf({ measured } as unknown as Card)).toEqual({
       own: 1,

@@ -66,7 +66,7 @@ describe('imports of the page', () => {
     expect(circleIn(graphOf((path) => path.split('/')[2]!))).toBeUndefined();
   });
 
-  it('are reported if they form a cycle', () => {
+  it('are reported as a cycle if they form one', () => {
     const graph = new Map([
       ['a', new Set(['b'])],
       ['b', new Set(['c'])],

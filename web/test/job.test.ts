@@ -38,7 +38,7 @@ describe('a job of a view', () => {
   });
   const later = () => new Promise((done) => setTimeout(done));
 
-  it('draws each result, and once more at its end', async () => {
+  it('draws each intermediate result and the final one', async () => {
     show(frame(), options('loss'));
     job.toggle();
     expect([job.isRunning(), root.dataset.busy]).toEqual([true, '']);
@@ -50,7 +50,7 @@ describe('a job of a view', () => {
     expect([job.isRunning(), root.dataset.busy]).toEqual([false, undefined]);
   });
 
-  it('begins without the previous result, and keeps its own when it is stopped', async () => {
+  it('begins without the previous result, and keeps its latest result when it is stopped', async () => {
     const one = frame();
     results.set(one.tokens, 'old');
     show(one, options('loss'));
@@ -65,7 +65,7 @@ describe('a job of a view', () => {
     expect(failures).toEqual([]);
   });
 
-  it('is stopped by other tokens, which keep their result, and by another setting, which has none', () => {
+  it('is stopped when other tokens are shown, with their own result, or when a setting changes, without one', () => {
     const [one, other] = [frame(), frame()];
     results.set(other.tokens, 'of the other');
     show(one, options('loss'));

@@ -16,8 +16,8 @@ import { maskedLoss } from '../src/views/masked_loss';
 import { suffix } from '../src/views/suffix';
 import { tasks } from '../src/views/tasks';
 import { unmasking } from '../src/views/unmasking';
-import { drawn } from './drawn';
-import { frameOf, tensor } from './fixture';
+import { drawView } from './drawn';
+import { frameOf, tensor, turn } from './fixture';
 
 vi.mock('../src/plot/heatmap', async () => (await import('./drawn')).plots.heatmap);
 vi.mock('../src/plot/chart', async () => (await import('./drawn')).plots.chart);
@@ -26,7 +26,7 @@ const at = { layer: 0, head: 0 };
 const tokensOf = (...texts: string[]) =>
   texts.map((text, id) => ({ id, text, start: 0, end: 0, special: false }));
 /** Returns a promise, and functions with which a test resolves or rejects it. */
-function held<Result>() {
+function deferred<Result>() {
   let end: (result: Result) => void = () => {};
   let fail: (error: unknown) => void = () => {};
   const promise = new Promise<Result>((done, not) => ([end, fail] = [done, not]));
@@ -36,7 +36,6 @@ interface Of {
   readonly frame: Frame;
   readonly signal: AbortSignal;
 }
-const settle = () => new Promise((done) => setTimeout(done));
 
 describe('a search for a suffix', () => {
   const found: SuffixResult = {
@@ -54,14 +53,14 @@ describe('a search for a suffix', () => {
   const frame = () => frameOf({ T: 5, tokens: tokensOf('a', 'b', 'c', 'd', 'e'), architecture });
 
   function searching(of = frame(), change: object = {}) {
-    const job = held<{ found: SuffixResult; text: string }>();
+    const job = deferred<{ found: SuffixResult; text: string }>();
     const given: [SuffixPair, SuffixOptions][] = [];
     type Options = SuffixOptions & { pair: SuffixPair };
     const measure = (_: string, { signal }: Of, { pair, ...options }: Options) => {
       given.push([pair, { ...options, signal }]);
       return job.promise;
     };
-    const view = drawn(suffix, of, { api: { measure }, ...change });
+    const view = drawView(suffix, of, { api: { measure }, ...change });
     return { ...view, job, given, of };
   }
 
@@ -105,7 +104,7 @@ describe('a search for a suffix', () => {
     const { click, text, job, of, lines, charts, draw } = searching();
     click('Search');
     job.end({ found, text: ' was' });
-    await settle();
+    await turn();
     expect(text('.primary')).toBe('Search');
     expect(text('.caption')).toMatch(
       /^“ was” between the halves of the text raises the loss .* from 3\.50 to 4\.50 nats/,
@@ -151,7 +150,7 @@ describe('a search for a suffix', () => {
       },
       text: 'x',
     });
-    await settle();
+    await turn();
     expect(lines().map(([name]) => name)).toEqual([
       'found',
       'random, mean of 100',
@@ -162,13 +161,13 @@ describe('a search for a suffix', () => {
     const failing = searching();
     failing.click('Search');
     failing.job.fail(new Error('no room'));
-    await settle();
+    await turn();
     expect([failing.fail.mock.calls.length, failing.text('.primary')]).toEqual([1, 'Search']);
     const stopped = searching();
     stopped.click('Search');
     stopped.click('Stop');
     stopped.job.fail(new Error('aborted'));
-    await settle();
+    await turn();
     expect(stopped.fail).not.toHaveBeenCalled();
     // The context has room for the text and one token of a suffix.
     const full = searching(frameOf({ T: 9, tokens: tokensOf('a', 'b', 'c', 'd'), architecture }));
@@ -202,7 +201,7 @@ describe('unmasking', () => {
   const opened = { tokenizer: { piece: (id: number) => `w${id}` } } as unknown as OpenModel;
 
   function unmask(change: object = {}) {
-    const job = held<void>();
+    const job = deferred<void>();
     const given: {
       ids: readonly number[];
       count: number;
@@ -224,7 +223,7 @@ describe('unmasking', () => {
     const of = frame();
     const options = { masked: 2, denoise: 12, hiddenKey: 'none' as const, ...change };
     return {
-      ...drawn(unmasking, of, { api: { measure: run }, ...options }),
+      ...drawView(unmasking, of, { api: { measure: run }, ...options }),
       job,
       given,
       of,
@@ -254,7 +253,7 @@ describe('unmasking', () => {
     expect(says('1,0 0,3 -1,0')).toEqual(['', 'step 1, position 3 (masked): mean α = 0.125', '']);
     given[0]!.onStep(1);
     job.end();
-    await settle();
+    await turn();
     expect(text('.caption')).toMatch(/^The most attended token changes once in 2 steps/);
     expect(map.data).toMatchObject({
       chosen: { row: 1, col: -1 },
@@ -291,7 +290,7 @@ describe('unmasking', () => {
     ]);
   });
 
-  it('reports its progress when it is stopped, and ignores later steps of the stopped run', () => {
+  it('reports its progress when it is stopped, and ignores late results', () => {
     const { click, text, given, map, of } = unmask({ denoise: 1 });
     click('Unmask');
     expect(given[0]!.count).toBe(1);
@@ -307,7 +306,7 @@ describe('unmasking', () => {
     expect(two.map.data.outlined).toHaveLength(1);
     expect([text('.primary'), map.data, unmasking.says(of, at)]).toEqual(['Stop', undefined, '']);
     expect(two.map.data.cellShape).toBe(1);
-    const bare = drawn(unmasking, frame({}));
+    const bare = drawView(unmasking, frame({}));
     expect([bare.text('.caption'), bare.all('.unmask-controls')[0]!.hidden]).toEqual([
       ...['The tokenizer of Softmax model names no mask token: nothing can be masked.', true],
     ]);
@@ -338,7 +337,7 @@ describe('the conditions of a view that hides keys', () => {
     expect(unmasking.conditions!(encoder, defaults)).toEqual({});
   });
 
-  it('are counterfactual where some of the runs lack a key', () => {
+  it('are counterfactual if a key is hidden in some runs', () => {
     for (const view of [tasks, maskedLoss])
       expect(view.conditions!(masked, defaults)).toMatchObject({
         class: 'counterfactual',
@@ -371,7 +370,7 @@ describe('the loss at masked tokens', () => {
   const of = frameOf({ maskToken: 9, tokens: tokensOf('a', 'b') });
 
   async function measured(result: object) {
-    const job = held<object>();
+    const job = deferred<object>();
     const calls: [Frame, AbortSignal, (share: number) => void][] = [];
     const api = {
       measure: (
@@ -383,17 +382,17 @@ describe('the loss at masked tokens', () => {
         return job.promise;
       },
     };
-    const one = drawn(maskedLoss, { ...of, tokens: [...of.tokens] }, { api });
+    const one = drawView(maskedLoss, { ...of, tokens: [...of.tokens] }, { api });
     one.click('Measure');
     expect(one.text('.unmask-controls')).toBe('Stop 0%');
     calls[0]![2](0.5);
     expect([one.text('.unmask-controls'), one.all('.plot')[0]!.hidden]).toEqual(['Stop 50%', true]);
     job.end(result);
-    await settle();
+    await turn();
     return { ...one, frame: calls[0]![0] };
   }
 
-  it('is drawn as changes of both models, with sentences of the same numbers', async () => {
+  it('draws the changes of both models, with a sentence of the same numbers', async () => {
     const { frame, text, lines, charts } = await measured({ found, causal: 'Softmax' });
     expect(lines()).toEqual([
       ['Softmax model', 0.015, -0.05],
@@ -438,7 +437,7 @@ describe('the loss at masked tokens', () => {
   });
 });
 
-describe('tasks', () => {
+describe('the view of tasks', () => {
   const score = (mean: number, error: number | null = 0.125) => ({
     ...{ mean, error },
     change: { mean: 0, error },
@@ -455,8 +454,8 @@ describe('tasks', () => {
     ...more,
   });
 
-  it('are measured in turn, each with points of its own', async () => {
-    const job = held<void>();
+  it('measures the tasks in turn, and draws points for each', async () => {
+    const job = deferred<void>();
     type Given = [Frame, AbortSignal, (task: TaskResult) => void, (share: number) => void];
     interface Reports {
       readonly onTask: Given[2];
@@ -468,7 +467,7 @@ describe('tasks', () => {
       return job.promise;
     };
     const of = frameOf({ T: 5, tokens: tokensOf('a', 'b', 'c', 'd', 'e') });
-    const { click, text, all, charts, lines } = drawn(tasks, of, { api: { measure } });
+    const { click, text, all, charts, lines } = drawView(tasks, of, { api: { measure } });
     expect([text('.primary'), all('.plot')[0]!.hidden, tasks.says(of, at)]).toEqual([
       ...['Measure', true, ''],
     ]);
@@ -494,7 +493,7 @@ describe('tasks', () => {
     // The conditions have no order, so no line connects them.
     expect([chart!.kind, chart!.series[0]!.spread]).toEqual(['points', [0.125, 0.125, 0.125, NaN]]);
     job.end();
-    await settle();
+    await turn();
     expect([text('.primary'), text('.caption')]).toEqual(['Measure', tasks.says(of, at)]);
     expect(tasks.says(of, at)).toMatch(/^Next token \(8 prompts\): accuracy is 50\.0%/);
     expect(tasks.numbers(of, at).map(({ name, data }) => [name, ...Array.from(data)])).toEqual([

@@ -85,7 +85,7 @@ describe('a link to a lab', () => {
     ]);
   });
 
-  it('of a trained model has a table of its own', () => {
+  it('of a trained model has other settings', () => {
     const text = 'from:softmax,operation:relu,first:any,at:1000';
     const { settings, problems } = readSettings(text, rows);
     expect(problems).toEqual([]);
@@ -106,7 +106,7 @@ describe('a link to a lab', () => {
     ]);
   });
 
-  it('holds the shown head and the speed, which do not make another training', () => {
+  it('contains the shown head and the speed, which do not restart training', () => {
     const text = 'heads:2,head:2,speed:10';
     const { settings } = readSettings(text, rows);
     expect(printSettings(settings, rows)).toBe(text);
@@ -117,7 +117,7 @@ describe('a link to a lab', () => {
     expect(commandOf(settings, rows)).toBe('sinkscope train --heads 2 --json');
   });
 
-  it('names each lab by the settings in which the two differ', () => {
+  it('names each lab by the settings that differ', () => {
     const [left, right] = ['', 'operation:relu,width:32'].map(
       (text) => readSettings(text, rows).settings,
     );
@@ -134,7 +134,7 @@ describe('the settings of a lab', () => {
         : `${name} ${usual} ${low}..${high}${step === 1 ? ' by 1' : ''}${isWhole ? ' whole' : ''}`,
     );
 
-  it('from random weights are those that links name, with the trainer’s defaults', () => {
+  it('for a new model have the names used in links and the defaults of the trainer', () => {
     expect(said(rows.fromScratch)).toEqual([
       'operation *softmax relu',
       'layers *1 2 3',
@@ -165,7 +165,7 @@ describe('the settings of a lab', () => {
     ]);
   });
 
-  it('of a trained model have defaults of their own', () => {
+  it('for a trained model have defaults of their own', () => {
     expect(said(rows.fineTune)).toEqual([
       'from softmax relu',
       'operation *own softmax relu',
@@ -187,7 +187,7 @@ describe('the settings of a lab', () => {
     ]);
   });
 
-  it('belong to the model or its training, to one lab or both, or to the drawing', () => {
+  it('are flagged by whether they concern the model, both labs, or only the display', () => {
     const flagged = (flag: 'isModel' | 'isShared' | 'isDisplayOnly' | 'hasOwnControl') =>
       [FROM_SCRATCH, FINE_TUNE].map((table) =>
         table
@@ -246,7 +246,7 @@ describe('the settings of a lab', () => {
 });
 
 /** Returns a lab with a log of 100 steps, which is constant from step 50 on. */
-function trained(text: string, first: number, share: number): Lab {
+function sampleLab(text: string, first: number, share: number): Lab {
   const { settings } = readSettings(text, rows);
   const T = Number(settings.length);
   const entry = (step: number) => ({
@@ -269,7 +269,7 @@ function trained(text: string, first: number, share: number): Lab {
     step: 100,
   } as unknown as Lab;
 }
-const named = (lab: Lab, name: string): NamedLab => ({
+const withName = (lab: Lab, name: string): NamedLab => ({
   lab,
   name,
   operation: operations.find((one) => one.name === lab.settings.operation),
@@ -278,8 +278,8 @@ const named = (lab: Lab, name: string): NamedLab => ({
 
 describe('sentences of a lab', () => {
   it('say which models have a sink, since which step, and with what loss', () => {
-    const left = named(trained('', 0.6, 0.6), 'softmax');
-    const right = named(trained('operation:relu', 0.01, 0.5), 'ReLU / n');
+    const left = withName(sampleLab('', 0.6, 0.6), 'softmax');
+    const right = withName(sampleLab('operation:relu', 0.01, 0.5), 'ReLU / n');
     expect(verdict([left, right])).toBe(
       'Softmax has a sink; ReLU / n has none. Softmax gives the first token 60% of its attention at positions without a trigger (above 30% since ' +
         'step 58); the first token’s value norm is 0.25× that of the others. ReLU / n gives the first token a ' +
@@ -289,8 +289,8 @@ describe('sentences of a lab', () => {
     expect(verdict([right, left])).toMatch(
       /^Softmax has a sink; ReLU \/ n has none\. ReLU \/ n gives the first token a weight of 1% \(50% of its row\) at positions without a trigger\. Softmax gives the first token 60% of its attention \(above/,
     );
-    const weak = named(trained('', 0.2, 0.2), 'softmax');
-    const heavy = named(trained('operation:relu', 0.6, 0.5), 'ReLU / n');
+    const weak = withName(sampleLab('', 0.2, 0.2), 'softmax');
+    const heavy = withName(sampleLab('operation:relu', 0.6, 0.5), 'ReLU / n');
     expect(verdict([weak, heavy])).toMatch(
       /^ReLU \/ n has a sink; softmax has none\. Softmax gives the first token 20% of its attention .* trigger \(uniform attention: 10%\)\. ReLU \/ n gives the first token a weight of 60% \(50% of its row\) \(above 30% since/,
     );
@@ -303,11 +303,11 @@ describe('sentences of a lab', () => {
     expect(shownHead(left.lab)!.share).toBeCloseTo(0.6, 6);
   });
 
-  it('say in short which model has a sink, and why only where the numbers support the reason', () => {
-    const softmax = named(trained('', 0.6, 0.6), 'softmax');
-    const weak = named(trained('', 0.2, 0.2), 'softmax');
-    const sigmoid = named(trained('operation:relu', 0.01, 0.5), 'sigmoid');
-    const sunk = named(trained('operation:relu', 0.6, 0.5), 'sigmoid');
+  it('say briefly which model has a sink, and why only if the numbers support the reason', () => {
+    const softmax = withName(sampleLab('', 0.6, 0.6), 'softmax');
+    const weak = withName(sampleLab('', 0.2, 0.2), 'softmax');
+    const sigmoid = withName(sampleLab('operation:relu', 0.01, 0.5), 'sigmoid');
+    const sunk = withName(sampleLab('operation:relu', 0.6, 0.5), 'sigmoid');
     expect(shortVerdict([softmax, sigmoid])).toBe(
       'Softmax has a sink; sigmoid has none. A row without a trigger (a circled digit) has nothing to copy: softmax must still give its attention to some token, sigmoid may give almost none.',
     );
@@ -320,7 +320,7 @@ describe('sentences of a lab', () => {
     expect(shortVerdict([untrained, sigmoid])).toBe('');
   });
 
-  it('use the mean of the last twenty steps, and the step since which it has stayed above ε', () => {
+  it('average the last twenty steps, and state the step since which the mean has exceeded ε', () => {
     const log = (...firsts: (number | undefined)[]) =>
       firsts.map((first, i) => ({
         step: 10 * i,
@@ -342,8 +342,8 @@ describe('sentences of a lab', () => {
     expect(recentMean({ log: [] }, 'first_most')).toBeNaN();
   });
 
-  it('give the cost of a pair where it is known', () => {
-    const left = named(trained('', 0.6, 0.6), 'softmax');
+  it('state the cost of a pair if it is known', () => {
+    const left = withName(sampleLab('', 0.6, 0.6), 'softmax');
     const log = left.lab.log.map(({ optimum_triggers: _, ...entry }) => entry);
     const unknown = { ...left, lab: { ...left.lab, log } as unknown as Lab };
     expect(verdict([left, unknown])).toMatch(
@@ -351,12 +351,12 @@ describe('sentences of a lab', () => {
     );
     expect(verdict([left, { ...left, lab: { ...left.lab, log: [] } as unknown as Lab }])).toBe('');
     // If rows need not sum to 1, the share of the row counts as well as the weight.
-    const faint = named(trained('operation:relu', 0.6, 0.25), 'ReLU / n');
+    const faint = withName(sampleLab('operation:relu', 0.6, 0.25), 'ReLU / n');
     expect(verdict([faint, left])).toMatch(
       /^Softmax has a sink; ReLU \/ n has none\. ReLU \/ n gives the first token a weight of 60% \(25% of its row\) at positions without a trigger\. Softmax/,
     );
     const [short, long] = ['length:9', 'length:21'].map((text) =>
-      named(trained(text, 0.5, 0.5), 'softmax'),
+      withName(sampleLab(text, 0.5, 0.5), 'softmax'),
     );
     expect(verdict([long!, long!])).toMatch(/^Both models have a sink\. Softmax gives/);
     expect(verdict([long!, short!])).toMatch(
@@ -364,8 +364,8 @@ describe('sentences of a lab', () => {
     );
   });
 
-  it('make no claim about short sequences that the numbers do not support', () => {
-    const short = named(trained('length:8', 0.5, 0.5), 'softmax');
+  it('make no unsupported claim about short sequences', () => {
+    const short = withName(sampleLab('length:8', 0.5, 0.5), 'softmax');
     expect(verdict([short, short])).toMatch(
       /^Short sequences \(8 tokens\): uniform attention alone gives the first token 25%\. /,
     );
@@ -391,7 +391,7 @@ describe('the head whose map is shown', () => {
     return { settings, log, sample: [0, 1, 8, 9, 40], picture: { data, shape } } as unknown as Lab;
   };
 
-  it('is the one that gives its first token most where there is nothing to copy', () => {
+  it('is the one that attends most to its first token where nothing is copied', () => {
     const seen = shownHead(labOf())!;
     expect([seen.layer, seen.head]).toEqual([0, 1]);
     expect(seen.weight).toBeCloseTo((0.5 + 0.3) / 2, 6);
@@ -402,20 +402,20 @@ describe('the head whose map is shown', () => {
     expect(shownHead({ ...labOf(), picture: undefined } as unknown as Lab)).toBeUndefined();
   });
 
-  it('is the chosen one, or the last of the model', () => {
+  it('is the selected one, or the last of the model', () => {
     expect(shownHead(labOf('head:0'))).toMatchObject({ layer: 0, head: 0 });
     expect(shownHead(labOf('head:1'))).toMatchObject({ layer: 0, head: 1 });
     expect(shownHead(labOf('head:9'))).toMatchObject({ layer: 0, head: 1 });
     expect(shownHead(labOf('head:1', [2, 1, 5, 5]))).toMatchObject({ layer: 1, head: 0 });
   });
 
-  it('has all-zero rows where the map is all zero', () => {
+  it('has rows of zeros if its map is all zero', () => {
     const none = labOf();
     const picture = { data: new Float32Array(50), shape: [1, 2, 5, 5] };
     expect(shownHead({ ...none, picture } as unknown as Lab)).toMatchObject({ head: 0, share: 0 });
   });
 
-  it('is named where there are several', () => {
+  it('is named if there are several', () => {
     const named = (lab: Lab): NamedLab => ({
       lab,
       name: 'a',
@@ -442,10 +442,10 @@ describe('the sentence about a fine-tuned model', () => {
     }));
     const data = new Float32Array([1, NaN, 0.8, 0.2, 1, NaN, 0.3, 0.7]);
     const lab = { settings, log, sample: [0, 5], picture: { data, shape: [1, 2, 2, 2] }, step: 2 };
-    return { ...named(lab as unknown as Lab, name), operation: operations[0] };
+    return { ...withName(lab as unknown as Lab, name), operation: operations[0] };
   };
 
-  it('compares the first token’s share then and now, and names the drawn head', () => {
+  it('compares the first token’s share before and after fine-tuning, and names the head', () => {
     const pair = [fineTune('from:softmax', 'a'), fineTune('from:relu,head:1', 'b')] as const;
     expect(verdict(pair)).toBe(
       'A: attention on the first token (uniform: 6%) 50% → 30%, its value norm relative to the others ' +
@@ -477,7 +477,7 @@ describe('files of a lab', () => {
     const { model, added_tokens: added } = JSON.parse(setUp(defaults).tokenizer);
     expect(model.vocab['①']).toBe(1);
     expect(added[0].content).toBe('<s>');
-    const { log, settings } = trained('', 0.5, 0.5);
+    const { log, settings } = sampleLab('', 0.5, 0.5);
     const sheet = logCsv(
       [{ name: 'a', settings, log, command: 'sinkscope train' }],
       ['step', 'loss_elsewhere'],
@@ -491,7 +491,7 @@ describe('files of a lab', () => {
   });
 });
 
-it('have what the trainer takes, with its defaults and presets', async ({ skip }) => {
+it('the page has the settings of the trainer, with its defaults and presets', async ({ skip }) => {
   skip(!isBuilt, UNBUILT);
   const base = new URL('../../wasm/', import.meta.url);
   const engine = await createEngine({ base, worker: false, lab: true });
@@ -515,7 +515,7 @@ it('have what the trainer takes, with its defaults and presets', async ({ skip }
   for (const table of [FROM_SCRATCH, FINE_TUNE])
     for (const { name, choices, low = 0, high = 0, isWhole = false } of table) {
       const row = settings.find((one) => one.name === name);
-      // Views, models, and keys that the page itself converts to a setting are no rows of the trainer.
+      // The trainer has no rows for views, for models, and for keys that the page converts to settings.
       if (!row || name === 'first') continue;
       if (choices)
         expect(row.words, name).toEqual(expect.arrayContaining(choices.map(([value]) => value)));

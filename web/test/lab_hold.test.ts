@@ -106,7 +106,12 @@ const CLAIMS: Readonly<Record<string, readonly [RegExp, Holds]>> = {
   'the map of a head': [/map: head (L\dH\d)/, (pair, i, name) => name === drawnHead(pair[i]!).name],
 };
 
-function broken(said: string, pair: readonly NamedLab[], i: number, seen: Set<string>): string[] {
+function falseClaims(
+  said: string,
+  pair: readonly NamedLab[],
+  i: number,
+  seen: Set<string>,
+): string[] {
   return Object.entries(CLAIMS).flatMap(([name, [pattern, holds]]) => {
     const [whole, ...numbers] = pattern.exec(said) ?? [];
     if (whole === undefined) return [];
@@ -125,8 +130,8 @@ describe('the lab', () => {
       const said = verdict(pair);
       const each = said.match(new RegExp(`${NAME} gives .*?\\.(?= |$)`, 'g')) ?? [];
       expect(each).toHaveLength(2);
-      each.forEach((one, i) => wrong.push(...broken(one, pair, i, seen)));
-      pair.forEach((one, i) => wrong.push(...broken(caption(one), pair, i, seen)));
+      each.forEach((one, i) => wrong.push(...falseClaims(one, pair, i, seen)));
+      pair.forEach((one, i) => wrong.push(...falseClaims(caption(one), pair, i, seen)));
       const losses = /possible: (\S+) and (\S+) nats outside triggers, (\S+) and (\S+) at triggers/
         .exec(said)!
         .slice(1);

@@ -42,7 +42,7 @@ interface Fake {
   seconds: number;
   error: string;
 }
-const made = vi.hoisted(() => ({
+const fakes = vi.hoisted(() => ({
   labs: [] as Fake[],
   /** The number of steps of the restored training, and why the engine cannot be opened. */
   kept: 0,
@@ -68,7 +68,7 @@ vi.mock('../src/lab/lab', () => ({
       _: unknown,
       readonly isKept?: boolean,
     ) {
-      made.labs.push(this);
+      fakes.labs.push(this);
     }
     get step() {
       return this.log.length;
@@ -77,7 +77,7 @@ vi.mock('../src/lab/lab', () => ({
       return this.stage === 'running';
     }
     async engine() {
-      if (made.refuses) throw new Error(made.refuses);
+      if (fakes.refuses) throw new Error(fakes.refuses);
       return engine;
     }
     #now(call: string, stage = this.stage) {
@@ -87,7 +87,7 @@ vi.mock('../src/lab/lab', () => ({
     }
     async restore(settings: Settings) {
       this.settings = settings;
-      this.log = Array.from({ length: made.kept }, (_, step) => ({ step, loss: 1 }) as LogEntry);
+      this.log = Array.from({ length: fakes.kept }, (_, step) => ({ step, loss: 1 }) as LogEntry);
       this.#now('restore', 'ready');
     }
     async start(settings: Settings) {
@@ -120,7 +120,7 @@ const pageWith = (change: Partial<State> = {}, more = {}) =>
   });
 
 /** Advances the clock until all drawings are done. */
-const drawn = () => vi.advanceTimersByTimeAsync(1000);
+const redraw = () => vi.advanceTimersByTimeAsync(1000);
 let isHidden = false;
 const hide = (now: boolean) => {
   isHidden = now;
@@ -128,20 +128,20 @@ const hide = (now: boolean) => {
 };
 beforeEach(() => {
   vi.useFakeTimers();
-  made.kept = 0;
-  made.refuses = '';
+  fakes.kept = 0;
+  fakes.refuses = '';
   isHidden = false;
   vi.spyOn(document, 'hidden', 'get').mockImplementation(() => isHidden);
   // The labs outlive their room, so each test resets them.
-  for (const lab of made.labs)
+  for (const lab of fakes.labs)
     Object.assign(lab, { stage: 'loading', settings: {}, log: [], seconds: 0, error: '' });
 });
 afterEach(() => vi.useRealTimers());
 
-async function opened(change: Partial<State> = {}) {
+async function open(change: Partial<State> = {}) {
   const own = roomOf(build, pageWith(change));
-  await drawn();
-  const labs = made.labs.slice(0, 2) as [Fake, Fake];
+  await redraw();
+  const labs = fakes.labs.slice(0, 2) as [Fake, Fake];
   for (const lab of labs) lab.calls.length = 0;
   const calls = () => labs.map((lab) => lab.calls.splice(0));
   const press = (key: string, more = {}, target: Element = own.all('.lab-pair')[0]!) => {
@@ -154,7 +154,7 @@ async function opened(change: Partial<State> = {}) {
 
 describe('the room of the lab', () => {
   it('describes the two models and what to look for before any training', async () => {
-    const { text, texts, scope, labs, all } = await opened({ rightRun: 'operation:sigmoid_log_n' });
+    const { text, texts, scope, labs, all } = await open({ rightRun: 'operation:sigmoid_log_n' });
     expect(text('[data-finding]')).toBe(fromScratch[0]!.claim);
     expect(labs.map(({ settings }) => settings.operation)).toEqual(['softmax', 'sigmoid_log_n']);
     expect(labs.map(({ settings }) => settings.steps)).toEqual([700, 700]);
@@ -171,8 +171,8 @@ describe('the room of the lab', () => {
     scope.end();
   });
 
-  it('has another lead for settings of no preset, and names the invalid parts of a link', async () => {
-    const { text, texts, scope, labs } = await opened({
+  it('has another lead if the settings match no preset, and names invalid parts of a link', async () => {
+    const { text, texts, scope, labs } = await open({
       leftRun: 'width:33,seed:9',
       rightRun: 'huh:1',
     });
@@ -185,36 +185,36 @@ describe('the room of the lab', () => {
     scope.end();
   });
 
-  it('hides what an embed lacks', async () => {
-    const { all, state, scope } = await opened();
+  it('hides what an embed leaves out', async () => {
+    const { all, state, scope } = await open();
     expect(all('[data-finding]')[0]!.hidden).toBe(false);
     expect(all('.lab-bar .save, .lab-bar .save-menu').some((one) => one.hidden)).toBe(false);
     state.value = { ...state.value, hide: ['finding', 'save'] };
-    await drawn();
+    await redraw();
     expect(all('[data-finding]')[0]!.hidden).toBe(true);
     expect(all('.lab-bar [hidden]')).toHaveLength(1);
     scope.end();
   });
 
   it('trains both labs, pauses, takes a step, and begins again, by buttons and by keys', async () => {
-    const { click, said, text, press, scope, button } = await opened();
+    const { click, said, text, press, scope, button } = await open();
     click('Train');
-    await drawn();
+    await redraw();
     expect([said(), text('.train')]).toEqual([Array(2).fill(['run 700 Infinity']), 'Pause']);
     expect(button('One step').disabled).toBe(true);
     expect(text('[data-finding]')).toContain('Two models with the same task and seed.');
     click('Pause');
-    await drawn();
+    await redraw();
     expect(said()).toEqual(Array(2).fill(['pause']));
     click('One step');
     expect(said()).toEqual(Array(2).fill(['run 1 Infinity']));
     click('Reset');
-    await drawn();
+    await redraw();
     expect(said()).toEqual(Array(2).fill(['start']));
     expect(press('t')).toBe(true);
     expect(said()).toEqual(Array(2).fill(['run 700 Infinity']));
     expect(press('t')).toBe(true);
-    await drawn();
+    await redraw();
     expect(said()).toEqual(Array(2).fill(['pause']));
     expect([press('s'), said()]).toEqual([true, Array(2).fill(['run 1 Infinity'])]);
     expect([press('r'), said()]).toEqual([true, Array(2).fill(['start'])]);
@@ -228,10 +228,10 @@ describe('the room of the lab', () => {
     scope.end();
   });
 
-  it('trains again where a setting differs, and continues where only the view does', async () => {
-    const { state, said, labs, scope, ...own } = await opened();
+  it('restarts training if a setting differs, and continues if only the view does', async () => {
+    const { state, said, labs, scope, ...own } = await open();
     state.value = { ...state.value, rightRun: 'operation:relu' };
-    await drawn();
+    await redraw();
     expect(said()).toEqual(Array(2).fill(['restore']));
     expect(labs[1].settings.operation).toBe('relu');
     state.value = {
@@ -239,7 +239,7 @@ describe('the room of the lab', () => {
       leftRun: 'steps:900,head:0',
       rightRun: 'operation:relu,steps:900',
     };
-    await drawn();
+    await redraw();
     expect(said()).toEqual(Array(2).fill(['adjust']));
     expect(own.text('.lab-step')).toContain('step 0 of 900');
     own.click('Train');
@@ -249,26 +249,26 @@ describe('the room of the lab', () => {
       leftRun: 'steps:900,speed:2',
       rightRun: 'operation:relu,speed:2',
     };
-    await drawn();
+    await redraw();
     expect(said()).toEqual([
       ['adjust', 'pause', 'run 900 2'],
       ['adjust', 'pause', 'run 700 2'],
     ]);
     state.value = { ...state.value, rightRun: 'operation:relu,speed:2,head:0' };
-    await drawn();
+    await redraw();
     expect(said()).toEqual(Array(2).fill(['adjust']));
     scope.end();
   });
 
-  it('restores the training of the last visit and says at which step', async () => {
-    made.kept = 12;
-    const { scope, text } = await opened();
+  it('restores the training run of the last visit and states its step', async () => {
+    fakes.kept = 12;
+    const { scope, text } = await open();
     expect(text('.lab-step')).toContain('step 12 of 700');
     scope.end();
     const page = pageWith();
-    for (const lab of made.labs) lab.settings = {};
+    for (const lab of fakes.labs) lab.settings = {};
     const again = roomOf(build, page);
-    await drawn();
+    await redraw();
     expect(page.calls.notify.mock.calls).toEqual([['Your training is restored at step 12.']]);
     again.scope.end();
   });
@@ -276,8 +276,8 @@ describe('the room of the lab', () => {
   it('pauses while its tab is hidden, and resumes only what was running then', async () => {
     const page = pageWith();
     const room = roomOf(build, page);
-    await drawn();
-    const calls = () => made.labs.slice(0, 2).map((lab) => lab.calls.splice(0));
+    await redraw();
+    const calls = () => fakes.labs.slice(0, 2).map((lab) => lab.calls.splice(0));
     calls();
     hide(true);
     hide(false);
@@ -285,7 +285,7 @@ describe('the room of the lab', () => {
     room.click('Train');
     calls();
     hide(true);
-    await drawn();
+    await redraw();
     expect(calls()).toEqual(Array(2).fill(['pause']));
     expect(page.calls.notify).not.toHaveBeenCalled();
     hide(false);
@@ -300,14 +300,14 @@ describe('the room of the lab', () => {
     expect(calls()).toEqual([[], []]);
   });
 
-  it('adds to a training that has ended as many steps as a new one has', async () => {
-    const { labs, text, click, state, said, scope, button } = await opened({
+  it('extends a finished training run by as many steps as a new one has', async () => {
+    const { labs, text, click, state, said, scope, button } = await open({
       ...{ leftRun: 'steps:100', rightRun: 'steps:100' },
     });
     const stages = async (left: string, right: string) => {
       [labs[0].stage, labs[1].stage] = [left, right];
       labs[0].changed.value++;
-      await drawn();
+      await redraw();
       return [text('.train'), button(text('.train')).disabled];
     };
     expect(await stages('ended', 'ready')).toEqual(['Train', false]);
@@ -319,14 +319,14 @@ describe('the room of the lab', () => {
     expect(text('.lab-step')).toBe('step 0 of 100 · 0.0 s');
     said();
     click('700 more steps');
-    await drawn();
+    await redraw();
     expect([state.value.leftRun, state.value.rightRun]).toEqual(['steps:800', 'steps:800']);
     expect(said()).toEqual(Array(2).fill(['adjust', 'run 800 Infinity']));
     scope.end();
   });
 
-  it('gives the step of the slower lab, and the time of the longer one', async () => {
-    const { labs, text, scope } = await opened();
+  it('shows the step of the slower lab and the time of the slower one', async () => {
+    const { labs, text, scope } = await open();
     labs[0].log = [
       { step: 0, loss: 3 },
       { step: 1, loss: 2 },
@@ -335,7 +335,7 @@ describe('the room of the lab', () => {
     labs[0].seconds = 2;
     Object.assign(labs[1], { seconds: 5.25, stepSeconds: 2 });
     labs[0].changed.value++;
-    await drawn();
+    await redraw();
     // 699 steps of two seconds are left.
     expect(text('.lab-step')).toBe('step 1 of 700 · 5.3 s · about 23 min to go');
     expect(text('[data-finding]')).toMatch(
@@ -346,7 +346,7 @@ describe('the room of the lab', () => {
   });
 
   it('changes one lab or both through its fields and presets', async () => {
-    const { state, enter, all, scope } = await opened();
+    const { state, enter, all, scope } = await open();
     const field = (name: string, i: number) => {
       const found = all(`.lab-set [aria-label="${name}"]`)[i]!;
       found.id = 'this';
@@ -354,7 +354,7 @@ describe('the room of the lab', () => {
     };
     enter(field('operation', 1), 'relu');
     expect([state.value.leftRun, state.value.rightRun]).toEqual(['', 'operation:relu']);
-    await drawn();
+    await redraw();
     all('#this').forEach((one) => one.removeAttribute('id'));
     enter(field('experiment', 0), '1');
     expect([state.value.leftRun, state.value.rightRun]).toEqual([
@@ -365,9 +365,9 @@ describe('the room of the lab', () => {
   });
 
   it('fine-tunes trained models, and names the text', async () => {
-    const { state, click, text, labs, scope } = await opened();
+    const { state, click, text, labs, scope } = await open();
     click('Fine-tune');
-    await drawn();
+    await redraw();
     expect([state.value.leftRun, state.value.rightRun]).toEqual([
       fineTune[0]!.leftRun,
       fineTune[0]!.rightRun,
@@ -378,31 +378,31 @@ describe('the room of the lab', () => {
     Object.assign(labs[0], { setup: { text: { name: 'the passages', tokens: 10_000 } } });
     Object.assign(labs[0], { stage: 'loading' });
     labs[0].changed.value++;
-    await drawn();
+    await redraw();
     const times = (Number(steps) * Number(batch) * Number(length)) / 10_000;
     expect(text('.lab-foot p')).toContain(
       `10,000 tokens. ${steps} steps read each token about ${times.toFixed(1)} times`,
     );
     Object.assign(labs[0], { setup: { text: { name: 'mine.txt', tokens: 10_000 } } });
     labs[0].changed.value++;
-    await drawn();
+    await redraw();
     expect(text('.lab-foot p')).toContain('on your text mine.txt: 10,000 tokens');
     Object.assign(labs[0], { setup: undefined });
     scope.end();
   });
 
   it('reports why its engine failed to load, and loads it again on Reset', async () => {
-    made.refuses = 'no engine';
+    fakes.refuses = 'no engine';
     const page = pageWith();
     const room = roomOf(build, page);
-    await drawn();
+    await redraw();
     expect(page.context.fail).toHaveBeenCalledTimes(1);
     expect(room.all('.lab-controls *')).toEqual([]);
-    made.refuses = '';
+    fakes.refuses = '';
     room.click('Reset');
-    await drawn();
+    await redraw();
     expect(room.all('.lab-set')).toHaveLength(3);
-    expect(made.labs[0]!.settings.operation).toBe('softmax');
+    expect(fakes.labs[0]!.settings.operation).toBe('softmax');
     room.scope.end();
   });
 
@@ -411,22 +411,22 @@ describe('the room of the lab', () => {
     const { value } = page.engine;
     page.engine.value = undefined;
     const room = roomOf(build, page);
-    await drawn();
+    await redraw();
     expect(room.all('.lab-set')).toEqual([]);
     page.engine.value = value;
-    await drawn();
+    await redraw();
     expect(room.all('.lab-set')).toHaveLength(3);
     room.scope.end();
     const left = roomOf(build, pageWith());
     left.scope.end();
-    await drawn();
+    await redraw();
     expect(left.all('.lab-set')).toEqual([]);
   });
 
   it('offers the code that embeds the lab', async () => {
     const own = pageWith();
     const room = roomOf(build, own);
-    await drawn();
+    await redraw();
     room.click('Embed the lab');
     expect(own.calls.embed.mock.calls[0]![0]).toBe('lab');
     room.scope.end();
@@ -438,7 +438,7 @@ describe('a pair without a room', () => {
     const { context } = pageWith();
     const scope = new Scope();
     const pair = new Pair(context, scope, true);
-    const own = made.labs.slice(-2);
+    const own = fakes.labs.slice(-2);
     expect(own).toEqual(pair.labs);
     expect(own.map(({ isKept }) => isKept)).toEqual([false, false]);
     expect([pair.isReady, pair.columns, pair.isRunning]).toEqual([false, [], false]);
@@ -452,7 +452,7 @@ describe('a pair without a room', () => {
     expect(shared[0]!.labs).toBe(shared[1]!.labs);
   });
 
-  it('takes the operation of its model from its settings, and that of a trained one from its config', async () => {
+  it("has the operation of its settings, or of a trained model's config", async () => {
     const { context } = pageWith({ rightRun: 'operation:relu' });
     const scope = new Scope();
     const pair = new Pair(context, scope, true);
@@ -470,7 +470,7 @@ describe('a pair without a room', () => {
 });
 
 describe('the map of a lab', () => {
-  it('draws the weights that the model uses, and says the share of the row at a cell', () => {
+  it('draws unnormalized weights, and states the share of the row at a cell', () => {
     const grid = document.createElement('div');
     const lab = {
       picture: { data: new Float32Array([0.2, 0, 0.05, 0.15]), shape: [1, 1, 2, 2] },

@@ -36,10 +36,10 @@ let lookTimes: number[] = [];
 let befalls: (step: number) => void = () => {};
 let samples: readonly (readonly number[])[] = [];
 const calls = { read: 0, state: 0, closed: 0, ended: 0, single: 0 };
-let given: Record<string, unknown>[] = [];
+let trainerOptions: Record<string, unknown>[] = [];
 
 function trainer(options: Record<string, unknown>) {
-  given.push(options);
+  trainerOptions.push(options);
   let step = (options.state as Uint8Array | undefined)?.[0] ?? 0;
   const entry = () => {
     befalls(step);
@@ -85,7 +85,7 @@ const engine = {
 beforeEach(() => {
   stored.clear();
   Object.assign(calls, { read: 0, state: 0, closed: 0, ended: 0, single: 0 });
-  [given, samples, lookTimes, stepTime, befalls, clock] = [[], [], [], 50, () => {}, 1000];
+  [trainerOptions, samples, lookTimes, stepTime, befalls, clock] = [[], [], [], 50, () => {}, 1000];
   engine.train.mockReset().mockImplementation(async (options) => trainer(options));
   vi.mocked(createEngine)
     .mockReset()
@@ -103,8 +103,8 @@ async function ready(settings: Settings = SETTINGS) {
   return lab;
 }
 
-describe('a lab that ends', () => {
-  it('ends its worker; later work starts another', async () => {
+describe('a lab that is closed', () => {
+  it('ends its worker, and a later start creates another', async () => {
     const lab = await ready();
     expect(createEngine).toHaveBeenCalledExactlyOnceWith(
       expect.objectContaining({ lab: true, workers: 3 }),
@@ -118,7 +118,7 @@ describe('a lab that ends', () => {
   });
 });
 
-describe('a lab that begins', () => {
+describe('a lab that starts', () => {
   it('has a model, the map of its sample, and an estimate of the time of a step', async () => {
     lookTimes = [100, 20];
     const lab = new Lab(1, async () => setup);
@@ -130,8 +130,8 @@ describe('a lab that begins', () => {
     expect(lab.words).toEqual(['<0>', '<9>', '<9>']);
     // A step takes 3.3 times as long as the faster of two forward passes.
     expect(lab.stepSeconds).toBeCloseTo(3.3 * 0.02, 9);
-    expect(given[0]).toMatchObject({ config: '{}', workers: 2 });
-    expect(given[0]).not.toHaveProperty('state');
+    expect(trainerOptions[0]).toMatchObject({ config: '{}', workers: 2 });
+    expect(trainerOptions[0]).not.toHaveProperty('state');
     expect(lab.changed.value).toBe(2);
   });
 
@@ -146,7 +146,7 @@ describe('a lab that begins', () => {
     expect((await ready()).sample).toEqual([0, 1, 7]);
   });
 
-  it('shows the best of twenty samples where none has two triggers; ties go to the first', async () => {
+  it('shows the best of twenty samples if none has two triggers, the first of equal ones', async () => {
     samples = Array.from({ length: 21 }, (_, i) => [
       0,
       i === 5 || i === 7 ? i : 9,
@@ -162,7 +162,7 @@ describe('a lab that begins', () => {
     expect((await ready()).sample).toEqual([1, 2]);
   });
 
-  it('without triggers shows the first sample', async () => {
+  it('shows the first sample if there are no triggers', async () => {
     samples = [
       [0, 5],
       [1, 2],
@@ -183,7 +183,7 @@ describe('a lab that begins', () => {
     ]);
   });
 
-  it('reports a refusal, and forgets it when it begins again', async () => {
+  it('reports a rejected setting, and clears the error when it starts again', async () => {
     let isBroken = true;
     const lab = new Lab(0, async () => {
       if (isBroken) throw new Error('no such text');
@@ -214,7 +214,7 @@ describe('a lab that begins', () => {
     });
   });
 
-  it('keeps the second of two models begun at once; the first is closed and its failure not shown', async () => {
+  it('keeps the later of two models started at once, and closes the first without an error', async () => {
     const lab = new Lab(0, async () => setup);
     let fail = (_: Error) => {};
     engine.train.mockImplementationOnce(() => new Promise((_, reject) => (fail = reject)));
@@ -272,7 +272,7 @@ describe('a lab that trains', () => {
   });
 
   it.each([Infinity, 50])(
-    'measures the old kind of text before every tenth step (pace %s)',
+    'measures the loss on held-out text before every tenth step (pace %s)',
     async (pace) => {
       const heldOut = ['old'];
       let losses = 0;
@@ -292,7 +292,7 @@ describe('a lab that trains', () => {
     },
   );
 
-  it('is drawn every tenth of a second, and at its end', async () => {
+  it('redraws every tenth of a second, and at its end', async () => {
     const lab = await ready();
     const [before, changed] = [calls.read, lab.changed.value];
     await lab.run(4);
@@ -301,7 +301,7 @@ describe('a lab that trains', () => {
     expect([...lab.picture!.data]).toEqual([4, 3]);
   });
 
-  it('is stored every three seconds, and at its end', async () => {
+  it('stores its state every three seconds, and at its end', async () => {
     stepTime = 1000;
     const lab = await ready({ ...SETTINGS, steps: 20 });
     await lab.run(3);
@@ -348,7 +348,7 @@ describe('a lab that trains', () => {
     expect(lab.stage).toBe(stage);
   });
 
-  it('is finished or not by its new end', async () => {
+  it('is finished or not depending on its new number of steps', async () => {
     const lab = await ready();
     await lab.run(3);
     const stageAt = (steps: number) => {
@@ -379,8 +379,8 @@ describe('a lab of the last visit', () => {
     const lab = new Lab(1, async () => setup);
     await lab.restore(SETTINGS);
     expect([lab.stage, lab.step, lab.seconds, lab.stepSeconds]).toEqual(['ready', 2, 4, 2]);
-    expect(given).toHaveLength(1);
-    expect(given[0]!.state).toEqual(Uint8Array.of(2));
+    expect(trainerOptions).toHaveLength(1);
+    expect(trainerOptions[0]!.state).toEqual(Uint8Array.of(2));
     expect(stored.size).toBe(1);
     await lab.run(5);
     expect([lab.stage, log.length]).toEqual(['ended', 2]);
@@ -402,7 +402,7 @@ describe('a lab of the last visit', () => {
     stored.set('lab-1', found);
     const lab = new Lab(1, async () => setup);
     await lab.restore(SETTINGS);
-    expect([lab.stage, lab.step, given[0]!.state]).toEqual(['ready', 0, undefined]);
+    expect([lab.stage, lab.step, trainerOptions[0]!.state]).toEqual(['ready', 0, undefined]);
   });
 
   it('starts over if this build cannot read its state', async () => {

@@ -37,8 +37,8 @@ beforeAll(async () => {
 }, PATIENCE.timeout);
 afterAll(() => page?.close());
 
-const all = lessons();
-const figures = all.flatMap(({ figures: own, conditionalSentences }) =>
+const allLessons = lessons();
+const figures = allLessons.flatMap(({ figures: own, conditionalSentences }) =>
   own
     .filter(({ state }) => /\btext\b/.test(state.controls ?? ''))
     .map(({ id, state }) => ({
@@ -64,9 +64,9 @@ async function readOn(state: Readonly<Record<string, string>>, text: object) {
 }
 
 describe('conditional sentences of a lesson', () => {
-  it('belong to a figure whose text a reader changes', () => {
+  it('refer to a figure whose text a reader can change', () => {
     const ids = figures.map(({ id }) => id);
-    for (const { conditionalSentences } of all)
+    for (const { conditionalSentences } of allLessons)
       for (const { figure } of conditionalSentences) expect(ids, figure).toContain(figure);
     expect(
       figures.filter(({ conditionalSentences }) => conditionalSentences.length).length,
@@ -76,7 +76,7 @@ describe('conditional sentences of a lesson', () => {
   for (const { id, state, conditionalSentences } of figures.filter(
     (one) => one.conditionalSentences.length,
   ))
-    it(`${id}: one case is true on each of the six texts`, PATIENCE, async ({ skip }) => {
+    it(`${id}: exactly one case is true on each of the six texts`, PATIENCE, async ({ skip }) => {
       skip(!isBuilt, UNBUILT);
       const groups = [...new Set(conditionalSentences.map(({ group }) => group))];
       for (const [name, text] of Object.entries(TEXTS)) {

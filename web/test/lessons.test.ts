@@ -33,7 +33,7 @@ import { TERMS } from '../src/page/glossary';
 import { rooms } from '../src/rooms/index';
 import { views } from '../src/views/index';
 
-const all = lessons();
+const course = lessons();
 const recordings = new Set(
   readdirSync(`${import.meta.dirname}/../../models/recordings`).map((file) => `recording:${file}`),
 );
@@ -62,8 +62,8 @@ function troublesOf(hash: string): string[] {
 
 describe('the course', () => {
   it('has eight lessons of 400 to 700 words, each with its parts', () => {
-    expect(all.map(({ number }) => number)).toEqual([1, 2, 3, 4, 5, 6, 7, 8]);
-    for (const { slug, wordCount, figures, html, description, problems } of all) {
+    expect(course.map(({ number }) => number)).toEqual([1, 2, 3, 4, 5, 6, 7, 8]);
+    for (const { slug, wordCount, figures, html, description, problems } of course) {
       expect(problems, slug).toEqual([]);
       expect(wordCount, slug).toBeGreaterThanOrEqual(400);
       expect(wordCount, slug).toBeLessThanOrEqual(700);
@@ -78,7 +78,7 @@ describe('the course', () => {
   });
 
   it('keeps the addresses of the first edition', () => {
-    const slugs = all.map(({ slug }) => slug);
+    const slugs = course.map(({ slug }) => slug);
     for (const slug of [
       '1-what-is-an-attention-sink',
       '2-why-does-softmax-need-somewhere-to-look',
@@ -90,8 +90,8 @@ describe('the course', () => {
       expect(slugs).toContain(slug);
   });
 
-  it('names states that exist, in figures, links and claims', () => {
-    for (const { slug, figures, links } of all) {
+  it('refers only to existing states, in figures, links and claims', () => {
+    for (const { slug, figures, links } of course) {
       for (const { id, state } of figures)
         expect(troublesOf(new URLSearchParams(namesOf(state)).toString()), id).toEqual([]);
       for (const link of links) expect(troublesOf(link), `${slug}: ${link}`).toEqual([]);
@@ -101,21 +101,21 @@ describe('the course', () => {
 
   it('has one picture for each figure in the state that the lesson names', () => {
     const pictures = readPictures();
-    const figures = all.flatMap((lesson) => lesson.figures);
+    const figures = course.flatMap((lesson) => lesson.figures);
     expect(Object.keys(pictures).sort()).toEqual(figures.map(({ id }) => id).sort());
     for (const { id, state } of figures) expect(pictures[id]!.state, id).toEqual(state);
-    for (const { figure, value } of all.flatMap(({ liveNumbers }) => liveNumbers))
+    for (const { figure, value } of course.flatMap(({ liveNumbers }) => liveNumbers))
       if (pictures[figure]) expect(valueFormatters).toHaveProperty(value);
       else expect(readWritings()[figure]!.values, figure).toHaveProperty(value);
   });
 
   it('avoids the words dark and light: on a dark page a large weight is light', () => {
-    for (const { slug, html } of all)
+    for (const { slug, html } of course)
       expect(html.replace(/<[^>]+>/g, ''), slug).not.toMatch(/\b(dark|light|bright)(er|est)?\b/i);
   });
 
-  it('has marks in every picture, and no number that is cut', () => {
-    for (const { id } of all.flatMap(({ figures }) => figures)) {
+  it('has pictures with drawn marks and without truncated numbers', () => {
+    for (const { id } of course.flatMap(({ figures }) => figures)) {
       const file = join(import.meta.dirname, '../lessons/pictures', `${id}.svg`);
       const svg = readFileSync(file, 'utf8');
       expect(svg.match(/<(path|rect|circle|line)\b/g)!.length, id).toBeGreaterThan(10);
@@ -134,10 +134,10 @@ describe('the course', () => {
       /1-map was drawn by version 0\.0\.9, expected \d/,
     );
     expect(staleWords('1-map', '<svg></svg>')).toMatch(/by version unknown/);
-    for (const { problems, slug } of all) expect(problems, slug).toEqual([]);
+    for (const { problems, slug } of course) expect(problems, slug).toEqual([]);
   });
 
-  it('rejects a number that differs from its table, has no source, or has an unknown sign', () => {
+  it('rejects a number that differs from its table, has no source, or has an unknown format', () => {
     const of = (body: string) => lessonOf('9-test', `# A\n\nB.\n\n${body}\n`).problems;
     const place = 'zoo softmax measured sink_1';
     expect(of(`It is :data[60%]{of="${place}"}.`)).toEqual([]);
@@ -155,7 +155,7 @@ describe('the course', () => {
     expect(wrongNumber('42%', 'zoo sigmoid differs outcomes alpha 0', 'fall')).toBeDefined();
   });
 
-  it('rejects a number about changing text in a sentence without its name or a condition', () => {
+  it('rejects a number about a changeable text in a sentence without a condition', () => {
     const of = (body: string) =>
       lessonOf(
         '1-what-is-an-attention-sink',
@@ -190,7 +190,7 @@ describe('the course', () => {
     expect(of('Lesson 6 asks.')[0]).toMatch(/expected the number of a lesson to be a link/);
   });
 
-  it('asks no question whose answer it cannot judge', () => {
+  it('asks only questions whose answer it can judge', () => {
     const of = (data: string, body: string) =>
       lessonOf('9-test', `# A\n\nB.\n\n:::predict[C?]{${data}}\n${body}\n:::\n`).problems;
     const number = ':data[60%]{of="zoo softmax measured sink_1"}';
@@ -214,7 +214,7 @@ describe('the course', () => {
 
   it('links each term of the glossary at its first use in a lesson', () => {
     const glossary = pages()['learn/glossary/index.html']!;
-    for (const { slug, html } of all) {
+    for (const { slug, html } of course) {
       const terms = [...html.matchAll(/<a class="term" href="([^"]+)"[^>]*>([^<]+)</g)];
       const anchors = terms.map(([, href]) => href!);
       expect(new Set(anchors).size, slug).toBe(anchors.length);
@@ -232,7 +232,7 @@ describe('the course', () => {
     }
   });
 
-  it('has the terms that readers requested in the glossary', () => {
+  it('defines in its glossary the terms that readers asked about', () => {
     const names = TERMS.map(({ term }) => term).join(' | ');
     for (const term of [
       ...['attention', 'query', 'key', 'value', 'logit', 'norm', 'residual stream', 'ablation'],
@@ -242,12 +242,12 @@ describe('the course', () => {
       expect(names).toContain(term);
   });
 
-  it('counts the words that a reader sees, without folded tables', () => {
+  it('counts the visible words, without folded tables', () => {
     const words = 'word '.repeat(220);
     expect(minutesOf(`<p>${words}</p>`)).toBe(3);
     expect(minutesOf(`<table><td>${words}</td></table>`)).toBe(3);
     expect(minutesOf(`<details class="folded"><summary>A</summary>${words}</details>`)).toBe(1);
-    const last = all.at(-1)!;
+    const last = course.at(-1)!;
     expect(last.html).toContain('<details class="folded"><summary class="claims-row">');
     expect(last.minutes).toBeLessThan(15);
     const open = last.html.replace(/<details class="folded">[^]*?<\/details>/g, '');
@@ -345,7 +345,7 @@ describe('the course', () => {
       expect(problems, body.slice(0, 20)).toEqual([]);
       expect(html).not.toBe('');
     }
-    // The limit of marks applies to each paragraph by itself.
+    // The limit of marks applies to each paragraph separately.
     expect(problemsOf('a*\n'.repeat(200) + '\n' + 'a*\n'.repeat(200)).problems).toEqual([]);
   });
 
@@ -397,7 +397,7 @@ describe('the course', () => {
     expect(of(dots.replace('alpha', 'beta')).problems[0]).toMatch(/“beta”: expected one of alpha/);
   });
 
-  it('gives for lesson 5’s models what their intervals show', () => {
+  it('states about the models of lesson 5 what their intervals show', () => {
     const names = ['sigmoid', 'softmax1', 'sink-logit', 'key-bias', 'gated'];
     const own = modelsOfZoo().filter(({ id }) => names.includes(id));
     expect(own).toHaveLength(names.length);
@@ -411,7 +411,7 @@ describe('the course', () => {
   });
 
   it('shows every claim in lesson 6, with the symbols of the course', () => {
-    const { html } = all.at(-1)!;
+    const { html } = course.at(-1)!;
     const symbols = { Sink_1: 'Sink₁', eps: 'ε', '&': '&#x26;', '<': '&#x3C;' };
     for (const { claim } of claims())
       expect(html).toContain(
@@ -422,10 +422,10 @@ describe('the course', () => {
 
   it('has pages with a title and a link to the next lesson', () => {
     const made = pages();
-    for (const { slug, title, number } of all) {
+    for (const { slug, title, number } of course) {
       const html = made[`learn/${slug}/index.html`]!;
       expect(html).toContain(`<title>${title} · Sinkscope</title>`);
-      const next = all.find((one) => one.number === number + 1);
+      const next = course.find((one) => one.number === number + 1);
       if (next) expect(html).toContain(`href="../${next.slug}/index.html"`);
       for (const [, to] of html.matchAll(/href="\.\.\/([\w-]+)\/index\.html"/g))
         expect(made, `${slug} to ${to}`).toHaveProperty([`learn/${to}/index.html`]);
@@ -466,11 +466,11 @@ const run = (alphas: readonly number[]): Run['results'][number] => ({
   ],
 });
 
-describe('what production models do about their sinks', () => {
+describe('remedies of production models', () => {
   const file = (path: string) => readFileSync(join(import.meta.dirname, '../..', path), 'utf8');
   const families = REMEDIES.flatMap((remedy) => remedy.families);
 
-  it('has a twin for each remedy that computes it', () => {
+  it('have a twin for each remedy that the core computes', () => {
     const index = JSON.parse(file('models/zoo/index.json')) as { id: string; operation: string }[];
     const operationOf = (id: string) => index.find((one) => one.id === id)?.operation;
     expect(REMEDIES.map(({ twin }) => operationOf(twin))).toEqual([
@@ -485,7 +485,7 @@ describe('what production models do about their sinks', () => {
     expect(file('models/zoo/sink-token/card.md')).toContain('in front of every text: `<sink>`');
   });
 
-  it('describes a twin by the index of the zoo, and rejects an unknown twin', () => {
+  it('describe a twin by the index of the zoo, and reject an unknown twin', () => {
     const zoo = [
       { id: 'softmax', measured: { sink_1: 60.4 } },
       {
@@ -504,7 +504,7 @@ describe('what production models do about their sinks', () => {
     expect(() => words('unknown')).toThrow('The twin “unknown”: expected a model of the zoo');
   });
 
-  it('links existing states, and each source over https', () => {
+  it('link to existing states, and to each source over https', () => {
     const states: string[] = [];
     remedyTable((state) => (states.push(state), `#${state}`));
     expect(states.map((state) => parseHash(state).state.shown)).toEqual(
@@ -522,7 +522,7 @@ describe('what production models do about their sinks', () => {
     }
   });
 
-  it('names a checkpoint for each family that the recorder accepts, and links those that the page opens', () => {
+  it('name a checkpoint for each family that the recorder accepts, with links to those that the page opens', () => {
     const recorded = file('models/record/README.md');
     const read = file('core/model/families/family.c');
     const published = families.filter(({ family }) => family);
@@ -563,7 +563,7 @@ describe('numbers of a run in a text', () => {
   const of = (name: string, ...results: ReturnType<typeof data>[][]) =>
     valueFormatters[name]!(results.map((numbers) => ({ ...run([]), numbers })));
 
-  it('are those of the named figure, by hand', () => {
+  it('come from the figure that the text names', () => {
     const scores = [data('alpha_1', [2, 2], 0.125, 0.5, 0.75, 0.25)];
     expect(headScores({ ...run([]), numbers: scores })).toEqual([
       { layer: 0, head: 0, alpha: 0.125 },
@@ -628,7 +628,7 @@ describe('a row of three scores', () => {
   const total = (set: Partial<Row> = {}) => of(set).weights.reduce((a, b) => a + b, 0);
   const key = { bias: 'key' } as const;
 
-  it('has the weights of PyTorch', () => {
+  it('has the weights that PyTorch computes', () => {
     // torch.softmax(torch.tensor([1., 0., -1.]), 0), the same with a fourth score of 0 (softmax1) or 1 (sink logit), and torch.sigmoid
     const near = (set: Partial<Row>, expected: readonly number[]) =>
       of(set).weights.forEach((weight, i) => expect(weight).toBeCloseTo(expected[i]!, 6));
@@ -644,7 +644,7 @@ describe('a row of three scores', () => {
     expect(of({ ...key, normalizer: 'none', k: -2, v: 1 }).output).toBeCloseTo(0.1 - 0.8 - 2, 12);
   });
 
-  it('sums to 1 with the share for no token under softmax alone', () => {
+  it('sums to 1, with the share for no token, under softmax only', () => {
     for (const bias of ['none', 'logit', 'key'] as const)
       expect(total({ bias }) + of({ bias }).extraWeight, bias).toBeCloseTo(1, 12);
     const scores = [-6, -6, -6];
@@ -670,7 +670,7 @@ describe('a row of three scores', () => {
     expect(says({ ...same, normalizer: 'sigmoid' })).not.toMatch(/These are/);
   });
 
-  it('gives its results beside those of other forms', () => {
+  it('states its results beside those of other normalizers', () => {
     const says = (set: Partial<Row>, ...beside: string[]) =>
       rowWords({ ...defaultRow, ...set }, beside);
     // Weights 1, 0 and -1 with values 0.1, 1 and 0.8.
@@ -687,7 +687,7 @@ describe('a row of three scores', () => {
     expect(says({ bias: 'logit', s: 1e-6 })).not.toMatch(/These are/);
   });
 
-  it('has the formula of its switches', () => {
+  it('has the formula that belongs to its switches', () => {
     const words = ([, ...children]: MathNode): string =>
       children.map((one) => (typeof one === 'string' ? one : words(one))).join('');
     const formulas = (set: Partial<Row>) => formulaOf({ ...defaultRow, ...set }).map(words);

@@ -21,7 +21,7 @@ describe('the list of the service worker', () => {
     expect(at('none.js')).toBeUndefined();
   });
 
-  it('finds nothing under the names that every object has', () => {
+  it('does not find names that every JavaScript object has', () => {
     for (const name of ['constructor', 'toString', '__proto__', 'hasOwnProperty', 'valueOf'])
       expect(at(name), name).toBeUndefined();
   });
@@ -59,7 +59,7 @@ describe('the packed list of files', () => {
     expect(unpackList(packList(list, 'zoo/0a/'), 'zoo/0a/')).toEqual(list);
   });
 
-  it('rejects a path that its separators would cut', () => {
+  it('rejects a path that contains a separator of the list', () => {
     const file = { path: 'a\tb.js', ahead: false, hashes: ['A'] };
     expect(() => packList([file], 'zoo/')).toThrow('a\tb.js');
   });

@@ -1,4 +1,4 @@
-/** Tests the two caches that outlast a question: cut prompts, and open runs that the next question can reuse. */
+/** Tests the caches that later questions reuse: cut prompts and open runs. */
 import { describe, expect, it, vi } from 'vitest';
 import type { Run, Tokenizer } from 'sinkscope';
 import { questionOf, type Question } from '../src/ask/question';
@@ -71,7 +71,7 @@ describe('open runs', () => {
       ...{ run: run([1, 2, 3]), ...change },
     }) as OpenRun;
 
-  it('can follow a text of the same model that fits, with the recorded fields', () => {
+  it('can follow a changed text of the same model if it fits and has the needed fields', () => {
     const follows = (name: 'a' | 'b', T: number, fields: string[]) =>
       canUpdate(cached(), opened(name), T, fields);
     expect(follows('a', 8, ['att'])).toBe(true);
@@ -81,7 +81,7 @@ describe('open runs', () => {
     expect(follows('a', 8, ['att', 'hidden'])).toBe(false);
   });
 
-  it('belong to a text by every token', () => {
+  it('belong to a text if every token is equal', () => {
     expect(hasTokens(run([1, 2, 3]), [1, 2, 3])).toBe(true);
     for (const ids of [
       [1, 2],
@@ -92,7 +92,7 @@ describe('open runs', () => {
       expect(hasTokens(run([1, 2, 3]), ids)).toBe(false);
   });
 
-  it('are a base for the same model and text, without edits', () => {
+  it('serve as a base for edited runs of the same model and text', () => {
     const runs = new CachedRuns();
     const plain = cached();
     runs.set('edited', cached({ run: run([1, 2, 3], [{ kind: 'silence' }]) }));

@@ -3,7 +3,7 @@ import type { OpenModel } from '../src/run/opened';
 import { exchangeOf, lengthsUpTo, measurements } from '../src/run/measurements';
 import { tensor } from './fixture';
 
-test('an early token is swapped with another of the text, never the first one', () => {
+test('an early token, but never the first, is replaced by another token of the text', () => {
   expect(exchangeOf([0, 11, 12, 13, 14, 15, 16, 17], 1)).toEqual({ at: 5, token: 17 });
   expect(exchangeOf([11, 12, 13, 14, 15, 16, 15], 0)).toEqual({ at: 4, token: 16 });
   // In a short text the measurement replaces the last token but one by the last one.
@@ -69,7 +69,7 @@ test('the influence of a token is measured with the special tokens and without t
   expect(spread.reach_bare![0]).toBeCloseTo(Math.sqrt(200), 5);
 });
 
-test('a text without special tokens has one influence, and one of special tokens alone has none', async () => {
+test('a text without special tokens has one measurement, and one with nothing else has none', async () => {
   const bare = await viewApiOf([11, 12, 13, 14, 15, 16]);
   expect(bare.compared).toEqual([['11 12 13 14 16 16', '11 12 13 14 15 16']]);
   expect(bare.tensors.reach_bare!.data).toHaveLength(0);
@@ -78,7 +78,7 @@ test('a text without special tokens has one influence, and one of special tokens
   expect(special.reports).toEqual(['1/1']);
 });
 
-test('alpha of the first key is read from one run that grows, and averaged over prompts', async () => {
+test('alpha of the first key by length comes from one growing run, averaged over prompts', async () => {
   expect(lengthsUpTo(64)).toEqual([16, 23, 32, 45, 64]);
   expect(lengthsUpTo(20)).toEqual([16, 20]);
   const acts: string[] = [];

@@ -46,7 +46,7 @@ afterEach(() => {
   document.body.replaceChildren();
 });
 
-describe('a saved figure', () => {
+describe('a saved file', () => {
   it('names its content, models, conditions and address', () => {
     const about = aboutOf(figure(undefined, ['A', 'B', 'A']));
     expect(about).toMatchObject({
@@ -64,7 +64,7 @@ describe('a saved figure', () => {
     expect(aboutOf(figure(undefined, [])).title).toBe('Norms');
   });
 
-  it('has no address that others cannot open', () => {
+  it('omits an address that others cannot open', () => {
     const isSaid = (link: string) => 'link' in aboutOf(figure(link)).facts;
     const own = ['localhost', '127.0.0.1', '10.1.2.3', '192.168.0.9', '169.254.1.1', '172.16.0.1'];
     const more = [
@@ -96,7 +96,7 @@ describe('a saved figure', () => {
     expect(KINDS).toEqual(['SVG', 'PNG', 'CSV', 'JSON']);
   });
 
-  it('is drawn in the light theme, which the reader does not see', () => {
+  it('is drawn in the light theme without changing what the reader sees', () => {
     const { documentElement: page } = document;
     for (const theme of [undefined, 'dark']) {
       if (theme) page.dataset.theme = theme;

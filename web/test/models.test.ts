@@ -4,6 +4,7 @@ import { SinkscopeError, type Engine, type Plan, type Progress } from 'sinkscope
 import { zooAddress, type Card, type Zoo } from '../src/ask/zoo';
 import { Models, previewId } from '../src/run/models';
 import type { OpenModel, Watch } from '../src/run/opened';
+import { turn } from './fixture';
 
 const hub = vi.hoisted(() => ({
   openTokenizer: vi.fn(),
@@ -31,7 +32,11 @@ const cards = [
 ];
 
 let fetched: string[] = [];
-let opened: { files: unknown; options: Record<string, unknown>; close: ReturnType<typeof vi.fn> }[];
+let openCalls: {
+  files: unknown;
+  options: Record<string, unknown>;
+  close: ReturnType<typeof vi.fn>;
+}[];
 let befalls: (options: { signal?: AbortSignal }) => unknown = () => {};
 const zoo = {
   cards,
@@ -44,7 +49,7 @@ const engine = {
   explain: vi.fn(async () => ({ version: '1.0', edits: [] })),
   open: vi.fn(async (files: unknown, options: Record<string, unknown>) => {
     const close = vi.fn(async () => {});
-    opened.push({ files, options, close });
+    openCalls.push({ files, options, close });
     await befalls(options);
     return { architecture: { V: 10 }, close };
   }),
@@ -58,11 +63,9 @@ const watch: Watch = {
 const plan = { id: 'owner/name', bytes: 500, commit: 'abc', files: {} } as unknown as Plan;
 const recipe = { title: 'Name', source: 'hub', plan, token: 'secret' } as const;
 const HUB = 'hub:owner/name';
-/** Waits until all pending tasks have run. */
-const turn = () => new Promise((done) => setTimeout(done));
 
 beforeEach(() => {
-  [fetched, opened, befalls, progress.length] = [[], [], () => {}, 0];
+  [fetched, openCalls, befalls, progress.length] = [[], [], () => {}, 0];
   vi.clearAllMocks();
   hub.openTokenizer.mockImplementation(async (json: string) => ({ size: 10, json }));
   hub.planTokenizer.mockImplementation(async () => ({ size: 10, close: vi.fn() }));
@@ -73,8 +76,8 @@ beforeEach(() => {
   });
 });
 
-describe('explanations of tables', () => {
-  it('is fetched once, and again after a failure', async () => {
+describe('the explanations of tables', () => {
+  it('are fetched once, and again after a failure', async () => {
     const own = models();
     engine.explain.mockRejectedValueOnce(new Error('offline'));
     expect(await own.explain()).toBe(engine.describe);
@@ -96,7 +99,7 @@ describe('a model of the zoo', () => {
     expect(one).toMatchObject({ id: 'relu', title: 'The relu', source: 'zoo' });
     expect(one).toMatchObject({ sha256: 'hash of relu', tokenizer: { json: 'text' } });
     expect([one!.isPreview, one!.bits]).toEqual([undefined, undefined]);
-    expect(opened[0]!.files).toEqual({
+    expect(openCalls[0]!.files).toEqual({
       config: zooAddress('relu/config.json'),
       weights: zooAddress('relu/model.safetensors'),
     });
@@ -104,11 +107,11 @@ describe('a model of the zoo', () => {
     await own.get('own', watch);
     expect(fetched).toEqual(['softmax/tokenizer.json default', 'own/tokenizer.json default']);
     expect(hub.openTokenizer.mock.calls[0]).toEqual(['text', '{"of":"another"}']);
-    (opened[0]!.options.onProgress as (p: object) => void)({ done: 1, total: 4 });
+    (openCalls[0]!.options.onProgress as (p: object) => void)({ done: 1, total: 4 });
     expect(progress.at(-1)).toEqual(['Loading The relu', 1, 4, { done: 1, total: 4 }]);
   });
 
-  it('uses a quantized preview until the exact weights are open', async () => {
+  it('is a quantized preview until the exact weights are open', async () => {
     const own = models();
     const [first, again] = await Promise.all([
       own.getPreview('softmax', watch),
@@ -117,11 +120,11 @@ describe('a model of the zoo', () => {
     expect(first).toBe(again);
     // 400 bytes hold 1,000 weights, 3.2 bits each.
     expect(first).toMatchObject({ isPreview: true, bits: 3.2, sha256: preview.sha256 });
-    expect([opened[0]!.files, own.isOpen('softmax')]).toEqual(['preview of softmax', false]);
+    expect([openCalls[0]!.files, own.isOpen('softmax')]).toEqual(['preview of softmax', false]);
     expect(progress).toEqual([]);
     const exact = await own.get('softmax', watch);
     expect(progress[0]).toEqual(['Loading The softmax', 0, 0]);
-    expect([opened[1]!.files, exact.sha256, exact.isPreview]).toEqual([
+    expect([openCalls[1]!.files, exact.sha256, exact.isPreview]).toEqual([
       'exact softmax',
       'hash of softmax',
       undefined,
@@ -129,18 +132,18 @@ describe('a model of the zoo', () => {
     expect(await own.getPreview('softmax', watch)).toBe(exact);
     expect(await own.getPreview('relu', watch)).toBe(await own.get('relu', watch));
     await own.release(new Set(['relu']));
-    expect(opened.map(({ close }) => close.mock.calls.length)).toEqual([1, 0, 0]);
+    expect(openCalls.map(({ close }) => close.mock.calls.length)).toEqual([1, 0, 0]);
     expect(own.isOpen(previewId('softmax'))).toBe(false);
   });
 
   it('opens in another arithmetic beside the exact one', async () => {
     const own = models();
     const int8 = await own.get('relu~int8', watch);
-    expect([int8.id, opened[0]!.options.arithmetic]).toEqual(['relu~int8', 'int8']);
+    expect([int8.id, openCalls[0]!.options.arithmetic]).toEqual(['relu~int8', 'int8']);
     await own.get('relu', watch);
-    expect(opened[1]!.options.arithmetic).toBe('exact');
+    expect(openCalls[1]!.options.arithmetic).toBe('exact');
     await own.release(new Set());
-    expect(opened.map(({ close }) => close.mock.calls.length)).toEqual([1, 0]);
+    expect(openCalls.map(({ close }) => close.mock.calls.length)).toEqual([1, 0]);
   });
 
   it.each([
@@ -190,7 +193,7 @@ describe('a model of the zoo', () => {
     await expect(own.get('own', watch)).resolves.toMatchObject({ id: 'own' });
   });
 
-  it('is reported with the existing names if it does not exist', async () => {
+  it('is rejected with the list of known names if it does not exist', async () => {
     await expect(models().get('gelu', watch)).rejects.toThrow(
       'This page has no model “gelu”. It has softmax, relu, own.',
     );
@@ -211,48 +214,50 @@ describe('a checkpoint of the zoo', () => {
     vi.stubGlobal('Worker', undefined);
   });
 
-  it('is the nearest stored one, which it names; the last is the trained weights', async () => {
+  it('is the nearest stored step, and the last one is the trained model', async () => {
     const own = models();
     const at = await own.get('softmax@12', watch);
     expect(at).toMatchObject({ id: 'softmax@12', title: 'The softmax at step 10 of 100', bits: 4 });
     expect(at.step).toMatchObject({ step: 10, of: 100, measured: { sink_1: 10 } });
-    expect(opened[0]!.files).toBe('files at 10');
+    expect(openCalls[0]!.files).toBe('files at 10');
     const last = await own.get('softmax@4000', watch);
     expect(last).toMatchObject({
       id: 'softmax@4000',
       title: 'The softmax',
       sha256: 'hash of softmax',
     });
-    expect([last.step, opened[1]!.files]).toEqual([undefined, 'exact softmax']);
+    expect([last.step, openCalls[1]!.files]).toEqual([undefined, 'exact softmax']);
     await expect(own.get('relu@10', watch)).rejects.toThrow('“relu” has no stored checkpoints');
     await own.release(new Set(['softmax@12']));
-    expect([opened[0]!, opened[1]!].map(({ close }) => close.mock.calls.length)).toEqual([0, 1]);
+    expect([openCalls[0]!, openCalls[1]!].map(({ close }) => close.mock.calls.length)).toEqual([
+      0, 1,
+    ]);
     expect(forget).not.toHaveBeenCalled();
     await own.release(new Set());
-    expect(opened[0]!.close).toHaveBeenCalledTimes(1);
+    expect(openCalls[0]!.close).toHaveBeenCalledTimes(1);
     expect(forget).toHaveBeenCalledTimes(1);
   });
 
-  it('is closed if it was stopped while opening, and opens again without waiting', async () => {
+  it('is closed if it was stopped while opening, and can be opened again at once', async () => {
     const own = models();
     let go = () => {};
     befalls = () => new Promise<void>((done) => (go = done));
     const first = own.get('softmax@12', watch);
-    await vi.waitUntil(() => opened.length);
+    await vi.waitUntil(() => openCalls.length);
     own.stop('softmax@12');
     const second = own.get('softmax@12', watch);
     go();
     await expect(first).rejects.toMatchObject({ name: 'AbortError' });
-    expect(opened[0]!.close).toHaveBeenCalledTimes(1);
-    await vi.waitUntil(() => opened.length === 2);
+    expect(openCalls[0]!.close).toHaveBeenCalledTimes(1);
+    await vi.waitUntil(() => openCalls.length === 2);
     go();
     await expect(second).resolves.toMatchObject({ id: 'softmax@12' });
-    expect([own.isOpen('softmax@12'), opened[1]!.close.mock.calls.length]).toEqual([true, 0]);
+    expect([own.isOpen('softmax@12'), openCalls[1]!.close.mock.calls.length]).toEqual([true, 0]);
   });
 });
 
-describe('a model opened by a plan', () => {
-  it('is known from its admission until that is withdrawn', async () => {
+describe('a model of a hub or disk', () => {
+  it('is known from its admission until the admission is withdrawn', async () => {
     const own = models();
     expect([own.canOpen(HUB), own.canOpen('relu'), own.canOpen('gelu')]).toEqual([
       false,
@@ -277,8 +282,8 @@ describe('a model opened by a plan', () => {
     const own = models();
     own.admit(HUB, recipe);
     const coming = own.get(`${HUB}~int8`, watch);
-    await vi.waitUntil(() => opened.length);
-    const { files, options } = opened[0]!;
+    await vi.waitUntil(() => openCalls.length);
+    const { files, options } = openCalls[0]!;
     expect(files).toEqual({ plan, token: 'secret', cache: true });
     expect(options.arithmetic).toBe('int8');
     (options.onProgress as (p: Partial<Progress>) => void)({ done: 2, total: 5 });
@@ -291,31 +296,31 @@ describe('a model opened by a plan', () => {
     own.stop('nothing that was asked for');
   });
 
-  it('is closed when no side shows it, with its tokenizer, and opens again by its plan', async () => {
+  it('is closed with its tokenizer when no view shows it, and can be opened again', async () => {
     const own = models();
     own.admit(HUB, recipe);
     const { tokenizer } = (await own.get(HUB, watch)) as OpenModel & {
       tokenizer: { close: ReturnType<typeof vi.fn> };
     };
     await own.release(new Set([HUB]));
-    expect(opened[0]!.close).not.toHaveBeenCalled();
+    expect(openCalls[0]!.close).not.toHaveBeenCalled();
     await own.release(new Set(['relu']));
-    expect([opened[0]!.close, tokenizer.close].map(({ mock }) => mock.calls.length)).toEqual([
+    expect([openCalls[0]!.close, tokenizer.close].map(({ mock }) => mock.calls.length)).toEqual([
       1, 1,
     ]);
     expect([own.isOpen(HUB), own.canOpen(HUB)]).toEqual([false, true]);
     await own.get(HUB, watch);
-    expect(opened).toHaveLength(2);
+    expect(openCalls).toHaveLength(2);
   });
 
-  it('is closed together with the recordings that no side shows', async () => {
+  it('is released together with recordings that no view shows', async () => {
     const own = models();
     const release = vi.spyOn(own.recordings, 'release');
     await own.release(new Set(['relu']));
     expect(release).toHaveBeenCalledExactlyOnceWith(new Set(['relu']));
   });
 
-  it('that the reader steps through is forgotten when no room shows it, also in another arithmetic', async () => {
+  it('that the reader only steps through is forgotten when no room shows it, in any arithmetic', async () => {
     const own = models();
     own.admit(HUB, { ...recipe, isTemporary: true });
     await own.get(`${HUB}~int8`, watch);
@@ -345,7 +350,7 @@ describe('a model opened by a plan', () => {
     expect(own.isOpen(HUB)).toBe(false);
   });
 
-  it('loses its downloaded files if they are broken, but no files of a disk', async () => {
+  it('has its downloaded files deleted if they are broken, but not files on a disk', async () => {
     const own = models();
     own.admit(HUB, recipe);
     own.admit('disk:1/name', { title: 'Name', source: 'disk', plan });
@@ -369,35 +374,35 @@ describe('a model opened by a plan', () => {
     own.admit(HUB, recipe);
     hub.planTokenizer.mockRejectedValueOnce(new SinkscopeError('too_slow', 'tokenizer', 'slow'));
     await expect(own.get(HUB, watch)).rejects.toThrow('slow');
-    expect(opened[0]!.close).toHaveBeenCalledTimes(1);
+    expect(openCalls[0]!.close).toHaveBeenCalledTimes(1);
     await own.get(HUB, watch);
     expect(hub.planTokenizer.mock.lastCall![2].limit).toBe(10_000);
   });
 
-  it('opens where the tokenizer has more tokens than the model, as on the command line', async () => {
+  it('opens even if the tokenizer has more tokens than the model', async () => {
     const own = models();
     own.admit(HUB, recipe);
     hub.planTokenizer.mockResolvedValueOnce({ size: 11, close: vi.fn() });
     expect((await own.get(HUB, watch)).tokenizer.size).toBe(11);
-    expect(opened[0]!.close).not.toHaveBeenCalled();
+    expect(openCalls[0]!.close).not.toHaveBeenCalled();
   });
 
-  it('is forgotten before it is closed, so that no caller gets a closing model', async () => {
+  it('is removed from the list before it is closed, so that no caller gets a closing model', async () => {
     const own = models();
     own.admit(HUB, recipe);
     const go: (() => void)[] = [];
     befalls = () => new Promise<void>((done) => void go.push(done));
     const first = own.get(HUB, watch);
-    await vi.waitUntil(() => opened.length);
+    await vi.waitUntil(() => openCalls.length);
     const released = own.release(new Set());
     await turn();
-    expect((opened[0]!.options.signal as AbortSignal).aborted).toBe(true);
+    expect((openCalls[0]!.options.signal as AbortSignal).aborted).toBe(true);
     const second = own.get(HUB, watch);
     expect(second).not.toBe(first);
     await vi.waitUntil(() => go.length === 2);
     for (const one of go) one();
     await released;
     expect((await second).model).not.toBe((await first).model);
-    expect(opened.map(({ close }) => close.mock.calls.length)).toEqual([1, 0]);
+    expect(openCalls.map(({ close }) => close.mock.calls.length)).toEqual([1, 0]);
   });
 });

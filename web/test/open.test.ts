@@ -24,8 +24,8 @@ function plan(change: Partial<Plan> = {}): Plan {
   };
 }
 
-describe('sizes and rates', () => {
-  it('read in decimal units', () => {
+describe('formatted sizes and rates', () => {
+  it('have decimal units', () => {
     expect([0, 999_499, 5.3e7, 2.51e9].map(sizeWords)).toEqual([
       '0 kB',
       '999 kB',
@@ -80,7 +80,7 @@ describe('sizes and rates', () => {
 });
 
 describe('a plan', () => {
-  it('has an id for links that names the same files', () => {
+  it('has an id that identifies its files in links', () => {
     const gguf = { format: 'gguf', files: { weights: [file('a-Q4_0.gguf')] } } as const;
     const ids = [
       idOfPlan(plan()),
@@ -106,7 +106,7 @@ describe('a plan', () => {
     expect(rows.get('revision')).toBe('main (commit 01234567)');
   });
 
-  it('of a disk is named after its folder or file, and needs no consent', () => {
+  it('of a model on a disk is named after its folder or file, and needs no consent', () => {
     const weights = [{ name: 'my.safetensors', bytes: 5e6, blob: new Blob() }];
     const own = plan({ id: 'files', files: { weights }, commit: undefined, revision: undefined });
     expect(titleOfFiles(own)).toBe('my.safetensors');
@@ -118,7 +118,7 @@ describe('a plan', () => {
 });
 
 describe('links', () => {
-  it('do not name models of the disk', () => {
+  it('do not contain models on a disk', () => {
     const disk = 'disk:0123456789abcdef/my.safetensors';
     expect([isOnDisk(disk), isOnDisk('softmax'), isOnDisk('hub:a/disk')]).toEqual([
       true,
@@ -127,7 +127,7 @@ describe('links', () => {
     ]);
     const state = { ...defaults, shown: [disk, 'hub:owner/name'] };
     expect(linkableState(state)).toEqual({ ...state, shown: ['hub:owner/name'] });
-    // A link names these models if the reader chooses so, for others who have the same files.
+    // If the reader chooses so, a link names models on the disk, for readers who have the same files.
     const named = linkableState(state, true);
     expect(parseHash(`#${printHash(named)}`).state.shown).toEqual(state.shown);
   });

@@ -7,7 +7,7 @@ import { createDialog } from '../src/open/dialog';
 import { acceptDrops } from '../src/open/drop';
 import { Opener } from '../src/open/opener';
 import type { Watch } from '../src/run/opened';
-import { PATIENCE } from './fixture';
+import { PATIENCE, turn } from './fixture';
 import { readOf } from './page';
 
 const hub = vi.hoisted(() => ({
@@ -37,8 +37,6 @@ const ownFiles = (bytes: string) => ({
 const disk = (bytes = 'abc') =>
   plan({ id: 'mine', files: ownFiles(bytes) as never, commit: undefined, revision: undefined });
 
-/** Waits until all pending tasks have run. */
-const turn = () => new Promise((done) => setTimeout(done));
 beforeEach(() => {
   localStorage.clear();
   for (const call of Object.values(hub)) call.mockReset();
@@ -84,7 +82,7 @@ function opening({ isRunning = true } = {}) {
 }
 
 describe('a model of a hub', () => {
-  it('is looked up by its name, and shows its cost before it is loaded', async () => {
+  it('is looked up by its name, and its cost is shown before it is loaded', async () => {
     const { opener, dialog, enter, all, text, texts, press, models, opened } = opening();
     expect(dialog.open).toBe(false);
     opener.show();
@@ -111,7 +109,7 @@ describe('a model of a hub', () => {
     expect(dialog.open).toBe(false);
   });
 
-  it('may be a suggested one, with the reader’s token and endpoint', async () => {
+  it('can be a suggested one, with a token and an endpoint', async () => {
     const { opener, all, texts, enter, press } = opening();
     opener.show();
     expect(texts('.open-list strong')).toEqual(suggestions.map(({ id }) => id));
@@ -138,7 +136,7 @@ describe('a model of a hub', () => {
     });
   });
 
-  it('is no longer looked up after another one is, or after the dialog is closed', async () => {
+  it('is no longer looked up after another lookup begins or the dialog closes', async () => {
     const { opener, models } = opening();
     opener.show();
     const isStopped = () => hub.resolveHub.mock.calls.map(([, { signal }]) => signal.aborted);
@@ -161,7 +159,7 @@ describe('a model of a hub', () => {
     expect(hub.resolveHub).not.toHaveBeenCalled();
   });
 
-  it('may be shown beside the current one', async () => {
+  it('can be shown beside the current model', async () => {
     const { opener, all, press, opened } = opening();
     await opener.lookUp('owner/name');
     opener.show();
@@ -172,7 +170,7 @@ describe('a model of a hub', () => {
     expect(opened).toHaveBeenCalledWith('hub:owner/name', 'beside');
   });
 
-  it('is loaded from this machine where all of it is stored', async () => {
+  it('is loaded without a network if all of its files are stored', async () => {
     const kept = (bytes: number) =>
       hub.cacheList.mockResolvedValue([
         { url: URL_, bytes },
@@ -211,7 +209,7 @@ describe('a model of a hub', () => {
     expect((await problem({ gated: true }))[0]).toBe('');
   });
 
-  it('is one of several where a repository has more', async () => {
+  it('is a choice if the repository has several', async () => {
     const choices = [
       { file: 'a.gguf', bytes: 2e6, id: 'owner/name:a.gguf' },
       { file: 'b.gguf', bytes: 3e6, id: 'owner/name:b.gguf' },
@@ -288,7 +286,7 @@ describe('a model of a hub', () => {
     expect([texts('.hint').join(' '), opener.work]).toEqual([hint, `Loading: ${said}`]);
   });
 
-  it('shows why it failed, and can continue with what it had fetched', async () => {
+  it('shows why a download failed, and can resume it', async () => {
     const { opener, models, text, texts, all, failed, press } = opening();
     opener.show();
     hub.resolveHub.mockRejectedValueOnce(
@@ -326,7 +324,7 @@ describe('a model of a hub', () => {
     expect(early.failed).toHaveBeenCalledTimes(2);
   });
 
-  it('says on which try a host is asked again', async () => {
+  it('says why and when a host is tried again', async () => {
     const { opener, text } = opening();
     opener.show();
     hub.resolveHub.mockImplementationOnce((_: string, { onRetry }) => {
@@ -361,7 +359,7 @@ describe('files of the reader', () => {
     expect(opened.mock.lastCall![0]).toMatch(/^disk:[0-9a-f]+\/other$/);
   });
 
-  it('that are empty or no model are refused', async () => {
+  it('are rejected if they are empty or no model', async () => {
     const { opener, failed } = opening();
     await opener.openFiles([...given(), ...given('b.gguf', '')]);
     expect(failed).toHaveBeenLastCalledWith(
@@ -394,7 +392,7 @@ describe('files of the reader', () => {
 describe('the model of a link', () => {
   const { signal } = new AbortController();
 
-  it('is not fetched before the reader agrees; declining lasts', async () => {
+  it('is fetched only after the reader agrees; a refusal is remembered', async () => {
     const { opener, dialog, text, press, know, opened } = opening();
     const asks = (id: string) => opener.admit(id, signal);
     know(['hub:known/x']);
@@ -413,7 +411,7 @@ describe('the model of a link', () => {
     expect([await asks('hub:owner/name'), dialog.open]).toEqual([false, true]);
   });
 
-  it('is asked about in turn', async () => {
+  it('is asked about after the previous link model, one at a time', async () => {
     const { opener, text, press, opened, dialog } = opening();
     await opener.admit('hub:owner/name', signal);
     await opener.admit('hub:owner/name', signal);
@@ -427,7 +425,7 @@ describe('the model of a link', () => {
     expect(opener.isShown).toBe(false);
   });
 
-  it('takes the place of a choice that is not made yet', async () => {
+  it('replaces a choice that the reader has not made yet', async () => {
     const { opener, text } = opening();
     opener.show();
     expect(opener.stage.name).toBe('choose');
@@ -435,7 +433,7 @@ describe('the model of a link', () => {
     expect([opener.stage.name, text('strong')]).toEqual(['ask', 'owner/name']);
   });
 
-  it('opens by itself if an earlier visit stored all of it, or the reader walks through it', async () => {
+  it('opens without asking if it is stored completely or belongs to a walk through checkpoints', async () => {
     const { opener, models } = opening();
     const list = (complete: boolean, bytes = 5e6) =>
       hub.cacheList.mockResolvedValue([{ id: 'owner/name', complete, url: URL_, bytes }]);
@@ -460,7 +458,7 @@ describe('the model of a link', () => {
     ]);
   });
 
-  it('on a disk is the files that it names, or none', async () => {
+  it('on a disk must be the files that the link identifies', async () => {
     const { opener, text, dialog, opened } = opening();
     const wanted = 'disk:0123456789abcdef/my model';
     expect(await opener.admit(wanted, signal)).toBe(false);

@@ -110,7 +110,7 @@ export function readOf(root: Element) {
   };
 }
 
-export function shown(made: unknown) {
+export function mount(made: unknown) {
   const root = document.createElement('div');
   document.body.replaceChildren(root);
   render(made, root);
@@ -121,7 +121,7 @@ export function roomOf(
   build: (root: HTMLElement, context: Context, scope: Scope) => void,
   page: ReturnType<typeof pageOf>,
 ) {
-  const made = shown(undefined);
+  const made = mount(undefined);
   const scope = new Scope();
   build(made.root as HTMLElement, page.context, scope);
   return { ...page, ...made, scope };

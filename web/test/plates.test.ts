@@ -5,7 +5,7 @@ import { plateHtml, plates } from '../ship/plates.ts';
 
 const HOME = 'https://sinkscope.example/1.0.0/';
 
-it('there are six, each with two sentences, a question and its conditions', () => {
+it('there are six plates, each with two sentences, a question and its conditions', () => {
   const all = plates();
   expect(all).toHaveLength(6);
   for (const { sentences, question, conditions, title } of all) {
@@ -17,12 +17,12 @@ it('there are six, each with two sentences, a question and its conditions', () =
   }
 });
 
-it('each has a picture with marks in it, not only words', () => {
+it('each plate has a picture with marks, not only words', () => {
   for (const { figure, svg } of plates())
     expect(svg.match(/<(path|rect|circle|line)\b/g)!.length, figure).toBeGreaterThan(10);
 });
 
-it('each leads to the figure in the state of its drawing', () => {
+it('each plate links to the figure in the state of its picture', () => {
   for (const { figure, link } of plates()) {
     const { state, problems } = parseHash(link.split('#')[1]!);
     expect(problems, figure).toEqual([]);
@@ -32,7 +32,7 @@ it('each leads to the figure in the state of its drawing', () => {
   }
 });
 
-it('the sheet is vector graphics, and its square code has the address that is printed beside it', () => {
+it('the sheet of plates is vector graphics, with a QR code for the printed address', () => {
   for (const plate of plates()) {
     const html = plateHtml(plate, HOME);
     expect(html).not.toMatch(/<image|<img|<script/);

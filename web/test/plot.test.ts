@@ -13,7 +13,7 @@ const light = (color: string) => {
 
 describe('colors', () => {
   for (const theme of ['light', 'dark'] as const) {
-    it(`go one way in lightness (${theme})`, () => {
+    it(`change lightness in one direction (${theme})`, () => {
       const scale = sequential(theme);
       const steps = Array.from({ length: 65 }, (_, i) => light(cssColor(scale, i / 64)));
       const sign = theme === 'light' ? -1 : 1;
@@ -30,7 +30,7 @@ describe('colors', () => {
       expect(diverging(theme, 0.125)).not.toBe(sequential(theme, 0.125));
     });
 
-    it(`meet in the middle (${theme})`, () => {
+    it(`of a diverging scale meet in the middle (${theme})`, () => {
       expect(cssColor(diverging(theme, 1), 0)).toBe(cssColor(sequential(theme), 0));
       expect(cssColor(diverging(theme, 1), 1)).not.toBe(cssColor(diverging(theme, 1), -1));
     });
@@ -40,7 +40,7 @@ describe('colors', () => {
     });
   }
 
-  it('are exactly those of their stops at the ends, mixed in light between them', () => {
+  it('equal their stops at the ends, and are mixed in linear light between them', () => {
     const [light, dark] = [sequential('light'), sequential('dark')];
     expect([0, 1].map((value) => cssColor(light, value))).toEqual([
       'rgb(251 250 247)',
@@ -69,7 +69,7 @@ describe('colors', () => {
     expect(sequential('light').colors).toHaveLength(257);
   });
 
-  it('stay inside their range, and show small values on the root scale', () => {
+  it('are clamped to the scale, and show small values on the root scale', () => {
     const scale = sequential('light', 2);
     expect([stepOf(scale, -1), stepOf(scale, 2), stepOf(scale, 3), stepOf(scale, 99)]).toEqual([
       0,
@@ -102,14 +102,14 @@ describe('a logarithmic axis', () => {
   it('is labeled over its whole range, the roundest values first, without overlaps', () => {
     expect(ticks(1.6, 21)).toEqual([2, 3, 5, 7, 10, 20]);
     expect(ticks(0.001, 1000)).toEqual([0.001, 0.01, 0.1, 1, 10, 100, 1000]);
-    // In floating point 0.3 / 0.1 is a little less than 3; either way 0.3 is no rounder than 0.4.
+    // In floating point 0.3 / 0.1 is a little less than 3, but 0.3 must not count as rounder than 0.4.
     expect(fittingTicks([0.4, 0.3], () => 0)).toEqual([0.4]);
     expect(fittingTicks([0.4, 0.2], () => 0)).toEqual([0.2]);
   });
 });
 
 describe('the rose', () => {
-  it('counts every angle once, at the ends too', () => {
+  it('counts every angle once, including both ends', () => {
     const each = shares([0, Math.PI, Math.PI / 2, Math.PI / 2]);
     expect(each.reduce((a, b) => a + b, 0)).toBeCloseTo(1);
     expect([each[0], each[35], each[18]]).toEqual([0.25, 0.25, 0.5]);

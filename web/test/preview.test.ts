@@ -35,7 +35,7 @@ describe('a damaged file', () => {
   const [first, rest] = [`${id}/${preview!.file}`, `${id}/${preview!.refinement!.file}`];
   const code = { code: 'bad_file', where: rest };
 
-  it('of another kind, cut short or of another model is rejected', async () => {
+  it('is rejected if it is of another kind, cut short, or of another model', async () => {
     const page = new TextEncoder().encode('<!doctype html><title>Log in</title>');
     const [known, whole] = [await unpackFile(first), await unpackFile(rest)];
     for (const wrong of [page, new Uint8Array(3), whole.subarray(0, whole.length - 1), known])
@@ -53,7 +53,7 @@ describe('a damaged file', () => {
   });
 });
 
-it('a preview is not kept once its exact weights are fetched', async () => {
+it('a preview is released once the exact weights are fetched', async () => {
   const [{ id, preview }] = cards as [Card];
   const asked: string[] = [];
   vi.stubGlobal('fetch', async (url: URL) => {

@@ -30,7 +30,7 @@ const attended = {
 };
 const names = { softmax: 'Softmax model', sigmoid: 'Sigmoid model' } as Record<string, string>;
 
-function measured(subject: string, change: Partial<Frame> = {}): Frame {
+function frameFor(subject: string, change: Partial<Frame> = {}): Frame {
   const [, model = '', edit = ''] = /^(\w+)(.*)$/.exec(subject)!;
   const loss = LOSSES[edit as keyof typeof LOSSES] ?? 9;
   const one = EDITS[edit as keyof typeof EDITS];
@@ -67,13 +67,13 @@ const describe_ = {
 
 function room(
   change: Partial<State> = {},
-  known: (study: Study) => object | undefined = ({ subject }) => ({ frame: measured(subject) }),
+  known: (study: Study) => object | undefined = ({ subject }) => ({ frame: frameFor(subject) }),
   isEmbed = false,
 ) {
   const shown = ['softmax', 'sigmoid'];
   const choices = shown.map((id) => ({ id, title: names[id], source: 'zoo' }));
   const all = ['softmax~evict(first,24,1)', 'sigmoid~evict(first,24,1)'].map((one) =>
-    measured(one),
+    frameFor(one),
   );
   const page = pageOf({ shown, experiment: 'streaming', ...change }, all, {
     models: { choices, describe: describe_ },
@@ -85,7 +85,7 @@ function room(
 }
 
 describe('the room', () => {
-  it('requests the settings of each model on its own prompts, first those of its sentence', () => {
+  it('requests the settings of each model on the prompts of the room, those of its sentence first', () => {
     const { studies, asked } = room({ length: 120, runs: 5, T: 64, n: 1, source: 'random' });
     expect(studies().map(({ subject, turn }) => `${turn} ${subject}`)).toEqual([
       ...['0 softmax', '0 softmax~evict(window,24)', '0 softmax~evict(first,24,1)'],
@@ -128,7 +128,7 @@ describe('the room', () => {
     expect(made.root.className).toBe('');
   });
 
-  it('lets the reader choose an experiment, a shown model, and the models', () => {
+  it('lets the reader choose an experiment, the shown model, and the compared models', () => {
     const made = room({ shown: ['softmax~silence(1,0)', 'softmax', 'sigmoid'] });
     expect(made.pressed('.experiments button')).toEqual(['Streaminga cache of limited size']);
     expect(made.texts('.chosen')).toEqual(['Softmax model', 'Sigmoid model']);
@@ -189,11 +189,11 @@ describe('the room', () => {
     expect(out({ length: 512 })[0]!.hide).toEqual([]);
   });
 
-  it('names the unit of the prompts, and reports where fewer tokens ran', () => {
+  it('states the unit of the prompts, and warns if fewer tokens ran than requested', () => {
     const asked = { ...frameOf().question, input: 'heldout' };
     const of = (T: (subject: string) => number, more: Partial<State> = {}) =>
       room({ source: 'heldout', length: 50, ...more }, ({ subject }) => ({
-        frame: measured(subject, { T: T(subject), question: asked as never, sequences: 40 }),
+        frame: frameFor(subject, { T: T(subject), question: asked as never, sequences: 40 }),
       }));
     const { text, enter, state, all } = of(() => 50);
     expect(text('.question-controls > .hint')).toBe('40 prompts; means ± standard deviation.');
@@ -222,14 +222,14 @@ describe('the room', () => {
     expect(all('input[type=file]')).toHaveLength(1);
   });
 
-  it('keeps the last complete figure of a model until the next one has more', () => {
+  it('keeps the last complete figure of a model until the next figure has more settings', () => {
     let ready = Infinity;
     const made = room({}, ({ subject, question }) => {
       const isNew = question.T === 99;
       const at = Object.keys(LOSSES).indexOf(subject.replace(/^\w+/, ''));
       return isNew && at >= ready
         ? undefined
-        : { frame: measured(subject, { T: isNew ? 33 : 40 }) };
+        : { frame: frameFor(subject, { T: isNew ? 33 : 40 }) };
     });
     const rows = () => made.all('table.settings tbody tr').length;
     expect(rows()).toBe(6);
@@ -243,7 +243,7 @@ describe('the room', () => {
     // A figure of more than three settings is kept as well, until the last result arrives.
     const missing = new Set<string>();
     const sweep = room({ shown: ['softmax'], experiment: 'quantization' }, ({ subject }) =>
-      missing.has(subject) ? undefined : { frame: measured(subject) },
+      missing.has(subject) ? undefined : { frame: frameFor(subject) },
     );
     const all = sweep.studies().map(({ subject }) => subject);
     expect(all.length).toBeGreaterThan(3);
@@ -254,19 +254,19 @@ describe('the room', () => {
     sweep.state.value = { ...sweep.state.value, eps: 0.32 };
     expect(sweep.all('.experiment-picture .cell.stale')).toEqual([]);
     const streamed = room({ shown: ['softmax'] }, ({ subject }) =>
-      subject.includes('quantize') ? undefined : { frame: measured(subject) },
+      subject.includes('quantize') ? undefined : { frame: frameFor(subject) },
     );
     expect(streamed.all('.experiment-picture .cell')).not.toEqual([]);
     streamed.state.value = { ...streamed.state.value, experiment: 'quantization' };
     expect(streamed.all('.experiment-picture .cell.stale')).toEqual([]);
     expect(
       room({}, ({ subject }) =>
-        subject === 'softmax' ? { frame: measured(subject) } : undefined,
+        subject === 'softmax' ? { frame: frameFor(subject) } : undefined,
       ).texts('table.settings tbody th'),
     ).toEqual(['Softmax model']);
   });
 
-  it('has the details of its experiment beside the chart, also where two share a kind of chart', () => {
+  it('shows the details of its experiment beside the chart, also if two experiments share a kind of chart', () => {
     const made = room({ shown: ['softmax'], experiment: 'cache' });
     const views = () => made.all('.figure').map(({ dataset }) => dataset.view);
     expect(views()).toEqual(['sweep', 'cache']);
@@ -284,7 +284,7 @@ describe('the room', () => {
     ]);
     expect(made.text('.lead')).toBe('');
     const one = room({ shown: ['softmax'] }, ({ subject }) =>
-      subject === 'softmax' ? { frame: measured(subject) } : { error: 'too long' },
+      subject === 'softmax' ? { frame: frameFor(subject) } : { error: 'too long' },
     );
     expect(one.text('.trouble p')).toMatch(/too long. The last good result is shown\./);
     made.click('Try again');
@@ -317,7 +317,7 @@ describe('the figure', () => {
     const made = room(
       {},
       ({ subject }) =>
-        isReady || subject === 'softmax' ? { frame: measured(subject) } : undefined,
+        isReady || subject === 'softmax' ? { frame: frameFor(subject) } : undefined,
       true,
     );
     expect(ended).toEqual([]);

@@ -43,7 +43,7 @@ const ask = (change: Partial<State>, texts: string[] = [], context = 99) =>
   promptsOf(tokenizer, questionOf({ ...defaults, first: 'bos', ...change }), context, texts);
 
 describe('a question', () => {
-  it('has one key for all questions with the same answer', () => {
+  it('has the same key as all questions with the same answer', () => {
     const key = (change: Partial<State>) => questionKey(questionOf({ ...defaults, ...change }, 3));
     expect(key({ seed: 9, theme: 'dark', layer: 2 })).toBe(key({}));
     expect(key({ input: 'random', prompt: 'x' })).toBe(key({ input: 'random' }));
@@ -58,7 +58,7 @@ describe('a question', () => {
       expect(key(change)).not.toBe(key({}));
   });
 
-  it('writes a character that several tokens share once', async () => {
+  it('shows a character that several tokens share only once', async () => {
     // One token per byte of UTF-8, as in byte-level tokenizers; offsets are of whole characters.
     const bytes = (text: string) => {
       let start = 0;
@@ -128,7 +128,7 @@ describe('a question', () => {
     expect((await specialWords(both)).automatic).toEqual(['<s>']);
   });
 
-  it('is the text, cut to T and to the context, and its further pieces', async () => {
+  it('from a text is the text, cut to T and to the context, and its following pieces', async () => {
     const { tokens, dropped, ids } = await ask({ prompt: 'a bb ccc dddd eeeee', T: 3, n: 9 });
     expect(tokens.map(({ text }) => text)).toEqual(['<s>', 'a', 'bb']);
     expect([dropped, ids]).toEqual([
@@ -146,7 +146,7 @@ describe('a question', () => {
     );
   });
 
-  it('is the beginnings of texts', async () => {
+  it('from passages is the beginning of each passage', async () => {
     const texts = ['a bb ccc', 'short', 'dddd a'];
     const { ids, tokens } = await ask({ input: 'heldout', T: 3, n: 9 }, texts);
     expect(ids).toEqual([
@@ -158,7 +158,7 @@ describe('a question', () => {
     await expect(ask({ input: 'file' })).rejects.toThrow(/Choose a file/);
   });
 
-  it('is the same random tokens for the same seed, of ids that are text', async () => {
+  it('from random tokens depends only on the seed, with ids that are text', async () => {
     const { ids } = await ask({ input: 'random', n: 3, T: 40 });
     expect((await ask({ input: 'random', n: 3, T: 40 })).ids).toEqual(ids);
     expect((await ask({ input: 'random', n: 2, T: 40, seed: 2 })).ids).toEqual(ids.slice(1));
@@ -171,7 +171,7 @@ describe('a question', () => {
     );
   });
 
-  it('begins with the named token, if the tokenizer has it', async () => {
+  it('begins with the start token of the state, if the tokenizer has it', async () => {
     const first = async (name: string) =>
       startTokens((await ask({ prompt: 'a', first: name })).tokens);
     // The tokenizer decides, as on the command line; the reader may still add its start token.
@@ -190,10 +190,10 @@ describe('a question', () => {
   });
 });
 
-describe('the tokens and texts of a source', () => {
+describe('the start tokens and texts that a source offers', () => {
   const special = (ids: readonly number[], size: number) => ({ ...tokenizer, special: ids, size });
 
-  it('are drawn uniformly from the ids that are text; the id is 0 where there are none', async () => {
+  it('random ids are drawn uniformly from ids that are text, or are 0 if there are none', async () => {
     const ids = async (of: Tokenizer, change: Partial<State> = {}) => {
       const all = { ...defaults, input: 'random', first: 'none', n: 3, ...change } as State;
       return (await promptsOf(of, questionOf({ ...all, T: 200 }), 999, [])).ids.flat();
@@ -222,7 +222,7 @@ describe('the tokens and texts of a source', () => {
     expect(last.ids[1]).toEqual((await ask({ input: 'random', T: 9, seed: 0 })).ids[0]);
   });
 
-  it('include special tokens, at most forty, those with a role first', async () => {
+  it('start tokens are at most forty special tokens, those with a role first', async () => {
     const other = Array.from({ length: 60 }, (_, i) => ({ id: i, text: `<${i}>`, kind: 'other' }));
     const many = { ...tokenizer, specials: [...other, ...tokenizer.specials] } as Tokenizer;
     const { choices } = await specialWords(many);
@@ -239,7 +239,7 @@ describe('the tokens and texts of a source', () => {
     expect(await specialOption({ ...tokenizer }, 'none')).toBe('none');
   });
 
-  it('are the pieces of one long text in a file, without a note about the rest', async () => {
+  it('a long text in a file gives its pieces as prompts, without a note about the rest', async () => {
     const words = 'a bb ccc dddd eeeee ffffff';
     const { ids, dropped } = await ask({ input: 'file', T: 3, n: 2 }, [words]);
     expect([ids, dropped]).toEqual([
@@ -254,7 +254,7 @@ describe('the tokens and texts of a source', () => {
     expect((await ask({ prompt: 'x'.repeat(20_000) })).ids).toHaveLength(1);
   });
 
-  it('include the known texts of a source, and name missing ones', async () => {
+  it('texts come from the chosen source, and a missing text is reported', async () => {
     expect([isInputMissing('Type a sentence: there is no text yet.'), isInputMissing('x')]).toEqual(
       [true, false],
     );
@@ -289,7 +289,7 @@ describe('a file of prompts', () => {
     expect(promptsOfFile('a\nb\n\nc\n', 'whole')).toEqual(['a\nb\n\nc']);
   });
 
-  it('is rejected if it is no text, with what was expected', async () => {
+  it('is rejected with what was expected if it is not text', async () => {
     const file = (bytes: BlobPart) => new File([bytes], 'x.bin');
     await expect(readPrompts(file(new Uint8Array([0xff, 0xfe, 0xfd])))).rejects.toThrow(
       /x\.bin: expected UTF-8 text/,
@@ -327,7 +327,7 @@ describe('a model without a tokenizer', () => {
     ]);
   });
 
-  it('draws ids of the model, and explains how to write a text', async () => {
+  it('samples random ids, and explains how to enter a text', async () => {
     const { ids } = await of({ input: 'random', T: 60 });
     expect(ids[0]).toHaveLength(60);
     expect(Math.max(...ids[0]!)).toBeLessThan(30);

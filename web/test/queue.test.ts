@@ -214,7 +214,7 @@ describe('the queue', () => {
     expect(of('a')!.frame!.perPrompt.sink_ratio).toEqual([0.5]);
   });
 
-  it('measures studies after the subjects, those of one model together, and none twice', async () => {
+  it('measures experiments after the shown subjects, those of one model together, and none twice', async () => {
     const { queue, ask, runs, log, idle } = stageOf();
     const question = questionOf({ ...defaults, prompt: 'ab' });
     const study = (subject: string) => ({ subject, question, measures: ['loss_mean'] });
@@ -230,7 +230,7 @@ describe('the queue', () => {
     expect(log.filter((line) => line.startsWith('end'))).toEqual(['end a', 'end b']);
   });
 
-  it('stops studies with the subjects, until a new request', async () => {
+  it('stops experiments together with the subjects, until a new request', async () => {
     const { queue, ask, hold, idle } = stageOf();
     const question = questionOf({ ...defaults, prompt: 'ab' });
     const study = { subject: 'b', question, measures: ['loss_mean'] };
@@ -248,7 +248,7 @@ describe('the queue', () => {
     expect(queue.studyEntry(study)!.frame).toBeDefined();
   });
 
-  it('reads the further names of a view from the open run', async () => {
+  it('reads further fields and metrics of a view from the open run', async () => {
     const { ask, of, runs, idle, log } = stageOf();
     ask(['a']);
     await idle();
@@ -261,7 +261,7 @@ describe('the queue', () => {
     expect(of('a')!.frame!.head).toMatchObject({ layer: 0, head: 0 });
   });
 
-  it('reads other names after a failure, and does not repeat the failed read', async () => {
+  it('reads other metrics after a failed read, and does not repeat the failed one', async () => {
     const { ask, of, idle, log } = stageOf();
     ask(['a']);
     await idle();
@@ -306,7 +306,7 @@ describe('the queue', () => {
     expect(runs()).toHaveLength(before + 3);
   });
 
-  it('publishes a first frame at once, and replacements together', async () => {
+  it('publishes the first frame of a model at once, and replaced frames of all models together', async () => {
     const { queue, ask, hold, idle } = stageOf();
     const reported: string[] = [];
     effect(() => {
@@ -345,7 +345,7 @@ describe('the queue', () => {
     expect(reported).toEqual(['', '-, -', 'no such thing, -', 'no such thing, frame']);
   });
 
-  it('marks a frame as stale while another text is read, and publishes nothing for the same one', async () => {
+  it('marks a frame as stale while another text runs, and publishes nothing if the text is the same', async () => {
     const { queue, ask, of, hold, idle } = stageOf();
     ask(['a', 'b'], {}, 'one');
     await idle();
@@ -387,7 +387,7 @@ describe('the queue', () => {
     expect(queue.work.peek()).toBeUndefined();
   });
 
-  it('does not run a model that was stopped while opening', async () => {
+  it('does not run a model whose opening was stopped', async () => {
     const { queue, ask, of, runs, hold, idle } = stageOf();
     const open = hold('open a');
     ask(['a']);
@@ -435,7 +435,7 @@ describe('the queue', () => {
     expect(of('a')!.error).toBeUndefined();
   });
 
-  it('reads the strongest head of each subject, or the head that is named for it', async () => {
+  it('reads the strongest head of each subject, or the head requested for it', async () => {
     const { ask, of, idle } = stageOf();
     const request = { headReads: ['att'], head: { layer: -1, head: -1 } };
     ask(['a', 'other'], request);
@@ -528,7 +528,7 @@ describe('the queue', () => {
     expect(of('a')!.error).toMatch(/no room for more tokens/);
   });
 
-  it('updates the run as the reader types, and starts what-ifs from the plain run', async () => {
+  it('updates the run as the reader types, and bases edited runs on the unedited one', async () => {
     const { ask, of, log, idle } = stageOf();
     const acts = () => log.filter((line) => /^(run|update|end)/.test(line));
     const edited = 'a~silence(0,1)';
@@ -548,7 +548,7 @@ describe('the queue', () => {
     expect(acts().slice(6)).toEqual(['end a', 'end a', 'run b']);
   });
 
-  it('runs again if an update is impossible: more fields, or a text beyond its room', async () => {
+  it('runs again if an update is impossible, for further fields or beyond the capacity', async () => {
     const { ask, log, idle } = stageOf({}, 300);
     ask(['a'], {}, 'abc');
     await idle();
@@ -568,7 +568,7 @@ describe('the queue', () => {
     ]);
   });
 
-  it('waits for its turn, works on the latest request, and returns each turn', async () => {
+  it('waits for its turn among figures, then works on the latest request, and releases its turn', async () => {
     const turns: (() => void)[] = [];
     let given = 0;
     const turn = () => new Promise<() => void>((go) => turns.push(() => go(() => void given++)));
@@ -591,7 +591,7 @@ describe('the queue', () => {
     expect([runs(), given]).toEqual([['run b'], 3]);
   });
 
-  it('measures a figure with a fixed list of reads again if that list changes', async () => {
+  it('runs again for a figure with a fixed list of reads if this list changes', async () => {
     const { ask, runs, idle } = stageOf();
     ask(['a'], { isFixed: true, reads: ['value_ratio'] });
     await idle();
@@ -628,7 +628,7 @@ describe('the queue', () => {
     ]);
   });
 
-  it('keeps a run that was stopped while it was read: the next text updates it', async () => {
+  it('keeps a run that was stopped during reads, so that the next text updates it', async () => {
     const { ask, of, log, hold, idle, queue } = stageOf();
     const open = hold('read a');
     ask(['a']);
@@ -657,7 +657,7 @@ describe('the queue', () => {
     expect(of('a')!.frame!.question.prompt).toBe('other');
   });
 
-  it('tries again once after the engine was lost, then reports it', async () => {
+  it('tries again once after its engine is lost, then reports the error', async () => {
     const { ask, of, idle, runs, queue } = stageOf();
     ask(['once', 'lost']);
     await idle();
@@ -675,7 +675,7 @@ describe('the queue', () => {
     ]);
   });
 
-  it('asks the reader before it opens a model of a hub', async () => {
+  it('does not open a model of a hub before the reader agrees', async () => {
     const { ask, of, idle, log } = stageOf();
     ask(['hub:owner/name']);
     await idle();
@@ -683,7 +683,7 @@ describe('the queue', () => {
     expect(log.filter((line) => line.startsWith('open'))).toEqual([]);
   });
 
-  it('closes runs that no room requests, and keeps no two models that would fill the memory', async () => {
+  it('closes runs that no room requests, and never keeps two models that together exceed the memory', async () => {
     const { ask, idle, log } = stageOf({ big: 2 ** 30, huge: 2 ** 30 });
     ask(['big', 'huge']);
     await idle();
@@ -705,7 +705,7 @@ describe('the queue', () => {
     }
   });
 
-  it('answers with a preview where possible, and again with exact numbers on request', async () => {
+  it('answers with a preview if possible, and again with exact numbers on request', async () => {
     const { ask, of, runs, hold, idle, log } = stageOf();
     const come = hold('open a');
     ask(['a'], { isPreview: true });
@@ -754,7 +754,7 @@ describe('the queue', () => {
     expect(frame!.tensors).not.toHaveProperty('bad');
   });
 
-  it('repeats no prompt for a figure that reads only averages', async () => {
+  it('runs each prompt only once for a figure that reads only averages', async () => {
     const { ask, of, queue, runs, idle } = stageOf();
     const question = questionOf({ ...defaults, prompt: 'abcdef', T: 2, n: 3 });
     const figure = { question, isFixed: true, reads: ['sink_ratio'] };
@@ -768,7 +768,7 @@ describe('the queue', () => {
     expect(of('a')!.frame!.head!.tensors).toHaveProperty('att');
   });
 
-  it('measures its names once more for a recording, and no others', async () => {
+  it('measures the subject once more for a recording', async () => {
     const { queue, ask, idle } = stageOf();
     const bytes = new Uint8Array(3);
     recordStudy.mockResolvedValue(bytes);
@@ -808,7 +808,7 @@ describe('the queue', () => {
     expect(of('a')!.frame!.generated).toBeLessThan(7);
   });
 
-  it('stops generating for another question, and only for that', async () => {
+  it('stops generating for another question, but not for another view', async () => {
     const { queue, ask, idle } = stageOf();
     const stop = vi.spyOn(queue, 'stopGenerating');
     ask(['a']);

@@ -15,7 +15,7 @@ it('the sentence names the largest ratio and its layer, counted from 0', () => {
   expect(ratios.says(frameOf(1.5, 0.5, 0.25), at)).toBe('A model: at most 1.5×, at the embedding.');
 });
 
-it('the numbers begin before layer 0', () => {
+it('the saved numbers begin with the embedding, before layer 0', () => {
   const [one] = ratios.numbers(frameOf(1, 2, 8), at);
   expect(one).toMatchObject({ name: 'hidden_ratio', from: [-1], shape: [3] });
 });

@@ -51,8 +51,8 @@ const edits = (...list: object[]) => list as unknown as Frame['edits'];
 const architectureOf = (more: object) => more as unknown as Frame['architecture'];
 const rotary = architectureOf({ context: 16, positions: 'rotary' });
 
-describe('how far a model reads', () => {
-  it('is its context, unless every head’s cache and its positions stay inside it', () => {
+describe('the longest text of a model', () => {
+  it('is its context, unless every head’s cache keeps its positions inside the context', () => {
     const turned = evict({ positions: 'cache' });
     expect(contextOf(rotary, [])).toBe(16);
     expect(contextOf(rotary, edits(turned))).toBe(Infinity);
@@ -65,13 +65,13 @@ describe('how far a model reads', () => {
     expect(contextOf(learned, edits(turned))).toBe(16);
   });
 
-  it('is unlimited where each token is predicted from a window inside the context', () => {
+  it('is unlimited if each token is predicted from a window inside the context', () => {
     expect(contextOf(rotary, [], 15)).toBe(Infinity);
     expect(contextOf(rotary, [], 16)).toBe(16);
   });
 });
 
-describe('a run that holds only its cache', () => {
+describe('a streaming run', () => {
   const streams = (
     T: number,
     list = edits(evict()),
@@ -79,7 +79,7 @@ describe('a run that holds only its cache', () => {
     context = 99_999,
   ) => canStream(describe_, architectureOf({ context }), list, measures, T);
 
-  it('is chosen for a long text under an eviction alone', () => {
+  it('is chosen for a long text if the only edit is an eviction', () => {
     expect(streams(LONG_TEXT + 1)).toBe(true);
     expect(streams(LONG_TEXT)).toBe(false);
     expect(streams(17, undefined, undefined, 16)).toBe(true);
@@ -90,7 +90,7 @@ describe('a run that holds only its cache', () => {
     expect(streams(LONG_TEXT + 1, edits(evict({ policy: 'snapkv' })))).toBe(false);
   });
 
-  it('measures nothing that needs more than it holds', () => {
+  it('is not chosen if a metric needs fields that it does not store', () => {
     expect(streams(LONG_TEXT + 1, undefined, ['loss_mean', 'entropy'])).toBe(false);
     expect(streams(LONG_TEXT + 1, undefined, [])).toBe(true);
   });
@@ -100,7 +100,7 @@ describe('the list of reads', () => {
   const names = (reads: string[], change: Partial<Frame> = {}) =>
     namesFor(describe_, frameOf(change), reads);
 
-  it('has the reads of every sentence and the requested ones, once', () => {
+  it('contains the reads of all sentences and the requested ones, once each', () => {
     expect(names(['alpha', 'entropy'])).toEqual([
       'alpha',
       'alpha_raw',
@@ -112,7 +112,7 @@ describe('the list of reads', () => {
     ]);
   });
 
-  it('omits what the model or its edits lack', () => {
+  it('omits reads that the model or its edits do not allow', () => {
     expect(names(['router'])).not.toContain('router');
     const experts = { ...frameOf().architecture, E: 4 } as Frame['architecture'];
     expect(names(['router'], { architecture: experts })).toContain('router');
@@ -122,7 +122,7 @@ describe('the list of reads', () => {
     }
   });
 
-  it('has no next token where every token sees every other', () => {
+  it('omits next tokens if every token sees every other', () => {
     const architecture = {
       ...frameOf().architecture,
       mask: { kind: 'bidirectional' },
@@ -131,7 +131,7 @@ describe('the list of reads', () => {
     expect(names(['next'], { architecture })).not.toContain('next');
   });
 
-  it('records a field itself or those of its metric, beside the standard ones', () => {
+  it('records the requested fields and those of the metrics, besides the standard fields', () => {
     const wanted = { reads: ['entropy', 'loss_mean'], headReads: ['q', 'keeps_first'] };
     const short = { architecture: architectureOf({ L: 2 }), T: 8 };
     expect(fieldsToRecord(describe_, wanted, short)).toEqual(['att', 'next', 'loss', 'q']);
@@ -276,7 +276,7 @@ describe('a frame without measurements', () => {
     expect(await frameFor('m')).not.toHaveProperty('maskToken');
   });
 
-  it('has its edits with their labels, except those without effect', async () => {
+  it('lists its edits with their labels, except edits without effect', async () => {
     const cached = await frameFor('m~evict(h2o,8)');
     expect(cached).toMatchObject({
       class: 'measured',
@@ -287,7 +287,7 @@ describe('a frame without measurements', () => {
     expect(await frameFor('m~silence(1,0)~int8')).toMatchObject({ class: 'counterfactual' });
     const swapped = await frameFor('m~sigmoid');
     expect(swapped).toMatchObject({ class: 'counterfactual', operation: { name: 'sigmoid' } });
-    // The model's own operation is no edit, unless it has a parameter.
+    // An edit to the model's own operation is ignored, unless it has a parameter.
     expect(await frameFor('m~softmax')).toMatchObject({
       title: 'Model',
       class: 'measured',
@@ -314,7 +314,7 @@ describe('a completed frame', () => {
   const opened = { tokenizer: { piece: (id: number) => `#${id}` } } as unknown as OpenModel;
   const nothing = tensor([1], [0]);
 
-  it('lists the eight likeliest next tokens in falling order, with softmax of all logits', async () => {
+  it('lists the eight most likely next tokens, with a softmax over all logits', async () => {
     const logits = [0, 5, 1, 4, 2, 3, -1, -2, -3, -4];
     const { run } = runOf({ next: tensor([10], logits) });
     const frame = await completeFrame(
@@ -332,7 +332,7 @@ describe('a completed frame', () => {
     expect(frame.next[7]!.probability).toBeCloseTo(Math.exp(-2) / sum, 12);
   });
 
-  it('keeps existing numbers, and reads a head’s numbers once alpha has chosen the head', async () => {
+  it('keeps numbers that it has, and reads a head’s numbers once alpha has determined the head', async () => {
     const { run, asked } = runOf({ q: nothing, entropy: nothing });
     const wanted = { reads: ['alpha', 'entropy'], headReads: ['q'] };
     const raw = { alpha_raw: frameOf().tensors.alpha! };
@@ -351,7 +351,7 @@ describe('a completed frame', () => {
     expect(again.head).toEqual(first.head);
   });
 
-  it('keeps the numbers of different heads apart', async () => {
+  it('keeps the numbers of different heads separate', async () => {
     const wanted = { reads: ['alpha'], headReads: ['q'] };
     const raw = { alpha_raw: frameOf().tensors.alpha! };
     for (const [layer, head] of [
@@ -419,7 +419,7 @@ describe('a completed frame', () => {
     expect(whole.head!.tensors).toHaveProperty('qk_cos');
   });
 
-  it('reads the numbers of another head than it had expected', async () => {
+  it('reads another head if alpha shows that the expected head is not the strongest', async () => {
     const { alpha, ...others } = frameOf().tensors;
     const { run, asked } = runOf({ alpha: alpha!, q: nothing });
     const frame = await completeFrame(
@@ -434,7 +434,7 @@ describe('a completed frame', () => {
     expect(frame.head).toMatchObject({ layer: 1, head: 0 });
   });
 
-  it('marks the numbers of a single prompt, but not those of several', async () => {
+  it('keeps the numbers by prompt for several prompts only', async () => {
     const { run } = runOf({});
     const of = (sequences: number) =>
       completeFrame(

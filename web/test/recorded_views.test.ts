@@ -152,7 +152,7 @@ function wrongRoom(build: typeof explore, frames: readonly Frame[], needed = '*'
 
 describe.skipIf(!isBuilt)(`a recording (${UNBUILT})`, () => {
   it.each(names)(
-    '%s with any fields says a dash and a sentence where a number is missing',
+    '%s with any subset of fields shows a dash and a sentence for each missing number',
     async (name) => {
       const wrong = new Set<string>();
       const drawn = new Set<string>();
@@ -202,7 +202,7 @@ describe.skipIf(!isBuilt)(`a recording (${UNBUILT})`, () => {
     expect(frame.first).toEqual(['<s>']);
   });
 
-  it('names layers by the model’s own numbers', async () => {
+  it('names layers by the layer numbers of the model', async () => {
     const frame = await frameOf('hybrid');
     expect(frame.architecture).toMatchObject({ L: 2, blocks: 4, layers: [1, 3] });
     const room = roomOf(explore, page.pageOf({ layer: 3, head: 2 }, [frame]));
@@ -211,7 +211,7 @@ describe.skipIf(!isBuilt)(`a recording (${UNBUILT})`, () => {
     room.scope.end();
   });
 
-  it('has no rank beside a model that read another text', async () => {
+  it('is not ranked with a model that read another text', async () => {
     const [softmax] = await page.framesOf(['softmax']);
     const room = roomOf(compare, page.pageOf({}, [softmax!, await frameOf('one')]));
     expect(room.text('[data-finding]')).toMatch(
@@ -220,7 +220,7 @@ describe.skipIf(!isBuilt)(`a recording (${UNBUILT})`, () => {
     room.scope.end();
   });
 
-  it('of several prompts says that its map is that of the first one', async () => {
+  it('of several prompts states that its map is that of the first prompt', async () => {
     const frame = await frameOf('many');
     const at = selectedHead(frame, free);
     const map = frame.head!.tensors.att!.data;

@@ -26,7 +26,7 @@ import { recordedFrame, recordedRun, Recordings } from '../src/run/recordings';
 import { finding, headName, headsWords, stampWords } from '../src/words';
 
 describe('ids of recordings', () => {
-  it('are their addresses, whatever characters these have', () => {
+  it('are their addresses, with any characters', () => {
     for (const address of [
       'https://a.example/r.safetensors',
       'https://a.example/x~y,z/r%20s.safetensors?a=1@2#b',
@@ -44,7 +44,7 @@ describe('ids of recordings', () => {
     }
   });
 
-  it('accept edits, which fail later, and no step', () => {
+  it('may contain edits, which fail later, but no step', () => {
     const parsed = parseSubject('recording:a.safetensors@14~sigmoid')!;
     expect(parsed.id).toBe('recording:a.safetensors@14');
     expect(parsed.step).toBeUndefined();
@@ -52,7 +52,7 @@ describe('ids of recordings', () => {
     expect(() => editsOf(parsed, { operations: [], edits: [] } as unknown as Describe)).toThrow();
   });
 
-  it('name a file on a disk by its content', async () => {
+  it('identify a file on a disk by its content', async () => {
     const id = await idOfRecordingFile(new File(['abc'], 'my file,~.safetensors'));
     expect(id).toMatch(/^recording:disk:[0-9a-f]{16}\/my-file-.safetensors$/);
     expect([isRecordingId(id), isDiskRecording(id), addressOfRecording(id)]).toEqual([
@@ -64,7 +64,7 @@ describe('ids of recordings', () => {
     expect(nameOfRecording('recording:https://a.example/%E0%A4%A')).toBe('%E0%A4%A');
   });
 
-  it('belong to files whose header has the version of recordings, and to no other', async () => {
+  it('are given only to files whose header states a version of recordings', async () => {
     const file = (header: string, length = header.length) => {
       const start = new Uint8Array(8);
       new DataView(start.buffer).setBigUint64(0, BigInt(length), true);
@@ -191,7 +191,7 @@ describe('the text about a recorded model', () => {
     expect(await sizesOf({ D: 64, K: 16, U: 12, V: 97 })).toEqual([64, 16, 12, 97]);
   });
 
-  it('has the first token’s place in the stamp and the columns of the comparison', async () => {
+  it('states the position of the first token in the stamp and the columns of the comparison', async () => {
     const frame = await frameOf(changed({ first: { token: 'a', id: 6, position: 1 } }));
     expect(stampWords(frame)).toMatch(
       / · starts with <s> \(start token\), first token: position 1 · /,
@@ -206,7 +206,7 @@ describe('the text about a recorded model', () => {
     expect(titles(await frameOf())).toContain('Sinkₖ, k > 1');
   });
 
-  it('names no token where the prompts begin with different ones', async () => {
+  it('names no first token if prompts begin with different ones', async () => {
     const frame = await frameOf(changed({ first: { token: null, id: null, position: 0 } }));
     expect(finding(frame, { layer: 0, head: 0 })).toMatch(/ gives the first token 90% of its/);
     const prompts = { count: 1, kept: 1, T: 3 };
@@ -214,19 +214,19 @@ describe('the text about a recorded model', () => {
     expect([frame.firstAt!.isCommon, one.firstAt!.isCommon]).toEqual([false, true]);
   });
 
-  it('names layers by the model’s own numbers', async () => {
+  it('names layers by the layer numbers of the model', async () => {
     const frame = await frameOf(changed({}, { blocks: 4, layers: [3] }));
     expect(headName({ layer: 0, head: 1 }, frame)).toBe('L3H1');
     expect(finding(frame, { layer: 0, head: 1 })).toMatch(/^Head L3H1 gives /);
     expect(hiddenLayer(frame, 0)).toBe(4);
   });
 
-  it('says EDITED if somebody intervened', async () => {
+  it('says EDITED if the recorded runs were edited', async () => {
     const frame = await frameOf(changed({ class: 'EDITED' }));
     expect(stampWords(frame)).toMatch(/^EDITED · /);
   });
 
-  it('has a word instead of NaN where heads were not counted', async () => {
+  it('says that the number of heads was not recorded', async () => {
     expect(headsWords(await frameOf(), NaN)).toBe('an unrecorded number of the 2 heads');
   });
 });
@@ -243,7 +243,7 @@ describe('the frame of a recording', () => {
     expect(stampWords(frame)).toContain('mean of 4 prompts · A model · recorded');
   });
 
-  it('has what its file says of the model, and nothing else', async () => {
+  it('states only what its file says about the model', async () => {
     const frame = await frameOf();
     expect(frame).toMatchObject({
       model: { id: 'recording:r', title: 'A model', source: 'recording', commit: 'r' },
@@ -294,7 +294,7 @@ describe('the frame of a recording', () => {
     expect((await frameOf(losses)).perPrompt.loss_mean).toEqual([1, 2, 3, 4]);
   });
 
-  it('has undefined raw weights where rows need not sum to 1, and even ones of its mask', async () => {
+  it('has undefined raw weights if rows need not sum to 1, and uniform attention under its mask', async () => {
     const one = recorded();
     expect([...(await frameOf(one)).tensors.sink_ratio_raw!.data]).toEqual([0.75, 0, 0]);
     const changed = one as unknown as {
@@ -316,7 +316,7 @@ describe('the frame of a recording', () => {
     expect([...free.tensors.row_mass_summary!.shape]).toEqual([1, 2, 3]);
   });
 
-  it('names its model and what was changed during its runs', async () => {
+  it('names its model and the edits during its runs', async () => {
     const one = recorded();
     (one.conditions as unknown as { edits: object[] }).edits = [
       { kind: 'evict', label: 'window of 24 keys' },
@@ -326,13 +326,13 @@ describe('the frame of a recording', () => {
     expect(stampWords(frame)).toContain('A model, window of 24 keys · recorded');
   });
 
-  it('takes the first threshold of the file where it lacks the requested one', async () => {
+  it('uses the first threshold of the file if the requested one is missing', async () => {
     const frame = await frameOf(recorded(), { ...question, eps: 0.7 });
     expect([frame.eps, frame.question.eps]).toEqual([0.1, 0.1]);
     expect(frame.tensors.sink_ratio!.data[0]).toBe(1);
   });
 
-  it('shows undefined numbers where every sentence needs one and the file has none', async () => {
+  it('shows undefined numbers for fields that sentences need and the file lacks', async () => {
     const one = recorded();
     (one.tensors as Map<string, unknown>).clear();
     const frame = await frameOf(one);
@@ -346,7 +346,7 @@ describe('the frame of a recording', () => {
     expect(frame.spread.alpha).toBeUndefined();
   });
 
-  it('is completed from its first prompt, and names what it lacks', async () => {
+  it('is completed from its first prompt, and names the fields that are missing', async () => {
     const one = recorded();
     const frame = await frameOf(one);
     const cached = recordedRun('key', 'recording:r', one, describe_);
@@ -367,7 +367,7 @@ describe('the frame of a recording', () => {
     expect(lackWords(view(['effect']), said)).toContain('needs runs of the model');
   });
 
-  it('draws the pooled maps of a long text where these suffice', async () => {
+  it('draws the pooled maps of a long text if they suffice', async () => {
     const one = recorded();
     const files = one.tensors as Map<string, unknown>;
     files.delete('0.att');
@@ -389,7 +389,7 @@ describe('the frame of a recording', () => {
     expect([hasNumbersOf(view, whole, describe_), lackWords(view, whole)]).toEqual([true, '']);
   });
 
-  it('has a bias key where weight goes to one, but not for a sink logit', async () => {
+  it('has a bias key if weight goes to one, but not for a sink logit', async () => {
     const one = recorded();
     (one.tensors as Map<string, unknown>).set('0.att_bias', { dtype: 'F32', shape: [1, 2, 3] });
     expect((await frameOf(one)).architecture.bias_key).toBe('head');
@@ -419,7 +419,7 @@ describe('open recordings', () => {
   }
   const address = 'recording:https://a.example/x.safetensors';
 
-  it('are opened once, found by name, and closed when no room shows them', async () => {
+  it('are opened once per address, listed for selection, and closed when no room shows them', async () => {
     const { all, watch, closed, opened, said } = shelf();
     expect([all.canOpen(address), all.choices]).toEqual([false, []]);
     all.admit(address);
@@ -459,7 +459,7 @@ describe('open recordings', () => {
     expect(tries).toBe(2);
   });
 
-  it('are opened again while the previous one closes; its failure closes no other', async () => {
+  it('can be opened again while the previous one closes; its failure does not affect others', async () => {
     const opening: { resolve: (recording: object) => void; reject: (error: Error) => void }[] = [];
     const openRecording = () =>
       new Promise((resolve, reject) => void opening.push({ resolve, reject }));
@@ -477,7 +477,7 @@ describe('open recordings', () => {
     expect(opening).toHaveLength(2);
   });
 
-  it('give their size without their file', async () => {
+  it('state their size without opening the file', async () => {
     const { all } = shelf();
     const asked: unknown[][] = [];
     const serve = (answer: () => Response) =>

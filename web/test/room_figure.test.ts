@@ -28,7 +28,7 @@ vi.mock('../src/page/figure', () => ({
   },
 }));
 
-it('has the slider through training as long as its host requests it', () => {
+it('the figure has the slider through training while its host requests it', () => {
   const made = roomOf(build, pageOf({ view: 'heads', controls: [] }, [frameOf()]));
   const choose = (step: number) =>
     made.root.dispatchEvent(new CustomEvent('choose-step', { detail: step }));
@@ -48,7 +48,7 @@ it('has the slider through training as long as its host requests it', () => {
   expect(walks.map(({ ended }) => ended)).toEqual([true, true]);
 });
 
-it('shows what its view says of each model once, or that the view does not apply', () => {
+it('the figure states the sentence of its view once per model, or that the view does not apply', () => {
   const frame = frameOf(
     { title: 'The model' },
     { att: tensor([2, 2, 3, 3], new Float32Array(36)) },

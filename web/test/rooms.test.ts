@@ -13,7 +13,7 @@ import { choiceOf, QUESTIONS as QUESTIONS_, views } from '../src/views';
 import { build as learn } from '../src/rooms/learn';
 import { build as training } from '../src/rooms/training';
 import { frameOf, tensor } from './fixture';
-import { pageOf, roomOf, servesZoo, shown } from './page';
+import { pageOf, roomOf, servesZoo, mount } from './page';
 
 vi.mock('../src/plot/heatmap', async () => (await import('./drawn')).plots.heatmap);
 vi.mock('../src/plot/chart', async () => (await import('./drawn')).plots.chart);
@@ -119,7 +119,7 @@ describe('Explore', () => {
     expect(lead('compression')).toBe('');
   });
 
-  it('requests what its figures read for the one model, and what its own lines need', () => {
+  it('requests the reads of its figures for the shown model, and those of its own sentences', () => {
     const { asked, state } = room();
     expect(asked().reads).toEqual(
       expect.arrayContaining(['alpha', 'sink_ratio', 'massive', 'massive_at', 'att']),
@@ -135,7 +135,7 @@ describe('Explore', () => {
     expect(other.asked().reads).not.toContain('att');
   });
 
-  it('has one navigator, the maps of all heads, once these are known to be few', () => {
+  it('has one navigator: the sink map, or the maps of all heads if there are few', () => {
     const made = room({ shown: ['hub:a/b'] }, []);
     const navigators = () => made.all('.rail .figure').map(({ dataset }) => dataset.view);
     expect(navigators()).toEqual(['sinks']);
@@ -145,7 +145,7 @@ describe('Explore', () => {
     expect(navigators()).toEqual(['sinks']);
   });
 
-  it('moves the keyboard focus to what a choice shows, also after the window turns', () => {
+  it('has an element order that follows the window, so that Tab reaches what a choice shows', () => {
     const order = ({ root }: ReturnType<typeof room>) =>
       [...root.children].map((one) => one.className.split(' ')[0]);
     const wide = room();
@@ -159,7 +159,7 @@ describe('Explore', () => {
     expect([turns.size, viewsOf(wide)]).toEqual([1, []]);
   });
 
-  it('requests the unedited run before a view that compares the two fits', () => {
+  it('requests the unedited run for a view that compares with it, before the view can be drawn', () => {
     const edits = [{ kind: 'silence', layer: 1, head: 0 }] as never;
     const subject = 'softmax~silence(1,0)';
     const made = room({ shown: [subject], view: 'change' }, [softmax({ subject, edits })]);
@@ -241,7 +241,7 @@ describe('Explore', () => {
     for (const { tabs } of QUESTIONS_) expect(tabs.length).toBeLessThanOrEqual(4);
   });
 
-  it('gives its conditions once, and differing ones at a figure', () => {
+  it('states the conditions once, and at other figures only those that differ', () => {
     const att = { att: tensor([2, 2, 3, 3], new Float32Array(36).fill(0.25)) };
     const made = room({ view: 'sinks' }, [softmax({}, att)]);
     expect(made.text('.stage .main .stamp')).toMatch(
@@ -277,7 +277,7 @@ describe('Explore', () => {
     expect(other.texts('.about summary')).toEqual(['About this counterfactual']);
   });
 
-  it('says what it waits for, or why there is nothing, and then shows its figures', async () => {
+  it('says what it waits for, or why there is nothing to show, and then shows its figures', async () => {
     const made = room({}, []);
     expect([made.text('h1'), made.text('.lead')]).toEqual([
       'Explore',
@@ -300,12 +300,12 @@ describe('Explore', () => {
     expect(made.root.className).toBe('');
   });
 
-  it('lacks what a link hides', () => {
+  it('omits what a link hides', () => {
     const { all } = room({ hide: ['subjects', 'generate', 'text', 'numbers', 'hand'] });
     expect(all('.subject-list, .about, .generate, textarea, .numbers, .hand')).toEqual([]);
   });
 
-  it('highlights the words that the word under the pointer attends to', () => {
+  it('highlights the tokens to which the hovered token attends', () => {
     const { all, context } = room();
     const look = () =>
       all('.chip').map((chip) => Number(chip.style.getPropertyValue('--look')) ** 2);
@@ -343,7 +343,7 @@ describe('Training', () => {
     expect(calls.pick).toHaveBeenCalled();
   });
 
-  it('says whether the sink emerges in training, once the curves are read', async () => {
+  it('says whether the sink emerges during training, once the curves are loaded', async () => {
     const course = (sinks: number[]) => ({
       seed: 1,
       checkpoints: sinks.map((sink_1, i) => ({
@@ -376,7 +376,7 @@ describe('Training', () => {
     await room();
   });
 
-  it('gives each share of uniform attention once, and explains missing counts for a short text', async () => {
+  it('states equal shares of uniform attention once, and explains why a short text has no counts', async () => {
     const even = (value: number) => ({ alpha_uniform: tensor([3], [value, 0.2, 0.3]) });
     const said = async (...shares: number[]) =>
       (await room({}, [softmax({}, even(shares[0]!)), sigmoid({}, even(shares[1]!))])).text(
@@ -460,7 +460,7 @@ describe('Learn', () => {
     expect(read()).toEqual(all.map(() => true));
   });
 
-  it('takes invalid or blocked storage as nothing read', () => {
+  it('treats invalid or blocked storage as no lesson read', () => {
     for (const kept of ['{', '{"a":1}', '[1, null]']) {
       localStorage.setItem('sinkscope:lessons', kept);
       expect(room().text('.lessons-go a')).toBe('Start with lesson 1');
@@ -481,7 +481,7 @@ const seeds = [
 
 describe('About a model', () => {
   const of = async (frame: Frame, ...cards: object[]) => {
-    const made = shown(aboutModel(frame, pageOf({}, [], { models: { zoo: { cards } } }).context));
+    const made = mount(aboutModel(frame, pageOf({}, [], { models: { zoo: { cards } } }).context));
     await vi.advanceTimersByTimeAsync(0);
     return made;
   };
@@ -508,7 +508,7 @@ describe('About a model', () => {
     expect(made.all('table.seeds.narrow')).toHaveLength(1);
   });
 
-  it('gives no more than the card has', async () => {
+  it('states only what the card contains', async () => {
     const bare = { training: {}, measured: { ...cardOf('').measured, sink_bias: 12.34 } };
     const papers = [{ where: 'no sink' }, { sink_1: 5, where: 'table 2' }];
     const says = await Promise.all(
@@ -537,7 +537,7 @@ describe('About a model', () => {
     );
   });
 
-  it('of a checkpoint gives what was stored, and of a counterfactual what was replaced', async () => {
+  it('states what was stored about a checkpoint, and what a counterfactual replaced', async () => {
     const step = {
       bits: 3.25,
       stored: { sink_1: 12.3, loss: 4.5 },
@@ -630,7 +630,7 @@ describe('Compare', () => {
     expect(waiting.text('.lead')).toBe('');
   });
 
-  it('opens by a link at what is below its table, before the engine is loaded', () => {
+  it('opens the section that a link names, before the engine is loaded', () => {
     for (const below of ['reported', 'seeds', 'scatter'] as const) {
       const given = page({ panel: below }, both(), { zoo });
       const engine = given.engine.value;
@@ -641,7 +641,7 @@ describe('Compare', () => {
     }
   });
 
-  it('gives each column heading its meaning as a tooltip once the texts are loaded', async () => {
+  it('explains each column heading in a tooltip once the explanations are loaded', async () => {
     const column = {
       ...{ name: 'open', label: 'openness', unit: 'share', shape: ['L', 'H'], arguments: [] },
       ...{ summary: true, averaged: true },
@@ -661,7 +661,7 @@ describe('Compare', () => {
     expect(await titleIn(async () => texts)).toBe('How open? Mean over layers and heads');
   });
 
-  it('gives the differences of two models in a line, and of more in columns', async () => {
+  it('states the differences of two models on a line, and of more models in columns', async () => {
     const wide = (H: number, name: string) =>
       softmax(
         { subject: name, title: name, architecture: { ...frameOf().architecture, D: H } } as never,
@@ -702,7 +702,7 @@ describe('Compare', () => {
     expect((await of(['a'], [wide(8, 'a')])).all('.differs')).toEqual([]);
   });
 
-  it('has a table under its conditions, with values that papers report, once', async () => {
+  it('has a table with its conditions and the values that papers report', async () => {
     const paper = { sink_1: 18, where: 'section 5' };
     const cards = [cardOf('softmax', { paper }), cardOf('sigmoid')];
     const made = await room({}, both(), { cards });

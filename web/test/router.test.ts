@@ -24,11 +24,11 @@ function frame(T = 3): Frame {
 }
 
 describe('the router', () => {
-  it('turns tokens by experts into experts by tokens', () => {
+  it('transposes tokens by experts to experts by tokens', () => {
     expect([...weightsByExpert(frame(), 0)]).toEqual([0.75, 0, 0.25, 0.25, 0.5, 0.75, 0, 0.5, 0]);
   });
 
-  it('loads an expert with the tokens that chose it, whatever their weights', () => {
+  it('counts a token for every expert that processes it, whatever the weight', () => {
     const shares = [2, 3, 1, 1, 2, 3].map((count) => Math.fround(count / 3));
     expect([...expertLoads(frame())]).toEqual(shares);
   });
@@ -40,7 +40,7 @@ describe('the router', () => {
     ]);
   });
 
-  it('keeps token 1 apart from the others', () => {
+  it('separates the first token from the others', () => {
     expect([...weightsByLayer(frame(), 'first')]).toEqual([0.75, 0.25, 0, 0, 0.25, 0.75]);
     expect([...weightsByLayer(frame(), 'others')]).toEqual([
       0.125, 0.625, 0.25, 0.25, 0.125, 0.625,

@@ -47,7 +47,7 @@ const numbersOf = (text: string) => {
 };
 
 describe('a file of numbers', () => {
-  it('is read by a strict parser: records of one length, with every field unchanged', () => {
+  it('is parsed strictly: records have equal length, and every field is unchanged', () => {
     const text = toCsv([{ frame: hostile, quantities: [weight, likely] }], facts);
     const all = read(text);
     expect(new Set(all.map((record) => record.length)).size).toBe(1);
@@ -64,7 +64,7 @@ describe('a file of numbers', () => {
     expect(parse(text, { comment: '#' })).toHaveLength(1 + 3 + 2);
   });
 
-  it('has no field that a spreadsheet takes for a formula; a negative number is none', () => {
+  it('has no field that a spreadsheet would take for a formula, except negative numbers', () => {
     const wide = ['＝1', '＋1', '－x', '＠a', ';=1', 'a;=1+1', ' =1', ';;@x'];
     for (const text of ['=1+1', '+1', '-x', '@a', '\tb', ...wide])
       expect(csvField(text).replace(/^"/, '')).toMatch(/^'/);
@@ -73,7 +73,7 @@ describe('a file of numbers', () => {
     expect(fields.filter((one) => /^[=+@-]/.test(one))).toEqual([]);
   });
 
-  it('has a line for each defined value, with places counted from 0', () => {
+  it('has a row for each defined value, with indices counted from 0', () => {
     const lines = numbersOf(
       toCsv([{ frame: frameOf(), quantities: [weight, hidden, course] }], facts),
     );
@@ -101,7 +101,7 @@ describe('a file of numbers', () => {
     expect(placesOf(3, weight)).toEqual([1, 1]);
   });
 
-  it('names layers with attention by the numbers of a hybrid, and all of its layers in turn', () => {
+  it('states the layer numbers of a hybrid for layers with attention, and counts all layers otherwise', () => {
     const frame = frameOf({
       architecture: { ...frameOf().architecture, layers: [1, 3], blocks: 4 },
     } as never);
@@ -118,7 +118,7 @@ describe('a file of numbers', () => {
     expect(layers(norms([5, 6], [-1]))).toEqual(['-1', '0']);
   });
 
-  it('of JSON keeps shape and axes, has null for what is undefined, and every subject', () => {
+  it('in JSON has shapes and axes, null for undefined values, and every subject', () => {
     const all = [frameOf(), hostile].map((frame) => ({ frame, quantities: [weight] }));
     const made = JSON.parse(toJson('attention', all, facts));
     expect(made).toMatchObject({ figure: 'attention', corpus: facts.corpus, link: facts.link });
@@ -132,7 +132,7 @@ describe('a file of numbers', () => {
     });
   });
 
-  it('has a name that is safe as a file name', () => {
+  it('has a name that is a valid file name everywhere', () => {
     const name = fileName(
       { name: 'norms', numbers: [{ frame: frameOf({ title: '../a b\\c:*' }), quantities: [] }] },
       'SVG',
@@ -193,13 +193,13 @@ describe('the table', () => {
     expect(cell('sink_elsewhere')).toMatchObject({ mean: 0.25, where: { key: 2 } });
   });
 
-  it('has no column without values', () => {
+  it('omits columns without values', () => {
     expect(metricsOf([full()], table).map(({ name }) => name)).not.toContain('sink_bias');
     const bias = full({ perPrompt: { sink_ratio_bias: [0.5] } });
     expect(metricsOf([bias], table).map(({ name }) => name)).toContain('sink_bias');
   });
 
-  it('has a column for every other summary of describe if a model has it', () => {
+  it('has a column for every further summary in describe() that some model has', () => {
     const shares = metric('new_share', { unit: 'share of heads', shape: ['T'] });
     const metrics = [
       metric('new_one'),
@@ -232,7 +232,7 @@ describe('the table', () => {
     expect(sorted(values, (x) => x, true)).toEqual([3, 2, 1, NaN]);
   });
 
-  it('is saved as numbers that a parser reads, with each prompt and without a date', () => {
+  it('is saved as numbers with a row for each prompt, and without a date', () => {
     const lines = numbersOf(tableCsv([full()], table, facts));
     expect(lines[0]).toEqual([
       'subject',

@@ -37,10 +37,10 @@ const styleOf = (one: Element, pseudo?: string) => {
 };
 
 let pixels: { width: number; height: number; data: Uint8ClampedArray };
-const drawn: unknown[][] = [];
+const drawCalls: unknown[][] = [];
 beforeEach(() => {
   document.body.replaceChildren();
-  drawn.length = 0;
+  drawCalls.length = 0;
   vi.spyOn(Element.prototype, 'getBoundingClientRect').mockImplementation(function (this: Element) {
     return rect(boxOf(this));
   });
@@ -66,7 +66,7 @@ beforeEach(() => {
     measureText: (text: string) => ({ width: 6 * [...text].length }),
     getImageData: () => pixels,
     drawImage(this: CanvasRenderingContext2D, ...all: unknown[]) {
-      drawn.push([...all, this.imageSmoothingEnabled]);
+      drawCalls.push([...all, this.imageSmoothingEnabled]);
     },
   } as never);
   vi.spyOn(HTMLCanvasElement.prototype, 'toDataURL').mockReturnValue('data:image/png;base64,AA');
@@ -84,7 +84,7 @@ function saved(markup: string, more: Partial<typeof about> = {}) {
 const CELL = [12, 34] as const;
 
 describe('a figure as SVG', () => {
-  it('has the size of its cell with a margin, its title above, its note below, and a description for programs', () => {
+  it('has the size of its cell with a margin, its title above, its note below, and a description for screen readers', () => {
     const { svg, all, of } = saved('');
     expect(of(svg, 'width', 'height', 'viewBox', 'role')).toEqual([
       ...['325', '213', '0 0 325 213'],
@@ -125,23 +125,23 @@ describe('a figure as SVG', () => {
     expect(all('image')).toEqual([]);
   });
 
-  it('has a large map as pixels, so large that programs do not smooth them', () => {
+  it('draws a large map as an image, scaled so that programs do not smooth it', () => {
     const data = new Uint8ClampedArray(4);
     pixels = { width: 200, height: 200, data: new Uint8ClampedArray(4 * 40_000) };
     expect(saved('<canvas data-box="100,200,9,9"></canvas>').all('image')).toEqual([]);
     pixels = { width: 40_001, height: 1, data };
     saved('<canvas></canvas>');
-    expect(drawn.at(-1)!.slice(1)).toEqual([0, 0, 40_001, 1, false]);
+    expect(drawCalls.at(-1)!.slice(1)).toEqual([0, 0, 40_001, 1, false]);
     pixels = { width: 300, height: 200, data };
     const { all, of } = saved('<canvas data-box="110,220,30,40"></canvas>');
     expect(of(all('image')[0], 'x', 'y', 'width', 'height', 'href', 'preserveAspectRatio')).toEqual(
       ['22', '54', '30', '40', 'data:image/png;base64,AA', 'none'],
     );
     // Seven pixels for each of 300 columns come closest to 2048.
-    expect(drawn.at(-1)!.slice(1)).toEqual([0, 0, 2100, 1400, false]);
+    expect(drawCalls.at(-1)!.slice(1)).toEqual([0, 0, 2100, 1400, false]);
   });
 
-  it('has a chart with the styles of the page in its elements, without a sheet of its own', () => {
+  it('copies the styles of the page into the elements of a chart, without a style sheet', () => {
     const { all, of } = saved(
       '<svg class="chart" style="width: 9px" data-box="110,220,30,40">' +
         '<path class="line" data-style="stroke:red"></path><text>ε</text><style>a{}</style></svg>',
@@ -187,7 +187,7 @@ describe('a figure as SVG', () => {
     expect(all('linearGradient').map(({ id }) => id)).toEqual(['scale-0']);
   });
 
-  it('has its texts in the lines of the screen, and no control', () => {
+  it('breaks texts into the lines of the screen, and omits controls', () => {
     const { texts, of, said } = saved(
       '<p data-box="110,220,60,24" data-style="font-weight:700;color:red">one  two  three four</p>' +
         '<button>Train</button><label>ε <input></label><details><summary>More</summary></details>' +
@@ -207,7 +207,7 @@ describe('a figure as SVG', () => {
     expect(of(texts[3], 'fill')).toEqual(['rgb(1, 2, 3)']);
   });
 
-  it('has the words of a map in their own boxes, cut to them', () => {
+  it('cuts the labels of a map to their boxes', () => {
     const { texts, of, said } = saved(
       '<div class="row-words"><span data-box="110,220,41,10">abcdef</span><span></span></div>' +
         '<div class="col-words"><span data-box="110,220,36,10">abcdefgh</span>' +
@@ -230,7 +230,7 @@ describe('a figure as SVG', () => {
     expect(of(texts[3], 'x')).toEqual([null]);
   });
 
-  it('has the output of each head as bars in frames, with their numbers', () => {
+  it('draws the output of each head as a bar in a frame, with its number', () => {
     const { all, of, said } = saved(
       '<div class="outputs"><span>H0</span><button class="output" data-box="110,220,80,40">' +
         '<span data-box="110,220,20,40" data-style="background-color:color(srgb 1 0 0 / 0.5)"></span>0.06' +
@@ -270,14 +270,14 @@ describe('a figure as SVG', () => {
   });
 });
 
-describe('the file', () => {
+describe('the saved picture', () => {
   it('has only characters that XML allows', () => {
     const { svg } = saved('', { description: 'a\u0000b\u001fc\ufffed\te\nf' });
     expect(svgText(svg)).toContain('<desc>a\ufffdb\ufffdc\ufffdd\te\nf</desc>');
     expect(svgText(svg).endsWith('\n')).toBe(true);
   });
 
-  it('has two pixels for each of the screen’s, and reports where it is too large', async () => {
+  it('has two pixels per screen pixel, and reports if it is too large', async () => {
     let source = '';
     vi.stubGlobal(
       'Image',
@@ -296,7 +296,7 @@ describe('the file', () => {
     expect((await pngOf(svg)).size).toBe(3);
     const canvas = made.mock.results.at(-1)!.value as HTMLCanvasElement;
     expect([canvas.width, canvas.height]).toEqual([650, 426]);
-    expect(drawn.at(-1)!.slice(1)).toEqual([0, 0, 650, 426, false]);
+    expect(drawCalls.at(-1)!.slice(1)).toEqual([0, 0, 650, 426, false]);
     expect(decodeURIComponent(source.split(',')[1]!)).toContain('<title>A map</title>');
     vi.mocked(HTMLCanvasElement.prototype.toBlob).mockImplementation((done) => done(null));
     await expect(pngOf(svg)).rejects.toThrow('The picture is too large.');

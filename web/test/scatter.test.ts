@@ -33,7 +33,7 @@ describe('the scatter of models', () => {
     expect(rankCorrelation([1, 1], [1, 2])).toBeNaN();
   });
 
-  it('places a frame by α₁ above evenly spread rows and the largest ratio after a layer', () => {
+  it('places a frame by α₁ above uniform attention and the largest ratio after a layer', () => {
     const data = (...values: number[]) => ({ data: Float32Array.from(values) });
     const frame = (tensors: object) =>
       ({

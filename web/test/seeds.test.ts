@@ -24,7 +24,7 @@ const run = (seed: number, ...sinks: (number | null)[]): SeedRun => ({
 describe('runs over seeds', () => {
   const three = [run(1, 0, 10, 20, 70), run(2, 0, 30, 40), run(3, 0, 20, 60)];
 
-  it('have mean, minimum, maximum and an interval at each step, of those that reached it', () => {
+  it('have mean, minimum, maximum and interval at each step, over the runs that reached it', () => {
     const [, , at, last] = statisticsByStep(three, 'sink_0.3');
     expect(at).toMatchObject({ step: 4000, seeds: 3, mean: 40, low: 20, high: 60 });
     expect(last).toMatchObject({ step: 6000, seeds: 1 });
@@ -54,7 +54,7 @@ describe('runs over seeds', () => {
     expect(halfInterval(ten, [-99, 99])).toBeCloseTo((2.2281 * Math.sqrt(11)) / Math.sqrt(11), 3);
   });
 
-  it('have a band where there are two', () => {
+  it('have a band at steps that at least two runs reached', () => {
     expect(bandOf(three, 'sink_0.3').map(({ step }) => step)).toEqual([0, 2000, 4000]);
     expect(bandOf(three.slice(0, 1), 'sink_0.3')).toEqual([]);
     expect(bandOf(three.slice(0, 2), 'sink_0.3').map(({ seeds }) => seeds)).toEqual([2, 2, 2]);
@@ -81,7 +81,7 @@ describe('runs over seeds', () => {
     vi.unstubAllGlobals();
   });
 
-  it('report what they agree on, at a step that all have', () => {
+  it('report the range of an outcome at the last step that all of at least two runs reached', () => {
     expect(seedWords(three)).toBe(
       'Over 3 seeds, at step 4,000 of runs of 12,000: Sink₁ 20.0 to 60.0%.',
     );
@@ -103,7 +103,7 @@ describe('runs over seeds', () => {
     const moved = three.map((one) => ({ ...one, sink_tokens: [1, 2] }));
     expect(seedWords(moved)).toMatch(/\(at positions 0 and 1, where this recipe has its sink\)/);
   });
-  it('report outcomes within the range of each', () => {
+  it('report each outcome with its bounds and precision', () => {
     expect(OUTCOMES.map(({ name, within, digits }) => [name, ...within, digits])).toEqual([
       ['sink_0.3', 0, 100, 1],
       ['alpha', -1, 1, 3],
@@ -151,7 +151,7 @@ describe('runs over seeds', () => {
     expect(wide).toBeGreaterThan(100);
   });
 
-  it('are reported for the shipped recipe, with the seed of its weights', () => {
+  it('are listed on the card of a recipe, beside the seed of its weights', () => {
     const measured = { sink_1: 60.3, value_ratio: 0.4, loss: 3.4 };
     const other = { seed: 2, sink_1: 20, value_ratio: 0.5, loss: 3.5 };
     const card = { measured, seed: 4, further_seeds: [other] } as unknown as Card;

@@ -4,7 +4,7 @@ import { html } from 'lit';
 import { expect, it, vi } from 'vitest';
 import type { Card } from '../src/ask/zoo';
 import { seedsTable } from '../src/rooms/seeds_table';
-import { shown } from './page';
+import { mount } from './page';
 
 /** Returns made-up runs of a recipe, each with the same outcomes at every step but the last. */
 const runsOf = (steps: number[], sinks: number[]) =>
@@ -41,7 +41,7 @@ const card = (id: string, sinks: number[], more: object = {}) => {
   } as unknown as Card;
 };
 async function table(cards: readonly Card[], isNarrow = false) {
-  const made = shown(html`${seedsTable(cards, isNarrow)}`);
+  const made = mount(html`${seedsTable(cards, isNarrow)}`);
   for (let turn = 0; turn < 9; turn++) await Promise.resolve();
   const rows = made.all('tbody tr');
   const at = (name: string, of: Element) => Math.round(Number(of.getAttribute(name)));
@@ -65,7 +65,7 @@ async function table(cards: readonly Card[], isNarrow = false) {
   };
 }
 
-it('is wide or narrow for the same model', async () => {
+it('the table has a wide and a narrow layout for the same model', async () => {
   const [wide, narrow] = [
     await table([card('both', [1, 2])]),
     await table([card('both', [1, 2])], true),
@@ -73,7 +73,7 @@ it('is wide or narrow for the same model', async () => {
   expect(narrow.cells.length).toBeGreaterThan(wide.cells.length);
 });
 
-it('has a dot for each seed on the scale of its column, and a ring for the shown one', async () => {
+it('the row of a recipe has a dot for each seed on the scale of its column, and a ring for the shown one', async () => {
   const { cells, strip, text, all } = await table([card('a', [60, 20, 40]), card('b', [30])]);
   expect(cells).toEqual([
     [
@@ -102,7 +102,7 @@ it('has a dot for each seed on the scale of its column, and a ring for the shown
   expect(one.text('.hint')).toBe('Over 100 held-out sequences, T = 64, ε = 0.3.');
 });
 
-it('has an interval from four seeds on, where it fits', async () => {
+it('the row of a recipe has an interval from four seeds on, if it fits on the scale', async () => {
   // Student's t of three degrees of freedom is 3.18245; the deviation of these is 12.91: 25 ± 20.54.
   const { cells, strip, text } = await table([
     card('c', [10, 20, 30, 40]),
@@ -121,7 +121,7 @@ it('has an interval from four seeds on, where it fits', async () => {
   );
 });
 
-it('has long runs at the last step that all models have', async () => {
+it('long runs are listed at the last step that all models have', async () => {
   const both = await table([card('long', [1]), card('short', [2])]);
   expect(both.cells.map(([name]) => name!.split('model')[1]!.slice(0, 11))).toEqual([
     ...['4,000 steps', '4,000 steps', ', long runs', ', long runs'],
@@ -151,7 +151,7 @@ it('has long runs at the last step that all models have', async () => {
   expect(alone.texts('caption strong')).toEqual(['Alone', 'Alone, long runs']);
 });
 
-it('has the effect of a factor, with a mark for 0 on its scale', async () => {
+it('the row of a factor has its effect, with a mark for 0 on its scale', async () => {
   const differs = {
     seeds: 3,
     says: 'less: -0.4 (-0.5 to -0.3), x-1',
@@ -183,7 +183,7 @@ it('has the effect of a factor, with a mark for 0 on its scale', async () => {
   expect(text('.hint')).toContain('Bars and ±');
 });
 
-it('limits the interval of a difference to that between the ends of the scale', async () => {
+it('the interval of a difference is cut at the ends of the scale', async () => {
   const intervals = [
     [0, -2, 2],
     [0, -2.02, 2],
@@ -201,6 +201,6 @@ it('limits the interval of a difference to that between the ends of the scale', 
   ]);
 });
 
-it('is absent where logs cannot be read', async () => {
+it('the table is absent if logs cannot be read', async () => {
   expect((await table([card('broken', [1])])).root.textContent).toBe('');
 });

@@ -70,7 +70,7 @@ it('a new release changes nothing in the folders of older ones, and takes latest
   expect(writeSite(site).versions).toEqual(['0.1.0', '0.2.0']);
 });
 
-it('each header is sent once: a host adds up the rules that match', () => {
+it('each header is sent once, since a host combines all matching rules', () => {
   writeSite(siteOf('0.1.0', '0.2.0'));
   const rules = read('_headers');
   expect(rules).toContain('/0.1.0/*\n  X-Content-Type-Options');
@@ -78,6 +78,6 @@ it('each header is sent once: a host adds up the rules that match', () => {
   expect(rules).not.toMatch(/^\/(\*|assets)/m);
 });
 
-it('a folder without a release is refused', () => {
+it('a folder that is not named by a version is refused', () => {
   expect(() => writeSite(siteOf('drafts'))).toThrow(/expected folders named by a version/);
 });

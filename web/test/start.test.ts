@@ -1,5 +1,5 @@
 // @vitest-environment happy-dom
-/** The first room over frames whose numbers are known: what it says of them, and what it requests. */
+/** The room Start over frames with known numbers: its sentences and its requests. */
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { State } from '../src/ask/state';
 import type { Frame } from '../src/frame';
@@ -79,13 +79,13 @@ function room(
   };
 }
 
-const both = () => [softmax(), sigmoid()];
+const pair = () => [softmax(), sigmoid()];
 const shown = ['softmax', 'sigmoid'];
 
-describe('the first sentence', () => {
-  it('has no number; each side has one, and the rest is behind More', () => {
+describe('the lead of Start', () => {
+  it('has no number: each model has its own, and the rest is behind More', () => {
     updates.length = 0;
-    const { text, root } = room({ shown }, both());
+    const { text, root } = room({ shown }, pair());
     expect(text('.lead')).toBe(
       'Almost every token attends to the first one: <s>, which begins every text. In a sigmoid model trained alike, they do, too.',
     );
@@ -107,7 +107,7 @@ describe('the first sentence', () => {
     expect(root.querySelector('.start-stage')!.classList).toContain('nesting');
   });
 
-  it('gives an upper bound for all heads where no head gives the first token much', () => {
+  it('states an upper bound for all heads if no head attends much to the first token', () => {
     const faint = (weights: number[]) => ({ ...head, tensors: { att: tensor([3, 3], weights) } });
     const frame = frameOf(
       { ...sigmoid(), head: faint([0.03, 0, 0, 0.01, 0.4, 0, 0.008, 0.5, 0.2]) } as never,
@@ -124,8 +124,8 @@ describe('the first sentence', () => {
     );
   });
 
-  it('says that a head was chosen by the reader', () => {
-    const { text } = room({ shown, layer: 0, head: 1 }, both());
+  it('says that the reader has chosen the head', () => {
+    const { text } = room({ shown, layer: 0, head: 1 }, pair());
     expect(text('.twin-0')).toMatch(/Head L0H1 gives <s> 40% of its attention/);
     expect(text('.facts p')).toMatch(/head L0H1 \(layer 0, head 1, counted from 0\) is selected\./);
   });
@@ -136,10 +136,10 @@ describe('the first sentence', () => {
     expect(room({ shown }, [softmax()]).text('.twin-0 span strong')).toBe('90%');
   });
 
-  it('compares the second model with the first, and claims nothing about a weaker one', () => {
+  it('compares the second model with the first, and claims nothing about a weaker sink', () => {
     const said = (...kinds: ('all' | 'weak' | 'none')[]) =>
       leadSentence(
-        both(),
+        pair(),
         kinds.map((kind) => ({ kind }) as never),
       ).replace(/^.*every text\./, '…');
     const where = 'In a sigmoid model trained alike';
@@ -157,7 +157,7 @@ describe('the first sentence', () => {
       expect(said('none', other)).toBe('This head does not single out the first token.');
   });
 
-  it('waits for the second model, and requests it after the first', () => {
+  it('waits for the second model, which is requested after the first', () => {
     const one = room({ shown }, [softmax()]);
     expect(one.text('.twin-1')).toBe('Loading the second model …');
     expect(one.text('.lead')).toMatch(/^Almost every token .* every text\.$/);
@@ -169,11 +169,11 @@ describe('the first sentence', () => {
   });
 });
 
-describe('the rest of the room', () => {
+describe('the rest of Start', () => {
   it('shows at most two models, and tabs to switch between them', () => {
     const third = { ...sigmoid(), subject: 'third' } as Frame;
     const all = ['softmax', 'sigmoid', 'third'];
-    const { root, state } = room({ shown: all, at: 2 }, [...both(), third]);
+    const { root, state } = room({ shown: all, at: 2 }, [...pair(), third]);
     expect(root.querySelectorAll('.twin')).toHaveLength(2);
     const tabs = [...root.querySelectorAll('.start-tabs button')];
     expect(tabs.map((one) => [one.textContent!.trim(), one.getAttribute('aria-pressed')])).toEqual([
@@ -189,8 +189,8 @@ describe('the rest of the room', () => {
     ).toBeNull();
   });
 
-  it('names the conditions, and the weights that are a preview', () => {
-    const { text, root } = room({ shown }, both());
+  it('states the conditions, and which weights are a preview', () => {
+    const { text, root } = room({ shown }, pair());
     expect(text('.facts .lines')).toMatch(
       /^MEASURED · ε = 0\.3 .* Softmax model MEASURED · .* Sigmoid model$/,
     );
@@ -208,7 +208,7 @@ describe('the rest of the room', () => {
     expect(text('.facts .lines')).not.toContain('preview');
   });
 
-  it('reports what a failed model lacks, and then waits for nothing', () => {
+  it('reports a model that failed, and waits no longer', () => {
     const { root, entries, text } = room({ shown }, []);
     entries.value = new Map([['softmax', { error: 'no such file' }]]) as never;
     expect(root.classList).not.toContain('coming');
@@ -216,7 +216,7 @@ describe('the rest of the room', () => {
     expect(root.querySelector('.twin .hint')).toBeNull();
   });
 
-  it('of a recording names the model that read the text, and links back', () => {
+  it('names the model of a recording that read the text, and links back', () => {
     const recording = { model: { id: 'owner/name' }, prompts: {}, versions: {} };
     const model = { id: 'recording:x', title: 'X', source: 'recording' };
     const recorded = (more: object = {}) =>
@@ -239,8 +239,8 @@ describe('the rest of the room', () => {
     expect(text('.lead')).not.toContain('means over');
   });
 
-  it('brings the map that is tapped in the corner to the front', () => {
-    const { root, context } = room({ shown }, both());
+  it('brings the map in the corner to the front when it is tapped', () => {
+    const { root, context } = room({ shown }, pair());
     const stage = root.querySelector('.start-stage')!;
     document.body.append(root);
     const grid = document.createElement('div');
@@ -260,7 +260,7 @@ describe('the rest of the room', () => {
     root.remove();
   });
 
-  it('covers a text of one token, and a second model that is no twin', () => {
+  it('covers a text of one token, and a second model that is not a twin', () => {
     const one = { ...softmax(), T: 1 } as Frame;
     expect(room({ shown: ['softmax'] }, [one]).text('.lead')).toMatch(
       /This text has a single token, which can only attend to itself: type more\.$/,
@@ -286,7 +286,7 @@ describe('the rest of the room', () => {
   });
 });
 
-describe('the story', () => {
+describe('the story on Start', () => {
   /** Reports steps as the observer of the steps does. */
   let report: (steps: readonly Element[]) => void;
   const observed: Element[] = [];
@@ -309,7 +309,7 @@ describe('the story', () => {
   const loaded = () => vi.waitFor(() => expect(story.made).toHaveBeenCalledOnce());
 
   it('has six questions as headings with links, and is fetched when the reader scrolls to one', async () => {
-    const { root, all } = room({ shown }, both());
+    const { root, all } = room({ shown }, pair());
     expect(all('h2').map((one) => one.textContent!.replace(/\s+/g, ' ').trim())).toEqual([
       '1 First, is it only this head?',
       '2 Why does the first token win?',
@@ -338,7 +338,7 @@ describe('the story', () => {
   });
 
   it('requests what its steps need besides the first screen, in exact weights from the second step on', async () => {
-    const { ask } = room({ shown }, both());
+    const { ask } = room({ shown }, pair());
     const study = { subject: 'softmax', question: {}, measures: ['loss_mean'] };
     const pins = { 'softmax@0': { layer: 1, head: 0 } };
     story.needs.mockReturnValue({
@@ -369,7 +369,7 @@ describe('the story', () => {
     ) {
       scrolled.push([this.dataset.step, how as object]);
     });
-    const { click, ask, set } = room({ shown }, both());
+    const { click, ask, set } = room({ shown }, pair());
     expect(ask.mock.lastCall![0].isPreview).toBe(true);
     click('Why?');
     expect(scrolled).toEqual([['1', { behavior: 'smooth', block: 'start' }]]);
@@ -384,7 +384,7 @@ describe('the story', () => {
     scrolled.length = 0;
     set({ layer: 0, head: 1 });
     set({ why: 0 });
-    room({ shown, why: 6 }, both());
+    room({ shown, why: 6 }, pair());
     await last();
     expect(scrolled).toEqual([['6', { behavior: 'auto', block: 'start' }]]);
   });

@@ -88,11 +88,11 @@ const EXAMPLES: Partial<State> = {
 };
 
 describe('the state', () => {
-  it('has an example for every row, so that a new row is tested', () => {
+  it('has an example for every setting, so that a new setting is tested', () => {
     expect(Object.keys(EXAMPLES).sort()).toEqual(Object.keys(table).sort());
   });
 
-  it('writes only what differs from the defaults, and restores every row', () => {
+  it('writes only settings that differ from the defaults, and restores every setting', () => {
     expect(printHash(defaults)).toBe('');
     const whole = { ...defaults, ...EXAMPLES };
     const { state, problems } = parseHash(`#${printHash(whole)}`);
@@ -103,7 +103,7 @@ describe('the state', () => {
     );
   });
 
-  it('reads names of versions before 1.0', () => {
+  it('reads names used before version 1.0', () => {
     for (const [former, name] of Object.entries(FORMER_KEYS)) {
       expect(Object.keys(table)).toContain(name);
       expect(Object.keys(table)).not.toContain(former);
@@ -153,7 +153,7 @@ describe('the state', () => {
       expect(state).toEqual({ ...defaults, seed: 9 });
     });
 
-  it('reports at most five problems, and reads no hash that is too long', () => {
+  it('reports at most five problems, and ignores a hash that is too long', () => {
     expect(parseHash('#a1=1&a2=1&a3=1&a4=1&a5=1&a6=1').problems).toHaveLength(5);
     expect(parseHash(`#${'x'.repeat(400_000)}`).problems[0]).toMatch(/too long/);
     expect(parseHash(`#${'x'.repeat(399_999)}`).problems[0]).toMatch(/does not know/);
@@ -209,7 +209,7 @@ describe('the state', () => {
     repeats: [100, 1, 4095],
   };
 
-  it('has numbers with the same meaning in every link: defaults, bounds, and whether they are integers', () => {
+  it('keeps the meaning of numbers in links: their defaults, bounds, and whether they are integers', () => {
     const rows = Object.entries(defaults).filter(([, value]) => typeof value === 'number');
     expect(rows.map(([name]) => name)).toEqual(Object.keys(NUMBERS));
     for (const [name, [standard, low, high, isFraction = false]] of Object.entries(NUMBERS)) {
@@ -220,7 +220,7 @@ describe('the state', () => {
     }
   });
 
-  it('omits everything that lies on the reader’s disk', () => {
+  it('omits everything about files on the reader’s disk', () => {
     const own = {
       ...defaults,
       shown: [
@@ -345,7 +345,7 @@ describe('a subject', () => {
   } as unknown as Describe;
   const edits = (text: string) => editsOf(parseSubject(text)!, described);
 
-  it('runs under its edits in their order, as in the tables', () => {
+  it('applies its edits in their order', () => {
     expect(edits('softmax@4')).toEqual([]);
     expect(edits('softmax~sigmoid')).toEqual([{ kind: 'operation', operation: 'sigmoid' }]);
     expect(edits('softmax~sigmoid(-4.8)~mask(2)')).toEqual([
@@ -373,12 +373,12 @@ describe('a subject', () => {
     expect(() => edits('softmax~softmax(1)')).toThrow(/0 parameters/);
   });
 
-  it('moves to another step without losing its edits', () => {
+  it('moves to another step and keeps its edits', () => {
     expect(printSubject(atStep(parseSubject('a@4~mask(1,2)')!, undefined))).toBe('a~mask(1,2)');
   });
 });
 
-it('takes a parameter without bounds in the table as a place: from 0 on, and 0 by default', () => {
+it('a parameter without bounds in the table is an index from 0 on, with default 0', () => {
   const table = { operations: [], edits: [{ name: 'hide_key', parameters: [{ name: 'key' }] }] };
   const [choice] = editChoices(table as unknown as Parameters<typeof editChoices>[0]);
   expect(choice!.parameters).toEqual([
@@ -392,7 +392,7 @@ describe('the title of an edited model', () => {
   const link = ({ name, choices, min, max }: Parameter, value: number) =>
     `${name}=${choices ? choices.at(-1)![0] : Math.min(max ?? value, Math.max(min ?? value, value))}`;
 
-  it('is a sentence for every edit and every set of its parameters, and never its code', async ({
+  it('is prose for every edit and every set of its parameters, never the code of the edit', async ({
     skip,
   }) => {
     skip(!isBuilt, UNBUILT);

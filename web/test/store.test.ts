@@ -4,7 +4,7 @@ import { deleteTraining, saveTraining, saveText, readTraining, readText } from '
 const kept = { step: 1, seconds: 2, log: [{ step: 1 }] as never, state: new Uint8Array([1]) };
 
 /** Returns the result of each call; none may reject. */
-const all = () =>
+const callAll = () =>
   Promise.all([
     readTraining(0, 'a'),
     saveTraining(0, 'a', kept),
@@ -16,23 +16,23 @@ const all = () =>
 afterEach(() => vi.unstubAllGlobals());
 
 describe('the storage of a lab', () => {
-  it('is empty where the browser has none', async () => {
+  it('reads nothing if the browser has no storage', async () => {
     vi.stubGlobal('indexedDB', undefined);
-    expect(await all()).toEqual(Array(5).fill(undefined));
+    expect(await callAll()).toEqual(Array(5).fill(undefined));
   });
 
-  it('is empty where a sandbox forbids its name, and where opening it throws', async () => {
+  it('reads nothing if a sandbox forbids storage or opening it throws', async () => {
     const refuse = () => {
       throw new DOMException('The operation is insecure.', 'SecurityError');
     };
     Object.defineProperty(globalThis, 'indexedDB', { configurable: true, get: refuse });
     try {
-      expect(await all()).toEqual(Array(5).fill(undefined));
+      expect(await callAll()).toEqual(Array(5).fill(undefined));
       Object.defineProperty(globalThis, 'indexedDB', {
         configurable: true,
         value: { open: refuse },
       });
-      expect(await all()).toEqual(Array(5).fill(undefined));
+      expect(await callAll()).toEqual(Array(5).fill(undefined));
     } finally {
       Reflect.deleteProperty(globalThis, 'indexedDB');
     }

@@ -1,5 +1,5 @@
 // @vitest-environment happy-dom
-/** The steps below Start's first screen, over frames whose numbers are known: what they say, ask for, and do. */
+/** The steps of the story on Start, over frames with known numbers: their sentences, requests and actions. */
 import { signal } from '@preact/signals-core';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { defaults, type State } from '../src/ask/state';
@@ -23,8 +23,8 @@ import {
   rowSumWords,
   workOutRow,
 } from '../src/rooms/worked_row';
-import { chartsIn, drawn } from './drawn';
-import { frameOf, tensor } from './fixture';
+import { chartsIn, drawView } from './drawn';
+import { frameOf, tensor, turn } from './fixture';
 import { pageOf, roomOf } from './page';
 
 const labs = vi.hoisted(() => vi.fn());
@@ -41,7 +41,7 @@ const at = { layer: 1, head: 0 };
 /** Returns the cosines of three queries with the first, the second and the third key, as far as they see them. */
 const cosines = (first: number, second: number, third: number) =>
   tensor([3, 3], [1, 0, 0, first, second, 0, first, second, third]);
-const keyed = (cos = cosines(0.5, -0.25, -0.75), norms: number[] = [1, 4, 4]) =>
+const withKeys = (cos = cosines(0.5, -0.25, -0.75), norms: number[] = [1, 4, 4]) =>
   frameOf(
     {
       head: {
@@ -54,9 +54,9 @@ const keyed = (cos = cosines(0.5, -0.25, -0.75), norms: number[] = [1, 4, 4]) =>
 
 describe('queries and keys as arrows', () => {
   it('compare the first key with the others, and claim no more', () => {
-    const words = (...given: Parameters<typeof keyed>) =>
-      answerOf(compareKeys(keyed(...given), at)!);
-    expect(compareKeys(keyed(), at)).toEqual({
+    const words = (...given: Parameters<typeof withKeys>) =>
+      answerOf(compareKeys(withKeys(...given), at)!);
+    expect(compareKeys(withKeys(), at)).toEqual({
       ...{ rowCount: 2, winCount: 2, alignedCount: 2, firstCosine: 0.5, normRatio: 0.25 },
       otherCosine: expect.closeTo(-0.4167, 4),
     });
@@ -101,26 +101,26 @@ describe('queries and keys as arrows', () => {
     for (const right of [{ firstCosine: 0 }, { otherCosine: 0 }])
       expect(border(right)).toMatch(/points more towards the first key than towards any other/);
     // A first key that only equals another key does not win, nor is it better aligned.
-    expect(compareKeys(keyed(cosines(0.5, 0.5, 0.5), [1, 1, 1]), at)).toMatchObject({
+    expect(compareKeys(withKeys(cosines(0.5, 0.5, 0.5), [1, 1, 1]), at)).toMatchObject({
       ...{ rowCount: 2, winCount: 0, alignedCount: 0 },
     });
-    const short = (cos: Parameters<typeof keyed>[0], norm: number) =>
-      arrows.says(keyed(cos, [norm, 5, 5]), at).includes('It wins although it is short');
+    const short = (cos: Parameters<typeof withKeys>[0], norm: number) =>
+      arrows.says(withKeys(cos, [norm, 5, 5]), at).includes('It wins although it is short');
     expect([short(cosines(0.5, -0.5, -0.5), 1), short(cosines(0.5, -0.5, -0.5), 4)]).toEqual([
       ...[true, false],
     ]);
     // The caption does not say “although it is short” if the mean cosine with the first key, or with the others, is 0.
     expect(short(cosines(0, -0.5, -0.5), 1)).toBe(false);
     expect(short(cosines(0.5, 0, 0), 1)).toBe(false);
-    expect(arrows.says(keyed(cosines(0, -0.5, -0.5)), at)).toContain('key is 0 on average');
+    expect(arrows.says(withKeys(cosines(0, -0.5, -0.5)), at)).toContain('key is 0 on average');
     // In a recording another key may count as the first.
-    const later = { ...keyed(cosines(0.5, -0.25, 0.75)), firstAt: { key: 1, isCommon: true } };
+    const later = { ...withKeys(cosines(0.5, -0.25, 0.75)), firstAt: { key: 1, isCommon: true } };
     expect(compareKeys(later as unknown as Frame, at)).toMatchObject({
       ...{ rowCount: 1, winCount: 0, firstCosine: -0.25, otherCosine: 0.625, normRatio: 4 / 2.5 },
     });
-    expect(compareKeys({ ...keyed(), T: 1 } as Frame, at)).toBeUndefined();
+    expect(compareKeys({ ...withKeys(), T: 1 } as Frame, at)).toBeUndefined();
     // Two heads of a layer share the keys, and so their norms.
-    const { head, ...plain } = keyed();
+    const { head, ...plain } = withKeys();
     const grouped = {
       ...plain,
       head: { ...head!, head: 1 },
@@ -131,14 +131,14 @@ describe('queries and keys as arrows', () => {
     expect(arrows.says(frameOf(), at)).toBe('');
   });
 
-  it('show each key at its angle and with its length, for the chosen query', () => {
-    const view = drawn(arrows, keyed());
+  it('show each key at its angle and length, for the selected query', () => {
+    const view = drawView(arrows, withKeys());
     expect(view.text('.caption')).toMatch(
       /In head L1H0 the cosine of query and key is \+0\.50 on average with the first key and −0\.42 with the others; the first key is 0\.25× as long as these, and has the highest score in all 2 later rows\. It wins although it is short: .* scores below zero, however long it is\.$/,
     );
     for (const [cos, norm] of [
-      [keyed(), 9],
-      [keyed(cosines(0.9, 0.25, 0.9)), undefined],
+      [withKeys(), 9],
+      [withKeys(cosines(0.9, 0.25, 0.9)), undefined],
     ] as const) {
       const data = norm && Float32Array.from({ length: 12 }, (_, i) => (i % 3 ? 1 : norm));
       const key_norm = data ? tensor([2, 2, 3], [...data]) : cos.tensors.key_norm!;
@@ -165,7 +165,7 @@ describe('queries and keys as arrows', () => {
     input.value = '2';
     input.dispatchEvent(new Event('input'));
     expect(view.set).toHaveBeenLastCalledWith({ query: 2 });
-    view.draw(keyed(), { query: 2 });
+    view.draw(withKeys(), { query: 2 });
     expect([view.all('path.other').length, input.getAttribute('aria-valuetext')]).toEqual([
       2,
       'query of token 2, =1,"x"↵',
@@ -176,11 +176,13 @@ describe('queries and keys as arrows', () => {
     );
     expect(view.texts('svg text')[1]).toBe('2 other keys');
     // In a shorter text, which lacks the selected token, the last one is drawn.
-    view.draw({ ...keyed(), T: 2, tokens: keyed().tokens.slice(0, 2) } as Frame, { query: 2 });
+    view.draw({ ...withKeys(), T: 2, tokens: withKeys().tokens.slice(0, 2) } as Frame, {
+      query: 2,
+    });
     expect(view.texts('svg text')[1]).toBe('key of “a”');
     expect(view.text('.range span')).toMatch(/^Query of token 1/);
-    expect(drawn(arrows, keyed(), { isPlain: true }).all('.caption')[0]!.hidden).toBe(true);
-    expect(arrows.numbers(keyed(), at).map(({ name }) => name)).toEqual(['cos', 'key_norm']);
+    expect(drawView(arrows, withKeys(), { isPlain: true }).all('.caption')[0]!.hidden).toBe(true);
+    expect(arrows.numbers(withKeys(), at).map(({ name }) => name)).toEqual(['cos', 'key_norm']);
   });
 });
 
@@ -200,7 +202,7 @@ const writes = (...norms: readonly number[]) =>
   );
 
 describe('what each head writes', () => {
-  it('is the norm of its whole output, beside that of the other heads', () => {
+  it('is the norm of the head’s output, compared with the other heads', () => {
     const frame = writes(2, 1, 0.5, 4.5);
     const written = outputNormsOf(frame, at);
     expect([...written.norms].map((n) => Number(n.toFixed(4)))).toEqual([2, 1, 0.5, 4.5]);
@@ -227,8 +229,8 @@ describe('what each head writes', () => {
     expect(outputs.says({ ...frame, eps: 0.95 } as Frame, at)).toMatch(/other heads 2\.50\.$/);
   });
 
-  it('is a bar on the grid of heads, which selects its head', () => {
-    const view = drawn(outputs, writes(2, 1, 0.5, 4));
+  it('is drawn as a bar on the grid of heads, which selects a head', () => {
+    const view = drawView(outputs, writes(2, 1, 0.5, 4));
     const bars = view.all('button');
     expect(view.texts('.outputs > span').join(' ')).toBe(' H0 H1 L0 L1');
     expect(bars.map((bar) => bar.style.getPropertyValue('--share').trim())).toEqual([
@@ -270,22 +272,22 @@ const card = (id: string, loss: number, sink_1 = 50) => ({
  * Returns a frame with values of three tokens, two numbers each. Head L1H0 attends to the first token, whose value is
  * short.
  */
-const rowed = (change: Partial<Frame> = {}, scores: readonly number[] = [3, 1, -1]) => {
+const withRow = (change: Partial<Frame> = {}, scores: readonly number[] = [3, 1, -1]) => {
   const powers = scores.map(Math.exp);
   const soft = powers.map((power) => power / powers.reduce((a, b) => a + b));
   const values = [0.03, 0.04, 3, 4, 0, 5];
   return {
-    ...keyed(),
+    ...withKeys(),
     head: {
       ...at,
       tensors: {
-        ...keyed().head!.tensors,
+        ...withKeys().head!.tensors,
         att: tensor([3, 3], [1, 0, 0, 0.9, 0.1, 0, ...soft]),
         scores: tensor([3, 3], [0, 0, 0, Math.log(9), 0, 0, ...scores]),
       },
     },
     tensors: {
-      ...keyed().tensors,
+      ...withKeys().tensors,
       v: tensor(
         [2, 2, 3, 2],
         [...Array<number>(12).fill(7), ...values, ...Array<number>(6).fill(7)],
@@ -295,9 +297,9 @@ const rowed = (change: Partial<Frame> = {}, scores: readonly number[] = [3, 1, -
   } as unknown as Frame;
 };
 
-describe('one row, worked out', () => {
+describe('the worked row', () => {
   it('gives score, weight, value and contribution of each token', () => {
-    const worked = workOutRow(rowed(), 2)!;
+    const worked = workOutRow(withRow(), 2)!;
     const [e3, e1, e] = [3, 1, -1].map(Math.exp) as [number, number, number];
     const sum = e3 + e1 + e;
     const near = (x: number) => expect.closeTo(x, 5);
@@ -320,28 +322,28 @@ describe('one row, worked out', () => {
     // Without the first token, softmax distributes its share among the others.
     expect(worked.outputWithoutFirst).toBeCloseTo(Math.hypot(3 * e1, 4 * e1 + 5 * e) / (e1 + e), 5);
     // The row in the middle is shown if none is selected, or if the first row is, which sees no other token.
-    expect([workOutRow(rowed(), -1)!.query, workOutRow(rowed(), 0)!.query]).toEqual([1, 1]);
-    expect(workOutRow(rowed(), 1)!.topEntries).toHaveLength(2);
-    expect(workOutRow(rowed({ pooled: 2 }), 2)).toBeUndefined();
-    expect(workOutRow(keyed(), 2)).toBeUndefined();
-    const shared = rowed({ architecture: { ...rowed().architecture, G: 1 } } as never);
+    expect([workOutRow(withRow(), -1)!.query, workOutRow(withRow(), 0)!.query]).toEqual([1, 1]);
+    expect(workOutRow(withRow(), 1)!.topEntries).toHaveLength(2);
+    expect(workOutRow(withRow({ pooled: 2 }), 2)).toBeUndefined();
+    expect(workOutRow(withKeys(), 2)).toBeUndefined();
+    const shared = withRow({ architecture: { ...withRow().architecture, G: 1 } } as never);
     const v = tensor([2, 1, 3, 2], [...Array<number>(6).fill(7), 0, 1, 0, 1, 0, 1]);
     const grouped = { ...shared, tensors: { ...shared.tensors, v } } as Frame;
     expect(workOutRow(grouped, 2)!.topEntries.map(({ value }) => value)).toEqual([1, 1, 1]);
   });
 
-  it('has a line for the first token and for the three largest others, and one for all remaining', () => {
+  it('lists the first token and the three largest others, and sums up the rest', () => {
     const many = (T: number) => {
       const cells = Array.from({ length: T * T }, (_, i) => (i % T === 0 ? 0.5 : 0.01 * (i % T)));
       return {
-        ...rowed(),
+        ...withRow(),
         T,
-        tokens: Array.from({ length: T }, (_, i) => ({ ...rowed().tokens[1]!, text: `t${i}` })),
+        tokens: Array.from({ length: T }, (_, i) => ({ ...withRow().tokens[1]!, text: `t${i}` })),
         head: {
           ...at,
           tensors: { att: tensor([T, T], cells), scores: tensor([T, T], cells) },
         },
-        tensors: { ...rowed().tensors, v: tensor([2, 2, T, 1], Array<number>(4 * T).fill(2)) },
+        tensors: { ...withRow().tensors, v: tensor([2, 2, T, 1], Array<number>(4 * T).fill(2)) },
       } as unknown as Frame;
     };
     const keys = (T: number) => {
@@ -354,7 +356,7 @@ describe('one row, worked out', () => {
       [2, 1],
     ]);
     expect(workOutRow(many(6), 5)!.othersOutput).toBeCloseTo(0.06, 5);
-    const view = drawn(row, many(6), { query: 5 });
+    const view = drawView(row, many(6), { query: 5 });
     expect(view.texts('tbody tr')).toEqual([
       '“t0” 0.50 50.0% 2.00 1.00',
       '“t5” 0.05 5.0% 2.00 0.10',
@@ -367,9 +369,9 @@ describe('one row, worked out', () => {
     expect(view.all('tbody .bar')[1]!.style.getPropertyValue('--share').trim()).toBe('1');
   });
 
-  it('states what the row supports', () => {
+  it('states only conclusions that its numbers support', () => {
     const words = (scores: number[], change: Partial<Frame> = {}) =>
-      rowAnswer(workOutRow(rowed(change, scores), 2)!, rowed(change, scores));
+      rowAnswer(workOutRow(withRow(change, scores), 2)!, withRow(change, scores));
     const top = 'The first token has the highest score';
     expect(words([3, 1, -1])).toBe(
       `${top}, so most of the attention goes to it, but its small value adds little: without it the head would write more.`,
@@ -380,22 +382,22 @@ describe('one row, worked out', () => {
     expect(words([0, 0, 1])).toBe(
       'In this row another token gets more attention than the first one.',
     );
-    const long = { ...rowed().tensors, v: tensor([2, 2, 3, 2], Array<number>(24).fill(1)) };
+    const long = { ...withRow().tensors, v: tensor([2, 2, 3, 2], Array<number>(24).fill(1)) };
     expect(words([3, 1, -1], { tensors: long })).toBe(
       `${top}, so most of the attention goes to it.`,
     );
     const shares = (frame: Frame) => rowSumWords(workOutRow(frame, 2)!, frame);
-    const { output, outputWithoutFirst } = workOutRow(rowed(), 2)!;
-    expect(shares(rowed())).toBe(
+    const { output, outputWithoutFirst } = workOutRow(withRow(), 2)!;
+    expect(shares(withRow())).toBe(
       `The weights must sum to 100%: what the first token does not take, the other 2 tokens take. Without it they would share all 100%, and the head would write a vector of length ${outputWithoutFirst.toFixed(2)} instead of ${output.toFixed(2)}.`,
     );
-    expect(shares(rowed({ tensors: long }))).toMatch(/the other 2 tokens take\.$/);
-    expect(shares(sigmoid(rowed()))).toBe(
+    expect(shares(withRow({ tensors: long }))).toMatch(/the other 2 tokens take\.$/);
+    expect(shares(sigmoid(withRow()))).toBe(
       'Sigmoid weighs each token by its own score: this row sums to 100%, and no row has to reach 100%.',
     );
-    const other = { ...rowed().operation, name: 'softpick', normalizes: false };
-    expect(shares(rowed({ operation: other }))).toBe('The weights of this row sum to 100%.');
-    expect(row.says(keyed(), at)).toBe('');
+    const other = { ...withRow().operation, name: 'softpick', normalizes: false };
+    expect(shares(withRow({ operation: other }))).toBe('The weights of this row sum to 100%.');
+    expect(row.says(withKeys(), at)).toBe('');
   });
 });
 
@@ -409,7 +411,7 @@ const sigmoid = (more: Frame) =>
 
 describe('the rows of two models', () => {
   const scaled = (factor: number) => {
-    const frame = sigmoid(rowed());
+    const frame = sigmoid(withRow());
     const { att } = frame.head!.tensors;
     const weights = Array.from(att!.data, (weight) => factor * weight);
     return {
@@ -419,32 +421,32 @@ describe('the rows of two models', () => {
   };
   const compared = (first: Frame, second: Frame) => compareRows([first, second], 2);
 
-  it('are compared where both heads write little, each in its way', () => {
-    expect(compared(rowed(), scaled(0.1))).toBe(
+  it('are compared if both heads write little for different reasons', () => {
+    expect(compared(withRow(), scaled(0.1))).toBe(
       'Both heads write little in this row (0.70 and 0.07): softmax gives 87% to <s>, whose value is small, and sigmoid gives 10% in all.',
     );
   });
 
-  it('are not compared where one of the reasons is missing', () => {
-    const long = { ...rowed().tensors, v: tensor([2, 2, 3, 2], Array<number>(24).fill(1)) };
-    const short = rowed({}, [0.5, 0, 0]);
+  it('are not compared if one of the reasons does not hold', () => {
+    const long = { ...withRow().tensors, v: tensor([2, 2, 3, 2], Array<number>(24).fill(1)) };
+    const short = withRow({}, [0.5, 0, 0]);
     expect([
-      compared(rowed({ tensors: long }), scaled(0.1)),
-      compared(rowed(), scaled(0.6)),
-      compared(rowed(), rowed()),
+      compared(withRow({ tensors: long }), scaled(0.1)),
+      compared(withRow(), scaled(0.6)),
+      compared(withRow(), withRow()),
       compared(scaled(1), scaled(0.1)),
       compared(short, scaled(0.1)),
-      compareRows([rowed()], 2),
+      compareRows([withRow()], 2),
     ]).toEqual(Array(6).fill(''));
   });
 });
 
-describe('the row that is shown first', () => {
+describe('the row that is worked out by default', () => {
   const T = 6;
   /** Returns a frame with these weights on the first token, and these sums of each row's other weights. */
   const mapOf = (first: readonly number[], rest: readonly number[]) =>
     ({
-      ...rowed(),
+      ...withRow(),
       T,
       head: {
         ...at,
@@ -462,12 +464,12 @@ describe('the row that is shown first', () => {
   const soft = mapOf([1, 0.9, 0.9, 0.8, 0.4, 0.7], [0, 0.1, 0.1, 0.2, 0.6, 0.3]);
   const free = (rest: readonly number[]) => sigmoid(mapOf(Array(T).fill(0.01), rest));
 
-  it('has a sink in the first model and the smallest sum in the other, in the second half', () => {
+  it('has a sink in the first model and the smallest row sum in the other, in the second half of the text', () => {
     expect(contrastQuery([soft, free([0, 0.01, 0.01, 0.5, 0.02, 0.3])])).toBe(5);
     expect(contrastQuery([soft, free([0, 0.01, 0.01, 0.3, 0.02, 0.5])])).toBe(3);
   });
 
-  it('is the one in the middle where the models show no such difference', () => {
+  it('is the middle one if the models do not differ in this way', () => {
     const other = free(Array(T).fill(0.1));
     const even = mapOf(Array(T).fill(0.2), Array(T).fill(0.8));
     for (const frames of [
@@ -533,10 +535,9 @@ describe('the story', () => {
     }, page);
     return { ...made, needs: () => needsOf(frames[0], page.state.value) };
   }
-  const settle = () => new Promise((done) => setTimeout(done));
-  it('builds and requests nothing for a step that is not reached', async () => {
-    const { all, needs } = storyOf(3, [keyed()]);
-    await settle();
+  it('creates and requests nothing for a step that the reader has not reached', async () => {
+    const { all, needs } = storyOf(3, [withKeys()]);
+    await turn();
     expect(all('div:has(> .step-words)')).toHaveLength(0);
     expect(all('[data-recorded-texts]')).toHaveLength(1);
     expect(needs()).toMatchObject({ views: [], subjects: [], heads: {} });
@@ -548,20 +549,20 @@ describe('the story', () => {
     expect(labs).not.toHaveBeenCalled();
   });
 
-  it('1: counts the heads with a sink, and names the selected one in full', async () => {
+  it('step 1: counts the heads with a sink, and describes the selected one', async () => {
     const long = (ratio: number) =>
       ({
-        ...keyed(),
+        ...withKeys(),
         T: 30,
         tensors: {
-          ...keyed().tensors,
+          ...withKeys().tensors,
           sink_ratio: tensor([3], [ratio, 0, 0]),
           sink_ratio_raw: tensor([3], [ratio, 0, 0]),
         },
       }) as Frame;
     const words = async (ratio: number) => {
       const { text, texts } = storyOf(1, [long(ratio)]);
-      await settle();
+      await turn();
       return [text('.answer'), texts('.step-words p')[1]];
     };
     expect(await words(0.75)).toEqual([
@@ -572,36 +573,36 @@ describe('the story', () => {
     expect((await words(0.25))[0]).toBe('Only one head does it.');
     expect((await words(0))[0]).toBe('No head does it on this text.');
     const { texts, needs } = storyOf(1, [long(0.5)]);
-    await settle();
+    await turn();
     expect(texts('.step-words p')[2]).toBe(
       'Select a map to enlarge it. Shown: L1H0 (layer 1, head 0, counted from 0), 90%.',
     );
     expect(needs().views.map(({ name }) => name)).toEqual(['heads']);
   });
 
-  it('3: removes the generated texts for another model or question, and for nothing else', async () => {
+  it('step 3: removes generated texts only if the model or the question changes', async () => {
     const stop = vi.spyOn(DeletionTrial.prototype, 'stop');
-    const { know } = storyOf(3, [keyed()]);
-    await settle();
+    const { know } = storyOf(3, [withKeys()]);
+    await turn();
     const stops = (change: Partial<Frame>) => {
       stop.mockClear();
-      know({ softmax: { frame: { ...keyed(), ...change } as Frame } });
+      know({ softmax: { frame: { ...withKeys(), ...change } as Frame } });
       return stop.mock.calls.length;
     };
-    const question = { ...keyed().question, prompt: 'Another text' };
+    const question = { ...withKeys().question, prompt: 'Another text' };
     expect([{}, { question }, { question, eps: 0.5 }, { subject: 'gated' }].map(stops)).toEqual([
       ...[0, 1, 0, 1],
     ]);
   });
 
-  it('3: shows the recorded model, and the reader’s text on request', async () => {
-    const { text, button, all } = storyOf(3, [keyed()]);
-    await settle();
+  it('step 3: shows the recorded texts, and generates from the reader’s text on request', async () => {
+    const { text, button, all } = storyOf(3, [withKeys()]);
+    await turn();
     expect(text('.answer')).toBe('Without the first token the model repeats itself.');
     expect(button('Try it with the small model on your text').disabled).toBe(false);
-    const recorded = { ...keyed(), recording: { model: { id: 'a/b' } } } as unknown as Frame;
+    const recorded = { ...withKeys(), recording: { model: { id: 'a/b' } } } as unknown as Frame;
     const other = storyOf(3, [recorded]);
-    await settle();
+    await turn();
     expect(other.all('.links button')).toHaveLength(0);
     expect(other.text('.links')).toBe('Back to the two small models');
     expect(all('.links a').length).toBe(
@@ -609,14 +610,14 @@ describe('the story', () => {
     );
   });
 
-  it('3: compares the cost of hiding the first token with that of the second, in each model', async () => {
+  it('step 3: compares hiding the first token with hiding the second, in each model', async () => {
     const rows = async (frames: Frame[], ...losses: number[]) => {
       const { texts } = storyOf(3, frames, { losses });
-      await settle();
+      await turn();
       return [texts('.costs tbody tr'), texts('.costs details > p')];
     };
     // The losses are those of the text, with another edit, with the first token hidden, and with the second one hidden.
-    expect(await rows([keyed(), sigmoid(keyed())], 2, NaN, 2.3, 2.05)).toEqual([
+    expect(await rows([withKeys(), sigmoid(withKeys())], 2, NaN, 2.3, 2.05)).toEqual([
       [
         'Softmax model 2.000 2.300 (+0.300) 2.050 (+0.050)',
         'Softmax model 2.000 2.300 (+0.300) 2.050 (+0.050)',
@@ -625,25 +626,25 @@ describe('the story', () => {
         'Softmax model: hiding the first token costs more than hiding the second, since that attention then goes to other tokens (step 2).',
       ],
     ]);
-    expect(await rows([keyed()], 2, NaN, 1.9, 2.1)).toEqual([
+    expect(await rows([withKeys()], 2, NaN, 1.9, 2.1)).toEqual([
       ['Softmax model 2.000 1.900 (−0.100) 2.100 (+0.100)'],
       [''],
     ]);
-    expect(await rows([keyed()], 2, NaN, 2.3, 2.25)).toEqual([
+    expect(await rows([withKeys()], 2, NaN, 2.3, 2.25)).toEqual([
       ['Softmax model 2.000 2.300 (+0.300) 2.250 (+0.250)'],
       [''],
     ]);
-    expect(await rows([keyed()], 2, NaN, 2.3, NaN)).toEqual([
+    expect(await rows([withKeys()], 2, NaN, 2.3, NaN)).toEqual([
       ['Softmax model 2.000 2.300 (+0.300) –'],
       [''],
     ]);
-    expect((await rows([keyed()]))[0]).toEqual(['Softmax model 2.000 … …']);
-    expect(await rows([keyed()], 2, NaN, NaN, NaN)).toEqual([[], []]);
+    expect((await rows([withKeys()]))[0]).toEqual(['Softmax model 2.000 … …']);
+    expect(await rows([withKeys()], 2, NaN, NaN, NaN)).toEqual([[], []]);
   });
 
-  it('2: works out one row of each model, and has the arrows in a closed section', async () => {
-    const { texts, text, needs, all, state } = storyOf(2, [rowed(), sigmoid(rowed())]);
-    await settle();
+  it('step 2: works out one row of each model, and folds the arrows', async () => {
+    const { texts, text, needs, all, state } = storyOf(2, [withRow(), sigmoid(withRow())]);
+    await turn();
     expect(text('.answer')).toBe(
       'The first token has the highest score, so most of the attention goes to it, but its small value adds little: without it the head would write more.',
     );
@@ -658,12 +659,12 @@ describe('the story', () => {
     input.value = '1';
     input.dispatchEvent(new Event('input'));
     expect([state.value.query, text('.query-range')]).toEqual([1, 'Row of token 1: “a”']);
-    const one = storyOf(2, [{ ...keyed(), T: 1 } as Frame]);
-    await settle();
+    const one = storyOf(2, [{ ...withKeys(), T: 1 } as Frame]);
+    await turn();
     expect(one.text('.answer')).toBe('A single token has no other to compare with: type more.');
   });
 
-  it('4: describes what heads with a sink write, and that some write much', () => {
+  it('step 4: describes what heads with a sink write, and says that some write much', () => {
     const words = (sinkMean: number, noSinkMean: number, sinkMaximum: number) =>
       groupWords({ sinkMean, noSinkMean, sinkMaximum } as OutputNorms);
     expect([words(0.3, 0.6, 0.7), words(0.3, 0.6, 0.6), words(0.7, 0.6, 0.8)]).toEqual([
@@ -674,14 +675,14 @@ describe('the story', () => {
     expect([words(NaN, 1, 1), words(1, NaN, 1)]).toEqual(['', '']);
   });
 
-  it('4: names what the head writes, its purpose, and whether the model needs it', async () => {
+  it('step 4: states what the head writes, what the sink is good for, and whether the model needs it', async () => {
     const more = writes(2, 1, 0.5, 4.5).tensors;
-    const frame = () => ({ ...keyed(), tensors: { ...keyed().tensors, ...more } }) as Frame;
+    const frame = () => ({ ...withKeys(), tensors: { ...withKeys().tensors, ...more } }) as Frame;
     const words = async (
       ...given: Parameters<typeof storyOf> extends [number, ...infer Rest] ? Rest : never
     ) => {
       const made = storyOf(4, ...given);
-      await settle();
+      await turn();
       return [...made.texts('.late :is(tr, p)'), ...made.texts('.step-words > p').slice(1)];
     };
     const [own] = [frame()];
@@ -710,12 +711,12 @@ describe('the story', () => {
     );
     expect(await late(2, 2.001, 1.995)).not.toMatch(/predicts this text/);
     const { all } = storyOf(4, [own], { losses: [2, 2.15, 2.3] });
-    await settle();
+    await turn();
     expect(
       all('.bars td').map((bar) => (bar as HTMLElement).style.getPropertyValue('--share')),
     ).toEqual([expect.stringMatching(/^0\.(5|49)/), '1']);
     const { needs } = storyOf(4, [own]);
-    await settle();
+    await turn();
     expect(needs().views).toEqual([outputs]);
     expect(needs().studies.map(({ subject }) => subject)).toEqual([
       'softmax',
@@ -723,18 +724,18 @@ describe('the story', () => {
     ]);
   });
 
-  it('5: plays the training of its own model, and leaves the first screen unchanged', async () => {
+  it('step 5: plays the training of the shown model, and leaves the first screen unchanged', async () => {
     const { root, state, know, texts, text, needs, click, entries } = storyOf(5, [
-      keyed(),
-      sigmoid(keyed()),
+      withKeys(),
+      sigmoid(withKeys()),
     ]);
-    await settle();
-    await settle();
+    await turn();
+    await turn();
     // The story reads the trained model’s head at every step, even if another head is stronger there.
     expect(needs()).toMatchObject({ subjects: ['softmax@0'], heads: { 'softmax@0': at } });
     expect(state.value.shown).toEqual(['softmax', 'sigmoid']);
     const early = {
-      ...keyed(),
+      ...withKeys(),
       subject: 'softmax@0',
       model: { id: 'softmax@0', title: 'Softmax model', step: { step: 0, of: 4000 } },
       head: { ...at, tensors: { att: tensor([3, 3], [0.2, 0, 0, 0.2, 0.8, 0, 0.2, 0.4, 0.4]) } },
@@ -760,19 +761,19 @@ describe('the story', () => {
     expect(needs().subjects).toEqual(['gated']);
   });
 
-  it('5: compares the seeds, of the twin where it has several', async () => {
+  it('step 5: compares seeds, also those of the twin if it has several', async () => {
     const seeds = (id: string, sinks: readonly number[]) => ({
       ...card(id, 3.4),
       further_seeds: sinks.map((sink_1, i) => ({ seed: i + 2, sink_1 })),
     });
     const words = async (own: readonly number[], twin: readonly number[]) => {
       const cards = [seeds('softmax', own), seeds('sigmoid', twin)];
-      const frames = [keyed(), sigmoid(keyed())];
+      const frames = [withKeys(), sigmoid(withKeys())];
       const { know, text, entries } = storyOf(5, frames, { cards });
-      await settle();
-      await settle();
+      await turn();
+      await turn();
       const early = {
-        ...keyed(),
+        ...withKeys(),
         subject: 'softmax@0',
         model: { id: 'softmax@0', title: 'Softmax model', step: { step: 0, of: 4000 } },
       } as unknown as Frame;
@@ -789,8 +790,8 @@ describe('the story', () => {
     expect(await words([], [12.5])).toBe('');
   });
 
-  it('6: embeds the lab with a preset that takes seconds', async () => {
-    const { text, all } = storyOf(6, [keyed()]);
+  it('step 6: embeds the lab with a preset that takes seconds', async () => {
+    const { text, all } = storyOf(6, [withKeys()]);
     await vi.waitFor(() => expect(labs).toHaveBeenCalledOnce());
     const [place, context] = labs.mock.lastCall!;
     expect(place.className).toBe('step-lab');
@@ -803,12 +804,12 @@ describe('the story', () => {
     expect(all('.links a')[0]!.getAttribute('href')).toContain('"room":"lab"');
   });
 
-  it('ends with a summary, and for twins with the loss of the model without a sink', () => {
+  it('ends with a summary, which compares the losses of twins', () => {
     const end = (frames: readonly Frame[], cards?: readonly object[]) => {
       const { text, texts } = storyOf(3, frames, cards ? { cards } : {});
       return [text('footer .answer'), ...texts('footer dd')];
     };
-    const twins = [keyed(), sigmoid(keyed())];
+    const twins = [withKeys(), sigmoid(withKeys())];
     const [answer, ...said] = end(twins, [card('softmax', 3.411), card('sigmoid', 3.489, 0.42)]);
     expect(answer).toBe(
       'An attention sink is where heads put the attention that they must give away.',
@@ -822,14 +823,16 @@ describe('the story', () => {
     expect(end(twins, [card('softmax', 3), card('sigmoid', 2.9, 0)])[3]).toMatch(
       /^Yes\. .* 10% lower\.$/,
     );
-    // Another model is no twin, and models without a card have no measurements.
-    expect(end([keyed(), { ...sigmoid(keyed()), model: { id: 'b' } } as never])).toHaveLength(3);
-    expect(end([keyed()])).toHaveLength(3);
+    // A model that is not a twin, and models without a card, are not compared.
+    expect(end([withKeys(), { ...sigmoid(withKeys()), model: { id: 'b' } } as never])).toHaveLength(
+      3,
+    );
+    expect(end([withKeys()])).toHaveLength(3);
     expect(end(twins, [])).toHaveLength(3);
   });
 
-  it('links to the first lesson and to every other room', () => {
-    const { text, texts, all } = storyOf(3, [keyed()], { ...defaults, shown: ['softmax@40'] });
+  it('ends with links to the first lesson and to every other room', () => {
+    const { text, texts, all } = storyOf(3, [withKeys()], { ...defaults, shown: ['softmax@40'] });
     expect(text('footer .button')).toMatch(/^Lesson 1: /);
     expect(texts('footer li a')).toEqual([
       'Explore',

@@ -23,8 +23,8 @@ const frame = (change: object) =>
     ...change,
   }) as unknown as Frame;
 
-describe('the sentence of a search', () => {
-  it('compares the found suffix with random ones, and with the best of as many', () => {
+describe('the sentence about a suffix search', () => {
+  it('compares the suffix with random ones, and with the best of equally many', () => {
     const one: Search = { goal: 'loss', scores: [3.96, 4.622], found, text: ' was dear' };
     expect(sentence(one)).toBe(
       '“ was dear” between the halves of the text raises the loss of the second half from 3.43 to 4.62 nats. ' +
@@ -53,12 +53,12 @@ describe('the sentence of a search', () => {
     );
   });
 
-  it('says nothing before the search has ended', () => {
+  it('is empty before the search has ended', () => {
     expect(sentence({ goal: 'loss', scores: [1, 2] })).toBe('');
   });
 });
 
-describe('the view', () => {
+describe('the view of a suffix search', () => {
   it('applies to causal models that can be run, and to texts with two halves', () => {
     expect(suffix.fits!(frame({}))).toBe(true);
     expect(suffix.fits!(frame({ T: 3 }))).toBe(false);

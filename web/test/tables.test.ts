@@ -18,27 +18,27 @@ function rowsIn(modules: Modules, ...properties: readonly string[]): string[] {
     .map(({ name }) => name);
 }
 
-const named = (rows: readonly { readonly name: string }[]) => rows.map(({ name }) => name);
+const namesOf = (rows: readonly { readonly name: string }[]) => rows.map(({ name }) => name);
 
 describe('tables of the page', () => {
-  it('have every view that a file of views defines, once', () => {
+  it('list every view defined in views/ once', () => {
     const files = import.meta.glob<Modules[string]>('../src/views/*.ts', { eager: true });
     const defined = new Set(rowsIn(files, 'name', 'question', 'reads', 'draw'));
-    expect(named(views).toSorted()).toEqual([...defined].toSorted());
+    expect(namesOf(views).toSorted()).toEqual([...defined].toSorted());
   });
 
-  it('have every experiment that a file defines, which a link can name', () => {
+  it('list every experiment defined in experiments/, under a name that links accept', () => {
     const files = import.meta.glob<Modules[string]>('../src/experiments/*.ts', { eager: true });
     const defined = new Set(rowsIn(files, 'name', 'plan', 'says', 'columnsOf'));
-    expect(named(experiments).toSorted()).toEqual([...defined].toSorted());
-    for (const name of named(experiments))
+    expect(namesOf(experiments).toSorted()).toEqual([...defined].toSorted());
+    for (const name of namesOf(experiments))
       expect({ name, state: parseHash(`#experiment=${name}`).state.experiment }).toEqual({
         name,
         state: name,
       });
   });
 
-  it('have every room that a file builds, once; figure is that of embeds', () => {
+  it('list every room defined in rooms/ once, except the figure of embeds', () => {
     // Rooms run only in a page, so this test reads their source text.
     const files = import.meta.glob<string>('../src/rooms/*.ts', {
       eager: true,
@@ -48,10 +48,10 @@ describe('tables of the page', () => {
     const built = Object.keys(files)
       .filter((path) => /^export ((async )?function build\b|\{ build \})/m.test(files[path]!))
       .map((path) => /([a-z_]+)\.ts$/.exec(path)![1]);
-    expect([...named(rooms), 'figure'].toSorted()).toEqual(built.toSorted());
+    expect([...namesOf(rooms), 'figure'].toSorted()).toEqual(built.toSorted());
   });
 
-  it('have presets of the lab that differ and say what to look for', () => {
+  it('list presets of the lab that compare two different models and say what to look for', () => {
     for (const preset of [...fromScratch, ...fineTune]) {
       expect(preset.leftRun).not.toBe(preset.rightRun);
       expect(preset.claim.length).toBeGreaterThan(40);

@@ -28,8 +28,8 @@ const next: TaskResult = {
   unseen: scores(score(0.4, 0.1)),
 };
 
-describe('the sentence of tasks', () => {
-  it('compares the first key with another', () => {
+describe('the sentence about tasks', () => {
+  it('compares evicting the first key with evicting another', () => {
     expect(sentence([next])).toBe(
       'Next token (24 prompts): accuracy is 30.0% ± 2.0%, by chance 4.2%. With the first key evicted it falls to ' +
         '20.0% ± 2.0%, with another key evicted it does not change clearly (29.0% ± 2.0%), with the first key hidden from ' +
@@ -37,14 +37,14 @@ describe('the sentence of tasks', () => {
     );
   });
 
-  it('omits the key where the model cannot do the task', () => {
+  it('omits evictions if the model cannot do the task', () => {
     const copy = { ...next, name: 'copy', can: false, baseline: scores(score(0, 0, 0)) };
     expect(sentence([copy])).toBe(
       'Copying random tokens (24 prompts): the model cannot do this, its accuracy is 0.0% ± 0.0%, by chance 4.2%.',
     );
   });
 
-  it('reads the choice among names, and its distance', () => {
+  it('states for the recall task how often the right name is chosen, and its distance', () => {
     const recall = {
       ...next,
       name: 'recall',
@@ -59,7 +59,7 @@ describe('the sentence of tasks', () => {
     );
   });
 
-  it('calls no change of one prompt clear', () => {
+  it('calls no change clear that is based on one prompt', () => {
     const one = (mean: number, change: number) => scores(score(mean, change, null));
     const single = {
       ...next,
@@ -74,7 +74,7 @@ describe('the sentence of tasks', () => {
   });
 });
 
-describe('the view', () => {
+describe('the view of tasks', () => {
   const frame = (change: object) =>
     ({
       architecture: { mask: { kind: 'causal' } },

@@ -46,7 +46,7 @@ function course(change: Partial<Timeline> = {}, title = 'Small, =1+1'): Course {
 }
 
 describe('a step of a model', () => {
-  it('has an id that reads back, and that no other model has', () => {
+  it('has an id that can be parsed, and that no other model has', () => {
     expect(stepOf('softmax@1400')).toEqual({ id: 'softmax', step: 1400 });
     for (const other of [
       'softmax',
@@ -59,7 +59,7 @@ describe('a step of a model', () => {
       expect(stepOf(other), other).toBeUndefined();
   });
 
-  it('is the nearest stored one', () => {
+  it('is the nearest stored step', () => {
     const steps = [0, 10, 100, 4000];
     expect([0, 1, 9, 31, 33, 1e9].map((step) => nearestStep(steps, step))).toEqual([
       0, 0, 10, 10, 100, 4000,
@@ -67,11 +67,11 @@ describe('a step of a model', () => {
     expect(nearestStep([1, 3, 15], 7)).toBe(3);
   });
 
-  it('is named with the length of the run', () => {
+  it('is named together with the number of steps of the run', () => {
     expect(stepWords(1400, 4000)).toBe('step 1,400 of 4,000');
   });
 
-  it('is one model: everything shown moves, and the last stop is the trained weights', () => {
+  it('applies to every shown model that has it, and the last stop is the trained weights', () => {
     const cards = [
       { id: 'softmax', timeline: true },
       { id: 'sigmoid', timeline: true },
@@ -91,8 +91,8 @@ describe('a step of a model', () => {
   });
 });
 
-describe('a run in the charts', () => {
-  it('is a line of its log, with marks at stored steps', () => {
+describe('the curve of a run', () => {
+  it('follows the log, with marks at stored steps', () => {
     const values = (points: readonly { value: number }[]) => points.map(({ value }) => value);
     expect(values(lineOf(course(), quantity('sink_1')))).toEqual([0, 5, 59]);
     expect(values(checkpointPointsOf(course(), quantity('sink_1')))).toEqual([0, 60]);
@@ -107,18 +107,18 @@ describe('a run in the charts', () => {
       expect(lineOf(course(kept), quantity('sink_1')).map(({ value }) => value)).toEqual([0, 60]);
   });
 
-  it('is a line of its log also where the log has no more steps than the checkpoints', () => {
+  it('follows the log also if it has no more steps than the checkpoints', () => {
     const log = { log: [0, 40].map((step) => ({ step, sink_1: 7 })) };
     expect(lineOf(course(log), quantity('sink_1')).map(({ value }) => value)).toEqual([7, 7]);
   });
 
-  it('has a style of its own among six', () => {
+  it('has one of six distinct styles', () => {
     const looks = Array.from({ length: 6 }, (_, i) => styleOf(i));
     for (const part of ['color', 'dash'] as const)
       expect(new Set(looks.map((look) => look[part])).size, part).toBe(6);
   });
 
-  it('has the range of each quantity, and shows at least a part of it', () => {
+  it('has bounds and a least range for each quantity', () => {
     expect(
       QUANTITIES.map(({ name, within, domain = [], digits }) => [
         name,
@@ -141,7 +141,7 @@ describe('a run in the charts', () => {
     expect([0, 6, 7].map((i) => styleOf(i))).toEqual([0, 0, 1].map((i) => styleOf(i)));
   });
 
-  it('is drawn even if another cannot be read', async () => {
+  it('is drawn even if that of another run cannot be loaded', async () => {
     const timelines = {
       cards: [
         { id: 'a', title: 'A' },
@@ -155,7 +155,7 @@ describe('a run in the charts', () => {
     expect(await coursesOf(timelines)).toMatchObject([{ id: 'b', title: 'B', style: styleOf(1) }]);
   });
 
-  it('gives an unknown value as a dash, and a small share without a power of ten', () => {
+  it('shows a dash for an unknown value, and small shares without exponents', () => {
     expect(valueWords(undefined, quantity('loss'))).toBe('–');
     expect(valueWords(0.04, quantity('sink_1'))).toBe('0.0%');
     expect(valueWords(10.6, quantity('hidden_ratio'))).toBe('10.60 ×');
@@ -163,7 +163,7 @@ describe('a run in the charts', () => {
   });
 });
 
-describe('the description of how checkpoints were measured', () => {
+describe('the description of how checkpoints are measured', () => {
   const source = (name: string) => readFileSync(`../models/train/${name}.py`, 'utf8');
   it('agrees with the scripts that measure them', () => {
     expect(source('train')).toContain(

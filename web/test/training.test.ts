@@ -7,8 +7,8 @@ import type { Frame } from '../src/frame';
 import { OTHER_RUNS } from '../src/timeline/seeds';
 import { emergenceOf, training } from '../src/views/training';
 import { choiceOf } from '../src/views';
-import { drawn } from './drawn';
-import { frameOf, tensor } from './fixture';
+import { drawView } from './drawn';
+import { frameOf, tensor, turn } from './fixture';
 
 vi.mock('../src/plot/heatmap', async () => (await import('./drawn')).plots.heatmap);
 vi.mock('../src/plot/chart', async () => (await import('./drawn')).plots.chart);
@@ -41,50 +41,48 @@ const timeline = (sink: number) => ({
     { step: 40, sink_1: sink, held_out_loss: 3.5 },
   ],
 });
-const all = { softmax: timeline(60), sigmoid: timeline(2) } as Record<string, object>;
+const courses = { softmax: timeline(60), sigmoid: timeline(2) } as Record<string, object>;
 const timelines = async () => ({
-  cards: Object.keys(all).map((id) => ({ id, title: `The ${id} model` })),
-  get: async (id: string) => all[id],
+  cards: Object.keys(courses).map((id) => ({ id, title: `The ${id} model` })),
+  get: async (id: string) => courses[id],
 });
-const of = (id: string, change: object = {}): Frame =>
+const frameAt = (id: string, change: object = {}): Frame =>
   frameOf({
     ...{ subject: id, title: id },
     model: { id, title: id, source: id.startsWith('hub:') ? 'hub' : 'zoo' },
     ...change,
   } as never);
-/** Waits until all pending tasks have run. */
-const turn = () => new Promise((done) => setTimeout(done));
 
 let fail: ReturnType<typeof vi.fn>;
 beforeEach(() => (fail = vi.fn()));
 async function view(frames: Frame[], options: object = {}) {
-  const made = drawn(training, frames[0]!, { frames, api: { timelines, fail }, ...options });
+  const made = drawView(training, frames[0]!, { frames, api: { timelines, fail }, ...options });
   await turn();
   return { ...made, chart: () => made.charts()[0]! };
 }
-const named = (chart: { series: readonly { name: string }[] }, part: string) =>
+const seriesOf = (chart: { series: readonly { name: string }[] }, part: string) =>
   chart.series.find(({ name }) => name.includes(part)) as unknown as Record<string, unknown>;
 
 describe('the emergence of the sink', () => {
-  it('is the step at which the sink reaches half its final value, in loaded courses', async () => {
-    const few = { ...all };
+  it('is the step at which the sink reaches half of its final value', async () => {
+    const few = { ...courses };
     // One model has too small a sink, one just enough; the sink of a third is larger before the training.
-    Object.assign(all, { few: timeline(9.9), enough: timeline(10), half: timeline(50) });
+    Object.assign(courses, { few: timeline(9.9), enough: timeline(10), half: timeline(50) });
     const falls = timeline(12);
     falls.log[0]!.sink_1 = 20;
-    Object.assign(all, { falls });
+    Object.assign(courses, { falls });
     const early = timeline(60);
     early.log[0]!.sink_1 = 40;
-    Object.assign(all, { early });
-    await view([of('softmax')]);
-    for (const id of Object.keys(all)) if (!(id in few)) delete all[id];
-    expect(emergenceOf(of('softmax'))).toEqual({ isNone: false, step: 20, from: 0, last: 60 });
-    expect(emergenceOf(of('few'))).toMatchObject({ isNone: true });
-    expect(emergenceOf(of('enough'))).toMatchObject({ isNone: false });
-    expect(emergenceOf(of('early'))).toEqual({ isNone: false, step: 0, from: 40, last: 60 });
-    expect(emergenceOf(of('another'))).toBeUndefined();
+    Object.assign(courses, { early });
+    await view([frameAt('softmax')]);
+    for (const id of Object.keys(courses)) if (!(id in few)) delete courses[id];
+    expect(emergenceOf(frameAt('softmax'))).toEqual({ isNone: false, step: 20, from: 0, last: 60 });
+    expect(emergenceOf(frameAt('few'))).toMatchObject({ isNone: true });
+    expect(emergenceOf(frameAt('enough'))).toMatchObject({ isNone: false });
+    expect(emergenceOf(frameAt('early'))).toEqual({ isNone: false, step: 0, from: 40, last: 60 });
+    expect(emergenceOf(frameAt('another'))).toBeUndefined();
     const answer = (id: string) =>
-      answerOf(choiceOf('training', [of(id)]), of(id), { layer: 0, head: 0 }, defaults);
+      answerOf(choiceOf('training', [frameAt(id)]), frameAt(id), { layer: 0, head: 0 }, defaults);
     expect(['softmax', 'few', 'early', 'enough', 'half', 'falls'].map(answer)).toEqual([
       'No head has a sink at first; after training most have one.',
       'At no step of the training did many heads have a sink.',
@@ -93,7 +91,7 @@ describe('the emergence of the sink', () => {
       'No head has a sink at first; after training some have one.',
       'Some heads have a sink at first, and training does not give more heads one.',
     ]);
-    const numbers = (id: string) => emergenceWords(of(id));
+    const numbers = (id: string) => emergenceWords(frameAt(id));
     expect(['softmax', 'few', 'early', 'falls', 'another'].map(numbers)).toEqual([
       'On held-out texts 60% of the heads have a sink at the end of training; half as many at step 20.',
       '',
@@ -103,20 +101,20 @@ describe('the emergence of the sink', () => {
   });
 });
 
-describe('the curves', () => {
-  it('show all models, with those on the page above the others', async () => {
-    const { chart, texts, click, set, root } = await view([of('sigmoid@20')]);
+describe('the curves of training', () => {
+  it('show all models, with the shown ones on top', async () => {
+    const { chart, texts, click, set, root } = await view([frameAt('sigmoid@20')]);
     expect(chart().series.map(({ name, faint }) => [name, faint])).toEqual([
       ['The softmax model', true],
       ['The sigmoid model', false],
     ]);
-    expect(named(chart(), 'sigmoid')).toMatchObject({
+    expect(seriesOf(chart(), 'sigmoid')).toMatchObject({
       places: [0, 20, 40],
       values: [0, 1, 2],
       color: '--run-2',
       dash: '5,3',
     });
-    expect(named(chart(), 'softmax')).not.toHaveProperty('dash');
+    expect(seriesOf(chart(), 'softmax')).not.toHaveProperty('dash');
     expect(chart()).toMatchObject({
       steps: true,
       cursor: 20,
@@ -134,13 +132,13 @@ describe('the curves', () => {
     expect(steps).toEqual([7, 0]);
   });
 
-  it('are a single one under the room’s plain answer, with the others in a closed section', async () => {
+  it('reduce to one below the room’s plain answer, with the others in a closed section', async () => {
     const shown = ['sigmoid@20'];
     const {
       chart,
       all: found,
       texts,
-    } = await view([of('sigmoid@20')], { isAnswered: true, shown });
+    } = await view([frameAt('sigmoid@20')], { isAnswered: true, shown });
     const [section] = found('details') as unknown as [HTMLDetailsElement];
     expect([section.hidden, section.open]).toEqual([false, false]);
     expect(texts('details .segmented button').length).toBeGreaterThan(3);
@@ -152,33 +150,40 @@ describe('the curves', () => {
       'The softmax model',
       'The sigmoid model',
     ]);
-    const twins = await view([of('sigmoid@20')], {
+    const twins = await view([frameAt('sigmoid@20')], {
       isAnswered: true,
       shown: ['softmax', 'sigmoid'],
     });
     expect(twins.chart().series).toHaveLength(2);
-    const other = await view([of('sigmoid@20')]);
+    const other = await view([frameAt('sigmoid@20')]);
     expect((other.all('details')[0] as HTMLElement).hidden).toBe(true);
   });
 
-  it('show the chosen quantity, its unit and its scale', async () => {
-    const made = await view([of('sigmoid')], { curve: 'hidden_ratio' });
+  it('show the selected quantity with its unit and scale', async () => {
+    const made = await view([frameAt('sigmoid')], { curve: 'hidden_ratio' });
     expect(made.chart()).toMatchObject({ log: true, domain: [0.7, 10], cursor: 40 });
     expect(made.chart().yLabel).toMatch(/, ×$/);
     const loss = await view(
-      [of('sigmoid', { model: { id: 'sigmoid@10', title: '', source: 'zoo', step: { of: 70 } } })],
+      [
+        frameAt('sigmoid', {
+          model: { id: 'sigmoid@10', title: '', source: 'zoo', step: { of: 70 } },
+        }),
+      ],
       { curve: 'loss' },
     );
-    expect([named(loss.chart(), 'sigmoid').values, loss.chart().cursor]).toEqual([[5, 4, 3.5], 10]);
-    const end = of('other', {
+    expect([seriesOf(loss.chart(), 'sigmoid').values, loss.chart().cursor]).toEqual([
+      [5, 4, 3.5],
+      10,
+    ]);
+    const end = frameAt('other', {
       model: { id: 'other', title: 'Other', source: 'zoo', step: { of: 70 } },
     });
     expect((await view([end])).chart().cursor).toBe(70);
   });
 
   it('have the mean and the range of long runs over seeds', async () => {
-    const { chart, text } = await view([of('softmax'), of('lost')]);
-    const band = named(chart(), 'seeds of');
+    const { chart, text } = await view([frameAt('softmax'), frameAt('lost')]);
+    const band = seriesOf(chart(), 'seeds of');
     expect(band).toMatchObject({
       name: 'The softmax model, 2 seeds of 16,000 steps',
       ...{ color: '--run-1', dash: '1,3', places: [0, 8000], values: [0, 20] },
@@ -189,29 +194,29 @@ describe('the curves', () => {
     expect([text('.caption').includes(OTHER_RUNS), training.how.includes(OTHER_RUNS)]).toEqual([
       ...[false, true],
     ]);
-    expect(training.says(of('softmax'), { layer: 0, head: 0 })).toContain(OTHER_RUNS);
+    expect(training.says(frameAt('softmax'), { layer: 0, head: 0 })).toContain(OTHER_RUNS);
     // A run whose logs are still loading is not called the only seed.
-    const waiting = training.says(of('sigmoid'), { layer: 0, head: 0 });
+    const waiting = training.says(frameAt('sigmoid'), { layer: 0, head: 0 });
     expect(waiting).toContain('The sigmoid model, seed 3, at step 40: ');
     expect(waiting).not.toContain('One seed');
   });
 
   it('fetch long runs once, and again only after a failure', async () => {
     fetched.length = 0;
-    await Promise.all([view([of('gated')]), view([of('gated')])]);
-    await view([of('gated')]);
-    await view([of('lost')]);
-    await view([of('lost')]);
+    await Promise.all([view([frameAt('gated')]), view([frameAt('gated')])]);
+    await view([frameAt('gated')]);
+    await view([frameAt('lost')]);
+    await view([frameAt('lost')]);
     expect(fetched).toEqual(['gated', 'lost', 'lost']);
   });
 
-  it('have the visited checkpoints of a hub, for each text', async () => {
+  it('show the visited checkpoints of a hub model, separately for each text', async () => {
     const hub = (step: string, share: number, change: object = {}) => ({
-      ...of(`hub:EleutherAI/pythia-14m@step${step}`, change),
+      ...frameAt(`hub:EleutherAI/pythia-14m@step${step}`, change),
       tensors: { ...frameOf().tensors, sink_ratio: tensor([3], [share, 0, 0]) },
     });
     const first = await view([hub('1000', 0.25)]);
-    expect(named(first.chart(), 'pythia')).toMatchObject({
+    expect(seriesOf(first.chart(), 'pythia')).toMatchObject({
       name: 'EleutherAI/pythia-14m, visited steps',
       places: [1000],
       values: [25],
@@ -219,18 +224,20 @@ describe('the curves', () => {
     });
     expect(first.chart().cursor).toBe(1000);
     const second = await view([hub('512', 0.5)]);
-    expect(named(second.chart(), 'pythia')).toMatchObject({
+    expect(seriesOf(second.chart(), 'pythia')).toMatchObject({
       places: [512, 1000],
       values: [50, 25],
     });
-    // Generated text is no measurement of the prompt, and its other quantities are unknown.
+    // A run that includes generated text does not measure the prompt; other quantities of a checkpoint are unknown.
     const made = await view([hub('2', 1, { generated: 3 })]);
-    expect(named(made.chart(), 'pythia')).toMatchObject({ places: [512, 1000] });
-    expect(named((await view([hub('2', 1)], { curve: 'loss' })).chart(), 'pythia')).toBeUndefined();
-    const deduped = { ...hub('8', 1), ...of('hub:EleutherAI/pythia-14m-deduped@step8') };
-    expect(named((await view([deduped])).chart(), 'deduped')).toMatchObject({ places: [8] });
+    expect(seriesOf(made.chart(), 'pythia')).toMatchObject({ places: [512, 1000] });
+    expect(
+      seriesOf((await view([hub('2', 1)], { curve: 'loss' })).chart(), 'pythia'),
+    ).toBeUndefined();
+    const deduped = { ...hub('8', 1), ...frameAt('hub:EleutherAI/pythia-14m-deduped@step8') };
+    expect(seriesOf((await view([deduped])).chart(), 'deduped')).toMatchObject({ places: [8] });
     const other = { question: { ...frameOf().question, prompt: 'Another.' } };
-    expect(named((await view([hub('4', 1, other)])).chart(), 'pythia')).toMatchObject({
+    expect(seriesOf((await view([hub('4', 1, other)])).chart(), 'pythia')).toMatchObject({
       places: [4],
     });
   });
@@ -238,18 +245,18 @@ describe('the curves', () => {
 
 describe('the view of training', () => {
   const at = { layer: 0, head: 0 };
-  beforeEach(async () => void (await view([of('sigmoid'), of('softmax')])));
+  beforeEach(async () => void (await view([frameAt('sigmoid'), frameAt('softmax')])));
 
   it('names the checkpoint of the weights, the last one for trained weights', () => {
-    expect(training.says(of('sigmoid@0'), at)).toMatch(
+    expect(training.says(frameAt('sigmoid@0'), at)).toMatch(
       /^The sigmoid model, seed 3, at step 0: .* \(exact weights, 100 held-out sequences, T = 64, ε = 0\.3, BOS first\)\./,
     );
-    expect(training.says(of('sigmoid'), at)).toMatch(/at step 40: .*Sink₁ 2\.0%/);
-    expect(training.says(of('other'), at)).toBe('');
+    expect(training.says(frameAt('sigmoid'), at)).toMatch(/at step 40: .*Sink₁ 2\.0%/);
+    expect(training.says(frameAt('other'), at)).toBe('');
   });
 
   it('saves the curve, its checkpoints and the spread over seeds as numbers', () => {
-    const numbers = (id: string) => training.numbers(of(id), at);
+    const numbers = (id: string) => training.numbers(frameAt(id), at);
     const one = (id: string, name: string) =>
       numbers(id).find((quantity) => quantity.name === name);
     expect(one('sigmoid', 'sink_1')).toMatchObject({
@@ -270,7 +277,7 @@ describe('the view of training', () => {
     expect(numbers('other')).toEqual([]);
   });
 
-  it('is pending until its courses and the logs of its seeds are read, or are known to be missing', async () => {
+  it('is pending until its curves and the logs of its seeds are loaded or known to be missing', async () => {
     const missing = () => Promise.reject(new Error('no network'));
     for (const [read, id] of [
       [timelines, 'softmax'],
@@ -278,9 +285,9 @@ describe('the view of training', () => {
     ] as const) {
       vi.resetModules();
       const { training: fresh } = await import('../src/views/training');
-      const frame = of(id);
+      const frame = frameAt(id);
       const isComing = [fresh.isPending!(frame)];
-      drawn(fresh, frame, { frames: [frame], api: { timelines: read, fail } });
+      drawView(fresh, frame, { frames: [frame], api: { timelines: read, fail } });
       isComing.push(fresh.isPending!(frame));
       await turn();
       expect([...isComing, fresh.isPending!(frame)]).toEqual([true, true, false]);
@@ -289,7 +296,7 @@ describe('the view of training', () => {
 
   it('says why the checkpoints are missing', async () => {
     const reason = new Error('no network');
-    await view([of('sigmoid')], { api: { timelines: () => Promise.reject(reason), fail } });
+    await view([frameAt('sigmoid')], { api: { timelines: () => Promise.reject(reason), fail } });
     expect(fail).toHaveBeenCalledWith(reason);
   });
 });

@@ -2,7 +2,7 @@
 import { expect, it } from 'vitest';
 import { takeTurn } from '../src/embed/turns';
 
-it('figures take turns in the order of the document, one at a time', async () => {
+it('figures of a document work one at a time, in their order', async () => {
   const hostOf = (id: string) => {
     const host = document.createElement('div');
     host.id = id;

@@ -50,18 +50,18 @@ function course(places: readonly [number, number] = [0, 3]): Course {
 }
 
 describe('adding masks', () => {
-  it('puts them after the text', () => {
+  it('appends them to the text', () => {
     const texts = addMasks(frame(['a', 'b']), 2).map(({ text }) => text);
     expect(texts).toEqual(['a', 'b', MASK_SIGN, MASK_SIGN]);
   });
 
-  it('shortens a text that leaves no room, and keeps one token of it', () => {
+  it('shortens a text that leaves no room for masks, and keeps at least one token', () => {
     const long = frame(['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h']);
     expect(addMasks(long, 3).map(({ id }) => id)).toEqual([0, 1, 2, 3, 4, MASK, MASK, MASK]);
     expect(addMasks(long, 99).map(({ id }) => id)).toEqual([0, ...Array(7).fill(MASK)]);
   });
 
-  it('leaves [SEP] behind them, and the text between it and [CLS]', () => {
+  it('keeps [SEP] at the end, and the text between [CLS] and the masks', () => {
     const { tokens, ...rest } = frame(['[CLS]', 'a', 'b', '[SEP]']);
     const marked = tokens.map((one, i) => ({ ...one, special: i === 0 || i === 3 }));
     const ids = (count: number) =>
@@ -72,7 +72,7 @@ describe('adding masks', () => {
   });
 });
 
-describe('a course', () => {
+describe('a finished unmasking', () => {
   it('counts how often the strongest column moves', () => {
     expect(countMoves(course().steps)).toBe(1);
     expect(countMoves(course([2, 2]).steps)).toBe(0);
@@ -81,7 +81,7 @@ describe('a course', () => {
     expect(countMoves([])).toBe(0);
   });
 
-  it('names its place as in the run', () => {
+  it('names positions as in the run', () => {
     expect(sentence(course(), tokenizer)).toMatch(
       /^The most attended token changes once in 2 steps, among 2 positions: from position 0 “a” in the first step to position 3 “w5” in the last\. It receives 0\.500 of all attention; uniform attention would give each token 0\.250\.$/,
     );
@@ -103,7 +103,7 @@ describe('a course', () => {
     expect(positionWords(one, 1, 2, tokenizer)).toBe('position 2 (masked)');
   });
 
-  it('shows each position after a step', () => {
+  it('shows the state of each position after a step', () => {
     const kinds = (s: number) => positionStates(course(), s, tokenizer).map(({ kind }) => kind);
     expect(kinds(0)).toEqual(['kept', 'kept', 'hidden', 'now']);
     expect(kinds(1)).toEqual(['kept', 'kept', 'now', 'filled']);
@@ -113,7 +113,7 @@ describe('a course', () => {
     expect(places[3]!.title).toBe('position 3, filled in step 1, probability 75.0%');
   });
 
-  it('has no numbers for steps that are not made', () => {
+  it('has no numbers for steps that have not run', () => {
     const half = { ...course(), steps: course().steps.slice(0, 1) };
     expect([...alphaMap(half)]).toEqual([0.5, 0.125, 0.125, 0.125, NaN, NaN, NaN, NaN]);
   });

@@ -34,7 +34,7 @@ import { sweep } from '../src/views/sweep';
 import { compression } from '../src/views/compression';
 import { views } from '../src/views';
 import type { View } from '../src/page/view';
-import { drawn, painted, roses } from './drawn';
+import { drawView, painted, roses } from './drawn';
 import { frameOf, tensor } from './fixture';
 
 vi.mock('../src/plot/heatmap', async () => (await import('./drawn')).plots.heatmap);
@@ -62,26 +62,26 @@ const architecture = (more: object) => ({ ...frameOf().architecture, ...more }) 
 const sigmoid = {
   operation: { name: 'sigmoid', label: 'sigmoid', normalizes: false, proxy: 'weights' },
 } as never;
-const ends = ({ text }: ReturnType<typeof drawn>) => text('.legend-place');
+const ends = ({ text }: ReturnType<typeof drawView>) => text('.legend-place');
 /** Returns the name and the shape of each quantity, and the first index of its axes if not 0. */
-const named = (quantities: readonly Quantity[]) =>
+const shapes = (quantities: readonly Quantity[]) =>
   quantities.map(({ name, shape, from }) => [name, ...shape, ...(from ? [`from ${from}`] : [])]);
 const at = { layer: 1, head: 0 };
 
 describe('the attention map', () => {
   const cells = '-1,-1 1,-1 -1,2 1,0 0,2 0,-1 -1,0';
-  it('explains why the next token is invisible to it', () => {
-    expect(drawn(attention, base()).says('0,1 1,1')).toEqual([
+  it('explains why the next token is not attended to', () => {
+    expect(drawView(attention, base()).says('0,1 1,1')).toEqual([
       'query 0 “<s>” → key 1 “a”: not visible (later token)',
       'query 1 “a” → key 1 “a”: 0.2500',
     ]);
-    expect(drawn(attention, base(), { isPlain: true }).says('0,1')[0]).toMatch(
+    expect(drawView(attention, base(), { isPlain: true }).says('0,1')[0]).toMatch(
       /cannot attend to “a”/,
     );
   });
 
-  it('has weights, a scale from 0 to 1, and names for its cells', () => {
-    const view = drawn(attention, base());
+  it('has weights, a scale from 0 to 1, and a description of each cell', () => {
+    const view = drawView(attention, base());
     const { data } = view.map;
     expect(data).toMatchObject({ rows: 3, cols: 3, scale: { low: 0, high: 1, root: true } });
     expect([...data.data]).toEqual([1, NaN, NaN, 0.75, 0.25, NaN, 0.5, 0.25, 0.25]);
@@ -112,7 +112,7 @@ describe('the attention map', () => {
       'key 0 “<s>”',
     ]);
     expect(view.wrong()).toEqual([]);
-    const linear = drawn(attention, base(), { scale: 'linear', query: 2, key: -1 });
+    const linear = drawView(attention, base(), { scale: 'linear', query: 2, key: -1 });
     expect(linear.map.data).toMatchObject({ scale: { root: false }, chosen: { row: 2, col: -1 } });
     expect(linear.text('.scale-name')).toBe('attention weight');
     expect(linear.texts('.tick')).toEqual(['0', '25%', '50%', '75%', '100%']);
@@ -120,16 +120,16 @@ describe('the attention map', () => {
 
   it('explains the gray triangle where there is one', () => {
     const remark = (change: Partial<Frame> = {}) =>
-      (drawn(attention, base(change)).map.data as { remark?: { text: string } }).remark?.text;
+      (drawView(attention, base(change)).map.data as { remark?: { text: string } }).remark?.text;
     expect(remark()).toBe('later tokens: not visible');
     const { architecture } = base();
     const mask = { kind: 'bidirectional' } as never;
     expect(remark({ architecture: { ...architecture, mask } })).toBeUndefined();
-    expect(drawn(attention, base(), { isPlain: true }).map.data).toHaveProperty('remark');
+    expect(drawView(attention, base(), { isPlain: true }).map.data).toHaveProperty('remark');
   });
 
-  it('is plain on the first screen', () => {
-    const view = drawn(attention, base(), { isPlain: true });
+  it('has no axis titles or key on the first screen', () => {
+    const view = drawView(attention, base(), { isPlain: true });
     expect(view.map.data).toMatchObject({ rowTitle: '', colTitle: '' });
     expect(view.all('.subtitle, .map-key').map((one) => one.hidden)).toEqual([true, true]);
     expect(view.says(cells).slice(1)).toEqual([
@@ -143,34 +143,36 @@ describe('the attention map', () => {
     expect(view.wrong()).toEqual([]);
   });
 
-  it('mentions shares and row sums where rows need not sum to 1, and signs where weights have some', () => {
+  it('mentions shares and row sums if rows need not sum to 1, and signs if weights have any', () => {
     const head = headOf([0.5, 0, 0, 0.375, 0.125, 0, 0.25, 0, 0]);
-    const view = drawn(attention, base({ head, ...(sigmoid as object) }));
+    const view = drawView(attention, base({ head, ...(sigmoid as object) }));
     expect(view.says('1,1')).toEqual([
       'query 1 “a” → key 1 “a”: 25.0% of the row, weight 0.1250 of row sum 0.500',
     ]);
     expect(view.map.data.label).toMatch(
       /receives a mean weight of 38%; rows sum to 42% on average\.$/,
     );
-    const shares = drawn(attention, base({ head, ...(sigmoid as object) }), { normalize: 'yes' });
+    const shares = drawView(attention, base({ head, ...(sigmoid as object) }), {
+      normalize: 'yes',
+    });
     expect([...shares.map.data.data]).toEqual([1, NaN, NaN, 0.75, 0.25, NaN, 1, 0, 0]);
     expect(shares.map.data.label).toContain('receives 92% of what its rows carry, on average');
-    const plain = drawn(attention, base({ head, ...(sigmoid as object) }), {
+    const plain = drawView(attention, base({ head, ...(sigmoid as object) }), {
       normalize: 'yes',
       isPlain: true,
     });
     expect(plain.says('1,1')).toEqual(['“a” attends to “a”: 25.0%']);
     const operation = { ...frameOf().operation, proxy: 'share_abs' } as never;
-    expect(drawn(attention, base({ operation })).map.data.scale).toMatchObject({
+    expect(drawView(attention, base({ operation })).map.data.scale).toMatchObject({
       low: -1,
       high: 1,
     });
   });
 
-  it('has no weight of a key that the cache has evicted', () => {
+  it('hides weights of keys that the cache has evicted', () => {
     const gone = new Float32Array(12).fill(NaN);
     gone[6] = 2; // head (1, 0), key 0, from query 2 on
-    const view = drawn(
+    const view = drawView(
       attention,
       base({ head: headOf(MAP) }, { evicted: tensor([2, 2, 3], gone) }),
     );
@@ -187,7 +189,7 @@ describe('the attention map', () => {
       head: headOf([0.5, 0, 0, 0.25, 0.125, 0, 0.25, 0.125, 0]),
     };
     const alpha = tensor([2, 2, 5], new Float32Array(20).fill(0.5));
-    const view = drawn(attention, base(pooled as never, { alpha }), { query: 3, key: 4 });
+    const view = drawView(attention, base(pooled as never, { alpha }), { query: 3, key: 4 });
     expect(view.map.data).toMatchObject({
       rows: 3,
       rowTitle: 'attending token (query) (blocks of 2 tokens)',
@@ -213,8 +215,8 @@ describe('the attention map', () => {
     expect(view.map.lit).toEqual({ row: 1, col: 0 });
     const own = headOf(MAP);
     const whole = base({ ...pooled, T: 3, tokens: tokens.slice(0, 3), head: own } as never);
-    expect(drawn(attention, whole).text('.subtitle')).toMatch(/weights rounded to 8 bits$/);
-    expect(named(attention.numbers(base(pooled as never, { alpha }), at))).toEqual([
+    expect(drawView(attention, whole).text('.subtitle')).toMatch(/weights rounded to 8 bits$/);
+    expect(shapes(attention.numbers(base(pooled as never, { alpha }), at))).toEqual([
       ['mean_weight', 3, 3],
     ]);
   });
@@ -227,7 +229,7 @@ describe('the attention map', () => {
     const att = tensor([2, 25, 25], [...Array(625).fill(0.25), ...Array(625).fill(0.75)]);
     const long = { T, tokens, pooled: 25 };
     const whole = base({ ...long, head: { ...at, tensors: { att } } } as never, { alpha });
-    const view = drawn(attention, whole);
+    const view = drawView(attention, whole);
     expect(view.says('2,1')).toEqual([
       'queries 8-11 → keys 4-7: mean weight 0.2500, largest 0.7500',
     ]);
@@ -240,10 +242,10 @@ describe('the attention map', () => {
     expect(view.set).toHaveBeenLastCalledWith({ query: 40, key: 36, zoomQuery: 22, zoomKey: 18 });
     view.click('Largest');
     expect(view.set).toHaveBeenLastCalledWith({ pool: 'largest' });
-    const most = drawn(attention, whole, { pool: 'largest' });
+    const most = drawView(attention, whole, { pool: 'largest' });
     expect(most.map.data.data[0]).toBe(0.75);
     expect(most.text('.subtitle')).toContain('each cell is the largest over 4 × 4 tokens');
-    expect(named(attention.numbers(whole, at))).toEqual([
+    expect(shapes(attention.numbers(whole, at))).toEqual([
       ['mean_weight', 25, 25],
       ['largest_weight', 25, 25],
     ]);
@@ -253,7 +255,7 @@ describe('the attention map', () => {
       Float32Array.from({ length: n * T }, (_, i) => (i % T) / 1000 + Math.trunc(i / T) / 100),
     );
     const zoomed = { ...whole, head: { ...whole.head!, rows: { query: 60, key: 50, att: rows } } };
-    const exact = drawn(attention, zoomed as never, {
+    const exact = drawView(attention, zoomed as never, {
       zoomQuery: 60,
       zoomKey: 50,
       query: 70,
@@ -288,14 +290,14 @@ describe('the attention map', () => {
     expect(exact.set).not.toHaveBeenCalled();
     press('Escape');
     expect(exact.set).toHaveBeenLastCalledWith({ zoomQuery: -1, zoomKey: -1 });
-    expect(named(attention.numbers(zoomed as never, at))).toContainEqual([
+    expect(shapes(attention.numbers(zoomed as never, at))).toContainEqual([
       ...['weight', n, n, 'from 60,50'],
     ]);
-    expect(drawn(attention, whole, { zoomQuery: 60, zoomKey: 50 }).map.data.rows).toBe(25);
+    expect(drawView(attention, whole, { zoomQuery: 60, zoomKey: 50 }).map.data.rows).toBe(25);
   });
 
-  it('points, selects, and shows what another view points at', () => {
-    const view = drawn(attention, base());
+  it('reports hovering and selection, and shows what is hovered in another view', () => {
+    const view = drawView(attention, base());
     const { onPoint, onChoose } = view.map.events;
     onPoint!({ row: 1, col: 0 });
     onPoint!(undefined);
@@ -315,8 +317,8 @@ describe('the attention map', () => {
 });
 
 describe('the sink map', () => {
-  it('counts heads, compares with uniform attention, and frames the chosen head', () => {
-    const view = drawn(sinks, base());
+  it('counts heads, compares with uniform attention, and outlines the selected head', () => {
+    const view = drawView(sinks, base());
     expect(view.text('.caption')).toBe(
       '2 of the 4 heads give the first token more than 30% (uniform attention: 13%).',
     );
@@ -361,7 +363,7 @@ describe('the sink map', () => {
   });
 });
 
-describe('the change by an intervention', () => {
+describe('the view of a change by an intervention', () => {
   const before = base({}, { loss_at: tensor([3], [NaN, 2, 1]) });
   const after = base(
     {
@@ -375,13 +377,13 @@ describe('the change by an intervention', () => {
     },
   );
 
-  it('is drawn as lines, as a map minus a map, and over all heads', () => {
-    const view = drawn(change, after, { query: 2 });
+  it('draws lines, a difference of maps, and the change in all heads', () => {
+    const view = drawView(change, after, { query: 2 });
     expect(view.text('.caption')).toBe(
       'The loss changes by +1.750 nats per token, most at token 2 “=1,"x"↵”: +3.00. The first token’s mean weight ' +
         'in head L0H1 is 38%; in the baseline it is 38%.',
     );
-    const own = drawn(change, after, { ...at, query: 2 });
+    const own = drawView(change, after, { ...at, query: 2 });
     expect(own.lines()).toEqual([
       ['without', NaN, 2, 1],
       ['with', NaN, 2.5, 4],
@@ -409,20 +411,20 @@ describe('the change by an intervention', () => {
     map!.events.onChoose!({ row: 2, col: 1 });
     expect(own.point.mock.calls).toEqual([[{ query: 2, key: 1 }], [{}]]);
     expect(own.set).toHaveBeenLastCalledWith({ query: 2, key: 1 });
-    expect(named(change.numbers(after, at))).toEqual([
+    expect(shapes(change.numbers(after, at))).toEqual([
       ['loss_change_at', 3],
       ['alpha_1_change', 2, 2],
       ['weight_change', 3, 3],
     ]);
   });
 
-  it('has no map while one of the two shows another head, and no line without predictions', () => {
+  it('has no map if the two frames show different heads, and no line without predictions', () => {
     for (const head of [
       { layer: 0, head: 0 },
       { layer: 1, head: 1 },
     ]) {
       const other = { ...after, base: { ...before, head: { ...before.head!, ...head } } };
-      expect(drawn(change, other, at).all('.change-map')[0]!.hidden).toBe(true);
+      expect(drawView(change, other, at).all('.change-map')[0]!.hidden).toBe(true);
     }
     // A map of blocks cannot be subtracted from one of single tokens.
     const blocks = {
@@ -431,17 +433,17 @@ describe('the change by an intervention', () => {
       head: { ...before.head!, tensors: { att: tensor([2, 2], [1, 0, 0.5, 0.5]) } },
     };
     expect(
-      drawn(change, { ...after, base: blocks } as never, at).all('.change-map')[0]!.hidden,
+      drawView(change, { ...after, base: blocks } as never, at).all('.change-map')[0]!.hidden,
     ).toBe(true);
-    expect(drawn(change, after, at).all('.change-map')[0]!.hidden).toBe(false);
+    expect(drawView(change, after, at).all('.change-map')[0]!.hidden).toBe(false);
     const silent = base({ base: before } as never, { loss_at: tensor([3], [NaN, NaN, NaN]) });
-    const view = drawn(change, silent);
+    const view = drawView(change, silent);
     expect(view.all('.chart')[0]!.hidden).toBe(true);
     expect(view.text('.caption')).toMatch(/^The first token’s mean weight in head L1H0 is 88%/);
     expect(change.says(base(), at)).toBe('No intervention yet.');
-    expect(drawn(change, after).all('.chart')[0]!.hidden).toBe(false);
-    expect(drawn(change, after).charts()[0]).not.toHaveProperty('cursor');
-    expect(drawn(change, after, { query: 0 }).charts()[0]).toMatchObject({ cursor: 0 });
+    expect(drawView(change, after).all('.chart')[0]!.hidden).toBe(false);
+    expect(drawView(change, after).charts()[0]).not.toHaveProperty('cursor');
+    expect(drawView(change, after, { query: 0 }).charts()[0]).toMatchObject({ cursor: 0 });
   });
 });
 
@@ -463,7 +465,7 @@ describe('query-key geometry', () => {
     );
     expect(geometry.says(frame, { layer: 1, head: 1 })).toMatch(/‖k₁‖ is 0\.25× the mean/);
     expect(geometry.says(base(), at)).toBe('');
-    expect(named(geometry.numbers(frame, at))).toEqual([
+    expect(shapes(geometry.numbers(frame, at))).toEqual([
       ['cos', 3, 3],
       ['dot', 3, 3],
       ['norm', 3, 3],
@@ -476,7 +478,7 @@ describe('query-key geometry', () => {
     ['dot', [-8, 8], '-8.08.0', 'q 1, k 0: -8.00'],
     ['norm', [0, 8], '08.0', 'q 1, k 0: 8.00'],
   ] as const)('maps %s', (map, [low, high], legend, cell) => {
-    const view = drawn(geometry, frame, { map });
+    const view = drawView(geometry, frame, { map });
     expect(view.map.data.scale).toMatchObject({ low, high });
     expect(ends(view)).toBe(legend);
     expect(view.wrong()).toEqual([]);
@@ -491,7 +493,7 @@ describe('query-key geometry', () => {
 
   it('draws angles as a rose, once', () => {
     roses.length = 0;
-    const view = drawn(geometry, frame, { map: 'angle' });
+    const view = drawView(geometry, frame, { map: 'angle' });
     const [others, first] = roses[0]!;
     const degrees = (angles: readonly number[]) =>
       angles.map((one) => Math.round((one * 180) / Math.PI));
@@ -524,7 +526,7 @@ describe('the router', () => {
     router: tensor([2, 3, 3], weights),
   });
 
-  it('names the expert of the first token, and counts the others with the same one', () => {
+  it('names the expert of the first token, and counts other tokens with the same expert', () => {
     expect(router.says(frame, { layer: 0, head: 0 })).toBe(
       'Layer 0: the first token, “<s>”, is routed to expert 0 (0.75) and 1 (0.25); 50% of the other tokens use the ' +
         'same. Its largest α₁: 0.88.',
@@ -532,7 +534,7 @@ describe('the router', () => {
     expect(router.says(frame, at)).toMatch(
       /^Layer 1: .* to expert 2 \(0\.75\) and 1 \(0\.25\); 50% of/,
     );
-    expect(drawn(router, frame, { layer: 0, head: 0 }).text('.caption')).toBe(
+    expect(drawView(router, frame, { layer: 0, head: 0 }).text('.caption')).toBe(
       router.says(frame, { layer: 0, head: 0 }),
     );
     // One of three others shares the first token's experts; the second token's are shared by two.
@@ -550,8 +552,8 @@ describe('the router', () => {
     expect(router.says(single, at)).toMatch(/to expert 0 \(1\.00\)\. Its largest α₁: 1\.00\.$/);
   });
 
-  it('draws tokens by experts, loads, and layers by experts', () => {
-    const view = drawn(router, frame, { layer: 1, head: 1, query: 1 });
+  it('draws tokens by experts, the load of experts, and layers by experts', () => {
+    const view = drawView(router, frame, { layer: 1, head: 1, query: 1 });
     const [tokens, first, others] = view.maps;
     expect(tokens!.data).toMatchObject({
       rows: 3,
@@ -614,19 +616,19 @@ describe('the router', () => {
     expect(tokens!.data.chosen).toEqual({ row: -1, col: 0 });
   });
 
-  it('keeps cells of a long text at most as high as wide', () => {
+  it('limits the height of cells for a long text', () => {
     const tall = (E: number, T: number) => {
       const one = base({ T, architecture: architecture({ E, chosen: 1 }) } as never, {
         router: tensor([2, T, E], new Float32Array(2 * T * E).fill(1)),
       });
-      return drawn(router, one).map.data.cellShape;
+      return drawView(router, one).map.data.cellShape;
     };
     expect([tall(4, 2), tall(2, 4), tall(2, 16)]).toEqual([2, 1, 0.5]);
   });
 });
 
-describe('lines and bars', () => {
-  it('positions: the keys that enough queries see, with the strongest sinks named', () => {
+describe('views with lines and bars', () => {
+  it('positions: draws the keys that enough queries see, and names the strongest sinks', () => {
     const T = 10;
     const tokens = Array.from({ length: T }, (_, t) => ({
       ...frameOf().tokens[1]!,
@@ -649,7 +651,7 @@ describe('lines and bars', () => {
     expect(scores.says({ ...both, tensors: { ...both.tensors, sink_ratio: all } }, at)).toBe(
       'Sinks: k = 5 “w4” in 50%, k = 4 “w3” in 40%, k = 3 “w2” in 30%, k = 2 “w1” in 20% of the heads.',
     );
-    const view = drawn(scores, frame, at);
+    const view = drawView(scores, frame, at);
     expect(view.text('.caption')).toBe('Sinks: k = 3 “w2” in 75%, k = 1 “w0” in 50% of the heads.');
     expect(view.lines()).toEqual([
       ['head L1H0', 20 / 64, 21 / 64, 22 / 64],
@@ -669,21 +671,21 @@ describe('lines and bars', () => {
       tensors: { ...frame.tensors, sink_ratio: tensor([T], new Float32Array(T)) },
     };
     expect(scores.says(none, at)).toBe('No key has a sink in any head of Softmax model.');
-    expect(drawn(scores, none, at).charts()[1]!.domain).toEqual([0, 0.2]);
-    expect(named(scores.numbers(frame, at))).toEqual([
+    expect(drawView(scores, none, at).charts()[1]!.domain).toEqual([0, 0.2]);
+    expect(shapes(scores.numbers(frame, at))).toEqual([
       ['alpha', T],
       ['alpha_of_even_attention', T],
       ['sink', T],
     ]);
   });
 
-  it('Sink₁ up to the context: heads with a sink by the length of the text', () => {
+  it('Sink₁ up to the context: draws the share of heads with a sink by text length', () => {
     const known = {
       lengths: tensor([2], [16, 32]),
       alpha_by_length: tensor([2, 4], [0.5, 0.2, 0.1, 0.4, 0.9, 0.8, 0.35, 0.3]),
     };
     const frame = base({ T: 32 }, known);
-    const view = drawn(context, frame);
+    const view = drawView(context, frame);
     // More than eps = 0.3: two heads of four, then three; the fourth has exactly 0.3, which does not count.
     expect(view.lines().map(([name, ...values]) => [name, ...values.slice(0, 2)])).toEqual([
       ['Sink₁', 0.5, 0.75],
@@ -708,7 +710,7 @@ describe('lines and bars', () => {
     const said = (count: number) => context.says(lengths(count), at).match(/\d+ tokens/g);
     expect(said(4)).toEqual(['16 tokens', '17 tokens', '19 tokens']);
     expect(said(5)).toEqual(['16 tokens', '18 tokens', '20 tokens']);
-    expect(named(context.numbers(frame, at))).toEqual([
+    expect(shapes(context.numbers(frame, at))).toEqual([
       ['tokens', 2],
       ['sink_1', 2],
       ['mean_alpha_1', 2],
@@ -716,8 +718,8 @@ describe('lines and bars', () => {
     expect([context.fits!(frame), context.fits!(base())]).toEqual([true, false]);
   });
 
-  it('Sink₁ by threshold: heads whose α₁ exceeds each', () => {
-    const view = drawn(threshold, base());
+  it('Sink₁ by threshold: draws the share of heads whose α₁ exceeds each threshold', () => {
+    const view = drawView(threshold, base());
     expect(view.text('.caption')).toBe(
       'Of 4 heads, 100% have α₁ > 0.1, 75% have α₁ > 0.2, 50% have α₁ > 0.3, 25% have α₁ > 0.5; uniform attention has α₁ = 0.13.',
     );
@@ -751,7 +753,7 @@ describe('lines and bars', () => {
     });
   });
 
-  it('Sink₁ by length: running means of the first column', () => {
+  it('Sink₁ by length: draws running means of the first column', () => {
     const T = 9;
     const map = (first: (t: number) => number) =>
       Array.from({ length: T * T }, (_, i) => (i % T ? 0 : first(Math.floor(i / T))));
@@ -765,7 +767,7 @@ describe('lines and bars', () => {
     expect(length.says(frame, at)).toBe(
       'T = 8: Sink₁ 50%, mean α₁ 0.34 (uniform 0.34); T = 9: Sink₁ 50%, mean α₁ 0.33 (uniform 0.31).',
     );
-    // One head that gives the first key weight in row 0 alone: α₁ is 1 / T, so Sink₁ is 0 from four tokens on.
+    // One head gives the first key weight only in row 0: α₁ is 1 / T, so Sink₁ is 0 from four tokens on.
     const first = tensor(
       [1, 1, T, T],
       map((t) => (t ? 0 : 1)),
@@ -800,18 +802,18 @@ describe('lines and bars', () => {
         .match(/T = \d+/g)!
         .join(),
     ).toBe('T = 8,T = 16,T = 32,T = 64');
-    expect(drawn(length, frame).charts()[0]).toMatchObject({
+    expect(drawView(length, frame).charts()[0]).toMatchObject({
       from: 1,
       domain: [0, 1],
       dots: false,
       percent: true,
     });
     expect(
-      drawn(length, frame)
+      drawView(length, frame)
         .lines()
         .map(([name]) => name),
     ).toEqual(['Sink₁', 'mean α₁', 'uniform attention']);
-    // Shares of rows, if these need not sum to 1: here all of each row goes to the first key.
+    // If rows need not sum to 1, shares of rows count: here all of each row goes to the first key.
     const free = { ...frame, ...(sigmoid as object), tensors: { ...frame.tensors } } as Frame;
     expect(Array.from(length.numbers(free, at)[1]!.data)[1]).toBe((1 + 0.5) / 2);
     expect(length.fits!(frame)).toBe(true);
@@ -821,11 +823,11 @@ describe('lines and bars', () => {
     expect([2048, 2049].map((T) => length.fits!({ ...base(), T }))).toEqual([true, false]);
   });
 
-  it('norm ratios: a line for each model', () => {
+  it('norm ratios: draws a line for each model', () => {
     const one = base({}, { hidden_ratio: tensor([3], [1, 8, 2]) });
     const model = { id: 'sigmoid', title: 'Other', source: 'zoo' } as const;
     const two = base({ title: 'Other', model }, { hidden_ratio: tensor([3], [3, 2, 1]) });
-    const view = drawn(ratios, one, { frames: [one, two] });
+    const view = drawView(ratios, one, { frames: [one, two] });
     expect(view.root.querySelector('.caption')!.textContent).toBe(
       'Softmax model: at most 8.0×, after layer 0.\nOther: at most 3.0×, at the embedding.',
     );
@@ -837,7 +839,7 @@ describe('lines and bars', () => {
     expect(view.charts()[0]!.series.map(({ color }) => color)).toEqual(['--run-1', '--run-2']);
   });
 
-  it('compression valley: a line for each model, and a dashed one without the first token', () => {
+  it('compression valley: draws a line for each model, and a dashed one without the first token', () => {
     const entropy = (own: number[], others: number[]) => ({
       matrix_entropy: tensor([3], own),
       matrix_entropy_others: tensor([3], others),
@@ -845,7 +847,7 @@ describe('lines and bars', () => {
     const one = base({}, entropy([0.75, 0.25, 0.5], [0.75, 0.375, 0.5]));
     const model = { id: 'sigmoid', title: 'Other', source: 'zoo' } as const;
     const two = base({ title: 'Other', model }, entropy([0.5, 0.125, 0.25], [0.5, 0.5, 0.5]));
-    const view = drawn(compression, one, { frames: [one, two] });
+    const view = drawView(compression, one, { frames: [one, two] });
     expect(view.lines()).toEqual([
       ['Softmax model', 0.75, 0.25, 0.5],
       ['Softmax model', 0.75, 0.375, 0.5],
@@ -869,7 +871,7 @@ describe('lines and bars', () => {
     );
   });
 
-  it('parts of the logit: what each layer’s halves add, and the embedding', () => {
+  it('parts of the logit: draws the contributions of attention and feed-forward of each layer', () => {
     // Head (1, 0): an embedding, then attention of layer 0 by head and its feed-forward, then biases.
     const logit_parts = tensor(
       [2, 2, 6],
@@ -879,7 +881,7 @@ describe('lines and bars', () => {
       {},
       { logit_parts, logit_parts_heads: tensor([2, 2, 2, 2], new Array(16).fill(1)) },
     );
-    const view = drawn(logitParts, frame);
+    const view = drawView(logitParts, frame);
     const { embedding, attention, ffn } = partsOf(frame, at);
     expect(view.lines()).toEqual([
       ['feed-forward', NaN, ...ffn],
@@ -892,7 +894,7 @@ describe('lines and bars', () => {
     expect(view.charts()[0]!.label).toBe(`Parts of the first key’s logit by layer. ${said}`);
   });
 
-  it('secondary sinks: the keys that receive most, each in a color and a dash of its own', () => {
+  it('secondary sinks: draws the keys that receive most, each in its own style', () => {
     // Sixteen tokens; enough queries see the keys 1 to 7; key k receives k / 8 in layer 1.
     const T = 16;
     const alphas = new Float32Array(2 * 2 * T);
@@ -908,7 +910,7 @@ describe('lines and bars', () => {
         hidden_norm: tensor([3, T], new Float32Array(3 * T).fill(1)),
       },
     );
-    const view = drawn(secondary, frame);
+    const view = drawView(secondary, frame);
     const line = (k: number) => [`${k} “a”`, 0, k / 2];
     const [chart] = view.charts();
     expect(view.lines()).toEqual([7, 6, 5, 4].map(line));
@@ -918,7 +920,7 @@ describe('lines and bars', () => {
     expect(chart).toMatchObject({ domain: [0, 5], xLabel: 'layer' });
   });
 
-  it('norms: the first token beside the mean of the others', () => {
+  it('norms: draws the first token beside the mean of the others', () => {
     const frame = base(
       {},
       {
@@ -931,7 +933,7 @@ describe('lines and bars', () => {
         massive_at: tensor([3, 3, 2], [0, 0, 0, 0, 0, 0, 7, 2, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0]),
       },
     );
-    const view = drawn(norms, frame);
+    const view = drawView(norms, frame);
     expect(view.text('.caption')).toBe(
       'First token relative to the others: hidden norm up to 8.0×, value norm down to 0.13×. Largest activation: 9.0, ' +
         '18× the median, after layer 0, channel 7, token 2.',
@@ -963,8 +965,8 @@ describe('lines and bars', () => {
     ]);
     // In a hybrid, keys and values exist in the layers with attention.
     const hybrid = architecture({ blocks: 4, layers: [1, 3] });
-    expect(placesOf(drawn(norms, { ...frame, architecture: hybrid }))[1]).toEqual([1, 3]);
-    expect(named(norms.numbers(frame, at))).toEqual([
+    expect(placesOf(drawView(norms, { ...frame, architecture: hybrid }))[1]).toEqual([1, 3]);
+    expect(shapes(norms.numbers(frame, at))).toEqual([
       ['hidden_norm', 3, 3, 'from -1,0'],
       ['key_norm', 2, 2, 3],
       ['value_norm', 2, 2, 3],
@@ -973,27 +975,27 @@ describe('lines and bars', () => {
       ...frame,
       tensors: { ...frame.tensors, hidden_norm: tensor([3, 3], [0, 1, 3, 16, 2, 2, 4, 4, 4]) },
     };
-    expect(drawn(norms, frame, { frames: [frame, zero] }).charts()[0]!.domain).toEqual([2, 16]);
-    expect(drawn(norms, zero).charts()[0]!.domain).toEqual([2, 16]);
+    expect(drawView(norms, frame, { frames: [frame, zero] }).charts()[0]!.domain).toEqual([2, 16]);
+    expect(drawView(norms, zero).charts()[0]!.domain).toEqual([2, 16]);
   });
 
-  it('row sums: on a scale that all models share', () => {
+  it('row sums: draws all models on one scale', () => {
     const sums = (most: number) =>
       base(sigmoid as never, {
         row_mass: tensor([2, 2, 3], [0, 0, 0, 0, 0, 0, 0.5, most, 0.25, 0, 0, 0]),
         row_mass_summary: tensor([2, 2, 3], [0, 0, 0, 0, 0, 0, 0.5, 0.25, 0.75, 0, 0, 0]),
         alpha_raw: tensor([2, 2, 3], [0, 0, 0, 0, 0, 0, 0.125, 0, 0, 0, 0, 0]),
       });
-    const view = drawn(mass, sums(0.75));
+    const view = drawView(mass, sums(0.75));
     expect(view.text('.caption')).toBe(
       'head L1H0: mean 0.50, min 0.25, max 0.75; unnormalized α₁ 0.125.',
     );
     expect(view.lines()).toEqual([['sigmoid', 0.5, 0.75, 0.25]]);
     expect(view.charts()[0]!.domain).toEqual([0, 1.1]);
     const small = { ...sums(4), architecture: architecture({ L: 2, H: 2 }) };
-    expect(drawn(mass, sums(0.75), { frames: [sums(0.75), small] }).charts()[0]!.domain).toEqual([
-      0, 4.4,
-    ]);
+    expect(drawView(mass, sums(0.75), { frames: [sums(0.75), small] }).charts()[0]!.domain).toEqual(
+      [0, 4.4],
+    );
     const other = base(
       {},
       {
@@ -1002,25 +1004,25 @@ describe('lines and bars', () => {
       },
     );
     expect(
-      drawn(mass, sums(0.75), { frames: [sums(0.75), other] }).charts()[0]!.domain![1],
+      drawView(mass, sums(0.75), { frames: [sums(0.75), other] }).charts()[0]!.domain![1],
     ).toBeCloseTo(3.3);
     const flat = base({ architecture: architecture({ L: 1, H: 1 }) } as never, {
       row_mass: tensor([1, 1, 3], [2, 2, 2]),
     });
     expect(
-      drawn(mass, sums(0.75), { frames: [sums(0.75), flat], layer: 1, head: 1 }).charts()[0]!
+      drawView(mass, sums(0.75), { frames: [sums(0.75), flat], layer: 1, head: 1 }).charts()[0]!
         .domain,
     ).toEqual([0, 2.2]);
-    expect(named(mass.numbers(sums(1), at))).toEqual([['row_mass', 3]]);
+    expect(shapes(mass.numbers(sums(1), at))).toEqual([['row_mass', 3]]);
   });
 });
 
-describe('views with a number per head and a line along the text', () => {
-  it('what a key contributes', () => {
+describe('views with a number for each head and a line over the text', () => {
+  it('contribution: draws what each key contributes', () => {
     const share = (first: number) =>
       tensor([2, 2, 3], [0.5, 0, 0, 0.25, 0, 0, first, 0.25, 0.5, 0, 0, 0]);
     const frame = base({}, { contribution_at: share(0.125), contribution_out_at: share(0.0625) });
-    const view = drawn(contribution, frame);
+    const view = drawView(contribution, frame);
     expect(view.text('.caption')).toBe(
       'Head L1H0: the start token “<s>” receives 88% of the attention, but contributes only 13% of what the head writes before ' +
         'the output matrix and 6% after it.',
@@ -1031,11 +1033,11 @@ describe('views with a number per head and a line along the text', () => {
       ['share of the output before W_O', 0.125, 0.25, 0.5],
       ['share of the output after W_O', 0.0625, 0.25, 0.5],
     ]);
-    expect(named(contribution.numbers(frame, at))).toHaveLength(3);
+    expect(shapes(contribution.numbers(frame, at))).toHaveLength(3);
     expect(view.charts()[0]!.domain).toEqual([0, 1]);
   });
 
-  it('the gate', () => {
+  it('gate: draws the gate of each head', () => {
     const frame = base(
       {},
       {
@@ -1043,7 +1045,7 @@ describe('views with a number per head and a line along the text', () => {
         gate: tensor([2, 2, 3], [0, 0, 0, 0, 0, 0, 1, 0.25, 0.5, 0, 0, 0]),
       },
     );
-    const view = drawn(gate, frame);
+    const view = drawView(gate, frame);
     expect(view.text('.caption')).toBe(
       'Mean gate over all heads: 0.25, from 0.13 to 0.50. head L1H0: 1.00 at the first token, 0.38 at the others.',
     );
@@ -1056,7 +1058,7 @@ describe('views with a number per head and a line along the text', () => {
     expect([null, 'output'].map(fits)).toEqual([false, true]);
   });
 
-  it('the bias key', () => {
+  it('bias key: draws the attention to the bias key', () => {
     const frame = base(
       {},
       {
@@ -1066,7 +1068,7 @@ describe('views with a number per head and a line along the text', () => {
         row_mass: tensor([2, 2, 3], [0, 0, 0, 0, 0, 0, 0.25, 0.5, 0.75, 0, 0, 0]),
       },
     );
-    const view = drawn(bias, frame);
+    const view = drawView(bias, frame);
     expect(view.text('.caption')).toBe(
       'The bias key receives more than 30% of the attention in 1 of the 4 heads; largest α∗ 0.75.',
     );
@@ -1081,14 +1083,14 @@ describe('views with a number per head and a line along the text', () => {
         bias.fits!(base({ architecture: architecture({ bias_key: kind }) } as never)),
       ),
     ).toEqual([false, true]);
-    expect(named(bias.numbers(frame, at))).toEqual([
+    expect(shapes(bias.numbers(frame, at))).toEqual([
       ['sink_bias'],
       ['alpha_bias', 2, 2],
       ['weight_of_bias', 2, 2, 3],
     ]);
   });
 
-  it('head ablation: labels, dormant heads in frames, a row for each kind', () => {
+  it('head ablation: labels heads, outlines dormant ones, and draws a row for each kind of run', () => {
     const frame = base(
       {},
       {
@@ -1098,7 +1100,7 @@ describe('views with a number per head and a line along the text', () => {
         effect: tensor([2, 2], [-0.25, 0.0078125, 0.5, 0.00390625]),
       },
     );
-    const view = drawn(effects, frame);
+    const view = drawView(effects, frame);
     expect(view.text('.caption')).toBe(
       '2 of 4 heads are dormant on this text: each has a sink, and the model predicts as well without it. ' +
         'Head L1H0 has a sink, and the model predicts worse without it: it gives the first token 50% of its attention, and ablating it ' +
@@ -1106,7 +1108,7 @@ describe('views with a number per head and a line along the text', () => {
         'predicts better without the head.',
     );
     // Under the room's answer, which explains dormant heads, the caption begins with the head.
-    expect(drawn(effects, frame, { isAnswered: true }).text('.caption')).toMatch(
+    expect(drawView(effects, frame, { isAnswered: true }).text('.caption')).toMatch(
       /^Head L1H0 has a/,
     );
     expect(effects.says(frame, { layer: 0, head: 1 })).toMatch(
@@ -1160,7 +1162,7 @@ describe('views with a number per head and a line along the text', () => {
       ...frame,
       tensors: { ...frame.tensors, effect: tensor([2, 2], [0, 0, 0.001, 0]) },
     };
-    const faint = drawn(effects, weak);
+    const faint = drawView(effects, weak);
     expect(faint.map.data.scale).toMatchObject({ high: 0.01 });
     expect(ends(faint)).toBe('loss change −0.0100.010');
   });
@@ -1178,8 +1180,8 @@ describe('hidden states', () => {
   };
   const frame = base({}, tensors);
 
-  it('name the largest activation, in the most extreme layer or the chosen one', () => {
-    const view = drawn(channels, frame);
+  it('state the largest activation, in the most extreme layer or the selected one', () => {
+    const view = drawView(channels, frame);
     expect(view.text('.caption')).toBe(
       'After layer 0, the largest activation is 8.0, 16× the median: channel 2 of token 1, “a”. Kurtosis 40 (a normal ' +
         'distribution has 3). Layer 0 writes the largest activation, into channel 3 of token 0; a single weight (row 3, ' +
@@ -1201,15 +1203,15 @@ describe('hidden states', () => {
     const twice = Float32Array.from(hidden);
     twice[24 + 8 + 1] = -2;
     const even = base({}, { ...tensors, hidden: tensor([3, 3, 4], twice) });
-    expect(drawn(channels, even, { layer: 1, head: 0 }).text('.caption')).toMatch(
+    expect(drawView(channels, even, { layer: 1, head: 0 }).text('.caption')).toMatch(
       /^After layer 1, .*median: channel 3 of token 0/,
     );
-    const last = drawn(channels, frame, { layer: 1, head: 0, channel: 1, query: 2 });
+    const last = drawView(channels, frame, { layer: 1, head: 0, channel: 1, query: 2 });
     expect(last.text('.caption')).toMatch(
       /^After layer 1, the largest activation is 2\.0, 2× the median: channel 3 of token 0/,
     );
     expect(last.map.data.chosen).toEqual({ row: 2, col: 1 });
-    expect(drawn(channels, frame, { channel: 0, query: 1 }).map.data.chosen).toEqual({
+    expect(drawView(channels, frame, { channel: 0, query: 1 }).map.data.chosen).toEqual({
       row: 1,
       col: 0,
     });
@@ -1219,10 +1221,10 @@ describe('hidden states', () => {
       {},
       { ...tensors, massive: tensor([3, 4], [9, 0, 0, 1, 8, 0, 0, 4, 2, 0, 0, 1]) },
     );
-    const embedding = drawn(channels, early);
+    const embedding = drawView(channels, early);
     embedding.map.events.onChoose!({ row: 0, col: 0 });
     expect(embedding.set).toHaveBeenCalledWith({ channel: 0, query: 0, key: -1 });
-    expect(named(channels.numbers(frame, { layer: 1, head: 0 }))).toEqual([
+    expect(shapes(channels.numbers(frame, { layer: 1, head: 0 }))).toEqual([
       ['hidden', 3, 4],
       ['kurtosis', 3, 'from -1'],
       ['super_weight', 2, 6],
@@ -1253,7 +1255,10 @@ describe('hidden states', () => {
     expect(likeness.says(repeated, at)).toBe(
       '“<s>”, 2 times: 2 of 2 later positions have at least half of the first token’s norm, at the embedding.',
     );
-    const view = drawn(likeness, repeated, { group: [plain, repeated], frames: [plain, repeated] });
+    const view = drawView(likeness, repeated, {
+      group: [plain, repeated],
+      frames: [plain, repeated],
+    });
     expect(view.text('.caption')).toBe(
       'After layer 0, at least half of the first token’s norm: ordinary text: 1 of 2 positions; “<s>”, 2 times: 2 of 2 positions.',
     );
@@ -1261,19 +1266,22 @@ describe('hidden states', () => {
       ['ordinary text', 1, 0.5, 0.375],
       ['“<s>”, 2 times', 1, 1, 4],
     ]);
-    expect(named(likeness.numbers(plain, at))).toEqual([['hidden_norm', 3, 3, 'from -1,0']]);
+    expect(shapes(likeness.numbers(plain, at))).toEqual([['hidden_norm', 3, 3, 'from -1,0']]);
     // Values far above the first token's norm do not flatten the chart.
     expect(view.charts()[0]!.domain).toEqual([0, 3]);
     expect(view.charts()[0]!.series.map(({ color }) => color)).toEqual(['--ink-3', '--query']);
-    const alone = drawn(likeness, plain);
+    const alone = drawView(likeness, plain);
     expect(alone.charts()[0]!.domain).toEqual([0, 1.2]);
-    const third = drawn(likeness, plain, { group: [plain, repeated, repeated], frames: [plain] });
+    const third = drawView(likeness, plain, {
+      group: [plain, repeated, repeated],
+      frames: [plain],
+    });
     expect(third.charts()[0]!.series[2]!.color).toBe('--sink');
   });
 });
 
 describe('caches and settings', () => {
-  it('shows the label for an edit of a kind that the page does not know', () => {
+  it('labels an edit of an unknown kind by the core’s label', () => {
     for (const kind of ['constructor', 'toString', 'of a later version']) {
       const edits = [{ kind }] as never;
       expect(settingName(base({ edits, labels: ['as the core says'], choices: [{}] }))).toBe(
@@ -1314,13 +1322,13 @@ describe('caches and settings', () => {
       ...tensors,
     });
 
-  it('keys in the cache: a strip for each head', () => {
+  it('keys in the cache: draws a strip for each head', () => {
     const gone = Float32Array.from([NaN, NaN, NaN, 2, NaN, NaN, NaN, 2, NaN, NaN, NaN, NaN]);
     const frame = base(evict('window', 2) as never, {
       evicted: tensor([2, 2, 3], gone),
       keeps_first: tensor([2, 2], [1, 0, 1, 1]),
     });
-    const view = drawn(cache, frame);
+    const view = drawView(cache, frame);
     expect(view.text('.caption')).toBe(
       'Last 2: 3 of 4 heads (75%) keep the first token, “<s>”, until the end.',
     );
@@ -1358,12 +1366,12 @@ describe('caches and settings', () => {
         keeps_first: tensor([50, 2], new Float32Array(100)),
       },
     );
-    expect(drawn(cache, deep, { layer: 0, head: 0 }).map.data.cellShape).toBeCloseTo(
+    expect(drawView(cache, deep, { layer: 0, head: 0 }).map.data.cellShape).toBeCloseTo(
       (0.6 * 100) / 3,
     );
   });
 
-  it('loss by position: a line for each setting, smoothed, and where the first token leaves', () => {
+  it('loss by position: draws a smoothed line for each setting, and marks where the first token is evicted', () => {
     const T = 40;
     const at_ = tensor(
       [T],
@@ -1376,7 +1384,7 @@ describe('caches and settings', () => {
       });
     const whole = of();
     const window = of(evict('window', 20), 30);
-    const view = drawn(loss, whole, { group: [window, whole], frames: [window, whole] });
+    const view = drawView(loss, whole, { group: [window, whole], frames: [window, whole] });
     expect(view.text('.caption')).toBe(
       'Mean loss over the text: last 20 15.000 over its first 30 tokens; baseline 20.000.',
     );
@@ -1392,30 +1400,30 @@ describe('caches and settings', () => {
       domain: [4.5, 31.5],
       yLabel: 'loss, mean of 16 tokens, nats',
     });
-    expect(drawn(loss, whole).charts()[0]).not.toHaveProperty('cursor');
-    expect(drawn(loss, of(evict('h2o', 20))).charts()[0]).not.toHaveProperty('cursor');
-    expect(drawn(loss, of(evict('window', 40))).charts()[0]).not.toHaveProperty('cursor');
+    expect(drawView(loss, whole).charts()[0]).not.toHaveProperty('cursor');
+    expect(drawView(loss, of(evict('h2o', 20))).charts()[0]).not.toHaveProperty('cursor');
+    expect(drawView(loss, of(evict('window', 40))).charts()[0]).not.toHaveProperty('cursor');
     const six = [whole, ...[4, 5, 6, 7].map((n) => of(evict('h2o', n)))];
     expect(
-      drawn(loss, whole, { group: six })
+      drawView(loss, whole, { group: six })
         .charts()[0]!
         .series.map(({ dash }) => dash),
     ).toEqual([undefined, undefined, undefined, '5,3', '2,3']);
     const far = 600;
     const losses = tensor([far], new Float32Array(far).fill(1));
     const book = base({ T: far } as never, { loss_at: losses });
-    const [line] = drawn(loss, book).charts()[0]!.series;
+    const [line] = drawView(loss, book).charts()[0]!.series;
     expect([Array.from(line!.places!).at(-1), Array.from(line!.places!).at(-2)]).toEqual([
       599, 597,
     ]);
-    expect(drawn(loss, book).charts()[0]!.yLabel).toBe('loss, mean of 38 tokens, nats');
-    expect(drawn(loss, whole, { frames: [whole, book] }).charts()[0]!.yLabel).toBe(
+    expect(drawView(loss, book).charts()[0]!.yLabel).toBe('loss, mean of 38 tokens, nats');
+    expect(drawView(loss, whole, { frames: [whole, book] }).charts()[0]!.yLabel).toBe(
       'loss, mean of 38 tokens, nats',
     );
     expect(loss.fits!(whole)).toBe(true);
   });
 
-  it('loss by setting: a point for each, above the unedited run of the same prompts', () => {
+  it('loss by setting: draws a point for each setting, above the unedited run of the same prompts', () => {
     const whole = setting({});
     const kl = { kl_mean: tensor([1], [0.5]) };
     const group = [
@@ -1424,7 +1432,7 @@ describe('caches and settings', () => {
       setting(evict('h2o', 4), kl, [4, 8]),
       setting(evict('tova', 4), kl, [2, 4]),
     ];
-    const view = drawn(sweep, group[1]!, { group, frames: group });
+    const view = drawView(sweep, group[1]!, { group, frames: group });
     const [chart] = view.charts();
     expect(view.lines()).toEqual([
       ['H2O', 3, 1.5],
@@ -1455,25 +1463,25 @@ describe('caches and settings', () => {
     view.draw(group[1]!, { group, frames: group, measure: 'error' });
     expect(view.charts()[0]!.yLabel).toBe('loss above baseline, nats');
     expect(view.text('.caption')).toBe('');
-    const first = drawn(sweep, whole);
+    const first = drawView(sweep, whole);
     expect([first.text('.caption'), first.charts()[0]!.yLabel]).toEqual([
       ...['Measuring the first setting …', 'loss above baseline, nats'],
     ]);
     const lower = [whole, setting(evict('h2o', 8), {}, [1, 3])];
-    expect(drawn(sweep, whole, { group: lower, frames: lower }).charts()[0]!.domain).toEqual([
+    expect(drawView(sweep, whole, { group: lower, frames: lower }).charts()[0]!.domain).toEqual([
       -1, 0,
     ]);
-    expect(drawn(sweep, whole, { group: lower, frames: lower }).charts()[0]!.xLabel).toBe(
+    expect(drawView(sweep, whole, { group: lower, frames: lower }).charts()[0]!.xLabel).toBe(
       'keys kept',
     );
     const seven = Array.from({ length: 7 }, (_, i) => setting(evict(`p${i}`, 4)));
-    const lines = drawn(sweep, whole, { group: [whole, ...seven] }).charts()[0]!.series;
+    const lines = drawView(sweep, whole, { group: [whole, ...seven] }).charts()[0]!.series;
     expect([lines[5]!.dash, lines[6]!.dash, lines[6]!.color]).toEqual([
       undefined,
       '4,3',
       '--run-1',
     ]);
-    expect(named(sweep.numbers(group[1]!, at))).toEqual([
+    expect(shapes(sweep.numbers(group[1]!, at))).toEqual([
       ['loss_mean', 1],
       ['kl_mean', 1],
       ['sink_ratio', 3],
@@ -1482,7 +1490,7 @@ describe('caches and settings', () => {
     expect(sweep.says(group[1]!, at)).toBe('Loss of Softmax model: 4.500 nats.');
   });
 
-  it('loss by setting of rounding: by bits, with its error', () => {
+  it('loss by setting of rounding: draws the loss by bits, with the rounding error', () => {
     const rounded = (bits: number, error: number[]) =>
       setting(
         { edits: [{ kind: 'quantize', bits, by: 'channel' }], labels: [''], choices: [{}] },
@@ -1493,7 +1501,7 @@ describe('caches and settings', () => {
         },
       );
     const group = [setting({}), rounded(8, [0.25, NaN]), rounded(4, [0.5, 0.25])];
-    const view = (measure: string) => drawn(sweep, group[0]!, { group, frames: group, measure });
+    const view = (measure: string) => drawView(sweep, group[0]!, { group, frames: group, measure });
     expect(view('error').lines()).toEqual([['per channel', 0.375, 0.25]]);
     expect(view('error').charts()[0]!.xLabel).toBe('bits');
     expect(view('change').lines()).toEqual([['per channel', 0.5, 0.5]]);
@@ -1515,11 +1523,11 @@ describe('caches and settings', () => {
       [90, 90],
     );
     expect(
-      drawn(sweep, group[1]!, { group, frames: [...group, away] }).charts()[0]!.domain,
-    ).toEqual(drawn(sweep, group[1]!, { group, frames: group }).charts()[0]!.domain);
+      drawView(sweep, group[1]!, { group, frames: [...group, away] }).charts()[0]!.domain,
+    ).toEqual(drawView(sweep, group[1]!, { group, frames: group }).charts()[0]!.domain);
   });
 
-  it('loss by perturbation: a bar for each above the baseline, on the scale of all models', () => {
+  it('loss by perturbation: draws a bar for each perturbation above the baseline, on one scale for all models', () => {
     const clamp = (channel: number, losses: number[]) =>
       setting(
         { edits: [{ kind: 'clamp_channel', channel }], labels: [''], choices: [{}] },
@@ -1527,7 +1535,7 @@ describe('caches and settings', () => {
         losses,
       );
     const group = [setting({}), clamp(7, [6, 8]), clamp(3, [1.5, 3.5])];
-    const view = drawn(perturbations, group[1]!, { group, frames: group });
+    const view = drawView(perturbations, group[1]!, { group, frames: group });
     expect(view.lines()).toEqual([['the selected ones, then random ones', 4, -0.5]]);
     expect(view.text('.caption')).toBe(
       '1, channel 7 to zero: +4.000; 2, channel 3 to zero: −0.500',
@@ -1536,14 +1544,15 @@ describe('caches and settings', () => {
     const other = { model: { id: 'b', title: 'B', source: 'zoo' } };
     const more = [setting(other), { ...clamp(1, [12, 14]), ...other }] as Frame[];
     expect(
-      drawn(perturbations, group[1]!, { group, frames: [...group, ...more] }).charts()[0]!.domain,
+      drawView(perturbations, group[1]!, { group, frames: [...group, ...more] }).charts()[0]!
+        .domain,
     ).toEqual([-0.5, 10]);
     expect(perturbations.says(group[1]!, at)).toBe('Channel 7 to zero: 7.000 nats.');
-    expect(named(perturbations.numbers(group[1]!, at))).toEqual([['loss_mean']]);
+    expect(shapes(perturbations.numbers(group[1]!, at))).toEqual([['loss_mean']]);
   });
 });
 
-it('views declare to figures what they need', () => {
+it('each view declares how figures draw it', () => {
   const named = (is: (view: View) => unknown) =>
     views.filter((view) => is(view)).map(({ name }) => name);
   expect(named(({ drawsAllSettings: isGroup }) => isGroup)).toEqual([
@@ -1639,13 +1648,13 @@ it('views declare to figures what they need', () => {
 });
 
 describe('further views of a frame', () => {
-  it('the next tokens, the likeliest first', () => {
+  it('next tokens: lists the most likely first', () => {
     const likely = [
       { text: ' a', probability: 0.5 },
       { text: '\n', probability: 0.125 },
     ];
     const frame = base({ next: likely, generated: 2, sequences: 3 } as never);
-    const view = drawn(next, frame);
+    const view = drawView(next, frame);
     expect(view.texts('li')).toEqual(['a50.0%', '↵12.5%']);
     expect(view.all('li').map((one) => one.style.getPropertyValue('--share'))).toEqual([
       '1',
@@ -1665,12 +1674,12 @@ describe('further views of a frame', () => {
     ).toBe(false);
   });
 
-  it('Sink₁ by label: a row with a dot for each prompt', () => {
+  it('Sink₁ by label: draws a row per label with a dot per prompt', () => {
     const frame = base({
       groups: ['prose', 'code', 'prose'],
       perPrompt: { sink_ratio: [0.25, 0.5, 0.75] },
     } as never);
-    const view = drawn(domains, frame);
+    const view = drawView(domains, frame);
     expect(view.texts('tbody tr')).toEqual(['prose 50.0% ± 35.4%', 'code 50.0%']);
     const [row] = view.all('tbody tr');
     const places = (selector: string, name: string) =>
@@ -1681,7 +1690,7 @@ describe('further views of a frame', () => {
       [120],
       [120],
     ]);
-    expect(named(domains.numbers(frame, at))).toEqual([
+    expect(shapes(domains.numbers(frame, at))).toEqual([
       ['sink_1 of prose', 2],
       ['sink_1 of code', 1],
     ]);
@@ -1689,20 +1698,20 @@ describe('further views of a frame', () => {
       groups: ['a', 'b', 'c', 'b'],
       perPrompt: { sink_ratio: [0.5, 0.75, 0.25, 1] },
     } as never);
-    expect(drawn(domains, three).text('.caption')).toMatch(
+    expect(drawView(domains, three).text('.caption')).toMatch(
       /^Sink₁ is largest for “b” \(87\.5% ± 17\.7%, 2 prompts\) and smallest for “c” \(25\.0%, 1 prompt\)/,
     );
     expect(domains.says(base({ groups: [] } as never), at)).toBe('');
   });
 
-  it('every head’s map as a thumbnail that opens the head', () => {
+  it('all heads: draws each head’s map as a thumbnail that opens the head', () => {
     const att = tensor(
       [2, 2, 3, 3],
       [...MAP, ...MAP, ...MAP, ...MAP].map((x, i) => (i < 9 ? x : x / 2)),
     );
     const frame = base({}, { att });
     painted.length = 0;
-    const view = drawn(heads, frame);
+    const view = drawView(heads, frame);
     expect(painted).toHaveLength(4);
     expect(painted[1]).toMatchObject({ rows: 3, cols: 3 });
     expect([...painted[1]!.data]).toEqual([0.5, NaN, NaN, 0.375, 0.125, NaN, 0.25, 0.125, 0.125]);
@@ -1779,7 +1788,7 @@ describe('further views of a frame', () => {
     expect(heads.says(frame, at)).toBe('Attention maps of 2 layers by 2 heads of Softmax model.');
   });
 
-  it('the influence of one token, with the start token and without it', () => {
+  it('influence: compares replacing one token with and without a start token', () => {
     const tokens = ['<s>', ' a', ' b', ' c', ' d'].map((text, id) => ({
       id,
       text,
@@ -1796,7 +1805,7 @@ describe('further views of a frame', () => {
       mixing: tensor([3], [1, 2, 8]),
       mixing_bare: tensor([3], [1, 2, 4]),
     });
-    const view = drawn(reach, frame);
+    const view = drawView(reach, frame);
     // Of 4 tokens of text, the third is the last one with a successor, by which it is replaced.
     expect(view.text('.caption')).toBe(
       'Replacing token 3, “c”, by “d”: after the last layer the residual stream of a later token changes on average by ' +
@@ -1829,7 +1838,7 @@ describe('further views of a frame', () => {
       ...frame.tensors,
       reach: grid(3, T, [0, 0, 0, 2, 0.25]),
     });
-    const wide = drawn(reach, far);
+    const wide = drawView(reach, far);
     expect([ends(wide), wide.map.data.scale.high]).toEqual(['0100% or more', 1]);
     const without = base(
       { T, tokens: tokens.map((one) => ({ ...one, special: false })), first: [] } as never,
@@ -1839,15 +1848,15 @@ describe('further views of a frame', () => {
         mixing_bare: tensor([0], []),
       },
     );
-    const single = drawn(reach, without);
+    const single = drawView(reach, without);
     expect(single.texts('.subtitle')[0]).toBe('In the baseline');
     expect(single.all('.plot').map((one) => one.hidden)).toEqual([false, true]);
     expect(single.text('.caption')).not.toContain('The mean distance');
-    expect(named(reach.numbers(without, at))).toEqual([
+    expect(shapes(reach.numbers(without, at))).toEqual([
       ['reach', 3, 5, 'from -1,0'],
       ['mixing', 3, 'from -1'],
     ]);
-    expect(named(reach.numbers(frame, at))).toEqual([
+    expect(shapes(reach.numbers(frame, at))).toEqual([
       ['reach', 3, 5, 'from -1,0'],
       ['reach_bare', 3, 4, 'from -1,0'],
       ['mixing', 3, 'from -1'],

@@ -78,7 +78,7 @@ async function walkOf(shown: readonly string[], isReady?: () => boolean) {
 }
 
 describe('the slider', () => {
-  it('has a stop for each step of any model; the last stop is the trained weights', async () => {
+  it('has a stop for each step of any shown model, and ends at the trained weights', async () => {
     const { before, input, said, shown, root, button } = await walkOf(['softmax', 'sigmoid']);
     expect(before).toBe('Loading the list of checkpoints …');
     // The steps are 0, 20, 40, 1000 and 4000.
@@ -120,7 +120,7 @@ describe('the slider', () => {
     expect(input().value).toBe('2');
   });
 
-  it('is absent if no model has checkpoints, and names two that have', async () => {
+  it('is absent if no shown model has checkpoints, and names two models that have', async () => {
     const { root, button, shown, go } = await walkOf(['short']);
     expect(root.textContent).toContain('These models have no stored checkpoints.');
     go(40);
@@ -129,7 +129,7 @@ describe('the slider', () => {
     expect(shown()).toBe('softmax sigmoid');
   });
 
-  it('visits the checkpoints of a hub, which the reader trusts by moving it', async () => {
+  it('visits the checkpoints of a hub, which the reader permits by moving it', async () => {
     const id = 'hub:EleutherAI/pythia-14m@step1000';
     const { input, go, calls, shown } = await walkOf([id, 'softmax@1000']);
     const all = [...new Set([...PYTHIA_STEPS, ...STEPS.softmax!])].sort((a, b) => a - b);
@@ -148,8 +148,8 @@ describe('the slider', () => {
   });
 });
 
-describe('playing', () => {
-  it('begins at step 0, and shows each checkpoint half a second after the previous one', async () => {
+describe('playing the slider', () => {
+  it('begins at step 0, and shows the next checkpoint half a second after the last one is drawn', async () => {
     const { button, shown, draw, calls } = await walkOf(['softmax']);
     button('Play').click();
     expect([shown(), button('Pause') !== undefined]).toEqual(['softmax@0', true]);

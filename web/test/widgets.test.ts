@@ -14,7 +14,7 @@ const writing = vi.hoisted(() => ({ promptOf: vi.fn(), continuePrompt: vi.fn() }
 vi.mock('../src/run/writing', async (load) => ({ ...(await load<object>()), ...writing }));
 
 beforeEach(() => document.body.replaceChildren());
-const placed = (markup: string) => {
+const place = (markup: string) => {
   document.body.innerHTML = markup;
   return readOf(document.body);
 };
@@ -24,7 +24,7 @@ describe('a question of a lesson', () => {
   const judged = vi.fn();
   beforeEach(() => localStorage.clear());
   const ask = (data: string) => {
-    const made = placed(
+    const made = place(
       `<section class="predict"></section><section class="predict" ${data}><p class="predict-question">How many?</p>${answer}</section>`,
     );
     const [, section] = made.all('.predict');
@@ -37,7 +37,7 @@ describe('a question of a lesson', () => {
     };
   };
 
-  it('shows its answer after a guess from a range, with its unit', () => {
+  it('shows its answer after a guess by a slider, with its unit', () => {
     const { all, text, enter, seen, send, details } = ask(
       'data-min="0" data-max="25" data-unit="%"',
     );
@@ -65,7 +65,7 @@ describe('a question of a lesson', () => {
     expect(again.text('.predict-guess')).toMatch(/^Your guess: 20%\. Wrong/);
   });
 
-  it('has a range from 0 to 100 by default, or choices', () => {
+  it('has a slider from 0 to 100 by default, or buttons', () => {
     const { all } = ask('');
     expect(all<HTMLInputElement>('input').map(({ min, max }) => [min, max])).toEqual([
       ['0', '100'],
@@ -86,8 +86,8 @@ describe('a question of a lesson', () => {
   });
 });
 
-it('opened heads are counted, and those with a sink among them', () => {
-  const { text, all } = placed('<p class="head-count"></p>');
+it('the count of opened heads includes how many of them have a sink', () => {
+  const { text, all } = place('<p class="head-count"></p>');
   const count = new HeadCount(all('p')[0]!);
   const scores = [
     { layer: 0, head: 0, alpha: 0.9 },
@@ -119,9 +119,9 @@ it('opened heads are counted, and those with a sink among them', () => {
   expect(text('p')).toMatch(/3 of 3 heads: 0 give the first token more than 30%\. That is 0%/);
 });
 
-describe('one row of attention', () => {
+describe('the calculator of one attention row', () => {
   const row = (attributes = '') => {
-    const made = placed(`<sink-row ${attributes}>before</sink-row>`);
+    const made = place(`<sink-row ${attributes}>before</sink-row>`);
     const cells = () =>
       made.all('tbody tr').map((one) =>
         [...one.querySelectorAll('td:not(.slides)')]
@@ -150,7 +150,7 @@ describe('one row of attention', () => {
     expect(all('[role=region]')[0]!.getAttribute('aria-label')).toBe('One row of attention');
   });
 
-  it('has the switches that it names, with the settings of each', () => {
+  it('has the switches that its attribute names, with the settings of each', () => {
     const { click, texts, pressed, cells, all, slide, text } = row(
       'switches="bias gate" bias="key"',
     );
@@ -185,8 +185,8 @@ describe('one row of attention', () => {
   });
 });
 
-describe('a model that generates with three caches', () => {
-  it('continues the same prompt with the same seed, and counts the tokens that differ', async () => {
+describe('the widget that generates text with three caches', () => {
+  it('continues one prompt with one seed, and counts the tokens that differ', async () => {
     const writer = { id: 'softmax' };
     const models = { get: vi.fn(async () => writer) };
     borrowed.borrowModels.mockResolvedValue(models);
@@ -240,9 +240,9 @@ describe('a model that generates with three caches', () => {
     ]).toEqual([[], '7', false]);
   });
 
-  it('never draws into the recorded texts, which may be parsed after its tag, nor twice after a move', async () => {
+  it('never renders into the recorded texts, even if these are parsed later, and not twice after a move', async () => {
     borrowed.borrowModels.mockResolvedValue({ get: async () => ({}) });
-    const { text, texts, click, all } = placed('<sink-write></sink-write>');
+    const { text, texts, click, all } = place('<sink-write></sink-write>');
     const element = all('sink-write')[0]!;
     element.insertAdjacentHTML('beforeend', '<p class="recorded">recorded</p>');
     click('Generate');
@@ -257,7 +257,7 @@ describe('a model that generates with three caches', () => {
 
   it('reports a failure', async () => {
     borrowed.borrowModels.mockRejectedValueOnce(new Error('no network'));
-    const { text, click, all, enter } = placed('<sink-write></sink-write>');
+    const { text, click, all, enter } = place('<sink-write></sink-write>');
     enter('input', 'x', 'input');
     click('Generate');
     await vi.waitUntil(() => text('[role=status]') === 'no network', PATIENCE);

@@ -28,7 +28,7 @@ function trials(
   });
 }
 
-it('a text falls apart only if it repeats itself or is far less likely', () => {
+it('the verdict is “falls apart” only if the text repeats itself or is far less likely', () => {
   const kindOf = (...given: Parameters<typeof trials>) => verdictOf(trials(...given), 64)!.kind;
   expect(kindOf([0.1, 0.8, 0.4])).toBe('apart');
   expect(kindOf([0.1, 0.1, 0.1], [2, 3.4, 2])).toBe('apart');
@@ -45,7 +45,7 @@ it('a text falls apart only if it repeats itself or is far less likely', () => {
   expect(verdictOf(trials([0.1, 0.8, 0.4]).slice(0, 3), 64)).toBeUndefined();
 });
 
-it('a text recovers only if its second half repeats less than without the token', () => {
+it('the verdict is “recovers” only if the second half repeats less than without the token', () => {
   const textOf = (late: readonly [number, number, number]) =>
     verdictOf(trials([0.1, 0.8, 0.4], [2, 2, 2], late), 64)!.text;
   expect(textOf([0.1, 0.9, 0.2])).toMatch(
@@ -92,7 +92,7 @@ function writerOf(written: readonly number[]) {
   return { writer, open };
 }
 
-it('generated texts are measured, their second halves with the token in the middle, and all runs are closed', async () => {
+it('a trial measures the generated texts and their second halves, and closes all runs', async () => {
   const job = { prompt: [1, 2, 3], count: 5, seed: 1 };
   const { writer, open } = writerOf([1, 2, 3, 9, 8]);
   const { kept } = await runTrial(writer, job);
@@ -109,14 +109,14 @@ it('generated texts are measured, their second halves with the token in the midd
   }
 });
 
-it('tokens that end a repeated sequence of three are counted from a position on', () => {
+it('repeats are counted as tokens that end a sequence of three that occurred before', () => {
   expect(repeatedShare([1, 2, 3, 1, 2, 3, 1], 0)).toBeCloseTo(2 / 7);
   expect(repeatedShare([1, 2, 3, 1, 2, 3, 1], 5)).toBe(1);
   expect(repeatedShare([1, 1, 2, 2, 3, 3], 0)).toBe(0);
   expect(repeatedShare([5, 5, 5, 5], 2)).toBe(0.5);
 });
 
-it('the published model’s recorded text falls apart and recovers', () => {
+it('the recorded text of the published model falls apart and recovers', () => {
   const { texts, trials } = readRecorded(recorded);
   expect(trials).toHaveLength(8);
   const { kind, text } = verdictOf(trials, recorded.count)!;
@@ -128,7 +128,7 @@ it('the published model’s recorded text falls apart and recovers', () => {
   expect(text).toMatch(/^Over 8 seeds, 56% .* with it and 2% without the second token/);
 });
 
-it('the first key is hidden after the prompt, or for half of the text where it is put back', async ({
+it('the first key is hidden after the prompt, and in the restored text only for half of it', async ({
   skip,
 }) => {
   skip(!isBuilt, UNBUILT);

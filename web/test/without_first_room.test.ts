@@ -3,7 +3,7 @@
 import { beforeEach, expect, it, vi } from 'vitest';
 import type { Frame } from '../src/frame';
 import { addRecordedTexts, DeletionTrial } from '../src/rooms/without_first';
-import { frameOf } from './fixture';
+import { frameOf, turn } from './fixture';
 import { pageOf, roomOf } from './page';
 
 const runTrial = vi.hoisted(() => vi.fn());
@@ -15,7 +15,7 @@ interface Job {
   readonly seed: number;
   readonly signal: AbortSignal;
 }
-const one = (text: string, repeated: number, loss: number) => ({
+const textOf = (text: string, repeated: number, loss: number) => ({
   text,
   repeated,
   loss,
@@ -23,13 +23,11 @@ const one = (text: string, repeated: number, loss: number) => ({
 });
 /** Returns the trial of a seed. Seeds differ a little; without the token the text repeats itself. */
 const trial = ({ seed }: Job) => ({
-  kept: one(`kept ${seed}`, 0.1 + 0.001 * seed, 2),
-  deleted: one(`deleted ${seed}`, 0.8 + 0.002 * seed, 2.5),
-  restored: one(`restored ${seed}`, 0.2, 2),
-  control: one(`control ${seed}`, 0.12, 2),
+  kept: textOf(`kept ${seed}`, 0.1 + 0.001 * seed, 2),
+  deleted: textOf(`deleted ${seed}`, 0.8 + 0.002 * seed, 2.5),
+  restored: textOf(`restored ${seed}`, 0.2, 2),
+  control: textOf(`control ${seed}`, 0.12, 2),
 });
-/** Waits until all pending tasks have run. */
-const turn = () => new Promise((done) => setTimeout(done));
 
 beforeEach(() => {
   runTrial.mockReset();
@@ -49,7 +47,7 @@ function addElement() {
 const frame = (context: number, change: Partial<Frame> = {}) =>
   frameOf({ architecture: { ...frameOf().architecture, context }, ...change } as never);
 
-it('generates from the tokens of the text with eight seeds, and reports their numbers', async () => {
+it('generates from the reader’s text with eight seeds, and states the means', async () => {
   const { own, root, text, texts, jobs, get, click, button } = addElement();
   expect((root as HTMLElement).hidden).toBe(true);
   await own.start(frame(99, { subject: 'softmax~silence(1,0)' }));
@@ -71,7 +69,7 @@ it('generates from the tokens of the text with eight seeds, and reports their nu
   expect([(root as HTMLElement).hidden, root.textContent]).toEqual([true, '']);
 });
 
-it('generates as much as the context has room for, or reports that there is too little', async () => {
+it('generates as many tokens as fit in the context, or reports that there is too little room', async () => {
   const counts = async (context: number) => {
     const { own, jobs, text } = addElement();
     runTrial.mockClear();
@@ -89,7 +87,7 @@ it('generates as much as the context has room for, or reports that there is too 
   expect((await counts(1))[1]).toMatch(/room for 0 more tokens/);
 });
 
-it('names its current seed, and a start, a stop or the end of the room stops the previous run', async () => {
+it('shows which seed is running, and stops when it restarts, is stopped or the room ends', async () => {
   const { own, text, texts, jobs, click, scope, root } = addElement();
   const waiting: (() => void)[] = [];
   runTrial.mockImplementation(

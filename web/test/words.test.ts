@@ -28,15 +28,15 @@ const free = { operation: { ...frameOf().operation, normalizes: false } } as Par
 const uniform = (share: number) => ({ alpha_uniform: tensor([3], [share, 0, 0]) });
 const sinks = (share: number) => ({ sink_ratio: tensor([3], [share, 0, 0]) });
 
-describe('a number', () => {
-  it('has two digits after the point unless its caller asks for others', () => {
+describe('a displayed number', () => {
+  it('has two decimals unless its caller asks for others', () => {
     expect([show(-0.126), real(-0.126), withSign(-0.126), withSign(0.126)]).toEqual([
       ...['-0.13', '−0.13', '−0.13', '+0.13'],
     ]);
     expect([real(-0.126, 1), withSign(0.126, 1)]).toEqual(['−0.1', '+0.1']);
   });
 
-  it('of a head is rounded to whole percent, a bound up, and one of a preview to 5 percent; its bound has a margin', () => {
+  it('is a whole percent for a head, rounded up for a bound, and to 5 percent for a preview', () => {
     const of = (change: Partial<Claim>) =>
       givenWords({ isShare: true, isMost: true, even: 0.5, isAbout: false, ...change } as Claim);
     const below = { isShare: false, given: 0.121 };
@@ -50,8 +50,8 @@ describe('a number', () => {
   });
 });
 
-describe('a number', () => {
-  it('has fixed digits unless those would hide it', () => {
+describe('a number in a table', () => {
+  it('has a fixed number of decimals unless these would hide it', () => {
     const said = [0.01, 0.0099, -0.005, 99_999, 100_000, -123_456].map((x) => show(x));
     expect(said).toEqual(['0.01', '9.9e-3', '-5.0e-3', '99999.00', '1.0e+5', '-1.2e+5']);
     expect([show(1.25, 1), show(0.05, 1), show(-Infinity), word('  a'), word(' a')]).toEqual([
@@ -59,26 +59,26 @@ describe('a number', () => {
     ]);
   });
 
-  it('of a row sum keeps a digit that a whole percent would hide', () => {
+  it('keeps a decimal of a row sum that a whole percent would hide', () => {
     expect([1, 0.756, 0.01, 0.0099, 0.004, 0].map(sumWords)).toEqual([
       ...['100%', '76%', '1%', '1.0%', '0.4%', '0.0%'],
     ]);
   });
 
-  it('of heads is an integer if it is one up to rounding', () => {
+  it('shows a count of heads as an integer if it is one up to rounding', () => {
     const of = (share: number) => headsWords(frameOf(), share).split(' of')[0];
     expect([0.25002, 0.2501, 0.0125, 0.0124].map(of)).toEqual(['1', '1.0', '0.1', 'none']);
     expect([0.74998, 0.7499].map(of)).toEqual(['3', '3.0']);
   });
 
-  it('of a row sum is the mean over the prompts, or else over the heads', () => {
+  it('has a row sum averaged over prompts, or over heads', () => {
     expect(meanRowSum(frameOf())).toBe(0.5);
     const summary = tensor([2, 2, 3], [1, 9, 9, 2, 9, 9, 3, 9, 9, 4, 9, 9]);
     expect(meanRowSum(frameOf({ perPrompt: {} }, { row_mass_summary: summary }))).toBe(2.5);
   });
 });
 
-describe('a share beside an even one', () => {
+describe('a share compared with an even share', () => {
   it.each([
     [0.07, 'less than an even share'],
     [0.0801, 'about an even share'],
@@ -91,7 +91,7 @@ describe('a share beside an even one', () => {
   ])('of 10%%: %f', (share, said) => expect(evenWords(share, 0.1)).toBe(said));
 });
 
-describe('the source of numbers', () => {
+describe('the stated source of numbers', () => {
   it('names each source and each arithmetic', () => {
     const { model } = frameOf();
     const said = (source: string, kind = 'measured') =>
@@ -110,7 +110,7 @@ describe('the source of numbers', () => {
     );
   });
 
-  it('names the author of a recording, and versions that are known', () => {
+  it('names the author of a recording, and the versions of the software if known', () => {
     const recording = {
       model: { id: 'owner/name', revision: 'abc', dtype: 'bfloat16', attention: 'eager' },
       prompts: { source: 'a book' },
@@ -129,7 +129,7 @@ describe('the source of numbers', () => {
     ).toBe('read from a recording of x');
   });
 
-  it('has a stamp with the start, the prompts, and the storage of weights', () => {
+  it('includes the start token, the prompts, and the storage of weights', () => {
     const { model, special } = frameOf();
     expect(startTokenWords({ first: ['<s>', '<t>'], special })).toBe('starts with <s> <t>');
     expect(startTokenWords({ first: ['<t>'], special })).toBe('starts with <t>');
@@ -142,12 +142,12 @@ describe('the source of numbers', () => {
   });
 });
 
-describe('a finding', () => {
-  it('explains why a short text has no count', () => {
+describe('the finding about a head', () => {
+  it('explains why heads are not counted in a short text', () => {
     const verdict = (even: number, least = 10) => ({ even, least }) as never;
     expect(tooShortNote(verdict(0.5), 1, 0.3)).toMatch(/text of 1 token, .*; 10 tokens suffice\.$/);
     expect(tooShortNote(verdict(0.5, Infinity), 2, 0)).toMatch(/text of 2 tokens, .* ε = 0\.$/);
-    // The sentence states uniform attention beside every share, at any length.
+    // The sentence compares every share with uniform attention, at any length.
     expect(finding(frameOf({}, uniform(0.2)), at)).toMatch(
       /uniform attention, spread evenly over the tokens that each row sees, would give 20%\. 2 of the 4 heads give it more than 30%: such a head has an attention sink\.$/,
     );
@@ -156,7 +156,7 @@ describe('a finding', () => {
     );
   });
 
-  it('mentions a first token that is none of the tokenizer’s, row sums, and a bias key', () => {
+  it('mentions a first token that is not special, row sums, and a bias key', () => {
     const tokens = frameOf().tokens.map((one) => ({ ...one, special: false }));
     expect(finding(frameOf({ tokens }), at)).toMatch(
       /gives the first token “<s>” 90% of its attention/,
@@ -174,11 +174,11 @@ describe('a finding', () => {
   });
 });
 
-describe('a comparison', () => {
+describe('the comparison of models', () => {
   const other = (change: object = {}, share = 0.25, more: object = {}) =>
     frameOf({ title: 'Other', ...change } as never, { ...sinks(share), ...more });
 
-  it('names the prompts that it uses', () => {
+  it('states the prompts on which it is based', () => {
     const where = (...counts: number[]) =>
       comparison(counts.map((sequences) => other({ sequences }))).split(',')[0];
     expect([where(1, 1), where(9, 9), where(1, 9)]).toEqual([
@@ -188,7 +188,7 @@ describe('a comparison', () => {
     ]);
   });
 
-  it('counts heads if all models have as many, and gives shares otherwise', () => {
+  it('counts heads if all models have equally many, and states shares otherwise', () => {
     expect(comparison([other({}, 0.5), other({}, 0.5)])).toBe(
       'On one prompt, 2 of the 4 heads give the first token more than 30% in each model; uniform attention would give it 10%.',
     );
@@ -209,7 +209,7 @@ describe('a comparison', () => {
   });
 });
 
-describe('a column of a drawn map', () => {
+describe('the summary of a map’s column', () => {
   /** Returns a map whose first column has these weights from row 1 on, and whose rows sum to 1. */
   const map = (...weights: number[]) => {
     const T = weights.length + 1;
@@ -222,7 +222,7 @@ describe('a column of a drawn map', () => {
   };
   const of = (...weights: number[]) => columnOf(map(...weights), weights.length + 1);
 
-  it('has its mean, the rows that attend mostly there, and the row sum', () => {
+  it('has the mean, the rows that attend mostly to it, and the row sum', () => {
     const { mean, given, strong, rows, rowSum } = of(0.75, 0.5, 0.5625, 0.25);
     expect([mean, strong, rows]).toEqual([2.0625 / 4, 2, 4]);
     // alpha_1 also counts the first row, which can attend to nothing else.
@@ -236,7 +236,7 @@ describe('a column of a drawn map', () => {
     ['none', [0.125, 0.125, 0.125, 0.125]],
   ] as const)('is called %s', (kind, weights) => expect(kindOf(of(...weights))).toBe(kind));
 
-  it('is named by its borders, and has no name without rows', () => {
+  it('changes its kind at fixed bounds, and has none without rows', () => {
     const kind = (rows: number, strong: number, mean = 0, uniform = 0) =>
       kindOf({ rows, strong, mean, uniform });
     expect([kind(0, 0), kind(4, 3), kind(100, 74), kind(5, 2), kind(100, 39)]).toEqual([
@@ -254,7 +254,7 @@ describe('a column of a drawn map', () => {
   });
 });
 
-it('a sink saves a head from writing where softmax has one and its value is small', () => {
+it('the sink is called useful only under softmax, if the head’s value is small', () => {
   const words = (ratio: number, change: object = {}) =>
     purposeWords(frameOf(change, { value_ratio: tensor([2, 2], [9, 9, ratio, ratio]) }), {
       ...{ layer: 1, head: 0 },

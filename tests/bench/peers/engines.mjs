@@ -1,6 +1,6 @@
 /**
  * Wraps all engines in one interface: open a file, read tokens, add a token, return the next tokens and a part of a
- * map. An engine that cannot do a row lacks the method, or says so by `can`.
+ * map. An engine that does not support a row of the table lacks the method, or its `can` returns false.
  */
 import { SHAPES, hubFile, wordOf } from './gguf.mjs';
 
@@ -15,7 +15,7 @@ function mostLikely(logits, n) {
     .slice(0, n);
 }
 
-/** Makes our engine from a binary. The thread of the page calls the ABI of the binary, as the worker would. */
+/** Makes our engine from a binary. The page calls the binary's ABI in its own thread, as a worker would. */
 export async function ours(address) {
   const { instance } = await WebAssembly.instantiateStreaming(fetch(address));
   const { exports } = instance;
@@ -160,8 +160,8 @@ export async function wllama({ type }) {
 }
 
 /**
- * Makes two engines of onnxruntime-web with one thread: one returns all maps with the requested logits, the other the
- * last row of logits alone. They share a session, which the first engine opens and closes.
+ * Makes two engines of onnxruntime-web with one thread: one returns all maps with the requested logits, the other
+ * only the last row of logits. They share a session, which the first engine opens and closes.
  * @param {{ shape: string, type: string, eight?: boolean }} file the file, and whether it becomes one of 8 bits
  */
 export async function onnxruntime({ shape, type, eight = false }) {
@@ -232,7 +232,7 @@ export async function onnxruntime({ shape, type, eight = false }) {
   };
 }
 
-/** Makes two bounds that no engine can exceed: the products of the tile kernel alone, and reading alone. */
+/** Measures two bounds that no engine can exceed: the speed of the tile kernel, and of reading memory. */
 export async function bare() {
   const { instance } = await WebAssembly.instantiateStreaming(fetch('/bench/simd.wasm'), {
     env: { emscripten_notify_memory_growth() {} },

@@ -1,4 +1,4 @@
-/** Prints the table of peers/run. The arguments select the rows whose names contain one of these words. */
+/** Prints the table of peers/run. Arguments are parts of the names of rows to print. */
 import { createServer } from 'node:http';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { extname, join, normalize, resolve } from 'node:path';
