@@ -7,7 +7,7 @@ import { findPlan } from '../loading/find.ts';
 import { parseHubId } from '../loading/hub.ts';
 import { modelFiles } from '../loading/plan.ts';
 import { groupsOf } from '../study/labels.ts';
-import { cutText } from '../study/measure.ts';
+import { cutText, splitText } from '../study/cut.ts';
 import { idTokenizer } from '../text/ids.ts';
 import { planTokenizer } from '../text/plan_tokenizer.ts';
 import { missingError } from './options.ts';
@@ -134,9 +134,7 @@ export async function readInput(
   if (text !== undefined) return { text };
   const content = await readText(String(path), '--text-file');
   const isJson = /\.json$/i.test(String(path));
-  const list = isJson
-    ? parseTextList(String(path), content)
-    : content.split(/\r?\n/).filter((one) => one.trim());
+  const list = isJson ? parseTextList(String(path), content) : splitText(content, 'lines');
   const textsPerJoin = parsePositive(join, '--join');
   if (label) {
     const groups = groupsOf(list ?? []);

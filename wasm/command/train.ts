@@ -10,7 +10,7 @@ import { heldLoss } from '../lab/held.ts';
 import { labOnward } from '../lab/onward.ts';
 import { sha256 } from '../loading/hash.ts';
 import { openTimeline } from '../loading/timeline.ts';
-import { cutText } from '../study/measure.ts';
+import { cutText } from '../study/cut.ts';
 import { openTokenizer } from '../text/tokenizer.ts';
 import { openOut } from './out_folder.ts';
 import { optionName, refuse } from './options.ts';

@@ -32,65 +32,6 @@ export function fieldsFor(describe: Describe, reads: readonly RunRead[]): string
   return [...new Set(names)];
 }
 
-/**
- * Cuts a text into sequences of equal length and drops the rest. Each text of an array yields one
- * sequence, which is the beginning of the text. Each sequence includes the special tokens that the
- * tokenizer adds to a text.
- * @throws SinkscopeError 'argument' if no text is long enough
- * @example const sequences = await cutText(tokenizer, text, { tokens: 64, sequences: 100 });
- */
-export async function cutText(
-  tokenizer: AnyTokenizer,
-  text: string | readonly string[],
-  options: CutOptions,
-): Promise<number[][]> {
-  check(tokenizer, 'tokenizer', 'tokenizer');
-  if (typeof text !== 'string') checkList(text, 'text', 'text');
-  checkOptions(options, { lines: 'flag', onCut: 'call' });
-  const { tokens, sequences, special = 'auto', lines = false, onCut } = options;
-  expectInteger(tokens, 1, 2 ** 31, 'tokens');
-  expectInteger(sequences, 1, 2 ** 31, 'sequences');
-  const isOneText = typeof text === 'string' && !lines;
-  const pieces = isOneText ? [text] : typeof text === 'string' ? linesOf(text) : text;
-  const cut: number[][] = [];
-  const { length: specialTokens } = await tokenizer.encode('', { special });
-  const room = tokens - specialTokens;
-  expect(room > 0, 'tokens', `more than the ${specialTokens} special ones`, tokens);
-  let read = 0;
-  let short = 0;
-  let longest = 0;
-  for (const piece of pieces) {
-    const { before, ids, after } = splitSpecial(await tokenizer.encode(piece, { special }));
-    const end = isOneText ? ids.length : Math.min(room, ids.length);
-    for (let at = 0; at + room <= end && cut.length < sequences; at += room) {
-      cut.push([...before, ...ids.slice(at, at + room), ...after]);
-    }
-    read += ids.length;
-    longest = Math.max(longest, ids.length);
-    if (ids.length < room) short++;
-    if (cut.length === sequences) break;
-  }
-  onCut?.({ asked: sequences, sequences: cut.length, room, read, short, longest });
-  if (cut.length > 0) return cut;
-  const expected = `expected a ${lines ? 'line' : 'text'} of at least ${room} tokens`;
-  throw new SinkscopeError('argument', 'text', expected);
-}
-
-function splitSpecial(tokens: readonly Token[]) {
-  const ids = tokens.map(({ id }) => id);
-  const first = tokens.findIndex(({ special }) => !special);
-  const end = tokens.findLastIndex(({ special }) => !special) + 1;
-  return {
-    before: ids.slice(0, Math.max(0, first)),
-    ids: ids.slice(first, end),
-    after: ids.slice(end),
-  };
-}
-
-function linesOf(text: string) {
-  return text.split(/\r?\n/).filter((line) => line.trim() !== '');
-}
-
 type Sequences = readonly (readonly number[])[];
 
 /**

@@ -32,6 +32,9 @@ export interface Cut {
   readonly longest: number;
 }
 
+/** What a file is split into: its lines, its blocks between blank lines, or the file as one text. */
+export type Splitting = 'lines' | 'blocks' | 'whole';
+
 export interface LabeledTexts {
   readonly label: string;
   readonly texts: readonly string[];

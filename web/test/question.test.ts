@@ -1,12 +1,19 @@
 import { describe, expect, it } from 'vitest';
-import { planTokenizer, type Model, type Plan, type Tokenizer } from 'sinkscope';
+import {
+  openTokenizer,
+  planTokenizer,
+  type Model,
+  type Plan,
+  type Splitting,
+  type Tokenizer,
+} from 'sinkscope';
+import cutsJson from '../../tests/golden/cuts.json?raw';
 import {
   randomGenerator,
   startTokens,
   isInputMissing,
   questionKey,
   promptsOf,
-  promptsOfFile,
   questionOf,
   readPrompts,
   specialOption,
@@ -15,6 +22,18 @@ import {
   textsOf,
 } from '../src/ask/question';
 import { defaults, type State } from '../src/ask/state';
+
+/** What tests/golden/cuts.json holds, which the tests of both packages read, too. */
+interface Cuts {
+  readonly splits: readonly (Readonly<Record<Splitting, string[]>> & { readonly file: string })[];
+  readonly cuts: Readonly<Record<string, Readonly<Record<'beginnings' | 'last text', number[][]>>>>;
+  readonly texts: string[];
+  readonly T: number;
+}
+const tokenizerFiles = import.meta.glob<string>(
+  ['../../models/zoo/short/tokenizer.json', '../../tests/golden/tokenizers/*/tokenizer.json'],
+  { query: '?raw', import: 'default', eager: true },
+);
 
 /** Encodes each word as its length; id 0 is BOS, 1 the end. By default it adds no special token. */
 const tokenizer = {
@@ -284,9 +303,28 @@ describe('a file of prompts', () => {
     expect(guessSplitting('one\ntwo\n\nthree\n')).toBe('blocks');
     expect(guessSplitting('one\ntwo\nthree\n')).toBe('lines');
     expect(guessSplitting('one\n\ntwo\n\nthree')).toBe('lines');
-    expect(promptsOfFile('\ufeffone\r\n \r\ntwo\r\n', 'lines')).toEqual(['one', 'two']);
-    expect(promptsOfFile('a\nb\n \n\n\nc\n', 'blocks')).toEqual(['a\nb', 'c']);
-    expect(promptsOfFile('a\nb\n\nc\n', 'whole')).toEqual(['a\nb\n\nc']);
+  });
+
+  it('and typed text are cut as on the command line and in Python', async () => {
+    const { splits, cuts, texts, T } = JSON.parse(cutsJson) as Cuts;
+    for (const { file: text, lines, blocks, whole } of splits) {
+      const zoo = { heldOut: () => Promise.reject(new Error('not asked')) };
+      const split = (splitting: Splitting) =>
+        textsOf(questionOf({ ...defaults, input: 'file' }), zoo, { name: 'a', text, splitting });
+      expect(await Promise.all((['lines', 'blocks', 'whole'] as const).map(split))).toEqual([
+        lines,
+        blocks,
+        whole,
+      ]);
+    }
+    for (const [path, expected] of Object.entries(cuts)) {
+      const own = openTokenizer(tokenizerFiles[`../../${path}`]!);
+      const idsOf = async (change: Partial<State>) =>
+        (await promptsOf(own, questionOf({ ...defaults, T, n: 99, ...change }), 999, texts)).ids;
+      expect(await idsOf({ input: 'file' })).toEqual(expected.beginnings);
+      const typed = await idsOf({ input: 'text', prompt: texts.at(-1)! });
+      expect(typed).toEqual(expected['last text']);
+    }
   });
 
   it('is rejected with what was expected if it is not text', async () => {

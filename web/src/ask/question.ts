@@ -4,11 +4,14 @@
  */
 import {
   cutText,
+  cutTokens,
   groupsOf,
   sha256,
+  splitText,
   type LabeledTexts,
   type AnyTokenizer as Tokenizer,
   type SpecialToken,
+  type Splitting,
   type Token,
 } from 'sinkscope';
 import { InputError } from './errors';
@@ -194,7 +197,7 @@ async function promptsOfText(
         `${PROMPT_MAX.toLocaleString('en')}.`,
     );
   if (!prompt.trim()) throw new InputError(NO_TEXT);
-  const groups = prompt.includes('\t') && groupsOf(promptsOfFile(prompt, 'lines'));
+  const groups = prompt.includes('\t') && groupsOf(splitText(prompt, 'lines'));
   if (groups) return promptsOfGroups(tokenizer, groups, { ...question, n: Infinity }, special);
   return cutPrompts(tokenizer, prompt, question, special);
 }
@@ -244,24 +247,13 @@ async function cutPrompts(
   { T, n }: Question,
   special: Special,
 ): Promise<Prompts> {
-  const allTokens = showSharedOnce(await tokenizer.encode(text, { special }), text);
-  const { before, after } = affixesOf(allTokens);
-  const textTokens = allTokens.slice(before.length, allTokens.length - after.length);
-  const capacity = Math.max(1, Math.min(T, allTokens.length) - before.length - after.length);
-  const promptAt = (from: number) => [
-    ...before,
-    ...textTokens.slice(from, from + capacity),
-    ...after,
-  ];
-  const tokens = promptAt(0).slice(0, T);
-  const ids = [tokens.map(({ id }) => id)];
-  for (
-    let from = capacity;
-    from + capacity <= textTokens.length && ids.length < n;
-    from += capacity
-  )
-    ids.push(promptAt(from).map(({ id }) => id));
-  return { tokens, dropped: allTokens.length - tokens.length, ids };
+  const encoded = showSharedOnce(await tokenizer.encode(text, { special }), text);
+  const { before, after } = affixesOf(encoded);
+  const length = Math.max(Math.min(T, encoded.length), before.length + after.length + 1);
+  const [first = encoded, ...others] = cutTokens(encoded, length, n);
+  const tokens = first.slice(0, T);
+  const ids = [tokens, ...others].map((prompt) => prompt.map(({ id }) => id));
+  return { tokens, dropped: encoded.length - tokens.length, ids };
 }
 
 /**
@@ -298,8 +290,6 @@ export async function promptsOf(
   return { tokens: tokensOf(tokenizer, ids[0]!, affixes), dropped: 0, ids };
 }
 
-export type Splitting = 'lines' | 'blocks' | 'whole';
-
 /** A file of prompts, which never leaves this machine. */
 export interface PromptFile {
   readonly name: string;
@@ -312,14 +302,6 @@ export interface PromptFile {
 /** In bytes. A file of this size has more prompts than any study runs. */
 const FILE_MAX = 20_000_000;
 
-/** Returns the prompts of a file: its lines, its blocks with their inner line breaks, or the whole file as one. */
-export function promptsOfFile(text: string, splitting: Splitting): string[] {
-  const normalized = text.replace(/^\ufeff/, '').replace(/\r\n?/g, '\n');
-  const separators = { lines: /\n/, blocks: /\n[^\S\n]*(?:\n[^\S\n]*)+/, whole: /$/ };
-  const parts = normalized.split(separators[splitting]);
-  return parts.map((part) => part.trim()).filter((part) => part !== '');
-}
-
 /** Returns the texts that prompts are cut from; none if prompts are the reader's text or random tokens. */
 export async function textsOf(
   { input, T }: Question,
@@ -327,12 +309,12 @@ export async function textsOf(
   file: PromptFile | undefined,
 ): Promise<readonly string[]> {
   if (input === 'heldout') return zoo.heldOut(T);
-  return input === 'file' && file ? promptsOfFile(file.text, file.splitting) : [];
+  return input === 'file' && file ? splitText(file.text, file.splitting) : [];
 }
 
 /** Returns `blocks` if blank lines separate blocks of several lines, else `lines`. */
 export function guessSplitting(text: string): Splitting {
-  const blocks = promptsOfFile(text, 'blocks');
+  const blocks = splitText(text, 'blocks');
   return blocks.length > 1 && blocks.some((block) => block.includes('\n')) ? 'blocks' : 'lines';
 }
 

@@ -1,17 +1,12 @@
 /** The controls that rooms share. Each function returns a template, which changes the state through `set`. */
 import { html, nothing, type TemplateResult } from 'lit';
 import { live } from 'lit/directives/live.js';
+import { splitText, type Splitting } from 'sinkscope';
 import { framesOf, type Context, type Scope, type Shown } from './context';
 import { isBidirectional, type Frame, mapsOf } from '../frame';
 import { hubName, isHubId, isOutsideZoo, nameOfId } from '../ask/ids';
 import { NO_WEIGHTS } from '../run/recordings';
-import {
-  INPUTS,
-  isInputMissing,
-  promptsOfFile,
-  readPrompts,
-  type Splitting,
-} from '../ask/question';
+import { INPUTS, isInputMissing, readPrompts } from '../ask/question';
 import { defaults, table, type NumberName, type State } from '../ask/state';
 import { MAX_SUBJECTS, parseSubject, titleOf } from '../ask/subject';
 import { explainTerms, field } from './terms';
@@ -217,7 +212,7 @@ export function fileField({ file, choose, fail }: Context): TemplateResult {
     ['blocks', 'blank lines separate prompts'],
     ['whole', 'the whole file is one text'],
   ] as const;
-  const count = current && promptsOfFile(current.text, current.splitting).length;
+  const count = current && splitText(current.text, current.splitting).length;
   return html`<div class="prompt-file">
     <label class="file">Choose a text file<input type="file" @change=${change} /></label>
     ${

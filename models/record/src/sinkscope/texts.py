@@ -1,6 +1,7 @@
 """Reads files of texts. This module does not import torch, so that the driver of a study needs little memory."""
 
 import json
+import re
 from os import PathLike
 from pathlib import Path
 
@@ -18,8 +19,9 @@ def read_texts(path: str | PathLike[str]) -> list[str]:
             texts = [_text_of(line, f"{path}, line {i}") for i, line in enumerate(content.split("\n"), 1)
                      if line.strip()]
         else:
-            blocks = content.replace("\r\n", "\n").split("\n\n")
-            texts = [block.strip("\n") for block in blocks if block.strip()]
+            # splitText of the npm package splits into blocks by the same rule.
+            blocks = re.split(r"\n(?:[ \t]*\n)+", content)
+            texts = [block.strip("\n") for block in blocks if block.strip(" \t\n")]
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{path}: expected {'JSON' if path.suffix == '.json' else 'text'} in UTF-8, "
                          f"found something else: {error}") from error

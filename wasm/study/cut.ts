@@ -1,0 +1,91 @@
+/** Cuts files into texts, and texts into sequences of equal length. */
+import { SinkscopeError, expect, expectInteger, argumentError } from '../abi/errors.ts';
+import { check, checkList, checkOptions } from '../abi/arguments.ts';
+import type { AnyTokenizer, Token } from '../text/types.ts';
+import type { CutOptions, Splitting } from './types.ts';
+
+const SEPARATORS: Readonly<Record<Splitting, RegExp>> = {
+  lines: /\n/,
+  blocks: /\n(?:[ \t]*\n)+/,
+  whole: /$/,
+};
+
+/**
+ * Splits the text of a file: into its lines, into its blocks, between which lines are blank, or not at all.
+ * Blank texts and the line breaks around a text are left out; its spaces stay. `sinkscope.texts` in Python
+ * splits by the same rule.
+ * @example const texts = splitText(await file.text(), 'blocks');
+ */
+export function splitText(text: string, splitting: Splitting): string[] {
+  check(text, 'text', 'text');
+  const content = text.replace(/^\ufeff/, '').replace(/\r\n?/g, '\n');
+  if (!Object.hasOwn(SEPARATORS, splitting))
+    throw argumentError('splitting', "'lines', 'blocks' or 'whole'", splitting);
+  return content
+    .split(SEPARATORS[splitting])
+    .map((part) => part.replace(/^\n+|(?<!\n)\n+$/g, ''))
+    .filter((part) => /[^ \t\n]/.test(part));
+}
+
+/**
+ * Cuts the tokens of one text into consecutive sequences of `length` tokens and drops the rest. Each
+ * sequence has the special tokens that the text begins and ends with.
+ * @example const [first] = cutTokens(await tokenizer.encode(text), 64);
+ */
+export function cutTokens(tokens: readonly Token[], length: number, most = Infinity): Token[][] {
+  checkList(tokens, 'object', 'tokens');
+  const first = tokens.findIndex(({ special }) => !special);
+  if (first < 0) return [];
+  const end = tokens.findLastIndex(({ special }) => !special) + 1;
+  const room = length - first - (tokens.length - end);
+  expect(room > 0, 'length', `more than the ${length - room} special tokens`, length);
+  const count = Math.min(most, Math.floor((end - first) / room));
+  return Array.from({ length: count }, (_, i) => [
+    ...tokens.slice(0, first),
+    ...tokens.slice(first + i * room, first + (i + 1) * room),
+    ...tokens.slice(end),
+  ]);
+}
+
+/**
+ * Cuts a text into sequences of equal length and drops the rest. Each text of an array yields one
+ * sequence, which is the beginning of the text. Each sequence includes the special tokens that the
+ * tokenizer adds to a text.
+ * @throws SinkscopeError 'argument' if no text is long enough
+ * @example const sequences = await cutText(tokenizer, text, { tokens: 64, sequences: 100 });
+ */
+export async function cutText(
+  tokenizer: AnyTokenizer,
+  text: string | readonly string[],
+  options: CutOptions,
+): Promise<number[][]> {
+  check(tokenizer, 'tokenizer', 'tokenizer');
+  if (typeof text !== 'string') checkList(text, 'text', 'text');
+  checkOptions(options, { lines: 'flag', onCut: 'call' });
+  const { tokens, sequences, special = 'auto', lines = false, onCut } = options;
+  expectInteger(tokens, 1, 2 ** 31, 'tokens');
+  expectInteger(sequences, 1, 2 ** 31, 'sequences');
+  const isOneText = typeof text === 'string' && !lines;
+  const pieces = isOneText ? [text] : typeof text === 'string' ? splitText(text, 'lines') : text;
+  const cut: number[][] = [];
+  const { length: specialTokens } = await tokenizer.encode('', { special });
+  const room = tokens - specialTokens;
+  expect(room > 0, 'tokens', `more than the ${specialTokens} special ones`, tokens);
+  let read = 0;
+  let short = 0;
+  let longest = 0;
+  for (const piece of pieces) {
+    const encoded = await tokenizer.encode(piece, { special });
+    for (const one of cutTokens(encoded, tokens, isOneText ? sequences : 1))
+      cut.push(one.map(({ id }) => id));
+    const { length } = encoded.filter((token) => !token.special);
+    read += length;
+    longest = Math.max(longest, length);
+    if (length < room) short++;
+    if (cut.length === sequences) break;
+  }
+  onCut?.({ asked: sequences, sequences: cut.length, room, read, short, longest });
+  if (cut.length > 0) return cut;
+  const expected = `expected a ${lines ? 'line' : 'text'} of at least ${room} tokens`;
+  throw new SinkscopeError('argument', 'text', expected);
+}
