@@ -12,8 +12,8 @@
 /* Every piece starts on a multiple of this many bytes. */
 #define SS_ARENA_ALIGN 64
 
-/* The address sanitizer knows only the block. Its builds put a poisoned gap after each piece, so
- * that it detects reads past the end of a piece. */
+/* The address sanitizer knows only the block. A build with the sanitizer leaves a poisoned gap
+ * after each piece, so that reads past the end of a piece are detected. */
 #ifndef SS_ARENA_GAP
 #define SS_ARENA_GAP 0
 #endif

@@ -59,8 +59,9 @@ typedef enum ss_router {
     SS_ROUTER_SOFTMAX,
     SS_ROUTER_SIGMOID, /* the sigmoid of each score; a bias is added when experts are chosen, not in
                           weights (DeepSeek-V3) */
-    SS_ROUTER_MIXER    /* two experts; the weight of each is a softmax over the scores near its own,
-                          without the expert chosen before (SparseMixer-v2 of Phi-3.5-MoE) */
+    SS_ROUTER_MIXER    /* two experts, chosen one after the other; the weight of each is its softmax
+                          over the scores near its own, for the second one without the first
+                          (SparseMixer-v2 of Phi-3.5-MoE) */
 } ss_router;
 
 /* The value of ss_arch.prefix in a model whose queries also see all later keys. */
@@ -175,9 +176,9 @@ typedef struct ss_arch {
     ss_rotary rotary; /* for layers that see all keys, and for all layers unless own_rotary */
     ss_rotary window_rotary; /* for layers with a window, if own_rotary */
     bool own_rotary;
-    ss_sizes sizes[2]; /* for layers that see all keys, and for windowed layers, where these differ;
-                          G, K, U and rotary_width then are the maxima. K 0: all layers have G, K, U
-                          and rotary_width */
+    ss_sizes sizes[2]; /* of layers that see all keys, and of layers with a window, if these differ;
+                          G, K, U and rotary_width are then the larger ones. sizes[0].K 0: all
+                          layers have G, K, U and rotary_width */
     bool unrotated[SS_LAYERS_MAX]; /* [L] layers whose queries and keys have no positions */
     int window;                   /* keys that a query of a windowed layer sees, its own included */
     bool windowed[SS_LAYERS_MAX]; /* [L] layers with that window */
@@ -236,7 +237,7 @@ typedef struct ss_arch {
     int shared_F;        /* width of the shared expert, which every token uses; 0: there is none */
     int dense_F; /* feed-forward width of the layers without experts, in a model that also has
                     layers with experts */
-    bool dense[SS_LAYERS_MAX]; /* [L] layers without experts, in such a model */
+    bool dense[SS_LAYERS_MAX]; /* [L] layers without experts, if others have experts */
     bool tied;                 /* the LM head uses the matrix of the embedding */
     ss_attention attention;
     bool window_sinks; /* only layers with a window have sink logits; the others have softmax */

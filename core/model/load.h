@@ -64,9 +64,9 @@ bool ss_load_is_format(const ss_loader *loader, ss_format format);
 bool ss_load_has_tensor(const ss_loader *loader, const char *name);
 
 /*
- * Loads the matrix of that name, which stays in the file's bytes. `bias` names a vector of
- * place->total numbers ([slices] of them if the tensor has slices), of which the outputs of the
- * matrix are taken; NULL: there is no bias.
+ * Loads the matrix of that name, which stays in the file's bytes. `bias` names a vector
+ * of place->total numbers ([slices][total] if the tensor has slices); those of the outputs of the
+ * matrix are loaded. NULL: there is no bias.
  */
 void ss_load_matrix(ss_loader *loader, ss_linear *linear, const ss_place *place, const char *name,
                     const char *bias);

@@ -14,7 +14,7 @@
 typedef void ss_read_config(ss_arch *arch, ss_json *json);
 
 /* Loads the tensors before and after the layers: embedding, positions, final norm, head. Sets the
- * prefix of the names of the layers' tensors; errors stay in the loader. */
+ * prefix of all later names; errors stay in the loader. */
 typedef void ss_load_ends(ss_model *model, ss_loader *loader);
 
 typedef struct ss_family {
@@ -194,8 +194,9 @@ void ss_load_gate_up(ss_ffn *ffn, ss_loader *loader, const ss_arch *arch);
 /* Refuses an activation that needs a gate, for feed-forwards without one. */
 void ss_check_plain(const ss_arch *arch, ss_json *json, const char *key);
 
-/* The keys of configs of GPT-2's relatives, and default values; NULL and 0 mean those in the
- * comments. */
+/* Keys and default values of a config of GPT-2's relatives. Comments give what NULL or 0 stands
+ * for.
+ */
 typedef struct ss_gpt_keys {
     const char *L, *H, *D;      /* "num_hidden_layers", "num_attention_heads", "hidden_size" */
     const char *F;              /* no key: F is 4 D */

@@ -10,8 +10,9 @@
 #include <stdio.h>
 #include <string.h>
 
-static int int_or_default(int value, int default_value) {
-    return value ? value : default_value;
+/* Reads a size from 1 to max; default_value 0: the config must have the key. */
+static int read_size(ss_json *json, const char *key, int default_value, int max) {
+    return ss_json_int(json, key, default_value ? default_value : SS_JSON_REQUIRED, 1, max);
 }
 
 static double double_or_default(double value, double default_value) {
@@ -19,22 +20,17 @@ static double double_or_default(double value, double default_value) {
 }
 
 static void read_sizes(ss_arch *arch, ss_json *json, const ss_llama_defaults *defaults) {
-    arch->L = ss_json_int(json, "num_hidden_layers", int_or_default(defaults->L, SS_JSON_REQUIRED),
-                          1, SS_LAYERS_MAX);
-    arch->H = ss_json_int(json, "num_attention_heads",
-                          int_or_default(defaults->H, SS_JSON_REQUIRED), 1, SS_HEADS_MAX);
-    int G = int_or_default(defaults->G, arch->H);
-    arch->G = ss_json_int(json, "num_key_value_heads", G < arch->H ? G : arch->H, 1, arch->H);
-    arch->D = ss_json_int(json, "hidden_size", int_or_default(defaults->D, SS_JSON_REQUIRED), 1,
-                          SS_WIDTH_MAX);
+    arch->L = read_size(json, "num_hidden_layers", defaults->L, SS_LAYERS_MAX);
+    arch->H = read_size(json, "num_attention_heads", defaults->H, SS_HEADS_MAX);
+    int G = defaults->G && defaults->G < arch->H ? defaults->G : arch->H;
+    arch->G = read_size(json, "num_key_value_heads", G, arch->H);
+    arch->D = read_size(json, "hidden_size", defaults->D, SS_WIDTH_MAX);
     int K = arch->D >= arch->H ? arch->D / arch->H : 1;
-    arch->K = ss_json_int(json, "head_dim", int_or_default(defaults->K, K), 1, SS_WIDTH_MAX);
-    arch->F = ss_json_int(json, "intermediate_size", int_or_default(defaults->F, SS_JSON_REQUIRED),
-                          1, SS_FFN_MAX);
-    arch->V = ss_json_int(json, "vocab_size", int_or_default(defaults->V, SS_JSON_REQUIRED), 1,
-                          SS_VOCABULARY_MAX);
-    arch->context = ss_json_int(json, "max_position_embeddings",
-                                int_or_default(defaults->context, 2048), 1, SS_CONTEXT_MAX);
+    arch->K = read_size(json, "head_dim", defaults->K ? defaults->K : K, SS_WIDTH_MAX);
+    arch->F = read_size(json, "intermediate_size", defaults->F, SS_FFN_MAX);
+    arch->V = read_size(json, "vocab_size", defaults->V, SS_VOCABULARY_MAX);
+    int context = defaults->context ? defaults->context : 2048;
+    arch->context = read_size(json, "max_position_embeddings", context, SS_CONTEXT_MAX);
 }
 
 void ss_read_llama_like(ss_arch *arch, ss_json *json, const ss_llama_defaults *defaults) {

@@ -72,6 +72,7 @@ const char *ss_json_text(ss_json *json, const char *key, const char *default_val
 /* Returns the value at key; NULL where it is absent or null, or after an error. */
 const cJSON *ss_json_item(const ss_json *json, const char *key);
 
+/* Returns true if the key is present and its value is null. */
 bool ss_json_is_null(const ss_json *json, const char *key);
 
 /* Returns a reader of the object at key; its `object` is NULL where the key is absent or null. */
