@@ -192,7 +192,7 @@ export class Trainer {
   }
 
   /**
-   * Runs these tokens with the current weights, opened as a model for this call, and reads the run.
+   * Opens the current weights as a model, runs the tokens, reads the run and closes the model.
    * @param fields fields that the reads need
    */
   async read(
