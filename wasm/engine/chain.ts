@@ -24,7 +24,6 @@ export class Chain {
   }
 }
 
-/** The chains of the objects that an action changes or reads, and a signal that drops the action. */
 type Turn = { changes?: Chain; reads?: Iterable<Chain>; signal?: AbortSignal };
 
 /**

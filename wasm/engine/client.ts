@@ -253,7 +253,6 @@ class Engine implements EngineShape {
   }
 }
 
-/** Returns a function that opens a model from its files at a backend. */
 const makeModelOpener =
   ({ config, weights }: Files) =>
   (backend: BackendApi, job: Job) => {

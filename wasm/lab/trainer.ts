@@ -193,7 +193,6 @@ export class Trainer {
 
   /**
    * Opens the current weights as a model, runs the tokens, reads the run and closes the model.
-   * @param fields fields that the reads need
    */
   async read(
     id: number,
