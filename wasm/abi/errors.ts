@@ -39,7 +39,6 @@ export function expect(holds: boolean, where: string, expected: string, actual: 
   if (!holds) throw argumentError(where, expected, actual);
 }
 
-/** @param kind what was closed, such as a run */
 export function closedError(kind: string) {
   return new SinkscopeError('closed', kind, `this ${kind} has been closed`);
 }
@@ -79,7 +78,6 @@ export function rowNamed<Row extends { name: string }>(
   return table[indexOfName(table, name, what)];
 }
 
-/** @param code of the error for a text that is no JSON */
 export function parseJson(text: string, code: string, where: string) {
   try {
     return JSON.parse(text);

@@ -214,33 +214,17 @@ export function copyView(memory: ArrayBufferLike, words: Uint32Array) {
   const [address, type, rank] = words;
   const shape = [...words.subarray(3, 3 + rank)];
   const strides = words.subarray(7, 7 + rank);
-  const Numbers = type === 1 ? Int32Array : Float32Array;
-  const data = new Numbers(shape.reduce((a, b) => a * b, 1));
-  copyDimension(memory, address, shape, strides, 0, data, 0);
+  const Numbers = (type === 1 ? Int32Array : Float32Array) as Float32ArrayConstructor;
+  const data: Float32Array | Int32Array = new Numbers(shape.reduce((a, b) => a * b, 1));
+  let count = 0;
+  const copy = (axis: number, from: number) => {
+    // A row without gaps is copied at once, and so is the number of a view without dimensions.
+    if (axis === rank || (axis === rank - 1 && strides[axis] === 1)) {
+      const row = new Numbers(memory, from, shape[axis] ?? 1);
+      data.set(row, count);
+      count += row.length;
+    } else for (let i = 0; i < shape[axis]; i++) copy(axis + 1, from + 4 * i * strides[axis]);
+  };
+  copy(0, address);
   return { shape, data };
-}
-
-/** @returns the next index in out */
-function copyDimension(
-  memory: ArrayBufferLike,
-  address: number,
-  shape: number[],
-  strides: Uint32Array,
-  axis: number,
-  out: Float32Array | Int32Array,
-  at: number,
-): number {
-  const Numbers = out.constructor as Float32ArrayConstructor;
-  if (axis === shape.length) {
-    out[at] = new Numbers(memory, address, 1)[0];
-    return at + 1;
-  }
-  // A row without gaps is copied at once.
-  if (strides[axis] === 1 && axis === shape.length - 1) {
-    out.set(new Numbers(memory, address, shape[axis]), at);
-    return at + shape[axis];
-  }
-  for (let i = 0; i < shape[axis]; i++)
-    at = copyDimension(memory, address + 4 * i * strides[axis], shape, strides, axis + 1, out, at);
-  return at;
 }

@@ -175,7 +175,7 @@ export interface Describe {
     readonly meaning?: string;
   }[];
   readonly letters: Readonly<Record<string, string>>;
-  /** Defaults, which are those of the tables of Gu et al. */
+  /** The values that the tables of Gu et al. use. */
   readonly defaults: {
     readonly eps: number;
     /** Tokens per sequence. */

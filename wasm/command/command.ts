@@ -32,8 +32,7 @@ type Runner = (
   input: CommandInput,
 ) => Promise<{ result: object; text: () => string; csv?: () => string }>;
 
-/** Makes the runner of a command from a function that computes its result and one that prints it. */
-const runner =
+const makeRunner =
   <Result extends object>(
     compute: (engine: Engine, input: CommandInput) => Promise<Result>,
     toText: (result: Result) => string,
@@ -50,17 +49,17 @@ const RUNNERS: Record<string, Runner> = {
     const result = await withText(measureMap)(engine, input);
     return { result, text: () => mapText(result), csv: () => mapCsv(result, engine.describe) };
   },
-  ablate: runner(withText(measureAblation), ablationText),
-  generate: runner(
+  ablate: makeRunner(withText(measureAblation), ablationText),
+  generate: makeRunner(
     withText(generateText),
     ({ text, written }) => `${escapeControls(text + written)}\n`,
   ),
   record: async (engine, input) => printableResult(await recordModel(engine, input), engine),
-  compare: runner(compare, (result) => differencesText(result, result.tolerance)),
-  suffix: runner(searchModel, suffixText),
-  tasks: runner(runTasks, tasksText),
-  unmask: runner(unmaskModel, unmaskText),
-  describe: runner((engine) => engine.explain(), tablesText),
+  compare: makeRunner(compare, (result) => differencesText(result, result.tolerance)),
+  suffix: makeRunner(searchModel, suffixText),
+  tasks: makeRunner(runTasks, tasksText),
+  unmask: makeRunner(unmaskModel, unmaskText),
+  describe: makeRunner((engine) => engine.explain(), tablesText),
 };
 
 function printableResult(result: MeasureResult, { describe }: Engine) {

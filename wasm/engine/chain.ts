@@ -24,17 +24,15 @@ export class Chain {
   }
 }
 
+type Turn = { changes?: Chain; reads?: Iterable<Chain>; signal?: AbortSignal };
+
 /**
  * Performs an action when its turn comes, at once when nothing is pending. The action joins all of
  * its chains in this call, so two actions never wait for each other. An action whose signal is
  * aborted while it waits is dropped.
  */
 export function runInTurn<T>(
-  {
-    changes,
-    reads = [],
-    signal,
-  }: { changes?: Chain; reads?: Iterable<Chain>; signal?: AbortSignal },
+  { changes, reads = [], signal }: Turn,
   act: () => Promise<T>,
 ): Promise<T> {
   const readChains = [...new Set(reads)].filter((chain) => chain !== changes);

@@ -38,6 +38,8 @@ import type { Recordable, RecordOptions } from '../recording/types.ts';
 
 type Files = { config?: string | Source; weights: readonly Source[] };
 type Copy = Opening<Awaited<ReturnType<BackendApi['open']>>>;
+/** Whether an action changes its run, and which other runs it reads. */
+type RunTurn = { changes?: boolean; otherRuns?: readonly Run[]; signal?: AbortSignal };
 type BackendRun = { backend: BackendApi; id: Promise<number>; isPartial: boolean };
 
 /** The `#from.layer` of a run that begins at the first layer that its edits touch. */
@@ -251,7 +253,6 @@ class Engine implements EngineShape {
   }
 }
 
-/** Returns a function that opens a model from its files at a backend. */
 const makeModelOpener =
   ({ config, weights }: Files) =>
   (backend: BackendApi, job: Job) => {
@@ -404,21 +405,12 @@ class Run implements RunShape {
 
   /**
    * Performs an action after all earlier ones on this run and on the runs that it needs.
-   * @param options `changes`: whether the action changes this run; `otherRuns`: more runs that it
-   * reads
    */
-  #act<T>(
-    {
-      changes,
-      otherRuns = [],
-      signal,
-    }: { changes?: boolean; otherRuns?: readonly Run[]; signal?: AbortSignal | undefined },
-    act: () => Promise<T>,
-  ): Promise<T> {
+  #act<T>({ changes, otherRuns = [], signal }: RunTurn, act: () => Promise<T>): Promise<T> {
     const runs = [this, ...otherRuns];
     if (runs.some((run) => run.#closed)) throw closedError('run');
     const reads = runs.flatMap((run) => run.#withBases()).map((run) => run.#chain);
-    return runInTurn({ ...(changes && { changes: this.#chain }), reads, signal }, act);
+    return runInTurn({ changes: changes ? this.#chain : undefined, reads, signal }, act);
   }
 
   #withBases(): Run[] {

@@ -79,7 +79,6 @@ export class Helper {
   /**
    * Makes the helper perform the same update as the leader.
    * @param sum of all parts
-   * @param beginNext whether the helper begins the next step
    */
   finish(sum: Uint8Array, beginNext: boolean) {
     if (beginNext) this.#pendingParts = this.#ask({ sum, beginNext });

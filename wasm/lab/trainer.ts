@@ -192,8 +192,7 @@ export class Trainer {
   }
 
   /**
-   * Runs these tokens with the current weights, opened as a model for this call, and reads the run.
-   * @param fields fields that the reads need
+   * Opens the current weights as a model, runs the tokens, reads the run and closes the model.
    */
   async read(
     id: number,

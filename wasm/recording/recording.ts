@@ -186,7 +186,7 @@ export class Recording implements RecordingShape {
       options.metrics?.map((name) => rowNamed(describe.metrics, name, 'metric')) ??
       describe.metrics.filter((row) => row.summary && !row.arguments.includes('base'));
     const hasMeans = rows.some(({ name }) => this.#tensors.has(`mean.${name}`));
-    // If the file has no means but has the fields of every prompt, the means are computed from these fields.
+    // A file without means may have the fields of every prompt, which give the means.
     const readMetric = (name: string, eps: number) =>
       hasMeans || kept < count ? this.#readMeans(name, eps) : this.#meansOfPrompts(name, eps);
     const byEps = [];
@@ -208,9 +208,9 @@ export class Recording implements RecordingShape {
     const thresholdMetrics = Object.fromEntries(
       withThreshold.map(({ name }) => [name, metrics[name]]),
     );
-    const all = [{ eps, metrics: thresholdMetrics }, ...byEps.slice(1)];
+    const measuredByEps = [{ eps, metrics: thresholdMetrics }, ...byEps.slice(1)];
     const isList = Array.isArray(epsOption) && thresholds.length > 1;
-    return { eps, T, sequences: count, metrics, ...(isList && { byEps: all }) };
+    return { eps, T, sequences: count, metrics, ...(isList && { byEps: measuredByEps }) };
   }
 
   async #readMeans(name: string, eps: number) {

@@ -18,7 +18,7 @@ import type { StudyModel } from '../study/types.ts';
 
 /**
  * Lists the metrics that a recording averages over prompts: those with a meaningful mean that need
- * neither a second run nor an edit.
+ * no second run, and of the fields only `standard` and `averaged` ones.
  */
 function averagedMetrics({ metrics, fields }: Describe) {
   const standardFields = fields

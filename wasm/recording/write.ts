@@ -297,8 +297,8 @@ export function recordMaps(prompts: readonly Maps[], options: MapsOptions = {}):
 }
 
 /**
- * Returns maps as one tensor [L, H, T, T]: from such a tensor, or from one tensor per layer, which
- * may be [1, H, T, T] with `dims`, as in transformers.js and onnxruntime.
+ * Returns maps as one tensor [L, H, T, T]. The maps may be one tensor already, or one per layer; a
+ * layer's may also be [1, H, T, T] with `dims`, as in transformers.js and onnxruntime.
  */
 function mapsOf(att: unknown, where: string): { shape: number[]; data: Float32Array } {
   check(att, 'object', where);

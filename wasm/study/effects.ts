@@ -64,10 +64,6 @@ export async function headEffects(
   return meansOf(sums, sequences.length).effect;
 }
 
-/**
- * Returns the fields that a base run must record: `hidden`, the loss, and the fields that the edits
- * need.
- */
 function baseFields({ describe }: { describe: Describe }, edits: readonly Edit[]) {
   const rows = describe.edits.filter(({ name }) => edits.some(({ kind }) => kind === name));
   return ['hidden', 'loss', ...rows.flatMap(({ fields }) => fields)];

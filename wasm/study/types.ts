@@ -376,8 +376,8 @@ export interface HeadLabel {
    * active: at most eps of its attention goes to the first token. broadcast: more than eps goes
    * there, and the value of the first token is half or more of the output, so that every query gets
    * nearly the same vector. no-op: more than eps goes there, and that value is less than half of the
-   * output. (arXiv 2606.08105 distinguishes these two by the norm of the value and the rank of the
-   * output.)
+   * output. (arXiv 2606.08105 distinguishes broadcast and no-op by the norm of the value and the
+   * rank of the output.)
    */
   readonly label: 'active' | 'broadcast' | 'no-op';
   /**

@@ -61,7 +61,7 @@ const SIGNED_WORDS =
   '[!"#$%&\'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\\r\\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+' +
   `| ?[\\p{P}\\p{S}]+[\\r\\n]*${LINE_ENDS}`;
 
-/** The patterns of `split` isolate words of a text, those of `letterSplit` words of its byte letters. */
+/** `split` has the patterns of the words of a text, `letterSplit` those of words of its byte letters. */
 type SplittingRule = {
   names: string[];
   split: string[];

@@ -98,7 +98,6 @@ const MODELS: Record<
     return (word) => wholeWord(word, idOf(word) ?? idOf(String(unk_token)));
   },
 
-  /** Takes the longest token that begins the word, then the longest that continues it. */
   WordPiece(file, idOf) {
     const { unk_token = '[UNK]', max_input_chars_per_word: charactersMax = 100 } = file;
     const prefix = prefixOf(file) ?? '##';
