@@ -261,19 +261,14 @@ function questions(
   frames: readonly Frame[],
   select: (view: string) => void,
 ): TemplateResult {
-  const tabButtons = (shownTabs: readonly Tab[]) =>
-    html`<div class="tabs" role="group" aria-label=${question.title}>
-      ${shownTabs.map(
-        (one) =>
-          html`<button
-            type="button"
-            aria-pressed=${one === tab}
-            @click=${() => select(one.views[0]!.name)}
-          >
-            ${one.title}
-          </button>`,
-      )}
-    </div>`;
+  const tabButton = (one: Tab) =>
+    html`<button
+      type="button"
+      aria-pressed=${one === tab}
+      @click=${() => select(one.views[0]!.name)}
+    >
+      ${one.title}
+    </button>`;
   const researchTabs = tabsOf(RESEARCH, frames);
   return html`<nav class="questions" aria-label="Questions">
     ${QUESTIONS.map((one) => {
@@ -289,26 +284,20 @@ function questions(
         >
           ${one.title}<small>${one.hint}</small>
         </button>
-        ${isSelected && questionTabs.length > 1 ? tabButtons(questionTabs) : nothing}
+        ${
+          isSelected && questionTabs.length > 1
+            ? html`<div class="tabs" role="group" aria-label=${question.title}>
+                ${questionTabs.map(tabButton)}
+              </div>`
+            : nothing
+        }
       </div>`;
     })}
     ${
       researchTabs.length
         ? html`<details class="more research" ?open=${question === RESEARCH}>
             <summary>${RESEARCH.title}</summary>
-            ${researchTabs.map(
-              (one) =>
-                html`<p>
-                  <button
-                    type="button"
-                    aria-pressed=${one === tab}
-                    @click=${() => select(one.views[0]!.name)}
-                  >
-                    ${one.title}
-                  </button>
-                  ${one.explanation}
-                </p>`,
-            )}
+            ${researchTabs.map((one) => html`<p>${tabButton(one)} ${one.explanation}</p>`)}
           </details>`
         : nothing
     }
