@@ -55,14 +55,15 @@ const FEW_HEADS = 48;
 
 /** Returns an edit for each dormant head, if the answer states their joint effect. */
 function ablationsOf({ views: [view] }: Choice, frame: Frame | undefined): SubjectEdit[] {
-  if (view !== effects || !frame?.tensors.effect || !isChangeable(frame)) return [];
+  if (view !== effects || !isChangeable(frame) || !frame.tensors.effect) return [];
   const dormant = dormantHeads(frame);
   return dormant.length > 1 ? dormant.map(ablation) : [];
 }
 
 const needsFirstHidden = ({ question, views: [view] }: Choice, frame: Frame | undefined): boolean =>
   (view === effects || (question.name === 'if' && view === attention)) &&
-  Boolean(frame && isChangeable(frame) && !frame.edits.length);
+  isChangeable(frame) &&
+  !frame.edits.length;
 
 /** Returns the view of all heads: their maps if there are few. Before the model is loaded its source decides. */
 function navigatorOf(subject: string, frame: Frame | undefined): View {
