@@ -123,7 +123,11 @@ export function claimOf(
   const key = firstKey(frame);
   const column = maps && columnOf(cellsOf(maps, state), T, key);
   const weights = firstTokenWeights(frame);
-  const [rowSum, ...sums] = column ? [column.rowSum, ...column.sums] : rowSums(frame, at);
+  // Without a picture, the sums are those before any normalization for the reader.
+  const rowMass = tensors.row_mass_summary ? ofHead(tensors.row_mass_summary, at) : [];
+  const [rowSum = NaN, least = NaN, most = NaN] = column
+    ? [column.rowSum, ...column.sums]
+    : rowMass;
   const weight = weights[at.layer * frame.architecture.H + at.head]!;
   const measured = isShare ? ofHead(tensors.alpha!, at)[key]! : weight;
   return {
@@ -134,16 +138,10 @@ export function claimOf(
     even: tensors.alpha_uniform!.data[key]!,
     isShare,
     rowSum,
-    sums,
+    sums: [least, most],
     isMost: !weights.some((other) => other > weight),
     isAbout: isPreview(frame),
   };
 }
 
 export const isPreview = ({ model }: Frame): boolean => Boolean(model.bits && !model.step);
-
-/** Returns the mean, smallest and largest sum of a head's rows, before any normalization for the reader. */
-function rowSums({ tensors }: Frame, at: Head): [number, number, number] {
-  const rowMass = tensors.row_mass_summary && ofHead(tensors.row_mass_summary, at);
-  return rowMass ? [rowMass[0]!, rowMass[1]!, rowMass[2]!] : [NaN, NaN, NaN];
-}

@@ -13,11 +13,6 @@ function leavesOf(value: unknown, path: readonly string[] = []): [readonly strin
   return Object.entries(value).flatMap(([key, inner]) => leavesOf(inner, [...path, key]));
 }
 
-function numberWords(value: number): string {
-  if (Number.isInteger(value)) return value.toLocaleString('en');
-  return String(Number(value.toPrecision(6)));
-}
-
 function listWords(values: readonly unknown[]): string {
   const runs: { text: string; count: number }[] = [];
   for (const text of values.map(valueWords)) {
@@ -31,7 +26,10 @@ function listWords(values: readonly unknown[]): string {
 export function valueWords(value: unknown): string {
   if (value === null) return 'none';
   if (typeof value === 'boolean') return value ? 'yes' : 'no';
-  if (typeof value === 'number') return numberWords(value);
+  if (typeof value === 'number')
+    return Number.isInteger(value)
+      ? value.toLocaleString('en')
+      : String(Number(value.toPrecision(6)));
   if (Array.isArray(value)) return value.length ? listWords(value) : 'none';
   if (isObject(value))
     return Object.entries(value)

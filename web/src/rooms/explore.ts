@@ -55,14 +55,15 @@ const FEW_HEADS = 48;
 
 /** Returns an edit for each dormant head, if the answer states their joint effect. */
 function ablationsOf({ views: [view] }: Choice, frame: Frame | undefined): SubjectEdit[] {
-  if (view !== effects || !frame?.tensors.effect || !isChangeable(frame)) return [];
+  if (view !== effects || !isChangeable(frame) || !frame.tensors.effect) return [];
   const dormant = dormantHeads(frame);
   return dormant.length > 1 ? dormant.map(ablation) : [];
 }
 
 const needsFirstHidden = ({ question, views: [view] }: Choice, frame: Frame | undefined): boolean =>
   (view === effects || (question.name === 'if' && view === attention)) &&
-  Boolean(frame && isChangeable(frame) && !frame.edits.length);
+  isChangeable(frame) &&
+  !frame.edits.length;
 
 /** Returns the view of all heads: their maps if there are few. Before the model is loaded its source decides. */
 function navigatorOf(subject: string, frame: Frame | undefined): View {
@@ -261,19 +262,14 @@ function questions(
   frames: readonly Frame[],
   select: (view: string) => void,
 ): TemplateResult {
-  const tabButtons = (shownTabs: readonly Tab[]) =>
-    html`<div class="tabs" role="group" aria-label=${question.title}>
-      ${shownTabs.map(
-        (one) =>
-          html`<button
-            type="button"
-            aria-pressed=${one === tab}
-            @click=${() => select(one.views[0]!.name)}
-          >
-            ${one.title}
-          </button>`,
-      )}
-    </div>`;
+  const tabButton = (one: Tab) =>
+    html`<button
+      type="button"
+      aria-pressed=${one === tab}
+      @click=${() => select(one.views[0]!.name)}
+    >
+      ${one.title}
+    </button>`;
   const researchTabs = tabsOf(RESEARCH, frames);
   return html`<nav class="questions" aria-label="Questions">
     ${QUESTIONS.map((one) => {
@@ -289,26 +285,20 @@ function questions(
         >
           ${one.title}<small>${one.hint}</small>
         </button>
-        ${isSelected && questionTabs.length > 1 ? tabButtons(questionTabs) : nothing}
+        ${
+          isSelected && questionTabs.length > 1
+            ? html`<div class="tabs" role="group" aria-label=${question.title}>
+                ${questionTabs.map(tabButton)}
+              </div>`
+            : nothing
+        }
       </div>`;
     })}
     ${
       researchTabs.length
         ? html`<details class="more research" ?open=${question === RESEARCH}>
             <summary>${RESEARCH.title}</summary>
-            ${researchTabs.map(
-              (one) =>
-                html`<p>
-                  <button
-                    type="button"
-                    aria-pressed=${one === tab}
-                    @click=${() => select(one.views[0]!.name)}
-                  >
-                    ${one.title}
-                  </button>
-                  ${one.explanation}
-                </p>`,
-            )}
+            ${researchTabs.map((one) => html`<p>${tabButton(one)} ${one.explanation}</p>`)}
           </details>`
         : nothing
     }

@@ -60,11 +60,10 @@ function drawStrip(strip: Strip, domain: readonly [number, number], hasZero: boo
         : nothing
     }
     ${strip.dots.length === 1 ? nothing : verticalLine(strip.mean, 'mean', 5)}
-    ${strip.dots.map((value, i) =>
-      i === strip.shown
-        ? svg`<circle class="shown" r="3.2" cx=${x(value)} cy=${middle}></circle>`
-        : svg`<circle r="2.6" cx=${x(value)} cy=${middle}></circle>`,
-    )}
+    ${strip.dots.map((value, i) => {
+      const isShown = i === strip.shown;
+      return svg`<circle class=${isShown ? 'shown' : nothing} r=${isShown ? 3.2 : 2.6} cx=${x(value)} cy=${middle}></circle>`;
+    })}
   </svg>`;
 }
 

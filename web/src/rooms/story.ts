@@ -493,8 +493,8 @@ const trainingStep: Build = (place, { context, scope }) => {
     void models
       .timelines()
       .then((timelines) => coursesOf(timelines, ids))
-      .then((found) => {
-        if (key === courseKey) courses.value = found;
+      .then((loadedCourses) => {
+        if (key === courseKey) courses.value = loadedCourses;
       }, context.fail);
   });
   const addMap = (mapPlace: HTMLElement, label: string) => {

@@ -61,18 +61,17 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     void context.theme.value;
     const entries = shown();
     const freshFrames = framesOf(entries.filter(({ isStale }) => !isStale));
+    const verdicts = freshFrames.map(judged);
     const countSentences = freshFrames.map((frame, i) => {
-      const verdict = judged(frame);
+      const verdict = verdicts[i]!;
       // The clauses are joined to one sentence, so this one gets no period.
       if (!verdict.conclusive) return tooShortNote(verdict, frame.T, frame.eps).slice(0, -1);
       const summary = `${frame.title}: ${headsWords(frame, verdict.sink)}`;
-      if (i && judged(freshFrames[0]!).conclusive) return summary;
+      if (i && verdicts[0]!.conclusive) return summary;
       return `${summary} give the first token more than ${percent(frame.eps, 0)} of their attention`;
     });
     const isFailed = entries.some(({ error }) => error);
-    const uniformShares = freshFrames
-      .map(judged)
-      .flatMap((one) => (one.conclusive ? percent(one.even, 0) : []));
+    const uniformShares = verdicts.flatMap((one) => (one.conclusive ? percent(one.even, 0) : []));
     const uniformNote = uniformShares.length
       ? `; uniform attention would give it ${[...new Set(uniformShares)].join(' / ')}`
       : '';
