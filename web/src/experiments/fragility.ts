@@ -15,7 +15,7 @@ import { percent } from '../words';
 import type { ExperimentRequest, Experiment, Group, Setting } from './experiment';
 import { slider, baselineOf, SINK_COLUMN } from './parts';
 
-/** A copy of the first token can stand out only if the first token's hidden norm is this many times the others' mean. */
+/** Copies of the first token can stand out if its hidden norm is at least this many times the mean of the others. */
 const LARGE_RATIO = 2;
 const CONTROL_COUNT = 5;
 const MEASURES = ['loss_mean', 'sink_ratio', 'hidden_ratio', 'hidden_norm'];

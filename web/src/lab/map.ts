@@ -101,9 +101,7 @@ function headChoice({ lab }: NamedLab, choose: (head: number) => void) {
     String(lab.settings.head),
     [
       ['-1', 'strongest head'],
-      ...Array.from({ length: L * H }, (_, i) => {
-        return [String(i), headName(headAt(i, H))] as const;
-      }),
+      ...Array.from({ length: L * H }, (_, i) => [String(i), headName(headAt(i, H))] as const),
     ],
     (value) => choose(Number(value)),
   );

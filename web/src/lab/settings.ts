@@ -62,19 +62,17 @@ export function refusal(
   { label, values, low = -Infinity, high = Infinity, isWhole }: Setting,
   value: Value,
 ) {
-  if (values)
-    return values.some(([known]) => known === value)
-      ? undefined
-      : `${label}: expected ${values.map(([known]) => known).join(', ')}, found “${value}”`;
-  const isValid =
-    typeof value === 'number' &&
-    value >= low &&
-    value <= high &&
-    (!isWhole || Number.isInteger(value));
-  const kind = isWhole ? 'a whole number' : 'a number';
-  return isValid
-    ? undefined
-    : `${label}: expected ${kind} from ${low} to ${high}, found “${value}”`;
+  const isValid = values
+    ? values.some(([known]) => known === value)
+    : typeof value === 'number' &&
+      value >= low &&
+      value <= high &&
+      (!isWhole || Number.isInteger(value));
+  if (isValid) return undefined;
+  const expected = values
+    ? values.map(([known]) => known).join(', ')
+    : `${isWhole ? 'a whole number' : 'a number'} from ${low} to ${high}`;
+  return `${label}: expected ${expected}, found “${value}”`;
 }
 
 /** Parses a link's text into settings, with a sentence for each invalid part. */

@@ -13,10 +13,8 @@ export interface SavedTraining {
   readonly state: Uint8Array;
 }
 
-interface Stored extends SavedTraining {
-  /** The key of the training run, with all that its results depend on; `readTraining` compares it. */
-  readonly of: string;
-}
+/** `of` is the key of the training run, with all that its results depend on; `readTraining` compares it. */
+type Stored = SavedTraining & { readonly of: string };
 
 export interface OwnText {
   readonly name: string;

@@ -54,27 +54,17 @@ function requestWorker(
 /** Returns a timeline whose checkpoints a worker decodes. */
 export function decodeInWorker(timeline: Timeline, url: URL): Timeline {
   const address = url.href;
-  const withWorker = <Made>(onWorker: (worker: Worker) => Made, locally: () => Made) => {
+  /** Sends a request to the worker; returns undefined if there is no worker. */
+  const request = (ask: Pick<Ask, 'step' | 'isAhead'>, options: Options) => {
     const worker = startWorker();
-    return worker ? onWorker(worker) : locally();
+    return worker && requestWorker(worker, { address, ...ask }, options);
   };
   return {
     ...timeline,
-    open: (step, options = {}) =>
-      withWorker(
-        async (worker) => (await requestWorker(worker, { address, step }, options))!,
-        () => timeline.open(step, options),
-      ),
-    preload: (step, options = {}) =>
-      withWorker(
-        async (worker) =>
-          void (await requestWorker(worker, { address, step, isAhead: true }, options)),
-        () => timeline.preload(step, options),
-      ),
-    forget: () =>
-      withWorker(
-        (worker) => void requestWorker(worker, { address }, {}),
-        () => timeline.forget(),
-      ),
+    open: async (step, options = {}) =>
+      (await request({ step }, options)) ?? timeline.open(step, options),
+    preload: async (step, options = {}) =>
+      void (await (request({ step, isAhead: true }, options) ?? timeline.preload(step, options))),
+    forget: () => void (request({}, {}) ?? timeline.forget()),
   };
 }

@@ -14,7 +14,7 @@ import { drawLegend } from '../plot/legend';
 import { quantity } from '../save/numbers';
 import { capital, percent, quote, show, stateWords } from '../words';
 import type { State } from '../ask/state';
-import { addElement, setText, type View } from '../page/view';
+import { addElement, cacheLast, setText, type View } from '../page/view';
 
 function layerValues({ shape, data }: Tensor, layer: number): Float32Array {
   const layerSize = shape[1]! * shape[2]!;
@@ -109,17 +109,13 @@ export const channels: View = {
     const map = createHeatmap(addElement(root, 'plot'), {
       onChoose: ({ row, col }) => set({ channel: col, query: row, key: -1, ...selection }),
     });
-    let cached: { of: Tensor; layer: number; data: Float32Array } | undefined;
+    const magnitudesIn = cacheLast((hidden: Tensor) =>
+      cacheLast((layer: number) => layerValues(hidden, layer).map(Math.abs)),
+    );
     return (frame, { theme, state, frames, at: { head } }) => {
       const peak = peakOf(frame, state.layer);
       const { hidden } = frame.tensors;
-      if (cached?.of !== hidden || cached?.layer !== peak.layer)
-        cached = {
-          of: hidden!,
-          layer: peak.layer,
-          data: layerValues(hidden!, peak.layer).map(Math.abs),
-        };
-      const { data } = cached!;
+      const data = magnitudesIn(hidden!)(peak.layer);
       // Selects the layer before this hidden state, for interventions; the embedding is before all layers.
       selection = peak.layer ? { layer: peak.layer - 1, head } : undefined;
       const [, T, D] = hidden!.shape as [number, number, number];

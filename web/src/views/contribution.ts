@@ -29,12 +29,12 @@ function sentence(frame: Frame, at: Head): string {
   const isSmall = frame.tensors.head_out && writesLittle(outputNormsOf(frame, at));
   const outputName = isSmall ? 'the little that the head writes' : 'what the head writes';
   const outputNote = hasOutputShares(frame)
-    ? `and ${outputWords} after it.`
+    ? ` and ${outputWords} after it.`
     : '; what it contributes after it is not recorded.';
   return (
     `${capital(headWords(at, frame))}: ${firstTokenName(frame)} receives ${attentionWords} of the attention, ${verb} ${mixtureWords} of ` +
-    `${outputName} before the output matrix ${outputNote}`
-  ).replace(' ;', ';');
+    `${outputName} before the output matrix${outputNote}`
+  );
 }
 
 export const contribution: View = {

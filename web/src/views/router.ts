@@ -131,7 +131,9 @@ export const router: View = {
       loads: expertLoads(frame),
       byLayer: layerMaps.map(({ which }) => weightsByLayer(frame, which)),
     }));
-    let cachedTokens: { of: Frame; layer: number; data: Float32Array } | undefined;
+    const tokenWeights = cacheLast((frame: Frame) =>
+      cacheLast((layer: number) => weightsByExpert(frame, layer)),
+    );
     return (frame, { theme, at, state }) => {
       const { layer } = at;
       const { T, title } = frame;
@@ -140,15 +142,13 @@ export const router: View = {
       drawnFrame = frame;
       const scale = sequential(theme);
       const { loads, byLayer } = cachedNumbers(frame);
-      if (cachedTokens?.of !== frame || cachedTokens.layer !== layer)
-        cachedTokens = { of: frame, layer, data: weightsByExpert(frame, layer) };
       setText(captionElement, sentence(frame, layer));
       drawLegend(legend, scale, ['weight 0', '1']);
       const layerName = `layer ${layerNumber(frame, layer)} of ${title}`;
       tokenMap.draw({
         rows: E,
         cols: T,
-        data: cachedTokens.data,
+        data: tokenWeights(frame)(layer),
         scale,
         rowTitle: 'expert',
         colTitle: 'token',

@@ -117,9 +117,8 @@ function seriesOf(frames: readonly Frame[], quantity: Quantity): Series[] {
 }
 
 /**
- * Returns the step at which Sink_1 first reached half of its last value; undefined until the model's course is loaded.
- * `isNone`: whether the model counts as having no sink at any step; `from` and `last` are Sink_1 at the first and
- * at the last step, in percent.
+ * Returns the step at which Sink_1 first reached half of its last value, and Sink_1 at the first and at the last step in
+ * percent; undefined until the model's course is loaded. `isNone`: whether the model has no sink at any step.
  */
 export function emergenceOf(frame: Frame) {
   const course = loadedCourses.value.find(({ id }) => id === zooStepOf(frame).id);

@@ -72,11 +72,9 @@ export const unmasking: View = {
       return `The tokenizer of ${frame.model.title} names no mask token: nothing can be masked.`;
     const result = courses.get(frame.tokens);
     if (!result) return '';
-    const { course } = result;
-    const isComplete = course.steps.length === course.count;
-    return isComplete
-      ? sentence(course, result.tokenizer)
-      : `Step ${course.steps.length} of ${course.count}.`;
+    const { course, tokenizer } = result;
+    const { steps, count } = course;
+    return steps.length < count ? `Step ${steps.length} of ${count}.` : sentence(course, tokenizer);
   },
   draw(root, api) {
     const { controls, showJob } = createJobParts(root);
