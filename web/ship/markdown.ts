@@ -59,7 +59,7 @@ import { linkTerms } from './terms.ts';
 import { formatSigned, make, table, text, type Node } from './nodes.ts';
 import { dotsOf } from './dots.ts';
 import { parseGroups, runsOf } from './runs.ts';
-import { fact, longRuns, meanOf, modelsOfZoo, wrongNumber, type Model } from './facts.ts';
+import { fact, longRuns, meanOf, modelsOfZoo, wrongNumber } from './facts.ts';
 
 interface LessonFigure {
   /** The name of the figure's picture: `1-map`. */
@@ -234,8 +234,8 @@ function costTable(ids: readonly string[]): Node {
   const modelsById = new Map(modelsOfZoo().map((one) => [one.id, one]));
   const BASE = 'softmax';
   const rows = ids.map((id) => {
-    const { title, differs, measured } = modelsById.get(id) as Model;
-    const bias = measured.sink_bias === undefined ? '–' : `${measured.sink_bias.toFixed(0)}%`;
+    const { title, differs, measured } = modelsById.get(id)!;
+    const bias = 'sink_bias' in measured ? `${Number(measured.sink_bias).toFixed(0)}%` : '–';
     if (id === BASE) {
       const runs = longRuns(id);
       const mean = (name: string) => fact(`long ${id} 4000 ${name} mean`);

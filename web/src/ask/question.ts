@@ -338,7 +338,7 @@ export function guessSplitting(text: string): Splitting {
 
 /**
  * Reads a file of prompts.
- * @throws InputError if the file is no text or too long
+ * @throws InputError if the file is not text or is too long
  */
 export async function readPrompts(file: File): Promise<PromptFile> {
   if (file.size > FILE_MAX)

@@ -47,7 +47,7 @@ export function parseSubject(text: string): Subject | undefined {
   const edits = editTexts.map((one) => EDIT_PATTERN.exec(one)?.groups);
   if (!groups || !edits.every((one) => one !== undefined)) return undefined;
   const { step } = groups;
-  // An @ with digits at the end of a recording's address or of a hub's revision is no step.
+  // An @ with digits at the end of a recording's address or of a hub's revision is not a step.
   const isExternal = /^(?:hub|recording):/.test(head);
   return {
     id: isExternal ? head : groups.id!,

@@ -20,7 +20,7 @@ export interface Dependencies {
   readonly admit: (id: string, signal: AbortSignal) => Promise<boolean>;
   /** Waits for this queue's turn if several share an engine; the returned function ends the turn. */
   readonly turn?: () => Promise<() => void>;
-  /** Tells an owner of the models which ones this queue still needs. Without an owner the queue closes all others. */
+  /** Gets the ids of the models that this queue still needs. Absent: the queue closes all other models. */
   readonly release?: (kept: ReadonlySet<string>) => Promise<void>;
 }
 
