@@ -171,10 +171,7 @@ const tables: Readonly<Record<string, (rest: string[]) => unknown>> = {
   }),
 };
 
-/**
- * Returns a number of a table.
- * @param place the table, and the names that lead to the number: `zoo softmax measured sink_1`
- */
+/** @param place the table, and the names that lead to the number: `zoo softmax measured sink_1` */
 export function fact(place: string): number {
   const [table = '', ...names] = place.split(/\s+/);
   let value: unknown = Object.hasOwn(tables, table) ? tables[table]!(names) : undefined;

@@ -589,10 +589,7 @@ export function minutesOf(html: string): number {
   return Math.round(wordCount / WORDS_A_MINUTE) + 1;
 }
 
-/**
- * Parses a lesson.
- * @param name the name of its file without the ending: `1-what-is-an-attention-sink`
- */
+/** @param name the name of its file without the ending: `1-what-is-an-attention-sink` */
 export function lessonOf(name: string, source: string): Lesson {
   const number = numberOf(name);
   const collected: Collected = {

@@ -14,10 +14,7 @@ export interface Group {
   readonly recipes: readonly string[];
 }
 
-/**
- * Parses groups of recipes.
- * @param written as `Softmax: decay-0 softmax | Sigmoid: sigmoid`
- */
+/** @param written as `Softmax: decay-0 softmax | Sigmoid: sigmoid` */
 export function parseGroups(written: string): Group[] {
   return written.split('|').map((group) => {
     const [title = '', recipes = ''] = group.split(':');

@@ -39,10 +39,7 @@ export class Loader {
     this.#dependencies = dependencies;
   }
 
-  /**
-   * Opens the model of a subject.
-   * @throws InputError for a text that names no model, or a model that the reader has to open
-   */
+  /** @throws InputError for a text that names no model, or a model that the reader has to open */
   async open(
     subject: string,
     request: Request,
@@ -60,10 +57,7 @@ export class Loader {
     return { parsed, opened };
   }
 
-  /**
-   * Opens a recording.
-   * @throws InputError for a recording with an edit, or one that the reader has to open
-   */
+  /** @throws InputError for a recording with an edit, or one that the reader has to open */
   async openRecording({ id, edits, arithmetic }: Subject, watch: Watch): Promise<Recording> {
     if (edits.length || arithmetic) throw new InputError(NO_WEIGHTS);
     if (!(await this.#dependencies.admit(id, watch.signal)))

@@ -158,7 +158,6 @@ export async function runSubject(
         : {}),
     };
     const milliseconds = () => performance.now() - startTime;
-    // Measurements need an open run.
     const needsRun = request.reads.some(isMeasurement) || !isAnswered(frame, describe, request);
     if (fixedReads && !needsRun) {
       close(lastRun);
