@@ -442,7 +442,7 @@ function directives(slug: string, collected: Collected) {
       replaceByFigure(node, dotsOf(recipes.split(/\s+/), Number(step), outcome));
     },
     runs(node, { groups = '' }) {
-      replaceByFigure(node, runsOf(parseGroups(groups), ['loss', 'alpha']));
+      replaceByFigure(node, runsOf(parseGroups(groups)));
     },
     claims(node) {
       replaceByFigure(node, claimsTables(hrefOf));
