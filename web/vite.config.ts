@@ -10,6 +10,7 @@ import { buildServiceWorker } from './ship/offline.ts';
 import { filesOf, Part, seedsByModel } from './ship/parts.ts';
 import { plain } from './ship/plain.ts';
 import { ISOLATION, policy } from './ship/policy.ts';
+import type { Card } from './src/ask/zoo.ts';
 
 const root = import.meta.dirname;
 /** The folder of the built page; a test may build its own page in another one. */
@@ -23,14 +24,8 @@ const shipped = existsSync(recordingsFolder) ? filesOf(recordingsFolder).filter(
 const recordings = shipped.length
   ? new Part('recordings', recordingsFolder, isRecording)
   : undefined;
-interface Listed {
-  readonly id: string;
-  readonly tokenizer: string;
-  readonly preview?: { readonly file: string };
-}
-const previewedModels = (
-  JSON.parse(readFileSync(zoo.sourceOf('index.json'), 'utf8')) as Listed[]
-).filter(({ preview }) => preview);
+const cards = JSON.parse(readFileSync(zoo.sourceOf('index.json'), 'utf8')) as Card[];
+const previewedModels = cards.filter(({ preview }) => preview);
 const tokenizers = new Set(previewedModels.map(({ tokenizer }) => `${tokenizer}/tokenizer.json`));
 /**
  * Files that the page's main thread fetches first, so that the browser preloads them. The worker's files are left out:

@@ -2,9 +2,9 @@
 import { longRuns, meanOf, modelsOfZoo } from './facts.ts';
 import { formatFixed, make, table, text, type Node } from './nodes.ts';
 
-const OUTCOMES: Readonly<Record<string, { readonly title: string; readonly digits: number }>> = {
-  alpha: { title: 'α₁ above uniform attention', digits: 2 },
-  loss: { title: 'loss (nats)', digits: 2 },
+const OUTCOMES: Readonly<Record<string, string>> = {
+  alpha: 'α₁ above uniform attention',
+  loss: 'loss (nats)',
 };
 
 export interface Dots {
@@ -56,16 +56,15 @@ function stripOf({ values, mean }: Dots, [low, high]: readonly [number, number])
  * @param outcome a key of OUTCOMES
  */
 export function dotsOf(recipes: readonly string[], step: number, outcome: string): Node[] {
-  const definition = Object.hasOwn(OUTCOMES, outcome) && OUTCOMES[outcome];
-  if (!definition)
+  const title = Object.hasOwn(OUTCOMES, outcome) && OUTCOMES[outcome];
+  if (!title)
     throw new Error(
       `The outcome “${outcome}”: expected one of ${Object.keys(OUTCOMES).join(', ')}.`,
     );
-  const { title, digits } = definition;
   const rows = seedDots(recipes, step, outcome);
   const all = rows.flatMap(({ values }) => values);
   const domain = [Math.min(0, ...all), Math.max(...all)] as const;
-  const format = (value: number) => formatFixed(value, digits);
+  const format = (value: number) => formatFixed(value, 2);
   const range = (values: readonly number[]) =>
     `${format(Math.min(...values))} to ${format(Math.max(...values))}`;
   const spread = ({ values }: Dots) => Math.max(...values) - Math.min(...values);

@@ -4,6 +4,7 @@
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { Card } from '../src/ask/zoo.ts';
 
 const models = join(import.meta.dirname, '../../models');
 const readJson = (file: string): unknown => JSON.parse(readFileSync(join(models, file), 'utf8'));
@@ -170,10 +171,7 @@ const tables: Readonly<Record<string, (rest: string[]) => unknown>> = {
   }),
 };
 
-/**
- * Returns a number of a table.
- * @param place the table, and the names that lead to the number: `zoo softmax measured sink_1`
- */
+/** @param place the table, and the names that lead to the number: `zoo softmax measured sink_1` */
 export function fact(place: string): number {
   const [table = '', ...names] = place.split(/\s+/);
   let value: unknown = Object.hasOwn(tables, table) ? tables[table]!(names) : undefined;
@@ -245,7 +243,7 @@ export interface Claim {
   readonly seen: string | null;
 }
 
-/** The number of verdicts on a direction, and how many of them chance alone would give. */
+/** How many comparisons give a direction, how many of these survive a correction, and how many chance would give. */
 export interface Chance {
   readonly comparisons: number;
   readonly directions: number;
@@ -258,22 +256,4 @@ const claimsFile = () =>
 export const claims = () => claimsFile().rows;
 export const chance = () => claimsFile().chance;
 
-export interface Model {
-  readonly id: string;
-  readonly title: string;
-  readonly seed: number;
-  readonly measured: {
-    readonly sink_1: number;
-    readonly loss: number;
-    readonly sink_bias?: number;
-  };
-  readonly further_seeds: readonly { readonly sink_1: number; readonly loss: number }[];
-  readonly paper?: { readonly says?: string; readonly where: string } | null;
-  readonly differs: {
-    readonly seeds: number;
-    readonly step: number;
-    readonly outcomes: Readonly<Record<string, readonly [number, number, number]>>;
-  } | null;
-}
-
-export const modelsOfZoo = () => readJson('zoo/index.json') as readonly Model[];
+export const modelsOfZoo = () => readJson('zoo/index.json') as readonly Card[];

@@ -59,7 +59,7 @@ import { linkTerms } from './terms.ts';
 import { formatSigned, make, table, text, type Node } from './nodes.ts';
 import { dotsOf } from './dots.ts';
 import { parseGroups, runsOf } from './runs.ts';
-import { fact, longRuns, meanOf, modelsOfZoo, wrongNumber, type Model } from './facts.ts';
+import { fact, longRuns, meanOf, modelsOfZoo, wrongNumber } from './facts.ts';
 
 interface LessonFigure {
   /** The name of the figure's picture: `1-map`. */
@@ -234,8 +234,8 @@ function costTable(ids: readonly string[]): Node {
   const modelsById = new Map(modelsOfZoo().map((one) => [one.id, one]));
   const BASE = 'softmax';
   const rows = ids.map((id) => {
-    const { title, differs, measured } = modelsById.get(id) as Model;
-    const bias = measured.sink_bias === undefined ? '–' : `${measured.sink_bias.toFixed(0)}%`;
+    const { title, differs, measured } = modelsById.get(id)!;
+    const bias = 'sink_bias' in measured ? `${Number(measured.sink_bias).toFixed(0)}%` : '–';
     if (id === BASE) {
       const runs = longRuns(id);
       const mean = (name: string) => fact(`long ${id} 4000 ${name} mean`);
@@ -442,7 +442,7 @@ function directives(slug: string, collected: Collected) {
       replaceByFigure(node, dotsOf(recipes.split(/\s+/), Number(step), outcome));
     },
     runs(node, { groups = '' }) {
-      replaceByFigure(node, runsOf(parseGroups(groups), ['loss', 'alpha']));
+      replaceByFigure(node, runsOf(parseGroups(groups)));
     },
     claims(node) {
       replaceByFigure(node, claimsTables(hrefOf));
@@ -589,10 +589,7 @@ export function minutesOf(html: string): number {
   return Math.round(wordCount / WORDS_A_MINUTE) + 1;
 }
 
-/**
- * Parses a lesson.
- * @param name the name of its file without the ending: `1-what-is-an-attention-sink`
- */
+/** @param name the name of its file without the ending: `1-what-is-an-attention-sink` */
 export function lessonOf(name: string, source: string): Lesson {
   const number = numberOf(name);
   const collected: Collected = {

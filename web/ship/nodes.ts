@@ -37,9 +37,9 @@ export function table(
   );
 }
 
-/** Formats a number with `digits` decimals, without a sign if it rounds to 0. */
-export const formatFixed = (value: number, digits: number) =>
-  (Math.abs(value) < 0.5 / 10 ** digits ? 0 : value).toFixed(digits).replace('-', '−');
+/** Formats a number with `decimals` decimals, without a sign if it rounds to 0. */
+export const formatFixed = (value: number, decimals: number) =>
+  (Math.abs(value) < 0.5 / 10 ** decimals ? 0 : value).toFixed(decimals).replace('-', '−');
 
-export const formatSigned = (value: number, digits: number) =>
-  `${value < 0 ? '−' : value > 0 ? '+' : ''}${Math.abs(value).toFixed(digits)}`;
+export const formatSigned = (value: number, decimals: number) =>
+  `${value < 0 ? '−' : value > 0 ? '+' : ''}${Math.abs(value).toFixed(decimals)}`;

@@ -95,10 +95,7 @@ const STYLE = `
 /** The number of lines to write on, more than any paper has room for. */
 const LINES = 30;
 
-/**
- * Returns the HTML of a plate's sheet.
- * @param home the absolute address of the page
- */
+/** @param home the absolute address of the page */
 export function plateHtml(
   { title, sentences, question, conditions, svg, link }: Plate,
   home: string,

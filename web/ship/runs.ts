@@ -1,12 +1,9 @@
-/** Draws runs of protocol B as a figure that needs no JavaScript: two outcomes of each run, in groups of recipes. */
+/** Draws runs of protocol B as a figure that needs no JavaScript: the loss and α₁ of each run, in groups of recipes. */
 import { decisiveRuns, meanOf, modelsOfZoo, type DecisiveRuns } from './facts.ts';
 import { formatFixed, make, table, text, type Node } from './nodes.ts';
 
-const OUTCOMES = {
-  alpha: 'α₁ above uniform attention',
-  loss: 'loss (nats per token)',
-} as const;
-type Outcome = keyof typeof OUTCOMES;
+const ALPHA = 'α₁ above uniform attention';
+const LOSS = 'loss (nats per token)';
 
 export interface Group {
   readonly title: string;
@@ -14,10 +11,7 @@ export interface Group {
   readonly recipes: readonly string[];
 }
 
-/**
- * Parses groups of recipes.
- * @param written as `Softmax: decay-0 softmax | Sigmoid: sigmoid`
- */
+/** @param written as `Softmax: decay-0 softmax | Sigmoid: sigmoid` */
 export function parseGroups(written: string): Group[] {
   return written.split('|').map((group) => {
     const [title = '', recipes = ''] = group.split(':');
@@ -63,7 +57,6 @@ function domainOf(values: readonly number[]): Domain {
  */
 export function runsOf(
   groups: readonly Group[],
-  [xOutcome, yOutcome]: readonly [Outcome, Outcome],
   all: Readonly<Record<string, DecisiveRuns>> = decisiveRuns(),
 ): Node[] {
   const recipeRuns = groups.map(({ title, recipes }) => ({
@@ -74,8 +67,8 @@ export function runsOf(
     if (recipes.length === 0)
       throw new Error(`“${title}”: expected a recipe with a run, found none.`);
   const allRuns = recipeRuns.flatMap(({ recipes }) => recipes.map(({ runs }) => runs));
-  const xDomain = domainOf(allRuns.flatMap((runs) => runs[xOutcome]));
-  const yDomain = domainOf(allRuns.flatMap((runs) => runs[yOutcome]));
+  const xDomain = domainOf(allRuns.flatMap((runs) => runs.loss));
+  const yDomain = domainOf(allRuns.flatMap((runs) => runs.alpha));
   const scale =
     ([low, high]: Domain, from: number, to: number) =>
     (value: number) =>
@@ -104,11 +97,11 @@ export function runsOf(
       line(Math.abs(value) < 1e-9 ? 'zero' : 'grid', left, y(value), right, y(value)),
       label('tick', left - 6, y(value) + 4, format(value), 'end'),
     ]),
-    label('axis', (left + right) / 2, HEIGHT - 6, OUTCOMES[xOutcome], 'middle'),
-    label('axis', left, top - 1, OUTCOMES[yOutcome]),
+    label('axis', (left + right) / 2, HEIGHT - 6, LOSS, 'middle'),
+    label('axis', left, top - 1, ALPHA),
   ];
   const meanPoints = recipeRuns.map(({ recipes }) =>
-    recipes.map(({ runs }) => [x(meanOf(runs[xOutcome])), y(meanOf(runs[yOutcome]))] as const),
+    recipes.map(({ runs }) => [x(meanOf(runs.loss)), y(meanOf(runs.alpha))] as const),
   );
   // A group's name is next to its last mean, or on the nearest free line above or below that mean.
   const nameBoxes: { readonly x: number; readonly y: number; readonly width: number }[] = [];
@@ -134,11 +127,11 @@ export function runsOf(
         points: meanPoints[g]!.map((at) => at.map((one) => one.toFixed(1)).join(',')).join(' '),
       }),
       ...recipes.flatMap(({ runs }) =>
-        runs[xOutcome].map((value, i) =>
+        runs.loss.map((value, i) =>
           make('circle', {
             className: ['run'],
             cx: x(value).toFixed(1),
-            cy: y(runs[yOutcome][i]!).toFixed(1),
+            cy: y(runs.alpha[i]!).toFixed(1),
             r: 2.2,
           }),
         ),
@@ -161,14 +154,14 @@ export function runsOf(
     make('details', {}, [
       make('summary', {}, [text('The same as a table')]),
       table(
-        ['Models', 'Recipe', 'Seeds', OUTCOMES[yOutcome], OUTCOMES[xOutcome]],
+        ['Models', 'Recipe', 'Seeds', ALPHA, LOSS],
         recipeRuns.flatMap(({ title, recipes }) =>
           recipes.map(({ id, runs }) => [
             title,
             titles.get(id) ?? id,
             String(runs.seeds.length),
-            rangeOf(runs[yOutcome]),
-            rangeOf(runs[xOutcome]),
+            rangeOf(runs.alpha),
+            rangeOf(runs.loss),
           ]),
         ),
       ),

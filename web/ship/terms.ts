@@ -16,7 +16,7 @@ const PATTERNS = TERMS.map((one) => ({
   wholeWord: RegExp(`(?<![\\w“])(?:${one.pattern.source})(?![\\w”₁])`, 'u'),
 }));
 
-/** Elements whose words are no prose, so that terms in them get no link. */
+/** Elements whose words are not prose, so that terms in them get no link. */
 const NO_PROSE = [
   ...['a', 'table', 'svg', 'summary', 'h2', 'math'],
   ...['sink-scope', 'sink-row', 'sink-write'],

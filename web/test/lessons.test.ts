@@ -354,9 +354,7 @@ describe('the course', () => {
       one: { seeds: [1, 2], alpha: [0.1, 0.3], loss: [3.5, 3.7] },
       two: { seeds: [1], alpha: [0], loss: [3.6] },
     };
-    const drawn = JSON.stringify(
-      runsOf(parseGroups('First: one three | Second: two'), ['loss', 'alpha'], runs),
-    );
+    const drawn = JSON.stringify(runsOf(parseGroups('First: one three | Second: two'), runs));
     const count = (className: string) => drawn.split(`"className":["${className}"]`).length - 1;
     expect([count('run'), count('mean'), count('run-1'), count('run-2')]).toEqual([3, 2, 1, 1]);
     for (const words of [
@@ -365,7 +363,7 @@ describe('the course', () => {
       '3 runs. Not trained yet: three.',
     ])
       expect(drawn).toContain(words);
-    expect(() => runsOf(parseGroups('Third: three'), ['loss', 'alpha'], runs)).toThrow(
+    expect(() => runsOf(parseGroups('Third: three'), runs)).toThrow(
       '“Third”: expected a recipe with a run, found none.',
     );
     // Positions are linear in the values: α₁ 0.1, 0.3 and 0, and losses 3.5, 3.7 and 3.6.

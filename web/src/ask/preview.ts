@@ -66,10 +66,7 @@ export function refine(
   }
 }
 
-/**
- * Joins both parts.
- * @throws RangeError if one of them is too short
- */
+/** @throws RangeError if the preview or the refinement is too short */
 function joinParts(
   preview: Uint8Array,
   refinement: Uint8Array,

@@ -257,7 +257,6 @@ async function cutPrompts(
 }
 
 /**
- * Returns the prompts of a question.
  * @param context the largest number of tokens that the model can read
  * @param texts the texts from which prompts are cut, for inputs that consist of texts
  * @param vocabulary the number of tokens of the model, among which tokens are drawn
@@ -318,10 +317,7 @@ export function guessSplitting(text: string): Splitting {
   return blocks.length > 1 && blocks.some((block) => block.includes('\n')) ? 'blocks' : 'lines';
 }
 
-/**
- * Reads a file of prompts.
- * @throws InputError if the file is no text or too long
- */
+/** @throws InputError if the file is not text or is too long */
 export async function readPrompts(file: File): Promise<PromptFile> {
   if (file.size > FILE_MAX)
     throw new InputError(

@@ -47,7 +47,7 @@ export function parseSubject(text: string): Subject | undefined {
   const edits = editTexts.map((one) => EDIT_PATTERN.exec(one)?.groups);
   if (!groups || !edits.every((one) => one !== undefined)) return undefined;
   const { step } = groups;
-  // An @ with digits at the end of a recording's address or of a hub's revision is no step.
+  // An @ with digits at the end of a recording's address or of a hub's revision is not a step.
   const isExternal = /^(?:hub|recording):/.test(head);
   return {
     id: isExternal ? head : groups.id!,
@@ -172,10 +172,7 @@ export function editChoices({ operations, edits }: Describe): readonly EditChoic
   return [...operationChoices, ...otherChoices];
 }
 
-/**
- * Returns the edits of a subject for the engine.
- * @throws InputError for an unknown edit, or a parameter out of its range
- */
+/** @throws InputError for an unknown edit, or a parameter out of its range */
 export function editsOf(subject: Subject, describe: Describe): readonly Edit[] {
   const availableEdits = subject.edits.length ? editChoices(describe) : [];
   return subject.edits.map(({ name, values }) => {
@@ -237,10 +234,7 @@ export function labelsOf(subject: Subject, describe: Describe): string[] {
   });
 }
 
-/**
- * Returns the title of a subject.
- * @param model the title of its model without a step
- */
+/** @param model the title of its model without a step */
 export function titleOf(subject: Subject, model: string, describe: Describe): string {
   const { step, arithmetic } = subject;
   const suffix = arithmetic ? ` ${INEXACT[arithmetic].title}` : '';

@@ -47,10 +47,7 @@ async function probeAccess(): Promise<boolean> {
   }
 }
 
-/**
- * Opens the dialog.
- * @param pinned the head that the figure shows, if the state does not name one
- */
+/** @param pinned the head that the figure shows, if the state does not name one */
 export function showEmbed(context: Context, view: string, pinned: Partial<State>): void {
   const dialog = document.createElement('dialog');
   dialog.className = 'embed-dialog';

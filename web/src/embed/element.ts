@@ -1,5 +1,5 @@
 /**
- * <sink-scope>: one figure of Sinkscope in anybody's page, by one module script.
+ * <sink-scope>: one figure of Sinkscope in any page, by one module script.
  *
  *     <script type="module" src="https://HOST/sink-scope.js"></script>
  *     <sink-scope view="attention" shown="softmax,sigmoid" controls="text"></sink-scope>

@@ -1,7 +1,7 @@
 /**
  * Connects embed.html in a frame with its host page. Without a message from the host, the figure fits into the frame. A
  * host with sink-scope.js gives the frame the height that the figure reports, and sends the host's theme. Heights and
- * keys are no secret, so they are posted to any host; sink-scope.js listens only to frames of this site.
+ * keys are not secret, so they are posted to any host; sink-scope.js listens only to frames of this site.
  */
 import type { Theme } from '../plot/color';
 import { createFitter } from './fit';

@@ -81,7 +81,7 @@ function shareModels(shown: readonly string[]): Promise<Models> {
   return sharedModels;
 }
 
-/** Sets what `borrower` shows, and closes the models that nobody in the document shows. */
+/** Sets what `borrower` shows, and closes the models that no figure or borrower shows. */
 async function setShownSubjects(borrower: object, shown: ReadonlySet<string>): Promise<void> {
   shownSubjects.set(borrower, shown);
   const models = await sharedModels!;

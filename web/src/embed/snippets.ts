@@ -105,7 +105,7 @@ const titleOf = (state: State) => `Sinkscope: ${titleOfView(state.view)}`;
 function frameTag(
   state: State,
   base: URL,
-  size: Size,
+  size = DEFAULT_SIZE,
   source = 'src',
   moreAttributes = '',
 ): string {
@@ -117,16 +117,13 @@ function frameTag(
 
 const elementCode = (state: State, base: URL, size = DEFAULT_SIZE) =>
   [moduleTag(base), elementTag(state, base, size), warningScript(base)].join('\n');
-const resizingFrame = (state: State, base: URL, size = DEFAULT_SIZE) =>
+const resizingFrame = (state: State, base: URL, size?: Size) =>
   `${frameTag(state, base, size)}\n${moduleTag(base)}`;
 
 export const snippets: readonly Snippet[] = [
   { label: 'HTML element, MkDocs, Observable Framework', make: elementCode, needsScript: true },
   { label: 'iframe with automatic height', make: resizingFrame, needsScript: true },
-  {
-    label: 'iframe only (no script), Moodle, Canvas',
-    make: (state, base, size = DEFAULT_SIZE) => frameTag(state, base, size),
-  },
+  { label: 'iframe only (no script), Moodle, Canvas', make: frameTag },
   { label: 'address only, Notion, Google Sites', make: addressOf },
   {
     label: 'Quarto, bookdown',
@@ -171,7 +168,7 @@ export const snippets: readonly Snippet[] = [
   {
     // MDX is JSX, whose attributes have the names of DOM properties.
     label: 'Docusaurus (MDX)',
-    make: (state, base, size = DEFAULT_SIZE) =>
+    make: (state, base, size) =>
       frameTag(state, base, size)
         .replace('frameborder', 'frameBorder')
         .replace('></iframe>', ' />'),

@@ -145,7 +145,7 @@ export class Picker {
   #editForm(): TemplateResult {
     const { models } = this.#context.engine.peek()!;
     const trainedWith = models.zoo.cards.find(({ id }) => id === this.#model)?.operation;
-    // The model's own operation is no what-if.
+    // The model's own operation is not a counterfactual.
     const offeredEdits = editChoices(this.#texts ?? models.describe).filter(
       ({ operation }) => !operation || operation !== trainedWith,
     );

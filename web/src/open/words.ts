@@ -13,26 +13,23 @@ export function planRows(plan: Plan, kept: number): readonly (readonly [string, 
   const [one, ...more] = weights;
   const files = one && !more.length ? one.name : `${weights.length} files, ${FORMATS[plan.format]}`;
   const commit = plan.commit ? ` (commit ${plan.commit.slice(0, 8)})` : '';
-  const rows: [string, string][] = [
+  const size = plan.bytes ? sizeWords(plan.bytes) : 'size unknown';
+  const sizeNote =
+    kept > 0 && isRemote
+      ? `${sizeWords(Math.max(0, plan.bytes - kept))}; ${sizeWords(kept)} of ${sizeWords(plan.bytes)} are cached`
+      : size;
+  const license = plan.license ?? (isRemote ? 'not stated' : undefined);
+  const source = plan.remembered && 'cached from an earlier visit (Hugging Face cannot be reached)';
+  const rows = [
+    ['revision', isRemote && `${plan.revision ?? 'main'}${commit}`],
     ['weights', files],
-    [
-      isRemote ? 'to download' : 'on your disk',
-      kept > 0 && isRemote
-        ? `${sizeWords(Math.max(0, plan.bytes - kept))}; ${sizeWords(kept)} of ${sizeWords(plan.bytes)} are cached`
-        : plan.bytes
-          ? sizeWords(plan.bytes)
-          : 'size unknown',
-    ],
+    [isRemote ? 'to download' : 'on your disk', sizeNote],
     ['memory', `about ${sizeWords(plan.memory)}`],
     ['tokenizer', tokenizerWords(plan)],
-  ];
-  if (isRemote) {
-    rows.unshift(['revision', `${plan.revision ?? 'main'}${commit}`]);
-    rows.push(['license', plan.license ?? 'not stated']);
-  } else if (plan.license) rows.push(['license', plan.license]);
-  if (plan.remembered)
-    rows.push(['source', 'cached from an earlier visit (Hugging Face cannot be reached)']);
-  return rows;
+    ['license', license],
+    ['source', source],
+  ] as const;
+  return rows.flatMap(([name, value]) => (value ? [[name, value] as const] : []));
 }
 
 function tokenizerWords({ format, files }: Plan): string {

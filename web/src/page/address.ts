@@ -90,24 +90,23 @@ export function replaceUnknownNames(
   models: Models,
   rooms: readonly { readonly name: string }[],
 ): void {
-  const current = state.peek();
-  if (!rooms.some(({ name }) => name === current.room)) {
+  const { room, shown } = state.peek();
+  const report = (what: string) => {
     notices.value = [
       ...notices.peek(),
-      `The link names the room “${current.room}”, which this page does not have.`,
+      `The link names the ${what}, which this page does not have.`,
     ];
+  };
+  if (!rooms.some(({ name }) => name === room)) {
+    report(`room “${room}”`);
     set({ room: defaults.room });
   }
   const isAvailable = (text: string) => {
     const id = parseSubject(text)?.id ?? '';
     return isOutsideZoo(id) || models.canOpen(id);
   };
-  const missing = current.shown.filter((text) => !isAvailable(text));
-  const remaining = current.shown.filter(isAvailable);
-  if (!missing.length) return;
-  const problems = missing.map(
-    (text) => `The link names the model “${text}”, which this page does not have.`,
-  );
-  notices.value = [...notices.peek(), ...problems];
+  const remaining = shown.filter(isAvailable);
+  if (remaining.length === shown.length) return;
+  for (const text of shown) if (!isAvailable(text)) report(`model “${text}”`);
   set({ shown: remaining.length ? remaining : defaults.shown, at: 0 });
 }

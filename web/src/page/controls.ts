@@ -57,10 +57,7 @@ export function numberField(
   });
 }
 
-/**
- * Returns a field for a number.
- * @param take gets the typed number, or NaN if there is none; the field then shows the number that `take` returns
- */
+/** @param take gets the typed number, or NaN if there is none; the field then shows the number that `take` returns */
 export function numberInput(
   label: string,
   shown: unknown,

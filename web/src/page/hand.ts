@@ -122,9 +122,7 @@ export function interventionControls(
   const subject = parseSubject(frame.subject)!;
   const { edits } = subject;
   const labels = labelsOf(subject, context.engine.peek()!.models.describe);
-  /**
-   * Links to the state after an intervention. A click sets the state directly, since links cannot name local models.
-   */
+  /** Links to the state after an intervention. A link cannot name a model on the disk, for which a click sets the state. */
   const link = (edit: SubjectEdit, says: string, isDone: boolean) => {
     const next = toggleEdit(frame.subject, edit);
     const list = state.shown.map((one) => (one === frame.subject ? next : one));

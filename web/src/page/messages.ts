@@ -12,7 +12,6 @@ const NOTICE_MS = 6000;
 
 export const notices = signal<readonly string[]>([]);
 export const failure = signal('');
-/** Undefined if there is no newer build. */
 const activateNewer = signal<(() => void) | undefined>(undefined);
 let noticeTimer: number | undefined;
 
@@ -39,10 +38,7 @@ interface Download {
   readonly back: () => void;
 }
 
-/**
- * Draws the messages.
- * @param download read again whenever `changes` changes
- */
+/** @param download read again whenever `changes` changes */
 export function drawMessages(
   place: HTMLElement,
   engine: ReadonlySignal<Engine | undefined>,

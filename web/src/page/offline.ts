@@ -20,7 +20,7 @@ export function keepForOffline(offer: (activate: () => void) => void): void {
 
 async function startServiceWorker(offer: (activate: () => void) => void): Promise<void> {
   const { serviceWorker } = navigator;
-  // On a first visit no service worker controls the page, so the new one is no update.
+  // On a first visit no service worker controls the page, so the new one is not an update.
   const hadController = Boolean(serviceWorker.controller);
   let isAccepted = false;
   serviceWorker.addEventListener('controllerchange', () => {

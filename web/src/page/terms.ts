@@ -59,7 +59,7 @@ export function explainTerms(sentence: string, isOneStop = false): TemplateResul
 }
 
 /**
- * Returns a control with its label. A label that contains a term is no <label>, since a click on the term would also
+ * Returns a control with its label. A label that contains a term is not a <label>, since a click on the term would also
  * reach the control.
  */
 export function field(label: string, control: TemplateResult): TemplateResult {

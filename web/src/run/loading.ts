@@ -20,7 +20,7 @@ export interface Dependencies {
   readonly admit: (id: string, signal: AbortSignal) => Promise<boolean>;
   /** Waits for this queue's turn if several share an engine; the returned function ends the turn. */
   readonly turn?: () => Promise<() => void>;
-  /** Tells an owner of the models which ones this queue still needs. Without an owner the queue closes all others. */
+  /** Gets the ids of the models that this queue still needs. Absent: the queue closes all other models. */
   readonly release?: (kept: ReadonlySet<string>) => Promise<void>;
 }
 
@@ -39,10 +39,7 @@ export class Loader {
     this.#dependencies = dependencies;
   }
 
-  /**
-   * Opens the model of a subject.
-   * @throws InputError for a text that names no model, or a model that the reader has to open
-   */
+  /** @throws InputError for a text that names no model, or a model that the reader has to open */
   async open(
     subject: string,
     request: Request,
@@ -60,10 +57,7 @@ export class Loader {
     return { parsed, opened };
   }
 
-  /**
-   * Opens a recording.
-   * @throws InputError for a recording with an edit, or one that the reader has to open
-   */
+  /** @throws InputError for a recording with an edit, or one that the reader has to open */
   async openRecording({ id, edits, arithmetic }: Subject, watch: Watch): Promise<Recording> {
     if (edits.length || arithmetic) throw new InputError(NO_WEIGHTS);
     if (!(await this.#dependencies.admit(id, watch.signal)))

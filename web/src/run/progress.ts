@@ -1,3 +1,5 @@
+import type { Progress } from 'sinkscope';
+
 /** Formats a number of bytes in decimal units, as disks and hubs count. */
 export function sizeWords(bytes: number): string {
   if (!Number.isFinite(bytes)) return 'unknown size';
@@ -12,16 +14,8 @@ function durationWords(seconds: number): string {
   return `${(seconds / 3600).toFixed(1)} h`;
 }
 
-export interface LoadProgress {
-  readonly done: number;
-  /** In bytes; NaN if unknown. */
-  readonly total: number;
-  /** Bytes per second; NaN until known. */
-  readonly rate?: number;
-  /** In seconds; NaN until known. */
-  readonly remaining?: number;
-  readonly note?: string;
-}
+/** The progress of a download, in bytes. */
+export type LoadProgress = Omit<Progress, 'stage'>;
 
 /** Describes what a long run takes: memory, and the remaining time extrapolated from the progress so far. */
 export function runWords(

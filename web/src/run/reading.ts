@@ -78,7 +78,7 @@ export function namesFor(
   { architecture, edits }: Pick<Frame, 'architecture' | 'edits'>,
   reads: readonly string[],
 ): string[] {
-  // Only a run with an edit of their kind records these fields.
+  // Fields that are recorded only under a kind of edit that this run does not have.
   const missingEditFields = kinds
     .filter(({ name }) => !edits.some(({ kind }) => kind === name))
     .flatMap((row) => row.fields);

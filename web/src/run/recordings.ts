@@ -111,7 +111,7 @@ function architectureOf(
   { architecture, conditions, tensors }: Recording,
 ): Architecture {
   const operation = operations.find(({ name }) => name === conditions.model.operation);
-  // The tensor att_bias is the weight of a bias key or of the operation's own sink logit, which is no key.
+  // The tensor att_bias is the weight of a bias key or of the operation's own sink logit, which is not a key.
   const hasSinkLogit = operation?.parameters.some(({ per_head }) => per_head);
   // A recording of maps alone lacks the model's other sizes.
   const { D, K, U, V, ...others } = architecture;

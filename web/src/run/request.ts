@@ -2,7 +2,7 @@
 import type { Frame, Head } from '../frame';
 import { questionKey, type Question } from '../ask/question';
 
-/** A subject and a question of which a room needs only means over the prompts. The queue keeps no run of it. */
+/** A subject and a question for which a room needs only means over the prompts, so that the queue keeps no run open. */
 export interface Study {
   readonly subject: string;
   readonly question: Question;

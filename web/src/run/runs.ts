@@ -43,25 +43,16 @@ export function hasTokens(run: Run, ids: readonly number[]): boolean {
   return run.tokens.length === ids.length && ids.every((id, i) => id === run.tokens[i]);
 }
 
-export class CachedRuns {
-  readonly #bySubject = new Map<string, CachedRun>();
-
-  get(subject: string): CachedRun | undefined {
-    return this.#bySubject.get(subject);
-  }
-
-  set(subject: string, cached: CachedRun): void {
-    this.#bySubject.set(subject, cached);
-  }
-
+/** The cached runs by their subjects. */
+export class CachedRuns extends Map<string, CachedRun> {
   /**
    * Removes a subject's run and returns it if `fits` accepts it. Otherwise closes it: there may be no memory for both
    * this run and the next one.
    */
   take(subject: string, fits: (cached: OpenRun) => boolean): OpenRun | undefined {
-    const cached = this.#bySubject.get(subject);
+    const cached = this.get(subject);
     if (!isOpen(cached)) return undefined;
-    this.#bySubject.set(subject, { ...cached, run: undefined });
+    this.set(subject, { ...cached, run: undefined });
     if (fits(cached)) return cached;
     close(cached);
     return undefined;
@@ -85,24 +76,22 @@ export class CachedRuns {
 
   /** Closes the runs of all other subjects, except those from which a wanted edited subject can begin. */
   keepOnly(wanted: ReadonlySet<string>): void {
-    for (const [subject, cached] of this.#bySubject) {
+    for (const [subject, cached] of this) {
       if (wanted.has(subject) || this.#canBeBase(cached, wanted)) continue;
-      this.#bySubject.delete(subject);
+      this.delete(subject);
       close(cached);
     }
   }
 
   /** Returns an open run of the same model and text without edits. */
   baseOf({ model }: OpenModel, ids: readonly number[]): Run | undefined {
-    return [...this.#bySubject.values()].find(
+    return [...this.values()].find(
       ({ run, opened }) => run?.edits.length === 0 && opened.model === model && hasTokens(run, ids),
     )?.run;
   }
 
   get previews(): string[] {
-    return [...this.#bySubject.values()].flatMap(({ opened }) =>
-      opened.isPreview ? opened.id : [],
-    );
+    return [...this.values()].flatMap(({ opened }) => (opened.isPreview ? opened.id : []));
   }
 }
 
@@ -169,7 +158,6 @@ export async function runSubject(
         : {}),
     };
     const milliseconds = () => performance.now() - startTime;
-    // Measurements need an open run.
     const needsRun = request.reads.some(isMeasurement) || !isAnswered(frame, describe, request);
     if (fixedReads && !needsRun) {
       close(lastRun);

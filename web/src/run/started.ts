@@ -56,14 +56,12 @@ async function measureTasks(
       never: tokenizer.special,
       length: Math.min(COPY_LENGTH, Math.floor((context - 2) / 2)),
     }),
+    await recallTask(tokenizer, { between: 1, special }),
+    await recallTask(tokenizer, { between: 4, special }),
   ];
-  for (const between of [1, 4]) {
-    const recall = await recallTask(tokenizer, { between, special });
-    if (recall) candidates.push(recall);
-  }
-  const fittingTasks = candidates.filter(({ prompts }) =>
-    prompts.every(({ ids, from }) => from >= 3 && ids.length <= context),
-  );
+  const fittingTasks = candidates
+    .filter((task) => task !== undefined)
+    .filter(({ prompts }) => prompts.every(({ ids, from }) => from >= 3 && ids.length <= context));
   for (const [i, task] of fittingTasks.entries())
     onTask(
       await measureTask(model, task, {

@@ -55,10 +55,7 @@ function drawMap(frame: Frame): HTMLCanvasElement | undefined {
 
 type Origin = Pick<Facts, 'version' | 'link'>;
 
-/**
- * Draws the picture.
- * @param at the head; the strongest one if the frame lacks its map
- */
+/** @param at the head; the strongest one if the frame lacks its map */
 export function cardOf(frame: Frame, at: Head, { version, link }: Origin): HTMLCanvasElement {
   const card = document.createElement('canvas');
   Object.assign(card, { width: WIDTH, height: HEIGHT });

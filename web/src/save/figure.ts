@@ -34,10 +34,7 @@ function makeNode(
   return node;
 }
 
-interface Place {
-  readonly left: number;
-  readonly top: number;
-}
+type Place = Pick<DOMRect, 'left' | 'top'>;
 
 function boxOf(element: Element | Range, origin: Place) {
   const { left, top, width, height } = element.getBoundingClientRect();

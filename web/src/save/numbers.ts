@@ -13,7 +13,7 @@ export interface Quantity {
   readonly data: ArrayLike<number>;
   /** The first index of each axis; absent: 0. Hidden states begin at −1, before layer 0. */
   readonly from?: readonly number[];
-  /** The places along a single axis if they are no indices, such as steps of training. */
+  /** The places along a single axis if they are not indices, such as steps of training. */
   readonly places?: readonly number[];
   /** The labels of the last axis. */
   readonly labels?: readonly string[];
@@ -144,7 +144,7 @@ export interface Numbers {
 const isOfAttention = ({ axes, shape, from }: Quantity, axis: number, frame: Frame): boolean =>
   axes[axis] === 'layer' && shape[axis] === frame.architecture.L && !from?.[axis];
 
-/** The places along these axes are tokens. */
+/** Axes whose places are positions of tokens. */
 const TOKEN_AXES = ['query', 'key', 'token'];
 
 /**
