@@ -190,8 +190,6 @@ def write(name: str, case: Case) -> None:
     write_json(folder / "recipe.json", case.recipe)
     store(folder, {"text": text, "losses": torch.tensor(losses)})
     store(folder, {weight: w.detach() for weight, w in doubles.items()}, "trained.safetensors")
-    for file in folder.iterdir():
-        file.chmod(0o644)
     describe(folder, "llama", arch.operation, f"{STEPS} steps of training, computed in F64.",
              script="write_training.py")
 
