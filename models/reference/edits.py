@@ -347,8 +347,8 @@ def _removed_directions(model: Model, layer: int, edit: Edit, v: Tensor) -> list
         direction = outputs[_integer_parameter(edit, "key", 0)]
         if edit.get("direction") == "random":
             seed, head = _integer_parameter(edit, "seed", 1), layer * arch.H + h
-            drawn = [_draw_uniform(seed, head, i) - 0.5 for i in range(len(direction))]
-            direction = torch.tensor(drawn, dtype=v.dtype)
+            numbers = [_draw_uniform(seed, head, i) - 0.5 for i in range(len(direction))]
+            direction = torch.tensor(numbers, dtype=v.dtype)
         directions.append(direction)
     return directions
 

@@ -87,8 +87,8 @@ def plain_tokens(recipe: dict[str, Any], V: int) -> list[int]:
 
 def planted_tokens(recipe: dict[str, Any], V: int) -> tuple[list[int], list[int]]:
     plain = plain_tokens(recipe, V)
-    drawn = [plain[int(next(uniform_numbers(recipe["seed"], "trigger", i)) * len(plain))] for i in range(8)]
-    return drawn[:3], drawn[3:]
+    tokens = [plain[int(next(uniform_numbers(recipe["seed"], "trigger", i)) * len(plain))] for i in range(8)]
+    return tokens[:3], tokens[3:]
 
 
 def draw_batch(recipe: dict[str, Any], text: Tensor, step: int, V: int) -> Tensor:
