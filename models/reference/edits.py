@@ -33,6 +33,8 @@ def _parse_value(text: str) -> Value:
 
 
 class _GptNeo(_Gpt2):
+    W_O = "h.{}.attn.attention.out_proj"
+
     def _linear(self, x: Tensor, name: str) -> Tensor:
         y = x @ self.weights[name + ".weight"].T
         bias = self.weights.get(name + ".bias")
@@ -43,23 +45,19 @@ class _GptNeo(_Gpt2):
         q, k, v = (_split_heads(self._linear(y, at + name + "_proj"), self.arch.H) for name in "qkv")
         return q * math.sqrt(self.arch.K), k, v  # _attend divides scores by sqrt(K), GPT-Neo does not
 
-    def merge(self, head_outputs: Tensor, layer: int) -> Tensor:
-        joined = head_outputs.transpose(-3, -2).flatten(-2)
-        return self._linear(joined, f"h.{layer}.attn.attention.out_proj")
-
 
 class _GptNeox(_Gpt2):
     """A GPT-NeoX: LayerNorm; rotary positions in the first dimensions of each head; q, k and v of a head in one matrix;
     attention and feed-forward in parallel; exact GELU; an untied head; weights stored [out, in]."""
 
+    W_O = "layers.{}.attention.dense"
     ROTARY_PART = 0.25  # rotary_pct of the golden's config
 
     def __init__(self, arch: Architecture, weights: Weights) -> None:
         self.arch = arch
         self.weights = {name.removeprefix("gpt_neox."): w for name, w in weights.items()}
 
-    def _linear(self, x: Tensor, name: str) -> Tensor:
-        return x @ self.weights[name + ".weight"].T + self.weights[name + ".bias"]
+    _linear = _GptNeo._linear
 
     def norm_input(self, x: Tensor, layer: int, half: str) -> Tensor:
         return self._norm(x, f"layers.{layer}.{half}_layernorm")
@@ -75,10 +73,6 @@ class _GptNeox(_Gpt2):
         fused = self._linear(y, f"layers.{layer}.attention.query_key_value")
         q, k, v = _split_heads(fused, self.arch.H).chunk(3, -1)
         return (self.rotate(q), self.rotate(k), v) if self.arch.positions == "rotary" else (q, k, v)
-
-    def merge(self, head_outputs: Tensor, layer: int) -> Tensor:
-        joined = head_outputs.transpose(-3, -2).flatten(-2)
-        return self._linear(joined, f"layers.{layer}.attention.dense")
 
     def feed_forward(self, y: Tensor, layer: int) -> tuple[Tensor, None]:
         inner = torch.nn.functional.gelu(self._linear(y, f"layers.{layer}.mlp.dense_h_to_4h"))
@@ -353,8 +347,8 @@ def _removed_directions(model: Model, layer: int, edit: Edit, v: Tensor) -> list
         direction = outputs[_integer_parameter(edit, "key", 0)]
         if edit.get("direction") == "random":
             seed, head = _integer_parameter(edit, "seed", 1), layer * arch.H + h
-            drawn = [_draw_uniform(seed, head, i) - 0.5 for i in range(len(direction))]
-            direction = torch.tensor(drawn, dtype=v.dtype)
+            numbers = [_draw_uniform(seed, head, i) - 0.5 for i in range(len(direction))]
+            direction = torch.tensor(numbers, dtype=v.dtype)
         directions.append(direction)
     return directions
 

@@ -316,6 +316,8 @@ class _Llama:
 class _Gpt2:
     """A GPT-2: LayerNorm, learned positions, biases everywhere, weights stored [in, out], a tied head."""
 
+    W_O = "h.{}.attn.c_proj"  # name in each layer
+
     def __init__(self, arch: Architecture, weights: Weights,
                  product: Product = torch.matmul) -> None:
         # In files that were saved with the head, names begin with "transformer."; in the original files they do not.
@@ -349,7 +351,7 @@ class _Gpt2:
         return None
 
     def merge(self, head_outputs: Tensor, layer: int) -> Tensor:
-        return self._linear(head_outputs.transpose(-3, -2).flatten(-2), f"h.{layer}.attn.c_proj")
+        return self._linear(head_outputs.transpose(-3, -2).flatten(-2), self.W_O.format(layer))
 
     def feed_forward(self, y: Tensor, layer: int) -> tuple[Tensor, None]:
         y = self._linear(y, f"h.{layer}.mlp.c_fc")

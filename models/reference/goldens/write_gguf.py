@@ -405,7 +405,6 @@ def write(name: str, case: Case) -> None:
     final_norm = FINAL_NORMS.get(kind, "model.norm")
     expected = traced_fields(model, final_norm, tokens)
     store(folder, expected)
-    (folder / "golden.safetensors").chmod(0o644)
     precise = traced_fields(model.double(), final_norm, tokens)
     worst = max(scaled_error(precise[key], expected[key]) for key in ("logits", "att", "hidden"))
     describe(folder, kind, "softmax", case.notes, script="write_gguf.py", gguf=version("gguf"),

@@ -91,6 +91,7 @@ def store(folder: Path, tensors: dict[str, Tensor], file: str = "golden.safetens
         name: t.to(torch.float32 if t.is_floating_point() else torch.int32).contiguous()
         for name, t in tensors.items()
     }, folder / file)
+    (folder / file).chmod(0o644)  # safetensors makes files private
 
 
 def store_trace(folder: Path, tokens: Tensor, trace: Trace) -> None:

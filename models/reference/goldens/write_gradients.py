@@ -57,7 +57,6 @@ def compute_gradients(folder: Path) -> dict[str, Tensor]:
 
 def write(_: str, folder: Path) -> None:
     store(folder, compute_gradients(folder), "gradients.safetensors")
-    (folder / "gradients.safetensors").chmod(0o644)
 
 
 def main() -> None:

@@ -83,8 +83,8 @@ def search(name: str, seed: int) -> dict[str, object]:
             suffix, best = candidates[best_index], scores[best_index]
         path.append({"suffix": suffix, "score": best})
     evaluated = STEPS * WIDTH + 1
-    drawn = [draw() for _ in range(max(RANDOM_COUNT, evaluated))]
-    random_scores = [score(candidate) for candidate in drawn]
+    random_suffixes = [draw() for _ in range(max(RANDOM_COUNT, evaluated))]
+    random_scores = [score(candidate) for candidate in random_suffixes]
     ranked = sorted(random_scores[:RANDOM_COUNT])
     best_index = max(range(evaluated), key=random_scores.__getitem__)
     orders = []
@@ -101,8 +101,8 @@ def search(name: str, seed: int) -> dict[str, object]:
                    "best": random_scores[best_index]},
         "shuffled": sum(orders) / ORDER_COUNT,
         "others": {"found": [score(suffix, *pair) for pair in OTHER_PAIRS],
-                   "random": [score(drawn[0], *pair) for pair in OTHER_PAIRS],
-                   "best": [score(drawn[best_index], *pair) for pair in OTHER_PAIRS]}}
+                   "random": [score(random_suffixes[0], *pair) for pair in OTHER_PAIRS],
+                   "best": [score(random_suffixes[best_index], *pair) for pair in OTHER_PAIRS]}}
 
 
 def main() -> None:

@@ -44,7 +44,6 @@ def write(name: str, case: Case) -> None:
             w.copy_(w.to(case.dtype))  # the trace needs the file's rounded numbers
     tokens = load_file(source / "golden.safetensors")["tokens"].long()
     store(folder, hf_trace(model, model.get_submodule(case.final_norm), tokens))
-    (folder / "golden.safetensors").chmod(0o644)
     # One tensor per storage keeps tied weights tied in the file.
     stored = {w.data_ptr(): w.detach().to(case.dtype) for w in model.parameters()}
     state = {key: stored[w.data_ptr()] for key, w in model.state_dict(keep_vars=True).items()}

@@ -87,8 +87,8 @@ def plain_tokens(recipe: dict[str, Any], V: int) -> list[int]:
 
 def planted_tokens(recipe: dict[str, Any], V: int) -> tuple[list[int], list[int]]:
     plain = plain_tokens(recipe, V)
-    drawn = [plain[int(next(uniform_numbers(recipe["seed"], "trigger", i)) * len(plain))] for i in range(8)]
-    return drawn[:3], drawn[3:]
+    tokens = [plain[int(next(uniform_numbers(recipe["seed"], "trigger", i)) * len(plain))] for i in range(8)]
+    return tokens[:3], tokens[3:]
 
 
 def draw_batch(recipe: dict[str, Any], text: Tensor, step: int, V: int) -> Tensor:
@@ -190,8 +190,6 @@ def write(name: str, case: Case) -> None:
     write_json(folder / "recipe.json", case.recipe)
     store(folder, {"text": text, "losses": torch.tensor(losses)})
     store(folder, {weight: w.detach() for weight, w in doubles.items()}, "trained.safetensors")
-    for file in folder.iterdir():
-        file.chmod(0o644)
     describe(folder, "llama", arch.operation, f"{STEPS} steps of training, computed in F64.",
              script="write_training.py")
 

@@ -55,8 +55,8 @@ def unmask(arch: Architecture, weights: Weights, answers: list[int], masked: lis
         alpha, log_probs = measure_tokens(arch, weights, ids, arch.mask)
         sink, key = int(alpha.argmax()), None
         if condition:
-            drawn = pick(len(ids) - 1) if condition == "random" else 0
-            key = sink if condition == "strongest" else drawn + (drawn >= sink)
+            index = pick(len(ids) - 1) if condition == "random" else 0
+            key = sink if condition == "strongest" else index + (index >= sink)
             log_probs = measure_tokens(arch, weights, ids, MaskWithoutKey(key=key))[1]
         places = [place for place, id in enumerate(ids) if id == MASK_TOKEN]
         places.sort(key=lambda place: -log_probs[place].max().item())
@@ -80,8 +80,8 @@ def predict(model: Model, answers: list[int], masked: list[int], condition: str 
     received = trace["att"].mean((0, 1, 2))
     sink, edits = int(received.argmax()), list[Edit]()
     if condition:
-        drawn = make_picker(seed)(len(answers) - 1)
-        key = sink if condition == "strongest" else drawn + (drawn >= sink)
+        index = make_picker(seed)(len(answers) - 1)
+        key = sink if condition == "strongest" else index + (index >= sink)
         edits = [{"kind": "hide_key", "key": key}]
     logits = run_edited(model, torch.tensor(answers), edits)["logits"].clone()
     logits[:, FORBIDDEN_TOKENS] = -math.inf

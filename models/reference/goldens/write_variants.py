@@ -344,7 +344,6 @@ def write(name: str, case: Case) -> None:
         tensors["loss"] = _token_losses(arch, trace, tokens)
         tensors["rank"] = metrics.rank(trace.logits, tokens).double()
     store(folder, tensors)
-    (folder / "golden.safetensors").chmod(0o644)
     describe(folder, case.family, arch.operation, "Random weights, computed in F64.",
              script="write_variants.py")
 
