@@ -23,7 +23,7 @@ import {
   unmask,
 } from '../../wasm/index.ts';
 import { drawSome, meanWithError } from '../../wasm/study/tasks.ts';
-import { failure, refuses } from './helper.mjs';
+import { refuses } from './helper.mjs';
 
 const row = (name, fields, more = {}) => ({ name, fields, arguments: [], summary: true, ...more });
 const describe = {
