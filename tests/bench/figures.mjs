@@ -9,7 +9,8 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { CHROMIUM, chromium, pageRoot } from '../browser/stage.mjs';
-import { median, serveZipped, table } from './zipped.mjs';
+import { median } from './peers/table.mjs';
+import { serveZipped, table } from './zipped.mjs';
 
 const { served, address, close } = await serveZipped();
 const browser = await chromium.launch(CHROMIUM);

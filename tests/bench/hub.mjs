@@ -1,6 +1,7 @@
 /**
  * Times GPT-2 from the hub's safetensors, whose matrices are [in][out], against a GGUF of the same numbers: opening, a
- * prompt, a token. The first run of a model reorders its weights. Processor time in one thread, interleaved; ratios are of medians.
+ * prompt, a token. The first run of a model reorders its weights. Processor time in one thread, interleaved; ratios are
+ * of medians.
  *
  *     node tests/bench/hub.mjs [FOLDER OF BINARIES ...]        compares several builds
  *     ROUNDS=9 ...                                             medians of 9 rounds (default 5)

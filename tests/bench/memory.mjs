@@ -179,7 +179,7 @@ if (existsSync(folders['/ort/']))
     'wllama, from disk': peerEngine('wllama', 'gguf'),
     'onnxruntime-web, maps': peerEngine('onnxruntime', 'onnx'),
   });
-else if (!isByT) console.log('of ours alone: the peers come with tests/bench/peers/run');
+else if (!isByT) console.log('without the other engines, which tests/bench/peers/run installs');
 
 async function measure(begin, file, lengths = [64, 256]) {
   const browser = await chromium.launch(CHROMIUM);

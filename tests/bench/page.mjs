@@ -10,7 +10,8 @@
  * Bytes are counted after gzip.
  */
 import { CHROMIUM, chromium } from '../browser/stage.mjs';
-import { median, serveZipped, table } from './zipped.mjs';
+import { median } from './peers/table.mjs';
+import { serveZipped, table } from './zipped.mjs';
 
 const { served, address, close } = await serveZipped();
 const browser = await chromium.launch(CHROMIUM);

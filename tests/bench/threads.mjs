@@ -23,7 +23,7 @@ const ROWS = [
   ['T=256, maps + all logits', 256, [...KEPT, 'logits']],
   ['T=256, maps + last row', 256, KEPT],
   ['T=64, maps + last row', 64, KEPT],
-  ['a token behind 64', 64, KEPT, TOKENS],
+  ['a token after 64', 64, KEPT, TOKENS],
   ['summary of T=256', 256, KEPT, 0, true],
 ];
 

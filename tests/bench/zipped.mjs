@@ -38,8 +38,6 @@ export async function serveZipped() {
   };
 }
 
-export const median = (values) => [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)];
-
 export function table() {
   const rows = [];
   return {

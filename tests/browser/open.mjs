@@ -35,7 +35,7 @@ export async function openPage(stage, hash = 'room=explore', options = {}) {
   return { page, hub };
 }
 
-export async function openDialog(page) {
+async function openDialog(page) {
   await page.getByRole('button', { name: 'Open a model' }).click();
   await page.waitForSelector('#open[open]');
 }

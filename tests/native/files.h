@@ -124,13 +124,6 @@ static inline ss_status try_open(ss_bytes config, ss_bytes weights, ss_error *er
     return status;
 }
 
-static inline opened_model open_model_as(const char *folder, const ss_arch *arch) {
-    ss_error err;
-    opened_model opened = {.weights = open_file(folder, weights_name(folder))};
-    must(try_model(&opened, arch, &err), &err, folder);
-    return opened;
-}
-
 static inline opened_model open_model(const char *folder) {
     ss_error err;
     opened_model opened = {.weights = open_file(folder, weights_name(folder))};

@@ -1,6 +1,8 @@
-// Exports what the tests share: the repository's folders, its models, and assertions.
+// Exports folders of the repository, models, and functions that several test files use.
 import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
 import { readFileSync, readdirSync, existsSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
 import { createEngine } from '../../wasm/index.ts';
 import { tensorsOf } from '../safetensors.mjs';
 
@@ -140,6 +142,39 @@ export const templateOf = (...single) => ({
   pair: single,
   special_tokens: {},
 });
+
+/**
+ * Asserts that each call fails because of an argument, with this place and sentence.
+ * @param {[() => unknown, string][]} table
+ */
+export async function refuses(table) {
+  for (const [work, sentence] of table) {
+    const { code, where, text } = await failure((async () => work())());
+    assert.deepEqual([code, `${where}: ${text}`], ['argument', sentence]);
+  }
+}
+
+/**
+ * Opens the model of a folder, passes it to `use`, and closes its engine afterwards.
+ * @param {URL} folder
+ * @param {(model: import('../../wasm/index.ts').Model) => Promise<void>} use
+ * @param {import('../../wasm/index.ts').EngineOptions} [options]
+ */
+export const withModelOf = (folder, use, options = {}) =>
+  withEngine(options, async (engine) => use(await engine.open(files(folder))));
+
+/**
+ * Runs the command line.
+ * @param {string[]} args
+ * @returns {Promise<{ status: number, stdout: string, stderr: string }>}
+ */
+export const runCli = (...args) =>
+  new Promise((done) => {
+    const cli = fileURLToPath(new URL('wasm/cli.js', root));
+    execFile(process.execPath, [cli, ...args], (error, stdout, stderr) =>
+      done({ status: error ? Number(error.code) : 0, stdout, stderr }),
+    );
+  });
 
 /** Asserts that two values are equal: numbers within 2e-5, all else exactly. */
 export function near(found, expected, where) {

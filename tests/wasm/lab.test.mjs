@@ -16,14 +16,7 @@ import {
 import { Helper, help } from '../../wasm/lab/share.ts';
 import { Trainer } from '../../wasm/lab/trainer.ts';
 import { beginTraining } from '../../wasm/lab/training.ts';
-import { failure } from './helper.mjs';
-
-async function refuses(table) {
-  for (const [work, sentence] of table) {
-    const { code, where, text } = await failure((async () => work())());
-    assert.deepEqual([code, `${where}: ${text}`], ['argument', sentence]);
-  }
-}
+import { failure, refuses } from './helper.mjs';
 
 test('labConfig makes the config of GPT-2, or of a llama with the keys that differ', async () => {
   const gpt2 = {

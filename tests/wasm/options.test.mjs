@@ -1,5 +1,4 @@
 // Tests the table of commands: its help, its refusals, and that output cannot control a terminal.
-import { execFile } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -10,20 +9,13 @@ import { shellCommand } from '../../wasm/command/recording.ts';
 import { COMMANDS, readArguments, usage, withDefaults } from '../../wasm/command/options.ts';
 import { oneLine, escapeControls } from '../../wasm/command/output.ts';
 import { openTokenizer } from '../../wasm/index.ts';
-import { binaries, root, softmax } from './helper.mjs';
+import { binaries, root, runCli, softmax } from './helper.mjs';
 
-const cli = fileURLToPath(new URL('wasm/cli.js', root));
 const model = fileURLToPath(softmax);
 const describe = JSON.parse(readFileSync(new URL('sinkscope.describe.json', binaries), 'utf8'));
 const folder = mkdtempSync(join(tmpdir(), 'sinkscope-options-'));
 after(() => rmSync(folder, { recursive: true }));
 
-const run = (...args) =>
-  new Promise((done) => {
-    execFile(process.execPath, [cli, ...args], (error, stdout, stderr) =>
-      done({ status: error ? error.code : 0, stdout, stderr }),
-    );
-  });
 const commands = Object.keys(COMMANDS);
 const optionsOf = (command) => COMMANDS[command].options(describe);
 const wantedNames = (command) => COMMANDS[command].names.map((_, i) => `name${i}`);
@@ -31,7 +23,7 @@ const wantedNames = (command) => COMMANDS[command].names.map((_, i) => `name${i}
 test('the help of every command describes each of its options', async () => {
   const all = [['--help'], [], ...commands.map((command) => [command, '--help'])];
   for (const args of all) {
-    const { status, stdout, stderr } = await run(...args);
+    const { status, stdout, stderr } = await runCli(...args);
     assert.deepEqual([status, stderr], [0, ''], args.join(' '));
     assert.doesNotMatch(stdout, /undefined|NaN|null|\[object|\(\)/, args.join(' '));
     const [command] = args;
@@ -42,7 +34,7 @@ test('the help of every command describes each of its options', async () => {
       assert.ok(meaning.length > 5, `${command} --${name}`);
     }
   }
-  const { stdout } = await run('measure', '--help');
+  const { stdout } = await runCli('measure', '--help');
   for (const { name, meaning } of describe.edits)
     assert.ok(stdout.includes(`      ${name}: `) && stdout.includes(meaning), name);
 });
@@ -134,7 +126,7 @@ test('an option that another option makes ineffective is rejected', async () => 
   const text = join(folder, 'text.txt');
   writeFileSync(text, 'Once upon a time there was a king. '.repeat(20));
   const size = ['--text-file', text, '--tokens', '12', '--sequences', '2'];
-  assert.equal((await run('record', model, ...size, '--out', recording)).status, 0);
+  assert.equal((await runCli('record', model, ...size, '--out', recording)).status, 0);
   const isRecording =
     /needs a model, and .*r\.safetensors is a recording, which prints what it holds/;
   for (const [args, message] of [
@@ -164,7 +156,7 @@ test('an option that another option makes ineffective is rejected', async () => 
     [['train', '--config', 'x', '--layers', '2'], /--layers: --config has it already/],
     [['train', '--held', '2'], /--held: needs --held-file/],
   ]) {
-    const { status, stdout, stderr } = await run(...args);
+    const { status, stdout, stderr } = await runCli(...args);
     assert.deepEqual([status, stdout], [1, ''], args.join(' '));
     assert.match(stderr, message);
     assert.equal(stderr.trimEnd().split('\n').length, 1, stderr);
@@ -194,8 +186,8 @@ test('CSV has a line for each number of JSON, with the columns of the page', asy
   const args = ['measure', model, '--text-file', fileURLToPath(new URL('LICENSE', root))];
   const size = ['--tokens', '16', '--sequences', '3', '--eps', '0.3,0.5'];
   const [csv, json] = await Promise.all([
-    run(...args, ...size, '--csv'),
-    run(...args, ...size, '--json'),
+    runCli(...args, ...size, '--csv'),
+    runCli(...args, ...size, '--json'),
   ]);
   const { metrics, byEps } = JSON.parse(json.stdout);
   const { facts, head, rows } = parsed(csv.stdout);
@@ -237,8 +229,8 @@ test('CSV has a line for each number of JSON, with the columns of the page', asy
   const names = new Set(rows.map(({ metric }) => metric));
   assert.deepEqual([...names].sort(), Object.keys(metrics).sort());
   const recording = join(folder, 'csv.safetensors');
-  await run('record', ...args.slice(1), ...size, '--out', recording);
-  const recorded = parsed((await run('measure', recording, '--csv')).stdout);
+  await runCli('record', ...args.slice(1), ...size, '--out', recording);
+  const recorded = parsed((await runCli('measure', recording, '--csv')).stdout);
   assert.equal(recorded.head.join(), head.join());
   const [loss] = recorded.rows.filter(({ metric }) => metric === 'loss_mean');
   assert.equal(number(loss.mean), Math.fround(metrics.loss_mean.mean[0]));
@@ -253,9 +245,9 @@ test('values per prompt have the reported means, with ids and grouped by label',
   );
   const args = ['measure', model, '--text-file', lines, '--label', '--tokens', '8', '--per-prompt'];
   const [text, csv, json] = await Promise.all([
-    run(...args),
-    run(...args, '--csv'),
-    run(...args, '--json'),
+    runCli(...args),
+    runCli(...args, '--csv'),
+    runCli(...args, '--json'),
   ]);
   const { byPrompt, metrics } = JSON.parse(json.stdout);
   assert.deepEqual(
@@ -312,7 +304,7 @@ test('control characters from files are printed as escapes, and JSON keeps the o
   assert.equal(JSON.parse(escapeControls(JSON.stringify(hostile))), hostile);
   const own = join(folder, 'own.safetensors');
   const size = ['--ids', '0,5,9,7,3,8,2,6,4,11,12,13'];
-  assert.equal((await run('record', model, ...size, '--out', own)).status, 0);
+  assert.equal((await runCli('record', model, ...size, '--out', own)).status, 0);
   const bytes = readFileSync(own);
   const length = Number(bytes.readBigUInt64LE(0));
   const header = JSON.parse(bytes.subarray(8, 8 + length).toString());
@@ -330,18 +322,18 @@ test('control characters from files are printed as escapes, and JSON keeps the o
   writeFileSync(changed, Buffer.concat([start, padded, bytes.subarray(8 + length)]));
   const controls = /[\0-\x08\x0b-\x1f\x7f-\x9f\u202e\u2028\ufeff]/;
   const [plain, text, json2, csv, other] = await Promise.all([
-    run('measure', own),
-    run('measure', changed),
-    run('measure', changed, '--json'),
-    run('measure', changed, '--csv'),
-    run('compare', own, changed),
+    runCli('measure', own),
+    runCli('measure', changed),
+    runCli('measure', changed, '--json'),
+    runCli('measure', changed, '--csv'),
+    runCli('compare', own, changed),
   ]);
   for (const { stdout, stderr } of [text, json2, csv, other])
     assert.doesNotMatch(stdout + stderr, controls);
   assert.ok(text.stdout.startsWith('\\u001b]0;x\\u0007'), text.stdout + text.stderr);
   assert.equal(text.stdout.split('\n').length, plain.stdout.split('\n').length);
   assert.equal(JSON.parse(json2.stdout).model, hostile);
-  const missing = await run('measure', `./${hostile}`, '--text', 'a');
+  const missing = await runCli('measure', `./${hostile}`, '--text', 'a');
   assert.doesNotMatch(missing.stderr, controls);
   assert.equal(missing.stderr.trimEnd().split('\n').length, 1);
 });
@@ -358,7 +350,7 @@ test('a recording replaces only a regular file, which is checked before measurin
   ]) {
     // The output is checked first: the model does not exist, so a request for it would fail.
     const args = ['record', 'no-owner/nothing', '--ids', '0,1', '--out', out];
-    const { status, stderr } = await run(...args, '--endpoint', 'http://127.0.0.1:9');
+    const { status, stderr } = await runCli(...args, '--endpoint', 'http://127.0.0.1:9');
     assert.equal(status, 1);
     assert.ok(
       stderr.includes(`--out: ${out}: expected a regular file or none, found ${kind}`),

@@ -1,14 +1,12 @@
 // Checks that the command line makes recordings, prints them like models, and compares them.
-import { execFile } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { after, test } from 'node:test';
 import assert from 'node:assert/strict';
-import { root } from './helper.mjs';
+import { root, runCli } from './helper.mjs';
 
-const cli = fileURLToPath(new URL('wasm/cli.js', root));
 const zoo = (id) => fileURLToPath(new URL(`models/zoo/${id}`, root));
 const folder = mkdtempSync(join(tmpdir(), 'sinkscope-recording-'));
 after(() => rmSync(folder, { recursive: true }));
@@ -18,18 +16,12 @@ writeFileSync(text, passages.slice(0, 30).join(' '));
 const file = join(folder, 'softmax.safetensors');
 const size = ['--text-file', text, '--tokens', '32', '--sequences', '6'];
 
-const run = (...args) =>
-  new Promise((done) => {
-    execFile(process.execPath, [cli, ...args], (error, stdout, stderr) =>
-      done({ status: error ? error.code : 0, stdout, stderr }),
-    );
-  });
 /** Returns all lines except the two that name the model and its conditions. */
 const table = ({ stdout }) => stdout.split('\n').slice(2).join('\n');
 
 test('a recording prints the numbers of its model', async () => {
   for (const eps of ['0.1,0.2,0.3', '0.3']) {
-    const made = await run(
+    const made = await runCli(
       'record',
       zoo('softmax'),
       ...size,
@@ -41,8 +33,8 @@ test('a recording prints the numbers of its model', async () => {
       '2',
     );
     assert.deepEqual([made.status, made.stderr], [0, '']);
-    const model = await run('measure', zoo('softmax'), ...size, '--eps', eps);
-    const read = await run('measure', file);
+    const model = await runCli('measure', zoo('softmax'), ...size, '--eps', eps);
+    const read = await runCli('measure', file);
     assert.ok(table(model).includes('Sink_1') && table(model).includes('deviation'));
     assert.equal(table(read), table(model));
     assert.equal(read.stdout, made.stdout);
@@ -51,8 +43,8 @@ test('a recording prints the numbers of its model', async () => {
       /^softmax: llama, 6 layers, 4 heads\nmeasured over 6 sequences of 32 tokens/,
     );
   }
-  const json = JSON.parse((await run('measure', file, '--json')).stdout);
-  const own = JSON.parse((await run('measure', zoo('softmax'), ...size, '--json')).stdout);
+  const json = JSON.parse((await runCli('measure', file, '--json')).stdout);
+  const own = JSON.parse((await runCli('measure', zoo('softmax'), ...size, '--json')).stdout);
   assert.deepEqual(
     [json.T, json.sequences, json.conclusive],
     [own.T, own.sequences, own.conclusive],
@@ -73,10 +65,10 @@ test('a recording of edited runs prints the numbers of the edited model, and the
   ];
   for (const edits of changes) {
     const out = join(folder, 'edited.safetensors');
-    const made = await run('record', zoo('softmax'), ...size, ...edits, '--out', out);
+    const made = await runCli('record', zoo('softmax'), ...size, ...edits, '--out', out);
     assert.deepEqual([made.status, made.stderr], [0, '']);
-    const model = await run('measure', zoo('softmax'), ...size, ...edits);
-    const read = await run('measure', out);
+    const model = await runCli('measure', zoo('softmax'), ...size, ...edits);
+    const read = await runCli('measure', out);
     // Comparisons with the unedited model need runs of it, and are not recorded.
     const own = table(model).replace(/^(KL|loss change) .*\n/gm, '');
     assert.notEqual(own, table(model));
@@ -87,26 +79,27 @@ test('a recording of edited runs prints the numbers of the edited model, and the
       conditions,
       edits: said,
       class: kind,
-    } = JSON.parse((await run('measure', out, '--json')).stdout);
+    } = JSON.parse((await runCli('measure', out, '--json')).stdout);
     assert.equal(said.length, edits.length / 2);
     for (const { label } of said) assert.ok(title.includes(label), title);
     assert.equal(
       kind,
-      JSON.parse((await run('measure', zoo('softmax'), ...size, ...edits, '--json')).stdout).class,
+      JSON.parse((await runCli('measure', zoo('softmax'), ...size, ...edits, '--json')).stdout)
+        .class,
     );
     assert.equal(conditions.model.operation, edits.length > 2 ? 'sigmoid' : 'softmax');
     // If no edits are given, the model is measured under those of the recording.
-    const alike = await run('compare', out, zoo('softmax'), '--text-file', text);
+    const alike = await runCli('compare', out, zoo('softmax'), '--text-file', text);
     assert.deepEqual([alike.status, alike.stderr], [0, '']);
-    await run('record', zoo('softmax'), ...size, '--out', file);
-    const apart = await run('compare', out, file);
+    await runCli('record', zoo('softmax'), ...size, '--out', file);
+    const apart = await runCli('compare', out, file);
     assert.equal(apart.status, 1);
     assert.match(apart.stdout, /^edits: \[".+"\] and \[\]$/m);
   }
 });
 
 test('compare takes two recordings, or one and its model, and exits with 1 if they differ', async () => {
-  await run(
+  await runCli(
     'record',
     zoo('softmax'),
     ...size,
@@ -117,16 +110,24 @@ test('compare takes two recordings, or one and its model, and exits with 1 if th
     '--precision',
     'single',
   );
-  const alike = await run('compare', file, zoo('softmax'), '--text-file', text, '--tolerance', '0');
+  const alike = await runCli(
+    'compare',
+    file,
+    zoo('softmax'),
+    '--text-file',
+    text,
+    '--tolerance',
+    '0',
+  );
   assert.deepEqual([alike.status, alike.stderr], [0, '']);
   assert.match(alike.stdout, /\d+ tensors agree within 0\n$/);
   const other = join(folder, 'sigmoid.safetensors');
-  await run('record', zoo('sigmoid'), ...size, '--out', other);
-  const apart = await run('compare', file, other);
+  await runCli('record', zoo('sigmoid'), ...size, '--out', other);
+  const apart = await runCli('compare', file, other);
   assert.equal(apart.status, 1);
   assert.match(apart.stdout, /^operation: "softmax" and "sigmoid"$/m);
   assert.match(apart.stdout, /^mean\.sink_ratio\[0\]\[0\]: .* apart; \d+ of 32 numbers differ$/m);
-  const loose = await run('compare', file, file, '--tolerance', '0', '--json');
+  const loose = await runCli('compare', file, file, '--tolerance', '0', '--json');
   assert.deepEqual([loose.status, JSON.parse(loose.stdout).differences], [0, []]);
 });
 
@@ -156,7 +157,7 @@ test('failures to record, read or compare are reported in a sentence', async () 
   ];
   const before = statSync(file).mtimeMs;
   for (const [args, sentence] of wrong) {
-    const { status, stderr, stdout } = await run(...args);
+    const { status, stderr, stdout } = await runCli(...args);
     assert.deepEqual([status, stdout], [1, ''], args.join(' '));
     assert.match(stderr, sentence);
   }

@@ -23,14 +23,7 @@ import {
   unmask,
 } from '../../wasm/index.ts';
 import { drawSome, meanWithError } from '../../wasm/study/tasks.ts';
-import { failure } from './helper.mjs';
-
-async function refuses(table) {
-  for (const [work, sentence] of table) {
-    const { code, where, text } = await failure((async () => work())());
-    assert.deepEqual([code, `${where}: ${text}`], ['argument', sentence]);
-  }
-}
+import { refuses } from './helper.mjs';
 
 const row = (name, fields, more = {}) => ({ name, fields, arguments: [], summary: true, ...more });
 const describe = {

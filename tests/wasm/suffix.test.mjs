@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { searchSuffix } from '../../wasm/index.ts';
-import { failure, files, golden, near, withEngine } from './helper.mjs';
+import { failure, golden, near, withModelOf } from './helper.mjs';
 
 const known = JSON.parse(readFileSync(new URL('suffix/golden.json', golden), 'utf8'));
 const { cases, never, length, steps, width } = known;
@@ -11,11 +11,7 @@ const pairOf = ([prompt, continuation]) => ({ prompt, continuation });
 const pair = { prompt: known.prompt, continuation: known.continuation };
 const others = known.others.map(pairOf);
 
-async function withModel(use, engine = {}) {
-  await withEngine(engine, async (one) =>
-    use(await one.open(files(new URL(`${known.model}/`, golden)))),
-  );
-}
+const withModel = (use, options) => withModelOf(new URL(`${known.model}/`, golden), use, options);
 
 for (const { goal, seed, ...expected } of cases)
   for (const workers of [1, 2])

@@ -1,11 +1,10 @@
 // Tests the command line's search for a suffix: the package's result, in words and as JSON.
-import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { openTokenizer, searchSuffix } from '../../wasm/index.ts';
-import { files, root, softmax, withEngine } from './helper.mjs';
+import { files, root, runCli, softmax, withEngine } from './helper.mjs';
 
 const path = (name) => fileURLToPath(new URL(name, root));
 const given = [
@@ -19,12 +18,7 @@ const given = [
 ];
 const size = ['--length', '2', '--steps', '2', '--width', '4', '--seed', '5', '--prompt', '8'];
 
-const run = (...args) =>
-  new Promise((done) => {
-    execFile(process.execPath, [path('wasm/cli.js'), 'suffix', ...args], (error, stdout, stderr) =>
-      done({ status: error ? error.code : 0, stdout, stderr }),
-    );
-  });
+const run = (...args) => runCli('suffix', ...args);
 
 test('the command searches on the first text and tries the suffix on the others', async () => {
   const tokenizer = openTokenizer(readFileSync(new URL('tokenizer.json', softmax), 'utf8'));

@@ -1,11 +1,20 @@
 // Tests tasks with the first key hidden: the reference's numbers, the prompts, the refusals, the command line.
-import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { copyTask, measureTask, openTokenizer, recallTask, textTask } from '../../wasm/index.ts';
-import { failure, files, golden, near, root, softmax, withEngine } from './helper.mjs';
+import {
+  failure,
+  files,
+  golden,
+  near,
+  root,
+  runCli,
+  softmax,
+  withEngine,
+  withModelOf,
+} from './helper.mjs';
 
 const known = JSON.parse(readFileSync(new URL('tasks/golden.json', golden), 'utf8'));
 const { seed, first, never, length } = known;
@@ -13,11 +22,7 @@ const [next, copy, recall] = known.tasks;
 const tokenizer = openTokenizer(readFileSync(new URL('tokenizer.json', softmax), 'utf8'));
 const path = (name) => fileURLToPath(new URL(name, root));
 
-async function withModel(use, engine = {}) {
-  await withEngine(engine, async (one) =>
-    use(await one.open(files(new URL(`${known.model}/`, golden)))),
-  );
-}
+const withModel = (use, options) => withModelOf(new URL(`${known.model}/`, golden), use, options);
 
 for (const workers of [1, 2])
   test(`accuracies, losses and choices are the reference's, with ${workers} workers`, () =>
@@ -156,12 +161,7 @@ test('next-token tasks are rejected for a masked model', () =>
     assert.equal((await failure(measureTask(model, task))).where, 'model');
   }));
 
-const run = (...args) =>
-  new Promise((done) => {
-    execFile(process.execPath, [path('wasm/cli.js'), 'tasks', ...args], (error, stdout, stderr) =>
-      done({ status: error ? error.code : 0, stdout, stderr }),
-    );
-  });
+const run = (...args) => runCli('tasks', ...args);
 const given = [
   path('models/zoo/softmax'),
   ...['--text-file', path('models/zoo/heldout.json'), '--lines', '--tokens', '24'],
