@@ -135,17 +135,20 @@ const ratioWords = (ratio: number, than: string, alike: string): string =>
  * Compares the first token's vectors with the mean of the others: hidden states in the layer where the ratio is largest,
  * values on average over the layers.
  */
-function vectorsAnswer({ tensors: { hidden_norm, value_norm } }: Frame): string {
+function vectorsAnswer(frame: Frame): string {
+  const { hidden_norm, value_norm } = frame.tensors;
+  const key = firstKey(frame);
   if (!hidden_norm || !value_norm) return '';
   const ratiosOf = (norms: typeof hidden_norm) => {
-    const { first, others: rest } = normProfile(norms);
+    const { first, others: rest } = normProfile(norms, key);
     return first.map((norm, i) => norm / rest[i]!);
   };
   const stateRatio = Math.max(...ratiosOf(hidden_norm));
   const stateWords = ratioWords(stateRatio, 'than those of the others', 'about as large');
   const valueRatio = mean(ratiosOf(value_norm));
   const valueWords = ratioWords(valueRatio, 'on average', 'about as large on average');
-  return `The first token’s hidden state (its vector after each layer) is ${stateWords}, and its values are ${valueWords}.`;
+  const owner = key ? `Token ${key}` : 'The first token';
+  return `${owner}’s hidden state (its vector after each layer) is ${stateWords}, and its values are ${valueWords}.`;
 }
 
 function nextTokenAnswer({ next: [first] }: Frame): string {

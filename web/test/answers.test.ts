@@ -120,6 +120,14 @@ describe('the answer', () => {
     expect(norms(1, 1)).toBe(
       'The first token’s hidden state (its vector after each layer) is about as large, and its values are about as large on average.',
     );
+    // A recording may count another token as the first.
+    const second = {
+      hidden_norm: tensor([1, 3], [1, 9, 1]),
+      value_norm: tensor([1, 1, 3], [1, 0.2, 1]),
+    };
+    expect(answer('norms', { firstAt: { key: 1, isCommon: true } }, second)).toMatch(
+      /^Token 1’s hidden state .* is larger than .* smaller on average\.$/,
+    );
     // “About as large” is at most a quarter more or a fifth less.
     expect(norms(1.25, 1.25)).toMatch(
       /state .* is about as large, .* about as large on average\.$/,
