@@ -4,7 +4,6 @@
 #include "families/variant.h"
 
 #include <stdio.h>
-#include <string.h>
 
 const char *ss_positions_name(ss_positions positions) {
     return ss_positions_words[positions];

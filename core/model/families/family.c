@@ -2,7 +2,6 @@
 
 #include "../../math/scalar.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -8,7 +8,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 /* Reads a size from 1 to max; default_value 0: the config must have the key. */
 static int read_size(ss_json *json, const char *key, int default_value, int max) {
