@@ -54,8 +54,8 @@ const ARROWS: Readonly<Record<string, readonly [number, number]>> = {
   ArrowRight: [0, 1],
 };
 /**
- * While a map's size on the screen is unknown, a map of up to MAX_WORDS rows has all its labels, and a longer one some
- * THINNED_WORDS.
+ * While a map's size on the screen is unknown, a map of up to MAX_WORDS rows has all its labels, and a longer one about
+ * THINNED_WORDS of them.
  */
 const [MAX_WORDS, THINNED_WORDS] = [44, 30];
 /** The number of pixels that a word takes along a map: letters of 11 pixels and a gap. */

@@ -39,7 +39,8 @@ export function valueWords(value: unknown): string {
 }
 
 /**
- * Returns the keys whose values differ, each with its value in words in each description; undefined where it is absent.
+ * Returns the keys whose values differ. `values` has a key's value in words for each description; undefined where the
+ * key is absent.
  * @param descriptions one or more JSON values
  */
 export function differencesOf(descriptions: readonly object[]) {

@@ -7,7 +7,7 @@ import { ALL_QUESTIONS, choiceOf, tabsOf, type Choice } from '../views/index';
 import { lackWords, type View } from '../page/view';
 
 /**
- * Creates the pictures in a place.
+ * Returns functions that choose the views to show, select another view, and draw the chosen ones in `place`.
  * @param mainLook options of the first picture
  * @param otherLook options of the pictures below it
  */

@@ -217,7 +217,7 @@ const rowStep: Build = (place, { context, scope, shown }) => {
   };
 };
 
-/** In nats per token; a rise is undefined until it is measured. */
+/** The losses of a model in nats per token. A rise is undefined until it is measured. */
 interface Losses {
   readonly name: string;
   readonly loss: number;

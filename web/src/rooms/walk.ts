@@ -63,7 +63,7 @@ function stepOfShown(shown: readonly string[]): number | undefined {
 
 /**
  * Draws the slider and its buttons.
- * @param isReady returns whether the walk may begin by itself, at the first stored step; absent: the reader begins
+ * @param isReady once it returns true, the walk moves to the first stored step; absent: the reader begins the walk
  * @returns a function that moves to the stored step nearest to a step
  */
 export function addWalk(

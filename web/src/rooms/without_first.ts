@@ -26,7 +26,7 @@ import './without_first.css';
 
 /** Verdicts compare texts of this many seeds; the page shows the texts of the first one. */
 const SEED_COUNT = 8;
-/** The model writes this many tokens, fewer if its context is full, but none if there is no room for LEAST_LENGTH. */
+/** The length of a text in tokens. A text is shorter where the model's context ends, but not than LEAST_LENGTH. */
 const [TEXT_LENGTH, LEAST_LENGTH] = [64, 16];
 /** At least this share of repeated tokens, or this rise of the loss in nats, means that the text falls apart. */
 const [BROKEN_REPEATED, BROKEN_RISE] = [0.5, 1];
