@@ -157,19 +157,19 @@ export async function runSubject(
         ? await allAverages(describe, opened, prompts, averageOptions, watch)
         : {}),
     };
-    const milliseconds = () => performance.now() - startTime;
+    const elapsed = () => performance.now() - startTime;
     const needsRun = request.reads.some(isMeasurement) || !isAnswered(frame, describe, request);
     if (fixedReads && !needsRun) {
       close(lastRun);
       const cached = { key, capacity: 0, opened, fields: new Set(fields) };
-      return { frame: { ...frame, milliseconds: milliseconds() }, cached };
+      return { frame: { ...frame, milliseconds: elapsed() }, cached };
     }
     await lastRun?.run.update(ids, runOptions);
     const startOptions = base && edits.length ? { from: { run: base } } : {};
     const run =
       lastRun?.run ?? (await opened.model.run(ids, { ...options, ...startOptions, ...runOptions }));
     return {
-      frame: { ...frame, milliseconds: milliseconds() },
+      frame: { ...frame, milliseconds: elapsed() },
       cached: { key, run, capacity, opened, fields: lastRun?.fields ?? new Set(fields) },
     };
   } catch (error) {
