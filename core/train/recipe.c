@@ -72,7 +72,7 @@ static const ss_setting *find_setting(const char *name) {
 static void refuse(ss_json *json, const char *key, const char *expected, const char *actual) {
     if (*json->status == SS_OK)
         *json->status = ss_fail(json->err, SS_UNSUPPORTED, key, "recipe: expected %s, found %.80s",
-                               expected, actual);
+                                expected, actual);
 }
 
 static double read_word(ss_json *json, const ss_setting *row) {
