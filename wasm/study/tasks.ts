@@ -100,13 +100,15 @@ export async function recallTask(
   expectInteger(between, 0, FILLERS.length - 1, 'between');
   expectInteger(prompts, 1, COUNT_MAX, 'prompts');
   checkList(names, 'text', 'names');
+  const encode = async (text: string) =>
+    tokenizer.encode(text, special === undefined ? {} : { special });
   const makePrompt = async (name: string, round: number) => {
     const filler = (i: number) => FILLERS[(round + i) % FILLERS.length];
     const statement = `${filler(0)} ${CUE} ${name}.`;
     const fillers = Array.from({ length: between }, (_, i) => filler(1 + i));
     const question = [statement, ...fillers, CUE].join(' ');
     const nameEnd = statement.length - 1;
-    const tokens = await tokenizer.encode(`${question} ${name}`, { special });
+    const tokens = await encode(`${question} ${name}`);
     // The first token of the answer is the first one that extends beyond the question.
     const answerStart = tokens.findIndex((token) => token.end > question.length);
     const ids = tokens.slice(0, answerStart + 1).map(({ id }) => id);
