@@ -30,8 +30,8 @@ for (const name of globSync(
 ))
   cpSync(join(source, name), join(target, name));
 
-// The compiler keeps the names of the sources in package.json, in declarations and in the addresses
-// of workers: README_LINK and SOURCE_PATH match them. ARRAY_PARAMETER matches the parameter of
+// package.json, the declarations and the addresses of workers still name .ts sources, which
+// SOURCE_PATH matches; README_LINK matches the links of the README. ARRAY_PARAMETER matches the parameter of
 // typed arrays, which TypeScript before 5.7 does not know.
 const README_LINK = /\bindex\.ts(?=[\])])/g;
 const SOURCE_PATH = /(['"]\.\.?\/[\w/]+)\.ts(?=['"])/g;

@@ -31,7 +31,7 @@ typedef struct ss_error {
     char text[768]; /* one sentence with expected and actual; printable ASCII, ends with NUL */
 } ss_error;
 
-/* Returns one word for a code, "bad_file"; "unknown" outside the table. */
+/* Returns the name of a code, such as "bad_file"; "unknown" for a value outside the table. */
 const char *ss_status_name(ss_status code);
 
 /* Returns the meaning of a code in a few words; NULL in a build without explanations (doc.h). */

@@ -51,7 +51,7 @@ static inline bool ss_dtype_is_weight(ss_dtype type) {
     return type != SS_I32 && type != SS_U8;
 }
 
-/* Returns the bytes of n contiguous numbers; n is a multiple of the block. */
+/* Returns the number of bytes of n contiguous numbers; n is a multiple of the block. */
 static inline size_t ss_dtype_bytes(ss_dtype type, size_t n) {
     return n / ss_dtype_block(type) * ss_dtype_block_bytes(type);
 }

@@ -125,7 +125,7 @@ void ss_tile_fixed(ss_fixed_tile *tile, const ss_fixed *rows, size_t n);
 /* Spreads groups into panel[groups->n]. */
 #define SS_SPREAD_FIXED_ARGS ss_fixed_panel *panel, const ss_fixed_groups *groups
 
-/* sums[t][lane] += products of row t of five with n groups. */
+/* sums[t][lane] += products of row t of the tile with n groups, for SS_FIXED_ROWS rows. */
 #define SS_TILE_TIMES_FIXED_ARGS                                                                   \
     float sums[SS_FIXED_ROWS * SS_PANEL], const ss_fixed_tile *tile, const ss_fixed_panel *panel,  \
         size_t n

@@ -48,8 +48,8 @@ bool ss_matrix_is_fixed(const ss_matrix *w);
 
 size_t ss_matrix_place(const ss_matrix *w, size_t n);
 
-/* Returns the floats of working memory for a product of T rows with a matrix of `in` inputs, on a
- * pool of `workers`. */
+/* Returns the number of floats of working memory that a product of T rows with a matrix of `in`
+ * inputs needs on a pool of `workers` threads. */
 size_t ss_matrix_work(size_t T, size_t in, size_t workers);
 
 /* Computes out[t] = a[t] w + bias for T rows. out may be a if out and in are equal; bias is [out]

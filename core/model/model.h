@@ -105,7 +105,7 @@ static inline const float *ss_owned(const float *numbers, ss_owner owner, int h,
     return numbers + (owner == SS_OWNER_SHARED ? 0 : (size_t)h * (size_t)width);
 }
 
-/* Computes the bytes of arena that ss_model_open takes. Checks every name and shape, and reads no
+/* Computes how many bytes of arena ss_model_open takes. Checks every name and shape, and reads no
  * weights. */
 ss_status ss_model_size(size_t *bytes, const ss_arch *arch, const ss_container *container,
                         ss_error *err);

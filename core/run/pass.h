@@ -22,8 +22,8 @@
 /* Number of rows of rotary angles that an eviction caches, which is enough for most texts. */
 #define SS_ROTARY_ROWS 4096
 
-/* The state of a head's cache, for each of its S slots (edits/evict.c). Slot j holds token j,
- * except in a streaming run, whose heads of a group share slots and reuse them. */
+/* The key caches of all heads, S slots each (edits/evict.c). Slot j holds token j, except in a
+ * streaming run, where the heads of a group share slots and the slots are reused. */
 typedef struct ss_cache {
     float *score; /* [L*H][S] first factor of the eviction score */
     float *

@@ -136,7 +136,7 @@ static ss_status read_edits(ss_trace *trace, ss_pass *pass, const ss_run_desc *d
         if (row->keeps) pass->edit_numbers_n += row->keeps(full.values, &desc->model->arch);
         if (ss_is_eviction(row)) {
             pass->has_eviction = true;
-            pass->kept_keys = ss_evict_kept_keys(full.values, &desc->model->arch);
+            pass->kept_keys = ss_eviction_key_bound(full.values, &desc->model->arch);
             pass->moves_keys |= ss_evict_moves_keys(full.values);
             pass->is_endless |= ss_evict_is_endless(full.values, &desc->model->arch);
         }

@@ -267,7 +267,7 @@ static int common_queries(const search *job, int head) {
     return 0;
 }
 
-static void find_head(const void *context, size_t head, size_t worker) {
+static void find_head_statistics(const void *context, size_t head, size_t worker) {
     const search *job = context;
     head_reader reader = {job, (int)head};
     int t = common_queries(job, (int)head);
@@ -317,7 +317,7 @@ void ss_statistics_find(const ss_trace *trace, unsigned groups, int T) {
     search job = {trace, groups, T};
     ss_map_link(trace);
     uint64_t work = heads * cells * (is_computed ? (uint64_t)trace->model->arch.K : 1);
-    ss_pool_run(ss_map_pool(trace), find_head, &job, (size_t)heads, work);
+    ss_pool_run(ss_map_pool(trace), find_head_statistics, &job, (size_t)heads, work);
 }
 
 void ss_statistics_add_norms(const ss_trace *trace, ss_field_id field, int row, int t, int n,

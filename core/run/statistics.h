@@ -28,8 +28,8 @@ void ss_statistics_add_queries(const ss_trace *trace, int head, int t, int n, in
 void ss_statistics_add_norms(const ss_trace *trace, ss_field_id field, int row, int t, int n,
                              const float *rows, size_t stride);
 
-/* Computes the spectrum of the states h[T] after `layer` layers, in a measuring run that
- * accumulates spectra. */
+/* Stores the matrix entropy of the states h[T] after `layer` layers, if the measuring run has
+ * SS_SPECTRA. */
 void ss_statistics_add_spectrum(ss_trace *trace, int layer, const float *h, int T);
 
 /* Returns the groups of map statistics that can be computed from what the trace stores; 0 if it has

@@ -120,7 +120,7 @@ typedef struct ss_row_statistics {
     float *lengths;           /* per key: |v| */
     float *norms[SS_FIELD_N]; /* for a field that a measuring run does not store: norms of its
                                  vectors, [rows][capacity]; valid once the extension is complete */
-    float *spectra; /* [L+1] matrix entropy of hidden states, if a measuring run has SS_SPECTRA */
+    float *spectra; /* [L+1] matrix entropy of hidden states; NULL unless the run has SS_SPECTRA */
     int spectra_n;  /* number of tokens of these states; 0 until the last layer is complete */
     double *alpha, *alpha_raw; /* per key: sum of shares, and of weights */
     double *values,
@@ -163,8 +163,8 @@ typedef struct ss_trace {
     ss_pool *pool;     /* shared by metrics; or NULL */
     double *spectrum;  /* if hidden is recorded: working memory of the metrics of hidden states */
     size_t spectrum_n; /* numbers in `spectrum` for each worker of the pool */
-    void *buffers[SS_FIELD_N]; /* in the fields' shapes, with the capacity for T; NULL: not recorded
-                                */
+    void *buffers[SS_FIELD_N]; /* in the fields' shapes, `capacity` in place of T; NULL: not
+                                  recorded */
     size_t rooms[SS_FIELD_N];  /* how many tokens, or slots, a field's buffer holds */
     int bases[SS_FIELD_N]; /* index of the first row that the buffer holds; 0 except for k and v of
                               a measuring run, which holds one layer at a time */

@@ -84,8 +84,8 @@ void ss_train_add(ss_train *train, bool first);
 ss_status ss_train_finish(ss_train *train, bool update, ss_log_entry *entry, ss_error *err);
 
 /*
- * Write the state on which the next step depends, together with recipe and text: a training run
- * that resumes from it gives the same bits. Little-endian: "SSTS", the steps so far, the number n
+ * Write the state of the training run. With the same recipe and text, a run that resumes from it
+ * gives the same bits. Little-endian: "SSTS", the steps so far, the number n
  * of weights, then weights[n], the optimizer's means[n] and mean squares[n] as F32.
  */
 size_t ss_train_state_bytes(const ss_train *train);

@@ -170,7 +170,8 @@ class Decision:
 
     @property
     def verdict(self) -> str:
-        """"agrees" or "differs" with the paper's finding for Sink_1, "undecided", or the number of seeds so far."""
+        """"agrees" or "differs" with the paper's finding for Sink_1, or "undecided"; without a figure in the paper the
+        direction of the change, and before the first decision the number of seeds."""
         alpha_change, paper_direction = self.alpha_change, paper_finding(self.recipe.paper)
         if alpha_change is None:
             return f"{len(self.logs)} of {protocol.B_FIRST_SEEDS} seeds"

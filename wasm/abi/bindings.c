@@ -126,7 +126,8 @@ static void keep_panels(wasm_model *opened) {
     ss_model_keep_panels(&opened->model, &arena);
 }
 
-/* Packs the weights into panels if the memory suffices. The model also runs without panels. */
+/* Packs the weights of a small model into panels if there is memory for them. A model also runs
+ * without panels, so this never fails. */
 static ss_status prepare_weights(wasm_model *opened) {
     if (opened->model.parameters <= PANEL_WEIGHTS_MAX) keep_panels(opened);
     return SS_OK;
@@ -347,7 +348,7 @@ static double count_of(const size_t dims[SS_RANK_MAX], int rank) {
     return count;
 }
 
-/* Computes the bytes of a shape, at least those of one element; returns false on overflow. */
+/* Computes the number of bytes of a shape, at least of one element; returns false on overflow. */
 static bool bytes_of(size_t *bytes, const size_t dims[SS_RANK_MAX], int rank) {
     *bytes = sizeof(float);
     for (int i = 0; i < rank; i++)
@@ -441,7 +442,7 @@ int ss_wasm_blocks(wasm_run *run, int field, int layer, int head, int block, was
 }
 
 /* Measures a metric. tokens 0 means all tokens of the run; base is the run to compare with, or
- * NULL. The numbers of the view live until the run's next metric. Returns a status. */
+ * NULL. The view is valid until the run's next metric or computed map. Returns a status. */
 int ss_wasm_metric(wasm_run *run, int metric, float eps, int tokens, int layer, int head,
                    const wasm_run *base, wasm_view *view) {
     const ss_trace *trace = &run->run.trace;

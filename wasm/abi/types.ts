@@ -109,7 +109,7 @@ export interface EditParameter {
   readonly meaning?: string;
 }
 
-/** A row of the edit table: a counterfactual change of a run, never of the weights. */
+/** A row of the edit table: a kind of change of a run, never of the weights. */
 export interface EditKind {
   readonly name: string;
   readonly meaning?: string;
@@ -229,7 +229,10 @@ export interface Architecture {
   readonly rotary?: Rotary;
   /** Rotary embedding of layers with a window, if it differs. */
   readonly window_rotary?: Rotary;
-  /** Keys that a query sees: earlier ones and its own, also the first `prefix` keys, or all. */
+  /**
+   * Keys that a query sees. `causal`: its own and earlier ones; `window`: the last `window` of these;
+   * `prefix`: these and the first `prefix` keys; `bidirectional`: all.
+   */
   readonly mask: {
     readonly kind: 'causal' | 'window' | 'prefix' | 'bidirectional';
     readonly window?: number;

@@ -16,7 +16,7 @@ const ARITHMETIC_NOTES = {
 export function summaryText(result: MeasureResult, describe: Describe) {
   const { family } = result.architecture;
   const { sequences, T, special, first, arithmetic } = result;
-  const position = positionOf(result);
+  const position = firstPosition(result);
   const thresholdResults = result.byEps ?? [{ eps: result.eps, metrics: result.metrics }];
   const notes = [
     cutNote(result),
@@ -46,7 +46,7 @@ ${labelLines(result, describe)}`;
 }
 
 /** Returns the position of the token that counts as the first: 0, except in some recordings. */
-function positionOf(result: MeasureResult) {
+function firstPosition(result: MeasureResult) {
   return 'position' in result ? result.position : 0;
 }
 
@@ -104,7 +104,7 @@ export function metricText(
   { defaults: { keys } }: Describe,
 ) {
   const { metrics, architecture } = result;
-  const position = positionOf(result);
+  const position = firstPosition(result);
   const { shape } = metrics[name];
   const [mean, deviation] = [metrics[name].mean, metrics[name].deviation].map(roundToFloat32);
   const isShare = unit.startsWith('share of');

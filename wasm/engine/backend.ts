@@ -12,7 +12,7 @@ import { loadModule } from '../abi/module.ts';
 import type { Module } from '../abi/module.ts';
 import type { Architecture, Tensor, Describe } from '../abi/types.ts';
 import type { Job } from './job.ts';
-import type { Shared, ThreadPool } from './thread_pool.ts';
+import type { ThreadOptions, ThreadPool } from './thread_pool.ts';
 import type { FieldWhere, MetricArguments, RunOptions } from './types.ts';
 import type { Trainer } from '../lab/trainer.ts';
 import type { Source, ReadFacts } from '../loading/files.ts';
@@ -46,7 +46,7 @@ const SHARED_PARAMETERS_MIN = 2 ** 23;
 const PATIENCE_MS = 40;
 
 /** @param shared binary for threads, used where the host can share memory */
-export async function openBackend(address: string, report: Report, shared?: Shared) {
+export async function openBackend(address: string, report: Report, shared?: ThreadOptions) {
   const sharedModule =
     shared && (await loadModule(new URL(shared.address), true).catch(() => undefined));
   if (sharedModule)

@@ -5,7 +5,7 @@ import { SinkscopeError, closedError, unpackError } from '../abi/errors.ts';
 import { callThrough } from './messages.ts';
 import type { Backend, Report } from './backend.ts';
 import type { Job } from './job.ts';
-import type { Shared } from './thread_pool.ts';
+import type { ThreadOptions } from './thread_pool.ts';
 import type { Options } from './types.ts';
 import type { Starter } from './worker.ts';
 
@@ -41,7 +41,7 @@ export class Link {
     address: string,
     inWorker: boolean | undefined,
     onLost?: (error: SinkscopeError) => void,
-    shared?: Shared,
+    shared?: ThreadOptions,
   ) {
     this.#shared = shared;
     this.#address = address;

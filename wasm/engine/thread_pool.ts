@@ -4,7 +4,7 @@ import { SinkscopeError } from '../abi/errors.ts';
 import type { Module } from '../abi/module.ts';
 import type { Task } from './thread.ts';
 
-export type Shared = { address: string; threads: number };
+export type ThreadOptions = { address: string; threads: number };
 
 /** Jobs with fewer multiplications run on one thread: waking the others costs more. */
 const MIN_MULTIPLICATIONS = 2 ** 19;

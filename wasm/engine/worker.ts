@@ -3,7 +3,7 @@ import { holdLivenessLock, workerPort } from '#host';
 import { openBackend } from './backend.ts';
 import { answer } from './messages.ts';
 import type { Backend } from './backend.ts';
-import type { Shared } from './thread_pool.ts';
+import type { ThreadOptions } from './thread_pool.ts';
 
 export type Starter = typeof starter;
 
@@ -14,7 +14,7 @@ const port = workerPort();
 const starter = {
   holdLock: holdLivenessLock,
 
-  async start(address: string, shared?: Shared) {
+  async start(address: string, shared?: ThreadOptions) {
     backend = await openBackend(address, (...report) => port.post({ report }, []), shared);
   },
 };

@@ -1,4 +1,4 @@
-/** Implements the trainings of types.ts over links to backends. */
+/** Implements `Training` of types.ts: one training run, shared among the engine's backends. */
 import { JOB_OPTIONS, check, checkList, checkOptions } from '../abi/arguments.ts';
 import { SinkscopeError, expect, expectInteger } from '../abi/errors.ts';
 import { transfer } from '../engine/messages.ts';

@@ -270,7 +270,7 @@ async function* checkedPieces(
   { isLocal, hash }: { isLocal: boolean; hash?: Hash },
 ) {
   const pieces = piecesOf(stream);
-  // Cancels a silent server at once instead of at its next byte.
+  // Stops at once on an abort, even while the server is silent.
   const cancel = () => void pieces.cancel(signal.reason).catch(() => {});
   signal.addEventListener('abort', cancel);
   try {

@@ -187,7 +187,7 @@ export interface UnmaskStudyOptions
   extends Options, Pick<UnmaskOptions, 'never' | 'edits' | 'seed' | 'mask'> {
   /** A causal model with the same vocabulary, which reads the whole text before each position. */
   readonly causal?: StudyModel;
-  /** Share of the tokens after the first that is masked. Default: 0.5. */
+  /** Share of the tokens that are masked, without the first, which never is. Default: 0.5. */
   readonly masked?: number;
   /** Default: 8. */
   readonly steps?: number;

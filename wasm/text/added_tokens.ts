@@ -35,7 +35,7 @@ export function readAddedTokens(
 }
 
 /** Returns the search text of each token: a normalized token is searched for in normalized text. */
-export function searchTextsOf(
+export function searchedTokensOf(
   added: readonly AddedToken[],
   normalize: Normalizer,
 ): SearchedToken[] {
@@ -51,7 +51,7 @@ function isNormalized({ normalized, special }: AddedToken) {
 }
 
 /** Returns a function that splits a text into added tokens and normalized sections between them. */
-export function createFinder(
+export function createAddedTokenSplitter(
   searchTokens: readonly SearchedToken[],
   normalize: Normalizer,
 ): (text: Aligned) => Section[] {

@@ -56,7 +56,7 @@ function createCasePattern(numbers: string, ending: string) {
   );
 }
 
-/** The pattern of DeepSeek V3, which attaches a sign to Latin letters. */
+/** The pattern of DeepSeek V3, which keeps a punctuation mark with the Latin letters after it. */
 const SIGNED_WORDS =
   '[!"#$%&\'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\\r\\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+' +
   `| ?[\\p{P}\\p{S}]+[\\r\\n]*${LINE_ENDS}`;

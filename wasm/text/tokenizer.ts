@@ -7,7 +7,7 @@
  */
 import { check } from '../abi/arguments.ts';
 import { SinkscopeError, expect } from '../abi/errors.ts';
-import { createFinder, readAddedTokens, searchTextsOf } from './added_tokens.ts';
+import { createAddedTokenSplitter, readAddedTokens, searchedTokensOf } from './added_tokens.ts';
 import { Aligned } from './aligned.ts';
 import { createDecoder } from './decoders.ts';
 import { createModel } from './models.ts';
@@ -82,7 +82,7 @@ class Tokenizer implements TokenizerShape {
   #specialNames;
   /** Added tokens by id, in the normalized form that the decoder reads. */
   #normalizedNames;
-  #findAdded;
+  #splitAdded;
   #splitWords;
   #decode;
   #surface;
@@ -101,9 +101,9 @@ class Tokenizer implements TokenizerShape {
     const special = added.filter((token) => token.special);
     this.#specialNames = new Set(special.map(({ content }) => content));
     const normalize = createNormalizer(file.normalizer);
-    const searchTexts = searchTextsOf(added, normalize);
-    this.#normalizedNames = new Map(searchTexts.map(({ token, text }) => [token.id, text]));
-    this.#findAdded = createFinder(searchTexts, normalize);
+    const searchedTokens = searchedTokensOf(added, normalize);
+    this.#normalizedNames = new Map(searchedTokens.map(({ token, text }) => [token.id, text]));
+    this.#splitAdded = createAddedTokenSplitter(searchedTokens, normalize);
     this.#splitWords = createPreTokenizer(file.pre_tokenizer);
     this.#decode = createDecoder(file.decoder);
     this.#surface = createSurface(file, added);
@@ -162,7 +162,7 @@ class Tokenizer implements TokenizerShape {
   #tokenize(text: string): Piece[] {
     // A lone surrogate has no UTF-8; the replacement character has the same length of one unit.
     const aligned = Aligned.of(text.replace(/\p{Surrogate}/gu, '\ufffd'));
-    return this.#findAdded(aligned).flatMap(({ text: section, token }) => {
+    return this.#splitAdded(aligned).flatMap(({ text: section, token }) => {
       if (token) return [spanOf(section, { id: token.id, start: 0, end: section.text.length })];
       const words = this.#splitWords(section).filter((word) => word.text !== '');
       return words.flatMap((word) =>

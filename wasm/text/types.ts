@@ -14,9 +14,9 @@ export interface SpecialToken {
   readonly id: number;
   readonly text: string;
   /**
-   * Role according to tokenizer_config.json. A token with several roles, like the one token of
-   * GPT-2, has the first that fits. A token without a role that is named [MASK] or <mask> has the
-   * kind mask.
+   * Role according to tokenizer_config.json. A token with several roles, like GPT-2's only
+   * special token, has the first that matches. A token named [MASK] or <mask> that has no role is
+   * `mask`.
    */
   readonly kind: 'bos' | 'eos' | 'unk' | 'pad' | 'sep' | 'cls' | 'mask' | 'other';
 }

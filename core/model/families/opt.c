@@ -33,7 +33,8 @@ void ss_load_opt_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) 
     ss_load_linear(loader, &layer->ffn.down, "layers.%d.fc2", bias, F, D);
 }
 
-/* Loads a model. Names in files with a head have the longer prefix. */
+/* Loads the tensors before and after the layers. Files with an LM head have the prefix
+ * model.decoder., others decoder. */
 void ss_load_opt_ends(ss_model *model, ss_loader *loader) {
     const ss_arch *arch = &model->arch;
     size_t D = (size_t)arch->D, V = (size_t)arch->V, width = (size_t)arch->embedding_width;

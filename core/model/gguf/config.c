@@ -65,7 +65,7 @@ static void require_value(ss_gguf_source *source, const char *key, double value)
     double actual = cJSON_IsBool(item) ? cJSON_IsTrue(item) : ss_gguf_number(source, key, value);
     if (!(fabs(actual - value) <= 1e-6 * fabs(value)) && source->status == SS_OK)
         source->status =
-            ss_fail(source->err, SS_UNSUPPORTED, ss_gguf_full(source, key).text,
+            ss_fail(source->err, SS_UNSUPPORTED, ss_gguf_full_key(source, key).text,
                     SS_GGUF_METADATA ": this build computes %g, the file says %g", value, actual);
 }
 
@@ -215,7 +215,7 @@ static void put_scaling(ss_gguf_source *source, double width) {
         ss_gguf_refuse(source, SS_UNSUPPORTED, "rope_freqs.weight",
                        "no second scaling beside rope.scaling");
     if (!is_unscaled && !is_linear && !is_yarn)
-        ss_gguf_refuse(source, SS_UNSUPPORTED, ss_gguf_full(source, "rope.scaling.type").text,
+        ss_gguf_refuse(source, SS_UNSUPPORTED, ss_gguf_full_key(source, "rope.scaling.type").text,
                        "none, linear or yarn");
     if (source->factors) put_divisors(source, width);
     if (is_unscaled || source->factors) return;
@@ -296,8 +296,8 @@ static double put_rotary_part(ss_gguf_source *source, double K, const char *key)
 static void put_parallel(ss_gguf_source *source, bool default_value) {
     const cJSON *parallel = ss_gguf_find(source, "use_parallel_residual");
     if (parallel && !cJSON_IsBool(parallel))
-        ss_gguf_refuse(source, SS_BAD_CONFIG, ss_gguf_full(source, "use_parallel_residual").text,
-                       "true or false");
+        ss_gguf_refuse(source, SS_BAD_CONFIG,
+                       ss_gguf_full_key(source, "use_parallel_residual").text, "true or false");
     put_bool(source, "use_parallel_residual", parallel ? cJSON_IsTrue(parallel) : default_value);
 }
 
@@ -322,7 +322,7 @@ static void put_mixed_layers(ss_gguf_source *source) {
         cJSON_AddItemToArray(types, cJSON_CreateString(heads > 0.0 ? "full_attention" : "conv"));
     }
     if (!cJSON_IsArray(list) || !is_valid)
-        ss_gguf_refuse(source, SS_UNSUPPORTED, ss_gguf_full(source, key).text,
+        ss_gguf_refuse(source, SS_UNSUPPORTED, ss_gguf_full_key(source, key).text,
                        "a list of 0 and of one other number");
     put(source, "num_key_value_heads", G);
 }

@@ -131,14 +131,14 @@ ss_status ss_gguf_source_read(ss_gguf_source *source, ss_bytes file, ss_error *e
     return status;
 }
 
-ss_gguf_key ss_gguf_full(const ss_gguf_source *source, const char *key) {
+ss_gguf_key ss_gguf_full_key(const ss_gguf_source *source, const char *key) {
     ss_gguf_key name;
     snprintf(name.text, sizeof name.text, "%s.%s", source->architecture, key);
     return name;
 }
 
 const cJSON *ss_gguf_find(const ss_gguf_source *source, const char *key) {
-    return cJSON_GetObjectItemCaseSensitive(source->pairs, ss_gguf_full(source, key).text);
+    return cJSON_GetObjectItemCaseSensitive(source->pairs, ss_gguf_full_key(source, key).text);
 }
 
 void ss_gguf_refuse(ss_gguf_source *source, ss_status code, const char *key, const char *expected) {
@@ -151,13 +151,13 @@ double ss_gguf_number(ss_gguf_source *source, const char *key, double default_va
     const cJSON *item = ss_gguf_find(source, key);
     if (cJSON_IsNumber(item)) return item->valuedouble;
     if (item || isnan(default_value))
-        ss_gguf_refuse(source, SS_BAD_CONFIG, ss_gguf_full(source, key).text, "a number");
+        ss_gguf_refuse(source, SS_BAD_CONFIG, ss_gguf_full_key(source, key).text, "a number");
     return isnan(default_value) ? 1.0 : default_value;
 }
 
 const char *ss_gguf_word(ss_gguf_source *source, const char *key, const char *default_value) {
     const cJSON *item = ss_gguf_find(source, key);
     if (item && !cJSON_IsString(item))
-        ss_gguf_refuse(source, SS_BAD_CONFIG, ss_gguf_full(source, key).text, "a text");
+        ss_gguf_refuse(source, SS_BAD_CONFIG, ss_gguf_full_key(source, key).text, "a text");
     return cJSON_IsString(item) ? item->valuestring : default_value;
 }

@@ -41,7 +41,7 @@ typedef struct ss_gguf_key {
     char text[2 * SS_GGUF_TEXT_BYTES];
 } ss_gguf_key;
 
-ss_gguf_key ss_gguf_full(const ss_gguf_source *source, const char *key);
+ss_gguf_key ss_gguf_full_key(const ss_gguf_source *source, const char *key);
 
 /* Returns the value at the architecture's key, or NULL. */
 const cJSON *ss_gguf_find(const ss_gguf_source *source, const char *key);

@@ -66,7 +66,7 @@ static int heads_per_key(const ss_arch *arch) {
 
 /* There is no bound for snapkv, which keeps all keys after the prompt. If the policy evicts by age,
  * all heads of a group keep the same keys. */
-int ss_evict_kept_keys(const float *values, const ss_arch *arch) {
+int ss_eviction_key_bound(const float *values, const ss_arch *arch) {
     eviction e = read_eviction(values);
     bool agrees_in_group = e.policy == WINDOW || e.policy == FIRST;
     if (e.policy == SNAPKV || !isnan(e.layer) || !isnan(e.head)) return 0;
@@ -83,7 +83,7 @@ int ss_idle_evict(const float *values) {
 
 bool ss_evict_is_endless(const float *values, const ss_arch *arch) {
     return ss_evict_moves_keys(values) && arch->positions == SS_POSITIONS_ROTARY &&
-           ss_evict_kept_keys(values, arch) && read_eviction(values).budget <= arch->context;
+           ss_eviction_key_bound(values, arch) && read_eviction(values).budget <= arch->context;
 }
 
 static bool scopes_overlap(float a, float b) {

@@ -13,7 +13,7 @@ bool ss_evict_moves_keys(const float *values);
 
 /* Returns the largest number of keys that the eviction leaves to a group of heads, if it covers
  * every head and decides query by query; else 0. */
-int ss_evict_kept_keys(const float *values, const ss_arch *arch);
+int ss_eviction_key_bound(const float *values, const ss_arch *arch);
 
 /* Returns true if the positions of all keys stay within the context under this eviction, however
  * long the text. */

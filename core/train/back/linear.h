@@ -8,7 +8,7 @@
  * working memory and fixes the order of the sums. */
 #define SS_BACK_ROWS 256
 
-/* Returns the floats of working memory for weights [in][out]. */
+/* Returns the number of floats of working memory that weights [in][out] need. */
 size_t ss_linear_back_work(size_t in, size_t out);
 
 /*

@@ -35,7 +35,7 @@ FOLDER = GOLDEN / "tokenizers"
 MERGE_COUNT = 1000
 VOCABULARY_SIZE = 1200
 NO_HASH = "-" * 8
-KEY = "tokenizer.ggml."  # begins the names of metadata in GGUF files
+KEY = "tokenizer.ggml."  # prefix of the tokenizer's metadata in GGUF files
 
 Metadata = dict[str, Any]
 

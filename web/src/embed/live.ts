@@ -41,8 +41,8 @@ import { takeTurn } from './turns';
 const SELECTION_KEYS = ['layer', 'head', 'query', 'key', 'channel'] as const;
 
 /**
- * The host page decides text alignment and background. The foot is at the end of the reserved height from the start, so
- * that it does not move when the figure is drawn.
+ * The host page decides text alignment and background. The foot is at the bottom of the reserved height from the
+ * start, so it does not move when the figure is drawn.
  */
 const HOST_STYLES = `
   :host { background: none; text-align: start; }

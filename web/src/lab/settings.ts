@@ -1,6 +1,7 @@
 /**
- * Reads and writes a lab's settings by the tables of table.ts. A link has the settings that differ from the defaults,
- * `operation:relu,width:32` or `from:softmax,first:any`. A part that is not in the table is refused with a sentence.
+ * Reads and writes a lab's settings by the tables of table.ts. A link lists only the settings that differ from the
+ * defaults, for example `operation:relu,width:32` or `from:softmax,first:any`. Throws InputError for a part that is not
+ * in the table.
  */
 import type { Describe } from 'sinkscope';
 import { LAB_MODEL } from 'sinkscope';

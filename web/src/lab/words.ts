@@ -95,7 +95,7 @@ function amountWords({ operation }: NamedLab, weight: number, share?: number): s
   return `a weight of ${weightWords}${share === undefined ? '' : ` (${percent(share, 0)} of its row)`}`;
 }
 
-function firstAmountWords(named: NamedLab): string {
+function firstTokenAmountWords(named: NamedLab): string {
   const share = shownHead(named.lab)?.share ?? NaN;
   return amountWords(named, recentMean(named.lab, 'first_most'), share);
 }
@@ -123,11 +123,11 @@ function modelWords(named: NamedLab, side: number): string {
     const uniformNote = operation?.normalizes
       ? ` (uniform attention: ${percent(uniformShare(lab.settings), 0)})`
       : '';
-    return `${capital(name)} gives the first token ${firstAmountWords(named)}${positionWords}${uniformNote}`;
+    return `${capital(name)} gives the first token ${firstTokenAmountWords(named)}${positionWords}${uniformNote}`;
   }
   const sinkStart = sinkStep(lab.log);
   return (
-    `${capital(name)} gives the first token ${firstAmountWords(named)}${positionWords}` +
+    `${capital(name)} gives the first token ${firstTokenAmountWords(named)}${positionWords}` +
     `${sinkStart === undefined ? '' : ` (above ${percent(EPS, 0)} since step ${sinkStart})`}; the first token’s value norm is ` +
     `${show(recentMean(lab, 'value_ratio'))}× that of the others`
   );

@@ -139,7 +139,7 @@ function countWords(points: readonly Point[]): string {
 
 const formatFixed = (value: number, digits = 2) => value.toFixed(digits).replace('-', '−');
 
-/** States the correlation of the points and, against the hidden ratio, how many sinks come with a large norm. */
+/** States the correlation of the points and, if the x axis is the hidden ratio, how many sinks have a small ratio. */
 export function scatterWords(
   points: readonly Point[],
   xAxis: XAxis,

@@ -127,8 +127,8 @@ const BARS: readonly (readonly [Name, string])[] = [
 ];
 
 /**
- * Draws two recorded texts of a published model side by side: one with the first token, the other without it or with it
- * restored halfway.
+ * Draws two recorded texts of a published model side by side: one with nothing hidden, the other, as the reader
+ * chooses, with the first or the second token hidden, or with the first one restored halfway.
  */
 export function addRecordedTexts(place: HTMLElement, scope: Scope): void {
   const { model, file, prompt, count, first, back } = recorded;

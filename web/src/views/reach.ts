@@ -57,11 +57,11 @@ function sentence(frame: Frame): string {
   const changeWords = variants.map(
     (one) => `${percent(meanLaterChange(one, exchange.at))} of its norm ${one.condition}`,
   );
-  const lastMixing = tensors.mixing_bare!.data[architecture.L];
+  const lastBareMixing = tensors.mixing_bare!.data[architecture.L];
   const difference =
-    lastMixing === undefined
+    lastBareMixing === undefined
       ? ''
-      : ` The mean distance of a token from the mean over tokens is ${show(tensors.mixing!.data[architecture.L]!, 1)}, and ${show(lastMixing, 1)} without the first token.`;
+      : ` The mean distance of a token from the mean over tokens is ${show(tensors.mixing!.data[architecture.L]!, 1)}, and ${show(lastBareMixing, 1)} without the first token.`;
   return (
     `Replacing token ${exchange.at}, ${quote(frame, exchange.at)}, by “${word(replacement)}”${frame.sequences > 1 ? ' in the first prompt' : ''}: after the last layer the residual stream of a later ` +
     `token changes on average by ${changeWords.join(', ')}.${difference}`
