@@ -56,7 +56,7 @@ export interface Frame {
    * Only for a recording: the key that counts as the first token, and whether all prompts have the same token there.
    */
   readonly firstAt?: { readonly key: number; readonly isCommon: boolean };
-  /** By the name of a number, why it is missing: a recording lacks it, or it is not drawn for a long text. */
+  /** For each missing number, the reason: a recording lacks it, or maps of a long text are not read. */
   readonly lacks?: Readonly<Record<string, string>>;
   readonly pooled?: number;
   readonly class: NumberClass;

@@ -14,7 +14,7 @@ declare const LESSONS: readonly {
   readonly description: string;
   readonly minutes: number;
 }[];
-/** Empty if the build does not know the repository. */
+/** The address of the repository; empty if the build does not know it. */
 declare const SOURCE: string;
 declare const PLATES: boolean;
 /** The address of the page that the npm package's figures link to; empty if the page is in the program's folder. */

@@ -111,7 +111,7 @@ const SOURCE_WORDS = {
   recording: 'in a recording, which somebody made',
 } as const;
 
-export function classSentence(frame: Frame): string {
+export function classWords(frame: Frame): string {
   if (frame.recording) return recordedWords(frame.recording);
   const sizeWords = `${(frame.architecture.parameters / 1e6).toFixed(2)} M parameters`;
   if (frame.class === 'measured') return `${SOURCE_WORDS[frame.model.source]}, ${sizeWords}`;

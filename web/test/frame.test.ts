@@ -27,7 +27,7 @@ import {
 import { defaults } from '../src/ask/state';
 import { interventionsOf } from '../src/page/hand';
 import {
-  classSentence,
+  classWords,
   comparison,
   finding,
   headsWords,
@@ -316,7 +316,7 @@ describe('formatted numbers', () => {
     );
     const swapped = frameOf({ class: 'counterfactual' });
     expect(stampWords(swapped)).toContain('COUNTERFACTUAL');
-    expect(classSentence(swapped)).toMatch(/^replaced at inference.*may behave differently/);
+    expect(classWords(swapped)).toMatch(/^replaced at inference.*may behave differently/);
   });
 });
 

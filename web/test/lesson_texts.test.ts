@@ -8,7 +8,7 @@ import { lessons } from '../ship/lessons';
 import { parseHash } from '../src/ask/state';
 import { selectedHead } from '../src/frame';
 import { isTrue, namesIn } from '../src/learn/conditions';
-import { valueOf } from '../src/learn/values';
+import { formattedValue } from '../src/learn/values';
 import { views } from '../src/views/index';
 import { openPage } from './engine';
 import { isBuilt, PATIENCE, UNBUILT } from './fixture';
@@ -60,7 +60,7 @@ async function readOn(state: Readonly<Record<string, string>>, text: object) {
     tokens: frame.tokens.map((one) => one.text),
     numbers: view.numbers(frame, selectedHead(frame, asked)),
   }));
-  return (name: string) => valueOf(name, results);
+  return (name: string) => formattedValue(name, results);
 }
 
 describe('conditional sentences of a lesson', () => {

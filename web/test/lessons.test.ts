@@ -19,7 +19,7 @@ import { REMEDIES, twinWords } from '../src/remedies';
 import { attributeNames, propertyNames } from '../src/embed/attributes';
 import { parseHash } from '../src/ask/state';
 import { parseSubject } from '../src/ask/subject';
-import { headScores, valueOf, valueFormatters, type Run } from '../src/learn/values';
+import { headScores, formattedValue, valueFormatters, type Run } from '../src/learn/values';
 import {
   attend,
   defaultRow,
@@ -616,8 +616,9 @@ describe('numbers of a run in a text', () => {
 
   it('are a dash, empty or NaN without a run, and a dash for an unknown name', () => {
     for (const of of Object.values(valueFormatters)) expect(of([])).toMatch(/^(–|NaN)?$/);
-    for (const name of ['constructor', 'toString', 'none']) expect(valueOf(name, [])).toBe('–');
-    expect(valueOf('tokens', [{ ...run([]), T: 7 }])).toBe('7');
+    for (const name of ['constructor', 'toString', 'none'])
+      expect(formattedValue(name, [])).toBe('–');
+    expect(formattedValue('tokens', [{ ...run([]), T: 7 }])).toBe('7');
   });
 });
 

@@ -4,7 +4,7 @@ import { INEXACT } from '../src/ask/arithmetic';
 import type { Frame } from '../src/frame';
 import { columnOf, kindOf, type Claim } from '../src/claims';
 import {
-  classSentence,
+  classWords,
   comparison,
   evenWords,
   finding,
@@ -95,7 +95,7 @@ describe('the stated source of numbers', () => {
   it('names each source and each arithmetic', () => {
     const { model } = frameOf();
     const said = (source: string, kind = 'measured') =>
-      classSentence(frameOf({ class: kind, model: { ...model, source } } as Partial<Frame>));
+      classWords(frameOf({ class: kind, model: { ...model, source } } as Partial<Frame>));
     expect(['zoo', 'hub', 'disk'].map((source) => said(source))).toEqual([
       'on weights trained for this page, 1.50 M parameters',
       'on published weights, 1.50 M parameters',
@@ -119,7 +119,7 @@ describe('the stated source of numbers', () => {
       command: 'sinkscope record',
     };
     const said = (change: object) =>
-      classSentence(frameOf({ recording: { ...recording, ...change } } as never));
+      classWords(frameOf({ recording: { ...recording, ...change } } as never));
     expect(said({})).toBe(
       'read from a recording of owner/name@abc; computed in bfloat16, eager; prompts: a book; made by torch 2, ' +
         'transformers 5; license MIT; sinkscope record',

@@ -24,7 +24,7 @@ export interface Card {
   readonly further_seeds?: readonly SeedResult[];
   readonly seed?: number;
   /**
-   * The quantized preview of about three bits, its effect on the metrics, and the refinement that restores the exact
+   * The preview, quantized to about three bits a weight, its effect on the metrics, and the refinement that restores the exact
    * weights.
    */
   readonly preview?: {

@@ -84,7 +84,7 @@ function largestSide(pictures: readonly Element[]): number {
   );
 }
 
-/** In a chart narrower than this, in pixels, the letters would shrink. */
+/** In pixels; a narrower chart would have smaller text. */
 const MIN_CHART_WIDTH = 180;
 const isTooNarrow = (one: Element) =>
   one.matches('.chart-picture') && one.getBoundingClientRect().width < MIN_CHART_WIDTH;

@@ -41,8 +41,8 @@ function backgroundLuminance(element: Element): number {
 const [DARK, LIGHT] = [0.4, 0.6];
 
 /**
- * Returns the theme of the page at an element: dark if letters are light. For letters of a middle gray the background
- * decides, but it can be unknown: a picture, or a layer that is not an ancestor.
+ * Returns the theme of the page at an element: dark if its text is light. Where the text is a middle gray, the
+ * background decides; it cannot always be read, for it may be an image or an element that is not an ancestor.
  */
 export function themeOf(element: Element): Theme {
   const letterLuminance = lightOf(getComputedStyle(element).color).light;

@@ -45,7 +45,7 @@ export interface Experiment {
   readonly embedStateOf?: (state: State) => Partial<State>;
   /** Returns the edit that the detail shows; '' for none. */
   readonly editsOf: (request: ExperimentRequest) => string;
-  /** Whether the plan of each model depends on that model's frame of the detail. */
+  /** Whether `plan` needs the frame that the detail's picture shows for the same model. */
   readonly needsDetailFrame?: boolean;
   /** Returns the settings to measure; `detailFrame` is this model's frame of the detail, if it is needed and read. */
   readonly plan: (request: ExperimentRequest, detailFrame: Frame | undefined) => readonly Setting[];

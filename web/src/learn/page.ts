@@ -9,7 +9,7 @@ import { HeadCount } from './count';
 import { askForGuess } from './predict';
 import { markRead } from '../page/lessons';
 import { countWords, readGuesses } from './verdict';
-import { headScores, valueOf, type Run } from './values';
+import { headScores, formattedValue, type Run } from './values';
 
 const all = <E extends HTMLElement>(selector: string) => [
   ...document.querySelectorAll<E>(selector),
@@ -35,9 +35,9 @@ addEventListener('run', (event) => {
   const { id } = target as Element;
   const [first] = detail.results;
   for (const place of all<HTMLOutputElement>(`output[data-figure="${CSS.escape(id)}"]`))
-    place.value = valueOf(place.dataset.value!, detail.results);
+    place.value = formattedValue(place.dataset.value!, detail.results);
   for (const place of all(`.when[data-figure="${CSS.escape(id)}"]`))
-    place.hidden = !isTrue(place.dataset.if!, (name) => valueOf(name, detail.results));
+    place.hidden = !isTrue(place.dataset.if!, (name) => formattedValue(name, detail.results));
   if (first) headCounts.get(id)?.setScores(headScores(first), first.eps);
 });
 addEventListener('select', (event) => {

@@ -176,7 +176,7 @@ export function rowWords(row: Row, otherForms: readonly string[]): string {
     return `${title}: ${percent(sum(weights))} and ${formatFixed(output)}`;
   });
   const extraWords = result.extraWeight ? `, ${percent(result.extraWeight)} goes to no token` : '';
-  const numbers = `The three weights sum to ${percent(sum(result.weights))}${extraWords}, and the head writes ${formatFixed(result.output)} (${others.join('; ')}).`;
+  const numbersSentence = `The three weights sum to ${percent(sum(result.weights))}${extraWords}, and the head writes ${formatFixed(result.output)} (${others.join('; ')}).`;
   const equivalence = equivalenceWords(row);
-  return equivalence ? `${equivalence} ${numbers}` : numbers;
+  return equivalence ? `${equivalence} ${numbersSentence}` : numbersSentence;
 }

@@ -173,7 +173,7 @@ export const valueFormatters: Readonly<Record<string, (results: readonly Result[
 };
 
 /** Returns a dash for an unknown name. */
-export const valueOf = (name: string, results: readonly Result[]): string =>
+export const formattedValue = (name: string, results: readonly Result[]): string =>
   Object.hasOwn(valueFormatters, name) ? valueFormatters[name]!(results) : '–';
 
 const formatRise = (base: Result | undefined, other: Result | undefined): string =>

@@ -49,11 +49,11 @@ function chosenChannel(frame: Frame, state: State) {
     where: `${stateWords(at.layer)}, token ${at.token}`,
   });
   const { channel, query } = state;
-  const massive = massiveOf(frame);
+  const largest = massiveOf(frame);
   if (channel < 0 || query < 0 || query >= frame.T || channel >= frame.architecture.D)
-    return massive && { ...channelAt(massive), name: `${massive.channel} (the largest)` };
+    return largest && { ...channelAt(largest), name: `${largest.channel} (the largest)` };
   const layer =
-    massive && hiddenLayer(frame, state.layer < 0 ? -1 : layerIndex(frame, state.layer));
+    largest && hiddenLayer(frame, state.layer < 0 ? -1 : layerIndex(frame, state.layer));
   return layer === undefined
     ? undefined
     : { ...channelAt({ layer, channel, token: query }), name: String(channel) };

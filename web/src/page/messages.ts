@@ -12,7 +12,7 @@ const NOTICE_MS = 6000;
 
 export const notices = signal<readonly string[]>([]);
 export const failure = signal('');
-const activateNewer = signal<(() => void) | undefined>(undefined);
+const activateNewVersion = signal<(() => void) | undefined>(undefined);
 let noticeTimer: number | undefined;
 
 export function notify(notice: string): void {
@@ -27,7 +27,7 @@ export function fail(error: unknown): void {
 }
 
 export function offerNewer(activate: () => void): void {
-  activateNewer.value = activate;
+  activateNewVersion.value = activate;
 }
 
 /** A download that runs beside the queue. */
@@ -48,10 +48,10 @@ export function drawMessages(
   const newerPlace = addElement(place, 'newer');
   effect(() => {
     render(
-      activateNewer.value
+      activateNewVersion.value
         ? html`<p class="message" role="status">
             A newer version of this page is available.
-            <button type="button" @click=${activateNewer.value}>Reload</button>
+            <button type="button" @click=${activateNewVersion.value}>Reload</button>
           </p>`
         : nothing,
       newerPlace,

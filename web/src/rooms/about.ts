@@ -5,7 +5,7 @@ import type { Context } from '../page/context';
 import { isBidirectional, type Frame } from '../frame';
 import { MEASURING_CONDITIONS, stepOf } from '../ask/steps';
 import { splitArithmetic, operationOf } from '../ask/subject';
-import { CLASS_WORDS, classSentence, show } from '../words';
+import { CLASS_WORDS, classWords, show } from '../words';
 import { seedsOf, type Card, type Reported } from '../ask/zoo';
 import { seedsTable } from './seeds_table';
 
@@ -78,7 +78,7 @@ export function aboutModel(frame: Frame, context: Context): TemplateResult {
     <summary>
       ${frame.class === 'counterfactual' ? 'About this counterfactual' : 'About this model'}
     </summary>
-    <p><strong class="badge">${CLASS_WORDS[frame.class]}</strong> ${classSentence(frame)}</p>
+    <p><strong class="badge">${CLASS_WORDS[frame.class]}</strong> ${classWords(frame)}</p>
     <p>${until(formulaWords(frame, context, parameters.join('')), nothing)}</p>
     ${checkpointWords(frame)}
     ${card?.measured.sequences && isAsTrained ? cardWords(card, frame) : nothing}

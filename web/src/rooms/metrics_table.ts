@@ -160,9 +160,9 @@ export function metricsTable(parts: TableParts, caption: string): TemplateResult
     shown.map(({ frame }) => frame),
     table,
   );
-  const sortedMetric = table.find(({ name }) => name === sorting.name);
+  const sortMetric = table.find(({ name }) => name === sorting.name);
   const sortKey = ({ frame }: MeasuredRow) =>
-    sortedMetric ? sortedMetric.of(frame).mean : frame.title.toLowerCase();
+    sortMetric ? sortMetric.of(frame).mean : frame.title.toLowerCase();
   const rows = sorting.name ? sorted(shown, sortKey, sorting.descending) : shown;
   return tableRegion(
     'Metrics of the models, a table',

@@ -261,7 +261,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       step.classList.toggle('unread', !reached.value.has(i));
     if (!reached.value.size) return;
     const places = steps.map(({ place }) => place);
-    // A static import of the tables' rules would make the bundler's runtime a file of the first screen.
+    // With a static import of tables.css, the first screen would also have to load the bundler's runtime.
     loading ??= Promise.all([import('./story'), import('./tables.css')]).then(
       ([{ createStory }]) => {
         storyNeeds.value = createStory(places, takeawaysPlace, reached, { context, scope, shown });

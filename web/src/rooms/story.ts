@@ -94,7 +94,7 @@ function columns(place: HTMLElement): readonly [HTMLElement, HTMLElement] {
 const ROW_TEXT = 'A score says how well a token’s key fits the query.';
 const VECTORS_TEXT =
   'Values are vectors: the tables give their lengths, which do not add up where vectors point different ways.';
-const FIRST_TEXT = `${MUST_SPEND} Only the first token is visible to all others, so training often makes it the place where such attention does no harm: its key gets high scores, and its value is small.`;
+const FIRST_TOKEN_TEXT = `${MUST_SPEND} Only the first token is visible to all others, so training often makes it the place where such attention does no harm: its key gets high scores, and its value is small.`;
 
 const SINGLE_TOKEN_TEXT = 'A single token has no other to compare with: type more.';
 
@@ -203,7 +203,7 @@ const rowStep: Build = (place, { context, scope, shown }) => {
       const answer = frame?.T === 1 ? SINGLE_TOKEN_TEXT : workedRow && rowAnswer(workedRow, frame);
       render(
         html`<p class="answer">${answer}</p>
-          ${workedRow ? html`${paragraphs(...(frame.operation.normalizes ? [FIRST_TEXT] : []), ROW_TEXT)} ${queryRange(frame, state.peek(), context.set, 'Row')}` : nothing}`,
+          ${workedRow ? html`${paragraphs(...(frame.operation.normalizes ? [FIRST_TOKEN_TEXT] : []), ROW_TEXT)} ${queryRange(frame, state.peek(), context.set, 'Row')}` : nothing}`,
         words,
       );
       setText(comparison, compareRows(frames, state.peek().query));

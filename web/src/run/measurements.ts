@@ -70,7 +70,7 @@ function prefixLengthOf(ids: readonly number[], special: readonly number[]): num
   return end < 0 ? ids.length : end;
 }
 
-/** Measures how the residual stream changes when one token of a prompt is exchanged, and the prompt's own mixing. */
+/** Measures how the residual stream changes when one token of a prompt is replaced, and how much the prompt mixes tokens. */
 async function measureExchange(
   replica: Replica,
   ids: readonly number[],

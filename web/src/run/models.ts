@@ -146,12 +146,12 @@ export class Models {
       const recipe = this.#recipes.get(weights);
       const checkpoint = stepOf(weights);
       const options = { signal, watch, arithmetic };
-      const opened = recipe
+      const opening = recipe
         ? this.#openPlan(recipe, options)
         : checkpoint
           ? this.#openCheckpoint(checkpoint, options)
           : this.#openOfZoo(weights, options);
-      return { ...(await opened), id };
+      return { ...(await opening), id };
     });
   }
 

@@ -396,7 +396,7 @@ export class Queue {
     }
   }
 
-  /** Publishes a frame; it is stale if the question has changed meanwhile. */
+  /** Publishes a frame. Rebuilding the entries marks it stale if the question has changed meanwhile. */
   #publishFrame(subject: string, frame: Frame): void {
     batch(() => {
       this.#setEntry(subject, { frame, isStale: false, error: undefined });

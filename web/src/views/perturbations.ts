@@ -33,8 +33,8 @@ export const perturbations: View = {
         .map(({ name, mean }, i) => `${i + 1}, ${name}: ${formatLossChange(mean)}`)
         .join('; '),
     (frame, { group, frames }, caption) => {
-      const models = new Set(frames.map(({ model }) => model.id));
-      const costsByModel = [...models].map((id) =>
+      const modelIds = new Set(frames.map(({ model }) => model.id));
+      const costsByModel = [...modelIds].map((id) =>
         costsOf(frames.filter(({ model }) => model.id === id)).map((one) => one.mean),
       );
       return {

@@ -13,8 +13,8 @@ const LINE_COUNT = 4;
 const DASHES = [undefined, '5,3', '2,3', '6,2,2,2'];
 
 /**
- * Returns keys 2 to T / 2, the strongest first, since later keys are seen by few queries; without a causal mask,
- * returns keys 2 to T.
+ * Returns the keys after the first with their attention, the strongest first. With a causal mask, leaves out keys beyond
+ * T / 2, which few queries see.
  */
 export function keysByAttention(frame: Frame) {
   const { tensors, architecture, T } = frame;

@@ -99,14 +99,14 @@ function seriesOf(frames: readonly Frame[], quantity: Quantity): Series[] {
     return { ...lineSeries(course, quantity), faint: !shownIds.has(course.id) };
   });
   const hubLines = frames.flatMap((frame, i): Series[] => {
-    const visited = quantity === SINK_QUANTITY ? recordVisit(frame) : undefined;
-    if (!visited) return [];
+    const visitedCourse = quantity === SINK_QUANTITY ? recordVisit(frame) : undefined;
+    if (!visitedCourse) return [];
     return [
       {
-        name: `${visited.repository}, visited steps`,
+        name: `${visitedCourse.repository}, visited steps`,
         color: styleOf(loadedCourses.peek().length + i).color,
-        places: visited.visits.map(([step]) => step),
-        values: visited.visits.map(([, sink]) => 100 * sink),
+        places: visitedCourse.visits.map(([step]) => step),
+        values: visitedCourse.visits.map(([, sink]) => 100 * sink),
       },
     ];
   });
