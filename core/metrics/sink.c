@@ -72,8 +72,8 @@ void ss_measure_near_eps(const ss_trace *trace, const ss_metric_args *args, floa
     count_heads(trace, args, ss_measure_alpha, is_near_eps, out);
 }
 
-/* Returns alpha_* of the bias key; NaN without one. The authors' map has one more row, for the bias
- * key as a query, which sees only itself: its weight of 1 counts in the mean. */
+/* Returns alpha_* of the bias key; NaN if there is none. The authors' map has one more row, for the
+ * bias key as a query, which sees only itself: its weight of 1 counts in the mean. */
 float ss_measure_alpha_bias(const ss_trace *trace, int head, int T) {
     if (!ss_floats(trace, SS_FIELD_ATT_BIAS)) return NAN;
     double sum = 1.0;

@@ -107,8 +107,8 @@ def pair_logs(recipe: Recipe, logs: dict[int, dict[str, Any]], baseline_logs: di
 
 
 def onset(log: dict[str, Any], until: int = protocol.STEPS) -> int | None:
-    """Returns the first measured step from which alpha stays at or above ONSET_ALPHA up to step `until`; None without
-    one."""
+    """Returns the first measured step from which alpha stays at or above ONSET_ALPHA up to step `until`; None if there
+    is no such step."""
     first_step = None
     for point in log["points"]:
         if point["step"] > until:
@@ -130,7 +130,7 @@ def onset_list(logs: list[dict[str, Any]]) -> str:
 
 
 def paper_finding(paper: dict[str, Any]) -> str | None:
-    """Returns the paper's finding on the factor: a sink of "less", "more" or "the same" size; None without a figure."""
+    """Returns the paper's finding on the factor: a sink of "less", "more" or "the same" size; None if none is given."""
     if "says" in paper:
         return str(paper["says"])
     if "base" not in paper:

@@ -164,7 +164,7 @@ class Measurer:
         self.arguments = device_name(device), zoo, corpora, runs
         self.job_counter, self.pool_of = count(), {}
         self.pending: list[Future[None]] = []
-        # Keeps the weights that wait for a process in memory, where the system allows it.
+        # Holds weights until a process takes them: in memory where the system has /dev/shm.
         self.folder = tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None)
 
     def add(self, job: Job, step: int, weights: Weights, train_loss: float | None) -> None:

@@ -45,8 +45,8 @@ async function processorTime(run) {
   return usedSince(began);
 }
 
-/** Times the product of matmul.c with this name and number of rows; undefined if matmul.c is not built. */
-async function timeProducts(name, rows) {
+/** Returns the product of matmul.c with this name and number of rows, and its FLOPs; undefined if matmul.c is not built. */
+async function productOf(name, rows) {
   const file = new URL('../../.build/bench/simd.wasm', import.meta.url);
   if (!existsSync(file)) return undefined;
   const env = { emscripten_notify_memory_growth() {} };
@@ -88,7 +88,7 @@ async function compareShared(options, count) {
 }
 
 const engine = await createEngine({ lab: true, worker: false });
-const kernel = await timeProducts('zoo gate, up', 128);
+const kernel = await productOf('zoo gate, up', 128);
 const text = Int32Array.from({ length: 5000 }, (_, i) => (i * 7919) % 1000);
 for (const [name, choices, recipe, count] of CASES) {
   const sizes = { layers: 1, width: 64, inner: 256, vocabulary: 64, ...choices };

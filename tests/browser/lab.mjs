@@ -32,7 +32,7 @@ async function enter(stage, hash, options = {}) {
   return page;
 }
 
-/** Waits until both trainings are paused. */
+/** Waits until both training runs are paused. */
 async function ready(page) {
   await page.waitForFunction(
     () => !document.querySelector('.lab-buttons .train')?.matches(':disabled, :empty'),

@@ -269,7 +269,7 @@ export const recording = {
       await ask(page, 'Why does the first key win?');
       await page.waitForSelector('.view-geometry canvas, .view-geometry .heatmap');
       assert.equal(await page.locator('[data-recorded]').count(), 1);
-      // A recording shows the paper’s number of its model, as the model itself does.
+      // A recording shows the number that a paper reports for its model, as the opened model does.
       await page.locator('nav').getByRole('link', { name: 'Compare' }).click();
       await page.getByRole('button', { name: 'Reported in papers' }).click();
       await page.waitForSelector('.reported-rows');

@@ -1485,7 +1485,7 @@ const links = {
     }
   },
 
-  async 'each view works alone in an embed'(stage) {
+  async 'twelve views work alone in an embed'(stage) {
     for (const view of [
       'attention',
       'sinks',

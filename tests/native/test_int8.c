@@ -25,7 +25,7 @@ static void check_row(const float *x, size_t n) {
     for (size_t k = 0; k < n; k++) {
         float back = scale * (float)(numbers[k] - zero);
         CHECK(numbers[k] <= 127);
-        /* The ends of the range may be rounded twice: once by the zero point. */
+        /* At the ends of the range, the rounding of the zero point adds to that of the number. */
         CHECK_NEAR(back, x[k], (double)scale * 1.0001 + 1e-30);
         if (x[k] == 0.0f) CHECK(back == 0.0f);
     }

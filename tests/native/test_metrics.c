@@ -437,7 +437,8 @@ static const float *golden(const opened_file *file, const char *group, const cha
     const ss_entry *entry = ss_container_find(&file->container, key);
     if (!entry) exit(2);
     if (dims) memcpy(dims, entry->tensor.dims, sizeof entry->tensor.dims);
-    size_t n = (entry->end - entry->begin) / sizeof(float); /* maps have five dimensions */
+    size_t n =
+        (entry->end - entry->begin) / sizeof(float); /* maps have more than tensor.dims holds */
     float *copy = malloc(n * sizeof *copy);
     if (!copy) exit(2);
     memcpy(copy, entry->tensor.data, n * sizeof *copy);

@@ -147,7 +147,7 @@ def test_each_row_of_a_mapping_is_a_prompt() -> None:
         assert np.array_equal(result[name], x, equal_nan=x.dtype.kind == "f"), name
 
 
-def test_one_encoder_of_a_pair_is_recorded_alone() -> None:
+def test_an_encoder_decoder_is_refused_and_its_encoder_recorded_alone() -> None:
     sizes = {
         "vocab_size": 97,
         "d_model": 32,

@@ -53,7 +53,7 @@ def test_padding_is_invisible(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["llama", "gpt_oss", "gemma2", "gpt2"])
-def test_cached_decoding_has_fewer_queries_than_keys(name: str) -> None:
+def test_maps_of_cached_decoding_are_the_last_rows_of_a_whole_pass(name: str) -> None:
     family = FAMILIES[name]
     ids = torch.tensor(inputs(family, 1))
     model = family.make(family.implementations[0])

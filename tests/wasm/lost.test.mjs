@@ -87,7 +87,7 @@ for (const [how, [end, why]] of Object.entries(ENDS)) {
   });
 }
 
-test('where the host reports no end, a worker is lost after a minute without an answer', async (t) => {
+test('where the host cannot report a worker’s end, the worker is lost after a minute without an answer', async (t) => {
   t.mock.timers.enable({ apis: ['setInterval'] });
   Object.assign(old, { hasLocks: false, asked: [] });
   const reported = [];
@@ -310,7 +310,7 @@ test(
 );
 
 test(
-  'where the host reports no end, closing the engine ends its worker and its pings',
+  'where the host cannot report a worker’s end, closing the engine ends the worker and its pings',
   { timeout: 60_000 },
   async (t) => {
     t.mock.timers.enable({ apis: ['setInterval'] });

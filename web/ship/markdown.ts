@@ -159,7 +159,7 @@ const SCHEMES = ['https:', 'http:', 'mailto:'];
 
 /**
  * Bounds of a lesson, since the time of parsing grows with the square of the depth of its lists, directives and marks.
- * The lessons of the course use a tenth of each bound.
+ * The lessons of the course use at most two fifths of each bound.
  */
 const LIMITS = { characters: 20_000, columns: 24, marks: 300, containers: 40 };
 
@@ -198,6 +198,8 @@ export const picturesPrefix = (slug: string) => /^\d+/.exec(slug)?.[0] ?? slug;
 
 const PAGE = '../../index.html';
 const WORDS_A_MINUTE = 110;
+/** The values of a figure's run that are means of weights of its map, not of shares. */
+const WEIGHT_VALUES = ['alpha', 'second_alpha', 'second_key'];
 
 /** Reads a table that web/lessons/draw.mjs writes; it is empty before the first run of that script. */
 function readDrawn<T>(name: string): Readonly<Record<string, T>> {
@@ -351,6 +353,7 @@ function directives(slug: string, collected: Collected) {
   const prefix = picturesPrefix(slug);
   /** Figures whose text or step the reader can change. */
   const changingFigures = new Set<string>();
+  const sharesFigures = new Set<string>();
   let group = 0;
   const cases = new WeakSet<Node>();
   /** The `:when` directives that directly follow another one, and so belong to its group. */
@@ -479,8 +482,18 @@ function directives(slug: string, collected: Collected) {
       const stated = toString(node);
       collected.liveNumbers.push({ figure: `${prefix}-${figure}`, value, stated });
       const printed = valueIn(figure, value);
-      if (printed !== stated)
-        errorAt(node, `“${stated}”: ${value} of the figure “${figure}” is ${printed ?? 'unknown'}`);
+      if (printed === undefined)
+        errorAt(
+          node,
+          `“${stated}”: ${value} of the figure “${figure}” is unknown; node web/lessons/draw.mjs ${prefix}-${figure} measures it`,
+        );
+      else if (printed !== stated)
+        errorAt(node, `“${stated}”: ${value} of the figure “${figure}” is ${printed}`);
+      if (sharesFigures.has(figure) && WEIGHT_VALUES.includes(value))
+        errorAt(
+          node,
+          `${value} is a mean of weights: expected a figure of weights, found “${figure}”, whose map shows shares (normalize="yes")`,
+        );
       const properties = { dataFigure: figure, dataValue: value, dataAnswers: '' };
       replaceBy(node, make('output', properties, [text(stated)]));
     },
@@ -539,8 +552,10 @@ function directives(slug: string, collected: Collected) {
       // Sentences of `:when` belong to one group if nothing but space is between them.
       const [last, gap] = [all[i - 2], all[i - 1]];
       const follows = gap?.type === 'text' && !gap.value.trim() && last && cases.has(last);
-      if (child.name === 'when') (follows ? laterCases : cases).add(child);
-      if (follows) cases.add(child);
+      if (child.name === 'when') {
+        cases.add(child);
+        if (follows) laterCases.add(child);
+      }
       visit(child, isSourced || type === 'link' || ['data', 'live', 'paper', 'set'].includes(name));
     });
     if (!isDirective) return;
@@ -564,6 +579,7 @@ function directives(slug: string, collected: Collected) {
   const findChanging = (node: Node): void => {
     const { id = '', controls = '' } = node.attributes ?? {};
     if (node.name === 'figure' && /\b(?:text|step)\b/.test(controls)) changingFigures.add(id);
+    if (node.name === 'figure' && node.attributes?.normalize === 'yes') sharesFigures.add(id);
     node.children?.forEach(findChanging);
   };
   return () => (tree: Root) => {

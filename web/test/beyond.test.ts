@@ -45,7 +45,7 @@ describe('a compression valley', () => {
 });
 
 describe('the parts of a logit', () => {
-  // Two layers of two heads: the second head of layer 1 reads an embedding, attention and feed-forward of layer 0, biases.
+  // Two layers of two heads. The logit of layer 1, head 1 has four parts: embedding, attention of layer 0, its MLP, biases.
   const none = [NaN, NaN, NaN, NaN];
   const logit_parts = tensor(
     [2, 2, 6],

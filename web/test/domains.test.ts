@@ -24,7 +24,7 @@ const ask = (change: Partial<State>, texts: string[] = []) =>
 describe('prompts with labels', () => {
   const lines = ['prose\tone two three four', 'code\tx = 1', 'prose\tfive six seven'];
 
-  it('have the length of the shortest prompt per label, also for a text in the link', async () => {
+  it('are all as long as the shortest text, also for a text in the link', async () => {
     const expected = { groups: ['prose', 'prose', 'code'] };
     const { ids, groups } = await ask({ input: 'text', prompt: lines.join('\n') });
     expect({ groups }).toEqual(expected);
@@ -40,7 +40,7 @@ describe('prompts with labels', () => {
     expect((await ask({ input: 'file', n: 1 }, lines)).groups).toEqual(['prose', 'code']);
   });
 
-  it('are undefined if a line has no label', async () => {
+  it('have no groups if a line has no label', async () => {
     const prompt = 'prose\tone two\nthree four';
     expect((await ask({ input: 'text', prompt })).groups).toBeUndefined();
   });

@@ -5,7 +5,7 @@ import type { Frame } from '../src/frame';
 import { questionOf } from '../src/ask/question';
 import { defaults } from '../src/ask/state';
 
-/** Timeout of a wait in milliseconds, since a machine may be busy. */
+/** Options of a wait, in milliseconds: long, because a machine may be busy. */
 export const PATIENCE = { timeout: 30_000 };
 
 /** Waits until all pending tasks have run. */

@@ -102,7 +102,10 @@ describe('the course', () => {
   it('has one picture for each figure in the state that the lesson names', () => {
     const pictures = readPictures();
     const figures = course.flatMap((lesson) => lesson.figures);
-    expect(Object.keys(pictures).sort()).toEqual(figures.map(({ id }) => id).sort());
+    expect(
+      Object.keys(pictures).sort(),
+      'node web/lessons/draw.mjs draws the missing pictures',
+    ).toEqual(figures.map(({ id }) => id).sort());
     for (const { id, state } of figures) expect(pictures[id]!.state, id).toEqual(state);
     for (const { figure, value } of course.flatMap(({ liveNumbers }) => liveNumbers))
       if (pictures[figure]) expect(valueFormatters).toHaveProperty(value);
@@ -146,7 +149,15 @@ describe('the course', () => {
     expect(of('It rises by 0.2 nats.')).toHaveLength(1);
     expect(of('Rows sum to 100%, with 95% intervals.')).toEqual([]);
     expect(of('It is :unknown[this]{}.')[0]).toMatch(/“:unknown”: expected one of/);
-    expect(of('It is :live[1%]{figure="none" value="alpha"}.')).toHaveLength(1);
+    expect(of('It is :live[1%]{figure="none" value="alpha"}.')).toEqual([
+      'line 5: “1%”: alpha of the figure “none” is unknown; node web/lessons/draw.mjs 9-none measures it',
+    ]);
+    const shares = '::figure[C.]{#map view="attention" normalize="yes"}';
+    expect(of(`${shares}\n\nIt is :live[1%]{figure="map" value="alpha"}.`)).toContainEqual(
+      expect.stringMatching(
+        /^line 7: alpha is a mean of weights: expected a figure of weights, found “map”/,
+      ),
+    );
     expect(of('::row{beside="softmin"}')[0]).toMatch(/The form “softmin”/);
     expect(of('::row{bias="keys"}')[0]).toMatch(/“keys”: expected one of none, logit, key/);
     expect(of('::row{biass="key"}')[0]).toMatch(/“biass”: expected one of .*bias, gate of “:row”/);
@@ -179,6 +190,8 @@ describe('the course', () => {
     const one = ':when[A.]{figure="map" if="alpha > 1"}';
     expect(groups(`${one} ${one}`)).toEqual([1, 1]);
     expect(groups(`${one} And so. ${one}`)).toEqual([1, 2]);
+    expect(groups(`${one} **And so.** ${one}`)).toEqual([1, 2]);
+    expect(groups(`${one} ${one} **And so.** ${one}`)).toEqual([1, 1, 2]);
   });
 
   it('rejects a lesson’s number that differs from its source', () => {

@@ -370,7 +370,7 @@ describe('Training', () => {
     expect(await title([0, 30, 60], [0, 1, 2])).toBe(
       'The sink is not there at first: it appears during training.',
     );
-    expect(await title([0, 1, 2], [0, 1, 2])).toBe('No sink appears in these trainings.');
+    expect(await title([0, 1, 2], [0, 1, 2])).toBe('No sink appears in these training runs.');
     expect(await title([20, 60], [0, 60])).toBe('Training');
     // Draws a room without courses, so that later tests do not see those of this one.
     await room();

@@ -137,7 +137,7 @@ it('long runs are listed at the last step that all models have', async () => {
   expect(both.cells[3]![1]).toBe('50.0 to 70.0%');
   expect(both.strip(2).ring).toEqual([]);
   expect(both.text('.hint')).toMatch(
-    /Long runs are separate trainings .* Nats lost: over 40 sequences/,
+    /Long runs are separate training runs .* Nats lost: over 40 sequences/,
   );
   expect(both.all('tbody')).toHaveLength(2);
   const long = [card('long', [1], { title: 'Alone' })];

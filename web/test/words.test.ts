@@ -65,7 +65,7 @@ describe('a number in a table', () => {
     ]);
   });
 
-  it('shows a count of heads as an integer if it is one up to rounding', () => {
+  it('is an integer for a count of heads that rounding has changed', () => {
     const of = (share: number) => headsWords(frameOf(), share).split(' of')[0];
     expect([0.25002, 0.2501, 0.0125, 0.0124].map(of)).toEqual(['1', '1.0', '0.1', 'none']);
     expect([0.74998, 0.7499].map(of)).toEqual(['3', '3.0']);

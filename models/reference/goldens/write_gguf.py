@@ -123,7 +123,7 @@ def group_count(config: Any) -> int:
     return config.num_kv_heads if config.new_decoder_architecture else 1
 
 
-def file_tensors(name: str, w: Tensor) -> dict[str, Tensor]:
+def checkpoint_tensors(name: str, w: Tensor) -> dict[str, Tensor]:
     name = name.replace("block_sparse_moe.experts.", "mlp.experts.")
     name = name.replace("block_sparse_moe.router.", "block_sparse_moe.router.layer.")
     if name.endswith("experts.gate_up_proj"):
@@ -157,7 +157,7 @@ def dequantize_here(file: Path, model: transformers.PreTrainedModel,
         parts[name] = w
     weights = {}
     for name, w in model.state_dict().items():
-        sources = [parts[part] for part in file_tensors(name, w) if part in parts]
+        sources = [parts[part] for part in checkpoint_tensors(name, w) if part in parts]
         if sources:
             weights[name] = torch.cat(sources, 1) if len(sources) > 1 else sources[0]
     return weights
@@ -362,7 +362,7 @@ def write_model(file: Path, model: transformers.PreTrainedModel, type_name: str,
     for name, w in model_tensors(model, fused).items():
         if config.tie_word_embeddings and name in ("lm_head.weight", "embed_out.weight"):
             continue
-        for part, part_w in file_tensors(name, w).items():
+        for part, part_w in checkpoint_tensors(name, w).items():
             bare = part.removeprefix("transformer.") if config.model_type == "bloom" else part
             gguf_name = table.get_name(bare, try_suffixes=(".weight", ".bias"))
             if gguf_name is None:
@@ -438,7 +438,7 @@ def wide_llama() -> transformers.PreTrainedModel:
         hidden_size=256, num_attention_heads=2, num_key_value_heads=1, intermediate_size=32, vocab_size=41))
     with torch.no_grad():
         for name, w in model.named_parameters():
-            if "_proj" in name:  # with longer rows, one key would get all attention
+            if "_proj" in name:  # unscaled, one key would get all attention
                 w *= (min(w.shape) / w.shape[1]) ** 0.5
             if "embed" in name:
                 w *= 0.25

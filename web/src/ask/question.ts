@@ -202,7 +202,7 @@ async function promptsOfText(
   return cutPrompts(tokenizer, prompt, question, special);
 }
 
-/** Cuts the same number of prompts for each label, all as long as the shortest text, T tokens at most. */
+/** Cuts at most the same number of prompts for each label, all as long as the shortest text, T tokens at most. */
 async function promptsOfGroups(
   tokenizer: Tokenizer,
   groups: readonly LabeledTexts[],

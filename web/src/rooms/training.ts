@@ -28,7 +28,7 @@ function emergenceSentence(frames: readonly Frame[]): string {
   if (!emergences.length || withSink.some(({ from }) => from !== 0)) return '';
   return withSink.length
     ? 'The sink is not there at first: it appears during training.'
-    : 'No sink appears in these trainings.';
+    : 'No sink appears in these training runs.';
 }
 
 export function build(root: HTMLElement, context: Context, scope: Scope): void {

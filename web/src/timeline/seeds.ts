@@ -159,7 +159,7 @@ export function spreadOf(runs: readonly SeedRun[], outcomes = OUTCOMES, maxStep 
 export type Spread = NonNullable<ReturnType<typeof spreadOf>>;
 
 export const OTHER_RUNS =
-  'Long runs are separate trainings with more steps and a later learning-rate decay: the weights shown here come from shorter runs, so losses and sinks at the same step differ.';
+  'Long runs are separate training runs with more steps and a later learning-rate decay: the weights shown here come from shorter runs, so losses and sinks at the same step differ.';
 
 /** States the range of each outcome over the seeds, and the interval of its mean; empty for fewer than two seeds. */
 export function seedWords(runs: readonly SeedRun[], outcomes = OUTCOMES): string {

@@ -32,7 +32,7 @@ class Facts:
     K: int
     kind: str  # causal, prefix or bidirectional
     prefix: int
-    windows: list[int | None]  # window of each layer with attention, in keys; None without one
+    windows: list[int | None]  # window of each layer with attention, in keys; None if it has none
     visible_counts: Tensor  # [L, T]: how many keys each query sees
     operation: str  # its name in the core's table
     softcap: float | None

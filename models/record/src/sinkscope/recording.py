@@ -146,7 +146,7 @@ class Recording:
 
     @property
     def layers(self) -> list[int]:
-        """The model's own numbers of its L layers with attention."""
+        """The indices, in the model, of its L layers with attention."""
         return self.model.get("layers") or list(range(self.model["L"]))
 
     @property
