@@ -189,7 +189,7 @@ static const ss_metric table[] = {
            READS(FIELD(EVICTED))),
     METRIC(quantize_error, of_row, "quantization error", "cache",
            "How large is the relative error of the quantized activations?",
-           "|x' - x| / |x|, activations under a quantization; layer l, or the stream behind l",
+           "|x' - x| / |x|, activations under a quantization; layer l, or the stream after l",
            SHAPE("L+1"), SIZE("of |x|"), MEAN, TOKENS, READS(FIELD(ROUNDED))),
     METRIC(weight_error, of_row, "weight quantization error", "cache",
            "How large is the relative error of the quantized weights?",

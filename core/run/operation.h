@@ -5,7 +5,8 @@
  * if the model has one), or phi(q).phi(k_j) * score_scale if the row has a feature map phi. A row
  * holds everything else that depends on the operation: whether the weights sum to 1, its
  * parameters, and how sink scores are computed from weights that do not sum to 1 (Gu et al., ICLR
- * 2025, section 7.4 and the authors' evaluation code). A new operation is one row and one function.
+ * 2025, section 7.4 and the authors' evaluation code). A new operation is a row, a function
+ * and its derivative.
  */
 #ifndef SS_RUN_OPERATION_H
 #define SS_RUN_OPERATION_H

@@ -298,7 +298,8 @@ int main(void) {
     check_fields(cJSON_GetObjectItem(description, "fields"));
     const cJSON *rows = cJSON_GetObjectItem(description, "operations"), *expected;
     const cJSON *golden = cJSON_GetObjectItem(reference, "operations");
-    CASE("the reference (models/reference/operations.py) has every operation, in order");
+    CASE("models/reference/operations.py has every operation, and write_goldens operations wrote "
+         "it");
     CHECK_INT(cJSON_GetArraySize(rows), cJSON_GetArraySize(golden));
     cJSON_ArrayForEach(expected, golden) {
         const char *name = cJSON_GetStringValue(cJSON_GetObjectItem(expected, "name"));

@@ -35,7 +35,7 @@ static void check_borders(const char *folder, int step) {
     opened_model model = open_model(folder);
     pins pinned = pins_at_borders(T_BORDERS);
     int rows, accepted[64] = {0};
-    ss_edits(&rows);
+    const ss_edit_kind *table = ss_edits(&rows);
     CHECK(rows <= 64);
     for (int i = 0; i < border_lists(&pinned); i += step) {
         outcome result;
@@ -45,7 +45,11 @@ static void check_borders(const char *folder, int step) {
         for (int e = 0; e < list.n && result.status == SS_OK; e++)
             accepted[read_edit(list.texts[e]).kind]++;
     }
-    for (int row = 0; row < rows; row++) CHECK(accepted[row] > 20);
+    for (int row = 0; row < rows; row++) {
+        CASE(table[row].name);
+        CHECK(accepted[row] >=
+              10); /* of the lists drawn; a new operation or edit shifts the draws */
+    }
     close_model(&model);
 }
 

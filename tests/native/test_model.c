@@ -100,9 +100,9 @@ static void check_found_numbers(void) {
         const char *text;
     } table[] = {
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[4,12]}}", 11,
-         "expected data inside the 11 bytes behind the header, found 4 to 12"},
+         "expected data inside the 11 bytes after the header, found 4 to 12"},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[8,4]}}", 12,
-         "expected data inside the 12 bytes behind the header, found 8 to 4"},
+         "expected data inside the 12 bytes after the header, found 8 to 4"},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[4,12]}}", 12,
          "expected 24 bytes for its shape and dtype, found 8"},
         {"{\"a\":{\"dtype\":\"F16\",\"shape\":[],\"data_offsets\":[1,5]}}", 5,

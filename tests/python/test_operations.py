@@ -55,7 +55,7 @@ FORMULAS: dict[str, Row] = {
 def test_every_operation_has_a_formula_and_a_value_of_each_parameter_in_this_file() -> None:
     assert FORMULAS.keys() == OPERATIONS.keys(), "FORMULAS needs the formula of each operation"
     parameters = {name for operation in OPERATIONS.values() for name in operation.defaults}
-    assert not parameters - PARAMETER_VALUES.keys(), "GIVEN needs a value of each parameter"
+    assert not parameters - PARAMETER_VALUES.keys(), "PARAMETER_VALUES needs a value of each parameter"
 
 
 @pytest.mark.parametrize("scale", [1, 10, 60])

@@ -23,7 +23,7 @@ RUNS: dict[str, list[str]] = {
     "write_eight": [], "write_gradients": [], "write_training": [],
     "write_zoo": [], "write_unpack": [], "write_seeds": [],
     "write_suffix": [], "write_tasks": [], "write_unmask": [],
-    "write_defaults": [], "write_battery": [],
+    "write_defaults": [], "write_battery": [], "write_cuts": [],
     "write_peers": ["zoo.i8"],
     # The other reduced tokenizers are made from published files, which are not in the tree.
     "write_tokenizers": ["reduced", "--only", "zoo"],

@@ -246,7 +246,7 @@ describe('the scatter', () => {
     width = 640,
   ) => {
     const root = document.createElement('div');
-    drawScatter(root, shown, checkpoints, xAxis, width);
+    drawScatter(root, shown, checkpoints, xAxis, width, 'What the points say.');
     const marks = (selector: string, ...names: string[]) =>
       [...root.querySelectorAll(selector)].map((one) =>
         names.map((name) => Number(one.getAttribute(name))),
@@ -289,8 +289,8 @@ describe('the scatter', () => {
     expect([...root.querySelectorAll('.chart-key span')].map((one) => one.textContent)).toEqual([
       ...['One', 'a', 'Three', 'checkpoints of long runs'],
     ]);
-    expect(root.querySelector('svg')!.getAttribute('aria-label')).toContain(
-      scatterWords([shown[0]!, shown[2]!, point(0, 100)], 'ratio'),
+    expect(root.querySelector('svg')!.getAttribute('aria-label')).toBe(
+      'α₁ above uniform attention against hidden ratio. What the points say.',
     );
   });
 
@@ -339,6 +339,9 @@ describe('the scatter', () => {
     await vi.waitUntil(() => dots('checkpoint') || fail.mock.lastCall, { timeout: 30_000 });
     const logs = readdirSync(`${zoo}softmax/seeds`).map((file) =>
       JSON.parse(readFileSync(`${zoo}softmax/seeds/${file}`, 'utf8')),
+    );
+    expect(root.querySelector('.scatter svg')!.getAttribute('aria-label')).toContain(
+      text('.caption'),
     );
     const count = logs.flatMap(({ points }) => points).length;
     expect(text('.hint')).toMatch(

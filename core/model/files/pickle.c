@@ -73,7 +73,7 @@ static ss_pickle_value pop(machine *m) {
 static uint64_t take(machine *m, size_t width) {
     uint64_t value = 0;
     if (!ss_read_uint(&value, code_of(m), m->at, width))
-        fail(m, SS_BAD_FILE, "more bytes behind the opcode", "the pickle's end");
+        fail(m, SS_BAD_FILE, "more bytes after the opcode", "the pickle's end");
     m->at += m->status == SS_OK ? width : 0;
     return value;
 }

@@ -88,7 +88,7 @@ static ss_status read_entry(ss_entry *entry, const cJSON *item, ss_bytes data, s
         return ss_fail(err, SS_BAD_FILE, name, "expected data_offsets of two whole numbers");
     if (entry->begin > entry->end || entry->end > data.n)
         return ss_fail(err, SS_BAD_FILE, name,
-                       "expected data inside the %lu bytes behind the header, found %lu to %lu",
+                       "expected data inside the %lu bytes after the header, found %lu to %lu",
                        (unsigned long)data.n, (unsigned long)entry->begin,
                        (unsigned long)entry->end);
     if (entry->end - entry->begin != bytes)

@@ -114,7 +114,7 @@ static ss_status check_needs(const ss_edit_kind *row, int i, const ss_model *mod
     const ss_arch *arch = &model->arch;
     if ((row->needs & SS_NEEDS_CAUSAL) && arch->prefix)
         return ss_fail(err, SS_UNSUPPORTED, ss_edit_where(i, row->name).text,
-                       "expected a model whose queries see no keys behind them, and its mask is %s",
+                       "expected a model whose queries see no later keys, and its mask is %s",
                        ss_mask_name(arch));
     if ((row->needs & SS_NEEDS_POSITIONS) && arch->positions == SS_POSITIONS_NONE)
         return ss_fail(err, SS_UNSUPPORTED, ss_edit_where(i, row->name).text,

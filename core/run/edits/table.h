@@ -2,7 +2,8 @@
  * The EDIT table: interventions applied to a run, never to the weights.
  *
  * A row has an edit's name and meaning, its parameters, its requirements, and the one function that
- * applies it at its hook points of the forward pass. A new edit is one row and one function.
+ * applies it at its hook points of the forward pass. A new edit is a row and a function in
+ * this folder; CONTRIBUTING lists its tests and its reference.
  */
 #ifndef SS_RUN_EDITS_TABLE_H
 #define SS_RUN_EDITS_TABLE_H

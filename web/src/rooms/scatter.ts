@@ -187,13 +187,17 @@ const [HEIGHT, LEFT, RIGHT, TOP, BOTTOM] = [300, 48, 12, 24, 36];
 /** In pixels; the letters have a fixed size. */
 const MAX_WIDTH = 720;
 
-/** Draws the shown models in the colors of their maps, and checkpoints as small dots below them. */
+/**
+ * Draws the shown models in the colors of their maps, and checkpoints as small dots below them.
+ * @param words what the caption states of the points
+ */
 export function drawScatter(
   root: HTMLElement,
   shown: readonly Point[],
   checkpoints: readonly Point[],
   xAxis: XAxis,
   width: number,
+  words: string,
 ): void {
   const axis = AXES[xAxis];
   const [drawnModels, drawnCheckpoints] = [
@@ -228,7 +232,7 @@ export function drawScatter(
         style="max-width: ${MAX_WIDTH}px"
         viewBox="0 0 ${width} ${HEIGHT}"
         role="img"
-        aria-label="α₁ above uniform attention against ${axis.title}. ${scatterWords(points, xAxis)}"
+        aria-label="α₁ above uniform attention against ${axis.title}. ${words}"
       >
         ${y.ticks(5).map(
           (tick) =>
@@ -327,8 +331,10 @@ export function addScatter(
       )}`,
       controls,
     );
-    drawScatter(chart, points, checkpointPoints, xAxis, width.value);
-    setText(caption, scatterWords([...points, ...checkpointPoints], xAxis, areLossesAlike(frames)));
+    const allPoints = [...points, ...checkpointPoints];
+    const words = scatterWords(allPoints, xAxis, areLossesAlike(frames));
+    drawScatter(chart, points, checkpointPoints, xAxis, width.value, words);
+    setText(caption, words);
     const runCount = (runs.value ?? []).flatMap(([, , recipeRuns]) => recipeRuns).length;
     setText(
       hint,

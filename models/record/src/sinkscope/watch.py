@@ -215,7 +215,7 @@ def _refuse_padding(call: Call, visible: Tensor) -> None:
         # Some models return uniform weights for padding queries: every key then counts as seen,
         # and only the irregular mask reveals the padding.
         if call.weights is not None and not probe.has_mask_kind(first, last):
-            raise _padding_error(f"that queries of sequence {sequence} of its batch see keys behind them and others do "
+            raise _padding_error(f"that queries of sequence {sequence} of its batch see later keys and others do "
                                  f"not ({probe.call_name(call)})")
 
 
