@@ -1,12 +1,11 @@
 /** Measures a model over many sequences: means and deviations, as the page shows them. */
-import { SinkscopeError, expect, expectInteger, rowNamed } from '../abi/errors.ts';
+import { expect, rowNamed } from '../abi/errors.ts';
 import { JOB_OPTIONS, check, checkList, checkOptions } from '../abi/arguments.ts';
 import { spread } from './spread.ts';
 import type { Describe, Metric, Tensor } from '../abi/types.ts';
 import type { Replica, Edit, RunRead } from '../engine/types.ts';
 import type { Recording } from '../recording/types.ts';
-import type { MeasureOptions, CutOptions, StudyModel, SweepOptions, Measurement } from './types.ts';
-import type { AnyTokenizer, Token } from '../text/types.ts';
+import type { MeasureOptions, StudyModel, SweepOptions, Measurement } from './types.ts';
 
 /** An extra run without edits pays off when more cases than this begin from it. */
 const UNSHARED_CASES_MAX = 2;

@@ -12,7 +12,7 @@ import tokenizers
 from tokenizers import Tokenizer
 
 from ..files import write_json
-from . import GOLDEN
+from . import GOLDEN, REPOSITORY
 
 FILES = [
     "one\ntwo\n\nthree\n",
@@ -72,7 +72,7 @@ def cut(tokenizer: Tokenizer, text: str) -> list[list[int]]:
 def main() -> None:
     cuts: dict[str, Any] = {}
     for name in TOKENIZERS:
-        tokenizer = Tokenizer.from_file(str(GOLDEN.parents[1] / name))
+        tokenizer = Tokenizer.from_file(str(REPOSITORY / name))
         prompts = [cut(tokenizer, text) for text in TEXTS]
         cuts[name] = {"beginnings": [p[0] for p in prompts if p], "last text": prompts[-1]}
     value = {
