@@ -185,6 +185,32 @@ export const story = {
     return text(page, '.step-6 .lead');
   },
 
+  async 'Train in the story, pressed before the page has an engine, trains as soon as it has one'(
+    stage,
+  ) {
+    const page = await stage.open('why=6', {
+      waits: false,
+      // Holds the list of models, without which there is no engine.
+      script: () => {
+        const { fetch } = globalThis;
+        const held = new Promise((done) => (globalThis.releaseModels = done));
+        globalThis.fetch = async (...request) => {
+          if (/index\.json/.test(request[0]?.url ?? request[0])) await held;
+          return fetch(...request);
+        };
+      },
+    });
+    await page.locator('.step-6').evaluate((step) => step.scrollIntoView());
+    await page.locator('.step-6 .train').click();
+    await page.waitForFunction(() => document.querySelector('.step-6 .train').disabled);
+    assert.equal(await text(page, '.step-6 .lab-step'), 'loading …');
+    await page.evaluate(() => globalThis.releaseModels());
+    await page.waitForFunction(() =>
+      /step 400 of 400/.test(document.querySelector('.step-6 .lab-step')?.textContent ?? ''),
+    );
+    assert.deepEqual(page.troubles, []);
+  },
+
   async 'an engine of the lab that cannot be fetched is reported when the reader presses Train'(
     stage,
   ) {

@@ -18,6 +18,7 @@ const SEPARATORS: Readonly<Record<Splitting, RegExp>> = {
  */
 export function splitText(text: string, splitting: Splitting): string[] {
   check(text, 'text', 'text');
+  check(splitting, 'text', 'splitting');
   const content = text.replace(/^\ufeff/, '').replace(/\r\n?/g, '\n');
   if (!Object.hasOwn(SEPARATORS, splitting))
     throw argumentError('splitting', "'lines', 'blocks' or 'whole'", splitting);
@@ -34,6 +35,8 @@ export function splitText(text: string, splitting: Splitting): string[] {
  */
 export function cutTokens(tokens: readonly Token[], length: number, most = Infinity): Token[][] {
   checkList(tokens, 'object', 'tokens');
+  expectInteger(length, 1, 2 ** 31, 'length');
+  if (most !== Infinity) expectInteger(most, 1, 2 ** 31, 'most');
   const first = tokens.findIndex(({ special }) => !special);
   if (first < 0) return [];
   const end = tokens.findLastIndex(({ special }) => !special) + 1;

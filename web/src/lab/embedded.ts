@@ -58,6 +58,8 @@ export function build(root: HTMLElement, context: Context, scope: Scope, isEmbed
     return { pair: namedLabs(), columns: pair.columns, grid, draw: drawMaps };
   });
   let isEnded = false;
+  /** Whether the pair opens as soon as there is an engine. */
+  let isOpenRequested = !isEmbed;
   let isOpening = false;
   /** Whether the reader pressed Train, which may happen before the engine is loaded. */
   let isTrainRequested = false;
@@ -148,13 +150,17 @@ export function build(root: HTMLElement, context: Context, scope: Scope, isEmbed
     const trainOrPause = () => {
       if (pair.isReady && !isOpening) return pair.toggle();
       isTrainRequested = true;
-      if (!isOpening) void open();
+      if (isOpening) return;
+      if (context.engine.peek()) return void open();
+      isOpenRequested = true;
+      draw();
     };
+    const isLoading = isOpening || (isOpenRequested && isTrainRequested);
     render(
       html`<button
           type="button"
           class="primary train"
-          ?disabled=${!context.engine.value || (isOpening && isTrainRequested) || (pair.isReady && !isRunning && !pair.canTrain) || pair.isOver}
+          ?disabled=${(isLoading && isTrainRequested) || (!isOpening && pair.isReady && !isRunning && !pair.canTrain) || pair.isOver}
           @click=${trainOrPause}
         >
           ${isRunning ? 'Pause' : 'Train'}
@@ -167,7 +173,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope, isEmbed
           Reset
         </button>
         <span class="lab-step"
-          >${pair.isReady ? `step ${pair.step} of ${pair.steps}` : isOpening ? 'loading …' : ''}</span
+          >${pair.isReady ? `step ${pair.step} of ${pair.steps}` : isLoading ? 'loading …' : ''}</span
         >`,
       buttons,
     );
@@ -177,12 +183,11 @@ export function build(root: HTMLElement, context: Context, scope: Scope, isEmbed
     report();
   }
 
-  let isRequested = !isEmbed;
   scope.effect(() => {
     const engine = context.engine.value;
     draw();
-    if (!engine || !isRequested) return;
-    isRequested = false;
+    if (!engine || !isOpenRequested) return;
+    isOpenRequested = false;
     void open();
   });
   render(
