@@ -72,8 +72,9 @@ INLINE lanes8 read_byte_pair(const unsigned char *at) {
     return (lanes8){wasm_i16x8_load8x8(at), wasm_i16x8_load8x8(at + 8)};
 }
 
-/* Adds two inputs times x to sums, which hold the low parts of lanes 0..3 and 4..7, then the high
- * parts. x points to the low parts; the high parts follow SS_GROUP numbers later. */
+/* Adds the products of w with two inputs to sums. x points to the low parts of the inputs; their
+ * high parts follow SS_GROUP numbers later. sums holds the low parts of lanes 0..3 and 4..7, then
+ * the high parts. */
 INLINE void add_input_pair(v128_t sums[4], lanes8 w, const int16_t *x) {
     v128_t low = wasm_v128_load32_splat(x), high = wasm_v128_load32_splat(x + SS_GROUP);
     sums[0] = wasm_i32x4_add(sums[0], wasm_i32x4_dot_i16x8(w.low, low));

@@ -44,8 +44,8 @@ typedef struct ss_rows8 {
 
 #define SS_TILE8_ARGS const ss_rows8 *rows, size_t T, size_t Kin
 
-/* Multiplies T rows with N outputs. out has T rows of N floats, out_stride apart; bias is [N], or
- * NULL for +0. */
+/* Multiplies T rows by the matrix w, which has N outputs. out has T rows of N floats, out_stride
+ * apart; bias is [N], or NULL for +0. */
 #define SS_TIMES8_ARGS                                                                             \
     float *out, size_t out_stride, const ss_rows8 *rows, const ss_int8 *w, const float *bias,      \
         size_t T, size_t N, size_t Kin

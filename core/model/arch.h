@@ -249,7 +249,7 @@ static inline int ss_states(const ss_arch *arch) {
     return arch->blocks + 1;
 }
 
-static inline int ss_attention_below(const ss_arch *arch, int l) {
+static inline int ss_attention_layers_below(const ss_arch *arch, int l) {
     int a = 0;
     while (a < arch->L && arch->layers[a] < l) a++;
     return a;
@@ -257,7 +257,7 @@ static inline int ss_attention_below(const ss_arch *arch, int l) {
 
 /* Returns the index of layer l among the layers with attention; -1 if layer l has no attention. */
 static inline int ss_attention_of(const ss_arch *arch, int l) {
-    int a = ss_attention_below(arch, l);
+    int a = ss_attention_layers_below(arch, l);
     return a < arch->L && arch->layers[a] == l ? a : -1;
 }
 

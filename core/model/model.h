@@ -41,7 +41,7 @@ typedef struct ss_mixer {
     ss_linear out;        /* values * value width -> D */
     const float *taps[3]; /* [width of q, k, v][kernel]; NULL: no convolution */
     const float *biases[3]; /* [width of q, k, v] of the convolution; or NULL */
-    const float *decay;     /* [values] negative: the state is multiplied by exp(decay step) */
+    const float *decay;     /* [values] negative: the state is multiplied by exp(decay * step) */
     const float *offset;    /* [values] added to steps */
     const float *skip;      /* [values] factor of v in the output, or NULL */
     const float *norm;      /* gain [all values], or [value width] that all heads share; or NULL */

@@ -593,7 +593,7 @@ int ss_forward_step(ss_pass *pass) {
     if (!pass->by_layer && pass->layer == pass->first_layer) begin_chunk(pass, t0, n);
     const ss_arch *arch = &trace->model->arch;
     if (pass->layer < arch->blocks) {
-        int below = ss_attention_below(arch, pass->layer);
+        int below = ss_attention_layers_below(arch, pass->layer);
         if (pass->by_layer) trace->bases[SS_FIELD_K] = trace->bases[SS_FIELD_V] = below * G;
         compute_layer(pass, pass->layer, t0, n);
     } else {

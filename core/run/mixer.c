@@ -34,7 +34,7 @@ static size_t state_size(const ss_mixer_sizes *sizes) {
 }
 
 static size_t mixers_below(const ss_arch *arch, int l) {
-    return (size_t)(arch->mixer.in_every_layer ? l : l - ss_attention_below(arch, l));
+    return (size_t)(arch->mixer.in_every_layer ? l : l - ss_attention_layers_below(arch, l));
 }
 
 void ss_mix_lay_out(ss_pass *pass, size_t n, ss_arena *arena) {

@@ -235,7 +235,7 @@ static size_t rows_below(const ss_trace *trace, ss_field_id field, int layer) {
     const char *const *shape = table[field].shape;
     if (**shape != 'L') return 0;
     bool of_states = (*shape)[1] == '+';
-    int below = ss_attention_below(&trace->model->arch, layer);
+    int below = ss_attention_layers_below(&trace->model->arch, layer);
     size_t rows = (size_t)(of_states ? layer + 1 : below);
     for (shape++; *shape && **shape != 'T'; shape++) rows *= ss_trace_size_of(trace, *shape);
     return *shape ? rows : 0;

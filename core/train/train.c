@@ -284,8 +284,8 @@ ss_status ss_train_resume(ss_train *train, ss_bytes state, ss_error *err) {
 }
 
 const int32_t *ss_train_sample(ss_train *train, uint32_t number) {
-    /* Steps draw from number 0 up, samples from the largest number down, so that no step draws a
-     * sample. */
+    /* Steps draw the sequences numbered from 0 up, samples those from the largest number down, so
+     * that a sample is never a sequence of a step. */
     ss_tasks(NULL)[train->task.row].draw(&train->task, train->batch, UINT64_MAX - number, train->T);
     return train->batch->tokens;
 }

@@ -102,7 +102,7 @@ static ss_status prepare_weights(wasm_model *opened) {
 }
 
 static void interleave_weights(wasm_model *opened) {
-    (void)opened; /* products read the panels */
+    (void)opened; /* products read the 8-bit panels, not the weights */
 }
 #else
 /* Interleaves the weights, which reads and writes all of them. Only runs need this, so the first

@@ -44,7 +44,7 @@ export function toPortable(blob: Blob): Blob | StreamSource {
   }
 }
 
-/** Fetches an address, also one of a file, which fetch does not take in Node.js. */
+/** Fetches an address. Also reads `file:` addresses, which Node's fetch does not support. */
 export async function request(address: URL, init?: RequestInit): Promise<Response> {
   if (address.protocol !== 'file:') return fetch(address, init);
   const file = await open(address);

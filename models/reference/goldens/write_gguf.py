@@ -132,7 +132,7 @@ def checkpoint_tensors(name: str, w: Tensor) -> dict[str, Tensor]:
     return {f"{name}.weight" if name.endswith("experts.down_proj") else name: w}
 
 
-def dequantize_here(file: Path, model: transformers.PreTrainedModel,
+def read_back_weights(file: Path, model: transformers.PreTrainedModel,
                   names: dict[str, str]) -> dict[str, Tensor]:
     """Reads the weights from the file, dequantizes them and undoes the converter's changes, as transformers'
     load_gguf_checkpoint does for other families."""
@@ -380,7 +380,7 @@ def write_model(file: Path, model: transformers.PreTrainedModel, type_name: str,
 def read_back(file: Path, model: transformers.PreTrainedModel, names: dict[str, str],
               type_name: str) -> None:
     if model.config.model_type in READ_BACK_HERE:
-        weights = dequantize_here(file, model, names)
+        weights = read_back_weights(file, model, names)
     else:
         weights = load_gguf_checkpoint(file, return_tensors=True, model_to_load=model)["tensors"]
     original = model.state_dict()

@@ -4,7 +4,7 @@ them.
     python -m models.reference.goldens.write_torch                  every case
     python -m models.reference.goldens.write_torch torch-llama-tied     these cases
 
-The models are those of the goldens hf-*. Each file has another feature of pytorch_model.bin files: shared storages,
+The models are those of the goldens hf-*. Each file covers another feature of pytorch_model.bin: shared storages,
 buffers of types that no weight has, a nested table, parameters.
 """
 

@@ -80,7 +80,7 @@ interface Difference {
 export interface Reported {
   /** Sink_1 in percent. */
   readonly sink_1?: number;
-  /** Sink_1 in percent of the paper's model without the factor. */
+  /** Sink_1, in percent, of the paper's baseline: the same model without this factor. */
   readonly base?: number;
   readonly loss?: number;
   /** The direction of the difference in words, for a paper with another measure. */

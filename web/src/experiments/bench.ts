@@ -353,8 +353,8 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
 
   function drawQuestion(state: State, frames: readonly Frame[]): void {
     const { source, length } = state;
-    const sameInput = frames.filter(({ question }) => question.input === source);
-    const lengths = [...new Set(sameInput.map(({ T }) => T))];
+    const framesOfSource = frames.filter(({ question }) => question.input === source);
+    const lengths = [...new Set(framesOfSource.map(({ T }) => T))];
     const shorterLengths = lengths.filter((T) => T < length);
     const exceptionNote = shorterLengths.length < lengths.length ? ' without eviction' : '';
     const prompts = [...new Set(frames.map(({ sequences }) => sequences))].join(', ');

@@ -71,7 +71,7 @@ function planPerturbation({ state, question }: ExperimentRequest, detailFrame: F
   return settingsOf([editAt(row, column), ...controls]);
 }
 
-const repeatedWords = ({ question, first }: Frame) =>
+const repeatedTokenText = ({ question, first }: Frame) =>
   question.repeatedToken ? `“${first.at(-1)}”` : 'a random word';
 
 /** States how many copies of a word, and of the start token, have at least half of the first token's hidden norm. */
@@ -89,7 +89,7 @@ function repeatFinding(groups: readonly Group[]) {
     const textCount = countLikeFirst(unrepeated, layer);
     const counts = comparable.map((frame) => countLikeFirst(frame, layer));
     const copies = comparable.map(
-      (frame, i) => `${counts[i]} of ${frame.T - 1} copies of ${repeatedWords(frame)}`,
+      (frame, i) => `${counts[i]} of ${frame.T - 1} copies of ${repeatedTokenText(frame)}`,
     );
     const normWords =
       ratio < LARGE_RATIO
@@ -97,7 +97,7 @@ function repeatFinding(groups: readonly Group[]) {
         : `the first token’s hidden norm is ${ratio.toFixed(1)}× that of the others; the norm is at least half as large for ${copies.join(', ')}, and ${textCount} of ${unrepeated.T - 1} ordinary tokens`;
     const sinkWords = [unrepeated, ...comparable].map(
       (frame) =>
-        `${percent(frame.tensors.sink_ratio!.data[0]!)} on ${frame === unrepeated ? 'text' : repeatedWords(frame)}`,
+        `${percent(frame.tensors.sink_ratio!.data[0]!)} on ${frame === unrepeated ? 'text' : repeatedTokenText(frame)}`,
     );
     return [
       {

@@ -44,7 +44,7 @@ export interface FigureLook {
   readonly isEmbed?: boolean;
   /** Returns the conditions that the room states. The figure leaves them out; saved files state all conditions. */
   readonly roomConditions?: () => readonly string[];
-  /** Returns options for one cell, beside those for all cells. */
+  /** Returns options for one cell, in addition to those for all cells. */
   readonly extra?: (frame: Frame, index: number) => Partial<DrawOptions>;
 }
 

@@ -237,7 +237,7 @@ export class Models {
       });
       return { title, source, model, tokenizer, commit: plan.commit };
     } catch (error) {
-      if (source !== 'hub' || !isBroken(error)) throw error;
+      if (source !== 'hub' || !isBadFileError(error)) throw error;
       await cacheClear(plan.id).catch(() => {});
       const text = `${error.text}; its downloaded files were removed, as Clear would: try again`;
       throw new SinkscopeError(error.code, error.where, text);
@@ -251,7 +251,7 @@ export class Models {
     const names = preview && options.isPreview ? [preview.file] : (refinedFiles ?? exactFiles);
     const forgetIfDamaged = (error: unknown) => {
       const isUnreadable = error instanceof SinkscopeError && error.code === 'read';
-      if (!isBroken(error) && !isUnreadable) return false;
+      if (!isBadFileError(error) && !isUnreadable) return false;
       this.zoo.forget(id);
       return true;
     };
@@ -325,7 +325,7 @@ export class Models {
   }
 }
 
-function isBroken(error: unknown): error is SinkscopeError {
+function isBadFileError(error: unknown): error is SinkscopeError {
   return error instanceof SinkscopeError && error.code.startsWith('bad_');
 }
 
