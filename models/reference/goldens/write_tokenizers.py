@@ -424,8 +424,8 @@ def gemma(_: Path) -> None:
 
 
 def write_symbols_case(name: str, processor: sentencepiece.SentencePieceProcessor) -> None:
-    """Writes hashes for each line as write_case does, from SentencePiece's ids and spans. Omits lines with the text of a
-    control symbol, which SentencePiece does not recognize. Adds the ids of 0 to 99 spaces before a letter."""
+    """Writes hashes for each line as write_case does, from SentencePiece's ids and spans. Omits lines with the text of
+    a control symbol, which SentencePiece does not recognize. Adds the ids of 0 to 99 spaces before a letter."""
     control = [processor.id_to_piece(i) for i in range(processor.get_piece_size())
                if processor.is_control(i) or processor.is_unknown(i)]
     texts = [None if any(c in text for c in control) else text for text in read_lines()]
