@@ -1,5 +1,6 @@
 // @vitest-environment happy-dom
 /** Through training: the curves of the models that have checkpoints, of visited ones, and of long runs over seeds. */
+import { effect } from '@preact/signals-core';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { answerOf, emergenceWords } from '../src/answers';
 import { defaults } from '../src/ask/state';
@@ -19,6 +20,8 @@ vi.mock('../src/timeline/seeds', async (load) => ({
   ...(await load<object>()),
   seedRuns: async (id: string) => {
     fetched.push(id);
+    // Endless requests end here, so that a test can count them.
+    if (fetched.length > 20) return new Promise(() => {});
     if (id === 'lost') throw new Error('no network');
     return (logs[id] ?? []).map((sink, i) => ({
       seed: i + 1,
@@ -275,6 +278,20 @@ describe('the view of training', () => {
     });
     expect(one('sigmoid', 'sink_1_over_seeds_high')).toBeUndefined();
     expect(numbers('other')).toEqual([]);
+  });
+
+  it('does not fetch failed logs again because the sentence that follows them is stated again', async () => {
+    vi.resetModules();
+    const { training: fresh } = await import('../src/views/training');
+    const frame = frameAt('lost');
+    fetched.length = 0;
+    const options = { frames: [frame], api: { timelines, fail } };
+    const drawn = drawView(fresh, frame, options);
+    const end = effect(() => drawn.draw(frame, options));
+    for (let i = 0; i < 5; i++) await turn();
+    end();
+    // One for the first draw and one for the courses, which redraw.
+    expect(fetched.length).toBeLessThanOrEqual(2);
   });
 
   it('is pending until its curves and the logs of its seeds are loaded or known to be missing', async () => {

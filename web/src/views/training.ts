@@ -36,6 +36,8 @@ const loadedCourses = signal<readonly Course[]>([]);
 const areCoursesSettled = signal(false);
 /** The long runs with several seeds, by model; undefined while their logs are loading. */
 const longRuns = new Map<string, readonly SeedRun[] | undefined>();
+/** The number of models whose logs have been loaded. */
+const loadedLogCount = signal(0);
 /** The number of models whose logs have been loaded, or could not be. */
 const settledLogCount = signal(0);
 /**
@@ -208,7 +210,7 @@ export const training: View = {
   },
   says: (frame) => {
     // Reads the signals, so that views that state the sentence update when courses or logs load.
-    void [loadedCourses.value, settledLogCount.value];
+    void [loadedCourses.value, loadedLogCount.value];
     return [...sentences(frame), ...(seedSentences(frame).length ? [OTHER_RUNS] : [])].join('\n');
   },
   draw(root, { set, timelines, fail }) {
@@ -233,13 +235,16 @@ export const training: View = {
         longRuns.set(id, undefined);
         // Logs that cannot be fetched, as without a network, are left out.
         const fetched = seedRuns(id).then(
-          (runs) => longRuns.set(id, runs),
-          () => longRuns.delete(id),
+          (runs) => {
+            longRuns.set(id, runs);
+            if (!runs.length) return;
+            redraw();
+            loadedLogCount.value++;
+          },
+          () => void longRuns.delete(id),
         );
-        void fetched.then(() => {
-          redraw();
-          settledLogCount.value++;
-        });
+        // Only isPending follows failures: a redraw would fetch the logs again.
+        void fetched.then(() => settledLogCount.value++);
       }
     };
     return (frame, { state, frames, isAnswered }) => {
@@ -248,7 +253,7 @@ export const training: View = {
         details.append(quantityChoice, captionElement);
       fetchSeeds(frames);
       redraw = () => {
-        const quantity = QUANTITIES.find(({ name }) => name === state.curve) ?? QUANTITIES[1]!;
+        const quantity = QUANTITIES.find(({ name }) => name === state.curve) ?? SINK_QUANTITY;
         render(
           segmented(
             'Quantity',
