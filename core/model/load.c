@@ -320,7 +320,7 @@ static void check_tied(ss_loader *loader, const ss_matrix *head, const ss_matrix
         return;
     for (size_t row = 0; row < head->out && loader->status == SS_OK; row++)
         for (size_t at = 0; at < head->in && loader->status == SS_OK; at += WEIGHTS_AT_ONCE) {
-            size_t n = head->in - at < WEIGHTS_AT_ONCE ? head->in - at : WEIGHTS_AT_ONCE, i = 0;
+            size_t n = ss_smaller(head->in - at, WEIGHTS_AT_ONCE), i = 0;
             unpack_row(a, head, row, at, n);
             unpack_row(b, embedding, row, at, n);
             while (i < n && a[i] == b[i]) i++;

@@ -122,7 +122,7 @@ static void read_layers(ss_recording *r, ss_json *json) {
         if (!(value > last && value < arch->blocks && value == floor(value)))
             ss_json_fail(json, "layers", "ascending numbers of blocks, below `blocks`");
         last = value;
-        if (n < arch->L) arch->layers[n] = (short)value;
+        if (*json->status == SS_OK && n < arch->L) arch->layers[n] = (short)value;
         n++;
     }
     if (list && n != arch->L) ss_json_fail(json, "layers", "as many numbers as L");
@@ -147,12 +147,12 @@ static void read_mask(ss_recording *r, ss_json *json) {
 
 static void read_operation(ss_recording *r, ss_json *json) {
     const char *name = ss_json_text(json, "operation", "softmax");
-    int n, index = ss_operation_find(name);
+    int index = ss_operation_find(name);
     if (index < 0) {
         ss_json_refuse(json, "operation", "the operations of its table", name);
         return;
     }
-    r->choice.operation = &ss_operations(&n)[index];
+    r->choice.operation = &ss_operations(NULL)[index];
     snprintf(r->model.arch.attention.operation, sizeof r->model.arch.attention.operation, "%s",
              r->choice.operation->name);
     r->choice.mask = (ss_mask){0, INT_MAX, r->model.arch.prefix};
@@ -561,7 +561,7 @@ static void set_choices(ss_trace *trace, const ss_recording *r, ss_arena *arena)
 
 static void count_visible_keys(ss_trace *trace, ss_arena *arena) {
     if (trace->fields & SS_BIT(SS_FIELD_SEEN) || !(trace->fields & SS_BIT(SS_FIELD_ATT))) return;
-    int heads = trace->model->arch.L * trace->model->arch.H, T = trace->T;
+    int heads = ss_heads(trace), T = trace->T;
     float *counts = ss_arena_take(arena, (size_t)heads * (size_t)T, sizeof *counts);
     float bias = trace->fields & SS_BIT(SS_FIELD_ATT_BIAS) ? 1.0f : 0.0f;
     for (int head = 0; counts && head < heads; head++) {
@@ -577,7 +577,7 @@ static void count_visible_keys(ss_trace *trace, ss_arena *arena) {
 }
 
 static void compute_factors(ss_trace *trace, const ss_recording *r, ss_arena *arena) {
-    size_t rows = (size_t)trace->model->arch.L * (size_t)trace->model->arch.H * (size_t)trace->T;
+    size_t rows = (size_t)ss_heads(trace) * (size_t)trace->T;
     float *factors = ss_arena_take(arena, rows, sizeof *factors);
     bool are_shares = r->choice.operation->proxy != SS_PROXY_WEIGHTS;
     const float *bias = ss_floats(trace, SS_FIELD_ATT_BIAS), *sums = trace->kept.row_mass;

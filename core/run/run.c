@@ -179,7 +179,7 @@ static void choose_slots(ss_trace *trace, ss_pass *pass) {
 static void choose_maps(ss_trace *trace, const ss_pass *pass, const ss_run_desc *desc) {
     uint32_t maps = trace->fields & SS_FIELDS_MAPS;
     size_t T = (size_t)trace->capacity, budget = desc->map_bytes ? desc->map_bytes : SS_MAP_BYTES;
-    size_t bytes = (size_t)trace->model->arch.L * (size_t)trace->model->arch.H * sizeof(float);
+    size_t bytes = (size_t)ss_heads(trace) * sizeof(float);
     if (maps == SS_FIELDS_MAPS) bytes *= 2;
     bool fits = ss_mul_size(&bytes, bytes, T) && ss_mul_size(&bytes, bytes, T) && bytes <= budget;
     if (pass->by_layer) {

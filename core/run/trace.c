@@ -192,7 +192,7 @@ void ss_trace_take_room(ss_trace *trace, ss_arena *arena) {
     if (trace->fields & SS_BIT(SS_FIELD_HIDDEN)) {
         const ss_arch *arch = &trace->model->arch;
         size_t H = (size_t)arch->H, HU = H * (size_t)arch->U;
-        size_t parts = H * (D + H + 1) + (size_t)arch->K + (ss_larger(D, HU));
+        size_t parts = H * (D + H + 1) + (size_t)arch->K + ss_larger(D, HU);
         if (!ss_mul_size(&numbers, side, side + 9)) numbers = SIZE_MAX - 1;
         size_t products = ss_panels_floats(D, SS_SPECTRUM_ROWS) +
                           SS_SPECTRUM_COLUMNS * (D + 2 * SS_SPECTRUM_ROWS);

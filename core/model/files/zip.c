@@ -189,7 +189,7 @@ static int compare_ranges(const void *a, const void *b) {
 }
 
 static int compare_bytes(ss_bytes a, ss_bytes b) {
-    size_t n = a.n < b.n ? a.n : b.n;
+    size_t n = ss_smaller(a.n, b.n);
     int order = n ? memcmp(a.data, b.data, n) : 0;
     return order ? order : a.n < b.n ? -1 : a.n > b.n;
 }

@@ -126,8 +126,8 @@ ss_status ss_check_evict(const ss_pass *pass, const float *values, const char *w
     int policy = e.policy, budget_min = e.first + (e.recent > 1 ? e.recent : 1);
     if (budget_min > e.budget)
         return ss_fail(err, SS_BAD_REQUEST, where,
-                       "expected a budget of %.7g or more for the first and recent keys, found %d",
-                       (double)budget_min, e.budget);
+                       "expected a budget of %d or more for the first and recent keys, found %d",
+                       budget_min, e.budget);
     if (policy == WINDOW && e.first > 0)
         return ss_fail(err, SS_BAD_REQUEST, where,
                        "expected first keys with the policy first only, found %d", e.first);
