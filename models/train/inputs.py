@@ -71,6 +71,7 @@ def uniform_alpha(length: int) -> float:
 
 
 def heads_geometry(arch: Architecture, weights: Weights, ids: Tensor) -> tuple[float, float]:
+    """Returns the key ratio and the cosine gap of the heads with a sink, under a causal mask."""
     trace = forward(arch, weights, ids)
     is_sink = metrics.alpha(OPERATIONS[arch.operation].share(trace.att))[..., 0].mean(0) > metrics.EPS
     keys = trace.k.repeat_interleave(arch.H // arch.G, -3)

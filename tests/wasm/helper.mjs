@@ -164,17 +164,23 @@ export const withModelOf = (folder, use, options = {}) =>
   withEngine(options, async (engine) => use(await engine.open(files(folder))));
 
 /**
- * Runs the command line.
+ * Runs the command line. The status is null if a signal ended it.
  * @param {string[]} args
- * @returns {Promise<{ status: number, stdout: string, stderr: string }>}
+ * @returns {Promise<{ status: number | null, stdout: string, stderr: string }>}
  */
 export const runCli = (...args) =>
   new Promise((done) => {
     const cli = fileURLToPath(new URL('wasm/cli.js', root));
-    execFile(process.execPath, [cli, ...args], (error, stdout, stderr) =>
-      done({ status: error ? Number(error.code) : 0, stdout, stderr }),
+    const options = { timeout: 120_000 };
+    const child = execFile(process.execPath, [cli, ...args], options, (_, stdout, stderr) =>
+      done({ status: child.exitCode, stdout, stderr }),
     );
   });
+
+export const withoutSpecial = (tokens) => tokens.filter((token) => !token.special);
+
+/** Lists the starts and ends of the tokens of a text, without those that the tokenizer adds. */
+export const spansOf = (tokens) => withoutSpecial(tokens).flatMap(({ start, end }) => [start, end]);
 
 /** Asserts that two values are equal: numbers within 2e-5, all else exactly. */
 export function near(found, expected, where) {

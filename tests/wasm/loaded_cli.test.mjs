@@ -1,26 +1,15 @@
 // Tests the commands map, ablate and generate: they print the numbers of `load`, or refuse.
 import { after, before, test } from 'node:test';
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
 import { mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { load } from '../../wasm/index.ts';
-import { binaries, root, softmax } from './helper.mjs';
+import { binaries, runCli, softmax } from './helper.mjs';
 
 const TEXT = 'The old man sat at the door, and the sea was calm.';
 const folder = fileURLToPath(softmax);
-const cli = fileURLToPath(new URL('wasm/cli.js', root));
-
-/** @param {string[]} args */
-function run(...args) {
-  const { status, stdout, stderr } = spawnSync(process.execPath, [cli, ...args], {
-    encoding: 'utf8',
-    timeout: 120_000,
-  });
-  return { status, stdout, stderr };
-}
 
 let model;
 before(async () => (model = await load(folder, { base: binaries, worker: false })));
@@ -28,7 +17,7 @@ after(() => model.close());
 
 test('map prints the head that gives the first token most, or the one that is named', async () => {
   const strongest = await model.measure(TEXT);
-  const found = JSON.parse(run('map', folder, '--text', TEXT, '--json').stdout);
+  const found = JSON.parse((await runCli('map', folder, '--text', TEXT, '--json')).stdout);
   const { layer, head, tokens } = strongest;
   assert.deepEqual(
     { ...found, map: found.map.flat() },
@@ -38,7 +27,7 @@ test('map prints the head that gives the first token most, or the one that is na
       map: [...strongest.map.data],
     },
   );
-  const named = run('map', folder, '--text', TEXT, '--layer', '2', '--head', '1').stdout;
+  const named = (await runCli('map', folder, '--text', TEXT, '--layer', '2', '--head', '1')).stdout;
   const { map } = await model.map(TEXT, { layer: 2, head: 1 });
   const T = tokens.length;
   assert.match(named, /^softmax, L2H1: /);
@@ -50,7 +39,7 @@ test('map prints the head that gives the first token most, or the one that is na
 });
 
 test('map --csv has a line for each cell, with both tokens', async () => {
-  const { stdout } = run('map', folder, '--text', 'The "old" man', '--csv');
+  const { stdout } = await runCli('map', folder, '--text', 'The "old" man', '--csv');
   const { tokens, map } = await model.measure('The "old" man');
   const lines = stdout.trimEnd().split('\n');
   const T = tokens.length;
@@ -63,16 +52,16 @@ test('map --csv has a line for each cell, with both tokens', async () => {
 test('ablate prints loss and sink before and after', async () => {
   const { before: one, after: other, change } = await model.ablate(TEXT, { layer: 0, head: 1 });
   const given = ['ablate', folder, '--text', TEXT, '--layer', '0', '--head', '1'];
-  const found = JSON.parse(run(...given, '--json').stdout);
+  const found = JSON.parse((await runCli(...given, '--json')).stdout);
   assert.equal(found.change, change);
   assert.deepEqual([found.before.loss, found.after.loss], [one.loss, other.loss]);
   assert.deepEqual([found.before.sink, found.after.sink], [one.sink, other.sink]);
-  const { stdout } = run(...given);
+  const { stdout } = await runCli(...given);
   const sign = change >= 0 ? '+' : '';
   for (const part of [one.loss.toFixed(4), other.loss.toFixed(4), `${sign}${change.toFixed(4)}`])
     assert.ok(stdout.includes(part), `${part} in ${stdout}`);
   assert.match(
-    run('ablate', folder, '--text', 'The', '--edit', 'hide_key:key=0').stdout,
+    (await runCli('ablate', folder, '--text', 'The', '--edit', 'hide_key:key=0')).stdout,
     /says nothing here/,
   );
 });
@@ -82,15 +71,17 @@ test('generate prints the text and its continuation, from a file and from a chec
   writeFileSync(file, TEXT);
   const drawn = ['--count', '6', '--temperature', '0.8', '--top-k', '20', '--seed', '2'];
   const written = await model.generate(TEXT, { count: 6, temperature: 0.8, topK: 20, seed: 2 });
-  const found = JSON.parse(run('generate', folder, '--text-file', file, ...drawn, '--json').stdout);
+  const found = JSON.parse(
+    (await runCli('generate', folder, '--text-file', file, ...drawn, '--json')).stdout,
+  );
   assert.equal(found.written, written);
   assert.equal(found.text, TEXT);
-  const early = run('generate', `${folder}@1400`, '--text', TEXT, ...drawn);
+  const early = await runCli('generate', `${folder}@1400`, '--text', TEXT, ...drawn);
   assert.equal(early.status, 0, early.stderr);
   assert.ok(early.stdout.startsWith(TEXT) && !early.stdout.includes(written));
 });
 
-test('invalid arguments are rejected with their place', () => {
+test('invalid arguments are rejected with their place', async () => {
   const refused = {
     'ablate MODEL --text a': /--layer: expected a layer, or an --edit, found neither/,
     'ablate MODEL --text a --layer 0 --head 9': /head: expected an integer from 0 to 3, got 9/,
@@ -105,7 +96,7 @@ test('invalid arguments are rejected with their place', () => {
   };
   for (const [words, said] of Object.entries(refused)) {
     const [command, , ...rest] = words.split(' ');
-    const { status, stderr, stdout } = run(command, folder, ...rest);
+    const { status, stderr, stdout } = await runCli(command, folder, ...rest);
     assert.equal(status, 1, words);
     assert.match(stderr, said, words);
     assert.equal(stdout, '', words);

@@ -3,14 +3,15 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 import { modelFiles, planText } from '../../wasm/index.ts';
 import { MEMORY_LIMIT, makePlan, runBytes } from '../../wasm/loading/plan.ts';
+import { failure } from './helper.mjs';
 
 const listed = (...names) => names.map((name, i) => ({ name, bytes: 10 ** i }));
 const planOf = (files, { texts = {}, ...options } = {}) =>
   makePlan(files, { id: 'x', readText: async ({ name }) => texts[name] ?? '{}', ...options });
-const errorOf = async (files, options) => {
-  const error = await planOf(files, options).then(assert.fail, (thrown) => thrown);
-  assert.equal(error.code, 'read', String(error.stack));
-  return [error.where, error.text];
+const refusalOf = async (files, options) => {
+  const { code, where, text } = await failure(planOf(files, options));
+  assert.equal(code, 'read', text);
+  return [where, text];
 };
 
 test('each tokenizer and config file of a model has its role in the plan', async () => {
@@ -80,7 +81,7 @@ test('a single file of weights may have any name, but no adapter, shard or file 
   );
   const expected = 'expected model.safetensors, its index, pytorch_model.bin or a .gguf file';
   for (const names of [['a.safetensors', 'b.safetensors'], ['sub/a.safetensors'], ['a.bin']])
-    assert.deepEqual(await errorOf(listed('config.json', ...names)), [
+    assert.deepEqual(await refusalOf(listed('config.json', ...names)), [
       'x',
       `${expected}, found config.json, ${names.join(', ')}`,
     ]);
@@ -96,11 +97,11 @@ test('an error names the first eight files that are present', async () => {
     [9, `${shown} and 1 more`],
     [10, `${shown} and 2 more`],
   ])
-    assert.deepEqual(await errorOf(listed(...names.slice(0, length)), { file: 'w.bin' }), [
+    assert.deepEqual(await refusalOf(listed(...names.slice(0, length)), { file: 'w.bin' }), [
       'x',
       `${expected} ${found}`,
     ]);
-  assert.deepEqual(await errorOf(listed('model.safetensors')), [
+  assert.deepEqual(await refusalOf(listed('model.safetensors')), [
     'x',
     'expected config.json beside model.safetensors, found model.safetensors',
   ]);
@@ -119,16 +120,16 @@ test('an index must name 1 to 1000 files, and each must be present', async () =>
     [null, 0],
     ['text', 0],
   ])
-    assert.deepEqual(await errorOf(files, withMap(map)), [
+    assert.deepEqual(await refusalOf(files, withMap(map)), [
       name,
       `expected a weight_map that names 1 to 1000 files, found ${found}`,
     ]);
-  assert.deepEqual(await errorOf(files.slice(0, 2), withMap({ a: 'gone' })), [
+  assert.deepEqual(await refusalOf(files.slice(0, 2), withMap({ a: 'gone' })), [
     name,
     `expected gone, which the index names, found config.json, ${name}`,
   ]);
   for (const text of ['[]', 'null', '1', '{'])
-    assert.deepEqual(await errorOf(files, { texts: { [name]: text } }), [
+    assert.deepEqual(await refusalOf(files, { texts: { [name]: text } }), [
       name,
       'expected a JSON object, found something else',
     ]);

@@ -7,7 +7,7 @@ import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { openTokenizer } from '../../wasm/index.ts';
-import { golden, hashOf } from './helper.mjs';
+import { golden, hashOf, spansOf, withoutSpecial } from './helper.mjs';
 
 const battery = JSON.parse(readFileSync(new URL('tokenizers/battery.json', golden), 'utf8'));
 const texts = [...battery.texts, ...battery.long.map(([text, times]) => text.repeat(times))];
@@ -24,11 +24,9 @@ const NOTHING = '--------';
 /** Replaces the hash of a text that the library refuses. */
 const ERROR = 'refused!';
 
-const withoutSpecial = (tokens) => tokens.filter((token) => !token.special);
-
 const COLUMNS = {
   ids: (_, tokens) => tokens.map(({ id }) => id),
-  spans: (_, tokens) => withoutSpecial(tokens).flatMap(({ start, end }) => [start, end]),
+  spans: (_, tokens) => spansOf(tokens),
   decoded: (tokenizer, tokens) =>
     Array.from(tokenizer.decode(withoutSpecial(tokens).map(({ id }) => id)), (sign) =>
       sign.codePointAt(0),

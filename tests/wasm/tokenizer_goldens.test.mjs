@@ -7,7 +7,7 @@ import { openTokenizer, tokenizerOfGguf, tokenizerOfVocabulary } from '../../was
 import { Aligned } from '../../wasm/text/aligned.ts';
 import { createPreTokenizer } from '../../wasm/text/pre_tokenizers.ts';
 import { tokenizerOfWords } from '../../wasm/text/words.ts';
-import { golden as goldens, hashOf, softmax } from './helper.mjs';
+import { golden as goldens, hashOf, softmax, spansOf, withoutSpecial } from './helper.mjs';
 
 const folder = new URL('tokenizers/', goldens);
 const read = (name, base = folder) => readFileSync(new URL(name, base), 'utf8');
@@ -58,8 +58,6 @@ const cases = {
   gemma: ({ files }) => ({ tokenizer: fromGguf(files) }),
 };
 
-const withoutSpecial = (tokens) => tokens.filter((token) => !token.special);
-const spansOf = (tokens) => withoutSpecial(tokens).flatMap(({ start, end }) => [start, end]);
 const idsOf = (tokens) => tokens.map(({ id }) => id);
 const characters = (text) => Array.from(text, (character) => character.codePointAt(0));
 

@@ -3,7 +3,7 @@ import { readFile, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { check } from '../abi/arguments.ts';
-import { SinkscopeError, expect, argumentError } from '../abi/errors.ts';
+import { SinkscopeError, expect, argumentError, parseJson } from '../abi/errors.ts';
 import { checkLabRecipe, labFolder, labTokenizer } from '../lab/folder.ts';
 import { LAB_MODEL, labConfig } from '../lab/model.ts';
 import { heldLoss } from '../lab/held.ts';
@@ -187,9 +187,7 @@ async function planTraining(
   const tokenizerFiles =
     values.tokenizer === undefined ? undefined : await readTokenizer(values.tokenizer);
   return {
-    config: values.config
-      ? parseJson(values.config, await readBytes(values.config))
-      : labConfig(model),
+    config: values.config ? await readJson(values.config) : labConfig(model),
     recipe,
     begin: values.begin ? await readBytes(values.begin) : undefined,
     text: file && tokenizerFiles && (await readTrainingText(file, tokenizerFiles)),
@@ -211,12 +209,13 @@ async function repeatTraining(
     'no other setting',
     settingNames.map(optionName).join(', '),
   );
-  const readJson = async (name: string) => {
-    const path = join(folder, name);
-    return parseJson(path, await readBytes(path));
-  };
-  const { settings, steps_done: steps, from, text } = checkLabRecipe(await readJson('recipe.json'));
-  const config = await readJson('config.json');
+  const {
+    settings,
+    steps_done: steps,
+    from,
+    text,
+  } = checkLabRecipe(await readJson(join(folder, 'recipe.json')));
+  const config = await readJson(join(folder, 'config.json'));
   const step = from?.step;
   const source =
     from && (values.from ?? `${from.model}${Number.isInteger(step) ? `@${step}` : ''}`);
@@ -280,13 +279,8 @@ async function readBytes(path: string) {
   }
 }
 
-function parseJson(path: string, bytes: Uint8Array) {
-  try {
-    return JSON.parse(new TextDecoder().decode(bytes));
-  } catch (error) {
-    throw new SinkscopeError('read', path, `expected JSON, found none: ${String(error)}`);
-  }
-}
+const readJson = async (path: string) =>
+  parseJson(new TextDecoder().decode(await readBytes(path)), 'read', path);
 
 async function readTokenizer(path: string) {
   const tokenizer = new TextDecoder().decode(await readBytes(path));

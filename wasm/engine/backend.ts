@@ -5,7 +5,14 @@
  */
 import { MEMORY_BYTES } from '../abi/memory.ts';
 import { pause } from '#host';
-import { SinkscopeError, closedError, expect, expectInteger, indexOfName } from '../abi/errors.ts';
+import {
+  SinkscopeError,
+  closedError,
+  expect,
+  expectInteger,
+  indexOfName,
+  rowNamed,
+} from '../abi/errors.ts';
 import { readConfig, readWeights, sizeOf } from '../loading/files.ts';
 import { transfer } from './messages.ts';
 import { loadModule } from '../abi/module.ts';
@@ -429,9 +436,7 @@ export class Backend {
     const mask = [...names, 'next'].reduce((bits, name) => bits | (1 << this.#fieldIndex(name)), 0);
     const { metrics, flags } = this.#describe;
     const metricNames = measuring === true ? metrics.map(({ name }) => name) : measuring || [];
-    const isSpectral = metricNames.some(
-      (name) => metrics[indexOfName(metrics, name, 'metric')].spectral,
-    );
+    const isSpectral = metricNames.some((name) => rowNamed(metrics, name, 'metric').spectral);
     const measuringFlags = (measuring ? flags.measuring : 0) | (isSpectral ? flags.spectral : 0);
     return mask | (streaming ? flags.streaming : 0) | measuringFlags;
   }

@@ -267,7 +267,7 @@ const makeModelOpener =
 
 class Model implements ModelShape {
   #copy;
-  #replicas: readonly Model[];
+  readonly replicas: readonly Model[];
 
   readonly architecture;
   readonly describe;
@@ -282,11 +282,7 @@ class Model implements ModelShape {
     this.architecture = properties.architecture;
     this.describe = properties.describe;
     this.arithmetic = properties.arithmetic;
-    this.#replicas = [this, ...otherCopies.map((other) => new Model(other, properties))];
-  }
-
-  get replicas() {
-    return this.#replicas;
+    this.replicas = [this, ...otherCopies.map((other) => new Model(other, properties))];
   }
 
   async metadata(key: string) {
@@ -335,7 +331,7 @@ class Model implements ModelShape {
   async close() {
     await Promise.all([
       this.#copy.close((backend, { model }) => backend.closeModel(model)),
-      ...this.#replicas.slice(1).map((replica) => replica.close()),
+      ...this.replicas.slice(1).map((replica) => replica.close()),
     ]);
   }
 }

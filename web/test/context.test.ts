@@ -14,7 +14,7 @@ import {
   type Shown,
 } from '../src/page/context';
 import { hasNumbersOf, type View } from '../src/page/view';
-import { frameOf, tensor } from './fixture';
+import { frameOf, tensor, turn } from './fixture';
 
 setFlagsFromString('--expose-gc');
 const collect = runInNewContext('gc') as () => void;
@@ -44,7 +44,7 @@ test('a scope that has ended is not referenced by its parent', async () => {
     return new WeakRef(child);
   })();
   // The target of a WeakRef that was created or read in a task is kept until the task ends.
-  await new Promise((done) => setTimeout(done));
+  await turn();
   collect();
   expect(ended.deref()).toBeUndefined();
   parent.end();

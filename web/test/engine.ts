@@ -2,6 +2,7 @@
  * The page on the real engine, without a browser: models, recordings and texts give the frames and rooms of a reader. A
  * test that imports this runs in happy-dom, and skips itself if `isBuilt` is false.
  */
+import { turn } from './fixture';
 import { effect } from '@preact/signals-core';
 import { Blob as Blob_, File as File_ } from 'node:buffer';
 import { readFileSync } from 'node:fs';
@@ -113,7 +114,7 @@ export async function openPage() {
         head: { layer: state.layer, head: state.head },
       });
       // The queue starts after this call.
-      await new Promise((done) => setTimeout(done));
+      await turn();
       await until(
         () =>
           queue.work.value === undefined &&

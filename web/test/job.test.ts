@@ -2,6 +2,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import type { Frame } from '../src/frame';
 import type { DrawOptions } from '../src/page/view';
 import { createJob, type Job } from '../src/views/job';
+import { turn } from './fixture';
 
 const frame = () => ({ tokens: [] }) as unknown as Frame;
 const options = (goal: string) =>
@@ -36,7 +37,6 @@ describe('a job of a view', () => {
       },
     });
   });
-  const later = () => new Promise((done) => setTimeout(done));
 
   it('draws each intermediate result and the final one', async () => {
     show(frame(), options('loss'));
@@ -45,7 +45,7 @@ describe('a job of a view', () => {
     report('half');
     report('whole');
     end();
-    await later();
+    await turn();
     expect(drawn).toEqual([undefined, undefined, 'half', 'whole', 'whole']);
     expect([job.isRunning(), root.dataset.busy]).toEqual([false, undefined]);
   });
@@ -59,7 +59,7 @@ describe('a job of a view', () => {
     job.toggle();
     report('too late');
     fails(new Error('aborted'));
-    await later();
+    await turn();
     expect(signal.aborted).toBe(true);
     expect(drawn).toEqual(['old', undefined, 'new', 'new']);
     expect(failures).toEqual([]);
@@ -86,7 +86,7 @@ describe('a job of a view', () => {
     show(frame(), options('loss'));
     job.toggle();
     fails(new Error('lost'));
-    await later();
+    await turn();
     expect(failures).toEqual([new Error('lost')]);
     expect(job.isRunning()).toBe(false);
     job.toggle();

@@ -137,7 +137,7 @@ describe('a saved file', () => {
 function menuOf(choose = vi.fn()) {
   const place = document.createElement('div');
   document.body.append(place);
-  const menu = addKinds(place, 'Norms', ['SVG', 'CSV'], choose) as HTMLDetailsElement;
+  const menu = addKinds(place, 'Norms', ['SVG', 'CSV'], choose);
   const opened = menu.lastElementChild as HTMLElement;
   const toggle = (open: boolean) => {
     menu.open = open;

@@ -1,4 +1,5 @@
 // @vitest-environment happy-dom
+import { turn } from './fixture';
 import { expect, it } from 'vitest';
 import { takeTurn } from '../src/embed/turns';
 
@@ -24,7 +25,7 @@ it('figures of a document work one at a time, in their order', async () => {
   };
   // The last figure came first and has begun; then the first figure completes before the others continue.
   const began = work(c, 2);
-  await new Promise((done) => setTimeout(done));
+  await turn();
   await Promise.all([began, work(b, 2), work(a, 3)]);
   expect(said.join('')).toBe('caaabbc');
   await work(b, 1);

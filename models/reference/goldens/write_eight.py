@@ -14,7 +14,7 @@ from sinkscope import metrics
 from torch import Tensor
 
 from ..files import read_model
-from ..model import Trace, forward
+from ..model import Architecture, Trace, Weights, forward
 from . import GOLDEN
 from .write_goldens import describe, store, write_cases
 
@@ -47,26 +47,28 @@ class Int8Product:
         return ((u - zero) @ q) * (step * scale.double())
 
 
-def run(source: str, tokens: Tensor) -> tuple[Trace, float]:
+def run(arch: Architecture, weights: Weights, tokens: Tensor) -> tuple[Trace, float]:
     product = Int8Product()
-    arch, weights = read_model(GOLDEN / source)
-    return forward(arch, {key: w.double() for key, w in weights.items()}, tokens, product), product.margin
+    return forward(arch, weights, tokens, product), product.margin
 
 
-def check_plain(source: str) -> None:
+def check_plain(source: str, arch: Architecture, weights: Weights) -> None:
     """Checks that eight bits change the logits of the model's own golden, but not by much."""
     golden = load_file(GOLDEN / source / "golden.safetensors")
-    trace, _ = run(source, golden["tokens"].long())
+    trace, _ = run(arch, weights, golden["tokens"].long())
     off = ((trace.logits - golden["logits"]).abs().max() / golden["logits"].abs().max()).item()
     if not 1e-4 < off < 0.5:
         raise AssertionError(f"{source}: eight bits change the logits by {off:.2g} of their largest")
 
 
 def write(name: str, source: str) -> None:
-    check_plain(source)
-    V = read_model(GOLDEN / source)[0].V
-    draws = (torch.randint(V, (T,), generator=torch.Generator().manual_seed(seed)) for seed in range(1000))
-    tokens, trace, margin = next((tokens, *result) for tokens in draws if (result := run(source, tokens))[1] > MARGIN)
+    arch, weights = read_model(GOLDEN / source)
+    weights = {key: w.double() for key, w in weights.items()}
+    check_plain(source, arch, weights)
+    draws = (torch.randint(arch.V, (T,), generator=torch.Generator().manual_seed(seed)) for seed in range(1000))
+    tokens, trace, margin = next(
+        (tokens, *result) for tokens in draws if (result := run(arch, weights, tokens))[1] > MARGIN
+    )
     folder = GOLDEN / name
     fields = {key: getattr(trace, key) for key in ("hidden", "q", "k", "v", "att", "logits")}
     store(folder, {"tokens": tokens, "loss": metrics.loss(trace.logits, tokens)} | fields)

@@ -110,7 +110,7 @@ class Case:
     part: str = ""  # name of the member of the model that is stored; the whole model if empty
     edit: Edit | None = None  # changes config.json
     rename: Callable[[str], str] | None = None  # changes the names of tensors in the file
-    maps: Trace = traced_fields  # computes the stored `att`
+    maps: Trace | None = None  # computes the stored `att` where it is not that of traced_fields
     has_head: bool = True  # whether the stored part has the weights of the logits
     length: int = T
 
@@ -135,8 +135,10 @@ def write(name: str, case: Case) -> None:
                                               experts_implementation="eager")
 
     def trace() -> dict[str, Tensor]:
-        return (traced_fields(stored_model, case.final_norm, tokens)
-                | {"att": case.maps(stored_model, case.final_norm, tokens)["att"]})
+        fields = traced_fields(stored_model, case.final_norm, tokens)
+        if case.maps:
+            fields["att"] = case.maps(stored_model, case.final_norm, tokens)["att"]
+        return fields
 
     expected = trace()
     if not case.has_head:

@@ -3,7 +3,6 @@
  * area of a petal is the share of its directions.
  */
 import { html, nothing, render, svg } from 'lit';
-import { mean } from '../frame';
 
 interface RoseSet {
   /** The angles in radians, from 0 to pi. */
@@ -46,7 +45,7 @@ export function drawRose(root: HTMLElement, sets: readonly RoseSet[], label: str
             text-anchor="middle">${degrees}°</text>`;
       })}
       ${sets.map(({ angles, name }) => {
-        const direction = mean(angles);
+        const direction = angles.reduce((a, b) => a + b, 0) / angles.length;
         return svg`<path class=${`rose-set ${name}`} d=${petals(angles, largest)}></path>
           ${
             Number.isFinite(direction)

@@ -29,8 +29,7 @@ import { sinks } from '../views/sinks';
 import { QUESTIONS, RESEARCH, tabsOf, type Choice, type Tab } from '../views/index';
 import { addElement, type View } from '../page/view';
 import { answerOf, emergenceWords, firstTokenClause, dormantWords } from '../answers';
-import { isOnDisk, isHubId } from '../ask/ids';
-import { isRecordingId } from '../ask/recordings';
+import { isOutsideZoo } from '../ask/ids';
 import { parseSubject, type SubjectEdit } from '../ask/subject';
 import {
   finding,
@@ -72,7 +71,7 @@ function navigatorOf(subject: string, frame: Frame | undefined): View {
     return L * H <= FEW_HEADS && !frame.lacks?.att ? heads : sinks;
   }
   const id = parseSubject(subject)?.id ?? '';
-  return isHubId(id) || isOnDisk(id) || isRecordingId(id) ? sinks : heads;
+  return isOutsideZoo(id) ? sinks : heads;
 }
 
 export function build(root: HTMLElement, context: Context, scope: Scope): void {

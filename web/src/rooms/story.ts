@@ -298,7 +298,6 @@ const hiddenTokenStep: Build = (place, { context, scope, shown }) => {
       const { frame, isStale } = entry ?? {};
       const isRecorded = Boolean(frame?.recording);
       const losses = framesOf(entries)
-        .filter(isChangeable)
         .map((one) => lossesOf(one, context))
         .filter(
           ({ loss, firstRise }) => firstRise === undefined || Number.isFinite(loss + firstRise),

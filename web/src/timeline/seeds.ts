@@ -3,6 +3,7 @@
  * the seeds of each model that have a log. The log of an interrupted run ends early.
  */
 import { mean, deviation } from '../frame';
+import { cachedPromise } from '../ask/cached';
 import { fetchText } from '../ask/zoo';
 import type { Quantity } from './course';
 
@@ -27,16 +28,9 @@ const runsById = new Map<string, Promise<readonly SeedRun[]>>();
 
 /** Returns the runs of a model of the zoo; empty without logs. */
 export function seedRuns(id: string): Promise<readonly SeedRun[]> {
-  const runs =
-    runsById.get(id) ??
-    Promise.all(
-      (SEEDS[id] ?? []).map(
-        async (seed) => JSON.parse(await fetchText(`${id}/seeds/${seed}.json`)) as SeedRun,
-      ),
-    );
-  runsById.set(id, runs);
-  runs.catch(() => runsById.delete(id));
-  return runs;
+  const read = async (seed: number) =>
+    JSON.parse(await fetchText(`${id}/seeds/${seed}.json`)) as SeedRun;
+  return cachedPromise(runsById, id, () => Promise.all((SEEDS[id] ?? []).map(read)));
 }
 
 /**

@@ -1,5 +1,6 @@
 /** The timelines that are shipped with the page. Each of their checkpoints can be opened as a model. */
 import { openTimeline, type Options, type Timeline } from 'sinkscope';
+import { cachedPromise } from '../ask/cached';
 import { zooAddress, type Card } from '../ask/zoo';
 import { decodeInWorker } from './client';
 import { nearestStep } from '../ask/steps';
@@ -14,14 +15,10 @@ export class Timelines {
   }
 
   get(id: string): Promise<Timeline> {
-    const cached = this.#timelineById.get(id);
-    if (cached) return cached;
-    const address = zooAddress(`${id}/timeline/index.json`);
-    const timeline = openTimeline(address).then((one) => decodeInWorker(one, address));
-    this.#timelineById.set(id, timeline);
-    // After a failed download the next call tries again.
-    timeline.catch(() => this.#timelineById.delete(id));
-    return timeline;
+    return cachedPromise(this.#timelineById, id, () => {
+      const address = zooAddress(`${id}/timeline/index.json`);
+      return openTimeline(address).then((one) => decodeInWorker(one, address));
+    });
   }
 
   async steps(id: string): Promise<number[]> {

@@ -1,5 +1,6 @@
 /** Decodes checkpoints in a worker: millions of weights per step would block the page's scrolling. */
 import { openTimeline, SinkscopeError, type ModelFiles, type Timeline } from 'sinkscope';
+import { cachedPromise } from '../ask/cached';
 
 export interface Ask {
   readonly job: number;
@@ -24,9 +25,7 @@ const reply = (answer: Answer) => globalThis.postMessage(answer);
 
 async function answer({ address, step, isAhead, job }: Ask, signal: AbortSignal): Promise<void> {
   if (step === undefined) return void (await timelines.get(address))?.forget();
-  const timeline = timelines.get(address) ?? openTimeline(new URL(address));
-  timelines.set(address, timeline);
-  timeline.catch(() => timelines.delete(address));
+  const timeline = cachedPromise(timelines, address, () => openTimeline(new URL(address)));
   if (isAhead) return (await timeline).preload(step, { signal });
   const { config, weights } = await (
     await timeline

@@ -98,8 +98,9 @@ export const heads: View = {
         for (let i = 0; i < L * H; i++) {
           const thumb = addElement(grid, 'thumb');
           thumb.setAttribute('role', 'option');
-          thumb.dataset.layer = String(Math.floor(i / H));
-          thumb.dataset.head = String(i % H);
+          const { layer, head } = headAt(i, H);
+          thumb.dataset.layer = String(layer);
+          thumb.dataset.head = String(head);
           addElement(thumb, '', 'canvas');
           if (i < H) thumb.dataset.column = `H${i}`;
           if (i % H === 0) thumb.dataset.row = `L${layerNumber(frame, i / H)}`;
