@@ -61,13 +61,13 @@ export function policy(): Plugin {
         'Access-Control-Allow-Origin': '*',
         'X-Content-Type-Options': 'nosniff',
       };
-      const headersOfAll = { ...HEADERS, ...crossOriginHeaders };
-      const lines = (path: string, headers: Readonly<Record<string, string>>) =>
+      const pageHeaders = { ...HEADERS, ...crossOriginHeaders };
+      const formatRule = (path: string, headers: Readonly<Record<string, string>>) =>
         [path, ...Object.entries(headers).map(([name, value]) => `  ${name}: ${value}`)].join('\n');
       const source = [
-        lines('/*', headersOfAll),
+        formatRule('/*', pageHeaders),
         ...IMMUTABLE.map((path) =>
-          lines(path, { 'Cache-Control': 'public, max-age=31536000, immutable' }),
+          formatRule(path, { 'Cache-Control': 'public, max-age=31536000, immutable' }),
         ),
       ].join('\n');
       this.emitFile({ type: 'asset', fileName: '_headers', source: `${source}\n` });

@@ -2,7 +2,7 @@
  * The answers to Explore's questions. Each is one plain sentence without symbols, computed from the numbers that the
  * stage draws; it is empty if its condition does not hold.
  */
-import { claimOf, WHERE } from './claims';
+import { claimOf, KIND_SENTENCES } from './claims';
 import { firstKey, comparableKeyCount, mean, ofHead, type Frame, type Head } from './frame';
 import type { State } from './ask/state';
 import { answerOf as contestWords, compareKeys } from './views/arrows';
@@ -16,7 +16,7 @@ import { firstBare, judged, word } from './words';
 
 function attentionAnswer(frame: Frame, at: Head, state: State): string {
   const { kind } = claimOf(frame, at, state);
-  return kind ? WHERE[kind] : '';
+  return kind ? KIND_SENTENCES[kind] : '';
 }
 
 function headCountAnswer(frame: Frame): string {
@@ -50,12 +50,12 @@ function keyAnswer(frame: Frame, at: Head): string {
 function contributionAnswer(frame: Frame, at: Head): string {
   const { alpha, contribution_out_at } = frame.tensors;
   if (!alpha || !contribution_out_at || firstKey(frame)) return '';
-  const [gets, writes] = [ofHead(alpha, at)[0]!, ofHead(contribution_out_at, at)[0]!];
-  if (!Number.isFinite(gets) || !Number.isFinite(writes)) return '';
-  const amount = gets > 0.5 ? 'Most' : gets > frame.eps ? 'Much' : 'Little';
-  const part = writes > 0.5 ? 'most' : writes > 0.25 ? 'some' : 'little';
+  const [weight, writtenShare] = [ofHead(alpha, at)[0]!, ofHead(contribution_out_at, at)[0]!];
+  if (!Number.isFinite(weight) || !Number.isFinite(writtenShare)) return '';
+  const amount = weight > 0.5 ? 'Most' : weight > frame.eps ? 'Much' : 'Little';
+  const part = writtenShare > 0.5 ? 'most' : writtenShare > 0.25 ? 'some' : 'little';
   // Only at a sink do attention and contribution differ.
-  const conjunction = gets > frame.eps === writes > 0.25 ? 'and' : 'and yet';
+  const conjunction = weight > frame.eps === writtenShare > 0.25 ? 'and' : 'and yet';
   return `${amount} of the attention goes to the first token, ${conjunction} ${part} of what the head writes comes from it.`;
 }
 
@@ -78,7 +78,7 @@ function changeAnswer(frame: Frame, rise: number | undefined): string {
       ? `If no token could attend to the first one, ${predictionWords(frame, rise!, 'would predict')}`
       : 'Change one thing, and see what the model does instead.';
   if (!base?.tensors.loss_at || !frame.tensors.loss_at || base.T !== T) return '';
-  const changes = lossChange(frame, base).filter((one) => Number.isFinite(one));
+  const changes = lossChange(frame, base).filter((change) => Number.isFinite(change));
   return changes.length ? `With this change ${predictionWords(frame, mean(changes))}` : '';
 }
 
@@ -225,11 +225,12 @@ export function firstTokenClause(frame: Frame): string {
 export function comparisonAnswer(frames: readonly Frame[]): string {
   const verdicts = frames.map((frame) => ({ name: frame.title, verdict: judged(frame) }));
   if (verdicts.length < 2 || verdicts.some(({ verdict }) => !verdict.conclusive)) return '';
-  const withSink = verdicts.filter(({ verdict }) => verdict.sink > 0);
-  const [only] = withSink;
-  if (!only) return 'None of these models has a sink on this text.';
-  if (withSink.length === verdicts.length) return 'Each of these models has heads with a sink.';
-  return withSink.length === 1
-    ? `Only one of these models has heads with a sink: ${only.name}.`
-    : `${withSink.length} of ${verdicts.length} models have heads with a sink.`;
+  const modelsWithSink = verdicts.filter(({ verdict }) => verdict.sink > 0);
+  const [firstModel] = modelsWithSink;
+  if (!firstModel) return 'None of these models has a sink on this text.';
+  if (modelsWithSink.length === verdicts.length)
+    return 'Each of these models has heads with a sink.';
+  return modelsWithSink.length === 1
+    ? `Only one of these models has heads with a sink: ${firstModel.name}.`
+    : `${modelsWithSink.length} of ${verdicts.length} models have heads with a sink.`;
 }

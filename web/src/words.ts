@@ -39,10 +39,10 @@ export function percent(share: number, digits = 1): string {
 /** Formats a row sum in whole percents, below 1% with one decimal. */
 export const sumWords = (sum: number): string => percent(sum, sum < 0.01 ? 1 : 0);
 
-export function rowsWords({ sums: [least, most], isAbout }: Claim): string {
+export function rowsWords({ sums: [least, most], isApproximate }: Claim): string {
   const [low, high] = [sumWords(least), sumWords(most)];
   if (low === '–') return '';
-  const about = isAbout && low !== high ? 'about ' : '';
+  const about = isApproximate && low !== high ? 'about ' : '';
   return low === high
     ? `each row sums to ${low}`
     : `rows sum to ${about}${low.replace('%', '')}-${high}`;
@@ -227,22 +227,22 @@ export function meanAlpha(frame: Frame): number {
 export const wholePercent = (share: number): string => percent(share, share < 0.0095 ? 1 : 0);
 
 /** Whether rows need not sum to 1 and no head gives the first token as much as uniform attention would. */
-export function isBelow({ isShare, isMost, given, even }: Claim): boolean {
-  return !isShare && isMost && given < even;
+export function isBelow({ isShare, isStrongest, attention, uniform }: Claim): boolean {
+  return !isShare && isStrongest && attention < uniform;
 }
 
 /** Formats the number of a claim. A picture, its caption and its card state no other number about the head. */
 export function givenWords(claim: Claim): string {
   // A bound is rounded up so that it holds; from a preview it is raised by a tenth, to hold for the exact weights.
   if (isBelow(claim)) {
-    const bound = claim.isAbout ? 1.1 * claim.given : claim.given;
+    const bound = claim.isApproximate ? 1.1 * claim.attention : claim.attention;
     return percent(Math.ceil(100 * bound - 1e-4) / 100, 0);
   }
-  const number = wholePercent(claim.given);
-  if (!claim.isAbout) return number;
+  const number = wholePercent(claim.attention);
+  if (!claim.isApproximate) return number;
   // A preview's numbers are approximate, so a large one is rounded to 5%.
-  const isLarge = claim.given >= 0.1;
-  return `about ${isLarge ? percent(Math.min(0.95, Math.round(20 * claim.given) / 20), 0) : number}`;
+  const isLarge = claim.attention >= 0.1;
+  return `about ${isLarge ? percent(Math.min(0.95, Math.round(20 * claim.attention) / 20), 0) : number}`;
 }
 
 /** Says what the head's number is a share of. */
@@ -270,7 +270,7 @@ export function purposeWords(frame: Frame, at: Head): string {
   const { G } = frame.architecture;
   const ratio = frame.tensors.value_ratio?.data[at.layer * G + groupOf(frame, at)];
   const claim = claimOf(frame, at);
-  if (frame.operation.name !== 'softmax' || !(ratio! < 0.5) || claim.given < 2 * claim.even)
+  if (frame.operation.name !== 'softmax' || !(ratio! < 0.5) || claim.attention < 2 * claim.uniform)
     return '';
   return (
     `The sink lets the head say almost nothing: the value of ${firstTokenName(frame)} is ${show(ratio!)}× as long as those of ` +

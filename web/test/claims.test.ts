@@ -47,7 +47,7 @@ describe('the sentence about a drawn map', () => {
   it('counts tokens that receive more than half of a row, not exactly half', () => {
     const column = (own: number) => columnOf([1, NaN, NaN, own, 1 - own, NaN, own, 0, 1 - own], 3);
     expect([column(0.5).strong, column(0.5625).strong]).toEqual([0, 2]);
-    expect(column(0.5)).toMatchObject({ rows: 2, mean: 0.5, given: 2 / 3, rowSum: 1 });
+    expect(column(0.5)).toMatchObject({ rows: 2, mean: 0.5, alpha: 2 / 3, rowSum: 1 });
   });
 
   it('agrees with the cells of the picture on any map', () => {
@@ -120,11 +120,11 @@ describe('the number of a claim', () => {
       const frame = frameOfMap(map, T, 0.9, normalizes);
       const own = { ...frame, tensors: { ...frame.tensors, alpha_raw: raw } } as Frame;
       const claim = claimOf(own, at);
-      expect(claim.given).toBeCloseTo(given, 5);
+      expect(claim.attention).toBeCloseTo(given, 5);
       const said = givenWords(claim);
       const [number] = percents(said);
       // A bound is no smaller than the value; any other number is the rounded value.
-      const isBound = !normalizes && given < claim.even;
+      const isBound = !normalizes && given < claim.uniform;
       if (isBound) expect(number).toBeGreaterThanOrEqual(100 * given - 0.001);
       expect(Math.abs(number! - 100 * given)).toBeLessThanOrEqual(isBound ? 1 : 0.5001);
       for (const sentence of [finding(own, at), attention.says(own, at)])
@@ -133,9 +133,9 @@ describe('the number of a claim', () => {
       // A number of a preview is marked, and rounded to 5% if it is large; a bound has a margin of a tenth.
       const model = { ...own.model, bits: 3.3 };
       const about = isBound
-        ? `${Math.ceil(110 * claim.given - 1e-4)}%`
+        ? `${Math.ceil(110 * claim.attention - 1e-4)}%`
         : given >= 0.1
-          ? `about ${Math.min(95, 5 * Math.round(20 * claim.given))}%`
+          ? `about ${Math.min(95, 5 * Math.round(20 * claim.attention))}%`
           : `about ${said}`;
       for (const sentence of [
         givenWords(claimOf({ ...own, model }, at)),
@@ -150,16 +150,19 @@ describe('the number of a claim', () => {
     const map = mapOf(9, 3, 0.02, draw);
     const frame = frameOfMap(map, 9, 0.9, false);
     const shares = sharesOf(map, 9);
-    const { given, isShare } = claimOf(frame, at, { normalize: 'yes' });
+    const { attention, isShare } = claimOf(frame, at, { normalize: 'yes' });
     const mean = Array.from({ length: 9 }, (_, t) => shares[t * 9]!).reduce((a, b) => a + b) / 9;
     expect([isShare, claimOf(frame, at).isShare]).toEqual([true, false]);
-    expect(given).toBeCloseTo(mean, 5);
+    expect(attention).toBeCloseTo(mean, 5);
   });
 
   it('is averaged over prompts, and comes from the metric if the head has no map', () => {
     const frame = frameOfMap(mapOf(9, 3, 1, draw), 9, 0.75);
-    expect(claimOf({ ...frame, sequences: 5 }, at).given).toBe(0.75);
-    expect(claimOf(frame, { layer: 0, head: 1 })).toMatchObject({ given: 0.75, kind: undefined });
+    expect(claimOf({ ...frame, sequences: 5 }, at).attention).toBe(0.75);
+    expect(claimOf(frame, { layer: 0, head: 1 })).toMatchObject({
+      attention: 0.75,
+      kind: undefined,
+    });
   });
 
   it('is about the head with the largest weight, even if another has the largest share', () => {
@@ -172,8 +175,8 @@ describe('the number of a claim', () => {
     );
     const free = { layer: -1, head: -1 };
     expect(selectedHead(frame, free)).toEqual({ layer: 1, head: 1 });
-    expect(claimOf(frame, { layer: 1, head: 1 }).isMost).toBe(true);
-    expect(claimOf(frame, { layer: 0, head: 1 }).isMost).toBe(false);
+    expect(claimOf(frame, { layer: 1, head: 1 }).isStrongest).toBe(true);
+    expect(claimOf(frame, { layer: 0, head: 1 }).isStrongest).toBe(false);
     // If rows sum to 1, shares are the weights; a recording may lack raw weights.
     const { operation } = frameOf();
     expect(selectedHead({ ...frame, operation }, free)).toEqual({ layer: 0, head: 1 });

@@ -3,7 +3,7 @@ import { judge, leastTokens } from 'sinkscope';
 import {
   alphaOfKey,
   drawnMap,
-  exactOf,
+  exactCellsOf,
   groupOf,
   hiddenLayer,
   indexOfMax,
@@ -84,7 +84,7 @@ describe('a frame', () => {
   it('has the exact cells of a zoomed part, also if rows see all keys', () => {
     const rows = { query: 3, key: 1, att: tensor([2, 5], [1, 2, 3, 4, 0, 6, 7, 8, 9, 10]) };
     const exact = (normalizes: boolean) =>
-      exactOf({
+      exactCellsOf({
         ...{ ...frameOf(), T: 5, pooled: {}, head: { rows: { ...rows } } },
         operation: { normalizes },
       } as unknown as Frame)!;

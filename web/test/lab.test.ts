@@ -13,16 +13,16 @@ import {
   printSettings,
   readSettings,
   recipeOf,
-  refusal,
+  refusalReason,
   tablesOf,
 } from '../src/lab/settings';
 import {
-  caption,
+  captionWords,
   shownHead,
   recentMean,
-  shortVerdict,
+  shortVerdictWords,
   sinkStep,
-  verdict,
+  verdictWords,
   type NamedLab,
 } from '../src/lab/words';
 import { isBuilt, UNBUILT } from './fixture';
@@ -280,23 +280,23 @@ describe('sentences of a lab', () => {
   it('say which models have a sink, since which step, and with what loss', () => {
     const left = withName(sampleLab('', 0.6, 0.6), 'softmax');
     const right = withName(sampleLab('operation:relu', 0.01, 0.5), 'ReLU / n');
-    expect(verdict([left, right])).toBe(
+    expect(verdictWords([left, right])).toBe(
       'Softmax has a sink; ReLU / n has none. Softmax gives the first token 60% of its attention at positions without a trigger (above 30% since ' +
         'step 58); the first token’s value norm is 0.25× that of the others. ReLU / n gives the first token a ' +
         'weight of 1% (50% of its row). Loss above the best possible: 0.01 and 0.01 nats outside triggers, ' +
         '0.50 and 0.50 at triggers.',
     );
-    expect(verdict([right, left])).toMatch(
+    expect(verdictWords([right, left])).toMatch(
       /^Softmax has a sink; ReLU \/ n has none\. ReLU \/ n gives the first token a weight of 1% \(50% of its row\) at positions without a trigger\. Softmax gives the first token 60% of its attention \(above/,
     );
     const weak = withName(sampleLab('', 0.2, 0.2), 'softmax');
     const heavy = withName(sampleLab('operation:relu', 0.6, 0.5), 'ReLU / n');
-    expect(verdict([weak, heavy])).toMatch(
+    expect(verdictWords([weak, heavy])).toMatch(
       /^ReLU \/ n has a sink; softmax has none\. Softmax gives the first token 20% of its attention .* trigger \(uniform attention: 10%\)\. ReLU \/ n gives the first token a weight of 60% \(50% of its row\) \(above 30% since/,
     );
     // Without its picture, a head of unnormalized rows has no share to compare with ε.
     const unseen = { ...heavy, lab: { ...heavy.lab, picture: undefined } as unknown as Lab };
-    expect(verdict([weak, unseen])).toMatch(
+    expect(verdictWords([weak, unseen])).toMatch(
       /^Neither model has a sink so far\..* ReLU \/ n gives the first token a weight of 60% \(–/,
     );
     expect(sinkStep(left.lab.log)).toBe(58);
@@ -308,16 +308,16 @@ describe('sentences of a lab', () => {
     const weak = withName(sampleLab('', 0.2, 0.2), 'softmax');
     const sigmoid = withName(sampleLab('operation:relu', 0.01, 0.5), 'sigmoid');
     const sunk = withName(sampleLab('operation:relu', 0.6, 0.5), 'sigmoid');
-    expect(shortVerdict([softmax, sigmoid])).toBe(
+    expect(shortVerdictWords([softmax, sigmoid])).toBe(
       'Softmax has a sink; sigmoid has none. A row without a trigger (a circled digit) has nothing to copy: softmax must still give its attention to some token, sigmoid may give almost none.',
     );
-    expect(shortVerdict([sigmoid, softmax])).toBe('Softmax has a sink; sigmoid has none.');
-    expect(shortVerdict([softmax, weak])).toBe('Softmax has a sink; softmax has none.');
-    expect(shortVerdict([weak, sunk])).toBe('Sigmoid has a sink; softmax has none.');
-    expect(shortVerdict([softmax, sunk])).toBe('Both models have a sink.');
-    expect(shortVerdict([weak, sigmoid])).toBe('Neither model has a sink so far.');
+    expect(shortVerdictWords([sigmoid, softmax])).toBe('Softmax has a sink; sigmoid has none.');
+    expect(shortVerdictWords([softmax, weak])).toBe('Softmax has a sink; softmax has none.');
+    expect(shortVerdictWords([weak, sunk])).toBe('Sigmoid has a sink; softmax has none.');
+    expect(shortVerdictWords([softmax, sunk])).toBe('Both models have a sink.');
+    expect(shortVerdictWords([weak, sigmoid])).toBe('Neither model has a sink so far.');
     const untrained = { ...softmax, lab: { ...softmax.lab, log: [] } as unknown as Lab };
-    expect(shortVerdict([untrained, sigmoid])).toBe('');
+    expect(shortVerdictWords([untrained, sigmoid])).toBe('');
   });
 
   it('average the last twenty steps, and state the step since which the mean has exceeded ε', () => {
@@ -346,27 +346,29 @@ describe('sentences of a lab', () => {
     const left = withName(sampleLab('', 0.6, 0.6), 'softmax');
     const log = left.lab.log.map(({ optimum_triggers: _, ...entry }) => entry);
     const unknown = { ...left, lab: { ...left.lab, log } as unknown as Lab };
-    expect(verdict([left, unknown])).toMatch(
+    expect(verdictWords([left, unknown])).toMatch(
       /0\.01 and 0\.01 nats outside triggers, 0\.50 and – at triggers\.$/,
     );
-    expect(verdict([left, { ...left, lab: { ...left.lab, log: [] } as unknown as Lab }])).toBe('');
+    expect(verdictWords([left, { ...left, lab: { ...left.lab, log: [] } as unknown as Lab }])).toBe(
+      '',
+    );
     // If rows need not sum to 1, the share of the row counts as well as the weight.
     const faint = withName(sampleLab('operation:relu', 0.6, 0.25), 'ReLU / n');
-    expect(verdict([faint, left])).toMatch(
+    expect(verdictWords([faint, left])).toMatch(
       /^Softmax has a sink; ReLU \/ n has none\. ReLU \/ n gives the first token a weight of 60% \(25% of its row\) at positions without a trigger\. Softmax/,
     );
     const [short, long] = ['length:9', 'length:21'].map((text) =>
       withName(sampleLab(text, 0.5, 0.5), 'softmax'),
     );
-    expect(verdict([long!, long!])).toMatch(/^Both models have a sink\. Softmax gives/);
-    expect(verdict([long!, short!])).toMatch(
+    expect(verdictWords([long!, long!])).toMatch(/^Both models have a sink\. Softmax gives/);
+    expect(verdictWords([long!, short!])).toMatch(
       /^Short sequences \(9 tokens\): uniform attention alone gives the first token 23%\./,
     );
   });
 
   it('make no unsupported claim about short sequences', () => {
     const short = withName(sampleLab('length:8', 0.5, 0.5), 'softmax');
-    expect(verdict([short, short])).toMatch(
+    expect(verdictWords([short, short])).toMatch(
       /^Short sequences \(8 tokens\): uniform attention alone gives the first token 25%\. /,
     );
   });
@@ -422,12 +424,12 @@ describe('the head whose map is shown', () => {
       operation: operations[0],
       command: '',
     });
-    expect(caption(named(labOf()))).toBe(
+    expect(captionWords(named(labOf()))).toBe(
       'gives the first token 25% of its attention outside triggers; map: head L0H1',
     );
-    expect(caption(named(labOf('', [2, 1, 5, 5])))).toMatch(/; map: head L1H0$/);
-    expect(caption(named(labOf('', [1, 1, 5, 5])))).not.toContain('map');
-    expect(caption(named({ ...labOf(), log: [] } as unknown as Lab))).toBe('untrained');
+    expect(captionWords(named(labOf('', [2, 1, 5, 5])))).toMatch(/; map: head L1H0$/);
+    expect(captionWords(named(labOf('', [1, 1, 5, 5])))).not.toContain('map');
+    expect(captionWords(named({ ...labOf(), log: [] } as unknown as Lab))).toBe('untrained');
   });
 });
 
@@ -447,26 +449,28 @@ describe('the sentence about a fine-tuned model', () => {
 
   it('compares the first token’s share before and after fine-tuning, and names the head', () => {
     const pair = [fineTune('from:softmax', 'a'), fineTune('from:relu,head:1', 'b')] as const;
-    expect(verdict(pair)).toBe(
+    expect(verdictWords(pair)).toBe(
       'A: attention on the first token (uniform: 6%) 50% → 30%, its value norm relative to the others ' +
         '0.30 → 0.60, loss 3.00 → 2.50. B: attention on the first token (uniform: 6%) 50% → 30%, its value ' +
         'norm relative to the others 0.30 → 0.60, loss 3.00 → 2.50.',
     );
     for (const [i, loss] of [3.4, 3.9].entries())
       pair[1].lab.log[i] = { ...pair[1].lab.log[i]!, loss_held: loss };
-    expect(verdict(pair)).toContain(
+    expect(verdictWords(pair)).toContain(
       'B: attention on the first token (uniform: 6%) 50% → 30%, its value norm relative to the others 0.30 → 0.60, ' +
         'loss on the new text 3.00 → 2.50, loss on the old kind of text 3.40 → 3.90.',
     );
     const planted = fineTune('from:softmax,planted:0.2', 'c');
     for (const [i, entry] of planted.lab.log.entries())
       Object.assign(entry, { loss_triggers: 11 - 10 * i, first_triggers: 0.5 - 0.25 * i });
-    expect(verdict([pair[0], planted])).toMatch(
+    expect(verdictWords([pair[0], planted])).toMatch(
       /^A: .* loss 3\.00 → 2\.50\. C: .* loss 3\.00 → 2\.50; after the planted trigger: loss 11\.00 → 6\.00, attention on the first token 50% → 38%\.$/,
     );
-    expect(caption(pair[0])).toBe('head L0H0 gives the first token 80% of its attention');
+    expect(captionWords(pair[0])).toBe('head L0H0 gives the first token 80% of its attention');
     const raw = { ...pair[1], operation: operations[1] };
-    expect(caption(raw)).toBe('head L0H1 gives the first token a weight of 30% (30% of its row)');
+    expect(captionWords(raw)).toBe(
+      'head L0H1 gives the first token a weight of 30% (30% of its row)',
+    );
   });
 });
 
@@ -525,5 +529,5 @@ it('the page has the settings of the trainer, with its defaults and presets', as
       }
     }
   for (const row of [...tables.fromScratch, ...tables.fineTune])
-    if (row.name !== 'from') expect(refusal(row, row.default)).toBeUndefined();
+    if (row.name !== 'from') expect(refusalReason(row, row.default)).toBeUndefined();
 });

@@ -6,7 +6,7 @@ import { describe, expect, it } from 'vitest';
 import type { LogEntry, Operation } from 'sinkscope';
 import { randomGenerator } from '../src/ask/question';
 import type { Lab } from '../src/lab/lab';
-import { caption, verdict, type NamedLab } from '../src/lab/words';
+import { captionWords, verdictWords, type NamedLab } from '../src/lab/words';
 import { isWritten, mean } from './said';
 
 const TRIGGERS = 3;
@@ -127,11 +127,11 @@ describe('the lab', () => {
     const wrong: string[] = [];
     for (let n = 0; n < 200; n++) {
       const pair = [drawnLab(n), drawnLab(n + 1 + below(2))] as const;
-      const said = verdict(pair);
+      const said = verdictWords(pair);
       const each = said.match(new RegExp(`${NAME} gives .*?\\.(?= |$)`, 'g')) ?? [];
       expect(each).toHaveLength(2);
       each.forEach((one, i) => wrong.push(...falseClaims(one, pair, i, seen)));
-      pair.forEach((one, i) => wrong.push(...falseClaims(caption(one), pair, i, seen)));
+      pair.forEach((one, i) => wrong.push(...falseClaims(captionWords(one), pair, i, seen)));
       const losses = /possible: (\S+) and (\S+) nats outside triggers, (\S+) and (\S+) at triggers/
         .exec(said)!
         .slice(1);

@@ -87,7 +87,7 @@ describe('conditional sentences of a lesson', () => {
           const measured = Object.fromEntries(numbers.map((one) => [one, read(one)]));
           const said = cases.filter(({ condition }) => isTrue(condition, read));
           expect(
-            said.map((one) => one.said),
+            said.map((one) => one.text),
             `${name}: ${JSON.stringify(measured)} of ${cases.map((one) => one.condition).join('; ')}`,
           ).toHaveLength(1);
         }

@@ -155,7 +155,7 @@ describe('runs over seeds', () => {
     const measured = { sink_1: 60.3, value_ratio: 0.4, loss: 3.4 };
     const other = { seed: 2, sink_1: 20, value_ratio: 0.5, loss: 3.5 };
     const card = { measured, seed: 4, further_seeds: [other] } as unknown as Card;
-    expect(seedsOf(card)).toEqual({ own: 4, all: [{ seed: 4, ...measured }, other] });
+    expect(seedsOf(card)).toEqual({ shippedSeed: 4, all: [{ seed: 4, ...measured }, other] });
     expect(seedsOf({ measured } as unknown as Card).all).toHaveLength(1);
   });
 });

@@ -17,7 +17,7 @@ import {
   LOG_SEQUENCES,
   MEASURING_CONDITIONS,
   nearestStep,
-  stepOf,
+  splitStep,
   stepWords,
 } from '../src/ask/steps';
 
@@ -47,7 +47,7 @@ function course(change: Partial<Timeline> = {}, title = 'Small, =1+1'): Course {
 
 describe('a step of a model', () => {
   it('has an id that can be parsed, and that no other model has', () => {
-    expect(stepOf('softmax@1400')).toEqual({ id: 'softmax', step: 1400 });
+    expect(splitStep('softmax@1400')).toEqual({ id: 'softmax', step: 1400 });
     for (const other of [
       'softmax',
       'hub:owner/name@step1000',
@@ -56,7 +56,7 @@ describe('a step of a model', () => {
       'x@-1',
       `${'x'.repeat(65)}@1`,
     ])
-      expect(stepOf(other), other).toBeUndefined();
+      expect(splitStep(other), other).toBeUndefined();
   });
 
   it('is the nearest stored step', () => {

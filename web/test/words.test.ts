@@ -38,15 +38,26 @@ describe('a displayed number', () => {
 
   it('is a whole percent for a head, rounded up for a bound, and to 5 percent for a preview', () => {
     const of = (change: Partial<Claim>) =>
-      givenWords({ isShare: true, isMost: true, even: 0.5, isAbout: false, ...change } as Claim);
-    const below = { isShare: false, given: 0.121 };
-    expect([of({ given: 0.121 }), of({ given: 0.126 }), of(below)]).toEqual(['12%', '13%', '13%']);
-    expect([0.42, 0.43, 0.99, 0.1].map((given) => of({ given, isAbout: true }))).toEqual([
-      ...['about 40%', 'about 45%', 'about 95%', 'about 10%'],
+      givenWords({
+        isShare: true,
+        isStrongest: true,
+        uniform: 0.5,
+        isApproximate: false,
+        ...change,
+      } as Claim);
+    const below = { isShare: false, attention: 0.121 };
+    expect([of({ attention: 0.121 }), of({ attention: 0.126 }), of(below)]).toEqual([
+      '12%',
+      '13%',
+      '13%',
     ]);
-    expect([of({ given: 0.071, isAbout: true }), of({ ...below, isAbout: true })]).toEqual([
-      ...['about 7%', '14%'],
-    ]);
+    expect(
+      [0.42, 0.43, 0.99, 0.1].map((attention) => of({ attention, isApproximate: true })),
+    ).toEqual([...['about 40%', 'about 45%', 'about 95%', 'about 10%']]);
+    expect([
+      of({ attention: 0.071, isApproximate: true }),
+      of({ ...below, isApproximate: true }),
+    ]).toEqual([...['about 7%', '14%']]);
   });
 });
 
@@ -223,10 +234,10 @@ describe('the summary of a map’s column', () => {
   const of = (...weights: number[]) => columnOf(map(...weights), weights.length + 1);
 
   it('has the mean, the rows that attend mostly to it, and the row sum', () => {
-    const { mean, given, strong, rows, rowSum } = of(0.75, 0.5, 0.5625, 0.25);
+    const { mean, alpha, strong, rows, rowSum } = of(0.75, 0.5, 0.5625, 0.25);
     expect([mean, strong, rows]).toEqual([2.0625 / 4, 2, 4]);
     // alpha_1 also counts the first row, which can attend to nothing else.
-    expect(given).toBe(3.0625 / 5);
+    expect(alpha).toBe(3.0625 / 5);
     expect(rowSum).toBeCloseTo(1, 6);
   });
 

@@ -60,12 +60,12 @@ function layoutsFor(
   ];
 }
 
-const isVisible = (one: Element) => one.checkVisibility();
+const isVisible = (element: Element) => element.checkVisibility();
 
 function hasOverflow(room: HTMLElement, { scrolls }: Layout): boolean {
-  const isOutside = (one: Element) =>
-    (!(scrolls && one.matches('.figure')) && one.scrollHeight > one.clientHeight + 1) ||
-    one.scrollWidth > one.clientWidth + 1;
+  const isOutside = (element: Element) =>
+    (!(scrolls && element.matches('.figure')) && element.scrollHeight > element.clientHeight + 1) ||
+    element.scrollWidth > element.clientWidth + 1;
   return [room, ...room.children, ...room.querySelectorAll('.table-place')].some(isOutside);
 }
 
@@ -77,8 +77,8 @@ function visiblePictures(room: HTMLElement, { scrolls }: Layout): Element[] {
 
 function largestSide(pictures: readonly Element[]): number {
   return Math.max(
-    ...pictures.map((one) => {
-      const { width, height } = one.getBoundingClientRect();
+    ...pictures.map((picture) => {
+      const { width, height } = picture.getBoundingClientRect();
       return Math.max(width, height);
     }),
   );
@@ -86,8 +86,8 @@ function largestSide(pictures: readonly Element[]): number {
 
 /** In pixels; a narrower chart would have smaller text. */
 const MIN_CHART_WIDTH = 180;
-const isTooNarrow = (one: Element) =>
-  one.matches('.chart-picture') && one.getBoundingClientRect().width < MIN_CHART_WIDTH;
+const isTooNarrow = (picture: Element) =>
+  picture.matches('.chart-picture') && picture.getBoundingClientRect().width < MIN_CHART_WIDTH;
 
 function applyLayout(room: HTMLElement, layout: Layout, width = '100%'): void {
   const { zoom, hiddenCount, isSingle, isSide, hasColumns, scrolls } = layout;
@@ -139,25 +139,25 @@ function tryLayout(room: HTMLElement, box: DOMRect, layout: Layout): boolean {
 /** Draws buttons for choosing the visible subject, if only one is visible at a time. */
 function drawCellSwitch(room: HTMLElement, chosen: number, choose: (i: number) => void): void {
   const cells = [...room.querySelectorAll('.cells > .cell')];
-  const at = Math.min(chosen, cells.length - 1);
-  cells.forEach((cell, i) => cell.classList.toggle('current', i === at));
+  const currentIndex = Math.min(chosen, cells.length - 1);
+  cells.forEach((cell, i) => cell.classList.toggle('current', i === currentIndex));
   const head = room.querySelector('.figure-head');
   if (!head || cells.length < 2) return;
-  let place = head.querySelector<HTMLElement>('.cell-switch');
-  if (!place) {
-    place = Object.assign(document.createElement('div'), { className: 'cell-switch' });
-    place.setAttribute('role', 'group');
-    place.setAttribute('aria-label', 'Model');
-    head.prepend(place);
+  let buttonGroup = head.querySelector<HTMLElement>('.cell-switch');
+  if (!buttonGroup) {
+    buttonGroup = Object.assign(document.createElement('div'), { className: 'cell-switch' });
+    buttonGroup.setAttribute('role', 'group');
+    buttonGroup.setAttribute('aria-label', 'Model');
+    head.prepend(buttonGroup);
   }
   render(
     cells.map(
       (cell, i) =>
-        html`<button type="button" aria-pressed=${i === at} @click=${() => choose(i)}>
+        html`<button type="button" aria-pressed=${i === currentIndex} @click=${() => choose(i)}>
           ${cell.querySelector('.cell-head strong')?.textContent}
         </button>`,
     ),
-    place,
+    buttonGroup,
   );
 }
 

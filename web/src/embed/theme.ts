@@ -26,8 +26,8 @@ function* ancestorsOf(element: Element): Generator<Element> {
 }
 
 function backgroundLuminance(element: Element): number {
-  for (const one of ancestorsOf(element)) {
-    const { light, alpha } = lightOf(getComputedStyle(one).backgroundColor);
+  for (const ancestor of ancestorsOf(element)) {
+    const { light, alpha } = lightOf(getComputedStyle(ancestor).backgroundColor);
     if (alpha > 0.5) return light;
   }
   // The background of a page that sets none is that of the browser's color scheme.
@@ -55,7 +55,7 @@ export function themeOf(element: Element): Theme {
 export function watchTheme(element: Element, onChange: () => void): () => void {
   // Pages set themes by classes and attributes of ancestors, by stylesheets, or by the system's preference.
   const watcher = new MutationObserver(onChange);
-  for (const one of ancestorsOf(element)) watcher.observe(one, { attributes: true });
+  for (const ancestor of ancestorsOf(element)) watcher.observe(ancestor, { attributes: true });
   watcher.observe(document.head, {
     attributes: true,
     attributeFilter: ['href', 'media', 'disabled', 'rel'],

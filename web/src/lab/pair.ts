@@ -87,7 +87,9 @@ export class Pair {
     const modelConfig = config as
       { sinkscope?: { attention?: { operation?: string } } } | undefined;
     const operationName = modelConfig?.sinkscope?.attention?.operation ?? 'softmax';
-    const operation = this.#describe?.operations.find((one) => one.name === operationName);
+    const operation = this.#describe?.operations.find(
+      (operation) => operation.name === operationName,
+    );
     return { name, lab, operation, command: commandOf(lab.settings, tables) };
   }
 
@@ -120,9 +122,9 @@ export class Pair {
       void this.pause().then(() => this.train());
   }
 
-  async #restore(wanted: readonly Settings[]): Promise<void> {
-    await Promise.all(this.labs.map((lab, i) => lab.restore(wanted[i]!)));
-    const isSame = this.labs.every((lab, i) => lab.settings === wanted[i]);
+  async #restore(settings: readonly Settings[]): Promise<void> {
+    await Promise.all(this.labs.map((lab, i) => lab.restore(settings[i]!)));
+    const isSame = this.labs.every((lab, i) => lab.settings === settings[i]);
     if (isSame && this.step > 0)
       this.#context.notify(`Your training is restored at step ${this.step}.`);
   }

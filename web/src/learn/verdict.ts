@@ -16,13 +16,14 @@ export function judgeNumber(
   { min, max, unit }: { readonly min: number; readonly max: number; readonly unit: string },
 ): Judgment {
   const error = guess - answer;
-  const share = Math.abs(error) / (max - min);
+  const errorShare = Math.abs(error) / (max - min);
   const unitWords = unit === '%' ? ' points' : unit;
   const size = Number(Math.abs(error).toFixed(2));
-  if (share <= RIGHT_ERROR) return { verdict: 'right', sentence: `Right: it is ${answer}${unit}.` };
+  if (errorShare <= RIGHT_ERROR)
+    return { verdict: 'right', sentence: `Right: it is ${answer}${unit}.` };
   const direction = error > 0 ? 'too high' : 'too low';
   const correction = `${size}${unitWords} ${direction}; it is ${answer}${unit}.`;
-  return share <= NEAR_ERROR
+  return errorShare <= NEAR_ERROR
     ? { verdict: 'near', sentence: `Near: ${correction}` }
     : { verdict: 'wrong', sentence: `Wrong: ${correction}` };
 }
@@ -41,8 +42,8 @@ interface Guess {
 }
 
 const KEY = 'sinkscope:guesses';
-const isGuess = (one: unknown): one is Guess => {
-  const { lesson, question, guess, verdict } = Object(one) as Record<string, unknown>;
+const isGuess = (stored: unknown): stored is Guess => {
+  const { lesson, question, guess, verdict } = Object(stored) as Record<string, unknown>;
   return (
     typeof lesson === 'string' &&
     typeof question === 'number' &&
@@ -73,13 +74,15 @@ export function keepGuess(guess: Guess): void {
 }
 
 export function countWords(guesses: readonly Guess[], lesson: string): string {
-  const verdictCounts = (some: readonly Guess[]) =>
+  const verdictCounts = (counted: readonly Guess[]) =>
     (['right', 'near', 'wrong'] as const)
-      .map((verdict) => `${some.filter((one) => one.verdict === verdict).length} ${verdict}`)
+      .map((verdict) => `${counted.filter((guess) => guess.verdict === verdict).length} ${verdict}`)
       .join(', ');
-  const inLesson = guesses.filter((one) => one.lesson === lesson);
-  if (!inLesson.length) return '';
+  const lessonGuesses = guesses.filter((guess) => guess.lesson === lesson);
+  if (!lessonGuesses.length) return '';
   const totalNote =
-    inLesson.length < guesses.length ? ` In all lessons so far: ${verdictCounts(guesses)}.` : '';
-  return `Your predictions in this lesson: ${verdictCounts(inLesson)}.${totalNote}`;
+    lessonGuesses.length < guesses.length
+      ? ` In all lessons so far: ${verdictCounts(guesses)}.`
+      : '';
+  return `Your predictions in this lesson: ${verdictCounts(lessonGuesses)}.${totalNote}`;
 }

@@ -93,11 +93,11 @@ class SinkWrite extends HTMLElement {
                   </thead>
                   <tbody>
                     ${this.#texts.map(
-                      (written, i) =>
+                      (continuation, i) =>
                         html`<tr>
                           <th scope="row">${CACHES[i]!.title}</th>
-                          <td>${written.text}</td>
-                          <td>${percent(distinctShare(written))}</td>
+                          <td>${continuation.text}</td>
+                          <td>${percent(distinctShare(continuation))}</td>
                         </tr>`,
                     )}
                   </tbody>

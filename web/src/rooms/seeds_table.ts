@@ -112,8 +112,8 @@ function stripOf(
 
 /** Returns the row of the recipe with the shown weights. Of its other seeds only three outcomes are known. */
 function shownLine(card: Card): Line {
-  const { own, all } = seedsOf(card);
-  const shownIndex = all.findIndex(({ seed }) => seed === own);
+  const { shippedSeed, all } = seedsOf(card);
+  const shownIndex = all.findIndex(({ seed }) => seed === shippedSeed);
   const steps = Number(card.training?.steps);
   const stepsNote = steps ? `${steps.toLocaleString('en')} steps, as shown: ` : '';
   const seeds = all.map(({ seed }) => seed);
@@ -128,8 +128,8 @@ function shownLine(card: Card): Line {
     more:
       stepsNote +
       (all.length > 1
-        ? `${all.length} seeds (${seeds.join(', ')}); the weights here are seed ${own}’s`
-        : `one seed (${own}): how far another would differ is not known`),
+        ? `${all.length} seeds (${seeds.join(', ')}); the weights here are seed ${shippedSeed}’s`
+        : `one seed (${shippedSeed}): how far another would differ is not known`),
     strips: OUTCOMES.map(({ name, within }) => {
       const key = cardKeys[name];
       return key && stripOf(all.map((one) => one[key]).filter(Number.isFinite), within, shownIndex);

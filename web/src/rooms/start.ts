@@ -4,7 +4,7 @@
  */
 import { signal } from '@preact/signals-core';
 import { html, nothing, render, type TemplateResult } from 'lit';
-import { claimOf, WHERE, type Claim, type Kind } from '../claims';
+import { claimOf, KIND_SENTENCES, type Claim, type Kind } from '../claims';
 import {
   exampleField,
   normalizeField,
@@ -76,7 +76,9 @@ function firstTokenWords(frame: Frame): string {
 
 /** Returns the answer that the first map gives, which names the first token. */
 const answerWords = (kind: Kind, frame: Frame) =>
-  kind === 'none' ? WHERE.none : WHERE[kind].replace(/\.$/, `: ${firstTokenWords(frame)}.`);
+  kind === 'none'
+    ? KIND_SENTENCES.none
+    : KIND_SENTENCES[kind].replace(/\.$/, `: ${firstTokenWords(frame)}.`);
 
 /** Whether a softmax model attends to its first token and its sigmoid twin does not. */
 function isContrast(
@@ -127,7 +129,7 @@ export function sideWords(claim: Claim, frame: Frame): TemplateResult {
   const quantity = claim.isShare
     ? html`${share} ${shareWords(frame)}`
     : html`a mean weight of ${share}`;
-  if (!claim.isMost || L * H === 1)
+  if (!claim.isStrongest || L * H === 1)
     return html`${explainTerms(`Head ${head}`)} gives ${firstToken} ${quantity}.`;
   const amount = isBelow(claim)
     ? html`below ${share} on average`
@@ -146,11 +148,11 @@ function detailsWords(frame: Frame, claim: Claim): string {
   const { layer, head } = claim.at;
   const meanShare = percent(meanAlpha(frame), 0);
   const comparison = frame.operation.normalizes
-    ? `; evenly spread over the tokens that each row sees, the first token would get ${percent(claim.even, 0)}. The mean over all ${L * H} heads is ${meanShare}`
+    ? `; evenly spread over the tokens that each row sees, the first token would get ${percent(claim.uniform, 0)}. The mean over all ${L * H} heads is ${meanShare}`
     : `, ${sumWords(claim.rowSum)} on average. As a share of its row sums the first token gets ${percent(alphaOf(frame, claim.at), 0)} in this head, ${meanShare} on average`;
   return (
     `${capital(nameOf(frame))}: head ${headName(claim.at, frame)} (layer ${layerNumber(frame, layer)}, head ${head}, counted from 0) ` +
-    `${claim.isMost ? `of ${L * H}, the one that gives the first token most` : 'is selected'}. ` +
+    `${claim.isStrongest ? `of ${L * H}, the one that gives the first token most` : 'is selected'}. ` +
     `${capital(rowsWords(claim))}${comparison}.`
   );
 }

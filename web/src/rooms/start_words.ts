@@ -1,5 +1,5 @@
 /** Sentences about frames that the first screen and the story below it share. */
-import { stepOf } from '../ask/steps';
+import { splitStep } from '../ask/steps';
 import { seedsOf } from '../ask/zoo';
 import type { Claim, Kind } from '../claims';
 import type { Frame } from '../frame';
@@ -24,7 +24,7 @@ export function remarkOf(claim: Claim): DrawOptions['remark'] {
 
 /** Whether two models differ only in the attention operation. */
 export function isTwin(first: Frame, second: Frame): boolean {
-  const ids = [first, second].map(({ model: { id } }) => stepOf(id)?.id ?? id);
+  const ids = [first, second].map(({ model: { id } }) => splitStep(id)?.id ?? id);
   return ids.join() === 'softmax,sigmoid';
 }
 

@@ -526,7 +526,9 @@ const trainingStep: Build = (place, { context, scope }) => {
       const card = cardOf(frame, context);
       const { step } = frame.model;
       const stepName = step ? stepWords(step.step, step.of) : 'After training';
-      const uniformText = claim.isShare ? `, ${evenWords(claim.given, claim.even)}` : ` on average`;
+      const uniformText = claim.isShare
+        ? `, ${evenWords(claim.attention, claim.uniform)}`
+        : ` on average`;
       const finalText =
         step && claim.isShare
           ? `; after training it gives ${givenWords(claimOf(trainedFrame()!, at))}`
@@ -541,7 +543,7 @@ const trainingStep: Build = (place, { context, scope }) => {
           </p>
           <p role="status">
             ${capital(stepName)}: head ${headName(at, frame)} gives the first token
-            ${claim.isShare ? `${givenWords(claim)} ${shareWords(frame)}` : `a weight of ${percent(claim.given)}`}${uniformText}${finalText}.
+            ${claim.isShare ? `${givenWords(claim)} ${shareWords(frame)}` : `a weight of ${percent(claim.attention)}`}${uniformText}${finalText}.
           </p>
           <p>
             Training only asks for a better guess of the next token. At step 0 only the first rows

@@ -17,7 +17,7 @@ import {
 import { cachedPromise } from '../ask/cached';
 import { InputError, isTimeout } from '../ask/errors';
 import { splitArithmetic } from '../ask/subject';
-import { nearestStep, stepOf, stepWords } from '../ask/steps';
+import { nearestStep, splitStep, stepWords } from '../ask/steps';
 import { loadingProgress, type Choice, type OpenModel, type Watch } from './opened';
 import { Recordings } from './recordings';
 import type { Timelines } from '../timeline/timelines';
@@ -144,7 +144,7 @@ export class Models {
     return this.#openShared(id, async (signal) => {
       const { weights, arithmetic } = splitArithmetic(id);
       const recipe = this.#recipes.get(weights);
-      const checkpoint = stepOf(weights);
+      const checkpoint = splitStep(weights);
       const options = { signal, watch, arithmetic };
       const opening = recipe
         ? this.#openPlan(recipe, options)
@@ -179,7 +179,7 @@ export class Models {
     const opening = this.#openings.get(id);
     if (!opening) return;
     // Deletes a checkpoint now, so that a reader who returns to it need not wait for this opening to end.
-    if (!opening.isDone && stepOf(splitArithmetic(id).weights)) this.#openings.delete(id);
+    if (!opening.isDone && splitStep(splitArithmetic(id).weights)) this.#openings.delete(id);
     opening.job.abort();
   }
 
@@ -191,7 +191,7 @@ export class Models {
     const neededIds = new Set(pinned === undefined ? wanted : [...wanted, pinned]);
     const isClosable = (id: string) => {
       const { weights, arithmetic } = splitArithmetic(id);
-      const isStep = stepOf(weights) !== undefined;
+      const isStep = splitStep(weights) !== undefined;
       const isVariant = arithmetic !== 'exact' || isStep || id.endsWith(previewId(''));
       return isVariant || this.#recipes.has(id);
     };
@@ -207,7 +207,7 @@ export class Models {
     for (const [id, { isTemporary }] of this.#recipes)
       if (isTemporary && !shownWeights.has(id)) this.#recipes.delete(id);
     for (const [, { model }] of hiddenOpenings) await model.then(closeModel).catch(() => {});
-    const idsWithSteps = new Set([...shownWeights].flatMap((id) => stepOf(id)?.id ?? []));
+    const idsWithSteps = new Set([...shownWeights].flatMap((id) => splitStep(id)?.id ?? []));
     await (await this.#timelines)?.keepOnly(idsWithSteps);
   }
 

@@ -1,6 +1,6 @@
 /** Reads the curves of training from the logs of runs, as lines and points over the steps. */
 import type { Timeline } from 'sinkscope';
-import { stepOf } from '../ask/steps';
+import { splitStep } from '../ask/steps';
 import { splitArithmetic } from '../ask/subject';
 import type { Frame } from '../frame';
 import { show } from '../words';
@@ -106,7 +106,7 @@ export const STYLED_MODELS = [
 export function colorsOf(frames: readonly Pick<Frame, 'model'>[]): string[] {
   const indices = frames.map(({ model }) => {
     const { weights } = splitArithmetic(model.id);
-    return STYLED_MODELS.findIndex((id) => id === (stepOf(weights)?.id ?? weights));
+    return STYLED_MODELS.findIndex((id) => id === (splitStep(weights)?.id ?? weights));
   });
   const fixedIndices = indices.map((index, i) => (indices.indexOf(index) === i ? index : -1));
   const freeIndices = STYLES.map((_, i) => i).filter((i) => !fixedIndices.includes(i));

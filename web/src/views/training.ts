@@ -27,7 +27,7 @@ import {
   type Outcome,
   type SeedRun,
 } from '../timeline/seeds';
-import { LOG_SEQUENCES, MEASURING_CONDITIONS, stepOf, checkpointOf } from '../ask/steps';
+import { LOG_SEQUENCES, MEASURING_CONDITIONS, splitStep, checkpointOf } from '../ask/steps';
 import { judged } from '../words';
 import { addElement, setText, type View } from '../page/view';
 
@@ -54,7 +54,7 @@ const MIN_SINK_PERCENT = 10;
 /** Returns a frame's model of the zoo and the step of its checkpoint; the final weights have no step. */
 function zooStepOf(frame: Frame): { id: string; step?: number } {
   const { weights } = splitArithmetic(frame.model.id);
-  return stepOf(weights) ?? { id: weights };
+  return splitStep(weights) ?? { id: weights };
 }
 
 /**
