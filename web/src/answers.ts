@@ -12,7 +12,7 @@ import { emergenceOf } from './views/training';
 import type { Choice } from './views/index';
 import { normProfile } from './views/norms';
 import { formatLossChange, SMALL_CHANGE } from './views/settings';
-import { firstBare, judged, word } from './words';
+import { firstTokenText, verdictOf, word } from './words';
 
 function attentionAnswer(frame: Frame, at: Head, state: State): string {
   const { kind } = claimOf(frame, at, state);
@@ -20,7 +20,7 @@ function attentionAnswer(frame: Frame, at: Head, state: State): string {
 }
 
 function headCountAnswer(frame: Frame): string {
-  const verdict = judged(frame);
+  const verdict = verdictOf(frame);
   if (!verdict.conclusive) return 'This text is too short to tell sinks from uniform attention.';
   const quantity = verdict.sink > 0.5 ? 'Most' : verdict.sink > 0 ? 'Some' : 'None';
   return `${quantity} of the heads ${quantity === 'None' ? 'has' : 'have'} a sink at the first token.`;
@@ -28,7 +28,7 @@ function headCountAnswer(frame: Frame): string {
 
 /** Answers whether another key is a sink, among keys that enough queries see. */
 function otherSinksAnswer(frame: Frame): string {
-  const verdict = judged(frame);
+  const verdict = verdictOf(frame);
   const { sink_ratio } = frame.tensors;
   if (!verdict.conclusive || firstKey(frame) || !sink_ratio) return '';
   const laterShares = Array.from(sink_ratio.data).slice(1, comparableKeyCount(frame));
@@ -215,7 +215,7 @@ export function answerOf(
 }
 
 export function firstTokenClause(frame: Frame): string {
-  const name = firstBare(frame);
+  const name = firstTokenText(frame);
   if (frame.tokens[firstKey(frame)]?.special) return `${name} is a marker that begins every text`;
   // The clause says “of this prompt” if other prompts have another first token, since means cover all prompts.
   const ofPrompt = frame.firstAt?.isCommon === false ? ' of this prompt' : '';
@@ -223,7 +223,7 @@ export function firstTokenClause(frame: Frame): string {
 }
 
 export function comparisonAnswer(frames: readonly Frame[]): string {
-  const verdicts = frames.map((frame) => ({ name: frame.title, verdict: judged(frame) }));
+  const verdicts = frames.map((frame) => ({ name: frame.title, verdict: verdictOf(frame) }));
   if (verdicts.length < 2 || verdicts.some(({ verdict }) => !verdict.conclusive)) return '';
   const modelsWithSink = verdicts.filter(({ verdict }) => verdict.sink > 0);
   const [firstModel] = modelsWithSink;

@@ -99,7 +99,7 @@ export interface Claim {
    * several.
    */
   readonly attention: number;
-  /** What `given` would be under uniform attention; only if rows sum to 1. */
+  /** What `attention` would be under uniform attention; only if rows sum to 1. */
   readonly uniform: number;
   /** Whether the numbers are shares of the row, either because rows sum to 1 or because the reader normalizes them. */
   readonly isShare: boolean;

@@ -58,7 +58,7 @@ const theme = computed<Theme>(() => {
 
 const opener = new Opener({
   models: () => engine.peek()?.models,
-  opened: (id, how) => {
+  onOpened: (id, how) => {
     engine.peek()?.queue.retry();
     if (how === 'asked') return;
     const { shown } = state.peek();
@@ -75,8 +75,8 @@ const opener = new Opener({
       key: -1,
     });
   },
-  failed: (text) => (failure.value = text),
-  changed: () => (openerChanges.value = openerChanges.peek() + 1),
+  onFailed: (text) => (failure.value = text),
+  onChanged: () => (openerChanges.value = openerChanges.peek() + 1),
 });
 
 const context: Context = {
@@ -91,7 +91,7 @@ const context: Context = {
     file.value = promptFile;
     promptFileVersion.value = promptFileVersion.peek() + 1;
   },
-  open: (name) => opener.invite(name),
+  open: (name) => opener.openDialog(name),
   openFiles: (files) => void opener.openFiles(files),
   pick: () =>
     void import('./open/picker').then(

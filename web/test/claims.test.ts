@@ -3,7 +3,7 @@ import { claimOf, columnOf, kindOf } from '../src/claims';
 import { randomGenerator } from '../src/ask/question';
 import { leadSentence } from '../src/rooms/start';
 import { remarkOf } from '../src/rooms/start_words';
-import { finding, givenWords } from '../src/words';
+import { findingWords, attentionWords } from '../src/words';
 import { attention } from '../src/views/attention';
 import { selectedHead, sharesOf, type Frame } from '../src/frame';
 import { frameOf, tensor } from './fixture';
@@ -121,15 +121,15 @@ describe('the number of a claim', () => {
       const own = { ...frame, tensors: { ...frame.tensors, alpha_raw: raw } } as Frame;
       const claim = claimOf(own, at);
       expect(claim.attention).toBeCloseTo(given, 5);
-      const said = givenWords(claim);
+      const said = attentionWords(claim);
       const [number] = percents(said);
       // A bound is no smaller than the value; any other number is the rounded value.
       const isBound = !normalizes && given < claim.uniform;
       if (isBound) expect(number).toBeGreaterThanOrEqual(100 * given - 0.001);
       expect(Math.abs(number! - 100 * given)).toBeLessThanOrEqual(isBound ? 1 : 0.5001);
-      for (const sentence of [finding(own, at), attention.says(own, at)])
+      for (const sentence of [findingWords(own, at), attention.says(own, at)])
         expect(sentence).toContain(said);
-      expect(finding(own, at).startsWith('No head')).toBe(isBound);
+      expect(findingWords(own, at).startsWith('No head')).toBe(isBound);
       // A number of a preview is marked, and rounded to 5% if it is large; a bound has a margin of a tenth.
       const model = { ...own.model, bits: 3.3 };
       const about = isBound
@@ -138,8 +138,8 @@ describe('the number of a claim', () => {
           ? `about ${Math.min(95, 5 * Math.round(20 * claim.attention))}%`
           : `about ${said}`;
       for (const sentence of [
-        givenWords(claimOf({ ...own, model }, at)),
-        finding({ ...own, model }, at),
+        attentionWords(claimOf({ ...own, model }, at)),
+        findingWords({ ...own, model }, at),
         attention.says({ ...own, model }, at),
       ])
         expect(sentence).toContain(about);

@@ -53,7 +53,7 @@ describe('a search for a suffix', () => {
   const frame = () => frameOf({ T: 5, tokens: tokensOf('a', 'b', 'c', 'd', 'e'), architecture });
 
   function searching(of = frame(), change: object = {}) {
-    const job = deferred<{ found: SuffixResult; text: string }>();
+    const job = deferred<{ result: SuffixResult; text: string }>();
     const given: [SuffixPair, SuffixOptions][] = [];
     type Options = SuffixOptions & { pair: SuffixPair };
     const measure = (_: string, { signal }: Of, { pair, ...options }: Options) => {
@@ -103,7 +103,7 @@ describe('a search for a suffix', () => {
   it('ends with its curve beside random suffixes, in words and numbers', async () => {
     const { click, text, job, of, lines, charts, draw } = searching();
     click('Search');
-    job.end({ found, text: ' was' });
+    job.end({ result: found, text: ' was' });
     await turn();
     expect(text('.primary')).toBe('Search');
     expect(text('.caption')).toMatch(
@@ -141,7 +141,7 @@ describe('a search for a suffix', () => {
     click('Search');
     expect(given[0]![1]).toMatchObject({ goal: 'away', length: 2 });
     job.end({
-      found: {
+      result: {
         ...found,
         none: null,
         score: -0.25,
@@ -393,7 +393,7 @@ describe('the loss at masked tokens', () => {
   }
 
   it('draws the changes of both models, with a sentence of the same numbers', async () => {
-    const { frame, text, lines, charts } = await measured({ found, causal: 'Softmax' });
+    const { frame, text, lines, charts } = await measured({ result: found, causal: 'Softmax' });
     expect(lines()).toEqual([
       ['Softmax model', 0.015, -0.05],
       ['Softmax', 0.25, -0.01],
@@ -427,7 +427,7 @@ describe('the loss at masked tokens', () => {
   it('has one curve without a causal model, and no error bars for one prompt', async () => {
     const one = { ...found, prompts: 1, causal: null };
     const alone = { ...one, strongest: { ...one.strongest, loss: score(4.3, 0.05, null) } };
-    const { text, lines, charts } = await measured({ found: alone });
+    const { text, lines, charts } = await measured({ result: alone });
     expect(lines()).toHaveLength(1);
     expect(charts()[0]!.series[0]!.spread).toEqual([NaN, 0.01]);
     expect(charts()[0]!.domain![0]).toBeCloseTo(-0.06);

@@ -67,7 +67,7 @@ describe('open runs', () => {
     ({ tokens, edits, close: vi.fn(async () => {}) }) as unknown as Run;
   const cached = (change: Partial<CachedRun> = {}) =>
     ({
-      ...{ key: 'k', capacity: 8, opened: opened('a'), fields: new Set(['att', 'loss']) },
+      ...{ key: 'k', capacity: 8, openModel: opened('a'), fields: new Set(['att', 'loss']) },
       ...{ run: run([1, 2, 3]), ...change },
     }) as OpenRun;
 
@@ -96,7 +96,7 @@ describe('open runs', () => {
     const runs = new CachedRuns();
     const plain = cached();
     runs.set('edited', cached({ run: run([1, 2, 3], [{ kind: 'silence' }]) }));
-    runs.set('other', cached({ opened: opened('b') }));
+    runs.set('other', cached({ openModel: opened('b') }));
     runs.set('closed', { ...cached(), run: undefined });
     expect(runs.baseOf(opened('a'), [1, 2, 3])).toBeUndefined();
     runs.set('plain', plain);

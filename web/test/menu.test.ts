@@ -2,7 +2,7 @@
 /** The menu on every figure: its files, and how it opens and closes. */
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import {
-  aboutOf,
+  metadataOf,
   addKinds,
   addRecording,
   makeMenu,
@@ -10,7 +10,7 @@ import {
   fileOf,
   downloadFile,
   KINDS,
-  onPaper,
+  drawOnPaper,
   type Figure,
 } from '../src/save/menu';
 import { frameOf } from './fixture';
@@ -48,7 +48,7 @@ afterEach(() => {
 
 describe('a saved file', () => {
   it('names its content, models, conditions and address', () => {
-    const about = aboutOf(figure(undefined, ['A', 'B', 'A']));
+    const about = metadataOf(figure(undefined, ['A', 'B', 'A']));
     expect(about).toMatchObject({
       title: 'Norms: A, B',
       note: 'Sinkscope 1.2.3 https://page.example/app/',
@@ -61,11 +61,11 @@ describe('a saved file', () => {
     });
     expect(about.description.split('\n')).toHaveLength(4);
     expect(about.description).toMatch(/^A sentence\.\nMEASURED · ε = 0\.3/);
-    expect(aboutOf(figure(undefined, [])).title).toBe('Norms');
+    expect(metadataOf(figure(undefined, [])).title).toBe('Norms');
   });
 
   it('omits an address that others cannot open', () => {
-    const isSaid = (link: string) => 'link' in aboutOf(figure(link)).facts;
+    const isSaid = (link: string) => 'link' in metadataOf(figure(link)).facts;
     const own = ['localhost', '127.0.0.1', '10.1.2.3', '192.168.0.9', '169.254.1.1', '172.16.0.1'];
     const more = [
       '172.20.0.1',
@@ -80,7 +80,7 @@ describe('a saved file', () => {
     for (const host of ['page.example', '172.15.0.1', '172.32.0.1', '11.1.2.3', 'a.io'])
       expect(isSaid(`https://${host}/#x`), host).toBe(true);
     expect(isSaid('file:///tmp/a.b/index.html')).toBe(false);
-    expect(aboutOf(figure('http://localhost/')).note).toBe('Sinkscope 1.2.3');
+    expect(metadataOf(figure('http://localhost/')).note).toBe('Sinkscope 1.2.3');
   });
 
   it('is numbers as CSV and JSON, named after at most two models', async () => {
@@ -102,7 +102,7 @@ describe('a saved file', () => {
       if (theme) page.dataset.theme = theme;
       const drawn: unknown[] = [];
       const taken = () =>
-        onPaper(
+        drawOnPaper(
           document.body,
           (one) => drawn.push(one),
           () => page.dataset.theme,
@@ -111,7 +111,7 @@ describe('a saved file', () => {
       const fail = () => {
         throw new Error('no canvas');
       };
-      expect(() => onPaper(document.body, () => {}, fail)).toThrow('no canvas');
+      expect(() => drawOnPaper(document.body, () => {}, fail)).toThrow('no canvas');
       expect(page.dataset.theme).toBe(theme);
     }
     delete page.dataset.theme;
@@ -120,7 +120,7 @@ describe('a saved file', () => {
     const inner = document.createElement('p');
     shadow.append(inner);
     const of = () => [host.dataset.theme, page.dataset.theme];
-    expect(onPaper(inner, () => {}, of)).toEqual(['light', undefined]);
+    expect(drawOnPaper(inner, () => {}, of)).toEqual(['light', undefined]);
     expect(of()).toEqual([undefined, undefined]);
   });
 

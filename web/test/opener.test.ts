@@ -67,7 +67,7 @@ function opening({ isRunning = true } = {}) {
   let draw = () => {};
   const opener = new Opener({
     models: () => (isRunning ? (models as never) : undefined),
-    ...{ opened, failed, changed: () => draw() },
+    ...{ onOpened: opened, onFailed: failed, onChanged: () => draw() },
   });
   ({ draw } = createDialog(opener));
   const dialog = document.querySelector<HTMLDialogElement>('#open')!;
@@ -404,7 +404,7 @@ describe('the model of a link', () => {
     );
     await press('Not now');
     expect([dialog.open, await asks('hub:owner/name'), dialog.open]).toEqual([false, false, false]);
-    opener.invite('owner/name');
+    opener.openDialog('owner/name');
     await turn();
     await press('Download and run');
     expect(opened).toHaveBeenCalledWith('hub:owner/name', 'alone');
@@ -477,11 +477,11 @@ describe('the model of a link', () => {
     await opener.openFiles(files);
     expect(opened).toHaveBeenCalledWith(`disk:${own}/mine`, 'asked');
     expect(dialog.open).toBe(false);
-    // When a button in the room calls invite, the dialog asks for the model again.
-    opener.invite(wanted);
+    // When a button in the room calls openDialog, the dialog asks for the model again.
+    opener.openDialog(wanted);
     expect([dialog.open, text('strong')]).toEqual([true, 'my model']);
-    opener.invite(`disk:${own}/mine`);
-    opener.invite(`disk:${own}/mine`);
+    opener.openDialog(`disk:${own}/mine`);
+    opener.openDialog(`disk:${own}/mine`);
     expect(text('strong')).toBe('mine');
     await opener.openFiles(files);
     expect([dialog.open, text('strong')]).toEqual([true, 'my model']);
@@ -505,7 +505,7 @@ describe('the model of a link', () => {
     know([id]);
     expect(await opener.admit(id, signal)).toBe(true);
     models.recordings.size.mockResolvedValueOnce(undefined);
-    opener.invite();
+    opener.openDialog();
     await opener.lookUp('https://a.example/run.safetensors');
     expect(texts('dd')[1]).toBe('size unknown');
     expect(hub.resolveHub).not.toHaveBeenCalled();

@@ -208,7 +208,7 @@ describe('a frame without measurements', () => {
     more: object = {},
     masks: { readonly model?: number | null; readonly tokenizer?: readonly object[] } = {},
   ) => {
-    const opened = {
+    const openModel = {
       ...{ id: 'm', title: 'Model', source: 'zoo', bits: 8 },
       tokenizer: { specials: masks.tokenizer ?? [], bos: null, encode: async () => [] },
       model: {
@@ -232,7 +232,7 @@ describe('a frame without measurements', () => {
       table,
       parseSubject(text)!,
       text,
-      opened,
+      openModel,
       { ...frameOf().question, eps: 0.25 },
       prompts,
     );
@@ -311,7 +311,7 @@ describe('a completed frame', () => {
     } as unknown as Run;
     return { run, asked };
   }
-  const opened = { tokenizer: { piece: (id: number) => `#${id}` } } as unknown as OpenModel;
+  const openModel = { tokenizer: { piece: (id: number) => `#${id}` } } as unknown as OpenModel;
   const nothing = tensor([1], [0]);
 
   it('lists the eight most likely next tokens, with a softmax over all logits', async () => {
@@ -320,7 +320,7 @@ describe('a completed frame', () => {
     const frame = await completeFrame(
       describe_,
       frameOf(),
-      { run, opened },
+      { run, openModel },
       { reads: ['next'], headReads: [] },
       { headOf: strongest },
     );
@@ -336,7 +336,7 @@ describe('a completed frame', () => {
     const { run, asked } = runOf({ q: nothing, entropy: nothing });
     const wanted = { reads: ['alpha', 'entropy'], headReads: ['q'] };
     const raw = { alpha_raw: frameOf().tensors.alpha! };
-    const first = await completeFrame(describe_, frameOf({}, raw), { run, opened }, wanted, {
+    const first = await completeFrame(describe_, frameOf({}, raw), { run, openModel }, wanted, {
       headOf: strongest,
     });
     expect(asked.flat()).toEqual([
@@ -344,7 +344,7 @@ describe('a completed frame', () => {
       { field: 'q', layer: 1, head: 0 },
     ]);
     expect(first.head).toEqual({ layer: 1, head: 0, tensors: { q: nothing } });
-    const again = await completeFrame(describe_, first, { run, opened }, wanted, {
+    const again = await completeFrame(describe_, first, { run, openModel }, wanted, {
       headOf: strongest,
     });
     expect(asked).toHaveLength(1);
@@ -363,7 +363,7 @@ describe('a completed frame', () => {
       const frame = frameOf({ head: { layer, head, tensors: { q: nothing } } }, raw);
       const isOwn = layer === 1 && head === 0;
       expect(isAnswered(frame, describe_, wanted, { layer: 1, head: 0 })).toBe(isOwn);
-      await completeFrame(describe_, frame, { run, opened }, wanted, { headOf: strongest });
+      await completeFrame(describe_, frame, { run, openModel }, wanted, { headOf: strongest });
       expect(asked.flat()).toEqual(isOwn ? [] : [{ field: 'q', layer: 1, head: 0 }]);
     }
   });
@@ -381,7 +381,13 @@ describe('a completed frame', () => {
     const raw = { alpha_raw: frameOf().tensors.alpha! };
     const wanted = { reads: ['att'], headReads: ['att', 'qk_cos'], cells: 32 };
     const of = (frame: Frame, change: object = {}) =>
-      completeFrame(table, frame, { run, opened }, { ...wanted, ...change }, { headOf: strongest });
+      completeFrame(
+        table,
+        frame,
+        { run, openModel },
+        { ...wanted, ...change },
+        { headOf: strongest },
+      );
     const at = { layer: 1, head: 0 };
     const known = { ...frameOf({ T }, raw) };
     const first = await of(known);
@@ -425,9 +431,9 @@ describe('a completed frame', () => {
     const frame = await completeFrame(
       describe_,
       { ...frameOf(), tensors: others },
-      { run, opened },
+      { run, openModel },
       { reads: [], headReads: ['q'] },
-      { headOf: strongest, before: { ...frameOf(), tensors: others } },
+      { headOf: strongest, previousFrame: { ...frameOf(), tensors: others } },
     );
     expect(asked[0]).toContainEqual({ field: 'q', layer: 0, head: 0 });
     expect(asked[1]).toEqual([{ field: 'q', layer: 1, head: 0 }]);
@@ -440,7 +446,7 @@ describe('a completed frame', () => {
       completeFrame(
         describe_,
         frameOf({ sequences, perPrompt: { loss_mean: [7] } }),
-        { run, opened },
+        { run, openModel },
         { reads: [], headReads: [] },
         { headOf: strongest },
       );

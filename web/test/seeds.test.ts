@@ -85,7 +85,13 @@ describe('runs over seeds', () => {
     expect(seedWords(three)).toBe(
       'Over 3 seeds, at step 4,000 of runs of 12,000: Sink₁ 20.0 to 60.0%.',
     );
-    const one = { name: 'sink_0.3', title: 'sink', unit: '', digits: 0, within: [0, 100] } as const;
+    const one = {
+      name: 'sink_0.3',
+      title: 'sink',
+      unit: '',
+      digits: 0,
+      possibleRange: [0, 100],
+    } as const;
     expect(seedWords(three, [one])).toMatch(/12,000: sink 20 to 60\.$/);
     expect(seedWords(three, [{ ...one, name: 'eviction' }])).toBe('');
     expect(seedWords([three[0]!, three[1]!, run(3, 0, 90)])).toBe(
@@ -104,7 +110,9 @@ describe('runs over seeds', () => {
     expect(seedWords(moved)).toMatch(/\(at positions 0 and 1, where this recipe has its sink\)/);
   });
   it('report each outcome with its bounds and precision', () => {
-    expect(OUTCOMES.map(({ name, within, digits }) => [name, ...within, digits])).toEqual([
+    expect(
+      OUTCOMES.map(({ name, possibleRange, digits }) => [name, ...possibleRange, digits]),
+    ).toEqual([
       ['sink_0.3', 0, 100, 1],
       ['alpha', -1, 1, 3],
       ['value_ratio', 0, Infinity, 2],
@@ -140,7 +148,7 @@ describe('runs over seeds', () => {
     for (let code = 0; code < 5 ** 4; code++) {
       const n = 4 + (code % 4);
       const values = Array.from({ length: n }, (_, i) => 25 * (Math.floor(code / 5 ** i) % 5));
-      const half = halfInterval(values, outcome.within);
+      const half = halfInterval(values, outcome.possibleRange);
       const at = values.reduce((a, b) => a + b) / n;
       if (Number.isNaN(half)) wide++;
       else expect(at - half >= 0 && at + half <= 100, values.join()).toBe(true);

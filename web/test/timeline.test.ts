@@ -120,9 +120,9 @@ describe('the curve of a run', () => {
 
   it('has bounds and a least range for each quantity', () => {
     expect(
-      QUANTITIES.map(({ name, within, domain = [], digits }) => [
+      QUANTITIES.map(({ name, possibleRange, domain = [], digits }) => [
         name,
-        ...within,
+        ...possibleRange,
         ...domain,
         digits,
       ]),

@@ -5,20 +5,20 @@ import type { Frame } from '../src/frame';
 import { columnOf, kindOf, type Claim } from '../src/claims';
 import {
   classWords,
-  comparison,
-  evenWords,
-  finding,
+  comparisonWords,
+  evenShareWords,
+  findingWords,
   startTokenWords,
-  givenWords,
+  attentionWords,
   headsWords,
   meanRowSum,
-  real,
+  formatReal,
   tooShortNote,
   show,
   purposeWords,
   stampWords,
   sumWords,
-  withSign,
+  formatSigned,
   word,
 } from '../src/words';
 import { frameOf, tensor } from './fixture';
@@ -30,15 +30,15 @@ const sinks = (share: number) => ({ sink_ratio: tensor([3], [share, 0, 0]) });
 
 describe('a displayed number', () => {
   it('has two decimals unless its caller asks for others', () => {
-    expect([show(-0.126), real(-0.126), withSign(-0.126), withSign(0.126)]).toEqual([
+    expect([show(-0.126), formatReal(-0.126), formatSigned(-0.126), formatSigned(0.126)]).toEqual([
       ...['-0.13', '−0.13', '−0.13', '+0.13'],
     ]);
-    expect([real(-0.126, 1), withSign(0.126, 1)]).toEqual(['−0.1', '+0.1']);
+    expect([formatReal(-0.126, 1), formatSigned(0.126, 1)]).toEqual(['−0.1', '+0.1']);
   });
 
   it('is a whole percent for a head, rounded up for a bound, and to 5 percent for a preview', () => {
     const of = (change: Partial<Claim>) =>
-      givenWords({
+      attentionWords({
         isShare: true,
         isStrongest: true,
         uniform: 0.5,
@@ -99,7 +99,7 @@ describe('a share compared with an even share', () => {
     [0.294, '2.9 times an even share'],
     [0.296, '3 times an even share'],
     [0.94, '9 times an even share'],
-  ])('of 10%%: %f', (share, said) => expect(evenWords(share, 0.1)).toBe(said));
+  ])('of 10%%: %f', (share, said) => expect(evenShareWords(share, 0.1)).toBe(said));
 });
 
 describe('the stated source of numbers', () => {
@@ -159,29 +159,31 @@ describe('the finding about a head', () => {
     expect(tooShortNote(verdict(0.5), 1, 0.3)).toMatch(/text of 1 token, .*; 10 tokens suffice\.$/);
     expect(tooShortNote(verdict(0.5, Infinity), 2, 0)).toMatch(/text of 2 tokens, .* ε = 0\.$/);
     // The sentence compares every share with uniform attention, at any length.
-    expect(finding(frameOf({}, uniform(0.2)), at)).toMatch(
+    expect(findingWords(frameOf({}, uniform(0.2)), at)).toMatch(
       /uniform attention, spread evenly over the tokens that each row sees, would give 20%\. 2 of the 4 heads give it more than 30%: such a head has an attention sink\.$/,
     );
-    expect(finding(frameOf({ sequences: 8 }, { ...uniform(0.2), ...sinks(0.125) }), at)).toMatch(
+    expect(
+      findingWords(frameOf({ sequences: 8 }, { ...uniform(0.2), ...sinks(0.125) }), at),
+    ).toMatch(
       /of its attention on average over 8 prompts\. .* On average 0\.5 of the 4 heads give it more than 30%/,
     );
   });
 
   it('mentions a first token that is not special, row sums, and a bias key', () => {
     const tokens = frameOf().tokens.map((one) => ({ ...one, special: false }));
-    expect(finding(frameOf({ tokens }), at)).toMatch(
+    expect(findingWords(frameOf({ tokens }), at)).toMatch(
       /gives the first token “<s>” 90% of its attention/,
     );
-    expect(finding(frameOf(free), at)).toMatch(
+    expect(findingWords(frameOf(free), at)).toMatch(
       /gives the start token “<s>” a mean weight of 90%\. As a share of its rows that is 90%; .* 30%, both as a share and as a raw weight: such a head has an attention sink\. Rows need not sum to 100%: they sum to 50% on average\.$/,
     );
     const architecture = { ...frameOf().architecture, bias_key: 'head' } as never;
     const bias = { sink_ratio_bias: tensor([1], [0.5]) };
-    expect(finding(frameOf({ architecture }, bias), at)).toMatch(
+    expect(findingWords(frameOf({ architecture }, bias), at)).toMatch(
       /Its bias key, which is not a token, receives as much in 2 of the 4 heads\.$/,
     );
     for (const other of [frameOf({}, bias), frameOf({ architecture })])
-      expect(finding(other, at)).not.toContain('bias key');
+      expect(findingWords(other, at)).not.toContain('bias key');
   });
 });
 
@@ -191,7 +193,7 @@ describe('the comparison of models', () => {
 
   it('states the prompts on which it is based', () => {
     const where = (...counts: number[]) =>
-      comparison(counts.map((sequences) => other({ sequences }))).split(',')[0];
+      comparisonWords(counts.map((sequences) => other({ sequences }))).split(',')[0];
     expect([where(1, 1), where(9, 9), where(1, 9)]).toEqual([
       'On one prompt',
       'Over 9 prompts',
@@ -200,23 +202,23 @@ describe('the comparison of models', () => {
   });
 
   it('counts heads if all models have equally many, and states shares otherwise', () => {
-    expect(comparison([other({}, 0.5), other({}, 0.5)])).toBe(
+    expect(comparisonWords([other({}, 0.5), other({}, 0.5)])).toBe(
       'On one prompt, 2 of the 4 heads give the first token more than 30% in each model; uniform attention would give it 10%.',
     );
     const architecture = { ...frameOf().architecture, L: 1 };
     const wide = other({ title: 'Small', architecture }, 0.5);
-    expect(comparison([other(), wide])).toMatch(
+    expect(comparisonWords([other(), wide])).toMatch(
       /Small has the strongest sink: 50\.0% of its heads give .*; Other has the weakest, 25\.0% of its heads\.$/,
     );
     const two = [frameOf(), other(), other({ title: 'Third' })];
-    expect(comparison(two)).toMatch(/; the others have the weakest, 1 of the 4 heads\.$/);
+    expect(comparisonWords(two)).toMatch(/; the others have the weakest, 1 of the 4 heads\.$/);
   });
 
   it('has the notes that its models need', () => {
     const raw =
       'Where rows need not sum to 100%, both the share and the raw weight must be that large.';
-    expect(comparison([frameOf(free), other()])).toContain(raw);
-    expect(comparison([frameOf(), other()])).not.toContain(raw);
+    expect(comparisonWords([frameOf(free), other()])).toContain(raw);
+    expect(comparisonWords([frameOf(), other()])).not.toContain(raw);
   });
 });
 

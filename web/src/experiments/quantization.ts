@@ -7,7 +7,7 @@ import type { State } from '../ask/state';
 import { channels } from '../views/channels';
 import { costOf, editFields, choiceLabels, formatLossChange } from '../views/settings';
 import { errorOf, sweep } from '../views/sweep';
-import { capital, percent } from '../words';
+import { capitalize, percent } from '../words';
 import type { Experiment } from './experiment';
 import { checkbox, choicesIn, firstTokensWords, slider, baselineOf, SINK_COLUMN } from './parts';
 
@@ -97,7 +97,7 @@ export const quantization: Experiment = {
           : isRecovered
             ? 'The first token sets the scale'
             : 'Which token sets the scale?',
-      text: capital(
+      text: capitalize(
         `${mainResult.labels.what} in ${bits} bits, ${scaleLabel}. ${sentences.join(' ')}`,
       ),
     };

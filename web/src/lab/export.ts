@@ -2,7 +2,7 @@
 import type { Context } from '../page/context';
 import type { Theme } from '../plot/color';
 import { figureOf, pngOf, svgText } from '../save/figure';
-import { addKinds, aboutOf, downloadFile, KINDS, onPaper, type Kind } from '../save/menu';
+import { addKinds, metadataOf, downloadFile, KINDS, drawOnPaper, type Kind } from '../save/menu';
 import { logCsv, logJson, modelFiles, modelZip, type LabLog } from './files';
 import { verdictWords, type NamedLab } from './words';
 
@@ -45,7 +45,7 @@ async function fileOf(
   const facts = context.facts();
   if (kind === 'CSV') return new Blob([logCsv(logs, columns, facts)], { type: 'text/csv' });
   if (kind === 'JSON') return new Blob([logJson(logs, facts)], { type: 'application/json' });
-  const metadata = aboutOf({ name: 'lab', title: 'Lab', says: [], numbers: [], facts });
+  const metadata = metadataOf({ name: 'lab', title: 'Lab', says: [], numbers: [], facts });
   const titles = pair.map(({ name, lab }) => `${name} after ${lab.step} steps`);
   const commands = pair.map(({ command }) => command);
   const labMetadata = {
@@ -54,7 +54,7 @@ async function fileOf(
     description: [verdictWords([pair[0]!, pair[1]!]), ...commands].join('\n'),
     facts: { ...metadata.facts, corpus: undefined, subjects: commands },
   };
-  const picture = onPaper(grid, draw, () => figureOf(grid, labMetadata));
+  const picture = drawOnPaper(grid, draw, () => figureOf(grid, labMetadata));
   return kind === 'PNG' ? pngOf(picture) : new Blob([svgText(picture)], { type: 'image/svg+xml' });
 }
 

@@ -2,7 +2,7 @@
 import type { LogEntry, Operation } from 'sinkscope';
 import { defaults } from '../ask/state';
 import { headAt, mean, type Head } from '../frame';
-import { capital, headName, percent, show, sumWords } from '../words';
+import { capitalize, headName, percent, show, sumWords } from '../words';
 import type { Lab } from './lab';
 import { isFineTune, type Settings } from './settings';
 
@@ -123,11 +123,11 @@ function modelWords(namedLab: NamedLab, side: number): string {
     const uniformNote = operation?.normalizes
       ? ` (uniform attention: ${percent(uniformShare(lab.settings), 0)})`
       : '';
-    return `${capital(name)} gives the first token ${firstTokenAmountWords(namedLab)}${positionWords}${uniformNote}`;
+    return `${capitalize(name)} gives the first token ${firstTokenAmountWords(namedLab)}${positionWords}${uniformNote}`;
   }
   const sinkStart = sinkStep(lab.log);
   return (
-    `${capital(name)} gives the first token ${firstTokenAmountWords(namedLab)}${positionWords}` +
+    `${capitalize(name)} gives the first token ${firstTokenAmountWords(namedLab)}${positionWords}` +
     `${sinkStart === undefined ? '' : ` (above ${percent(EPS, 0)} since step ${sinkStart})`}; the first token’s value norm is ` +
     `${show(recentMean(lab, 'value_ratio'))}× that of the others`
   );
@@ -151,7 +151,7 @@ function fineTuneWords({ name, lab, operation }: NamedLab): string {
     ? `, loss on the old kind of text ${formatNats(heldLosses[0]!)} → ${formatNats(heldLosses.at(-1)!)}`
     : '';
   return (
-    `${capital(name)}: ${quantity} ${changeWords('first_elsewhere', format)}, its value norm relative to the others ` +
+    `${capitalize(name)}: ${quantity} ${changeWords('first_elsewhere', format)}, its value norm relative to the others ` +
     `${changeWords('value_ratio', show)}, loss ${oldTextWords && 'on the new text '}${changeWords('loss', formatNats)}${oldTextWords}${plantedWords}`
   );
 }
@@ -170,7 +170,7 @@ function sinkWords(pair: readonly [NamedLab, NamedLab]): string {
   if (leftHasSink && rightHasSink) return 'Both models have a sink.';
   if (!leftHasSink && !rightHasSink) return 'Neither model has a sink so far.';
   const [withSink, withoutSink] = leftHasSink ? pair : [pair[1], pair[0]];
-  return `${capital(withSink.name)} has a sink; ${withoutSink.name} has none.`;
+  return `${capitalize(withSink.name)} has a sink; ${withoutSink.name} has none.`;
 }
 
 /**

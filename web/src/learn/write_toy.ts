@@ -8,7 +8,7 @@ import {
   promptOf,
   continuePrompt,
   type Condition,
-  type Written,
+  type Continuation,
 } from '../run/writing';
 
 /** The model's context, in tokens. */
@@ -36,7 +36,7 @@ class SinkWrite extends HTMLElement {
   #isBusy = false;
   #problem = '';
   /** In the order of CACHES; empty before the first run. */
-  #texts: readonly Written[] = [];
+  #texts: readonly Continuation[] = [];
   /** The element draws into a child of its own, since the recorded texts inside it may not be parsed yet. */
   readonly #place = document.createElement('div');
 
@@ -46,7 +46,7 @@ class SinkWrite extends HTMLElement {
     this.#draw();
   }
 
-  async write(seed: number): Promise<readonly Written[]> {
+  async write(seed: number): Promise<readonly Continuation[]> {
     const { borrowModels } = await import('../embed/live');
     const id = this.getAttribute('model') ?? '';
     const models = await borrowModels(this, [id]);
@@ -56,7 +56,7 @@ class SinkWrite extends HTMLElement {
     });
     const prompt = await promptOf(writer, this.#prompt, LENGTH - 1);
     const count = LENGTH - prompt.length;
-    const texts: Written[] = [];
+    const texts: Continuation[] = [];
     for (const cache of CACHES)
       texts.push(await continuePrompt(writer, cache, { prompt, count, seed }));
     return texts;

@@ -13,7 +13,7 @@ import {
   type Head,
 } from '../frame';
 import { formatCsv, factsOf, csvNotes, nullForNaN, type Facts } from '../save/numbers';
-import { CLASS_WORDS, firstTokenSubscript, judged } from '../words';
+import { CLASS_WORDS, firstTokenSubscript, verdictOf } from '../words';
 import type { Reported } from '../ask/zoo';
 
 export interface Cell {
@@ -121,7 +121,7 @@ const OWN_COLUMNS: readonly OwnColumn[] = [
     meaning: 'α₁ under uniform attention; above ε, heads cannot be counted',
     reads: 'alpha_uniform',
     digits: 3,
-    of: (frame) => ({ mean: judged(frame).even, deviation: NaN }),
+    of: (frame) => ({ mean: verdictOf(frame).even, deviation: NaN }),
   },
   {
     name: 'sink_elsewhere',

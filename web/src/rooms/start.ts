@@ -40,14 +40,14 @@ import { attention, weightScale } from '../views/attention';
 import { addElement } from '../page/view';
 import {
   alphaOf,
-  capital,
-  givenWords,
+  capitalize,
+  attentionWords,
   headName,
-  isBelow,
+  isBelowUniform,
   meanAlpha,
   percent,
   rowsWords,
-  firstBare,
+  firstTokenText,
   shareWords,
   stampWords,
   sumWords,
@@ -70,7 +70,7 @@ function recordingWords({ recording, sequences, pooled, ...frame }: Frame): stri
 }
 
 function firstTokenWords(frame: Frame): string {
-  const name = firstBare(frame);
+  const name = firstTokenText(frame);
   return frame.tokens[firstKey(frame)]?.special ? `${name}, which begins every text` : name;
 }
 
@@ -95,7 +95,7 @@ function secondModelWords(frames: readonly Frame[], claims: readonly Claim[]): s
   if (!frame || !otherFrame || !claim?.kind || !otherClaim?.kind || claim.kind === 'none')
     return '';
   if (isContrast(frames, claims))
-    return ` Softmax must hand out 100% per row: attention that finds no use goes to ${firstBare(frame)}, which every row sees. Sigmoid, trained alike, weighs each token on its own: rows may sum to anything.`;
+    return ` Softmax must hand out 100% per row: attention that finds no use goes to ${firstTokenText(frame)}, which every row sees. Sigmoid, trained alike, weighs each token on its own: rows may sum to anything.`;
   const otherName = isTwin(frame, otherFrame)
     ? 'a sigmoid model trained alike'
     : nameOf(otherFrame);
@@ -122,8 +122,8 @@ export function leadSentence(frames: readonly Frame[], claims: readonly Claim[])
 }
 
 export function sideWords(claim: Claim, frame: Frame): TemplateResult {
-  const firstToken = firstBare(frame);
-  const share = html`<strong>${givenWords(claim)}</strong>`;
+  const firstToken = firstTokenText(frame);
+  const share = html`<strong>${attentionWords(claim)}</strong>`;
   const head = headName(claim.at, frame);
   const { L, H } = frame.architecture;
   const quantity = claim.isShare
@@ -131,7 +131,7 @@ export function sideWords(claim: Claim, frame: Frame): TemplateResult {
     : html`a mean weight of ${share}`;
   if (!claim.isStrongest || L * H === 1)
     return html`${explainTerms(`Head ${head}`)} gives ${firstToken} ${quantity}.`;
-  const amount = isBelow(claim)
+  const amount = isBelowUniform(claim)
     ? html`below ${share} on average`
     : claim.isShare && frame.operation.normalizes
       ? html`${share} on average`
@@ -151,9 +151,9 @@ function detailsWords(frame: Frame, claim: Claim): string {
     ? `; evenly spread over the tokens that each row sees, the first token would get ${percent(claim.uniform, 0)}. The mean over all ${L * H} heads is ${meanShare}`
     : `, ${sumWords(claim.rowSum)} on average. As a share of its row sums the first token gets ${percent(alphaOf(frame, claim.at), 0)} in this head, ${meanShare} on average`;
   return (
-    `${capital(nameOf(frame))}: head ${headName(claim.at, frame)} (layer ${layerNumber(frame, layer)}, head ${head}, counted from 0) ` +
+    `${capitalize(nameOf(frame))}: head ${headName(claim.at, frame)} (layer ${layerNumber(frame, layer)}, head ${head}, counted from 0) ` +
     `${claim.isStrongest ? `of ${L * H}, the one that gives the first token most` : 'is selected'}. ` +
-    `${capital(rowsWords(claim))}${comparison}.`
+    `${capitalize(rowsWords(claim))}${comparison}.`
   );
 }
 
@@ -350,7 +350,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       entries.map(({ frame, subject }, i) => {
         const claim = frame && claims[frames.findIndex((one) => one.subject === subject)]!;
         return html`<p class="twin twin-${i}">
-          ${frame ? html`<strong>${capital(nameOf(frame))}</strong> <span>${frame.T < 2 ? `head ${headName(claim!.at)}` : sideWords(claim!, frame)}</span>` : isFailed ? nothing : html`<span class="hint">Loading the second model …</span>`}
+          ${frame ? html`<strong>${capitalize(nameOf(frame))}</strong> <span>${frame.T < 2 ? `head ${headName(claim!.at)}` : sideWords(claim!, frame)}</span>` : isFailed ? nothing : html`<span class="hint">Loading the second model …</span>`}
         </p>`;
       }),
       captions,

@@ -32,13 +32,13 @@ import { groupWords, writesLittle, outputs, outputNormsOf } from '../views/outpu
 import { tableRegion } from '../page/controls';
 import { formatLossChange, SMALL_CHANGE } from '../views/settings';
 import {
-  capital,
-  evenWords,
-  givenWords,
+  capitalize,
+  evenShareWords,
+  attentionWords,
   headName,
   headsWords,
-  isBelow,
-  judged,
+  isBelowUniform,
+  verdictOf,
   percent,
   shareWords,
   tooShortNote,
@@ -121,7 +121,7 @@ function answerBlock(text: string, intro?: unknown): TemplateResult {
 }
 
 function sinkCountWords(frame: Frame): string {
-  const verdict = judged(frame);
+  const verdict = verdictOf(frame);
   const { L, H } = frame.architecture;
   const gridText = `A model has many heads, each with a map of its own: here ${L} layers (rows) of ${H} heads.`;
   if (!verdict.conclusive) return `${gridText} ${tooShortNote(verdict, frame.T, frame.eps)}`;
@@ -134,7 +134,7 @@ function sinkCountWords(frame: Frame): string {
         : share > 0
           ? 'Only one head does it.'
           : 'No head does it on this text.';
-  return `${opening} ${gridText} ${capital(headsWords(frame, share))} give the first token more than ${percent(frame.eps, 0)}${frame.eps === defaults.eps ? ', the usual threshold' : ''} (evenly spread over the tokens that each row sees, it would be ${percent(verdict.even, 0)}): such a head has an attention sink.`;
+  return `${opening} ${gridText} ${capitalize(headsWords(frame, share))} give the first token more than ${percent(frame.eps, 0)}${frame.eps === defaults.eps ? ', the usual threshold' : ''} (evenly spread over the tokens that each row sees, it would be ${percent(verdict.even, 0)}): such a head has an attention sink.`;
 }
 
 /** Step 1: all heads, and the selected one beside them. */
@@ -164,7 +164,7 @@ const allHeadsStep: Build = (place, { context, scope }) => {
             <p>
               Select a map to enlarge it. Shown: ${headName(claim.at, frame)} (layer
               ${layerNumber(frame, layer)}, head ${head}, counted from 0),
-              ${isBelow(claim) ? 'at most ' : ''}${givenWords(claim)}.
+              ${isBelowUniform(claim) ? 'at most ' : ''}${attentionWords(claim)}.
             </p>`,
           answerPlace,
         );
@@ -527,11 +527,11 @@ const trainingStep: Build = (place, { context, scope }) => {
       const { step } = frame.model;
       const stepName = step ? stepWords(step.step, step.of) : 'After training';
       const uniformText = claim.isShare
-        ? `, ${evenWords(claim.attention, claim.uniform)}`
+        ? `, ${evenShareWords(claim.attention, claim.uniform)}`
         : ` on average`;
       const finalText =
         step && claim.isShare
-          ? `; after training it gives ${givenWords(claimOf(trainedFrame()!, at))}`
+          ? `; after training it gives ${attentionWords(claimOf(trainedFrame()!, at))}`
           : '';
       render(
         html`<p class="answer">
@@ -542,8 +542,8 @@ const trainingStep: Build = (place, { context, scope }) => {
             }
           </p>
           <p role="status">
-            ${capital(stepName)}: head ${headName(at, frame)} gives the first token
-            ${claim.isShare ? `${givenWords(claim)} ${shareWords(frame)}` : `a weight of ${percent(claim.attention)}`}${uniformText}${finalText}.
+            ${capitalize(stepName)}: head ${headName(at, frame)} gives the first token
+            ${claim.isShare ? `${attentionWords(claim)} ${shareWords(frame)}` : `a weight of ${percent(claim.attention)}`}${uniformText}${finalText}.
           </p>
           <p>
             Training only asks for a better guess of the next token. At step 0 only the first rows
@@ -551,7 +551,7 @@ const trainingStep: Build = (place, { context, scope }) => {
           </p>`,
         wordsPlace,
       );
-      currentTitle.textContent = capital(stepName);
+      currentTitle.textContent = capitalize(stepName);
       const frames = framesOf(shownOf(context, context.state.value.shown));
       render(foldedText('How sure is that?', seedWords(frames, context)), seedsPlace);
       drawSinkCourse(chartPlace, courses.value, step?.step);

@@ -6,7 +6,7 @@ import { html, nothing, render } from 'lit';
 import { defaults } from '../ask/state';
 import { firstKey, mapsOf, mean, ofHead, rowSumOf, type Frame, type Head } from '../frame';
 import { quantity } from '../save/numbers';
-import { firstBare, headName, percent, quote, show, sumWords } from '../words';
+import { firstTokenText, headName, percent, quote, show, sumWords } from '../words';
 import { barCell } from './tables';
 import { formatNumber } from '../timeline/seeds';
 import { addElement, setText, type View } from '../page/view';
@@ -183,7 +183,7 @@ export function compareRows(frames: readonly Frame[], query: number): string {
   if (!isContrast || !isLittle) return '';
   return (
     `Both heads write little in this row (${lengthWords(workedRow.output)} and ${lengthWords(otherRow.output)}): softmax gives ${percent(firstEntry.weight, 0)} to ` +
-    `${firstBare(frame!)}, whose value is small, and sigmoid gives ${sumWords(otherRow.sum)} in all.`
+    `${firstTokenText(frame!)}, whose value is small, and sigmoid gives ${sumWords(otherRow.sum)} in all.`
   );
 }
 
@@ -219,7 +219,7 @@ function tableOf(workedRow: WorkedRow, barMax: number, frame: Frame, at: Head) {
       ${topEntries.map(
         (one) =>
           html`<tr class=${isFirst(one.key) ? 'first' : ''}>
-            <th scope="row">${isFirst(one.key) ? firstBare(frame) : quote(frame, one.key)}</th>
+            <th scope="row">${isFirst(one.key) ? firstTokenText(frame) : quote(frame, one.key)}</th>
             <td>${formatNumber(one.score, 2)}</td>
             ${barCell(Math.abs(one.weight), percent(one.weight))}
             ${barCell(one.value / barMax, lengthWords(one.value))}

@@ -23,10 +23,10 @@ import { createHeatmap, paint, type Cell } from '../plot/heatmap';
 import { drawLegend, drawScale, scaleName } from '../plot/legend';
 import { quantity, type Quantity } from '../save/numbers';
 import {
-  givenWords,
+  attentionWords,
   headWords,
-  isBelow,
-  judged,
+  isBelowUniform,
+  verdictOf,
   percent,
   quote,
   tooShortNote,
@@ -193,7 +193,7 @@ export const attention: View = {
   },
   says: (frame, at, state = defaults) => {
     const { T, eps, title, operation } = frame;
-    const verdict = judged(frame);
+    const verdict = verdictOf(frame);
     const mapClaim = claimOf(frame, at, state);
     const { column } = mapClaim;
     // With several prompts, the map and its number are those of the first prompt.
@@ -202,10 +202,10 @@ export const attention: View = {
       ? { ...mapClaim, attention: column.alpha, isStrongest: false }
       : mapClaim;
     const shortNote = verdict.conclusive ? '' : ` ${tooShortNote(verdict, T, eps)}`;
-    const weightText = givenWords(claim);
+    const weightText = attentionWords(claim);
     const receivedWords = claim.isShare
       ? `${weightText} ${operation.normalizes ? 'on average' : 'of what its rows carry, on average'}`
-      : isBelow(claim)
+      : isBelowUniform(claim)
         ? `a weight of ${weightText} at most, the most that any head gives it`
         : `a mean weight of ${weightText}`;
     const sumsNote = claim.isShare

@@ -28,7 +28,7 @@ import {
   type SeedRun,
 } from '../timeline/seeds';
 import { LOG_SEQUENCES, MEASURING_CONDITIONS, splitStep, checkpointOf } from '../ask/steps';
-import { judged } from '../words';
+import { verdictOf } from '../words';
 import { addElement, setText, type View } from '../page/view';
 
 /** The courses of the zoo's runs, once loaded. Views and rooms that state the courses' numbers follow this signal. */
@@ -66,7 +66,7 @@ function recordVisit(frame: Frame) {
   if (!checkpoint) return undefined;
   const key = `${checkpoint.repository} ${frame.class} ${frame.edits.length} ${questionKey(frame.question)}`;
   const visitedSteps = visitedSinks.get(key) ?? new Map<number, number>();
-  if (!frame.generated) visitedSteps.set(checkpoint.step, judged(frame).sink);
+  if (!frame.generated) visitedSteps.set(checkpoint.step, verdictOf(frame).sink);
   visitedSinks.set(key, visitedSteps);
   const visits = [...visitedSteps].sort(([a], [b]) => a - b);
   return { repository: checkpoint.repository, visits };
@@ -77,7 +77,7 @@ function seedBands(frames: readonly Frame[], quantity: Quantity): Series[] {
   const ids = [...new Set(frames.map((frame) => zooStepOf(frame).id))];
   return ids.flatMap((id, i): Series[] => {
     const runs = longRuns.get(id) ?? [];
-    const points = bandOf(runs, quantity.inSeeds);
+    const points = bandOf(runs, quantity.seedsName);
     if (!points.length) return [];
     const course = loadedCourses.peek().find((one) => one.id === id);
     const { model } = frames.find((frame) => zooStepOf(frame).id === id)!;
@@ -144,7 +144,7 @@ function sentences(frame: Frame, outcomes?: readonly Outcome[]): string[] {
   const { checkpoints, seed } = course.timeline;
   const at = checkpoints.find((one) => one.step === step) ?? checkpoints.at(-1)!;
   const phrases = QUANTITIES.slice(0, 3).map(
-    (one) => `${one.title} ${valueWords(at.measured[one.inCheckpoint], one)}`,
+    (one) => `${one.title} ${valueWords(at.measured[one.checkpointName], one)}`,
   );
   return [
     `${course.title}, seed ${seed}, at step ${at.step.toLocaleString('en')}: ${phrases.join(', ')}${CONDITIONS}.`,
@@ -183,7 +183,7 @@ export const training: View = {
     const course = loadedCourses.peek().find((one) => one.id === id);
     return QUANTITIES.flatMap((quantity) => {
       const { name } = quantity;
-      const seedBand = bandOf(longRuns.get(id) ?? [], quantity.inSeeds);
+      const seedBand = bandOf(longRuns.get(id) ?? [], quantity.seedsName);
       const seedStatistics = seedBand.length ? (['mean', 'low', 'high', 'seeds'] as const) : [];
       const curves: [string, readonly Point[]][] = seedStatistics.map((statistic) => [
         `${name}_over_seeds_${statistic}`,
@@ -257,14 +257,14 @@ export const training: View = {
         render(
           segmented(
             'Quantity',
-            QUANTITIES.map(({ name, title, short }) => [name, short, title] as const),
+            QUANTITIES.map(({ name, title, shortTitle }) => [name, shortTitle, title] as const),
             quantity.name,
             (curve) => set({ curve }),
             true,
           ),
           quantityChoice,
         );
-        const { inSeeds: outcome, ...definition } = quantity;
+        const { seedsName: outcome, ...definition } = quantity;
         const unit = definition.unit === '%' ? '%' : definition.unit && ` ${definition.unit}`;
         const lines = frames.flatMap((one) =>
           sentences(one, [{ ...definition, name: outcome, unit }]),
