@@ -28,7 +28,7 @@ const lessons = ORDER.map((slug) => lessonOf(slug, readFileSync(join(here, `${sl
 /** Returns the width of a figure in a lesson's column, as learn.css sets it. */
 const widthOf = (state) => (isNarrow(state) ? 534 : 694);
 /** The width of a figure on a phone of 390 pixels. */
-const PHONE = 324;
+const PHONE_WIDTH = 324;
 
 const stage = await openStage();
 const page = await stage.open('', { file: 'learn/glossary/index.html', waits: false });
@@ -72,7 +72,7 @@ async function draw({ id, state }, { liveNumbers, conditionalSentences }) {
   const element = page.locator('sink-scope');
   const measureHeight = () => element.evaluate((figure) => figure.offsetHeight);
   const columnHeight = await measureHeight();
-  await element.evaluate((figure, width) => (figure.style.width = `${width}px`), PHONE);
+  await element.evaluate((figure, width) => (figure.style.width = `${width}px`), PHONE_WIDTH);
   await page.waitForTimeout(700);
   const phoneHeight = await measureHeight();
   await runFigure({ ...state, controls: 'save' });
@@ -137,7 +137,7 @@ for (const { writes } of lessons)
     const cacheTitles = ['All keys', 'The last 24 keys', 'The first key and the last 23'];
     const changes = ['last', 'first'].flatMap((name, i) => {
       const interval = intervalOfPairs(
-        texts.map((all) => distinctShare(all[i + 1]) - distinctShare(all[0])),
+        texts.map((seedTexts) => distinctShare(seedTexts[i + 1]) - distinctShare(seedTexts[0])),
       );
       return [
         [`${name}_change`, formatSigned(interval.mean)],
@@ -147,7 +147,7 @@ for (const { writes } of lessons)
     });
     const values = ['full', 'last', 'first'].map((name, i) => [
       name,
-      formatPercent(mean(texts.map((all) => distinctShare(all[i])))),
+      formatPercent(mean(texts.map((seedTexts) => distinctShare(seedTexts[i])))),
     ]);
     writings[id] = {
       ...{ id, model, prompt },

@@ -45,12 +45,12 @@ await engine.close();
 const { tokens } = greedyTrial.restored;
 const pieces = tokens.slice(0, Math.floor(COUNT / 2) + 1).map((id) => writer.tokenizer.piece(id));
 
-const byCondition = (trial, pick) =>
+const mapConditions = (trial, pick) =>
   Object.fromEntries(CONDITION_NAMES.map((name) => [name, pick(trial[name])]));
 const round = (value) => Number(value.toFixed(3));
 const MEASURES = ['loss', 'repeated', 'late'];
 // The text without the second key is usually that with all keys, so it is recorded only if it differs.
-const { control, ...texts } = byCondition(greedyTrial, ({ text }) => text);
+const { control, ...texts } = mapConditions(greedyTrial, ({ text }) => text);
 if (control !== texts.kept) texts.control = control;
 const recordedTrials = {
   ...{ model: 'SmolLM2-135M-Instruct', file: FILE, prompt: PROMPT, count: COUNT },

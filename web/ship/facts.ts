@@ -16,7 +16,7 @@ interface TableRow {
 }
 
 /** Indexes rows by their id, model or seed. A row that has none of these is indexed by its place. */
-function byName(rows: readonly TableRow[]): Record<string, unknown> {
+function indexByName(rows: readonly TableRow[]): Record<string, unknown> {
   return Object.fromEntries(
     rows.map((row, i) => [
       row.id ?? row.model?.replaceAll(' ', '_') ?? (row.seed ? `seed-${row.seed}` : String(i)),
@@ -57,8 +57,8 @@ const rangeOf = (values: readonly number[]) => ({
 
 /** Returns protocol A's onset: the first step from which α₁ stays at least 0.1 above uniform attention. */
 function onsetOf({ points }: Log): number {
-  const lastBelow = points.findLastIndex(({ alpha }) => !(alpha! >= 0.1));
-  return points[lastBelow + 1]?.step ?? NaN;
+  const lastIndexBelow = points.findLastIndex(({ alpha }) => !(alpha! >= 0.1));
+  return points[lastIndexBelow + 1]?.step ?? NaN;
 }
 
 export const meanOf = (values: readonly number[]) =>
@@ -151,9 +151,9 @@ function inputFacts(): Record<string, unknown> {
 }
 
 const tables: Readonly<Record<string, (rest: string[]) => unknown>> = {
-  zoo: () => byName(readJson('zoo/index.json') as TableRow[]),
-  reported: () => byName((readJson('zoo/reported.json') as { models: TableRow[] }).models),
-  claims: () => byName((readJson('claims.json') as { rows: TableRow[] }).rows),
+  zoo: () => indexByName(readJson('zoo/index.json') as TableRow[]),
+  reported: () => indexByName((readJson('zoo/reported.json') as { models: TableRow[] }).models),
+  claims: () => indexByName((readJson('claims.json') as { rows: TableRow[] }).rows),
   inputs: inputFacts,
   long: ([id = '']) => ({ [id]: logFacts(id) }),
   pairs: ([id = '', step = '']) => ({ [id]: pairedFacts(id, Number(step)) }),
@@ -166,7 +166,7 @@ const tables: Readonly<Record<string, (rest: string[]) => unknown>> = {
       ]),
     ),
   seeds: ([id = '']) => ({
-    [id]: byName(
+    [id]: indexByName(
       (readJson('zoo/seeds.json') as TableRow[])
         .filter((row) => row.id === id)
         .map(({ id: _, ...row }) => row),

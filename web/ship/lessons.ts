@@ -13,10 +13,11 @@ const root = resolve(import.meta.dirname, '..');
 const folder = join(root, 'lessons');
 
 export function lessons(): Lesson[] {
-  const unlisted = readdirSync(folder).filter(
+  const unlistedFiles = readdirSync(folder).filter(
     (file) => file.endsWith('.md') && !ORDER.includes(file.replace('.md', '')),
   );
-  if (unlisted.length) throw new Error(`lessons/order.json does not list ${unlisted.join(', ')}.`);
+  if (unlistedFiles.length)
+    throw new Error(`lessons/order.json does not list ${unlistedFiles.join(', ')}.`);
   return ORDER.map((slug) => lessonOf(slug, readFileSync(join(folder, `${slug}.md`), 'utf8')));
 }
 
@@ -62,9 +63,9 @@ function page(title: string, slug: string, main: string): string {
 
 function lessonPage(lesson: Lesson, all: readonly Lesson[]): string {
   const { slug, number, title, description, minutes, html } = lesson;
-  const next = all.find((lesson) => lesson.number > number);
-  const nextLink = next
-    ? `<p class="next-lesson">Next: <a href="../${next.slug}/index.html">Lesson ${next.number}. ${escapeHtml(next.title)}</a></p>`
+  const nextLesson = all.find((lesson) => lesson.number > number);
+  const nextLink = nextLesson
+    ? `<p class="next-lesson">Next: <a href="../${nextLesson.slug}/index.html">Lesson ${nextLesson.number}. ${escapeHtml(nextLesson.title)}</a></p>`
     : `<p class="next-lesson">This was the last lesson. <a href="${HOME}#room=explore">Explore it yourself</a></p>`;
   return page(
     title,

@@ -163,7 +163,7 @@ const SCHEMES = ['https:', 'http:', 'mailto:'];
  */
 const LIMITS = { characters: 20_000, columns: 24, marks: 300, containers: 40 };
 
-function exceededBounds(source: string): string[] {
+function boundProblems(source: string): string[] {
   const { length } = source;
   if (length > LIMITS.characters)
     return [`line 1: ${length} characters: expected at most ${LIMITS.characters} in a lesson`];
@@ -224,7 +224,7 @@ export function staleWords(name: string, svg: string): string | undefined {
 /** A number in a text that looks like a measurement, so that it must have a source. */
 const MEASUREMENT = /\d(?:[\d,.]*\d)?(?:%| nats?\b|×)/;
 /** Numbers that hold by definition and need no source: a whole, and the level of an interval. */
-const DEFINITIONS = /\b100%|\b95% intervals?/g;
+const DEFINED_NUMBERS = /\b100%|\b95% intervals?/g;
 
 /** Whether a figure is one model's map, which is drawn narrower than the column to fit on a screen with its text. */
 export const isNarrow = ({ view = '', shown = '' }: Readonly<Record<string, string>>) =>
@@ -317,10 +317,10 @@ function initialRow({ switches = '', beside = '', ...set }: Record<string, strin
 
 /** Removes and returns the label of a container, which remark-directive makes its first paragraph. */
 function takeLabel(node: Node): readonly Node[] {
-  const [first] = node.children ?? [];
-  if (!first?.data?.directiveLabel) return [];
+  const [firstChild] = node.children ?? [];
+  if (!firstChild?.data?.directiveLabel) return [];
   node.children!.shift();
-  return first.children ?? [];
+  return firstChild.children ?? [];
 }
 
 const SENTENCE_GAP = /(?<=[.!?:]\)?)\s+(?=[“(\p{Lu}])/u;
@@ -347,7 +347,7 @@ function sentencesOf(node: Node): { readonly text: string; readonly figures: rea
 }
 
 /** Matches a phrase with which a sentence names its text, so that its numbers need not hold for other texts. */
-const NAMES_ITS_TEXT = /\b(?:this|the (?:first|same)) (?:text|step)\b|\bon the text in\b/i;
+const TEXT_REFERENCE = /\b(?:this|the (?:first|same)) (?:text|step)\b|\bon the text in\b/i;
 
 function directives(slug: string, parts: LessonParts) {
   const prefix = picturesPrefix(slug);
@@ -533,13 +533,13 @@ function directives(slug: string, parts: LessonParts) {
     if ('url' in node) checkAddress(node, node.url);
     if (type === 'link' && node.url.startsWith('#')) node.url = hrefOf(node.url);
     else if (type === 'link' && /^[\w-]+$/.test(node.url)) node.url = `../${node.url}/index.html`;
-    if (type === 'text' && !isSourced && MEASUREMENT.test(node.value.replace(DEFINITIONS, '')))
+    if (type === 'text' && !isSourced && MEASUREMENT.test(node.value.replace(DEFINED_NUMBERS, '')))
       errorAt(node, `“${node.value.trim()}”: a measured number without a source`);
     const isDirective = type.endsWith('Directive');
     const name = node.name ?? '';
     if (type === 'paragraph')
       for (const { text, figures } of sentencesOf(node))
-        if (figures.some((figure) => changingFigures.has(figure)) && !NAMES_ITS_TEXT.test(text))
+        if (figures.some((figure) => changingFigures.has(figure)) && !TEXT_REFERENCE.test(text))
           errorAt(
             node,
             `“${text.trim()}”: expected “this text”, or a condition (:when) under which it is true`,
@@ -612,7 +612,7 @@ export function lessonOf(name: string, source: string): Lesson {
   const number = numberOf(name);
   const parts: LessonParts = {
     ...{ figures: [], writes: [], links: [], liveNumbers: [], conditionalSentences: [] },
-    problems: exceededBounds(source),
+    problems: boundProblems(source),
   };
   if (parts.problems.length)
     return {

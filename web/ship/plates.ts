@@ -93,7 +93,7 @@ const STYLE = `
   a { color: inherit; overflow-wrap: anywhere; }
 `;
 /** The number of lines to write on, more than any paper has room for. */
-const LINES = 30;
+const LINE_COUNT = 30;
 
 /** @param home the absolute address of the page */
 export function plateHtml(
@@ -113,7 +113,7 @@ export function plateHtml(
     <div class="figure">${svg}</div>
     <p>${sentences.map(escapeHtml).join(' ')}</p>
     <p class="question">${escapeHtml(question)}</p>
-    <div class="lines">${'<div></div>'.repeat(LINES)}</div>
+    <div class="lines">${'<div></div>'.repeat(LINE_COUNT)}</div>
     <footer>
       <div>${conditions.map((condition) => `<p>${condition}</p>`).join('')}<p>Live: <a href="${escapeHtml(address)}">${escapeHtml(address)}</a></p></div>
       ${renderSVG(address, { border: 1 })}

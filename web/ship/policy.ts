@@ -37,7 +37,7 @@ const HEADERS = {
 };
 
 /** Paths of files whose addresses contain a hash of their content, so that browsers may keep them forever. */
-const IMMUTABLE = ['/assets/*', '/engine/*', '/zoo/*', '/recordings/*'];
+const IMMUTABLE_PATHS = ['/assets/*', '/engine/*', '/zoo/*', '/recordings/*'];
 
 /** The policy as meta tags, for hosts that send no headers. */
 export const POLICY_TAGS: readonly Readonly<Record<string, string>>[] = [
@@ -66,7 +66,7 @@ export function policy(): Plugin {
         [path, ...Object.entries(headers).map(([name, value]) => `  ${name}: ${value}`)].join('\n');
       const source = [
         formatRule('/*', pageHeaders),
-        ...IMMUTABLE.map((path) =>
+        ...IMMUTABLE_PATHS.map((path) =>
           formatRule(path, { 'Cache-Control': 'public, max-age=31536000, immutable' }),
         ),
       ].join('\n');

@@ -22,13 +22,13 @@ export function parseGroups(text: string): Group[] {
 const WIDTH = 440;
 const HEIGHT = 290;
 const MARGIN = { left: 46, right: 84, top: 12, bottom: 40 };
-const TICKS = 5;
+const TICK_COUNT = 5;
 /** The approximate width of a letter, in the figure's units. */
 const LETTER_WIDTH = 7;
 const LINE_HEIGHT = 14;
 
 function ticksOf([low, high]: Domain): number[] {
-  const rawStep = (high - low) / TICKS;
+  const rawStep = (high - low) / TICK_COUNT;
   const power = 10 ** Math.floor(Math.log10(rawStep));
   const step = [1, 2, 5, 10].find((factor) => factor * power >= rawStep)! * power;
   const first = Math.ceil(low / step - 1e-9);

@@ -110,30 +110,36 @@ function headersOf(site: string, releases: readonly string[]): string {
  * Writes the redirects and headers of a site.
  * @returns the releases, the oldest first, and the folder that latest/ and the root lead to
  */
-export function writeSite(site: string): { readonly versions: string[]; readonly newest: string } {
+export function writeSite(site: string): {
+  readonly versions: string[];
+  readonly newestFolder: string;
+} {
   const folders = readdirSync(site, { withFileTypes: true })
     .filter((entry) => entry.isDirectory())
     .map(({ name }) => name);
   const versions = folders.filter((name) => VERSION_PATTERN.test(name)).sort(compareVersions);
   const stableVersions = versions.filter((version) => !version.includes('-'));
-  const newest =
+  const newestFolder =
     stableVersions.at(-1) ?? versions.at(-1) ?? (folders.includes(NEXT) ? NEXT : undefined);
-  if (!newest) throw new Error(`${site}: expected folders named by a version, or ${NEXT}`);
+  if (!newestFolder) throw new Error(`${site}: expected folders named by a version, or ${NEXT}`);
   rmSync(join(site, LATEST), { recursive: true, force: true });
-  for (const folder of ['', LATEST]) writeRedirects(site, folder, newest);
+  for (const folder of ['', LATEST]) writeRedirects(site, folder, newestFolder);
   const servedFolders = [...versions, ...folders.filter((name) => name === NEXT)];
   writeFileSync(join(site, '_headers'), headersOf(site, servedFolders));
-  writeFileSync(join(site, 'versions.json'), `${JSON.stringify({ latest: newest, versions })}\n`);
-  return { versions, newest };
+  writeFileSync(
+    join(site, 'versions.json'),
+    `${JSON.stringify({ latest: newestFolder, versions })}\n`,
+  );
+  return { versions, newestFolder };
 }
 
 if (import.meta.main) {
   const [site] = process.argv.slice(2);
   if (!site) throw new Error('expected the folder of the releases');
-  const { versions, newest } = writeSite(site);
+  const { versions, newestFolder } = writeSite(site);
   const bytes = filesOf(site).reduce((sum, file) => sum + readFileSync(join(site, file)).length, 0);
   console.log(
-    `${versions.length} releases, latest/ leads to ${newest}: ${(bytes / 1e6).toFixed(0)} MB`,
+    `${versions.length} releases, latest/ leads to ${newestFolder}: ${(bytes / 1e6).toFixed(0)} MB`,
   );
   if (bytes > MAX_BYTES)
     throw new Error(

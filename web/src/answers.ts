@@ -22,8 +22,8 @@ function attentionAnswer(frame: Frame, at: Head, state: State): string {
 function headCountAnswer(frame: Frame): string {
   const verdict = verdictOf(frame);
   if (!verdict.conclusive) return 'This text is too short to tell sinks from uniform attention.';
-  const quantity = verdict.sink > 0.5 ? 'Most' : verdict.sink > 0 ? 'Some' : 'None';
-  return `${quantity} of the heads ${quantity === 'None' ? 'has' : 'have'} a sink at the first token.`;
+  const quantifier = verdict.sink > 0.5 ? 'Most' : verdict.sink > 0 ? 'Some' : 'None';
+  return `${quantifier} of the heads ${quantifier === 'None' ? 'has' : 'have'} a sink at the first token.`;
 }
 
 /** Answers whether another key is a sink, among keys that enough queries see. */
@@ -98,11 +98,11 @@ export function dormantWords(
   { dormant, sinks }: { readonly dormant: number; readonly sinks: number },
   rise: number | undefined,
 ): string {
-  const rest = sinks - dormant;
-  const restWords = rest > 0 ? `, and by more for the other ${rest}` : '';
+  const otherCount = sinks - dormant;
+  const otherWords = otherCount > 0 ? `, and by more for the other ${otherCount}` : '';
   const eachSentence =
     `Without one head (ablated: its output is set to 0, the first token stays visible) the loss changes by less than ${SMALL_CHANGE} for ` +
-    `${dormant} of the ${sinks} heads with a sink, which are dormant${restWords}.`;
+    `${dormant} of the ${sinks} heads with a sink, which are dormant${otherWords}.`;
   if (rise === undefined) return `${eachSentence} Without all ${dormant} at once …`;
   return Number.isFinite(rise)
     ? `${eachSentence} Without all ${dormant} at once: ${formatLossChange(rise)}.`
@@ -167,8 +167,8 @@ function halvesAnswer(frame: Frame): string {
 function biasKeyAnswer({ tensors: { sink_ratio_bias } }: Frame): string {
   const share = sink_ratio_bias?.data[0] ?? NaN;
   if (!Number.isFinite(share)) return '';
-  const quantity = share > 0.5 ? 'most' : share > 0 ? 'some' : 'no';
-  return `In ${quantity} heads, much of the attention goes to a key that belongs to no token.`;
+  const quantifier = share > 0.5 ? 'most' : share > 0 ? 'some' : 'no';
+  return `In ${quantifier} heads, much of the attention goes to a key that belongs to no token.`;
 }
 
 /** Returns the answer for a head; `hiddenRise` is the rise of the loss with the first token hidden, in nats per token. */

@@ -17,10 +17,10 @@ import {
 
 export interface Column {
   /**
-   * `rows` leaves out the first row; `strong` counts those whose cell in the column is above half of the full scale.
+   * `rows` leaves out the first row; `strongRows` counts those whose cell in the column is above half of the full scale.
    */
   readonly rows: number;
-  readonly strong: number;
+  readonly strongRows: number;
   /** The mean of the column's cells in the rows after the first one. */
   readonly mean: number;
   /** What `mean` would be if each row spread its sum evenly over the keys that it sees. */
@@ -39,7 +39,7 @@ export interface Column {
  */
 export function columnOf(cells: ArrayLike<number>, T: number, key = 0): Column {
   let unseenRows = 0;
-  let [strong, columnSum, uniform, alphaSum] = [0, 0, 0, 0];
+  let [strongRows, columnSum, uniform, alphaSum] = [0, 0, 0, 0];
   const sums: number[] = [];
   for (let t = 0; t < T; t++) {
     const row = Array.from({ length: T }, (_, k) => cells[t * T + k]!).filter(Number.isFinite);
@@ -50,13 +50,13 @@ export function columnOf(cells: ArrayLike<number>, T: number, key = 0): Column {
     if (Number.isNaN(weight)) continue;
     alphaSum += weight;
     if (t === key) continue;
-    if (weight > 0.5) strong++;
+    if (weight > 0.5) strongRows++;
     columnSum += weight;
     uniform += sum / row.length;
   }
   const rows = T - 1 - unseenRows;
   return {
-    ...{ rows, strong, mean: columnSum / rows, uniform: uniform / rows },
+    ...{ rows, strongRows, mean: columnSum / rows, uniform: uniform / rows },
     ...{ alpha: alphaSum / (T - unseenRows), rowSum: mean(sums) },
     sums: [Math.min(...sums), Math.max(...sums)],
   };
@@ -80,12 +80,12 @@ const MIN_VISIBLE = 0.05;
 
 export function kindOf({
   rows,
-  strong,
+  strongRows,
   mean,
   uniform,
-}: Pick<Column, 'rows' | 'strong' | 'mean' | 'uniform'>): Kind {
-  if (rows > 0 && strong >= 0.75 * rows) return 'all';
-  if (rows > 0 && strong >= 0.4 * rows) return 'many';
+}: Pick<Column, 'rows' | 'strongRows' | 'mean' | 'uniform'>): Kind {
+  if (rows > 0 && strongRows >= 0.75 * rows) return 'all';
+  if (rows > 0 && strongRows >= 0.4 * rows) return 'many';
   return mean > Math.max(MIN_VISIBLE, 2 * uniform) ? 'weak' : 'none';
 }
 

@@ -261,13 +261,13 @@ export function exactCellsOf(frame: Frame): ExactCells | undefined {
       (_, i) => cells[Math.floor(i / side) * T + key + (i % side)]!,
     );
   const weights = crop(wholeRows);
-  const exact = {
+  const exactCells = {
     ...{ query, key, side, weights },
     shares: frame.operation.normalizes ? weights : crop(sharesOf(wholeRows, T)),
     sums: Array.from({ length: side }, (_, row) => rowSumOf(wholeRows, T, row)),
   };
-  exactCache.set(rows, exact);
-  return exact;
+  exactCache.set(rows, exactCells);
+  return exactCells;
 }
 
 /** Returns the cells of the picture: raw weights, or shares of each row if the reader normalizes rows. */
@@ -425,7 +425,7 @@ export function deviation(values: readonly number[]): number {
   return Math.sqrt(values.reduce((sum, x) => sum + (x - average) ** 2, 0) / (n - 1));
 }
 
-export function overPrompts({ perPrompt }: Frame, name: string) {
+export function statisticsOverPrompts({ perPrompt }: Frame, name: string) {
   const values = perPrompt[name] ?? [];
   return { mean: mean(values), deviation: deviation(values) };
 }

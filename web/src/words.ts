@@ -11,7 +11,7 @@ import {
   layerNumber,
   mean,
   ofHead,
-  overPrompts,
+  statisticsOverPrompts,
 } from './frame';
 
 /** Formats a number; a dash if it is undefined. */
@@ -51,7 +51,7 @@ export function rowsWords({ sums: [least, most], isApproximate }: Claim): string
 
 /** Returns a token's text on one line. White space and control characters become visible signs. */
 export function makeReadable(text: string): string {
-  const sign = (code: number) => String.fromCodePoint(code === 127 ? 0x2421 : 0x2400 + code);
+  const signOf = (code: number) => String.fromCodePoint(code === 127 ? 0x2421 : 0x2400 + code);
   return (
     text
       .replace(/\n/g, '↵')
@@ -59,7 +59,7 @@ export function makeReadable(text: string): string {
       // A token of spaces alone would be invisible.
       .replace(/^ +$/, (spaces) => '␣'.repeat(spaces.length))
       .replace(/ /g, '\u00a0')
-      .replace(/[\0-\x1f\x7f]/g, (c) => sign(c.charCodeAt(0)))
+      .replace(/[\0-\x1f\x7f]/g, (c) => signOf(c.charCodeAt(0)))
       .replace(
         /[\x80-\x9f\ufffe\uffff]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g,
         '\ufffd',
@@ -146,10 +146,10 @@ function recordingWords({ model, prompts, license, versions, command }: Conditio
 export function startTokenWords(frame: Pick<Frame, 'first' | 'firstAt' | 'special'>): string {
   const { first, special } = frame;
   const key = firstKey(frame);
-  const position = key ? `, first token: position ${key}` : '';
-  if (first.length === 0) return `no start token${position}`;
+  const positionNote = key ? `, first token: position ${key}` : '';
+  if (first.length === 0) return `no start token${positionNote}`;
   const isStart = first.length === 1 && first[0] === special.bos;
-  return `starts with ${first.map(makeReadable).join(' ')}${isStart ? ' (start token)' : ''}${position}`;
+  return `starts with ${first.map(makeReadable).join(' ')}${isStart ? ' (start token)' : ''}${positionNote}`;
 }
 
 /** Returns the class of a frame's numbers and all their conditions, as printed under every figure. */
@@ -207,8 +207,8 @@ export function firstTokenName(frame: Frame): string {
   const role = frame.tokens[key]?.special ? 'start token' : 'first token';
   // If the prompts begin differently, a mean belongs to no token in particular.
   const isCommon = frame.firstAt?.isCommon ?? true;
-  const position = key ? ` (position ${key})` : '';
-  return `the ${role}${isCommon ? ` ${quote(frame, key)}` : ''}${position}`;
+  const positionNote = key ? ` (position ${key})` : '';
+  return `the ${role}${isCommon ? ` ${quote(frame, key)}` : ''}${positionNote}`;
 }
 
 const SUBSCRIPTS = '₀₁₂₃₄₅₆₇₈₉';
@@ -261,11 +261,11 @@ export function evenShareWords(share: number, even: number): string {
   return `${number === '2' ? 'twice' : `${number} times`} an even share`;
 }
 
-export const MUST_SPEND =
+export const MUST_SPEND_SENTENCE =
   'Softmax must hand out 100% in every row, even where a head has no use for it.';
 
 export const SOFTMAX_AND_SIGMOID =
-  `${MUST_SPEND} Only the first token is visible to all, and training often makes it the place where such attention ` +
+  `${MUST_SPEND_SENTENCE} Only the first token is visible to all, and training often makes it the place where such attention ` +
   'goes. Sigmoid weighs each token on its own: its rows may sum to little, so it needs no such place.';
 
 /** Explains what attention on a small value is for; empty unless a head has a sink with a small value. */
@@ -283,14 +283,16 @@ export function purposeWords(frame: Frame, at: Head): string {
 
 export function claimSentence(claim: Claim, frame: Frame): string {
   const [first, number] = [firstTokenName(frame), attentionWords(claim)];
-  const head = headWords(claim.at, frame);
+  const headText = headWords(claim.at, frame);
   // The map beside this sentence shows only the first prompt.
-  const average = frame.sequences > 1 ? ` on average over ${frame.sequences} prompts` : '';
+  const averageNote = frame.sequences > 1 ? ` on average over ${frame.sequences} prompts` : '';
   if (isBelowUniform(claim)) {
-    return `No head gives ${first} more than ${number}${average}; ${head} gives it the most.`;
+    return `No head gives ${first} more than ${number}${averageNote}; ${headText} gives it the most.`;
   }
-  const quantity = claim.isShare ? `${number} ${shareWords(frame)}` : `a mean weight of ${number}`;
-  return `${capitalize(head)} gives ${first} ${quantity}${average}.`;
+  const amountWords = claim.isShare
+    ? `${number} ${shareWords(frame)}`
+    : `a mean weight of ${number}`;
+  return `${capitalize(headText)} gives ${first} ${amountWords}${averageNote}.`;
 }
 
 /** States the finding about one subject: the chosen head, the mean over all heads, uniform attention, Sink_1. */
@@ -382,8 +384,8 @@ export function comparisonWords(frames: readonly Frame[]): string {
   const unrecordedVerdicts = verdicts.filter(({ verdict }) => !Number.isFinite(verdict.sink));
   if (unrecordedVerdicts.length)
     return `Which heads have a sink is not recorded for ${unrecordedVerdicts.map(({ frame }) => nameOf(frame)).join(', ')}.`;
-  const byStrength = [...verdicts].sort((a, b) => b.verdict.sink - a.verdict.sink);
-  const [strongest, weakest] = [byStrength[0]!, byStrength.at(-1)!];
+  const verdictsBySink = [...verdicts].sort((a, b) => b.verdict.sink - a.verdict.sink);
+  const [strongest, weakest] = [verdictsBySink[0]!, verdictsBySink.at(-1)!];
   const promptCounts = new Set(frames.map(({ sequences }) => sequences));
   const n = strongest.frame.sequences;
   const scopeWords =
@@ -414,7 +416,7 @@ export function comparisonWords(frames: readonly Frame[]): string {
 }
 
 export function meanRowSum(frame: Frame): number {
-  const rowSum = overPrompts(frame, 'row_mass_summary').mean;
+  const rowSum = statisticsOverPrompts(frame, 'row_mass_summary').mean;
   if (Number.isFinite(rowSum)) return rowSum;
   return mean(Array.from(frame.tensors.row_mass_summary!.data).filter((_, i) => i % 3 === 0));
 }

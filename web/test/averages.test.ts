@@ -6,7 +6,7 @@ import {
   addPromptNumbers,
   measureWindowLoss,
 } from '../src/run/averages';
-import { overPrompts } from '../src/frame';
+import { statisticsOverPrompts } from '../src/frame';
 import type { OpenModel, Watch } from '../src/run/opened';
 import type { Prompts } from '../src/ask/question';
 import { frameOf, tensor } from './fixture';
@@ -74,10 +74,10 @@ describe('averages over prompts', () => {
     // (4 + 1 + 9) / 2 = 7
     expect(found!.spread.loss_mean![0]).toBeCloseTo(Math.sqrt(7), 6);
     expect(found!.perPrompt).toEqual({ loss_mean: [1, 2, 6] });
-    const kept = overPrompts(frameOf({ perPrompt: found!.perPrompt }), 'loss_mean');
+    const kept = statisticsOverPrompts(frameOf({ perPrompt: found!.perPrompt }), 'loss_mean');
     expect(kept.mean).toBe(3);
     expect(kept.deviation).toBeCloseTo(Math.sqrt(7), 12);
-    expect(overPrompts(frameOf({ perPrompt: {} }), 'loss_mean').mean).toBeNaN();
+    expect(statisticsOverPrompts(frameOf({ perPrompt: {} }), 'loss_mean').mean).toBeNaN();
   });
 
   it('separate the numbers of different settings', async () => {

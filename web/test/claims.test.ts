@@ -46,7 +46,7 @@ describe('the sentence about a drawn map', () => {
 
   it('counts tokens that receive more than half of a row, not exactly half', () => {
     const column = (own: number) => columnOf([1, NaN, NaN, own, 1 - own, NaN, own, 0, 1 - own], 3);
-    expect([column(0.5).strong, column(0.5625).strong]).toEqual([0, 2]);
+    expect([column(0.5).strongRows, column(0.5625).strongRows]).toEqual([0, 2]);
     expect(column(0.5)).toMatchObject({ rows: 2, mean: 0.5, alpha: 2 / 3, rowSum: 1 });
   });
 
@@ -98,7 +98,7 @@ describe('the sentence about a drawn map', () => {
   it('is empty for a text of one token, and uses magnitudes of signed weights', () => {
     expect(remarkOf(claimOf(frameOfMap(Float32Array.of(1), 1, 1), at))).toBeUndefined();
     const signed = Float32Array.of(1, NaN, -0.9, 0.1);
-    expect(columnOf(signed, 2)).toMatchObject({ strong: 1, rows: 1 });
+    expect(columnOf(signed, 2)).toMatchObject({ strongRows: 1, rows: 1 });
   });
 });
 

@@ -204,7 +204,7 @@ describe('a model of a hub', () => {
     const { weights } = plan().files;
     expect((await problem({ files: { weights } }))[0]).toBe('');
     expect((await problem({ gated: true }))[0]).toMatch(/enter an access token\.$/);
-    opener.back();
+    opener.goBack();
     enter('input[type=password]', 't', 'input');
     expect((await problem({ gated: true }))[0]).toBe('');
   });
@@ -439,7 +439,7 @@ describe('the model of a link', () => {
       hub.cacheList.mockResolvedValue([{ id: 'owner/name', complete, url: URL_, bytes }]);
     list(false);
     expect(await opener.admit('hub:owner/name', signal)).toBe(false);
-    opener.back();
+    opener.goBack();
     list(true, 4e6);
     expect(await opener.admit('hub:owner/name', signal)).toBe(false);
     list(true);

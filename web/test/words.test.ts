@@ -236,8 +236,8 @@ describe('the summary of a map’s column', () => {
   const of = (...weights: number[]) => columnOf(map(...weights), weights.length + 1);
 
   it('has the mean, the rows that attend mostly to it, and the row sum', () => {
-    const { mean, alpha, strong, rows, rowSum } = of(0.75, 0.5, 0.5625, 0.25);
-    expect([mean, strong, rows]).toEqual([2.0625 / 4, 2, 4]);
+    const { mean, alpha, strongRows, rows, rowSum } = of(0.75, 0.5, 0.5625, 0.25);
+    expect([mean, strongRows, rows]).toEqual([2.0625 / 4, 2, 4]);
     // alpha_1 also counts the first row, which can attend to nothing else.
     expect(alpha).toBe(3.0625 / 5);
     expect(rowSum).toBeCloseTo(1, 6);
@@ -250,8 +250,8 @@ describe('the summary of a map’s column', () => {
   ] as const)('is called %s', (kind, weights) => expect(kindOf(of(...weights))).toBe(kind));
 
   it('changes its kind at fixed bounds, and has none without rows', () => {
-    const kind = (rows: number, strong: number, mean = 0, uniform = 0) =>
-      kindOf({ rows, strong, mean, uniform });
+    const kind = (rows: number, strongRows: number, mean = 0, uniform = 0) =>
+      kindOf({ rows, strongRows, mean, uniform });
     expect([kind(0, 0), kind(4, 3), kind(100, 74), kind(5, 2), kind(100, 39)]).toEqual([
       ...['none', 'all', 'many', 'many', 'none'],
     ]);
@@ -263,7 +263,13 @@ describe('the summary of a map’s column', () => {
     ]).toEqual([...['none', 'weak', 'none', 'weak']]);
     // A cell at half of the full scale is not strong; rows without numbers are omitted.
     const signed = columnOf([1, NaN, NaN, -0.5, 0.5, NaN, NaN, NaN, NaN], 3);
-    expect(signed).toMatchObject({ rows: 2, strong: 0, mean: 0.25, uniform: 0.25, rowSum: 2 / 3 });
+    expect(signed).toMatchObject({
+      rows: 2,
+      strongRows: 0,
+      mean: 0.25,
+      uniform: 0.25,
+      rowSum: 2 / 3,
+    });
   });
 });
 

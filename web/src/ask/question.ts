@@ -212,8 +212,11 @@ async function promptsOfGroups(
   { T, n }: Pick<Question, 'T' | 'n'>,
   special: Special,
 ): Promise<Prompts> {
-  const perGroup = Math.max(1, Math.floor(n / groups.length));
-  const selection = groups.map(({ label, texts }) => ({ label, texts: texts.slice(0, perGroup) }));
+  const promptsPerGroup = Math.max(1, Math.floor(n / groups.length));
+  const selection = groups.map(({ label, texts }) => ({
+    label,
+    texts: texts.slice(0, promptsPerGroup),
+  }));
   let promptLength = T;
   for (const text of selection.flatMap(({ texts }) => texts))
     promptLength = Math.min(promptLength, (await tokenizer.encode(text, { special })).length);
@@ -253,8 +256,8 @@ async function cutPrompts(
   const allTokens = showCharactersOnce(await tokenizer.encode(text, { special }), text);
   const { before, after } = affixesOf(allTokens);
   const length = Math.max(Math.min(T, allTokens.length), before.length + after.length + 1);
-  const [first = allTokens, ...others] = cutTokens(allTokens, length, n);
-  const tokens = first.slice(0, T);
+  const [firstPrompt = allTokens, ...others] = cutTokens(allTokens, length, n);
+  const tokens = firstPrompt.slice(0, T);
   const ids = [tokens, ...others].map((prompt) => prompt.map(({ id }) => id));
   return { tokens, dropped: allTokens.length - tokens.length, ids };
 }

@@ -43,10 +43,10 @@ function subjectsRow(...standard: readonly string[]): Row<readonly string[]> {
   return {
     default: standard,
     parse: (t) => {
-      const parsed = splitSubjects(t.slice(0, 2000)).map(parseSubject);
-      const isValid = parsed.every((subject) => subject !== undefined);
-      if (!isValid || !parsed.length) return undefined;
-      return [...new Set(parsed.map(printSubject))].slice(0, MAX_SUBJECTS);
+      const subjects = splitSubjects(t.slice(0, 2000)).map(parseSubject);
+      const isValid = subjects.every((subject) => subject !== undefined);
+      if (!isValid || !subjects.length) return undefined;
+      return [...new Set(subjects.map(printSubject))].slice(0, MAX_SUBJECTS);
     },
     print: (v) => v.join(','),
   };
@@ -210,10 +210,10 @@ export function parseHash(hash: string): ParsedState {
       problems.push(`The link names “${shorten(name)}”, which this page does not know.`);
       continue;
     }
-    const parsed = (table[name as keyof State] as Row<unknown>).parse(value);
-    if (parsed === undefined)
+    const parsedValue = (table[name as keyof State] as Row<unknown>).parse(value);
+    if (parsedValue === undefined)
       problems.push(`The link gives ${name} the value “${shorten(value)}”, which it cannot have.`);
-    else state[name] = parsed;
+    else state[name] = parsedValue;
   }
   return { state: state as unknown as State, problems: problems.slice(0, 5) };
 }

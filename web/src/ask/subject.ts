@@ -62,8 +62,8 @@ export function parseSubject(text: string): Subject | undefined {
 
 export function printSubject({ edits, ...model }: Subject): string {
   const editTexts = edits.map(({ name, values }) => {
-    const list = values.length ? `(${values.join(',')})` : '';
-    return `~${name}${list}`;
+    const argumentText = values.length ? `(${values.join(',')})` : '';
+    return `~${name}${argumentText}`;
   });
   return `${modelIdOf(model)}${editTexts.join('')}`;
 }

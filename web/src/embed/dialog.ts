@@ -65,8 +65,8 @@ export function showEmbed(context: Context, view: string, pinned: Partial<State>
     theme: theme.value,
   });
   const toggle = (name: string) => {
-    const others = controls.peek().filter((other) => other !== name);
-    controls.value = controls.peek().includes(name) ? others : [...others, name];
+    const otherNames = controls.peek().filter((other) => other !== name);
+    controls.value = controls.peek().includes(name) ? otherNames : [...otherNames, name];
   };
   const copy = async (text: string) => {
     try {

@@ -10,7 +10,7 @@ const PICTURE_SELECTOR =
   '.heatmap, .chart-picture, .arrows > svg, .thumbs, .outputs, .rose, .unmask-text, .next, table';
 /** The picture takes at least this share of the box's smaller side. */
 const MIN_PICTURE_SHARE = 0.65;
-const HIDEABLE = ['conditions', 'captions', 'controls', 'axes'] as const;
+const HIDEABLE_PARTS = ['conditions', 'captions', 'controls', 'axes'] as const;
 /** Letters may grow by a factor f of ZOOMS in a box whose sides have at least f * SMALL_SCREEN pixels. */
 const [ZOOMS, SMALL_SCREEN] = [[2, 1.6, 1.3], 700];
 /** Milliseconds until a chart has been redrawn in its new width. */
@@ -36,25 +36,25 @@ type Layout = Readonly<typeof DEFAULT_LAYOUT>;
 /** Returns the layouts to try, the one with all parts first. */
 function layoutsFor(
   { width, height }: DOMRect,
-  cells: number,
-  pictures: number,
+  cellCount: number,
+  pictureCount: number,
 ): readonly Layout[] {
-  const columns = pictures > cells ? [false, true] : [false];
+  const columnOptions = pictureCount > cellCount ? [false, true] : [false];
   const variants = (change: Partial<Layout>) =>
-    columns.flatMap((hasColumns) =>
+    columnOptions.flatMap((hasColumns) =>
       [false, true].map((isSide) => ({ ...DEFAULT_LAYOUT, isSide, hasColumns, ...change })),
     );
   const zooms = ZOOMS.filter((zoom) => Math.min(width, height) >= zoom * SMALL_SCREEN);
-  const hiddenCounts = [...HIDEABLE.keys(), HIDEABLE.length];
+  const hiddenCounts = [...HIDEABLE_PARTS.keys(), HIDEABLE_PARTS.length];
   return [
     ...zooms.flatMap((zoom) => variants({ zoom })),
-    ...(cells > 1 ? [false, true] : [false]).flatMap((isSingle) =>
+    ...(cellCount > 1 ? [false, true] : [false]).flatMap((isSingle) =>
       hiddenCounts.flatMap((hiddenCount) => variants({ hiddenCount, isSingle })),
     ),
     ...hiddenCounts.map((hiddenCount) => ({
       ...DEFAULT_LAYOUT,
       hiddenCount,
-      isSingle: cells > 1,
+      isSingle: cellCount > 1,
       scrolls: true,
     })),
   ];
@@ -93,7 +93,7 @@ function applyLayout(room: HTMLElement, layout: Layout, width = '100%'): void {
   const { zoom, hiddenCount, isSingle, isSide, hasColumns, scrolls } = layout;
   room.style.setProperty('--zoom', String(zoom));
   room.style.setProperty('--fit', width);
-  room.dataset.without = HIDEABLE.slice(0, hiddenCount).join(' ');
+  room.dataset.without = HIDEABLE_PARTS.slice(0, hiddenCount).join(' ');
   room.classList.toggle('single', isSingle);
   room.classList.toggle('side', isSide);
   room.classList.toggle('columns', hasColumns);
@@ -117,9 +117,9 @@ function tryLayout(room: HTMLElement, box: DOMRect, layout: Layout): boolean {
   if (side < requiredSide || pictures.some(isTooNarrow)) return false;
   if (isFitting()) return true;
   const cellsPlace = room.querySelector('.cells')!;
-  const cells = [...cellsPlace.children].filter(isVisible).length;
+  const cellCount = [...cellsPlace.children].filter(isVisible).length;
   const fullWidth = cellsPlace.getBoundingClientRect().width;
-  const minWidth = fullWidth - cells * (side - requiredSide) + cells;
+  const minWidth = fullWidth - cellCount * (side - requiredSide) + cellCount;
   const setWidth = (width: number) =>
     applyLayout(room, layout, `${Math.floor(width / layout.zoom)}px`);
   setWidth(minWidth);
@@ -179,8 +179,8 @@ export function createFitter(
 
   const fitRoom = (room: HTMLElement) => {
     const box = boxOf();
-    const cells = room.querySelectorAll('.cells > .cell').length;
-    const pictures = room.querySelectorAll(PICTURE_SELECTOR).length;
+    const cellCount = room.querySelectorAll('.cells > .cell').length;
+    const pictureCount = room.querySelectorAll(PICTURE_SELECTOR).length;
     const hasFigure = room.querySelector('.figure') !== null;
     room.classList.toggle('fit', hasFigure);
     if (!hasFigure || !box.width || !box.height || isPrinting.peek()) return;
@@ -192,8 +192,8 @@ export function createFitter(
       lastMeasurements = '';
       schedule();
     });
-    const measurements = [box.width, box.height, cells, pictures].map(Math.round).join(' ');
-    const layouts = layoutsFor(box, cells, pictures);
+    const measurements = [box.width, box.height, cellCount, pictureCount].map(Math.round).join(' ');
+    const layouts = layoutsFor(box, cellCount, pictureCount);
     const hasChanged = measurements !== lastMeasurements;
     if (!hasChanged && !hasOverflow(room, layouts[layoutIndex]!)) return;
     lastMeasurements = measurements;

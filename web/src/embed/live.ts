@@ -225,9 +225,9 @@ export class Live {
       file: signal<PromptFile | undefined>(undefined),
       set: (change) => {
         const names = Object.keys(change) as (keyof State)[];
-        const current = this.#state.peek();
-        if (names.every((name) => Object.is(current[name], change[name]))) return;
-        const state = { ...current, ...change };
+        const currentState = this.#state.peek();
+        if (names.every((name) => Object.is(currentState[name], change[name]))) return;
+        const state = { ...currentState, ...change };
         this.#state.value = state;
         writeAttributes(host, state, names);
         const selection = SELECTION_KEYS.map((name) => [name, state[name]] as const);

@@ -21,10 +21,10 @@ export async function takeTurn(host: Element): Promise<() => void> {
 function passTurn(): void {
   const isBefore = (one: Node, other: Node) =>
     one.compareDocumentPosition(other) & Node.DOCUMENT_POSITION_FOLLOWING ? -1 : 1;
-  const [next] = [...waitingFigures].sort(([one], [other]) => isBefore(one, other));
-  if (isTaken || !next) return;
+  const [nextFigure] = [...waitingFigures].sort(([one], [other]) => isBefore(one, other));
+  if (isTaken || !nextFigure) return;
   isTaken = true;
-  const [host, start] = next;
+  const [host, start] = nextFigure;
   waitingFigures.delete(host);
   start();
 }

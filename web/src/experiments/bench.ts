@@ -49,8 +49,8 @@ function experimentState(state: State): State {
 /** Returns the shown models without edits, since the experiment adds its own. */
 function basesOf({ shown }: State): string[] {
   const bases = shown.flatMap((text) => {
-    const parsed = parseSubject(text);
-    return parsed ? [printSubject({ ...parsed, edits: [] })] : [];
+    const parsedSubject = parseSubject(text);
+    return parsedSubject ? [printSubject({ ...parsedSubject, edits: [] })] : [];
   });
   return [...new Set(bases)].slice(0, MAX_SUBJECTS);
 }
@@ -363,7 +363,7 @@ export function build(
     const lengths = [...new Set(framesOfSource.map(({ T }) => T))];
     const shorterLengths = lengths.filter((T) => T < length);
     const exceptionNote = shorterLengths.length < lengths.length ? ' without eviction' : '';
-    const prompts = [...new Set(frames.map(({ sequences }) => sequences))].join(', ');
+    const promptCountText = [...new Set(frames.map(({ sequences }) => sequences))].join(', ');
     render(
       html`<div class="question-controls">
         ${choiceField(
@@ -378,7 +378,7 @@ export function build(
           ${numberField('prompts ≤', 'runs', roomContext)} ${startTokenField(roomContext, frames)}
         </div>
         <p class="hint">
-          ${shorterLengths.length ? `Only ${shorterLengths.join(', ')} tokens ran${exceptionNote}: the texts or the context are no longer. ` : ''}${prompts === '1' ? '1 prompt.' : prompts ? `${prompts} prompts; means ± standard deviation.` : ''}
+          ${shorterLengths.length ? `Only ${shorterLengths.join(', ')} tokens ran${exceptionNote}: the texts or the context are no longer. ` : ''}${promptCountText === '1' ? '1 prompt.' : promptCountText ? `${promptCountText} prompts; means ± standard deviation.` : ''}
         </p>
       </div>`,
       questionPart,

@@ -24,7 +24,7 @@ const hasPolicy = (policy: string) => (frame: Frame) =>
   editFields(frame, 'evict')?.policy === policy;
 
 /** Perplexity of Llama-2-13B over 65,000 tokens of a book (Xiao et al. 2024, figure 1). */
-const REPORTED = [
+const REPORTED_PERPLEXITIES = [
   ['all keys', '5641'],
   ['last 1,024', '5158'],
   ['first 4 + last 1,020', '5.40'],
@@ -120,7 +120,7 @@ export const streaming: Experiment = {
       const firstEvictedAt = frames.map(queryWithoutFirst).find(Number.isFinite);
       return windowCost === undefined ? [] : [{ title, windowCost, keptCost, firstEvictedAt }];
     });
-    const [mainResult, ...others] = results;
+    const [mainResult, ...otherResults] = results;
     if (!mainResult) return { heading: DEFAULT_HEADING, text: '' };
     if (mainResult.firstEvictedAt === undefined)
       return {
@@ -138,7 +138,7 @@ export const streaming: Experiment = {
       ? `With only the last ${firstKeys + recentKeys} keys in the KV cache, the loss of ${mainResult.title} rises by ${mainResult.windowCost.toFixed(3)} nats per ` +
         `token. Keeping ${tokenWords} recovers ${mainResult.keptCost! > 0 ? `all but ${mainResult.keptCost!.toFixed(3)} nats` : 'all of it'}.`
       : `With only the last ${firstKeys + recentKeys} keys in the KV cache, the loss of ${mainResult.title} changes by ${formatLossChange(mainResult.windowCost)} nats per token${keptClause(mainResult.keptCost)}.`;
-    const comparisons = others.map(
+    const comparisons = otherResults.map(
       ({ title, windowCost, keptCost }) =>
         `${title}: by ${formatLossChange(windowCost)}${keptClause(keptCost)}.`,
     );
@@ -185,7 +185,7 @@ export const streaming: Experiment = {
       <h2>In a large model <span class="badge">REPORTED</span></h2>
       <p class="hint">
         Perplexity of Llama-2-13B over 65,000 tokens (Xiao et al. 2024, figure 1):
-        ${REPORTED.map(([setting, value], i) => `${i ? '; ' : ''}${setting} ${value}`)}.
+        ${REPORTED_PERPLEXITIES.map(([setting, value], i) => `${i ? '; ' : ''}${setting} ${value}`)}.
       </p>
     </div>`,
 };

@@ -32,13 +32,13 @@ export function createControls(context: Context, pair: Pair, reset: () => void) 
     const { isRunning, canTrain, step, steps, isOver, labs } = pair;
     const [{ settings }] = labs;
     const seconds = Math.max(...labs.map((lab) => lab.seconds));
-    const remaining = durationWords(pair.secondsLeft);
+    const remainingTime = durationWords(pair.secondsLeft);
     const label = isRunning ? 'Pause' : isOver ? `${pair.moreSteps} more steps` : 'Train';
     const isLoading = labs.some(({ stage }) => stage === 'loading');
     const progressNote = isLoading
       ? ' · loading …'
-      : remaining && !isOver
-        ? ` · about ${remaining} to go`
+      : remainingTime && !isOver
+        ? ` · about ${remainingTime} to go`
         : '';
     const speedRow = settingsOf(settings, pair.tables).find(({ name }) => name === 'speed');
     return html`<button

@@ -43,11 +43,11 @@ export function build(root: HTMLElement, context: Context, scope: Scope, isEmbed
   // Outside of embeds, a model is named by its operation alone: the formula of its bias is in the lab.
   const namedLabs = () => {
     const [left, right] = pair.namedLabs();
-    const shortened = (namedLab: NamedLab) => ({
+    const shortenName = (namedLab: NamedLab) => ({
       ...namedLab,
       name: namedLab.name.replace(/, bias .*/, ''),
     });
-    return isEmbed ? ([left, right] as const) : ([shortened(left), shortened(right)] as const);
+    return isEmbed ? ([left, right] as const) : ([shortenName(left), shortenName(right)] as const);
   };
   const maps = ([0, 1] as const).map((side) => createMap(grid, side));
   const charts = addElement(grid, 'lab-charts');

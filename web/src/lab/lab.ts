@@ -28,7 +28,7 @@ const HELD_OUT_STEPS = 10;
 /** The fewest triggers of a sample, so that the model has something to copy. */
 const MIN_TRIGGERS = 2;
 /** The number of workers of each lab: half of the cores, since two labs train. The results do not depend on it. */
-const WORKERS = Math.max(1, Math.min(4, Math.floor(navigator.hardwareConcurrency / 2)));
+const WORKER_COUNT = Math.max(1, Math.min(4, Math.floor(navigator.hardwareConcurrency / 2)));
 /** The cost of a training step, in forward passes. */
 const STEP_COST = 3.3;
 
@@ -107,7 +107,11 @@ export class Lab {
   }
 
   engine(): Promise<Engine> {
-    this.#engine ??= createEngine({ base: new URL(ENGINE, base), lab: true, workers: WORKERS });
+    this.#engine ??= createEngine({
+      base: new URL(ENGINE, base),
+      lab: true,
+      workers: WORKER_COUNT,
+    });
     this.#engine.catch(() => (this.#engine = undefined));
     return this.#engine;
   }
@@ -153,7 +157,7 @@ export class Lab {
       if (generation !== this.#generation) return;
       const state = savedTraining ? { state: savedTraining.state } : {};
       this.#key = await this.#keyOf(settings);
-      const workers = Math.min(WORKERS, engine.describe.training!.parts);
+      const workers = Math.min(WORKER_COUNT, engine.describe.training!.parts);
       const training = await engine.train({ ...setup.options, ...state, workers });
       if (generation !== this.#generation) return void training.close().catch(() => {});
       this.#training = training;

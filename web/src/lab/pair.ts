@@ -19,7 +19,7 @@ import {
 } from './settings';
 import type { NamedLab } from './words';
 
-const SIDES = ['leftRun', 'rightRun'] as const;
+const SIDE_KEYS = ['leftRun', 'rightRun'] as const;
 export type Side = 0 | 1;
 
 /** The labs of the visit are outside the class, so that they keep their state while the reader visits another room. */
@@ -73,7 +73,7 @@ export class Pair {
 
   requestedSettings() {
     const { value } = this.#context.state;
-    return SIDES.map((side) => readSettings(value[side], tables));
+    return SIDE_KEYS.map((side) => readSettings(value[side], tables));
   }
 
   namedLabs(): readonly [NamedLab, NamedLab] {

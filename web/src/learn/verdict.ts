@@ -41,7 +41,7 @@ interface Guess {
   readonly verdict: Verdict;
 }
 
-const KEY = 'sinkscope:guesses';
+const STORAGE_KEY = 'sinkscope:guesses';
 const isGuess = (stored: unknown): stored is Guess => {
   const { lesson, question, guess, verdict } = Object(stored) as Record<string, unknown>;
   return (
@@ -54,8 +54,8 @@ const isGuess = (stored: unknown): stored is Guess => {
 
 export function readGuesses(): readonly Guess[] {
   try {
-    const stored: unknown = JSON.parse(localStorage.getItem(KEY) ?? '[]');
-    return Array.isArray(stored) ? stored.filter(isGuess) : [];
+    const storedGuesses: unknown = JSON.parse(localStorage.getItem(STORAGE_KEY) ?? '[]');
+    return Array.isArray(storedGuesses) ? storedGuesses.filter(isGuess) : [];
   } catch {
     // The browser may forbid storage, or another program may have written the value.
     return [];
@@ -63,11 +63,11 @@ export function readGuesses(): readonly Guess[] {
 }
 
 export function keepGuess(guess: Guess): void {
-  const others = readGuesses().filter(
+  const otherGuesses = readGuesses().filter(
     ({ lesson, question }) => lesson !== guess.lesson || question !== guess.question,
   );
   try {
-    localStorage.setItem(KEY, JSON.stringify([...others, guess]));
+    localStorage.setItem(STORAGE_KEY, JSON.stringify([...otherGuesses, guess]));
   } catch {
     // If the browser stores nothing, the guess is judged but not counted.
   }

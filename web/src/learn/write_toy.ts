@@ -12,7 +12,7 @@ import {
 } from '../run/writing';
 
 /** The model's context, in tokens. */
-const LENGTH = 128;
+const CONTEXT_LENGTH = 128;
 
 const CACHES: readonly (Condition & { readonly name: string })[] = [
   { name: 'full', title: 'All keys', edits: () => [] },
@@ -54,8 +54,8 @@ class SinkWrite extends HTMLElement {
       signal: new AbortController().signal,
       onProgress: () => {},
     });
-    const prompt = await promptOf(writer, this.#prompt, LENGTH - 1);
-    const count = LENGTH - prompt.length;
+    const prompt = await promptOf(writer, this.#prompt, CONTEXT_LENGTH - 1);
+    const count = CONTEXT_LENGTH - prompt.length;
     const texts: Continuation[] = [];
     for (const cache of CACHES)
       texts.push(await continuePrompt(writer, cache, { prompt, count, seed }));

@@ -120,7 +120,7 @@ function cacheLine(opener: Opener): TemplateResult | typeof nothing {
 
 function renderLookup(opener: Opener, what: string): TemplateResult {
   return html`<p role="status">${what} …</p>
-    <p class="links"><button type="button" @click=${() => opener.back()}>Cancel</button></p>`;
+    <p class="links"><button type="button" @click=${() => opener.goBack()}>Cancel</button></p>`;
 }
 
 function renderModelChoice(opener: Opener, models: readonly Candidate[]): TemplateResult {
@@ -129,17 +129,17 @@ function renderModelChoice(opener: Opener, models: readonly Candidate[]): Templa
       ${models.map(
         (candidate) =>
           html`<li>
-            <button type="button" @click=${() => void opener.take(candidate)}>
+            <button type="button" @click=${() => void opener.chooseCandidate(candidate)}>
               <strong>${candidate.title}</strong><span>${sizeWords(candidate.bytes)}</span>
             </button>
           </li>`,
       )}
     </ul>
-    <p class="links"><button type="button" @click=${() => opener.back()}>Back</button></p>`;
+    <p class="links"><button type="button" @click=${() => opener.goBack()}>Back</button></p>`;
 }
 
 function placeChoice(opener: Opener): TemplateResult {
-  const place = (isBeside: boolean, text: string) =>
+  const placeOption = (isBeside: boolean, text: string) =>
     html`<label class="check"
       ><input
         type="radio"
@@ -150,7 +150,7 @@ function placeChoice(opener: Opener): TemplateResult {
     >`;
   return html`<fieldset class="open-sides">
     <legend>Show the model</legend>
-    ${place(false, 'alone')} ${place(true, 'next to the current one')}
+    ${placeOption(false, 'alone')} ${placeOption(true, 'next to the current one')}
   </fieldset>`;
 }
 
@@ -208,7 +208,7 @@ function renderCost(
     ${problem ? html`<p class="open-problem">${problem}</p>` : placeChoice(opener)}
     <p class="links">
       ${problem ? nothing : loadButton}
-      <button type="button" @click=${() => opener.back()}>Back</button>
+      <button type="button" @click=${() => opener.goBack()}>Back</button>
     </p>`;
 }
 
@@ -248,7 +248,7 @@ function renderLoading(opener: Opener, plan: Plan, loaded: LoadProgress): Templa
   return html`<h3>${plan.id}</h3>
     <progress max="1" .value=${share} aria-label="Loaded"></progress>
     <p class="open-loaded">${downloadWords(loaded)}</p>
-    <p class="links"><button type="button" @click=${() => opener.back()}>Cancel</button></p>
+    <p class="links"><button type="button" @click=${() => opener.goBack()}>Cancel</button></p>
     ${isDownload(plan) ? html`<p class="hint">Downloaded bytes are kept: an interrupted download resumes.</p>` : nothing}`;
 }
 

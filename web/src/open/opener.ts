@@ -158,7 +158,7 @@ export class Opener {
   }
 
   /** Returns to the choice of a model; a download stops, and its bytes stay in the cache. */
-  back(): void {
+  goBack(): void {
     this.#job?.abort();
     this.#set({ name: 'choose' });
   }
@@ -212,7 +212,7 @@ export class Opener {
     });
   }
 
-  take({ source }: Candidate): Promise<void> {
+  chooseCandidate({ source }: Candidate): Promise<void> {
     if (typeof source === 'string') return this.lookUp(source);
     return this.#step('Reading the files', (signal) => this.#load(source, signal));
   }
@@ -266,15 +266,15 @@ export class Opener {
   }
 
   #askNext(): void {
-    const [next] = this.#waitingIds;
-    if (!next) {
+    const [nextId] = this.#waitingIds;
+    if (!nextId) {
       this.isShown = false;
       this.#dependencies.onChanged();
       return;
     }
-    if (isHubId(next)) this.fields = { ...this.fields, name: hubName(next) };
+    if (isHubId(nextId)) this.fields = { ...this.fields, name: hubName(nextId) };
     this.show();
-    this.#set({ name: 'ask', id: next });
+    this.#set({ name: 'ask', id: nextId });
   }
 
   #resolve(name: string, signal: AbortSignal, onRetry?: HubOptions['onRetry']): Promise<Plan> {

@@ -8,7 +8,7 @@ import {
   comparableKeyCount,
   layerNumber,
   mean,
-  overPrompts,
+  statisticsOverPrompts,
   type Frame,
   type Head,
 } from '../frame';
@@ -248,7 +248,7 @@ export function tableOf({ metrics }: Pick<Describe, 'metrics'>): readonly TableM
     const unit = metrics.find((one) => one.name === name)?.unit ?? '';
     return UNITS[unit] ?? unit;
   };
-  const columns = OWN_COLUMNS.map(({ meaning, of = overPrompts, ...row }) => ({
+  const columns = OWN_COLUMNS.map(({ meaning, of = statisticsOverPrompts, ...row }) => ({
     ...row,
     meaning: typeof meaning === 'string' ? meaning : meaning(unitOf(row.reads)),
     of: (frame: Frame) => of(frame, row.reads),

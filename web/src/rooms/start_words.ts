@@ -10,7 +10,7 @@ import { cardOf } from './about';
 
 const REMARKS: Readonly<Record<Kind, (claim: Claim) => string>> = {
   all: ({ sums: [least] }) => `◀ attention sink${least > 0.995 ? '; rows sum to 100%' : ''}`,
-  many: ({ column }) => `◀ ${column!.strong} of ${column!.rows} tokens attend mostly here`,
+  many: ({ column }) => `◀ ${column!.strongRows} of ${column!.rows} tokens attend mostly here`,
   weak: () => '◀ a weaker column',
   none: ({ isShare, rowSum }) =>
     `no strong column${isShare ? '' : `; rows sum to ${sumWords(rowSum)} on average`}`,

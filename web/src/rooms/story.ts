@@ -43,7 +43,7 @@ import {
   shareWords,
   tooShortNote,
   show,
-  MUST_SPEND,
+  MUST_SPEND_SENTENCE,
 } from '../words';
 import { cardOf } from './about';
 import { barsTable, linesTable } from './tables';
@@ -94,7 +94,7 @@ function columns(place: HTMLElement): readonly [HTMLElement, HTMLElement] {
 const ROW_TEXT = 'A score says how well a token’s key fits the query.';
 const VECTORS_TEXT =
   'Values are vectors: the tables give their lengths, which do not add up where vectors point different ways.';
-const FIRST_TOKEN_TEXT = `${MUST_SPEND} Only the first token is visible to all others, so training often makes it the place where such attention does no harm: its key gets high scores, and its value is small.`;
+const FIRST_TOKEN_TEXT = `${MUST_SPEND_SENTENCE} Only the first token is visible to all others, so training often makes it the place where such attention does no harm: its key gets high scores, and its value is small.`;
 
 const SINGLE_TOKEN_TEXT = 'A single token has no other to compare with: type more.';
 
@@ -616,7 +616,7 @@ function twinWords([first, second]: readonly Frame[], context: Context): string 
 
 const SUMMARY = 'An attention sink is where heads put the attention that they must give away.';
 const TAKEAWAYS = {
-  'Why is it there?': `${MUST_SPEND} The first token is visible to all, and its value adds little.`,
+  'Why is it there?': `${MUST_SPEND_SENTENCE} The first token is visible to all, and its value adds little.`,
   'Is it harmful?':
     'Not by itself, but it gets in the way. Where old tokens are dropped to save memory, the first one must stay, or what the model writes gets much worse (step 3; “Why it matters” measures it).',
 } as const;

@@ -277,7 +277,7 @@ export async function completeFrame(
 ): Promise<Frame> {
   const { reads, headReads } = request;
   const frame = withMapSide(partialFrame, describe, request);
-  const isMetric = (name: string) => describe.metrics.some((one) => one.name === name);
+  const isMetric = (name: string) => describe.metrics.some((metric) => metric.name === name);
   const requestOf = (name: string, at: Partial<Head> = {}): RunRead =>
     isMetric(name)
       ? { metric: name, eps: frame.eps, ...at }

@@ -239,7 +239,7 @@ export async function recordedFrame(
   const eps = isEpsRecorded ? requestedEps : (conditions.eps[0] ?? requestedEps);
   const title = titleOf(recording, id);
   const tokens = tokensOf(recording);
-  const first = tokens.filter(({ special }) => special).map(({ text }) => text);
+  const specialTexts = tokens.filter(({ special }) => special).map(({ text }) => text);
   const frame: Frame = {
     subject,
     title,
@@ -270,8 +270,8 @@ export async function recordedFrame(
     eps,
     dropped: 0,
     generated: 0,
-    first,
-    special: { automatic: first, bos: first[0] ?? null, choices: [] },
+    first: specialTexts,
+    special: { automatic: specialTexts, bos: specialTexts[0] ?? null, choices: [] },
     sequences: prompts.count,
     next: [],
     milliseconds: 0,

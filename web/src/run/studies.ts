@@ -75,8 +75,8 @@ export class Studies {
   #sweepOf(study: Study, request: Request): Study[] {
     const sweepKey = ({ subject, question, measures, turn }: Study) =>
       [modelIdOf(parseSubject(subject)!), questionKey(question), measures.join(), turn].join();
-    const remaining = request.studies!.filter((other) => !this.isDone(other));
-    const sweepGroup = remaining.filter(
+    const unmeasuredStudies = request.studies!.filter((other) => !this.isDone(other));
+    const sweepGroup = unmeasuredStudies.filter(
       (other) => parseSubject(other.subject) && sweepKey(other) === sweepKey(study),
     );
     return study.question.window ? sweepGroup.slice(0, 1) : sweepGroup;
@@ -92,7 +92,7 @@ export class Studies {
     const { openModel } = await this.#loader.open(firstStudy.subject, exactRequest, watch);
     const { architecture } = openModel.model;
     const { eps, window, T } = firstStudy.question;
-    const questions = studies.map((study) => {
+    const studyInputs = studies.map((study) => {
       const parsedSubject = parseSubject(study.subject)!;
       const edits = editsOf(parsedSubject, describe);
       const context = contextOf(architecture, edits, window);
@@ -101,9 +101,9 @@ export class Studies {
       return { study, parsedSubject, edits, context, streaming };
     });
     // A run beyond the context has other prompts, and no run can begin from a streamed one.
-    const [{ context, streaming }] = questions as [(typeof questions)[number]];
-    const sweptQuestions = questions.filter(
-      (sweptQuestion) => sweptQuestion.context === context && sweptQuestion.streaming === streaming,
+    const [{ context, streaming }] = studyInputs as [(typeof studyInputs)[number]];
+    const sweptInputs = studyInputs.filter(
+      (input) => input.context === context && input.streaming === streaming,
     );
     const prompts = await this.#loader.prompts(openModel, firstStudy.question, context);
     const doneCount = allStudies.filter((study) => this.isDone(study)).length;
@@ -112,11 +112,11 @@ export class Studies {
       onProgress: (_, done, total) =>
         watch.onProgress(
           `${openModel.title}, ${doneCount + 1} of ${allStudies.length} settings`,
-          doneCount + (sweptQuestions.length * done) / total,
+          doneCount + (sweptInputs.length * done) / total,
           allStudies.length,
         ),
     };
-    const cases = sweptQuestions.map(({ edits }) => edits);
+    const cases = sweptInputs.map(({ edits }) => edits);
     const options = { eps, metrics: firstStudy.measures, streaming };
     const means = window
       ? [await measureWindowLoss(openModel, prompts, window, { edits: cases[0]!, eps }, sweepWatch)]
@@ -127,12 +127,12 @@ export class Studies {
     signal.throwIfAborted();
     const milliseconds = performance.now() - startTime;
     const emptyFrames = await Promise.all(
-      sweptQuestions.map(({ study, parsedSubject }) =>
+      sweptInputs.map(({ study, parsedSubject }) =>
         emptyFrame(describe, parsedSubject, study.subject, openModel, study.question, prompts),
       ),
     );
     this.addEntries(
-      sweptQuestions.map(({ study }, i) => [
+      sweptInputs.map(({ study }, i) => [
         studyKey(study),
         { frame: { ...emptyFrames[i]!, ...means[i]!, milliseconds, bytes: bytes[i] } },
       ]),

@@ -3,7 +3,7 @@ import { SinkscopeError, type ModelFiles, type Options, type Timeline } from 'si
 import type { Answer, WorkerRequest } from './worker';
 
 /** The pending jobs, each with the function that gets its answers. */
-const jobs = new Map<number, (answer: Answer) => void>();
+const answerHandlers = new Map<number, (answer: Answer) => void>();
 let lastJob = 0;
 let worker: Worker | undefined;
 let isUnavailable = false;
@@ -17,11 +17,11 @@ function startWorker(): Worker | undefined {
     isUnavailable = true;
     return undefined;
   }
-  worker.onmessage = ({ data }: MessageEvent<Answer>) => jobs.get(data.job)?.(data);
+  worker.onmessage = ({ data }: MessageEvent<Answer>) => answerHandlers.get(data.job)?.(data);
   worker.onerror = ({ message }) => {
     const error = { code: 'lost', where: 'timeline', text: message || 'its worker ended' };
     worker = undefined;
-    for (const [job, onAnswer] of jobs) onAnswer({ job, error });
+    for (const [job, onAnswer] of answerHandlers) onAnswer({ job, error });
   };
   return worker;
 }
@@ -40,7 +40,7 @@ function requestWorker(
       reject(signal!.reason as Error);
     };
     signal?.addEventListener('abort', cancel);
-    jobs.set(job, ({ bytesRead, error, ...answer }) => {
+    answerHandlers.set(job, ({ bytesRead, error, ...answer }) => {
       if (bytesRead)
         return onProgress?.({ stage: 'read', done: bytesRead[0], total: bytesRead[1] });
       if (answer.files) return void (files = answer.files);
@@ -49,7 +49,7 @@ function requestWorker(
       else resolve(files);
     });
     target.postMessage({ job, ...request } satisfies WorkerRequest);
-  }).finally(() => jobs.delete(job));
+  }).finally(() => answerHandlers.delete(job));
 }
 
 /** Returns a timeline whose checkpoints a worker decodes. */

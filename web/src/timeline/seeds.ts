@@ -146,8 +146,8 @@ export function halfIntervalWords(half: number, digits: number): string {
  */
 export function spreadOf(runs: readonly SeedRun[], outcomes = OUTCOMES, maxStep = Infinity) {
   const longRuns = runs.filter(({ points }) => Number(points.at(-1)?.step) >= FIRST_CLAIMED_STEP);
-  const [first] = longRuns;
-  if (!first || longRuns.length < MIN_RANGE_SEEDS) return undefined;
+  const [firstRun] = longRuns;
+  if (!firstRun || longRuns.length < MIN_RANGE_SEEDS) return undefined;
   const step = Math.min(maxStep, ...longRuns.map(({ points }) => points.at(-1)!.step!));
   const points = longRuns.map(({ points }) => points.find((point) => point.step === step));
   const values = outcomes.map(({ name }) => {
@@ -158,9 +158,9 @@ export function spreadOf(runs: readonly SeedRun[], outcomes = OUTCOMES, maxStep 
     seeds: longRuns.length,
     step,
     /** The number of steps of a complete run. */
-    steps: first.training.steps,
+    steps: firstRun.training.steps,
     /** Positions of the sink, counted from 1. */
-    tokens: first.sink_tokens,
+    tokens: firstRun.sink_tokens,
     values: Object.fromEntries(values),
   };
 }

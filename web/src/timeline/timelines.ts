@@ -32,13 +32,13 @@ export class Timelines {
   async open(id: string, step: number, options: Options) {
     const timeline = await this.get(id);
     const { checkpoints, parameters } = timeline;
-    const nearest = nearestStep(await this.steps(id), step);
+    const storedStep = nearestStep(await this.steps(id), step);
     const { bytes, measured, stored } = checkpoints.find(
-      (checkpoint) => checkpoint.step === nearest,
+      (checkpoint) => checkpoint.step === storedStep,
     )!;
-    const files = await timeline.open(nearest, options);
+    const files = await timeline.open(storedStep, options);
     const [lastStep, bits] = [checkpoints.at(-1)!.step, (8 * bytes) / parameters];
-    const facts: StepFacts = { step: nearest, of: lastStep, bits, measured, stored };
+    const facts: StepFacts = { step: storedStep, of: lastStep, bits, measured, stored };
     return { files, facts };
   }
 
