@@ -34,7 +34,7 @@ import { sweep } from '../src/views/sweep';
 import { compression } from '../src/views/compression';
 import { views } from '../src/views';
 import type { View } from '../src/page/view';
-import { drawView, painted, roses } from './drawn';
+import { drawView, paintedMaps, roses } from './drawn';
 import { frameOf, tensor } from './fixture';
 
 vi.mock('../src/plot/heatmap', async () => (await import('./drawn')).plots.heatmap);
@@ -1710,11 +1710,21 @@ describe('further views of a frame', () => {
       [...MAP, ...MAP, ...MAP, ...MAP].map((x, i) => (i < 9 ? x : x / 2)),
     );
     const frame = base({}, { att });
-    painted.length = 0;
+    paintedMaps.length = 0;
     const view = drawView(heads, frame);
-    expect(painted).toHaveLength(4);
-    expect(painted[1]).toMatchObject({ rows: 3, cols: 3 });
-    expect([...painted[1]!.data]).toEqual([0.5, NaN, NaN, 0.375, 0.125, NaN, 0.25, 0.125, 0.125]);
+    expect(paintedMaps).toHaveLength(4);
+    expect(paintedMaps[1]).toMatchObject({ rows: 3, cols: 3 });
+    expect([...paintedMaps[1]!.data]).toEqual([
+      0.5,
+      NaN,
+      NaN,
+      0.375,
+      0.125,
+      NaN,
+      0.25,
+      0.125,
+      0.125,
+    ]);
     const thumbs = view.all('.thumb');
     expect(thumbs.map((one) => one.getAttribute('aria-label'))).toEqual([
       'L0H0 gives the first token 13%',
@@ -1745,7 +1755,7 @@ describe('further views of a frame', () => {
     view.pointed.value = { layer: 1, head: 0 };
     expect(thumbs.map((one) => one.classList.contains('lit'))).toEqual([false, false, true, false]);
     view.draw(frame, { layer: 0, head: 0 });
-    expect(painted).toHaveLength(4);
+    expect(paintedMaps).toHaveLength(4);
     expect(thumbs[0]!.getAttribute('aria-selected')).toBe('true');
     expect(thumbs.map((one) => one.tabIndex)).toEqual([0, -1, -1, -1]);
     document.body.append(view.root);
@@ -1769,12 +1779,12 @@ describe('further views of a frame', () => {
       expect(view.set.mock.calls).toEqual([[{ layer: 0, head }]]);
     }
     view.draw(frame, { scale: 'linear' });
-    expect(painted).toHaveLength(8);
+    expect(paintedMaps).toHaveLength(8);
     const free = base(sigmoid as never, { att: tensor([2, 2, 3, 3], att.data) });
     view.draw(free);
-    expect([...painted.at(-1)!.data].slice(3, 5)).toEqual([0.375, 0.125]);
+    expect([...paintedMaps.at(-1)!.data].slice(3, 5)).toEqual([0.375, 0.125]);
     view.draw(free, { normalize: 'yes' });
-    expect([...painted.at(-1)!.data].slice(3, 5)).toEqual([0.75, 0.25]);
+    expect([...paintedMaps.at(-1)!.data].slice(3, 5)).toEqual([0.75, 0.25]);
     view.draw(
       base({ architecture: architecture({ L: 1, H: 4 }) } as never, {
         att: tensor([1, 4, 3, 3], att.data),
