@@ -236,7 +236,9 @@ static void quantize_rows(const ss_hook *hook, const float *values) {
     float *x = hook->rows + (size_t)exact_n * width;
     float *errors = ss_row(hook->pass->trace, SS_FIELD_ROUNDED, hook->l, hook->t + exact_n);
     if (errors) errors += hook->point == SS_AT_HIDDEN ? 0 : 2;
-    size_t range_rows = values[PROMPT] > 0.0f ? (size_t)(values[PROMPT] - values[FIRST]) : rows;
+    /* Without shared scales a prompt may be shorter than the tokens that stay exact. */
+    bool prompt_only = has_shared_scales(values) && values[PROMPT] > 0.0f;
+    size_t range_rows = prompt_only ? (size_t)(values[PROMPT] - values[FIRST]) : rows;
     if (by == TENSOR) round_with_shared_range(hook, values, x, range_rows, rows, 0, width, errors);
     for (size_t d = 0; by == CHANNEL && d < width; d++)
         round_with_shared_range(hook, values, x, range_rows, rows, d, 1, errors);
