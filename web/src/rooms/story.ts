@@ -6,6 +6,7 @@ import { computed, signal, type ReadonlySignal } from '@preact/signals-core';
 import { html, nothing, render, type TemplateResult } from 'lit';
 import { defaults, type State } from '../ask/state';
 import { LOG_SEQUENCES, stepWords } from '../ask/steps';
+import type { Measurement } from '../ask/zoo';
 import { claimOf } from '../claims';
 import {
   isBidirectional,
@@ -599,7 +600,7 @@ const STEPS: readonly Build[] = [
 /** States what a model does without a sink, from twins that differ only in the attention operation. */
 function twinWords([first, second]: readonly Frame[], context: Context): string {
   if (!first || !second || !isTwin(first, second)) return '';
-  const metric = (frame: Frame, name: string) =>
+  const metric = (frame: Frame, name: Measurement) =>
     Number(cardOf(frame, context)?.measured[name] ?? NaN);
   const [loss, twinLoss] = [metric(first, 'loss'), metric(second, 'loss')];
   const [sinkShare, twinShare] = [metric(first, 'sink_1') / 100, metric(second, 'sink_1') / 100];
