@@ -5,7 +5,7 @@ import { layerNumber } from '../abi/layers.ts';
 import type { Architecture, Describe } from '../abi/types.ts';
 import type { MeasureResult } from './measure.ts';
 
-type Cells = (string | number | null | undefined)[];
+type Cell = string | number | null | undefined;
 
 const COLUMNS = [
   'subject',
@@ -17,8 +17,10 @@ const COLUMNS = [
   'head',
   'key',
   'prompts',
-];
-const MORE_COLUMNS = ['index', 'eps', 'label'];
+  'index',
+  'eps',
+  'label',
+] as const;
 
 /**
  * Matches a text that a spreadsheet would read as a formula: one that starts with =, +, - or @,
@@ -30,7 +32,7 @@ const FORMULA = /^[\t\r]|^[\s;|]*[=+\-@＝＋－＠]|;[=+\-@＝＋－＠]/;
  * Writes one value as a CSV field. A text that a spreadsheet would read as a formula gets a leading
  * quote; numbers are safe.
  */
-function csvField(value: Cells[number]) {
+function csvField(value: Cell) {
   if (typeof value !== 'string') return value === null || value === undefined ? '' : String(value);
   const escaped = FORMULA.test(value) ? `'${value}` : value;
   return /[",;#\n\r']/.test(escaped) ? `"${escaped.replaceAll('"', '""')}"` : escaped;
@@ -43,9 +45,9 @@ function csvField(value: Cells[number]) {
 export function csvOf(
   facts: readonly (readonly [string, string])[],
   columns: readonly string[],
-  records: readonly Cells[],
+  records: readonly (readonly Cell[])[],
 ) {
-  const line = (cells: Cells) => columns.map((_, i) => csvField(cells[i])).join();
+  const line = (cells: readonly Cell[]) => columns.map((_, i) => csvField(cells[i])).join();
   const notes = facts.map(([name, text]) => line([`# ${name}`, text.replace(/[\r\n]+/g, ' ')]));
   return `${[...notes, line([...columns]), ...records.map(line)].join('\n')}\n`;
 }
@@ -95,11 +97,11 @@ function factsOf(result: MeasureResult, describe: Describe): [string, string][] 
  */
 export function toCsv(result: MeasureResult, describe: Describe) {
   const facts = factsOf(result, describe);
-  const subject = [result.model, result.class.toUpperCase()];
+  const modelClass = result.class.toUpperCase();
   if ('byPrompt' in result && result.byPrompt) {
     const columns = columnsOf(result, describe);
     const records = result.byPrompt.map(({ label, metrics }, i) => [
-      ...[...subject, i],
+      ...[result.model, modelClass, i],
       ...columns.map(({ name, shape }) => promptValue(shape, metrics[name])),
       ...(label === undefined ? [] : [label]),
     ]);
@@ -107,7 +109,7 @@ export function toCsv(result: MeasureResult, describe: Describe) {
     const names = columns.map(({ name }) => name);
     return csvOf(facts, ['subject', 'class', 'prompt', ...names, ...labels], records);
   }
-  const records: Cells[] = [];
+  const records: Cell[][] = [];
   const addMetrics = (
     { metrics, byEps }: Pick<MeasureResult, 'metrics' | 'byEps'>,
     prompts: number,
@@ -121,15 +123,18 @@ export function toCsv(result: MeasureResult, describe: Describe) {
         mean.forEach((value, i) => {
           const { layer, head, key, index } = placeOf(i, letters, shape, result.architecture);
           if (key !== undefined && key >= describe.defaults.keys) return;
-          const place = [layer, head, key, prompts, index];
-          records.push([...subject, name, value, deviation[i], ...place, eps, label]);
+          const record: Record<(typeof COLUMNS)[number], Cell> = {
+            ...{ subject: result.model, class: modelClass, metric: name, mean: value },
+            ...{ deviation: deviation[i], layer, head, key, prompts, index, eps, label },
+          };
+          records.push(COLUMNS.map((column) => record[column]));
         });
       }
   };
   addMetrics(result, result.sequences);
   if ('byLabel' in result)
     for (const one of result.byLabel ?? []) addMetrics(one, one.sequences, one.label);
-  return csvOf(facts, [...COLUMNS, ...MORE_COLUMNS], records);
+  return csvOf(facts, COLUMNS, records);
 }
 
 function columnsOf({ metrics }: MeasureResult, describe: Describe) {
