@@ -38,7 +38,7 @@ static double write_direction(const ss_trace *trace, int head, double *direction
     const float *v = first_value(trace, head);
     double square = 0.0;
     for (size_t d = 0; d < (size_t)arch->D; d++) {
-        ss_matrix_output(row, o, d);
+        ss_matrix_unpack_output(row, o, d);
         direction[d] = (double)ss_dot(row + first_column, v, U);
         square += direction[d] * direction[d];
     }

@@ -56,7 +56,8 @@ static void try_recording(ss_bytes file) {
     ss_error err;
     ss_status status = ss_recording_open(&recording, file, &arena, &err);
     check(status, &err);
-    for (int i = 0; status == SS_OK && i < recording.kept && i < 4; i++) try_prompt(&recording, i);
+    for (int i = 0; status == SS_OK && i < recording.kept_n && i < 4; i++)
+        try_prompt(&recording, i);
     free(arena.block);
 }
 

@@ -46,10 +46,10 @@ static void check_parameters(const cJSON *row, const cJSON *expected) {
     const cJSON *parameter, *defaults = cJSON_GetObjectItem(expected, "parameters");
     int shared = 0;
     cJSON_ArrayForEach(parameter, cJSON_GetObjectItem(row, "parameters")) {
-        const cJSON *standard = cJSON_GetObjectItem(parameter, "default");
+        const cJSON *default_item = cJSON_GetObjectItem(parameter, "default");
         double low = cJSON_GetNumberValue(cJSON_GetObjectItem(parameter, "min"));
         double high = cJSON_GetNumberValue(cJSON_GetObjectItem(parameter, "max"));
-        double actual = cJSON_GetNumberValue(standard);
+        double actual = cJSON_GetNumberValue(default_item);
         CHECK(low <= actual && actual <= high);
         if (cJSON_IsTrue(cJSON_GetObjectItem(parameter, "per_head"))) continue;
         const char *name = cJSON_GetStringValue(cJSON_GetObjectItem(parameter, "name"));
@@ -192,14 +192,14 @@ static void check_writer(void) {
         ss_write_decimal(&writer, "d", -INFINITY);
         ss_write_number(&writer, "e", (double)NAN);
         ss_write_end(&writer, '}');
-        CHECK_INT(ss_write_done(&writer), bytes > strlen(expected));
+        CHECK_INT(ss_write_finish(&writer), bytes > strlen(expected));
         CHECK(text[bytes] == '#');
     }
     CHECK(!strcmp(text, expected));
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         ss_writer writer = {.out = text, .bytes = sizeof text};
         ss_write_number(&writer, NULL, numbers[i]);
-        CHECK(ss_write_done(&writer) && strtod(text, NULL) == numbers[i]);
+        CHECK(ss_write_finish(&writer) && strtod(text, NULL) == numbers[i]);
     }
     CASE("a description that does not fit its memory is refused");
     ss_error err;

@@ -199,10 +199,10 @@ static void check_budgets(void) {
         opened_run run = run_edit(&model, text);
         const ss_trace *trace = &run.run.trace;
         bool snap = strstr(policies[p], "snapkv") != NULL;
-        float *keeps = measure(trace, "keeps_first", SS_EPS_STANDARD, 0, 0, 0, NULL);
+        float *is_kept = measure(trace, "keeps_first", SS_EPS_STANDARD, 0, 0, 0, NULL);
         for (int head = 0; head < 8; head++) {
             const float *evicted = ss_row(trace, SS_FIELD_EVICTED, head, 0);
-            CHECK_NEAR(keeps[head], isnan(evicted[0]), 0);
+            CHECK_NEAR(is_kept[head], isnan(evicted[0]), 0);
             for (int t = 0; t < T_MAX; t++) {
                 const float *row = att_row(trace, head / 4, head % 4, t);
                 int seen = 0;
@@ -217,7 +217,7 @@ static void check_budgets(void) {
                 CHECK_NEAR(*ss_row(trace, SS_FIELD_SEEN, head, t), seen, 0);
             }
         }
-        free(keeps);
+        free(is_kept);
         close_run(&run);
     }
     close_model(&model);
@@ -461,8 +461,8 @@ static void check_reuse_by_tokens(void) {
                 opened_run reference = run_tokens(&model.model, prompt, T_MAX, edits, n);
                 opened_run from =
                     run_from(&baseline.run.trace, SS_BY_EDITS, SS_FIELDS_ALL, edits, n);
-                int idle = strstr(text, "snapkv") ? 8 : 5;
-                CHECK_INT(from.run.pass->copied_tokens, n == 1 ? idle : 0);
+                int idle_tokens = strstr(text, "snapkv") ? 8 : 5;
+                CHECK_INT(from.run.pass->copied_tokens, n == 1 ? idle_tokens : 0);
                 CHECK_INT(from.run.trace.T, T_MAX);
                 check_same(&reference.run.trace, &from.run.trace, T_MAX);
                 opened_run other = run_from(&reference.run.trace, SS_BY_EDITS, 0, edits, n);
@@ -987,9 +987,9 @@ static void check_first_key_kept_so_far(void) {
     opened_model model = open_model(LLAMA);
     opened_run run = run_edit(&model, "evict:policy=window,budget=5");
     for (int T = 1; T <= T_MAX; T++) {
-        float *keeps = measure(&run.run.trace, "keeps_first", SS_EPS_STANDARD, T, 0, 0, NULL);
-        for (int head = 0; head < 8; head++) CHECK_INT(keeps[head], T <= 5);
-        free(keeps);
+        float *is_kept = measure(&run.run.trace, "keeps_first", SS_EPS_STANDARD, T, 0, 0, NULL);
+        for (int head = 0; head < 8; head++) CHECK_INT(is_kept[head], T <= 5);
+        free(is_kept);
     }
     close_run(&run);
     close_model(&model);
@@ -1002,7 +1002,7 @@ static double output_without_tag(const ss_trace *trace, int a, int t, size_t d) 
     size_t U = (size_t)ss_arch_sizes(arch, a).U;
     float row[512];
     double sum = 0.0;
-    ss_matrix_output(row, &trace->model->layers[arch->layers[a]].o.w, d);
+    ss_matrix_unpack_output(row, &trace->model->layers[arch->layers[a]].o.w, d);
     for (int h = 0; h < arch->H; h++) {
         int head = a * arch->H + h;
         const float *v = ss_row(trace, SS_FIELD_V, ss_arch_group_row(arch, head), 0);

@@ -560,11 +560,11 @@ static void check_scalings(void) {
         const ss_rotary *a = &actual.rotary, *b = &expected.rotary;
         CHECK_INT((int)a->scaling, (int)b->scaling);
         CHECK_NEAR(a->factor, b->factor, 0);
-        CHECK_NEAR(a->original, b->original, 0);
+        CHECK_NEAR(a->original_context, b->original_context, 0);
         CHECK_NEAR(a->low, b->low, 0);
         CHECK_NEAR(a->high, b->high, 0);
-        CHECK_INT(a->whole, b->whole);
-        CHECK_NEAR((double)a->size, (double)b->size, 0);
+        CHECK_INT(a->truncate, b->truncate);
+        CHECK_NEAR((double)a->attention_factor, (double)b->attention_factor, 0);
         free((void *)(size_t)file.data);
     }
 }
@@ -603,7 +603,7 @@ static ss_status find_pair(ss_gguf_pair *pair, ss_bytes file, const char *key, s
     ss_status status = ss_gguf_begin(&gguf, file, err);
     for (uint64_t i = 0; status == SS_OK && i < gguf.pairs_n; i++) {
         status = ss_gguf_next_pair(&gguf, pair, err);
-        if (status == SS_OK && ss_bytes_are(pair->key, key)) return SS_OK;
+        if (status == SS_OK && ss_bytes_equal(pair->key, key)) return SS_OK;
     }
     return status == SS_OK ? SS_BAD_REQUEST : status;
 }
@@ -614,14 +614,14 @@ static void check_values(void) {
     ss_error err = {0};
     ss_gguf_pair pair;
     CHECK_INT((int)find_pair(&pair, file, "list", &err), SS_OK);
-    CHECK(pair.array && pair.type == SS_GGUF_TEXT);
+    CHECK(pair.is_array && pair.type == SS_GGUF_TEXT);
     CHECK_INT(pair.count, 2);
     CHECK_INT(pair.value.n, 8 + 2 + 8 + 1);
     CHECK(pair.value.data[0] == 2 && !memcmp(pair.value.data + 8, "ab", 2) &&
           pair.value.data[18] == 'c');
     CASE("a number in the metadata has one element");
     CHECK_INT((int)find_pair(&pair, file, "llama.block_count", &err), SS_OK);
-    CHECK(!pair.array && pair.type == SS_GGUF_U32 && pair.count == 1 && pair.value.n == 4 &&
+    CHECK(!pair.is_array && pair.type == SS_GGUF_U32 && pair.count == 1 && pair.value.n == 4 &&
           pair.value.data[0] == 1);
     CASE("a part of a key finds nothing, and a file that is not GGUF gives an error");
     CHECK_INT((int)find_pair(&pair, file, "lis", &err), SS_BAD_REQUEST);

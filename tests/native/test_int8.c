@@ -77,7 +77,7 @@ static void hold_matrix(held_matrix *h, ss_matrix *w) {
     float *work = malloc(ss_matrix_work(ROWS, IN, 1) * sizeof *work);
     if (!work) abort();
     h->eight = (ss_int8){h->panels, h->scales, h->sums};
-    ss_matrix_int8(&h->eight, w, work);
+    ss_matrix_quantize(&h->eight, w, work);
     w->int8 = &h->eight;
     free(work);
 }
@@ -126,7 +126,7 @@ static void check_matrix(bool in_out) {
     for (size_t n = 0; n < OUT; n++) {
         float top = 0.0f;
         int32_t sum = 0;
-        ss_matrix_output(row, &w, n);
+        ss_matrix_unpack_output(row, &w, n);
         for (size_t k = 0; k < IN; k++) top = fmaxf(top, fabsf(row[k]));
         CHECK_NEAR(h.scales[n], top / 127.0f, 1e-9);
         for (size_t k = 0; k < IN; k++) {

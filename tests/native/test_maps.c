@@ -77,7 +77,8 @@ static bool have_same_maps(ss_run *stored_run, ss_run *computed_run, ss_field_id
 
 static void check_maps(ss_run *stored_run, ss_run *computed_run) {
     int T = stored_run->trace.T;
-    CHECK(stored_run->trace.computed == 0 && computed_run->trace.computed == SS_FIELDS_MAPS);
+    CHECK(stored_run->trace.computed_fields == 0 &&
+          computed_run->trace.computed_fields == SS_FIELDS_MAPS);
     CHECK(have_same_maps(stored_run, computed_run, SS_FIELD_ATT, 0, T));
     CHECK(have_same_maps(stored_run, computed_run, SS_FIELD_ATT, T - 1, 1));
     CHECK(have_same_maps(stored_run, computed_run, SS_FIELD_ATT, T / 3, T / 2));
@@ -111,7 +112,7 @@ static void check_sums(const ss_trace *stored_run, const ss_trace *sums, const s
     uint32_t vectors = SS_BIT(SS_FIELD_Q) | SS_BIT(SS_FIELD_K) | SS_BIT(SS_FIELD_V);
     uint32_t summed = SS_FIELDS_MAPS | SS_BIT(SS_FIELD_HIDDEN) | vectors;
     const ss_metric *rows = ss_metrics(&n);
-    CHECK(sums->summed == summed);
+    CHECK(sums->summed_fields == summed);
     CHECK(!ss_floats(sums, SS_FIELD_Q) && !ss_floats(sums, SS_FIELD_HIDDEN));
     for (int i = 0; i < n; i++) {
         ss_metric_args args = {0.3f, stored_run->T, 0, 0, base};
@@ -127,7 +128,7 @@ static void check_sums(const ss_trace *stored_run, const ss_trace *sums, const s
             printf("    %s of a run that measures\n", rows[i].name);
         free(a);
         free(b);
-        bool norms = rows[i].statistics == SS_OF_NORMS;
+        bool norms = rows[i].statistics == SS_STATISTIC_NORMS;
         if (--args.T == 0 || !reads) continue;
         CHECK((ss_metric_shape(dims, sums, i, &args, &err) < 0) == !norms);
         if (!norms) continue;
@@ -328,7 +329,7 @@ static void check_budget(void) {
         ss_run_desc desc = {&model.model, T_MAX,          SS_BIT(SS_FIELD_ATT), NULL, 0, NULL, 0,
                             NULL,         map - (size_t)i};
         opened_run run = open_run(&desc);
-        CHECK(run.run.trace.computed == (i ? SS_BIT(SS_FIELD_ATT) : 0));
+        CHECK(run.run.trace.computed_fields == (i ? SS_BIT(SS_FIELD_ATT) : 0));
         CHECK(((run.run.trace.fields & SS_BIT(SS_FIELD_Q)) != 0) == (i == 1));
         close_run(&run);
     }

@@ -82,7 +82,7 @@ static void check_parts(const ss_matrix *w) {
     for (size_t n = 0; n < w->out; n++) {
         const float *panel = ss_matrix_panel(work, w, n - n % 8);
         bool is_right = true, is_last = n + 1 == w->out;
-        ss_matrix_output(row, w, n);
+        ss_matrix_unpack_output(row, w, n);
         for (size_t k = 0; k < w->in; k++) {
             is_right &= !memcmp(&panel[k * 8 + n % 8], row + k, sizeof *row);
             if ((k * 5 + n) % 7 < 5) continue;
@@ -104,7 +104,7 @@ static void check_outputs(ss_matrix w, ss_matrix as_written) {
     }
     float vector[IN_MOST];
     for (size_t n = 0; n < w.out && !w.in_out; n++) {
-        ss_matrix_output(vector, &w, n);
+        ss_matrix_unpack_output(vector, &w, n);
         bool is_right = true;
         size_t place = expected_place(&as_written, n);
         for (size_t k = 0; k < IN; k++) is_right &= vector[k] == weight(place, k);
@@ -206,8 +206,8 @@ static void check_joined(ss_matrix w, const float *a, float *work) {
     check_parts(&w);
     check_parts(&joined);
     for (size_t n = 0; n < w.out; n++) {
-        ss_matrix_output(row[0], &w, n);
-        ss_matrix_output(row[1], &joined, n);
+        ss_matrix_unpack_output(row[0], &w, n);
+        ss_matrix_unpack_output(row[1], &joined, n);
         CHECK(memcmp(row[0], row[1], w.in * sizeof *row[0]) ==
               0); /* memcmp also compares the signs of zeros */
     }
@@ -232,7 +232,7 @@ static void check_quantized(ss_dtype type, size_t in) {
     for (size_t T = 1; T <= ROWS; T++) {
         ss_matrix_times(out, a, &w, NULL, T, work, NULL);
         for (size_t n = 0; n < w.out; n++) {
-            ss_matrix_output(row, &w, n);
+            ss_matrix_unpack_output(row, &w, n);
             for (size_t t = 0; t < T; t++) {
                 CHECK(is_right_sum(&w, a + t * in, row, out[t * w.out + n], ones[t * w.out + n]));
             }

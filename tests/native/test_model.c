@@ -486,10 +486,10 @@ static void check_arenas(void) {
     CASE("a measuring arena counts the bytes of its pieces, and refuses an overflow");
     ss_arena measure = ss_arena_measure();
     ss_arena_take(&measure, 3, 1);
-    CHECK_INT(measure.used == SS_ARENA_MORE, 1);
+    CHECK_INT(measure.used == SS_ARENA_OVERHEAD, 1);
     ss_arena_take(&measure, SIZE_MAX / 2, 4);
     CHECK(measure.full);
-    ss_arena arena = arena_of(SS_ARENA_ALIGN + SS_ARENA_MORE);
+    ss_arena arena = arena_of(SS_ARENA_ALIGN + SS_ARENA_OVERHEAD);
     unsigned char *piece = ss_arena_take(&arena, 1, 65);
     CHECK(piece != NULL);
 #if SS_ARENA_GAP

@@ -101,7 +101,7 @@ static double backward(live_model *live, const int32_t *tokens, int T, float *ra
         must(ss_run_extend(&runs[s].run, tokens, T, &err), &err, "run");
         traces[s] = runs[s].run.trace;
         loss = loss_of(pass.logits + (size_t)(s * T * V),
-                       ss_recorded(&traces[s], SS_FIELD_LOGITS, 0, -1), tokens, T, V);
+                       ss_recorded_rows(&traces[s], SS_FIELD_LOGITS, 0, -1), tokens, T, V);
     }
     if (ratios) ss_backward_run(&pass, traces, SEQUENCES);
     for (int i = 0; ratios && i < 2 * live->model.arch.L; i++)
@@ -234,7 +234,7 @@ static double dot_with_row(const ss_operation *operation, const float *x, const 
     float w[ROW_N];
     double sum = 0;
     memcpy(w, x, sizeof w);
-    operation->row(w, ROW_N, parameters);
+    operation->normalize_row(w, ROW_N, parameters);
     for (int i = 0; i < ROW_N; i++) sum += (double)w[i] * (double)d[i];
     return sum;
 }
@@ -248,11 +248,11 @@ static void check_row_derivatives(void) {
     for (int i = 0; i < operations_n; i++) {
         const ss_operation *operation = &operations[i];
         float parameters[SS_PARAMETERS_MAX] = {0}, w[ROW_N], back[ROW_N + 2], moved[ROW_N];
-        if (!operation->back || !operation->row) continue;
+        if (!operation->back || !operation->normalize_row) continue;
         for (int p = 0; p < SS_PARAMETERS_MAX; p++)
-            parameters[p] = operation->parameters[p].standard;
+            parameters[p] = operation->parameters[p].default_value;
         memcpy(w, x, sizeof w);
-        operation->row(w, ROW_N, parameters);
+        operation->normalize_row(w, ROW_N, parameters);
         memcpy(back + 1, d, sizeof d);
         back[0] = back[ROW_N + 1] = 77;
         operation->back(back + 1, x, w, ROW_N, parameters);
@@ -416,10 +416,10 @@ static void check_conditional(void) {
                      : s.tokens[t] == 1 ? SS_KIND_TRIGGER
                                         : SS_KIND_ELSEWHERE;
     float target[20];
-    ss_task_target(target, &opened->train.task, &s, 6);
+    ss_task_write_target(target, &opened->train.task, &s, 6);
     for (int v = 0; v < 20; v++)
         CHECK_NEAR(target[v], v == 5 ? 0.5 : v == 7 || v == 9 ? 0.25 : 0, 1e-6);
-    ss_task_target(target, &opened->train.task, &s, 5);
+    ss_task_write_target(target, &opened->train.task, &s, 5);
     for (int v = 0; v < 20; v++) CHECK_NEAR(target[v], 0, 0);
     close_train(opened);
 }
@@ -642,7 +642,7 @@ static void check_log(void) {
         ss_train_add(train, part == 0);
         const ss_trace *trace = &train->traces[0];
         const ss_sequence *s = &train->batch[0];
-        const float *logits = ss_recorded(trace, SS_FIELD_LOGITS, 0, -1);
+        const float *logits = ss_recorded_rows(trace, SS_FIELD_LOGITS, 0, -1);
         for (int t = 0; t < LOGGED_T; t++, logits += LOGGED_V) {
             double sum = 0;
             for (int v = 0; v < LOGGED_V; v++) sum += exp((double)logits[v]);
@@ -653,20 +653,21 @@ static void check_log(void) {
             squares[2 + (t > 0)] += (double)train->back.squares[LOGGED_T + t];
         }
         for (int i = 0; i < LOGGED_HEADS; i++) {
-            const float *att = ss_recorded(trace, SS_FIELD_ATT, i / 2, i % 2);
+            const float *att = ss_recorded_rows(trace, SS_FIELD_ATT, i / 2, i % 2);
             for (int t = 0; t < LOGGED_T; t++) {
                 double weight = (double)att[t * LOGGED_T];
                 first[s->kinds[t]] += weight / LOGGED_HEADS;
                 of_heads[i] += s->kinds[t] == SS_KIND_ELSEWHERE ? weight : 0;
             }
-            value += first_to_others(ss_recorded(trace, SS_FIELD_V, i / 2, i % 2), LOGGED_T, 8) /
-                     LOGGED_HEADS;
+            value +=
+                first_to_others(ss_recorded_rows(trace, SS_FIELD_V, i / 2, i % 2), LOGGED_T, 8) /
+                LOGGED_HEADS;
         }
         for (int i = 0; i < 2 * 3; i++) ratios[i / 3] += (double)train->back.ratios[i] / 3;
         double most = 0;
         for (int l = 1; l <= 3; l++)
-            most = fmax(most,
-                        first_to_others(ss_recorded(trace, SS_FIELD_HIDDEN, l, -1), LOGGED_T, 16));
+            most = fmax(most, first_to_others(ss_recorded_rows(trace, SS_FIELD_HIDDEN, l, -1),
+                                              LOGGED_T, 16));
         hidden += most;
     }
     ss_log_entry entry;
@@ -837,8 +838,8 @@ static void check_parts_of_batches(void) {
     opened_train *split = open_train(lab_config("softmax"), recipe);
     ss_log_entry a, b;
     ss_error err;
-    CHECK_INT(reference->train.together, SS_ROWS_TOGETHER / 12);
-    split->train.together = 7;
+    CHECK_INT(reference->train.joint_sequences, SS_JOINT_ROWS / 12);
+    split->train.joint_sequences = 7;
     must(train_step(&reference->train, &a, &err), &err, "step");
     must(train_step(&split->train, &b, &err), &err, "step");
     CHECK_NEAR(a.loss, b.loss, 1e-12);

@@ -348,7 +348,7 @@ static void check_int8_weights(void) {
     size_t D = whole->dims[1];
     float vector[64], factor;
     for (size_t v = 0; v < whole->dims[0]; v++) {
-        ss_matrix_output(vector, &model.model.embedding.w, v);
+        ss_matrix_unpack_output(vector, &model.model.embedding.w, v);
         memcpy(&factor, scales + 4 * v, sizeof factor);
         for (size_t d = 0; d < D; d++)
             CHECK(vector[d] == (float)((const signed char *)whole->data)[v * D + d] * factor);

@@ -178,7 +178,7 @@ ss_activation ss_read_activation(ss_json *json, const char *key, const char *def
     return SS_ACTIVATION_SILU;
 }
 
-void ss_check_plain(const ss_arch *arch, ss_json *json, const char *key) {
+void ss_refuse_gated_activation(const ss_arch *arch, ss_json *json, const char *key) {
     if (arch->activation == SS_ACTIVATION_SILU)
         ss_json_refuse(json, key, "\"gelu\", \"gelu_new\", \"relu\" and \"relu2\" without a gate",
                        "silu");

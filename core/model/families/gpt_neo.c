@@ -8,8 +8,8 @@
 static int read_words(ss_arch *arch, ss_json *json, int l, const cJSON *words) {
     const cJSON *item;
     cJSON_ArrayForEach(item, words) {
-        bool local = ss_read_layer_word(json, "attention_types", item, "global", "local");
-        if (l < arch->L) arch->windowed[l] = local;
+        bool is_local = ss_read_layer_word(json, "attention_types", item, "global", "local");
+        if (l < arch->L) arch->windowed[l] = is_local;
         l++;
     }
     return l;

@@ -20,7 +20,7 @@ static bool read_alpha(ss_arch *arch, ss_json *json) {
         double theta = ss_json_number(json, "rope_theta", 10000.0, 1.0, 1e12);
         theta = ss_json_number(&rope, "rope_theta", theta, 1.0, 1e12);
         arch->rotary.base = theta * ss_pow(alpha, K / (K - 2.0));
-        arch->rotary.size = 1.0f;
+        arch->rotary.attention_factor = 1.0f;
         if (arch->K <= 2 || arch->rotary.base < 1.0 || arch->rotary.base > 1e15)
             ss_json_refuse(&rope, "alpha", "a base between 1 and 1e15", "another one");
     }

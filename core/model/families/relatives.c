@@ -129,7 +129,7 @@ void ss_starcoder2_read(ss_arch *arch, ss_json *json) {
     ss_read_llama_like(arch, json, &defaults);
     ss_read_layer_norm(arch, json, "norm_epsilon", 1e-5);
     arch->ffn = SS_FFN_PLAIN;
-    ss_check_plain(arch, json, "hidden_act");
+    ss_refuse_gated_activation(arch, json, "hidden_act");
     ss_read_attention_bias(arch, json, "use_bias", true);
     arch->ffn_bias = arch->attention_bias;
     arch->window = ss_read_window(json, 0);

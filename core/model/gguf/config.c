@@ -69,8 +69,8 @@ static void require_value(ss_gguf_source *source, const char *key, double value)
                     SS_GGUF_METADATA ": this build computes %g, the file says %g", value, actual);
 }
 
-/* Keys that refuse_unknown accepts in every architecture: functions below read them, or they repeat
- * facts of the tensors, or they only name the origin of the file. */
+/* Keys that refuse_unknown_keys accepts in every architecture: functions below read them, or they
+ * repeat facts of the tensors, or they only name the origin of the file. */
 static const char general_keys[] =
     "block_count\0embedding_length\0feed_forward_length\0context_length\0attention.head_count\0"
     "attention.head_count_kv\0attention.key_length\0attention.value_length\0"
@@ -112,7 +112,7 @@ static bool has_type_among(const ss_gguf_source *source, const char *types) {
 }
 
 /* Refuses unknown keys of the architecture, since any may change what the model computes. */
-static void refuse_unknown(ss_gguf_source *source) {
+static void refuse_unknown_keys(ss_gguf_source *source) {
     size_t n = strlen(source->architecture);
     const cJSON *item;
     cJSON_ArrayForEach(item, source->pairs) {
@@ -144,7 +144,7 @@ static void check_general(ss_gguf_source *source) {
         require_value(source, "expert_count", 0.0);
         require_value(source, "expert_used_count", 0.0);
     }
-    refuse_unknown(source);
+    refuse_unknown_keys(source);
 }
 
 /* The parameters of Llama 3's scaling in all published models. */
@@ -225,7 +225,7 @@ static void put_scaling(ss_gguf_source *source, double width) {
     if (is_yarn) put_yarn(source, scaling);
 }
 
-static double head_width(ss_gguf_source *source) {
+static double read_head_width(ss_gguf_source *source) {
     double H = ss_gguf_number(source, "attention.head_count", REQUIRED);
     double D = ss_gguf_number(source, "embedding_length", REQUIRED);
     double K = H >= 1.0 ? floor(D / H) : 1.0;
@@ -336,7 +336,8 @@ static void put_lfm2(ss_gguf_source *source) {
 }
 
 static void put_llama(ss_gguf_source *source) {
-    double K = head_width(source), H = ss_gguf_number(source, "attention.head_count", REQUIRED);
+    double K = read_head_width(source),
+           H = ss_gguf_number(source, "attention.head_count", REQUIRED);
     put_feed_forward(source);
     put_norm(source);
     if (has_type(source, "lfm2"))
@@ -383,7 +384,7 @@ static void put_falcon(ss_gguf_source *source) {
 }
 
 static void put_gptneox(ss_gguf_source *source) {
-    double K = head_width(source);
+    double K = read_head_width(source);
     put_feed_forward(source);
     put_layer_norm(source);
     double width = put_rotary_part(source, K, "rotary_pct");
