@@ -76,7 +76,7 @@ static const unsigned char *apply_mask(const ss_hook *query, const ss_mask *mask
         scratch->visible[j] = sees_all || token < mask->first || token >= end - mask->recent;
         scratch->ranks[j] = pass->positions[token];
     }
-    ss_edits_at(SS_AT_MASK, *query);
+    ss_edits_apply_at(SS_AT_MASK, *query);
     return scratch->visible;
 }
 
@@ -147,7 +147,7 @@ static ss_hook score_row(ss_pass *pass, ss_scratch *scratch, int l, int h, int t
     size_t group = (size_t)(l * arch->G + ss_arch_group(arch, l, h));
     if (pass->cache.tokens) query.tokens = pass->cache.tokens + group * (size_t)trace->slots;
     const unsigned char *visible = query.visible = apply_mask(&query, &choice->mask);
-    ss_edits_at(SS_AT_SCORES, query);
+    ss_edits_apply_at(SS_AT_SCORES, query);
     ss_scale(x, arch->score_scale, bias + keys);
     ss_soft_cap(x, arch->score_cap, bias + keys);
     ss_add_distances(x + bias, keys, arch, h, query.query_slot,
@@ -171,7 +171,7 @@ static size_t normalize_row(const ss_hook *query, float *x) {
     if (n > 0) choice->operation->normalize_row(x, n, choice->parameters);
     for (size_t j = keys, source = n; visible && j-- > 0;)
         x[bias + j] = visible[j] ? x[--source] : 0.0f;
-    ss_edits_at(SS_AT_WEIGHTS, *query);
+    ss_edits_apply_at(SS_AT_WEIGHTS, *query);
     return n;
 }
 

@@ -183,14 +183,14 @@ static void record_out_norms(ss_pass *pass, int a, const float *values, int t0, 
 static void edit_heads(ss_pass *pass, unsigned point, int a, float *rows, int heads, int width,
                        int t0, int n) {
     const ss_arch *arch = &pass->trace->model->arch;
-    ss_edits_at(point, (ss_hook){.pass = pass,
-                                 .l = arch->layers[a],
-                                 .a = a,
-                                 .t = t0,
-                                 .n = n,
-                                 .rows = rows,
-                                 .heads = (size_t)heads,
-                                 .width = (size_t)width});
+    ss_edits_apply_at(point, (ss_hook){.pass = pass,
+                                       .l = arch->layers[a],
+                                       .a = a,
+                                       .t = t0,
+                                       .n = n,
+                                       .rows = rows,
+                                       .heads = (size_t)heads,
+                                       .width = (size_t)width});
 }
 
 static void norm_block_input(ss_pass *pass, const ss_norm *block_norm, int n) {
@@ -399,7 +399,7 @@ static const float *compute_ffn_block(ss_pass *pass, int l, int t0, int n) {
 static void record_hidden(ss_pass *pass, int l, int t0, int n) {
     size_t D = (size_t)pass->trace->model->arch.D;
     ss_trace_clear_rounded(pass->trace, l, t0, n, 0);
-    ss_edits_at(
+    ss_edits_apply_at(
         SS_AT_HIDDEN,
         (ss_hook){.pass = pass, .l = l, .t = t0, .n = n, .rows = pass->x, .heads = 1, .width = D});
     ss_record(pass->trace, SS_FIELD_HIDDEN, l, t0, n, pass->x, D);

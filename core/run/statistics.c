@@ -127,7 +127,7 @@ static void add_contributions(const map_rows *rows, double *sums, const float *l
     add_columns(rows, sums, factors, true);
 }
 
-static const float *value_lengths(const map_rows *rows) {
+static const float *extend_value_lengths(const map_rows *rows) {
     const ss_row_statistics *statistics = &rows->trace->statistics;
     int *lengths_n = &statistics->lengths_n[rows->head], end = end_of(rows, rows->n - 1);
     float *lengths = statistics->lengths + index_of(rows, 0);
@@ -150,7 +150,7 @@ static void add_group(const map_rows *rows, unsigned group) {
     else
         add_contributions(rows, sums_of(statistics, group) + index_of(rows, 0),
                           group == SS_STATISTIC_VALUES
-                              ? value_lengths(rows)
+                              ? extend_value_lengths(rows)
                               : ss_row(rows->trace, SS_FIELD_OUT_NORM, rows->head, 0));
 }
 

@@ -349,7 +349,7 @@ static double count_of(const size_t dims[SS_RANK_MAX], int rank) {
 }
 
 /* Computes the number of bytes of a shape, at least of one element; returns false on overflow. */
-static bool bytes_of(size_t *bytes, const size_t dims[SS_RANK_MAX], int rank) {
+static bool compute_bytes(size_t *bytes, const size_t dims[SS_RANK_MAX], int rank) {
     *bytes = sizeof(float);
     for (int i = 0; i < rank; i++)
         if (!ss_mul_size(bytes, *bytes, dims[i] ? dims[i] : 1)) return false;
@@ -363,7 +363,7 @@ static int reserve_numbers(wasm_run *run, ss_tensor *tensor, size_t dims[SS_RANK
     size_t bytes;
     float *numbers = NULL;
     *tensor = wasm_dense(dims, rank);
-    if (bytes_of(&bytes, dims, rank)) numbers = realloc(run->numbers, bytes);
+    if (compute_bytes(&bytes, dims, rank)) numbers = realloc(run->numbers, bytes);
     if (!numbers)
         return (int)ss_fail(&wasm_error, SS_NO_MEMORY, name,
                             "expected room for %.0f numbers (%d tokens)", count_of(dims, rank),

@@ -36,7 +36,7 @@ static void read_expert_groups(ss_arch *arch, ss_json *json, const default_exper
         ss_json_refuse(json, "num_experts_per_tok", "no more than topk_group groups have", "more");
 }
 
-static void read_shared(ss_arch *arch, ss_json *json, const default_experts *defaults) {
+static void read_shared_experts(ss_arch *arch, ss_json *json, const default_experts *defaults) {
     if (defaults->no_shared) return;
     int shared = defaults->shared ? defaults->shared : SS_JSON_REQUIRED;
     arch->shared_F =
@@ -50,7 +50,7 @@ static void read_experts(ss_arch *arch, ss_json *json, const default_experts *de
                     defaults->top_k ? defaults->top_k : SS_JSON_REQUIRED);
     arch->dense_F = arch->F;
     arch->F = ss_json_int(json, "moe_intermediate_size", defaults->F, 1, SS_FFN_MAX);
-    read_shared(arch, json, defaults);
+    read_shared_experts(arch, json, defaults);
     double scale = defaults->scale > 0.0 ? defaults->scale : 1.0;
     arch->router_scale = (float)ss_json_number(json, "routed_scaling_factor", scale, 1e-6, 1e6);
     if (ss_json_int(json, "moe_layer_freq", 1, 1, SS_LAYERS_MAX) > 1)
@@ -84,7 +84,7 @@ static void load_ffn(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
 
 /* Reads the width of compressed queries. An absent key means `default_value`; null means that
  * queries are not compressed. */
-static int read_q_latent(ss_json *json, int default_value) {
+static int read_q_latent_width(ss_json *json, int default_value) {
     return ss_json_is_null(json, "q_lora_rank")
                ? 0
                : ss_json_int(json, "q_lora_rank", default_value, 1, SS_WIDTH_MAX);
@@ -101,8 +101,8 @@ static void read_positions(ss_arch *arch, ss_json *json) {
     arch->score_scale = (float)(factor * factor / sqrt((double)arch->K));
 }
 
-static void read_latent(ss_arch *arch, ss_json *json) {
-    arch->q_latent = read_q_latent(json, 1536);
+static void read_latent_attention(ss_arch *arch, ss_json *json) {
+    arch->q_latent = read_q_latent_width(json, 1536);
     arch->kv_latent = ss_json_int(json, "kv_lora_rank", 512, 1, SS_WIDTH_MAX);
     arch->rotary_width = ss_json_int(json, "qk_rope_head_dim", 64, 2, SS_WIDTH_MAX / 2);
     int unrotated = ss_json_int(json, "qk_nope_head_dim", 128, 1, SS_WIDTH_MAX / 2);
@@ -116,7 +116,7 @@ static void read_latent(ss_arch *arch, ss_json *json) {
 
 void ss_deepseek_v2_read(ss_arch *arch, ss_json *json) {
     ss_read_llama_like(arch, json, &(ss_llama_defaults){.skips_rotary = true});
-    read_latent(arch, json);
+    read_latent_attention(arch, json);
     default_experts defaults = {.E = 64, .F = 1407, .shared = 2};
     read_experts(arch, json, &defaults);
     arch->router_shares = true;
@@ -132,7 +132,7 @@ void ss_deepseek_v2_read(ss_arch *arch, ss_json *json) {
 
 void ss_deepseek_v3_read(ss_arch *arch, ss_json *json) {
     ss_read_llama_like(arch, json, &(ss_llama_defaults){.context = 4096, .skips_rotary = true});
-    read_latent(arch, json);
+    read_latent_attention(arch, json);
     default_experts defaults = {.E = 256,
                                 .top_k = 8,
                                 .F = 2048,

@@ -227,7 +227,7 @@ void ss_read_layer_types(ss_arch *arch, ss_json *json) {
                            "none");
 }
 
-void ss_read_mixed_layers(ss_arch *arch, ss_json *json, const char *word) {
+void ss_read_attention_layers(ss_arch *arch, ss_json *json, const char *word) {
     bool is_mixer[SS_LAYERS_MAX] = {false};
     if (!ss_read_layer_words(is_mixer, arch->blocks, json, "layer_types", "full_attention", word))
         return;

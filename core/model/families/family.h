@@ -117,7 +117,7 @@ void ss_read_layer_types(ss_arch *arch, ss_json *json);
 
 /* Reads layer_types of a model with layers without attention: "full_attention" means attention,
  * `word` means none. If the key is absent, arch->layers stays. */
-void ss_read_mixed_layers(ss_arch *arch, ss_json *json, const char *word);
+void ss_read_attention_layers(ss_arch *arch, ss_json *json, const char *word);
 
 void ss_mixer_reset_factors(ss_mixer_sizes *sizes);
 

@@ -29,7 +29,7 @@ static int read_groups(ss_arch *arch, ss_json *json, const cJSON *groups) {
 
 /* Reads which layers are local: from attention_types, or from attention_layers, a word for each
  * layer; without them, odd layers are local. */
-static void read_types(ss_arch *arch, ss_json *json) {
+static void read_attention_types(ss_arch *arch, ss_json *json) {
     const cJSON *groups = cJSON_GetObjectItemCaseSensitive(json->object, "attention_types");
     const cJSON *words = cJSON_GetObjectItemCaseSensitive(json->object, "attention_layers");
     int l = arch->L;
@@ -53,7 +53,7 @@ void ss_gpt_neo_read(ss_arch *arch, ss_json *json) {
     ss_read_gpt_like(arch, json, &keys);
     arch->positions = SS_POSITIONS_LEARNED;
     arch->window = ss_json_int(json, "window_size", 256, 1, SS_CONTEXT_MAX);
-    read_types(arch, json);
+    read_attention_types(arch, json);
     arch->score_scale = 1.0f;
     arch->output_bias = arch->ffn_bias = true;
 }

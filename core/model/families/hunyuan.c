@@ -36,7 +36,7 @@ void ss_hunyuan_read(ss_arch *arch, ss_json *json) {
 }
 
 /* Reads a number, or a list that repeats one number for each layer. */
-static int read_uniform(ss_json *json, const char *key, int default_value, int high) {
+static int read_uniform_number(ss_json *json, const char *key, int default_value, int high) {
     const cJSON *list = ss_json_item(json, key), *item;
     if (!cJSON_IsArray(list)) return ss_json_int(json, key, default_value, 1, high);
     const cJSON *first = cJSON_GetArrayItem(list, 0);
@@ -49,8 +49,8 @@ static int read_uniform(ss_json *json, const char *key, int default_value, int h
 
 void ss_hunyuan_moe_read(ss_arch *arch, ss_json *json) {
     ss_hunyuan_read(arch, json);
-    arch->E = read_uniform(json, "num_experts", 1, SS_EXPERTS_MAX);
-    arch->top_k = read_uniform(json, "moe_topk", 1, arch->E);
+    arch->E = read_uniform_number(json, "num_experts", 1, SS_EXPERTS_MAX);
+    arch->top_k = read_uniform_number(json, "moe_topk", 1, arch->E);
     arch->shared_F = arch->F;
 }
 

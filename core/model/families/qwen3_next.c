@@ -13,10 +13,10 @@ static void read_layers(ss_arch *arch, ss_json *json) {
     arch->blocks = arch->L;
     arch->L = 0;
     for (int l = interval - 1; l < arch->blocks; l += interval) arch->layers[arch->L++] = (short)l;
-    ss_read_mixed_layers(arch, json, "linear_attention");
+    ss_read_attention_layers(arch, json, "linear_attention");
 }
 
-static void read_delta(ss_arch *arch, ss_json *json) {
+static void read_delta_net(ss_arch *arch, ss_json *json) {
     ss_mixer_sizes *sizes = &arch->mixer;
     *sizes = (ss_mixer_sizes){.kind = SS_MIXER_DELTA, .step_high = INFINITY};
     ss_mixer_reset_factors(sizes);
@@ -40,7 +40,7 @@ static void read_qwen3_next(ss_arch *arch, ss_json *json, ss_llama_defaults defa
     arch->gain_plus_one = true;
     arch->gate = SS_GATE_OUTPUT_ELEMENT;
     read_layers(arch, json);
-    read_delta(arch, json);
+    read_delta_net(arch, json);
 }
 
 void ss_qwen3_next_read(ss_arch *arch, ss_json *json) {
@@ -100,7 +100,7 @@ static void load_projections(ss_mixer *mixer, ss_loader *loader, const ss_arch *
     }
 }
 
-static void load_delta(ss_mixer *mixer, ss_loader *loader, const ss_arch *arch) {
+static void load_delta_net(ss_mixer *mixer, ss_loader *loader, const ss_arch *arch) {
     const ss_mixer_sizes *sizes = &arch->mixer;
     size_t keys = (size_t)sizes->keys * (size_t)sizes->key_width, H = (size_t)sizes->values;
     size_t P = (size_t)sizes->value_width, kernel = (size_t)sizes->kernel;
@@ -117,7 +117,7 @@ static void load_delta(ss_mixer *mixer, ss_loader *loader, const ss_arch *arch) 
 }
 
 void ss_load_qwen3_next_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
-    if (ss_attention_of(arch, loader->layer) < 0) load_delta(&layer->mixer, loader, arch);
+    if (ss_attention_of(arch, loader->layer) < 0) load_delta_net(&layer->mixer, loader, arch);
     ss_load_llama_layer(layer, loader, arch);
 }
 

@@ -42,7 +42,7 @@ static inline size_t ss_slot_of(const ss_hook *hook, int token) {
 void ss_edits_apply(ss_hook *hook);
 
 /* Calls ss_edits_apply, at no cost if no edit acts at the point. */
-static inline void ss_edits_at(unsigned point, ss_hook hook) {
+static inline void ss_edits_apply_at(unsigned point, ss_hook hook) {
     hook.point = point;
     if (hook.pass->hook_points & point) ss_edits_apply(&hook);
 }
