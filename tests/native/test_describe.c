@@ -44,7 +44,7 @@ static void check_text(const cJSON *row, const cJSON *expected, const char *key)
 
 static void check_parameters(const cJSON *row, const cJSON *expected) {
     const cJSON *parameter, *defaults = cJSON_GetObjectItem(expected, "parameters");
-    int shared = 0;
+    int compared_n = 0;
     cJSON_ArrayForEach(parameter, cJSON_GetObjectItem(row, "parameters")) {
         const cJSON *default_item = cJSON_GetObjectItem(parameter, "default");
         double low = cJSON_GetNumberValue(cJSON_GetObjectItem(parameter, "min"));
@@ -56,9 +56,9 @@ static void check_parameters(const cJSON *row, const cJSON *expected) {
         const cJSON *number = cJSON_GetObjectItem(defaults, name);
         CHECK(number != NULL);
         CHECK_NEAR((float)actual, (float)cJSON_GetNumberValue(number), 0);
-        shared++;
+        compared_n++;
     }
-    CHECK_INT(shared, cJSON_GetArraySize(defaults));
+    CHECK_INT(compared_n, cJSON_GetArraySize(defaults));
 }
 
 static void check_sections(const cJSON *description) {
@@ -134,8 +134,8 @@ static void check_metrics(const cJSON *metrics) {
     cJSON_ArrayForEach(row, metrics) {
         char name[64];
         snprintf(name, sizeof name, " %s ", cJSON_GetStringValue(cJSON_GetObjectItem(row, "name")));
-        bool averaged = cJSON_IsTrue(cJSON_GetObjectItem(row, "averaged"));
-        if (check_failed(averaged == !strstr(single, name), __FILE__, __LINE__, "averaged"))
+        bool is_averaged = cJSON_IsTrue(cJSON_GetObjectItem(row, "averaged"));
+        if (check_failed(is_averaged == !strstr(single, name), __FILE__, __LINE__, "averaged"))
             printf("    %s\n", name);
         const cJSON *range = cJSON_GetObjectItem(row, "range"), *low = cJSON_GetArrayItem(range, 0),
                     *high = cJSON_GetArrayItem(range, 1);

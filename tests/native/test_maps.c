@@ -228,8 +228,8 @@ static void check_edits(const char *folder) {
     int tested = 0;
     for (int i = 0; i < 6 * choices.n; i++) {
         uint32_t state = (uint32_t)i * 2654435761u + 5;
-        const pin *pinned[] = {&choices.all[i % choices.n],
-                               &choices.all[(i * 7 + i / choices.n) % choices.n]};
+        const pin *pinned[] = {&choices.pins[i % choices.n],
+                               &choices.pins[(i * 7 + i / choices.n) % choices.n]};
         ss_edit list[2];
         char texts[2][256];
         ss_error err;
@@ -261,9 +261,9 @@ static void check_updated_maps(const char *folder, const char *edit_text) {
         for (int i = 0; i < 12; i++) {
             int32_t text[T_MAX];
             ss_error err;
-            int T = 1 + drawn_below(&state, T_MAX);
+            int T = 1 + draw_below(&state, T_MAX);
             for (int t = 0; t < T; t++)
-                text[t] = t < T / 2 ? prompt[t] : prompt[drawn_below(&state, T_MAX)];
+                text[t] = t < T / 2 ? prompt[t] : prompt[draw_below(&state, T_MAX)];
             must(ss_run_update(&stored_run.run, text, T, &err), &err, "update");
             must(ss_run_update(&computed_run.run, text, T, &err), &err, "update");
             must(ss_run_update(&sums.run, text, T, &err), &err, "update");

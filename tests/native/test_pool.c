@@ -228,12 +228,12 @@ static void check_independent_heads(void) {
         uint32_t state = (uint32_t)i + 5;
         ss_run_desc desc = {.model = &model.model, .capacity = 8, .edits = &edit, .edits_n = 1};
         do {
-            write_edit(text, sizeof text, choices.all[i].row, &choices.all[i], 1, 8, &state);
+            write_edit(text, sizeof text, choices.pins[i].row, &choices.pins[i], 1, 8, &state);
             edit = read_edit(text);
         } while (try_run(&desc, &err) != SS_OK);
-        unsigned points = table[choices.all[i].row].hook_points;
+        unsigned points = table[choices.pins[i].row].hook_points;
         bool are_independent = !(points & (SS_AT_MASK | SS_AT_SCORES | SS_AT_WEIGHTS));
-        if (!strcmp(table[choices.all[i].row].name, "operation")) continue;
+        if (!strcmp(table[choices.pins[i].row].name, "operation")) continue;
         CHECK_INT(count_jobs(&model.model, text), are_independent ? all : all - L);
     }
     close_model(&model);
