@@ -48,8 +48,8 @@ typedef struct thread_pool {
     helper helpers[SS_WORKERS_MAX];
 } thread_pool;
 
-static void *help(void *argument) {
-    helper *self = argument;
+static void *help(void *context) {
+    helper *self = context;
     pool_help(self->pool, self->worker);
     return NULL;
 }
@@ -123,13 +123,13 @@ static void leave_pool(const void *job, size_t i, size_t worker) {
 
 static void check_lost_helper(void) {
     static thread_pool c;
-    volatile bool reported = false;
+    volatile bool is_reported = false;
     start(&c, 2);
     if (setjmp(before_abort))
-        reported = true;
+        is_reported = true;
     else
         ss_pool_run(&c.pool.base, leave_pool, &c, 2, 0);
-    CHECK(reported);
+    CHECK(is_reported);
     join(&c);
 }
 
@@ -139,11 +139,11 @@ static opened_run run_halves(const ss_model *model, const int32_t *tokens, int T
                              ss_pool *threads) {
     ss_error err;
     const ss_arch *arch = &model->arch;
-    bool needs_all =
+    bool needs_all_tokens =
         arch->prefix > 0; /* a prefix sees later tokens, so its run needs all tokens at once */
     ss_run_desc desc = {.model = model, .capacity = T, .fields = SS_FIELDS_ALL, .pool = threads};
     opened_run opened = open_run(&desc);
-    int first = needs_all ? T : T / 2 + 1;
+    int first = needs_all_tokens ? T : T / 2 + 1;
     must(ss_run_extend(&opened.run, tokens, first, &err), &err, "run");
     for (int t = first; t < T; t++)
         must(ss_run_extend(&opened.run, tokens + t, 1, &err), &err, "run");
@@ -151,12 +151,12 @@ static opened_run run_halves(const ss_model *model, const int32_t *tokens, int T
     return opened;
 }
 
-static void check_shared(const opened_run *alone, const int32_t *tokens, ss_pool *threads) {
-    const ss_trace *trace = &alone->run.trace;
-    opened_run shared = run_halves(trace->model, tokens, trace->T, threads);
+static void check_shared_run(const opened_run *reference, const int32_t *tokens, ss_pool *threads) {
+    const ss_trace *trace = &reference->run.trace;
+    opened_run shared_run = run_halves(trace->model, tokens, trace->T, threads);
     /* The second comparison detects a metric that writes into the run. */
-    for (int i = 0; i < 2; i++) check_runs(trace, &shared.run.trace, trace->T);
-    close_run(&shared);
+    for (int i = 0; i < 2; i++) check_runs(trace, &shared_run.run.trace, trace->T);
+    close_run(&shared_run);
 }
 
 static void check_case(const char *name, const char *folder) {
@@ -167,16 +167,16 @@ static void check_case(const char *name, const char *folder) {
     opened_file file = open_file(folder, "golden.safetensors");
     opened_model model = open_model(folder);
     int32_t *tokens = golden_tokens(&file, &T);
-    opened_run alone = run_halves(&model.model, tokens, T, NULL);
-    check_shared(&alone, tokens, &backwards);
+    opened_run reference = run_halves(&model.model, tokens, T, NULL);
+    check_shared_run(&reference, tokens, &backwards);
     for (size_t i = 0; i < sizeof workers / sizeof *workers; i++) {
         thread_pool c;
         start(&c, workers[i]);
-        check_shared(&alone, tokens, &c.pool.base);
+        check_shared_run(&reference, tokens, &c.pool.base);
         join(&c);
     }
     free(tokens);
-    close_run(&alone);
+    close_run(&reference);
     close_model(&model);
     close_file(&file);
 }
@@ -206,19 +206,19 @@ static long count_jobs(const ss_model *model, const char *text) {
 static void check_independent_heads(void) {
     CASE("heads that share a buffer of the pass stay on one thread: under edits of one query, and "
          "with MLP feature maps");
-    int rows;
-    const ss_edit_kind *table = ss_edits(&rows);
+    int edits_n;
+    const ss_edit_kind *table = ss_edits(&edits_n);
     opened_model model = open_model("tests/golden/var-mlp_kernel");
     const char *no_change = "operation:operation=softmax";
-    long all = count_jobs(&model.model, no_change);
+    long jobs_n = count_jobs(&model.model, no_change);
     int L = model.model.arch.L;
-    CHECK(all > L);
-    CHECK_INT(count_jobs(&model.model, "operation:operation=mlp_kernel"), all - L);
-    CHECK_INT(count_jobs(&model.model, "operation:operation=softmax,layer=0"), all - L + 1);
-    CHECK_INT(count_jobs(&model.model, "operation:operation=softmax,head=0"), all - L);
+    CHECK(jobs_n > L);
+    CHECK_INT(count_jobs(&model.model, "operation:operation=mlp_kernel"), jobs_n - L);
+    CHECK_INT(count_jobs(&model.model, "operation:operation=softmax,layer=0"), jobs_n - L + 1);
+    CHECK_INT(count_jobs(&model.model, "operation:operation=softmax,head=0"), jobs_n - L);
     close_model(&model);
     model = open_model("tests/golden/hf-llama-gqa");
-    all = count_jobs(&model.model, no_change);
+    jobs_n = count_jobs(&model.model, no_change);
     L = model.model.arch.L;
     pins choices = choice_pins();
     for (int i = 0; i < choices.n; i++) {
@@ -231,10 +231,10 @@ static void check_independent_heads(void) {
             write_edit(text, sizeof text, choices.pins[i].row, &choices.pins[i], 1, 8, &state);
             edit = read_edit(text);
         } while (try_run(&desc, &err) != SS_OK);
-        unsigned points = table[choices.pins[i].row].hook_points;
-        bool are_independent = !(points & (SS_AT_MASK | SS_AT_SCORES | SS_AT_WEIGHTS));
+        unsigned hook_points = table[choices.pins[i].row].hook_points;
+        bool are_independent = !(hook_points & (SS_AT_MASK | SS_AT_SCORES | SS_AT_WEIGHTS));
         if (!strcmp(table[choices.pins[i].row].name, "operation")) continue;
-        CHECK_INT(count_jobs(&model.model, text), are_independent ? all : all - L);
+        CHECK_INT(count_jobs(&model.model, text), are_independent ? jobs_n : jobs_n - L);
     }
     close_model(&model);
 }
