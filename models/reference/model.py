@@ -35,12 +35,12 @@ class Mask:
     def visible(self, T: int, device: torch.device) -> Tensor:
         """Returns a bool [T, T], true where query row i sees key column j."""
         query, key = torch.arange(T, device=device)[:, None], torch.arange(T, device=device)
-        past = key <= query
+        causal = key <= query
         if self.kind == "window":
-            return past & ((key > query - self.size) | (key < self.first))
+            return causal & ((key > query - self.size) | (key < self.first))
         if self.kind == "prefix":
-            return past | (key < self.size)
-        return torch.ones_like(past) if self.kind == "bidirectional" else past
+            return causal | (key < self.size)
+        return torch.ones_like(causal) if self.kind == "bidirectional" else causal
 
 
 @dataclass(frozen=True)
@@ -154,8 +154,8 @@ def _split_heads(x: Tensor, count: int) -> Tensor:
 
 def _angles(T: int, width: int, theta: float, like: Tensor) -> Tensor:
     """Returns the angles t * theta^(-2j/width) of position t and pair j.  [T, width/2]"""
-    speed = theta ** (-torch.arange(0, width, 2, dtype=like.dtype, device=like.device) / width)
-    return torch.arange(T, dtype=like.dtype, device=like.device)[:, None] * speed
+    frequencies = theta ** (-torch.arange(0, width, 2, dtype=like.dtype, device=like.device) / width)
+    return torch.arange(T, dtype=like.dtype, device=like.device)[:, None] * frequencies
 
 
 def _rotate(x: Tensor, theta: float) -> Tensor:
@@ -180,8 +180,8 @@ def _slopes(H: int) -> list[float]:
     slope of the next larger one."""
     power = 2 ** math.floor(math.log2(H))
     slopes = [2.0 ** (-8.0 * (h + 1) / power) for h in range(power)]
-    finer = [2.0 ** (-4.0 * (h + 1) / power) for h in range(0, 2 * (H - power), 2)]
-    return slopes + finer
+    finer_slopes = [2.0 ** (-4.0 * (h + 1) / power) for h in range(0, 2 * (H - power), 2)]
+    return slopes + finer_slopes
 
 
 def _distance_bucket(distance: Tensor) -> Tensor:
@@ -299,8 +299,8 @@ class _Llama:
             return self._run_feed_forward(y, prefix + "mlp.", "gate_proj", "up_proj", "down_proj"), None
         prefix += "block_sparse_moe."
         probabilities = self._linear(y, prefix + "gate", torch.matmul).softmax(-1)
-        selected = probabilities.topk(self.arch.top_k, -1)
-        weight = torch.zeros_like(probabilities).scatter(-1, selected.indices, selected.values)
+        top_experts = probabilities.topk(self.arch.top_k, -1)
+        weight = torch.zeros_like(probabilities).scatter(-1, top_experts.indices, top_experts.values)
         weight = weight / weight.sum(-1, keepdim=True)
         # Every expert computes every token. The weight is 0 where the router sent the token elsewhere.
         out = sum((weight[..., e, None] * self._run_feed_forward(y, f"{prefix}experts.{e}.", "w1", "w3", "w2")
@@ -370,10 +370,10 @@ def _map_features(model: "_Llama | _Gpt2", layer: int, kind: str, x: Tensor) -> 
     if kind == "elu1":
         return elu1(x)
     if kind == "mlp":
-        first, second = model.layer_weight(layer, "kernel_in.weight"), model.layer_weight(layer, "kernel_out.weight")
-        if first is None or second is None:
+        w_in, w_out = model.layer_weight(layer, "kernel_in.weight"), model.layer_weight(layer, "kernel_out.weight")
+        if w_in is None or w_out is None:
             raise ValueError("an mlp kernel needs kernel_in and kernel_out, [K, K] each")
-        return (x @ first.T).relu() @ second.T
+        return (x @ w_in.T).relu() @ w_out.T
     return x
 
 
@@ -392,19 +392,19 @@ def attend(model: "_Llama | _Gpt2", layer: int, q: Tensor, k: Tensor, v: Tensor,
     k, v = _repeat_for_heads(arch, k), _repeat_for_heads(arch, v)
     visible = arch.mask.visible(T, q.device)
 
-    def scores(keys: Tensor) -> Tensor:
+    def compute_scores(keys: Tensor) -> Tensor:
         phi_q = _map_features(model, layer, operation.features, q)
         phi_k = _map_features(model, layer, operation.features, keys)
         return phi_q @ phi_k.transpose(-1, -2) / math.sqrt(K)
 
-    x = scores(k)
+    x = compute_scores(k)
     distance = _distance_bias(arch, T, x)
     if distance is not None:
         x = x + distance
     bias_key = model.layer_weight(layer, "bias_key")
     if bias_key is not None:
         # The bias key comes first. Every query sees it, and it has no position.
-        x = torch.cat([scores(_repeat_for_heads(arch, bias_key[:, None])), x], -1)
+        x = torch.cat([compute_scores(_repeat_for_heads(arch, bias_key[:, None])), x], -1)
         visible = torch.cat([visible.new_ones(T, 1), visible], -1)
     weights = operation.weights(x, visible, Parameters(arch.parameters, model.layer_weight(layer, "sinks")))
     if bias_key is None:

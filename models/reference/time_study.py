@@ -14,7 +14,7 @@ import time
 import torch
 from torch.nn import functional
 
-from .goldens.write_peers import load_shipped
+from .goldens.write_peers import load_shipped_model
 from .timing import ROOT, parse_arguments, run_bench
 
 N, T, V = 100, 64, 1024
@@ -24,7 +24,7 @@ N, T, V = 100, 64, 1024
 def torch_rate(model: torch.nn.Module, sequences: torch.Tensor, with_metrics: bool,
              threads: int, batch: int) -> float:
     torch.set_num_threads(threads)
-    began = time.perf_counter()
+    start = time.perf_counter()
     for tokens in sequences.split(batch):
         out = model(tokens, output_attentions=True)
         if with_metrics:
@@ -32,7 +32,7 @@ def torch_rate(model: torch.nn.Module, sequences: torch.Tensor, with_metrics: bo
             (maps[..., 0].mean(-1) > 0.3).float().mean((0, 2)).tolist()
             torch.special.entr(maps).sum(-1).mean((-2, -1)).tolist()
             functional.cross_entropy(out.logits[:, :-1].flatten(0, 1), tokens[:, 1:].flatten()).item()
-    return len(sequences) / (time.perf_counter() - began)
+    return len(sequences) / (time.perf_counter() - start)
 
 
 def study_rates(node: str, *options: str) -> list[float]:
@@ -43,7 +43,7 @@ def study_rates(node: str, *options: str) -> list[float]:
 def main() -> None:
     cores = torch.get_num_threads()
     arguments = parse_arguments(__doc__)
-    model = load_shipped(ROOT / "models/zoo/softmax").eval()
+    model = load_shipped_model(ROOT / "models/zoo/softmax").eval()
     sequences = torch.randint(0, V, (N, T), generator=torch.Generator().manual_seed(1))
     rates: dict[str, list[float]] = {}
     for _ in range(arguments.rounds):

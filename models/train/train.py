@@ -55,12 +55,12 @@ def initial_weights(arch: Architecture, seed: int, training: Training) -> Weight
             return torch.ones(shape)
         return torch.randn(*shape, generator=generator) * INITIAL_DEVIATION
 
-    extra, weights = variant_shapes(arch), {}
+    extra_shapes, weights = variant_shapes(arch), {}
     for name, shape in shapes(arch).items():
-        is_by_token = shape[0] == arch.V and name not in extra
+        is_by_token = shape[0] == arch.V and name not in extra_shapes
         weights[name] = draw(name, (VOCABULARY, *shape[1:]) if is_by_token else shape)
     for name, weight in weights.items():
-        if name not in extra and weight.shape[0] == VOCABULARY < arch.V:
+        if name not in extra_shapes and weight.shape[0] == VOCABULARY < arch.V:
             rows = draw(name, (arch.V - VOCABULARY, *weight.shape[1:]))
             weights[name] = torch.cat([weight, rows])
     weights["model.embed_tokens.weight"] *= training.embedding_deviation / INITIAL_DEVIATION
@@ -100,8 +100,8 @@ def make_optimizers(weights: Weights, training: Training, **adamw: Any) -> list[
     groups: dict[tuple[str, float], list[Tensor]] = {}
     for name, w in weights.items():
         if w.requires_grad:
-            inner = w.dim() == 2 and "embed" not in name and "lm_head" not in name
-            kind = "adamw" if training.optimizer == "muon" and not inner else training.optimizer
+            is_inner = w.dim() == 2 and "embed" not in name and "lm_head" not in name
+            kind = "adamw" if training.optimizer == "muon" and not is_inner else training.optimizer
             groups.setdefault((kind, weight_decay(name, w, training)), []).append(w)
 
     def groups_of(kind: str) -> list[dict[str, Any]]:
@@ -133,7 +133,7 @@ def has_line(step: int) -> bool:
 @torch.no_grad()
 def measure_probe(arch: Architecture, weights: Weights, ids: Tensor) -> dict[str, float]:
     trace = forward(arch, weights, ids)
-    alphas = metrics.alpha(OPERATIONS[arch.operation].share(trace.att), arch.mask.kind)
+    alphas = metrics.alpha(OPERATIONS[arch.operation].to_shares(trace.att), arch.mask.kind)
     values = {"held_out_loss": round(metrics.loss(trace.logits, ids).mean().item(), 4)}
     if arch.mask.kind == "bidirectional":
         noise = torch.rand(len(ids), ids.shape[1] + 1, generator=torch.Generator().manual_seed(0))
@@ -221,12 +221,12 @@ class Run:
         self.log.write_text("".join(line + "\n" for line in kept_lines.values()))
 
     def _resume(self) -> None:
-        saved = torch.load(self.checkpoint, map_location=self.device)
-        self.start = saved["step"]
+        saved_state = torch.load(self.checkpoint, map_location=self.device)
+        self.start = saved_state["step"]
         with torch.no_grad():
             for name, w in self.weights.items():
-                w.copy_(saved["weights"][name])
-        for optimizer, state in zip(self.optimizers, saved["optimizers"], strict=True):
+                w.copy_(saved_state["weights"][name])
+        for optimizer, state in zip(self.optimizers, saved_state["optimizers"], strict=True):
             optimizer.load_state_dict(state)
 
     def advance(self, step: int, text: Tensor, noise: Tensor, loss_of: Loss) -> float:
@@ -293,8 +293,8 @@ def _train(recipe: Recipe, seed: int, corpora: Path, runs: Path, device: str, un
         log.keep_before(run.start + (run.start in run.losses))
     losses: list[float] = []
     start = time.monotonic()
-    last = training.steps if until is None else min(until, training.steps)
-    for step in range(run.start, last + 1):
+    last_step = training.steps if until is None else min(until, training.steps)
+    for step in range(run.start, last_step + 1):
         # The weights are those after `step` steps.
         if has_line(step) and step not in run.losses:
             run.log_step(step, losses, ids)
@@ -303,7 +303,7 @@ def _train(recipe: Recipe, seed: int, corpora: Path, runs: Path, device: str, un
             run.save(step)
             if log is not None and log.lacks(step):
                 log.add(step, run.cpu_weights(), run.losses.get(step), fixed_loss(run, corpus))
-        if step == last:
+        if step == last_step:
             break
         text, noise = corpus.batch(seed, step, recipe.sequences, recipe.context, training)
         losses.append(run.advance(step, text, noise, loss_of))

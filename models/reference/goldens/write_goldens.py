@@ -61,8 +61,8 @@ def machine_name() -> str:
     """Names the processor and the C library: torch's libraries choose their instructions, and so the last bits, by
     processor."""
     cpu = Path("/proc/cpuinfo")
-    maker = re.search(r"vendor_id\s*: (\w+)", cpu.read_text()) if cpu.exists() else None
-    return ", ".join((platform.machine(), maker[1] if maker else "unknown",
+    vendor = re.search(r"vendor_id\s*: (\w+)", cpu.read_text()) if cpu.exists() else None
+    return ", ".join((platform.machine(), vendor[1] if vendor else "unknown",
                       torch.backends.cpu.get_cpu_capability(), " ".join(platform.libc_ver())))
 
 
@@ -174,10 +174,10 @@ def hf_case(name: str, case: HfCase) -> None:
 
 def reference_error(name: str, trace: Trace, expected: dict[str, Tensor]) -> float:
     """Returns the largest scaled difference between the reference and Hugging Face; raises an error above TOLERANCE."""
-    worst = max(scaled_error(getattr(trace, field), expected[field]) for field in ("logits", "att", "hidden"))
-    if worst > TOLERANCE:
-        raise AssertionError(f"{name}: reference and Hugging Face differ by {worst:.2g}")
-    return float(f"{worst:.2g}")
+    largest_error = max(scaled_error(getattr(trace, field), expected[field]) for field in ("logits", "att", "hidden"))
+    if largest_error > TOLERANCE:
+        raise AssertionError(f"{name}: reference and Hugging Face differ by {largest_error:.2g}")
+    return float(f"{largest_error:.2g}")
 
 
 def scaled_error(actual: Tensor, expected: Tensor) -> float:
@@ -267,9 +267,9 @@ def ref_shapes(arch: Architecture) -> dict[str, tuple[int, ...]]:
         "mlp.c_fc.weight": (D, F), "mlp.c_fc.bias": (F,),
         "mlp.c_proj.weight": (F, D), "mlp.c_proj.bias": (D,),
     }
-    ends = {"wte.weight": (arch.V, D), "wpe.weight": (arch.context, D)}
+    end_shapes = {"wte.weight": (arch.V, D), "wpe.weight": (arch.context, D)}
     blocks = {f"h.{layer}.{name}": shape for layer in range(arch.L) for name, shape in block.items()}
-    return ends | blocks | {"ln_f.weight": (D,), "ln_f.bias": (D,)}
+    return end_shapes | blocks | {"ln_f.weight": (D,), "ln_f.bias": (D,)}
 
 
 def ref_case(name: str, family: str, operation: str) -> None:
@@ -309,26 +309,26 @@ def sink100_case() -> None:
     tokenizer = Tokenizer.from_file(str(ZOO / "softmax" / "tokenizer.json"))
     tokens = torch.tensor([tokenizer.encode(text).ids[:SINK_T] for text in passages])
     tensors = {"tokens": tokens}
-    near: dict[str, int] = {}
+    near_counts: dict[str, int] = {}
     for operation in TWINS:
         arch, weights = read_model(ZOO / operation)
         # One sequence at a time: F64 traces of all hundred do not fit into the memory of a small machine.
         traces = [f64_trace(arch, weights, ids) for ids in tokens]
-        share = OPERATIONS[operation].share
-        alphas = torch.stack([metrics.alpha(share(trace.att)) for trace in traces])
+        to_shares = OPERATIONS[operation].to_shares
+        alphas = torch.stack([metrics.alpha(to_shares(trace.att)) for trace in traces])
         losses = torch.stack([metrics.loss(tr.logits, i) for tr, i in zip(traces, tokens)])
         tensors |= {
             f"{operation}.alpha_1": alphas[..., 0],
             f"{operation}.sink": metrics.sink(alphas)[:SINK_K],
             f"{operation}.loss": losses.mean(),
         }
-        near[operation] = int(((alphas[..., 0] - metrics.EPS).abs() < metrics.NEAR).sum())
+        near_counts[operation] = int(((alphas[..., 0] - metrics.EPS).abs() < metrics.NEAR).sum())
     store(folder, tensors)
     describe(folder, "llama", " ".join(TWINS),
              "alpha_1 [100, L, H] on rows that sum to 1 (for sigmoid the proxy), Sink_1..Sink_10 in "
              "percent, mean loss; near_eps counts the alpha_1 within 0.002 of eps.",
              models=[f"models/zoo/{operation}" for operation in TWINS],
-             eps=metrics.EPS, near_eps=near)
+             eps=metrics.EPS, near_eps=near_counts)
 
 
 def metrics_case() -> None:
@@ -338,9 +338,9 @@ def metrics_case() -> None:
     visible = np.tril(np.ones((size, size), bool))
     scores = rng.normal(0, 2.5, (N, L, H, size, size))
     scores[:, :, 0, :, 0] += 4  # one head in three attends to the first token
-    positive = np.where(visible, np.exp(scores), 0)
+    exponentials = np.where(visible, np.exp(scores), 0)
     maps = {
-        "stochastic": positive / positive.sum(-1, keepdims=True),
+        "stochastic": exponentials / exponentials.sum(-1, keepdims=True),
         "raw": np.where(visible, rng.uniform(0, 1, scores.shape) ** 3, 0),
         "signed": np.where(visible, rng.normal(0, 0.5, scores.shape), 0),
     }
@@ -378,7 +378,7 @@ def proxy_of(operation: Operation) -> str:
     scores = torch.randn((4, 9, 9), generator=torch.Generator().manual_seed(3), dtype=torch.float64)
     visible = torch.ones((9, 9), dtype=torch.bool).tril()
     rows = operation.weights(2 * scores, visible, Parameters(operation.defaults, scores.new_zeros(4)))
-    if torch.equal(operation.share(rows), rows):
+    if torch.equal(operation.to_shares(rows), rows):
         return "weights"
     return "share_abs" if (rows < 0).any() else "share"
 
