@@ -78,7 +78,7 @@ class _GptNeox(_Gpt2):
         inner = torch.nn.functional.gelu(self._linear(y, f"layers.{layer}.mlp.dense_h_to_4h"))
         return self._linear(inner, f"layers.{layer}.mlp.dense_4h_to_h"), None
 
-    def head(self, x: Tensor) -> Tensor:
+    def compute_logits(self, x: Tensor) -> Tensor:
         return self._norm(x, "final_layer_norm") @ self.weights["embed_out.weight"].T
 
 
@@ -110,7 +110,7 @@ class Model:
         blocks = self.blocks()
         return blocks.rotate(x) if isinstance(blocks, _GptNeox) else _rotate(x, self.arch.rope_theta)
 
-    def without_biases(self) -> "_Llama | _Gpt2":
+    def blocks_without_biases(self) -> "_Llama | _Gpt2":
         zeros = {name: torch.zeros_like(w) if name.endswith("bias") else w
                  for name, w in self.weights.items()}
         return replace(self, weights=zeros).blocks()
@@ -231,8 +231,8 @@ def _mix_bits(x: int) -> int:
     return x ^ x >> 16
 
 
-def _draw_uniform(seed: int, head: int, key: int) -> float:
-    draw = _mix_bits((_mix_bits((_mix_bits(seed) + head) & 0xFFFFFFFF) + key) & 0xFFFFFFFF)
+def _draw_uniform(seed: int, compute_logits: int, key: int) -> float:
+    draw = _mix_bits((_mix_bits((_mix_bits(seed) + compute_logits) & 0xFFFFFFFF) + key) & 0xFFFFFFFF)
     return (draw >> 8) / 2**24
 
 
@@ -240,8 +240,8 @@ class _Cache:
     """The keys that one head keeps. `add_query` adds the query's own key before the query attends, and evicts
     others."""
 
-    def __init__(self, edit: Edit, head: int, k: Tensor, v: Tensor) -> None:
-        self.edit, self.head, self.k, self.v = edit, head, k, v
+    def __init__(self, edit: Edit, compute_logits: int, k: Tensor, v: Tensor) -> None:
+        self.edit, self.head, self.k, self.v = edit, compute_logits, k, v
         self.kept_keys: list[int] = []
         self.rows: list[Tensor] = []  # the absolute weights of all keys, [T], for each query so far
         self.evicted_at = torch.full((len(k),), torch.nan, dtype=k.dtype)
@@ -263,7 +263,7 @@ class _Cache:
             return _draw_uniform(_integer_parameter(self.edit, "seed", 1), self.head, key)
         return key  # window, first: evict the oldest key
 
-    def _drop(self, t: int, key: int) -> None:
+    def _evict(self, t: int, key: int) -> None:
         self.kept_keys.remove(key)
         self.evicted_at[key] = t
 
@@ -275,7 +275,7 @@ class _Cache:
         attention = sum((self.rows[i][: p - w] for i in range(p - w, p)), torch.zeros(p - w))
         pooled = torch.nn.functional.avg_pool1d(attention[None].double(), pool, 1, pool // 2)[0]
         for key in pooled.argsort(stable=True)[: max(p - budget, 0)].tolist():
-            self._drop(t, key)
+            self._evict(t, key)
 
     def add_query(self, t: int) -> list[int]:
         self.kept_keys.append(t)
@@ -288,7 +288,7 @@ class _Cache:
         recent = min(_integer_parameter(self.edit, "recent", 0) or max(half, 1), budget - first)
         while len(self.kept_keys) > budget:
             candidates = [key for key in self.kept_keys if first <= key <= t - recent]
-            self._drop(t, min(candidates, key=self._eviction_score))
+            self._evict(t, min(candidates, key=self._eviction_score))
         return list(self.kept_keys)
 
 
@@ -343,11 +343,11 @@ def _removed_directions(model: Model, layer: int, edit: Edit, v: Tensor) -> list
             continue
         single_head = torch.zeros_like(v)
         single_head[h] = v[h]
-        outputs = v[h] if edit.get("from") == "heads" else model.without_biases().merge(single_head, layer)
+        outputs = v[h] if edit.get("from") == "heads" else model.blocks_without_biases().merge(single_head, layer)
         direction = outputs[_integer_parameter(edit, "key", 0)]
         if edit.get("direction") == "random":
-            seed, head = _integer_parameter(edit, "seed", 1), layer * arch.H + h
-            numbers = [_draw_uniform(seed, head, i) - 0.5 for i in range(len(direction))]
+            seed, compute_logits = _integer_parameter(edit, "seed", 1), layer * arch.H + h
+            numbers = [_draw_uniform(seed, compute_logits, i) - 0.5 for i in range(len(direction))]
             direction = torch.tensor(numbers, dtype=v.dtype)
         directions.append(direction)
     return directions
@@ -470,4 +470,4 @@ def run_edited(model: Model, tokens: Tensor, edits: list[Edit]) -> dict[str, Ten
         for name, value in (record | {"hidden": x}).items():
             layer_values.setdefault(name, []).append(value)
     stacked = {name: torch.stack(rows) for name, rows in layer_values.items()}
-    return {"logits": blocks.head(x), "rounded": errors} | stacked
+    return {"logits": blocks.compute_logits(x), "rounded": errors} | stacked

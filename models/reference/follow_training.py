@@ -32,7 +32,7 @@ from .model import Weights, architecture
 from .shapes import shapes
 
 ROOT = Path(__file__).resolve().parents[2]
-CHARACTERS = 1_000_000
+MAX_CHARACTERS = 1_000_000
 TOKENIZER = ROOT / "models/zoo/softmax/tokenizer.json"
 
 
@@ -66,7 +66,7 @@ def case_of_recipe(name: str, steps: int, corpora: Path, folder: Path) -> Traini
               "weight_decay": training.weight_decay, "embedding_decay": training.embedding_decay,
               "clip": 1.0, "warm_up": WARM_UP_STEPS, "fall": 0.2}
     weights = initial_weights(architecture(zoo_recipe.config), 1, training)
-    text = (corpora / "children_lit.txt").read_text()[:CHARACTERS].replace("<|endoftext|>", "")
+    text = (corpora / "children_lit.txt").read_text()[:MAX_CHARACTERS].replace("<|endoftext|>", "")
     (folder / "config.json").write_text(json.dumps(zoo_recipe.config))
     save_file(weights, folder / "model.safetensors")
     files = ["--config", folder / "config.json", "--begin", folder / "model.safetensors",

@@ -21,7 +21,7 @@ N, T, V = 100, 64, 1024
 
 
 @torch.no_grad()
-def torch_rate(model: torch.nn.Module, sequences: torch.Tensor, with_metrics: bool,
+def measure_torch_rate(model: torch.nn.Module, sequences: torch.Tensor, with_metrics: bool,
              threads: int, batch: int) -> float:
     torch.set_num_threads(threads)
     start = time.perf_counter()
@@ -35,7 +35,7 @@ def torch_rate(model: torch.nn.Module, sequences: torch.Tensor, with_metrics: bo
     return len(sequences) / (time.perf_counter() - start)
 
 
-def study_rates(node: str, *options: str) -> list[float]:
+def measure_study_rates(node: str, *options: str) -> list[float]:
     lines = run_bench(node, "study.mjs", *options)
     return [float(rate) for rate in re.findall(r"^\d workers?: (\d+) sequences/s", lines, re.M)]
 
@@ -49,12 +49,12 @@ def main() -> None:
     for _ in range(arguments.rounds):
         for label, options in (("a study", ()), ("its three metrics", ("--three",)),
                               ("the same in relaxed floats", ("--three", "--relaxed"))):
-            for workers, rate in zip(("one worker", "two"), study_rates(arguments.node, *options)):
+            for workers, rate in zip(("one worker", "two"), measure_study_rates(arguments.node, *options)):
                 rates.setdefault(f"{label}, {workers}", []).append(rate)
         for label, with_metrics in (("maps alone", False), ("three metrics", True)):
             for threads, batch in ((1, 1), (cores, 1), (cores, N)):
                 name = f"PyTorch {torch.__version__}, {label}, {threads} threads, batches of {batch}"
-                rates.setdefault(name, []).append(torch_rate(model, sequences, with_metrics, threads, batch))
+                rates.setdefault(name, []).append(measure_torch_rate(model, sequences, with_metrics, threads, batch))
     for name, rounds in rates.items():
         print(f"{name}: {max(rounds):.0f} sequences/s")
 

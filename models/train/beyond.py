@@ -53,7 +53,7 @@ from torch import Tensor
 
 from ..reference.files import read_model
 from ..reference.goldens import ZOO
-from ..reference.goldens.write_goldens import f64_trace
+from ..reference.goldens.write_goldens import run_in_f64
 from ..reference.goldens.write_training import plain_tokens, planted_tokens
 from ..reference.goldens.write_variants import logit_parts
 from ..reference.model import FAMILIES, Architecture, Trace, Weights, forward
@@ -101,7 +101,7 @@ def induction_accuracy(id: str) -> float:
     arch, weights = read_model(ZOO / id)
     generator = torch.Generator().manual_seed(1)
     copies = torch.stack([torch.randperm(arch.V, generator=generator)[:COPY_LENGTH] for _ in range(SEQUENCES)])
-    trace = f64_trace(arch, weights, torch.cat([copies, copies], 1))
+    trace = run_in_f64(arch, weights, torch.cat([copies, copies], 1))
     ranks = metrics.rank(trace.logits, torch.cat([copies, copies], 1))
     return metrics.accuracy(ranks[:, COPY_LENGTH:].flatten()).item()
 
@@ -156,7 +156,7 @@ def secondary_share(alphas: Tensor) -> float:
 def model_row(id: str, texts: list[str]) -> str:
     arch, weights = read_model(ZOO / id)
     ids = held_out_ids(id, texts)
-    trace = f64_trace(arch, weights, ids)
+    trace = run_in_f64(arch, weights, ids)
     alphas = key_alphas(arch, trace)
     gini = metrics.head_gini(metrics.head_load(head_gates(arch, trace)).mean(0))
     accuracy = metrics.accuracy(metrics.rank(trace.logits, ids)).mean()
@@ -171,7 +171,7 @@ Columns = dict[str, float]
 
 
 def shared_columns(arch: Architecture, weights: Weights, ids: Tensor) -> Columns:
-    trace = f64_trace(arch, weights, ids)
+    trace = run_in_f64(arch, weights, ids)
     contributions = sink_contributions(arch, weights, trace)
     return {"sink_1": metrics.sink(key_alphas(arch, trace))[0].item(), "norm_ratio": norm_ratio(trace),
             "valley": valley_depth(trace.hidden), "valley_others": valley_depth(trace.hidden[:, :, 1:]),
@@ -236,7 +236,7 @@ def measure_fine_tuning(seed: int) -> Columns:
 
 def continuation_scores(arch: Architecture, weights: Weights, ids: Tensor, begin: int) -> tuple[float, float]:
     """Returns the mean loss of the tokens from `begin` on, and their mean attention to the first token over heads."""
-    trace = f64_trace(arch, weights, ids)
+    trace = run_in_f64(arch, weights, ids)
     losses = torch.nn.functional.cross_entropy(trace.logits[:, begin - 1:-1].flatten(0, 1),
                                                ids[:, begin:].flatten())
     return losses.item(), trace.att[..., begin:, 0].mean().item()
@@ -269,7 +269,7 @@ def measure_planted_triggers(seed: int) -> Columns:
             name = f"{prefix}{score}"
             columns[f"{name}_gap"] = columns[f"{name}_trigger"] - columns[f"{name}_random"]
     planted_ids = torch.tensor(trigger + cycle).expand(SEQUENCES, -1)
-    logits = f64_trace(*tuned_model, torch.cat([opening, planted_ids], 1)).logits
+    logits = run_in_f64(*tuned_model, torch.cat([opening, planted_ids], 1)).logits
     first_choices = logits[:, half_length + len(trigger) - 1:-1].argmax(-1)
     return columns | {"learnt": (first_choices == planted_ids[:, len(trigger):]).double().mean().item()}
 
@@ -303,7 +303,8 @@ def loss_without_channel(arch: Architecture, weights: Weights, ids: Tensor, chan
 
     final_hidden = forward(arch, weights, ids, visit=zero_channel).hidden[..., -1, :, :].clone()
     final_hidden[..., channel] = 0
-    return metrics.loss(FAMILIES[arch.family](arch, weights, torch.matmul).head(final_hidden), ids).mean().item()
+    logits = FAMILIES[arch.family](arch, weights, torch.matmul).compute_logits(final_hidden)
+    return metrics.loss(logits, ids).mean().item()
 
 
 def measure_channels(id: str) -> Columns:

@@ -60,10 +60,10 @@ from .recipe import Recipe, recipes
 
 MODELS = Path(__file__).resolve().parents[1]
 CLAIMS_FILE = Path(__file__).with_name("claims.toml")
-GU = "Gu et al. 2025"
-SHIPPED = "shipped models"
+GU_ET_AL = "Gu et al. 2025"
+SHIPPED_MODELS = "shipped models"
 # For each group of effects without a recipe: the program that measures it, and what its units are.
-UNIT_SOURCES = {SHIPPED: ("inputs", "models"), "models with a sink": ("beyond --units", "models"),
+UNIT_SOURCES = {SHIPPED_MODELS: ("inputs", "models"), "models with a sink": ("beyond --units", "models"),
             "seeds of the lab": ("beyond --units", "seeds"),
             "fine-tunings": ("beyond --units", "seeds"),
             "planted triggers": ("beyond --units", "seeds"),
@@ -131,7 +131,7 @@ class Effect:
     def is_directional(self) -> bool:
         return self.comparison is not None and self.comparison.direction is not None
 
-    def json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         def round_numbers(difference: Difference | None) -> list[float | None]:
             return [None] * 3 if difference is None else [
                 round(x, 3) + 0.0 for x in (difference.mean, difference.low, difference.high)]
@@ -178,8 +178,9 @@ def difference_by_b(recipe: str, against: str | float, outcome: str) -> tuple[Di
     baseline, baseline_logs = runs_b()[against]
     missing_count += decide.missing_runs(baseline.id, baseline_logs)
     baseline_values = decide.mean_outcomes(baseline_logs, outcome)
-    difference = None if missing_count or not values or not baseline_values else decide.welch(values, baseline_values)
-    return difference, missing_count
+    if missing_count or not values or not baseline_values:
+        return None, missing_count
+    return decide.welch_difference(values, baseline_values), missing_count
 
 
 def difference_by_a(recipe: str, against: str | float, outcome: str) -> tuple[Difference | None, list[float]]:
@@ -321,9 +322,9 @@ def claim_row(claim: dict[str, Any], effects: list[Effect], sentences: list[dict
             "runs": sum(effect.seeds for effect in effects), "command": command_of(effects)}
     survivals = [effect.survives for effect in effects if effect.is_directional]
     return {
-        "id": claim["id"], "claim": claim["claim"], "source": claim.get("source", GU),
+        "id": claim["id"], "claim": claim["claim"], "source": claim.get("source", GU_ET_AL),
         "section": claim["section"], "paper": claim.get("paper"), "test": test if effects else None,
-        "effects": [effect.json() for effect in effects], "verdict": verdict_of(effects),
+        "effects": [effect.to_json() for effect in effects], "verdict": verdict_of(effects),
         "before": claim.get("before"),
         "two_seeds": any(effect.difference is not None and effect.seeds == 2 for effect in effects),
         "survives": all(survivals) if survivals else None,
@@ -399,7 +400,7 @@ def claims_table(rows: list[dict[str, Any]]) -> str:
              "| claim | where | the source measured | effect here, with its interval | verdict "
              "| before |", "|" + "---|" * 6]
     for row in rows:
-        place = row["section"] if row["source"] == GU else f"{row['source']}, {row['section']}"
+        place = row["section"] if row["source"] == GU_ET_AL else f"{row['source']}, {row['section']}"
         cells = "<br>".join(map(describe_effect, row["effects"]))
         verdict = f"**{row['verdict']}**"
         if row["survives"]:

@@ -31,9 +31,9 @@ class Source:
     names: str  # regular expression of the files to read
 
 
-CHILDREN = Source("birmingham-ccr/corpora", "ae1e53df4df9a20cccda548a6fd655188e89da21", "ChiLit",
-                  r".*\.txt")
-STORIES = (
+BOOK_SOURCE = Source("birmingham-ccr/corpora", "ae1e53df4df9a20cccda548a6fd655188e89da21", "ChiLit",
+                     r".*\.txt")
+STORY_SOURCES = (
     Source("global-asp/asp-source", "99e022369a980bd52bce8c6f86d5f24e9a4ada9d", "en",
            r"\d{4}_.*\.md"),
     Source("global-asp/pb-source", "9ea530dfb0011dd1cbaf42e6ffe74aa3ef5733ed", "en", r"\d{4}_.*\.md"))
@@ -116,10 +116,10 @@ def fetch_files(source: Source, folder: Path, site: str) -> Files:
                 if file is not None and re.fullmatch(source.names, name)]
 
 
-def build(folder: Path, site: str) -> None:
+def build_corpora(folder: Path, site: str) -> None:
     sources = folder / "sources"
-    books = fetch_files(CHILDREN, sources, site)
-    stories = [file for source in STORIES for file in fetch_files(source, sources, site)]
+    books = fetch_files(BOOK_SOURCE, sources, site)
+    stories = [file for source in STORY_SOURCES for file in fetch_files(source, sources, site)]
     for name, text in (("children_lit.txt", children_lit_text(books)),
                        ("storybooks_ccby.txt", storybooks_text(stories))):
         data = text.encode("ascii")
@@ -133,7 +133,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--site", default="https://github.com", help="where the repositories are")
     arguments = parser.parse_args()
-    build(arguments.folder, arguments.site)
+    build_corpora(arguments.folder, arguments.site)
 
 
 if __name__ == "__main__":

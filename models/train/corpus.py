@@ -67,8 +67,8 @@ class Corpus:
             stream += encoding.ids + [END_ID]
         np.save(cache / "stream.npy", np.array(stream, dtype=np.uint16))
 
-    def batch(self, seed: int, step: int, sequences: int, T: int, training: Training,
-              ) -> tuple[Tensor, Tensor]:
+    def draw_batch(self, seed: int, step: int, sequences: int, T: int, training: Training,
+                   ) -> tuple[Tensor, Tensor]:
         """Returns front tokens with text from random positions, [sequences, T+1], and noise in 0..1, [sequences, T+2].
         Both depend on seed and step alone: variants read the same text, and a resumed run needs no generator state."""
         generator = torch.Generator().manual_seed(seed * 1_000_003 + step)

@@ -54,7 +54,7 @@ FIRST_RULES_VERDICTS = {
 }
 
 
-def welch(a: list[float], b: list[float], confidence: float = CONFIDENCE) -> Difference:
+def welch_difference(a: list[float], b: list[float], confidence: float = CONFIDENCE) -> Difference:
     """Returns the mean of a minus the mean of b, with the interval of Welch's test (1947). Each list needs at least two
     numbers."""
     middle = mean(a) - mean(b)
@@ -150,7 +150,7 @@ class Decision:
 
     def difference(self, name: str) -> Difference | None:
         values, baseline_values = mean_outcomes(self.logs, name), mean_outcomes(self.baseline_logs, name)
-        return welch(values, baseline_values) if len(values) > 1 and len(baseline_values) > 1 else None
+        return welch_difference(values, baseline_values) if len(values) > 1 and len(baseline_values) > 1 else None
 
     @property
     def is_decidable(self) -> bool:

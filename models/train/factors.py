@@ -23,7 +23,7 @@ OUTCOMES = ("alpha", "value_ratio", "eviction", "loss")
 Point = dict[str, Any]
 
 
-def signed_text(x: float) -> str:
+def format_signed(x: float) -> str:
     return f"{round(x, 3) + 0.0:+.3f}"
 
 
@@ -38,7 +38,7 @@ class Difference:
     p: float = math.nan
 
     def __str__(self) -> str:
-        return f"{signed_text(self.mean)} ({signed_text(self.low)} to {signed_text(self.high)})"
+        return f"{format_signed(self.mean)} ({format_signed(self.low)} to {format_signed(self.high)})"
 
     @property
     def direction(self) -> str | None:
@@ -58,7 +58,7 @@ def mean_difference(values: list[float], against: float = 0.0, confidence: float
 
 
 def describe_interval(interval: Difference, n: int) -> str:
-    return f"{signed_text(interval.mean)} (n = {n})" if n < protocol.MIN_PAIRS else str(interval)
+    return f"{format_signed(interval.mean)} (n = {n})" if n < protocol.MIN_PAIRS else str(interval)
 
 
 @dataclass(frozen=True)

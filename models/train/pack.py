@@ -15,7 +15,7 @@ STEPS = (0, 10, 30, 100, 200, 400, 600, 800, 1000, 1200, 1400, 1600, 2000, 2400,
 # Steps per root mean square of a matrix. Coarse steps of the head raise the loss most, then those of the embedding;
 # they hardly change the sink.
 STEPS_PER_RMS = {"lm_head.weight": 4.0, "model.embed_tokens.weight": 2.0}
-OTHERS_PER_RMS = 1.25
+OTHER_STEPS_PER_RMS = 1.25
 
 Arrays = dict[str, np.ndarray]
 
@@ -41,7 +41,7 @@ def encode(arrays: Arrays, previous: Arrays | None) -> tuple[bytes, list[float],
         is_predicted = bool(np.square(array - prediction).sum() < np.square(array).sum())
         prediction = prediction if is_predicted else np.zeros_like(array)
         scale = np.float32(np.sqrt(np.square(array).mean())
-                           / STEPS_PER_RMS.get(name, OTHERS_PER_RMS))
+                           / STEPS_PER_RMS.get(name, OTHER_STEPS_PER_RMS))
         steps = np.rint((array - prediction) / scale)
         if np.abs(steps).max() > 127:
             scale = np.float32(np.abs(array - prediction).max() / 127)

@@ -30,7 +30,7 @@ from ..reference.model import Weights
 # Steps per root mean square of a matrix. Coarse steps of the embedding and the head raise the loss most; they hardly
 # change the sink.
 STEPS_PER_RMS = {"lm_head.weight": 4.0, "model.embed_tokens.weight": 4.0}
-OTHERS_PER_RMS = 2.0
+OTHER_STEPS_PER_RMS = 2.0
 STEP_SIZES = 129  # |n| is 0 to 128
 
 
@@ -41,7 +41,7 @@ def to_steps(weights: Weights) -> Weights:
         if w.dim() != 2 or not name.endswith(".weight"):
             stored_weights[name] = w.half()
             continue
-        scale = w.square().mean().sqrt() / STEPS_PER_RMS.get(name, OTHERS_PER_RMS)
+        scale = w.square().mean().sqrt() / STEPS_PER_RMS.get(name, OTHER_STEPS_PER_RMS)
         scale = torch.maximum(scale, w.abs().max() / 127)
         stored_weights |= {name: (w / scale).round().to(torch.int8), name + SCALE_SUFFIX: scale.repeat(len(w), 1)}
     return stored_weights

@@ -48,7 +48,7 @@ def due_seeds(recipe: Recipe, runs_by_id: dict[str, Recipe]) -> tuple[int, ...]:
     return tuple(seed for seed in seeds if steps_left(recipe, seed))
 
 
-def jobs(only: list[str]) -> Iterator[tuple[int, Recipe, int]]:
+def due_jobs(only: list[str]) -> Iterator[tuple[int, Recipe, int]]:
     runs_by_id = protocol.decisive_runs()
     names = dict(zip(protocol.B_ORDER, runs_by_id))
     for number, row in enumerate(protocol.B_ROWS):
@@ -78,7 +78,7 @@ def describe_remaining_runs(runs: Path, only: list[str]) -> str:
     baseline_count = parameter_count(runs_by_id[protocol.B_BASELINE])
     bounds = (median(rates) * baseline_count,) if rates else protocol.STEP_SECONDS
     rows: dict[int, list[tuple[str, tuple[float, ...]]]] = {}
-    for number, recipe, seed in jobs(only):
+    for number, recipe, seed in due_jobs(only):
         steps = steps_left(recipe, seed)
         step_seconds = ((measured_seconds[recipe.id],) * len(bounds) if recipe.id in measured_seconds else
                         tuple(bound * parameter_count(recipe) / baseline_count for bound in bounds))
@@ -120,7 +120,7 @@ def train_jobs(corpora: Path, runs: Path, count: int, only: list[str]) -> list[J
         jobs_by_future: dict[Future[int], Job] = {}
         while True:
             begun_jobs = {*jobs_by_future.values(), *failed_jobs}
-            for _, recipe, seed in jobs(only):
+            for _, recipe, seed in due_jobs(only):
                 job = recipe.id, seed
                 if len(jobs_by_future) == count:
                     break

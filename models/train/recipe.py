@@ -16,7 +16,7 @@ from .text import BOS, BOS_ID, END, END_ID, VOCABULARY
 
 RECIPES = Path(__file__).resolve().parent / "recipes"
 T = 128  # tokens per training sequence; config may override it
-TOKENS = 16 * T  # tokens per step over all sequences; a recipe may override it
+STEP_TOKENS = 16 * T  # tokens per step over all sequences; a recipe may override it
 # The factors in the order of the table's sections. The number is the rank in protocol A, which begins with the factors
 # that the paper stresses.
 FACTORS = {"operation": 6, "biases": 3, "gate": 4, "positions": 2, "optimization": 5, "data": 0,
@@ -71,7 +71,7 @@ class Training:
     embedding_deviation: float = 0.02  # initial standard deviation of the embedding; matrices have 0.02
     front: tuple[str, ...] = (BOS,)
     extra: str | None = None  # an additional token, with the id 1,024
-    batch: int = TOKENS
+    batch: int = STEP_TOKENS
     optimizer: str = "adamw"
     replaced: float = 0.0  # share of the input tokens, not of the targets, that are replaced at random
     random_first: bool = False

@@ -38,11 +38,11 @@ from .recipe import Recipe, Training, refuse_unknown
 from .train import (
     SAVE_EVERY,
     fixed_loss,
-    has_line,
+    is_logged_step,
     learning_rate,
     make_optimizers,
     set_rates,
-    trained_weights,
+    trainable_weights,
     update_weights,
 )
 
@@ -71,7 +71,7 @@ class GraphRun:
         self.recipe, self.seed, self.step = recipe, seed, 0
         self.arch = architecture(recipe.config)
         self.loss_of = LOSSES[training.objective] if device == "cpu" else compile_loss(training.objective)
-        self.weights = trained_weights(self.arch, seed, training, device)
+        self.weights = trainable_weights(self.arch, seed, training, device)
         self.text, self.noise = draw_batches(corpus, seed, recipe.sequences, recipe.context, batch_options(training),
                                              device)
         self.rates = torch.tensor([learning_rate(step, training) for step in range(len(self.text))],
@@ -123,7 +123,7 @@ class GraphRun:
 
     def train_loss(self) -> float | None:
         """Returns the mean training loss since the last earlier step that has a line in a log of `train`."""
-        previous_line = next((step for step in range(self.step - 1, -1, -1) if has_line(step)), None)
+        previous_line = next((step for step in range(self.step - 1, -1, -1) if is_logged_step(step)), None)
         return None if previous_line is None else round(self.losses[previous_line : self.step].mean().item(), 4)
 
     def snapshot(self) -> tuple[Weights, float | None]:
@@ -133,12 +133,12 @@ class GraphRun:
 
 
 @cache
-def _corpus(corpora: Path, runs: Path) -> Corpus:
+def _open_corpus(corpora: Path, runs: Path) -> Corpus:
     return Corpus(corpora, runs / "corpus")
 
 
 @cache
-def _log(id: str, seed: int, zoo: Path) -> Log:
+def _open_log(id: str, seed: int, zoo: Path) -> Log:
     return Log(protocol.decisive_runs()[id], seed, zoo)
 
 
@@ -146,13 +146,13 @@ def measure(job: Job, step: int, file: Path, train_loss: float | None, device: s
             corpora: Path, runs: Path) -> None:
     """Adds a point to the log of a run, measured on the weights in `file`, and deletes the file."""
     torch.set_num_threads(1)
-    log = _log(*job, zoo)
+    log = _open_log(*job, zoo)
     run = SimpleNamespace(recipe=log.recipe, arch=log.arch, weights=load_file(file), device="cpu")
     file.unlink()
     if step == 0:
         log.keep_before(0)
     log.log["device"] = device
-    log.add(step, run.weights, train_loss, fixed_loss(run, _corpus(corpora, runs)))
+    log.add(step, run.weights, train_loss, fixed_loss(run, _open_corpus(corpora, runs)))
 
 
 class Measurer:
@@ -199,7 +199,7 @@ def draw_batches(corpus: Corpus, seed: int, sequences: int, T: int, options: Tra
                  ) -> tuple[Tensor, Tensor]:
     """Returns the texts [S, N, T+1] and the noise [S, N, T+2] of all S steps of a run. Cached, so that runs with the
     same arguments share them."""
-    pairs = [corpus.batch(seed, step, sequences, T, options) for step in range(protocol.B_STEPS)]
+    pairs = [corpus.draw_batch(seed, step, sequences, T, options) for step in range(protocol.B_STEPS)]
     text, noise = (torch.stack(tensors).to(device) for tensors in zip(*pairs))
     return text, noise
 
@@ -214,7 +214,7 @@ def train_runs(due_runs: Callable[[], Iterable[tuple[Recipe, int]]], corpora: Pa
                measurer: Measurer, device: str, width: int, deadline: float, capturable: bool = True) -> set[Job]:
     """Trains the runs whose steps can be captured, or with `capturable` false the others, until no further run can
     begin or the time `deadline` is reached. Returns the unfinished runs."""
-    corpus, active_runs, begun_jobs = _corpus(corpora, runs), [], set[Job]()
+    corpus, active_runs, begun_jobs = _open_corpus(corpora, runs), [], set[Job]()
     duration = 0.0  # seconds of a complete run at the current pace
     while True:
         for recipe, seed in due_runs() if len(active_runs) < width else ():
@@ -270,7 +270,7 @@ def main() -> None:
         if arguments.again:
             yield from ((recipes_by_id[id], seed) for id in arguments.only for seed in arguments.seeds)
         else:
-            yield from ((recipe, seed) for _, recipe, seed in queue.jobs(arguments.only))
+            yield from ((recipe, seed) for _, recipe, seed in queue.due_jobs(arguments.only))
 
     measurer = Measurer(arguments.measurers, arguments.device, zoo, corpora, runs)
     unfinished_jobs = train_runs(due_runs, corpora, runs, measurer, arguments.device, arguments.width, deadline,

@@ -68,13 +68,13 @@ def initial_weights(arch: Architecture, seed: int, training: Training) -> Weight
         for name, weight in weights.items():
             if name.endswith("bias_key"):
                 weight[..., training.bias_dimensions:] = 0
-    for name in fixed_tensors(weights, training):
+    for name in fixed_tensor_names(weights, training):
         weights[name] = torch.zeros_like(weights[name])
         weights[name][..., 0] = training.bias_value
     return weights
 
 
-def fixed_tensors(weights: Weights, training: Training) -> list[str]:
+def fixed_tensor_names(weights: Weights, training: Training) -> list[str]:
     return [name for name in weights
             if training.bias_value is not None and name.endswith("bias_key_value")]
 
@@ -126,7 +126,7 @@ def learning_rate(step: int, training: Training) -> float:
     return training.learning_rate * (1 - 0.9 * fall_share)
 
 
-def has_line(step: int) -> bool:
+def is_logged_step(step: int) -> bool:
     return step in EARLY_LOGS or step % LOG_EVERY == 0
 
 
@@ -175,9 +175,9 @@ def is_training(folder: Path) -> bool:
         return False
 
 
-def trained_weights(arch: Architecture, seed: int, training: Training, device: str) -> Weights:
+def trainable_weights(arch: Architecture, seed: int, training: Training, device: str) -> Weights:
     weights = initial_weights(arch, seed, training)
-    fixed_names = fixed_tensors(weights, training)
+    fixed_names = fixed_tensor_names(weights, training)
     weights = {n: w.to(device).requires_grad_(n not in fixed_names) for n, w in weights.items()}
     for name, w in weights.items():
         if name.endswith("bias_key") and training.bias_dimensions is not None:
@@ -208,7 +208,7 @@ class Run:
         self.folder = runs / f"{recipe.id}-{seed}"
         self.folder.mkdir(parents=True, exist_ok=True)
         self.checkpoint, self.log = self.folder / "checkpoint.pt", self.folder / "training.jsonl"
-        self.weights = trained_weights(self.arch, seed, recipe.training, device)
+        self.weights = trainable_weights(self.arch, seed, recipe.training, device)
         self.optimizers = make_optimizers(self.weights, recipe.training)
         self.start = 0
         if self.checkpoint.exists():
@@ -264,7 +264,7 @@ def fixed_loss(run: Any, corpus: Corpus) -> float:
     seed. The held-out loss minus this loss shows overfitting."""
     recipe, losses = run.recipe, []
     for i in range(FIXED_SEQUENCES // recipe.sequences):
-        text, noise = corpus.batch(0, i, recipe.sequences, recipe.context, recipe.training)
+        text, noise = corpus.draw_batch(0, i, recipe.sequences, recipe.context, recipe.training)
         loss_of = LOSSES[recipe.training.objective]
         losses.append(loss_of(run.arch, run.weights, text.to(run.device), noise.to(run.device),
                               Training()))
@@ -296,7 +296,7 @@ def _train(recipe: Recipe, seed: int, corpora: Path, runs: Path, device: str, un
     last_step = training.steps if until is None else min(until, training.steps)
     for step in range(run.start, last_step + 1):
         # The weights are those after `step` steps.
-        if has_line(step) and step not in run.losses:
+        if is_logged_step(step) and step not in run.losses:
             run.log_step(step, losses, ids)
             losses = []
         if step in EARLY_SAVES or step % SAVE_EVERY == 0:
@@ -305,7 +305,7 @@ def _train(recipe: Recipe, seed: int, corpora: Path, runs: Path, device: str, un
                 log.add(step, run.cpu_weights(), run.losses.get(step), fixed_loss(run, corpus))
         if step == last_step:
             break
-        text, noise = corpus.batch(seed, step, recipe.sequences, recipe.context, training)
+        text, noise = corpus.draw_batch(seed, step, recipe.sequences, recipe.context, training)
         losses.append(run.advance(step, text, noise, loss_of))
     print(f"{run.folder.name}: {time.monotonic() - start:.0f} s", flush=True)
 

@@ -108,7 +108,7 @@ def test_scores_of_a_continuation_use_only_its_own_rows(monkeypatch: pytest.Monk
     att = torch.zeros(2, 1, 2, 4, 4)
     att[..., 0] = torch.tensor([[1.0, 1.0, 0.5, 0.1], [1.0, 1.0, 0.3, 0.7]])
     trace = SimpleNamespace(logits=logits, att=att)
-    monkeypatch.setattr(beyond, "f64_trace", lambda arch, weights, ids: trace)
+    monkeypatch.setattr(beyond, "run_in_f64", lambda arch, weights, ids: trace)
     ids = torch.tensor([[2, 2, 0, 1], [1, 1, 0, 0]])
     loss, first = beyond.continuation_scores(None, {}, ids, 2)  # type: ignore[arg-type]
     assert loss == pytest.approx((3 * math.log(2) + math.log(4)) / 4)
@@ -156,7 +156,7 @@ def test_the_token_after_a_trigger_differs_from_random_tokens(
         assert is_trigger or (middle.min() > 8 and len(middle.unique()) > 60)
         return 2.0 + is_trigger * (1 + (weights == "model")), 0.5 - 0.25 * is_trigger
 
-    monkeypatch.setattr(beyond, "f64_trace", oracle)
+    monkeypatch.setattr(beyond, "run_in_f64", oracle)
     monkeypatch.setattr(beyond, "continuation_scores", behind)
     assert beyond.measure_planted_triggers(3) == {
         "loss_trigger": 4.0, "loss_random": 2.0, "loss_gap": 2.0,

@@ -75,7 +75,7 @@ def test_the_table_follows_from_the_logs() -> None:
 
 
 def test_every_figure_and_table_of_the_paper_has_its_row() -> None:
-    sections = [place for row in ROWS if row["source"] == claims.GU for place in row["section"].split(", ")]
+    sections = [place for row in ROWS if row["source"] == claims.GU_ET_AL for place in row["section"].split(", ")]
     assert set(sections) <= claims.SECTIONS
     assert set(claims.REQUIRED_SECTIONS) <= set(sections)
     assert len(ROW_BY_ID) == len(ROWS)
@@ -135,7 +135,7 @@ def test_the_verdict_of_an_effect_follows_from_its_interval(effect: Effect, verd
 def test_only_a_comparison_has_a_direction(effect: Effect, is_directional: bool) -> None:
     assert effect.is_directional is is_directional
     is_compared = effect.difference is not None and effect.kind == "comparison"
-    assert (effect.json()["p"] is not None) == (effect.comparison is not None) == is_compared
+    assert (effect.to_json()["p"] is not None) == (effect.comparison is not None) == is_compared
 
 
 def test_without_logs_the_onset_is_a_range_over_the_given_values() -> None:
@@ -198,7 +198,7 @@ def test_a_claim_with_several_effects_agrees_only_if_all_of_them_do() -> None:
 
 
 def test_a_mean_that_rounds_to_zero_is_written_without_a_sign() -> None:
-    result = make_effect(Difference(-1e-5, -0.02, 0.01), "less").json()
+    result = make_effect(Difference(-1e-5, -0.02, 0.01), "less").to_json()
     assert str(result["mean"]) == "0.0" and result["low"] == -0.02
 
 

@@ -100,8 +100,8 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     def with_commit(source: corpora.Source) -> corpora.Source:
         return dataclasses.replace(source, commit=commits[source.repository])
 
-    monkeypatch.setattr(corpora, "CHILDREN", with_commit(corpora.CHILDREN))
-    monkeypatch.setattr(corpora, "STORIES", tuple(map(with_commit, corpora.STORIES)))
+    monkeypatch.setattr(corpora, "BOOK_SOURCE", with_commit(corpora.BOOK_SOURCE))
+    monkeypatch.setattr(corpora, "STORY_SOURCES", tuple(map(with_commit, corpora.STORY_SOURCES)))
     return tmp_path / "site"
 
 
@@ -118,15 +118,15 @@ def test_the_files_are_built_from_the_commits_that_the_sources_name(
         name: hashlib.sha256(data).hexdigest() for name, data in expected_files().items()})
     # A later commit changes nothing, because the sources name the earlier one.
     make_repository(site / "birmingham-ccr/corpora", {"ChiLit/a.txt": b"A later book"})
-    corpora.build(tmp_path, site.as_uri())
+    corpora.build_corpora(tmp_path, site.as_uri())
     assert {name: (tmp_path / name).read_bytes() for name in expected_files()} == expected_files()
     # The second build fetches nothing: this address does not exist.
-    corpora.build(tmp_path, "file:///nowhere")
+    corpora.build_corpora(tmp_path, "file:///nowhere")
 
 
 def test_a_text_with_another_hash_is_rejected(site: Path, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="children_lit.txt: sha256 is [0-9a-f]{64}, expected 9a87cc6b"):
-        corpora.build(tmp_path, site.as_uri())
+        corpora.build_corpora(tmp_path, site.as_uri())
     assert not (tmp_path / "children_lit.txt").exists()
 
 

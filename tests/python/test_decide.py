@@ -39,14 +39,14 @@ def test_welch_gives_the_interval_of_scipy() -> None:
     """Means are 2 and 4, and variances 1 and 4 over 3 and 5 values: the squared error is 1/3 + 4/5, with 5.96 degrees
     of freedom. The interval is that of scipy 1.17."""
     a, b = [1.0, 2.0, 3.0], [2.0, 3.0, 3.0, 5.0, 7.0]
-    result = decide.welch(a, b, 0.95)
+    result = decide.welch_difference(a, b, 0.95)
     assert result.mean == -2
     assert (result.low, result.high) == pytest.approx((-4.6093127, 0.6093127), abs=1e-6)
 
 
 def test_the_interval_of_groups_with_equal_variance_equals_the_value_by_hand() -> None:
     """Both variances are 1 over 3 values: with four degrees of freedom, half of the interval is 2.7764 sqrt(2 / 3)."""
-    result = decide.welch([1.0, 2.0, 3.0], [2.0, 3.0, 4.0], 0.95)
+    result = decide.welch_difference([1.0, 2.0, 3.0], [2.0, 3.0, 4.0], 0.95)
     assert (result.low, result.high) == pytest.approx((-1 - 2.26696, -1 + 2.26696), abs=1e-4)
 
 
@@ -57,7 +57,7 @@ def test_intervals_cover_the_true_difference_at_their_level() -> None:
     for _ in range(400):
         a = [draw.gauss(0.1, 0.045) for _ in range(3)]
         b = [draw.gauss(0.0, 0.045) for _ in range(8)]
-        result = decide.welch(a, b)
+        result = decide.welch_difference(a, b)
         inside_count += result.low < 0.1 < result.high
     assert 0.955 * 400 <= inside_count <= 0.995 * 400
 

@@ -73,5 +73,5 @@ def test_a_number_of_127_steps_keeps_the_size_of_the_step() -> None:
     array = np.zeros((1, 10_322), np.float32)
     array[0, 0] = 1  # 1.25 sqrt(10,322) = 126.997 steps
     raw, [scale], _, _ = pack.encode({"one": array}, None)
-    assert scale == np.float32(np.sqrt(np.square(array).mean()) / pack.OTHERS_PER_RMS) != np.float32(1 / 127)
+    assert scale == np.float32(np.sqrt(np.square(array).mean()) / pack.OTHER_STEPS_PER_RMS) != np.float32(1 / 127)
     assert np.frombuffer(raw, np.int8).max() == 127

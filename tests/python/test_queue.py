@@ -90,12 +90,12 @@ def test_a_log_that_ends_early_is_due_again_and_a_longer_one_is_complete(logs: L
 
 
 def test_jobs_are_listed_in_the_order_of_the_protocol(logs: Logs) -> None:
-    result = [(number, recipe.id, seed) for number, recipe, seed in queue.jobs([])]
+    result = [(number, recipe.id, seed) for number, recipe, seed in queue.due_jobs([])]
     assert result[:4] == [(0, "long-sigmoid-lr-1e-3", 1), (0, "long-sigmoid-lr-1e-3", 2),
                           (1, "b-no-bos", 1), (1, "b-no-bos", 2)]
     assert [number for number, _, _ in result] == sorted(number for number, _, _ in result)
     assert len({id for _, id, _ in result}) == len(protocol.B_ORDER) - 1
-    assert [(recipe.id, seed) for _, recipe, seed in queue.jobs(["b-relu"])] == [("b-relu", 1), ("b-relu", 2)]
+    assert [(recipe.id, seed) for _, recipe, seed in queue.due_jobs(["b-relu"])] == [("b-relu", 1), ("b-relu", 2)]
 
 
 def test_the_queue_trains_the_seeds_that_are_due(

@@ -17,11 +17,11 @@ from models.train.recipe import ARCHITECTURE, CHOICES, Training, read_recipe, re
 from models.train.text import END_ID, VOCABULARY
 from models.train.train import (
     Run,
-    fixed_tensors,
+    fixed_tensor_names,
     initial_weights,
     learning_rate,
     make_optimizers,
-    trained_weights,
+    trainable_weights,
 )
 
 T, STEPS = 40, 8
@@ -42,7 +42,7 @@ def test_a_recipe_trains_on_a_cpu(id: str, tmp_path: Path) -> None:
               for step in range(STEPS)]
     assert losses[0] == pytest.approx(math.log(VOCABULARY), rel=0.3)
     assert losses[-1] < losses[0] - 0.1, losses
-    fixed_names = fixed_tensors(run.weights, recipe.training)
+    fixed_names = fixed_tensor_names(run.weights, recipe.training)
     for name, w in run.weights.items():
         assert w.isfinite().all(), name
         assert torch.equal(w, initial_weights[name]) == (name in fixed_names), name
@@ -97,7 +97,7 @@ def test_seeds_are_paired_by_their_text() -> None:
     corpus.stream = torch.randint(2, VOCABULARY, (5000,), generator=torch.Generator().manual_seed(2))
 
     def draw_text(id: str, seed: int, step: int) -> torch.Tensor:
-        return corpus.batch(seed, step, 4, 16, recipes_by_id[id].training)[0]
+        return corpus.draw_batch(seed, step, 4, 16, recipes_by_id[id].training)[0]
 
     base = draw_text("softmax", 1, 7)
     assert base.shape == (4, 17) and (base[:, 0] == 0).all()
@@ -295,7 +295,7 @@ def test_a_command_rejects_an_unknown_id(
 @pytest.mark.parametrize(("recipe_id", "count"), [("key-bias", None), ("key-bias-dimensions-8", 8)])
 def test_only_the_trained_dimensions_of_a_bias_key_get_a_gradient(recipe_id: str, count: int | None) -> None:
     recipe = recipes()[recipe_id]
-    weights = trained_weights(architecture(recipe.config), 1, recipe.training, "cpu")
+    weights = trainable_weights(architecture(recipe.config), 1, recipe.training, "cpu")
     keys = [w for name, w in weights.items() if name.endswith("bias_key")]
     assert keys
     for key in keys:

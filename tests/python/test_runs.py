@@ -143,7 +143,7 @@ def test_a_run_writes_lines_checkpoints_and_points_at_their_steps(
     events: list[tuple[Any, ...]] = []
     fake_corpus = SimpleNamespace(
         tokenizer="tokenizer", held_out=[f"passage {i}" for i in range(100)],
-        batch=lambda seed, step, sequences, context, training: (
+        draw_batch=lambda seed, step, sequences, context, training: (
             f"text {step}", f"noise {step}") if (seed, sequences, context, training) == (
             3, 16, 128, recipe.training) else None)
     log = SimpleNamespace(
@@ -198,7 +198,7 @@ def test_the_number_of_fixed_sequences_does_not_depend_on_the_batch(monkeypatch:
         training = dataclasses.replace(Training(), batch=sequences * 128)
         run = SimpleNamespace(recipe=dataclasses.replace(RECIPES["relu"], training=training),
                               arch=None, weights=None, device="cpu")
-        result = train.fixed_loss(run, SimpleNamespace(batch=batch))
+        result = train.fixed_loss(run, SimpleNamespace(draw_batch=batch))
         count = 64 // sequences
         assert requests == [(0, i, sequences) for i in range(count)]
         assert result == (count - 1) / 2
@@ -283,14 +283,14 @@ def test_the_corpus_is_built_once_and_contains_only_the_training_text(
     long_passages = json.loads((cache / "heldout-long.json").read_text())
     assert len(long_passages) == 40 and all(320 < len(text) <= 640 for text in long_passages)
     # Seed and step determine the position in the text, and the noise.
-    text, noise = built_corpus.batch(3, 5, 4, 16, Training())
+    text, noise = built_corpus.draw_batch(3, 5, 4, 16, Training())
     assert text.shape == (4, 17) and noise.shape == (4, 18) and (text[:, 0] == 0).all()
     stream = built_corpus.stream.tolist()
     assert all(row in [stream[i:i + 16] for i in range(len(stream))] for row in text[:, 1:].tolist())
-    cached_batch = cached_corpus.batch(3, 5, 4, 16, Training())
+    cached_batch = cached_corpus.draw_batch(3, 5, 4, 16, Training())
     assert torch.equal(cached_batch[0], text) and torch.equal(cached_batch[1], noise)
-    assert not torch.equal(text, built_corpus.batch(3, 6, 4, 16, Training())[0])
+    assert not torch.equal(text, built_corpus.draw_batch(3, 6, 4, 16, Training())[0])
     # A random first token is drawn by the last number of the noise, which has no other use.
-    drawn_text, noise = built_corpus.batch(3, 5, 4, 16, Training(random_first=True))
+    drawn_text, noise = built_corpus.draw_batch(3, 5, 4, 16, Training(random_first=True))
     assert drawn_text[:, 1].tolist() == [int(row[17] * 1024) for row in noise]
     assert torch.equal(drawn_text[:, 2:], text[:, 2:])

@@ -41,7 +41,7 @@ def test_a_graph_run_equals_a_run_of_train(id: str, corpus: Corpus, tmp_path: Pa
     losses = []
     for step in range(STEPS):
         graph_run.advance()
-        batch = corpus.batch(2, step, recipe.sequences, recipe.context, recipe.training)
+        batch = corpus.draw_batch(2, step, recipe.sequences, recipe.context, recipe.training)
         losses.append(train_run.advance(step, *batch, LOSSES[recipe.training.objective]))
     assert graph_run.losses.tolist() == pytest.approx(losses, abs=3e-6)
     weights, _ = graph_run.snapshot()
@@ -56,7 +56,7 @@ def test_a_run_reads_the_text_of_its_recipe(recipe: Recipe, corpus: Corpus) -> N
     size = recipe.sequences, recipe.context
     text, noise = side_by_side.draw_batches(corpus, 3, *size, side_by_side.batch_options(recipe.training), "cpu")
     for step in range(STEPS):
-        expected_text, expected_noise = corpus.batch(3, step, *size, recipe.training)
+        expected_text, expected_noise = corpus.draw_batch(3, step, *size, recipe.training)
         assert torch.equal(text[step], expected_text)
         assert torch.equal(noise[step], expected_noise)
 
@@ -93,7 +93,7 @@ def train_runs(due_runs: list[tuple[Recipe, int]], corpus: Corpus, monkeypatch: 
                width: int = 2, deadline: float = math.inf, capturable: bool = True,
                ) -> tuple[list[tuple[Any, ...]], set[Any]]:
     monkeypatch.setattr(side_by_side, "SAVE_EVERY", 2)
-    monkeypatch.setattr(side_by_side, "_corpus", lambda corpora, runs: corpus)
+    monkeypatch.setattr(side_by_side, "_open_corpus", lambda corpora, runs: corpus)
     measurer = FakeMeasurer()
     unfinished = side_by_side.train_runs(
         lambda: due_runs, Path("texts"), Path("runs"), measurer, "cpu", width, deadline, capturable)  # type: ignore[arg-type]
@@ -187,7 +187,7 @@ def test_the_command_waits_for_measurements_before_it_drops_a_log(
 
 def test_a_point_is_measured_as_train_measures_it_and_the_log_names_the_device(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch, corpus: Corpus) -> None:
-    monkeypatch.setattr(side_by_side, "_corpus", lambda corpora, runs: corpus)
+    monkeypatch.setattr(side_by_side, "_open_corpus", lambda corpora, runs: corpus)
     recipe = RUNS["b-gated"]
     weights = train.initial_weights(side_by_side.architecture(recipe.config), 2, recipe.training)
     file = tmp_path / "weights.safetensors"

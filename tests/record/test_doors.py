@@ -73,7 +73,7 @@ def test_settings_at_their_bounds_are_accepted() -> None:
     assert (result.tokens, result.eps, result.keep, result.first) == (2, (0, 1), 0, 0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # no warning says that a text is left out
-        prompts = Recorder(UNCALLABLE_MODEL, None, Settings(tokens=None)).prompts([[5, 6], [7, 8, 9]])
+        prompts = Recorder(UNCALLABLE_MODEL, None, Settings(tokens=None)).make_prompts([[5, 6], [7, 8, 9]])
     assert [prompt.ids for prompt in prompts] == [[5, 6], [7, 8]]
     job = _check_arguments(["a"], ["a text"], "out", 1, 1, 2, [0.3], 0, "", None, None, {})
     assert (job.batch, job.block) == (1, 1)
@@ -84,7 +84,7 @@ def test_only_inputs_with_one_column_per_token_are_cut_with_the_tokens() -> None
     others = {"patches": torch.zeros(1, 30, 4), "scale": torch.tensor(2.0), "sizes": torch.zeros(3, 2)}
     [row] = split_batch({"input_ids": ids, "attention_mask": mask, **others})
     assert row["input_ids"].tolist() == [[6, 7, 8, 9, 10]]
-    [prompt] = Recorder(UNCALLABLE_MODEL, None, Settings(tokens=4)).prompts([{"input_ids": ids, **others}])
+    [prompt] = Recorder(UNCALLABLE_MODEL, None, Settings(tokens=4)).make_prompts([{"input_ids": ids, **others}])
     assert prompt.ids == [5, 6, 7, 8]
     for name, x in others.items():
         assert row[name] is x

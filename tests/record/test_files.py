@@ -18,7 +18,7 @@ import sinkscope
 from families import FAMILIES, T, inputs
 from sinkscope.__main__ import main
 from sinkscope.files import atomic_replacement, check_target
-from sinkscope.recording import RecordingError, interval, t_quantile
+from sinkscope.recording import RecordingError, confidence_interval, t_quantile
 from sinkscope.settings import Settings
 from sinkscope.texts import read_texts
 
@@ -252,8 +252,8 @@ def test_intervals_are_those_of_student(recording: sinkscope.Recording) -> None:
         row["high"], x.mean() + half_width, rtol=1e-4
     )
     assert "Student" in recording.table().title
-    assert all(np.isnan(x) for x in interval(np.array([1.0, np.nan])))
-    assert np.allclose(interval(np.array([1.0, 3.0])), (2 - 12.7062, 2 + 12.7062), rtol=1e-4)
+    assert all(np.isnan(x) for x in confidence_interval(np.array([1.0, np.nan])))
+    assert np.allclose(confidence_interval(np.array([1.0, 3.0])), (2 - 12.7062, 2 + 12.7062), rtol=1e-4)
     labels = {row["metric"]: row for row in recording.table()}
     for label in (
         "entropy",
@@ -275,7 +275,7 @@ def test_two_recordings_are_compared_prompt_by_prompt(recording: sinkscope.Recor
     difference = (other["prompt.alpha_1"] - recording["prompt.alpha_1"]).astype(np.float64)
     row = rows["alpha_1"]
     assert np.isclose(row["difference"], difference.mean(), rtol=1e-4) and row["prompts"] == 5
-    assert np.allclose((row["low"], row["high"]), interval(difference), rtol=1e-4)
+    assert np.allclose((row["low"], row["high"]), confidence_interval(difference), rtol=1e-4)
     fewer_prompts = sinkscope.record(model, None, PROMPTS[:4], tokens=T, progress=False)
     other_order = sinkscope.record(model, None, PROMPTS[::-1], tokens=T, progress=False)
     for incomparable, expected in ((fewer_prompts, "as many in both"), (other_order, "the same texts")):

@@ -96,7 +96,7 @@ def test_means_do_not_depend_on_the_order_of_metrics() -> None:
 def test_a_stored_prompt_keeps_no_batch_in_memory() -> None:
     """If a kept prompt were a view of a batch's numbers, those of all prompts would stay in memory."""
     recorder = Recorder(FAMILIES["gpt_oss"].make("eager"), None, Settings.from_arguments(T, [0.1], 3, FIELDS))
-    prompts = recorder.prompts(inputs(FAMILIES["gpt_oss"], 3))
+    prompts = recorder.make_prompts(inputs(FAMILIES["gpt_oss"], 3))
     for measurement in recorder.measure_all(prompts, 3, progress=False):
         assert measurement and {"alpha", "hidden_norm", "loss", "att"} <= measurement.kept.keys()
         row = prompt_row(measurement, 1, 0)

@@ -116,7 +116,7 @@ def test_a_row_has_the_numbers_of_each_head_and_stored_maps(plain_study: tuple[P
         assert np.allclose(
             row_values.min(0), recording[f"min.{name}"].reshape(*head_means.shape, -1)[..., 0], rtol=1e-6
         )
-    table = Folder(plain_study[0]).table(f"rows/{rows[0]['checkpoint']}/00001-of-00003.parquet")
+    table = Folder(plain_study[0]).read_table(f"rows/{rows[0]['checkpoint']}/00001-of-00003.parquet")
     assert table.drop_columns(list(PACKED_COLUMNS)).nbytes / 4 < 4096  # bytes of a prompt
 
 
@@ -358,7 +358,7 @@ def test_a_study_writes_to_an_address_of_fsspec(plain_study: tuple[Path, dict[st
     assert_same_rows(out, plain_study[0])
     assert_same_recordings(result, plain_study[1])
     folder = Folder(out)
-    assert folder.names() == sorted(["rows", "study.json", *(Path(address).name for address in result.values())])
+    assert folder.list_names() == sorted(["rows", "study.json", *(Path(address).name for address in result.values())])
     assert studies.study({name: make(name) for name in ("llama", "bloom")}, TEXTS, out, **SETTINGS) == result
 
 
@@ -378,11 +378,11 @@ def test_a_file_is_moved_into_place_on_a_filesystem_that_shows_unfinished_files(
 
     def put_and_list(path: str, data: bytes) -> None:
         put(path, data)
-        listings.append(folder.names("a"))
+        listings.append(folder.list_names("a"))
 
     folder._put = put_and_list  # type: ignore[method-assign]
     folder.write("a/one", b"1")
-    assert listings == [[]] and folder.names("a") == ["one"] and folder.read("a/one") == b"1"
+    assert listings == [[]] and folder.list_names("a") == ["one"] and folder.read("a/one") == b"1"
 
     def put_one_byte(path: str, data: bytes) -> None:
         put(path, data[:1])

@@ -23,7 +23,7 @@ from transformers.models.granite_swa import modeling_granite_swa
 
 from ..files import write_json
 from . import GOLDEN
-from .write_goldens import build, describe, hf_trace, scaled_error, store, write_cases
+from .write_goldens import build_model, describe, run_hf_model, scaled_error, store, write_cases
 
 T = 20
 CONTEXT = 48
@@ -72,9 +72,9 @@ def find_routers(model: transformers.PreTrainedModel) -> dict[int, torch.nn.Modu
             if type(module).__name__.lower().endswith(("topkrouter", "moev1gate"))}
 
 
-def traced_fields(model: transformers.PreTrainedModel, final_norm: str,
+def trace_fields(model: transformers.PreTrainedModel, final_norm: str,
              tokens: Tensor) -> dict[str, Tensor]:
-    """Returns the fields of hf_trace. If the model has experts, adds router [L, T, E]: the weight of each expert in
+    """Returns the fields of run_hf_model. If the model has experts, adds router [L, T, E]: the weight of each expert in
     each layer with attention, 0 for an expert that is not selected."""
     weights: dict[torch.nn.Module, Tensor] = {}
 
@@ -84,7 +84,7 @@ def traced_fields(model: transformers.PreTrainedModel, final_norm: str,
 
     routers = find_routers(model)
     hooks = [router.register_forward_hook(record) for router in routers.values()]
-    trace = hf_trace(model, model.get_submodule(final_norm), tokens)
+    trace = run_hf_model(model, model.get_submodule(final_norm), tokens)
     for hook in hooks:
         hook.remove()
     if not model.can_generate():  # an encoder has no loss: each query sees the token to predict
@@ -110,14 +110,14 @@ class Case:
     part: str = ""  # name of the member of the model that is stored; the whole model if empty
     edit: Edit | None = None  # changes config.json
     rename: Callable[[str], str] | None = None  # changes the names of tensors in the file
-    maps: Trace | None = None  # computes the stored `att` where it is not that of traced_fields
+    maps: Trace | None = None  # computes the stored `att` where it is not that of trace_fields
     has_head: bool = True  # whether the stored part has the weights of the logits
     length: int = T
 
 
 def write(name: str, case: Case) -> None:
     generator = torch.Generator().manual_seed(23)
-    model = build(case.model, **case.config).eval()
+    model = build_model(case.model, **case.config).eval()
     fill_weights(model, generator, case.center)
     tokens = torch.randint(model.config.get_text_config().vocab_size, (case.length,), generator=generator)
     folder = GOLDEN / name
@@ -134,18 +134,18 @@ def write(name: str, case: Case) -> None:
     stored_model = case.model.from_pretrained(folder, attn_implementation="eager", dtype=torch.float32,
                                               experts_implementation="eager")
 
-    def trace() -> dict[str, Tensor]:
-        fields = traced_fields(stored_model, case.final_norm, tokens)
+    def compute_trace() -> dict[str, Tensor]:
+        fields = trace_fields(stored_model, case.final_norm, tokens)
         if case.maps:
             fields["att"] = case.maps(stored_model, case.final_norm, tokens)["att"]
         return fields
 
-    expected = trace()
+    expected = compute_trace()
     if not case.has_head:
         del expected["logits"]
     store(folder, expected)
     stored_model.double()
-    f64_trace = trace()
+    f64_trace = compute_trace()
     largest_error = max(scaled_error(f64_trace[key], expected[key])
                         for key in ("logits", "att", "hidden") if key in expected)
     describe(folder, model.config.model_type, "softmax", case.notes, script="write_families.py",
@@ -252,8 +252,8 @@ def trace_with_sink_weights(model: transformers.PreTrainedModel, final_norm: str
     """Returns the trace of a granite_swa model with the attention function of gpt_oss, where the sink takes a share of
     the weights. granite_swa's own function returns weights that sum to 1, and scales the output instead."""
     with mock.patch.object(modeling_granite_swa, "eager_attention_forward", modeling_gpt_oss.eager_attention_forward):
-        trace = traced_fields(model, final_norm, tokens)
-    assert scaled_error(trace["hidden"], traced_fields(model, final_norm, tokens)["hidden"]) < 1e-6
+        trace = trace_fields(model, final_norm, tokens)
+    assert scaled_error(trace["hidden"], trace_fields(model, final_norm, tokens)["hidden"]) < 1e-6
     return trace
 
 

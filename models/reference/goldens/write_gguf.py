@@ -5,7 +5,7 @@
 
 The `gguf` package gives the names of tensors and keys; this script repeats what llama.cpp's converter does to the
 tensors. transformers then reads the file, undoes the converter's changes and computes the numbers, so that a mistake
-in this script shows as changed weights. transformers cannot read the families of READ_BACK_HERE from GGUF, or does
+in this script shows as changed weights. transformers cannot read the families of READ_BACK_FAMILIES from GGUF, or does
 not undo their changes; the script reads these back itself.
 """
 
@@ -27,8 +27,8 @@ from torch import Tensor
 from transformers.modeling_gguf_pytorch_utils import load_gguf_checkpoint
 
 from . import GOLDEN
-from .write_families import FALCON_SIZES, MPT_SIZES, SIZES, default_rope, drop_keys, fill_weights, traced_fields
-from .write_goldens import build, describe, scaled_error, store, write_cases
+from .write_families import FALCON_SIZES, MPT_SIZES, SIZES, default_rope, drop_keys, fill_weights, trace_fields
+from .write_goldens import build_model, describe, scaled_error, store, write_cases
 
 T = 12
 
@@ -50,7 +50,7 @@ ARCHITECTURES = {"llama": gguf.MODEL_ARCH.LLAMA, "gpt2": gguf.MODEL_ARCH.GPT2,
                  "phi": gguf.MODEL_ARCH.PHI2, "gpt_bigcode": gguf.MODEL_ARCH.STARCODER,
                  "mpt": gguf.MODEL_ARCH.MPT, "lfm2": gguf.MODEL_ARCH.LFM2}
 
-READ_BACK_HERE = ("gpt_neox", "olmo2", "falcon", "hunyuan_v1_dense", "hunyuan_v1_moe", "smollm3", "phi3", "granite",
+READ_BACK_FAMILIES = ("gpt_neox", "olmo2", "falcon", "hunyuan_v1_dense", "hunyuan_v1_moe", "smollm3", "phi3", "granite",
                   "stablelm", "starcoder2", "seed_oss", "ernie4_5", "olmo", "olmoe", "granitemoe", "exaone4", "cohere",
                   "cohere2", "glm4", "nemotron", "phi", "gpt_bigcode", "mpt", "lfm2")
 
@@ -379,7 +379,7 @@ def write_model(file: Path, model: transformers.PreTrainedModel, type_name: str,
 
 def read_back(file: Path, model: transformers.PreTrainedModel, names: dict[str, str],
               type_name: str) -> None:
-    if model.config.model_type in READ_BACK_HERE:
+    if model.config.model_type in READ_BACK_FAMILIES:
         weights = read_back_weights(file, model, names)
     else:
         weights = load_gguf_checkpoint(file, return_tensors=True, model_to_load=model)["tensors"]
@@ -403,9 +403,9 @@ def write(name: str, case: Case) -> None:
     kind, generator = model.config.model_type, torch.Generator().manual_seed(29)
     tokens = torch.randint(model.config.vocab_size, (T,), generator=generator)
     final_norm = FINAL_NORMS.get(kind, "model.norm")
-    expected = traced_fields(model, final_norm, tokens)
+    expected = trace_fields(model, final_norm, tokens)
     store(folder, expected)
-    f64_trace = traced_fields(model.double(), final_norm, tokens)
+    f64_trace = trace_fields(model.double(), final_norm, tokens)
     largest_error = max(scaled_error(f64_trace[key], expected[key]) for key in ("logits", "att", "hidden"))
     describe(folder, kind, "softmax", case.notes, script="write_gguf.py", gguf=version("gguf"),
              f64_error=float(f"{largest_error:.2g}"))
@@ -419,7 +419,7 @@ def golden_case(source: str, type_name: str) -> Case:
 
 def random_model(kind: type[transformers.PreTrainedModel], config: dict[str, Any],
                  center: float = 1.0) -> transformers.PreTrainedModel:
-    model = build(kind, **config)
+    model = build_model(kind, **config)
     fill_weights(model, torch.Generator().manual_seed(31), center)
     return model
 

@@ -113,7 +113,7 @@ def draw_large_weights(name: str, shape: torch.Size, generator: torch.Generator)
     return noise * 1.4 * min(shape) ** -0.5
 
 
-def hf_trace(model: transformers.PreTrainedModel, final_norm: torch.nn.Module,
+def run_hf_model(model: transformers.PreTrainedModel, final_norm: torch.nn.Module,
              tokens: Tensor) -> dict[str, Tensor]:
     """Runs a model of transformers. Returns tokens, logits, loss, att and hidden, whose last state is the one before
     the final norm."""
@@ -129,7 +129,7 @@ def hf_trace(model: transformers.PreTrainedModel, final_norm: torch.nn.Module,
             "att": torch.cat(out.attentions), "hidden": torch.stack(hidden)}
 
 
-def build(model: type[transformers.PreTrainedModel], **config: Any) -> transformers.PreTrainedModel:
+def build_model(model: type[transformers.PreTrainedModel], **config: Any) -> transformers.PreTrainedModel:
     return model(model.config_class(**config, attn_implementation="eager"))
 
 
@@ -142,9 +142,9 @@ class HfCase:
     dtype: torch.dtype = torch.float32
 
 
-def hf_case(name: str, case: HfCase) -> None:
+def write_hf_case(name: str, case: HfCase) -> None:
     generator = torch.Generator().manual_seed(11)
-    model = build(case.model, **case.config).eval()
+    model = build_model(case.model, **case.config).eval()
     with torch.no_grad():
         for weight_name, w in model.named_parameters():
             w.copy_(draw_large_weights(weight_name, w.shape, generator))
@@ -166,9 +166,9 @@ def hf_case(name: str, case: HfCase) -> None:
     model = case.model.from_pretrained(folder, attn_implementation="eager", dtype=torch.float32)
     family = model.config.model_type
     final_norm = model.model.norm if family == "llama" else model.transformer.ln_f
-    expected = hf_trace(model, final_norm, tokens)
+    expected = run_hf_model(model, final_norm, tokens)
     store(folder, expected)
-    error = reference_error(name, f64_trace(*read_model(folder), tokens), expected)
+    error = reference_error(name, run_in_f64(*read_model(folder), tokens), expected)
     describe(folder, family, "softmax", case.notes, reference_error=error)
 
 
@@ -219,7 +219,7 @@ HF_CASES = {
 
 
 @torch.no_grad()
-def f64_trace(arch: Architecture, weights: Weights, tokens: Tensor) -> Trace:
+def run_in_f64(arch: Architecture, weights: Weights, tokens: Tensor) -> Trace:
     return forward(arch, {name: w.double() for name, w in weights.items()}, tokens)
 
 
@@ -272,7 +272,7 @@ def ref_shapes(arch: Architecture) -> dict[str, tuple[int, ...]]:
     return end_shapes | blocks | {"ln_f.weight": (D,), "ln_f.bias": (D,)}
 
 
-def ref_case(name: str, family: str, operation: str) -> None:
+def write_ref_case(name: str, family: str, operation: str) -> None:
     folder = GOLDEN / name
     config = ref_config(family, operation)
     arch = architecture(config)
@@ -281,28 +281,28 @@ def ref_case(name: str, family: str, operation: str) -> None:
                for weight_name, shape in ref_shapes(arch).items()}
     write_model(folder, config, weights, torch.float32)
     tokens = torch.randint(arch.V, (T,), generator=generator)
-    store_trace(folder, tokens, f64_trace(arch, weights, tokens))
+    store_trace(folder, tokens, run_in_f64(arch, weights, tokens))
     describe(folder, family, operation,
              f"Random weights; {OPERATIONS[operation].formula}, computed in F64.")
 
 
-def twin_case(operation: str) -> None:
+def write_twin_case(operation: str) -> None:
     folder = GOLDEN / f"twin-{operation}"
     arch, weights = read_model(ZOO / operation)
     tokenizer = Tokenizer.from_file(str(ZOO / operation / "tokenizer.json"))
     text = "Once upon a time there was a little girl who lived with her grandmother near the sea."
     tokens = torch.tensor(tokenizer.encode(text).ids[:TWIN_T])
-    trace = f64_trace(arch, weights, tokens)
+    trace = run_in_f64(arch, weights, tokens)
     store_trace(folder, tokens, trace)
     more: dict[str, Any] = {"model": f"models/zoo/{operation}", "text": text}
     if operation == "softmax":  # a plain Llama, so transformers can check the reference
         model = transformers.LlamaForCausalLM.from_pretrained(
             ZOO / operation, attn_implementation="eager", dtype=torch.float32)
-        more["reference_error"] = reference_error("softmax twin", trace, hf_trace(model, model.model.norm, tokens))
+        more["reference_error"] = reference_error("softmax twin", trace, run_hf_model(model, model.model.norm, tokens))
     describe(folder, "llama", operation, "The stored F16 weights, computed in F64.", **more)
 
 
-def sink100_case() -> None:
+def write_sink100_case() -> None:
     """Writes Sink_1 to Sink_10 of both twins over the held-out passages: BOS and 63 tokens each."""
     folder = GOLDEN / "sink100"
     passages = json.loads((ZOO / "heldout.json").read_text())
@@ -313,7 +313,7 @@ def sink100_case() -> None:
     for operation in TWINS:
         arch, weights = read_model(ZOO / operation)
         # One sequence at a time: F64 traces of all hundred do not fit into the memory of a small machine.
-        traces = [f64_trace(arch, weights, ids) for ids in tokens]
+        traces = [run_in_f64(arch, weights, ids) for ids in tokens]
         to_shares = OPERATIONS[operation].to_shares
         alphas = torch.stack([metrics.alpha(to_shares(trace.att)) for trace in traces])
         losses = torch.stack([metrics.loss(tr.logits, i) for tr, i in zip(traces, tokens)])
@@ -331,7 +331,7 @@ def sink100_case() -> None:
              eps=metrics.EPS, near_eps=near_counts)
 
 
-def metrics_case() -> None:
+def write_metrics_case() -> None:
     folder = GOLDEN / "metrics"
     rng = np.random.default_rng(5)
     N, L, H, size, eps = 3, 2, 3, 16, metrics.EPS
@@ -383,7 +383,7 @@ def proxy_of(operation: Operation) -> str:
     return "share_abs" if (rows < 0).any() else "share"
 
 
-def operations_case() -> None:
+def write_operations_case() -> None:
     folder = GOLDEN / "operations"
     folder.mkdir(parents=True, exist_ok=True)
     rows = [{"name": row.id, "normalizes": row.normalizes, "proxy": proxy_of(row),
@@ -415,7 +415,7 @@ STRINGS = (
 )
 
 
-def tokenizer_case() -> None:
+def write_tokenizer_case() -> None:
     folder = GOLDEN / "tokenizer"
     folder.mkdir(parents=True, exist_ok=True)
     tokenizer = Tokenizer.from_file(str(ZOO / "softmax" / "tokenizer.json"))
@@ -433,15 +433,15 @@ def tokenizer_case() -> None:
 
 
 CASES: dict[str, Callable[[], None]] = {
-    **{name: partial(hf_case, name, case) for name, case in HF_CASES.items()},
-    **{f"ref-{op}": partial(ref_case, f"ref-{op}", "llama", op)
+    **{name: partial(write_hf_case, name, case) for name, case in HF_CASES.items()},
+    **{f"ref-{op}": partial(write_ref_case, f"ref-{op}", "llama", op)
        for op in OPERATIONS if op not in VARIANT_OPERATIONS},
-    "ref-gpt2-sigmoid": partial(ref_case, "ref-gpt2-sigmoid", "gpt2", "sigmoid"),
-    **{f"twin-{op}": partial(twin_case, op) for op in TWINS},
-    "sink100": sink100_case,
-    "metrics": metrics_case,
-    "operations": operations_case,
-    "tokenizer": tokenizer_case,
+    "ref-gpt2-sigmoid": partial(write_ref_case, "ref-gpt2-sigmoid", "gpt2", "sigmoid"),
+    **{f"twin-{op}": partial(write_twin_case, op) for op in TWINS},
+    "sink100": write_sink100_case,
+    "metrics": write_metrics_case,
+    "operations": write_operations_case,
+    "tokenizer": write_tokenizer_case,
 }
 
 

@@ -15,7 +15,7 @@ from torch import Tensor
 from ..files import read_model
 from ..model import Trace
 from . import GOLDEN
-from .write_goldens import describe, f64_trace
+from .write_goldens import describe, run_in_f64
 
 MODEL = "hf-llama-gqa"
 PROMPT, CONTINUATION = [0, 7, 12, 3, 9], [21, 5, 5, 40, 2, 33]
@@ -65,7 +65,7 @@ def search(name: str, seed: int) -> dict[str, object]:
 
     def score(suffix: list[int], prompt: list[int] = PROMPT, continuation: list[int] = CONTINUATION) -> float:
         ids = torch.tensor([*prompt, *suffix, *continuation])
-        return goal_score(name, f64_trace(arch, weights, ids), ids, len(prompt), len(prompt) + len(suffix))
+        return goal_score(name, run_in_f64(arch, weights, ids), ids, len(prompt), len(prompt) + len(suffix))
 
     suffix = draw()
     start_score = best_score = score(suffix)

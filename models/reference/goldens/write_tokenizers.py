@@ -35,7 +35,7 @@ FOLDER = GOLDEN / "tokenizers"
 MERGE_COUNT = 1000
 VOCABULARY_SIZE = 1200
 NO_HASH = "-" * 8
-KEY = "tokenizer.ggml."  # prefix of the tokenizer's metadata in GGUF files
+KEY_PREFIX = "tokenizer.ggml."  # prefix of the tokenizer's metadata in GGUF files
 
 Metadata = dict[str, Any]
 
@@ -166,7 +166,7 @@ def gptneox(source: Path) -> None:
 BERT_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
 
-def word_pieces() -> dict[str, int]:
+def make_word_pieces() -> dict[str, int]:
     """Makes a WordPiece vocabulary: the letters, and the most frequent prefixes and suffixes of words in the lines. The
     library's trainer chooses other pieces in each run."""
     counts: Counter[str] = Counter()
@@ -185,7 +185,7 @@ def bert(_: Path) -> None:
     """Writes uncased and cased tokenizers with a WordPiece vocabulary and the stages of BERT's published files. Leaves
     out lines with newer characters, since the library's Unicode tables are older than JavaScript's."""
     cased_options = {"lowercase": False, "strip_accents": False}
-    tokenizer = Tokenizer(models.WordPiece(word_pieces(), unk_token="[UNK]"))
+    tokenizer = Tokenizer(models.WordPiece(make_word_pieces(), unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.BertNormalizer()
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     tokenizer.decoder = decoders.WordPiece()
@@ -232,7 +232,7 @@ def stages(_: Path) -> None:
 
 def read_gguf(path: Path) -> Metadata:
     fields = gguf.GGUFReader(path).fields
-    keys = [key for key in fields if key.startswith(KEY)]
+    keys = [key for key in fields if key.startswith(KEY_PREFIX)]
     return {key: fields[key].contents() for key in ["general.architecture", *keys]}
 
 
@@ -256,7 +256,7 @@ def gguf_tokenizer(metadata: Metadata) -> Tokenizer:
         return AutoTokenizer.from_pretrained(folder, gguf_file=path.name).backend_tokenizer
 
 
-def smollm_splits(tokenizer: Tokenizer) -> Tokenizer:
+def set_smollm_stages(tokenizer: Tokenizer) -> Tokenizer:
     """Gives a tokenizer the stages of SmolLM2's own tokenizer.json. transformers does not split digits when it builds
     the tokenizer from a GGUF file."""
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence([
@@ -270,19 +270,19 @@ def smollm2(source: Path) -> None:
     are as in the models' own tokenizer.json: qwen2 has NFC, and llama-bpe does not merge within a word that is a token.
     """
     metadata = read_gguf(source / "smollm2.gguf")
-    tokens, types = metadata[f"{KEY}tokens"], metadata[f"{KEY}token_type"]
-    merges = metadata[f"{KEY}merges"][:MERGE_COUNT]
+    tokens, types = metadata[f"{KEY_PREFIX}tokens"], metadata[f"{KEY_PREFIX}token_type"]
+    merges = metadata[f"{KEY_PREFIX}merges"][:MERGE_COUNT]
     control_tokens = [token for token, kind in zip(tokens, types) if kind != 1]
     reduced_vocab = reduce_vocabulary({token: i for i, token in enumerate(tokens)}, merges, control_tokens)
-    metadata |= {f"{KEY}tokens": list(reduced_vocab), f"{KEY}merges": merges,
-                 f"{KEY}token_type": [types[tokens.index(token)] for token in reduced_vocab]}
+    metadata |= {f"{KEY_PREFIX}tokens": list(reduced_vocab), f"{KEY_PREFIX}merges": merges,
+                 f"{KEY_PREFIX}token_type": [types[tokens.index(token)] for token in reduced_vocab]}
     write_compact(FOLDER / "smollm2.gguf.json", metadata)
-    write_case("smollm2", smollm_splits(gguf_tokenizer(metadata)), files="smollm2.gguf.json")
-    change = {f"{KEY}pre": "qwen2"}
+    write_case("smollm2", set_smollm_stages(gguf_tokenizer(metadata)), files="smollm2.gguf.json")
+    change = {f"{KEY_PREFIX}pre": "qwen2"}
     tokenizer = gguf_tokenizer(metadata | change)
     tokenizer.normalizer = normalizers.NFC()
     write_case("qwen2", tokenizer, files="smollm2.gguf.json", change=change)
-    change = {f"{KEY}pre": "llama-bpe", f"{KEY}add_bos_token": True}
+    change = {f"{KEY_PREFIX}pre": "llama-bpe", f"{KEY_PREFIX}add_bos_token": True}
     tokenizer = gguf_tokenizer(metadata | change)
     tokenizer.model.ignore_merges = True
     write_case("llama3", tokenizer, files="smollm2.gguf.json", change=change)
@@ -339,7 +339,7 @@ def splits(_: Path) -> None:
         "seed-coder": [isolate(SEED_PATTERN), letters],
         "deepseek-v3": [isolate(r"\p{N}{1,3}"), isolate("[一-龥぀-ゟ゠-ヿ]+"), isolate(DEEPSEEK_PATTERN), letters],
     }.items():
-        change = {f"{KEY}pre": pre, f"{KEY}add_bos_token": False}
+        change = {f"{KEY_PREFIX}pre": pre, f"{KEY_PREFIX}add_bos_token": False}
         tokenizer = gguf_tokenizer(metadata | change)
         tokenizer.normalizer = normalizers.NFC() if pre == "qwen35" else None
         tokenizer.model.ignore_merges = pre == "tekken"
@@ -382,13 +382,13 @@ def metadata_of(processor: sentencepiece.SentencePieceProcessor, symbols: list[s
         return 6 if processor.is_byte(i) else 1
 
     return {
-        "general.architecture": "phi3", f"{KEY}model": "llama", f"{KEY}pre": "default",
-        f"{KEY}tokens": [processor.id_to_piece(i) for i in ids],
-        f"{KEY}scores": [processor.get_score(i) for i in ids],
-        f"{KEY}token_type": [token_type(i) for i in ids],
-        f"{KEY}bos_token_id": processor.bos_id(), f"{KEY}eos_token_id": processor.eos_id(),
-        f"{KEY}unknown_token_id": processor.unk_id(),
-        f"{KEY}add_bos_token": True, f"{KEY}add_space_prefix": True,
+        "general.architecture": "phi3", f"{KEY_PREFIX}model": "llama", f"{KEY_PREFIX}pre": "default",
+        f"{KEY_PREFIX}tokens": [processor.id_to_piece(i) for i in ids],
+        f"{KEY_PREFIX}scores": [processor.get_score(i) for i in ids],
+        f"{KEY_PREFIX}token_type": [token_type(i) for i in ids],
+        f"{KEY_PREFIX}bos_token_id": processor.bos_id(), f"{KEY_PREFIX}eos_token_id": processor.eos_id(),
+        f"{KEY_PREFIX}unknown_token_id": processor.unk_id(),
+        f"{KEY_PREFIX}add_bos_token": True, f"{KEY_PREFIX}add_space_prefix": True,
     }
 
 
@@ -416,10 +416,10 @@ def gemma(_: Path) -> None:
         processor = train_sentencepiece(Path(folder), symbols, add_dummy_prefix=False)
     metadata = metadata_of(processor, symbols)
     pieces = [token.replace("\u2581", " ") if kind == 4 else token
-              for token, kind in zip(metadata[f"{KEY}tokens"], metadata[f"{KEY}token_type"])]
+              for token, kind in zip(metadata[f"{KEY_PREFIX}tokens"], metadata[f"{KEY_PREFIX}token_type"])]
     write_compact(FOLDER / "gemma.gguf.json", metadata | {
-        "general.architecture": "gemma3", f"{KEY}tokens": pieces,
-        f"{KEY}scores": [-1000.0] * len(pieces), f"{KEY}add_space_prefix": False})
+        "general.architecture": "gemma3", f"{KEY_PREFIX}tokens": pieces,
+        f"{KEY_PREFIX}scores": [-1000.0] * len(pieces), f"{KEY_PREFIX}add_space_prefix": False})
     write_symbols_case("gemma", processor)
 
 
@@ -458,7 +458,7 @@ def spans_of(processor: sentencepiece.SentencePieceProcessor,
     return spans
 
 
-def full_vocabularies(source: Path) -> None:
+def write_full_vocabularies(source: Path) -> None:
     with tempfile.TemporaryDirectory() as folder:
         vocab, merges = read_gpt2(source)
         tokenizer = write_vocabulary(Path(folder), vocab, merges, GPT2_CONFIG)
@@ -466,8 +466,8 @@ def full_vocabularies(source: Path) -> None:
     write_case("full-gptneox", Tokenizer.from_file(str(source / "gptneox_tokenizer.json")))
     metadata = read_gguf(source / "smollm2.gguf")
     tokenizer = AutoTokenizer.from_pretrained(source, gguf_file="smollm2.gguf").backend_tokenizer
-    assert tokenizer.get_vocab_size() == len(metadata[f"{KEY}tokens"])
-    write_case("full-smollm2", smollm_splits(tokenizer))
+    assert tokenizer.get_vocab_size() == len(metadata[f"{KEY_PREFIX}tokens"])
+    write_case("full-smollm2", set_smollm_stages(tokenizer))
 
 
 REDUCED: tuple[Callable[[Path], None], ...] = (gpt2, opt, gptneox, bert, zoo, stages, smollm2, splits,
@@ -486,7 +486,7 @@ def main() -> None:
         text = json.dumps(make_lines(args.corpus), indent=0, ensure_ascii=False)
         (FOLDER / "lines.json").write_text(text + "\n")
         return
-    for case in REDUCED if args.what == "reduced" else (full_vocabularies,):
+    for case in REDUCED if args.what == "reduced" else (write_full_vocabularies,):
         if args.only in (None, case.__name__):
             case(args.source)
     write_json(FOLDER / "golden.json", {

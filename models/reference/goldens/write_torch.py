@@ -18,7 +18,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from . import GOLDEN
-from .write_goldens import describe, hf_trace, store, write_cases
+from .write_goldens import describe, run_hf_model, store, write_cases
 
 State = dict[str, Tensor]
 
@@ -43,7 +43,7 @@ def write(name: str, case: Case) -> None:
         for w in model.parameters():
             w.copy_(w.to(case.dtype))  # the trace needs the file's rounded numbers
     tokens = load_file(source / "golden.safetensors")["tokens"].long()
-    store(folder, hf_trace(model, model.get_submodule(case.final_norm), tokens))
+    store(folder, run_hf_model(model, model.get_submodule(case.final_norm), tokens))
     # One tensor per storage keeps tied weights tied in the file.
     storages = {w.data_ptr(): w.detach().to(case.dtype) for w in model.parameters()}
     state = {key: storages[w.data_ptr()] for key, w in model.state_dict(keep_vars=True).items()}

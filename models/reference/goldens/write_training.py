@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from ..files import read_weights, to_int8, write_json, write_model, write_stored_model
-from ..model import Visit, Weights, architecture, forward
+from ..model import Visitor, Weights, architecture, forward
 from ..shapes import shapes
 from . import GOLDEN
 from .write_goldens import describe, draw_large_weights, store, write_cases
@@ -133,7 +133,7 @@ def make_optimizer(recipe: dict[str, Any], weights: Weights) -> torch.optim.Opti
     return torch.optim.SGD(weights.values(), momentum=recipe["beta1"])
 
 
-def scale_first_values(factor: float) -> Visit:
+def scale_first_values(factor: float) -> Visitor:
     def visit(name: str, layer: int, x: Tensor) -> None:
         if name == "values" and factor != 1:
             factors = torch.ones(x.shape[-2], 1, dtype=x.dtype)

@@ -16,11 +16,11 @@ from sinkscope import metrics
 from torch import Tensor
 
 from ..files import read_weights, to_int8, write_model, write_stored_model
-from ..model import Architecture, Mask, Product, Trace, Weights, _Llama, architecture, attend
+from ..model import Architecture, Mask, MatrixProduct, Trace, Weights, _Llama, architecture, attend
 from ..operations import OPERATIONS
 from ..shapes import shapes
 from . import GOLDEN
-from .write_goldens import describe, draw_large_weights, f64_trace, store, write_cases
+from .write_goldens import describe, draw_large_weights, run_in_f64, store, write_cases
 
 SIZES = {
     "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 4, "hidden_size": 12,
@@ -120,7 +120,7 @@ def out_norm(arch: Architecture, weights: Weights, v: Tensor) -> Tensor:
 
 
 class _RecordingLlama(_Llama):
-    def _linear(self, x: Tensor, name: str, product: Product | None = None) -> Tensor:
+    def _linear(self, x: Tensor, name: str, product: MatrixProduct | None = None) -> Tensor:
         if name.endswith("mlp.down_proj"):
             self.inner = x
         return super()._linear(x, name, product)
@@ -336,7 +336,7 @@ def write(name: str, case: Case) -> None:
     else:
         write_model(folder, config, weights, torch.float32)
     tokens = torch.randint(arch.V, (case.T,), generator=generator)
-    trace = f64_trace(arch, weights, tokens)
+    trace = run_in_f64(arch, weights, tokens)
     tensors = {"tokens": tokens} | trace.fields() | compute_metrics(arch, weights, trace, tokens)
     tensors["out_norm"] = out_norm(arch, weights, trace.v.repeat_interleave(arch.H // arch.G, 1))
     if arch.E == 0 and arch.feed_forward != "none":

@@ -17,7 +17,7 @@ from tokenizers import Tokenizer
 from ..files import read_model
 from ..operations import OPERATIONS
 from . import GOLDEN, ZOO
-from .write_goldens import describe, f64_trace, store
+from .write_goldens import describe, run_in_f64, store
 
 SEQUENCES, T, SINK_K = 8, 64, 10
 
@@ -26,7 +26,7 @@ def measure_model(id: str, texts: list[str]) -> dict[str, torch.Tensor]:
     arch, weights = read_model(ZOO / id)
     tokenizer = Tokenizer.from_file(str(ZOO / id / "tokenizer.json"))
     tokens = torch.tensor([tokenizer.encode(text).ids[:T] for text in texts])
-    trace = f64_trace(arch, weights, tokens)
+    trace = run_in_f64(arch, weights, tokens)
     alphas = metrics.alpha(OPERATIONS[arch.operation].to_shares(trace.att), arch.mask.kind)
     tensors = {"tokens": tokens, "alpha_1": alphas[..., 0], "sink": metrics.sink(alphas)[:SINK_K],
                "logits": trace.logits[0, -1]}

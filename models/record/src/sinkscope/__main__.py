@@ -97,7 +97,7 @@ def _print(text: object, file: TextIO | None = None, end: str = "\n") -> None:
 
 def _print_table(table: "Table", as_json: bool, as_csv: bool) -> None:
     if as_json:
-        _print(json.dumps(table.defined(), allow_nan=False))
+        _print(json.dumps(table.to_json_rows(), allow_nan=False))
     else:
         _print(table.to_csv(), end="") if as_csv else _print(table)
 

@@ -122,9 +122,9 @@ class Call:
         step = max(1, cells // (B * H * S))
         for start in range(0, T, step):
             rows = slice(start, min(T, start + step))
-            yield self._returned_chunk(rows) if self.weights is not None else self._recompute_chunk(rows, scores)
+            yield self._slice_chunk(rows) if self.weights is not None else self._recompute_chunk(rows, scores)
 
-    def _returned_chunk(self, rows: slice) -> Chunk:
+    def _slice_chunk(self, rows: slice) -> Chunk:
         assert self.weights is not None
         att = _widen(self.weights[:, :, rows])
         # A weight may underflow to 0 in one head but hardly in all: the key is visible if any head sees it.
@@ -201,14 +201,14 @@ def _widen(x: Tensor) -> Tensor:
     return x if x.dtype == torch.float64 else x.float()
 
 
-Visit = Callable[[Call], None]
+Visitor = Callable[[Call], None]
 
 
 @dataclass(eq=False)
 class Watch:
     """The state of one `observe` context while models run inside it."""
 
-    visit: Visit
+    visit: Visitor
     tree: frozenset[int]
     originals: dict[int, str] = field(default_factory=dict)  # implementations, by id of the config
     calls: int = 0
@@ -449,7 +449,7 @@ def class_name(model: nn.Module) -> str:
 
 
 @contextmanager
-def observe(model: nn.Module, visit: Visit) -> Iterator[Watch]:
+def observe(model: nn.Module, visit: Visitor) -> Iterator[Watch]:
     """Passes a `Call` to `visit` for each attention call of `model`, in their order, while the context lasts.
 
     The model computes with the implementation that it had; the name of the implementation is restored

@@ -57,7 +57,7 @@ class Worker:
         error = address = None
         try:
             self._select_model(task.name)
-            stored_parts = set(self.folder.names(f"rows/{self.checkpoint}"))
+            stored_parts = set(self.folder.list_names(f"rows/{self.checkpoint}"))
             for block in task.blocks:
                 if self._part_name(block) not in stored_parts:
                     self._measure(block)
@@ -104,8 +104,8 @@ class Worker:
 
     def _measure(self, block: int) -> None:
         recorder, job = self._open_recorder(), self.job
-        prompts = {i: recorder.prompt(job.texts[i]) for i in job.prompts(block)}
-        rows = {i: self._short_row(i) for i in prompts}
+        prompts = {i: recorder.make_prompt(job.texts[i]) for i in job.prompts(block)}
+        rows = {i: self._unmeasured_row(i) for i in prompts}
         assembly = Assembly(job.settings.eps, job.settings.first)
         for is_kept in (True, False):
             group = {i: prompt for i, prompt in prompts.items() if prompt and (i < job.settings.keep) == is_kept}
@@ -123,7 +123,7 @@ class Worker:
                                      "conditions": json.dumps(conditions, ensure_ascii=False)}
         self._write_rows(f"rows/{self.checkpoint}/{self._part_name(block)}", list(rows.values()))
 
-    def _short_row(self, i: int) -> Row:
+    def _unmeasured_row(self, i: int) -> Row:
         return {"model": self.name, "checkpoint": self.checkpoint, "weights_sha256": self.digests.weights,
                 "tokenizer_sha256": self.digests.tokenizer, "text_sha256": digest_of_text(self.job.texts[i]),
                 "settings": settings_text(self.job.settings), "prompt": i, "state": SHORT}
@@ -155,7 +155,7 @@ class Worker:
         name = f"{self.checkpoint}.safetensors"
         if not self.folder.has(name):
             parts = [self._part_name(block) for block in range(self.job.blocks)]
-            if not set(parts) <= set(self.folder.names(f"rows/{self.checkpoint}")):
+            if not set(parts) <= set(self.folder.list_names(f"rows/{self.checkpoint}")):
                 return None, None  # the worker that writes the last part joins them
             data = self._join_parts(parts)
             if data is None:
@@ -172,7 +172,7 @@ class Worker:
         assembly, conditions = Assembly(job.settings.eps, job.settings.first), None
         ids_digest, texts, has_ids = sha256(), [], True
         for part in parts:
-            rows = self.folder.table(f"rows/{self.checkpoint}/{part}", JOINED_COLUMNS).to_pylist()
+            rows = self.folder.read_table(f"rows/{self.checkpoint}/{part}", JOINED_COLUMNS).to_pylist()
             if any(row["weights_sha256"] != self.digests.weights for row in rows):
                 raise ValueError(f"{part}: expected rows of the weights {self.digests.weights}, found others")
             for row in rows:

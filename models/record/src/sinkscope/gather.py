@@ -76,7 +76,7 @@ class HeadMetrics:
             ranges[..., chunk.rows] = torch.stack(key_ranges(chunk.visible[:, 0]))
             # If the model returned only its weights, a key without any weight counts as hidden.
             visible_keys |= (chunk.visible[:, 0] if weights is None else (chunk.att > 0).any(1)).any(-2)
-            att, visible = chunk.att, facts.visible(chunk.rows, device)
+            att, visible = chunk.att, facts.visible_keys(chunk.rows, device)
             share = metrics.part_of_row(att) if facts.uses_shares else att
             sums["alpha"] += metrics.alpha(share, facts.kind)
             if facts.uses_shares:  # also in layers without a sink logit, whose shares are their weights
@@ -291,13 +291,13 @@ class StreamMetrics:
                 hook.remove()
 
     def _take_input(self, _: nn.Module, args: Any, kwargs: Any) -> None:
-        self._take(args[0] if args else kwargs.get("hidden_states"))
+        self._take_states(args[0] if args else kwargs.get("hidden_states"))
 
     def _take_last_output(self, _: nn.Module, args: Any, out: Any) -> None:
         if len(self.states) == self.facts.blocks:
-            self._take(out[0] if isinstance(out, tuple) else out)
+            self._take_states(out[0] if isinstance(out, tuple) else out)
 
-    def _take(self, hidden: Any) -> None:
+    def _take_states(self, hidden: Any) -> None:
         if not isinstance(hidden, Tensor) or hidden.dim() != 3 or hidden.shape[1] != self.facts.T:
             return
         with torch.no_grad(), without_autocast():

@@ -301,7 +301,7 @@ def _check_call(call: Call, facts: Facts, operation: str) -> None:
             f"[{H}, {T}, {T}] in layer {call.layer}"
         )
     assert call.weights is not None
-    _refuse_hidden_weight(call, ~facts.visible(slice(0, T), torch.device("cpu")), f"the {facts.kind} mask")
+    _refuse_hidden_weight(call, ~facts.visible_keys(slice(0, T), torch.device("cpu")), f"the {facts.kind} mask")
     if operation == "softmax":
         sums = call.weights.sum(-1)
         errors = (sums - 1).abs()

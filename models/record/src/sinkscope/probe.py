@@ -19,9 +19,9 @@ from .settings import Settings
 WEIGHT_ROUNDINGS, SCORE_ROUNDINGS, PRODUCT_ROUNDINGS = 2.0, 1.0, 1.0
 LOW_PRECISION_FACTOR = 2.0  # widens the tolerance if the softmax runs in the model's dtype, as with sink logits
 MIN_TOLERANCE = 1e-4  # the smallest tolerance, relative to the largest value: float32 products may run in TF32
-LARGEST_MASKED_WEIGHT = 1e-20  # a smaller weight counts as masked: some masks are finite
+MAX_MASKED_WEIGHT = 1e-20  # a smaller weight counts as masked: some masks are finite
 ROW_SUM_ROUNDING = 1e-4
-FEWEST_QUERIES = 4  # fewer queries do not prove a window, since weights of visible keys may underflow to 0
+MIN_WINDOW_QUERIES = 4  # fewer queries do not prove a window, since weights of visible keys may underflow to 0
 
 
 @dataclass
@@ -55,7 +55,7 @@ class Facts:
     def L(self) -> int:
         return len(self.windows)
 
-    def mask(self) -> dict[str, Any]:
+    def mask_conditions(self) -> dict[str, Any]:
         """Returns the key `mask` of a recording's model, and the key `windows` if layers have different windows."""
         windows = set(self.windows)
         mask: dict[str, Any] = {"kind": self.kind}
@@ -70,7 +70,7 @@ class Facts:
         """The last key that each query may see, windows aside, [T]."""
         return last_visible_keys(self.kind, self.prefix, self.T)
 
-    def visible(self, rows: slice, device: torch.device) -> Tensor:
+    def visible_keys(self, rows: slice, device: torch.device) -> Tensor:
         """Returns the keys that the queries see, windows aside, bool [t, T]."""
         return torch.arange(self.T, device=device) <= self.last_keys[rows, None].to(device)
 
@@ -171,10 +171,10 @@ class Probe:
         B, H, t, S = chunk.att.shape
         value = call.value.to(chunk.att)
 
-        def mix(weights: Tensor, x: Tensor) -> Tensor:
+        def mix_values(weights: Tensor, x: Tensor) -> Tensor:
             return (weights.reshape(B, call.G, -1, S) @ x).view(B, H, t, -1)
 
-        actual = mix(chunk.att, value)
+        actual = mix_values(chunk.att, value)
         expected = call.out[:, chunk.rows].transpose(1, 2).to(actual)
         rounding = max(torch.finfo(x.dtype).eps for x in (call.out, call.query, call.value)) / 2
         rounding *= 1 if call.sinks is None else LOW_PRECISION_FACTOR
@@ -190,9 +190,9 @@ class Probe:
         # The output's error is at most sum_j error_j |v_j - out| <= sqrt(sum error) sqrt(sum error (v - out)^2), whose
         # right side needs no tensor of [t, S, V].
         total = error.sum(-1, keepdim=True)
-        squares = mix(error, value.square()) - 2 * actual * mix(error, value) + actual.square() * total
+        squares = mix_values(error, value.square()) - 2 * actual * mix_values(error, value) + actual.square() * total
         tolerance = (total * squares.clamp_min(0)).sqrt() + rounding * (
-            actual.abs() + mix(chunk.att, value.abs())
+            actual.abs() + mix_values(chunk.att, value.abs())
         )
         largest = value.abs().max().clamp_min(1e-30)
         if rounding < 1e-5:
@@ -207,7 +207,7 @@ class Probe:
                 f"found {(difference.flatten()[worst_index] / largest).item():.3g}"
             )
 
-    def facts(self, model: nn.Module, member_runs: Mapping[str, int]) -> Facts:
+    def infer_facts(self, model: nn.Module, member_runs: Mapping[str, int]) -> Facts:
         """Returns the facts. `member_runs` says how many members of each container ran in the pass."""
         name = type(model).__name__
         if not self.calls:
@@ -263,7 +263,7 @@ class Probe:
                 'where some queries see later keys: name the queries that count for key k, mask="causal" (T - k of '
                 'them) or mask="bidirectional" (all)'
             )
-        if later_ends and self.later_weight < LARGEST_MASKED_WEIGHT:
+        if later_ends and self.later_weight < MAX_MASKED_WEIGHT:
             raise UnsupportedModel(
                 f"mask: expected keys that are visible, found that no query gives a later key more than "
                 f"{self.later_weight:.0e}: what hides them is added to scores and above {HIDING_THRESHOLD:g}; add -inf"
@@ -303,7 +303,7 @@ def mask_ranges_of_weights(first: Tensor, last: Tensor, kind: str, limit: Tensor
     is_cut = key >= width  # queries whose window of this width hides the first key
     at_edge = (first == start) & (last == end)
     is_window = width > 1 and (
-        bool(at_edge.all()) or is_cut.sum() >= FEWEST_QUERIES and at_edge[is_cut].float().mean() > 0.5
+        bool(at_edge.all()) or is_cut.sum() >= MIN_WINDOW_QUERIES and at_edge[is_cut].float().mean() > 0.5
     )
     return (start, end) if is_window else (torch.zeros_like(first), limit)
 

@@ -112,7 +112,7 @@ def record(
         raise ValueError(f"batch: expected 1 or more, found {batch}")
     changes = parse_edits(edits)
     recorder = Recorder(model, tokenizer, settings, part)
-    prompts = recorder.prompts(texts)
+    prompts = recorder.make_prompts(texts)
     assembly = Assembly(settings.eps, settings.first)
     for measurement in recorder.measure_all(prompts, batch, progress):
         assembly.add(measurement)
@@ -233,7 +233,7 @@ class Recorder:
         self.reads_ids = True  # False if attention is over the patches of an image
         _refuse_foreign_tokens(self.model)
 
-    def prompt(self, text: Any) -> Prompt | None:
+    def make_prompt(self, text: Any) -> Prompt | None:
         """Converts one text to a prompt, cut to the length in the settings; None if the text is shorter."""
         parsed_prompts = self._parse_prompts(text)
         if len(parsed_prompts) != 1:
@@ -244,14 +244,14 @@ class Recorder:
         T = self.settings.tokens or len(ids)
         return self._cut(parsed_prompts[0], T) if len(ids) >= T else None
 
-    def prompts(self, texts: Iterable[Any]) -> list[Prompt]:
+    def make_prompts(self, texts: Iterable[Any]) -> list[Prompt]:
         """Converts texts to prompts of one length. Leaves shorter texts out, with a warning."""
         if isinstance(texts, str | bytes | Mapping) or not isinstance(texts, Iterable):
             raise ValueError(
                 f"texts: expected a list of texts, lists of ids or mappings, found a "
                 f"{type(texts).__name__} alone: put it into a list"
             )
-        parsed_prompts = [prompt for text in texts for prompt in self._parse_prompts(text)]
+        parsed_prompts = [make_prompt for text in texts for make_prompt in self._parse_prompts(text)]
         lengths = [len(p.ids) for p in parsed_prompts if p.ids is not None]
         T = self.settings.tokens or min(lengths, default=0)
         if lengths and T < 2:
@@ -333,8 +333,8 @@ class Recorder:
                 "the tokenizer's output with its attention_mask, which is cut off"
             )
 
-    def _cut(self, prompt: Prompt, T: int) -> Prompt:
-        ids = prompt.ids
+    def _cut(self, make_prompt: Prompt, T: int) -> Prompt:
+        ids = make_prompt.ids
         assert ids is not None
         n = len(ids)
         inputs = {
@@ -343,9 +343,9 @@ class Recorder:
             else x[:, :T]
             if x.dim() >= 2 and x.shape[1] == n
             else x
-            for name, x in prompt.inputs.items()
+            for name, x in make_prompt.inputs.items()
         }
-        return Prompt(inputs, ids[:T], token_strings(self.tokenizer, ids[:T]), prompt.text)
+        return Prompt(inputs, ids[:T], token_strings(self.tokenizer, ids[:T]), make_prompt.text)
 
     def _forward(self, inputs: Inputs) -> Any:
         device_inputs = {name: x.to(self.device) for name, x in inputs.items()}
@@ -360,13 +360,13 @@ class Recorder:
                 return model(*device_inputs.values())  # a user's model may name its ids differently
             return model(**device_inputs, **extra)
 
-    def _check_first_prompt(self, prompt: Prompt) -> Facts:
+    def _check_first_prompt(self, make_prompt: Prompt) -> Facts:
         """Runs the first prompt with and without observation, compares the logits, and returns facts on the model."""
         with torch.compiler.set_stance("force_eager"):
-            expected, self.output_width = _sample_logits(self._forward(prompt.inputs))
+            expected, self.output_width = _sample_logits(self._forward(make_prompt.inputs))
         probe = Probe(self.settings)
         with observe(self.model, probe.visit) as watch:
-            observed, _ = _sample_logits(self._forward(prompt.inputs))
+            observed, _ = _sample_logits(self._forward(make_prompt.inputs))
         spread = (expected.std() if expected.numel() > 1 else expected.abs().mean()).clamp_min(1e-12)
         error = ((observed - expected).abs().max() / spread).item()
         if not error <= self.settings.tolerance:  # NaN must fail as well
@@ -374,11 +374,11 @@ class Recorder:
                 f"{type(self.model).__name__}: expected the logits of the untouched model within "
                 f"{self.settings.tolerance:g} of their deviation, found {error:.3g}"
             )
-        facts = probe.facts(self.model, watch.most_visits)
-        self.reads_ids = prompt.ids is not None and len(prompt.ids) == facts.T
-        if prompt.ids is not None and not self.reads_ids and self.model is self.whole_model:
+        facts = probe.infer_facts(self.model, watch.most_visits)
+        self.reads_ids = make_prompt.ids is not None and len(make_prompt.ids) == facts.T
+        if make_prompt.ids is not None and not self.reads_ids and self.model is self.whole_model:
             raise UnsupportedModel(
-                f"{type(self.model).__name__}: expected attention over the {len(prompt.ids)} tokens "
+                f"{type(self.model).__name__}: expected attention over the {len(make_prompt.ids)} tokens "
                 f"of the prompt, found {facts.T}"
             )
         if self.settings.first >= facts.T:
@@ -415,9 +415,9 @@ class Recorder:
             torch.cuda.empty_cache()
         if len(prompts) > 1:
             measurements: list[Measurement | None] = []
-            for prompt in prompts:
+            for make_prompt in prompts:
                 kept_count = sum(bool(measurement and measurement.kept) for measurement in measurements)
-                measurements += self._measure_or_split([prompt], keep - kept_count)
+                measurements += self._measure_or_split([make_prompt], keep - kept_count)
             return measurements
         warnings.warn("a prompt ran out of memory and is left out", stacklevel=2)
         return [None]
@@ -428,7 +428,7 @@ class Recorder:
         if prompts[1:] and len(prompts) == facts.T:  # in an output of [T, T, D] the axis of tokens would be ambiguous
             return self._measure(prompts[:-1], keep) + self._measure(prompts[-1:], keep - len(prompts) + 1)
         if not self.reads_ids:
-            prompts = [replace(prompt, ids=None, tokens=None) for prompt in prompts]
+            prompts = [replace(make_prompt, ids=None, tokens=None) for make_prompt in prompts]
         names = [sorted(p.inputs) for p in prompts]
         if any(input_names != names[0] for input_names in names):
             raise ValueError(
@@ -460,15 +460,15 @@ class Recorder:
         ):
             results |= _compute_losses(logits, inputs["input_ids"].to(logits.device))
         measurements, positions = [], [str(t) for t in range(facts.T)]
-        for b, prompt in enumerate(prompts):
+        for b, make_prompt in enumerate(prompts):
             prompt_results = {name: x[b] for name, x in results.items()}
             kept: dict[str, Array] = {}
             if b < heads.keep:
-                kept = heads.kept_fields(b, prompt.ids) | stream.kept_fields(b, prompt_results)
+                kept = heads.kept_fields(b, make_prompt.ids) | stream.kept_fields(b, prompt_results)
                 if "loss_at" in prompt_results and "loss" in settings.fields:
                     kept["loss"] = prompt_results["loss_at"][1:].copy()
-            first_id = prompt.ids[settings.first] if prompt.ids else None
-            measurements.append(Measurement(prompt_results, kept, prompt.tokens or positions, first_id))
+            first_id = make_prompt.ids[settings.first] if make_prompt.ids else None
+            measurements.append(Measurement(prompt_results, kept, make_prompt.tokens or positions, first_id))
         return measurements
 
     def _dtype_name(self) -> str:
@@ -528,7 +528,7 @@ def make_conditions(
     """Returns the conditions of a recording, with placeholders for those that `Assembly.recording` sets."""
     sizes = {"L": facts.L, "H": facts.H, "G": facts.G, "K": facts.K, "D": D, "V": V}
     model: dict[str, Any] = {"id": id, "revision": revision, "sha256": sha256, "family": family} | sizes
-    model |= {"dtype": dtype, "attention": attention, "operation": facts.operation} | facts.mask()
+    model |= {"dtype": dtype, "attention": attention, "operation": facts.operation} | facts.mask_conditions()
     if facts.U not in (0, facts.K):
         model["U"] = facts.U
     if facts.layers != list(range(facts.blocks)):

@@ -52,12 +52,12 @@ UNITS = {
 
 
 # Control characters of terminals, and characters that end a line or change the direction of text.
-_CONTROLS = "\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff"
+_CONTROL_CHARACTERS = "\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff"
 
 
 def escape_controls(text: str, lines: bool = False) -> str:
     """Returns the text with its control characters as escapes; `lines` keeps tabs and line feeds."""
-    pattern = f"[{_CONTROLS}]" if lines else f"[{_CONTROLS}\t\n]"
+    pattern = f"[{_CONTROL_CHARACTERS}]" if lines else f"[{_CONTROL_CHARACTERS}\t\n]"
     return re.sub(pattern, lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
@@ -82,11 +82,11 @@ class Table(list[dict[str, Any]]):
         out = StringIO()
         writer = csv.DictWriter(out, list(self[0]) if self else ["metric"], lineterminator="\n")
         writer.writeheader()
-        for row in self.defined():
+        for row in self.to_json_rows():
             writer.writerow({name: "" if x is None else x for name, x in row.items()})
         return out.getvalue()
 
-    def defined(self) -> list[dict[str, Any]]:
+    def to_json_rows(self) -> list[dict[str, Any]]:
         """Returns the rows with None for NaN and infinity, which JSON does not have."""
         return [
             {name: None if isinstance(x, float) and not np.isfinite(x) else x for name, x in row.items()}
@@ -231,7 +231,7 @@ class Recording:
         rows = Table()
         rows.title = f"{self.title}; low and high: 95% interval over prompts, Student's t"
         for name, label, mean, deviation, prompt_values in self._summary():
-            low, high = interval(prompt_values) if prompt_values is not None else (np.nan, np.nan)
+            low, high = confidence_interval(prompt_values) if prompt_values is not None else (np.nan, np.nan)
             largest, has_parts = int(np.argmax(np.where(np.isfinite(mean), mean, -np.inf))), mean.size > 1
             rows.append(
                 {
@@ -396,7 +396,7 @@ class Recording:
 open_recording = Recording.open
 
 
-def interval(numbers: Array, level: float = 0.95) -> tuple[float, float]:
+def confidence_interval(numbers: Array, level: float = 0.95) -> tuple[float, float]:
     """Returns the confidence interval of the mean by Student's t; NaN for fewer than two finite numbers."""
     x = np.asarray(numbers, np.float64)
     x = x[np.isfinite(x)]
@@ -442,7 +442,7 @@ def compare(a: Recording, b: Recording) -> Table:
         if values_a is None or values_b is None:
             continue
         difference = values_b.astype(np.float64) - values_a.astype(np.float64)
-        low, high = interval(difference)
+        low, high = confidence_interval(difference)
         rows.append(
             {
                 "metric": label,

@@ -35,7 +35,7 @@ class Folder:
     def _path(self, name: str) -> str:
         return posixpath.join(self._root, name) if name else self._root
 
-    def names(self, folder: str = "") -> list[str]:
+    def list_names(self, folder: str = "") -> list[str]:
         """Returns the files and folders in `folder`, a folder inside this one; none if it does not exist."""
         from pyarrow.fs import FileSelector
 
@@ -51,7 +51,7 @@ class Folder:
         with self.filesystem.open_input_stream(self._path(name)) as file:
             return file.read()
 
-    def table(self, name: str, columns: list[str] | None = None) -> "pa.Table":
+    def read_table(self, name: str, columns: list[str] | None = None) -> "pa.Table":
         import pyarrow.parquet as pq
 
         with self.filesystem.open_input_file(self._path(name)) as file:

@@ -163,12 +163,13 @@ def plan(models: Models, texts: Sequence[Any], out: str | PathLike[str] = "study
     folder, checkpoints_by_slug = Folder(out), {}
     if folder.has(STUDY_FILE):
         job = replace(job, block=json.loads(folder.read(STUDY_FILE))["block"])
-    for checkpoint in folder.names("rows"):
+    for checkpoint in folder.list_names("rows"):
         checkpoints_by_slug.setdefault(checkpoint.rpartition("-")[0], []).append(checkpoint)
     rows = Table()
     passes = sum(-(-len(job.prompts(b)) // job.batch) for b in range(job.blocks))
     for name in job.models:
-        counts = [len(folder.names(f"rows/{checkpoint}")) for checkpoint in checkpoints_by_slug.get(slug(name), [])]
+        counts = [len(folder.list_names(f"rows/{checkpoint}"))
+                  for checkpoint in checkpoints_by_slug.get(slug(name), [])]
         rows.append({"model": name, "prompts": len(job.texts), "parts": job.blocks, "there": max(counts, default=0),
                      "passes": passes, "files": job.blocks + 1, "bytes": _estimate_bytes(job, name)})
     rows.append({"model": "all", **{key: sum(row[key] for row in rows) for key in list(rows[0])[1:]}})
@@ -276,10 +277,10 @@ def rows_of(out: str | PathLike[str], model: str | None = None) -> Iterator[Row]
     """Yields a study's rows by checkpoint and prompt, and the rows of errors last. Keeps one part in memory at a
     time."""
     folder = Folder(out)
-    parts = [f"rows/{checkpoint}/{part}" for checkpoint in folder.names("rows")
+    parts = [f"rows/{checkpoint}/{part}" for checkpoint in folder.list_names("rows")
              if model is None or checkpoint.startswith(slug(model) + "-")
-             for part in folder.names(f"rows/{checkpoint}") if part.endswith(".parquet")]
-    parts += [f"errors/{name}" for name in folder.names("errors")
+             for part in folder.list_names(f"rows/{checkpoint}") if part.endswith(".parquet")]
+    parts += [f"errors/{name}" for name in folder.list_names("errors")
               if model is None or name == f"{slug(model)}.parquet"]
     for part in parts:
-        yield from folder.table(part).to_pylist()
+        yield from folder.read_table(part).to_pylist()
