@@ -18,7 +18,7 @@ import {
   parsePositive,
   parseThresholds,
 } from '../../wasm/command/values.ts';
-import { searchOpened } from '../../wasm/command/suffix.ts';
+import { searchOpenedModel } from '../../wasm/command/suffix.ts';
 import { promptsText, toCsv } from '../../wasm/command/sheet.ts';
 import { makeTasks } from '../../wasm/command/tasks.ts';
 import { codeOf, parseTextList, readText } from '../../wasm/command/text_file.ts';
@@ -165,7 +165,7 @@ test('a suffix goes into the middle of a sequence by default, before its last to
     [4, 4],
   ]) {
     runs.length = 0;
-    const found = await searchOpened(opened, { ...options, prompt });
+    const found = await searchOpenedModel(opened, { ...options, prompt });
     const { model: id, goal, prompt: at, tokens, pieces } = found;
     assert.deepEqual([id, goal, at, tokens, pieces], ['mine', 'loss', cut, 5, ['<8>', '<8>']]);
     assert.deepEqual(runs[0], [1, 2, 3, 4, 5].toSpliced(cut, 0, 8, 8));
@@ -174,7 +174,7 @@ test('a suffix goes into the middle of a sequence by default, before its last to
     [{ prompt: 5 }, '--prompt', 'expected fewer than --tokens 5, got 5'],
     [{ goal: 'toString' }, '--goal', 'expected loss, away, steal, got "toString"'],
   ]) {
-    const error = await failure(searchOpened(opened, { ...options, ...change }));
+    const error = await failure(searchOpenedModel(opened, { ...options, ...change }));
     assert.deepEqual([error.where, error.text], [where, text]);
   }
 });

@@ -67,7 +67,7 @@ test('each command accepts its own options and rejects those of other commands b
       const isFlag = commands.some((one) => optionsOf(one)[name] && !optionsOf(one)[name].value);
       const args = [command, ...names, `--${name}`, ...(isFlag ? [] : ['7'])];
       if (own[name]) {
-        const { given } = readArguments(args, describe);
+        const { givenOptions: given } = readArguments(args, describe);
         assert.deepEqual(given, { [name]: isFlag ? true : own[name].repeats ? ['7'] : '7' });
         continue;
       }
@@ -107,12 +107,18 @@ test('unknown options, missing values, extra values and extra names are rejected
 
 test('a value is taken verbatim, even with a leading dash; of repeated options the last one counts', () => {
   for (const text of ['-The', '- x', '-', '', '$(x)', '`x`', "it's", 'ä\n😀', '-1', '=x']) {
-    assert.equal(readArguments(['measure', 'm', '--text', text], describe).given.text, text);
-    assert.equal(readArguments(['measure', 'm', `--text=${text}`], describe).given.text, text);
+    assert.equal(readArguments(['measure', 'm', '--text', text], describe).givenOptions.text, text);
+    assert.equal(
+      readArguments(['measure', 'm', `--text=${text}`], describe).givenOptions.text,
+      text,
+    );
   }
   for (const text of ['--', '--text', '--The'])
-    assert.equal(readArguments(['measure', 'm', `--text=${text}`], describe).given.text, text);
-  const { given, names } = readArguments(
+    assert.equal(
+      readArguments(['measure', 'm', `--text=${text}`], describe).givenOptions.text,
+      text,
+    );
+  const { givenOptions: given, names } = readArguments(
     ['measure', '--tokens', '3', '--tokens', '4', '--ids', '1', '--ids', '2', '--', '-m'],
     describe,
   );

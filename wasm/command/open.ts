@@ -42,12 +42,12 @@ export async function openModel(
   const texts = await readInput(values);
   const { plan, model, tokenizer, edits } = await openNamed(engine, name, values, texts.ids);
   let cut: Cut | undefined;
-  const onCut = (found: Cut) => (cut = found);
+  const onCut = (result: Cut) => (cut = result);
   const special = specialOf(tokenizer, values.special);
   const groups =
     texts.groups && (await cutGroups(tokenizer, texts.groups, { ...cutOptions, special }));
   const sequences =
-    groups?.flatMap((one) => one.sequences) ??
+    groups?.flatMap((group) => group.sequences) ??
     texts.ids ??
     (await cutText(tokenizer, texts.text, { ...cutOptions, special, onCut }));
   const tasks = (await makeTasks?.(model, tokenizer, special)) ?? [];
@@ -126,7 +126,7 @@ export async function readInput(
   values: Values,
 ): Promise<{ ids?: number[][]; text: string | string[]; groups?: LabeledTexts[] }> {
   const { 'text-file': path, text, ids, lines, label, join } = values;
-  const sources = [path, text, ids].filter((one) => one !== undefined);
+  const sources = [path, text, ids].filter((source) => source !== undefined);
   const expectedSource = 'one of --text-file, --text and --ids';
   if (sources.length === 0) throw missingError('text', expectedSource);
   expect(sources.length === 1, 'text', expectedSource, sources.length);

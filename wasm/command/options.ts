@@ -8,18 +8,18 @@ interface Option {
   meaning: string;
   /** Placeholder of the value in the help. An option without a placeholder is a flag. */
   value?: string;
-  standard?: string;
+  default?: string;
   repeats?: true;
 }
 type Options = Readonly<Record<string, Option>>;
 interface Command {
   names: readonly string[];
   /** The positional arguments, as error messages describe them; default: one model, or none. */
-  takes?: string;
+  expectedArguments?: string;
   usage: readonly string[];
   meaning: string;
   /** Paragraphs of help after `meaning`. */
-  more?: string;
+  details?: string;
   options: (describe: Describe) => Options;
 }
 
@@ -29,7 +29,7 @@ export type GivenOptions = Record<string, string | string[] | boolean | undefine
 export const optionName = (name: string) => name.replaceAll('_', '-');
 
 const ENGINE: Options = {
-  kernels: { value: 'K', meaning: 'auto, simd or base', standard: 'auto' },
+  kernels: { value: 'K', meaning: 'auto, simd or base', default: 'auto' },
   workers: {
     value: 'N',
     meaning: 'workers that share the sequences; default: the cores less one, or both of two',
@@ -51,7 +51,7 @@ const epsOptions = ({ defaults }: Describe): Options => ({
   eps: {
     value: 'E[,E...]',
     meaning: 'threshold of Sink_k, or several that one run serves',
-    standard: String(defaults.eps),
+    default: String(defaults.eps),
   },
 });
 
@@ -64,7 +64,7 @@ const TEXT: Options = {
   join: {
     value: 'N',
     meaning: 'with --lines: joins N consecutive texts into one, with a blank line between them',
-    standard: '1',
+    default: '1',
   },
   text: { value: 'TEXT', meaning: 'the text itself' },
   ids: {
@@ -78,7 +78,7 @@ const TEXT: Options = {
     meaning:
       'what a text starts with: auto (what the tokenizer adds, as in transformers), bos (its start token, even if it ' +
       'adds none), none, or a special token',
-    standard: 'auto',
+    default: 'auto',
   },
 };
 
@@ -86,13 +86,15 @@ const cutOptions = ({ defaults }: Describe): Options => ({
   tokens: {
     value: 'T',
     meaning: 'tokens of a sequence, special tokens included',
-    standard: String(defaults.tokens),
+    default: String(defaults.tokens),
   },
-  sequences: { value: 'N', meaning: 'most sequences to take', standard: '100' },
+  sequences: { value: 'N', meaning: 'most sequences to take', default: '100' },
 });
 
 function editUsage({ name, meaning, parameters }: EditKind) {
-  const names = parameters.map((one) => (one.required ? one.name : `[${one.name}]`));
+  const names = parameters.map((parameter) =>
+    parameter.required ? parameter.name : `[${parameter.name}]`,
+  );
   return `\n      ${name}: ${names.join(' ')}\n          ${meaning}`;
 }
 
@@ -107,7 +109,7 @@ const modelOptions = ({ edits }: Describe): Options => ({
     meaning:
       'exact; relaxed: fused multiply-add where the host has it, a quarter faster, last digits may differ; int8: ' +
       'products in 8 bits, approximate and several times faster',
-    standard: 'exact',
+    default: 'exact',
   },
   ...ENGINE,
   endpoint: { value: 'URL', meaning: 'address of the hub' },
@@ -116,7 +118,7 @@ const modelOptions = ({ edits }: Describe): Options => ({
     value: 'S',
     meaning:
       'seconds that a step of the tokenizer may take on an idle machine; a busy machine and large files grant more',
-    standard: '5',
+    default: '5',
   },
 });
 
@@ -139,7 +141,7 @@ const headOptions = (note: string): Options => ({
 });
 
 const SEED: Options = {
-  seed: { value: 'S', meaning: 'seed of the random choices', standard: '0' },
+  seed: { value: 'S', meaning: 'seed of the random choices', default: '0' },
 };
 
 const MODEL = `MODEL        a folder with config.json and weights, a .gguf file, owner/name[@revision] on the hub, or a name of the zoo;
@@ -152,7 +154,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
     names: ['MODEL'],
     usage: [`MODEL ${SOURCE}`, 'RECORDING'],
     meaning: 'measures the attention sinks of a model over a text (Gu et al., ICLR 2025)',
-    more: `Layers, heads and positions count from 0; Sink_k and alpha_k keep the paper's k = position + 1.
+    details: `Layers, heads and positions count from 0; Sink_k and alpha_k keep the paper's k = position + 1.
 
 ${MODEL}
 RECORDING    a file that record, or the Python package, has made: prints its means and runs no model; of the
@@ -184,7 +186,7 @@ RECORDING    a file that record, or the Python package, has made: prints its mea
     names: ['MODEL'],
     usage: [`MODEL ${ONE_TEXT}`],
     meaning: 'the attention map of one head on one text',
-    more: MODEL,
+    details: MODEL,
     options: (describe) => ({
       ...headOptions('default: the head that gives the first token most'),
       ...WHOLE_TEXT,
@@ -199,12 +201,12 @@ RECORDING    a file that record, or the Python package, has made: prints its mea
     names: ['MODEL'],
     usage: [`MODEL ${ONE_TEXT} --layer L [--head H]`],
     meaning: 'loss and sink of one text before and after a head or a layer is taken away',
-    more: `${MODEL}
+    details: `${MODEL}
 With --edit in place of --layer, or beside it, the edits are what is taken away.`,
     options: (describe) => ({
       ...headOptions('without --head all of its heads'),
       ...WHOLE_TEXT,
-      eps: { value: 'E', meaning: 'threshold of Sink_1', standard: String(describe.defaults.eps) },
+      eps: { value: 'E', meaning: 'threshold of Sink_1', default: String(describe.defaults.eps) },
       ...modelOptions(describe),
       ...JSON_OUT,
     }),
@@ -213,11 +215,11 @@ With --edit in place of --layer, or beside it, the edits are what is taken away.
     names: ['MODEL'],
     usage: [`MODEL ${ONE_TEXT}`],
     meaning: 'what the model writes after a text',
-    more: MODEL,
+    details: MODEL,
     options: (describe) => ({
-      count: { value: 'N', meaning: 'tokens to write', standard: '32' },
-      temperature: { value: 'X', meaning: '0 takes the likeliest token', standard: '0' },
-      'top-k': { value: 'K', meaning: 'draws among the K likeliest; 0: among all', standard: '0' },
+      count: { value: 'N', meaning: 'tokens to write', default: '32' },
+      temperature: { value: 'X', meaning: '0 takes the likeliest token', default: '0' },
+      'top-k': { value: 'K', meaning: 'draws among the K likeliest; 0: among all', default: '0' },
       ...SEED,
       ...WHOLE_TEXT,
       ...modelOptions(describe),
@@ -228,19 +230,19 @@ With --edit in place of --layer, or beside it, the edits are what is taken away.
     names: ['MODEL'],
     usage: [`MODEL ${SOURCE} --out FILE.safetensors`],
     meaning: 'measures, and keeps the results and some maps in a recording',
-    more: MODEL,
+    details: MODEL,
     options: (describe) => ({
       out: { value: 'FILE', meaning: 'the recording; only a regular file is replaced' },
-      keep: { value: 'N', meaning: 'keeps maps of the first N sequences', standard: '1' },
+      keep: { value: 'N', meaning: 'keeps maps of the first N sequences', default: '1' },
       fields: {
         value: 'F,F,...',
         meaning: 'fields to keep of these, beside norms, losses and exact alpha',
-        standard: 'att',
+        default: 'att',
       },
       precision: {
         value: 'P',
         meaning: 'of these fields: half, or single for their own bits',
-        standard: 'half',
+        default: 'half',
       },
       license: { value: 'TEXT', meaning: 'the license under which the recording may be passed on' },
       ...TEXT,
@@ -253,16 +255,16 @@ With --edit in place of --layer, or beside it, the edits are what is taken away.
   },
   compare: {
     names: ['A', 'B'],
-    takes: 'two recordings, or a recording and a model',
+    expectedArguments: 'two recordings, or a recording and a model',
     usage: ['A B'],
     meaning: 'lists the differences of two recordings, or of a recording and a model',
-    more: `A model is measured as the recording was: the same tokens, sequences, thresholds and edits, unless --edit names
+    details: `A model is measured as the recording was: the same tokens, sequences, thresholds and edits, unless --edit names
 others; it needs the text, in the options below. The exit status is 1 where anything differs.`,
     options: (describe) => ({
       tolerance: {
         value: 'X',
         meaning: 'numbers this close are equal; those above 1, this close relative to their size',
-        standard: '0.001',
+        default: '0.001',
       },
       ...TEXT,
       ...modelOptions(describe),
@@ -273,21 +275,22 @@ others; it needs the text, in the options below. The exit status is 1 where anyt
     names: ['MODEL'],
     usage: [`MODEL ${SOURCE}`],
     meaning: 'searches tokens that move the sink or raise the loss of what follows',
-    more: 'The search places them between the halves of the first sequence, and tries what it finds on the others.',
+    details:
+      'The search places them between the halves of the first sequence, and tries what it finds on the others.',
     options: (describe) => ({
       goal: {
         value: 'G',
         meaning:
           'loss: raise the loss; away: take weight from the first key; steal: give weight to the suffix',
-        standard: 'loss',
+        default: 'loss',
       },
-      length: { value: 'N', meaning: 'tokens of the suffix', standard: '5' },
+      length: { value: 'N', meaning: 'tokens of the suffix', default: '5' },
       steps: {
         value: 'N',
         meaning: 'steps of the search; each keeps the best of --width changes of one token',
-        standard: '20',
+        default: '20',
       },
-      width: { value: 'N', meaning: 'changes that a step tries', standard: '64' },
+      width: { value: 'N', meaning: 'changes that a step tries', default: '64' },
       ...SEED,
       prompt: { value: 'N', meaning: 'tokens before the suffix; default: half of --tokens' },
       ...sequenceOptions(describe),
@@ -297,16 +300,16 @@ others; it needs the text, in the options below. The exit status is 1 where anyt
     names: ['MODEL'],
     usage: [`MODEL ${SOURCE}`],
     meaning: 'accuracy with every key, with the first key evicted, and with another key evicted',
-    more: `The tasks: the next token in the second halves of the sequences, the second copy of random tokens, and a name
+    details: `The tasks: the next token in the second halves of the sequences, the second copy of random tokens, and a name
 recalled over sentences.`,
     options: (describe) => ({
-      copied: { value: 'N', meaning: 'random tokens that are copied', standard: '25' },
+      copied: { value: 'N', meaning: 'random tokens that are copied', default: '25' },
       between: {
         value: 'N[,N...]',
         meaning: 'sentences between a name and the question for it',
-        standard: '1,4',
+        default: '1,4',
       },
-      prompts: { value: 'N', meaning: 'prompts of the copies and of each recall', standard: '24' },
+      prompts: { value: 'N', meaning: 'prompts of the copies and of each recall', default: '24' },
       ...SEED,
       ...sequenceOptions(describe),
     }),
@@ -315,19 +318,19 @@ recalled over sentences.`,
     names: ['MODEL'],
     usage: [`MODEL ${SOURCE}`],
     meaning: 'loss of a masked model at hidden places, with every key and without the strongest',
-    more: `The places are uncovered step by step: with every key, without the strongest key of each step, and without a
+    details: `The places are uncovered step by step: with every key, without the strongest key of each step, and without a
 random one.`,
     options: (describe) => ({
       masked: {
         value: 'SHARE',
         meaning: 'share of the tokens after the first that is hidden',
-        standard: '0.5',
+        default: '0.5',
       },
       causal: {
         value: 'MODEL',
         meaning: 'a causal model of the same vocabulary, for its losses at the same places',
       },
-      steps: { value: 'N', meaning: 'steps of the unmasking', standard: '20' },
+      steps: { value: 'N', meaning: 'steps of the unmasking', default: '20' },
       ...SEED,
       ...sequenceOptions(describe),
     }),
@@ -336,25 +339,25 @@ random one.`,
     names: [],
     usage: ['[OPTIONS]'],
     meaning: 'trains a small model, and reports what its attention does',
-    more: 'It begins with random weights, or with those of a trained model.',
+    details: 'It begins with random weights, or with those of a trained model.',
     options: ({ training }) => ({
       ...Object.fromEntries(
-        (training?.settings ?? []).map(({ name, meaning, words, default: standard }) => [
+        (training?.settings ?? []).map(({ name, meaning, words, default: defaultValue }) => [
           optionName(name),
           {
             value: words ? 'WORD' : 'X',
             meaning: `${meaning}${words ? `: ${words.join(', ')}` : ''}`,
-            standard: String(standard),
+            default: String(defaultValue),
           },
         ]),
       ),
       ...Object.fromEntries(
-        Object.entries(LAB_MODEL).map(([name, standard]) => [
+        Object.entries(LAB_MODEL).map(([name, defaultValue]) => [
           optionName(name),
           {
-            value: typeof standard === 'number' ? 'N' : 'WORD',
+            value: typeof defaultValue === 'number' ? 'N' : 'WORD',
             meaning: 'of the model',
-            standard: String(standard),
+            default: String(defaultValue),
           },
         ]),
       ),
@@ -379,14 +382,14 @@ random one.`,
           'UTF-8 text that is not trained on, or a JSON list of texts: every line has the loss of up to --held sequences ' +
           'of it (of a list, the beginning of each text); with --from, its rise is forgetting',
       },
-      held: { value: 'N', meaning: 'most sequences of --held-file', standard: '16' },
+      held: { value: 'N', meaning: 'most sequences of --held-file', default: '16' },
       recipe: {
         value: 'FOLDER',
         meaning:
           'repeats the training that wrote this folder, to the same digits; --from and --text-file name its model and ' +
           'text where these have moved',
       },
-      every: { value: 'N', meaning: 'steps from one line to the next', standard: '10' },
+      every: { value: 'N', meaning: 'steps from one line to the next', default: '10' },
       json: { meaning: 'prints everything measured in each line, as JSON' },
       out: {
         value: 'FOLDER',
@@ -397,7 +400,7 @@ random one.`,
       workers: {
         value: 'N',
         meaning: 'workers that share each batch; the digits do not depend on it',
-        standard: '1',
+        default: '1',
       },
     }),
   },
@@ -428,17 +431,20 @@ function wrapText(front: string, text: string) {
   return [...lines.map((line) => line.trimEnd()), ...rest].join('\n');
 }
 
-function optionUsage([name, { value, meaning, standard }]: [string, Option]) {
+function optionUsage([name, { value, meaning, default: defaultValue }]: [string, Option]) {
   const [first, ...rest] = meaning.split('\n');
-  const text = [standard === undefined ? first : `${first} (${standard})`, ...rest].join('\n');
+  const text = [defaultValue === undefined ? first : `${first} (${defaultValue})`, ...rest].join(
+    '\n',
+  );
   return wrapText(`  --${name}${value ? ` ${value}` : ''}`, text);
 }
 
 export function usage(describe: Describe, name?: string) {
-  const usageLines = (one: string) => COMMANDS[one].usage.map((form) => `sinkscope ${one} ${form}`);
+  const usageLines = (command: string) =>
+    COMMANDS[command].usage.map((form) => `sinkscope ${command} ${form}`);
   if (name) {
-    const { meaning, more, options } = COMMANDS[name];
-    const about = `${meaning[0].toUpperCase()}${meaning.slice(1)}.${more ? `\n${more}` : ''}`;
+    const { meaning, details, options } = COMMANDS[name];
+    const about = `${meaning[0].toUpperCase()}${meaning.slice(1)}.${details ? `\n${details}` : ''}`;
     const rows = Object.entries(options(describe)).map(optionUsage);
     return `${usageLines(name).join('\n')}\n\n${about}\n\n${rows.join('\n')}\n`;
   }
@@ -493,13 +499,15 @@ export function readArguments(args: readonly string[], describe: Describe) {
       : value;
   }
   if (!values.help) {
-    const { names: positionals, takes = positionals.length ? 'one model' : 'options only' } =
-      COMMANDS[command];
+    const {
+      names: positionals,
+      expectedArguments = positionals.length ? 'one model' : 'options only',
+    } = COMMANDS[command];
     const place = positionals.join(' ') || command;
-    if (names.length === 0 && positionals.length > 0) throw missingError(place, takes);
-    expect(names.length === positionals.length, place, takes, names.length);
+    if (names.length === 0 && positionals.length > 0) throw missingError(place, expectedArguments);
+    expect(names.length === positionals.length, place, expectedArguments, names.length);
   }
-  return { command, given: values, names };
+  return { command, givenOptions: values, names };
 }
 
 export function missingError(where: string, expected: string) {
@@ -517,18 +525,19 @@ function unknownOptionError(rawName: string, command: string, describe: Describe
   return new SinkscopeError('argument', rawName, text);
 }
 
-export function withDefaults(command: string, given: GivenOptions, describe: Describe) {
+export function withDefaults(command: string, options: GivenOptions, describe: Describe) {
   const defaults = Object.entries(COMMANDS[command].options(describe)).flatMap(
-    ([name, { standard }]) => (standard === undefined ? [] : [[name, standard]]),
+    ([name, { default: defaultValue }]) =>
+      defaultValue === undefined ? [] : [[name, defaultValue]],
   );
-  return { ...Object.fromEntries(defaults), ...given };
+  return { ...Object.fromEntries(defaults), ...options };
 }
 
 /**
  * Throws if one of the named options was given.
- * @param why the reason, for the error message
+ * @param reason for the error message
  */
-export function refuse(given: GivenOptions, names: readonly string[], why: string) {
-  const name = names.find((one) => given[one] !== undefined);
-  if (name) throw new SinkscopeError('argument', `--${name}`, why);
+export function refuse(options: GivenOptions, names: readonly string[], reason: string) {
+  const name = names.find((option) => options[option] !== undefined);
+  if (name) throw new SinkscopeError('argument', `--${name}`, reason);
 }

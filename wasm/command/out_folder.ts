@@ -52,10 +52,10 @@ export async function openOut(
     const target = join(folder, path);
     return attempt(target, async () => {
       await expectReplaceable(target);
-      const temporary = `${target}.partial`;
-      await rm(temporary, { force: true });
-      await writeFile(temporary, data, { flag: 'wx' });
-      await rename(temporary, target);
+      const temporaryPath = `${target}.partial`;
+      await rm(temporaryPath, { force: true });
+      await writeFile(temporaryPath, data, { flag: 'wx' });
+      await rename(temporaryPath, target);
     });
   };
   await attempt(resolve(folder), () => createFolder(resolve(folder)));

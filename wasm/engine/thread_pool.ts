@@ -22,7 +22,7 @@ export class ThreadPool {
   constructor(module: Module, threads: number, minMultiplications: number = MIN_MULTIPLICATIONS) {
     this.#module = module;
     this.#minMultiplications = minMultiplications;
-    this.#threads = module.shared && canWait() ? threads : 1;
+    this.#threads = module.sharedMemory && canWait() ? threads : 1;
   }
 
   /**
