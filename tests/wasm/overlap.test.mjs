@@ -177,8 +177,8 @@ test('reads run together, a change waits for earlier reads, and later calls wait
     began.push(name);
     return new Promise((resolve, reject) => (ends[name] = { resolve, reject }));
   };
-  const change = { changes: chain };
-  const read = { reads: [chain, chain] };
+  const change = { changedChain: chain };
+  const read = { readChains: [chain, chain] };
   const first = runInTurn(read, act('first'));
   const second = runInTurn(read, act('second'));
   const changed = runInTurn({ ...change, ...read }, act('change'));
@@ -215,13 +215,13 @@ test('a call aborted while it waits rejects at once, keeps its turn, and leaves 
   const chain = new Chain();
   const began = [];
   let end = () => {};
-  const first = runInTurn({ changes: chain }, () => new Promise((resolve) => (end = resolve)));
+  const first = runInTurn({ changedChain: chain }, () => new Promise((resolve) => (end = resolve)));
   const controller = new AbortController();
   const { signal } = controller;
   const act = (name) => async () => void began.push(name);
-  const aborted = runInTurn({ changes: chain, signal }, act('aborted'));
+  const aborted = runInTurn({ changedChain: chain, signal }, act('aborted'));
   const late = new AbortController();
-  const waiting = runInTurn({ changes: chain, signal: late.signal }, act('waiting'));
+  const waiting = runInTurn({ changedChain: chain, signal: late.signal }, act('waiting'));
   assert.equal(getEventListeners(signal, 'abort').length, 1);
   controller.abort(new Error('enough'));
   await assert.rejects(aborted, /enough/);
@@ -232,7 +232,9 @@ test('a call aborted while it waits rejects at once, keeps its turn, and leaves 
   assert.deepEqual(began, ['waiting']);
   for (const one of [signal, late.signal]) assert.equal(getEventListeners(one, 'abort').length, 0);
   // Once a call has begun, its own work follows the signal.
-  const busy = runInTurn({ changes: chain, signal: late.signal }, () => turn().then(() => 'whole'));
+  const busy = runInTurn({ changedChain: chain, signal: late.signal }, () =>
+    turn().then(() => 'whole'),
+  );
   late.abort();
   assert.equal(await busy, 'whole');
 });

@@ -78,10 +78,10 @@ export async function createEngine(options: EngineOptions = {}): Promise<EngineS
     const binary = await chooseBinary(kernels, purpose);
     const sharedFile = threads > 1 && canShare() ? sharedBinary(binary) : undefined;
     // Only the first link gets threads: the others exist to run many jobs at a time.
-    const shared = sharedFile ? { address: addressOf(sharedFile), threads } : undefined;
+    const threadOptions = sharedFile ? { address: addressOf(sharedFile), threads } : undefined;
     return Array.from(
       { length: workers },
-      (_, i) => new Link(addressOf(binary), worker, onLost, i === 0 ? shared : undefined),
+      (_, i) => new Link(addressOf(binary), worker, onLost, i === 0 ? threadOptions : undefined),
     );
   };
   const links = await linksFor(lab ? 'lab' : 'run');
@@ -152,7 +152,7 @@ class Engine implements EngineShape {
   /**
    * Links to backends of other binaries, by purpose. The first request for a purpose makes them.
    */
-  #others: Map<string, Promise<Link[]>> = new Map();
+  #linksByPurpose: Map<string, Promise<Link[]>> = new Map();
   #addressOf;
   #closed = false;
 
@@ -177,10 +177,10 @@ class Engine implements EngineShape {
 
   async #linksFor(purpose: Purpose) {
     if (purpose === 'run' || (purpose === 'lab' && this.describe.training)) return this.#links;
-    const pending = this.#others.get(purpose) ?? this.#makeLinks(purpose);
-    this.#others.set(purpose, pending);
-    const links = await pending.catch((error) => {
-      this.#others.delete(purpose);
+    const linksPromise = this.#linksByPurpose.get(purpose) ?? this.#makeLinks(purpose);
+    this.#linksByPurpose.set(purpose, linksPromise);
+    const links = await linksPromise.catch((error) => {
+      this.#linksByPurpose.delete(purpose);
       throw error;
     });
     if (this.#closed) for (const link of links) link.close();
@@ -203,8 +203,8 @@ class Engine implements EngineShape {
     const copy: Copy = new Opening(links[0], 'model', open);
     const { architecture, bytes } = await copy.open(options);
     // slice rounds this number of copies down.
-    const helpers = links[0].hasOwnThread ? links.slice(1, 1 + COPY_BYTES_MAX / bytes) : [];
-    const otherCopies = helpers.map((link): Copy => new Opening(link, 'model', open));
+    const otherLinks = links[0].hasOwnThread ? links.slice(1, 1 + COPY_BYTES_MAX / bytes) : [];
+    const otherCopies = otherLinks.map((link): Copy => new Opening(link, 'model', open));
     const { describe } = this;
     const model = new Model(copy, { architecture, describe, arithmetic }, otherCopies);
     await dropIfAborted(options.signal, model);
@@ -218,12 +218,12 @@ class Engine implements EngineShape {
       import('../recording/recording.ts'),
       this.#linksFor('lab'),
     ]);
-    const post = () => {
+    const makeMessage = () => {
       const streams: ReadableStream[] = [];
       const message = toPostable(source, streams);
       return transfer(message, streams);
     };
-    const recording = new Recording(link, this.describe, post);
+    const recording = new Recording(link, this.describe, makeMessage);
     await recording.open(options);
     await dropIfAborted(options.signal, recording);
     return recording;
@@ -235,15 +235,17 @@ class Engine implements EngineShape {
   }
 
   async #otherLinks() {
-    const pending = [...this.#others.values()].map((links) => links.catch(() => []));
-    return (await Promise.all(pending)).flat();
+    const promises = [...this.#linksByPurpose.values()].map((links) => links.catch(() => []));
+    return (await Promise.all(promises)).flat();
   }
 
   async memory() {
     const allLinks = [...this.#links, ...(await this.#otherLinks())];
-    const open = allLinks.filter((link) => link.isOpen);
-    const bytes = await Promise.all(open.map((link) => link.ask((backend) => backend.memory())));
-    return bytes.reduce((sum, more) => sum + more, 0);
+    const openLinks = allLinks.filter((link) => link.isOpen);
+    const bytes = await Promise.all(
+      openLinks.map((link) => link.ask((backend) => backend.memory())),
+    );
+    return bytes.reduce((sum, count) => sum + count, 0);
   }
 
   async close() {
@@ -257,9 +259,9 @@ const makeModelOpener =
   ({ config, weights }: Files) =>
   (backend: BackendApi, job: Job) => {
     const streams: ReadableStream[] = [];
-    const text = config === undefined || typeof config === 'string';
+    const isText = config === undefined || typeof config === 'string';
     const sources = {
-      config: text ? config : toPostable(config, streams),
+      config: isText ? config : toPostable(config, streams),
       weights: weights.map((source) => toPostable(source, streams)),
     };
     return backend.open(job, transfer(sources, streams));
@@ -405,8 +407,8 @@ class Run implements RunShape {
   #act<T>({ changes, otherRuns = [], signal }: RunTurn, act: () => Promise<T>): Promise<T> {
     const runs = [this, ...otherRuns];
     if (runs.some((run) => run.#closed)) throw closedError('run');
-    const reads = runs.flatMap((run) => run.#withBases()).map((run) => run.#chain);
-    return runInTurn({ changes: changes ? this.#chain : undefined, reads, signal }, act);
+    const readChains = runs.flatMap((run) => run.#withBases()).map((run) => run.#chain);
+    return runInTurn({ changedChain: changes ? this.#chain : undefined, readChains, signal }, act);
   }
 
   #withBases(): Run[] {
@@ -421,11 +423,11 @@ class Run implements RunShape {
    */
   #idAt(backend: BackendApi, job: Job = QUIET, signal?: AbortSignal): Promise<number> {
     if (this.#released) throw closedError('run');
-    const last = this.#backendRun?.backend === backend ? this.#backendRun : undefined;
-    if (last && !last.isPartial) return last.id;
+    const currentRun = this.#backendRun?.backend === backend ? this.#backendRun : undefined;
+    if (currentRun && !currentRun.isPartial) return currentRun.id;
     const run = {
       backend,
-      id: this.#compute(backend, last?.id, job, signal),
+      id: this.#compute(backend, currentRun?.id, job, signal),
       isPartial: false,
     };
     this.#backendRun = run;
@@ -437,18 +439,18 @@ class Run implements RunShape {
 
   /**
    * Computes the run at the backend and returns its number there.
-   * @param partial number of the run that a stopped update left, which is closed first to free its
+   * @param partialId number of the run that a stopped update left, which is closed first to free its
    * memory
    */
   async #compute(
     backend: BackendApi,
-    partial: Promise<number> | undefined,
+    partialId: Promise<number> | undefined,
     job: Job,
     signal?: AbortSignal,
   ) {
     const { model } = await this.#copy.openAt(backend);
     const origin = await this.#originAt(backend);
-    if (partial) await backend.closeRun(await partial);
+    if (partialId) await backend.closeRun(await partialId);
     signal?.throwIfAborted();
     return backend.run(job, model, Int32Array.from(this.#tokens), {
       ...this.#request,

@@ -14,8 +14,8 @@ const port = workerPort();
 const starter = {
   holdLock: holdLivenessLock,
 
-  async start(address: string, shared?: ThreadOptions) {
-    backend = await openBackend(address, (...report) => port.post({ report }, []), shared);
+  async start(address: string, threadOptions?: ThreadOptions) {
+    backend = await openBackend(address, (...report) => port.post({ report }, []), threadOptions);
   },
 };
 

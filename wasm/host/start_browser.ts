@@ -12,7 +12,7 @@ export function startWorker() {
     () => new Worker(new URL('../engine/worker.ts', import.meta.url), { type: 'module' }),
   );
   const controller = new AbortController();
-  let end: (why: string) => void = () => {};
+  let end: (reason: string) => void = () => {};
   const ended: Promise<string> = new Promise((resolve) => (end = resolve));
   worker.addEventListener('error', ({ message }) => end(message || 'it could not be started'));
   worker.addEventListener('messageerror', () => end('a message could not be read'));
