@@ -172,7 +172,7 @@ test('a lab folder lists its files in order and omits absent optional files', as
     [() => labFolder({ ...made, text: 1 }), 'text: expected a string, got 1'],
     [() => labFolder({ ...made, tokenizerConfig: 1 }), 'tokenizerConfig: expected a string, got 1'],
     [() => labFolder({ ...made, recipe: {} }), 'recipe.json: settings: expected an object, got undefined'], // prettier-ignore
-    [() => labFolder(3), 'made: expected an object, got 3'],
+    [() => labFolder(3), 'parts: expected an object, got 3'],
   ]);
 });
 

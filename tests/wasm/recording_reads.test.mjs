@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { compareRecordings } from '../../wasm/index.ts';
 import { Recording } from '../../wasm/recording/recording.ts';
-import { Shelf } from '../../wasm/recording/shelf.ts';
+import { OpenRecordings } from '../../wasm/recording/open_recordings.ts';
 import { errorOf, failure } from './helper.mjs';
 
 const describe = {
@@ -470,10 +470,10 @@ test('a recording that fails to open leaves no memory or handle behind', () => {
     [false, ['release', 64]],
     [true, ['recording_close', 7]],
   ]) {
-    const shelf = new Shelf(module(opens));
+    const openRecordings = new OpenRecordings(module(opens));
     log.length = 0;
-    assert.throws(() => shelf.add(1, { address: 64, bytes: 9 }), /no (recording|header)/);
+    assert.throws(() => openRecordings.add(1, { address: 64, bytes: 9 }), /no (recording|header)/);
     assert.deepEqual(log, [left]);
-    assert.equal(errorOf(() => shelf.get(1))[0], 'closed');
+    assert.equal(errorOf(() => openRecordings.get(1))[0], 'closed');
   }
 });

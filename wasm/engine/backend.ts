@@ -23,7 +23,7 @@ import type { ThreadOptions, ThreadPool } from './thread_pool.ts';
 import type { FieldWhere, MetricArguments, RunOptions } from './types.ts';
 import type { Trainer } from '../lab/trainer.ts';
 import type { Source, ReadFacts } from '../loading/files.ts';
-import type { Shelf } from '../recording/shelf.ts';
+import type { OpenRecordings } from '../recording/open_recordings.ts';
 
 type MetricRead = Omit<MetricArguments, 'base'> & { metric: string; base?: number };
 /** A read whose `base` is the number of a run. */
@@ -84,7 +84,7 @@ function createPool(module: Module, threads: number) {
 export class Backend {
   #module;
   #trainer: Trainer | undefined;
-  #shelf: Shelf | undefined;
+  #openRecordings: OpenRecordings | undefined;
   #report;
   #pool;
   #describe;
@@ -125,19 +125,19 @@ export class Backend {
 
   async openRecording(job: Job, source: Source) {
     // Lazy import: only recordings need this module.
-    const { Shelf } = await import('../recording/shelf.ts');
-    this.#shelf ??= new Shelf(this.#module);
-    const shelf = this.#shelf;
+    const { OpenRecordings } = await import('../recording/open_recordings.ts');
+    this.#openRecordings ??= new OpenRecordings(this.#module);
+    const openRecordings = this.#openRecordings;
     return this.#cancellable(job, async (signal, report) => {
       const [block] = await this.#readAll([source], signal, report);
-      const recording = shelf.add(++this.#lastId, block);
+      const recording = openRecordings.add(++this.#lastId, block);
       report('open', 1, 1);
       return recording;
     });
   }
 
   get #recordings() {
-    if (this.#shelf) return this.#shelf;
+    if (this.#openRecordings) return this.#openRecordings;
     throw closedError('recording');
   }
 

@@ -112,7 +112,7 @@ export function labFolder(parts: {
   readonly recipe: LabRecipe;
   readonly text?: string;
 }): { readonly path: string; readonly data: string | Uint8Array }[] {
-  checkOptions(parts, { tokenizerConfig: 'text', text: 'text' }, 'made');
+  checkOptions(parts, { tokenizerConfig: 'text', text: 'text' }, 'parts');
   const { config, weights, tokenizer, tokenizerConfig, recipe, text } = parts;
   check(config, 'object', 'config');
   expect(weights instanceof Uint8Array, 'weights', 'a Uint8Array', weights);

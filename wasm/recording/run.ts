@@ -23,6 +23,6 @@ export async function recordRun(
   checkList(eps, 'number', 'eps');
   const parts: Parts = new Map();
   await addPrompt(parts, 0, run, selectFields(model, options), half);
-  const measured = { ids: [[...run.tokens]], count: 1, T: run.tokens.length, eps };
-  return encode(parts, conditionsOf(model, options, measured));
+  const prompts = { ids: [[...run.tokens]], count: 1, T: run.tokens.length, eps };
+  return encode(parts, conditionsOf(model, options, prompts));
 }

@@ -17,7 +17,7 @@ type Part = {
   data: Float32Array | Int32Array | Uint8Array | Uint16Array;
 };
 export type Parts = Map<string, Part>;
-type Measured = {
+type RecordedPrompts = {
   /** Token ids of the recorded prompts. */
   ids: readonly (readonly number[])[];
   count: number;
@@ -62,18 +62,18 @@ export function encode(parts: Parts, conditions: unknown) {
   const header: Record<string, unknown> = { __metadata__: metadata };
   // Wide numbers come first, which aligns every tensor without gaps, as the format requires.
   const widthOf = ([, { data }]: [string, Part]) => data.BYTES_PER_ELEMENT;
-  const sorted = [...parts].sort((a, b) => widthOf(b) - widthOf(a));
-  let at = 0;
-  for (const [name, { dtype, shape, data }] of sorted)
-    header[name] = { dtype, shape, data_offsets: [at, (at += data.byteLength)] };
+  const sortedParts = [...parts].sort((a, b) => widthOf(b) - widthOf(a));
+  let dataEnd = 0;
+  for (const [name, { dtype, shape, data }] of sortedParts)
+    header[name] = { dtype, shape, data_offsets: [dataEnd, (dataEnd += data.byteLength)] };
   const json = new TextEncoder().encode(JSON.stringify(header));
   const paddedLength = Math.ceil(json.length / 8) * 8;
-  const file = new Uint8Array(8 + paddedLength + at);
+  const file = new Uint8Array(8 + paddedLength + dataEnd);
   new DataView(file.buffer).setBigUint64(0, BigInt(paddedLength), true);
   file.set(json, 8);
   file.fill(0x20, 8 + json.length, 8 + paddedLength);
   let offset = 8 + paddedLength;
-  for (const [, { data }] of sorted) {
+  for (const [, { data }] of sortedParts) {
     file.set(new Uint8Array(data.buffer, data.byteOffset, data.byteLength), offset);
     offset += data.byteLength;
   }
@@ -129,8 +129,8 @@ export function selectFields(
   const { proxy } = rowNamed(describe.operations, architecture.attention.operation, 'operation');
   return {
     fields: [...new Set(names)].filter((name) => name !== 'tokens'),
-    small: smallFields.map(({ name }) => name).filter((name) => !names.includes(name)),
-    exact: proxy === 'weights' ? EXACT_METRICS : [...EXACT_METRICS, RAW_METRIC],
+    smallFields: smallFields.map(({ name }) => name).filter((name) => !names.includes(name)),
+    exactMetrics: proxy === 'weights' ? EXACT_METRICS : [...EXACT_METRICS, RAW_METRIC],
   };
 }
 
@@ -138,20 +138,20 @@ export async function addPrompt(
   parts: Parts,
   prompt: number,
   run: Pick<Run, 'tokens' | 'read'>,
-  { fields, small, exact }: ReturnType<typeof selectFields>,
+  { fields, smallFields, exactMetrics }: ReturnType<typeof selectFields>,
   isHalf: boolean,
 ) {
-  const addPart = (name: string, one: Part) => parts.set(`${prompt}.${name}`, one);
+  const addPart = (name: string, part: Part) => parts.set(`${prompt}.${name}`, part);
   addPart('tokens', makePart({ shape: [run.tokens.length], data: Int32Array.from(run.tokens) }));
   const tensors = await run.read(fields.map((field) => ({ field })));
   fields.forEach((name, i) =>
     addPart(name, makePart(tensors[i], isHalf && !SMALL_FIELDS.includes(name))),
   );
-  const otherTensors = [
-    ...small.map((field) => ({ field })),
-    ...exact.map((metric) => ({ metric })),
+  const otherReads = [
+    ...smallFields.map((field) => ({ field })),
+    ...exactMetrics.map((metric) => ({ metric })),
   ];
-  for (const read of otherTensors) {
+  for (const read of otherReads) {
     const [tensor] = await run.read([read]).catch((error) => {
       if (error.code !== 'bad_request') throw error;
       return []; // the run did not record this
@@ -182,10 +182,10 @@ export function putMeans(
     const hasThreshold = row.arguments.includes('eps');
     const meansByEps = hasThreshold ? byEps.map((metrics) => metrics[name]) : [byEps[0][name]];
     const fullShape = hasThreshold ? [byEps.length, ...shape] : shape;
-    const numbers = (kind: 'mean' | 'deviation') =>
-      Float32Array.from(meansByEps.flatMap((one) => one[kind].map((x) => x ?? NaN)));
-    parts.set(`mean.${name}`, makePart({ shape: fullShape, data: numbers('mean') }));
-    parts.set(`deviation.${name}`, makePart({ shape: fullShape, data: numbers('deviation') }));
+    const numbersOf = (kind: 'mean' | 'deviation') =>
+      Float32Array.from(meansByEps.flatMap((metricMean) => metricMean[kind].map((x) => x ?? NaN)));
+    parts.set(`mean.${name}`, makePart({ shape: fullShape, data: numbersOf('mean') }));
+    parts.set(`deviation.${name}`, makePart({ shape: fullShape, data: numbersOf('deviation') }));
   }
 }
 
@@ -195,7 +195,7 @@ export function putMeans(
 export function conditionsOf(
   { architecture, describe, arithmetic }: Recordable,
   options: RecordOptions,
-  { ids, count, T, eps, edits = [] }: Measured,
+  { ids, count, T, eps, edits = [] }: RecordedPrompts,
 ) {
   const { strings = (list: readonly number[]) => list.map(String) } = options;
   const { family, L, blocks, layers, H, G, K, D, V, F, E, mask, windows, attention } = architecture;
@@ -210,7 +210,7 @@ export function conditionsOf(
     dtype: arithmetic === 'int8' ? 'int8' : 'float32',
     attention: 'sinkscope',
   };
-  const about = { id: family, revision: null, sha256: null, ...options.model };
+  const identity = { id: family, revision: null, sha256: null, ...options.model };
   // An edit that replaces the operation in every head also changes the meaning of the rows.
   const operation = edits.reduce(
     (name, edit) =>
@@ -219,10 +219,10 @@ export function conditionsOf(
         : name,
     attention.operation,
   );
-  const first = { token: tokens[0]?.[0] ?? null, id: ids[0]?.[0] ?? null, position: 0 };
+  const firstToken = { token: tokens[0]?.[0] ?? null, id: ids[0]?.[0] ?? null, position: 0 };
   return {
-    model: { ...about, family, ...sizes, ...implementation, operation, mask, windows },
-    first: { ...first, ...options.first },
+    model: { ...identity, family, ...sizes, ...implementation, operation, mask, windows },
+    first: { ...firstToken, ...options.first },
     tokens,
     prompts: {
       source: options.source ?? null,

@@ -41,7 +41,7 @@ export async function* spread<Item, Result>(
   let startedCount = 0;
   let yieldedCount = 0;
   const start = async (replica: (typeof replicas)[number], i: number) => work(replica, items[i], i);
-  const pending: ReturnType<typeof start>[] = [];
+  const pendingResults: ReturnType<typeof start>[] = [];
   const startIdle = () => {
     for (; startedCount < Math.min(items.length, yieldedCount + aheadMax); startedCount++) {
       const replica = idleReplicas.shift();
@@ -51,7 +51,7 @@ export async function* spread<Item, Result>(
         idleReplicas.push(replica);
         startIdle();
       };
-      pending.push(result);
+      pendingResults.push(result);
       result.then(release, release);
     }
   };
@@ -59,7 +59,7 @@ export async function* spread<Item, Result>(
   try {
     for (; yieldedCount < items.length; yieldedCount++) {
       startIdle();
-      const result = pending.shift() as (typeof pending)[number];
+      const result = pendingResults.shift() as (typeof pendingResults)[number];
       yield await Promise.race([result, abortWatch.promise]);
     }
   } finally {

@@ -84,11 +84,11 @@ export interface MeasureOptions extends Options {
 }
 
 export interface SweepOptions extends Omit<MeasureOptions, 'edits' | 'onSequence'> {
-  /** Called with the metrics of each sequence in each case; `at` is the index of the case. */
+  /** Called with the metrics of each sequence in each case. */
   readonly onSequence?: (
     metrics: Readonly<Record<string, Tensor>>,
     index: number,
-    at: number,
+    caseIndex: number,
   ) => void;
 }
 
