@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { MergeRanks, slotCountFor } from '../../wasm/text/merges.ts';
 import {
-  createSurface,
+  createSurfaceReader,
   usesBlockSigns,
   isByteLevel,
   byteOfLetter,
@@ -396,7 +396,7 @@ test('the text of a token depends on the model and the decoder of its file', () 
     { content: '\u2581y', normalized: false },
     { content: 'Ġz' },
   ];
-  const read = (file, ...tokens) => tokens.map(createSurface(file, added));
+  const read = (file, ...tokens) => tokens.map(createSurfaceReader(file, added));
   assert.deepEqual(
     read(plain({}), '\u2581a\u2581', '<0x41>', '<0xfF>', '<0x4>', 'a<0x41>', '\u2581x', '\u2581y'),
     [' a ', Uint8Array.of(0x41), '<0xfF>', '<0x4>', 'a<0x41>', ' x', '\u2581y'],

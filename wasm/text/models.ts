@@ -131,13 +131,13 @@ const MODELS: Record<
         const isLast = end === word.length;
         const token = (start > 0 ? prefix : '') + word.slice(start, end) + (isLast ? suffix : '');
         const id = idOf(token);
-        const bytes = id === undefined && byte_fallback ? findByteIds(token, idOf) : null;
+        const byteIds = id === undefined && byte_fallback ? findByteIds(token, idOf) : null;
         if (id !== undefined) {
           endUnknownPiece();
           pieces.push({ id, start, end });
-        } else if (bytes) {
+        } else if (byteIds) {
           // As in the library, `unknownPiece` stays open across byte tokens and comes after them.
-          pieces.push(...bytes.map((byte) => ({ id: byte, start, end })));
+          pieces.push(...byteIds.map((byteId) => ({ id: byteId, start, end })));
         } else if (typeof unk_token === 'string') {
           if (unknownPiece && fuse_unk) unknownPiece.end = end;
           else {
@@ -164,9 +164,9 @@ const MODELS: Record<
     let maxLength = 0;
     for (const token of ids.keys()) maxLength = Math.max(maxLength, token.length);
     const penalty = lowestScore - UNKNOWN_PENALTY;
-    const scored = { idOf, scores, maxLength, penalty, unknownId };
+    const scoredVocab = { idOf, scores, maxLength, penalty, unknownId };
     return (word) =>
-      findBestPath(word, scored).flatMap(({ start, end }) => {
+      findBestPath(word, scoredVocab).flatMap(({ start, end }) => {
         const text = word.slice(start, end);
         const id = idOf(text);
         if (id !== undefined) return [{ id, start, end }];
@@ -226,7 +226,7 @@ function findBestPath(
   const starts = new Int32Array(word.length + 1).fill(-1);
   const idsByEnd = new Int32Array(word.length + 1);
   for (let start = 0; start < word.length;) {
-    const next = start + widthAt(word, start);
+    const nextStart = start + widthAt(word, start);
     let hasToken = false;
     const updateBest = (end: number, id: number, score: number) => {
       if (starts[end] >= 0 && score + bestScores[start] <= bestScores[end]) return;
@@ -235,22 +235,22 @@ function findBestPath(
       idsByEnd[end] = id;
     };
     const lastEnd = Math.min(word.length, start + maxLength);
-    for (let end = next; end <= lastEnd; end++) {
+    for (let end = nextStart; end <= lastEnd; end++) {
       const id = idOf(word.slice(start, end));
       if (id === undefined) continue;
       updateBest(end, id, scores[id]);
-      if (end === next) hasToken = true;
+      if (end === nextStart) hasToken = true;
     }
     if (!hasToken) {
       if (
         typeof unknownId !== 'number' &&
-        !(starts[next] >= 0 && penalty + bestScores[start] <= bestScores[next])
+        !(starts[nextStart] >= 0 && penalty + bestScores[start] <= bestScores[nextStart])
       ) {
-        throw unknownWordError(word.slice(start, next));
+        throw unknownWordError(word.slice(start, nextStart));
       }
-      updateBest(next, unknownId ?? -1, penalty);
+      updateBest(nextStart, unknownId ?? -1, penalty);
     }
-    start = next;
+    start = nextStart;
   }
   const path: { start: number; end: number }[] = [];
   let isNextUnknown = false;
