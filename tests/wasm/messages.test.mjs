@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { SinkscopeError } from '../../wasm/abi/errors.ts';
-import { answer, callThrough, transfer } from '../../wasm/engine/messages.ts';
+import { answerCalls, callThrough, transfer } from '../../wasm/engine/messages.ts';
 import { randomBits } from '../../wasm/engine/random.ts';
 
 function ports() {
@@ -24,7 +24,7 @@ test('each call gets its own answer, in whatever order answers arrive', async ()
   let release = () => {};
   const held = new Promise((done) => (release = done));
   const late = async (x) => (await held, x + 1);
-  answer(far, () => ({ late, double: (x) => 2 * x, nothing: () => undefined }));
+  answerCalls(far, () => ({ late, double: (x) => 2 * x, nothing: () => undefined }));
   const first = calls.late(1);
   assert.deepEqual([await calls.double(4), await calls.nothing()], [8, undefined]);
   release();
@@ -43,7 +43,7 @@ test('transferred buffers are moved, as arguments and as answers', async () => {
   const { log, near, far } = ports();
   const calls = callThrough(near, () => {});
   const [one, other] = [new ArrayBuffer(1), new ArrayBuffer(2)];
-  answer(far, () => ({ give: () => transfer({ other }, [other]) }));
+  answerCalls(far, () => ({ give: () => transfer({ other }, [other]) }));
   const sent = { one };
   assert.equal(transfer(sent, [one]), sent);
   await calls.give('plain', sent, null);
@@ -60,7 +60,7 @@ test('an error arrives as a value with its place, a report reaches its listener,
   const refuse = () => {
     throw new SinkscopeError('read', 'a file', 'expected bytes');
   };
-  answer(far, () => ({ refuse }));
+  answerCalls(far, () => ({ refuse }));
   await assert.rejects(calls.refuse(), (error) => {
     assert.deepEqual(error, { code: 'read', where: 'a file', text: 'expected bytes' });
     return true;

@@ -13,7 +13,7 @@ import {
 } from '../../wasm/index.ts';
 import { loadModule } from '../../wasm/abi/module.ts';
 import { Backend } from '../../wasm/engine/backend.ts';
-import { QUIET } from '../../wasm/engine/job.ts';
+import { QUIET_JOB } from '../../wasm/engine/job.ts';
 import { readConditions } from '../../wasm/recording/conditions.ts';
 import { fileOf, tensorsOf } from '../safetensors.mjs';
 import {
@@ -136,7 +136,7 @@ test('closing a recording twice does not free its memory twice', async () => {
   const ones = new Float32Array([1, 0, 0.5, 0.5]);
   const bytes = recordMaps([{ att: [{ shape: [1, 2, 2], data: ones }] }]);
   const backend = new Backend(await loadModule(new URL('sinkscope.lab.wasm', binaries)), () => {});
-  const { recording } = await backend.openRecording(QUIET, bytes);
+  const { recording } = await backend.openRecording(QUIET_JOB, bytes);
   await backend.closeRecording(recording);
   assert.equal((await failure(backend.closeRecording(recording))).code, 'closed');
 });

@@ -10,7 +10,7 @@ import {
   spellToken,
 } from '../../wasm/text/surface.ts';
 import {
-  byteLevelFile,
+  makeByteLevelFile,
   checkId,
   checkVocab,
   tokenNameOf,
@@ -155,7 +155,7 @@ test('a tokenizer.json of the byte-level kind is made with all optional keys and
     decoder: bytes,
     model: { type: 'BPE', ignore_merges: false, vocab: { a: 0 }, merges: [] },
   };
-  assert.deepEqual(byteLevelFile(given), plain);
+  assert.deepEqual(makeByteLevelFile(given), plain);
   const own = { ...bytes, add_prefix_space: true, use_regex: false };
   const all = {
     prefixSpace: true,
@@ -173,9 +173,9 @@ test('a tokenizer.json of the byte-level kind is made with all optional keys and
     decoder: own,
     model: { ...plain.model, ignore_merges: true },
   };
-  assert.deepEqual(byteLevelFile({ ...given, ...all }), wanted);
+  assert.deepEqual(makeByteLevelFile({ ...given, ...all }), wanted);
   assert.deepEqual(
-    byteLevelFile({ ...given, ...all, letterSplit: [3, 4] }).pre_tokenizer,
+    makeByteLevelFile({ ...given, ...all, letterSplit: [3, 4] }).pre_tokenizer,
     stages(2, own, 3, 4),
   );
 });

@@ -9,7 +9,7 @@ import {
   toHalfBits,
   addPrompt,
   selectFields,
-  makePart,
+  makeFileTensor,
   putMeans,
 } from '../../wasm/recording/write.ts';
 import { tensorsOf } from '../safetensors.mjs';
@@ -116,11 +116,15 @@ test('every finite half is converted to itself', () => {
 test('a tensor is stored in I32, F32 or F16', () => {
   const shape = [2];
   const [whole, single] = [Int32Array.of(1, 2), Float32Array.of(1, 2)];
-  assert.deepEqual(makePart({ shape, data: whole }, true), { dtype: 'I32', shape, data: whole });
-  assert.equal(makePart({ shape, data: single }).data, single);
-  assert.equal(makePart({ shape, data: single }).dtype, 'F32');
-  assert.deepEqual(makePart({ shape, data: [1, 2] }), { dtype: 'F32', shape, data: single });
-  assert.deepEqual(makePart({ shape, data: single }, true), {
+  assert.deepEqual(makeFileTensor({ shape, data: whole }, true), {
+    dtype: 'I32',
+    shape,
+    data: whole,
+  });
+  assert.equal(makeFileTensor({ shape, data: single }).data, single);
+  assert.equal(makeFileTensor({ shape, data: single }).dtype, 'F32');
+  assert.deepEqual(makeFileTensor({ shape, data: [1, 2] }), { dtype: 'F32', shape, data: single });
+  assert.deepEqual(makeFileTensor({ shape, data: single }, true), {
     dtype: 'F16',
     shape,
     data: Uint16Array.of(0x3c00, 0x4000),

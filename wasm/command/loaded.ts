@@ -4,7 +4,7 @@ import { oneLine } from './output.ts';
 import { csvOf } from './sheet.ts';
 import { percentText } from './tasks.ts';
 import { missingError } from './options.ts';
-import { openNamed, specialOf } from './open.ts';
+import { openNamedModel, specialOf } from './open.ts';
 import { parseCount, parseNumber, parseOptional } from './values.ts';
 import { LoadedModel } from '../load/loaded_model.ts';
 import { readText } from './text_file.ts';
@@ -107,7 +107,7 @@ export const withText =
     if (texts.length === 0) throw missingError('text', expected);
     expect(texts.length === 1, 'text', expected, texts.length);
     const text = values.text ?? (await readText(String(values['text-file']), '--text-file'));
-    const { edits, ...parts } = await openNamed(engine, name, values);
+    const { edits, ...parts } = await openNamedModel(engine, name, values);
     const model = new LoadedModel({ ...parts, engine, isOwner: false });
     try {
       return await use(model, text, {

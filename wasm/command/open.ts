@@ -40,7 +40,7 @@ export async function openModel(
   const thresholds = parseThresholds(values.eps ?? String(defaults.eps));
   await expectExists(name);
   const texts = await readInput(values);
-  const { plan, model, tokenizer, edits } = await openNamed(engine, name, values, texts.ids);
+  const { plan, model, tokenizer, edits } = await openNamedModel(engine, name, values, texts.ids);
   let cut: Cut | undefined;
   const onCut = (result: Cut) => (cut = result);
   const special = specialOf(tokenizer, values.special);
@@ -72,7 +72,12 @@ export async function openModel(
  * @param ids token ids given in place of a text; with them, a tokenizer that does not open is no
  * error
  */
-export async function openNamed(engine: Engine, name: string, values: Values, ids?: number[][]) {
+export async function openNamedModel(
+  engine: Engine,
+  name: string,
+  values: Values,
+  ids?: number[][],
+) {
   const edits = (values.edit ?? []).map((text: string) => readEdit(text, engine.describe));
   const token = process.env.HF_TOKEN || undefined;
   const hubOptions = { token, endpoint: values.endpoint, cache: values.cache === true };

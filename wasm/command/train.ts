@@ -47,7 +47,7 @@ export async function train(engine: Engine, options: GivenOptions, print: (text:
   );
   const defaults = Object.fromEntries(settings.map((row) => [row.name, row.default]));
   const plan = values.recipe
-    ? await repeatTraining(values.recipe, values, choices)
+    ? await planRepeatedTraining(values.recipe, values, choices)
     : await planTraining(values, choices);
   const { config, recipe, begin, text } = plan;
   const allSettings = { ...defaults, ...recipe };
@@ -202,7 +202,7 @@ async function planTraining(
 }
 
 /** Repeats the training of a folder; its initial weights and its text must be the same bytes. */
-async function repeatTraining(
+async function planRepeatedTraining(
   folder: string,
   values: Values,
   { model, recipe: givenRecipe }: { model: object; recipe: object },

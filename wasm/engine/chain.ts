@@ -41,7 +41,7 @@ export function runInTurn<T>(
     ...otherChains.map((chain) => chain.predecessors(false)),
   ].flat();
   const mustWait = predecessors.length > 0;
-  const abortWatch = untilAborted(mustWait ? signal : undefined);
+  const abortWatch = watchAbort(mustWait ? signal : undefined);
   const begin = () => {
     abortWatch.release();
     signal?.throwIfAborted();
@@ -58,7 +58,7 @@ export function runInTurn<T>(
 }
 
 /** Returns a promise that only the signal settles, by rejecting it. */
-export function untilAborted(signal: AbortSignal | undefined) {
+export function watchAbort(signal: AbortSignal | undefined) {
   let stop = () => {};
   const promise: Promise<never> = new Promise((_, reject) => {
     stop = () => reject(signal?.reason);

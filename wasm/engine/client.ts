@@ -7,10 +7,10 @@ import { argumentError, closedError, expect, expectInteger } from '../abi/errors
 import { MEMORY_BYTES } from '../abi/memory.ts';
 import { ARITHMETICS, chooseBinary, sharedBinary } from '../abi/variants.ts';
 import { Chain, runInTurn } from './chain.ts';
-import { QUIET } from './job.ts';
+import { QUIET_JOB } from './job.ts';
 import { Link } from './link.ts';
 import { transfer } from './messages.ts';
-import { Opening } from './opening.ts';
+import { BackendResource } from './backend_resource.ts';
 import { randomBits } from './random.ts';
 import type { Describe, Tensor } from '../abi/types.ts';
 import type { Purpose } from '../abi/variants.ts';
@@ -37,13 +37,13 @@ import type { Source, ModelFiles } from '../loading/types.ts';
 import type { Recordable, RecordOptions } from '../recording/types.ts';
 
 type Files = { config?: string | Source; weights: readonly Source[] };
-type Copy = Opening<Awaited<ReturnType<BackendApi['open']>>>;
+type Copy = BackendResource<Awaited<ReturnType<BackendApi['open']>>>;
 /** Whether an action changes its run, and which other runs it reads. */
 type RunTurn = { changes?: boolean; otherRuns?: readonly Run[]; signal?: AbortSignal };
 type BackendRun = { backend: BackendApi; id: Promise<number>; isPartial: boolean };
 
 /** The `#from.layer` of a run that begins at the first layer that its edits touch. */
-const BY_EDITS = -1;
+const LAYER_BY_EDITS = -1;
 
 const RUN_OPTIONS = { fields: 'list', edits: 'list', streaming: 'flag', measuring: 'flag or list' };
 
@@ -200,11 +200,11 @@ class Engine implements EngineShape {
     for (const source of allWeights) checkSource(source, 'weights', false);
     const links = await this.#linksFor(ARITHMETICS[arithmetic]);
     const open = makeModelOpener({ config, weights: allWeights });
-    const copy: Copy = new Opening(links[0], 'model', open);
+    const copy: Copy = new BackendResource(links[0], 'model', open);
     const { architecture, bytes } = await copy.open(options);
     // slice rounds this number of copies down.
     const otherLinks = links[0].hasOwnThread ? links.slice(1, 1 + COPY_BYTES_MAX / bytes) : [];
-    const otherCopies = otherLinks.map((link): Copy => new Opening(link, 'model', open));
+    const otherCopies = otherLinks.map((link): Copy => new BackendResource(link, 'model', open));
     const { describe } = this;
     const model = new Model(copy, { architecture, describe, arithmetic }, otherCopies);
     await dropIfAborted(options.signal, model);
@@ -301,7 +301,7 @@ class Model implements ModelShape {
     if (from) checkSameModel(from.run, this.#copy, 'from.run');
     if (from?.layer !== undefined) expectInteger(from.layer, 0, blocks, 'from.layer');
     const request = this.#checkedRequest(tokens.length, options);
-    const ids = idsBelow(V, tokens);
+    const ids = checkIds(V, tokens);
     const run = new Run(this.#copy, ids, request, this, from);
     await run.begin(options);
     await dropIfAborted(options.signal, run);
@@ -338,7 +338,7 @@ class Model implements ModelShape {
   }
 }
 
-function idsBelow(V: number, tokens: ArrayLike<number>) {
+function checkIds(V: number, tokens: ArrayLike<number>) {
   const ids = Array.from(tokens);
   ids.forEach((id, i) => expectInteger(id, 0, V - 1, `tokens[${i}]`));
   return ids;
@@ -380,7 +380,7 @@ class Run implements RunShape {
   ) {
     this.#copy = copy;
     this.#model = model;
-    this.#from = from && { run: from.run as Run, layer: from.layer ?? BY_EDITS };
+    this.#from = from && { run: from.run as Run, layer: from.layer ?? LAYER_BY_EDITS };
     this.#tokens = tokens;
     this.#request = request;
   }
@@ -398,7 +398,7 @@ class Run implements RunShape {
     await this.#act({ changes: true, signal }, () =>
       link.job({ signal, onProgress }, (backend, job) => this.#idAt(backend, job, signal)),
     );
-    if (this.#from?.layer === BY_EDITS) this.#from = undefined;
+    if (this.#from?.layer === LAYER_BY_EDITS) this.#from = undefined;
   }
 
   /**
@@ -412,8 +412,8 @@ class Run implements RunShape {
   }
 
   #withBases(): Run[] {
-    const { run, layer = BY_EDITS } = this.#from ?? {};
-    if (!run || (layer === BY_EDITS && run.#closed)) return [this];
+    const { run, layer = LAYER_BY_EDITS } = this.#from ?? {};
+    if (!run || (layer === LAYER_BY_EDITS && run.#closed)) return [this];
     return [this, ...run.#withBases()];
   }
 
@@ -421,7 +421,7 @@ class Run implements RunShape {
    * Returns the number of the run at the backend. A new backend computes the run again, to the same
    * bits.
    */
-  #idAt(backend: BackendApi, job: Job = QUIET, signal?: AbortSignal): Promise<number> {
+  #idAt(backend: BackendApi, job: Job = QUIET_JOB, signal?: AbortSignal): Promise<number> {
     if (this.#released) throw closedError('run');
     const currentRun = this.#backendRun?.backend === backend ? this.#backendRun : undefined;
     if (currentRun && !currentRun.isPartial) return currentRun.id;
@@ -468,7 +468,7 @@ class Run implements RunShape {
     const tokens = this.#tokens;
     const hasSameTokens =
       run.#tokens.length === tokens.length && tokens.every((id, i) => id === run.#tokens[i]);
-    if (layer === BY_EDITS && (run.#closed || !hasSameTokens)) return undefined;
+    if (layer === LAYER_BY_EDITS && (run.#closed || !hasSameTokens)) return undefined;
     return { run: await run.#idAt(backend), layer };
   }
 
@@ -476,7 +476,7 @@ class Run implements RunShape {
     check(tokens, 'list', 'tokens');
     checkOptions(options, JOB_OPTIONS);
     expectInteger(tokens.length, 1, this.#request.capacity, 'tokens.length');
-    const ids = idsBelow(this.#model.architecture.V, tokens);
+    const ids = checkIds(this.#model.architecture.V, tokens);
     const { signal } = options;
     const { link } = this.#copy;
     await this.#act({ changes: true, signal }, () =>

@@ -60,7 +60,7 @@ export function callThrough(
   return new Proxy({}, { get: (_, name) => (name === 'then' ? undefined : call(name)) });
 }
 
-export function answer(port: Port, target: () => object) {
+export function answerCalls(port: Port, target: () => object) {
   port.listen(async ({ id, name, args }) => {
     try {
       const methods = target() as Record<string, (...args: unknown[]) => unknown>;

@@ -1,7 +1,7 @@
 /** The worker holds a backend and answers messages. */
 import { holdLivenessLock, workerPort } from '#host';
 import { openBackend } from './backend.ts';
-import { answer } from './messages.ts';
+import { answerCalls } from './messages.ts';
 import type { Backend } from './backend.ts';
 import type { ThreadOptions } from './thread_pool.ts';
 
@@ -19,4 +19,4 @@ const starter = {
   },
 };
 
-answer(port, () => backend ?? starter);
+answerCalls(port, () => backend ?? starter);

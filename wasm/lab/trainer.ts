@@ -4,8 +4,8 @@
  * depend on the number of backends.
  */
 import { SinkscopeError } from '../abi/errors.ts';
-import { QUIET } from '../engine/job.ts';
-import { Helper, Parts, help } from './share.ts';
+import { QUIET_JOB } from '../engine/job.ts';
+import { Helper, BatchParts, help } from './share.ts';
 import type { Module } from '../abi/module.ts';
 import type { Backend, ReadMessage } from '../engine/backend.ts';
 
@@ -17,7 +17,7 @@ type OpenTraining = {
   address: number;
   config: string;
   textAddress: number;
-  parts: Parts;
+  parts: BatchParts;
   ownParts: readonly number[];
   helpers: readonly Helper[];
   stopHelping?: () => void;
@@ -92,7 +92,7 @@ export class Trainer {
         address,
         config,
         textAddress,
-        parts: new Parts(module, address),
+        parts: new BatchParts(module, address),
         ownParts: allParts,
         helpers: [],
       });
@@ -201,10 +201,10 @@ export class Trainer {
     reads: readonly ReadMessage[],
   ) {
     const { config } = this.#training(id);
-    const { model } = await this.#backend.open(QUIET, { config, weights: [this.weights(id)] });
+    const { model } = await this.#backend.open(QUIET_JOB, { config, weights: [this.weights(id)] });
     try {
       const request = { fields, capacity: tokens.length };
-      const run = await this.#backend.run(QUIET, model, tokens, request);
+      const run = await this.#backend.run(QUIET_JOB, model, tokens, request);
       return await this.#backend.read(run, reads);
     } finally {
       await this.#backend.closeModel(model);

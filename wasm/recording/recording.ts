@@ -4,7 +4,7 @@
  */
 import { check, checkList, checkOptions } from '../abi/arguments.ts';
 import { SinkscopeError, expect, expectInteger, rowNamed } from '../abi/errors.ts';
-import { Opening } from '../engine/opening.ts';
+import { BackendResource } from '../engine/backend_resource.ts';
 import { addUp, commonLength, meansOf } from '../study/measure.ts';
 import type { Tensor, Describe } from '../abi/types.ts';
 import type { ReadMessage } from '../engine/backend.ts';
@@ -27,7 +27,7 @@ export class Recording implements RecordingShape {
     makeMessage: () => Parameters<BackendApi['openRecording']>[1],
   ) {
     this.describe = describe;
-    this.#file = new Opening(link, 'recording', (backend, job) => {
+    this.#file = new BackendResource(link, 'recording', (backend, job) => {
       this.#prompts.clear();
       return backend.openRecording(job, makeMessage());
     });

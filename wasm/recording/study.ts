@@ -8,12 +8,12 @@ import {
   encode,
   addPrompt,
   selectFields,
-  makePart,
+  makeFileTensor,
   putMeans,
 } from './write.ts';
 import type { Tensor, Describe, Bytes } from '../abi/types.ts';
 import type { Recordable, StudyOptions, Recording, Difference, Conditions } from './types.ts';
-import type { Parts } from './write.ts';
+import type { FileTensors } from './write.ts';
 import type { StudyModel } from '../study/types.ts';
 
 /**
@@ -34,7 +34,7 @@ function averagedMetrics({ metrics, fields }: Describe) {
  * Summarizes one prompt: Sink_1 at each threshold, the mean of alpha_1 over heads, and the mean
  * loss.
  */
-function promptSummary(
+function summarizePrompt(
   { alpha, loss_mean: loss }: Readonly<Record<string, Tensor>>,
   eps: readonly number[],
 ) {
@@ -75,18 +75,18 @@ export async function recordStudy(
   } = options;
   expectInteger(promptsKept, 0, sequences.length, 'keep');
   const metrics = [...new Set(['alpha', ...(options.metrics ?? averagedMetrics(describe))])];
-  const rows: ReturnType<typeof promptSummary>[] = [];
+  const rows: ReturnType<typeof summarizePrompt>[] = [];
   const measurement = await measure(model, sequences, {
     metrics,
     eps,
     edits,
     signal,
     onProgress,
-    onSequence: (tensors) => void rows.push(promptSummary(tensors, eps)),
+    onSequence: (tensors) => void rows.push(summarizePrompt(tensors, eps)),
   });
-  const parts: Parts = new Map();
+  const fileTensors: FileTensors = new Map();
   const byEps = (measurement.byEps ?? []).slice(1).map((result) => result.metrics);
-  putMeans(parts, describe, [measurement.metrics, ...byEps]);
+  putMeans(fileTensors, describe, [measurement.metrics, ...byEps]);
   // An edit changes which keys a query sees, so the visible keys are recorded too.
   const extraFields = edits.length > 0 ? ['seen'] : [];
   const selection = selectFields(model, {
@@ -99,7 +99,7 @@ export async function recordStudy(
   ]);
   for (let i = 0; i < promptsKept; i++) {
     const run = await model.run(sequences[i], { fields, edits, signal });
-    await addPrompt(parts, i, run, selection, half).finally(() => run.close());
+    await addPrompt(fileTensors, i, run, selection, half).finally(() => run.close());
   }
   const count = rows.length;
   const values = {
@@ -109,7 +109,7 @@ export async function recordStudy(
   };
   for (const [name, data] of Object.entries(values)) {
     const shape = name === 'sink_1' ? [count, eps.length] : [count];
-    parts.set(`prompt.${name}`, makePart({ shape, data }));
+    fileTensors.set(`prompt.${name}`, makeFileTensor({ shape, data }));
   }
   const ids = sequences.slice(0, promptsKept).map((list) => [...list]);
   const isCounterfactual = edits.some(
@@ -117,7 +117,7 @@ export async function recordStudy(
   );
   const recordOptions = isCounterfactual ? { class: 'COUNTERFACTUAL', ...options } : options;
   return encode(
-    parts,
+    fileTensors,
     conditionsOf(model, recordOptions, { ids, count, T: measurement.T, eps, edits }),
   );
 }
@@ -143,7 +143,7 @@ export async function compareRecordings(
   const { tolerance = 0 } = options;
   expect(tolerance >= 0, 'tolerance', '0 or more', tolerance);
   const differences: Difference[] = [];
-  for (const [name, valueA, valueB] of comparedConditions(a.conditions, b.conditions))
+  for (const [name, valueA, valueB] of listComparedConditions(a.conditions, b.conditions))
     if (JSON.stringify(valueA) !== JSON.stringify(valueB))
       differences.push({ name, a: valueA, b: valueB });
   const [tensorsA, tensorsB] = [a.tensors, b.tensors];
@@ -152,7 +152,7 @@ export async function compareRecordings(
     const [x, y] = [await a.tensor(name), await b.tensor(name)];
     const [shapeA, shapeB] = [x.shape, y.shape].map((shape) => shape.filter((n) => n !== 1).join());
     if (shapeA !== shapeB) differences.push({ name, a: [...x.shape], b: [...y.shape] });
-    else differences.push(...largestDifference(name, x, y, tolerance));
+    else differences.push(...findLargestDifference(name, x, y, tolerance));
   }
   const namesOnlyIn = (
     tensors: ReadonlyMap<string, unknown>,
@@ -170,7 +170,7 @@ export async function compareRecordings(
  * Lists the conditions that must be equal for numbers to be comparable, as [name, value of a, value
  * of b].
  */
-function comparedConditions(a: Conditions, b: Conditions): [string, unknown, unknown][] {
+function listComparedConditions(a: Conditions, b: Conditions): [string, unknown, unknown][] {
   const sizeKeys = ['L', 'blocks', 'layers', 'H', 'G', 'operation'] as const;
   return [
     ...sizeKeys.map((key) => [key, a.model[key], b.model[key]] as [string, unknown, unknown]),
@@ -188,7 +188,7 @@ const labelsOf = ({ edits }: Conditions) => edits.map(({ label }) => label);
  * Finds the largest difference beyond the tolerance and counts all such differences. A finite
  * number always differs from an undefined or an infinite one.
  */
-function largestDifference(name: string, a: Tensor, b: Tensor, tolerance: number) {
+function findLargestDifference(name: string, a: Tensor, b: Tensor, tolerance: number) {
   let [worst, count] = [0, 0];
   let worstIndex: number | undefined;
   a.data.forEach((x, i) => {

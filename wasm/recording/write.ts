@@ -11,12 +11,12 @@ import type { Run, Edit } from '../engine/types.ts';
 import type { Recordable, RecordOptions, Maps, MapsOptions } from './types.ts';
 import type { MetricMean } from '../study/types.ts';
 
-type Part = {
+type FileTensor = {
   dtype: 'F32' | 'F16' | 'I32' | 'U8';
   shape: readonly number[];
   data: Float32Array | Int32Array | Uint8Array | Uint16Array;
 };
-export type Parts = Map<string, Part>;
+export type FileTensors = Map<string, FileTensor>;
 type RecordedPrompts = {
   /** Token ids of the recorded prompts. */
   ids: readonly (readonly number[])[];
@@ -57,14 +57,14 @@ export const RECORD_OPTIONS = { ...STUDY_OPTIONS, ...ABOUT_OPTIONS };
 /**
  * Encodes the file. Tensors are aligned to 8 bytes, so that readers can use them without copying.
  */
-export function encode(parts: Parts, conditions: unknown) {
+export function encode(fileTensors: FileTensors, conditions: unknown) {
   const metadata = { 'sinkscope.recording': FORMAT_VERSION, sinkscope: JSON.stringify(conditions) };
   const header: Record<string, unknown> = { __metadata__: metadata };
   // Wide numbers come first, which aligns every tensor without gaps, as the format requires.
-  const widthOf = ([, { data }]: [string, Part]) => data.BYTES_PER_ELEMENT;
-  const sortedParts = [...parts].sort((a, b) => widthOf(b) - widthOf(a));
+  const widthOf = ([, { data }]: [string, FileTensor]) => data.BYTES_PER_ELEMENT;
+  const sortedTensors = [...fileTensors].sort((a, b) => widthOf(b) - widthOf(a));
   let dataEnd = 0;
-  for (const [name, { dtype, shape, data }] of sortedParts)
+  for (const [name, { dtype, shape, data }] of sortedTensors)
     header[name] = { dtype, shape, data_offsets: [dataEnd, (dataEnd += data.byteLength)] };
   const json = new TextEncoder().encode(JSON.stringify(header));
   const paddedLength = Math.ceil(json.length / 8) * 8;
@@ -73,7 +73,7 @@ export function encode(parts: Parts, conditions: unknown) {
   file.set(json, 8);
   file.fill(0x20, 8 + json.length, 8 + paddedLength);
   let offset = 8 + paddedLength;
-  for (const [, { data }] of sortedParts) {
+  for (const [, { data }] of sortedTensors) {
     file.set(new Uint8Array(data.buffer, data.byteOffset, data.byteLength), offset);
     offset += data.byteLength;
   }
@@ -99,10 +99,10 @@ export function toHalfBits(numbers: ArrayLike<number>) {
   });
 }
 
-export function makePart(
+export function makeFileTensor(
   { shape, data }: Tensor | { shape: readonly number[]; data: ArrayLike<number> },
   isHalf: boolean = false,
-): Part {
+): FileTensor {
   if (data instanceof Int32Array) return { dtype: 'I32', shape, data };
   if (isHalf) return { dtype: 'F16', shape, data: toHalfBits(data) };
   return {
@@ -135,17 +135,21 @@ export function selectFields(
 }
 
 export async function addPrompt(
-  parts: Parts,
+  fileTensors: FileTensors,
   prompt: number,
   run: Pick<Run, 'tokens' | 'read'>,
   { fields, smallFields, exactMetrics }: ReturnType<typeof selectFields>,
   isHalf: boolean,
 ) {
-  const addPart = (name: string, part: Part) => parts.set(`${prompt}.${name}`, part);
-  addPart('tokens', makePart({ shape: [run.tokens.length], data: Int32Array.from(run.tokens) }));
+  const addTensor = (name: string, fileTensor: FileTensor) =>
+    fileTensors.set(`${prompt}.${name}`, fileTensor);
+  addTensor(
+    'tokens',
+    makeFileTensor({ shape: [run.tokens.length], data: Int32Array.from(run.tokens) }),
+  );
   const tensors = await run.read(fields.map((field) => ({ field })));
   fields.forEach((name, i) =>
-    addPart(name, makePart(tensors[i], isHalf && !SMALL_FIELDS.includes(name))),
+    addTensor(name, makeFileTensor(tensors[i], isHalf && !SMALL_FIELDS.includes(name))),
   );
   const otherReads = [
     ...smallFields.map((field) => ({ field })),
@@ -160,20 +164,20 @@ export async function addPrompt(
     const name = 'field' in read ? read.field : read.metric;
     // No logits predict the first token, so the format omits its loss.
     const { data } = tensor;
-    addPart(
+    addTensor(
       name,
-      makePart(name === 'loss' ? { shape: [data.length - 1], data: data.slice(1) } : tensor),
+      makeFileTensor(name === 'loss' ? { shape: [data.length - 1], data: data.slice(1) } : tensor),
     );
   }
 }
 
 /**
- * Adds the means and deviations over all prompts to the parts. For metrics with a threshold, the
+ * Adds the means and deviations over all prompts. For metrics with a threshold, the
  * thresholds are the first dimension.
  * @param byEps metrics by threshold; metrics without one are in the first entry
  */
 export function putMeans(
-  parts: Parts,
+  fileTensors: FileTensors,
   describe: Describe,
   byEps: readonly Readonly<Record<string, MetricMean>>[],
 ) {
@@ -184,8 +188,11 @@ export function putMeans(
     const fullShape = hasThreshold ? [byEps.length, ...shape] : shape;
     const numbersOf = (kind: 'mean' | 'deviation') =>
       Float32Array.from(meansByEps.flatMap((metricMean) => metricMean[kind].map((x) => x ?? NaN)));
-    parts.set(`mean.${name}`, makePart({ shape: fullShape, data: numbersOf('mean') }));
-    parts.set(`deviation.${name}`, makePart({ shape: fullShape, data: numbersOf('deviation') }));
+    fileTensors.set(`mean.${name}`, makeFileTensor({ shape: fullShape, data: numbersOf('mean') }));
+    fileTensors.set(
+      `deviation.${name}`,
+      makeFileTensor({ shape: fullShape, data: numbersOf('deviation') }),
+    );
   }
 }
 
@@ -262,7 +269,7 @@ export function recordMaps(prompts: readonly Maps[], options: MapsOptions = {}):
     mask = { kind: 'causal' },
   } = options;
   expect(prompts.length > 0, 'prompts', 'one prompt or more', prompts.length);
-  const parts: Parts = new Map();
+  const fileTensors: FileTensors = new Map();
   const maps = prompts.map(({ att }, i) => mapsOf(att, `prompts[${i}].att`));
   const [[L, H, T]] = maps.map(({ shape }) => shape);
   maps.forEach(({ shape, data }, i) => {
@@ -273,7 +280,7 @@ export function recordMaps(prompts: readonly Maps[], options: MapsOptions = {}):
       `shape ${expected.join(' x ')}`,
       shape.join(' x '),
     );
-    parts.set(`${i}.att`, makePart({ shape, data }));
+    fileTensors.set(`${i}.att`, makeFileTensor({ shape, data }));
   });
   const tokens = prompts.map(({ tokens: strings }, i) => {
     const [, , n] = maps[i].shape;
@@ -283,7 +290,7 @@ export function recordMaps(prompts: readonly Maps[], options: MapsOptions = {}):
     return [...list];
   });
   const sizes = { L, H, G: options.G ?? H, K: 1, D: 1, V: 1 };
-  return encode(parts, {
+  return encode(fileTensors, {
     model: { id, revision: null, sha256: null, family, ...sizes, operation, mask },
     first: { token: tokens[0][0], id: null, position: 0 },
     tokens,

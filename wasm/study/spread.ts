@@ -1,6 +1,6 @@
 /** Spreads work on many items over the workers of an engine. */
 import { check, checkOptions } from '../abi/arguments.ts';
-import { untilAborted } from '../engine/chain.ts';
+import { watchAbort } from '../engine/chain.ts';
 import type { Replica, Options } from '../engine/types.ts';
 import type { StudyModel } from './types.ts';
 
@@ -55,7 +55,7 @@ export async function* spread<Item, Result>(
       result.then(release, release);
     }
   };
-  const abortWatch = untilAborted(signal);
+  const abortWatch = watchAbort(signal);
   try {
     for (; yieldedCount < items.length; yieldedCount++) {
       startIdle();

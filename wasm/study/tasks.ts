@@ -76,7 +76,7 @@ export async function copyTask(
   const random = randomBits(seed);
   const makePrompt = () => {
     // Without a start token a random token comes first, so that the first key is not one to copy.
-    const sample = drawSome(allowedIds, length + 1, random);
+    const sample = drawItems(allowedIds, length + 1, random);
     const prefix = first.length ? first : sample.slice(0, 1);
     const copiedIds = sample.slice(1);
     return { ids: [...prefix, ...copiedIds, ...copiedIds], from: prefix.length + length + 1 };
@@ -279,7 +279,7 @@ function drawIndex(n: number, random: () => number) {
 }
 
 /** Draws different items of a list in random order (Fisher and Yates 1938, from the front). */
-export function drawSome(list: readonly number[], n: number, random: () => number) {
+export function drawItems(list: readonly number[], n: number, random: () => number) {
   const copy = [...list];
   for (let i = 0; i < n; i++) {
     const j = i + drawIndex(copy.length - i, random);

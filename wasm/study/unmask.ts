@@ -53,13 +53,13 @@ export async function unmask(
     const fullRun = await runModel(model, currentTokens, { edits, signal });
     const { alpha } = fullRun;
     const sink = strongestKey(alpha.data);
-    const key = hiddenKey(without, sink.place, currentTokens.length, random);
+    const key = chooseHiddenKey(without, sink.place, currentTokens.length, random);
     const { logits } = await runWithoutKey(model, currentTokens, key, fullRun, { edits, signal });
     const guesses = currentTokens.flatMap((token, place) =>
-      token === mask ? [mostLikely(logits, place, excludedIds)] : [],
+      token === mask ? [mostLikelyToken(logits, place, excludedIds)] : [],
     );
-    const filled = mostConfident(guesses, Math.ceil(guesses.length / remaining)).map((guess) =>
-      answers ? fillAnswer(guess, answers[guess.place], logits, excludedIds) : guess,
+    const filled = mostConfidentGuesses(guesses, Math.ceil(guesses.length / remaining)).map(
+      (guess) => (answers ? fillAnswer(guess, answers[guess.place], logits, excludedIds) : guess),
     );
     for (const { place, token } of filled) currentTokens[place] = token;
     const step = { tokens: [...currentTokens], filled, alpha, sink, without: key ?? null };
@@ -85,22 +85,27 @@ export async function predict(
   const fullRun = await runModel(model, tokens, runOptions);
   const T = tokens.length;
   const sink = strongestKey(fullRun.alpha.data.map((alpha, key) => (alpha * (T - key)) / T));
-  const key = hiddenKey(without, sink.place, T, randomBits(seed));
+  const key = chooseHiddenKey(without, sink.place, T, randomBits(seed));
   const { logits } = await runWithoutKey(model, tokens, key, fullRun, runOptions);
   const filled = places.map((place) => ({
-    ...fillAnswer(mostLikely(logits, place - 1, excludedIds), tokens[place], logits, excludedIds),
+    ...fillAnswer(
+      mostLikelyToken(logits, place - 1, excludedIds),
+      tokens[place],
+      logits,
+      excludedIds,
+    ),
     place,
   }));
   return { filled, sink };
 }
 
-function hiddenKey(
+function chooseHiddenKey(
   without: UnmaskOptions['without'],
   sink: number,
   T: number,
   random: () => number,
 ) {
-  return without && (without === 'random' ? drawOther(sink, T, random) : sink);
+  return without && (without === 'random' ? drawOtherKey(sink, T, random) : sink);
 }
 
 /**
@@ -165,7 +170,7 @@ function checkAnswers(
   });
 }
 
-function drawOther(place: number, T: number, random: () => number) {
+function drawOtherKey(place: number, T: number, random: () => number) {
   const sample = Math.floor((random() * (T - 1)) / 2 ** 32);
   return sample < place ? sample : sample + 1;
 }
@@ -205,7 +210,7 @@ function meanOfHeads({ shape: [L, H, T], data }: Tensor) {
  * @param logits [T, V]
  * @param excludedIds ids that the model may not choose
  */
-function mostLikely(
+function mostLikelyToken(
   { shape: [, V], data }: Tensor,
   place: number,
   excludedIds: ReadonlySet<number>,
@@ -238,7 +243,7 @@ function fillAnswer(
 }
 
 /** Returns the `count` most confident guesses; ties go from left to right. */
-function mostConfident(guesses: readonly FilledToken[], count: number) {
+function mostConfidentGuesses(guesses: readonly FilledToken[], count: number) {
   const sorted = [...guesses].sort((a, b) => b.probability - a.probability || a.place - b.place);
   return sorted.slice(0, count);
 }

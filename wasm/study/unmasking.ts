@@ -7,7 +7,7 @@ import { check, checkList, checkOptions } from '../abi/arguments.ts';
 import { expect, expectInteger } from '../abi/errors.ts';
 import { randomBits } from '../engine/random.ts';
 import { spread } from './spread.ts';
-import { drawSome, meanWithError } from './tasks.ts';
+import { drawItems, meanWithError } from './tasks.ts';
 import { maskOf, predict, unmask, HIDDEN_KEYS } from './unmask.ts';
 import type { Model, Replica } from '../engine/types.ts';
 import type { StudyModel, UnmaskStudyOptions, UnmaskResult, UnmaskStep } from './types.ts';
@@ -39,7 +39,7 @@ export async function measureUnmasking(
     );
     expect(places.length > 0, `sequences[${i}]`, 'a token after the first to hide', 'none');
     const count = Math.max(1, Math.round(masked * places.length));
-    const hiddenPlaces = new Set(drawSome(places, count, random));
+    const hiddenPlaces = new Set(drawItems(places, count, random));
     return {
       answers,
       places: places.filter((place) => hiddenPlaces.has(place)),

@@ -9,7 +9,7 @@ import { check } from '../abi/arguments.ts';
 import { SinkscopeError } from '../abi/errors.ts';
 import { GPT2_WORDS, isolate } from './pre_tokenizers.ts';
 import { spellToken } from './surface.ts';
-import { byteLevelFile, rankMerges, refuse, splitPair, makeTemplate } from './vocabulary.ts';
+import { makeByteLevelFile, rankMerges, refuse, splitPair, makeTemplate } from './vocabulary.ts';
 import type { GgufReader, TokenizerFiles } from './types.ts';
 
 const NORMAL = 1;
@@ -148,7 +148,7 @@ function readByteLevel(read: GgufReader): TokenizerFiles {
   const vocab = createIdMap(vocabTokens);
   const merges = readMerges(read, vocab);
   const roles = readRoles(read, tokens, bos ?? false);
-  const json = byteLevelFile({
+  const json = makeByteLevelFile({
     vocab: Object.fromEntries(vocab),
     merges,
     addedTokens: listAddedTokens(tokens, types),

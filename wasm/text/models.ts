@@ -76,7 +76,7 @@ function unknownWordError(word: string) {
 }
 
 /** Makes one token of a whole word; throws if its id is not in the vocabulary. */
-function wholeWord(word: string, id: number | undefined): Piece[] {
+function wholeWordPiece(word: string, id: number | undefined): Piece[] {
   if (id === undefined) throw unknownWordError(word);
   return [{ id, start: 0, end: word.length }];
 }
@@ -95,7 +95,7 @@ const MODELS: Record<
   (file: ModelFile, idOf: Model['idOf'], ids: Map<string, number>) => Model['tokenize']
 > = {
   WordLevel({ unk_token = '<unk>' }, idOf) {
-    return (word) => wholeWord(word, idOf(word) ?? idOf(String(unk_token)));
+    return (word) => wholeWordPiece(word, idOf(word) ?? idOf(String(unk_token)));
   },
 
   WordPiece(file, idOf) {
@@ -103,7 +103,7 @@ const MODELS: Record<
     const prefix = prefixOf(file) ?? '##';
     return (word) => {
       const pieces = [...word].length > charactersMax ? null : splitWord(word, prefix, idOf);
-      return pieces ?? wholeWord(word, idOf(String(unk_token)));
+      return pieces ?? wholeWordPiece(word, idOf(String(unk_token)));
     };
   },
 
@@ -118,7 +118,7 @@ const MODELS: Record<
     const ranks = rankMerges(merges, idOf, 'model.merges', prefix.length);
     return (word) => {
       const wordId = ignore_merges ? idOf(word) : undefined;
-      if (wordId !== undefined) return wholeWord(word, wordId);
+      if (wordId !== undefined) return wholeWordPiece(word, wordId);
       const pieces: Piece[] = [];
       /** The unknown token of the last characters, which the next unknown character may extend. */
       let unknownPiece: Piece | null = null;

@@ -92,7 +92,7 @@ export function tokenizerOfVocabulary(
   const defaultName = Object.hasOwn(vocab, '<|endoftext|>') ? '<|endoftext|>' : undefined;
   const bos = tokenNameOf(settings, 'bos_token') ?? defaultName;
   const eos = tokenNameOf(settings, 'eos_token') ?? defaultName;
-  const json = byteLevelFile({
+  const json = makeByteLevelFile({
     vocab,
     merges,
     addedTokens: listAddedTokens(vocab, settings, [bos, eos]),
@@ -148,7 +148,7 @@ function listAddedTokens(
  * bytes become letters (default: the pattern of GPT-2), and `letterSplit` are stages that split the
  * letters.
  */
-export function byteLevelFile(parts: {
+export function makeByteLevelFile(parts: {
   vocab: object;
   merges: string[][];
   addedTokens: object[];

@@ -1,5 +1,5 @@
 import { closedError } from '../abi/errors.ts';
-import { QUIET } from './job.ts';
+import { QUIET_JOB } from './job.ts';
 import type { Job } from './job.ts';
 import type { BackendApi, Link } from './link.ts';
 import type { Options } from './types.ts';
@@ -8,7 +8,7 @@ import type { Options } from './types.ts';
  * A model or a recording at one backend. It opens at first use, and again after its backend was
  * replaced.
  */
-export class Opening<Handle> {
+export class BackendResource<Handle> {
   #backend: BackendApi | undefined;
   #handle: Promise<Handle> | undefined;
   #kind;
@@ -30,7 +30,7 @@ export class Opening<Handle> {
     return this.link.job(options, (backend, job) => this.openAt(backend, job));
   }
 
-  openAt(backend: BackendApi, job: Job = QUIET) {
+  openAt(backend: BackendApi, job: Job = QUIET_JOB) {
     this.checkOpen();
     if (this.#handle && this.#backend === backend) return this.#handle;
     const handle = this.#open(backend, job);
