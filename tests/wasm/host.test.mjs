@@ -174,11 +174,11 @@ describe('the browser host', () => {
       [Object.assign(new Event('error'), { message: '' }), 'it could not be started'],
       [new Event('messageerror'), 'a message could not be read'],
     ]) {
-      const { ended } = startWorker();
+      const { endReason } = startWorker();
       assert.match(String(last().url), /\/engine\/worker\.ts$/);
       assert.deepEqual(last().options, { type: 'module' });
       last().dispatchEvent(event);
-      assert.equal(await ended, words);
+      assert.equal(await endReason, words);
     }
     /** @type {{ name: string, signal: AbortSignal, free: () => void }[]} */
     const asked = [];
@@ -193,7 +193,7 @@ describe('the browser host', () => {
     worker.watch('alive 1');
     assert.equal(asked[0].name, 'alive 1');
     asked[0].free();
-    assert.equal(await worker.ended, 'without a word');
+    assert.equal(await worker.endReason, 'without a word');
     worker.watch('alive 2');
     worker.terminate();
     assert.deepEqual([last().isOver, asked[1].signal.aborted], [true, true]);

@@ -100,8 +100,8 @@ function plainTensors(tensors: Readonly<Record<string, Tensor>>) {
  * @param rate sequences per second
  */
 export function speedText(rate: number, { replicas: { length } }: Model) {
-  const figure = rate >= 10 ? rate.toFixed(0) : rate.toPrecision(2);
-  return `sinkscope: ${figure} sequences a second, ${length} worker${length > 1 ? 's' : ''}\n`;
+  const rateText = rate >= 10 ? rate.toFixed(0) : rate.toPrecision(2);
+  return `sinkscope: ${rateText} sequences a second, ${length} worker${length > 1 ? 's' : ''}\n`;
 }
 
 function classOf(edits: readonly Edit[], describe: Describe) {

@@ -17,7 +17,7 @@ import { parseIds, parseNumber, parseThresholds, parsePositive } from './values.
 import type { Arithmetic, Engine, Model } from '../engine/types.ts';
 import type { Cut, CutOptions, LabeledTexts, Task } from '../study/types.ts';
 import type { AnyTokenizer, Tokenizer } from '../text/types.ts';
-import type { Special, Values } from './values.ts';
+import type { SpecialTokens, Values } from './values.ts';
 
 export type OpenedModel = Awaited<ReturnType<typeof openModel>>;
 
@@ -29,7 +29,7 @@ export async function openModel(
   engine: Engine,
   name: string,
   values: Values,
-  makeTasks?: (model: Model, tokenizer: AnyTokenizer, special: Special) => Promise<Task[]>,
+  makeTasks?: (model: Model, tokenizer: AnyTokenizer, special: SpecialTokens) => Promise<Task[]>,
 ) {
   const { defaults } = engine.describe;
   const cutOptions = {
@@ -89,8 +89,13 @@ export async function openNamedModel(
   const arithmetic = values.arithmetic as Arithmetic;
   const model = await engine.open(checkpoint ?? modelFiles(plan, hubOptions), { arithmetic });
   const limit = 1000 * parseNumber(values['tokenizer-limit'], 0.001, 1e6, '--tokenizer-limit');
-  const opening = planTokenizer(plan, model, { ...hubOptions, limit });
-  return { plan, model, tokenizer: await (ids ? opening.catch(fallBackToIds) : opening), edits };
+  const tokenizerPromise = planTokenizer(plan, model, { ...hubOptions, limit });
+  return {
+    plan,
+    model,
+    tokenizer: await (ids ? tokenizerPromise.catch(fallBackToIds) : tokenizerPromise),
+    edits,
+  };
 }
 
 /** Returns a tokenizer that knows only ids, in place of one that could not be opened. */
@@ -105,20 +110,23 @@ async function cutGroups(
   { sequences, ...options }: CutOptions,
 ) {
   const perGroup = Math.max(1, Math.floor(sequences / groups.length));
-  const labeled = [];
+  const labeledGroups = [];
   for (const { label, texts } of groups) {
     try {
       const cutOptions = { ...options, lines: false, sequences: perGroup };
-      labeled.push({ label, sequences: await cutText(tokenizer, texts, cutOptions) });
+      labeledGroups.push({ label, sequences: await cutText(tokenizer, texts, cutOptions) });
     } catch (error) {
       if (!(error instanceof SinkscopeError)) throw error;
       throw new SinkscopeError(error.code, `label “${label}”`, error.message);
     }
   }
-  return labeled;
+  return labeledGroups;
 }
 
-export function specialOf(tokenizer: Pick<Tokenizer, 'bos' | 'piece'>, special: string): Special {
+export function specialOf(
+  tokenizer: Pick<Tokenizer, 'bos' | 'piece'>,
+  special: string,
+): SpecialTokens {
   if (special === 'auto' || special === 'none') return special;
   if (special !== 'bos') return [special];
   const { bos } = tokenizer;

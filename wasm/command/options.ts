@@ -28,7 +28,7 @@ export type GivenOptions = Record<string, string | string[] | boolean | undefine
 
 export const optionName = (name: string) => name.replaceAll('_', '-');
 
-const ENGINE: Options = {
+const ENGINE_OPTIONS: Options = {
   kernels: { value: 'K', meaning: 'auto, simd or base', default: 'auto' },
   workers: {
     value: 'N',
@@ -36,9 +36,9 @@ const ENGINE: Options = {
   },
 };
 
-const JSON_OUT: Options = { json: { meaning: 'prints everything measured, as JSON' } };
+const JSON_OPTION: Options = { json: { meaning: 'prints everything measured, as JSON' } };
 
-const CSV_OUT: Options = {
+const CSV_OPTION: Options = {
   csv: {
     meaning:
       'prints CSV, one line for each number, with the columns of the page: subject, class, metric, mean, deviation, ' +
@@ -55,7 +55,7 @@ const epsOptions = ({ defaults }: Describe): Options => ({
   },
 });
 
-const TEXT: Options = {
+const TEXT_OPTIONS: Options = {
   'text-file': { value: 'FILE', meaning: 'UTF-8 text, cut into consecutive sequences' },
   lines: {
     meaning:
@@ -111,7 +111,7 @@ const modelOptions = ({ edits }: Describe): Options => ({
       'products in 8 bits, approximate and several times faster',
     default: 'exact',
   },
-  ...ENGINE,
+  ...ENGINE_OPTIONS,
   endpoint: { value: 'URL', meaning: 'address of the hub' },
   cache: { meaning: 'keeps downloaded files' },
   'tokenizer-limit': {
@@ -123,16 +123,16 @@ const modelOptions = ({ edits }: Describe): Options => ({
 });
 
 const sequenceOptions = (describe: Describe): Options => ({
-  ...TEXT,
+  ...TEXT_OPTIONS,
   ...cutOptions(describe),
   ...modelOptions(describe),
-  ...JSON_OUT,
+  ...JSON_OPTION,
 });
 
-const WHOLE_TEXT: Options = {
-  text: TEXT.text,
+const WHOLE_TEXT_OPTIONS: Options = {
+  text: TEXT_OPTIONS.text,
   'text-file': { value: 'FILE', meaning: 'a file that holds it, UTF-8' },
-  special: TEXT.special,
+  special: TEXT_OPTIONS.special,
 };
 
 const headOptions = (note: string): Options => ({
@@ -140,27 +140,27 @@ const headOptions = (note: string): Options => ({
   head: { value: 'H', meaning: 'the head in this layer' },
 });
 
-const SEED: Options = {
+const SEED_OPTION: Options = {
   seed: { value: 'S', meaning: 'seed of the random choices', default: '0' },
 };
 
-const MODEL = `MODEL        a folder with config.json and weights, a .gguf file, owner/name[@revision] on the hub, or a name of the zoo;
+const MODEL_HELP = `MODEL        a folder with config.json and weights, a .gguf file, owner/name[@revision] on the hub, or a name of the zoo;
              FOLDER@STEP is a checkpoint of its timeline`;
-const ONE_TEXT = '--text TEXT | --text-file FILE';
-const SOURCE = '--text-file FILE | --text TEXT | --ids 0,17,392';
+const ONE_TEXT_USAGE = '--text TEXT | --text-file FILE';
+const SOURCE_USAGE = '--text-file FILE | --text TEXT | --ids 0,17,392';
 
 export const COMMANDS: Readonly<Record<string, Command>> = {
   measure: {
     names: ['MODEL'],
-    usage: [`MODEL ${SOURCE}`, 'RECORDING'],
+    usage: [`MODEL ${SOURCE_USAGE}`, 'RECORDING'],
     meaning: 'measures the attention sinks of a model over a text (Gu et al., ICLR 2025)',
     details: `Layers, heads and positions count from 0; Sink_k and alpha_k keep the paper's k = position + 1.
 
-${MODEL}
+${MODEL_HELP}
 RECORDING    a file that record, or the Python package, has made: prints its means and runs no model; of the
              options below only --eps, --json, --csv, --kernels and --workers go with it`,
     options: (describe) => ({
-      ...TEXT,
+      ...TEXT_OPTIONS,
       label: {
         meaning:
           'with --text-file: each line is a label, a tab and a text, as with --lines; the sequences are shared evenly ' +
@@ -178,20 +178,20 @@ RECORDING    a file that record, or the Python package, has made: prints its mea
           'and what else has a value for each key at the first key, what has a value for each layer or head as the mean ' +
           'over them',
       },
-      ...JSON_OUT,
-      ...CSV_OUT,
+      ...JSON_OPTION,
+      ...CSV_OPTION,
     }),
   },
   map: {
     names: ['MODEL'],
-    usage: [`MODEL ${ONE_TEXT}`],
+    usage: [`MODEL ${ONE_TEXT_USAGE}`],
     meaning: 'the attention map of one head on one text',
-    details: MODEL,
+    details: MODEL_HELP,
     options: (describe) => ({
       ...headOptions('default: the head that gives the first token most'),
-      ...WHOLE_TEXT,
+      ...WHOLE_TEXT_OPTIONS,
       ...modelOptions(describe),
-      ...JSON_OUT,
+      ...JSON_OPTION,
       csv: {
         meaning: 'prints CSV, one line for each cell: query, query_text, key, key_text, weight',
       },
@@ -199,38 +199,38 @@ RECORDING    a file that record, or the Python package, has made: prints its mea
   },
   ablate: {
     names: ['MODEL'],
-    usage: [`MODEL ${ONE_TEXT} --layer L [--head H]`],
+    usage: [`MODEL ${ONE_TEXT_USAGE} --layer L [--head H]`],
     meaning: 'loss and sink of one text before and after a head or a layer is taken away',
-    details: `${MODEL}
+    details: `${MODEL_HELP}
 With --edit in place of --layer, or beside it, the edits are what is taken away.`,
     options: (describe) => ({
       ...headOptions('without --head all of its heads'),
-      ...WHOLE_TEXT,
+      ...WHOLE_TEXT_OPTIONS,
       eps: { value: 'E', meaning: 'threshold of Sink_1', default: String(describe.defaults.eps) },
       ...modelOptions(describe),
-      ...JSON_OUT,
+      ...JSON_OPTION,
     }),
   },
   generate: {
     names: ['MODEL'],
-    usage: [`MODEL ${ONE_TEXT}`],
+    usage: [`MODEL ${ONE_TEXT_USAGE}`],
     meaning: 'what the model writes after a text',
-    details: MODEL,
+    details: MODEL_HELP,
     options: (describe) => ({
       count: { value: 'N', meaning: 'tokens to write', default: '32' },
       temperature: { value: 'X', meaning: '0 takes the likeliest token', default: '0' },
       'top-k': { value: 'K', meaning: 'draws among the K likeliest; 0: among all', default: '0' },
-      ...SEED,
-      ...WHOLE_TEXT,
+      ...SEED_OPTION,
+      ...WHOLE_TEXT_OPTIONS,
       ...modelOptions(describe),
-      ...JSON_OUT,
+      ...JSON_OPTION,
     }),
   },
   record: {
     names: ['MODEL'],
-    usage: [`MODEL ${SOURCE} --out FILE.safetensors`],
+    usage: [`MODEL ${SOURCE_USAGE} --out FILE.safetensors`],
     meaning: 'measures, and keeps the results and some maps in a recording',
-    details: MODEL,
+    details: MODEL_HELP,
     options: (describe) => ({
       out: { value: 'FILE', meaning: 'the recording; only a regular file is replaced' },
       keep: { value: 'N', meaning: 'keeps maps of the first N sequences', default: '1' },
@@ -245,12 +245,12 @@ With --edit in place of --layer, or beside it, the edits are what is taken away.
         default: 'half',
       },
       license: { value: 'TEXT', meaning: 'the license under which the recording may be passed on' },
-      ...TEXT,
+      ...TEXT_OPTIONS,
       ...cutOptions(describe),
       ...epsOptions(describe),
       ...modelOptions(describe),
-      ...JSON_OUT,
-      ...CSV_OUT,
+      ...JSON_OPTION,
+      ...CSV_OPTION,
     }),
   },
   compare: {
@@ -266,14 +266,14 @@ others; it needs the text, in the options below. The exit status is 1 where anyt
         meaning: 'numbers this close are equal; those above 1, this close relative to their size',
         default: '0.001',
       },
-      ...TEXT,
+      ...TEXT_OPTIONS,
       ...modelOptions(describe),
-      ...JSON_OUT,
+      ...JSON_OPTION,
     }),
   },
   suffix: {
     names: ['MODEL'],
-    usage: [`MODEL ${SOURCE}`],
+    usage: [`MODEL ${SOURCE_USAGE}`],
     meaning: 'searches tokens that move the sink or raise the loss of what follows',
     details:
       'The search places them between the halves of the first sequence, and tries what it finds on the others.',
@@ -291,14 +291,14 @@ others; it needs the text, in the options below. The exit status is 1 where anyt
         default: '20',
       },
       width: { value: 'N', meaning: 'changes that a step tries', default: '64' },
-      ...SEED,
+      ...SEED_OPTION,
       prompt: { value: 'N', meaning: 'tokens before the suffix; default: half of --tokens' },
       ...sequenceOptions(describe),
     }),
   },
   tasks: {
     names: ['MODEL'],
-    usage: [`MODEL ${SOURCE}`],
+    usage: [`MODEL ${SOURCE_USAGE}`],
     meaning: 'accuracy with every key, with the first key evicted, and with another key evicted',
     details: `The tasks: the next token in the second halves of the sequences, the second copy of random tokens, and a name
 recalled over sentences.`,
@@ -310,13 +310,13 @@ recalled over sentences.`,
         default: '1,4',
       },
       prompts: { value: 'N', meaning: 'prompts of the copies and of each recall', default: '24' },
-      ...SEED,
+      ...SEED_OPTION,
       ...sequenceOptions(describe),
     }),
   },
   unmask: {
     names: ['MODEL'],
-    usage: [`MODEL ${SOURCE}`],
+    usage: [`MODEL ${SOURCE_USAGE}`],
     meaning: 'loss of a masked model at hidden places, with every key and without the strongest',
     details: `The places are uncovered step by step: with every key, without the strongest key of each step, and without a
 random one.`,
@@ -331,7 +331,7 @@ random one.`,
         meaning: 'a causal model of the same vocabulary, for its losses at the same places',
       },
       steps: { value: 'N', meaning: 'steps of the unmasking', default: '20' },
-      ...SEED,
+      ...SEED_OPTION,
       ...sequenceOptions(describe),
     }),
   },
@@ -396,7 +396,7 @@ random one.`,
         meaning:
           'writes a model that opens anywhere, with its tokenizer, and recipe.json; Ctrl-C keeps what is trained so far',
       },
-      kernels: ENGINE.kernels,
+      kernels: ENGINE_OPTIONS.kernels,
       workers: {
         value: 'N',
         meaning: 'workers that share each batch; the digits do not depend on it',
@@ -408,7 +408,10 @@ random one.`,
     names: [],
     usage: ['[--json]'],
     meaning: 'lists every metric, field, edit and attention operation',
-    options: () => ({ json: { meaning: 'prints the tables as JSON' }, kernels: ENGINE.kernels }),
+    options: () => ({
+      json: { meaning: 'prints the tables as JSON' },
+      kernels: ENGINE_OPTIONS.kernels,
+    }),
   },
 };
 
@@ -417,11 +420,11 @@ const INDENT = 28;
 
 /**
  * Wraps the first paragraph of a text to lines of at most WIDTH characters. The first line begins
- * with `front`; further paragraphs are kept as they are.
+ * with `leftColumn`; further paragraphs are kept as they are.
  */
-function wrapText(front: string, text: string) {
+function wrapText(leftColumn: string, text: string) {
   const [first, ...rest] = text.split('\n');
-  const lines = [front.padEnd(INDENT)];
+  const lines = [leftColumn.padEnd(INDENT)];
   if (!lines[0].endsWith(' ')) lines.push(' '.repeat(INDENT));
   for (const word of first.split(' ')) {
     const last = lines[lines.length - 1];
@@ -464,9 +467,9 @@ export function readArguments(args: readonly string[], describe: Describe) {
   const commands = Object.keys(COMMANDS);
   expect(commands.includes(command), 'command', `one of ${commands.join(', ')}`, command);
   const options = COMMANDS[command].options(describe);
-  const accepted: Options = { ...options, help: { meaning: '' } };
+  const acceptedOptions: Options = { ...options, help: { meaning: '' } };
   const config = Object.fromEntries(
-    Object.entries(accepted).map(([name, { value }]) => [
+    Object.entries(acceptedOptions).map(([name, { value }]) => [
       name,
       { type: value ? ('string' as const) : ('boolean' as const) },
     ]),
@@ -492,10 +495,10 @@ export function readArguments(args: readonly string[], describe: Describe) {
     // A value that looks like an option usually means that the value is missing.
     const isValue = inlineValue || !String(value).startsWith('--');
     expect(isValue, rawName, `${expected}, after "=" if it begins with "--"`, value);
-    const previous = values[name];
+    const previousValue = values[name];
     // The last value of a repeated option wins, so that a script can append options.
     values[name] = options[name].repeats
-      ? [...(Array.isArray(previous) ? previous : []), String(value)]
+      ? [...(Array.isArray(previousValue) ? previousValue : []), String(value)]
       : value;
   }
   if (!values.help) {

@@ -24,7 +24,7 @@ const MORE_COLUMNS = ['index', 'eps', 'label'];
  * Matches a text that a spreadsheet would read as a formula: one that starts with =, +, - or @,
  * also as a full-width character, or that has one of them after the list separator of some locale.
  */
-const FORMULA = /^[\t\r]|^[\s;|]*[=+\-@＝＋－＠]|;[=+\-@＝＋－＠]/;
+const FORMULA_PATTERN = /^[\t\r]|^[\s;|]*[=+\-@＝＋－＠]|;[=+\-@＝＋－＠]/;
 
 /**
  * Writes one value as a CSV field. A text that a spreadsheet would read as a formula gets a leading
@@ -32,8 +32,8 @@ const FORMULA = /^[\t\r]|^[\s;|]*[=+\-@＝＋－＠]|;[=+\-@＝＋－＠]/;
  */
 function csvField(value: Cells[number]) {
   if (typeof value !== 'string') return value === null || value === undefined ? '' : String(value);
-  const escaped = FORMULA.test(value) ? `'${value}` : value;
-  return /[",;#\n\r']/.test(escaped) ? `"${escaped.replaceAll('"', '""')}"` : escaped;
+  const escapedText = FORMULA_PATTERN.test(value) ? `'${value}` : value;
+  return /[",;#\n\r']/.test(escapedText) ? `"${escapedText.replaceAll('"', '""')}"` : escapedText;
 }
 
 /**

@@ -2,7 +2,7 @@
 import { copyTask, measureTask, recallTask, textTask } from '../study/tasks.ts';
 import { openModel } from './open.ts';
 import { parseCount, parsePositive } from './values.ts';
-import type { CommandInput, Special } from './values.ts';
+import type { CommandInput, SpecialTokens } from './values.ts';
 import type { Engine, Model } from '../engine/types.ts';
 import type { Task, TaskResult, TaskScores, TaskMean } from '../study/types.ts';
 import type { AnyTokenizer } from '../text/types.ts';
@@ -11,7 +11,7 @@ export async function makeTasks(
   options: { copied: number; between: readonly number[]; prompts: number; seed: number },
   model: Model,
   tokenizer: AnyTokenizer,
-  special: Special,
+  special: SpecialTokens,
 ): Promise<Task[]> {
   const { copied, between, prompts, seed } = options;
   const first = (await tokenizer.encode('', { special })).map(({ id }) => id);

@@ -49,7 +49,7 @@ export type Values = {
   prompts: string;
 };
 
-export type Special = 'auto' | 'none' | string[];
+export type SpecialTokens = 'auto' | 'none' | string[];
 
 export type CommandInput = {
   values: Values;

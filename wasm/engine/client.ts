@@ -316,8 +316,8 @@ class Model implements ModelShape {
     // Some edits allow more tokens than the context; the core checks which.
     const limit = edits.length > 0 ? this.describe.limits.tokens : context;
     expectInteger(n, 1, limit, 'tokens.length');
-    const spare = from?.layer === undefined ? SPARE_TOKENS : 0;
-    const { capacity = Math.max(n, Math.min(context, n + spare)) } = options;
+    const spareTokens = from?.layer === undefined ? SPARE_TOKENS : 0;
+    const { capacity = Math.max(n, Math.min(context, n + spareTokens)) } = options;
     expectInteger(capacity, n, limit, 'capacity');
     if (maps !== undefined) expectInteger(maps, 0, MEMORY_BYTES, 'maps');
     return { fields, edits, capacity, streaming, measuring, maps };
@@ -404,11 +404,14 @@ class Run implements RunShape {
   /**
    * Performs an action after all earlier ones on this run and on the runs that it needs.
    */
-  #act<T>({ changes, otherRuns = [], signal }: RunTurn, act: () => Promise<T>): Promise<T> {
+  #act<T>({ changes, otherRuns = [], signal }: RunTurn, action: () => Promise<T>): Promise<T> {
     const runs = [this, ...otherRuns];
     if (runs.some((run) => run.#closed)) throw closedError('run');
     const readChains = runs.flatMap((run) => run.#withBases()).map((run) => run.#chain);
-    return runInTurn({ changedChain: changes ? this.#chain : undefined, readChains, signal }, act);
+    return runInTurn(
+      { changedChain: changes ? this.#chain : undefined, readChains, signal },
+      action,
+    );
   }
 
   #withBases(): Run[] {
@@ -558,11 +561,11 @@ class Run implements RunShape {
       const bits = random();
       const step = await this.#act({ changes: true, signal }, async () => {
         if (done === 0) expectInteger(count, 0, capacity - this.#tokens.length, 'count');
-        const generated = await this.#copy.link.ask(async (backend) =>
+        const backendStep = await this.#copy.link.ask(async (backend) =>
           backend.step(await this.#idAt(backend), temperature, topK, bits),
         );
-        this.#tokens.push(generated.token);
-        return generated;
+        this.#tokens.push(backendStep.token);
+        return backendStep;
       });
       onProgress?.({ stage: 'generate', done: done + 1, total: count });
       yield step as Step;
@@ -571,7 +574,7 @@ class Run implements RunShape {
 
   async close(): Promise<void> {
     const { link } = this.#copy;
-    const closing = this.#act({ changes: true }, async () => {
+    const closePromise = this.#act({ changes: true }, async () => {
       const handle = this.#backendRun;
       this.#released = true;
       this.#backendRun = undefined;
@@ -582,6 +585,6 @@ class Run implements RunShape {
       });
     });
     this.#closed = true;
-    await closing;
+    await closePromise;
   }
 }

@@ -34,13 +34,16 @@ export function encodeEdits(edits: unknown, describe: Describe) {
 function encodeEdit(edit: unknown, where: string, describe: Describe) {
   const isObject = typeof edit === 'object' && edit !== null;
   expect(isObject, where, 'an object with a kind', edit);
-  const { kind: name, parameters: nested, ...parameters } = edit as UncheckedEdit;
+  const { kind: name, parameters: nestedParameters, ...parameters } = edit as UncheckedEdit;
   const kind = indexOfName(describe.edits, name, `${where}.kind`);
   const specs = parametersOf(describe.edits[kind], parameters, describe);
   const values = new Array(describe.limits.edit_values).fill(NaN);
-  for (const [key, value] of Object.entries({ ...parameters, ...nested })) {
+  for (const [key, value] of Object.entries({ ...parameters, ...nestedParameters })) {
     if (value === undefined) continue;
-    const place = nested && key in nested ? `${where}.parameters.${key}` : `${where}.${key}`;
+    const place =
+      nestedParameters && key in nestedParameters
+        ? `${where}.parameters.${key}`
+        : `${where}.${key}`;
     const index = specs.findIndex((parameter) => parameter.name === key);
     const names = specs.map((parameter) => parameter.name).join(', ');
     expect(index >= 0, place, `a parameter of ${String(name)}: ${names}`, key);

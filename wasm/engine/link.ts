@@ -134,15 +134,17 @@ export class Link {
     try {
       worker = startWorker();
       this.#end = worker.terminate;
-      const failure: Promise<never> = worker.ended.then((text) => Promise.reject(lostError(text)));
+      const failure: Promise<never> = worker.endReason.then((text) =>
+        Promise.reject(lostError(text)),
+      );
       const calls = callThrough(worker.port, this.#report);
       const starter = calls as unknown as Starter;
       const lock = `sinkscope-${generation}-${Math.random()}`;
-      const starting = Promise.all([
+      const startPromise = Promise.all([
         starter.holdLock(lock),
         starter.start(this.#address, this.#threadOptions),
       ]);
-      const [isHeld] = await Promise.race([starting, failure]);
+      const [isHeld] = await Promise.race([startPromise, failure]);
       const backend = calls as unknown as BackendApi;
       failure.catch((error) => this.#lose(generation, error));
       if (isHeld) worker.watch(lock);

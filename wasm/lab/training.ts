@@ -95,10 +95,10 @@ async function shareParts(
   const channels = helpers.map(() => new MessageChannel());
   const failures = helpers.map(({ link, id }, i) => {
     const { port2 } = channels[i];
-    const helping = link.ask((backend) =>
+    const helpPromise = link.ask((backend) =>
       backend.training('help', id, transfer(port2, [port2]), partsOf(i + 1)),
     );
-    const failure = helping.then(() => new Promise(() => {}) as Promise<never>);
+    const failure = helpPromise.then(() => new Promise(() => {}) as Promise<never>);
     failure.catch(() => {});
     return failure;
   });

@@ -130,7 +130,7 @@ export class LoadedModel {
       readonly topK?: number;
       readonly seed?: number;
       /** Receives the whole continuation so far, after each token. */
-      readonly onText?: (written: string) => void;
+      readonly onText?: (continuation: string) => void;
     } = {},
   ): Promise<string> {
     checkOptions(options, { ...TEXT_OPTIONS, count: 'count', onText: 'call' });

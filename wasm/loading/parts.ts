@@ -5,10 +5,10 @@ import { sha256 } from './hash.ts';
 export interface Store {
   kind: 'opfs' | 'folder';
   put: (name: string, bytes: Uint8Array<ArrayBuffer>) => Promise<void>;
-  /** The call may overwrite `into`, a buffer that an earlier call returned. */
+  /** The call may overwrite `reusedBuffer`, a buffer that an earlier call returned. */
   get: (
     name: string,
-    into?: Uint8Array<ArrayBuffer>,
+    reusedBuffer?: Uint8Array<ArrayBuffer>,
   ) => Promise<Uint8Array<ArrayBuffer> | undefined>;
   remove: (name: string) => Promise<void>;
   names: () => Promise<string[]>;

@@ -94,8 +94,8 @@ export function toHalfBits(numbers: ArrayLike<number>) {
       float[0] = Math.abs(float[0]) + 0.5;
       return signBit | (bits[0] & 0xffff);
     }
-    const rounded = magnitude + 0xfff + ((magnitude >>> 13) & 1);
-    return signBit | Math.min((rounded - 0x38000000) >>> 13, 0x7c00);
+    const roundedBits = magnitude + 0xfff + ((magnitude >>> 13) & 1);
+    return signBit | Math.min((roundedBits - 0x38000000) >>> 13, 0x7c00);
   });
 }
 

@@ -16,7 +16,7 @@ export interface CutOptions {
    */
   readonly lines?: boolean;
   /** Called once with the outcome, also before the error for too short texts. */
-  readonly onCut?: (found: Cut) => void;
+  readonly onCut?: (cut: Cut) => void;
 }
 
 /** Counts what the texts yielded. Reading ends with the last sequence. */

@@ -244,8 +244,10 @@ function fillAnswer(
 
 /** Returns the `count` most confident guesses; ties go from left to right. */
 function mostConfidentGuesses(guesses: readonly FilledToken[], count: number) {
-  const sorted = [...guesses].sort((a, b) => b.probability - a.probability || a.place - b.place);
-  return sorted.slice(0, count);
+  const sortedGuesses = [...guesses].sort(
+    (a, b) => b.probability - a.probability || a.place - b.place,
+  );
+  return sortedGuesses.slice(0, count);
 }
 
 function strongestKey(data: ArrayLike<number> & { forEach: Float32Array['forEach'] }) {

@@ -75,12 +75,12 @@ function createSplitter(searchTokens: readonly SearchedToken[]): (text: AlignedT
       searchedToken,
     ]);
   }
-  return (aligned) => {
-    const { text } = aligned;
+  return (alignedText) => {
+    const { text } = alignedText;
     const sections: Section[] = [];
     let end = 0;
     const addSection = (from: number, to: number, token: AddedToken | null) => {
-      if (to > from) sections.push({ text: aligned.slice(from, to), token });
+      if (to > from) sections.push({ text: alignedText.slice(from, to), token });
     };
     for (let position = 0; position < text.length;) {
       const match = tokensByStart

@@ -5,9 +5,9 @@
  */
 
 /** A piece of a text, as [start, end, isMatch]. */
-export type Piece = [number, number, boolean];
+export type MatchPiece = [number, number, boolean];
 /** Splits a text into matches and the text between them. */
-export type Pattern = (text: string) => Piece[];
+export type Pattern = (text: string) => MatchPiece[];
 /** A character and its change count, which `transform` explains. */
 export type Change = [string, number];
 
@@ -157,7 +157,7 @@ export function widthAt(text: string, index: number) {
  * For each behavior of a splitter, a function that makes pieces from matches and the text between
  * them.
  */
-export const BEHAVIORS: Record<string, (pieces: Piece[]) => Piece[]> = {
+export const BEHAVIORS: Record<string, (pieces: MatchPiece[]) => MatchPiece[]> = {
   Isolated: (pieces) => pieces,
   Removed: (pieces) => pieces.filter(([, , isMatch]) => !isMatch),
   Contiguous: (pieces) => joinPieces(pieces, (isMatch, wasMatch) => isMatch === wasMatch),
@@ -172,10 +172,10 @@ export const BEHAVIORS: Record<string, (pieces: Piece[]) => Piece[]> = {
  * @param isJoined returns whether a piece is joined to the previous one
  */
 function joinPieces(
-  pieces: readonly Piece[],
+  pieces: readonly MatchPiece[],
   isJoined: (isMatch: boolean, wasMatch: boolean) => boolean,
 ) {
-  const groups: Piece[] = [];
+  const groups: MatchPiece[] = [];
   let wasMatch = false;
   for (const [start, end, isMatch] of pieces) {
     const lastGroup = groups.at(-1);

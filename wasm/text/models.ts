@@ -160,7 +160,7 @@ const MODELS: Record<
       refuse('model.unk_id', `expected the number of a token, got ${unknownId}`);
     }
     // Math.min(...scores) would exceed the number of arguments that a call may have.
-    const lowestScore = scores.reduce((least, score) => Math.min(least, score), Infinity);
+    const lowestScore = scores.reduce((lowest, score) => Math.min(lowest, score), Infinity);
     let maxLength = 0;
     for (const token of ids.keys()) maxLength = Math.max(maxLength, token.length);
     const penalty = lowestScore - UNKNOWN_PENALTY;

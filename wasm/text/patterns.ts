@@ -6,7 +6,7 @@
 import { SplitPreTokenizer } from '@huggingface/tokenizers';
 import { widthAt } from './aligned.ts';
 import { refuse } from './vocabulary.ts';
-import type { Piece, Pattern } from './aligned.ts';
+import type { MatchPiece, Pattern } from './aligned.ts';
 import type { Stage } from './shapes.ts';
 
 export function compile(pattern: Stage['pattern'], where: string): Pattern {
@@ -41,7 +41,7 @@ export function compileRegex(source: string) {
  */
 export function createMatcher(regex: RegExp): Pattern {
   return (text) => {
-    const pieces: Piece[] = [];
+    const pieces: MatchPiece[] = [];
     let [end, position, lastEnd] = [0, 0, -1];
     while (position <= text.length && text !== '') {
       regex.lastIndex = position;

@@ -33,18 +33,18 @@ export function spellBytes(text: string) {
 /**
  * Returns a function from tokens to their surfaces: a Uint8Array for tokens made of bytes, which
  * may hold a part of a character, else a string.
- * @param added the added tokens. Their surface is their content, but unless the vocabulary is
- * byte-level, block signs in a normalized token mean spaces.
+ * @param addedTokens have their content as surface, but unless the vocabulary is byte-level, block
+ * signs in a normalized token mean spaces
  */
 export function createSurfaceReader(
   file: TokenizerFile,
-  added: Iterable<{ content: string; normalized?: boolean }>,
+  addedTokens: Iterable<{ content: string; normalized?: boolean }>,
 ): (token: string) => Uint8Array | string {
   const prefix = file.model.continuing_subword_prefix ?? '';
   const suffix = file.model.end_of_word_suffix ?? '';
   const hasByteLetters = isByteLevel(file);
   const usesBlocks = usesBlockSigns(file);
-  const literalTokens = [...added].filter(({ normalized }) => hasByteLetters || !normalized);
+  const literalTokens = [...addedTokens].filter(({ normalized }) => hasByteLetters || !normalized);
   const names = new Set(literalTokens.map(({ content }) => content));
   const readToken = hasByteLetters
     ? readLetters
