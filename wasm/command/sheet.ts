@@ -26,7 +26,7 @@ const COLUMNS = [
  * Matches a text that a spreadsheet would read as a formula: one that starts with =, +, - or @,
  * also as a full-width character, or that has one of them after the list separator of some locale.
  */
-const FORMULA = /^[\t\r]|^[\s;|]*[=+\-@＝＋－＠]|;[=+\-@＝＋－＠]/;
+const FORMULA_PATTERN = /^[\t\r]|^[\s;|]*[=+\-@＝＋－＠]|;[=+\-@＝＋－＠]/;
 
 /**
  * Writes one value as a CSV field. A text that a spreadsheet would read as a formula gets a leading
@@ -34,8 +34,8 @@ const FORMULA = /^[\t\r]|^[\s;|]*[=+\-@＝＋－＠]|;[=+\-@＝＋－＠]/;
  */
 function csvField(value: Cell) {
   if (typeof value !== 'string') return value === null || value === undefined ? '' : String(value);
-  const escaped = FORMULA.test(value) ? `'${value}` : value;
-  return /[",;#\n\r']/.test(escaped) ? `"${escaped.replaceAll('"', '""')}"` : escaped;
+  const escapedText = FORMULA_PATTERN.test(value) ? `'${value}` : value;
+  return /[",;#\n\r']/.test(escapedText) ? `"${escapedText.replaceAll('"', '""')}"` : escapedText;
 }
 
 /**
@@ -48,8 +48,8 @@ export function csvOf(
   records: readonly (readonly Cell[])[],
 ) {
   const line = (cells: readonly Cell[]) => columns.map((_, i) => csvField(cells[i])).join();
-  const notes = facts.map(([name, text]) => line([`# ${name}`, text.replace(/[\r\n]+/g, ' ')]));
-  return `${[...notes, line([...columns]), ...records.map(line)].join('\n')}\n`;
+  const factLines = facts.map(([name, text]) => line([`# ${name}`, text.replace(/[\r\n]+/g, ' ')]));
+  return `${[...factLines, line([...columns]), ...records.map(line)].join('\n')}\n`;
 }
 
 function placeOf(
@@ -60,15 +60,15 @@ function placeOf(
 ) {
   const place: { layer?: number; head?: number; key?: number; index?: number } = {};
   for (let axis = shape.length - 1; axis >= 0; axis--) {
-    const at = i % shape[axis];
+    const index = i % shape[axis];
     i = Math.floor(i / shape[axis]);
     const letter = letters[axis];
-    if (letter === 'L') place.layer = layerNumber(architecture, at);
+    if (letter === 'L') place.layer = layerNumber(architecture, index);
     // Row 0 of hidden states is the embedding, before layer 0.
-    else if (letter === 'L+1') place.layer = at - 1;
-    else if (letter === 'H' || letter === 'G') place.head = at;
-    else if (letter === 'T') place.key = at;
-    else if (shape[axis] > 1) place.index = at;
+    else if (letter === 'L+1') place.layer = index - 1;
+    else if (letter === 'H' || letter === 'G') place.head = index;
+    else if (letter === 'T') place.key = index;
+    else if (shape[axis] > 1) place.index = index;
   }
   return place;
 }
@@ -115,11 +115,11 @@ export function toCsv(result: MeasureResult, describe: Describe) {
     prompts: number,
     label?: string,
   ) => {
-    for (const measured of [{ eps: result.eps, metrics }, ...(byEps?.slice(1) ?? [])])
-      for (const { name, shape: letters, arguments: needs } of describe.metrics) {
-        if (!(name in measured.metrics)) continue;
-        const { shape, mean, deviation } = measured.metrics[name];
-        const eps = needs.includes('eps') ? measured.eps : null;
+    for (const thresholdResult of [{ eps: result.eps, metrics }, ...(byEps?.slice(1) ?? [])])
+      for (const { name, shape: letters, arguments: argumentNames } of describe.metrics) {
+        if (!(name in thresholdResult.metrics)) continue;
+        const { shape, mean, deviation } = thresholdResult.metrics[name];
+        const eps = argumentNames.includes('eps') ? thresholdResult.eps : null;
         mean.forEach((value, i) => {
           const { layer, head, key, index } = placeOf(i, letters, shape, result.architecture);
           if (key !== undefined && key >= describe.defaults.keys) return;
@@ -133,7 +133,7 @@ export function toCsv(result: MeasureResult, describe: Describe) {
   };
   addMetrics(result, result.sequences);
   if ('byLabel' in result)
-    for (const one of result.byLabel ?? []) addMetrics(one, one.sequences, one.label);
+    for (const group of result.byLabel ?? []) addMetrics(group, group.sequences, group.label);
   return csvOf(facts, COLUMNS, records);
 }
 
