@@ -3,7 +3,7 @@
 import { describe, expect, it, vi } from 'vitest';
 import type { State } from '../src/ask/state';
 import type { Frame } from '../src/frame';
-import { Scope, type Shown } from '../src/page/context';
+import { Scope, type SubjectEntry } from '../src/page/context';
 import {
   addModelButton,
   askBar,
@@ -18,7 +18,7 @@ import {
   nameOf,
   numberField,
   roomHeading,
-  segmented,
+  segmentedControl,
   startTokenButton,
   subjectList,
   textField,
@@ -88,7 +88,7 @@ describe('a choice', () => {
     menu.enter('[aria-label="kind"]', 'a');
     expect(pick).toHaveBeenLastCalledWith('a');
     const row = mount(
-      segmented(
+      segmentedControl(
         'kind',
         [
           [1, 'One', 'the first'],
@@ -107,7 +107,7 @@ describe('a choice', () => {
     expect(pick).toHaveBeenLastCalledWith(1);
     expect(row.all('.segmented')[0]!.className).toBe('segmented small');
     expect(
-      mount(segmented('kind', [], 0, pick))
+      mount(segmentedControl('kind', [], 0, pick))
         .all('.segmented')[0]!
         .className.trim(),
     ).toBe('segmented');
@@ -505,7 +505,7 @@ describe('generating', () => {
 });
 
 describe('an error message', () => {
-  const of = (...all: Partial<Shown>[]) => {
+  const of = (...all: Partial<SubjectEntry>[]) => {
     const own = context();
     return {
       own,

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { scaleLog } from 'd3-scale';
 import { fittingTicks } from '../src/plot/chart';
 import { cssColor, diverging, sequential, stepOf, STEPS } from '../src/plot/color';
-import { shares } from '../src/plot/rose';
+import { sharesOf } from '../src/plot/rose';
 import { anglesOf } from '../src/views/geometry';
 import { normProfile } from '../src/views/norms';
 
@@ -89,7 +89,7 @@ describe('colors', () => {
     expect(look(199)).toBe(scales[199]);
     Array.from({ length: 200 }, (_, i) => look(200 + i));
     expect(look(0)).not.toBe(scales[0]);
-    expect([sequential('dark').high, sequential('dark').root]).toEqual([1, false]);
+    expect([sequential('dark').high, sequential('dark').isSquareRoot]).toEqual([1, false]);
   });
 });
 
@@ -110,13 +110,13 @@ describe('a logarithmic axis', () => {
 
 describe('the rose', () => {
   it('counts every angle once, including both ends', () => {
-    const each = shares([0, Math.PI, Math.PI / 2, Math.PI / 2]);
+    const each = sharesOf([0, Math.PI, Math.PI / 2, Math.PI / 2]);
     expect(each.reduce((a, b) => a + b, 0)).toBeCloseTo(1);
     expect([each[0], each[35], each[18]]).toEqual([0.25, 0.25, 0.5]);
     // An angle half a bin from either end is in the first or the last bin.
-    expect([Math.PI / 72, (71 * Math.PI) / 72].map((angle) => shares([angle]).indexOf(1))).toEqual([
-      0, 35,
-    ]);
+    expect(
+      [Math.PI / 72, (71 * Math.PI) / 72].map((angle) => sharesOf([angle]).indexOf(1)),
+    ).toEqual([0, 35]);
   });
 
   it('separates the first key from the others', () => {

@@ -11,7 +11,7 @@ Object.defineProperty(Element.prototype, 'part', { value: { add: () => {} } });
 
 const walks = vi.hoisted(() => [] as { ended: boolean; went: number[] }[]);
 vi.mock('../src/rooms/walk', () => ({
-  addWalk: (_root: HTMLElement, _context: unknown, scope: Scope) => {
+  addTrainingSlider: (_root: HTMLElement, _context: unknown, scope: Scope) => {
     const seen = { ended: false, went: [] as number[] };
     walks.push(seen);
     scope.onEnd(() => (seen.ended = true));

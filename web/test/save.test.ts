@@ -1,7 +1,14 @@
 import { parse } from 'csv-parse/sync';
 import { describe, expect, it } from 'vitest';
 import type { Metric } from 'sinkscope';
-import { promptsCsv, sorted, tableCsv, tableJson, tableOf, metricsOf } from '../src/rooms/metrics';
+import {
+  promptsCsv,
+  sortRows,
+  tableCsv,
+  tableJson,
+  tableOf,
+  metricsOf,
+} from '../src/rooms/metrics';
 import { fileName } from '../src/save/menu';
 import { csvField, placesOf, toCsv, toJson, type Facts, type Quantity } from '../src/save/numbers';
 import { deviation, type Frame } from '../src/frame';
@@ -176,7 +183,8 @@ describe('the table', () => {
       ...more,
     }) as Metric;
   const table = tableOf({ metrics: [metric('sink_ratio'), metric('new_one')] });
-  const cell = (name: string, frame = full()) => table.find((one) => one.name === name)!.of(frame);
+  const cell = (name: string, frame = full()) =>
+    table.find((one) => one.name === name)!.cellOf(frame);
 
   it('has the mean and the spread over the prompts', () => {
     expect(cell('sink_1')).toEqual({ mean: 0.5, deviation: deviation([0.4, 0.6]) });
@@ -220,16 +228,16 @@ describe('the table', () => {
       spread: { new_share: Float32Array.of(0.125, 0, 0) },
     });
     const [one, share] = metricsOf([frame], own).slice(-2);
-    expect(one!.of(frame).mean).toBe(3);
-    expect(share!.of(frame)).toEqual({ mean: 0.25, deviation: 0.125 });
+    expect(one!.cellOf(frame).mean).toBe(3);
+    expect(share!.cellOf(frame)).toEqual({ mean: 0.25, deviation: 0.125 });
     expect(metricsOf([full()], own).map(({ name }) => name)).not.toContain('new_one');
     expect(tableCsv([frame], own, facts)).toMatch(/,new_share,0.25,0.125,/);
   });
 
   it('sorts undefined values last in both directions', () => {
     const values = [2, NaN, 3, 1];
-    expect(sorted(values, (x) => x, false)).toEqual([1, 2, 3, NaN]);
-    expect(sorted(values, (x) => x, true)).toEqual([3, 2, 1, NaN]);
+    expect(sortRows(values, (x) => x, false)).toEqual([1, 2, 3, NaN]);
+    expect(sortRows(values, (x) => x, true)).toEqual([3, 2, 1, NaN]);
   });
 
   it('is saved as numbers with a row for each prompt, and without a date', () => {

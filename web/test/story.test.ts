@@ -4,7 +4,7 @@ import { signal } from '@preact/signals-core';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { defaults, type State } from '../src/ask/state';
 import type { Frame } from '../src/frame';
-import { shownOf } from '../src/page/context';
+import { entriesOf } from '../src/page/context';
 import { createStory } from '../src/rooms/story';
 import { DeletionTrial } from '../src/rooms/without_first';
 import { answerOf, arrows, compareKeys } from '../src/views/arrows';
@@ -529,8 +529,8 @@ describe('the story', () => {
         root.appendChild(document.createElement('div')),
       );
       const end = root.appendChild(document.createElement('footer'));
-      const shown = () => shownOf(context, context.state.value.shown.slice(0, 2));
-      needsOf = createStory(places, end, reached, { context, scope, shown });
+      const shown = () => entriesOf(context, context.state.value.shown.slice(0, 2));
+      needsOf = createStory(places, end, reached, { context, scope, currentEntries: shown });
       reached.value = new Set([step - 1]);
     }, page);
     return { ...made, needs: () => needsOf(frames[0], page.state.value) };

@@ -11,7 +11,7 @@ import {
   type Course,
 } from '../src/timeline/course';
 import type { Timelines } from '../src/timeline/timelines';
-import { shownAt } from '../src/rooms/walk';
+import { subjectsAtStep } from '../src/rooms/walk';
 import type { Models } from '../src/run/models';
 import {
   LOG_SEQUENCES,
@@ -79,13 +79,17 @@ describe('a step of a model', () => {
     ];
     const models = { zoo: { cards } } as unknown as Models;
     const shown = ['softmax', 'sigmoid@10~mask(1,2)', 'alibi'];
-    expect(shownAt(models, shown, 400, 4000)).toEqual([
+    expect(subjectsAtStep(models, shown, 400, 4000)).toEqual([
       'softmax@400',
       'sigmoid@400~mask(1,2)',
       'alibi',
     ]);
-    expect(shownAt(models, shown, 4000, 4000)).toEqual(['softmax', 'sigmoid~mask(1,2)', 'alibi']);
-    expect(shownAt(models, ['hub:EleutherAI/pythia-14m'], 500, 143000)).toEqual([
+    expect(subjectsAtStep(models, shown, 4000, 4000)).toEqual([
+      'softmax',
+      'sigmoid~mask(1,2)',
+      'alibi',
+    ]);
+    expect(subjectsAtStep(models, ['hub:EleutherAI/pythia-14m'], 500, 143000)).toEqual([
       'hub:EleutherAI/pythia-14m@step512',
     ]);
   });

@@ -83,7 +83,11 @@ describe('the attention map', () => {
   it('has weights, a scale from 0 to 1, and a description of each cell', () => {
     const view = drawView(attention, base());
     const { data } = view.map;
-    expect(data).toMatchObject({ rows: 3, cols: 3, scale: { low: 0, high: 1, root: true } });
+    expect(data).toMatchObject({
+      rows: 3,
+      cols: 3,
+      scale: { low: 0, high: 1, isSquareRoot: true },
+    });
     expect([...data.data]).toEqual([1, NaN, NaN, 0.75, 0.25, NaN, 0.5, 0.25, 0.25]);
     expect(data.rowWords).toEqual(['<s>', 'a', '=1,"x"↵']);
     expect(data).toMatchObject({
@@ -113,7 +117,10 @@ describe('the attention map', () => {
     ]);
     expect(view.wrong()).toEqual([]);
     const linear = drawView(attention, base(), { scale: 'linear', query: 2, key: -1 });
-    expect(linear.map.data).toMatchObject({ scale: { root: false }, chosen: { row: 2, col: -1 } });
+    expect(linear.map.data).toMatchObject({
+      scale: { isSquareRoot: false },
+      chosen: { row: 2, col: -1 },
+    });
     expect(linear.text('.scale-name')).toBe('attention weight');
     expect(linear.texts('.tick')).toEqual(['0', '25%', '50%', '75%', '100%']);
   });
@@ -1192,7 +1199,7 @@ describe('hidden states', () => {
       rows: 3,
       cols: 4,
       chosen: { row: 1, col: 2 },
-      scale: { high: 8, root: true },
+      scale: { high: 8, isSquareRoot: true },
     });
     expect([Array.from(data.data)[6], data.cellShape]).toEqual([8, (1.3 * 3) / 4]);
     expect(ends(view)).toBe('|h| 08.0');

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { PYTHIA_STEPS } from '../src/ask/steps';
 import { defaults, type State } from '../src/ask/state';
 import { Scope, type Context } from '../src/page/context';
-import { addWalk, trainedSubjects } from '../src/rooms/walk';
+import { addTrainingSlider, trainedSubjects } from '../src/rooms/walk';
 import { frameOf } from './fixture';
 
 const STEPS: Record<string, number[]> = {
@@ -46,7 +46,7 @@ async function walkOf(shown: readonly string[], isReady?: () => boolean) {
   } as unknown as Context;
   const root = document.createElement('div');
   const scope = new Scope();
-  const go = addWalk(root, context, scope, isReady);
+  const go = addTrainingSlider(root, context, scope, isReady);
   const before = root.textContent!.trim();
   engine.value = { models: { zoo: { cards }, timelines }, queue: { entries } };
   await vi.advanceTimersByTimeAsync(0);

@@ -10,7 +10,7 @@ export interface Scale {
   readonly low: number;
   readonly high: number;
   /** Whether colors follow the square root of a value, so that small values are visible. */
-  readonly root: boolean;
+  readonly isSquareRoot: boolean;
   /** Colors from low to high, as the bytes of a pixel: [STEPS]. */
   readonly colors: Uint32Array;
   readonly hidden: number;
@@ -64,7 +64,7 @@ function scale(
   theme: Theme,
   ends: Omit<Scale, 'colors' | 'hidden'>,
 ) {
-  const key = [stops === SEQUENTIAL, theme, ends.low, ends.high, ends.root].join();
+  const key = [stops === SEQUENTIAL, theme, ends.low, ends.high, ends.isSquareRoot].join();
   const cached = scaleCache.get(key);
   if (cached) return cached;
   if (scaleCache.size === MAX_SCALES) scaleCache.clear();
@@ -73,19 +73,19 @@ function scale(
   return result;
 }
 
-export function sequential(theme: Theme, high = 1, root = false): Scale {
-  return scale(SEQUENTIAL, theme, { low: 0, high, root });
+export function sequential(theme: Theme, high = 1, isSquareRoot = false): Scale {
+  return scale(SEQUENTIAL, theme, { low: 0, high, isSquareRoot });
 }
 
 export function diverging(theme: Theme, size: number): Scale {
-  return scale(DIVERGING, theme, { low: -size, high: size, root: false });
+  return scale(DIVERGING, theme, { low: -size, high: size, isSquareRoot: false });
 }
 
 /** Returns the index of a value in the table of colors; -1 for NaN, the value of masked cells. */
-export function stepOf({ low, high, root }: Scale, value: number): number {
+export function stepOf({ low, high, isSquareRoot }: Scale, value: number): number {
   if (value !== value) return -1;
   const share = (value - low) / (high - low || 1);
-  const fraction = root ? Math.sqrt(share > 0 ? share : 0) : share;
+  const fraction = isSquareRoot ? Math.sqrt(share > 0 ? share : 0) : share;
   return fraction <= 0 ? 0 : fraction >= 1 ? STEPS - 1 : Math.round((STEPS - 1) * fraction);
 }
 

@@ -23,8 +23,8 @@ export function remarkOf(claim: Claim): DrawOptions['remark'] {
 }
 
 /** Whether two models differ only in the attention operation. */
-export function isTwin(first: Frame, second: Frame): boolean {
-  const ids = [first, second].map(({ model: { id } }) => stepOf(id)?.id ?? id);
+export function areTwins(frame: Frame, otherFrame: Frame): boolean {
+  const ids = [frame, otherFrame].map(({ model: { id } }) => stepOf(id)?.id ?? id);
   return ids.join() === 'softmax,sigmoid';
 }
 
