@@ -148,7 +148,7 @@ describe('the list of subjects', () => {
     all('.subject button')[0]!.click();
     expect(show).toHaveBeenCalledExactlyOnceWith(['sigmoid@4']);
     button('+ add').click();
-    expect(own.pick).toHaveBeenCalled();
+    expect(own.pickModels).toHaveBeenCalled();
     const isDisabled = (count: number) => {
       const { all: buttons } = list(
         Array.from({ length: count }, (_, i) => ({ subject: `m${i}` })),
@@ -208,15 +208,15 @@ describe('the text field and the file input', () => {
     const { text, enter, all } = mount(fileField(as(own)));
     expect(text('.prompt-file > span')).toBe('my.txt: 3 prompts');
     enter('[aria-label="split"]', 'whole');
-    expect(own.choose).toHaveBeenLastCalledWith({ ...known, splitting: 'whole' });
+    expect(own.chooseFile).toHaveBeenLastCalledWith({ ...known, splitting: 'whole' });
     own.file.value = { ...known, splitting: 'whole' };
     expect(mount(fileField(as(own))).text('.prompt-file > span')).toBe('my.txt: 1 text');
     const [input] = all<HTMLInputElement>('input');
     const file = new File(['x\ny'], 'new.txt');
     Object.defineProperty(input, 'files', { value: [file] });
     input!.dispatchEvent(new Event('change'));
-    await vi.waitUntil(() => own.choose.mock.calls.length > 1);
-    expect(own.choose.mock.lastCall![0]).toMatchObject({ name: 'new.txt', text: 'x\ny' });
+    await vi.waitUntil(() => own.chooseFile.mock.calls.length > 1);
+    expect(own.chooseFile.mock.lastCall![0]).toMatchObject({ name: 'new.txt', text: 'x\ny' });
   });
 });
 

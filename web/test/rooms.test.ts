@@ -340,7 +340,7 @@ describe('Training', () => {
     );
     expect(texts('.subject')).toEqual(['Softmax model', 'Sigmoid model']);
     click('Choose models');
-    expect(calls.pick).toHaveBeenCalled();
+    expect(calls.pickModels).toHaveBeenCalled();
   });
 
   it('says whether the sink emerges during training, once the curves are loaded', async () => {
