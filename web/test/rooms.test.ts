@@ -599,7 +599,7 @@ describe('About a model', () => {
     ]);
     expect(otherAbout.text('p')).toMatch(/^COUNTERFACTUAL replaced at inference\./);
     const attention = { operation: 'softmax', parameters: { tau: 0.5 } };
-    const ownArchitecture = { ...frameOf().architecture, attention: attention } as never;
+    const ownArchitecture = { ...frameOf().architecture, attention } as never;
     expect(
       (
         await aboutText(
@@ -671,7 +671,7 @@ describe('Compare', () => {
 
   it('opens the section that a link names, before the engine is loaded', () => {
     for (const panel of ['reported', 'seeds', 'scatter'] as const) {
-      const page = createPage({ panel: panel }, pair(), { zoo });
+      const page = createPage({ panel }, pair(), { zoo });
       const engine = page.engine.value;
       page.engine.value = undefined;
       const room = roomOf(compare, page);
