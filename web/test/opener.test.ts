@@ -439,7 +439,7 @@ describe('the model of a link', () => {
     expect([opener.stage.name, text('strong')]).toEqual(['ask', 'owner/name']);
   });
 
-  it('opens without asking if it is stored completely or belongs to a walk through checkpoints', async () => {
+  it('opens without asking if it is stored completely, or if the reader steps through its checkpoints', async () => {
     const { opener, models } = createOpener();
     const cacheList = (complete: boolean, bytes = 5e6) =>
       hub.cacheList.mockResolvedValue([{ id: 'owner/name', complete, url: URL_, bytes }]);

@@ -71,7 +71,7 @@ describe('colors', () => {
     expect(sequential('light').colors).toHaveLength(257);
   });
 
-  it('are clamped to the scale, and show small values on the root scale', () => {
+  it('are clamped to the scale, and show small values on the square-root scale', () => {
     const scale = sequential('light', 2);
     expect([stepOf(scale, -1), stepOf(scale, 2), stepOf(scale, 3), stepOf(scale, 99)]).toEqual([
       0,

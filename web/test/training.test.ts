@@ -294,7 +294,7 @@ describe('the view of training', () => {
     expect(numbersOf('other')).toEqual([]);
   });
 
-  it('does not fetch failed logs again because the sentence that follows them is stated again', async () => {
+  it('does not fetch failed logs again when the sentence about them is stated again', async () => {
     vi.resetModules();
     const { training: freshTraining } = await import('../src/views/training');
     const frame = frameAt('lost');

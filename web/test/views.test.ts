@@ -1169,7 +1169,7 @@ describe('views with a number for each head and a line over the text', () => {
     ]);
   });
 
-  it('head ablation: labels heads, outlines dormant ones, and draws a row for each kind of run', () => {
+  it('head ablation: labels heads, outlines dormant ones, and draws a row for each kind of head', () => {
     const frame = mapFrame(
       {},
       {

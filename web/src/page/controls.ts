@@ -291,12 +291,13 @@ export function startTokenButton(
   frames: readonly Frame[],
 ): TemplateResult | typeof nothing {
   const labels = [...new Set(frames.map(startTokenWords))];
-  const sample = frames.find(({ special }) => special.bos);
-  if (!labels.length || !sample) return nothing;
-  const hasNoStart = sample.first.length === 0;
+  const frameWithBos = frames.find(({ special }) => special.bos);
+  if (!labels.length || !frameWithBos) return nothing;
+  const hasNoStart = frameWithBos.first.length === 0;
   // Without the key `first` the tokenizer adds its own special tokens.
-  const valueWithStart = sample.special.automatic[0] === sample.special.bos ? '' : 'bos';
-  const bos = readable(sample.special.bos!);
+  const valueWithStart =
+    frameWithBos.special.automatic[0] === frameWithBos.special.bos ? '' : 'bos';
+  const bos = readable(frameWithBos.special.bos!);
   const text = hasNoStart
     ? `no start token: add ${bos}`
     : labels.join(' / ').replace(' (start token)', '');
@@ -462,7 +463,7 @@ export function tokenChips(frame: Frame, { state, set, point }: Context): Templa
   const droppedNote = frame.dropped
     ? html`<span class="cut">… ${frame.dropped} more not run (T = ${frame.T})</span>`
     : nothing;
-  const rest =
+  const restNote =
     count < frame.T
       ? html`<span class="cut">… and ${(frame.T - count).toLocaleString('en')} more tokens</span>`
       : nothing;
@@ -474,7 +475,7 @@ export function tokenChips(frame: Frame, { state, set, point }: Context): Templa
     @pointerleave=${() => point({})}
     @focusout=${() => point({})}
   >
-    ${Array.from({ length: count }, (_, t) => chip(t))}${rest}${droppedNote}
+    ${Array.from({ length: count }, (_, t) => chip(t))}${restNote}${droppedNote}
   </div>`;
 }
 

@@ -209,7 +209,7 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
     segment.map(([a, b], i) => `${i ? 'L' : 'M'}${x(a).toFixed(1)},${y(b).toFixed(1)}`).join('');
   const floor = y(Math.max(y.domain()[0]!, 0));
   const barWidth = Math.max(1, 0.76 * (x(1) - x(0)));
-  const area = ({ places, values, band }: Series) => {
+  const bandPath = ({ places, values, band }: Series) => {
     const boundary = (side: ArrayLike<number>) =>
       Array.from(side, (value, i): [number, number] => [places?.[i] ?? from + i, value]).filter(
         ([, value], i) =>
@@ -229,16 +229,16 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
     const errorBars = ownPoints.flatMap(([a, b], j) => {
       const half = series.spread?.[j];
       if (half === undefined || !Number.isFinite(half)) return [];
-      const from = y(Math.max(b - half, y.domain()[0]!));
-      const to = y(b + half);
-      return svg`<line class="spread" style=${style} x1=${x(a)} x2=${x(a)} y1=${from} y2=${to}></line>`;
+      const y1 = y(Math.max(b - half, y.domain()[0]!));
+      const y2 = y(b + half);
+      return svg`<line class="spread" style=${style} x1=${x(a)} x2=${x(a)} y1=${y1} y2=${y2}></line>`;
     });
     if (hasPoints)
       return [errorBars, ownPoints.map(([a, b]) => drawPoint(series.color, i, [x(a), y(b)]))];
     const dots =
       data.dots !== false && !series.band && points.length < 400 && ownPoints.length < 40;
     const band = series.band?.low.length
-      ? svg`<path class="band" style=${`fill: var(${series.color})`} d=${area(series)}></path>`
+      ? svg`<path class="band" style=${`fill: var(${series.color})`} d=${bandPath(series)}></path>`
       : nothing;
     return svg`${band}<path class=${series.faint ? 'line faint' : 'line'} style=${style}
         stroke-dasharray=${series.dash ?? nothing} d=${segmentsOfSeries[i]!.map(path).join('') || 'M0,0'}></path>

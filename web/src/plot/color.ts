@@ -45,10 +45,10 @@ function ramp(stops: readonly string[]): Uint32Array {
   const colors = stops.map(rgb);
   return Uint32Array.from({ length: STEPS }, (_, i) => {
     const position = (i / (STEPS - 1)) * (colors.length - 1);
-    const from = Math.min(Math.floor(position), colors.length - 2);
+    const lower = Math.min(Math.floor(position), colors.length - 2);
     const channels = [0, 1, 2].map((c) => {
-      const [a, b] = [colors[from]![c]! ** 2, colors[from + 1]![c]! ** 2];
-      return Math.round(Math.sqrt(a + (b - a) * (position - from)));
+      const [a, b] = [colors[lower]![c]! ** 2, colors[lower + 1]![c]! ** 2];
+      return Math.round(Math.sqrt(a + (b - a) * (position - lower)));
     });
     return pixel(channels);
   });
@@ -59,7 +59,7 @@ const scaleCache = new Map<string, Scale>();
 const MAX_SCALES = 200;
 
 /** Returns a scale, which is cached by theme and range, so that `===` detects a change. */
-function scale(
+function cachedScale(
   stops: Record<Theme, readonly string[]>,
   theme: Theme,
   ends: Omit<Scale, 'colors' | 'hidden'>,
@@ -74,11 +74,11 @@ function scale(
 }
 
 export function sequential(theme: Theme, high = 1, isSquareRoot = false): Scale {
-  return scale(SEQUENTIAL, theme, { low: 0, high, isSquareRoot });
+  return cachedScale(SEQUENTIAL, theme, { low: 0, high, isSquareRoot });
 }
 
 export function diverging(theme: Theme, size: number): Scale {
-  return scale(DIVERGING, theme, { low: -size, high: size, isSquareRoot: false });
+  return cachedScale(DIVERGING, theme, { low: -size, high: size, isSquareRoot: false });
 }
 
 /** Returns the index of a value in the table of colors; -1 for NaN, the value of masked cells. */

@@ -279,7 +279,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     const entries = currentEntries();
     const frames = framesOf(entries);
     const freshFrames = framesOf(entries.filter(({ isStale }) => !isStale));
-    const isFailed = entries.some(({ error }) => error);
+    const hasError = entries.some(({ error }) => error);
     const choice = stage.choiceFor(frames);
     const panel = panelOf(state);
     const areAllFresh = freshFrames.length === entries.length;
@@ -297,7 +297,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       html`${roomHeading(
         answer || 'Compare',
         comparison(freshFrames) ||
-          (entries.length < 2 ? 'Add another model to compare.' : isFailed ? '' : 'Measuring …'),
+          (entries.length < 2 ? 'Add another model to compare.' : hasError ? '' : 'Measuring …'),
         context,
         pictureField(choice, frames, stage.select),
       )}

@@ -143,10 +143,15 @@ function lineOfDifference({ title, differs }: Card): Line {
     title: `${title}, what its factor does`,
     note: `${seeds} pairs of seeds, α₁ above uniform attention: ${withMinusSigns(says)}`,
     strips: OUTCOMES.map(({ name, within: [least, most] }) => {
-      const [at, low, high] = outcomes[name] ?? [];
+      const [center, low, high] = outcomes[name] ?? [];
       if (high === undefined) return undefined;
       const isPossible = high <= most - least && low! >= least - most;
-      return { dots: [], mean: at!, low: isPossible ? low! : NaN, high: isPossible ? high : NaN };
+      return {
+        dots: [],
+        mean: center!,
+        low: isPossible ? low! : NaN,
+        high: isPossible ? high : NaN,
+      };
     }),
     isDifference: true,
   };
@@ -155,17 +160,21 @@ function lineOfDifference({ title, differs }: Card): Line {
 const formatRange = (low: number, high: number, digits: number) =>
   `${formatNumber(low, digits)} to ${formatNumber(high, digits)}`;
 
-function spreadWords({ dots, mean: at, low }: Strip, digits: number, unit: string): unknown {
-  if (dots.length === 1) return html`${formatNumber(at, digits)}${unit}`;
+function spreadWords({ dots, mean: center, low }: Strip, digits: number, unit: string): unknown {
+  if (dots.length === 1) return html`${formatNumber(center, digits)}${unit}`;
   const rangeWords = formatRange(Math.min(...dots), Math.max(...dots), digits);
   return Number.isFinite(low)
-    ? html`${formatNumber(at, digits)} ± ${halfIntervalWords(at - low, digits)}${unit}
+    ? html`${formatNumber(center, digits)} ± ${halfIntervalWords(center - low, digits)}${unit}
         <span class="spread">${rangeWords}</span>`
     : html`${rangeWords}${unit}`;
 }
 
-function differenceWords({ mean: at, low, high }: Strip, digits: number, unit: string): unknown {
-  return html`${at > 0 ? '+' : ''}${formatNumber(at, digits)}${unit && ' points'}
+function differenceWords(
+  { mean: center, low, high }: Strip,
+  digits: number,
+  unit: string,
+): unknown {
+  return html`${center > 0 ? '+' : ''}${formatNumber(center, digits)}${unit && ' points'}
   ${Number.isFinite(low) ? html`<span class="spread">(${formatRange(low, high, digits)})</span>` : nothing}`;
 }
 

@@ -313,8 +313,8 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     stage.dataset.at = String(Math.min(state.at, SIDE_COUNT - 1));
     // A phone shows the second map above the diagonal of the first.
     stage.classList.toggle('nesting', !frames.some(isBidirectional));
-    const isFailed = entries.some(({ error }) => error);
-    root.classList.toggle('coming', !frames.length && !isFailed);
+    const hasError = entries.some(({ error }) => error);
+    root.classList.toggle('coming', !frames.length && !hasError);
     const isRecorded = frames.some(({ recording }) => recording);
     render(
       html`<h1>Why do language models stare at the first token?</h1>
@@ -354,7 +354,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
         const claim =
           frame && claims[frames.findIndex((candidate) => candidate.subject === subject)]!;
         return html`<p class="twin twin-${i}">
-          ${frame ? html`<strong>${capital(modelName(frame))}</strong> <span>${frame.T < 2 ? `head ${headName(claim!.at)}` : sideWords(claim!, frame)}</span>` : isFailed ? nothing : html`<span class="hint">Loading the second model …</span>`}
+          ${frame ? html`<strong>${capital(modelName(frame))}</strong> <span>${frame.T < 2 ? `head ${headName(claim!.at)}` : sideWords(claim!, frame)}</span>` : hasError ? nothing : html`<span class="hint">Loading the second model …</span>`}
         </p>`;
       }),
       captions,

@@ -598,12 +598,12 @@ const STEPS: readonly Build[] = [
 ];
 
 /** States what a model does without a sink, from twins that differ only in the attention operation. */
-function twinWords([first, second]: readonly Frame[], context: Context): string {
-  if (!first || !second || !areTwins(first, second)) return '';
+function twinWords([frame, twinFrame]: readonly Frame[], context: Context): string {
+  if (!frame || !twinFrame || !areTwins(frame, twinFrame)) return '';
   const metric = (frame: Frame, name: string) =>
     Number(cardOf(frame, context)?.measured[name] ?? NaN);
-  const [loss, twinLoss] = [metric(first, 'loss'), metric(second, 'loss')];
-  const [sinkShare, twinShare] = [metric(first, 'sink_1') / 100, metric(second, 'sink_1') / 100];
+  const [loss, twinLoss] = [metric(frame, 'loss'), metric(twinFrame, 'loss')];
+  const [sinkShare, twinShare] = [metric(frame, 'sink_1') / 100, metric(twinFrame, 'sink_1') / 100];
   if (!Number.isFinite(loss + twinLoss + sinkShare + twinShare)) return '';
   const perplexityRise = 100 * Math.expm1(twinLoss - loss);
   return (

@@ -70,7 +70,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       if (i && verdicts[0]!.conclusive) return summary;
       return `${summary} give the first token more than ${percent(frame.eps, 0)} of their attention`;
     });
-    const isFailed = entries.some(({ error }) => error);
+    const hasError = entries.some(({ error }) => error);
     const uniformShareTexts = verdicts.flatMap((verdict) =>
       verdict.conclusive ? percent(verdict.even, 0) : [],
     );
@@ -82,7 +82,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
         emergenceSentence(freshFrames) || 'Training',
         sinkSentences.length
           ? `${[...new Set(sinkSentences)].join('; ')}${uniformNote}.`
-          : isFailed
+          : hasError
             ? ''
             : 'Loading the models …',
         context,

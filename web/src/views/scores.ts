@@ -37,11 +37,11 @@ export const scores: View = {
       return 'Which keys have a sink is not recorded.';
     const sinkKeys = keysBySink(frame);
     if (!sinkKeys.length) return `No key has a sink in any head of ${frame.title}.`;
-    const keyWords = ({ key, sink }: (typeof sinkKeys)[number]) => {
+    const sinkWords = ({ key, sink }: (typeof sinkKeys)[number]) => {
       const name = frame.sequences === 1 || key === 0 ? ` ${quote(frame, key)}` : '';
       return `k = ${key + 1}${name} in ${percent(sink, 0)}`;
     };
-    return `Sinks: ${sinkKeys.map(keyWords).join(', ')} of the heads.`;
+    return `Sinks: ${sinkKeys.map(sinkWords).join(', ')} of the heads.`;
   },
   draw(root) {
     const captionElement = addElement(root, 'caption', 'p');
