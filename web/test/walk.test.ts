@@ -224,7 +224,7 @@ describe('playing the slider', () => {
       'softmax@0',
       true,
     ]);
-    // If the reader has moved the slider on, the walk does not go back.
+    // If the reader has moved the slider on, the slider does not go back.
     storySlider.go(40);
     isReady.value = false;
     isReady.value = true;

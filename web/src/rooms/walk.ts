@@ -11,7 +11,7 @@ import type { Models } from '../run/models';
 import { atStep, parseSubject, printSubject, type Subject } from '../ask/subject';
 import { nearestStep, stepWords, checkpointId, checkpointOf, PYTHIA_STEPS } from '../ask/steps';
 
-/** While the walk plays, milliseconds from the drawing of a checkpoint to the next one. */
+/** While the slider plays, milliseconds from the drawing of a checkpoint to the next one. */
 const PLAY_MS = 450;
 
 function hasTimeline(models: Models, { id }: Subject): boolean {
@@ -63,7 +63,7 @@ function stepOfShown(shown: readonly string[]): number | undefined {
 
 /**
  * Draws the slider and its buttons.
- * @param isReady once it returns true, the walk moves to the first stored step; absent: the reader begins the walk
+ * @param isReady once it returns true, the slider moves to the first stored step; absent: the reader moves it first
  * @returns a function that moves to the stored step nearest to a step
  */
 export function addTrainingSlider(
@@ -100,12 +100,12 @@ export function addTrainingSlider(
 
   function togglePlaying(): void {
     const steps = storedSteps.peek()!;
-    // At the slider's end the walk begins again at the first step.
+    // At its end the slider begins again at the first step.
     if (!isPlaying.peek() && indexOfShown() >= steps.length - 1) goToStep(steps[0]!);
     isPlaying.value = !isPlaying.peek();
   }
 
-  /** While the walk plays, fetches the next checkpoint, and shows it PLAY_MS after this one is drawn. */
+  /** While the slider plays, fetches the next checkpoint, and shows it PLAY_MS after this one is drawn. */
   function scheduleNextStep(): void {
     const steps = storedSteps.value;
     const index = indexOfShown();
