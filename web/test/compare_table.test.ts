@@ -55,7 +55,10 @@ function table(
   const own = tableOf({ metrics: [] });
   const rows = shown.map((one) => ({ isStale: false, ...one }));
   const made = draw(
-    metricsTable({ shown: rows, reported, table: own, sorting, sort, file: undefined }, 'A table.'),
+    metricsTable(
+      { measuredRows: rows, reported, table: own, sorting, sort, file: undefined },
+      'A table.',
+    ),
   );
   return {
     ...made,
@@ -121,7 +124,7 @@ describe('the table', () => {
     );
     const made = metricsTable(
       {
-        ...{ shown: [{ frame, isStale: false }], reported: [], table: own, file: undefined },
+        ...{ measuredRows: [{ frame, isStale: false }], reported: [], table: own, file: undefined },
         ...{ sorting: { name: '', descending: false }, sort: vi.fn() },
       },
       'A table.',

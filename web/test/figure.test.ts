@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { INPUTS } from '../src/ask/question';
 import type { State } from '../src/ask/state';
 import type { Frame } from '../src/frame';
-import { Scope, type Shown } from '../src/page/context';
+import { Scope, type SubjectEntry } from '../src/page/context';
 import { Figure } from '../src/page/figure';
 import type { DrawOptions, View } from '../src/page/view';
 import { isPrinting } from '../src/plot/paper';
@@ -50,11 +50,11 @@ const twin = (change: Partial<Frame> = {}) =>
     model: { id: 'sigmoid', title: 'Sigmoid model', source: 'zoo' },
     ...change,
   } as never);
-const entries = (...frames: Frame[]): Shown[] =>
+const entries = (...frames: Frame[]): SubjectEntry[] =>
   frames.map((frame) => ({ subject: frame.subject, frame, isStale: false }));
 
 function figure(
-  all: readonly Shown[],
+  all: readonly SubjectEntry[],
   own: Partial<View> = {},
   look: ConstructorParameters<typeof Figure>[4] = {},
   change: Partial<State> = {},

@@ -21,11 +21,11 @@ import {
 import {
   hideUntilDrawn,
   requestFrames,
-  shownOf,
+  entriesOf,
   type Context,
   type Engine,
   type Scope,
-  type Shown,
+  type SubjectEntry,
 } from '../page/context';
 import { Figure } from '../page/figure';
 import type { Frame } from '../frame';
@@ -124,7 +124,7 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
     basesOf(outer.state.value).map((base) => {
       const request = requestOf(engine);
       const subject = `${base}${experiment().editsOf(request)}`;
-      const [detailed] = experiment().needsDetailFrame ? shownOf(outer, [subject]) : [];
+      const [detailed] = experiment().needsDetailFrame ? entriesOf(outer, [subject]) : [];
       // The frame may have been read for another room, so it may lack the numbers that the plan needs.
       const isUsable =
         detailed?.frame &&
@@ -219,11 +219,11 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
   hideUntilDrawn(root, scope, () => {
     const engine = outer.engine.value;
     if (!engine) return [{ subject: '', isStale: true }];
-    const leads = groupsOf(engine).map(({ base, frames, errors, requiredCount }): Shown => {
+    const leads = groupsOf(engine).map(({ base, frames, errors, requiredCount }): SubjectEntry => {
       const frame = frames.length >= requiredCount ? frames[0] : undefined;
       return { subject: base, isStale: false, frame, error: errors[0] };
     });
-    return [...shownOf(outer, shownSubjects(engine)), ...leads];
+    return [...entriesOf(outer, shownSubjects(engine)), ...leads];
   });
 
   const embedLink = () =>
@@ -285,7 +285,7 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
       experimentList,
     );
     const groups = engine ? groupsOf(engine) : [];
-    const subjects = engine ? shownOf(outer, shownSubjects(engine)) : [];
+    const subjects = engine ? entriesOf(outer, shownSubjects(engine)) : [];
     drawModels(state);
     drawQuestion(
       state,
@@ -296,7 +296,12 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
       .map(({ base, frames }) => ({ base, title: frames[0]!.model.title, frames }));
     const finding = experiment().says(shownGroups, experimentState(state));
     const failures = groups.flatMap(({ base, frames, errors }) =>
-      errors.map((error): Shown => ({ subject: base, frame: frames[0], isStale: true, error })),
+      errors.map((error): SubjectEntry => ({
+        subject: base,
+        frame: frames[0],
+        isStale: true,
+        error,
+      })),
     );
     const messages = new Set(failures.map(({ error }) => error));
     render(
@@ -320,7 +325,7 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
     }
     figures.list[0]!.update(
       groups.flatMap(({ frames, isStale }) =>
-        frames.map((frame): Shown => ({ subject: frame.subject, frame, isStale })),
+        frames.map((frame): SubjectEntry => ({ subject: frame.subject, frame, isStale })),
       ),
     );
     const [first] = detailContext.state.value.shown;
