@@ -8,7 +8,7 @@ import { course, isCoursePage } from './ship/lessons.ts';
 import { writeNotices } from './ship/notices.ts';
 import { buildServiceWorker } from './ship/offline.ts';
 import { filesOf, Part, seedsByModel } from './ship/parts.ts';
-import { plain } from './ship/plain.ts';
+import { fallbackPage } from './ship/plain.ts';
 import { ISOLATION, policy } from './ship/policy.ts';
 import type { Card, Measurement } from './src/ask/zoo.ts';
 
@@ -141,7 +141,7 @@ export default defineConfig({
     },
     { index: resolve(root, 'index.html'), embed: resolve(root, 'embed.html') },
   ),
-  plugins: [course(), policy(), previews(home), plain(), ship()],
+  plugins: [course(), policy(), previews(home), fallbackPage(), ship()],
   // The limits are long for busy machines; no test waits for a limit to pass.
   test: {
     include: ['test/*.test.ts'],

@@ -60,16 +60,16 @@ interface SeedResult {
 }
 
 export function seedsOf({ seed = 1, measured, further_seeds = [] }: Card): {
-  readonly own: number;
+  readonly shippedSeed: number;
   readonly all: readonly SeedResult[];
 } {
-  const shipped = {
+  const shippedResult = {
     seed,
     sink_1: Number(measured.sink_1),
     value_ratio: Number(measured.value_ratio),
     loss: Number(measured.loss),
   };
-  return { own: seed, all: [shipped, ...further_seeds] };
+  return { shippedSeed: seed, all: [shippedResult, ...further_seeds] };
 }
 
 /** The effect of a factor, which models/train/factors.py writes from the logs of the long runs. */
