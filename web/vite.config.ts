@@ -10,7 +10,7 @@ import { buildServiceWorker } from './ship/offline.ts';
 import { filesOf, Part, seedsByModel } from './ship/parts.ts';
 import { fallbackPage } from './ship/plain.ts';
 import { ISOLATION, policy } from './ship/policy.ts';
-import type { Card } from './src/ask/zoo.ts';
+import type { Card, Measurement } from './src/ask/zoo.ts';
 
 const root = import.meta.dirname;
 /** The folder of the built page; a test may build its own page in another one. */
@@ -43,8 +43,15 @@ const PRECACHED = [
   ...previewedModels.map(({ id, preview }) => `${id}/${preview!.file}`),
 ];
 
-/** The measurements of a card that the page reads; all of them are on the card itself, card.md. */
-const READ_MEASUREMENTS = ['sink_1', 'sink_bias', 'value_ratio', 'loss', 'eps', 'T', 'sequences'];
+const READ_MEASUREMENTS = Object.keys({
+  sink_1: true,
+  sink_bias: true,
+  value_ratio: true,
+  loss: true,
+  eps: true,
+  T: true,
+  sequences: true,
+} satisfies Record<Measurement, true>);
 
 interface ShippedCard {
   readonly license: string;

@@ -6,7 +6,7 @@ import { mkdirSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { readFile } from 'node:fs/promises';
 import { extname, join, normalize } from 'node:path';
 import { load } from '../../wasm/index.ts';
-import { ZOO } from '../../wasm/loading/zoo.ts';
+import { ZOO_NAMES } from '../../wasm/loading/zoo.ts';
 import { root, TYPES } from './stage.mjs';
 
 const HOME = 'https://sinkscope.example/1.0.0/';
@@ -52,7 +52,7 @@ const courseOf = (
   origin,
 ) => `<!doctype html><html lang="en"><title>A course</title><link rel="icon" href="data:,">
 <script type="module" src="${origin}/npm/sinkscope-page/sink-scope.js"></script>
-<main>${ZOO.map((model) => `<sink-scope view="sinks" shown="${model}"></sink-scope>`).join('\n')}</main>`;
+<main>${ZOO_NAMES.map((model) => `<sink-scope view="sinks" shown="${model}"></sink-scope>`).join('\n')}</main>`;
 
 /**
  * Returns the programs of the README's ten lines, which import from a CDN: the HTML of a CodePen and a cell of an
@@ -132,11 +132,11 @@ export const packed = {
         await figure.scrollIntoViewIfNeeded();
       await page.waitForFunction(
         (n) => new Set(globalThis.runs.map(({ subject }) => subject)).size >= n,
-        ZOO.length,
+        ZOO_NAMES.length,
       );
       const runs = await page.evaluate(() => globalThis.runs);
       const subjects = new Set(runs.map(({ subject }) => subject));
-      assert.deepEqual([...subjects].sort(), ZOO.toSorted());
+      assert.deepEqual([...subjects].sort(), ZOO_NAMES.toSorted());
       const { says } = runs.find(({ subject }) => subject === 'softmax');
       assert.match(says, /^15 of the 24 heads/, 'the numbers of the page');
       const workers = page.workers().map((worker) => worker.url());
@@ -144,7 +144,7 @@ export const packed = {
       // The package contains no page, so its figures link to the page that the build named.
       const link = await page.locator('sink-scope a[part=link]').first().getAttribute('href');
       assert.ok(link.startsWith(`${HOME}#`), link);
-      for (const name of ZOO) {
+      for (const name of ZOO_NAMES) {
         const zoo = `${cdn.origin}/npm/sinkscope-page@${version}/zoo/`;
         const model = await load(name, { zoo, cache: false });
         assert.equal(model.id, name);

@@ -14,12 +14,12 @@ import type { Picker } from './open/picker';
 import { address, replaceUnknownNames, file, set, state } from './page/address';
 import type { Context, Engine } from './page/context';
 import { enter } from './page/enter';
-import { drawMessages, fail, failure, offerNewer, notify } from './page/messages';
+import { drawMessages, fail, failure, offerNewVersion, notify } from './page/messages';
 import { keepForOffline } from './page/offline';
 import { drawFooter, drawHeader } from './page/page';
 import { drawNamesOffer, drawPictureOffer } from './page/share';
 import { trustOwnScripts } from './page/trust';
-import type { Pointed } from './page/view';
+import type { PointerTarget } from './page/view';
 import type { Theme } from './plot/color';
 import { isPrinting } from './plot/paper';
 import { figure, rooms } from './rooms/index';
@@ -41,7 +41,7 @@ const MAX_THREADS = 4;
 const isEmbed = document.body.classList.contains('embed');
 const engine = signal<Engine | undefined>(undefined);
 const promptFileVersion = signal(0);
-const pointed = signal<Pointed>({});
+const pointed = signal<PointerTarget>({});
 const openerChanges = signal(0);
 const systemScheme = matchMedia('(prefers-color-scheme: dark)');
 const isDark = signal(systemScheme.matches);
@@ -87,13 +87,13 @@ const context: Context = {
   file,
   set,
   point: (at) => (pointed.value = at),
-  choose: (promptFile) => {
+  chooseFile: (promptFile) => {
     file.value = promptFile;
     promptFileVersion.value = promptFileVersion.peek() + 1;
   },
   open: (name) => opener.openDialog(name),
   openFiles: (files) => void opener.openFiles(files),
-  pick: () =>
+  pickModels: () =>
     void import('./open/picker').then(
       ({ Picker }) => (picker ??= new Picker(context)).show(),
       fail,
@@ -205,4 +205,4 @@ if (isEmbed)
     ({ startFrame }) => startFrame((sentTheme) => (hostTheme.value = sentTheme)),
     fail,
   );
-keepForOffline(offerNewer);
+keepForOffline(offerNewVersion);

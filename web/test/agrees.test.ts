@@ -101,7 +101,7 @@ describe('losses of several models', () => {
       mount(
         metricsTable(
           {
-            ...{ shown: frames.map((frame) => ({ frame, isStale: false })), reported: [] },
+            ...{ measuredRows: frames.map((frame) => ({ frame, isStale: false })), reported: [] },
             ...{ table: tableOf({ metrics: [] }).slice(0, 1), file: undefined, sort: () => {} },
             sorting: { name: 'loss', descending: true },
           },

@@ -20,7 +20,7 @@ describe('a compression valley', () => {
     );
 
   it('excludes the first and the last layer', () => {
-    const { depth, at: layer } = valleyOf(Float32Array.of(0.75, 0.5, 0.25, 0.5));
+    const { depth, layer } = valleyOf(Float32Array.of(0.75, 0.5, 0.25, 0.5));
     expect([depth, layer]).toEqual([0.25, 1]);
     expect(valleyOf(Float32Array.of(0.5, 0.75, 0.5)).depth).toBe(-0.25);
     expect(valleyOf(Float32Array.of(0.5, 0.75)).depth).toBeNaN();

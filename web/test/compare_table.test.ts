@@ -56,7 +56,7 @@ function table(
   const rows = shown.map((one) => ({ isStale: false, ...one }));
   const drawnTable = draw(
     metricsTable(
-      { shown: rows, reported, table: columns, sorting, sort, file: undefined },
+      { measuredRows: rows, reported, table: columns, sorting, sort, file: undefined },
       'A table.',
     ),
   );
@@ -124,7 +124,12 @@ describe('the table', () => {
     );
     const template = metricsTable(
       {
-        ...{ shown: [{ frame, isStale: false }], reported: [], table: columns, file: undefined },
+        ...{
+          measuredRows: [{ frame, isStale: false }],
+          reported: [],
+          table: columns,
+          file: undefined,
+        },
         ...{ sorting: { name: '', descending: false }, sort: vi.fn() },
       },
       'A table.',

@@ -9,9 +9,9 @@ import {
   hideUntilDrawn,
   requestFrames,
   Scope,
-  shownOf,
+  entriesOf,
   type Context,
-  type Shown,
+  type SubjectEntry,
 } from '../src/page/context';
 import { hasNumbersOf, type View } from '../src/page/view';
 import { frameOf, tensor, turn } from './fixture';
@@ -54,7 +54,7 @@ describe('the shown frames', () => {
   const frameWith = (edits: object[] = []) => ({ ...frameOf(), edits }) as unknown as Frame;
   const shownFrames = (entries: [string, object][], subjects: string[]) => {
     const queue = { entries: signal(new Map(entries)) };
-    return shownOf({ engine: signal({ queue }) } as unknown as Context, subjects);
+    return entriesOf({ engine: signal({ queue }) } as unknown as Context, subjects);
   };
 
   it('are one per subject in order, or the reason why a frame is missing', () => {
@@ -72,7 +72,7 @@ describe('the shown frames', () => {
       { subject: 'b', isStale: false, error: 'no such file' },
       { subject: 'c', isStale: false },
     ]);
-    expect(shownOf({ engine: signal(undefined) } as unknown as Context, ['a'])).toEqual([
+    expect(entriesOf({ engine: signal(undefined) } as unknown as Context, ['a'])).toEqual([
       { subject: 'a', isStale: false },
     ]);
   });
@@ -154,9 +154,9 @@ test('a view fits a frame that has its numbers, of a model that has its parts', 
 test('a room waits for its pictures, is late after three seconds, and never late once drawn', () => {
   vi.useFakeTimers();
   vi.stubGlobal('requestAnimationFrame', (run: () => void) => run());
-  const drawnSubject: Shown = { subject: 'a', isStale: false, frame: frameOf() };
+  const drawnSubject: SubjectEntry = { subject: 'a', isStale: false, frame: frameOf() };
   const openRoom = (scope: Scope) => {
-    const shown = signal<Shown[]>([{ subject: 'a', isStale: false }]);
+    const shown = signal<SubjectEntry[]>([{ subject: 'a', isStale: false }]);
     const names = new Set<string>();
     const classList = {
       add: (name: string) => void names.add(name),

@@ -3,7 +3,7 @@
 import { describe, expect, it, vi } from 'vitest';
 import type { State } from '../src/ask/state';
 import type { Frame } from '../src/frame';
-import { Scope, type Shown } from '../src/page/context';
+import { Scope, type SubjectEntry } from '../src/page/context';
 import {
   addModelButton,
   askBar,
@@ -18,7 +18,7 @@ import {
   nameOf,
   numberField,
   roomHeading,
-  segmented,
+  segmentedControl,
   startTokenButton,
   subjectList,
   textField,
@@ -90,7 +90,7 @@ describe('a choice', () => {
     menu.enter('[aria-label="kind"]', 'a');
     expect(pick).toHaveBeenLastCalledWith('a');
     const row = mount(
-      segmented(
+      segmentedControl(
         'kind',
         [
           [1, 'One', 'the first'],
@@ -111,7 +111,7 @@ describe('a choice', () => {
     expect(pick).toHaveBeenLastCalledWith(1);
     expect(row.all('.segmented')[0]!.className).toBe('segmented small');
     expect(
-      mount(segmented('kind', [], 0, pick))
+      mount(segmentedControl('kind', [], 0, pick))
         .all('.segmented')[0]!
         .className.trim(),
     ).toBe('segmented');
@@ -152,7 +152,7 @@ describe('the list of subjects', () => {
     all('.subject button')[0]!.click();
     expect(show).toHaveBeenCalledExactlyOnceWith(['sigmoid@4']);
     button('+ add').click();
-    expect(page.pick).toHaveBeenCalled();
+    expect(page.pickModels).toHaveBeenCalled();
     const isDisabled = (count: number) => {
       const { all: buttons } = list(
         Array.from({ length: count }, (_, i) => ({ subject: `m${i}` })),
@@ -215,15 +215,15 @@ describe('the text field and the file input', () => {
     const { text, enter, all } = mount(fileField(as(page)));
     expect(text('.prompt-file > span')).toBe('my.txt: 3 prompts');
     enter('[aria-label="split"]', 'whole');
-    expect(page.choose).toHaveBeenLastCalledWith({ ...promptFile, splitting: 'whole' });
+    expect(page.chooseFile).toHaveBeenLastCalledWith({ ...promptFile, splitting: 'whole' });
     page.file.value = { ...promptFile, splitting: 'whole' };
     expect(mount(fileField(as(page))).text('.prompt-file > span')).toBe('my.txt: 1 text');
     const [input] = all<HTMLInputElement>('input');
     const file = new File(['x\ny'], 'new.txt');
     Object.defineProperty(input, 'files', { value: [file] });
     input!.dispatchEvent(new Event('change'));
-    await vi.waitUntil(() => page.choose.mock.calls.length > 1);
-    expect(page.choose.mock.lastCall![0]).toMatchObject({ name: 'new.txt', text: 'x\ny' });
+    await vi.waitUntil(() => page.chooseFile.mock.calls.length > 1);
+    expect(page.chooseFile.mock.lastCall![0]).toMatchObject({ name: 'new.txt', text: 'x\ny' });
   });
 });
 
@@ -533,7 +533,7 @@ describe('generating', () => {
 });
 
 describe('an error message', () => {
-  const drawNotes = (...all: Partial<Shown>[]) => {
+  const drawNotes = (...all: Partial<SubjectEntry>[]) => {
     const page = context();
     return {
       page,

@@ -8,7 +8,7 @@ import { snippets } from '../src/embed/snippets';
 import { Picker } from '../src/open/picker';
 import { address, replaceUnknownNames, file, set, sharedLink, state } from '../src/page/address';
 import { enter } from '../src/page/enter';
-import { fail, failure, notices, notify, offerNewer } from '../src/page/messages';
+import { fail, failure, notices, notify, offerNewVersion } from '../src/page/messages';
 import { drawMessages } from '../src/page/messages';
 import { drawFooter, drawHeader } from '../src/page/page';
 import { drawNamesOffer, drawPictureOffer } from '../src/page/share';
@@ -610,7 +610,7 @@ describe('messages', () => {
     const { all, click } = drawWork();
     expect(all('.newer button')).toEqual([]);
     const take = vi.fn();
-    offerNewer(take);
+    offerNewVersion(take);
     click('Reload');
     expect(take).toHaveBeenCalled();
   });

@@ -6,7 +6,7 @@ import { effect, signal } from '@preact/signals-core';
 import { expect, vi } from 'vitest';
 import { defaults, type State } from '../src/ask/state';
 import { selectedHead, type Frame } from '../src/frame';
-import type { Pointed, View } from '../src/page/view';
+import type { PointerTarget, View } from '../src/page/view';
 import type { ChartData } from '../src/plot/chart';
 import type { Scale } from '../src/plot/color';
 import type { Cell } from '../src/plot/heatmap';
@@ -57,7 +57,7 @@ export const plots = {
       maps.push(recordedMap);
       return {
         draw: (data: MapData) => (recordedMap.data = data),
-        light: (cell: Cell | undefined) => (recordedMap.lit = cell),
+        highlight: (cell: Cell | undefined) => (recordedMap.lit = cell),
       };
     },
   },
@@ -87,7 +87,7 @@ export function drawView(view: View, frame: Frame, options: Options = {}) {
   maps.length = 0;
   charts.clear();
   const root = document.createElement('div');
-  const pointed = signal<Pointed>({});
+  const pointed = signal<PointerTarget>({});
   const [set, point, fail] = [vi.fn(), vi.fn(), vi.fn()];
   const api = { set, point, fail, pointed, effect: (run: () => void) => void effect(run) };
   const update = view.draw(root, { ...api, ...options.api } as never);

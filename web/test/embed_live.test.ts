@@ -232,9 +232,10 @@ describe('a figure in its element', () => {
 
   it('links to the page for features that it lacks', async () => {
     const { context } = await start('view=sinks&prompt=Hello&eps=0.4');
-    const { open, pick, embed, choose, openFiles, trust, notify, link, facts } = context();
+    const { open, pickModels, embed, chooseFile, openFiles, trust, notify, link, facts } =
+      context();
     open();
-    pick();
+    pickModels();
     const [first, second] = vi.mocked(window.open).mock.calls;
     expect(first).toEqual(second);
     const [address, ...features] = first as unknown as [string, ...string[]];
@@ -252,7 +253,7 @@ describe('a figure in its element', () => {
       link: link({ room: 'explore' }),
     });
     // On another site the context's page functions do nothing.
-    for (const other of [embed, choose, openFiles, trust, notify] as (() => unknown)[])
+    for (const other of [embed, chooseFile, openFiles, trust, notify] as (() => unknown)[])
       expect(other()).toBeUndefined();
   });
 

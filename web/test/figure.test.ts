@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { INPUTS } from '../src/ask/question';
 import type { State } from '../src/ask/state';
 import type { Frame } from '../src/frame';
-import { Scope, type Shown } from '../src/page/context';
+import { Scope, type SubjectEntry } from '../src/page/context';
 import { Figure } from '../src/page/figure';
 import type { DrawOptions, View } from '../src/page/view';
 import { isPrinting } from '../src/plot/paper';
@@ -50,11 +50,11 @@ const sigmoidFrame = (change: Partial<Frame> = {}) =>
     model: { id: 'sigmoid', title: 'Sigmoid model', source: 'zoo' },
     ...change,
   } as never);
-const shownOf = (...frames: Frame[]): Shown[] =>
+const entriesFrom = (...frames: Frame[]): SubjectEntry[] =>
   frames.map((frame) => ({ subject: frame.subject, frame, isStale: false }));
 
 function drawFigure(
-  shownFrames: readonly Shown[],
+  entries: readonly SubjectEntry[],
   viewChange: Partial<View> = {},
   figureOptions: ConstructorParameters<typeof Figure>[4] = {},
   change: Partial<State> = {},
@@ -81,7 +81,7 @@ function drawFigure(
   const place = document.body.appendChild(document.createElement('div'));
   const scope = new Scope();
   const figure = new Figure(place, view, page.context, scope, figureOptions);
-  figure.update(shownFrames);
+  figure.update(entries);
   const reader = readOf(figure.root);
   return {
     ...{ ...page, ...reader, figure, drawings, ended, scope, view },
@@ -107,7 +107,7 @@ function drawFigure(
 
 describe('the heading of a figure', () => {
   it('has the question, a reading guide, and the action buttons', () => {
-    const { root, text, texts, all } = drawFigure(shownOf(frameOf()));
+    const { root, text, texts, all } = drawFigure(entriesFrom(frameOf()));
     expect([
       root.tagName,
       root.getAttribute('aria-label'),
@@ -159,7 +159,7 @@ describe('the heading of a figure', () => {
 describe('cells of a figure', () => {
   it('are one per subject, with title, class and conditions', () => {
     const { cells, titles, badges, texts, all, figure, drawings } = drawFigure(
-      shownOf(frameOf(), sigmoidFrame({ class: 'counterfactual' })),
+      entriesFrom(frameOf(), sigmoidFrame({ class: 'counterfactual' })),
     );
     expect(cells()).toEqual(['cell 1 softmax', 'cell 2 sigmoid']);
     expect([titles(), badges()]).toEqual([
@@ -178,14 +178,14 @@ describe('cells of a figure', () => {
       group: [{}],
     });
     // A cell of one frame has the frame's whole title; a cell of a group has the title of the model.
-    figure.update(shownOf(frameOf({ title: 'Softmax model at step 40' }), sigmoidFrame()));
+    figure.update(entriesFrom(frameOf({ title: 'Softmax model at step 40' }), sigmoidFrame()));
     expect(titles()[0]).toBe('Softmax model at step 40');
-    figure.update(shownOf(frameOf()));
+    figure.update(entriesFrom(frameOf()));
     expect([cells(), titles()]).toEqual([['cell 1 softmax'], ['']]);
     figure.update([]);
     expect([cells(), all('.cells')[0]!.style.getPropertyValue('--cells')]).toEqual([[], '1']);
     const bareFigure = drawFigure(
-      shownOf(frameOf(), sigmoidFrame()),
+      entriesFrom(frameOf(), sigmoidFrame()),
       {},
       { isBare: true, extra: (_, i) => ({ isPlain: i === 1 }) },
     );
@@ -203,11 +203,11 @@ describe('cells of a figure', () => {
           ? {}
           : { class: 'counterfactual' as const, T: 5, title: `${title}, less` },
     };
-    expect(drawFigure(shownOf(frameOf()), ownConditions).texts('.stamp')[0]).toMatch(
+    expect(drawFigure(entriesFrom(frameOf()), ownConditions).texts('.stamp')[0]).toMatch(
       /^MEASURED .* T = 3 .* model$/,
     );
     const { texts, badges, save } = drawFigure(
-      shownOf(frameOf()),
+      entriesFrom(frameOf()),
       ownConditions,
       {},
       { hiddenKey: 'random' },
@@ -223,44 +223,44 @@ describe('cells of a figure', () => {
 
   it('keep their place while a model moves through training, in the order of the subjects', () => {
     const frameAt = (step: number) => frameOf({ subject: `softmax@${step}`, title: `at ${step}` });
-    const { figure, cells } = drawFigure(shownOf(frameAt(40), sigmoidFrame()));
+    const { figure, cells } = drawFigure(entriesFrom(frameAt(40), sigmoidFrame()));
     const [first] = [...document.querySelectorAll('.cell')];
-    figure.update(shownOf(frameAt(80), sigmoidFrame()));
+    figure.update(entriesFrom(frameAt(80), sigmoidFrame()));
     expect(cells()).toEqual(['cell 1 softmax@80', 'cell 2 sigmoid']);
     expect(document.querySelector('.cell')).toBe(first);
-    figure.update(shownOf(sigmoidFrame(), frameAt(80)));
+    figure.update(entriesFrom(sigmoidFrame(), frameAt(80)));
     expect(cells()).toEqual(['cell 2 sigmoid', 'cell 1 softmax@80']);
-    figure.update(shownOf(sigmoidFrame(), frameAt(80), frameAt(40)));
+    figure.update(entriesFrom(sigmoidFrame(), frameAt(80), frameAt(40)));
     expect(cells()).toEqual(['cell 2 sigmoid', 'cell 1 softmax@80', 'cell 3 softmax@40']);
     const hub = (step: string) => frameOf({ subject: `hub:EleutherAI/pythia-14m@step${step}` });
-    figure.update(shownOf(hub('1'), frameOf({ subject: '?!' })));
-    figure.update(shownOf(hub('2')));
+    figure.update(entriesFrom(hub('1'), frameOf({ subject: '?!' })));
+    figure.update(entriesFrom(hub('2')));
     expect(cells()).toEqual(['cell 4 hub:EleutherAI/pythia-14m@step2']);
   });
 
   it('are gray while they show an earlier answer or wait for numbers', () => {
-    const { figure, cells, drawings } = drawFigure(shownOf(frameOf()));
-    figure.update([{ ...shownOf(frameOf())[0]!, isStale: true }]);
+    const { figure, cells, drawings } = drawFigure(entriesFrom(frameOf()));
+    figure.update([{ ...entriesFrom(frameOf())[0]!, isStale: true }]);
     expect(cells()).toEqual(['cell 1 softmax stale']);
     const { alpha: _, ...tensors } = frameOf().tensors;
     const oldCount = drawings.length;
-    figure.update(shownOf({ ...frameOf(), tensors }));
+    figure.update(entriesFrom({ ...frameOf(), tensors }));
     expect([cells(), drawings.length]).toEqual([['cell 1 softmax stale'], oldCount]);
     figure.update([{ subject: 'softmax', isStale: false }]);
     expect(cells()).toEqual(['cell 1 softmax stale']);
     expect(drawFigure([{ subject: 'softmax', isStale: true }]).cells()).toEqual([]);
-    expect(drawFigure(shownOf({ ...frameOf(), tensors })).cells()).toEqual([]);
+    expect(drawFigure(entriesFrom({ ...frameOf(), tensors })).cells()).toEqual([]);
   });
 
   it('are missing for a frame without content, and name what a recording lacks', () => {
     const fits = ({ T }: Frame) => T > 2;
-    const { figure, cells, texts } = drawFigure(shownOf(frameOf(), sigmoidFrame()), { fits });
-    figure.update(shownOf(frameOf({ T: 2 }), sigmoidFrame()));
+    const { figure, cells, texts } = drawFigure(entriesFrom(frameOf(), sigmoidFrame()), { fits });
+    figure.update(entriesFrom(frameOf({ T: 2 }), sigmoidFrame()));
     expect(cells()).toEqual(['cell 2 sigmoid']);
     expect(texts('[data-lacks]')).toEqual([]);
     const { alpha: _, ...tensors } = frameOf().tensors;
     figure.update(
-      shownOf(
+      entriesFrom(
         { ...frameOf(), tensors, recording: {}, lacks: { alpha: 'needs the field att' } } as never,
         sigmoidFrame(),
       ),
@@ -283,7 +283,7 @@ describe('cells of a figure', () => {
       settingFrame('~hide_key(0)', { class: 'approximate', T: 9 }),
       sigmoidFrame(),
     ];
-    const { cells, titles, drawings, badges, texts, figure } = drawFigure(shownOf(...all), {
+    const { cells, titles, drawings, badges, texts, figure } = drawFigure(entriesFrom(...all), {
       drawsAllSettings: true,
     });
     expect([cells(), titles(), badges()]).toEqual([
@@ -299,22 +299,22 @@ describe('cells of a figure', () => {
     ]);
     expect(texts('.stamp')[0]).toMatch(/^APPROXIMATE · .*T = 9 /);
     figure.update(
-      shownOf(
+      entriesFrom(
         settingFrame('', { class: 'relaxed' }),
         settingFrame('~x', { class: 'approximate' }),
         settingFrame('~y', { class: 'counterfactual' }),
       ),
     );
     expect(badges()).toEqual(['COUNTERFACTUAL']);
-    figure.update(shownOf(settingFrame('', { class: 'relaxed' }), settingFrame('~x')));
+    figure.update(entriesFrom(settingFrame('', { class: 'relaxed' }), settingFrame('~x')));
     expect([badges(), titles()]).toEqual([['RELAXED'], ['']]);
-    figure.update([{ subject: 'softmax', isStale: true }, ...shownOf(settingFrame('~x'))]);
+    figure.update([{ subject: 'softmax', isStale: true }, ...entriesFrom(settingFrame('~x'))]);
     expect(drawings.at(-1)![0]).toBe('Softmax ~x');
   });
 
   it('show all subjects together if the view requests it', () => {
     const { cells, drawings, figure, texts } = drawFigure(
-      [{ subject: 'gone', isStale: true }, ...shownOf(frameOf(), sigmoidFrame())],
+      [{ subject: 'gone', isStale: true }, ...entriesFrom(frameOf(), sigmoidFrame())],
       { drawsAllSubjects: true },
     );
     expect([cells().length, drawings[0]![0], drawings[0]![1].group.length]).toEqual([
@@ -334,7 +334,7 @@ describe('cells of a figure', () => {
 describe('drawing a figure', () => {
   it('waits until the figure is visible or printed', () => {
     top = 5000;
-    const { drawings, figure, scope } = drawFigure(shownOf(frameOf()));
+    const { drawings, figure, scope } = drawFigure(entriesFrom(frameOf()));
     expect(drawings).toEqual([]);
     see(false);
     expect(drawings).toEqual([]);
@@ -342,21 +342,21 @@ describe('drawing a figure', () => {
     expect(drawings).toHaveLength(1);
     see(true);
     expect(drawings).toHaveLength(1);
-    figure.update(shownOf(sigmoidFrame()));
+    figure.update(entriesFrom(sigmoidFrame()));
     expect(drawings).toHaveLength(2);
     see(false);
-    figure.update(shownOf(frameOf()));
+    figure.update(entriesFrom(frameOf()));
     expect(drawings).toHaveLength(2);
     isPrinting.value = true;
     expect(drawings).toHaveLength(3);
-    figure.update(shownOf(sigmoidFrame()));
+    figure.update(entriesFrom(sigmoidFrame()));
     expect(drawings).toHaveLength(4);
     scope.end();
     expect([watchedElements.size, document.querySelector('.figure')]).toEqual([0, null]);
     // A figure is drawn once it is a short scroll away from the window.
     const countDrawn = (at: number) => {
       top = at;
-      return drawFigure(shownOf(frameOf())).drawings.length;
+      return drawFigure(entriesFrom(frameOf())).drawings.length;
     };
     isPrinting.value = false;
     expect([
@@ -368,7 +368,7 @@ describe('drawing a figure', () => {
   });
 
   it('is not repeated for each typed letter', () => {
-    const all = shownOf(frameOf());
+    const all = entriesFrom(frameOf());
     const { drawings, figure, state } = drawFigure(all);
     const drawingsAfter = (change: Partial<State>, next = all) => {
       state.value = { ...state.value, ...change };
@@ -378,14 +378,14 @@ describe('drawing a figure', () => {
     expect(drawingsAfter({ prompt: 'a' })).toBe(1);
     expect(drawingsAfter({ eps: 0.4 })).toBe(2);
     expect(drawingsAfter({ prompt: 'ab' })).toBe(2);
-    const next = shownOf(frameOf());
+    const next = entriesFrom(frameOf());
     expect(drawingsAfter({ prompt: 'abc' }, next)).toBe(3);
     expect(drawingsAfter({ prompt: 'abcd' }, [{ ...next[0]!, isStale: true }])).toBe(4);
-    expect(drawingsAfter({ prompt: 'abcde' }, [...all, ...shownOf(sigmoidFrame())])).toBe(6);
+    expect(drawingsAfter({ prompt: 'abcde' }, [...all, ...entriesFrom(sigmoidFrame())])).toBe(6);
   });
 
   it('uses the head that the reader chose', () => {
-    const { drawings } = drawFigure(shownOf(frameOf()), {}, {}, { layer: 0, head: 1 });
+    const { drawings } = drawFigure(entriesFrom(frameOf()), {}, {}, { layer: 0, head: 1 });
     expect(drawings[0]![1].at).toEqual({ layer: 0, head: 1 });
   });
 });
@@ -393,7 +393,7 @@ describe('drawing a figure', () => {
 describe('exports of a figure', () => {
   it('have the numbers of all measured subjects, under their conditions', async () => {
     const averagedFrame = frameOf({ sequences: 8, spread: { alpha: new Float32Array(12) } });
-    const averagedFigure = drawFigure(shownOf(averagedFrame, sigmoidFrame({ sequences: 8 })));
+    const averagedFigure = drawFigure(entriesFrom(averagedFrame, sigmoidFrame({ sequences: 8 })));
     const { name, file } = await averagedFigure.save('CSV');
     expect(name).toBe('sinkscope-mine-softmax-model-sigmoid-model.csv');
     expect(await file.text()).toMatch(/,of Softmax model,/);
@@ -406,7 +406,7 @@ describe('exports of a figure', () => {
   it('may be a recording of each subject', async () => {
     const record = vi.fn(async () => new Uint8Array(2500));
     const { click, texts, button } = drawFigure(
-      shownOf(frameOf(), sigmoidFrame()),
+      entriesFrom(frameOf(), sigmoidFrame()),
       {},
       {},
       { input: 'random' },
@@ -427,7 +427,7 @@ describe('exports of a figure', () => {
 
   it('embed the figure as shown, with each subject once and the common head', () => {
     const embeddedState = (...frames: Frame[]) => {
-      const { click, calls, context } = drawFigure(shownOf(...frames));
+      const { click, calls, context } = drawFigure(entriesFrom(...frames));
       click('Embed My view');
       const [view, from, change] = calls.embed.mock.lastCall!;
       expect([view, from]).toEqual(['mine', context]);

@@ -92,7 +92,7 @@ describe('interventions', () => {
       super_weight: tensor([2, 6], [3, 5, 0, 0.5, 4, 2, 1, 6, 2, -0.5, 8, -5]),
     };
     const says = (change: Partial<State>, tensors: Frame['tensors'] = massive) =>
-      interventionsOf(frameOf({}, tensors), { ...defaults, ...change }).map((one) => one.says);
+      interventionsOf(frameOf({}, tensors), { ...defaults, ...change }).map(({ label }) => label);
     expect(says({}).slice(3)).toEqual([
       'Zero channel 7 (the largest) after layer 0, token 2',
       'Set channel 7 there to its mean',

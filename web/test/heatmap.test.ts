@@ -281,10 +281,10 @@ describe('a reader of a heatmap', () => {
 
   it('sees the cell that is hovered in another view, unless this map is hovered', () => {
     const { map, mark, said, pointer } = mapOf();
-    map.light({ row: 1, col: -1 });
+    map.highlight({ row: 1, col: -1 });
     expect([said(), mark('.lit')]).toEqual(['1,-1', '0% 50% 100% 50%']);
     pointer('pointermove', 31, 101);
-    map.light({ row: 0, col: 0 });
+    map.highlight({ row: 0, col: 0 });
     expect(said()).toBe('0,1');
     pointer('pointerleave', 0, 0);
     expect([said(), mark('.lit')]).toEqual(['0,0', '0% 0% 25% 50%']);
@@ -293,11 +293,11 @@ describe('a reader of a heatmap', () => {
     map.draw({ ...base, rows: 4, cols: 2 });
     expect(mark('.lit')).toBe('0% 0% 50% 25%');
     map.draw(base);
-    map.light(undefined);
+    map.highlight(undefined);
     expect([said(), mark('.lit')]).toEqual(['-1,-1', undefined]);
     const root = document.createElement('div');
     const onPoint = vi.fn();
-    createHeatmap(root, { onPoint }).light({ row: 0, col: 0 });
+    createHeatmap(root, { onPoint }).highlight({ row: 0, col: 0 });
     root.querySelector('.heatmap')!.dispatchEvent(new MouseEvent('pointermove'));
     root.querySelector('.heatmap')!.dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter' }));
     expect(onPoint).not.toHaveBeenCalled();

@@ -48,25 +48,25 @@ describe('a model on a disk', () => {
     const id = (data: Uint8Array<ArrayBuffer>, name = 'my model.bin') =>
       idOfFiles(disk({ name, bytes: data.length, blob: new Blob([data]) }));
     const expected = sha(`my model.bin ${bytes.length} ${sha(Uint8Array.from(ends))}`).slice(0, 16);
-    const own = await id(bytes);
-    expect(own).toBe(`disk:${expected}/my-model.bin`);
-    expect([fingerprintOf(own), nameOfId(own)]).toEqual([expected, 'my-model.bin']);
+    const fileId = await id(bytes);
+    expect(fileId).toBe(`disk:${expected}/my-model.bin`);
+    expect([fingerprintOf(fileId), nameOfId(fileId)]).toEqual([expected, 'my-model.bin']);
     // A changed byte in the middle does not change the id, one at either end does.
-    const changed = (at: number) => bytes.with(at, 255) as Uint8Array<ArrayBuffer>;
-    expect(await id(changed(1.5 * MIB))).toBe(own);
+    const withChangeAt = (at: number) => bytes.with(at, 255) as Uint8Array<ArrayBuffer>;
+    expect(await id(withChangeAt(1.5 * MIB))).toBe(fileId);
     for (const at of [0, MIB - 1, 2 * MIB, 3 * MIB - 1])
-      expect(await id(changed(at))).not.toBe(own);
-    const small = bytes.slice(0, 10);
-    expect(await id(small)).toBe(
-      `disk:${sha(`my model.bin 10 ${sha(small)}`).slice(0, 16)}/my-model.bin`,
+      expect(await id(withChangeAt(at))).not.toBe(fileId);
+    const smallFile = bytes.slice(0, 10);
+    expect(await id(smallFile)).toBe(
+      `disk:${sha(`my model.bin 10 ${sha(smallFile)}`).slice(0, 16)}/my-model.bin`,
     );
-    expect((await id(small, 'x'.repeat(99))).split('/')[1]).toHaveLength(80);
-    expect((await id(small, '')).split('/')[1]).toBe('model');
-    expect(parseSubject(await id(small, 'ä'.repeat(3)))!.id).toMatch(/\/-$/);
-    const two = { bytes: 1 };
-    const names = await idOfFiles(disk({ name: 'a', ...two }, { name: 'b', ...two }));
-    const none = sha(new Uint8Array());
-    expect(fingerprintOf(names)).toBe(sha(`a 1 ${none}\nb 1 ${none}`).slice(0, 16));
+    expect((await id(smallFile, 'x'.repeat(99))).split('/')[1]).toHaveLength(80);
+    expect((await id(smallFile, '')).split('/')[1]).toBe('model');
+    expect(parseSubject(await id(smallFile, 'ä'.repeat(3)))!.id).toMatch(/\/-$/);
+    const oneByte = { bytes: 1 };
+    const names = await idOfFiles(disk({ name: 'a', ...oneByte }, { name: 'b', ...oneByte }));
+    const emptyHash = sha(new Uint8Array());
+    expect(fingerprintOf(names)).toBe(sha(`a 1 ${emptyHash}\nb 1 ${emptyHash}`).slice(0, 16));
   });
 
   it('is identified by names and sizes if the browser has no digests', async () => {
@@ -115,8 +115,8 @@ it('a plan states the format of its weights and how many bytes are cached', () =
   });
   expect(rows(remote, 9e6)['to download']).toBe('0 kB; 9.0 MB of 5.0 MB are cached');
   expect(rows({ ...remote, bytes: 0 })['to download']).toBe('size unknown');
-  const one = { files: { weights: [file('a')], vocab: file('v'), merges: file('m') } };
-  expect(rows(one, 1)).toEqual({
+  const withVocabulary = { files: { weights: [file('a')], vocab: file('v'), merges: file('m') } };
+  expect(rows(withVocabulary, 1)).toEqual({
     weights: 'a',
     'on your disk': '5.0 MB',
     memory: 'about 7.0 MB',
@@ -125,11 +125,11 @@ it('a plan states the format of its weights and how many bytes are cached', () =
   expect(rows({ files: { weights: [file('a')], vocab: file('v') } }).tokenizer).toMatch(
     /^none: .*token ids/,
   );
-  expect(rows({ ...one, license: 'MIT', remembered: true })).toMatchObject({
+  expect(rows({ ...withVocabulary, license: 'MIT', remembered: true })).toMatchObject({
     license: 'MIT',
     source: expect.stringContaining('cached from an earlier visit'),
   });
-  expect(rows({ ...one, format: 'gguf' }).tokenizer).toBe('in the GGUF file');
+  expect(rows({ ...withVocabulary, format: 'gguf' }).tokenizer).toBe('in the GGUF file');
 });
 
 describe('a subject', () => {
@@ -169,10 +169,14 @@ describe('a subject', () => {
     const edits = (...kinds: string[]) => kinds.map((kind, i) => ({ kind, operation: i })) as never;
     expect(operationOf(edits('operation', 'evict', 'operation'))).toMatchObject({ operation: 2 });
     expect(operationOf(edits('evict'))).toBeUndefined();
-    const is = (...kinds: string[]) => isCounterfactual(edits(...kinds), describe_);
-    expect([is(), is('evict'), is('silence'), is('evict', 'silence'), is('unknown')]).toEqual([
-      ...[false, false, true, true, true],
-    ]);
+    const areCounterfactual = (...kinds: string[]) => isCounterfactual(edits(...kinds), describe_);
+    expect([
+      areCounterfactual(),
+      areCounterfactual('evict'),
+      areCounterfactual('silence'),
+      areCounterfactual('evict', 'silence'),
+      areCounterfactual('unknown'),
+    ]).toEqual([...[false, false, true, true, true]]);
   });
 
   it('has a title with step and arithmetic, and a version without edits', () => {
@@ -202,16 +206,16 @@ describe('the zoo', () => {
   };
 
   function serve(answer: (name: string, cache: string) => Response | undefined = () => undefined) {
-    const asked: string[] = [];
+    const requests: string[] = [];
     vi.stubGlobal('fetch', async (url: URL, { cache }: { cache: string }) => {
       const name = url.href.slice(zooAddress('').href.length);
-      asked.push(`${name} ${cache}`);
+      requests.push(`${name} ${cache}`);
       const file = files[name];
       return (
         answer(name, cache) ?? new Response(typeof file === 'string' ? file : JSON.stringify(file))
       );
     });
-    return asked;
+    return requests;
   }
 
   it('has passages of the required lengths, with long ones joined', async () => {
@@ -227,31 +231,34 @@ describe('the zoo', () => {
   });
 
   it('fetches each file once, and a preview until it is released', async () => {
-    const asked = serve();
+    const requests = serve();
     const zoo = await openZoo();
     expect(zoo.cards).toEqual(cards);
     await Promise.all([zoo.heldOut(9), zoo.heldOut(9), zoo.openModels()]);
-    const [first, again] = await Promise.all([zoo.preview('softmax'), zoo.preview('softmax')]);
-    expect([first, first.config, first.weights.length]).toEqual([
-      again,
+    const [firstPreview, secondPreview] = await Promise.all([
+      zoo.preview('softmax'),
+      zoo.preview('softmax'),
+    ]);
+    expect([firstPreview, firstPreview.config, firstPreview.weights.length]).toEqual([
+      secondPreview,
       '{"a":1}',
       8 + header.length + 3,
     ]);
-    expect(asked).toHaveLength(4);
+    expect(requests).toHaveLength(4);
     zoo.forget('softmax');
     await zoo.preview('softmax');
-    expect(asked).toHaveLength(5);
+    expect(requests).toHaveLength(5);
   });
 
   it('fetches a damaged file again past the browser’s cache, and rejects what is not a file', async () => {
-    const asked = serve((name, cache) =>
-      name === 'heldout.json' && cache === 'default' && asked.length < 3
+    const requests = serve((name, cache) =>
+      name === 'heldout.json' && cache === 'default' && requests.length < 3
         ? new Response('<html>')
         : undefined,
     );
     const zoo = await openZoo();
     expect(await zoo.heldOut(9)).toEqual(['short']);
-    expect(asked.slice(1)).toEqual([
+    expect(requests.slice(1)).toEqual([
       'heldout.json default',
       'heldout.json reload',
       'heldout.json default',
@@ -272,11 +279,11 @@ describe('the zoo', () => {
     await expect(openZoo()).rejects.toThrow(
       `index.json: expected JSON, the server sent “<html>${'x'.repeat(34)}…”.`,
     );
-    const lost = new Error('lost');
-    const read = vi.fn(async () => Promise.reject(lost));
-    await expect(readWithRetry([], read, () => false)).rejects.toBe(lost);
+    const lostError = new Error('lost');
+    const read = vi.fn(async () => Promise.reject(lostError));
+    await expect(readWithRetry([], read, () => false)).rejects.toBe(lostError);
     expect(read).toHaveBeenCalledTimes(1);
-    await expect(readWithRetry([], read, () => true)).rejects.toBe(lost);
+    await expect(readWithRetry([], read, () => true)).rejects.toBe(lostError);
     expect(read).toHaveBeenCalledTimes(3);
   });
 

@@ -9,27 +9,27 @@ const texts = import.meta.glob<string>('../src/**/*.ts', {
 
 /** Returns the page's files that a file imports, also for types only, by their names in `texts`. */
 function importsOf(path: string): string[] {
-  const found = texts[path]!.matchAll(/\b(?:from|import)\s*\(?\s*'(\.[^']*)'/g);
-  return [...found].flatMap(([, name]) => {
+  const matches = texts[path]!.matchAll(/\b(?:from|import)\s*\(?\s*'(\.[^']*)'/g);
+  return [...matches].flatMap(([, name]) => {
     const address = new URL(name!, `file:///web/test/${path}`).pathname;
     // Files that web/ship also reads are imported with their extension.
-    const whole = address.replace('/web/', '../').replace(/\.ts$/, '');
-    return [`${whole}.ts`, `${whole}/index.ts`].filter((one) => one in texts).slice(0, 1);
+    const stem = address.replace('/web/', '../').replace(/\.ts$/, '');
+    return [`${stem}.ts`, `${stem}/index.ts`].filter((path) => path in texts).slice(0, 1);
   });
 }
 
 type Graph = ReadonlyMap<string, ReadonlySet<string>>;
 
 function circleIn(graph: Graph): readonly string[] | undefined {
-  const done = new Set<string>();
-  const visit = (node: string, way: readonly string[]): readonly string[] | undefined => {
-    if (way.includes(node)) return [...way.slice(way.indexOf(node)), node];
-    if (done.has(node)) return undefined;
-    for (const next of graph.get(node) ?? []) {
-      const circle = visit(next, [...way, node]);
+  const visited = new Set<string>();
+  const visit = (node: string, path: readonly string[]): readonly string[] | undefined => {
+    if (path.includes(node)) return [...path.slice(path.indexOf(node)), node];
+    if (visited.has(node)) return undefined;
+    for (const neighbor of graph.get(node) ?? []) {
+      const circle = visit(neighbor, [...path, node]);
       if (circle) return circle;
     }
-    done.add(node);
+    visited.add(node);
     return undefined;
   };
   for (const node of graph.keys()) {
@@ -44,9 +44,9 @@ function graphOf(groupOf: (path: string) => string): Graph {
   const graph = new Map<string, Set<string>>();
   for (const path of Object.keys(texts)) {
     const group = groupOf(path);
-    const next = graph.get(group) ?? new Set();
-    graph.set(group, next);
-    for (const one of importsOf(path).map(groupOf)) if (one !== group) next.add(one);
+    const imported = graph.get(group) ?? new Set();
+    graph.set(group, imported);
+    for (const target of importsOf(path).map(groupOf)) if (target !== group) imported.add(target);
   }
   return graph;
 }

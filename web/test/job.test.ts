@@ -11,29 +11,29 @@ const options = (goal: string) =>
 describe('a job of a view', () => {
   let results: WeakMap<Frame['tokens'], string>;
   let root: { dataset: { busy?: string } };
-  let drawn: (string | undefined)[];
+  let drawnResults: (string | undefined)[];
   let failures: unknown[];
   let job: Job;
   let show: (frame: Frame, options: DrawOptions) => void;
   /** The last run: its signal, the function that reports a result, and the function that ends it. */
   let signal: AbortSignal;
-  let report: (one: string) => void;
+  let report: (result: string) => void;
   let end: () => void;
   let fails: (error: Error) => void;
 
   beforeEach(() => {
-    [results, root, drawn, failures] = [new WeakMap(), { dataset: {} }, [], []];
+    [results, root, drawnResults, failures] = [new WeakMap(), { dataset: {} }, [], []];
     const api = { fail: (error: unknown) => void failures.push(error) };
     show = createJob(root as unknown as HTMLElement, api, {
       results,
       settings: ['goal', 'suffix'],
-      run: (_, __, given, onResult) => {
-        [signal, report] = [given, onResult];
+      run: (_, __, runSignal, onResult) => {
+        [signal, report] = [runSignal, onResult];
         return new Promise<void>((resolve, reject) => ([end, fails] = [resolve, reject]));
       },
-      draw: (one, _, own) => {
-        job = own;
-        drawn.push(results.get(one.tokens));
+      draw: (drawnFrame, _, drawnJob) => {
+        job = drawnJob;
+        drawnResults.push(results.get(drawnFrame.tokens));
       },
     });
   });
@@ -46,14 +46,14 @@ describe('a job of a view', () => {
     report('whole');
     end();
     await turn();
-    expect(drawn).toEqual([undefined, undefined, 'half', 'whole', 'whole']);
+    expect(drawnResults).toEqual([undefined, undefined, 'half', 'whole', 'whole']);
     expect([job.isRunning(), root.dataset.busy]).toEqual([false, undefined]);
   });
 
   it('begins without the previous result, and keeps its latest result when it is stopped', async () => {
-    const one = frame();
-    results.set(one.tokens, 'old');
-    show(one, options('loss'));
+    const firstFrame = frame();
+    results.set(firstFrame.tokens, 'old');
+    show(firstFrame, options('loss'));
     job.toggle();
     report('new');
     job.toggle();
@@ -61,25 +61,25 @@ describe('a job of a view', () => {
     fails(new Error('aborted'));
     await turn();
     expect(signal.aborted).toBe(true);
-    expect(drawn).toEqual(['old', undefined, 'new', 'new']);
+    expect(drawnResults).toEqual(['old', undefined, 'new', 'new']);
     expect(failures).toEqual([]);
   });
 
   it('is stopped when other tokens are shown, with their own result, or when a setting changes, without one', () => {
-    const [one, other] = [frame(), frame()];
-    results.set(other.tokens, 'of the other');
-    show(one, options('loss'));
+    const [frameA, frameB] = [frame(), frame()];
+    results.set(frameB.tokens, 'of the other');
+    show(frameA, options('loss'));
     job.toggle();
-    show(one, options('loss'));
+    show(frameA, options('loss'));
     expect(signal.aborted).toBe(false);
-    show(other, options('loss'));
+    show(frameB, options('loss'));
     expect(signal.aborted).toBe(true);
-    expect(drawn.at(-1)).toBe('of the other');
+    expect(drawnResults.at(-1)).toBe('of the other');
     job.toggle();
     report('results again');
-    show(other, options('steal'));
+    show(frameB, options('steal'));
     expect(signal.aborted).toBe(true);
-    expect(drawn.at(-1)).toBeUndefined();
+    expect(drawnResults.at(-1)).toBeUndefined();
   });
 
   it('reports an error, and can begin again', async () => {

@@ -27,10 +27,16 @@ const tokensOf = (...texts: string[]) =>
   texts.map((text, id) => ({ id, text, start: 0, end: 0, special: false }));
 /** Returns a promise, and functions with which a test resolves or rejects it. */
 function deferred<Result>() {
-  let end: (result: Result) => void = () => {};
-  let fail: (error: unknown) => void = () => {};
-  const promise = new Promise<Result>((done, not) => ([end, fail] = [done, not]));
-  return { promise, end: (result: Result) => end(result), fail: (error: unknown) => fail(error) };
+  let resolve: (result: Result) => void = () => {};
+  let reject: (error: unknown) => void = () => {};
+  const promise = new Promise<Result>(
+    (onResolve, onReject) => ([resolve, reject] = [onResolve, onReject]),
+  );
+  return {
+    promise,
+    end: (result: Result) => resolve(result),
+    fail: (error: unknown) => reject(error),
+  };
 }
 interface Of {
   readonly frame: Frame;
@@ -38,7 +44,7 @@ interface Of {
 }
 
 describe('a search for a suffix', () => {
-  const found: SuffixResult = {
+  const result: SuffixResult = {
     suffix: [5, 6],
     score: 4.5,
     start: 4,
@@ -52,26 +58,27 @@ describe('a search for a suffix', () => {
   const architecture = { ...frameOf().architecture, context: 9 };
   const frame = () => frameOf({ T: 5, tokens: tokensOf('a', 'b', 'c', 'd', 'e'), architecture });
 
-  function searching(of = frame(), change: object = {}) {
+  function startSearch(searchedFrame = frame(), change: object = {}) {
     const job = deferred<{ result: SuffixResult; text: string }>();
-    const given: [SuffixPair, SuffixOptions][] = [];
+    const measureCalls: [SuffixPair, SuffixOptions][] = [];
     type Options = SuffixOptions & { pair: SuffixPair };
     const measure = (_: string, { signal }: Of, { pair, ...options }: Options) => {
-      given.push([pair, { ...options, signal }]);
+      measureCalls.push([pair, { ...options, signal }]);
       return job.promise;
     };
-    const view = drawView(suffix, of, { api: { measure }, ...change });
-    return { ...view, job, given, of };
+    const view = drawView(suffix, searchedFrame, { api: { measure }, ...change });
+    return { ...view, job, measureCalls, searchedFrame };
   }
 
   it('uses the halves of the text, shows its progress, and can be stopped and repeated', async () => {
-    const { click, text, all, given, root, charts, lines, draw, of } = searching();
+    const { click, text, all, measureCalls, root, charts, lines, draw, searchedFrame } =
+      startSearch();
     expect([text('.primary'), all('.plot')[0]!.hidden]).toEqual(['Search', true]);
-    expect(all('input').map((one) => [one.getAttribute('min'), one.getAttribute('max')])).toEqual([
-      ['1', '4'],
-    ]);
+    expect(
+      all('input').map((input) => [input.getAttribute('min'), input.getAttribute('max')]),
+    ).toEqual([['1', '4']]);
     click('Search');
-    const [pair, { onStep, signal, ...options }] = given[0]!;
+    const [pair, { onStep, signal, ...options }] = measureCalls[0]!;
     expect(pair).toEqual({ prompt: [0, 1, 2], continuation: [3, 4] });
     expect(options).toEqual({ goal: 'loss', length: 5, steps: 12, width: 32, seed: 1 });
     expect([text('.primary'), 'busy' in root.dataset]).toEqual(['Stop', true]);
@@ -95,15 +102,15 @@ describe('a search for a suffix', () => {
     onStep!({ suffix: [1], score: 9 } as never, 2 as never);
     expect(lines()).toEqual([['found', 4, 4.25]]);
     click('Search');
-    expect([given.length, all('.plot')[0]!.hidden]).toEqual([2, true]);
-    draw(of, { suffix: 3 });
-    expect([given[1]![1].signal!.aborted, text('.primary')]).toEqual([true, 'Search']);
+    expect([measureCalls.length, all('.plot')[0]!.hidden]).toEqual([2, true]);
+    draw(searchedFrame, { suffix: 3 });
+    expect([measureCalls[1]![1].signal!.aborted, text('.primary')]).toEqual([true, 'Search']);
   });
 
   it('ends with its curve beside random suffixes, in words and numbers', async () => {
-    const { click, text, job, of, lines, charts, draw } = searching();
+    const { click, text, job, searchedFrame, lines, charts, draw } = startSearch();
     click('Search');
-    job.end({ result: found, text: ' was' });
+    job.end({ result, text: ' was' });
     await turn();
     expect(text('.primary')).toBe('Search');
     expect(text('.caption')).toMatch(
@@ -115,8 +122,8 @@ describe('a search for a suffix', () => {
       ['random, mean of 100', 3.75, 3.75],
       ['random, best of 385', 4.25, 4.25],
     ]);
-    expect(charts()[0]!.label).toBe(suffix.says(of, at));
-    expect(suffix.numbers(of, at)).toMatchObject([
+    expect(charts()[0]!.label).toBe(suffix.says(searchedFrame, at));
+    expect(suffix.numbers(searchedFrame, at)).toMatchObject([
       { name: 'loss', shape: [2], data: [4, 4.5] },
       {
         name: 'loss_by_suffix',
@@ -125,24 +132,24 @@ describe('a search for a suffix', () => {
         labels: ['none', 'random', 'best', 'shuffled', 'found'],
       },
     ]);
-    draw(of, {});
+    draw(searchedFrame, {});
     expect(lines()).toHaveLength(4);
-    draw(of, { goal: 'away' });
-    expect(suffix.numbers(of, at)).toEqual([]);
+    draw(searchedFrame, { goal: 'away' });
+    expect(suffix.numbers(searchedFrame, at)).toEqual([]);
   });
 
   it('draws weights as shares, and reports a failure', async () => {
-    const { click, job, lines, charts, given, set } = searching(frame(), {
+    const { click, job, lines, charts, measureCalls, set } = startSearch(frame(), {
       goal: 'away',
       suffix: 2,
     });
     click('weaken the sink');
     expect(set).toHaveBeenCalledWith({ goal: 'away' });
     click('Search');
-    expect(given[0]![1]).toMatchObject({ goal: 'away', length: 2 });
+    expect(measureCalls[0]![1]).toMatchObject({ goal: 'away', length: 2 });
     job.end({
       result: {
-        ...found,
+        ...result,
         none: null,
         score: -0.25,
         start: -0.5,
@@ -158,24 +165,29 @@ describe('a search for a suffix', () => {
     ]);
     expect(lines()[0]).toEqual(['found', 0.5, 0.25]);
     expect(charts()[0]).toMatchObject({ percent: true, yLabel: 'first key’s weight' });
-    const failing = searching();
-    failing.click('Search');
-    failing.job.fail(new Error('no room'));
+    const failingSearch = startSearch();
+    failingSearch.click('Search');
+    failingSearch.job.fail(new Error('no room'));
     await turn();
-    expect([failing.fail.mock.calls.length, failing.text('.primary')]).toEqual([1, 'Search']);
-    const stopped = searching();
-    stopped.click('Search');
-    stopped.click('Stop');
-    stopped.job.fail(new Error('aborted'));
+    expect([failingSearch.fail.mock.calls.length, failingSearch.text('.primary')]).toEqual([
+      1,
+      'Search',
+    ]);
+    const stoppedSearch = startSearch();
+    stoppedSearch.click('Search');
+    stoppedSearch.click('Stop');
+    stoppedSearch.job.fail(new Error('aborted'));
     await turn();
-    expect(stopped.fail).not.toHaveBeenCalled();
+    expect(stoppedSearch.fail).not.toHaveBeenCalled();
     // The context has room for the text and one token of a suffix.
-    const full = searching(frameOf({ T: 9, tokens: tokensOf('a', 'b', 'c', 'd'), architecture }));
-    expect(full.all('input')[0]!.getAttribute('max')).toBe('1');
-    const long = searching(
+    const fullSearch = startSearch(
+      frameOf({ T: 9, tokens: tokensOf('a', 'b', 'c', 'd'), architecture }),
+    );
+    expect(fullSearch.all('input')[0]!.getAttribute('max')).toBe('1');
+    const longSearch = startSearch(
       frameOf({ T: 9, tokens: tokensOf('a', 'b'), architecture: { ...architecture, context: 99 } }),
     );
-    expect(long.all('input')[0]!.getAttribute('max')).toBe('32');
+    expect(longSearch.all('input')[0]!.getAttribute('max')).toBe('32');
   });
 });
 
@@ -200,9 +212,9 @@ describe('unmasking', () => {
   const steps = [step([0, 1, MASK, 5], 0, 3), step([0, 1, 6, 5], 3, 2)];
   const opened = { tokenizer: { piece: (id: number) => `w${id}` } } as unknown as OpenModel;
 
-  function unmask(change: object = {}) {
+  function startUnmasking(change: object = {}) {
     const job = deferred<void>();
-    const given: {
+    const measureCalls: {
       ids: readonly number[];
       count: number;
       without: string | undefined;
@@ -217,29 +229,43 @@ describe('unmasking', () => {
     }
     const run = (_: string, { signal }: Of, { tokens, steps: count, without, onStep }: Options) => {
       const report = (i: number) => onStep(steps[i], opened);
-      given.push({ ids: tokens, count, without, signal, onStep: report });
+      measureCalls.push({ ids: tokens, count, without, signal, onStep: report });
       return job.promise;
     };
-    const of = frame();
+    const unmaskedFrame = frame();
     const options = { masked: 2, denoise: 12, hiddenKey: 'none' as const, ...change };
     return {
-      ...drawView(unmasking, of, { api: { measure: run }, ...options }),
+      ...drawView(unmasking, unmaskedFrame, { api: { measure: run }, ...options }),
       job,
-      given,
-      of,
+      measureCalls,
+      unmaskedFrame,
       options,
     };
   }
 
   it('puts masks after the text, fills them step by step, and shows each step', async () => {
-    const { click, text, texts, given, map, all, job, of, says, wrong, draw, options } = unmask();
-    expect([text('.primary'), ...all('.plot, .unmask-text').map((one) => one.hidden)]).toEqual([
-      ...['Unmask', true, true],
-    ]);
-    expect(all('input').map((one) => one.getAttribute('max'))).toEqual(['7', '1024']);
+    const {
+      click,
+      text,
+      texts,
+      measureCalls,
+      map,
+      all,
+      job,
+      unmaskedFrame,
+      says,
+      wrong,
+      draw,
+      options,
+    } = startUnmasking();
+    expect([
+      text('.primary'),
+      ...all('.plot, .unmask-text').map((element) => element.hidden),
+    ]).toEqual([...['Unmask', true, true]]);
+    expect(all('input').map((input) => input.getAttribute('max'))).toEqual(['7', '1024']);
     click('Unmask');
-    expect(given[0]).toMatchObject({ ids: [0, 1, MASK, MASK], count: 2 });
-    given[0]!.onStep(0);
+    expect(measureCalls[0]).toMatchObject({ ids: [0, 1, MASK, MASK], count: 2 });
+    measureCalls[0]!.onStep(0);
     expect([text('.primary'), text('.caption'), text('.legend-place')]).toEqual([
       ...['Stop', '', 'mean α = 00.500'],
     ]);
@@ -251,7 +277,7 @@ describe('unmasking', () => {
     });
     expect(all('input[type=range]')).toHaveLength(0);
     expect(says('1,0 0,3 -1,0')).toEqual(['', 'step 1, position 3 (masked): mean α = 0.125', '']);
-    given[0]!.onStep(1);
+    measureCalls[0]!.onStep(1);
     job.end();
     await turn();
     expect(text('.caption')).toMatch(/^The most attended token changes once in 2 steps/);
@@ -265,7 +291,7 @@ describe('unmasking', () => {
     expect(wrong()).toEqual([]);
     expect(says('1,-1')).toEqual(['step 2, position 3 “w5”: mean α = 0.500, the largest']);
     expect(texts('.unmask-text span')).toEqual(['a', 'b', 'w6', 'w5']);
-    expect(all('.unmask-text span').map((one) => one.className.trim())).toEqual([
+    expect(all('.unmask-text span').map((span) => span.className.trim())).toEqual([
       ...['kept', 'kept', 'now', 'filled is-sink'],
     ]);
     const [slider] = all('input[type=range]') as HTMLInputElement[];
@@ -279,61 +305,73 @@ describe('unmasking', () => {
     expect([text('.range span'), map.data.chosen]).toEqual(['step 1 of 2', { row: 0, col: -1 }]);
     map.events.onChoose!({ row: 1, col: 0 });
     expect(text('.range span')).toBe('step 2 of 2');
-    expect(unmasking.numbers(of, at)[0]).toMatchObject({ name: 'alpha', shape: [2, 4] });
-    draw(of, options);
-    expect(unmasking.says(of, at)).not.toBe('');
-    draw(of, { ...options, masked: 1 });
-    expect([unmasking.says(of, at), unmasking.numbers(of, at), all('.plot')[0]!.hidden]).toEqual([
-      '',
-      [],
-      true,
-    ]);
+    expect(unmasking.numbers(unmaskedFrame, at)[0]).toMatchObject({ name: 'alpha', shape: [2, 4] });
+    draw(unmaskedFrame, options);
+    expect(unmasking.says(unmaskedFrame, at)).not.toBe('');
+    draw(unmaskedFrame, { ...options, masked: 1 });
+    expect([
+      unmasking.says(unmaskedFrame, at),
+      unmasking.numbers(unmaskedFrame, at),
+      all('.plot')[0]!.hidden,
+    ]).toEqual(['', [], true]);
   });
 
   it('reports its progress when it is stopped, and ignores late results', () => {
-    const { click, text, given, map, of } = unmask({ denoise: 1 });
+    const { click, text, measureCalls, map, unmaskedFrame } = startUnmasking({ denoise: 1 });
     click('Unmask');
-    expect(given[0]!.count).toBe(1);
-    const hides = unmask({ hiddenKey: 'random' });
-    hides.click('Unmask');
-    expect([given[0]!.without, hides.given[0]!.without]).toEqual([undefined, 'random']);
-    const two = unmask();
-    two.click('Unmask');
-    two.given[0]!.onStep(0);
-    two.click('Stop');
-    expect([two.text('.caption'), two.given[0]!.signal.aborted]).toEqual(['Step 1 of 2.', true]);
-    two.given[0]!.onStep(1);
-    expect(two.map.data.outlined).toHaveLength(1);
-    expect([text('.primary'), map.data, unmasking.says(of, at)]).toEqual(['Stop', undefined, '']);
-    expect(two.map.data.cellShape).toBe(1);
-    const bare = drawView(unmasking, frame({}));
-    expect([bare.text('.caption'), bare.all('.unmask-controls')[0]!.hidden]).toEqual([
+    expect(measureCalls[0]!.count).toBe(1);
+    const hidingRun = startUnmasking({ hiddenKey: 'random' });
+    hidingRun.click('Unmask');
+    expect([measureCalls[0]!.without, hidingRun.measureCalls[0]!.without]).toEqual([
+      undefined,
+      'random',
+    ]);
+    const otherRun = startUnmasking();
+    otherRun.click('Unmask');
+    otherRun.measureCalls[0]!.onStep(0);
+    otherRun.click('Stop');
+    expect([otherRun.text('.caption'), otherRun.measureCalls[0]!.signal.aborted]).toEqual([
+      'Step 1 of 2.',
+      true,
+    ]);
+    otherRun.measureCalls[0]!.onStep(1);
+    expect(otherRun.map.data.outlined).toHaveLength(1);
+    expect([text('.primary'), map.data, unmasking.says(unmaskedFrame, at)]).toEqual([
+      'Stop',
+      undefined,
+      '',
+    ]);
+    expect(otherRun.map.data.cellShape).toBe(1);
+    const bareView = drawView(unmasking, frame({}));
+    expect([bareView.text('.caption'), bareView.all('.unmask-controls')[0]!.hidden]).toEqual([
       ...['The tokenizer of Softmax model names no mask token: nothing can be masked.', true],
     ]);
-    const wide = unmask({ masked: 7, denoise: 1 });
-    wide.click('Unmask');
-    wide.given[0]!.onStep(0);
-    expect(wide.map.data.cellShape).toBe(3 / 8);
+    const wideRun = startUnmasking({ masked: 7, denoise: 1 });
+    wideRun.click('Unmask');
+    wideRun.measureCalls[0]!.onStep(0);
+    expect(wideRun.map.data.cellShape).toBe(3 / 8);
   });
 });
 
 describe('the conditions of a view that hides keys', () => {
-  const of = frameOf({ maskToken: 9, tokens: tokensOf('a', 'b') });
-  const encoder = { ...of, architecture: { ...of.architecture, context: 8 } } as Frame;
+  const frame = frameOf({ maskToken: 9, tokens: tokensOf('a', 'b') });
+  const encoder = { ...frame, architecture: { ...frame.architecture, context: 8 } } as Frame;
   const masked = {
     ...encoder,
     architecture: { ...encoder.architecture, mask: { kind: 'bidirectional' } },
   } as Frame;
-  const said = (change: Partial<State>) =>
+  const conditionsOf = (change: Partial<State>) =>
     unmasking.conditions!(masked, { ...defaults, masked: 3, ...change });
 
   it('name the text with its masked positions, and the hidden key', () => {
-    expect(said({})).toEqual({ T: 5 });
-    expect(said({ hiddenKey: 'strongest' })).toEqual({
+    expect(conditionsOf({})).toEqual({ T: 5 });
+    expect(conditionsOf({ hiddenKey: 'strongest' })).toEqual({
       ...{ T: 5, class: 'counterfactual' },
       title: 'Softmax model, the strongest key of each step hidden',
     });
-    expect(said({ hiddenKey: 'random' }).title).toMatch(/, a random key of each step hidden$/);
+    expect(conditionsOf({ hiddenKey: 'random' }).title).toMatch(
+      /, a random key of each step hidden$/,
+    );
     expect(unmasking.conditions!(encoder, defaults)).toEqual({});
   });
 
@@ -362,14 +400,14 @@ describe('the loss at masked tokens', () => {
       alpha: { mean: alpha, error: null },
     };
   };
-  const found: UnmaskResult = {
+  const result: UnmaskResult = {
     ...{ prompts: 8, predicted: 64, steps: 8, moves: { mean: 0, error: 0 } },
     ...conditions(4.25, 0.015, -0.05, 0.125),
     causal: conditions(3.5, 0.25, -0.01, 0.5),
   };
-  const of = frameOf({ maskToken: 9, tokens: tokensOf('a', 'b') });
+  const frame = frameOf({ maskToken: 9, tokens: tokensOf('a', 'b') });
 
-  async function measured(result: object) {
+  async function startMeasuring(result: object) {
     const job = deferred<object>();
     const calls: [Frame, AbortSignal, (share: number) => void][] = [];
     const api = {
@@ -382,18 +420,24 @@ describe('the loss at masked tokens', () => {
         return job.promise;
       },
     };
-    const one = drawView(maskedLoss, { ...of, tokens: [...of.tokens] }, { api });
-    one.click('Measure');
-    expect(one.text('.unmask-controls')).toBe('Stop 0%');
+    const otherView = drawView(maskedLoss, { ...frame, tokens: [...frame.tokens] }, { api });
+    otherView.click('Measure');
+    expect(otherView.text('.unmask-controls')).toBe('Stop 0%');
     calls[0]![2](0.5);
-    expect([one.text('.unmask-controls'), one.all('.plot')[0]!.hidden]).toEqual(['Stop 50%', true]);
+    expect([otherView.text('.unmask-controls'), otherView.all('.plot')[0]!.hidden]).toEqual([
+      'Stop 50%',
+      true,
+    ]);
     job.end(result);
     await turn();
-    return { ...one, frame: calls[0]![0] };
+    return { ...otherView, frame: calls[0]![0] };
   }
 
   it('draws the changes of both models, with a sentence of the same numbers', async () => {
-    const { frame, text, lines, charts } = await measured({ result: found, causal: 'Softmax' });
+    const { frame, text, lines, charts } = await startMeasuring({
+      result,
+      causal: 'Softmax',
+    });
     expect(lines()).toEqual([
       ['Softmax model', 0.015, -0.05],
       ['Softmax', 0.25, -0.01],
@@ -425,9 +469,12 @@ describe('the loss at masked tokens', () => {
   });
 
   it('has one curve without a causal model, and no error bars for one prompt', async () => {
-    const one = { ...found, prompts: 1, causal: null };
-    const alone = { ...one, strongest: { ...one.strongest, loss: score(4.3, 0.05, null) } };
-    const { text, lines, charts } = await measured({ result: alone });
+    const singlePrompt = { ...result, prompts: 1, causal: null };
+    const withoutCausal = {
+      ...singlePrompt,
+      strongest: { ...singlePrompt.strongest, loss: score(4.3, 0.05, null) },
+    };
+    const { text, lines, charts } = await startMeasuring({ result: withoutCausal });
     expect(lines()).toHaveLength(1);
     expect(charts()[0]!.series[0]!.spread).toEqual([NaN, 0.01]);
     expect(charts()[0]!.domain![0]).toBeCloseTo(-0.06);
@@ -461,19 +508,19 @@ describe('the view of tasks', () => {
       readonly onTask: Given[2];
       readonly onShare: Given[3];
     }
-    const given: Given[] = [];
+    const measureCalls: Given[] = [];
     const measure = (_: string, { frame, signal }: Of, { onTask, onShare }: Reports) => {
-      given.push([frame, signal, onTask, onShare]);
+      measureCalls.push([frame, signal, onTask, onShare]);
       return job.promise;
     };
-    const of = frameOf({ T: 5, tokens: tokensOf('a', 'b', 'c', 'd', 'e') });
-    const { click, text, all, charts, lines } = drawView(tasks, of, { api: { measure } });
-    expect([text('.primary'), all('.plot')[0]!.hidden, tasks.says(of, at)]).toEqual([
+    const frame = frameOf({ T: 5, tokens: tokensOf('a', 'b', 'c', 'd', 'e') });
+    const { click, text, all, charts, lines } = drawView(tasks, frame, { api: { measure } });
+    expect([text('.primary'), all('.plot')[0]!.hidden, tasks.says(frame, at)]).toEqual([
       ...['Measure', true, ''],
     ]);
     click('Measure');
-    const [frame, , onTask, onProgress] = given[0]!;
-    expect(frame).toBe(of);
+    const [measuredFrame, , onTask, onProgress] = measureCalls[0]!;
+    expect(measuredFrame).toBe(frame);
     expect(text('.unmask-controls')).toBe('Stop 0%');
     onProgress(0.5);
     expect(text('.unmask-controls')).toBe('Stop 50%');
@@ -494,9 +541,9 @@ describe('the view of tasks', () => {
     expect([chart!.kind, chart!.series[0]!.spread]).toEqual(['points', [0.125, 0.125, 0.125, NaN]]);
     job.end();
     await turn();
-    expect([text('.primary'), text('.caption')]).toEqual(['Measure', tasks.says(of, at)]);
-    expect(tasks.says(of, at)).toMatch(/^Next token \(8 prompts\): accuracy is 50\.0%/);
-    expect(tasks.numbers(of, at).map(({ name, data }) => [name, ...Array.from(data)])).toEqual([
+    expect([text('.primary'), text('.caption')]).toEqual(['Measure', tasks.says(frame, at)]);
+    expect(tasks.says(frame, at)).toMatch(/^Next token \(8 prompts\): accuracy is 50\.0%/);
+    expect(tasks.numbers(frame, at).map(({ name, data }) => [name, ...Array.from(data)])).toEqual([
       ['next_accuracy', 0.5, 0, 0.5, 0.25],
       ['next_error', 0.125, 0.125, 0.125, NaN],
       ['next_loss', 1, 4, 2, 3],

@@ -37,7 +37,7 @@ const cards = [
   { id: 'relu', title: 'ReLU' },
 ] as unknown as Card[];
 /** The defaults of a trainer; steps, seed and optimizer differ from the real trainer's. */
-const usual = {
+const usualSettings = {
   ...{ steps: 700, seed: 5, batch: 32, length: 32, triggers: 8, first: 0, optimizer: 'sgd' },
   ...{
     learning_rate: 0.003,
@@ -49,7 +49,7 @@ const usual = {
   },
   task: 'backcopy',
 };
-const settings = Object.entries(usual).map(([name, value]) => ({ name, default: value }));
+const settings = Object.entries(usualSettings).map(([name, value]) => ({ name, default: value }));
 const rows = tablesOf({ operations, training: { settings } } as unknown as Describe, cards);
 const defaults = readSettings('', rows).settings;
 
@@ -97,9 +97,9 @@ describe('a link to a lab', () => {
       'sinkscope train --from models/zoo/softmax --operation relu --first=-1 --text-file models/zoo/heldout.json --text-file models/zoo/heldout-long.json --json',
     );
     expect(commandOf(settings, rows)).toMatch(/--from models\/zoo\/softmax@1000 /);
-    const absurd = readSettings('from:nothing,width:32,length:1e9', rows);
-    expect(absurd.settings.from).toBe('softmax');
-    expect(absurd.problems).toEqual([
+    const outOfRange = readSettings('from:nothing,width:32,length:1e9', rows);
+    expect(outOfRange.settings.from).toBe('softmax');
+    expect(outOfRange.problems).toEqual([
       'model: expected softmax, relu, found “nothing”',
       'expected a lab setting, found “width”',
       'length: expected a whole number from 4 to 128, found “1000000000”',
@@ -127,7 +127,7 @@ describe('a link to a lab', () => {
 
 describe('the settings of a lab', () => {
   /** Describes each row: a number by its default and bounds, a choice by its values with the default marked. */
-  const said = (table: typeof rows.fromScratch) =>
+  const rowTexts = (table: typeof rows.fromScratch) =>
     table.map(({ name, default: usual, values, low, high, step, isWhole = false }) =>
       values
         ? `${name} ${values.map(([value]) => (value === usual ? `*${value}` : value)).join(' ')}`
@@ -135,7 +135,7 @@ describe('the settings of a lab', () => {
     );
 
   it('for a new model have the names used in links and the defaults of the trainer', () => {
-    expect(said(rows.fromScratch)).toEqual([
+    expect(rowTexts(rows.fromScratch)).toEqual([
       'operation *softmax relu',
       'layers *1 2 3',
       'heads *1 2 4 8',
@@ -166,7 +166,7 @@ describe('the settings of a lab', () => {
   });
 
   it('for a trained model have defaults of their own', () => {
-    expect(said(rows.fineTune)).toEqual([
+    expect(rowTexts(rows.fineTune)).toEqual([
       'from softmax relu',
       'operation *own softmax relu',
       'bias_key *own head shared',
@@ -188,17 +188,17 @@ describe('the settings of a lab', () => {
   });
 
   it('are flagged by whether they concern the model, both labs, or only the display', () => {
-    const flagged = (flag: 'isModel' | 'isShared' | 'isDisplayOnly' | 'hasOwnControl') =>
+    const namesWith = (flag: 'isModel' | 'isShared' | 'isDisplayOnly' | 'hasOwnControl') =>
       [FROM_SCRATCH, FINE_TUNE].map((table) =>
         table
           .filter((row) => row[flag])
           .map(({ name }) => name)
           .join(' '),
       );
-    expect(flagged('isShared')).toEqual(['steps seed', 'text steps seed']);
-    expect(flagged('isDisplayOnly')).toEqual(['steps head speed', 'steps head speed']);
-    expect(flagged('hasOwnControl')).toEqual(['head speed', 'text head speed']);
-    expect(flagged('isModel')).toEqual([
+    expect(namesWith('isShared')).toEqual(['steps seed', 'text steps seed']);
+    expect(namesWith('isDisplayOnly')).toEqual(['steps head speed', 'steps head speed']);
+    expect(namesWith('hasOwnControl')).toEqual(['head speed', 'text head speed']);
+    expect(namesWith('isModel')).toEqual([
       'operation layers heads width positions norm norm_place feed_forward activation bias_key gate',
       '',
     ]);
@@ -272,7 +272,7 @@ function sampleLab(text: string, first: number, share: number): Lab {
 const withName = (lab: Lab, name: string): NamedLab => ({
   lab,
   name,
-  operation: operations.find((one) => one.name === lab.settings.operation),
+  operation: operations.find((operation) => operation.name === lab.settings.operation),
   command: '',
 });
 
@@ -289,14 +289,17 @@ describe('sentences of a lab', () => {
     expect(verdictWords([right, left])).toMatch(
       /^Softmax has a sink; ReLU \/ n has none\. ReLU \/ n gives the first token a weight of 1% \(50% of its row\) at positions without a trigger\. Softmax gives the first token 60% of its attention \(above/,
     );
-    const weak = withName(sampleLab('', 0.2, 0.2), 'softmax');
-    const heavy = withName(sampleLab('operation:relu', 0.6, 0.5), 'ReLU / n');
-    expect(verdictWords([weak, heavy])).toMatch(
+    const weakLab = withName(sampleLab('', 0.2, 0.2), 'softmax');
+    const heavyLab = withName(sampleLab('operation:relu', 0.6, 0.5), 'ReLU / n');
+    expect(verdictWords([weakLab, heavyLab])).toMatch(
       /^ReLU \/ n has a sink; softmax has none\. Softmax gives the first token 20% of its attention .* trigger \(uniform attention: 10%\)\. ReLU \/ n gives the first token a weight of 60% \(50% of its row\) \(above 30% since/,
     );
     // Without its picture, a head of unnormalized rows has no share to compare with ε.
-    const unseen = { ...heavy, lab: { ...heavy.lab, picture: undefined } as unknown as Lab };
-    expect(verdictWords([weak, unseen])).toMatch(
+    const withoutPicture = {
+      ...heavyLab,
+      lab: { ...heavyLab.lab, picture: undefined } as unknown as Lab,
+    };
+    expect(verdictWords([weakLab, withoutPicture])).toMatch(
       /^Neither model has a sink so far\..* ReLU \/ n gives the first token a weight of 60% \(–/,
     );
     expect(sinkStep(left.lab.log)).toBe(58);
@@ -305,19 +308,19 @@ describe('sentences of a lab', () => {
 
   it('say briefly which model has a sink, and why only if the numbers support the reason', () => {
     const softmax = withName(sampleLab('', 0.6, 0.6), 'softmax');
-    const weak = withName(sampleLab('', 0.2, 0.2), 'softmax');
+    const weakLab = withName(sampleLab('', 0.2, 0.2), 'softmax');
     const sigmoid = withName(sampleLab('operation:relu', 0.01, 0.5), 'sigmoid');
-    const sunk = withName(sampleLab('operation:relu', 0.6, 0.5), 'sigmoid');
+    const sinkLab = withName(sampleLab('operation:relu', 0.6, 0.5), 'sigmoid');
     expect(shortVerdictWords([softmax, sigmoid])).toBe(
       'Softmax has a sink; sigmoid has none. A row without a trigger (a circled digit) has nothing to copy: softmax must still give its attention to some token, sigmoid may give almost none.',
     );
     expect(shortVerdictWords([sigmoid, softmax])).toBe('Softmax has a sink; sigmoid has none.');
-    expect(shortVerdictWords([softmax, weak])).toBe('Softmax has a sink; softmax has none.');
-    expect(shortVerdictWords([weak, sunk])).toBe('Sigmoid has a sink; softmax has none.');
-    expect(shortVerdictWords([softmax, sunk])).toBe('Both models have a sink.');
-    expect(shortVerdictWords([weak, sigmoid])).toBe('Neither model has a sink so far.');
-    const untrained = { ...softmax, lab: { ...softmax.lab, log: [] } as unknown as Lab };
-    expect(shortVerdictWords([untrained, sigmoid])).toBe('');
+    expect(shortVerdictWords([softmax, weakLab])).toBe('Softmax has a sink; softmax has none.');
+    expect(shortVerdictWords([weakLab, sinkLab])).toBe('Sigmoid has a sink; softmax has none.');
+    expect(shortVerdictWords([softmax, sinkLab])).toBe('Both models have a sink.');
+    expect(shortVerdictWords([weakLab, sigmoid])).toBe('Neither model has a sink so far.');
+    const untrainedLab = { ...softmax, lab: { ...softmax.lab, log: [] } as unknown as Lab };
+    expect(shortVerdictWords([untrainedLab, sigmoid])).toBe('');
   });
 
   it('average the last twenty steps, and state the step since which the mean has exceeded ε', () => {
@@ -326,17 +329,17 @@ describe('sentences of a lab', () => {
         step: 10 * i,
         ...(first === undefined ? {} : { first_most: first }),
       })) as unknown as LogEntry[];
-    const of = (count: number, value: number) => Array.from({ length: count }, () => value);
+    const repeat = (count: number, value: number) => Array.from({ length: count }, () => value);
     expect(sinkStep(log(0.31))).toBe(0);
     expect(sinkStep(log(0.3))).toBeUndefined();
     expect(sinkStep(log(0.25, 0.375, 0.5))).toBe(10);
     // The mean is above ε, below and above again: the sink begins at the last crossing.
-    expect(sinkStep(log(1, ...of(20, 0), ...of(20, 1)))).toBe(270);
-    expect(sinkStep(log(...of(20, 1), ...of(20, 0)))).toBeUndefined();
+    expect(sinkStep(log(1, ...repeat(20, 0), ...repeat(20, 1)))).toBe(270);
+    expect(sinkStep(log(...repeat(20, 1), ...repeat(20, 0)))).toBeUndefined();
     expect(sinkStep(log())).toBeUndefined();
     expect(sinkStep(log(undefined, 0.5, 0.5))).toBe(20);
     expect(sinkStep(log(...Array.from({ length: 20 }, () => undefined), 6.1))).toBe(200);
-    const entries = log(9, ...of(20, 0.5));
+    const entries = log(9, ...repeat(20, 0.5));
     expect(recentMean({ log: entries }, 'first_most')).toBe(0.5);
     expect(recentMean({ log: log(undefined, 0.25) }, 'first_most')).toBe(0.25);
     expect(recentMean({ log: [] }, 'first_most')).toBeNaN();
@@ -345,30 +348,30 @@ describe('sentences of a lab', () => {
   it('state the cost of a pair if it is known', () => {
     const left = withName(sampleLab('', 0.6, 0.6), 'softmax');
     const log = left.lab.log.map(({ optimum_triggers: _, ...entry }) => entry);
-    const unknown = { ...left, lab: { ...left.lab, log } as unknown as Lab };
-    expect(verdictWords([left, unknown])).toMatch(
+    const withoutOptimum = { ...left, lab: { ...left.lab, log } as unknown as Lab };
+    expect(verdictWords([left, withoutOptimum])).toMatch(
       /0\.01 and 0\.01 nats outside triggers, 0\.50 and – at triggers\.$/,
     );
     expect(verdictWords([left, { ...left, lab: { ...left.lab, log: [] } as unknown as Lab }])).toBe(
       '',
     );
     // If rows need not sum to 1, the share of the row counts as well as the weight.
-    const faint = withName(sampleLab('operation:relu', 0.6, 0.25), 'ReLU / n');
-    expect(verdictWords([faint, left])).toMatch(
+    const faintLab = withName(sampleLab('operation:relu', 0.6, 0.25), 'ReLU / n');
+    expect(verdictWords([faintLab, left])).toMatch(
       /^Softmax has a sink; ReLU \/ n has none\. ReLU \/ n gives the first token a weight of 60% \(25% of its row\) at positions without a trigger\. Softmax/,
     );
-    const [short, long] = ['length:9', 'length:21'].map((text) =>
+    const [shortLab, longLab] = ['length:9', 'length:21'].map((text) =>
       withName(sampleLab(text, 0.5, 0.5), 'softmax'),
     );
-    expect(verdictWords([long!, long!])).toMatch(/^Both models have a sink\. Softmax gives/);
-    expect(verdictWords([long!, short!])).toMatch(
+    expect(verdictWords([longLab!, longLab!])).toMatch(/^Both models have a sink\. Softmax gives/);
+    expect(verdictWords([longLab!, shortLab!])).toMatch(
       /^Short sequences \(9 tokens\): uniform attention alone gives the first token 23%\./,
     );
   });
 
   it('make no unsupported claim about short sequences', () => {
-    const short = withName(sampleLab('length:8', 0.5, 0.5), 'softmax');
-    expect(verdictWords([short, short])).toMatch(
+    const shortLab = withName(sampleLab('length:8', 0.5, 0.5), 'softmax');
+    expect(verdictWords([shortLab, shortLab])).toMatch(
       /^Short sequences \(8 tokens\): uniform attention alone gives the first token 25%\. /,
     );
   });
@@ -394,13 +397,13 @@ describe('the head whose map is shown', () => {
   };
 
   it('is the one that attends most to its first token where nothing is copied', () => {
-    const seen = shownHead(labOf())!;
-    expect([seen.layer, seen.head]).toEqual([0, 1]);
-    expect(seen.weight).toBeCloseTo((0.5 + 0.3) / 2, 6);
+    const head = shownHead(labOf())!;
+    expect([head.layer, head.head]).toEqual([0, 1]);
+    expect(head.weight).toBeCloseTo((0.5 + 0.3) / 2, 6);
     // Every row but the first has a sum of 2.
-    expect(seen.share).toBeCloseTo((0.25 + 0.15) / 2, 6);
-    expect([...seen.shares.subarray(15, 20)]).toEqual([0.25, 0, 0, 0.75, NaN]);
-    expect([...seen.weights.subarray(15, 20)]).toEqual([0.5, 0, 0, 1.5, NaN]);
+    expect(head.share).toBeCloseTo((0.25 + 0.15) / 2, 6);
+    expect([...head.shares.subarray(15, 20)]).toEqual([0.25, 0, 0, 0.75, NaN]);
+    expect([...head.weights.subarray(15, 20)]).toEqual([0.5, 0, 0, 1.5, NaN]);
     expect(shownHead({ ...labOf(), picture: undefined } as unknown as Lab)).toBeUndefined();
   });
 
@@ -412,24 +415,27 @@ describe('the head whose map is shown', () => {
   });
 
   it('has rows of zeros if its map is all zero', () => {
-    const none = labOf();
+    const emptyLab = labOf();
     const picture = { data: new Float32Array(50), shape: [1, 2, 5, 5] };
-    expect(shownHead({ ...none, picture } as unknown as Lab)).toMatchObject({ head: 0, share: 0 });
+    expect(shownHead({ ...emptyLab, picture } as unknown as Lab)).toMatchObject({
+      head: 0,
+      share: 0,
+    });
   });
 
   it('is named if there are several', () => {
-    const named = (lab: Lab): NamedLab => ({
+    const namedLab = (lab: Lab): NamedLab => ({
       lab,
       name: 'a',
       operation: operations[0],
       command: '',
     });
-    expect(captionWords(named(labOf()))).toBe(
+    expect(captionWords(namedLab(labOf()))).toBe(
       'gives the first token 25% of its attention outside triggers; map: head L0H1',
     );
-    expect(captionWords(named(labOf('', [2, 1, 5, 5])))).toMatch(/; map: head L1H0$/);
-    expect(captionWords(named(labOf('', [1, 1, 5, 5])))).not.toContain('map');
-    expect(captionWords(named({ ...labOf(), log: [] } as unknown as Lab))).toBe('untrained');
+    expect(captionWords(namedLab(labOf('', [2, 1, 5, 5])))).toMatch(/; map: head L1H0$/);
+    expect(captionWords(namedLab(labOf('', [1, 1, 5, 5])))).not.toContain('map');
+    expect(captionWords(namedLab({ ...labOf(), log: [] } as unknown as Lab))).toBe('untrained');
   });
 });
 
@@ -460,15 +466,15 @@ describe('the sentence about a fine-tuned model', () => {
       'B: attention on the first token (uniform: 6%) 50% → 30%, its value norm relative to the others 0.30 → 0.60, ' +
         'loss on the new text 3.00 → 2.50, loss on the old kind of text 3.40 → 3.90.',
     );
-    const planted = fineTune('from:softmax,planted:0.2', 'c');
-    for (const [i, entry] of planted.lab.log.entries())
+    const plantedLab = fineTune('from:softmax,planted:0.2', 'c');
+    for (const [i, entry] of plantedLab.lab.log.entries())
       Object.assign(entry, { loss_triggers: 11 - 10 * i, first_triggers: 0.5 - 0.25 * i });
-    expect(verdictWords([pair[0], planted])).toMatch(
+    expect(verdictWords([pair[0], plantedLab])).toMatch(
       /^A: .* loss 3\.00 → 2\.50\. C: .* loss 3\.00 → 2\.50; after the planted trigger: loss 11\.00 → 6\.00, attention on the first token 50% → 38%\.$/,
     );
     expect(captionWords(pair[0])).toBe('head L0H0 gives the first token 80% of its attention');
-    const raw = { ...pair[1], operation: operations[1] };
-    expect(captionWords(raw)).toBe(
+    const rawLab = { ...pair[1], operation: operations[1] };
+    expect(captionWords(rawLab)).toBe(
       'head L0H1 gives the first token a weight of 30% (30% of its row)',
     );
   });
@@ -505,20 +511,20 @@ it('the page has the settings of the trainer, with its defaults and presets', as
   const zoo = new URL('../../models/zoo/index.json', import.meta.url);
   const tables = tablesOf(table, JSON.parse(readFileSync(zoo, 'utf8')) as Card[]);
   for (const { title, leftRun: left, rightRun: right } of [...fromScratch, ...fineTune]) {
-    const both = [left, right].map((text) => readSettings(text, tables));
+    const pairSettings = [left, right].map((text) => readSettings(text, tables));
     expect(
-      both.flatMap(({ problems }) => problems),
+      pairSettings.flatMap(({ problems }) => problems),
       title,
     ).toEqual([]);
     expect(
-      both.map(({ settings: own }) => printSettings(own, tables)),
+      pairSettings.map(({ settings: problemSettings }) => printSettings(problemSettings, tables)),
       title,
     ).toEqual([left, right]);
     expect(left, title).not.toBe(right);
   }
   for (const table of [FROM_SCRATCH, FINE_TUNE])
     for (const { name, choices, low = 0, high = 0, isWhole = false } of table) {
-      const row = settings.find((one) => one.name === name);
+      const row = settings.find((setting) => setting.name === name);
       // The trainer has no rows for views, for models, and for keys that the page converts to settings.
       if (!row || name === 'first') continue;
       if (choices)

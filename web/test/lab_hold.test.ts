@@ -45,7 +45,7 @@ function drawnLab(i: number): NamedLab {
 }
 
 const lastOf = ({ lab }: NamedLab, name: string) =>
-  mean(lab.log.slice(-20).map((one) => one[name] as number));
+  mean(lab.log.slice(-20).map((entry) => entry[name] as number));
 
 /**
  * Returns each head's attention on the first token at positions without copying, as a weight and as a share of the row.
@@ -63,11 +63,11 @@ function headsOf({ lab: { picture, sample } }: NamedLab) {
   });
 }
 
-function drawnHead(named: NamedLab) {
-  const heads = headsOf(named);
-  const { head } = named.lab.settings;
+function shownHeadOf(namedLab: NamedLab) {
+  const heads = headsOf(namedLab);
+  const { head } = namedLab.lab.settings;
   return head === undefined
-    ? heads.reduce((best, one) => (one.weight > best.weight ? one : best))
+    ? heads.reduce((best, head) => (head.weight > best.weight ? head : best))
     : heads[Number(head)]!;
 }
 
@@ -84,7 +84,7 @@ const CLAIMS: Readonly<Record<string, readonly [RegExp, Holds]>> = {
     /gives the first token a weight of (<?[\d.]+)% \((<?[\d.]+)% of its row\)/,
     (pair, i, weight, share) =>
       isWritten(weight!, lastOf(pair[i]!, 'first_most')) &&
-      isWritten(share!, drawnHead(pair[i]!).share),
+      isWritten(share!, shownHeadOf(pair[i]!).share),
   ],
   'uniform attention': [
     /\(uniform attention: ([\d.]+)%\)/,
@@ -93,74 +93,88 @@ const CLAIMS: Readonly<Record<string, readonly [RegExp, Holds]>> = {
   'above since': [
     /\(above [\d.]+%? since step (\d+)\)/,
     (pair, i, step) => {
-      const all = pair[i]!.lab.log.map((one) => one.first_most as number);
-      const running = all.map((_, n) => mean(all.slice(Math.max(0, n - 19), n + 1)));
-      const from = Number(step);
-      return running.slice(from).every((x) => x > 0.3) && !(running[from - 1]! > 0.3);
+      const values = pair[i]!.lab.log.map((entry) => entry.first_most as number);
+      const runningMeans = values.map((_, n) => mean(values.slice(Math.max(0, n - 19), n + 1)));
+      const firstIndex = Number(step);
+      return (
+        runningMeans.slice(firstIndex).every((x) => x > 0.3) &&
+        !(runningMeans[firstIndex - 1]! > 0.3)
+      );
     },
   ],
   'a small value': [
     /value norm is ([\d.]+)× that of the others/,
     (pair, i, n) => isWritten(n!, lastOf(pair[i]!, 'value_ratio'), 1),
   ],
-  'the map of a head': [/map: head (L\dH\d)/, (pair, i, name) => name === drawnHead(pair[i]!).name],
+  'the map of a head': [
+    /map: head (L\dH\d)/,
+    (pair, i, name) => name === shownHeadOf(pair[i]!).name,
+  ],
 };
 
 function falseClaims(
-  said: string,
+  text: string,
   pair: readonly NamedLab[],
   i: number,
-  seen: Set<string>,
+  seenClaims: Set<string>,
 ): string[] {
   return Object.entries(CLAIMS).flatMap(([name, [pattern, holds]]) => {
-    const [whole, ...numbers] = pattern.exec(said) ?? [];
+    const [whole, ...numbers] = pattern.exec(text) ?? [];
     if (whole === undefined) return [];
-    seen.add(name);
-    return holds(pair, i, ...numbers) ? [] : [`${name}: ${said}`];
+    seenClaims.add(name);
+    return holds(pair, i, ...numbers) ? [] : [`${name}: ${text}`];
   });
 }
 
 describe('the lab', () => {
   it('claims what the maps and charts of two hundred pairs show', () => {
-    const seen = new Set<string>();
+    const seenClaims = new Set<string>();
     const seenVerdicts = new Set<string>();
-    const wrong: string[] = [];
+    const errors: string[] = [];
     for (let n = 0; n < 200; n++) {
       const pair = [drawnLab(n), drawnLab(n + 1 + below(2))] as const;
-      const said = verdictWords(pair);
-      const each = said.match(new RegExp(`${NAME} gives .*?\\.(?= |$)`, 'g')) ?? [];
-      expect(each).toHaveLength(2);
-      each.forEach((one, i) => wrong.push(...falseClaims(one, pair, i, seen)));
-      pair.forEach((one, i) => wrong.push(...falseClaims(captionWords(one), pair, i, seen)));
+      const text = verdictWords(pair);
+      const sentences = text.match(new RegExp(`${NAME} gives .*?\\.(?= |$)`, 'g')) ?? [];
+      expect(sentences).toHaveLength(2);
+      sentences.forEach((sentence, i) =>
+        errors.push(...falseClaims(sentence, pair, i, seenClaims)),
+      );
+      pair.forEach((namedLab, i) =>
+        errors.push(...falseClaims(captionWords(namedLab), pair, i, seenClaims)),
+      );
       const losses = /possible: (\S+) and (\S+) nats outside triggers, (\S+) and (\S+) at triggers/
-        .exec(said)!
+        .exec(text)!
         .slice(1);
       losses.forEach((number, at) => {
         const place = at < 2 ? 'elsewhere' : 'triggers';
-        const named = pair[at % 2]!;
-        const above = lastOf(named, `loss_${place}`) - lastOf(named, `optimum_${place}`);
-        if (!isWritten(number, above, 1))
-          wrong.push(`loss above the best: ${number}, not ${above}`);
+        const namedLab = pair[at % 2]!;
+        const excess = lastOf(namedLab, `loss_${place}`) - lastOf(namedLab, `optimum_${place}`);
+        if (!isWritten(number, excess, 1))
+          errors.push(`loss above the best: ${number}, not ${excess}`);
       });
-      const isSunk = pair.map((one) => {
-        const share = one.operation!.normalizes ? 1 : drawnHead(one).share;
-        return lastOf(one, 'first_most') > 0.3 && share > 0.3;
+      const haveSinks = pair.map((namedLab) => {
+        const share = namedLab.operation!.normalizes ? 1 : shownHeadOf(namedLab).share;
+        return lastOf(namedLab, 'first_most') > 0.3 && share > 0.3;
       });
-      const [count] =
-        /Both models have|Neither model has|has a sink; \S+ has none/.exec(said) ?? [];
-      seenVerdicts.add(count!.split(' ')[0]!);
-      const expected = isSunk.every(Boolean) ? /^Both/ : isSunk.some(Boolean) ? /^has/ : /^Neither/;
-      if (!expected.test(count!)) wrong.push(`which models have a sink: ${said}`);
-      const named = /(\S+) has a sink; (\S+) has none/.exec(said)?.slice(1);
+      const [countText] =
+        /Both models have|Neither model has|has a sink; \S+ has none/.exec(text) ?? [];
+      seenVerdicts.add(countText!.split(' ')[0]!);
+      const expected = haveSinks.every(Boolean)
+        ? /^Both/
+        : haveSinks.some(Boolean)
+          ? /^has/
+          : /^Neither/;
+      if (!expected.test(countText!)) errors.push(`which models have a sink: ${text}`);
+      const sinkNames = /(\S+) has a sink; (\S+) has none/.exec(text)?.slice(1);
       const names = pair.map(({ name }) => name.toLowerCase());
-      if (named && named[0]!.toLowerCase() !== names[isSunk.indexOf(true)])
-        wrong.push(`the model with the sink: ${said}`);
-      const short = /Short sequences \((\d+) tokens\)/.exec(said);
+      if (sinkNames && sinkNames[0]!.toLowerCase() !== names[haveSinks.indexOf(true)])
+        errors.push(`the model with the sink: ${text}`);
+      const shortMatch = /Short sequences \((\d+) tokens\)/.exec(text);
       const isShort = pair.some(({ lab }) => uniform(Number(lab.settings.length)) > 0.15);
-      if (Boolean(short) !== isShort) wrong.push(`short: ${said}`);
+      if (Boolean(shortMatch) !== isShort) errors.push(`short: ${text}`);
     }
-    expect(wrong).toEqual([]);
+    expect(errors).toEqual([]);
     expect([...seenVerdicts].sort()).toEqual(['Both', 'Neither', 'has']);
-    expect([...seen].sort()).toEqual(Object.keys(CLAIMS).sort());
+    expect([...seenClaims].sort()).toEqual(Object.keys(CLAIMS).sort());
   });
 });

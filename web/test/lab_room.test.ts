@@ -138,31 +138,35 @@ beforeEach(() => {
 });
 afterEach(() => vi.useRealTimers());
 
-async function open(change: Partial<State> = {}) {
-  const own = roomOf(build, pageWith(change));
+async function openRoom(change: Partial<State> = {}) {
+  const room = roomOf(build, pageWith(change));
   await redraw();
   const labs = fakes.labs.slice(0, 2) as [Fake, Fake];
   for (const lab of labs) lab.calls.length = 0;
   const calls = () => labs.map((lab) => lab.calls.splice(0));
-  const press = (key: string, more = {}, target: Element = own.all('.lab-pair')[0]!) => {
+  const press = (key: string, more = {}, target: Element = room.all('.lab-pair')[0]!) => {
     const event = new KeyboardEvent('keydown', { key, bubbles: true, cancelable: true, ...more });
     target.dispatchEvent(event);
     return event.defaultPrevented;
   };
-  return { ...own, labs, said: calls, press };
+  return { ...room, labs, said: calls, press };
 }
 
 describe('the room of the lab', () => {
   it('describes the two models and what to look for before any training', async () => {
-    const { text, texts, scope, labs, all } = await open({ rightRun: 'operation:sigmoid_log_n' });
+    const { text, texts, scope, labs, all } = await openRoom({
+      rightRun: 'operation:sigmoid_log_n',
+    });
     expect(text('[data-finding]')).toBe(fromScratch[0]!.claim);
     expect(labs.map(({ settings }) => settings.operation)).toEqual(['softmax', 'sigmoid_log_n']);
     expect(labs.map(({ settings }) => settings.steps)).toEqual([700, 700]);
     expect(labs.map(({ isKept }) => isKept)).toEqual([undefined, undefined]);
     const labels = all('.lab-set').map((set) => set.getAttribute('aria-label')!);
-    const named = labels.filter((label) => label.startsWith('Lab '));
-    expect(named).not.toEqual([]);
-    expect(texts('.lab-map strong')).toEqual(named.map((label) => label.replace(/^Lab \d: /, '')));
+    const labLabels = labels.filter((label) => label.startsWith('Lab '));
+    expect(labLabels).not.toEqual([]);
+    expect(texts('.lab-map strong')).toEqual(
+      labLabels.map((label) => label.replace(/^Lab \d: /, '')),
+    );
     expect(text('.lab-step')).toBe('step 0 of 700 · 0.0 s · about 1 min to go');
     expect(text('.train')).toBe('Train');
     expect(text('.lab-foot p')).toContain('sequences over 64 tokens');
@@ -172,7 +176,7 @@ describe('the room of the lab', () => {
   });
 
   it('has another lead if the settings match no preset, and names invalid parts of a link', async () => {
-    const { text, texts, scope, labs } = await open({
+    const { text, texts, scope, labs } = await openRoom({
       leftRun: 'width:33,seed:9',
       rightRun: 'huh:1',
     });
@@ -186,9 +190,11 @@ describe('the room of the lab', () => {
   });
 
   it('hides what an embed leaves out', async () => {
-    const { all, state, scope } = await open();
+    const { all, state, scope } = await openRoom();
     expect(all('[data-finding]')[0]!.hidden).toBe(false);
-    expect(all('.lab-bar .save, .lab-bar .save-menu').some((one) => one.hidden)).toBe(false);
+    expect(all('.lab-bar .save, .lab-bar .save-menu').some((element) => element.hidden)).toBe(
+      false,
+    );
     state.value = { ...state.value, hide: ['finding', 'save'] };
     await redraw();
     expect(all('[data-finding]')[0]!.hidden).toBe(true);
@@ -197,7 +203,7 @@ describe('the room of the lab', () => {
   });
 
   it('trains both labs, pauses, takes a step, and begins again, by buttons and by keys', async () => {
-    const { click, said, text, press, scope, button } = await open();
+    const { click, said, text, press, scope, button } = await openRoom();
     click('Train');
     await redraw();
     expect([said(), text('.train')]).toEqual([Array(2).fill(['run 700 Infinity']), 'Pause']);
@@ -219,8 +225,8 @@ describe('the room of the lab', () => {
     expect([press('s'), said()]).toEqual([true, Array(2).fill(['run 1 Infinity'])]);
     expect([press('r'), said()]).toEqual([true, Array(2).fill(['start'])]);
     // Keys with modifiers, and keys in a field, do not belong to the room.
-    for (const more of [{ ctrlKey: true }, { metaKey: true }, { altKey: true }])
-      expect(press('t', more)).toBe(false);
+    for (const modifier of [{ ctrlKey: true }, { metaKey: true }, { altKey: true }])
+      expect(press('t', modifier)).toBe(false);
     expect(press('x')).toBe(false);
     const field = document.querySelector('.lab-controls input, .lab-controls select')!;
     expect(press('t', {}, field)).toBe(false);
@@ -229,7 +235,7 @@ describe('the room of the lab', () => {
   });
 
   it('restarts training if a setting differs, and continues if only the view does', async () => {
-    const { state, said, labs, scope, ...own } = await open();
+    const { state, said, labs, scope, ...own } = await openRoom();
     state.value = { ...state.value, rightRun: 'operation:relu' };
     await redraw();
     expect(said()).toEqual(Array(2).fill(['restore']));
@@ -262,15 +268,15 @@ describe('the room of the lab', () => {
 
   it('restores the training run of the last visit and states its step', async () => {
     fakes.kept = 12;
-    const { scope, text } = await open();
+    const { scope, text } = await openRoom();
     expect(text('.lab-step')).toContain('step 12 of 700');
     scope.end();
     const page = pageWith();
     for (const lab of fakes.labs) lab.settings = {};
-    const again = roomOf(build, page);
+    const secondRoom = roomOf(build, page);
     await redraw();
     expect(page.calls.notify.mock.calls).toEqual([['Your training is restored at step 12.']]);
-    again.scope.end();
+    secondRoom.scope.end();
   });
 
   it('pauses while its tab is hidden, and resumes only what was running then', async () => {
@@ -301,21 +307,21 @@ describe('the room of the lab', () => {
   });
 
   it('extends a finished training run by as many steps as a new one has', async () => {
-    const { labs, text, click, state, said, scope, button } = await open({
+    const { labs, text, click, state, said, scope, button } = await openRoom({
       ...{ leftRun: 'steps:100', rightRun: 'steps:100' },
     });
-    const stages = async (left: string, right: string) => {
+    const setStages = async (left: string, right: string) => {
       [labs[0].stage, labs[1].stage] = [left, right];
       labs[0].changes.value++;
       await redraw();
       return [text('.train'), button(text('.train')).disabled];
     };
-    expect(await stages('ended', 'ready')).toEqual(['Train', false]);
-    expect(await stages('diverged', 'diverged')).toEqual(['Train', true]);
-    expect(await stages('loading', 'ready')).toEqual(['Train', true]);
+    expect(await setStages('ended', 'ready')).toEqual(['Train', false]);
+    expect(await setStages('diverged', 'diverged')).toEqual(['Train', true]);
+    expect(await setStages('loading', 'ready')).toEqual(['Train', true]);
     expect(text('.lab-step')).toMatch(/· loading …$/);
-    expect(await stages('ended', 'diverged')).toEqual(['700 more steps', false]);
-    expect(await stages('ended', 'ended')).toEqual(['700 more steps', false]);
+    expect(await setStages('ended', 'diverged')).toEqual(['700 more steps', false]);
+    expect(await setStages('ended', 'ended')).toEqual(['700 more steps', false]);
     expect(text('.lab-step')).toBe('step 0 of 100 · 0.0 s');
     said();
     click('700 more steps');
@@ -326,7 +332,7 @@ describe('the room of the lab', () => {
   });
 
   it('shows the step of the slower lab and the time of the slower one', async () => {
-    const { labs, text, scope } = await open();
+    const { labs, text, scope } = await openRoom();
     labs[0].log = [
       { step: 0, loss: 3 },
       { step: 1, loss: 2 },
@@ -346,16 +352,16 @@ describe('the room of the lab', () => {
   });
 
   it('changes one lab or both through its fields and presets', async () => {
-    const { state, enter, all, scope } = await open();
+    const { state, enter, all, scope } = await openRoom();
     const field = (name: string, i: number) => {
-      const found = all(`.lab-set [aria-label="${name}"]`)[i]!;
-      found.id = 'this';
+      const input = all(`.lab-set [aria-label="${name}"]`)[i]!;
+      input.id = 'this';
       return '#this';
     };
     enter(field('operation', 1), 'relu');
     expect([state.value.leftRun, state.value.rightRun]).toEqual(['', 'operation:relu']);
     await redraw();
-    all('#this').forEach((one) => one.removeAttribute('id'));
+    all('#this').forEach((element) => element.removeAttribute('id'));
     enter(field('experiment', 0), '1');
     expect([state.value.leftRun, state.value.rightRun]).toEqual([
       fromScratch[1]!.leftRun,
@@ -365,7 +371,7 @@ describe('the room of the lab', () => {
   });
 
   it('fine-tunes trained models, and names the text', async () => {
-    const { state, click, text, labs, scope } = await open();
+    const { state, click, text, labs, scope } = await openRoom();
     click('Fine-tune');
     await redraw();
     expect([state.value.leftRun, state.value.rightRun]).toEqual([
@@ -379,9 +385,9 @@ describe('the room of the lab', () => {
     Object.assign(labs[0], { stage: 'loading' });
     labs[0].changes.value++;
     await redraw();
-    const times = (Number(steps) * Number(batch) * Number(length)) / 10_000;
+    const readsPerToken = (Number(steps) * Number(batch) * Number(length)) / 10_000;
     expect(text('.lab-foot p')).toContain(
-      `10,000 tokens. ${steps} steps read each token about ${times.toFixed(1)} times`,
+      `10,000 tokens. ${steps} steps read each token about ${readsPerToken.toFixed(1)} times`,
     );
     Object.assign(labs[0], { setup: { text: { name: 'mine.txt', tokens: 10_000 } } });
     labs[0].changes.value++;
@@ -417,18 +423,18 @@ describe('the room of the lab', () => {
     await redraw();
     expect(room.all('.lab-set')).toHaveLength(3);
     room.scope.end();
-    const left = roomOf(build, pageWith());
-    left.scope.end();
+    const leftRoom = roomOf(build, pageWith());
+    leftRoom.scope.end();
     await redraw();
-    expect(left.all('.lab-set')).toEqual([]);
+    expect(leftRoom.all('.lab-set')).toEqual([]);
   });
 
   it('offers the code that embeds the lab', async () => {
-    const own = pageWith();
-    const room = roomOf(build, own);
+    const ownPage = pageWith();
+    const room = roomOf(build, ownPage);
     await redraw();
     room.click('Embed the lab');
-    expect(own.calls.embed.mock.calls[0]![0]).toBe('lab');
+    expect(ownPage.calls.embed.mock.calls[0]![0]).toBe('lab');
     room.scope.end();
   });
 });
@@ -438,18 +444,18 @@ describe('a pair without a room', () => {
     const { context } = pageWith();
     const scope = new Scope();
     const pair = new Pair(context, scope, true);
-    const own = fakes.labs.slice(-2);
-    expect(own).toEqual(pair.labs);
-    expect(own.map(({ isKept }) => isKept)).toEqual([false, false]);
+    const pairLabs = fakes.labs.slice(-2);
+    expect(pairLabs).toEqual(pair.labs);
+    expect(pairLabs.map(({ isKept }) => isKept)).toEqual([false, false]);
     expect([pair.isReady, pair.columns, pair.isRunning]).toEqual([false, [], false]);
     await pair.openEngine({ zoo: { cards: [] } } as never);
     expect([pair.isReady, pair.columns]).toEqual([true, ['step', 'loss']]);
     expect(pair.steps).toBe(0);
     scope.end();
     await Promise.resolve();
-    expect(own.map(({ calls }) => calls)).toEqual(Array(2).fill(['end', 'pause']));
-    const shared = [new Pair(context, new Scope()), new Pair(context, new Scope())];
-    expect(shared[0]!.labs).toBe(shared[1]!.labs);
+    expect(pairLabs.map(({ calls }) => calls)).toEqual(Array(2).fill(['end', 'pause']));
+    const sharedPairs = [new Pair(context, new Scope()), new Pair(context, new Scope())];
+    expect(sharedPairs[0]!.labs).toBe(sharedPairs[1]!.labs);
   });
 
   it("has the operation of its settings, or of a trained model's config", async () => {
@@ -461,10 +467,10 @@ describe('a pair without a room', () => {
     const [left, right] = pair.labs as unknown as { setup: unknown }[];
     left!.setup = { options: { config: { sinkscope: { attention: { operation: 'relu' } } } } };
     right!.setup = { options: { config: {} } };
-    const named = pair.namedLabs();
-    expect(named.map(({ operation }) => operation?.name)).toEqual(['relu', 'softmax']);
-    expect(named[1].command).toBe('sinkscope train --operation relu --json');
-    expect(new Set(named.map(({ name }) => name)).size).toBe(2);
+    const namedLabs = pair.namedLabs();
+    expect(namedLabs.map(({ operation }) => operation?.name)).toEqual(['relu', 'softmax']);
+    expect(namedLabs[1].command).toBe('sinkscope train --operation relu --json');
+    expect(new Set(namedLabs.map(({ name }) => name)).size).toBe(2);
     scope.end();
   });
 });

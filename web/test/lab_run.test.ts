@@ -8,15 +8,15 @@ import type { Setup } from '../src/lab/setup';
 import { PATIENCE } from './fixture';
 
 const heldLoss = vi.hoisted(() => vi.fn());
-const stored = vi.hoisted(() => {
+const storedTrainings = vi.hoisted(() => {
   // Half of the cores are for the other lab.
   vi.stubGlobal('navigator', { hardwareConcurrency: 7 });
   return new Map<string, unknown>();
 });
 vi.mock('idb-keyval', () => ({
-  get: async (key: string) => stored.get(key),
-  set: async (key: string, value: unknown) => void stored.set(key, value),
-  del: async (key: string) => void stored.delete(key),
+  get: async (key: string) => storedTrainings.get(key),
+  set: async (key: string, value: unknown) => void storedTrainings.set(key, value),
+  del: async (key: string) => void storedTrainings.delete(key),
 }));
 vi.mock('sinkscope', async (original) => ({
   ...(await original<object>()),
@@ -33,7 +33,7 @@ let clock = 0;
 /** The milliseconds of a step and of each forward pass in turn, and what happens at a step. */
 let stepTime = 50;
 let lookTimes: number[] = [];
-let befalls: (step: number) => void = () => {};
+let onStep: (step: number) => void = () => {};
 let samples: readonly (readonly number[])[] = [];
 const calls = { read: 0, state: 0, closed: 0, ended: 0, single: 0 };
 let trainerOptions: Record<string, unknown>[] = [];
@@ -42,7 +42,7 @@ function trainer(options: Record<string, unknown>) {
   trainerOptions.push(options);
   let step = (options.state as Uint8Array | undefined)?.[0] ?? 0;
   const entry = () => {
-    befalls(step);
+    onStep(step);
     clock += stepTime;
     return { step: -1, loss: 10 - step++ } as unknown as LogEntry;
   };
@@ -83,9 +83,9 @@ const engine = {
 };
 
 beforeEach(() => {
-  stored.clear();
+  storedTrainings.clear();
   Object.assign(calls, { read: 0, state: 0, closed: 0, ended: 0, single: 0 });
-  [trainerOptions, samples, lookTimes, stepTime, befalls, clock] = [[], [], [], 50, () => {}, 1000];
+  [trainerOptions, samples, lookTimes, stepTime, onStep, clock] = [[], [], [], 50, () => {}, 1000];
   engine.train.mockReset().mockImplementation(async (options) => trainer(options));
   vi.mocked(createEngine)
     .mockReset()
@@ -97,7 +97,7 @@ beforeEach(() => {
   }) as never);
 });
 
-async function ready(settings: Settings = SETTINGS) {
+async function readyLab(settings: Settings = SETTINGS) {
   const lab = new Lab(1, async () => setup);
   await lab.start(settings);
   return lab;
@@ -105,7 +105,7 @@ async function ready(settings: Settings = SETTINGS) {
 
 describe('a lab that is closed', () => {
   it('ends its worker, and a later start creates another', async () => {
-    const lab = await ready();
+    const lab = await readyLab();
     expect(createEngine).toHaveBeenCalledExactlyOnceWith(
       expect.objectContaining({ lab: true, workers: 3 }),
     );
@@ -143,7 +143,7 @@ describe('a lab that starts', () => {
       [0, 1, 7],
       [1, 2, 3],
     ];
-    expect((await ready()).sample).toEqual([0, 1, 7]);
+    expect((await readyLab()).sample).toEqual([0, 1, 7]);
   });
 
   it('shows the best of twenty samples if none has two triggers, the first of equal ones', async () => {
@@ -153,13 +153,13 @@ describe('a lab that starts', () => {
       i === 20 ? 1 : 9,
       10 + i,
     ]);
-    expect((await ready()).sample).toEqual([0, 5, 9, 15]);
+    expect((await readyLab()).sample).toEqual([0, 5, 9, 15]);
     samples = Array.from({ length: 21 }, (_, i) => [0, 9, 10 + i]);
-    expect((await ready()).sample).toEqual([0, 9, 10]);
+    expect((await readyLab()).sample).toEqual([0, 9, 10]);
     samples = Array.from({ length: 21 }, (_, i) => (i < 20 ? [0, 9] : [1, 2]));
-    expect((await ready()).sample).toEqual([0, 9]);
+    expect((await readyLab()).sample).toEqual([0, 9]);
     samples = Array.from({ length: 20 }, (_, i) => (i < 19 ? [0, 9] : [1, 2]));
-    expect((await ready()).sample).toEqual([1, 2]);
+    expect((await readyLab()).sample).toEqual([1, 2]);
   });
 
   it('shows the first sample if there are no triggers', async () => {
@@ -167,14 +167,14 @@ describe('a lab that starts', () => {
       [0, 5],
       [1, 2],
     ];
-    expect((await ready({ steps: 5 })).sample).toEqual([0, 5]);
+    expect((await readyLab({ steps: 5 })).sample).toEqual([0, 5]);
   });
 
   it('closes the previous model first', async () => {
-    const lab = await ready();
+    const lab = await readyLab();
     await lab.run(2);
     await lab.start(SETTINGS);
-    expect([calls.closed, lab.step, lab.seconds, lab.savedTraining, stored.size]).toEqual([
+    expect([calls.closed, lab.step, lab.seconds, lab.savedTraining, storedTrainings.size]).toEqual([
       1,
       0,
       0,
@@ -218,33 +218,33 @@ describe('a lab that starts', () => {
     const lab = new Lab(0, async () => setup);
     let fail = (_: Error) => {};
     engine.train.mockImplementationOnce(() => new Promise((_, reject) => (fail = reject)));
-    const first = lab.start(SETTINGS);
+    const firstStart = lab.start(SETTINGS);
     await vi.waitFor(() => expect(engine.train).toHaveBeenCalledOnce(), PATIENCE);
     await lab.start({ ...SETTINGS, steps: 7 });
     fail(new Error('too late'));
-    await first;
+    await firstStart;
     expect([lab.stage, lab.error, lab.settings.steps]).toEqual(['ready', '', 7]);
     let finish = (_: object) => {};
     engine.train.mockImplementationOnce(
       (options) => new Promise((done) => (finish = () => done(trainer(options)))),
     );
-    const slow = lab.start(SETTINGS);
+    const slowStart = lab.start(SETTINGS);
     await vi.waitFor(() => expect(engine.train).toHaveBeenCalledTimes(3), PATIENCE);
     await lab.start(SETTINGS);
-    const closed = calls.closed;
+    const closedCount = calls.closed;
     finish({});
-    await slow;
-    expect([calls.closed - closed, lab.hasModel]).toEqual([1, true]);
+    await slowStart;
+    expect([calls.closed - closedCount, lab.hasModel]).toEqual([1, true]);
   });
 });
 
 describe('a lab that trains', () => {
   it('counts its steps and seconds, and ends at the last one', async () => {
-    const lab = await ready();
-    const running = lab.run(3);
+    const lab = await readyLab();
+    const run = lab.run(3);
     expect([lab.stage, lab.isRunning]).toEqual(['running', true]);
     await lab.run(4);
-    await running;
+    await run;
     expect(lab.log.map(({ step, loss }) => [step, loss])).toEqual([
       [0, 10],
       [1, 9],
@@ -259,14 +259,14 @@ describe('a lab that trains', () => {
       log: lab.log,
       state: Uint8Array.of(3),
     });
-    expect(stored.get('lab-1')).toEqual({ ...lab.savedTraining, of: NAME });
+    expect(storedTrainings.get('lab-1')).toEqual({ ...lab.savedTraining, of: NAME });
     await lab.run(3);
     expect(lab.step).toBe(3);
     await lab.run(5);
     expect([lab.stage, lab.step]).toEqual(['ended', 5]);
-    const one = await ready();
-    await one.run(1);
-    expect([one.step, one.log.length]).toEqual([1, 1]);
+    const secondLab = await readyLab();
+    await secondLab.run(1);
+    expect([secondLab.step, secondLab.log.length]).toEqual([1, 1]);
     await lab.run(9);
     expect(lab.step).toBe(5);
   });
@@ -282,28 +282,29 @@ describe('a lab that trains', () => {
       await lab.run(14, pace);
       await lab.run(25, pace);
       expect(heldLoss.mock.calls.map(([, texts]) => texts)).toEqual([heldOut, heldOut, heldOut]);
-      const measured = lab.log.filter((entry) => 'loss_held' in entry);
-      expect([lab.log.length, ...measured.map(({ step, loss_held }) => [step, loss_held])]).toEqual(
-        [...[25, [0, 1], [10, 2], [20, 3]]],
-      );
-      const other = await ready();
-      await other.run(5);
+      const measuredEntries = lab.log.filter((entry) => 'loss_held' in entry);
+      expect([
+        lab.log.length,
+        ...measuredEntries.map(({ step, loss_held }) => [step, loss_held]),
+      ]).toEqual([...[25, [0, 1], [10, 2], [20, 3]]]);
+      const otherLab = await readyLab();
+      await otherLab.run(5);
       expect(heldLoss).toHaveBeenCalledTimes(3);
     },
   );
 
   it('redraws every tenth of a second, and at its end', async () => {
-    const lab = await ready();
-    const [before, changed] = [calls.read, lab.changes.value];
+    const lab = await readyLab();
+    const [readsBefore, changesBefore] = [calls.read, lab.changes.value];
     await lab.run(4);
     // The lab draws after 100 ms, after 200 ms, and at the end.
-    expect([calls.read - before, lab.changes.value - changed]).toEqual([3, 5]);
+    expect([calls.read - readsBefore, lab.changes.value - changesBefore]).toEqual([3, 5]);
     expect([...lab.picture!.data]).toEqual([4, 3]);
   });
 
   it('stores its state every three seconds, and at its end', async () => {
     stepTime = 1000;
-    const lab = await ready({ ...SETTINGS, steps: 20 });
+    const lab = await readyLab({ ...SETTINGS, steps: 20 });
     await lab.run(3);
     expect(calls.state).toBe(1);
     await lab.run(12);
@@ -312,20 +313,20 @@ describe('a lab that trains', () => {
   });
 
   it('limits the steps per second to the chosen speed', async () => {
-    const lab = await ready();
+    const lab = await readyLab();
     clock = 0;
     await lab.run(4, 10);
     expect([calls.single, lab.step, clock]).toEqual([4, 4, 4 * (50 + 100)]);
   });
 
   it.each([Infinity, 10])('pauses, and continues from the same step (pace %s)', async (pace) => {
-    const lab = await ready();
-    let paused: Promise<void> | undefined;
-    befalls = (step) => {
-      if (step === 1) paused ??= lab.pause();
+    const lab = await readyLab();
+    let pausing: Promise<void> | undefined;
+    onStep = (step) => {
+      if (step === 1) pausing ??= lab.pause();
     };
     await lab.run(5, pace);
-    await paused;
+    await pausing;
     expect([lab.stage, lab.step, lab.savedTraining?.step]).toEqual(['ready', 2, 2]);
     await lab.run(5, pace);
     expect([lab.stage, lab.step]).toEqual(['ended', 5]);
@@ -337,8 +338,8 @@ describe('a lab that trains', () => {
     ['closed', 'lost', false],
     ['memory', 'lost', true],
   ] as const)('that fails as %s is %s', async (code, stage, isThere) => {
-    const lab = await ready();
-    befalls = (step) => {
+    const lab = await readyLab();
+    onStep = (step) => {
       if (step === 2) throw new SinkscopeError(code as never, 'training', 'it broke');
     };
     await lab.run(5);
@@ -349,7 +350,7 @@ describe('a lab that trains', () => {
   });
 
   it('is finished or not depending on its new number of steps', async () => {
-    const lab = await ready();
+    const lab = await readyLab();
     await lab.run(3);
     const stageAt = (steps: number) => {
       lab.adjust({ ...SETTINGS, steps });
@@ -359,7 +360,7 @@ describe('a lab that trains', () => {
   });
 
   it('exports its weights with everything needed to reproduce them', async () => {
-    const lab = await ready();
+    const lab = await readyLab();
     await lab.run(2);
     expect(await lab.exportTrained()).toEqual({
       setup,
@@ -372,41 +373,41 @@ describe('a lab that trains', () => {
 
 describe('a lab of the last visit', () => {
   const log = [{ step: 0 }, { step: 1 }] as unknown as LogEntry[];
-  const kept: SavedTraining = { step: 2, seconds: 4, log, state: Uint8Array.of(2) };
+  const savedTraining: SavedTraining = { step: 2, seconds: 4, log, state: Uint8Array.of(2) };
 
   it('resumes at its step', async () => {
-    stored.set('lab-1', { ...kept, of: NAME });
+    storedTrainings.set('lab-1', { ...savedTraining, of: NAME });
     const lab = new Lab(1, async () => setup);
     await lab.restore(SETTINGS);
     expect([lab.stage, lab.step, lab.seconds, lab.stepSeconds]).toEqual(['ready', 2, 4, 2]);
     expect(trainerOptions).toHaveLength(1);
     expect(trainerOptions[0]!.state).toEqual(Uint8Array.of(2));
-    expect(stored.size).toBe(1);
+    expect(storedTrainings.size).toBe(1);
     await lab.run(5);
     expect([lab.stage, log.length]).toEqual(['ended', 2]);
   });
 
   it('stays finished after a reload', async () => {
-    stored.set('lab-1', { ...kept, of: NAME });
+    storedTrainings.set('lab-1', { ...savedTraining, of: NAME });
     const lab = new Lab(1, async () => setup);
     await lab.restore({ ...SETTINGS, steps: 2 });
     expect(lab.stage).toBe('ended');
   });
 
   it.each([
-    ['of other settings', { ...kept, of: '1.0 triggers:6' }],
-    ['whose log is cut', { ...kept, step: 3, of: NAME }],
-    ['without a state', { ...kept, state: 'x', of: NAME }],
+    ['of other settings', { ...savedTraining, of: '1.0 triggers:6' }],
+    ['whose log is cut', { ...savedTraining, step: 3, of: NAME }],
+    ['without a state', { ...savedTraining, state: 'x', of: NAME }],
     ['that is nothing', undefined],
-  ])('%s starts over', async (_, found) => {
-    stored.set('lab-1', found);
+  ])('%s starts over', async (_, stored) => {
+    storedTrainings.set('lab-1', stored);
     const lab = new Lab(1, async () => setup);
     await lab.restore(SETTINGS);
     expect([lab.stage, lab.step, trainerOptions[0]!.state]).toEqual(['ready', 0, undefined]);
   });
 
   it('starts over if this build cannot read its state', async () => {
-    stored.set('lab-1', { ...kept, of: NAME });
+    storedTrainings.set('lab-1', { ...savedTraining, of: NAME });
     engine.train.mockRejectedValueOnce(new SinkscopeError('bad_file', 'state', 'another version'));
     const lab = new Lab(1, async () => setup);
     await lab.restore(SETTINGS);

@@ -38,8 +38,8 @@ beforeAll(async () => {
 afterAll(() => page?.close());
 
 const allLessons = lessons();
-const figures = allLessons.flatMap(({ figures: own, conditionalSentences }) =>
-  own
+const figures = allLessons.flatMap(({ figures: lessonFigures, conditionalSentences }) =>
+  lessonFigures
     .filter(({ state }) => /\btext\b/.test(state.controls ?? ''))
     .map(({ id, state }) => ({
       id,
@@ -48,17 +48,17 @@ const figures = allLessons.flatMap(({ figures: own, conditionalSentences }) =>
     })),
 );
 
-async function readOn(state: Readonly<Record<string, string>>, text: object) {
+async function readerOn(state: Readonly<Record<string, string>>, text: object) {
   const hash = new URLSearchParams({ ...state, ...text });
   for (const name of ['controls', 'id']) hash.delete(name);
-  const { state: asked, problems } = parseHash(hash.toString());
+  const { state: linkState, problems } = parseHash(hash.toString());
   expect(problems).toEqual([]);
-  const view = views.find(({ name }) => name === asked.view)!;
-  const frames = await page.framesOf(asked.shown, asked);
+  const view = views.find(({ name }) => name === linkState.view)!;
+  const frames = await page.framesOf(linkState.shown, linkState);
   const results = frames.map((frame) => ({
     ...{ subject: frame.subject, T: frame.T, eps: frame.eps },
-    tokens: frame.tokens.map((one) => one.text),
-    numbers: view.numbers(frame, selectedHead(frame, asked)),
+    tokens: frame.tokens.map((token) => token.text),
+    numbers: view.numbers(frame, selectedHead(frame, linkState)),
   }));
   return (name: string) => formattedValue(name, results);
 }
@@ -74,21 +74,21 @@ describe('conditional sentences of a lesson', () => {
   });
 
   for (const { id, state, conditionalSentences } of figures.filter(
-    (one) => one.conditionalSentences.length,
+    (figure) => figure.conditionalSentences.length,
   ))
     it(`${id}: exactly one case is true on each of the six texts`, PATIENCE, async ({ skip }) => {
       skip(!isBuilt, UNBUILT);
       const groups = [...new Set(conditionalSentences.map(({ group }) => group))];
       for (const [name, text] of Object.entries(TEXTS)) {
-        const read = await readOn(state, text);
+        const read = await readerOn(state, text);
         for (const group of groups) {
-          const cases = conditionalSentences.filter((one) => one.group === group);
+          const cases = conditionalSentences.filter((sentence) => sentence.group === group);
           const numbers = cases.flatMap(({ condition }) => namesIn(condition));
-          const measured = Object.fromEntries(numbers.map((one) => [one, read(one)]));
-          const said = cases.filter(({ condition }) => isTrue(condition, read));
+          const values = Object.fromEntries(numbers.map((name) => [name, read(name)]));
+          const trueCases = cases.filter(({ condition }) => isTrue(condition, read));
           expect(
-            said.map((one) => one.text),
-            `${name}: ${JSON.stringify(measured)} of ${cases.map((one) => one.condition).join('; ')}`,
+            trueCases.map((trueCase) => trueCase.text),
+            `${name}: ${JSON.stringify(values)} of ${cases.map((groupCase) => groupCase.condition).join('; ')}`,
           ).toHaveLength(1);
         }
       }

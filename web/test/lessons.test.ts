@@ -41,8 +41,8 @@ const ids = new Set(modelsOfZoo().map(({ id }) => id));
 
 function troublesOf(hash: string): string[] {
   const { state, problems } = parseHash(hash);
-  const given = new URLSearchParams(hash.replace(/^#/, ''));
-  const names = (given.get('shown')?.match(/[^,(]+(?:\([^)]*\))?/g) ?? []).map(
+  const parameters = new URLSearchParams(hash.replace(/^#/, ''));
+  const names = (parameters.get('shown')?.match(/[^,(]+(?:\([^)]*\))?/g) ?? []).map(
     (text) => parseSubject(text)?.id ?? '',
   );
   return [
@@ -50,11 +50,11 @@ function troublesOf(hash: string): string[] {
     ...names
       .filter((id) => !ids.has(id) && !id.startsWith('hub:') && !recordings.has(id))
       .map((id) => `no model ${id}`),
-    ...(given.has('view') &&
+    ...(parameters.has('view') &&
     ![...views.map(({ name }) => name), 'lab', 'experiment'].includes(state.view)
       ? [`no view ${state.view}`]
       : []),
-    ...(given.has('room') && !rooms.some(({ name }) => name === state.room)
+    ...(parameters.has('room') && !rooms.some(({ name }) => name === state.room)
       ? [`no room ${state.room}`]
       : []),
   ];
@@ -69,8 +69,8 @@ describe('the course', () => {
       expect(wordCount, slug).toBeLessThanOrEqual(700);
       const rows = html.match(/<sink-row/g)?.length ?? 0;
       expect(figures.length + rows, slug).toBeGreaterThanOrEqual(3);
-      const operated = figures.filter(({ state }) => state.controls).length + rows;
-      expect(operated, slug).toBeGreaterThanOrEqual(2);
+      const operatedCount = figures.filter(({ state }) => state.controls).length + rows;
+      expect(operatedCount, slug).toBeGreaterThanOrEqual(2);
       for (const part of ['class="predict"', 'class="exercise"', '>Remember<', '>Sources<'])
         expect(html, slug).toContain(part);
       expect(description.length, slug).toBeLessThan(160);
@@ -141,77 +141,86 @@ describe('the course', () => {
   });
 
   it('rejects a number that differs from its table, has no source, or has an unknown format', () => {
-    const of = (body: string) => lessonOf('9-test', `# A\n\nB.\n\n${body}\n`).problems;
+    const problemsOf = (body: string) => lessonOf('9-test', `# A\n\nB.\n\n${body}\n`).problems;
     const place = 'zoo softmax measured sink_1';
-    expect(of(`It is :data[60%]{of="${place}"}.`)).toEqual([]);
-    expect(of(`It is :data[61%]{of="${place}"}.`)).toEqual([`line 5: “61%”: ${place} is 60`]);
-    expect(of('It is 60%.')).toEqual(['line 5: “It is 60%.”: a measured number without a source']);
-    expect(of('It rises by 0.2 nats.')).toHaveLength(1);
-    expect(of('Rows sum to 100%, with 95% intervals.')).toEqual([]);
-    expect(of('It is :unknown[this]{}.')[0]).toMatch(/“:unknown”: expected one of/);
-    expect(of('It is :live[1%]{figure="none" value="alpha"}.')).toEqual([
+    expect(problemsOf(`It is :data[60%]{of="${place}"}.`)).toEqual([]);
+    expect(problemsOf(`It is :data[61%]{of="${place}"}.`)).toEqual([
+      `line 5: “61%”: ${place} is 60`,
+    ]);
+    expect(problemsOf('It is 60%.')).toEqual([
+      'line 5: “It is 60%.”: a measured number without a source',
+    ]);
+    expect(problemsOf('It rises by 0.2 nats.')).toHaveLength(1);
+    expect(problemsOf('Rows sum to 100%, with 95% intervals.')).toEqual([]);
+    expect(problemsOf('It is :unknown[this]{}.')[0]).toMatch(/“:unknown”: expected one of/);
+    expect(problemsOf('It is :live[1%]{figure="none" value="alpha"}.')).toEqual([
       'line 5: “1%”: alpha of the figure “none” is unknown; node web/lessons/draw.mjs 9-none measures it',
     ]);
     const shares = '::figure[C.]{#map view="attention" normalize="yes"}';
-    expect(of(`${shares}\n\nIt is :live[1%]{figure="map" value="alpha"}.`)).toContainEqual(
+    expect(problemsOf(`${shares}\n\nIt is :live[1%]{figure="map" value="alpha"}.`)).toContainEqual(
       expect.stringMatching(
         /^line 7: alpha is a mean of weights: expected a figure of weights, found “map”/,
       ),
     );
-    expect(of('::row{beside="softmin"}')[0]).toMatch(/The form “softmin”/);
-    expect(of('::row{bias="keys"}')[0]).toMatch(/“keys”: expected one of none, logit, key/);
-    expect(of('::row{biass="key"}')[0]).toMatch(/“biass”: expected one of .*bias, gate of “:row”/);
+    expect(problemsOf('::row{beside="softmin"}')[0]).toMatch(/The form “softmin”/);
+    expect(problemsOf('::row{bias="keys"}')[0]).toMatch(/“keys”: expected one of none, logit, key/);
+    expect(problemsOf('::row{biass="key"}')[0]).toMatch(
+      /“biass”: expected one of .*bias, gate of “:row”/,
+    );
     expect(() => factAt('zoo softmax measured')).toThrow(/expected a number/);
     expect(numberProblem('-0.4', 'zoo sigmoid differs outcomes alpha 0')).toBeUndefined();
     expect(numberProblem('42%', 'zoo sigmoid differs outcomes alpha 0', 'fall')).toBeDefined();
   });
 
   it('rejects a number about a changeable text in a sentence without a condition', () => {
-    const of = (body: string) =>
+    const lessonWith = (body: string) =>
       lessonOf(
         '1-what-is-an-attention-sink',
         `# A\n\nB.\n\n::figure[C.]{#map view="attention" controls="text"}\n\n${body}\n`,
       );
-    const live = ':live[93%]{figure="map" value="alpha"}';
-    expect(of(`The head gives it ${live}.`).problems).toEqual([
+    const liveNumber = ':live[93%]{figure="map" value="alpha"}';
+    expect(lessonWith(`The head gives it ${liveNumber}.`).problems).toEqual([
       'line 7: “The head gives it 93%.”: expected “this text”, or a condition (:when) under which it is true',
     ]);
-    expect(of(`On this text, the head gives it ${live}.`).problems).toEqual([]);
-    expect(of(`On this text it is so. The head gives it ${live}.`).problems).toHaveLength(1);
-    const when = (condition: string, said = `It gives ${live}.`) =>
-      of(`:when[${said}]{figure="map" if="${condition}"}`);
-    expect(when('alpha > 2 uniform').problems).toEqual([]);
-    expect(when('alpha > 2 uniform').html).toContain('data-if="alpha > 2 uniform"');
-    expect(when('alpha > 2 uniform').html).not.toContain(' hidden');
-    expect(when('alpha < uniform').html).toContain(' hidden');
-    expect(when('alpha').problems[0]).toMatch(/two values with < or >/);
+    expect(lessonWith(`On this text, the head gives it ${liveNumber}.`).problems).toEqual([]);
+    expect(
+      lessonWith(`On this text it is so. The head gives it ${liveNumber}.`).problems,
+    ).toHaveLength(1);
+    const conditional = (condition: string, text = `It gives ${liveNumber}.`) =>
+      lessonWith(`:when[${text}]{figure="map" if="${condition}"}`);
+    expect(conditional('alpha > 2 uniform').problems).toEqual([]);
+    expect(conditional('alpha > 2 uniform').html).toContain('data-if="alpha > 2 uniform"');
+    expect(conditional('alpha > 2 uniform').html).not.toContain(' hidden');
+    expect(conditional('alpha < uniform').html).toContain(' hidden');
+    expect(conditional('alpha').problems[0]).toMatch(/two values with < or >/);
     // Adjacent cases form a group; another sentence between them starts a new one.
-    const groups = (body: string) => of(body).conditionalSentences.map(({ group }) => group);
-    const one = ':when[A.]{figure="map" if="alpha > 1"}';
-    expect(groups(`${one} ${one}`)).toEqual([1, 1]);
-    expect(groups(`${one} And so. ${one}`)).toEqual([1, 2]);
-    expect(groups(`${one} **And so.** ${one}`)).toEqual([1, 2]);
-    expect(groups(`${one} ${one} **And so.** ${one}`)).toEqual([1, 1, 2]);
+    const groupsOf = (body: string) =>
+      lessonWith(body).conditionalSentences.map(({ group }) => group);
+    const sentence = ':when[A.]{figure="map" if="alpha > 1"}';
+    expect(groupsOf(`${sentence} ${sentence}`)).toEqual([1, 1]);
+    expect(groupsOf(`${sentence} And so. ${sentence}`)).toEqual([1, 2]);
+    expect(groupsOf(`${sentence} **And so.** ${sentence}`)).toEqual([1, 2]);
+    expect(groupsOf(`${sentence} ${sentence} **And so.** ${sentence}`)).toEqual([1, 1, 2]);
   });
 
   it('rejects a lesson’s number that differs from its source', () => {
-    const of = (body: string) => lessonOf('9-test', `# A\n\nB.\n\n${body}\n`).problems;
-    expect(of('See [lesson 8](6-how-sure-are-we).')).toEqual([]);
-    expect(of('See [lesson 6](6-how-sure-are-we).')).toEqual([
+    const problemsOf = (body: string) => lessonOf('9-test', `# A\n\nB.\n\n${body}\n`).problems;
+    expect(problemsOf('See [lesson 8](6-how-sure-are-we).')).toEqual([]);
+    expect(problemsOf('See [lesson 6](6-how-sure-are-we).')).toEqual([
       'line 5: “lesson 6”: “6-how-sure-are-we” is lesson 8',
     ]);
-    expect(of('Lesson 6 asks.')[0]).toMatch(/expected the number of a lesson to be a link/);
+    expect(problemsOf('Lesson 6 asks.')[0]).toMatch(/expected the number of a lesson to be a link/);
   });
 
   it('asks only questions whose answer it can judge', () => {
-    const of = (data: string, body: string) =>
+    const problemsOf = (data: string, body: string) =>
       lessonOf('9-test', `# A\n\nB.\n\n:::predict[C?]{${data}}\n${body}\n:::\n`).problems;
     const number = ':data[60%]{of="zoo softmax measured sink_1"}';
-    expect(of('min=0 max=100', `${number} of them.`)).toEqual([]);
-    expect(of('min=0 max=100', 'Many.')[0]).toMatch(/expected a number with a source/);
-    expect(of('choices="A|B" answer="B"', 'B.')).toEqual([]);
-    expect(of('choices="A|B" answer="C"', 'B.')[0]).toMatch(/“C”: expected one of A, B/);
-    expect(of('choices="A|B"', 'B.')).toHaveLength(1);
+    expect(problemsOf('min=0 max=100', `${number} of them.`)).toEqual([]);
+    expect(problemsOf('min=0 max=100', 'Many.')[0]).toMatch(/expected a number with a source/);
+    expect(problemsOf('choices="A|B" answer="B"', 'B.')).toEqual([]);
+    expect(problemsOf('choices="A|B" answer="C"', 'B.')[0]).toMatch(/“C”: expected one of A, B/);
+    expect(problemsOf('choices="A|B"', 'B.')).toHaveLength(1);
   });
 
   it('takes correlations and pairs over all seeds of two recipes', () => {
@@ -239,8 +248,8 @@ describe('the course', () => {
         .replace(/<[^>]*>/g, ' ');
       for (const { term, pattern } of TERMS) {
         const isLinked = anchors.includes(`../glossary/index.html#${anchorOf(term)}`);
-        const used = RegExp(`(?<![\\w“])(?:${pattern.source})(?![\\w”₁])`, 'u').exec(prose);
-        if (used) expect(isLinked, `${slug}: ${term}, “${used[0]}”`).toBe(true);
+        const match = RegExp(`(?<![\\w“])(?:${pattern.source})(?![\\w”₁])`, 'u').exec(prose);
+        if (match) expect(isLinked, `${slug}: ${term}, “${match[0]}”`).toBe(true);
       }
     }
   });
@@ -260,11 +269,11 @@ describe('the course', () => {
     expect(minutesOf(`<p>${words}</p>`)).toBe(3);
     expect(minutesOf(`<table><td>${words}</td></table>`)).toBe(3);
     expect(minutesOf(`<details class="folded"><summary>A</summary>${words}</details>`)).toBe(1);
-    const last = course.at(-1)!;
-    expect(last.html).toContain('<details class="folded"><summary class="claims-row">');
-    expect(last.minutes).toBeLessThan(15);
-    const open = last.html.replace(/<details class="folded">[^]*?<\/details>/g, '');
-    for (const { claim } of claims()) expect(open).not.toContain(claim.slice(0, 40));
+    const lastLesson = course.at(-1)!;
+    expect(lastLesson.html).toContain('<details class="folded"><summary class="claims-row">');
+    expect(lastLesson.minutes).toBeLessThan(15);
+    const unfolded = lastLesson.html.replace(/<details class="folded">[^]*?<\/details>/g, '');
+    for (const { claim } of claims()) expect(unfolded).not.toContain(claim.slice(0, 40));
   });
 
   it('rejects unknown attributes of a directive', () => {
@@ -279,8 +288,8 @@ describe('the course', () => {
     expect(problemsOf('::claims{id="a"}')).toEqual([
       'line 5: “id”: expected no attribute of “:claims”',
     ]);
-    const known = [...attributeNames, 'id'];
-    expect(ATTRIBUTES.figure!.filter((name) => !known.includes(name))).toEqual([]);
+    const knownNames = [...attributeNames, 'id'];
+    expect(ATTRIBUTES.figure!.filter((name) => !knownNames.includes(name))).toEqual([]);
   });
 
   it('rejects links and pictures of other schemes, in every spelling', () => {
@@ -329,29 +338,29 @@ describe('the course', () => {
 
   it('rejects text that is too long or nested too deep, with its line', () => {
     const problemsOf = (body: string) => lessonOf('9-test', `# A\n\nB.\n\n${body}\n`);
-    const lists = (depth: number) =>
+    const nestedList = (depth: number) =>
       Array.from({ length: depth }, (_, i) => `${'  '.repeat(i)}- a\n`).join('');
-    const blocks = (count: number) =>
+    const nestedBlocks = (count: number) =>
       `${':::exercise\n\n'.repeat(count)}a\n\n${':::\n\n'.repeat(count)}`;
     for (const [body, problem] of [
-      [lists(500), 'line 1: 251510 characters: expected at most 20000 in a lesson'],
-      [lists(13), 'line 17: nested by 26 columns: expected at most 24'],
+      [nestedList(500), 'line 1: 251510 characters: expected at most 20000 in a lesson'],
+      [nestedList(13), 'line 17: nested by 26 columns: expected at most 24'],
       ['1. '.repeat(20) + 'a', 'line 5: nested by 60 columns: expected at most 24'],
       ['> '.repeat(20) + 'a', 'line 5: nested by 40 columns: expected at most 24'],
       ['*a '.repeat(301), 'line 5: 301 marks: expected at most 300 in a paragraph'],
       ['['.repeat(301), 'line 5: 301 marks: expected at most 300 in a paragraph'],
       ['a*\n'.repeat(301), 'line 305: 301 marks: expected at most 300 in a paragraph'],
-      [blocks(41), 'line 85: 41 blocks that open with “:::”: expected at most 40'],
+      [nestedBlocks(41), 'line 85: 41 blocks that open with “:::”: expected at most 40'],
       ['a'.repeat(20_000), 'line 1: 20010 characters: expected at most 20000 in a lesson'],
     ] as const) {
       const { problems, html } = problemsOf(body);
       expect([problems, html], body.slice(0, 20)).toEqual([[problem], '']);
     }
     for (const body of [
-      lists(12),
+      nestedList(12),
       '> '.repeat(12) + 'a',
       'a*\n'.repeat(300),
-      blocks(40),
+      nestedBlocks(40),
       'a'.repeat(19_990),
     ]) {
       const { problems, html } = problemsOf(body);
@@ -367,26 +376,29 @@ describe('the course', () => {
       one: { seeds: [1, 2], alpha: [0.1, 0.3], loss: [3.5, 3.7] },
       two: { seeds: [1], alpha: [0], loss: [3.6] },
     };
-    const drawn = JSON.stringify(runsOf(parseGroups('First: one three | Second: two'), runs));
-    const count = (className: string) => drawn.split(`"className":["${className}"]`).length - 1;
-    expect([count('run'), count('mean'), count('run-1'), count('run-2')]).toEqual([3, 2, 1, 1]);
+    const drawnJson = JSON.stringify(runsOf(parseGroups('First: one three | Second: two'), runs));
+    const countOf = (className: string) =>
+      drawnJson.split(`"className":["${className}"]`).length - 1;
+    expect([countOf('run'), countOf('mean'), countOf('run-1'), countOf('run-2')]).toEqual([
+      3, 2, 1, 1,
+    ]);
     for (const words of [
       '0.20 (0.10 to 0.30)',
       '3.60 (3.50 to 3.70)',
       '3 runs. Not trained yet: three.',
     ])
-      expect(drawn).toContain(words);
+      expect(drawnJson).toContain(words);
     expect(() => runsOf(parseGroups('Third: three'), runs)).toThrow(
       '“Third”: expected a recipe with a run, found none.',
     );
     // Positions are linear in the values: α₁ 0.1, 0.3 and 0, and losses 3.5, 3.7 and 3.6.
-    const places = (name: string) =>
-      [...drawn.matchAll(/"className":\["run"\],"cx":"([\d.]+)","cy":"([\d.]+)"/g)].map((found) =>
-        Number(found[name === 'cx' ? 1 : 2]),
+    const dotPlaces = (name: string) =>
+      [...drawnJson.matchAll(/"className":\["run"\],"cx":"([\d.]+)","cy":"([\d.]+)"/g)].map(
+        (match) => Number(match[name === 'cx' ? 1 : 2]),
       );
-    const [a, b, c] = places('cy') as [number, number, number];
+    const [a, b, c] = dotPlaces('cy') as [number, number, number];
     expect((c - b) / (c - a)).toBeCloseTo(3, 1);
-    const [d, e, f] = places('cx') as [number, number, number];
+    const [d, e, f] = dotPlaces('cx') as [number, number, number];
     expect((e - d) / (f - d)).toBeCloseTo(2, 1);
   });
 
@@ -396,28 +408,30 @@ describe('the course', () => {
         readFileSync(`${import.meta.dirname}/../../models/zoo/${id}/seeds/${seed}.json`, 'utf8'),
       ).points.find(({ step }: { step: number }) => step === 4000).alpha as number;
     const recipes = ['no-bos', 'softmax'];
-    const [first, second] = seedDots(recipes, 4000, 'alpha');
-    expect([first!.title, second!.title]).toEqual(['Softmax model', 'No BOS']);
-    expect(first!.values).toEqual([1, 2, 3, 4, 5].map((seed) => log('softmax', seed)));
-    expect(second!.values).toEqual([1, 2, 3].map((seed) => log('no-bos', seed)));
-    expect(first!.mean).toBeCloseTo(factAt('long softmax 4000 alpha mean'), 12);
+    const [firstDots, secondDots] = seedDots(recipes, 4000, 'alpha');
+    expect([firstDots!.title, secondDots!.title]).toEqual(['Softmax model', 'No BOS']);
+    expect(firstDots!.values).toEqual([1, 2, 3, 4, 5].map((seed) => log('softmax', seed)));
+    expect(secondDots!.values).toEqual([1, 2, 3].map((seed) => log('no-bos', seed)));
+    expect(firstDots!.mean).toBeCloseTo(factAt('long softmax 4000 alpha mean'), 12);
     expect(() => seedDots(['lr-6e-3'], 4000, 'alpha')).toThrow(/two seeds or more/);
-    const of = (body: string) => lessonOf('9-test', `# A\n\nB.\n\n${body}\n`);
+    const lessonWith = (body: string) => lessonOf('9-test', `# A\n\nB.\n\n${body}\n`);
     const dots = '::dots{recipes="softmax no-bos" step="4000" outcome="alpha"}';
-    expect(of(dots).html.match(/<circle/g)).toHaveLength(8);
-    expect(of(dots.replace('alpha', 'beta')).problems[0]).toMatch(/“beta”: expected one of alpha/);
+    expect(lessonWith(dots).html.match(/<circle/g)).toHaveLength(8);
+    expect(lessonWith(dots.replace('alpha', 'beta')).problems[0]).toMatch(
+      /“beta”: expected one of alpha/,
+    );
   });
 
   it('states about the models of lesson 5 what their intervals show', () => {
     const names = ['sigmoid', 'softmax1', 'sink-logit', 'key-bias', 'gated'];
-    const own = modelsOfZoo().filter(({ id }) => names.includes(id));
-    expect(own).toHaveLength(names.length);
-    const outcome = (name: string) => own.map(({ differs }) => differs!.outcomes[name]!);
+    const cards = modelsOfZoo().filter(({ id }) => names.includes(id));
+    expect(cards).toHaveLength(names.length);
+    const outcomesOf = (name: string) => cards.map(({ differs }) => differs!.outcomes[name]!);
     // The lesson says that all these models have less sink than softmax, that their losses differ by a few hundredths
     // of a nat, and that the gated model has the lowest loss.
-    for (const [, , high] of outcome('alpha')) expect(high).toBeLessThan(0);
-    for (const [mean] of outcome('loss')) expect(Math.abs(mean)).toBeLessThan(0.06);
-    const losses = own.map(({ id, differs }) => [differs!.outcomes.loss![0], id] as const);
+    for (const [, , high] of outcomesOf('alpha')) expect(high).toBeLessThan(0);
+    for (const [mean] of outcomesOf('loss')) expect(Math.abs(mean)).toBeLessThan(0.06);
+    const losses = cards.map(({ id, differs }) => [differs!.outcomes.loss![0], id] as const);
     expect(losses.sort((a, b) => a[0] - b[0])[0]![1]).toBe('gated');
   });
 
@@ -432,14 +446,14 @@ describe('the course', () => {
   });
 
   it('has pages with a title and a link to the next lesson', () => {
-    const made = pages();
+    const writtenPages = pages();
     for (const { slug, title, number } of course) {
-      const html = made[`learn/${slug}/index.html`]!;
+      const html = writtenPages[`learn/${slug}/index.html`]!;
       expect(html).toContain(`<title>${title} · Sinkscope</title>`);
-      const next = course.find((one) => one.number === number + 1);
-      if (next) expect(html).toContain(`href="../${next.slug}/index.html"`);
-      for (const [, to] of html.matchAll(/href="\.\.\/([\w-]+)\/index\.html"/g))
-        expect(made, `${slug} to ${to}`).toHaveProperty([`learn/${to}/index.html`]);
+      const nextLesson = course.find((lesson) => lesson.number === number + 1);
+      if (nextLesson) expect(html).toContain(`href="../${nextLesson.slug}/index.html"`);
+      for (const [, target] of html.matchAll(/href="\.\.\/([\w-]+)\/index\.html"/g))
+        expect(writtenPages, `${slug} to ${target}`).toHaveProperty([`learn/${target}/index.html`]);
     }
   });
 
@@ -458,7 +472,7 @@ function namesOf(state: Readonly<Record<string, string>>): Record<string, string
 }
 
 /** Returns a run of two layers with two heads each, whose maps of three tokens have the given α₁. */
-const run = (alphas: readonly number[]): Run['results'][number] => ({
+const runWith = (alphas: readonly number[]): Run['results'][number] => ({
   subject: 'a',
   T: 3,
   eps: 0.3,
@@ -478,22 +492,25 @@ const run = (alphas: readonly number[]): Run['results'][number] => ({
 });
 
 describe('remedies of production models', () => {
-  const file = (path: string) => readFileSync(join(import.meta.dirname, '../..', path), 'utf8');
+  const readText = (path: string) => readFileSync(join(import.meta.dirname, '../..', path), 'utf8');
   const families = REMEDIES.flatMap((remedy) => remedy.families);
 
   it('have a twin for each remedy that the core computes', () => {
-    const index = JSON.parse(file('models/zoo/index.json')) as { id: string; operation: string }[];
-    const operationOf = (id: string) => index.find((one) => one.id === id)?.operation;
+    const index = JSON.parse(readText('models/zoo/index.json')) as {
+      id: string;
+      operation: string;
+    }[];
+    const operationOf = (id: string) => index.find((card) => card.id === id)?.operation;
     expect(REMEDIES.map(({ twin }) => operationOf(twin))).toEqual([
       'sink_logit',
       'softmax',
       'softmax1',
       'softmax',
     ]);
-    const config = (id: string) => file(`models/zoo/${id}/config.json`);
-    expect(config('gated')).toContain('"gate"');
-    expect(config('softmax')).not.toContain('"gate"');
-    expect(file('models/zoo/sink-token/card.md')).toContain('in front of every text: `<sink>`');
+    const readConfig = (id: string) => readText(`models/zoo/${id}/config.json`);
+    expect(readConfig('gated')).toContain('"gate"');
+    expect(readConfig('softmax')).not.toContain('"gate"');
+    expect(readText('models/zoo/sink-token/card.md')).toContain('in front of every text: `<sink>`');
   });
 
   it('describe a twin by the index of the zoo, and reject an unknown twin', () => {
@@ -507,12 +524,12 @@ describe('remedies of production models', () => {
       },
       { id: 'once', measured: { sink_1: 11.7 }, differs: null, paper: { where: 'B' } },
     ];
-    const words = (twin: string) => twinWords({ ...REMEDIES[0]!, twin }, zoo);
-    expect(words('tried')).toBe(
+    const wordsOf = (twin: string) => twinWords({ ...REMEDIES[0]!, twin }, zoo);
+    expect(wordsOf('tried')).toBe(
       'Measured: α₁ −0.400 (−0.520 to +0.031) against softmax, 3 seeds. Reported: A 2025, table 4.',
     );
-    expect(words('once')).toBe('Measured: Sink₁ 12%, softmax 60%, one seed each.');
-    expect(() => words('unknown')).toThrow('The twin “unknown”: expected a model of the zoo');
+    expect(wordsOf('once')).toBe('Measured: Sink₁ 12%, softmax 60%, one seed each.');
+    expect(() => wordsOf('unknown')).toThrow('The twin “unknown”: expected a model of the zoo');
   });
 
   it('link to existing states, and to each source over https', () => {
@@ -534,11 +551,12 @@ describe('remedies of production models', () => {
   });
 
   it('name a checkpoint for each family that the recorder accepts, with links to those that the page opens', () => {
-    const recorded = file('models/record/README.md');
-    const read = file('core/model/families/family.c');
-    const published = families.filter(({ family }) => family);
-    for (const { family, checkpoint } of published) {
-      const [, outcome = ''] = new RegExp(`^\\| ${family} \\| (\\w+)`, 'm').exec(recorded) ?? [];
+    const recorderText = readText('models/record/README.md');
+    const familyText = readText('core/model/families/family.c');
+    const publishedFamilies = families.filter(({ family }) => family);
+    for (const { family, checkpoint } of publishedFamilies) {
+      const [, outcome = ''] =
+        new RegExp(`^\\| ${family} \\| (\\w+)`, 'm').exec(recorderText) ?? [];
       expect(outcome, family).toMatch(
         typeof checkpoint === 'string' ? /^(?:ok|recorded)$/ : /^refused$/,
       );
@@ -546,14 +564,14 @@ describe('remedies of production models', () => {
     // A family that the page learns to read gets a link that opens it there, or a place in this list and in
     // RECORDER_WORDS.
     const tooLarge = ['gpt_oss', 'granite_swa', 'mimo_v2_flash', 'qwen3_next'];
-    for (const { family, opens = false } of published)
-      expect(opens || tooLarge.includes(family!), family).toBe(read.includes(`{"${family}"`));
+    for (const { family, opens = false } of publishedFamilies)
+      expect(opens || tooLarge.includes(family!), family).toBe(familyText.includes(`{"${family}"`));
   });
 });
 
 describe('numbers of a run in a text', () => {
   it('count the heads above the threshold, by hand', () => {
-    const result = run([0.4, 0.5, 0.9, 0.35]);
+    const result = runWith([0.4, 0.5, 0.9, 0.35]);
     expect(headScores(result).map(({ alpha }) => alpha.toFixed(2))).toEqual([
       '0.40',
       '0.50',
@@ -571,152 +589,166 @@ describe('numbers of a run in a text', () => {
     ...{ name, shape, data: values },
     axes: shape.map(() => ''),
   });
-  const of = (name: string, ...results: ReturnType<typeof data>[][]) =>
-    valueFormatters[name]!(results.map((numbers) => ({ ...run([]), numbers })));
+  const formatted = (name: string, ...results: ReturnType<typeof data>[][]) =>
+    valueFormatters[name]!(results.map((numbers) => ({ ...runWith([]), numbers })));
 
   it('come from the figure that the text names', () => {
     const scores = [data('alpha_1', [2, 2], 0.125, 0.5, 0.75, 0.25)];
-    expect(headScores({ ...run([]), numbers: scores })).toEqual([
+    expect(headScores({ ...runWith([]), numbers: scores })).toEqual([
       { layer: 0, head: 0, alpha: 0.125 },
       { layer: 0, head: 1, alpha: 0.5 },
       { layer: 1, head: 0, alpha: 0.75 },
       { layer: 1, head: 1, alpha: 0.25 },
     ]);
-    expect([of('heads', scores), of('count', scores), of('share', scores)]).toEqual([
-      '4',
-      '2',
-      '50%',
-    ]);
-    expect(of('share', [...scores, data('sink_1', [], 0.125)])).toBe('13%');
-    expect(of('count', [data('alpha_1', [1, 2], 0.3, 0.31)])).toBe('1');
-    expect(of('tokens', [])).toBe('3');
+    expect([
+      formatted('heads', scores),
+      formatted('count', scores),
+      formatted('share', scores),
+    ]).toEqual(['4', '2', '50%']);
+    expect(formatted('share', [...scores, data('sink_1', [], 0.125)])).toBe('13%');
+    expect(formatted('count', [data('alpha_1', [1, 2], 0.3, 0.31)])).toBe('1');
+    expect(formatted('tokens', [])).toBe('3');
     const map = data('weight', [3, 3], 1, 0, 0, 0.5, 0.5, 0, 0.25, 0.25, 0.5);
-    expect([of('alpha', [map]), of('second_alpha', [], [map]), of('alpha', scores)]).toEqual([
-      '58%',
-      '58%',
-      '–',
-    ]);
+    expect([
+      formatted('alpha', [map]),
+      formatted('second_alpha', [], [map]),
+      formatted('alpha', scores),
+    ]).toEqual(['58%', '58%', '–']);
     const maps = data('weight', [1, 3, 3], 1, 0, 0, 0.5, 0.5, 0, 0.25, 0.25, 0.5);
-    expect([of('second_key', [map]), of('alpha', [maps]), of('second_key', [maps])]).toEqual([
-      ...['38%', '–', '–'],
-    ]);
+    expect([
+      formatted('second_key', [map]),
+      formatted('alpha', [maps]),
+      formatted('second_key', [maps]),
+    ]).toEqual([...['38%', '–', '–']]);
     // The first key of the strongest head, which is the second.
     const alpha = data('alpha', [1, 2, 3], 0.25, 0, 0, 0.5, 0.9, 0);
-    const given = data('contribution_out_at', [1, 2, 3], 0.75, 0, 0, 0.125, 0.9, 0);
-    expect([of('gets', [alpha, given]), of('gives', [alpha, given])]).toEqual(['50%', '13%']);
+    const contributions = data('contribution_out_at', [1, 2, 3], 0.75, 0, 0, 0.125, 0.9, 0);
+    expect([
+      formatted('gets', [alpha, contributions]),
+      formatted('gives', [alpha, contributions]),
+    ]).toEqual(['50%', '13%']);
     // The norm of the head that gives the first token most, and the mean of the others.
     const norms = data('output_norm', [1, 3], 4, 1.5, 5);
     const outputs = [norms, data('alpha_1', [1, 3], 0.25, 0.75, 0.5)];
-    expect([of('output', outputs), of('other_outputs', outputs)]).toEqual(['1.50', '4.50']);
+    expect([formatted('output', outputs), formatted('other_outputs', outputs)]).toEqual([
+      '1.50',
+      '4.50',
+    ]);
     const shares = data('sink_1_by_eps', [101], ...Array.from({ length: 101 }, (_, i) => i / 100));
-    expect(['at_10', 'at_30', 'at_50'].map((name) => of(name, [shares]))).toEqual([
+    expect(['at_10', 'at_30', 'at_50'].map((name) => formatted(name, [shares]))).toEqual([
       '10%',
       '30%',
       '50%',
     ]);
     const sums = data('row_mass', [3], 0.25, 0.5, 0.75);
-    expect([of('row_sum', [sums]), of('second_row_sum', [], [sums])]).toEqual(['50%', '50%']);
+    expect([formatted('row_sum', [sums]), formatted('second_row_sum', [], [sums])]).toEqual([
+      '50%',
+      '50%',
+    ]);
     expect([
-      of('bias', [data('sink_bias', [], 0.25)]),
-      of('gate', [data('gate_mean', [2], 0.5, 0.25)]),
+      formatted('bias', [data('sink_bias', [], 0.25)]),
+      formatted('gate', [data('gate_mean', [2], 0.5, 0.25)]),
     ]).toEqual(['25%', '0.38']);
     const loss = (...losses: number[]) => [data('loss_at', [3], NaN, ...losses)];
-    expect(of('rise', loss(1, 2), loss(2, 2.25))).toBe('0.63');
-    expect(of('rise', loss(2, 3), loss(1, 3))).toBe('−0.50');
-    expect(of('second_rise', loss(1, 1), loss(9, 9), loss(1, 2))).toBe('0.50');
-    expect(of('rise', loss(1, 1))).toBe('–');
+    expect(formatted('rise', loss(1, 2), loss(2, 2.25))).toBe('0.63');
+    expect(formatted('rise', loss(2, 3), loss(1, 3))).toBe('−0.50');
+    expect(formatted('second_rise', loss(1, 1), loss(9, 9), loss(1, 2))).toBe('0.50');
+    expect(formatted('rise', loss(1, 1))).toBe('–');
   });
 
   it('are a dash, empty or NaN without a run, and a dash for an unknown name', () => {
-    for (const of of Object.values(valueFormatters)) expect(of([])).toMatch(/^(–|NaN)?$/);
+    for (const format of Object.values(valueFormatters)) expect(format([])).toMatch(/^(–|NaN)?$/);
     for (const name of ['constructor', 'toString', 'none'])
       expect(formattedValue(name, [])).toBe('–');
-    expect(formattedValue('tokens', [{ ...run([]), T: 7 }])).toBe('7');
+    expect(formattedValue('tokens', [{ ...runWith([]), T: 7 }])).toBe('7');
   });
 });
 
 describe('a row of three scores', () => {
-  const of = (set: Partial<Row> = {}) => attend({ ...defaultRow, ...set });
-  const total = (set: Partial<Row> = {}) => of(set).weights.reduce((a, b) => a + b, 0);
-  const key = { bias: 'key' } as const;
+  const attendWith = (set: Partial<Row> = {}) => attend({ ...defaultRow, ...set });
+  const totalOf = (set: Partial<Row> = {}) => attendWith(set).weights.reduce((a, b) => a + b, 0);
+  const withBiasKey = { bias: 'key' } as const;
 
   it('has the weights that PyTorch computes', () => {
     // torch.softmax(torch.tensor([1., 0., -1.]), 0), the same with a fourth score of 0 (softmax1) or 1 (sink logit), and torch.sigmoid
-    const near = (set: Partial<Row>, expected: readonly number[]) =>
-      of(set).weights.forEach((weight, i) => expect(weight).toBeCloseTo(expected[i]!, 6));
-    near({}, [0.66524094, 0.24472848, 0.09003057]);
-    near(forms.softmax1!.settings, [0.53444666, 0.19661194, 0.07232949]);
-    near({ normalizer: 'sigmoid' }, [0.7310586, 0.5, 0.26894143]);
-    near({ bias: 'logit', s: 1 }, [0.39948627, 0.14696279, 0.05406459]);
-    near({ normalizer: 'none' }, [1, 0, -1]);
+    const expectNear = (set: Partial<Row>, expected: readonly number[]) =>
+      attendWith(set).weights.forEach((weight, i) => expect(weight).toBeCloseTo(expected[i]!, 6));
+    expectNear({}, [0.66524094, 0.24472848, 0.09003057]);
+    expectNear(forms.softmax1!.settings, [0.53444666, 0.19661194, 0.07232949]);
+    expectNear({ normalizer: 'sigmoid' }, [0.7310586, 0.5, 0.26894143]);
+    expectNear({ bias: 'logit', s: 1 }, [0.39948627, 0.14696279, 0.05406459]);
+    expectNear({ normalizer: 'none' }, [1, 0, -1]);
     // torch.sigmoid(torch.tensor(1.)), and 0.7310586 * 0.1 + 0.5 * 1 + 0.26894143 * 0.8 + 0.7310586 * 0.5
-    const sigmoid = of({ ...key, normalizer: 'sigmoid' });
+    const sigmoid = attendWith({ ...withBiasKey, normalizer: 'sigmoid' });
     expect(sigmoid.extraWeight).toBeCloseTo(0.7310586, 6);
     expect(sigmoid.output).toBeCloseTo(1.1537883, 6);
-    expect(of({ ...key, normalizer: 'none', k: -2, v: 1 }).output).toBeCloseTo(0.1 - 0.8 - 2, 12);
+    expect(attendWith({ ...withBiasKey, normalizer: 'none', k: -2, v: 1 }).output).toBeCloseTo(
+      0.1 - 0.8 - 2,
+      12,
+    );
   });
 
   it('sums to 1, with the share for no token, under softmax only', () => {
     for (const bias of ['none', 'logit', 'key'] as const)
-      expect(total({ bias }) + of({ bias }).extraWeight, bias).toBeCloseTo(1, 12);
+      expect(totalOf({ bias }) + attendWith({ bias }).extraWeight, bias).toBeCloseTo(1, 12);
     const scores = [-6, -6, -6];
-    expect(total({ scores })).toBeCloseTo(1, 12);
-    expect(total({ scores, normalizer: 'sigmoid' })).toBeLessThan(0.01);
-    const gated = of({ gate: 'on', g: 0.25 });
-    expect(gated.weights).toEqual(of().weights);
-    expect(gated.output).toBeCloseTo(0.25 * of().output, 12);
+    expect(totalOf({ scores })).toBeCloseTo(1, 12);
+    expect(totalOf({ scores, normalizer: 'sigmoid' })).toBeLessThan(0.01);
+    const gatedRow = attendWith({ gate: 'on', g: 0.25 });
+    expect(gatedRow.weights).toEqual(attendWith().weights);
+    expect(gatedRow.output).toBeCloseTo(0.25 * attendWith().output, 12);
   });
 
   it('shows that softmax1 is a key bias with k = 0 and v = 0', () => {
-    const says = (set: Partial<Row>) => rowWords({ ...defaultRow, ...set }, ['softmax1']);
-    expect(says(key)).toMatch(/^The three weights sum to \d+%, \d+% goes to no token/);
-    const same = { ...key, k: 0, v: 0 };
-    expect(of(same)).toEqual(of(forms.softmax1!.settings));
-    expect(says(same)).toMatch(/softmax₁ is a key bias with k = 0 and v = 0/);
-    expect(says({ ...same, v: 0.5 })).not.toMatch(/These are/);
-    expect(says({ ...same, k: 2 })).toMatch(/a sink logit is a key bias with v = 0/);
-    expect(says({ bias: 'logit', s: 0 })).toMatch(/softmax₁ is a sink logit of 0/);
-    expect(says({ bias: 'logit', s: 2, k: 2 })).not.toMatch(/These are/);
-    expect(says({ bias: 'none', s: 2, k: 2 })).not.toMatch(/These are/);
-    expect(says({ bias: 'logit', s: 0, normalizer: 'sigmoid' })).toMatch(/changes nothing/);
-    expect(says({ ...same, normalizer: 'sigmoid' })).not.toMatch(/These are/);
+    const wordsOf = (set: Partial<Row>) => rowWords({ ...defaultRow, ...set }, ['softmax1']);
+    expect(wordsOf(withBiasKey)).toMatch(/^The three weights sum to \d+%, \d+% goes to no token/);
+    const sameKey = { ...withBiasKey, k: 0, v: 0 };
+    expect(attendWith(sameKey)).toEqual(attendWith(forms.softmax1!.settings));
+    expect(wordsOf(sameKey)).toMatch(/softmax₁ is a key bias with k = 0 and v = 0/);
+    expect(wordsOf({ ...sameKey, v: 0.5 })).not.toMatch(/These are/);
+    expect(wordsOf({ ...sameKey, k: 2 })).toMatch(/a sink logit is a key bias with v = 0/);
+    expect(wordsOf({ bias: 'logit', s: 0 })).toMatch(/softmax₁ is a sink logit of 0/);
+    expect(wordsOf({ bias: 'logit', s: 2, k: 2 })).not.toMatch(/These are/);
+    expect(wordsOf({ bias: 'none', s: 2, k: 2 })).not.toMatch(/These are/);
+    expect(wordsOf({ bias: 'logit', s: 0, normalizer: 'sigmoid' })).toMatch(/changes nothing/);
+    expect(wordsOf({ ...sameKey, normalizer: 'sigmoid' })).not.toMatch(/These are/);
   });
 
   it('states its results beside those of other normalizers', () => {
-    const says = (set: Partial<Row>, ...beside: string[]) =>
-      rowWords({ ...defaultRow, ...set }, beside);
+    const wordsOf = (set: Partial<Row>, ...twins: string[]) =>
+      rowWords({ ...defaultRow, ...set }, twins);
     // Weights 1, 0 and -1 with values 0.1, 1 and 0.8.
-    expect(says({ normalizer: 'none' }, 'softmax', 'sigmoid')).toBe(
+    expect(wordsOf({ normalizer: 'none' }, 'softmax', 'sigmoid')).toBe(
       'The three weights sum to 0%, and the head writes −0.70 (Softmax: 100% and 0.38; Sigmoid: 150% and 0.79).',
     );
-    expect(says({ normalizer: 'none', scores: [-1, -1, 0] })).toMatch(
+    expect(wordsOf({ normalizer: 'none', scores: [-1, -1, 0] })).toMatch(
       /sum to −200%, and the head writes −1\.10/,
     );
-    expect(says({ bias: 'logit', s: 1 })).toMatch(/sum to 60%, 40% goes to no token, and/);
-    const near = { bias: 'key', k: 0, v: 1e-6 } as const;
-    expect(says(near)).not.toMatch(/These are/);
-    expect(says({ ...near, v: 1e-10 })).toMatch(/These are/);
-    expect(says({ bias: 'logit', s: 1e-6 })).not.toMatch(/These are/);
+    expect(wordsOf({ bias: 'logit', s: 1 })).toMatch(/sum to 60%, 40% goes to no token, and/);
+    const nearZero = { bias: 'key', k: 0, v: 1e-6 } as const;
+    expect(wordsOf(nearZero)).not.toMatch(/These are/);
+    expect(wordsOf({ ...nearZero, v: 1e-10 })).toMatch(/These are/);
+    expect(wordsOf({ bias: 'logit', s: 1e-6 })).not.toMatch(/These are/);
   });
 
   it('has the formula that belongs to its switches', () => {
     const words = ([, ...children]: MathNode): string =>
-      children.map((one) => (typeof one === 'string' ? one : words(one))).join('');
+      children.map((child) => (typeof child === 'string' ? child : words(child))).join('');
     const formulas = (set: Partial<Row>) => formulaOf({ ...defaultRow, ...set }).map(words);
     expect(formulas({})).toEqual(['o=∑iwivi', 'wi=exi∑jexj']);
     expect(formulas({ bias: 'logit' })[1]).toBe('wi=exies+∑jexj');
-    expect(formulas({ ...key, gate: 'on' })).toEqual([
+    expect(formulas({ ...withBiasKey, gate: 'on' })).toEqual([
       'o=g(∑iwivi+w∗v∗)',
       'wi=exieqk∗+∑jexj',
       'w∗=eqk∗eqk∗+∑jexj',
     ]);
     // In MathML the index of a token is an identifier (mi), that of the bias an operator (mo).
-    const tags = JSON.stringify(formulaOf({ ...defaultRow, ...key }));
+    const tags = JSON.stringify(formulaOf({ ...defaultRow, ...withBiasKey }));
     expect([
       tags.includes('["msub",["mi","w"],["mi","i"]]'),
       tags.includes('["msub",["mi","w"],["mo","∗"]]'),
     ]).toEqual([true, true]);
     expect(formulas({ normalizer: 'sigmoid' })[1]).toBe('wi=11+e−xi');
-    expect(formulas({ ...key, normalizer: 'none' })[2]).toBe('w∗=qk∗');
+    expect(formulas({ ...withBiasKey, normalizer: 'none' })[2]).toBe('w∗=qk∗');
   });
 });

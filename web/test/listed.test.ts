@@ -35,7 +35,7 @@ describe('the list of the service worker', () => {
 });
 
 describe('the packed list of files', () => {
-  const list = [
+  const entries = [
     { path: 'index.html', ahead: true, hashes: ['AAAA+AA/'] },
     { path: 'assets/ä b.js', ahead: true, hashes: ['BBBBBBBB'] },
     { path: 'assets/c.svg', ahead: false, hashes: ['CCCCCCCC'] },
@@ -45,7 +45,7 @@ describe('the packed list of files', () => {
   ];
 
   it('names each folder once, and omits the folder of the zoo', () => {
-    expect(packList(list, 'zoo/0a/')).toBe(
+    expect(packList(entries, 'zoo/0a/')).toBe(
       [
         '\t*index.html\tAAAA+AA/',
         'assets/\t*ä b.js\tBBBBBBBB\tc.svg\tCCCCCCCC',
@@ -56,7 +56,7 @@ describe('the packed list of files', () => {
   });
 
   it('unpacks to the list that was packed', () => {
-    expect(unpackList(packList(list, 'zoo/0a/'), 'zoo/0a/')).toEqual(list);
+    expect(unpackList(packList(entries, 'zoo/0a/'), 'zoo/0a/')).toEqual(entries);
   });
 
   it('rejects a path that contains a separator of the list', () => {

@@ -7,7 +7,7 @@ import { Loader, type Dependencies } from '../src/run/loading';
 import type { OpenModel } from '../src/run/opened';
 import { CachedRuns, canUpdate, hasTokens, type CachedRun, type OpenRun } from '../src/run/runs';
 
-const tokenizer = (piece: string) =>
+const tokenizerOf = (piece: string) =>
   ({
     ...{ size: 9, bos: null, special: [], specials: [], piece: () => piece },
     encode: vi.fn((text: string) =>
@@ -16,34 +16,36 @@ const tokenizer = (piece: string) =>
   }) as unknown as Tokenizer;
 
 describe('cut prompts', () => {
-  const model = (of: Tokenizer, V = 100) =>
-    ({ tokenizer: of, model: { architecture: { V } } }) as OpenModel;
+  const modelWith = (tokenizer: Tokenizer, V = 100) =>
+    ({ tokenizer, model: { architecture: { V } } }) as OpenModel;
   const ask = (change: Partial<State> = {}, more: Partial<Question> = {}) => ({
     ...questionOf({ ...defaults, prompt: 'abcdef', ...change }),
     ...more,
   });
-  const made = () => {
+  const createLoader = () => {
     const texts = vi.fn(async () => ['one text', 'another text']);
     return { texts, loading: new Loader({ texts } as unknown as Dependencies) };
   };
 
   it('are cut once for each tokenizer, vocabulary, question and context', async () => {
-    const { texts, loading } = made();
-    const [one, other] = [tokenizer('a'), tokenizer('b')];
-    const first = await loading.prompts(model(one), ask(), 64);
-    expect(await loading.prompts(model(one), ask(), 64)).toBe(first);
+    const { texts, loading } = createLoader();
+    const [tokenizerA, tokenizerB] = [tokenizerOf('a'), tokenizerOf('b')];
+    const firstPrompts = await loading.prompts(modelWith(tokenizerA), ask(), 64);
+    expect(await loading.prompts(modelWith(tokenizerA), ask(), 64)).toBe(firstPrompts);
     // A window does not change the prompts, so they are not cut again.
-    expect(await loading.prompts(model(one), ask({}, { window: 3 }), 64)).toBe(first);
+    expect(await loading.prompts(modelWith(tokenizerA), ask({}, { window: 3 }), 64)).toBe(
+      firstPrompts,
+    );
     expect(texts).toHaveBeenCalledTimes(1);
-    const again = async (of: Tokenizer, question: Question, context: number) => {
-      const before = texts.mock.calls.length;
-      await loading.prompts(model(of), question, context);
-      return texts.mock.calls.length - before;
+    const loadsAgain = async (tokenizer: Tokenizer, question: Question, context: number) => {
+      const countBefore = texts.mock.calls.length;
+      await loading.prompts(modelWith(tokenizer), question, context);
+      return texts.mock.calls.length - countBefore;
     };
-    expect(await again(other, ask(), 64)).toBe(1);
-    expect(await again(one, ask(), 64)).toBe(1);
-    expect(await again(one, ask(), 4)).toBe(1);
-    expect((await loading.prompts(model(one), ask(), 4)).tokens).toHaveLength(4);
+    expect(await loadsAgain(tokenizerB, ask(), 64)).toBe(1);
+    expect(await loadsAgain(tokenizerA, ask(), 64)).toBe(1);
+    expect(await loadsAgain(tokenizerA, ask(), 4)).toBe(1);
+    expect((await loading.prompts(modelWith(tokenizerA), ask(), 4)).tokens).toHaveLength(4);
     for (const change of [
       { prompt: 'b' },
       { T: 3 },
@@ -51,34 +53,35 @@ describe('cut prompts', () => {
       { first: 'none' },
       { input: 'heldout' },
     ] as const)
-      expect(await again(one, ask(change), 4), JSON.stringify(change)).toBe(1);
-    expect(await again(one, ask({}, { file: 2 }), 4)).toBe(1);
+      expect(await loadsAgain(tokenizerA, ask(change), 4), JSON.stringify(change)).toBe(1);
+    expect(await loadsAgain(tokenizerA, ask({}, { file: 2 }), 4)).toBe(1);
     // Drawn tokens depend on the model's vocabulary, and models of two vocabularies may share a tokenizer.
     texts.mockClear();
-    await loading.prompts(model(one, 7), ask({}, { file: 2 }), 4);
+    await loading.prompts(modelWith(tokenizerA, 7), ask({}, { file: 2 }), 4);
     expect(texts).toHaveBeenCalledTimes(1);
   });
 });
 
 describe('open runs', () => {
   const models = { a: { architecture: { L: 2, H: 2 } }, b: { architecture: { L: 2, H: 2 } } };
-  const opened = (name: 'a' | 'b') => ({ id: name, model: models[name] }) as unknown as OpenModel;
+  const openedModel = (name: 'a' | 'b') =>
+    ({ id: name, model: models[name] }) as unknown as OpenModel;
   const run = (tokens: number[], edits: object[] = []) =>
     ({ tokens, edits, close: vi.fn(async () => {}) }) as unknown as Run;
-  const cached = (change: Partial<CachedRun> = {}) =>
+  const cachedRun = (change: Partial<CachedRun> = {}) =>
     ({
-      ...{ key: 'k', capacity: 8, openModel: opened('a'), fields: new Set(['att', 'loss']) },
+      ...{ key: 'k', capacity: 8, openModel: openedModel('a'), fields: new Set(['att', 'loss']) },
       ...{ run: run([1, 2, 3]), ...change },
     }) as OpenRun;
 
   it('can follow a changed text of the same model if it fits and has the needed fields', () => {
-    const follows = (name: 'a' | 'b', T: number, fields: string[]) =>
-      canUpdate(cached(), opened(name), T, fields);
-    expect(follows('a', 8, ['att'])).toBe(true);
-    expect(follows('a', 8, [])).toBe(true);
-    expect(follows('b', 8, ['att'])).toBe(false);
-    expect(follows('a', 9, ['att'])).toBe(false);
-    expect(follows('a', 8, ['att', 'hidden'])).toBe(false);
+    const canFollow = (name: 'a' | 'b', T: number, fields: string[]) =>
+      canUpdate(cachedRun(), openedModel(name), T, fields);
+    expect(canFollow('a', 8, ['att'])).toBe(true);
+    expect(canFollow('a', 8, [])).toBe(true);
+    expect(canFollow('b', 8, ['att'])).toBe(false);
+    expect(canFollow('a', 9, ['att'])).toBe(false);
+    expect(canFollow('a', 8, ['att', 'hidden'])).toBe(false);
   });
 
   it('belong to a text if every token is equal', () => {
@@ -94,38 +97,44 @@ describe('open runs', () => {
 
   it('serve as a base for edited runs of the same model and text', () => {
     const runs = new CachedRuns();
-    const plain = cached();
-    runs.set('edited', cached({ run: run([1, 2, 3], [{ kind: 'silence' }]) }));
-    runs.set('other', cached({ openModel: opened('b') }));
-    runs.set('closed', { ...cached(), run: undefined });
-    expect(runs.baseOf(opened('a'), [1, 2, 3])).toBeUndefined();
-    runs.set('plain', plain);
-    expect(runs.baseOf(opened('a'), [1, 2, 3])).toBe(plain.run);
-    expect(runs.baseOf(opened('a'), [1, 2])).toBeUndefined();
-    expect(runs.baseOf(opened('b'), [1, 2])).toBeUndefined();
+    const plainRun = cachedRun();
+    runs.set('edited', cachedRun({ run: run([1, 2, 3], [{ kind: 'silence' }]) }));
+    runs.set('other', cachedRun({ openModel: openedModel('b') }));
+    runs.set('closed', { ...cachedRun(), run: undefined });
+    expect(runs.baseOf(openedModel('a'), [1, 2, 3])).toBeUndefined();
+    runs.set('plain', plainRun);
+    expect(runs.baseOf(openedModel('a'), [1, 2, 3])).toBe(plainRun.run);
+    expect(runs.baseOf(openedModel('a'), [1, 2])).toBeUndefined();
+    expect(runs.baseOf(openedModel('b'), [1, 2])).toBeUndefined();
   });
 
   it('are handed over if they fit, and closed otherwise', () => {
     const runs = new CachedRuns();
-    const one = cached();
-    runs.set('a', one);
+    const keptRun = cachedRun();
+    runs.set('a', keptRun);
     expect(runs.take('none', () => true)).toBeUndefined();
-    expect(runs.take('a', () => true)).toBe(one);
-    expect(one.run.close).not.toHaveBeenCalled();
+    expect(runs.take('a', () => true)).toBe(keptRun);
+    expect(keptRun.run.close).not.toHaveBeenCalled();
     expect(runs.get('a')?.run).toBeUndefined();
-    runs.set('a', one);
+    runs.set('a', keptRun);
     expect(runs.take('a', () => false)).toBeUndefined();
-    expect(one.run.close).toHaveBeenCalledOnce();
+    expect(keptRun.run.close).toHaveBeenCalledOnce();
   });
 
   it('are closed when no subject shows them, unless a shown run is based on them', () => {
     const runs = new CachedRuns();
-    const all = { softmax: cached(), relu: cached(), 'softmax~sigmoid': cached() };
-    for (const [subject, one] of Object.entries(all)) runs.set(subject, one);
+    const runsBySubject = {
+      softmax: cachedRun(),
+      relu: cachedRun(),
+      'softmax~sigmoid': cachedRun(),
+    };
+    for (const [subject, run] of Object.entries(runsBySubject)) runs.set(subject, run);
     runs.keepOnly(new Set(['relu']));
     expect(
-      [...Object.values(all)].map(({ run: { close } }) => vi.mocked(close).mock.calls.length),
+      [...Object.values(runsBySubject)].map(
+        ({ run: { close } }) => vi.mocked(close).mock.calls.length,
+      ),
     ).toEqual([1, 0, 1]);
-    expect([runs.get('softmax'), runs.get('relu')]).toEqual([undefined, all.relu]);
+    expect([runs.get('softmax'), runs.get('relu')]).toEqual([undefined, runsBySubject.relu]);
   });
 });

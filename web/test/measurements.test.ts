@@ -19,35 +19,35 @@ test('an early token, but never the first, is replaced by another token of the t
  */
 async function viewApiOf(...ids: number[][]) {
   const compared: [changed: string, base: string][] = [];
-  const open = new Set<object>();
+  const openRuns = new Set<object>();
   const reports: string[] = [];
   const model = {
-    run: async (own: readonly number[]) => {
+    run: async (runIds: readonly number[]) => {
       const run = {
-        name: own.join(' '),
+        name: runIds.join(' '),
         metric: async (name: string, options?: { base: { name: string } }) => {
-          expect(open).toContain(run);
+          expect(openRuns).toContain(run);
           if (options) compared.push([run.name, options.base.name]);
-          return tensor([2], name === 'mixing' ? [own.length, 0] : [own[0]!, 1]);
+          return tensor([2], name === 'mixing' ? [runIds.length, 0] : [runIds[0]!, 1]);
         },
-        close: async () => void open.delete(run),
+        close: async () => void openRuns.delete(run),
       };
-      open.add(run);
+      openRuns.add(run);
       return run;
     },
   };
   const openModel = { model, tokenizer: { special: [0, 1, 2] } } as unknown as OpenModel;
-  const found = await measurements
+  const measurement = await measurements
     .find(({ names }) => names.includes('reach'))!
     .measure({
       openModel,
       ids,
       edits: [],
       signal: new AbortController().signal,
-      onProgress: (done, all) => reports.push(`${done}/${all}`),
+      onProgress: (done, total) => reports.push(`${done}/${total}`),
     });
-  expect(open.size).toBe(0);
-  return { ...found, compared, reports };
+  expect(openRuns.size).toBe(0);
+  return { ...measurement, compared, reports };
 }
 
 test('the influence of a token is measured with the special tokens and without them', async () => {
@@ -70,12 +70,12 @@ test('the influence of a token is measured with the special tokens and without t
 });
 
 test('a text without special tokens has one measurement, and one with nothing else has none', async () => {
-  const bare = await viewApiOf([11, 12, 13, 14, 15, 16]);
-  expect(bare.compared).toEqual([['11 12 13 14 16 16', '11 12 13 14 15 16']]);
-  expect(bare.tensors.reach_bare!.data).toHaveLength(0);
-  const special = await viewApiOf([0, 1, 2, 1, 0, 2, 1]);
-  expect(special.compared).toEqual([]);
-  expect(special.reports).toEqual(['1/1']);
+  const withoutStart = await viewApiOf([11, 12, 13, 14, 15, 16]);
+  expect(withoutStart.compared).toEqual([['11 12 13 14 16 16', '11 12 13 14 15 16']]);
+  expect(withoutStart.tensors.reach_bare!.data).toHaveLength(0);
+  const withStart = await viewApiOf([0, 1, 2, 1, 0, 2, 1]);
+  expect(withStart.compared).toEqual([]);
+  expect(withStart.reports).toEqual(['1/1']);
 });
 
 test('alpha of the first key by length comes from one growing run, averaged over prompts', async () => {
@@ -94,8 +94,11 @@ test('alpha of the first key by length comes from one growing run, averaged over
         },
         // The values of two heads: that of the first key depends on the length; the others are negative.
         metric: async () => {
-          const one = (head: number) => [T + head + ids[0]!, ...Array<number>(T - 1).fill(-1)];
-          return tensor([1, 2, T], [...one(0), ...one(0.5)]);
+          const lossOfHead = (head: number) => [
+            T + head + ids[0]!,
+            ...Array<number>(T - 1).fill(-1),
+          ];
+          return tensor([1, 2, T], [...lossOfHead(0), ...lossOfHead(0.5)]);
         },
         close: async () => void acts.push('close'),
       };
@@ -109,10 +112,10 @@ test('alpha of the first key by length comes from one growing run, averaged over
       ids: [Array(25).fill(1), Array(25).fill(3)],
       edits: [],
       signal: new AbortController().signal,
-      onProgress: (done, all) => reports.push(`${done}/${all}`),
+      onProgress: (done, total) => reports.push(`${done}/${total}`),
     });
-  const each = ['close', 'run 16 of 25', 'update 23', 'update 25'];
-  expect(acts.toSorted()).toEqual(each.flatMap((act) => [act, act]));
+  const actsPerHead = ['close', 'run 16 of 25', 'update 23', 'update 25'];
+  expect(acts.toSorted()).toEqual(actsPerHead.flatMap((act) => [act, act]));
   expect([...tensors.lengths!.data]).toEqual([16, 23, 25]);
   expect(tensors.alpha_by_length).toEqual(tensor([3, 2], [18, 18.5, 25, 25.5, 27, 27.5]));
   expect(spread.alpha_by_length![0]).toBeCloseTo(Math.SQRT2);

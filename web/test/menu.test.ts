@@ -48,8 +48,8 @@ afterEach(() => {
 
 describe('a saved file', () => {
   it('names its content, models, conditions and address', () => {
-    const about = metadataOf(figure(undefined, ['A', 'B', 'A']));
-    expect(about).toMatchObject({
+    const description = metadataOf(figure(undefined, ['A', 'B', 'A']));
+    expect(description).toMatchObject({
       title: 'Norms: A, B',
       note: 'Sinkscope 1.2.3 https://page.example/app/',
       facts: {
@@ -59,15 +59,22 @@ describe('a saved file', () => {
         subjects: [{ title: 'A' }, { title: 'B' }, { title: 'A' }],
       },
     });
-    expect(about.description.split('\n')).toHaveLength(4);
-    expect(about.description).toMatch(/^A sentence\.\nMEASURED · ε = 0\.3/);
+    expect(description.description.split('\n')).toHaveLength(4);
+    expect(description.description).toMatch(/^A sentence\.\nMEASURED · ε = 0\.3/);
     expect(metadataOf(figure(undefined, [])).title).toBe('Norms');
   });
 
   it('omits an address that others cannot open', () => {
-    const isSaid = (link: string) => 'link' in metadataOf(figure(link)).facts;
-    const own = ['localhost', '127.0.0.1', '10.1.2.3', '192.168.0.9', '169.254.1.1', '172.16.0.1'];
-    const more = [
+    const statesLink = (link: string) => 'link' in metadataOf(figure(link)).facts;
+    const localHosts = [
+      'localhost',
+      '127.0.0.1',
+      '10.1.2.3',
+      '192.168.0.9',
+      '169.254.1.1',
+      '172.16.0.1',
+    ];
+    const otherLocalHosts = [
       '172.20.0.1',
       '172.31.0.1',
       'printer.local',
@@ -75,11 +82,11 @@ describe('a saved file', () => {
       'a.test',
       'a.home.arpa',
     ];
-    for (const host of [...own, ...more, '[::1]'])
-      expect(isSaid(`http://${host}:8080/#x`), host).toBe(false);
+    for (const host of [...localHosts, ...otherLocalHosts, '[::1]'])
+      expect(statesLink(`http://${host}:8080/#x`), host).toBe(false);
     for (const host of ['page.example', '172.15.0.1', '172.32.0.1', '11.1.2.3', 'a.io'])
-      expect(isSaid(`https://${host}/#x`), host).toBe(true);
-    expect(isSaid('file:///tmp/a.b/index.html')).toBe(false);
+      expect(statesLink(`https://${host}/#x`), host).toBe(true);
+    expect(statesLink('file:///tmp/a.b/index.html')).toBe(false);
     expect(metadataOf(figure('http://localhost/')).note).toBe('Sinkscope 1.2.3');
   });
 
@@ -91,8 +98,8 @@ describe('a saved file', () => {
     expect(await csv!.text()).toMatch(/^# corpus,/);
     expect(JSON.parse(await json!.text())).toMatchObject({ figure: 'norms' });
     expect(fileName(figure(undefined, ['Ä b', 'c', 'd']), 'CSV')).toBe('sinkscope-norms-ä-b-c.csv');
-    const long = fileName(figure(undefined, ['x'.repeat(200)]), 'PNG');
-    expect([long.length, long.endsWith('x.png')]).toEqual([120, true]);
+    const longName = fileName(figure(undefined, ['x'.repeat(200)]), 'PNG');
+    expect([longName.length, longName.endsWith('x.png')]).toEqual([120, true]);
     expect(KINDS).toEqual(['SVG', 'PNG', 'CSV', 'JSON']);
   });
 
@@ -100,14 +107,18 @@ describe('a saved file', () => {
     const { documentElement: page } = document;
     for (const theme of [undefined, 'dark']) {
       if (theme) page.dataset.theme = theme;
-      const drawn: unknown[] = [];
-      const taken = () =>
+      const drawnThemes: unknown[] = [];
+      const takePicture = () =>
         drawOnPaper(
           document.body,
-          (one) => drawn.push(one),
+          (theme) => drawnThemes.push(theme),
           () => page.dataset.theme,
         );
-      expect([taken(), drawn, page.dataset.theme]).toEqual(['light', ['light', undefined], theme]);
+      expect([takePicture(), drawnThemes, page.dataset.theme]).toEqual([
+        'light',
+        ['light', undefined],
+        theme,
+      ]);
       const fail = () => {
         throw new Error('no canvas');
       };
@@ -119,9 +130,9 @@ describe('a saved file', () => {
     const shadow = host.attachShadow({ mode: 'open' });
     const inner = document.createElement('p');
     shadow.append(inner);
-    const of = () => [host.dataset.theme, page.dataset.theme];
-    expect(drawOnPaper(inner, () => {}, of)).toEqual(['light', undefined]);
-    expect(of()).toEqual([undefined, undefined]);
+    const themes = () => [host.dataset.theme, page.dataset.theme];
+    expect(drawOnPaper(inner, () => {}, themes)).toEqual(['light', undefined]);
+    expect(themes()).toEqual([undefined, undefined]);
   });
 
   it('is kept until the browser has read it', () => {
@@ -138,18 +149,18 @@ function menuOf(choose = vi.fn()) {
   const place = document.createElement('div');
   document.body.append(place);
   const menu = addKinds(place, 'Norms', ['SVG', 'CSV'], choose);
-  const opened = menu.lastElementChild as HTMLElement;
+  const list = menu.lastElementChild as HTMLElement;
   const toggle = (open: boolean) => {
     menu.open = open;
     menu.dispatchEvent(new Event('toggle'));
   };
   toggle(true);
-  const at = (left: number, right: number) => {
-    opened.getBoundingClientRect = () => new DOMRect(left, 0, right - left, 20);
+  const placeAt = (left: number, right: number) => {
+    list.getBoundingClientRect = () => new DOMRect(left, 0, right - left, 20);
     toggle(true);
-    return opened.style.translate;
+    return list.style.translate;
   };
-  return { menu, opened, toggle, at, choose, summary: menu.querySelector('summary')! };
+  return { menu, list, toggle, placeAt, choose, summary: menu.querySelector('summary')! };
 }
 
 describe('a menu', () => {
@@ -173,39 +184,40 @@ describe('a menu', () => {
   });
 
   it('closes on Escape and on a press elsewhere, and listens only while it is open', () => {
-    const { menu, opened, toggle, summary } = menuOf();
-    const key = (name: string) => menu.dispatchEvent(new KeyboardEvent('keydown', { key: name }));
-    key('a');
+    const { menu, list, toggle, summary } = menuOf();
+    const pressKey = (name: string) =>
+      menu.dispatchEvent(new KeyboardEvent('keydown', { key: name }));
+    pressKey('a');
     expect(menu.open).toBe(true);
-    key('Escape');
+    pressKey('Escape');
     expect([menu.open, document.activeElement]).toEqual([false, summary]);
     summary.blur();
-    key('Escape');
+    pressKey('Escape');
     expect(document.activeElement).not.toBe(summary);
     toggle(true);
-    const press = (on: Element) =>
-      on.dispatchEvent(new Event('pointerdown', { bubbles: true, composed: true }));
-    press(opened);
+    const press = (target: Element) =>
+      target.dispatchEvent(new Event('pointerdown', { bubbles: true, composed: true }));
+    press(list);
     expect(menu.open).toBe(true);
     press(document.body);
     expect(menu.open).toBe(false);
-    const removed = vi.spyOn(document, 'removeEventListener');
+    const removeListener = vi.spyOn(document, 'removeEventListener');
     toggle(false);
-    expect(removed).toHaveBeenCalledWith('pointerdown', expect.any(Function), true);
+    expect(removeListener).toHaveBeenCalledWith('pointerdown', expect.any(Function), true);
   });
 
   it('stays within the window', () => {
     vi.spyOn(document.documentElement, 'clientWidth', 'get').mockReturnValue(400);
-    const { at, opened, toggle } = menuOf();
-    expect([at(100, 200), at(100, 392), at(100, 402), at(-20, 100), at(0, 100)]).toEqual([
-      '0px',
-      '0px',
-      '-10px',
-      '28px',
-      '8px',
-    ]);
+    const { placeAt, list, toggle } = menuOf();
+    expect([
+      placeAt(100, 200),
+      placeAt(100, 392),
+      placeAt(100, 402),
+      placeAt(-20, 100),
+      placeAt(0, 100),
+    ]).toEqual(['0px', '0px', '-10px', '28px', '8px']);
     toggle(false);
-    expect(opened.style.translate).toBe('');
+    expect(list.style.translate).toBe('');
     makeMenu(document.createElement('details'));
   });
 

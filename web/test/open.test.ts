@@ -37,28 +37,38 @@ describe('formatted sizes and rates', () => {
 
   it('give the memory of a long run, and the remaining time from one second on', () => {
     const now = vi.spyOn(performance, 'now').mockReturnValue(11_000);
-    const left = (done: number, total: number) =>
+    const remainingWords = (done: number, total: number) =>
       runWords(4096, 3e6, { done, total, since: 1000 }).slice(40);
     expect(runWords(4096, 3e6, { done: 2, total: 4, since: 1000 })).toBe(
       'Running 4,096 tokens in 3.0 MB of memory, about 10 s left',
     );
-    expect([left(10, 11), left(11, 12), left(0, 4), left(4, 4)]).toEqual([
-      ...[', about 1 s left', '', '', ''],
-    ]);
+    expect([
+      remainingWords(10, 11),
+      remainingWords(11, 12),
+      remainingWords(0, 4),
+      remainingWords(4, 4),
+    ]).toEqual([...[', about 1 s left', '', '', '']]);
     now.mockRestore();
   });
 
   it('omit unknown values', () => {
     expect(downloadWords({ done: 1e6, total: NaN, rate: NaN })).toBe('1.0 MB');
-    const loaded = { done: 1e6, total: 9e7, rate: 1e6, remaining: 89, note: 'connection was cut' };
-    expect(downloadWords(loaded)).toBe(
+    const download = {
+      done: 1e6,
+      total: 9e7,
+      rate: 1e6,
+      remaining: 89,
+      note: 'connection was cut',
+    };
+    expect(downloadWords(download)).toBe(
       '1.0 MB of 90 MB · 1.0 MB/s · 89 s left · connection was cut',
     );
     expect(downloadWords({ done: 1e6, total: 9e9, rate: 1e5, remaining: 90_000 })).toMatch(
       /25\.0 h/,
     );
-    const left = (remaining: number) => downloadWords({ done: 0, total: NaN, remaining }).slice(7);
-    expect([0, 0.5, 89, 90, 91, 5399, 5400, -1].map(left)).toEqual([
+    const remainingWords = (remaining: number) =>
+      downloadWords({ done: 0, total: NaN, remaining }).slice(7);
+    expect([0, 0.5, 89, 90, 91, 5399, 5400, -1].map(remainingWords)).toEqual([
       ...['', '1 s left', '89 s left', '2 min left', '2 min left', '90 min left', '1.5 h left', ''],
     ]);
     expect(downloadWords({ done: 0, total: 0, rate: 0 })).toBe('0 kB of 0 kB');
@@ -74,8 +84,8 @@ describe('formatted sizes and rates', () => {
     const error = new SinkscopeError('not_found', 'owner/name', 'expected a model, found none');
     expect(errorSentence(error)).toBe('owner/name: expected a model, found none (not_found)');
     expect(errorSentence('x')).toBe('x');
-    const slow = new SinkscopeError('too_slow', 'run', 'expected an end');
-    expect([slow, error, new Error('too_slow')].map(isTimeout)).toEqual([true, false, false]);
+    const slowError = new SinkscopeError('too_slow', 'run', 'expected an end');
+    expect([slowError, error, new Error('too_slow')].map(isTimeout)).toEqual([true, false, false]);
   });
 });
 
@@ -108,10 +118,15 @@ describe('a plan', () => {
 
   it('of a model on a disk is named after its folder or file, and needs no consent', () => {
     const weights = [{ name: 'my.safetensors', bytes: 5e6, blob: new Blob() }];
-    const own = plan({ id: 'files', files: { weights }, commit: undefined, revision: undefined });
-    expect(titleOfFiles(own)).toBe('my.safetensors');
-    expect(titleOfFiles({ ...own, id: 'folder' })).toBe('folder');
-    const rows = new Map(planRows(own, 0));
+    const ownPlan = plan({
+      id: 'files',
+      files: { weights },
+      commit: undefined,
+      revision: undefined,
+    });
+    expect(titleOfFiles(ownPlan)).toBe('my.safetensors');
+    expect(titleOfFiles({ ...ownPlan, id: 'folder' })).toBe('folder');
+    const rows = new Map(planRows(ownPlan, 0));
     expect(rows.has('to download') || rows.has('revision')).toBe(false);
     expect(rows.get('tokenizer')).toMatch(/^none: .*token ids/);
   });
@@ -128,8 +143,8 @@ describe('links', () => {
     const state = { ...defaults, shown: [disk, 'hub:owner/name'] };
     expect(linkableState(state)).toEqual({ ...state, shown: ['hub:owner/name'] });
     // If the reader chooses so, a link names models on the disk, for readers who have the same files.
-    const named = linkableState(state, true);
-    expect(parseHash(`#${printHash(named)}`).state.shown).toEqual(state.shown);
+    const namedState = linkableState(state, true);
+    expect(parseHash(`#${printHash(namedState)}`).state.shown).toEqual(state.shown);
   });
 
   it('reject a malformed hub name', () => {

@@ -31,11 +31,11 @@ const plan = (change: Partial<Plan> = {}): Plan => ({
   ...{ bytes: 5e6, memory: 7e6, choices: [], revision: 'main', commit: '0123456789abcdef' },
   ...change,
 });
-const ownFiles = (bytes: string) => ({
+const filesOf = (bytes: string) => ({
   weights: [{ name: 'my.safetensors', bytes: bytes.length, blob: new Blob([bytes]) }],
 });
-const disk = (bytes = 'abc') =>
-  plan({ id: 'mine', files: ownFiles(bytes) as never, commit: undefined, revision: undefined });
+const diskPlan = (bytes = 'abc') =>
+  plan({ id: 'mine', files: filesOf(bytes) as never, commit: undefined, revision: undefined });
 
 beforeEach(() => {
   localStorage.clear();
@@ -47,14 +47,14 @@ beforeEach(() => {
 });
 afterEach(() => document.body.replaceChildren());
 
-function opening({ isRunning = true } = {}) {
-  let known: string[] = [];
+function createOpener({ isRunning = true } = {}) {
+  let knownIds: string[] = [];
   const models = {
-    canOpen: (id: string) => known.includes(id),
+    canOpen: (id: string) => knownIds.includes(id),
     ...{ admit: vi.fn(), pin: vi.fn(), unpin: vi.fn(), forget: vi.fn(), stop: vi.fn() },
     get: vi.fn<(id: string, watch: Watch) => Promise<unknown>>(async () => {}),
     recordings: {
-      canOpen: (id: string) => known.includes(id),
+      canOpen: (id: string) => knownIds.includes(id),
       ...{
         admit: vi.fn(),
         forget: vi.fn(),
@@ -63,17 +63,17 @@ function opening({ isRunning = true } = {}) {
       size: vi.fn(async () => 3e6) as ReturnType<typeof vi.fn>,
     },
   };
-  const [opened, failed] = [vi.fn(), vi.fn()];
+  const [opened, onFail] = [vi.fn(), vi.fn()];
   let draw = () => {};
   const opener = new Opener({
     models: () => (isRunning ? (models as never) : undefined),
-    ...{ onOpened: opened, onFailed: failed, onChanged: () => draw() },
+    ...{ onOpened: opened, onFailed: onFail, onChanged: () => draw() },
   });
   ({ draw } = createDialog(opener));
   const dialog = document.querySelector<HTMLDialogElement>('#open')!;
   return {
-    ...{ opener, models, opened, failed, dialog, ...readOf(dialog) },
-    know: (ids: string[]) => (known = ids),
+    ...{ opener, models, opened, onFail, dialog, ...readOf(dialog) },
+    know: (ids: string[]) => (knownIds = ids),
     press: async (name: string) => {
       readOf(dialog).button(name).click();
       await turn();
@@ -83,7 +83,7 @@ function opening({ isRunning = true } = {}) {
 
 describe('a model of a hub', () => {
   it('is looked up by its name, and its cost is shown before it is loaded', async () => {
-    const { opener, dialog, enter, all, text, texts, press, models, opened } = opening();
+    const { opener, dialog, enter, all, text, texts, press, models, opened } = createOpener();
     expect(dialog.open).toBe(false);
     opener.show();
     expect([dialog.open, text('h2')]).toEqual([true, 'Open a model']);
@@ -110,11 +110,11 @@ describe('a model of a hub', () => {
   });
 
   it('can be a suggested one, with a token and an endpoint', async () => {
-    const { opener, all, texts, enter, press } = opening();
+    const { opener, all, texts, enter, press } = createOpener();
     opener.show();
     expect(texts('.open-list strong')).toEqual(suggestions.map(({ id }) => id));
     expect(texts('.open-list span')[0]).toBe('about 53 MB · adds no start token');
-    expect(texts('.open-list span').filter((one) => one!.includes('starts with'))).toEqual([
+    expect(texts('.open-list span').filter((item) => item!.includes('starts with'))).toEqual([
       'about 251 MB · starts with </s>',
       'about 540 MB · starts with <bos>',
     ]);
@@ -130,14 +130,14 @@ describe('a model of a hub', () => {
     ]);
     await press('Back');
     expect(all<HTMLInputElement>('#open-name')[0]!.value).toBe('EleutherAI/pythia-14m');
-    expect(opening().opener.fields).toMatchObject({
+    expect(createOpener().opener.fields).toMatchObject({
       endpoint: 'https://mirror.example',
       token: '',
     });
   });
 
   it('is no longer looked up after another lookup begins or the dialog closes', async () => {
-    const { opener, models } = opening();
+    const { opener, models } = createOpener();
     opener.show();
     const isStopped = () => hub.resolveHub.mock.calls.map(([, { signal }]) => signal.aborted);
     hub.resolveHub.mockImplementation(() => new Promise(() => {}));
@@ -153,14 +153,14 @@ describe('a model of a hub', () => {
   });
 
   it('is not looked up without a name', () => {
-    const { opener, all } = opening();
+    const { opener, all } = createOpener();
     opener.show();
     all('form')[0]!.dispatchEvent(new Event('submit', { cancelable: true }));
     expect(hub.resolveHub).not.toHaveBeenCalled();
   });
 
   it('can be shown beside the current model', async () => {
-    const { opener, all, press, opened } = opening();
+    const { opener, all, press, opened } = createOpener();
     await opener.lookUp('owner/name');
     opener.show();
     const [alone, beside] = all<HTMLInputElement>('input[type=radio]');
@@ -171,42 +171,42 @@ describe('a model of a hub', () => {
   });
 
   it('is loaded without a network if all of its files are stored', async () => {
-    const kept = (bytes: number) =>
+    const cacheFiles = (bytes: number) =>
       hub.cacheList.mockResolvedValue([
         { url: URL_, bytes },
         { url: 'https://hub.example/other', bytes: 9e9 },
       ]);
-    const { opener, texts } = opening();
+    const { opener, texts } = createOpener();
     opener.show();
-    const offered = async (bytes: number, of = plan()) => {
-      kept(bytes);
+    const offer = async (bytes: number, of = plan()) => {
+      cacheFiles(bytes);
       hub.resolveHub.mockResolvedValue(of);
       await opener.lookUp('owner/name');
       return texts('.links button')[0];
     };
-    expect(await offered(5e6)).toBe('Load from this machine');
-    expect(await offered(4_999_999)).toBe('Download and run');
-    expect(await offered(0, plan({ bytes: 0 }))).toBe('Download and run');
+    expect(await offer(5e6)).toBe('Load from this machine');
+    expect(await offer(4_999_999)).toBe('Download and run');
+    expect(await offer(0, plan({ bytes: 0 }))).toBe('Download and run');
   });
 
   it('shows why it cannot be opened, and offers no button to load it', async () => {
-    const { opener, text, texts, enter } = opening();
+    const { opener, text, texts, enter } = createOpener();
     opener.show();
-    const problem = async (change: Partial<Plan>) => {
+    const problemOf = async (change: Partial<Plan>) => {
       hub.resolveHub.mockResolvedValue(plan(change));
       await opener.lookUp('owner/name');
       return [text('.open-problem'), texts('.links button').join()];
     };
-    expect(await problem({ refusal: 'has an unknown family' })).toEqual([
+    expect(await problemOf({ refusal: 'has an unknown family' })).toEqual([
       'owner/name has an unknown family.',
       'Back',
     ]);
     const { weights } = plan().files;
-    expect((await problem({ files: { weights } }))[0]).toBe('');
-    expect((await problem({ gated: true }))[0]).toMatch(/enter an access token\.$/);
+    expect((await problemOf({ files: { weights } }))[0]).toBe('');
+    expect((await problemOf({ gated: true }))[0]).toMatch(/enter an access token\.$/);
     opener.goBack();
     enter('input[type=password]', 't', 'input');
-    expect((await problem({ gated: true }))[0]).toBe('');
+    expect((await problemOf({ gated: true }))[0]).toBe('');
   });
 
   it('is a choice if the repository has several', async () => {
@@ -215,7 +215,7 @@ describe('a model of a hub', () => {
       { file: 'b.gguf', bytes: 3e6, id: 'owner/name:b.gguf' },
     ];
     hub.resolveHub.mockResolvedValueOnce(plan({ choices } as never));
-    const { opener, text, texts, press } = opening();
+    const { opener, text, texts, press } = createOpener();
     opener.show();
     await opener.lookUp('owner/name');
     expect(text('.open-body p')).toBe('These files hold 2 models. Which one?');
@@ -226,7 +226,7 @@ describe('a model of a hub', () => {
   });
 
   it('shows its progress, and stops if the reader cancels', async () => {
-    const { opener, models, all, text, press, opened } = opening();
+    const { opener, models, all, text, press, opened } = createOpener();
     opener.show();
     let report: (stage: string, done: number, total?: number) => void = () => {};
     let isOver: () => void = () => {};
@@ -266,7 +266,7 @@ describe('a model of a hub', () => {
   });
 
   it.each([
-    ['names neither a rate nor a download of files on the reader’s disk', disk, '', ''],
+    ['names neither a rate nor a download of files on the reader’s disk', diskPlan, '', ''],
     [
       'says how fast a download is, and that its bytes are kept',
       plan,
@@ -274,20 +274,20 @@ describe('a model of a hub', () => {
       'Downloaded bytes are kept: an interrupted download resumes.',
     ],
   ])('%s', async (_, of, rate, hint) => {
-    const { opener, models, text, texts } = opening();
+    const { opener, models, text, texts } = createOpener();
     opener.show();
     models.get.mockImplementation((_id, { onProgress }) => {
       onProgress('', 1e6, 4e6, { stage: 'read', rate: 454e6, remaining: 2 } as never);
       return new Promise(() => {});
     });
     void opener.load(of());
-    const said = `1.0 MB of 4.0 MB${rate}`;
-    await vi.waitFor(() => expect(text('.open-loaded')).toBe(said));
-    expect([texts('.hint').join(' '), opener.work]).toEqual([hint, `Loading: ${said}`]);
+    const progressText = `1.0 MB of 4.0 MB${rate}`;
+    await vi.waitFor(() => expect(text('.open-loaded')).toBe(progressText));
+    expect([texts('.hint').join(' '), opener.work]).toEqual([hint, `Loading: ${progressText}`]);
   });
 
   it('shows why a download failed, and can resume it', async () => {
-    const { opener, models, text, texts, all, failed, press } = opening();
+    const { opener, models, text, texts, all, onFail, press } = createOpener();
     opener.show();
     hub.resolveHub.mockRejectedValueOnce(
       new SinkscopeError('not_found', 'x/y', 'expected a model, found none'),
@@ -307,25 +307,25 @@ describe('a model of a hub', () => {
     models.get.mockRejectedValueOnce(new Error('cut'));
     await opener.load(plan({ commit: undefined }));
     expect(opener.stage.name).toBe('choose');
-    expect(failed).not.toHaveBeenCalled();
+    expect(onFail).not.toHaveBeenCalled();
     opener.hide();
     models.get.mockRejectedValueOnce(new Error('cut again'));
     await opener.load(plan({ commit: undefined }));
-    expect(failed).toHaveBeenCalledWith('cut again');
+    expect(onFail).toHaveBeenCalledWith('cut again');
     models.get.mockRejectedValueOnce(new SinkscopeError('too_slow', 'x', 'y'));
     await opener.load(plan());
     expect(opener.isShown).toBe(true);
-    const early = opening({ isRunning: false });
-    await early.opener.load(plan());
-    expect(early.failed).toHaveBeenCalledWith(
+    const earlyOpener = createOpener({ isRunning: false });
+    await earlyOpener.opener.load(plan());
+    expect(earlyOpener.onFail).toHaveBeenCalledWith(
       'The engine is not running yet; try again in a moment.',
     );
-    await early.opener.loadRecording('recording:https://a.example/x.safetensors');
-    expect(early.failed).toHaveBeenCalledTimes(2);
+    await earlyOpener.opener.loadRecording('recording:https://a.example/x.safetensors');
+    expect(earlyOpener.onFail).toHaveBeenCalledTimes(2);
   });
 
   it('says why and when a host is tried again', async () => {
-    const { opener, text } = opening();
+    const { opener, text } = createOpener();
     opener.show();
     hub.resolveHub.mockImplementationOnce((_: string, { onRetry }) => {
       onRetry({ reason: 'no answer; again in 2 s' });
@@ -340,18 +340,20 @@ describe('a model of a hub', () => {
 });
 
 describe('files of the reader', () => {
-  const given = (name = 'a.gguf', bytes = 'abc') => [{ path: name, file: new File([bytes], name) }];
+  const droppedFiles = (name = 'a.gguf', bytes = 'abc') => [
+    { path: name, file: new File([bytes], name) },
+  ];
 
   it('open at once if they are one model, and are offered as a choice otherwise', async () => {
-    const { opener, models, opened, press, text, texts } = opening();
-    hub.planFiles.mockResolvedValueOnce([disk()]);
-    await opener.openFiles(given());
+    const { opener, models, opened, press, text, texts } = createOpener();
+    hub.planFiles.mockResolvedValueOnce([diskPlan()]);
+    await opener.openFiles(droppedFiles());
     const [id] = opened.mock.lastCall!;
     expect(id).toMatch(/^disk:[0-9a-f]+\/mine$/);
     expect(models.admit.mock.lastCall).toMatchObject([id, { title: 'mine', source: 'disk' }]);
     expect('token' in models.admit.mock.lastCall![1]).toBe(false);
-    hub.planFiles.mockResolvedValueOnce([disk('one'), { ...disk('second'), id: 'other' }]);
-    await opener.openFiles(given());
+    hub.planFiles.mockResolvedValueOnce([diskPlan('one'), { ...diskPlan('second'), id: 'other' }]);
+    await opener.openFiles(droppedFiles());
     expect(text('.open-body p')).toBe('These files hold 2 models. Which one?');
     expect(texts('.open-list strong')).toEqual(['mine', 'other']);
     await press('other');
@@ -360,18 +362,18 @@ describe('files of the reader', () => {
   });
 
   it('are rejected if they are empty or no model', async () => {
-    const { opener, failed } = opening();
-    await opener.openFiles([...given(), ...given('b.gguf', '')]);
-    expect(failed).toHaveBeenLastCalledWith(
+    const { opener, onFail } = createOpener();
+    await opener.openFiles([...droppedFiles(), ...droppedFiles('b.gguf', '')]);
+    expect(onFail).toHaveBeenLastCalledWith(
       'b.gguf is empty: expected a model’s file, found 0 bytes.',
     );
     hub.planFiles.mockRejectedValueOnce(new Error('no model'));
-    await opener.openFiles(given());
-    expect(failed).toHaveBeenLastCalledWith('no model');
+    await opener.openFiles(droppedFiles());
+    expect(onFail).toHaveBeenLastCalledWith('no model');
   });
 
   it('are chosen or dropped, and a drop does not leave the page', async () => {
-    const { opener } = opening();
+    const { opener } = createOpener();
     const openFiles = vi.spyOn(opener, 'openFiles').mockResolvedValue();
     acceptDrops(opener);
     const drop = (kinds: string[], name = 'drop') => {
@@ -393,26 +395,30 @@ describe('the model of a link', () => {
   const { signal } = new AbortController();
 
   it('is fetched only after the reader agrees; a refusal is remembered', async () => {
-    const { opener, dialog, text, press, know, opened } = opening();
-    const asks = (id: string) => opener.admit(id, signal);
+    const { opener, dialog, text, press, know, opened } = createOpener();
+    const admit = (id: string) => opener.admit(id, signal);
     know(['hub:known/x']);
-    expect([await asks('softmax'), await asks('hub:known/x')]).toEqual([true, true]);
-    expect([dialog.open, await asks('hub:owner/name'), dialog.open]).toEqual([false, false, true]);
+    expect([await admit('softmax'), await admit('hub:known/x')]).toEqual([true, true]);
+    expect([dialog.open, await admit('hub:owner/name'), dialog.open]).toEqual([false, false, true]);
     expect(hub.resolveHub).not.toHaveBeenCalled();
     expect(text('.open-body p')).toBe(
       'This link shows owner/name from huggingface.co. This page contacts huggingface.co only if you agree, and shows the size before it downloads anything.',
     );
     await press('Not now');
-    expect([dialog.open, await asks('hub:owner/name'), dialog.open]).toEqual([false, false, false]);
+    expect([dialog.open, await admit('hub:owner/name'), dialog.open]).toEqual([
+      false,
+      false,
+      false,
+    ]);
     opener.openDialog('owner/name');
     await turn();
     await press('Download and run');
     expect(opened).toHaveBeenCalledWith('hub:owner/name', 'alone');
-    expect([await asks('hub:owner/name'), dialog.open]).toEqual([false, true]);
+    expect([await admit('hub:owner/name'), dialog.open]).toEqual([false, true]);
   });
 
   it('is asked about after the previous link model, one at a time', async () => {
-    const { opener, text, press, opened, dialog } = opening();
+    const { opener, text, press, opened, dialog } = createOpener();
     await opener.admit('hub:owner/name', signal);
     await opener.admit('hub:owner/name', signal);
     expect(text('strong')).toBe('owner/name');
@@ -426,26 +432,26 @@ describe('the model of a link', () => {
   });
 
   it('replaces a choice that the reader has not made yet', async () => {
-    const { opener, text } = opening();
+    const { opener, text } = createOpener();
     opener.show();
     expect(opener.stage.name).toBe('choose');
     await opener.admit('hub:owner/name', signal);
     expect([opener.stage.name, text('strong')]).toEqual(['ask', 'owner/name']);
   });
 
-  it('opens without asking if it is stored completely or belongs to a walk through checkpoints', async () => {
-    const { opener, models } = opening();
-    const list = (complete: boolean, bytes = 5e6) =>
+  it('opens without asking if it is stored completely, or if the reader steps through its checkpoints', async () => {
+    const { opener, models } = createOpener();
+    const cacheList = (complete: boolean, bytes = 5e6) =>
       hub.cacheList.mockResolvedValue([{ id: 'owner/name', complete, url: URL_, bytes }]);
-    list(false);
+    cacheList(false);
     expect(await opener.admit('hub:owner/name', signal)).toBe(false);
     opener.goBack();
-    list(true, 4e6);
+    cacheList(true, 4e6);
     expect(await opener.admit('hub:owner/name', signal)).toBe(false);
-    list(true);
-    for (const no of [{ bytes: 0 }, { refusal: 'no' }, { choices: [{}] }]) {
-      hub.resolveHub.mockResolvedValueOnce(plan(no as never));
-      expect(await opener.admit('hub:owner/name', signal), JSON.stringify(no)).toBe(false);
+    cacheList(true);
+    for (const change of [{ bytes: 0 }, { refusal: 'no' }, { choices: [{}] }]) {
+      hub.resolveHub.mockResolvedValueOnce(plan(change as never));
+      expect(await opener.admit('hub:owner/name', signal), JSON.stringify(change)).toBe(false);
     }
     expect(await opener.admit('hub:owner/name', signal)).toBe(true);
     expect(models.admit.mock.lastCall![1]).toMatchObject({ isTemporary: false });
@@ -459,36 +465,36 @@ describe('the model of a link', () => {
   });
 
   it('on a disk must be the files that the link identifies', async () => {
-    const { opener, text, dialog, opened } = opening();
-    const wanted = 'disk:0123456789abcdef/my model';
-    expect(await opener.admit(wanted, signal)).toBe(false);
+    const { opener, text, dialog, opened } = createOpener();
+    const wantedId = 'disk:0123456789abcdef/my model';
+    expect(await opener.admit(wantedId, signal)).toBe(false);
     expect(text('.open-body p')).toMatch(
       /^This link shows my model, .* \(0123456789abcdef\), not its files\./,
     );
-    hub.planFiles.mockResolvedValue([disk()]);
+    hub.planFiles.mockResolvedValue([diskPlan()]);
     const files = [{ path: 'a', file: new File(['abc'], 'a') }];
     await opener.openFiles(files);
     expect(text('.open-error')).toMatch(
       /^mine: expected the files that the link names, fingerprint 0123456789abcdef, found [0-9a-f]{16}\./,
     );
-    const [, own] = /found ([0-9a-f]+)/.exec(text('.open-error')!)!;
+    const [, foundFingerprint] = /found ([0-9a-f]+)/.exec(text('.open-error')!)!;
     dialog.close();
-    expect(await opener.admit(`disk:${own}/mine`, signal)).toBe(false);
+    expect(await opener.admit(`disk:${foundFingerprint}/mine`, signal)).toBe(false);
     await opener.openFiles(files);
-    expect(opened).toHaveBeenCalledWith(`disk:${own}/mine`, 'asked');
+    expect(opened).toHaveBeenCalledWith(`disk:${foundFingerprint}/mine`, 'asked');
     expect(dialog.open).toBe(false);
     // When a button in the room calls openDialog, the dialog asks for the model again.
-    opener.openDialog(wanted);
+    opener.openDialog(wantedId);
     expect([dialog.open, text('strong')]).toEqual([true, 'my model']);
-    opener.openDialog(`disk:${own}/mine`);
-    opener.openDialog(`disk:${own}/mine`);
+    opener.openDialog(`disk:${foundFingerprint}/mine`);
+    opener.openDialog(`disk:${foundFingerprint}/mine`);
     expect(text('strong')).toBe('mine');
     await opener.openFiles(files);
     expect([dialog.open, text('strong')]).toEqual([true, 'my model']);
   });
 
   it('may be a recording of another site, whose size is shown first', async () => {
-    const { opener, models, text, texts, press, opened, know } = opening();
+    const { opener, models, text, texts, press, opened, know } = createOpener();
     const id = 'recording:https://a.example/run.safetensors';
     expect(await opener.admit(id, signal)).toBe(false);
     expect(text('.open-body p')).toMatch(
@@ -513,7 +519,7 @@ describe('the model of a link', () => {
 });
 
 it('can be removed from the cache, whose size is shown', async () => {
-  const { opener, text, press, all } = opening();
+  const { opener, text, press, all } = createOpener();
   opener.show();
   await turn();
   expect(all('.open-kept')).toEqual([]);

@@ -39,21 +39,21 @@ export function pageOf(
   { models, queue, ...more }: { models?: object; queue?: object } & Record<string, unknown> = {},
 ) {
   const state = signal<State>({ ...defaults, ...change });
-  const entriesOf = (all: readonly Frame[]) =>
-    new Map<string, Entry>(all.map((frame) => [frame.subject, { frame, isStale: false }]));
+  const entriesOf = (frames: readonly Frame[]) =>
+    new Map<string, Entry>(frames.map((frame) => [frame.subject, { frame, isStale: false }]));
   const entries = signal(entriesOf(frames));
   const calls = {
-    ...{ point: vi.fn(), choose: vi.fn(), open: vi.fn(), pick: vi.fn() },
+    ...{ point: vi.fn(), chooseFile: vi.fn(), open: vi.fn(), pickModels: vi.fn() },
     ...{ embed: vi.fn(), openFiles: vi.fn(), trust: vi.fn(), notify: vi.fn() },
   };
-  const own = {
+  const pageQueue = {
     ...{ entries, ask: vi.fn(), studyEntry: vi.fn(), retry: vi.fn() },
     ...{ isGenerating: false, generate: vi.fn(), stopGenerating: vi.fn() },
     ...queue,
   };
   const engine = signal<unknown>({
     fileVersion: signal(0),
-    queue: own,
+    queue: pageQueue,
     models: {
       ...{ zoo: { cards: [] }, choices: [], canOpen: () => true },
       ...{ describe, explain: async () => describe },
@@ -73,12 +73,14 @@ export function pageOf(
   };
   return {
     ...{ context: context as unknown as Context, state, engine, entries },
-    ...{ queue: own, set: context.set },
+    ...{ queue: pageQueue, set: context.set },
     calls,
-    know: (all: readonly Frame[] | Record<string, Entry>) => {
-      entries.value = Array.isArray(all) ? entriesOf(all as Frame[]) : new Map(Object.entries(all));
+    know: (known: readonly Frame[] | Record<string, Entry>) => {
+      entries.value = Array.isArray(known)
+        ? entriesOf(known as Frame[])
+        : new Map(Object.entries(known));
     },
-    asked: () => own.ask.mock.lastCall![0],
+    asked: () => pageQueue.ask.mock.lastCall![0],
   };
 }
 
@@ -86,20 +88,20 @@ export function readOf(root: Element) {
   const all = <E extends HTMLElement = HTMLElement>(selector: string) => [
     ...root.querySelectorAll<E>(selector),
   ];
-  const words = (one: Element | undefined) => one?.textContent!.replace(/\s+/g, ' ').trim();
-  const named = (name: string, selector: string) =>
+  const words = (element: Element | undefined) => element?.textContent!.replace(/\s+/g, ' ').trim();
+  const findNamed = (name: string, selector: string) =>
     all(selector).find(
-      (one) => one.getAttribute('aria-label') === name || words(one)!.includes(name),
+      (element) => element.getAttribute('aria-label') === name || words(element)!.includes(name),
     )!;
   return {
     ...{ root, all, words },
     text: (selector: string) => words(all(selector)[0]) ?? '',
     texts: (selector: string) => all(selector).map(words),
-    button: (name: string) => named(name, 'button') as HTMLButtonElement,
-    click: (name: string) => named(name, 'button, a').click(),
+    button: (name: string) => findNamed(name, 'button') as HTMLButtonElement,
+    click: (name: string) => findNamed(name, 'button, a').click(),
     pressed: (selector: string) =>
       all(selector)
-        .filter((one) => one.getAttribute('aria-pressed') === 'true')
+        .filter((element) => element.getAttribute('aria-pressed') === 'true')
         .map(words),
     enter: (selector: string, value: string, event = 'change') => {
       const field = all<HTMLInputElement>(selector)[0]!;
@@ -110,10 +112,10 @@ export function readOf(root: Element) {
   };
 }
 
-export function mount(made: unknown) {
+export function mount(template: unknown) {
   const root = document.createElement('div');
   document.body.replaceChildren(root);
-  render(made, root);
+  render(template, root);
   return readOf(root);
 }
 
@@ -121,8 +123,8 @@ export function roomOf(
   build: (root: HTMLElement, context: Context, scope: Scope) => void,
   page: ReturnType<typeof pageOf>,
 ) {
-  const made = mount(undefined);
+  const reader = mount(undefined);
   const scope = new Scope();
-  build(made.root as HTMLElement, page.context, scope);
-  return { ...page, ...made, scope };
+  build(reader.root as HTMLElement, page.context, scope);
+  return { ...page, ...reader, scope };
 }

@@ -6,14 +6,14 @@ import { plateHtml, plates } from '../ship/plates.ts';
 const HOME = 'https://sinkscope.example/1.0.0/';
 
 it('there are six plates, each with two sentences, a question and its conditions', () => {
-  const all = plates();
-  expect(all).toHaveLength(6);
-  for (const { sentences, question, conditions, title } of all) {
+  const allPlates = plates();
+  expect(allPlates).toHaveLength(6);
+  for (const { sentences, question, conditions, title } of allPlates) {
     expect(sentences, title).toHaveLength(2);
     expect(sentences.join(' '), title).not.toMatch(/[{}]/);
     expect(question, title).toMatch(/\?$/);
     expect(conditions.length, title).toBeGreaterThan(0);
-    for (const one of conditions) expect(one).toMatch(/ε = .* T = \d+/);
+    for (const condition of conditions) expect(condition).toMatch(/ε = .* T = \d+/);
   }
 });
 
@@ -37,11 +37,11 @@ it('the sheet of plates is vector graphics, with a QR code for the printed addre
     const html = plateHtml(plate, HOME);
     expect(html).not.toMatch(/<image|<img|<script/);
     const [, address = ''] = /<a href="([^"]+)"/.exec(html) ?? [];
-    const plain = address.replaceAll('&amp;', '&');
-    expect(plain).toBe(new URL(plate.link, HOME).href);
-    const { data } = encode(plain, { border: 1 });
-    const dark = data.flat().filter(Boolean).length;
+    const plainAddress = address.replaceAll('&amp;', '&');
+    expect(plainAddress).toBe(new URL(plate.link, HOME).href);
+    const { data } = encode(plainAddress, { border: 1 });
+    const darkCount = data.flat().filter(Boolean).length;
     const [, code = ''] = /<footer>[^]*<svg[^>]*>([^]*?)<\/svg>/.exec(html) ?? [];
-    expect(code.match(/M\d+,\d+h10v10h-10z/g)).toHaveLength(dark);
+    expect(code.match(/M\d+,\d+h10v10h-10z/g)).toHaveLength(darkCount);
   }
 });

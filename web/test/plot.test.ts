@@ -2,11 +2,11 @@ import { describe, expect, it } from 'vitest';
 import { scaleLog } from 'd3-scale';
 import { fittingTicks } from '../src/plot/chart';
 import { cssColor, diverging, sequential, stepOf, STEPS } from '../src/plot/color';
-import { shares } from '../src/plot/rose';
+import { sharesOf } from '../src/plot/rose';
 import { anglesOf } from '../src/views/geometry';
 import { normProfile } from '../src/views/norms';
 
-const light = (color: string) => {
+const lightness = (color: string) => {
   const [r, g, b] = color.match(/\d+/g)!.map(Number) as [number, number, number];
   return 0.2126 * r + 0.7152 * g + 0.0722 * b;
 };
@@ -15,17 +15,17 @@ describe('colors', () => {
   for (const theme of ['light', 'dark'] as const) {
     it(`change lightness in one direction (${theme})`, () => {
       const scale = sequential(theme);
-      const steps = Array.from({ length: 65 }, (_, i) => light(cssColor(scale, i / 64)));
+      const steps = Array.from({ length: 65 }, (_, i) => lightness(cssColor(scale, i / 64)));
       const sign = theme === 'light' ? -1 : 1;
       for (let i = 1; i < steps.length; i++)
         expect(sign * (steps[i]! - steps[i - 1]!)).toBeGreaterThan(-0.5);
     });
 
     it(`are computed once and cached within a limit (${theme})`, () => {
-      const first = sequential(theme, 0.125);
-      expect(sequential(theme, 0.125)).toBe(first);
+      const firstScale = sequential(theme, 0.125);
+      expect(sequential(theme, 0.125)).toBe(firstScale);
       for (let i = 1; i <= 300; i++) sequential(theme, i);
-      expect(sequential(theme, 0.125)).not.toBe(first);
+      expect(sequential(theme, 0.125)).not.toBe(firstScale);
       expect(sequential(theme, 0.125, true)).not.toBe(sequential(theme, 0.125));
       expect(diverging(theme, 0.125)).not.toBe(sequential(theme, 0.125));
     });
@@ -63,13 +63,15 @@ describe('colors', () => {
   });
 
   it('treat a scale of width 0 as one of width 1, and have a middle step', () => {
-    const flat = sequential('light', 0);
-    expect([stepOf(flat, 0), stepOf(flat, 0.5), stepOf(flat, 1)]).toEqual([0, 128, 256]);
+    const flatScale = sequential('light', 0);
+    expect([stepOf(flatScale, 0), stepOf(flatScale, 0.5), stepOf(flatScale, 1)]).toEqual([
+      0, 128, 256,
+    ]);
     expect(stepOf(sequential('light', 1, true), -1)).toBe(0);
     expect(sequential('light').colors).toHaveLength(257);
   });
 
-  it('are clamped to the scale, and show small values on the root scale', () => {
+  it('are clamped to the scale, and show small values on the square-root scale', () => {
     const scale = sequential('light', 2);
     expect([stepOf(scale, -1), stepOf(scale, 2), stepOf(scale, 3), stepOf(scale, 99)]).toEqual([
       0,
@@ -83,13 +85,13 @@ describe('colors', () => {
   });
 
   it('are cached for two hundred scales, and created again after eviction', () => {
-    const look = (i: number) => sequential('light', 1000 + i);
-    const scales = Array.from({ length: 200 }, (_, i) => look(i));
+    const scaleOf = (i: number) => sequential('light', 1000 + i);
+    const scales = Array.from({ length: 200 }, (_, i) => scaleOf(i));
     // Earlier scales of this file fill the cache: the last ones stay, the first were evicted.
-    expect(look(199)).toBe(scales[199]);
-    Array.from({ length: 200 }, (_, i) => look(200 + i));
-    expect(look(0)).not.toBe(scales[0]);
-    expect([sequential('dark').high, sequential('dark').root]).toEqual([1, false]);
+    expect(scaleOf(199)).toBe(scales[199]);
+    Array.from({ length: 200 }, (_, i) => scaleOf(200 + i));
+    expect(scaleOf(0)).not.toBe(scales[0]);
+    expect([sequential('dark').high, sequential('dark').isSquareRoot]).toEqual([1, false]);
   });
 });
 
@@ -110,13 +112,13 @@ describe('a logarithmic axis', () => {
 
 describe('the rose', () => {
   it('counts every angle once, including both ends', () => {
-    const each = shares([0, Math.PI, Math.PI / 2, Math.PI / 2]);
-    expect(each.reduce((a, b) => a + b, 0)).toBeCloseTo(1);
-    expect([each[0], each[35], each[18]]).toEqual([0.25, 0.25, 0.5]);
+    const shares = sharesOf([0, Math.PI, Math.PI / 2, Math.PI / 2]);
+    expect(shares.reduce((a, b) => a + b, 0)).toBeCloseTo(1);
+    expect([shares[0], shares[35], shares[18]]).toEqual([0.25, 0.25, 0.5]);
     // An angle half a bin from either end is in the first or the last bin.
-    expect([Math.PI / 72, (71 * Math.PI) / 72].map((angle) => shares([angle]).indexOf(1))).toEqual([
-      0, 35,
-    ]);
+    expect(
+      [Math.PI / 72, (71 * Math.PI) / 72].map((angle) => sharesOf([angle]).indexOf(1)),
+    ).toEqual([0, 35]);
   });
 
   it('separates the first key from the others', () => {
@@ -135,7 +137,10 @@ describe('norm profiles', () => {
     const tensor = { shape: [1, 2, 3], data };
     expect(normProfile(tensor)).toEqual({ first: [15], others: [2.5] });
     expect(normProfile({ shape: [2, 3], data })).toEqual({ first: [10, 20], others: [2, 3] });
-    const lacking = Float32Array.from([...data.subarray(0, 3), NaN, NaN, NaN]);
-    expect(normProfile({ shape: [1, 2, 3], data: lacking })).toEqual({ first: [10], others: [2] });
+    const incomplete = Float32Array.from([...data.subarray(0, 3), NaN, NaN, NaN]);
+    expect(normProfile({ shape: [1, 2, 3], data: incomplete })).toEqual({
+      first: [10],
+      others: [2],
+    });
   });
 });

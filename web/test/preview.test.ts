@@ -17,9 +17,9 @@ describe.each(cards)('the preview of $id', ({ id, sha256, preview }) => {
   const [first, rest] = [`${id}/${preview!.file}`, `${id}/${preview!.refinement!.file}`];
 
   it('and its refinement add up to the bytes of model.safetensors', async () => {
-    const made = refine(await unpackFile(first), await unpackFile(rest), rest);
-    expect(Buffer.from(made).equals(read(`${id}/model.safetensors`))).toBe(true);
-    expect(createHash('sha256').update(made).digest('hex')).toBe(sha256);
+    const refined = refine(await unpackFile(first), await unpackFile(rest), rest);
+    expect(Buffer.from(refined).equals(read(`${id}/model.safetensors`))).toBe(true);
+    expect(createHash('sha256').update(refined).digest('hex')).toBe(sha256);
   });
 
   it('has the config of the model, and at most the size on its card', async () => {
@@ -37,32 +37,39 @@ describe('a damaged file', () => {
 
   it('is rejected if it is of another kind, cut short, or of another model', async () => {
     const page = new TextEncoder().encode('<!doctype html><title>Log in</title>');
-    const [known, whole] = [await unpackFile(first), await unpackFile(rest)];
-    for (const wrong of [page, new Uint8Array(3), whole.subarray(0, whole.length - 1), known])
-      expect(() => refine(known, wrong, rest)).toThrow(expect.objectContaining(code));
-    for (const wrong of [page, known.subarray(0, 700_000)])
-      expect(() => refine(wrong, whole, rest)).toThrow(expect.objectContaining(code));
-    const cut = new Uint8Array(read(rest).subarray(0, 5000));
-    await expect(unpack(cut, rest)).rejects.toThrow(SinkscopeError);
+    const [previewBytes, refinement] = [await unpackFile(first), await unpackFile(rest)];
+    for (const wrong of [
+      page,
+      new Uint8Array(3),
+      refinement.subarray(0, refinement.length - 1),
+      previewBytes,
+    ])
+      expect(() => refine(previewBytes, wrong, rest)).toThrow(expect.objectContaining(code));
+    for (const wrong of [page, previewBytes.subarray(0, 700_000)])
+      expect(() => refine(wrong, refinement, rest)).toThrow(expect.objectContaining(code));
+    const truncated = new Uint8Array(read(rest).subarray(0, 5000));
+    await expect(unpack(truncated, rest)).rejects.toThrow(SinkscopeError);
     // A file is packed only if both of its first bytes say so.
-    const plain = Uint8Array.of(0x1f, 1, 2);
-    expect(await unpack(plain, first)).toBe(plain);
+    const plainBytes = Uint8Array.of(0x1f, 1, 2);
+    expect(await unpack(plainBytes, first)).toBe(plainBytes);
     // Some servers unpack .gz files on their own.
-    const again = await unpack(new Uint8Array(known), first);
-    expect(Buffer.from(again).equals(known)).toBe(true);
+    const unpackedAgain = await unpack(new Uint8Array(previewBytes), first);
+    expect(Buffer.from(unpackedAgain).equals(previewBytes)).toBe(true);
   });
 });
 
 it('a preview is released once the exact weights are fetched', async () => {
   const [{ id, preview }] = cards as [Card];
-  const asked: string[] = [];
+  const requests: string[] = [];
   vi.stubGlobal('fetch', async (url: URL) => {
-    asked.push(url.href.slice(zooAddress('').href.length));
-    return new Response(read(asked.at(-1)!));
+    requests.push(url.href.slice(zooAddress('').href.length));
+    return new Response(read(requests.at(-1)!));
   });
-  const opened = await openZoo();
-  await opened.exact(id);
-  await opened.preview(id);
+  const zooOfPage = await openZoo();
+  await zooOfPage.exact(id);
+  await zooOfPage.preview(id);
   const files = [preview!.file, preview!.refinement!.file, preview!.file];
-  expect([...asked].sort()).toEqual(['index.json', ...files.map((file) => `${id}/${file}`)].sort());
+  expect([...requests].sort()).toEqual(
+    ['index.json', ...files.map((file) => `${id}/${file}`)].sort(),
+  );
 });

@@ -23,7 +23,7 @@ const EDITS = {
   '~evict(first,24,1)': { kind: 'evict', policy: 'first', budget: 24, first: 1 },
 };
 const LOSSES = { '': 2, '~evict(window,24)': 3, '~evict(first,24,1)': 2.25 };
-const attended = {
+const headWithMap = {
   layer: 1,
   head: 0,
   tensors: { att: tensor([3, 3], [1, 0, 0, 1, 0, 0, 1, 0, 0]) },
@@ -33,13 +33,13 @@ const names = { softmax: 'Softmax model', sigmoid: 'Sigmoid model' } as Record<s
 function frameFor(subject: string, change: Partial<Frame> = {}): Frame {
   const [, model = '', edit = ''] = /^(\w+)(.*)$/.exec(subject)!;
   const loss = LOSSES[edit as keyof typeof LOSSES] ?? 9;
-  const one = EDITS[edit as keyof typeof EDITS];
+  const evictEdit = EDITS[edit as keyof typeof EDITS];
   return frameOf(
     {
-      ...{ subject, title: `${names[model]} ${edit}`, head: attended, T: 40 },
+      ...{ subject, title: `${names[model]} ${edit}`, head: headWithMap, T: 40 },
       model: { id: model, title: names[model], source: 'zoo' },
       perPrompt: { loss_mean: [loss, loss] },
-      ...(one ? { edits: [one], labels: ['x'], choices: [{}] } : {}),
+      ...(evictEdit ? { edits: [evictEdit], labels: ['x'], choices: [{}] } : {}),
       ...change,
     } as never,
     {
@@ -65,28 +65,31 @@ const describe_ = {
   ],
 };
 
-function room(
+function createRoom(
   change: Partial<State> = {},
   known: (study: Study) => object | undefined = ({ subject }) => ({ frame: frameFor(subject) }),
   isEmbed = false,
 ) {
   const shown = ['softmax', 'sigmoid'];
   const choices = shown.map((id) => ({ id, title: names[id], source: 'zoo' }));
-  const all = ['softmax~evict(first,24,1)', 'sigmoid~evict(first,24,1)'].map((one) =>
-    frameFor(one),
+  const frames = ['softmax~evict(first,24,1)', 'sigmoid~evict(first,24,1)'].map((subject) =>
+    frameFor(subject),
   );
-  const page = pageOf({ shown, experiment: 'streaming', ...change }, all, {
+  const page = pageOf({ shown, experiment: 'streaming', ...change }, frames, {
     models: { choices, describe: describe_ },
     queue: { studyEntry: known },
     facts: (more: object) => ({ ...more }),
   });
-  const made = roomOf((...given) => (isEmbed ? figure(...given, true) : build(...given)), page);
-  return { ...made, studies: () => page.asked().studies as (Study & { turn: number })[] };
+  const builtRoom = roomOf(
+    (...parameters) => (isEmbed ? figure(...parameters, true) : build(...parameters)),
+    page,
+  );
+  return { ...builtRoom, studies: () => page.asked().studies as (Study & { turn: number })[] };
 }
 
 describe('the room', () => {
   it('requests the settings of each model on the prompts of the room, those of its sentence first', () => {
-    const { studies, asked } = room({ length: 120, runs: 5, T: 64, n: 1, source: 'random' });
+    const { studies, asked } = createRoom({ length: 120, runs: 5, T: 64, n: 1, source: 'random' });
     expect(studies().map(({ subject, turn }) => `${turn} ${subject}`)).toEqual([
       ...['0 softmax', '0 softmax~evict(window,24)', '0 softmax~evict(first,24,1)'],
       ...['0 sigmoid', '0 sigmoid~evict(window,24)', '0 sigmoid~evict(first,24,1)'],
@@ -101,9 +104,9 @@ describe('the room', () => {
     });
     expect(asked().reads).toContain('evicted');
     // The map has at most 256 tokens, since the cells of a larger one would be invisible.
-    expect(room({ length: 4000 }).asked().question.T).toBe(256);
+    expect(createRoom({ length: 4000 }).asked().question.T).toBe(256);
     // The queue alternates between the models in a long list of settings.
-    const sweep = room({ experiment: 'quantization', sweep: 'all' });
+    const sweep = createRoom({ experiment: 'quantization', sweep: 'all' });
     const turns = sweep.studies().map(({ turn }) => turn);
     expect(turns).toEqual([...turns].sort((a, b) => a - b));
     expect(Math.max(...turns)).toBeGreaterThan(1);
@@ -112,99 +115,103 @@ describe('the room', () => {
   });
 
   it('gives the results of the settings in a sentence, a chart and a table', async () => {
-    const made = room();
-    expect(made.text('h1')).toBe('Without the first token, the loss rises');
-    expect(made.text('.lead')).toBe(
+    const room = createRoom();
+    expect(room.text('h1')).toBe('Without the first token, the loss rises');
+    expect(room.text('.lead')).toBe(
       'With only the last 24 keys in the KV cache, the loss of Softmax model rises by 1.000 nats per token. Keeping the ' +
         'first token recovers all but 0.250 nats. Sigmoid model: by +1.000, with the first token kept by +0.250.',
     );
-    expect(made.all('.figure').map(({ dataset }) => dataset.view)).toEqual(['loss', 'attention']);
-    expect(made.texts('table.settings tbody tr th')).toEqual(['Softmax model', 'Sigmoid model']);
-    expect(made.texts('table.settings tbody td:nth-child(4)')).toEqual([
+    expect(room.all('.figure').map(({ dataset }) => dataset.view)).toEqual(['loss', 'attention']);
+    expect(room.texts('table.settings tbody tr th')).toEqual(['Softmax model', 'Sigmoid model']);
+    expect(room.texts('table.settings tbody td:nth-child(4)')).toEqual([
       ...['–', '+1.000 ± 0.000', '+0.250 ± 0.000', '–', '+1.000 ± 0.000', '+0.250 ± 0.000'],
     ]);
-    expect(made.root.className).toBe('awaited');
+    expect(room.root.className).toBe('awaited');
     await vi.advanceTimersByTimeAsync(20);
-    expect(made.root.className).toBe('');
+    expect(room.root.className).toBe('');
   });
 
   it('lets the reader choose an experiment, the shown model, and the compared models', () => {
-    const made = room({ shown: ['softmax~silence(1,0)', 'softmax', 'sigmoid'] });
-    expect(made.pressed('.experiments button')).toEqual(['Streaminga cache of limited size']);
-    expect(made.texts('.chosen')).toEqual(['Softmax model', 'Sigmoid model']);
-    expect(made.pressed('.chosen')).toEqual(['Softmax model']);
-    made.all('.chosen')[1]!.click();
-    expect(made.state.value).toMatchObject({
+    const room = createRoom({ shown: ['softmax~silence(1,0)', 'softmax', 'sigmoid'] });
+    expect(room.pressed('.experiments button')).toEqual(['Streaminga cache of limited size']);
+    expect(room.texts('.chosen')).toEqual(['Softmax model', 'Sigmoid model']);
+    expect(room.pressed('.chosen')).toEqual(['Softmax model']);
+    room.all('.chosen')[1]!.click();
+    expect(room.state.value).toMatchObject({
       shown: ['softmax', 'sigmoid'],
       at: 1,
       layer: -1,
       head: -1,
     });
-    expect([made.pressed('.chosen'), made.asked().subjects]).toEqual([
+    expect([room.pressed('.chosen'), room.asked().subjects]).toEqual([
       ['Sigmoid model'],
       ['sigmoid~evict(first,24,1)'],
     ]);
-    made.click('Remove Sigmoid model');
-    expect(made.state.value).toMatchObject({ shown: ['softmax'], at: 0 });
-    made.state.value = { ...made.state.value, at: 9 };
-    expect(made.pressed('.chosen')).toEqual(['Softmax model']);
-    made.all('.experiments button')[2]!.click();
-    expect(made.state.value).toMatchObject({
+    room.click('Remove Sigmoid model');
+    expect(room.state.value).toMatchObject({ shown: ['softmax'], at: 0 });
+    room.state.value = { ...room.state.value, at: 9 };
+    expect(room.pressed('.chosen')).toEqual(['Softmax model']);
+    room.all('.experiments button')[2]!.click();
+    expect(room.state.value).toMatchObject({
       experiment: 'quantization',
       measure: 'loss',
       sweep: 'some',
     });
-    expect(made.all('.figure').map(({ dataset }) => dataset.view)).not.toContain('loss');
-    made.click('Embed this experiment');
-    expect(made.calls.embed).toHaveBeenCalledWith('experiment', made.context, {
+    expect(room.all('.figure').map(({ dataset }) => dataset.view)).not.toContain('loss');
+    room.click('Embed this experiment');
+    expect(room.calls.embed).toHaveBeenCalledWith('experiment', room.context, {
       shown: ['softmax'],
     });
   });
 
   it('exports each figure with its subjects, prompts and length', () => {
-    const out = (change: Partial<State> = {}) => {
-      const made = room({ length: 120, source: 'random', T: 64, runs: 10, n: 9, ...change });
-      return made.all('.figure .code').map((button) => {
+    const linkedRoom = (change: Partial<State> = {}) => {
+      const room = createRoom({ length: 120, source: 'random', T: 64, runs: 10, n: 9, ...change });
+      return room.all('.figure .code').map((button) => {
         button.click();
-        const { state, facts } = made.calls.embed.mock.lastCall![1];
+        const { state, facts } = room.calls.embed.mock.lastCall![1];
         const { shown, n, at, T, hide } = state.value;
         return { shown, n, at, T, hide, facts: facts({ more: 1 }) };
       });
     };
     const facts = { input: 'random', T: 120, more: 1 };
     const settings = ['', '~evict(window,24)', '~evict(first,24,1)'];
-    const all = ['softmax', 'sigmoid'].flatMap((base) => settings.map((edits) => base + edits));
-    const first = [all[2]];
-    expect(out()).toEqual([
-      { shown: all, n: 10, at: 0, T: 120, hide: [], facts },
-      { shown: first, n: 1, at: 0, T: 120, hide: [], facts },
+    const subjects = ['softmax', 'sigmoid'].flatMap((base) =>
+      settings.map((edits) => base + edits),
+    );
+    const firstSubject = [subjects[2]];
+    expect(linkedRoom()).toEqual([
+      { shown: subjects, n: 10, at: 0, T: 120, hide: [], facts },
+      { shown: firstSubject, n: 1, at: 0, T: 120, hide: [], facts },
     ]);
     // On another site the run of a long text is not kept for later views, so the map is of no more tokens than can be
     // visible.
-    const [chart, map] = out({ length: 513, at: 1 });
+    const [chart, map] = linkedRoom({ length: 513, at: 1 });
     expect([chart!.hide, chart!.T, map!.T, map!.at, map!.shown]).toEqual([
       ...[['links'], 513, 256, 0],
-      [all[5]],
+      [subjects[5]],
     ]);
-    expect(out({ length: 512 })[0]!.hide).toEqual([]);
+    expect(linkedRoom({ length: 512 })[0]!.hide).toEqual([]);
   });
 
   it('states the unit of the prompts, and warns if fewer tokens ran than requested', () => {
-    const asked = { ...frameOf().question, input: 'heldout' };
-    const of = (T: (subject: string) => number, more: Partial<State> = {}) =>
-      room({ source: 'heldout', length: 50, ...more }, ({ subject }) => ({
-        frame: frameFor(subject, { T: T(subject), question: asked as never, sequences: 40 }),
+    const question = { ...frameOf().question, input: 'heldout' };
+    const roomOfHeldOut = (T: (subject: string) => number, more: Partial<State> = {}) =>
+      createRoom({ source: 'heldout', length: 50, ...more }, ({ subject }) => ({
+        frame: frameFor(subject, { T: T(subject), question: question as never, sequences: 40 }),
       }));
-    const { text, enter, state, all } = of(() => 50);
+    const { text, enter, state, all } = roomOfHeldOut(() => 50);
     expect(text('.question-controls > .hint')).toBe('40 prompts; means ± standard deviation.');
-    expect(of(() => 40).text('.question-controls > .hint')).toMatch(
+    expect(roomOfHeldOut(() => 40).text('.question-controls > .hint')).toMatch(
       /^Only 40 tokens ran: the texts or the context are no longer\. 40 prompts/,
     );
-    expect(of((one) => (one.includes('~') ? 50 : 40)).text('.question-controls > .hint')).toMatch(
-      /^Only 40 tokens ran without eviction: /,
-    );
-    expect(room().text('.question-controls > .hint')).toBe('1 prompt.');
-    expect(room({}, () => undefined).text('.question-controls > .hint')).toBe('');
+    expect(
+      roomOfHeldOut((subject) => (subject.includes('~') ? 50 : 40)).text(
+        '.question-controls > .hint',
+      ),
+    ).toMatch(/^Only 40 tokens ran without eviction: /);
+    expect(createRoom().text('.question-controls > .hint')).toBe('1 prompt.');
+    expect(createRoom({}, () => undefined).text('.question-controls > .hint')).toBe('');
     expect(all('textarea')).toEqual([]);
     enter('[aria-label="prompts from"]', 'text');
     expect(state.value.source).toBe('text');
@@ -223,114 +230,114 @@ describe('the room', () => {
   });
 
   it('keeps the last complete figure of a model until the next figure has more settings', () => {
-    let ready = Infinity;
-    const made = room({}, ({ subject, question }) => {
+    let readyCount = Infinity;
+    const room = createRoom({}, ({ subject, question }) => {
       const isNew = question.T === 99;
       const at = Object.keys(LOSSES).indexOf(subject.replace(/^\w+/, ''));
-      return isNew && at >= ready
+      return isNew && at >= readyCount
         ? undefined
         : { frame: frameFor(subject, { T: isNew ? 33 : 40 }) };
     });
-    const rows = () => made.all('table.settings tbody tr').length;
+    const rows = () => room.all('table.settings tbody tr').length;
     expect(rows()).toBe(6);
-    ready = 1;
-    made.state.value = { ...made.state.value, length: 99 };
+    readyCount = 1;
+    room.state.value = { ...room.state.value, length: 99 };
     expect(rows()).toBe(6);
-    expect(made.all('.experiment-picture .cell.stale').length).toBeGreaterThan(0);
-    ready = 3;
-    made.state.value = { ...made.state.value, eps: 0.31 };
-    expect(made.all('.experiment-picture .cell.stale')).toEqual([]);
+    expect(room.all('.experiment-picture .cell.stale').length).toBeGreaterThan(0);
+    readyCount = 3;
+    room.state.value = { ...room.state.value, eps: 0.31 };
+    expect(room.all('.experiment-picture .cell.stale')).toEqual([]);
     // A figure of more than three settings is kept as well, until the last result arrives.
-    const missing = new Set<string>();
-    const sweep = room({ shown: ['softmax'], experiment: 'quantization' }, ({ subject }) =>
-      missing.has(subject) ? undefined : { frame: frameFor(subject) },
+    const missingSubjects = new Set<string>();
+    const sweep = createRoom({ shown: ['softmax'], experiment: 'quantization' }, ({ subject }) =>
+      missingSubjects.has(subject) ? undefined : { frame: frameFor(subject) },
     );
-    const all = sweep.studies().map(({ subject }) => subject);
-    expect(all.length).toBeGreaterThan(3);
-    missing.add(all.at(-1)!);
+    const subjects = sweep.studies().map(({ subject }) => subject);
+    expect(subjects.length).toBeGreaterThan(3);
+    missingSubjects.add(subjects.at(-1)!);
     sweep.state.value = { ...sweep.state.value, eps: 0.31 };
     expect(sweep.all('.experiment-picture .cell.stale').length).toBeGreaterThan(0);
-    missing.clear();
+    missingSubjects.clear();
     sweep.state.value = { ...sweep.state.value, eps: 0.32 };
     expect(sweep.all('.experiment-picture .cell.stale')).toEqual([]);
-    const streamed = room({ shown: ['softmax'] }, ({ subject }) =>
+    const streamingRoom = createRoom({ shown: ['softmax'] }, ({ subject }) =>
       subject.includes('quantize') ? undefined : { frame: frameFor(subject) },
     );
-    expect(streamed.all('.experiment-picture .cell')).not.toEqual([]);
-    streamed.state.value = { ...streamed.state.value, experiment: 'quantization' };
-    expect(streamed.all('.experiment-picture .cell.stale')).toEqual([]);
+    expect(streamingRoom.all('.experiment-picture .cell')).not.toEqual([]);
+    streamingRoom.state.value = { ...streamingRoom.state.value, experiment: 'quantization' };
+    expect(streamingRoom.all('.experiment-picture .cell.stale')).toEqual([]);
     expect(
-      room({}, ({ subject }) =>
+      createRoom({}, ({ subject }) =>
         subject === 'softmax' ? { frame: frameFor(subject) } : undefined,
       ).texts('table.settings tbody th'),
     ).toEqual(['Softmax model']);
   });
 
   it('shows the details of its experiment beside the chart, also if two experiments share a kind of chart', () => {
-    const made = room({ shown: ['softmax'], experiment: 'cache' });
-    const views = () => made.all('.figure').map(({ dataset }) => dataset.view);
+    const room = createRoom({ shown: ['softmax'], experiment: 'cache' });
+    const views = () => room.all('.figure').map(({ dataset }) => dataset.view);
     expect(views()).toEqual(['sweep', 'cache']);
-    made.state.value = { ...made.state.value, experiment: 'quantization' };
+    room.state.value = { ...room.state.value, experiment: 'quantization' };
     expect(views()).toEqual(['sweep', 'channels']);
   });
 
   it('reports each reason of a failure once', () => {
-    const made = room({}, ({ subject }) => ({
+    const room = createRoom({}, ({ subject }) => ({
       error: subject.startsWith('sig') ? 'out of memory' : 'too long',
     }));
-    expect(made.texts('.trouble p')).toEqual([
+    expect(room.texts('.trouble p')).toEqual([
       'Softmax model: too long. Try again',
       'Sigmoid model: out of memory. Try again',
     ]);
-    expect(made.text('.lead')).toBe('');
-    const one = room({ shown: ['softmax'] }, ({ subject }) =>
+    expect(room.text('.lead')).toBe('');
+    const singleRoom = createRoom({ shown: ['softmax'] }, ({ subject }) =>
       subject === 'softmax' ? { frame: frameFor(subject) } : { error: 'too long' },
     );
-    expect(one.text('.trouble p')).toMatch(/too long. The last good result is shown\./);
-    made.click('Try again');
-    expect(made.queue.retry).toHaveBeenCalled();
-    expect(room({}, () => undefined).text('.lead')).toBe('Measuring …');
+    expect(singleRoom.text('.trouble p')).toMatch(/too long. The last good result is shown\./);
+    room.click('Try again');
+    expect(room.queue.retry).toHaveBeenCalled();
+    expect(createRoom({}, () => undefined).text('.lead')).toBe('Measuring …');
   });
 });
 
 describe('the figure', () => {
   it('has the sentence, the chart, the controls and a link to the page, but no choices of its host', () => {
-    const made = room({}, undefined, true);
-    expect(made.text('h2')).toBe('Without the first token, the loss rises');
-    expect(made.all('h1, .experiments, .subject-list, .question-controls, table')).toEqual([]);
-    expect(made.all('.figure').map(({ dataset }) => dataset.view)).toEqual(['loss']);
-    expect(made.all('.experiment-controls input').length).toBeGreaterThan(0);
-    const out = made.all<HTMLAnchorElement>('.figure-foot a')[0]!;
-    expect([out.textContent!.trim(), out.getAttribute('href'), out.target]).toEqual([
+    const room = createRoom({}, undefined, true);
+    expect(room.text('h2')).toBe('Without the first token, the loss rises');
+    expect(room.all('h1, .experiments, .subject-list, .question-controls, table')).toEqual([]);
+    expect(room.all('.figure').map(({ dataset }) => dataset.view)).toEqual(['loss']);
+    expect(room.all('.experiment-controls input').length).toBeGreaterThan(0);
+    const link = room.all<HTMLAnchorElement>('.figure-foot a')[0]!;
+    expect([link.textContent!.trim(), link.getAttribute('href'), link.target]).toEqual([
       'Open in Sinkscope',
       '#{"room":"purpose"}',
       '_blank',
     ]);
-    expect(made.asked().subjects).toEqual([]);
+    expect(room.asked().subjects).toEqual([]);
   });
 
   it('reports each answer once, when all of its settings are measured', () => {
-    const ended: { says: string; results: { subject: string; measured: object }[] }[] = [];
+    const results: { says: string; results: { subject: string; measured: object }[] }[] = [];
     let isReady = false;
-    const listen = ({ detail }: Event & { detail?: never }) => ended.push(detail!);
+    const listen = ({ detail }: Event & { detail?: never }) => results.push(detail!);
     document.body.addEventListener('ended', listen as never);
-    const made = room(
+    const room = createRoom(
       {},
       ({ subject }) =>
         isReady || subject === 'softmax' ? { frame: frameFor(subject) } : undefined,
       true,
     );
-    expect(ended).toEqual([]);
+    expect(results).toEqual([]);
     isReady = true;
-    made.state.value = { ...made.state.value, eps: 0.31 };
-    made.state.value = { ...made.state.value, eps: 0.32 };
-    expect(ended).toHaveLength(1);
-    expect(ended[0]).toMatchObject({
+    room.state.value = { ...room.state.value, eps: 0.31 };
+    room.state.value = { ...room.state.value, eps: 0.32 };
+    expect(results).toHaveLength(1);
+    expect(results[0]).toMatchObject({
       view: 'experiment',
       says: expect.stringMatching(/^With only the last 24/),
     });
-    expect(ended[0]!.results).toHaveLength(6);
-    expect(ended[0]!.results[1]).toEqual({
+    expect(results[0]!.results).toHaveLength(6);
+    expect(results[0]!.results[1]).toEqual({
       ...{
         subject: 'softmax~evict(window,24)',
         title: 'Softmax model ~evict(window,24)',

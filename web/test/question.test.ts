@@ -79,37 +79,37 @@ describe('a question', () => {
 
   it('shows a character that several tokens share only once', async () => {
     // One token per byte of UTF-8, as in byte-level tokenizers; offsets are of whole characters.
-    const bytes = (text: string) => {
+    const byteTokens = (text: string) => {
       let start = 0;
       return [...text].flatMap((character) => {
-        const all = [...new TextEncoder().encode(character)];
+        const characterBytes = [...new TextEncoder().encode(character)];
         const at = { start, end: (start += character.length) };
-        const own = all.length > 1 ? '\ufffd' : character;
-        return all.map((id) => ({ id, text: own, special: false, ...at }));
+        const text = characterBytes.length > 1 ? '\ufffd' : character;
+        return characterBytes.map((id) => ({ id, text, special: false, ...at }));
       });
     };
     const byBytes = {
       ...tokenizer,
       encode: (text: string) => [
         { id: 0, text: '<s>', start: 0, end: 0, special: true },
-        ...bytes(text),
+        ...byteTokens(text),
       ],
     } as unknown as Tokenizer;
-    const words = async (change: Partial<State>, texts: string[] = []) => {
-      const all = questionOf({ ...defaults, first: 'auto', T: 99, ...change });
-      return (await promptsOf(byBytes, all, 99, texts)).tokens.map(({ text }) => text);
+    const promptWords = async (change: Partial<State>, texts: string[] = []) => {
+      const question = questionOf({ ...defaults, first: 'auto', T: 99, ...change });
+      return (await promptsOf(byBytes, question, 99, texts)).tokens.map(({ text }) => text);
     };
-    expect(await words({ prompt: 'a字字🎈b' })).toEqual([
+    expect(await promptWords({ prompt: 'a字字🎈b' })).toEqual([
       ...['<s>', 'a', '字', '·', '·', '字', '·', '·', '🎈', '·', '·', '·', 'b'],
     ]);
     // A file's text is used whatever the prompt field holds, and a typed U+FFFD is kept as a character.
-    expect(await words({ input: 'file', prompt: 'other' }, ['é'])).toEqual(['<s>', 'é', '·']);
-    expect(await words({ prompt: '\ufffd' })).toEqual(['<s>', '\ufffd', '·', '·']);
-    expect(await words({ prompt: '字', T: 2 })).toEqual(['<s>', '字']);
+    expect(await promptWords({ input: 'file', prompt: 'other' }, ['é'])).toEqual(['<s>', 'é', '·']);
+    expect(await promptWords({ prompt: '\ufffd' })).toEqual(['<s>', '\ufffd', '·', '·']);
+    expect(await promptWords({ prompt: '字', T: 2 })).toEqual(['<s>', '字']);
   });
 
   it('ends each prompt with the special tokens that the tokenizer appends', async () => {
-    const both = {
+    const withBothEnds = {
       ...tokenizer,
       encode: (text: string) => [
         { id: 0, text: '<s>', special: true },
@@ -117,9 +117,9 @@ describe('a question', () => {
         { id: 1, text: '</s>', special: true },
       ],
     } as unknown as Tokenizer;
-    const asked = async (change: Partial<State>, texts: string[] = []) =>
-      promptsOf(both, questionOf({ ...defaults, T: 4, n: 9, ...change }), 99, texts);
-    const { tokens, dropped, ids } = await asked({ prompt: 'a bb ccc dddd eeeee' });
+    const askBoth = async (change: Partial<State>, texts: string[] = []) =>
+      promptsOf(withBothEnds, questionOf({ ...defaults, T: 4, n: 9, ...change }), 99, texts);
+    const { tokens, dropped, ids } = await askBoth({ prompt: 'a bb ccc dddd eeeee' });
     expect(tokens.map(({ text }) => text)).toEqual(['<s>', 'a', 'bb', '</s>']);
     expect([dropped, ids]).toEqual([
       3,
@@ -128,23 +128,23 @@ describe('a question', () => {
         [0, 4, 5, 1],
       ],
     ]);
-    const whole = await asked({ prompt: 'a bb', T: 9 });
-    expect([whole.dropped, whole.ids]).toEqual([0, [[0, 2, 3, 1]]]);
+    const prompts = await askBoth({ prompt: 'a bb', T: 9 });
+    expect([prompts.dropped, prompts.ids]).toEqual([0, [[0, 2, 3, 1]]]);
     for (const input of ['random', 'repeat'] as const)
-      for (const one of (await asked({ input, n: 2 })).ids)
-        expect([one.length, one[0], one[3], one.slice(1, 3).some((id) => id < 2)]).toEqual([
+      for (const ids of (await askBoth({ input, n: 2 })).ids)
+        expect([ids.length, ids[0], ids[3], ids.slice(1, 3).some((id) => id < 2)]).toEqual([
           4,
           0,
           1,
           false,
         ]);
-    const lines = await asked({ input: 'file' }, ['a bb ccc', 'dddd eeeee f']);
-    expect(lines.ids.map((one) => [one[0], one[3]])).toEqual([
+    const filePrompts = await askBoth({ input: 'file' }, ['a bb ccc', 'dddd eeeee f']);
+    expect(filePrompts.ids.map((ids) => [ids[0], ids[3]])).toEqual([
       [0, 1],
       [0, 1],
     ]);
-    expect(lines.tokens.map(({ special }) => special)).toEqual([true, false, false, true]);
-    expect((await specialWords(both)).automatic).toEqual(['<s>']);
+    expect(filePrompts.tokens.map(({ special }) => special)).toEqual([true, false, false, true]);
+    expect((await specialWords(withBothEnds)).automatic).toEqual(['<s>']);
   });
 
   it('from a text is the text, cut to T and to the context, and its following pieces', async () => {
@@ -183,22 +183,22 @@ describe('a question', () => {
     expect((await ask({ input: 'random', n: 2, T: 40, seed: 2 })).ids).toEqual(ids.slice(1));
     expect(ids[0]![0]).toBe(0);
     expect(ids[0]!.slice(1).every((id) => id > 1 && id < 50)).toBe(true);
-    const [[, ...same]] = (await ask({ input: 'repeat', T: 20 })).ids as [number[]];
-    expect(new Set(same).size).toBe(1);
+    const [[, ...repeatedIds]] = (await ask({ input: 'repeat', T: 20 })).ids as [number[]];
+    expect(new Set(repeatedIds).size).toBe(1);
     expect(Array.from({ length: 3 }, randomGenerator(1))).toEqual(
       Array.from({ length: 3 }, randomGenerator(1)),
     );
   });
 
   it('begins with the start token of the state, if the tokenizer has it', async () => {
-    const first = async (name: string) =>
+    const firstTokens = async (name: string) =>
       startTokens((await ask({ prompt: 'a', first: name })).tokens);
     // The tokenizer decides, as on the command line; the reader may still add its start token.
-    expect(await first('')).toEqual([]);
-    expect(await first('bos')).toEqual(['<s>']);
-    expect(await first('</s>')).toEqual(['</s>']);
-    expect(await first('[CLS]')).toEqual([]);
-    expect(await first('none')).toEqual([]);
+    expect(await firstTokens('')).toEqual([]);
+    expect(await firstTokens('bos')).toEqual(['<s>']);
+    expect(await firstTokens('</s>')).toEqual(['</s>']);
+    expect(await firstTokens('[CLS]')).toEqual([]);
+    expect(await firstTokens('none')).toEqual([]);
     expect(await specialOption(tokenizer, '')).toBe('auto');
     expect(await specialOption({ ...tokenizer, bos: null }, 'bos')).toBe('auto');
     expect(await specialWords(tokenizer)).toEqual({
@@ -210,50 +210,61 @@ describe('a question', () => {
 });
 
 describe('the start tokens and texts that a source offers', () => {
-  const special = (ids: readonly number[], size: number) => ({ ...tokenizer, special: ids, size });
+  const tokenizerWith = (ids: readonly number[], size: number) => ({
+    ...tokenizer,
+    special: ids,
+    size,
+  });
 
   it('random ids are drawn uniformly from ids that are text, or are 0 if there are none', async () => {
-    const ids = async (of: Tokenizer, change: Partial<State> = {}) => {
-      const all = { ...defaults, input: 'random', first: 'none', n: 3, ...change } as State;
-      return (await promptsOf(of, questionOf({ ...all, T: 200 }), 999, [])).ids.flat();
+    const ids = async (tokenizer: Tokenizer, change: Partial<State> = {}) => {
+      const state = { ...defaults, input: 'random', first: 'none', n: 3, ...change } as State;
+      return (await promptsOf(tokenizer, questionOf({ ...state, T: 200 }), 999, [])).ids.flat();
     };
-    expect(new Set(await ids(special([0, 3], 5) as Tokenizer))).toEqual(new Set([1, 2, 4]));
-    expect(new Set(await ids(special([0, 1, 2], 3) as Tokenizer))).toEqual(new Set([0]));
+    expect(new Set(await ids(tokenizerWith([0, 3], 5) as Tokenizer))).toEqual(new Set([1, 2, 4]));
+    expect(new Set(await ids(tokenizerWith([0, 1, 2], 3) as Tokenizer))).toEqual(new Set([0]));
     // mulberry32 of 1: 0.6270739405881613, 0.002735721180215478, 0.5274470399599522
     const draw = randomGenerator(1);
     expect([draw(), draw(), draw()]).toEqual([
       0.6270739405881613, 0.002735721180215478, 0.5274470399599522,
     ]);
-    const wide = await ask({ input: 'random', T: 5 });
-    expect([wide.tokens.length, wide.dropped]).toEqual([5, 0]);
-    expect(wide.tokens[1]).toMatchObject({ start: 0, end: 0, special: false });
+    const random = await ask({ input: 'random', T: 5 });
+    expect([random.tokens.length, random.dropped]).toEqual([5, 0]);
+    expect(random.tokens[1]).toMatchObject({ start: 0, end: 0, special: false });
     expect((await ask({ input: 'repeat', T: 1 })).ids).toEqual([[0]]);
-    const again = {
+    const repeatQuestion = {
       ...questionOf({ ...defaults, input: 'repeat', first: 'bos', T: 4 }),
       repeatedToken: 'first',
     } as const;
-    expect((await promptsOf(tokenizer, again, 99, [])).ids).toEqual([[0, 0, 0, 0]]);
+    expect((await promptsOf(tokenizer, repeatQuestion, 99, [])).ids).toEqual([[0, 0, 0, 0]]);
     // A model may have fewer tokens than its tokenizer.
-    const few = questionOf({ ...defaults, input: 'random', first: 'none', T: 50 });
-    const drawnIds = (await promptsOf(tokenizer, few, 99, [], 2)).ids[0]!;
+    const randomQuestion = questionOf({ ...defaults, input: 'random', first: 'none', T: 50 });
+    const drawnIds = (await promptsOf(tokenizer, randomQuestion, 99, [], 2)).ids[0]!;
     expect(Math.max(...drawnIds)).toBeLessThan(2);
-    const last = await ask({ input: 'random', T: 9, n: 2, seed: 4294967295 });
-    expect(last.ids[1]).toEqual((await ask({ input: 'random', T: 9, seed: 0 })).ids[0]);
+    const lastSeed = await ask({ input: 'random', T: 9, n: 2, seed: 4294967295 });
+    expect(lastSeed.ids[1]).toEqual((await ask({ input: 'random', T: 9, seed: 0 })).ids[0]);
   });
 
   it('start tokens are at most forty special tokens, those with a role first', async () => {
-    const other = Array.from({ length: 60 }, (_, i) => ({ id: i, text: `<${i}>`, kind: 'other' }));
-    const many = { ...tokenizer, specials: [...other, ...tokenizer.specials] } as Tokenizer;
-    const { choices } = await specialWords(many);
+    const otherTokens = Array.from({ length: 60 }, (_, i) => ({
+      id: i,
+      text: `<${i}>`,
+      kind: 'other',
+    }));
+    const manySpecials = {
+      ...tokenizer,
+      specials: [...otherTokens, ...tokenizer.specials],
+    } as Tokenizer;
+    const { choices } = await specialWords(manySpecials);
     expect([choices.length, ...choices.slice(0, 3)]).toEqual([40, '<s>', '</s>', '<0>']);
-    const nameless = { ...tokenizer, specials: [], bos: 7 } as unknown as Tokenizer;
-    expect(await specialWords(nameless)).toEqual({ automatic: [], bos: '7', choices: [] });
-    expect((await specialWords({ ...nameless, bos: null } as Tokenizer)).bos).toBeNull();
-    const adds = {
+    const withoutNames = { ...tokenizer, specials: [], bos: 7 } as unknown as Tokenizer;
+    expect(await specialWords(withoutNames)).toEqual({ automatic: [], bos: '7', choices: [] });
+    expect((await specialWords({ ...withoutNames, bos: null } as Tokenizer)).bos).toBeNull();
+    const addingTokenizer = {
       ...tokenizer,
       encode: (text: string) => tokenizer.encode(text, { special: ['<s>'] }),
     };
-    expect(await specialOption(adds as Tokenizer, 'bos')).toBe('auto');
+    expect(await specialOption(addingTokenizer as Tokenizer, 'bos')).toBe('auto');
     expect(await specialOption({ ...tokenizer }, 'bos')).toEqual(['<s>']);
     expect(await specialOption({ ...tokenizer }, 'none')).toBe('none');
   });
@@ -279,22 +290,28 @@ describe('the start tokens and texts that a source offers', () => {
     );
     expect(isInputMissing('Choose a file of prompts: links do not contain files.')).toBe(true);
     const zoo = { heldOut: async (T: number) => [`held out ${T}`] };
-    const of = (input: State['input'], file?: object) =>
+    const textsFrom = (input: State['input'], file?: object) =>
       textsOf(questionOf({ ...defaults, input, T: 7 }), zoo, file as never);
     const file = { name: 'x', text: 'a\nb', splitting: 'lines' };
     expect(
-      await Promise.all([of('heldout'), of('file', file), of('file'), of('text', file)]),
+      await Promise.all([
+        textsFrom('heldout'),
+        textsFrom('file', file),
+        textsFrom('file'),
+        textsFrom('text', file),
+      ]),
     ).toEqual([['held out 7'], ['a', 'b'], [], []]);
     expect([
       questionOf({ ...defaults, input: 'file' }, 3).file,
       questionOf(defaults, 3).file,
       questionOf({ ...defaults, input: 'file' }).file,
     ]).toEqual([3, 0, 0]);
-    const seeds = (input: State['input']) =>
+    const keysOfSeeds = (input: State['input']) =>
       [1, 2].map((seed) => questionKey(questionOf({ ...defaults, input, seed })));
-    for (const input of ['random', 'repeat'] as const) expect(new Set(seeds(input)).size).toBe(2);
+    for (const input of ['random', 'repeat'] as const)
+      expect(new Set(keysOfSeeds(input)).size).toBe(2);
     for (const input of ['text', 'heldout', 'file'] as const)
-      expect(new Set(seeds(input)).size).toBe(1);
+      expect(new Set(keysOfSeeds(input)).size).toBe(1);
   });
 });
 
@@ -318,12 +335,19 @@ describe('a file of prompts', () => {
       ]);
     }
     for (const [path, expected] of Object.entries(cuts)) {
-      const own = openTokenizer(tokenizerFiles[`../../${path}`]!);
+      const ownTokenizer = openTokenizer(tokenizerFiles[`../../${path}`]!);
       const idsOf = async (change: Partial<State>) =>
-        (await promptsOf(own, questionOf({ ...defaults, T, n: 99, ...change }), 999, texts)).ids;
+        (
+          await promptsOf(
+            ownTokenizer,
+            questionOf({ ...defaults, T, n: 99, ...change }),
+            999,
+            texts,
+          )
+        ).ids;
       expect(await idsOf({ input: 'file' })).toEqual(expected.beginnings);
-      const typed = await idsOf({ input: 'text', prompt: texts.at(-1)! });
-      expect(typed).toEqual(expected['last text']);
+      const typedIds = await idsOf({ input: 'text', prompt: texts.at(-1)! });
+      expect(typedIds).toEqual(expected['last text']);
     }
   });
 
@@ -333,11 +357,12 @@ describe('a file of prompts', () => {
       /x\.bin: expected UTF-8 text/,
     );
     await expect(readPrompts(file(' \n'))).rejects.toThrow(/expected prompts, found an empty file/);
-    const sized = (size: number) => Object.defineProperty(file('abc'), 'size', { value: size });
-    await expect(readPrompts(sized(20_000_001))).rejects.toThrow(
+    const fileOfSize = (size: number) =>
+      Object.defineProperty(file('abc'), 'size', { value: size });
+    await expect(readPrompts(fileOfSize(20_000_001))).rejects.toThrow(
       'x.bin: expected at most 20,000,000 bytes of text, found 20,000,001.',
     );
-    expect(await readPrompts(sized(20_000_000))).toMatchObject({ name: 'x.bin', text: 'abc' });
+    expect(await readPrompts(fileOfSize(20_000_000))).toMatchObject({ name: 'x.bin', text: 'abc' });
     expect(await readPrompts(file('abc'))).toMatchObject({
       splitting: 'lines',
       sha256: 'ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad',
@@ -347,29 +372,29 @@ describe('a file of prompts', () => {
 
 describe('a model without a tokenizer', () => {
   const plan = { id: 'own', format: 'hf', files: { weights: [] } } as unknown as Plan;
-  const of = async (change: Partial<State>, texts: string[] = []) => {
-    const own = (await planTokenizer(plan, {} as Model)) as unknown as Tokenizer;
-    return promptsOf(own, questionOf({ ...defaults, ...change }), 99, texts, 30);
+  const idsOf = async (change: Partial<State>, texts: string[] = []) => {
+    const plannedTokenizer = (await planTokenizer(plan, {} as Model)) as unknown as Tokenizer;
+    return promptsOf(plannedTokenizer, questionOf({ ...defaults, ...change }), 99, texts, 30);
   };
 
   it('reads a text as a list of ids, and adds no start token', async () => {
-    const { tokens, ids, dropped } = await of({ prompt: '7, 2 #29', T: 2 });
+    const { tokens, ids, dropped } = await idsOf({ prompt: '7, 2 #29', T: 2 });
     expect(tokens.map(({ text }) => text)).toEqual(['#7', '#2']);
     expect(ids).toEqual([[7, 2]]);
     expect(dropped).toBe(1);
     for (const first of ['bos', 'none', '', '<s>'])
-      expect((await of({ prompt: '7, 2', first })).ids).toEqual([[7, 2]]);
-    expect((await of({ input: 'file', T: 2, n: 2 }, ['1 2 3', '4 5 6'])).ids).toEqual([
+      expect((await idsOf({ prompt: '7, 2', first })).ids).toEqual([[7, 2]]);
+    expect((await idsOf({ input: 'file', T: 2, n: 2 }, ['1 2 3', '4 5 6'])).ids).toEqual([
       [1, 2],
       [4, 5],
     ]);
   });
 
   it('samples random ids, and explains how to enter a text', async () => {
-    const { ids } = await of({ input: 'random', T: 60 });
+    const { ids } = await idsOf({ input: 'random', T: 60 });
     expect(ids[0]).toHaveLength(60);
     expect(Math.max(...ids[0]!)).toBeLessThan(30);
-    await expect(of({ prompt: 'The old man' })).rejects.toThrow(
+    await expect(idsOf({ prompt: 'The old man' })).rejects.toThrow(
       'expected token ids such as 1, 2, 3, got "The old man"',
     );
   });

@@ -88,19 +88,19 @@ function stageOf(
   const runs = () => log.filter((line) => /^(run|update)/.test(line));
   const gates = new Map<string, Promise<void>>();
   // Two heads: the first attends most to token 1; in the model “other” the second does.
-  const answer = (read: RunRead, id: string) =>
+  const answerTo = (read: RunRead, id: string) =>
     'metric' in read && read.metric === 'alpha'
       ? tensor([1, 2, 2], id === 'other' ? [0.1, 0, 0.9, 0] : [0.9, 0, 0.1, 0])
       : tensor([3], [0.5, 0.5, 0.5]);
-  const report: Report[] = [];
-  const open = new Set<string>();
-  const made = new Map<string, OpenModel>();
-  const opened = (id: string, isPreview = false): OpenModel => {
+  const reports: Report[] = [];
+  const openRuns = new Set<string>();
+  const openedModels = new Map<string, OpenModel>();
+  const openModel = (id: string, isPreview = false): OpenModel => {
     const key = `${id} ${isPreview}`;
-    made.set(key, made.get(key) ?? make(id, isPreview));
-    return made.get(key)!;
+    openedModels.set(key, openedModels.get(key) ?? createModel(id, isPreview));
+    return openedModels.get(key)!;
   };
-  const make = (id: string, isPreview: boolean): OpenModel =>
+  const createModel = (id: string, isPreview: boolean): OpenModel =>
     ({
       id,
       isPreview,
@@ -136,12 +136,12 @@ function stageOf(
           };
           const read = async (reads: RunRead[]) => {
             log.push(
-              `read ${reads.map((one) => ('metric' in one ? one.metric : one.field)).join()}`,
+              `read ${reads.map((read) => ('metric' in read ? read.metric : read.field)).join()}`,
             );
             await gates.get(`read ${id}`);
-            if (reads.some((one) => 'metric' in one && one.metric === 'bad'))
+            if (reads.some((read) => 'metric' in read && read.metric === 'bad'))
               throw new Error('it cannot');
-            return reads.map((read) => answer(read, id));
+            return reads.map((read) => answerTo(read, id));
           };
           const metric = async () => tensor([1], [0.25]);
           async function* generate({ count }: { count: number }) {
@@ -160,20 +160,20 @@ function stageOf(
     describe: describe_,
     canOpen: () => true,
     bytesOf: (id: string) => bytes[id],
-    get: async (id: string, { onProgress }: { onProgress: (...all: Report) => void }) => {
+    get: async (id: string, { onProgress }: { onProgress: (...report: Report) => void }) => {
       log.push(`open ${id}`);
-      for (const one of report.splice(0)) onProgress(...one);
+      for (const report of reports.splice(0)) onProgress(...report);
       if (id === 'broken') throw new Error('no such thing');
       await gates.get(`open ${id}`);
-      open.add(id);
-      return opened(id);
+      openRuns.add(id);
+      return openModel(id);
     },
     getPreview: async (id: string) => {
-      if (open.has(id)) return opened(id);
+      if (openRuns.has(id)) return openModel(id);
       log.push(`open ${id} rounded`);
-      return opened(id, true);
+      return openModel(id, true);
     },
-    isOpen: (id: string) => open.has(id),
+    isOpen: (id: string) => openRuns.has(id),
     release: async (kept: Set<string>) => void log.push(`keep ${[...kept].join()}`),
   } as unknown as Models;
   const queue = new Queue({
@@ -181,12 +181,12 @@ function stageOf(
     ...(turn ? { turn } : {}),
   });
   const hold = (id: string) => {
-    let open = () => {};
-    gates.set(id, new Promise((done) => (open = done)));
-    return open;
+    let release = () => {};
+    gates.set(id, new Promise((resolve) => (release = resolve)));
+    return release;
   };
   const idle = async () => {
-    do await new Promise((done) => setTimeout(done, 5));
+    do await new Promise((resolve) => setTimeout(resolve, 5));
     while (queue.work.peek());
   };
   const ask = (subjects: string[], change: Partial<Request> = {}, prompt = 'ab') =>
@@ -198,20 +198,25 @@ function stageOf(
       head: { layer: -1, head: -1 },
       ...change,
     });
-  const of = (subject: string) => queue.entries.peek().get(subject);
-  return { queue, ask, of, log, runs, hold, idle, report };
+  const entryOf = (subject: string) => queue.entries.peek().get(subject);
+  return { queue, ask, entryOf, log, runs, hold, idle, reports };
 }
 
 describe('the queue', () => {
   it('answers one subject after the other, and none twice', async () => {
-    const { ask, of, runs, idle } = stageOf();
+    const { ask, entryOf, runs, idle } = stageOf();
     ask(['a', 'b']);
     await idle();
     ask(['b', 'a', 'c']);
     await idle();
     expect(runs()).toEqual(['run a', 'run b', 'run c']);
-    expect(of('a')!.frame).toMatchObject({ subject: 'a', T: 2, sequences: 1, class: 'measured' });
-    expect(of('a')!.frame!.perPrompt.sink_ratio).toEqual([0.5]);
+    expect(entryOf('a')!.frame).toMatchObject({
+      subject: 'a',
+      T: 2,
+      sequences: 1,
+      class: 'measured',
+    });
+    expect(entryOf('a')!.frame!.perPrompt.sink_ratio).toEqual([0.5]);
   });
 
   it('measures experiments after the shown subjects, those of one model together, and none twice', async () => {
@@ -236,11 +241,11 @@ describe('the queue', () => {
     const study = { subject: 'b', question, measures: ['loss_mean'] };
     ask(['a']);
     await idle();
-    const open = hold('b');
+    const release = hold('b');
     ask(['a'], { studies: [study] });
-    await new Promise((done) => setTimeout(done, 20));
+    await new Promise((resolve) => setTimeout(resolve, 20));
     queue.stop();
-    open();
+    release();
     await idle();
     expect(queue.studyEntry(study)).toEqual({ error: 'Stopped.' });
     queue.retry();
@@ -249,7 +254,7 @@ describe('the queue', () => {
   });
 
   it('reads further fields and metrics of a view from the open run', async () => {
-    const { ask, of, runs, idle, log } = stageOf();
+    const { ask, entryOf, runs, idle, log } = stageOf();
     ask(['a']);
     await idle();
     ask(['a'], { reads: ['value_ratio', 'router'], headReads: ['att'] });
@@ -258,127 +263,127 @@ describe('the queue', () => {
     expect(log.filter((line) => line.startsWith('read')).slice(1)).toEqual([
       'read value_ratio,att',
     ]);
-    expect(of('a')!.frame!.head).toMatchObject({ layer: 0, head: 0 });
+    expect(entryOf('a')!.frame!.head).toMatchObject({ layer: 0, head: 0 });
   });
 
   it('reads other metrics after a failed read, and does not repeat the failed one', async () => {
-    const { ask, of, idle, log } = stageOf();
+    const { ask, entryOf, idle, log } = stageOf();
     ask(['a']);
     await idle();
     const tries = () => log.filter((line) => line.includes('bad')).length;
     ask(['a'], { reads: ['bad'] });
     await idle();
-    expect([of('a')!.error, tries()]).toEqual(['it cannot', 1]);
+    expect([entryOf('a')!.error, tries()]).toEqual(['it cannot', 1]);
     ask(['a'], { reads: ['bad'], head: { layer: 0, head: 1 } });
     await idle();
-    expect([of('a')!.error, tries()]).toEqual(['it cannot', 1]);
+    expect([entryOf('a')!.error, tries()]).toEqual(['it cannot', 1]);
     ask(['a'], { reads: ['value_ratio'] });
     await idle();
-    expect(of('a')!.error).toBeUndefined();
-    expect(of('a')!.frame!.tensors.value_ratio).toBeDefined();
+    expect(entryOf('a')!.error).toBeUndefined();
+    expect(entryOf('a')!.frame!.tensors.value_ratio).toBeDefined();
   });
 
   it('closes a run after a failed read', async () => {
-    const { ask, of, idle, log } = stageOf();
+    const { ask, entryOf, idle, log } = stageOf();
     ask(['a'], { reads: ['bad'] });
     await idle();
-    expect(of('a')!.error).toBe('it cannot');
+    expect(entryOf('a')!.error).toBe('it cannot');
     expect(log.filter((line) => /^(run|end)/.test(line))).toEqual(['run a', 'end a']);
   });
 
   it('ablates heads after the shown run, until no room requests it', async () => {
-    const { ask, of, runs, idle, hold } = stageOf();
+    const { ask, entryOf, runs, idle, hold } = stageOf();
     ask(['a']);
     await idle();
-    const open = hold('a');
+    const release = hold('a');
     ask(['a'], { reads: ['effect'] });
-    await new Promise((done) => setTimeout(done, 10));
-    expect(of('a')!.frame!.tensors.effect).toBeUndefined();
+    await new Promise((resolve) => setTimeout(resolve, 10));
+    expect(entryOf('a')!.frame!.tensors.effect).toBeUndefined();
     ask(['a'], { reads: ['value_ratio'] });
-    open();
+    release();
     await idle();
-    expect(of('a')!.error).toBeUndefined();
-    expect(Object.keys(of('a')!.frame!.tensors)).not.toContain('effect');
-    const before = runs().length;
+    expect(entryOf('a')!.error).toBeUndefined();
+    expect(Object.keys(entryOf('a')!.frame!.tensors)).not.toContain('effect');
+    const runCount = runs().length;
     ask(['a'], { reads: ['effect'] });
     await idle();
-    expect(of('a')!.frame!.tensors.effect).toEqual(tensor([1, 2], [0.25, 0.25]));
-    expect(runs()).toHaveLength(before + 3);
+    expect(entryOf('a')!.frame!.tensors.effect).toEqual(tensor([1, 2], [0.25, 0.25]));
+    expect(runs()).toHaveLength(runCount + 3);
   });
 
   it('publishes the first frame of a model at once, and replaced frames of all models together', async () => {
     const { queue, ask, hold, idle } = stageOf();
-    const reported: string[] = [];
+    const reports: string[] = [];
     effect(() => {
-      const all = [...queue.entries.value.values()];
-      reported.push(all.map(({ frame }) => frame?.question.prompt ?? '-').join(' '));
+      const entries = [...queue.entries.value.values()];
+      reports.push(entries.map(({ frame }) => frame?.question.prompt ?? '-').join(' '));
     });
-    const open = hold('b');
+    const release = hold('b');
     ask(['a', 'b'], {}, 'one');
-    await new Promise((done) => setTimeout(done, 20));
-    expect(reported.at(-1)).toBe('one -');
-    open();
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    expect(reports.at(-1)).toBe('one -');
+    release();
     await idle();
-    reported.length = 0;
+    reports.length = 0;
     ask(['a', 'b'], {}, 'two');
     await idle();
-    expect(reported).toEqual(['two two']);
-    const late = hold('b');
+    expect(reports).toEqual(['two two']);
+    const lateRelease = hold('b');
     ask(['a', 'b'], {}, 'three');
-    await new Promise((done) => setTimeout(done, 200));
-    expect(reported.at(-1)).toBe('three two');
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    expect(reports.at(-1)).toBe('three two');
     expect(queue.entries.peek().get('b')!.isStale).toBe(true);
-    late();
+    lateRelease();
     await idle();
-    expect(reported.at(-1)).toBe('three three');
+    expect(reports.at(-1)).toBe('three three');
   });
 
   it('publishes a failure before the next subject is ready', async () => {
     const { queue, ask, idle } = stageOf();
-    const reported: string[] = [];
+    const reports: string[] = [];
     effect(() => {
-      const all = [...queue.entries.value.values()];
-      reported.push(all.map(({ frame, error }) => error ?? (frame ? 'frame' : '-')).join(', '));
+      const entries = [...queue.entries.value.values()];
+      reports.push(entries.map(({ frame, error }) => error ?? (frame ? 'frame' : '-')).join(', '));
     });
     ask(['broken', 'b']);
     await idle();
-    expect(reported).toEqual(['', '-, -', 'no such thing, -', 'no such thing, frame']);
+    expect(reports).toEqual(['', '-, -', 'no such thing, -', 'no such thing, frame']);
   });
 
   it('marks a frame as stale while another text runs, and publishes nothing if the text is the same', async () => {
-    const { queue, ask, of, hold, idle } = stageOf();
+    const { queue, ask, entryOf, hold, idle } = stageOf();
     ask(['a', 'b'], {}, 'one');
     await idle();
-    const known = queue.entries.peek();
+    const knownEntries = queue.entries.peek();
     ask(['a', 'b'], {}, 'one');
     await idle();
-    expect(queue.entries.peek()).toBe(known);
+    expect(queue.entries.peek()).toBe(knownEntries);
     ask(['a'], {}, 'one');
     expect([...queue.entries.peek().keys()]).toEqual(['a']);
-    const open = hold('a');
+    const release = hold('a');
     ask(['a', 'b'], {}, 'two');
-    await vi.waitFor(() => expect(of('a')!.isStale).toBe(true));
-    expect(of('a')!.frame!.question.prompt).toBe('one');
-    open();
+    await vi.waitFor(() => expect(entryOf('a')!.isStale).toBe(true));
+    expect(entryOf('a')!.frame!.question.prompt).toBe('one');
+    release();
     await idle();
-    expect(['a', 'b'].map((id) => of(id)!.isStale)).not.toContain(true);
+    expect(['a', 'b'].map((id) => entryOf(id)!.isStale)).not.toContain(true);
   });
 
   it('reports its work: the bytes of a download, and the finished share', async () => {
-    const { queue, ask, idle, report } = stageOf();
-    const said: unknown[] = [];
+    const { queue, ask, idle, reports } = stageOf();
+    const workTexts: unknown[] = [];
     effect(() => {
       const work = queue.work.value;
-      if (work) said.push([work.text, work.share]);
+      if (work) workTexts.push([work.text, work.share]);
     });
-    report.push(
+    reports.push(
       ['Loading a', 5e6, 2e7, { stage: 'read', rate: 1e6 }],
       ['Reading', 1, 4],
       ['Compiling', 1, 0],
     );
     ask(['a']);
     await idle();
-    expect(said).toEqual([
+    expect(workTexts).toEqual([
       ['Running', NaN],
       ['Loading a: 5.0 MB of 20 MB · 1.0 MB/s', 0.25],
       ['Reading', 0.25],
@@ -388,102 +393,109 @@ describe('the queue', () => {
   });
 
   it('does not run a model whose opening was stopped', async () => {
-    const { queue, ask, of, runs, hold, idle } = stageOf();
-    const open = hold('open a');
+    const { queue, ask, entryOf, runs, hold, idle } = stageOf();
+    const release = hold('open a');
     ask(['a']);
-    await new Promise((done) => setTimeout(done, 5));
+    await new Promise((resolve) => setTimeout(resolve, 5));
     queue.stop();
-    open();
+    release();
     await idle();
-    expect([runs(), of('a')!.error]).toEqual([[], 'Stopped.']);
+    expect([runs(), entryOf('a')!.error]).toEqual([[], 'Stopped.']);
   });
 
   it('opens the other models while the first one runs', async () => {
     const { ask, log, hold, idle } = stageOf();
-    const open = hold('a');
+    const release = hold('a');
     ask(['a', 'b']);
-    await new Promise((done) => setTimeout(done, 10));
+    await new Promise((resolve) => setTimeout(resolve, 10));
     expect(log).toContain('open b');
     expect(log).not.toContain('run b');
-    open();
+    release();
     await idle();
     expect(log.filter((line) => line.startsWith('run'))).toEqual(['run a', 'run b']);
   });
 
   it('stops a long run for another question, and no run for another view', async () => {
     vi.useFakeTimers({ toFake: ['performance'] });
-    const { ask, of, runs, idle, hold } = stageOf();
-    const open = hold('a');
+    const { ask, entryOf, runs, idle, hold } = stageOf();
+    const release = hold('a');
     ask(['a'], {}, 'one');
-    await new Promise((done) => setTimeout(done, 10));
+    await new Promise((resolve) => setTimeout(resolve, 10));
     vi.advanceTimersByTime(60_000);
     ask(['a'], { reads: ['value_ratio'] }, 'one');
-    open();
+    release();
     await idle();
     expect(runs()).toHaveLength(1);
-    expect(of('a')!.frame!.question.prompt).toBe('one');
-    const again = hold('a');
+    expect(entryOf('a')!.frame!.question.prompt).toBe('one');
+    const releaseAgain = hold('a');
     ask(['a'], {}, 'two');
-    await new Promise((done) => setTimeout(done, 10));
+    await new Promise((resolve) => setTimeout(resolve, 10));
     vi.advanceTimersByTime(60_000);
     ask(['a'], {}, 'three');
-    again();
+    releaseAgain();
     await idle();
     vi.useRealTimers();
     // The second run was stopped, so its answer is never shown.
-    expect(of('a')!.frame!.question.prompt).toBe('three');
-    expect(of('a')!.error).toBeUndefined();
+    expect(entryOf('a')!.frame!.question.prompt).toBe('three');
+    expect(entryOf('a')!.error).toBeUndefined();
   });
 
   it('reads the strongest head of each subject, or the head requested for it', async () => {
-    const { ask, of, idle } = stageOf();
+    const { ask, entryOf, idle } = stageOf();
     const request = { headReads: ['att'], head: { layer: -1, head: -1 } };
     ask(['a', 'other'], request);
     await idle();
-    expect([of('a'), of('other')].map((one) => one!.frame!.head!.head)).toEqual([0, 1]);
+    expect([entryOf('a'), entryOf('other')].map((entry) => entry!.frame!.head!.head)).toEqual([
+      0, 1,
+    ]);
     const heads = { a: { layer: 0, head: 1 }, other: { layer: 0, head: 0 } };
     ask(['a', 'other'], { ...request, heads });
     await idle();
-    expect([of('a'), of('other')].map((one) => one!.frame!.head!.head)).toEqual([1, 0]);
+    expect([entryOf('a'), entryOf('other')].map((entry) => entry!.frame!.head!.head)).toEqual([
+      1, 0,
+    ]);
   });
 
   it('finishes a quick run, then answers only the newest question', async () => {
-    const { ask, of, runs, idle, hold } = stageOf();
-    const open = hold('a');
+    const { ask, entryOf, runs, idle, hold } = stageOf();
+    const release = hold('a');
     ask(['a'], {}, 'one');
-    await new Promise((done) => setTimeout(done, 10));
+    await new Promise((resolve) => setTimeout(resolve, 10));
     for (const text of ['two', 'three', 'four']) ask(['a'], {}, text);
-    open();
+    release();
     await idle();
     expect(runs()).toHaveLength(2);
-    expect(of('a')!.frame!.question.prompt).toBe('four');
-    expect(of('a')!.isStale).toBeFalsy();
+    expect(entryOf('a')!.frame!.question.prompt).toBe('four');
+    expect(entryOf('a')!.isStale).toBeFalsy();
   });
 
   it('keeps the last good frame when a question fails, reports the reason, and tries again on request', async () => {
-    const { ask, of, queue, idle, log } = stageOf();
+    const { ask, entryOf, queue, idle, log } = stageOf();
     ask(['a', 'broken']);
     await idle();
-    expect(of('broken')).toMatchObject({ error: 'no such thing' });
-    expect(of('a')!.frame).toBeDefined();
+    expect(entryOf('broken')).toMatchObject({ error: 'no such thing' });
+    expect(entryOf('a')!.frame).toBeDefined();
     ask(['a'], {}, ' ');
     await idle();
-    expect(of('a')).toMatchObject({ isStale: true, error: expect.stringMatching(/no text yet/) });
-    expect(of('a')!.frame!.question.prompt).toBe('ab');
+    expect(entryOf('a')).toMatchObject({
+      isStale: true,
+      error: expect.stringMatching(/no text yet/),
+    });
+    expect(entryOf('a')!.frame!.question.prompt).toBe('ab');
     ask(['broken']);
     await idle();
     const tries = () => log.filter((line) => line === 'open broken').length;
-    const before = tries();
+    const tryCount = tries();
     ask(['broken'], { reads: ['alpha'] });
     await idle();
-    expect(tries()).toBe(before);
+    expect(tries()).toBe(tryCount);
     queue.retry();
     await idle();
-    expect(tries()).toBe(before + 1);
+    expect(tries()).toBe(tryCount + 1);
   });
 
   it('closes a run before its replacement begins, and reads nothing more from it', async () => {
-    const { ask, of, queue, log, runs, hold, idle } = stageOf({}, 300);
+    const { ask, entryOf, queue, log, runs, hold, idle } = stageOf({}, 300);
     // A run has room for 64 tokens more than its text.
     const text = 'a'.repeat(70);
     ask(['a'], {}, 'ab');
@@ -496,50 +508,50 @@ describe('the queue', () => {
       'run a',
     ]);
     // After a stopped measurement has closed the run, the frame, which needs no run, answers the question again.
-    const open = hold('a');
+    const release = hold('a');
     ask(['a'], {}, 'a'.repeat(140));
-    await new Promise((done) => setTimeout(done, 5));
+    await new Promise((resolve) => setTimeout(resolve, 5));
     queue.stop();
-    open();
+    release();
     await idle();
-    expect(of('a')).toMatchObject({ isStale: true, error: 'Stopped.', frame: { T: 70 } });
+    expect(entryOf('a')).toMatchObject({ isStale: true, error: 'Stopped.', frame: { T: 70 } });
     ask(['a'], {}, text);
     await idle();
-    expect(of('a')).toMatchObject({ isStale: false, error: undefined });
+    expect(entryOf('a')).toMatchObject({ isStale: false, error: undefined });
     expect(runs()).toHaveLength(3);
     ask(['a'], { reads: ['value_ratio'] }, text);
     await idle();
     expect(runs()).toHaveLength(4);
-    expect(of('a')!.frame!.tensors.value_ratio).toBeDefined();
+    expect(entryOf('a')!.frame!.tensors.value_ratio).toBeDefined();
   });
 
   it('generates further tokens in a run with room for them, up to the context', async () => {
-    const { ask, of, queue, log, idle } = stageOf({}, 80);
+    const { ask, entryOf, queue, log, idle } = stageOf({}, 80);
     ask(['a']);
     await idle();
-    const go = (count: number) =>
+    const generate = (count: number) =>
       queue.generate(['a'], { count, temperature: 0, topK: 0, seed: 1 });
-    await go(60);
-    await go(30);
-    expect(of('a')!.frame).toMatchObject({ T: 80, generated: 78 });
-    expect(of('a')!.error).toBeUndefined();
+    await generate(60);
+    await generate(30);
+    expect(entryOf('a')!.frame).toMatchObject({ T: 80, generated: 78 });
+    expect(entryOf('a')!.error).toBeUndefined();
     expect(log.filter((line) => /^(run|end)/.test(line))).toEqual(['run a', 'end a', 'run a']);
-    await go(1);
-    expect(of('a')!.error).toMatch(/no room for more tokens/);
+    await generate(1);
+    expect(entryOf('a')!.error).toMatch(/no room for more tokens/);
   });
 
   it('updates the run as the reader types, and bases edited runs on the unedited one', async () => {
-    const { ask, of, log, idle } = stageOf();
+    const { ask, entryOf, log, idle } = stageOf();
     const acts = () => log.filter((line) => /^(run|update|end)/.test(line));
-    const edited = 'a~silence(0,1)';
-    ask(['a', edited]);
+    const editedSubject = 'a~silence(0,1)';
+    ask(['a', editedSubject]);
     await idle();
     expect(acts()).toEqual(['run a', 'run a from 2']);
-    ask(['a', edited], {}, 'abc');
+    ask(['a', editedSubject], {}, 'abc');
     await idle();
     expect(acts().slice(2)).toEqual(['update a', 'update a']);
-    expect(of('a')!.frame!.T).toBe(3);
-    ask([edited], {}, 'abc');
+    expect(entryOf('a')!.frame!.T).toBe(3);
+    ask([editedSubject], {}, 'abc');
     ask(['a~silence(0,0)'], {}, 'abc');
     await idle();
     expect(acts().slice(4)).toEqual(['end a', 'run a from 3']);
@@ -570,25 +582,26 @@ describe('the queue', () => {
 
   it('waits for its turn among figures, then works on the latest request, and releases its turn', async () => {
     const turns: (() => void)[] = [];
-    let given = 0;
-    const turn = () => new Promise<() => void>((go) => turns.push(() => go(() => void given++)));
+    let givenBack = 0;
+    const turn = () =>
+      new Promise<() => void>((grant) => turns.push(() => grant(() => void givenBack++)));
     const { ask, runs, idle } = stageOf({}, 9, turn);
     ask(['a', 'broken']);
-    await new Promise((done) => setTimeout(done, 20));
+    await new Promise((resolve) => setTimeout(resolve, 20));
     expect([runs(), turns.length]).toEqual([[], 1]);
     ask(['b', 'broken']);
     turns[0]!();
     await expect.poll(() => turns.length).toBe(2);
-    expect([runs(), given]).toEqual([['run b'], 1]);
+    expect([runs(), givenBack]).toEqual([['run b'], 1]);
     turns[1]!();
     await idle();
-    expect(given).toBe(2);
+    expect(givenBack).toBe(2);
     // When its turn comes, the page no longer asks for anything.
     ask(['c']);
     ask([]);
     turns[2]!();
     await idle();
-    expect([runs(), given]).toEqual([['run b'], 3]);
+    expect([runs(), givenBack]).toEqual([['run b'], 3]);
   });
 
   it('runs again for a figure with a fixed list of reads if this list changes', async () => {
@@ -604,23 +617,23 @@ describe('the queue', () => {
   });
 
   it('continues from a stopped update, but not from a failed run', async () => {
-    const { ask, of, log, hold, idle, queue } = stageOf();
+    const { ask, entryOf, log, hold, idle, queue } = stageOf();
     ask(['a']);
     await idle();
-    const open = hold('a');
+    const release = hold('a');
     ask(['a'], {}, 'abc');
-    await new Promise((done) => setTimeout(done, 20));
+    await new Promise((resolve) => setTimeout(resolve, 20));
     queue.stop();
-    open();
+    release();
     await idle();
-    expect(of('a')).toMatchObject({ isStale: true, error: 'Stopped.' });
+    expect(entryOf('a')).toMatchObject({ isStale: true, error: 'Stopped.' });
     // The answer to the previous text is kept, and its run is still open.
     ask(['a'], { reads: ['value_ratio'] });
     await idle();
-    expect(of('a')).toMatchObject({ isStale: false, error: undefined, frame: { T: 2 } });
+    expect(entryOf('a')).toMatchObject({ isStale: false, error: undefined, frame: { T: 2 } });
     ask(['a'], {}, 'abcd');
     await idle();
-    expect(of('a')!.frame!.T).toBe(4);
+    expect(entryOf('a')!.frame!.T).toBe(4);
     expect(log.filter((line) => /^(run|update|end)/.test(line))).toEqual([
       'run a',
       'update a',
@@ -629,57 +642,58 @@ describe('the queue', () => {
   });
 
   it('keeps a run that was stopped during reads, so that the next text updates it', async () => {
-    const { ask, of, log, hold, idle, queue } = stageOf();
-    const open = hold('read a');
+    const { ask, entryOf, log, hold, idle, queue } = stageOf();
+    const release = hold('read a');
     ask(['a']);
     await vi.waitUntil(() => log.some((line) => line.startsWith('read')));
     queue.stop();
-    open();
+    release();
     await idle();
-    expect(of('a')).toMatchObject({ error: 'Stopped.' });
+    expect(entryOf('a')).toMatchObject({ error: 'Stopped.' });
     ask(['a'], {}, 'abc');
     await idle();
-    expect(of('a')!.frame!.T).toBe(3);
+    expect(entryOf('a')!.frame!.T).toBe(3);
     expect(log.filter((line) => /^(run|update|end)/.test(line))).toEqual(['run a', 'update a']);
   });
 
   it('stops on request, and continues with the next question', async () => {
-    const { ask, of, queue, idle, hold } = stageOf();
-    const open = hold('a');
+    const { ask, entryOf, queue, idle, hold } = stageOf();
+    const release = hold('a');
     ask(['a']);
-    await new Promise((done) => setTimeout(done, 5));
+    await new Promise((resolve) => setTimeout(resolve, 5));
     queue.stop();
-    open();
+    release();
     await idle();
-    expect(of('a')).toMatchObject({ error: 'Stopped.' });
+    expect(entryOf('a')).toMatchObject({ error: 'Stopped.' });
     ask(['a'], {}, 'other');
     await idle();
-    expect(of('a')!.frame!.question.prompt).toBe('other');
+    expect(entryOf('a')!.frame!.question.prompt).toBe('other');
   });
 
   it('tries again once after its engine is lost, then reports the error', async () => {
-    const { ask, of, idle, runs, queue } = stageOf();
+    const { ask, entryOf, idle, runs, queue } = stageOf();
     ask(['once', 'lost']);
     await idle();
-    expect(of('once')!.frame).toBeDefined();
+    expect(entryOf('once')!.frame).toBeDefined();
     expect(runs().filter((line) => line === 'run lost')).toHaveLength(2);
-    expect(of('lost')!.error).toMatch(/it is gone/);
+    expect(entryOf('lost')!.error).toMatch(/it is gone/);
     queue.retry();
     await idle();
     expect(runs().filter((line) => line === 'run lost')).toHaveLength(4);
     // After another error the queue does not try again, since the error would only repeat.
     ask(['refused']);
     await idle();
-    expect([runs().filter((line) => line === 'run refused').length, of('refused')!.error]).toEqual([
-      ...[1, 'engine: there is no room (memory)'],
-    ]);
+    expect([
+      runs().filter((line) => line === 'run refused').length,
+      entryOf('refused')!.error,
+    ]).toEqual([...[1, 'engine: there is no room (memory)']]);
   });
 
   it('does not open a model of a hub before the reader agrees', async () => {
-    const { ask, of, idle, log } = stageOf();
+    const { ask, entryOf, idle, log } = stageOf();
     ask(['hub:owner/name']);
     await idle();
-    expect(of('hub:owner/name')!.error).toMatch(/owner\/name is not loaded yet/);
+    expect(entryOf('hub:owner/name')!.error).toMatch(/owner\/name is not loaded yet/);
     expect(log.filter((line) => line.startsWith('open'))).toEqual([]);
   });
 
@@ -706,26 +720,26 @@ describe('the queue', () => {
   });
 
   it('answers with a preview if possible, and again with exact numbers on request', async () => {
-    const { ask, of, runs, hold, idle, log } = stageOf();
-    const come = hold('open a');
+    const { ask, entryOf, runs, hold, idle, log } = stageOf();
+    const release = hold('open a');
     ask(['a'], { isPreview: true });
     await idle();
-    const preview = of('a')!.frame;
+    const previewFrame = entryOf('a')!.frame;
     ask(['a'], { isPreview: true }, 'abc');
     await idle();
-    expect(of('a')!.frame).not.toBe(preview);
+    expect(entryOf('a')!.frame).not.toBe(previewFrame);
     expect(runs()).toHaveLength(2);
     expect(log).not.toContain('open a');
     ask(['a'], {}, 'abc');
     await expect.poll(() => log.at(-1)).toBe('open a');
-    expect(of('a')!.frame).toBeTruthy();
-    expect(of('a')!.isStale).toBeFalsy();
-    come();
+    expect(entryOf('a')!.frame).toBeTruthy();
+    expect(entryOf('a')!.isStale).toBeFalsy();
+    release();
     await idle();
     expect(runs()).toHaveLength(3);
-    expect(of('a')!.frame!.T).toBe(3);
-    const kept = log.filter((line) => line.startsWith('keep')).map((line) => line.slice(5));
-    expect([kept[0], kept.at(-1)]).toEqual(['a,a preview', 'a']);
+    expect(entryOf('a')!.frame!.T).toBe(3);
+    const keptSubjects = log.filter((line) => line.startsWith('keep')).map((line) => line.slice(5));
+    expect([keptSubjects[0], keptSubjects.at(-1)]).toEqual(['a,a preview', 'a']);
     // Exact weights that are loaded answer in place of a preview.
     log.length = 0;
     ask(['a'], { isPreview: true }, 'ab');
@@ -744,10 +758,10 @@ describe('the queue', () => {
   });
 
   it('measures every prompt, and gives means with their spread', async () => {
-    const { ask, of, idle } = stageOf();
+    const { ask, entryOf, idle } = stageOf();
     ask(['a'], { question: questionOf({ ...defaults, prompt: 'abcdef', T: 2, n: 3 }) });
     await idle();
-    const { frame } = of('a')!;
+    const { frame } = entryOf('a')!;
     expect(frame!.sequences).toBe(3);
     expect(frame!.perPrompt.sink_ratio).toEqual([0.5, 0.5, 0.5]);
     expect([...frame!.spread.sink_ratio!]).toEqual([0, 0, 0]);
@@ -755,17 +769,17 @@ describe('the queue', () => {
   });
 
   it('runs each prompt only once for a figure that reads only averages', async () => {
-    const { ask, of, queue, runs, idle } = stageOf();
+    const { ask, entryOf, queue, runs, idle } = stageOf();
     const question = questionOf({ ...defaults, prompt: 'abcdef', T: 2, n: 3 });
-    const figure = { question, isFixed: true, reads: ['sink_ratio'] };
-    ask(['a'], figure);
+    const figureRequest = { question, isFixed: true, reads: ['sink_ratio'] };
+    ask(['a'], figureRequest);
     await idle();
-    expect([runs().length, of('a')!.frame!.sequences]).toEqual([3, 3]);
+    expect([runs().length, entryOf('a')!.frame!.sequences]).toEqual([3, 3]);
     await queue.generate(['a'], { count: 1, temperature: 0, topK: 0, seed: 1 });
-    expect([runs().length, of('a')!.frame!.T]).toEqual([4, 3]);
-    ask(['a'], { ...figure, headReads: ['att'] });
+    expect([runs().length, entryOf('a')!.frame!.T]).toEqual([4, 3]);
+    ask(['a'], { ...figureRequest, headReads: ['att'] });
     await idle();
-    expect(of('a')!.frame!.head!.tensors).toHaveProperty('att');
+    expect(entryOf('a')!.frame!.head!.tensors).toHaveProperty('att');
   });
 
   it('measures the subject once more for a recording', async () => {
@@ -778,8 +792,8 @@ describe('the queue', () => {
     await expect(queue.record('broken', '')).rejects.toThrow('broken is not measured yet.');
     expect(recordStudy).not.toHaveBeenCalled();
     expect(await queue.record('a', 'your text')).toBe(bytes);
-    const [{ describe: own }, ids, options] = recordStudy.mock.lastCall!;
-    expect([own, ids]).toEqual([describe_, [[1, 1]]]);
+    const [{ describe: ownDescribe }, ids, options] = recordStudy.mock.lastCall!;
+    expect([ownDescribe, ids]).toEqual([describe_, [[1, 1]]]);
     expect(options).toMatchObject({
       ...{ edits: [], eps: [0.3], fields: ['att', 'q', 'k', 'v'], source: 'your text' },
       model: { id: 'a', revision: null, sha256: null },
@@ -797,7 +811,7 @@ describe('the queue', () => {
   });
 
   it('adds no more tokens once it is stopped', async () => {
-    const { queue, ask, idle, of } = stageOf();
+    const { queue, ask, idle, entryOf } = stageOf();
     ask(['a']);
     await idle();
     const generating = queue.generate(['a'], { count: 7, temperature: 0, topK: 0, seed: 1 });
@@ -805,7 +819,7 @@ describe('the queue', () => {
     queue.stopGenerating();
     await generating;
     expect(queue.isGenerating).toBe(false);
-    expect(of('a')!.frame!.generated).toBeLessThan(7);
+    expect(entryOf('a')!.frame!.generated).toBeLessThan(7);
   });
 
   it('stops generating for another question, but not for another view', async () => {

@@ -16,6 +16,6 @@ it('the sentence names the largest ratio and its layer, counted from 0', () => {
 });
 
 it('the saved numbers begin with the embedding, before layer 0', () => {
-  const [one] = ratios.numbers(frameOf(1, 2, 8), at);
-  expect(one).toMatchObject({ name: 'hidden_ratio', from: [-1], shape: [3] });
+  const [number] = ratios.numbers(frameOf(1, 2, 8), at);
+  expect(number).toMatchObject({ name: 'hidden_ratio', from: [-1], shape: [3] });
 });

@@ -46,23 +46,23 @@ const describe_ = {
   edits: [{ name: 'evict', fields: ['evicted'] }],
 } as unknown as Describe;
 
-const evict = (more: object = {}) => ({ kind: 'evict', policy: 'window', budget: 8, ...more });
+const eviction = (more: object = {}) => ({ kind: 'evict', policy: 'window', budget: 8, ...more });
 const edits = (...list: object[]) => list as unknown as Frame['edits'];
 const architectureOf = (more: object) => more as unknown as Frame['architecture'];
 const rotary = architectureOf({ context: 16, positions: 'rotary' });
 
 describe('the longest text of a model', () => {
   it('is its context, unless every head’s cache keeps its positions inside the context', () => {
-    const turned = evict({ positions: 'cache' });
+    const cachePositions = eviction({ positions: 'cache' });
     expect(contextOf(rotary, [])).toBe(16);
-    expect(contextOf(rotary, edits(turned))).toBe(Infinity);
-    expect(contextOf(rotary, edits(evict()))).toBe(16);
-    expect(contextOf(rotary, edits({ ...turned, budget: 16 }))).toBe(Infinity);
-    expect(contextOf(rotary, edits({ ...turned, budget: 17 }))).toBe(16);
-    for (const only of [{ layer: 0 }, { head: 0 }, { policy: 'snapkv' }])
-      expect(contextOf(rotary, edits({ ...turned, ...only }))).toBe(16);
-    const learned = architectureOf({ context: 16, positions: 'learned' });
-    expect(contextOf(learned, edits(turned))).toBe(16);
+    expect(contextOf(rotary, edits(cachePositions))).toBe(Infinity);
+    expect(contextOf(rotary, edits(eviction()))).toBe(16);
+    expect(contextOf(rotary, edits({ ...cachePositions, budget: 16 }))).toBe(Infinity);
+    expect(contextOf(rotary, edits({ ...cachePositions, budget: 17 }))).toBe(16);
+    for (const limit of [{ layer: 0 }, { head: 0 }, { policy: 'snapkv' }])
+      expect(contextOf(rotary, edits({ ...cachePositions, ...limit }))).toBe(16);
+    const learnedPositions = architectureOf({ context: 16, positions: 'learned' });
+    expect(contextOf(learnedPositions, edits(cachePositions))).toBe(16);
   });
 
   it('is unlimited if each token is predicted from a window inside the context', () => {
@@ -72,36 +72,38 @@ describe('the longest text of a model', () => {
 });
 
 describe('a streaming run', () => {
-  const streams = (
+  const canStreamText = (
     T: number,
-    list = edits(evict()),
+    list = edits(eviction()),
     measures = ['loss_mean', 'keeps_first'],
     context = 99_999,
   ) => canStream(describe_, architectureOf({ context }), list, measures, T);
 
   it('is chosen for a long text if the only edit is an eviction', () => {
-    expect(streams(LONG_TEXT + 1)).toBe(true);
-    expect(streams(LONG_TEXT)).toBe(false);
-    expect(streams(17, undefined, undefined, 16)).toBe(true);
-    expect(streams(16, undefined, undefined, 16)).toBe(false);
-    expect(streams(LONG_TEXT + 1, [])).toBe(false);
-    expect(streams(LONG_TEXT + 1, edits({ kind: 'hide_key', key: 0 }))).toBe(false);
-    expect(streams(LONG_TEXT + 1, edits(evict(), { kind: 'hide_key', key: 0 }))).toBe(false);
-    expect(streams(LONG_TEXT + 1, edits(evict({ policy: 'snapkv' })))).toBe(false);
+    expect(canStreamText(LONG_TEXT + 1)).toBe(true);
+    expect(canStreamText(LONG_TEXT)).toBe(false);
+    expect(canStreamText(17, undefined, undefined, 16)).toBe(true);
+    expect(canStreamText(16, undefined, undefined, 16)).toBe(false);
+    expect(canStreamText(LONG_TEXT + 1, [])).toBe(false);
+    expect(canStreamText(LONG_TEXT + 1, edits({ kind: 'hide_key', key: 0 }))).toBe(false);
+    expect(canStreamText(LONG_TEXT + 1, edits(eviction(), { kind: 'hide_key', key: 0 }))).toBe(
+      false,
+    );
+    expect(canStreamText(LONG_TEXT + 1, edits(eviction({ policy: 'snapkv' })))).toBe(false);
   });
 
   it('is not chosen if a metric needs fields that it does not store', () => {
-    expect(streams(LONG_TEXT + 1, undefined, ['loss_mean', 'entropy'])).toBe(false);
-    expect(streams(LONG_TEXT + 1, undefined, [])).toBe(true);
+    expect(canStreamText(LONG_TEXT + 1, undefined, ['loss_mean', 'entropy'])).toBe(false);
+    expect(canStreamText(LONG_TEXT + 1, undefined, [])).toBe(true);
   });
 });
 
 describe('the list of reads', () => {
-  const names = (reads: string[], change: Partial<Frame> = {}) =>
+  const namesOf = (reads: string[], change: Partial<Frame> = {}) =>
     namesFor(describe_, frameOf(change), reads);
 
   it('contains the reads of all sentences and the requested ones, once each', () => {
-    expect(names(['alpha', 'entropy'])).toEqual([
+    expect(namesOf(['alpha', 'entropy'])).toEqual([
       'alpha',
       'alpha_raw',
       'alpha_uniform',
@@ -113,12 +115,12 @@ describe('the list of reads', () => {
   });
 
   it('omits reads that the model or its edits do not allow', () => {
-    expect(names(['router'])).not.toContain('router');
+    expect(namesOf(['router'])).not.toContain('router');
     const experts = { ...frameOf().architecture, E: 4 } as Frame['architecture'];
-    expect(names(['router'], { architecture: experts })).toContain('router');
+    expect(namesOf(['router'], { architecture: experts })).toContain('router');
     for (const name of ['evicted', 'keeps_first']) {
-      expect(names([name])).not.toContain(name);
-      expect(names([name], { edits: edits(evict()) })).toContain(name);
+      expect(namesOf([name])).not.toContain(name);
+      expect(namesOf([name], { edits: edits(eviction()) })).toContain(name);
     }
   });
 
@@ -127,14 +129,14 @@ describe('the list of reads', () => {
       ...frameOf().architecture,
       mask: { kind: 'bidirectional' },
     } as Frame['architecture'];
-    expect(names(['next'])).toContain('next');
-    expect(names(['next'], { architecture })).not.toContain('next');
+    expect(namesOf(['next'])).toContain('next');
+    expect(namesOf(['next'], { architecture })).not.toContain('next');
   });
 
   it('records the requested fields and those of the metrics, besides the standard fields', () => {
-    const wanted = { reads: ['entropy', 'loss_mean'], headReads: ['q', 'keeps_first'] };
-    const short = { architecture: architectureOf({ L: 2 }), T: 8 };
-    expect(fieldsToRecord(describe_, wanted, short)).toEqual(['att', 'next', 'loss', 'q']);
+    const request = { reads: ['entropy', 'loss_mean'], headReads: ['q', 'keeps_first'] };
+    const shortText = { architecture: architectureOf({ L: 2 }), T: 8 };
+    expect(fieldsToRecord(describe_, request, shortText)).toEqual(['att', 'next', 'loss', 'q']);
   });
 
   it('records only its own fields of a long text if the standard ones take much memory', () => {
@@ -143,19 +145,19 @@ describe('the list of reads', () => {
       field('att', { standard: true, shape: ['L', 'H', 'T', 'T'] }),
     ];
     const table = { ...describe_, fields } as unknown as Describe;
-    const run = (D: number, T: number) =>
+    const fieldsOf = (D: number, T: number) =>
       fieldsToRecord(
         table,
         { reads: [], headReads: ['att'] },
         { architecture: architectureOf({ L: 3, H: 2, D }), T },
       );
-    expect(run(4096, 4096)).toEqual(['hidden', 'att']);
-    expect(run(4097, 4096)).toEqual(['att']);
+    expect(fieldsOf(4096, 4096)).toEqual(['hidden', 'att']);
+    expect(fieldsOf(4097, 4096)).toEqual(['att']);
     // With a short text, all fields fit in memory.
-    expect(run(2 ** 20, 512)).toEqual(['hidden', 'att']);
+    expect(fieldsOf(2 ** 20, 512)).toEqual(['hidden', 'att']);
     // A dimension that the model lacks counts as 1.
     fields[0] = field('hidden', { standard: true, shape: ['L+1', 'T', 'D', 'E'] });
-    expect([4096, 4097].map((D) => run(D, 4096))).toEqual([['hidden', 'att'], ['att']]);
+    expect([4096, 4097].map((D) => fieldsOf(D, 4096))).toEqual([['hidden', 'att'], ['att']]);
   });
 });
 
@@ -265,28 +267,28 @@ describe('a frame without measurements', () => {
   });
 
   it('has the mask token of the model, or else of its tokenizer', async () => {
-    const of = async (masks: Parameters<typeof frameFor>[3]) =>
+    const maskTokenOf = async (masks: Parameters<typeof frameFor>[3]) =>
       (await frameFor('m', 'softmax', {}, masks)).maskToken;
     const specials = [
       { id: 3, text: '[SEP]', kind: 'sep' },
       { id: 4, text: '[MASK]', kind: 'mask' },
     ];
-    expect(await of({ model: 0, tokenizer: specials })).toBe(0);
-    expect(await of({ tokenizer: specials })).toBe(4);
+    expect(await maskTokenOf({ model: 0, tokenizer: specials })).toBe(0);
+    expect(await maskTokenOf({ tokenizer: specials })).toBe(4);
     expect(await frameFor('m')).not.toHaveProperty('maskToken');
   });
 
   it('lists its edits with their labels, except edits without effect', async () => {
-    const cached = await frameFor('m~evict(h2o,8)');
-    expect(cached).toMatchObject({
+    const evictedFrame = await frameFor('m~evict(h2o,8)');
+    expect(evictedFrame).toMatchObject({
       class: 'measured',
       edits: [{ kind: 'evict', policy: 'h2o', budget: 8 }],
       choices: [{ policy: 'heavy hitters' }],
     });
-    expect(cached.title).toBe(`Model, ${cached.labels[0]}`);
+    expect(evictedFrame.title).toBe(`Model, ${evictedFrame.labels[0]}`);
     expect(await frameFor('m~silence(1,0)~int8')).toMatchObject({ class: 'counterfactual' });
-    const swapped = await frameFor('m~sigmoid');
-    expect(swapped).toMatchObject({ class: 'counterfactual', operation: { name: 'sigmoid' } });
+    const swappedFrame = await frameFor('m~sigmoid');
+    expect(swappedFrame).toMatchObject({ class: 'counterfactual', operation: { name: 'sigmoid' } });
     // An edit to the model's own operation is ignored, unless it has a parameter.
     expect(await frameFor('m~softmax')).toMatchObject({
       title: 'Model',
@@ -298,21 +300,21 @@ describe('a frame without measurements', () => {
 });
 
 describe('a completed frame', () => {
-  const strongest = (frame: Frame): Head =>
+  const strongestHead = (frame: Frame): Head =>
     'alpha' in frame.tensors ? { layer: 1, head: 0 } : { layer: 0, head: 0 };
 
   function runOf(answers: Readonly<Record<string, Tensor>>) {
-    const asked: RunRead[][] = [];
+    const requests: RunRead[][] = [];
     const run = {
       read: async (reads: RunRead[]) => {
-        asked.push(reads);
+        requests.push(reads);
         return reads.map((read) => answers['metric' in read ? read.metric : read.field]!);
       },
     } as unknown as Run;
-    return { run, asked };
+    return { run, requests };
   }
   const openModel = { tokenizer: { piece: (id: number) => `#${id}` } } as unknown as OpenModel;
-  const nothing = tensor([1], [0]);
+  const zeroTensor = tensor([1], [0]);
 
   it('lists the eight most likely next tokens, with a softmax over all logits', async () => {
     const logits = [0, 5, 1, 4, 2, 3, -1, -2, -3, -4];
@@ -322,7 +324,7 @@ describe('a completed frame', () => {
       frameOf(),
       { run, openModel },
       { reads: ['next'], headReads: [] },
-      { headOf: strongest },
+      { headOf: strongestHead },
     );
     const sum = logits.reduce((a, x) => a + Math.exp(x), 0);
     expect(frame.next.map(({ text }) => text)).toEqual(
@@ -333,38 +335,44 @@ describe('a completed frame', () => {
   });
 
   it('keeps numbers that it has, and reads a head’s numbers once alpha has determined the head', async () => {
-    const { run, asked } = runOf({ q: nothing, entropy: nothing });
-    const wanted = { reads: ['alpha', 'entropy'], headReads: ['q'] };
-    const raw = { alpha_raw: frameOf().tensors.alpha! };
-    const first = await completeFrame(describe_, frameOf({}, raw), { run, openModel }, wanted, {
-      headOf: strongest,
-    });
-    expect(asked.flat()).toEqual([
+    const { run, requests } = runOf({ q: zeroTensor, entropy: zeroTensor });
+    const request = { reads: ['alpha', 'entropy'], headReads: ['q'] };
+    const rawTensors = { alpha_raw: frameOf().tensors.alpha! };
+    const firstFrame = await completeFrame(
+      describe_,
+      frameOf({}, rawTensors),
+      { run, openModel },
+      request,
+      {
+        headOf: strongestHead,
+      },
+    );
+    expect(requests.flat()).toEqual([
       { metric: 'entropy', eps: 0.3 },
       { field: 'q', layer: 1, head: 0 },
     ]);
-    expect(first.head).toEqual({ layer: 1, head: 0, tensors: { q: nothing } });
-    const again = await completeFrame(describe_, first, { run, openModel }, wanted, {
-      headOf: strongest,
+    expect(firstFrame.head).toEqual({ layer: 1, head: 0, tensors: { q: zeroTensor } });
+    const secondFrame = await completeFrame(describe_, firstFrame, { run, openModel }, request, {
+      headOf: strongestHead,
     });
-    expect(asked).toHaveLength(1);
-    expect(again.head).toEqual(first.head);
+    expect(requests).toHaveLength(1);
+    expect(secondFrame.head).toEqual(firstFrame.head);
   });
 
   it('keeps the numbers of different heads separate', async () => {
-    const wanted = { reads: ['alpha'], headReads: ['q'] };
-    const raw = { alpha_raw: frameOf().tensors.alpha! };
+    const request = { reads: ['alpha'], headReads: ['q'] };
+    const rawTensors = { alpha_raw: frameOf().tensors.alpha! };
     for (const [layer, head] of [
       [0, 0],
       [1, 1],
       [1, 0],
     ] as const) {
-      const { run, asked } = runOf({ q: nothing });
-      const frame = frameOf({ head: { layer, head, tensors: { q: nothing } } }, raw);
-      const isOwn = layer === 1 && head === 0;
-      expect(isAnswered(frame, describe_, wanted, { layer: 1, head: 0 })).toBe(isOwn);
-      await completeFrame(describe_, frame, { run, openModel }, wanted, { headOf: strongest });
-      expect(asked.flat()).toEqual(isOwn ? [] : [{ field: 'q', layer: 1, head: 0 }]);
+      const { run, requests } = runOf({ q: zeroTensor });
+      const frame = frameOf({ head: { layer, head, tensors: { q: zeroTensor } } }, rawTensors);
+      const isStrongest = layer === 1 && head === 0;
+      expect(isAnswered(frame, describe_, request, { layer: 1, head: 0 })).toBe(isStrongest);
+      await completeFrame(describe_, frame, { run, openModel }, request, { headOf: strongestHead });
+      expect(requests.flat()).toEqual(isStrongest ? [] : [{ field: 'q', layer: 1, head: 0 }]);
     }
   });
 
@@ -374,83 +382,87 @@ describe('a completed frame', () => {
       ...describe_,
       metrics: [
         { ...metric('qk_cos', ['q']), shape: ['T', 'T'] },
-        ...describe_.metrics.map((one) => ({ ...one, shape: ['L', 'H', 'T'] })),
+        ...describe_.metrics.map((definition) => ({ ...definition, shape: ['L', 'H', 'T'] })),
       ],
     } as unknown as Describe;
-    const { run, asked } = runOf({ att: nothing, qk_cos: nothing });
-    const raw = { alpha_raw: frameOf().tensors.alpha! };
-    const wanted = { reads: ['att'], headReads: ['att', 'qk_cos'], cells: 32 };
-    const of = (frame: Frame, change: object = {}) =>
+    const { run, requests } = runOf({ att: zeroTensor, qk_cos: zeroTensor });
+    const rawTensors = { alpha_raw: frameOf().tensors.alpha! };
+    const request = { reads: ['att'], headReads: ['att', 'qk_cos'], cells: 32 };
+    const complete = (frame: Frame, change: object = {}) =>
       completeFrame(
         table,
         frame,
         { run, openModel },
-        { ...wanted, ...change },
-        { headOf: strongest },
+        { ...request, ...change },
+        { headOf: strongestHead },
       );
     const at = { layer: 1, head: 0 };
-    const known = { ...frameOf({ T }, raw) };
-    const first = await of(known);
-    expect(asked.splice(0)).toEqual([
+    const initialFrame = { ...frameOf({ T }, rawTensors) };
+    const firstFrame = await complete(initialFrame);
+    expect(requests.splice(0)).toEqual([
       [
         { field: 'att', block: 4 },
         { field: 'att', ...at, block: 4 },
       ],
     ]);
-    expect(first.pooled).toBe(25);
+    expect(firstFrame.pooled).toBe(25);
     // A number for each query and key is not read for a long text; a view gives the reason.
-    expect(first.lacks!.qk_cos).toContain('up to 32 tokens, and this one has 100');
-    expect(first.head!.tensors).not.toHaveProperty('qk_cos');
-    expect(isAnswered(first, table, wanted, at)).toBe(true);
+    expect(firstFrame.lacks!.qk_cos).toContain('up to 32 tokens, and this one has 100');
+    expect(firstFrame.head!.tensors).not.toHaveProperty('qk_cos');
+    expect(isAnswered(firstFrame, table, request, at)).toBe(true);
     const zoom = { query: 90, key: 7 };
-    expect(isAnswered(first, table, { ...wanted, zoom }, at)).toBe(false);
-    const zoomed = await of(first, { zoom });
-    expect(asked.splice(0)).toEqual([[{ field: 'att', ...at, rows: [60, 100] }]]);
-    expect(zoomed.head!.rows).toEqual({ query: 60, key: 7, att: nothing });
-    expect(isAnswered(zoomed, table, { ...wanted, zoom }, at)).toBe(true);
-    expect(isAnswered(zoomed, table, wanted, at)).toBe(true);
-    await of(zoomed, { zoom });
-    expect(asked).toEqual([]);
-    await of(frameOf({ T: 130 }, raw), { cells: 129, reads: ['att'], headReads: ['att'] });
-    expect(asked.splice(0)).toEqual([
+    expect(isAnswered(firstFrame, table, { ...request, zoom }, at)).toBe(false);
+    const zoomedFrame = await complete(firstFrame, { zoom });
+    expect(requests.splice(0)).toEqual([[{ field: 'att', ...at, rows: [60, 100] }]]);
+    expect(zoomedFrame.head!.rows).toEqual({ query: 60, key: 7, att: zeroTensor });
+    expect(isAnswered(zoomedFrame, table, { ...request, zoom }, at)).toBe(true);
+    expect(isAnswered(zoomedFrame, table, request, at)).toBe(true);
+    await complete(zoomedFrame, { zoom });
+    expect(requests).toEqual([]);
+    await complete(frameOf({ T: 130 }, rawTensors), {
+      cells: 129,
+      reads: ['att'],
+      headReads: ['att'],
+    });
+    expect(requests.splice(0)).toEqual([
       [
         { field: 'att', block: 3 },
         { field: 'att', ...at, block: 2 },
       ],
     ]);
-    expect(isAnswered(zoomed, table, { ...wanted, cells: 100 }, at)).toBe(false);
-    const whole = await of(zoomed, { cells: 100 });
-    expect(asked.flat()).toContainEqual({ field: 'att', ...at });
-    expect(whole).not.toHaveProperty('pooled');
-    expect(whole.head!.tensors).toHaveProperty('qk_cos');
+    expect(isAnswered(zoomedFrame, table, { ...request, cells: 100 }, at)).toBe(false);
+    const wholeFrame = await complete(zoomedFrame, { cells: 100 });
+    expect(requests.flat()).toContainEqual({ field: 'att', ...at });
+    expect(wholeFrame).not.toHaveProperty('pooled');
+    expect(wholeFrame.head!.tensors).toHaveProperty('qk_cos');
   });
 
   it('reads another head if alpha shows that the expected head is not the strongest', async () => {
     const { alpha, ...others } = frameOf().tensors;
-    const { run, asked } = runOf({ alpha: alpha!, q: nothing });
+    const { run, requests } = runOf({ alpha: alpha!, q: zeroTensor });
     const frame = await completeFrame(
       describe_,
       { ...frameOf(), tensors: others },
       { run, openModel },
       { reads: [], headReads: ['q'] },
-      { headOf: strongest, previousFrame: { ...frameOf(), tensors: others } },
+      { headOf: strongestHead, previousFrame: { ...frameOf(), tensors: others } },
     );
-    expect(asked[0]).toContainEqual({ field: 'q', layer: 0, head: 0 });
-    expect(asked[1]).toEqual([{ field: 'q', layer: 1, head: 0 }]);
+    expect(requests[0]).toContainEqual({ field: 'q', layer: 0, head: 0 });
+    expect(requests[1]).toEqual([{ field: 'q', layer: 1, head: 0 }]);
     expect(frame.head).toMatchObject({ layer: 1, head: 0 });
   });
 
   it('keeps the numbers by prompt for several prompts only', async () => {
     const { run } = runOf({});
-    const of = (sequences: number) =>
+    const completeWith = (sequences: number) =>
       completeFrame(
         describe_,
         frameOf({ sequences, perPrompt: { loss_mean: [7] } }),
         { run, openModel },
         { reads: [], headReads: [] },
-        { headOf: strongest },
+        { headOf: strongestHead },
       );
-    expect((await of(1)).perPrompt.loss_mean).toEqual([2]);
-    expect((await of(2)).perPrompt).toEqual({ loss_mean: [7] });
+    expect((await completeWith(1)).perPrompt.loss_mean).toEqual([2]);
+    expect((await completeWith(2)).perPrompt).toEqual({ loss_mean: [7] });
   });
 });

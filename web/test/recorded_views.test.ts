@@ -42,26 +42,26 @@ interface Entry {
 }
 
 /** Returns the same file without the tensors of the other groups. */
-function only(bytes: Uint8Array, kept: readonly Group[]): Uint8Array {
+function withGroups(bytes: Uint8Array, kept: readonly Group[]): Uint8Array {
   const size = Number(new DataView(bytes.buffer, bytes.byteOffset).getBigUint64(0, true));
   const { __metadata__, ...entries } = JSON.parse(
     new TextDecoder().decode(bytes.subarray(8, 8 + size)),
   ) as Record<string, Entry>;
   const groupOf = (name: string) => ALL.find((group) => GROUPS[group].test(name));
-  const named = Object.entries(entries)
+  const namedEntries = Object.entries(entries)
     .filter(([name]) => !groupOf(name) || kept.includes(groupOf(name)!))
     .sort(([, a], [, b]) => a.data_offsets[0] - b.data_offsets[0]);
-  let at = 0;
-  const moved = named.map(([name, entry]) => {
+  let offset = 0;
+  const movedEntries = namedEntries.map(([name, entry]) => {
     const length = entry.data_offsets[1] - entry.data_offsets[0];
-    return [name, { ...entry, data_offsets: [at, (at += length)] }];
+    return [name, { ...entry, data_offsets: [offset, (offset += length)] }];
   });
-  const json = JSON.stringify({ __metadata__, ...Object.fromEntries(moved) });
-  const head = new TextEncoder().encode(json.padEnd(Math.ceil(json.length / 8) * 8));
-  const file = new Uint8Array(8 + head.length + at);
-  new DataView(file.buffer).setBigUint64(0, BigInt(head.length), true);
-  file.set(head, 8);
-  named.forEach(
+  const json = JSON.stringify({ __metadata__, ...Object.fromEntries(movedEntries) });
+  const header = new TextEncoder().encode(json.padEnd(Math.ceil(json.length / 8) * 8));
+  const file = new Uint8Array(8 + header.length + offset);
+  new DataView(file.buffer).setBigUint64(0, BigInt(header.length), true);
+  file.set(header, 8);
+  namedEntries.forEach(
     (
       [
         ,
@@ -71,27 +71,27 @@ function only(bytes: Uint8Array, kept: readonly Group[]): Uint8Array {
       ],
       i,
     ) => {
-      const [, { data_offsets }] = moved[i] as [string, Entry];
-      file.set(bytes.subarray(8 + size + from, 8 + size + to), 8 + head.length + data_offsets[0]);
+      const [, { data_offsets }] = movedEntries[i] as [string, Entry];
+      file.set(bytes.subarray(8 + size + from, 8 + size + to), 8 + header.length + data_offsets[0]);
     },
   );
   return file;
 }
 
 const subsets = ALL.reduce<Group[][]>(
-  (found, group) => found.flatMap((one) => [one, [...one, group]]),
+  (chosenSubsets, group) => chosenSubsets.flatMap((subset) => [subset, [...subset, group]]),
   [[]],
 );
 /** The recordings that are tested with every subset; the others have all groups, one group or none. */
-const WHOLE = ['one', 'sink_logit'];
+const EXHAUSTIVE = ['one', 'sink_logit'];
 const subsetsOf = (name: string) =>
-  subsets.filter(({ length }) => WHOLE.includes(name) || length === ALL.length || length <= 1);
+  subsets.filter(({ length }) => EXHAUSTIVE.includes(name) || length === ALL.length || length <= 1);
 
-const WRONG = /\bNaN|undefined|Infinity|\[object|\bnull\b/;
-const DENIED = /\bNo (head|key|secondary)|none of the|None of the/;
-const wrongIn = (said: readonly string[]) => said.filter((one) => WRONG.test(one));
+const BROKEN_TEXT = /\bNaN|undefined|Infinity|\[object|\bnull\b/;
+const DENIAL = /\bNo (head|key|secondary)|none of the|None of the/;
+const brokenTexts = (texts: readonly string[]) => texts.filter((text) => BROKEN_TEXT.test(text));
 const facts = { corpus: { kind: 'text' }, version: '1', link: '#' };
-const free = { layer: -1, head: -1 };
+const noHead = { layer: -1, head: -1 };
 
 let page: Awaited<ReturnType<typeof openPage>>;
 beforeAll(async () => {
@@ -101,7 +101,7 @@ beforeAll(async () => {
 afterAll(() => page?.close());
 
 async function frameOf(name: string, groups: readonly Group[] = ALL): Promise<Frame> {
-  const bytes = only(bytesOf(`${FOLDER}${name}.safetensors`), groups);
+  const bytes = withGroups(bytesOf(`${FOLDER}${name}.safetensors`), groups);
   const more = readsOf(tableOf(page.models.describe));
   const [frame] = await page.framesOf([await page.openRecording(name, bytes)], {}, views, more);
   return frame!;
@@ -110,94 +110,101 @@ async function frameOf(name: string, groups: readonly Group[] = ALL): Promise<Fr
 /** For each tensor that the view may read, lists 1 if the frame has a finite number in it, 0 if it has none, and nothing without the tensor. */
 function presenceOf({ reads, optional = [], headReads = [] }: View, frame: Frame): string {
   const names = ['alpha', 'alpha_raw', 'sink_ratio', 'row_mass_summary', ...reads, ...optional];
-  const all = [...names.map((name) => frame.tensors[name])].concat(
+  const tensors = [...names.map((name) => frame.tensors[name])].concat(
     headReads.map((name) => frame.head?.tensors[name]),
   );
-  return all.map((one) => one && Number(Array.from(one.data).some(Number.isFinite))).join();
+  return tensors
+    .map((tensor) => tensor && Number(Array.from(tensor.data).some(Number.isFinite)))
+    .join();
 }
 
 /** Returns the problems of a view in a widget or an embed, and of its files. */
-function wrongFigure(view: View, frame: Frame): string[] {
+function figureErrors(view: View, frame: Frame): string[] {
   forgetPlots();
   const room = roomOf(figure, page.pageOf({ view: view.name }, [frame]));
-  const said = wordsOf(room.root);
-  const wrong = wrongIn(said);
+  const texts = wordsOf(room.root);
+  const errors = brokenTexts(texts);
   // Where a number is missing, no sentence may say that there is no sink.
   if (!frame.tensors.sink_ratio!.data.some(Number.isFinite))
-    wrong.push(...said.filter((one) => DENIED.test(one)));
+    errors.push(...texts.filter((text) => DENIAL.test(text)));
   const fits = view.fits?.(frame) ?? true;
   if (!fits || hasNumbersOf(view, frame, page.models.describe)) {
-    const quantities = fits ? view.numbers(frame, selectedHead(frame, free)) : [];
+    const quantities = fits ? view.numbers(frame, selectedHead(frame, noHead)) : [];
     const numbers = [{ frame, quantities }];
     // The facts in the file are JSON, in which null is allowed.
-    wrong.push(...wrongIn(toCsv(numbers, facts).replaceAll(':null', '').split('\n')));
-    if (fits && !room.all('.cell').length) wrong.push('draws nothing');
+    errors.push(...brokenTexts(toCsv(numbers, facts).replaceAll(':null', '').split('\n')));
+    if (fits && !room.all('.cell').length) errors.push('draws nothing');
   } else {
-    const both = [room.text('[data-lacks]'), room.text('[data-finding]')];
-    if (!both.every((one) => /^Not in the recording of .* needs /.test(one)))
-      wrong.push(`does not say what it lacks: ${both.join(' | ')}`);
+    const notes = [room.text('[data-lacks]'), room.text('[data-finding]')];
+    if (!notes.every((note) => /^Not in the recording of .* needs /.test(note)))
+      errors.push(`does not say what it lacks: ${notes.join(' | ')}`);
   }
   room.scope.end();
-  return wrong;
+  return errors;
 }
 
-function wrongRoom(build: typeof explore, frames: readonly Frame[], needed = '*'): string[] {
+function roomErrors(build: typeof explore, frames: readonly Frame[], needed = '*'): string[] {
   forgetPlots();
   const room = roomOf(build, page.pageOf({}, frames));
-  const wrong = wrongIn(wordsOf(room.root));
-  if (!room.all(needed).length) wrong.push(`lacks ${needed}`);
+  const errors = brokenTexts(wordsOf(room.root));
+  if (!room.all(needed).length) errors.push(`lacks ${needed}`);
   room.scope.end();
-  return wrong;
+  return errors;
 }
 
 describe.skipIf(!isBuilt)(`a recording (${UNBUILT})`, () => {
   it.each(names)(
     '%s with any subset of fields shows a dash and a sentence for each missing number',
     async (name) => {
-      const wrong = new Set<string>();
-      const drawn = new Set<string>();
+      const errors = new Set<string>();
+      const drawnFigures = new Set<string>();
       const [softmax] = await page.framesOf(['softmax']);
       for (const groups of subsetsOf(name)) {
         const frame = await frameOf(name, groups);
-        const note = (place: string, found: readonly string[]) =>
-          found.forEach((one) => wrong.add(`${groups.join(' ')}, ${place}: ${one.slice(0, 200)}`));
+        const addErrors = (place: string, placeErrors: readonly string[]) =>
+          placeErrors.forEach((error) =>
+            errors.add(`${groups.join(' ')}, ${place}: ${error.slice(0, 200)}`),
+          );
         for (const view of views) {
-          const seen = `${view.name} ${presenceOf(view, frame)}`;
-          if (!drawn.has(seen)) note(view.name, wrongFigure(view, frame));
-          drawn.add(seen);
+          const figureKey = `${view.name} ${presenceOf(view, frame)}`;
+          if (!drawnFigures.has(figureKey)) addErrors(view.name, figureErrors(view, frame));
+          drawnFigures.add(figureKey);
         }
-        const isRoomy =
+        const isForRooms =
           groups.length === 0 || groups.length === ALL.length || `${groups}` === 'maps';
-        if (!isRoomy) continue;
-        note('Explore', wrongRoom(explore, [frame]));
-        note('Compare', wrongRoom(compare, [softmax!, frame]));
-        note('Compare alone', wrongRoom(compare, [frame], '.table-of-all tbody tr'));
+        if (!isForRooms) continue;
+        addErrors('Explore', roomErrors(explore, [frame]));
+        addErrors('Compare', roomErrors(compare, [softmax!, frame]));
+        addErrors('Compare alone', roomErrors(compare, [frame], '.table-of-all tbody tr'));
       }
-      expect([...wrong]).toEqual([]);
+      expect([...errors]).toEqual([]);
     },
   );
 
   it('names the token that counts as the first, in every view', async () => {
     const frame = await frameOf('first');
-    const at = selectedHead(frame, free);
-    const says = (name: string) => viewNamed(name).says(frame, at);
+    const at = selectedHead(frame, noHead);
+    const sentenceOf = (name: string) => viewNamed(name).says(frame, at);
     const alpha = [...alphaOfKey(frame, 3)];
-    const share = (eps: number) => percent(alpha.filter((one) => one > eps).length / 12, 0);
-    expect(says('threshold')).toBe(
-      `Of 12 heads, ${[0.1, 0.2, 0.3, 0.5].map((eps) => `${share(eps)} have α₄ > ${eps}`).join(', ')}; ` +
+    const shareAbove = (eps: number) =>
+      percent(alpha.filter((weight) => weight > eps).length / 12, 0);
+    expect(sentenceOf('threshold')).toBe(
+      `Of 12 heads, ${[0.1, 0.2, 0.3, 0.5].map((eps) => `${shareAbove(eps)} have α₄ > ${eps}`).join(', ')}; ` +
         'uniform attention has α₄ = 0.14.',
     );
     const { data } = frame.tensors.att!;
-    const own = Array.from({ length: 12 }, (_, i) =>
+    const headMeans = Array.from({ length: 12 }, (_, i) =>
       mean(Array.from({ length: 9 }, (_, t) => data[(12 * i + t + 3) * 12 + 3]!)),
     );
-    expect(says('length')).toMatch(new RegExp(`T = 12: Sink₄ .*, mean α₄ ${show(mean(own))} `));
-    expect(says('secondary')).toContain(
+    expect(sentenceOf('length')).toMatch(
+      new RegExp(`T = 12: Sink₄ .*, mean α₄ ${show(mean(headMeans))} `),
+    );
+    expect(sentenceOf('secondary')).toContain(
       `The first key receives ${percent(mean(alpha))} on average`,
     );
-    expect(says('mass')).toContain('unnormalized α₄ ');
-    expect(says('geometry')).toContain('‖k₄‖ is ');
-    expect(says('likeness')).toContain(' of 8 later positions');
+    expect(sentenceOf('mass')).toContain('unnormalized α₄ ');
+    expect(sentenceOf('geometry')).toContain('‖k₄‖ is ');
+    expect(sentenceOf('likeness')).toContain(' of 8 later positions');
     // The recording's text still begins with a start token.
     expect(frame.first).toEqual(['<s>']);
   });
@@ -222,11 +229,11 @@ describe.skipIf(!isBuilt)(`a recording (${UNBUILT})`, () => {
 
   it('of several prompts states that its map is that of the first prompt', async () => {
     const frame = await frameOf('many');
-    const at = selectedHead(frame, free);
+    const at = selectedHead(frame, noHead);
     const map = frame.head!.tensors.att!.data;
-    const first = mean(Array.from({ length: 12 }, (_, t) => map[12 * t]!));
+    const firstMean = mean(Array.from({ length: 12 }, (_, t) => map[12 * t]!));
     expect(viewNamed('attention').says(frame, at)).toContain(
-      `In the first of 5 prompts the first token, “<s>”, receives ${percent(first, 0)} on average`,
+      `In the first of 5 prompts the first token, “<s>”, receives ${percent(firstMean, 0)} on average`,
     );
   });
 });

@@ -45,11 +45,11 @@ describe('ids of recordings', () => {
   });
 
   it('may contain edits, which fail later, but no step', () => {
-    const parsed = parseSubject('recording:a.safetensors@14~sigmoid')!;
-    expect(parsed.id).toBe('recording:a.safetensors@14');
-    expect(parsed.step).toBeUndefined();
-    expect(printSubject(parsed)).toBe('recording:a.safetensors@14~sigmoid');
-    expect(() => editsOf(parsed, { operations: [], edits: [] } as unknown as Describe)).toThrow();
+    const subject = parseSubject('recording:a.safetensors@14~sigmoid')!;
+    expect(subject.id).toBe('recording:a.safetensors@14');
+    expect(subject.step).toBeUndefined();
+    expect(printSubject(subject)).toBe('recording:a.safetensors@14~sigmoid');
+    expect(() => editsOf(subject, { operations: [], edits: [] } as unknown as Describe)).toThrow();
   });
 
   it('identify a file on a disk by its content', async () => {
@@ -104,7 +104,7 @@ const tensor = (shape: number[], data: number[]): Tensor => ({
   data: Float32Array.from(data),
 });
 
-function recorded(tokens = ['<s>', 'a', '<b>']): Recording {
+function createRecording(tokens = ['<s>', 'a', '<b>']): Recording {
   const files: Record<string, Tensor> = {
     'mean.alpha': tensor([1, 2, 3], [0.9, 0.1, 0, 0.8, 0.1, 0.1]),
     'deviation.alpha': tensor([1, 2, 3], [0.1, 0, 0, 0.2, 0, 0]),
@@ -139,9 +139,11 @@ function recorded(tokens = ['<s>', 'a', '<b>']): Recording {
     },
     tensor: async (name: string) => files[name]!,
     mean: async (name: string, { eps = 0 } = {}) => {
-      const all = files[`mean.${name}`]!;
+      const meanTensor = files[`mean.${name}`]!;
       const at = eps === 0.3 ? 3 : 0;
-      return name === 'sink_ratio' ? tensor([3], Array.from(all.data.slice(at, at + 3))) : all;
+      return name === 'sink_ratio'
+        ? tensor([3], Array.from(meanTensor.data.slice(at, at + 3)))
+        : meanTensor;
     },
     deviation: async (name: string) => files[`deviation.${name}`]!,
     read: async ([read]: RunRead[]) => {
@@ -155,21 +157,21 @@ function recorded(tokens = ['<s>', 'a', '<b>']): Recording {
 }
 
 const question = questionOf({ ...defaults, eps: 0.3 });
-const frameOf = (one = recorded(), asked = question) =>
-  recordedFrame(describe_, 'recording:r', 'recording:r', one, asked);
+const frameOf = (recording = createRecording(), frameQuestion = question) =>
+  recordedFrame(describe_, 'recording:r', 'recording:r', recording, frameQuestion);
 
-function changed(change: object, architecture: object = {}): Recording {
-  const one = recorded();
+function changedRecording(change: object, architecture: object = {}): Recording {
+  const recording = createRecording();
   return {
-    ...one,
-    architecture: { ...one.architecture, ...architecture },
-    conditions: { ...one.conditions, ...change },
+    ...recording,
+    architecture: { ...recording.architecture, ...architecture },
+    conditions: { ...recording.conditions, ...change },
   } as Recording;
 }
 
 describe('the text about a recorded model', () => {
   it('names the token that counts as the first', async () => {
-    const frame = await frameOf(changed({ first: { token: 'a', id: 6, position: 1 } }));
+    const frame = await frameOf(changedRecording({ first: { token: 'a', id: 6, position: 1 } }));
     expect(selectedHead(frame, { layer: -1, head: -1 })).toEqual({ layer: 0, head: 0 });
     expect(findingWords(frame, { layer: 0, head: 0 })).toMatch(
       /^Head L0H0 gives the first token “a” \(position 1\) 10% of its attention on average over 4 prompts. The mean over all 2 heads is 10%;/,
@@ -177,14 +179,14 @@ describe('the text about a recorded model', () => {
   });
 
   it('gives a token without a recorded id the id 0', async () => {
-    const one = { ...recorded(), tokens: [7] } as unknown as Recording;
-    const { tokens } = await frameOf(one);
+    const recording = { ...createRecording(), tokens: [7] } as unknown as Recording;
+    const { tokens } = await frameOf(recording);
     expect(tokens.map(({ id }) => id)).toEqual([7, ...Array(tokens.length - 1).fill(0)]);
   });
 
   it('omits the sizes of a model if only its maps were recorded', async () => {
     const sizesOf = async (sizes: object) => {
-      const { D, K, U, V } = (await frameOf(changed({}, sizes))).architecture;
+      const { D, K, U, V } = (await frameOf(changedRecording({}, sizes))).architecture;
       return [D, K, U, V];
     };
     expect(await sizesOf({ D: 4, K: 1, U: 1, V: 1 })).toEqual(Array(4).fill(undefined));
@@ -192,7 +194,7 @@ describe('the text about a recorded model', () => {
   });
 
   it('states the position of the first token in the stamp and the columns of the comparison', async () => {
-    const frame = await frameOf(changed({ first: { token: 'a', id: 6, position: 1 } }));
+    const frame = await frameOf(changedRecording({ first: { token: 'a', id: 6, position: 1 } }));
     expect(stampWords(frame)).toMatch(
       / · starts with <s> \(start token\), first token: position 1 · /,
     );
@@ -207,22 +209,26 @@ describe('the text about a recorded model', () => {
   });
 
   it('names no first token if prompts begin with different ones', async () => {
-    const frame = await frameOf(changed({ first: { token: null, id: null, position: 0 } }));
+    const frame = await frameOf(
+      changedRecording({ first: { token: null, id: null, position: 0 } }),
+    );
     expect(findingWords(frame, { layer: 0, head: 0 })).toMatch(/ gives the first token 90% of its/);
     const prompts = { count: 1, kept: 1, T: 3 };
-    const one = await frameOf(changed({ first: { token: null, id: null, position: 0 }, prompts }));
-    expect([frame.firstAt!.isCommon, one.firstAt!.isCommon]).toEqual([false, true]);
+    const frameOfOne = await frameOf(
+      changedRecording({ first: { token: null, id: null, position: 0 }, prompts }),
+    );
+    expect([frame.firstAt!.isCommon, frameOfOne.firstAt!.isCommon]).toEqual([false, true]);
   });
 
   it('names layers by the layer numbers of the model', async () => {
-    const frame = await frameOf(changed({}, { blocks: 4, layers: [3] }));
+    const frame = await frameOf(changedRecording({}, { blocks: 4, layers: [3] }));
     expect(headName({ layer: 0, head: 1 }, frame)).toBe('L3H1');
     expect(findingWords(frame, { layer: 0, head: 1 })).toMatch(/^Head L3H1 gives /);
     expect(hiddenLayer(frame, 0)).toBe(4);
   });
 
   it('says EDITED if the recorded runs were edited', async () => {
-    const frame = await frameOf(changed({ class: 'EDITED' }));
+    const frame = await frameOf(changedRecording({ class: 'EDITED' }));
     expect(stampWords(frame)).toMatch(/^EDITED · /);
   });
 
@@ -262,250 +268,272 @@ describe('the frame of a recording', () => {
         [7, 0, 0],
       ],
     ]);
-    const one = recorded();
-    const conditions = one.conditions as unknown as {
+    const recording = createRecording();
+    const conditions = recording.conditions as unknown as {
       class: string;
       model: { id: string; sha256: string };
     };
     conditions.class = 'COUNTERFACTUAL';
     conditions.model.sha256 = 'abc';
     conditions.model.id = 'x'.repeat(121);
-    (one.tensors as Map<string, unknown>).set('0.gate', {});
-    const other = await frameOf(one);
-    expect(other).toMatchObject({
+    (recording.tensors as Map<string, unknown>).set('0.gate', {});
+    const otherFrame = await frameOf(recording);
+    expect(otherFrame).toMatchObject({
       class: 'counterfactual',
       model: { sha256: 'abc' },
       architecture: { gate: 'output_head' },
     });
-    expect(other.title).toHaveLength(120);
+    expect(otherFrame.title).toHaveLength(120);
     conditions.model.id = '';
-    expect((await frameOf(one)).title).toBe('r');
+    expect((await frameOf(recording)).title).toBe('r');
     // A start token at another position, or of an unknown form, counts as a word of the text.
-    const marks = async (...tokens: string[]) => (await frameOf(recorded(tokens))).first;
-    expect([await marks('a', '<s>'), await marks('<s>', '<s>'), await marks('[s]')]).toEqual([
-      [],
-      ['<s>'],
-      [],
-    ]);
-    const losses = recorded();
-    (losses.tensors as Map<string, unknown>).set('prompt.loss', {});
-    (losses as unknown as { tensor: unknown }).tensor = async (name: string) =>
+    const startTokensOf = async (...tokens: string[]) =>
+      (await frameOf(createRecording(tokens))).first;
+    expect([
+      await startTokensOf('a', '<s>'),
+      await startTokensOf('<s>', '<s>'),
+      await startTokensOf('[s]'),
+    ]).toEqual([[], ['<s>'], []]);
+    const withoutLosses = createRecording();
+    (withoutLosses.tensors as Map<string, unknown>).set('prompt.loss', {});
+    (withoutLosses as unknown as { tensor: unknown }).tensor = async (name: string) =>
       name === 'prompt.loss' ? tensor([4], [1, 2, 3, 4]) : tensor([4, 2], [1, 1, 1, 1, 1, 1, 1, 1]);
-    expect((await frameOf(losses)).perPrompt.loss_mean).toEqual([1, 2, 3, 4]);
+    expect((await frameOf(withoutLosses)).perPrompt.loss_mean).toEqual([1, 2, 3, 4]);
   });
 
   it('has undefined raw weights if rows need not sum to 1, and uniform attention under its mask', async () => {
-    const one = recorded();
-    expect([...(await frameOf(one)).tensors.sink_ratio_raw!.data]).toEqual([0.75, 0, 0]);
-    const changed = one as unknown as {
+    const recording = createRecording();
+    expect([...(await frameOf(recording)).tensors.sink_ratio_raw!.data]).toEqual([0.75, 0, 0]);
+    const changeable = recording as unknown as {
       conditions: { model: { operation: string } };
       architecture: object;
     };
-    changed.conditions.model.operation = 'sink_logit';
-    changed.architecture = { ...one.architecture, mask: { kind: 'bidirectional' } };
-    const free = await frameOf(one);
-    expect([...free.tensors.sink_ratio_raw!.data]).toEqual([NaN, NaN, NaN]);
-    expect([...free.tensors.alpha_uniform!.data].map((x) => x.toFixed(3))).toEqual([
+    changeable.conditions.model.operation = 'sink_logit';
+    changeable.architecture = { ...recording.architecture, mask: { kind: 'bidirectional' } };
+    const freeFrame = await frameOf(recording);
+    expect([...freeFrame.tensors.sink_ratio_raw!.data]).toEqual([NaN, NaN, NaN]);
+    expect([...freeFrame.tensors.alpha_uniform!.data].map((x) => x.toFixed(3))).toEqual([
       '0.333',
       '0.333',
       '0.333',
     ]);
-    const causal = (await frameOf()).tensors.alpha_uniform!.data;
+    const causalUniform = (await frameOf()).tensors.alpha_uniform!.data;
     // (1 + 1/2 + 1/3) / 3, (1/2 + 1/3) / 2 and 1/3.
-    expect([...causal].map((x) => x.toFixed(3))).toEqual(['0.611', '0.417', '0.333']);
-    expect([...free.tensors.row_mass_summary!.shape]).toEqual([1, 2, 3]);
+    expect([...causalUniform].map((x) => x.toFixed(3))).toEqual(['0.611', '0.417', '0.333']);
+    expect([...freeFrame.tensors.row_mass_summary!.shape]).toEqual([1, 2, 3]);
   });
 
   it('names its model and the edits during its runs', async () => {
-    const one = recorded();
-    (one.conditions as unknown as { edits: object[] }).edits = [
+    const recording = createRecording();
+    (recording.conditions as unknown as { edits: object[] }).edits = [
       { kind: 'evict', label: 'window of 24 keys' },
     ];
-    const frame = await frameOf(one);
+    const frame = await frameOf(recording);
     expect([frame.title, frame.model.title]).toEqual(Array(2).fill('A model, window of 24 keys'));
     expect(stampWords(frame)).toContain('A model, window of 24 keys · recorded');
   });
 
   it('uses the first threshold of the file if the requested one is missing', async () => {
-    const frame = await frameOf(recorded(), { ...question, eps: 0.7 });
+    const frame = await frameOf(createRecording(), { ...question, eps: 0.7 });
     expect([frame.eps, frame.question.eps]).toEqual([0.1, 0.1]);
     expect(frame.tensors.sink_ratio!.data[0]).toBe(1);
   });
 
   it('shows undefined numbers for fields that sentences need and the file lacks', async () => {
-    const one = recorded();
-    (one.tensors as Map<string, unknown>).clear();
-    const frame = await frameOf(one);
+    const recording = createRecording();
+    (recording.tensors as Map<string, unknown>).clear();
+    const frame = await frameOf(recording);
     expect(frame.tensors.alpha!.data.every(Number.isNaN)).toBe(true);
     expect(frame.tensors.alpha_uniform!.data[0]).toBeCloseTo((1 + 1 / 2 + 1 / 3) / 3);
   });
 
   it('omits means of positions if the stored prompt is shorter than the averaged ones', async () => {
-    const frame = await frameOf(recorded(['a', 'b']));
+    const frame = await frameOf(createRecording(['a', 'b']));
     expect(frame.T).toBe(2);
     expect(frame.spread.alpha).toBeUndefined();
   });
 
   it('is completed from its first prompt, and names the fields that are missing', async () => {
-    const one = recorded();
-    const frame = await frameOf(one);
-    const cached = recordedRun('key', 'recording:r', one, describe_);
-    const wanted = { reads: ['kurtosis', 'effect'], headReads: ['att', 'q'] };
-    const whole = await completeFrame(describe_, frame, cached, wanted, {
+    const recording = createRecording();
+    const frame = await frameOf(recording);
+    const cachedRun = recordedRun('key', 'recording:r', recording, describe_);
+    const request = { reads: ['kurtosis', 'effect'], headReads: ['att', 'q'] };
+    const completedFrame = await completeFrame(describe_, frame, cachedRun, request, {
       headOf: () => ({ layer: 0, head: 1 }),
     });
-    expect(whole.head!.tensors.att!.shape).toEqual([3, 3]);
-    expect('kurtosis' in whole.tensors || 'q' in whole.head!.tensors).toBe(false);
-    const said = { ...whole, lacks: cached.lacks! };
+    expect(completedFrame.head!.tensors.att!.shape).toEqual([3, 3]);
+    expect('kurtosis' in completedFrame.tensors || 'q' in completedFrame.head!.tensors).toBe(false);
+    const lackingFrame = { ...completedFrame, lacks: cachedRun.lacks! };
     const view = (reads: string[], headReads: string[] = []) =>
       ({ title: 'A view', reads, headReads }) as unknown as View;
-    expect(lackWords(view(['alpha'], ['att']), said)).toBe('');
-    expect(lackWords(view([], ['q']), said)).toBe(
+    expect(lackWords(view(['alpha'], ['att']), lackingFrame)).toBe('');
+    expect(lackWords(view([], ['q']), lackingFrame)).toBe(
       'Not in the recording of A model: “A view” needs the field q, not recorded.',
     );
-    expect(lackWords(view(['kurtosis']), said)).toContain('needs the field hidden, not recorded');
-    expect(lackWords(view(['effect']), said)).toContain('needs runs of the model');
+    expect(lackWords(view(['kurtosis']), lackingFrame)).toContain(
+      'needs the field hidden, not recorded',
+    );
+    expect(lackWords(view(['effect']), lackingFrame)).toContain('needs runs of the model');
   });
 
   it('draws the pooled maps of a long text if they suffice', async () => {
-    const one = recorded();
-    const files = one.tensors as Map<string, unknown>;
+    const recording = createRecording();
+    const files = recording.tensors as Map<string, unknown>;
     files.delete('0.att');
     files.set('0.att_pooled', { dtype: 'U8', shape: [1, 2, 2, 2] });
     const pooled = async ({ layer }: { layer?: number } = {}) =>
       layer === undefined
         ? tensor([1, 2, 2, 2], Array<number>(8).fill(0.5))
         : tensor([2, 2], Array<number>(4).fill(0.5));
-    const frame = await frameOf(one);
+    const frame = await frameOf(recording);
     expect(frame.pooled).toBe(2);
-    const cached = recordedRun('key', 'r', { ...one, pooled } as Recording, describe_);
-    const wanted = { reads: ['att'], headReads: ['att'] };
-    const whole = await completeFrame(describe_, frame, cached, wanted, {
+    const cachedRun = recordedRun('key', 'r', { ...recording, pooled } as Recording, describe_);
+    const request = { reads: ['att'], headReads: ['att'] };
+    const completedFrame = await completeFrame(describe_, frame, cachedRun, request, {
       headOf: () => ({ layer: 0, head: 1 }),
     });
-    expect(whole.tensors.att!.shape).toEqual([1, 2, 2, 2]);
-    expect(mapsOf(whole)).toMatchObject({ side: 2, block: 2 });
+    expect(completedFrame.tensors.att!.shape).toEqual([1, 2, 2, 2]);
+    expect(mapsOf(completedFrame)).toMatchObject({ side: 2, block: 2 });
     const view = { title: 'A view', reads: ['att'] } as unknown as View;
-    expect([hasNumbersOf(view, whole, describe_), lackWords(view, whole)]).toEqual([true, '']);
+    expect([
+      hasNumbersOf(view, completedFrame, describe_),
+      lackWords(view, completedFrame),
+    ]).toEqual([true, '']);
   });
 
   it('has a bias key if weight goes to one, but not for a sink logit', async () => {
-    const one = recorded();
-    (one.tensors as Map<string, unknown>).set('0.att_bias', { dtype: 'F32', shape: [1, 2, 3] });
-    expect((await frameOf(one)).architecture.bias_key).toBe('head');
-    (one.conditions.model as { operation: string }).operation = 'sink_logit';
-    expect((await frameOf(one)).architecture.bias_key).toBeNull();
+    const recording = createRecording();
+    (recording.tensors as Map<string, unknown>).set('0.att_bias', {
+      dtype: 'F32',
+      shape: [1, 2, 3],
+    });
+    expect((await frameOf(recording)).architecture.bias_key).toBe('head');
+    (recording.conditions.model as { operation: string }).operation = 'sink_logit';
+    expect((await frameOf(recording)).architecture.bias_key).toBeNull();
   });
 });
 
 describe('open recordings', () => {
   const signal = new AbortController().signal;
-  function shelf(more: object = {}) {
-    const closed: string[] = [];
-    const opened: unknown[] = [];
-    const said: unknown[][] = [];
+  function createRecordings(more: object = {}) {
+    const closedRecordings: string[] = [];
+    const openedSources: unknown[] = [];
+    const reports: unknown[][] = [];
     const engine = {
       openRecording: async (
         source: unknown,
         { onProgress }: { onProgress: (p: object) => void },
       ) => {
-        opened.push(source);
+        openedSources.push(source);
         onProgress({ done: 1, total: 4 });
-        return { ...recorded(), close: async () => void closed.push('closed'), ...more };
+        return {
+          ...createRecording(),
+          close: async () => void closedRecordings.push('closed'),
+          ...more,
+        };
       },
     };
-    const watch = { signal, onProgress: (...all: unknown[]) => void said.push(all) };
-    return { all: new Recordings(engine as never), watch, closed, opened, said };
+    const watcher = { signal, onProgress: (...report: unknown[]) => void reports.push(report) };
+    return {
+      recordings: new Recordings(engine as never),
+      ...{ watcher, closedRecordings, openedSources, reports },
+    };
   }
   const address = 'recording:https://a.example/x.safetensors';
 
   it('are opened once per address, listed for selection, and closed when no room shows them', async () => {
-    const { all, watch, closed, opened, said } = shelf();
-    expect([all.canOpen(address), all.choices]).toEqual([false, []]);
-    all.admit(address);
-    expect(all.choices).toEqual([{ id: address, title: 'x', source: 'recording' }]);
-    const [one, other] = await Promise.all([all.get(address, watch), all.get(address, watch)]);
-    expect([one === other, opened.length, String(opened[0])]).toEqual([
-      true,
-      1,
-      'https://a.example/x.safetensors',
+    const { recordings, watcher, closedRecordings, openedSources, reports } = createRecordings();
+    expect([recordings.canOpen(address), recordings.choices]).toEqual([false, []]);
+    recordings.admit(address);
+    expect(recordings.choices).toEqual([{ id: address, title: 'x', source: 'recording' }]);
+    const [firstRecording, secondRecording] = await Promise.all([
+      recordings.get(address, watcher),
+      recordings.get(address, watcher),
     ]);
-    expect(said).toEqual([['Loading x', 1, 4, { done: 1, total: 4 }]]);
-    expect(all.choices[0]!.title).toBe('A model');
-    await all.release(new Set([address]));
-    expect(closed).toEqual([]);
-    await all.release(new Set());
-    expect(closed).toEqual(['closed']);
-    await all.get(address, watch);
-    expect(opened).toHaveLength(2);
-    all.forget(address);
-    expect(all.canOpen(address)).toBe(false);
+    expect([
+      firstRecording === secondRecording,
+      openedSources.length,
+      String(openedSources[0]),
+    ]).toEqual([true, 1, 'https://a.example/x.safetensors']);
+    expect(reports).toEqual([['Loading x', 1, 4, { done: 1, total: 4 }]]);
+    expect(recordings.choices[0]!.title).toBe('A model');
+    await recordings.release(new Set([address]));
+    expect(closedRecordings).toEqual([]);
+    await recordings.release(new Set());
+    expect(closedRecordings).toEqual(['closed']);
+    await recordings.get(address, watcher);
+    expect(openedSources).toHaveLength(2);
+    recordings.forget(address);
+    expect(recordings.canOpen(address)).toBe(false);
   });
 
   it('of a disk need their file, and request it again after a failure', async () => {
-    const { all, watch, opened } = shelf();
+    const { recordings, watcher, openedSources } = createRecordings();
     const disk = 'recording:disk:0123456789abcdef/mine';
-    expect(() => all.get(disk, watch)).toThrow('mine is not open: choose its file.');
+    expect(() => recordings.get(disk, watcher)).toThrow('mine is not open: choose its file.');
     const file = new Blob(['abc']);
-    all.admit(disk, file);
-    all.admit(disk);
-    await all.get(disk, watch);
-    expect(opened).toEqual([file]);
-    expect([...(await all.bytes(disk))]).toEqual([97, 98, 99]);
+    recordings.admit(disk, file);
+    recordings.admit(disk);
+    await recordings.get(disk, watcher);
+    expect(openedSources).toEqual([file]);
+    expect([...(await recordings.bytes(disk))]).toEqual([97, 98, 99]);
     let tries = 0;
     const engine = { openRecording: async () => (tries++, Promise.reject(new Error('broken'))) };
-    const failing = new Recordings(engine as never);
-    for (let i = 0; i < 2; i++) await expect(failing.get(address, watch)).rejects.toThrow('broken');
+    const failingRecordings = new Recordings(engine as never);
+    for (let i = 0; i < 2; i++)
+      await expect(failingRecordings.get(address, watcher)).rejects.toThrow('broken');
     expect(tries).toBe(2);
   });
 
   it('can be opened again while the previous one closes; its failure does not affect others', async () => {
-    const opening: { resolve: (recording: object) => void; reject: (error: Error) => void }[] = [];
+    const openings: { resolve: (recording: object) => void; reject: (error: Error) => void }[] = [];
     const openRecording = () =>
-      new Promise((resolve, reject) => void opening.push({ resolve, reject }));
-    const { watch } = shelf();
-    const all = new Recordings({ openRecording } as never);
-    const first = all.get(address, watch);
-    const released = all.release(new Set());
-    const second = all.get(address, watch);
-    opening[0]!.reject(new Error('gone'));
-    await expect(first).rejects.toThrow('gone');
-    await released;
-    expect(all.get(address, watch)).toBe(second);
-    opening[1]!.resolve(recorded());
-    await second;
-    expect(opening).toHaveLength(2);
+      new Promise((resolve, reject) => void openings.push({ resolve, reject }));
+    const { watcher } = createRecordings();
+    const recordings = new Recordings({ openRecording } as never);
+    const firstOpening = recordings.get(address, watcher);
+    const releasing = recordings.release(new Set());
+    const secondOpening = recordings.get(address, watcher);
+    openings[0]!.reject(new Error('gone'));
+    await expect(firstOpening).rejects.toThrow('gone');
+    await releasing;
+    expect(recordings.get(address, watcher)).toBe(secondOpening);
+    openings[1]!.resolve(createRecording());
+    await secondOpening;
+    expect(openings).toHaveLength(2);
   });
 
   it('state their size without opening the file', async () => {
-    const { all } = shelf();
-    const asked: unknown[][] = [];
+    const { recordings } = createRecordings();
+    const requests: unknown[][] = [];
     const serve = (answer: () => Response) =>
       vi.stubGlobal('fetch', async (url: URL, { method } = { method: 'GET' }) => {
-        asked.push([url.href, method]);
+        requests.push([url.href, method]);
         return answer();
       });
     serve(() => new Response('', { headers: { 'content-length': '7' } }));
-    expect(await all.size(address, signal)).toBe(7);
+    expect(await recordings.size(address, signal)).toBe(7);
     serve(() => new Response(''));
-    expect(await all.size(address, signal)).toBeUndefined();
+    expect(await recordings.size(address, signal)).toBeUndefined();
     serve(() => new Response('', { status: 404, headers: { 'content-length': '7' } }));
-    expect(await all.size(address, signal)).toBeUndefined();
-    await expect(all.bytes(address)).rejects.toThrow('x: expected a file, the server said 404.');
+    expect(await recordings.size(address, signal)).toBeUndefined();
+    await expect(recordings.bytes(address)).rejects.toThrow(
+      'x: expected a file, the server said 404.',
+    );
     serve(() => {
       throw new TypeError('Failed to fetch');
     });
-    await expect(all.bytes(address)).rejects.toThrow(
+    await expect(recordings.bytes(address)).rejects.toThrow(
       'x: expected a file, and no server was reached.',
     );
     serve(() => new Response('ab'));
-    expect([...(await all.bytes(address))]).toEqual([97, 98]);
-    expect(asked[0]).toEqual(['https://a.example/x.safetensors', 'HEAD']);
+    expect([...(await recordings.bytes(address))]).toEqual([97, 98]);
+    expect(requests[0]).toEqual(['https://a.example/x.safetensors', 'HEAD']);
     serve(() => {
       throw new Error('no network');
     });
-    expect(await all.size(address, signal)).toBeUndefined();
-    await expect(all.size(address, AbortSignal.abort())).rejects.toThrow();
+    expect(await recordings.size(address, signal)).toBeUndefined();
+    await expect(recordings.size(address, AbortSignal.abort())).rejects.toThrow();
     vi.unstubAllGlobals();
   });
 });

@@ -9,13 +9,13 @@ import { pageOf, roomOf } from './page';
 // happy-dom has no parts.
 Object.defineProperty(Element.prototype, 'part', { value: { add: () => {} } });
 
-const walks = vi.hoisted(() => [] as { ended: boolean; went: number[] }[]);
+const sliders = vi.hoisted(() => [] as { ended: boolean; went: number[] }[]);
 vi.mock('../src/rooms/walk', () => ({
-  addWalk: (_root: HTMLElement, _context: unknown, scope: Scope) => {
-    const seen = { ended: false, went: [] as number[] };
-    walks.push(seen);
-    scope.onEnd(() => (seen.ended = true));
-    return (step: number) => seen.went.push(step);
+  addTrainingSlider: (_root: HTMLElement, _context: unknown, scope: Scope) => {
+    const slider = { ended: false, went: [] as number[] };
+    sliders.push(slider);
+    scope.onEnd(() => (slider.ended = true));
+    return (step: number) => slider.went.push(step);
   },
 }));
 vi.mock('../src/page/figure', () => ({
@@ -29,23 +29,23 @@ vi.mock('../src/page/figure', () => ({
 }));
 
 it('the figure has the slider through training while its host requests it', () => {
-  const made = roomOf(build, pageOf({ view: 'heads', controls: [] }, [frameOf()]));
-  const choose = (step: number) =>
-    made.root.dispatchEvent(new CustomEvent('choose-step', { detail: step }));
-  const request = (controls: readonly 'step'[]) =>
-    (made.state.value = { ...made.state.value, controls });
-  choose(1);
-  expect(walks).toEqual([]);
-  request(['step']);
-  choose(2);
-  expect(walks).toEqual([{ ended: false, went: [2] }]);
-  request([]);
-  choose(3);
-  expect(walks).toEqual([{ ended: true, went: [2] }]);
-  request(['step']);
-  expect(walks).toHaveLength(2);
-  made.scope.end();
-  expect(walks.map(({ ended }) => ended)).toEqual([true, true]);
+  const room = roomOf(build, pageOf({ view: 'heads', controls: [] }, [frameOf()]));
+  const chooseStep = (step: number) =>
+    room.root.dispatchEvent(new CustomEvent('choose-step', { detail: step }));
+  const requestControls = (controls: readonly 'step'[]) =>
+    (room.state.value = { ...room.state.value, controls });
+  chooseStep(1);
+  expect(sliders).toEqual([]);
+  requestControls(['step']);
+  chooseStep(2);
+  expect(sliders).toEqual([{ ended: false, went: [2] }]);
+  requestControls([]);
+  chooseStep(3);
+  expect(sliders).toEqual([{ ended: true, went: [2] }]);
+  requestControls(['step']);
+  expect(sliders).toHaveLength(2);
+  room.scope.end();
+  expect(sliders.map(({ ended }) => ended)).toEqual([true, true]);
 });
 
 it('the figure states the sentence of its view once per model, or that the view does not apply', () => {
@@ -53,10 +53,10 @@ it('the figure states the sentence of its view once per model, or that the view 
     { title: 'The model' },
     { att: tensor([2, 2, 3, 3], new Float32Array(36)) },
   );
-  const says = (view: string) => {
-    const made = roomOf(build, pageOf({ view } as never, [frame]));
-    return made.text('[data-finding]');
+  const sentenceOf = (view: string) => {
+    const room = roomOf(build, pageOf({ view } as never, [frame]));
+    return room.text('[data-finding]');
   };
-  expect(says('heads')).toBe('Attention maps of 2 layers by 2 heads of The model.');
-  expect(says('router')).toBe('This view does not apply to The model.');
+  expect(sentenceOf('heads')).toBe('Attention maps of 2 layers by 2 heads of The model.');
+  expect(sentenceOf('router')).toBe('This view does not apply to The model.');
 });

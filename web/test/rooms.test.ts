@@ -18,19 +18,19 @@ import { pageOf, roomOf, servesZoo, mount } from './page';
 vi.mock('../src/plot/heatmap', async () => (await import('./drawn')).plots.heatmap);
 vi.mock('../src/plot/chart', async () => (await import('./drawn')).plots.chart);
 
-let isWide = true;
-const turns = new Set<() => void>();
+let isScreenWide = true;
+const mediaListeners = new Set<() => void>();
 beforeEach(() => {
   vi.useFakeTimers();
   servesZoo();
-  isWide = true;
-  turns.clear();
+  isScreenWide = true;
+  mediaListeners.clear();
   vi.stubGlobal('matchMedia', () => ({
     get matches() {
-      return isWide;
+      return isScreenWide;
     },
-    addEventListener: (_: string, turn: () => void) => turns.add(turn),
-    removeEventListener: (_: string, turn: () => void) => turns.delete(turn),
+    addEventListener: (_: string, turn: () => void) => mediaListeners.add(turn),
+    removeEventListener: (_: string, turn: () => void) => mediaListeners.delete(turn),
   }));
 });
 afterEach(() => vi.useRealTimers());
@@ -61,7 +61,7 @@ const choices = ['softmax', 'sigmoid'].map((id) => ({
   title: `The ${id} model`,
   source: 'zoo',
 }));
-const page = (change: Partial<State>, frames: readonly Frame[], more: object = {}) =>
+const createPage = (change: Partial<State>, frames: readonly Frame[], more: object = {}) =>
   pageOf({ shown: ['softmax', 'sigmoid'], ...change }, frames, { models: { choices, ...more } });
 
 const viewsOf = ({ all }: Pick<ReturnType<typeof roomOf>, 'all'>) =>
@@ -69,15 +69,18 @@ const viewsOf = ({ all }: Pick<ReturnType<typeof roomOf>, 'all'>) =>
 
 const cellsOf = ({ all }: Pick<ReturnType<typeof roomOf>, 'all'>) =>
   Object.fromEntries(
-    all('.figure[data-view]').map((one) => [
-      one.dataset.view,
-      one.querySelectorAll('.cell').length,
+    all('.figure[data-view]').map((figure) => [
+      figure.dataset.view,
+      figure.querySelectorAll('.cell').length,
     ]),
   );
 
 describe('Explore', () => {
-  const room = (change: Partial<State> = {}, frames = [softmax(), sigmoid()], more: object = {}) =>
-    roomOf(explore, page(change, frames, more));
+  const exploreRoom = (
+    change: Partial<State> = {},
+    frames = [softmax(), sigmoid()],
+    more: object = {},
+  ) => roomOf(explore, createPage(change, frames, more));
 
   const QUESTIONS = [
     ...['Where does attention go?', 'Why does the first key win?', 'What does the head write?'],
@@ -85,7 +88,7 @@ describe('Explore', () => {
   ];
 
   it('answers in a plain sentence, then names the head, its numbers and the models', () => {
-    const { text, texts, pressed, click, state, asked } = room();
+    const { text, texts, pressed, click, state, asked } = exploreRoom();
     expect(text('h1')).toBe('Almost every token attends to the first one.');
     expect(text('.room-head .hint')).toBe(
       'In layer 1, head 0 (L1H0); <s> is a marker that begins every text',
@@ -104,23 +107,23 @@ describe('Explore', () => {
     expect(state.value).toMatchObject({ at: 1, layer: -1, head: -1 });
     expect(pressed('.subject-list button')).toEqual(['Sigmoid model']);
     expect(asked().subjects).toEqual(['sigmoid']);
-    expect(room({ at: 7 }).pressed('.subject-list button')).toEqual(['Sigmoid model']);
+    expect(exploreRoom({ at: 7 }).pressed('.subject-list button')).toEqual(['Sigmoid model']);
   });
 
   it('explains why attention has to go somewhere, and which ablation shows whether a head matters', () => {
-    const lead = (view: string) => room({ view }).text('.lead');
-    expect(lead('geometry')).toBe(SOFTMAX_AND_SIGMOID);
-    expect(lead('effects')).toMatch(
+    const leadOf = (view: string) => exploreRoom({ view }).text('.lead');
+    expect(leadOf('geometry')).toBe(SOFTMAX_AND_SIGMOID);
+    expect(leadOf('effects')).toMatch(
       /^To ablate a head is to set its output to 0; the first token stays visible\.$/,
     );
-    expect(lead('contribution')).toMatch(
+    expect(leadOf('contribution')).toMatch(
       /^Head L1H0 gives the start token “<s>” 90% of its attention\.$/,
     );
-    expect(lead('compression')).toBe('');
+    expect(leadOf('compression')).toBe('');
   });
 
   it('requests the reads of its figures for the shown model, and those of its own sentences', () => {
-    const { asked, state } = room();
+    const { asked, state } = exploreRoom();
     expect(asked().reads).toEqual(
       expect.arrayContaining(['alpha', 'sink_ratio', 'massive', 'massive_at', 'att']),
     );
@@ -131,187 +134,197 @@ describe('Explore', () => {
     expect(asked().subjects).toEqual(['softmax~silence(1,0)', 'softmax']);
     state.value = { ...state.value, view: 'loss' };
     expect(asked().reads).toContain('loss_at');
-    const other = room({ shown: ['hub:a/b'] }, []);
-    expect(other.asked().reads).not.toContain('att');
+    const otherRoom = exploreRoom({ shown: ['hub:a/b'] }, []);
+    expect(otherRoom.asked().reads).not.toContain('att');
   });
 
   it('has one navigator: the sink map, or the maps of all heads if there are few', () => {
-    const made = room({ shown: ['hub:a/b'] }, []);
-    const navigators = () => made.all('.rail .figure').map(({ dataset }) => dataset.view);
+    const room = exploreRoom({ shown: ['hub:a/b'] }, []);
+    const navigators = () => room.all('.rail .figure').map(({ dataset }) => dataset.view);
     expect(navigators()).toEqual(['sinks']);
-    made.know({ 'hub:a/b': { frame: softmax({ subject: 'hub:a/b' }) } });
+    room.know({ 'hub:a/b': { frame: softmax({ subject: 'hub:a/b' }) } });
     expect(navigators()).toEqual(['heads']);
-    made.state.value = { ...made.state.value, shown: ['hub:c/d'] };
+    room.state.value = { ...room.state.value, shown: ['hub:c/d'] };
     expect(navigators()).toEqual(['sinks']);
   });
 
   it('has an element order that follows the window, so that Tab reaches what a choice shows', () => {
-    const order = ({ root }: ReturnType<typeof room>) =>
-      [...root.children].map((one) => one.className.split(' ')[0]);
-    const wide = room();
-    expect(order(wide)).toEqual(['bar', 'rail', 'middle', 'inspector']);
-    isWide = false;
-    for (const turn of turns) turn();
-    expect(order(wide)).toEqual(['bar', 'middle', 'inspector', 'rail']);
-    expect(order(room())).toEqual(['bar', 'middle', 'inspector', 'rail']);
-    expect(turns.size).toBe(2);
-    wide.scope.end();
-    expect([turns.size, viewsOf(wide)]).toEqual([1, []]);
+    const orderOf = ({ root }: ReturnType<typeof exploreRoom>) =>
+      [...root.children].map((child) => child.className.split(' ')[0]);
+    const wideRoom = exploreRoom();
+    expect(orderOf(wideRoom)).toEqual(['bar', 'rail', 'middle', 'inspector']);
+    isScreenWide = false;
+    for (const listener of mediaListeners) listener();
+    expect(orderOf(wideRoom)).toEqual(['bar', 'middle', 'inspector', 'rail']);
+    expect(orderOf(exploreRoom())).toEqual(['bar', 'middle', 'inspector', 'rail']);
+    expect(mediaListeners.size).toBe(2);
+    wideRoom.scope.end();
+    expect([mediaListeners.size, viewsOf(wideRoom)]).toEqual([1, []]);
   });
 
   it('requests the unedited run for a view that compares with it, before the view can be drawn', () => {
     const edits = [{ kind: 'silence', layer: 1, head: 0 }] as never;
     const subject = 'softmax~silence(1,0)';
-    const made = room({ shown: [subject], view: 'change' }, [softmax({ subject, edits })]);
-    expect(made.asked().subjects).toEqual([subject, 'softmax']);
-    expect(made.asked().reads).toContain('loss_at');
-    expect(viewsOf(made)).toEqual(['heads', 'attention']);
+    const room = exploreRoom({ shown: [subject], view: 'change' }, [softmax({ subject, edits })]);
+    expect(room.asked().subjects).toEqual([subject, 'softmax']);
+    expect(room.asked().reads).toContain('loss_at');
+    expect(viewsOf(room)).toEqual(['heads', 'attention']);
   });
 
   it('has six questions; the selected one shows its tabs and its figure', () => {
-    const made = room();
-    const asked = () =>
-      made.all('.ask').map((one) => one.firstChild!.parentElement!.textContent!.trim());
-    const selected = () => made.text('.asks.selected .ask');
-    const tabs = () => made.texts('.asks .tabs button');
-    const stage = () =>
-      made
+    const room = exploreRoom();
+    const questions = () =>
+      room.all('.ask').map((question) => question.firstChild!.parentElement!.textContent!.trim());
+    const selectedQuestion = () => room.text('.asks.selected .ask');
+    const tabs = () => room.texts('.asks .tabs button');
+    const stageViews = () =>
+      room
         .all('.stage .figure')
         .map(
           ({ dataset, classList }) =>
             `${dataset.view}${classList.contains('main') ? ' (main)' : ''}`,
         );
-    for (const [i, question] of QUESTIONS.entries()) expect(asked()[i]).toContain(question);
-    expect(asked()).toHaveLength(6);
-    expect([selected(), tabs(), stage()]).toEqual([
+    for (const [i, question] of QUESTIONS.entries()) expect(questions()[i]).toContain(question);
+    expect(questions()).toHaveLength(6);
+    expect([selectedQuestion(), tabs(), stageViews()]).toEqual([
       expect.stringContaining('Where does attention go?'),
       ['This head', 'All heads', 'Other tokens'],
       ['attention (main)'],
     ]);
-    made.click('Other tokens');
-    expect(made.state.value.view).toBe('scores');
-    expect(stage()[0]).toBe('scores (main)');
-    expect(stage()).toContain('likeness');
-    made.click('What does the head write?');
-    expect([made.state.value.view, made.pressed('.asks .tabs button')]).toEqual([
+    room.click('Other tokens');
+    expect(room.state.value.view).toBe('scores');
+    expect(stageViews()[0]).toBe('scores (main)');
+    expect(stageViews()).toContain('likeness');
+    room.click('What does the head write?');
+    expect([room.state.value.view, room.pressed('.asks .tabs button')]).toEqual([
       'outputs',
       ['Output'],
     ]);
-    made.click('Norms');
-    expect(stage()).toEqual(['norms (main)', 'ratios', 'channels']);
+    room.click('Norms');
+    expect(stageViews()).toEqual(['norms (main)', 'ratios', 'channels']);
     // Views of parts that a model lacks are not offered; row sums are offered only if rows need not sum to 1.
-    made.click('Where does attention go?');
+    room.click('Where does attention go?');
     expect(tabs()).not.toContain('Row sums');
-    const free = { ...frameOf().operation, normalizes: false };
-    const other = room({ at: 1 }, [softmax(), sigmoid({ operation: free as never })]);
-    expect(other.texts('.asks .tabs button')).toContain('Row sums');
-    expect(made.texts('.research button')).toEqual(
+    const sigmoidOperation = { ...frameOf().operation, normalizes: false };
+    const otherRoom = exploreRoom({ at: 1 }, [
+      softmax(),
+      sigmoid({ operation: sigmoidOperation as never }),
+    ]);
+    expect(otherRoom.texts('.asks .tabs button')).toContain('Row sums');
+    expect(room.texts('.research button')).toEqual(
       expect.arrayContaining(['Parts of the logit', 'Compression valley']),
     );
-    for (const none of ['Router', 'Gate', 'Unmasking'])
-      expect(made.texts('.research button')).not.toContain(none);
+    for (const tab of ['Router', 'Gate', 'Unmasking'])
+      expect(room.texts('.research button')).not.toContain(tab);
   });
 
   it('opens every view by its name, also those below another view or in a closed section', () => {
-    const of = (change: object) =>
+    const frameWith = (change: object) =>
       softmax({ architecture: { ...frameOf().architecture, ...change }, T: 8 } as never);
     const mask = { mask: { kind: 'bidirectional' } };
     const evict = [{ kind: 'evict', policy: 'window', budget: 2 }] as never;
     const frames: Record<string, Frame> = {
-      bias: of({ bias_key: {} }),
-      gate: of({ gate: {} }),
-      router: of({ E: 2 }),
-      unmasking: of(mask),
-      masked: { ...of(mask), maskToken: 7 } as never,
-      cache: { ...of({}), edits: evict },
-      context: { ...of({}), T: 17 },
-      change: { ...of({}), base: { ...of({}) } } as never,
-      domains: { ...of({}), groups: ['a', 'b', 'a'] } as never,
+      bias: frameWith({ bias_key: {} }),
+      gate: frameWith({ gate: {} }),
+      router: frameWith({ E: 2 }),
+      unmasking: frameWith(mask),
+      masked: { ...frameWith(mask), maskToken: 7 } as never,
+      cache: { ...frameWith({}), edits: evict },
+      context: { ...frameWith({}), T: 17 },
+      change: { ...frameWith({}), base: { ...frameWith({}) } } as never,
+      domains: { ...frameWith({}), groups: ['a', 'b', 'a'] } as never,
     };
     for (const { name, needsSeveralSettings: isOfMany } of views) {
       if (isOfMany) continue;
-      const choice = choiceOf(name, [frames[name] ?? of({})]);
+      const choice = choiceOf(name, [frames[name] ?? frameWith({})]);
       expect({ name, first: choice.views[0]!.name }).toEqual({ name, first: name });
-      expect(choice.tab.views.map((one) => one.name)).toContain(name);
+      expect(choice.tab.views.map((view) => view.name)).toContain(name);
     }
     // A view that the model lacks opens its question; an unknown name opens the first question.
-    expect(choiceOf('bias', [of({})])).toMatchObject({ question: { name: 'why' } });
-    expect(choiceOf('change', [of({})]).views[0]!.name).toBe('attention');
-    expect(choiceOf('nonsense', [of({})]).views[0]!.name).toBe('attention');
+    expect(choiceOf('bias', [frameWith({})])).toMatchObject({ question: { name: 'why' } });
+    expect(choiceOf('change', [frameWith({})]).views[0]!.name).toBe('attention');
+    expect(choiceOf('nonsense', [frameWith({})]).views[0]!.name).toBe('attention');
     for (const { tabs } of QUESTIONS_) expect(tabs.length).toBeLessThanOrEqual(4);
   });
 
   it('states the conditions once, and at other figures only those that differ', () => {
     const att = { att: tensor([2, 2, 3, 3], new Float32Array(36).fill(0.25)) };
-    const made = room({ view: 'sinks' }, [softmax({}, att)]);
-    expect(made.text('.stage .main .stamp')).toMatch(
+    const room = exploreRoom({ view: 'sinks' }, [softmax({}, att)]);
+    expect(room.text('.stage .main .stamp')).toMatch(
       /^MEASURED · ε = 0\.3 · T = 3 · .* · Softmax model$/,
     );
     const others = '.rail .stamp, .stage > :not(.main) .stamp';
-    expect(made.all(others).length).toBeGreaterThan(1);
-    for (const one of made.all(others)) expect([one.hidden, one.textContent]).toEqual([true, '']);
+    expect(room.all(others).length).toBeGreaterThan(1);
+    for (const stamp of room.all(others))
+      expect([stamp.hidden, stamp.textContent]).toEqual([true, '']);
     const spread = { alpha: new Float32Array(12), sink_ratio: new Float32Array(3) };
-    const many = room({ view: 'sinks' }, [softmax({ sequences: 2, spread }, att)]);
-    expect(many.text('.stage .main .stamp')).toContain('mean of 2 prompts');
-    expect(many.text('.rail .stamp')).toBe('1 prompt');
-    expect(many.text('.rail .hint')).toMatch(/first token, on average over \d+ prompts\. A row/);
+    const manyPrompts = exploreRoom({ view: 'sinks' }, [softmax({ sequences: 2, spread }, att)]);
+    expect(manyPrompts.text('.stage .main .stamp')).toContain('mean of 2 prompts');
+    expect(manyPrompts.text('.rail .stamp')).toBe('1 prompt');
+    expect(manyPrompts.text('.rail .hint')).toMatch(
+      /first token, on average over \d+ prompts\. A row/,
+    );
   });
 
   it('offers what-ifs on request, but not in a recording', () => {
-    const made = room();
-    expect(made.all('.hand')).toEqual([]);
-    made.click('What if …?');
-    expect(made.state.value.view).toBe('change');
-    expect(made.texts('.hand a')[0]).toBe('Hide the first token “<s>”');
-    expect(made.text('h1')).toBe('Change one thing, and see what the model does instead.');
-    expect(viewsOf(made)).toEqual(['heads', 'attention']);
+    const room = exploreRoom();
+    expect(room.all('.hand')).toEqual([]);
+    room.click('What if …?');
+    expect(room.state.value.view).toBe('change');
+    expect(room.texts('.hand a')[0]).toBe('Hide the first token “<s>”');
+    expect(room.text('h1')).toBe('Change one thing, and see what the model does instead.');
+    expect(viewsOf(room)).toEqual(['heads', 'attention']);
     const recording = { model: { id: 'x' }, prompts: {}, versions: {}, edits: [] } as never;
-    expect(room({ view: 'change' }, [softmax({ recording })]).all('.hand')).toEqual([]);
+    expect(exploreRoom({ view: 'change' }, [softmax({ recording })]).all('.hand')).toEqual([]);
     const edits = [{ kind: 'silence', layer: 1, head: 0 }] as never;
     const change = { subject: 'softmax~silence(1,0)', edits, class: 'counterfactual' } as const;
-    const edited = softmax(change, { loss_at: tensor([3], [NaN, 2.5, 3.5]) });
+    const editedFrame = softmax(change, { loss_at: tensor([3], [NaN, 2.5, 3.5]) });
     const shown = ['softmax~silence(1,0)'];
-    const other = room({ shown, view: 'change' }, [edited, softmax()]);
-    expect(viewsOf(other)).toEqual(['heads', 'change', 'attention']);
-    expect(other.text('h1')).toBe('With this change the model predicts this text worse.');
-    expect(other.texts('.about summary')).toEqual(['About this counterfactual']);
+    const otherRoom = exploreRoom({ shown, view: 'change' }, [editedFrame, softmax()]);
+    expect(viewsOf(otherRoom)).toEqual(['heads', 'change', 'attention']);
+    expect(otherRoom.text('h1')).toBe('With this change the model predicts this text worse.');
+    expect(otherRoom.texts('.about summary')).toEqual(['About this counterfactual']);
   });
 
   it('says what it waits for, or why there is nothing to show, and then shows its figures', async () => {
-    const made = room({}, []);
-    expect([made.text('h1'), made.text('.lead')]).toEqual([
+    const room = exploreRoom({}, []);
+    expect([room.text('h1'), room.text('.lead')]).toEqual([
       'Explore',
       'Loading The softmax model …',
     ]);
-    expect(made.root.className).toBe('awaited');
-    expect(made.all('.chip, .hand, .about, .cell, .room-head .hint')).toEqual([]);
-    made.know({ softmax: { error: 'softmax: expected a file, found none' } });
-    expect([made.text('h1'), made.text('.lead')]).toEqual(['Explore', '']);
-    expect(made.text('.trouble')).toMatch(
+    expect(room.root.className).toBe('awaited');
+    expect(room.all('.chip, .hand, .about, .cell, .room-head .hint')).toEqual([]);
+    room.know({ softmax: { error: 'softmax: expected a file, found none' } });
+    expect([room.text('h1'), room.text('.lead')]).toEqual(['Explore', '']);
+    expect(room.text('.trouble')).toMatch(
       /^The softmax model: softmax: expected a file, found none\./,
     );
     await vi.advanceTimersByTimeAsync(20);
-    expect(made.root.className).toBe('');
-    const late = room({}, []);
+    expect(room.root.className).toBe('');
+    const lateRoom = exploreRoom({}, []);
     await vi.advanceTimersByTimeAsync(2999);
-    expect(late.root.className).toBe('awaited');
+    expect(lateRoom.root.className).toBe('awaited');
     await vi.advanceTimersByTimeAsync(1);
-    expect(late.root.className).toBe('awaited late');
-    expect(made.root.className).toBe('');
+    expect(lateRoom.root.className).toBe('awaited late');
+    expect(room.root.className).toBe('');
   });
 
   it('omits what a link hides', () => {
-    const { all } = room({ hide: ['subjects', 'generate', 'text', 'numbers', 'hand'] });
+    const { all } = exploreRoom({ hide: ['subjects', 'generate', 'text', 'numbers', 'hand'] });
     expect(all('.subject-list, .about, .generate, textarea, .numbers, .hand')).toEqual([]);
   });
 
   it('highlights the tokens to which the hovered token attends', () => {
-    const { all, context } = room();
-    const look = () =>
+    const { all, context } = exploreRoom();
+    const weights = () =>
       all('.chip').map((chip) => Number(chip.style.getPropertyValue('--look')) ** 2);
     (context.pointed as unknown as { value: object }).value = { query: 1 };
-    const [first, own, later] = look();
-    expect([first, own, later]).toEqual([expect.closeTo(0.9, 6), expect.closeTo(0.1, 6), 0]);
+    const [firstWeight, ownWeight, laterWeight] = weights();
+    expect([firstWeight, ownWeight, laterWeight]).toEqual([
+      expect.closeTo(0.9, 6),
+      expect.closeTo(0.1, 6),
+      0,
+    ]);
   });
 });
 
@@ -321,18 +334,18 @@ describe('Training', () => {
     steps: async () => [0, 40, 4000],
     preload: async () => {},
   });
-  const zoo = { cards: choices.map((one) => ({ ...one, timeline: true })) };
-  const room = async (
+  const zoo = { cards: choices.map((choice) => ({ ...choice, timeline: true })) };
+  const trainingRoom = async (
     change: Partial<State> = {},
     frames = [softmax(), sigmoid({}, { sink_ratio: tensor([3], [0, 0, 0]) })],
   ) => {
-    const made = roomOf(training, page(change, frames, { zoo, timelines }));
+    const room = roomOf(training, createPage(change, frames, { zoo, timelines }));
     await vi.advanceTimersByTimeAsync(0);
-    return made;
+    return room;
   };
 
   it('counts the heads with a sink of each model', async () => {
-    const { text, texts, calls, click } = await room();
+    const { text, texts, calls, click } = await trainingRoom();
     expect(text('h1')).toBe('Training');
     expect(text('.lead')).toBe(
       'Softmax model: 2 of the 4 heads give the first token more than 30% of their attention; Sigmoid model: none of ' +
@@ -340,7 +353,7 @@ describe('Training', () => {
     );
     expect(texts('.subject')).toEqual(['Softmax model', 'Sigmoid model']);
     click('Choose models');
-    expect(calls.pick).toHaveBeenCalled();
+    expect(calls.pickModels).toHaveBeenCalled();
   });
 
   it('says whether the sink emerges during training, once the curves are loaded', async () => {
@@ -352,61 +365,67 @@ describe('Training', () => {
       })),
       log: [],
     });
-    const title = async (...sinks: number[][]) => {
-      const all = { softmax: course(sinks[0]!), sigmoid: course(sinks[1]!) } as Record<
+    const titleOf = async (...sinks: number[][]) => {
+      const courses = { softmax: course(sinks[0]!), sigmoid: course(sinks[1]!) } as Record<
         string,
         object
       >;
-      const cards = Object.keys(all).map((id) => ({ id, title: id }));
-      const read = async () => ({
+      const timelineCards = Object.keys(courses).map((id) => ({ id, title: id }));
+      const readTimelines = async () => ({
         ...(await timelines()),
-        cards,
-        get: async (id: string) => all[id],
+        cards: timelineCards,
+        get: async (id: string) => courses[id],
       });
-      const made = roomOf(training, page({}, [softmax(), sigmoid()], { zoo, timelines: read }));
+      const room = roomOf(
+        training,
+        createPage({}, [softmax(), sigmoid()], { zoo, timelines: readTimelines }),
+      );
       await vi.advanceTimersByTimeAsync(0);
-      return made.text('h1');
+      return room.text('h1');
     };
-    expect(await title([0, 30, 60], [0, 1, 2])).toBe(
+    expect(await titleOf([0, 30, 60], [0, 1, 2])).toBe(
       'The sink is not there at first: it appears during training.',
     );
-    expect(await title([0, 1, 2], [0, 1, 2])).toBe('No sink appears in these training runs.');
-    expect(await title([20, 60], [0, 60])).toBe('Training');
+    expect(await titleOf([0, 1, 2], [0, 1, 2])).toBe('No sink appears in these training runs.');
+    expect(await titleOf([20, 60], [0, 60])).toBe('Training');
     // Draws a room without courses, so that later tests do not see those of this one.
-    await room();
+    await trainingRoom();
   });
 
   it('states equal shares of uniform attention once, and explains why a short text has no counts', async () => {
-    const even = (value: number) => ({ alpha_uniform: tensor([3], [value, 0.2, 0.3]) });
-    const said = async (...shares: number[]) =>
-      (await room({}, [softmax({}, even(shares[0]!)), sigmoid({}, even(shares[1]!))])).text(
-        '.lead',
-      );
-    expect(await said(0.1, 0.2)).toMatch(/; uniform attention would give it 10% \/ 20%\.$/);
-    expect(await said(0.5, 0.5)).toBe(
+    const uniformTensor = (value: number) => ({ alpha_uniform: tensor([3], [value, 0.2, 0.3]) });
+    const leadOf = async (...shares: number[]) =>
+      (
+        await trainingRoom({}, [
+          softmax({}, uniformTensor(shares[0]!)),
+          sigmoid({}, uniformTensor(shares[1]!)),
+        ])
+      ).text('.lead');
+    expect(await leadOf(0.1, 0.2)).toMatch(/; uniform attention would give it 10% \/ 20%\.$/);
+    expect(await leadOf(0.5, 0.5)).toBe(
       'Heads are not counted: in a text of 3 tokens, uniform attention alone gives the first one 50%, above ε = 0.3; 10 tokens suffice.',
     );
-    expect(await said(0.5, 0.1)).toMatch(
+    expect(await leadOf(0.5, 0.1)).toMatch(
       /above ε = 0\.3; 10 tokens suffice; Sigmoid model: .*; uniform attention would give it 10%\.$/,
     );
   });
 
   it('waits, and hides the caption while a frame is stale or failed', async () => {
-    const made = await room({}, []);
-    expect(made.text('.lead')).toBe('Loading the models …');
-    made.know({ softmax: { frame: softmax(), isStale: true } });
-    expect(made.text('.lead')).toBe('Loading the models …');
-    made.know({ softmax: { error: 'broken' }, sigmoid: { frame: sigmoid(), isStale: true } });
-    expect([made.text('.lead'), made.texts('.trouble p')]).toEqual([
+    const room = await trainingRoom({}, []);
+    expect(room.text('.lead')).toBe('Loading the models …');
+    room.know({ softmax: { frame: softmax(), isStale: true } });
+    expect(room.text('.lead')).toBe('Loading the models …');
+    room.know({ softmax: { error: 'broken' }, sigmoid: { frame: sigmoid(), isStale: true } });
+    expect([room.text('.lead'), room.texts('.trouble p')]).toEqual([
       '',
       ['The softmax model: broken. Try again'],
     ]);
-    made.know({ softmax: { error: 'broken' }, sigmoid: { frame: sigmoid() } });
-    expect(made.text('.lead')).toMatch(/^Sigmoid model: 2 of the 4 heads/);
+    room.know({ softmax: { error: 'broken' }, sigmoid: { frame: sigmoid() } });
+    expect(room.text('.lead')).toMatch(/^Sigmoid model: 2 of the 4 heads/);
   });
 
   it('goes to the step that a reader selects in the curve', async () => {
-    const { all, state, asked } = await room();
+    const { all, state, asked } = await trainingRoom();
     const place = all('.inspector .figure')[0]!;
     place.dispatchEvent(new CustomEvent('choose-step', { detail: 39, bubbles: true }));
     expect(state.value.shown).toEqual(['softmax@40', 'sigmoid@40']);
@@ -414,56 +433,60 @@ describe('Training', () => {
   });
 
   it('has its three figures, the map first, and controls that a link may hide', async () => {
-    const made = await room();
-    expect(viewsOf(made)).toEqual(['attention', 'sinks', 'training']);
-    expect(cellsOf(made)).toEqual({ attention: 2, sinks: 2, training: 1 });
-    expect(made.asked().reads).toEqual(expect.arrayContaining(['alpha', 'sink_ratio', 'near_eps']));
-    expect(made.all('textarea')[0]!.getAttribute('rows')).toBe('2');
-    const bare = await room({ hide: ['subjects', 'text'] });
-    expect(bare.all('.subject-list, textarea')).toEqual([]);
+    const room = await trainingRoom();
+    expect(viewsOf(room)).toEqual(['attention', 'sinks', 'training']);
+    expect(cellsOf(room)).toEqual({ attention: 2, sinks: 2, training: 1 });
+    expect(room.asked().reads).toEqual(expect.arrayContaining(['alpha', 'sink_ratio', 'near_eps']));
+    expect(room.all('textarea')[0]!.getAttribute('rows')).toBe('2');
+    const bareRoom = await trainingRoom({ hide: ['subjects', 'text'] });
+    expect(bareRoom.all('.subject-list, textarea')).toEqual([]);
   });
 });
 
 describe('Learn', () => {
-  const all = lessons();
-  const room = () => roomOf(learn, pageOf());
-  const minutes = all.reduce((sum, one) => sum + one.minutes, 0);
+  const allLessons = lessons();
+  const learnRoom = () => roomOf(learn, pageOf());
+  const minutes = allLessons.reduce((sum, lesson) => sum + lesson.minutes, 0);
   beforeEach(() => localStorage.clear());
 
   it('lists the lessons with their minutes, and selects the first', () => {
-    const { text, texts, all: found } = room();
+    const { text, texts, all: find } = learnRoom();
     expect(text('h1')).toBe('Learn about attention sinks in 8 lessons');
     expect(text('.lead')).toContain(`All of them take about ${minutes} minutes;`);
-    expect(texts('.lessons h2')).toEqual(all.map(({ number, title }) => `${number}. ${title}`));
-    expect(texts('.lessons .hint')).toEqual(all.map((one) => `${one.minutes} minutes`));
-    const links = found<HTMLAnchorElement>('.lessons a, .lessons-go a').map(({ href }) => href);
-    const slugs = [...all.map(({ slug }) => slug), all[0]!.slug, 'glossary'];
+    expect(texts('.lessons h2')).toEqual(
+      allLessons.map(({ number, title }) => `${number}. ${title}`),
+    );
+    expect(texts('.lessons .hint')).toEqual(
+      allLessons.map((lesson) => `${lesson.minutes} minutes`),
+    );
+    const links = find<HTMLAnchorElement>('.lessons a, .lessons-go a').map(({ href }) => href);
+    const slugs = [...allLessons.map(({ slug }) => slug), allLessons[0]!.slug, 'glossary'];
     expect(links.map((href) => /learn\/([^/]+)\/index\.html$/.exec(href)![1])).toEqual(slugs);
     expect(text('.lessons-go a')).toBe('Start with lesson 1');
   });
 
   it('marks read lessons, also on the next visit, and links to the next one', () => {
-    markRead(all[0]!.slug);
-    const { text, texts, scope } = room();
-    const read = () => texts('.lessons .hint').map((one) => one!.endsWith(' · read'));
-    expect(read()).toEqual(all.map((_, i) => i === 0));
+    markRead(allLessons[0]!.slug);
+    const { text, texts, scope } = learnRoom();
+    const readMarks = () => texts('.lessons .hint').map((hint) => hint!.endsWith(' · read'));
+    expect(readMarks()).toEqual(allLessons.map((_, i) => i === 0));
     expect(text('.lessons-go a')).toBe('Continue with lesson 2');
-    markRead(all[2]!.slug);
+    markRead(allLessons[2]!.slug);
     dispatchEvent(new Event('pageshow'));
-    expect(read()).toEqual(all.map((_, i) => i === 0 || i === 2));
-    for (const { slug } of all) markRead(slug);
+    expect(readMarks()).toEqual(allLessons.map((_, i) => i === 0 || i === 2));
+    for (const { slug } of allLessons) markRead(slug);
     dispatchEvent(new Event('pageshow'));
     expect(text('.lessons-go a')).toBe('Continue with lesson 1');
     scope.end();
     localStorage.clear();
     dispatchEvent(new Event('pageshow'));
-    expect(read()).toEqual(all.map(() => true));
+    expect(readMarks()).toEqual(allLessons.map(() => true));
   });
 
   it('treats invalid or blocked storage as no lesson read', () => {
-    for (const kept of ['{', '{"a":1}', '[1, null]']) {
-      localStorage.setItem('sinkscope:lessons', kept);
-      expect(room().text('.lessons-go a')).toBe('Start with lesson 1');
+    for (const stored of ['{', '{"a":1}', '[1, null]']) {
+      localStorage.setItem('sinkscope:lessons', stored);
+      expect(learnRoom().text('.lessons-go a')).toBe('Start with lesson 1');
     }
   });
 });
@@ -480,59 +503,69 @@ const seeds = [
 ];
 
 describe('About a model', () => {
-  const of = async (frame: Frame, ...cards: object[]) => {
-    const made = mount(aboutModel(frame, pageOf({}, [], { models: { zoo: { cards } } }).context));
+  const aboutText = async (frame: Frame, ...cards: object[]) => {
+    const reader = mount(aboutModel(frame, pageOf({}, [], { models: { zoo: { cards } } }).context));
     await vi.advanceTimersByTimeAsync(0);
-    return made;
+    return reader;
   };
-  const operation = (formula: string) => ({ ...frameOf().operation, formula, source: 'A paper' });
+  const operationWith = (formula: string) => ({
+    ...frameOf().operation,
+    formula,
+    source: 'A paper',
+  });
 
   it('gives class, formula and the measurements of its card, with the seeds', async () => {
     // The zoo has no log of this model.
     const model = { id: 'own', title: 'Own', source: 'zoo' } as never;
-    const frame = softmax({ model, operation: operation('e^x / Σ e^x') as never });
+    const frame = softmax({ model, operation: operationWith('e^x / Σ e^x') as never });
     const paper = { sink_1: 74.11, base: 18.18, where: 'section 5' };
-    const made = await of(frame, cardOf('own', { further_seeds: seeds, paper }));
-    expect(made.text('summary')).toBe('About this model');
-    expect(made.texts('p').slice(0, 4)).toEqual([
+    const about = await aboutText(frame, cardOf('own', { further_seeds: seeds, paper }));
+    expect(about.text('summary')).toBe('About this model');
+    expect(about.texts('p').slice(0, 4)).toEqual([
       'MEASURED on weights trained for this page, 1.50 M parameters',
       'e^x / Σ e^x',
       'What own is.',
       'Over 100 held-out sequences (T = 64, ε = 0.3, starting with <s>): Sink₁ 60.3% (seed 2; seed 1: 20.0%, seed 3: 40.0%), ' +
         'loss 3.41. Reported: Sink₁ 74.11%, baseline 18.18%: section 5.',
     ]);
-    expect([made.all('code')[0]!.title, made.all('details')[0]!.className]).toEqual([
+    expect([about.all('code')[0]!.title, about.all('details')[0]!.className]).toEqual([
       'A paper',
       'more about measured',
     ]);
-    expect(made.all('table.seeds.narrow')).toHaveLength(1);
+    expect(about.all('table.seeds.narrow')).toHaveLength(1);
   });
 
   it('states only what the card contains', async () => {
-    const bare = { training: {}, measured: { ...cardOf('').measured, sink_bias: 12.34 } };
+    const bareCard = { training: {}, measured: { ...cardOf('').measured, sink_bias: 12.34 } };
     const papers = [{ where: 'no sink' }, { sink_1: 5, where: 'table 2' }];
-    const says = await Promise.all(
+    const texts = await Promise.all(
       papers.map(
-        async (paper) => (await of(softmax(), cardOf('softmax', { ...bare, paper }))).texts('p')[3],
+        async (paper) =>
+          (await aboutText(softmax(), cardOf('softmax', { ...bareCard, paper }))).texts('p')[3],
       ),
     );
     const words =
       'Over 100 held-out sequences (T = 64, ε = 0.3, no start token): Sink₁ 60.3% (seed 2, the only one), on the bias key 12.3%, loss 3.41.';
-    expect(says).toEqual([
+    expect(texts).toEqual([
       `${words} Reported: no sink.`,
       `${words} Reported: Sink₁ 5.00%: table 2.`,
     ]);
-    const masked = { ...frameOf().architecture, mask: { kind: 'bidirectional' } } as never;
-    expect((await of(softmax({ architecture: masked }), cardOf('softmax'))).texts('p')[3]).toMatch(
-      /, loss at masked positions 3\.41\.$/,
-    );
-    expect((await of(softmax(), cardOf('other'))).all('p')).toHaveLength(2);
-    expect((await of(softmax(), cardOf('softmax', { measured: {} }))).texts('p')).not.toContain(
-      'What softmax is.',
-    );
+    const maskedArchitecture = {
+      ...frameOf().architecture,
+      mask: { kind: 'bidirectional' },
+    } as never;
+    expect(
+      (await aboutText(softmax({ architecture: maskedArchitecture }), cardOf('softmax'))).texts(
+        'p',
+      )[3],
+    ).toMatch(/, loss at masked positions 3\.41\.$/);
+    expect((await aboutText(softmax(), cardOf('other'))).all('p')).toHaveLength(2);
+    expect(
+      (await aboutText(softmax(), cardOf('softmax', { measured: {} }))).texts('p'),
+    ).not.toContain('What softmax is.');
     // Card measurements describe the trained weights, not edited ones.
-    const edited = { class: 'counterfactual', edits: [{ kind: 'silence' }] } as never;
-    expect((await of(softmax(edited), cardOf('softmax'))).texts('p').join()).not.toContain(
+    const edit = { class: 'counterfactual', edits: [{ kind: 'silence' }] } as never;
+    expect((await aboutText(softmax(edit), cardOf('softmax'))).texts('p').join()).not.toContain(
       'held-out',
     );
   });
@@ -543,38 +576,44 @@ describe('About a model', () => {
       stored: { sink_1: 12.3, loss: 4.5 },
       measured: { sink_1: 12.5, loss: 4.25 },
     };
-    const at = softmax({ model: { id: 'softmax@40', title: 'x', source: 'zoo', step } } as never);
-    const made = await of(at, cardOf('softmax'));
-    expect(made.texts('p').slice(2, 3)).toEqual([
+    const checkpointFrame = softmax({
+      model: { id: 'softmax@40', title: 'x', source: 'zoo', step },
+    } as never);
+    const about = await aboutText(checkpointFrame, cardOf('softmax'));
+    expect(about.texts('p').slice(2, 3)).toEqual([
       'Stored at 3.3 bits per weight. Over 100 held-out sequences (T = 64, ε = 0.3, with start token): Sink₁ 12.3%, loss ' +
         '4.50; exact weights: 12.5%, 4.25.',
     ]);
-    expect(made.texts('p')).not.toContain('What softmax is.');
+    expect(about.texts('p')).not.toContain('What softmax is.');
     const edits = [{ kind: 'operation', operation: 'power', parameters: { p: 2 } }] as never;
-    const edited = softmax({
+    const editedFrame = softmax({
       class: 'counterfactual',
       edits,
-      operation: operation('x^p') as never,
+      operation: operationWith('x^p') as never,
     });
-    const other = await of(edited, cardOf('softmax', { further_seeds: seeds }));
-    expect([other.text('summary'), other.text('code'), other.all('table')]).toEqual([
+    const otherAbout = await aboutText(editedFrame, cardOf('softmax', { further_seeds: seeds }));
+    expect([otherAbout.text('summary'), otherAbout.text('code'), otherAbout.all('table')]).toEqual([
       'About this counterfactual',
       'x^p, p = 2.00',
       [],
     ]);
-    expect(other.text('p')).toMatch(/^COUNTERFACTUAL replaced at inference\./);
-    const trained = { operation: 'softmax', parameters: { tau: 0.5 } };
-    const own = { ...frameOf().architecture, attention: trained } as never;
+    expect(otherAbout.text('p')).toMatch(/^COUNTERFACTUAL replaced at inference\./);
+    const attention = { operation: 'softmax', parameters: { tau: 0.5 } };
+    const ownArchitecture = { ...frameOf().architecture, attention } as never;
     expect(
-      (await of(softmax({ architecture: own, operation: operation('f') as never }))).text('code'),
+      (
+        await aboutText(
+          softmax({ architecture: ownArchitecture, operation: operationWith('f') as never }),
+        )
+      ).text('code'),
     ).toBe('f, tau = 0.50');
-    const silenced = [{ kind: 'silence', layer: 0, head: 0 }] as never;
-    const still = softmax({
-      architecture: own,
-      edits: silenced,
-      operation: operation('f') as never,
+    const silenceEdits = [{ kind: 'silence', layer: 0, head: 0 }] as never;
+    const silencedFrame = softmax({
+      architecture: ownArchitecture,
+      edits: silenceEdits,
+      operation: operationWith('f') as never,
     });
-    expect((await of(still)).text('code')).toBe('f, tau = 0.50');
+    expect((await aboutText(silencedFrame)).text('code')).toBe('f, tau = 0.50');
   });
 });
 
@@ -586,58 +625,58 @@ describe('Compare', () => {
     models: [{ model: 'GPT2-XL', natural: 77, random: 66 }],
   });
   const zoo = { cards: [cardOf('softmax'), cardOf('sigmoid')], openModels };
-  const more = { hidden_ratio: tensor([3], [9, 4, 8]), key_ratio: tensor([2, 2], [1, 0.5, 2, 1]) };
+  const norms = { hidden_ratio: tensor([3], [9, 4, 8]), key_ratio: tensor([2, 2], [1, 0.5, 2, 1]) };
   const ratios = {
-    ...more,
+    ...norms,
     value_ratio: tensor([2, 2], [1, 2, 0.25, 1]),
     entropy_mean: tensor([2, 2], [1, 2, 2, 3]),
   };
-  const both = () => [
+  const pair = () => [
     softmax({}, ratios),
     sigmoid({}, { ...ratios, sink_ratio: tensor([3], [0, 0, 0]) }),
   ];
-  const room = async (
+  const compareRoom = async (
     change: Partial<State> = {},
-    frames: readonly Frame[] = both(),
-    own: object = {},
+    frames: readonly Frame[] = pair(),
+    zooChange: object = {},
   ) => {
-    const made = roomOf(compare, page(change, frames, { zoo: { ...zoo, ...own } }));
+    const room = roomOf(compare, createPage(change, frames, { zoo: { ...zoo, ...zooChange } }));
     await vi.advanceTimersByTimeAsync(0);
-    return made;
+    return room;
   };
 
   it('names the model with the strongest sink, and lists the compared ones', async () => {
-    const made = await room();
-    expect(made.text('h1')).toBe('Only one of these models has heads with a sink: Softmax model.');
-    expect(made.text('.lead')).toMatch(
+    const room = await compareRoom();
+    expect(room.text('h1')).toBe('Only one of these models has heads with a sink: Softmax model.');
+    expect(room.text('.lead')).toMatch(
       /^On one prompt, Softmax model has the strongest sink: 2 of the 4 heads/,
     );
-    expect(made.texts('.subject')).toEqual(['Softmax model ✕', 'Sigmoid model ✕']);
-    expect(made.all('.pictures')[0]!.dataset.count).toBe('2');
-    expect(viewsOf(made).slice(0, 2)).toEqual(['attention', 'sinks']);
-    expect(cellsOf(made)).toMatchObject({ attention: 2, sinks: 2 });
-    expect(made.asked().reads).toEqual(expect.arrayContaining(['hidden_ratio', 'key_ratio']));
-    made.click('Remove Sigmoid model');
-    expect(made.state.value.shown).toEqual(['softmax']);
-    expect(made.text('.lead')).toBe('Add another model to compare.');
-    const waiting = await room({}, []);
-    expect([waiting.text('.lead'), waiting.all('table'), waiting.all('.differs')]).toEqual([
-      'Measuring …',
-      [],
-      [],
-    ]);
-    waiting.know({ softmax: { error: 'broken' } });
-    expect(waiting.text('.lead')).toBe('');
+    expect(room.texts('.subject')).toEqual(['Softmax model ✕', 'Sigmoid model ✕']);
+    expect(room.all('.pictures')[0]!.dataset.count).toBe('2');
+    expect(viewsOf(room).slice(0, 2)).toEqual(['attention', 'sinks']);
+    expect(cellsOf(room)).toMatchObject({ attention: 2, sinks: 2 });
+    expect(room.asked().reads).toEqual(expect.arrayContaining(['hidden_ratio', 'key_ratio']));
+    room.click('Remove Sigmoid model');
+    expect(room.state.value.shown).toEqual(['softmax']);
+    expect(room.text('.lead')).toBe('Add another model to compare.');
+    const waitingRoom = await compareRoom({}, []);
+    expect([
+      waitingRoom.text('.lead'),
+      waitingRoom.all('table'),
+      waitingRoom.all('.differs'),
+    ]).toEqual(['Measuring …', [], []]);
+    waitingRoom.know({ softmax: { error: 'broken' } });
+    expect(waitingRoom.text('.lead')).toBe('');
   });
 
   it('opens the section that a link names, before the engine is loaded', () => {
-    for (const below of ['reported', 'seeds', 'scatter'] as const) {
-      const given = page({ panel: below }, both(), { zoo });
-      const engine = given.engine.value;
-      given.engine.value = undefined;
-      const made = roomOf(compare, given);
-      given.engine.value = engine;
-      expect(made.all('.metrics')).toHaveLength(1);
+    for (const panel of ['reported', 'seeds', 'scatter'] as const) {
+      const page = createPage({ panel }, pair(), { zoo });
+      const engine = page.engine.value;
+      page.engine.value = undefined;
+      const room = roomOf(compare, page);
+      page.engine.value = engine;
+      expect(room.all('.metrics')).toHaveLength(1);
     }
   });
 
@@ -650,92 +689,106 @@ describe('Compare', () => {
     const texts = { ...describe_, metrics: [{ ...column, question: 'How open?' }] };
     const frames = [softmax({}, { ...ratios, open: tensor([2, 2], [1, 0, 0, 1]) })];
     const titleIn = async (explain: () => Promise<unknown>) => {
-      const own = { describe: describe_, explain, zoo };
+      const models = { describe: describe_, explain, zoo };
       const change = { shown: ['softmax'], columns: ['open'] };
-      const made = roomOf(compare, page(change, frames, own));
+      const room = roomOf(compare, createPage(change, frames, models));
       await vi.advanceTimersByTimeAsync(0);
-      const heads = made.all('.numbers-of-all th button');
-      return heads.find((one) => one.textContent!.includes('openness'))!.getAttribute('title');
+      const headings = room.all('.numbers-of-all th button');
+      return headings
+        .find((heading) => heading.textContent!.includes('openness'))!
+        .getAttribute('title');
     };
     expect(await titleIn(() => new Promise(() => {}))).toBe(null);
     expect(await titleIn(async () => texts)).toBe('How open? Mean over layers and heads');
   });
 
   it('states the differences of two models on a line, and of more models in columns', async () => {
-    const wide = (H: number, name: string) =>
+    const frameOfHeads = (H: number, name: string) =>
       softmax(
         { subject: name, title: name, architecture: { ...frameOf().architecture, D: H } } as never,
         ratios,
       );
-    const other = { training: { steps: 4000, weight_decay: 2 } };
-    const cards = [cardOf('a', { training: { steps: 4000, weight_decay: 1 } }), cardOf('b', other)];
-    const of = (shown: string[], frames: Frame[]) => room({ shown }, frames, { cards });
-    const two = await of(['a', 'b'], [wide(8, 'a'), wide(16, 'b')]);
-    expect(two.text('.differs')).toMatch(
+    const otherCard = { training: { steps: 4000, weight_decay: 2 } };
+    const cards = [
+      cardOf('a', { training: { steps: 4000, weight_decay: 1 } }),
+      cardOf('b', otherCard),
+    ];
+    const roomOfFrames = (shown: string[], frames: Frame[]) =>
+      compareRoom({ shown }, frames, { cards });
+    const twoModels = await roomOfFrames(['a', 'b'], [frameOfHeads(8, 'a'), frameOfHeads(16, 'b')]);
+    expect(twoModels.text('.differs')).toMatch(
       /^What differs D: 8 \| 16; training weight decay: 1 \| 2\. \d+ other settings identical\.$/,
     );
     // A checkpoint has the steps of its training; a model outside the zoo has no training facts.
-    const step = await of(['a@40', 'a'], [wide(8, 'a@40'), wide(8, 'a')]);
-    expect(step.text('.differs p')).toMatch(/^training steps: 40 \| 4,000\. /);
-    expect((await of(['a', 'x'], [wide(8, 'a'), wide(8, 'x')])).text('.differs p')).toMatch(
-      /^The architectures are identical in all \d+ settings\.$/,
+    const withCheckpoint = await roomOfFrames(
+      ['a@40', 'a'],
+      [frameOfHeads(8, 'a@40'), frameOfHeads(8, 'a')],
     );
-    const three = await of(['a', 'b', 'c'], [wide(8, 'a'), wide(8, 'b'), wide(9, 'c')]);
-    expect(three.texts('.differs tr').map((row) => row!.replace(/ /g, ''))).toEqual([
+    expect(withCheckpoint.text('.differs p')).toMatch(/^training steps: 40 \| 4,000\. /);
+    expect(
+      (await roomOfFrames(['a', 'x'], [frameOfHeads(8, 'a'), frameOfHeads(8, 'x')])).text(
+        '.differs p',
+      ),
+    ).toMatch(/^The architectures are identical in all \d+ settings\.$/);
+    const threeModels = await roomOfFrames(
+      ['a', 'b', 'c'],
+      [frameOfHeads(8, 'a'), frameOfHeads(8, 'b'), frameOfHeads(9, 'c')],
+    );
+    expect(threeModels.texts('.differs tr').map((row) => row!.replace(/ /g, ''))).toEqual([
       'abc',
       'D889',
     ]);
-    expect(three.text('.differs .hint')).toMatch(/^\d+ other settings identical\.$/);
-    const alike = await of(
+    expect(threeModels.text('.differs .hint')).toMatch(/^\d+ other settings identical\.$/);
+    const alikeModels = await roomOfFrames(
       ['a', 'b', 'c'],
-      ['a', 'b', 'c'].map((name) => wide(8, name)),
+      ['a', 'b', 'c'].map((name) => frameOfHeads(8, name)),
     );
-    expect(alike.text('.differs p')).toMatch(/^The architectures are identical/);
-    const edited = {
-      ...wide(8, 'b'),
+    expect(alikeModels.text('.differs p')).toMatch(/^The architectures are identical/);
+    const editedFrame = {
+      ...frameOfHeads(8, 'b'),
       title: 'b + head silenced + x',
       edits: [{ kind: 'silence' }],
     } as never;
-    expect((await of(['x', 'b'], [wide(8, 'x'), edited])).text('.differs p')).toMatch(
-      /^put in at inference: – \| head silenced \+ x\. /,
-    );
-    expect((await of(['a'], [wide(8, 'a')])).all('.differs')).toEqual([]);
+    expect(
+      (await roomOfFrames(['x', 'b'], [frameOfHeads(8, 'x'), editedFrame])).text('.differs p'),
+    ).toMatch(/^put in at inference: – \| head silenced \+ x\. /);
+    expect((await roomOfFrames(['a'], [frameOfHeads(8, 'a')])).all('.differs')).toEqual([]);
   });
 
   it('has a table with its conditions and the values that papers report', async () => {
     const paper = { sink_1: 18, where: 'section 5' };
     const cards = [cardOf('softmax', { paper }), cardOf('sigmoid')];
-    const made = await room({}, both(), { cards });
-    expect(made.text('.table-of-all caption')).toMatch(
+    const room = await compareRoom({}, pair(), { cards });
+    expect(room.text('.table-of-all caption')).toMatch(
       /^ε = 0\.3 · T = 3 · starts with <s> \(start token\) · your text\.$/i,
     );
-    expect(made.all('tr.reported')).toEqual([]);
-    made.click('Reported in papers');
-    expect(made.state.value.panel).toBe('reported');
-    const reported = () => made.texts('tr.reported th');
-    expect(reported().map((one) => one!.replace(/REPORTED.*/, '').trim())).toEqual([
+    expect(room.all('tr.reported')).toEqual([]);
+    room.click('Reported in papers');
+    expect(room.state.value.panel).toBe('reported');
+    const reportedTitles = () => room.texts('tr.reported th');
+    expect(reportedTitles().map((title) => title!.replace(/REPORTED.*/, '').trim())).toEqual([
       'The softmax model’s counterpart',
       'GPT2-XL',
     ]);
-    expect(made.texts('tr.reported').join()).toContain('77');
-    made.state.value = { ...made.state.value, input: 'random' };
-    expect(made.texts('tr.reported').join()).toContain('66');
-    made.state.value = { ...made.state.value, input: 'heldout', T: 64 };
-    expect(made.text('.table-of-all caption')).toMatch(/ · held-out text: 100 short passages\.$/);
-    const stale = {
+    expect(room.texts('tr.reported').join()).toContain('77');
+    room.state.value = { ...room.state.value, input: 'random' };
+    expect(room.texts('tr.reported').join()).toContain('66');
+    room.state.value = { ...room.state.value, input: 'heldout', T: 64 };
+    expect(room.text('.table-of-all caption')).toMatch(/ · held-out text: 100 short passages\.$/);
+    const staleEntry = {
       frame: softmax({ T: 4, tokens: Array(4).fill(frameOf().tokens[1]) }, ratios),
       isStale: true,
     };
-    made.know({ softmax: stale, sigmoid: { frame: both()[1]! } });
-    expect(made.text('.table-of-all caption')).toMatch(
+    room.know({ softmax: staleEntry, sigmoid: { frame: pair()[1]! } });
+    expect(room.text('.table-of-all caption')).toMatch(
       /T = 4 \/ 3 .* Gray rows still show the previous conditions\.$/,
     );
-    const menu = made.all('.numbers-of-all .save')[0]!;
+    const menu = room.all('.numbers-of-all .save')[0]!;
     expect(menu.hidden).toBe(false);
-    made.know({ softmax: stale });
+    room.know({ softmax: staleEntry });
     expect(menu.hidden).toBe(true);
-    made.know(both());
-    made.state.value = { ...made.state.value, hide: ['save'] };
+    room.know(pair());
+    room.state.value = { ...room.state.value, hide: ['save'] };
     expect(menu.hidden).toBe(true);
   });
 });

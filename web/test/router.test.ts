@@ -14,7 +14,7 @@ const WEIGHTS = [
   [0, 0.25, 0.75, 0, 0.25, 0.75, 0.5, 0, 0.5],
 ].flat();
 
-function frame(T = 3): Frame {
+function frameOfTokens(T = 3): Frame {
   const data = Float32Array.from(WEIGHTS);
   return {
     architecture: { L: 2, E: 3, chosen: 2 },
@@ -25,34 +25,38 @@ function frame(T = 3): Frame {
 
 describe('the router', () => {
   it('transposes tokens by experts to experts by tokens', () => {
-    expect([...weightsByExpert(frame(), 0)]).toEqual([0.75, 0, 0.25, 0.25, 0.5, 0.75, 0, 0.5, 0]);
+    expect([...weightsByExpert(frameOfTokens(), 0)]).toEqual([
+      0.75, 0, 0.25, 0.25, 0.5, 0.75, 0, 0.5, 0,
+    ]);
   });
 
   it('counts a token for every expert that processes it, whatever the weight', () => {
     const shares = [2, 3, 1, 1, 2, 3].map((count) => Math.fround(count / 3));
-    expect([...expertLoads(frame())]).toEqual(shares);
+    expect([...expertLoads(frameOfTokens())]).toEqual(shares);
   });
 
   it('names the experts of a token, the strongest first', () => {
-    expect([expertsOf(frame(), 0, 0), expertsOf(frame(), 1, 0)]).toEqual([
+    expect([expertsOf(frameOfTokens(), 0, 0), expertsOf(frameOfTokens(), 1, 0)]).toEqual([
       [0, 1],
       [2, 1],
     ]);
   });
 
   it('separates the first token from the others', () => {
-    expect([...weightsByLayer(frame(), 'first')]).toEqual([0.75, 0.25, 0, 0, 0.25, 0.75]);
-    expect([...weightsByLayer(frame(), 'others')]).toEqual([
+    expect([...weightsByLayer(frameOfTokens(), 'first')]).toEqual([0.75, 0.25, 0, 0, 0.25, 0.75]);
+    expect([...weightsByLayer(frameOfTokens(), 'others')]).toEqual([
       0.125, 0.625, 0.25, 0.25, 0.125, 0.625,
     ]);
-    expect([...weightsByLayer(frame(1), 'others')]).toEqual(Array(6).fill(NaN));
+    expect([...weightsByLayer(frameOfTokens(1), 'others')]).toEqual(Array(6).fill(NaN));
   });
 
   it('applies only to models with experts', () => {
-    const dense = { architecture: { L: 2, E: 0 }, tensors: {} } as unknown as Frame;
-    expect([router.fits!(frame()), router.fits!(dense)]).toEqual([true, false]);
+    const denseFrame = { architecture: { L: 2, E: 0 }, tensors: {} } as unknown as Frame;
+    expect([router.fits!(frameOfTokens()), router.fits!(denseFrame)]).toEqual([true, false]);
     expect(
-      router.numbers(frame(), { layer: 0, head: 0 }).map(({ name, shape }) => [name, shape]),
+      router
+        .numbers(frameOfTokens(), { layer: 0, head: 0 })
+        .map(({ name, shape }) => [name, shape]),
     ).toEqual([
       ['router_weight', [2, 3, 3]],
       ['load', [2, 3]],

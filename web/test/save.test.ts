@@ -1,7 +1,14 @@
 import { parse } from 'csv-parse/sync';
 import { describe, expect, it } from 'vitest';
 import type { Metric } from 'sinkscope';
-import { promptsCsv, sorted, tableCsv, tableJson, tableOf, metricsOf } from '../src/rooms/metrics';
+import {
+  promptsCsv,
+  sortRows,
+  tableCsv,
+  tableJson,
+  tableOf,
+  metricsOf,
+} from '../src/rooms/metrics';
 import { fileName } from '../src/save/menu';
 import { csvField, placesOf, toCsv, toJson, type Facts, type Quantity } from '../src/save/numbers';
 import { deviation, type Frame } from '../src/frame';
@@ -18,21 +25,27 @@ const hostile = frameOf({
   class: 'counterfactual',
   first: ['+<s>'],
 });
-const weight: Quantity = {
+const weightQuantity: Quantity = {
   name: 'weight',
   axes: ['query', 'key'],
   shape: [2, 2],
   data: [1, NaN, -0.25, 0.75],
 };
-const likely: Quantity = {
+const tokenProbabilities: Quantity = {
   name: 'p',
   axes: ['rank'],
   shape: [2],
   data: [0.5, 0.25],
   labels: ['=A', 'b,"\n'],
 };
-const hidden: Quantity = { name: 'norm', axes: ['layer'], shape: [2], data: [3, 4], from: [-1] };
-const course: Quantity = {
+const normQuantity: Quantity = {
+  name: 'norm',
+  axes: ['layer'],
+  shape: [2],
+  data: [3, 4],
+  from: [-1],
+};
+const lossQuantity: Quantity = {
   name: 'loss',
   axes: ['step'],
   shape: [2],
@@ -41,17 +54,20 @@ const course: Quantity = {
 };
 
 const read = (text: string): string[][] => parse(text);
-const numbersOf = (text: string) => {
-  const all = read(text);
-  return all.slice(all.findIndex(([first]) => !first!.startsWith('# ')));
+const dataRows = (text: string) => {
+  const rows = read(text);
+  return rows.slice(rows.findIndex(([first]) => !first!.startsWith('# ')));
 };
 
 describe('a file of numbers', () => {
   it('is parsed strictly: records have equal length, and every field is unchanged', () => {
-    const text = toCsv([{ frame: hostile, quantities: [weight, likely] }], facts);
-    const all = read(text);
-    expect(new Set(all.map((record) => record.length)).size).toBe(1);
-    const notes = Object.fromEntries(all.map(([name, value]) => [name, value]));
+    const text = toCsv(
+      [{ frame: hostile, quantities: [weightQuantity, tokenProbabilities] }],
+      facts,
+    );
+    const rows = read(text);
+    expect(new Set(rows.map((record) => record.length)).size).toBe(1);
+    const notes = Object.fromEntries(rows.map(([name, value]) => [name, value]));
     expect(JSON.parse(notes['# corpus']!)).toEqual(facts.corpus);
     expect(notes['# link']).toBe(facts.link);
     expect(JSON.parse(notes['# subject']!)).toMatchObject({
@@ -65,17 +81,22 @@ describe('a file of numbers', () => {
   });
 
   it('has no field that a spreadsheet would take for a formula, except negative numbers', () => {
-    const wide = ['＝1', '＋1', '－x', '＠a', ';=1', 'a;=1+1', ' =1', ';;@x'];
-    for (const text of ['=1+1', '+1', '-x', '@a', '\tb', ...wide])
+    const wideTexts = ['＝1', '＋1', '－x', '＠a', ';=1', 'a;=1+1', ' =1', ';;@x'];
+    for (const text of ['=1+1', '+1', '-x', '@a', '\tb', ...wideTexts])
       expect(csvField(text).replace(/^"/, '')).toMatch(/^'/);
     expect(csvField(-0.5)).toBe('-0.5');
-    const fields = read(toCsv([{ frame: hostile, quantities: [likely] }], facts)).flat();
-    expect(fields.filter((one) => /^[=+@-]/.test(one))).toEqual([]);
+    const fields = read(
+      toCsv([{ frame: hostile, quantities: [tokenProbabilities] }], facts),
+    ).flat();
+    expect(fields.filter((field) => /^[=+@-]/.test(field))).toEqual([]);
   });
 
   it('has a row for each defined value, with indices counted from 0', () => {
-    const lines = numbersOf(
-      toCsv([{ frame: frameOf(), quantities: [weight, hidden, course] }], facts),
+    const lines = dataRows(
+      toCsv(
+        [{ frame: frameOf(), quantities: [weightQuantity, normQuantity, lossQuantity] }],
+        facts,
+      ),
     );
     expect(lines).toEqual([
       ['subject', 'quantity', 'query', 'key', 'layer', 'step', 'query_text', 'key_text', 'value'],
@@ -88,8 +109,8 @@ describe('a file of numbers', () => {
       ['softmax', 'loss', '', '', '', '4000', '', '', '3'],
     ]);
     // Means over prompts belong to no token in particular.
-    const means = [{ frame: frameOf({ sequences: 9 }), quantities: [weight] }];
-    expect(numbersOf(toCsv(means, facts))[2]).toEqual([
+    const meanNumbers = [{ frame: frameOf({ sequences: 9 }), quantities: [weightQuantity] }];
+    expect(dataRows(toCsv(meanNumbers, facts))[2]).toEqual([
       'softmax',
       'weight',
       '1',
@@ -98,35 +119,35 @@ describe('a file of numbers', () => {
       '',
       '-0.25',
     ]);
-    expect(placesOf(3, weight)).toEqual([1, 1]);
+    expect(placesOf(3, weightQuantity)).toEqual([1, 1]);
   });
 
   it('states the layer numbers of a hybrid for layers with attention, and counts all layers otherwise', () => {
     const frame = frameOf({
       architecture: { ...frameOf().architecture, layers: [1, 3], blocks: 4 },
     } as never);
-    const norms = (data: number[], from?: number[]): Quantity => ({
+    const normsFrom = (data: number[], from?: number[]): Quantity => ({
       ...{ name: 'norm', axes: ['layer'], shape: [data.length], data },
       ...(from ? { from } : {}),
     });
-    const layers = (quantity: Quantity) =>
-      numbersOf(toCsv([{ frame, quantities: [quantity] }], facts))
+    const layersOf = (quantity: Quantity) =>
+      dataRows(toCsv([{ frame, quantities: [quantity] }], facts))
         .slice(1)
         .map((line) => line[2]);
-    expect(layers(norms([5, 6]))).toEqual(['1', '3']);
-    expect(layers(norms([5, 6, 7, 8]))).toEqual(['0', '1', '2', '3']);
-    expect(layers(norms([5, 6], [-1]))).toEqual(['-1', '0']);
+    expect(layersOf(normsFrom([5, 6]))).toEqual(['1', '3']);
+    expect(layersOf(normsFrom([5, 6, 7, 8]))).toEqual(['0', '1', '2', '3']);
+    expect(layersOf(normsFrom([5, 6], [-1]))).toEqual(['-1', '0']);
   });
 
   it('in JSON has shapes and axes, null for undefined values, and every subject', () => {
-    const all = [frameOf(), hostile].map((frame) => ({ frame, quantities: [weight] }));
-    const made = JSON.parse(toJson('attention', all, facts));
-    expect(made).toMatchObject({ figure: 'attention', corpus: facts.corpus, link: facts.link });
-    expect(made.subjects.map((one: { class: string }) => one.class)).toEqual([
+    const numbers = [frameOf(), hostile].map((frame) => ({ frame, quantities: [weightQuantity] }));
+    const report = JSON.parse(toJson('attention', numbers, facts));
+    expect(report).toMatchObject({ figure: 'attention', corpus: facts.corpus, link: facts.link });
+    expect(report.subjects.map((subject: { class: string }) => subject.class)).toEqual([
       'MEASURED',
       'COUNTERFACTUAL',
     ]);
-    expect(made.subjects[0].quantities[0]).toMatchObject({
+    expect(report.subjects[0].quantities[0]).toMatchObject({
       axes: ['query', 'key'],
       data: [1, null, -0.25, 0.75],
     });
@@ -142,7 +163,7 @@ describe('a file of numbers', () => {
 });
 
 describe('the table', () => {
-  const full = (change: Partial<Frame> = {}) =>
+  const fullFrame = (change: Partial<Frame> = {}) =>
     frameOf(
       {
         sequences: 2,
@@ -163,7 +184,7 @@ describe('the table', () => {
         entropy_mean: tensor([2, 2], [1, NaN, 2, 3]),
       },
     );
-  const metric = (name: string, more: Partial<Metric> = {}): Metric =>
+  const createMetric = (name: string, more: Partial<Metric> = {}): Metric =>
     ({
       name,
       label: name,
@@ -175,43 +196,47 @@ describe('the table', () => {
       summary: true,
       ...more,
     }) as Metric;
-  const table = tableOf({ metrics: [metric('sink_ratio'), metric('new_one')] });
-  const cell = (name: string, frame = full()) => table.find((one) => one.name === name)!.of(frame);
+  const table = tableOf({ metrics: [createMetric('sink_ratio'), createMetric('new_one')] });
+  const cellOf = (name: string, frame = fullFrame()) =>
+    table.find((metric) => metric.name === name)!.cellOf(frame);
 
   it('has the mean and the spread over the prompts', () => {
-    expect(cell('sink_1')).toEqual({ mean: 0.5, deviation: deviation([0.4, 0.6]) });
+    expect(cellOf('sink_1')).toEqual({ mean: 0.5, deviation: deviation([0.4, 0.6]) });
     expect(deviation([3])).toBeNaN();
-    expect(cell('entropy').mean).toBe(2);
-    expect(cell('uniform').mean).toBeCloseTo(0.1);
+    expect(cellOf('entropy').mean).toBe(2);
+    expect(cellOf('uniform').mean).toBeCloseTo(0.1);
   });
 
   it('names the place of a maximum or a minimum', () => {
-    expect(cell('alpha_max').where).toEqual({ layer: 1, head: 0 });
-    expect(cell('alpha_max').deviation).toBeCloseTo(0.01);
-    expect(cell('hidden_ratio')).toMatchObject({ mean: 8, where: { layer: 1 } });
-    expect(cell('value_ratio_min')).toMatchObject({ mean: 0.25, where: { layer: 1, head: 0 } });
-    expect(cell('sink_elsewhere')).toMatchObject({ mean: 0.25, where: { key: 2 } });
+    expect(cellOf('alpha_max').where).toEqual({ layer: 1, head: 0 });
+    expect(cellOf('alpha_max').deviation).toBeCloseTo(0.01);
+    expect(cellOf('hidden_ratio')).toMatchObject({ mean: 8, where: { layer: 1 } });
+    expect(cellOf('value_ratio_min')).toMatchObject({ mean: 0.25, where: { layer: 1, head: 0 } });
+    expect(cellOf('sink_elsewhere')).toMatchObject({ mean: 0.25, where: { key: 2 } });
   });
 
   it('omits columns without values', () => {
-    expect(metricsOf([full()], table).map(({ name }) => name)).not.toContain('sink_bias');
-    const bias = full({ perPrompt: { sink_ratio_bias: [0.5] } });
-    expect(metricsOf([bias], table).map(({ name }) => name)).toContain('sink_bias');
+    expect(metricsOf([fullFrame()], table).map(({ name }) => name)).not.toContain('sink_bias');
+    const biasFrame = fullFrame({ perPrompt: { sink_ratio_bias: [0.5] } });
+    expect(metricsOf([biasFrame], table).map(({ name }) => name)).toContain('sink_bias');
   });
 
   it('has a column for every further summary in describe() that some model has', () => {
-    const shares = metric('new_share', { unit: 'share of heads', shape: ['T'] });
+    const shareMetric = createMetric('new_share', { unit: 'share of heads', shape: ['T'] });
     const metrics = [
-      metric('new_one'),
-      shares,
-      metric('of_a_change', { arguments: ['tokens', 'base'] }),
-      metric('of_each_token', { summary: false }),
+      createMetric('new_one'),
+      shareMetric,
+      createMetric('of_a_change', { arguments: ['tokens', 'base'] }),
+      createMetric('of_each_token', { summary: false }),
     ];
-    const own = tableOf({ metrics });
-    const before = tableOf({ metrics: [] }).length;
-    expect(own.slice(before).map(({ name }) => name)).toEqual(['new_one', 'new_share']);
-    const { tensors } = full();
-    const frame = full({
+    const ownTable = tableOf({ metrics });
+    const ownColumnCount = tableOf({ metrics: [] }).length;
+    expect(ownTable.slice(ownColumnCount).map(({ name }) => name)).toEqual([
+      'new_one',
+      'new_share',
+    ]);
+    const { tensors } = fullFrame();
+    const frame = fullFrame({
       tensors: {
         ...tensors,
         new_one: tensor([1, 4], [1, NaN, 2, 6]),
@@ -219,21 +244,21 @@ describe('the table', () => {
       },
       spread: { new_share: Float32Array.of(0.125, 0, 0) },
     });
-    const [one, share] = metricsOf([frame], own).slice(-2);
-    expect(one!.of(frame).mean).toBe(3);
-    expect(share!.of(frame)).toEqual({ mean: 0.25, deviation: 0.125 });
-    expect(metricsOf([full()], own).map(({ name }) => name)).not.toContain('new_one');
-    expect(tableCsv([frame], own, facts)).toMatch(/,new_share,0.25,0.125,/);
+    const [newColumn, shareColumn] = metricsOf([frame], ownTable).slice(-2);
+    expect(newColumn!.cellOf(frame).mean).toBe(3);
+    expect(shareColumn!.cellOf(frame)).toEqual({ mean: 0.25, deviation: 0.125 });
+    expect(metricsOf([fullFrame()], ownTable).map(({ name }) => name)).not.toContain('new_one');
+    expect(tableCsv([frame], ownTable, facts)).toMatch(/,new_share,0.25,0.125,/);
   });
 
   it('sorts undefined values last in both directions', () => {
     const values = [2, NaN, 3, 1];
-    expect(sorted(values, (x) => x, false)).toEqual([1, 2, 3, NaN]);
-    expect(sorted(values, (x) => x, true)).toEqual([3, 2, 1, NaN]);
+    expect(sortRows(values, (x) => x, false)).toEqual([1, 2, 3, NaN]);
+    expect(sortRows(values, (x) => x, true)).toEqual([3, 2, 1, NaN]);
   });
 
   it('is saved as numbers with a row for each prompt, and without a date', () => {
-    const lines = numbersOf(tableCsv([full()], table, facts));
+    const lines = dataRows(tableCsv([fullFrame()], table, facts));
     expect(lines[0]).toEqual([
       'subject',
       'class',
@@ -245,17 +270,17 @@ describe('the table', () => {
       'key',
       'prompts',
     ]);
-    expect(lines).toHaveLength(1 + metricsOf([full()], table).length);
-    const prompts = numbersOf(promptsCsv([full()], facts));
+    expect(lines).toHaveLength(1 + metricsOf([fullFrame()], table).length);
+    const prompts = dataRows(promptsCsv([fullFrame()], facts));
     expect(prompts.map((record) => record.slice(2, 4))).toEqual([
       ['prompt', 'sink_ratio'],
       ['0', '0.4'],
       ['1', '0.6'],
     ]);
-    const reported = [{ title: 'Softmax', sink_1: 18, where: 'a paper' }];
-    const made = JSON.parse(tableJson([full()], table, facts, reported));
-    expect(made.reported).toEqual(reported);
-    expect(made.subjects[0].table.alpha_max).toMatchObject({ layer: 1, head: 0 });
-    expect(JSON.stringify(made)).not.toMatch(/20\d\d-\d\d/);
+    const reportedRows = [{ title: 'Softmax', sink_1: 18, where: 'a paper' }];
+    const report = JSON.parse(tableJson([fullFrame()], table, facts, reportedRows));
+    expect(report.reported).toEqual(reportedRows);
+    expect(report.subjects[0].table.alpha_max).toMatchObject({ layer: 1, head: 0 });
+    expect(JSON.stringify(report)).not.toMatch(/20\d\d-\d\d/);
   });
 });

@@ -14,7 +14,7 @@ import type { Frame } from '../src/frame';
 import { OTHER_VOCABULARIES } from '../src/words';
 import type { SeedRun } from '../src/timeline/seeds';
 
-const point = (alpha: number, ratio: number, more: Partial<Point> = {}): Point => ({
+const createPoint = (alpha: number, ratio: number, more: Partial<Point> = {}): Point => ({
   ...{ title: 'a', alpha, ratio, loss: 3, size: 1e6 },
   ...more,
 });
@@ -35,7 +35,7 @@ describe('the scatter of models', () => {
 
   it('places a frame by α₁ above uniform attention and the largest ratio after a layer', () => {
     const data = (...values: number[]) => ({ data: Float32Array.from(values) });
-    const frame = (tensors: object) =>
+    const frameWith = (tensors: object) =>
       ({
         ...{ title: 'Softmax', T: 2, eps: 0.3, operation: { normalizes: true } },
         architecture: { L: 1, H: 2, parameters: 700_000, mask: { kind: 'causal' } },
@@ -49,49 +49,63 @@ describe('the scatter of models', () => {
           ...tensors,
         },
       }) as unknown as Frame;
-    const { alpha, ...rest } = pointOf(frame({}));
+    const { alpha, ...rest } = pointOf(frameWith({}));
     expect(alpha).toBeCloseTo(0.1, 6);
     // Uniform attention is less for rows that sum to less, as with a bias key. If rows need not sum to 1, raw weights
     // count.
-    const less = { row_mass: { shape: [1, 2, 2], ...data(0.5, 0.4, 0.3, 0.2) } };
-    expect(pointOf(frame(less)).alpha).toBeCloseTo(0.85 - (0.5 + 0.2 + 0.3 + 0.1) / 4, 6);
-    const raw = { alpha_raw: { shape: [1, 2, 2], ...data(0.3, 0.2, 0.5, 0.4) } };
-    expect(pointOf(frame({ ...less, ...raw })).alpha).toBeCloseTo(0.4 - 1.1 / 4, 6);
+    const smallerSums = { row_mass: { shape: [1, 2, 2], ...data(0.5, 0.4, 0.3, 0.2) } };
+    expect(pointOf(frameWith(smallerSums)).alpha).toBeCloseTo(
+      0.85 - (0.5 + 0.2 + 0.3 + 0.1) / 4,
+      6,
+    );
+    const rawTensors = { alpha_raw: { shape: [1, 2, 2], ...data(0.3, 0.2, 0.5, 0.4) } };
+    expect(pointOf(frameWith({ ...smallerSums, ...rawTensors })).alpha).toBeCloseTo(
+      0.4 - 1.1 / 4,
+      6,
+    );
     expect(rest).toEqual({ title: 'Softmax', ratio: 4, loss: 2.5, size: 700_000 });
   });
 
   it('counts sinks without a large norm, and large norms without a sink, by hand', () => {
-    const points = [point(0.5, 1.5), point(0.4, 8), point(0.02, 6), point(0.3, 3), point(0, 1)];
+    const points = [
+      createPoint(0.5, 1.5),
+      createPoint(0.4, 8),
+      createPoint(0.02, 6),
+      createPoint(0.3, 3),
+      createPoint(0, 1),
+    ];
     expect(scatterWords(points, 'ratio')).toMatch(
       /Of 3 with a sink .*, 1 \(a\) has a hidden ratio below 2; of 2 with a hidden ratio of 5 or more, 1 \(a\) has no sink\./,
     );
-    const spikes = (n: number) => Array.from({ length: n }, () => point(0, 9));
-    const few = scatterWords([...spikes(3), point(0, 3)], 'ratio');
-    expect(few).toMatch(/None has a sink .*3 \(a, a, a\) have no sink/);
-    const low = Array.from({ length: 4 }, () => point(0.5, 3));
-    expect(scatterWords(low, 'ratio')).toMatch(/; none has a hidden ratio of 5 or more\./);
+    const spikes = (n: number) => Array.from({ length: n }, () => createPoint(0, 9));
+    const threeSpikes = scatterWords([...spikes(3), createPoint(0, 3)], 'ratio');
+    expect(threeSpikes).toMatch(/None has a sink .*3 \(a, a, a\) have no sink/);
+    const lowNorms = Array.from({ length: 4 }, () => createPoint(0.5, 3));
+    expect(scatterWords(lowNorms, 'ratio')).toMatch(/; none has a hidden ratio of 5 or more\./);
     expect(scatterWords(spikes(4), 'ratio')).toContain('4 have no sink');
-    expect(scatterWords(low.slice(0, 2), 'ratio')).toBe(
+    expect(scatterWords(lowNorms.slice(0, 2), 'ratio')).toBe(
       'a: α₁ 0.50 above uniform attention at hidden ratio 3.00; a: α₁ 0.50 above uniform attention at hidden ratio 3.00.',
     );
     // Losses per token of models with different vocabularies cannot be compared.
-    const losses = points.map((one, i) => ({ ...one, loss: i }));
-    expect(scatterWords(losses, 'loss')).toMatch(/rank correlation/);
-    expect(scatterWords(losses, 'loss', false)).toBe(OTHER_VOCABULARIES);
+    const pointsWithLoss = points.map((point, i) => ({ ...point, loss: i }));
+    expect(scatterWords(pointsWithLoss, 'loss')).toMatch(/rank correlation/);
+    expect(scatterWords(pointsWithLoss, 'loss', false)).toBe(OTHER_VOCABULARIES);
     expect(scatterWords(points.slice(0, 1), 'loss')).toBe(
       'a: α₁ 0.50 above uniform attention at loss 3.00.',
     );
     expect(scatterWords([], 'ratio')).toBe('');
-    expect(drawablePoints([point(NaN, 2), point(0.1, 0), point(0.1, 2)], 'ratio')).toHaveLength(1);
+    expect(
+      drawablePoints([createPoint(NaN, 2), createPoint(0.1, 0), createPoint(0.1, 2)], 'ratio'),
+    ).toHaveLength(1);
   });
 
   it('is opened by a link that names its axis or its checkpoints', () => {
-    const of = (change: Partial<State>) => panelOf({ ...defaults, ...change });
+    const panelWith = (change: Partial<State>) => panelOf({ ...defaults, ...change });
     expect([
-      of({}),
-      of({ xAxis: 'loss' }),
-      of({ checkpoints: 'all' }),
-      of({ panel: 'seeds', xAxis: 'loss' } as never),
+      panelWith({}),
+      panelWith({ xAxis: 'loss' }),
+      panelWith({ checkpoints: 'all' }),
+      panelWith({ panel: 'seeds', xAxis: 'loss' } as never),
     ]).toEqual(['none', 'scatter', 'scatter', 'seeds']);
   });
 
@@ -99,10 +113,15 @@ describe('the scatter of models', () => {
     const runs = runsOf('softmax');
     const points = pointsOfRuns([['Softmax', 1_449_600, runs]]);
     expect(points).toHaveLength(runs.flatMap((run) => run.points).length);
-    const last = runs[2]!.points.at(-1)!;
+    const lastPoint = runs[2]!.points.at(-1)!;
     expect(points).toContainEqual({
-      title: `Softmax, seed ${runs[2]!.seed}, step ${last.step!.toLocaleString('en')}`,
-      ...{ alpha: last.alpha, ratio: last.hidden_ratio, loss: last.loss, size: 1_449_600 },
+      title: `Softmax, seed ${runs[2]!.seed}, step ${lastPoint.step!.toLocaleString('en')}`,
+      ...{
+        alpha: lastPoint.alpha,
+        ratio: lastPoint.hidden_ratio,
+        loss: lastPoint.loss,
+        size: 1_449_600,
+      },
     });
   });
 });

@@ -14,7 +14,7 @@ import {
 } from '../src/timeline/seeds';
 import { seedsOf, type Card } from '../src/ask/zoo';
 
-const run = (seed: number, ...sinks: (number | null)[]): SeedRun => ({
+const createRun = (seed: number, ...sinks: (number | null)[]): SeedRun => ({
   seed,
   training: { steps: 12_000 },
   sink_tokens: [1],
@@ -22,19 +22,19 @@ const run = (seed: number, ...sinks: (number | null)[]): SeedRun => ({
 });
 
 describe('runs over seeds', () => {
-  const three = [run(1, 0, 10, 20, 70), run(2, 0, 30, 40), run(3, 0, 20, 60)];
+  const threeRuns = [createRun(1, 0, 10, 20, 70), createRun(2, 0, 30, 40), createRun(3, 0, 20, 60)];
 
   it('have mean, minimum, maximum and interval at each step, over the runs that reached it', () => {
-    const [, , at, last] = statisticsByStep(three, 'sink_0.3');
+    const [, , at, lastStep] = statisticsByStep(threeRuns, 'sink_0.3');
     expect(at).toMatchObject({ step: 4000, seeds: 3, mean: 40, low: 20, high: 60 });
-    expect(last).toMatchObject({ step: 6000, seeds: 1 });
+    expect(lastStep).toMatchObject({ step: 6000, seeds: 1 });
     // Uses Student's t of three degrees of freedom; the deviation of the four values is the root of 1000 / 3.
-    const share = [0, 100] as const;
-    expect(halfInterval([35, 45, 55, 65], share)).toBeCloseTo(
+    const shareRange = [0, 100] as const;
+    expect(halfInterval([35, 45, 55, 65], shareRange)).toBeCloseTo(
       (3.18245 * Math.sqrt(500 / 3)) / 2,
       4,
     );
-    expect(halfInterval([20, 40, 60], share)).toBeNaN();
+    expect(halfInterval([20, 40, 60], shareRange)).toBeNaN();
     // An interval that rounding would hide is small, and not 0.
     expect([0.0004, 0.0005, 0.0006, 0].map((half) => halfIntervalWords(half, 3))).toEqual([
       '<0.001',
@@ -46,68 +46,76 @@ describe('runs over seeds', () => {
 
   it('use Student’s t for any number of seeds', () => {
     // Tables of the 97.5th percentile, by degrees of freedom; 1.960 is that of a normal distribution.
-    const tables = { 1: 12.706, 2: 4.303, 3: 3.182, 9: 2.262, 10: 2.228, 11: 2.201, 30: 2.042 };
-    for (const [freedom, t] of Object.entries(tables))
+    const quantiles = { 1: 12.706, 2: 4.303, 3: 3.182, 9: 2.262, 10: 2.228, 11: 2.201, 30: 2.042 };
+    for (const [freedom, t] of Object.entries(quantiles))
       expect(studentT(Number(freedom)), freedom).toBeCloseTo(t, 3);
     expect(studentT(120)).toBeCloseTo(1.98, 3);
-    const ten = Array.from({ length: 11 }, (_, i) => i);
-    expect(halfInterval(ten, [-99, 99])).toBeCloseTo((2.2281 * Math.sqrt(11)) / Math.sqrt(11), 3);
+    const elevenValues = Array.from({ length: 11 }, (_, i) => i);
+    expect(halfInterval(elevenValues, [-99, 99])).toBeCloseTo(
+      (2.2281 * Math.sqrt(11)) / Math.sqrt(11),
+      3,
+    );
   });
 
   it('have a band at steps that at least two runs reached', () => {
-    expect(bandOf(three, 'sink_0.3').map(({ step }) => step)).toEqual([0, 2000, 4000]);
-    expect(bandOf(three.slice(0, 1), 'sink_0.3')).toEqual([]);
-    expect(bandOf(three.slice(0, 2), 'sink_0.3').map(({ seeds }) => seeds)).toEqual([2, 2, 2]);
-    const late = { ...three[1]!, points: [{ step: 1000, 'sink_0.3': 5 }] } as unknown as SeedRun;
-    expect(statisticsByStep([three[0]!, late], 'sink_0.3').map(({ step }) => step)).toEqual([
+    expect(bandOf(threeRuns, 'sink_0.3').map(({ step }) => step)).toEqual([0, 2000, 4000]);
+    expect(bandOf(threeRuns.slice(0, 1), 'sink_0.3')).toEqual([]);
+    expect(bandOf(threeRuns.slice(0, 2), 'sink_0.3').map(({ seeds }) => seeds)).toEqual([2, 2, 2]);
+    const lateRun = {
+      ...threeRuns[1]!,
+      points: [{ step: 1000, 'sink_0.3': 5 }],
+    } as unknown as SeedRun;
+    expect(statisticsByStep([threeRuns[0]!, lateRun], 'sink_0.3').map(({ step }) => step)).toEqual([
       0, 1000, 2000, 4000, 6000,
     ]);
-    expect(bandOf(three, 'eviction')).toEqual([]);
+    expect(bandOf(threeRuns, 'eviction')).toEqual([]);
     expect(bandOf([], 'loss')).toEqual([]);
   });
 
   it('are fetched once, and again after a failure', async () => {
     const [[id, seeds]] = Object.entries(SEEDS) as [[string, readonly number[]]];
-    const get = vi.fn(async (url: URL | string) => {
-      if (get.mock.calls.length <= seeds.length) throw new Error('no network');
-      return new Response(JSON.stringify(run(Number(/(\d+)\.json$/.exec(String(url))![1]))));
+    const fetchLog = vi.fn(async (url: URL | string) => {
+      if (fetchLog.mock.calls.length <= seeds.length) throw new Error('no network');
+      return new Response(JSON.stringify(createRun(Number(/(\d+)\.json$/.exec(String(url))![1]))));
     });
-    vi.stubGlobal('fetch', get);
+    vi.stubGlobal('fetch', fetchLog);
     await expect(seedRuns(id)).rejects.toThrow();
     expect((await seedRuns(id)).map(({ seed }) => seed)).toEqual(seeds);
-    const calls = get.mock.calls.length;
+    const callCount = fetchLog.mock.calls.length;
     await seedRuns(id);
-    expect([get.mock.calls.length, await seedRuns('none')]).toEqual([calls, []]);
+    expect([fetchLog.mock.calls.length, await seedRuns('none')]).toEqual([callCount, []]);
     vi.unstubAllGlobals();
   });
 
   it('report the range of an outcome at the last step that all of at least two runs reached', () => {
-    expect(seedWords(three)).toBe(
+    expect(seedWords(threeRuns)).toBe(
       'Over 3 seeds, at step 4,000 of runs of 12,000: Sink₁ 20.0 to 60.0%.',
     );
-    const one = {
+    const sinkOutcome = {
       name: 'sink_0.3',
       title: 'sink',
       unit: '',
       digits: 0,
       possibleRange: [0, 100],
     } as const;
-    expect(seedWords(three, [one])).toMatch(/12,000: sink 20 to 60\.$/);
-    expect(seedWords(three, [{ ...one, name: 'eviction' }])).toBe('');
-    expect(seedWords([three[0]!, three[1]!, run(3, 0, 90)])).toBe(
+    expect(seedWords(threeRuns, [sinkOutcome])).toMatch(/12,000: sink 20 to 60\.$/);
+    expect(seedWords(threeRuns, [{ ...sinkOutcome, name: 'eviction' }])).toBe('');
+    expect(seedWords([threeRuns[0]!, threeRuns[1]!, createRun(3, 0, 90)])).toBe(
       'Over 2 seeds, at step 4,000 of runs of 12,000: Sink₁ 20.0 to 40.0%.',
     );
-    expect(seedWords([three[0]!, run(3, 0, 90)])).toBe('');
+    expect(seedWords([threeRuns[0]!, createRun(3, 0, 90)])).toBe('');
     // The values are at the runs' last step, or at the last step of a model that ended earlier.
-    const far = [run(1, 0, 10, 20, 70), run(2, 0, 30, 40, 50)];
-    expect([Infinity, 4000].map((last) => spreadOf(far, undefined, last)!.values)).toEqual(
+    const farRuns = [createRun(1, 0, 10, 20, 70), createRun(2, 0, 30, 40, 50)];
+    expect([Infinity, 4000].map((last) => spreadOf(farRuns, undefined, last)!.values)).toEqual(
       [
         [70, 50],
         [20, 40],
       ].map((sinks) => expect.objectContaining({ 'sink_0.3': sinks })),
     );
-    const moved = three.map((one) => ({ ...one, sink_tokens: [1, 2] }));
-    expect(seedWords(moved)).toMatch(/\(at positions 0 and 1, where this recipe has its sink\)/);
+    const movedRuns = threeRuns.map((run) => ({ ...run, sink_tokens: [1, 2] }));
+    expect(seedWords(movedRuns)).toMatch(
+      /\(at positions 0 and 1, where this recipe has its sink\)/,
+    );
   });
   it('report each outcome with its bounds and precision', () => {
     expect(
@@ -120,23 +128,28 @@ describe('runs over seeds', () => {
       ['loss', 0, Infinity, 3],
     ]);
     const values = [1, 2, 3, 4];
-    const half = halfInterval(values, [-Infinity, Infinity]);
-    expect(halfInterval(values, [2.5 - half, 2.5 + half])).toBe(half);
-    expect(halfInterval(values, [2.5 - half + 1e-9, 9])).toBeNaN();
-    expect(halfInterval(values, [-9, 2.5 + half - 1e-9])).toBeNaN();
+    const halfWidth = halfInterval(values, [-Infinity, Infinity]);
+    expect(halfInterval(values, [2.5 - halfWidth, 2.5 + halfWidth])).toBe(halfWidth);
+    expect(halfInterval(values, [2.5 - halfWidth + 1e-9, 9])).toBeNaN();
+    expect(halfInterval(values, [-9, 2.5 + halfWidth - 1e-9])).toBeNaN();
     expect([
       formatNumber(-0.04, 1),
       formatNumber(-0.05, 1),
       formatNumber(-1.25, 2),
       formatNumber(0, 0),
     ]).toEqual(['0.0', '−0.1', '−1.25', '0']);
-    const long = { ...three[0]!, sink_tokens: [2] };
-    expect(seedWords([long, { ...three[1]!, sink_tokens: [2] }])).toMatch(
+    const longRun = { ...threeRuns[0]!, sink_tokens: [2] };
+    expect(seedWords([longRun, { ...threeRuns[1]!, sink_tokens: [2] }])).toMatch(
       /runs of 12,000 \(at position 1, where this recipe has its sink\):/,
     );
-    const four = [run(1, 0, 0, 40), run(2, 0, 0, 45), run(3, 0, 0, 55), run(4, 0, 0, 60)];
+    const fourRuns = [
+      createRun(1, 0, 0, 40),
+      createRun(2, 0, 0, 45),
+      createRun(3, 0, 0, 55),
+      createRun(4, 0, 0, 60),
+    ];
     // Mean 50, deviation √(250 / 3), t of three degrees of freedom.
-    expect(seedWords(four)).toMatch(
+    expect(seedWords(fourRuns)).toMatch(
       /Sink₁ 40\.0 to 60\.0% \(mean 50\.0 ± 14\.5, 95% interval\)\.$/,
     );
   });
@@ -144,26 +157,30 @@ describe('runs over seeds', () => {
   it('have no interval beyond the range of the outcome', () => {
     const outcome = OUTCOMES.find(({ name }) => name === 'sink_0.3')!;
     // Tries sets of four to seven shares on a coarse grid, from all equal ones to both ends of the scale.
-    let wide = 0;
+    let wideCount = 0;
     for (let code = 0; code < 5 ** 4; code++) {
       const n = 4 + (code % 4);
       const values = Array.from({ length: n }, (_, i) => 25 * (Math.floor(code / 5 ** i) % 5));
-      const half = halfInterval(values, outcome.possibleRange);
-      const at = values.reduce((a, b) => a + b) / n;
-      if (Number.isNaN(half)) wide++;
-      else expect(at - half >= 0 && at + half <= 100, values.join()).toBe(true);
-      const said = seedWords(values.map((value, seed) => run(seed, 0, 0, value)));
-      const ends = /mean ([\d.]+) ± <?([\d.]+)/.exec(said)?.slice(1).map(Number);
-      if (ends) expect(ends[0]! - ends[1]! > -0.1 && ends[0]! + ends[1]! < 100.1, said).toBe(true);
+      const halfWidth = halfInterval(values, outcome.possibleRange);
+      const center = values.reduce((a, b) => a + b) / n;
+      if (Number.isNaN(halfWidth)) wideCount++;
+      else expect(center - halfWidth >= 0 && center + halfWidth <= 100, values.join()).toBe(true);
+      const sentence = seedWords(values.map((value, seed) => createRun(seed, 0, 0, value)));
+      const numbers = /mean ([\d.]+) ± <?([\d.]+)/.exec(sentence)?.slice(1).map(Number);
+      if (numbers)
+        expect(
+          numbers[0]! - numbers[1]! > -0.1 && numbers[0]! + numbers[1]! < 100.1,
+          sentence,
+        ).toBe(true);
     }
-    expect(wide).toBeGreaterThan(100);
+    expect(wideCount).toBeGreaterThan(100);
   });
 
   it('are listed on the card of a recipe, beside the seed of its weights', () => {
     const measured = { sink_1: 60.3, value_ratio: 0.4, loss: 3.4 };
-    const other = { seed: 2, sink_1: 20, value_ratio: 0.5, loss: 3.5 };
-    const card = { measured, seed: 4, further_seeds: [other] } as unknown as Card;
-    expect(seedsOf(card)).toEqual({ shippedSeed: 4, all: [{ seed: 4, ...measured }, other] });
+    const otherSeed = { seed: 2, sink_1: 20, value_ratio: 0.5, loss: 3.5 };
+    const card = { measured, seed: 4, further_seeds: [otherSeed] } as unknown as Card;
+    expect(seedsOf(card)).toEqual({ shippedSeed: 4, all: [{ seed: 4, ...measured }, otherSeed] });
     expect(seedsOf({ measured } as unknown as Card).all).toHaveLength(1);
   });
 });

@@ -26,39 +26,40 @@ vi.mock('../src/timeline/seeds', async (load) => ({
   },
 }));
 
-const card = (id: string, sinks: number[], more: object = {}) => {
+const createCard = (id: string, sinks: number[], more: object = {}) => {
   const [sink_1, ...others] = sinks;
   return {
     ...{ id, title: `The ${id} model`, seed: 2, training: { steps: 4000 } },
     measured: { sink_1, value_ratio: 0.5, loss: 3 },
-    further_seeds: others.map((one, i) => ({
+    further_seeds: others.map((otherSink, i) => ({
       seed: i + 3,
-      sink_1: one,
+      sink_1: otherSink,
       value_ratio: 0.25 + i,
       loss: 2,
     })),
     ...more,
   } as unknown as Card;
 };
-async function table(cards: readonly Card[], isNarrow = false) {
-  const made = mount(html`${seedsTable(cards, isNarrow)}`);
+async function renderTable(cards: readonly Card[], isNarrow = false) {
+  const reader = mount(html`${seedsTable(cards, isNarrow)}`);
   for (let turn = 0; turn < 9; turn++) await Promise.resolve();
-  const rows = made.all('tbody tr');
-  const at = (name: string, of: Element) => Math.round(Number(of.getAttribute(name)));
+  const rows = reader.all('tbody tr');
+  const coordinate = (name: string, element: Element) =>
+    Math.round(Number(element.getAttribute(name)));
   return {
-    ...made,
+    ...reader,
     cells: rows.map((row) =>
-      [...row.querySelectorAll('th, td')].map((one) => made.words(one as HTMLElement)),
+      [...row.querySelectorAll('th, td')].map((cell) => reader.words(cell as HTMLElement)),
     ),
     strip: (row: number, cell = 0) => {
       const svg = rows[row]!.querySelectorAll('td')[cell]!;
       return {
-        dots: [...svg.querySelectorAll('circle')].map((dot) => at('cx', dot)),
-        ring: [...svg.querySelectorAll('circle.shown')].map((dot) => at('cx', dot)),
+        dots: [...svg.querySelectorAll('circle')].map((dot) => coordinate('cx', dot)),
+        ring: [...svg.querySelectorAll('circle.shown')].map((dot) => coordinate('cx', dot)),
         lines: [...svg.querySelectorAll('line:not(.axis)')].map((line) => [
           line.getAttribute('class'),
-          at('x1', line),
-          at('x2', line),
+          coordinate('x1', line),
+          coordinate('x2', line),
         ]),
       };
     },
@@ -67,14 +68,17 @@ async function table(cards: readonly Card[], isNarrow = false) {
 
 it('the table has a wide and a narrow layout for the same model', async () => {
   const [wide, narrow] = [
-    await table([card('both', [1, 2])]),
-    await table([card('both', [1, 2])], true),
+    await renderTable([createCard('both', [1, 2])]),
+    await renderTable([createCard('both', [1, 2])], true),
   ];
   expect(narrow.cells.length).toBeGreaterThan(wide.cells.length);
 });
 
 it('the row of a recipe has a dot for each seed on the scale of its column, and a ring for the shown one', async () => {
-  const { cells, strip, text, all } = await table([card('a', [60, 20, 40]), card('b', [30])]);
+  const { cells, strip, text, all } = await renderTable([
+    createCard('a', [60, 20, 40]),
+    createCard('b', [30]),
+  ]);
   expect(cells).toEqual([
     [
       'The a model4,000 steps, as shown: 3 seeds (2, 3, 4); the weights here are seed 2’s',
@@ -92,21 +96,21 @@ it('the row of a recipe has a dot for each seed on the scale of its column, and 
     'Over 100 held-out sequences, T = 64, ε = 0.3. A dot for each seed, a ring for the one whose weights are shown; the range is min-max.',
   );
   expect(all('thead th')).toHaveLength(5);
-  const two = await table([card('c', [60, 20])]);
-  expect(two.cells[0]!.slice(0, 2)).toEqual([
+  const twoSeeds = await renderTable([createCard('c', [60, 20])]);
+  expect(twoSeeds.cells[0]!.slice(0, 2)).toEqual([
     'The c model4,000 steps, as shown: 2 seeds (2, 3); the weights here are seed 2’s',
     '20.0 to 60.0%',
   ]);
-  const one = await table([card('b', [30], { training: {} })]);
-  expect(one.cells[0]![0]).toMatch(/^The b modelone seed/);
-  expect(one.text('.hint')).toBe('Over 100 held-out sequences, T = 64, ε = 0.3.');
+  const oneSeed = await renderTable([createCard('b', [30], { training: {} })]);
+  expect(oneSeed.cells[0]![0]).toMatch(/^The b modelone seed/);
+  expect(oneSeed.text('.hint')).toBe('Over 100 held-out sequences, T = 64, ε = 0.3.');
 });
 
 it('the row of a recipe has an interval from four seeds on, if it fits on the scale', async () => {
   // Student's t of three degrees of freedom is 3.18245; the deviation of these is 12.91: 25 ± 20.54.
-  const { cells, strip, text } = await table([
-    card('c', [10, 20, 30, 40]),
-    card('d', [0, 0, 0, 99]),
+  const { cells, strip, text } = await renderTable([
+    createCard('c', [10, 20, 30, 40]),
+    createCard('d', [0, 0, 0, 99]),
   ]);
   expect(cells[0]![1]).toBe('25.0 ± 20.5% 10.0 to 40.0');
   // The scale goes from 0 to 99: the interval of d exceeds it.
@@ -122,37 +126,37 @@ it('the row of a recipe has an interval from four seeds on, if it fits on the sc
 });
 
 it('long runs are listed at the last step that all models have', async () => {
-  const both = await table([card('long', [1]), card('short', [2])]);
-  expect(both.cells.map(([name]) => name!.split('model')[1]!.slice(0, 11))).toEqual([
+  const bothTables = await renderTable([createCard('long', [1]), createCard('short', [2])]);
+  expect(bothTables.cells.map(([name]) => name!.split('model')[1]!.slice(0, 11))).toEqual([
     ...['4,000 steps', '4,000 steps', ', long runs', ', long runs'],
   ]);
   // At step 4,000 the longer runs had 99.
-  expect(both.cells[2]!.slice(1)).toEqual([
+  expect(bothTables.cells[2]!.slice(1)).toEqual([
     '99.0 ± 0.0% 99.0 to 99.0',
     '–',
     '–',
     '–',
     '2.000 ± 0.000 2.000 to 2.000',
   ]);
-  expect(both.cells[3]![1]).toBe('50.0 to 70.0%');
-  expect(both.strip(2).ring).toEqual([]);
-  expect(both.text('.hint')).toMatch(
+  expect(bothTables.cells[3]![1]).toBe('50.0 to 70.0%');
+  expect(bothTables.strip(2).ring).toEqual([]);
+  expect(bothTables.text('.hint')).toMatch(
     /Long runs are separate training runs .* Nats lost: over 40 sequences/,
   );
-  expect(both.all('tbody')).toHaveLength(2);
-  const long = [card('long', [1], { title: 'Alone' })];
-  expect((await table(long)).all('table.narrow')).toEqual([]);
-  const alone = await table(long, true);
-  expect(alone.all('table.narrow')).toHaveLength(2);
-  expect(alone.cells.map(([name, cell]) => `${name}: ${cell}`)).toEqual([
+  expect(bothTables.all('tbody')).toHaveLength(2);
+  const longCards = [createCard('long', [1], { title: 'Alone' })];
+  expect((await renderTable(longCards)).all('table.narrow')).toEqual([]);
+  const narrowTable = await renderTable(longCards, true);
+  expect(narrowTable.all('table.narrow')).toHaveLength(2);
+  expect(narrowTable.cells.map(([name, cell]) => `${name}: ${cell}`)).toEqual([
     ...['Sink₁: 1.0%', '‖v₁‖ / mean ‖v‖: 0.50', 'loss: 3.000'],
     ...['Sink₁: 25.0 ± 20.5% 10.0 to 40.0', 'loss: 2.000 ± 0.000 2.000 to 2.000'],
   ]);
-  expect(alone.texts('caption strong')).toEqual(['Alone', 'Alone, long runs']);
+  expect(narrowTable.texts('caption strong')).toEqual(['Alone', 'Alone, long runs']);
 });
 
 it('the row of a factor has its effect, with a mark for 0 on its scale', async () => {
-  const differs = {
+  const difference = {
     seeds: 3,
     says: 'less: -0.4 (-0.5 to -0.3), x-1',
     outcomes: {
@@ -162,9 +166,9 @@ it('the row of a factor has its effect, with a mark for 0 on its scale', async (
       value_ratio: [1],
     },
   };
-  const { cells, strip, text } = await table([
-    card('e', [5], { differs }),
-    card('f', [6], { differs: null }),
+  const { cells, strip, text } = await renderTable([
+    createCard('e', [5], { differs: difference }),
+    createCard('f', [6], { differs: null }),
   ]);
   expect(cells).toHaveLength(3);
   expect(cells[2]).toEqual([
@@ -191,9 +195,9 @@ it('the interval of a difference is cut at the ends of the scale', async () => {
   ];
   const cards = intervals.map((alpha, i) => {
     const outcomes = { alpha, 'sink_0.3': alpha.map((value) => 50 * value) };
-    return card(`of ${i}`, [5], { differs: { seeds: 3, says: '', outcomes } });
+    return createCard(`of ${i}`, [5], { differs: { seeds: 3, says: '', outcomes } });
   });
-  const { cells } = await table(cards);
+  const { cells } = await renderTable(cards);
   expect(cells.filter(([name]) => name!.includes('factor')).map((row) => row.slice(1, 3))).toEqual([
     ['0.0 points (−100.0 to 100.0)', '0.000 (−2.000 to 2.000)'],
     ['0.0 points', '0.000'],
@@ -202,5 +206,5 @@ it('the interval of a difference is cut at the ends of the scale', async () => {
 });
 
 it('the table is absent if logs cannot be read', async () => {
-  expect((await table([card('broken', [1])])).root.textContent).toBe('');
+  expect((await renderTable([createCard('broken', [1])])).root.textContent).toBe('');
 });

@@ -7,20 +7,20 @@ import { writeSite } from '../ship/site.ts';
 let site = '';
 afterEach(() => rmSync(site, { recursive: true, force: true }));
 
-const page = (title: string) =>
+const pageHtml = (title: string) =>
   `<!doctype html><html><head><meta charset="utf-8"><title>${title}</title></head><body></body></html>`;
 
-function siteOf(...folders: readonly string[]): string {
+function createSite(...folders: readonly string[]): string {
   site = mkdtempSync(join(tmpdir(), 'sinkscope-'));
-  for (const folder of folders) add(folder);
+  for (const folder of folders) addVersion(folder);
   return site;
 }
 
-function add(folder: string): void {
+function addVersion(folder: string): void {
   const files = {
-    'index.html': page(folder),
-    'learn/one/index.html': page(`${folder}: one`),
-    'assets/frame-1.html': page('no address of a reader'),
+    'index.html': pageHtml(folder),
+    'learn/one/index.html': pageHtml(`${folder}: one`),
+    'assets/frame-1.html': pageHtml('no address of a reader'),
     'sink-scope.js': 'export {};',
     'sink-widget.js': `// ${folder}`,
     _headers: '/*\n  X-Content-Type-Options: nosniff\n/assets/*\n  Cache-Control: immutable\n',
@@ -41,12 +41,12 @@ it.each([
   [['1.0.0', '1.1.0-rc.1', 'next'], '1.0.0'],
   [['next'], 'next'],
 ])('of %j, latest/ leads to %s', (folders, newest) => {
-  expect(writeSite(siteOf(...folders)).newestFolder).toBe(newest);
+  expect(writeSite(createSite(...folders)).newestFolder).toBe(newest);
   expect(JSON.parse(read('versions.json')).latest).toBe(newest);
 });
 
 it('every page of the newest release has an address at the root and below latest/', () => {
-  writeSite(siteOf('0.1.0', '0.2.0'));
+  writeSite(createSite('0.1.0', '0.2.0'));
   expect(read('index.html')).toContain('data-to="./0.2.0/index.html"');
   expect(read('index.html')).toContain('<title>0.2.0</title>');
   expect(read('latest/index.html')).toContain('data-to="../0.2.0/index.html"');
@@ -60,18 +60,18 @@ it('every page of the newest release has an address at the root and below latest
 });
 
 it('a new release changes nothing in the folders of older ones, and takes latest/', () => {
-  writeSite(siteOf('0.1.0'));
-  const before = read('0.1.0/index.html');
-  add('0.2.0');
+  writeSite(createSite('0.1.0'));
+  const htmlBefore = read('0.1.0/index.html');
+  addVersion('0.2.0');
   writeSite(site);
-  expect(read('0.1.0/index.html')).toBe(before);
+  expect(read('0.1.0/index.html')).toBe(htmlBefore);
   expect(read('latest/index.html')).toContain('0.2.0/index.html');
   // The folders that writeSite has made are not taken for releases.
   expect(writeSite(site).versions).toEqual(['0.1.0', '0.2.0']);
 });
 
 it('each header is sent once, since a host combines all matching rules', () => {
-  writeSite(siteOf('0.1.0', '0.2.0'));
+  writeSite(createSite('0.1.0', '0.2.0'));
   const rules = read('_headers');
   expect(rules).toContain('/0.1.0/*\n  X-Content-Type-Options');
   expect(rules).toContain('/0.2.0/assets/*\n');
@@ -79,5 +79,5 @@ it('each header is sent once, since a host combines all matching rules', () => {
 });
 
 it('a folder that is not named by a version is refused', () => {
-  expect(() => writeSite(siteOf('drafts'))).toThrow(/expected folders named by a version/);
+  expect(() => writeSite(createSite('drafts'))).toThrow(/expected folders named by a version/);
 });

@@ -12,8 +12,8 @@ const figures = vi.hoisted(() => [] as { extra?: Extra }[]);
 const updates = vi.hoisted(() => [] as string[]);
 const story = vi.hoisted(() => ({ made: vi.fn(), needs: vi.fn() }));
 vi.mock('../src/rooms/story', () => ({
-  createStory: (...given: unknown[]) => {
-    story.made(...given);
+  createStory: (...parameters: unknown[]) => {
+    story.made(...parameters);
     return story.needs;
   },
 }));
@@ -23,19 +23,19 @@ vi.mock('../src/page/figure', () => ({
     constructor(_: unknown, __: unknown, ___: unknown, ____: unknown, options: { extra: Extra }) {
       figures.push(options);
     }
-    update(all: { subject: string }[]) {
-      updates.push(all.map(({ subject }) => subject).join());
+    update(parameters: { subject: string }[]) {
+      updates.push(parameters.map(({ subject }) => subject).join());
     }
   },
 }));
 
-const more = { row_mass: tensor([2, 2, 3], [0, 0, 0, 0, 0, 0, 1, 0.5, 0.75, 0, 0, 0]) };
+const rowSums = { row_mass: tensor([2, 2, 3], [0, 0, 0, 0, 0, 0, 1, 0.5, 0.75, 0, 0, 0]) };
 const head = {
   layer: 1,
   head: 0,
   tensors: { att: tensor([3, 3], [1, 0, 0, 0.9, 0.1, 0, 0.8, 0.1, 0.1]) },
 };
-const softmax = () => frameOf({ head } as never, more);
+const softmax = () => frameOf({ head } as never, rowSums);
 const sigmoid = () =>
   frameOf(
     {
@@ -45,11 +45,11 @@ const sigmoid = () =>
       model: { id: 'sigmoid', title: 'Sigmoid model', source: 'zoo' },
       operation: { name: 'sigmoid', label: 'sigmoid', normalizes: false, proxy: 'weights' },
     } as never,
-    more,
+    rowSums,
   );
 
 /** Returns a card of the zoo with Sink₁ of the shipped weights and of further seeds. */
-const card = (id: string, sink_1: number, ...others: number[]) => ({
+const createCard = (id: string, sink_1: number, ...others: number[]) => ({
   id,
   title: id,
   seed: 1,
@@ -60,22 +60,22 @@ const card = (id: string, sink_1: number, ...others: number[]) => ({
     refinement: { file: 'r', bytes: 1 },
     measured: { sink_1: sink_1 - 1 },
   },
-  further_seeds: others.map((one, i) => ({ seed: i + 2, sink_1: one })),
+  further_seeds: others.map((otherSink, i) => ({ seed: i + 2, sink_1: otherSink })),
 });
 
-function room(
+function startRoom(
   change: Partial<State>,
   frames: readonly Frame[],
-  cards = [card('softmax', 40, 50, 60), card('sigmoid', 0, 1.25)],
+  cards = [createCard('softmax', 40, 50, 60), createCard('sigmoid', 0, 1.25)],
 ) {
   const page = pageOf(change, frames, {
     models: { zoo: { cards } },
   });
-  const made = roomOf(build, page);
+  const room = roomOf(build, page);
   return {
-    ...made,
+    ...room,
     ask: page.queue.ask,
-    extra: figures.findLast((one) => one.extra)!.extra!,
+    extra: figures.findLast((figure) => figure.extra)!.extra!,
   };
 }
 
@@ -85,7 +85,7 @@ const shown = ['softmax', 'sigmoid'];
 describe('the lead of Start', () => {
   it('has no number: each model has its own, and the rest is behind More', () => {
     updates.length = 0;
-    const { text, root } = room({ shown }, pair());
+    const { text, root } = startRoom({ shown }, pair());
     expect(text('.lead')).toBe(
       'Almost every token attends to the first one: <s>, which begins every text. In a sigmoid model trained alike, they do, too.',
     );
@@ -108,12 +108,15 @@ describe('the lead of Start', () => {
   });
 
   it('states an upper bound for all heads if no head attends much to the first token', () => {
-    const faint = (weights: number[]) => ({ ...head, tensors: { att: tensor([3, 3], weights) } });
+    const headWith = (weights: number[]) => ({
+      ...head,
+      tensors: { att: tensor([3, 3], weights) },
+    });
     const frame = frameOf(
-      { ...sigmoid(), head: faint([0.03, 0, 0, 0.01, 0.4, 0, 0.008, 0.5, 0.2]) } as never,
-      { ...more, alpha_raw: tensor([2, 2, 3], [0.01, 0, 0, 0, 0, 0, 0.016, 0, 0, 0.012, 0, 0]) },
+      { ...sigmoid(), head: headWith([0.03, 0, 0, 0.01, 0.4, 0, 0.008, 0.5, 0.2]) } as never,
+      { ...rowSums, alpha_raw: tensor([2, 2, 3], [0.01, 0, 0, 0, 0, 0, 0.016, 0, 0, 0.012, 0, 0]) },
     );
-    const { text, set } = room({ shown }, [softmax(), frame]);
+    const { text, set } = startRoom({ shown }, [softmax(), frame]);
     expect(text('.lead')).toMatch(
       /^With softmax, almost .* Softmax must hand out 100% per row: attention that finds no use goes to <s>, which every row sees\. Sigmoid, trained alike, weighs each token on its own: rows may sum to anything\.$/,
     );
@@ -125,58 +128,60 @@ describe('the lead of Start', () => {
   });
 
   it('says that the reader has chosen the head', () => {
-    const { text } = room({ shown, layer: 0, head: 1 }, pair());
+    const { text } = startRoom({ shown, layer: 0, head: 1 }, pair());
     expect(text('.twin-0')).toMatch(/Head L0H1 gives <s> 40% of its attention/);
     expect(text('.facts p')).toMatch(/head L0H1 \(layer 0, head 1, counted from 0\) is selected\./);
   });
 
   it('says “about” for a preview, and gives the same number without it for exact weights', () => {
-    const quick = { ...softmax(), model: { ...softmax().model, bits: 3.3 } };
-    expect(room({ shown }, [quick]).text('.twin-0 span strong')).toBe('about 90%');
-    expect(room({ shown }, [softmax()]).text('.twin-0 span strong')).toBe('90%');
+    const previewFrame = { ...softmax(), model: { ...softmax().model, bits: 3.3 } };
+    expect(startRoom({ shown }, [previewFrame]).text('.twin-0 span strong')).toBe('about 90%');
+    expect(startRoom({ shown }, [softmax()]).text('.twin-0 span strong')).toBe('90%');
   });
 
   it('compares the second model with the first, and claims nothing about a weaker sink', () => {
-    const said = (...kinds: ('all' | 'weak' | 'none')[]) =>
+    const leadOf = (...kinds: ('all' | 'weak' | 'none')[]) =>
       leadSentence(
         pair(),
         kinds.map((kind) => ({ kind }) as never),
       ).replace(/^.*every text\./, '…');
-    const where = 'In a sigmoid model trained alike';
-    const why =
+    const twinClause = 'In a sigmoid model trained alike';
+    const explanation =
       '… Softmax must hand out 100% per row: attention that finds no use goes to <s>, which every row sees. Sigmoid, trained alike, weighs each token on its own: rows may sum to anything.';
-    expect(said('all', 'none')).toBe(why);
-    expect(said('weak', 'weak')).toBe(`… ${where}, it does, too.`);
-    expect(said('weak', 'none')).toBe(why);
+    expect(leadOf('all', 'none')).toBe(explanation);
+    expect(leadOf('weak', 'weak')).toBe(`… ${twinClause}, it does, too.`);
+    expect(leadOf('weak', 'none')).toBe(explanation);
     // The sentence gives no reason for an operation other than softmax, or for another pair of kinds.
-    const free = { ...softmax(), operation: { ...softmax().operation, normalizes: false } };
+    const sigmoidFrame = { ...softmax(), operation: { ...softmax().operation, normalizes: false } };
     const kinds = ['all', 'none'].map((kind) => ({ kind }) as never);
-    expect(leadSentence([free, sigmoid()], kinds)).toMatch(/every text\. In .*, they do not\.$/);
-    expect(said('all', 'weak')).toBe('…');
-    for (const other of ['none', 'all'] as const)
-      expect(said('none', other)).toBe('This head does not single out the first token.');
+    expect(leadSentence([sigmoidFrame, sigmoid()], kinds)).toMatch(
+      /every text\. In .*, they do not\.$/,
+    );
+    expect(leadOf('all', 'weak')).toBe('…');
+    for (const otherKind of ['none', 'all'] as const)
+      expect(leadOf('none', otherKind)).toBe('This head does not single out the first token.');
   });
 
   it('waits for the second model, which is requested after the first', () => {
-    const one = room({ shown }, [softmax()]);
-    expect(one.text('.twin-1')).toBe('Loading the second model …');
-    expect(one.text('.lead')).toMatch(/^Almost every token .* every text\.$/);
-    expect(one.ask.mock.lastCall![0].subjects).toEqual(shown);
-    const none = room({ shown }, []);
-    expect(none.ask.mock.lastCall![0].subjects).toEqual(['softmax']);
-    expect(none.root.classList).toContain('coming');
-    expect(none.text('.lead')).toBe('A small language model reads your text on this machine.');
+    const oneModel = startRoom({ shown }, [softmax()]);
+    expect(oneModel.text('.twin-1')).toBe('Loading the second model …');
+    expect(oneModel.text('.lead')).toMatch(/^Almost every token .* every text\.$/);
+    expect(oneModel.ask.mock.lastCall![0].subjects).toEqual(shown);
+    const noModel = startRoom({ shown }, []);
+    expect(noModel.ask.mock.lastCall![0].subjects).toEqual(['softmax']);
+    expect(noModel.root.classList).toContain('coming');
+    expect(noModel.text('.lead')).toBe('A small language model reads your text on this machine.');
   });
 });
 
 describe('the rest of Start', () => {
   it('shows at most two models, and tabs to switch between them', () => {
-    const third = { ...sigmoid(), subject: 'third' } as Frame;
-    const all = ['softmax', 'sigmoid', 'third'];
-    const { root, state } = room({ shown: all, at: 2 }, [...pair(), third]);
+    const thirdFrame = { ...sigmoid(), subject: 'third' } as Frame;
+    const subjects = ['softmax', 'sigmoid', 'third'];
+    const { root, state } = startRoom({ shown: subjects, at: 2 }, [...pair(), thirdFrame]);
     expect(root.querySelectorAll('.twin')).toHaveLength(2);
     const tabs = [...root.querySelectorAll('.start-tabs button')];
-    expect(tabs.map((one) => [one.textContent!.trim(), one.getAttribute('aria-pressed')])).toEqual([
+    expect(tabs.map((tab) => [tab.textContent!.trim(), tab.getAttribute('aria-pressed')])).toEqual([
       ['softmax', 'false'],
       ['sigmoid', 'true'],
     ]);
@@ -185,31 +190,31 @@ describe('the rest of Start', () => {
     state.value = { ...state.value, at: 0 };
     expect(stage.dataset.at).toBe('0');
     expect(
-      room({ shown: ['softmax'] }, [softmax()]).root.querySelector('.start-tabs button'),
+      startRoom({ shown: ['softmax'] }, [softmax()]).root.querySelector('.start-tabs button'),
     ).toBeNull();
   });
 
   it('states the conditions, and which weights are a preview', () => {
-    const { text, root } = room({ shown }, pair());
+    const { text, root } = startRoom({ shown }, pair());
     expect(text('.facts .lines')).toMatch(
       /^MEASURED · ε = 0\.3 .* Softmax model MEASURED · .* Sigmoid model$/,
     );
     expect(root.querySelector('.facts a')!.getAttribute('href')).toBe(
       '#{"room":"explore","why":0}',
     );
-    const quick = softmax();
-    const model = { ...quick.model, bits: 8 };
-    expect(room({ shown }, [{ ...quick, model }]).text('.facts .lines')).toMatch(
+    const previewFrame = softmax();
+    const model = { ...previewFrame.model, bits: 8 };
+    expect(startRoom({ shown }, [{ ...previewFrame, model }]).text('.facts .lines')).toMatch(
       /8\.0 bits per weight · Softmax model|stored at 8\.0 bits per weight/,
     );
-    expect(room({ shown }, [{ ...quick, model }]).text('.facts .lines')).toMatch(
+    expect(startRoom({ shown }, [{ ...previewFrame, model }]).text('.facts .lines')).toMatch(
       /over 100 passages its Sink₁ is 39%, of the exact weights 40%\)$/,
     );
     expect(text('.facts .lines')).not.toContain('preview');
   });
 
   it('reports a model that failed, and waits no longer', () => {
-    const { root, entries, text } = room({ shown }, []);
+    const { root, entries, text } = startRoom({ shown }, []);
     entries.value = new Map([['softmax', { error: 'no such file' }]]) as never;
     expect(root.classList).not.toContain('coming');
     expect(text('.trouble')).toMatch(/softmax: no such file\. Try again/);
@@ -219,69 +224,70 @@ describe('the rest of Start', () => {
   it('names the model of a recording that read the text, and links back', () => {
     const recording = { model: { id: 'owner/name' }, prompts: {}, versions: {} };
     const model = { id: 'recording:x', title: 'X', source: 'recording' };
-    const recorded = (more: object = {}) =>
-      room({ shown: ['recording:x'] }, [
+    const recordingRoom = (more: object = {}) =>
+      startRoom({ shown: ['recording:x'] }, [
         { ...softmax(), subject: 'recording:x', recording, model, ...more } as never,
       ]);
-    const { text, root } = recorded();
+    const { text, root } = recordingRoom();
     expect(text('.lead')).toMatch(
       /^owner\/name read this text, and the page shows what was recorded\. Almost every token/,
     );
     expect(root.querySelector('textarea')).toBeNull();
     expect(text('.recorded-text')).toBe('<s> a=1,"x"');
-    expect(recorded({ sequences: 9 }).text('.lead')).toContain(
+    expect(recordingRoom({ sequences: 9 }).text('.lead')).toContain(
       'The shares below are means over 9 such texts.',
     );
-    const pooled = recorded({ pooled: 2 });
-    expect(pooled.text('.lead')).toContain(
+    const pooledRoom = recordingRoom({ pooled: 2 });
+    expect(pooledRoom.text('.lead')).toContain(
       'Each row is a block of 2 tokens, and each cell the mean',
     );
     expect(text('.lead')).not.toContain('means over');
   });
 
   it('brings the map in the corner to the front when it is tapped', () => {
-    const { root, context } = room({ shown }, pair());
+    const { root, context } = startRoom({ shown }, pair());
     const stage = root.querySelector('.start-stage')!;
     document.body.append(root);
     const grid = document.createElement('div');
     grid.innerHTML =
       '<div class="cell"></div><div class="cell" style="position: absolute"><p></p></div>';
     stage.append(grid);
-    const heard = vi.fn();
-    stage.querySelectorAll('.cell').forEach((cell) => cell.addEventListener('click', heard));
-    const tap = (on: Element) => on.dispatchEvent(new MouseEvent('click', { bubbles: true }));
+    const listener = vi.fn();
+    stage.querySelectorAll('.cell').forEach((cell) => cell.addEventListener('click', listener));
+    const tap = (target: Element) =>
+      target.dispatchEvent(new MouseEvent('click', { bubbles: true }));
     tap(grid.children[0]!);
     tap(stage);
     expect(context.set).not.toHaveBeenCalled();
-    expect(heard).toHaveBeenCalledTimes(1);
+    expect(listener).toHaveBeenCalledTimes(1);
     tap(grid.querySelector('p')!);
     expect(context.set).toHaveBeenCalledExactlyOnceWith({ at: 1 });
-    expect(heard).toHaveBeenCalledTimes(1);
+    expect(listener).toHaveBeenCalledTimes(1);
     root.remove();
   });
 
   it('covers a text of one token, and a second model that is not a twin', () => {
-    const one = { ...softmax(), T: 1 } as Frame;
-    expect(room({ shown: ['softmax'] }, [one]).text('.lead')).toMatch(
+    const singleToken = { ...softmax(), T: 1 } as Frame;
+    expect(startRoom({ shown: ['softmax'] }, [singleToken]).text('.lead')).toMatch(
       /This text has a single token, which can only attend to itself: type more\.$/,
     );
-    const other = {
+    const otherFrame = {
       ...sigmoid(),
       subject: 'b',
       title: 'B at step 1,400',
       model: { id: 'b', title: 'B' },
     };
-    const { text } = room({ shown: ['softmax', 'b'] }, [softmax(), other as never]);
+    const { text } = startRoom({ shown: ['softmax', 'b'] }, [softmax(), otherFrame as never]);
     expect(text('.lead')).toMatch(/In B, they do, too\.$/);
-    const named = room({ shown: ['softmax'] }, [
+    const namedRoom = startRoom({ shown: ['softmax'] }, [
       { ...softmax(), tokens: softmax().tokens.map((token) => ({ ...token, special: false })) },
     ]);
-    expect(named.text('.lead')).toBe('Almost every token attends to the first one: “<s>”.');
-    const both_ = {
+    expect(namedRoom.text('.lead')).toBe('Almost every token attends to the first one: “<s>”.');
+    const encoder = {
       ...softmax(),
       architecture: { ...softmax().architecture, mask: { kind: 'bidirectional' } },
     };
-    const { root } = room({ shown: ['softmax'] }, [both_ as never]);
+    const { root } = startRoom({ shown: ['softmax'] }, [encoder as never]);
     expect(root.querySelector('.start-stage')!.classList).not.toContain('nesting');
   });
 });
@@ -298,19 +304,19 @@ describe('the story on Start', () => {
       'IntersectionObserver',
       class {
         constructor(notify: (entries: object[]) => void) {
-          report = (all) => notify(all.map((target) => ({ target, isIntersecting: true })));
+          report = (targets) => notify(targets.map((target) => ({ target, isIntersecting: true })));
         }
-        observe = (one: Element) => observed.push(one);
+        observe = (element: Element) => observed.push(element);
         disconnect = vi.fn();
       },
     );
   });
   afterEach(() => vi.unstubAllGlobals());
-  const loaded = () => vi.waitFor(() => expect(story.made).toHaveBeenCalledOnce());
+  const waitForStory = () => vi.waitFor(() => expect(story.made).toHaveBeenCalledOnce());
 
   it('has six questions as headings with links, and is fetched when the reader scrolls to one', async () => {
-    const { root, all } = room({ shown }, pair());
-    expect(all('h2').map((one) => one.textContent!.replace(/\s+/g, ' ').trim())).toEqual([
+    const { root, all } = startRoom({ shown }, pair());
+    expect(all('h2').map((heading) => heading.textContent!.replace(/\s+/g, ' ').trim())).toEqual([
       '1 First, is it only this head?',
       '2 Why does the first token win?',
       '3 What if the first token is hidden?',
@@ -319,7 +325,7 @@ describe('the story on Start', () => {
       '6 Can you make one?',
       'What to remember',
     ]);
-    expect(all('.step-number').map((one) => one.getAttribute('href'))).toEqual(
+    expect(all('.step-number').map((link) => link.getAttribute('href'))).toEqual(
       [1, 2, 3, 4, 5, 6].map((why) => `#{"why":${why}}`),
     );
     expect(observed).toEqual(all('.step'));
@@ -327,32 +333,32 @@ describe('the story on Start', () => {
     expect(story.made).not.toHaveBeenCalled();
     expect(all('.step.unread')).toHaveLength(6);
     report([observed[1]!]);
-    await loaded();
-    const [places, , reached] = story.made.mock.lastCall!;
+    await waitForStory();
+    const [places, , reachedSteps] = story.made.mock.lastCall!;
     expect(places).toEqual(all('.step > .step-place'));
-    expect([...reached.value]).toEqual([1]);
+    expect([...reachedSteps.value]).toEqual([1]);
     report([observed[0]!, observed[1]!]);
-    expect([...reached.value].sort()).toEqual([0, 1]);
+    expect([...reachedSteps.value].sort()).toEqual([0, 1]);
     expect(story.made).toHaveBeenCalledOnce();
     expect(root.querySelectorAll('.step.unread')).toHaveLength(4);
   });
 
   it('requests what its steps need besides the first screen, in exact weights from the second step on', async () => {
-    const { ask } = room({ shown }, pair());
+    const { ask } = startRoom({ shown }, pair());
     const study = { subject: 'softmax', question: {}, measures: ['loss_mean'] };
-    const pins = { 'softmax@0': { layer: 1, head: 0 } };
+    const pinnedHeads = { 'softmax@0': { layer: 1, head: 0 } };
     story.needs.mockReturnValue({
       ...{ views: [{ reads: ['att'], headReads: ['qk_cos'] }], more: ['value_ratio'] },
-      ...{ subjects: ['softmax@0'], heads: pins, studies: [study] },
+      ...{ subjects: ['softmax@0'], heads: pinnedHeads, studies: [study] },
     });
     report([observed[0]!]);
-    await loaded();
+    await waitForStory();
     await vi.waitFor(() =>
       expect(ask.mock.lastCall![0]).toMatchObject({
         subjects: ['softmax', 'sigmoid', 'softmax@0'],
         reads: expect.arrayContaining(['att', 'value_ratio']),
         headReads: expect.arrayContaining(['att', 'qk_cos']),
-        heads: pins,
+        heads: pinnedHeads,
         isPreview: true,
         studies: [],
       }),
@@ -362,30 +368,30 @@ describe('the story on Start', () => {
   });
 
   it('scrolls into view on “Why?”, and by a link that names a step', async () => {
-    const scrolled: [string | undefined, object][] = [];
+    const scrolledSteps: [string | undefined, object][] = [];
     vi.spyOn(HTMLElement.prototype, 'scrollIntoView').mockImplementation(function (
       this: HTMLElement,
       how,
     ) {
-      scrolled.push([this.dataset.step, how as object]);
+      scrolledSteps.push([this.dataset.step, how as object]);
     });
-    const { click, ask, set } = room({ shown }, pair());
+    const { click, ask, set } = startRoom({ shown }, pair());
     expect(ask.mock.lastCall![0].isPreview).toBe(true);
     click('Why?');
-    expect(scrolled).toEqual([['1', { behavior: 'smooth', block: 'start' }]]);
+    expect(scrolledSteps).toEqual([['1', { behavior: 'smooth', block: 'start' }]]);
     expect(document.activeElement!.textContent).toMatch(/is it only this head/);
     // The story's numbers are those of the exact weights.
     expect(ask.mock.lastCall![0].isPreview).toBe(false);
-    const last = () => vi.waitFor(() => expect(scrolled).toHaveLength(1));
-    scrolled.length = 0;
+    const waitForScroll = () => vi.waitFor(() => expect(scrolledSteps).toHaveLength(1));
+    scrolledSteps.length = 0;
     set({ why: 4 });
-    await last();
-    expect(scrolled).toEqual([['4', { behavior: 'auto', block: 'start' }]]);
-    scrolled.length = 0;
+    await waitForScroll();
+    expect(scrolledSteps).toEqual([['4', { behavior: 'auto', block: 'start' }]]);
+    scrolledSteps.length = 0;
     set({ layer: 0, head: 1 });
     set({ why: 0 });
-    room({ shown, why: 6 }, pair());
-    await last();
-    expect(scrolled).toEqual([['6', { behavior: 'auto', block: 'start' }]]);
+    startRoom({ shown, why: 6 }, pair());
+    await waitForScroll();
+    expect(scrolledSteps).toEqual([['6', { behavior: 'auto', block: 'start' }]]);
   });
 });

@@ -94,46 +94,46 @@ describe('the state', () => {
 
   it('writes only settings that differ from the defaults, and restores every setting', () => {
     expect(printHash(defaults)).toBe('');
-    const whole = { ...defaults, ...EXAMPLES };
-    const { state, problems } = parseHash(`#${printHash(whole)}`);
+    const exampleState = { ...defaults, ...EXAMPLES };
+    const { state, problems } = parseHash(`#${printHash(exampleState)}`);
     expect(problems).toEqual([]);
-    expect(state).toEqual(whole);
-    expect(printHash(whole)).toContain(
+    expect(state).toEqual(exampleState);
+    expect(printHash(exampleState)).toContain(
       'shown=softmax@1400,hub:owner/name@rev~sigmoid(-4.8)~evict(window,24)',
     );
   });
 
   it('reads names used before version 1.0', () => {
-    for (const [former, name] of Object.entries(FORMER_KEYS)) {
+    for (const [formerName, name] of Object.entries(FORMER_KEYS)) {
       expect(Object.keys(table)).toContain(name);
-      expect(Object.keys(table)).not.toContain(former);
+      expect(Object.keys(table)).not.toContain(formerName);
       const value = String(EXAMPLES[name as keyof State]);
-      expect(parseHash(`${former}=${value}`)).toEqual(parseHash(`${name}=${value}`));
+      expect(parseHash(`${formerName}=${value}`)).toEqual(parseHash(`${name}=${value}`));
     }
-    const same = (former: string, now: string) => {
+    const expectSame = (former: string, now: string) => {
       expect(parseHash(former)).toEqual(parseHash(now));
       expect(parseHash(former).problems).toEqual([]);
     };
-    same('view=gives&experiment=quantisation', 'view=contribution&experiment=quantization');
-    same('view=parts&right=optimiser:sgd', 'view=logit-parts&rightRun=optimizer:sgd');
-    same(
+    expectSame('view=gives&experiment=quantisation', 'view=contribution&experiment=quantization');
+    expectSame('view=parts&right=optimiser:sgd', 'view=logit-parts&rightRun=optimizer:sgd');
+    expectSame(
       'shown=a~quantise(keys,4),b~quantise(keys,2)',
       'shown=a~quantize(keys,4),b~quantize(keys,2)',
     );
     const views = ['kept', 'firsts', 'tags', 'valley'].map(
-      (former) => viewNamed(parseHash(`view=${former}`).state.view).name,
+      (formerName) => viewNamed(parseHash(`view=${formerName}`).state.view).name,
     );
     expect(views).toEqual(['cache', 'likeness', 'sink-tag', 'compression']);
     // Former names in the reader's text are kept.
     expect(parseHash('prompt=kept~quantise').state.prompt).toBe('kept~quantise');
-    const given = new Map([['left', 'steps:2']]);
-    const element = { getAttribute: (name: string) => given.get(name) ?? null } as Element;
+    const attributes = new Map([['left', 'steps:2']]);
+    const element = { getAttribute: (name: string) => attributes.get(name) ?? null } as Element;
     expect(stateOf(element).state.leftRun).toBe('steps:2');
-    given.set('leftrun', 'steps:3');
+    attributes.set('leftrun', 'steps:3');
     expect(stateOf(element).state.leftRun).toBe('steps:3');
   });
 
-  const bad: [string, string][] = [
+  const badHashes: [string, string][] = [
     ['an unknown key', 'nonsense=1'],
     ['__proto__', '__proto__=1'],
     ['a number out of its range', 'T=0'],
@@ -146,7 +146,7 @@ describe('the state', () => {
     ['a name that could break out', 'shown=hub:../x\\y'],
     ['too long a text', `prompt=${'x'.repeat(40_001)}`],
   ];
-  for (const [name, hash] of bad)
+  for (const [name, hash] of badHashes)
     it(`keeps the default and gives the reason: ${name}`, () => {
       const { state, problems } = parseHash(`#${hash}&seed=9`);
       expect(problems).toHaveLength(1);
@@ -157,25 +157,25 @@ describe('the state', () => {
     expect(parseHash('#a1=1&a2=1&a3=1&a4=1&a5=1&a6=1').problems).toHaveLength(5);
     expect(parseHash(`#${'x'.repeat(400_000)}`).problems[0]).toMatch(/too long/);
     expect(parseHash(`#${'x'.repeat(399_999)}`).problems[0]).toMatch(/does not know/);
-    const [short, long] = [40, 41].map((n) => parseHash(`#${'x'.repeat(n)}=1`).problems[0]);
-    expect([short, long]).toEqual([
+    const [shortKey, longKey] = [40, 41].map((n) => parseHash(`#${'x'.repeat(n)}=1`).problems[0]);
+    expect([shortKey, longKey]).toEqual([
       `The link names “${'x'.repeat(40)}”, which this page does not know.`,
       `The link names “${'x'.repeat(40)}…”, which this page does not know.`,
     ]);
   });
 
   it('carries the longest text, whatever its script, and no longer one', () => {
-    const said = (prompt: string) => parseHash(`#${printHash({ ...defaults, prompt })}`);
-    const longest = '字'.repeat(40_000);
-    expect(said(longest)).toMatchObject({ problems: [], state: { prompt: longest } });
+    const parsedOf = (prompt: string) => parseHash(`#${printHash({ ...defaults, prompt })}`);
+    const longPrompt = '字'.repeat(40_000);
+    expect(parsedOf(longPrompt)).toMatchObject({ problems: [], state: { prompt: longPrompt } });
     expect(
-      [longest, `${longest}x`].map((prompt) => linkableState({ ...defaults, prompt }).prompt),
-    ).toEqual([longest, defaults.prompt]);
+      [longPrompt, `${longPrompt}x`].map((prompt) => linkableState({ ...defaults, prompt }).prompt),
+    ).toEqual([longPrompt, defaults.prompt]);
     expect([64, 65].map((n) => parseHash(`#first=${'x'.repeat(n)}`).problems.length)).toEqual([
       0, 1,
     ]);
-    const model = `softmaxx${'~sigmoid'.repeat(249)}`;
-    expect(parseHash(`#shown=${model}x`).state.shown).toEqual([model]);
+    const longSubject = `softmaxx${'~sigmoid'.repeat(249)}`;
+    expect(parseHash(`#shown=${longSubject}x`).state.shown).toEqual([longSubject]);
   });
 
   /** Each number's default, its bounds, and whether it may be a fraction. */
@@ -213,15 +213,15 @@ describe('the state', () => {
     const rows = Object.entries(defaults).filter(([, value]) => typeof value === 'number');
     expect(rows.map(([name]) => name)).toEqual(Object.keys(NUMBERS));
     for (const [name, [standard, low, high, isFraction = false]] of Object.entries(NUMBERS)) {
-      const takes = (value: number) => parseHash(`#${name}=${value}`).problems.length === 0;
+      const accepts = (value: number) => parseHash(`#${name}=${value}`).problems.length === 0;
       expect([name, defaults[name as keyof State]]).toEqual([name, standard]);
-      const found = [low - 1, low, low + 0.5, high - 0.5, high, high + 1].map(takes);
-      expect([name, ...found]).toEqual([name, false, true, isFraction, isFraction, true, false]);
+      const accepted = [low - 1, low, low + 0.5, high - 0.5, high, high + 1].map(accepts);
+      expect([name, ...accepted]).toEqual([name, false, true, isFraction, isFraction, true, false]);
     }
   });
 
   it('omits everything about files on the reader’s disk', () => {
-    const own = {
+    const ownState = {
       ...defaults,
       shown: [
         'disk:0123456789abcdef/my.safetensors',
@@ -230,9 +230,9 @@ describe('the state', () => {
       ],
       input: 'file',
     } as State;
-    expect(linkableState(own)).toMatchObject({ shown: ['softmax'], input: 'text' });
+    expect(linkableState(ownState)).toMatchObject({ shown: ['softmax'], input: 'text' });
     expect(
-      linkTo({ ...own, shown: ['disk:0123456789abcdef/my.safetensors'] }, { room: 'explore' }),
+      linkTo({ ...ownState, shown: ['disk:0123456789abcdef/my.safetensors'] }, { room: 'explore' }),
     ).toBe('#room=explore');
   });
 });
@@ -279,7 +279,7 @@ describe('a subject', () => {
     expect(toggleSubject(['1', '2', '3', '4', '5', '6'], '7')).toHaveLength(6);
   });
 
-  const described = {
+  const describe_ = {
     operations: [
       { name: 'softmax', label: 'softmax', parameters: [], features: 'none' },
       {
@@ -343,7 +343,7 @@ describe('a subject', () => {
       },
     ],
   } as unknown as Describe;
-  const edits = (text: string) => editsOf(parseSubject(text)!, described);
+  const edits = (text: string) => editsOf(parseSubject(text)!, describe_);
 
   it('applies its edits in their order', () => {
     expect(edits('softmax@4')).toEqual([]);
@@ -389,7 +389,7 @@ it('a parameter without bounds in the table is an index from 0 on, with default 
 const base = new URL('../../wasm/', import.meta.url);
 describe('the title of an edited model', () => {
   type Parameter = ReturnType<typeof editChoices>[number]['parameters'][number];
-  const link = ({ name, choices, min, max }: Parameter, value: number) =>
+  const optionText = ({ name, choices, min, max }: Parameter, value: number) =>
     `${name}=${choices ? choices.at(-1)![0] : Math.min(max ?? value, Math.max(min ?? value, value))}`;
 
   it('is prose for every edit and every set of its parameters, never the code of the edit', async ({
@@ -402,15 +402,19 @@ describe('the title of an edited model', () => {
     const title = (text: string) => titleOf(parseSubject(text)!, 'Model', table);
     let count = 0;
     for (const { name, parameters: all } of editChoices(table)) {
-      const must = all.filter(({ required }) => required);
-      for (const more of [[], ...all.map((one) => [one]), all])
+      const required = all.filter(({ required }) => required);
+      for (const options of [[], ...all.map((parameter) => [parameter]), all])
         for (const value of [0, 1, 3]) {
-          const given = [...new Set([...must, ...more])].map((one) => link(one, value));
-          const said = title(`softmax@1400~${name}${given.length ? `(${given.join()})` : ''}`);
-          expect(said).toMatch(/^Model at step 1,400, \S/);
-          const edit = said.replace(/^Model at step 1,400, /, '');
-          expect(edit, said).not.toMatch(/_|=|[{}[\]]|undefined|NaN|\(\d+\)$/);
-          expect(edit, said).not.toMatch(/hide key|silence|scale value|clamp|quantize/);
+          const values = [...new Set([...required, ...options])].map((parameter) =>
+            optionText(parameter, value),
+          );
+          const titleText = title(
+            `softmax@1400~${name}${values.length ? `(${values.join()})` : ''}`,
+          );
+          expect(titleText).toMatch(/^Model at step 1,400, \S/);
+          const editTitle = titleText.replace(/^Model at step 1,400, /, '');
+          expect(editTitle, titleText).not.toMatch(/_|=|[{}[\]]|undefined|NaN|\(\d+\)$/);
+          expect(editTitle, titleText).not.toMatch(/hide key|silence|scale value|clamp|quantize/);
           count++;
         }
     }

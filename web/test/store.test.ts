@@ -1,13 +1,13 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { deleteTraining, saveTraining, saveText, readTraining, readText } from '../src/lab/store';
 
-const kept = { step: 1, seconds: 2, log: [{ step: 1 }] as never, state: new Uint8Array([1]) };
+const training = { step: 1, seconds: 2, log: [{ step: 1 }] as never, state: new Uint8Array([1]) };
 
 /** Returns the result of each call; none may reject. */
 const callAll = () =>
   Promise.all([
     readTraining(0, 'a'),
-    saveTraining(0, 'a', kept),
+    saveTraining(0, 'a', training),
     deleteTraining(0),
     saveText({ name: 'a.txt', text: 'a' }),
     readText(),

@@ -4,7 +4,7 @@ import { signal } from '@preact/signals-core';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { defaults, type State } from '../src/ask/state';
 import type { Frame } from '../src/frame';
-import { shownOf } from '../src/page/context';
+import { entriesOf } from '../src/page/context';
 import { createStory } from '../src/rooms/story';
 import { DeletionTrial } from '../src/rooms/without_first';
 import { answerOf, arrows, compareKeys } from '../src/views/arrows';
@@ -27,8 +27,8 @@ import { chartsIn, drawView } from './drawn';
 import { frameOf, tensor, turn } from './fixture';
 import { pageOf, roomOf } from './page';
 
-const labs = vi.hoisted(() => vi.fn());
-vi.mock('../src/lab/embedded', () => ({ build: labs }));
+const buildLab = vi.hoisted(() => vi.fn());
+vi.mock('../src/lab/embedded', () => ({ build: buildLab }));
 vi.mock('../src/plot/chart', async () => (await import('./drawn')).plots.chart);
 vi.mock('../src/page/figure', () => ({
   Figure: class {
@@ -54,23 +54,23 @@ const withKeys = (cos = cosines(0.5, -0.25, -0.75), norms: number[] = [1, 4, 4])
 
 describe('queries and keys as arrows', () => {
   it('compare the first key with the others, and claim no more', () => {
-    const words = (...given: Parameters<typeof withKeys>) =>
-      answerOf(compareKeys(withKeys(...given), at)!);
+    const answerTo = (...parameters: Parameters<typeof withKeys>) =>
+      answerOf(compareKeys(withKeys(...parameters), at)!);
     expect(compareKeys(withKeys(), at)).toEqual({
       ...{ rowCount: 2, winCount: 2, alignedCount: 2, firstCosine: 0.5, normRatio: 0.25 },
       otherCosine: expect.closeTo(-0.4167, 4),
     });
-    expect(words()).toBe(
+    expect(answerTo()).toBe(
       'Every later token’s query points towards the first key and away from the others.',
     );
-    expect(words(cosines(0.5, 0.2, 0.2))).toBe('In this head the first key does not win.');
-    expect(words(cosines(0.5, 0.1, 0.2), [4, 4, 4])).toBe(
+    expect(answerTo(cosines(0.5, 0.2, 0.2))).toBe('In this head the first key does not win.');
+    expect(answerTo(cosines(0.5, 0.1, 0.2), [4, 4, 4])).toBe(
       'Every later token’s query points more towards the first key than towards any other.',
     );
-    expect(words(cosines(0.5, 0.6, 0.7), [8, 1, 1])).toBe(
+    expect(answerTo(cosines(0.5, 0.6, 0.7), [8, 1, 1])).toBe(
       'Every later token’s query scores highest with the first key, which wins by its length.',
     );
-    expect(words(cosines(0.5, 0.4, 0.9), [1, 1, 1])).toBe(
+    expect(answerTo(cosines(0.5, 0.4, 0.9), [1, 1, 1])).toBe(
       'In this head the first key wins for some tokens only.',
     );
     expect(
@@ -84,7 +84,7 @@ describe('queries and keys as arrows', () => {
       }),
     ).toMatch(/^Almost every/);
     // The answer changes at a quarter and at three quarters of the rows, and at right angles.
-    const border = (change: object) =>
+    const answerAt = (change: object) =>
       answerOf({
         rowCount: 8,
         winCount: 6,
@@ -94,40 +94,44 @@ describe('queries and keys as arrows', () => {
         normRatio: 1,
         ...change,
       });
-    expect(border({})).toMatch(/^Almost every .* and away from the others\.$/);
-    expect(border({ winCount: 5 })).toMatch(/wins for some tokens only/);
-    expect(border({ winCount: 2 })).toMatch(/does not win/);
-    expect(border({ alignedCount: 5 })).toMatch(/wins by its length/);
-    for (const right of [{ firstCosine: 0 }, { otherCosine: 0 }])
-      expect(border(right)).toMatch(/points more towards the first key than towards any other/);
+    expect(answerAt({})).toMatch(/^Almost every .* and away from the others\.$/);
+    expect(answerAt({ winCount: 5 })).toMatch(/wins for some tokens only/);
+    expect(answerAt({ winCount: 2 })).toMatch(/does not win/);
+    expect(answerAt({ alignedCount: 5 })).toMatch(/wins by its length/);
+    for (const change of [{ firstCosine: 0 }, { otherCosine: 0 }])
+      expect(answerAt(change)).toMatch(/points more towards the first key than towards any other/);
     // A first key that only equals another key does not win, nor is it better aligned.
     expect(compareKeys(withKeys(cosines(0.5, 0.5, 0.5), [1, 1, 1]), at)).toMatchObject({
       ...{ rowCount: 2, winCount: 0, alignedCount: 0 },
     });
-    const short = (cos: Parameters<typeof withKeys>[0], norm: number) =>
+    const saysShort = (cos: Parameters<typeof withKeys>[0], norm: number) =>
       arrows.says(withKeys(cos, [norm, 5, 5]), at).includes('It wins although it is short');
-    expect([short(cosines(0.5, -0.5, -0.5), 1), short(cosines(0.5, -0.5, -0.5), 4)]).toEqual([
-      ...[true, false],
-    ]);
+    expect([
+      saysShort(cosines(0.5, -0.5, -0.5), 1),
+      saysShort(cosines(0.5, -0.5, -0.5), 4),
+    ]).toEqual([...[true, false]]);
     // The caption does not say “although it is short” if the mean cosine with the first key, or with the others, is 0.
-    expect(short(cosines(0, -0.5, -0.5), 1)).toBe(false);
-    expect(short(cosines(0.5, 0, 0), 1)).toBe(false);
+    expect(saysShort(cosines(0, -0.5, -0.5), 1)).toBe(false);
+    expect(saysShort(cosines(0.5, 0, 0), 1)).toBe(false);
     expect(arrows.says(withKeys(cosines(0, -0.5, -0.5)), at)).toContain('key is 0 on average');
     // In a recording another key may count as the first.
-    const later = { ...withKeys(cosines(0.5, -0.25, 0.75)), firstAt: { key: 1, isCommon: true } };
-    expect(compareKeys(later as unknown as Frame, at)).toMatchObject({
+    const laterFirst = {
+      ...withKeys(cosines(0.5, -0.25, 0.75)),
+      firstAt: { key: 1, isCommon: true },
+    };
+    expect(compareKeys(laterFirst as unknown as Frame, at)).toMatchObject({
       ...{ rowCount: 1, winCount: 0, firstCosine: -0.25, otherCosine: 0.625, normRatio: 4 / 2.5 },
     });
     expect(compareKeys({ ...withKeys(), T: 1 } as Frame, at)).toBeUndefined();
     // Two heads of a layer share the keys, and so their norms.
     const { head, ...plain } = withKeys();
-    const grouped = {
+    const groupedFrame = {
       ...plain,
       head: { ...head!, head: 1 },
       architecture: { ...plain.architecture, G: 1 },
       tensors: { ...plain.tensors, key_norm: tensor([2, 1, 3], [9, 9, 9, 1, 2, 2]) },
     } as unknown as Frame;
-    expect(compareKeys(grouped, { layer: 1, head: 1 })!.normRatio).toBe(0.5);
+    expect(compareKeys(groupedFrame, { layer: 1, head: 1 })!.normRatio).toBe(0.5);
     expect(arrows.says(frameOf(), at)).toBe('');
   });
 
@@ -142,10 +146,10 @@ describe('queries and keys as arrows', () => {
     ] as const) {
       const data = norm && Float32Array.from({ length: 12 }, (_, i) => (i % 3 ? 1 : norm));
       const key_norm = data ? tensor([2, 2, 3], [...data]) : cos.tensors.key_norm!;
-      const other = { ...cos, tensors: { ...cos.tensors, key_norm } } as Frame;
-      expect(arrows.says(other, at)).not.toMatch(/although/);
+      const otherFrame = { ...cos, tensors: { ...cos.tensors, key_norm } } as Frame;
+      expect(arrows.says(otherFrame, at)).not.toMatch(/although/);
     }
-    const tip = (kind: string, nth = 0) =>
+    const tipOf = (kind: string, nth = 0) =>
       /L([-\d.]+),([-\d.]+)M/
         .exec(view.all(`path.${kind}`)[nth]!.getAttribute('d')!)!
         .slice(1)
@@ -155,11 +159,11 @@ describe('queries and keys as arrows', () => {
       1,
       'Query of token 1: “a”',
     ]);
-    const [radius] = tip('query') as [number];
-    const [x, y] = tip('first') as [number, number];
+    const [radius] = tipOf('query') as [number];
+    const [x, y] = tipOf('first') as [number, number];
     expect(x).toBeCloseTo(radius * 0.25 * 0.5, 3);
     expect(-y).toBeCloseTo(radius * 0.25 * Math.sqrt(0.75), 3);
-    expect(tip('other')[0]).toBeCloseTo(-0.25 * radius, 3);
+    expect(tipOf('other')[0]).toBeCloseTo(-0.25 * radius, 3);
     expect(Number(view.all('circle.first')[0]!.getAttribute('cx'))).toBeCloseTo(310 + x, 3);
     const input = view.all('input')[0] as HTMLInputElement;
     input.value = '2';
@@ -170,7 +174,7 @@ describe('queries and keys as arrows', () => {
       2,
       'query of token 2, =1,"x"↵',
     ]);
-    expect(tip('other', 1)[0]).toBeCloseTo(-0.75 * radius, 3);
+    expect(tipOf('other', 1)[0]).toBeCloseTo(-0.75 * radius, 3);
     expect(view.all('svg')[0]!.getAttribute('aria-label')).toMatch(
       /^Arrows for the query of token 2/,
     );
@@ -190,7 +194,7 @@ describe('queries and keys as arrows', () => {
  * Returns a frame with these norms of the four heads’ outputs for tokens 1 and 2; outputs for the first token do not
  * count.
  */
-const writes = (...norms: readonly number[]) =>
+const frameOfOutputs = (...norms: readonly number[]) =>
   frameOf(
     {},
     {
@@ -203,11 +207,11 @@ const writes = (...norms: readonly number[]) =>
 
 describe('what each head writes', () => {
   it('is the norm of the head’s output, compared with the other heads', () => {
-    const frame = writes(2, 1, 0.5, 4.5);
-    const written = outputNormsOf(frame, at);
-    expect([...written.norms].map((n) => Number(n.toFixed(4)))).toEqual([2, 1, 0.5, 4.5]);
+    const frame = frameOfOutputs(2, 1, 0.5, 4.5);
+    const outputNorms = outputNormsOf(frame, at);
+    expect([...outputNorms.norms].map((n) => Number(n.toFixed(4)))).toEqual([2, 1, 0.5, 4.5]);
     // Heads L0H1 and L1H0 give the first token more than 30%; 0.3 itself is not more.
-    expect(written).toMatchObject({
+    expect(outputNorms).toMatchObject({
       selectedNorm: 0.5,
       othersMean: 2.5,
       sinkMean: 0.75,
@@ -218,8 +222,9 @@ describe('what each head writes', () => {
       'This head writes little. The output of head L1H0 has a mean length of 0.50, that of the other heads 2.50. ' +
         'The 2 heads that give the first token more than 30% (red) write 0.75 on average, the other 2 (gray) write 3.25.',
     );
-    const words = (own: number) => outputWords(outputNormsOf(writes(2, 2, own, 2), at));
-    expect([0.9, 1, 1.5, 2].map(words)).toEqual([
+    const wordsFor = (selectedNorm: number) =>
+      outputWords(outputNormsOf(frameOfOutputs(2, 2, selectedNorm, 2), at));
+    expect([0.9, 1, 1.5, 2].map(wordsFor)).toEqual([
       'This head writes little.',
       'This head writes somewhat less than the others.',
       'This head writes somewhat less than the others.',
@@ -230,7 +235,7 @@ describe('what each head writes', () => {
   });
 
   it('is drawn as a bar on the grid of heads, which selects a head', () => {
-    const view = drawView(outputs, writes(2, 1, 0.5, 4));
+    const view = drawView(outputs, frameOfOutputs(2, 1, 0.5, 4));
     const bars = view.all('button');
     expect(view.texts('.outputs > span').join(' ')).toBe(' H0 H1 L0 L1');
     expect(bars.map((bar) => bar.style.getPropertyValue('--share').trim())).toEqual([
@@ -260,7 +265,7 @@ describe('what each head writes', () => {
 });
 
 const STEPS = 6;
-const card = (id: string, loss: number, sink_1 = 50) => ({
+const createCard = (id: string, loss: number, sink_1 = 50) => ({
   id,
   title: id,
   seed: 1,
@@ -274,7 +279,7 @@ const card = (id: string, loss: number, sink_1 = 50) => ({
  */
 const withRow = (change: Partial<Frame> = {}, scores: readonly number[] = [3, 1, -1]) => {
   const powers = scores.map(Math.exp);
-  const soft = powers.map((power) => power / powers.reduce((a, b) => a + b));
+  const softmaxWeights = powers.map((power) => power / powers.reduce((a, b) => a + b));
   const values = [0.03, 0.04, 3, 4, 0, 5];
   return {
     ...withKeys(),
@@ -282,7 +287,7 @@ const withRow = (change: Partial<Frame> = {}, scores: readonly number[] = [3, 1,
       ...at,
       tensors: {
         ...withKeys().head!.tensors,
-        att: tensor([3, 3], [1, 0, 0, 0.9, 0.1, 0, ...soft]),
+        att: tensor([3, 3], [1, 0, 0, 0.9, 0.1, 0, ...softmaxWeights]),
         scores: tensor([3, 3], [0, 0, 0, Math.log(9), 0, 0, ...scores]),
       },
     },
@@ -299,41 +304,56 @@ const withRow = (change: Partial<Frame> = {}, scores: readonly number[] = [3, 1,
 
 describe('the worked row', () => {
   it('gives score, weight, value and contribution of each token', () => {
-    const worked = workOutRow(withRow(), 2)!;
+    const workedRow = workOutRow(withRow(), 2)!;
     const [e3, e1, e] = [3, 1, -1].map(Math.exp) as [number, number, number];
     const sum = e3 + e1 + e;
-    const near = (x: number) => expect.closeTo(x, 5);
-    expect(worked.topEntries).toEqual([
+    const closeTo = (x: number) => expect.closeTo(x, 5);
+    expect(workedRow.topEntries).toEqual([
       {
         key: 0,
         score: 3,
-        weight: near(e3 / sum),
-        value: near(0.05),
-        adds: near((0.05 * e3) / sum),
+        weight: closeTo(e3 / sum),
+        value: closeTo(0.05),
+        adds: closeTo((0.05 * e3) / sum),
       },
-      { key: 1, score: 1, weight: near(e1 / sum), value: near(5), adds: near((5 * e1) / sum) },
-      { key: 2, score: -1, weight: near(e / sum), value: near(5), adds: near((5 * e) / sum) },
+      {
+        key: 1,
+        score: 1,
+        weight: closeTo(e1 / sum),
+        value: closeTo(5),
+        adds: closeTo((5 * e1) / sum),
+      },
+      {
+        key: 2,
+        score: -1,
+        weight: closeTo(e / sum),
+        value: closeTo(5),
+        adds: closeTo((5 * e) / sum),
+      },
     ]);
-    expect([worked.otherEntries, worked.sum]).toEqual([[], near(1)]);
-    expect(worked.output).toBeCloseTo(
+    expect([workedRow.otherEntries, workedRow.sum]).toEqual([[], closeTo(1)]);
+    expect(workedRow.output).toBeCloseTo(
       Math.hypot((0.03 * e3 + 3 * e1) / sum, (0.04 * e3 + 4 * e1 + 5 * e) / sum),
       5,
     );
     // Without the first token, softmax distributes its share among the others.
-    expect(worked.outputWithoutFirst).toBeCloseTo(Math.hypot(3 * e1, 4 * e1 + 5 * e) / (e1 + e), 5);
+    expect(workedRow.outputWithoutFirst).toBeCloseTo(
+      Math.hypot(3 * e1, 4 * e1 + 5 * e) / (e1 + e),
+      5,
+    );
     // The row in the middle is shown if none is selected, or if the first row is, which sees no other token.
     expect([workOutRow(withRow(), -1)!.query, workOutRow(withRow(), 0)!.query]).toEqual([1, 1]);
     expect(workOutRow(withRow(), 1)!.topEntries).toHaveLength(2);
     expect(workOutRow(withRow({ pooled: 2 }), 2)).toBeUndefined();
     expect(workOutRow(withKeys(), 2)).toBeUndefined();
-    const shared = withRow({ architecture: { ...withRow().architecture, G: 1 } } as never);
+    const sharedFrame = withRow({ architecture: { ...withRow().architecture, G: 1 } } as never);
     const v = tensor([2, 1, 3, 2], [...Array<number>(6).fill(7), 0, 1, 0, 1, 0, 1]);
-    const grouped = { ...shared, tensors: { ...shared.tensors, v } } as Frame;
-    expect(workOutRow(grouped, 2)!.topEntries.map(({ value }) => value)).toEqual([1, 1, 1]);
+    const groupedFrame = { ...sharedFrame, tensors: { ...sharedFrame.tensors, v } } as Frame;
+    expect(workOutRow(groupedFrame, 2)!.topEntries.map(({ value }) => value)).toEqual([1, 1, 1]);
   });
 
   it('lists the first token and the three largest others, and sums up the rest', () => {
-    const many = (T: number) => {
+    const frameOfLength = (T: number) => {
       const cells = Array.from({ length: T * T }, (_, i) => (i % T === 0 ? 0.5 : 0.01 * (i % T)));
       return {
         ...withRow(),
@@ -346,17 +366,17 @@ describe('the worked row', () => {
         tensors: { ...withRow().tensors, v: tensor([2, 2, T, 1], Array<number>(4 * T).fill(2)) },
       } as unknown as Frame;
     };
-    const keys = (T: number) => {
-      const { topEntries, otherEntries } = workOutRow(many(T), T - 1)!;
-      return [topEntries, otherEntries].map((all) => all.map(({ key }) => key));
+    const keysOfLines = (T: number) => {
+      const { topEntries, otherEntries } = workOutRow(frameOfLength(T), T - 1)!;
+      return [topEntries, otherEntries].map((entries) => entries.map(({ key }) => key));
     };
-    expect(keys(5)).toEqual([[0, 4, 3, 2, 1], []]);
-    expect(keys(6)).toEqual([
+    expect(keysOfLines(5)).toEqual([[0, 4, 3, 2, 1], []]);
+    expect(keysOfLines(6)).toEqual([
       [0, 5, 4, 3],
       [2, 1],
     ]);
-    expect(workOutRow(many(6), 5)!.othersOutput).toBeCloseTo(0.06, 5);
-    const view = drawView(row, many(6), { query: 5 });
+    expect(workOutRow(frameOfLength(6), 5)!.othersOutput).toBeCloseTo(0.06, 5);
+    const view = drawView(row, frameOfLength(6), { query: 5 });
     expect(view.texts('tbody tr')).toEqual([
       '“t0” 0.50 50.0% 2.00 1.00',
       '“t5” 0.05 5.0% 2.00 0.10',
@@ -370,48 +390,50 @@ describe('the worked row', () => {
   });
 
   it('states only conclusions that its numbers support', () => {
-    const words = (scores: number[], change: Partial<Frame> = {}) =>
+    const answerWith = (scores: number[], change: Partial<Frame> = {}) =>
       rowAnswer(workOutRow(withRow(change, scores), 2)!, withRow(change, scores));
-    const top = 'The first token has the highest score';
-    expect(words([3, 1, -1])).toBe(
-      `${top}, so most of the attention goes to it, but its small value adds little: without it the head would write more.`,
+    const opening = 'The first token has the highest score';
+    expect(answerWith([3, 1, -1])).toBe(
+      `${opening}, so most of the attention goes to it, but its small value adds little: without it the head would write more.`,
     );
-    expect(words([0.1, 0, 0])).toBe(
-      `${top}, but its small value adds little: without it the head would write more.`,
+    expect(answerWith([0.1, 0, 0])).toBe(
+      `${opening}, but its small value adds little: without it the head would write more.`,
     );
-    expect(words([0, 0, 1])).toBe(
+    expect(answerWith([0, 0, 1])).toBe(
       'In this row another token gets more attention than the first one.',
     );
-    const long = { ...withRow().tensors, v: tensor([2, 2, 3, 2], Array<number>(24).fill(1)) };
-    expect(words([3, 1, -1], { tensors: long })).toBe(
-      `${top}, so most of the attention goes to it.`,
+    const longValues = { ...withRow().tensors, v: tensor([2, 2, 3, 2], Array<number>(24).fill(1)) };
+    expect(answerWith([3, 1, -1], { tensors: longValues })).toBe(
+      `${opening}, so most of the attention goes to it.`,
     );
-    const shares = (frame: Frame) => rowSumWords(workOutRow(frame, 2)!, frame);
+    const sumWordsOf = (frame: Frame) => rowSumWords(workOutRow(frame, 2)!, frame);
     const { output, outputWithoutFirst } = workOutRow(withRow(), 2)!;
-    expect(shares(withRow())).toBe(
+    expect(sumWordsOf(withRow())).toBe(
       `The weights must sum to 100%: what the first token does not take, the other 2 tokens take. Without it they would share all 100%, and the head would write a vector of length ${outputWithoutFirst.toFixed(2)} instead of ${output.toFixed(2)}.`,
     );
-    expect(shares(withRow({ tensors: long }))).toMatch(/the other 2 tokens take\.$/);
-    expect(shares(sigmoid(withRow()))).toBe(
+    expect(sumWordsOf(withRow({ tensors: longValues }))).toMatch(/the other 2 tokens take\.$/);
+    expect(sumWordsOf(withSigmoid(withRow()))).toBe(
       'Sigmoid weighs each token by its own score: this row sums to 100%, and no row has to reach 100%.',
     );
-    const other = { ...withRow().operation, name: 'softpick', normalizes: false };
-    expect(shares(withRow({ operation: other }))).toBe('The weights of this row sum to 100%.');
+    const otherOperation = { ...withRow().operation, name: 'softpick', normalizes: false };
+    expect(sumWordsOf(withRow({ operation: otherOperation }))).toBe(
+      'The weights of this row sum to 100%.',
+    );
     expect(row.says(withKeys(), at)).toBe('');
   });
 });
 
-const sigmoid = (more: Frame) =>
+const withSigmoid = (frame: Frame) =>
   ({
-    ...more,
+    ...frame,
     subject: 'sigmoid',
-    model: { ...more.model, id: 'sigmoid' },
+    model: { ...frame.model, id: 'sigmoid' },
     operation: { name: 'sigmoid', label: 'sigmoid', normalizes: false, proxy: 'weights' },
   }) as unknown as Frame;
 
 describe('the rows of two models', () => {
-  const scaled = (factor: number) => {
-    const frame = sigmoid(withRow());
+  const scaledBy = (factor: number) => {
+    const frame = withSigmoid(withRow());
     const { att } = frame.head!.tensors;
     const weights = Array.from(att!.data, (weight) => factor * weight);
     return {
@@ -419,23 +441,23 @@ describe('the rows of two models', () => {
       head: { ...at, tensors: { ...frame.head!.tensors, att: tensor([3, 3], weights) } },
     } as Frame;
   };
-  const compared = (first: Frame, second: Frame) => compareRows([first, second], 2);
+  const compare = (first: Frame, second: Frame) => compareRows([first, second], 2);
 
   it('are compared if both heads write little for different reasons', () => {
-    expect(compared(withRow(), scaled(0.1))).toBe(
+    expect(compare(withRow(), scaledBy(0.1))).toBe(
       'Both heads write little in this row (0.70 and 0.07): softmax gives 87% to <s>, whose value is small, and sigmoid gives 10% in all.',
     );
   });
 
   it('are not compared if one of the reasons does not hold', () => {
-    const long = { ...withRow().tensors, v: tensor([2, 2, 3, 2], Array<number>(24).fill(1)) };
-    const short = withRow({}, [0.5, 0, 0]);
+    const longValues = { ...withRow().tensors, v: tensor([2, 2, 3, 2], Array<number>(24).fill(1)) };
+    const shortScores = withRow({}, [0.5, 0, 0]);
     expect([
-      compared(withRow({ tensors: long }), scaled(0.1)),
-      compared(withRow(), scaled(0.6)),
-      compared(withRow(), withRow()),
-      compared(scaled(1), scaled(0.1)),
-      compared(short, scaled(0.1)),
+      compare(withRow({ tensors: longValues }), scaledBy(0.1)),
+      compare(withRow(), scaledBy(0.6)),
+      compare(withRow(), withRow()),
+      compare(scaledBy(1), scaledBy(0.1)),
+      compare(shortScores, scaledBy(0.1)),
       compareRows([withRow()], 2),
     ]).toEqual(Array(6).fill(''));
   });
@@ -444,7 +466,7 @@ describe('the rows of two models', () => {
 describe('the row that is worked out by default', () => {
   const T = 6;
   /** Returns a frame with these weights on the first token, and these sums of each row's other weights. */
-  const mapOf = (first: readonly number[], rest: readonly number[]) =>
+  const frameOfMap = (first: readonly number[], rest: readonly number[]) =>
     ({
       ...withRow(),
       T,
@@ -453,48 +475,49 @@ describe('the row that is worked out by default', () => {
         tensors: {
           att: tensor(
             [T, T],
-            first.flatMap((one, t) => [
-              one,
+            first.flatMap((firstWeight, t) => [
+              firstWeight,
               ...Array.from({ length: T - 1 }, (_, k) => (k < t ? rest[t]! / t : NaN)),
             ]),
           ),
         },
       },
     }) as unknown as Frame;
-  const soft = mapOf([1, 0.9, 0.9, 0.8, 0.4, 0.7], [0, 0.1, 0.1, 0.2, 0.6, 0.3]);
-  const free = (rest: readonly number[]) => sigmoid(mapOf(Array(T).fill(0.01), rest));
+  const softmaxFrame = frameOfMap([1, 0.9, 0.9, 0.8, 0.4, 0.7], [0, 0.1, 0.1, 0.2, 0.6, 0.3]);
+  const sigmoidFrame = (rest: readonly number[]) =>
+    withSigmoid(frameOfMap(Array(T).fill(0.01), rest));
 
   it('has a sink in the first model and the smallest row sum in the other, in the second half of the text', () => {
-    expect(contrastQuery([soft, free([0, 0.01, 0.01, 0.5, 0.02, 0.3])])).toBe(5);
-    expect(contrastQuery([soft, free([0, 0.01, 0.01, 0.3, 0.02, 0.5])])).toBe(3);
+    expect(contrastQuery([softmaxFrame, sigmoidFrame([0, 0.01, 0.01, 0.5, 0.02, 0.3])])).toBe(5);
+    expect(contrastQuery([softmaxFrame, sigmoidFrame([0, 0.01, 0.01, 0.3, 0.02, 0.5])])).toBe(3);
   });
 
   it('is the middle one if the models do not differ in this way', () => {
-    const other = free(Array(T).fill(0.1));
-    const even = mapOf(Array(T).fill(0.2), Array(T).fill(0.8));
+    const otherFrame = sigmoidFrame(Array(T).fill(0.1));
+    const evenFrame = frameOfMap(Array(T).fill(0.2), Array(T).fill(0.8));
     for (const frames of [
       [],
-      [soft],
-      [soft, soft],
-      [other, other],
-      [even, other],
-      [{ ...soft, pooled: 2 }, other],
-      [soft, { ...other, T: 5 }],
-      [soft, { ...other, head: undefined }],
+      [softmaxFrame],
+      [softmaxFrame, softmaxFrame],
+      [otherFrame, otherFrame],
+      [evenFrame, otherFrame],
+      [{ ...softmaxFrame, pooled: 2 }, otherFrame],
+      [softmaxFrame, { ...otherFrame, T: 5 }],
+      [softmaxFrame, { ...otherFrame, head: undefined }],
     ])
       expect(contrastQuery(frames as unknown as Frame[])).toBe(-1);
   });
 });
 
 describe('the story', () => {
-  beforeEach(() => labs.mockClear());
+  beforeEach(() => buildLab.mockClear());
 
-  function storyOf(
+  function renderStory(
     step: number,
     frames: readonly Frame[],
     {
       losses,
-      cards = [card('softmax', 3.41), card('sigmoid', 3.489)],
+      cards = [createCard('softmax', 3.41), createCard('sigmoid', 3.489)],
       ...change
     }: Partial<State> & { losses?: readonly number[]; cards?: readonly object[] } = {},
   ) {
@@ -522,21 +545,25 @@ describe('the story', () => {
       models: { zoo: { cards }, timelines },
       queue: { studyEntry },
     });
-    const reached = signal<ReadonlySet<number>>(new Set());
+    const reachedSteps = signal<ReadonlySet<number>>(new Set());
     let needsOf!: ReturnType<typeof createStory>;
-    const made = roomOf((root, context, scope) => {
+    const room = roomOf((root, context, scope) => {
       const places = Array.from({ length: STEPS }, () =>
         root.appendChild(document.createElement('div')),
       );
-      const end = root.appendChild(document.createElement('footer'));
-      const shown = () => shownOf(context, context.state.value.shown.slice(0, 2));
-      needsOf = createStory(places, end, reached, { context, scope, shown });
-      reached.value = new Set([step - 1]);
+      const takeawaysPlace = root.appendChild(document.createElement('footer'));
+      const currentEntries = () => entriesOf(context, context.state.value.shown.slice(0, 2));
+      needsOf = createStory(places, takeawaysPlace, reachedSteps, {
+        context,
+        scope,
+        currentEntries,
+      });
+      reachedSteps.value = new Set([step - 1]);
     }, page);
-    return { ...made, needs: () => needsOf(frames[0], page.state.value) };
+    return { ...room, needs: () => needsOf(frames[0], page.state.value) };
   }
   it('creates and requests nothing for a step that the reader has not reached', async () => {
-    const { all, needs } = storyOf(3, [withKeys()]);
+    const { all, needs } = renderStory(3, [withKeys()]);
     await turn();
     expect(all('div:has(> .step-words)')).toHaveLength(0);
     expect(all('[data-recorded-texts]')).toHaveLength(1);
@@ -546,11 +573,11 @@ describe('the story', () => {
       'softmax~hide_key(0)',
       'softmax~hide_key(1)',
     ]);
-    expect(labs).not.toHaveBeenCalled();
+    expect(buildLab).not.toHaveBeenCalled();
   });
 
   it('step 1: counts the heads with a sink, and describes the selected one', async () => {
-    const long = (ratio: number) =>
+    const longFrame = (ratio: number) =>
       ({
         ...withKeys(),
         T: 30,
@@ -560,19 +587,19 @@ describe('the story', () => {
           sink_ratio_raw: tensor([3], [ratio, 0, 0]),
         },
       }) as Frame;
-    const words = async (ratio: number) => {
-      const { text, texts } = storyOf(1, [long(ratio)]);
+    const answerFor = async (ratio: number) => {
+      const { text, texts } = renderStory(1, [longFrame(ratio)]);
       await turn();
       return [text('.answer'), texts('.step-words p')[1]];
     };
-    expect(await words(0.75)).toEqual([
+    expect(await answerFor(0.75)).toEqual([
       'Most of the model does it.',
       'A model has many heads, each with a map of its own: here 2 layers (rows) of 2 heads. 3 of the 4 heads give the first token more than 30%, the usual threshold (evenly spread over the tokens that each row sees, it would be 10%): such a head has an attention sink.',
     ]);
-    expect((await words(0.5))[0]).toBe('Several heads do it, most do not.');
-    expect((await words(0.25))[0]).toBe('Only one head does it.');
-    expect((await words(0))[0]).toBe('No head does it on this text.');
-    const { texts, needs } = storyOf(1, [long(0.5)]);
+    expect((await answerFor(0.5))[0]).toBe('Several heads do it, most do not.');
+    expect((await answerFor(0.25))[0]).toBe('Only one head does it.');
+    expect((await answerFor(0))[0]).toBe('No head does it on this text.');
+    const { texts, needs } = renderStory(1, [longFrame(0.5)]);
     await turn();
     expect(texts('.step-words p')[2]).toBe(
       'Select a map to enlarge it. Shown: L1H0 (layer 1, head 0, counted from 0), 90%.',
@@ -582,42 +609,45 @@ describe('the story', () => {
 
   it('step 3: removes generated texts only if the model or the question changes', async () => {
     const stop = vi.spyOn(DeletionTrial.prototype, 'stop');
-    const { know } = storyOf(3, [withKeys()]);
+    const { know } = renderStory(3, [withKeys()]);
     await turn();
-    const stops = (change: Partial<Frame>) => {
+    const countStops = (change: Partial<Frame>) => {
       stop.mockClear();
       know({ softmax: { frame: { ...withKeys(), ...change } as Frame } });
       return stop.mock.calls.length;
     };
     const question = { ...withKeys().question, prompt: 'Another text' };
-    expect([{}, { question }, { question, eps: 0.5 }, { subject: 'gated' }].map(stops)).toEqual([
-      ...[0, 1, 0, 1],
-    ]);
+    expect(
+      [{}, { question }, { question, eps: 0.5 }, { subject: 'gated' }].map(countStops),
+    ).toEqual([...[0, 1, 0, 1]]);
   });
 
   it('step 3: shows the recorded texts, and generates from the reader’s text on request', async () => {
-    const { text, button, all } = storyOf(3, [withKeys()]);
+    const { text, button, all } = renderStory(3, [withKeys()]);
     await turn();
     expect(text('.answer')).toBe('Without the first token the model repeats itself.');
     expect(button('Try it with the small model on your text').disabled).toBe(false);
-    const recorded = { ...withKeys(), recording: { model: { id: 'a/b' } } } as unknown as Frame;
-    const other = storyOf(3, [recorded]);
+    const recordingFrame = {
+      ...withKeys(),
+      recording: { model: { id: 'a/b' } },
+    } as unknown as Frame;
+    const recordingStory = renderStory(3, [recordingFrame]);
     await turn();
-    expect(other.all('.links button')).toHaveLength(0);
-    expect(other.text('.links')).toBe('Back to the two small models');
+    expect(recordingStory.all('.links button')).toHaveLength(0);
+    expect(recordingStory.text('.links')).toBe('Back to the two small models');
     expect(all('.links a').length).toBe(
       SHIPPED.includes('smollm2-135m-instruct.safetensors') ? 1 : 0,
     );
   });
 
   it('step 3: compares hiding the first token with hiding the second, in each model', async () => {
-    const rows = async (frames: Frame[], ...losses: number[]) => {
-      const { texts } = storyOf(3, frames, { losses });
+    const lossRows = async (frames: Frame[], ...losses: number[]) => {
+      const { texts } = renderStory(3, frames, { losses });
       await turn();
       return [texts('.costs tbody tr'), texts('.costs details > p')];
     };
     // The losses are those of the text, with another edit, with the first token hidden, and with the second one hidden.
-    expect(await rows([withKeys(), sigmoid(withKeys())], 2, NaN, 2.3, 2.05)).toEqual([
+    expect(await lossRows([withKeys(), withSigmoid(withKeys())], 2, NaN, 2.3, 2.05)).toEqual([
       [
         'Softmax model 2.000 2.300 (+0.300) 2.050 (+0.050)',
         'Softmax model 2.000 2.300 (+0.300) 2.050 (+0.050)',
@@ -626,24 +656,24 @@ describe('the story', () => {
         'Softmax model: hiding the first token costs more than hiding the second, since that attention then goes to other tokens (step 2).',
       ],
     ]);
-    expect(await rows([withKeys()], 2, NaN, 1.9, 2.1)).toEqual([
+    expect(await lossRows([withKeys()], 2, NaN, 1.9, 2.1)).toEqual([
       ['Softmax model 2.000 1.900 (−0.100) 2.100 (+0.100)'],
       [''],
     ]);
-    expect(await rows([withKeys()], 2, NaN, 2.3, 2.25)).toEqual([
+    expect(await lossRows([withKeys()], 2, NaN, 2.3, 2.25)).toEqual([
       ['Softmax model 2.000 2.300 (+0.300) 2.250 (+0.250)'],
       [''],
     ]);
-    expect(await rows([withKeys()], 2, NaN, 2.3, NaN)).toEqual([
+    expect(await lossRows([withKeys()], 2, NaN, 2.3, NaN)).toEqual([
       ['Softmax model 2.000 2.300 (+0.300) –'],
       [''],
     ]);
-    expect((await rows([withKeys()]))[0]).toEqual(['Softmax model 2.000 … …']);
-    expect(await rows([withKeys()], 2, NaN, NaN, NaN)).toEqual([[], []]);
+    expect((await lossRows([withKeys()]))[0]).toEqual(['Softmax model 2.000 … …']);
+    expect(await lossRows([withKeys()], 2, NaN, NaN, NaN)).toEqual([[], []]);
   });
 
   it('step 2: works out one row of each model, and folds the arrows', async () => {
-    const { texts, text, needs, all, state } = storyOf(2, [withRow(), sigmoid(withRow())]);
+    const { texts, text, needs, all, state } = renderStory(2, [withRow(), withSigmoid(withRow())]);
     await turn();
     expect(text('.answer')).toBe(
       'The first token has the highest score, so most of the attention goes to it, but its small value adds little: without it the head would write more.',
@@ -659,63 +689,66 @@ describe('the story', () => {
     input.value = '1';
     input.dispatchEvent(new Event('input'));
     expect([state.value.query, text('.query-range')]).toEqual([1, 'Row of token 1: “a”']);
-    const one = storyOf(2, [{ ...withKeys(), T: 1 } as Frame]);
+    const singleToken = renderStory(2, [{ ...withKeys(), T: 1 } as Frame]);
     await turn();
-    expect(one.text('.answer')).toBe('A single token has no other to compare with: type more.');
+    expect(singleToken.text('.answer')).toBe(
+      'A single token has no other to compare with: type more.',
+    );
   });
 
   it('step 4: describes what heads with a sink write, and says that some write much', () => {
-    const words = (sinkMean: number, noSinkMean: number, sinkMaximum: number) =>
+    const wordsFor = (sinkMean: number, noSinkMean: number, sinkMaximum: number) =>
       groupWords({ sinkMean, noSinkMean, sinkMaximum } as OutputNorms);
-    expect([words(0.3, 0.6, 0.7), words(0.3, 0.6, 0.6), words(0.7, 0.6, 0.8)]).toEqual([
+    expect([wordsFor(0.3, 0.6, 0.7), wordsFor(0.3, 0.6, 0.6), wordsFor(0.7, 0.6, 0.8)]).toEqual([
       'Red heads write 0.30 on average, gray heads 0.60, but some red heads write much.',
       'Red heads write 0.30 on average, gray heads 0.60.',
       'Red heads write 0.70 on average, gray heads 0.60.',
     ]);
-    expect([words(NaN, 1, 1), words(1, NaN, 1)]).toEqual(['', '']);
+    expect([wordsFor(NaN, 1, 1), wordsFor(1, NaN, 1)]).toEqual(['', '']);
   });
 
   it('step 4: states what the head writes, what the sink is good for, and whether the model needs it', async () => {
-    const more = writes(2, 1, 0.5, 4.5).tensors;
-    const frame = () => ({ ...withKeys(), tensors: { ...withKeys().tensors, ...more } }) as Frame;
-    const words = async (
-      ...given: Parameters<typeof storyOf> extends [number, ...infer Rest] ? Rest : never
+    const outputTensors = frameOfOutputs(2, 1, 0.5, 4.5).tensors;
+    const createFrame = () =>
+      ({ ...withKeys(), tensors: { ...withKeys().tensors, ...outputTensors } }) as Frame;
+    const wordsOf = async (
+      ...parameters: Parameters<typeof renderStory> extends [number, ...infer Rest] ? Rest : never
     ) => {
-      const made = storyOf(4, ...given);
+      const story = renderStory(4, ...parameters);
       await turn();
-      return [...made.texts('.late :is(tr, p)'), ...made.texts('.step-words > p').slice(1)];
+      return [...story.texts('.late :is(tr, p)'), ...story.texts('.step-words > p').slice(1)];
     };
-    const [own] = [frame()];
-    expect(await words([own, sigmoid(own)], { losses: [2, 2.25] })).toEqual([
+    const [ownFrame] = [createFrame()];
+    expect(await wordsOf([ownFrame, withSigmoid(ownFrame)], { losses: [2, 2.25] })).toEqual([
       'this head’s output set to 0 +0.250',
       'first token hidden from all heads (step 3) +0.250',
       'On this text the model uses what the head writes.',
       'A bar is the mean length of what a head adds for a token, red for heads with a sink at the first token, gray for others. Select one. Red heads write 0.75 on average, gray heads 3.25.',
     ]);
-    const late = async (...losses: number[]) =>
-      (await words([own], { losses })).slice(0, -1).join(' | ');
-    expect(await late()).toBe('Ablating it …');
-    expect(await late(2.5, 2)).toBe(
+    const lossWords = async (...losses: number[]) =>
+      (await wordsOf([ownFrame], { losses })).slice(0, -1).join(' | ');
+    expect(await lossWords()).toBe('Ablating it …');
+    expect(await lossWords(2.5, 2)).toBe(
       'this head’s output set to 0 −0.500 | first token hidden from all heads (step 3) −0.500 | On this text the model does better without what the head writes. With the token hidden it predicts this text better.',
     );
-    expect(await late(0, 0.0023)).toMatch(/\+0\.002 \| .* On this text the model barely uses/);
-    expect(await late(0, 1e-9)).toMatch(/to 0 0\.000 \|/);
-    expect(await late(0, NaN)).toBe('');
-    expect(await late(2, 2.001, 2.3)).toMatch(
+    expect(await lossWords(0, 0.0023)).toMatch(/\+0\.002 \| .* On this text the model barely uses/);
+    expect(await lossWords(0, 1e-9)).toMatch(/to 0 0\.000 \|/);
+    expect(await lossWords(0, NaN)).toBe('');
+    expect(await lossWords(2, 2.001, 2.3)).toMatch(
       /to 0 \+0\.001 \| first token hidden from all heads \(step 3\) \+0\.300 \| .* barely uses .* Hiding the token costs more:/,
     );
-    expect(await late(2, 2.2, 2.3)).not.toMatch(/costs more/);
+    expect(await lossWords(2, 2.2, 2.3)).not.toMatch(/costs more/);
     // A token whose loss makes the text easier is not drawn as a cost without a word.
-    expect(await late(2, 2.001, 1.5)).toMatch(
+    expect(await lossWords(2, 2.001, 1.5)).toMatch(
       /step 3\) −0\.500 \| .* With the token hidden it predicts this text better\.$/,
     );
-    expect(await late(2, 2.001, 1.995)).not.toMatch(/predicts this text/);
-    const { all } = storyOf(4, [own], { losses: [2, 2.15, 2.3] });
+    expect(await lossWords(2, 2.001, 1.995)).not.toMatch(/predicts this text/);
+    const { all } = renderStory(4, [ownFrame], { losses: [2, 2.15, 2.3] });
     await turn();
     expect(
       all('.bars td').map((bar) => (bar as HTMLElement).style.getPropertyValue('--share')),
     ).toEqual([expect.stringMatching(/^0\.(5|49)/), '1']);
-    const { needs } = storyOf(4, [own]);
+    const { needs } = renderStory(4, [ownFrame]);
     await turn();
     expect(needs().views).toEqual([outputs]);
     expect(needs().studies.map(({ subject }) => subject)).toEqual([
@@ -725,22 +758,22 @@ describe('the story', () => {
   });
 
   it('step 5: plays the training of the shown model, and leaves the first screen unchanged', async () => {
-    const { root, state, know, texts, text, needs, click, entries } = storyOf(5, [
+    const { root, state, know, texts, text, needs, click, entries } = renderStory(5, [
       withKeys(),
-      sigmoid(withKeys()),
+      withSigmoid(withKeys()),
     ]);
     await turn();
     await turn();
     // The story reads the trained model’s head at every step, even if another head is stronger there.
     expect(needs()).toMatchObject({ subjects: ['softmax@0'], heads: { 'softmax@0': at } });
     expect(state.value.shown).toEqual(['softmax', 'sigmoid']);
-    const early = {
+    const checkpointFrame = {
       ...withKeys(),
       subject: 'softmax@0',
       model: { id: 'softmax@0', title: 'Softmax model', step: { step: 0, of: 4000 } },
       head: { ...at, tensors: { att: tensor([3, 3], [0.2, 0, 0, 0.2, 0.8, 0, 0.2, 0.4, 0.4]) } },
     } as unknown as Frame;
-    know([...[...entries.value.values()].map(({ frame }) => frame!), early]);
+    know([...[...entries.value.values()].map(({ frame }) => frame!), checkpointFrame]);
     expect(texts('.step-words p').slice(0, 2)).toEqual([
       'This model began without a sink and learned it.',
       'Step 0 of 4,000: head L1H0 gives the first token 20% of its attention, twice an even share; after training it gives 90%.',
@@ -762,38 +795,38 @@ describe('the story', () => {
   });
 
   it('step 5: compares seeds, also those of the twin if it has several', async () => {
-    const seeds = (id: string, sinks: readonly number[]) => ({
-      ...card(id, 3.4),
+    const cardOfSeeds = (id: string, sinks: readonly number[]) => ({
+      ...createCard(id, 3.4),
       further_seeds: sinks.map((sink_1, i) => ({ seed: i + 2, sink_1 })),
     });
-    const words = async (own: readonly number[], twin: readonly number[]) => {
-      const cards = [seeds('softmax', own), seeds('sigmoid', twin)];
-      const frames = [withKeys(), sigmoid(withKeys())];
-      const { know, text, entries } = storyOf(5, frames, { cards });
+    const seedSentence = async (sinks: readonly number[], twinSinks: readonly number[]) => {
+      const cards = [cardOfSeeds('softmax', sinks), cardOfSeeds('sigmoid', twinSinks)];
+      const frames = [withKeys(), withSigmoid(withKeys())];
+      const { know, text, entries } = renderStory(5, frames, { cards });
       await turn();
       await turn();
-      const early = {
+      const checkpointFrame = {
         ...withKeys(),
         subject: 'softmax@0',
         model: { id: 'softmax@0', title: 'Softmax model', step: { step: 0, of: 4000 } },
       } as unknown as Frame;
-      know([...[...entries.value.values()].map(({ frame }) => frame!), early]);
+      know([...[...entries.value.values()].map(({ frame }) => frame!), checkpointFrame]);
       return text('.more p');
     };
-    const own =
+    const ownSentence =
       'The strength of the sink depends on the seed: with 2 random seeds, 50% and 60% of the heads end up giving the ' +
       'first token more than 30%';
-    expect(await words([60], [])).toBe(`${own}. The first seed is shown.`);
-    expect(await words([60], [12.5])).toBe(
-      `${own}; in its sigmoid twin at most 50.0%. The first seed is shown.`,
+    expect(await seedSentence([60], [])).toBe(`${ownSentence}. The first seed is shown.`);
+    expect(await seedSentence([60], [12.5])).toBe(
+      `${ownSentence}; in its sigmoid twin at most 50.0%. The first seed is shown.`,
     );
-    expect(await words([], [12.5])).toBe('');
+    expect(await seedSentence([], [12.5])).toBe('');
   });
 
   it('step 6: embeds the lab with a preset that takes seconds', async () => {
-    const { text, all } = storyOf(6, [withKeys()]);
-    await vi.waitFor(() => expect(labs).toHaveBeenCalledOnce());
-    const [place, context] = labs.mock.lastCall!;
+    const { text, all } = renderStory(6, [withKeys()]);
+    await vi.waitFor(() => expect(buildLab).toHaveBeenCalledOnce());
+    const [place, context] = buildLab.mock.lastCall!;
     expect(place.className).toBe('step-lab');
     expect(context.state.value).toMatchObject({
       leftRun: expect.stringContaining('steps:400'),
@@ -805,34 +838,40 @@ describe('the story', () => {
   });
 
   it('ends with a summary, which compares the losses of twins', () => {
-    const end = (frames: readonly Frame[], cards?: readonly object[]) => {
-      const { text, texts } = storyOf(3, frames, cards ? { cards } : {});
+    const takeawaysOf = (frames: readonly Frame[], cards?: readonly object[]) => {
+      const { text, texts } = renderStory(3, frames, cards ? { cards } : {});
       return [text('footer .answer'), ...texts('footer dd')];
     };
-    const twins = [withKeys(), sigmoid(withKeys())];
-    const [answer, ...said] = end(twins, [card('softmax', 3.411), card('sigmoid', 3.489, 0.42)]);
+    const twins = [withKeys(), withSigmoid(withKeys())];
+    const [answer, ...takeaway] = takeawaysOf(twins, [
+      createCard('softmax', 3.411),
+      createCard('sigmoid', 3.489, 0.42),
+    ]);
     expect(answer).toBe(
       'An attention sink is where heads put the attention that they must give away.',
     );
-    expect(said[0]).toMatch(/^Softmax must hand out 100% in every row/);
-    expect(said[1]).toMatch(/^Not by itself, but it gets in the way\./);
-    expect(said[2]).toBe(
+    expect(takeaway[0]).toMatch(/^Softmax must hand out 100% in every row/);
+    expect(takeaway[1]).toMatch(/^Not by itself, but it gets in the way\./);
+    expect(takeaway[2]).toBe(
       'Yes, but this one predicts worse. On average over 100 other passages 0.4% of the heads of the sigmoid model have a sink, of the softmax model (same size, same data) 50%. ' +
         'The loss of the sigmoid model is 3.49 nats per token against 3.41: its perplexity is 8% higher. These are two models: Compare has further seeds.',
     );
-    expect(end(twins, [card('softmax', 3), card('sigmoid', 2.9, 0)])[3]).toMatch(
-      /^Yes\. .* 10% lower\.$/,
-    );
+    expect(
+      takeawaysOf(twins, [createCard('softmax', 3), createCard('sigmoid', 2.9, 0)])[3],
+    ).toMatch(/^Yes\. .* 10% lower\.$/);
     // A model that is not a twin, and models without a card, are not compared.
-    expect(end([withKeys(), { ...sigmoid(withKeys()), model: { id: 'b' } } as never])).toHaveLength(
-      3,
-    );
-    expect(end([withKeys()])).toHaveLength(3);
-    expect(end(twins, [])).toHaveLength(3);
+    expect(
+      takeawaysOf([withKeys(), { ...withSigmoid(withKeys()), model: { id: 'b' } } as never]),
+    ).toHaveLength(3);
+    expect(takeawaysOf([withKeys()])).toHaveLength(3);
+    expect(takeawaysOf(twins, [])).toHaveLength(3);
   });
 
   it('ends with links to the first lesson and to every other room', () => {
-    const { text, texts, all } = storyOf(3, [withKeys()], { ...defaults, shown: ['softmax@40'] });
+    const { text, texts, all } = renderStory(3, [withKeys()], {
+      ...defaults,
+      shown: ['softmax@40'],
+    });
     expect(text('footer .button')).toMatch(/^Lesson 1: /);
     expect(texts('footer li a')).toEqual([
       'Explore',

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { sentence, suffix, type Search } from '../src/views/suffix';
 import type { Frame } from '../src/frame';
 
-const found: SuffixResult = {
+const result: SuffixResult = {
   suffix: [5, 6],
   score: 4.622,
   start: 3.96,
@@ -15,7 +15,7 @@ const found: SuffixResult = {
   others: null,
 };
 
-const frame = (change: object) =>
+const frameWith = (change: object) =>
   ({
     architecture: { mask: { kind: 'causal' } },
     T: 8,
@@ -25,8 +25,13 @@ const frame = (change: object) =>
 
 describe('the sentence about a suffix search', () => {
   it('compares the suffix with random ones, and with the best of equally many', () => {
-    const one: Search = { goal: 'loss', scores: [3.96, 4.622], found, text: ' was dear' };
-    expect(sentence(one)).toBe(
+    const lossSearch: Search = {
+      goal: 'loss',
+      scores: [3.96, 4.622],
+      found: result,
+      text: ' was dear',
+    };
+    expect(sentence(lossSearch)).toBe(
       '“ was dear” between the halves of the text raises the loss of the second half from 3.43 to 4.62 nats. ' +
         '100 random suffixes of 2 tokens: 4.01 on average; the best of 1,281, as many as the search tried: 4.37. ' +
         'The found tokens in another order: 4.49.',
@@ -34,21 +39,27 @@ describe('the sentence about a suffix search', () => {
   });
 
   it('shows weights as shares, whatever the sign of the score', () => {
-    const random = { mean: -0.391, low: -0.4, high: -0.38, best: -0.37 };
-    const away = { ...found, none: -0.405, score: -0.354, random, shuffled: -0.358 };
-    const words = sentence({ goal: 'away', scores: [], found: away, text: 'x' });
+    const randomScores = { mean: -0.391, low: -0.4, high: -0.38, best: -0.37 };
+    const awayResult = {
+      ...result,
+      none: -0.405,
+      score: -0.354,
+      random: randomScores,
+      shuffled: -0.358,
+    };
+    const words = sentence({ goal: 'away', scores: [], found: awayResult, text: 'x' });
     expect(words).toContain('attention from 40.5% to 35.4%');
     expect(words).toContain(
       '39.1% on average; the best of 1,281, as many as the search tried: 37.0%',
     );
-    const steal = {
-      ...found,
+    const stealResult = {
+      ...result,
       none: null,
       score: 0.08,
-      random: { ...found.random, mean: 0.036, best: 0.075 },
+      random: { ...result.random, mean: 0.036, best: 0.075 },
     };
-    const other = sentence({ goal: 'steal', scores: [], found: steal, text: 'x' });
-    expect(other).toContain(
+    const stealWords = sentence({ goal: 'steal', scores: [], found: stealResult, text: 'x' });
+    expect(stealWords).toContain(
       'receives, at its strongest token, 8.0% of the second half’s attention',
     );
   });
@@ -60,13 +71,15 @@ describe('the sentence about a suffix search', () => {
 
 describe('the view of a suffix search', () => {
   it('applies to causal models that can be run, and to texts with two halves', () => {
-    expect(suffix.fits!(frame({}))).toBe(true);
-    expect(suffix.fits!(frame({ T: 3 }))).toBe(false);
-    expect(suffix.fits!(frame({ recording: {} }))).toBe(false);
-    expect(suffix.fits!(frame({ architecture: { mask: { kind: 'bidirectional' } } }))).toBe(false);
+    expect(suffix.fits!(frameWith({}))).toBe(true);
+    expect(suffix.fits!(frameWith({ T: 3 }))).toBe(false);
+    expect(suffix.fits!(frameWith({ recording: {} }))).toBe(false);
+    expect(suffix.fits!(frameWith({ architecture: { mask: { kind: 'bidirectional' } } }))).toBe(
+      false,
+    );
   });
 
   it('has no numbers before a search', () => {
-    expect(suffix.numbers(frame({}), { layer: 0, head: 0 })).toEqual([]);
+    expect(suffix.numbers(frameWith({}), { layer: 0, head: 0 })).toEqual([]);
   });
 });

@@ -13,7 +13,9 @@ function rowsIn(modules: Modules, ...properties: readonly string[]): string[] {
     .flatMap((module) => Object.values(module))
     .filter(
       (value): value is { name: string } =>
-        typeof value === 'object' && value !== null && properties.every((one) => one in value),
+        typeof value === 'object' &&
+        value !== null &&
+        properties.every((property) => property in value),
     )
     .map(({ name }) => name);
 }
@@ -23,14 +25,14 @@ const namesOf = (rows: readonly { readonly name: string }[]) => rows.map(({ name
 describe('tables of the page', () => {
   it('list every view defined in views/ once', () => {
     const files = import.meta.glob<Modules[string]>('../src/views/*.ts', { eager: true });
-    const defined = new Set(rowsIn(files, 'name', 'question', 'reads', 'draw'));
-    expect(namesOf(views).toSorted()).toEqual([...defined].toSorted());
+    const definedViews = new Set(rowsIn(files, 'name', 'question', 'reads', 'draw'));
+    expect(namesOf(views).toSorted()).toEqual([...definedViews].toSorted());
   });
 
   it('list every experiment defined in experiments/, under a name that links accept', () => {
     const files = import.meta.glob<Modules[string]>('../src/experiments/*.ts', { eager: true });
-    const defined = new Set(rowsIn(files, 'name', 'plan', 'says', 'columnsOf'));
-    expect(namesOf(experiments).toSorted()).toEqual([...defined].toSorted());
+    const definedExperiments = new Set(rowsIn(files, 'name', 'plan', 'says', 'columnsOf'));
+    expect(namesOf(experiments).toSorted()).toEqual([...definedExperiments].toSorted());
     for (const name of namesOf(experiments))
       expect({ name, state: parseHash(`#experiment=${name}`).state.experiment }).toEqual({
         name,
@@ -45,10 +47,10 @@ describe('tables of the page', () => {
       query: '?raw',
       import: 'default',
     });
-    const built = Object.keys(files)
+    const builtRooms = Object.keys(files)
       .filter((path) => /^export ((async )?function build\b|\{ build \})/m.test(files[path]!))
       .map((path) => /([a-z_]+)\.ts$/.exec(path)![1]);
-    expect([...namesOf(rooms), 'figure'].toSorted()).toEqual(built.toSorted());
+    expect([...namesOf(rooms), 'figure'].toSorted()).toEqual(builtRooms.toSorted());
   });
 
   it('list presets of the lab that compare two different models and say what to look for', () => {

@@ -8,7 +8,7 @@ const score = (mean: number, change = 0, error: number | null = 0.02) => ({
   error,
   change: { mean: change, error },
 });
-const scores = (
+const scoresOf = (
   accuracy: ReturnType<typeof score>,
   choice?: ReturnType<typeof score>,
 ): TaskScores => ({
@@ -16,21 +16,21 @@ const scores = (
   loss: score(3),
   choice: choice ?? null,
 });
-const next: TaskResult = {
+const nextToken: TaskResult = {
   name: 'next',
   prompts: 24,
   predicted: 768,
   chance: 0.042,
   can: true,
-  baseline: scores(score(0.3)),
-  first: scores(score(0.2, -0.1)),
-  other: scores(score(0.29, -0.01)),
-  unseen: scores(score(0.4, 0.1)),
+  baseline: scoresOf(score(0.3)),
+  first: scoresOf(score(0.2, -0.1)),
+  other: scoresOf(score(0.29, -0.01)),
+  unseen: scoresOf(score(0.4, 0.1)),
 };
 
 describe('the sentence about tasks', () => {
   it('compares evicting the first key with evicting another', () => {
-    expect(sentence([next])).toBe(
+    expect(sentence([nextToken])).toBe(
       'Next token (24 prompts): accuracy is 30.0% ± 2.0%, by chance 4.2%. With the first key evicted it falls to ' +
         '20.0% ± 2.0%, with another key evicted it does not change clearly (29.0% ± 2.0%), with the first key hidden from ' +
         'the start it rises to 40.0% ± 2.0%.',
@@ -38,21 +38,21 @@ describe('the sentence about tasks', () => {
   });
 
   it('omits evictions if the model cannot do the task', () => {
-    const copy = { ...next, name: 'copy', can: false, baseline: scores(score(0, 0, 0)) };
-    expect(sentence([copy])).toBe(
+    const copying = { ...nextToken, name: 'copy', can: false, baseline: scoresOf(score(0, 0, 0)) };
+    expect(sentence([copying])).toBe(
       'Copying random tokens (24 prompts): the model cannot do this, its accuracy is 0.0% ± 0.0%, by chance 4.2%.',
     );
   });
 
   it('states for the recall task how often the right name is chosen, and its distance', () => {
     const recall = {
-      ...next,
+      ...nextToken,
       name: 'recall',
       distance: 27.2,
-      baseline: scores(score(0.1), score(0.9)),
-      first: scores(score(0.1), score(1, 0.1)),
-      other: scores(score(0.1), score(0.9)),
-      unseen: scores(score(0.1), score(0.9)),
+      baseline: scoresOf(score(0.1), score(0.9)),
+      first: scoresOf(score(0.1), score(1, 0.1)),
+      other: scoresOf(score(0.1), score(0.9)),
+      unseen: scoresOf(score(0.1), score(0.9)),
     };
     expect(sentence([recall])).toMatch(
       /^Recalling a name over 27 tokens .* is 90.0%.* rises to 100.0%/,
@@ -60,22 +60,24 @@ describe('the sentence about tasks', () => {
   });
 
   it('calls no change clear that is based on one prompt', () => {
-    const one = (mean: number, change: number) => scores(score(mean, change, null));
-    const single = {
-      ...next,
+    const withoutError = (mean: number, change: number) => scoresOf(score(mean, change, null));
+    const singlePrompt = {
+      ...nextToken,
       prompts: 1,
-      baseline: one(0.5, 0),
-      first: one(0, -0.5),
-      other: one(0.5, 0),
+      baseline: withoutError(0.5, 0),
+      first: withoutError(0, -0.5),
+      other: withoutError(0.5, 0),
     };
-    expect(sentence([single])).toContain('(1 prompt): accuracy is 50.0%, by');
-    expect(sentence([single])).toContain('first key evicted it does not change clearly (0.0%)');
-    expect(sentence([single])).toContain('another key evicted it stays at 50.0%,');
+    expect(sentence([singlePrompt])).toContain('(1 prompt): accuracy is 50.0%, by');
+    expect(sentence([singlePrompt])).toContain(
+      'first key evicted it does not change clearly (0.0%)',
+    );
+    expect(sentence([singlePrompt])).toContain('another key evicted it stays at 50.0%,');
   });
 });
 
 describe('the view of tasks', () => {
-  const frame = (change: object) =>
+  const frameWith = (change: object) =>
     ({
       architecture: { mask: { kind: 'causal' } },
       T: 8,
@@ -84,13 +86,15 @@ describe('the view of tasks', () => {
     }) as unknown as Frame;
 
   it('applies to causal models that can be run', () => {
-    expect(tasks.fits!(frame({}))).toBe(true);
-    expect(tasks.fits!(frame({ T: 4 }))).toBe(false);
-    expect(tasks.fits!(frame({ recording: {} }))).toBe(false);
-    expect(tasks.fits!(frame({ architecture: { mask: { kind: 'bidirectional' } } }))).toBe(false);
+    expect(tasks.fits!(frameWith({}))).toBe(true);
+    expect(tasks.fits!(frameWith({ T: 4 }))).toBe(false);
+    expect(tasks.fits!(frameWith({ recording: {} }))).toBe(false);
+    expect(tasks.fits!(frameWith({ architecture: { mask: { kind: 'bidirectional' } } }))).toBe(
+      false,
+    );
   });
 
   it('has no numbers before a measurement', () => {
-    expect(tasks.numbers(frame({}), { layer: 0, head: 0 })).toEqual([]);
+    expect(tasks.numbers(frameWith({}), { layer: 0, head: 0 })).toEqual([]);
   });
 });

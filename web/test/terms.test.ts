@@ -1,29 +1,29 @@
 import { describe, expect, it } from 'vitest';
 import { explainTerms } from '../src/page/terms';
 
-function read(said: string): string {
-  const { values } = explainTerms(said) as unknown as { values: [unknown[], string] };
+function renderedText(sentence: string): string {
+  const { values } = explainTerms(sentence) as unknown as { values: [unknown[], string] };
   const [parts, rest] = values;
-  const one = (part: unknown) =>
+  const partText = (part: unknown) =>
     typeof part === 'string' ? part : `[${(part as { values: unknown[] }).values[0]}]`;
-  return parts.map(one).join('') + rest;
+  return parts.map(partText).join('') + rest;
 }
 
 describe('a sentence with terms', () => {
   it('marks each word of the table once, and leaves all other letters unchanged', () => {
     expect(
-      read('Head L1H3 gives the start token “<s>” 93%; the mean over all 24 heads is 52%.'),
+      renderedText('Head L1H3 gives the start token “<s>” 93%; the mean over all 24 heads is 52%.'),
     ).toBe('[Head] [L1H3] gives the [start token] “<s>” 93%; the mean over all 24 heads is 52%.');
-    expect(read('Uniform attention would give it 15%; heads with a sink: 13 of 24.')).toBe(
+    expect(renderedText('Uniform attention would give it 15%; heads with a sink: 13 of 24.')).toBe(
       '[Uniform attention] would give it 15%; [heads] with a [sink]: 13 of 24.',
     );
-    expect(read('ε = 0.3 · T = 26 · starts with <s> (start token) · α₁')).toBe(
+    expect(renderedText('ε = 0.3 · T = 26 · starts with <s> (start token) · α₁')).toBe(
       '[ε] = 0.3 · [T] = 26 · starts with <s> ([start token]) · [α₁]',
     );
   });
 
   it('has a tab stop at each word, or at the first one alone', () => {
-    const stops = (isOneStop?: boolean) => {
+    const tabIndices = (isOneStop?: boolean) => {
       const { values } = explainTerms('A head and a token', isOneStop) as unknown as {
         values: [unknown[], string];
       };
@@ -31,17 +31,17 @@ describe('a sentence with terms', () => {
         typeof part === 'string' ? [] : [(part as { values: unknown[] }).values[1]],
       );
     };
-    expect([stops(), stops(true)]).toEqual([
+    expect([tabIndices(), tabIndices(true)]).toEqual([
       [0, 0],
       [0, -1],
     ]);
   });
 
   it('ignores unknown words, and words of the text', () => {
-    expect(read('Sinkscope has 3 headlines, “head” and “token”; the arrow keys move.')).toBe(
-      'Sinkscope has 3 headlines, “head” and “token”; the arrow keys move.',
-    );
-    expect(read('Its bias key is not a token; a key is.')).toBe(
+    expect(
+      renderedText('Sinkscope has 3 headlines, “head” and “token”; the arrow keys move.'),
+    ).toBe('Sinkscope has 3 headlines, “head” and “token”; the arrow keys move.');
+    expect(renderedText('Its bias key is not a token; a key is.')).toBe(
       'Its [bias key] is not a [token]; a [key] is.',
     );
   });

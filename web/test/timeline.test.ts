@@ -11,7 +11,7 @@ import {
   type Course,
 } from '../src/timeline/course';
 import type { Timelines } from '../src/timeline/timelines';
-import { shownAt } from '../src/rooms/walk';
+import { subjectsAtStep } from '../src/rooms/walk';
 import type { Models } from '../src/run/models';
 import {
   LOG_SEQUENCES,
@@ -21,9 +21,9 @@ import {
   stepWords,
 } from '../src/ask/steps';
 
-const quantity = (name: string) => QUANTITIES.find((one) => one.name === name)!;
+const quantityNamed = (name: string) => QUANTITIES.find((quantity) => quantity.name === name)!;
 
-function course(change: Partial<Timeline> = {}, title = 'Small, =1+1'): Course {
+function createCourse(change: Partial<Timeline> = {}, title = 'Small, =1+1'): Course {
   const timeline = {
     recipe: 'small',
     seed: 3,
@@ -48,7 +48,7 @@ function course(change: Partial<Timeline> = {}, title = 'Small, =1+1'): Course {
 describe('a step of a model', () => {
   it('has an id that can be parsed, and that no other model has', () => {
     expect(splitStep('softmax@1400')).toEqual({ id: 'softmax', step: 1400 });
-    for (const other of [
+    for (const text of [
       'softmax',
       'hub:owner/name@step1000',
       'hub:a/b@12',
@@ -56,7 +56,7 @@ describe('a step of a model', () => {
       'x@-1',
       `${'x'.repeat(65)}@1`,
     ])
-      expect(splitStep(other), other).toBeUndefined();
+      expect(splitStep(text), text).toBeUndefined();
   });
 
   it('is the nearest stored step', () => {
@@ -79,13 +79,17 @@ describe('a step of a model', () => {
     ];
     const models = { zoo: { cards } } as unknown as Models;
     const shown = ['softmax', 'sigmoid@10~mask(1,2)', 'alibi'];
-    expect(shownAt(models, shown, 400, 4000)).toEqual([
+    expect(subjectsAtStep(models, shown, 400, 4000)).toEqual([
       'softmax@400',
       'sigmoid@400~mask(1,2)',
       'alibi',
     ]);
-    expect(shownAt(models, shown, 4000, 4000)).toEqual(['softmax', 'sigmoid~mask(1,2)', 'alibi']);
-    expect(shownAt(models, ['hub:EleutherAI/pythia-14m'], 500, 143000)).toEqual([
+    expect(subjectsAtStep(models, shown, 4000, 4000)).toEqual([
+      'softmax',
+      'sigmoid~mask(1,2)',
+      'alibi',
+    ]);
+    expect(subjectsAtStep(models, ['hub:EleutherAI/pythia-14m'], 500, 143000)).toEqual([
       'hub:EleutherAI/pythia-14m@step512',
     ]);
   });
@@ -93,29 +97,35 @@ describe('a step of a model', () => {
 
 describe('the curve of a run', () => {
   it('follows the log, with marks at stored steps', () => {
-    const values = (points: readonly { value: number }[]) => points.map(({ value }) => value);
-    expect(values(lineOf(course(), quantity('sink_1')))).toEqual([0, 5, 59]);
-    expect(values(checkpointPointsOf(course(), quantity('sink_1')))).toEqual([0, 60]);
+    const valuesOf = (points: readonly { value: number }[]) => points.map(({ value }) => value);
+    expect(valuesOf(lineOf(createCourse(), quantityNamed('sink_1')))).toEqual([0, 5, 59]);
+    expect(valuesOf(checkpointPointsOf(createCourse(), quantityNamed('sink_1')))).toEqual([0, 60]);
   });
 
   it('follows its checkpoints where the log ends early or is empty', () => {
-    expect(lineOf(course(), quantity('value_ratio')).map(({ step }) => step)).toEqual([0, 40]);
-    expect(lineOf(course(), quantity('row_mass'))).toEqual([]);
+    expect(lineOf(createCourse(), quantityNamed('value_ratio')).map(({ step }) => step)).toEqual([
+      0, 40,
+    ]);
+    expect(lineOf(createCourse(), quantityNamed('row_mass'))).toEqual([]);
     // Neither the number of lines nor the last line alone makes a log complete.
-    const log = (...steps: number[]) => ({ log: steps.map((step) => ({ step, sink_1: 7 })) });
-    for (const kept of [log(0, 10, 20), log(40)])
-      expect(lineOf(course(kept), quantity('sink_1')).map(({ value }) => value)).toEqual([0, 60]);
+    const logAt = (...steps: number[]) => ({ log: steps.map((step) => ({ step, sink_1: 7 })) });
+    for (const kept of [logAt(0, 10, 20), logAt(40)])
+      expect(lineOf(createCourse(kept), quantityNamed('sink_1')).map(({ value }) => value)).toEqual(
+        [0, 60],
+      );
   });
 
   it('follows the log also if it has no more steps than the checkpoints', () => {
     const log = { log: [0, 40].map((step) => ({ step, sink_1: 7 })) };
-    expect(lineOf(course(log), quantity('sink_1')).map(({ value }) => value)).toEqual([7, 7]);
+    expect(lineOf(createCourse(log), quantityNamed('sink_1')).map(({ value }) => value)).toEqual([
+      7, 7,
+    ]);
   });
 
   it('has one of six distinct styles', () => {
-    const looks = Array.from({ length: 6 }, (_, i) => styleOf(i));
+    const styles = Array.from({ length: 6 }, (_, i) => styleOf(i));
     for (const part of ['color', 'dash'] as const)
-      expect(new Set(looks.map((look) => look[part])).size, part).toBe(6);
+      expect(new Set(styles.map((look) => look[part])).size, part).toBe(6);
   });
 
   it('has bounds and a least range for each quantity', () => {
@@ -149,27 +159,27 @@ describe('the curve of a run', () => {
       ],
       get: async (id: string) => {
         if (id === 'a') throw new Error('no such file');
-        return course().timeline;
+        return createCourse().timeline;
       },
     } as unknown as Timelines;
     expect(await coursesOf(timelines)).toMatchObject([{ id: 'b', title: 'B', style: styleOf(1) }]);
   });
 
   it('shows a dash for an unknown value, and small shares without exponents', () => {
-    expect(valueWords(undefined, quantity('loss'))).toBe('–');
-    expect(valueWords(0.04, quantity('sink_1'))).toBe('0.0%');
-    expect(valueWords(10.6, quantity('hidden_ratio'))).toBe('10.60 ×');
-    expect(valueWords(3.14159, quantity('loss'))).toBe('3.14');
+    expect(valueWords(undefined, quantityNamed('loss'))).toBe('–');
+    expect(valueWords(0.04, quantityNamed('sink_1'))).toBe('0.0%');
+    expect(valueWords(10.6, quantityNamed('hidden_ratio'))).toBe('10.60 ×');
+    expect(valueWords(3.14159, quantityNamed('loss'))).toBe('3.14');
   });
 });
 
 describe('the description of how checkpoints are measured', () => {
-  const source = (name: string) => readFileSync(`../models/train/${name}.py`, 'utf8');
+  const readSource = (name: string) => readFileSync(`../models/train/${name}.py`, 'utf8');
   it('agrees with the scripts that measure them', () => {
-    expect(source('train')).toContain(
+    expect(readSource('train')).toContain(
       `PROBE_SEQUENCES, PROBE_T = ${LOG_SEQUENCES}, ${MEASURING_CONDITIONS.T}\n`,
     );
     const { sequences, T } = MEASURING_CONDITIONS;
-    expect(source('measure')).toContain(`SEQUENCES, T = ${sequences}, ${T}\n`);
+    expect(readSource('measure')).toContain(`SEQUENCES, T = ${sequences}, ${T}\n`);
   });
 });

@@ -15,13 +15,13 @@ vi.mock('../src/plot/heatmap', async () => (await import('./drawn')).plots.heatm
 vi.mock('../src/plot/chart', async () => (await import('./drawn')).plots.chart);
 
 const logs: Record<string, number[]> = { softmax: [10, 30], lost: [] };
-const fetched: string[] = [];
+const fetchedLogs: string[] = [];
 vi.mock('../src/timeline/seeds', async (load) => ({
   ...(await load<object>()),
   seedRuns: async (id: string) => {
-    fetched.push(id);
+    fetchedLogs.push(id);
     // Endless requests end here, so that a test can count them.
-    if (fetched.length > 20) return new Promise(() => {});
+    if (fetchedLogs.length > 20) return new Promise(() => {});
     if (id === 'lost') throw new Error('no network');
     return (logs[id] ?? []).map((sink, i) => ({
       seed: i + 1,
@@ -32,7 +32,7 @@ vi.mock('../src/timeline/seeds', async (load) => ({
   },
 }));
 
-const timeline = (sink: number) => ({
+const timelineWithSink = (sink: number) => ({
   seed: 3,
   checkpoints: [
     { step: 0, measured: { sink_1: 0, loss: 5, alpha_max: 0.1 } },
@@ -44,7 +44,10 @@ const timeline = (sink: number) => ({
     { step: 40, sink_1: sink, held_out_loss: 3.5 },
   ],
 });
-const courses = { softmax: timeline(60), sigmoid: timeline(2) } as Record<string, object>;
+const courses = { softmax: timelineWithSink(60), sigmoid: timelineWithSink(2) } as Record<
+  string,
+  object
+>;
 const timelines = async () => ({
   cards: Object.keys(courses).map((id) => ({ id, title: `The ${id} model` })),
   get: async (id: string) => courses[id],
@@ -58,35 +61,39 @@ const frameAt = (id: string, change: object = {}): Frame =>
 
 let fail: ReturnType<typeof vi.fn>;
 beforeEach(() => (fail = vi.fn()));
-async function view(frames: Frame[], options: object = {}) {
-  const made = drawView(training, frames[0]!, { frames, api: { timelines, fail }, ...options });
+async function drawTraining(frames: Frame[], options: object = {}) {
+  const view = drawView(training, frames[0]!, { frames, api: { timelines, fail }, ...options });
   await turn();
-  return { ...made, chart: () => made.charts()[0]! };
+  return { ...view, chart: () => view.charts()[0]! };
 }
 const seriesOf = (chart: { series: readonly { name: string }[] }, part: string) =>
   chart.series.find(({ name }) => name.includes(part)) as unknown as Record<string, unknown>;
 
 describe('the emergence of the sink', () => {
   it('is the step at which the sink reaches half of its final value', async () => {
-    const few = { ...courses };
+    const fewSinks = { ...courses };
     // One model has too small a sink, one just enough; the sink of a third is larger before the training.
-    Object.assign(courses, { few: timeline(9.9), enough: timeline(10), half: timeline(50) });
-    const falls = timeline(12);
-    falls.log[0]!.sink_1 = 20;
-    Object.assign(courses, { falls });
-    const early = timeline(60);
-    early.log[0]!.sink_1 = 40;
-    Object.assign(courses, { early });
-    await view([frameAt('softmax')]);
-    for (const id of Object.keys(courses)) if (!(id in few)) delete courses[id];
+    Object.assign(courses, {
+      few: timelineWithSink(9.9),
+      enough: timelineWithSink(10),
+      half: timelineWithSink(50),
+    });
+    const falling = timelineWithSink(12);
+    falling.log[0]!.sink_1 = 20;
+    Object.assign(courses, { falls: falling });
+    const earlySink = timelineWithSink(60);
+    earlySink.log[0]!.sink_1 = 40;
+    Object.assign(courses, { early: earlySink });
+    await drawTraining([frameAt('softmax')]);
+    for (const id of Object.keys(courses)) if (!(id in fewSinks)) delete courses[id];
     expect(emergenceOf(frameAt('softmax'))).toEqual({ isNone: false, step: 20, from: 0, last: 60 });
     expect(emergenceOf(frameAt('few'))).toMatchObject({ isNone: true });
     expect(emergenceOf(frameAt('enough'))).toMatchObject({ isNone: false });
     expect(emergenceOf(frameAt('early'))).toEqual({ isNone: false, step: 0, from: 40, last: 60 });
     expect(emergenceOf(frameAt('another'))).toBeUndefined();
-    const answer = (id: string) =>
+    const answerFor = (id: string) =>
       answerOf(choiceOf('training', [frameAt(id)]), frameAt(id), { layer: 0, head: 0 }, defaults);
-    expect(['softmax', 'few', 'early', 'enough', 'half', 'falls'].map(answer)).toEqual([
+    expect(['softmax', 'few', 'early', 'enough', 'half', 'falls'].map(answerFor)).toEqual([
       'No head has a sink at first; after training most have one.',
       'At no step of the training did many heads have a sink.',
       'Some heads have a sink at first; after training most have one.',
@@ -94,8 +101,8 @@ describe('the emergence of the sink', () => {
       'No head has a sink at first; after training some have one.',
       'Some heads have a sink at first, and training does not give more heads one.',
     ]);
-    const numbers = (id: string) => emergenceWords(frameAt(id));
-    expect(['softmax', 'few', 'early', 'falls', 'another'].map(numbers)).toEqual([
+    const wordsFor = (id: string) => emergenceWords(frameAt(id));
+    expect(['softmax', 'few', 'early', 'falls', 'another'].map(wordsFor)).toEqual([
       'On held-out texts 60% of the heads have a sink at the end of training; half as many at step 20.',
       '',
       'On held-out texts 60% of the heads have a sink at the end of training.',
@@ -106,7 +113,7 @@ describe('the emergence of the sink', () => {
 
 describe('the curves of training', () => {
   it('show all models, with the shown ones on top', async () => {
-    const { chart, texts, click, set, root } = await view([frameAt('sigmoid@20')]);
+    const { chart, texts, click, set, root } = await drawTraining([frameAt('sigmoid@20')]);
     expect(chart().series.map(({ name, faint }) => [name, faint])).toEqual([
       ['The softmax model', true],
       ['The sigmoid model', false],
@@ -139,13 +146,13 @@ describe('the curves of training', () => {
     const shown = ['sigmoid@20'];
     const {
       chart,
-      all: found,
+      all: find,
       texts,
-    } = await view([frameAt('sigmoid@20')], { isAnswered: true, shown });
-    const [section] = found('details') as unknown as [HTMLDetailsElement];
+    } = await drawTraining([frameAt('sigmoid@20')], { isAnswered: true, shown });
+    const [section] = find('details') as unknown as [HTMLDetailsElement];
     expect([section.hidden, section.open]).toEqual([false, false]);
     expect(texts('details .segmented button').length).toBeGreaterThan(3);
-    expect(found('details .caption')).toHaveLength(1);
+    expect(find('details .caption')).toHaveLength(1);
     expect(chart().series.map(({ name }) => name)).toEqual(['The sigmoid model']);
     section.open = true;
     section.dispatchEvent(new Event('toggle'));
@@ -153,20 +160,20 @@ describe('the curves of training', () => {
       'The softmax model',
       'The sigmoid model',
     ]);
-    const twins = await view([frameAt('sigmoid@20')], {
+    const twins = await drawTraining([frameAt('sigmoid@20')], {
       isAnswered: true,
       shown: ['softmax', 'sigmoid'],
     });
     expect(twins.chart().series).toHaveLength(2);
-    const other = await view([frameAt('sigmoid@20')]);
-    expect((other.all('details')[0] as HTMLElement).hidden).toBe(true);
+    const otherView = await drawTraining([frameAt('sigmoid@20')]);
+    expect((otherView.all('details')[0] as HTMLElement).hidden).toBe(true);
   });
 
   it('show the selected quantity with its unit and scale', async () => {
-    const made = await view([frameAt('sigmoid')], { curve: 'hidden_ratio' });
-    expect(made.chart()).toMatchObject({ log: true, domain: [0.7, 10], cursor: 40 });
-    expect(made.chart().yLabel).toMatch(/, ×$/);
-    const loss = await view(
+    const ratioView = await drawTraining([frameAt('sigmoid')], { curve: 'hidden_ratio' });
+    expect(ratioView.chart()).toMatchObject({ log: true, domain: [0.7, 10], cursor: 40 });
+    expect(ratioView.chart().yLabel).toMatch(/, ×$/);
+    const lossView = await drawTraining(
       [
         frameAt('sigmoid', {
           model: { id: 'sigmoid@10', title: '', source: 'zoo', step: { of: 70 } },
@@ -174,18 +181,18 @@ describe('the curves of training', () => {
       ],
       { curve: 'loss' },
     );
-    expect([seriesOf(loss.chart(), 'sigmoid').values, loss.chart().cursor]).toEqual([
+    expect([seriesOf(lossView.chart(), 'sigmoid').values, lossView.chart().cursor]).toEqual([
       [5, 4, 3.5],
       10,
     ]);
-    const end = frameAt('other', {
+    const lastFrame = frameAt('other', {
       model: { id: 'other', title: 'Other', source: 'zoo', step: { of: 70 } },
     });
-    expect((await view([end])).chart().cursor).toBe(70);
+    expect((await drawTraining([lastFrame])).chart().cursor).toBe(70);
   });
 
   it('have the mean and the range of long runs over seeds', async () => {
-    const { chart, text } = await view([frameAt('softmax'), frameAt('lost')]);
+    const { chart, text } = await drawTraining([frameAt('softmax'), frameAt('lost')]);
     const band = seriesOf(chart(), 'seeds of');
     expect(band).toMatchObject({
       name: 'The softmax model, 2 seeds of 16,000 steps',
@@ -199,48 +206,55 @@ describe('the curves of training', () => {
     ]);
     expect(training.says(frameAt('softmax'), { layer: 0, head: 0 })).toContain(OTHER_RUNS);
     // A run whose logs are still loading is not called the only seed.
-    const waiting = training.says(frameAt('sigmoid'), { layer: 0, head: 0 });
-    expect(waiting).toContain('The sigmoid model, seed 3, at step 40: ');
-    expect(waiting).not.toContain('One seed');
+    const waitingText = training.says(frameAt('sigmoid'), { layer: 0, head: 0 });
+    expect(waitingText).toContain('The sigmoid model, seed 3, at step 40: ');
+    expect(waitingText).not.toContain('One seed');
   });
 
   it('fetch long runs once, and again only after a failure', async () => {
-    fetched.length = 0;
-    await Promise.all([view([frameAt('gated')]), view([frameAt('gated')])]);
-    await view([frameAt('gated')]);
-    await view([frameAt('lost')]);
-    await view([frameAt('lost')]);
-    expect(fetched).toEqual(['gated', 'lost', 'lost']);
+    fetchedLogs.length = 0;
+    await Promise.all([drawTraining([frameAt('gated')]), drawTraining([frameAt('gated')])]);
+    await drawTraining([frameAt('gated')]);
+    await drawTraining([frameAt('lost')]);
+    await drawTraining([frameAt('lost')]);
+    expect(fetchedLogs).toEqual(['gated', 'lost', 'lost']);
   });
 
   it('show the visited checkpoints of a hub model, separately for each text', async () => {
-    const hub = (step: string, share: number, change: object = {}) => ({
+    const hubFrame = (step: string, share: number, change: object = {}) => ({
       ...frameAt(`hub:EleutherAI/pythia-14m@step${step}`, change),
       tensors: { ...frameOf().tensors, sink_ratio: tensor([3], [share, 0, 0]) },
     });
-    const first = await view([hub('1000', 0.25)]);
-    expect(seriesOf(first.chart(), 'pythia')).toMatchObject({
+    const firstView = await drawTraining([hubFrame('1000', 0.25)]);
+    expect(seriesOf(firstView.chart(), 'pythia')).toMatchObject({
       name: 'EleutherAI/pythia-14m, visited steps',
       places: [1000],
       values: [25],
       color: '--run-3',
     });
-    expect(first.chart().cursor).toBe(1000);
-    const second = await view([hub('512', 0.5)]);
-    expect(seriesOf(second.chart(), 'pythia')).toMatchObject({
+    expect(firstView.chart().cursor).toBe(1000);
+    const secondView = await drawTraining([hubFrame('512', 0.5)]);
+    expect(seriesOf(secondView.chart(), 'pythia')).toMatchObject({
       places: [512, 1000],
       values: [50, 25],
     });
     // A run that includes generated text does not measure the prompt; other quantities of a checkpoint are unknown.
-    const made = await view([hub('2', 1, { generated: 3 })]);
-    expect(seriesOf(made.chart(), 'pythia')).toMatchObject({ places: [512, 1000] });
+    const generatedView = await drawTraining([hubFrame('2', 1, { generated: 3 })]);
+    expect(seriesOf(generatedView.chart(), 'pythia')).toMatchObject({ places: [512, 1000] });
     expect(
-      seriesOf((await view([hub('2', 1)], { curve: 'loss' })).chart(), 'pythia'),
+      seriesOf((await drawTraining([hubFrame('2', 1)], { curve: 'loss' })).chart(), 'pythia'),
     ).toBeUndefined();
-    const deduped = { ...hub('8', 1), ...frameAt('hub:EleutherAI/pythia-14m-deduped@step8') };
-    expect(seriesOf((await view([deduped])).chart(), 'deduped')).toMatchObject({ places: [8] });
-    const other = { question: { ...frameOf().question, prompt: 'Another.' } };
-    expect(seriesOf((await view([hub('4', 1, other)])).chart(), 'pythia')).toMatchObject({
+    const dedupedFrame = {
+      ...hubFrame('8', 1),
+      ...frameAt('hub:EleutherAI/pythia-14m-deduped@step8'),
+    };
+    expect(seriesOf((await drawTraining([dedupedFrame])).chart(), 'deduped')).toMatchObject({
+      places: [8],
+    });
+    const otherQuestion = { question: { ...frameOf().question, prompt: 'Another.' } };
+    expect(
+      seriesOf((await drawTraining([hubFrame('4', 1, otherQuestion)])).chart(), 'pythia'),
+    ).toMatchObject({
       places: [4],
     });
   });
@@ -248,7 +262,7 @@ describe('the curves of training', () => {
 
 describe('the view of training', () => {
   const at = { layer: 0, head: 0 };
-  beforeEach(async () => void (await view([frameAt('sigmoid'), frameAt('softmax')])));
+  beforeEach(async () => void (await drawTraining([frameAt('sigmoid'), frameAt('softmax')])));
 
   it('names the checkpoint of the weights, the last one for trained weights', () => {
     expect(training.says(frameAt('sigmoid@0'), at)).toMatch(
@@ -259,61 +273,63 @@ describe('the view of training', () => {
   });
 
   it('saves the curve, its checkpoints and the spread over seeds as numbers', () => {
-    const numbers = (id: string) => training.numbers(frameAt(id), at);
-    const one = (id: string, name: string) =>
-      numbers(id).find((quantity) => quantity.name === name);
-    expect(one('sigmoid', 'sink_1')).toMatchObject({
+    const numbersOf = (id: string) => training.numbers(frameAt(id), at);
+    const quantityOf = (id: string, name: string) =>
+      numbersOf(id).find((quantity) => quantity.name === name);
+    expect(quantityOf('sigmoid', 'sink_1')).toMatchObject({
       axes: ['step'],
       shape: [3],
       data: [0, 1, 2],
       places: [0, 20, 40],
     });
-    expect(one('sigmoid', 'sink_1_at_checkpoints')).toMatchObject({
+    expect(quantityOf('sigmoid', 'sink_1_at_checkpoints')).toMatchObject({
       data: [0, 2],
       places: [0, 40],
     });
-    expect(one('softmax', 'sink_1_over_seeds_high')).toMatchObject({
+    expect(quantityOf('softmax', 'sink_1_over_seeds_high')).toMatchObject({
       data: [0, 30],
       places: [0, 8000],
     });
-    expect(one('sigmoid', 'sink_1_over_seeds_high')).toBeUndefined();
-    expect(numbers('other')).toEqual([]);
+    expect(quantityOf('sigmoid', 'sink_1_over_seeds_high')).toBeUndefined();
+    expect(numbersOf('other')).toEqual([]);
   });
 
-  it('does not fetch failed logs again because the sentence that follows them is stated again', async () => {
+  it('does not fetch failed logs again when the sentence about them is stated again', async () => {
     vi.resetModules();
-    const { training: fresh } = await import('../src/views/training');
+    const { training: freshTraining } = await import('../src/views/training');
     const frame = frameAt('lost');
-    fetched.length = 0;
+    fetchedLogs.length = 0;
     const options = { frames: [frame], api: { timelines, fail } };
-    const drawn = drawView(fresh, frame, options);
-    const end = effect(() => drawn.draw(frame, options));
+    const view = drawView(freshTraining, frame, options);
+    const endEffect = effect(() => view.draw(frame, options));
     for (let i = 0; i < 5; i++) await turn();
-    end();
+    endEffect();
     // One for the first draw and one for the courses, which redraw.
-    expect(fetched.length).toBeLessThanOrEqual(2);
+    expect(fetchedLogs.length).toBeLessThanOrEqual(2);
   });
 
   it('is pending until its curves and the logs of its seeds are loaded or known to be missing', async () => {
-    const missing = () => Promise.reject(new Error('no network'));
+    const rejectLog = () => Promise.reject(new Error('no network'));
     for (const [read, id] of [
       [timelines, 'softmax'],
-      [missing, 'lost'],
+      [rejectLog, 'lost'],
     ] as const) {
       vi.resetModules();
-      const { training: fresh } = await import('../src/views/training');
+      const { training: freshTraining } = await import('../src/views/training');
       const frame = frameAt(id);
-      const isComing = [fresh.isPending!(frame)];
-      drawView(fresh, frame, { frames: [frame], api: { timelines: read, fail } });
-      isComing.push(fresh.isPending!(frame));
+      const pendingStates = [freshTraining.isPending!(frame)];
+      drawView(freshTraining, frame, { frames: [frame], api: { timelines: read, fail } });
+      pendingStates.push(freshTraining.isPending!(frame));
       await turn();
-      expect([...isComing, fresh.isPending!(frame)]).toEqual([true, true, false]);
+      expect([...pendingStates, freshTraining.isPending!(frame)]).toEqual([true, true, false]);
     }
   });
 
   it('says why the checkpoints are missing', async () => {
     const reason = new Error('no network');
-    await view([frameAt('sigmoid')], { api: { timelines: () => Promise.reject(reason), fail } });
+    await drawTraining([frameAt('sigmoid')], {
+      api: { timelines: () => Promise.reject(reason), fail },
+    });
     expect(fail).toHaveBeenCalledWith(reason);
   });
 });

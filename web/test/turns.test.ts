@@ -11,27 +11,27 @@ it('figures of a document work one at a time, in their order', async () => {
     return host;
   };
   const [a, b, c] = [hostOf('a'), hostOf('b'), hostOf('c')];
-  const said: string[] = [];
-  let now = 0;
+  const turnLog: string[] = [];
+  let runningCount = 0;
   const work = async (host: HTMLElement, times: number) => {
     for (let i = 0; i < times; i++) {
       const giveBack = await takeTurn(host);
-      expect(++now).toBe(1);
-      await new Promise((done) => setTimeout(done, 1));
-      said.push(host.id);
-      now--;
+      expect(++runningCount).toBe(1);
+      await new Promise((resolve) => setTimeout(resolve, 1));
+      turnLog.push(host.id);
+      runningCount--;
       giveBack();
     }
   };
   // The last figure came first and has begun; then the first figure completes before the others continue.
-  const began = work(c, 2);
+  const secondWork = work(c, 2);
   await turn();
-  await Promise.all([began, work(b, 2), work(a, 3)]);
-  expect(said.join('')).toBe('caaabbc');
+  await Promise.all([secondWork, work(b, 2), work(a, 3)]);
+  expect(turnLog.join('')).toBe('caaabbc');
   await work(b, 1);
-  expect(said.at(-1)).toBe('b');
+  expect(turnLog.at(-1)).toBe('b');
   // Of simultaneous requests the first figure's is served first.
-  said.length = 0;
+  turnLog.length = 0;
   await Promise.all([work(c, 1), work(a, 2), work(b, 1)]);
-  expect(said.join('')).toBe('aabc');
+  expect(turnLog.join('')).toBe('aabc');
 });

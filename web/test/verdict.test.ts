@@ -2,17 +2,20 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { countWords, judgeChoice, judgeNumber, keepGuess, readGuesses } from '../src/learn/verdict';
 
-const share = { min: 0, max: 100, unit: '%' };
+const shareScale = { min: 0, max: 100, unit: '%' };
 beforeEach(() => localStorage.clear());
 
 describe('a guess', () => {
   it('is right, near, or wrong by an amount', () => {
-    expect(judgeNumber(62, 63, share)).toEqual({ verdict: 'right', sentence: 'Right: it is 63%.' });
-    expect(judgeNumber(53, 63, share)).toEqual({
+    expect(judgeNumber(62, 63, shareScale)).toEqual({
+      verdict: 'right',
+      sentence: 'Right: it is 63%.',
+    });
+    expect(judgeNumber(53, 63, shareScale)).toEqual({
       verdict: 'near',
       sentence: 'Near: 10 points too low; it is 63%.',
     });
-    expect(judgeNumber(95, 63, share)).toEqual({
+    expect(judgeNumber(95, 63, shareScale)).toEqual({
       verdict: 'wrong',
       sentence: 'Wrong: 32 points too high; it is 63%.',
     });
@@ -45,13 +48,13 @@ describe('a guess', () => {
   });
 
   it('ignores data of another program', () => {
-    for (const kept of ['{', '{}', '[1,{"lesson":"a"}]', 'null']) {
-      localStorage.setItem('sinkscope:guesses', kept);
-      expect(readGuesses(), kept).toEqual([]);
+    for (const storedText of ['{', '{}', '[1,{"lesson":"a"}]', 'null']) {
+      localStorage.setItem('sinkscope:guesses', storedText);
+      expect(readGuesses(), storedText).toEqual([]);
     }
     const guess = { lesson: 'a', question: 0, guess: '3', verdict: 'near' };
-    const broken = Object.keys(guess).map((name) => ({ ...guess, [name]: null }));
-    localStorage.setItem('sinkscope:guesses', JSON.stringify([...broken, guess]));
+    const brokenGuesses = Object.keys(guess).map((name) => ({ ...guess, [name]: null }));
+    localStorage.setItem('sinkscope:guesses', JSON.stringify([...brokenGuesses, guess]));
     expect(readGuesses()).toEqual([guess]);
   });
 });

@@ -52,7 +52,7 @@ const headOf = (att: number[], more: Frame['tensors'] = {}) => ({
   head: 0,
   tensors: { att: tensor([3, 3], att), ...more },
 });
-const base = (change: Partial<Frame> = {}, tensors: Frame['tensors'] = {}) =>
+const mapFrame = (change: Partial<Frame> = {}, tensors: Frame['tensors'] = {}) =>
   frameOf({ head: headOf(MAP), ...change } as never, {
     alpha: ALPHA,
     alpha_uniform: tensor([3], [0.125, 0.25, 0.5]),
@@ -62,28 +62,32 @@ const architecture = (more: object) => ({ ...frameOf().architecture, ...more }) 
 const sigmoid = {
   operation: { name: 'sigmoid', label: 'sigmoid', normalizes: false, proxy: 'weights' },
 } as never;
-const ends = ({ text }: ReturnType<typeof drawView>) => text('.legend-place');
+const legendText = ({ text }: ReturnType<typeof drawView>) => text('.legend-place');
 /** Returns the name and the shape of each quantity, and the first index of its axes if not 0. */
-const shapes = (quantities: readonly Quantity[]) =>
+const shapesOf = (quantities: readonly Quantity[]) =>
   quantities.map(({ name, shape, from }) => [name, ...shape, ...(from ? [`from ${from}`] : [])]);
 const at = { layer: 1, head: 0 };
 
 describe('the attention map', () => {
   const cells = '-1,-1 1,-1 -1,2 1,0 0,2 0,-1 -1,0';
   it('explains why the next token is not attended to', () => {
-    expect(drawView(attention, base()).says('0,1 1,1')).toEqual([
+    expect(drawView(attention, mapFrame()).says('0,1 1,1')).toEqual([
       'query 0 “<s>” → key 1 “a”: not visible (later token)',
       'query 1 “a” → key 1 “a”: 0.2500',
     ]);
-    expect(drawView(attention, base(), { isPlain: true }).says('0,1')[0]).toMatch(
+    expect(drawView(attention, mapFrame(), { isPlain: true }).says('0,1')[0]).toMatch(
       /cannot attend to “a”/,
     );
   });
 
   it('has weights, a scale from 0 to 1, and a description of each cell', () => {
-    const view = drawView(attention, base());
+    const view = drawView(attention, mapFrame());
     const { data } = view.map;
-    expect(data).toMatchObject({ rows: 3, cols: 3, scale: { low: 0, high: 1, root: true } });
+    expect(data).toMatchObject({
+      rows: 3,
+      cols: 3,
+      scale: { low: 0, high: 1, isSquareRoot: true },
+    });
     expect([...data.data]).toEqual([1, NaN, NaN, 0.75, 0.25, NaN, 0.5, 0.25, 0.25]);
     expect(data.rowWords).toEqual(['<s>', 'a', '=1,"x"↵']);
     expect(data).toMatchObject({
@@ -98,8 +102,8 @@ describe('the attention map', () => {
     expect([view.text('.subtitle'), view.text('.scale-name')]).toEqual([
       ...['head L1H0 · softmax', 'attention weight (square-root scale)'],
     ]);
-    const ticks = view.all('.tick').map((one) => `${one.textContent} ${one.style.left}`);
-    expect(ticks.map((one) => one.replace(/(\.\d).*%/, '$1%'))).toEqual([
+    const ticks = view.all('.tick').map((tick) => `${tick.textContent} ${tick.style.left}`);
+    expect(ticks.map((tick) => tick.replace(/(\.\d).*%/, '$1%'))).toEqual([
       ...['0 0%', '10% 31.6%', '25% 50%', '50% 70.7%', '100% 100%'],
     ]);
     expect(view.says(cells)).toEqual([
@@ -112,26 +116,30 @@ describe('the attention map', () => {
       'key 0 “<s>”',
     ]);
     expect(view.wrong()).toEqual([]);
-    const linear = drawView(attention, base(), { scale: 'linear', query: 2, key: -1 });
-    expect(linear.map.data).toMatchObject({ scale: { root: false }, chosen: { row: 2, col: -1 } });
-    expect(linear.text('.scale-name')).toBe('attention weight');
-    expect(linear.texts('.tick')).toEqual(['0', '25%', '50%', '75%', '100%']);
+    const linearView = drawView(attention, mapFrame(), { scale: 'linear', query: 2, key: -1 });
+    expect(linearView.map.data).toMatchObject({
+      scale: { isSquareRoot: false },
+      chosen: { row: 2, col: -1 },
+    });
+    expect(linearView.text('.scale-name')).toBe('attention weight');
+    expect(linearView.texts('.tick')).toEqual(['0', '25%', '50%', '75%', '100%']);
   });
 
   it('explains the gray triangle where there is one', () => {
-    const remark = (change: Partial<Frame> = {}) =>
-      (drawView(attention, base(change)).map.data as { remark?: { text: string } }).remark?.text;
-    expect(remark()).toBe('later tokens: not visible');
-    const { architecture } = base();
+    const remarkOf = (change: Partial<Frame> = {}) =>
+      (drawView(attention, mapFrame(change)).map.data as { remark?: { text: string } }).remark
+        ?.text;
+    expect(remarkOf()).toBe('later tokens: not visible');
+    const { architecture } = mapFrame();
     const mask = { kind: 'bidirectional' } as never;
-    expect(remark({ architecture: { ...architecture, mask } })).toBeUndefined();
-    expect(drawView(attention, base(), { isPlain: true }).map.data).toHaveProperty('remark');
+    expect(remarkOf({ architecture: { ...architecture, mask } })).toBeUndefined();
+    expect(drawView(attention, mapFrame(), { isPlain: true }).map.data).toHaveProperty('remark');
   });
 
   it('has no axis titles or key on the first screen', () => {
-    const view = drawView(attention, base(), { isPlain: true });
+    const view = drawView(attention, mapFrame(), { isPlain: true });
     expect(view.map.data).toMatchObject({ rowTitle: '', colTitle: '' });
-    expect(view.all('.subtitle, .map-key').map((one) => one.hidden)).toEqual([true, true]);
+    expect(view.all('.subtitle, .map-key').map((element) => element.hidden)).toEqual([true, true]);
     expect(view.says(cells).slice(1)).toEqual([
       '“a” attends to',
       'attention on “=1,"x"↵”',
@@ -145,36 +153,36 @@ describe('the attention map', () => {
 
   it('mentions shares and row sums if rows need not sum to 1, and signs if weights have any', () => {
     const head = headOf([0.5, 0, 0, 0.375, 0.125, 0, 0.25, 0, 0]);
-    const view = drawView(attention, base({ head, ...(sigmoid as object) }));
+    const view = drawView(attention, mapFrame({ head, ...(sigmoid as object) }));
     expect(view.says('1,1')).toEqual([
       'query 1 “a” → key 1 “a”: 25.0% of the row, weight 0.1250 of row sum 0.500',
     ]);
     expect(view.map.data.label).toMatch(
       /receives a mean weight of 38%; rows sum to 42% on average\.$/,
     );
-    const shares = drawView(attention, base({ head, ...(sigmoid as object) }), {
+    const shareView = drawView(attention, mapFrame({ head, ...(sigmoid as object) }), {
       normalize: 'yes',
     });
-    expect([...shares.map.data.data]).toEqual([1, NaN, NaN, 0.75, 0.25, NaN, 1, 0, 0]);
-    expect(shares.map.data.label).toContain('receives 92% of what its rows carry, on average');
-    const plain = drawView(attention, base({ head, ...(sigmoid as object) }), {
+    expect([...shareView.map.data.data]).toEqual([1, NaN, NaN, 0.75, 0.25, NaN, 1, 0, 0]);
+    expect(shareView.map.data.label).toContain('receives 92% of what its rows carry, on average');
+    const plainView = drawView(attention, mapFrame({ head, ...(sigmoid as object) }), {
       normalize: 'yes',
       isPlain: true,
     });
-    expect(plain.says('1,1')).toEqual(['“a” attends to “a”: 25.0%']);
+    expect(plainView.says('1,1')).toEqual(['“a” attends to “a”: 25.0%']);
     const operation = { ...frameOf().operation, proxy: 'share_abs' } as never;
-    expect(drawView(attention, base({ operation })).map.data.scale).toMatchObject({
+    expect(drawView(attention, mapFrame({ operation })).map.data.scale).toMatchObject({
       low: -1,
       high: 1,
     });
   });
 
   it('hides weights of keys that the cache has evicted', () => {
-    const gone = new Float32Array(12).fill(NaN);
-    gone[6] = 2; // head (1, 0), key 0, from query 2 on
+    const evictedAt = new Float32Array(12).fill(NaN);
+    evictedAt[6] = 2; // head (1, 0), key 0, from query 2 on
     const view = drawView(
       attention,
-      base({ head: headOf(MAP) }, { evicted: tensor([2, 2, 3], gone) }),
+      mapFrame({ head: headOf(MAP) }, { evicted: tensor([2, 2, 3], evictedAt) }),
     );
     expect(view.says('2,0')[0]).toMatch(/key 0 “<s>”: forgotten \(not in the cache\)$/);
     expect(view.says('1,0')[0]).toMatch(/: 0\.7500$/);
@@ -182,14 +190,17 @@ describe('the attention map', () => {
 
   it('of a long text is drawn by blocks', () => {
     const tokens = Array.from({ length: 5 }, (_, id) => ({ ...frameOf().tokens[1]!, id }));
-    const pooled = {
+    const pooledChange = {
       T: 5,
       tokens,
       pooled: 3,
       head: headOf([0.5, 0, 0, 0.25, 0.125, 0, 0.25, 0.125, 0]),
     };
     const alpha = tensor([2, 2, 5], new Float32Array(20).fill(0.5));
-    const view = drawView(attention, base(pooled as never, { alpha }), { query: 3, key: 4 });
+    const view = drawView(attention, mapFrame(pooledChange as never, { alpha }), {
+      query: 3,
+      key: 4,
+    });
     expect(view.map.data).toMatchObject({
       rows: 3,
       rowTitle: 'attending token (query) (blocks of 2 tokens)',
@@ -198,7 +209,7 @@ describe('the attention map', () => {
     });
     expect(view.map.data.label).toContain(', as 3 by 3 means over blocks of 2 by 2 tokens');
     expect(view.text('.subtitle')).toContain('each cell is the mean over 2 × 2 tokens');
-    expect(ends(view)).toBe('mean weight 00.500');
+    expect(legendText(view)).toBe('mean weight 00.500');
     expect(view.says(`${cells} 2,2`)).toEqual([
       '',
       'queries 2-3',
@@ -213,10 +224,15 @@ describe('the attention map', () => {
     expect(view.set).toHaveBeenCalledWith({ query: 2, key: 4 });
     view.pointed.value = { query: 3, key: 0 };
     expect(view.map.lit).toEqual({ row: 1, col: 0 });
-    const own = headOf(MAP);
-    const whole = base({ ...pooled, T: 3, tokens: tokens.slice(0, 3), head: own } as never);
-    expect(drawView(attention, whole).text('.subtitle')).toMatch(/weights rounded to 8 bits$/);
-    expect(shapes(attention.numbers(base(pooled as never, { alpha }), at))).toEqual([
+    const ownHead = headOf(MAP);
+    const unpooled = mapFrame({
+      ...pooledChange,
+      T: 3,
+      tokens: tokens.slice(0, 3),
+      head: ownHead,
+    } as never);
+    expect(drawView(attention, unpooled).text('.subtitle')).toMatch(/weights rounded to 8 bits$/);
+    expect(shapesOf(attention.numbers(mapFrame(pooledChange as never, { alpha }), at))).toEqual([
       ['mean_weight', 3, 3],
     ]);
   });
@@ -227,14 +243,16 @@ describe('the attention map', () => {
     const alpha = tensor([2, 2, T], new Float32Array(4 * T).fill(0.5));
     // Blocks of 4 tokens. The first map has their means, the second their maxima.
     const att = tensor([2, 25, 25], [...Array(625).fill(0.25), ...Array(625).fill(0.75)]);
-    const long = { T, tokens, pooled: 25 };
-    const whole = base({ ...long, head: { ...at, tensors: { att } } } as never, { alpha });
-    const view = drawView(attention, whole);
+    const longText = { T, tokens, pooled: 25 };
+    const longFrame = mapFrame({ ...longText, head: { ...at, tensors: { att } } } as never, {
+      alpha,
+    });
+    const view = drawView(attention, longFrame);
     expect(view.says('2,1')).toEqual([
       'queries 8-11 → keys 4-7: mean weight 0.2500, largest 0.7500',
     ]);
-    const one = (of: typeof view, selector: string) => of.all(selector)[0]!;
-    expect([one(view, '.lens').hidden, view.all('.locator').length]).toEqual([false, 0]);
+    const firstOf = (drawnView: typeof view, selector: string) => drawnView.all(selector)[0]!;
+    expect([firstOf(view, '.lens').hidden, view.all('.locator').length]).toEqual([false, 0]);
     view.map.events.onChoose!({ row: 20, col: 0 });
     expect(view.set).toHaveBeenCalledWith({ query: 80, key: 0, zoomQuery: 60, zoomKey: 0 });
     // The chosen cell is in the middle of the part, unless it is near an edge.
@@ -242,10 +260,10 @@ describe('the attention map', () => {
     expect(view.set).toHaveBeenLastCalledWith({ query: 40, key: 36, zoomQuery: 22, zoomKey: 18 });
     view.click('Largest');
     expect(view.set).toHaveBeenLastCalledWith({ pool: 'largest' });
-    const most = drawView(attention, whole, { pool: 'largest' });
-    expect(most.map.data.data[0]).toBe(0.75);
-    expect(most.text('.subtitle')).toContain('each cell is the largest over 4 × 4 tokens');
-    expect(shapes(attention.numbers(whole, at))).toEqual([
+    const maximaView = drawView(attention, longFrame, { pool: 'largest' });
+    expect(maximaView.map.data.data[0]).toBe(0.75);
+    expect(maximaView.text('.subtitle')).toContain('each cell is the largest over 4 × 4 tokens');
+    expect(shapesOf(attention.numbers(longFrame, at))).toEqual([
       ['mean_weight', 25, 25],
       ['largest_weight', 25, 25],
     ]);
@@ -254,50 +272,53 @@ describe('the attention map', () => {
       [n, T],
       Float32Array.from({ length: n * T }, (_, i) => (i % T) / 1000 + Math.trunc(i / T) / 100),
     );
-    const zoomed = { ...whole, head: { ...whole.head!, rows: { query: 60, key: 50, att: rows } } };
-    const exact = drawView(attention, zoomed as never, {
+    const zoomedFrame = {
+      ...longFrame,
+      head: { ...longFrame.head!, rows: { query: 60, key: 50, att: rows } },
+    };
+    const exactView = drawView(attention, zoomedFrame as never, {
       zoomQuery: 60,
       zoomKey: 50,
       query: 70,
       key: 55,
     });
-    expect(exact.map.data).toMatchObject({ rows: n, cols: n, chosen: { row: 10, col: 5 } });
-    expect(exact.map.data.data[3]).toBeCloseTo(0.053);
-    expect(exact.map.data.data[5 * n + 4]).toBeCloseTo(0.104);
-    expect(exact.map.data.rowWords).toHaveLength(n);
-    expect(exact.map.data.label).toContain('Shown exactly: queries 60-99, keys 50-89.');
-    expect(exact.says('0,3 0,11')).toEqual([
+    expect(exactView.map.data).toMatchObject({ rows: n, cols: n, chosen: { row: 10, col: 5 } });
+    expect(exactView.map.data.data[3]).toBeCloseTo(0.053);
+    expect(exactView.map.data.data[5 * n + 4]).toBeCloseTo(0.104);
+    expect(exactView.map.data.rowWords).toHaveLength(n);
+    expect(exactView.map.data.label).toContain('Shown exactly: queries 60-99, keys 50-89.');
+    expect(exactView.says('0,3 0,11')).toEqual([
       'query 60 “a” → key 53 “a”: 0.0530',
       'query 60 “a” → key 61 “a”: not visible (later token)',
     ]);
-    exact.map.events.onBeyond!([1, 0]);
-    expect(exact.set).toHaveBeenLastCalledWith({ zoomQuery: 60, zoomKey: 50 });
-    exact.map.events.onBeyond!([-1, 1]);
-    expect(exact.set).toHaveBeenLastCalledWith({ zoomQuery: 59, zoomKey: 51 });
-    exact.map.events.onChoose!({ row: 0, col: 1 });
-    expect(exact.set).toHaveBeenLastCalledWith({ query: 60, key: 51 });
-    const locator = one(exact, '.locator');
+    exactView.map.events.onBeyond!([1, 0]);
+    expect(exactView.set).toHaveBeenLastCalledWith({ zoomQuery: 60, zoomKey: 50 });
+    exactView.map.events.onBeyond!([-1, 1]);
+    expect(exactView.set).toHaveBeenLastCalledWith({ zoomQuery: 59, zoomKey: 51 });
+    exactView.map.events.onChoose!({ row: 0, col: 1 });
+    expect(exactView.set).toHaveBeenLastCalledWith({ query: 60, key: 51 });
+    const locator = firstOf(exactView, '.locator');
     locator.getBoundingClientRect = () => new DOMRect(0, 0, 100, 100);
     locator.dispatchEvent(new MouseEvent('click', { clientX: 50, clientY: 30, bubbles: true }));
-    expect(exact.set).toHaveBeenLastCalledWith({ zoomQuery: 10, zoomKey: 30 });
+    expect(exactView.set).toHaveBeenLastCalledWith({ zoomQuery: 10, zoomKey: 30 });
     locator.dispatchEvent(new MouseEvent('click', { clientX: 50.6, clientY: 30.4, bubbles: true }));
-    expect(exact.set).toHaveBeenLastCalledWith({ zoomQuery: 10, zoomKey: 31 });
-    expect(one(exact, '.locator .mark').style.top).toBe('60%');
+    expect(exactView.set).toHaveBeenLastCalledWith({ zoomQuery: 10, zoomKey: 31 });
+    expect(firstOf(exactView, '.locator .mark').style.top).toBe('60%');
     const press = (key: string) =>
       locator.dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true }));
-    exact.set.mockClear();
+    exactView.set.mockClear();
     press('Enter');
-    expect(exact.set).not.toHaveBeenCalled();
+    expect(exactView.set).not.toHaveBeenCalled();
     press('Escape');
-    expect(exact.set).toHaveBeenLastCalledWith({ zoomQuery: -1, zoomKey: -1 });
-    expect(shapes(attention.numbers(zoomed as never, at))).toContainEqual([
+    expect(exactView.set).toHaveBeenLastCalledWith({ zoomQuery: -1, zoomKey: -1 });
+    expect(shapesOf(attention.numbers(zoomedFrame as never, at))).toContainEqual([
       ...['weight', n, n, 'from 60,50'],
     ]);
-    expect(drawView(attention, whole, { zoomQuery: 60, zoomKey: 50 }).map.data.rows).toBe(25);
+    expect(drawView(attention, longFrame, { zoomQuery: 60, zoomKey: 50 }).map.data.rows).toBe(25);
   });
 
   it('reports hovering and selection, and shows what is hovered in another view', () => {
-    const view = drawView(attention, base());
+    const view = drawView(attention, mapFrame());
     const { onPoint, onChoose } = view.map.events;
     onPoint!({ row: 1, col: 0 });
     onPoint!(undefined);
@@ -310,7 +331,7 @@ describe('the attention map', () => {
     expect(view.map.lit).toEqual({ row: -1, col: 0 });
     view.pointed.value = {};
     expect(view.map.lit).toBeUndefined();
-    const [map, sums] = attention.numbers(base(), at);
+    const [map, sums] = attention.numbers(mapFrame(), at);
     expect(map).toMatchObject({ name: 'weight', axes: ['query', 'key'], shape: [3, 3] });
     expect([...(sums!.data as Float32Array)]).toEqual([1, 1, 1]);
   });
@@ -318,14 +339,14 @@ describe('the attention map', () => {
 
 describe('the sink map', () => {
   it('counts heads, compares with uniform attention, and outlines the selected head', () => {
-    const view = drawView(sinks, base());
+    const view = drawView(sinks, mapFrame());
     expect(view.text('.caption')).toBe(
       '2 of the 4 heads give the first token more than 30% (uniform attention: 13%).',
     );
     expect(view.map.data).toMatchObject({ rows: 2, cols: 2, chosen: { row: 1, col: 0 } });
     expect([...view.map.data.data]).toEqual([0.125, 0.375, 0.875, 0.25]);
     expect(view.map.data).toMatchObject({ cellShape: 1.2, rowWords: ['0', '1'] });
-    expect(ends(view)).toBe('α₁ 01');
+    expect(legendText(view)).toBe('α₁ 01');
     const cells = '1,0 0,1 -1,0 0,-1';
     expect(view.wrong()).toEqual([]);
     expect(view.says(cells)).toEqual(['L1H0: α₁ = 0.875', 'L0H1: α₁ = 0.375', '', '']);
@@ -339,21 +360,23 @@ describe('the sink map', () => {
   });
 
   it('gives the caveats: raw weights, heads near ε, a text that is too short', () => {
-    const says = (change: object, tensors: Frame['tensors'] = {}) =>
-      sinks.says(base(change as never, tensors), at);
-    expect(says(sigmoid as never)).toBe(
+    const sentenceOf = (change: object, tensors: Frame['tensors'] = {}) =>
+      sinks.says(mapFrame(change as never, tensors), at);
+    expect(sentenceOf(sigmoid as never)).toBe(
       '1 of the 4 heads give the first token more than 30% both as a share and as a raw weight; rows sum ' +
         'to 0.50 on average (uniform attention: 13%).',
     );
-    const near = (n: number) => says({}, { near_eps: tensor([1], [n]) });
-    expect([near(2), near(1.5)]).toEqual([
+    const wordsNearThreshold = (n: number) => sentenceOf({}, { near_eps: tensor([1], [n]) });
+    expect([wordsNearThreshold(2), wordsNearThreshold(1.5)]).toEqual([
       expect.stringContaining('; 2 within 0.002 of ε'),
       expect.stringContaining('; 1.5 within 0.002 of ε'),
     ]);
-    expect(says({}, { alpha_uniform: tensor([3], [0.5, 0, 0]) })).toMatch(
+    expect(sentenceOf({}, { alpha_uniform: tensor([3], [0.5, 0, 0]) })).toMatch(
       /^Heads are not counted: in a text of 3 tokens, uniform attention alone gives the first one 50%, above ε = 0.3; 10 tokens suffice\.$/,
     );
-    const numbers = sinks.numbers(base(), at).map(({ name, data }) => [name, ...Array.from(data)]);
+    const numbers = sinks
+      .numbers(mapFrame(), at)
+      .map(({ name, data }) => [name, ...Array.from(data)]);
     expect(numbers.slice(0, 4)).toEqual([
       ['sink_1', 0.5],
       ['sink_1_raw', 0.25],
@@ -364,11 +387,11 @@ describe('the sink map', () => {
 });
 
 describe('the view of a change by an intervention', () => {
-  const before = base({}, { loss_at: tensor([3], [NaN, 2, 1]) });
-  const after = base(
+  const baseline = mapFrame({}, { loss_at: tensor([3], [NaN, 2, 1]) });
+  const editedFrame = mapFrame(
     {
       edits: [{ kind: 'silence' }],
-      base: before,
+      base: baseline,
       head: headOf([1, 0, 0, 0.25, 0.75, 0, 0.5, 0.5, 0]),
     } as never,
     {
@@ -378,40 +401,40 @@ describe('the view of a change by an intervention', () => {
   );
 
   it('draws lines, a difference of maps, and the change in all heads', () => {
-    const view = drawView(change, after, { query: 2 });
+    const view = drawView(change, editedFrame, { query: 2 });
     expect(view.text('.caption')).toBe(
       'The loss changes by +1.750 nats per token, most at token 2 “=1,"x"↵”: +3.00. The first token’s mean weight ' +
         'in head L0H1 is 38%; in the baseline it is 38%.',
     );
-    const own = drawView(change, after, { ...at, query: 2 });
-    expect(own.lines()).toEqual([
+    const selectedView = drawView(change, editedFrame, { ...at, query: 2 });
+    expect(selectedView.lines()).toEqual([
       ['without', NaN, 2, 1],
       ['with', NaN, 2.5, 4],
       ['difference', NaN, 0.5, 3],
     ]);
-    const [chart] = own.charts();
+    const [chart] = selectedView.charts();
     expect(chart).toMatchObject({ cursor: 2 });
     chart!.onChoose!(2.9);
-    expect(own.set).toHaveBeenCalledWith({ query: 2, key: -1 });
-    const [map, alphas] = own.maps;
+    expect(selectedView.set).toHaveBeenCalledWith({ query: 2, key: -1 });
+    const [map, alphas] = selectedView.maps;
     expect([...map!.data.data]).toEqual([0, NaN, NaN, -0.5, 0.5, NaN, 0, 0.25, -0.25]);
     expect(map!.data.scale).toMatchObject({ low: -0.5, high: 0.5 });
-    expect(own.texts('.subtitle')).toEqual(['Attention of head L1H0', 'α₁ of all heads']);
-    expect(ends(own)).toBe('−0.50+0.50');
-    expect(own.says('1,1 1,0 -1,0 0,-1')).toEqual([
+    expect(selectedView.texts('.subtitle')).toEqual(['Attention of head L1H0', 'α₁ of all heads']);
+    expect(legendText(selectedView)).toBe('−0.50+0.50');
+    expect(selectedView.says('1,1 1,0 -1,0 0,-1')).toEqual([
       'query 1 “a” → key 1 “a”: +0.500',
       'query 1 “a” → key 0 “<s>”: −0.500',
       '',
       '',
     ]);
     expect([...alphas!.data.data]).toEqual([0, 0, -0.625, 0]);
-    expect(own.wrong()).toEqual([]);
+    expect(selectedView.wrong()).toEqual([]);
     map!.events.onPoint!({ row: 2, col: 1 });
     map!.events.onPoint!(undefined);
     map!.events.onChoose!({ row: 2, col: 1 });
-    expect(own.point.mock.calls).toEqual([[{ query: 2, key: 1 }], [{}]]);
-    expect(own.set).toHaveBeenLastCalledWith({ query: 2, key: 1 });
-    expect(shapes(change.numbers(after, at))).toEqual([
+    expect(selectedView.point.mock.calls).toEqual([[{ query: 2, key: 1 }], [{}]]);
+    expect(selectedView.set).toHaveBeenLastCalledWith({ query: 2, key: 1 });
+    expect(shapesOf(change.numbers(editedFrame, at))).toEqual([
       ['loss_change_at', 3],
       ['alpha_1_change', 2, 2],
       ['weight_change', 3, 3],
@@ -423,40 +446,49 @@ describe('the view of a change by an intervention', () => {
       { layer: 0, head: 0 },
       { layer: 1, head: 1 },
     ]) {
-      const other = { ...after, base: { ...before, head: { ...before.head!, ...head } } };
-      expect(drawView(change, other, at).all('.change-map')[0]!.hidden).toBe(true);
+      const otherFrame = {
+        ...editedFrame,
+        base: { ...baseline, head: { ...baseline.head!, ...head } },
+      };
+      expect(drawView(change, otherFrame, at).all('.change-map')[0]!.hidden).toBe(true);
     }
     // A map of blocks cannot be subtracted from one of single tokens.
-    const blocks = {
-      ...before,
+    const blockBaseline = {
+      ...baseline,
       pooled: 2,
-      head: { ...before.head!, tensors: { att: tensor([2, 2], [1, 0, 0.5, 0.5]) } },
+      head: { ...baseline.head!, tensors: { att: tensor([2, 2], [1, 0, 0.5, 0.5]) } },
     };
     expect(
-      drawView(change, { ...after, base: blocks } as never, at).all('.change-map')[0]!.hidden,
+      drawView(change, { ...editedFrame, base: blockBaseline } as never, at).all('.change-map')[0]!
+        .hidden,
     ).toBe(true);
-    expect(drawView(change, after, at).all('.change-map')[0]!.hidden).toBe(false);
-    const silent = base({ base: before } as never, { loss_at: tensor([3], [NaN, NaN, NaN]) });
-    const view = drawView(change, silent);
+    expect(drawView(change, editedFrame, at).all('.change-map')[0]!.hidden).toBe(false);
+    const withoutLosses = mapFrame({ base: baseline } as never, {
+      loss_at: tensor([3], [NaN, NaN, NaN]),
+    });
+    const view = drawView(change, withoutLosses);
     expect(view.all('.chart')[0]!.hidden).toBe(true);
     expect(view.text('.caption')).toMatch(/^The first token’s mean weight in head L1H0 is 88%/);
-    expect(change.says(base(), at)).toBe('No intervention yet.');
-    expect(drawView(change, after).all('.chart')[0]!.hidden).toBe(false);
-    expect(drawView(change, after).charts()[0]).not.toHaveProperty('cursor');
-    expect(drawView(change, after, { query: 0 }).charts()[0]).toMatchObject({ cursor: 0 });
+    expect(change.says(mapFrame(), at)).toBe('No intervention yet.');
+    expect(drawView(change, editedFrame).all('.chart')[0]!.hidden).toBe(false);
+    expect(drawView(change, editedFrame).charts()[0]).not.toHaveProperty('cursor');
+    expect(drawView(change, editedFrame, { query: 0 }).charts()[0]).toMatchObject({ cursor: 0 });
   });
 });
 
 describe('query-key geometry', () => {
-  const more = {
+  const geometryTensors = {
     qk_cos: tensor([3, 3], [1, NaN, NaN, 0.5, -0.5, NaN, 0, -1, -1]),
     qk_dot: tensor([3, 3], [4, NaN, NaN, -8, 2, NaN, 0, 1, 1]),
     qk_norm: tensor([3, 3], [4, NaN, NaN, 8, 2, NaN, 1, 1, 1]),
   };
-  const frame = base({ head: headOf(MAP, more), architecture: architecture({ G: 1 }) } as never, {
-    cos_gap: tensor([2, 2], [0, 0, 1, 0]),
-    key_ratio: tensor([2, 1], [9, 0.25]),
-  });
+  const frame = mapFrame(
+    { head: headOf(MAP, geometryTensors), architecture: architecture({ G: 1 }) } as never,
+    {
+      cos_gap: tensor([2, 2], [0, 0, 1, 0]),
+      key_ratio: tensor([2, 1], [9, 0.25]),
+    },
+  );
 
   it('gives the mean cosines and the norm of the first key', () => {
     // The first query sees no other key: (0.5 + 0) / 2, and (-0.5 - 1 - 1) / 3.
@@ -464,8 +496,8 @@ describe('query-key geometry', () => {
       'Cosine of query and key: +0.25 with the first key, −0.83 with the others. ‖k₁‖ is 0.25× the mean norm of the others.',
     );
     expect(geometry.says(frame, { layer: 1, head: 1 })).toMatch(/‖k₁‖ is 0\.25× the mean/);
-    expect(geometry.says(base(), at)).toBe('');
-    expect(shapes(geometry.numbers(frame, at))).toEqual([
+    expect(geometry.says(mapFrame(), at)).toBe('');
+    expect(shapesOf(geometry.numbers(frame, at))).toEqual([
       ['cos', 3, 3],
       ['dot', 3, 3],
       ['norm', 3, 3],
@@ -480,10 +512,10 @@ describe('query-key geometry', () => {
   ] as const)('maps %s', (map, [low, high], legend, cell) => {
     const view = drawView(geometry, frame, { map });
     expect(view.map.data.scale).toMatchObject({ low, high });
-    expect(ends(view)).toBe(legend);
+    expect(legendText(view)).toBe(legend);
     expect(view.wrong()).toEqual([]);
     expect(view.says('1,0 -1,0 0,-1')).toEqual([cell, '', '']);
-    expect(view.all('.plot, .rose').map((one) => one.hidden)).toEqual([false, true]);
+    expect(view.all('.plot, .rose').map((element) => element.hidden)).toEqual([false, true]);
     expect(view.text('[aria-pressed=true]')).toBe(
       { cos: 'cosine', dot: 'q·k', norm: '‖q‖‖k‖' }[map],
     );
@@ -494,15 +526,15 @@ describe('query-key geometry', () => {
   it('draws angles as a rose, once', () => {
     roses.length = 0;
     const view = drawView(geometry, frame, { map: 'angle' });
-    const [others, first] = roses[0]!;
-    const degrees = (angles: readonly number[]) =>
-      angles.map((one) => Math.round((one * 180) / Math.PI));
-    expect([degrees(first!.angles), degrees(others!.angles)]).toEqual([
+    const [otherAngles, firstAngles] = roses[0]!;
+    const inDegrees = (angles: readonly number[]) =>
+      angles.map((angle) => Math.round((angle * 180) / Math.PI));
+    expect([inDegrees(firstAngles!.angles), inDegrees(otherAngles!.angles)]).toEqual([
       [60, 90],
       [120, 180, 180],
     ]);
     expect(view.text('.chart-key')).toBe('first key, mean 75°other keys, mean 160°');
-    expect(view.all('.plot, .rose').map((one) => one.hidden)).toEqual([true, false]);
+    expect(view.all('.plot, .rose').map((element) => element.hidden)).toEqual([true, false]);
     view.draw(frame, { map: 'angle' });
     expect(roses).toHaveLength(1);
     view.map.events.onPoint!({ row: 1, col: 0 });
@@ -522,7 +554,7 @@ describe('the router', () => {
     [0.75, 0.25, 0, 0, 0.5, 0.5, 0.25, 0.75, 0],
     [0, 0.25, 0.75, 0, 0.25, 0.75, 0.5, 0, 0.5],
   ].flat();
-  const frame = base({ architecture: architecture({ E: 3, chosen: 2 }) } as never, {
+  const frame = mapFrame({ architecture: architecture({ E: 3, chosen: 2 }) } as never, {
     router: tensor([2, 3, 3], weights),
   });
 
@@ -538,23 +570,25 @@ describe('the router', () => {
       router.says(frame, { layer: 0, head: 0 }),
     );
     // One of three others shares the first token's experts; the second token's are shared by two.
-    const four = base({ T: 4, architecture: architecture({ L: 1, E: 2 }) } as never, {
+    const fourTokens = mapFrame({ T: 4, architecture: architecture({ L: 1, E: 2 }) } as never, {
       router: tensor([1, 4, 2], [1, 0, 0, 1, 0, 1, 1, 0]),
       alpha: tensor([1, 2, 4], new Float32Array(8)),
     });
-    expect(router.says(four, { layer: 0, head: 0 })).toMatch(
+    expect(router.says(fourTokens, { layer: 0, head: 0 })).toMatch(
       /expert 0 \(1\.00\); 33% of the other/,
     );
-    const single = base({ T: 1, architecture: architecture({ E: 3 }) } as never, {
+    const singleToken = mapFrame({ T: 1, architecture: architecture({ E: 3 }) } as never, {
       router: tensor([2, 1, 3], [1, 0, 0, 1, 0, 0]),
       alpha: tensor([2, 2, 1], [1, 1, 1, 1]),
     });
-    expect(router.says(single, at)).toMatch(/to expert 0 \(1\.00\)\. Its largest α₁: 1\.00\.$/);
+    expect(router.says(singleToken, at)).toMatch(
+      /to expert 0 \(1\.00\)\. Its largest α₁: 1\.00\.$/,
+    );
   });
 
   it('draws tokens by experts, the load of experts, and layers by experts', () => {
     const view = drawView(router, frame, { layer: 1, head: 1, query: 1 });
-    const [tokens, first, others] = view.maps;
+    const [tokens, firstMap, othersMap] = view.maps;
     expect(tokens!.data).toMatchObject({
       rows: 3,
       cols: 3,
@@ -576,25 +610,27 @@ describe('the router', () => {
     ]);
     expect(view.charts()[0]!.label).toContain('33%, 67%, 100% of the tokens');
     expect(view.charts()[0]).toMatchObject({ percent: true, domain: [0, 1] });
-    expect([...first!.data.data]).toEqual([0.75, 0.25, 0, 0, 0.25, 0.75]);
-    expect(first!.data).toMatchObject({ rows: 2, cols: 3, chosen: { row: 1, col: -1 } });
-    expect(first!.data.describe({ row: 1, col: 2 })).toBe('layer 1, expert 2, first token: 0.750');
-    expect(others!.data.describe({ row: 0, col: 1 })).toBe(
+    expect([...firstMap!.data.data]).toEqual([0.75, 0.25, 0, 0, 0.25, 0.75]);
+    expect(firstMap!.data).toMatchObject({ rows: 2, cols: 3, chosen: { row: 1, col: -1 } });
+    expect(firstMap!.data.describe({ row: 1, col: 2 })).toBe(
+      'layer 1, expert 2, first token: 0.750',
+    );
+    expect(othersMap!.data.describe({ row: 0, col: 1 })).toBe(
       'layer 0, expert 1, mean of the others: 0.625',
     );
     expect([
-      first!.data.describe({ row: -1, col: 1 }),
-      first!.data.describe({ row: 1, col: -1 }),
+      firstMap!.data.describe({ row: -1, col: 1 }),
+      firstMap!.data.describe({ row: 1, col: -1 }),
     ]).toEqual(['', '']);
     expect(view.texts('.subtitle')).toEqual(['first token, by layer', 'mean of the others']);
-    expect(ends(view)).toBe('weight 01');
+    expect(legendText(view)).toBe('weight 01');
     expect(view.wrong()).toEqual([]);
     tokens!.events.onPoint!({ row: 0, col: 2 });
     tokens!.events.onPoint!(undefined);
     expect(view.point.mock.calls).toEqual([[{ query: 2, key: 2 }], [{}]]);
     tokens!.events.onChoose!({ row: 0, col: 2 });
     expect(view.set).toHaveBeenLastCalledWith({ query: 2, key: -1 });
-    first!.events.onChoose!({ row: 0, col: 2 });
+    firstMap!.events.onChoose!({ row: 0, col: 2 });
     expect(view.set).toHaveBeenLastCalledWith({ layer: 0, head: 1 });
     view.pointed.value = { query: 0 };
     expect(tokens!.lit).toEqual({ row: -1, col: 0 });
@@ -602,9 +638,12 @@ describe('the router', () => {
     expect(tokens!.lit).toBeUndefined();
     view.draw(frame, { layer: 0, head: 0 });
     expect([...tokens!.data.data]).toEqual([0.75, 0, 0.25, 0.25, 0.5, 0.75, 0, 0.5, 0]);
-    const other = Float32Array.from(weights, (x) => 1 - x);
+    const otherWeights = Float32Array.from(weights, (x) => 1 - x);
     view.draw(
-      { ...frame, tensors: { ...frame.tensors, router: tensor([2, 3, 3], [...other]) } } as never,
+      {
+        ...frame,
+        tensors: { ...frame.tensors, router: tensor([2, 3, 3], [...otherWeights]) },
+      } as never,
       {
         ...{ layer: 0, head: 0 },
       },
@@ -617,13 +656,13 @@ describe('the router', () => {
   });
 
   it('limits the height of cells for a long text', () => {
-    const tall = (E: number, T: number) => {
-      const one = base({ T, architecture: architecture({ E, chosen: 1 }) } as never, {
+    const cellShapeOf = (E: number, T: number) => {
+      const frame = mapFrame({ T, architecture: architecture({ E, chosen: 1 }) } as never, {
         router: tensor([2, T, E], new Float32Array(2 * T * E).fill(1)),
       });
-      return drawView(router, one).map.data.cellShape;
+      return drawView(router, frame).map.data.cellShape;
     };
-    expect([tall(4, 2), tall(2, 4), tall(2, 16)]).toEqual([2, 1, 0.5]);
+    expect([cellShapeOf(4, 2), cellShapeOf(2, 4), cellShapeOf(2, 16)]).toEqual([2, 1, 0.5]);
   });
 });
 
@@ -634,7 +673,7 @@ describe('views with lines and bars', () => {
       ...frameOf().tokens[1]!,
       text: ` w${t}`,
     }));
-    const frame = base({ T, tokens } as never, {
+    const frame = mapFrame({ T, tokens } as never, {
       alpha: tensor(
         [2, 2, T],
         Float32Array.from({ length: 40 }, (_, i) => i / 64),
@@ -646,9 +685,11 @@ describe('views with lines and bars', () => {
       sink_ratio: tensor([T], [0.5, 0, 0.75, 1, 0, 0, 0, 0, 0, 0]),
     });
     const mask = { kind: 'bidirectional' };
-    const all = tensor([T], [0.1, 0.2, 0.3, 0.4, 0.5, 0, 0, 0, 0, 0]);
-    const both = { ...frame, architecture: architecture({ mask }) } as Frame;
-    expect(scores.says({ ...both, tensors: { ...both.tensors, sink_ratio: all } }, at)).toBe(
+    const alphaTensor = tensor([T], [0.1, 0.2, 0.3, 0.4, 0.5, 0, 0, 0, 0, 0]);
+    const encoder = { ...frame, architecture: architecture({ mask }) } as Frame;
+    expect(
+      scores.says({ ...encoder, tensors: { ...encoder.tensors, sink_ratio: alphaTensor } }, at),
+    ).toBe(
       'Sinks: k = 5 “w4” in 50%, k = 4 “w3” in 40%, k = 3 “w2” in 30%, k = 2 “w1” in 20% of the heads.',
     );
     const view = drawView(scores, frame, at);
@@ -658,21 +699,23 @@ describe('views with lines and bars', () => {
       ['uniform attention', 0, 1 / 16, 2 / 16],
     ]);
     expect(view.lines(1)).toEqual([['αₖ > 0.3', 0.5, 0, 0.75]]);
-    expect(view.charts().map((one) => one.domain)).toEqual([
+    expect(view.charts().map((chart) => chart.domain)).toEqual([
       [0, 1],
       [0, 0.75],
     ]);
     // The paper's α₁ is that of the first token.
-    expect(view.charts().map((one) => one.from)).toEqual([1, 1]);
-    const many = { ...frame, sequences: 2 };
-    expect(scores.says(many, at)).toBe('Sinks: k = 3 in 75%, k = 1 “w0” in 50% of the heads.');
-    const none = {
+    expect(view.charts().map((chart) => chart.from)).toEqual([1, 1]);
+    const manyPrompts = { ...frame, sequences: 2 };
+    expect(scores.says(manyPrompts, at)).toBe(
+      'Sinks: k = 3 in 75%, k = 1 “w0” in 50% of the heads.',
+    );
+    const withoutSink = {
       ...frame,
       tensors: { ...frame.tensors, sink_ratio: tensor([T], new Float32Array(T)) },
     };
-    expect(scores.says(none, at)).toBe('No key has a sink in any head of Softmax model.');
-    expect(drawView(scores, none, at).charts()[1]!.domain).toEqual([0, 0.2]);
-    expect(shapes(scores.numbers(frame, at))).toEqual([
+    expect(scores.says(withoutSink, at)).toBe('No key has a sink in any head of Softmax model.');
+    expect(drawView(scores, withoutSink, at).charts()[1]!.domain).toEqual([0, 0.2]);
+    expect(shapesOf(scores.numbers(frame, at))).toEqual([
       ['alpha', T],
       ['alpha_of_even_attention', T],
       ['sink', T],
@@ -680,11 +723,11 @@ describe('views with lines and bars', () => {
   });
 
   it('Sink₁ up to the context: draws the share of heads with a sink by text length', () => {
-    const known = {
+    const lengthTensors = {
       lengths: tensor([2], [16, 32]),
       alpha_by_length: tensor([2, 4], [0.5, 0.2, 0.1, 0.4, 0.9, 0.8, 0.35, 0.3]),
     };
-    const frame = base({ T: 32 }, known);
+    const frame = mapFrame({ T: 32 }, lengthTensors);
     const view = drawView(context, frame);
     // More than eps = 0.3: two heads of four, then three; the fourth has exactly 0.3, which does not count.
     expect(view.lines().map(([name, ...values]) => [name, ...values.slice(0, 2)])).toEqual([
@@ -696,8 +739,8 @@ describe('views with lines and bars', () => {
     expect(context.says(frame, at)).toBe(
       'Sink₁ is 50% with 16 tokens (mean α₁ 0.30, uniform 0.21), 75% with 32 tokens (mean α₁ 0.59, uniform 0.13).',
     );
-    const lengths = (count: number) =>
-      base(
+    const frameOfLengths = (count: number) =>
+      mapFrame(
         { T: 99 },
         {
           lengths: tensor(
@@ -707,25 +750,26 @@ describe('views with lines and bars', () => {
           alpha_by_length: tensor([count, 4], new Float32Array(4 * count)),
         },
       );
-    const said = (count: number) => context.says(lengths(count), at).match(/\d+ tokens/g);
-    expect(said(4)).toEqual(['16 tokens', '17 tokens', '19 tokens']);
-    expect(said(5)).toEqual(['16 tokens', '18 tokens', '20 tokens']);
-    expect(shapes(context.numbers(frame, at))).toEqual([
+    const lengthWords = (count: number) =>
+      context.says(frameOfLengths(count), at).match(/\d+ tokens/g);
+    expect(lengthWords(4)).toEqual(['16 tokens', '17 tokens', '19 tokens']);
+    expect(lengthWords(5)).toEqual(['16 tokens', '18 tokens', '20 tokens']);
+    expect(shapesOf(context.numbers(frame, at))).toEqual([
       ['tokens', 2],
       ['sink_1', 2],
       ['mean_alpha_1', 2],
     ]);
-    expect([context.fits!(frame), context.fits!(base())]).toEqual([true, false]);
+    expect([context.fits!(frame), context.fits!(mapFrame())]).toEqual([true, false]);
   });
 
   it('Sink₁ by threshold: draws the share of heads whose α₁ exceeds each threshold', () => {
-    const view = drawView(threshold, base());
+    const view = drawView(threshold, mapFrame());
     expect(view.text('.caption')).toBe(
       'Of 4 heads, 100% have α₁ > 0.1, 75% have α₁ > 0.2, 50% have α₁ > 0.3, 25% have α₁ > 0.5; uniform attention has α₁ = 0.13.',
     );
     expect(
       threshold.says(
-        base(
+        mapFrame(
           {},
           {
             alpha: tensor(
@@ -755,10 +799,13 @@ describe('views with lines and bars', () => {
 
   it('Sink₁ by length: draws running means of the first column', () => {
     const T = 9;
-    const map = (first: (t: number) => number) =>
+    const mapOf = (first: (t: number) => number) =>
       Array.from({ length: T * T }, (_, i) => (i % T ? 0 : first(Math.floor(i / T))));
-    const att = tensor([1, 2, T, T], [...map((t) => (t ? 0.5 : 1)), ...map((t) => (t ? 0 : 1))]);
-    const frame = base({ T, architecture: architecture({ L: 1 }) } as never, { att });
+    const att = tensor(
+      [1, 2, T, T],
+      [...mapOf((t) => (t ? 0.5 : 1)), ...mapOf((t) => (t ? 0 : 1))],
+    );
+    const frame = mapFrame({ T, architecture: architecture({ L: 1 }) } as never, { att });
     const [sink, mean, uniform] = length.numbers(frame, at).map(({ data }) => Array.from(data));
     // Head 0: (1 + 0.5 (n - 1)) / n; head 1: 1 / n, above 0.3 up to n = 3.
     expect(sink).toEqual([1, 1, 1, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5]);
@@ -768,25 +815,34 @@ describe('views with lines and bars', () => {
       'T = 8: Sink₁ 50%, mean α₁ 0.34 (uniform 0.34); T = 9: Sink₁ 50%, mean α₁ 0.33 (uniform 0.31).',
     );
     // One head gives the first key weight only in row 0: α₁ is 1 / T, so Sink₁ is 0 from four tokens on.
-    const first = tensor(
+    const onlyFirst = tensor(
       [1, 1, T, T],
-      map((t) => (t ? 0 : 1)),
+      mapOf((t) => (t ? 0 : 1)),
     );
-    const single = base({ T, architecture: architecture({ L: 1, H: 1 }) } as never, { att: first });
+    const singleHead = mapFrame({ T, architecture: architecture({ L: 1, H: 1 }) } as never, {
+      att: onlyFirst,
+    });
     expect(
       length.says(
-        { ...single, T: 4, tensors: { att: tensor([1, 1, 4, 4], [1, ...new Float32Array(15)]) } },
+        {
+          ...singleHead,
+          T: 4,
+          tensors: { att: tensor([1, 1, 4, 4], [1, ...new Float32Array(15)]) },
+        },
         at,
       ),
     ).toBe('T = 4: Sink₁ 0%, mean α₁ 0.25 (uniform 0.52).');
-    expect(length.says(single, at)).toBe(
+    expect(length.says(singleHead, at)).toBe(
       'T = 8: Sink₁ 0%, mean α₁ 0.13 (uniform 0.34); T = 9: Sink₁ 0%, mean α₁ 0.11 (uniform 0.31).',
     );
-    const far = 600;
-    const book = base({ T: far, architecture: architecture({ L: 1, H: 1 }) } as never, {
-      att: tensor([1, 1, far, far], new Float32Array(far * far).fill(0.25)),
+    const bookLength = 600;
+    const book = mapFrame({ T: bookLength, architecture: architecture({ L: 1, H: 1 }) } as never, {
+      att: tensor(
+        [1, 1, bookLength, bookLength],
+        new Float32Array(bookLength * bookLength).fill(0.25),
+      ),
     });
-    const lengths = (T: number) =>
+    const lengthWords = (T: number) =>
       length.says(
         { ...book, T, tensors: { att: tensor([1, 1, T, T], new Float32Array(T * T)) } },
         at,
@@ -798,7 +854,7 @@ describe('views with lines and bars', () => {
         .join(),
     ).toBe('T = 128,T = 256,T = 512,T = 600');
     expect(
-      lengths(64)
+      lengthWords(64)
         .match(/T = \d+/g)!
         .join(),
     ).toBe('T = 8,T = 16,T = 32,T = 64');
@@ -814,20 +870,27 @@ describe('views with lines and bars', () => {
         .map(([name]) => name),
     ).toEqual(['Sink₁', 'mean α₁', 'uniform attention']);
     // If rows need not sum to 1, shares of rows count: here all of each row goes to the first key.
-    const free = { ...frame, ...(sigmoid as object), tensors: { ...frame.tensors } } as Frame;
-    expect(Array.from(length.numbers(free, at)[1]!.data)[1]).toBe((1 + 0.5) / 2);
+    const sigmoidFrame = {
+      ...frame,
+      ...(sigmoid as object),
+      tensors: { ...frame.tensors },
+    } as Frame;
+    expect(Array.from(length.numbers(sigmoidFrame, at)[1]!.data)[1]).toBe((1 + 0.5) / 2);
     expect(length.fits!(frame)).toBe(true);
     expect(
       length.fits!({ ...frame, architecture: architecture({ mask: { kind: 'bidirectional' } }) }),
     ).toBe(false);
-    expect([2048, 2049].map((T) => length.fits!({ ...base(), T }))).toEqual([true, false]);
+    expect([2048, 2049].map((T) => length.fits!({ ...mapFrame(), T }))).toEqual([true, false]);
   });
 
   it('norm ratios: draws a line for each model', () => {
-    const one = base({}, { hidden_ratio: tensor([3], [1, 8, 2]) });
+    const frame = mapFrame({}, { hidden_ratio: tensor([3], [1, 8, 2]) });
     const model = { id: 'sigmoid', title: 'Other', source: 'zoo' } as const;
-    const two = base({ title: 'Other', model }, { hidden_ratio: tensor([3], [3, 2, 1]) });
-    const view = drawView(ratios, one, { frames: [one, two] });
+    const otherFrame = mapFrame(
+      { title: 'Other', model },
+      { hidden_ratio: tensor([3], [3, 2, 1]) },
+    );
+    const view = drawView(ratios, frame, { frames: [frame, otherFrame] });
     expect(view.root.querySelector('.caption')!.textContent).toBe(
       'Softmax model: at most 8.0×, after layer 0.\nOther: at most 3.0×, at the embedding.',
     );
@@ -840,14 +903,17 @@ describe('views with lines and bars', () => {
   });
 
   it('compression valley: draws a line for each model, and a dashed one without the first token', () => {
-    const entropy = (own: number[], others: number[]) => ({
-      matrix_entropy: tensor([3], own),
+    const entropyTensors = (all: number[], others: number[]) => ({
+      matrix_entropy: tensor([3], all),
       matrix_entropy_others: tensor([3], others),
     });
-    const one = base({}, entropy([0.75, 0.25, 0.5], [0.75, 0.375, 0.5]));
+    const frame = mapFrame({}, entropyTensors([0.75, 0.25, 0.5], [0.75, 0.375, 0.5]));
     const model = { id: 'sigmoid', title: 'Other', source: 'zoo' } as const;
-    const two = base({ title: 'Other', model }, entropy([0.5, 0.125, 0.25], [0.5, 0.5, 0.5]));
-    const view = drawView(compression, one, { frames: [one, two] });
+    const otherFrame = mapFrame(
+      { title: 'Other', model },
+      entropyTensors([0.5, 0.125, 0.25], [0.5, 0.5, 0.5]),
+    );
+    const view = drawView(compression, frame, { frames: [frame, otherFrame] });
     expect(view.lines()).toEqual([
       ['Softmax model', 0.75, 0.25, 0.5],
       ['Softmax model', 0.75, 0.375, 0.5],
@@ -867,7 +933,7 @@ describe('views with lines and bars', () => {
       ],
     ]);
     expect(view.root.querySelector('.caption')!.textContent).toBe(
-      [one, two].map((frame) => compression.says(frame, at)).join('\n'),
+      [frame, otherFrame].map((frame) => compression.says(frame, at)).join('\n'),
     );
   });
 
@@ -877,7 +943,7 @@ describe('views with lines and bars', () => {
       [2, 2, 6],
       [1, 2, 3, 4].flatMap((x) => [x, 0.5 * x, x / 8, NaN, NaN, 0.25]),
     );
-    const frame = base(
+    const frame = mapFrame(
       {},
       { logit_parts, logit_parts_heads: tensor([2, 2, 2, 2], new Array(16).fill(1)) },
     );
@@ -889,9 +955,9 @@ describe('views with lines and bars', () => {
       ['embedding', embedding],
     ]);
     expect(view.charts()[0]).toMatchObject({ from: -1, kind: 'lines' });
-    const said = logitParts.says(frame, at);
-    expect(view.text('.caption')).toBe(said);
-    expect(view.charts()[0]!.label).toBe(`Parts of the first key’s logit by layer. ${said}`);
+    const sentence = logitParts.says(frame, at);
+    expect(view.text('.caption')).toBe(sentence);
+    expect(view.charts()[0]!.label).toBe(`Parts of the first key’s logit by layer. ${sentence}`);
   });
 
   it('secondary sinks: draws the keys that receive most, each in its own style', () => {
@@ -899,7 +965,7 @@ describe('views with lines and bars', () => {
     const T = 16;
     const alphas = new Float32Array(2 * 2 * T);
     for (let k = 1; k < T; k++) alphas.fill(k / 8, 2 * T + k, 2 * T + k + 1);
-    const frame = base(
+    const frame = mapFrame(
       {
         T,
         tokens: Array.from({ length: T }, () => ({ text: ' a' })) as unknown as Frame['tokens'],
@@ -911,9 +977,9 @@ describe('views with lines and bars', () => {
       },
     );
     const view = drawView(secondary, frame);
-    const line = (k: number) => [`${k} “a”`, 0, k / 2];
+    const lineOf = (k: number) => [`${k} “a”`, 0, k / 2];
     const [chart] = view.charts();
-    expect(view.lines()).toEqual([7, 6, 5, 4].map(line));
+    expect(view.lines()).toEqual([7, 6, 5, 4].map(lineOf));
     expect(chart!.series.map(({ color }) => color)).toEqual([1, 2, 3, 4].map((i) => `--run-${i}`));
     expect(chart!.series[0]!.dash).toBeUndefined();
     expect(new Set(chart!.series.map(({ dash }) => dash)).size).toBe(4);
@@ -921,7 +987,7 @@ describe('views with lines and bars', () => {
   });
 
   it('norms: draws the first token beside the mean of the others', () => {
-    const frame = base(
+    const frame = mapFrame(
       {},
       {
         hidden_norm: tensor([3, 3], [8, 1, 3, 16, 2, 2, 4, 4, 4]),
@@ -952,7 +1018,8 @@ describe('views with lines and bars', () => {
         [3, 1],
       ],
     ]);
-    const placesOf = (made: typeof view) => made.charts().map(({ series }) => series[0]!.places);
+    const placesOf = (drawnView: typeof view) =>
+      drawnView.charts().map(({ series }) => series[0]!.places);
     expect(view.charts().map(({ domain }) => domain)).toEqual([
       [2, 16],
       [1, 4],
@@ -964,39 +1031,44 @@ describe('views with lines and bars', () => {
       [0, 1],
     ]);
     // In a hybrid, keys and values exist in the layers with attention.
-    const hybrid = architecture({ blocks: 4, layers: [1, 3] });
-    expect(placesOf(drawView(norms, { ...frame, architecture: hybrid }))[1]).toEqual([1, 3]);
-    expect(shapes(norms.numbers(frame, at))).toEqual([
+    const hybridArchitecture = architecture({ blocks: 4, layers: [1, 3] });
+    expect(placesOf(drawView(norms, { ...frame, architecture: hybridArchitecture }))[1]).toEqual([
+      1, 3,
+    ]);
+    expect(shapesOf(norms.numbers(frame, at))).toEqual([
       ['hidden_norm', 3, 3, 'from -1,0'],
       ['key_norm', 2, 2, 3],
       ['value_norm', 2, 2, 3],
     ]);
-    const zero = {
+    const zeroNorm = {
       ...frame,
       tensors: { ...frame.tensors, hidden_norm: tensor([3, 3], [0, 1, 3, 16, 2, 2, 4, 4, 4]) },
     };
-    expect(drawView(norms, frame, { frames: [frame, zero] }).charts()[0]!.domain).toEqual([2, 16]);
-    expect(drawView(norms, zero).charts()[0]!.domain).toEqual([2, 16]);
+    expect(drawView(norms, frame, { frames: [frame, zeroNorm] }).charts()[0]!.domain).toEqual([
+      2, 16,
+    ]);
+    expect(drawView(norms, zeroNorm).charts()[0]!.domain).toEqual([2, 16]);
   });
 
   it('row sums: draws all models on one scale', () => {
-    const sums = (most: number) =>
-      base(sigmoid as never, {
+    const frameOfSums = (most: number) =>
+      mapFrame(sigmoid as never, {
         row_mass: tensor([2, 2, 3], [0, 0, 0, 0, 0, 0, 0.5, most, 0.25, 0, 0, 0]),
         row_mass_summary: tensor([2, 2, 3], [0, 0, 0, 0, 0, 0, 0.5, 0.25, 0.75, 0, 0, 0]),
         alpha_raw: tensor([2, 2, 3], [0, 0, 0, 0, 0, 0, 0.125, 0, 0, 0, 0, 0]),
       });
-    const view = drawView(mass, sums(0.75));
+    const view = drawView(mass, frameOfSums(0.75));
     expect(view.text('.caption')).toBe(
       'head L1H0: mean 0.50, min 0.25, max 0.75; unnormalized α₁ 0.125.',
     );
     expect(view.lines()).toEqual([['sigmoid', 0.5, 0.75, 0.25]]);
     expect(view.charts()[0]!.domain).toEqual([0, 1.1]);
-    const small = { ...sums(4), architecture: architecture({ L: 2, H: 2 }) };
-    expect(drawView(mass, sums(0.75), { frames: [sums(0.75), small] }).charts()[0]!.domain).toEqual(
-      [0, 4.4],
-    );
-    const other = base(
+    const smallFrame = { ...frameOfSums(4), architecture: architecture({ L: 2, H: 2 }) };
+    expect(
+      drawView(mass, frameOfSums(0.75), { frames: [frameOfSums(0.75), smallFrame] }).charts()[0]!
+        .domain,
+    ).toEqual([0, 4.4]);
+    const otherFrame = mapFrame(
       {},
       {
         row_mass: tensor([2, 2, 3], [3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]),
@@ -1004,24 +1076,31 @@ describe('views with lines and bars', () => {
       },
     );
     expect(
-      drawView(mass, sums(0.75), { frames: [sums(0.75), other] }).charts()[0]!.domain![1],
+      drawView(mass, frameOfSums(0.75), { frames: [frameOfSums(0.75), otherFrame] }).charts()[0]!
+        .domain![1],
     ).toBeCloseTo(3.3);
-    const flat = base({ architecture: architecture({ L: 1, H: 1 }) } as never, {
+    const singleHead = mapFrame({ architecture: architecture({ L: 1, H: 1 }) } as never, {
       row_mass: tensor([1, 1, 3], [2, 2, 2]),
     });
     expect(
-      drawView(mass, sums(0.75), { frames: [sums(0.75), flat], layer: 1, head: 1 }).charts()[0]!
-        .domain,
+      drawView(mass, frameOfSums(0.75), {
+        frames: [frameOfSums(0.75), singleHead],
+        layer: 1,
+        head: 1,
+      }).charts()[0]!.domain,
     ).toEqual([0, 2.2]);
-    expect(shapes(mass.numbers(sums(1), at))).toEqual([['row_mass', 3]]);
+    expect(shapesOf(mass.numbers(frameOfSums(1), at))).toEqual([['row_mass', 3]]);
   });
 });
 
 describe('views with a number for each head and a line over the text', () => {
   it('contribution: draws what each key contributes', () => {
-    const share = (first: number) =>
+    const sharesOf = (first: number) =>
       tensor([2, 2, 3], [0.5, 0, 0, 0.25, 0, 0, first, 0.25, 0.5, 0, 0, 0]);
-    const frame = base({}, { contribution_at: share(0.125), contribution_out_at: share(0.0625) });
+    const frame = mapFrame(
+      {},
+      { contribution_at: sharesOf(0.125), contribution_out_at: sharesOf(0.0625) },
+    );
     const view = drawView(contribution, frame);
     expect(view.text('.caption')).toBe(
       'Head L1H0: the start token “<s>” receives 88% of the attention, but contributes only 13% of what the head writes before ' +
@@ -1033,12 +1112,12 @@ describe('views with a number for each head and a line over the text', () => {
       ['share of the output before W_O', 0.125, 0.25, 0.5],
       ['share of the output after W_O', 0.0625, 0.25, 0.5],
     ]);
-    expect(shapes(contribution.numbers(frame, at))).toHaveLength(3);
+    expect(shapesOf(contribution.numbers(frame, at))).toHaveLength(3);
     expect(view.charts()[0]!.domain).toEqual([0, 1]);
   });
 
   it('gate: draws the gate of each head', () => {
-    const frame = base(
+    const frame = mapFrame(
       {},
       {
         gate_mean: tensor([2, 2], [0.5, 0.25, 0.125, 0.125]),
@@ -1053,13 +1132,13 @@ describe('views with a number for each head and a line over the text', () => {
     expect(view.lines()).toEqual([['gate', 1, 0.25, 0.5]]);
     expect(view.says('0,1')).toEqual(['L0H1: gate = 0.250']);
     expect(view.charts()[0]!.domain).toEqual([0, 1]);
-    const fits = (kind: unknown) =>
-      gate.fits!(base({ architecture: architecture({ gate: kind }) } as never));
-    expect([null, 'output'].map(fits)).toEqual([false, true]);
+    const fitsGate = (kind: unknown) =>
+      gate.fits!(mapFrame({ architecture: architecture({ gate: kind }) } as never));
+    expect([null, 'output'].map(fitsGate)).toEqual([false, true]);
   });
 
   it('bias key: draws the attention to the bias key', () => {
-    const frame = base(
+    const frame = mapFrame(
       {},
       {
         sink_ratio_bias: tensor([1], [0.25]),
@@ -1080,18 +1159,18 @@ describe('views with a number for each head and a line over the text', () => {
     expect(view.charts()[0]!.domain).toEqual([0, 1]);
     expect(
       [null, 'learned'].map((kind) =>
-        bias.fits!(base({ architecture: architecture({ bias_key: kind }) } as never)),
+        bias.fits!(mapFrame({ architecture: architecture({ bias_key: kind }) } as never)),
       ),
     ).toEqual([false, true]);
-    expect(shapes(bias.numbers(frame, at))).toEqual([
+    expect(shapesOf(bias.numbers(frame, at))).toEqual([
       ['sink_bias'],
       ['alpha_bias', 2, 2],
       ['weight_of_bias', 2, 2, 3],
     ]);
   });
 
-  it('head ablation: labels heads, outlines dormant ones, and draws a row for each kind of run', () => {
-    const frame = base(
+  it('head ablation: labels heads, outlines dormant ones, and draws a row for each kind of head', () => {
+    const frame = mapFrame(
       {},
       {
         // In order: an active head, one that broadcasts and is dormant, one with a sink that the model needs, a no-op.
@@ -1125,8 +1204,8 @@ describe('views with a number for each head and a line over the text', () => {
     expect(view.text('.outline-key')).toBe(
       'dormant: a sink, and ablating the head changes the loss by less than 0.01',
     );
-    const used = { ...frame.tensors, effect: tensor([2, 2], [0.5, 0.5, 0.5, 0.5]) };
-    view.draw({ ...frame, tensors: used });
+    const usedTensors = { ...frame.tensors, effect: tensor([2, 2], [0.5, 0.5, 0.5, 0.5]) };
+    view.draw({ ...frame, tensors: usedTensors });
     expect(view.text('.outline-key')).toBe('');
     view.draw(frame);
     expect(view.wrong()).toEqual([]);
@@ -1138,11 +1217,11 @@ describe('views with a number for each head and a line over the text', () => {
     expect(effects.says({ ...frame, eps: 0.2 }, { layer: 0, head: 0 })).toMatch(
       /has a sink, and the model predicts better without it:/,
     );
-    const fall = { ...frame.tensors, effect: tensor([2, 2], [-0.75, 0, 0.5, 0]) };
-    expect(effects.says({ ...frame, tensors: fall }, at)).toContain(
+    const fallingTensors = { ...frame.tensors, effect: tensor([2, 2], [-0.75, 0, 0.5, 0]) };
+    expect(effects.says({ ...frame, tensors: fallingTensors }, at)).toContain(
       'Ablating head L0H0 changes the loss most, by −0.750',
     );
-    expect(ends(view)).toBe('loss change −0.50.5');
+    expect(legendText(view)).toBe('loss change −0.50.5');
     expect(view.texts('tbody tr')).toEqual([
       'sink, dormant 2 63% +0.006',
       'sink, changes the loss 1 50% +0.500',
@@ -1158,13 +1237,13 @@ describe('views with a number for each head and a line over the text', () => {
       table!.getAttribute('role'),
       table!.getAttribute('aria-label'),
     ]).toEqual([...[0, 'region', 'Heads by kind']]);
-    const weak = {
+    const weakFrame = {
       ...frame,
       tensors: { ...frame.tensors, effect: tensor([2, 2], [0, 0, 0.001, 0]) },
     };
-    const faint = drawView(effects, weak);
-    expect(faint.map.data.scale).toMatchObject({ high: 0.01 });
-    expect(ends(faint)).toBe('loss change −0.0100.010');
+    const weakView = drawView(effects, weakFrame);
+    expect(weakView.map.data.scale).toMatchObject({ high: 0.01 });
+    expect(legendText(weakView)).toBe('loss change −0.0100.010');
   });
 });
 
@@ -1178,7 +1257,7 @@ describe('hidden states', () => {
     kurtosis: tensor([3], [3, 40, 5]),
     super_weight: tensor([2, 6], [3, 5, 0, 0.5, 4, 8, 1, 6, 2, -0.5, 4, -2]),
   };
-  const frame = base({}, tensors);
+  const frame = mapFrame({}, tensors);
 
   it('state the largest activation, in the most extreme layer or the selected one', () => {
     const view = drawView(channels, frame);
@@ -1192,72 +1271,72 @@ describe('hidden states', () => {
       rows: 3,
       cols: 4,
       chosen: { row: 1, col: 2 },
-      scale: { high: 8, root: true },
+      scale: { high: 8, isSquareRoot: true },
     });
     expect([Array.from(data.data)[6], data.cellShape]).toEqual([8, (1.3 * 3) / 4]);
-    expect(ends(view)).toBe('|h| 08.0');
+    expect(legendText(view)).toBe('|h| 08.0');
     expect(view.wrong()).toEqual([]);
     expect(view.says('1,2 -1,2 1,-1')).toEqual(['token 1 “a”, channel 2: |h| = 8.00', '', '']);
     view.map.events.onChoose!({ row: 2, col: 3 });
     expect(view.set).toHaveBeenCalledWith({ channel: 3, query: 2, key: -1, layer: 0, head: 0 });
-    const twice = Float32Array.from(hidden);
-    twice[24 + 8 + 1] = -2;
-    const even = base({}, { ...tensors, hidden: tensor([3, 3, 4], twice) });
-    expect(drawView(channels, even, { layer: 1, head: 0 }).text('.caption')).toMatch(
+    const evenHidden = Float32Array.from(hidden);
+    evenHidden[24 + 8 + 1] = -2;
+    const evenFrame = mapFrame({}, { ...tensors, hidden: tensor([3, 3, 4], evenHidden) });
+    expect(drawView(channels, evenFrame, { layer: 1, head: 0 }).text('.caption')).toMatch(
       /^After layer 1, .*median: channel 3 of token 0/,
     );
-    const last = drawView(channels, frame, { layer: 1, head: 0, channel: 1, query: 2 });
-    expect(last.text('.caption')).toMatch(
+    const lastView = drawView(channels, frame, { layer: 1, head: 0, channel: 1, query: 2 });
+    expect(lastView.text('.caption')).toMatch(
       /^After layer 1, the largest activation is 2\.0, 2× the median: channel 3 of token 0/,
     );
-    expect(last.map.data.chosen).toEqual({ row: 2, col: 1 });
+    expect(lastView.map.data.chosen).toEqual({ row: 2, col: 1 });
     expect(drawView(channels, frame, { channel: 0, query: 1 }).map.data.chosen).toEqual({
       row: 1,
       col: 0,
     });
-    last.draw(frame, { layer: 0, head: 0 });
-    expect(Array.from(last.map.data.data)[6]).toBe(8);
-    const early = base(
+    lastView.draw(frame, { layer: 0, head: 0 });
+    expect(Array.from(lastView.map.data.data)[6]).toBe(8);
+    const earlyPeak = mapFrame(
       {},
       { ...tensors, massive: tensor([3, 4], [9, 0, 0, 1, 8, 0, 0, 4, 2, 0, 0, 1]) },
     );
-    const embedding = drawView(channels, early);
-    embedding.map.events.onChoose!({ row: 0, col: 0 });
-    expect(embedding.set).toHaveBeenCalledWith({ channel: 0, query: 0, key: -1 });
-    expect(shapes(channels.numbers(frame, { layer: 1, head: 0 }))).toEqual([
+    const embeddingView = drawView(channels, earlyPeak);
+    embeddingView.map.events.onChoose!({ row: 0, col: 0 });
+    expect(embeddingView.set).toHaveBeenCalledWith({ channel: 0, query: 0, key: -1 });
+    expect(shapesOf(channels.numbers(frame, { layer: 1, head: 0 }))).toEqual([
       ['hidden', 3, 4],
       ['kurtosis', 3, 'from -1'],
       ['super_weight', 2, 6],
     ]);
     expect(Array.from(channels.numbers(frame, { layer: 0, head: 0 })[0]!.data)[6]).toBe(-8);
-    const none = base(
+    const withoutSuperWeight = mapFrame(
       {},
       { ...tensors, super_weight: tensor([2, 6], new Float32Array(12).fill(NaN)) },
     );
-    expect(channels.says(none, at)).toMatch(/has 3\)\.$/);
+    expect(channels.says(withoutSuperWeight, at)).toMatch(/has 3\)\.$/);
   });
 
   it('count channels like those of the first token after the layer where that is largest', () => {
     const norms = tensor([3, 3], [4, 4, 4, 8, 4, 3, 1, 1, 1]);
     const ratio = tensor([3], [1, 4, 2]);
-    const plain = base({}, { hidden_norm: norms, hidden_ratio: ratio });
-    expect(likeness.says(plain, at)).toBe(
+    const plainFrame = mapFrame({}, { hidden_norm: norms, hidden_ratio: ratio });
+    expect(likeness.says(plainFrame, at)).toBe(
       'Baseline: 1 of 2 later positions have at least half of the first token’s norm, after layer 0.',
     );
-    const question = { ...plain.question, input: 'repeat', repeatedToken: 'first' } as never;
-    const repeated = base(
+    const question = { ...plainFrame.question, input: 'repeat', repeatedToken: 'first' } as never;
+    const repeatedFrame = mapFrame(
       { question },
       {
         hidden_norm: tensor([3, 3], [1, 1, 1, 2, 2, 8, 1, 1, 1]),
         hidden_ratio: tensor([3], [9, 1, 1]),
       },
     );
-    expect(likeness.says(repeated, at)).toBe(
+    expect(likeness.says(repeatedFrame, at)).toBe(
       '“<s>”, 2 times: 2 of 2 later positions have at least half of the first token’s norm, at the embedding.',
     );
-    const view = drawView(likeness, repeated, {
-      group: [plain, repeated],
-      frames: [plain, repeated],
+    const view = drawView(likeness, repeatedFrame, {
+      group: [plainFrame, repeatedFrame],
+      frames: [plainFrame, repeatedFrame],
     });
     expect(view.text('.caption')).toBe(
       'After layer 0, at least half of the first token’s norm: ordinary text: 1 of 2 positions; “<s>”, 2 times: 2 of 2 positions.',
@@ -1266,17 +1345,19 @@ describe('hidden states', () => {
       ['ordinary text', 1, 0.5, 0.375],
       ['“<s>”, 2 times', 1, 1, 4],
     ]);
-    expect(shapes(likeness.numbers(plain, at))).toEqual([['hidden_norm', 3, 3, 'from -1,0']]);
+    expect(shapesOf(likeness.numbers(plainFrame, at))).toEqual([
+      ['hidden_norm', 3, 3, 'from -1,0'],
+    ]);
     // Values far above the first token's norm do not flatten the chart.
     expect(view.charts()[0]!.domain).toEqual([0, 3]);
     expect(view.charts()[0]!.series.map(({ color }) => color)).toEqual(['--ink-3', '--query']);
-    const alone = drawView(likeness, plain);
-    expect(alone.charts()[0]!.domain).toEqual([0, 1.2]);
-    const third = drawView(likeness, plain, {
-      group: [plain, repeated, repeated],
-      frames: [plain],
+    const plainView = drawView(likeness, plainFrame);
+    expect(plainView.charts()[0]!.domain).toEqual([0, 1.2]);
+    const thirdView = drawView(likeness, plainFrame, {
+      group: [plainFrame, repeatedFrame, repeatedFrame],
+      frames: [plainFrame],
     });
-    expect(third.charts()[0]!.series[2]!.color).toBe('--sink');
+    expect(thirdView.charts()[0]!.series[2]!.color).toBe('--sink');
   });
 });
 
@@ -1284,16 +1365,18 @@ describe('caches and settings', () => {
   it('labels an edit of an unknown kind by the core’s label', () => {
     for (const kind of ['constructor', 'toString', 'of a later version']) {
       const edits = [{ kind }] as never;
-      expect(settingName(base({ edits, labels: ['as the core says'], choices: [{}] }))).toBe(
+      expect(settingName(mapFrame({ edits, labels: ['as the core says'], choices: [{}] }))).toBe(
         'as the core says',
       );
     }
   });
 
   it('names an edit with the core’s defaults for omitted parameters', () => {
-    const name = (kind: string, given: object) =>
-      settingName(base({ edits: [{ kind, ...given }] as never, labels: [kind], choices: [{}] }));
-    for (const [kind, given, defaults, words] of [
+    const nameOf = (kind: string, fields: object) =>
+      settingName(
+        mapFrame({ edits: [{ kind, ...fields }] as never, labels: [kind], choices: [{}] }),
+      );
+    for (const [kind, fields, defaults, words] of [
       ['quantize', { bits: 4 }, { by: 'token', first: 0 }, '4 bits per token'],
       ['clamp_channel', { channel: 3 }, { to: 'zero', value: 0 }, 'channel 3 to zero'],
       ['project', {}, { direction: 'tag', from: 'stream' }, 'tag out of the stream'],
@@ -1305,40 +1388,40 @@ describe('caches and settings', () => {
       ],
       ['scale_weight', { matrix: 'q', row: 1, column: 2 }, { factor: 0 }, 'q (1, 2) × 0'],
     ] as const) {
-      expect(name(kind, given)).toBe(words);
-      expect(name(kind, { ...given, ...defaults })).toBe(words);
+      expect(nameOf(kind, fields)).toBe(words);
+      expect(nameOf(kind, { ...fields, ...defaults })).toBe(words);
     }
   });
 
-  const evict = (policy: string, budget: number, more: object = {}) => ({
+  const evictChange = (policy: string, budget: number, more: object = {}) => ({
     edits: [{ kind: 'evict', policy, budget, ...more }],
     labels: ['evict'],
     choices: [{ policy: policy === 'h2o' ? 'H2O' : policy }],
   });
-  const setting = (change: object, tensors: Frame['tensors'] = {}, losses = [2, 4]) =>
-    base({ ...change, perPrompt: { loss_mean: losses } } as never, {
+  const createSetting = (change: object, tensors: Frame['tensors'] = {}, losses = [2, 4]) =>
+    mapFrame({ ...change, perPrompt: { loss_mean: losses } } as never, {
       loss_at: tensor([3], [NaN, 2, 4]),
       loss_mean: tensor([1], [(losses[0]! + losses.at(-1)!) / 2]),
       ...tensors,
     });
 
   it('keys in the cache: draws a strip for each head', () => {
-    const gone = Float32Array.from([NaN, NaN, NaN, 2, NaN, NaN, NaN, 2, NaN, NaN, NaN, NaN]);
-    const frame = base(evict('window', 2) as never, {
-      evicted: tensor([2, 2, 3], gone),
+    const evictedAt = Float32Array.from([NaN, NaN, NaN, 2, NaN, NaN, NaN, 2, NaN, NaN, NaN, NaN]);
+    const frame = mapFrame(evictChange('window', 2) as never, {
+      evicted: tensor([2, 2, 3], evictedAt),
       keeps_first: tensor([2, 2], [1, 0, 1, 1]),
     });
     const view = drawView(cache, frame);
     expect(view.text('.caption')).toBe(
       'Last 2: 3 of 4 heads (75%) keep the first token, “<s>”, until the end.',
     );
-    const several = { ...frame.tensors, keeps_first: tensor([2, 2], [0.9, 0.9, 0.9, 0]) };
-    expect(cache.says({ ...frame, tensors: several } as Frame, at)).toMatch(
+    const fractions = { ...frame.tensors, keeps_first: tensor([2, 2], [0.9, 0.9, 0.9, 0]) };
+    expect(cache.says({ ...frame, tensors: fractions } as Frame, at)).toMatch(
       /^Last 2: 3 of 4 heads \(67%\)/,
     );
     expect(view.map.data).toMatchObject({ rows: 4, cols: 3, chosen: { row: 2, col: -1 } });
     // Evicted at query 2: key 0 stayed for 2 of 3 queries, key 1 for 1 of 2.
-    expect([...view.map.data.data].map((one) => one.toFixed(3))).toEqual([
+    expect([...view.map.data.data].map((lifetime) => lifetime.toFixed(3))).toEqual([
       ...['1.000', '1.000', '1.000', '0.667', '1.000', '1.000'],
       ...['1.000', '0.500', '1.000', '1.000', '1.000', '1.000'],
     ]);
@@ -1356,81 +1439,95 @@ describe('caches and settings', () => {
     expect(view.point.mock.calls).toEqual([[{ layer: 1, head: 1, key: 1 }], [{}]]);
     expect(view.set).toHaveBeenCalledWith({ layer: 1, head: 1 });
     expect(cache.fits!(frame)).toBe(true);
-    expect(cache.fits!(base())).toBe(false);
+    expect(cache.fits!(mapFrame())).toBe(false);
     // A row is a 41st as high as the map is wide; a map of many rows is at most 1 / 0.6 times as high as wide.
     expect(view.map.data.cellShape).toBeCloseTo((41 / 4) * (4 / 3));
-    const deep = base(
-      { ...evict('window', 2), architecture: architecture({ L: 50, H: 2 }) } as never,
+    const deepFrame = mapFrame(
+      { ...evictChange('window', 2), architecture: architecture({ L: 50, H: 2 }) } as never,
       {
         evicted: tensor([50, 2, 3], new Float32Array(300).fill(NaN)),
         keeps_first: tensor([50, 2], new Float32Array(100)),
       },
     );
-    expect(drawView(cache, deep, { layer: 0, head: 0 }).map.data.cellShape).toBeCloseTo(
+    expect(drawView(cache, deepFrame, { layer: 0, head: 0 }).map.data.cellShape).toBeCloseTo(
       (0.6 * 100) / 3,
     );
   });
 
   it('loss by position: draws a smoothed line for each setting, and marks where the first token is evicted', () => {
     const T = 40;
-    const at_ = tensor(
+    const losses = tensor(
       [T],
       Float32Array.from({ length: T }, (_, t) => (t ? t : NaN)),
     );
     const tokens = Array.from({ length: T }, () => frameOf().tokens[1]!);
-    const of = (change: object = {}, length = T) =>
-      base({ T: length, tokens, ...change } as never, {
-        loss_at: length === T ? at_ : tensor([length], at_.data.slice(0, length)),
+    const frameOfText = (change: object = {}, length = T) =>
+      mapFrame({ T: length, tokens, ...change } as never, {
+        loss_at: length === T ? losses : tensor([length], losses.data.slice(0, length)),
       });
-    const whole = of();
-    const window = of(evict('window', 20), 30);
-    const view = drawView(loss, whole, { group: [window, whole], frames: [window, whole] });
+    const wholeFrame = frameOfText();
+    const windowFrame = frameOfText(evictChange('window', 20), 30);
+    const view = drawView(loss, wholeFrame, {
+      group: [windowFrame, wholeFrame],
+      frames: [windowFrame, wholeFrame],
+    });
     expect(view.text('.caption')).toBe(
       'Mean loss over the text: last 20 15.000 over its first 30 tokens; baseline 20.000.',
     );
-    const [short, long] = view.charts()[0]!.series;
-    expect([short!.name, long!.name]).toEqual(['last 20', 'baseline']);
-    expect([short!.color, long!.color]).toEqual(['--sink', '--ink']);
+    const [shortLine, longLine] = view.charts()[0]!.series;
+    expect([shortLine!.name, longLine!.name]).toEqual(['last 20', 'baseline']);
+    expect([shortLine!.color, longLine!.color]).toEqual(['--sink', '--ink']);
     // The lines begin after a quarter of the text; a point is the mean of up to 16 losses: here 1 to 10, and 24 to 39.
-    expect([long!.places![0], long!.values[0], long!.places!.length]).toEqual([10, 5.5, 30]);
-    expect([Array.from(long!.places!).at(-1), Array.from(long!.values).at(-1)]).toEqual([39, 31.5]);
-    expect([short!.places![0], Array.from(short!.places!).at(-1)]).toEqual([8, 29]);
+    expect([longLine!.places![0], longLine!.values[0], longLine!.places!.length]).toEqual([
+      10, 5.5, 30,
+    ]);
+    expect([Array.from(longLine!.places!).at(-1), Array.from(longLine!.values).at(-1)]).toEqual([
+      39, 31.5,
+    ]);
+    expect([shortLine!.places![0], Array.from(shortLine!.places!).at(-1)]).toEqual([8, 29]);
     expect(view.charts()[0]).toMatchObject({
       cursor: 20,
       domain: [4.5, 31.5],
       yLabel: 'loss, mean of 16 tokens, nats',
     });
-    expect(drawView(loss, whole).charts()[0]).not.toHaveProperty('cursor');
-    expect(drawView(loss, of(evict('h2o', 20))).charts()[0]).not.toHaveProperty('cursor');
-    expect(drawView(loss, of(evict('window', 40))).charts()[0]).not.toHaveProperty('cursor');
-    const six = [whole, ...[4, 5, 6, 7].map((n) => of(evict('h2o', n)))];
+    expect(drawView(loss, wholeFrame).charts()[0]).not.toHaveProperty('cursor');
+    expect(drawView(loss, frameOfText(evictChange('h2o', 20))).charts()[0]).not.toHaveProperty(
+      'cursor',
+    );
+    expect(drawView(loss, frameOfText(evictChange('window', 40))).charts()[0]).not.toHaveProperty(
+      'cursor',
+    );
+    const fiveSettings = [
+      wholeFrame,
+      ...[4, 5, 6, 7].map((n) => frameOfText(evictChange('h2o', n))),
+    ];
     expect(
-      drawView(loss, whole, { group: six })
+      drawView(loss, wholeFrame, { group: fiveSettings })
         .charts()[0]!
         .series.map(({ dash }) => dash),
     ).toEqual([undefined, undefined, undefined, '5,3', '2,3']);
-    const far = 600;
-    const losses = tensor([far], new Float32Array(far).fill(1));
-    const book = base({ T: far } as never, { loss_at: losses });
+    const bookLength = 600;
+    const bookLosses = tensor([bookLength], new Float32Array(bookLength).fill(1));
+    const book = mapFrame({ T: bookLength } as never, { loss_at: bookLosses });
     const [line] = drawView(loss, book).charts()[0]!.series;
     expect([Array.from(line!.places!).at(-1), Array.from(line!.places!).at(-2)]).toEqual([
       599, 597,
     ]);
     expect(drawView(loss, book).charts()[0]!.yLabel).toBe('loss, mean of 38 tokens, nats');
-    expect(drawView(loss, whole, { frames: [whole, book] }).charts()[0]!.yLabel).toBe(
+    expect(drawView(loss, wholeFrame, { frames: [wholeFrame, book] }).charts()[0]!.yLabel).toBe(
       'loss, mean of 38 tokens, nats',
     );
-    expect(loss.fits!(whole)).toBe(true);
+    expect(loss.fits!(wholeFrame)).toBe(true);
   });
 
   it('loss by setting: draws a point for each setting, above the unedited run of the same prompts', () => {
-    const whole = setting({});
+    const baseline = createSetting({});
     const kl = { kl_mean: tensor([1], [0.5]) };
     const group = [
-      whole,
-      setting(evict('h2o', 8), kl, [3, 6]),
-      setting(evict('h2o', 4), kl, [4, 8]),
-      setting(evict('tova', 4), kl, [2, 4]),
+      baseline,
+      createSetting(evictChange('h2o', 8), kl, [3, 6]),
+      createSetting(evictChange('h2o', 4), kl, [4, 8]),
+      createSetting(evictChange('tova', 4), kl, [2, 4]),
     ];
     const view = drawView(sweep, group[1]!, { group, frames: group });
     const [chart] = view.charts();
@@ -1463,25 +1560,28 @@ describe('caches and settings', () => {
     view.draw(group[1]!, { group, frames: group, measure: 'error' });
     expect(view.charts()[0]!.yLabel).toBe('loss above baseline, nats');
     expect(view.text('.caption')).toBe('');
-    const first = drawView(sweep, whole);
-    expect([first.text('.caption'), first.charts()[0]!.yLabel]).toEqual([
+    const firstView = drawView(sweep, baseline);
+    expect([firstView.text('.caption'), firstView.charts()[0]!.yLabel]).toEqual([
       ...['Measuring the first setting …', 'loss above baseline, nats'],
     ]);
-    const lower = [whole, setting(evict('h2o', 8), {}, [1, 3])];
-    expect(drawView(sweep, whole, { group: lower, frames: lower }).charts()[0]!.domain).toEqual([
-      -1, 0,
-    ]);
-    expect(drawView(sweep, whole, { group: lower, frames: lower }).charts()[0]!.xLabel).toBe(
-      'keys kept',
+    const lowerGroup = [baseline, createSetting(evictChange('h2o', 8), {}, [1, 3])];
+    expect(
+      drawView(sweep, baseline, { group: lowerGroup, frames: lowerGroup }).charts()[0]!.domain,
+    ).toEqual([-1, 0]);
+    expect(
+      drawView(sweep, baseline, { group: lowerGroup, frames: lowerGroup }).charts()[0]!.xLabel,
+    ).toBe('keys kept');
+    const sevenSettings = Array.from({ length: 7 }, (_, i) =>
+      createSetting(evictChange(`p${i}`, 4)),
     );
-    const seven = Array.from({ length: 7 }, (_, i) => setting(evict(`p${i}`, 4)));
-    const lines = drawView(sweep, whole, { group: [whole, ...seven] }).charts()[0]!.series;
+    const lines = drawView(sweep, baseline, { group: [baseline, ...sevenSettings] }).charts()[0]!
+      .series;
     expect([lines[5]!.dash, lines[6]!.dash, lines[6]!.color]).toEqual([
       undefined,
       '4,3',
       '--run-1',
     ]);
-    expect(shapes(sweep.numbers(group[1]!, at))).toEqual([
+    expect(shapesOf(sweep.numbers(group[1]!, at))).toEqual([
       ['loss_mean', 1],
       ['kl_mean', 1],
       ['sink_ratio', 3],
@@ -1491,8 +1591,8 @@ describe('caches and settings', () => {
   });
 
   it('loss by setting of rounding: draws the loss by bits, with the rounding error', () => {
-    const rounded = (bits: number, error: number[]) =>
-      setting(
+    const quantizedSetting = (bits: number, error: number[]) =>
+      createSetting(
         { edits: [{ kind: 'quantize', bits, by: 'channel' }], labels: [''], choices: [{}] },
         {
           quantize_error: tensor([2], error),
@@ -1500,101 +1600,112 @@ describe('caches and settings', () => {
           keeps_first: tensor([2], [1, 0]),
         },
       );
-    const group = [setting({}), rounded(8, [0.25, NaN]), rounded(4, [0.5, 0.25])];
-    const view = (measure: string) => drawView(sweep, group[0]!, { group, frames: group, measure });
-    expect(view('error').lines()).toEqual([['per channel', 0.375, 0.25]]);
-    expect(view('error').charts()[0]!.xLabel).toBe('bits');
-    expect(view('change').lines()).toEqual([['per channel', 0.5, 0.5]]);
-    expect(view('kept').lines()).toEqual([['per channel', 0.5, 0.5]]);
+    const group = [
+      createSetting({}),
+      quantizedSetting(8, [0.25, NaN]),
+      quantizedSetting(4, [0.5, 0.25]),
+    ];
+    const drawMeasure = (measure: string) =>
+      drawView(sweep, group[0]!, { group, frames: group, measure });
+    expect(drawMeasure('error').lines()).toEqual([['per channel', 0.375, 0.25]]);
+    expect(drawMeasure('error').charts()[0]!.xLabel).toBe('bits');
+    expect(drawMeasure('change').lines()).toEqual([['per channel', 0.5, 0.5]]);
+    expect(drawMeasure('kept').lines()).toEqual([['per channel', 0.5, 0.5]]);
     expect(
       ['loss', 'kl', 'sink', 'kept', 'error', 'change'].map(
-        (measure) => view(measure).charts()[0]!.percent ?? false,
+        (measure) => drawMeasure(measure).charts()[0]!.percent ?? false,
       ),
     ).toEqual([false, false, true, true, true, true]);
-    const other = { model: { id: 'b', title: 'B', source: 'zoo' } };
-    const away = setting(
+    const otherModel = { model: { id: 'b', title: 'B', source: 'zoo' } };
+    const otherSetting = createSetting(
       {
         edits: [{ kind: 'quantize', bits: 2, by: 'channel' }],
         labels: [''],
         choices: [{}],
-        ...other,
+        ...otherModel,
       },
       {},
       [90, 90],
     );
     expect(
-      drawView(sweep, group[1]!, { group, frames: [...group, away] }).charts()[0]!.domain,
+      drawView(sweep, group[1]!, { group, frames: [...group, otherSetting] }).charts()[0]!.domain,
     ).toEqual(drawView(sweep, group[1]!, { group, frames: group }).charts()[0]!.domain);
   });
 
   it('loss by perturbation: draws a bar for each perturbation above the baseline, on one scale for all models', () => {
-    const clamp = (channel: number, losses: number[]) =>
-      setting(
+    const clampSetting = (channel: number, losses: number[]) =>
+      createSetting(
         { edits: [{ kind: 'clamp_channel', channel }], labels: [''], choices: [{}] },
         {},
         losses,
       );
-    const group = [setting({}), clamp(7, [6, 8]), clamp(3, [1.5, 3.5])];
+    const group = [createSetting({}), clampSetting(7, [6, 8]), clampSetting(3, [1.5, 3.5])];
     const view = drawView(perturbations, group[1]!, { group, frames: group });
     expect(view.lines()).toEqual([['the selected ones, then random ones', 4, -0.5]]);
     expect(view.text('.caption')).toBe(
       '1, channel 7 to zero: +4.000; 2, channel 3 to zero: −0.500',
     );
     expect(view.charts()[0]).toMatchObject({ from: 1, domain: [-0.5, 4] });
-    const other = { model: { id: 'b', title: 'B', source: 'zoo' } };
-    const more = [setting(other), { ...clamp(1, [12, 14]), ...other }] as Frame[];
+    const otherModel = { model: { id: 'b', title: 'B', source: 'zoo' } };
+    const otherSettings = [
+      createSetting(otherModel),
+      { ...clampSetting(1, [12, 14]), ...otherModel },
+    ] as Frame[];
     expect(
-      drawView(perturbations, group[1]!, { group, frames: [...group, ...more] }).charts()[0]!
-        .domain,
+      drawView(perturbations, group[1]!, {
+        group,
+        frames: [...group, ...otherSettings],
+      }).charts()[0]!.domain,
     ).toEqual([-0.5, 10]);
     expect(perturbations.says(group[1]!, at)).toBe('Channel 7 to zero: 7.000 nats.');
-    expect(shapes(perturbations.numbers(group[1]!, at))).toEqual([['loss_mean']]);
+    expect(shapesOf(perturbations.numbers(group[1]!, at))).toEqual([['loss_mean']]);
   });
 });
 
 it('each view declares how figures draw it', () => {
-  const named = (is: (view: View) => unknown) =>
-    views.filter((view) => is(view)).map(({ name }) => name);
-  expect(named(({ drawsAllSettings: isGroup }) => isGroup)).toEqual([
+  const namesWhere = (holds: (view: View) => unknown) =>
+    views.filter((view) => holds(view)).map(({ name }) => name);
+  expect(namesWhere(({ drawsAllSettings: isGroup }) => isGroup)).toEqual([
     'likeness',
     'loss',
     'sweep',
     'perturbations',
   ]);
-  expect(named(({ needsSeveralSettings: isOfMany }) => isOfMany)).toEqual([
+  expect(namesWhere(({ needsSeveralSettings: isOfMany }) => isOfMany)).toEqual([
     'sweep',
     'perturbations',
   ]);
-  expect(named(({ drawsAllSubjects: isOfAll }) => isOfAll)).toEqual([
+  expect(namesWhere(({ drawsAllSubjects: isOfAll }) => isOfAll)).toEqual([
     'ratios',
     'training',
     'compression',
   ]);
-  expect(named(({ needsBaseline: compares }) => compares)).toEqual(['change']);
-  const hub = { id: 'hub:a/b', title: 'B', source: 'hub' };
-  const fitting = (change: object) =>
+  expect(namesWhere(({ needsBaseline: compares }) => compares)).toEqual(['change']);
+  const hubModel = { id: 'hub:a/b', title: 'B', source: 'hub' };
+  const fittingNames = (change: object) =>
     views
       .filter(
-        ({ fits }) => fits && fits(base({ groups: undefined, model: hub, ...change } as never)),
+        ({ fits }) =>
+          fits && fits(mapFrame({ groups: undefined, model: hubModel, ...change } as never)),
       )
       .map(({ name }) => name)
       .toSorted();
-  const of = (more: object) =>
-    fitting({ architecture: architecture({ E: 0, gate: null, ...more }) });
-  const causal = ['compression', 'effects', 'length', 'loss', 'next', 'sink-tag'];
-  expect(of({})).toEqual(causal);
+  const namesFor = (more: object) =>
+    fittingNames({ architecture: architecture({ E: 0, gate: null, ...more }) });
+  const causalNames = ['compression', 'effects', 'length', 'loss', 'next', 'sink-tag'];
+  expect(namesFor({})).toEqual(causalNames);
   const encoder = {
     architecture: architecture({ E: 0, gate: null, mask: { kind: 'bidirectional' } }),
   };
-  expect(fitting(encoder)).toEqual(['compression', 'sink-tag', 'unmasking']);
-  expect(fitting({ ...encoder, maskToken: 7 })).toEqual([
+  expect(fittingNames(encoder)).toEqual(['compression', 'sink-tag', 'unmasking']);
+  expect(fittingNames({ ...encoder, maskToken: 7 })).toEqual([
     'compression',
     'masked',
     'sink-tag',
     'unmasking',
   ]);
-  expect(fitting({ ...encoder, maskToken: 7, recording: {} })).not.toContain('unmasking');
-  expect(of({ E: 4 })).toEqual([
+  expect(fittingNames({ ...encoder, maskToken: 7, recording: {} })).not.toContain('unmasking');
+  expect(namesFor({ E: 4 })).toEqual([
     'compression',
     'effects',
     'length',
@@ -1603,7 +1714,7 @@ it('each view declares how figures draw it', () => {
     'router',
     'sink-tag',
   ]);
-  expect(of({ gate: 'head' })).toEqual([
+  expect(namesFor({ gate: 'head' })).toEqual([
     'compression',
     'effects',
     'gate',
@@ -1612,7 +1723,7 @@ it('each view declares how figures draw it', () => {
     'next',
     'sink-tag',
   ]);
-  expect(of({ bias_key: 'head' })).toEqual([
+  expect(namesFor({ bias_key: 'head' })).toEqual([
     'bias',
     'compression',
     'effects',
@@ -1621,15 +1732,15 @@ it('each view declares how figures draw it', () => {
     'next',
     'sink-tag',
   ]);
-  expect(fitting({ groups: ['a'] })).toContain('domains');
-  const since = (name: string) => {
+  expect(fittingNames({ groups: ['a'] })).toContain('domains');
+  const smallestT = (name: string) => {
     const { fits } = views.find((view) => view.name === name)!;
-    return [0, 1, 2, 3, 4, 5, 6].find((T) => fits!(base({ T })));
+    return [0, 1, 2, 3, 4, 5, 6].find((T) => fits!(mapFrame({ T })));
   };
   expect(
     ['sink-tag', 'compression', 'secondary', 'suffix', 'tasks', 'loss'].map((name) => [
       name,
-      since(name),
+      smallestT(name),
     ]),
   ).toEqual([
     ...[
@@ -1641,7 +1752,7 @@ it('each view declares how figures draw it', () => {
       ['loss', 0],
     ],
   ]);
-  expect(fitting({ edits: [{ kind: 'evict' }] })).toContain('cache');
+  expect(fittingNames({ edits: [{ kind: 'evict' }] })).toContain('cache');
   // A text that is joined from several strings must not contain NaN or undefined by mistake.
   for (const { how, question, title } of views)
     for (const text of [how, question, title]) expect(text).not.toMatch(/NaN|undefined/);
@@ -1649,21 +1760,21 @@ it('each view declares how figures draw it', () => {
 
 describe('further views of a frame', () => {
   it('next tokens: lists the most likely first', () => {
-    const likely = [
+    const predictions = [
       { text: ' a', probability: 0.5 },
       { text: '\n', probability: 0.125 },
     ];
-    const frame = base({ next: likely, generated: 2, sequences: 3 } as never);
+    const frame = mapFrame({ next: predictions, generated: 2, sequences: 3 } as never);
     const view = drawView(next, frame);
     expect(view.texts('li')).toEqual(['a50.0%', '↵12.5%']);
-    expect(view.all('li').map((one) => one.style.getPropertyValue('--share'))).toEqual([
+    expect(view.all('li').map((item) => item.style.getPropertyValue('--share'))).toEqual([
       '1',
       '0.25',
     ]);
     expect(view.text('.caption')).toBe(
       'Mean loss 2.000 nats per token (perplexity 7.4) over all prompts; the list continues the first one; 2 of the tokens are generated',
     );
-    expect(next.says(base(), at)).toBe('Mean loss 2.000 nats per token (perplexity 7.4)');
+    expect(next.says(mapFrame(), at)).toBe('Mean loss 2.000 nats per token (perplexity 7.4)');
     expect(next.numbers(frame, at)[0]).toMatchObject({
       shape: [2],
       data: [0.5, 0.125],
@@ -1675,33 +1786,33 @@ describe('further views of a frame', () => {
   });
 
   it('Sink₁ by label: draws a row per label with a dot per prompt', () => {
-    const frame = base({
+    const frame = mapFrame({
       groups: ['prose', 'code', 'prose'],
       perPrompt: { sink_ratio: [0.25, 0.5, 0.75] },
     } as never);
     const view = drawView(domains, frame);
     expect(view.texts('tbody tr')).toEqual(['prose 50.0% ± 35.4%', 'code 50.0%']);
     const [row] = view.all('tbody tr');
-    const places = (selector: string, name: string) =>
-      [...row!.querySelectorAll(selector)].map((one) => Number(one.getAttribute(name)));
+    const coordinatesOf = (selector: string, name: string) =>
+      [...row!.querySelectorAll(selector)].map((element) => Number(element.getAttribute(name)));
     // The strip is 240 wide, with 6 at each side.
-    expect([places('circle', 'cx'), places('.mean', 'x1'), places('.mean', 'x2')]).toEqual([
-      [63, 177],
-      [120],
-      [120],
-    ]);
-    expect(shapes(domains.numbers(frame, at))).toEqual([
+    expect([
+      coordinatesOf('circle', 'cx'),
+      coordinatesOf('.mean', 'x1'),
+      coordinatesOf('.mean', 'x2'),
+    ]).toEqual([[63, 177], [120], [120]]);
+    expect(shapesOf(domains.numbers(frame, at))).toEqual([
       ['sink_1 of prose', 2],
       ['sink_1 of code', 1],
     ]);
-    const three = base({
+    const threeLabels = mapFrame({
       groups: ['a', 'b', 'c', 'b'],
       perPrompt: { sink_ratio: [0.5, 0.75, 0.25, 1] },
     } as never);
-    expect(drawView(domains, three).text('.caption')).toMatch(
+    expect(drawView(domains, threeLabels).text('.caption')).toMatch(
       /^Sink₁ is largest for “b” \(87\.5% ± 17\.7%, 2 prompts\) and smallest for “c” \(25\.0%, 1 prompt\)/,
     );
-    expect(domains.says(base({ groups: [] } as never), at)).toBe('');
+    expect(domains.says(mapFrame({ groups: [] } as never), at)).toBe('');
   });
 
   it('all heads: draws each head’s map as a thumbnail that opens the head', () => {
@@ -1709,7 +1820,7 @@ describe('further views of a frame', () => {
       [2, 2, 3, 3],
       [...MAP, ...MAP, ...MAP, ...MAP].map((x, i) => (i < 9 ? x : x / 2)),
     );
-    const frame = base({}, { att });
+    const frame = mapFrame({}, { att });
     paintedMaps.length = 0;
     const view = drawView(heads, frame);
     expect(paintedMaps).toHaveLength(4);
@@ -1726,20 +1837,20 @@ describe('further views of a frame', () => {
       0.125,
     ]);
     const thumbs = view.all('.thumb');
-    expect(thumbs.map((one) => one.getAttribute('aria-label'))).toEqual([
+    expect(thumbs.map((thumb) => thumb.getAttribute('aria-label'))).toEqual([
       'L0H0 gives the first token 13%',
       'L0H1 gives the first token 38%',
       'L1H0 gives the first token 88%',
       'L1H1 gives the first token 25%',
     ]);
-    expect(thumbs.map((one) => one.textContent)).toEqual(['13%', '38%', '88%', '25%']);
-    expect(thumbs.map((one) => [one.dataset.row, one.dataset.column])).toEqual([
+    expect(thumbs.map((thumb) => thumb.textContent)).toEqual(['13%', '38%', '88%', '25%']);
+    expect(thumbs.map((thumb) => [thumb.dataset.row, thumb.dataset.column])).toEqual([
       ['L0', 'H0'],
       [undefined, 'H1'],
       ['L1', undefined],
       [undefined, undefined],
     ]);
-    expect(thumbs.map((one) => one.getAttribute('aria-selected'))).toEqual([
+    expect(thumbs.map((thumb) => thumb.getAttribute('aria-selected'))).toEqual([
       'false',
       'false',
       'true',
@@ -1753,11 +1864,16 @@ describe('further views of a frame', () => {
     view.all('.thumbs')[0]!.dispatchEvent(new Event('pointerleave'));
     expect(view.point.mock.calls).toEqual([[{ layer: 1, head: 1 }], [{}]]);
     view.pointed.value = { layer: 1, head: 0 };
-    expect(thumbs.map((one) => one.classList.contains('lit'))).toEqual([false, false, true, false]);
+    expect(thumbs.map((thumb) => thumb.classList.contains('lit'))).toEqual([
+      false,
+      false,
+      true,
+      false,
+    ]);
     view.draw(frame, { layer: 0, head: 0 });
     expect(paintedMaps).toHaveLength(4);
     expect(thumbs[0]!.getAttribute('aria-selected')).toBe('true');
-    expect(thumbs.map((one) => one.tabIndex)).toEqual([0, -1, -1, -1]);
+    expect(thumbs.map((thumb) => thumb.tabIndex)).toEqual([0, -1, -1, -1]);
     document.body.append(view.root);
     const press = (key: string) =>
       document.activeElement!.dispatchEvent(
@@ -1780,21 +1896,21 @@ describe('further views of a frame', () => {
     }
     view.draw(frame, { scale: 'linear' });
     expect(paintedMaps).toHaveLength(8);
-    const free = base(sigmoid as never, { att: tensor([2, 2, 3, 3], att.data) });
-    view.draw(free);
+    const sigmoidFrame = mapFrame(sigmoid as never, { att: tensor([2, 2, 3, 3], att.data) });
+    view.draw(sigmoidFrame);
     expect([...paintedMaps.at(-1)!.data].slice(3, 5)).toEqual([0.375, 0.125]);
-    view.draw(free, { normalize: 'yes' });
+    view.draw(sigmoidFrame, { normalize: 'yes' });
     expect([...paintedMaps.at(-1)!.data].slice(3, 5)).toEqual([0.75, 0.25]);
     view.draw(
-      base({ architecture: architecture({ L: 1, H: 4 }) } as never, {
+      mapFrame({ architecture: architecture({ L: 1, H: 4 }) } as never, {
         att: tensor([1, 4, 3, 3], att.data),
         alpha: tensor([1, 4, 3], ALPHA.data),
       }),
     );
-    expect(view.all('.thumb').map((one) => one.dataset.head)).toEqual(['0', '1', '2', '3']);
-    const [all] = heads.numbers(frame, at);
-    expect(all).toMatchObject({ name: 'weight', shape: [2, 2, 3, 3] });
-    expect([all!.data[9], all!.data[12]]).toEqual([0.5, 0.375]);
+    expect(view.all('.thumb').map((thumb) => thumb.dataset.head)).toEqual(['0', '1', '2', '3']);
+    const [maps] = heads.numbers(frame, at);
+    expect(maps).toMatchObject({ name: 'weight', shape: [2, 2, 3, 3] });
+    expect([maps!.data[9], maps!.data[12]]).toEqual([0.5, 0.375]);
     expect(heads.says(frame, at)).toBe('Attention maps of 2 layers by 2 heads of Softmax model.');
   });
 
@@ -1807,11 +1923,11 @@ describe('further views of a frame', () => {
       special: !id,
     }));
     const T = tokens.length;
-    const grid = (rows: number, cols: number, last: number[]) =>
+    const tensorOfRows = (rows: number, cols: number, last: number[]) =>
       tensor([rows, cols], [...new Float32Array((rows - 1) * cols), ...last]);
-    const frame = base({ T, tokens } as never, {
-      reach: grid(3, T, [0, 0, 0, 1, 0.25]),
-      reach_bare: grid(3, T - 1, [0, 0, 1, 0.5]),
+    const frame = mapFrame({ T, tokens } as never, {
+      reach: tensorOfRows(3, T, [0, 0, 0, 1, 0.25]),
+      reach_bare: tensorOfRows(3, T - 1, [0, 0, 1, 0.5]),
       mixing: tensor([3], [1, 2, 8]),
       mixing_bare: tensor([3], [1, 2, 4]),
     });
@@ -1823,8 +1939,8 @@ describe('further views of a frame', () => {
         'over tokens is 8.0, and 4.0 without the first token.',
     );
     expect(reach.says({ ...frame, sequences: 2 }, at)).toContain('by “d” in the first prompt:');
-    const [own, bare] = view.maps;
-    expect(own!.data).toMatchObject({
+    const [withStart, withoutStart] = view.maps;
+    expect(withStart!.data).toMatchObject({
       rows: 3,
       cols: 5,
       chosen: { row: -1, col: 3 },
@@ -1832,9 +1948,9 @@ describe('further views of a frame', () => {
       cellShape: 9 / 5,
     });
     expect(view.maps).toHaveLength(2);
-    expect([...bare!.data.data].slice(10)).toEqual([NaN, 0, 0, 1, 0.5]);
+    expect([...withoutStart!.data.data].slice(10)).toEqual([NaN, 0, 0, 1, 0.5]);
     expect(view.texts('.subtitle')).toEqual(['With “<s>” first', 'Without “<s>”']);
-    expect(ends(view)).toBe('0100%');
+    expect(legendText(view)).toBe('0100%');
     expect(view.wrong()).toEqual([]);
     expect(view.says('0,3 2,4 -1,1 1,-1')).toEqual([
       'at the embedding, token 3 “c”: 0.0%',
@@ -1842,42 +1958,45 @@ describe('further views of a frame', () => {
       '',
       '',
     ]);
-    own!.events.onChoose!({ row: 0, col: 2 });
+    withStart!.events.onChoose!({ row: 0, col: 2 });
     expect(view.set).toHaveBeenCalledWith({ query: 2, key: -1 });
-    const far = base({ T, tokens } as never, {
+    const farFrame = mapFrame({ T, tokens } as never, {
       ...frame.tensors,
-      reach: grid(3, T, [0, 0, 0, 2, 0.25]),
+      reach: tensorOfRows(3, T, [0, 0, 0, 2, 0.25]),
     });
-    const wide = drawView(reach, far);
-    expect([ends(wide), wide.map.data.scale.high]).toEqual(['0100% or more', 1]);
-    const without = base(
-      { T, tokens: tokens.map((one) => ({ ...one, special: false })), first: [] } as never,
+    const farView = drawView(reach, farFrame);
+    expect([legendText(farView), farView.map.data.scale.high]).toEqual(['0100% or more', 1]);
+    const unspecialFrame = mapFrame(
+      { T, tokens: tokens.map((token) => ({ ...token, special: false })), first: [] } as never,
       {
         ...frame.tensors,
         reach_bare: tensor([0], []),
         mixing_bare: tensor([0], []),
       },
     );
-    const single = drawView(reach, without);
-    expect(single.texts('.subtitle')[0]).toBe('In the baseline');
-    expect(single.all('.plot').map((one) => one.hidden)).toEqual([false, true]);
-    expect(single.text('.caption')).not.toContain('The mean distance');
-    expect(shapes(reach.numbers(without, at))).toEqual([
+    const singleView = drawView(reach, unspecialFrame);
+    expect(singleView.texts('.subtitle')[0]).toBe('In the baseline');
+    expect(singleView.all('.plot').map((plot) => plot.hidden)).toEqual([false, true]);
+    expect(singleView.text('.caption')).not.toContain('The mean distance');
+    expect(shapesOf(reach.numbers(unspecialFrame, at))).toEqual([
       ['reach', 3, 5, 'from -1,0'],
       ['mixing', 3, 'from -1'],
     ]);
-    expect(shapes(reach.numbers(frame, at))).toEqual([
+    expect(shapesOf(reach.numbers(frame, at))).toEqual([
       ['reach', 3, 5, 'from -1,0'],
       ['reach_bare', 3, 4, 'from -1,0'],
       ['mixing', 3, 'from -1'],
       ['mixing_bare', 3, 'from -1'],
     ]);
     // A text of one token has no token to exchange.
-    const small = { reach: grid(3, 2, [0, 0]), reach_bare: grid(3, 1, [0]) };
-    const tensors = { ...frame.tensors, ...small };
-    const short = { ...frame, T: 2, tokens: tokens.slice(0, 2), tensors } as Frame;
-    const bare_ = { reach: tensor([0], []), reach_bare: tensor([0], []) };
-    for (const one of [short, { ...frame, tensors: { ...frame.tensors, ...bare_ } } as Frame])
-      expect(reach.says(one, at)).not.toContain('Replacing');
+    const smallTensors = { reach: tensorOfRows(3, 2, [0, 0]), reach_bare: tensorOfRows(3, 1, [0]) };
+    const tensors = { ...frame.tensors, ...smallTensors };
+    const shortFrame = { ...frame, T: 2, tokens: tokens.slice(0, 2), tensors } as Frame;
+    const emptyTensors = { reach: tensor([0], []), reach_bare: tensor([0], []) };
+    for (const textFrame of [
+      shortFrame,
+      { ...frame, tensors: { ...frame.tensors, ...emptyTensors } } as Frame,
+    ])
+      expect(reach.says(textFrame, at)).not.toContain('Replacing');
   });
 });

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { PYTHIA_STEPS } from '../src/ask/steps';
 import { defaults, type State } from '../src/ask/state';
 import { Scope, type Context } from '../src/page/context';
-import { addWalk, trainedSubjects } from '../src/rooms/walk';
+import { addTrainingSlider, trainedSubjects } from '../src/rooms/walk';
 import { frameOf } from './fixture';
 
 const STEPS: Record<string, number[]> = {
@@ -22,7 +22,7 @@ beforeEach(() => {
 });
 afterEach(() => vi.useRealTimers());
 
-async function walkOf(shown: readonly string[], isReady?: () => boolean) {
+async function renderSlider(shown: readonly string[], isReady?: () => boolean) {
   const state = signal<State>({ ...defaults, shown });
   const entries = signal(new Map<string, object>());
   const calls = { steps: 0, trusted: [] as string[], preloaded: [] as string[] };
@@ -46,8 +46,8 @@ async function walkOf(shown: readonly string[], isReady?: () => boolean) {
   } as unknown as Context;
   const root = document.createElement('div');
   const scope = new Scope();
-  const go = addWalk(root, context, scope, isReady);
-  const before = root.textContent!.trim();
+  const go = addTrainingSlider(root, context, scope, isReady);
+  const textBefore = root.textContent!.trim();
   engine.value = { models: { zoo: { cards }, timelines }, queue: { entries } };
   await vi.advanceTimersByTimeAsync(0);
   const input = () => root.querySelector('input')!;
@@ -56,14 +56,14 @@ async function walkOf(shown: readonly string[], isReady?: () => boolean) {
     root,
     scope,
     calls,
-    before,
+    textBefore,
     set,
     input,
     shown: () => state.value.shown.join(' '),
     said: () => root.querySelector('.range span')?.textContent,
     button: (name: string) =>
       [...root.querySelectorAll('button')].find(
-        (one) => (one.getAttribute('aria-label') ?? one.textContent!.trim()) === name,
+        (button) => (button.getAttribute('aria-label') ?? button.textContent!.trim()) === name,
       )!,
     /** Finishes or fails the drawing of all shown subjects. */
     draw: async (entry: object = { frame: frameOf(), isStale: false }) => {
@@ -79,8 +79,11 @@ async function walkOf(shown: readonly string[], isReady?: () => boolean) {
 
 describe('the slider', () => {
   it('has a stop for each step of any shown model, and ends at the trained weights', async () => {
-    const { before, input, said, shown, root, button } = await walkOf(['softmax', 'sigmoid']);
-    expect(before).toBe('Loading the list of checkpoints …');
+    const { textBefore, input, said, shown, root, button } = await renderSlider([
+      'softmax',
+      'sigmoid',
+    ]);
+    expect(textBefore).toBe('Loading the list of checkpoints …');
     // The steps are 0, 20, 40, 1000 and 4000.
     expect([input().min, input().max, input().value]).toEqual(['0', '4', '4']);
     expect(said()).toBe('trained: all 4,000 steps');
@@ -100,7 +103,7 @@ describe('the slider', () => {
   });
 
   it('has no previous checkpoint at its start, and no next one at its end', async () => {
-    const { go, button } = await walkOf(['softmax@0']);
+    const { go, button } = await renderSlider(['softmax@0']);
     const isDisabled = () =>
       ['Previous checkpoint', 'Next checkpoint'].map((name) => button(name).disabled);
     expect(isDisabled()).toEqual([true, false]);
@@ -111,7 +114,7 @@ describe('the slider', () => {
   });
 
   it('shows the step of a link, and requests a frame only for other models', async () => {
-    const { input, calls, show } = await walkOf(['softmax@999']);
+    const { input, calls, show } = await renderSlider(['softmax@999']);
     expect(input().value).toBe('2');
     await show(['softmax@40']);
     expect(calls.steps).toBe(1);
@@ -121,7 +124,7 @@ describe('the slider', () => {
   });
 
   it('is absent if no shown model has checkpoints, and names two models that have', async () => {
-    const { root, button, shown, go } = await walkOf(['short']);
+    const { root, button, shown, go } = await renderSlider(['short']);
     expect(root.textContent).toContain('These models have no stored checkpoints.');
     go(40);
     expect(shown()).toBe('short');
@@ -131,17 +134,17 @@ describe('the slider', () => {
 
   it('visits the checkpoints of a hub, which the reader permits by moving it', async () => {
     const id = 'hub:EleutherAI/pythia-14m@step1000';
-    const { input, go, calls, shown } = await walkOf([id, 'softmax@1000']);
-    const all = [...new Set([...PYTHIA_STEPS, ...STEPS.softmax!])].sort((a, b) => a - b);
-    expect(input().max).toBe(String(all.length - 1));
-    expect(input().value).toBe(String(all.indexOf(1000)));
+    const { input, go, calls, shown } = await renderSlider([id, 'softmax@1000']);
+    const steps = [...new Set([...PYTHIA_STEPS, ...STEPS.softmax!])].sort((a, b) => a - b);
+    expect(input().max).toBe(String(steps.length - 1));
+    expect(input().value).toBe(String(steps.indexOf(1000)));
     go(2000);
     expect(calls.trusted).toEqual(['EleutherAI/pythia-14m']);
     expect(shown()).toBe('hub:EleutherAI/pythia-14m@step2000 softmax@2000');
   });
 
   it('does not move before the steps are known, and leaves invalid subjects unchanged', async () => {
-    const { set, go } = await walkOf([]);
+    const { set, go } = await renderSlider([]);
     go(0);
     expect(set).not.toHaveBeenCalled();
     expect(trainedSubjects(['softmax@40', 'sigmoid', '?!'])).toEqual(['softmax', 'sigmoid', '?!']);
@@ -150,7 +153,7 @@ describe('the slider', () => {
 
 describe('playing the slider', () => {
   it('begins at step 0, and shows the next checkpoint half a second after the last one is drawn', async () => {
-    const { button, shown, draw, calls } = await walkOf(['softmax']);
+    const { button, shown, draw, calls } = await renderSlider(['softmax']);
     button('Play').click();
     expect([shown(), button('Pause') !== undefined]).toEqual(['softmax@0', true]);
     await vi.advanceTimersByTimeAsync(2000);
@@ -163,10 +166,10 @@ describe('playing the slider', () => {
     expect([shown(), calls.preloaded]).toEqual(['softmax@0', ['softmax@40']]);
     await vi.advanceTimersByTimeAsync(1);
     expect(shown()).toBe('softmax@40');
-    for (const next of ['softmax@1000', 'softmax']) {
+    for (const nextSubject of ['softmax@1000', 'softmax']) {
       await draw();
       await vi.advanceTimersByTimeAsync(450);
-      expect(shown()).toBe(next);
+      expect(shown()).toBe(nextSubject);
     }
     expect(button('Play')).toBeDefined();
     await draw();
@@ -178,7 +181,7 @@ describe('playing the slider', () => {
   });
 
   it('continues from a step in the middle, and pauses', async () => {
-    const { button, shown, draw, scope } = await walkOf(['softmax@40', 'short']);
+    const { button, shown, draw, scope } = await renderSlider(['softmax@40', 'short']);
     button('Play').click();
     expect(shown()).toBe('softmax@40 short');
     await draw();
@@ -192,7 +195,7 @@ describe('playing the slider', () => {
   });
 
   it('stays at a step to which the reader moves it, until that one is drawn', async () => {
-    const { go, button, shown, draw } = await walkOf(['softmax']);
+    const { go, button, shown, draw } = await renderSlider(['softmax']);
     button('Play').click();
     await draw();
     await vi.advanceTimersByTimeAsync(300);
@@ -205,7 +208,7 @@ describe('playing the slider', () => {
   });
 
   it('ends if a checkpoint fails', async () => {
-    const { button, draw, shown } = await walkOf(['softmax@40']);
+    const { button, draw, shown } = await renderSlider(['softmax@40']);
     button('Play').click();
     await draw({ error: 'no such file' });
     expect([shown(), button('Play') !== undefined]).toEqual(['softmax@40', true]);
@@ -213,18 +216,21 @@ describe('playing the slider', () => {
 
   it('goes to the first stored step once the room is ready, and plays on request', async () => {
     const isReady = signal(false);
-    const story = await walkOf(['softmax'], () => isReady.value);
-    expect(story.shown()).toBe('softmax');
+    const storySlider = await renderSlider(['softmax'], () => isReady.value);
+    expect(storySlider.shown()).toBe('softmax');
     isReady.value = true;
     await vi.advanceTimersByTimeAsync(0);
-    expect([story.shown(), story.button('Play') !== undefined]).toEqual(['softmax@0', true]);
-    // If the reader has moved the slider on, the walk does not go back.
-    story.go(40);
+    expect([storySlider.shown(), storySlider.button('Play') !== undefined]).toEqual([
+      'softmax@0',
+      true,
+    ]);
+    // If the reader has moved the slider on, the slider does not go back.
+    storySlider.go(40);
     isReady.value = false;
     isReady.value = true;
     await vi.advanceTimersByTimeAsync(2000);
-    expect(story.shown()).toBe('softmax@40');
-    expect((await walkOf(['softmax'])).shown()).toBe('softmax');
-    expect((await walkOf(['short'], () => true)).shown()).toBe('short');
+    expect(storySlider.shown()).toBe('softmax@40');
+    expect((await renderSlider(['softmax'])).shown()).toBe('softmax');
+    expect((await renderSlider(['short'], () => true)).shown()).toBe('short');
   });
 });

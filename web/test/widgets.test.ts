@@ -8,37 +8,40 @@ import '../src/learn/write_toy';
 import { PATIENCE } from './fixture';
 import { readOf } from './page';
 
-const borrowed = vi.hoisted(() => ({ borrowModels: vi.fn(), returnModels: vi.fn() }));
-vi.mock('../src/embed/live', () => borrowed);
+const borrowing = vi.hoisted(() => ({ borrowModels: vi.fn(), returnModels: vi.fn() }));
+vi.mock('../src/embed/live', () => borrowing);
 const writing = vi.hoisted(() => ({ promptOf: vi.fn(), continuePrompt: vi.fn() }));
 vi.mock('../src/run/writing', async (load) => ({ ...(await load<object>()), ...writing }));
 
 beforeEach(() => document.body.replaceChildren());
-const place = (markup: string) => {
+const render = (markup: string) => {
   document.body.innerHTML = markup;
   return readOf(document.body);
 };
 
 describe('a question of a lesson', () => {
   const answer = '<details><summary>Answer</summary><output data-answers>15</output> do.</details>';
-  const judged = vi.fn();
+  const onVerdict = vi.fn();
   beforeEach(() => localStorage.clear());
-  const ask = (data: string) => {
-    const made = place(
+  const renderQuestion = (data: string) => {
+    const reader = render(
       `<section class="predict"></section><section class="predict" ${data}><p class="predict-question">How many?</p>${answer}</section>`,
     );
-    const [, section] = made.all('.predict');
-    askForGuess(section!, 'a-lesson', 1, judged);
-    const details = made.all<HTMLDetailsElement>('details')[0]!;
+    const [, section] = reader.all('.predict');
+    askForGuess(section!, 'a-lesson', 1, onVerdict);
+    const details = reader.all<HTMLDetailsElement>('details')[0]!;
     return {
-      ...{ ...made, details },
-      send: () => made.all('form')[0]!.dispatchEvent(new Event('submit', { cancelable: true })),
-      seen: () => ['form', '.predict-guess', 'details'].filter((one) => !made.all(one)[0]!.hidden),
+      ...{ ...reader, details },
+      send: () => reader.all('form')[0]!.dispatchEvent(new Event('submit', { cancelable: true })),
+      seen: () =>
+        ['form', '.predict-guess', 'details'].filter(
+          (selector) => !reader.all(selector)[0]!.hidden,
+        ),
     };
   };
 
   it('shows its answer after a guess by a slider, with its unit', () => {
-    const { all, text, enter, seen, send, details } = ask(
+    const { all, text, enter, seen, send, details } = renderQuestion(
       'data-min="0" data-max="25" data-unit="%"',
     );
     expect(seen()).toEqual(['form']);
@@ -59,83 +62,85 @@ describe('a question of a lesson', () => {
       'Your guess: 20%. Wrong: 5 points too high; it is 15%.',
     ]);
     expect([details.open, document.activeElement]).toEqual([true, all('summary')[0]]);
-    expect(judged).toHaveBeenCalled();
-    const again = ask('data-min="0" data-max="25" data-unit="%"');
-    expect(again.seen()).toEqual(['.predict-guess', 'details']);
-    expect(again.text('.predict-guess')).toMatch(/^Your guess: 20%\. Wrong/);
+    expect(onVerdict).toHaveBeenCalled();
+    const secondQuestion = renderQuestion('data-min="0" data-max="25" data-unit="%"');
+    expect(secondQuestion.seen()).toEqual(['.predict-guess', 'details']);
+    expect(secondQuestion.text('.predict-guess')).toMatch(/^Your guess: 20%\. Wrong/);
   });
 
   it('has a slider from 0 to 100 by default, or buttons', () => {
-    const { all } = ask('');
+    const { all } = renderQuestion('');
     expect(all<HTMLInputElement>('input').map(({ min, max }) => [min, max])).toEqual([
       ['0', '100'],
     ]);
     expect(all<HTMLInputElement>('input')[0]!.getAttribute('value')).toBe('50');
-    const own = ask('data-choices="It rises|It falls" data-answer="It rises" data-unit="%"');
-    expect(own.texts('label')).toEqual(['It rises', 'It falls']);
-    const radios = own.all<HTMLInputElement>('input');
+    const choiceQuestion = renderQuestion(
+      'data-choices="It rises|It falls" data-answer="It rises" data-unit="%"',
+    );
+    expect(choiceQuestion.texts('label')).toEqual(['It rises', 'It falls']);
+    const radios = choiceQuestion.all<HTMLInputElement>('input');
     expect(radios.map(({ type, required }) => [type, required])).toEqual([
       ['radio', true],
       ['radio', true],
     ]);
     radios[1]!.checked = true;
-    own.send();
-    expect(own.text('.predict-guess')).toBe(
+    choiceQuestion.send();
+    expect(choiceQuestion.text('.predict-guess')).toBe(
       'Your guess: It falls. Wrong: the answer is “It rises”.',
     );
   });
 });
 
 it('the count of opened heads includes how many of them have a sink', () => {
-  const { text, all } = place('<p class="head-count"></p>');
-  const count = new HeadCount(all('p')[0]!);
+  const { text, all } = render('<p class="head-count"></p>');
+  const headCount = new HeadCount(all('p')[0]!);
   const scores = [
     { layer: 0, head: 0, alpha: 0.9 },
     { layer: 0, head: 1, alpha: 0.25 },
     { layer: 1, head: 0, alpha: 0.26 },
   ];
   expect(text('p')).toMatch(/^Open heads in the picture/);
-  count.setScores(scores, 0.25);
-  count.open({ layer: -1, head: 0 });
-  count.open({ layer: 0, head: -1 });
+  headCount.setScores(scores, 0.25);
+  headCount.open({ layer: -1, head: 0 });
+  headCount.open({ layer: 0, head: -1 });
   expect(text('p')).toMatch(/^Open heads in the picture/);
-  count.open({ layer: 0, head: 1 });
+  headCount.open({ layer: 0, head: 1 });
   expect(text('p')).toBe('You have opened 1 of 3 heads: 0 give the first token more than 25%.');
-  count.open({ layer: 0, head: 0 });
-  count.open({ layer: 0, head: 0 });
+  headCount.open({ layer: 0, head: 0 });
+  headCount.open({ layer: 0, head: 0 });
   expect(text('p')).toBe('You have opened 2 of 3 heads: 1 give the first token more than 25%.');
   // 100 × 0.29 is a little less than 29.
-  count.setScores(scores, 0.29);
+  headCount.setScores(scores, 0.29);
   expect(text('p')).toMatch(/more than 29%\.$/);
-  count.setScores(scores, 0.25);
-  count.open({ layer: 1, head: 0 });
+  headCount.setScores(scores, 0.25);
+  headCount.open({ layer: 1, head: 0 });
   expect(text('p')).toBe(
     'You have opened 3 of 3 heads: 2 give the first token more than 25%. That is 67% of all heads: Sink₁.',
   );
-  count.setScores(
-    scores.map((one) => ({ ...one, alpha: 0 })),
+  headCount.setScores(
+    scores.map((score) => ({ ...score, alpha: 0 })),
     0.3,
   );
   expect(text('p')).toMatch(/3 of 3 heads: 0 give the first token more than 30%\. That is 0%/);
 });
 
 describe('the calculator of one attention row', () => {
-  const row = (attributes = '') => {
-    const made = place(`<sink-row ${attributes}>before</sink-row>`);
+  const renderRow = (attributes = '') => {
+    const reader = render(`<sink-row ${attributes}>before</sink-row>`);
     const cells = () =>
-      made.all('tbody tr').map((one) =>
-        [...one.querySelectorAll('td:not(.slides)')]
-          .map((cell) => made.words(cell))
+      reader.all('tbody tr').map((tableRow) =>
+        [...tableRow.querySelectorAll('td:not(.slides)')]
+          .map((cell) => reader.words(cell))
           .join(' ')
           .trim(),
       );
     const slide = (label: string, value: string) =>
-      made.enter(`[aria-label="${label}"]`, value, 'input');
-    return { ...made, cells, slide };
+      reader.enter(`[aria-label="${label}"]`, value, 'input');
+    return { ...reader, cells, slide };
   };
 
   it('has the weights of its scores, beside those of other forms', () => {
-    const { cells, texts, slide, all } = row('beside="sigmoid nothing"');
+    const { cells, texts, slide, all } = renderRow('beside="sigmoid nothing"');
     expect(texts('thead th')).toEqual(['Token', 'Score x', 'This formula', 'Sigmoid']);
     expect(texts('tbody th')).toEqual([
       ...['token 1value 0.1', 'token 2value 1', 'token 3value 0.8', 'no token', 'The head writes'],
@@ -151,12 +156,13 @@ describe('the calculator of one attention row', () => {
   });
 
   it('has the switches that its attribute names, with the settings of each', () => {
-    const { click, texts, pressed, cells, all, slide, text } = row(
+    const { click, texts, pressed, cells, all, slide, text } = renderRow(
       'switches="bias gate" bias="key"',
     );
-    const sliders = () => all('.setting input').map((one) => one.getAttribute('aria-label'));
+    const sliderLabels = () =>
+      all('.setting input').map((slider) => slider.getAttribute('aria-label'));
     expect(pressed('.switch button')).toEqual(['key bias k, v', 'none']);
-    expect(sliders()).toEqual(['Key k of the bias, with q = 1', 'Value v of the bias']);
+    expect(sliderLabels()).toEqual(['Key k of the bias, with q = 1', 'Value v of the bias']);
     expect(all('[role=region]')[0]!.getAttribute('aria-label')).toBe(
       'One row of attention, with a choice of bias, gate',
     );
@@ -165,21 +171,21 @@ describe('the calculator of one attention row', () => {
     slide('Value v of the bias', '-1');
     expect(text('[role=status]')).toContain('the head writes');
     click('sink logit s');
-    expect([pressed('.switch button'), sliders()]).toEqual([
+    expect([pressed('.switch button'), sliderLabels()]).toEqual([
       ['sink logit s', 'none'],
       ['Sink logit s'],
     ]);
     all('[aria-label=Gate] button')[1]!.click();
-    expect(sliders()).toEqual(['Sink logit s', 'Gate g']);
-    const written = Number(cells()[4]);
+    expect(sliderLabels()).toEqual(['Sink logit s', 'Gate g']);
+    const writtenLength = Number(cells()[4]);
     slide('Gate g', '0');
-    expect([written > 0, cells()[4]]).toEqual([true, '0.00']);
+    expect([writtenLength > 0, cells()[4]]).toEqual([true, '0.00']);
     click('Reset');
     expect([pressed('.switch button'), cells()[3]]).toEqual([['key bias k, v', 'none'], '40%']);
     expect(texts('math').length).toBeGreaterThan(1);
-    expect(row('normalizer="relu"').cells()[0]).toBe('67%');
-    expect(row('normalizer="none"').cells().slice(0, 3)).toEqual(['100%', '0%', '−100%']);
-    expect([...document.querySelectorAll('.bar')].map((one) => one.getAttribute('style'))).toEqual([
+    expect(renderRow('normalizer="relu"').cells()[0]).toBe('67%');
+    expect(renderRow('normalizer="none"').cells().slice(0, 3)).toEqual(['100%', '0%', '−100%']);
+    expect([...document.querySelectorAll('.bar')].map((bar) => bar.getAttribute('style'))).toEqual([
       ...['--share: 1', '--share: 0', '--share: 0'],
     ]);
   });
@@ -189,7 +195,7 @@ describe('the widget that generates text with three caches', () => {
   it('continues one prompt with one seed, and counts the tokens that differ', async () => {
     const writer = { id: 'softmax' };
     const models = { get: vi.fn(async () => writer) };
-    borrowed.borrowModels.mockResolvedValue(models);
+    borrowing.borrowModels.mockResolvedValue(models);
     writing.promptOf.mockResolvedValue([1, 2, 3]);
     writing.continuePrompt.mockImplementation(async (_: unknown, { name }: { name: string }) => ({
       text: `text of ${name}`,
@@ -200,8 +206,8 @@ describe('the widget that generates text with three caches', () => {
     element.setAttribute('model', 'softmax');
     element.setAttribute('prompt', 'Once');
     document.body.append(element);
-    const made = readOf(document.body);
-    const { text, texts, enter, click, all, button } = made;
+    const reader = readOf(document.body);
+    const { text, texts, enter, click, all, button } = reader;
     expect([text('.recorded'), all<HTMLTextAreaElement>('textarea')[0]!.value]).toEqual([
       'recorded',
       'Once',
@@ -211,7 +217,7 @@ describe('the widget that generates text with three caches', () => {
     click('Generate');
     expect([text('button'), button('Generating …').disabled]).toEqual(['Generating …', true]);
     await vi.waitUntil(() => text('button') === 'Generate', PATIENCE);
-    expect(borrowed.borrowModels).toHaveBeenCalledWith(all('sink-write')[0], ['softmax']);
+    expect(borrowing.borrowModels).toHaveBeenCalledWith(all('sink-write')[0], ['softmax']);
     expect(writing.promptOf).toHaveBeenCalledWith(writer, 'Twice', 127);
     expect(
       writing.continuePrompt.mock.calls.map(([, { name, edits }, options]) => [
@@ -241,8 +247,8 @@ describe('the widget that generates text with three caches', () => {
   });
 
   it('never renders into the recorded texts, even if these are parsed later, and not twice after a move', async () => {
-    borrowed.borrowModels.mockResolvedValue({ get: async () => ({}) });
-    const { text, texts, click, all } = place('<sink-write></sink-write>');
+    borrowing.borrowModels.mockResolvedValue({ get: async () => ({}) });
+    const { text, texts, click, all } = render('<sink-write></sink-write>');
     const element = all('sink-write')[0]!;
     element.insertAdjacentHTML('beforeend', '<p class="recorded">recorded</p>');
     click('Generate');
@@ -256,17 +262,17 @@ describe('the widget that generates text with three caches', () => {
   });
 
   it('reports a failure', async () => {
-    borrowed.borrowModels.mockRejectedValueOnce(new Error('no network'));
-    const { text, click, all, enter } = place('<sink-write></sink-write>');
+    borrowing.borrowModels.mockRejectedValueOnce(new Error('no network'));
+    const { text, click, all, enter } = render('<sink-write></sink-write>');
     enter('input', 'x', 'input');
     click('Generate');
     await vi.waitUntil(() => text('[role=status]') === 'no network', PATIENCE);
     expect([text('button'), all('table')]).toEqual(['Generate', []]);
     const [element] = all('sink-write');
-    await vi.waitUntil(() => borrowed.returnModels.mock.calls.length > 0, PATIENCE);
-    borrowed.returnModels.mockClear();
+    await vi.waitUntil(() => borrowing.returnModels.mock.calls.length > 0, PATIENCE);
+    borrowing.returnModels.mockClear();
     element!.remove();
-    await vi.waitUntil(() => borrowed.returnModels.mock.calls.length > 0, PATIENCE);
-    expect(borrowed.returnModels).toHaveBeenCalledWith(element);
+    await vi.waitUntil(() => borrowing.returnModels.mock.calls.length > 0, PATIENCE);
+    expect(borrowing.returnModels).toHaveBeenCalledWith(element);
   });
 });

@@ -11,25 +11,31 @@ import { isBuilt, UNBUILT } from './fixture';
 /**
  * Returns trials of eight seeds that differ a little; the values are for the kept, the deleted and the restored token.
  */
-function trials(
+function createTrials(
   repeated: readonly [number, number, number],
   loss: readonly [number, number, number] = [2, 2, 2],
   late = repeated,
   scatter = 0.01,
 ) {
   return Array.from({ length: 8 }, (_, i) => {
-    const near = (value: number, at: number) => value + scatter * ((i * (at + 3)) % 4);
-    const one = (at: number) => ({
-      repeated: near(repeated[at]!, at),
-      loss: near(loss[at]!, at),
-      late: near(late[at]!, at),
+    const scatterAround = (value: number, at: number) => value + scatter * ((i * (at + 3)) % 4);
+    const measuresOf = (at: number) => ({
+      repeated: scatterAround(repeated[at]!, at),
+      loss: scatterAround(loss[at]!, at),
+      late: scatterAround(late[at]!, at),
     });
-    return { kept: one(0), deleted: one(1), restored: one(2), control: one(0) };
+    return {
+      kept: measuresOf(0),
+      deleted: measuresOf(1),
+      restored: measuresOf(2),
+      control: measuresOf(0),
+    };
   });
 }
 
 it('the verdict is “falls apart” only if the text repeats itself or is far less likely', () => {
-  const kindOf = (...given: Parameters<typeof trials>) => verdictOf(trials(...given), 64)!.kind;
+  const kindOf = (...parameters: Parameters<typeof createTrials>) =>
+    verdictOf(createTrials(...parameters), 64)!.kind;
   expect(kindOf([0.1, 0.8, 0.4])).toBe('apart');
   expect(kindOf([0.1, 0.1, 0.1], [2, 3.4, 2])).toBe('apart');
   expect(kindOf([0.1, 0.3, 0.2])).toBe('worse');
@@ -42,18 +48,18 @@ it('the verdict is “falls apart” only if the text repeats itself or is far l
   expect(kindOf([0.125, 0.125, 0.125], [2, 2.9375, 2], [0, 0, 0], 0)).toBe('worse');
   // A difference as large as the scatter of the seeds supports no claim.
   expect(kindOf([0.1, 0.3, 0.2], [2, 2, 2], [0.1, 0.3, 0.2], 0.4)).toBe('same');
-  expect(verdictOf(trials([0.1, 0.8, 0.4]).slice(0, 3), 64)).toBeUndefined();
+  expect(verdictOf(createTrials([0.1, 0.8, 0.4]).slice(0, 3), 64)).toBeUndefined();
 });
 
 it('the verdict is “recovers” only if the second half repeats less than without the token', () => {
   const textOf = (late: readonly [number, number, number]) =>
-    verdictOf(trials([0.1, 0.8, 0.4], [2, 2, 2], late), 64)!.text;
+    verdictOf(createTrials([0.1, 0.8, 0.4], [2, 2, 2], late), 64)!.text;
   expect(textOf([0.1, 0.9, 0.2])).toMatch(
     /^Over 8 seeds, 8\d% .* 1\d% with it and 1\d% without the second token instead; .* Put back after 32 .* recovers: 2\d%/,
   );
   expect(textOf([0.1, 0.9, 0.8])).toMatch(/does not clearly recover: 8\d% .* 9\d% .* 1\d% with it/);
-  expect(verdictOf(trials([0.1, 0.1, 0.1]), 64)!.text).not.toMatch(/recover/);
-  expect(verdictOf(trials([0.1, 0.8, 0.4]), 63)!.text).toContain('Put back after 31 tokens');
+  expect(verdictOf(createTrials([0.1, 0.1, 0.1]), 64)!.text).not.toMatch(/recover/);
+  expect(verdictOf(createTrials([0.1, 0.8, 0.4]), 63)!.text).toContain('Put back after 31 tokens');
   expect(CONDITIONS.restored.edits(3, 5)).toEqual([
     { kind: 'hide_key', key: 0, query: 3 },
     { kind: 'hide_key', key: 0, query: 4 },
@@ -65,47 +71,47 @@ it('the verdict is “recovers” only if the second half repeats less than with
 });
 
 /** Returns a model that generates the given tokens, and records which runs are open. */
-function writerOf(written: readonly number[]) {
-  const open = new Set<object>();
+function writerOf(tokens: readonly number[]) {
+  const openRuns = new Set<object>();
   const model = {
     run: async () => {
       const run = {
         async *generate() {
-          for (const token of written) {
+          for (const token of tokens) {
             if (token < 0) throw new Error('no more');
             yield { token };
           }
         },
         field: async () => {
-          if (written.includes(99)) throw new Error('no loss');
+          if (tokens.includes(99)) throw new Error('no loss');
           return { data: Float32Array.of(9, 9, 9, 1, 2, 3, 4, 5) };
         },
-        close: async () => void open.delete(run),
+        close: async () => void openRuns.delete(run),
       };
-      open.add(run);
+      openRuns.add(run);
       return run;
     },
   };
   const writer = { model, tokenizer: { piece: String } } as unknown as Parameters<
     typeof runTrial
   >[0];
-  return { writer, open };
+  return { writer, openRuns };
 }
 
 it('a trial measures the generated texts and their second halves, and closes all runs', async () => {
   const job = { prompt: [1, 2, 3], count: 5, seed: 1 };
-  const { writer, open } = writerOf([1, 2, 3, 9, 8]);
+  const { writer, openRuns } = writerOf([1, 2, 3, 9, 8]);
   const { kept } = await runTrial(writer, job);
-  expect([kept.text, kept.loss, open.size]).toEqual(['12398', 3, 0]);
+  expect([kept.text, kept.loss, openRuns.size]).toEqual(['12398', 3, 0]);
   // The generated 1 2 3 repeats the prompt, and ends at the third of five tokens, the first of the second half.
   expect([kept.repeated, kept.late]).toEqual([1 / 5, 1 / 3]);
-  for (const [wrong, message] of [
+  for (const [badToken, message] of [
     [-1, 'no more'],
     [99, 'no loss'],
   ] as const) {
-    const failing = writerOf([1, wrong]);
-    await expect(runTrial(failing.writer, job)).rejects.toThrow(message);
-    expect(failing.open.size).toBe(0);
+    const failingWriter = writerOf([1, badToken]);
+    await expect(runTrial(failingWriter.writer, job)).rejects.toThrow(message);
+    expect(failingWriter.openRuns.size).toBe(0);
   }
 });
 
@@ -132,14 +138,17 @@ it('the first key is hidden after the prompt, and in the restored text only for 
   skip,
 }) => {
   skip(!isBuilt, UNBUILT);
-  const at = (path: string) => new URL(`../../${path}`, import.meta.url);
-  const read = (name: string) => readFileSync(at(`models/zoo/softmax/${name}`));
-  const engine = await createEngine({ base: at('.build/wasm/'), worker: false });
+  const urlOf = (path: string) => new URL(`../../${path}`, import.meta.url);
+  const readModelFile = (name: string) => readFileSync(urlOf(`models/zoo/softmax/${name}`));
+  const engine = await createEngine({ base: urlOf('.build/wasm/'), worker: false });
   const model = await engine.open({
-    config: read('config.json'),
-    weights: read('model.safetensors'),
+    config: readModelFile('config.json'),
+    weights: readModelFile('model.safetensors'),
   });
-  const tokenizer = openTokenizer(`${read('tokenizer.json')}`, `${read('tokenizer_config.json')}`);
+  const tokenizer = openTokenizer(
+    `${readModelFile('tokenizer.json')}`,
+    `${readModelFile('tokenizer_config.json')}`,
+  );
   const writer = { model, tokenizer };
   const prompt = await promptOf(
     writer,
@@ -153,8 +162,8 @@ it('the first key is hidden after the prompt, and in the restored text only for 
   // The prompt's last query, which predicts this token, sees all keys.
   expect(deleted.tokens[0]).toBe(kept.tokens[0]);
   // A key that no query after the prompt sees has the same effect as a missing key.
-  const half = restored.tokens.slice(0, count / 2 + 1);
-  expect(half).toEqual(deleted.tokens.slice(0, count / 2 + 1));
+  const firstHalf = restored.tokens.slice(0, count / 2 + 1);
+  expect(firstHalf).toEqual(deleted.tokens.slice(0, count / 2 + 1));
   const run = await model.run([...prompt, ...deleted.tokens], {
     edits: Array.from({ length: count }, (_, i) => ({
       kind: 'hide_key',
@@ -165,15 +174,17 @@ it('the first key is hidden after the prompt, and in the restored text only for 
   });
   const T = prompt.length + count;
   const att = (await run.field('att', { layer: 1, head: 3 })).data;
-  const first = Array.from({ length: T }, (_, t) => att[t * T]!);
-  expect(first.slice(0, prompt.length).every((weight) => weight > 0)).toBe(true);
-  expect(first.slice(prompt.length).every((weight) => weight === 0)).toBe(true);
+  const firstWeights = Array.from({ length: T }, (_, t) => att[t * T]!);
+  expect(firstWeights.slice(0, prompt.length).every((weight) => weight > 0)).toBe(true);
+  expect(firstWeights.slice(prompt.length).every((weight) => weight === 0)).toBe(true);
   // The loss that is stated is that of the model without edits.
-  const lossOf = async (one: typeof run) =>
-    Array.from((await one.field('loss')).data.subarray(prompt.length)).reduce((a, b) => a + b, 0) /
-    count;
+  const lossOf = async (lossRun: typeof run) =>
+    Array.from((await lossRun.field('loss')).data.subarray(prompt.length)).reduce(
+      (a, b) => a + b,
+      0,
+    ) / count;
   expect(deleted.loss).not.toBeCloseTo(await lossOf(run), 3);
-  const again = await model.run([...prompt, ...deleted.tokens], { fields: ['loss'] });
-  expect(deleted.loss).toBeCloseTo(await lossOf(again), 5);
+  const unhiddenRun = await model.run([...prompt, ...deleted.tokens], { fields: ['loss'] });
+  expect(deleted.loss).toBeCloseTo(await lossOf(unhiddenRun), 5);
   await engine.close();
 });

@@ -22,7 +22,7 @@ const textOf = (text: string, repeated: number, loss: number) => ({
   late: repeated,
 });
 /** Returns the trial of a seed. Seeds differ a little; without the token the text repeats itself. */
-const trial = ({ seed }: Job) => ({
+const createTrial = ({ seed }: Job) => ({
   kept: textOf(`kept ${seed}`, 0.1 + 0.001 * seed, 2),
   deleted: textOf(`deleted ${seed}`, 0.8 + 0.002 * seed, 2.5),
   restored: textOf(`restored ${seed}`, 0.2, 2),
@@ -31,27 +31,32 @@ const trial = ({ seed }: Job) => ({
 
 beforeEach(() => {
   runTrial.mockReset();
-  runTrial.mockImplementation(async (_: unknown, job: Job) => trial(job));
+  runTrial.mockImplementation(async (_: unknown, job: Job) => createTrial(job));
 });
 
-function addElement() {
+function addTrial() {
   const writer = { model: {}, tokenizer: {} };
-  const get = vi.fn(async () => writer);
-  let own!: DeletionTrial;
-  const made = roomOf(
-    (root, context, scope) => (own = new DeletionTrial(root, context, scope)),
-    pageOf({}, [], { models: { get } }),
+  const getModel = vi.fn(async () => writer);
+  let deletionTrial!: DeletionTrial;
+  const room = roomOf(
+    (root, context, scope) => (deletionTrial = new DeletionTrial(root, context, scope)),
+    pageOf({}, [], { models: { get: getModel } }),
   );
-  return { ...made, own, get, jobs: () => runTrial.mock.calls.map(([, job]) => job as Job) };
+  return {
+    ...room,
+    deletionTrial,
+    getModel,
+    jobs: () => runTrial.mock.calls.map(([, job]) => job as Job),
+  };
 }
-const frame = (context: number, change: Partial<Frame> = {}) =>
+const frameOfContext = (context: number, change: Partial<Frame> = {}) =>
   frameOf({ architecture: { ...frameOf().architecture, context }, ...change } as never);
 
 it('generates from the reader’s text with eight seeds, and states the means', async () => {
-  const { own, root, text, texts, jobs, get, click, button } = addElement();
+  const { deletionTrial, root, text, texts, jobs, getModel, click, button } = addTrial();
   expect((root as HTMLElement).hidden).toBe(true);
-  await own.start(frame(99, { subject: 'softmax~silence(1,0)' }));
-  expect(get).toHaveBeenCalledWith('softmax', expect.anything());
+  await deletionTrial.start(frameOfContext(99, { subject: 'softmax~silence(1,0)' }));
+  expect(getModel).toHaveBeenCalledWith('softmax', expect.anything());
   expect(jobs().map(({ seed }) => seed)).toEqual([1, 2, 3, 4, 5, 6, 7, 8]);
   expect(jobs()[0]).toMatchObject({ prompt: [0, 5, 6], count: 64 });
   expect([text('h2'), (root as HTMLElement).hidden]).toEqual([
@@ -70,60 +75,61 @@ it('generates from the reader’s text with eight seeds, and states the means', 
 });
 
 it('generates as many tokens as fit in the context, or reports that there is too little room', async () => {
-  const counts = async (context: number) => {
-    const { own, jobs, text } = addElement();
+  const tokenCounts = async (context: number) => {
+    const { deletionTrial, jobs, text } = addTrial();
     runTrial.mockClear();
-    await own.start(frame(context));
+    await deletionTrial.start(frameOfContext(context));
     return [jobs()[0]?.count, text('[role=status]')];
   };
-  expect((await counts(3 + 64))[0]).toBe(64);
-  expect((await counts(3 + 65))[0]).toBe(64);
-  expect((await counts(3 + 30))[0]).toBe(30);
-  expect((await counts(3 + 16))[0]).toBe(16);
-  expect(await counts(3 + 15)).toEqual([
+  expect((await tokenCounts(3 + 64))[0]).toBe(64);
+  expect((await tokenCounts(3 + 65))[0]).toBe(64);
+  expect((await tokenCounts(3 + 30))[0]).toBe(30);
+  expect((await tokenCounts(3 + 16))[0]).toBe(16);
+  expect(await tokenCounts(3 + 15)).toEqual([
     undefined,
     'This text leaves the model room for 15 more tokens; it writes at least 16. Shorten the text.',
   ]);
-  expect((await counts(1))[1]).toMatch(/room for 0 more tokens/);
+  expect((await tokenCounts(1))[1]).toMatch(/room for 0 more tokens/);
 });
 
 it('shows which seed is running, and stops when it restarts, is stopped or the room ends', async () => {
-  const { own, text, texts, jobs, click, scope, root } = addElement();
-  const waiting: (() => void)[] = [];
+  const { deletionTrial, text, texts, jobs, click, scope, root } = addTrial();
+  const finishers: (() => void)[] = [];
   runTrial.mockImplementation(
-    (_: unknown, job: Job) => new Promise((done) => waiting.push(() => done(trial(job)))),
+    (_: unknown, job: Job) =>
+      new Promise((resolve) => finishers.push(() => resolve(createTrial(job)))),
   );
-  void own.start(frame(99));
+  void deletionTrial.start(frameOfContext(99));
   await turn();
   expect([text('[role=status]'), texts('table')]).toEqual([
     'Softmax model has read your text and writes on without the start token “<s>”: seed 1 of 8.',
     [],
   ]);
-  waiting.shift()!();
+  finishers.shift()!();
   await turn();
   expect([text('[role=status]'), texts('caption')[0]]).toEqual([
     expect.stringMatching(/seed 2 of 8\.$/),
     expect.stringMatching(/means over 1 seed at/),
   ]);
-  void own.start(frame(99, { title: 'Other' }));
+  void deletionTrial.start(frameOfContext(99, { title: 'Other' }));
   await turn();
   expect(jobs().map(({ signal }) => signal.aborted)).toEqual([true, true, false]);
   // A late result does not belong to the shown text.
-  waiting.shift()!();
+  finishers.shift()!();
   await turn();
   expect(text('[role=status]')).toMatch(/^Other .* seed 1 of 8\.$/);
   click('Stop');
   expect([jobs().at(-1)!.signal.aborted, root.textContent]).toEqual([true, '']);
-  void own.start(frame(99));
+  void deletionTrial.start(frameOfContext(99));
   await turn();
   scope.end();
   expect(jobs().at(-1)!.signal.aborted).toBe(true);
 });
 
 it('reports a failure', async () => {
-  const { own, text, button } = addElement();
+  const { deletionTrial, text, button } = addTrial();
   runTrial.mockRejectedValueOnce(new Error('out of memory'));
-  await own.start(frame(99));
+  await deletionTrial.start(frameOfContext(99));
   expect([text('[role=status]'), text('h2')]).toEqual([
     'out of memory',
     'What does the model write without its first token?',
@@ -150,12 +156,12 @@ it('shows the recorded texts of a real model: with the token, without it, and wi
   );
   expect(shares.map((share) => Math.round(100 * share))).toEqual([0, 2, 56]);
   expect(text('[data-text=kept]')).toMatch(/^The process by .* It occurs in the leaves of plants/);
-  const written = () => [
+  const drawnText = () => [
     pressed('button')[0],
     root.querySelector('[role=status]')!.getAttribute('data-text'),
     text('[role=status]'),
   ];
-  expect(written()).toEqual([
+  expect(drawnText()).toEqual([
     'Hide the first token',
     'deleted',
     expect.stringMatching(
@@ -163,7 +169,7 @@ it('shows the recorded texts of a real model: with the token, without it, and wi
     ),
   ]);
   click('Show it again');
-  expect(written()).toEqual([
+  expect(drawnText()).toEqual([
     'Show it again',
     'restored',
     expect.stringMatching(

@@ -24,9 +24,11 @@ import {
 import { frameOf, tensor } from './fixture';
 
 const at = { layer: 1, head: 0 };
-const free = { operation: { ...frameOf().operation, normalizes: false } } as Partial<Frame>;
-const uniform = (share: number) => ({ alpha_uniform: tensor([3], [share, 0, 0]) });
-const sinks = (share: number) => ({ sink_ratio: tensor([3], [share, 0, 0]) });
+const sigmoidChange = {
+  operation: { ...frameOf().operation, normalizes: false },
+} as Partial<Frame>;
+const uniformTensor = (share: number) => ({ alpha_uniform: tensor([3], [share, 0, 0]) });
+const sinkTensor = (share: number) => ({ sink_ratio: tensor([3], [share, 0, 0]) });
 
 describe('a displayed number', () => {
   it('has two decimals unless its caller asks for others', () => {
@@ -37,7 +39,7 @@ describe('a displayed number', () => {
   });
 
   it('is a whole percent for a head, rounded up for a bound, and to 5 percent for a preview', () => {
-    const of = (change: Partial<Claim>) =>
+    const wordsOf = (change: Partial<Claim>) =>
       attentionWords({
         isShare: true,
         isStrongest: true,
@@ -45,26 +47,26 @@ describe('a displayed number', () => {
         isApproximate: false,
         ...change,
       } as Claim);
-    const below = { isShare: false, attention: 0.121 };
-    expect([of({ attention: 0.121 }), of({ attention: 0.126 }), of(below)]).toEqual([
+    const bound = { isShare: false, attention: 0.121 };
+    expect([wordsOf({ attention: 0.121 }), wordsOf({ attention: 0.126 }), wordsOf(bound)]).toEqual([
       '12%',
       '13%',
       '13%',
     ]);
     expect(
-      [0.42, 0.43, 0.99, 0.1].map((attention) => of({ attention, isApproximate: true })),
+      [0.42, 0.43, 0.99, 0.1].map((attention) => wordsOf({ attention, isApproximate: true })),
     ).toEqual([...['about 40%', 'about 45%', 'about 95%', 'about 10%']]);
     expect([
-      of({ attention: 0.071, isApproximate: true }),
-      of({ ...below, isApproximate: true }),
+      wordsOf({ attention: 0.071, isApproximate: true }),
+      wordsOf({ ...bound, isApproximate: true }),
     ]).toEqual([...['about 7%', '14%']]);
   });
 });
 
 describe('a number in a table', () => {
   it('has a fixed number of decimals unless these would hide it', () => {
-    const said = [0.01, 0.0099, -0.005, 99_999, 100_000, -123_456].map((x) => show(x));
-    expect(said).toEqual(['0.01', '9.9e-3', '-5.0e-3', '99999.00', '1.0e+5', '-1.2e+5']);
+    const texts = [0.01, 0.0099, -0.005, 99_999, 100_000, -123_456].map((x) => show(x));
+    expect(texts).toEqual(['0.01', '9.9e-3', '-5.0e-3', '99999.00', '1.0e+5', '-1.2e+5']);
     expect([show(1.25, 1), show(0.05, 1), show(-Infinity), word('  a'), word(' a')]).toEqual([
       ...['1.3', '5.0e-2', '–', '\u00a0\u00a0a', 'a'],
     ]);
@@ -77,9 +79,9 @@ describe('a number in a table', () => {
   });
 
   it('is an integer for a count of heads that rounding has changed', () => {
-    const of = (share: number) => headsWords(frameOf(), share).split(' of')[0];
-    expect([0.25002, 0.2501, 0.0125, 0.0124].map(of)).toEqual(['1', '1.0', '0.1', 'none']);
-    expect([0.74998, 0.7499].map(of)).toEqual(['3', '3.0']);
+    const headsClause = (share: number) => headsWords(frameOf(), share).split(' of')[0];
+    expect([0.25002, 0.2501, 0.0125, 0.0124].map(headsClause)).toEqual(['1', '1.0', '0.1', 'none']);
+    expect([0.74998, 0.7499].map(headsClause)).toEqual(['3', '3.0']);
   });
 
   it('has a row sum averaged over prompts, or over heads', () => {
@@ -105,18 +107,18 @@ describe('a share compared with an even share', () => {
 describe('the stated source of numbers', () => {
   it('names each source and each arithmetic', () => {
     const { model } = frameOf();
-    const said = (source: string, kind = 'measured') =>
+    const wordsOf = (source: string, kind = 'measured') =>
       classWords(frameOf({ class: kind, model: { ...model, source } } as Partial<Frame>));
-    expect(['zoo', 'hub', 'disk'].map((source) => said(source))).toEqual([
+    expect(['zoo', 'hub', 'disk'].map((source) => wordsOf(source))).toEqual([
       'on weights trained for this page, 1.50 M parameters',
       'on published weights, 1.50 M parameters',
       'on weights from your disk, 1.50 M parameters',
     ]);
     for (const { class: kind, clause, consequence } of Object.values(INEXACT))
-      expect(said('hub', kind)).toBe(
+      expect(wordsOf('hub', kind)).toBe(
         `${clause}, on published weights, 1.50 M parameters: ${consequence}`,
       );
-    expect(said('zoo', 'counterfactual')).toMatch(
+    expect(wordsOf('zoo', 'counterfactual')).toMatch(
       /^replaced at inference\. The weights \(1\.50 M parameters\) were trained with softmax and/,
     );
   });
@@ -129,14 +131,14 @@ describe('the stated source of numbers', () => {
       versions: { torch: '2', transformers: '5' },
       command: 'sinkscope record',
     };
-    const said = (change: object) =>
+    const wordsOf = (change: object) =>
       classWords(frameOf({ recording: { ...recording, ...change } } as never));
-    expect(said({})).toBe(
+    expect(wordsOf({})).toBe(
       'read from a recording of owner/name@abc; computed in bfloat16, eager; prompts: a book; made by torch 2, ' +
         'transformers 5; license MIT; sinkscope record',
     );
     expect(
-      said({ model: { id: 'x' }, prompts: {}, versions: {}, license: undefined, command: '' }),
+      wordsOf({ model: { id: 'x' }, prompts: {}, versions: {}, license: undefined, command: '' }),
     ).toBe('read from a recording of x');
   });
 
@@ -144,37 +146,42 @@ describe('the stated source of numbers', () => {
     const { model, special } = frameOf();
     expect(startTokenWords({ first: ['<s>', '<t>'], special })).toBe('starts with <s> <t>');
     expect(startTokenWords({ first: ['<t>'], special })).toBe('starts with <t>');
-    const stored = (change: object) =>
+    const storedConditions = (change: object) =>
       stampWords(frameOf({ model: { ...model, ...change } } as never))
         .split(' · ')
         .slice(5);
-    expect(stored({ bits: 4.55 })).toEqual(['Softmax model', 'stored at 4.5 bits per weight']);
-    expect(stored({ source: 'recording' })).toEqual(['Softmax model', 'recorded']);
+    expect(storedConditions({ bits: 4.55 })).toEqual([
+      'Softmax model',
+      'stored at 4.5 bits per weight',
+    ]);
+    expect(storedConditions({ source: 'recording' })).toEqual(['Softmax model', 'recorded']);
   });
 });
 
 describe('the finding about a head', () => {
   it('explains why heads are not counted in a short text', () => {
-    const verdict = (even: number, least = 10) => ({ even, least }) as never;
-    expect(tooShortNote(verdict(0.5), 1, 0.3)).toMatch(/text of 1 token, .*; 10 tokens suffice\.$/);
-    expect(tooShortNote(verdict(0.5, Infinity), 2, 0)).toMatch(/text of 2 tokens, .* ε = 0\.$/);
+    const verdictWith = (even: number, least = 10) => ({ even, least }) as never;
+    expect(tooShortNote(verdictWith(0.5), 1, 0.3)).toMatch(
+      /text of 1 token, .*; 10 tokens suffice\.$/,
+    );
+    expect(tooShortNote(verdictWith(0.5, Infinity), 2, 0)).toMatch(/text of 2 tokens, .* ε = 0\.$/);
     // The sentence compares every share with uniform attention, at any length.
-    expect(findingWords(frameOf({}, uniform(0.2)), at)).toMatch(
+    expect(findingWords(frameOf({}, uniformTensor(0.2)), at)).toMatch(
       /uniform attention, spread evenly over the tokens that each row sees, would give 20%\. 2 of the 4 heads give it more than 30%: such a head has an attention sink\.$/,
     );
     expect(
-      findingWords(frameOf({ sequences: 8 }, { ...uniform(0.2), ...sinks(0.125) }), at),
+      findingWords(frameOf({ sequences: 8 }, { ...uniformTensor(0.2), ...sinkTensor(0.125) }), at),
     ).toMatch(
       /of its attention on average over 8 prompts\. .* On average 0\.5 of the 4 heads give it more than 30%/,
     );
   });
 
   it('mentions a first token that is not special, row sums, and a bias key', () => {
-    const tokens = frameOf().tokens.map((one) => ({ ...one, special: false }));
+    const tokens = frameOf().tokens.map((token) => ({ ...token, special: false }));
     expect(findingWords(frameOf({ tokens }), at)).toMatch(
       /gives the first token “<s>” 90% of its attention/,
     );
-    expect(findingWords(frameOf(free), at)).toMatch(
+    expect(findingWords(frameOf(sigmoidChange), at)).toMatch(
       /gives the start token “<s>” a mean weight of 90%\. As a share of its rows that is 90%; .* 30%, both as a share and as a raw weight: such a head has an attention sink\. Rows need not sum to 100%: they sum to 50% on average\.$/,
     );
     const architecture = { ...frameOf().architecture, bias_key: 'head' } as never;
@@ -182,19 +189,19 @@ describe('the finding about a head', () => {
     expect(findingWords(frameOf({ architecture }, bias), at)).toMatch(
       /Its bias key, which is not a token, receives as much in 2 of the 4 heads\.$/,
     );
-    for (const other of [frameOf({}, bias), frameOf({ architecture })])
-      expect(findingWords(other, at)).not.toContain('bias key');
+    for (const frame of [frameOf({}, bias), frameOf({ architecture })])
+      expect(findingWords(frame, at)).not.toContain('bias key');
   });
 });
 
 describe('the comparison of models', () => {
-  const other = (change: object = {}, share = 0.25, more: object = {}) =>
-    frameOf({ title: 'Other', ...change } as never, { ...sinks(share), ...more });
+  const otherFrame = (change: object = {}, share = 0.25, more: object = {}) =>
+    frameOf({ title: 'Other', ...change } as never, { ...sinkTensor(share), ...more });
 
   it('states the prompts on which it is based', () => {
-    const where = (...counts: number[]) =>
-      comparisonWords(counts.map((sequences) => other({ sequences }))).split(',')[0];
-    expect([where(1, 1), where(9, 9), where(1, 9)]).toEqual([
+    const comparisonStart = (...counts: number[]) =>
+      comparisonWords(counts.map((sequences) => otherFrame({ sequences }))).split(',')[0];
+    expect([comparisonStart(1, 1), comparisonStart(9, 9), comparisonStart(1, 9)]).toEqual([
       'On one prompt',
       'Over 9 prompts',
       'Over their prompts',
@@ -202,41 +209,43 @@ describe('the comparison of models', () => {
   });
 
   it('counts heads if all models have equally many, and states shares otherwise', () => {
-    expect(comparisonWords([other({}, 0.5), other({}, 0.5)])).toBe(
+    expect(comparisonWords([otherFrame({}, 0.5), otherFrame({}, 0.5)])).toBe(
       'On one prompt, 2 of the 4 heads give the first token more than 30% in each model; uniform attention would give it 10%.',
     );
     const architecture = { ...frameOf().architecture, L: 1 };
-    const wide = other({ title: 'Small', architecture }, 0.5);
-    expect(comparisonWords([other(), wide])).toMatch(
+    const wideFrame = otherFrame({ title: 'Small', architecture }, 0.5);
+    expect(comparisonWords([otherFrame(), wideFrame])).toMatch(
       /Small has the strongest sink: 50\.0% of its heads give .*; Other has the weakest, 25\.0% of its heads\.$/,
     );
-    const two = [frameOf(), other(), other({ title: 'Third' })];
-    expect(comparisonWords(two)).toMatch(/; the others have the weakest, 1 of the 4 heads\.$/);
+    const threeFrames = [frameOf(), otherFrame(), otherFrame({ title: 'Third' })];
+    expect(comparisonWords(threeFrames)).toMatch(
+      /; the others have the weakest, 1 of the 4 heads\.$/,
+    );
   });
 
   it('has the notes that its models need', () => {
-    const raw =
+    const rawSentence =
       'Where rows need not sum to 100%, both the share and the raw weight must be that large.';
-    expect(comparisonWords([frameOf(free), other()])).toContain(raw);
-    expect(comparisonWords([frameOf(), other()])).not.toContain(raw);
+    expect(comparisonWords([frameOf(sigmoidChange), otherFrame()])).toContain(rawSentence);
+    expect(comparisonWords([frameOf(), otherFrame()])).not.toContain(rawSentence);
   });
 });
 
 describe('the summary of a map’s column', () => {
   /** Returns a map whose first column has these weights from row 1 on, and whose rows sum to 1. */
-  const map = (...weights: number[]) => {
+  const mapOf = (...weights: number[]) => {
     const T = weights.length + 1;
     return Float32Array.from({ length: T * T }, (_, i) => {
       const [t, k] = [Math.floor(i / T), i % T];
       if (k > t) return NaN;
-      const own = t ? weights[t - 1]! : 1;
-      return k ? (1 - own) / t : own;
+      const firstWeight = t ? weights[t - 1]! : 1;
+      return k ? (1 - firstWeight) / t : firstWeight;
     });
   };
-  const of = (...weights: number[]) => columnOf(map(...weights), weights.length + 1);
+  const columnOfWeights = (...weights: number[]) => columnOf(mapOf(...weights), weights.length + 1);
 
   it('has the mean, the rows that attend mostly to it, and the row sum', () => {
-    const { mean, alpha, strongRows, rows, rowSum } = of(0.75, 0.5, 0.5625, 0.25);
+    const { mean, alpha, strongRows, rows, rowSum } = columnOfWeights(0.75, 0.5, 0.5625, 0.25);
     expect([mean, strongRows, rows]).toEqual([2.0625 / 4, 2, 4]);
     // alpha_1 also counts the first row, which can attend to nothing else.
     expect(alpha).toBe(3.0625 / 5);
@@ -247,23 +256,29 @@ describe('the summary of a map’s column', () => {
     ['all', [0.75, 0.75, 0.75, 0.25]],
     ['many', [0.75, 0.75, 0.25, 0.25]],
     ['none', [0.125, 0.125, 0.125, 0.125]],
-  ] as const)('is called %s', (kind, weights) => expect(kindOf(of(...weights))).toBe(kind));
+  ] as const)('is called %s', (kind, weights) =>
+    expect(kindOf(columnOfWeights(...weights))).toBe(kind),
+  );
 
   it('changes its kind at fixed bounds, and has none without rows', () => {
-    const kind = (rows: number, strongRows: number, mean = 0, uniform = 0) =>
+    const kindFor = (rows: number, strongRows: number, mean = 0, uniform = 0) =>
       kindOf({ rows, strongRows, mean, uniform });
-    expect([kind(0, 0), kind(4, 3), kind(100, 74), kind(5, 2), kind(100, 39)]).toEqual([
-      ...['none', 'all', 'many', 'many', 'none'],
-    ]);
     expect([
-      kind(9, 0, 0.05),
-      kind(9, 0, 0.051),
-      kind(9, 0, 0.2, 0.1),
-      kind(9, 0, 0.21, 0.1),
+      kindFor(0, 0),
+      kindFor(4, 3),
+      kindFor(100, 74),
+      kindFor(5, 2),
+      kindFor(100, 39),
+    ]).toEqual([...['none', 'all', 'many', 'many', 'none']]);
+    expect([
+      kindFor(9, 0, 0.05),
+      kindFor(9, 0, 0.051),
+      kindFor(9, 0, 0.2, 0.1),
+      kindFor(9, 0, 0.21, 0.1),
     ]).toEqual([...['none', 'weak', 'none', 'weak']]);
     // A cell at half of the full scale is not strong; rows without numbers are omitted.
-    const signed = columnOf([1, NaN, NaN, -0.5, 0.5, NaN, NaN, NaN, NaN], 3);
-    expect(signed).toMatchObject({
+    const signedColumn = columnOf([1, NaN, NaN, -0.5, 0.5, NaN, NaN, NaN, NaN], 3);
+    expect(signedColumn).toMatchObject({
       rows: 2,
       strongRows: 0,
       mean: 0.25,
@@ -274,11 +289,11 @@ describe('the summary of a map’s column', () => {
 });
 
 it('the sink is called useful only under softmax, if the head’s value is small', () => {
-  const words = (ratio: number, change: object = {}) =>
+  const wordsWith = (ratio: number, change: object = {}) =>
     purposeWords(frameOf(change, { value_ratio: tensor([2, 2], [9, 9, ratio, ratio]) }), {
       ...{ layer: 1, head: 0 },
     });
-  expect(words(0.25)).toMatch(/the value of .* is 0\.25× as long as those of other tokens/);
-  expect([words(0.5), words(NaN)]).toEqual(['', '']);
-  expect(words(0.25, { operation: { ...frameOf().operation, name: 'sigmoid' } })).toBe('');
+  expect(wordsWith(0.25)).toMatch(/the value of .* is 0\.25× as long as those of other tokens/);
+  expect([wordsWith(0.5), wordsWith(NaN)]).toEqual(['', '']);
+  expect(wordsWith(0.25, { operation: { ...frameOf().operation, name: 'sigmoid' } })).toBe('');
 });

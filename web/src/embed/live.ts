@@ -4,7 +4,7 @@
 import { effect, signal } from '@preact/signals-core';
 import { createEngine } from 'sinkscope';
 import { base, pageAt } from '../base';
-import { framesOf, Scope, shownOf, type Context, type Engine } from '../page/context';
+import { framesOf, Scope, entriesOf, type Context, type Engine } from '../page/context';
 import { selectedHead } from '../frame';
 import { Models } from '../run/models';
 import { errorSentence } from '../ask/errors';
@@ -27,7 +27,7 @@ import room from '../rooms/figure.css?inline';
 import fit from './fit.css?inline';
 import lab from '../lab/embedded.css?inline';
 import experiment from '../rooms/purpose.css?inline';
-import { hasNumbersOf, type Pointed } from '../page/view';
+import { hasNumbersOf, type PointerTarget } from '../page/view';
 import { isWholeRoom, titleOf, viewNamed } from '../views/index';
 import { trustOwnScripts } from '../page/trust';
 import { openZoo } from '../ask/zoo';
@@ -214,7 +214,7 @@ export class Live {
 
   #context(): Context {
     const host = this.#host;
-    const pointed = signal<Pointed>({});
+    const pointed = signal<PointerTarget>({});
     const link = (change?: Partial<State>) => pageAt(linkTo(this.#state.value, change));
     const openPage = () => void window.open(link({ room: 'explore' }), '_blank', 'noopener');
     return {
@@ -235,10 +235,10 @@ export class Live {
           host.report('select', Object.fromEntries(selection));
       },
       point: (at) => (pointed.value = at),
-      choose: () => {},
+      chooseFile: () => {},
       open: openPage,
       embed: () => {},
-      pick: openPage,
+      pickModels: openPage,
       openFiles: () => {},
       trust: () => {},
       fail: (error) => host.report('error', { message: errorSentence(error) }),
@@ -257,7 +257,7 @@ export class Live {
     const state = this.#state.value;
     if (isWholeRoom(state.view)) return;
     const view = viewNamed(state.view);
-    const shown = shownOf(context, state.shown);
+    const shown = entriesOf(context, state.shown);
     for (const { error } of shown) if (error) this.#host.report('error', { message: error });
     const frames = framesOf(shown).filter((frame) => view.fits?.(frame) ?? true);
     const describe = this.#engine.value?.models.describe;

@@ -21,11 +21,11 @@ import {
 import {
   hideUntilDrawn,
   requestFrames,
-  shownOf,
+  entriesOf,
   type Context,
   type Engine,
   type Scope,
-  type Shown,
+  type SubjectEntry,
 } from '../page/context';
 import { Figure } from '../page/figure';
 import type { Frame } from '../frame';
@@ -130,7 +130,7 @@ export function build(
     basesOf(roomContext.state.value).map((base) => {
       const request = requestOf(engine);
       const subject = `${base}${experiment().editsOf(request)}`;
-      const [shownDetail] = experiment().needsDetailFrame ? shownOf(roomContext, [subject]) : [];
+      const [shownDetail] = experiment().needsDetailFrame ? entriesOf(roomContext, [subject]) : [];
       // The frame may have been read for another room, so it may lack the numbers that the plan needs.
       const isUsable =
         shownDetail?.frame &&
@@ -225,11 +225,13 @@ export function build(
   hideUntilDrawn(root, scope, () => {
     const engine = roomContext.engine.value;
     if (!engine) return [{ subject: '', isStale: true }];
-    const leadEntries = groupsOf(engine).map(({ base, frames, errors, requiredCount }): Shown => {
-      const frame = frames.length >= requiredCount ? frames[0] : undefined;
-      return { subject: base, isStale: false, frame, error: errors[0] };
-    });
-    return [...shownOf(roomContext, shownSubjects(engine)), ...leadEntries];
+    const leadEntries = groupsOf(engine).map(
+      ({ base, frames, errors, requiredCount }): SubjectEntry => {
+        const frame = frames.length >= requiredCount ? frames[0] : undefined;
+        return { subject: base, isStale: false, frame, error: errors[0] };
+      },
+    );
+    return [...entriesOf(roomContext, shownSubjects(engine)), ...leadEntries];
   });
 
   const embedLink = () =>
@@ -291,7 +293,7 @@ export function build(
       experimentList,
     );
     const groups = engine ? groupsOf(engine) : [];
-    const subjects = engine ? shownOf(roomContext, shownSubjects(engine)) : [];
+    const subjects = engine ? entriesOf(roomContext, shownSubjects(engine)) : [];
     drawModels(state);
     drawQuestion(
       state,
@@ -302,7 +304,12 @@ export function build(
       .map(({ base, frames }) => ({ base, title: frames[0]!.model.title, frames }));
     const finding = experiment().says(shownGroups, experimentState(state));
     const failures = groups.flatMap(({ base, frames, errors }) =>
-      errors.map((error): Shown => ({ subject: base, frame: frames[0], isStale: true, error })),
+      errors.map((error): SubjectEntry => ({
+        subject: base,
+        frame: frames[0],
+        isStale: true,
+        error,
+      })),
     );
     const messages = new Set(failures.map(({ error }) => error));
     render(
@@ -326,7 +333,7 @@ export function build(
     }
     figures.list[0]!.update(
       groups.flatMap(({ frames, isStale }) =>
-        frames.map((frame): Shown => ({ subject: frame.subject, frame, isStale })),
+        frames.map((frame): SubjectEntry => ({ subject: frame.subject, frame, isStale })),
       ),
     );
     const [detailSubject] = detailContext.state.value.shown;

@@ -3,7 +3,7 @@
  * (views/sink_tag.ts). It shows how small a change moves a sink, and which architectures resist.
  */
 import { html } from 'lit';
-import { segmented } from '../page/controls';
+import { segmentedControl } from '../page/controls';
 import { superWeightOf, type Frame } from '../frame';
 import { randomGenerator } from '../ask/question';
 import type { State } from '../ask/state';
@@ -260,7 +260,7 @@ export const fragility: Experiment = {
   controls: (context) => {
     const { state, set } = context;
     const { perturbation, length } = state.value;
-    return html`${segmented('Perturbation', CHOICES, perturbation, (value) => set({ perturbation: value }))}
+    return html`${segmentedControl('Perturbation', CHOICES, perturbation, (value) => set({ perturbation: value }))}
     ${perturbation === 'repeat' ? slider('repetitions', 'repeats', [1, Math.max(127, length)], context) : ''}`;
   },
   footer: () =>

@@ -6,7 +6,7 @@ import { mean } from '../frame';
 import type { State } from '../ask/state';
 import { channels } from '../views/channels';
 import { costOf, editFields, choiceLabels, formatLossChange } from '../views/settings';
-import { errorOf, sweep } from '../views/sweep';
+import { roundingErrorOf, sweep } from '../views/sweep';
 import { capitalize, percent } from '../words';
 import type { Experiment } from './experiment';
 import { checkbox, choicesIn, firstTokensWords, slider, baselineOf, SINK_COLUMN } from './parts';
@@ -68,7 +68,9 @@ export const quantization: Experiment = {
             (parameters.first ?? 0) === first
           );
         });
-        return baseline && match && { cost: costOf(match, baseline).mean, error: errorOf(match) };
+        return (
+          baseline && match && { cost: costOf(match, baseline).mean, error: roundingErrorOf(match) }
+        );
       };
       const [roundedResult, exactResult] = [resultWith(0), resultWith(exactTokens)];
       const labels = frames
@@ -104,7 +106,7 @@ export const quantization: Experiment = {
   },
   caption: 'Loss and sink after quantization',
   columnsOf: () => [
-    { name: 'rounding error', valueOfFrame: (frame) => percent(errorOf(frame)) },
+    { name: 'rounding error', valueOfFrame: (frame) => percent(roundingErrorOf(frame)) },
     {
       name: 'change of h',
       valueOfFrame: ({ tensors }) =>

@@ -1,7 +1,7 @@
 /** The lab's buttons and the fields of its settings. */
 import { html, nothing, type TemplateResult } from 'lit';
 import { copyCommandButton } from '../page/command';
-import { choiceField, numberInput, segmented } from '../page/controls';
+import { choiceField, numberInput, segmentedControl } from '../page/controls';
 import type { Context } from '../page/context';
 import { ownText } from './fine_tune';
 import { saveText } from './store';
@@ -67,7 +67,7 @@ export function createControls(context: Context, pair: Pair, reset: () => void) 
 
   function trainingChoice(): TemplateResult {
     const isFineTuning = isFineTune(context.state.value.leftRun);
-    return html`${segmented(
+    return html`${segmentedControl(
       'Training',
       [
         ['fromScratch', 'New models'],

@@ -153,7 +153,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope, isEmbed
     const trainOrPause = () => {
       if (pair.isReady && !isOpening) return pair.toggle();
       isTrainRequested = true;
-      if (isOpening) return;
+      if (isOpening) return draw();
       if (context.engine.peek()) return void open();
       isOpenRequested = true;
       draw();
@@ -176,7 +176,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope, isEmbed
           Reset
         </button>
         <span class="lab-step"
-          >${pair.isReady ? `step ${pair.step} of ${pair.steps}` : isLoading ? 'loading …' : ''}</span
+          >${isLoading ? 'loading …' : pair.isReady ? `step ${pair.step} of ${pair.steps}` : ''}</span
         >`,
       buttons,
     );

@@ -43,7 +43,8 @@ let lastHash = location.hash;
 let writeTimer = 0;
 /** A change of one of these keys adds a step to the browser's history. */
 const HISTORY_KEYS = ['view', 'experiment', 'curve'] as const;
-const historyKeyOf = (of: State): string => HISTORY_KEYS.map((name) => of[name]).join();
+const historyKeyOf = (pageState: State): string =>
+  HISTORY_KEYS.map((name) => pageState[name]).join();
 let lastHistoryKey = historyKeyOf(state.peek());
 
 function writeAddress(): void {
@@ -66,22 +67,22 @@ addEventListener('click', writeAddress, { capture: true });
 // The reader has followed a link to this page or pasted an address.
 addEventListener('hashchange', () => {
   lastHash = location.hash;
-  const next = parseHash(lastHash);
-  notices.value = next.problems;
+  const link = parseHash(lastHash);
+  notices.value = link.problems;
   // The page keeps the reader's own models and files, which a link cannot carry.
   const current = state.peek();
   const linkedState = {
     ...linkableState(current),
     ...(file.peek() ? {} : { input: current.input }),
   };
-  if (printHash(next.state) === printHash(linkedState)) return;
+  if (printHash(link.state) === printHash(linkedState)) return;
   const { shown, input } = linkedState;
   const localState = {
-    ...(next.state.shown.join() === shown.join() ? { shown: current.shown } : {}),
-    ...(next.state.input === input ? { input: current.input } : {}),
+    ...(link.state.shown.join() === shown.join() ? { shown: current.shown } : {}),
+    ...(link.state.input === input ? { input: current.input } : {}),
   };
   failure.value = '';
-  state.value = { ...next.state, ...localState };
+  state.value = { ...link.state, ...localState };
   lastHistoryKey = historyKeyOf(state.peek());
 });
 

@@ -70,7 +70,7 @@ function promptWords(frame: Frame, file: PromptFile | undefined): string[] | und
     ];
   const ids = frame.ids.slice(0, MAX_ID_PROMPTS);
   if (question.input === 'file' || ids.length < sequences) return undefined;
-  return ids.flatMap((one) => ['--ids', one.join()]);
+  return ids.flatMap((promptIds) => ['--ids', promptIds.join()]);
 }
 
 /** Returns the command of a frame; undefined if the command line cannot measure the frame. */

@@ -10,7 +10,7 @@ import { questionOf, type PromptFile } from '../ask/question';
 import type { Facts } from '../save/numbers';
 import type { State } from '../ask/state';
 import { withoutEdits } from '../ask/subject';
-import type { Pointed, ViewApi, View } from './view';
+import type { PointerTarget, ViewApi, View } from './view';
 
 /** Exists once the engine runs and the zoo's index has loaded. */
 export interface Engine {
@@ -22,16 +22,16 @@ export interface Engine {
 export interface Context {
   readonly state: ReadonlySignal<State>;
   readonly theme: ReadonlySignal<Theme>;
-  readonly pointed: ReadonlySignal<Pointed>;
+  readonly pointed: ReadonlySignal<PointerTarget>;
   /** Undefined until the engine runs. */
   readonly engine: ReadonlySignal<Engine | undefined>;
   readonly file: ReadonlySignal<PromptFile | undefined>;
   readonly set: (change: Partial<State>) => void;
-  readonly point: (pointed: Pointed) => void;
-  readonly choose: (file: PromptFile) => void;
+  readonly point: (pointed: PointerTarget) => void;
+  readonly chooseFile: (file: PromptFile) => void;
   /** Opens the dialog for opening models, with `name` filled in. */
   readonly open: (name?: string) => void;
-  readonly pick: () => void;
+  readonly pickModels: () => void;
   /**
    * Opens the dialog with the HTML that embeds a view in the state of its figure.
    * @param pinned the head that the figure shows, if the state does not name one
@@ -143,7 +143,7 @@ export function viewApiOf(context: Context, scope: Scope): ViewApi {
 }
 
 /** `frame` is undefined until measured; `error` says why a measurement failed. */
-export interface Shown {
+export interface SubjectEntry {
   readonly subject: string;
   readonly frame?: Frame;
   /** Whether the frame answers an earlier question. */
@@ -162,7 +162,7 @@ function withBase(frame: Frame, base: Frame): Frame {
   return result;
 }
 
-export function shownOf(context: Context, subjects: readonly string[]): Shown[] {
+export function entriesOf(context: Context, subjects: readonly string[]): SubjectEntry[] {
   const entries = context.engine.value?.queue.entries.value;
   return subjects.map((subject) => {
     const { frame: subjectFrame, isStale = false, error } = entries?.get(subject) ?? {};
@@ -176,21 +176,25 @@ export function shownOf(context: Context, subjects: readonly string[]): Shown[] 
 }
 
 /** After this many milliseconds a room shows its controls without its pictures. */
-const BARE_MS = 3000;
+const CONTROLS_DELAY_MS = 3000;
 
 /** Shows only the heading of a room until its pictures are drawn or have failed, so that the layout does not shift. */
-export function hideUntilDrawn(root: HTMLElement, scope: Scope, shown: () => Shown[]): void {
+export function hideUntilDrawn(
+  root: HTMLElement,
+  scope: Scope,
+  entries: () => SubjectEntry[],
+): void {
   root.classList.add('awaited');
   const appear = () => root.classList.remove('awaited', 'late');
-  const timer = setTimeout(() => root.classList.add('late'), BARE_MS);
+  const timer = setTimeout(() => root.classList.add('late'), CONTROLS_DELAY_MS);
   scope.onEnd(() => clearTimeout(timer));
   scope.effect(() => {
-    if (!shown().every(({ frame, error }) => frame ?? error)) return;
+    if (!entries().every(({ frame, error }) => frame ?? error)) return;
     clearTimeout(timer);
     requestAnimationFrame(appear);
   });
 }
 
-export function framesOf(shown: readonly Shown[]): Frame[] {
-  return shown.flatMap(({ frame }) => frame ?? []);
+export function framesOf(entries: readonly SubjectEntry[]): Frame[] {
+  return entries.flatMap(({ frame }) => frame ?? []);
 }

@@ -2,7 +2,7 @@
 import { html, nothing, type TemplateResult } from 'lit';
 import { live } from 'lit/directives/live.js';
 import { splitText, type Splitting } from 'sinkscope';
-import { framesOf, type Context, type Scope, type Shown } from './context';
+import { framesOf, type Context, type Scope, type SubjectEntry } from './context';
 import { isBidirectional, type Frame, mapsOf } from '../frame';
 import { hubName, isHubId, isOutsideZoo, nameOfId } from '../ask/ids';
 import { NO_WEIGHTS } from '../run/recordings';
@@ -60,7 +60,7 @@ export function numberField(
 /** @param take gets the typed number, or NaN if there is none; the field then shows the number that `take` returns */
 export function numberInput(
   label: string,
-  shown: unknown,
+  current: unknown,
   [min, max, step]: readonly [number | undefined, number | undefined, number | 'any'],
   take: (value: number) => unknown,
 ): TemplateResult {
@@ -75,7 +75,7 @@ export function numberInput(
       type="number"
       aria-label=${label}
       title=${label}
-      .value=${String(shown)}
+      .value=${String(current)}
       min=${min ?? nothing}
       max=${max ?? nothing}
       step=${step}
@@ -85,7 +85,7 @@ export function numberInput(
 }
 
 /** @param options the value, label and tooltip of each button; one button is pressed */
-export function segmented<const Value extends string | number>(
+export function segmentedControl<const Value extends string | number>(
   label: string,
   options: readonly (readonly [value: Value, name: string, title?: string])[],
   current: Value,
@@ -141,8 +141,10 @@ export function addEmbedButton(
   return button;
 }
 
-export function addModelButton(isFull: boolean, { pick }: Context): TemplateResult {
-  return html`<button type="button" class="add" ?disabled=${isFull} @click=${pick}>+ add</button>`;
+export function addModelButton(isFull: boolean, { pickModels }: Context): TemplateResult {
+  return html`<button type="button" class="add" ?disabled=${isFull} @click=${pickModels}>
+    + add
+  </button>`;
 }
 
 /**
@@ -152,28 +154,28 @@ export function addModelButton(isFull: boolean, { pick }: Context): TemplateResu
  */
 export function subjectList(
   label: string,
-  shown: readonly Pick<Shown, 'subject' | 'frame'>[],
+  entries: readonly Pick<SubjectEntry, 'subject' | 'frame'>[],
   context: Context,
   show: (subjects: readonly string[]) => void,
   renderName: (name: string, i: number) => TemplateResult | string = (name) => name,
 ): TemplateResult | typeof nothing {
   if (!allows(context.state.value, 'subjects')) return nothing;
   return html`<div class="subject-list" role="group" aria-label=${label}>
-    ${shown.map((one, i) => {
-      const name = nameOf(one, context);
-      const rest = shown.filter((other) => other !== one);
+    ${entries.map((entry, i) => {
+      const name = nameOf(entry, context);
+      const otherEntries = entries.filter((other) => other !== entry);
       return html`<span class="subject"
         >${renderName(name, i)}<button
           type="button"
           aria-label="Remove ${name}"
-          ?disabled=${!rest.length}
-          @click=${() => show(rest.map(({ subject }) => subject))}
+          ?disabled=${!otherEntries.length}
+          @click=${() => show(otherEntries.map(({ subject }) => subject))}
         >
           ✕
         </button></span
       >`;
     })}
-    ${addModelButton(shown.length >= MAX_SUBJECTS, context)}
+    ${addModelButton(entries.length >= MAX_SUBJECTS, context)}
   </div>`;
 }
 
@@ -195,12 +197,12 @@ export function textField(
   </label>`;
 }
 
-export function fileField({ file, choose, fail }: Context): TemplateResult {
-  const current = file.value;
+export function fileField({ file, chooseFile, fail }: Context): TemplateResult {
+  const currentFile = file.value;
   const change = (event: Event) => {
     const input = event.target as HTMLInputElement;
-    const [chosen] = input.files ?? [];
-    if (chosen) void readPrompts(chosen).then(choose, fail);
+    const [chosenFile] = input.files ?? [];
+    if (chosenFile) void readPrompts(chosenFile).then(chooseFile, fail);
     // With the field empty, the reader can choose the same file again after editing it.
     input.value = '';
   };
@@ -209,17 +211,17 @@ export function fileField({ file, choose, fail }: Context): TemplateResult {
     ['blocks', 'blank lines separate prompts'],
     ['whole', 'the whole file is one text'],
   ] as const;
-  const count = current && splitText(current.text, current.splitting).length;
+  const count = currentFile && splitText(currentFile.text, currentFile.splitting).length;
   return html`<div class="prompt-file">
     <label class="file">Choose a text file<input type="file" @change=${change} /></label>
     ${
-      current
+      currentFile
         ? html`<span
-              >${current.name}:
+              >${currentFile.name}:
               ${count === 1 ? '1 text' : `${count!.toLocaleString('en')} prompts`}</span
             >
-            ${choiceField('split', current.splitting, splittings, (splitting) =>
-              choose({ ...current, splitting: splitting as Splitting }),
+            ${choiceField('split', currentFile.splitting, splittings, (splitting) =>
+              chooseFile({ ...currentFile, splitting: splitting as Splitting }),
             )}`
         : html`<span class="hint"
             >UTF-8: one prompt per line, or prompts separated by blank lines. The file stays on your
@@ -263,7 +265,7 @@ export const EXAMPLES = [
 ] as const;
 
 export function exampleField({ state, set }: Context): TemplateResult {
-  const example = EXAMPLES.find((one) => one === state.value.prompt) ?? '';
+  const example = EXAMPLES.find((text) => text === state.value.prompt) ?? '';
   const choose = (event: Event) => {
     const prompt = valueOf(event);
     if (prompt) set({ prompt, input: 'text', query: -1, key: -1 });
@@ -275,8 +277,10 @@ export function exampleField({ state, set }: Context): TemplateResult {
     @change=${choose}
   >
     ${['', ...EXAMPLES].map(
-      (one) =>
-        html`<option value=${one} ?selected=${one === example}>${one || 'Example texts'}</option>`,
+      (text) =>
+        html`<option value=${text} ?selected=${text === example}>
+          ${text || 'Example texts'}
+        </option>`,
     )}
   </select>`;
 }
@@ -287,12 +291,13 @@ export function startTokenButton(
   frames: readonly Frame[],
 ): TemplateResult | typeof nothing {
   const labels = [...new Set(frames.map(startTokenWords))];
-  const sample = frames.find(({ special }) => special.bos);
-  if (!labels.length || !sample) return nothing;
-  const hasNoStart = sample.first.length === 0;
+  const frameWithBos = frames.find(({ special }) => special.bos);
+  if (!labels.length || !frameWithBos) return nothing;
+  const hasNoStart = frameWithBos.first.length === 0;
   // Without the key `first` the tokenizer adds its own special tokens.
-  const valueWithStart = sample.special.automatic[0] === sample.special.bos ? '' : 'bos';
-  const bos = makeReadable(sample.special.bos!);
+  const valueWithStart =
+    frameWithBos.special.automatic[0] === frameWithBos.special.bos ? '' : 'bos';
+  const bos = makeReadable(frameWithBos.special.bos!);
   const text = hasNoStart
     ? `no start token: add ${bos}`
     : labels.join(' / ').replace(' (start token)', '');
@@ -350,11 +355,13 @@ const PROMPT_COUNTS = [
 function sizeFields(context: Context, frames: readonly Frame[]): TemplateResult {
   const { T, input, n } = context.state.value;
   const longest = Math.min(...frames.map(({ architecture }) => architecture.context));
-  const otherLengths = [...new Set(frames.map((frame) => frame.T))].filter((one) => one !== T);
+  const otherLengths = [...new Set(frames.map((frame) => frame.T))].filter(
+    (length) => length !== T,
+  );
   return html`<div class="numbers">
     ${numberField('T ≤', 'T', context, longest)}
     ${otherLengths.length ? html`<span class="hint">T = ${otherLengths.join(', ')} here</span>` : nothing}
-    ${segmented('Prompts', PROMPT_COUNTS, n, (count) =>
+    ${segmentedControl('Prompts', PROMPT_COUNTS, n, (count) =>
       context.set(count > 1 && input === 'text' ? { n: count, input: 'heldout' } : { n: count }),
     )}
   </div>`;
@@ -456,7 +463,7 @@ export function tokenChips(frame: Frame, { state, set, point }: Context): Templa
   const droppedNote = frame.dropped
     ? html`<span class="cut">… ${frame.dropped} more not run (T = ${frame.T})</span>`
     : nothing;
-  const rest =
+  const restNote =
     count < frame.T
       ? html`<span class="cut">… and ${(frame.T - count).toLocaleString('en')} more tokens</span>`
       : nothing;
@@ -468,7 +475,7 @@ export function tokenChips(frame: Frame, { state, set, point }: Context): Templa
     @pointerleave=${() => point({})}
     @focusout=${() => point({})}
   >
-    ${Array.from({ length: count }, (_, t) => chip(t))}${rest}${droppedNote}
+    ${Array.from({ length: count }, (_, t) => chip(t))}${restNote}${droppedNote}
   </div>`;
 }
 
@@ -479,7 +486,7 @@ export function colorChips(
   root: ParentNode,
   context: Context,
   scope: Scope,
-  shown: () => readonly Shown[],
+  entries: () => readonly SubjectEntry[],
 ): void {
   let isColored = false;
   const reveal = (chip: HTMLElement | undefined) => {
@@ -496,7 +503,7 @@ export function colorChips(
   };
   scope.effect(() => {
     const { query = -1, key = -1 } = context.pointed.value;
-    const [frame] = framesOf(shown());
+    const [frame] = framesOf(entries());
     const maps = frame && mapsOf(frame);
     const isPointed = query >= 0 || key >= 0;
     if (!maps || (!isPointed && !isColored)) return;
@@ -517,7 +524,7 @@ export function colorChips(
 
 /** Returns a subject's title, also before its model is open. */
 export function nameOf(
-  { subject, frame }: Pick<Shown, 'subject' | 'frame'>,
+  { subject, frame }: Pick<SubjectEntry, 'subject' | 'frame'>,
   context: Context,
 ): string {
   if (frame) return frame.title;
@@ -529,11 +536,11 @@ export function nameOf(
 }
 
 function generatedText({ tokens, generated, title }: Frame, isNamed: boolean): TemplateResult {
-  const plain = tokens.filter(({ special }) => !special);
-  const join = (some: typeof plain) => some.map(({ text }) => text).join('');
+  const plainTokens = tokens.filter(({ special }) => !special);
+  const join = (part: typeof plainTokens) => part.map(({ text }) => text).join('');
   return html`<p class="generated">
-    ${isNamed ? html`<span class="hint">${title}:</span> ` : nothing}${join(plain.slice(0, -generated))}<strong
-      >${join(plain.slice(-generated))}</strong
+    ${isNamed ? html`<span class="hint">${title}:</span> ` : nothing}${join(plainTokens.slice(0, -generated))}<strong
+      >${join(plainTokens.slice(-generated))}</strong
     >
   </p>`;
 }
@@ -543,13 +550,13 @@ export function generateControls(
   frames: readonly Frame[],
 ): TemplateResult | typeof nothing {
   const queue = context.engine.value?.queue;
-  const openFrames = frames.filter((frame) => !isBidirectional(frame) && !frame.recording);
-  if (!queue || !openFrames.length || !allows(context.state.value, 'generate')) return nothing;
+  const causalFrames = frames.filter((frame) => !isBidirectional(frame) && !frame.recording);
+  if (!queue || !causalFrames.length || !allows(context.state.value, 'generate')) return nothing;
   const isRunning = queue.isGenerating;
   const { temperature, topK, seed } = context.state.value;
   const toggleGenerating = () => {
     if (isRunning) return queue.stopGenerating();
-    const subjects = openFrames.map(({ subject }) => subject);
+    const subjects = causalFrames.map(({ subject }) => subject);
     void queue.generate(subjects, { count: 16, temperature, topK, seed });
   };
   return html`<details class="more generate">
@@ -562,38 +569,43 @@ export function generateControls(
       <span class="hint">Temperature 0 is greedy.</span>
     </div>
     <div role="status">
-      ${openFrames.filter(({ generated }) => generated).map((frame) => generatedText(frame, openFrames.length > 1))}
+      ${causalFrames.filter(({ generated }) => generated).map((frame) => generatedText(frame, causalFrames.length > 1))}
     </div>
   </details>`;
 }
 
 /** Explains why subjects are not shown, and how to fix that. */
 export function troubleNotes(
-  shown: readonly Shown[],
+  entries: readonly SubjectEntry[],
   context: Context,
 ): TemplateResult | typeof nothing {
-  const failed = shown.filter(({ error }) => error);
-  if (!failed.length) return nothing;
-  const keptResultWords = ({ frame }: Shown) => (frame ? ' The last good result is shown.' : '');
+  const failures = entries.filter(({ error }) => error);
+  if (!failures.length) return nothing;
+  const keptResultWords = ({ frame }: SubjectEntry) =>
+    frame ? ' The last good result is shown.' : '';
   // If all subjects lack the same input, asks for it instead of printing an error for each.
-  const withoutInput = failed.find(({ error }) => isInputMissing(error!));
-  if (withoutInput)
+  const missingInput = failures.find(({ error }) => isInputMissing(error!));
+  if (missingInput)
     return html`<p class="trouble wanting" role="alert">
-      ${withoutInput.error}${keptResultWords(withoutInput)}
+      ${missingInput.error}${keptResultWords(missingInput)}
     </p>`;
   return html`<div class="trouble" role="alert">
-    ${failed.map((one) => {
-      const keptNote = keptResultWords(one);
-      const message = `${nameOf(one, context)}: ${one.error!.replace(/([^.!?])$/, '$1.')}${keptNote}`;
+    ${failures.map((entry) => {
+      const keptNote = keptResultWords(entry);
+      const message = `${nameOf(entry, context)}: ${entry.error!.replace(/([^.!?])$/, '$1.')}${keptNote}`;
       const models = context.engine.value?.models;
-      const id = parseSubject(one.subject)?.id ?? '';
-      const isNew = isOutsideZoo(id) && !models?.canOpen(id);
+      const id = parseSubject(entry.subject)?.id ?? '';
+      const isUnopened = isOutsideZoo(id) && !models?.canOpen(id);
       const name = isHubId(id) ? hubName(id) : id;
-      const recover = isNew ? () => context.open(name) : () => context.engine.peek()?.queue.retry();
-      const label = one.error!.includes('(too_slow)') ? 'Wait longer' : 'Try again';
+      const recover = isUnopened
+        ? () => context.open(name)
+        : () => context.engine.peek()?.queue.retry();
+      const label = entry.error!.includes('(too_slow)') ? 'Wait longer' : 'Try again';
       return html`<p>
         ${message}
-        <button type="button" @click=${recover}>${isNew ? `Open ${nameOfId(id)}` : label}</button>
+        <button type="button" @click=${recover}>
+          ${isUnopened ? `Open ${nameOfId(id)}` : label}
+        </button>
       </p>`;
     })}
   </div>`;

@@ -3,7 +3,7 @@ import { computed, effect } from '@preact/signals-core';
 import { defaults } from '../ask/state';
 import { set, state } from './address';
 import { Scope, type Context } from './context';
-import { fail, offerNewer } from './messages';
+import { fail, offerNewVersion } from './messages';
 
 type Build = (root: HTMLElement, context: Context, scope: Scope) => void;
 
@@ -24,48 +24,48 @@ function tabTitle({ name, title }: Room): string {
  * @param rooms the first one is the default
  */
 export function enter(main: HTMLElement, rooms: readonly Room[], context: Context): void {
-  let requested: { readonly name: string; readonly scope: Scope } | undefined;
-  let shown: typeof requested;
-  const builds = new Map<string, Build>();
+  let requestedRoom: { readonly name: string; readonly scope: Scope } | undefined;
+  let shownRoom: typeof requestedRoom;
+  const buildFunctions = new Map<string, Build>();
   const roomOfState = computed(
     () => rooms.find(({ name }) => name === state.value.room) ?? rooms[0]!,
   );
   effect(() => {
     const room = roomOfState.value;
-    const target = room.name;
-    if (requested?.name === target) return;
+    const roomName = room.name;
+    if (requestedRoom?.name === roomName) return;
     const scope = new Scope();
-    requested = { name: target, scope };
+    requestedRoom = { name: roomName, scope };
     // The previous room stays until the next one is loaded.
     const show = (build: Build) => {
-      if (requested?.scope !== scope) return;
-      shown?.scope.end();
-      shown = requested;
+      if (requestedRoom?.scope !== scope) return;
+      shownRoom?.scope.end();
+      shownRoom = requestedRoom;
       context.point({});
       const root = document.createElement('div');
-      root.className = `room room-${target}`;
+      root.className = `room room-${roomName}`;
       main.replaceChildren(root);
-      main.dataset.room = target;
+      main.dataset.room = roomName;
       document.title = tabTitle(room);
       build(root, context, scope);
     };
-    const cached = builds.get(target);
+    const cached = buildFunctions.get(roomName);
     // Builds the room outside of this effect, since a room sets state and calls the queue.
     if (cached) queueMicrotask(() => show(cached));
     else
       room.load().then(
         ({ build }) => {
-          builds.set(target, build);
+          buildFunctions.set(roomName, build);
           show(build);
         },
         async (error: unknown) => {
-          const isNewer = await isReplaced();
-          if (requested?.scope !== scope) return;
-          if (shown) {
-            requested = shown;
-            set({ room: shown.name });
+          const isNewer = await isBuildReplaced();
+          if (requestedRoom?.scope !== scope) return;
+          if (shownRoom) {
+            requestedRoom = shownRoom;
+            set({ room: shownRoom.name });
           }
-          if (isNewer) offerNewer(() => location.reload());
+          if (isNewer) offerNewVersion(() => location.reload());
           else fail(error);
         },
       );
@@ -73,11 +73,11 @@ export function enter(main: HTMLElement, rooms: readonly Room[], context: Contex
 }
 
 /** Whether the host serves a newer build than the running one, so that the running build's files are gone. */
-async function isReplaced(): Promise<boolean> {
+async function isBuildReplaced(): Promise<boolean> {
   const script = document.querySelector('script[type="module"]')?.getAttribute('src');
   try {
-    const answer = await fetch(location.href.split('#')[0]!, { cache: 'no-store' });
-    return answer.ok && Boolean(script) && !(await answer.text()).includes(script!);
+    const response = await fetch(location.href.split('#')[0]!, { cache: 'no-store' });
+    return response.ok && Boolean(script) && !(await response.text()).includes(script!);
   } catch {
     return false;
   }

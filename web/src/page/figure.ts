@@ -5,7 +5,7 @@
  */
 import { untracked } from '@preact/signals-core';
 import { render, html } from 'lit';
-import { framesOf, viewApiOf, Scope, type Context, type Shown } from './context';
+import { framesOf, viewApiOf, Scope, type Context, type SubjectEntry } from './context';
 import { selectedHead, type Frame } from '../frame';
 import { atStep, modelIdOf, parseSubject, printSubject } from '../ask/subject';
 import { differingKeys, type State } from '../ask/state';
@@ -67,7 +67,7 @@ function cellKeys(subjects: readonly string[]): string[] {
     return parsed ? printSubject(atStep(parsed, undefined)).replace(/@step\d+/, '') : subject;
   });
   return names.map(
-    (name, i) => `${name} ${names.slice(0, i).filter((one) => one === name).length}`,
+    (name, i) => `${name} ${names.slice(0, i).filter((other) => other === name).length}`,
   );
 }
 
@@ -78,9 +78,9 @@ export class Figure {
   readonly #look: FigureLook;
   readonly #scope: Scope;
   readonly #grid: HTMLElement;
-  readonly #missing: HTMLElement;
+  readonly #missingPlace: HTMLElement;
   readonly #cells = new Map<string, Cell>();
-  #shown: readonly Shown[] = [];
+  #entries: readonly SubjectEntry[] = [];
   #drawnState: State | undefined;
   #isVisible = false;
   #isDue = false;
@@ -97,10 +97,10 @@ export class Figure {
     this.root.dataset.view = view.name;
     if (!look.isEmbed) this.root.setAttribute('aria-label', view.title);
     if (look.isMain) this.root.classList.add('main');
-    if (!look.isBare && !look.isMain) this.#addHead();
+    if (!look.isBare && !look.isMain) this.#addHeader();
     this.#grid = addElement(this.root, 'cells');
-    this.#missing = addElement(this.root, 'lacks');
-    if (look.isMain) this.#addHead();
+    this.#missingPlace = addElement(this.root, 'lacks');
+    if (look.isMain) this.#addHeader();
     const watcher = new IntersectionObserver(
       ([entry]) => {
         this.#isVisible = entry!.isIntersecting;
@@ -121,16 +121,16 @@ export class Figure {
     this.#scope.end();
   }
 
-  update(shown: readonly Shown[]): void {
+  update(entries: readonly SubjectEntry[]): void {
     const isSame =
-      shown.length === this.#shown.length &&
-      shown.every(({ subject, frame, isStale }, i) => {
-        const previous = this.#shown[i]!;
+      entries.length === this.#entries.length &&
+      entries.every(({ subject, frame, isStale }, i) => {
+        const previous = this.#entries[i]!;
         return (
           previous.subject === subject && previous.frame === frame && previous.isStale === isStale
         );
       });
-    this.#shown = shown;
+    this.#entries = entries;
     // Typing changes no picture until the text is tokenized.
     const { state } = this.#context;
     const isTypedOnly =
@@ -147,16 +147,16 @@ export class Figure {
     return (this.#isVisible = bottom > -120 && top < innerHeight + 120);
   }
 
-  #addHead(): void {
+  #addHeader(): void {
     const { title, question, how, formula, source } = this.#view;
-    const head = addElement(this.root, 'figure-head', 'header');
-    const titlePlace = addElement(head, 'figure-title');
+    const header = addElement(this.root, 'figure-head', 'header');
+    const titlePlace = addElement(header, 'figure-title');
     render(
       html`<h2>${title}</h2>
         <p class="question">${question}</p>`,
       titlePlace,
     );
-    const howMenu = addElement(head, 'how', 'details') as HTMLDetailsElement;
+    const howMenu = addElement(header, 'how', 'details') as HTMLDetailsElement;
     makeMenu(howMenu);
     render(
       html`<summary aria-label="How to read ${title}">?</summary>
@@ -170,8 +170,8 @@ export class Figure {
         </div>`,
       howMenu,
     );
-    const menu = addKinds(head, title, KINDS, (kind) => {
-      const numbers = framesOf(this.#shown).map((frame) => ({
+    const menu = addKinds(header, title, KINDS, (kind) => {
+      const numbers = framesOf(this.#entries).map((frame) => ({
         frame: { ...this.#conditionsOf(frame), ...this.#ownConditions(frame) },
         quantities: this.#isReady(frame) ? this.#view.numbers(frame, this.#headOf(frame)) : [],
       }));
@@ -201,7 +201,7 @@ export class Figure {
       menu,
       async () => {
         const queue = this.#context.engine.peek()!.queue;
-        const frames = framesOf(this.#shown);
+        const frames = framesOf(this.#entries);
         const source = INPUTS[this.#context.state.peek().input];
         const files = [];
         for (const frame of frames)
@@ -213,7 +213,7 @@ export class Figure {
       },
       this.#context.fail,
     );
-    const embedButton = addEmbedButton(head, title, () =>
+    const embedButton = addEmbedButton(header, title, () =>
       this.#context.embed(this.#view.name, this.#context, this.#pinnedState()),
     );
     this.#scope.effect(() => {
@@ -232,8 +232,8 @@ export class Figure {
   /** Returns what an embed needs of the state: the figure's subjects, and their head if all show the same one. */
   #pinnedState(): Partial<State> {
     // Settings of a model may differ only in their question, so a subject can be in the list twice.
-    const shown = [...new Set(this.#shown.map(({ subject }) => subject))];
-    const [first, ...rest] = framesOf(this.#shown).map((frame) => this.#headOf(frame));
+    const shown = [...new Set(this.#entries.map(({ subject }) => subject))];
+    const [first, ...rest] = framesOf(this.#entries).map((frame) => this.#headOf(frame));
     const isSharedHead =
       first && rest.every((at) => at.layer === first.layer && at.head === first.head);
     return { shown, at: 0, ...(isSharedHead ? first : {}) };
@@ -272,51 +272,55 @@ export class Figure {
     const clusters = this.#clusters();
     const keys = cellKeys(clusters.map(({ lead }) => this.#clusterKey(lead.subject)));
     for (const [key, { scope }] of this.#cells) {
-      const one = clusters[keys.indexOf(key)]?.lead;
-      if (one && (!one.frame || this.#fits(one.frame))) continue;
+      const lead = clusters[keys.indexOf(key)]?.lead;
+      if (lead && (!lead.frame || this.#fits(lead.frame))) continue;
       scope.end();
       this.#cells.delete(key);
     }
     this.#grid.style.setProperty('--cells', String(Math.max(1, clusters.length)));
-    const frames = framesOf(this.#shown).filter((frame) => this.#isReady(frame));
+    const frames = framesOf(this.#entries).filter((frame) => this.#isReady(frame));
     let position = 0;
-    clusters.forEach(({ lead: one, all }, i) => {
-      const isReady = one.frame && this.#isReady(one.frame);
+    clusters.forEach(({ lead, members }, i) => {
+      const isReady = lead.frame && this.#isReady(lead.frame);
       const cell = this.#cells.get(keys[i]!) ?? (isReady ? this.#addCell() : undefined);
       if (!cell) return;
       this.#cells.set(keys[i]!, cell);
       // Moves a cell only if its position changes, since moving takes the focus from the cell's controls.
       const sibling = this.#grid.children[position++] ?? null;
       if (sibling !== cell.root) this.#grid.insertBefore(cell.root, sibling);
-      cell.root.classList.toggle('stale', one.isStale || !isReady);
-      const group = framesOf(all).filter((frame) => frames.includes(frame));
+      cell.root.classList.toggle('stale', lead.isStale || !isReady);
+      const group = framesOf(members).filter((frame) => frames.includes(frame));
       cell.title.parentElement!.hidden = clusters.length === 1 || Boolean(this.#look.isBare);
-      if (isReady) this.#fill(cell, one.frame!, { frames, group }, i);
+      if (isReady) this.#fill(cell, lead.frame!, { frames, group }, i);
       // Keeps the last picture but not its stamp: the conditions that the room states may have changed.
       else this.#stamp(cell);
     });
-    const missing = framesOf(this.#shown).map((frame) => lackWords(this.#view, frame));
+    const notes = framesOf(this.#entries).map((frame) => lackWords(this.#view, frame));
     render(
-      missing.filter(Boolean).map((text) => html`<p class="hint" data-lacks>${text}</p>`),
-      this.#missing,
+      notes.filter(Boolean).map((text) => html`<p class="hint" data-lacks>${text}</p>`),
+      this.#missingPlace,
     );
   }
 
-  #clusters(): { readonly lead: Shown; readonly all: readonly Shown[] }[] {
-    const isReady = ({ frame }: Shown) => frame && this.#isReady(frame);
+  #clusters(): { readonly lead: SubjectEntry; readonly members: readonly SubjectEntry[] }[] {
+    const isReady = ({ frame }: SubjectEntry) => frame && this.#isReady(frame);
     if (this.#view.drawsAllSubjects) {
-      const lead = this.#shown.find(isReady);
+      const lead = this.#entries.find(isReady);
       return lead
-        ? [{ lead, all: this.#shown }]
-        : this.#shown.slice(0, 1).map((one) => ({ lead: one, all: [one] }));
+        ? [{ lead, members: this.#entries }]
+        : this.#entries.slice(0, 1).map((lead) => ({ lead, members: [lead] }));
     }
-    if (!this.#view.drawsAllSettings) return this.#shown.map((one) => ({ lead: one, all: [one] }));
-    const byModel = new Map<string, Shown[]>();
-    for (const one of this.#shown) {
-      const key = this.#clusterKey(one.subject);
-      byModel.set(key, [...(byModel.get(key) ?? []), one]);
+    if (!this.#view.drawsAllSettings)
+      return this.#entries.map((lead) => ({ lead, members: [lead] }));
+    const membersByModel = new Map<string, SubjectEntry[]>();
+    for (const entry of this.#entries) {
+      const key = this.#clusterKey(entry.subject);
+      membersByModel.set(key, [...(membersByModel.get(key) ?? []), entry]);
     }
-    return [...byModel.values()].map((all) => ({ lead: all.find(isReady) ?? all[0]!, all }));
+    return [...membersByModel.values()].map((members) => ({
+      lead: members.find(isReady) ?? members[0]!,
+      members,
+    }));
   }
 
   #fill(
@@ -330,10 +334,10 @@ export class Figure {
     root.dataset.subject = frame.subject;
     setText(title, group.length > 1 ? frame.model.title : frame.title);
     const ownConditions = this.#ownConditions(frame);
-    const classes = [...group.map((one) => one.class), ownConditions.class];
+    const classes = [...group.map((member) => member.class), ownConditions.class];
     const kind =
-      (['counterfactual', 'approximate', 'relaxed'] as const).find((one) =>
-        classes.includes(one),
+      (['counterfactual', 'approximate', 'relaxed'] as const).find((name) =>
+        classes.includes(name),
       ) ?? frame.class;
     setText(badge, CLASS_WORDS[kind]);
     badge.hidden = kind === 'measured';
@@ -346,9 +350,9 @@ export class Figure {
       ...extra?.(frame, i),
     });
     // The settings of a model may differ in T, since one may end at the model's context.
-    const T = Math.max(...group.map((one) => one.T));
+    const T = Math.max(...group.map((member) => member.T));
     const sharedTitle = this.#view.drawsAllSubjects
-      ? { title: [...new Set(group.map((one) => one.title))].join(', ') }
+      ? { title: [...new Set(group.map((member) => member.title))].join(', ') }
       : {};
     const frameConditions = { ...this.#conditionsOf(frame), T, ...sharedTitle };
     cell.conditions = stampWords({ ...frameConditions, ...ownConditions, class: kind });
@@ -358,9 +362,11 @@ export class Figure {
 
   #stamp({ stamp, conditions }: Cell): void {
     const { isBare, roomConditions } = this.#look;
-    const stated = roomConditions?.() ?? [];
-    const unstated = conditions.split(' · ').filter((one) => !stated.includes(one));
-    const words = isBare ? '' : unstated.join(' · ');
+    const statedConditions = roomConditions?.() ?? [];
+    const unstatedConditions = conditions
+      .split(' · ')
+      .filter((words) => !statedConditions.includes(words));
+    const words = isBare ? '' : unstatedConditions.join(' · ');
     stamp.hidden = !words;
     if (stamp.textContent !== words) render(explainTerms(words, true), stamp);
   }

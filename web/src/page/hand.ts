@@ -26,7 +26,7 @@ import { headWords, quote, stateWords } from '../words';
 type EditScope = State['scope'];
 
 interface Intervention {
-  readonly says: string;
+  readonly label: string;
   readonly edit: SubjectEdit;
 }
 
@@ -45,8 +45,8 @@ function scopeValues(scope: EditScope, { layer, head }: Head): number[] {
  */
 function chosenChannel(frame: Frame, state: State) {
   const channelAt = (at: { layer: number; channel: number; token: number }) => ({
-    place: [at.channel, at.layer, at.token],
-    where: `${stateWords(at.layer)}, token ${at.token}`,
+    values: [at.channel, at.layer, at.token],
+    location: `${stateWords(at.layer)}, token ${at.token}`,
   });
   const { channel, query } = state;
   const largest = massiveOf(frame);
@@ -71,22 +71,22 @@ export function interventionsOf(frame: Frame, state: State): Intervention[] {
     const group = head === undefined ? [] : [groupOf(frame, selectedHead(frame, state))];
     const values = layer === undefined ? [] : [layer, ...group];
     interventions.push(
-      { says: `Hide ${name}`, edit: makeEdit('hide_key', key, ...scope) },
-      { says: `Zero the value of ${name}`, edit: makeEdit('scale_value', key, 0, ...values) },
+      { label: `Hide ${name}`, edit: makeEdit('hide_key', key, ...scope) },
+      { label: `Zero the value of ${name}`, edit: makeEdit('scale_value', key, 0, ...values) },
     );
   }
   interventions.push({
-    says: `Ablate ${headWords(at)}`,
+    label: `Ablate ${headWords(at)}`,
     edit: makeEdit('silence', at.layer, at.head),
   });
   const channel = chosenChannel(frame, state);
   if (channel) {
-    const { place, name, where } = channel;
+    const { values, name, location } = channel;
     interventions.push(
-      { says: `Zero channel ${name} ${where}`, edit: makeEdit('clamp_channel', ...place) },
+      { label: `Zero channel ${name} ${location}`, edit: makeEdit('clamp_channel', ...values) },
       {
-        says: `Set channel ${place[0]!} there to its mean`,
-        edit: makeEdit('clamp_channel', ...place, 'to=mean'),
+        label: `Set channel ${values[0]!} there to its mean`,
+        edit: makeEdit('clamp_channel', ...values, 'to=mean'),
       },
     );
   }
@@ -95,7 +95,7 @@ export function interventionsOf(frame: Frame, state: State): Intervention[] {
     const { row, column } = superWeight;
     const layer = layerNumber(frame, superWeight.layer);
     interventions.push({
-      says: `Zero weight (${row}, ${column}) of down in layer ${layer}, which writes the largest value`,
+      label: `Zero weight (${row}, ${column}) of down in layer ${layer}, which writes the largest value`,
       edit: makeEdit('scale_weight', 'down', layer, row, column, 0),
     });
   }
@@ -107,7 +107,7 @@ const isSame = (a: SubjectEdit, b: SubjectEdit) =>
 
 export function toggleEdit(subject: string, edit: SubjectEdit): string {
   const parsed = parseSubject(subject)!;
-  const otherEdits = parsed.edits.filter((one) => !isSame(one, edit));
+  const otherEdits = parsed.edits.filter((other) => !isSame(other, edit));
   const edits = otherEdits.length < parsed.edits.length ? otherEdits : [...otherEdits, edit];
   return printSubject({ ...parsed, edits });
 }
@@ -123,11 +123,11 @@ export function interventionControls(
   const { edits } = subject;
   const labels = labelsOf(subject, context.engine.peek()!.models.describe);
   /** Links to the state after an intervention. A link cannot name a model on the disk, for which a click sets the state. */
-  const link = (edit: SubjectEdit, says: string, isDone: boolean) => {
-    const next = toggleEdit(frame.subject, edit);
-    const list = state.shown.map((one) => (one === frame.subject ? next : one));
-    const shown = [...new Set(list)];
-    const change = { shown, at: shown.indexOf(next), layer, head };
+  const link = (edit: SubjectEdit, label: string, isDone: boolean) => {
+    const newSubject = toggleEdit(frame.subject, edit);
+    const subjects = state.shown.map((text) => (text === frame.subject ? newSubject : text));
+    const shown = [...new Set(subjects)];
+    const change = { shown, at: shown.indexOf(newSubject), layer, head };
     const setLocally = (event: Event) => {
       if (!isOnDisk(frame.subject)) return;
       event.preventDefault();
@@ -136,20 +136,20 @@ export function interventionControls(
     return html`<a
       class="move"
       href=${context.link(change)}
-      aria-label=${isDone ? `Undo ${says}` : says}
+      aria-label=${isDone ? `Undo ${label}` : label}
       @click=${setLocally}
-      >${says}${isDone ? ' ×' : ''}</a
+      >${label}${isDone ? ' ×' : ''}</a
     >`;
   };
   const [first, ...more] = interventionsOf(frame, state).filter(
-    (one) => !edits.some((present) => isSame(present, one.edit)),
+    ({ edit }) => !edits.some((present) => isSame(present, edit)),
   );
   return html`<div class="hand" role="group" aria-label="Intervene">
-    ${first ? link(first.edit, first.says, false) : nothing}
+    ${first ? link(first.edit, first.label, false) : nothing}
     <details class="more" ?open=${state.channel >= 0 || edits.length > 0}>
       <summary>More</summary>
       <p class="hint">Select a cell of the map to act on its token.</p>
-      ${more.map((one) => link(one.edit, one.says, false))}
+      ${more.map(({ edit, label }) => link(edit, label, false))}
       ${choiceField(
         'keys and values in',
         state.scope,
@@ -161,6 +161,6 @@ export function interventionControls(
         (scope) => context.set({ scope: scope as EditScope }),
       )}
     </details>
-    ${edits.length ? html`<span class="done">${edits.map((one, i) => link(one, labels[i]!, true))}</span>` : nothing}
+    ${edits.length ? html`<span class="done">${edits.map((edit, i) => link(edit, labels[i]!, true))}</span>` : nothing}
   </div>`;
 }

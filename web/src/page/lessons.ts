@@ -8,7 +8,7 @@ const KEY = 'sinkscope:lessons';
 export function readLessons(): readonly string[] {
   try {
     const stored: unknown = JSON.parse(localStorage.getItem(KEY) ?? '[]');
-    return Array.isArray(stored) ? stored.filter((one) => typeof one === 'string') : [];
+    return Array.isArray(stored) ? stored.filter((slug) => typeof slug === 'string') : [];
   } catch {
     // The browser may forbid storage, or another program may have written the value.
     return [];

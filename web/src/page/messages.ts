@@ -26,7 +26,7 @@ export function fail(error: unknown): void {
   failure.value = errorSentence(error);
 }
 
-export function offerNewer(activate: () => void): void {
+export function offerNewVersion(activate: () => void): void {
   activateNewVersion.value = activate;
 }
 
@@ -45,7 +45,7 @@ export function drawMessages(
   download: Download,
   changes: ReadonlySignal<number>,
 ): void {
-  const newerPlace = addElement(place, 'newer');
+  const newVersionPlace = addElement(place, 'newer');
   effect(() => {
     render(
       activateNewVersion.value
@@ -54,19 +54,19 @@ export function drawMessages(
             <button type="button" @click=${activateNewVersion.value}>Reload</button>
           </p>`
         : nothing,
-      newerPlace,
+      newVersionPlace,
     );
   });
-  const text = addElement(place, 'message', 'p');
-  text.setAttribute('role', 'alert');
+  const messagePlace = addElement(place, 'message', 'p');
+  messagePlace.setAttribute('role', 'alert');
   const progress = addElement(place, 'progress', 'p');
   progress.setAttribute('role', 'status');
   let progressTimer = 0;
   effect(() => {
-    const combined = [...new Set([failure.value, ...notices.value].filter(Boolean))].join('\n');
-    text.hidden = !combined;
-    setText(text, combined);
-    text.classList.toggle('error', failure.value !== '');
+    const message = [...new Set([failure.value, ...notices.value].filter(Boolean))].join('\n');
+    messagePlace.hidden = !message;
+    setText(messagePlace, message);
+    messagePlace.classList.toggle('error', failure.value !== '');
   });
   effect(() => {
     void changes.value;

@@ -38,8 +38,8 @@ async function startServiceWorker(offer: (activate: () => void) => void): Promis
   };
   offerWorker(registration.waiting);
   registration.addEventListener('updatefound', () => {
-    const installing = registration.installing;
-    installing?.addEventListener('statechange', () => offerWorker(installing));
+    const newWorker = registration.installing;
+    newWorker?.addEventListener('statechange', () => offerWorker(newWorker));
   });
   const { active } = await serviceWorker.ready;
   const urlsToCache = performance

@@ -62,11 +62,11 @@ export function drawFooter(place: HTMLElement, engine: ReadonlySignal<Engine | u
     if (!describe) return;
     const [entry] = entries?.values() ?? [];
     const usedArithmetics = new Set(
-      [...(entries?.keys() ?? [])].map((one) => parseSubject(one)?.arithmetic),
+      [...(entries?.keys() ?? [])].map((subject) => parseSubject(subject)?.arithmetic),
     );
     const arithmeticNotes = inexactNames
-      .filter((one) => usedArithmetics.has(one))
-      .map((one) => INEXACT[one].footer);
+      .filter((name) => usedArithmetics.has(name))
+      .map((name) => INEXACT[name].footer);
     const counters = [
       `${describe.kernels} kernels${arithmeticNotes.length ? `, ${arithmeticNotes.join(' and ')} where a figure says so` : ''}`,
       ...(firstSinkMs.value ? [`first sink after ${firstSinkMs.value.toFixed(0)} ms`] : []),

@@ -64,7 +64,7 @@ async function sharePicture(frame: Frame, context: Context): Promise<void> {
 
 /** Copies the link with the names of models on the disk, for readers with the same files. */
 async function copyLinkWithNames(): Promise<void> {
-  const ids = [...new Set(omittedSubjects.value.map((one) => parseSubject(one)!.id))];
+  const ids = [...new Set(omittedSubjects.value.map((subject) => parseSubject(subject)!.id))];
   omittedSubjects.value = [];
   const hash = `#${printHash(linkableState(state.peek(), true))}`;
   const notice = await copyToClipboard(sharedLink(hash));
@@ -76,7 +76,7 @@ export function drawNamesOffer(place: HTMLElement, context: Context): void {
   const namesPlace = addElement(place, 'unshared');
   effect(() => {
     const names = [
-      ...new Set(omittedSubjects.value.map((one) => nameOf({ subject: one }, context))),
+      ...new Set(omittedSubjects.value.map((subject) => nameOf({ subject }, context))),
     ];
     const areAllOmitted = names.length && state.value.shown.every(isOnDisk);
     render(

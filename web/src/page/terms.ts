@@ -38,7 +38,7 @@ function moveFocus(event: KeyboardEvent): void {
 export function explainTerms(sentence: string, isOneStop = false): TemplateResult {
   const parts: unknown[] = [];
   const explainedTerms = new Set<string>();
-  let from = 0;
+  let partStart = 0;
   for (const match of sentence.matchAll(ANY_TERM)) {
     const { meaning } = PAGE_TERMS[match.slice(1).findIndex((group) => group !== undefined)]!;
     if (explainedTerms.has(meaning)) continue;
@@ -52,10 +52,10 @@ export function explainTerms(sentence: string, isOneStop = false): TemplateResul
       @click=${(event: Event) => openDefinition(event, meaning)}
       @keydown=${isOneStop ? moveFocus : nothing}
     ></button>`;
-    parts.push(sentence.slice(from, match.index), word);
-    from = match.index + match[0].length;
+    parts.push(sentence.slice(partStart, match.index), word);
+    partStart = match.index + match[0].length;
   }
-  return html`${parts}${sentence.slice(from)}`;
+  return html`${parts}${sentence.slice(partStart)}`;
 }
 
 /**

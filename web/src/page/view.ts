@@ -13,7 +13,7 @@ import type { State } from '../ask/state';
 import type { Timelines } from '../timeline/timelines';
 
 /** The cell, head or token under the pointer, anywhere on the page. It is not part of a link. */
-export interface Pointed {
+export interface PointerTarget {
   readonly layer?: number;
   readonly head?: number;
   readonly query?: number;
@@ -40,8 +40,8 @@ export interface DrawOptions {
 
 export interface ViewApi {
   readonly set: (change: Partial<State>) => void;
-  readonly point: (pointed: Pointed) => void;
-  readonly pointed: ReadonlySignal<Pointed>;
+  readonly point: (pointed: PointerTarget) => void;
+  readonly pointed: ReadonlySignal<PointerTarget>;
   /** Runs `run` again when a signal that it reads changes, until the view is removed. */
   readonly effect: (run: () => void) => void;
   readonly fail: (error: unknown) => void;

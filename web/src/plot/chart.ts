@@ -94,7 +94,7 @@ export function fittingTicks(ticks: readonly number[], y: (value: number) => num
   };
   const spaced: number[] = [];
   for (const tick of [...ticks].sort((a, b) => roundnessRank(a) - roundnessRank(b)))
-    if (spaced.every((one) => Math.abs(y(one) - y(tick)) >= TICK_ROOM)) spaced.push(tick);
+    if (spaced.every((other) => Math.abs(y(other) - y(tick)) >= TICK_ROOM)) spaced.push(tick);
   return spaced;
 }
 
@@ -110,19 +110,19 @@ const SERIES_GAP = 0.08;
 
 /** Returns the points of a series that can be drawn, split at gaps. */
 function segmentsOf(series: Series, from: number, isLog: boolean): [number, number][][] {
-  const runs: [number, number][][] = [[]];
+  const segments: [number, number][][] = [[]];
   for (let i = 0; i < series.values.length; i++) {
     const y = series.values[i]!;
     if (Number.isFinite(y) && (!isLog || y > 0))
-      runs.at(-1)!.push([series.places?.[i] ?? from + i, y]);
-    else if (runs.at(-1)!.length) runs.push([]);
+      segments.at(-1)!.push([series.places?.[i] ?? from + i, y]);
+    else if (segments.at(-1)!.length) segments.push([]);
   }
-  return runs;
+  return segments;
 }
 
 function drawPoint(color: string, i: number, position?: readonly [number, number]) {
   const transform = position
-    ? `translate(${position.map((one) => one.toFixed(1)).join()})`
+    ? `translate(${position.map((coordinate) => coordinate.toFixed(1)).join()})`
     : nothing;
   return svg`<path class="point" style=${`fill: var(${color})`} transform=${transform}
     d=${SHAPES[i % SHAPES.length]!}></path>`;
@@ -153,14 +153,22 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
   chartData.set(root, data);
   const width = Math.max(180, chartWidths.get(root) ?? 340);
   const bottom = data.xLabel ? BOTTOM : BOTTOM - 13;
-  const { series, log = false, from = 0, kind, cursor, onChoose, height = HEIGHT } = data;
+  const {
+    series: allSeries,
+    log = false,
+    from = 0,
+    kind,
+    cursor,
+    onChoose,
+    height = HEIGHT,
+  } = data;
   const hasPoints = kind === 'points';
-  const segmentsOfSeries = series.map((one, i) =>
-    segmentsOf(one, from + (hasPoints ? SERIES_GAP * (i - (series.length - 1) / 2) : 0), log),
+  const segmentsOfSeries = allSeries.map((series, i) =>
+    segmentsOf(series, from + (hasPoints ? SERIES_GAP * (i - (allSeries.length - 1) / 2) : 0), log),
   );
   const points = segmentsOfSeries.flat(2);
   const xs = points.map(([x]) => x);
-  const spreadEnds = series.flatMap(({ values, spread, band }) => [
+  const spreadEnds = allSeries.flatMap(({ values, spread, band }) => [
     ...Array.from(spread ?? [], (half, i) => values[i]! + half),
     ...Array.from(band?.low ?? []),
     ...Array.from(band?.high ?? []),
@@ -197,11 +205,11 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
     ? fittingTicks((y as ReturnType<typeof scaleLog>).ticks(), y)
     : y.ticks(tickCount);
   const yWords = yTickWords(data);
-  const path = (piece: [number, number][]) =>
-    piece.map(([a, b], i) => `${i ? 'L' : 'M'}${x(a).toFixed(1)},${y(b).toFixed(1)}`).join('');
+  const path = (segment: [number, number][]) =>
+    segment.map(([a, b], i) => `${i ? 'L' : 'M'}${x(a).toFixed(1)},${y(b).toFixed(1)}`).join('');
   const floor = y(Math.max(y.domain()[0]!, 0));
   const barWidth = Math.max(1, 0.76 * (x(1) - x(0)));
-  const area = ({ places, values, band }: Series) => {
+  const bandPath = ({ places, values, band }: Series) => {
     const boundary = (side: ArrayLike<number>) =>
       Array.from(side, (value, i): [number, number] => [places?.[i] ?? from + i, value]).filter(
         ([, value], i) =>
@@ -209,46 +217,47 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
       );
     return `${path([...boundary(band!.high), ...boundary(band!.low).reverse()])}Z`;
   };
-  const seriesShapes = series.map((one, i) => {
+  const seriesShapes = allSeries.map((series, i) => {
     const ownPoints = segmentsOfSeries[i]!.flat();
-    const style = `stroke: var(${one.color})`;
+    const style = `stroke: var(${series.color})`;
     if (kind === 'bars' && i === 0)
       return ownPoints.map(
         ([a, b]) =>
           svg`<rect x=${(x(a) - barWidth / 2).toFixed(1)} width=${barWidth.toFixed(1)} y=${Math.min(y(b), floor).toFixed(1)}
-            height=${Math.abs(floor - y(b)).toFixed(1)} style=${`fill: var(${one.color})`}></rect>`,
+            height=${Math.abs(floor - y(b)).toFixed(1)} style=${`fill: var(${series.color})`}></rect>`,
       );
     const errorBars = ownPoints.flatMap(([a, b], j) => {
-      const half = one.spread?.[j];
+      const half = series.spread?.[j];
       if (half === undefined || !Number.isFinite(half)) return [];
-      const from = y(Math.max(b - half, y.domain()[0]!));
-      const to = y(b + half);
-      return svg`<line class="spread" style=${style} x1=${x(a)} x2=${x(a)} y1=${from} y2=${to}></line>`;
+      const y1 = y(Math.max(b - half, y.domain()[0]!));
+      const y2 = y(b + half);
+      return svg`<line class="spread" style=${style} x1=${x(a)} x2=${x(a)} y1=${y1} y2=${y2}></line>`;
     });
     if (hasPoints)
-      return [errorBars, ownPoints.map(([a, b]) => drawPoint(one.color, i, [x(a), y(b)]))];
-    const dots = data.dots !== false && !one.band && points.length < 400 && ownPoints.length < 40;
-    const band = one.band?.low.length
-      ? svg`<path class="band" style=${`fill: var(${one.color})`} d=${area(one)}></path>`
+      return [errorBars, ownPoints.map(([a, b]) => drawPoint(series.color, i, [x(a), y(b)]))];
+    const dots =
+      data.dots !== false && !series.band && points.length < 400 && ownPoints.length < 40;
+    const band = series.band?.low.length
+      ? svg`<path class="band" style=${`fill: var(${series.color})`} d=${bandPath(series)}></path>`
       : nothing;
-    return svg`${band}<path class=${one.faint ? 'line faint' : 'line'} style=${style}
-        stroke-dasharray=${one.dash ?? nothing} d=${segmentsOfSeries[i]!.map(path).join('') || 'M0,0'}></path>
+    return svg`${band}<path class=${series.faint ? 'line faint' : 'line'} style=${style}
+        stroke-dasharray=${series.dash ?? nothing} d=${segmentsOfSeries[i]!.map(path).join('') || 'M0,0'}></path>
       ${errorBars}
       ${
         dots
           ? ownPoints.map(
               ([a, b]) =>
-                svg`<circle class=${one.faint ? 'faint' : ''} r=${one.faint ? 1.6 : 2.4} cx=${x(a).toFixed(1)}
-                  cy=${y(b).toFixed(1)} style=${`fill: var(${one.color})`}></circle>`,
+                svg`<circle class=${series.faint ? 'faint' : ''} r=${series.faint ? 1.6 : 2.4} cx=${x(a).toFixed(1)}
+                  cy=${y(b).toFixed(1)} style=${`fill: var(${series.color})`}></circle>`,
             )
           : nothing
       }`;
   });
   const labelOffset = x(cursor ?? NaN) > width / 2 ? -5 : 5;
-  const needsLineSamples = kind === 'lines' && series.some(({ dash }) => dash);
+  const needsLineSamples = kind === 'lines' && allSeries.some(({ dash }) => dash);
   // The legend lists faint lines last, and lines of the same name and color once.
-  const legend = series
-    .filter((a, i) => i === series.findIndex((b) => a.name === b.name && a.color === b.color))
+  const legendSeries = allSeries
+    .filter((a, i) => i === allSeries.findIndex((b) => a.name === b.name && a.color === b.color))
     .sort((a, b) => Number(Boolean(a.faint)) - Number(Boolean(b.faint)));
   render(
     html`<svg
@@ -282,10 +291,10 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
         </text>
       </svg>
       <p class="chart-key">
-        ${legend.map(
-          (one) =>
-            html`<span style="--swatch: var(${one.color})"
-              >${hasPoints ? pointSample(one, series.indexOf(one)) : needsLineSamples ? lineSample(one) : nothing}${one.name}</span
+        ${legendSeries.map(
+          (series) =>
+            html`<span style="--swatch: var(${series.color})"
+              >${hasPoints ? pointSample(series, allSeries.indexOf(series)) : needsLineSamples ? lineSample(series) : nothing}${series.name}</span
             >`,
         )}
       </p>`,

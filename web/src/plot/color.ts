@@ -10,7 +10,7 @@ export interface Scale {
   readonly low: number;
   readonly high: number;
   /** Whether colors follow the square root of a value, so that small values are visible. */
-  readonly root: boolean;
+  readonly isSquareRoot: boolean;
   /** Colors from low to high, as the bytes of a pixel: [STEPS]. */
   readonly colors: Uint32Array;
   readonly hidden: number;
@@ -45,10 +45,10 @@ function ramp(stops: readonly string[]): Uint32Array {
   const colors = stops.map(rgb);
   return Uint32Array.from({ length: STEPS }, (_, i) => {
     const position = (i / (STEPS - 1)) * (colors.length - 1);
-    const from = Math.min(Math.floor(position), colors.length - 2);
+    const lower = Math.min(Math.floor(position), colors.length - 2);
     const channels = [0, 1, 2].map((c) => {
-      const [a, b] = [colors[from]![c]! ** 2, colors[from + 1]![c]! ** 2];
-      return Math.round(Math.sqrt(a + (b - a) * (position - from)));
+      const [a, b] = [colors[lower]![c]! ** 2, colors[lower + 1]![c]! ** 2];
+      return Math.round(Math.sqrt(a + (b - a) * (position - lower)));
     });
     return pixel(channels);
   });
@@ -59,12 +59,12 @@ const scaleCache = new Map<string, Scale>();
 const MAX_SCALES = 200;
 
 /** Returns a scale, which is cached by theme and range, so that `===` detects a change. */
-function scale(
+function cachedScale(
   stops: Record<Theme, readonly string[]>,
   theme: Theme,
   ends: Omit<Scale, 'colors' | 'hidden'>,
 ) {
-  const key = [stops === SEQUENTIAL, theme, ends.low, ends.high, ends.root].join();
+  const key = [stops === SEQUENTIAL, theme, ends.low, ends.high, ends.isSquareRoot].join();
   const cached = scaleCache.get(key);
   if (cached) return cached;
   if (scaleCache.size === MAX_SCALES) scaleCache.clear();
@@ -73,19 +73,19 @@ function scale(
   return result;
 }
 
-export function sequential(theme: Theme, high = 1, root = false): Scale {
-  return scale(SEQUENTIAL, theme, { low: 0, high, root });
+export function sequential(theme: Theme, high = 1, isSquareRoot = false): Scale {
+  return cachedScale(SEQUENTIAL, theme, { low: 0, high, isSquareRoot });
 }
 
 export function diverging(theme: Theme, size: number): Scale {
-  return scale(DIVERGING, theme, { low: -size, high: size, root: false });
+  return cachedScale(DIVERGING, theme, { low: -size, high: size, isSquareRoot: false });
 }
 
 /** Returns the index of a value in the table of colors; -1 for NaN, the value of masked cells. */
-export function stepOf({ low, high, root }: Scale, value: number): number {
+export function stepOf({ low, high, isSquareRoot }: Scale, value: number): number {
   if (value !== value) return -1;
   const share = (value - low) / (high - low || 1);
-  const fraction = root ? Math.sqrt(share > 0 ? share : 0) : share;
+  const fraction = isSquareRoot ? Math.sqrt(share > 0 ? share : 0) : share;
   return fraction <= 0 ? 0 : fraction >= 1 ? STEPS - 1 : Math.round((STEPS - 1) * fraction);
 }
 

@@ -44,7 +44,7 @@ interface HeatmapEvents {
 export interface Heatmap {
   draw(data: HeatmapData): void;
   /** Marks the cell that is pointed at in another map. */
-  light(cell: Cell | undefined): void;
+  highlight(cell: Cell | undefined): void;
 }
 
 const ARROWS: Readonly<Record<string, readonly [number, number]>> = {
@@ -103,21 +103,21 @@ const LABEL_LETTERS = 6;
 
 /** Returns labels for words. Long words that begin alike lose their common beginning, so that their labels differ. */
 export function distinctLabels(words: readonly string[]): string[] {
-  const groups = new Map<string, Set<string>>();
-  const startOf = (one: string) => one.slice(0, LABEL_LETTERS);
-  for (const one of words)
-    groups.set(startOf(one), (groups.get(startOf(one)) ?? new Set()).add(one));
-  return words.map((one) => {
-    const sameStart = [...groups.get(startOf(one))!];
-    if (one.length <= LABEL_LETTERS || sameStart.length < 2) return one;
+  const wordsByPrefix = new Map<string, Set<string>>();
+  const prefixOf = (word: string) => word.slice(0, LABEL_LETTERS);
+  for (const word of words)
+    wordsByPrefix.set(prefixOf(word), (wordsByPrefix.get(prefixOf(word)) ?? new Set()).add(word));
+  return words.map((word) => {
+    const samePrefix = [...wordsByPrefix.get(prefixOf(word))!];
+    if (word.length <= LABEL_LETTERS || samePrefix.length < 2) return word;
     let commonLength = LABEL_LETTERS;
     while (
-      sameStart.every(
-        (other) => other.slice(0, commonLength + 1) === one.slice(0, commonLength + 1),
+      samePrefix.every(
+        (other) => other.slice(0, commonLength + 1) === word.slice(0, commonLength + 1),
       )
     )
       commonLength++;
-    return `…${one.slice(Math.min(commonLength, one.length - 1))}`;
+    return `…${word.slice(Math.min(commonLength, word.length - 1))}`;
   });
 }
 
@@ -142,12 +142,12 @@ export function createHeatmap(root: Element, events: HeatmapEvents = {}): Heatma
   for (const side of [rowLabels, colLabels]) side.setAttribute('aria-hidden', 'true');
   const canvas = document.createElement('canvas');
   plot.append(canvas);
-  const litMark = addDiv('mark lit', plot);
+  const pointedMark = addDiv('mark lit', plot);
   const chosenMark = addDiv('mark chosen', plot);
   const remark = addDiv('remark', plot);
   const outlines: HTMLElement[] = [];
   const readout = addDiv('readout', root);
-  litMark.hidden = chosenMark.hidden = remark.hidden = true;
+  pointedMark.hidden = chosenMark.hidden = remark.hidden = true;
   plot.tabIndex = 0;
   plot.setAttribute('role', 'application');
   plot.setAttribute('aria-roledescription', 'matrix');
@@ -162,7 +162,7 @@ export function createHeatmap(root: Element, events: HeatmapEvents = {}): Heatma
     if (!drawnData) return;
     const { rows, cols, chosen, describe } = drawnData;
     const cell = pointedCell ?? remoteCell;
-    mark(litMark, cell, rows, cols);
+    mark(pointedMark, cell, rows, cols);
     const text = describe(cell ?? chosen ?? { row: -1, col: -1 });
     if (readout.textContent !== text) readout.textContent = text;
   };
@@ -219,7 +219,7 @@ export function createHeatmap(root: Element, events: HeatmapEvents = {}): Heatma
     const cell = Math.min(size.height / rows, size.width / cols);
     const cellsPerWord = cell ? WORD_PX / cell : side > MAX_WORDS ? side / THINNED_WORDS : 1;
     const stride = Math.max(1, Math.ceil(cellsPerWord));
-    const thinOut = (words: readonly string[]) => words.map((one, i) => (i % stride ? '' : one));
+    const thinOut = (words: readonly string[]) => words.map((word, i) => (i % stride ? '' : word));
     const [rowNames, colNames] = rowWords.length
       ? [thinOut(rowWords), thinOut(colWords)]
       : [[], []];
@@ -259,7 +259,7 @@ export function createHeatmap(root: Element, events: HeatmapEvents = {}): Heatma
       mark(chosenMark, data.chosen, rows, cols);
       drawPointed();
     },
-    light(cell) {
+    highlight(cell) {
       remoteCell = cell;
       if (!pointedCell) drawPointed();
     },

@@ -5,12 +5,12 @@ const BAR_STOPS = 24;
 const drawnLegends = new WeakMap<HTMLElement, { scale: Scale; ticks: string }>();
 
 /** Returns the value at a position on the bar, from 0 to 1. */
-const valueAt = ({ low, high, root }: Scale, place: number): number =>
-  low + (high - low) * (root ? place ** 2 : place);
+const valueAt = ({ low, high, isSquareRoot }: Scale, place: number): number =>
+  low + (high - low) * (isSquareRoot ? place ** 2 : place);
 
-function placeOf({ low, high, root }: Scale, value: number): number {
-  const share = (value - low) / (high - low);
-  return root ? Math.sqrt(share) : share;
+function placeOf({ low, high, isSquareRoot }: Scale, value: number): number {
+  const fraction = (value - low) / (high - low);
+  return isSquareRoot ? Math.sqrt(fraction) : fraction;
 }
 
 /**
@@ -42,13 +42,13 @@ export function drawLegend(root: HTMLElement, scale: Scale, ends: readonly [stri
   fillLegend(root, scale, 'legend', ends, (bar) => [ends[0], bar, ends[1]]);
 }
 
-function ticksOf({ low, high, root }: Scale): readonly number[] {
+function ticksOf({ low, high, isSquareRoot }: Scale): readonly number[] {
   if (low < 0) return [low, 0, high];
-  return root ? [0, 0.1, 0.25, 0.5, 1] : [0, 0.25, 0.5, 0.75, 1];
+  return isSquareRoot ? [0, 0.1, 0.25, 0.5, 1] : [0, 0.25, 0.5, 0.75, 1];
 }
 
-export const scaleName = ({ root }: Scale, what: string): string =>
-  root ? `${what} (square-root scale)` : what;
+export const scaleName = ({ isSquareRoot }: Scale, what: string): string =>
+  isSquareRoot ? `${what} (square-root scale)` : what;
 
 /** Draws the color scale of attention weights, with numbers at their positions on the bar. */
 export function drawScale(root: HTMLElement, scale: Scale): void {

@@ -13,7 +13,7 @@ interface RoseSet {
 
 const BINS = 36;
 
-export function shares(angles: readonly number[]): Float64Array {
+export function sharesOf(angles: readonly number[]): Float64Array {
   const counts = new Float64Array(BINS);
   for (const angle of angles)
     counts[Math.max(0, Math.min(BINS - 1, Math.floor((angle / Math.PI) * BINS)))]! += 1;
@@ -24,8 +24,8 @@ function pointAt(angle: number, radius: number): string {
   return `${(radius * Math.cos(angle)).toFixed(2)},${(-radius * Math.sin(angle)).toFixed(2)}`;
 }
 
-function petals(angles: readonly number[], largestShare: number): string {
-  return Array.from(shares(angles), (share, i) => {
+function petalsPath(angles: readonly number[], largestShare: number): string {
+  return Array.from(sharesOf(angles), (share, i) => {
     const [from, to] = [(i * Math.PI) / BINS, ((i + 1) * Math.PI) / BINS];
     // Makes the area, not the radius, proportional to the share, since the eye compares areas.
     const radius = 100 * Math.sqrt(share / largestShare);
@@ -34,7 +34,7 @@ function petals(angles: readonly number[], largestShare: number): string {
 }
 
 export function drawRose(root: HTMLElement, sets: readonly RoseSet[], label: string): void {
-  const largest = Math.max(1e-9, ...sets.flatMap(({ angles }) => [...shares(angles)]));
+  const largestShare = Math.max(1e-9, ...sets.flatMap(({ angles }) => [...sharesOf(angles)]));
   render(
     html`<svg viewBox="-122 -116 244 134" role="img" aria-label=${label}>
       <path class="rose-ground" d="M-100,0A100,100 0 0 1 100,0Z"></path>
@@ -45,11 +45,11 @@ export function drawRose(root: HTMLElement, sets: readonly RoseSet[], label: str
             text-anchor="middle">${degrees}°</text>`;
       })}
       ${sets.map(({ angles, name }) => {
-        const direction = angles.reduce((a, b) => a + b, 0) / angles.length;
-        return svg`<path class=${`rose-set ${name}`} d=${petals(angles, largest)}></path>
+        const meanAngle = angles.reduce((a, b) => a + b, 0) / angles.length;
+        return svg`<path class=${`rose-set ${name}`} d=${petalsPath(angles, largestShare)}></path>
           ${
-            Number.isFinite(direction)
-              ? svg`<path class=${`rose-mean ${name}`} d=${`M0,0L${pointAt(direction, 100)}`}></path>`
+            Number.isFinite(meanAngle)
+              ? svg`<path class=${`rose-mean ${name}`} d=${`M0,0L${pointAt(meanAngle, 100)}`}></path>`
               : nothing
           }`;
       })}

@@ -24,7 +24,7 @@ function cardWords(card: Card, frame: Frame): TemplateResult {
   const biasWords =
     sink_bias === undefined ? '' : `, on the bias key ${show(Number(sink_bias), 1)}%`;
   const { shippedSeed, all } = seedsOf(card);
-  const seedWords = all.slice(1).map((one) => `seed ${one.seed}: ${show(one.sink_1, 1)}%`);
+  const seedWords = all.slice(1).map((run) => `seed ${run.seed}: ${show(run.sink_1, 1)}%`);
   const seedsNote = seedWords.length
     ? `seed ${shippedSeed}; ${seedWords.join(', ')}`
     : `seed ${shippedSeed}, the only one`;

@@ -10,7 +10,7 @@ import {
   askBar,
   generateControls,
   roomHeading,
-  segmented,
+  segmentedControl,
   subjectList,
   tableRegion,
   troubleNotes,
@@ -20,10 +20,10 @@ import {
   hideUntilDrawn,
   requestFrames,
   framesOf,
-  shownOf,
+  entriesOf,
   type Context,
   type Scope,
-  type Shown,
+  type SubjectEntry,
 } from '../page/context';
 import { Figure } from '../page/figure';
 import type { Frame } from '../frame';
@@ -53,7 +53,7 @@ import {
   type TableMetric,
 } from './metrics';
 import { metricsTable } from './metrics_table';
-import { addScatter, panelOf, RAW_ALPHA, READS } from './scatter';
+import { addScatter, panelOf, RAW_ALPHA, SCATTER_READS } from './scatter';
 import { seedsTable } from './seeds_table';
 import { createStage } from './stage';
 import './panes.css';
@@ -176,9 +176,9 @@ function pictureField(
         ({ question, tabs }) =>
           html`<optgroup label=${question.title}>
             ${tabs.map(
-              (one) =>
-                html`<option value=${one.views[0]!.name} ?selected=${one === tab}>
-                  ${one.title}
+              (option) =>
+                html`<option value=${option.views[0]!.name} ?selected=${option === tab}>
+                  ${option.title}
                 </option>`,
             )}
           </optgroup>`,
@@ -195,7 +195,9 @@ function columnsField(
   const names = shownMetrics.map(({ name }) => name);
   const toggle = (name: string) =>
     set({
-      columns: names.includes(name) ? names.filter((one) => one !== name) : [...names, name],
+      columns: names.includes(name)
+        ? names.filter((shownName) => shownName !== name)
+        : [...names, name],
     });
   return html`<details class="more columns">
     <summary>Columns</summary>
@@ -235,7 +237,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const numbersHeading = addElement(numbers, 'figure-head', 'header');
   const columnsPlace = addElement(numbersHeading, 'figure-title');
   const saveMenu = addKinds(numbersHeading, 'the numbers', SAVE_KINDS, (kind) => {
-    const frames = framesOf(shown().filter(({ isStale }) => !isStale));
+    const frames = framesOf(currentEntries().filter(({ isStale }) => !isStale));
     const facts = context.facts();
     const columns = tableOf(context.engine.peek()!.models.describe);
     const fileText =
@@ -256,8 +258,8 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const explanations = signal<Describe | undefined>(undefined);
   const remedies = signal<typeof import('./remedies') | undefined>(undefined);
   const sorting = signal<Sorting>({ name: '', descending: true });
-  const shown = (): Shown[] => shownOf(context, context.state.value.shown);
-  addScatter(root, context, scope, shown);
+  const currentEntries = (): SubjectEntry[] => entriesOf(context, context.state.value.shown);
+  addScatter(root, context, scope, currentEntries);
 
   scope.effect(() => {
     const models = context.engine.value?.models;
@@ -266,21 +268,21 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   });
 
   requestFrames(context, scope, (_, { models }) => ({
-    views: [sinks, ...stage.choiceFor(framesOf(shown())).views],
-    more: [...readsOf(tableOf(models.describe)), ...READS, RAW_ALPHA],
+    views: [sinks, ...stage.choiceFor(framesOf(currentEntries())).views],
+    more: [...readsOf(tableOf(models.describe)), ...SCATTER_READS, RAW_ALPHA],
   }));
-  hideUntilDrawn(root, scope, shown);
+  hideUntilDrawn(root, scope, currentEntries);
 
   scope.effect(() => {
     const state = context.state.value;
     void context.theme.value;
-    const entries = shown();
+    const entries = currentEntries();
     const frames = framesOf(entries);
     const freshFrames = framesOf(entries.filter(({ isStale }) => !isStale));
-    const isFailed = entries.some(({ error }) => error);
+    const hasError = entries.some(({ error }) => error);
     const choice = stage.choiceFor(frames);
     const panel = panelOf(state);
-    const isAllFresh = freshFrames.length === entries.length;
+    const areAllFresh = freshFrames.length === entries.length;
     render(
       askBar(
         context,
@@ -290,12 +292,12 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       ),
       bar,
     );
-    const answer = isAllFresh ? comparisonAnswer(freshFrames) : '';
+    const answer = areAllFresh ? comparisonAnswer(freshFrames) : '';
     render(
       html`${roomHeading(
         answer || 'Compare',
         comparisonWords(freshFrames) ||
-          (entries.length < 2 ? 'Add another model to compare.' : isFailed ? '' : 'Measuring …'),
+          (entries.length < 2 ? 'Add another model to compare.' : hasError ? '' : 'Measuring …'),
         context,
         pictureField(choice, frames, stage.select),
       )}
@@ -345,7 +347,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     const hasShares = frames.some(({ operation }) => !operation.normalizes);
     render(
       rows.length
-        ? html`${metricsTable({ shown: rows, table: shownMetrics, reported: reportedRows, sorting: sorting.value, sort: (value) => (sorting.value = value), file: context.file.value }, caption)}
+        ? html`${metricsTable({ measuredRows: rows, table: shownMetrics, reported: reportedRows, sorting: sorting.value, sort: (value) => (sorting.value = value), file: context.file.value }, caption)}
             <p class="hint">
               ${hasSpread ? '± is the standard deviation over the prompts.' : ''}
               ${hasShares ? `* marks shares of rows that need not sum to 1: read them with “${rawTitle}” and “row sum”.` : ''}
@@ -355,7 +357,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     );
     render(
       rows.length
-        ? segmented('Below the table', PANELS, panel, (name) =>
+        ? segmentedControl('Below the table', PANELS, panel, (name) =>
             context.set({
               ...{ xAxis: defaults.xAxis, checkpoints: defaults.checkpoints },
               panel: name === panel ? 'none' : name,

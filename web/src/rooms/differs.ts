@@ -45,11 +45,12 @@ export function valueWords(value: unknown): string {
  */
 export function differencesOf(descriptions: readonly object[]) {
   const leafMaps = descriptions.map(
-    (one) => new Map(leavesOf(one).map(([path, value]) => [path.join('.'), { path, value }])),
+    (description) =>
+      new Map(leavesOf(description).map(([path, value]) => [path.join('.'), { path, value }])),
   );
-  const keys = [...new Set(leafMaps.flatMap((one) => [...one.keys()]))];
+  const keys = [...new Set(leafMaps.flatMap((leafMap) => [...leafMap.keys()]))];
   const differences = keys.flatMap((key) => {
-    const leaves = leafMaps.map((one) => one.get(key));
+    const leaves = leafMaps.map((leafMap) => leafMap.get(key));
     const values = leaves.map((leaf) => leaf && valueWords(leaf.value));
     const { path } = leaves.find((leaf) => leaf)!;
     return values.every((value) => value === values[0]) ? [] : [{ path, values }];

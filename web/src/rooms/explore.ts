@@ -14,10 +14,10 @@ import {
   hideUntilDrawn,
   requestFrames,
   framesOf,
-  shownOf,
+  entriesOf,
   type Context,
   type Scope,
-  type Shown,
+  type SubjectEntry,
 } from '../page/context';
 import { Figure } from '../page/figure';
 import { layerNumber, selectedHead, type Frame, type Head } from '../frame';
@@ -43,7 +43,13 @@ import {
 import { claimOf } from '../claims';
 import { formatLossChange } from '../views/settings';
 import { aboutModel } from './about';
-import { ablation, isChangeable, lossChangeOf, lossStudies, WITHOUT_FIRST } from './loss_change';
+import {
+  ablation,
+  canMeasureLossChange,
+  lossChangeOf,
+  lossStudies,
+  WITHOUT_FIRST,
+} from './loss_change';
 import { createStage } from './stage';
 import './panes.css';
 import './tables.css';
@@ -54,14 +60,14 @@ const FEW_HEADS = 48;
 
 /** Returns an edit for each dormant head, if the answer states their joint effect. */
 function ablationsOf({ views: [view] }: Choice, frame: Frame | undefined): SubjectEdit[] {
-  if (view !== effects || !isChangeable(frame) || !frame.tensors.effect) return [];
+  if (view !== effects || !canMeasureLossChange(frame) || !frame.tensors.effect) return [];
   const dormant = dormantHeads(frame);
   return dormant.length > 1 ? dormant.map(ablation) : [];
 }
 
-const needsFirstHidden = ({ question, views: [view] }: Choice, frame: Frame | undefined): boolean =>
+const needsHiddenRise = ({ question, views: [view] }: Choice, frame: Frame | undefined): boolean =>
   (view === effects || (question.name === 'if' && view === attention)) &&
-  isChangeable(frame) &&
+  canMeasureLossChange(frame) &&
   !frame.edits.length;
 
 /** Returns the view of all heads: their maps if there are few. Before the model is loaded its source decides. */
@@ -80,14 +86,14 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const middle = addElement(root, 'middle');
   const questionsPlace = addElement(root, 'inspector');
   // The tab order is the reading order: from left to right, on a phone the picture first.
-  const isWide = matchMedia('(width >= 820px)');
-  const arrange = () => (isWide.matches ? middle.before(rail) : questionsPlace.after(rail));
+  const wideScreen = matchMedia('(width >= 820px)');
+  const arrange = () => (wideScreen.matches ? middle.before(rail) : questionsPlace.after(rail));
   arrange();
-  isWide.addEventListener('change', arrange);
-  scope.onEnd(() => isWide.removeEventListener('change', arrange));
+  wideScreen.addEventListener('change', arrange);
+  scope.onEnd(() => wideScreen.removeEventListener('change', arrange));
   const railTitle = addElement(rail, 'hint', 'p');
   const headingPlace = addElement(middle, 'room-head');
-  const handPlace = addElement(middle, '');
+  const interventionsPlace = addElement(middle, '');
   // The stage's picture states all conditions, other pictures only those that differ.
   let statedConditions: readonly string[] = [];
   const figureLook = { roomConditions: () => statedConditions };
@@ -99,10 +105,10 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     const { shown, at } = context.state.value;
     return shown[Math.min(at, shown.length - 1)]!;
   };
-  const shown = (): Shown[] => shownOf(context, [selectedSubject()]);
+  const currentEntries = (): SubjectEntry[] => entriesOf(context, [selectedSubject()]);
 
   requestFrames(context, scope, () => {
-    const frames = framesOf(shown());
+    const frames = framesOf(currentEntries());
     const choice = stage.choiceFor(frames);
     const { tab, views } = choice;
     const ablations = ablationsOf(choice, frames[0]);
@@ -118,24 +124,24 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       ],
       studies: [
         ...(ablations.length ? lossStudies(frames[0]!, ablations) : []),
-        ...(needsFirstHidden(choice, frames[0]) ? lossStudies(frames[0]!, [WITHOUT_FIRST]) : []),
+        ...(needsHiddenRise(choice, frames[0]) ? lossStudies(frames[0]!, [WITHOUT_FIRST]) : []),
       ],
     };
   });
-  hideUntilDrawn(root, scope, shown);
+  hideUntilDrawn(root, scope, currentEntries);
 
   const subjectButtons = (): TemplateResult | typeof nothing => {
     const state = context.state.value;
     if (!allows(state, 'subjects')) return nothing;
     return html`<div class="subject-list" role="group" aria-label="Model">
       ${state.shown.map(
-        (one, i) =>
+        (subject, i) =>
           html`<button
             type="button"
-            aria-pressed=${one === selectedSubject()}
+            aria-pressed=${subject === selectedSubject()}
             @click=${() => context.set({ at: i, layer: -1, head: -1 })}
           >
-            ${nameOf(shownOf(context, [one])[0]!, context)}
+            ${nameOf(entriesOf(context, [subject])[0]!, context)}
           </button>`,
       )}
       ${addModelButton(false, context)}
@@ -145,7 +151,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   scope.effect(() => {
     const state = context.state.value;
     void context.theme.value;
-    const entries = shown();
+    const entries = currentEntries();
     const frames = framesOf(entries);
     const [frame] = frames;
     const at = frame && selectedHead(frame, state);
@@ -161,8 +167,8 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       bar,
     );
     const ablations = ablationsOf(choice, frame);
-    const isAboutHidden = frame && needsFirstHidden(choice, frame);
-    const hiddenRise = isAboutHidden ? lossChangeOf(frame, [WITHOUT_FIRST], context) : undefined;
+    const needsRise = frame && needsHiddenRise(choice, frame);
+    const hiddenRise = needsRise ? lossChangeOf(frame, [WITHOUT_FIRST], context) : undefined;
     const answer = frame && at ? answerOf(choice, frame, at, state, hiddenRise) : '';
     const isLoading = !frame && !entries[0]!.error;
     render(
@@ -171,8 +177,8 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
         frame && at
           ? ablations.length
             ? ablatedWords(frame, ablations, hiddenRise, context)
-            : choice.question.name === 'if' && isAboutHidden
-              ? firstHiddenWords(frame, hiddenRise)
+            : choice.question.name === 'if' && needsRise
+              ? withoutFirstWords(frame, hiddenRise)
               : detailWords(choice, frame, at)
           : isLoading
             ? `Loading ${nameOf(entries[0]!, context)} …`
@@ -197,12 +203,12 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     render(frame ? railWords(frame) : nothing, railTitle);
     navigator.figure.update(entries);
     stage.update(entries, [view]);
-    const hasHandControls = choice.question.name === 'if' && frame && !frame.recording;
-    render(hasHandControls ? interventionControls(context, frame) : nothing, handPlace);
+    const hasInterventions = choice.question.name === 'if' && frame && !frame.recording;
+    render(hasInterventions ? interventionControls(context, frame) : nothing, interventionsPlace);
     render(questions(choice, frames, stage.select), questionsPlace);
   });
 
-  colorChips(bar, context, scope, shown);
+  colorChips(bar, context, scope, currentEntries);
 }
 
 const railWords = ({ architecture: { L, H }, sequences }: Frame): string => {
@@ -218,14 +224,14 @@ function ablatedWords(
   hiddenRise: number | undefined,
   context: Context,
 ): string {
-  const hiddenSentence = Number.isFinite(hiddenRise)
+  const withoutFirstSentence = Number.isFinite(hiddenRise)
     ? `Without the first token to attend to, the loss changes by ${formatLossChange(hiddenRise!)} nats per token: all heads must attend elsewhere.`
     : '';
   const rise = lossChangeOf(frame, ablations, context);
-  return `${hiddenSentence} ${dormantWords({ dormant: ablations.length, sinks: sinkCount(frame) }, rise)}`.trim();
+  return `${withoutFirstSentence} ${dormantWords({ dormant: ablations.length, sinks: sinkCount(frame) }, rise)}`.trim();
 }
 
-function firstHiddenWords(frame: Frame, rise: number | undefined): string {
+function withoutFirstWords(frame: Frame, rise: number | undefined): string {
   if (!Number.isFinite(rise)) return 'Taking the first token away …';
   const loss = frame.tensors.loss_mean?.data[0] ?? NaN;
   const change = Number.isFinite(loss)
@@ -261,20 +267,20 @@ function questions(
   frames: readonly Frame[],
   select: (view: string) => void,
 ): TemplateResult {
-  const tabButton = (one: Tab) =>
+  const tabButton = (option: Tab) =>
     html`<button
       type="button"
-      aria-pressed=${one === tab}
-      @click=${() => select(one.views[0]!.name)}
+      aria-pressed=${option === tab}
+      @click=${() => select(option.views[0]!.name)}
     >
-      ${one.title}
+      ${option.title}
     </button>`;
   const researchTabs = tabsOf(RESEARCH, frames);
   return html`<nav class="questions" aria-label="Questions">
-    ${QUESTIONS.map((one) => {
-      const questionTabs = tabsOf(one, frames, view!.name);
+    ${QUESTIONS.map((item) => {
+      const questionTabs = tabsOf(item, frames, view!.name);
       if (!questionTabs.length) return nothing;
-      const isSelected = one === question;
+      const isSelected = item === question;
       return html`<div class=${isSelected ? 'asks selected' : 'asks'}>
         <button
           type="button"
@@ -282,7 +288,7 @@ function questions(
           aria-current=${isSelected ? 'true' : 'false'}
           @click=${() => select(questionTabs[0]!.views[0]!.name)}
         >
-          ${one.title}<small>${one.hint}</small>
+          ${item.title}<small>${item.hint}</small>
         </button>
         ${
           isSelected && questionTabs.length > 1
@@ -297,7 +303,7 @@ function questions(
       researchTabs.length
         ? html`<details class="more research" ?open=${question === RESEARCH}>
             <summary>${RESEARCH.title}</summary>
-            ${researchTabs.map((one) => html`<p>${tabButton(one)} ${one.explanation}</p>`)}
+            ${researchTabs.map((researchTab) => html`<p>${tabButton(researchTab)} ${researchTab.explanation}</p>`)}
           </details>`
         : nothing
     }

@@ -4,13 +4,13 @@
  */
 import { html, nothing, render } from 'lit';
 import { askBar, generateControls, nameOf, textField, troubleNotes } from '../page/controls';
-import { requestFrames, framesOf, shownOf, type Context, type Scope } from '../page/context';
+import { requestFrames, framesOf, entriesOf, type Context, type Scope } from '../page/context';
 import { Figure } from '../page/figure';
 import type { CONTROLS } from '../ask/state';
 import { selectedHead } from '../frame';
 import { EXPERIMENT, isWholeRoom, LAB, viewNamed } from '../views/index';
 import { hasNumbersOf, lackWords, addElement } from '../page/view';
-import { addWalk } from './walk';
+import { addTrainingSlider } from './walk';
 
 const collapseSpaces = (text: string) => text.replace(/\s+/g, ' ').trim();
 
@@ -28,8 +28,8 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const figure = new Figure(root, view, context, scope, { isEmbed: true });
   const foot = addElement(root, 'figure-foot', 'p');
   const stepsPlace = addElement(root, 'figure-steps');
-  let walkScope: Scope | undefined;
-  let goToStep: ReturnType<typeof addWalk> | undefined;
+  let sliderScope: Scope | undefined;
+  let goToStep: ReturnType<typeof addTrainingSlider> | undefined;
   root.addEventListener('choose-step', (event) =>
     goToStep?.((event as CustomEvent<number>).detail),
   );
@@ -38,15 +38,15 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   foot.part.add('caption');
   const hasControl = (name: (typeof CONTROLS)[number]) =>
     context.state.value.controls.includes(name);
-  const shown = () => shownOf(context, context.state.value.shown);
+  const currentEntries = () => entriesOf(context, context.state.value.shown);
 
   scope.effect(() => {
     const hasSlider = hasControl('step');
-    if (hasSlider === Boolean(walkScope)) return;
-    walkScope?.end();
-    walkScope = hasSlider ? scope.child() : undefined;
-    goToStep = walkScope && addWalk(stepsPlace, context, walkScope);
-    if (!walkScope) render(nothing, stepsPlace);
+    if (hasSlider === Boolean(sliderScope)) return;
+    sliderScope?.end();
+    sliderScope = hasSlider ? scope.child() : undefined;
+    goToStep = sliderScope && addTrainingSlider(stepsPlace, context, sliderScope);
+    if (!sliderScope) render(nothing, stepsPlace);
   });
 
   requestFrames(context, scope, () => ({ views: [view], isFixed: !view.needsSeveralSettings }));
@@ -54,7 +54,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   scope.effect(() => {
     const state = context.state.value;
     void context.theme.value;
-    const entries = shown();
+    const entries = currentEntries();
     const frames = framesOf(entries);
     render(troubleNotes(entries, context), headingPlace);
     render(
@@ -63,7 +63,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       controls,
     );
     figure.update(entries);
-    const placeholders = entries.map((one) => `Loading ${nameOf(one, context)} …`);
+    const placeholders = entries.map((entry) => `Loading ${nameOf(entry, context)} …`);
     const sentences = entries.flatMap(({ frame }, i) => {
       if (!frame) return [];
       if (!(view.fits?.(frame) ?? true)) return `This view does not apply to ${frame.title}.`;
@@ -74,7 +74,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     });
     render(
       html`<span data-finding
-          >${sentencesOf(sentences.length ? sentences : placeholders).map((one) => html`<span>${one}</span> `)}</span
+          >${sentencesOf(sentences.length ? sentences : placeholders).map((sentence) => html`<span>${sentence}</span> `)}</span
         >
         <span class="foot-tools"
           ><button type="button" class="info" aria-label="About this figure" aria-expanded="false">
@@ -91,13 +91,13 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
         >`,
       foot,
     );
-    hidePrinted();
+    hidePrintedSentences();
   });
 
-  function hidePrinted(): void {
+  function hidePrintedSentences(): void {
     const printedText = collapseSpaces(figure.root.textContent!);
-    for (const one of foot.querySelectorAll('[data-finding] > span')) {
-      const sentence = collapseSpaces(one.textContent!).replace(/\.$/, '');
+    for (const span of foot.querySelectorAll('[data-finding] > span')) {
+      const sentence = collapseSpaces(span.textContent!).replace(/\.$/, '');
       // The figure may print the conditions, in parentheses at the sentence's end, in another place.
       const [aside = ''] = / \([^()]*\)$/.exec(sentence) ?? [];
       const mainText = sentence.slice(0, sentence.length - aside.length);
@@ -106,11 +106,11 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       const isPrinted = [label!, clauses.join(': '), aside].every((words) =>
         printedText.includes(words),
       );
-      one.classList.toggle('unseen', isPrinted);
+      span.classList.toggle('unseen', isPrinted);
     }
   }
   // The figure may be drawn later than its sentence.
-  const watcher = new MutationObserver(hidePrinted);
+  const watcher = new MutationObserver(hidePrintedSentences);
   watcher.observe(figure.root, { childList: true, characterData: true, subtree: true });
   scope.onEnd(() => watcher.disconnect());
 }

@@ -54,8 +54,8 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   addEmbedButton(bar, 'the lab', () => context.embed(LAB, context, {}));
 
   labPlace.addEventListener('keydown', (event) => {
-    const isTyped = (event.target as Element).closest('input, select, textarea, summary');
-    if (isTyped || event.ctrlKey || event.metaKey || event.altKey) return;
+    const isTyping = (event.target as Element).closest('input, select, textarea, summary');
+    if (isTyping || event.ctrlKey || event.metaKey || event.altKey) return;
     const shortcutAction = { t: () => pair.toggle(), s: () => pair.trainOneStep(), r: resetOrOpen }[
       event.key
     ];
@@ -65,8 +65,8 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   });
 
   function drawSettings(): void {
-    const requested = pair.requestedSettings();
-    const problems = requested.flatMap(({ problems: labProblems }, i) =>
+    const requestedSettings = pair.requestedSettings();
+    const problems = requestedSettings.flatMap(({ problems: labProblems }, i) =>
       labProblems.map((problem) => `Lab ${i + 1}: ${problem}.`),
     );
     render(
@@ -77,14 +77,17 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
         : nothing,
       troublePlace,
     );
-    const names = namesOf([requested[0]!.settings, requested[1]!.settings], pair.tables);
+    const names = namesOf(
+      [requestedSettings[0]!.settings, requestedSettings[1]!.settings],
+      pair.tables,
+    );
     render(controls.settingsForms(names), settingsPlace);
   }
 
   function drawHeading(): void {
     const { leftRun, rightRun } = context.state.value;
     const preset = [...fromScratch, ...fineTune].find(
-      (one) => one.leftRun === leftRun && one.rightRun === rightRun,
+      (candidate) => candidate.leftRun === leftRun && candidate.rightRun === rightRun,
     );
     const sentence = pair.isRunning ? '' : verdictWords(pair.namedLabs());
     const introduction =
@@ -109,7 +112,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
 
   const drawMaps = (theme = context.theme.peek()) => {
     const labs = pair.namedLabs();
-    labs.forEach((one, i) => maps[i]!(one, theme));
+    labs.forEach((lab, i) => maps[i]!(lab, theme));
     drawCharts(labs);
   };
   let lastDrawTime = 0;
@@ -188,8 +191,8 @@ function textWords(
   { steps, batch, length }: Settings,
   text: { readonly tokens: number; readonly name: string } | undefined,
 ): string {
-  const tokens = text?.tokens ?? NaN;
-  const times = (Number(steps) * Number(batch) * Number(length)) / tokens;
+  const tokenCount = text?.tokens ?? NaN;
+  const readsPerToken = (Number(steps) * Number(batch) * Number(length)) / tokenCount;
   const description =
     text?.name === undefined || text.name === 'the passages'
       ? 'passages of children’s books in the public domain that ship with this page; no model of this page ' +
@@ -197,8 +200,8 @@ function textWords(
       : `your text ${text.name}`;
   return (
     `Fine-tuning starts from the trained weights with a new AdamW state, on ${description}: ` +
-    `${tokens.toLocaleString('en')} tokens. ${steps} steps read each token about ` +
-    `${times.toFixed(1)} times, so the model memorizes the text: the training loss falls below what it ` +
+    `${tokenCount.toLocaleString('en')} tokens. ${steps} steps read each token about ` +
+    `${readsPerToken.toFixed(1)} times, so the model memorizes the text: the training loss falls below what it ` +
     'would be on new text. Both models read the same batches. The maps show one piece of the text.'
   );
 }

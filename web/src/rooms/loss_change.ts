@@ -17,7 +17,7 @@ export const WITHOUT_SECOND = withoutKey(1);
 /**
  * Whether the effect of edits on the loss can be measured: this needs weights, a causal model and more than one token.
  */
-export const isChangeable = (frame: Frame | undefined): frame is Frame =>
+export const canMeasureLossChange = (frame: Frame | undefined): frame is Frame =>
   frame !== undefined && !frame.recording && frame.T > 1 && !isBidirectional(frame);
 
 /** Returns two studies: that of a frame's subject, and that of the subject with further edits. */
@@ -30,7 +30,7 @@ export function lossStudies(
     ...parsedSubject,
     edits: [...parsedSubject.edits, ...edits],
   });
-  const studyOf = (one: string): Study => ({ subject: one, question, measures: ['loss_mean'] });
+  const studyOf = (text: string): Study => ({ subject: text, question, measures: ['loss_mean'] });
   return [studyOf(subject), studyOf(editedSubject)];
 }
 
@@ -40,7 +40,7 @@ export function lossChangeOf(
   edits: readonly SubjectEdit[],
   context: Context,
 ): number | undefined {
-  if (!isChangeable(frame)) return NaN;
+  if (!canMeasureLossChange(frame)) return NaN;
   const queue = context.engine.value?.queue;
   const [base, changed] = lossStudies(frame, edits).map((study) => {
     const entry = queue?.studyEntry(study);

@@ -31,10 +31,10 @@ export interface TableMetric {
   /** The metric or field that the column reads, by its name in describe. */
   readonly reads: string;
   readonly digits: number;
-  readonly percent?: boolean;
+  readonly isPercent?: boolean;
   /** Whether few models have the metric; tables of other models omit the column. */
   readonly isRare?: boolean;
-  readonly of: (frame: Frame) => Cell;
+  readonly cellOf: (frame: Frame) => Cell;
 }
 
 function cellAt({ tensors, spread }: Frame, name: string, i: number): Cell {
@@ -81,18 +81,18 @@ function largestHiddenRatio(frame: Frame): Cell {
 }
 
 /** Returns the smallest value of a metric [L, G], and its key/value head. */
-function smallest(frame: Frame, name: string): Cell {
+function smallestValue(frame: Frame, name: string): Cell {
   const values = frame.tensors[name]?.data;
   if (!values) return cellAt(frame, name, 0);
   const at = indexOfMax(Array.from(values, (value) => -value));
   return { ...cellAt(frame, name, at), where: whereOf(frame, at, frame.architecture.G) };
 }
 
-type OwnColumn = Omit<TableMetric, 'meaning' | 'of'> & {
+type OwnColumn = Omit<TableMetric, 'meaning' | 'cellOf'> & {
   /** A function if the definition names the unit of what the column reads. */
   readonly meaning: string | ((unit: string) => string);
   /** Absent: the mean over the prompts. */
-  readonly of?: (frame: Frame, name: string) => Cell;
+  readonly cellOf?: (frame: Frame, name: string) => Cell;
 };
 
 const UNITS: Readonly<Record<string, string>> = { nat: 'nats', 'of ln n': 'a share of ln n' };
@@ -105,7 +105,7 @@ const OWN_COLUMNS: readonly OwnColumn[] = [
       'Share of heads whose α₁ exceeds ε; where rows need not sum to 1, α₁ is a share of the row sum',
     reads: 'sink_ratio',
     digits: 1,
-    percent: true,
+    isPercent: true,
   },
   {
     name: 'sink_1_raw',
@@ -113,7 +113,7 @@ const OWN_COLUMNS: readonly OwnColumn[] = [
     meaning: 'The same, computed from raw weights',
     reads: 'sink_ratio_raw',
     digits: 1,
-    percent: true,
+    isPercent: true,
   },
   {
     name: 'uniform',
@@ -121,7 +121,7 @@ const OWN_COLUMNS: readonly OwnColumn[] = [
     meaning: 'α₁ under uniform attention; above ε, heads cannot be counted',
     reads: 'alpha_uniform',
     digits: 3,
-    of: (frame) => ({ mean: verdictOf(frame).even, deviation: NaN }),
+    cellOf: (frame) => ({ mean: verdictOf(frame).even, deviation: NaN }),
   },
   {
     name: 'sink_elsewhere',
@@ -130,8 +130,8 @@ const OWN_COLUMNS: readonly OwnColumn[] = [
       'Largest share of heads with a sink at another key: k up to 10, and every k that eight queries can see',
     reads: 'sink_ratio',
     digits: 1,
-    percent: true,
-    of: sinkElsewhere,
+    isPercent: true,
+    cellOf: sinkElsewhere,
   },
   {
     name: 'sink_bias',
@@ -139,7 +139,7 @@ const OWN_COLUMNS: readonly OwnColumn[] = [
     meaning: 'Share of heads whose bias key receives more than ε',
     reads: 'sink_ratio_bias',
     digits: 1,
-    percent: true,
+    isPercent: true,
     isRare: true,
   },
   {
@@ -155,7 +155,7 @@ const OWN_COLUMNS: readonly OwnColumn[] = [
     meaning: 'Largest α₁ of a head, of the means over prompts',
     reads: 'alpha',
     digits: 3,
-    of: largestAlpha,
+    cellOf: largestAlpha,
   },
   {
     name: 'hidden_ratio',
@@ -164,7 +164,7 @@ const OWN_COLUMNS: readonly OwnColumn[] = [
       'Hidden norm of the first token over the mean of the others, after the layer where it is largest',
     reads: 'hidden_ratio',
     digits: 2,
-    of: largestHiddenRatio,
+    cellOf: largestHiddenRatio,
   },
   {
     name: 'key_ratio_min',
@@ -173,7 +173,7 @@ const OWN_COLUMNS: readonly OwnColumn[] = [
       'Key norm of the first token over the mean of the others, at the head where it is smallest',
     reads: 'key_ratio',
     digits: 2,
-    of: smallest,
+    cellOf: smallestValue,
   },
   {
     name: 'value_ratio',
@@ -188,7 +188,7 @@ const OWN_COLUMNS: readonly OwnColumn[] = [
     meaning: 'The same at the head where it is smallest',
     reads: 'value_ratio',
     digits: 3,
-    of: smallest,
+    cellOf: smallestValue,
   },
   {
     name: 'entropy',
@@ -197,7 +197,7 @@ const OWN_COLUMNS: readonly OwnColumn[] = [
       `Mean entropy of a row over queries and heads, ${unit} for n visible keys: 0 for one key, 1 for uniform attention`,
     reads: 'entropy_mean',
     digits: 2,
-    of: (frame) => {
+    cellOf: (frame) => {
       const data = frame.tensors.entropy_mean?.data ?? [];
       return { mean: mean(Array.from(data).filter(Number.isFinite)), deviation: NaN };
     },
@@ -225,9 +225,9 @@ function summaryColumn({ name, label, question, unit, shape }: Metric): TableMet
       question && `${question} ${isOfTokens ? 'At the first token' : 'Mean over layers and heads'}`,
     reads: name,
     digits: isShare ? 1 : 2,
-    percent: isShare,
+    isPercent: isShare,
     isRare: true,
-    of: (frame) => {
+    cellOf: (frame) => {
       const tensor = frame.tensors[name];
       if (!tensor) return { mean: NaN, deviation: NaN };
       if (isOfTokens || tensor.data.length === 1)
@@ -245,13 +245,13 @@ export function tableOf({ metrics }: Pick<Describe, 'metrics'>): readonly TableM
       summary && averaged && !needs.includes('base') && !coveredFields.includes(name),
   );
   const unitOf = (name: string) => {
-    const unit = metrics.find((one) => one.name === name)?.unit ?? '';
+    const unit = metrics.find((metric) => metric.name === name)?.unit ?? '';
     return UNITS[unit] ?? unit;
   };
-  const columns = OWN_COLUMNS.map(({ meaning, of = statisticsOverPrompts, ...row }) => ({
-    ...row,
-    meaning: typeof meaning === 'string' ? meaning : meaning(unitOf(row.reads)),
-    of: (frame: Frame) => of(frame, row.reads),
+  const columns = OWN_COLUMNS.map(({ meaning, cellOf = statisticsOverPrompts, ...column }) => ({
+    ...column,
+    meaning: typeof meaning === 'string' ? meaning : meaning(unitOf(column.reads)),
+    cellOf: (frame: Frame) => cellOf(frame, column.reads),
   }));
   return [...columns, ...otherMetrics.map(summaryColumn)];
 }
@@ -269,15 +269,15 @@ export function metricsOf(
   table: readonly TableMetric[],
 ): readonly TableMetric[] {
   const hasValue = (metric: TableMetric) =>
-    frames.some((one) => Number.isFinite(metric.of(one).mean));
-  const [place, ...otherPlaces] = new Set(frames.map(firstTokenSubscript));
+    frames.some((frame) => Number.isFinite(metric.cellOf(frame).mean));
+  const [subscript, ...otherSubscripts] = new Set(frames.map(firstTokenSubscript));
   const key = firstKey(frames[0] ?? {}) + 1;
   const withIndex = (words: string) =>
-    words.replaceAll('₁', place ?? '₁').replace('k > 1', `k ≠ ${key}`);
+    words.replaceAll('₁', subscript ?? '₁').replace('k > 1', `k ≠ ${key}`);
   return table
     .filter((metric) => !metric.isRare || hasValue(metric))
     .map((metric) =>
-      key === 1 || otherPlaces.length
+      key === 1 || otherSubscripts.length
         ? metric
         : {
             ...metric,
@@ -304,7 +304,7 @@ export function shownColumns(
   table: readonly TableMetric[],
   chosen: readonly string[],
 ): readonly TableMetric[] {
-  const knownNames = chosen.filter((name) => table.some((one) => one.name === name));
+  const knownNames = chosen.filter((name) => table.some((metric) => metric.name === name));
   const names = knownNames.length ? knownNames : DEFAULT_COLUMNS;
   return table.filter(({ name }) => names.includes(name)).slice(0, MAX_COLUMNS);
 }
@@ -320,9 +320,9 @@ export function tableCsv(
 ): string {
   const columns = metricsOf(frames, table);
   const records = frames.flatMap((frame) =>
-    columns.map(({ name, of }) => {
+    columns.map(({ name, cellOf }) => {
       const { subject, sequences } = frame;
-      const { mean, deviation, where } = of(frame);
+      const { mean, deviation, where } = cellOf(frame);
       const place = [where?.layer ?? '', where?.head ?? '', where?.key ?? ''];
       return [subject, CLASS_WORDS[frame.class], name, mean, deviation, ...place, sequences];
     }),
@@ -342,13 +342,13 @@ export function tableCsv(
 }
 
 export function promptsCsv(frames: readonly Frame[], facts: Facts): string {
-  const names = [...new Set(frames.flatMap(({ perPrompt: each }) => Object.keys(each)))];
-  const records = frames.flatMap(({ subject, class: kind, perPrompt: each, sequences }) =>
+  const names = [...new Set(frames.flatMap(({ perPrompt }) => Object.keys(perPrompt)))];
+  const records = frames.flatMap(({ subject, class: kind, perPrompt, sequences }) =>
     Array.from({ length: sequences }, (_, i) => [
       subject,
       CLASS_WORDS[kind],
       i,
-      ...names.map((name) => each[name]?.[i] ?? NaN),
+      ...names.map((name) => perPrompt[name]?.[i] ?? NaN),
     ]),
   );
   return formatCsv(csvNotes(frames, facts), ['subject', 'class', 'prompt', ...names], records);
@@ -367,8 +367,8 @@ export function tableJson(
   const subjects = frames.map((frame) => ({
     ...factsOf(frame),
     table: Object.fromEntries(
-      columns.map(({ name, of }) => {
-        const { where, ...cell } = of(frame);
+      columns.map(({ name, cellOf }) => {
+        const { where, ...cell } = cellOf(frame);
         const [mean, deviation] = nullForNaN([cell.mean, cell.deviation]);
         return [name, { mean, deviation, ...where }];
       }),
@@ -393,16 +393,17 @@ export interface Sorting {
 }
 
 /** Sorts rows, with undefined numbers last in both directions; equal rows keep their order. */
-export function sorted<Row>(
+export function sortRows<Row>(
   rows: readonly Row[],
-  value: (row: Row) => number | string,
+  keyOf: (row: Row) => number | string,
   descending: boolean,
 ): Row[] {
-  const isNone = (one: number | string) => typeof one === 'number' && Number.isNaN(one);
+  const isMissing = (key: number | string) => typeof key === 'number' && Number.isNaN(key);
   return rows
-    .map((row) => ({ row, key: value(row) }))
+    .map((row) => ({ row, key: keyOf(row) }))
     .sort((a, b) => {
-      if (isNone(a.key) || isNone(b.key)) return Number(isNone(a.key)) - Number(isNone(b.key));
+      if (isMissing(a.key) || isMissing(b.key))
+        return Number(isMissing(a.key)) - Number(isMissing(b.key));
       const order = a.key < b.key ? -1 : a.key > b.key ? 1 : 0;
       return descending ? -order : order;
     })

@@ -16,7 +16,7 @@ import {
 } from '../words';
 import {
   metricsOf,
-  sorted,
+  sortRows,
   type Cell,
   type ReportedRow,
   type Sorting,
@@ -29,7 +29,7 @@ interface MeasuredRow {
 }
 
 interface TableParts {
-  readonly shown: readonly MeasuredRow[];
+  readonly measuredRows: readonly MeasuredRow[];
   readonly reported: readonly ReportedRow[];
   readonly table: readonly TableMetric[];
   readonly sorting: Sorting;
@@ -57,10 +57,10 @@ function columnHeading(
 }
 
 /** Formats a deviation; “± <0.01” if rounding would hide it. */
-function spreadWords(deviation: number, smallest: number, format: (x: number) => string): string {
+function spreadWords(deviation: number, resolution: number, format: (x: number) => string): string {
   if (!Number.isFinite(deviation)) return '';
   if (deviation === 0) return '± 0';
-  return deviation < smallest ? `± <${format(smallest)}` : `± ${format(deviation)}`;
+  return deviation < resolution ? `± <${format(resolution)}` : `± ${format(deviation)}`;
 }
 
 function placeWords({ layer, head, key }: NonNullable<Cell['where']>, frame: Frame): string {
@@ -69,14 +69,17 @@ function placeWords({ layer, head, key }: NonNullable<Cell['where']>, frame: Fra
   return head === undefined ? `after layer\u00a0${layer}` : headName({ layer: layer!, head });
 }
 
-function cellOf(frame: Frame, { name, digits, percent: isShare, of }: TableMetric): TemplateResult {
-  const { mean, deviation, where } = of(frame);
+function cellTemplate(
+  frame: Frame,
+  { name, digits, isPercent: isShare, cellOf }: TableMetric,
+): TemplateResult {
+  const { mean, deviation, where } = cellOf(frame);
   const format = (x: number) => (isShare ? percent(x, digits) : show(x, digits));
-  const smallest = 10 ** -digits / (isShare ? 100 : 1);
+  const resolution = 10 ** -digits / (isShare ? 100 : 1);
   const hasStar = !frame.operation.normalizes && name === 'sink_1';
   return html`<td data-metric=${name}>
     <span class="value">${format(mean)}${hasStar ? '*' : ''}</span>
-    <span class="spread">${spreadWords(deviation, smallest, format)}</span>
+    <span class="spread">${spreadWords(deviation, resolution, format)}</span>
     ${where ? html`<span class="place">${placeWords(where, frame)}</span>` : nothing}
   </td>`;
 }
@@ -99,7 +102,7 @@ function rowOf(
         ${copyCommandButton(commandOf(frame, file))}</span
       >
     </th>
-    ${metrics.map((metric) => cellOf(frame, metric))}
+    ${metrics.map((metric) => cellTemplate(frame, metric))}
   </tr>`;
 }
 
@@ -115,7 +118,7 @@ const hasValue = (row: ReportedRow, name: string) =>
 function reportedRow(row: ReportedRow, metrics: readonly TableMetric[]): TemplateResult {
   const valueWords = (metric: TableMetric) => {
     const x = Number(reportedValue(row, metric.name));
-    return metric.percent ? percent(x, 2) : show(x, 2);
+    return metric.isPercent ? percent(x, 2) : show(x, 2);
   };
   return html`<tr class="reported">
     <th scope="row">
@@ -132,7 +135,7 @@ function reportedRows(
 ): TemplateResult | typeof nothing {
   if (!reported.length) return nothing;
   const { name, descending } = sorting;
-  const rows = sorted(reported, (row) => reportedValue(row, name), descending);
+  const rows = sortRows(reported, (row) => reportedValue(row, name), descending);
   return html`<tbody class="reported-rows">
     <tr>
       <th class="where" scope="rowgroup" colspan=${metrics.length + 1}>
@@ -155,20 +158,20 @@ function reportedRows(
 }
 
 export function metricsTable(parts: TableParts, caption: string): TemplateResult {
-  const { shown, sorting, table } = parts;
+  const { measuredRows, sorting, table } = parts;
   const metrics = metricsOf(
-    shown.map(({ frame }) => frame),
+    measuredRows.map(({ frame }) => frame),
     table,
   );
   const sortMetric = table.find(({ name }) => name === sorting.name);
   const sortKey = ({ frame }: MeasuredRow) =>
-    sortMetric ? sortMetric.of(frame).mean : frame.title.toLowerCase();
-  const rows = sorting.name ? sorted(shown, sortKey, sorting.descending) : shown;
+    sortMetric ? sortMetric.cellOf(frame).mean : frame.title.toLowerCase();
+  const rows = sorting.name ? sortRows(measuredRows, sortKey, sorting.descending) : measuredRows;
   return tableRegion(
     'Metrics of the models, a table',
     html`<table class="metrics">
       <caption>
-        ${caption}${areLossesAlike(shown.filter(({ isStale }) => !isStale).map(({ frame }) => frame)) ? nothing : html` <span data-vocabularies>${OTHER_VOCABULARIES}</span>`}
+        ${caption}${areLossesAlike(measuredRows.filter(({ isStale }) => !isStale).map(({ frame }) => frame)) ? nothing : html` <span data-vocabularies>${OTHER_VOCABULARIES}</span>`}
       </caption>
       <thead>
         <tr>

@@ -8,8 +8,8 @@ import { signal } from '@preact/signals-core';
 import { html, nothing, render, svg, type TemplateResult } from 'lit';
 import { defaults, type State } from '../ask/state';
 import { alphaOfKey, firstKey, mean, visibleKeyEnd, type Frame } from '../frame';
-import { segmented } from '../page/controls';
-import { framesOf, type Context, type Scope, type Shown } from '../page/context';
+import { segmentedControl } from '../page/controls';
+import { framesOf, type Context, type Scope, type SubjectEntry } from '../page/context';
 import { addElement, setText } from '../page/view';
 import { colorsOf } from '../timeline/course';
 import { seedRuns, type SeedRun } from '../timeline/seeds';
@@ -53,7 +53,7 @@ const AXES = {
 /** The metric of α from raw weights, which the plot uses for frames that have it. */
 export const RAW_ALPHA = 'alpha_raw';
 
-export const READS = ['alpha', 'row_mass', 'hidden_ratio', 'loss_mean'];
+export const SCATTER_READS = ['alpha', 'row_mass', 'hidden_ratio', 'loss_mean'];
 
 /**
  * Returns the mean weight above uniform attention, defined as in the logs of the long runs (models/README.md, "Seeds").
@@ -130,7 +130,7 @@ const [EVEN_RATIO, SPIKE_RATIO] = [2, 5];
 const MIN_POINTS = 4;
 
 /** Says how many points these are, names them if they are few, and ends with “have” or “has”. */
-function countWords(points: readonly Point[]): string {
+function pointCountWords(points: readonly Point[]): string {
   const titles =
     points.length && points.length < MIN_POINTS ? points.map(({ title }) => title) : [];
   const names = titles.length ? ` (${titles.join(', ')})` : '';
@@ -152,7 +152,7 @@ export function scatterWords(
   if (hasOtherVocabulary) sentences.push(OTHER_VOCABULARIES);
   if (drawnPoints.length >= MIN_POINTS && !hasOtherVocabulary) {
     const rho = rankCorrelation(
-      drawnPoints.map((one) => one[xAxis]),
+      drawnPoints.map((point) => point[xAxis]),
       drawnPoints.map(({ alpha }) => alpha),
     );
     if (Number.isFinite(rho))
@@ -164,10 +164,12 @@ export function scatterWords(
     const sinks = drawnPoints.filter(({ alpha }) => alpha >= SINK_ALPHA);
     const smallNorms = sinks.filter(({ ratio }) => ratio < EVEN_RATIO);
     const spikes = drawnPoints.filter(({ ratio }) => ratio >= SPIKE_RATIO);
-    const withoutSink = spikes.filter(({ alpha }) => alpha < SINK_ALPHA);
+    const spikesWithoutSink = spikes.filter(({ alpha }) => alpha < SINK_ALPHA);
     const threshold = `(α₁ at least ${SINK_ALPHA} above uniform attention)`;
-    const sinksClause = `Of ${sinks.length} with a sink ${threshold}, ${countWords(smallNorms)} a hidden ratio below ${EVEN_RATIO}`;
-    const spikesEnd = withoutSink.length ? `${countWords(withoutSink)} no sink` : 'each has a sink';
+    const sinksClause = `Of ${sinks.length} with a sink ${threshold}, ${pointCountWords(smallNorms)} a hidden ratio below ${EVEN_RATIO}`;
+    const spikesEnd = spikesWithoutSink.length
+      ? `${pointCountWords(spikesWithoutSink)} no sink`
+      : 'each has a sink';
     const spikesClause = `of ${spikes.length} with a hidden ratio of ${SPIKE_RATIO} or more, ${spikesEnd}`;
     sentences.push(
       `${sinks.length ? sinksClause : `None has a sink ${threshold}`}; ` +
@@ -176,7 +178,7 @@ export function scatterWords(
   }
   if (drawnPoints.length < MIN_POINTS)
     sentences.push(
-      `${drawnPoints.map((one) => `${one.title}: α₁ ${formatFixed(one.alpha)} above uniform attention at ${AXES[xAxis].title} ${show(one[xAxis])}`).join('; ')}.`,
+      `${drawnPoints.map((point) => `${point.title}: α₁ ${formatFixed(point.alpha)} above uniform attention at ${AXES[xAxis].title} ${show(point[xAxis])}`).join('; ')}.`,
     );
   return sentences.join(' ');
 }
@@ -206,7 +208,7 @@ export function drawScatter(
   ];
   const points = [...drawnModels, ...drawnCheckpoints];
   if (!points.length) return void render(nothing, root);
-  const xs = points.map((one) => one[xAxis]);
+  const xs = points.map((point) => point[xAxis]);
   const [low, high] = [Math.min(...xs), Math.max(...xs)];
   const isSingleValue = low === high;
   const domain = isSingleValue ? [low / 2, low * 2] : [low, high];
@@ -268,15 +270,15 @@ async function runsOf(context: Context): Promise<RecipeRuns[]> {
 
 /** Returns the panel below the table: a link that sets a key of the scatter plot opens that plot. */
 export function panelOf({ panel, xAxis, checkpoints }: State): State['panel'] {
-  const isNamed = xAxis !== defaults.xAxis || checkpoints !== defaults.checkpoints;
-  return panel === 'none' && isNamed ? 'scatter' : panel;
+  const hasScatterKey = xAxis !== defaults.xAxis || checkpoints !== defaults.checkpoints;
+  return panel === 'none' && hasScatterKey ? 'scatter' : panel;
 }
 
 export function addScatter(
   root: HTMLElement,
   context: Context,
   scope: Scope,
-  shown: () => readonly Shown[],
+  currentEntries: () => readonly SubjectEntry[],
 ): void {
   const place = addElement(root, 'figure scatter', 'section');
   place.dataset.view = 'scatter';
@@ -288,8 +290,8 @@ export function addScatter(
   const runs = signal<readonly RecipeRuns[] | undefined>(undefined);
   const width = signal(640);
   const watcher = new ResizeObserver(([entry]) => {
-    const { width: available } = entry!.contentRect;
-    if (available) width.value = Math.min(MAX_WIDTH, Math.max(280, available));
+    const { width: newWidth } = entry!.contentRect;
+    if (newWidth) width.value = Math.min(MAX_WIDTH, Math.max(280, newWidth));
   });
   watcher.observe(chart);
   scope.onEnd(() => watcher.disconnect());
@@ -301,8 +303,8 @@ export function addScatter(
   scope.effect(() => {
     const { xAxis, checkpoints } = context.state.value;
     if ((place.hidden = panelOf(context.state.value) !== 'scatter')) return;
-    const frames = framesOf(shown().filter(({ isStale }) => !isStale)).filter(({ tensors }) =>
-      READS.every((name) => name in tensors),
+    const frames = framesOf(currentEntries().filter(({ isStale }) => !isStale)).filter(
+      ({ tensors }) => SCATTER_READS.every((name) => name in tensors),
     );
     const colors = colorsOf(frames);
     const points = frames.map((frame, i) => ({ ...pointOf(frame), color: colors[i]! }));
@@ -314,13 +316,13 @@ export function addScatter(
       headingPlace,
     );
     render(
-      html`${segmented(
+      html`${segmentedControl(
         'Against',
         Object.entries(AXES).map(([name, { title }]) => [name, title] as const),
         xAxis,
         (value) => context.set({ xAxis: value as XAxis }),
       )}
-      ${segmented(
+      ${segmentedControl(
         'Checkpoints',
         [
           ['none', 'models shown'],

@@ -30,12 +30,12 @@ interface Strip {
   readonly low: number;
   readonly high: number;
   /** The index of the dot for the shown weights. */
-  readonly shown?: number;
+  readonly shownIndex?: number;
 }
 
 interface Line {
   readonly title: string;
-  readonly more: string;
+  readonly note: string;
   readonly strips: readonly (Strip | undefined)[];
   /** Whether the values are differences, whose axis marks zero. */
   readonly isDifference?: boolean;
@@ -61,7 +61,7 @@ function drawStrip(strip: Strip, domain: readonly [number, number], hasZero: boo
     }
     ${strip.dots.length === 1 ? nothing : verticalLine(strip.mean, 'mean', 5)}
     ${strip.dots.map((value, i) => {
-      const isShown = i === strip.shown;
+      const isShown = i === strip.shownIndex;
       return svg`<circle class=${isShown ? 'shown' : nothing} r=${isShown ? 3.2 : 2.6} cx=${x(value)} cy=${middle}></circle>`;
     })}
   </svg>`;
@@ -99,7 +99,7 @@ function cellsOf(lines: readonly Line[]): (TemplateResult | undefined)[][] {
 function stripOf(
   dots: readonly number[],
   within: Outcome['possibleRange'],
-  shown?: number,
+  shownIndex?: number,
 ): Strip | undefined {
   const [center, half] = [mean(dots), halfInterval(dots, within)];
   if (!dots.length) return undefined;
@@ -108,7 +108,7 @@ function stripOf(
     mean: center,
     low: center - half,
     high: center + half,
-    ...(shown === undefined ? {} : { shown }),
+    ...(shownIndex === undefined ? {} : { shownIndex }),
   };
 }
 
@@ -127,7 +127,7 @@ function shownLine(card: Card): Line {
   };
   return {
     title: card.title,
-    more:
+    note:
       stepsNote +
       (all.length > 1
         ? `${all.length} seeds (${seeds.join(', ')}); the weights here are seed ${shippedSeed}’s`
@@ -136,7 +136,7 @@ function shownLine(card: Card): Line {
       const key = cardKeys[name];
       return (
         key &&
-        stripOf(all.map((one) => one[key]).filter(Number.isFinite), possibleRange, shownIndex)
+        stripOf(all.map((run) => run[key]).filter(Number.isFinite), possibleRange, shownIndex)
       );
     }),
   };
@@ -146,12 +146,17 @@ function lineOfDifference({ title, differs }: Card): Line {
   const { seeds, says, outcomes } = differs!;
   return {
     title: `${title}, what its factor does`,
-    more: `${seeds} pairs of seeds, α₁ above uniform attention: ${withMinusSigns(says)}`,
+    note: `${seeds} pairs of seeds, α₁ above uniform attention: ${withMinusSigns(says)}`,
     strips: OUTCOMES.map(({ name, possibleRange: [least, most] }) => {
-      const [at, low, high] = outcomes[name] ?? [];
+      const [center, low, high] = outcomes[name] ?? [];
       if (high === undefined) return undefined;
       const isPossible = high <= most - least && low! >= least - most;
-      return { dots: [], mean: at!, low: isPossible ? low! : NaN, high: isPossible ? high : NaN };
+      return {
+        dots: [],
+        mean: center!,
+        low: isPossible ? low! : NaN,
+        high: isPossible ? high : NaN,
+      };
     }),
     isDifference: true,
   };
@@ -160,17 +165,21 @@ function lineOfDifference({ title, differs }: Card): Line {
 const formatRange = (low: number, high: number, digits: number) =>
   `${formatNumber(low, digits)} to ${formatNumber(high, digits)}`;
 
-function spreadWords({ dots, mean: at, low }: Strip, digits: number, unit: string): unknown {
-  if (dots.length === 1) return html`${formatNumber(at, digits)}${unit}`;
+function spreadWords({ dots, mean: center, low }: Strip, digits: number, unit: string): unknown {
+  if (dots.length === 1) return html`${formatNumber(center, digits)}${unit}`;
   const rangeWords = formatRange(Math.min(...dots), Math.max(...dots), digits);
   return Number.isFinite(low)
-    ? html`${formatNumber(at, digits)} ± ${halfIntervalWords(at - low, digits)}${unit}
+    ? html`${formatNumber(center, digits)} ± ${halfIntervalWords(center - low, digits)}${unit}
         <span class="spread">${rangeWords}</span>`
     : html`${rangeWords}${unit}`;
 }
 
-function differenceWords({ mean: at, low, high }: Strip, digits: number, unit: string): unknown {
-  return html`${at > 0 ? '+' : ''}${formatNumber(at, digits)}${unit && ' points'}
+function differenceWords(
+  { mean: center, low, high }: Strip,
+  digits: number,
+  unit: string,
+): unknown {
+  return html`${center > 0 ? '+' : ''}${formatNumber(center, digits)}${unit && ' points'}
   ${Number.isFinite(low) ? html`<span class="spread">(${formatRange(low, high, digits)})</span>` : nothing}`;
 }
 
@@ -182,7 +191,7 @@ function linesOf(cards: readonly Card[], spreads: readonly (Spread | undefined)[
     const strips = OUTCOMES.map(({ name, possibleRange }) =>
       stripOf(spread.values[name]!, possibleRange),
     );
-    return [{ title: `${title}, long runs`, more: seedCountWords(spread), strips }];
+    return [{ title: `${title}, long runs`, note: seedCountWords(spread), strips }];
   });
   const differences = cards.filter(({ differs }) => differs).map(lineOfDifference);
   return [cards.map(shownLine), longRuns, differences].filter(({ length }) => length);
@@ -221,9 +230,9 @@ function wideTable(lineGroups: readonly (readonly Line[])[]): TemplateResult {
         (lines) =>
           html`<tbody>
             ${lines.map(
-              ({ title, more }) =>
+              ({ title, note }) =>
                 html`<tr>
-                  <th scope="row">${title}<span class="row-class">${more}</span></th>
+                  <th scope="row">${title}<span class="row-class">${note}</span></th>
                   ${cells[lineIndex++]!.map((cell) => html`<td>${cell ?? '–'}</td>`)}
                 </tr>`,
             )}
@@ -240,7 +249,7 @@ function narrowTable(lineGroups: readonly (readonly Line[])[]): TemplateResult {
       html`<table class="seeds narrow">
         <caption>
           <strong>${lines[i]!.title}</strong
-          ><span class="row-class">${lines[i]!.more}</span>
+          ><span class="row-class">${lines[i]!.note}</span>
         </caption>
         <tbody>
           ${cells.map((cell, j) =>
@@ -258,7 +267,7 @@ function narrowTable(lineGroups: readonly (readonly Line[])[]): TemplateResult {
 
 const withMinusSigns = (says: string) => says.replace(/(?<=[ (])-(?=\d)/g, '−');
 
-const tables = new Map<string, Promise<TemplateResult | typeof nothing>>();
+const tableCache = new Map<string, Promise<TemplateResult | typeof nothing>>();
 
 /**
  * Renders the table once the logs have loaded.
@@ -267,12 +276,12 @@ const tables = new Map<string, Promise<TemplateResult | typeof nothing>>();
 export function seedsTable(cards: readonly Card[], isNarrow: boolean): unknown {
   const key = `${isNarrow} ${cards.map(({ id }) => id).join(' ')}`;
   const loadingTable =
-    tables.get(key) ??
+    tableCache.get(key) ??
     Promise.all(cards.map(({ id }) => seedRuns(id))).then(
       (runs) => {
         // Compares models at the last step that all of them have reached.
-        const step = Math.min(...runs.map((one) => spreadOf(one)?.step ?? Infinity));
-        const spreads = runs.map((one) => spreadOf(one, OUTCOMES, step));
+        const step = Math.min(...runs.map((seeds) => spreadOf(seeds)?.step ?? Infinity));
+        const spreads = runs.map((seeds) => spreadOf(seeds, OUTCOMES, step));
         const lineGroups = linesOf(cards, spreads);
         if (!lineGroups.length) return nothing;
         return html`${isNarrow ? narrowTable(lineGroups) : wideTable(lineGroups)}${pictureNote(lineGroups)}`;
@@ -280,6 +289,6 @@ export function seedsTable(cards: readonly Card[], isNarrow: boolean): unknown {
       // Without a network, for example, there is no table.
       () => nothing,
     );
-  tables.set(key, loadingTable);
+  tableCache.set(key, loadingTable);
   return until(loadingTable, nothing);
 }

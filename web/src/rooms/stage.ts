@@ -1,5 +1,5 @@
 /** Draws the picture of the selected question, and the further pictures below it. */
-import { framesOf, type Context, type Scope, type Shown } from '../page/context';
+import { framesOf, type Context, type Scope, type SubjectEntry } from '../page/context';
 import { Figure, type FigureLook } from '../page/figure';
 import { defaults } from '../ask/state';
 import type { Frame } from '../frame';
@@ -19,7 +19,7 @@ export function createStage(
   otherLook = mainLook,
 ) {
   const figures = new Map<string, Figure>();
-  let lastShown: readonly Shown[] = [];
+  let lastEntries: readonly SubjectEntry[] = [];
   /** Once the reader has selected a view the room keeps it, even if a recording lacks the view's fields. */
   let isSelected = false;
 
@@ -28,24 +28,26 @@ export function createStage(
     const { view } = context.state.value;
     const choice = choiceOf(view, frames);
     const recordedFrames = frames.filter((frame) => frame.recording);
-    const isLacking = (one: View) => recordedFrames.some((frame) => lackWords(one, frame));
+    const isLacking = (view: View) => recordedFrames.some((frame) => lackWords(view, frame));
     if (isSelected || view !== defaults.view || !isLacking(choice.views[0]!)) return choice;
     const substitute = ALL_QUESTIONS.flatMap((question) => tabsOf(question, frames))
       .flatMap((tab) => tab.views)
-      .find((one) => !isLacking(one) && (!one.fits || frames.some(one.fits)));
+      .find(
+        (candidate) => !isLacking(candidate) && (!candidate.fits || frames.some(candidate.fits)),
+      );
     return substitute ? choiceOf(substitute.name, frames) : choice;
   }
 
   /** Selects a view. The state may already have its name while another view is shown instead. */
   function select(view: string): void {
     isSelected = true;
-    if (view === context.state.value.view) update(lastShown);
+    if (view === context.state.value.view) update(lastEntries);
     else context.set({ view });
   }
 
-  function update(shown: readonly Shown[], viewsElsewhere: readonly View[] = []): void {
-    lastShown = shown;
-    const { views } = choiceFor(framesOf(shown));
+  function update(entries: readonly SubjectEntry[], viewsElsewhere: readonly View[] = []): void {
+    lastEntries = entries;
+    const { views } = choiceFor(framesOf(entries));
     const shownViews = views.filter((view, i) => !i || !viewsElsewhere.includes(view));
     // A view that moves to the first place gets another figure, since it then looks different.
     const keys = shownViews.map(({ name }, i) => (i ? name : `main ${name}`));
@@ -61,7 +63,7 @@ export function createStage(
       // A figure that is in its place stays, since moving it would take the focus from its controls.
       const nextFigure = place.children[i] ?? null;
       if (nextFigure !== figure.root) place.insertBefore(figure.root, nextFigure);
-      figure.update(shown);
+      figure.update(entries);
     });
   }
 

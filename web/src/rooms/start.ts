@@ -8,7 +8,7 @@ import { claimOf, KIND_SENTENCES, type Claim, type Kind } from '../claims';
 import {
   exampleField,
   normalizeField,
-  segmented,
+  segmentedControl,
   startTokenButton,
   textField,
   troubleNotes,
@@ -16,10 +16,10 @@ import {
 import {
   requestFrames,
   framesOf,
-  shownOf,
+  entriesOf,
   type Context,
   type Scope,
-  type Shown,
+  type SubjectEntry,
 } from '../page/context';
 import { Figure } from '../page/figure';
 import {
@@ -53,7 +53,7 @@ import {
   sumWords,
 } from '../words';
 import { sources } from '../page/sources';
-import { isTwin, remarkOf } from './start_words';
+import { areTwins, remarkOf } from './start_words';
 import type { createStory } from './story';
 
 const SIDE_COUNT = 2;
@@ -85,7 +85,7 @@ function isContrast(
   [frame, otherFrame]: readonly Frame[],
   [claim, otherClaim]: readonly Claim[],
 ): boolean {
-  if (!frame?.operation.normalizes || !otherFrame || !isTwin(frame, otherFrame)) return false;
+  if (!frame?.operation.normalizes || !otherFrame || !areTwins(frame, otherFrame)) return false;
   return Boolean(claim?.kind) && claim!.kind !== 'none' && otherClaim?.kind === 'none';
 }
 
@@ -96,9 +96,9 @@ function secondModelWords(frames: readonly Frame[], claims: readonly Claim[]): s
     return '';
   if (isContrast(frames, claims))
     return ` Softmax must hand out 100% per row: attention that finds no use goes to ${firstTokenText(frame)}, which every row sees. Sigmoid, trained alike, weighs each token on its own: rows may sum to anything.`;
-  const otherName = isTwin(frame, otherFrame)
+  const otherName = areTwins(frame, otherFrame)
     ? 'a sigmoid model trained alike'
-    : nameOf(otherFrame);
+    : modelName(otherFrame);
   const clause = `In ${otherName}, ${claim.kind === 'weak' ? 'it does' : 'they do'}`;
   if (otherClaim.kind === 'none') return ` ${clause} not.`;
   return otherClaim.kind === claim.kind ? ` ${clause}, too.` : '';
@@ -111,53 +111,53 @@ function secondModelWords(frames: readonly Frame[], claims: readonly Claim[]): s
 export function leadSentence(frames: readonly Frame[], claims: readonly Claim[]): string {
   const [frame] = frames;
   if (!frame) return WAITING_TEXT;
-  const recording = frame.recording ? `${recordingWords(frame)} ` : '';
+  const recordingNote = frame.recording ? `${recordingWords(frame)} ` : '';
   if (frame.T < 2)
-    return `${recording}This text has a single token, which can only attend to itself: type more.`;
+    return `${recordingNote}This text has a single token, which can only attend to itself: type more.`;
   const kind = claims[0]?.kind;
   const answer = kind ? answerWords(kind, frame) : '';
   const opening = isContrast(frames, claims) ? 'With softmax, ' : '';
   const statement = opening ? answer.charAt(0).toLowerCase() + answer.slice(1) : answer;
-  return `${recording}${opening}${statement}${secondModelWords(frames, claims)}`.trim();
+  return `${recordingNote}${opening}${statement}${secondModelWords(frames, claims)}`.trim();
 }
 
 export function sideWords(claim: Claim, frame: Frame): TemplateResult {
   const firstToken = firstTokenText(frame);
-  const share = html`<strong>${attentionWords(claim)}</strong>`;
-  const head = headName(claim.at, frame);
+  const shareText = html`<strong>${attentionWords(claim)}</strong>`;
+  const shortName = headName(claim.at, frame);
   const { L, H } = frame.architecture;
   const quantity = claim.isShare
-    ? html`${share} ${shareWords(frame)}`
-    : html`a mean weight of ${share}`;
+    ? html`${shareText} ${shareWords(frame)}`
+    : html`a mean weight of ${shareText}`;
   if (!claim.isStrongest || L * H === 1)
-    return html`${explainTerms(`Head ${head}`)} gives ${firstToken} ${quantity}.`;
+    return html`${explainTerms(`Head ${shortName}`)} gives ${firstToken} ${quantity}.`;
   const amount = isBelowUniform(claim)
-    ? html`below ${share} on average`
+    ? html`below ${shareText} on average`
     : claim.isShare && frame.operation.normalizes
-      ? html`${share} on average`
+      ? html`${shareText} on average`
       : quantity;
   // The head's full name and its card appear once on the screen, at the side whose rows sum to 1.
-  if (!claim.isShare) return html`Highest of ${L * H}: ${head} gives ${firstToken} ${amount}.`;
+  if (!claim.isShare) return html`Highest of ${L * H}: ${shortName} gives ${firstToken} ${amount}.`;
   const fullName = `layer ${layerNumber(frame, claim.at.layer)}, head ${claim.at.head}`;
-  return html`Highest of ${L * H} ${explainTerms('heads')}: ${explainTerms(head)} (${fullName})
+  return html`Highest of ${L * H} ${explainTerms('heads')}: ${explainTerms(shortName)} (${fullName})
   gives ${firstToken} ${amount}.`;
 }
 
 function detailsWords(frame: Frame, claim: Claim): string {
   const { L, H } = frame.architecture;
   const { layer, head } = claim.at;
-  const meanShare = percent(meanAlpha(frame), 0);
+  const meanShareText = percent(meanAlpha(frame), 0);
   const comparison = frame.operation.normalizes
-    ? `; evenly spread over the tokens that each row sees, the first token would get ${percent(claim.uniform, 0)}. The mean over all ${L * H} heads is ${meanShare}`
-    : `, ${sumWords(claim.rowSum)} on average. As a share of its row sums the first token gets ${percent(alphaOf(frame, claim.at), 0)} in this head, ${meanShare} on average`;
+    ? `; evenly spread over the tokens that each row sees, the first token would get ${percent(claim.uniform, 0)}. The mean over all ${L * H} heads is ${meanShareText}`
+    : `, ${sumWords(claim.rowSum)} on average. As a share of its row sums the first token gets ${percent(alphaOf(frame, claim.at), 0)} in this head, ${meanShareText} on average`;
   return (
-    `${capitalize(nameOf(frame))}: head ${headName(claim.at, frame)} (layer ${layerNumber(frame, layer)}, head ${head}, counted from 0) ` +
+    `${capitalize(modelName(frame))}: head ${headName(claim.at, frame)} (layer ${layerNumber(frame, layer)}, head ${head}, counted from 0) ` +
     `${claim.isStrongest ? `of ${L * H}, the one that gives the first token most` : 'is selected'}. ` +
     `${capitalize(rowsWords(claim))}${comparison}.`
   );
 }
 
-function nameOf(frame: Frame | undefined): string {
+function modelName(frame: Frame | undefined): string {
   return (frame?.title ?? '').replace(/ at step [\d,]+(?: of [\d,]+)?$/, '');
 }
 
@@ -226,7 +226,8 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const legendScale = addElement(legend, 'scale-place', 'span');
   const legendKey = addElement(legend, 'map-key', 'span');
   const sideSubjects = (state: State) => state.shown.slice(0, SIDE_COUNT);
-  const shown = (): Shown[] => shownOf(context, sideSubjects(context.state.value));
+  const currentEntries = (): SubjectEntry[] =>
+    entriesOf(context, sideSubjects(context.state.value));
   const headOf = (frame: Frame): Head => selectedHead(frame, context.state.value);
 
   const isExact = signal(false);
@@ -241,7 +242,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   });
 
   /** The steps that the reader has scrolled to, counted from 0. Only these are fetched and measured. */
-  const reached = signal<ReadonlySet<number>>(new Set());
+  const reachedSteps = signal<ReadonlySet<number>>(new Set());
   const watcher = new IntersectionObserver(
     (entries) => {
       const visibleEntries = entries.filter(({ isIntersecting }) => isIntersecting);
@@ -250,23 +251,27 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       );
       // Every step but the first needs the exact weights; the first is partly visible on load, so a preview must do.
       if (indices.some((i) => i > 0)) askExact();
-      reached.value = new Set([...reached.peek(), ...indices]);
+      reachedSteps.value = new Set([...reachedSteps.peek(), ...indices]);
     },
     { rootMargin: '0px 0px -60px' },
   );
   for (const { step } of steps) watcher.observe(step);
   scope.onEnd(() => watcher.disconnect());
   const storyNeeds = signal<ReturnType<typeof createStory> | undefined>(undefined);
-  let loading: Promise<unknown> | undefined;
+  let storyPromise: Promise<unknown> | undefined;
   scope.effect(() => {
     for (const [i, { step }] of steps.entries())
-      step.classList.toggle('unread', !reached.value.has(i));
-    if (!reached.value.size) return;
+      step.classList.toggle('unread', !reachedSteps.value.has(i));
+    if (!reachedSteps.value.size) return;
     const places = steps.map(({ place }) => place);
     // With a static import of tables.css, the first screen would also have to load the bundler's runtime.
-    loading ??= Promise.all([import('./story'), import('./tables.css')]).then(
+    storyPromise ??= Promise.all([import('./story'), import('./tables.css')]).then(
       ([{ createStory }]) => {
-        storyNeeds.value = createStory(places, takeawaysPlace, reached, { context, scope, shown });
+        storyNeeds.value = createStory(places, takeawaysPlace, reachedSteps, {
+          context,
+          scope,
+          currentEntries,
+        });
       },
       context.fail,
     );
@@ -304,14 +309,14 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   scope.effect(() => {
     const state = context.state.value;
     const theme = context.theme.value;
-    const entries = shown();
+    const entries = currentEntries();
     const frames = framesOf(entries);
     const claims = frames.map((frame) => claimOf(frame, headOf(frame), state));
     stage.dataset.at = String(Math.min(state.at, SIDE_COUNT - 1));
     // A phone shows the second map above the diagonal of the first.
     stage.classList.toggle('nesting', !frames.some(isBidirectional));
-    const isFailed = entries.some(({ error }) => error);
-    root.classList.toggle('coming', !frames.length && !isFailed);
+    const hasError = entries.some(({ error }) => error);
+    root.classList.toggle('coming', !frames.length && !hasError);
     const isRecorded = frames.some(({ recording }) => recording);
     render(
       html`<h1>Why do language models stare at the first token?</h1>
@@ -340,7 +345,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     );
     render(
       entries.length > 1
-        ? segmented('Model', tabNames, Math.min(state.at, SIDE_COUNT - 1), (i) =>
+        ? segmentedControl('Model', tabNames, Math.min(state.at, SIDE_COUNT - 1), (i) =>
             context.set({ at: i }),
           )
         : nothing,
@@ -348,9 +353,10 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     );
     render(
       entries.map(({ frame, subject }, i) => {
-        const claim = frame && claims[frames.findIndex((one) => one.subject === subject)]!;
+        const claim =
+          frame && claims[frames.findIndex((candidate) => candidate.subject === subject)]!;
         return html`<p class="twin twin-${i}">
-          ${frame ? html`<strong>${capitalize(nameOf(frame))}</strong> <span>${frame.T < 2 ? `head ${headName(claim!.at)}` : sideWords(claim!, frame)}</span>` : isFailed ? nothing : html`<span class="hint">Loading the second model …</span>`}
+          ${frame ? html`<strong>${capitalize(modelName(frame))}</strong> <span>${frame.T < 2 ? `head ${headName(claim!.at)}` : sideWords(claim!, frame)}</span>` : hasError ? nothing : html`<span class="hint">Loading the second model …</span>`}
         </p>`;
       }),
       captions,

@@ -23,14 +23,14 @@ export function remarkOf(claim: Claim): DrawOptions['remark'] {
 }
 
 /** Whether two models differ only in the attention operation. */
-export function isTwin(first: Frame, second: Frame): boolean {
-  const ids = [first, second].map(({ model: { id } }) => splitStep(id)?.id ?? id);
+export function areTwins(frame: Frame, otherFrame: Frame): boolean {
+  const ids = [frame, otherFrame].map(({ model: { id } }) => splitStep(id)?.id ?? id);
   return ids.join() === 'softmax,sigmoid';
 }
 
-export function seedWords([first, second]: readonly Frame[], context: Context): string {
-  const [shares, twinShares] = [first, second].map((frame) => {
-    const card = frame && cardOf(frame, context);
+export function seedWords([frame, twinFrame]: readonly Frame[], context: Context): string {
+  const [shares, twinShares] = [frame, twinFrame].map((shownFrame) => {
+    const card = shownFrame && cardOf(shownFrame, context);
     return card ? seedsOf(card).all.map(({ sink_1 }) => sink_1) : [];
   });
   if (!shares || shares.length < 2) return '';

@@ -6,6 +6,7 @@ import { computed, signal, type ReadonlySignal } from '@preact/signals-core';
 import { html, nothing, render, type TemplateResult } from 'lit';
 import { defaults, type State } from '../ask/state';
 import { LOG_SEQUENCES, stepWords } from '../ask/steps';
+import type { Measurement } from '../ask/zoo';
 import { claimOf } from '../claims';
 import {
   isBidirectional,
@@ -16,7 +17,7 @@ import {
   type Head,
 } from '../frame';
 import { fromScratch } from '../lab/presets';
-import { framesOf, shownOf, type Context, type Scope, type Shown } from '../page/context';
+import { framesOf, entriesOf, type Context, type Scope, type SubjectEntry } from '../page/context';
 import { Figure } from '../page/figure';
 import { lessonLink } from '../page/lessons';
 import { explainTerms } from '../page/terms';
@@ -49,15 +50,15 @@ import { cardOf } from './about';
 import { barsTable, linesTable } from './tables';
 import {
   ablation,
-  isChangeable,
+  canMeasureLossChange,
   lossChangeOf,
   lossStudies,
   WITHOUT_FIRST,
   WITHOUT_SECOND,
 } from './loss_change';
 import { ROOMS } from './names';
-import { seedWords, isTwin, remarkOf } from './start_words';
-import { addWalk, trainedSubjects } from './walk';
+import { seedWords, areTwins, remarkOf } from './start_words';
+import { addTrainingSlider, trainedSubjects } from './walk';
 import { compareRows, rowAnswer, contrastQuery, row, workOutRow } from './worked_row';
 import { addRecordedTexts, DeletionTrial } from './without_first';
 import './story.css';
@@ -77,17 +78,17 @@ interface StoryInputs {
   readonly context: Context;
   readonly scope: Scope;
   /** The models on the first screen; the story is about the first of them. */
-  readonly shown: () => readonly Shown[];
+  readonly currentEntries: () => readonly SubjectEntry[];
 }
 
 interface Step {
   readonly needs?: (frame: Frame | undefined, state: State) => Partial<Needs>;
-  readonly draw: (shown: readonly Shown[]) => void;
+  readonly draw: (entries: readonly SubjectEntry[]) => void;
 }
 
 type Build = (place: HTMLElement, inputs: StoryInputs) => Step;
 
-function columns(place: HTMLElement): readonly [HTMLElement, HTMLElement] {
+function addColumns(place: HTMLElement): readonly [HTMLElement, HTMLElement] {
   return [addElement(place, 'step-words'), addElement(place, 'step-picture')];
 }
 
@@ -139,7 +140,7 @@ function sinkCountWords(frame: Frame): string {
 
 /** Step 1: all heads, and the selected one beside them. */
 const allHeadsStep: Build = (place, { context, scope }) => {
-  const [words, picture] = columns(place);
+  const [words, picture] = addColumns(place);
   const answerPlace = addElement(words, '');
   const enlargedMap = new Figure(words, attention, context, scope, {
     isBare: true,
@@ -153,8 +154,8 @@ const allHeadsStep: Build = (place, { context, scope }) => {
   const thumbnails = new Figure(picture, allHeads, context, scope, { isBare: true });
   return {
     needs: () => ({ views: [allHeads] }),
-    draw: (shown) => {
-      const [frame] = framesOf(shown);
+    draw: (entries) => {
+      const [frame] = framesOf(entries);
       if (frame) {
         const state = context.state.peek();
         const claim = claimOf(frame, selectedHead(frame, state), state);
@@ -169,35 +170,35 @@ const allHeadsStep: Build = (place, { context, scope }) => {
           answerPlace,
         );
       }
-      enlargedMap.update(shown.slice(0, 1));
-      thumbnails.update(shown.slice(0, 1));
+      enlargedMap.update(entries.slice(0, 1));
+      thumbnails.update(entries.slice(0, 1));
     },
   };
 };
 
 /** Step 2: one row, worked out in both models; a folded section shows where its scores come from. */
-const rowStep: Build = (place, { context, scope, shown }) => {
+const rowStep: Build = (place, { context, scope, currentEntries }) => {
   const words = addElement(place, 'step-words');
   // Until the reader selects a row, this is the row in which the models differ most.
   const state = computed(() => {
     const { query, ...otherState } = context.state.value;
-    return { ...otherState, query: query < 0 ? contrastQuery(framesOf(shown())) : query };
+    return { ...otherState, query: query < 0 ? contrastQuery(framesOf(currentEntries())) : query };
   });
   const rowContext: Context = { ...context, state };
   const figure = new Figure(place, row, rowContext, scope, { isBare: true });
-  const comparison = addElement(place, '', 'p');
+  const comparisonPlace = addElement(place, '', 'p');
   const vectorsNote = addElement(place, 'hint', 'p');
-  const scores = addElement(place, 'more', 'details');
-  addElement(scores, '', 'summary').textContent = 'Where do the scores come from?';
-  const scoresText = addElement(scores, '', 'p');
-  const arrowsFigure = new Figure(scores, arrows, rowContext, scope, {
+  const scoresSection = addElement(place, 'more', 'details');
+  addElement(scoresSection, '', 'summary').textContent = 'Where do the scores come from?';
+  const scoresText = addElement(scoresSection, '', 'p');
+  const arrowsFigure = new Figure(scoresSection, arrows, rowContext, scope, {
     isBare: true,
     extra: () => ({ isPlain: true }),
   });
   return {
     needs: () => ({ views: [row, arrows] }),
-    draw: (shown) => {
-      const frames = framesOf(shown);
+    draw: (entries) => {
+      const frames = framesOf(entries);
       const [frame] = frames;
       const workedRow = frame && workOutRow(frame, state.peek().query);
       const answer = frame?.T === 1 ? SINGLE_TOKEN_TEXT : workedRow && rowAnswer(workedRow, frame);
@@ -206,13 +207,13 @@ const rowStep: Build = (place, { context, scope, shown }) => {
           ${workedRow ? html`${paragraphs(...(frame.operation.normalizes ? [FIRST_TOKEN_TEXT] : []), ROW_TEXT)} ${queryRange(frame, state.peek(), context.set, 'Row')}` : nothing}`,
         words,
       );
-      setText(comparison, compareRows(frames, state.peek().query));
+      setText(comparisonPlace, compareRows(frames, state.peek().query));
       setText(vectorsNote, workedRow ? VECTORS_TEXT : '');
-      scores.hidden = !workedRow;
+      scoresSection.hidden = !workedRow;
       if (workedRow)
         render(explainTerms(arrows.says(frame, selectedHead(frame, state.peek()))), scoresText);
-      figure.update(shown);
-      arrowsFigure.update(shown.slice(0, 1));
+      figure.update(entries);
+      arrowsFigure.update(entries.slice(0, 1));
     },
   };
 };
@@ -240,8 +241,9 @@ const lossesOf = (frame: Frame, context: Context): Losses => ({
 function contrastWords([losses, otherLosses]: readonly Losses[]): string {
   const { name, firstRise = NaN, secondRise = NaN } = losses ?? {};
   if (!(firstRise > SMALL_CHANGE && firstRise > 1.5 * secondRise)) return '';
-  const { firstRise: otherFirst = NaN, secondRise: otherSecond = NaN } = otherLosses ?? {};
-  const isAlike = Math.abs(otherFirst - otherSecond) < 0.3 * Math.max(otherFirst, otherSecond);
+  const { firstRise: otherFirstRise = NaN, secondRise: otherSecondRise = NaN } = otherLosses ?? {};
+  const isAlike =
+    Math.abs(otherFirstRise - otherSecondRise) < 0.3 * Math.max(otherFirstRise, otherSecondRise);
   const otherWords = isAlike ? ` ${otherLosses!.name}: about the same.` : '';
   return `${name}: hiding the first token costs more than hiding the second, since that attention then goes to other tokens (step 2).${otherWords}`;
 }
@@ -268,7 +270,7 @@ const lossTable = (losses: readonly Losses[]): TemplateResult =>
   );
 
 /** Step 3: a real model's recorded text without its first token; below it, the small model on the reader's text. */
-const hiddenTokenStep: Build = (place, { context, scope, shown }) => {
+const hiddenTokenStep: Build = (place, { context, scope, currentEntries }) => {
   addRecordedTexts(addElement(place, ''), scope);
   const lossPlace = addElement(place, 'costs');
   const linksPlace = addElement(place, 'links');
@@ -278,7 +280,7 @@ const hiddenTokenStep: Build = (place, { context, scope, shown }) => {
   const startTrial = (frame: Frame) => deletionTrial.start(frame).catch(context.fail);
   let lastKey: unknown;
   scope.effect(() => {
-    const { subject, question } = shown()[0]?.frame ?? {};
+    const { subject, question } = currentEntries()[0]?.frame ?? {};
     const key = subject && `${subject} ${JSON.stringify(question)}`;
     if (key !== lastKey) deletionTrial.stop();
     lastKey = key;
@@ -286,8 +288,8 @@ const hiddenTokenStep: Build = (place, { context, scope, shown }) => {
   return {
     needs: () => ({
       more: ['loss_mean'],
-      studies: framesOf(shown())
-        .filter(isChangeable)
+      studies: framesOf(currentEntries())
+        .filter(canMeasureLossChange)
         .flatMap((frame) => [
           ...lossStudies(frame, [WITHOUT_FIRST]),
           lossStudies(frame, [WITHOUT_SECOND])[1],
@@ -298,7 +300,7 @@ const hiddenTokenStep: Build = (place, { context, scope, shown }) => {
       const { frame, isStale } = entry ?? {};
       const isRecorded = Boolean(frame?.recording);
       const losses = framesOf(entries)
-        .map((one) => lossesOf(one, context))
+        .map((shownFrame) => lossesOf(shownFrame, context))
         .filter(
           ({ loss, firstRise }) => firstRise === undefined || Number.isFinite(loss + firstRise),
         );
@@ -352,18 +354,18 @@ function changeBars(frame: Frame, at: Head, context: Context): unknown {
   const change = lossChangeOf(frame, [ablation(modelHead(frame, at))], context);
   if (change === undefined) return html`<p>Ablating it …</p>`;
   if (!Number.isFinite(change)) return nothing;
-  const hiddenChange = lossChangeOf(frame, [WITHOUT_FIRST], context) ?? NaN;
+  const changeWithoutFirst = lossChangeOf(frame, [WITHOUT_FIRST], context) ?? NaN;
   const bars = [
     ['this head’s output set to 0', change],
-    ['first token hidden from all heads (step 3)', hiddenChange],
+    ['first token hidden from all heads (step 3)', changeWithoutFirst],
   ] as const;
   const maximum = Math.max(...bars.map(([, value]) => Math.abs(value) || 0), SMALL_CHANGE);
   const verb =
     Math.abs(change) < SMALL_CHANGE ? 'barely uses' : change > 0 ? 'uses' : 'does better without';
   const comparison =
-    hiddenChange > SMALL_CHANGE && hiddenChange > 2 * Math.abs(change)
+    changeWithoutFirst > SMALL_CHANGE && changeWithoutFirst > 2 * Math.abs(change)
       ? ' Hiding the token costs more: all heads must then give their attention to other tokens, and add the values of these.'
-      : hiddenChange < -SMALL_CHANGE
+      : changeWithoutFirst < -SMALL_CHANGE
         ? ' With the token hidden it predicts this text better.'
         : '';
   return html`${barsTable(
@@ -389,7 +391,7 @@ const BARS_TEXT =
 
 /** Step 4: what the selected head writes, compared with what other heads write. */
 const outputStep: Build = (place, { context, scope }) => {
-  const [words, picture] = columns(place);
+  const [words, picture] = addColumns(place);
   const figure = new Figure(picture, outputs, context, scope, {
     isBare: true,
     extra: () => ({ isPlain: true }),
@@ -397,12 +399,12 @@ const outputStep: Build = (place, { context, scope }) => {
   return {
     needs: (frame, state) => ({
       views: [outputs],
-      studies: isChangeable(frame)
+      studies: canMeasureLossChange(frame)
         ? lossStudies(frame, [ablation(modelHead(frame, selectedHead(frame, state)))])
         : [],
     }),
-    draw: (shown) => {
-      const [frame] = framesOf(shown);
+    draw: (entries) => {
+      const [frame] = framesOf(entries);
       let answer: unknown = nothing;
       if (frame?.T === 1) answer = answerBlock(SINGLE_TOKEN_TEXT);
       else if (frame?.tensors.head_out) {
@@ -414,7 +416,7 @@ const outputStep: Build = (place, { context, scope }) => {
         );
       }
       render(answer, words);
-      figure.update(shown.slice(0, 1));
+      figure.update(entries.slice(0, 1));
     },
   };
 };
@@ -451,34 +453,34 @@ const trainingStep: Build = (place, { context, scope }) => {
   addElement(coursePlace, 'which', 'p').textContent = 'All heads through training';
   const chartPlace = addElement(coursePlace, 'chart');
   const seedsPlace = addElement(place, '');
-  const walkedSubjects = signal<readonly string[] | undefined>(undefined);
+  const checkpointSubjects = signal<readonly string[] | undefined>(undefined);
   let [lastSubject] = context.state.peek().shown;
-  const walkState = computed(() => {
+  const checkpointState = computed(() => {
     const state = context.state.value;
     const base = trainedSubjects(state.shown.slice(0, 1));
-    return { ...state, shown: walkedSubjects.value ?? base };
+    return { ...state, shown: checkpointSubjects.value ?? base };
   });
   scope.effect(() => {
     const [subject] = context.state.value.shown;
-    if (subject !== lastSubject) walkedSubjects.value = undefined;
+    if (subject !== lastSubject) checkpointSubjects.value = undefined;
     lastSubject = subject;
   });
-  const walkContext: Context = {
+  const checkpointContext: Context = {
     ...context,
-    state: walkState,
+    state: checkpointState,
     set: (change) => {
-      if (change.shown?.length === 1) walkedSubjects.value = change.shown;
+      if (change.shown?.length === 1) checkpointSubjects.value = change.shown;
       else context.set(change);
     },
   };
   const trainedFrame = (): Frame | undefined => {
-    const [entry] = shownOf(context, trainedSubjects(walkState.value.shown));
+    const [entry] = entriesOf(context, trainedSubjects(checkpointState.value.shown));
     return entry?.isStale ? undefined : entry?.frame;
   };
   /** The selected head, or else the one that gives the first token most after training. */
   const pinnedHead = (): Head | undefined => {
-    const last = trainedFrame();
-    return last && selectedHead(last, context.state.value);
+    const lastFrame = trainedFrame();
+    return lastFrame && selectedHead(lastFrame, context.state.value);
   };
   /** The courses of the shown models; undefined until they are loaded. */
   const courses = signal<readonly Course[] | undefined>(undefined);
@@ -497,32 +499,32 @@ const trainingStep: Build = (place, { context, scope }) => {
       }, context.fail);
   });
   const addMap = (mapPlace: HTMLElement, label: string) => {
-    const figure = new Figure(mapPlace, attention, walkContext, scope, {
+    const figure = new Figure(mapPlace, attention, checkpointContext, scope, {
       isBare: true,
       extra: (frame) => ({
-        at: pinnedHead() ?? selectedHead(frame, walkState.peek()),
+        at: pinnedHead() ?? selectedHead(frame, checkpointState.peek()),
         isPlain: true,
       }),
     });
     figure.root.ariaLabel = label;
     return figure;
   };
-  const walkedMap = addMap(currentMap, 'Attention map through training');
+  const checkpointMap = addMap(currentMap, 'Attention map through training');
   const trainedMap = addMap(finalMap, 'Attention map after training');
-  addWalk(sliderPlace, walkContext, scope, () => pinnedHead() !== undefined);
+  addTrainingSlider(sliderPlace, checkpointContext, scope, () => pinnedHead() !== undefined);
   return {
     needs: () => {
       const at = pinnedHead();
-      const { shown } = walkState.value;
+      const { shown } = checkpointState.value;
       return { views: [], subjects: shown, heads: at ? { [shown[0]!]: at } : {} };
     },
     draw: () => {
-      const walkEntries = shownOf(context, walkState.value.shown);
-      const [frame] = framesOf(walkEntries);
+      const checkpointEntries = entriesOf(context, checkpointState.value.shown);
+      const [frame] = framesOf(checkpointEntries);
       const at = pinnedHead();
       // The last picture stays until the next checkpoint is measured.
-      if (!frame || !at || walkEntries[0]?.isStale) return;
-      const claim = claimOf(frame, at, walkState.peek());
+      if (!frame || !at || checkpointEntries[0]?.isStale) return;
+      const claim = claimOf(frame, at, checkpointState.peek());
       const card = cardOf(frame, context);
       const { step } = frame.model;
       const stepName = step ? stepWords(step.step, step.of) : 'After training';
@@ -552,11 +554,11 @@ const trainingStep: Build = (place, { context, scope }) => {
         wordsPlace,
       );
       currentTitle.textContent = capitalize(stepName);
-      const frames = framesOf(shownOf(context, context.state.value.shown));
+      const frames = framesOf(entriesOf(context, context.state.value.shown));
       render(foldedText('How sure is that?', seedWords(frames, context)), seedsPlace);
       drawSinkCourse(chartPlace, courses.value, step?.step);
-      walkedMap.update(walkEntries);
-      trainedMap.update(shownOf(context, trainedSubjects(walkState.value.shown)));
+      checkpointMap.update(checkpointEntries);
+      trainedMap.update(entriesOf(context, trainedSubjects(checkpointState.value.shown)));
     },
   };
 };
@@ -599,12 +601,12 @@ const STEPS: readonly Build[] = [
 ];
 
 /** States what a model does without a sink, from twins that differ only in the attention operation. */
-function twinWords([first, second]: readonly Frame[], context: Context): string {
-  if (!first || !second || !isTwin(first, second)) return '';
-  const metric = (frame: Frame, name: string) =>
+function twinWords([frame, twinFrame]: readonly Frame[], context: Context): string {
+  if (!frame || !twinFrame || !areTwins(frame, twinFrame)) return '';
+  const metric = (frame: Frame, name: Measurement) =>
     Number(cardOf(frame, context)?.measured[name] ?? NaN);
-  const [loss, twinLoss] = [metric(first, 'loss'), metric(second, 'loss')];
-  const [sinkShare, twinShare] = [metric(first, 'sink_1') / 100, metric(second, 'sink_1') / 100];
+  const [loss, twinLoss] = [metric(frame, 'loss'), metric(twinFrame, 'loss')];
+  const [sinkShare, twinShare] = [metric(frame, 'sink_1') / 100, metric(twinFrame, 'sink_1') / 100];
   if (!Number.isFinite(loss + twinLoss + sinkShare + twinShare)) return '';
   const perplexityRise = 100 * Math.expm1(twinLoss - loss);
   return (
@@ -653,32 +655,32 @@ function drawTakeaways(place: HTMLElement, context: Context, frames: readonly Fr
 
 /**
  * Builds each step when the reader reaches it.
- * @param end the element after the last step
- * @param reached the indices of the steps that the reader has reached
+ * @param takeawaysPlace the element after the last step
+ * @param reachedSteps the indices of the steps that the reader has reached
  * @returns a function that returns what these steps request
  */
 export function createStory(
   places: readonly HTMLElement[],
-  end: HTMLElement,
-  reached: ReadonlySignal<ReadonlySet<number>>,
+  takeawaysPlace: HTMLElement,
+  reachedSteps: ReadonlySignal<ReadonlySet<number>>,
   inputs: StoryInputs,
 ): (frame: Frame | undefined, state: State) => Needs {
-  const { context, scope, shown } = inputs;
+  const { context, scope, currentEntries } = inputs;
   const steps = signal<ReadonlyMap<number, Step>>(new Map());
   scope.effect(() => {
     const builtSteps = steps.peek();
-    const indices = [...reached.value].filter((i) => !builtSteps.has(i));
+    const indices = [...reachedSteps.value].filter((i) => !builtSteps.has(i));
     if (!indices.length) return;
     const newSteps = indices.map((i): [number, Step] => [i, STEPS[i]!(places[i]!, inputs)]);
     // A step sets signals of its own, which must not happen inside this effect.
     queueMicrotask(() => (steps.value = new Map([...steps.peek(), ...newSteps])));
   });
   scope.effect(() => {
-    const entries = shown();
+    const entries = currentEntries();
     void [context.state.value, context.theme.value];
     for (const step of steps.value.values()) step.draw(entries);
   });
-  scope.effect(() => drawTakeaways(end, context, framesOf(shown())));
+  scope.effect(() => drawTakeaways(takeawaysPlace, context, framesOf(currentEntries())));
   return (frame, state) => {
     const needs = [...steps.value.values()].map((step) => step.needs?.(frame, state) ?? {});
     return {

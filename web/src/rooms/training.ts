@@ -5,7 +5,7 @@ import {
   hideUntilDrawn,
   requestFrames,
   framesOf,
-  shownOf,
+  entriesOf,
   type Context,
   type Scope,
 } from '../page/context';
@@ -18,22 +18,22 @@ import { addElement } from '../page/view';
 import { emergenceOf } from '../views/training';
 import { explainTerms } from '../page/terms';
 import { headsWords, verdictOf, percent, sharedConditions, tooShortNote } from '../words';
-import { addWalk } from './walk';
+import { addTrainingSlider } from './walk';
 import './panes.css';
 import './training.css';
 
 function emergenceSentence(frames: readonly Frame[]): string {
   const emergences = frames.flatMap((frame) => emergenceOf(frame) ?? []);
-  const withSink = emergences.filter(({ isNone }) => !isNone);
-  if (!emergences.length || withSink.some(({ from }) => from !== 0)) return '';
-  return withSink.length
+  const sinkEmergences = emergences.filter(({ isNone }) => !isNone);
+  if (!emergences.length || sinkEmergences.some(({ from }) => from !== 0)) return '';
+  return sinkEmergences.length
     ? 'The sink is not there at first: it appears during training.'
     : 'No sink appears in these training runs.';
 }
 
 export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const headingPlace = addElement(root, 'room-head');
-  const goToStep = addWalk(addElement(root, 'walk-place'), context, scope);
+  const goToStep = addTrainingSlider(addElement(root, 'walk-place'), context, scope);
   const grid = addElement(root, 'training-grid');
   const mapsPlace = addElement(grid, 'middle');
   const curvesPlace = addElement(grid, 'inspector');
@@ -51,18 +51,18 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   curvesPlace.addEventListener('choose-step', (event) =>
     goToStep((event as CustomEvent<number>).detail),
   );
-  const shown = () => shownOf(context, context.state.value.shown);
+  const currentEntries = () => entriesOf(context, context.state.value.shown);
 
   requestFrames(context, scope, () => ({ views: [attention, sinks, training] }));
-  hideUntilDrawn(root, scope, shown);
+  hideUntilDrawn(root, scope, currentEntries);
 
   scope.effect(() => {
     const state = context.state.value;
     void context.theme.value;
-    const entries = shown();
+    const entries = currentEntries();
     const freshFrames = framesOf(entries.filter(({ isStale }) => !isStale));
     const verdicts = freshFrames.map(verdictOf);
-    const countSentences = freshFrames.map((frame, i) => {
+    const sinkSentences = freshFrames.map((frame, i) => {
       const verdict = verdicts[i]!;
       // The clauses are joined to one sentence, so this one gets no period.
       if (!verdict.conclusive) return tooShortNote(verdict, frame.T, frame.eps).slice(0, -1);
@@ -70,17 +70,19 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       if (i && verdicts[0]!.conclusive) return summary;
       return `${summary} give the first token more than ${percent(frame.eps, 0)} of their attention`;
     });
-    const isFailed = entries.some(({ error }) => error);
-    const uniformShares = verdicts.flatMap((one) => (one.conclusive ? percent(one.even, 0) : []));
-    const uniformNote = uniformShares.length
-      ? `; uniform attention would give it ${[...new Set(uniformShares)].join(' / ')}`
+    const hasError = entries.some(({ error }) => error);
+    const uniformShareTexts = verdicts.flatMap((verdict) =>
+      verdict.conclusive ? percent(verdict.even, 0) : [],
+    );
+    const uniformNote = uniformShareTexts.length
+      ? `; uniform attention would give it ${[...new Set(uniformShareTexts)].join(' / ')}`
       : '';
     render(
       html`${roomHeading(
         emergenceSentence(freshFrames) || 'Training',
-        countSentences.length
-          ? `${[...new Set(countSentences)].join('; ')}${uniformNote}.`
-          : isFailed
+        sinkSentences.length
+          ? `${[...new Set(sinkSentences)].join('; ')}${uniformNote}.`
+          : hasError
             ? ''
             : 'Loading the models …',
         context,
@@ -88,8 +90,8 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       ${
         allows(state, 'subjects')
           ? html`<div class="subject-list">
-              ${entries.map((one) => html`<span class="subject">${nameOf(one, context)}</span>`)}
-              <button type="button" class="add" @click=${context.pick}>Choose models</button>
+              ${entries.map((entry) => html`<span class="subject">${nameOf(entry, context)}</span>`)}
+              <button type="button" class="add" @click=${context.pickModels}>Choose models</button>
             </div>`
           : nothing
       }

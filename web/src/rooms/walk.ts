@@ -11,7 +11,7 @@ import type { Models } from '../run/models';
 import { atStep, parseSubject, printSubject, type Subject } from '../ask/subject';
 import { nearestStep, stepWords, checkpointId, checkpointOf, PYTHIA_STEPS } from '../ask/steps';
 
-/** While the walk plays, milliseconds from the drawing of a checkpoint to the next one. */
+/** While the slider plays, milliseconds from the drawing of a checkpoint to the next one. */
 const PLAY_MS = 450;
 
 function hasTimeline(models: Models, { id }: Subject): boolean {
@@ -29,7 +29,7 @@ async function stepsOf(models: Models, shown: readonly string[]): Promise<number
 }
 
 /** Returns the subjects at a step of their training; for the last step, with the trained weights. */
-export function shownAt(
+export function subjectsAtStep(
   models: Models,
   shown: readonly string[],
   step: number,
@@ -57,16 +57,16 @@ export function trainedSubjects(shown: readonly string[]): string[] {
 /** Returns the step of the first subject that has one; undefined if all show their trained weights. */
 function stepOfShown(shown: readonly string[]): number | undefined {
   const subjects = shown.flatMap((text) => parseSubject(text) ?? []);
-  const checkpoint = subjects.map(({ id }) => checkpointOf(id)).find((one) => one);
+  const checkpoint = subjects.map(({ id }) => checkpointOf(id)).find(Boolean);
   return subjects.find(({ step }) => step !== undefined)?.step ?? checkpoint?.step;
 }
 
 /**
  * Draws the slider and its buttons.
- * @param isReady once it returns true, the walk moves to the first stored step; absent: the reader begins the walk
+ * @param isReady once it returns true, the slider moves to the first stored step; absent: the reader moves it first
  * @returns a function that moves to the stored step nearest to a step
  */
-export function addWalk(
+export function addTrainingSlider(
   root: HTMLElement,
   context: Context,
   scope: Scope,
@@ -77,7 +77,7 @@ export function addWalk(
   let timer = 0;
   root.classList.add('walk');
 
-  function go(step: number): void {
+  function goToStep(step: number): void {
     const steps = storedSteps.peek();
     const models = context.engine.peek()?.models;
     if (!steps?.length || !models) return;
@@ -86,8 +86,8 @@ export function addWalk(
       const checkpoint = checkpointOf(text);
       if (checkpoint) context.trust(checkpoint.repository);
     }
-    const nearestStored = nearestStep(steps, step);
-    context.set({ shown: shownAt(models, shown, nearestStored, steps.at(-1)!) });
+    const nearestStoredStep = nearestStep(steps, step);
+    context.set({ shown: subjectsAtStep(models, shown, nearestStoredStep, steps.at(-1)!) });
   }
 
   function indexOfShown(): number {
@@ -100,13 +100,13 @@ export function addWalk(
 
   function togglePlaying(): void {
     const steps = storedSteps.peek()!;
-    // At the slider's end the walk begins again at the first step.
-    if (!isPlaying.peek() && indexOfShown() >= steps.length - 1) go(steps[0]!);
+    // At its end the slider begins again at the first step.
+    if (!isPlaying.peek() && indexOfShown() >= steps.length - 1) goToStep(steps[0]!);
     isPlaying.value = !isPlaying.peek();
   }
 
-  /** While the walk plays, fetches the next checkpoint, and shows it PLAY_MS after this one is drawn. */
-  function follow(): void {
+  /** While the slider plays, fetches the next checkpoint, and shows it PLAY_MS after this one is drawn. */
+  function scheduleNextStep(): void {
     const steps = storedSteps.value;
     const index = indexOfShown();
     clearTimeout(timer);
@@ -122,17 +122,17 @@ export function addWalk(
     if (!entries.every((entry) => entry?.frame && !entry.isStale)) return;
     const nextStep = steps[index + 1]!;
     void preload(nextStep);
-    timer = window.setTimeout(() => go(nextStep), PLAY_MS);
+    timer = window.setTimeout(() => goToStep(nextStep), PLAY_MS);
   }
 
   async function preload(step: number): Promise<void> {
     const { models } = context.engine.peek()!;
     const subjects = context.state.peek().shown.flatMap((text) => parseSubject(text) ?? []);
-    for (const subject of subjects.filter((one) => hasTimeline(models, one)))
+    for (const subject of subjects.filter((candidate) => hasTimeline(models, candidate)))
       await (await models.timelines()).preload(subject.id, step);
   }
 
-  function template(): TemplateResult {
+  function sliderTemplate(): TemplateResult {
     const steps = storedSteps.value;
     if (!steps) return html`<p class="hint">Loading the list of checkpoints …</p>`;
     if (!steps.length)
@@ -149,12 +149,12 @@ export function addWalk(
       index === lastIndex
         ? `trained: all ${lastStep.toLocaleString('en')} steps`
         : stepWords(steps[index]!, lastStep);
-    const button = (name: string, to: number, sign: string) =>
+    const button = (name: string, target: number, sign: string) =>
       html`<button
         type="button"
         aria-label=${name}
-        ?disabled=${to < 0 || to > lastIndex}
-        @click=${() => go(steps[to]!)}
+        ?disabled=${target < 0 || target > lastIndex}
+        @click=${() => goToStep(steps[target]!)}
       >
         ${sign}
       </button>`;
@@ -174,7 +174,7 @@ export function addWalk(
           .value=${live(String(index))}
           aria-label="Training step"
           aria-valuetext=${label}
-          @input=${(event: Event) => go(steps[Number(valueOf(event))]!)}
+          @input=${(event: Event) => goToStep(steps[Number(valueOf(event))]!)}
       /></label>`;
   }
 
@@ -189,15 +189,15 @@ export function addWalk(
       context.fail,
     );
   });
-  scope.effect(() => render(template(), root));
+  scope.effect(() => render(sliderTemplate(), root));
   let isWaiting = isReady !== undefined;
   scope.effect(() => {
     const steps = storedSteps.value;
     if (!isWaiting || !steps?.length || !isReady!()) return;
     isWaiting = false;
-    queueMicrotask(() => go(steps[0]!));
+    queueMicrotask(() => goToStep(steps[0]!));
   });
-  scope.effect(follow);
+  scope.effect(scheduleNextStep);
   scope.onEnd(() => clearTimeout(timer));
-  return go;
+  return goToStep;
 }

@@ -4,12 +4,12 @@
  */
 import { signal } from '@preact/signals-core';
 import { html, nothing, render, type TemplateResult } from 'lit';
-import recorded from '../../lessons/pictures/without_first.json';
+import recordedTrials from '../../lessons/pictures/without_first.json';
 import { errorSentence } from '../ask/errors';
 import { modelIdOf, parseSubject } from '../ask/subject';
 import { mean, type Frame } from '../frame';
 import type { Context, Scope } from '../page/context';
-import { segmented, tableRegion } from '../page/controls';
+import { segmentedControl, tableRegion } from '../page/controls';
 import {
   CONDITIONS,
   CONDITION_NAMES,
@@ -34,16 +34,19 @@ const [BROKEN_REPEATED, BROKEN_RISE] = [0.5, 1];
 type Numbers = Readonly<Record<ConditionName, Measures>>;
 
 const meanOf = (trials: readonly Numbers[], name: ConditionName, measure: keyof Measures) =>
-  mean(trials.map((one) => one[name][measure]));
+  mean(trials.map((trial) => trial[name][measure]));
 
 /**
  * Returns how much a measure is larger without the first token than under another condition, as the mean over the seeds,
  * and whether its 95% interval is above 0.
  */
 function riseFrom(name: ConditionName, measure: keyof Measures, trials: readonly Numbers[]) {
-  const rises = trials.map((one) => one.deleted[measure] - one[name][measure]);
+  const rises = trials.map((trial) => trial.deleted[measure] - trial[name][measure]);
   const meanRise = mean(rises);
-  return { mean: meanRise, isAbove: meanRise - halfInterval(rises, [-Infinity, Infinity]) > 0 };
+  return {
+    mean: meanRise,
+    isSignificant: meanRise - halfInterval(rises, [-Infinity, Infinity]) > 0,
+  };
 }
 
 const HEADINGS = {
@@ -59,35 +62,39 @@ export function verdictOf(trials: readonly Numbers[], count: number) {
   const repetition = riseFrom('kept', 'repeated', trials);
   const lossRise = riseFrom('kept', 'loss', trials);
   const isRepetitive =
-    repetition.isAbove && meanOf(trials, 'deleted', 'repeated') >= BROKEN_REPEATED;
-  const isBroken = isRepetitive || (lossRise.isAbove && lossRise.mean >= BROKEN_RISE);
-  const kind = isBroken ? 'apart' : repetition.isAbove || lossRise.isAbove ? 'worse' : 'same';
+    repetition.isSignificant && meanOf(trials, 'deleted', 'repeated') >= BROKEN_REPEATED;
+  const isBroken = isRepetitive || (lossRise.isSignificant && lossRise.mean >= BROKEN_RISE);
+  const kind = isBroken
+    ? 'apart'
+    : repetition.isSignificant || lossRise.isSignificant
+      ? 'worse'
+      : 'same';
   const shareText = (name: ConditionName, measure: keyof Measures) =>
     percent(meanOf(trials, name, measure), 0);
   const lossWords = (name: ConditionName) => meanOf(trials, name, 'loss').toFixed(2);
-  const numbers =
+  const numbersText =
     `Over ${trials.length} seeds, ${shareText('deleted', 'repeated')} of the text written without it repeats three earlier ` +
     `tokens, against ${shareText('kept', 'repeated')} with it and ${shareText('control', 'repeated')} without the second token instead; its loss under the unedited model is ${lossWords('deleted')} nats ` +
-    `per token, against ${lossWords('kept')}${lossRise.mean < 0 && repetition.isAbove ? ': repetition is easy to predict' : ''}.`;
+    `per token, against ${lossWords('kept')}${lossRise.mean < 0 && repetition.isSignificant ? ': repetition is easy to predict' : ''}.`;
   if (kind === 'same')
     return {
       kind,
       heading: HEADINGS.same,
-      text: `${numbers} Both 95% intervals of the difference reach 0.`,
+      text: `${numbersText} Both 95% intervals of the difference reach 0.`,
     };
   const lateDifference = riseFrom('restored', 'late', trials);
   const hasRecovered =
-    lateDifference.isAbove &&
+    lateDifference.isSignificant &&
     meanOf(trials, 'restored', 'late') - meanOf(trials, 'kept', 'late') < lateDifference.mean;
   const halfLength = Math.floor(count / 2);
-  const recovery =
+  const recoveryText =
     `Put back after ${halfLength} tokens, the second half of the text ` +
     `${hasRecovered ? 'recovers' : 'does not clearly recover'}: ${shareText('restored', 'late')} of it repeats, against ${shareText('deleted', 'late')} without ` +
     `the first token and ${shareText('kept', 'late')} with it.`;
   return {
     kind,
     heading: HEADINGS[isRepetitive ? 'repeats' : kind],
-    text: `${numbers} ${recovery}`,
+    text: `${numbersText} ${recoveryText}`,
   };
 }
 
@@ -131,15 +138,15 @@ const BARS: readonly (readonly [ConditionName, string])[] = [
  * chooses, with the first or the second token hidden, or with the first one restored halfway.
  */
 export function addRecordedTexts(place: HTMLElement, scope: Scope): void {
-  const { model, file, prompt, count, first, back } = recorded;
-  const { texts, trials } = readRecorded(recorded);
+  const { model, file, prompt, count, first, back } = recordedTrials;
+  const { texts, trials } = readRecorded(recordedTrials);
   const { heading, text } = verdictOf(trials, count)!;
   const [textBefore, textAfter] = [texts.restored.slice(0, back), texts.restored.slice(back)];
   const promptSpan = html`<span class="hint">${prompt}</span>`;
-  const shown = signal<Action>('deleted');
+  const chosenAction = signal<Action>('deleted');
   place.dataset.recordedTexts = '';
   scope.effect(() => {
-    const name = shown.value;
+    const name = chosenAction.value;
     const shownText =
       name === 'restored'
         ? html`${textBefore}<strong class="back">[first token shown again]</strong>${textAfter}`
@@ -169,11 +176,13 @@ export function addRecordedTexts(place: HTMLElement, scope: Scope): void {
             </p>
           </div>
           <div>
-            ${segmented(
+            ${segmentedControl(
               'First token',
-              (Object.keys(ACTIONS) as Action[]).map((one) => [one, ACTIONS[one]] as const),
+              (Object.keys(ACTIONS) as Action[]).map(
+                (action) => [action, ACTIONS[action]] as const,
+              ),
               name,
-              (to) => (shown.value = to),
+              (action) => (chosenAction.value = action),
             )}
             <p class="recorded" role="status" data-text=${name}>
               <span class="written">${promptSpan}${shownText}</span>
@@ -183,7 +192,7 @@ export function addRecordedTexts(place: HTMLElement, scope: Scope): void {
         <details class="more">
           <summary>How sure is that?</summary>
           <p>${text}</p>
-          ${textsTable(prompt, (one) => texts[one], trials, `Recorded of ${file}. ${conditionsWords(count, trials.length, 'texts of the likeliest token each time')}`)}
+          ${textsTable(prompt, (condition) => texts[condition], trials, `Recorded of ${file}. ${conditionsWords(count, trials.length, 'texts of the likeliest token each time')}`)}
         </details>`,
       place,
     );
@@ -204,7 +213,7 @@ interface TrialState {
  */
 export class DeletionTrial {
   readonly #context: Context;
-  readonly #shown = signal<TrialState | undefined>(undefined);
+  readonly #state = signal<TrialState | undefined>(undefined);
   #job: AbortController | undefined;
 
   constructor(place: HTMLElement, context: Context, scope: Scope) {
@@ -215,20 +224,20 @@ export class DeletionTrial {
 
   stop(): void {
     this.#job?.abort();
-    this.#shown.value = undefined;
+    this.#state.value = undefined;
   }
 
   async start(frame: Frame): Promise<void> {
     this.stop();
     const job = new AbortController();
     this.#job = job;
-    const { signal: abort } = job;
+    const { signal: abortSignal } = job;
     const freeLength = frame.architecture.context - frame.T;
     const count = Math.min(TEXT_LENGTH, freeLength);
     const update = (change: Partial<TrialState>) => {
-      if (!abort.aborted) this.#shown.value = { ...this.#shown.peek()!, ...change };
+      if (!abortSignal.aborted) this.#state.value = { ...this.#state.peek()!, ...change };
     };
-    this.#shown.value = { frame, count, trials: [], isDone: false };
+    this.#state.value = { frame, count, trials: [], isDone: false };
     if (count < LEAST_LENGTH)
       return update({
         isDone: true,
@@ -237,12 +246,12 @@ export class DeletionTrial {
     try {
       const { models } = this.#context.engine.peek()!;
       const id = modelIdOf(parseSubject(frame.subject)!);
-      const model = await models.get(id, { signal: abort, onProgress: () => {} });
+      const model = await models.get(id, { signal: abortSignal, onProgress: () => {} });
       const writer = { ...model, edits: frame.edits };
       const prompt = frame.tokens.map((token) => token.id);
       for (let seed = 1; seed <= SEED_COUNT; seed++) {
-        const trial = await runTrial(writer, { prompt, count, seed, signal: abort });
-        const { trials } = this.#shown.peek()!;
+        const trial = await runTrial(writer, { prompt, count, seed, signal: abortSignal });
+        const { trials } = this.#state.peek()!;
         update({ trials: [...trials, trial], isDone: seed === SEED_COUNT });
       }
     } catch (error) {
@@ -251,7 +260,7 @@ export class DeletionTrial {
   }
 
   #draw(place: HTMLElement): void {
-    const state = this.#shown.value;
+    const state = this.#state.value;
     place.hidden = !state;
     if (!state) return void render(nothing, place);
     const { frame, count, trials, problem, isDone } = state;

@@ -49,16 +49,16 @@ function biasOf({ operation, architecture: { attention } }: Frame): number {
  * Returns the query that best shows that rows need not sum to 1. Among the queries that give the first token more than
  * half in the first model, it is the one with the smallest row sum in the other model; -1 without one.
  */
-export function contrastQuery([first, other]: readonly Frame[]): number {
-  const isContrast = first?.operation.normalizes && other && !other.operation.normalizes;
-  if (!isContrast || first.pooled || other.pooled || first.T !== other.T) return -1;
-  const [firstMaps, otherMaps] = [mapsOf(first), mapsOf(other)];
+export function contrastQuery([frame, otherFrame]: readonly Frame[]): number {
+  const isContrast = frame?.operation.normalizes && otherFrame && !otherFrame.operation.normalizes;
+  if (!isContrast || frame.pooled || otherFrame.pooled || frame.T !== otherFrame.T) return -1;
+  const [firstMaps, otherMaps] = [mapsOf(frame), mapsOf(otherFrame)];
   if (!firstMaps || !otherMaps) return -1;
-  const { T } = first;
+  const { T } = frame;
   const sumOfRow = (query: number) => rowSumOf(otherMaps.weights, T, query);
   // Queries in the first half see few tokens.
   return Array.from({ length: T }, (_, query) => query)
-    .filter((query) => query >= T / 2 && firstMaps.weights[query * T + firstKey(first)]! > 0.5)
+    .filter((query) => query >= T / 2 && firstMaps.weights[query * T + firstKey(frame)]! > 0.5)
     .reduce((best, query) => (best < 0 || sumOfRow(query) < sumOfRow(best) ? query : best), -1);
 }
 
@@ -78,8 +78,8 @@ export function workOutRow(frame: Frame, requestedQuery: number): WorkedRow | un
     { layer: head!.layer, head: Math.floor(head!.head / (H / G)) },
   );
   const query = shownQuery(frame, requestedQuery);
-  const first = firstKey(frame);
-  const at = query * T;
+  const firstIndex = firstKey(frame);
+  const offset = query * T;
   /** Returns the norm of the sum of these tokens' values, each times its weight. */
   const outputOf = (weighted: readonly Pick<Entry, 'key' | 'weight'>[]) =>
     Math.hypot(
@@ -88,14 +88,17 @@ export function workOutRow(frame: Frame, requestedQuery: number): WorkedRow | un
       ),
     );
   const bias = biasOf(frame);
-  const entries = Array.from({ length: T }, (_, key) => ({ key, weight: maps.weights[at + key]! }))
+  const entries = Array.from({ length: T }, (_, key) => ({
+    key,
+    weight: maps.weights[offset + key]!,
+  }))
     .filter(({ weight }) => Number.isFinite(weight))
     .map(({ key, weight }): Entry => ({
-      ...{ key, score: scores.data[at + key]! + bias, weight },
+      ...{ key, score: scores.data[offset + key]! + bias, weight },
       ...{ value: outputOf([{ key, weight: 1 }]), adds: outputOf([{ key, weight }]) },
     }));
   const others = entries
-    .filter(({ key }) => key !== first)
+    .filter(({ key }) => key !== firstIndex)
     .sort((a, b) => Math.abs(b.weight) - Math.abs(a.weight));
   // A single remaining token gets a line of its own.
   const lineCount = others.length === TOP_COUNT + 1 ? TOP_COUNT + 1 : TOP_COUNT;
@@ -107,7 +110,7 @@ export function workOutRow(frame: Frame, requestedQuery: number): WorkedRow | un
     operation.name === 'softmax' && !architecture.bias_key && others.length > 0;
   return {
     query,
-    topEntries: [...entries.filter(({ key }) => key === first), ...others.slice(0, lineCount)],
+    topEntries: [...entries.filter(({ key }) => key === firstIndex), ...others.slice(0, lineCount)],
     otherEntries: remainingEntries,
     othersOutput: outputOf(remainingEntries),
     sum: sumOf(entries.map(({ weight }) => weight)),
@@ -120,15 +123,15 @@ export function workOutRow(frame: Frame, requestedQuery: number): WorkedRow | un
 
 /** Whether the token's ‖v‖ is below half of the others' mean. */
 const hasSmallValue = ({ value }: Entry, otherEntries: readonly Entry[]) =>
-  value < mean(otherEntries.map((one) => one.value)) / 2;
+  value < mean(otherEntries.map((entry) => entry.value)) / 2;
 
 /** Whether the head would write clearly more if the others shared the first token's weight. */
 const reducesOutput = ({ output, outputWithoutFirst }: WorkedRow) =>
   outputWithoutFirst > 1.25 * output;
 
-const entriesOf = ({ topEntries, otherEntries }: WorkedRow) => [...topEntries, ...otherEntries];
+const rowEntries = ({ topEntries, otherEntries }: WorkedRow) => [...topEntries, ...otherEntries];
 
-const othersOf = (workedRow: WorkedRow) => entriesOf(workedRow).slice(1);
+const othersOf = (workedRow: WorkedRow) => rowEntries(workedRow).slice(1);
 
 export function rowAnswer(workedRow: WorkedRow, { operation, ...frame }: Frame): string {
   const firstEntry = workedRow.topEntries[0]!;
@@ -172,15 +175,16 @@ export function rowSumWords(workedRow: WorkedRow, frame: Frame): string {
 /** Compares a softmax row whose first token keeps the output small with a row that sums to less; otherwise ''. */
 export function compareRows(frames: readonly Frame[], query: number): string {
   const [frame, otherFrame] = frames;
-  const [workedRow, otherRow] = frames.map((one) => workOutRow(one, query));
+  const [workedRow, otherRow] = frames.map((eachFrame) => workOutRow(eachFrame, query));
   if (!workedRow || !otherRow || !reducesOutput(workedRow)) return '';
   const firstEntry = workedRow.topEntries[0]!;
   if (firstEntry.key !== firstKey(frame!) || !hasSmallValue(firstEntry, othersOf(workedRow)))
     return '';
   const isContrast =
     firstEntry.weight > 0.5 && otherFrame!.operation.name === 'sigmoid' && otherRow.sum < 0.5;
-  const isLittle = Math.max(workedRow.output, otherRow.output) < workedRow.outputWithoutFirst / 2;
-  if (!isContrast || !isLittle) return '';
+  const areOutputsSmall =
+    Math.max(workedRow.output, otherRow.output) < workedRow.outputWithoutFirst / 2;
+  if (!isContrast || !areOutputsSmall) return '';
   return (
     `Both heads write little in this row (${lengthWords(workedRow.output)} and ${lengthWords(otherRow.output)}): softmax gives ${percent(firstEntry.weight, 0)} to ` +
     `${firstTokenText(frame!)}, whose value is small, and sigmoid gives ${sumWords(otherRow.sum)} in all.`
@@ -197,8 +201,8 @@ function tableOf(workedRow: WorkedRow, barMax: number, frame: Frame, at: Head) {
   const { query, topEntries, otherEntries, othersOutput, sum, output } = workedRow;
   const isFirst = (key: number) => key === firstKey(frame);
   const scores = otherEntries.map(({ score }) => score);
-  const otherWeight = sumOf(otherEntries.map((one) => one.weight));
-  const otherValue = mean(otherEntries.map((one) => one.value));
+  const otherWeight = sumOf(otherEntries.map((entry) => entry.weight));
+  const otherValue = mean(otherEntries.map((entry) => entry.value));
   const bias = biasOf(frame);
   return html`<table class="worked">
     <caption>
@@ -217,13 +221,15 @@ function tableOf(workedRow: WorkedRow, barMax: number, frame: Frame, at: Head) {
     </thead>
     <tbody>
       ${topEntries.map(
-        (one) =>
-          html`<tr class=${isFirst(one.key) ? 'first' : ''}>
-            <th scope="row">${isFirst(one.key) ? firstTokenText(frame) : quote(frame, one.key)}</th>
-            <td>${formatNumber(one.score, 2)}</td>
-            ${barCell(Math.abs(one.weight), percent(one.weight))}
-            ${barCell(one.value / barMax, lengthWords(one.value))}
-            ${barCell(one.adds / barMax, lengthWords(one.adds))}
+        (entry) =>
+          html`<tr class=${isFirst(entry.key) ? 'first' : ''}>
+            <th scope="row">
+              ${isFirst(entry.key) ? firstTokenText(frame) : quote(frame, entry.key)}
+            </th>
+            <td>${formatNumber(entry.score, 2)}</td>
+            ${barCell(Math.abs(entry.weight), percent(entry.weight))}
+            ${barCell(entry.value / barMax, lengthWords(entry.value))}
+            ${barCell(entry.adds / barMax, lengthWords(entry.adds))}
           </tr>`,
       )}
       ${
@@ -264,11 +270,11 @@ export const row: View = {
   headReads: ['scores', 'att'],
   numbers: (frame) => {
     const workedRow = workOutRow(frame, -1);
-    const entries = workedRow ? entriesOf(workedRow) : [];
+    const entries = workedRow ? rowEntries(workedRow) : [];
     return (['key', 'score', 'weight', 'value', 'adds'] as const).map((name) =>
       quantity(name, ['line'], {
         shape: [entries.length],
-        data: Float32Array.from(entries, (one) => one[name]),
+        data: Float32Array.from(entries, (entry) => entry[name]),
       }),
     );
   },
@@ -286,10 +292,10 @@ export const row: View = {
       root.hidden = !workedRow;
       if (!workedRow) return;
       setText(explanation, rowSumWords(workedRow, frame));
-      const otherRows = frames.flatMap((one) =>
-        one === frame ? [] : (workOutRow(one, state.query) ?? []),
+      const otherRows = frames.flatMap((otherFrame) =>
+        otherFrame === frame ? [] : (workOutRow(otherFrame, state.query) ?? []),
       );
-      const entries = [workedRow, ...otherRows].flatMap(entriesOf);
+      const entries = [workedRow, ...otherRows].flatMap(rowEntries);
       const barMax = Math.max(...entries.map(({ value }) => value));
       render(tableOf(workedRow, barMax, frame, at), tablePlace);
     };

@@ -25,10 +25,10 @@ function keyVectorsOf(frame: Frame, at: Head) {
 
 /** Compares the first key with the others over all queries after the first one. */
 export function compareKeys(frame: Frame, at: Head) {
-  const keys = keyVectorsOf(frame, at);
-  if (!keys) return undefined;
+  const vectors = keyVectorsOf(frame, at);
+  if (!vectors) return undefined;
   const { T } = frame;
-  const { cos, norms } = keys;
+  const { cos, norms } = vectors;
   const [firstCosines, otherCosines]: [number[], number[]] = [[], []];
   let [winCount, alignedCount] = [0, 0];
   const key = firstKey(frame);
@@ -112,15 +112,15 @@ function drawPicture(
     const c = Math.max(-1, Math.min(1, cos[query * frame.T + j]!));
     const length = (radius * norms[j]!) / maxNorm;
     return { j, x: length * c, y: -length * Math.sqrt(1 - c * c) };
-  }).filter((one) => Number.isFinite(one.x));
+  }).filter((tip) => Number.isFinite(tip.x));
   const firstIndex = firstKey(frame);
   const kindOf = (j: number) => (j === firstIndex ? 'first' : 'other');
   const firstTip = tips.find(({ j }) => j === firstIndex);
-  const laterTips = tips.filter(({ j }) => j !== firstIndex);
+  const otherTips = tips.filter(({ j }) => j !== firstIndex);
   // The first key is drawn on top of the others.
-  const drawingOrder = firstTip ? [...laterTips, firstTip] : laterTips;
+  const drawingOrder = firstTip ? [...otherTips, firstTip] : otherTips;
   // The label of the other keys is above the highest of them, inside the picture.
-  const [highestTip] = laterTips.toSorted((a, b) => a.y - b.y);
+  const [highestTip] = otherTips.toSorted((a, b) => a.y - b.y);
   const [topX, topY] = [
     Math.max(110 - radius, Math.min(highestTip?.x ?? 0, radius - 110)),
     Math.min(highestTip?.y ?? 0, -40) - 10,
@@ -128,15 +128,15 @@ function drawPicture(
   return svg`<svg viewBox=${`0 0 ${width} ${height}`} role="img" aria-label=${label}>
     <g transform=${`translate(${x},${y})`}>
       <path class="ground" d=${`M${-radius},0A${radius},${radius} 0 0 1 ${radius},0Z`}></path>
-      ${drawingOrder.map((one) => drawArrow(one.x, one.y, kindOf(one.j), `key of ${quote(frame, one.j)}`))}
+      ${drawingOrder.map((tip) => drawArrow(tip.x, tip.y, kindOf(tip.j), `key of ${quote(frame, tip.j)}`))}
       ${drawArrow(radius, 0, 'query', `query of ${quote(frame, query)}`)}
       <text class="query" x=${radius} y="-8" text-anchor="end">query of ${quote(frame, query)}</text>
-      ${highestTip ? svg`<text x=${topX} y=${topY} text-anchor="middle">${laterTips.length > 1 ? `${laterTips.length} other keys` : `key of ${quote(frame, highestTip.j)}`}</text>` : ''}
+      ${highestTip ? svg`<text x=${topX} y=${topY} text-anchor="middle">${otherTips.length > 1 ? `${otherTips.length} other keys` : `key of ${quote(frame, highestTip.j)}`}</text>` : ''}
       ${firstTip ? svg`<text class="first" x=${firstTip.x + 8} y=${firstTip.y - 6}>key of ${quote(frame, firstIndex)}</text>` : ''}
     </g>
     <path class="axis" d=${`M${x - radius},${AXIS_Y}H${x + radius}M${x},${AXIS_Y - 6}v12`}></path>
     <text class="note" x=${x} y=${AXIS_Y + 24} text-anchor="middle">score 0</text>
-    ${drawingOrder.map((one) => svg`<circle class=${kindOf(one.j)} cx=${x + one.x} cy=${AXIS_Y} r=${one.j === firstIndex ? 7 : 4}></circle>`)}
+    ${drawingOrder.map((tip) => svg`<circle class=${kindOf(tip.j)} cx=${x + tip.x} cy=${AXIS_Y} r=${tip.j === firstIndex ? 7 : 4}></circle>`)}
     <text class="note" x=${x + radius} y=${AXIS_Y + 24} text-anchor="end">higher score →</text>
     <text class="note" x=${x - radius} y=${AXIS_Y + 24}>← lower score</text>
   </svg>`;
@@ -163,15 +163,15 @@ export const arrows: View = {
     const plot = addElement(root, 'arrows');
     const slider = addElement(root, '');
     return (frame, { at, state, isPlain, isAnswered }) => {
-      const keys = keyVectorsOf(frame, at);
+      const vectors = keyVectorsOf(frame, at);
       captionElement.hidden = Boolean(isPlain);
-      plot.hidden = slider.hidden = !keys;
-      if (!keys) return;
+      plot.hidden = slider.hidden = !vectors;
+      if (!vectors) return;
       const query = shownQuery(frame, state.query);
       const queryText = `query of token ${query}, ${word(frame.tokens[query]!.text)}`;
       const caption = sentence(frame, at);
       setText(captionElement, isAnswered ? caption.replace(/^.*?\. (?=In head)/, '') : caption);
-      render(drawPicture(frame, keys, query, `Arrows for the ${queryText}. ${caption}`), plot);
+      render(drawPicture(frame, vectors, query, `Arrows for the ${queryText}. ${caption}`), plot);
       render(queryRange(frame, state, set), slider);
     };
   },

@@ -18,7 +18,7 @@ import {
 import { defaults, type State } from '../ask/state';
 import { claimOf } from '../claims';
 import { diverging, sequential } from '../plot/color';
-import { segmented } from '../page/controls';
+import { segmentedControl } from '../page/controls';
 import { createHeatmap, paint, type Cell } from '../plot/heatmap';
 import { drawLegend, drawScale, scaleName } from '../plot/legend';
 import { quantity, type Quantity } from '../save/numbers';
@@ -57,7 +57,7 @@ export function axesOf({ pooled }: Frame): readonly [string, string, string] {
 /**
  * Describes the block under the pointer: the mean weight over the keys that its queries see, and the largest weight.
  */
-function formatBlock(frame: Frame, { weights, largest: most, side }: Maps, { row, col }: Cell) {
+function formatBlock(frame: Frame, { weights, largest: maxima, side }: Maps, { row, col }: Cell) {
   const [queries, keys] = [row, col].map((place) => blockWords(frame, place));
   if (row < 0 && col < 0) return '';
   if (col < 0) return `queries ${queries}`;
@@ -67,7 +67,7 @@ function formatBlock(frame: Frame, { weights, largest: most, side }: Maps, { row
     ? 'not visible (later tokens)'
     : `mean weight ${show(mean, 4)}`;
   const largestWords =
-    most && !Number.isNaN(mean) ? `, largest ${show(most[row * side + col]!, 4)}` : '';
+    maxima && !Number.isNaN(mean) ? `, largest ${show(maxima[row * side + col]!, 4)}` : '';
   return `queries ${queries} → keys ${keys}: ${meanWords}${largestWords}`;
 }
 
@@ -94,10 +94,10 @@ function formatCell(
   const cellName = `query ${row} ${quote(frame, row)} → key ${col} ${quote(frame, col)}`;
   if (col >= visibleKeyEnd(frame, row)) return `${cellName}: not visible (later token)`;
   if (Number.isNaN(shares[index])) return `${cellName}: forgotten (not in the cache)`;
-  const weight = show(weights[index]!, 4);
-  if (frame.operation.normalizes) return `${cellName}: ${weight}`;
+  const weightText = show(weights[index]!, 4);
+  if (frame.operation.normalizes) return `${cellName}: ${weightText}`;
   const sum = map.sums?.[cell.row] ?? rowSumOf(weights, frame.T, row);
-  return `${cellName}: ${percent(shares[index]!, 1)} of the row, weight ${weight} of row sum ${show(sum, 3)}`;
+  return `${cellName}: ${percent(shares[index]!, 1)} of the row, weight ${weightText} of row sum ${show(sum, 3)}`;
 }
 
 /** Creates a thumbnail of the whole map with a frame that encloses the exact cells; a click on it moves the frame. */
@@ -147,7 +147,7 @@ function zoomControls(
   if (exact)
     return html`<button type="button" @click=${resetZoom}>Whole map</button>
       <span class="hint">${exactWords(exact)} Arrow keys move on.</span>`;
-  return html`${segmented('Blocks', POOLS, pool, (name) => set({ pool: name }))}
+  return html`${segmentedControl('Blocks', POOLS, pool, (name) => set({ pool: name }))}
     <span class="hint">Select a block to see its exact cells.</span>`;
 }
 
@@ -162,10 +162,10 @@ function blockNumbers(frame: Frame, { largest: data, side }: Maps): Quantity[] {
       ...quantity('weight', ['query', 'key'], { shape: [size, size], data: exact.weights }),
       from: [exact.query, exact.key],
     },
-  ].filter((one) => one !== undefined);
+  ].filter((entry) => entry !== undefined);
 }
 
-const LATER_REMARK = { kind: 'later', text: 'later tokens: not visible' };
+const LATER_TOKENS_REMARK = { kind: 'later', text: 'later tokens: not visible' };
 
 export const attention: View = {
   name: 'attention',
@@ -215,9 +215,9 @@ export const attention: View = {
     const blocksNote = frame.pooled
       ? `, as ${side} by ${side} means over blocks of ${block} by ${block} tokens`
       : '';
-    const subject = isFirstPromptOnly ? `In the first of ${frame.sequences} prompts the` : 'The';
+    const opening = isFirstPromptOnly ? `In the first of ${frame.sequences} prompts the` : 'The';
     return (
-      `Attention weights of ${headWords(at, frame)} of ${title}: ${T} queries by ${T} keys${blocksNote}. ${subject} first token, ` +
+      `Attention weights of ${headWords(at, frame)} of ${title}: ${T} queries by ${T} keys${blocksNote}. ${opening} first token, ` +
       `${quote(frame, firstKey(frame))}, receives ${receivedWords}${sumsNote}.${shortNote}`
     );
   },
@@ -271,7 +271,7 @@ export const attention: View = {
     });
     effect(() => {
       const { query = -1, key = -1 } = pointed.value;
-      heatmap.light(cellOf(query, key));
+      heatmap.highlight(cellOf(query, key));
     });
     const wordsOf = cacheLast((tokens: Frame['tokens']) => tokens.map(({ text }) => word(text)));
     return (frame, options) => {
@@ -332,7 +332,8 @@ export const attention: View = {
         rowWords: axisWords(grid.query),
         colWords: axisWords(grid.key),
         // Labels the triangle only where it is in the picture: exact cells far below the diagonal do not show it.
-        remark: options.remark ?? (Number.isNaN(cells[grid.side >> 1]) ? LATER_REMARK : undefined),
+        remark:
+          options.remark ?? (Number.isNaN(cells[grid.side >> 1]) ? LATER_TOKENS_REMARK : undefined),
         label: `${attention.says(frame, at, state)}${exactNote}`,
         chosen: cellOf(state.query, state.key),
         describe: (cell) =>

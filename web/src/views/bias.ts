@@ -35,7 +35,7 @@ export const bias: View = {
         symbol: 'α∗',
         label: `Attention on the bias key in every head of ${frame.title}. ${bias.says(frame, at)}`,
       },
-      along: {
+      tokenChart: {
         kind: 'lines',
         xLabel: 'query t',
         yLabel: 'weight',

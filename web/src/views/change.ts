@@ -48,7 +48,7 @@ function sentence(frame: Frame, base: Frame, at: Head): string {
   const sizes = Array.from(change, (x) => (Number.isFinite(x) ? Math.abs(x) : -1));
   const largestAt = indexOfMax(sizes);
   const [before, after] = [base, frame].map(
-    (one) => firstTokenWeights(one)[at.layer * one.architecture.H + at.head]!,
+    (run) => firstTokenWeights(run)[at.layer * run.architecture.H + at.head]!,
   );
   const lossWords = finiteChanges.length
     ? `The loss changes by ${formatSigned(mean(finiteChanges), 3)} nats per token, most at token ${largestAt} ` +

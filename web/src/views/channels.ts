@@ -29,12 +29,12 @@ function medianOf(values: Float32Array): number {
 
 /**
  * Returns the largest activation after a layer.
- * @param chosen the layer; absent: the one with the most extreme activation
+ * @param selectedLayer the layer; absent: the one with the most extreme activation
  */
-export function peakOf(frame: Frame, chosen?: number) {
+export function peakOf(frame: Frame, selectedLayer?: number) {
   const { hidden, massive } = frame.tensors;
   /** The number of layers before the hidden state. */
-  const layer = hiddenLayer(frame, chosen);
+  const layer = hiddenLayer(frame, selectedLayer);
   const values = layerValues(hidden!, layer);
   // For several prompts `massive` has the mean of their medians, but the picture shows the first prompt.
   const median = frame.sequences > 1 ? medianOf(values) : massive!.data[4 * layer + 3]!;
@@ -67,7 +67,14 @@ function peakWords(
   );
 }
 
-const PLACES = ['row, from 0', 'column, from 0', 'token, from 0', 'weight', 'input', 'output'];
+const SUPER_WEIGHT_LABELS = [
+  'row, from 0',
+  'column, from 0',
+  'token, from 0',
+  'weight',
+  'input',
+  'output',
+];
 
 export const channels: View = {
   name: 'channels',
@@ -95,7 +102,7 @@ export const channels: View = {
         ? [
             {
               ...quantity('super_weight', ['layer', 'place'], frame.tensors.super_weight),
-              labels: PLACES,
+              labels: SUPER_WEIGHT_LABELS,
             },
           ]
         : []),
@@ -119,7 +126,7 @@ export const channels: View = {
       // Selects the layer before this hidden state, for interventions; the embedding is before all layers.
       selection = peak.layer ? { layer: peak.layer - 1, head } : undefined;
       const [, T, D] = hidden!.shape as [number, number, number];
-      const maximum = largestMagnitude(frames.map((one) => [peakOf(one, state.layer).size]));
+      const maximum = largestMagnitude(frames.map((member) => [peakOf(member, state.layer).size]));
       const scale = sequential(theme, maximum, true);
       setText(captionElement, peakWords(frame, peak));
       drawLegend(legend, scale, ['|h| 0', show(maximum, 1)]);

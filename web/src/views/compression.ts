@@ -15,11 +15,13 @@ const dataOf = (frame: Frame, name: string) => frame.tensors[name]!.data as Floa
  * Returns the depth of the valley, from the lower of the two ends to the lowest inner layer, and that layer; NaN if no
  * layer is between the ends.
  */
-export function valleyOf(entropy: Float32Array): { depth: number; at: number } {
-  const inner = entropy.subarray(1, -1);
-  const minimum = Math.min(...inner);
+export function valleyOf(entropy: Float32Array): { depth: number; layer: number } {
+  const innerLayers = entropy.subarray(1, -1);
+  const minimum = Math.min(...innerLayers);
   const depth = Math.min(entropy[0]!, entropy.at(-1)!) - minimum;
-  return inner.length ? { depth, at: inner.indexOf(minimum) } : { depth: NaN, at: -1 };
+  return innerLayers.length
+    ? { depth, layer: innerLayers.indexOf(minimum) }
+    : { depth: NaN, layer: -1 };
 }
 
 export const compression: View = {
@@ -42,12 +44,12 @@ export const compression: View = {
     })),
   says: (frame) => {
     const entropy = dataOf(frame, 'matrix_entropy');
-    const { depth, at } = valleyOf(entropy);
+    const { depth, layer } = valleyOf(entropy);
     const endWords = `${show(entropy[0]!)} at the embedding and ${show(entropy.at(-1)!)} after the last layer`;
     if (!(depth > 0)) return `${frame.title}: no valley; matrix entropy is ${endWords}.`;
     const { depth: depthWithoutFirst } = valleyOf(dataOf(frame, 'matrix_entropy_others'));
     return (
-      `${frame.title}: matrix entropy is ${endWords}, and ${show(entropy[at + 1]!)} after layer ${at}, ` +
+      `${frame.title}: matrix entropy is ${endWords}, and ${show(entropy[layer + 1]!)} after layer ${layer}, ` +
       `${show(depth)} below both; without the first token ` +
       `${depthWithoutFirst > 0 ? `the valley is ${show(depthWithoutFirst)} deep` : 'there is no valley'}.`
     );

@@ -12,7 +12,7 @@ function sinkByLength({ tensors, eps }: Frame) {
   const alphasByLength = Array.from({ length: n }, (_, i) =>
     Array.from(data.subarray(i * heads, (i + 1) * heads)),
   );
-  const harmonic = (T: number) =>
+  const harmonicNumber = (T: number) =>
     Array.from({ length: T }, (_, t) => 1 / (t + 1)).reduce((a, b) => a + b, 0);
   return {
     /** The number of tokens of each beginning of the prompts. The other arrays have an entry for each. */
@@ -23,7 +23,7 @@ function sinkByLength({ tensors, eps }: Frame) {
     ),
     /** The mean of alpha_1 over the heads. */
     alpha: alphasByLength.map((alphas) => mean(alphas)),
-    uniform: lengths.map((T) => harmonic(T) / T),
+    uniform: lengths.map((T) => harmonicNumber(T) / T),
   };
 }
 

@@ -65,7 +65,7 @@ export const contribution: View = {
         symbol: 'contribution of the first token',
         label: `Contribution of the first token in every head of ${frame.title}. ${caption}`,
       },
-      along: {
+      tokenChart: {
         kind: 'lines',
         xLabel: 'token that is attended to (key)',
         yLabel: 'share',

@@ -49,7 +49,8 @@ export const domains: View = {
     const groups = groupsIn(frame);
     const sorted = groups.toSorted((a, b) => b.mean - a.mean);
     const [largest, smallest] = [sorted[0], sorted.at(-1)];
-    if (!largest || !smallest || groups.some(({ mean: one }) => !Number.isFinite(one))) return '';
+    if (!largest || !smallest || groups.some(({ mean: groupMean }) => !Number.isFinite(groupMean)))
+      return '';
     if (percent(largest.mean) === percent(smallest.mean))
       return `Sink₁ is ${percent(largest.mean)} for every label; ± is the standard deviation over prompts.`;
     const spreadNote = [largest, smallest].some(spreadWords)

@@ -118,7 +118,7 @@ export const effects: View = {
         label: `Change of the loss with each head ablated, ${frame.title}. ${caption}`,
         outlined: {
           cells: heads
-            .filter((one) => one.dormant)
+            .filter((head) => head.dormant)
             .map(({ layer, head }) => ({ row: layer, col: head })),
           name: 'dormant: a sink, and ablating the head changes the loss by less than 0.01',
         },
@@ -136,7 +136,7 @@ export const effects: View = {
           </thead>
           <tbody>
             ${Object.entries(TITLES).map(([kind, title]) => {
-              const members = heads.filter((one) => kindOf(one) === kind);
+              const members = heads.filter((head) => kindOf(head) === kind);
               return html`<tr>
                 <th scope="row">${title}</th>
                 <td>${members.length}</td>

@@ -39,7 +39,7 @@ export const gate: View = {
         symbol: 'gate',
         label: `Mean of the gate in every head of ${title}.`,
       },
-      along: {
+      tokenChart: {
         kind: 'lines',
         xLabel: 'token t',
         yLabel: 'gate',

@@ -2,7 +2,7 @@
  * Draws q·k = ‖q‖‖k‖ cos of queries and keys as a map, and their angles as a histogram, to show why the first key wins.
  */
 import { html, render } from 'lit';
-import { segmented } from '../page/controls';
+import { segmentedControl } from '../page/controls';
 import { firstKey, groupOf, largestMagnitude, mean, visibleKeyEnd, type Frame } from '../frame';
 import { diverging, sequential } from '../plot/color';
 import { createHeatmap } from '../plot/heatmap';
@@ -84,7 +84,7 @@ export const geometry: View = {
     });
     effect(() => {
       const { query = -1, key = -1 } = pointed.value;
-      map.light(query < 0 && key < 0 ? undefined : { row: query, col: key });
+      map.highlight(query < 0 && key < 0 ? undefined : { row: query, col: key });
     });
     const rose = addElement(root, 'rose');
     const angleLegend = addElement(root, 'chart-key', 'p');
@@ -98,7 +98,7 @@ export const geometry: View = {
       if (!tensor || !cosOf(frame)) return;
       setText(captionElement, geometry.says(frame, at));
       render(
-        segmented(
+        segmentedControl(
           'Quantity of the map',
           Object.entries(KINDS) as [State['map'], string][],
           state.map,

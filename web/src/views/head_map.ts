@@ -35,7 +35,7 @@ export function createHeadMap(root: HTMLElement, { set, point, pointed, effect }
   });
   effect(() => {
     const { layer, head = -1 } = pointed.value;
-    map.light(layer === undefined ? undefined : { row: layer, col: head });
+    map.highlight(layer === undefined ? undefined : { row: layer, col: head });
   });
   return (
     frame: Frame,
@@ -78,17 +78,17 @@ export function createHeadMap(root: HTMLElement, { set, point, pointed, effect }
  */
 export function createHeadsDraw(
   says: View['says'],
-  numbersOf: (frame: Frame, options: DrawOptions) => { heads: HeadNumbers; along: ChartData },
+  numbersOf: (frame: Frame, options: DrawOptions) => { heads: HeadNumbers; tokenChart: ChartData },
 ): View['draw'] {
   return (root, api) => {
     const captionElement = addElement(root, 'caption', 'p');
     const drawMap = createHeadMap(root, api);
     const chart = addElement(root, 'chart');
     return (frame, options) => {
-      const { heads, along } = numbersOf(frame, options);
+      const { heads, tokenChart } = numbersOf(frame, options);
       setText(captionElement, says(frame, options.at));
       drawMap(frame, options, heads);
-      drawChart(chart, along);
+      drawChart(chart, tokenChart);
     };
   };
 }

@@ -110,7 +110,7 @@ export const heads: View = {
       }
       const isNormalized = options.state.normalize === 'yes';
       const inputs = [frame.tensors.att, scale, isNormalized];
-      const isChanged = inputs.some((one, i) => one !== lastInputs[i]);
+      const isChanged = inputs.some((input, i) => input !== lastInputs[i]);
       lastInputs = inputs;
       const weights = firstTokenWeights(frame);
       [...grid.children].forEach((child, i) => {

@@ -145,7 +145,7 @@ export const ALL_QUESTIONS = [...QUESTIONS, RESEARCH];
 /** All views, each once, including those that are in no tab because only experiments use them. */
 export const views: readonly View[] = [
   ...new Set([
-    ...ALL_QUESTIONS.flatMap(({ tabs }) => tabs.flatMap((one) => one.views)),
+    ...ALL_QUESTIONS.flatMap(({ tabs }) => tabs.flatMap((tab) => tab.views)),
     sweep,
     perturbations,
   ]),
@@ -173,17 +173,17 @@ export function tabsOf({ tabs }: Question, frames: readonly Frame[], name = ''):
  * question.
  */
 export function choiceOf(name: string, frames: readonly Frame[]) {
-  const hasView = (one: Tab) => one.views.some((view) => view.name === name);
+  const hasView = (tab: Tab) => tab.views.some((view) => view.name === name);
   const candidates = ALL_QUESTIONS.flatMap((question) =>
-    tabsOf(question, frames, name).map((one) => ({ question, tab: one })),
+    tabsOf(question, frames, name).map((tab) => ({ question, tab })),
   );
   const choice =
-    candidates.find((one) => hasView(one.tab)) ??
+    candidates.find((candidate) => hasView(candidate.tab)) ??
     candidates.find(({ question }) => question.tabs.some(hasView)) ??
     candidates[0]!;
-  const applicable = fittingViews(choice.tab.views, frames);
-  const namedViews = applicable.filter((view) => view.name === name);
-  return { ...choice, views: [...new Set([...namedViews, ...applicable])] };
+  const applicableViews = fittingViews(choice.tab.views, frames);
+  const namedViews = applicableViews.filter((view) => view.name === name);
+  return { ...choice, views: [...new Set([...namedViews, ...applicableViews])] };
 }
 
 export type Choice = ReturnType<typeof choiceOf>;

@@ -53,11 +53,12 @@ export const likeness: View = {
       const members = group.length ? group : [frame];
       const baseline = members.find(({ question }) => question.input !== 'repeat') ?? frame;
       const layer = peakLayerOfFirst(baseline);
-      const nameOf = (one: Frame) =>
-        one.question.input === 'repeat' ? settingName(one) : 'ordinary text';
+      const nameOf = (member: Frame) =>
+        member.question.input === 'repeat' ? settingName(member) : 'ordinary text';
       const countsText = members
         .map(
-          (one) => `${nameOf(one)}: ${countLikeFirst(one, layer)} of ${laterCount(one)} positions`,
+          (member) =>
+            `${nameOf(member)}: ${countLikeFirst(member, layer)} of ${laterCount(member)} positions`,
         )
         .join('; ');
       setText(
@@ -66,8 +67,11 @@ export const likeness: View = {
       );
       const maximum = Math.max(
         1.2,
-        ...frames.flatMap((one) =>
-          Math.min(3, Math.max(...likenessOf(one, Math.min(layer, one.architecture.L)))),
+        ...frames.flatMap((shownFrame) =>
+          Math.min(
+            3,
+            Math.max(...likenessOf(shownFrame, Math.min(layer, shownFrame.architecture.L))),
+          ),
         ),
       );
       drawChart(chart, {
@@ -76,10 +80,10 @@ export const likeness: View = {
         yLabel: `‖h‖ / ‖h${firstTokenSubscript(frame)}‖`,
         domain: [0, maximum],
         label: `Hidden norms over the first token’s, ${frame.model.title}. ${countsText}.`,
-        series: members.map((one, i) => ({
-          name: nameOf(one),
-          color: ['--ink-3', '--query', '--sink'][one === baseline ? 0 : 2 - (i % 2)]!,
-          values: likenessOf(one, layer),
+        series: members.map((member, i) => ({
+          name: nameOf(member),
+          color: ['--ink-3', '--query', '--sink'][member === baseline ? 0 : 2 - (i % 2)]!,
+          values: likenessOf(member, layer),
         })),
       });
     };

@@ -40,9 +40,10 @@ const meanLossWords = (frame: Frame) =>
   `${settingName(frame)} ${show(mean(frame.tensors.loss_at!.data, 1), 3)}`;
 
 function lossWords(frames: readonly Frame[]): string {
-  const longest = Math.max(...frames.map(({ T }) => T));
+  const maxLength = Math.max(...frames.map(({ T }) => T));
   const phrases = frames.map(
-    (one) => meanLossWords(one) + (one.T < longest ? ` over its first ${one.T} tokens` : ''),
+    (frame) =>
+      meanLossWords(frame) + (frame.T < maxLength ? ` over its first ${frame.T} tokens` : ''),
   );
   return `Mean loss over the text: ${phrases.join('; ')}.`;
 }
@@ -67,7 +68,7 @@ export const loss: View = {
       const members = group.length ? group : [frame];
       const span = spanOf(Math.max(...frames.map(({ T }) => T)));
       const averages = frames
-        .flatMap((one) => movingAverage(one, span).values)
+        .flatMap((shownFrame) => movingAverage(shownFrame, span).values)
         .filter(Number.isFinite);
       const cursor = members.map(queryWithoutFirst).find(Number.isFinite);
       return {
@@ -78,12 +79,12 @@ export const loss: View = {
         label: `Loss by position of ${frame.model.title}. ${caption}`,
         ...(averages.length ? { domain: [Math.min(...averages), Math.max(...averages)] } : {}),
         ...(cursor ? { cursor, cursorWords: 'first token leaves' } : {}),
-        series: members.map((one, i) => {
-          const index = isUnedited(one) ? 0 : i || 1;
+        series: members.map((member, i) => {
+          const index = isUnedited(member) ? 0 : i || 1;
           return {
-            name: settingName(one),
+            name: settingName(member),
             color: COLORS[index % COLORS.length]!,
-            ...movingAverage(one, span),
+            ...movingAverage(member, span),
             dash: DASHES[index % DASHES.length],
           };
         }),

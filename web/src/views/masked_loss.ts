@@ -84,17 +84,17 @@ export const maskedLoss: View = {
     const result = results.get(frame.tokens)?.result;
     if (!result) return [];
     return rowsOf('masked', result).flatMap(({ conditions }, i) => {
-      const row = (name: string, value: (losses: UnmaskConditions['baseline']) => number) =>
+      const quantityOf = (name: string, value: (losses: UnmaskConditions['baseline']) => number) =>
         labeledQuantity(
           `${i ? 'causal' : 'masked'}_${name}`,
           'condition',
           CONDITIONS.map(([key, label]) => [label, value(conditions[key])]),
         );
       return [
-        row('loss', ({ loss }) => loss.mean),
-        row('change', ({ loss }) => loss.change.mean),
-        row('error_of_change', ({ loss }) => loss.change.error ?? NaN),
-        row('accuracy', ({ accuracy }) => accuracy.mean),
+        quantityOf('loss', ({ loss }) => loss.mean),
+        quantityOf('change', ({ loss }) => loss.change.mean),
+        quantityOf('error_of_change', ({ loss }) => loss.change.error ?? NaN),
+        quantityOf('accuracy', ({ accuracy }) => accuracy.mean),
       ];
     });
   },

@@ -31,7 +31,9 @@ export const mass: View = {
   draw: createChartDraw(
     (frame, { at }) => mass.says(frame, at),
     (frame, { at, frames, state }) => {
-      const masses = frames.map((one) => massesOf(one, selectedHead(one, state)));
+      const masses = frames.map((shownFrame) =>
+        massesOf(shownFrame, selectedHead(shownFrame, state)),
+      );
       return {
         kind: 'lines',
         xLabel: 'query t',

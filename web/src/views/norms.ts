@@ -18,24 +18,24 @@ const KINDS = [
  */
 export function normProfile(tensor: Tensor, key = 0): { first: number[]; others: number[] } {
   const T = tensor.shape.at(-1)!;
-  const heads = tensor.shape.length === 3 ? tensor.shape[1]! : 1;
-  const rows = Array.from({ length: tensor.shape[0]! }, (_, r) =>
-    Array.from({ length: heads }, (_, h) =>
-      (tensor.data as Float32Array).subarray((r * heads + h) * T, (r * heads + h + 1) * T),
+  const headCount = tensor.shape.length === 3 ? tensor.shape[1]! : 1;
+  const layers = Array.from({ length: tensor.shape[0]! }, (_, r) =>
+    Array.from({ length: headCount }, (_, h) =>
+      (tensor.data as Float32Array).subarray((r * headCount + h) * T, (r * headCount + h + 1) * T),
     ),
   );
   return {
-    first: rows.map((each) => mean(withoutNaN(each.map((values) => values[key]!)))),
-    others: rows.map((each) =>
-      mean(withoutNaN(each.map((values) => mean(values.filter((_, t) => t !== key))))),
+    first: layers.map((heads) => mean(withoutNaN(heads.map((values) => values[key]!)))),
+    others: layers.map((heads) =>
+      mean(withoutNaN(heads.map((values) => mean(values.filter((_, t) => t !== key))))),
     ),
   };
 }
 
 function massiveWords(frame: Frame): string {
-  const massive = massiveOf(frame);
-  if (!massive) return '';
-  const { layer, channel, token, size, median } = massive;
+  const activation = massiveOf(frame);
+  if (!activation) return '';
+  const { layer, channel, token, size, median } = activation;
   const promptNote = frame.sequences > 1 ? ' of the first prompt' : '';
   return (
     ` Largest activation: ${show(size, 1)}, ${show(size / median, 0)}× the median, ${stateWords(layer)}, ` +
@@ -69,19 +69,19 @@ export const norms: View = {
   draw(root) {
     const captionElement = addElement(root, 'caption', 'p');
     const charts = KINDS.map((kind) => ({ ...kind, chart: addElement(root, 'chart') }));
-    const profilesOf = (one: Frame) =>
-      KINDS.map(({ name }) => normProfile(one.tensors[name]!, firstKey(one)));
+    const profilesOf = (frame: Frame) =>
+      KINDS.map(({ name }) => normProfile(frame.tensors[name]!, firstKey(frame)));
     const cachedProfiles = cacheLast(profilesOf);
     return (frame, { frames, at }) => {
       setText(captionElement, norms.says(frame, at));
-      const allProfiles = frames.map((one) =>
-        one === frame ? cachedProfiles(frame) : profilesOf(one),
+      const allProfiles = frames.map((shownFrame) =>
+        shownFrame === frame ? cachedProfiles(frame) : profilesOf(shownFrame),
       );
       charts.forEach(({ title, isStream, chart }, i) => {
         const { first, others } = cachedProfiles(frame)[i]!;
         const places = first.map((_, l) => (isStream ? l - 1 : layerNumber(frame, l)));
         const values = allProfiles
-          .flatMap((one) => [...one[i]!.first, ...one[i]!.others])
+          .flatMap((profiles) => [...profiles[i]!.first, ...profiles[i]!.others])
           .filter((x) => x > 0 && Number.isFinite(x));
         drawChart(chart, {
           kind: 'lines',

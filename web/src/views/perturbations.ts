@@ -8,8 +8,10 @@ import { createChartDraw } from './chart_draw';
 
 function costsOf(settings: readonly Frame[]) {
   const baseline = settings.find(isUnedited);
-  return settings.flatMap((one) =>
-    baseline && one !== baseline ? [{ name: settingName(one), ...costOf(one, baseline) }] : [],
+  return settings.flatMap((setting) =>
+    baseline && setting !== baseline
+      ? [{ name: settingName(setting), ...costOf(setting, baseline) }]
+      : [],
   );
 }
 
@@ -35,7 +37,7 @@ export const perturbations: View = {
     (frame, { group, frames }, caption) => {
       const modelIds = new Set(frames.map(({ model }) => model.id));
       const costsByModel = [...modelIds].map((id) =>
-        costsOf(frames.filter(({ model }) => model.id === id)).map((one) => one.mean),
+        costsOf(frames.filter(({ model }) => model.id === id)).map((cost) => cost.mean),
       );
       return {
         from: 1,

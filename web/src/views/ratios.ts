@@ -23,9 +23,9 @@ export const ratios: View = {
     { ...quantity('hidden_ratio', ['layer'], tensors.hidden_ratio!), from: [-1] },
   ],
   says: (frame) => {
-    const ratios = ratiosOf(frame);
-    const largest = Math.max(...ratios);
-    return `${frame.title}: at most ${show(largest, 1)}×, ${stateWords(ratios.indexOf(largest))}.`;
+    const layerRatios = ratiosOf(frame);
+    const maximum = Math.max(...layerRatios);
+    return `${frame.title}: at most ${show(maximum, 1)}×, ${stateWords(layerRatios.indexOf(maximum))}.`;
   },
   draw: createChartDraw(
     (_, { frames, at }) => frames.map((frame) => ratios.says(frame, at)).join('\n'),

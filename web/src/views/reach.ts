@@ -54,17 +54,18 @@ function sentence(frame: Frame): string {
     return `${frame.title}: the text is too short, or has only one kind of token, so no token can be replaced.`;
   const { tensors, architecture } = frame;
   const replacement = frame.tokens.find(({ id }) => id === exchange.token)!.text;
-  const changeWords = variants.map(
-    (one) => `${percent(meanLaterChange(one, exchange.at))} of its norm ${one.condition}`,
+  const changePhrases = variants.map(
+    (variant) =>
+      `${percent(meanLaterChange(variant, exchange.at))} of its norm ${variant.condition}`,
   );
   const lastBareMixing = tensors.mixing_bare!.data[architecture.L];
-  const difference =
+  const mixingNote =
     lastBareMixing === undefined
       ? ''
       : ` The mean distance of a token from the mean over tokens is ${show(tensors.mixing!.data[architecture.L]!, 1)}, and ${show(lastBareMixing, 1)} without the first token.`;
   return (
     `Replacing token ${exchange.at}, ${quote(frame, exchange.at)}, by “${word(replacement)}”${frame.sequences > 1 ? ' in the first prompt' : ''}: after the last layer the residual stream of a later ` +
-    `token changes on average by ${changeWords.join(', ')}.${difference}`
+    `token changes on average by ${changePhrases.join(', ')}.${mixingNote}`
   );
 }
 

@@ -11,8 +11,8 @@ import { cacheLast, addElement, setText, type View } from '../page/view';
 /** Returns the weight of each expert for one token, [E]; 0 for an expert that was not chosen. */
 function weightsOf(frame: Frame, layer: number, token: number): Float32Array {
   const { E } = frame.architecture;
-  const at = (layer * frame.T + token) * E;
-  return (frame.tensors.router!.data as Float32Array).subarray(at, at + E);
+  const offset = (layer * frame.T + token) * E;
+  return (frame.tensors.router!.data as Float32Array).subarray(offset, offset + E);
 }
 
 /** Returns the weights of a layer's experts, [E, T]. */
@@ -38,9 +38,9 @@ export function expertLoads(frame: Frame): Float32Array {
  * Returns the experts' weights by layer, [L, E]: those of the first token, or the mean over the others (NaN without
  * others).
  */
-export function weightsByLayer(frame: Frame, which: 'first' | 'others'): Float32Array {
+export function weightsByLayer(frame: Frame, tokenKind: 'first' | 'others'): Float32Array {
   const { L, E } = frame.architecture;
-  const [from, end] = which === 'first' ? [0, 1] : [1, frame.T];
+  const [from, end] = tokenKind === 'first' ? [0, 1] : [1, frame.T];
   return Float32Array.from({ length: L * E }, (_, i) => {
     const [l, e] = [Math.floor(i / E), i % E];
     const weights = Array.from({ length: end - from }, (_, t) => weightsOf(frame, l, from + t)[e]!);
@@ -63,7 +63,8 @@ function sentence(frame: Frame, layer: number): string {
       .sort((a, b) => a - b)
       .join();
   const laterSets = Array.from({ length: frame.T - 1 }, (_, i) => expertSet(i + 1));
-  const sameShare = laterSets.filter((one) => one === expertSet(0)).length / laterSets.length;
+  const sameShare =
+    laterSets.filter((experts) => experts === expertSet(0)).length / laterSets.length;
   const sameNote = laterSets.length
     ? `; ${percent(sameShare, 0)} of the other tokens use the same`
     : '';
@@ -115,21 +116,21 @@ export const router: View = {
     });
     api.effect(() => {
       const { query = -1 } = api.pointed.value;
-      tokenMap.light(query < 0 ? undefined : { row: -1, col: query });
+      tokenMap.highlight(query < 0 ? undefined : { row: -1, col: query });
     });
     const chart = addElement(root, 'chart');
     const pair = addElement(root, 'pair');
-    const layerMaps = (['first', 'others'] as const).map((which) => {
+    const layerMaps = (['first', 'others'] as const).map((tokenKind) => {
       const plot = addElement(pair, 'plot');
       addElement(plot, 'subtitle', 'p').textContent =
-        which === 'first' ? 'first token, by layer' : LAYER_TITLES.others;
+        tokenKind === 'first' ? 'first token, by layer' : LAYER_TITLES.others;
       const onChoose = ({ row: layer }: Cell) =>
         drawnFrame && api.set(modelHead(drawnFrame, { layer, head }));
-      return { which, map: createHeatmap(plot, { onChoose }) };
+      return { tokenKind, map: createHeatmap(plot, { onChoose }) };
     });
     const cachedNumbers = cacheLast((frame: Frame) => ({
       loads: expertLoads(frame),
-      byLayer: layerMaps.map(({ which }) => weightsByLayer(frame, which)),
+      layerWeights: layerMaps.map(({ tokenKind }) => weightsByLayer(frame, tokenKind)),
     }));
     const tokenWeights = cacheLast((frame: Frame) =>
       cacheLast((layer: number) => weightsByExpert(frame, layer)),
@@ -141,7 +142,7 @@ export const router: View = {
       head = at.head;
       drawnFrame = frame;
       const scale = sequential(theme);
-      const { loads, byLayer } = cachedNumbers(frame);
+      const { loads, layerWeights } = cachedNumbers(frame);
       setText(captionElement, sentence(frame, layer));
       drawLegend(legend, scale, ['weight 0', '1']);
       const layerName = `layer ${layerNumber(frame, layer)} of ${title}`;
@@ -172,8 +173,8 @@ export const router: View = {
           { name: 'uniform load', color: '--ink-3', values: values.map(() => chosen / E) },
         ],
       });
-      layerMaps.forEach(({ which, map }, i) => {
-        const data = byLayer[i]!;
+      layerMaps.forEach(({ tokenKind, map }, i) => {
+        const data = layerWeights[i]!;
         map.draw({
           rows: L,
           cols: E,
@@ -183,12 +184,12 @@ export const router: View = {
           rowWords: Array.from({ length: L }, (_, l) => String(layerNumber(frame, l))),
           colTitle: 'expert',
           cellShape: 1.4,
-          label: `Weights of the experts by layer, ${LAYER_TITLES[which]}, of ${title}.`,
+          label: `Weights of the experts by layer, ${LAYER_TITLES[tokenKind]}, of ${title}.`,
           chosen: { row: layer, col: -1 },
           describe: ({ row, col }) =>
             row < 0 || col < 0
               ? ''
-              : `layer ${layerNumber(frame, row)}, expert ${col}, ${LAYER_TITLES[which]}: ${show(data[row * E + col]!, 3)}`,
+              : `layer ${layerNumber(frame, row)}, expert ${col}, ${LAYER_TITLES[tokenKind]}: ${show(data[row * E + col]!, 3)}`,
         });
       });
     };

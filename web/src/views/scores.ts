@@ -37,11 +37,11 @@ export const scores: View = {
       return 'Which keys have a sink is not recorded.';
     const sinkKeys = keysBySink(frame);
     if (!sinkKeys.length) return `No key has a sink in any head of ${frame.title}.`;
-    const keyWords = ({ key, sink }: (typeof sinkKeys)[number]) => {
+    const sinkWords = ({ key, sink }: (typeof sinkKeys)[number]) => {
       const name = frame.sequences === 1 || key === 0 ? ` ${quote(frame, key)}` : '';
       return `k = ${key + 1}${name} in ${percent(sink, 0)}`;
     };
-    return `Sinks: ${sinkKeys.map(keyWords).join(', ')} of the heads.`;
+    return `Sinks: ${sinkKeys.map(sinkWords).join(', ')} of the heads.`;
   },
   draw(root) {
     const captionElement = addElement(root, 'caption', 'p');
@@ -62,14 +62,14 @@ export const scores: View = {
           { name: 'uniform attention', color: '--ink-2', values: uniform, dash: '3,3' },
         ],
       });
-      const sinkShares = (one: Frame) =>
-        one.tensors.sink_ratio!.data.subarray(0, comparableKeyCount(one));
+      const sinkShares = (shownFrame: Frame) =>
+        shownFrame.tensors.sink_ratio!.data.subarray(0, comparableKeyCount(shownFrame));
       drawChart(sinkChart, {
         kind: 'bars',
         from: 1,
         xLabel: 'position k, from 1',
         yLabel: 'Sinkₖ, all heads',
-        domain: [0, Math.max(0.2, ...frames.flatMap((one) => [...sinkShares(one)]))],
+        domain: [0, Math.max(0.2, ...frames.flatMap((shownFrame) => [...sinkShares(shownFrame)]))],
         percent: true,
         label: `Share of heads with a sink at each key, ${frame.title}`,
         series: [{ name: `αₖ > ${frame.eps}`, color: '--sink', values: sinkShares(frame) }],

@@ -21,10 +21,10 @@ export function keysByAttention(frame: Frame) {
   const { L, H } = architecture;
   const [alpha, uniform] = [tensors.alpha!.data, tensors.alpha_uniform!.data];
   const norms = tensors.hidden_norm!.data as Float32Array;
-  const end = isBidirectional(frame) ? T : Math.floor(T / 2);
+  const keyEnd = isBidirectional(frame) ? T : Math.floor(T / 2);
   const firstIndex = firstKey(frame);
   const keys = Array.from(
-    { length: Math.max(0, end - 1 - firstIndex) },
+    { length: Math.max(0, keyEnd - 1 - firstIndex) },
     (_, i) => firstIndex + 1 + i,
   ).map((key) => {
     /** The mean of alpha_k over the heads of each layer, as a multiple of uniform attention. */
@@ -61,9 +61,9 @@ function sentence(frame: Frame): string {
   const descriptions = sinks
     .slice(0, LINE_COUNT)
     .map(
-      (one) =>
-        `${nameOf(one)} from layer ${layerNumber(frame, one.birth)} on in ${one.lifetime} layer${one.lifetime > 1 ? 's' : ''} (up to ` +
-        `${show(Math.max(...one.multiples), 1)} times, its norm ${show(one.norm)} of the mean)`,
+      (sink) =>
+        `${nameOf(sink)} from layer ${layerNumber(frame, sink.birth)} on in ${sink.lifetime} layer${sink.lifetime > 1 ? 's' : ''} (up to ` +
+        `${show(Math.max(...sink.multiples), 1)} times, its norm ${show(sink.norm)} of the mean)`,
     );
   return `${sinks.length} secondary sink${sinks.length > 1 ? 's' : ''}: ${descriptions.join('; ')}. ${comparison}`;
 }
@@ -95,7 +95,7 @@ export const secondary: View = {
         name,
         axes: ['key'],
         shape: [keys.length],
-        data: keys.map((one) => one[name]),
+        data: keys.map((key) => key[name]),
         from: [1 + firstKey(frame)],
       })),
     ];

@@ -17,13 +17,13 @@ function sentence(frame: Frame, at: Head): string {
   const i = at.layer * H + at.head;
   const finiteShares = Array.from(streamShares, (x) => (Number.isFinite(x) ? x : -1));
   const indexOfLargest = indexOfMax(finiteShares);
-  const headShare =
+  const headSentence =
     `${capitalize(headWords(at))}: ${percent(mixtureShares[i]!)} of what the head mixes for the other tokens lies along the first ` +
     'token’s value';
-  if (finiteShares[indexOfLargest]! < 0) return `${headShare}.`;
+  if (finiteShares[indexOfLargest]! < 0) return `${headSentence}.`;
   const name = headName(headAt(indexOfLargest, H));
   return (
-    `${headShare}, and ${percent(streamShares[i]!)} of the variance of their hidden states after layer ${at.layer} along what W_O makes ` +
+    `${headSentence}, and ${percent(streamShares[i]!)} of the variance of their hidden states after layer ${at.layer} along what W_O makes ` +
     `of it; most of all heads: ${percent(streamShares[indexOfLargest]!)}, ${name}. A random direction of ${frame.architecture.D} would ` +
     `have ${percent(1 / frame.architecture.D)} on average.`
   );

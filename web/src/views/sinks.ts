@@ -47,11 +47,11 @@ export const sinks: View = {
     const verdict = verdictOf(frame);
     if (!verdict.conclusive) return tooShortNote(verdict, frame.T, frame.eps);
     const hasRawWeights = verdict.of !== 'weights';
-    const nearThreshold = frame.tensors.near_eps?.data[firstKey(frame)] ?? 0;
+    const nearThresholdCount = frame.tensors.near_eps?.data[firstKey(frame)] ?? 0;
     return (
       `${headsWords(frame, verdict.sink)} give the first token more than ${percent(frame.eps, 0)}` +
       `${hasRawWeights ? ` both as a share and as a raw weight; rows sum to ${show(meanRowSum(frame))} on average` : ''} (uniform ` +
-      `attention: ${percent(verdict.even, 0)})${nearThreshold ? `; ${show(nearThreshold, Number.isInteger(nearThreshold) ? 0 : 1)} within 0.002 of ε` : ''}.`
+      `attention: ${percent(verdict.even, 0)})${nearThresholdCount ? `; ${show(nearThresholdCount, Number.isInteger(nearThresholdCount) ? 0 : 1)} within 0.002 of ε` : ''}.`
     );
   },
   draw(root, api) {

@@ -4,7 +4,7 @@
  */
 import { html } from 'lit';
 import type { SuffixResult, SuffixGoal } from 'sinkscope';
-import { numberField, segmented } from '../page/controls';
+import { numberField, segmentedControl } from '../page/controls';
 import { isBidirectional, type Frame } from '../frame';
 import { createJob, createJobParts } from './job';
 import { addElement, type View } from '../page/view';
@@ -32,12 +32,12 @@ export interface Search {
 const searches = new WeakMap<Frame['tokens'], Search>();
 
 /** Returns the conversion of a goal's score to a loss or a weight: the score of `away` is a negative weight. */
-const valueOf = (goal: SuffixGoal) => (score: number) => (goal === 'away' ? -score : score);
+const converterOf = (goal: SuffixGoal) => (score: number) => (goal === 'away' ? -score : score);
 
 export function sentence({ goal, text, found }: Search): string {
   if (!found) return '';
   const { score, none, random, evaluated, shuffled } = found;
-  const toValue = valueOf(goal);
+  const toValue = converterOf(goal);
   const valueWords = (score: number) =>
     goal === 'loss' ? toValue(score).toFixed(2) : percent(toValue(score));
   const count = evaluated.toLocaleString('en');
@@ -70,7 +70,7 @@ export const suffix: View = {
     if (!search?.found) return [];
     const { found, scores, goal } = search;
     const { none, random, shuffled } = found;
-    const toValue = valueOf(goal);
+    const toValue = converterOf(goal);
     return [
       { name: goal, axes: ['step'], shape: [scores.length], data: scores.map(toValue) },
       labeledQuantity(`${goal}_by_suffix`, 'suffix', [
@@ -109,14 +109,14 @@ export const suffix: View = {
         const search = searches.get(frame.tokens);
         const limit = Math.max(1, frame.architecture.context - frame.T);
         showJob(job, 'Search', suffix.says(frame, options.at), {
-          settings: html`${segmented('goal', GOALS, state.goal, (goal) => api.set({ goal }))}
+          settings: html`${segmentedControl('goal', GOALS, state.goal, (goal) => api.set({ goal }))}
           ${numberField('tokens', 'suffix', context, limit)}`,
           progress: `step ${search?.scores.length ?? 0} of ${STEPS}`,
         });
         chart.hidden = !search;
         if (!search) return;
         const { goal, scores, found } = search;
-        const toValue = valueOf(goal);
+        const toValue = converterOf(goal);
         const levelSeries = (name: string, score: number, dash: string) => ({
           name,
           color: '--ink-2',

@@ -1,6 +1,6 @@
 /** Draws how the loss, or another quantity, depends on an edit's budget of keys or bits. */
 import { render } from 'lit';
-import { segmented } from '../page/controls';
+import { segmentedControl } from '../page/controls';
 import { deviation, mean, type Frame } from '../frame';
 import { drawChart, type Series } from '../plot/chart';
 import { quantity } from '../save/numbers';
@@ -31,12 +31,12 @@ function readMetric(name: string) {
 }
 
 /** Returns the relative rounding error |x' − x| / |x|, averaged over the layers that have one. */
-export function errorOf({ tensors: { quantize_error, weight_error } }: Frame): number {
+export function roundingErrorOf({ tensors: { quantize_error, weight_error } }: Frame): number {
   const errors = Array.from((quantize_error ?? weight_error)?.data ?? []).filter(Number.isFinite);
   return errors.length ? mean(errors) : NaN;
 }
 
-const withoutDeviation = (value: number): Cost | undefined =>
+const costWithoutDeviation = (value: number): Cost | undefined =>
   Number.isFinite(value) ? { mean: value, deviation: NaN } : undefined;
 
 const MEASURES: readonly Measure[] = [
@@ -53,21 +53,21 @@ const MEASURES: readonly Measure[] = [
     short: 'First token',
     label: 'heads that keep the first token',
     percent: true,
-    read: ({ tensors }) => withoutDeviation(mean(tensors.keeps_first?.data ?? [])),
+    read: ({ tensors }) => costWithoutDeviation(mean(tensors.keeps_first?.data ?? [])),
   },
   {
     name: 'error',
     short: 'Error',
     label: 'rounding error',
     percent: true,
-    read: (frame) => withoutDeviation(errorOf(frame)),
+    read: (frame) => costWithoutDeviation(roundingErrorOf(frame)),
   },
   {
     name: 'change',
     short: 'Change of h',
     label: 'relative change of h',
     percent: true,
-    read: ({ tensors }) => withoutDeviation(mean(tensors.hidden_change?.data ?? [])),
+    read: ({ tensors }) => costWithoutDeviation(mean(tensors.hidden_change?.data ?? [])),
   },
 ];
 
@@ -120,16 +120,18 @@ export const sweep: View = {
     const captionElement = addElement(root, 'caption', 'p');
     return (frame, { group, frames, state }) => {
       const baseline = group.find(isUnedited);
-      const points = group.flatMap((one) => pointOf(one) ?? []);
-      const available = MEASURES.filter(({ read }) =>
-        points.some(({ frame: one }) => read(one, baseline)),
+      const points = group.flatMap((setting) => pointOf(setting) ?? []);
+      const availableMeasures = MEASURES.filter(({ read }) =>
+        points.some(({ frame: setting }) => read(setting, baseline)),
       );
       const measure =
-        available.find(({ name }) => name === state.measure) ?? available[0] ?? MEASURES[0]!;
+        availableMeasures.find(({ name }) => name === state.measure) ??
+        availableMeasures[0] ??
+        MEASURES[0]!;
       render(
-        segmented(
+        segmentedControl(
           'Quantity',
-          available.map(({ name, short, label }) => [name, short, label] as const),
+          availableMeasures.map(({ name, short, label }) => [name, short, label] as const),
           measure.name,
           (name) => set({ measure: name }),
           true,
@@ -142,23 +144,23 @@ export const sweep: View = {
         lines.set(name, [...(lines.get(name) ?? []), point]);
       }
       const series = [...lines].map(([name, linePoints], i): Series => {
-        const sorted = [...linePoints].sort((a, b) => a.at - b.at);
-        const values = sorted.map(({ frame: one }) => measure.read(one, baseline));
+        const sortedPoints = [...linePoints].sort((a, b) => a.at - b.at);
+        const values = sortedPoints.map(({ frame: setting }) => measure.read(setting, baseline));
         return {
           name,
           color: `--run-${(i % 6) + 1}`,
           dash: i < 6 ? undefined : '4,3',
-          places: sorted.map(({ at }) => at),
+          places: sortedPoints.map(({ at }) => at),
           values: values.map((value) => value?.mean ?? NaN),
           spread: values.map((value) => value?.deviation ?? NaN),
         };
       });
       // All charts of the figure share the scale of the quantity.
-      const means = frames.flatMap((one) => {
+      const means = frames.flatMap((setting) => {
         const baseline = frames.find(
-          (other) => other.model.id === one.model.id && isUnedited(other),
+          (other) => other.model.id === setting.model.id && isUnedited(other),
         );
-        const value = pointOf(one) && measure.read(one, baseline)?.mean;
+        const value = pointOf(setting) && measure.read(setting, baseline)?.mean;
         return Number.isFinite(value) ? [value!] : [];
       });
       const lastValues = series.map(({ name, values }) => `${name} ${formatLast(values)}`);

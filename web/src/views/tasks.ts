@@ -89,16 +89,16 @@ export const tasks: View = {
   numbers: (frame) =>
     resultsOf(frame).flatMap((task) => {
       const name = task.name === 'recall' ? `recall_${task.distance!.toFixed(0)}` : task.name;
-      const row = (quantity: string, value: (scores: TaskScores) => number) =>
+      const quantityOf = (quantity: string, value: (scores: TaskScores) => number) =>
         labeledQuantity(
           `${name}_${quantity}`,
           'condition',
           CONDITIONS.map(([key, label]) => [label, value(task[key])]),
         );
       return [
-        row('accuracy', (scores) => scoreOf(scores).mean),
-        row('error', (scores) => scoreOf(scores).error ?? NaN),
-        row('loss', ({ loss }) => loss.mean),
+        quantityOf('accuracy', (scores) => scoreOf(scores).mean),
+        quantityOf('error', (scores) => scoreOf(scores).error ?? NaN),
+        quantityOf('loss', ({ loss }) => loss.mean),
       ];
     }),
   says: (frame) => sentence(resultsOf(frame)),

@@ -1,7 +1,7 @@
 /** Draws a quantity during training, a line for each stored run. The shown models' lines are stronger. */
 import { signal } from '@preact/signals-core';
 import { render } from 'lit';
-import { segmented } from '../page/controls';
+import { segmentedControl } from '../page/controls';
 import type { Frame } from '../frame';
 import { drawChart, type Series } from '../plot/chart';
 import { questionKey } from '../ask/question';
@@ -46,7 +46,7 @@ const settledLogCount = signal(0);
  */
 const visitedSinks = new Map<string, Map<number, number>>();
 
-const CONDITIONS = ` (exact weights, ${MEASURING_CONDITIONS.sequences} held-out sequences, T = ${MEASURING_CONDITIONS.T}, ε = ${MEASURING_CONDITIONS.eps}, BOS first)`;
+const CONDITIONS_NOTE = ` (exact weights, ${MEASURING_CONDITIONS.sequences} held-out sequences, T = ${MEASURING_CONDITIONS.T}, ε = ${MEASURING_CONDITIONS.eps}, BOS first)`;
 
 /** Below this percentage of heads a model counts as having no sink. */
 const MIN_SINK_PERCENT = 10;
@@ -79,7 +79,7 @@ function seedBands(frames: readonly Frame[], quantity: Quantity): Series[] {
     const runs = longRuns.get(id) ?? [];
     const points = bandOf(runs, quantity.seedsName);
     if (!points.length) return [];
-    const course = loadedCourses.peek().find((one) => one.id === id);
+    const course = loadedCourses.peek().find((candidate) => candidate.id === id);
     const { model } = frames.find((frame) => zooStepOf(frame).id === id)!;
     const steps = runs[0]!.training.steps.toLocaleString('en');
     return [
@@ -126,28 +126,30 @@ export function emergenceOf(frame: Frame) {
   const course = loadedCourses.value.find(({ id }) => id === zooStepOf(frame).id);
   const points = course ? lineOf(course, SINK_QUANTITY) : [];
   if (!points.length) return undefined;
-  const last = points.at(-1)!.value;
+  const lastValue = points.at(-1)!.value;
   const maximum = Math.max(...points.map(({ value }) => value));
-  const { step } = points.find(({ value }) => value >= last / 2)!;
-  return { isNone: maximum < MIN_SINK_PERCENT, step, from: points[0]!.value, last };
+  const { step } = points.find(({ value }) => value >= lastValue / 2)!;
+  return { isNone: maximum < MIN_SINK_PERCENT, step, from: points[0]!.value, last: lastValue };
 }
 
 /**
  * Returns sentences about the shown checkpoint, and about other seeds.
  * @param outcomes the outcomes to state; absent: all
  */
-function sentences(frame: Frame, outcomes?: readonly Outcome[]): string[] {
+function checkpointSentences(frame: Frame, outcomes?: readonly Outcome[]): string[] {
   const { id, step } = zooStepOf(frame);
-  const course = loadedCourses.peek().find((one) => one.id === id);
+  const course = loadedCourses.peek().find((candidate) => candidate.id === id);
   const seedLines = seedSentences(frame, outcomes);
   if (!course) return seedLines;
   const { checkpoints, seed } = course.timeline;
-  const at = checkpoints.find((one) => one.step === step) ?? checkpoints.at(-1)!;
+  const checkpoint =
+    checkpoints.find((candidate) => candidate.step === step) ?? checkpoints.at(-1)!;
   const phrases = QUANTITIES.slice(0, 3).map(
-    (one) => `${one.title} ${valueWords(at.measured[one.checkpointName], one)}`,
+    (quantity) =>
+      `${quantity.title} ${valueWords(checkpoint.measured[quantity.checkpointName], quantity)}`,
   );
   return [
-    `${course.title}, seed ${seed}, at step ${at.step.toLocaleString('en')}: ${phrases.join(', ')}${CONDITIONS}.`,
+    `${course.title}, seed ${seed}, at step ${checkpoint.step.toLocaleString('en')}: ${phrases.join(', ')}${CONDITIONS_NOTE}.`,
     // The logs of more seeds may still be loading.
     ...(seedLines.length || (SEEDS[id]?.length && !longRuns.get(id)?.length)
       ? seedLines
@@ -180,7 +182,7 @@ export const training: View = {
   fits: (frame) => frame.model.source === 'zoo' || checkpointOf(frame.model.id) !== undefined,
   numbers: (frame) => {
     const { id } = zooStepOf(frame);
-    const course = loadedCourses.peek().find((one) => one.id === id);
+    const course = loadedCourses.peek().find((candidate) => candidate.id === id);
     return QUANTITIES.flatMap((quantity) => {
       const { name } = quantity;
       const seedBand = bandOf(longRuns.get(id) ?? [], quantity.seedsName);
@@ -211,7 +213,10 @@ export const training: View = {
   says: (frame) => {
     // Reads the signals, so that views that state the sentence update when courses or logs load.
     void [loadedCourses.value, loadedLogCount.value];
-    return [...sentences(frame), ...(seedSentences(frame).length ? [OTHER_RUNS] : [])].join('\n');
+    return [
+      ...checkpointSentences(frame),
+      ...(seedSentences(frame).length ? [OTHER_RUNS] : []),
+    ].join('\n');
   },
   draw(root, { set, timelines, fail }) {
     const quantityChoice = addElement(root, '');
@@ -234,7 +239,7 @@ export const training: View = {
         if (longRuns.has(id)) continue;
         longRuns.set(id, undefined);
         // Logs that cannot be fetched, as without a network, are left out.
-        const fetched = seedRuns(id).then(
+        const seedsPromise = seedRuns(id).then(
           (runs) => {
             longRuns.set(id, runs);
             if (!runs.length) return;
@@ -244,7 +249,7 @@ export const training: View = {
           () => void longRuns.delete(id),
         );
         // Only isPending follows failures: a redraw would fetch the logs again.
-        void fetched.then(() => settledLogCount.value++);
+        void seedsPromise.then(() => settledLogCount.value++);
       }
     };
     return (frame, { state, frames, isAnswered }) => {
@@ -255,7 +260,7 @@ export const training: View = {
       redraw = () => {
         const quantity = QUANTITIES.find(({ name }) => name === state.curve) ?? SINK_QUANTITY;
         render(
-          segmented(
+          segmentedControl(
             'Quantity',
             QUANTITIES.map(({ name, title, shortTitle }) => [name, shortTitle, title] as const),
             quantity.name,
@@ -266,15 +271,15 @@ export const training: View = {
         );
         const { seedsName: outcome, ...definition } = quantity;
         const unit = definition.unit === '%' ? '%' : definition.unit && ` ${definition.unit}`;
-        const lines = frames.flatMap((one) =>
-          sentences(one, [{ ...definition, name: outcome, unit }]),
+        const lines = frames.flatMap((shownFrame) =>
+          checkpointSentences(shownFrame, [{ ...definition, name: outcome, unit }]),
         );
         const uniqueLines = [...new Set(lines)];
         // States the conditions of the measurement once, in the last line that has them.
         const isLastWithConditions = (i: number) =>
-          !uniqueLines.slice(i + 1).some((one) => one.includes(CONDITIONS));
+          !uniqueLines.slice(i + 1).some((line) => line.includes(CONDITIONS_NOTE));
         const captions = uniqueLines
-          .map((one, i) => (isLastWithConditions(i) ? one : one.replace(CONDITIONS, '')))
+          .map((line, i) => (isLastWithConditions(i) ? line : line.replace(CONDITIONS_NOTE, '')))
           .join('\n');
         setText(captionElement, captions);
         const chosenCourses = loadedCourses.peek().filter(({ id }) => state.shown.includes(id));
@@ -292,8 +297,8 @@ export const training: View = {
           cursor: step ?? checkpointOf(frame.model.id)?.step ?? lastStep ?? NaN,
           label: `${quantity.title} by training step. ${captions}`,
           series: seriesOf(frames, quantity).filter(
-            (one) =>
-              !isAnswered || details.open || titles.has(one.name) || !(one.faint ?? one.band),
+            (curve) =>
+              !isAnswered || details.open || titles.has(curve.name) || !(curve.faint ?? curve.band),
           ),
           onChoose: (place) =>
             root.dispatchEvent(

@@ -4,7 +4,7 @@
  */
 import { html, nothing, render } from 'lit';
 import { live } from 'lit/directives/live.js';
-import { numberField, segmented } from '../page/controls';
+import { numberField, segmentedControl } from '../page/controls';
 import { isBidirectional, isMasked, largestMagnitude, type Frame } from '../frame';
 import type { OpenModel } from '../run/opened';
 import { sequential } from '../plot/color';
@@ -40,7 +40,7 @@ const HIDDEN_KEY_WORDS = {
   random: 'a random key of each step hidden',
 } as const;
 
-const courses = new WeakMap<Frame['tokens'], UnmaskingRun>();
+const unmaskingRuns = new WeakMap<Frame['tokens'], UnmaskingRun>();
 
 export const unmasking: View = {
   name: 'unmasking',
@@ -64,13 +64,13 @@ export const unmasking: View = {
         }
       : {},
   numbers: (frame) => {
-    const result = courses.get(frame.tokens);
+    const result = unmaskingRuns.get(frame.tokens);
     return result ? quantities(result.course, result.tokenizer) : [];
   },
   says: (frame) => {
     if (!isMasked(frame))
       return `The tokenizer of ${frame.model.title} names no mask token: nothing can be masked.`;
-    const result = courses.get(frame.tokens);
+    const result = unmaskingRuns.get(frame.tokens);
     if (!result) return '';
     const { course, tokenizer } = result;
     const { steps, count } = course;
@@ -103,7 +103,7 @@ export const unmasking: View = {
       /></label>`;
     };
     return createJob(root, api, {
-      results: courses,
+      results: unmaskingRuns,
       settings: ['masked', 'denoise', 'hiddenKey'],
       async run(frame, { masked, denoise, hiddenKey }, signal, onResult) {
         const tokens = addMasks(frame, masked);
@@ -128,14 +128,14 @@ export const unmasking: View = {
         redraw = job.draw;
         const { state, theme } = options;
         const context = { state: { value: state }, set: api.set };
-        const result = courses.get(frame.tokens);
+        const result = unmaskingRuns.get(frame.tokens);
         controls.hidden = !isMasked(frame);
         const count = result?.course.steps.length ?? 0;
         step = Math.max(0, Math.min(step, count - 1));
         showJob(job, 'Unmask', unmasking.says(frame, options.at), {
           settings: html`${numberField('masked positions', 'masked', context, frame.architecture.context - 1)}
           ${numberField('steps', 'denoise', context)}
-          ${segmented('hidden key', HIDDEN_KEY_CHOICES, state.hiddenKey, (hiddenKey) => api.set({ hiddenKey }))}
+          ${segmentedControl('hidden key', HIDDEN_KEY_CHOICES, state.hiddenKey, (hiddenKey) => api.set({ hiddenKey }))}
           ${count > 1 ? slider(count) : nothing}`,
         });
         for (const element of [legend, textElement, plot]) element.hidden = !result;

@@ -51,9 +51,9 @@ const fillingsOf = ({ steps }: Course): ReadonlyMap<number, Filling> =>
  */
 export function positionStates(course: Course, s: number, tokenizer: Pieces) {
   const { tokens, sink } = course.steps[s]!;
-  const filledAt = fillingsOf(course);
+  const fillings = fillingsOf(course);
   return tokens.map((id, t) => {
-    const filling = filledAt.get(t);
+    const filling = fillings.get(t);
     const isSink = sink.place === t;
     const name = `position ${t}`;
     if (!filling) return { text: course.tokens[t]!.text, kind: 'kept', isSink, title: name };
@@ -93,19 +93,20 @@ function attentionWords(course: Course, tokenizer: Pieces): string {
   const { steps } = course;
   const alphas = steps.map(({ sink }) => sink.alpha);
   const [least, most] = [Math.min(...alphas), Math.max(...alphas)].map((alpha) => show(alpha, 3));
-  const range = least === most ? least : `${least} to ${most}`;
+  const rangeText = least === most ? least : `${least} to ${most}`;
   const uniformShare = show(1 / course.tokens.length, 3);
-  const stepCount = `${steps.length} ${steps.length === 1 ? 'step' : 'steps'}`;
-  const share = `It receives ${range} of all attention; uniform attention would give each token ${uniformShare}.`;
-  const [first, last] = [0, steps.length - 1].map((s) =>
+  const stepCountWords = `${steps.length} ${steps.length === 1 ? 'step' : 'steps'}`;
+  const shareSentence = `It receives ${rangeText} of all attention; uniform attention would give each token ${uniformShare}.`;
+  const [firstPosition, lastPosition] = [0, steps.length - 1].map((s) =>
     positionWords(course, s, steps[s]!.sink.place, tokenizer),
   );
-  const moves = countMoves(steps);
-  if (!moves) return `The most attended token is ${first} in ${stepCount}. ${share}`;
+  const moveCount = countMoves(steps);
+  if (!moveCount)
+    return `The most attended token is ${firstPosition} in ${stepCountWords}. ${shareSentence}`;
   const positionCount = new Set(steps.map(({ sink }) => sink.place)).size;
   return (
-    `The most attended token changes ${moves === 1 ? 'once' : `${moves} times`} in ${stepCount}, among ${positionCount} ` +
-    `positions: from ${first} in the first step to ${last} in the last. ${share}`
+    `The most attended token changes ${moveCount === 1 ? 'once' : `${moveCount} times`} in ${stepCountWords}, among ${positionCount} ` +
+    `positions: from ${firstPosition} in the first step to ${lastPosition} in the last. ${shareSentence}`
   );
 }
 
@@ -120,21 +121,21 @@ export function alphaMap({ steps, count, tokens }: Course): Float32Array {
 export function quantities(course: Course, tokenizer: Pieces): Quantity[] {
   const { steps, tokens } = course;
   const [S, T] = [steps.length, tokens.length];
-  const filledAt = fillingsOf(course);
+  const fillings = fillingsOf(course);
   const labels = positionStates(course, S - 1, tokenizer).map(({ text }) => text);
-  const perStep = (name: string, value: (step: UnmaskStep) => number) => {
+  const stepQuantity = (name: string, value: (step: UnmaskStep) => number) => {
     return { name, axes: ['step'], shape: [S], data: steps.map(value) };
   };
-  const perPosition = (name: string, value: (filling: Filling | undefined) => number) => {
-    const data = tokens.map((_, t) => value(filledAt.get(t)));
+  const positionQuantity = (name: string, value: (filling: Filling | undefined) => number) => {
+    const data = tokens.map((_, t) => value(fillings.get(t)));
     return { name, axes: ['place'], shape: [T], data, labels };
   };
   const data = alphaMap({ ...course, count: S });
   return [
     { name: 'alpha', axes: ['step', 'place'], shape: [S, T], data, labels },
-    perStep('strongest_place', ({ sink }) => sink.place),
-    perStep('strongest_alpha', ({ sink }) => sink.alpha),
-    perPosition('filled_in_step', (filling) => (filling ? filling.step + 1 : NaN)),
-    perPosition('probability', (filling) => filling?.probability ?? NaN),
+    stepQuantity('strongest_place', ({ sink }) => sink.place),
+    stepQuantity('strongest_alpha', ({ sink }) => sink.alpha),
+    positionQuantity('filled_in_step', (filling) => (filling ? filling.step + 1 : NaN)),
+    positionQuantity('probability', (filling) => filling?.probability ?? NaN),
   ];
 }
