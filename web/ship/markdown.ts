@@ -40,7 +40,7 @@ import {
   defaultRow,
   forms,
   formulaOf,
-  percent,
+  formatPercent,
   SWITCHES,
   type MathNode,
   type Row,
@@ -303,12 +303,12 @@ function initialRow({ switches = '', beside = '', ...set }: Record<string, strin
         ...defaultRow.scores.map((_, i) => [
           `token ${i + 1}`,
           formatScore(i),
-          ...all.map(({ weights }) => percent(weights[i]!)),
+          ...all.map(({ weights }) => formatPercent(weights[i]!)),
         ]),
         [
           'no token',
           '',
-          ...all.map(({ extraWeight }) => (extraWeight ? percent(extraWeight) : '–')),
+          ...all.map(({ extraWeight }) => (extraWeight ? formatPercent(extraWeight) : '–')),
         ],
       ],
     ),
@@ -432,7 +432,7 @@ function directives(slug: string, parts: LessonParts) {
       const { texts, trials } = readRecorded(recordedTrials as RecordedTrials);
       const rows = CONDITION_NAMES.map((name) => {
         const mean = meanOf(trials.map((trial) => trial[name].repeated));
-        return [CONDITIONS[name].title, `${prompt} …${texts[name]}`, percent(mean)];
+        return [CONDITIONS[name].title, `${prompt} …${texts[name]}`, formatPercent(mean)];
       });
       const textsTable = table(['First token', 'The model writes', 'Repeated'], rows);
       replaceByFigure(node, [textsTable], ['lesson-figure']);

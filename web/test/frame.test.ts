@@ -31,10 +31,10 @@ import {
   comparisonWords,
   findingWords,
   headsWords,
-  percent,
+  formatPercent,
   quote,
   makeReadable,
-  show,
+  formatValue,
   stampWords,
 } from '../src/words';
 import { attention } from '../src/views/attention';
@@ -287,13 +287,13 @@ describe('a frame', () => {
 
 describe('formatted numbers', () => {
   it('show a dash for undefined values, and more digits if fixed ones would hide the value', () => {
-    expect([show(NaN), percent(NaN), show(0.0004), show(0), percent(0.6029)]).toEqual([
-      '–',
-      '–',
-      '4.0e-4',
-      '0',
-      '60.3%',
-    ]);
+    expect([
+      formatValue(NaN),
+      formatPercent(NaN),
+      formatValue(0.0004),
+      formatValue(0),
+      formatPercent(0.6029),
+    ]).toEqual(['–', '–', '4.0e-4', '0', '60.3%']);
   });
 
   it('count heads as integers for one prompt, with tenths for a mean, and as 0 for tiny means', () => {
@@ -390,7 +390,7 @@ describe('findings about a sink', () => {
       });
       expect(finding).toContain('90% of its attention');
       expect(finding).toContain(
-        `uniform attention, spread evenly over the tokens that each row sees, would give ${percent(uniformShare, 0)}`,
+        `uniform attention, spread evenly over the tokens that each row sees, would give ${formatPercent(uniformShare, 0)}`,
       );
       expect(finding.includes('of the 4 heads give it')).toBe(uniformShare <= 0.3);
       expect(finding.includes('Heads are not counted')).toBe(uniformShare > 0.3);

@@ -21,7 +21,7 @@ vi.mock('../src/lab/pair', () => ({
     isOver = false;
     tables = { fromScratch: [], fineTune: [] };
     columns = [];
-    labs = [0, 1].map(() => ({ changed: signal(0), picture: undefined }));
+    labs = [0, 1].map(() => ({ changes: signal(0), picture: undefined }));
     #wait(stage: string) {
       fake.calls.push(stage);
       return new Promise<void>((done, fail) => {
