@@ -13,11 +13,11 @@ const NEWER = '0.2.0';
 
 function writeRelease(site, version, change) {
   for (const file of filesOf(pageRoot)) {
-    const to = join(site, version, file);
-    mkdirSync(dirname(to), { recursive: true });
+    const target = join(site, version, file);
+    mkdirSync(dirname(target), { recursive: true });
     if (change && /^zoo\/\w+\/index\.json$/.test(file))
-      writeFileSync(to, change(readFileSync(join(pageRoot, file), 'utf8')));
-    else linkSync(join(pageRoot, file), to);
+      writeFileSync(target, change(readFileSync(join(pageRoot, file), 'utf8')));
+    else linkSync(join(pageRoot, file), target);
   }
 }
 

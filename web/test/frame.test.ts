@@ -61,7 +61,7 @@ describe('a frame', () => {
     ]);
   });
 
-  it('maps each head to its key/value head, in layers of several numbers of them', () => {
+  it('maps each head to its key/value head, also if layers differ in how many they have', () => {
     const sizes = [2, 1].map((G) => ({ G, K: 3, U: 3 }));
     const groupsOf = (architecture: object, layer: number) =>
       [0, 1, 2, 3].map((head) => groupOf({ architecture } as unknown as Frame, { layer, head }));
@@ -187,7 +187,7 @@ describe('a frame', () => {
     expect(mean([9, 2, 4], 1)).toBe(3);
   });
 
-  it('lists keys that at least eight queries see, and always the first', () => {
+  it('counts the keys that at least eight queries see, and always the first', () => {
     const keyCountAt = (T: number, kind = 'causal') =>
       comparableKeyCount({ T, architecture: { mask: { kind } } as Frame['architecture'] });
     expect([1, 7, 8, 9, 64].map((T) => keyCountAt(T))).toEqual([1, 1, 1, 2, 57]);
