@@ -40,7 +40,7 @@ export const releases = {
     writeFileSync(join(site, 'course.html'), COURSE);
     // GitHub Pages sends this header; without it the dialog offers only frames.
     const headers = { 'Access-Control-Allow-Origin': '*' };
-    const server = createHost({ folder: () => site, sent: headers });
+    const server = createHost({ folder: () => site, sentHeaders: headers });
     await new Promise((done) => server.listen(0, '127.0.0.1', done));
     const origin = `http://127.0.0.1:${server.address().port}`;
     const context = await stage.browser.newContext({
