@@ -347,13 +347,15 @@ export const lab = {
     await reload(page);
     assert.equal(await stepOf(page), 0);
     assert.deepEqual(page.troubles, []);
-    // Saved bytes of another build or of another program must not open as a training.
+    // Saved bytes that this program did not write must not open as a training.
     await page.evaluate(async () => {
       const open = indexedDB.open('keyval-store');
       const db = await new Promise((done) => (open.onsuccess = () => done(open.result)));
       const store = db.transaction('keyval', 'readwrite').objectStore('keyval');
-      store.put({ of: 'x', step: 3, log: [1, 2, 3], state: new Uint8Array(4) }, 'lab-0');
-      store.put('nonsense', 'lab-1');
+      const pairs = store.get('lab-pairs');
+      const [pair] = await new Promise((done) => (pairs.onsuccess = () => done(pairs.result)));
+      store.put({ step: 3, log: [1, 2, 3], state: new Uint8Array(4) }, `lab-0 ${pair}`);
+      store.put('nonsense', `lab-1 ${pair}`);
       await new Promise((done) => (store.transaction.oncomplete = done));
       db.close();
     });

@@ -19,9 +19,10 @@ vi.mock('../src/lab/pair', () => ({
     steps = 700;
     canTrain = true;
     isOver = false;
+    leadWords = '';
     tables = { fromScratch: [], fineTune: [] };
     columns = [];
-    labs = [0, 1].map(() => ({ changed: signal(0), picture: undefined }));
+    labs = [0, 1].map(() => ({ changes: signal(0), picture: undefined }));
     #wait(stage: string) {
       fake.calls.push(stage);
       return new Promise<void>((done, fail) => {
