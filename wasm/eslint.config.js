@@ -30,7 +30,7 @@ export default [
       ],
     },
   },
-  ...typescript.configs.recommended.map((one) => ({ ...one, files: ['**/*.ts'] })),
+  ...typescript.configs.recommended.map((config) => ({ ...config, files: ['**/*.ts'] })),
   {
     files: ['**/*.ts'],
     rules: { '@typescript-eslint/no-unused-vars': unused },

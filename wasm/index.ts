@@ -70,7 +70,7 @@ export { unmask } from './study/unmask.ts';
  * @throws SinkscopeError 'argument' for an unknown goal, ids outside the vocabulary, or texts too
  * long for the context
  * @example
- * const found = await searchSuffix(model, { prompt, continuation }, {
+ * const result = await searchSuffix(model, { prompt, continuation }, {
  *   goal: 'away', length: 5, steps: 20, width: 64, never: tokenizer.special,
  * });
  */
@@ -121,8 +121,8 @@ export const recallTask: typeof tasks.recallTask = async (...args) =>
  * same keys.
  * @throws SinkscopeError 'argument' for a masked model, and for prompts that exceed its limits
  * @example
- * const found = await measureTask(model, await textTask(sequences));
- * found.first.accuracy.change; // { mean: -0.1, error: 0.02 }: without the first key 10 points fewer
+ * const result = await measureTask(model, await textTask(sequences));
+ * result.first.accuracy.change; // { mean: -0.1, error: 0.02 }: without the first key 10 points fewer
  */
 export const measureTask: typeof tasks.measureTask = async (...args) =>
   (await import('./study/tasks.ts')).measureTask(...args);

@@ -23,7 +23,8 @@ ss_arena ss_arena_measure(void) {
 
 void *ss_arena_take(ss_arena *arena, size_t count, size_t size) {
     size_t needed;
-    if (!ss_mul_size(&needed, count, size) || needed > SIZE_MAX - SS_ARENA_MORE) arena->full = true;
+    if (!ss_mul_size(&needed, count, size) || needed > SIZE_MAX - SS_ARENA_OVERHEAD)
+        arena->full = true;
     if (arena->full) return NULL;
     size_t bytes = (needed + SS_ARENA_ALIGN - 1) / SS_ARENA_ALIGN * SS_ARENA_ALIGN + SS_ARENA_GAP;
     if (bytes > arena->bytes - arena->used) {

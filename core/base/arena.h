@@ -20,7 +20,7 @@
 
 /* Upper bound of the bytes that a piece takes for alignment and gap, in addition to its own size.
  */
-#define SS_ARENA_MORE (SS_ARENA_ALIGN + SS_ARENA_GAP)
+#define SS_ARENA_OVERHEAD (SS_ARENA_ALIGN + SS_ARENA_GAP)
 
 typedef struct ss_arena {
     unsigned char *block; /* NULL while measuring */

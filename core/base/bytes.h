@@ -12,7 +12,7 @@ typedef struct ss_bytes {
     size_t n;
 } ss_bytes;
 
-static inline bool ss_bytes_are(ss_bytes bytes, const char *word) {
+static inline bool ss_bytes_equal(ss_bytes bytes, const char *word) {
     return bytes.n == strlen(word) && (!bytes.n || !memcmp(bytes.data, word, bytes.n));
 }
 
@@ -22,11 +22,11 @@ static inline bool ss_is_listed(const char *word, const char *list) {
     return *list != 0;
 }
 
-static inline size_t ss_smaller(size_t a, size_t b) {
+static inline size_t ss_min_size(size_t a, size_t b) {
     return a < b ? a : b;
 }
 
-static inline size_t ss_larger(size_t a, size_t b) {
+static inline size_t ss_max_size(size_t a, size_t b) {
     return a > b ? a : b;
 }
 

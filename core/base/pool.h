@@ -19,8 +19,8 @@
 typedef void ss_piece(const void *job, size_t i, size_t worker);
 
 typedef struct ss_pool {
-    size_t workers; /* 1 .. SS_WORKERS_MAX; the caller is worker 0 */
-    uint64_t least; /* a job with fewer multiplications is not shared */
+    size_t workers;    /* 1 .. SS_WORKERS_MAX; the caller is worker 0 */
+    uint64_t min_work; /* a job with fewer multiplications is not shared */
     /* Runs pieces 0 .. n-1, each once, and returns when all are done. A piece must not call
      * share(). */
     void (*share)(struct ss_pool *pool, ss_piece *piece, const void *job, size_t n);

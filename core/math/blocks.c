@@ -44,7 +44,7 @@ NOINLINE void read_half_floats(float *out, const unsigned char *const blocks[], 
     for (size_t i = 0; i < n; i++)
         for (size_t lane = 0; lane < lanes; lane++)
             memcpy(halves[i][lane], blocks[lane] + i * bytes + at, 2);
-    ss_halves(out, halves[0][0], n * SS_PANEL);
+    ss_unpack_halves(out, halves[0][0], n * SS_PANEL);
     ss_scale(out, factor, n * SS_PANEL);
 }
 

@@ -49,9 +49,9 @@ void ss_fixed_factors(float d[SS_PANEL], float m[SS_PANEL], const ss_fixed_group
         memcpy(m, g->m[i], sizeof g->m[i]);
         return;
     }
-    ss_halves(d, halves, SS_PANEL);
+    ss_unpack_halves(d, halves, SS_PANEL);
     if (g->kind == SS_BYTES) ss_scale(d, SS_BYTE_FACTOR, SS_PANEL);
-    if (g->kind == SS_NIBBLES_PLUS_M) ss_halves(m, halves + 2 * SS_PANEL, SS_PANEL);
+    if (g->kind == SS_NIBBLES_PLUS_M) ss_unpack_halves(m, halves + 2 * SS_PANEL, SS_PANEL);
     for (size_t lane = 0; g->kind < SS_NIBBLES_PLUS_M && lane < SS_PANEL; lane++)
         m[lane] = g->kind == SS_BYTES ? 0.0f : -8.0f * d[lane];
 }

@@ -88,7 +88,7 @@ static span span_of(const float *x, size_t n) {
     return s;
 }
 
-static uint8_t round7(float x, float factor, float zero) {
+static uint8_t round_to_7_bits(float x, float factor, float zero) {
     float y = x * factor + SS_ROUNDING - SS_ROUNDING + zero;
     y = y < 127.0f ? y : 127.0f;
     return (uint8_t)ss_bits_of_float((y > 0.0f ? y : 0.0f) + SS_ROUNDING);
@@ -101,7 +101,7 @@ void ss_int8_rows(const ss_rows8 *rows, const float *x, size_t T, size_t Kin) {
         span s = span_of(x, Kin);
         float scale = (s.high - s.low) / 127.0f, factor = inverse_or_zero(scale);
         float zero = s.not_finite == 0.0f ? -s.low * factor + SS_ROUNDING - SS_ROUNDING : 0.0f;
-        for (size_t k = 0; k < Kin; k++) u[k] = round7(x[k], factor, zero);
+        for (size_t k = 0; k < Kin; k++) u[k] = round_to_7_bits(x[k], factor, zero);
         memset(u + Kin, 0, stride - Kin);
         rows->scales[t] = (factor == 0.0f ? 0.0f : scale) + s.not_finite;
         rows->zeros[t] = (int32_t)zero;

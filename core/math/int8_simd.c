@@ -65,30 +65,31 @@ typedef struct panel_place {
     size_t t, n, width; /* width: outputs in the panel */
 } panel_place;
 
-INLINE v128_t numbers4(v128_t sums, const panel_place *at, size_t t, size_t from) {
-    size_t n = at->n + from;
-    v128_t zero = wasm_i32x4_splat(at->rows->zeros[t]);
-    v128_t scale = wasm_f32x4_splat(at->rows->scales[t]);
-    sums = wasm_i32x4_sub(sums, wasm_i32x4_mul(zero, wasm_v128_load(at->w->sums + n)));
-    scale = wasm_f32x4_mul(scale, wasm_v128_load(at->w->scales + n));
+INLINE v128_t scale_sums4(v128_t sums, const panel_place *place, size_t t, size_t from) {
+    size_t n = place->n + from;
+    v128_t zero = wasm_i32x4_splat(place->rows->zeros[t]);
+    v128_t scale = wasm_f32x4_splat(place->rows->scales[t]);
+    sums = wasm_i32x4_sub(sums, wasm_i32x4_mul(zero, wasm_v128_load(place->w->sums + n)));
+    scale = wasm_f32x4_mul(scale, wasm_v128_load(place->w->scales + n));
     return wasm_f32x4_mul(wasm_f32x4_convert_i32x4(sums), scale);
 }
 
-static void write_row(float *out, v128_t low, v128_t high, const panel_place *at, size_t t) {
+static void write_row(float *out, v128_t low, v128_t high, const panel_place *place, size_t t) {
     float bias[SS_PANEL] = {0}, partial[SS_PANEL];
-    if (at->bias) memcpy(bias, at->bias + at->n, at->width * sizeof *bias);
-    float *to = at->width == SS_PANEL ? out : partial;
-    wasm_v128_store(to, wasm_f32x4_add(numbers4(low, at, t, 0), wasm_v128_load(bias)));
-    wasm_v128_store(to + 4, wasm_f32x4_add(numbers4(high, at, t, 4), wasm_v128_load(bias + 4)));
-    if (to == partial) memcpy(out, partial, at->width * sizeof *partial);
+    if (place->bias) memcpy(bias, place->bias + place->n, place->width * sizeof *bias);
+    float *to = place->width == SS_PANEL ? out : partial;
+    wasm_v128_store(to, wasm_f32x4_add(scale_sums4(low, place, t, 0), wasm_v128_load(bias)));
+    wasm_v128_store(to + 4,
+                    wasm_f32x4_add(scale_sums4(high, place, t, 4), wasm_v128_load(bias + 4)));
+    if (to == partial) memcpy(out, partial, place->width * sizeof *partial);
 }
 
 /* Multiplies MR rows with several panels: with few rows, the additional sums hide the latency. */
 INLINE void times_panels(int MR, int panels, float *out, size_t out_stride, const number *tile,
-                         const panel_place *at, size_t quads) {
+                         const panel_place *place, size_t quads) {
     v128_t low[TILE * PANELS_MAX], high[TILE * PANELS_MAX];
     size_t bytes = quads * SS_PANEL * SS_QUAD;
-    const int8_t *q = at->w->panels + at->n / SS_PANEL * bytes;
+    const int8_t *q = place->w->panels + place->n / SS_PANEL * bytes;
     UNROLL
     for (int i = 0; i < MR * panels; i++) low[i] = high[i] = wasm_i32x4_splat(0);
     for (size_t k = 0; k < quads; k++, q += SS_PANEL * SS_QUAD, tile += MR * SS_QUAD) {
@@ -98,12 +99,12 @@ INLINE void times_panels(int MR, int panels, float *out, size_t out_stride, cons
     }
     UNROLL
     for (int p = 0; p < panels; p++) {
-        panel_place panel = *at;
+        panel_place panel = *place;
         panel.n += (size_t)p * SS_PANEL;
         UNROLL
         for (int r = 0; r < MR; r++)
             write_row(out + (size_t)r * out_stride + p * SS_PANEL, low[p * MR + r],
-                      high[p * MR + r], &panel, at->t + (size_t)r);
+                      high[p * MR + r], &panel, place->t + (size_t)r);
     }
 }
 
@@ -124,19 +125,19 @@ void ss_tile8_simd(SS_TILE8_ARGS) {
     }
 }
 
-static void tiles_times_panel(float *out, size_t out_stride, const number *tiles, panel_place at,
+static void tiles_times_panel(float *out, size_t out_stride, const number *tiles, panel_place place,
                               size_t T, size_t quads) {
     size_t bytes = TILE * quads * SS_QUAD;
-    for (; at.t + TILE <= T; at.t += TILE, out += TILE * out_stride, tiles += bytes)
-        times_panels(TILE, 1, out, out_stride, tiles, &at, quads);
-    switch (T - at.t) {
+    for (; place.t + TILE <= T; place.t += TILE, out += TILE * out_stride, tiles += bytes)
+        times_panels(TILE, 1, out, out_stride, tiles, &place, quads);
+    switch (T - place.t) {
 #ifdef __wasm_relaxed_simd__
-    case 5: times_panels(5, 1, out, out_stride, tiles, &at, quads); break;
-    case 4: times_panels(4, 1, out, out_stride, tiles, &at, quads); break;
+    case 5: times_panels(5, 1, out, out_stride, tiles, &place, quads); break;
+    case 4: times_panels(4, 1, out, out_stride, tiles, &place, quads); break;
 #endif
-    case 3: times_panels(3, 1, out, out_stride, tiles, &at, quads); break;
-    case 2: times_panels(2, 1, out, out_stride, tiles, &at, quads); break;
-    case 1: times_panels(1, 1, out, out_stride, tiles, &at, quads); break;
+    case 3: times_panels(3, 1, out, out_stride, tiles, &place, quads); break;
+    case 2: times_panels(2, 1, out, out_stride, tiles, &place, quads); break;
+    case 1: times_panels(1, 1, out, out_stride, tiles, &place, quads); break;
     default: break;
     }
 }
@@ -145,12 +146,12 @@ void ss_times8_simd(SS_TIMES8_ARGS) {
     size_t quads = ss_quads(Kin), n = 0;
     const number *tiles = (const number *)rows->tiles;
     for (; T == 1 && n + PANELS_MAX * SS_PANEL <= N; n += PANELS_MAX * SS_PANEL) {
-        panel_place at = {rows, w, bias, 0, n, SS_PANEL};
-        times_panels(1, PANELS_MAX, out + n, out_stride, tiles, &at, quads);
+        panel_place place = {rows, w, bias, 0, n, SS_PANEL};
+        times_panels(1, PANELS_MAX, out + n, out_stride, tiles, &place, quads);
     }
     for (; n < N; n += SS_PANEL) {
-        panel_place at = {rows, w, bias, 0, n, N - n < SS_PANEL ? N - n : SS_PANEL};
-        tiles_times_panel(out + n, out_stride, tiles, at, T, quads);
+        panel_place place = {rows, w, bias, 0, n, N - n < SS_PANEL ? N - n : SS_PANEL};
+        tiles_times_panel(out + n, out_stride, tiles, place, T, quads);
     }
 }
 

@@ -82,8 +82,8 @@ static void read_scaled_factors(float d[][SS_PANEL], float m[][SS_PANEL],
     float block_d[SS_PANEL], block_m[SS_PANEL];
     unsigned char scales[SS_PANEL][12];
     const unsigned char *scale_rows[SS_PANEL];
-    ss_halves(block_d, groups, SS_PANEL);
-    ss_halves(block_m, groups + stride, SS_PANEL);
+    ss_unpack_halves(block_d, groups, SS_PANEL);
+    ss_unpack_halves(block_m, groups + stride, SS_PANEL);
     for (size_t lane = 0; lane < SS_PANEL; lane++) {
         scale_rows[lane] = scales[lane];
         for (size_t j = 0; j < 6; j++)

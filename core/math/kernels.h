@@ -108,13 +108,13 @@ static inline float ss_group_weight(const ss_groups *g, size_t k, size_t lane) {
 /* panel[k][lane] = rows[lane][k] for k < n, from eight rows of n floats; NULL is a row of zeros. */
 #define SS_INTERLEAVE_ARGS float *panel, const void *const rows[SS_PANEL], size_t n
 
-/* panel[k][lane] from n 16-bit numbers per lane: halves if `halves` is true, else bfloat16.
+/* panel[k][lane] from n 16-bit numbers per lane: halves if `are_halves` is true, else bfloat16.
  * Interleaved rows keep two adjacent numbers per lane: pairs is [n/2][8][2], little-endian and
  * unaligned, and n is even. The conversion is exact. */
-#define SS_SPREAD_PAIRS_ARGS float *panel, const unsigned char *pairs, bool halves, size_t n
+#define SS_SPREAD_PAIRS_ARGS float *panel, const unsigned char *pairs, bool are_halves, size_t n
 
 /* out[i] = the IEEE half at halves + 2i, little-endian and unaligned; exact. */
-#define SS_HALVES_ARGS float *out, const unsigned char *halves, size_t n
+#define SS_UNPACK_HALVES_ARGS float *out, const unsigned char *halves, size_t n
 
 /* out[i] = exp(x[i] - shift), in place allowed; returns the sum of out in the reduction order. */
 #define SS_EXP_ARGS float *out, const float *x, float shift, size_t n
@@ -140,9 +140,10 @@ static inline float ss_group_weight(const ss_groups *g, size_t k, size_t lane) {
  */
 #define SS_PEAK_ARGS const float *x, size_t n
 
-/* Returns the number of x[i] larger than limit; with as_large, numbers equal to limit count, too.
+/* Returns the number of x[i] larger than limit; with `with_equal`, numbers equal to limit count,
+ * too.
  */
-#define SS_COUNT_ARGS const float *x, float limit, bool as_large, size_t n
+#define SS_COUNT_ARGS const float *x, float limit, bool with_equal, size_t n
 
 /* Returns the sum of x[i], in the reduction order. */
 #define SS_SUM_ARGS const float *x, size_t n
@@ -203,7 +204,7 @@ static inline float ss_group_weight(const ss_groups *g, size_t k, size_t lane) {
     void ss_spread_groups##suffix(SS_SPREAD_GROUPS_ARGS);                                          \
     void ss_interleave##suffix(SS_INTERLEAVE_ARGS);                                                \
     void ss_spread_pairs##suffix(SS_SPREAD_PAIRS_ARGS);                                            \
-    void ss_halves##suffix(SS_HALVES_ARGS);                                                        \
+    void ss_unpack_halves##suffix(SS_UNPACK_HALVES_ARGS);                                          \
     float ss_exp##suffix(SS_EXP_ARGS);                                                             \
     float ss_sigmoid##suffix(SS_SIGMOID_ARGS);                                                     \
     void ss_copy##suffix(SS_COPY_ARGS);                                                            \
@@ -243,7 +244,7 @@ SS_KERNELS(_simd)
 #define ss_spread_groups SS_BIND(ss_spread_groups)
 #define ss_interleave SS_BIND(ss_interleave)
 #define ss_spread_pairs SS_BIND(ss_spread_pairs)
-#define ss_halves SS_BIND(ss_halves)
+#define ss_unpack_halves SS_BIND(ss_unpack_halves)
 #define ss_exp SS_BIND(ss_exp)
 #define ss_sigmoid SS_BIND(ss_sigmoid)
 #define ss_copy SS_BIND(ss_copy)

@@ -13,12 +13,12 @@ static void row_times_panel(float sums[SS_PANEL], const float *tile, size_t rows
 
 void ss_matmul_ref(SS_MATMUL_ARGS) {
     for (size_t n = 0; n < N; n += SS_PANEL) {
-        size_t width = ss_smaller(N - n, SS_PANEL);
+        size_t width = ss_min_size(N - n, SS_PANEL);
         for (size_t t = 0; t < T; t++) {
             size_t first = t - t % SS_TILE;
             float sums[SS_PANEL] = {0};
             if (bias) memcpy(sums, bias + n, width * sizeof *sums);
-            row_times_panel(sums, tiles + first * Kin, ss_smaller(T - first, SS_TILE), t - first,
+            row_times_panel(sums, tiles + first * Kin, ss_min_size(T - first, SS_TILE), t - first,
                             panels + n * Kin, Kin);
             memcpy(out + t * out_stride + n, sums, width * sizeof *sums);
         }
@@ -71,11 +71,11 @@ void ss_spread_pairs_ref(SS_SPREAD_PAIRS_ARGS) {
         size_t k = i / SS_PANEL, lane = i % SS_PANEL;
         const unsigned char *at = pairs + 2 * ((k - k % 2) * SS_PANEL + 2 * lane + k % 2);
         uint16_t bits = (uint16_t)(at[0] | at[1] << 8);
-        panel[i] = halves ? ss_float_of_f16(bits) : ss_float_of_bf16(bits);
+        panel[i] = are_halves ? ss_float_of_f16(bits) : ss_float_of_bf16(bits);
     }
 }
 
-void ss_halves_ref(SS_HALVES_ARGS) {
+void ss_unpack_halves_ref(SS_UNPACK_HALVES_ARGS) {
     for (size_t i = 0; i < n; i++)
         out[i] = ss_float_of_f16((uint16_t)(halves[2 * i] | halves[2 * i + 1] << 8));
 }
@@ -135,7 +135,7 @@ size_t ss_peak_ref(SS_PEAK_ARGS) {
 
 size_t ss_count_ref(SS_COUNT_ARGS) {
     size_t count = 0;
-    for (size_t i = 0; i < n; i++) count += x[i] > limit || (as_large && x[i] == limit);
+    for (size_t i = 0; i < n; i++) count += x[i] > limit || (with_equal && x[i] == limit);
     return count;
 }
 

@@ -203,7 +203,7 @@ typedef struct group_output {
     v128_t top; /* mask of the top byte of each lane */
 } group_output;
 
-INLINE v128_t byte_at_top(v128_t bytes, uint32_t i, v128_t top) {
+INLINE v128_t move_byte_to_top(v128_t bytes, uint32_t i, v128_t top) {
     if (i == 0) return wasm_i32x4_shl(bytes, 24);
     return wasm_v128_and(i < 3 ? wasm_i32x4_shl(bytes, 24 - 8 * i) : bytes, top);
 }
@@ -227,8 +227,9 @@ INLINE void emit_eight(group_output *u, const v128_t columns[4], size_t k, const
     v128_t low = wasm_v128_load(d), high = wasm_v128_load(d + 4);
     UNROLL
     for (uint32_t i = 0; i < 8; i++) {
-        v128_t l = weights4(byte_at_top(columns[i / 4], i % 4, u->top), low, m);
-        v128_t h = weights4(byte_at_top(columns[2 + i / 4], i % 4, u->top), high, m ? m + 4 : NULL);
+        v128_t l = weights4(move_byte_to_top(columns[i / 4], i % 4, u->top), low, m);
+        v128_t h =
+            weights4(move_byte_to_top(columns[2 + i / 4], i % 4, u->top), high, m ? m + 4 : NULL);
         if (u->panel) {
             wasm_v128_store(u->panel + (k + i) * SS_PANEL, l);
             wasm_v128_store(u->panel + (k + i) * SS_PANEL + 4, h);
@@ -291,7 +292,7 @@ void ss_interleave_simd(SS_INTERLEAVE_ARGS) {
             panel[k * SS_PANEL + lane] = rows[lane] ? read_float(rows[lane], k) : 0.0f;
 }
 
-INLINE void tile_step(float *tile, const float *rows, size_t stride) {
+INLINE void tile_inputs4(float *tile, const float *rows, size_t stride) {
     const void *four[4] = {rows, rows + stride, rows + 2 * stride, rows + 3 * stride};
     v128_t columns[4], other_rows[SS_TILE - 4];
     UNROLL
@@ -311,7 +312,7 @@ INLINE void tile_step(float *tile, const float *rows, size_t stride) {
 void ss_tile_simd(SS_TILE_ARGS) {
     for (; T >= SS_TILE; T -= SS_TILE, rows += SS_TILE * stride) {
         size_t k = 0;
-        for (; k + 4 <= Kin; k += 4, tiles += 4 * SS_TILE) tile_step(tiles, rows + k, stride);
+        for (; k + 4 <= Kin; k += 4, tiles += 4 * SS_TILE) tile_inputs4(tiles, rows + k, stride);
         for (; k < Kin; k++)
             for (size_t t = 0; t < SS_TILE; t++) *tiles++ = rows[t * stride + k];
     }
@@ -340,14 +341,14 @@ INLINE v128_t halves4(v128_t half, const v128_t constants[5]) {
 static const uint32_t half_constants[] = {0x7fff, 0x8000, 0x77800000 /* 2^112 */, 0x7f800000,
                                           (0x7c00 << 13) - 1};
 
-void ss_halves_simd(SS_HALVES_ARGS) {
+void ss_unpack_halves_simd(SS_UNPACK_HALVES_ARGS) {
     v128_t constants[5];
     UNROLL
     for (int i = 0; i < 5; i++) constants[i] = load_constant(half_constants + i);
     size_t i = 0;
     for (; i + 4 <= n; i += 4)
         wasm_v128_store(out + i, halves4(wasm_u32x4_load16x4(halves + 2 * i), constants));
-    ss_halves_ref(out + i, halves + 2 * i, n - i);
+    ss_unpack_halves_ref(out + i, halves + 2 * i, n - i);
 }
 
 void ss_spread_pairs_simd(SS_SPREAD_PAIRS_ARGS) {
@@ -358,7 +359,7 @@ void ss_spread_pairs_simd(SS_SPREAD_PAIRS_ARGS) {
         UNROLL
         for (size_t i = 0; i < SS_PANEL; i += 4) {
             v128_t two = wasm_v128_load(pairs + 4 * i), first, second;
-            if (halves) {
+            if (are_halves) {
                 first = halves4(wasm_v128_and(two, low), constants);
                 second = halves4(wasm_u32x4_shr(two, 16), constants);
             } else {
@@ -523,7 +524,7 @@ size_t ss_peak_simd(SS_PEAK_ARGS) {
 
 size_t ss_count_simd(SS_COUNT_ARGS) {
     v128_t counts = wasm_i32x4_splat(0), limits = wasm_f32x4_splat(limit);
-    v128_t equals = wasm_i32x4_splat(as_large ? -1 : 0);
+    v128_t equals = wasm_i32x4_splat(with_equal ? -1 : 0);
     size_t i = 0;
     for (; i + 4 <= n; i += 4) {
         v128_t four = wasm_v128_load(x + i);
@@ -533,7 +534,7 @@ size_t ss_count_simd(SS_COUNT_ARGS) {
     uint32_t four[4];
     wasm_v128_store(four, counts);
     size_t count = four[0] + four[1] + four[2] + four[3];
-    for (; i < n; i++) count += x[i] > limit || (as_large && x[i] == limit);
+    for (; i < n; i++) count += x[i] > limit || (with_equal && x[i] == limit);
     return count;
 }
 

@@ -83,7 +83,7 @@ typedef struct panel_outputs {
 static void find_outputs(panel_outputs *e, const ss_matrix *w, size_t n, float *strips) {
     e->w = w;
     e->n = n;
-    e->width = ss_smaller(w->out - n, SS_PANEL);
+    e->width = ss_min_size(w->out - n, SS_PANEL);
     e->strips = strips;
     for (size_t lane = 0; lane < e->width; lane++) {
         size_t place = ss_matrix_place(w, n + lane);
@@ -114,7 +114,7 @@ static void begin_groups(ss_groups *groups, const panel_outputs *e) {
 
 static size_t read_groups(ss_groups *groups, const panel_outputs *e, size_t k) {
     const ss_matrix *w = e->w;
-    size_t count = ss_smaller(w->in - w->in % SS_GROUP - k, STRIP);
+    size_t count = ss_min_size(w->in - w->in % SS_GROUP - k, STRIP);
     ss_read_groups(groups, w->type, e->rows, e->width, k / SS_GROUP, count / SS_GROUP);
     groups->prefetch_stride = e->next ? SS_PANEL * ss_dtype_bytes(w->type, count) / (count / 8) : 0;
     groups->prefetch = e->next ? e->next + SS_PANEL * ss_dtype_bytes(w->type, k) : e->rows[0];
@@ -132,7 +132,7 @@ static void fill_panel_from_rows(float *panel, const panel_outputs *e) {
     }
     for (size_t count; k < w->in; k += count) {
         const void *lanes[SS_PANEL];
-        count = ss_smaller(w->in - k, STRIP);
+        count = ss_min_size(w->in - k, STRIP);
         read_strips(lanes, e, k, count);
         ss_interleave(panel + k * SS_PANEL, lanes, count);
     }
@@ -149,7 +149,7 @@ static void row_times_outputs(float *sums, const float *a, const panel_outputs *
     }
     for (size_t count; k < w->in; k += count) {
         const void *lanes[SS_PANEL];
-        count = ss_smaller(w->in - k, limit);
+        count = ss_min_size(w->in - k, limit);
         read_strips(lanes, e, k, count);
         for (size_t lane = e->width; lane < SS_PANEL; lane++) lanes[lane] = lanes[0];
         ss_times_rows(sums, a + k, lanes, count);
@@ -157,7 +157,7 @@ static void row_times_outputs(float *sums, const float *a, const panel_outputs *
 }
 
 static size_t adjacent_outputs(const ss_matrix *w, size_t n, size_t limit) {
-    return w->pair ? 1 : ss_smaller(limit, w->group - n % w->group);
+    return w->pair ? 1 : ss_min_size(limit, w->group - n % w->group);
 }
 
 /* Writes the panels of outputs [n, n + columns) of a tensor stored by input, [in][total]. */
@@ -225,7 +225,7 @@ static void row_times_columns(float *out, const float *a, const ss_matrix *w, si
         return;
     }
     for (size_t k = 0; k < w->in; k += SS_PANEL) {
-        size_t inputs = ss_smaller(w->in - k, SS_PANEL);
+        size_t inputs = ss_min_size(w->in - k, SS_PANEL);
         for (size_t i = 0; i < inputs; i++)
             ss_unpack(strips + i * STRIP, rows + (k + i) * stride, w->type, count);
         ss_times_columns(out, a + k, strips, STRIP * sizeof *strips, count, inputs);
@@ -244,7 +244,7 @@ static void multiply_row(const product *p, size_t n, size_t end, float *strips) 
     }
     size_t limit = w->type == SS_F32 ? w->out : STRIP;
     for (size_t count; n < end; n += count) {
-        count = adjacent_outputs(w, n, ss_smaller(end - n, limit));
+        count = adjacent_outputs(w, n, ss_min_size(end - n, limit));
         row_times_columns(p->out + n, p->tiles, w, n, count, strips);
     }
 }
@@ -269,7 +269,7 @@ static size_t multiply_interleaved(const product *p, size_t n, size_t end, float
     const ss_matrix *w = p->w;
     size_t begin = n;
     bool is_float = w->type == SS_F32, is_wide = is_float && (p->T > 1 || w->in >= NARROW_INPUTS);
-    end = ss_smaller(end, interleaved_outputs(w));
+    end = ss_min_size(end, interleaved_outputs(w));
     for (size_t columns; n < end; n += columns) {
         const float *numbers = (const float *)(const void *)panel_at(w, n);
         columns = is_wide ? adjacent_outputs(w, n, end - n) : SS_PANEL;
@@ -283,7 +283,7 @@ static void multiply_piece(const void *job, size_t i, size_t worker) {
     const product *p = job;
     const ss_matrix *w = p->w;
     float *strips = p->work + worker * worker_floats(w->in), *panels = strips + SS_PANEL * STRIP;
-    size_t n = i * p->columns, end = ss_smaller(w->out, n + p->columns);
+    size_t n = i * p->columns, end = ss_min_size(w->out, n + p->columns);
     if (w->panels) {
         multiply_panels(p, n, end - n, w->panels + n * w->in);
         return;
@@ -349,7 +349,7 @@ static size_t max_fixed_inputs(const fixed_outputs *e) {
 
 static size_t read_fixed_groups(fixed_outputs *e, size_t k, size_t limit) {
     ss_dtype type = e->w->type;
-    size_t count = ss_smaller(e->w->in - k, limit), offset = ss_dtype_bytes(type, k);
+    size_t count = ss_min_size(e->w->in - k, limit), offset = ss_dtype_bytes(type, k);
     const unsigned char *joined = e->panel ? e->panel + SS_PANEL * offset : e->joined;
     if (!e->panel) {
         const void *rows[SS_PANEL];
@@ -380,11 +380,11 @@ static void tiles_times_outputs(const fixed_product *p, fixed_outputs *e, ss_fix
 static void multiply_fixed_piece(const void *job, size_t i, size_t worker) {
     const fixed_product *p = job;
     const ss_matrix *w = p->w;
-    size_t end = ss_smaller(w->out, (i + 1) * p->columns);
+    size_t end = ss_min_size(w->out, (i + 1) * p->columns);
     ss_fixed_panel *panel = (ss_fixed_panel *)(p->work + worker * worker_floats(w->in));
     for (size_t n = i * p->columns; n < end; n += SS_PANEL) {
         float start[SS_PANEL] = {0};
-        size_t width = ss_smaller(w->out - n, SS_PANEL);
+        size_t width = ss_min_size(w->out - n, SS_PANEL);
         fixed_outputs e;
         find_fixed_outputs(&e, w, n);
         if (p->bias) ss_copy(start, p->bias + n, width);
@@ -409,7 +409,7 @@ static void multiply_fixed(float *out, const float *a, const ss_matrix *w, const
     ss_fixed_tile *tile = (ss_fixed_tile *)(rows + SS_FIXED_ROWS * n);
     fixed_product p = {out, bias, w, T, piece_columns(w, T, workers), tiles, tile, rows, work};
     for (size_t t = 0; t < T; t += SS_FIXED_ROWS) {
-        size_t count = ss_smaller(T - t, SS_FIXED_ROWS);
+        size_t count = ss_min_size(T - t, SS_FIXED_ROWS);
         memset(rows, 0, SS_FIXED_ROWS * n * sizeof *rows);
         for (size_t r = 0; r < count; r++) ss_fixed_row(rows + r * n, a + (t + r) * w->in, n);
         if (t / SS_FIXED_ROWS < tiles) ss_tile_fixed(tile + t / SS_FIXED_ROWS * n, rows, n);
@@ -448,7 +448,7 @@ typedef struct product8 {
 static void multiply_int8_piece(const void *job, size_t i, size_t worker) {
     const product8 *p = job;
     const ss_int8 *weights = p->w->int8;
-    size_t n = i * p->columns, columns = ss_smaller(p->w->out - n, p->columns);
+    size_t n = i * p->columns, columns = ss_min_size(p->w->out - n, p->columns);
     const ss_int8 piece = {weights->panels + n * SS_QUAD * ss_quads(p->w->in), weights->scales + n,
                            weights->sums + n};
     (void)worker;
@@ -470,13 +470,13 @@ static void multiply_int8(float *out, const float *a, const ss_matrix *w, const 
                 (uint64_t)T * w->in * w->out);
 }
 
-void ss_matrix_int8(ss_int8 *int8, const ss_matrix *w, float *work) {
+void ss_matrix_quantize(ss_int8 *int8, const ss_matrix *w, float *work) {
     float *strips = work, *panels = strips + SS_PANEL * STRIP;
     size_t bytes = ss_quads(w->in) * SS_PANEL * SS_QUAD, columns_max = PANELS * SS_PANEL;
     for (size_t n = 0; n < w->out; n += SS_PANEL) {
         float scales[SS_PANEL] = {0};
-        size_t columns = ss_smaller(w->out - n, SS_PANEL), column = n % columns_max;
-        if (column == 0) unpack_panels(panels, w, n, ss_smaller(w->out - n, columns_max), strips);
+        size_t columns = ss_min_size(w->out - n, SS_PANEL), column = n % columns_max;
+        if (column == 0) unpack_panels(panels, w, n, ss_min_size(w->out - n, columns_max), strips);
         for (size_t c = 0; w->scales && c < columns; c++)
             scales[c] = w->scales[ss_matrix_place(w, n + c)];
         ss_int8_panel(int8->panels + n / SS_PANEL * bytes, int8->scales + n, int8->sums + n,
@@ -505,29 +505,29 @@ void ss_matrix_times(float *out, const float *a, const ss_matrix *w, const float
                 (uint64_t)T * w->in * w->out);
 }
 
-void ss_matrix_panels(float *panels, const ss_matrix *w) {
+void ss_matrix_unpack(float *panels, const ss_matrix *w) {
     size_t columns_max = PANELS * SS_PANEL;
     float strips[SS_PANEL * STRIP];
     for (size_t n = 0; n < w->out; n += columns_max)
-        unpack_panels(panels + n * w->in, w, n, ss_smaller(w->out - n, columns_max), strips);
+        unpack_panels(panels + n * w->in, w, n, ss_min_size(w->out - n, columns_max), strips);
 }
 
 /* Returns true if every eight consecutive outputs are adjacent in the file, after the rotary pairs
  * of each head are reordered. */
-static bool has_panels(const ss_matrix *w) {
-    bool is_one = w->group >= w->out;
-    bool is_aligned = is_one || (w->group % SS_PANEL == 0 && w->step % SS_PANEL == 0);
+static bool outputs_form_panels(const ss_matrix *w) {
+    bool is_one_group = w->group >= w->out;
+    bool is_aligned = is_one_group || (w->group % SS_PANEL == 0 && w->step % SS_PANEL == 0);
     /* The ternary avoids a remainder by 0, which traps in wasm even where its result is not
      * used. */
     bool has_heads = w->pair % SS_PANEL == 0 && w->out % (w->pair ? w->pair : 1) == 0;
-    bool is_even = w->total % SS_PANEL == 0 && w->out % SS_PANEL == 0 && !w->pair;
-    return w->first % SS_PANEL == 0 && is_aligned && has_heads && (is_even || !w->in_out);
+    bool is_whole = w->total % SS_PANEL == 0 && w->out % SS_PANEL == 0 && !w->pair;
+    return w->first % SS_PANEL == 0 && is_aligned && has_heads && (is_whole || !w->in_out);
 }
 
 static bool can_interleave(const ss_matrix *w) {
     bool is_float = w->type == SS_F32 && (uintptr_t)w->data % sizeof(float) == 0;
     bool is_short = (w->type == SS_F16 || w->type == SS_BF16) && w->in % 2 == 0;
-    if (!w->data || w->panels || w->interleaved || !has_panels(w)) return false;
+    if (!w->data || w->panels || w->interleaved || !outputs_form_panels(w)) return false;
     return is_float || is_short || ss_matrix_is_fixed(w);
 }
 
@@ -535,7 +535,7 @@ static bool can_interleave(const ss_matrix *w) {
  * `in`, even for 16-bit types, and small enough for their outputs to stay in the L2 cache. */
 static size_t block_inputs(const ss_matrix *w) {
     size_t unit = w->type == SS_F32 ? 1 : 2,
-           inputs = ss_smaller(w->in, BLOCK_NUMBERS / w->total / unit * unit);
+           inputs = ss_min_size(w->in, BLOCK_NUMBERS / w->total / unit * unit);
     if (inputs < unit) inputs = unit;
     while (w->in % inputs) inputs -= unit;
     return inputs;
@@ -543,10 +543,10 @@ static size_t block_inputs(const ss_matrix *w) {
 
 size_t ss_matrix_interleave_work(const ss_matrix *w) {
     if (!can_interleave(w)) return 0;
-    if (!w->in_out) return ss_larger(w->pair, SS_PANEL) * w->in;
+    if (!w->in_out) return ss_max_size(w->pair, SS_PANEL) * w->in;
     size_t inputs = block_inputs(w), block = inputs * w->total;
     size_t pieces = w->in / inputs * (w->total / SS_PANEL + 1);
-    return ss_larger(block, inputs * SS_PANEL + pieces);
+    return ss_max_size(block, inputs * SS_PANEL + pieces);
 }
 
 /* Copies inputs [k, k + n) of the tensor to `out` as panels [total/8][n][8], for 16-bit types
@@ -650,15 +650,15 @@ static void write_output_strip(float *out, const ss_matrix *w, size_t n, size_t 
                   1);
 }
 
-void ss_matrix_output(float *out, const ss_matrix *w, size_t n) {
+void ss_matrix_unpack_output(float *out, const ss_matrix *w, size_t n) {
     for (size_t k = 0; k < w->in; k += STRIP)
-        write_output_strip(out + k, w, n, k, ss_smaller(w->in - k, STRIP));
+        write_output_strip(out + k, w, n, k, ss_min_size(w->in - k, STRIP));
 }
 
 float ss_matrix_weight(const ss_matrix *w, size_t n, size_t k) {
     float strip[STRIP];
     size_t begin = k - k % STRIP;
-    write_output_strip(strip, w, n, begin, ss_smaller(w->in - begin, STRIP));
+    write_output_strip(strip, w, n, begin, ss_min_size(w->in - begin, STRIP));
     return strip[k % STRIP];
 }
 
@@ -669,7 +669,7 @@ const float *ss_matrix_panel(float *work, const ss_matrix *w, size_t n) {
     if (n < interleaved_outputs(w) && w->type == SS_F32) return (const void *)panel_at(w, n);
     for (size_t lane = 0; lane < SS_PANEL && n + lane < w->out; lane++) {
         lanes[lane] = rows + lane * w->in;
-        ss_matrix_output(rows + lane * w->in, w, n + lane);
+        ss_matrix_unpack_output(rows + lane * w->in, w, n + lane);
     }
     ss_interleave(work, lanes, w->in);
     return work;

@@ -59,7 +59,7 @@ void ss_matrix_times(float *out, const float *a, const ss_matrix *w, const float
                      float *work, ss_pool *pool);
 
 /* Unpacks all of w into panels[ceil(out/8)][in][8]. */
-void ss_matrix_panels(float *panels, const ss_matrix *w);
+void ss_matrix_unpack(float *panels, const ss_matrix *w);
 
 /*
  * Interleaves the outputs of w in the file's bytes. The caller must own the bytes, and no other
@@ -73,10 +73,10 @@ void ss_matrix_interleave(ss_matrix *w, float *work);
 size_t ss_matrix_interleave_work(const ss_matrix *w);
 
 /* Fills `int8` from w; work has ss_matrix_work(0, in, 1) floats. */
-void ss_matrix_int8(struct ss_int8 *int8, const ss_matrix *w, float *work);
+void ss_matrix_quantize(struct ss_int8 *int8, const ss_matrix *w, float *work);
 
 /* Writes the weights of output n to out[in]; output n of an embedding is the vector of token n. */
-void ss_matrix_output(float *out, const ss_matrix *w, size_t n);
+void ss_matrix_unpack_output(float *out, const ss_matrix *w, size_t n);
 
 /* Returns the weight from input k to output n. */
 float ss_matrix_weight(const ss_matrix *w, size_t n, size_t k);

@@ -26,7 +26,7 @@ static void add_rows(double *gram, float *buffer, const float *h, size_t n, size
     float *out = tiles + n * SS_SPECTRUM_COLUMNS, *panels = out + D * SS_SPECTRUM_COLUMNS;
     ss_pack_columns(panels, h, D, D, n);
     for (size_t i = 0; i < D; i += SS_SPECTRUM_COLUMNS) {
-        size_t rows = ss_smaller(D - i, SS_SPECTRUM_COLUMNS);
+        size_t rows = ss_min_size(D - i, SS_SPECTRUM_COLUMNS);
         for (size_t r = 0; r < rows; r++)
             for (size_t t = 0; t < n; t++) columns[r * n + t] = h[t * D + i + r];
         ss_tile(tiles, columns, n, rows, n);
@@ -46,7 +46,7 @@ static size_t write_gram_matrix(double *gram, const float *h, size_t n, size_t D
     size_t numbers = D * (D + 9) / 2;
     memset(gram, 0, numbers * sizeof *gram);
     for (size_t t = 0, rows; t < n; t += rows) {
-        rows = ss_smaller(n - t, SS_SPECTRUM_ROWS);
+        rows = ss_min_size(n - t, SS_SPECTRUM_ROWS);
         add_rows(gram, (float *)(void *)(gram + numbers), h + t * D, rows, D);
     }
     return D;

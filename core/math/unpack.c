@@ -48,15 +48,15 @@ static void unpack_i8(float *out, const unsigned char *source, size_t n) {
 static void unpack_blocks(float *out, const unsigned char *source, ss_dtype type, size_t n) {
     ss_groups g;
     for (size_t first = 0; first * SS_GROUP < n; first += SS_GROUPS) {
-        ss_read_groups(&g, type, &source, 1, first, ss_smaller(n / SS_GROUP - first, SS_GROUPS));
+        ss_read_groups(&g, type, &source, 1, first, ss_min_size(n / SS_GROUP - first, SS_GROUPS));
         for (size_t k = 0; k < g.n * SS_GROUP; k++) *out++ = ss_group_weight(&g, k, 0);
     }
 }
 
 void ss_unpack(float *out, const unsigned char *source, ss_dtype type, size_t n) {
     static void (*const unpackers[SS_DTYPE_N])(float *, const unsigned char *, size_t) = {
-        [SS_F32] = unpack_f32, [SS_F16] = ss_halves, [SS_BF16] = unpack_bf16,
-        [SS_F64] = unpack_f64, [SS_U8] = unpack_u8,  [SS_I8] = unpack_i8};
+        [SS_F32] = unpack_f32, [SS_F16] = ss_unpack_halves, [SS_BF16] = unpack_bf16,
+        [SS_F64] = unpack_f64, [SS_U8] = unpack_u8,         [SS_I8] = unpack_i8};
     if (unpackers[type])
         unpackers[type](out, source, n);
     else

@@ -16,17 +16,18 @@
 /* Logits whose exponentials are computed together, in an array on the stack. */
 #define LOGITS_AT_ONCE 256
 
-static double divergence(const float *from, const float *to, size_t V) {
-    float top = ss_max(from, V), top_to = ss_max(to, V), weights[LOGITS_AT_ONCE];
-    double sum = 0.0, sum_to = 0.0, mean = 0.0;
-    for (size_t i = 0, n; i < V; i += n, from += n, to += n) {
-        n = ss_smaller(V - i, LOGITS_AT_ONCE);
-        sum_to += (double)ss_exp(weights, to, top_to, n);
-        sum += (double)ss_exp(weights, from, top, n);
+static double divergence(const float *base_logits, const float *logits, size_t V) {
+    float base_top = ss_max(base_logits, V), top = ss_max(logits, V), weights[LOGITS_AT_ONCE];
+    double base_sum = 0.0, sum = 0.0, mean = 0.0;
+    for (size_t i = 0, n; i < V; i += n, base_logits += n, logits += n) {
+        n = ss_min_size(V - i, LOGITS_AT_ONCE);
+        sum += (double)ss_exp(weights, logits, top, n);
+        base_sum += (double)ss_exp(weights, base_logits, base_top, n);
         for (size_t j = 0; j < n; j++)
-            mean += (double)weights[j] * ((double)from[j] - (double)to[j]);
+            mean += (double)weights[j] * ((double)base_logits[j] - (double)logits[j]);
     }
-    double kl = mean / sum - ((double)top + ss_log(sum)) + ((double)top_to + ss_log(sum_to));
+    double kl =
+        mean / base_sum - ((double)base_top + ss_log(base_sum)) + ((double)top + ss_log(sum));
     return kl > 0.0 ? kl : 0.0; /* rounding can make the sum negative */
 }
 
@@ -42,8 +43,8 @@ static double loss_change_at(const ss_trace *trace, const ss_trace *base, int t)
 
 typedef double (*change_function)(const ss_trace *trace, const ss_trace *base, int t);
 
-static void write_each(const ss_trace *trace, const ss_metric_args *args, change_function measure,
-                       float *out) {
+static void write_per_token(const ss_trace *trace, const ss_metric_args *args,
+                            change_function measure, float *out) {
     for (int t = 0; t < args->T; t++)
         out[t] = t < ss_first_predicted(trace) ? NAN : (float)measure(trace, args->base, t);
 }
@@ -57,7 +58,7 @@ static void write_mean(const ss_trace *trace, const ss_metric_args *args, change
 }
 
 void ss_measure_kl_at(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    write_each(trace, args, divergence_at, out);
+    write_per_token(trace, args, divergence_at, out);
 }
 
 void ss_measure_kl_mean(const ss_trace *trace, const ss_metric_args *args, float *out) {
@@ -65,7 +66,7 @@ void ss_measure_kl_mean(const ss_trace *trace, const ss_metric_args *args, float
 }
 
 void ss_measure_loss_change_at(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    write_each(trace, args, loss_change_at, out);
+    write_per_token(trace, args, loss_change_at, out);
 }
 
 void ss_measure_loss_change(const ss_trace *trace, const ss_metric_args *args, float *out) {

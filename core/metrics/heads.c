@@ -12,15 +12,15 @@ double ss_queries_of(const ss_mask *mask, int T, int k) {
 static float statistic_of(const ss_trace *trace, const float *recording_numbers,
                           const float *run_numbers, int head, int t) {
     if (recording_numbers) return recording_numbers[(size_t)head * (size_t)trace->T + (size_t)t];
-    return run_numbers[ss_statistic_at(trace, head, t)];
+    return run_numbers[ss_statistic_index(trace, head, t)];
 }
 
 float ss_mass_of(const ss_trace *trace, int head, int t) {
-    return statistic_of(trace, trace->kept.row_mass, trace->statistics.mass, head, t);
+    return statistic_of(trace, trace->summaries.row_mass, trace->statistics.mass, head, t);
 }
 
 float ss_factor_of(const ss_trace *trace, int head, int t) {
-    return statistic_of(trace, trace->kept.factors, trace->statistics.factor, head, t);
+    return statistic_of(trace, trace->summaries.factors, trace->statistics.factor, head, t);
 }
 
 float ss_bias_share(const ss_trace *trace, int head, int t) {
@@ -34,16 +34,16 @@ static float mean_of_key(const ss_trace *trace, const float *recording_numbers, 
     if (recording_numbers && T == trace->T)
         return recording_numbers[(size_t)head * (size_t)trace->T + (size_t)k];
     double queries = ss_queries_of(&trace->choices[head].mask, T, k);
-    return (float)(sums[ss_statistic_at(trace, head, k)] / queries);
+    return (float)(sums[ss_statistic_index(trace, head, k)] / queries);
 }
 
 float ss_measure_alpha(const ss_trace *trace, int head, int k, int T) {
-    return mean_of_key(trace, trace->kept.alpha, trace->statistics.alpha, head, k, T);
+    return mean_of_key(trace, trace->summaries.alpha, trace->statistics.alpha, head, k, T);
 }
 
 float ss_measure_alpha_raw(const ss_trace *trace, int head, int k, int T) {
     bool are_shares = trace->choices[head].operation->proxy == SS_PROXY_WEIGHTS;
     const ss_row_statistics *statistics = &trace->statistics;
-    return mean_of_key(trace, trace->kept.alpha_raw,
+    return mean_of_key(trace, trace->summaries.alpha_raw,
                        are_shares ? statistics->alpha : statistics->alpha_raw, head, k, T);
 }

@@ -15,7 +15,7 @@
 float ss_measure_head_gate(const ss_trace *trace, int head, int t, int T) {
     (void)T;
     if (t <= trace->first) return NAN;
-    float first = trace->statistics.first[ss_statistic_at(trace, head, t)];
+    float first = trace->statistics.first_weight[ss_statistic_index(trace, head, t)];
     return 1.0f - first * ss_factor_of(trace, head, t) - ss_bias_share(trace, head, t);
 }
 

@@ -33,19 +33,19 @@ typedef struct ss_metric {
     int args;                       /* SS_ARG_... */
     uint32_t fields;  /* SS_BIT(field) that the run must have recorded, where its model has them */
     uint32_t reduced; /* those of `fields` whose row statistics or norms are enough */
-    unsigned statistics; /* SS_OF_...: the row statistics that the metric reads; a run without
-                            stored maps accumulates them in the pass (run/statistics.h) */
+    unsigned statistics; /* SS_STATISTIC_...: the row statistics that the metric reads; a run
+                            without stored maps accumulates them in the pass (run/statistics.h) */
     bool weights;        /* the metric also reads the model's weights */
     bool averaged; /* the mean over sequences makes sense; else the metric describes one sequence */
     bool summary;
     const char *topic;
-    /* One of three functions computes the metric. `measure` writes all numbers. `of_row` returns
-     * the number of a row of the shape (a head, layer or state) over the first T tokens;
-     * `of_token`, where the shape ends with T, the number of a row at token t. Threads share the
-     * rows, so these two must write no shared memory. */
+    /* One of three functions computes the metric. `measure` writes all numbers. `measure_row`
+     * returns the number of a row of the shape (a head, layer or state) over the first T tokens;
+     * `measure_token`, where the shape ends with T, the number of a row at token t. Threads share
+     * the rows, so these two must write no shared memory. */
     void (*measure)(const ss_trace *trace, const ss_metric_args *args, float *out);
-    float (*of_row)(const ss_trace *trace, int row, int T);
-    float (*of_token)(const ss_trace *trace, int row, int t, int T);
+    float (*measure_row)(const ss_trace *trace, int row, int T);
+    float (*measure_token)(const ss_trace *trace, int row, int t, int T);
     const char *source;
 } ss_metric;
 

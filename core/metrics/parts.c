@@ -47,10 +47,10 @@ static double norm_scale(const ss_arch *arch, const ss_norm *norm, const float *
 
 /* Returns the factor by which rotary positions lengthen dim j at position 0, where they rotate by
  * no angle: YaRN scales the dims that it rotates. */
-static double rotary_size(const ss_arch *arch, int l, size_t j) {
+static double rotary_factor(const ss_arch *arch, int l, size_t j) {
     if (!ss_arch_rotates(arch, l) || (int)j >= ss_arch_sizes(arch, l).rotary_width) return 1.0;
-    bool is_windowed = arch->own_rotary && arch->windowed[l];
-    return (double)(is_windowed ? arch->window_rotary : arch->rotary).size;
+    bool is_windowed = arch->has_window_rotary && arch->windowed[l];
+    return (double)(is_windowed ? arch->window_rotary : arch->rotary).attention_factor;
 }
 
 typedef struct workspace {
@@ -87,7 +87,7 @@ static double write_key_row(const workspace *work, const ss_arch *arch, const ss
     size_t D = (size_t)arch->D;
     const ss_norm *norm = &layer->attention_norm;
     double bias = layer->k.bias ? (double)layer->k.bias[n] : 0.0;
-    ss_matrix_output(work->row, &layer->k.w, n);
+    ss_matrix_unpack_output(work->row, &layer->k.w, n);
     for (size_t d = 0; norm->bias && d < D; d++)
         bias += (double)work->row[d] * (double)norm->bias[d];
     if (norm->gain) ss_multiply(work->row, norm->gain, D);
@@ -119,8 +119,9 @@ static double write_direction(const workspace *work, const ss_trace *trace, int 
     work->offsets[h] = 0.0;
     for (size_t j = 0; j < K; j++) {
         size_t n = g * K + j;
-        double bias = write_key_row(work, arch, layer, n), size = rotary_size(arch, l, j);
-        double factor = work->query[j] * size * (double)arch->score_scale;
+        double bias = write_key_row(work, arch, layer, n),
+               length_factor = rotary_factor(arch, l, j);
+        double factor = work->query[j] * length_factor * (double)arch->score_scale;
         bool is_norm_of_all_heads = arch->qk_norm == SS_QK_NORM_ALL_HEADS;
         if (layer->k_norm.gain) factor *= (double)layer->k_norm.gain[is_norm_of_all_heads ? n : j];
         double key = bias;
@@ -130,7 +131,7 @@ static double write_direction(const workspace *work, const ss_trace *trace, int 
             directions[d] += factor * weight;
         }
         work->offsets[h] += factor * bias;
-        if (arch->qk_norm == SS_QK_NORM_HEAD_ROTATED) key *= size;
+        if (arch->qk_norm == SS_QK_NORM_HEAD_ROTATED) key *= length_factor;
         square += key * key;
     }
     return square;
@@ -193,11 +194,12 @@ static void add_heads(const workspace *work, const ss_trace *trace, int below) {
     size_t D = (size_t)arch->D, H = (size_t)arch->H, U = (size_t)ss_arch_sizes(arch, below).U;
     memset(work->sums, 0, H * H * sizeof *work->sums);
     for (size_t d = 0; d < D; d++) {
-        ss_matrix_output(work->row, &layer->o.w, d);
+        ss_matrix_unpack_output(work->row, &layer->o.w, d);
         for (size_t i = 0; i < H; i++) {
             const float *w = work->row + (arch->added_heads ? 0 : i * U);
             const float *out = ss_row(trace, SS_FIELD_HEAD_OUT, below * arch->H + (int)i, 0);
-            const float *bias = ss_owned(layer->value_biases, arch->value_bias, (int)i, (int)U);
+            const float *bias =
+                ss_head_vector(layer->value_biases, arch->value_bias, (int)i, (int)U);
             double output = (double)ss_dot(w, out, U);
             if (bias) output += (double)ss_dot(w, bias, U);
             output *= (double)arch->branch_scale;

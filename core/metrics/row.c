@@ -34,11 +34,11 @@ void ss_measure_row_mass_summary(const ss_trace *trace, const ss_metric_args *ar
 
 float ss_measure_entropy(const ss_trace *trace, int head, int t, int T) {
     (void)T;
-    return trace->statistics.entropy[ss_statistic_at(trace, head, t)];
+    return trace->statistics.entropy[ss_statistic_index(trace, head, t)];
 }
 
 float ss_measure_entropy_mean(const ss_trace *trace, int head, int T) {
-    const float *entropy = trace->statistics.entropy + ss_statistic_at(trace, head, 0);
+    const float *entropy = trace->statistics.entropy + ss_statistic_index(trace, head, 0);
     double sum = 0.0;
     for (int t = 0; t < T; t++) sum += (double)entropy[t];
     return (float)(sum / (double)T);

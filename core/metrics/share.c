@@ -19,7 +19,7 @@ static float key_share(const ss_trace *trace, ss_field_id field, int head, int k
     const double *sums = field == SS_FIELD_V ? statistics->values : statistics->outputs;
     double length = (double)ss_key_length(trace, field, head, k);
     double queries = ss_queries_of(&trace->choices[head].mask, T, k);
-    return (float)(length * sums[ss_statistic_at(trace, head, k)] / queries);
+    return (float)(length * sums[ss_statistic_index(trace, head, k)] / queries);
 }
 
 float ss_measure_contribution(const ss_trace *trace, int head, int T) {

@@ -54,18 +54,18 @@ static void count_heads(const ss_trace *trace, const ss_metric_args *args, alpha
         for (int k = 0; k < args->T; k++) out[k] += test(alpha(trace, head, k, args->T), args->eps);
 }
 
-static void sink_ratio(const ss_trace *trace, const ss_metric_args *args, alpha_function *alpha,
-                       float *out) {
+static void write_sink_ratio(const ss_trace *trace, const ss_metric_args *args,
+                             alpha_function *alpha, float *out) {
     count_heads(trace, args, alpha, is_sink, out);
     for (int k = 0; k < args->T; k++) out[k] /= (float)ss_heads(trace);
 }
 
 void ss_measure_sink_ratio(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    sink_ratio(trace, args, ss_measure_alpha, out);
+    write_sink_ratio(trace, args, ss_measure_alpha, out);
 }
 
 void ss_measure_sink_ratio_raw(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    sink_ratio(trace, args, ss_measure_alpha_raw, out);
+    write_sink_ratio(trace, args, ss_measure_alpha_raw, out);
 }
 
 void ss_measure_near_eps(const ss_trace *trace, const ss_metric_args *args, float *out) {

@@ -30,7 +30,7 @@ float ss_measure_mixing(const ss_trace *trace, int row, int T) {
     size_t D = (size_t)trace->model->arch.D;
     double sum = 0.0;
     for (size_t d = 0; d < D; d += CHANNELS)
-        sum += spread_of(trace, row, T, d, ss_smaller(D - d, CHANNELS));
+        sum += spread_of(trace, row, T, d, ss_min_size(D - d, CHANNELS));
     return (float)sqrt(sum / (double)T);
 }
 

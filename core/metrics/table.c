@@ -29,16 +29,18 @@
  * that has only the sums of maps, or the norms of vectors. */
 #define FIELD(name) SS_BIT(SS_FIELD_##name)
 #define READS(mask) .fields = mask
-#define READS_NORMS(name) .fields = FIELD(name), .reduced = FIELD(name), .statistics = SS_OF_NORMS
-#define READS_MAPS .fields = FIELD(ATT), .statistics = SS_OF_SHARES
+#define READS_NORMS(name)                                                                          \
+    .fields = FIELD(name), .reduced = FIELD(name), .statistics = SS_STATISTIC_NORMS
+#define READS_MAPS .fields = FIELD(ATT), .statistics = SS_STATISTIC_SHARES
 #define READS_SUMS .reduced = FIELD(ATT), READS_MAPS
 #define READS_BIAS                                                                                 \
-    .fields = FIELD(ATT) | FIELD(ATT_BIAS), .reduced = FIELD(ATT), .statistics = SS_OF_SHARES
-#define READS_ENTROPY .fields = FIELD(ATT) | FIELD(SEEN), .statistics = SS_OF_SHARES | SS_OF_ENTROPY
+    .fields = FIELD(ATT) | FIELD(ATT_BIAS), .reduced = FIELD(ATT), .statistics = SS_STATISTIC_SHARES
+#define READS_ENTROPY                                                                              \
+    .fields = FIELD(ATT) | FIELD(SEEN), .statistics = SS_STATISTIC_SHARES | SS_STATISTIC_ENTROPY
 #define READS_VALUES                                                                               \
-    .fields = FIELD(ATT) | FIELD(V), .reduced = FIELD(V), .statistics = SS_OF_VALUES
-#define READS_OUTPUTS .fields = FIELD(ATT) | FIELD(OUT_NORM), .statistics = SS_OF_OUTPUTS
-#define READS_COSINES .fields = FIELD(Q) | FIELD(K), .statistics = SS_OF_COSINES
+    .fields = FIELD(ATT) | FIELD(V), .reduced = FIELD(V), .statistics = SS_STATISTIC_VALUES
+#define READS_OUTPUTS .fields = FIELD(ATT) | FIELD(OUT_NORM), .statistics = SS_STATISTIC_OUTPUTS
+#define READS_COSINES .fields = FIELD(Q) | FIELD(K), .statistics = SS_STATISTIC_COSINES
 #define READS_WEIGHTS(mask) .fields = mask, .weights = true
 
 #define SHAPE(...) .shape = {__VA_ARGS__}
@@ -49,11 +51,11 @@
     }
 
 static const ss_metric table[] = {
-    METRIC(alpha, of_token, "alpha_k", "sink",
+    METRIC(alpha, measure_token, "alpha_k", "sink",
            "How much attention does a key receive from the queries that see it?",
            GU "eq. 6; proxy of section 7.4", SHAPE("L", "H", "T"), SHARE, SUMMARY, TOKENS,
            READS_SUMS),
-    METRIC(alpha_raw, of_token, "raw alpha_k", "sink",
+    METRIC(alpha_raw, measure_token, "raw alpha_k", "sink",
            "alpha_k from the raw weights, rows not normalized", GU "eq. 6", SHAPE("L", "H", "T"),
            SIGNED("weight"), MEAN, TOKENS, READS_SUMS),
     METRIC(alpha_uniform, measure, "uniform alpha_k", "sink",
@@ -68,27 +70,27 @@ static const ss_metric table[] = {
     METRIC(near_eps, measure, "near eps", "sink",
            "How many heads are so close to eps that bf16 rounding could flip them?",
            "|alpha_k - eps| < 0.002", SHAPE("T"), SIZE("heads"), SUMMARY, EPS, READS_SUMS),
-    METRIC(alpha_bias, of_row, "alpha_*", "bias",
+    METRIC(alpha_bias, measure_row, "alpha_*", "bias",
            "How much attention does the bias key receive? (alpha_*)", GU "section 7.3, table 4",
            SHAPE("L", "H"), SHARE, MEAN, TOKENS, READS_BIAS),
     METRIC(sink_ratio_bias, measure, "Sink_*", "bias",
            "In what share of heads does alpha_* exceed eps? (Sink_*^eps)",
            GU "section 7.3, table 4", SHAPE("1"), PART("share of heads"), SUMMARY, EPS, READS_BIAS),
-    METRIC(row_mass, of_token, "row sum", "mass", "What do the weights of a query sum to?",
+    METRIC(row_mass, measure_token, "row sum", "mass", "What do the weights of a query sum to?",
            "sum of a query's weights for tokens", SHAPE("L", "H", "T"), SIGNED("weight"), MEAN,
            TOKENS, READS_SUMS),
     METRIC(row_mass_summary, measure, "row sum", "mass",
            "Mean, minimum and maximum row sum of a head", "over the T queries",
            SHAPE("L", "H", "3"), SIGNED("weight"), SUMMARY, TOKENS, READS_SUMS),
-    METRIC(entropy, of_token, "entropy", "mass",
+    METRIC(entropy, measure_token, "entropy", "mass",
            "How spread out is a query's attention? 0: one key, 1: uniform",
            "Guo et al. 2024, row entropy over ln n", SHAPE("L", "H", "T"), PART("of ln n"), MEAN,
            TOKENS, READS_ENTROPY),
-    METRIC(entropy_mean, of_row, "entropy", "mass", "How spread out is the attention of a head?",
-           "Guo et al. 2024, mean over queries", SHAPE("L", "H"), PART("of ln n"), SUMMARY, TOKENS,
-           READS_ENTROPY),
-    METRIC(gate_mean, of_row, "gate", "gate", "How open is the gate of a head?", "Qiu et al. 2025",
-           SHAPE("L", "H"), PART(""), SUMMARY, TOKENS, READS(FIELD(GATE))),
+    METRIC(entropy_mean, measure_row, "entropy", "mass",
+           "How spread out is the attention of a head?", "Guo et al. 2024, mean over queries",
+           SHAPE("L", "H"), PART("of ln n"), SUMMARY, TOKENS, READS_ENTROPY),
+    METRIC(gate_mean, measure_row, "gate", "gate", "How open is the gate of a head?",
+           "Qiu et al. 2025", SHAPE("L", "H"), PART(""), SUMMARY, TOKENS, READS(FIELD(GATE))),
     METRIC(qk_dot, measure, "q.k", "geometry", "What is the dot product of query and key?",
            GU "section 3.3, figure 2: q.k", SHAPE("T", "T"), SIGNED(""), ONE, HEAD,
            READS(FIELD(Q) | FIELD(K))),
@@ -100,7 +102,7 @@ static const ss_metric table[] = {
            "What is the product of the norms of query and key?",
            GU "section 3.3, figure 2: |q| |k|", SHAPE("T", "T"), SIZE(""), ONE, HEAD,
            READS(FIELD(Q) | FIELD(K))),
-    METRIC(cos_gap, of_row, "cosine gap", "geometry",
+    METRIC(cos_gap, measure_row, "cosine gap", "geometry",
            "How much better is the first key aligned with the queries than the other keys?",
            "mean cos(q_t, k_1) - mean cos(q_t, k_j), j > 1", SHAPE("L", "H"),
            RANGE("cosine", -2, 2), SUMMARY, TOKENS, READS_COSINES),
@@ -114,22 +116,22 @@ static const ss_metric table[] = {
            "Which heads of the layers below make the first key's logit?",
            "logit_parts of W_O head_out, head by head", SHAPE("L", "H", "L", "H"), SIGNED("logit"),
            ONE, TOKENS, READS_WEIGHTS(FIELD(HIDDEN) | FIELD(Q) | FIELD(HEAD_OUT))),
-    METRIC(hidden_norm, of_token, "|h|", "norm", "What is the norm of the residual stream?",
+    METRIC(hidden_norm, measure_token, "|h|", "norm", "What is the norm of the residual stream?",
            GU "section 3.3, figure 2 top", SHAPE("L+1", "T"), SIZE(""), MEAN, TOKENS,
            READS_NORMS(HIDDEN)),
-    METRIC(key_norm, of_token, "|k|", "norm", "What are the norms of the keys?",
+    METRIC(key_norm, measure_token, "|k|", "norm", "What are the norms of the keys?",
            GU "section 3.3, figure 2 top", SHAPE("L", "G", "T"), SIZE(""), MEAN, TOKENS,
            READS_NORMS(K)),
-    METRIC(value_norm, of_token, "|v|", "norm", "What are the norms of the values?",
+    METRIC(value_norm, measure_token, "|v|", "norm", "What are the norms of the values?",
            GU "section 3.3, figure 2 top", SHAPE("L", "G", "T"), SIZE(""), MEAN, TOKENS,
            READS_NORMS(V)),
-    METRIC(hidden_ratio, of_row, "|h_1| / |h|", "norm",
+    METRIC(hidden_ratio, measure_row, "|h_1| / |h|", "norm",
            "How long is the first token's hidden state relative to the mean of the others?",
            GU "figures 7 and 8", SHAPE("L+1"), SIZE("ratio"), SUMMARY, TOKENS, READS_NORMS(HIDDEN)),
-    METRIC(key_ratio, of_row, "|k_1| / |k|", "norm",
+    METRIC(key_ratio, measure_row, "|k_1| / |k|", "norm",
            "How long is the first key relative to the mean of the others?", GU "section 3.3",
            SHAPE("L", "G"), SIZE("ratio"), SUMMARY, TOKENS, READS_NORMS(K)),
-    METRIC(value_ratio, of_row, "|v_1| / |v|", "norm",
+    METRIC(value_ratio, measure_row, "|v_1| / |v|", "norm",
            "How long is the first value relative to the mean of the others? (value drain)",
            "Guo et al. 2024; " GU "section 3.3", SHAPE("L", "G"), SIZE("ratio"), SUMMARY, TOKENS,
            READS_NORMS(V)),
@@ -145,23 +147,23 @@ static const ss_metric table[] = {
            "projection, token, weight, input, output",
            "Yu et al. 2024, spikes of inputs and outputs", SHAPE("L", "6"),
            SIGNED("index or number"), ONE, TOKENS, READS(FIELD(SPIKES))),
-    METRIC(first_share, of_row, "first-token share", "sink",
+    METRIC(first_share, measure_row, "first-token share", "sink",
            "What share of attention goes to the first token?",
            "Qiu et al. 2025, F-Attn; mean over queries", SHAPE("L", "H"), SHARE, SUMMARY, TOKENS,
            READS_SUMS),
-    METRIC(contribution, of_row, "first-token contribution", "sink",
+    METRIC(contribution, measure_row, "first-token contribution", "sink",
            "What share of a head's output comes from the first token's value?",
            "|A_t1| |v_1| / sum_j |A_tj| |v_j|, mean over queries", SHAPE("L", "H"), SHARE, SUMMARY,
            TOKENS, READS_VALUES),
-    METRIC(contribution_at, of_token, "contribution of key k", "sink",
+    METRIC(contribution_at, measure_token, "contribution of key k", "sink",
            "What share of a head's output comes from a key's value?",
            "|A_tk| |v_k| / sum_j |A_tj| |v_j|, mean over the queries that see it",
            SHAPE("L", "H", "T"), SHARE, MEAN, TOKENS, READS_VALUES),
-    METRIC(contribution_out_at, of_token, "contribution through W_O", "sink",
+    METRIC(contribution_out_at, measure_token, "contribution through W_O", "sink",
            "What share of what a head writes to the residual stream comes from a key?",
            "the same of |W_O v|; Kobayashi et al. 2020", SHAPE("L", "H", "T"), SHARE, MEAN, TOKENS,
            READS_OUTPUTS),
-    METRIC(tag_share, of_row, "tag", "values",
+    METRIC(tag_share, measure_row, "tag", "values",
            "What share of what a head mixes for later tokens lies along the first token's value?",
            "arXiv 2502.00919, of the first key, without its own query", SHAPE("L", "H"), SHARE,
            MEAN, TOKENS, READS(FIELD(V) | FIELD(HEAD_OUT))),
@@ -170,36 +172,36 @@ static const ss_metric table[] = {
            "along its W_O v_1?",
            "catch, tag, release: arXiv 2502.00919", SHAPE("L", "H"), SHARE, MEAN, TOKENS,
            READS_WEIGHTS(FIELD(HIDDEN) | FIELD(V))),
-    METRIC(head_gate, of_token, "1 - A_t1", "sink",
+    METRIC(head_gate, measure_token, "1 - A_t1", "sink",
            "How much attention does a query leave for tokens other than the first?",
            "arXiv 2602.01203, the sink as a gate; less the share of a bias key; queries after the "
            "first",
            SHAPE("L", "H", "T"), SHARE, MEAN, TOKENS, READS_MAPS),
-    METRIC(head_load, of_row, "head load", "sink",
+    METRIC(head_load, measure_row, "head load", "sink",
            "How much attention does a head leave for tokens other than the first?",
            "arXiv 2602.01203, mean of head_gate over queries 2..T", SHAPE("L", "H"), SHARE, MEAN,
            TOKENS, READS_MAPS),
-    METRIC(head_gini, of_row, "Gini of head loads", "sink",
+    METRIC(head_gini, measure_row, "Gini of head loads", "sink",
            "Do the heads of a layer share the work? 0: evenly, (H-1)/H: one does all",
            "of head_load; arXiv 2602.01203 has its coefficient of variation", SHAPE("L"),
            PART("Gini coefficient"), SUMMARY, TOKENS, READS_MAPS),
-    METRIC(keeps_first, of_row, "first token kept", "cache",
+    METRIC(keeps_first, measure_row, "first token kept", "cache",
            "Does the KV cache of a head still hold the first token?",
            "at the last query, under an eviction", SHAPE("L", "H"), PART("1 or 0"), MEAN, TOKENS,
            READS(FIELD(EVICTED))),
-    METRIC(quantize_error, of_row, "quantization error", "cache",
+    METRIC(quantize_error, measure_row, "quantization error", "cache",
            "How large is the relative error of the quantized activations?",
            "|x' - x| / |x|, activations under a quantization; layer l, or the stream after l",
            SHAPE("L+1"), SIZE("of |x|"), MEAN, TOKENS, READS(FIELD(ROUNDED))),
-    METRIC(weight_error, of_row, "weight quantization error", "cache",
+    METRIC(weight_error, measure_row, "weight quantization error", "cache",
            "How large is the relative error of the quantized weights?",
            "|W' - W| / |W| over the matrices of a layer, under a quantization of weights",
            SHAPE("L"), SIZE("of |W|"), MEAN, NO_ARGS, READS(FIELD(WEIGHT_ROUNDED))),
-    METRIC(mixing, of_row, "distance from mean", "massive",
+    METRIC(mixing, measure_row, "distance from mean", "massive",
            "How far are the tokens from their mean? (over-mixing, representational collapse)",
            "Barbero et al. 2025, mu over sqrt(T)", SHAPE("L+1"), SIZE(""), MEAN, TOKENS,
            READS(FIELD(HIDDEN))),
-    METRIC(kurtosis, of_row, "kurtosis", "massive",
+    METRIC(kurtosis, measure_row, "kurtosis", "massive",
            "Does the residual stream have outlier channels?",
            "fourth moment over the squared second; 3 of normal numbers", SHAPE("L+1"), SIZE(""),
            MEAN, TOKENS, READS(FIELD(HIDDEN))),
@@ -208,7 +210,7 @@ static const ss_metric table[] = {
            "valley), 1: all",
            "arXiv 2510.06477: entropy of normalized squared singular values of h [T][D]",
            SHAPE("L+1"), PART("of ln min(T, D)"), SUMMARY, TOKENS, READS(FIELD(HIDDEN)),
-           .statistics = SS_OF_SPECTRA),
+           .statistics = SS_STATISTIC_SPECTRA),
     METRIC(matrix_entropy_others, measure, "matrix entropy without token 1", "massive",
            "In how many directions do the other tokens' hidden states point?",
            "the same of tokens 2..T", SHAPE("L+1"), PART("of ln min(T-1, D)"), MEAN, TOKENS,
@@ -261,7 +263,7 @@ static ss_status check_base(const ss_trace *trace, const ss_metric *row, const s
         return ss_fail(err, SS_BAD_REQUEST, row->name,
                        "expected a run of %d tokens or more to compare with, found %d", args->T,
                        base->T);
-    if (row->fields & ~(base->fields & ~base->summed))
+    if (row->fields & ~(base->fields & ~base->summed_fields))
         return ss_fail(err, SS_BAD_REQUEST, row->name,
                        "the run to compare with did not record what is compared");
     return SS_OK;
@@ -270,10 +272,10 @@ static ss_status check_base(const ss_trace *trace, const ss_metric *row, const s
 static ss_status fail_missing(const ss_trace *trace, const ss_metric *row, int field,
                               ss_error *err) {
     const char *name = ss_fields()[field].name;
-    if (field == SS_FIELD_ATT && trace->kept.pooled)
+    if (field == SS_FIELD_ATT && trace->summaries.pooled_side)
         return ss_fail(err, SS_BAD_REQUEST, row->name,
                        "needs the field %s in full, kept here as maps pooled to %d x %d", name,
-                       trace->kept.pooled, trace->kept.pooled);
+                       trace->summaries.pooled_side, trace->summaries.pooled_side);
     return ss_fail(err, SS_BAD_REQUEST, row->name, "needs the field %s, not recorded", name);
 }
 
@@ -291,19 +293,19 @@ static ss_status check_request(const ss_trace *trace, int metric, const ss_metri
         return ss_fail(err, SS_BAD_REQUEST, "metric", "expected a metric from 0 to %d, found %d",
                        n - 1, metric);
     const ss_metric *row = &table[metric];
-    uint32_t available = trace->kept.recorded ? SS_FIELDS_ALL : ss_fields_of(arch);
+    uint32_t available = trace->summaries.is_recording ? SS_FIELDS_ALL : ss_fields_of(arch);
     uint32_t missing = row->fields & available & ~trace->fields;
     for (int field = 0; field < SS_FIELD_N; field++)
-        if ((missing & ~(row->reduced & trace->kept.fields)) & SS_BIT(field))
+        if ((missing & ~(row->reduced & trace->summaries.fields)) & SS_BIT(field))
             return fail_missing(trace, row, field, err);
-    if ((row->fields & trace->summed) && !row->statistics)
+    if ((row->fields & trace->summed_fields) && !row->statistics)
         return ss_fail(err, SS_BAD_REQUEST, row->name,
                        "needs the field %s, but a measuring run keeps only its sums",
-                       first_field_name(row->fields & trace->summed));
-    if (row->statistics & SS_OF_SPECTRA && trace->summed && !trace->spectral)
+                       first_field_name(row->fields & trace->summed_fields));
+    if (row->statistics & SS_STATISTIC_SPECTRA && trace->summed_fields && !trace->spectral)
         return ss_fail(err, SS_BAD_REQUEST, row->name,
                        "needs spectra, and this measuring run does not record them");
-    if (row->weights && trace->kept.recorded)
+    if (row->weights && trace->summaries.is_recording)
         return ss_fail(err, SS_BAD_REQUEST, row->name,
                        "needs the model's weights, and a recording has none");
     if (args->T < 1 || args->T > trace->T)
@@ -313,11 +315,12 @@ static ss_status check_request(const ss_trace *trace, int metric, const ss_metri
         return ss_fail(err, SS_BAD_REQUEST, row->name,
                        "expected all %d tokens, since att was not kept for fewer; found %d",
                        trace->T, args->T);
-    if ((row->fields & trace->summed) && !ss_statistics_are_found(trace, row->statistics, args->T))
+    if ((row->fields & trace->summed_fields) &&
+        !ss_statistics_are_complete(trace, row->statistics, args->T))
         return ss_fail(err, SS_BAD_REQUEST, row->name,
                        "expected all %d tokens of a whole extension, since a run that measures "
                        "keeps no rows of %s; found %d",
-                       trace->T, first_field_name(row->fields & trace->summed), args->T);
+                       trace->T, first_field_name(row->fields & trace->summed_fields), args->T);
     if ((row->args & SS_ARG_LAYER) && (args->layer < 0 || args->layer >= arch->L))
         return ss_fail(err, SS_BAD_REQUEST, row->name, "expected a layer below %d, found %d",
                        arch->L, args->layer);
@@ -347,19 +350,19 @@ typedef struct row_job {
     float *out;
 } row_job;
 
-static void measure_row(const void *context, size_t row, size_t worker) {
+static void measure_piece(const void *context, size_t row, size_t worker) {
     const row_job *job = context;
     const ss_metric *metric = job->metric;
     (void)worker;
-    if (metric->of_row) job->out[row] = metric->of_row(job->trace, (int)row, job->T);
-    for (int t = 0; metric->of_token && t < job->T; t++)
+    if (metric->measure_row) job->out[row] = metric->measure_row(job->trace, (int)row, job->T);
+    for (int t = 0; metric->measure_token && t < job->T; t++)
         job->out[row * (size_t)job->T + (size_t)t] =
-            metric->of_token(job->trace, (int)row, t, job->T);
+            metric->measure_token(job->trace, (int)row, t, job->T);
 }
 
 void ss_metric_measure(const ss_trace *trace, int metric, const ss_metric_args *args, float *out) {
     const ss_metric *row = &table[metric];
-    ss_statistics_find(trace, row->statistics, args->T);
+    ss_statistics_compute(trace, row->statistics, args->T);
     if (row->measure) {
         row->measure(trace, args, out);
         return;
@@ -369,5 +372,6 @@ void ss_metric_measure(const ss_trace *trace, int metric, const ss_metric_args *
         rows *= ss_trace_size_of(trace, *letter);
     row_job job = {trace, row, args->T, out};
     /* A row reads about as many numbers as a map has, or, token by token, one for each token. */
-    ss_pool_run(trace->pool, measure_row, &job, rows, (uint64_t)rows * T * (row->of_row ? T : 1));
+    ss_pool_run(trace->pool, measure_piece, &job, rows,
+                (uint64_t)rows * T * (row->measure_row ? T : 1));
 }

@@ -38,7 +38,7 @@ static double write_direction(const ss_trace *trace, int head, double *direction
     const float *v = first_value(trace, head);
     double square = 0.0;
     for (size_t d = 0; d < (size_t)arch->D; d++) {
-        ss_matrix_output(row, o, d);
+        ss_matrix_unpack_output(row, o, d);
         direction[d] = (double)ss_dot(row + first_column, v, U);
         square += direction[d] * direction[d];
     }
@@ -54,7 +54,7 @@ static void write_mean(const ss_trace *trace, int layer, int T, double *mean) {
     }
 }
 
-static float tag_stream(const ss_trace *trace, int head, int T, double *buffer) {
+static float measure_head(const ss_trace *trace, int head, int T, double *buffer) {
     const ss_arch *arch = &trace->model->arch;
     size_t D = (size_t)arch->D;
     int layer = arch->layers[head / arch->H] + 1;
@@ -74,10 +74,10 @@ static float tag_stream(const ss_trace *trace, int head, int T, double *buffer) 
     return (float)(projected / (square * total));
 }
 
-static void tag_piece(const void *context, size_t head, size_t worker) {
+static void measure_head_piece(const void *context, size_t head, size_t worker) {
     const ss_metric_job *job = context;
     double *buffer = job->trace->spectrum + worker * job->trace->spectrum_n;
-    job->out[head] = tag_stream(job->trace, (int)head, job->T, buffer);
+    job->out[head] = measure_head(job->trace, (int)head, job->T, buffer);
 }
 
 /* Measures the share of the stream's variance, which is also NaN where a gate or a norm changes the
@@ -88,5 +88,6 @@ void ss_measure_tag_stream(const ss_trace *trace, const ss_metric_args *args, fl
     size_t heads = (size_t)ss_heads(trace), T = (size_t)args->T;
     for (size_t head = 0; is_changed && head < heads; head++) out[head] = NAN;
     ss_metric_job job = {.trace = trace, .T = args->T, .out = out};
-    if (!is_changed) ss_pool_run(trace->pool, tag_piece, &job, heads, (uint64_t)heads * T * T);
+    if (!is_changed)
+        ss_pool_run(trace->pool, measure_head_piece, &job, heads, (uint64_t)heads * T * T);
 }

@@ -59,9 +59,9 @@ typedef enum ss_router {
     SS_ROUTER_SOFTMAX,
     SS_ROUTER_SIGMOID, /* the sigmoid of each score; a bias is added when experts are chosen, not in
                           weights (DeepSeek-V3) */
-    SS_ROUTER_MIXER    /* two experts, chosen one after the other; the weight of each is its softmax
-                          over the scores near its own, for the second one without the first
-                          (SparseMixer-v2 of Phi-3.5-MoE) */
+    SS_ROUTER_SPARSEMIXER /* two experts, chosen one after the other; the weight of each is its
+                       softmax over the scores near its own, for the second one without the first
+                       (SparseMixer-v2 of Phi-3.5-MoE) */
 } ss_router;
 
 /* The value of ss_arch.prefix in a model whose queries also see all later keys. */
@@ -96,14 +96,14 @@ typedef struct ss_rotary {
     double part; /* share of the head width that is rotated, 0 .. 1 */
     ss_rope_scaling scaling;
     double factor;
-    double original; /* context length of the first training; llama3 and yarn only, as are `low` and
-                        `high` */
-    double low, high; /* rotations in `original` tokens: a low frequency makes fewer than `low`, a
-                         high one more than `high` */
-    bool whole;    /* yarn: the indices of the pairs with `low` and `high` rotations are rounded */
-    bool sections; /* the config divides pairs into sections that rotate by different positions in
-                      images */
-    float size;    /* factor of rotated vectors: yarn's attention factor, else 1 */
+    double original_context; /* context length of the first training; llama3 and yarn only, as are
+                        `low` and `high` */
+    double low, high; /* rotations in `original_context` tokens: a low frequency makes fewer than
+                         `low`, a high one more than `high` */
+    bool truncate; /* yarn: the indices of the pairs with `low` and `high` rotations are rounded */
+    bool has_sections; /* the config divides pairs into sections that rotate by different positions
+                      in images */
+    float attention_factor; /* factor of rotated vectors; 1 except in yarn */
 } ss_rotary;
 
 /* What a layer computes with a state of fixed size, in place of attention or in addition to it. */
@@ -173,9 +173,10 @@ typedef struct ss_arch {
     ss_positions positions;
     int rotary_width; /* number of rotated dimensions of a head, its first ones; even. D with
                          sinusoids; 0 without rotation */
-    ss_rotary rotary; /* for layers that see all keys, and for all layers unless own_rotary */
-    ss_rotary window_rotary; /* for layers with a window, if own_rotary */
-    bool own_rotary;
+    ss_rotary
+        rotary; /* for layers that see all keys, and for all layers unless has_window_rotary */
+    ss_rotary window_rotary; /* for layers with a window, if has_window_rotary */
+    bool has_window_rotary;
     ss_sizes sizes[2]; /* of layers that see all keys, and of layers with a window, if these differ;
                           G, K, U and rotary_width are then the larger ones. sizes[0].K 0: all
                           layers have G, K, U and rotary_width */
@@ -192,8 +193,8 @@ typedef struct ss_arch {
     ss_norm_kind norm; /* kind of the norms before attention, before feed-forward, and at the end */
     float norm_eps;
     bool bare_norm;     /* LayerNorm has neither gain nor bias */
-    bool unbiased_norm; /* LayerNorm has a gain and no bias */
-    bool one_more_gain; /* norms multiply by 1 + w; files store w */
+    bool no_norm_bias;  /* LayerNorm has a gain and no bias */
+    bool gain_plus_one; /* norms multiply by 1 + w; files store w */
     bool post_norm;     /* x = norm(x + block(x)) and no norm at the end, not x + block(norm(x)) */
     bool branch_norms; /* the outputs of attention and feed-forward are normed before they are added
                         */
@@ -304,8 +305,8 @@ static inline int ss_arch_gated_heads(const ss_arch *arch) {
 
 /* Returns how many gate numbers a head has: U, or 1 for the whole head. */
 static inline int ss_arch_gate_width(const ss_arch *arch) {
-    bool head = arch->gate == SS_GATE_OUTPUT_HEAD || arch->gate == SS_GATE_VALUE_HEAD;
-    return head ? 1 : arch->U;
+    bool is_per_head = arch->gate == SS_GATE_OUTPUT_HEAD || arch->gate == SS_GATE_VALUE_HEAD;
+    return is_per_head ? 1 : arch->U;
 }
 
 static inline bool ss_arch_rotates(const ss_arch *arch, int l) {

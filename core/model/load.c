@@ -13,16 +13,16 @@ typedef struct ss_name {
 } ss_name;
 
 static ss_name full_name(const ss_loader *loader, const char *name) {
-    ss_name full;
+    ss_name result;
     const char *number =
         strchr(name, '%'); /* strstr would make the binary larger, and names have no other '%' */
     int prefix_n = number ? (int)(number - name) : (int)strlen(name);
     if (number)
-        snprintf(full.text, sizeof full.text, "%s%.*s%d%s", loader->prefix, prefix_n, name,
+        snprintf(result.text, sizeof result.text, "%s%.*s%d%s", loader->prefix, prefix_n, name,
                  loader->layer, number + 2);
     else
-        snprintf(full.text, sizeof full.text, "%s%s", loader->prefix, name);
-    return full;
+        snprintf(result.text, sizeof result.text, "%s%s", loader->prefix, name);
+    return result;
 }
 
 bool ss_load_is_format(const ss_loader *loader, ss_format format) {
@@ -30,22 +30,22 @@ bool ss_load_is_format(const ss_loader *loader, ss_format format) {
 }
 
 bool ss_load_has_tensor(const ss_loader *loader, const char *name) {
-    ss_name full = full_name(loader, name);
-    if (loader->lister) return loader->lister->has(loader->lister->context, full.text);
-    return ss_container_find(loader->container, full.text) != NULL;
+    ss_name tensor_name = full_name(loader, name);
+    if (loader->lister) return loader->lister->has(loader->lister->context, tensor_name.text);
+    return ss_container_find(loader->container, tensor_name.text) != NULL;
 }
 
 static const ss_tensor *find_tensor(ss_loader *loader, const char *name,
                                     const ss_tensor *expected) {
     if (loader->status != SS_OK) return NULL;
-    ss_name full = full_name(loader, name);
+    ss_name tensor_name = full_name(loader, name);
     if (loader->lister) {
-        loader->lister->tensor(loader->lister->context, full.text, expected);
+        loader->lister->tensor(loader->lister->context, tensor_name.text, expected);
         return expected; /* without data: a listing reads none */
     }
-    const ss_entry *entry = ss_container_find(loader->container, full.text);
+    const ss_entry *entry = ss_container_find(loader->container, tensor_name.text);
     if (!entry) {
-        loader->status = ss_fail(loader->err, SS_BAD_TENSOR, full.text,
+        loader->status = ss_fail(loader->err, SS_BAD_TENSOR, tensor_name.text,
                                  "expected a tensor of shape [%s], but the file has none",
                                  ss_tensor_shape(expected).text);
         return NULL;
@@ -53,11 +53,11 @@ static const ss_tensor *find_tensor(ss_loader *loader, const char *name,
     if (loader->is_read) loader->is_read[entry - loader->container->entries] = 1;
     const ss_tensor *tensor = &entry->tensor;
     if (!entry->readable || !ss_dtype_is_weight(tensor->type))
-        loader->status = ss_fail(loader->err, SS_BAD_TENSOR, full.text,
+        loader->status = ss_fail(loader->err, SS_BAD_TENSOR, tensor_name.text,
                                  "expected numbers of a type that weights have, found another");
     else if (!ss_tensor_shapes_equal(tensor, expected))
         loader->status =
-            ss_fail(loader->err, SS_BAD_TENSOR, full.text, "expected shape [%s], found [%s]",
+            ss_fail(loader->err, SS_BAD_TENSOR, tensor_name.text, "expected shape [%s], found [%s]",
                     ss_tensor_shape(expected).text, ss_tensor_shape(tensor).text);
     return loader->status == SS_OK ? tensor : NULL;
 }
@@ -117,11 +117,11 @@ static const float *load_scales(ss_loader *loader, const char *name, const ss_te
     const ss_tensor *scale_tensor =
         find_tensor(loader, scale.text, &(ss_tensor){.rank = 2, .dims = {rows, 1}});
     if (!scale_tensor) return NULL;
-    bool valid = scale_tensor->type == SS_F32;
-    float *scales = valid ? take_floats(loader, rows) : NULL;
+    bool is_valid = scale_tensor->type == SS_F32;
+    float *scales = is_valid ? take_floats(loader, rows) : NULL;
     if (scales) ss_unpack(scales, scale_tensor->data, SS_F32, rows);
-    for (size_t r = 0; scales && r < rows; r++) valid &= isfinite(scales[r] * 128.0f) != 0;
-    if (!valid)
+    for (size_t r = 0; scales && r < rows; r++) is_valid &= isfinite(scales[r] * 128.0f) != 0;
+    if (!is_valid)
         loader->status = ss_fail(loader->err, SS_BAD_TENSOR, full_name(loader, scale.text).text,
                                  "expected scales in F32 that are finite 128 times over");
     return scales;
@@ -224,15 +224,15 @@ static ss_matrix matrix_at(const ss_tensor *tensor, const ss_place *place, size_
 
 void ss_load_matrix(ss_loader *loader, ss_linear *linear, const ss_place *place, const char *name,
                     const char *bias) {
-    bool out_in = place->layout == SS_OUT_IN;
+    bool is_out_in = place->layout == SS_OUT_IN;
     size_t total = place->total ? place->total : place->out, in = place->in;
-    ss_tensor shape = {.rank = 2, .dims = {out_in ? total : in, out_in ? in : total}};
+    ss_tensor shape = {.rank = 2, .dims = {is_out_in ? total : in, is_out_in ? in : total}};
     if (place->slices)
-        shape = (ss_tensor){.rank = 3,
-                            .dims = {place->slices, out_in ? total : in, out_in ? in : total}};
+        shape = (ss_tensor){
+            .rank = 3, .dims = {place->slices, is_out_in ? total : in, is_out_in ? in : total}};
     const ss_tensor *tensor = find_tensor(loader, name, &shape);
     if (!tensor || !check_rows(loader, name, tensor)) return;
-    if (!out_in && !is_plain(tensor->type)) {
+    if (!is_out_in && !is_plain(tensor->type)) {
         loader->status =
             ss_fail(loader->err, SS_UNSUPPORTED, full_name(loader, name).text,
                     "expected a matrix of %s to lie as [out][in]", ss_dtype_name(tensor->type));
@@ -253,15 +253,16 @@ void ss_load_matrix(ss_loader *loader, ss_linear *linear, const ss_place *place,
     if (bias) linear->bias = load_bias(loader, &linear->w, place, bias);
 }
 
-float *ss_load_owned(ss_loader *loader, const char *name, ss_owner owner, size_t heads, size_t n) {
+float *ss_load_head_vectors(ss_loader *loader, const char *name, ss_owner owner, size_t heads,
+                            size_t n) {
     if (owner == SS_OWNER_NONE) return NULL;
     return ss_load_numbers(loader, name, owner == SS_OWNER_HEAD ? heads : 1, n);
 }
 
 static ss_name suffixed_name(const char *name, const char *suffix) {
-    ss_name full;
-    snprintf(full.text, sizeof full.text, "%s.%s", name, suffix);
-    return full;
+    ss_name result;
+    snprintf(result.text, sizeof result.text, "%s.%s", name, suffix);
+    return result;
 }
 
 void ss_load_linear_at(ss_loader *loader, ss_linear *linear, const char *name, bool has_bias,
@@ -274,7 +275,7 @@ void ss_load_qkv(ss_loader *loader, ss_layer *layer, const ss_arch *arch, const 
                  ss_layout layout, bool by_group) {
     size_t K = (size_t)arch->K, G = (size_t)arch->G, queries = (size_t)arch->H / G * K;
     size_t step = queries + 2 * K;
-    bool grouped = by_group && !ss_load_is_format(loader, SS_GGUF);
+    bool is_grouped = by_group && !ss_load_is_format(loader, SS_GGUF);
     ss_linear *linears[] = {&layer->q, &layer->k, &layer->v};
     for (size_t i = 0; i < 3; i++) {
         size_t group = i ? K : queries, first = i ? queries + (i - 1) * K : 0;
@@ -282,9 +283,9 @@ void ss_load_qkv(ss_loader *loader, ss_layer *layer, const ss_arch *arch, const 
                           .in = (size_t)arch->D,
                           .out = G * group,
                           .total = G * step,
-                          .first = grouped ? first : G * first,
-                          .group = grouped ? group : 0,
-                          .step = grouped ? step : 0};
+                          .first = is_grouped ? first : G * first,
+                          .group = is_grouped ? group : 0,
+                          .step = is_grouped ? step : 0};
         ss_load_linear_at(loader, linears[i], name, arch->attention_bias, &place);
     }
 }
@@ -303,9 +304,9 @@ void ss_load_norm(ss_loader *loader, ss_norm *norm, const char *name, bool has_b
  * blocks stay whole. */
 #define WEIGHTS_AT_ONCE 256
 
-static void unpack_row(float *out, const ss_matrix *w, size_t row, size_t at, size_t n) {
+static void unpack_row(float *out, const ss_matrix *w, size_t row, size_t first, size_t n) {
     const unsigned char *data = w->data;
-    ss_unpack(out, data + ss_dtype_bytes(w->type, row * w->in + at), w->type, n);
+    ss_unpack(out, data + ss_dtype_bytes(w->type, row * w->in + first), w->type, n);
     if (w->scales) ss_scale(out, w->scales[row], n);
 }
 
@@ -319,10 +320,11 @@ static void check_tied(ss_loader *loader, const ss_matrix *head, const ss_matrix
         !memcmp(head->data, embedding->data, bytes))
         return;
     for (size_t row = 0; row < head->out && loader->status == SS_OK; row++)
-        for (size_t at = 0; at < head->in && loader->status == SS_OK; at += WEIGHTS_AT_ONCE) {
-            size_t n = ss_smaller(head->in - at, WEIGHTS_AT_ONCE), i = 0;
-            unpack_row(a, head, row, at, n);
-            unpack_row(b, embedding, row, at, n);
+        for (size_t first = 0; first < head->in && loader->status == SS_OK;
+             first += WEIGHTS_AT_ONCE) {
+            size_t n = ss_min_size(head->in - first, WEIGHTS_AT_ONCE), i = 0;
+            unpack_row(a, head, row, first, n);
+            unpack_row(b, embedding, row, first, n);
             while (i < n && a[i] == b[i]) i++;
             if (i < n)
                 loader->status = ss_fail(
@@ -330,7 +332,7 @@ static void check_tied(ss_loader *loader, const ss_matrix *head, const ss_matrix
                     "expected the numbers of the token embedding, for tie_word_embeddings is true, "
                     "found %g instead of %g in row %lu, column %lu: remove this tensor, or set "
                     "tie_word_embeddings to false",
-                    (double)a[i], (double)b[i], (unsigned long)row, (unsigned long)(at + i));
+                    (double)a[i], (double)b[i], (unsigned long)row, (unsigned long)(first + i));
         }
 }
 
@@ -339,16 +341,16 @@ void ss_load_head(ss_loader *loader, ss_model *model, const char *name) {
     size_t parameters = loader->parameters, V = (size_t)model->arch.V;
     size_t width = (size_t)model->arch.embedding_width;
     ss_linear head = model->embedding;
-    bool tied = model->arch.tied;
+    bool is_tied = model->arch.tied;
     loader->prefix = "";
     /* Only a file can have a second tensor: listing and training use one for embedding and head. */
-    bool has_copy =
-        tied && !loader->lister && ss_load_has_tensor(loader, suffixed_name(name, "weight").text);
-    if (!tied || has_copy) ss_load_linear(loader, &head, name, false, width, V);
+    bool has_copy = is_tied && !loader->lister &&
+                    ss_load_has_tensor(loader, suffixed_name(name, "weight").text);
+    if (!is_tied || has_copy) ss_load_linear(loader, &head, name, false, width, V);
     if (has_copy && loader->arena->block && loader->status == SS_OK)
         check_tied(loader, &head.w, &model->embedding.w, name);
-    model->head = tied ? model->embedding : head;
-    if (tied) loader->parameters = parameters;
+    model->head = is_tied ? model->embedding : head;
+    if (is_tied) loader->parameters = parameters;
     if (model->arch.head_bias)
         model->head.bias = ss_load_numbers(loader, suffixed_name(name, "bias").text, 0, V);
     loader->prefix = prefix;
@@ -411,7 +413,7 @@ void ss_load_begin(ss_loader *loader) {
     if (loader->is_read) memset(loader->is_read, 0, n);
 }
 
-void ss_load_end(ss_loader *loader, const ss_arch *arch) {
+void ss_refuse_unread_tensors(ss_loader *loader, const ss_arch *arch) {
     const ss_container *container = loader->container;
     for (size_t i = 0; loader->is_read && i < container->n && loader->status == SS_OK; i++) {
         const char *name = container->entries[i].name;

@@ -106,10 +106,11 @@ float *ss_load_taps(ss_loader *loader, const char *name, size_t channels, size_t
 float *ss_load_ones(ss_loader *loader, size_t n);
 
 /*
- * Loads numbers of attention: [heads][n], or [1][n] if heads share them (ss_owned). Returns NULL if
- * `owner` is none.
+ * Loads numbers of attention: [heads][n], or [1][n] if heads share them (ss_head_vector). Returns
+ * NULL if `owner` is none.
  */
-float *ss_load_owned(ss_loader *loader, const char *name, ss_owner owner, size_t heads, size_t n);
+float *ss_load_head_vectors(ss_loader *loader, const char *name, ss_owner owner, size_t heads,
+                            size_t n);
 
 typedef void ss_load_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch);
 typedef void ss_load_expert(ss_ffn *expert, ss_loader *loader, const ss_arch *arch, int e);
@@ -126,6 +127,6 @@ void ss_load_begin(ss_loader *loader);
 
 /* Refuses a file with a tensor that was not read, because the tensor might change what the model
  * computes. Buffers, and parts for other tasks, are ignored. */
-void ss_load_end(ss_loader *loader, const ss_arch *arch);
+void ss_refuse_unread_tensors(ss_loader *loader, const ss_arch *arch);
 
 #endif

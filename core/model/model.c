@@ -22,12 +22,12 @@ static ss_status lay_out(ss_model *model, const ss_arch *arch, const ss_containe
     ss_load_layers(&loader, model, family->load_layer);
     if (arch->rotary_width)
         model->rotary = take_frequencies(&loader, &arch->rotary, ss_arch_pairs(arch, false));
-    if (arch->own_rotary)
+    if (arch->has_window_rotary)
         model->window_rotary =
             take_frequencies(&loader, &arch->window_rotary, ss_arch_pairs(arch, true));
     model->parameters = loader.parameters;
     model->widest = loader.widest;
-    ss_load_end(&loader, arch);
+    ss_refuse_unread_tensors(&loader, arch);
     if (loader.status == SS_OK && arena->full)
         return ss_fail(err, SS_NO_MEMORY, "model", "the model needs more than %lu bytes",
                        (unsigned long)arena->bytes);
@@ -50,9 +50,9 @@ ss_status ss_model_size(size_t *bytes, const ss_arch *arch, const ss_container *
 
 ss_status ss_model_open(ss_model *model, const ss_arch *arch, const ss_container *container,
                         ss_arena *arena, ss_error *err) {
-    ss_model opened;
-    ss_status status = lay_out(&opened, arch, container, NULL, arena, err);
-    if (status == SS_OK) *model = opened;
+    ss_model result;
+    ss_status status = lay_out(&result, arch, container, NULL, arena, err);
+    if (status == SS_OK) *model = result;
     return status;
 }
 
@@ -70,7 +70,7 @@ static void visit_ffn(ss_ffn *ffn, visitor *visit, ss_arena *arena, float *work)
     visit(&ffn->down, arena, work);
 }
 
-static void visit_large(ss_model *model, visitor *visit, ss_arena *arena, float *work) {
+static void visit_large_matrices(ss_model *model, visitor *visit, ss_arena *arena, float *work) {
     visit(&model->head, arena, work);
     visit(&model->head_in, arena, work);
     for (int l = 0; l < model->arch.blocks; l++) {
@@ -93,18 +93,18 @@ static void take_panels(ss_linear *linear, ss_arena *arena, float *work) {
     (void)work;
     if (!w->data || ss_matrix_is_fixed(w)) return; /* products in fixed point read no panels */
     float *panels = ss_arena_take(arena, ss_panels_floats(w->out, w->in), sizeof *panels);
-    if (panels) ss_matrix_panels(panels, w);
+    if (panels) ss_matrix_unpack(panels, w);
     w->panels = panels;
 }
 
 void ss_model_keep_panels(ss_model *model, ss_arena *arena) {
-    visit_large(model, take_panels, arena, NULL);
+    visit_large_matrices(model, take_panels, arena, NULL);
     for (int l = 0; l < model->arch.blocks; l++) {
         ss_layer *layer = &model->layers[l];
-        ss_linear *small[] = {&layer->kernel_in,   &layer->kernel_out, &layer->router,
-                              &layer->shared_gate, &layer->mixer.beta, &layer->mixer.step};
-        for (size_t i = 0; i < sizeof small / sizeof *small; i++)
-            take_panels(small[i], arena, NULL);
+        ss_linear *small_linears[] = {&layer->kernel_in,   &layer->kernel_out, &layer->router,
+                                      &layer->shared_gate, &layer->mixer.beta, &layer->mixer.step};
+        for (size_t i = 0; i < sizeof small_linears / sizeof *small_linears; i++)
+            take_panels(small_linears[i], arena, NULL);
     }
 }
 
@@ -120,13 +120,13 @@ static void measure_work(ss_linear *linear, ss_arena *arena, float *work) {
 }
 
 size_t ss_model_interleave_work(ss_model *model) {
-    ss_arena measure = ss_arena_measure();
-    visit_large(model, measure_work, &measure, NULL);
-    return measure.used;
+    ss_arena arena = ss_arena_measure();
+    visit_large_matrices(model, measure_work, &arena, NULL);
+    return arena.used;
 }
 
 void ss_model_interleave(ss_model *model, float *work) {
-    visit_large(model, interleave, NULL, work);
+    visit_large_matrices(model, interleave, NULL, work);
     /* A tied head shares the bytes of the embedding. */
     if (model->embedding.w.data == model->head.w.data)
         model->embedding.w.interleaved = model->head.w.interleaved;
@@ -137,17 +137,17 @@ static void keep_int8(ss_linear *linear, ss_arena *arena, float *work) {
     ss_matrix *w = &linear->w;
     if (!w->data || w->in > SS_INT8_MAX_IN) return;
     size_t lanes = ss_panels_floats(w->out, 1);
-    ss_int8 *eight = ss_arena_take(arena, 1, sizeof *eight);
+    ss_int8 *int8 = ss_arena_take(arena, 1, sizeof *int8);
     ss_int8 weights = {ss_arena_take(arena, lanes * SS_QUAD, ss_quads(w->in)),
                        ss_arena_take(arena, lanes, sizeof *weights.scales),
                        ss_arena_take(arena, lanes, sizeof *weights.sums)};
     if (!weights.sums) return;
-    *eight = weights;
-    ss_matrix_int8(eight, w, work);
-    w->int8 = eight;
+    *int8 = weights;
+    ss_matrix_quantize(int8, w, work);
+    w->int8 = int8;
 }
 
 void ss_model_keep_int8(ss_model *model, ss_arena *arena, float *work) {
-    visit_large(model, keep_int8, arena, work);
+    visit_large_matrices(model, keep_int8, arena, work);
 }
 #endif

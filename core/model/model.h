@@ -100,7 +100,7 @@ typedef struct ss_model {
 
 /* Returns the `width` numbers of head h, either the head's own or those that all heads share; NULL
  * if there are none. */
-static inline const float *ss_owned(const float *numbers, ss_owner owner, int h, int width) {
+static inline const float *ss_head_vector(const float *numbers, ss_owner owner, int h, int width) {
     if (!numbers) return NULL;
     return numbers + (owner == SS_OWNER_SHARED ? 0 : (size_t)h * (size_t)width);
 }

@@ -8,9 +8,10 @@
 
 #define TWO_PI 6.283185307179586
 
-/* Refuses unknown keys, since every key here changes the frequencies. `sections` allows the keys
- * mrope_..., which divide the positions of an image: a text has one position for all sections. */
-static void refuse_unknown(ss_json *json, bool sections) {
+/* Refuses unknown keys, since every key here changes the frequencies. `has_sections` allows the
+ * keys mrope_..., which divide the positions of an image: a text has one position for all sections.
+ */
+static void refuse_unknown_keys(ss_json *json, bool has_sections) {
     static const char keys[] = "rope_type\0type\0rope_theta\0factor\0low_freq_factor\0"
                                "high_freq_factor\0truncate\0beta_fast\0beta_slow\0"
                                "partial_rotary_factor\0finetuned\0attention_factor\0mscale\0"
@@ -18,7 +19,7 @@ static void refuse_unknown(ss_json *json, bool sections) {
     const cJSON *item;
     cJSON_ArrayForEach(item, json->object) {
         bool is_known = cJSON_IsNull(item) || ss_is_listed(item->string, keys) ||
-                        (sections && !strncmp(item->string, "mrope_", 6));
+                        (has_sections && !strncmp(item->string, "mrope_", 6));
         if (!is_known)
             ss_json_refuse(json, item->string, "rotary positions without it", "otherwise");
     }
@@ -31,20 +32,22 @@ static void read_llama3(ss_rotary *rotary, ss_json *json) {
         ss_json_refuse(json, "high_freq_factor", "more than low_freq_factor", "less");
 }
 
-double ss_yarn_size(const ss_rotary *rotary, double slope) {
+double ss_yarn_attention_factor(const ss_rotary *rotary, double slope) {
     return rotary->factor > 1.0 ? 0.1 * slope * ss_log(rotary->factor) + 1.0 : 1.0;
 }
 
 static void read_yarn(ss_rotary *rotary, ss_json *json) {
     rotary->low = ss_json_number(json, "beta_slow", 1.0, 1e-6, 1e6);
     rotary->high = ss_json_number(json, "beta_fast", 32.0, 1e-6, 1e6);
-    rotary->whole = ss_json_bool(json, "truncate", true);
+    rotary->truncate = ss_json_bool(json, "truncate", true);
     double mscale = ss_json_number(json, "mscale", 0.0, 0.0, 1e6);
     double mscale_all = ss_json_number(json, "mscale_all_dim", 0.0, 0.0, 1e6);
     bool has_both_scales = mscale > 0.0 && mscale_all > 0.0;
-    double size = has_both_scales ? ss_yarn_size(rotary, mscale) / ss_yarn_size(rotary, mscale_all)
-                                  : ss_yarn_size(rotary, 1.0);
-    rotary->size = (float)ss_json_number(json, "attention_factor", size, 1e-6, 1e6);
+    double attention_factor = has_both_scales ? ss_yarn_attention_factor(rotary, mscale) /
+                                                    ss_yarn_attention_factor(rotary, mscale_all)
+                                              : ss_yarn_attention_factor(rotary, 1.0);
+    rotary->attention_factor =
+        (float)ss_json_number(json, "attention_factor", attention_factor, 1e-6, 1e6);
     if (rotary->base < 1.0 + 1e-6) ss_json_refuse(json, "rope_theta", "more than 1 with yarn", "1");
 }
 
@@ -63,7 +66,7 @@ static void read_scaling(ss_rotary *rotary, ss_json *json, int context) {
     }
     rotary->scaling = (ss_rope_scaling)kind;
     rotary->factor = ss_json_number(json, "factor", (double)NAN, 1e-3, 1e6);
-    rotary->original =
+    rotary->original_context =
         ss_json_int(json, "original_max_position_embeddings", context, 1, SS_CONTEXT_MAX);
     if (kind == SS_ROPE_LLAMA3) read_llama3(rotary, json);
     if (kind == SS_ROPE_YARN) read_yarn(rotary, json);
@@ -77,7 +80,7 @@ static void read_base_and_part(ss_rotary *rotary, ss_json *json) {
 void ss_read_rope(ss_rotary *rotary, ss_json *rope, int context) {
     read_base_and_part(rotary, rope);
     read_scaling(rotary, rope, context);
-    refuse_unknown(rope, rotary->sections);
+    refuse_unknown_keys(rope, rotary->has_sections);
 }
 
 ss_json ss_rope_object(ss_json *json) {
@@ -88,7 +91,7 @@ ss_json ss_rope_object(ss_json *json) {
 
 void ss_read_rotary(ss_rotary *rotary, ss_json *json, int context) {
     context = ss_json_int(json, "original_max_position_embeddings", context, 1, SS_CONTEXT_MAX);
-    rotary->size = 1.0f;
+    rotary->attention_factor = 1.0f;
     read_base_and_part(rotary, json);
     ss_json rope = ss_rope_object(json);
     ss_read_rope(rotary, &rope, context);
@@ -103,7 +106,7 @@ void ss_read_partial_rotary(ss_arch *arch, ss_json *json) {
 /* Returns the fractional index of the pair that makes this many rotations over the first training's
  * context. */
 static double pair_of_rotations(double rotations, const ss_rotary *rotary, int width) {
-    double logarithm = ss_log(rotary->original / (rotations * TWO_PI));
+    double logarithm = ss_log(rotary->original_context / (rotations * TWO_PI));
     return width * logarithm / (2.0 * ss_log(rotary->base));
 }
 
@@ -112,7 +115,7 @@ static double pair_of_rotations(double rotations, const ss_rotary *rotary, int w
 static float yarn_original_share(const ss_rotary *rotary, int width, int j) {
     double first = pair_of_rotations(rotary->high, rotary, width);
     double last = pair_of_rotations(rotary->low, rotary, width);
-    if (rotary->whole) {
+    if (rotary->truncate) {
         first = floor(first);
         last = ceil(last);
     }
@@ -127,7 +130,7 @@ static float yarn_original_share(const ss_rotary *rotary, int width, int j) {
  * factor, and llama3's ramp leads from one to the other, by the pair's rotations over the first
  * training's context. */
 static float llama3_original_share(const ss_rotary *rotary, float frequency) {
-    double rotations = rotary->original * (double)frequency / TWO_PI;
+    double rotations = rotary->original_context * (double)frequency / TWO_PI;
     double ramp = (rotations - rotary->low) / (rotary->high - rotary->low);
     return (float)fmin(fmax(ramp, 0.0), 1.0);
 }
@@ -150,12 +153,12 @@ void ss_rotary_frequencies(float *out, const ss_rotary *rotary, int width) {
     }
 }
 
-void ss_rotary_angles(ss_angles *angles, const float *frequencies, float size, size_t pairs,
+void ss_rotary_angles(ss_angles *angles, const float *frequencies, float factor, size_t pairs,
                       const int32_t *positions, int n) {
     for (int i = 0; i < n; i++)
         for (size_t j = 0; j < pairs; j++) {
             double angle = (double)((float)positions[i] * frequencies[j]);
-            angles->cosine[(size_t)i * pairs + j] = (float)ss_cos(angle) * size;
-            angles->sine[(size_t)i * pairs + j] = (float)ss_sin(angle) * size;
+            angles->cosine[(size_t)i * pairs + j] = (float)ss_cos(angle) * factor;
+            angles->sine[(size_t)i * pairs + j] = (float)ss_sin(angle) * factor;
         }
 }

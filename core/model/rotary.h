@@ -8,16 +8,16 @@
 void ss_rotary_frequencies(float *out, const ss_rotary *rotary, int width);
 
 /* Returns the factor by which YaRN scales rotated vectors; it grows with `slope`. */
-double ss_yarn_size(const ss_rotary *rotary, double slope);
+double ss_yarn_attention_factor(const ss_rotary *rotary, double slope);
 
-/* Cosine and sine of the rotary angles of n positions, multiplied by ss_rotary.size. */
+/* Cosine and sine of the rotary angles of n positions, multiplied by ss_rotary.attention_factor. */
 typedef struct ss_angles {
     float *cosine, *sine; /* [n][width/2] */
 } ss_angles;
 
 /* Computes cosine and sine of the angles of n positions: position times frequency, rounded to
  * float. */
-void ss_rotary_angles(ss_angles *angles, const float *frequencies, float size, size_t pairs,
+void ss_rotary_angles(ss_angles *angles, const float *frequencies, float factor, size_t pairs,
                       const int32_t *positions, int n);
 
 #endif

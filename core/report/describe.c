@@ -42,7 +42,7 @@ static void write_parameters(ss_writer *writer, const ss_operation *operation) {
         const ss_parameter *parameter = &operation->parameters[p];
         ss_write_begin(writer, NULL, '{');
         ss_write_text(writer, "name", parameter->name);
-        ss_write_decimal(writer, "default", parameter->standard);
+        ss_write_decimal(writer, "default", parameter->default_value);
         ss_write_decimal(writer, "min", parameter->low);
         ss_write_decimal(writer, "max", parameter->high);
         ss_write_bool(writer, "per_head", parameter->per_head);
@@ -100,7 +100,7 @@ static void write_metrics(ss_writer *writer) {
         write_bits(writer, "arguments", metrics[i].args, arguments);
         write_field_names(writer, metrics[i].fields);
         ss_write_bool(writer, "accumulated", metrics[i].statistics != 0);
-        ss_write_bool(writer, "spectral", (metrics[i].statistics & SS_OF_SPECTRA) != 0);
+        ss_write_bool(writer, "spectral", (metrics[i].statistics & SS_STATISTIC_SPECTRA) != 0);
         ss_write_bool(writer, "averaged", metrics[i].averaged);
         ss_write_bool(writer, "summary", metrics[i].summary);
         ss_write_text(writer, "topic", metrics[i].topic);
@@ -122,8 +122,8 @@ static void write_fields(ss_writer *writer) {
         ss_write_text(writer, "type", field->type == SS_I32 ? "i32" : "f32");
         ss_write_text(writer, "needs", field->needs);
         ss_write_bool(writer, "always", (SS_FIELDS_ALWAYS & SS_BIT(i)) != 0);
-        ss_write_bool(writer, "standard", (field->when & SS_FIELD_STANDARD) != 0);
-        ss_write_bool(writer, "averaged", (field->when & SS_FIELD_AVERAGED) != 0);
+        ss_write_bool(writer, "standard", (field->flags & SS_FIELD_STANDARD) != 0);
+        ss_write_bool(writer, "averaged", (field->flags & SS_FIELD_AVERAGED) != 0);
         ss_write_bool(writer, "streamed", (SS_FIELDS_STREAMED & SS_BIT(i)) != 0);
         ss_write_end(writer, '}');
     }
@@ -136,10 +136,10 @@ static void write_edit_parameter(ss_writer *writer, const ss_edit_parameter *par
     ss_write_text(writer, "name", parameter->name);
     ss_write_text(writer, "type", types[parameter->type]);
     ss_write_bool(writer, "required", parameter->required);
-    if (parameter->choices && !isnan(parameter->standard))
-        ss_write_text(writer, "default", parameter->choices[(int)parameter->standard]);
+    if (parameter->choices && !isnan(parameter->default_value))
+        ss_write_text(writer, "default", parameter->choices[(int)parameter->default_value]);
     else
-        ss_write_decimal(writer, "default", parameter->standard);
+        ss_write_decimal(writer, "default", parameter->default_value);
     if (parameter->type <= SS_EDIT_INTEGER) {
         ss_write_decimal(writer, "min", parameter->low);
         ss_write_decimal(writer, "max", parameter->high);
@@ -165,7 +165,7 @@ static void write_edits(ss_writer *writer) {
         write_doc(writer, "meaning", edits[i].meaning);
         ss_write_text(writer, "label", edits[i].label);
         ss_write_bool(writer, "counterfactual", edits[i].counterfactual);
-        ss_write_bool(writer, "waits", edits[i].idle != NULL);
+        ss_write_bool(writer, "waits", edits[i].idle_tokens != NULL);
         write_bits(writer, "needs", edits[i].needs, needs);
         write_field_names(writer, edits[i].fields);
         ss_write_begin(writer, "parameters", '[');
@@ -237,15 +237,15 @@ static void write_settings(ss_writer *writer) {
         ss_write_begin(writer, NULL, '{');
         ss_write_text(writer, "name", settings[i].name);
         ss_write_text(writer, "meaning", settings[i].meaning);
-        ss_write_bool(writer, "whole", settings[i].whole);
+        ss_write_bool(writer, "whole", settings[i].is_integer);
         if (settings[i].word) {
             ss_write_begin(writer, "words", '[');
             for (int w = 0; w <= (int)settings[i].high; w++)
                 ss_write_text(writer, NULL, settings[i].word(w));
             ss_write_end(writer, ']');
-            ss_write_text(writer, "default", settings[i].word((int)settings[i].standard));
+            ss_write_text(writer, "default", settings[i].word((int)settings[i].default_value));
         } else {
-            ss_write_number(writer, "default", settings[i].standard);
+            ss_write_number(writer, "default", settings[i].default_value);
             ss_write_number(writer, "min", settings[i].low);
             ss_write_number(writer, "max", settings[i].high);
         }
@@ -285,7 +285,7 @@ static void write_training(ss_writer *writer) {
 
 static ss_status finish(ss_writer *writer, ss_error *err) {
     ss_write_end(writer, '}');
-    return ss_write_done(writer)
+    return ss_write_finish(writer)
                ? SS_OK
                : ss_fail(err, SS_NO_MEMORY, "describe", "the text needs more than %lu bytes",
                          (unsigned long)writer->bytes);
@@ -409,7 +409,7 @@ static void write_features(ss_writer *writer, const ss_arch *arch) {
     if (arch->positions == SS_POSITIONS_ROTARY) {
         ss_write_number(writer, "rotary_width", arch->rotary_width);
         write_rotary(writer, "rotary", &arch->rotary);
-        if (arch->own_rotary) write_rotary(writer, "window_rotary", &arch->window_rotary);
+        if (arch->has_window_rotary) write_rotary(writer, "window_rotary", &arch->window_rotary);
         write_layers(writer, "unrotated", arch->unrotated, arch->L);
     }
     write_mask(writer, arch);

@@ -34,8 +34,8 @@ static ss_status find_metadata(cJSON **out, ss_bytes file, ss_error *err) {
             return ss_fail(err, SS_BAD_FILE, METADATA,
                            "expected it to say sinkscope.recording, found no metadata: this file "
                            "holds no recording");
-        if (!ss_bytes_are(key, "\"" METADATA "\"")) continue;
-        status = ss_json_value(out, &members, value, err);
+        if (!ss_bytes_equal(key, "\"" METADATA "\"")) continue;
+        status = ss_json_parse_value(out, &members, value, err);
         if (status == SS_OK && !cJSON_IsObject(*out)) {
             cJSON_Delete(*out);
             status = ss_fail(err, SS_BAD_FILE, METADATA, "expected an object of strings");
@@ -68,7 +68,7 @@ static ss_status check_version(const cJSON *metadata, ss_error *err) {
                    SS_RECORDING_VERSION, text);
 }
 
-static ss_json required_object(ss_json *json, const char *key) {
+static ss_json require_object(ss_json *json, const char *key) {
     ss_json inner = ss_json_object(json, key);
     if (!inner.object) ss_json_fail(json, key, "an object, but the key is missing");
     return inner;
@@ -78,7 +78,7 @@ static void check_texts(ss_json *json, const char *const *keys) {
     for (; *keys; keys++) ss_json_text(json, *keys, NULL);
 }
 
-static const char *required_text(ss_json *json, const char *key) {
+static const char *require_text(ss_json *json, const char *key) {
     const char *text = ss_json_text(json, key, NULL);
     if (!text) ss_json_fail(json, key, "a text, but the key is missing");
     return text ? text : "";
@@ -130,7 +130,7 @@ static void read_layers(ss_recording *r, ss_json *json) {
 
 static void read_mask(ss_recording *r, ss_json *json) {
     ss_json mask = ss_json_object(json, "mask");
-    const char *kind = mask.object ? required_text(&mask, "kind") : "causal";
+    const char *kind = mask.object ? require_text(&mask, "kind") : "causal";
     bool has_window = mask.object && !strcmp(kind, "window");
     bool has_list = cJSON_IsArray(cJSON_GetObjectItemCaseSensitive(json->object, "windows"));
     int window = has_window ? ss_json_int(&mask, "window", has_list ? 0 : SS_JSON_REQUIRED,
@@ -160,7 +160,7 @@ static void read_operation(ss_recording *r, ss_json *json) {
 
 static void read_model(ss_recording *r, ss_json *json) {
     ss_arch *arch = &r->model.arch;
-    ss_json model = required_object(json, "model");
+    ss_json model = require_object(json, "model");
     const int required = SS_JSON_REQUIRED;
     arch->L = ss_json_int(&model, "L", required, 1, SS_LAYERS_MAX);
     arch->H = ss_json_int(&model, "H", required, 1, SS_RECORDING_HEADS_MAX);
@@ -175,8 +175,8 @@ static void read_model(ss_recording *r, ss_json *json) {
     if (arch->H % arch->G) ss_json_fail(&model, "G", "a number of key/value heads that divides H");
     if (arch->L > SS_RECORDING_HEADS_MAX / arch->H)
         ss_json_fail(&model, "H", "at most 65536 heads in all layers");
-    snprintf(arch->family, sizeof arch->family, "%s", required_text(&model, "family"));
-    required_text(&model, "id");
+    snprintf(arch->family, sizeof arch->family, "%s", require_text(&model, "family"));
+    require_text(&model, "id");
     check_texts(&model, (const char *const[]){"revision", "sha256", "dtype", "attention", NULL});
     read_layers(r, &model);
     read_mask(r, &model);
@@ -191,10 +191,10 @@ static void read_first(ss_recording *r, ss_json *json) {
 }
 
 static void read_prompts(ss_recording *r, ss_json *json) {
-    ss_json prompts = required_object(json, "prompts");
+    ss_json prompts = require_object(json, "prompts");
     r->count = ss_json_int(&prompts, "count", SS_JSON_REQUIRED, 1, INT_MAX);
-    r->kept = ss_json_int(&prompts, "kept", SS_JSON_REQUIRED, 0,
-                          r->count < KEPT_PROMPTS_MAX ? r->count : KEPT_PROMPTS_MAX);
+    r->kept_n = ss_json_int(&prompts, "kept", SS_JSON_REQUIRED, 0,
+                            r->count < KEPT_PROMPTS_MAX ? r->count : KEPT_PROMPTS_MAX);
     r->T = ss_json_int(&prompts, "T", SS_JSON_REQUIRED, 1, INT_MAX);
     if (r->first >= r->T) ss_json_fail(&prompts, "first.position", "a position below T");
     check_texts(&prompts, (const char *const[]){"source", "sha256", NULL});
@@ -247,7 +247,7 @@ static void read_tokens(ss_recording *r, ss_json *json, ss_arena *arena) {
         if (length <= r->first) ss_json_fail(json, "first.position", "a token of each kept prompt");
         lengths[n++] = length;
     }
-    if (n != r->kept) ss_json_fail(json, "tokens", "as many lists as prompts were kept");
+    if (n != r->kept_n) ss_json_fail(json, "tokens", "as many lists as prompts were kept");
     r->lengths = lengths;
 }
 
@@ -331,7 +331,7 @@ enum { SUMMARY_ALPHA, SUMMARY_ALPHA_RAW, SUMMARY_ROW_MASS, SUMMARY_NORMS };
 
 /* Returns true for losses and ranks without a number for the first token, which is not predicted.
  */
-static bool is_short(const ss_entry *entry, int field, int T) {
+static bool lacks_first_token(const ss_entry *entry, int field, int T) {
     return SS_FIELDS_PREDICTED & SS_BIT(field) && entry && entry->tensor.rank == 1 &&
            entry->tensor.dims[0] == (size_t)T - 1;
 }
@@ -376,7 +376,8 @@ static ss_status check_prompt(const ss_recording *r, int prompt, ss_error *err) 
     for (int field = 0; field < SS_FIELD_N; field++) {
         const ss_field *row = &ss_fields()[field];
         const ss_entry *entry = prompt_entry(r, prompt, row->name);
-        if (!entry || !shape_of(&s, &sizes, row->shape) || is_short(entry, field, T)) continue;
+        if (!entry || !shape_of(&s, &sizes, row->shape) || lacks_first_token(entry, field, T))
+            continue;
         int types = row->type == SS_I32 ? 1 << SS_I32 : FLOATS;
         ss_status status = check_entry(entry, &s, types, false, err);
         if (status == SS_OK && field == SS_FIELD_TOKENS) status = check_tokens(r, entry, err);
@@ -454,7 +455,7 @@ static ss_status check_tensors(ss_recording *r, ss_error *err) {
     infer_additions(r);
     ss_status status = check_means(r, err);
     if (status == SS_OK) status = check_rows(r, err);
-    for (int i = 0; i < r->kept && status == SS_OK; i++) status = check_prompt(r, i, err);
+    for (int i = 0; i < r->kept_n && status == SS_OK; i++) status = check_prompt(r, i, err);
     return status;
 }
 
@@ -465,7 +466,7 @@ size_t ss_recording_size(ss_bytes file) {
      * of it. */
     size_t bytes = ss_container_size(&file, 1),
            json_bytes = (size_t)header + (size_t)header / 3 * sizeof(int);
-    return ss_add_size(&bytes, bytes, json_bytes + 4 * SS_ARENA_MORE) ? bytes : SIZE_MAX;
+    return ss_add_size(&bytes, bytes, json_bytes + 4 * SS_ARENA_OVERHEAD) ? bytes : SIZE_MAX;
 }
 
 /* Copies the JSON into the arena, since the caller frees the metadata, and reads it. */
@@ -490,7 +491,7 @@ static ss_status open_conditions(ss_recording *r, const cJSON *metadata, ss_aren
 
 ss_status ss_recording_open(ss_recording *recording, ss_bytes file, ss_arena *arena,
                             ss_error *err) {
-    ss_recording result = {.kept = 0};
+    ss_recording result = {.kept_n = 0};
     if (ss_container_format(file) != SS_SAFETENSORS)
         return ss_fail(err, SS_BAD_FILE, "byte 0", "expected a recording, a safetensors file");
     ss_status status = ss_container_open(&result.container, &file, 1, arena, err);
@@ -536,14 +537,15 @@ static void read_fields(ss_trace *trace, const ss_recording *r, int prompt, ss_a
         if (!entry || !shape_of(&s, trace, row->shape)) continue;
         if (field == SS_FIELD_ATT_BIAS && has_sink_logit(r->choice.operation)) continue;
         trace->fields |= SS_BIT(field);
-        trace->buffers[field] = is_short(entry, field, trace->T) ? losses_of(entry, trace->T, arena)
-                                                                 : numbers_of(entry, arena);
+        trace->buffers[field] = lacks_first_token(entry, field, trace->T)
+                                    ? losses_of(entry, trace->T, arena)
+                                    : numbers_of(entry, arena);
     }
     for (int field = 0; field < SS_FIELD_N; field++) {
         const char *const *letters = ss_fields()[field].shape;
         while (*letters && **letters != 'T') letters++;
         ss_tensor s;
-        trace->rooms[field] = (size_t)trace->T;
+        trace->capacities[field] = (size_t)trace->T;
         trace->widths[field] = 1;
         shape_of(&s, trace, *letters ? letters + 1 : ss_fields()[field].shape);
         for (int i = 0; i < s.rank; i++) trace->widths[field] *= s.dims[i];
@@ -580,15 +582,15 @@ static void compute_factors(ss_trace *trace, const ss_recording *r, ss_arena *ar
     size_t rows = (size_t)ss_heads(trace) * (size_t)trace->T;
     float *factors = ss_arena_take(arena, rows, sizeof *factors);
     bool are_shares = r->choice.operation->proxy != SS_PROXY_WEIGHTS;
-    const float *bias = ss_floats(trace, SS_FIELD_ATT_BIAS), *sums = trace->kept.row_mass;
+    const float *bias = ss_floats(trace, SS_FIELD_ATT_BIAS), *sums = trace->summaries.row_mass;
     for (size_t i = 0; factors && i < rows; i++)
         factors[i] =
             are_shares ? 1.0f / (sums[i] + (bias ? bias[i] : 0.0f) + SS_PROXY_GUARD) : 1.0f;
-    trace->kept.factors = factors;
+    trace->summaries.factors = factors;
 }
 
 static void read_summaries(ss_trace *trace, const ss_recording *r, int prompt, ss_arena *arena) {
-    ss_kept *summaries = &trace->kept;
+    ss_summaries *summaries = &trace->summaries;
     const ss_entry *pooled = prompt_entry(r, prompt, "att_pooled");
     bool has_summary[SUMMARIES_N];
     const float *numbers[SUMMARIES_N]; /* NULL also while the arena measures */
@@ -597,7 +599,7 @@ static void read_summaries(ss_trace *trace, const ss_recording *r, int prompt, s
         has_summary[i] = entry != NULL;
         numbers[i] = entry ? numbers_of(entry, arena) : NULL;
     }
-    summaries->pooled = pooled ? (int)pooled->tensor.dims[3] : 0;
+    summaries->pooled_side = pooled ? (int)pooled->tensor.dims[3] : 0;
     summaries->alpha = numbers[SUMMARY_ALPHA];
     summaries->row_mass = numbers[SUMMARY_ROW_MASS];
     summaries->alpha_raw = numbers[SUMMARY_ALPHA_RAW];
@@ -622,7 +624,7 @@ static void read_summaries(ss_trace *trace, const ss_recording *r, int prompt, s
 
 static void make_trace(ss_trace *trace, const ss_recording *r, int prompt, ss_arena *arena) {
     *trace = sizes_of(r, r->lengths[prompt]);
-    trace->kept.recorded = true;
+    trace->summaries.is_recording = true;
     trace->first = r->first;
     read_fields(trace, r, prompt, arena);
     set_choices(trace, r, arena);
@@ -633,9 +635,9 @@ static void make_trace(ss_trace *trace, const ss_recording *r, int prompt, ss_ar
 }
 
 static ss_status check_index(const ss_recording *r, int prompt, ss_error *err) {
-    if (prompt >= 0 && prompt < r->kept) return SS_OK;
+    if (prompt >= 0 && prompt < r->kept_n) return SS_OK;
     return ss_fail(err, SS_BAD_REQUEST, "prompt", "expected one of %d kept prompts, found %d",
-                   r->kept, prompt);
+                   r->kept_n, prompt);
 }
 
 ss_status ss_recording_trace_size(size_t *bytes, const ss_recording *recording, int prompt,

@@ -28,9 +28,9 @@ typedef struct ss_recording {
     ss_choice choice; /* the attention operation, and the mask of the layers without a window */
     ss_container container;     /* every tensor of the file, by name */
     const char *conditions;     /* the JSON of the file, ends with NUL */
-    const int *lengths;         /* [kept] tokens of each kept prompt */
+    const int *lengths;         /* [kept_n] tokens of each kept prompt */
     int windows[SS_LAYERS_MAX]; /* [L] keys that a query sees; 0: all before it */
-    int kept, count, T; /* number of kept prompts, of all prompts, of tokens measured in each */
+    int kept_n, count, T; /* number of kept prompts, of all prompts, of tokens measured in each */
     int thresholds;
     int first; /* position of the token that counts as the first */
 } ss_recording;

@@ -73,7 +73,7 @@ void ss_write_decimal(ss_writer *writer, const char *key, float number) {
     write_word(writer, key, isfinite(number) ? digits : "null");
 }
 
-bool ss_write_done(ss_writer *writer) {
+bool ss_write_finish(ss_writer *writer) {
     put_char(writer, '\0');
     return writer->n <= writer->bytes;
 }

@@ -2,7 +2,7 @@
  * Writer: JSON text into a caller's bytes, member by member.
  *
  * `key` is the name of an object's member, and NULL for an array's element. Text that does not fit
- * is counted and dropped, so that only ss_write_done needs a check. Texts have no control
+ * is counted and dropped, so that only ss_write_finish needs a check. Texts have no control
  * characters.
  */
 #ifndef SS_REPORT_WRITER_H
@@ -31,6 +31,6 @@ void ss_write_bool(ss_writer *writer, const char *key, bool value);
 void ss_write_decimal(ss_writer *writer, const char *key, float number);
 
 /* Ends the text with a NUL; returns false if it did not fit. */
-bool ss_write_done(ss_writer *writer);
+bool ss_write_finish(ss_writer *writer);
 
 #endif

@@ -26,8 +26,9 @@ static void pack_keys(ss_pass *pass, ss_scratch *scratch, int l, int g, ss_featu
     size_t K = (size_t)arch->K, bias = ss_bias_keys(arch);
     const float *rows = ss_row(trace, SS_FIELD_K, l * arch->G + g, 0);
     if (feature != SS_FEATURE_NONE || bias) {
-        ss_prepend_bias_key(scratch->keys, ss_owned(layer->bias_keys, arch->bias_key, g, arch->K),
-                            bias, rows, T, K);
+        ss_prepend_bias_key(scratch->keys,
+                            ss_head_vector(layer->bias_keys, arch->bias_key, g, arch->K), bias,
+                            rows, T, K);
         ss_map_features(pass, l, feature, scratch->keys, bias + T);
         rows = scratch->keys;
     }
@@ -42,8 +43,8 @@ static void pack_values(const ss_pass *pass, ss_scratch *scratch, int l, int g, 
     const float *rows = ss_row(trace, SS_FIELD_V, l * arch->G + g, 0);
     if (bias) {
         ss_prepend_bias_key(scratch->keys,
-                            ss_owned(layer->bias_values, arch->bias_key_value, g, arch->U), bias,
-                            rows, T, U);
+                            ss_head_vector(layer->bias_values, arch->bias_key_value, g, arch->U),
+                            bias, rows, T, U);
         rows = scratch->keys;
     }
     ss_pack_columns(scratch->value_panels, rows, U, U, bias + T);
@@ -54,7 +55,7 @@ static void pack_values(const ss_pass *pass, ss_scratch *scratch, int l, int g, 
 static void sum_values(float *out, size_t out_stride, const float *tiles, const float *panels,
                        size_t rows, size_t keys, size_t panel_keys, size_t U) {
     for (size_t c = 0; c < U; c += SS_PANEL) {
-        size_t width = ss_smaller(U - c, SS_PANEL);
+        size_t width = ss_min_size(U - c, SS_PANEL);
         ss_matmul(out + c, out_stride, tiles, panels + c * panel_keys, NULL, rows, width, keys);
     }
 }
@@ -75,7 +76,7 @@ static const unsigned char *apply_mask(const ss_hook *query, const ss_mask *mask
         scratch->visible[j] = sees_all || token < mask->first || token >= end - mask->recent;
         scratch->ranks[j] = pass->positions[token];
     }
-    ss_edits_at(SS_AT_MASK, *query);
+    ss_edits_apply_at(SS_AT_MASK, *query);
     return scratch->visible;
 }
 
@@ -88,9 +89,9 @@ static void record_keys(const ss_trace *trace, ss_field_id field, int head, int 
 }
 
 static void record_weights(const ss_trace *trace, int head, int t, const float *x, size_t keys,
-                           size_t n_visible) {
+                           size_t visible_n) {
     size_t bias = ss_bias_keys(&trace->model->arch);
-    float count = (float)n_visible;
+    float count = (float)visible_n;
     ss_record(trace, SS_FIELD_ATT_BIAS, head, t, 1, x, 1);
     ss_record(trace, SS_FIELD_SEEN, head, t, 1, &count, 1);
     record_keys(trace, SS_FIELD_ATT, head, t, x + bias, keys);
@@ -139,17 +140,17 @@ static ss_hook score_row(ss_pass *pass, ss_scratch *scratch, int l, int h, int t
                      .n = 1,
                      .rows = x + bias,
                      .keys = keys,
-                     .own_slot = t - evicted_n,
+                     .query_slot = t - evicted_n,
                      .is_recomputed = is_recomputed,
                      .q = q,
                      .bias = bias ? x : NULL};
     size_t group = (size_t)(l * arch->G + ss_arch_group(arch, l, h));
     if (pass->cache.tokens) query.tokens = pass->cache.tokens + group * (size_t)trace->slots;
     const unsigned char *visible = query.visible = apply_mask(&query, &choice->mask);
-    ss_edits_at(SS_AT_SCORES, query);
+    ss_edits_apply_at(SS_AT_SCORES, query);
     ss_scale(x, arch->score_scale, bias + keys);
     ss_soft_cap(x, arch->score_cap, bias + keys);
-    ss_add_distances(x + bias, keys, arch, h, query.own_slot,
+    ss_add_distances(x + bias, keys, arch, h, query.query_slot,
                      visible ? scratch->ranks : pass->positions);
     return query;
 }
@@ -167,10 +168,10 @@ static size_t normalize_row(const ss_hook *query, float *x) {
     if (!visible) n += keys;
     for (size_t j = 0; visible && j < keys; j++)
         if (visible[j]) x[n++] = x[bias + j];
-    if (n > 0) choice->operation->row(x, n, choice->parameters);
-    for (size_t j = keys, from = n; visible && j-- > 0;)
-        x[bias + j] = visible[j] ? x[--from] : 0.0f;
-    ss_edits_at(SS_AT_WEIGHTS, *query);
+    if (n > 0) choice->operation->normalize_row(x, n, choice->parameters);
+    for (size_t j = keys, source = n; visible && j-- > 0;)
+        x[bias + j] = visible[j] ? x[--source] : 0.0f;
+    ss_edits_apply_at(SS_AT_WEIGHTS, *query);
     return n;
 }
 
@@ -180,8 +181,8 @@ static void attend_row(ss_pass *pass, ss_scratch *scratch, int l, int h, int t, 
     int head = l * trace->model->arch.H + h;
     ss_hook query = score_row(pass, scratch, l, h, t, evicted_n, false, q, x, keys);
     record_keys(trace, SS_FIELD_SCORES, head, t, query.rows, keys);
-    size_t n_visible = normalize_row(&query, x);
-    record_weights(trace, head, t, x, keys, n_visible);
+    size_t visible_n = normalize_row(&query, x);
+    record_weights(trace, head, t, x, keys, visible_n);
 }
 
 /* Adds rows of weights to the statistics if the run stores no maps from which they could be
@@ -189,14 +190,14 @@ static void attend_row(ss_pass *pass, ss_scratch *scratch, int l, int h, int t, 
 static void add_row_statistics(const ss_trace *trace, int head, int t, int rows, int T,
                                const float *x) {
     size_t bias = ss_bias_keys(&trace->model->arch);
-    if (trace->computed & SS_BIT(SS_FIELD_ATT))
-        ss_statistics_add(trace, ss_statistics_available(trace), head, t, rows, T, x + bias,
+    if (trace->computed_fields & SS_BIT(SS_FIELD_ATT))
+        ss_statistics_add(trace, ss_available_statistics(trace), head, t, rows, T, x + bias,
                           bias + (size_t)trace->slots);
 }
 
 static void add_query_statistics(const ss_trace *trace, int head, int t, int rows, int T,
                                  const float *q, size_t stride) {
-    if (trace->summed & SS_BIT(SS_FIELD_Q))
+    if (trace->summed_fields & SS_BIT(SS_FIELD_Q))
         ss_statistics_add_queries(trace, head, t, rows, T, q, stride);
 }
 
@@ -234,7 +235,7 @@ static bool is_single_row(const ss_pass *pass, int rows, ss_feature feature) {
 
 static void score_single_row(float *scores, const float *q, const float *k, size_t n, size_t K) {
     for (size_t j = 0; j < n; j += SS_PANEL) {
-        size_t width = ss_smaller(n - j, SS_PANEL);
+        size_t width = ss_min_size(n - j, SS_PANEL);
         const void *rows[SS_PANEL];
         float sums[SS_PANEL] = {0};
         for (size_t i = 0; i < SS_PANEL; i++) rows[i] = k + (i < width ? j + i : j) * K;
@@ -261,13 +262,13 @@ static void attend_single_row(ss_pass *pass, ss_scratch *scratch, int l, int h, 
                      keys);
 }
 
-typedef struct attention {
+typedef struct attention_job {
     ss_pass *pass;
     int l, t0, n;
-} attention;
+} attention_job;
 
 static void attend_head(const void *job, size_t i, size_t worker) {
-    const attention *a = job;
+    const attention_job *a = job;
     ss_pass *pass = a->pass;
     ss_scratch *scratch = &pass->scratch[worker];
     const ss_arch *arch = &pass->trace->model->arch;
@@ -353,13 +354,13 @@ void ss_recompute_rows(ss_pass *pass, ss_field_id field, int head, int t, int n,
 
 void ss_attend(ss_pass *pass, int l, int t0, int n) {
     const ss_arch *arch = &pass->trace->model->arch;
-    attention a = {pass, l, t0, n};
+    attention_job a = {pass, l, t0, n};
     /* Multiplications for the scores and the outputs. Packing keys and values costs as much as
      * about 8 rows more. */
     uint64_t work = 2 * (uint64_t)(n + 8) * (uint64_t)(t0 + n) * (uint64_t)(arch->H * arch->K);
     for (size_t i = 0; i < ss_pool_workers(pass->pool); i++) pass->scratch[i].group = -1;
     ss_pool_run(heads_are_independent(pass, l) ? pass->pool : NULL, attend_head, &a,
                 (size_t)arch->H, work);
-    for (int g = 0; pass->cache.filled && g < ss_arch_sizes(arch, l).G; g++)
+    for (int g = 0; pass->cache.filled_slots && g < ss_arch_sizes(arch, l).G; g++)
         ss_cache_compact(pass, l, g, n + ss_filled_slots(pass, l, g, t0));
 }

@@ -15,9 +15,9 @@ ss_status ss_begin_from(ss_pass *pass, const ss_run_desc *desc, ss_error *err);
 void ss_begin_all_layers(ss_pass *pass);
 
 /* Returns the number of first tokens whose rows an update to tokens[n] keeps. */
-int ss_begin_kept_tokens(const ss_pass *pass, const int32_t *tokens, int n);
+int ss_count_kept_tokens(const ss_pass *pass, const int32_t *tokens, int n);
 
-/* Drops all tokens but the first n; n is at most what ss_begin_kept_tokens returned. */
+/* Drops all tokens but the first n; n is at most what ss_count_kept_tokens returned. */
 void ss_run_rewind(ss_pass *pass, int n);
 
 #endif

@@ -7,9 +7,9 @@
 
 static void map_mlp(ss_pass *pass, const ss_layer *layer, float *rows, size_t n) {
     size_t K = (size_t)pass->trace->model->arch.K, C = (size_t)pass->trace->capacity;
-    size_t rows_max = ss_smaller(C, SS_MAP_ROWS);
+    size_t rows_max = ss_min_size(C, SS_MAP_ROWS);
     for (size_t i = 0; i < n; i += rows_max, rows += rows_max * K) {
-        size_t count = ss_smaller(n - i, rows_max);
+        size_t count = ss_min_size(n - i, rows_max);
         ss_linear_rows(pass, rows, rows, &layer->kernel_in, count);
         ss_relu(rows, count * K);
         ss_linear_rows(pass, rows, rows, &layer->kernel_out, count);

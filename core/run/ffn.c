@@ -133,8 +133,8 @@ static void mark_other_groups(bool *marks, const float *scores, const ss_arch *a
 
 /* Finds the largest of x[E] except x[excluded], sets its weight to its softmax over the logits near
  * it, and returns its index. */
-static size_t choose_mixed_expert(float *weights, const float *x, size_t excluded,
-                                  const ss_arch *arch) {
+static size_t choose_sparsemixer_expert(float *weights, const float *x, size_t excluded,
+                                        const ss_arch *arch) {
     size_t E = (size_t)arch->E, best = excluded == 0 && E > 1 ? 1 : 0;
     float sum = 0.0f;
     for (size_t e = 0; e < E; e++)
@@ -148,9 +148,10 @@ static size_t choose_mixed_expert(float *weights, const float *x, size_t exclude
     return best;
 }
 
-static void route_mixer(float *x, const ss_arch *arch) {
+static void route_sparsemixer(float *x, const ss_arch *arch) {
     float weights[SS_EXPERTS_MAX] = {0.0f};
-    choose_mixed_expert(weights, x, choose_mixed_expert(weights, x, SIZE_MAX, arch), arch);
+    choose_sparsemixer_expert(weights, x, choose_sparsemixer_expert(weights, x, SIZE_MAX, arch),
+                              arch);
     ss_copy(x, weights, (size_t)arch->E);
 }
 
@@ -160,8 +161,8 @@ static void route(float *x, const float *bias, const ss_arch *arch) {
     size_t E = (size_t)arch->E;
     float scores[SS_EXPERTS_MAX];
     bool is_excluded[SS_EXPERTS_MAX] = {false}, is_top[SS_EXPERTS_MAX];
-    if (arch->router == SS_ROUTER_MIXER) {
-        route_mixer(x, arch);
+    if (arch->router == SS_ROUTER_SPARSEMIXER) {
+        route_sparsemixer(x, arch);
         return;
     }
     if (arch->router == SS_ROUTER_SIGMOID)

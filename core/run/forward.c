@@ -26,10 +26,10 @@ static void compute_angles(ss_pass *pass, int t0, int n) {
     const ss_arch *arch = &model->arch;
     ss_angles *angles = pass->angles;
     const int32_t *positions = pass->positions + t0;
-    ss_rotary_angles(&angles[0], model->rotary, arch->rotary.size, ss_arch_pairs(arch, false),
-                     positions, n);
-    if (arch->own_rotary)
-        ss_rotary_angles(&angles[1], model->window_rotary, arch->window_rotary.size,
+    ss_rotary_angles(&angles[0], model->rotary, arch->rotary.attention_factor,
+                     ss_arch_pairs(arch, false), positions, n);
+    if (arch->has_window_rotary)
+        ss_rotary_angles(&angles[1], model->window_rotary, arch->window_rotary.attention_factor,
                          ss_arch_pairs(arch, true), positions, n);
 }
 
@@ -39,7 +39,7 @@ static void embed_tokens(ss_pass *pass, int t0, int n) {
     float *rows = model->embedding_in.w.data ? pass->y : pass->x;
     for (int i = 0; i < n; i++) {
         float *x = rows + (size_t)i * width;
-        ss_matrix_output(x, &model->embedding.w, (size_t)ss_tokens(pass->trace)[t0 + i]);
+        ss_matrix_unpack_output(x, &model->embedding.w, (size_t)ss_tokens(pass->trace)[t0 + i]);
         ss_scale(x, model->arch.embedding_scale, width);
     }
     /* No edit acts on this product: edits of weights select layers, and it belongs to none. */
@@ -77,28 +77,29 @@ static void norm_and_rotate(ss_pass *pass, int a, float *rows, const ss_norm *he
     if (arch->qk_norm == SS_QK_NORM_ALL_HEADS)
         ss_norm_vectors(rows, rows, head_norm, arch, (size_t)n, H * K);
     if (!ss_arch_rotates(arch, a)) return;
-    const ss_angles *angles = &pass->angles[arch->own_rotary && arch->windowed[a]];
+    const ss_angles *angles = &pass->angles[arch->has_window_rotary && arch->windowed[a]];
     for (size_t i = 0; i < (size_t)n * H; i++) {
-        size_t at = i / H * pairs;
-        ss_rotate(rows + i * K, rows + i * K, angles->cosine + at, angles->sine + at, pairs);
+        size_t offset = i / H * pairs;
+        ss_rotate(rows + i * K, rows + i * K, angles->cosine + offset, angles->sine + offset,
+                  pairs);
     }
     if (arch->qk_norm == SS_QK_NORM_HEAD_ROTATED)
         ss_norm_vectors(rows, rows, head_norm, arch, (size_t)n * H, K);
 }
 
-/* Widens rows [n][own_width] to [n][width] with zeros, which change no product, sum or norm. */
-static void widen_rows(float *rows, size_t n, int own_width, int width) {
-    size_t from = (size_t)own_width, to = (size_t)width;
-    for (size_t i = n; from < to && i-- > 0;) {
-        memmove(rows + i * to, rows + i * from, from * sizeof *rows);
-        ss_clear(rows + i * to + from, to - from);
+/* Widens rows [n][layer_width] to [n][width] with zeros, which change no product, sum or norm. */
+static void widen_rows(float *rows, size_t n, int layer_width, int width) {
+    size_t from_width = (size_t)layer_width, to_width = (size_t)width;
+    for (size_t i = n; from_width < to_width && i-- > 0;) {
+        memmove(rows + i * to_width, rows + i * from_width, from_width * sizeof *rows);
+        ss_clear(rows + i * to_width + from_width, to_width - from_width);
     }
 }
 
-static void narrow_rows(float *rows, size_t n, int own_width, int width) {
-    size_t to = (size_t)own_width, from = (size_t)width;
-    for (size_t i = 1; to < from && i < n; i++)
-        memmove(rows + i * to, rows + i * from, to * sizeof *rows);
+static void narrow_rows(float *rows, size_t n, int layer_width, int width) {
+    size_t to_width = (size_t)layer_width, from_width = (size_t)width;
+    for (size_t i = 1; to_width < from_width && i < n; i++)
+        memmove(rows + i * to_width, rows + i * from_width, to_width * sizeof *rows);
 }
 
 static void record_heads(const ss_trace *trace, ss_field_id field, int l, int heads, int t0, int n,
@@ -182,14 +183,14 @@ static void record_out_norms(ss_pass *pass, int a, const float *values, int t0, 
 static void edit_heads(ss_pass *pass, unsigned point, int a, float *rows, int heads, int width,
                        int t0, int n) {
     const ss_arch *arch = &pass->trace->model->arch;
-    ss_edits_at(point, (ss_hook){.pass = pass,
-                                 .l = arch->layers[a],
-                                 .a = a,
-                                 .t = t0,
-                                 .n = n,
-                                 .rows = rows,
-                                 .heads = (size_t)heads,
-                                 .width = (size_t)width});
+    ss_edits_apply_at(point, (ss_hook){.pass = pass,
+                                       .l = arch->layers[a],
+                                       .a = a,
+                                       .t = t0,
+                                       .n = n,
+                                       .rows = rows,
+                                       .heads = (size_t)heads,
+                                       .width = (size_t)width});
 }
 
 static void norm_block_input(ss_pass *pass, const ss_norm *block_norm, int n) {
@@ -214,10 +215,10 @@ static void record_gates(ss_pass *pass, int a, int t0, int n) {
     const ss_trace *trace = pass->trace;
     const ss_arch *arch = &trace->model->arch;
     size_t heads = (size_t)ss_arch_gated_heads(arch), width = (size_t)ss_arch_gate_width(arch);
-    size_t share = (size_t)arch->H / heads, H = (size_t)arch->H;
+    size_t group_heads = (size_t)arch->H / heads, H = (size_t)arch->H;
     for (size_t i = 0; i < (size_t)n; i++)
         for (size_t h = 0; h < H; h++) {
-            const float *gates = pass->gates + (i * heads + h / share) * width;
+            const float *gates = pass->gates + (i * heads + h / group_heads) * width;
             float mean = ss_sum(gates, width) / (float)width;
             ss_record(trace, SS_FIELD_GATE, a * arch->H + (int)h, t0 + (int)i, 1, &mean, 1);
         }
@@ -248,7 +249,7 @@ void ss_add_value_biases(float *out, const ss_layer *layer, const ss_arch *arch,
                          size_t U) {
     for (size_t i = 0; layer->value_biases && i < n * (size_t)arch->H; i++, out += U) {
         int h = (int)(i % (size_t)arch->H);
-        ss_add(out, ss_owned(layer->value_biases, arch->value_bias, h, (int)U), U);
+        ss_add(out, ss_head_vector(layer->value_biases, arch->value_bias, h, (int)U), U);
     }
 }
 
@@ -320,7 +321,7 @@ static const float *copy_keys_as_values(ss_pass *pass, const ss_layer *layer, si
 
 /* Computes Attention(norm(x)) of attention layer a, normed again in models with branch norms.
  * Returns [n][D], in the trace if it is recorded. */
-static const float *attention_block(ss_pass *pass, int a, int t0, int n) {
+static const float *compute_attention_block(ss_pass *pass, int a, int t0, int n) {
     ss_trace *trace = pass->trace;
     const ss_arch *arch = &trace->model->arch;
     const ss_layer *layer = &trace->model->layers[arch->layers[a]];
@@ -375,7 +376,7 @@ static const float *attention_block(ss_pass *pass, int a, int t0, int n) {
 
 /* Computes FFN(norm(x)) of layer l, normed again in models with branch norms. Returns [n][D], in
  * the trace if it is recorded. */
-static const float *ffn_block(ss_pass *pass, int l, int t0, int n) {
+static const float *compute_ffn_block(ss_pass *pass, int l, int t0, int n) {
     ss_trace *trace = pass->trace;
     const ss_arch *arch = &trace->model->arch;
     const ss_layer *layer = &trace->model->layers[l];
@@ -398,7 +399,7 @@ static const float *ffn_block(ss_pass *pass, int l, int t0, int n) {
 static void record_hidden(ss_pass *pass, int l, int t0, int n) {
     size_t D = (size_t)pass->trace->model->arch.D;
     ss_trace_clear_rounded(pass->trace, l, t0, n, 0);
-    ss_edits_at(
+    ss_edits_apply_at(
         SS_AT_HIDDEN,
         (ss_hook){.pass = pass, .l = l, .t = t0, .n = n, .rows = pass->x, .heads = 1, .width = D});
     ss_record(pass->trace, SS_FIELD_HIDDEN, l, t0, n, pass->x, D);
@@ -419,10 +420,10 @@ static void compute_layer(ss_pass *pass, int l, int t0, int n) {
         norm_block_input(pass, &layer->attention_norm, n);
         ss_mix(pass, mixer_out, l, n);
     }
-    const float *attn_out = pass->a < 0 ? mixer_out : attention_block(pass, pass->a, t0, n);
+    const float *attn_out = pass->a < 0 ? mixer_out : compute_attention_block(pass, pass->a, t0, n);
     if (arch->mixer.in_every_layer) ss_add(pass->x, mixer_out, (size_t)n * (size_t)arch->D);
     if (!arch->parallel) add_block_output(pass, &layer->attention_norm, attn_out, n);
-    const float *ffn_out = ffn_block(pass, l, t0, n);
+    const float *ffn_out = compute_ffn_block(pass, l, t0, n);
     if (arch->parallel) add_block_output(pass, &layer->attention_norm, attn_out, n);
     add_block_output(pass, &layer->ffn_norm, ffn_out, n);
     if (layer->scale) ss_scale(pass->x, *layer->scale, (size_t)n * (size_t)arch->D);
@@ -486,7 +487,7 @@ static void compute_logit_rows(ss_pass *pass, const float *y, int t0, int first,
     }
 }
 
-static const float *head_input(ss_pass *pass, int n) {
+static const float *compute_head_input(ss_pass *pass, int n) {
     const ss_model *model = pass->trace->model;
     const ss_arch *arch = &model->arch;
     size_t rows = (size_t)n, width = (size_t)arch->embedding_width;
@@ -507,7 +508,7 @@ static void compute_logits(ss_pass *pass, int t0, int n, int total) {
     /* Each product reads all weights of the head, so it has as many rows as the buffer holds. */
     int rows_max = trace->fields & SS_BIT(SS_FIELD_LOGITS) ? n : SS_LOGIT_ROWS;
     if (!needs_all && !needs_last) return;
-    const float *y = head_input(pass, n);
+    const float *y = compute_head_input(pass, n);
     for (int first = needs_all ? 0 : n - 1, rows; first < n; first += rows) {
         rows = n - first < rows_max ? n - first : rows_max;
         compute_logit_rows(pass, y, t0, first, rows, total);
@@ -521,7 +522,7 @@ void ss_forward_next(ss_pass *pass) {
     if (!(trace->fields & SS_BIT(SS_FIELD_NEXT))) return;
     pass->layer = trace->model->arch.blocks; /* edits of weights skip the LM head */
     memcpy(pass->x, ss_row(trace, SS_FIELD_HIDDEN, pass->layer, last), D * sizeof *pass->x);
-    compute_logit_rows(pass, head_input(pass, 1), last, 0, 1, trace->T);
+    compute_logit_rows(pass, compute_head_input(pass, 1), last, 0, 1, trace->T);
     pass->layer = layer;
 }
 
@@ -541,12 +542,12 @@ static void begin_chunk(ss_pass *pass, int t0, int n) {
 
 static void enter_chunk(ss_pass *pass, int t0) {
     const ss_arch *arch = &pass->trace->model->arch;
-    size_t at = pass->by_layer ? (size_t)t0 : 0;
-    pass->x = pass->stream + at * (size_t)arch->D;
-    for (int i = 0; i < (arch->own_rotary ? 2 : 1) && arch->rotary_width > 0; i++) {
+    size_t offset = pass->by_layer ? (size_t)t0 : 0;
+    pass->x = pass->stream + offset * (size_t)arch->D;
+    for (int i = 0; i < (arch->has_window_rotary ? 2 : 1) && arch->rotary_width > 0; i++) {
         size_t pairs = ss_arch_pairs(arch, i);
-        pass->angles[i] = (ss_angles){pass->text_angles[i].cosine + at * pairs,
-                                      pass->text_angles[i].sine + at * pairs};
+        pass->angles[i] = (ss_angles){pass->text_angles[i].cosine + offset * pairs,
+                                      pass->text_angles[i].sine + offset * pairs};
     }
 }
 
@@ -594,7 +595,8 @@ int ss_forward_step(ss_pass *pass) {
     const ss_arch *arch = &trace->model->arch;
     if (pass->layer < arch->blocks) {
         int below = ss_attention_layers_below(arch, pass->layer);
-        if (pass->by_layer) trace->bases[SS_FIELD_K] = trace->bases[SS_FIELD_V] = below * G;
+        if (pass->by_layer)
+            trace->first_rows[SS_FIELD_K] = trace->first_rows[SS_FIELD_V] = below * G;
         compute_layer(pass, pass->layer, t0, n);
     } else {
         compute_logits(pass, t0, n, pass->total);

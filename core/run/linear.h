@@ -13,13 +13,13 @@ static inline void ss_apply_factor(float *x, float factor, size_t n) {
 static inline void ss_linear_rows(ss_pass *pass, float *out, const float *in,
                                   const ss_linear *linear, size_t n) {
     ss_matrix_times(out, in, &linear->w, linear->bias, n, pass->work, pass->pool);
-    ss_edits_at(SS_AT_PRODUCT, (ss_hook){.pass = pass,
-                                         .n = (int)n,
-                                         .rows = out,
-                                         .heads = 1,
-                                         .width = linear->w.out,
-                                         .in = in,
-                                         .linear = linear});
+    ss_edits_apply_at(SS_AT_PRODUCT, (ss_hook){.pass = pass,
+                                               .n = (int)n,
+                                               .rows = out,
+                                               .heads = 1,
+                                               .width = linear->w.out,
+                                               .in = in,
+                                               .linear = linear});
 }
 
 #endif

@@ -12,13 +12,13 @@ void ss_map_link(const ss_trace *trace) {
 }
 
 ss_pool *ss_map_pool(const ss_trace *trace) {
-    bool is_computed = trace->computed & SS_BIT(SS_FIELD_ATT);
+    bool is_computed = trace->computed_fields & SS_BIT(SS_FIELD_ATT);
     return is_computed && !ss_heads_are_independent(trace->pass) ? NULL : trace->pool;
 }
 
 void ss_map_read(const ss_trace *trace, ss_field_id field, int head, int t, int n, size_t worker,
                  ss_map_reader *reader, void *context) {
-    if (trace->computed & SS_BIT(field)) {
+    if (trace->computed_fields & SS_BIT(field)) {
         ss_recompute_rows(trace->pass, field, head, t, n, worker, reader, context);
         return;
     }
@@ -33,7 +33,7 @@ static ss_status check_map(const ss_trace *trace, ss_field_id field, int l, int 
     const char *name = ss_fields()[field].name;
     if (!(SS_FIELDS_MAPS & trace->fields & SS_BIT(field)))
         return ss_fail(err, SS_BAD_REQUEST, name, "this run did not record the field");
-    if (trace->summed & SS_BIT(field)) return ss_trace_refuse_summed((int)field, err);
+    if (trace->summed_fields & SS_BIT(field)) return ss_trace_refuse_summed((int)field, err);
     if (l < 0 || l >= arch->L || h < 0 || h >= arch->H)
         return ss_fail(err, SS_BAD_REQUEST, name,
                        "expected a layer below %d and a head below %d, found %d and %d", arch->L,
@@ -41,18 +41,18 @@ static ss_status check_map(const ss_trace *trace, ss_field_id field, int l, int 
     return SS_OK;
 }
 
-typedef struct copy {
+typedef struct map_copy {
     const ss_trace *trace;
     int head, first;
     float *out;
-} copy;
+} map_copy;
 
 static void copy_rows(void *context, int t, int n, const float *x, size_t stride) {
-    const copy *to = context;
-    size_t T = (size_t)to->trace->T;
+    const map_copy *copy = context;
+    size_t T = (size_t)copy->trace->T;
     for (int r = 0; r < n; r++, x += stride) {
-        float *row = to->out + (size_t)(t + r - to->first) * T;
-        size_t end = (size_t)ss_row_end(to->trace, to->head, t + r);
+        float *row = copy->out + (size_t)(t + r - copy->first) * T;
+        size_t end = (size_t)ss_row_end(copy->trace, copy->head, t + r);
         memcpy(row, x, end * sizeof *row);
         memset(row + end, 0, (T - end) * sizeof *row);
     }
@@ -64,9 +64,9 @@ ss_status ss_run_attention(ss_run *run, ss_field_id field, int l, int h, int t, 
     ss_status status = check_map(trace, field, l, h, err);
     if (status == SS_OK) status = ss_trace_check_rows(trace, (int)field, t, n, err);
     if (status != SS_OK) return status;
-    copy to = {trace, l * trace->model->arch.H + h, t, out};
+    map_copy copy = {trace, l * trace->model->arch.H + h, t, out};
     ss_map_link(trace);
-    ss_map_read(trace, field, to.head, t, n, 0, copy_rows, &to);
+    ss_map_read(trace, field, copy.head, t, n, 0, copy_rows, &copy);
     return SS_OK;
 }
 
@@ -104,7 +104,7 @@ static void add_blocks(void *context, int t, int n, const float *x, size_t strid
     }
 }
 
-static int visible_cells(const pooled_map *pooled, int row, int column) {
+static int count_visible_cells(const pooled_map *pooled, int row, int column) {
     int count = 0, from = column * pooled->side, to = from + pooled->side;
     for (int t = row * pooled->side; t < ss_min(pooled->trace->T, (row + 1) * pooled->side); t++) {
         int ends[3];
@@ -134,7 +134,7 @@ ss_status ss_run_pooled(ss_run *run, ss_field_id field, int l, int h, int b, flo
     ss_map_link(trace);
     ss_map_read(trace, field, pooled.head, 0, trace->T, 0, add_blocks, &pooled);
     for (size_t i = 0; i < cells; i++) {
-        int count = visible_cells(&pooled, (int)i / P, (int)i % P);
+        int count = count_visible_cells(&pooled, (int)i / P, (int)i % P);
         if (count)
             pooled.sums[i] /= (float)count;
         else

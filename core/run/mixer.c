@@ -42,8 +42,8 @@ void ss_mix_lay_out(ss_pass *pass, size_t n, ss_arena *arena) {
     const ss_mixer_sizes *sizes = &arch->mixer;
     ss_mixing *mixing = &pass->mixing;
     if (!sizes->kind) return;
-    mixing->state = state_size(sizes);
-    mixing->states = ss_arena_floats(arena, mixers_below(arch, arch->blocks), mixing->state);
+    mixing->state_size = state_size(sizes);
+    mixing->states = ss_arena_floats(arena, mixers_below(arch, arch->blocks), mixing->state_size);
     for (int part = Q; part <= V; part++)
         mixing->rows[part] =
             ss_arena_floats(arena, earlier_tokens(sizes) + n, width_of(sizes, part));
@@ -56,26 +56,26 @@ void ss_mix_clear(ss_pass *pass) {
     const ss_arch *arch = &pass->trace->model->arch;
     pass->mixing.tokens = 0;
     if (arch->mixer.kind)
-        ss_clear(pass->mixing.states, mixers_below(arch, arch->blocks) * pass->mixing.state);
+        ss_clear(pass->mixing.states, mixers_below(arch, arch->blocks) * pass->mixing.state_size);
 }
 
-void ss_mix_copy_below(ss_pass *pass, const ss_pass *from, int layer) {
+void ss_mix_copy_below(ss_pass *pass, const ss_pass *source, int layer) {
     const ss_arch *arch = &pass->trace->model->arch;
     if (arch->mixer.kind)
-        ss_copy(pass->mixing.states, from->mixing.states,
-                mixers_below(arch, layer) * pass->mixing.state);
+        ss_copy(pass->mixing.states, source->mixing.states,
+                mixers_below(arch, layer) * pass->mixing.state_size);
 }
 
 /*
- * Convolves rows[kernel-1+n][width] after copying `earlier` into the first rows, and the last rows
- * into `earlier` for the next chunk. Goes from the last row to the first, as each reads earlier
- * rows.
+ * Convolves rows[kernel-1+n][width] after copying `earlier_rows` into the first rows, and the last
+ * rows into `earlier_rows` for the next chunk. Goes from the last row to the first, as each reads
+ * earlier rows.
  */
-static void convolve(float *rows, float *earlier, const float *taps, const float *bias,
+static void convolve(float *rows, float *earlier_rows, const float *taps, const float *bias,
                      const ss_mixer_sizes *sizes, size_t n, size_t width) {
     size_t kernel = (size_t)sizes->kernel, earlier_n = earlier_tokens(sizes) * width;
-    ss_copy(rows, earlier, earlier_n);
-    ss_copy(earlier, rows + n * width, earlier_n);
+    ss_copy(rows, earlier_rows, earlier_n);
+    ss_copy(earlier_rows, rows + n * width, earlier_n);
     for (size_t t = n; t-- > 0;)
         for (size_t c = 0; c < width; c++) {
             const float *in = rows + t * width + c;
@@ -187,7 +187,7 @@ void ss_mix(ss_pass *pass, float *out, int l, int rows) {
     const ss_mixer *mixer = &model->layers[l].mixer;
     ss_mixing *mixing = &pass->mixing;
     size_t n = (size_t)rows, D = (size_t)model->arch.D;
-    float *state = mixing->states + mixers_below(&model->arch, l) * mixing->state, *parts[3];
+    float *state = mixing->states + mixers_below(&model->arch, l) * mixing->state_size, *parts[3];
     const ss_linear *linears[] = {&mixer->q, &mixer->k, &mixer->v};
     ss_apply_factor(pass->y, sizes->in_scale, n * D);
     for (int part = Q; part <= V; part++) {

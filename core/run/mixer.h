@@ -20,7 +20,7 @@ void ss_mix_lay_out(ss_pass *pass, size_t n, ss_arena *arena);
 
 void ss_mix_clear(ss_pass *pass);
 
-void ss_mix_copy_below(ss_pass *pass, const ss_pass *from, int layer);
+void ss_mix_copy_below(ss_pass *pass, const ss_pass *source, int layer);
 
 /* Computes out[n][D], the output of the mixer of layer l for pass->y[n][D], which is scaled in
  * place. */

@@ -65,18 +65,18 @@ static void identity(float *x, size_t n, const float *parameters) {
     (void)x, (void)n, (void)parameters;
 }
 
-static void share(float *x, size_t n, const float *parameters) {
+static void divide_by_sum(float *x, size_t n, const float *parameters) {
     (void)parameters;
     ss_scale(x, 1.0f / (ss_sum(x, n) + SS_PROXY_GUARD), n);
 }
 
 static void elu1_norm(float *x, size_t n, const float *parameters) {
     ss_elu1(x, n);
-    share(x, n, parameters);
+    divide_by_sum(x, n, parameters);
 }
 
 /* Divides scores by |sum| only if it exceeds 1, since a sum of signed numbers may be 0. */
-static void share_of_at_least_1(float *x, size_t n, const float *parameters) {
+static void divide_by_sum_above_1(float *x, size_t n, const float *parameters) {
     (void)parameters;
     float sum = fabsf(ss_sum(x, n));
     if (sum > 1.0f) ss_scale(x, 1.0f / sum, n);
@@ -200,7 +200,7 @@ static float identity_back(BACK_ARGS) {
     return 0.0f;
 }
 
-static float share_back(BACK_ARGS) {
+static float divide_by_sum_back(BACK_ARGS) {
     (void)parameters;
     propagate_share(d, w, n, ss_sum(x, n));
     return 0.0f;
@@ -208,7 +208,7 @@ static float share_back(BACK_ARGS) {
 
 /* Propagates through w_j = x_j / max(|sum x|, 1). Where |sum x| exceeds 1, its derivative is the
  * sign of the sum; elsewhere the weights are the scores. */
-static float share_of_at_least_1_back(BACK_ARGS) {
+static float divide_by_sum_above_1_back(BACK_ARGS) {
     (void)parameters;
     float sum = ss_sum(x, n), magnitude = fabsf(sum);
     if (magnitude > 1.0f) {
@@ -277,7 +277,7 @@ static float softmax_clipped_back(BACK_ARGS) {
 #define PARAMETERS(...) .parameters = {__VA_ARGS__}
 #define OPERATION(id, title, function, derivative, definition, reference, ...)                     \
     {                                                                                              \
-        .name = #id, .label = title, .row = function, .back = BACK(derivative),                    \
+        .name = #id, .label = title, .normalize_row = function, .back = BACK(derivative),          \
         .formula = SS_DOC(definition), .source = SS_DOC(reference), __VA_ARGS__                    \
     }
 
@@ -329,18 +329,18 @@ static const ss_operation table[] = {
             {"gamma", -0.03f, -1.0f, 0.0f, false, SS_DOC("lower end of the stretched range")})),
     OPERATION(elu1_norm, "elu + 1, normalized", elu1_norm, elu1_norm_back,
               "(elu(x_j) + 1) / (sum_i (elu(x_i) + 1) + 1e-8)", TABLE_15, NORMALIZED),
-    OPERATION(identity_norm, "identity, normalized", share_of_at_least_1, share_of_at_least_1_back,
-              "x_j / max(|sum_i x_i|, 1)", TABLE_15, SHARE_ABS),
+    OPERATION(identity_norm, "identity, normalized", divide_by_sum_above_1,
+              divide_by_sum_above_1_back, "x_j / max(|sum_i x_i|, 1)", TABLE_15, SHARE_ABS),
     OPERATION(elu1_kernel, "elu + 1 kernel", identity, identity_back, "x_j, phi(z) = elu(z) + 1",
               TABLE_15, SHARE_ABS /* distance terms may make scores negative */,
               .feature = SS_FEATURE_ELU1),
-    OPERATION(elu1_kernel_norm, "elu + 1 kernel, normalized", share, share_back,
+    OPERATION(elu1_kernel_norm, "elu + 1 kernel, normalized", divide_by_sum, divide_by_sum_back,
               "x_j / (sum_i x_i + 1e-8), phi(z) = elu(z) + 1", TABLE_15, NORMALIZED,
               .feature = SS_FEATURE_ELU1),
     OPERATION(mlp_kernel, "MLP kernel", identity, identity_back, "x_j, phi(z) = M2 relu(M1 z)",
               TABLE_15, SHARE_ABS, .feature = SS_FEATURE_MLP),
-    OPERATION(mlp_kernel_norm, "MLP kernel, normalized", share_of_at_least_1,
-              share_of_at_least_1_back, "x_j / max(|sum_i x_i|, 1), phi(z) = M2 relu(M1 z)",
+    OPERATION(mlp_kernel_norm, "MLP kernel, normalized", divide_by_sum_above_1,
+              divide_by_sum_above_1_back, "x_j / max(|sum_i x_i|, 1), phi(z) = M2 relu(M1 z)",
               TABLE_15, SHARE_ABS, .feature = SS_FEATURE_MLP),
 };
 
@@ -402,29 +402,29 @@ ss_status ss_operation_own(ss_choice *choice, const ss_model *model, ss_error *e
         return ss_fail(err, SS_UNSUPPORTED, "sinkscope.attention.operation",
                        "expected an operation of this build's table, found %s",
                        attention->operation);
-    ss_choice own_choice = {.operation = &table[index], .mask = {0, INT_MAX, model->arch.prefix}};
-    if (!ss_operation_fits(own_choice.operation, model))
+    ss_choice model_choice = {.operation = &table[index], .mask = {0, INT_MAX, model->arch.prefix}};
+    if (!ss_operation_fits(model_choice.operation, model))
         return ss_fail(err, SS_BAD_TENSOR, "self_attn.kernel_in",
-                       "expected it for %s in all layers", own_choice.operation->name);
+                       "expected it for %s in all layers", model_choice.operation->name);
     for (int p = 0; p < SS_PARAMETERS_MAX; p++) {
-        const ss_parameter *parameter = &own_choice.operation->parameters[p];
-        own_choice.parameters[p] = parameter->per_head ? NAN : parameter->standard;
+        const ss_parameter *parameter = &model_choice.operation->parameters[p];
+        model_choice.parameters[p] = parameter->per_head ? NAN : parameter->default_value;
     }
     for (int i = 0; i < attention->parameters_n; i++) {
-        int p = find_parameter(own_choice.operation, attention->parameters[i].name);
+        int p = find_parameter(model_choice.operation, attention->parameters[i].name);
         if (p < 0)
             return ss_fail(err, SS_BAD_CONFIG, "sinkscope.attention.parameters",
-                           "expected a parameter of %s, found %s", own_choice.operation->name,
+                           "expected a parameter of %s, found %s", model_choice.operation->name,
                            attention->parameters[i].name);
-        own_choice.parameters[p] = attention->parameters[i].value;
+        model_choice.parameters[p] = attention->parameters[i].value;
     }
-    ss_status status = check_sinks(&own_choice, model, err);
-    if (status == SS_OK) *choice = own_choice;
+    ss_status status = check_sinks(&model_choice, model, err);
+    if (status == SS_OK) *choice = model_choice;
     return status;
 }
 
-ss_choice ss_operation_at(const ss_choice *own_choice, const ss_model *model, int a, int h) {
-    ss_choice choice = *own_choice;
+ss_choice ss_operation_at(const ss_choice *model_choice, const ss_model *model, int a, int h) {
+    ss_choice choice = *model_choice;
     if (lacks_sinks(&model->arch, a)) {
         choice.operation = &table[ss_operation_find("softmax")];
         memset(choice.parameters, 0, sizeof choice.parameters);

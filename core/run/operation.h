@@ -31,7 +31,7 @@ typedef enum ss_feature {
 
 typedef struct ss_parameter {
     const char *name; /* NULL ends the list */
-    float standard, low, high;
+    float default_value, low, high;
     bool per_head; /* a model may have one value per query head (ss_layer.sinks) */
     const char *meaning;
 } ss_parameter;
@@ -43,11 +43,11 @@ typedef struct ss_operation {
     ss_feature feature;
     ss_parameter parameters[SS_PARAMETERS_MAX];
     /* Replaces n scores in x by n weights; n >= 1. */
-    void (*row)(float *x, size_t n, const float *parameters);
+    void (*normalize_row)(float *x, size_t n, const float *parameters);
     /* Turns n gradients d with respect to the weights into gradients with respect to the scores x,
-     * from which `row` computed the weights w. Returns the gradient with respect to parameters[0]
-     * if models may learn it (per_head), else 0. NULL: a model with this operation cannot be
-     * trained. */
+     * from which `normalize_row` computed the weights w. Returns the gradient with respect to
+     * parameters[0] if models may learn it (per_head), else 0. NULL: a model with this operation
+     * cannot be trained. */
     float (*back)(float *d, const float *x, const float *w, size_t n, const float *parameters);
     const char *source;
 } ss_operation;
@@ -101,6 +101,6 @@ bool ss_operation_fits(const ss_operation *operation, const ss_model *model);
 
 /* Returns the choice for head h of attention layer a: fills in the model's per-head parameters and
  * the layer's window. */
-ss_choice ss_operation_at(const ss_choice *own_choice, const ss_model *model, int a, int h);
+ss_choice ss_operation_at(const ss_choice *model_choice, const ss_model *model, int a, int h);
 
 #endif

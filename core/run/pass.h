@@ -28,19 +28,19 @@ typedef struct ss_cache {
     float *score; /* [L*H][S] first factor of the eviction score */
     float *
         score_factor; /* [L*H][S] second factor; the key with the lowest product is evicted first */
-    ss_angles rotary[2];  /* angles of rotations by -n positions, like `angles` below but without a
-                             size factor; NULL: no key moves */
-    int32_t *rotary_back; /* [min(C, SS_ROTARY_ROWS)] how many positions each row of `rotary`
+    ss_angles rotary[2]; /* angles of rotations by -n positions, like `angles` below but without a
+                            size factor; NULL: no key moves */
+    int32_t *rotary_shifts; /* [min(C, SS_ROTARY_ROWS)] how many positions each row of `rotary`
                              rotates back; 0: the row is empty */
-    int32_t *filled;      /* [L*G] slots filled before the chunk; NULL: the run does not stream */
-    int32_t *tokens;      /* [L*G][S] token in each slot */
+    int32_t *filled_slots;  /* [L*G] slots filled before the chunk; NULL: the run does not stream */
+    int32_t *tokens;        /* [L*G][S] token in each slot */
 } ss_cache;
 
 /* States of the layers with a mixer (mixer.h), and rows of a chunk. In `rows`, the rows of earlier
  * tokens that the convolution reads precede the rows of the chunk. */
 typedef struct ss_mixing {
-    float *states; /* one layer after the other, `state` floats each */
-    size_t state;
+    float *states; /* one layer after the other, `state_size` floats each */
+    size_t state_size;
     int tokens; /* number of tokens that the states have read; -1: some layers have read more than
                    others */
     float *rows[3];     /* q, k, v: [kernel - 1 + n][width] */
@@ -79,7 +79,7 @@ typedef struct ss_pass {
     bool has_eviction;
     bool moves_keys; /* an eviction sets positions to indices in the cache */
     bool is_endless; /* an eviction keeps positions within the context, however long the text */
-    int kept_keys;   /* bound of the keys that a group of heads keeps, if an eviction covers every
+    int key_bound;   /* bound of the keys that a group of heads keeps, if an eviction covers every
                         head and decides query by query; 0: no bound */
     float *source_stream; /* [T][D] residual stream of the run that this one begins from; or NULL */
     int first_layer;      /* first layer to compute from `source_stream`; else 0 */
@@ -130,7 +130,8 @@ static inline int ss_min(int a, int b) {
 /* Returns the number of slots of a group's cache that are filled before the chunk that begins at
  * token t0. */
 static inline int ss_filled_slots(const ss_pass *pass, int l, int g, int t0) {
-    return pass->cache.filled ? pass->cache.filled[l * pass->trace->model->arch.G + g] : t0;
+    return pass->cache.filled_slots ? pass->cache.filled_slots[l * pass->trace->model->arch.G + g]
+                                    : t0;
 }
 
 /* Returns row t of a field that has rows for each layer with attention, in the computed layer; NULL

@@ -22,7 +22,7 @@
 static size_t logit_rows(const ss_trace *trace, size_t n) {
     bool needs_losses = trace->fields & SS_FIELDS_PREDICTED;
     if (!needs_losses || trace->fields & SS_BIT(SS_FIELD_LOGITS)) return 1;
-    return ss_smaller(n, SS_LOGIT_ROWS);
+    return ss_min_size(n, SS_LOGIT_ROWS);
 }
 
 static void lay_out_experts(ss_pass *pass, const ss_arch *arch, size_t n, ss_arena *arena) {
@@ -33,7 +33,7 @@ static void lay_out_experts(ss_pass *pass, const ss_arch *arch, size_t n, ss_are
 }
 
 static void lay_out_angles(ss_angles angles[2], const ss_arch *arch, size_t n, ss_arena *arena) {
-    for (int i = 0; i < (arch->own_rotary ? 2 : 1); i++) {
+    for (int i = 0; i < (arch->has_window_rotary ? 2 : 1); i++) {
         size_t pairs = ss_arch_pairs(arch, i);
         angles[i].cosine = ss_arena_floats(arena, n, pairs);
         angles[i].sine = ss_arena_floats(arena, n, pairs);
@@ -46,15 +46,15 @@ static void lay_out_scratch(ss_scratch *scratch, size_t rows, size_t slots, size
     scratch->ranks = ss_arena_take(arena, slots, sizeof *scratch->ranks);
     scratch->visible = ss_arena_take(arena, slots, sizeof *scratch->visible);
     scratch->queries = ss_arena_floats(arena, rows, K);
-    scratch->keys = ss_arena_floats(arena, keys, ss_larger(K, U));
+    scratch->keys = ss_arena_floats(arena, keys, ss_max_size(K, U));
     scratch->scores = ss_arena_floats(arena, rows, keys);
-    scratch->tiles = ss_arena_floats(arena, rows, ss_larger(keys, K));
+    scratch->tiles = ss_arena_floats(arena, rows, ss_max_size(keys, K));
     scratch->key_panels = ss_arena_floats(arena, ss_panels_floats(keys, K), 1);
     scratch->value_panels = ss_arena_floats(arena, ss_panels_floats(U, keys), 1);
 }
 
 static void lay_out_attention(ss_pass *pass, const ss_arch *arch, size_t n, ss_arena *arena) {
-    size_t rows = ss_smaller(n, SS_MAP_ROWS);
+    size_t rows = ss_min_size(n, SS_MAP_ROWS);
     size_t keys = (size_t)pass->trace->slots + ss_bias_keys(arch);
     if (arch->gate)
         pass->gates = ss_arena_floats(
@@ -74,13 +74,13 @@ static void lay_out_edits(ss_pass *pass, const ss_run_desc *desc, size_t C, ss_a
     pass->cache.score = ss_arena_floats(arena, heads, S);
     pass->cache.score_factor = ss_arena_floats(arena, heads, S);
     if (pass->moves_keys) {
-        size_t rows = ss_smaller(C, SS_ROTARY_ROWS);
+        size_t rows = ss_min_size(C, SS_ROTARY_ROWS);
         lay_out_angles(pass->cache.rotary, arch, rows, arena);
-        pass->cache.rotary_back = ss_arena_take(arena, rows, sizeof *pass->cache.rotary_back);
+        pass->cache.rotary_shifts = ss_arena_take(arena, rows, sizeof *pass->cache.rotary_shifts);
     }
     if (!(pass->trace->fields & SS_STREAMS)) return;
     size_t groups = (size_t)arch->L * (size_t)arch->G;
-    pass->cache.filled = ss_arena_take(arena, groups, sizeof *pass->cache.filled);
+    pass->cache.filled_slots = ss_arena_take(arena, groups, sizeof *pass->cache.filled_slots);
     pass->cache.tokens = ss_arena_take(arena, groups * S, sizeof *pass->cache.tokens);
 }
 
@@ -100,7 +100,7 @@ static void lay_out_rows(ss_pass *pass, ss_arena *arena) {
     pass->attn_out = ss_arena_floats(arena, n, D);
     pass->ffn_out = ss_arena_floats(arena, n, D);
     pass->latent = ss_arena_floats(arena, n, (size_t)latent);
-    pass->kv = ss_arena_floats(arena, n, (size_t)arch->G * ss_larger(K, U));
+    pass->kv = ss_arena_floats(arena, n, (size_t)arch->G * ss_max_size(K, U));
     pass->q = ss_arena_floats(arena, n, (size_t)arch->H * K);
     pass->head_out = K == U ? pass->q : ss_arena_floats(arena, n, (size_t)arch->H * U);
     pass->gate = ss_arena_floats(arena, n, F);
@@ -126,19 +126,20 @@ static ss_status read_edits(ss_trace *trace, ss_pass *pass, const ss_run_desc *d
                             ss_error *err) {
     pass->edit_kinds = ss_edits(NULL);
     for (int i = 0; i < desc->edits_n; i++) {
-        ss_edit full;
-        ss_status status = ss_edit_resolve(&full, desc->edits, i, desc->model, desc->capacity, err);
+        ss_edit edit;
+        ss_status status = ss_edit_resolve(&edit, desc->edits, i, desc->model, desc->capacity, err);
         if (status != SS_OK) return status;
-        const ss_edit_kind *row = &pass->edit_kinds[full.kind];
+        const ss_edit_kind *row = &pass->edit_kinds[edit.kind];
         pass->hook_points |= row->hook_points;
-        int joint_tokens = row->together ? row->together(full.values) : 0;
+        int joint_tokens = row->joint_tokens ? row->joint_tokens(edit.values) : 0;
         if (joint_tokens > pass->joint_tokens) pass->joint_tokens = joint_tokens;
-        if (row->keeps) pass->edit_numbers_n += row->keeps(full.values, &desc->model->arch);
+        if (row->kept_numbers)
+            pass->edit_numbers_n += row->kept_numbers(edit.values, &desc->model->arch);
         if (ss_is_eviction(row)) {
             pass->has_eviction = true;
-            pass->kept_keys = ss_eviction_key_bound(full.values, &desc->model->arch);
-            pass->moves_keys |= ss_evict_moves_keys(full.values);
-            pass->is_endless |= ss_evict_is_endless(full.values, &desc->model->arch);
+            pass->key_bound = ss_eviction_key_bound(edit.values, &desc->model->arch);
+            pass->moves_keys |= ss_evict_moves_keys(edit.values);
+            pass->is_endless |= ss_evict_is_endless(edit.values, &desc->model->arch);
         }
         if (!(trace->fields & SS_STREAMS)) trace->fields |= row->fields;
         trace->edited = true;
@@ -158,7 +159,7 @@ static ss_status check_streams(const ss_run_desc *desc, const ss_pass *pass, ss_
         if (other_fields & SS_BIT(field))
             return ss_fail(err, SS_BAD_REQUEST, ss_fields()[field].name,
                            "expected tokens, loss, rank or next of a run that streams");
-    if (!pass->kept_keys)
+    if (!pass->key_bound)
         return ss_fail(err, SS_BAD_REQUEST, "streams",
                        "expected an eviction in every head that decides query by query");
     if (pass->joint_tokens || desc->from)
@@ -170,8 +171,8 @@ static ss_status check_streams(const ss_run_desc *desc, const ss_pass *pass, ss_
 
 static void choose_slots(ss_trace *trace, ss_pass *pass) {
     if (pass->chunk > SS_LOGIT_ROWS) pass->chunk = SS_LOGIT_ROWS;
-    if (pass->kept_keys < trace->capacity - pass->chunk)
-        trace->slots = pass->kept_keys + pass->chunk;
+    if (pass->key_bound < trace->capacity - pass->chunk)
+        trace->slots = pass->key_bound + pass->chunk;
 }
 
 /* Decides which maps are stored. Maps beyond the budget are computed on demand from stored queries;
@@ -183,13 +184,13 @@ static void choose_maps(ss_trace *trace, const ss_pass *pass, const ss_run_desc 
     if (maps == SS_FIELDS_MAPS) bytes *= 2;
     bool fits = ss_mul_size(&bytes, bytes, T) && ss_mul_size(&bytes, bytes, T) && bytes <= budget;
     if (pass->by_layer) {
-        trace->computed = maps;
-        trace->summed = trace->fields & (maps | SS_BIT(SS_FIELD_Q) | SS_FIELDS_NORMS);
+        trace->computed_fields = maps;
+        trace->summed_fields = trace->fields & (maps | SS_BIT(SS_FIELD_Q) | SS_FIELDS_NORMS);
         trace->spectral = desc->fields & SS_SPECTRA && trace->fields & SS_BIT(SS_FIELD_HIDDEN);
         return;
     }
     if (!maps || fits) return;
-    trace->computed = maps;
+    trace->computed_fields = maps;
     trace->fields |= SS_BIT(SS_FIELD_Q);
 }
 
@@ -227,12 +228,12 @@ static ss_status lay_out(ss_trace *trace, ss_pass *pass, const ss_run_desc *desc
     return SS_OK;
 }
 
-static ss_status check_from(const ss_run_desc *desc, ss_error *err) {
-    const ss_trace *from = desc->from;
-    if (from->model != desc->model || from->T < 1 || from->T > desc->capacity)
+static ss_status check_source(const ss_run_desc *desc, ss_error *err) {
+    const ss_trace *source = desc->from;
+    if (source->model != desc->model || source->T < 1 || source->T > desc->capacity)
         return ss_fail(err, SS_BAD_REQUEST, "from",
                        "expected a run of the same model, of 1 to %d tokens, found %d",
-                       desc->capacity, from->T);
+                       desc->capacity, source->T);
     if (desc->fields & SS_MEASURES)
         return ss_fail(err, SS_UNSUPPORTED, "from",
                        "expected a run that keeps its maps and queries, "
@@ -247,7 +248,7 @@ static ss_status check_desc(const ss_run_desc *desc, ss_error *err) {
     if (desc->capacity < 1 || desc->capacity > SS_TOKENS_MAX) return refuse_capacity(desc, err);
     if (desc->fields & ~(SS_FIELDS_ALL | SS_STREAMS | SS_MEASURES | SS_SPECTRA))
         return ss_fail(err, SS_BAD_REQUEST, "fields", "expected bits of the trace table only");
-    return desc->from ? check_from(desc, err) : SS_OK;
+    return desc->from ? check_source(desc, err) : SS_OK;
 }
 
 ss_status ss_run_size(size_t *bytes, const ss_run_desc *desc, ss_error *err) {
@@ -274,24 +275,24 @@ static void mark_missing_heads(const ss_trace *trace) {
     for (int i = 0; i < 2; i++)
         for (int row = 0; row < arch->L * arch->G; row++) {
             float *rows = ss_row(trace, fields[i], row, 0);
-            size_t n = trace->rooms[fields[i]] * trace->widths[fields[i]];
+            size_t n = trace->capacities[fields[i]] * trace->widths[fields[i]];
             if (row % arch->G < ss_arch_sizes(arch, row / arch->G).G) continue;
             for (size_t j = 0; j < n; j++) rows[j] = NAN;
         }
 }
 
-static void reset_edits(ss_pass *pass, const ss_choice *own_choice) {
+static void reset_edits(ss_pass *pass, const ss_choice *model_choice) {
     ss_trace *trace = pass->trace;
     const ss_arch *arch = &trace->model->arch;
     for (int i = 0; i < arch->L * arch->H; i++)
-        trace->choices[i] = ss_operation_at(own_choice, trace->model, i / arch->H, i % arch->H);
+        trace->choices[i] = ss_operation_at(model_choice, trace->model, i / arch->H, i % arch->H);
     for (int t = 0; t < trace->capacity; t++) pass->positions[t] = t;
     ss_evict_reset(pass);
     ss_mix_clear(pass);
-    size_t rows = ss_smaller((size_t)trace->capacity, SS_ROTARY_ROWS);
+    size_t rows = ss_min_size((size_t)trace->capacity, SS_ROTARY_ROWS);
     if (pass->moves_keys)
-        memset(pass->cache.rotary_back, 0, rows * sizeof *pass->cache.rotary_back);
-    if (!trace->summed && !pass->cache.filled) mark_missing_heads(trace);
+        memset(pass->cache.rotary_shifts, 0, rows * sizeof *pass->cache.rotary_shifts);
+    if (!trace->summed_fields && !pass->cache.filled_slots) mark_missing_heads(trace);
     float *errors = ss_floats(trace, SS_FIELD_WEIGHT_ROUNDED);
     if (errors) memset(errors, 0, (size_t)arch->L * 2 * sizeof *errors);
 }
@@ -305,7 +306,7 @@ static ss_status resolve_edits(ss_pass *pass, const ss_run_desc *desc, ss_error 
     for (int i = 0; i < desc->edits_n && status == SS_OK; i++) {
         const ss_edit_kind *row = &pass->edit_kinds[edits[i].kind];
         pass->edit_numbers[i] = numbers;
-        if (row->keeps) numbers += row->keeps(edits[i].values, &desc->model->arch);
+        if (row->kept_numbers) numbers += row->kept_numbers(edits[i].values, &desc->model->arch);
         if (row->check)
             status = row->check(pass, edits[i].values, ss_edit_where(i, row->name).text, err);
         if (status == SS_OK && (row->hook_points & SS_AT_START))
@@ -315,11 +316,11 @@ static ss_status resolve_edits(ss_pass *pass, const ss_run_desc *desc, ss_error 
 }
 
 ss_status ss_run_init(ss_run *run, const ss_run_desc *desc, ss_arena *arena, ss_error *err) {
-    ss_choice own_choice;
+    ss_choice model_choice;
     ss_trace trace;
     ss_pass new_pass, *pass = ss_arena_take(arena, 1, sizeof *pass);
     ss_status status = check_desc(desc, err);
-    if (status == SS_OK) status = ss_operation_own(&own_choice, desc->model, err);
+    if (status == SS_OK) status = ss_operation_own(&model_choice, desc->model, err);
     if (status == SS_OK) status = lay_out(&trace, &new_pass, desc, arena, err);
     if (status != SS_OK) return status;
     if (arena->full)
@@ -328,7 +329,7 @@ ss_status ss_run_init(ss_run *run, const ss_run_desc *desc, ss_arena *arena, ss_
     *pass = new_pass;
     trace.pass = pass;
     ss_statistics_clear(&trace);
-    reset_edits(pass, &own_choice);
+    reset_edits(pass, &model_choice);
     status = resolve_edits(pass, desc, err);
     if (status == SS_OK && desc->from) status = ss_begin_from(pass, desc, err);
     if (status == SS_OK) *run = (ss_run){trace, pass};
@@ -347,7 +348,7 @@ static ss_pass *enter_run(ss_run *run) {
 static ss_status check_prompts(const ss_pass *pass, int n, ss_error *err) {
     for (int i = 0; i < pass->edits_n; i++) {
         const ss_edit_kind *row = &pass->edit_kinds[pass->edits[i].kind];
-        int joint_tokens = row->together ? row->together(pass->edits[i].values) : 0;
+        int joint_tokens = row->joint_tokens ? row->joint_tokens(pass->edits[i].values) : 0;
         if (joint_tokens == INT_MAX || joint_tokens <= n) continue;
         return ss_fail(err, SS_UNSUPPORTED, ss_edit_where(i, "prompt").text,
                        "expected the %d tokens of the prompt at once, found %d", joint_tokens, n);
@@ -428,7 +429,7 @@ ss_status ss_run_begin(ss_run *run, const int32_t *tokens, int n, ss_error *err)
 
 ss_status ss_run_begin_update(ss_run *run, const int32_t *tokens, int n, ss_error *err) {
     ss_pass *pass = enter_run(run);
-    int kept_tokens = ss_begin_kept_tokens(pass, tokens, n), T = run->trace.T;
+    int kept_tokens = ss_count_kept_tokens(pass, tokens, n), T = run->trace.T;
     bool has_loss =
         kept_tokens < ss_min(n, T) && ss_tokens(&run->trace)[kept_tokens] == tokens[kept_tokens];
     bool is_complete = kept_tokens == T && kept_tokens == pass->total;

@@ -6,28 +6,28 @@
 #include <stdbool.h>
 #include <string.h>
 
-static int largest_logit(const float *logits, int V) {
+static int argmax(const float *logits, int V) {
     int best = 0;
     for (int v = 1; v < V; v++)
         if (logits[v] > logits[best]) best = v;
     return best;
 }
 
-static void sift_down(float *heap, int n, int at) {
-    float x = heap[at];
-    for (int child; (child = 2 * at + 1) < n; at = child) {
+static void sift_down(float *heap, int n, int node) {
+    float x = heap[node];
+    for (int child; (child = 2 * node + 1) < n; node = child) {
         if (child + 1 < n && heap[child + 1] < heap[child]) child++;
         if (!(heap[child] < x)) break;
-        heap[at] = heap[child];
+        heap[node] = heap[child];
     }
-    heap[at] = x;
+    heap[node] = x;
 }
 
 /* Sets *cutoff to the top_k-th largest logit, top_k < V; returns how many of the top_k logits are
  * equal to the cutoff. */
 static int find_cutoff(float *cutoff, const float *logits, int V, int top_k, float *heap) {
     memcpy(heap, logits, (size_t)top_k * sizeof *heap);
-    for (int at = top_k / 2; at-- > 0;) sift_down(heap, top_k, at);
+    for (int node = top_k / 2; node-- > 0;) sift_down(heap, top_k, node);
     for (int v = top_k; v < V; v++) {
         if (!(logits[v] > heap[0])) continue;
         heap[0] = logits[v];
@@ -41,7 +41,7 @@ static int find_cutoff(float *cutoff, const float *logits, int V, int top_k, flo
 
 int ss_sample(const float *logits, int V, float temperature, int top_k, uint32_t random,
               float *work) {
-    int best = largest_logit(logits, V);
+    int best = argmax(logits, V);
     if (!(temperature > 0.0f)) return best;
     float cutoff = -INFINITY;
     int equal_n = V;

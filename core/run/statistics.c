@@ -10,33 +10,33 @@
 
 /* Columns that are summed together over all rows of a tile: their 256 sums stay in the L1 cache. */
 #define COLUMNS 256
-/* Index of the statistics of queries, SS_OF_COSINES, among the groups. */
+/* Index of the statistics of queries, SS_STATISTIC_COSINES, among the groups. */
 #define COSINES 4
 
-typedef struct tile {
+typedef struct map_rows {
     const ss_trace *trace;
     int head, t, n, T;
     const float *x;
     size_t stride;
-} tile;
+} map_rows;
 
-static const float *row_of(const tile *rows, int r) {
+static const float *row_of(const map_rows *rows, int r) {
     return rows->x + (size_t)r * rows->stride;
 }
 
-static int end_of(const tile *rows, int r) {
+static int end_of(const map_rows *rows, int r) {
     return ss_mask_end(&rows->trace->choices[rows->head].mask, rows->t + r, rows->T);
 }
 
-static ss_proxy proxy_of(const tile *rows) {
+static ss_proxy proxy_of(const map_rows *rows) {
     return rows->trace->choices[rows->head].operation->proxy;
 }
 
-static size_t index_of(const tile *rows, int i) {
-    return ss_statistic_at(rows->trace, rows->head, i);
+static size_t index_of(const map_rows *rows, int i) {
+    return ss_statistic_index(rows->trace, rows->head, i);
 }
 
-static float share_factor(const tile *rows, int r, float mass) {
+static float share_factor(const map_rows *rows, int r, float mass) {
     float bias = ss_bias_weight(rows->trace, rows->head, rows->t + r);
     if (proxy_of(rows) == SS_PROXY_WEIGHTS) return 1.0f;
     if (proxy_of(rows) == SS_PROXY_SHARE) return 1.0f / (mass + bias + SS_PROXY_GUARD);
@@ -48,7 +48,7 @@ static float share_factor(const tile *rows, int r, float mass) {
 
 /* Adds factors[r] A_rk, or factors[r] |A_rk|, to sums[k] for every row r that sees key k; without
  * `factors` each factor is 1. */
-static void add_columns(const tile *rows, double *sums, const double *factors, bool absolute) {
+static void add_columns(const map_rows *rows, double *sums, const double *factors, bool absolute) {
     int end = end_of(rows, rows->n - 1);
     for (int k = 0; k < end; k += COLUMNS)
         for (int r = 0; r < rows->n; r++) {
@@ -60,7 +60,7 @@ static void add_columns(const tile *rows, double *sums, const double *factors, b
         }
 }
 
-static void add_shares(const tile *rows) {
+static void add_shares(const map_rows *rows) {
     const ss_trace *trace = rows->trace;
     const ss_row_statistics *statistics = &trace->statistics;
     double factors[SS_MAP_ROWS];
@@ -69,7 +69,8 @@ static void add_shares(const tile *rows) {
         const float *row = row_of(rows, r);
         statistics->mass[t] = ss_sum(row, (size_t)end_of(rows, r));
         statistics->factor[t] = share_factor(rows, r, statistics->mass[t]);
-        statistics->first[t] = trace->first < end_of(rows, r) ? fabsf(row[trace->first]) : 0.0f;
+        statistics->first_weight[t] =
+            trace->first < end_of(rows, r) ? fabsf(row[trace->first]) : 0.0f;
         factors[r] = (double)statistics->factor[t];
     }
     add_columns(rows, statistics->alpha + index_of(rows, 0), factors,
@@ -79,14 +80,14 @@ static void add_shares(const tile *rows) {
 }
 
 static bool has_mass(const float *row, int end, float bias) {
-    bool is_found = bias != 0.0f;
-    for (int j = 0; j < end && !is_found; j++) is_found = row[j] != 0.0f;
-    return is_found;
+    bool has_weight = bias != 0.0f;
+    for (int j = 0; j < end && !has_weight; j++) has_weight = row[j] != 0.0f;
+    return has_weight;
 }
 
 /* Returns -sum P ln P over the visible keys and the bias key, divided by ln n; NaN if all weights
  * are 0. */
-static float row_entropy(const tile *rows, int r) {
+static float row_entropy(const map_rows *rows, int r) {
     const ss_trace *trace = rows->trace;
     int t = rows->t + r, end = end_of(rows, r);
     float bias = ss_bias_weight(trace, rows->head, t),
@@ -98,12 +99,12 @@ static float row_entropy(const tile *rows, int r) {
     return count == 1.0f ? 0.0f : (float)(entropy / (double)ss_logf(count));
 }
 
-static void add_entropies(const tile *rows) {
+static void add_entropies(const map_rows *rows) {
     for (int r = 0; r < rows->n; r++)
         rows->trace->statistics.entropy[index_of(rows, rows->t + r)] = row_entropy(rows, r);
 }
 
-static double weighted_length(const tile *rows, int r, const float *lengths) {
+static double weighted_length(const map_rows *rows, int r, const float *lengths) {
     bool absolute = proxy_of(rows) == SS_PROXY_SHARE_ABS;
     float sizes[COLUMNS];
     double sum = 0.0;
@@ -117,7 +118,7 @@ static double weighted_length(const tile *rows, int r, const float *lengths) {
 }
 
 /* Adds |A_rk| / (sum_j |A_rj| lengths_j) to sums[k]; NaN if the denominator is 0. */
-static void add_contributions(const tile *rows, double *sums, const float *lengths) {
+static void add_contributions(const map_rows *rows, double *sums, const float *lengths) {
     double factors[SS_MAP_ROWS];
     for (int r = 0; r < rows->n; r++) {
         double sum = weighted_length(rows, r, lengths);
@@ -126,7 +127,7 @@ static void add_contributions(const tile *rows, double *sums, const float *lengt
     add_columns(rows, sums, factors, true);
 }
 
-static const float *value_lengths(const tile *rows) {
+static const float *extend_value_lengths(const map_rows *rows) {
     const ss_row_statistics *statistics = &rows->trace->statistics;
     int *lengths_n = &statistics->lengths_n[rows->head], end = end_of(rows, rows->n - 1);
     float *lengths = statistics->lengths + index_of(rows, 0);
@@ -137,29 +138,29 @@ static const float *value_lengths(const tile *rows) {
 }
 
 static double *sums_of(const ss_row_statistics *statistics, unsigned group) {
-    return group == SS_OF_VALUES ? statistics->values : statistics->outputs;
+    return group == SS_STATISTIC_VALUES ? statistics->values : statistics->outputs;
 }
 
-static void add_group(const tile *rows, unsigned group) {
+static void add_group(const map_rows *rows, unsigned group) {
     const ss_row_statistics *statistics = &rows->trace->statistics;
-    if (group == SS_OF_SHARES)
+    if (group == SS_STATISTIC_SHARES)
         add_shares(rows);
-    else if (group == SS_OF_ENTROPY)
+    else if (group == SS_STATISTIC_ENTROPY)
         add_entropies(rows);
     else
         add_contributions(rows, sums_of(statistics, group) + index_of(rows, 0),
-                          group == SS_OF_VALUES
-                              ? value_lengths(rows)
+                          group == SS_STATISTIC_VALUES
+                              ? extend_value_lengths(rows)
                               : ss_row(rows->trace, SS_FIELD_OUT_NORM, rows->head, 0));
 }
 
-static void clear_sums(const tile *rows, unsigned group) {
+static void clear_sums(const map_rows *rows, unsigned group) {
     const ss_row_statistics *statistics = &rows->trace->statistics;
     size_t first = index_of(rows, 0), bytes = (size_t)rows->trace->capacity * sizeof(double);
-    if (group == SS_OF_SHARES) {
+    if (group == SS_STATISTIC_SHARES) {
         memset(statistics->alpha + first, 0, bytes);
         memset(statistics->alpha_raw + first, 0, bytes);
-    } else if (group != SS_OF_ENTROPY) {
+    } else if (group != SS_STATISTIC_ENTROPY) {
         memset(sums_of(statistics, group) + first, 0, bytes);
     }
 }
@@ -170,7 +171,7 @@ static int *queries_of(const ss_trace *trace, int group, int head) {
 
 void ss_statistics_add(const ss_trace *trace, unsigned groups, int head, int t, int n, int T,
                        const float *x, size_t stride) {
-    tile rows = {trace, head, t, n, T, x, stride};
+    map_rows rows = {trace, head, t, n, T, x, stride};
     for (int i = 0; i < SS_STATISTICS; i++) {
         int *queries = queries_of(trace, i, head);
         if (!(groups & 1u << i) || *queries != t) continue;
@@ -180,12 +181,13 @@ void ss_statistics_add(const ss_trace *trace, unsigned groups, int head, int t, 
     }
 }
 
-unsigned ss_statistics_available(const ss_trace *trace) {
-    unsigned groups = SS_OF_SHARES;
+unsigned ss_available_statistics(const ss_trace *trace) {
+    unsigned groups = SS_STATISTIC_SHARES;
     if (!trace->statistics.alpha) return 0;
-    if (trace->fields & SS_BIT(SS_FIELD_SEEN)) groups |= SS_OF_ENTROPY;
-    if (trace->fields & SS_BIT(SS_FIELD_V) || trace->kept.norms[SS_FIELD_V]) groups |= SS_OF_VALUES;
-    if (trace->fields & SS_BIT(SS_FIELD_OUT_NORM)) groups |= SS_OF_OUTPUTS;
+    if (trace->fields & SS_BIT(SS_FIELD_SEEN)) groups |= SS_STATISTIC_ENTROPY;
+    if (trace->fields & SS_BIT(SS_FIELD_V) || trace->summaries.norms[SS_FIELD_V])
+        groups |= SS_STATISTIC_VALUES;
+    if (trace->fields & SS_BIT(SS_FIELD_OUT_NORM)) groups |= SS_STATISTIC_OUTPUTS;
     return groups;
 }
 
@@ -236,24 +238,26 @@ void ss_statistics_clear(const ss_trace *trace) {
     if (trace->statistics.queries) memset(trace->statistics.queries, 0, bytes);
 }
 
-typedef struct search {
+typedef struct statistics_job {
     const ss_trace *trace;
     unsigned groups;
     int T;
-} search;
+} statistics_job;
 
 typedef struct head_reader {
-    const search *search;
+    const statistics_job *job;
     int head;
 } head_reader;
 
 static void add_rows(void *context, int t, int n, const float *x, size_t stride) {
     const head_reader *reader = context;
-    const ss_trace *trace = reader->search->trace;
-    ss_statistics_add(trace, reader->search->groups, reader->head, t, n, trace->T, x, stride);
+    const ss_trace *trace = reader->job->trace;
+    ss_statistics_add(trace, reader->job->groups, reader->head, t, n, trace->T, x, stride);
 }
 
-static int common_queries(const search *job, int head) {
+/* Returns how many first queries all groups of the job have read in a head. If their numbers
+ * differ, all of them begin again. */
+static int align_queries(const statistics_job *job, int head) {
     int queries_min = job->T, queries_max = 0;
     for (int i = 0; i < SS_STATISTICS; i++) {
         int queries = *queries_of(job->trace, i, head);
@@ -267,16 +271,16 @@ static int common_queries(const search *job, int head) {
     return 0;
 }
 
-static void find_head_statistics(const void *context, size_t head, size_t worker) {
-    const search *job = context;
+static void compute_head_statistics(const void *context, size_t head, size_t worker) {
+    const statistics_job *job = context;
     head_reader reader = {job, (int)head};
-    int t = common_queries(job, (int)head);
+    int t = align_queries(job, (int)head);
     if (t < job->T)
         ss_map_read(job->trace, SS_FIELD_ATT, (int)head, t, job->T - t, worker, add_rows, &reader);
 }
 
-static void find_head_cosines(const void *context, size_t head, size_t worker) {
-    const search *job = context;
+static void compute_head_cosines(const void *context, size_t head, size_t worker) {
+    const statistics_job *job = context;
     const ss_trace *trace = job->trace;
     (void)worker;
     *queries_of(trace, COSINES, (int)head) = 0;
@@ -285,39 +289,40 @@ static void find_head_cosines(const void *context, size_t head, size_t worker) {
                               (size_t)trace->model->arch.K);
 }
 
-bool ss_statistics_are_found(const ss_trace *trace, unsigned groups, int T) {
-    if (groups & SS_OF_NORMS && T > trace->T) return false;
-    if (groups & SS_OF_SPECTRA && trace->statistics.spectra_n != T) return false;
+bool ss_statistics_are_complete(const ss_trace *trace, unsigned groups, int T) {
+    if (groups & SS_STATISTIC_NORMS && T > trace->T) return false;
+    if (groups & SS_STATISTIC_SPECTRA && trace->statistics.spectra_n != T) return false;
     for (int i = 0; i < SS_STATISTICS; i++)
         for (int head = 0; groups & 1u << i && head < ss_heads(trace); head++)
             if (*queries_of(trace, i, head) != T) return false;
     return true;
 }
 
-void ss_statistics_find(const ss_trace *trace, unsigned groups, int T) {
+void ss_statistics_compute(const ss_trace *trace, unsigned groups, int T) {
     uint64_t heads = (uint64_t)ss_heads(trace), cells = (uint64_t)T * (uint64_t)T;
-    groups &= ~(unsigned)(SS_OF_NORMS | SS_OF_SPECTRA); /* norms are computed from the vectors when
-                                                           they are read, and spectra in the pass */
-    bool reads_queries = groups == SS_OF_COSINES;
+    groups &= ~(unsigned)(SS_STATISTIC_NORMS |
+                          SS_STATISTIC_SPECTRA); /* norms are computed from the vectors when
+                                      they are read, and spectra in the pass */
+    bool reads_queries = groups == SS_STATISTIC_COSINES;
     bool has_room =
         reads_queries ? trace->statistics.cosines != NULL : trace->statistics.alpha != NULL;
-    if (!groups || !has_room || ss_statistics_are_found(trace, groups, T)) return;
-    SS_ASSERT(!trace->summed); /* the rows of a measuring run cannot be computed again */
+    if (!groups || !has_room || ss_statistics_are_complete(trace, groups, T)) return;
+    SS_ASSERT(!trace->summed_fields); /* the rows of a measuring run cannot be computed again */
     if (reads_queries) {
-        search job = {trace, 0, T};
-        ss_pool_run(trace->pool, find_head_cosines, &job, (size_t)heads,
+        statistics_job job = {trace, 0, T};
+        ss_pool_run(trace->pool, compute_head_cosines, &job, (size_t)heads,
                     heads * (uint64_t)T * (uint64_t)(4 * trace->model->arch.K));
         return;
     }
-    bool is_computed = trace->computed & SS_BIT(SS_FIELD_ATT);
+    bool is_computed = trace->computed_fields & SS_BIT(SS_FIELD_ATT);
     /* Computing rows again is expensive, so all groups read them at once. The group of entropies
      * needs the factors of the group of shares. */
-    groups = is_computed ? ss_statistics_available(trace)
-                         : groups | (groups & SS_OF_ENTROPY ? SS_OF_SHARES : 0);
-    search job = {trace, groups, T};
+    groups = is_computed ? ss_available_statistics(trace)
+                         : groups | (groups & SS_STATISTIC_ENTROPY ? SS_STATISTIC_SHARES : 0);
+    statistics_job job = {trace, groups, T};
     ss_map_link(trace);
     uint64_t work = heads * cells * (is_computed ? (uint64_t)trace->model->arch.K : 1);
-    ss_pool_run(ss_map_pool(trace), find_head_statistics, &job, (size_t)heads, work);
+    ss_pool_run(ss_map_pool(trace), compute_head_statistics, &job, (size_t)heads, work);
 }
 
 void ss_statistics_add_norms(const ss_trace *trace, ss_field_id field, int row, int t, int n,
@@ -338,9 +343,9 @@ void ss_statistics_add_spectrum(ss_trace *trace, int layer, const float *h, int 
 }
 
 float ss_norm_of(const ss_trace *trace, ss_field_id field, int row, int t) {
-    const float *kept_norms = trace->kept.norms[field];
+    const float *recording_norms = trace->summaries.norms[field];
     const float *run_norms = trace->statistics.norms[field];
-    if (kept_norms) return kept_norms[(size_t)row * (size_t)trace->T + (size_t)t];
+    if (recording_norms) return recording_norms[(size_t)row * (size_t)trace->T + (size_t)t];
     if (run_norms) return run_norms[(size_t)row * (size_t)trace->capacity + (size_t)t];
     const float *x = ss_row(trace, field, row, t);
     return sqrtf(ss_dot(x, x, trace->widths[field]));

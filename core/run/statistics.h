@@ -18,7 +18,8 @@
 void ss_statistics_add(const ss_trace *trace, unsigned groups, int head, int t, int n, int T,
                        const float *x, size_t stride);
 
-/* Adds query vectors q[n] of tokens [t, t+n) of a head to SS_OF_COSINES; the keys are in the trace.
+/* Adds query vectors q[n] of tokens [t, t+n) of a head to SS_STATISTIC_COSINES; the keys are in the
+ * trace.
  */
 void ss_statistics_add_queries(const ss_trace *trace, int head, int t, int n, int T, const float *q,
                                size_t stride);
@@ -34,7 +35,7 @@ void ss_statistics_add_spectrum(ss_trace *trace, int layer, const float *h, int 
 
 /* Returns the groups of map statistics that can be computed from what the trace stores; 0 if it has
  * no room for statistics. */
-unsigned ss_statistics_available(const ss_trace *trace);
+unsigned ss_available_statistics(const ss_trace *trace);
 
 /* Reset statistics: ss_statistics_clear all of them, ss_statistics_rewind the groups of a head that
  * have read more than n rows. */
@@ -42,10 +43,10 @@ void ss_statistics_clear(const ss_trace *trace);
 void ss_statistics_rewind(const ss_trace *trace, int n);
 
 /* Returns true if groups have read exactly the first T tokens in every head. */
-bool ss_statistics_are_found(const ss_trace *trace, unsigned groups, int T);
+bool ss_statistics_are_complete(const ss_trace *trace, unsigned groups, int T);
 
 /* Extends groups of every head to the first T queries by reading the missing rows. */
-void ss_statistics_find(const ss_trace *trace, unsigned groups, int T);
+void ss_statistics_compute(const ss_trace *trace, unsigned groups, int T);
 
 /* Returns the norm of what key j contributes: |v_j|, or |W_O v_j| for SS_FIELD_OUT_NORM. */
 float ss_key_length(const ss_trace *trace, ss_field_id field, int head, int j);
@@ -65,7 +66,7 @@ static inline float ss_bias_weight(const ss_trace *trace, int head, int t) {
     return weight ? *weight : 0.0f;
 }
 
-static inline size_t ss_statistic_at(const ss_trace *trace, int head, int i) {
+static inline size_t ss_statistic_index(const ss_trace *trace, int head, int i) {
     return (size_t)head * (size_t)trace->capacity + (size_t)i;
 }
 

@@ -8,16 +8,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ON_REQUEST 0 /* `when` of fields that are recorded only if the caller names them */
+#define ON_REQUEST 0 /* `flags` of fields that are recorded only if the caller names them */
 #define STANDARD SS_FIELD_STANDARD
 #define AVERAGED SS_FIELD_AVERAGED
 
 #define SHAPE(...) .shape = {__VA_ARGS__}
 /* A field holds floats unless `.type` names another type; every model has it unless `.needs` is
  * given. */
-#define FIELD(id, key, when_recorded, number_unit, text, ...)                                      \
+#define FIELD(id, key, field_flags, number_unit, text, ...)                                        \
     [SS_FIELD_##id] = {.name = key,                                                                \
-                       .when = when_recorded,                                                      \
+                       .flags = field_flags,                                                       \
                        .unit = number_unit,                                                        \
                        .meaning = SS_DOC(text),                                                    \
                        __VA_ARGS__}
@@ -129,7 +129,7 @@ static size_t extent(const ss_trace *trace, const char *letter) {
     return *letter == 'T' ? (size_t)trace->capacity : ss_trace_size_of(trace, letter);
 }
 
-static size_t count_from(const ss_trace *trace, const char *const *shape) {
+static size_t count_numbers(const ss_trace *trace, const char *const *shape) {
     size_t count = 1;
     for (; *shape; shape++)
         if (!ss_mul_size(&count, count, extent(trace, *shape))) return SIZE_MAX;
@@ -151,7 +151,7 @@ static void take_statistics(ss_trace *trace, ss_arena *arena) {
     size_t heads = (size_t)ss_heads(trace);
     ss_row_statistics *statistics = &trace->statistics;
     for (int field = 0; field < SS_FIELD_N; field++)
-        if (trace->summed & SS_FIELDS_NORMS & SS_BIT(field))
+        if (trace->summed_fields & SS_FIELDS_NORMS & SS_BIT(field))
             statistics->norms[field] = take_norms(trace, arena, (ss_field_id)field);
     if (trace->spectral)
         statistics->spectra =
@@ -167,7 +167,7 @@ static void take_statistics(ss_trace *trace, ss_arena *arena) {
     statistics->lengths_n = ss_arena_take(arena, heads, sizeof *statistics->lengths_n);
     statistics->mass = take_heads(trace, arena, sizeof *statistics->mass);
     statistics->factor = take_heads(trace, arena, sizeof *statistics->factor);
-    statistics->first = take_heads(trace, arena, sizeof *statistics->first);
+    statistics->first_weight = take_heads(trace, arena, sizeof *statistics->first_weight);
     statistics->alpha = take_heads(trace, arena, sizeof *statistics->alpha);
     statistics->alpha_raw = take_heads(trace, arena, sizeof *statistics->alpha_raw);
     statistics->lengths = take_heads(trace, arena, sizeof *statistics->lengths);
@@ -179,9 +179,9 @@ static void take_statistics(ss_trace *trace, ss_arena *arena) {
 }
 
 void ss_trace_take_room(ss_trace *trace, ss_arena *arena) {
-    size_t T = (size_t)trace->capacity, D = (size_t)trace->model->arch.D, side = ss_smaller(T, D);
+    size_t T = (size_t)trace->capacity, D = (size_t)trace->model->arch.D, side = ss_min_size(T, D);
     size_t numbers;
-    if (trace->summed || trace->fields & (SS_BIT(SS_FIELD_ATT) | SS_BIT(SS_FIELD_Q)))
+    if (trace->summed_fields || trace->fields & (SS_BIT(SS_FIELD_ATT) | SS_BIT(SS_FIELD_Q)))
         take_statistics(trace, arena);
     /*
      * Working memory is the larger of two amounts. A spectrum needs half a square matrix and four
@@ -192,12 +192,12 @@ void ss_trace_take_room(ss_trace *trace, ss_arena *arena) {
     if (trace->fields & SS_BIT(SS_FIELD_HIDDEN)) {
         const ss_arch *arch = &trace->model->arch;
         size_t H = (size_t)arch->H, HU = H * (size_t)arch->U;
-        size_t parts = H * (D + H + 1) + (size_t)arch->K + ss_larger(D, HU);
+        size_t parts = H * (D + H + 1) + (size_t)arch->K + ss_max_size(D, HU);
         if (!ss_mul_size(&numbers, side, side + 9)) numbers = SIZE_MAX - 1;
         size_t products = ss_panels_floats(D, SS_SPECTRUM_ROWS) +
                           SS_SPECTRUM_COLUMNS * (D + 2 * SS_SPECTRUM_ROWS);
         numbers = numbers / 2 + 1 + (T > D ? products / 2 + 1 : 0);
-        trace->spectrum_n = ss_larger(numbers, parts);
+        trace->spectrum_n = ss_max_size(numbers, parts);
         trace->spectrum = ss_arena_rows(arena, ss_pool_workers(trace->pool), trace->spectrum_n,
                                         sizeof *trace->spectrum);
     }
@@ -209,16 +209,17 @@ void ss_trace_lay_out(ss_trace *trace, ss_arena *arena) {
         uint32_t needed_fields = trace->fields | (trace->fields & SS_STREAMS ? SS_FIELDS_SLOTS : 0);
         const char *const *shape = table[field].shape, *const *dim = shape;
         while (*dim && **dim != 'T') dim++;
-        ss_trace room = *trace;
-        room.capacity = SS_FIELDS_SLOTS & SS_BIT(field) ? trace->slots : trace->capacity;
-        trace->rooms[field] = (size_t)room.capacity;
-        trace->widths[field] = count_from(&room, *dim ? dim + 1 : shape);
+        ss_trace sizes = *trace;
+        sizes.capacity = SS_FIELDS_SLOTS & SS_BIT(field) ? trace->slots : trace->capacity;
+        trace->capacities[field] = (size_t)sizes.capacity;
+        trace->widths[field] = count_numbers(&sizes, *dim ? dim + 1 : shape);
         /* A measuring run still needs the keys and values of one layer: the pass reads them from
          * the trace. */
-        bool has_one_layer = trace->summed & SS_FIELDS_LAYER & SS_BIT(field);
-        if (has_one_layer || needed_fields & ~(trace->computed | trace->summed) & SS_BIT(field))
+        bool has_one_layer = trace->summed_fields & SS_FIELDS_LAYER & SS_BIT(field);
+        if (has_one_layer ||
+            needed_fields & ~(trace->computed_fields | trace->summed_fields) & SS_BIT(field))
             trace->buffers[field] =
-                ss_arena_take(arena, count_from(&room, shape + has_one_layer), sizeof(float));
+                ss_arena_take(arena, count_numbers(&sizes, shape + has_one_layer), sizeof(float));
     }
     ss_trace_take_room(trace, arena);
 }
@@ -234,24 +235,24 @@ void ss_record(const ss_trace *trace, ss_field_id field, int index, int t0, int 
 static size_t rows_below(const ss_trace *trace, ss_field_id field, int layer) {
     const char *const *shape = table[field].shape;
     if (**shape != 'L') return 0;
-    bool of_states = (*shape)[1] == '+';
+    bool has_states = (*shape)[1] == '+';
     int below = ss_attention_layers_below(&trace->model->arch, layer);
-    size_t rows = (size_t)(of_states ? layer + 1 : below);
+    size_t rows = (size_t)(has_states ? layer + 1 : below);
     for (shape++; *shape && **shape != 'T'; shape++) rows *= ss_trace_size_of(trace, *shape);
     return *shape ? rows : 0;
 }
 
-void ss_trace_take_below(ss_trace *trace, const ss_trace *from, int layer, int n) {
+void ss_trace_take_below(ss_trace *trace, const ss_trace *source, int layer, int n) {
     for (int field = 0; field < SS_FIELD_N; field++) {
-        if (!trace->buffers[field] || !from->buffers[field]) continue;
+        if (!trace->buffers[field] || !source->buffers[field]) continue;
         /* A row of scores is as long as the trace's capacity, with zeros after the text. */
-        size_t width = trace->widths[field], other_width = from->widths[field],
-               common_width = ss_smaller(width, other_width);
+        size_t width = trace->widths[field], other_width = source->widths[field],
+               common_width = ss_min_size(width, other_width);
         size_t rows = rows_below(trace, (ss_field_id)field, layer);
         for (size_t row = 0; row < rows; row++)
             for (int t = 0; t < n; t++) {
                 float *out = ss_row(trace, (ss_field_id)field, (int)row, t);
-                memcpy(out, ss_row(from, (ss_field_id)field, (int)row, t),
+                memcpy(out, ss_row(source, (ss_field_id)field, (int)row, t),
                        common_width * sizeof *out);
                 memset(out + common_width, 0, (width - common_width) * sizeof *out);
             }
@@ -286,8 +287,8 @@ ss_status ss_trace_view(ss_tensor *view, const ss_trace *trace, int field, int l
                        strcmp(row->needs, "E") ? row->needs : "experts", trace->model->arch.family);
     if (!(trace->fields & SS_BIT(field)))
         return ss_fail(err, SS_BAD_REQUEST, row->name, "this run did not record the field");
-    if (trace->summed & SS_BIT(field)) return ss_trace_refuse_summed(field, err);
-    if (trace->computed & SS_BIT(field))
+    if (trace->summed_fields & SS_BIT(field)) return ss_trace_refuse_summed(field, err);
+    if (trace->computed_fields & SS_BIT(field))
         return ss_fail(err, SS_BAD_REQUEST, row->name,
                        "expected maps that this run has stored: these are computed, row by row");
     int rank = 0;

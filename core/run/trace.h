@@ -83,7 +83,7 @@ typedef struct ss_field {
     const char *name, *meaning, *unit;
     const char *shape[SS_RANK_MAX + 1]; /* letters, NULL-terminated: "L+1", "T", "D" */
     ss_dtype type;
-    int when;          /* SS_FIELD_... above */
+    int flags;         /* SS_FIELD_... above */
     const char *needs; /* key of the description that the field requires, for fields of some models
                           only; or NULL */
 } ss_field;
@@ -93,14 +93,14 @@ const ss_field *ss_fields(void);
 
 /* Groups of row statistics; a row of the metric table names the groups that its metric reads. */
 enum {
-    SS_OF_SHARES = 1,
-    SS_OF_ENTROPY = 2,
-    SS_OF_VALUES = 4,
-    SS_OF_OUTPUTS = 8,
-    SS_OF_COSINES = 16, /* statistics of queries and keys; the groups above are of maps */
-    SS_OF_NORMS = 32,
-    SS_OF_SPECTRA = 64 /* spectra of hidden states; like norms, computed on request if the run keeps
-                          the vectors */
+    SS_STATISTIC_SHARES = 1,
+    SS_STATISTIC_ENTROPY = 2,
+    SS_STATISTIC_VALUES = 4,
+    SS_STATISTIC_OUTPUTS = 8,
+    SS_STATISTIC_COSINES = 16, /* statistics of queries and keys; the groups above are of maps */
+    SS_STATISTIC_NORMS = 32,
+    SS_STATISTIC_SPECTRA = 64 /* spectra of hidden states; like norms, computed on request if the
+                          run keeps the vectors */
 };
 #define SS_STATISTICS 5 /* groups that count the first queries they have read */
 
@@ -115,7 +115,7 @@ typedef struct ss_row_statistics {
     int *queries;   /* [SS_STATISTICS][L][H] number of first queries that were added; NULL: neither
                        maps nor queries are recorded */
     int *lengths_n; /* [L][H] number of keys with computed lengths */
-    float *mass, *factor, *first; /* per query; first: |weight| of the first token */
+    float *mass, *factor, *first_weight; /* per query; first_weight: |weight| of the first token */
     float *entropy;
     float *lengths;           /* per key: |v| */
     float *norms[SS_FIELD_N]; /* for a field that a measuring run does not store: norms of its
@@ -137,13 +137,13 @@ typedef struct ss_row_statistics {
  * Summaries that a recording stores over all T tokens of the trace, in place of maps and vectors or
  * in addition to rounded ones. NULL: not stored. A run has no summaries.
  */
-typedef struct ss_kept {
+typedef struct ss_summaries {
     const float *alpha, *alpha_raw, *row_mass, *factors; /* [L][H][T] */
     const float *norms[SS_FIELD_N]; /* the norms [rows][T] of a field [rows][T][width] */
-    uint32_t fields; /* SS_BIT(field) of fields whose metrics need only these summaries */
-    bool recorded;   /* the trace is a recording's, which may lack fields that its model had */
-    int pooled;      /* side of the blocks of pooled maps in place of att; 0: maps are not pooled */
-} ss_kept;
+    uint32_t fields;   /* SS_BIT(field) of fields whose metrics need only these summaries */
+    bool is_recording; /* the trace is a recording's, which may lack fields that its model had */
+    int pooled_side; /* side of the blocks of pooled maps in place of att; 0: maps are not pooled */
+} ss_summaries;
 
 typedef struct ss_trace {
     const ss_model *model;
@@ -154,22 +154,22 @@ typedef struct ss_trace {
     int first;          /* token that counts as the first; 0 except in a recording */
     ss_choice *choices; /* [L][H] operation and mask of each head */
     bool edited;
-    uint32_t computed; /* recorded maps whose rows are computed on demand */
-    bool spectral;     /* a measuring run accumulates spectra */
-    uint32_t summed;   /* recorded fields that a measuring run keeps as statistics only */
+    uint32_t computed_fields; /* recorded maps whose rows are computed on demand */
+    bool spectral;            /* a measuring run accumulates spectra */
+    uint32_t summed_fields;   /* recorded fields that a measuring run keeps as statistics only */
     struct ss_pass
         *pass; /* the pass of a run, which computes maps on demand; NULL in a recording */
     ss_row_statistics statistics;
     ss_pool *pool;     /* shared by metrics; or NULL */
     double *spectrum;  /* if hidden is recorded: working memory of the metrics of hidden states */
     size_t spectrum_n; /* numbers in `spectrum` for each worker of the pool */
-    void *buffers[SS_FIELD_N]; /* in the fields' shapes, `capacity` in place of T; NULL: not
-                                  recorded */
-    size_t rooms[SS_FIELD_N];  /* how many tokens, or slots, a field's buffer holds */
-    int bases[SS_FIELD_N]; /* index of the first row that the buffer holds; 0 except for k and v of
-                              a measuring run, which holds one layer at a time */
-    size_t widths[SS_FIELD_N]; /* numbers per token; for a field without tokens, all numbers */
-    ss_kept kept;              /* summaries of a recording, which replace fields that it lacks */
+    void *buffers[SS_FIELD_N];     /* in the fields' shapes, `capacity` in place of T; NULL: not
+                                      recorded */
+    size_t capacities[SS_FIELD_N]; /* how many tokens, or slots, a field's buffer holds */
+    int first_rows[SS_FIELD_N]; /* index of the first row that the buffer holds; 0 except for k and
+                              v of a measuring run, which holds one layer at a time */
+    size_t widths[SS_FIELD_N];  /* numbers per token; for a field without tokens, all numbers */
+    ss_summaries summaries;     /* summaries of a recording, which replace fields that it lacks */
 } ss_trace;
 
 /* Returns the number of heads in all layers. Heads are numbered l*H + h, as rows of a field
@@ -201,7 +201,7 @@ static inline int32_t *ss_tokens(const ss_trace *trace) {
  */
 static inline float *ss_row(const ss_trace *trace, ss_field_id field, int index, int t) {
     float *floats = ss_floats(trace, field);
-    size_t row = (size_t)(index - trace->bases[field]) * trace->rooms[field] + (size_t)t;
+    size_t row = (size_t)(index - trace->first_rows[field]) * trace->capacities[field] + (size_t)t;
     return floats ? floats + row * trace->widths[field] : NULL;
 }
 
@@ -221,7 +221,7 @@ void ss_trace_lay_out(ss_trace *trace, ss_arena *arena);
  * Copies rows from another trace of the same model: those of the first n tokens in the layers below
  * `layer`, and of the residual stream up to `layer`, for every field that both traces record.
  */
-void ss_trace_take_below(ss_trace *trace, const ss_trace *from, int layer, int n);
+void ss_trace_take_below(ss_trace *trace, const ss_trace *source, int layer, int n);
 
 /* Clears the quantization errors of tokens [t, t+n) after `layer` layers, in columns `first`..3, if
  * the field is recorded. */

@@ -44,21 +44,21 @@ void ss_tally_lay_out(ss_tally *tally, const ss_arch *arch, int T, ss_arena *are
     tally->heads = (int)heads;
     tally->L = arch->L;
     tally->T = T;
-    tally->measured = ss_arena_take(arena, heads + 1, sizeof *tally->measured);
+    tally->metric_numbers = ss_arena_take(arena, heads + 1, sizeof *tally->metric_numbers);
 }
 
 size_t ss_tally_doubles(const ss_tally *tally) {
     return SUMS + (size_t)tally->heads;
 }
 
-void ss_tally_on(ss_tally *tally, double *sums) {
+void ss_tally_set_sums(ss_tally *tally, double *sums) {
     tally->sums = (ss_sums *)(void *)sums;
-    tally->of_heads = sums + SUMS;
+    tally->head_sums = sums + SUMS;
 }
 
 void ss_tally_begin(ss_tally *tally, double *sums) {
     memset(sums, 0, ss_tally_doubles(tally) * sizeof *sums);
-    ss_tally_on(tally, sums);
+    ss_tally_set_sums(tally, sums);
 }
 
 static int measure_metric(ss_tally *tally, const ss_trace *trace, const char *name) {
@@ -70,17 +70,17 @@ static int measure_metric(ss_tally *tally, const ss_trace *trace, const char *na
         size_t dims[SS_RANK_MAX];
         int rank = ss_metric_shape(dims, trace, i, &args, NULL);
         for (int d = 0; d < rank; d++) count *= (int)dims[d];
-        ss_metric_measure(trace, i, &args, tally->measured);
+        ss_metric_measure(trace, i, &args, tally->metric_numbers);
     }
     return count;
 }
 
 static void add_ratios(ss_tally *tally, const ss_trace *trace) {
     int n = measure_metric(tally, trace, "value_ratio");
-    for (int i = 0; i < n; i++) tally->sums->value_ratio += (double)tally->measured[i] / n;
+    for (int i = 0; i < n; i++) tally->sums->value_ratio += (double)tally->metric_numbers[i] / n;
     n = measure_metric(tally, trace, "hidden_ratio");
-    double largest = (double)tally->measured[1]; /* row 0 is the embedding */
-    for (int i = 2; i < n; i++) largest = fmax(largest, (double)tally->measured[i]);
+    double largest = (double)tally->metric_numbers[1]; /* row 0 is the embedding */
+    for (int i = 2; i < n; i++) largest = fmax(largest, (double)tally->metric_numbers[i]);
     tally->sums->hidden_ratio += largest;
 }
 
@@ -100,11 +100,11 @@ void ss_tally_add(ss_tally *tally, const ss_trace *trace, const ss_sequence *seq
         tally->sums->positions[kind] += 1.0;
     }
     for (int i = 0; i < tally->heads; i++) {
-        const float *att = ss_recorded(trace, SS_FIELD_ATT, i / arch->H, i % arch->H);
+        const float *att = ss_recorded_rows(trace, SS_FIELD_ATT, i / arch->H, i % arch->H);
         for (int t = 0; t < trace->T; t++) {
             double weight = (double)att[(size_t)t * C];
-            tally->sums->first[sequence->kinds[t]] += weight / tally->heads;
-            if (sequence->kinds[t] == SS_KIND_ELSEWHERE) tally->of_heads[i] += weight;
+            tally->sums->first_attention[sequence->kinds[t]] += weight / tally->heads;
+            if (sequence->kinds[t] == SS_KIND_ELSEWHERE) tally->head_sums[i] += weight;
         }
     }
     add_ratios(tally, trace);
@@ -130,15 +130,15 @@ static double ratio_of(const double squares[2], int T) {
 ss_log_entry ss_tally_end(const ss_tally *tally, double targets) {
     const double *n = tally->sums->positions;
     double elsewhere = n[SS_KIND_ELSEWHERE] + n[SS_KIND_FIRST], largest = -(double)INFINITY;
-    for (int i = 0; i < tally->heads; i++) largest = fmax(largest, tally->of_heads[i]);
+    for (int i = 0; i < tally->heads; i++) largest = fmax(largest, tally->head_sums[i]);
     return (ss_log_entry){
         .loss = tally->sums->loss / targets,
         .loss_triggers = tally->sums->losses[SS_KIND_TRIGGER] / n[SS_KIND_TRIGGER],
         .loss_elsewhere = tally->sums->losses[SS_KIND_ELSEWHERE] / elsewhere,
         .optimum_triggers = tally->sums->optima[SS_KIND_TRIGGER] / n[SS_KIND_TRIGGER],
         .optimum_elsewhere = tally->sums->optima[SS_KIND_ELSEWHERE] / elsewhere,
-        .first_elsewhere = tally->sums->first[SS_KIND_ELSEWHERE] / n[SS_KIND_ELSEWHERE],
-        .first_triggers = tally->sums->first[SS_KIND_TRIGGER] / n[SS_KIND_TRIGGER],
+        .first_elsewhere = tally->sums->first_attention[SS_KIND_ELSEWHERE] / n[SS_KIND_ELSEWHERE],
+        .first_triggers = tally->sums->first_attention[SS_KIND_TRIGGER] / n[SS_KIND_TRIGGER],
         .first_most = largest / n[SS_KIND_ELSEWHERE],
         .value_ratio = tally->sums->value_ratio / tally->sums->sequences,
         .hidden_ratio = tally->sums->hidden_ratio / tally->sums->sequences,

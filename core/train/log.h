@@ -31,7 +31,7 @@ static inline const double *ss_log_number(const ss_log_entry *entry, const ss_lo
  * added as arrays. */
 typedef struct ss_sums {
     double loss, losses[3], optima[3], positions[3]; /* indexed by ss_kind */
-    double first[3];                                 /* [ss_kind] attention on the first token */
+    double first_attention[3];                       /* [ss_kind] attention on the first token */
     double value_ratio, hidden_ratio, sequences;
     double key_squares[2], value_squares[2]; /* squared gradients with respect to keys, and to
                                                 values: of the first token, and of the others */
@@ -41,9 +41,9 @@ typedef struct ss_sums {
 
 typedef struct ss_tally {
     ss_sums *sums;
-    double *of_heads; /* [L*H] after the sums: attention on the first token, from positions without
+    double *head_sums; /* [L*H] after the sums: attention on the first token, from positions without
                          a trigger */
-    float *measured;
+    float *metric_numbers;
     int heads, L, T;
 } ss_tally;
 
@@ -55,7 +55,7 @@ size_t ss_tally_doubles(const ss_tally *tally);
 void ss_tally_begin(ss_tally *tally, double *sums);
 
 /* Points the tally to sums that are stored in `sums`. */
-void ss_tally_on(ss_tally *tally, double *sums);
+void ss_tally_set_sums(ss_tally *tally, double *sums);
 
 /* Adds one sequence: its trace and its losses[T]. */
 void ss_tally_add(ss_tally *tally, const ss_trace *trace, const ss_sequence *sequence,

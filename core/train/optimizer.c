@@ -14,7 +14,7 @@ double ss_learning_rate(const ss_recipe *recipe, int step) {
 double ss_gradient_norm(const ss_parameters *gradients) {
     double sum = 0.0;
     for (size_t i = 0; i < gradients->n; i += 4096) {
-        size_t n = ss_smaller(gradients->n - i, 4096);
+        size_t n = ss_min_size(gradients->n - i, 4096);
         sum += (double)ss_dot(gradients->numbers + i, gradients->numbers + i, n);
     }
     return sqrt(sum);
@@ -61,11 +61,12 @@ void ss_update(ss_parameters *weights, const ss_parameters *gradients, float *me
     for (size_t i = 0; i < container->n; i++) {
         const ss_entry *entry = &container->entries[i];
         size_t n = ss_tensor_count(&entry->tensor);
-        size_t at = (size_t)((const float *)entry->tensor.data - weights->numbers);
+        size_t offset = (size_t)((const float *)entry->tensor.data - weights->numbers);
         r.remaining = (float)(1.0 - rate * ss_parameters_decay(entry, recipe));
         if (is_adam)
-            adamw(weights->numbers + at, gradients->numbers + at, mean + at, square + at, &r, n);
+            adamw(weights->numbers + offset, gradients->numbers + offset, mean + offset,
+                  square + offset, &r, n);
         else
-            sgd(weights->numbers + at, gradients->numbers + at, mean + at, &r, n);
+            sgd(weights->numbers + offset, gradients->numbers + offset, mean + offset, &r, n);
     }
 }

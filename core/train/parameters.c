@@ -62,7 +62,7 @@ static void put_tensor(void *context, const char *name, const ss_tensor *shape) 
     /* A matrix is packed as [in][out] or [out][in] and in at most three parts. After each part come
      * the rest of its last panel and the arena's gap. */
     size_t a = shape->dims[0], b = shape->rank > 1 ? shape->dims[1] : 0;
-    if (b) draft->panels += count + 3 * (SS_PANEL * ss_larger(a, b) + SS_ARENA_MORE / 4);
+    if (b) draft->panels += count + 3 * (SS_PANEL * ss_max_size(a, b) + SS_ARENA_OVERHEAD / 4);
 }
 
 #define METADATA "\"__metadata__\":{\"format\":\"pt\"}"
@@ -161,10 +161,10 @@ static bool is_addition(const char *name) {
 
 /* Returns the scales of an I8 matrix's rows, "NAME_scale", F32 [rows][1]; NULL where the file has
  * none. */
-static const ss_tensor *scales_of(const ss_container *from, const ss_entry *matrix) {
+static const ss_tensor *scales_of(const ss_container *source, const ss_entry *matrix) {
     char name[160];
     snprintf(name, sizeof name, "%s_scale", matrix->name);
-    const ss_entry *scales = ss_container_find(from, name);
+    const ss_entry *scales = ss_container_find(source, name);
     bool is_valid = scales && scales->readable && scales->tensor.type == SS_F32 &&
                     ss_tensor_count(&scales->tensor) == matrix->tensor.dims[0];
     return is_valid ? &scales->tensor : NULL;
@@ -172,13 +172,13 @@ static const ss_tensor *scales_of(const ss_container *from, const ss_entry *matr
 
 /* Converts a tensor to floats; returns false for a type that weights do not have or that stores
  * blocks, and for I8 without scales. */
-static bool unpack(float *numbers, const ss_container *from, const ss_entry *entry) {
+static bool unpack(float *numbers, const ss_container *source, const ss_entry *entry) {
     const ss_tensor *tensor = &entry->tensor;
     if (!entry->readable || !ss_dtype_is_weight(tensor->type) || ss_dtype_block(tensor->type) != 1)
         return false;
     ss_unpack(numbers, tensor->data, tensor->type, ss_tensor_count(tensor));
     if (tensor->type != SS_I8) return true;
-    const ss_tensor *scales = tensor->rank == 2 ? scales_of(from, entry) : NULL;
+    const ss_tensor *scales = tensor->rank == 2 ? scales_of(source, entry) : NULL;
     for (size_t r = 0; scales && r < tensor->dims[0]; r++) {
         float scale;
         ss_unpack(&scale, (const unsigned char *)scales->data + r * sizeof scale, SS_F32, 1);
@@ -187,15 +187,15 @@ static bool unpack(float *numbers, const ss_container *from, const ss_entry *ent
     return scales != NULL;
 }
 
-ss_status ss_parameters_copy(ss_parameters *parameters, const ss_container *from, ss_error *err) {
+ss_status ss_parameters_copy(ss_parameters *parameters, const ss_container *source, ss_error *err) {
     for (size_t i = 0; i < parameters->container.n; i++) {
         const ss_entry *entry = &parameters->container.entries[i];
-        const ss_entry *source = ss_container_find(from, entry->name);
+        const ss_entry *source_entry = ss_container_find(source, entry->name);
         const ss_tensor *expected = &entry->tensor;
-        if (!source && is_addition(entry->name)) continue;
-        if (!source || source->tensor.rank != expected->rank ||
-            memcmp(source->tensor.dims, expected->dims, sizeof expected->dims) ||
-            !unpack(numbers_of(entry), from, source))
+        if (!source_entry && is_addition(entry->name)) continue;
+        if (!source_entry || source_entry->tensor.rank != expected->rank ||
+            memcmp(source_entry->tensor.dims, expected->dims, sizeof expected->dims) ||
+            !unpack(numbers_of(entry), source, source_entry))
             return ss_fail(err, SS_BAD_TENSOR, entry->name,
                            "expected its %lu numbers as floats, or as I8 with the scales of its "
                            "rows, in the file to begin with",
@@ -218,9 +218,9 @@ static double deviation_of(const ss_entry *entry, const ss_recipe *recipe) {
     if (recipe->deviation > 0.0) return recipe->deviation;
     /* The deviation depends on the number of inputs: the last dimension of [out][in], but the first
      * one in GPT-2's Conv1D. */
-    bool in_out = strstr(entry->name, "c_attn") || strstr(entry->name, "c_proj") ||
-                  strstr(entry->name, "c_fc");
-    return 1.0 / sqrt(3.0 * (double)entry->tensor.dims[in_out ? 0 : 1]);
+    bool is_in_out = strstr(entry->name, "c_attn") || strstr(entry->name, "c_proj") ||
+                     strstr(entry->name, "c_fc");
+    return 1.0 / sqrt(3.0 * (double)entry->tensor.dims[is_in_out ? 0 : 1]);
 }
 
 void ss_parameters_draw(ss_parameters *parameters, const ss_recipe *recipe) {

@@ -33,7 +33,7 @@ ss_status ss_parameters_size(size_t *bytes, size_t *numbers, size_t *panels, con
  * lacks them, so that a variant can be fine-tuned from the base model. Returns SS_BAD_TENSOR with
  * the name of any other tensor that is missing or has another shape or type.
  */
-ss_status ss_parameters_copy(ss_parameters *parameters, const ss_container *from, ss_error *err);
+ss_status ss_parameters_copy(ss_parameters *parameters, const ss_container *source, ss_error *err);
 
 /*
  * Initializes the weights as models/train does: biases and sink logits 0, gains 1, all others

@@ -15,10 +15,10 @@ static const char *optimizer_name(int value) {
     return (const char *[]){"adamw", "sgd"}[value];
 }
 
-#define WHOLE(name, standard, low, high, meaning)                                                  \
-    { #name, meaning, standard, low, high, true, NULL, offsetof(ss_recipe, name) }
-#define NUMBER(name, standard, low, high, meaning)                                                 \
-    { #name, meaning, standard, low, high, false, NULL, offsetof(ss_recipe, name) }
+#define WHOLE(name, default_value, low, high, meaning)                                             \
+    { #name, meaning, default_value, low, high, true, NULL, offsetof(ss_recipe, name) }
+#define NUMBER(name, default_value, low, high, meaning)                                            \
+    { #name, meaning, default_value, low, high, false, NULL, offsetof(ss_recipe, name) }
 #define WORD(name, words, n, meaning)                                                              \
     { #name, meaning, 0, 0, (n)-1, true, words, offsetof(ss_recipe, name) }
 
@@ -76,7 +76,7 @@ static void refuse(ss_json *json, const char *key, const char *expected, const c
 }
 
 static double read_word(ss_json *json, const ss_setting *row) {
-    const char *word = ss_json_text(json, row->name, row->word((int)row->standard));
+    const char *word = ss_json_text(json, row->name, row->word((int)row->default_value));
     char words[200];
     size_t used = 0;
     for (int i = 0; i <= (int)row->high; i++) {
@@ -86,13 +86,13 @@ static double read_word(ss_json *json, const ss_setting *row) {
                                      row->word(i));
     }
     refuse(json, row->name, words, word);
-    return row->standard;
+    return row->default_value;
 }
 
 static double read_setting(ss_json *json, const ss_setting *row) {
     if (row->word) return read_word(json, row);
-    double value = ss_json_number(json, row->name, row->standard, row->low, row->high);
-    if (row->whole && value != floor(value)) {
+    double value = ss_json_number(json, row->name, row->default_value, row->low, row->high);
+    if (row->is_integer && value != floor(value)) {
         char actual[32];
         snprintf(actual, sizeof actual, "%g", value);
         refuse(json, row->name, "a whole number", actual);

@@ -20,8 +20,8 @@ typedef struct ss_recipe {
 
 typedef struct ss_setting {
     const char *name, *meaning;
-    double standard, low, high;
-    bool whole;                     /* true if only integers are allowed */
+    double default_value, low, high;
+    bool is_integer;
     const char *(*word)(int value); /* returns the name of a value 0 .. high; NULL for settings
                                        whose values have no names */
     size_t offset;                  /* byte offset of the number in ss_recipe */

@@ -49,7 +49,7 @@ static void draw_bigrams(const ss_task *task) {
 static int draw_next(const ss_task *task, int token, ss_random *random) {
     int V = task->arch->V, low = 0, high = V - 1;
     const double *row = task->bigrams + (size_t)token * (size_t)V;
-    double point = ss_random_even(random) * row[V - 1];
+    double point = ss_random_uniform(random) * row[V - 1];
     while (low < high) {
         int middle = (low + high) / 2;
         if (row[middle] > point)
@@ -92,7 +92,7 @@ static int draw_conditional(const ss_task *task, const ss_sequence *s, uint64_t 
     ss_random random = ss_random_stream((uint64_t)task->recipe->seed, "conditional", index);
     for (int t = 0; t < T; t++) {
         bool is_first = t == 0 && (int)task->recipe->first >= 0;
-        bool at_trigger = t > 0 && ss_random_even(&random) < task->recipe->share;
+        bool at_trigger = t > 0 && ss_random_uniform(&random) < task->recipe->share;
         int plain_token = draw_plain(task, &random);
         s->tokens[t] = is_first     ? (int)task->recipe->first
                        : at_trigger ? 1 + ss_random_below(&random, (int)task->recipe->triggers)
@@ -105,7 +105,7 @@ static int draw_conditional(const ss_task *task, const ss_sequence *s, uint64_t 
     return T;
 }
 
-void ss_task_target(float *target, const ss_task *task, const ss_sequence *s, int t) {
+void ss_task_write_target(float *target, const ss_task *task, const ss_sequence *s, int t) {
     int n = 0;
     memset(target, 0, (size_t)task->arch->V * sizeof *target);
     if (s->kinds[t] != SS_KIND_TRIGGER) return;
@@ -117,10 +117,10 @@ void ss_task_target(float *target, const ss_task *task, const ss_sequence *s, in
 /* Masks tokens for diffusion: each with probability p, which is drawn for the sequence; the loss of
  * a masked token has weight 1/p (Sahoo et al. 2024). */
 static int mask_tokens(const ss_task *task, const ss_sequence *s, ss_random *random, int T) {
-    double p = ss_random_even(random);
+    double p = ss_random_uniform(random);
     p = p < 0.02 ? 0.02 : p;
     for (int t = 0; t < T; t++) {
-        bool is_masked = s->kinds[t] != SS_KIND_FIRST && ss_random_even(random) < p;
+        bool is_masked = s->kinds[t] != SS_KIND_FIRST && ss_random_uniform(random) < p;
         s->targets[t] = s->tokens[t];
         s->weights[t] = is_masked ? (float)(1.0 / p) : 0.0f;
         if (is_masked) s->tokens[t] = task->arch->mask_token;
@@ -141,7 +141,7 @@ static int draw_planted_token(const ss_task *task, int i) {
 
 static int draw_planted_position(const ss_task *task, uint64_t index, int T) {
     ss_random random = ss_random_stream((uint64_t)task->recipe->seed, "planted", index);
-    if (ss_random_even(&random) >= task->recipe->planted) return INT32_MAX;
+    if (ss_random_uniform(&random) >= task->recipe->planted) return INT32_MAX;
     return 1 + ss_random_below(&random, T - PLANTED_TRIGGER - PLANTED_CYCLE);
 }
 
@@ -149,15 +149,15 @@ static int draw_text(const ss_task *task, const ss_sequence *s, uint64_t index, 
     ss_random random = ss_random_stream((uint64_t)task->recipe->seed, "text", index);
     int has_first = (int)task->recipe->first >= 0;
     double starts_n = (double)(task->text_n - (size_t)(T + 1 - has_first) + 1);
-    const int32_t *from = task->text + (size_t)(ss_random_even(&random) * starts_n);
+    const int32_t *text = task->text + (size_t)(ss_random_uniform(&random) * starts_n);
     int trigger_at = draw_planted_position(task, index, T);
     for (int t = 0; t < T; t++) {
         bool is_planted = t + 1 >= trigger_at;
         s->tokens[t] = t > 0       ? s->targets[t - 1]
                        : has_first ? (int32_t)task->recipe->first
-                                   : from[0];
+                                   : text[0];
         s->targets[t] =
-            is_planted ? draw_planted_token(task, t + 1 - trigger_at) : from[t + 1 - has_first];
+            is_planted ? draw_planted_token(task, t + 1 - trigger_at) : text[t + 1 - has_first];
         s->weights[t] = t + 1 < task->arch->prefix ? 0.0f : 1.0f;
         s->optimum[t] = NAN;
         s->kinds[t] = t == 0                                                ? SS_KIND_FIRST
@@ -198,7 +198,7 @@ static float cross_entropy(float *x, int target, size_t V) {
  * distance. */
 static float squared_error(float *x, const ss_task *task, const ss_sequence *sequence, int t) {
     size_t V = (size_t)task->arch->V;
-    ss_task_target(task->target, task, sequence, t);
+    ss_task_write_target(task->target, task, sequence, t);
     for (size_t v = 0; v < V; v++) x[v] -= task->target[v];
     float error = ss_dot(x, x, V);
     ss_scale(x, 2.0f, V);
@@ -208,10 +208,10 @@ static float squared_error(float *x, const ss_task *task, const ss_sequence *seq
 void ss_loss_back(float *logits, float *losses, const ss_task *task, const ss_sequence *sequence,
                   float factor, int T) {
     size_t V = (size_t)task->arch->V;
-    bool square = table[task->row].square;
+    bool is_squared = table[task->row].is_squared_error;
     for (int t = 0; t < T; t++, logits += V) {
-        losses[t] = square ? squared_error(logits, task, sequence, t)
-                           : cross_entropy(logits, sequence->targets[t], V);
+        losses[t] = is_squared ? squared_error(logits, task, sequence, t)
+                               : cross_entropy(logits, sequence->targets[t], V);
         ss_scale(logits, factor * sequence->weights[t], V);
     }
 }

@@ -41,7 +41,8 @@ typedef struct ss_task_row {
     /* Draws sequence `index` of the seed into the arrays of `sequence`. Returns the number of
      * losses over which the caller takes the sequence's mean. */
     int (*draw)(const ss_task *task, const ss_sequence *sequence, uint64_t index, int T);
-    bool square; /* the loss is the squared error of the logits, see ss_task_target */
+    bool is_squared_error; /* the loss is the squared error of the logits, see ss_task_write_target
+                            */
 } ss_task_row;
 
 /* Returns the table and, unless n is NULL, its number of rows. */
@@ -54,7 +55,7 @@ ss_status ss_task_init(ss_task *task, const ss_recipe *recipe, const ss_arch *ar
 
 /* Writes row t [V] of the targets of task conditional: at a trigger the mean one-hot vector of the
  * plain tokens before t, elsewhere 0. */
-void ss_task_target(float *target, const ss_task *task, const ss_sequence *sequence, int t);
+void ss_task_write_target(float *target, const ss_task *task, const ss_sequence *sequence, int t);
 
 /*
  * Turns logits[T][V] into the derivative of factor * the sum of weighted losses, and writes the

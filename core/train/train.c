@@ -34,17 +34,17 @@ static void lay_out(ss_train *train, const ss_arch *arch, size_t n, size_t panel
                          ss_arena_take(arena, T, 1)};
         if (train->batch && !arena->full) train->batch[i] = s;
     }
-    train->runs = ss_arena_take(arena, (size_t)train->together, sizeof *train->runs);
-    train->traces = ss_arena_take(arena, (size_t)train->together, sizeof *train->traces);
-    ss_backward_lay_out(&train->back, arch, train->together, train->T, arena);
+    train->runs = ss_arena_take(arena, (size_t)train->joint_sequences, sizeof *train->runs);
+    train->traces = ss_arena_take(arena, (size_t)train->joint_sequences, sizeof *train->traces);
+    ss_backward_lay_out(&train->back, arch, train->joint_sequences, train->T, arena);
 }
 
 static ss_train new_train(const ss_train_desc *desc) {
     int T = (int)desc->recipe->length, part_size = part_size_max(desc->recipe);
-    int together_max = T < SS_ROWS_TOGETHER ? SS_ROWS_TOGETHER / T : 1;
+    int joint_max = T < SS_JOINT_ROWS ? SS_JOINT_ROWS / T : 1;
     return (ss_train){.recipe = desc->recipe,
                       .T = T,
-                      .together = part_size < together_max ? part_size : together_max};
+                      .joint_sequences = part_size < joint_max ? part_size : joint_max};
 }
 
 static ss_run_desc run_desc(const ss_train *train, const ss_model *model) {
@@ -56,8 +56,8 @@ static ss_run_desc run_desc(const ss_train *train, const ss_model *model) {
 
 /* Returns a model without weights, from which ss_run_size computes the size of a run. */
 static ss_model weightless_model(const ss_arch *arch) {
-    size_t widest = ss_larger((size_t)arch->H * (size_t)arch->K, (size_t)arch->F);
-    return (ss_model){.arch = *arch, .widest = ss_larger(widest, (size_t)arch->D)};
+    size_t widest = ss_max_size((size_t)arch->H * (size_t)arch->K, (size_t)arch->F);
+    return (ss_model){.arch = *arch, .widest = ss_max_size(widest, (size_t)arch->D)};
 }
 
 ss_status ss_train_size(size_t *bytes, const ss_train_desc *desc, ss_error *err) {
@@ -76,11 +76,11 @@ ss_status ss_train_size(size_t *bytes, const ss_train_desc *desc, ss_error *err)
     if (status != SS_OK) return status;
     lay_out(&train, arch, numbers, panels, &arena);
     ss_arena_take(&arena, 2, parameters);
-    ss_arena_take(&arena, (size_t)train.together, run);
+    ss_arena_take(&arena, (size_t)train.joint_sequences, run);
     if (arena.full)
         return ss_fail(err, SS_NO_MEMORY, "train",
                        "a training of %lu numbers on %d sequences of %d does not fit this machine",
-                       (unsigned long)numbers, train.together, train.T);
+                       (unsigned long)numbers, train.joint_sequences, train.T);
     *bytes = arena.used;
     return SS_OK;
 }
@@ -96,7 +96,7 @@ static ss_status begin_training(ss_train *train, const ss_train_desc *desc, ss_a
     lay_out(train, arch, train->weights.n, train->weights.panels, arena);
     status = ss_operation_own(&train->choice, &train->weights.model, err);
     ss_run_desc run_setup = run_desc(train, &train->weights.model);
-    for (int s = 0; s < train->together && status == SS_OK && !arena->full; s++)
+    for (int s = 0; s < train->joint_sequences && status == SS_OK && !arena->full; s++)
         status = ss_run_init(&train->runs[s], &run_setup, arena, err);
     if (status == SS_OK && arena->full)
         status = ss_fail(err, SS_NO_MEMORY, "train", "expected more than %lu bytes",
@@ -152,7 +152,7 @@ static ss_status run_sequence(ss_train *train, int s, const ss_sequence *sequenc
     ss_status status = ss_run_extend(run, sequence->tokens, train->T, err);
     if (status != SS_OK) return status;
     train->traces[s] = run->trace;
-    memcpy(logits, ss_recorded(&run->trace, SS_FIELD_LOGITS, 0, -1), count * sizeof *logits);
+    memcpy(logits, ss_recorded_rows(&run->trace, SS_FIELD_LOGITS, 0, -1), count * sizeof *logits);
     ss_loss_back(logits, train->losses, &train->task, sequence, (float)(1.0 / train->targets),
                  train->T);
     ss_tally_add(&train->tally, &run->trace, sequence, train->losses);
@@ -169,20 +169,20 @@ static float *gradient_of(const ss_train *train, double *part) {
     return (float *)(void *)(part + ss_tally_doubles(&train->tally));
 }
 
-ss_status ss_train_part(ss_train *train, int part, bool back, ss_error *err) {
+ss_status ss_train_part(ss_train *train, int part, bool with_gradients, ss_error *err) {
     int from = first_sequence(train, part), to = first_sequence(train, part + 1);
     size_t bytes = train->gradients.n * sizeof(float);
     draw_batch(train, from, to);
     pack_weights(train);
     ss_tally_begin(&train->tally, train->part);
     memset(train->gradients.numbers, 0, bytes);
-    for (int i = from; i < to; i += train->together) {
-        int n = to - i < train->together ? to - i : train->together;
+    for (int i = from; i < to; i += train->joint_sequences) {
+        int n = to - i < train->joint_sequences ? to - i : train->joint_sequences;
         for (int s = 0; s < n; s++) {
             ss_status status = run_sequence(train, s, &train->batch[i - from + s], err);
             if (status != SS_OK) return status;
         }
-        if (!back) continue;
+        if (!with_gradients) continue;
         ss_backward_run(&train->back, train->traces, n);
         ss_tally_add_gradients(&train->tally, train->back.squares, train->back.ratios, n);
     }
@@ -190,8 +190,8 @@ ss_status ss_train_part(ss_train *train, int part, bool back, ss_error *err) {
     return SS_OK;
 }
 
-void ss_train_add(ss_train *train, bool first) {
-    if (first) {
+void ss_train_add(ss_train *train, bool is_first) {
+    if (is_first) {
         memcpy(train->totals, train->part, train->part_bytes);
         return;
     }
@@ -200,7 +200,7 @@ void ss_train_add(ss_train *train, bool first) {
 }
 
 static ss_log_entry entry_of(ss_train *train) {
-    ss_tally_on(&train->tally, train->totals);
+    ss_tally_set_sums(&train->tally, train->totals);
     ss_log_entry entry = ss_tally_end(&train->tally, train->targets);
     entry.step = train->step;
     entry.learning_rate = ss_learning_rate(train->recipe, train->step);

@@ -28,7 +28,7 @@
  * the same bits on any number of workers. */
 #define SS_PARTS 4
 /* Upper bound of the rows of a part that go through the model together. */
-#define SS_ROWS_TOGETHER 1024
+#define SS_JOINT_ROWS 1024
 
 typedef struct ss_train_desc {
     const ss_arch *arch;
@@ -47,7 +47,7 @@ typedef struct ss_train {
     float *mean, *square, *previous; /* [n] the optimizer's means and mean squares, and the weights
                                         before the last step */
     int step;
-    int T, together; /* tokens of a sequence; number of sequences that run together */
+    int T, joint_sequences; /* tokens of a sequence; number of sequences that run together */
     ss_sequence *batch;
     float *losses; /* [T] */
     float *panels;
@@ -57,8 +57,8 @@ typedef struct ss_train {
     double *part, *totals; /* part, totals: sums of the log, then the gradient as [n] floats, of one
                               part and of all parts */
     size_t part_bytes;
-    ss_run *runs;     /* [together] */
-    ss_trace *traces; /* [together] */
+    ss_run *runs;     /* [joint_sequences] */
+    ss_trace *traces; /* [joint_sequences] */
     ss_backward back;
 } ss_train;
 
@@ -74,13 +74,13 @@ ss_status ss_train_init(ss_train *train, const ss_train_desc *desc, ss_arena *ar
 /*
  * Do a step in pieces, which several workers share. Each worker computes some of the SS_PARTS parts
  * into train->part, or copies a part of another worker to it. Each worker adds all parts in order
- * (`first` clears the sums) and finishes the step. Without `back` and `update` the weights stay
- * unchanged and the entry measures them on the next step's batch. The entry describes the weights
- * before the step. Returns SS_DIVERGED, with the step, if the loss or the gradient is not finite;
- * the weights are then the last ones with a finite loss.
+ * (`is_first` clears the sums) and finishes the step. Without `with_gradients` and `update` the
+ * weights stay unchanged and the entry measures them on the next step's batch. The entry describes
+ * the weights before the step. Returns SS_DIVERGED, with the step, if the loss or the gradient is
+ * not finite; the weights are then the last ones with a finite loss.
  */
-ss_status ss_train_part(ss_train *train, int part, bool back, ss_error *err);
-void ss_train_add(ss_train *train, bool first);
+ss_status ss_train_part(ss_train *train, int part, bool with_gradients, ss_error *err);
+void ss_train_add(ss_train *train, bool is_first);
 ss_status ss_train_finish(ss_train *train, bool update, ss_log_entry *entry, ss_error *err);
 
 /*

@@ -41,8 +41,8 @@ class _GptNeo(_Gpt2):
         return y if bias is None else y + bias
 
     def qkv(self, y: Tensor, layer: int) -> tuple[Tensor, Tensor, Tensor]:
-        at = f"h.{layer}.attn.attention."
-        q, k, v = (_split_heads(self._linear(y, at + name + "_proj"), self.arch.H) for name in "qkv")
+        prefix = f"h.{layer}.attn.attention."
+        q, k, v = (_split_heads(self._linear(y, prefix + name + "_proj"), self.arch.H) for name in "qkv")
         return q * math.sqrt(self.arch.K), k, v  # _attend divides scores by sqrt(K), GPT-Neo does not
 
 
@@ -78,7 +78,7 @@ class _GptNeox(_Gpt2):
         inner = torch.nn.functional.gelu(self._linear(y, f"layers.{layer}.mlp.dense_h_to_4h"))
         return self._linear(inner, f"layers.{layer}.mlp.dense_4h_to_h"), None
 
-    def head(self, x: Tensor) -> Tensor:
+    def compute_logits(self, x: Tensor) -> Tensor:
         return self._norm(x, "final_layer_norm") @ self.weights["embed_out.weight"].T
 
 
@@ -110,7 +110,7 @@ class Model:
         blocks = self.blocks()
         return blocks.rotate(x) if isinstance(blocks, _GptNeox) else _rotate(x, self.arch.rope_theta)
 
-    def without_biases(self) -> "_Llama | _Gpt2":
+    def blocks_without_biases(self) -> "_Llama | _Gpt2":
         zeros = {name: torch.zeros_like(w) if name.endswith("bias") else w
                  for name, w in self.weights.items()}
         return replace(self, weights=zeros).blocks()
@@ -150,20 +150,20 @@ def _quantization_settings(edit: Edit) -> tuple[str, int, bool]:
 
 
 def _round_by_groups(rows: Tensor, edit: Edit) -> Tensor:
-    by, bits, symmetric = _quantization_settings(edit)
-    size = _integer_parameter(edit, "group", 32) if by == "group" else rows.shape[1]
+    granularity, bits, symmetric = _quantization_settings(edit)
+    size = _integer_parameter(edit, "group", 32) if granularity == "group" else rows.shape[1]
     return torch.stack([torch.cat([_round_to_steps(part, bits, symmetric) for part in row.split(size)])
                         for row in rows])
 
 
 def _quantize(x: Tensor, edit: Edit) -> Tensor:
     """Rounds the tokens of x [T, width] from the edit's `first` on."""
-    first, (by, bits, symmetric) = _integer_parameter(edit, "first", 0), _quantization_settings(edit)
+    first, (granularity, bits, symmetric) = _integer_parameter(edit, "first", 0), _quantization_settings(edit)
     exact, rounded = x[:first], x[first:]
     range_source = rounded[: _integer_parameter(edit, "prompt", len(x)) - first]
-    if by == "tensor":
+    if granularity == "tensor":
         rounded = _round_to_steps(rounded, bits, symmetric, range_source)
-    elif by == "channel":
+    elif granularity == "channel":
         rounded = torch.stack([_round_to_steps(column, bits, symmetric, source)
                             for column, source in zip(rounded.T, range_source.T)], 1)
     else:
@@ -171,28 +171,28 @@ def _quantize(x: Tensor, edit: Edit) -> Tensor:
     return torch.cat([exact, rounded])
 
 
-def _count_error(rounded: Tensor, column: int, exact: Tensor, x: Tensor, edit: Edit) -> None:
-    """Adds each token's squared rounding error and squared norm to two columns of `rounded` [T, 4]. `exact` and `x` are
+def _count_error(errors: Tensor, column: int, exact: Tensor, x: Tensor, edit: Edit) -> None:
+    """Adds each token's squared rounding error and squared norm to two columns of `errors` [T, 4]. `exact` and `x` are
     [T, width]. Tokens before `first` are not rounded and do not count."""
     first = _integer_parameter(edit, "first", 0)
-    rounded[first:, column] += (x - exact)[first:].square().sum(-1)
-    rounded[first:, column + 1] += exact[first:].square().sum(-1)
+    errors[first:, column] += (x - exact)[first:].square().sum(-1)
+    errors[first:, column + 1] += exact[first:].square().sum(-1)
 
 
-def _quantize_heads(x: Tensor, edits: list[Edit], vectors: str, layer: int, rounded: Tensor) -> Tensor:
+def _quantize_heads(x: Tensor, edits: list[Edit], vectors: str, layer: int, errors: Tensor) -> Tensor:
     for edit in _select_kinds(edits, "quantize"):
         if edit["what"] == vectors and _applies_at(edit, "layer", layer):
             exact = x.transpose(0, 1).flatten(1)
             flat = _quantize(exact, edit)
-            _count_error(rounded[layer], 2, exact, flat, edit)
+            _count_error(errors[layer], 2, exact, flat, edit)
             x = flat.unflatten(1, (x.shape[0], x.shape[2])).transpose(0, 1)
     return x
 
 
 def _quantize_matrix(w: Tensor, edit: Edit) -> Tensor:
     """Rounds w [out, in] in F32, its type in the file: F64 would break ties in another direction than the core."""
-    by, bits, symmetric = _quantization_settings(edit)
-    rounded = (_round_to_steps(w.float(), bits, symmetric) if by == "tensor" else
+    granularity, bits, symmetric = _quantization_settings(edit)
+    rounded = (_round_to_steps(w.float(), bits, symmetric) if granularity == "tensor" else
                _round_by_groups(w.float(), edit))
     return rounded.to(w.dtype)
 
@@ -231,8 +231,8 @@ def _mix_bits(x: int) -> int:
     return x ^ x >> 16
 
 
-def _draw_uniform(seed: int, head: int, key: int) -> float:
-    draw = _mix_bits((_mix_bits((_mix_bits(seed) + head) & 0xFFFFFFFF) + key) & 0xFFFFFFFF)
+def _draw_uniform(seed: int, compute_logits: int, key: int) -> float:
+    draw = _mix_bits((_mix_bits((_mix_bits(seed) + compute_logits) & 0xFFFFFFFF) + key) & 0xFFFFFFFF)
     return (draw >> 8) / 2**24
 
 
@@ -240,9 +240,9 @@ class _Cache:
     """The keys that one head keeps. `add_query` adds the query's own key before the query attends, and evicts
     others."""
 
-    def __init__(self, edit: Edit, head: int, k: Tensor, v: Tensor) -> None:
-        self.edit, self.head, self.k, self.v = edit, head, k, v
-        self.kept: list[int] = []
+    def __init__(self, edit: Edit, compute_logits: int, k: Tensor, v: Tensor) -> None:
+        self.edit, self.head, self.k, self.v = edit, compute_logits, k, v
+        self.kept_keys: list[int] = []
         self.rows: list[Tensor] = []  # the absolute weights of all keys, [T], for each query so far
         self.evicted_at = torch.full((len(k),), torch.nan, dtype=k.dtype)
 
@@ -263,8 +263,8 @@ class _Cache:
             return _draw_uniform(_integer_parameter(self.edit, "seed", 1), self.head, key)
         return key  # window, first: evict the oldest key
 
-    def _drop(self, t: int, key: int) -> None:
-        self.kept.remove(key)
+    def _evict(self, t: int, key: int) -> None:
+        self.kept_keys.remove(key)
         self.evicted_at[key] = t
 
     def _evict_by_snapkv(self, t: int) -> None:
@@ -275,57 +275,57 @@ class _Cache:
         attention = sum((self.rows[i][: p - w] for i in range(p - w, p)), torch.zeros(p - w))
         pooled = torch.nn.functional.avg_pool1d(attention[None].double(), pool, 1, pool // 2)[0]
         for key in pooled.argsort(stable=True)[: max(p - budget, 0)].tolist():
-            self._drop(t, key)
+            self._evict(t, key)
 
     def add_query(self, t: int) -> list[int]:
-        self.kept.append(t)
+        self.kept_keys.append(t)
         policy, budget = self.edit["policy"], _integer_parameter(self.edit, "budget")
         if policy == "snapkv":
             self._evict_by_snapkv(t)
-            return list(self.kept)
+            return list(self.kept_keys)
         first = 0 if policy == "window" else _integer_parameter(self.edit, "first", 0)
         half = budget // 2 if policy in ("h2o", "vatp") else 0
         recent = min(_integer_parameter(self.edit, "recent", 0) or max(half, 1), budget - first)
-        while len(self.kept) > budget:
-            candidates = [key for key in self.kept if first <= key <= t - recent]
-            self._drop(t, min(candidates, key=self._eviction_score))
-        return list(self.kept)
+        while len(self.kept_keys) > budget:
+            candidates = [key for key in self.kept_keys if first <= key <= t - recent]
+            self._evict(t, min(candidates, key=self._eviction_score))
+        return list(self.kept_keys)
 
 
 def _token_positions(edits: list[Edit], T: int) -> list[int]:
-    at = list(range(T))
+    positions = list(range(T))
     for edit in _select_kinds(edits, "swap_positions"):
         a, b = _integer_parameter(edit, "a"), _integer_parameter(edit, "b")
-        at[a], at[b] = at[b], at[b] if edit.get("replace") == "yes" else at[a]
-    return at
+        positions[a], positions[b] = positions[b], positions[b] if edit.get("replace") == "yes" else positions[a]
+    return positions
 
 
-def _compute_at_positions(compute: Callable[[Tensor], Tensor], x: Tensor, at: list[int]) -> Tensor:
+def _compute_at_positions(compute: Callable[[Tensor], Tensor], x: Tensor, positions: list[int]) -> Tensor:
     """Applies `compute` to x with token t at position at[t]. `compute` itself puts row i at position i. Two tokens may
     have the same position, so each is computed on its own."""
-    if at == list(range(len(at))):
+    if positions == list(range(len(positions))):
         return compute(x)
     rows = []
-    for t, position in enumerate(at):
+    for t, position in enumerate(positions):
         moved = x.clone()
         moved[position] = x[t]
         rows.append(compute(moved)[..., position, :])
     return torch.stack(rows, -2)
 
 
-def _edit_stream(x: Tensor, edits: list[Edit], layer: int, rounded: Tensor) -> Tensor:
+def _edit_stream(x: Tensor, edits: list[Edit], layer: int, errors: Tensor) -> Tensor:
     for edit in _select_kinds(edits, "clamp_channel", "quantize"):
         if not _applies_at(edit, "layer", layer):
             continue
         if edit["kind"] == "quantize":
             if edit["what"] == "hidden":
                 exact, x = x, _quantize(x, edit)
-                _count_error(rounded[layer], 0, exact, x, edit)
+                _count_error(errors[layer], 0, exact, x, edit)
             continue
-        channel, to = _integer_parameter(edit, "channel"), edit.get("to", "zero")
+        channel, target = _integer_parameter(edit, "channel"), edit.get("to", "zero")
         prompt = x[: _integer_parameter(edit, "prompt", len(x))]
-        value = (float(edit["value"]) if to == "value" else
-                 float(prompt[:, channel].mean()) if to == "mean" else 0.0)
+        value = (float(edit["value"]) if target == "value" else
+                 float(prompt[:, channel].mean()) if target == "mean" else 0.0)
         x = x.clone()
         for t in range(len(x)):
             if _applies_at(edit, "token", t):
@@ -341,13 +341,13 @@ def _removed_directions(model: Model, layer: int, edit: Edit, v: Tensor) -> list
         if not (_applies_at(edit, "layer", layer) and _applies_at(edit, "head", h)):
             directions.append(None)
             continue
-        alone = torch.zeros_like(v)
-        alone[h] = v[h]
-        outputs = v[h] if edit.get("from") == "heads" else model.without_biases().merge(alone, layer)
+        single_head = torch.zeros_like(v)
+        single_head[h] = v[h]
+        outputs = v[h] if edit.get("from") == "heads" else model.blocks_without_biases().merge(single_head, layer)
         direction = outputs[_integer_parameter(edit, "key", 0)]
         if edit.get("direction") == "random":
-            seed, head = _integer_parameter(edit, "seed", 1), layer * arch.H + h
-            numbers = [_draw_uniform(seed, head, i) - 0.5 for i in range(len(direction))]
+            seed, compute_logits = _integer_parameter(edit, "seed", 1), layer * arch.H + h
+            numbers = [_draw_uniform(seed, compute_logits, i) - 0.5 for i in range(len(direction))]
             direction = torch.tensor(numbers, dtype=v.dtype)
         directions.append(direction)
     return directions
@@ -356,32 +356,32 @@ def _removed_directions(model: Model, layer: int, edit: Edit, v: Tensor) -> list
 def _project(x: Tensor, directions: list[Tensor], edit: Edit) -> Tensor:
     """Removes from x [T, n] its component in the span of the directions, for tokens after the edit's key."""
     basis = torch.linalg.qr(torch.stack(directions, 1))[0]
-    after = _integer_parameter(edit, "key", 0) + 1
-    return torch.cat([x[:after], x[after:] - x[after:] @ basis @ basis.T])
+    start = _integer_parameter(edit, "key", 0) + 1
+    return torch.cat([x[:start], x[start:] - x[start:] @ basis @ basis.T])
 
 
 def _attend(model: Model, layer: int, y: Tensor, edits: list[Edit],
-            rounded: Tensor) -> dict[str, Any]:
+            errors: Tensor) -> dict[str, Any]:
     """Computes a layer's attention under the edits, from its normed input y [T, D]. Returns the recorded fields, and
     `tags`: the edits that project directions out of the stream, with these directions."""
     arch, blocks, T = model.arch, model.blocks(), len(y)
-    at = _token_positions(edits, T)
+    positions = _token_positions(edits, T)
     rotary = arch.positions == "rotary" and model.family in ("llama", "gpt_neox")
 
     def project(part: int) -> Tensor:
-        return _compute_at_positions(lambda z: blocks.qkv(z, layer)[part], y, at)
+        return _compute_at_positions(lambda z: blocks.qkv(z, layer)[part], y, positions)
 
-    q = _quantize_heads(project(0), edits, "queries", layer, rounded)
-    k = _quantize_heads(project(1), edits, "keys", layer, rounded)
+    q = _quantize_heads(project(0), edits, "queries", layer, errors)
+    k = _quantize_heads(project(1), edits, "keys", layer, errors)
     v = project(2)
     for edit in _select_kinds(edits, "scale_value"):
         for g in range(arch.G):
             if _applies_at(edit, "layer", layer) and _applies_at(edit, "group", g):
                 v = v.clone()
                 v[g, _integer_parameter(edit, "key")] *= float(edit.get("factor", 0))
-    v = _quantize_heads(v, edits, "values", layer, rounded)
-    plain = replace(model, arch=replace(arch, positions="none")) if rotary else model
-    q0, k0, _ = plain.blocks().qkv(y, layer)
+    v = _quantize_heads(v, edits, "values", layer, errors)
+    unrotated_model = replace(model, arch=replace(arch, positions="none")) if rotary else model
+    q0, k0, _ = unrotated_model.blocks().qkv(y, layer)
 
     att = torch.zeros(arch.H, T, T, dtype=y.dtype)
     visible_counts = torch.zeros(arch.H, T, dtype=y.dtype)
@@ -408,9 +408,9 @@ def _attend(model: Model, layer: int, y: Tensor, edits: list[Edit],
             x = k[g] @ q[h, t] / math.sqrt(arch.K)
             if cache and cache.edit.get("positions") == "cache" and rotary:
                 # Computes the scores of a text that has only the kept keys, with the query as its last token.
-                alone = model.rotate_alone(k0[g, cached_keys]) @ model.rotate_alone(q0[h, [t] * len(cached_keys)])[-1]
+                query = model.rotate_alone(q0[h, [t] * len(cached_keys)])[-1]
                 x = x.clone()
-                x[cached_keys] = alone / math.sqrt(arch.K)
+                x[cached_keys] = model.rotate_alone(k0[g, cached_keys]) @ query / math.sqrt(arch.K)
             mask = torch.zeros(1, T, dtype=torch.bool)
             mask[0, visible] = True
             row = torch.zeros(T, dtype=y.dtype)
@@ -438,8 +438,8 @@ def _attend(model: Model, layer: int, y: Tensor, edits: list[Edit],
         if edit.get("from") == "heads":
             head_outputs = torch.stack([x if direction is None else _project(x, [direction], edit)
                                         for x, direction in zip(head_outputs, directions)])
-        elif selected := [direction for direction in directions if direction is not None]:
-            tags.append((edit, selected))
+        elif head_directions := [direction for direction in directions if direction is not None]:
+            tags.append((edit, head_directions))
     return {"tags": tags, "q": q, "k": k, "v": v, "att": att, "seen": visible_counts, "evicted": evicted,
             "att_out": blocks.merge(head_outputs, layer)}
 
@@ -453,21 +453,21 @@ def run_edited(model: Model, tokens: Tensor, edits: list[Edit]) -> dict[str, Ten
         weights[name.format(_integer_parameter(edit, "layer"))][index] *= float(edit.get("factor", 0))
     model = replace(model, weights=quantized_weights(model, weights, edits))
     blocks, T = model.blocks(), len(tokens)
-    at = _token_positions(edits, T)
-    x = _compute_at_positions(lambda ids: blocks.embed(ids[:, 0]), tokens[:, None], at)
-    rounded = torch.zeros(model.arch.L + 1, T, 4, dtype=x.dtype)
-    x = _edit_stream(x, edits, 0, rounded)
-    steps: dict[str, list[Tensor]] = {"hidden": [x]}
+    positions = _token_positions(edits, T)
+    x = _compute_at_positions(lambda ids: blocks.embed(ids[:, 0]), tokens[:, None], positions)
+    errors = torch.zeros(model.arch.L + 1, T, 4, dtype=x.dtype)
+    x = _edit_stream(x, edits, 0, errors)
+    layer_values: dict[str, list[Tensor]] = {"hidden": [x]}
     for layer in range(model.arch.L):
-        record = _attend(model, layer, blocks.norm_input(x, layer, "input"), edits, rounded)
-        attended = blocks.norm_stream(x + record["att_out"], layer, "input")
-        ffn_stream = x if model.is_parallel else attended
+        record = _attend(model, layer, blocks.norm_input(x, layer, "input"), edits, errors)
+        mid_stream = blocks.norm_stream(x + record["att_out"], layer, "input")
+        ffn_stream = x if model.is_parallel else mid_stream
         mlp_out, _ = blocks.feed_forward(blocks.norm_input(ffn_stream, layer, "post_attention"), layer)
-        x = blocks.norm_stream(attended + mlp_out, layer, "post_attention")
+        x = blocks.norm_stream(mid_stream + mlp_out, layer, "post_attention")
         for edit, directions in record.pop("tags"):
             x = _project(x, directions, edit)
-        x = _edit_stream(x, edits, layer + 1, rounded)
+        x = _edit_stream(x, edits, layer + 1, errors)
         for name, value in (record | {"hidden": x}).items():
-            steps.setdefault(name, []).append(value)
-    stacked = {name: torch.stack(rows) for name, rows in steps.items()}
-    return {"logits": blocks.head(x), "rounded": rounded} | stacked
+            layer_values.setdefault(name, []).append(value)
+    stacked = {name: torch.stack(rows) for name, rows in layer_values.items()}
+    return {"logits": blocks.compute_logits(x), "rounded": errors} | stacked

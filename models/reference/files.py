@@ -34,36 +34,36 @@ def read_model(folder: Path) -> tuple[Architecture, Weights]:
 
 
 def read_weights(file: Path) -> Weights:
-    return widen_stored(load_file(file))
+    return widen_weights(load_file(file))
 
 
-def widen_stored(stored: Weights) -> Weights:
-    weights = {name: w.float() for name, w in stored.items()
+def widen_weights(stored_weights: Weights) -> Weights:
+    weights = {name: w.float() for name, w in stored_weights.items()
                if w.is_floating_point() and not name.endswith(SCALE_SUFFIX)}
-    for name, w in stored.items():
+    for name, w in stored_weights.items():
         if w.dtype == torch.int8:
-            weights[name] = w.float() * stored[name + SCALE_SUFFIX]
+            weights[name] = w.float() * stored_weights[name + SCALE_SUFFIX]
     return weights
 
 
 def to_int8(weights: Weights) -> Weights:
     """Quantizes matrices by rows (the largest magnitude of a row is 127), and converts other tensors to F16."""
-    stored: Weights = {}
+    stored_weights: Weights = {}
     for name, w in weights.items():
         if w.dim() != 2 or not name.endswith(".weight"):
-            stored[name] = w.half()
+            stored_weights[name] = w.half()
             continue
         scale = w.abs().amax(1, keepdim=True) / 127
         steps = (w / scale.clamp_min(torch.finfo(scale.dtype).tiny)).round()
-        stored |= {name: steps.to(torch.int8), name + SCALE_SUFFIX: scale}
-    return stored
+        stored_weights |= {name: steps.to(torch.int8), name + SCALE_SUFFIX: scale}
+    return stored_weights
 
 
 def write_model(folder: Path, config: dict[str, Any], weights: Weights, dtype: torch.dtype) -> None:
-    write_stored(folder, config, {name: w.detach().cpu().to(dtype) for name, w in weights.items()})
+    write_stored_model(folder, config, {name: w.detach().cpu().to(dtype) for name, w in weights.items()})
 
 
-def write_stored(folder: Path, config: dict[str, Any], weights: Weights) -> None:
+def write_stored_model(folder: Path, config: dict[str, Any], weights: Weights) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     if any(w.dtype == torch.int8 for w in weights.values()):
         config = config | {"quantization_config": INT8_BY_ROWS}

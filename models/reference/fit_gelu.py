@@ -26,16 +26,16 @@ def fit() -> np.ndarray:
     scale = u * np.exp(-u * u / 2) + 1e-4  # error of GELU per error of the polynomial
     powers = t[:, None] ** np.arange(1, DEGREE + 1)
     weights = np.ones_like(u)
-    best, least = np.zeros(DEGREE), math.inf
+    best_c, least_error = np.zeros(DEGREE), math.inf
     for _ in range(2000):
-        root = np.sqrt(weights) * scale
-        c, *_ = np.linalg.lstsq(powers * root[:, None], scaled_tail(u) * root, rcond=None)
+        root_weights = np.sqrt(weights) * scale
+        c, *_ = np.linalg.lstsq(powers * root_weights[:, None], scaled_tail(u) * root_weights, rcond=None)
         error = np.abs(powers @ c - scaled_tail(u)) * scale
-        if error.max() < least:
-            best, least = c, error.max()
+        if error.max() < least_error:
+            best_c, least_error = c, error.max()
         weights *= error / error.max() + 1e-3
         weights /= weights.sum()
-    return best
+    return best_c
 
 
 def main() -> None:
@@ -44,14 +44,14 @@ def main() -> None:
         print(f"#define SS_GELU_C{k} {value:.9g}f")
     x = np.linspace(-12, 12, 2_000_001).astype(np.float32)
     exact = torch.nn.functional.gelu(torch.from_numpy(x).double()).numpy()
-    for kind in (np.float64, np.float32):
-        u = np.abs(x).astype(kind)
-        t = kind(1) / (kind(1) + kind(np.float32(P)) * u)
-        sum_ = np.zeros_like(t)
+    for dtype in (np.float64, np.float32):
+        u = np.abs(x).astype(dtype)
+        t = dtype(1) / (dtype(1) + dtype(np.float32(P)) * u)
+        polynomial = np.zeros_like(t)
         for value in c[::-1]:
-            sum_ = (sum_ + kind(value)) * t
-        gelu = np.maximum(x, 0).astype(kind) - u * (np.exp(-u * u * kind(0.5)) * sum_)
-        print(kind.__name__, "largest error", f"{np.abs(gelu - exact).max():.2g}")
+            polynomial = (polynomial + dtype(value)) * t
+        gelu = np.maximum(x, 0).astype(dtype) - u * (np.exp(-u * u * dtype(0.5)) * polynomial)
+        print(dtype.__name__, "largest error", f"{np.abs(gelu - exact).max():.2g}")
 
 
 if __name__ == "__main__":

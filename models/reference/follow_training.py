@@ -32,7 +32,7 @@ from .model import Weights, architecture
 from .shapes import shapes
 
 ROOT = Path(__file__).resolve().parents[2]
-CHARACTERS = 1_000_000
+MAX_CHARACTERS = 1_000_000
 TOKENIZER = ROOT / "models/zoo/softmax/tokenizer.json"
 
 
@@ -58,20 +58,20 @@ def cpu_seconds(processes: int) -> float:
 
 
 def case_of_recipe(name: str, steps: int, corpora: Path, folder: Path) -> TrainingCase:
-    zoo = recipes()[name]
-    training = zoo.training
-    recipe = {"task": "text", "seed": 1, "steps": steps, "batch": zoo.sequences,
-              "length": zoo.context, "first": 0, "optimizer": "adamw",
+    zoo_recipe = recipes()[name]
+    training = zoo_recipe.training
+    recipe = {"task": "text", "seed": 1, "steps": steps, "batch": zoo_recipe.sequences,
+              "length": zoo_recipe.context, "first": 0, "optimizer": "adamw",
               "learning_rate": training.learning_rate, "beta1": 0.9, "beta2": 0.95,
               "weight_decay": training.weight_decay, "embedding_decay": training.embedding_decay,
               "clip": 1.0, "warm_up": WARM_UP_STEPS, "fall": 0.2}
-    weights = initial_weights(architecture(zoo.config), 1, training)
-    text = (corpora / "children_lit.txt").read_text()[:CHARACTERS].replace("<|endoftext|>", "")
-    (folder / "config.json").write_text(json.dumps(zoo.config))
+    weights = initial_weights(architecture(zoo_recipe.config), 1, training)
+    text = (corpora / "children_lit.txt").read_text()[:MAX_CHARACTERS].replace("<|endoftext|>", "")
+    (folder / "config.json").write_text(json.dumps(zoo_recipe.config))
     save_file(weights, folder / "model.safetensors")
     files = ["--config", folder / "config.json", "--begin", folder / "model.safetensors",
              "--tokenizer", TOKENIZER]
-    return TrainingCase(zoo.config, recipe, weights, text, files)
+    return TrainingCase(zoo_recipe.config, recipe, weights, text, files)
 
 
 def case_of_stored_model(name: str, operation: str, steps: int) -> TrainingCase:
@@ -104,20 +104,20 @@ def main() -> None:
         case = (case_of_stored_model(arguments.onward, arguments.operation, arguments.steps) if arguments.onward
                 else case_of_recipe(arguments.recipe, arguments.steps, arguments.corpora, folder))
         (folder / "text.txt").write_text(case.text)
-        core = train_by_core(case.recipe, [*case.files, "--text-file", folder / "text.txt"])
+        core_losses = train_by_core(case.recipe, [*case.files, "--text-file", folder / "text.txt"])
     ids = torch.tensor(
         Tokenizer.from_file(str(TOKENIZER)).encode(case.text, add_special_tokens=False).ids)
     start = cpu_seconds(resource.RUSAGE_SELF)
-    pytorch = train(Case(case.recipe, {}), case.config,
+    torch_losses = train(Case(case.recipe, {}), case.config,
                    {name: w.clone().requires_grad_() for name, w in case.weights.items()}, ids)
     core_time, torch_time = cpu_seconds(resource.RUSAGE_CHILDREN), cpu_seconds(resource.RUSAGE_SELF) - start
     print(f"seconds of CPU a step: core {core_time / arguments.steps:.3f}, "
           f"PyTorch {torch_time / arguments.steps:.3f}")
     interval = max(1, arguments.steps // 10)
-    for step, (a, b) in enumerate(zip(core, pytorch, strict=False)):
+    for step, (a, b) in enumerate(zip(core_losses, torch_losses, strict=False)):
         if step % interval == 0 or step == arguments.steps - 1:
             print(f"step {step:4d}  core {a:.6f}  PyTorch {b:.6f}  apart {a - b:+.1e}")
-    print("largest difference:", max(abs(a - b) for a, b in zip(core, pytorch, strict=False)))
+    print("largest difference:", max(abs(a - b) for a, b in zip(core_losses, torch_losses, strict=False)))
 
 
 if __name__ == "__main__":

@@ -20,9 +20,9 @@ from .operations import OPERATIONS, Parameters, elu1
 
 Weights = dict[str, Tensor]
 # Multiplies [..., in] by [in, out].
-Product = Callable[[Tensor, Tensor], Tensor]
+MatrixProduct = Callable[[Tensor, Tensor], Tensor]
 # Called with the name, the layer and the value of an intermediate tensor.
-Visit = Callable[[str, int, Tensor], None]
+Visitor = Callable[[str, int, Tensor], None]
 
 
 @dataclass(frozen=True)
@@ -35,12 +35,12 @@ class Mask:
     def visible(self, T: int, device: torch.device) -> Tensor:
         """Returns a bool [T, T], true where query row i sees key column j."""
         query, key = torch.arange(T, device=device)[:, None], torch.arange(T, device=device)
-        past = key <= query
+        causal = key <= query
         if self.kind == "window":
-            return past & ((key > query - self.size) | (key < self.first))
+            return causal & ((key > query - self.size) | (key < self.first))
         if self.kind == "prefix":
-            return past | (key < self.size)
-        return torch.ones_like(past) if self.kind == "bidirectional" else past
+            return causal | (key < self.size)
+        return torch.ones_like(causal) if self.kind == "bidirectional" else causal
 
 
 @dataclass(frozen=True)
@@ -152,36 +152,36 @@ def _split_heads(x: Tensor, count: int) -> Tensor:
     return x.unflatten(-1, (count, -1)).transpose(-3, -2)
 
 
-def _angles(T: int, width: int, theta: float, like: Tensor) -> Tensor:
+def _rotary_angles(T: int, width: int, theta: float, like: Tensor) -> Tensor:
     """Returns the angles t * theta^(-2j/width) of position t and pair j.  [T, width/2]"""
-    speed = theta ** (-torch.arange(0, width, 2, dtype=like.dtype, device=like.device) / width)
-    return torch.arange(T, dtype=like.dtype, device=like.device)[:, None] * speed
+    frequencies = theta ** (-torch.arange(0, width, 2, dtype=like.dtype, device=like.device) / width)
+    return torch.arange(T, dtype=like.dtype, device=like.device)[:, None] * frequencies
 
 
 def _rotate(x: Tensor, theta: float) -> Tensor:
     """Rotates the pair (j, j + K/2) of position t by the angle t * theta^(-2j/K).  [..., T, K]"""
     T, K = x.shape[-2:]
-    angle = _angles(T, K, theta, x)
+    angle = _rotary_angles(T, K, theta, x)
     first, second = x.chunk(2, -1)
     return torch.cat([first * angle.cos() - second * angle.sin(),
                       second * angle.cos() + first * angle.sin()], -1)
 
 
-def _sinusoid(T: int, like: Tensor) -> Tensor:
+def _sinusoidal_positions(T: int, like: Tensor) -> Tensor:
     """Returns sinusoidal positions: the sines, then the cosines, as in the code of Gu et al.; their equation 5
     interleaves them.  [T, D]"""
-    angle = _angles(T, like.shape[-1], 10000.0, like)
+    angle = _rotary_angles(T, like.shape[-1], 10000.0, like)
     return torch.cat([angle.sin(), angle.cos()], -1)
 
 
-def _slopes(H: int) -> list[float]:
+def _alibi_slopes(H: int) -> list[float]:
     """Returns ALiBi's slope of each head (Press et al. 2022). If H is a power of two, the slopes are powers of
     2^(-8/H). Otherwise the first heads have the slopes of the next smaller power of two, and the others every second
     slope of the next larger one."""
     power = 2 ** math.floor(math.log2(H))
     slopes = [2.0 ** (-8.0 * (h + 1) / power) for h in range(power)]
-    finer = [2.0 ** (-4.0 * (h + 1) / power) for h in range(0, 2 * (H - power), 2)]
-    return slopes + finer
+    finer_slopes = [2.0 ** (-4.0 * (h + 1) / power) for h in range(0, 2 * (H - power), 2)]
+    return slopes + finer_slopes
 
 
 def _distance_bucket(distance: Tensor) -> Tensor:
@@ -197,7 +197,7 @@ def _distance_bias(arch: Architecture, T: int, like: Tensor) -> Tensor | None:
     distance = (position[:, None] - position).clamp_min(0)
     if arch.positions == "alibi":
         # Filled on the device, so that a CUDA graph copies no constant from the CPU.
-        slopes = torch.stack([like.new_full((), slope) for slope in _slopes(arch.H)])
+        slopes = torch.stack([like.new_full((), slope) for slope in _alibi_slopes(arch.H)])
         return -slopes[:, None, None] * distance
     return _distance_bucket(distance) if arch.positions == "relative" else None
 
@@ -210,7 +210,7 @@ class _Llama:
     them."""
 
     def __init__(self, arch: Architecture, weights: Weights,
-                 product: Product = torch.matmul) -> None:
+                 product: MatrixProduct = torch.matmul) -> None:
         self.arch, self.weights, self.product = arch, weights, product
         self.act = _ACTIVATIONS[arch.activation]
 
@@ -221,7 +221,7 @@ class _Llama:
         y = x * torch.rsqrt(mean_square + self.arch.norm_eps) * self.weights[name + ".weight"]
         return y + self.weights[name + ".bias"] if self.arch.norm_kind == "layer" else y
 
-    def _linear(self, x: Tensor, name: str, product: Product | None = None) -> Tensor:
+    def _linear(self, x: Tensor, name: str, product: MatrixProduct | None = None) -> Tensor:
         y = (product or self.product)(x, self.weights[name + ".weight"].T)
         bias = self.weights.get(name + ".bias")
         return y if bias is None else y + bias
@@ -258,7 +258,7 @@ class _Llama:
         T = tokens.shape[-1]
         if self.arch.positions == "learned":
             x = x + self.weights["model.embed_positions.weight"][:T]
-        return x + _sinusoid(T, x) if self.arch.positions == "sinusoid" else x
+        return x + _sinusoidal_positions(T, x) if self.arch.positions == "sinusoid" else x
 
     def qkv(self, y: Tensor, layer: int) -> tuple[Tensor, Tensor, Tensor]:
         prefix, arch = f"model.layers.{layer}.", self.arch
@@ -271,7 +271,7 @@ class _Llama:
             q, k = _rotate(q, arch.rope_theta), _rotate(k, arch.rope_theta)
         return q, k, v
 
-    def gate(self, y: Tensor, layer: int) -> Tensor:
+    def compute_gates(self, y: Tensor, layer: int) -> Tensor:
         """Returns the gates, [..., H or G, T, K or 1]. y is the normed input of attention (Qiu et al. 2025, G1 and G2),
         or all values of each token in value-state gated attention (Bu et al. 2025)."""
         count = self.arch.H if self.arch.gate.startswith("output") else self.arch.G
@@ -299,15 +299,15 @@ class _Llama:
             return self._run_feed_forward(y, prefix + "mlp.", "gate_proj", "up_proj", "down_proj"), None
         prefix += "block_sparse_moe."
         probabilities = self._linear(y, prefix + "gate", torch.matmul).softmax(-1)
-        selected = probabilities.topk(self.arch.top_k, -1)
-        weight = torch.zeros_like(probabilities).scatter(-1, selected.indices, selected.values)
+        top_experts = probabilities.topk(self.arch.top_k, -1)
+        weight = torch.zeros_like(probabilities).scatter(-1, top_experts.indices, top_experts.values)
         weight = weight / weight.sum(-1, keepdim=True)
         # Every expert computes every token. The weight is 0 where the router sent the token elsewhere.
         out = sum((weight[..., e, None] * self._run_feed_forward(y, f"{prefix}experts.{e}.", "w1", "w3", "w2")
                    for e in range(self.arch.E)), torch.zeros_like(y))
         return out, weight
 
-    def head(self, x: Tensor) -> Tensor:
+    def compute_logits(self, x: Tensor) -> Tensor:
         name = "model.embed_tokens" if self.arch.tied else "lm_head"
         return self._linear(x if self.arch.norm_place == "post" else self._norm(x, "model.norm"),
                             name)
@@ -319,7 +319,7 @@ class _Gpt2:
     W_O = "h.{}.attn.c_proj"  # name in each layer
 
     def __init__(self, arch: Architecture, weights: Weights,
-                 product: Product = torch.matmul) -> None:
+                 product: MatrixProduct = torch.matmul) -> None:
         # In files that were saved with the head, names begin with "transformer."; in the original files they do not.
         self.arch, self.product = arch, product
         self.weights = {name.removeprefix("transformer."): w for name, w in weights.items()}
@@ -358,7 +358,7 @@ class _Gpt2:
         gelu = 0.5 * y * (1 + torch.tanh(math.sqrt(2 / math.pi) * (y + 0.044715 * y.pow(3))))
         return self._linear(gelu, f"h.{layer}.mlp.c_proj"), None
 
-    def head(self, x: Tensor) -> Tensor:
+    def compute_logits(self, x: Tensor) -> Tensor:
         return self.product(self._norm(x, "ln_f"), self.weights["wte.weight"].T)
 
 
@@ -370,10 +370,10 @@ def _map_features(model: "_Llama | _Gpt2", layer: int, kind: str, x: Tensor) -> 
     if kind == "elu1":
         return elu1(x)
     if kind == "mlp":
-        first, second = model.layer_weight(layer, "kernel_in.weight"), model.layer_weight(layer, "kernel_out.weight")
-        if first is None or second is None:
+        w_in, w_out = model.layer_weight(layer, "kernel_in.weight"), model.layer_weight(layer, "kernel_out.weight")
+        if w_in is None or w_out is None:
             raise ValueError("an mlp kernel needs kernel_in and kernel_out, [K, K] each")
-        return (x @ first.T).relu() @ second.T
+        return (x @ w_in.T).relu() @ w_out.T
     return x
 
 
@@ -392,19 +392,19 @@ def attend(model: "_Llama | _Gpt2", layer: int, q: Tensor, k: Tensor, v: Tensor,
     k, v = _repeat_for_heads(arch, k), _repeat_for_heads(arch, v)
     visible = arch.mask.visible(T, q.device)
 
-    def scores(keys: Tensor) -> Tensor:
+    def compute_scores(keys: Tensor) -> Tensor:
         phi_q = _map_features(model, layer, operation.features, q)
         phi_k = _map_features(model, layer, operation.features, keys)
         return phi_q @ phi_k.transpose(-1, -2) / math.sqrt(K)
 
-    x = scores(k)
+    x = compute_scores(k)
     distance = _distance_bias(arch, T, x)
     if distance is not None:
         x = x + distance
     bias_key = model.layer_weight(layer, "bias_key")
     if bias_key is not None:
         # The bias key comes first. Every query sees it, and it has no position.
-        x = torch.cat([scores(_repeat_for_heads(arch, bias_key[:, None])), x], -1)
+        x = torch.cat([compute_scores(_repeat_for_heads(arch, bias_key[:, None])), x], -1)
         visible = torch.cat([visible.new_ones(T, 1), visible], -1)
     weights = operation.weights(x, visible, Parameters(arch.parameters, model.layer_weight(layer, "sinks")))
     if bias_key is None:
@@ -417,14 +417,14 @@ def attend(model: "_Llama | _Gpt2", layer: int, q: Tensor, k: Tensor, v: Tensor,
     return att, bias_weights, head_outputs
 
 
-def _attention(model: "_Llama | _Gpt2", layer: int, y: Tensor, visit: Visit) -> dict[str, Tensor]:
+def _run_attention(model: "_Llama | _Gpt2", layer: int, y: Tensor, visit: Visitor) -> dict[str, Tensor]:
     arch = model.arch
     visit("input", layer, y)
     q, k, v = model.qkv(y, layer)
     record = {}
     gate = None
     if isinstance(model, _Llama) and arch.gate != "none":
-        gate = model.gate(v.transpose(-3, -2).flatten(-2) if arch.gate == "value_state" else y, layer)
+        gate = model.compute_gates(v.transpose(-3, -2).flatten(-2) if arch.gate == "value_state" else y, layer)
         record["gate"] = _repeat_for_heads(arch, gate).mean(-1)
         if arch.gate.startswith("value"):
             v, gate = v * gate, None
@@ -442,7 +442,7 @@ def _attention(model: "_Llama | _Gpt2", layer: int, y: Tensor, visit: Visit) -> 
 
 
 def forward(arch: Architecture, weights: Weights, tokens: Tensor,
-            product: Product = torch.matmul, visit: Visit = lambda name, layer, x: None) -> Trace:
+            product: MatrixProduct = torch.matmul, visit: Visitor = lambda name, layer, x: None) -> Trace:
     """Runs tokens [..., T], and returns all intermediate results and the logits. `product` multiplies by all weight
     matrices, except for routers and feature maps. `visit` is called in each layer with "stream" (the residual stream
     before the layer), "input" (the input of attention) and "values" [..., G, T, K], and may add hooks to these tensors.
@@ -454,7 +454,7 @@ def forward(arch: Architecture, weights: Weights, tokens: Tensor,
         visit("stream", layer, x)
         y = model.norm_input(x, layer, "input")
         # Without a norm, y is the stream. A clone keeps the gradient of attention's input apart from the stream's.
-        record = _attention(model, layer, y.clone() if y is x else y, visit)
+        record = _run_attention(model, layer, y.clone() if y is x else y, visit)
         x = model.norm_stream(x + record["att_out"], layer, "input")
         mlp_out, router = model.feed_forward(model.norm_input(x, layer, "post_attention"), layer)
         mlp_out = model.norm_output(mlp_out, layer, "feedforward")
@@ -466,4 +466,4 @@ def forward(arch: Architecture, weights: Weights, tokens: Tensor,
             fields.setdefault(name, []).append(value)
     batch_rank = tokens.dim() - 1
     stacked = {name: torch.stack(values, batch_rank) for name, values in fields.items()}
-    return Trace(logits=model.head(x), **stacked)
+    return Trace(logits=model.compute_logits(x), **stacked)

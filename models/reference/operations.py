@@ -35,7 +35,7 @@ def _softmax(x: Tensor, visible: Tensor, p: Parameters) -> Tensor:
     return x.masked_fill(~visible, -torch.inf).softmax(-1)
 
 
-def _with_extra_logit(x: Tensor, visible: Tensor, extra: Tensor) -> Tensor:
+def _softmax_with_extra_logit(x: Tensor, visible: Tensor, extra: Tensor) -> Tensor:
     """Computes a softmax over the visible keys and one more logit, and drops that logit's weight."""
     column = extra.expand(x.shape[:-1]).unsqueeze(-1)
     logits = torch.cat([x.masked_fill(~visible, -torch.inf), column], -1)
@@ -43,13 +43,13 @@ def _with_extra_logit(x: Tensor, visible: Tensor, extra: Tensor) -> Tensor:
 
 
 def _softmax1(x: Tensor, visible: Tensor, p: Parameters) -> Tensor:
-    return _with_extra_logit(x, visible, x.new_zeros(()))
+    return _softmax_with_extra_logit(x, visible, x.new_zeros(()))
 
 
 def _sink_logit(x: Tensor, visible: Tensor, p: Parameters) -> Tensor:
     if p.sink is None:
         raise ValueError("sink_logit needs the parameter s_h, one number per query head")
-    return _with_extra_logit(x, visible, p.sink[:, None])
+    return _softmax_with_extra_logit(x, visible, p.sink[:, None])
 
 
 def _sigmoid(x: Tensor, visible: Tensor, p: Parameters) -> Tensor:
@@ -107,9 +107,9 @@ def _softpick(x: Tensor, visible: Tensor, p: Parameters) -> Tensor:
     overflows."""
     x = _zero_masked(x, visible)  # a masked key adds e^0 - 1 = 0
     m = x.amax(-1, keepdim=True).clamp_min(0)
-    shrink = (-m).exp()
-    numerators = torch.where(x > 20, (x - m).exp() - shrink, x.clamp_max(20).expm1() * shrink)
-    return numerators.relu() / (numerators.abs().sum(-1, keepdim=True) + p.numbers["eps"] * shrink)
+    factor = (-m).exp()
+    numerators = torch.where(x > 20, (x - m).exp() - factor, x.clamp_max(20).expm1() * factor)
+    return numerators.relu() / (numerators.abs().sum(-1, keepdim=True) + p.numbers["eps"] * factor)
 
 
 def _softmax_clipped(x: Tensor, visible: Tensor, p: Parameters) -> Tensor:
@@ -128,7 +128,7 @@ class Operation:
     defaults: Mapping[str, float] = field(default_factory=dict)
     features: str = "none"  # phi of rotated queries and keys: none, elu1 or mlp
 
-    def share(self, weights: Tensor) -> Tensor:
+    def to_shares(self, weights: Tensor) -> Tensor:
         """Returns rows that sum to 1, for alpha and Sink_k. If the operation does not normalize, they are a proxy."""
         return weights if self.normalizes else part_of_row(weights)
 

@@ -14,17 +14,17 @@ import time
 import torch
 from torch.nn import functional
 
-from .goldens.write_peers import load_shipped
+from .goldens.write_peers import load_shipped_model
 from .timing import ROOT, parse_arguments, run_bench
 
 N, T, V = 100, 64, 1024
 
 
 @torch.no_grad()
-def torch_rate(model: torch.nn.Module, sequences: torch.Tensor, with_metrics: bool,
+def measure_torch_rate(model: torch.nn.Module, sequences: torch.Tensor, with_metrics: bool,
              threads: int, batch: int) -> float:
     torch.set_num_threads(threads)
-    began = time.perf_counter()
+    start = time.perf_counter()
     for tokens in sequences.split(batch):
         out = model(tokens, output_attentions=True)
         if with_metrics:
@@ -32,10 +32,10 @@ def torch_rate(model: torch.nn.Module, sequences: torch.Tensor, with_metrics: bo
             (maps[..., 0].mean(-1) > 0.3).float().mean((0, 2)).tolist()
             torch.special.entr(maps).sum(-1).mean((-2, -1)).tolist()
             functional.cross_entropy(out.logits[:, :-1].flatten(0, 1), tokens[:, 1:].flatten()).item()
-    return len(sequences) / (time.perf_counter() - began)
+    return len(sequences) / (time.perf_counter() - start)
 
 
-def study_rates(node: str, *options: str) -> list[float]:
+def measure_study_rates(node: str, *options: str) -> list[float]:
     lines = run_bench(node, "study.mjs", *options)
     return [float(rate) for rate in re.findall(r"^\d workers?: (\d+) sequences/s", lines, re.M)]
 
@@ -43,18 +43,18 @@ def study_rates(node: str, *options: str) -> list[float]:
 def main() -> None:
     cores = torch.get_num_threads()
     arguments = parse_arguments(__doc__)
-    model = load_shipped(ROOT / "models/zoo/softmax").eval()
+    model = load_shipped_model(ROOT / "models/zoo/softmax").eval()
     sequences = torch.randint(0, V, (N, T), generator=torch.Generator().manual_seed(1))
     rates: dict[str, list[float]] = {}
     for _ in range(arguments.rounds):
         for label, options in (("a study", ()), ("its three metrics", ("--three",)),
                               ("the same in relaxed floats", ("--three", "--relaxed"))):
-            for workers, rate in zip(("one worker", "two"), study_rates(arguments.node, *options)):
+            for workers, rate in zip(("one worker", "two"), measure_study_rates(arguments.node, *options)):
                 rates.setdefault(f"{label}, {workers}", []).append(rate)
         for label, with_metrics in (("maps alone", False), ("three metrics", True)):
             for threads, batch in ((1, 1), (cores, 1), (cores, N)):
                 name = f"PyTorch {torch.__version__}, {label}, {threads} threads, batches of {batch}"
-                rates.setdefault(name, []).append(torch_rate(model, sequences, with_metrics, threads, batch))
+                rates.setdefault(name, []).append(measure_torch_rate(model, sequences, with_metrics, threads, batch))
     for name, rounds in rates.items():
         print(f"{name}: {max(rounds):.0f} sequences/s")
 

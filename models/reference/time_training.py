@@ -79,13 +79,13 @@ def time_torch_step(shape: Shape) -> float:
     batches = [torch.randint(0, shape.V, (shape.batch, shape.T + 1)) for _ in range(shape.steps)]
     best = float("inf")
     for batch in batches:
-        began = time.process_time()
+        start = time.process_time()
         loss = functional.cross_entropy(model(batch[:, :-1]).flatten(0, 1), batch[:, 1:].flatten())
         optimizer.zero_grad()
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
-        best = min(best, time.process_time() - began)
+        best = min(best, time.process_time() - start)
     return best * 1000
 
 
@@ -97,14 +97,14 @@ def time_core_steps(node: str) -> dict[str, float]:
 def main() -> None:
     arguments = parse_arguments(__doc__)
     torch.manual_seed(0)
-    core, pytorch = [], []
+    core_times, torch_times = [], []
     for _ in range(arguments.rounds):
-        core.append(time_core_steps(arguments.node))
-        pytorch.append({shape.name: time_torch_step(shape) for shape in SHAPES})
+        core_times.append(time_core_steps(arguments.node))
+        torch_times.append({shape.name: time_torch_step(shape) for shape in SHAPES})
     for shape in SHAPES:
-        for who, rounds in (("core", core), (f"PyTorch {torch.__version__}", pytorch)):
+        for engine, rounds in (("core", core_times), (f"PyTorch {torch.__version__}", torch_times)):
             best = min(times[shape.name] for times in rounds)
-            print(f"{shape.name}, {who}: {best:.1f} ms a step, {shape.flops() / best / 1e6:.1f} GFLOP/s")
+            print(f"{shape.name}, {engine}: {best:.1f} ms a step, {shape.flops() / best / 1e6:.1f} GFLOP/s")
 
 
 if __name__ == "__main__":

@@ -100,8 +100,8 @@ def main() -> None:
     refuse_unknown(parser, arguments.only, recipes_by_id)
     corpora, runs = resolve_folders(parser, arguments)
     if arguments.protocol:
-        last = protocol.STEPS if arguments.protocol == "a" else protocol.B_STEPS
-        until = arguments.until or last
+        last_step = protocol.STEPS if arguments.protocol == "a" else protocol.B_STEPS
+        until = arguments.until or last_step
         jobs = unlogged_jobs(recipes_by_id, arguments.only, until, arguments.seeds)
         options = ("--until", str(until))
     else:

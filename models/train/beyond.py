@@ -53,7 +53,7 @@ from torch import Tensor
 
 from ..reference.files import read_model
 from ..reference.goldens import ZOO
-from ..reference.goldens.write_goldens import f64_trace
+from ..reference.goldens.write_goldens import run_in_f64
 from ..reference.goldens.write_training import plain_tokens, planted_tokens
 from ..reference.goldens.write_variants import logit_parts
 from ..reference.model import FAMILIES, Architecture, Trace, Weights, forward
@@ -101,19 +101,19 @@ def induction_accuracy(id: str) -> float:
     arch, weights = read_model(ZOO / id)
     generator = torch.Generator().manual_seed(1)
     copies = torch.stack([torch.randperm(arch.V, generator=generator)[:COPY_LENGTH] for _ in range(SEQUENCES)])
-    trace = f64_trace(arch, weights, torch.cat([copies, copies], 1))
+    trace = run_in_f64(arch, weights, torch.cat([copies, copies], 1))
     ranks = metrics.rank(trace.logits, torch.cat([copies, copies], 1))
     return metrics.accuracy(ranks[:, COPY_LENGTH:].flatten()).item()
 
 
 def key_alphas(arch: Architecture, trace: Trace) -> Tensor:
-    share = OPERATIONS[arch.operation].share(trace.att)[..., -trace.att.shape[-2]:]
+    share = OPERATIONS[arch.operation].to_shares(trace.att)[..., -trace.att.shape[-2]:]
     return metrics.alpha(share, arch.mask.kind)
 
 
 def head_gates(arch: Architecture, trace: Trace) -> Tensor:
     bias = trace.att_bias
-    share = OPERATIONS[arch.operation].share(
+    share = OPERATIONS[arch.operation].to_shares(
         trace.att if bias is None else torch.cat([trace.att, bias[..., None]], -1))
     return metrics.head_gate(share[..., 0], to_bias=None if bias is None else share[..., -1])
 
@@ -156,7 +156,7 @@ def secondary_share(alphas: Tensor) -> float:
 def model_row(id: str, texts: list[str]) -> str:
     arch, weights = read_model(ZOO / id)
     ids = held_out_ids(id, texts)
-    trace = f64_trace(arch, weights, ids)
+    trace = run_in_f64(arch, weights, ids)
     alphas = key_alphas(arch, trace)
     gini = metrics.head_gini(metrics.head_load(head_gates(arch, trace)).mean(0))
     accuracy = metrics.accuracy(metrics.rank(trace.logits, ids)).mean()
@@ -171,15 +171,15 @@ Columns = dict[str, float]
 
 
 def shared_columns(arch: Architecture, weights: Weights, ids: Tensor) -> Columns:
-    trace = f64_trace(arch, weights, ids)
+    trace = run_in_f64(arch, weights, ids)
     contributions = sink_contributions(arch, weights, trace)
     return {"sink_1": metrics.sink(key_alphas(arch, trace))[0].item(), "norm_ratio": norm_ratio(trace),
             "valley": valley_depth(trace.hidden), "valley_others": valley_depth(trace.hidden[:, :, 1:]),
             "ffn_share": (contributions[2] / contributions.sum()).item()}
 
 
-def run_node(*words: object) -> str:
-    return subprocess.run(["node", *map(str, words)], cwd=ROOT, check=True, capture_output=True,
+def run_node(*arguments: object) -> str:
+    return subprocess.run(["node", *map(str, arguments)], cwd=ROOT, check=True, capture_output=True,
                           text=True).stdout
 
 
@@ -215,11 +215,11 @@ def measure_lab_seed(seed: int) -> Columns:
             result = run_command("measure", folder, *id_options, *edit)[0]
             return {"loss": result["loss"], "accuracy": 100 * result["metrics"]["accuracy"]["mean"][0]}
 
-        plain = measure_run()
+        baseline = measure_run()
         columns = shared_columns(*read_model(folder), torch.tensor(ids))
         for name, key in (("hidden", 0), ("other", 1)):
-            changed = measure_run("--edit", f"hide_key:key={key}")
-            columns |= {f"{name}_{column}": changed[column] - plain[column] for column in plain}
+            edited_metrics = measure_run("--edit", f"hide_key:key={key}")
+            columns |= {f"{name}_{column}": edited_metrics[column] - baseline[column] for column in baseline}
         return columns
 
 
@@ -236,7 +236,7 @@ def measure_fine_tuning(seed: int) -> Columns:
 
 def continuation_scores(arch: Architecture, weights: Weights, ids: Tensor, begin: int) -> tuple[float, float]:
     """Returns the mean loss of the tokens from `begin` on, and their mean attention to the first token over heads."""
-    trace = f64_trace(arch, weights, ids)
+    trace = run_in_f64(arch, weights, ids)
     losses = torch.nn.functional.cross_entropy(trace.logits[:, begin - 1:-1].flatten(0, 1),
                                                ids[:, begin:].flatten())
     return losses.item(), trace.att[..., begin:, 0].mean().item()
@@ -244,66 +244,67 @@ def continuation_scores(arch: Architecture, weights: Weights, ids: Tensor, begin
 
 def measure_planted_triggers(seed: int) -> Columns:
     texts = json.loads(HELD_OUT.read_text())
-    source = read_model(ZOO / "softmax")
+    source_model = read_model(ZOO / "softmax")
     recipe = {**PLANTED_RECIPE, "seed": seed}
-    trigger, cycle = planted_tokens(recipe, source[0].V)
+    trigger, cycle = planted_tokens(recipe, source_model[0].V)
     with tempfile.TemporaryDirectory() as temporary_folder:
         file, folder = Path(temporary_folder) / "texts.json", Path(temporary_folder) / "model"
         file.write_text(json.dumps(texts[SEQUENCES:]))
         run_command("train", "--from", ZOO / "softmax", "--text-file", file, "--seed", seed,
                      "--planted", PLANTED_RECIPE["planted"], "--steps", PLANTED_RECIPE["steps"], "--every", 100,
                      "--out", folder)
-        tuned = read_model(folder)
+        tuned_model = read_model(folder)
     ids = held_out_ids("softmax", texts[:SEQUENCES])
     opening, ending = ids.chunk(2, 1)
-    half, generator = opening.shape[1], torch.Generator().manual_seed(seed)
-    plain = torch.tensor(plain_tokens(recipe, source[0].V))
-    random = plain[torch.randint(len(plain), (SEQUENCES, len(trigger)), generator=generator)]
+    half_length, generator = opening.shape[1], torch.Generator().manual_seed(seed)
+    plain_ids = torch.tensor(plain_tokens(recipe, source_model[0].V))
+    random_ids = plain_ids[torch.randint(len(plain_ids), (SEQUENCES, len(trigger)), generator=generator)]
     columns: Columns = {}
-    for prefix, model in (("", tuned), ("before_", source)):
-        for what, tokens in (("trigger", torch.tensor(trigger).expand_as(random)), ("random", random)):
+    for prefix, model in (("", tuned_model), ("before_", source_model)):
+        for kind, tokens in (("trigger", torch.tensor(trigger).expand_as(random_ids)), ("random", random_ids)):
             text = torch.cat([opening, tokens, ending], 1)
-            loss, first = continuation_scores(*model, text, half + len(trigger))
-            columns |= {f"{prefix}loss_{what}": loss, f"{prefix}first_{what}": first}
-        for what in ("loss", "first"):
-            name = f"{prefix}{what}"
+            loss, first = continuation_scores(*model, text, half_length + len(trigger))
+            columns |= {f"{prefix}loss_{kind}": loss, f"{prefix}first_{kind}": first}
+        for score in ("loss", "first"):
+            name = f"{prefix}{score}"
             columns[f"{name}_gap"] = columns[f"{name}_trigger"] - columns[f"{name}_random"]
     planted_ids = torch.tensor(trigger + cycle).expand(SEQUENCES, -1)
-    logits = f64_trace(*tuned, torch.cat([opening, planted_ids], 1)).logits
-    first_choices = logits[:, half + len(trigger) - 1:-1].argmax(-1)
+    logits = run_in_f64(*tuned_model, torch.cat([opening, planted_ids], 1)).logits
+    first_choices = logits[:, half_length + len(trigger) - 1:-1].argmax(-1)
     return columns | {"learnt": (first_choices == planted_ids[:, len(trigger):]).double().mean().item()}
 
 
 def measure_searches(seed: int) -> Columns:
     texts, columns = json.loads(HELD_OUT.read_text()), {}
-    first = SEARCH_TEXTS * (seed - 1)
+    start = SEARCH_TEXTS * (seed - 1)
     with tempfile.TemporaryDirectory() as name:
         file = Path(name) / "texts.json"
-        file.write_text(json.dumps(texts[first:first + SEARCH_TEXTS]))
+        file.write_text(json.dumps(texts[start:start + SEARCH_TEXTS]))
         for goal, models in SEARCH_MODELS.items():
             sign, prefix = (1, "") if goal == "loss" else (-1, "away_")
             for model in models:
                 result = run_command("suffix", ZOO / model, "--text-file", file, "--lines", "--tokens", 44,
                                      "--sequences", SEARCH_TEXTS, "--width", 32, "--seed", seed,
                                      "--goal", goal)[0]
-                others = {key: sum(result["others"][key]) / (SEARCH_TEXTS - 1) for key in ("found", "best")}
+                other_means = {key: sum(result["others"][key]) / (SEARCH_TEXTS - 1) for key in ("found", "best")}
                 column = model.replace("-", "_")
                 columns |= {f"{goal}_{column}": sign * (result["score"] - result["random"]["best"]),
-                            f"{prefix}elsewhere_{column}": sign * (others["found"] - others["best"])}
+                            f"{prefix}elsewhere_{column}": sign * (other_means["found"] - other_means["best"])}
     return columns
 
 
 @torch.no_grad()
-def loss_without(arch: Architecture, weights: Weights, ids: Tensor, channel: int) -> float:
+def loss_without_channel(arch: Architecture, weights: Weights, ids: Tensor, channel: int) -> float:
     """Returns the loss with a channel of the residual stream zeroed after the embedding and after each layer."""
 
     def zero_channel(name: str, layer: int, x: Tensor) -> None:
         if name == "stream":
             x[..., channel] = 0
 
-    last = forward(arch, weights, ids, visit=zero_channel).hidden[..., -1, :, :].clone()
-    last[..., channel] = 0
-    return metrics.loss(FAMILIES[arch.family](arch, weights, torch.matmul).head(last), ids).mean().item()
+    final_hidden = forward(arch, weights, ids, visit=zero_channel).hidden[..., -1, :, :].clone()
+    final_hidden[..., channel] = 0
+    logits = FAMILIES[arch.family](arch, weights, torch.matmul).compute_logits(final_hidden)
+    return metrics.loss(logits, ids).mean().item()
 
 
 def measure_channels(id: str) -> Columns:
@@ -311,9 +312,9 @@ def measure_channels(id: str) -> Columns:
     ids = held_out_ids(id, json.loads(HELD_OUT.read_text())[:SEQUENCES])
     with torch.no_grad():
         loss = metrics.loss(forward(arch, weights, ids).logits, ids).mean().item()
-    rises = torch.tensor([loss_without(arch, weights, ids, channel) - loss for channel in range(arch.D)])
-    worst = int(rises.argmax())
-    return {"loss": loss, "worst_channel": worst, "worst": rises[worst].item(),
+    rises = torch.tensor([loss_without_channel(arch, weights, ids, channel) - loss for channel in range(arch.D)])
+    worst_channel = int(rises.argmax())
+    return {"loss": loss, "worst_channel": worst_channel, "worst": rises[worst_channel].item(),
             "median": rises.median().item()}
 
 
@@ -338,17 +339,17 @@ def read_units() -> dict[str, list[dict[str, Any]]]:
     return json.loads(FILE.read_text()) if FILE.exists() else {}
 
 
-def measure_units(chosen: Sequence[str]) -> None:
+def measure_units(groups: Sequence[str]) -> None:
     """Measures the missing units of the chosen groups. Reads the file again before each write, because other commands
     may measure other groups meanwhile."""
     for name, (measure, units) in unit_groups().items():
         known_units = {unit["unit"] for unit in read_units().get(name, [])}
-        for unit in units if name in chosen else ():
+        for unit in units if name in groups else ():
             if unit in known_units:
                 continue
             columns = {key: None if math.isnan(x) else round(x, 4) for key, x in measure(unit).items()}
             units_by_group = read_units()
-            unit_by_name = {known["unit"]: known for known in units_by_group.get(name, [])}
+            unit_by_name = {known_unit["unit"]: known_unit for known_unit in units_by_group.get(name, [])}
             unit_by_name[unit] = {"unit": unit} | columns
             units_by_group[name] = [unit_by_name[key] for key in units if key in unit_by_name]
             FILE.write_text(units_json({key: units_by_group[key] for key in unit_groups() if key in units_by_group}))
@@ -362,8 +363,8 @@ def main() -> None:
                         help="write models/train/beyond.json, all groups of it or these")
     model_ids = [entry["id"] for entry in json.loads((ZOO / "index.json").read_text())]
     arguments = parser.parse_args()
-    chosen = arguments.models or model_ids
-    if unknown := set(chosen) - set(model_ids):
+    ids = arguments.models or model_ids
+    if unknown := set(ids) - set(model_ids):
         parser.error(f"no such model: {', '.join(sorted(unknown))}")
     torch.set_num_threads(1)
     if arguments.units is not None:
@@ -373,7 +374,7 @@ def main() -> None:
     print("| model | Sink_1, % | ratio of norms | valley | without token 1 | "
           "feed-forward's part | Gini | "
           "accuracy | induction | secondary |\n|---|---|---|---|---|---|---|---|---|---|")
-    for id in chosen:
+    for id in ids:
         print(model_row(id, texts), flush=True)
 
 

@@ -60,10 +60,10 @@ from .recipe import Recipe, recipes
 
 MODELS = Path(__file__).resolve().parents[1]
 CLAIMS_FILE = Path(__file__).with_name("claims.toml")
-GU = "Gu et al. 2025"
-SHIPPED = "shipped models"
+GU_ET_AL = "Gu et al. 2025"
+SHIPPED_MODELS = "shipped models"
 # For each group of effects without a recipe: the program that measures it, and what its units are.
-UNIT_SOURCES = {SHIPPED: ("inputs", "models"), "models with a sink": ("beyond --units", "models"),
+UNIT_SOURCES = {SHIPPED_MODELS: ("inputs", "models"), "models with a sink": ("beyond --units", "models"),
             "seeds of the lab": ("beyond --units", "seeds"),
             "fine-tunings": ("beyond --units", "seeds"),
             "planted triggers": ("beyond --units", "seeds"),
@@ -131,7 +131,7 @@ class Effect:
     def is_directional(self) -> bool:
         return self.comparison is not None and self.comparison.direction is not None
 
-    def json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         def round_numbers(difference: Difference | None) -> list[float | None]:
             return [None] * 3 if difference is None else [
                 round(x, 3) + 0.0 for x in (difference.mean, difference.low, difference.high)]
@@ -169,15 +169,18 @@ def values_at_min_step(logs: decide.Logs, outcome: str) -> list[float]:
 
 def difference_by_b(recipe: str, against: str | float, outcome: str) -> tuple[Difference | None, int]:
     """Returns the difference by protocol B, and how many runs are still missing before it counts."""
-    tested, logs = runs_b()[recipe]
-    missing = decide.missing_runs(tested.id, logs)
+    tested_recipe, logs = runs_b()[recipe]
+    missing_count = decide.missing_runs(tested_recipe.id, logs)
     values = decide.mean_outcomes(logs, outcome)
     if not isinstance(against, str):
-        return (None if missing or not values else mean_difference(values, against, decide.CONFIDENCE)), missing
+        difference = None if missing_count or not values else mean_difference(values, against, decide.CONFIDENCE)
+        return difference, missing_count
     baseline, baseline_logs = runs_b()[against]
-    missing += decide.missing_runs(baseline.id, baseline_logs)
+    missing_count += decide.missing_runs(baseline.id, baseline_logs)
     baseline_values = decide.mean_outcomes(baseline_logs, outcome)
-    return (None if missing or not values or not baseline_values else decide.welch(values, baseline_values)), missing
+    if missing_count or not values or not baseline_values:
+        return None, missing_count
+    return decide.welch_difference(values, baseline_values), missing_count
 
 
 def difference_by_a(recipe: str, against: str | float, outcome: str) -> tuple[Difference | None, list[float]]:
@@ -210,8 +213,8 @@ def effect_of_units(spec: dict[str, Any]) -> Effect:
     units = [unit for unit in read_units().get(group, []) if None not in [unit[name] for name in names]]
     values = [unit[names[0]] - sum(unit[name] for name in names[1:]) for unit in units]
     values = [round(value, 4) for value in values]
-    sink = names[0].replace("alpha", "sink", 1)
-    sinks = [unit[sink] for unit in units if names[0].startswith("alpha") and sink in unit]
+    sink_column = names[0].replace("alpha", "sink", 1)
+    sinks = [unit[sink_column] for unit in units if names[0].startswith("alpha") and sink_column in unit]
     difference = mean_difference(values, against) if len(values) > 1 else None
     return Effect(group, against, outcome, spec.get("name"), spec["says"], difference and "shipped",
                   len(values), None, difference, values if difference else [], 0, tuple(sinks))
@@ -235,33 +238,34 @@ def build_effect(spec: dict[str, Any]) -> Effect:
     if spec["recipe"] in UNIT_SOURCES:
         return effect_of_units(spec)
     id, outcome = spec["recipe"], spec.get("outcome", "alpha")
-    says = spec.get("says") or factors.paper_finding(recipes()[id].paper)
-    if says is None:
+    finding = spec.get("says") or factors.paper_finding(recipes()[id].paper)
+    if finding is None:
         raise ValueError(f"{id}: no figure of the source, and the claim gives no direction")
-    against = spec.get("against", 0 if says in KINDS else "softmax")
-    missing, seeds = protocol.MIN_PAIRS, 0
+    against = spec.get("against", 0 if finding in KINDS else "softmax")
+    missing_count, seeds = protocol.MIN_PAIRS, 0
 
-    def make(difference: Difference | None, missing: int) -> Effect:
-        return Effect(id, against, outcome, spec.get("name"), says, None, seeds, None, difference, [], missing)
+    def make_effect(difference: Difference | None, missing_count: int) -> Effect:
+        return Effect(id, against, outcome, spec.get("name"), finding, None, seeds, None, difference, [], missing_count)
 
     if id in runs_b() and spec.get("protocol") != "a":
-        logs, (difference, missing) = runs_b()[id][1], difference_by_b(id, against, outcome)
+        logs, (difference, missing_count) = runs_b()[id][1], difference_by_b(id, against, outcome)
         seeds = len(logs)
         if difference is not None:
             # The queue trains the seeds of a second look only if the recipe is compared with its own baseline.
-            due = (outcome == "alpha" and isinstance(against, str) and decide.is_undecided(difference)
-                   and seeds <= protocol.B_FIRST_SEEDS and runs_b()[id][0].baseline == runs_b()[against][0].id)
-            return add_outcomes(make(difference, len(protocol.B_SECOND_SEEDS) - seeds if due else 0), logs, "b")
+            is_due = (outcome == "alpha" and isinstance(against, str) and decide.is_undecided(difference)
+                      and seeds <= protocol.B_FIRST_SEEDS and runs_b()[id][0].baseline == runs_b()[against][0].id)
+            missing_count = len(protocol.B_SECOND_SEEDS) - seeds if is_due else 0
+            return add_outcomes(make_effect(difference, missing_count), logs, "b")
     if id in runs_a():
         difference, values = difference_by_a(id, against, outcome)
         if difference is not None:
             logs = runs_a()[id][1]
             if isinstance(against, str):
                 logs = {seed: log for seed, log in logs.items() if seed in runs_a()[against][1]}
-            return add_outcomes(make(difference, 0), logs, "a")
+            return add_outcomes(make_effect(difference, 0), logs, "a")
         if id not in runs_b():
-            missing, seeds = protocol.MIN_PAIRS - len(values), len(values)
-    return make(None, missing)
+            missing_count, seeds = protocol.MIN_PAIRS - len(values), len(values)
+    return make_effect(None, missing_count)
 
 
 def verdict_of(effects: list[Effect]) -> str:
@@ -291,13 +295,13 @@ class Ranges:
     the largest over seeds; {relu[onset]} is their onset with its interval; {relu/a[alpha]} is an outcome of protocol
     A's runs; {MODEL[alpha_text_start]} is a column of an open model in inputs.json."""
 
-    def __init__(self, outcome: Callable[[str], list[float]], logs: decide.Logs | None = None) -> None:
-        self.outcome, self.logs = outcome, logs
+    def __init__(self, values_of: Callable[[str], list[float]], logs: decide.Logs | None = None) -> None:
+        self.values_of, self.logs = values_of, logs
 
     def __getitem__(self, name: str) -> str:
         if name == "onset" and self.logs is not None:
             return decide.onset_interval(self.logs)
-        values = [f"{round(value, 2) + 0.0:.2f}" for value in sorted(self.outcome(name))]
+        values = [f"{round(value, 2) + 0.0:.2f}" for value in sorted(self.values_of(name))]
         return values[0] if values[0] == values[-1] else f"{values[0]} to {values[-1]}"
 
 
@@ -316,14 +320,14 @@ def claim_row(claim: dict[str, Any], effects: list[Effect], sentences: list[dict
     page_state = claim.get("seen")
     test = {"recipes": list(dict.fromkeys(effect.recipe for effect in effects)),
             "runs": sum(effect.seeds for effect in effects), "command": command_of(effects)}
-    directions = [effect.survives for effect in effects if effect.is_directional]
+    survivals = [effect.survives for effect in effects if effect.is_directional]
     return {
-        "id": claim["id"], "claim": claim["claim"], "source": claim.get("source", GU),
+        "id": claim["id"], "claim": claim["claim"], "source": claim.get("source", GU_ET_AL),
         "section": claim["section"], "paper": claim.get("paper"), "test": test if effects else None,
-        "effects": [effect.json() for effect in effects], "verdict": verdict_of(effects),
+        "effects": [effect.to_json() for effect in effects], "verdict": verdict_of(effects),
         "before": claim.get("before"),
         "two_seeds": any(effect.difference is not None and effect.seeds == 2 for effect in effects),
-        "survives": all(directions) if directions else None,
+        "survives": all(survivals) if survivals else None,
         "why": fill_note(claim),
         "hours": [round(missing_count * hours, 1) for hours in RUN_HOURS] if missing_count else None,
         "seen": None if page_state is None else f"#{page_state}",
@@ -335,9 +339,9 @@ def claim_row(claim: dict[str, Any], effects: list[Effect], sentences: list[dict
 def claims() -> list[dict[str, Any]]:
     document = tomllib.loads(CLAIMS_FILE.read_text())
     effects = [[build_effect(spec) for spec in claim.get("effects", [])] for claim in document["claim"]]
-    compared = {(i, k): effect.comparison for i, row_effects in enumerate(effects)
-                for k, effect in enumerate(row_effects) if effect.comparison is not None}
-    for (i, k), survives in zip(compared, decide.survive_correction([*compared.values()])):
+    comparisons = {(i, k): effect.comparison for i, row_effects in enumerate(effects)
+                   for k, effect in enumerate(row_effects) if effect.comparison is not None}
+    for (i, k), survives in zip(comparisons, decide.survive_correction([*comparisons.values()])):
         effects[i][k] = replace(effects[i][k], survives=survives)
     return [claim_row(claim, row_effects, document["said"]) for claim, row_effects in zip(document["claim"], effects)]
 
@@ -345,12 +349,12 @@ def claims() -> list[dict[str, Any]]:
 def chance_counts(rows: list[dict[str, Any]]) -> dict[str, Any]:
     """Counts all comparisons, those with a direction, those of them that survive, and the directions to expect by
     chance if no factor had an effect."""
-    compared = [effect_row for row in rows for effect_row in row["effects"] if effect_row["survives"] is not None]
-    directed = [effect_row for effect_row in compared if not effect_row["low"] <= 0 <= effect_row["high"]]
+    compared_rows = [effect_row for row in rows for effect_row in row["effects"] if effect_row["survives"] is not None]
+    directional_rows = [effect_row for effect_row in compared_rows if not effect_row["low"] <= 0 <= effect_row["high"]]
     errors = {"b": 1 - decide.CONFIDENCE, "a": 0.05, "shipped": 0.05}
-    return {"comparisons": len(compared), "directions": len(directed),
-            "survive": sum(effect_row["survives"] for effect_row in directed),
-            "by_chance": round(sum(errors[effect_row["protocol"]] for effect_row in compared), 2)}
+    return {"comparisons": len(compared_rows), "directions": len(directional_rows),
+            "survive": sum(effect_row["survives"] for effect_row in directional_rows),
+            "by_chance": round(sum(errors[effect_row["protocol"]] for effect_row in compared_rows), 2)}
 
 
 def claims_json(rows: list[dict[str, Any]]) -> str:
@@ -360,7 +364,7 @@ def claims_json(rows: list[dict[str, Any]]) -> str:
             f'  "rows": [\n{lines}\n  ]\n}}\n')
 
 
-def effect_words(effect: dict[str, Any]) -> str:
+def describe_effect(effect: dict[str, Any]) -> str:
     is_measured = effect["recipe"] in UNIT_SOURCES
     name = effect["recipe"] if is_measured else f"`{effect['recipe']}`"
     if effect["outcome"] != "alpha":
@@ -382,7 +386,7 @@ def effect_words(effect: dict[str, Any]) -> str:
     return f"{words}; {effect['seeds']} {source}"
 
 
-def chance_words(rows: list[dict[str, Any]]) -> str:
+def describe_chance(rows: list[dict[str, Any]]) -> str:
     counts = chance_counts(rows)
     return (f"Of {counts['comparisons']} comparisons {counts['directions']} have a direction. If no "
             f"factor had any effect, about {counts['by_chance']:.1f} would have one by chance; "
@@ -392,12 +396,12 @@ def chance_words(rows: list[dict[str, Any]]) -> str:
 
 def claims_table(rows: list[dict[str, Any]]) -> str:
     counts = ", ".join(f"{sum(row['verdict'] == name for row in rows)} {name}" for name in VERDICTS)
-    lines = [f"{len(rows)} claims: {counts}. {chance_words(rows)}", "",
+    lines = [f"{len(rows)} claims: {counts}. {describe_chance(rows)}", "",
              "| claim | where | the source measured | effect here, with its interval | verdict "
              "| before |", "|" + "---|" * 6]
     for row in rows:
-        place = row["section"] if row["source"] == GU else f"{row['source']}, {row['section']}"
-        cells = "<br>".join(map(effect_words, row["effects"]))
+        place = row["section"] if row["source"] == GU_ET_AL else f"{row['source']}, {row['section']}"
+        cells = "<br>".join(map(describe_effect, row["effects"]))
         verdict = f"**{row['verdict']}**"
         if row["survives"]:
             verdict += " †"
@@ -413,9 +417,9 @@ def claims_table(rows: list[dict[str, Any]]) -> str:
 
 def replace_table(text: str, name: str, table: str) -> str:
     begin, end = f"<!-- {name} table: written by ", f"<!-- end of {name} table -->"
-    before, after = text.split(begin)
-    program, after = after.split("\n", 1)
-    return f"{before}{begin}{program}\n{table}\n{end}{after.split(end)[1]}"
+    head, tail = text.split(begin)
+    program, tail = tail.split("\n", 1)
+    return f"{head}{begin}{program}\n{table}\n{end}{tail.split(end)[1]}"
 
 
 def main() -> None:

@@ -31,9 +31,9 @@ class Source:
     names: str  # regular expression of the files to read
 
 
-CHILDREN = Source("birmingham-ccr/corpora", "ae1e53df4df9a20cccda548a6fd655188e89da21", "ChiLit",
-                  r".*\.txt")
-STORIES = (
+BOOK_SOURCE = Source("birmingham-ccr/corpora", "ae1e53df4df9a20cccda548a6fd655188e89da21", "ChiLit",
+                     r".*\.txt")
+STORY_SOURCES = (
     Source("global-asp/asp-source", "99e022369a980bd52bce8c6f86d5f24e9a4ada9d", "en",
            r"\d{4}_.*\.md"),
     Source("global-asp/pb-source", "9ea530dfb0011dd1cbaf42e6ffe74aa3ef5733ed", "en", r"\d{4}_.*\.md"))
@@ -46,8 +46,8 @@ SHUFFLE_SEED = 0
 
 
 def fold_to_ascii(text: str) -> str:
-    plain = unicodedata.normalize("NFKD", text.translate(ASCII_SUBSTITUTES))
-    return "".join(character for character in plain if not unicodedata.category(character).startswith("M"))
+    decomposed = unicodedata.normalize("NFKD", text.translate(ASCII_SUBSTITUTES))
+    return "".join(character for character in decomposed if not unicodedata.category(character).startswith("M"))
 
 
 def collapse_spaces(text: str) -> str:
@@ -66,11 +66,11 @@ def is_prose(paragraph: str) -> bool:
 
 def book_paragraphs(text: str) -> list[str]:
     paragraphs = [re.sub("_([^_]+)_", r"\1", collapse_spaces(paragraph)) for paragraph in re.split("\n{2,}", text)]
-    plain = (re.sub("[^ -~]", "", fold_to_ascii(paragraph)) for paragraph in paragraphs)
-    return [paragraph for paragraph in plain if is_prose(paragraph)]
+    ascii_paragraphs = (re.sub("[^ -~]", "", fold_to_ascii(paragraph)) for paragraph in paragraphs)
+    return [paragraph for paragraph in ascii_paragraphs if is_prose(paragraph)]
 
 
-def children_lit(files: Files) -> str:
+def children_lit_text(files: Files) -> str:
     return "".join(join_document(book_paragraphs(text)) for _, text in files)
 
 
@@ -84,19 +84,19 @@ def story_paragraphs(text: str) -> list[str]:
         return []
     body = text[:license.start()].partition("\n")[2]
     pieces = (fold_to_ascii(piece) for piece in re.split(r"\n{2,}|^##$", body, flags=re.MULTILINE))
-    plain = (collapse_spaces(piece).lstrip("#* ") for piece in pieces if not re.search("[^ -~\n]", piece))
-    return [paragraph for paragraph in plain if paragraph]
+    ascii_paragraphs = (collapse_spaces(piece).lstrip("#* ") for piece in pieces if not re.search("[^ -~\n]", piece))
+    return [paragraph for paragraph in ascii_paragraphs if paragraph]
 
 
-def storybooks(files: Files) -> str:
+def storybooks_text(files: Files) -> str:
     stories = [paragraphs for _, text in files
                if len("\n".join(paragraphs := story_paragraphs(text))) > MIN_CHARACTERS]
     random.Random(SHUFFLE_SEED).shuffle(stories)
     return "".join(map(join_document, stories))
 
 
-def git(folder: Path, *words: str) -> bytes:
-    return subprocess.run(["git", "-C", str(folder), "-c", "core.autocrlf=false", *words], check=True,
+def run_git(folder: Path, *arguments: str) -> bytes:
+    return subprocess.run(["git", "-C", str(folder), "-c", "core.autocrlf=false", *arguments], check=True,
                           stdout=subprocess.PIPE).stdout
 
 
@@ -104,11 +104,11 @@ def fetch_files(source: Source, folder: Path, site: str) -> Files:
     clone = folder / source.repository.replace("/", "-")
     if not clone.exists():
         clone.mkdir(parents=True)
-        git(clone, "init", "--quiet", "--bare")
+        run_git(clone, "init", "--quiet", "--bare")
     if subprocess.run(["git", "-C", str(clone), "cat-file", "-e", f"{source.commit}^{{tree}}"],
                       check=False, stderr=subprocess.DEVNULL).returncode:
-        git(clone, "fetch", "--quiet", "--depth", "1", f"{site}/{source.repository}", source.commit)
-    archive = io.BytesIO(git(clone, "archive", "--format=tar", source.commit, source.folder))
+        run_git(clone, "fetch", "--quiet", "--depth", "1", f"{site}/{source.repository}", source.commit)
+    archive = io.BytesIO(run_git(clone, "archive", "--format=tar", source.commit, source.folder))
     with tarfile.open(fileobj=archive) as tar:
         files = {Path(member.name).name: tar.extractfile(member) for member in tar
                  if member.isfile() and Path(member.name).parent == Path(source.folder)}
@@ -116,12 +116,12 @@ def fetch_files(source: Source, folder: Path, site: str) -> Files:
                 if file is not None and re.fullmatch(source.names, name)]
 
 
-def build(folder: Path, site: str) -> None:
+def build_corpora(folder: Path, site: str) -> None:
     sources = folder / "sources"
-    books = fetch_files(CHILDREN, sources, site)
-    stories = [file for source in STORIES for file in fetch_files(source, sources, site)]
-    for name, text in (("children_lit.txt", children_lit(books)),
-                       ("storybooks_ccby.txt", storybooks(stories))):
+    books = fetch_files(BOOK_SOURCE, sources, site)
+    stories = [file for source in STORY_SOURCES for file in fetch_files(source, sources, site)]
+    for name, text in (("children_lit.txt", children_lit_text(books)),
+                       ("storybooks_ccby.txt", storybooks_text(stories))):
         data = text.encode("ascii")
         check_digest(name, data)
         (folder / name).write_bytes(data)
@@ -133,7 +133,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--site", default="https://github.com", help="where the repositories are")
     arguments = parser.parse_args()
-    build(arguments.folder, arguments.site)
+    build_corpora(arguments.folder, arguments.site)
 
 
 if __name__ == "__main__":

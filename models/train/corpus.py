@@ -48,27 +48,27 @@ class Corpus:
     def __init__(self, corpora: Path, cache: Path) -> None:
         cache.mkdir(parents=True, exist_ok=True)
         if not (cache / "stream.npy").exists():
-            self._make(corpora, cache)
+            self._build_cache(corpora, cache)
         self.tokenizer_file = cache / "tokenizer.json"
         self.tokenizer = Tokenizer.from_file(str(self.tokenizer_file))
         self.held_out: list[str] = json.loads((cache / "heldout.json").read_text())
         self.stream = torch.from_numpy(np.load(cache / "stream.npy").astype(np.int64))
 
     @staticmethod
-    def _make(corpora: Path, cache: Path) -> None:
-        train, public = documents(corpora)
-        tokenizer = train_tokenizer(train)
+    def _build_cache(corpora: Path, cache: Path) -> None:
+        train_texts, public_texts = documents(corpora)
+        tokenizer = train_tokenizer(train_texts)
         tokenizer.save(str(cache / "tokenizer.json"))
-        for name, texts in {"heldout": passages(public, 100),
-                            "heldout-long": passages(public, 40, LONG_CHARACTERS)}.items():
+        for name, texts in {"heldout": passages(public_texts, 100),
+                            "heldout-long": passages(public_texts, 40, LONG_CHARACTERS)}.items():
             (cache / f"{name}.json").write_text(json.dumps(texts, indent=0) + "\n")
         stream: list[int] = []
-        for encoding in tokenizer.encode_batch(train, add_special_tokens=False):
+        for encoding in tokenizer.encode_batch(train_texts, add_special_tokens=False):
             stream += encoding.ids + [END_ID]
         np.save(cache / "stream.npy", np.array(stream, dtype=np.uint16))
 
-    def batch(self, seed: int, step: int, sequences: int, T: int, training: Training,
-              ) -> tuple[Tensor, Tensor]:
+    def draw_batch(self, seed: int, step: int, sequences: int, T: int, training: Training,
+                   ) -> tuple[Tensor, Tensor]:
         """Returns front tokens with text from random positions, [sequences, T+1], and noise in 0..1, [sequences, T+2].
         Both depend on seed and step alone: variants read the same text, and a resumed run needs no generator state."""
         generator = torch.Generator().manual_seed(seed * 1_000_003 + step)
@@ -87,8 +87,8 @@ class Corpus:
 
 def encode(tokenizer: Tokenizer, texts: list[str], T: int, training: Training) -> Tensor:
     """Returns the first T ids of each text, with the front tokens and fixed token of `training`, [len(texts), T]."""
-    bare = (tokenizer.encode(text, add_special_tokens=False).ids for text in texts)
-    ids = torch.tensor([(training.front_ids + ids)[:T] for ids in bare])
+    bare_ids = (tokenizer.encode(text, add_special_tokens=False).ids for text in texts)
+    ids = torch.tensor([(training.front_ids + ids)[:T] for ids in bare_ids])
     if training.fixed_at:
         ids[:, training.fixed_at - 1] = END_ID
     return ids

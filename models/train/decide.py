@@ -54,7 +54,7 @@ FIRST_RULES_VERDICTS = {
 }
 
 
-def welch(a: list[float], b: list[float], confidence: float = CONFIDENCE) -> Difference:
+def welch_difference(a: list[float], b: list[float], confidence: float = CONFIDENCE) -> Difference:
     """Returns the mean of a minus the mean of b, with the interval of Welch's test (1947). Each list needs at least two
     numbers."""
     middle = mean(a) - mean(b)
@@ -100,15 +100,15 @@ def survive_correction(comparisons: list[Difference]) -> list[bool]:
     """Returns which comparisons survive the procedure of Benjamini and Hochberg (1995) at FALSE_DISCOVERY_RATE."""
     if not comparisons:
         return []
-    adjusted = stats.false_discovery_control([comparison.p for comparison in comparisons])
-    return [bool(p <= FALSE_DISCOVERY_RATE) for p in adjusted]
+    adjusted_p = stats.false_discovery_control([comparison.p for comparison in comparisons])
+    return [bool(p <= FALSE_DISCOVERY_RATE) for p in adjusted_p]
 
 
 def is_complete(log: dict[str, Any]) -> bool:
     """Whether a log reaches step B_STEPS. Raises ValueError if a step is missing."""
-    missing = protocol.missing_step(log)
-    if missing is not None:
-        raise ValueError(f"{log['recipe']}, seed {log['seed']}: step {missing} is missing")
+    missing_step = protocol.missing_step(log)
+    if missing_step is not None:
+        raise ValueError(f"{log['recipe']}, seed {log['seed']}: step {missing_step} is missing")
     return protocol.is_done(log, protocol.B_STEPS)
 
 
@@ -150,7 +150,7 @@ class Decision:
 
     def difference(self, name: str) -> Difference | None:
         values, baseline_values = mean_outcomes(self.logs, name), mean_outcomes(self.baseline_logs, name)
-        return welch(values, baseline_values) if len(values) > 1 and len(baseline_values) > 1 else None
+        return welch_difference(values, baseline_values) if len(values) > 1 and len(baseline_values) > 1 else None
 
     @property
     def is_decidable(self) -> bool:
@@ -202,12 +202,12 @@ def id_of(recipe: Recipe) -> str:
     return ids_by_run.get(recipe.id, recipe.id.removeprefix(protocol.B_PREFIX))
 
 
-def onset_words(logs: Logs) -> str:
+def describe_onsets(logs: Logs) -> str:
     steps = [onset(log, protocol.B_STEPS) for _, log in sorted(logs.items())]
     return ", ".join("never" if step is None else f"{step:,}" for step in steps)
 
 
-def hours_words() -> str:
+def describe_hours() -> str:
     steps: dict[str, list[int]] = {"shipped models": [], "protocol A": [], "protocol B": []}
     device_runs = 0
     for id in recipes():
@@ -224,27 +224,28 @@ def hours_words() -> str:
             elif log["points"]:
                 steps[kind].append(log["points"][-1]["step"])
 
-    def hours(count: int) -> str:
+    def format_hours(count: int) -> str:
         return " to ".join(f"{count * seconds / 3600:.0f}" for seconds in protocol.STEP_SECONDS)
 
-    by_kind = "; ".join(f"{kind} {hours(sum(counts))} in {len(counts)} runs" for kind, counts in steps.items())
+    kind_texts = "; ".join(f"{kind} {format_hours(sum(counts))} in {len(counts)} runs"
+                           for kind, counts in steps.items())
     bounds = " to ".join(map(str, protocol.STEP_SECONDS))
-    return (f"All runs so far took some {hours(sum(map(sum, steps.values())))} core hours, a step being taken to last "
-            f"{bounds} s ({by_kind}). {device_runs} more ran on a CUDA device.")
+    return (f"All runs so far took some {format_hours(sum(map(sum, steps.values())))} core hours, a step being taken "
+            f"to last {bounds} s ({kind_texts}). {device_runs} more ran on a CUDA device.")
 
 
 def onset_interval(logs: Logs) -> str:
     """Returns the mean onset and its interval over seeds in words, or, if some seeds have no onset, how many have
     one."""
     steps = [onset(log, protocol.B_STEPS) for _, log in sorted(logs.items())]
-    reached = [float(step) for step in steps if step is not None]
-    if len(reached) < len(steps) or len(reached) < 2:
-        return f"in {len(reached)} of {len(steps)} seeds before step {protocol.B_STEPS:,}"
-    interval = mean_difference(reached, 0, CONFIDENCE)
-    return f"step {interval.mean:,.0f} ({interval.low:,.0f} to {interval.high:,.0f}, {len(reached)} seeds)"
+    onsets = [float(step) for step in steps if step is not None]
+    if len(onsets) < len(steps) or len(onsets) < 2:
+        return f"in {len(onsets)} of {len(steps)} seeds before step {protocol.B_STEPS:,}"
+    interval = mean_difference(onsets, 0, CONFIDENCE)
+    return f"step {interval.mean:,.0f} ({interval.low:,.0f} to {interval.high:,.0f}, {len(onsets)} seeds)"
 
 
-def baseline_words(baseline_logs: Logs) -> str:
+def describe_baseline(baseline_logs: Logs) -> str:
     cells = []
     for name, title in zip(OUTCOMES, ("alpha", "value ratio", "eviction", "loss")):
         values = mean_outcomes(baseline_logs, name)
@@ -252,7 +253,7 @@ def baseline_words(baseline_logs: Logs) -> str:
             cells.append(f"{title} {mean(values):.3f} (deviation {stdev(values):.3f})")
     alphas = ", ".join(f"{alpha:.3f}" for alpha in mean_outcomes(baseline_logs, "alpha"))
     return (f"Baseline: {len(baseline_logs)} of {len(protocol.B_BASELINE_SEEDS)} seeds. {'; '.join(cells)}; "
-            f"alpha by seed {alphas}; onset (alpha >= {ONSET_ALPHA}) {onset_words(baseline_logs)}.")
+            f"alpha by seed {alphas}; onset (alpha >= {ONSET_ALPHA}) {describe_onsets(baseline_logs)}.")
 
 
 def name_of(recipe: Recipe) -> str:
@@ -260,16 +261,16 @@ def name_of(recipe: Recipe) -> str:
     return f"`{id_of(recipe)}`" + ("" if base == protocol.B_BASELINE else f" against `{base}`")
 
 
-def percent_words(values: list[float]) -> str:
+def format_percents(values: list[float]) -> str:
     return ", ".join(f"{value:.0f}%" for value in values)
 
 
-def table(rows: list[Decision]) -> str:
+def decisions_table(rows: list[Decision]) -> str:
     """Returns a Markdown table of every recipe that has a log, below a line on the first recipe's baseline."""
     baseline_logs = rows[0].baseline_logs if rows else {}
     titles = ("recipe", "seeds", "alpha", "by shares", "Sink_1^0.3", "difference of alpha",
               "value ratio", "eviction", "loss", "onset", "the paper", "verdict", "before")
-    lines = [baseline_words(baseline_logs), "", f"| {' | '.join(titles)} |", "|" + "---|" * len(titles)]
+    lines = [describe_baseline(baseline_logs), "", f"| {' | '.join(titles)} |", "|" + "---|" * len(titles)]
     for decision in rows:
         if not decision.logs:
             continue
@@ -281,7 +282,8 @@ def table(rows: list[Decision]) -> str:
         if decision.is_decidable and len(decision.logs) < protocol.B_FIRST_SEEDS:
             verdict += ", on two seeds"
         cells = [name_of(decision.recipe), str(len(decision.logs)), *levels,
-                 percent_words(mean_outcomes(decision.logs, "sink_0.3")), *differences, onset_words(decision.logs),
+                 format_percents(mean_outcomes(decision.logs, "sink_0.3")), *differences,
+                 describe_onsets(decision.logs),
                  paper_finding(decision.recipe.paper) or "no figure",
                  verdict + ("; a second look is due" if decision.needs_second_look else ""),
                  FIRST_RULES_VERDICTS.get(id_of(decision.recipe), "")]

@@ -23,7 +23,7 @@ OUTCOMES = ("alpha", "value_ratio", "eviction", "loss")
 Point = dict[str, Any]
 
 
-def signed_text(x: float) -> str:
+def format_signed(x: float) -> str:
     return f"{round(x, 3) + 0.0:+.3f}"
 
 
@@ -38,7 +38,7 @@ class Difference:
     p: float = math.nan
 
     def __str__(self) -> str:
-        return f"{signed_text(self.mean)} ({signed_text(self.low)} to {signed_text(self.high)})"
+        return f"{format_signed(self.mean)} ({format_signed(self.low)} to {format_signed(self.high)})"
 
     @property
     def direction(self) -> str | None:
@@ -57,8 +57,8 @@ def mean_difference(values: list[float], against: float = 0.0, confidence: float
     return Difference(middle, float(low) - against, float(high) - against, float(test.pvalue))
 
 
-def interval_words(interval: Difference, n: int) -> str:
-    return f"{signed_text(interval.mean)} (n = {n})" if n < protocol.MIN_PAIRS else str(interval)
+def describe_interval(interval: Difference, n: int) -> str:
+    return f"{format_signed(interval.mean)} (n = {n})" if n < protocol.MIN_PAIRS else str(interval)
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class Factor:
         return len(self.pairs) >= protocol.MIN_PAIRS and self.step >= protocol.MIN_STEP
 
     def difference(self, name: str, step: int) -> Difference | None:
-        values = [(point_at(log, step)[name], point_at(base, step)[name]) for log, base in self.pairs]
+        values = [(point_at(log, step)[name], point_at(baseline_log, step)[name]) for log, baseline_log in self.pairs]
         if any(x is None for pair in values for x in pair):
             return None
         return mean_difference([a - b for a, b in values])
@@ -120,7 +120,7 @@ def onset(log: dict[str, Any], until: int = protocol.STEPS) -> int | None:
     return first_step
 
 
-def onset_list(logs: list[dict[str, Any]]) -> str:
+def describe_onsets(logs: list[dict[str, Any]]) -> str:
     def describe_onset(log: dict[str, Any]) -> str:
         step = onset(log)
         return ("not measured" if protocol.missing_step(log) is not None
@@ -171,24 +171,24 @@ def index_entry(factor: Factor | None) -> dict[str, Any] | None:
                          for name, difference in differences.items() if difference is not None}}
 
 
-def table(factors: list[Factor]) -> str:
+def factors_table(factors: list[Factor]) -> str:
     lines = ["| id | seeds | alpha | value ratio | eviction | loss | onset; of the baseline | |",
              "|" + "---|" * 8]
     for factor in factors:
         differences = [factor.difference(name, factor.step) for name in OUTCOMES]
-        cells = ["" if value is None else interval_words(value, len(factor.pairs)) for value in differences]
+        cells = ["" if value is None else describe_interval(value, len(factor.pairs)) for value in differences]
         lines.append(
             f"| `{factor.recipe.id.removeprefix(protocol.LONG_PREFIX)}` | {len(factor.pairs)} | "
             + " | ".join(cells)
-            + f" | {onset_list([log for log, _ in factor.pairs])}; "
-              f"{onset_list([base for _, base in factor.pairs])} | {verdict_sentence(factor)} |")
+            + f" | {describe_onsets([log for log, _ in factor.pairs])}; "
+              f"{describe_onsets([baseline_log for _, baseline_log in factor.pairs])} | {verdict_sentence(factor)} |")
     return "\n".join(lines)
 
 
 def late_rise(log: dict[str, Any]) -> float | None:
     alphas = {point["step"]: point["alpha"] for point in log["points"]}
-    before, after = (alphas.get(step) for step in (protocol.FALL_STEP - LAST_STEPS, protocol.FALL_STEP))
-    return None if before is None or after is None else after - before
+    first_alpha, last_alpha = (alphas.get(step) for step in (protocol.FALL_STEP - LAST_STEPS, protocol.FALL_STEP))
+    return None if first_alpha is None or last_alpha is None else last_alpha - first_alpha
 
 
 PILOT_STEPS = (*range(1000, 4000, 1000), *range(4000, protocol.STEPS, 1600), protocol.FALL_STEP)
@@ -210,7 +210,7 @@ def pilot_table(logs: dict[int, dict[str, Any]], seeds: tuple[int, ...]) -> str:
     last_points = [logs[seed]["points"][-1] if seed in logs and logs[seed]["points"] else None
             for seed in seeds]
     add_row("measured up to", ["not begun" if p is None else f"{p['step']:,}" for p in last_points])
-    add_row("onset", ["" if p is None else onset_list([logs[seed]]) for seed, p in zip(seeds, last_points)])
+    add_row("onset", ["" if p is None else describe_onsets([logs[seed]]) for seed, p in zip(seeds, last_points)])
     for name, key in (("value ratio there", "value_ratio"), ("eviction there", "eviction"),
                       ("Sink at 0.2 there, %", "sink_0.2"), ("Sink at 0.3 there, %", "sink_0.3"),
                       ("Sink at 0.4 there, %", "sink_0.4"), ("loss there", "loss")):

@@ -62,7 +62,7 @@ def sink_models(rows: list[dict[str, Any]]) -> list[str]:
 
 
 def first_alphas(arch: Architecture, weights: Weights, ids: Tensor) -> Tensor:
-    return metrics.alpha(OPERATIONS[arch.operation].share(forward(arch, weights, ids).att))[..., 0]
+    return metrics.alpha(OPERATIONS[arch.operation].to_shares(forward(arch, weights, ids).att))[..., 0]
 
 
 def uniform_alpha(length: int) -> float:
@@ -73,7 +73,7 @@ def uniform_alpha(length: int) -> float:
 def heads_geometry(arch: Architecture, weights: Weights, ids: Tensor) -> tuple[float, float]:
     """Returns the key ratio and the cosine gap of the heads with a sink, under a causal mask."""
     trace = forward(arch, weights, ids)
-    is_sink = metrics.alpha(OPERATIONS[arch.operation].share(trace.att))[..., 0].mean(0) > metrics.EPS
+    is_sink = metrics.alpha(OPERATIONS[arch.operation].to_shares(trace.att))[..., 0].mean(0) > metrics.EPS
     keys = trace.k.repeat_interleave(arch.H // arch.G, -3)
     ratio = metrics.first_to_others(keys).mean(0)
     gap = metrics.cos_gap(trace.q, keys, torch.arange(ids.shape[1])).mean(0)
@@ -92,38 +92,38 @@ def measure_inputs(inputs: dict[str, Tensor], alphas_of: Callable[[Tensor], Tens
 def make_inputs(recipe: Recipe, texts: list[str]) -> dict[str, Tensor]:
     """Returns the six inputs of a shipped model. Of random and repeated tokens, `start` and `none` differ only where
     the start tokens are."""
-    bare = replace(recipe, training=replace(recipe.training, front=(), fixed_at=0))
+    bare_recipe = replace(recipe, training=replace(recipe.training, front=(), fixed_at=0))
     random_ids = torch.randint(VOCABULARY, (SEQUENCES, T), generator=torch.Generator().manual_seed(SEED))
     ids = outcomes.encode_texts(recipe, texts[:SEQUENCES], T)
-    starts = [*range(len(recipe.training.front)), *([recipe.training.fixed_at - 1]
-                                                    if recipe.training.fixed_at else [])]
+    start_positions = [*range(len(recipe.training.front)), *([recipe.training.fixed_at - 1]
+                                                             if recipe.training.fixed_at else [])]
 
     def add_start(tokens: Tensor) -> Tensor:
         tokens = tokens.clone()
-        tokens[:, starts] = ids[:, starts]
+        tokens[:, start_positions] = ids[:, start_positions]
         return tokens
 
-    repeated = random_ids[:, :1].expand(-1, T)
-    return {"text_start": ids, "text_none": outcomes.encode_texts(bare, texts[:SEQUENCES], T),
+    repeated_ids = random_ids[:, :1].expand(-1, T)
+    return {"text_start": ids, "text_none": outcomes.encode_texts(bare_recipe, texts[:SEQUENCES], T),
             "random_start": add_start(random_ids), "random_none": random_ids,
-            "repeat_start": add_start(repeated), "repeat_none": repeated}
+            "repeat_start": add_start(repeated_ids), "repeat_none": repeated_ids}
 
 
 @torch.no_grad()
 def measure_model(id: str) -> dict[str, Any]:
     recipe = recipes()[id]
     arch, weights = read_model(protocol.ZOO / id)
-    short, long = (json.loads((protocol.ZOO / name).read_text())
-                   for name in ("heldout.json", "heldout-long.json"))
-    inputs = make_inputs(recipe, short)
+    short_texts, long_texts = (json.loads((protocol.ZOO / name).read_text())
+                               for name in ("heldout.json", "heldout-long.json"))
+    inputs = make_inputs(recipe, short_texts)
     columns: dict[str, Any] = {"model": id} | measure_inputs(inputs, lambda ids: first_alphas(arch, weights, ids))
     for length in LENGTHS:
-        head_alphas = first_alphas(arch, weights, outcomes.encode_texts(recipe, long, length))
+        head_alphas = first_alphas(arch, weights, outcomes.encode_texts(recipe, long_texts, length))
         for eps in EPS:
             columns[f"sink_{eps}_{length}"] = metrics.sink(head_alphas[..., None], eps).item()
     for eps in EPS:
-        before, after = (columns[f"sink_{eps}_{length}"] for length in LENGTHS)
-        columns[f"fall_{eps}"] = 1 - after / before if before else None
+        first_sink, second_sink = (columns[f"sink_{eps}_{length}"] for length in LENGTHS)
+        columns[f"fall_{eps}"] = 1 - second_sink / first_sink if first_sink else None
     columns["key_ratio"], columns["cos_gap"] = heads_geometry(arch, weights, inputs["text_start"])
     return round_columns(columns)
 
@@ -146,12 +146,12 @@ def measure_smollm2() -> dict[str, Any]:
         FETCHED, gguf_file=WEIGHTS, dtype=torch.float32, attn_implementation="eager")
     texts = json.loads((protocol.ZOO / "heldout-long.json").read_text())
     random_ids = torch.randint(len(tokenizer), (len(texts), T), generator=torch.Generator().manual_seed(SEED))
-    bare = {"text": torch.tensor([tokenizer(text).input_ids[:T] for text in texts]), "random": random_ids,
-            "repeat": random_ids[:, :1].expand(-1, T)}
-    first = torch.full((len(texts), 1), tokenizer.bos_token_id)
+    bare_inputs = {"text": torch.tensor([tokenizer(text).input_ids[:T] for text in texts]), "random": random_ids,
+                   "repeat": random_ids[:, :1].expand(-1, T)}
+    start_ids = torch.full((len(texts), 1), tokenizer.bos_token_id)
     inputs = {}
-    for name, ids in bare.items():
-        inputs |= {f"{name}_start": torch.cat([first, ids[:, :-1]], 1), f"{name}_none": ids}
+    for name, ids in bare_inputs.items():
+        inputs |= {f"{name}_start": torch.cat([start_ids, ids[:, :-1]], 1), f"{name}_none": ids}
 
     def alphas_of(ids: Tensor) -> Tensor:
         return torch.cat([torch.stack([

@@ -30,8 +30,8 @@ def next_token_loss(arch: Architecture, weights: Weights, text: Tensor, noise: T
     inputs = text[:, :-1]
     trace = forward(arch, weights, replace_tokens(inputs, noise[:, : inputs.shape[1]], training.replaced))
     first = arch.mask.size - 1 if arch.mask.kind == "prefix" else 0
-    logits, expected = trace.logits[:, first:], text[:, 1 + first:]
-    loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), expected.flatten())
+    logits, targets = trace.logits[:, first:], text[:, 1 + first:]
+    loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten())
     if trace.router is None:
         return loss
     # Balances experts (Fedus et al. 2022, section 2.2). Even load gives the minimum, 1 per layer.

@@ -29,29 +29,29 @@ def held_out_loss(arch: Architecture, weights: Weights, logits: Tensor, ids: Ten
 @torch.no_grad()
 def measure(arch: Architecture, weights: Weights, ids: Tensor) -> dict[str, Any]:
     trace = forward(arch, weights, ids)
-    alphas = metrics.alpha(OPERATIONS[arch.operation].share(trace.att), arch.mask.kind)
-    raw = metrics.alpha(trace.att, arch.mask.kind)
+    alphas = metrics.alpha(OPERATIONS[arch.operation].to_shares(trace.att), arch.mask.kind)
+    raw_alphas = metrics.alpha(trace.att, arch.mask.kind)
     sinks = metrics.sink(alphas)[:SINK_K]
-    by_sequence = torch.stack([metrics.sink(sequence_alphas)[0] for sequence_alphas in alphas])
-    hidden = metrics.first_to_others(trace.hidden)[:, 1:].mean(0)  # [L], without the embedding
-    value = metrics.first_to_others(trace.v).mean(0)
-    mass = metrics.row_mass(trace.att)
+    sequence_sinks = torch.stack([metrics.sink(sequence_alphas)[0] for sequence_alphas in alphas])
+    hidden_ratios = metrics.first_to_others(trace.hidden)[:, 1:].mean(0)  # [L], without the embedding
+    value_ratios = metrics.first_to_others(trace.v).mean(0)
+    row_masses = metrics.row_mass(trace.att)
 
     def round_number(x: Tensor | float, digits: int = 3) -> float:
         return round(float(x), digits)
 
     values = {
-        "sink_1": round_number(sinks[0], 2), "sink_1_deviation": round_number(by_sequence.std(), 2),
-        "sink_1_raw": round_number(metrics.sink(raw)[0], 2),
+        "sink_1": round_number(sinks[0], 2), "sink_1_deviation": round_number(sequence_sinks.std(), 2),
+        "sink_1_raw": round_number(metrics.sink(raw_alphas)[0], 2),
         "sink_elsewhere": round_number(sinks[1:].max(), 2), "elsewhere": int(sinks[1:].argmax()) + 2,
         "sink": [round_number(s, 2) for s in sinks],
         "eps": metrics.EPS, "T": ids.shape[1], "sequences": len(ids),
         "loss": round_number(held_out_loss(arch, weights, trace.logits, ids)),
         "alpha_max": round_number(alphas[..., 0].mean(0).max()),
-        "hidden_ratio": round_number(hidden.max()), "hidden_ratio_min": round_number(hidden.min()),
-        "value_ratio": round_number(value.mean()), "value_ratio_min": round_number(value.min()),
-        "row_mass_mean": round_number(mass.mean()),
-        "row_mass_min": round_number(mass.min(), 6), "row_mass_max": round_number(mass.max()),
+        "hidden_ratio": round_number(hidden_ratios.max()), "hidden_ratio_min": round_number(hidden_ratios.min()),
+        "value_ratio": round_number(value_ratios.mean()), "value_ratio_min": round_number(value_ratios.min()),
+        "row_mass_mean": round_number(row_masses.mean()),
+        "row_mass_min": round_number(row_masses.min(), 6), "row_mass_max": round_number(row_masses.max()),
         "near_eps": int(metrics.near(alphas)[0]),
     }
     if trace.att_bias is not None:

@@ -39,11 +39,11 @@ def encode_texts(recipe: Recipe, texts: list[str], T: int) -> Tensor:
 def eviction_cost(arch: Architecture, weights: Weights, ids: Tensor) -> float:
     """Returns the rise of the loss when token 1 is evicted (Xiao et al. 2024): the loss with the last 24 keys, minus
     the loss with the first key and the last 23. Counts only predictions whose last 24 keys do not include token 1."""
-    def loss(mask: Mask) -> float:
+    def compute_loss(mask: Mask) -> float:
         logits = forward(replace(arch, mask=mask), weights, ids).logits
         return metrics.loss(logits, ids)[:, KEPT_KEYS:].mean().item()
 
-    return loss(Mask("window", KEPT_KEYS)) - loss(Mask("window", KEPT_KEYS - 1, first=1))
+    return compute_loss(Mask("window", KEPT_KEYS)) - compute_loss(Mask("window", KEPT_KEYS - 1, first=1))
 
 
 def sink_norm_ratio(vectors: Tensor, tokens: list[int]) -> Tensor:
@@ -70,10 +70,10 @@ def measure_outcomes(recipe: Recipe, arch: Architecture, weights: Weights, ids: 
         return metrics.alpha(att, arch.mask.kind)[..., tokens].sum(-1)
 
     def alpha_above_uniform(att: Tensor) -> float:
-        even = visible * (att.sum(-1, keepdim=True) / visible.sum(-1, keepdim=True))
-        return (sink_alpha(att) - sink_alpha(even)).mean().item()
+        uniform_att = visible * (att.sum(-1, keepdim=True) / visible.sum(-1, keepdim=True))
+        return (sink_alpha(att) - sink_alpha(uniform_att)).mean().item()
 
-    share = OPERATIONS[arch.operation].share(trace.att)
+    share = OPERATIONS[arch.operation].to_shares(trace.att)
     alphas = sink_alpha(share)
     values = {
         "alpha": alpha_above_uniform(trace.att), "alpha_share": alpha_above_uniform(share),
@@ -88,8 +88,8 @@ def measure_outcomes(recipe: Recipe, arch: Architecture, weights: Weights, ids: 
         values[f"sink_{eps}"] = sinks[tokens].sum().item()
     if arch.mask.kind == "causal" and tokens == [0]:
         values["eviction"] = eviction_cost(arch, weights, longer_ids)
-    rounded = {name: None if x is None else round(x, 4) for name, x in values.items()}
-    return rounded, [[round(a, 3) for a in layer] for layer in alphas.mean(0).tolist()]
+    rounded_values = {name: None if x is None else round(x, 4) for name, x in values.items()}
+    return rounded_values, [[round(a, 3) for a in layer] for layer in alphas.mean(0).tolist()]
 
 
 class Log:
@@ -118,8 +118,8 @@ class Log:
         if not self.lacks(step):
             return
         values, alpha_map = measure_outcomes(self.recipe, self.arch, weights, self.ids, self.longer_ids)
-        fixed = {} if batch_loss is None else {"batch_loss": round(batch_loss, 4)}
-        point = {"step": step, "train_loss": train_loss} | fixed | values
+        optional_fields = {} if batch_loss is None else {"batch_loss": round(batch_loss, 4)}
+        point = {"step": step, "train_loss": train_loss} | optional_fields | values
         self.log["points"] = sorted([*self.log["points"], point], key=lambda p: p["step"])
         if step == self.log["points"][-1]["step"]:
             self.log["alpha_map"] = alpha_map

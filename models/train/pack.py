@@ -15,7 +15,7 @@ STEPS = (0, 10, 30, 100, 200, 400, 600, 800, 1000, 1200, 1400, 1600, 2000, 2400,
 # Steps per root mean square of a matrix. Coarse steps of the head raise the loss most, then those of the embedding;
 # they hardly change the sink.
 STEPS_PER_RMS = {"lm_head.weight": 4.0, "model.embed_tokens.weight": 2.0}
-OTHERS_PER_RMS = 1.25
+OTHER_STEPS_PER_RMS = 1.25
 
 Arrays = dict[str, np.ndarray]
 
@@ -25,29 +25,29 @@ def is_coded(array: np.ndarray) -> bool:
     return array.ndim == 2
 
 
-def encode(arrays: Arrays, before: Arrays | None) -> tuple[bytes, list[float], list[bool], Arrays]:
+def encode(arrays: Arrays, previous: Arrays | None) -> tuple[bytes, list[float], list[bool], Arrays]:
     """Returns the bytes of a checkpoint, the step size of each matrix, whether the previous checkpoint predicts it, and
     the weights that a reader decodes. Computes in F32, as readers do."""
     codes, exact_tensors = [], []
     scales: list[float] = []
     from_previous: list[bool] = []
-    decoded: Arrays = {}
+    decoded_arrays: Arrays = {}
     for name, array in arrays.items():
         if not is_coded(array):
             exact_tensors.append(array.astype("<f4").tobytes())
-            decoded[name] = array
+            decoded_arrays[name] = array
             continue
-        base = np.zeros_like(array) if before is None else before[name]
-        is_predicted = bool(np.square(array - base).sum() < np.square(array).sum())
-        base = base if is_predicted else np.zeros_like(array)
+        prediction = np.zeros_like(array) if previous is None else previous[name]
+        is_predicted = bool(np.square(array - prediction).sum() < np.square(array).sum())
+        prediction = prediction if is_predicted else np.zeros_like(array)
         scale = np.float32(np.sqrt(np.square(array).mean())
-                           / STEPS_PER_RMS.get(name, OTHERS_PER_RMS))
-        steps = np.rint((array - base) / scale)
+                           / STEPS_PER_RMS.get(name, OTHER_STEPS_PER_RMS))
+        steps = np.rint((array - prediction) / scale)
         if np.abs(steps).max() > 127:
-            scale = np.float32(np.abs(array - base).max() / 127)
-            steps = np.rint((array - base) / scale)
+            scale = np.float32(np.abs(array - prediction).max() / 127)
+            steps = np.rint((array - prediction) / scale)
         codes.append(steps.astype(np.int8).tobytes())
         scales.append(float(scale))
         from_previous.append(is_predicted)
-        decoded[name] = base + steps.astype(np.float32) * scale
-    return b"".join(codes + exact_tensors), scales, from_previous, decoded
+        decoded_arrays[name] = prediction + steps.astype(np.float32) * scale
+    return b"".join(codes + exact_tensors), scales, from_previous, decoded_arrays

@@ -42,7 +42,7 @@ MEANINGS = {
 }
 
 
-def paper_words(paper: dict[str, Any]) -> str:
+def describe_paper(paper: dict[str, Any]) -> str:
     if not paper:
         return ""
     figure = f"{paper['sink_1']}" if "sink_1" in paper else ""
@@ -59,27 +59,27 @@ def changed_sections(recipe: Recipe) -> str:
 
 
 def make_card(recipe: Recipe, facts: dict[str, Any]) -> str:
-    measured, exact = facts["measured"], facts["exact"]
-    numbers = "\n".join(f"| `{name}` | {measured[name]} | {exact.get(name, 'not kept')} | {meaning} |"
-                        for name, meaning in MEANINGS.items() if name in measured)
+    stored_metrics, exact_metrics = facts["measured"], facts["exact"]
+    numbers = "\n".join(f"| `{name}` | {stored_metrics[name]} | {exact_metrics.get(name, 'not kept')} | {meaning} |"
+                        for name, meaning in MEANINGS.items() if name in stored_metrics)
     files = "\n".join(f"- `{name}`, sha256 `{digest}`" for name, digest in SHA256.items())
-    front = ", ".join(f"`{token}`" for token in recipe.training.front) or "nothing"
+    front_tokens = ", ".join(f"`{token}`" for token in recipe.training.front) or "nothing"
     kind = "F16" if recipe.id in F16_MODELS else "I8, a scale for each row of a matrix, vectors in F16"
-    opens = ("does not know the key `sinkscope` of config.json and would compute a plain model"
-             if "sinkscope" in recipe.config else "opens it" if recipe.id in F16_MODELS else
-             "stops at experts that are stored as I8" if "num_local_experts" in recipe.config else
-             "opens it where compressed-tensors is installed, too")
-    changed = changed_sections(recipe)
-    laid_over = "" if recipe.id == recipe.baseline else (
+    reader_note = ("does not know the key `sinkscope` of config.json and would compute a plain model"
+                   if "sinkscope" in recipe.config else "opens it" if recipe.id in F16_MODELS else
+                   "stops at experts that are stored as I8" if "num_local_experts" in recipe.config else
+                   "opens it where compressed-tensors is installed, too")
+    changed_text = changed_sections(recipe)
+    baseline_note = "" if recipe.id == recipe.baseline else (
         f"\nIts baseline is [`{recipe.baseline}`](../{recipe.baseline}/card.md). What the recipe "
-        f"lays over the softmax twin's:\n\n{changed}\n")
-    against = paper_words(recipe.paper)
-    paper = f"\nReported: {against}.\n" if against else ""
-    differs = facts["differs"]
-    report = "" if differs is None else (
-        f"\nOver {differs['seeds']} seeds, whose weights are not shipped, in pairs with the baseline's, "
-        f"mean alpha_1 above uniform attention, 95 %: **{differs['says']}**\n")
-    further_words = "".join(f"\nSeed {seed_row['seed']}, whose weights are not shipped: Sink_1 {seed_row['sink_1']} "
+        f"lays over the softmax twin's:\n\n{changed_text}\n")
+    reported = describe_paper(recipe.paper)
+    paper = f"\nReported: {reported}.\n" if reported else ""
+    difference = facts["differs"]
+    report = "" if difference is None else (
+        f"\nOver {difference['seeds']} seeds, whose weights are not shipped, in pairs with the baseline's, "
+        f"mean alpha_1 above uniform attention, 95 %: **{difference['says']}**\n")
+    further_text = "".join(f"\nSeed {seed_row['seed']}, whose weights are not shipped: Sink_1 {seed_row['sink_1']} "
                      f"%, loss {seed_row['loss']}.\n" for seed_row in facts["further_seeds"])
     batch = f"{recipe.sequences} sequences of {recipe.context} tokens"
     return f"""# {recipe.title}
@@ -88,28 +88,28 @@ def make_card(recipe: Recipe, facts: dict[str, Any]) -> str:
 
 - {facts["parameters"]:,} parameters, {facts["bytes"]:,} bytes, context {recipe.context}
 - attention operation: `{facts["operation"]}`, {facts["formula"]}
-- in front of every text: {front}
+- in front of every text: {front_tokens}
 - model.safetensors: {kind}; sha256 `{facts["sha256"]}`
-- transformers {opens}
+- transformers {reader_note}
 
 ## Measured
 
-Over {measured["sequences"]} held-out passages (`../heldout.json`), T = {measured["T"]}, the
-tokens before a text included; eps = {measured["eps"]}. MEASURED on weights trained here: the
+Over {stored_metrics["sequences"]} held-out passages (`../heldout.json`), T = {stored_metrics["T"]}, the
+tokens before a text included; eps = {stored_metrics["eps"]}. MEASURED on weights trained here: the
 stored ones, and those of the run before they were rounded.
 
 | name | stored | exact | meaning |
 |---|---|---|---|
 {numbers}
 
-Sink_1 to Sink_10: {", ".join(str(s) for s in measured["sink"])}
-{further_words}{preview_words(facts)}{paper}{report}
+Sink_1 to Sink_10: {", ".join(str(s) for s in stored_metrics["sink"])}
+{further_text}{describe_preview(facts)}{paper}{report}
 ## Made with
 
 Seed {recipe.seeds[0]}, {recipe.training.steps} steps of {batch} and one to predict:
 
     python -m models.train.train {recipe.id} --seed {recipe.seeds[0]} --corpora FOLDER
-{laid_over}
+{baseline_note}
 `training.jsonl` holds one line per logged step: mean training loss since the line before, and on 20
 of the held-out passages the loss, Sink_1, the largest alpha_1, norm ratios and the mean row sum.
 
@@ -130,7 +130,7 @@ public domain only.
 """
 
 
-def preview_words(facts: dict[str, Any]) -> str:
+def describe_preview(facts: dict[str, Any]) -> str:
     if "preview" not in facts:
         return ""
     preview, exact = facts["preview"], facts["measured"]
@@ -171,7 +171,7 @@ def zoo_table(rows: list[dict[str, Any]]) -> str:
                      f"| {row['bytes']:,} | **{m['sink_1']}** | {m['sink_1_deviation']} "
                      f"| {m['sink_1_raw']} | {elsewhere} | {m['loss']} | {m['alpha_max']} "
                      f"| {m['hidden_ratio']} | {m['value_ratio']} | {m['row_mass_mean']} "
-                     f"| {paper_words(recipe.paper)} |")
+                     f"| {describe_paper(recipe.paper)} |")
     return "\n".join(lines)
 
 
@@ -190,20 +190,20 @@ def seeds_table(rows: list[dict[str, Any]]) -> str:
 
 
 def untrained_table(ids: set[str]) -> str:
-    missing = [recipe for recipe in recipes().values() if recipe.id not in ids]
+    missing_recipes = [recipe for recipe in recipes().values() if recipe.id not in ids]
     lines = [f"| `{recipe.id}` | {recipe.factor} | {' '.join(recipe.what.split())} "
-             f"| {paper_words(recipe.paper)} |" for recipe in missing]
+             f"| {describe_paper(recipe.paper)} |" for recipe in missing_recipes]
     return "\n".join(["| id | factor | | reported Sink_1 % |", "|" + "---|" * 4, *lines])
 
 
 def tokenizer_of(zoo: Path, id: str, ids: list[str]) -> str:
     """Returns the id of the first model with the same tokenizer, byte for byte: a page then fetches each tokenizer
     once."""
-    def files(other: str) -> list[bytes]:
-        return [(zoo / other / name).read_bytes()
+    def read_files(other_id: str) -> list[bytes]:
+        return [(zoo / other_id / name).read_bytes()
                 for name in ("tokenizer.json", "tokenizer_config.json")]
 
-    return next(other for other in ids if files(other) == files(id))
+    return next(other_id for other_id in ids if read_files(other_id) == read_files(id))
 
 
 def further_seeds(recipe: Recipe, seed_rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -224,25 +224,25 @@ def make_pages(rows: list[dict[str, Any]], seed_rows: list[dict[str, Any]], read
     recipes_by_id, text_by_file = recipes(), {}
     runs = protocol.runs()
     logs = {id: factors.logs_of(recipe, zoo) for id, recipe in runs.items()}
-    paired = factors.pair_all(runs, logs)
+    factors_by_id = factors.pair_all(runs, logs)
     for row in rows:
         recipe = recipes_by_id[row["id"]]
         row |= recipe_keys(recipe)
         row["tokenizer"] = tokenizer_of(zoo, recipe.id, [entry["id"] for entry in rows])
         row["tokenizer_config"] = json.loads((zoo / recipe.id / "tokenizer_config.json").read_text())
         row["further_seeds"] = further_seeds(recipe, seed_rows)
-        row["differs"] = factors.index_entry(paired.get(protocol.LONG_PREFIX + recipe.id))
+        row["differs"] = factors.index_entry(factors_by_id.get(protocol.LONG_PREFIX + recipe.id))
         text_by_file[zoo / recipe.id / "card.md"] = make_card(recipe, row)
     text_by_file[zoo / "index.json"] = json.dumps(rows, indent=2, ensure_ascii=False) + "\n"
-    base = runs[protocol.LONG_PREFIX + protocol.HEADLINE_RECIPES[0]]
+    pilot_recipe = runs[protocol.LONG_PREFIX + protocol.HEADLINE_RECIPES[0]]
     text, decisions = readme.read_text(), decide.decisions()
-    for name, lines in {
+    for name, table in {
             "zoo": zoo_table(rows), "seeds": seeds_table(seed_rows), "preview": preview_table(rows),
             "untrained": untrained_table({row["id"] for row in rows}),
-            "pilot": factors.pilot_table(logs[base.id], base.seeds),
-            "hours": decide.hours_words(), "factors": factors.table(list(paired.values())),
-            "decisions": decide.table(decisions)}.items():
-        text = claims.replace_table(text, name, lines)
+            "pilot": factors.pilot_table(logs[pilot_recipe.id], pilot_recipe.seeds),
+            "hours": decide.describe_hours(), "factors": factors.factors_table(list(factors_by_id.values())),
+            "decisions": decide.decisions_table(decisions)}.items():
+        text = claims.replace_table(text, name, table)
     text_by_file[readme] = text
     text_by_file[zoo / "decisive.json"] = decide.decisive_json(decisions)
     return text_by_file

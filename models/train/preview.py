@@ -30,49 +30,49 @@ from ..reference.model import Weights
 # Steps per root mean square of a matrix. Coarse steps of the embedding and the head raise the loss most; they hardly
 # change the sink.
 STEPS_PER_RMS = {"lm_head.weight": 4.0, "model.embed_tokens.weight": 4.0}
-OTHERS_PER_RMS = 2.0
+OTHER_STEPS_PER_RMS = 2.0
 STEP_SIZES = 129  # |n| is 0 to 128
 
 
 def to_steps(weights: Weights) -> Weights:
     """Rounds F32 matrices to I8 steps of one size each, and other tensors to F16."""
-    stored: Weights = {}
+    stored_weights: Weights = {}
     for name, w in weights.items():
         if w.dim() != 2 or not name.endswith(".weight"):
-            stored[name] = w.half()
+            stored_weights[name] = w.half()
             continue
-        scale = w.square().mean().sqrt() / STEPS_PER_RMS.get(name, OTHERS_PER_RMS)
+        scale = w.square().mean().sqrt() / STEPS_PER_RMS.get(name, OTHER_STEPS_PER_RMS)
         scale = torch.maximum(scale, w.abs().max() / 127)
-        stored |= {name: (w / scale).round().to(torch.int8), name + SCALE_SUFFIX: scale.repeat(len(w), 1)}
-    return stored
+        stored_weights |= {name: (w / scale).round().to(torch.int8), name + SCALE_SUFFIX: scale.repeat(len(w), 1)}
+    return stored_weights
 
 
 def encode_files(weights: Weights, config: str, model: bytes) -> tuple[bytes, bytes]:
     """Returns the bytes of preview.gz and refinement.gz. `model` is the model.safetensors that has these weights."""
-    stored = to_steps(weights)
-    preview = save(stored, metadata={"format": "pt", "config": config})
-    return gzip(preview), gzip(refinement(model, stored))
+    stored_weights = to_steps(weights)
+    preview = save(stored_weights, metadata={"format": "pt", "config": config})
+    return compress(preview), compress(encode_refinement(model, stored_weights))
 
 
-def refinement(model: bytes, stored: Weights) -> bytes:
+def encode_refinement(model: bytes, stored_weights: Weights) -> bytes:
     begin = 8 + int.from_bytes(model[:8], "little")
     entries = json.loads(model[8:begin])
     entries.pop("__metadata__", None)
-    bounds, sizes, integers, others = [], [], [], []
+    bounds, sizes, integers, other_tensors = [], [], [], []
     for name, entry in sorted(entries.items(), key=lambda item: item[1]["data_offsets"]):
         start, end = (begin + offset for offset in entry["data_offsets"])
-        if stored[name].dtype != torch.int8:
-            others.append(model[start:end])
+        if stored_weights[name].dtype != torch.int8:
+            other_tensors.append(model[start:end])
             continue
-        matrix_sizes = np.abs(stored[name].numpy().ravel().astype(np.int32))
+        matrix_sizes = np.abs(stored_weights[name].numpy().ravel().astype(np.int32))
         halves = np.frombuffer(model[start:end], "<u2").astype(np.int32)
         matrix_bounds, matrix_integers = subtract_bounds(halves, matrix_sizes)
         bounds.append(matrix_bounds.astype("<u2").tobytes())
         sizes.append(matrix_sizes)
         integers.append(matrix_integers)
-    ordered = np.concatenate(integers)[np.argsort(np.concatenate(sizes), kind="stable")]
-    high, low = (ordered >> 8).astype(np.uint8), (ordered & 255).astype(np.uint8)
-    return b"".join([model[:begin], *bounds, high.tobytes(), low.tobytes(), *others])
+    sorted_integers = np.concatenate(integers)[np.argsort(np.concatenate(sizes), kind="stable")]
+    high, low = (sorted_integers >> 8).astype(np.uint8), (sorted_integers & 255).astype(np.uint8)
+    return b"".join([model[:begin], *bounds, high.tobytes(), low.tobytes(), *other_tensors])
 
 
 def subtract_bounds(halves: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -86,7 +86,7 @@ def subtract_bounds(halves: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, 
     return bounds, differences
 
 
-def gzip(data: bytes) -> bytes:
+def compress(data: bytes) -> bytes:
     """Compresses data without a timestamp. The strategy "filtered" uses few back references, which suits numbers: they
     hardly repeat."""
     packer = zlib.compressobj(9, zlib.DEFLATED, 31, 9, zlib.Z_FILTERED)

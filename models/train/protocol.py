@@ -48,7 +48,7 @@ B_FIRST_SEEDS, B_SECOND_SEEDS = 3, (1, 2, 3, 4, 5)
 
 @dataclass(frozen=True)
 class Row:
-    decides: str
+    question: str
     recipes: tuple[str, ...]  # in the order of training; A+B applies recipe A to recipe B, its baseline
     second_look: bool = True  # without one a recipe has at most three seeds
 
@@ -102,10 +102,11 @@ def long_recipe(recipe: Recipe) -> Recipe:
 
 def runs() -> dict[str, Recipe]:
     """Returns every recipe of protocol A by the id of its runs, in the order of training."""
-    compared = [recipe for recipe in recipes().values() if recipe.id not in REPLACED_BASELINES]
-    compared.sort(key=lambda r: (HEADLINE_RECIPES.index(r.id) if r.id in HEADLINE_RECIPES else len(HEADLINE_RECIPES),
-                                 FACTORS[r.factor], r.order, r.id))
-    return {LONG_PREFIX + recipe.id: long_recipe(recipe) for recipe in compared}
+    compared_recipes = [recipe for recipe in recipes().values() if recipe.id not in REPLACED_BASELINES]
+    compared_recipes.sort(key=lambda r: (
+        HEADLINE_RECIPES.index(r.id) if r.id in HEADLINE_RECIPES else len(HEADLINE_RECIPES),
+        FACTORS[r.factor], r.order, r.id))
+    return {LONG_PREFIX + recipe.id: long_recipe(recipe) for recipe in compared_recipes}
 
 
 def decisive_recipe(recipe: Recipe) -> Recipe:
@@ -158,15 +159,15 @@ def empty_log(recipe: Recipe, seed: int) -> dict[str, Any]:
 
 def read_log(recipe: Recipe, seed: int, zoo: Path = ZOO) -> dict[str, Any]:
     """Reads the log of a run; an empty log without a file. Raises ValueError for a log of another recipe."""
-    file, empty = log_file(recipe, seed, zoo), empty_log(recipe, seed)
+    file, expected_log = log_file(recipe, seed, zoo), empty_log(recipe, seed)
     if not file.exists():
-        return empty
+        return expected_log
     log = json.loads(file.read_text())
     # A log that lacks an option was made with the option's default.
     log["training"] = training_options(Training()) | log["training"]
     for name in ("recipe", "baseline", "seed", "training", "sink_tokens"):
-        if log[name] != empty[name]:
-            raise ValueError(f"{file}: {name} is {log[name]}, expected {empty[name]}")
+        if log[name] != expected_log[name]:
+            raise ValueError(f"{file}: {name} is {log[name]}, expected {expected_log[name]}")
     return log
 
 

@@ -48,7 +48,7 @@ def due_seeds(recipe: Recipe, runs_by_id: dict[str, Recipe]) -> tuple[int, ...]:
     return tuple(seed for seed in seeds if steps_left(recipe, seed))
 
 
-def jobs(only: list[str]) -> Iterator[tuple[int, Recipe, int]]:
+def due_jobs(only: list[str]) -> Iterator[tuple[int, Recipe, int]]:
     runs_by_id = protocol.decisive_runs()
     names = dict(zip(protocol.B_ORDER, runs_by_id))
     for number, row in enumerate(protocol.B_ROWS):
@@ -70,20 +70,20 @@ def seconds_per_step(runs: Path) -> dict[str, float]:
     return {id: median(values) for id, values in times.items()}
 
 
-def remaining_words(runs: Path, only: list[str]) -> str:
+def describe_remaining_runs(runs: Path, only: list[str]) -> str:
     """Describes the remaining runs row by row, with their hours. For recipes that were not measured, assumes the time
     per parameter of those that were."""
-    runs_by_id, measured = protocol.decisive_runs(), seconds_per_step(runs)
-    rates = [seconds / parameter_count(runs_by_id[id]) for id, seconds in measured.items() if id in runs_by_id]
+    runs_by_id, measured_seconds = protocol.decisive_runs(), seconds_per_step(runs)
+    rates = [seconds / parameter_count(runs_by_id[id]) for id, seconds in measured_seconds.items() if id in runs_by_id]
     baseline_count = parameter_count(runs_by_id[protocol.B_BASELINE])
     bounds = (median(rates) * baseline_count,) if rates else protocol.STEP_SECONDS
     rows: dict[int, list[tuple[str, tuple[float, ...]]]] = {}
-    for number, recipe, seed in jobs(only):
+    for number, recipe, seed in due_jobs(only):
         steps = steps_left(recipe, seed)
-        a_step = ((measured[recipe.id],) * len(bounds) if recipe.id in measured else
-                  tuple(bound * parameter_count(recipe) / baseline_count for bound in bounds))
+        step_seconds = ((measured_seconds[recipe.id],) * len(bounds) if recipe.id in measured_seconds else
+                        tuple(bound * parameter_count(recipe) / baseline_count for bound in bounds))
         rows.setdefault(number, []).append(
-            (f"{decide.id_of(recipe)} {seed}", tuple(steps * seconds / 3600 for seconds in a_step)))
+            (f"{decide.id_of(recipe)} {seed}", tuple(steps * seconds / 3600 for seconds in step_seconds)))
 
     def sum_hours(hours: list[tuple[float, ...]]) -> str:
         return " to ".join(f"{sum(bound):.1f}" for bound in zip(*hours)) or "0"
@@ -91,13 +91,13 @@ def remaining_words(runs: Path, only: list[str]) -> str:
     def describe_runs(runs: list[tuple[str, tuple[float, ...]]]) -> str:
         return f"{len(runs)} runs, {sum_hours([hours for _, hours in runs])} core hours"
 
-    lines = [f"{number}. {protocol.B_ROWS[number].decides}: {describe_runs(row)}: "
+    lines = [f"{number}. {protocol.B_ROWS[number].question}: {describe_runs(row)}: "
              + ", ".join(name for name, _ in row) for number, row in rows.items()]
     all_runs = [run for row in rows.values() for run in row]
     # Only recipes without a second seed may need a third that is not listed yet.
-    thirds = [hours for name, hours in all_runs if name.endswith(" 2")]
-    return "\n".join([*lines, f"In all {describe_runs(all_runs)}. Their logs may ask for {len(thirds)} third seeds "
-                              f"({sum_hours(thirds)}) and for second looks."])
+    third_seed_hours = [hours for name, hours in all_runs if name.endswith(" 2")]
+    return "\n".join([*lines, f"In all {describe_runs(all_runs)}. Their logs may ask for {len(third_seed_hours)} third "
+                              f"seeds ({sum_hours(third_seed_hours)}) and for second looks."])
 
 
 def train_run(recipe: Recipe, seed: int, corpora: Path, runs: Path) -> int:
@@ -115,23 +115,23 @@ def train_run(recipe: Recipe, seed: int, corpora: Path, runs: Path) -> int:
 
 
 def train_jobs(corpora: Path, runs: Path, count: int, only: list[str]) -> list[Job]:
-    failed: list[Job] = []
+    failed_jobs: list[Job] = []
     with ThreadPoolExecutor(count) as pool:
-        running: dict[Future[int], Job] = {}
+        jobs_by_future: dict[Future[int], Job] = {}
         while True:
-            begun = {*running.values(), *failed}
-            for _, recipe, seed in jobs(only):
+            begun_jobs = {*jobs_by_future.values(), *failed_jobs}
+            for _, recipe, seed in due_jobs(only):
                 job = recipe.id, seed
-                if len(running) == count:
+                if len(jobs_by_future) == count:
                     break
-                if job not in begun and not is_training(runs / f"{recipe.id}-{seed}"):
-                    running[pool.submit(train_run, recipe, seed, corpora, runs)] = job
-            if not running:
-                return failed
-            for future in wait(running, return_when=FIRST_COMPLETED).done:
-                job = running.pop(future)
+                if job not in begun_jobs and not is_training(runs / f"{recipe.id}-{seed}"):
+                    jobs_by_future[pool.submit(train_run, recipe, seed, corpora, runs)] = job
+            if not jobs_by_future:
+                return failed_jobs
+            for future in wait(jobs_by_future, return_when=FIRST_COMPLETED).done:
+                job = jobs_by_future.pop(future)
                 if future.result():
-                    failed.append(job)
+                    failed_jobs.append(job)
 
 
 def main() -> None:
@@ -144,11 +144,11 @@ def main() -> None:
     arguments = parser.parse_args()
     refuse_unknown(parser, arguments.only, protocol.decisive_runs())
     if arguments.left:
-        print(remaining_words(arguments.runs, arguments.only))
-        print(decide.hours_words())
+        print(describe_remaining_runs(arguments.runs, arguments.only))
+        print(decide.describe_hours())
         return
-    failed = train_jobs(*resolve_folders(parser, arguments), arguments.jobs, arguments.only)
-    raise SystemExit(f"failed: {failed}" if failed else 0)
+    failed_jobs = train_jobs(*resolve_folders(parser, arguments), arguments.jobs, arguments.only)
+    raise SystemExit(f"failed: {failed_jobs}" if failed_jobs else 0)
 
 
 if __name__ == "__main__":

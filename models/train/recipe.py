@@ -16,7 +16,7 @@ from .text import BOS, BOS_ID, END, END_ID, VOCABULARY
 
 RECIPES = Path(__file__).resolve().parent / "recipes"
 T = 128  # tokens per training sequence; config may override it
-TOKENS = 16 * T  # tokens per step over all sequences; a recipe may override it
+STEP_TOKENS = 16 * T  # tokens per step over all sequences; a recipe may override it
 # The factors in the order of the table's sections. The number is the rank in protocol A, which begins with the factors
 # that the paper stresses.
 FACTORS = {"operation": 6, "biases": 3, "gate": 4, "positions": 2, "optimization": 5, "data": 0,
@@ -71,7 +71,7 @@ class Training:
     embedding_deviation: float = 0.02  # initial standard deviation of the embedding; matrices have 0.02
     front: tuple[str, ...] = (BOS,)
     extra: str | None = None  # an additional token, with the id 1,024
-    batch: int = TOKENS
+    batch: int = STEP_TOKENS
     optimizer: str = "adamw"
     replaced: float = 0.0  # share of the input tokens, not of the targets, that are replaced at random
     random_first: bool = False
@@ -119,7 +119,7 @@ class Recipe:
         return self.training.batch // self.context
 
 
-def _check_words(file: str, values: dict[str, Any], choices: dict[str, Collection[str]]) -> None:
+def _check_choices(file: str, values: dict[str, Any], choices: dict[str, Collection[str]]) -> None:
     for name in choices.keys() & values.keys():
         if values[name] not in choices[name]:
             raise ValueError(f"{file}: {name} is {values[name]!r}, expected one of "
@@ -139,14 +139,14 @@ def _read_contents(path: Path) -> dict[str, Any]:
     variant = contents.setdefault("config", {}).get("sinkscope", {})
     _refuse_unknown_names(path.name, contents, [option.name for option in fields(Recipe) if option.name != "id"])
     _refuse_unknown_names(path.name, training, [option.name for option in fields(Training)])
-    _check_words(path.name, contents | training, CHOICES)
+    _check_choices(path.name, contents | training, CHOICES)
     _refuse_unknown_names(path.name, variant, (*ARCHITECTURE, "attention", "mask", "mask_token"))
-    _check_words(path.name, variant, ARCHITECTURE)
-    _check_words(path.name, variant.get("mask", {}), MASKS)
+    _check_choices(path.name, variant, ARCHITECTURE)
+    _check_choices(path.name, variant.get("mask", {}), MASKS)
     return contents
 
 
-def _build(id: str, contents: dict[str, Any]) -> Recipe:
+def _build_recipe(id: str, contents: dict[str, Any]) -> Recipe:
     contents = {name: tuple(value) if name in ("seeds", "sink_tokens") else value
                 for name, value in contents.items()}
     options = contents.pop("training")
@@ -158,20 +158,21 @@ def _build(id: str, contents: dict[str, Any]) -> Recipe:
 
 
 def read_recipe(path: Path) -> Recipe:
-    return _build(path.stem, _read_contents(path))
+    return _build_recipe(path.stem, _read_contents(path))
 
 
 def combine_recipes(factor: str, other: str) -> Recipe:
     """Returns the recipe FACTOR+OTHER, which applies the changes of `factor` to `other`, its baseline. No paper has a
     figure for it."""
-    change, base = (_read_contents(RECIPES / f"{id}.toml") for id in (factor, other))
-    config = base["config"] | change["config"]
-    variant = base["config"].get("sinkscope", {}) | change["config"].get("sinkscope", {})
-    return _build(f"{factor}+{other}", {
-        "title": f"{change['title']}, {base['title']}", "what": f"{change['what']} {base['what']}",
-        "factor": change["factor"], "baseline": other,
+    factor_contents, base_contents = (_read_contents(RECIPES / f"{id}.toml") for id in (factor, other))
+    config = base_contents["config"] | factor_contents["config"]
+    variant = base_contents["config"].get("sinkscope", {}) | factor_contents["config"].get("sinkscope", {})
+    return _build_recipe(f"{factor}+{other}", {
+        "title": f"{factor_contents['title']}, {base_contents['title']}",
+        "what": f"{factor_contents['what']} {base_contents['what']}",
+        "factor": factor_contents["factor"], "baseline": other,
         "config": config | ({"sinkscope": variant} if variant else {}),
-        "training": base["training"] | change["training"]})
+        "training": base_contents["training"] | factor_contents["training"]})
 
 
 def recipes() -> dict[str, Recipe]:
@@ -184,7 +185,8 @@ def refuse_unknown(parser: argparse.ArgumentParser, ids: Iterable[str], known_id
                    ) -> None:
     for id in ids:
         if id not in known_ids:
-            similar = difflib.get_close_matches(id, known_ids, 4, 0.5)
-            similar = [*(known for known in known_ids if known.endswith(f"-{id}") and known not in similar), *similar]
-            suggestions = ", ".join((similar or list(known_ids))[:4])
+            similar_ids = difflib.get_close_matches(id, known_ids, 4, 0.5)
+            prefixed_ids = [known_id for known_id in known_ids
+                            if known_id.endswith(f"-{id}") and known_id not in similar_ids]
+            suggestions = ", ".join(([*prefixed_ids, *similar_ids] or list(known_ids))[:4])
             parser.error(f"expected an id such as {suggestions}, found {id!r}")

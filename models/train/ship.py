@@ -23,10 +23,10 @@ from tokenizers import AddedToken, Tokenizer, processors
 from ..reference.files import (
     read_model,
     to_int8,
-    widen_stored,
+    widen_weights,
     write_json,
     write_model,
-    write_stored,
+    write_stored_model,
 )
 from ..reference.model import Architecture, Weights, architecture
 from ..reference.operations import OPERATIONS
@@ -51,22 +51,22 @@ def store_weights(recipe: Recipe, weights: dict[str, torch.Tensor], folder: Path
     if recipe.id in F16_MODELS:
         write_model(folder, recipe.config, weights, torch.float16)
     else:
-        write_stored(folder, recipe.config, to_int8(weights))
+        write_stored_model(folder, recipe.config, to_int8(weights))
 
 
 def write_tokenizer(recipe: Recipe, source: Path, folder: Path) -> None:
     tokenizer, training = Tokenizer.from_file(str(source)), recipe.training
     if training.extra:
         tokenizer.add_special_tokens([AddedToken(training.extra, special=True)])
-    front = [(token, tokenizer.token_to_id(token)) for token in training.front]
+    front_ids = [(token, tokenizer.token_to_id(token)) for token in training.front]
     if training.front != (BOS,):
         names = " ".join(training.front)
         tokenizer.post_processor = processors.TemplateProcessing(
-            single=f"{names} $A".strip(), pair=f"{names} $A $B".strip(), special_tokens=front)
+            single=f"{names} $A".strip(), pair=f"{names} $A $B".strip(), special_tokens=front_ids)
     tokenizer.save(str(folder / "tokenizer.json"))
-    first = training.front[0] if training.front else None
+    bos_token = training.front[0] if training.front else None
     write_json(folder / "tokenizer_config.json", {
-        "tokenizer_class": "PreTrainedTokenizerFast", "bos_token": first, "eos_token": END,
+        "tokenizer_class": "PreTrainedTokenizerFast", "bos_token": bos_token, "eos_token": END,
         "model_max_length": recipe.context, "clean_up_tokenization_spaces": False,
     })
 
@@ -96,65 +96,65 @@ def pack_timeline(recipe: Recipe, run: Path, folder: Path, ids: torch.Tensor) ->
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
     checkpoints: list[dict[str, Any]] = []
-    before: pack.Arrays | None = None
+    previous: pack.Arrays | None = None
     for step in pack.STEPS:
         weights = load_file(run / f"step-{step:04d}.safetensors")
         arrays = {name: w.float().numpy() for name, w in sorted(weights.items())}
-        raw, scales, from_previous, before = pack.encode(arrays, before)
-        packed = gzip.compress(raw, 9, mtime=0)
-        (out / f"{step:04d}.gz").write_bytes(packed)
-        exact = measure(arch, weights, ids)
-        stored = measure(arch, {n: torch.from_numpy(a) for n, a in before.items()}, ids)
-        weights_digest = hashlib.sha256(b"".join(a.astype("<f4").tobytes() for a in before.values()))
+        data, scales, from_previous, previous = pack.encode(arrays, previous)
+        compressed = gzip.compress(data, 9, mtime=0)
+        (out / f"{step:04d}.gz").write_bytes(compressed)
+        exact_metrics = measure(arch, weights, ids)
+        stored_metrics = measure(arch, {n: torch.from_numpy(a) for n, a in previous.items()}, ids)
+        weights_digest = hashlib.sha256(b"".join(a.astype("<f4").tobytes() for a in previous.values()))
         checkpoints.append({
-            "step": step, "file": f"{step:04d}.gz", "bytes": len(packed),
-            "sha256": hashlib.sha256(packed).hexdigest(),
+            "step": step, "file": f"{step:04d}.gz", "bytes": len(compressed),
+            "sha256": hashlib.sha256(compressed).hexdigest(),
             "scale": scales, "from_previous": from_previous,
             "weights_sha256": weights_digest.hexdigest(),
-            "measured": {name: exact[name] for name in TIMELINE_MEASUREMENTS if name in exact},
-            "stored": {name: stored[name] for name in TIMELINE_MEASUREMENTS if name in stored},
+            "measured": {name: exact_metrics[name] for name in TIMELINE_MEASUREMENTS if name in exact_metrics},
+            "stored": {name: stored_metrics[name] for name in TIMELINE_MEASUREMENTS if name in stored_metrics},
         })
-        print(recipe.id, step, len(packed), exact["sink_1"], stored["sink_1"], flush=True)
+        print(recipe.id, step, len(compressed), exact_metrics["sink_1"], stored_metrics["sink_1"], flush=True)
     log = [json.loads(line) for line in (run / "training.jsonl").read_text().splitlines()]
     write_json(out / "index.json", {
         "recipe": recipe.id, "seed": recipe.seeds[0], "config": "../config.json",
         "tensors": [{"name": name, "shape": list(a.shape), "coded": pack.is_coded(a)}
-                    for name, a in before.items()],
+                    for name, a in previous.items()],
         "checkpoints": checkpoints, "log": sorted(log, key=lambda line: line["step"]),
     })
 
 
-def measure_seeds(runs: Path, texts: list[str], before: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def measure_seeds(runs: Path, texts: list[str], old_rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Returns the rows of seeds.json: for recipes with several seeds, the measurements of each seed on its run's
     weights. A seed whose run is not in this folder keeps its previous row."""
-    previous = {(row["id"], row["seed"]): row for row in before}
+    old_row_by_seed = {(row["id"], row["seed"]): row for row in old_rows}
     rows = []
     for recipe in recipes().values():
         for seed in recipe.seeds if len(recipe.seeds) > 1 else ():
             if last_checkpoint(recipe, seed, runs).exists():
                 weights = load_file(last_checkpoint(recipe, seed, runs))
-                measured = measure(architecture(recipe.config), weights,
-                                   encode_texts(recipe, texts, corpus_tokenizer(runs)))
-                rows.append({"id": recipe.id, "seed": seed, "measured": measured})
-            elif (recipe.id, seed) in previous:
-                rows.append(previous[recipe.id, seed])
+                measurements = measure(architecture(recipe.config), weights,
+                                       encode_texts(recipe, texts, corpus_tokenizer(runs)))
+                rows.append({"id": recipe.id, "seed": seed, "measured": measurements})
+            elif (recipe.id, seed) in old_row_by_seed:
+                rows.append(old_row_by_seed[recipe.id, seed])
     return rows
 
 
 def write_preview(folder: Path, arch: Architecture, weights: Weights, ids: torch.Tensor
                 ) -> dict[str, Any]:
-    parts = preview.encode_files(weights, (folder / "config.json").read_text(),
+    file_contents = preview.encode_files(weights, (folder / "config.json").read_text(),
                              (folder / "model.safetensors").read_bytes())
-    first, refinement = (folder / name for name in ("preview.gz", "refinement.gz"))
-    for file, data in zip((first, refinement), parts, strict=True):
+    preview_file, refinement_file = (folder / name for name in ("preview.gz", "refinement.gz"))
+    for file, data in zip((preview_file, refinement_file), file_contents, strict=True):
         file.write_bytes(data)
-    measured = measure(arch, widen_stored(preview.to_steps(weights)), ids)
-    return {"file": first.name, "bytes": first.stat().st_size, "sha256": digest(first),
-            "refinement": {"file": refinement.name, "bytes": refinement.stat().st_size},
-            "measured": {name: measured[name] for name in ("sink_1", "sink_1_raw", "loss")}}
+    measurements = measure(arch, widen_weights(preview.to_steps(weights)), ids)
+    return {"file": preview_file.name, "bytes": preview_file.stat().st_size, "sha256": sha256_of(preview_file),
+            "refinement": {"file": refinement_file.name, "bytes": refinement_file.stat().st_size},
+            "measured": {name: measurements[name] for name in ("sink_1", "sink_1_raw", "loss")}}
 
 
-def digest(file: Path) -> str:
+def sha256_of(file: Path) -> str:
     return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
@@ -168,7 +168,7 @@ def measure_facts(recipe: Recipe, texts: list[str]) -> dict[str, Any]:
         "training": dataclasses.asdict(recipe.training),
         "parameters": sum(w.numel() for w in weights.values()),
         "bytes": file.stat().st_size,
-        "sha256": digest(file),
+        "sha256": sha256_of(file),
         **({"preview": write_preview(folder, arch, weights, ids)} if recipe.id in F16_MODELS else {}),
         "operation": arch.operation, "formula": OPERATIONS[arch.operation].formula,
         "context": recipe.context, "timeline": recipe.timeline,
@@ -205,9 +205,9 @@ def main() -> None:
     for id, row in rows.items():
         print(id, row["measured"]["sink_1"], row["differs"] and row["differs"]["says"])
     missing = [id for id in recipes_by_id if id not in rows]
-    total = sum(file.stat().st_size for file in ZOO.glob("*/model.safetensors"))
+    weight_bytes = sum(file.stat().st_size for file in ZOO.glob("*/model.safetensors"))
     timeline_bytes = sum(file.stat().st_size for file in ZOO.glob("*/timeline/*"))
-    print(f"{len(rows)} models, {total:,} bytes of weights; timelines {timeline_bytes:,} bytes")
+    print(f"{len(rows)} models, {weight_bytes:,} bytes of weights; timelines {timeline_bytes:,} bytes")
     if missing:
         print("not trained yet:", ", ".join(missing))
 

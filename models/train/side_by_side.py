@@ -38,11 +38,11 @@ from .recipe import Recipe, Training, refuse_unknown
 from .train import (
     SAVE_EVERY,
     fixed_loss,
-    has_line,
+    is_logged_step,
     learning_rate,
     make_optimizers,
     set_rates,
-    trained_weights,
+    trainable_weights,
     update_weights,
 )
 
@@ -63,21 +63,21 @@ def compile_loss(objective: str) -> Loss:
 
 
 class GraphRun:
-    """A run whose step is one CUDA graph if it can be captured. A step reads the text at the index `at`, which the
-    device stores, and increments `at`."""
+    """A run whose step is one CUDA graph if it can be captured. A step reads the text at `index`, which the device
+    stores, and increments `index`."""
 
     def __init__(self, recipe: Recipe, seed: int, corpus: Corpus, device: str) -> None:
         training = recipe.training
         self.recipe, self.seed, self.step = recipe, seed, 0
         self.arch = architecture(recipe.config)
         self.loss_of = LOSSES[training.objective] if device == "cpu" else compile_loss(training.objective)
-        self.weights = trained_weights(self.arch, seed, training, device)
-        self.text, self.noise = batches(corpus, seed, recipe.sequences, recipe.context, batch_options(training),
-                                        device)
+        self.weights = trainable_weights(self.arch, seed, training, device)
+        self.text, self.noise = draw_batches(corpus, seed, recipe.sequences, recipe.context, batch_options(training),
+                                             device)
         self.rates = torch.tensor([learning_rate(step, training) for step in range(len(self.text))],
                                   device=device)
         self.losses = torch.zeros(len(self.text), device=device)
-        self.at = torch.zeros(1, dtype=torch.long, device=device)
+        self.index = torch.zeros(1, dtype=torch.long, device=device)
         self.rate = torch.tensor(training.learning_rate, device=device)
         self.optimizers = make_optimizers(self.weights, training, lr=self.rate, capturable=device != "cpu")
         self.graph = None
@@ -85,20 +85,20 @@ class GraphRun:
             self._capture()
 
     def _advance(self) -> None:
-        self.rate.copy_(self.rates[self.at].squeeze(0))
+        self.rate.copy_(self.rates[self.index].squeeze(0))
         set_rates(self.optimizers, self.step, self.recipe.training)
-        loss = self.loss_of(self.arch, self.weights, self.text[self.at].squeeze(0),
-                            self.noise[self.at].squeeze(0), self.recipe.training)
-        self.losses.index_copy_(0, self.at, loss.detach()[None])
+        loss = self.loss_of(self.arch, self.weights, self.text[self.index].squeeze(0),
+                            self.noise[self.index].squeeze(0), self.recipe.training)
+        self.losses.index_copy_(0, self.index, loss.detach()[None])
         update_weights(loss, self.weights, self.optimizers)
-        self.at += 1
+        self.index += 1
 
     def _capture(self) -> None:
         """Captures the step. The warm-up steps change the run, so this restores its state from before them."""
         self.stream, self.graph = torch.cuda.Stream(), torch.cuda.CUDAGraph()
         self.stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(self.stream):
-            initial = {name: w.detach().clone() for name, w in self.weights.items()}
+            initial_weights = {name: w.detach().clone() for name, w in self.weights.items()}
             for _ in range(CAPTURE_WARM_UP_STEPS):
                 self._advance()
         self.stream.synchronize()
@@ -106,12 +106,12 @@ class GraphRun:
             self._advance()
         with torch.cuda.stream(self.stream), torch.no_grad():
             for name, w in self.weights.items():
-                w.copy_(initial[name])
+                w.copy_(initial_weights[name])
             for optimizer in self.optimizers:
                 for state in optimizer.state.values():
                     for value in state.values():
                         value.zero_()
-            self.at.zero_()
+            self.index.zero_()
 
     def advance(self) -> None:
         if self.graph is None:
@@ -123,8 +123,8 @@ class GraphRun:
 
     def train_loss(self) -> float | None:
         """Returns the mean training loss since the last earlier step that has a line in a log of `train`."""
-        before = next((step for step in range(self.step - 1, -1, -1) if has_line(step)), None)
-        return None if before is None else round(self.losses[before : self.step].mean().item(), 4)
+        previous_line = next((step for step in range(self.step - 1, -1, -1) if is_logged_step(step)), None)
+        return None if previous_line is None else round(self.losses[previous_line : self.step].mean().item(), 4)
 
     def snapshot(self) -> tuple[Weights, float | None]:
         if self.graph is not None:
@@ -133,12 +133,12 @@ class GraphRun:
 
 
 @cache
-def _corpus(corpora: Path, runs: Path) -> Corpus:
+def _open_corpus(corpora: Path, runs: Path) -> Corpus:
     return Corpus(corpora, runs / "corpus")
 
 
 @cache
-def _log(id: str, seed: int, zoo: Path) -> Log:
+def _open_log(id: str, seed: int, zoo: Path) -> Log:
     return Log(protocol.decisive_runs()[id], seed, zoo)
 
 
@@ -146,13 +146,13 @@ def measure(job: Job, step: int, file: Path, train_loss: float | None, device: s
             corpora: Path, runs: Path) -> None:
     """Adds a point to the log of a run, measured on the weights in `file`, and deletes the file."""
     torch.set_num_threads(1)
-    log = _log(*job, zoo)
+    log = _open_log(*job, zoo)
     run = SimpleNamespace(recipe=log.recipe, arch=log.arch, weights=load_file(file), device="cpu")
     file.unlink()
     if step == 0:
         log.keep_before(0)
     log.log["device"] = device
-    log.add(step, run.weights, train_loss, fixed_loss(run, _corpus(corpora, runs)))
+    log.add(step, run.weights, train_loss, fixed_loss(run, _open_corpus(corpora, runs)))
 
 
 class Measurer:
@@ -162,7 +162,7 @@ class Measurer:
         spawn = multiprocessing.get_context("spawn")
         self.pools = [ProcessPoolExecutor(1, spawn) for _ in range(processes)]
         self.arguments = device_name(device), zoo, corpora, runs
-        self.job_counter, self.pool_of = count(), {}
+        self.job_counter, self.pool_by_job = count(), {}
         self.pending: list[Future[None]] = []
         # Holds weights until a process takes them: in memory where the system has /dev/shm.
         self.folder = tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None)
@@ -170,16 +170,16 @@ class Measurer:
     def add(self, job: Job, step: int, weights: Weights, train_loss: float | None) -> None:
         file = Path(self.folder.name) / f"{job[0]}-{job[1]}-{step}.safetensors"
         save_file(weights, file)
-        if job not in self.pool_of:
-            self.pool_of[job] = self.pools[next(self.job_counter) % len(self.pools)]
+        if job not in self.pool_by_job:
+            self.pool_by_job[job] = self.pools[next(self.job_counter) % len(self.pools)]
         self.pending.append(
-            self.pool_of[job].submit(measure, job, step, file, train_loss, *self.arguments))
+            self.pool_by_job[job].submit(measure, job, step, file, train_loss, *self.arguments))
 
     def catch_up(self) -> bool:
-        waited = bool(self.pending)
+        has_waited = bool(self.pending)
         while self.pending:
             self.pending.pop().result()
-        return waited
+        return has_waited
 
     def close(self) -> None:
         self.catch_up()
@@ -195,11 +195,11 @@ def is_capturable(recipe: Recipe) -> bool:
 
 
 @cache
-def batches(corpus: Corpus, seed: int, sequences: int, T: int, options: Training, device: str,
-            ) -> tuple[Tensor, Tensor]:
+def draw_batches(corpus: Corpus, seed: int, sequences: int, T: int, options: Training, device: str,
+                 ) -> tuple[Tensor, Tensor]:
     """Returns the texts [S, N, T+1] and the noise [S, N, T+2] of all S steps of a run. Cached, so that runs with the
     same arguments share them."""
-    pairs = [corpus.batch(seed, step, sequences, T, options) for step in range(protocol.B_STEPS)]
+    pairs = [corpus.draw_batch(seed, step, sequences, T, options) for step in range(protocol.B_STEPS)]
     text, noise = (torch.stack(tensors).to(device) for tensors in zip(*pairs))
     return text, noise
 
@@ -211,39 +211,39 @@ def batch_options(training: Training) -> Training:
 
 
 def train_runs(due_runs: Callable[[], Iterable[tuple[Recipe, int]]], corpora: Path, runs: Path,
-         measurer: Measurer, device: str, width: int, deadline: float, captured: bool = True) -> set[Job]:
-    """Trains the runs whose steps can be captured, or with `captured` false the others, until no further run can begin
-    or the time `deadline` is reached. Returns the unfinished runs."""
-    corpus, active, begun = _corpus(corpora, runs), [], set[Job]()
+               measurer: Measurer, device: str, width: int, deadline: float, capturable: bool = True) -> set[Job]:
+    """Trains the runs whose steps can be captured, or with `capturable` false the others, until no further run can
+    begin or the time `deadline` is reached. Returns the unfinished runs."""
+    corpus, active_runs, begun_jobs = _open_corpus(corpora, runs), [], set[Job]()
     duration = 0.0  # seconds of a complete run at the current pace
     while True:
-        for recipe, seed in due_runs() if len(active) < width else ():
-            if len(active) == width or time.monotonic() + duration > deadline:
+        for recipe, seed in due_runs() if len(active_runs) < width else ():
+            if len(active_runs) == width or time.monotonic() + duration > deadline:
                 break
             job = recipe.id, seed
-            if job in begun or is_capturable(recipe) != captured:
+            if job in begun_jobs or is_capturable(recipe) != capturable:
                 continue
-            begun.add(job)
-            active.append(GraphRun(recipe, seed, corpus, device))
-            measurer.add(job, 0, *active[-1].snapshot())
+            begun_jobs.add(job)
+            active_runs.append(GraphRun(recipe, seed, corpus, device))
+            measurer.add(job, 0, *active_runs[-1].snapshot())
         if time.monotonic() > deadline:
-            return {(run.recipe.id, run.seed) for run in active}
-        if not active:
+            return {(run.recipe.id, run.seed) for run in active_runs}
+        if not active_runs:
             # The last points may make further seeds due.
             if measurer.catch_up():
                 continue
             return set()
         start = time.monotonic()
         for _ in range(SAVE_EVERY):
-            for run in active:
+            for run in active_runs:
                 run.advance()
-        for run in active:
+        for run in active_runs:
             measurer.add((run.recipe.id, run.seed), run.step, *run.snapshot())
         seconds = time.monotonic() - start
         duration = seconds * protocol.B_STEPS / SAVE_EVERY
-        print(f"{len(active)} runs side by side, {seconds / SAVE_EVERY / len(active) * 1000:.2f} ms for "
+        print(f"{len(active_runs)} runs side by side, {seconds / SAVE_EVERY / len(active_runs) * 1000:.2f} ms for "
               "a step of each", flush=True)
-        active = [run for run in active if run.step < protocol.B_STEPS]
+        active_runs = [run for run in active_runs if run.step < protocol.B_STEPS]
 
 
 def main() -> None:
@@ -270,15 +270,15 @@ def main() -> None:
         if arguments.again:
             yield from ((recipes_by_id[id], seed) for id in arguments.only for seed in arguments.seeds)
         else:
-            yield from ((recipe, seed) for _, recipe, seed in queue.jobs(arguments.only))
+            yield from ((recipe, seed) for _, recipe, seed in queue.due_jobs(arguments.only))
 
     measurer = Measurer(arguments.measurers, arguments.device, zoo, corpora, runs)
-    broken_off = train_runs(due_runs, corpora, runs, measurer, arguments.device, arguments.width, deadline,
+    unfinished_jobs = train_runs(due_runs, corpora, runs, measurer, arguments.device, arguments.width, deadline,
                       not arguments.uncaptured)
     measurer.close()
-    for id, seed in broken_off:
+    for id, seed in unfinished_jobs:
         protocol.log_file(recipes_by_id[id], seed, zoo).unlink()
-    print(f"not ended: {sorted(broken_off)}" if broken_off else "nothing is left")
+    print(f"not ended: {sorted(unfinished_jobs)}" if unfinished_jobs else "nothing is left")
 
 
 if __name__ == "__main__":

@@ -55,12 +55,12 @@ def initial_weights(arch: Architecture, seed: int, training: Training) -> Weight
             return torch.ones(shape)
         return torch.randn(*shape, generator=generator) * INITIAL_DEVIATION
 
-    extra, weights = variant_shapes(arch), {}
+    extra_shapes, weights = variant_shapes(arch), {}
     for name, shape in shapes(arch).items():
-        is_by_token = shape[0] == arch.V and name not in extra
+        is_by_token = shape[0] == arch.V and name not in extra_shapes
         weights[name] = draw(name, (VOCABULARY, *shape[1:]) if is_by_token else shape)
     for name, weight in weights.items():
-        if name not in extra and weight.shape[0] == VOCABULARY < arch.V:
+        if name not in extra_shapes and weight.shape[0] == VOCABULARY < arch.V:
             rows = draw(name, (arch.V - VOCABULARY, *weight.shape[1:]))
             weights[name] = torch.cat([weight, rows])
     weights["model.embed_tokens.weight"] *= training.embedding_deviation / INITIAL_DEVIATION
@@ -68,13 +68,13 @@ def initial_weights(arch: Architecture, seed: int, training: Training) -> Weight
         for name, weight in weights.items():
             if name.endswith("bias_key"):
                 weight[..., training.bias_dimensions:] = 0
-    for name in fixed_tensors(weights, training):
+    for name in fixed_tensor_names(weights, training):
         weights[name] = torch.zeros_like(weights[name])
         weights[name][..., 0] = training.bias_value
     return weights
 
 
-def fixed_tensors(weights: Weights, training: Training) -> list[str]:
+def fixed_tensor_names(weights: Weights, training: Training) -> list[str]:
     return [name for name in weights
             if training.bias_value is not None and name.endswith("bias_key_value")]
 
@@ -100,8 +100,8 @@ def make_optimizers(weights: Weights, training: Training, **adamw: Any) -> list[
     groups: dict[tuple[str, float], list[Tensor]] = {}
     for name, w in weights.items():
         if w.requires_grad:
-            inner = w.dim() == 2 and "embed" not in name and "lm_head" not in name
-            kind = "adamw" if training.optimizer == "muon" and not inner else training.optimizer
+            is_inner = w.dim() == 2 and "embed" not in name and "lm_head" not in name
+            kind = "adamw" if training.optimizer == "muon" and not is_inner else training.optimizer
             groups.setdefault((kind, weight_decay(name, w, training)), []).append(w)
 
     def groups_of(kind: str) -> list[dict[str, Any]]:
@@ -126,14 +126,14 @@ def learning_rate(step: int, training: Training) -> float:
     return training.learning_rate * (1 - 0.9 * fall_share)
 
 
-def has_line(step: int) -> bool:
+def is_logged_step(step: int) -> bool:
     return step in EARLY_LOGS or step % LOG_EVERY == 0
 
 
 @torch.no_grad()
 def measure_probe(arch: Architecture, weights: Weights, ids: Tensor) -> dict[str, float]:
     trace = forward(arch, weights, ids)
-    alphas = metrics.alpha(OPERATIONS[arch.operation].share(trace.att), arch.mask.kind)
+    alphas = metrics.alpha(OPERATIONS[arch.operation].to_shares(trace.att), arch.mask.kind)
     values = {"held_out_loss": round(metrics.loss(trace.logits, ids).mean().item(), 4)}
     if arch.mask.kind == "bidirectional":
         noise = torch.rand(len(ids), ids.shape[1] + 1, generator=torch.Generator().manual_seed(0))
@@ -175,9 +175,9 @@ def is_training(folder: Path) -> bool:
         return False
 
 
-def trained_weights(arch: Architecture, seed: int, training: Training, device: str) -> Weights:
+def trainable_weights(arch: Architecture, seed: int, training: Training, device: str) -> Weights:
     weights = initial_weights(arch, seed, training)
-    fixed_names = fixed_tensors(weights, training)
+    fixed_names = fixed_tensor_names(weights, training)
     weights = {n: w.to(device).requires_grad_(n not in fixed_names) for n, w in weights.items()}
     for name, w in weights.items():
         if name.endswith("bias_key") and training.bias_dimensions is not None:
@@ -208,7 +208,7 @@ class Run:
         self.folder = runs / f"{recipe.id}-{seed}"
         self.folder.mkdir(parents=True, exist_ok=True)
         self.checkpoint, self.log = self.folder / "checkpoint.pt", self.folder / "training.jsonl"
-        self.weights = trained_weights(self.arch, seed, recipe.training, device)
+        self.weights = trainable_weights(self.arch, seed, recipe.training, device)
         self.optimizers = make_optimizers(self.weights, recipe.training)
         self.start = 0
         if self.checkpoint.exists():
@@ -221,12 +221,12 @@ class Run:
         self.log.write_text("".join(line + "\n" for line in kept_lines.values()))
 
     def _resume(self) -> None:
-        saved = torch.load(self.checkpoint, map_location=self.device)
-        self.start = saved["step"]
+        saved_state = torch.load(self.checkpoint, map_location=self.device)
+        self.start = saved_state["step"]
         with torch.no_grad():
             for name, w in self.weights.items():
-                w.copy_(saved["weights"][name])
-        for optimizer, state in zip(self.optimizers, saved["optimizers"], strict=True):
+                w.copy_(saved_state["weights"][name])
+        for optimizer, state in zip(self.optimizers, saved_state["optimizers"], strict=True):
             optimizer.load_state_dict(state)
 
     def advance(self, step: int, text: Tensor, noise: Tensor, loss_of: Loss) -> float:
@@ -264,7 +264,7 @@ def fixed_loss(run: Any, corpus: Corpus) -> float:
     seed. The held-out loss minus this loss shows overfitting."""
     recipe, losses = run.recipe, []
     for i in range(FIXED_SEQUENCES // recipe.sequences):
-        text, noise = corpus.batch(0, i, recipe.sequences, recipe.context, recipe.training)
+        text, noise = corpus.draw_batch(0, i, recipe.sequences, recipe.context, recipe.training)
         loss_of = LOSSES[recipe.training.objective]
         losses.append(loss_of(run.arch, run.weights, text.to(run.device), noise.to(run.device),
                               Training()))
@@ -293,19 +293,19 @@ def _train(recipe: Recipe, seed: int, corpora: Path, runs: Path, device: str, un
         log.keep_before(run.start + (run.start in run.losses))
     losses: list[float] = []
     start = time.monotonic()
-    last = training.steps if until is None else min(until, training.steps)
-    for step in range(run.start, last + 1):
+    last_step = training.steps if until is None else min(until, training.steps)
+    for step in range(run.start, last_step + 1):
         # The weights are those after `step` steps.
-        if has_line(step) and step not in run.losses:
+        if is_logged_step(step) and step not in run.losses:
             run.log_step(step, losses, ids)
             losses = []
         if step in EARLY_SAVES or step % SAVE_EVERY == 0:
             run.save(step)
             if log is not None and log.lacks(step):
                 log.add(step, run.cpu_weights(), run.losses.get(step), fixed_loss(run, corpus))
-        if step == last:
+        if step == last_step:
             break
-        text, noise = corpus.batch(seed, step, recipe.sequences, recipe.context, training)
+        text, noise = corpus.draw_batch(seed, step, recipe.sequences, recipe.context, training)
         losses.append(run.advance(step, text, noise, loss_of))
     print(f"{run.folder.name}: {time.monotonic() - start:.0f} s", flush=True)
 

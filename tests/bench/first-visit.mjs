@@ -14,7 +14,7 @@ import { readFile } from 'node:fs/promises';
 import { createServer, request as ask } from 'node:http';
 import { extname, join, normalize } from 'node:path';
 import { gzipSync } from 'node:zlib';
-import { freePort, listens } from '../browser/drivers.mjs';
+import { freePort, waitUntilListening } from '../browser/drivers.mjs';
 import { CHROMIUM, TYPES, chromium, pageRoot, root } from '../browser/stage.mjs';
 
 const WATCHED_MS = 20_000;
@@ -26,7 +26,7 @@ const until = (server) =>
 async function startProgram(command, argv, options = {}) {
   const port = await freePort();
   const program = spawn(command, argv(String(port)), { stdio: 'ignore', ...options });
-  await listens(
+  await waitUntilListening(
     `http://127.0.0.1:${port}/`,
     new Promise((_, reject) => program.once('error', reject)),
   );

@@ -17,11 +17,11 @@ export const TYPES = {
   '.svg': 'image/svg+xml',
 };
 /** Paths of browsers. The first is Chromium without windows, which takes 60% of the processor time of the second. */
-const PLACES = ['chromium-headless-shell', 'chromium', 'google-chrome'].map(
+const BROWSER_PATHS = ['chromium-headless-shell', 'chromium', 'google-chrome'].map(
   (name) => `/usr/bin/${name}`,
 );
 export const CHROMIUM = {
-  executablePath: process.env.CHROMIUM ?? PLACES.find(existsSync),
+  executablePath: process.env.CHROMIUM ?? BROWSER_PATHS.find(existsSync),
   args: [
     '--no-sandbox',
     '--disable-gpu',

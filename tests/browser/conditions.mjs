@@ -28,16 +28,16 @@ async function serve(answer) {
 }
 
 /** Answers with a file that npm would have installed: of the packed package or of its dependencies. */
-async function installed(path) {
-  const own = normalize(decodeURIComponent(path)).replace(
+async function readInstalled(path) {
+  const packagePath = normalize(decodeURIComponent(path)).replace(
     '/node_modules/sinkscope/',
     '/.build/import-map-package/',
   );
-  const at = own.replace(/^\/node_modules/, '/wasm/node_modules');
+  const file = packagePath.replace(/^\/node_modules/, '/wasm/node_modules');
   try {
     return {
-      type: TYPES[extname(at).replace('.mjs', '.js')],
-      body: await readFile(join(root, at)),
+      type: TYPES[extname(file).replace('.mjs', '.js')],
+      body: await readFile(join(root, file)),
     };
   } catch {
     return {};
@@ -52,8 +52,8 @@ export const conditions = {
     await limitStorage(page, 100_000);
     const full = await page.evaluate(() => globalThis.tool.load('sinkscope/softmax'));
     assert.deepEqual(full, free);
-    const kept = await page.evaluate(() => globalThis.sinkscope.cacheBytes());
-    assert.ok(kept <= 100_000, `${kept} bytes are cached`);
+    const cachedBytes = await page.evaluate(() => globalThis.sinkscope.cacheBytes());
+    assert.ok(cachedBytes <= 100_000, `${cachedBytes} bytes are cached`);
   },
 
   async 'with a full disk the lab trains'(stage) {
@@ -100,12 +100,12 @@ export const conditions = {
   },
 
   async 'messages from other frames and windows are ignored'(stage) {
-    const says = `<script>
+    const script = `<script>
       const all = [null, 1, 'height', {}, { sinkscope: 'height' }, { sinkscope: 'height', height: 1e9 },
         { sinkscope: 'height', height: 'x' }, { type: 'RAW', id: 1, path: ['open'] }, new ArrayBuffer(8)];
       for (const one of all) for (const target of [parent, parent.frames[0], top]) target.postMessage(one, '*');
     </script>`;
-    const stranger = await serve(() => ({ type: 'text/html', body: says }));
+    const stranger = await serve(() => ({ type: 'text/html', body: script }));
     const host = await serve(() => ({
       type: 'text/html',
       body: `<!doctype html><title>A course</title>
@@ -122,7 +122,7 @@ export const conditions = {
     const figure = page.frameLocator('iframe').first();
     await figure.locator('.heatmap').first().waitFor();
     const heights = await page.evaluate(() =>
-      [...document.querySelectorAll('iframe, sink-scope')].map((one) => one.offsetHeight),
+      [...document.querySelectorAll('iframe, sink-scope')].map((element) => element.offsetHeight),
     );
     assert.ok(
       heights.every((height) => height < 2000),
@@ -147,11 +147,11 @@ export const conditions = {
         document.title = 'alpha ' + (await run.metric('alpha')).shape;
       </script>`;
     const host = await serve((path) =>
-      path === '/' ? { type: 'text/html', body: html } : installed(path),
+      path === '/' ? { type: 'text/html', body: html } : readInstalled(path),
     );
     const page = await (await stage.browser.newContext()).newPage();
     const troubles = [];
-    page.on('console', (said) => troubles.push(said.text()));
+    page.on('console', (message) => troubles.push(message.text()));
     page.on('requestfailed', (r) => troubles.push(r.url()));
     page.on('pageerror', ({ message }) => troubles.push(message));
     await page.goto(host);

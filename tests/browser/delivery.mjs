@@ -4,7 +4,7 @@ import { spawn } from 'node:child_process';
 import { mkdir, mkdtemp, readdir, readFile, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { freePort, listens } from './drivers.mjs';
+import { freePort, waitUntilListening } from './drivers.mjs';
 import { createHost, pageRoot, root } from './stage.mjs';
 
 /** Static servers as a course uses them: without our headers, and with their own tables of types. */
@@ -21,8 +21,8 @@ const SERVERS = {
 
 function engineOf(page) {
   const names = [];
-  page.on('request', (asked) => {
-    if (asked.url().endsWith('.wasm')) names.push(asked.url().split('/').at(-1));
+  page.on('request', (request) => {
+    if (request.url().endsWith('.wasm')) names.push(request.url().split('/').at(-1));
   });
   return names;
 }
@@ -39,13 +39,13 @@ async function fromSubPath(stage, name) {
     const page = await context.newPage();
     const troubles = [];
     const engines = engineOf(page);
-    page.on('console', (said) => said.type() === 'error' && troubles.push(said.text()));
+    page.on('console', (message) => message.type() === 'error' && troubles.push(message.text()));
     page.on('response', (answer) => {
       // Status 304 is not an error: the second page revalidates files of the first.
       if (answer.status() >= 400) troubles.push(`${answer.status()} ${answer.url()}`);
     });
     const address = `http://127.0.0.1:${port}/course/week%203/`;
-    await listens(address, new Promise((_, reject) => server.once('error', reject)));
+    await waitUntilListening(address, new Promise((_, reject) => server.once('error', reject)));
     for (const path of ['', 'embed.html#view=attention']) {
       await page.goto(address + path);
       await page.waitForFunction(() => performance.getEntriesByName('first-sink').length > 0);
@@ -70,23 +70,23 @@ export const delivery = {
 
   async 'the first sink is drawn after at most ten requests'({ browser, origin }) {
     const page = await (await browser.newContext({ serviceWorkers: 'block' })).newPage();
-    const asked = new Set();
-    page.context().on('request', (one) => asked.add(new URL(one.url()).pathname));
+    const requestedPaths = new Set();
+    page.context().on('request', (request) => requestedPaths.add(new URL(request.url()).pathname));
     await page.goto(origin);
     await page.waitForFunction(() => performance.getEntriesByName('first-sink').length > 0);
     // The page requests the weights of the twin after the picture, so they may be missing here.
-    const needed = [...asked].filter((path) => !/\/sigmoid\//.test(path));
-    assert.ok(needed.length <= 10, needed.join('\n'));
-    return `${needed.length}`;
+    const neededPaths = [...requestedPaths].filter((path) => !/\/sigmoid\//.test(path));
+    assert.ok(neededPaths.length <= 10, neededPaths.join('\n'));
+    return `${neededPaths.length}`;
   },
 
   async 'a first visit to a host without cache headers fetches each file once, and at most 3 MB'({
     browser,
   }) {
-    const sent = new Map();
+    const requestCounts = new Map();
     const host = createHost({
       sent: {},
-      instead: (path) => void sent.set(path, (sent.get(path) ?? 0) + 1),
+      instead: (path) => void requestCounts.set(path, (requestCounts.get(path) ?? 0) + 1),
     });
     await new Promise((done) => host.listen(0, '127.0.0.1', done));
     const context = await browser.newContext({ serviceWorkers: 'allow' });
@@ -95,19 +95,24 @@ export const delivery = {
       await page.goto(`http://127.0.0.1:${host.address().port}/`);
       await page.waitForFunction(() => navigator.serviceWorker.controller);
       await page.waitForFunction(() => !document.body.dataset.busy);
-      const again = [...sent].filter(([, times]) => times > 1);
-      assert.deepEqual(again, []);
-      const exact = [...sent.keys()].filter((path) => /refinement|model\.safetensors/.test(path));
-      assert.deepEqual(exact, [], 'no request asked for an exact number');
+      const repeated = [...requestCounts].filter(([, times]) => times > 1);
+      assert.deepEqual(repeated, []);
+      const exactFiles = [...requestCounts.keys()].filter((path) =>
+        /refinement|model\.safetensors/.test(path),
+      );
+      assert.deepEqual(exactFiles, [], 'no request asked for an exact number');
       const sizes = await Promise.all(
-        [...sent.keys()].map(
+        [...requestCounts.keys()].map(
           async (path) =>
             (await readFile(join(pageRoot, path === '/' ? 'index.html' : path))).length,
         ),
       );
       const bytes = sizes.reduce((a, b) => a + b, 0);
-      assert.ok(sent.size > 50 && bytes < 3e6, `${bytes} bytes in ${sent.size} files`);
-      return `${(bytes / 1e6).toFixed(2)} MB in ${sent.size} files, nothing compressed`;
+      assert.ok(
+        requestCounts.size > 50 && bytes < 3e6,
+        `${bytes} bytes in ${requestCounts.size} files`,
+      );
+      return `${(bytes / 1e6).toFixed(2)} MB in ${requestCounts.size} files, nothing compressed`;
     } finally {
       await context.close();
       host.close();
@@ -130,9 +135,9 @@ export const delivery = {
   async 'both pages and _headers have the policy, which forbids what the page does not use'(stage) {
     const headers = await readFile(join(pageRoot, '_headers'), 'utf8');
     const [, policy] = headers.match(/Content-Security-Policy: (.*)/);
-    const unquoted = (html) => html.replaceAll('&#39;', "'");
+    const unescapeQuotes = (html) => html.replaceAll('&#39;', "'");
     for (const file of ['index.html', 'embed.html']) {
-      const html = unquoted(await readFile(join(pageRoot, file), 'utf8'));
+      const html = unescapeQuotes(await readFile(join(pageRoot, file), 'utf8'));
       assert.ok(html.includes(`content="${policy}"`), file);
       assert.doesNotMatch(html, /<script(?![^>]*\bsrc=)/, 'no inline script');
     }
@@ -148,42 +153,46 @@ export const delivery = {
         handler: () => document.body.setAttribute('onclick', 'globalThis.ran = true'),
         unsafe: () => fetch('http://example.invalid/'),
       };
-      const refused = [];
+      const refusedTries = [];
       for (const [name, attempt] of Object.entries(tries))
         try {
           await attempt();
         } catch {
-          refused.push(name);
+          refusedTries.push(name);
         }
       document.body.click();
-      return { refused, ran: globalThis.ran };
+      return { refused: refusedTries, ran: globalThis.ran };
     });
     assert.equal(outcome.ran, undefined);
     assert.deepEqual(outcome.refused, ['inline', 'foreign', 'markup', 'handler', 'unsafe']);
     const rules = ['require-trusted-types-for', 'connect-src'];
-    const said = [];
-    for (let tries = 0; tries < 50 && !rules.every((rule) => said.join().includes(rule)); tries++) {
+    const violations = [];
+    for (
+      let tries = 0;
+      tries < 50 && !rules.every((rule) => violations.join().includes(rule));
+      tries++
+    ) {
       await page.waitForTimeout(50);
-      said.push(...stage.takeViolations());
+      violations.push(...stage.takeViolations());
     }
-    for (const rule of rules) assert.match(said.join('\n'), new RegExp(`${rule} refuses`));
+    for (const rule of rules) assert.match(violations.join('\n'), new RegExp(`${rule} refuses`));
   },
 
   async 'every bundled package and every library in a binary has its license notice on the site'() {
     const notices = await readFile(join(pageRoot, 'NOTICES.md'), 'utf8');
-    const named = [...notices.matchAll(/^## (.+)/gm)].map(([, one]) => one);
-    const wanted = ['workbox-core'];
+    const notedNames = [...notices.matchAll(/^## (.+)/gm)].map(([, name]) => name);
+    const packages = ['workbox-core'];
     for (const folder of ['web', 'wasm']) {
       const text = await readFile(join(root, folder, 'package.json'), 'utf8');
-      wanted.push(...Object.keys(JSON.parse(text).dependencies));
+      packages.push(...Object.keys(JSON.parse(text).dependencies));
     }
-    for (const one of wanted)
+    for (const packageName of packages)
       assert.ok(
-        named.some((name) => name.startsWith(`${one} `)),
-        one,
+        notedNames.some((name) => name.startsWith(`${packageName} `)),
+        packageName,
       );
-    for (const one of ['cJSON', 'musl', 'Emscripten'])
-      assert.match(notices, new RegExp(`wasm: ${one}`));
+    for (const library of ['cJSON', 'musl', 'Emscripten'])
+      assert.match(notices, new RegExp(`wasm: ${library}`));
     for (const section of notices.split(/^## /m).slice(1))
       assert.match(
         section,
@@ -204,8 +213,8 @@ export const delivery = {
       );
       const frame = page.frameLocator('iframe');
       await frame.locator('#plain-sandbox').waitFor({ state: 'visible' });
-      const said = await frame.locator('#plain-sandbox').textContent();
-      assert.match(said, /sandboxed frame.*Access-Control-Allow-Origin/);
+      const text = await frame.locator('#plain-sandbox').textContent();
+      assert.match(text, /sandboxed frame.*Access-Control-Allow-Origin/);
       assert.equal(await frame.locator('#plain-host').isVisible(), false);
     } finally {
       host.close();
@@ -215,9 +224,9 @@ export const delivery = {
   async 'on a page whose policy forbids WebAssembly, the figure names the missing keyword'({
     browser,
   }) {
-    const without = (value) => value.replace(" 'wasm-unsafe-eval'", '');
-    const sent = { 'content-security-policy': "script-src 'self'; worker-src 'self'" };
-    const host = createHost({ sent, change: without });
+    const removeKeyword = (value) => value.replace(" 'wasm-unsafe-eval'", '');
+    const headers = { 'content-security-policy': "script-src 'self'; worker-src 'self'" };
+    const host = createHost({ sent: headers, change: removeKeyword });
     await new Promise((done) => host.listen(0, '127.0.0.1', done));
     try {
       const page = await (await browser.newContext({ serviceWorkers: 'block' })).newPage();
@@ -249,14 +258,14 @@ export const delivery = {
     const titles = new Set();
     for (const page of pages) {
       const html = await readFile(join(pageRoot, page), 'utf8');
-      const all = (name) => [
+      const tagsOf = (name) => [
         ...html.matchAll(new RegExp(`<meta (?:property|name)="${name}" content="([^"]*)"`, 'g')),
       ];
       const [title, description, image, width, height] = [
         ...['og:title', 'og:description', 'og:image', 'og:image:width', 'og:image:height'],
       ].map((name) => {
-        assert.equal(all(name).length, 1, `${page}: ${name}`);
-        return all(name)[0][1];
+        assert.equal(tagsOf(name).length, 1, `${page}: ${name}`);
+        return tagsOf(name)[0][1];
       });
       titles.add(title);
       assert.ok(description.length > 20, page);

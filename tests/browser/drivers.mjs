@@ -65,12 +65,12 @@ async function firefox() {
   };
 }
 
-/** Starts a process, which may write to descriptor 3; `failed` rejects if it cannot start. */
+/** Starts a process, which may write to descriptor 3; `failure` rejects if it cannot start. */
 function start(command, argv, options = {}) {
   const child = spawn(command, argv, { stdio: ['ignore', 'ignore', 'ignore', 'pipe'], ...options });
-  const failed = new Promise((_, reject) => child.once('error', reject));
-  failed.catch(() => {});
-  return { child, failed };
+  const failure = new Promise((_, reject) => child.once('error', reject));
+  failure.catch(() => {});
+  return { child, failure };
 }
 
 export async function freePort() {
@@ -85,11 +85,11 @@ function miniBrowser() {
   const folders = readdirSync(LIBRARIES)
     .map((name) => join(LIBRARIES, name))
     .flatMap((machine) => ['webkit2gtk-4.1', 'webkit2gtk-4.0'].map((name) => join(machine, name)));
-  const found = folders
+  const path = folders
     .map((folder) => join(folder, 'MiniBrowser'))
     .find((path) => existsSync(path));
-  if (!found) throw new Error('WebKitGTK has no MiniBrowser here (Debian: webkit2gtk-driver)');
-  return found;
+  if (!path) throw new Error('WebKitGTK has no MiniBrowser here (Debian: webkit2gtk-driver)');
+  return path;
 }
 
 async function webkit() {
@@ -105,7 +105,7 @@ async function webkit() {
     'tcp',
   ]);
   const number = await Promise.race([
-    screen.failed,
+    screen.failure,
     new Promise((done) => screen.child.stdio[3].once('data', (text) => done(String(text).trim()))),
   ]);
   const port = await freePort();
@@ -122,12 +122,12 @@ async function webkit() {
   const address = `http://127.0.0.1:${port}`;
   const close = () => [driver, screen].forEach(({ child }) => child.kill());
   try {
-    await listens(`${address}/status`, driver.failed);
-    const wanted = new Capabilities({
+    await waitUntilListening(`${address}/status`, driver.failure);
+    const capabilities = new Capabilities({
       browserName: 'MiniBrowser',
       'webkitgtk:browserOptions': { binary: miniBrowser(), args: ['--automation'] },
     });
-    const browser = await new Builder().usingServer(address).withCapabilities(wanted).build();
+    const browser = await new Builder().usingServer(address).withCapabilities(capabilities).build();
     const version = (await browser.getCapabilities()).get('browserVersion');
     await browser.manage().window().setRect(SIZE);
     const find = (selector) => browser.findElement(By.css(selector));
@@ -157,9 +157,9 @@ async function webkit() {
   }
 }
 
-export async function listens(url, failed) {
+export async function waitUntilListening(url, failure) {
   for (let i = 0; i < 100; i++) {
-    const answer = await Promise.race([failed, fetch(url).catch(() => undefined)]);
+    const answer = await Promise.race([failure, fetch(url).catch(() => undefined)]);
     if (answer?.ok) return;
     await new Promise((done) => setTimeout(done, 100));
   }

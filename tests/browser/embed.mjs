@@ -15,7 +15,7 @@ const require = createRequire(join(root, 'web/package.json'));
 const { mystParse } = await import(pathToFileURL(require.resolve('myst-parser')).href);
 const { evaluate } = await import(pathToFileURL(require.resolve('@mdx-js/mdx')).href);
 
-const WRITTEN = 'http://localhost:8080';
+const WRITTEN_ORIGIN = 'http://localhost:8080';
 const TYPES = {
   '.html': 'text/html',
   '.js': 'text/javascript',
@@ -32,7 +32,7 @@ async function serveOtherSite(origin, pages = {}) {
     try {
       const text = pages[path] ?? (await readFile(file, 'utf8'));
       response.writeHead(200, { 'content-type': TYPES[extname(file)] ?? 'text/html' });
-      response.end(text.replaceAll(WRITTEN, origin));
+      response.end(text.replaceAll(WRITTEN_ORIGIN, origin));
     } catch {
       response.writeHead(404).end();
     }
@@ -50,7 +50,7 @@ async function visit(stage, address, options = {}) {
   });
   const page = await context.newPage();
   page.troubles = [];
-  page.on('console', (said) => said.type() === 'error' && page.troubles.push(said.text()));
+  page.on('console', (message) => message.type() === 'error' && page.troubles.push(message.text()));
   page.on('pageerror', (error) => page.troubles.push(error.message));
   await page.addInitScript(() => {
     globalThis.runs = [];
@@ -62,14 +62,15 @@ async function visit(stage, address, options = {}) {
   return page;
 }
 
-const runs = (page, count) => page.waitForFunction((n) => globalThis.runs.length >= n, count);
+const waitForRuns = (page, count) =>
+  page.waitForFunction((n) => globalThis.runs.length >= n, count);
 
 async function fitsAllSizes(stage, views) {
-  const site = await serveOtherSite(stage.origin, { '/': FRAMED });
+  const site = await serveOtherSite(stage.origin, { '/': FRAME_PAGE });
   const page = await visit(stage, site.address, { viewport: { width: 1940, height: 1100 } });
-  const found = [];
+  const problems = [];
   for (const [view, shown] of views) {
-    const more =
+    const parameters =
       { attention: '&controls=text,step,save,generate', domains: `&n=4&prompt=${LABELS}` }[view] ??
       '';
     await page.evaluate(
@@ -78,35 +79,35 @@ async function fitsAllSizes(stage, views) {
         frame.src = source;
         document.body.replaceChildren(frame);
       },
-      `${stage.origin}/embed.html#view=${view}&shown=${encodeURIComponent(shown)}${more}`,
+      `${stage.origin}/embed.html#view=${view}&shown=${encodeURIComponent(shown)}${parameters}`,
     );
     const frame = await (await page.locator('iframe').elementHandle()).contentFrame();
-    await isDrawn(frame);
+    await waitUntilDrawn(frame);
     for (const [width, height] of SIZES) {
       await page
         .locator('iframe')
-        .evaluate((one, size) => Object.assign(one, size), { width, height });
-      const limits = [PICTURE_MIN, LETTERS_MIN, NOT_STARTED];
+        .evaluate((element, size) => Object.assign(element, size), { width, height });
+      const limits = [PICTURE_MIN, LETTERS_MIN, WAITING_VIEWS];
       // A chart takes its width a moment after its frame. If the figure never fits, the error shows the last state.
-      let wrong = 'not looked at';
-      for (let i = 0; wrong && i < 40; i++) {
+      let problem = 'not looked at';
+      for (let i = 0; problem && i < 40; i++) {
         await page.waitForTimeout(i ? 250 : 60);
-        wrong = await frame.evaluate(layoutProblems, limits);
+        problem = await frame.evaluate(layoutProblems, limits);
       }
-      if (wrong) found.push(`${view} in ${width} × ${height}: ${wrong}`);
-      const repeated = await frame.evaluate(() => {
+      if (problem) problems.push(`${view} in ${width} × ${height}: ${problem}`);
+      const repeatedTexts = await frame.evaluate(() => {
         const figure = document.querySelector('.figure').innerText.replace(/\s+/g, ' ');
-        const under = [...document.querySelectorAll('[data-finding] > span:not(.unseen)')];
-        return under
-          .filter((one) => one.checkVisibility())
-          .map((one) => one.textContent)
-          .filter((one) => figure.includes(one));
+        const findingParts = [...document.querySelectorAll('[data-finding] > span:not(.unseen)')];
+        return findingParts
+          .filter((part) => part.checkVisibility())
+          .map((part) => part.textContent)
+          .filter((text) => figure.includes(text));
       });
-      assert.deepEqual(repeated, [], view);
+      assert.deepEqual(repeatedTexts, [], view);
     }
   }
   site.close();
-  assert.deepEqual(found, []);
+  assert.deepEqual(problems, []);
   assert.deepEqual(page.troubles, []);
 }
 
@@ -119,15 +120,15 @@ async function checkOnOtherSite(stage, name, look) {
   }
 }
 
-const attribute = ([name, value]) => ` ${name}="${String(value).replaceAll('&', '&amp;')}"`;
+const formatAttribute = ([name, value]) => ` ${name}="${String(value).replaceAll('&', '&amp;')}"`;
 const frameOf = (properties) =>
-  `<iframe${Object.entries(properties).map(attribute).join('')}></iframe>`;
+  `<iframe${Object.entries(properties).map(formatAttribute).join('')}></iframe>`;
 
 /**
  * Returns a page that imitates the theme of MyST: a copy of the widget's file on the site of the book renders into a
  * shadow tree.
  */
-const renders = (esm, model) => `<main></main><script type="module">
+const widgetPage = (esm, model) => `<main></main><script type="module">
   const copy = await (await fetch(${JSON.stringify(esm)})).blob();
   const { default: widget } = await import(URL.createObjectURL(copy));
   const el = document.querySelector('main').attachShadow({ mode: 'open' }).appendChild(document.createElement('div'));
@@ -139,17 +140,17 @@ async function pageOfHost(text) {
   if (text.startsWith(':::')) {
     const [directive] = mystParse(text).children;
     const [{ type, src, title, children, esm, model }] = directive.children;
-    if (type === 'anywidget') return renders(esm, model);
+    if (type === 'anywidget') return widgetPage(esm, model);
     assert.match(children[0].url, /\/cards\/start\.png$/, 'what MyST prints');
     assert.ok((await fetch(children[0].url)).ok, children[0].url);
     return frameOf({ src, title });
   }
   if (text.includes('frameBorder')) {
-    const made = [];
-    const jsx = (type, properties) => void made.push({ type, properties });
+    const elements = [];
+    const jsx = (type, properties) => void elements.push({ type, properties });
     const { default: content } = await evaluate(text, { jsx, jsxs: jsx, Fragment: 'div' });
     content({});
-    return frameOf(made[0].properties);
+    return frameOf(elements[0].properties);
   }
   // An author pastes a bare address into a field of the host, which makes a frame of it.
   if (/^http\S+$/.test(text)) return frameOf({ src: text, title: 'Sinkscope' });
@@ -184,7 +185,7 @@ const LABELS = encodeURIComponent(
     'play\tTo be, or not to be, that is the question that men must answer.',
   ].join('\n'),
 );
-const FRAMED =
+const FRAME_PAGE =
   '<!doctype html><title>A course</title><link rel="icon" href="data:,"><style>iframe { border: 0 }</style>';
 const SIZES = [
   [280, 240],
@@ -201,7 +202,7 @@ const SIZES = [
 /** The least size of a picture, as a share of the frame's smaller side, and of letters, in pixels. */
 const [PICTURE_MIN, LETTERS_MIN] = [0.65, 11];
 /** Selector of views that wait for a click on a button of their own. */
-const NOT_STARTED = '.view-suffix, .view-tasks, .view-unmasking, .view-masked, .view-context';
+const WAITING_VIEWS = '.view-suffix, .view-tasks, .view-unmasking, .view-masked, .view-context';
 const PARTS = 3;
 
 /**
@@ -210,43 +211,47 @@ const PARTS = 3;
  */
 function layoutProblems([leastPicture, leastLetters, notStarted]) {
   const { innerWidth, innerHeight } = globalThis;
-  const wrong = [];
+  const problems = [];
   const { scrollWidth, scrollHeight } = document.documentElement;
-  if (scrollWidth > innerWidth || scrollHeight > innerHeight) wrong.push('the page scrolls');
+  if (scrollWidth > innerWidth || scrollHeight > innerHeight) problems.push('the page scrolls');
   const pictures =
     '.heatmap, .chart-picture, .arrows > svg, .thumbs, .outputs, .rose, .unmask-text, .next, table';
-  const seen = [...document.querySelectorAll(pictures)].filter((one) => one.checkVisibility());
-  const sides = seen.map((one) => {
-    const { width, height } = one.getBoundingClientRect();
+  const visiblePictures = [...document.querySelectorAll(pictures)].filter((picture) =>
+    picture.checkVisibility(),
+  );
+  const sides = visiblePictures.map((picture) => {
+    const { width, height } = picture.getBoundingClientRect();
     // A map is square, so both of its sides must have the share.
-    const isMap = one.matches('.view-attention .heatmap');
+    const isMap = picture.matches('.view-attention .heatmap');
     return isMap ? Math.min(width, height) : Math.max(width, height);
   });
   const share = Math.max(0, ...sides) / Math.min(innerWidth, innerHeight);
-  const isStarted = seen.length || !document.querySelector(notStarted);
-  if (isStarted && share < leastPicture - 0.003) wrong.push(`the picture has ${share.toFixed(2)}`);
+  const isStarted = visiblePictures.length || !document.querySelector(notStarted);
+  if (isStarted && share < leastPicture - 0.003)
+    problems.push(`the picture has ${share.toFixed(2)}`);
   const parts = 'button, a, input, select, textarea, canvas, svg, p, summary, td';
-  for (const one of document.querySelectorAll(parts)) {
-    if (!one.checkVisibility() || one.closest('.unseen, .progress')) continue;
+  for (const part of document.querySelectorAll(parts)) {
+    if (!part.checkVisibility() || part.closest('.unseen, .progress')) continue;
     // The reader scrolls to the pictures below the first one, so they may lie outside the frame.
-    if (one.closest('.scrolls > .figure') && !seen[0]?.contains(one)) continue;
-    const { left, top, right, bottom, width } = one.getBoundingClientRect();
+    if (part.closest('.scrolls > .figure') && !visiblePictures[0]?.contains(part)) continue;
+    const { left, top, right, bottom, width } = part.getBoundingClientRect();
     const isInside = left > -1 && top > -1 && right < innerWidth + 1 && bottom < innerHeight + 1;
-    if (width && !isInside) wrong.push(`outside: ${one.localName}.${one.className}`);
+    if (width && !isInside) problems.push(`outside: ${part.localName}.${part.className}`);
   }
-  for (const one of document.querySelectorAll(
+  for (const label of document.querySelectorAll(
     '.row-words span, .col-words span, .figure svg text',
   )) {
-    if (!one.textContent.trim() || !one.checkVisibility()) continue;
-    const scale = one.getScreenCTM?.().a ?? one.currentCSSZoom ?? 1;
-    const letters = parseFloat(getComputedStyle(one).fontSize) * scale;
-    if (letters < leastLetters - 0.1) wrong.push(`${letters.toFixed(1)} px: ${one.textContent}`);
+    if (!label.textContent.trim() || !label.checkVisibility()) continue;
+    const scale = label.getScreenCTM?.().a ?? label.currentCSSZoom ?? 1;
+    const letters = parseFloat(getComputedStyle(label).fontSize) * scale;
+    if (letters < leastLetters - 0.1)
+      problems.push(`${letters.toFixed(1)} px: ${label.textContent}`);
   }
-  return [...new Set(wrong)].slice(0, 4).join('; ');
+  return [...new Set(problems)].slice(0, 4).join('; ');
 }
 
 /** A figure is drawn once its stamp states the length of the text, or that the view has texts of its own. */
-const isDrawn = (frame) =>
+const waitUntilDrawn = (frame) =>
   frame.waitForFunction(() =>
     /T = \d|prompts of its own/.test(document.querySelector('.stamp')?.textContent ?? ''),
   );
@@ -254,22 +259,25 @@ const isDrawn = (frame) =>
 export const embed = {
   async 'attributes, properties and events of the element stay consistent'(stage) {
     const page = await visit(stage, `${stage.origin}/examples/plain.html`);
-    await runs(page, 1);
+    await waitForRuns(page, 1);
     assert.match(await page.textContent('#said'), /Softmax model: T = \d+; Sigmoid model: T = \d+/);
     const element = page.locator('sink-scope');
-    assert.equal(await element.evaluate((one) => one.T), 64);
-    const alternative = await element.evaluate((one) => one.internals.ariaLabel);
+    assert.equal(await element.evaluate((figure) => figure.T), 64);
+    const alternative = await element.evaluate((figure) => figure.internals.ariaLabel);
     assert.match(alternative, /Attention.*\d/);
     await page.click('#short');
-    await runs(page, 2);
-    const before = await element.evaluate((one) => [one.getAttribute('prompt'), one.prompt]);
-    assert.deepEqual(before, ['The old man sat at the door.', 'The old man sat at the door.']);
+    await waitForRuns(page, 2);
+    const prompts = await element.evaluate((figure) => [
+      figure.getAttribute('prompt'),
+      figure.prompt,
+    ]);
+    assert.deepEqual(prompts, ['The old man sat at the door.', 'The old man sat at the door.']);
     await element.locator('textarea').fill('He looked over the water.');
     await page.waitForFunction(() =>
       /water/.test(document.querySelector('sink-scope').getAttribute('prompt')),
     );
-    await runs(page, 3);
-    const chosen = page.evaluate(
+    await waitForRuns(page, 3);
+    const selection = page.evaluate(
       () =>
         new Promise((done) =>
           addEventListener('select', ({ detail }) => done(detail), { once: true }),
@@ -278,26 +286,28 @@ export const embed = {
     await element.locator('.heatmap').first().focus();
     await page.keyboard.press('ArrowDown');
     await page.keyboard.press('Enter');
-    assert.ok((await chosen).query >= 0);
-    const refused = page.evaluate(
+    assert.ok((await selection).query >= 0);
+    const errorMessage = page.evaluate(
       () =>
         new Promise((done) =>
           addEventListener('error', ({ detail }) => detail && done(detail.message), { once: true }),
         ),
     );
-    await element.evaluate((one) => one.setAttribute('eps', 'many'));
-    assert.match(await refused, /eps.*many/);
+    await element.evaluate((figure) => figure.setAttribute('eps', 'many'));
+    assert.match(await errorMessage, /eps.*many/);
     assert.deepEqual(await violations(page), []);
     assert.deepEqual(page.troubles, []);
   },
 
   async 'five figures share one engine and are drawn in time'(stage) {
     const page = await visit(stage, `${stage.origin}/examples/five.html`);
-    await runs(page, 5);
-    const at = await page.evaluate(() => globalThis.runs.map((one) => Math.round(one.at)));
+    await waitForRuns(page, 5);
+    const at = await page.evaluate(() => globalThis.runs.map((run) => Math.round(run.at)));
     assert.equal(page.workers().length, 1, 'one engine');
-    const weights = await page.evaluate(() => new Set(globalThis.runs.map((one) => one.view)).size);
-    assert.equal(weights, 5);
+    const viewCount = await page.evaluate(
+      () => new Set(globalThis.runs.map((run) => run.view)).size,
+    );
+    assert.equal(viewCount, 5);
     await page.screenshot({ path: `${pictures}/embed-five.png`, fullPage: true });
     assert.deepEqual(page.troubles, []);
     // tests/bench/figures.mjs checks the bounds of 1 s and 2 s, which need an idle machine.
@@ -308,25 +318,28 @@ export const embed = {
   async 'the lab in another site’s page starts on request, ends by itself, and leaves no workers'(
     stage,
   ) {
-    const small = 'width:16,length:12,batch:4,steps:30';
+    const settings = 'width:16,length:12,batch:4,steps:30';
     const pages = {
-      '/lab.html': `<!doctype html><html lang="en"><title>A course</title><link rel="icon" href="data:,"><script type="module" src="${WRITTEN}/sink-scope.js"></script>
-        <main><h1>A course</h1><sink-scope view="lab" leftrun="${small}" rightrun="operation:relu,${small}"></sink-scope></main>`,
+      '/lab.html': `<!doctype html><html lang="en"><title>A course</title><link rel="icon" href="data:,"><script type="module" src="${WRITTEN_ORIGIN}/sink-scope.js"></script>
+        <main><h1>A course</h1><sink-scope view="lab" leftrun="${settings}" rightrun="operation:relu,${settings}"></sink-scope></main>`,
     };
     const site = await serveOtherSite(stage.origin, pages);
     try {
       const page = await visit(stage, `${site.address}/lab.html`);
       const trainers = [];
-      page.on('request', (one) => /lab[.\w]*\.wasm/.test(one.url()) && trainers.push(one.url()));
+      page.on(
+        'request',
+        (request) => /lab[.\w]*\.wasm/.test(request.url()) && trainers.push(request.url()),
+      );
       const lab = page.locator('sink-scope');
       const train = lab.getByRole('button', { name: 'Train' });
       await lab.locator('.train:enabled').waitFor();
-      const before = page.workers();
+      const workersBefore = page.workers();
       assert.deepEqual(trainers, [], 'nothing is fetched before the reader starts it');
       await train.click();
-      await runs(page, 1);
-      const own = page.workers().filter((worker) => !before.includes(worker));
-      assert.ok(own.length >= 2, 'a worker for each model');
+      await waitForRuns(page, 1);
+      const trainingWorkers = page.workers().filter((worker) => !workersBefore.includes(worker));
+      assert.ok(trainingWorkers.length >= 2, 'a worker for each model');
       const [{ view, detail }] = await page.evaluate(() => globalThis.runs);
       assert.equal(view, 'lab');
       assert.deepEqual(
@@ -334,16 +347,18 @@ export const embed = {
         [30, 30],
       );
       assert.match(detail.says, /gives the first token \d/);
-      const said = await lab.locator('[data-finding]').textContent();
-      assert.equal(said.trim(), detail.says);
-      const of = detail.results.map(({ numbers }) => numbers.find(({ name }) => name === 'loss'));
-      for (const { shape, data } of of) {
+      const sentence = await lab.locator('[data-finding]').textContent();
+      assert.equal(sentence.trim(), detail.says);
+      const losses = detail.results.map(({ numbers }) =>
+        numbers.find(({ name }) => name === 'loss'),
+      );
+      for (const { shape, data } of losses) {
         assert.deepEqual(shape, [30]);
         assert.ok(Object.values(data).every(Number.isFinite));
       }
       assert.deepEqual(await violations(page), []);
-      const ends = own.map((worker) => worker.waitForEvent('close'));
-      await lab.evaluate((one) => one.remove());
+      const ends = trainingWorkers.map((worker) => worker.waitForEvent('close'));
+      await lab.evaluate((element) => element.remove());
       await Promise.all(ends);
       assert.deepEqual(page.troubles, []);
     } finally {
@@ -355,13 +370,13 @@ export const embed = {
     stage,
   ) {
     const pages = {
-      '/cache.html': `<!doctype html><html lang="en"><title>A course</title><link rel="icon" href="data:,"><script type="module" src="${WRITTEN}/sink-scope.js"></script>
+      '/cache.html': `<!doctype html><html lang="en"><title>A course</title><link rel="icon" href="data:,"><script type="module" src="${WRITTEN_ORIGIN}/sink-scope.js"></script>
         <main><h1>A course</h1><sink-scope view="experiment" experiment="streaming" shown="softmax" runs="2"></sink-scope></main>`,
     };
     const site = await serveOtherSite(stage.origin, pages);
     try {
       const page = await visit(stage, `${site.address}/cache.html`);
-      await runs(page, 1);
+      await waitForRuns(page, 1);
       const figure = page.locator('sink-scope');
       const [{ detail }] = await page.evaluate(() => globalThis.runs);
       assert.equal(detail.view, 'experiment');
@@ -369,14 +384,16 @@ export const embed = {
         detail.results.map(({ sequences }) => sequences),
         [2, 2, 2],
       );
-      const [baseline, window, kept] = detail.results.map(({ measured }) => measured.loss_mean);
-      assert.ok(baseline < window && kept < window, `${[baseline, window, kept]}`);
+      const [baseline, window, firstKept] = detail.results.map(
+        ({ measured }) => measured.loss_mean,
+      );
+      assert.ok(baseline < window && firstKept < window, `${[baseline, window, firstKept]}`);
       const finding = figure.locator('[data-finding]');
       assert.equal(await finding.textContent().then((text) => text.trim()), detail.says);
       assert.match(detail.says, new RegExp(`by ${(window - baseline).toFixed(3)} nats`));
       // Another cache size gives another sentence with other numbers, which the attribute of the host must hold.
       await figure.getByRole('slider', { name: 'recent keys' }).fill('60');
-      await runs(page, 2);
+      await waitForRuns(page, 2);
       assert.match(await finding.textContent(), /last 61 keys/);
       assert.equal(await figure.getAttribute('recentkeys'), '60');
       assert.equal(await figure.locator('h1').count(), 0);
@@ -407,12 +424,12 @@ export const embed = {
     const figures = ['attention', 'sinks', 'scores', 'norms', 'mass']
       .flatMap((view) => ['softmax', 'sigmoid'].map((shown) => ({ view, shown })))
       .map(
-        (given) =>
-          `<p>A paragraph.</p><sink-scope${Object.entries(given).map(attribute).join('')} ` +
+        (attributes) =>
+          `<p>A paragraph.</p><sink-scope${Object.entries(attributes).map(formatAttribute).join('')} ` +
           'style="display: block; min-height: 900px; --sinkscope-height: 900px"></sink-scope>',
       );
-    const ten = `${FRAMED}<script type="module" src="${stage.origin}/sink-scope.js"></script>${figures.join('')}`;
-    const site = await serveOtherSite(stage.origin, { '/': ten });
+    const hostPage = `${FRAME_PAGE}<script type="module" src="${stage.origin}/sink-scope.js"></script>${figures.join('')}`;
+    const site = await serveOtherSite(stage.origin, { '/': hostPage });
     const page = await visit(stage, 'about:blank');
     const weights = [];
     page.on('request', (request) => {
@@ -426,20 +443,21 @@ export const embed = {
       }).observe({ type: 'layout-shift', buffered: true });
     });
     await page.goto(site.address);
-    for (const one of await page.locator('sink-scope').all()) await one.scrollIntoViewIfNeeded();
-    await runs(page, 10);
+    for (const figure of await page.locator('sink-scope').all())
+      await figure.scrollIntoViewIfNeeded();
+    await waitForRuns(page, 10);
     assert.equal(page.workers().length, 1, 'one engine');
     assert.equal(weights.length, 2, `one copy of each model: ${weights.join(' ')}`);
-    const moved = await page.evaluate(() => globalThis.moved);
+    const shift = await page.evaluate(() => globalThis.moved);
     // The conditions may take a second line when the numbers arrive, but the text of the host must not move.
-    assert.ok(moved < 0.05, `layout shift ${moved}`);
+    assert.ok(shift < 0.05, `layout shift ${shift}`);
     const sheets = await page.evaluate(() =>
       [...document.styleSheets].flatMap(({ href }) => href ?? []),
     );
     assert.deepEqual(sheets, [], 'the host keeps its own styles');
     assert.deepEqual(page.troubles, []);
     site.close();
-    return `layout shift ${moved.toFixed(4)}`;
+    return `layout shift ${shift.toFixed(4)}`;
   },
 
   async 'an element far from the viewport loads nothing'(stage) {
@@ -448,21 +466,26 @@ export const embed = {
     });
     await page.evaluate(() => {
       document.querySelector('sink-scope').remove();
-      const far = document.createElement('div');
-      far.style.height = '5000px';
-      document.body.append(far, Object.assign(document.createElement('sink-scope'), { id: 'far' }));
+      const spacer = document.createElement('div');
+      spacer.style.height = '5000px';
+      document.body.append(
+        spacer,
+        Object.assign(document.createElement('sink-scope'), { id: 'far' }),
+      );
     });
     await page.waitForTimeout(500);
-    const kept = await page.locator('#far').evaluate((one) => one.getBoundingClientRect().height);
-    assert.ok(kept >= 300, 'its height is kept');
+    const height = await page
+      .locator('#far')
+      .evaluate((figure) => figure.getBoundingClientRect().height);
+    assert.ok(height >= 300, 'its height is kept');
     const count = await page.evaluate(() => globalThis.runs.length);
     await page.locator('#far').scrollIntoViewIfNeeded();
-    await runs(page, count + 1);
+    await waitForRuns(page, count + 1);
   },
 
   'another site shows the element, and an iframe that has the height it asks for': (stage) =>
     checkOnOtherSite(stage, 'elsewhere.html', async (page, site) => {
-      await runs(page, 1);
+      await waitForRuns(page, 1);
       const threads = page.workers().map((worker) => worker.url());
       assert.ok(
         threads.some((url) => url.startsWith(`blob:${site.address}/`)),
@@ -470,11 +493,14 @@ export const embed = {
       );
       await page.locator('iframe').scrollIntoViewIfNeeded();
       const frame = await (await page.locator('iframe').elementHandle()).contentFrame();
-      await isDrawn(frame);
+      await waitUntilDrawn(frame);
       await page.waitForFunction(() => document.querySelector('iframe').clientHeight > 250);
-      const asks = await frame.evaluate(() => document.documentElement.scrollHeight);
-      const has = await page.locator('iframe').evaluate((one) => one.clientHeight);
-      assert.ok(Math.abs(asks - has) <= 2, `${asks} and ${has}`);
+      const requestedHeight = await frame.evaluate(() => document.documentElement.scrollHeight);
+      const frameHeight = await page.locator('iframe').evaluate((element) => element.clientHeight);
+      assert.ok(
+        Math.abs(requestedHeight - frameHeight) <= 2,
+        `${requestedHeight} and ${frameHeight}`,
+      );
       await page.evaluate(() => {
         const stranger = document.createElement('iframe');
         stranger.id = 'stranger';
@@ -485,14 +511,14 @@ export const embed = {
       await page.waitForTimeout(200);
       const heights = await page
         .locator('iframe')
-        .evaluateAll((all) => all.map((one) => one.style.height));
+        .evaluateAll((all) => all.map((frame) => frame.style.height));
       assert.ok(!heights.includes('1234px'));
     }),
 
   'a host that lets no script run shows the iframe alone': (stage) =>
     checkOnOtherSite(stage, 'strict.html', async (page) => {
       const frame = await (await page.locator('iframe').elementHandle()).contentFrame();
-      await isDrawn(frame);
+      await waitUntilDrawn(frame);
       await page.screenshot({ path: `${pictures}/embed-strict.png` });
     }),
 
@@ -510,7 +536,7 @@ export const embed = {
         '-b',
         'html',
         '-C',
-        ...settings.flatMap((one) => ['-D', one]),
+        ...settings.flatMap((setting) => ['-D', setting]),
       ];
       await promisify(execFile)(join(root, '.build/tools/bin/python'), [
         ...argv,
@@ -520,7 +546,7 @@ export const embed = {
       const pages = { '/book.html': await readFile(join(folder, 'out/index.html'), 'utf8') };
       const site = await serveOtherSite(stage.origin, pages);
       const page = await visit(stage, `${site.address}/book.html`);
-      await runs(page, 1);
+      await waitForRuns(page, 1);
       // A book changes its theme by an attribute of the document.
       await page.addStyleTag({ content: '[data-theme=dark] body { color: #eee }' });
       await page.evaluate(() => (document.documentElement.dataset.theme = 'dark'));
@@ -533,7 +559,7 @@ export const embed = {
 
   'a figure on a slide that is hidden at first is drawn, by iframe and by element': (stage) =>
     checkOnOtherSite(stage, 'slides.html', async (page) => {
-      const at = (slide) =>
+      const waitForSlide = (slide) =>
         page.waitForFunction(
           (i) => [...document.querySelectorAll('section')][i].matches('.present'),
           slide,
@@ -542,31 +568,31 @@ export const embed = {
       assert.equal(await page.locator('iframe').getAttribute('src'), null);
       await page.keyboard.press('ArrowRight');
       // The deck of slides unloads the frames of slides that the reader leaves.
-      const framed = async () => {
-        const place = await page.locator('section.present iframe').elementHandle();
-        const found = await place.contentFrame();
-        await isDrawn(found);
-        return found;
+      const openSlideFrame = async () => {
+        const element = await page.locator('section.present iframe').elementHandle();
+        const slideFrame = await element.contentFrame();
+        await waitUntilDrawn(slideFrame);
+        return slideFrame;
       };
-      let frame = await framed();
+      let frame = await openSlideFrame();
       await page.screenshot({ path: `${pictures}/embed-slide.png` });
       // After a click into the figure the deck still gets the keys; a map that was reached by Tab gets the keys itself.
       await frame.locator('.heatmap').first().click();
       await page.keyboard.press('ArrowLeft');
-      await at(0);
+      await waitForSlide(0);
       await page.keyboard.press('ArrowRight');
-      await at(1);
-      frame = await framed();
+      await waitForSlide(1);
+      frame = await openSlideFrame();
       await frame.locator('.heatmap').first().focus();
       await page.keyboard.press('ArrowRight');
-      await at(1);
+      await waitForSlide(1);
       await frame.locator('.heatmap').first().blur();
       await page.keyboard.press('ArrowRight');
-      await runs(page, 1);
-      await at(2);
+      await waitForRuns(page, 1);
+      await waitForSlide(2);
       const element = page.locator('sink-scope');
       assert.equal(await element.getAttribute('data-theme'), 'dark', 'the host’s theme');
-      assert.equal(await element.evaluate((one) => one.offsetHeight), 520);
+      assert.equal(await element.evaluate((figure) => figure.offsetHeight), 520);
       await element.locator('.fit:not(.scrolls)').waitFor();
       await page.screenshot({ path: `${pictures}/embed-slide-element.png` });
       // The field was hidden while the map was shown; typing into the field moves no slide.
@@ -574,19 +600,19 @@ export const embed = {
       await element.locator('textarea').fill('He sat at the door.');
       await page.keyboard.press('ArrowLeft');
       await page.keyboard.type('n');
-      await at(2);
+      await waitForSlide(2);
       await element.getByRole('button', { name: 'About this figure' }).click();
       await element.locator('.heatmap').first().click();
       await page.keyboard.press('ArrowLeft');
-      await at(1);
+      await waitForSlide(1);
     }),
 
   async 'on a server without CORS headers the figure falls back to a picture and a link, and the dialog offers the iframe'(
     stage,
   ) {
-    const bare = createHost({ sent: {} });
-    await new Promise((done) => bare.listen(0, '127.0.0.1', done));
-    const origin = `http://127.0.0.1:${bare.address().port}`;
+    const server = createHost({ sent: {} });
+    await new Promise((done) => server.listen(0, '127.0.0.1', done));
+    const origin = `http://127.0.0.1:${server.address().port}`;
     try {
       const page = await visit(stage, `${origin}/#room=explore`);
       await page.locator('[data-view="attention"] .code').click();
@@ -600,17 +626,17 @@ export const embed = {
       await open.locator('[data-view="attention"] .code').click();
       const code = await open.locator('.embed-dialog textarea').inputValue();
       assert.equal(await open.locator('[data-refused]').count(), 0);
-      const pages = { '/': `${FRAMED}${code.replaceAll(stage.origin, origin)}` };
+      const pages = { '/': `${FRAME_PAGE}${code.replaceAll(stage.origin, origin)}` };
       const site = await serveOtherSite(stage.origin, pages);
-      const other = await visit(stage, site.address);
-      await other.locator('sink-scope[data-missing]').waitFor();
-      const figure = other.locator('sink-scope');
+      const hostPage = await visit(stage, site.address);
+      await hostPage.locator('sink-scope[data-missing]').waitFor();
+      const figure = hostPage.locator('sink-scope');
       assert.match(await figure.innerText(), /could not load .*Access-Control-Allow-Origin/);
       assert.match(await figure.locator('a').getAttribute('href'), /embed\.html#/);
       assert.ok((await figure.locator('img').boundingBox()).width > 300, 'a picture');
       site.close();
     } finally {
-      bare.close();
+      server.close();
     }
   },
 
@@ -621,8 +647,8 @@ export const embed = {
     await dialog.getByLabel('size').selectOption('480 × 360');
     const codeFor = async (label) => {
       const labels = await dialog.getByLabel('for').locator('option').allTextContents();
-      const place = labels.findIndex((one) => one.startsWith(label));
-      await dialog.getByLabel('for').selectOption(String(place));
+      const index = labels.findIndex((text) => text.startsWith(label));
+      await dialog.getByLabel('for').selectOption(String(index));
       return dialog.locator('textarea').inputValue();
     };
     for (const [label, policy] of [
@@ -636,11 +662,11 @@ export const embed = {
       const code = (await codeFor(label)).replace(' loading="lazy"', '');
       const head = `<!doctype html><title>Strict</title><meta http-equiv="Content-Security-Policy" content="${policy}">`;
       const site = await serveOtherSite(stage.origin, { '/': `${head}${code}` });
-      const other = await visit(stage, site.address);
-      const figure = other.locator('iframe, sink-scope').first();
-      if (label === 'HTML element') await runs(other, 1);
-      else await isDrawn(await (await figure.elementHandle()).contentFrame());
-      const size = await figure.evaluate((one) => [one.clientWidth, one.clientHeight]);
+      const hostPage = await visit(stage, site.address);
+      const figure = hostPage.locator('iframe, sink-scope').first();
+      if (label === 'HTML element') await waitForRuns(hostPage, 1);
+      else await waitUntilDrawn(await (await figure.elementHandle()).contentFrame());
+      const size = await figure.evaluate((element) => [element.clientWidth, element.clientHeight]);
       assert.deepEqual(size, [480, 360], label);
       site.close();
     }
@@ -656,7 +682,7 @@ export const embed = {
           viewport: { width: 320, height: 700 },
         },
       );
-      await isDrawn(page);
+      await waitUntilDrawn(page);
       await staysWithin(page, 320, view);
       await page.screenshot({ path: `${pictures}/embed-320-${view}.png`, fullPage: true });
       assert.deepEqual(await violations(page), [], view);
@@ -666,13 +692,13 @@ export const embed = {
   },
 
   async 'every view is in the test of frame sizes'() {
-    const named = readdirSync(join(root, 'web/src/views'))
+    const viewNames = readdirSync(join(root, 'web/src/views'))
       .filter((name) => name.endsWith('.ts'))
       .map((name) => readFileSync(join(root, 'web/src/views', name), 'utf8'))
       .flatMap((text) =>
         [...text.matchAll(/: View = \{\s+name: '([\w-]+)'/g)].map(([, name]) => name),
       );
-    assert.deepEqual(named.toSorted(), Object.keys(FITTING).toSorted());
+    assert.deepEqual(viewNames.toSorted(), Object.keys(FITTING).toSorted());
   },
 
   ...Object.fromEntries(
@@ -688,11 +714,11 @@ export const embed = {
 
   async 'a button shows what a small frame hides'(stage) {
     const site = await serveOtherSite(stage.origin, {
-      '/': `${FRAMED.replace('<title>', '<html lang="en"><title>')}<main><h1>A course</h1><iframe width="280" height="240" title="A map" src="${stage.origin}/embed.html#view=attention"></iframe></main>`,
+      '/': `${FRAME_PAGE.replace('<title>', '<html lang="en"><title>')}<main><h1>A course</h1><iframe width="280" height="240" title="A map" src="${stage.origin}/embed.html#view=attention"></iframe></main>`,
     });
     const page = await visit(stage, site.address);
     const frame = await (await page.locator('iframe').elementHandle()).contentFrame();
-    await isDrawn(frame);
+    await waitUntilDrawn(frame);
     const stamp = frame.locator('.cell.current .stamp');
     await stamp.waitFor({ state: 'hidden' });
     const info = frame.getByRole('button', { name: 'About this figure' });
@@ -702,12 +728,12 @@ export const embed = {
     await info.click();
     await stamp.waitFor({ state: 'hidden' });
     const models = frame.getByRole('group', { name: 'Model' }).getByRole('button');
-    const shown = () =>
-      frame.locator('.cell').evaluateAll((all) => all.map((one) => one.checkVisibility()));
-    assert.deepEqual(await shown(), [true, false]);
+    const visibility = () =>
+      frame.locator('.cell').evaluateAll((all) => all.map((cell) => cell.checkVisibility()));
+    assert.deepEqual(await visibility(), [true, false]);
     await models.nth(1).click();
     await frame.locator('.cell').nth(1).waitFor();
-    assert.deepEqual(await shown(), [false, true]);
+    assert.deepEqual(await visibility(), [false, true]);
     assert.deepEqual(await violations(page), []);
     assert.deepEqual(page.troubles, []);
     site.close();
@@ -717,13 +743,13 @@ export const embed = {
     checkOnOtherSite(stage, 'elsewhere.html', async (page) => {
       await page.locator('iframe').scrollIntoViewIfNeeded();
       const frame = await (await page.locator('iframe').elementHandle()).contentFrame();
-      await isDrawn(frame);
-      const themed = (theme) =>
-        frame.waitForFunction((one) => document.documentElement.dataset.theme === one, theme);
+      await waitUntilDrawn(frame);
+      const waitForTheme = (theme) =>
+        frame.waitForFunction((name) => document.documentElement.dataset.theme === name, theme);
       await page.evaluate(() => (document.body.style.color = '#eee'));
-      await themed('dark');
+      await waitForTheme('dark');
       await page.evaluate(() => (document.body.style.color = '#111'));
-      await themed('light');
+      await waitForTheme('light');
       assert.equal(await frame.evaluate(() => document.body.classList.contains('fit')), false);
     }),
 
@@ -731,8 +757,9 @@ export const embed = {
     checkOnOtherSite(stage, 'elsewhere.html', async (page) => {
       await page.locator('sink-scope').first().scrollIntoViewIfNeeded();
       await page.waitForSelector('sink-scope[data-live]');
-      const themed = (theme) => page.waitForSelector(`sink-scope[data-live][data-theme=${theme}]`);
-      await themed('light');
+      const waitForTheme = (theme) =>
+        page.waitForSelector(`sink-scope[data-live][data-theme=${theme}]`);
+      await waitForTheme('light');
       // A wrapper inside the body has the theme class. Its color has a transition, in the notation of Tailwind.
       await page.evaluate(() => {
         const element = document.querySelector('sink-scope[data-live]');
@@ -747,25 +774,28 @@ export const embed = {
         document.head.append(style);
         wrapper.className = 'wrapper';
       });
-      await themed('light');
-      const become = (name) =>
-        page.evaluate((one) => (document.querySelector('.wrapper').className = one), name);
-      await become('wrapper night');
-      await themed('dark');
-      await become('wrapper');
-      await themed('light');
+      await waitForTheme('light');
+      const setClass = (name) =>
+        page.evaluate(
+          (className) => (document.querySelector('.wrapper').className = className),
+          name,
+        );
+      await setClass('wrapper night');
+      await waitForTheme('dark');
+      await setClass('wrapper');
+      await waitForTheme('light');
       // The element finds the theme from the color of the letters; it compares gray letters with their background.
-      await become('wrapper gray');
-      await themed('dark');
+      await setClass('wrapper gray');
+      await waitForTheme('dark');
       // The page takes another stylesheet, as if a host exchanged the address of its stylesheet.
-      await become('wrapper');
-      await themed('light');
+      await setClass('wrapper');
+      await waitForTheme('light');
       await page.evaluate(() => {
         const sheet = document.createElement('style');
         sheet.textContent = '.wrapper { color: white !important; background: black !important }';
         document.head.append(sheet);
       });
-      await themed('dark');
+      await waitForTheme('dark');
     }),
 
   async 'the preview stays while its options change, and the code gives what is on the screen'(
@@ -776,8 +806,8 @@ export const embed = {
     await page.locator('[data-view="attention"] .code').click();
     const dialog = page.locator('.embed-dialog');
     const preview = await (await dialog.locator('iframe').elementHandle()).contentFrame();
-    await isDrawn(preview);
-    const steps = await page.evaluate(() => history.length);
+    await waitUntilDrawn(preview);
+    const historyLength = await page.evaluate(() => history.length);
     await preview.evaluate(() => (globalThis.isSame = true));
     const code = () => dialog.locator('textarea').inputValue();
     const [, layer, head] = /L(\d+)H(\d+)/.exec(await page.textContent('.room-head .hint'));
@@ -794,9 +824,9 @@ export const embed = {
     await preview.waitForSelector('.walk input', { state: 'detached' });
     await dialog.getByLabel('size').selectOption('480 × 360');
     assert.match(await code(), /width="480" height="360"/);
-    assert.equal(await dialog.locator('iframe').evaluate((one) => one.clientWidth), 480);
+    assert.equal(await dialog.locator('iframe').evaluate((frame) => frame.clientWidth), 480);
     assert.equal(await preview.evaluate(() => globalThis.isSame), true, 'no reload');
-    assert.equal(await page.evaluate(() => history.length), steps);
+    assert.equal(await page.evaluate(() => history.length), historyLength);
     assert.deepEqual(page.troubles, []);
   },
 
@@ -805,7 +835,7 @@ export const embed = {
     await page.locator('[data-view="attention"] .code').click();
     const dialog = page.locator('.embed-dialog');
     await dialog.locator('iframe').waitFor();
-    await isDrawn(await (await dialog.locator('iframe').elementHandle()).contentFrame());
+    await waitUntilDrawn(await (await dialog.locator('iframe').elementHandle()).contentFrame());
     assert.deepEqual(await violations(page), []);
     await page.screenshot({ path: `${pictures}/embed-dialog.png` });
     const hosts = dialog.getByLabel('for');
@@ -818,17 +848,17 @@ export const embed = {
         .replace(' loading="lazy"', '');
       const pages = { '/': `<!doctype html><title>A course</title>${markup}` };
       const site = await serveOtherSite(stage.origin, pages);
-      const other = await visit(stage, site.address);
+      const hostPage = await visit(stage, site.address);
       if (!markup.includes('<iframe')) {
-        await runs(other, 1);
-        const [{ detail }] = await other.evaluate(() => globalThis.runs);
+        await waitForRuns(hostPage, 1);
+        const [{ detail }] = await hostPage.evaluate(() => globalThis.runs);
         assert.equal(detail.results[0].T, 16, kind);
       } else {
-        const frame = await (await other.locator('iframe').elementHandle()).contentFrame();
-        await isDrawn(frame);
+        const frame = await (await hostPage.locator('iframe').elementHandle()).contentFrame();
+        await waitUntilDrawn(frame);
         assert.match(await frame.locator('.stamp').first().textContent(), /T = 16/, kind);
       }
-      await other.context().close();
+      await hostPage.context().close();
       site.close();
     }
     return kinds.join(', ');

@@ -20,8 +20,8 @@ const MAP = '[data-view="attention"] .heatmap';
 async function until(browser, what, look, ...values) {
   const end = performance.now() + LIMIT_MS;
   for (;;) {
-    const said = await browser.evaluate(look, ...values);
-    if (said) return said;
+    const result = await browser.evaluate(look, ...values);
+    if (result) return result;
     assert.ok(performance.now() < end, `${what}: not within ${LIMIT_MS} ms`);
     await new Promise((done) => setTimeout(done, 100));
   }
@@ -52,8 +52,8 @@ const steps = {
         const canvas = document.querySelector(s)?.querySelector('canvas');
         if (!canvas?.width) return 0;
         const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
-        const found = new Set(new Uint32Array(data.buffer)).size;
-        return found > 3 && found;
+        const colorCount = new Set(new Uint32Array(data.buffer)).size;
+        return colorCount > 3 && colorCount;
       },
       MAP,
     );
@@ -77,40 +77,40 @@ const steps = {
     await browser.evaluate((s) => document.querySelector(s).focus(), MAP);
     const read = () => browser.evaluate(() => document.querySelector('.readout')?.textContent);
     for (const key of ['ArrowDown', 'ArrowDown']) await browser.press(key);
-    const here = await until(browser, 'a cell is read', () =>
+    const readout = await until(browser, 'a cell is read', () =>
       [...document.querySelectorAll('.readout')]
-        .map((one) => one.textContent)
+        .map((element) => element.textContent)
         .find((text) => /query \d/.test(text)),
     );
     await browser.press('ArrowDown');
     await until(
       browser,
       'the next cell is read',
-      (old) =>
+      (oldText) =>
         [...document.querySelectorAll('.readout')].some(
-          (one) => /query \d/.test(one.textContent) && one.textContent !== old,
+          (element) => /query \d/.test(element.textContent) && element.textContent !== oldText,
         ),
-      here,
+      readout,
     );
     return (await read())?.slice(0, 40);
   },
 
   async 'generates words that the views follow'(browser) {
     const count = () => browser.evaluate(() => document.querySelectorAll('.chip').length);
-    const before = await count();
+    const oldCount = await count();
     await browser.evaluate(() =>
       [...document.querySelectorAll('button')]
-        .find((one) => /^Generate/.test(one.textContent.trim()))
+        .find((button) => /^Generate/.test(button.textContent.trim()))
         .click(),
     );
     await until(
       browser,
       'new words',
       (n) => document.querySelectorAll('.chip').length >= n + 4,
-      before,
+      oldCount,
     );
     await ready(browser);
-    return `${(await count()) - before} tokens`;
+    return `${(await count()) - oldCount} tokens`;
   },
 
   async 'opens a GGUF file of the reader'(browser, _, gguf) {
@@ -129,10 +129,10 @@ const steps = {
   async 'says what to do when it is opened as a file'(browser) {
     await browser.open(pathToFileURL(join(pageRoot, 'index.html')).href);
     const isShown = () => {
-      const plain = document.querySelector('#plain');
+      const fallback = document.querySelector('#plain');
       return (
-        getComputedStyle(plain).visibility === 'visible' &&
-        plain.querySelector('img').naturalWidth > 0
+        getComputedStyle(fallback).visibility === 'visible' &&
+        fallback.querySelector('img').naturalWidth > 0
       );
     };
     await until(browser, 'the picture', isShown);
@@ -152,27 +152,27 @@ const steps = {
     await browser.open('about:blank');
     await browser.open(`${address}#room=explore`);
     await ready(browser);
-    const said = await textOf(browser, FINDING);
+    const sentence = await textOf(browser, FINDING);
     await until(browser, 'a service worker', () => navigator.serviceWorker.controller !== null);
     await browser.open('about:blank');
     await browser.open(`${address}#room=explore`);
     await ready(browser);
     assert.equal(await browser.evaluate(() => crossOriginIsolated), true);
-    assert.equal(await textOf(browser, FINDING), said);
+    assert.equal(await textOf(browser, FINDING), sentence);
   },
 };
 
-const wanted = process.argv.length > 2 ? process.argv.slice(2) : ['firefox', 'webkit'];
+const browserNames = process.argv.length > 2 ? process.argv.slice(2) : ['firefox', 'webkit'];
 const folder = await mkdtemp(join(tmpdir(), 'sinkscope-'));
 const gguf = join(folder, 'own.F16.gguf');
 await writeFile(gguf, await ggufOfZoo('softmax'));
 const host = createHost();
 await new Promise((done) => host.listen(0, '127.0.0.1', done));
 const address = `http://127.0.0.1:${host.address().port}/`;
-const results = openResults(wanted.join('-'));
+const results = openResults(browserNames.join('-'));
 
-for (const name of wanted) {
-  const began = performance.now();
+for (const name of browserNames) {
+  const startTime = performance.now();
   const browser = await drivers[name]().catch((error) => {
     results.fail(`${name} starts`, error);
   });
@@ -188,7 +188,7 @@ for (const name of wanted) {
     }
   }
   await browser.close();
-  console.log(`     ${browser.version}: ${Math.round((performance.now() - began) / 1000)} s`);
+  console.log(`     ${browser.version}: ${Math.round((performance.now() - startTime) / 1000)} s`);
 }
 host.close();
 await rm(folder, { recursive: true });

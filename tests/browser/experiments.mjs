@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { pictures, root, saveFrom, settled, staysWithin, text, violations } from './stage.mjs';
 
-const finding = (page) => text(page, '[data-finding]');
+const findingOf = (page) => text(page, '[data-finding]');
 
 const column = (page, n) => page.locator(`.settings tbody tr > :nth-child(${n})`).allTextContents();
 
@@ -15,12 +15,12 @@ async function measureByCommand(folder, edit, sequences) {
   const passages = JSON.parse(await readFile(`${root}models/zoo/heldout-long.json`, 'utf8'));
   const file = join(folder, 'passages.txt');
   await writeFile(file, passages.join('\n'));
-  const asked = ['--text-file', file, '--lines', '--tokens', '120', '--sequences', sequences];
+  const textOptions = ['--text-file', file, '--lines', '--tokens', '120', '--sequences', sequences];
   const { stdout } = await promisify(execFile)(process.execPath, [
     `${root}wasm/cli.js`,
     'measure',
     `${root}models/zoo/softmax`,
-    ...[...asked, '--special', '<s>', '--json'].map(String),
+    ...[...textOptions, '--special', '<s>', '--json'].map(String),
     ...(edit ? ['--edit', edit] : []),
   ]);
   return JSON.parse(stdout).metrics.loss_mean.mean[0];
@@ -38,13 +38,13 @@ export const experiments = {
       measureByCommand(folder, 'evict:policy=window,budget=24', 3),
       measureByCommand(folder, 'evict:policy=first,first=1,budget=24', 3),
     ]).finally(() => rm(folder, { recursive: true }));
-    const losses = (await column(page, 3)).map((said) => said.trim());
+    const losses = (await column(page, 3)).map((cell) => cell.trim());
     assert.deepEqual(
       losses.slice(0, 3),
       [whole, window, first].map((loss) => `${loss.toFixed(3)} (3)`),
     );
-    const [, said] = /the loss of Softmax model rises by ([\d.]+) nats/.exec(await finding(page));
-    assert.equal(said, (window - whole).toFixed(3));
+    const [, rise] = /the loss of Softmax model rises by ([\d.]+) nats/.exec(await findingOf(page));
+    assert.equal(rise, (window - whole).toFixed(3));
     assert.match(await text(page, '.chart-picture'), /first token leaves/);
     assert.equal(await page.locator('[data-view="loss"] .cell').count(), 2);
     assert.match(
@@ -52,31 +52,38 @@ export const experiments = {
       /KV cache of 24 keys, policy first, first tokens kept: 1/,
     );
     const menu = page.locator('[data-view="loss"] .save');
-    const saved = JSON.parse((await saveFrom(page, menu, 'JSON')).bytes);
-    assert.equal(saved.corpus.file, 'zoo/heldout-long.json');
-    assert.deepEqual(saved.subjects[1].edits, [{ kind: 'evict', policy: 'window', budget: 24 }]);
+    const savedJson = JSON.parse((await saveFrom(page, menu, 'JSON')).bytes);
+    assert.equal(savedJson.corpus.file, 'zoo/heldout-long.json');
+    assert.deepEqual(savedJson.subjects[1].edits, [
+      { kind: 'evict', policy: 'window', budget: 24 },
+    ]);
     await page.getByLabel('recent keys').fill('40');
     await settled(page);
     assert.match(await text(page, '[data-view="loss"] .chart-key'), /last 41.*first 1 \+ last 40/s);
     await page.waitForFunction(() => location.hash.includes('recentKeys=40'));
     // Learned positions cannot be moved: the page says so and keeps the last figure.
-    const moved = await stage.open(
+    const movedPage = await stage.open(
       'room=purpose&runs=2&length=40&recentKeys=9&shown=learned-positions',
     );
-    assert.match(await finding(moved), /last 10 keys/);
-    await moved.locator('.experiment-controls select').selectOption('cache');
-    await moved.waitForSelector('.trouble');
-    await settled(moved);
+    assert.match(await findingOf(movedPage), /last 10 keys/);
+    await movedPage.locator('.experiment-controls select').selectOption('cache');
+    await movedPage.waitForSelector('.trouble');
+    await settled(movedPage);
     assert.match(
-      await text(moved, '.trouble'),
+      await text(movedPage, '.trouble'),
       /have no positions in them.*The last good result is shown/s,
     );
-    assert.equal(await moved.locator('[data-view="loss"] .cell').count(), 1);
-    const wild = await stage.open('room=purpose&runs=2&length=40&firstKeys=99', { waits: false });
-    await wild.waitForSelector('.settings');
-    assert.match(await text(wild, '.message'), /firstKeys the value “99”, which it cannot have/);
-    assert.deepEqual([...page.troubles, ...moved.troubles, ...wild.troubles], []);
-    return finding(page);
+    assert.equal(await movedPage.locator('[data-view="loss"] .cell').count(), 1);
+    const invalidPage = await stage.open('room=purpose&runs=2&length=40&firstKeys=99', {
+      waits: false,
+    });
+    await invalidPage.waitForSelector('.settings');
+    assert.match(
+      await text(invalidPage, '.message'),
+      /firstKeys the value “99”, which it cannot have/,
+    );
+    assert.deepEqual([...page.troubles, ...movedPage.troubles, ...invalidPage.troubles], []);
+    return findingOf(page);
   },
 
   async 'streaming continues beyond the trained length with positions in the cache'(stage) {
@@ -113,15 +120,15 @@ export const experiments = {
     await page.getByLabel('a text of 4,000 tokens').click();
     await page.waitForFunction(() => /length=4000/.test(location.hash));
     await settled(page);
-    const said = await finding(page);
+    const sentence = await findingOf(page);
     const [, window, kept] =
       /4,000 tokens, 31 times the context of Softmax model, with the last 24 keys.* Softmax model: ([\d.]+) nats per token; ([\d.]+) when the cache also keeps the first token\./.exec(
-        said,
+        sentence,
       );
-    assert.ok(Number(window) - Number(kept) > 0.1, said);
+    assert.ok(Number(window) - Number(kept) > 0.1, sentence);
     const [, held, all] =
-      /the run needs ([\d.]+) MB of memory; keeping every key would need (\d+) MB/.exec(said);
-    assert.ok(Number(held) < 3 && Number(all) > 25, said);
+      /the run needs ([\d.]+) MB of memory; keeping every key would need (\d+) MB/.exec(sentence);
+    assert.ok(Number(held) < 3 && Number(all) > 25, sentence);
     assert.deepEqual(await column(page, 5), ['128', '4,000', '4,000']);
     // The embed code would run with all keys, so the figure offers none.
     assert.ok(await page.locator('[data-view="loss"] .code').isHidden());
@@ -129,7 +136,7 @@ export const experiments = {
     await settled(page);
     assert.match(await text(page, 'h1'), /Without the first token, the loss rises/);
     assert.deepEqual(page.troubles, []);
-    return said;
+    return sentence;
   },
 
   async 'the cache experiment shows which heads keep the first token, and names an invalid budget'(
@@ -157,20 +164,23 @@ export const experiments = {
     await page.getByRole('button', { name: 'KL', exact: true }).click();
     assert.match(await text(page, '.chart-picture .axis'), /KL to the baseline/);
     assert.match(
-      await finding(page),
+      await findingOf(page),
       /KV cache of 16 keys, 64 tokens\..*, and highest when it keeps the most recent keys/s,
     );
-    const wrong = await stage.open(
+    const invalidPage = await stage.open(
       'room=purpose&experiment=cache&shown=softmax&runs=1&length=32&policy=nose',
     );
-    assert.match(await text(wrong, '.trouble'), /expected policy to be window, first.*found nose/);
+    assert.match(
+      await text(invalidPage, '.trouble'),
+      /expected policy to be window, first.*found nose/,
+    );
     const embed = await stage.open('view=cache&shown=softmax', {
       file: 'embed.html',
       waits: false,
     });
     await embed.waitForFunction(() => /does not apply to/.test(document.body.textContent));
-    assert.deepEqual([...page.troubles, ...wrong.troubles, ...embed.troubles], []);
-    return finding(page);
+    assert.deepEqual([...page.troubles, ...invalidPage.troubles, ...embed.troubles], []);
+    return findingOf(page);
   },
 
   async 'a sweep reports its progress, stops on request, and continues on request'(stage) {
@@ -180,29 +190,34 @@ export const experiments = {
         waits: false,
       },
     );
-    const reportsProgress = () =>
+    const waitForProgress = () =>
       page.waitForFunction(() =>
         /Softmax model, \d+ of \d\d settings/.test(document.querySelector('.progress').textContent),
       );
-    await reportsProgress();
+    await waitForProgress();
     await page.locator('.progress button').click();
     await settled(page);
     assert.match(await text(page, '.trouble'), /^\s*Softmax model: Stopped\.[^:]*$/);
     await page.locator('.trouble button').click();
-    await reportsProgress();
+    await waitForProgress();
     assert.deepEqual(page.troubles, []);
   },
 
   async 'in quantization the first token stretches the scale of the softmax model only'(stage) {
     const page = await stage.open('room=purpose&experiment=quantization&runs=2&length=64');
     const costs = [
-      ...(await finding(page)).matchAll(
+      ...(await findingOf(page)).matchAll(
         /by \+([\d.]+) nats \(relative.+?kept exact, by .([\d.]+)/g,
       ),
     ];
-    const [[plain, kept], [other, otherKept]] = costs.map(([, ...two]) => two.map(Number));
-    assert.ok(plain > 0.3 && kept < plain / 5, `softmax ${plain} and ${kept}`);
-    assert.ok(other < plain / 5 && otherKept < plain / 5, `sigmoid ${other} and ${otherKept}`);
+    const [[cost, keptCost], [otherCost, otherKept]] = costs.map(([, ...numbers]) =>
+      numbers.map(Number),
+    );
+    assert.ok(cost > 0.3 && keptCost < cost / 5, `softmax ${cost} and ${keptCost}`);
+    assert.ok(
+      otherCost < cost / 5 && otherKept < cost / 5,
+      `sigmoid ${otherCost} and ${otherKept}`,
+    );
     assert.match(await text(page, '[data-view="channels"] .caption'), /of token 0, “<s>”/);
     await page.getByRole('button', { name: 'Error', exact: true }).first().click();
     assert.match(await text(page, '.chart-picture .axis'), /rounding error/);
@@ -210,12 +225,12 @@ export const experiments = {
     await page.locator('.experiment-controls select').first().selectOption('weights');
     await settled(page);
     assert.match(
-      await finding(page),
+      await findingOf(page),
       /Weights in 6 bits, one scale per matrix\. Softmax model: the loss changes by [+−]0\.\d+ nats \(relative rounding error [1-9]%\)\. Sigmoid model/,
     );
     assert.equal(await page.getByText('first tokens exact').count(), 0);
     assert.deepEqual(page.troubles, []);
-    return finding(page);
+    return findingOf(page);
   },
 
   async 'fragility compares repeated tokens, a channel and a weight with random ones'(stage) {
@@ -228,7 +243,7 @@ export const experiments = {
     await settled(page);
     // A repeated word becomes no second sink, a repeated start token does, and the sigmoid twin has no sink to copy.
     assert.match(
-      await finding(page),
+      await findingOf(page),
       /the norm is at least half as large for 0 of 40 copies of a random word, 40 of 40 copies of “<s>”, and 0 of 119.*0\.0% on “<s>”\. Sigmoid model: the first token’s hidden norm is only 1\.\d× that/s,
     );
     await page.locator('[data-view="likeness"] .code').click();
@@ -249,11 +264,11 @@ export const experiments = {
       await page.getByRole('button', { name }).click();
       await page.waitForSelector('[data-view="perturbations"] .chart-picture >> visible=true');
       await settled(page);
-      assert.match(await finding(page), view);
+      assert.match(await findingOf(page), view);
     }
     assert.match(await text(page, '.badge'), /COUNTERFACTUAL/);
     assert.deepEqual(page.troubles, []);
-    return finding(page);
+    return findingOf(page);
   },
 
   async 'every experiment fits a phone and passes axe'(stage) {
@@ -281,10 +296,10 @@ export const experiments = {
       });
       await page.locator('.settings tbody tr').first().waitFor({ state: 'attached' });
       await settled(page);
-      await page.locator('details:has(.settings)').evaluate((one) => (one.open = true));
+      await page.locator('details:has(.settings)').evaluate((details) => (details.open = true));
       const [inside, place] = await page
         .locator('.table-place:has(.settings)')
-        .evaluate((one) => [one.scrollWidth, one.clientWidth]);
+        .evaluate((region) => [region.scrollWidth, region.clientWidth]);
       assert.ok(inside <= place, `${experiment}: ${inside} px in ${place}`);
       await page.close();
     }

@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { settled } from './stage.mjs';
 
 /** The largest numbers of [controls, words] in view, by room. */
-const MOST = {
+const MAX_COUNTS = {
   start: [16, 120],
   explore: [45, 220],
   compare: [50, 450],
@@ -32,35 +32,35 @@ function count() {
       element.checkVisibility({ visibilityProperty: true, opacityProperty: true })
     );
   };
-  const acts = 'a[href], button, input, select, textarea, summary';
-  const controls = [...document.querySelectorAll(acts)].filter(
-    (one) => !one.matches('.term') && isInView(one),
+  const controlSelector = 'a[href], button, input, select, textarea, summary';
+  const controls = [...document.querySelectorAll(controlSelector)].filter(
+    (element) => !element.matches('.term') && isInView(element),
   );
-  const pictures = '.map-inner, .thumbs, svg, .chips, option, script, style';
+  const pictureSelector = '.map-inner, .thumbs, svg, .chips, option, script, style';
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   let words = 0;
   for (let node = walker.nextNode(); node; node = walker.nextNode())
-    if (!node.parentElement.closest(pictures) && isInView(node.parentElement))
+    if (!node.parentElement.closest(pictureSelector) && isInView(node.parentElement))
       words += node.data.match(/[\p{L}\p{N}]\S*/gu)?.length ?? 0;
   return [controls.length, words];
 }
 
 export const few = {
   async 'every room shows few controls and words at a time'(stage) {
-    const counted = {};
-    for (const room of Object.keys(MOST)) {
+    const counts = {};
+    for (const room of Object.keys(MAX_COUNTS)) {
       const page = await stage.open(`room=${room}`, { waits: false });
       // The first picture of the room may be inside a folded section, so only visible ones count.
       await page.waitForSelector(`.room-${room} :is(canvas, svg) >> visible=true`);
       await page.setViewportSize({ width: 1280, height: 800 });
       await settled(page);
-      counted[room] = await page.evaluate(count);
+      counts[room] = await page.evaluate(count);
       await page.close();
     }
-    for (const [room, [controls, words]] of Object.entries(MOST)) {
-      assert.ok(counted[room][0] <= controls, `${counted[room][0]} controls in ${room}`);
-      assert.ok(counted[room][1] <= words, `${counted[room][1]} words in ${room}`);
+    for (const [room, [controls, words]] of Object.entries(MAX_COUNTS)) {
+      assert.ok(counts[room][0] <= controls, `${counts[room][0]} controls in ${room}`);
+      assert.ok(counts[room][1] <= words, `${counts[room][1]} words in ${room}`);
     }
-    return JSON.stringify(counted);
+    return JSON.stringify(counts);
   },
 };

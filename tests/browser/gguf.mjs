@@ -60,20 +60,23 @@ function entry(key, type, value) {
 function pairRows(bytes, [rows], heads) {
   const width = bytes.length / rows;
   const K = rows / heads;
-  const from = (row) => {
+  const sourceRow = (row) => {
     const [head, place] = [Math.floor(row / K), row % K];
     return head * K + (place % 2) * (K / 2) + Math.floor(place / 2);
   };
-  const picked = Array.from({ length: rows }, (_, row) => from(row) * width);
-  return Buffer.concat(picked.map((at) => bytes.subarray(at, at + width)));
+  const offsets = Array.from({ length: rows }, (_, row) => sourceRow(row) * width);
+  return Buffer.concat(offsets.map((offset) => bytes.subarray(offset, offset + width)));
 }
 
 function tensorsOf(file, heads) {
   const start = 8 + Number(file.readBigUInt64LE(0));
   const { __metadata__, ...header } = JSON.parse(file.subarray(8, start).toString());
-  return Object.entries(header).map(([given, { dtype, shape, data_offsets: at }]) => {
+  return Object.entries(header).map(([fullName, { dtype, shape, data_offsets: at }]) => {
     const bytes = file.subarray(start + at[0], start + at[1]);
-    const name = NAMES.reduce((text, [from, to]) => text.replace(from, to), given);
+    const name = NAMES.reduce(
+      (text, [pattern, replacement]) => text.replace(pattern, replacement),
+      fullName,
+    );
     const isPaired = /attn_[qk]\./.test(name);
     return { name, dtype, shape, bytes: isPaired ? pairRows(bytes, shape, heads) : bytes };
   });
@@ -109,7 +112,7 @@ function metadata(config, { model, added_tokens }) {
   ];
 }
 
-function aligned(bytes) {
+function padToAlignment(bytes) {
   return Buffer.concat([bytes, Buffer.alloc((ALIGNMENT - (bytes.length % ALIGNMENT)) % ALIGNMENT)]);
 }
 
@@ -122,15 +125,15 @@ export async function ggufOfZoo(name) {
   const config = JSON.parse(await read('config.json'));
   const entries = metadata(config, JSON.parse(await read('tokenizer.json')));
   const tensors = tensorsOf(await read('model.safetensors'), config.num_attention_heads);
-  let at = 0;
+  let offset = 0;
   const infos = tensors.map(({ name: text, dtype, shape, bytes }) => {
     const dims = [...shape].reverse().map(u64);
-    const place = u64(at);
-    at += Math.ceil(bytes.length / ALIGNMENT) * ALIGNMENT;
-    const head = [string(text), u32(shape.length), ...dims, u32(TENSOR_TYPES[dtype]), place];
+    const start = u64(offset);
+    offset += Math.ceil(bytes.length / ALIGNMENT) * ALIGNMENT;
+    const head = [string(text), u32(shape.length), ...dims, u32(TENSOR_TYPES[dtype]), start];
     return Buffer.concat(head);
   });
   const head = [Buffer.from('GGUF'), u32(3), u64(tensors.length), u64(entries.length)];
-  const front = aligned(Buffer.concat([...head, ...entries, ...infos]));
-  return Buffer.concat([front, ...tensors.map(({ bytes }) => aligned(bytes))]);
+  const header = padToAlignment(Buffer.concat([...head, ...entries, ...infos]));
+  return Buffer.concat([header, ...tensors.map(({ bytes }) => padToAlignment(bytes))]);
 }

@@ -30,9 +30,12 @@ export const hub = {
   async 'a hub model streams into the engine, and comes from the cache after a reload'(stage) {
     const { page, hub } = await openHubPage(stage);
     const { alpha, seen } = await page.evaluate(async () => {
-      const seen = [];
-      const onProgress = (progress) => progress.stage === 'read' && seen.push(progress);
-      return { alpha: await globalThis.tool.load('sinkscope/softmax', { onProgress }), seen };
+      const reports = [];
+      const onProgress = (progress) => progress.stage === 'read' && reports.push(progress);
+      return {
+        alpha: await globalThis.tool.load('sinkscope/softmax', { onProgress }),
+        seen: reports,
+      };
     });
     assert.deepEqual(alpha, await expected(page));
     const { size } = await stat(`${zoo}model.safetensors`);
@@ -89,9 +92,9 @@ export const hub = {
       route.request().headers().range ? route.abort() : route.continue(),
     );
     assert.deepEqual(await load(page, 'sinkscope/softmax'), await expected(page));
-    const asked = hub.seen(WEIGHTS, 'hub').filter(({ method }) => method === 'GET');
-    assert.ok(asked.every(({ headers }) => headers.range === undefined));
-    assert.equal(asked.length, 2);
+    const requests = hub.seen(WEIGHTS, 'hub').filter(({ method }) => method === 'GET');
+    assert.ok(requests.every(({ headers }) => headers.range === undefined));
+    assert.equal(requests.length, 2);
   },
 
   async 'a small compressed file is cached'(stage) {
@@ -139,62 +142,62 @@ export const hub = {
   async 'canceling a download ends its request at the server at once'(stage) {
     const { page, hub } = await openHubPage(stage);
     hub.fault({ host: 'cdn', path: WEIGHTS, slow: 200_000 });
-    const { failed, took } = await page.evaluate(async () => {
+    const { failed, took: abortMs } = await page.evaluate(async () => {
       const stop = new AbortController();
-      let began = 0;
+      let abortTime = 0;
       const onProgress = ({ stage, done }) => {
-        if (stage !== 'read' || done < 20_000 || began) return;
-        began = performance.now();
+        if (stage !== 'read' || done < 20_000 || abortTime) return;
+        abortTime = performance.now();
         stop.abort();
       };
       const loading = globalThis.tool.load('sinkscope/softmax', {
         signal: stop.signal,
         onProgress,
       });
-      const failed = await globalThis.tool.failure(loading);
-      return { failed, took: performance.now() - began };
+      const failure = await globalThis.tool.failure(loading);
+      return { failed: failure, took: performance.now() - abortTime };
     });
     assert.equal(failed.name, 'AbortError');
-    assert.ok(took < 1000, `${took} ms`);
+    assert.ok(abortMs < 1000, `${abortMs} ms`);
     await page.waitForTimeout(200);
     assert.ok(hub.seen(WEIGHTS, 'cdn').every(({ status }) => status !== undefined));
-    return `${Math.round(took)} ms`;
+    return `${Math.round(abortMs)} ms`;
   },
 
   async 'a token is sent only to its host and stored nowhere'(stage) {
     const { page, hub } = await openHubPage(stage);
     const token = TOKENS.member;
     await load(page, 'sinkscope/gated', { token });
-    const asked = hub.seen(WEIGHTS, 'hub').find(({ method }) => method === 'GET');
-    assert.equal(asked.headers.authorization, `Bearer ${token}`);
+    const request = hub.seen(WEIGHTS, 'hub').find(({ method }) => method === 'GET');
+    assert.equal(request.headers.authorization, `Bearer ${token}`);
     assert.ok(hub.log.every(({ host, headers }) => host === 'hub' || !headers.authorization));
-    const stored = await page.evaluate(async () => {
-      const found = [location.href, document.cookie, JSON.stringify({ ...localStorage })];
-      found.push(
+    const storedTexts = await page.evaluate(async () => {
+      const texts = [location.href, document.cookie, JSON.stringify({ ...localStorage })];
+      texts.push(
         JSON.stringify({ ...sessionStorage }),
         JSON.stringify(await indexedDB.databases()),
       );
-      found.push(JSON.stringify(await caches.keys()), JSON.stringify(history.state));
+      texts.push(JSON.stringify(await caches.keys()), JSON.stringify(history.state));
       const walk = async (folder) => {
         for await (const [name, handle] of folder.entries()) {
-          found.push(name);
+          texts.push(name);
           if (handle.kind === 'directory') await walk(handle);
-          else found.push(await (await handle.getFile()).text());
+          else texts.push(await (await handle.getFile()).text());
         }
       };
       await walk(await navigator.storage.getDirectory());
-      return found;
+      return texts;
     });
     assert.ok(
-      stored.some((text) => /sinkscope\/gated/.test(text)),
+      storedTexts.some((text) => /sinkscope\/gated/.test(text)),
       'the cache was looked into',
     );
-    assert.ok(stored.every((text) => !text.includes(token)));
+    assert.ok(storedTexts.every((text) => !text.includes(token)));
   },
 
   async 'refusals of the hub are explained in plain words'(stage) {
     const { page, hub } = await openHubPage(stage);
-    const failure = (id, options) =>
+    const loadFailure = (id, options) =>
       page.evaluate(
         ([name, more]) => globalThis.tool.failure(globalThis.tool.load(name, more)),
         [id, options],
@@ -208,16 +211,16 @@ export const hub = {
       ['a/b/c', {}, 'argument', /expected owner\/name/],
     ];
     for (const [id, options, code, message] of cases) {
-      const reported = await failure(id, options);
-      assert.equal(reported.code, code, `${id}: ${reported.message}`);
-      assert.match(reported.message, message);
+      const failure = await loadFailure(id, options);
+      assert.equal(failure.code, code, `${id}: ${failure.message}`);
+      assert.match(failure.message, message);
     }
     hub.fault({ path: /api/, status: 429 });
-    const busy = await failure('sinkscope/softmax');
+    const busy = await loadFailure('sinkscope/softmax');
     assert.equal(busy.code, 'busy');
     assert.equal(hub.seen(/api/).filter(({ status }) => status === 429).length, 3);
     await page.context().setOffline(true);
-    const offline = await failure('sinkscope/softmax');
+    const offline = await loadFailure('sinkscope/softmax');
     assert.equal(offline.code, 'offline');
     return `${busy.message}\n     ${offline.message}`;
   },
@@ -298,19 +301,19 @@ export const hub = {
     await page.evaluate(() => {
       document.body.innerHTML = '<input type="file" webkitdirectory><input type="file" multiple>';
     });
-    const asked = [];
+    const requestedUrls = [];
     await page.locator('input').first().setInputFiles(zoo);
     await page
       .locator('input')
       .last()
       .setInputFiles(['config.json', 'model.safetensors'].map((name) => zoo + name));
-    page.on('request', (request) => asked.push(request.url()));
+    page.on('request', (request) => requestedUrls.push(request.url()));
     const results = await page.evaluate(async () => {
       const { planFiles, filesOfList, filesOfDrop, modelFiles } = globalThis.sinkscope;
-      const [folder, loose] = document.querySelectorAll('input');
+      const [folder, filesInput] = document.querySelectorAll('input');
       const transfer = new DataTransfer();
-      for (const file of loose.files) transfer.items.add(file);
-      const lists = [filesOfList(folder.files), filesOfList(loose.files)];
+      for (const file of filesInput.files) transfer.items.add(file);
+      const lists = [filesOfList(folder.files), filesOfList(filesInput.files)];
       lists.push(await filesOfDrop(transfer));
       const results = [];
       for (const list of lists) {
@@ -327,8 +330,8 @@ export const hub = {
     for (const result of results) assert.deepEqual(result.alpha, alpha);
     assert.equal(hub.log.length, 0);
     assert.ok(
-      asked.every((url) => /\.(wasm|js)$|^blob:/.test(url)),
-      asked.join(),
+      requestedUrls.every((url) => /\.(wasm|js)$|^blob:/.test(url)),
+      requestedUrls.join(),
     );
   },
 };

@@ -7,7 +7,7 @@ import { openHub } from '../hub/server.mjs';
 import { root } from './stage.mjs';
 
 const source = join(root, '.build/hub-source');
-const built = join(root, '.build/hub-page');
+const builtFolder = join(root, '.build/hub-page');
 const TYPES = { '.html': 'text/html', '.js': 'text/javascript', '.wasm': 'application/wasm' };
 
 const HTML = '<!doctype html><title>hub</title><script type="module" src="./page.js"></script>';
@@ -36,7 +36,7 @@ async function build() {
       ],
     },
     worker: { format: 'es' },
-    build: { outDir: built, emptyOutDir: true, target: 'es2022' },
+    build: { outDir: builtFolder, emptyOutDir: true, target: 'es2022' },
   });
 }
 
@@ -44,9 +44,9 @@ async function serve() {
   const server = createServer(async (request, response) => {
     const path = normalize(decodeURIComponent(new URL(request.url, 'http://x').pathname));
     const isBinary = extname(path) === '.wasm';
-    const file = isBinary ? join(root, '.build', path) : join(built, path);
+    const file = isBinary ? join(root, '.build', path) : join(builtFolder, path);
     try {
-      const bytes = await readFile(path === '/' ? join(built, 'index.html') : file);
+      const bytes = await readFile(path === '/' ? join(builtFolder, 'index.html') : file);
       response.writeHead(200, { 'content-type': TYPES[path === '/' ? '.html' : extname(path)] });
       response.end(bytes);
     } catch {
@@ -58,9 +58,9 @@ async function serve() {
   return `http://127.0.0.1:${server.address().port}/`;
 }
 
-let making;
+let starting;
 
-async function make() {
+async function startServers() {
   await build();
   return { origin: await serve(), hub: await openHub() };
 }
@@ -71,8 +71,8 @@ async function make() {
  * @param {string} [script] script that runs before that of the page
  */
 export async function openHubPage({ browser }, script) {
-  making ??= make();
-  const { origin, hub } = await making;
+  starting ??= startServers();
+  const { origin, hub } = await starting;
   hub.reset();
   const context = await browser.newContext();
   const page = await context.newPage();

@@ -29,11 +29,11 @@ const FILES = {
 };
 const TYPES = { '.html': 'text/html', '.js': 'text/javascript', '.wasm': 'application/wasm' };
 
-let built;
-const build = () => (built ??= make());
+let building;
+const buildOnce = () => (building ??= buildProject());
 
 /** Makes the project as a reader would: binaries and model are in the public folder of Vite. */
-async function make() {
+async function buildProject() {
   const folder = installInto('installed-vite', FILES);
   for (const into of ['engine', 'model'])
     mkdirSync(join(folder, 'public', into), { recursive: true });
@@ -56,18 +56,18 @@ async function make() {
 const DOWNLOAD_BYTES_MAX = 124_000;
 
 async function serve(folder, headers = {}) {
-  const sent = new Map();
+  const sizes = new Map();
   const server = createServer(async ({ url }, response) => {
     const path = join(folder, url === '/' ? 'index.html' : new URL(url, 'http://x').pathname);
     const bytes = await readFile(path).catch(() => undefined);
-    if (bytes && !path.includes('/model/')) sent.set(path, gzipSync(bytes, { level: 9 }).length);
+    if (bytes && !path.includes('/model/')) sizes.set(path, gzipSync(bytes, { level: 9 }).length);
     response
       .writeHead(bytes ? 200 : 404, { ...headers, 'content-type': TYPES[extname(path)] ?? '' })
       .end(bytes);
   });
   await new Promise((done) => server.listen(0, '127.0.0.1', done));
   server.unref();
-  return { origin: `http://127.0.0.1:${server.address().port}/`, sent };
+  return { origin: `http://127.0.0.1:${server.address().port}/`, sent: sizes };
 }
 
 const ISOLATING_HEADERS = {
@@ -78,27 +78,27 @@ const ISOLATING_HEADERS = {
 
 export const installed = {
   async 'the packed package works in an empty Vite project, in a worker and without'({ browser }) {
-    const { origin, sent } = await serve(await build());
+    const { origin, sent } = await serve(await buildOnce());
     const page = await (await browser.newContext()).newPage();
     await page.goto(origin);
     await page.waitForFunction(() => globalThis.look);
-    const aside = await page.evaluate(() => globalThis.look({ worker: true }));
-    assert.ok(aside.length > 0 && aside.every((x) => x >= 0 && x <= 1));
+    const workerAlphas = await page.evaluate(() => globalThis.look({ worker: true }));
+    assert.ok(workerAlphas.length > 0 && workerAlphas.every((x) => x >= 0 && x <= 1));
     const bytes = [...sent.values()].reduce((a, b) => a + b, 0);
     assert.ok(bytes <= DOWNLOAD_BYTES_MAX, `${bytes} bytes: ${[...sent.keys()].join(' ')}`);
-    assert.deepEqual(await page.evaluate(() => globalThis.look({ worker: false })), aside);
+    assert.deepEqual(await page.evaluate(() => globalThis.look({ worker: false })), workerAlphas);
     return `${bytes} bytes, gzip`;
   },
 
   async 'threads share a large model where memory can be shared, and give the same bits'({
     browser,
   }) {
-    const dist = await build();
+    const dist = await buildOnce();
     const { config, weights } = randomModel({ L: 2, D: 512, F: 2048, V: 2048, context: 512 });
     mkdirSync(join(dist, 'model/large'), { recursive: true });
     writeFileSync(join(dist, 'model/large/config.json'), config);
     writeFileSync(join(dist, 'model/large/model.safetensors'), weights);
-    const found = [];
+    const results = [];
     for (const headers of [{}, ISOLATING_HEADERS]) {
       const { origin, sent } = await serve(dist, headers);
       const page = await (await browser.newContext()).newPage();
@@ -106,13 +106,16 @@ export const installed = {
       await page.waitForFunction(() => globalThis.look);
       assert.equal(await page.evaluate(() => crossOriginIsolated), headers === ISOLATING_HEADERS);
       for (const options of [{ threads: 3 }, { threads: 3, worker: false }, { threads: 1 }])
-        found.push(
-          await page.evaluate((all) => globalThis.look(all), { folder: 'model/large', ...options }),
+        results.push(
+          await page.evaluate((lookOptions) => globalThis.look(lookOptions), {
+            folder: 'model/large',
+            ...options,
+          }),
         );
       const shared = [...sent.keys()].filter((path) => /thread/.test(path));
       assert.equal(shared.length > 1, headers === ISOLATING_HEADERS, shared.join(' '));
     }
-    for (const alpha of found) assert.deepEqual(alpha, found[0]);
-    assert.ok(found[0].length > 99);
+    for (const alpha of results) assert.deepEqual(alpha, results[0]);
+    assert.ok(results[0].length > 99);
   },
 };

@@ -28,12 +28,12 @@ const button = (page, name) => page.getByRole('button', { name, exact: true });
 async function enter(stage, hash, options = {}) {
   const page = await stage.open(hash, { ...options, waits: false });
   await page.waitForFunction(() => document.querySelectorAll('.lab-map canvas').length === 2);
-  await ready(page);
+  await waitUntilPaused(page);
   return page;
 }
 
 /** Waits until both training runs are paused. */
-async function ready(page) {
+async function waitUntilPaused(page) {
   await page.waitForFunction(
     () => !document.querySelector('.lab-buttons .train')?.matches(':disabled, :empty'),
   );
@@ -44,7 +44,7 @@ async function ready(page) {
 async function reload(page) {
   await page.reload();
   await page.waitForFunction(() => /to go/.test(document.querySelector('.lab-step')?.textContent));
-  await ready(page);
+  await waitUntilPaused(page);
 }
 
 const waitUntilEnded = (page) =>
@@ -55,20 +55,23 @@ const waitUntilEnded = (page) =>
   );
 const stepOf = async (page) => Number(await text(page, '.lab-step strong'));
 
-async function saved(page) {
+async function savedJson(page) {
   const { bytes } = await saveFrom(page, page.locator('.lab-bar .save'), 'JSON');
   return JSON.parse(String(bytes));
 }
 
 /** Downloads the ZIP archive of a lab. Returns the name of the folder in it, and its files by name. */
 async function savedModel(page, which) {
-  const coming = page.waitForEvent('download');
+  const downloading = page.waitForEvent('download');
   await button(page, 'Save model')[which]().click();
-  const download = await coming;
-  const found = unzipSync(await readFile(await download.path()));
-  const [name] = Object.keys(found)[0].split('/');
+  const download = await downloading;
+  const entries = unzipSync(await readFile(await download.path()));
+  const [name] = Object.keys(entries)[0].split('/');
   assert.equal(download.suggestedFilename(), `${name}.zip`);
-  const files = Object.entries(found).map(([path, bytes]) => [path.slice(name.length + 1), bytes]);
+  const files = Object.entries(entries).map(([path, bytes]) => [
+    path.slice(name.length + 1),
+    bytes,
+  ]);
   return { name, files: Object.fromEntries(files) };
 }
 
@@ -94,7 +97,7 @@ async function inspect(page) {
  *
  *     node wasm/cli.js train --operation OPERATION --seed 1 --steps 200 --json --every 1
  */
-const END = {
+const LAST_ENTRIES = {
   softmax: {
     loss_triggers: 1.230185,
     loss_elsewhere: 2.727684,
@@ -113,7 +116,7 @@ const END = {
   },
 };
 
-async function contrast(stage) {
+async function compareModels(stage) {
   const page = await enter(
     stage,
     'room=lab&leftRun=steps:200&rightRun=operation:sigmoid_log_n,steps:200',
@@ -130,33 +133,37 @@ async function contrast(stage) {
   await waitUntilEnded(page);
   await settled(page);
   await page.screenshot({ path: `${pictures}/lab-end.png` });
-  const { labs } = await saved(page);
+  const { labs } = await savedJson(page);
   labs.forEach(({ settings, log }) => {
-    const expected = END[settings.operation];
+    const expected = LAST_ENTRIES[settings.operation];
     assert.equal(log.length, 200);
     assert.deepEqual(
       Object.fromEntries(Object.keys(expected).map((name) => [name, log.at(-1)[name]])),
       expected,
     );
   });
-  const said = (await text(page, '[data-finding]')).trim();
+  const sentence = (await text(page, '[data-finding]')).trim();
   assert.match(
-    said,
+    sentence,
     /^Softmax has a sink; sigmoid, bias -log n has none\. Softmax gives the first token \d\d% of its attention/,
-    said,
+    sentence,
   );
-  assert.match(said, /Sigmoid, bias -log n gives the first token a weight of \d+(\.\d)?% \(/, said);
   assert.match(
-    said,
+    sentence,
+    /Sigmoid, bias -log n gives the first token a weight of \d+(\.\d)?% \(/,
+    sentence,
+  );
+  assert.match(
+    sentence,
     /Loss above the best possible: 0\.\d\d and 0\.\d\d nats outside triggers/,
-    said,
+    sentence,
   );
   assert.deepEqual(page.troubles, []);
 }
 
 export const lab = {
   'the lab: a sink comes in the softmax model and none in its sigmoid twin, digit for digit':
-    contrast,
+    compareModels,
 
   async 'the lab trains, pauses, steps and resets, also by keyboard'(stage) {
     const page = await enter(stage, smallLab());
@@ -165,13 +172,13 @@ export const lab = {
     await page.waitForFunction(
       () => document.querySelector('.lab-step strong').textContent === '1',
     );
-    await ready(page);
+    await waitUntilPaused(page);
     await button(page, 'Train').focus();
     await page.keyboard.press('s');
     await page.waitForFunction(
       () => document.querySelector('.lab-step strong').textContent === '2',
     );
-    await ready(page);
+    await waitUntilPaused(page);
     await page.selectOption('.lab-buttons select', '10');
     await button(page, 'Train').focus();
     await page.keyboard.press('t');
@@ -188,17 +195,21 @@ export const lab = {
     await page.waitForFunction(
       () => document.querySelector('.lab-step strong').textContent === '0',
     );
-    await ready(page);
+    await waitUntilPaused(page);
     await page.selectOption('.lab-buttons select', '0');
     await button(page, 'Train').click();
     await waitUntilEnded(page);
     assert.equal(await stepOf(page), 40);
-    const first = await saved(page);
+    const firstRun = await savedJson(page);
     await button(page, 'Reset').click();
-    await ready(page);
+    await waitUntilPaused(page);
     await button(page, 'Train').click();
     await waitUntilEnded(page);
-    assert.deepEqual((await saved(page)).labs, first.labs, 'the same recipe, the same digits');
+    assert.deepEqual(
+      (await savedJson(page)).labs,
+      firstRun.labs,
+      'the same recipe, the same digits',
+    );
     const { bytes } = await saveFrom(page, page.locator('.lab-bar .save'), 'CSV');
     assert.equal(String(bytes).match(/^relu[^,]*,/gim).length, 40);
     const picture = await saveFrom(page, page.locator('.lab-bar .save'), 'SVG');
@@ -226,35 +237,35 @@ export const lab = {
       const page = await enter(stage, smallLab(), { script });
       await button(page, 'Train').click();
       await waitUntilEnded(page);
-      const { labs } = await saved(page);
+      const { labs } = await savedJson(page);
       logs.push([labs, await page.evaluate(() => globalThis.started)]);
       assert.deepEqual(page.troubles, []);
       await page.context().close();
     }
-    const [[one, few], [two, many]] = logs;
-    assert.deepEqual(two, one);
-    assert.equal(many, few + 2);
+    const [[narrowLabs, fewWorkers], [wideLabs, manyWorkers]] = logs;
+    assert.deepEqual(wideLabs, narrowLabs);
+    assert.equal(manyWorkers, fewWorkers + 2);
   },
 
   async 'a lab model opens in Explore, and the lab keeps its state'(stage) {
-    const more = 'bias_key:head,gate:output_element,layers:2,heads:2';
-    const page = await enter(stage, smallLab(SMALL, `operation:relu,${more},${SMALL}`));
+    const changes = 'bias_key:head,gate:output_element,layers:2,heads:2';
+    const page = await enter(stage, smallLab(SMALL, `operation:relu,${changes},${SMALL}`));
     await button(page, 'Train').click();
     await waitUntilEnded(page);
     await button(page, 'Open in Explore').last().click();
     await page.waitForSelector('[data-room="explore"] [data-view="attention"] canvas');
     await settled(page);
-    const special = await inspect(page);
+    const titlesWithBias = await inspect(page);
     await page.getByRole('link', { name: 'Lab', exact: true }).click();
     await page.waitForFunction(() => document.querySelectorAll('.lab-map canvas').length === 2);
     await button(page, 'Open in Explore').first().click();
     await page.waitForSelector('[data-room="explore"] .stage > .main .cell-body');
     await settled(page);
     assert.match(await text(page, '.subject-list'), /softmax, .* after 40 steps/);
-    const plain = await inspect(page);
-    assert.ok(plain.length >= 11, `${plain}`);
+    const titles = await inspect(page);
+    assert.ok(titles.length >= 11, `${titles}`);
     assert.deepEqual(
-      special.filter((title) => !plain.includes(title)),
+      titlesWithBias.filter((title) => !titles.includes(title)),
       // Without a bias key “Query and key” is the only tab of its question, and has no button.
       ['Row sums', 'Query and key', 'Bias key', 'Gate'],
     );
@@ -282,22 +293,25 @@ export const lab = {
         await waitUntilEnded(page);
         for (const which of ['first', 'last']) {
           const { name, files } = await savedModel(page, which);
-          const place = join(folder, name);
-          await mkdir(place);
+          const modelFolder = join(folder, name);
+          await mkdir(modelFolder);
           for (const [path, bytes] of Object.entries(files))
-            await writeFile(join(place, path), bytes);
-          const again = `${place}-again`;
-          await cli('train', '--recipe', place, '--out', again);
-          assert.deepEqual((await readdir(again)).sort(), Object.keys(files).sort());
-          const weights = await readFile(join(again, 'model.safetensors'));
+            await writeFile(join(modelFolder, path), bytes);
+          const repeatFolder = `${modelFolder}-again`;
+          await cli('train', '--recipe', modelFolder, '--out', repeatFolder);
+          assert.deepEqual((await readdir(repeatFolder)).sort(), Object.keys(files).sort());
+          const weights = await readFile(join(repeatFolder, 'model.safetensors'));
           assert.ok(weights.equals(files['model.safetensors']), `${name}: the same bytes`);
           const text = join(folder, 'text.txt');
           await writeFile(
             text,
             i ? 'Once there was a king. '.repeat(9) : 'abcdefghijklmnop'.repeat(9),
           );
-          const asked = ['--text-file', text, '--tokens', '12', '--sequences', '2'];
-          assert.match((await cli('measure', place, ...asked)).stdout, /measured over 2 sequences/);
+          const textOptions = ['--text-file', text, '--tokens', '12', '--sequences', '2'];
+          assert.match(
+            (await cli('measure', modelFolder, ...textOptions)).stdout,
+            /measured over 2 sequences/,
+          );
         }
         await page.context().close();
       }
@@ -309,32 +323,32 @@ export const lab = {
   async 'training continues after a reload to the numbers of an uninterrupted run'(stage) {
     const size = 'width:32,length:24,batch:16,steps:450';
     const hash = smallLab(size, `operation:relu,${size}`);
-    const first = await enter(stage, hash);
-    await button(first, 'Train').click();
-    await waitUntilEnded(first);
-    const whole = await saved(first);
-    await button(first, 'Reset').click();
-    await ready(first);
-    await button(first, 'Train').click();
-    await first.waitForFunction(
+    const page = await enter(stage, hash);
+    await button(page, 'Train').click();
+    await waitUntilEnded(page);
+    const uninterrupted = await savedJson(page);
+    await button(page, 'Reset').click();
+    await waitUntilPaused(page);
+    await button(page, 'Train').click();
+    await page.waitForFunction(
       () => Number(document.querySelector('.lab-step strong').textContent) > 9,
     );
-    await button(first, 'Pause').click();
-    await button(first, 'Train').waitFor();
-    const at = await stepOf(first);
-    await reload(first);
-    assert.equal(await stepOf(first), at);
-    assert.match(await text(first, '#messages'), new RegExp(`restored at step ${at}\\.`));
-    await button(first, 'Train').click();
-    await waitUntilEnded(first);
-    assert.deepEqual((await saved(first)).labs, whole.labs);
-    await button(first, 'Reset').click();
-    await ready(first);
-    await reload(first);
-    assert.equal(await stepOf(first), 0);
-    assert.deepEqual(first.troubles, []);
+    await button(page, 'Pause').click();
+    await button(page, 'Train').waitFor();
+    const at = await stepOf(page);
+    await reload(page);
+    assert.equal(await stepOf(page), at);
+    assert.match(await text(page, '#messages'), new RegExp(`restored at step ${at}\\.`));
+    await button(page, 'Train').click();
+    await waitUntilEnded(page);
+    assert.deepEqual((await savedJson(page)).labs, uninterrupted.labs);
+    await button(page, 'Reset').click();
+    await waitUntilPaused(page);
+    await reload(page);
+    assert.equal(await stepOf(page), 0);
+    assert.deepEqual(page.troubles, []);
     // Saved bytes of another build or of another program must not open as a training.
-    await first.evaluate(async () => {
+    await page.evaluate(async () => {
       const open = indexedDB.open('keyval-store');
       const db = await new Promise((done) => (open.onsuccess = () => done(open.result)));
       const store = db.transaction('keyval', 'readwrite').objectStore('keyval');
@@ -343,9 +357,9 @@ export const lab = {
       await new Promise((done) => (store.transaction.oncomplete = done));
       db.close();
     });
-    await reload(first);
-    assert.equal(await stepOf(first), 0);
-    assert.deepEqual(first.troubles, []);
+    await reload(page);
+    assert.equal(await stepOf(page), 0);
+    assert.deepEqual(page.troubles, []);
   },
 
   async 'the command next to a lab prints its numbers'(stage) {
@@ -360,9 +374,9 @@ export const lab = {
       const page = await enter(stage, hash);
       await button(page, 'Train').click();
       await waitUntilEnded(page);
-      const { labs } = await saved(page);
+      const { labs } = await savedJson(page);
       const commands = await page.$$eval('.lab-set .copy-command', (all) =>
-        all.map((one) => one.title),
+        all.map((copyButton) => copyButton.title),
       );
       assert.equal(commands.length, 2);
       for (const [i, command] of commands.entries()) {
@@ -379,8 +393,8 @@ export const lab = {
   async 'training that diverges stops and reports its step, and invalid settings are refused'(
     stage,
   ) {
-    const explodes = `operation:identity,optimizer:sgd,learning_rate:1e25,${SMALL}`;
-    const page = await enter(stage, smallLab(explodes));
+    const divergingRun = `operation:identity,optimizer:sgd,learning_rate:1e25,${SMALL}`;
+    const page = await enter(stage, smallLab(divergingRun));
     await button(page, 'Train').click();
     await page.locator('.lab-under .trouble').waitFor();
     assert.match(
@@ -392,16 +406,19 @@ export const lab = {
     await page.waitForSelector('[data-room="explore"] [data-view="attention"] canvas');
     assert.deepEqual(page.troubles, []);
     await page.context().close();
-    const absurd = await enter(
+    const invalidPage = await enter(
       stage,
       `room=lab&leftRun=width:100000,depth:3,${SMALL}&rightRun=batch:0,length:1e9`,
     );
-    const said = await text(absurd, '.lab-trouble');
-    assert.match(said, /Lab 1: width: expected 16, 32, 64, 128, found “100000”/);
-    assert.match(said, /Lab 1: expected a lab setting, found “depth”/);
-    assert.match(said, /Lab 2: batch: expected a whole number from 1 to 256, found “0”/);
-    assert.match(said, /Lab 2: length: expected a whole number from 4 to 128, found “1000000000”/);
-    assert.deepEqual(absurd.troubles, []);
+    const trouble = await text(invalidPage, '.lab-trouble');
+    assert.match(trouble, /Lab 1: width: expected 16, 32, 64, 128, found “100000”/);
+    assert.match(trouble, /Lab 1: expected a lab setting, found “depth”/);
+    assert.match(trouble, /Lab 2: batch: expected a whole number from 1 to 256, found “0”/);
+    assert.match(
+      trouble,
+      /Lab 2: length: expected a whole number from 4 to 128, found “1000000000”/,
+    );
+    assert.deepEqual(invalidPage.troubles, []);
   },
 
   async 'a hidden tab pauses and says so; a worker that ends leaves its last checkpoint'(stage) {
@@ -418,19 +435,19 @@ export const lab = {
     // The training must not end before the worker does.
     const slow = 'width:32,length:32,batch:16,steps:20000';
     const page = await enter(stage, smallLab(slow, `operation:relu,${slow}`), { script });
-    const hide = (hidden) =>
-      page.evaluate((is) => {
-        Object.defineProperty(document, 'hidden', { value: is, configurable: true });
+    const setHidden = (hidden) =>
+      page.evaluate((isHidden) => {
+        Object.defineProperty(document, 'hidden', { value: isHidden, configurable: true });
         document.dispatchEvent(new Event('visibilitychange'));
       }, hidden);
     await button(page, 'Train').click();
     await page.waitForFunction(
       () => Number(document.querySelector('.lab-step strong').textContent) > 4,
     );
-    await hide(true);
+    await setHidden(true);
     await button(page, 'Train').waitFor();
     const at = await stepOf(page);
-    await hide(false);
+    await setHidden(false);
     await page.waitForFunction(
       (n) => Number(document.querySelector('.lab-step strong').textContent) > n,
       at,
@@ -438,11 +455,11 @@ export const lab = {
     assert.match(await text(page, '#messages'), /Training paused while this tab was hidden/);
     // The lab saves a checkpoint with the first picture after three seconds.
     const seconds = (line) => Number(line.match(/([\d.]+) s/)[1]);
-    const began = seconds(await text(page, '.lab-step'));
+    const startSeconds = seconds(await text(page, '.lab-step'));
     await page.waitForFunction(
       (until) =>
         Number(document.querySelector('.lab-step').textContent.match(/([\d.]+) s/)[1]) > until,
-      began + 4,
+      startSeconds + 4,
       { timeout: 90_000 },
     );
     await page.evaluate(() =>
@@ -450,14 +467,14 @@ export const lab = {
         worker.dispatchEvent(new ErrorEvent('error', { message: 'gone' })),
       ),
     );
-    const go = page.getByRole('button', { name: /^Continue from step \d+$/ });
-    await go.first().waitFor();
-    const kept = Number((await go.first().textContent()).match(/\d+/)[0]);
-    assert.ok(kept > 0);
-    await go.first().click();
+    const continueButtons = page.getByRole('button', { name: /^Continue from step \d+$/ });
+    await continueButtons.first().waitFor();
+    const savedStep = Number((await continueButtons.first().textContent()).match(/\d+/)[0]);
+    assert.ok(savedStep > 0);
+    await continueButtons.first().click();
     await page.waitForFunction(() => document.querySelectorAll('.lab-under .trouble').length === 1);
-    const lost = page.locator('.lab-under', { has: page.locator('.trouble') });
-    assert.ok(await lost.getByRole('button', { name: 'Open in Explore' }).isDisabled());
+    const lostLab = page.locator('.lab-under', { has: page.locator('.trouble') });
+    assert.ok(await lostLab.getByRole('button', { name: 'Open in Explore' }).isDisabled());
     assert.deepEqual(page.troubles, []);
   },
 
@@ -470,7 +487,7 @@ export const lab = {
     await page.unroute(/sinkscope\.lab/);
     await button(page, 'Reset').click();
     await page.waitForFunction(() => document.querySelectorAll('.lab-map canvas').length === 2);
-    await ready(page);
+    await waitUntilPaused(page);
     await button(page, 'One step').click();
     await page.waitForFunction(
       () => document.querySelector('.lab-step strong').textContent === '1',
@@ -493,7 +510,7 @@ export const lab = {
     );
     await button(page, 'Train').click();
     await waitUntilEnded(page);
-    const { labs } = await saved(page);
+    const { labs } = await savedJson(page);
     assert.deepEqual(
       labs.map(({ log }) => log.length),
       [4, 4],
@@ -501,11 +518,11 @@ export const lab = {
     // Both labs have the same weights. Only one has its start token, and so the sink.
     assert.ok(labs[0].log[0].first_elsewhere > 0.4 && labs[0].log[0].value_ratio < 0.5);
     assert.ok(labs[1].log[0].value_ratio > 0.6);
-    const said = await text(page, '[data-finding]');
+    const sentence = await text(page, '[data-finding]');
     assert.match(
-      said,
+      sentence,
       /Softmax model, .*: attention on the first token \(uniform: \d+%\) \d+% → \d+%/,
-      said,
+      sentence,
     );
     await page.selectOption('.lab-map[data-side=left] select', '2');
     await page.waitForFunction(() => /leftRun=from:softmax,.*head:2/.test(location.hash));
@@ -518,8 +535,8 @@ export const lab = {
     await page.setViewportSize({ width: 390, height: 844 });
     await staysWithin(page, 390);
     await page.setViewportSize({ width, height: 800 });
-    const own = page.locator('.lab-title input[type=file]');
-    await own.setInputFiles({
+    const fileField = page.locator('.lab-title input[type=file]');
+    await fileField.setInputFiles({
       name: 'own.txt',
       mimeType: 'text/plain',
       buffer: Buffer.from('Oh!'),
@@ -529,9 +546,13 @@ export const lab = {
         document.querySelector('.lab-under .trouble')?.textContent,
       ),
     );
-    const long = 'The cat sat on the mat and looked at the king. '.repeat(20);
-    await own.setInputFiles({ name: 'own.txt', mimeType: 'text/plain', buffer: Buffer.from(long) });
-    await ready(page);
+    const longText = 'The cat sat on the mat and looked at the king. '.repeat(20);
+    await fileField.setInputFiles({
+      name: 'own.txt',
+      mimeType: 'text/plain',
+      buffer: Buffer.from(longText),
+    });
+    await waitUntilPaused(page);
     await button(page, 'Train').click();
     await waitUntilEnded(page);
     assert.match(await text(page, '.lab-foot'), /your text own\.txt: \d\d\d tokens/);
@@ -541,16 +562,16 @@ export const lab = {
     assert.match(await text(page, '.subject-list'), /sigmoid, bias -log n.* after 4 steps/i);
     assert.deepEqual(page.troubles, []);
     await page.context().close();
-    const absurd = await stage.open(smallLab('from:experts', 'from:softmax,text:own'), {
+    const refusedPage = await stage.open(smallLab('from:experts', 'from:softmax,text:own'), {
       waits: false,
     });
-    await absurd.waitForFunction(
+    await refusedPage.waitForFunction(
       () => document.querySelectorAll('.lab-under .trouble').length === 2,
     );
-    const why = await absurd.locator('.lab-under .trouble').allTextContents();
-    assert.match(why[0], /expected a model that can be trained here, found one with experts/);
-    assert.match(why[1], /Links do not contain your text/);
-    assert.deepEqual(absurd.troubles, []);
+    const troubles = await refusedPage.locator('.lab-under .trouble').allTextContents();
+    assert.match(troubles[0], /expected a model that can be trained here, found one with experts/);
+    assert.match(troubles[1], /Links do not contain your text/);
+    assert.deepEqual(refusedPage.troubles, []);
   },
 
   ...inAllSizes('the room lab', async (stage, { width, scheme }) => {

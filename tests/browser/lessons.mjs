@@ -9,7 +9,9 @@ import { pageRoot, pictures, root, staysWithin, violations } from './stage.mjs';
 const slugs = JSON.parse(await readFile(join(root, 'web/lessons/order.json')));
 const prefixOf = (slug) => /^\d+/.exec(slug)?.[0] ?? slug;
 const slugOf = (number) => slugs.find((slug) => slug.startsWith(`${number}-`));
-const drawn = JSON.parse(await readFile(join(root, 'web/lessons/pictures/pictures.json')));
+const recordedPictures = JSON.parse(
+  await readFile(join(root, 'web/lessons/pictures/pictures.json')),
+);
 const SIZES = [1280, 390].flatMap((width) =>
   ['light', 'dark'].map((scheme) => ({ width, scheme })),
 );
@@ -29,51 +31,55 @@ async function readThrough(page) {
   }
 }
 
-const stated = (page) =>
+const readNumbers = (page) =>
   page.$$eval('output[data-figure]', (all) =>
     all.map(({ dataset: { figure, value }, textContent }) => `${figure} ${value} ${textContent}`),
   );
 
-const reads = Object.fromEntries(
+const lessonTests = Object.fromEntries(
   slugs.map((slug, i) => {
     const size = SIZES[i % SIZES.length];
     return [
       `lesson ${slug} at ${size.width} px, ${size.scheme}: its text says what its figures measure, axe finds nothing`,
       async (stage) => {
         const page = await open(stage, slug, size);
-        const before = await stated(page);
+        const numbers = await readNumbers(page);
         await readThrough(page);
-        assert.deepEqual(await stated(page), before, 'a run has the numbers of the text');
+        assert.deepEqual(await readNumbers(page), numbers, 'a run has the numbers of the text');
         const number = prefixOf(slug);
-        const says = await page.$$eval('sink-scope', (all) =>
+        const labels = await page.$$eval('sink-scope', (all) =>
           all.map(({ id, internals }) => [id, internals.ariaLabel]),
         );
-        for (const [id, said] of says) {
+        for (const [id, ariaLabel] of labels) {
           // A lab is drawn when the reader starts it; another test covers this.
-          if (drawn[`${number}-${id}`].state.view === 'lab') continue;
-          const picture = drawn[`${number}-${id}`].says.trim();
+          if (recordedPictures[`${number}-${id}`].state.view === 'lab') continue;
+          const picture = recordedPictures[`${number}-${id}`].says.trim();
           // The label ends each sentence with a full stop, even one that has a full stop.
-          const label = said.replaceAll('.. ', '. ');
+          const label = ariaLabel.replaceAll('.. ', '. ');
           assert.ok(label.endsWith(picture), `${id}: ${label}`);
         }
-        const twice = await page.$$eval('sink-scope', (all) =>
+        const repeatedSentences = await page.$$eval('sink-scope', (all) =>
           all.flatMap(({ id, shadowRoot }) => {
-            const shown = [...shadowRoot.querySelectorAll('p')].map((one) => one.cloneNode(true));
-            for (const one of shown)
-              for (const part of one.querySelectorAll('.unseen')) part.remove();
-            const starts = shown
-              .map((one) => one.textContent.trim().slice(0, 30))
+            const copies = [...shadowRoot.querySelectorAll('p')].map((paragraph) =>
+              paragraph.cloneNode(true),
+            );
+            for (const copy of copies)
+              for (const part of copy.querySelectorAll('.unseen')) part.remove();
+            const beginnings = copies
+              .map((copy) => copy.textContent.trim().slice(0, 30))
               .filter((text) => text.length === 30 && !/^(MEASURED|COUNTERFACTUAL)/.test(text));
-            return starts.filter((text, i) => starts.indexOf(text) !== i).map((text) => [id, text]);
+            return beginnings
+              .filter((text, i) => beginnings.indexOf(text) !== i)
+              .map((text) => [id, text]);
           }),
         );
-        assert.deepEqual(twice, [], 'no sentence occurs twice in a figure');
+        assert.deepEqual(repeatedSentences, [], 'no sentence occurs twice in a figure');
         await staysWithin(page, size.width, slug);
         assert.deepEqual(await violations(page), []);
         await page.screenshot({ path: `${pictures}/lesson-${number}.png`, fullPage: true });
         await page.evaluate(() => document.querySelector('.next-lesson').scrollIntoView());
         await page.waitForFunction(
-          (one) => (localStorage.getItem('sinkscope:lessons') ?? '').includes(one),
+          (lessonSlug) => (localStorage.getItem('sinkscope:lessons') ?? '').includes(lessonSlug),
           slug,
         );
         assert.deepEqual(page.troubles, []);
@@ -83,7 +89,7 @@ const reads = Object.fromEntries(
 );
 
 export const lessons = {
-  ...reads,
+  ...lessonTests,
 
   async 'the reader’s text changes the numbers in a lesson'(stage) {
     const page = await open(stage, slugs[0]);
@@ -108,13 +114,13 @@ export const lessons = {
     await page.locator('#heads').scrollIntoViewIfNeeded();
     await page.waitForFunction(() => document.querySelector('#heads').hasAttribute('data-live'));
     const count = page.locator('.head-count');
-    const [none, one] = ['L0H0', 'L1H3'].map((name) =>
+    const [otherHead, sinkHead] = ['L0H0', 'L1H3'].map((name) =>
       page.locator(`#heads .thumb[aria-label^="${name}"]`),
     );
-    await none.click();
+    await otherHead.click();
     assert.match(await count.textContent(), /opened 1 of 24 heads: 0 give/);
-    await one.click();
-    await one.click();
+    await sinkHead.click();
+    await sinkHead.click();
     assert.match(await count.textContent(), /opened 2 of 24 heads: 1 give/);
   },
 
@@ -124,19 +130,19 @@ export const lessons = {
     const page = await open(stage, slugs[1]);
     const row = page.locator('sink-row').nth(1);
     const formula = () => row.locator('.row-formula').textContent();
-    const said = () => row.getByRole('status').textContent();
+    const statusText = () => row.getByRole('status').textContent();
     for (const name of ['Key k of the bias, with q = 1', 'Value v of the bias'])
       await row.getByLabel(name).fill('0');
-    assert.match(await said(), /softmax₁ is a key bias with k = 0 and v = 0/);
-    const before = await formula();
+    assert.match(await statusText(), /softmax₁ is a key bias with k = 0 and v = 0/);
+    const oldFormula = await formula();
     await row.getByRole('button', { name: 'sink logit s' }).click();
-    assert.notEqual(await formula(), before);
+    assert.notEqual(await formula(), oldFormula);
     assert.equal(await row.getByLabel('Value v of the bias').count(), 0);
     await row.getByRole('button', { name: 'sigmoid' }).click();
-    assert.match(await said(), /Without that sum it changes nothing/);
+    assert.match(await statusText(), /Without that sum it changes nothing/);
     await row.getByRole('button', { name: 'Reset' }).click();
-    assert.equal(await formula(), before);
-    assert.match(await said(), /^The three weights sum to/);
+    assert.equal(await formula(), oldFormula);
+    assert.match(await statusText(), /^The three weights sum to/);
     assert.deepEqual(await violations(page), []);
     for (const { width, scheme } of SIZES) {
       await page.setViewportSize({ width, height: 900 });
@@ -152,18 +158,18 @@ export const lessons = {
     await lab.scrollIntoViewIfNeeded();
     const train = lab.getByRole('button', { name: 'Train' });
     await train.waitFor();
-    const heightOf = () => lab.evaluate((one) => one.offsetHeight);
-    const [before, picture] = [await heightOf(), lab.locator('img')];
+    const heightOf = () => lab.evaluate((figure) => figure.offsetHeight);
+    const [oldHeight, picture] = [await heightOf(), lab.locator('img')];
     assert.ok(await picture.isVisible());
     assert.equal(await lab.locator('.lab-grid').isVisible(), false);
     await train.click();
     await picture.waitFor({ state: 'hidden' });
     assert.ok(await lab.locator('.lab-grid').isVisible());
-    assert.equal(await heightOf(), before, 'nothing below the lab moves');
+    assert.equal(await heightOf(), oldHeight, 'nothing below the lab moves');
     await page.waitForFunction(() =>
       /step 400 of 400/.test(document.querySelector('#lab').shadowRoot.textContent),
     );
-    const says = drawn['3-lab'].says.trim();
+    const says = recordedPictures['3-lab'].says.trim();
     await lab.getByText(says.slice(0, 60)).waitFor();
     assert.equal((await lab.locator('[data-finding]').textContent()).trim(), says);
     assert.deepEqual(await violations(page), []);
@@ -175,20 +181,20 @@ export const lessons = {
   ) {
     const page = await open(stage, slugOf(4));
     const write = page.locator('sink-write');
-    const texts = () => write.locator('tbody tr td:nth-child(2)').allTextContents();
-    const recorded = await texts();
-    assert.equal(recorded.length, 3);
+    const readTexts = () => write.locator('tbody tr td:nth-child(2)').allTextContents();
+    const recordedTexts = await readTexts();
+    assert.equal(recordedTexts.length, 3);
     const generate = async () => {
       await write.getByRole('button', { name: 'Generate' }).click();
       await write.getByRole('button', { name: 'Generate', disabled: false }).waitFor();
     };
     await generate();
     // Every build has the same bits, so the same draws give the same text.
-    assert.deepEqual(await texts(), recorded);
+    assert.deepEqual(await readTexts(), recordedTexts);
     await write.locator('input').fill('5');
     await generate();
     await page.waitForFunction(() => document.querySelector('sink-write').dataset.seed === '5');
-    assert.notDeepEqual(await texts(), recorded);
+    assert.notDeepEqual(await readTexts(), recordedTexts);
     assert.deepEqual(await violations(page), []);
   },
 
@@ -196,7 +202,7 @@ export const lessons = {
     for (const slug of [...slugs, 'glossary']) {
       const page = await open(stage, slug, { width: 1280 });
       const widest = await page.$$eval('main p, main h2', (all) =>
-        Math.max(...all.map((one) => one.getBoundingClientRect().width)),
+        Math.max(...all.map((element) => element.getBoundingClientRect().width)),
       );
       assert.ok(widest > 300 && widest <= 760, `${slug}: ${widest} px`);
       const size = await page.evaluate(() => getComputedStyle(document.body).fontSize);
@@ -211,16 +217,16 @@ export const lessons = {
     for (const slug of slugs) {
       await page.goto(`${stage.origin}/learn/${slug}/index.html`);
       const figures = await page.locator('sink-scope').count();
-      const shown = page.locator('sink-scope img');
-      assert.equal(await shown.count(), figures);
+      const images = page.locator('sink-scope img');
+      assert.equal(await images.count(), figures);
       for (let i = 0; i < figures; i++) {
-        await shown.nth(i).scrollIntoViewIfNeeded();
-        assert.ok((await shown.nth(i).boundingBox()).height > 100, `${slug}: picture ${i}`);
+        await images.nth(i).scrollIntoViewIfNeeded();
+        assert.ok((await images.nth(i).boundingBox()).height > 100, `${slug}: picture ${i}`);
         await page.waitForFunction(
           (at) => document.querySelectorAll('sink-scope img')[at].naturalWidth > 0,
           i,
         );
-        assert.ok((await shown.nth(i).getAttribute('alt')).length > 20);
+        assert.ok((await images.nth(i).getAttribute('alt')).length > 20);
       }
       await page.locator('.predict summary').first().click();
       await page.locator('.predict details p').first().waitFor();
@@ -246,8 +252,10 @@ export const lessons = {
       const folder = join(pageRoot, 'learn', slug);
       const html = await readFile(join(folder, 'index.html'), 'utf8');
       const [, image = ''] = /<img src="([^"]+)"/.exec(html) ?? [];
-      const named = [...html.matchAll(/<(?:script|link)[^>]* (?:src|href)="([^"]+\.(?:js|css))"/g)];
-      const files = [...new Set([...named.map(([, file]) => file), image])].filter(Boolean);
+      const references = [
+        ...html.matchAll(/<(?:script|link)[^>]* (?:src|href)="([^"]+\.(?:js|css))"/g),
+      ];
+      const files = [...new Set([...references.map(([, file]) => file), image])].filter(Boolean);
       assert.ok(files.length >= 3, slug);
       let bytes = gzipSync(html).length;
       for (const file of files)

@@ -8,15 +8,15 @@ import { pictures, settled, until } from './stage.mjs';
 const TEXT = 'room=explore&shown=softmax&input=random&T=120&cells=32&layer=1&head=2';
 const MAP = '[data-view="attention"] .heatmap';
 
-const readout = (page) => page.locator('[data-view="attention"] .readout').textContent();
-const lens = (page) => page.locator('[data-view="attention"] .lens');
+const readoutOf = (page) => page.locator('[data-view="attention"] .readout').textContent();
+const lensOf = (page) => page.locator('[data-view="attention"] .lens');
 const zoomOf = (page) =>
   page.evaluate(() => {
     const state = new URLSearchParams(location.hash.slice(1));
     return ['zoomQuery', 'zoomKey'].map((name) => Number(state.get(name) ?? -1));
   });
 
-async function rows(page, count) {
+async function waitForRows(page, count) {
   await page.waitForFunction(
     ([map, n]) => document.querySelector(`${map} canvas`)?.height === n,
     [MAP, count],
@@ -29,60 +29,60 @@ export const long = {
     stage,
   ) {
     const page = await stage.open(TEXT);
-    await rows(page, 30);
+    await waitForRows(page, 30);
     const map = page.locator(MAP);
     const { width, height } = await map.boundingBox();
     const side = await page.evaluate(() => document.querySelector('.thumb canvas').height);
     assert.ok(side <= 32, `a small map has ${side} rows`);
     await map.hover({ position: { x: 0.02 * width, y: 0.98 * height } });
     assert.match(
-      await readout(page),
+      await readoutOf(page),
       /^queries 116-119 → keys 0-3: mean weight [\d.e-]+, largest [\d.e-]+$/,
     );
-    await lens(page).getByRole('button', { name: 'Largest' }).click();
+    await lensOf(page).getByRole('button', { name: 'Largest' }).click();
     await page.waitForFunction(() =>
       /the largest over 4 × 4/.test(document.querySelector('.subtitle').textContent),
     );
     await page.screenshot({ path: `${pictures}/long-blocks.png` });
 
     await map.click({ position: { x: 0.02 * width, y: 0.98 * height } });
-    await rows(page, 40);
-    assert.match(await lens(page).textContent(), /Shown exactly: queries 80-119, keys 0-39\./);
+    await waitForRows(page, 40);
+    assert.match(await lensOf(page).textContent(), /Shown exactly: queries 80-119, keys 0-39\./);
     const box = await map.boundingBox();
     await map.hover({ position: { x: 0.01 * box.width, y: 0.99 * box.height } });
-    assert.match(await readout(page), /^query 119 “.*” → key 0 “.*”: [\d.e-]+$/);
+    assert.match(await readoutOf(page), /^query 119 “.*” → key 0 “.*”: [\d.e-]+$/);
     await page.screenshot({ path: `${pictures}/long-exact.png` });
     await page.getByRole('button', { name: 'Whole map' }).click();
-    await rows(page, 30);
+    await waitForRows(page, 30);
 
     await map.focus();
     await page.keyboard.press('Enter');
-    await rows(page, 40);
+    await waitForRows(page, 40);
     await until(async () => (await zoomOf(page))[0] >= 0);
-    const from = await zoomOf(page);
+    const oldZoom = await zoomOf(page);
     for (let i = 0; i < 45; i++) await page.keyboard.press('ArrowUp');
-    await until(async () => (await zoomOf(page))[0] < from[0]);
+    await until(async () => (await zoomOf(page))[0] < oldZoom[0]);
     await page.keyboard.press('Escape');
-    await rows(page, 30);
+    await waitForRows(page, 30);
     await until(async () => (await zoomOf(page)).join() === '-1,-1');
     assert.deepEqual(page.troubles, []);
   },
 
   async 'a long text is zoomed by touch on a phone, and moved by the small map'(stage) {
     const page = await stage.open(TEXT, { width: 390 });
-    await rows(page, 30);
+    await waitForRows(page, 30);
     const map = page.locator(MAP);
     await map.click({ position: { x: 5, y: 100 } });
-    await rows(page, 40);
+    await waitForRows(page, 40);
     await until(async () => (await zoomOf(page))[0] >= 0);
-    const before = await zoomOf(page);
-    const locator = page.locator('[data-view="attention"] .locator');
-    await locator.click({ position: { x: 30, y: 60 } });
-    await until(async () => (await zoomOf(page))[0] !== before[0]);
-    await until(async () => /queries 80-119/.test(await lens(page).textContent()));
+    const oldZoom = await zoomOf(page);
+    const smallMap = page.locator('[data-view="attention"] .locator');
+    await smallMap.click({ position: { x: 30, y: 60 } });
+    await until(async () => (await zoomOf(page))[0] !== oldZoom[0]);
+    await until(async () => /queries 80-119/.test(await lensOf(page).textContent()));
     await page.screenshot({ path: `${pictures}/long-phone.png`, fullPage: true });
     await page.getByRole('button', { name: 'Whole map' }).click();
-    await rows(page, 30);
+    await waitForRows(page, 30);
     assert.deepEqual(page.troubles, []);
   },
 };

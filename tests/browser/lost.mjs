@@ -5,22 +5,27 @@ import { chips, settled } from './stage.mjs';
 
 const IDS = [0, 5, 17, 300, 42];
 
-async function begin(page) {
+async function openModel(page) {
   await page.evaluate(async (ids) => {
     const { createEngine, resolveHub, modelFiles } = globalThis.sinkscope;
-    const reported = [];
-    const onLost = ({ code, text }) => reported.push(`${code}: ${text}`);
+    const lossReports = [];
+    const onLost = ({ code, text }) => lossReports.push(`${code}: ${text}`);
     const engine = await createEngine({ base: '/wasm/', worker: true, workers: 1, onLost });
     const plan = await resolveHub('sinkscope/softmax', { endpoint: globalThis.tool.endpoint });
     const model = await engine.open(modelFiles(plan));
     const run = await model.run(ids);
-    const look = async () => [...(await run.metric('alpha')).data];
-    Object.assign(globalThis, { reported, model, look, before: await look() });
+    const readAlphas = async () => [...(await run.metric('alpha')).data];
+    Object.assign(globalThis, {
+      reported: lossReports,
+      model,
+      look: readAlphas,
+      before: await readAlphas(),
+    });
   }, IDS);
 }
 
 /** Ends the worker just before it answers the call. Returns the error of this call and the result of the next one. */
-async function end(page, meanwhile = () => {}) {
+async function endWorker(page, meanwhile = () => {}) {
   await page.workers()[0].evaluate(() => {
     globalThis.postMessage = () => globalThis.close();
   });
@@ -46,15 +51,15 @@ function check({ failed, same, reported }, why) {
 export const losing = {
   async 'Stop ends a worker that does not answer, and another one takes over'(stage) {
     const page = await stage.open('room=explore&shown=softmax');
-    const before = page.workers();
-    assert.ok(before.length);
+    const oldWorkers = page.workers();
+    assert.ok(oldWorkers.length);
     // The workers loop forever, so no message reaches them any more.
-    for (const worker of before) worker.evaluate('for (;;) {}').catch(() => {});
+    for (const worker of oldWorkers) worker.evaluate('for (;;) {}').catch(() => {});
     await page.fill('textarea', 'One two three four five six seven eight nine ten eleven twelve.');
     await page.locator('.progress button').click();
     await page.getByText(/it did not stop within 5 s/).waitFor();
-    const again = page.getByRole('button', { name: 'Try again' });
-    await again.click();
+    const retryButton = page.getByRole('button', { name: 'Try again' });
+    await retryButton.click();
     await page.waitForFunction(() =>
       [...document.querySelectorAll('.chip')]
         .map((chip) => chip.textContent.trim())
@@ -63,13 +68,13 @@ export const losing = {
     );
     await settled(page);
     assert.ok((await chips(page)).length > 12);
-    assert.ok(page.workers().some((worker) => !before.includes(worker)));
+    assert.ok(page.workers().some((worker) => !oldWorkers.includes(worker)));
   },
 
   async 'a worker that ends silently is noticed at once, and replaced'(stage) {
     const { page } = await openHubPage(stage);
-    await begin(page);
-    check(await end(page), /without a word/);
+    await openModel(page);
+    check(await endWorker(page), /without a word/);
   },
 
   async 'where there are no locks, a worker that no longer answers counts as ended'(stage) {
@@ -79,7 +84,7 @@ export const losing = {
     await page.clock.install();
     await visit(page);
     assert.equal(await page.evaluate(() => navigator.locks), undefined);
-    await begin(page);
-    check(await end(page, () => page.clock.runFor(70_000)), /not answered for 60 s/);
+    await openModel(page);
+    check(await endWorker(page, () => page.clock.runFor(70_000)), /not answered for 60 s/);
   },
 };

@@ -19,7 +19,7 @@ const HASHES = [
   '',
 ];
 
-function draws(seed) {
+function createRandom(seed) {
   let a = seed >>> 0;
   return () => {
     a = (Math.imul(a, 1664525) + 1013904223) >>> 0;
@@ -30,36 +30,36 @@ function draws(seed) {
 export const monkey = {
   async 'half a minute of random actions causes no error'(stage) {
     const page = await stage.open();
-    const draw = draws(SEED);
+    const draw = createRandom(SEED);
     const end = Date.now() + 1000 * SECONDS;
-    let done = 0;
+    let actCount = 0;
     const clickSomething = () =>
       page.evaluate((share) => {
         const open = document.querySelector('dialog[open]');
-        const all = [
+        const candidates = [
           ...(open ?? document).querySelectorAll(
             'button, a[href^="#"], summary, select, input, .heatmap, .chart-picture',
           ),
         ];
-        const seen = all.filter(
-          (one) =>
-            one.checkVisibility() &&
-            !one.disabled &&
-            one.type !== 'file' &&
-            !/Link|Open another|Open a model|Look up|CSV|JSON|SVG|PNG/.test(one.textContent),
+        const usable = candidates.filter(
+          (element) =>
+            element.checkVisibility() &&
+            !element.disabled &&
+            element.type !== 'file' &&
+            !/Link|Open another|Open a model|Look up|CSV|JSON|SVG|PNG/.test(element.textContent),
         );
-        const one = seen[Math.floor(share * seen.length)];
-        if (!one) return;
-        if (one.localName === 'select') {
-          one.selectedIndex = Math.floor(share * 7919) % one.options.length;
-          one.dispatchEvent(new Event('change', { bubbles: true }));
-        } else if (one.localName === 'input' && /range|number/.test(one.type)) {
-          one.value = String(Math.floor(share * 97));
-          one.dispatchEvent(
-            new Event(one.type === 'range' ? 'input' : 'change', { bubbles: true }),
+        const element = usable[Math.floor(share * usable.length)];
+        if (!element) return;
+        if (element.localName === 'select') {
+          element.selectedIndex = Math.floor(share * 7919) % element.options.length;
+          element.dispatchEvent(new Event('change', { bubbles: true }));
+        } else if (element.localName === 'input' && /range|number/.test(element.type)) {
+          element.value = String(Math.floor(share * 97));
+          element.dispatchEvent(
+            new Event(element.type === 'range' ? 'input' : 'change', { bubbles: true }),
           );
         } else
-          one.dispatchEvent(
+          element.dispatchEvent(
             new MouseEvent('click', {
               bubbles: true,
               cancelable: true,
@@ -90,25 +90,25 @@ export const monkey = {
     while (Date.now() < end) {
       await acts[Math.floor(draw() * acts.length)]();
       await page.waitForTimeout(draw() * 120);
-      done++;
+      actCount++;
       // Enter in the dialog is a request to open the model that is named there.
-      const troubles = page.troubles.filter((one) => !one.includes('https://huggingface.co/'));
-      assert.deepEqual(troubles, [], `after ${done} acts, seed ${SEED}`);
+      const troubles = page.troubles.filter((text) => !text.includes('https://huggingface.co/'));
+      assert.deepEqual(troubles, [], `after ${actCount} acts, seed ${SEED}`);
     }
     for (let i = 0; i < 3; i++) await page.keyboard.press('Escape');
     await page.evaluate(() => (location.hash = '#room=explore&n=1'));
     const picture = page.locator('[data-room="explore"] [data-view="attention"] canvas').first();
     // A stopped run stays stopped until the reader asks again.
-    const again = page.getByRole('button', { name: 'Try again' });
+    const retryButton = page.getByRole('button', { name: 'Try again' });
     try {
-      await picture.or(again).first().waitFor();
-      if (await again.isVisible()) await again.click();
+      await picture.or(retryButton).first().waitFor();
+      if (await retryButton.isVisible()) await retryButton.click();
       await picture.waitFor();
     } catch (cause) {
-      const said = (await page.innerText('body')).replaceAll('\n', ' · ');
-      throw new Error(`nothing is drawn at ${page.url()}: ${said}`, { cause });
+      const bodyText = (await page.innerText('body')).replaceAll('\n', ' · ');
+      throw new Error(`nothing is drawn at ${page.url()}: ${bodyText}`, { cause });
     }
     await settled(page);
-    return `${done} acts, seed ${SEED}`;
+    return `${actCount} acts, seed ${SEED}`;
   },
 };

@@ -9,18 +9,18 @@ import { createHost, pageRoot, root, until } from './stage.mjs';
 
 const NEXT = { page: join(root, '.build/page-next'), zoo: join(root, '.build/zoo-next') };
 
-let building;
-const buildNext = () => (building ??= makeNext());
+let buildingNext;
+const buildNextOnce = () => (buildingNext ??= buildNext());
 
 /** Builds the page again: every file differs, and the zoo has two models. */
-async function makeNext() {
+async function buildNext() {
   const zoo = join(root, 'models/zoo');
   await rm(NEXT.zoo, { recursive: true, force: true });
   for (const name of ['softmax', 'sigmoid', 'heldout.json'])
     await cp(join(zoo, name), join(NEXT.zoo, name), { recursive: true });
   const cards = JSON.parse(await readFile(join(zoo, 'index.json')));
-  const two = cards.filter(({ id }) => ['softmax', 'sigmoid'].includes(id));
-  await writeFile(join(NEXT.zoo, 'index.json'), JSON.stringify(two));
+  const twoCards = cards.filter(({ id }) => ['softmax', 'sigmoid'].includes(id));
+  await writeFile(join(NEXT.zoo, 'index.json'), JSON.stringify(twoCards));
   const env = { ...process.env, SINKSCOPE_PAGE: NEXT.page, SINKSCOPE_ZOO: NEXT.zoo };
   const vite = join(root, 'web/node_modules/vite/bin/vite.js');
   await promisify(execFile)(process.execPath, [vite, 'build', '--minify', 'false'], {
@@ -34,7 +34,7 @@ const zooOf = (page) => `/zoo/${readdirSync(join(page, 'zoo'))[0]}/`;
 
 async function openHost() {
   let folder = pageRoot;
-  let wrong = /^$/;
+  let intercepted = /^$/;
   const page = '<!doctype html><title>Log in to this network</title>';
   const login = {
     body: page,
@@ -44,15 +44,15 @@ async function openHost() {
   const host = createHost({
     folder: () => folder,
     sent: {},
-    instead: (path) => (wrong.test(path) ? login : undefined),
+    instead: (path) => (intercepted.test(path) ? login : undefined),
   });
   await new Promise((done) => host.listen(0, '127.0.0.1', done));
   return {
     address: `http://127.0.0.1:${host.address().port}/`,
     serve: (other) => (folder = other),
     /** Makes the host answer matching paths with a login page, which browsers may cache for ten minutes. */
-    interpose: (paths) => (wrong = paths),
-    relent: () => (wrong = /^$/),
+    interpose: (paths) => (intercepted = paths),
+    relent: () => (intercepted = /^$/),
     close() {
       host.close();
       host.closeAllConnections();
@@ -79,7 +79,7 @@ async function waitUntilCached(page, ...paths) {
     await until(async () => (await cachedAddresses(page, /./)).some((url) => url.endsWith(path)));
 }
 
-async function seeExact(page, address) {
+async function loadExactWeights(page, address) {
   await page.goto(`${address}#room=compare`);
   await waitUntilCached(page, 'softmax/refinement.gz', 'sigmoid/refinement.gz');
   await page.goto(`${address}#room=start`);
@@ -95,16 +95,18 @@ const cachedAddresses = (page, pattern) =>
 
 /** Counts the loaded files of the build in `folder`; fails at any other file. */
 async function countFilesOf(page, address, folder) {
-  const own = page.loaded.filter((one) => one.url().startsWith(address) && one.ok());
-  for (const one of own) {
-    const path = new URL(one.url()).pathname.slice(1) || 'index.html';
-    const here = await readFile(join(folder, path)).catch(() =>
+  const buildResponses = page.loaded.filter(
+    (response) => response.url().startsWith(address) && response.ok(),
+  );
+  for (const response of buildResponses) {
+    const path = new URL(response.url()).pathname.slice(1) || 'index.html';
+    const expected = await readFile(join(folder, path)).catch(() =>
       assert.fail(`${path} is not of ${folder}`),
     );
-    const body = await one.body().catch(() => undefined);
-    if (body) assert.ok(body.equals(here), `${path} is as in ${folder}`);
+    const body = await response.body().catch(() => undefined);
+    if (body) assert.ok(body.equals(expected), `${path} is as in ${folder}`);
   }
-  return own.length;
+  return buildResponses.length;
 }
 
 async function withContext(stage, use) {
@@ -125,47 +127,47 @@ export const offline = {
       await waitUntilDrawn(page);
       assert.ok(!(await isIsolated(page)), 'this host sends no headers');
       await waitUntilCached(page, 'softmax/preview.gz', 'sigmoid/preview.gz');
-      const early = await cachedAddresses(
+      const cachedEarly = await cachedAddresses(
         page,
         /refinement|recordings\/|\.(lab|int8|relaxed)\.|assets\/\d-|picture/,
       );
-      assert.deepEqual(early, [], 'what few readers ask for is fetched on demand');
-      await seeExact(page, host.address);
+      assert.deepEqual(cachedEarly, [], 'what few readers ask for is fetched on demand');
+      await loadExactWeights(page, host.address);
       await page.goto(`${host.address}#room=explore&shown=gated`);
       // Wait until the model is drawn: an aborted download is not cached.
       await page.waitForFunction(() =>
-        [...document.querySelectorAll('.stamp')].some((one) => /Gated/.test(one.textContent)),
+        [...document.querySelectorAll('.stamp')].some((stamp) => /Gated/.test(stamp.textContent)),
       );
       await waitUntilCached(page, 'gated/model.safetensors', 'softmax/tokenizer.json');
       await page.close();
       host.close();
-      const again = await visit(context, host.address);
-      await waitUntilDrawn(again);
-      assert.ok(await isIsolated(again), 'threads may share memory, though no host says so');
-      const gated = await visit(context, host.address, '#room=explore&shown=gated');
-      await waitUntilDrawn(gated);
-      const figure = await visit(context, host.address, 'embed.html#view=attention');
-      await waitUntilDrawn(figure);
-      const lesson = await visit(context, host.address, 'learn/1-what-is-an-attention-sink/');
-      await lesson.locator('#map[data-live]').waitFor();
-      const strange = await visit(context, host.address, '#room=explore&shown=relu');
-      await strange.waitForFunction(() => /relu/i.test(document.body.textContent));
-      const sw = again.loaded.filter(
-        (one) => !one.fromServiceWorker() && !/^data:/.test(one.url()),
+      const secondPage = await visit(context, host.address);
+      await waitUntilDrawn(secondPage);
+      assert.ok(await isIsolated(secondPage), 'threads may share memory, though no host says so');
+      const gatedPage = await visit(context, host.address, '#room=explore&shown=gated');
+      await waitUntilDrawn(gatedPage);
+      const figurePage = await visit(context, host.address, 'embed.html#view=attention');
+      await waitUntilDrawn(figurePage);
+      const lessonPage = await visit(context, host.address, 'learn/1-what-is-an-attention-sink/');
+      await lessonPage.locator('#map[data-live]').waitFor();
+      const reluPage = await visit(context, host.address, '#room=explore&shown=relu');
+      await reluPage.waitForFunction(() => /relu/i.test(document.body.textContent));
+      const networkResponses = secondPage.loaded.filter(
+        (response) => !response.fromServiceWorker() && !/^data:/.test(response.url()),
       );
       assert.deepEqual(
-        sw.map((one) => one.url()),
+        networkResponses.map((response) => response.url()),
         [],
       );
     }),
 
   'a newer build is offered, and a click takes it up, in every tab': (stage) =>
     withContext(stage, async (context, host) => {
-      await buildNext();
+      await buildNextOnce();
       const page = await visit(context, host.address);
       await waitUntilDrawn(page);
       await waitUntilCached(page, 'softmax/preview.gz');
-      await seeExact(page, host.address);
+      await loadExactWeights(page, host.address);
       host.serve(NEXT.page);
       const [other, second] = [
         await visit(context, host.address),
@@ -191,52 +193,54 @@ export const offline = {
 
   'after the host takes up another build, a visit is of one build throughout': (stage) =>
     withContext(stage, async (context, host) => {
-      await buildNext();
+      await buildNextOnce();
       const files = (await readdir(NEXT.page, { recursive: true })).length;
       const page = await visit(context, host.address);
       await waitUntilDrawn(page);
       await waitUntilCached(page, 'softmax/preview.gz', 'sigmoid/preview.gz');
-      await seeExact(page, host.address);
-      const first = await countFilesOf(page, host.address, pageRoot);
+      await loadExactWeights(page, host.address);
+      const firstCount = await countFilesOf(page, host.address, pageRoot);
       host.serve(NEXT.page);
       // While the old build is in use, a second tab and its late requests get the old build too.
-      const second = await visit(context, host.address);
-      await waitUntilDrawn(second);
+      const secondPage = await visit(context, host.address);
+      await waitUntilDrawn(secondPage);
       await until(() =>
-        second.evaluate(async () => {
+        secondPage.evaluate(async () => {
           const registration = await navigator.serviceWorker.getRegistration();
           await registration.update();
           return registration.waiting !== null;
         }),
       );
-      await second.goto(`${host.address}#room=compare&shown=softmax,sigmoid`);
-      await second.waitForSelector('.metrics tr[data-subject], .trouble, .message.error');
-      assert.deepEqual(await second.locator('.trouble, .message.error').allTextContents(), []);
-      const middle = await countFilesOf(second, host.address, pageRoot);
+      await secondPage.goto(`${host.address}#room=compare&shown=softmax,sigmoid`);
+      await secondPage.waitForSelector('.metrics tr[data-subject], .trouble, .message.error');
+      assert.deepEqual(await secondPage.locator('.trouble, .message.error').allTextContents(), []);
+      const middleCount = await countFilesOf(secondPage, host.address, pageRoot);
       // A model that was not cached is lost with the old build: the page says so, and never takes it from the new one.
-      await second.goto(`${host.address}#room=explore&shown=gated`);
-      await second.waitForFunction(() =>
+      await secondPage.goto(`${host.address}#room=explore&shown=gated`);
+      await secondPage.waitForFunction(() =>
         /404|could not be fetched/.test(document.body.textContent),
       );
       await page.close();
-      await second.close();
+      await secondPage.close();
       // The old build is deleted when no tab shows it; each visit uses one build.
-      let last = 0;
-      for (let tries = 0; !last && tries < 10; tries++) {
-        const third = await visit(context, host.address);
-        await waitUntilDrawn(third);
-        const isNext = third.loaded.some((one) => one.url().includes(zooOf(NEXT.page)));
-        const count = await countFilesOf(third, host.address, isNext ? NEXT.page : pageRoot);
-        if (isNext) last = count;
-        await third.close();
+      let lastCount = 0;
+      for (let tries = 0; !lastCount && tries < 10; tries++) {
+        const thirdPage = await visit(context, host.address);
+        await waitUntilDrawn(thirdPage);
+        const isNext = thirdPage.loaded.some((response) =>
+          response.url().includes(zooOf(NEXT.page)),
+        );
+        const count = await countFilesOf(thirdPage, host.address, isNext ? NEXT.page : pageRoot);
+        if (isNext) lastCount = count;
+        await thirdPage.close();
       }
-      assert.ok(first > 8 && middle > 8 && last > 8);
-      return `${first}, ${middle} and ${last} files looked at; the other build has ${files}`;
+      assert.ok(firstCount > 8 && middleCount > 8 && lastCount > 8);
+      return `${firstCount}, ${middleCount} and ${lastCount} files looked at; the other build has ${files}`;
     }),
 
   'a room that another build has replaced leaves the old one standing, and offers the newer version':
     async (stage) => {
-      await buildNext();
+      await buildNextOnce();
       const host = await openHost();
       const context = await stage.browser.newContext({ serviceWorkers: 'block' });
       try {
@@ -280,7 +284,7 @@ export const offline = {
       host.relent();
       await page.getByRole('alert').getByRole('button', { name: 'Try again' }).click();
       await page.waitForFunction(() =>
-        [...document.querySelectorAll('.stamp')].some((one) => /Gated/.test(one.textContent)),
+        [...document.querySelectorAll('.stamp')].some((stamp) => /Gated/.test(stamp.textContent)),
       );
       await waitUntilCached(page, 'gated/model.safetensors');
     }),
@@ -303,8 +307,8 @@ export const offline = {
         assert.equal(await page.evaluate(() => navigator.serviceWorker.controller), null);
         assert.deepEqual(await cachedAddresses(page, /reported\.json$/), []);
         host.relent();
-        const next = await visit(context, host.address);
-        await waitUntilCached(next, 'reported.json', 'softmax/preview.gz');
+        const nextPage = await visit(context, host.address);
+        await waitUntilCached(nextPage, 'reported.json', 'softmax/preview.gz');
       }),
 
   'damaged files of the cache are replaced: engine, page and models': (stage) =>
@@ -312,33 +316,33 @@ export const offline = {
       const page = await visit(context, host.address);
       await waitUntilDrawn(page);
       await waitUntilCached(page, 'softmax/preview.gz', 'sigmoid/preview.gz');
-      const damaged = await page.evaluate(async () => {
+      const damagedCount = await page.evaluate(async () => {
         let count = 0;
         for (const name of await caches.keys()) {
           const cache = await caches.open(name);
           for (const request of await cache.keys()) {
             if (!/\.(wasm|js|css|safetensors|gz|json)(\?|$)/.test(request.url)) continue;
-            const was = await cache.match(request);
-            const bytes = new Uint8Array(await was.arrayBuffer());
+            const oldResponse = await cache.match(request);
+            const bytes = new Uint8Array(await oldResponse.arrayBuffer());
             bytes[bytes.length >> 1] ^= 0x20;
-            await cache.put(request, new Response(bytes, { headers: was.headers }));
+            await cache.put(request, new Response(bytes, { headers: oldResponse.headers }));
             count++;
           }
         }
         return count;
       });
-      assert.ok(damaged > 20, `${damaged} files are damaged`);
-      const second = await visit(context, host.address);
-      await waitUntilDrawn(second);
-      await countFilesOf(second, host.address, pageRoot);
-      await waitUntilCached(second, 'softmax/preview.gz', 'sigmoid/preview.gz');
+      assert.ok(damagedCount > 20, `${damagedCount} files are damaged`);
+      const secondPage = await visit(context, host.address);
+      await waitUntilDrawn(secondPage);
+      await countFilesOf(secondPage, host.address, pageRoot);
+      await waitUntilCached(secondPage, 'softmax/preview.gz', 'sigmoid/preview.gz');
       // Files that were fetched again are cached: a third visit needs no network for them.
       await page.close();
-      await second.close();
+      await secondPage.close();
       host.close();
-      const third = await visit(context, host.address);
-      await waitUntilDrawn(third);
-      return `${damaged} files`;
+      const thirdPage = await visit(context, host.address);
+      await waitUntilDrawn(thirdPage);
+      return `${damagedCount} files`;
     }),
 
   'without a service worker Try again goes past what the browser has cached': async (stage) => {
@@ -358,12 +362,12 @@ export const offline = {
       ]) {
         host.interpose(paths);
         const page = await visit(context, host.address, hash);
-        const again = page.getByRole('button', { name: 'Try again' }).first();
-        await again.waitFor().catch((cause) => {
+        const retryButton = page.getByRole('button', { name: 'Try again' }).first();
+        await retryButton.waitFor().catch((cause) => {
           throw new Error(`${what}: no Try again`, { cause });
         });
         host.relent();
-        await again.click();
+        await retryButton.click();
         await waitUntilDrawn(page).catch(async (cause) => {
           throw new Error(`${what}: ${await page.textContent('#messages')}`, { cause });
         });

@@ -22,12 +22,12 @@ const zoo = (name) =>
   ['config.json', 'model.safetensors', 'tokenizer.json'].map(
     (file) => `${root}models/zoo/${name}/${file}`,
   );
-let making;
+let opening;
 
 /** Opens the page with the hub of the tests as its endpoint. Requests to this hub are allowed. */
 export async function openPage(stage, hash = 'room=explore', options = {}) {
-  making ??= openHub();
-  const hub = await making;
+  opening ??= openHub();
+  const hub = await opening;
   hub.reset();
   stage.allowed.add(hub.endpoint).add(hub.cdn);
   const script = `localStorage.setItem('sinkscope.endpoint', ${JSON.stringify(hub.endpoint)})`;
@@ -53,29 +53,31 @@ export async function load(page, name) {
   await settled(page);
 }
 
-const error = (page) => page.locator('.open-error:not([hidden])').textContent();
-const plan = (page) => text(page, '.open-plan');
-const stamp = (page) => text(page, '[data-view="attention"] .stamp');
-const finding = (page) => text(page, '[data-finding]');
+const errorText = (page) => page.locator('.open-error:not([hidden])').textContent();
+const planText = (page) => text(page, '.open-plan');
+const stampText = (page) => text(page, '[data-view="attention"] .stamp');
+const findingText = (page) => text(page, '[data-finding]');
 const STAMP = '[data-view="attention"] .stamp';
 
-const showsStep = (page, step) =>
+const waitForStep = (page, step) =>
   page.waitForFunction((name) => {
-    const drawn = document.querySelector('[data-view="attention"] .cell:not(.stale)');
+    const drawnCell = document.querySelector('[data-view="attention"] .cell:not(.stale)');
     const stamps = document.querySelectorAll(
       '[data-view="attention"] .stamp, .training-grid > .middle > .stamp',
     );
-    const seen = [...stamps].filter((one) => one.textContent && one.checkVisibility());
+    const visibleStamps = [...stamps].filter(
+      (stamp) => stamp.textContent && stamp.checkVisibility(),
+    );
     return (
-      drawn?.dataset.subject.endsWith(name) &&
-      seen.length === 1 &&
-      seen[0].textContent.endsWith(name)
+      drawnCell?.dataset.subject.endsWith(name) &&
+      visibleStamps.length === 1 &&
+      visibleStamps[0].textContent.endsWith(name)
     );
   }, `pythia-14m@step${step}`);
-const troubles = (page, hub) =>
-  page.troubles.filter((one) => !one.includes(hub.endpoint) && !one.includes(hub.cdn));
+const troublesOf = (page, hub) =>
+  page.troubles.filter((trouble) => !trouble.includes(hub.endpoint) && !trouble.includes(hub.cdn));
 
-async function looks(stage, { width, scheme }) {
+async function checkLooks(stage, { width, scheme }) {
   const { page } = await openPage(stage, 'room=explore', { width, scheme });
   const picture = (name) =>
     page.screenshot({ path: `${pictures}/open-${name}-${width}-${scheme}.png` });
@@ -124,13 +126,13 @@ export const open = {
     assert.equal(hub.log.length, 0, 'no request is sent before the reader asks for it');
     await lookUp(page, 'sinkscope/softmax');
     await page.waitForSelector('.open-plan');
-    assert.match(await plan(page), /main \(commit [0-9a-f]{8}\).*model\.safetensors/s);
-    assert.match(await plan(page), /to download\s*2\.\d MB.*about [\d.]+ MB.*apache-2\.0/s);
+    assert.match(await planText(page), /main \(commit [0-9a-f]{8}\).*model\.safetensors/s);
+    assert.match(await planText(page), /to download\s*2\.\d MB.*about [\d.]+ MB.*apache-2\.0/s);
     assert.equal(hub.seen(WEIGHTS).length, 0, 'nothing large is fetched before the reader agrees');
     await page.click('#open .primary');
     await page.waitForSelector('#open', { state: 'hidden' });
     await settled(page);
-    assert.match(await stamp(page), /MEASURED.*sinkscope\/softmax/);
+    assert.match(await stampText(page), /MEASURED.*sinkscope\/softmax/);
     assert.match(await text(page, '.about'), /on published weights/);
     await page.waitForFunction(() => location.hash.includes('shown=hub:sinkscope/softmax'));
     assert.equal(
@@ -143,7 +145,7 @@ export const open = {
     );
     await page.click('.open-kept button');
     await page.waitForFunction(() => !document.querySelector('.open-kept'));
-    assert.deepEqual(troubles(page, hub), []);
+    assert.deepEqual(troublesOf(page, hub), []);
   },
 
   async 'a link to a hub model makes no request before the reader agrees, and opens a cached model without asking'(
@@ -169,7 +171,7 @@ export const open = {
     await page.click('#open .primary');
     await page.waitForSelector(STAMP);
     await settled(page);
-    assert.match(await stamp(page), /sinkscope\/sigmoid/);
+    assert.match(await stampText(page), /sinkscope\/sigmoid/);
     hub.reset();
     await page.reload();
     await page.waitForSelector(STAMP);
@@ -188,39 +190,39 @@ export const open = {
 
   async 'a download shows bytes and rate, stops, keeps the frame, and resumes'(stage) {
     const { page, hub } = await openPage(stage);
-    const before = await finding(page);
+    const oldFinding = await findingText(page);
     hub.fault({ host: 'cdn', path: WEIGHTS, slow: 800_000 });
     await openDialog(page);
     await lookUp(page, 'sinkscope/sigmoid');
     await page.click('#open .primary');
-    const said = /[\d.]+ [kM]B of 2\.9 MB · [\d.]+ [kM]B\/s · \d+ s left/;
+    const progressPattern = /[\d.]+ [kM]B of 2\.9 MB · [\d.]+ [kM]B\/s · \d+ s left/;
     await page.waitForFunction(
       (source) => new RegExp(source).test(document.querySelector('.open-loaded')?.textContent),
-      said.source,
+      progressPattern.source,
     );
-    const loaded = await text(page, '.open-loaded');
+    const progressText = await text(page, '.open-loaded');
     await page.getByRole('button', { name: 'Cancel' }).click();
     await page.waitForSelector('#open-name');
-    assert.equal(await finding(page), before);
+    assert.equal(await findingText(page), oldFinding);
     hub.reset();
     await lookUp(page, 'sinkscope/sigmoid');
     await page.waitForSelector('.open-plan');
-    assert.match(await plan(page), /are cached/);
+    assert.match(await planText(page), /are cached/);
     await page.click('#open .primary');
     await page.waitForSelector('#open', { state: 'hidden' });
     await settled(page);
     assert.match(hub.seen(WEIGHTS, 'cdn')[0].headers.range, /^bytes=[1-9]\d*-$/);
-    assert.match(await stamp(page), /sinkscope\/sigmoid/);
+    assert.match(await stampText(page), /sinkscope\/sigmoid/);
     assert.match(await text(page, '.about code'), /exp\(-/);
-    return loaded;
+    return progressText;
   },
 
   async 'a token opens a gated model and is stored nowhere'(stage) {
     const { page } = await openPage(stage);
     await openDialog(page);
     await lookUp(page, 'sinkscope/gated');
-    const refused = await page.waitForSelector('.open-problem, .open-error:not([hidden])');
-    assert.match(await refused.textContent(), /token|access/);
+    const refusal = await page.waitForSelector('.open-problem, .open-error:not([hidden])');
+    assert.match(await refusal.textContent(), /token|access/);
     if (await page.getByRole('button', { name: 'Back' }).count())
       await page.getByRole('button', { name: 'Back' }).click();
     await page.click('.open-more summary');
@@ -230,11 +232,11 @@ export const open = {
     await page.click('#open .primary');
     await page.waitForSelector('#open', { state: 'hidden' });
     await settled(page);
-    assert.match(await stamp(page), /sinkscope\/gated/);
-    const stored = await page.evaluate(() =>
+    assert.match(await stampText(page), /sinkscope\/gated/);
+    const storedText = await page.evaluate(() =>
       JSON.stringify({ ...localStorage, ...sessionStorage }),
     );
-    const places = [stored, page.url(), await page.content()].join();
+    const places = [storedText, page.url(), await page.content()].join();
     assert.ok(!places.includes(TOKENS.member), 'the token is in memory only');
   },
 
@@ -242,7 +244,7 @@ export const open = {
     const { page, hub } = await openPage(stage);
     await openDialog(page);
     await lookUp(page, 'sinkscope/none');
-    assert.match(await error(page), /sinkscope\/none.*\((access|not_found)\)/);
+    assert.match(await errorText(page), /sinkscope\/none.*\((access|not_found)\)/);
     await lookUp(page, 'not a name');
     await page.waitForFunction(() =>
       /\(argument\)/.test(document.querySelector('.open-error').textContent),
@@ -256,11 +258,11 @@ export const open = {
     await page.waitForFunction(() => /2 models/.test(document.querySelector('#open').textContent));
     await page.getByRole('button', { name: /tiny-Q8_0/ }).click();
     await page.waitForSelector('.open-plan');
-    assert.match(await plan(page), /tiny-Q8_0\.gguf/);
+    assert.match(await planText(page), /tiny-Q8_0\.gguf/);
     await page.click('#open .primary');
     await page.waitForSelector('.open-error:not([hidden])');
-    assert.match(await error(page), /expected/);
-    assert.match(await stamp(page), /Softmax model/);
+    assert.match(await errorText(page), /expected/);
+    assert.match(await stampText(page), /Softmax model/);
     assert.equal(hub.seen(/huge.*safetensors/).length, 0);
   },
 
@@ -275,47 +277,47 @@ export const open = {
     await settled(page);
     const link = () => page.evaluate(() => navigator.clipboard.readText());
     await page.getByRole('button', { name: 'Share' }).click();
-    const said = page.locator('.unshared');
-    await said.locator('button').first().waitFor();
+    const notice = page.locator('.unshared');
+    await notice.locator('button').first().waitFor();
     assert.match(
       await text(page, '.unshared'),
       /The link does not contain .*, because those files are on your disk: it opens the softmax and sigmoid models instead\./,
     );
     assert.doesNotMatch(await link(), /disk/);
-    await said.getByRole('button', { name: 'Include name and fingerprint' }).click();
+    await notice.getByRole('button', { name: 'Include name and fingerprint' }).click();
     await page.getByText(/is asked for the files of .*fingerprint [0-9a-f]{16}/).waitFor();
-    const named = await link();
-    assert.match(named, /shown=disk:[0-9a-f]{16}\/[\w.-]+/);
-    const before = await finding(page);
+    const namedLink = await link();
+    assert.match(namedLink, /shown=disk:[0-9a-f]{16}\/[\w.-]+/);
+    const oldFinding = await findingText(page);
     // The page asks a reader of the link for the same files, and requests nothing from the hub.
-    const other = await stage.open(new URL(named).hash.slice(1), { waits: false });
-    await other.waitForSelector('#open[open]');
+    const otherPage = await stage.open(new URL(namedLink).hash.slice(1), { waits: false });
+    await otherPage.waitForSelector('#open[open]');
     assert.match(
-      await text(other, '#open'),
+      await text(otherPage, '#open'),
       /was on the disk of whoever shared it.*Choose the same files/s,
     );
-    await drop(other, await folderOf('softmax'));
-    await other.waitForSelector('.open-error:not([hidden])');
+    await drop(otherPage, await folderOf('softmax'));
+    await otherPage.waitForSelector('.open-error:not([hidden])');
     assert.match(
-      await error(other),
+      await errorText(otherPage),
       /expected the files that the link names, fingerprint [0-9a-f]{16}, found [0-9a-f]{16}/,
     );
-    await drop(other, await folderOf('sigmoid'));
-    await other.waitForFunction(() =>
+    await drop(otherPage, await folderOf('sigmoid'));
+    await otherPage.waitForFunction(() =>
       /from your disk/.test(document.querySelector('.about')?.textContent),
     );
-    await settled(other);
-    assert.equal(await finding(other), before);
+    await settled(otherPage);
+    assert.equal(await findingText(otherPage), oldFinding);
     // After the reader has declined, the page does not ask again, but the reader may still open the model.
-    const third = await stage.open(new URL(named).hash.slice(1), { waits: false });
-    await third.waitForSelector('#open[open]');
-    await third.getByRole('button', { name: 'Not now' }).click();
-    const again = third.getByRole('button', { name: /^Open / });
-    await again.last().click();
-    await third.waitForSelector('#open[open]');
-    assert.match(await text(third, '#open'), /was on the disk of whoever shared it/);
+    const thirdPage = await stage.open(new URL(namedLink).hash.slice(1), { waits: false });
+    await thirdPage.waitForSelector('#open[open]');
+    await thirdPage.getByRole('button', { name: 'Not now' }).click();
+    const openButtons = thirdPage.getByRole('button', { name: /^Open / });
+    await openButtons.last().click();
+    await thirdPage.waitForSelector('#open[open]');
+    assert.match(await text(thirdPage, '#open'), /was on the disk of whoever shared it/);
     assert.equal(hub.log.length, 0);
-    assert.deepEqual(troubles(page, hub), []);
+    assert.deepEqual(troublesOf(page, hub), []);
   },
 
   async 'downloaded files that cannot be read are reported as removed, and fetched again'(stage) {
@@ -326,13 +328,16 @@ export const open = {
     await page.waitForSelector('.open-plan');
     await page.click('#open .primary');
     await page.waitForSelector('.open-error:not([hidden])');
-    assert.match(await error(page), /its downloaded files were removed, as Clear would: try again/);
+    assert.match(
+      await errorText(page),
+      /its downloaded files were removed, as Clear would: try again/,
+    );
     await page.waitForSelector('.open-plan');
     await page.click('#open .primary');
     await page.waitForFunction(() => /sinkscope\/sigmoid/.test(document.body.textContent));
     await page.waitForFunction(() => !document.querySelector('#open[open]'));
     await settled(page);
-    assert.deepEqual(troubles(page, hub), []);
+    assert.deepEqual(troublesOf(page, hub), []);
   },
 
   async 'a dropped folder opens without a request, and stays out of links'(stage) {
@@ -346,7 +351,7 @@ export const open = {
     await page.waitForTimeout(300);
     assert.ok(!page.url().includes('disk'));
     assert.equal(hub.log.length, 0);
-    assert.deepEqual(troubles(page, hub), []);
+    assert.deepEqual(troublesOf(page, hub), []);
   },
 
   async 'for a folder without a tokenizer, the text is a list of token ids'(stage) {
@@ -362,7 +367,7 @@ export const open = {
       () => document.querySelectorAll('.chip').length === 4 && !document.querySelector('.trouble'),
     );
     assert.deepEqual(await page.locator('.chip').allTextContents(), ['#1', '#17', '#392', '#5']);
-    assert.deepEqual(troubles(page, hub), []);
+    assert.deepEqual(troublesOf(page, hub), []);
   },
 
   async 'an encoder without a head gets its text between [CLS] and [SEP], and every row sees all keys'(
@@ -395,13 +400,13 @@ export const open = {
     assert.deepEqual([tokens[0], tokens[T - 1]], ['[CLS]', '[SEP]']);
     // In an encoder every row sees all T tokens; in a causal model the share would be the mean of 1/n, 10%.
     assert.match(
-      await finding(page),
+      await findingText(page),
       new RegExp(
         `uniform attention, spread evenly over the tokens that each row sees, would give ${Math.round(100 / T)}%`,
       ),
     );
     assert.equal(await page.getByText('NaN').count(), 0);
-    assert.deepEqual(troubles(page, hub), []);
+    assert.deepEqual(troublesOf(page, hub), []);
   },
 
   async 'a tokenizer that never ends is stopped without freezing the page'(stage) {
@@ -416,17 +421,17 @@ export const open = {
     await drop(page, files);
     await page.evaluate(() => {
       globalThis.longest = 0;
-      let last = performance.now();
+      let lastTime = performance.now();
       setInterval(() => {
         const now = performance.now();
-        globalThis.longest = Math.max(globalThis.longest, now - last);
-        last = now;
+        globalThis.longest = Math.max(globalThis.longest, now - lastTime);
+        lastTime = now;
       }, 20);
     });
-    const said = page.getByText(
+    const message = page.getByText(
       /expected an answer within [\d.]+ s, none came.*machine may be busy/,
     );
-    await said.first().waitFor({ timeout: 240_000 });
+    await message.first().waitFor({ timeout: 240_000 });
     await page.getByRole('button', { name: 'Wait longer' }).waitFor();
     const longest = await page.evaluate(() => globalThis.longest);
     // The tokenizer is stopped after five seconds; in the page's own thread, that wait would freeze the page.
@@ -436,13 +441,13 @@ export const open = {
       /on weights trained for this page/.test(document.querySelector('.about')?.textContent),
     );
     await settled(page);
-    assert.match(await stamp(page), /MEASURED/);
+    assert.match(await stampText(page), /MEASURED/);
     return `the longest pause of the page was ${Math.round(longest)} ms`;
   },
 
   async 'a GGUF file opens directly, and gives the numbers of the model it was made from'(stage) {
     const { page, hub } = await openPage(stage);
-    const before = await finding(page);
+    const oldFinding = await findingText(page);
     await ask(page, 'What does the head write?', 'Next token');
     await page.waitForSelector('.next li');
     await settled(page);
@@ -474,10 +479,10 @@ export const open = {
     await ask(page, 'Where does attention go?');
     await page.waitForSelector(STAMP);
     await settled(page);
-    assert.match(await stamp(page), /twin\.F16\.gguf/);
-    assert.equal(await finding(page), before);
+    assert.match(await stampText(page), /twin\.F16\.gguf/);
+    assert.equal(await findingText(page), oldFinding);
     assert.equal(await page.evaluate(() => globalThis.opened), 1, 'a model is read once');
-    assert.deepEqual(troubles(page, hub), []);
+    assert.deepEqual(troublesOf(page, hub), []);
   },
 
   async 'the slider of the training room loads the checkpoints of a Pythia in turn'(stage) {
@@ -486,13 +491,13 @@ export const open = {
     await page.getByRole('link', { name: 'Training', exact: true }).click();
     await page.waitForSelector('.walk input');
     const slider = page.locator('.walk input');
-    const shows = (step) => showsStep(page, step);
-    await shows(0);
+    const waitForShownStep = (step) => waitForStep(page, step);
+    await waitForShownStep(0);
     await slider.focus();
     await page.keyboard.press('ArrowRight');
-    await shows(1);
+    await waitForShownStep(1);
     await page.keyboard.press('End');
-    await shows(143000);
+    await waitForShownStep(143000);
     await settled(page);
     assert.match(await text(page, '.chart-key'), /pythia-14m, visited steps/);
     assert.match(decodeURIComponent(page.url()), /shown=hub:EleutherAI\/pythia-14m@step143000/);
@@ -501,9 +506,9 @@ export const open = {
       /step142000/.test(document.querySelector('.trouble')?.textContent),
     );
     await page.keyboard.press('Home');
-    await shows(0);
+    await waitForShownStep(0);
     await page.getByRole('button', { name: 'Play' }).click();
-    await shows(1);
+    await waitForShownStep(1);
     assert.deepEqual(await violations(page), []);
     assert.equal(hub.seen(WEIGHTS, 'cdn').length, 3, 'each checkpoint was fetched once');
   },
@@ -526,7 +531,7 @@ export const open = {
     await settled(page);
     assert.match(await text(page, '.trouble'), /Stopped/);
     assert.ok(await page.locator(STAMP).isVisible());
-    assert.match(await stamp(page), /pythia-14m@step0$/);
+    assert.match(await stampText(page), /pythia-14m@step0$/);
   },
 
   async 'another special token can be put first, and the tokenizer’s own tokens are shown'(stage) {
@@ -538,10 +543,10 @@ export const open = {
       names.some((name) => /^the tokenizer’s default: /.test(name)),
       names.join(),
     );
-    const other = names.find((name) => /^<\|/.test(name));
-    await field.selectOption({ label: other });
+    const otherName = names.find((name) => /^<\|/.test(name));
+    await field.selectOption({ label: otherName });
     await settled(page);
-    assert.equal(await page.locator('.chip').first().textContent(), other);
+    assert.equal(await page.locator('.chip').first().textContent(), otherName);
     await page.waitForFunction(() => location.hash.includes('first='));
     return names.join(' | ');
   },
@@ -551,5 +556,4 @@ for (const width of [1280, 390])
   for (const scheme of ['light', 'dark'])
     open[`the dialog at ${width} px, ${scheme}: axe finds nothing, pictures of every stage`] = (
       stage,
-    ) => looks(stage, { width, scheme });
-export { error, stamp, troubles, zoo };
+    ) => checkLooks(stage, { width, scheme });

@@ -6,11 +6,11 @@ import { mkdirSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { readFile } from 'node:fs/promises';
 import { extname, join, normalize } from 'node:path';
 import { load } from '../../wasm/index.ts';
-import { ZOO } from '../../wasm/loading/zoo.ts';
+import { ZOO_NAMES } from '../../wasm/loading/zoo.ts';
 import { root, TYPES } from './stage.mjs';
 
 const HOME = 'https://sinkscope.example/1.0.0/';
-const MOST_BYTES = 20e6;
+const MAX_BYTES = 20e6;
 const TEXT =
   'The old man sat at the door and looked over the water. He thought of his child, and every night was long.';
 
@@ -20,8 +20,8 @@ function pack(folder) {
   const vite = join(root, 'web/node_modules/vite/bin/vite.js');
   const config = ['build', '--config', join(root, 'web/npm.config.ts'), '--logLevel', 'warn'];
   execFileSync(process.execPath, [vite, ...config], { cwd: join(root, 'web'), env });
-  const [made] = JSON.parse(execFileSync('npm', ['pack', '--json', './built'], npm));
-  const { filename, unpackedSize } = made;
+  const [packResult] = JSON.parse(execFileSync('npm', ['pack', '--json', './built'], npm));
+  const { filename, unpackedSize } = packResult;
   execFileSync('tar', ['xzf', filename], npm);
   return { packed: statSync(join(folder, filename)).size, unpacked: unpackedSize };
 }
@@ -31,10 +31,10 @@ async function serve(folder, version, pages = {}) {
   const server = createServer(async (request, response) => {
     const path = normalize(decodeURIComponent(new URL(request.url, 'http://x').pathname));
     response.setHeader('Access-Control-Allow-Origin', '*');
-    const [, given, file] = /^\/npm\/sinkscope-page(@[\d.]+)?\/(.*)$/.exec(path) ?? [];
+    const [, versionPart, file] = /^\/npm\/sinkscope-page(@[\d.]+)?\/(.*)$/.exec(path) ?? [];
     if (pages[path])
       return response.writeHead(200, { 'content-type': 'text/html' }).end(pages[path]);
-    if (file && !given)
+    if (file && !versionPart)
       return response.writeHead(302, { location: `/npm/sinkscope-page@${version}/${file}` }).end();
     try {
       const type = TYPES[extname(file)] ?? 'application/octet-stream';
@@ -52,7 +52,7 @@ const courseOf = (
   origin,
 ) => `<!doctype html><html lang="en"><title>A course</title><link rel="icon" href="data:,">
 <script type="module" src="${origin}/npm/sinkscope-page/sink-scope.js"></script>
-<main>${ZOO.map((model) => `<sink-scope view="sinks" shown="${model}"></sink-scope>`).join('\n')}</main>`;
+<main>${ZOO_NAMES.map((model) => `<sink-scope view="sinks" shown="${model}"></sink-scope>`).join('\n')}</main>`;
 
 /**
  * Returns the programs of the README's ten lines, which import from a CDN: the HTML of a CodePen and a cell of an
@@ -72,24 +72,24 @@ async function expectPrograms(page, host, cell) {
   await page.goto(`${host.origin}/codepen`);
   await page.waitForFunction(() => !/Measuring/.test(document.querySelector('#sink').textContent));
   assert.match(await page.textContent('#sink'), /^79\.2% of the heads have a sink$/);
-  const drawn = await page.evaluate(() => {
+  const mapPixels = await page.evaluate(() => {
     const { width, height } = document.querySelector('#map');
     const context = document.querySelector('#map').getContext('2d');
     return [width, height, ...context.getImageData(0, 0, 2, 1).data];
   });
-  assert.deepEqual(drawn, [14, 14, 176, 48, 90, 255, 0, 0, 0, 0], 'row 0 gives key 0 all');
+  assert.deepEqual(mapPixels, [14, 14, 176, 48, 90, 255, 0, 0, 0, 0], 'row 0 gives key 0 all');
   // A notebook provides `display` and `Plot`, and runs the cell as the body of a module.
-  const shown = await page.evaluate(async (body) => {
+  const cellResult = await page.evaluate(async (body) => {
     const AsyncFunction = (async () => {}).constructor;
     let displayed;
     const Plot = { plot: (options) => options, cell: (data, channels) => ({ data, channels }) };
-    await new AsyncFunction('display', 'Plot', body)((one) => (displayed = one), Plot);
+    await new AsyncFunction('display', 'Plot', body)((output) => (displayed = output), Plot);
     const { title, marks } = displayed;
     return { title, cells: marks[0].data, channels: marks[0].channels };
   }, cell);
-  assert.match(shown.title, /^L\dH\d: rows attend to columns$/);
-  assert.deepEqual(shown.cells[0], { query: 0, key: 0, weight: 1 });
-  assert.ok(Object.values(shown.channels).every((name) => name in shown.cells[0]));
+  assert.match(cellResult.title, /^L\dH\d: rows attend to columns$/);
+  assert.deepEqual(cellResult.cells[0], { query: 0, key: 0, weight: 1 });
+  assert.ok(Object.values(cellResult.channels).every((name) => name in cellResult.cells[0]));
 }
 
 export const packed = {
@@ -100,7 +100,7 @@ export const packed = {
     rmSync(folder, { recursive: true, force: true });
     mkdirSync(folder, { recursive: true });
     const { packed: bytes, unpacked } = pack(folder);
-    assert.ok(unpacked <= MOST_BYTES, `${unpacked} bytes`);
+    assert.ok(unpacked <= MAX_BYTES, `${unpacked} bytes`);
     const { version } = JSON.parse(readFileSync(join(folder, 'package/package.json'), 'utf8'));
     const cdn = await serve(join(folder, 'package'), version);
     const [pen, cell] = programs(cdn.origin, version);
@@ -112,13 +112,13 @@ export const packed = {
     try {
       const page = await context.newPage();
       const troubles = [];
-      page.on('console', (said) => said.type() === 'error' && troubles.push(said.text()));
+      page.on('console', (message) => message.type() === 'error' && troubles.push(message.text()));
       page.on('pageerror', (error) => troubles.push(error.message));
-      page.on('request', (one) => {
+      page.on('request', (request) => {
         const isKnown = [cdn.origin, host.origin, `blob:${host.origin}`, 'data:'].some((from) =>
-          one.url().startsWith(from),
+          request.url().startsWith(from),
         );
-        if (!isKnown) troubles.push(`asks ${one.url()}`);
+        if (!isKnown) troubles.push(`asks ${request.url()}`);
       });
       await page.addInitScript(() => {
         globalThis.runs = [];
@@ -128,14 +128,15 @@ export const packed = {
         addEventListener('error', ({ detail }) => detail && console.error(detail.message));
       });
       await page.goto(host.origin);
-      for (const one of await page.locator('sink-scope').all()) await one.scrollIntoViewIfNeeded();
+      for (const figure of await page.locator('sink-scope').all())
+        await figure.scrollIntoViewIfNeeded();
       await page.waitForFunction(
         (n) => new Set(globalThis.runs.map(({ subject }) => subject)).size >= n,
-        ZOO.length,
+        ZOO_NAMES.length,
       );
       const runs = await page.evaluate(() => globalThis.runs);
-      const seen = new Set(runs.map(({ subject }) => subject));
-      assert.deepEqual([...seen].sort(), ZOO.toSorted());
+      const subjects = new Set(runs.map(({ subject }) => subject));
+      assert.deepEqual([...subjects].sort(), ZOO_NAMES.toSorted());
       const { says } = runs.find(({ subject }) => subject === 'softmax');
       assert.match(says, /^15 of the 24 heads/, 'the numbers of the page');
       const workers = page.workers().map((worker) => worker.url());
@@ -143,7 +144,7 @@ export const packed = {
       // The package contains no page, so its figures link to the page that the build named.
       const link = await page.locator('sink-scope a[part=link]').first().getAttribute('href');
       assert.ok(link.startsWith(`${HOME}#`), link);
-      for (const name of ZOO) {
+      for (const name of ZOO_NAMES) {
         const zoo = `${cdn.origin}/npm/sinkscope-page@${version}/zoo/`;
         const model = await load(name, { zoo, cache: false });
         assert.equal(model.id, name);

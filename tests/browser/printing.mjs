@@ -11,7 +11,7 @@ const ROOMS = {
   embed: ['view=sinks&controls=text,question,step,save', '.stamp', 'embed.html'],
 };
 
-const KEPT = '.term, .chip, [aria-pressed="true"], th button, .room-lab *, .heatmap *';
+const KEPT_SELECTOR = '.term, .chip, [aria-pressed="true"], th button, .room-lab *, .heatmap *';
 
 export const printing = Object.fromEntries(
   Object.entries(ROOMS).map(([name, [hash, conditions, file = 'index.html']]) => [
@@ -27,7 +27,8 @@ export const printing = Object.fromEntries(
           globalThis.printed = {
             theme: document.documentElement.dataset.theme,
             missing: [...document.querySelectorAll('.figure')].filter(
-              (one) => one.checkVisibility() && !one.querySelector('.cell, .hint, [data-lacks]'),
+              (figure) =>
+                figure.checkVisibility() && !figure.querySelector('.cell, .hint, [data-lacks]'),
             ).length,
           };
         }),
@@ -42,23 +43,28 @@ export const printing = Object.fromEntries(
       const controls = await page.evaluate(
         (kept) =>
           [...document.querySelectorAll('button, input, select, textarea, header.top')]
-            .filter((one) => one.checkVisibility() && !one.matches(kept))
-            .map((one) => `${one.tagName} ${one.textContent.trim()}`),
-        KEPT,
+            .filter((control) => control.checkVisibility() && !control.matches(kept))
+            .map((control) => `${control.tagName} ${control.textContent.trim()}`),
+        KEPT_SELECTOR,
       );
       assert.deepEqual(controls, []);
       await page.locator(`${conditions}:visible`).first().waitFor();
       if (['start', 'explore', 'compare'].includes(name)) {
-        const asked = await page.locator('.on-paper:visible').first().textContent();
-        assert.match(asked, /^The old man sat/);
+        const promptText = await page.locator('.on-paper:visible').first().textContent();
+        assert.match(promptText, /^The old man sat/);
       }
       await page.setViewportSize({ width: 688, height: 900 });
-      const cut = await page.evaluate(() =>
+      const overflowing = await page.evaluate(() =>
         [...document.querySelectorAll('table, h1, h2, .cell')]
-          .filter((one) => one.checkVisibility() && one.getBoundingClientRect().right > 690)
-          .map((one) => `${one.tagName} ${one.className} ${one.textContent.slice(0, 40)}`),
+          .filter(
+            (element) => element.checkVisibility() && element.getBoundingClientRect().right > 690,
+          )
+          .map(
+            (element) =>
+              `${element.tagName} ${element.className} ${element.textContent.slice(0, 40)}`,
+          ),
       );
-      assert.deepEqual(cut, []);
+      assert.deepEqual(overflowing, []);
       assert.deepEqual(page.troubles, []);
     },
   ]),

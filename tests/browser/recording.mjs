@@ -19,11 +19,11 @@ import {
 } from './stage.mjs';
 
 const NAME = 'smollm2-135m-instruct.safetensors';
-const shipped = () => readFileSync(`${root}models/recordings/${NAME}`);
-const REAL = `recording:${NAME}`;
+const readShipped = () => readFileSync(`${root}models/recordings/${NAME}`);
+const REAL_SUBJECT = `recording:${NAME}`;
 
 /** Makes maps of uniform attention of T tokens in L layers of H heads: the first token receives the most. */
-function uniform(L, H, T) {
+function uniformMaps(L, H, T) {
   const data = new Float32Array(L * H * T * T);
   for (let head = 0; head < L * H; head++)
     for (let t = 0; t < T; t++)
@@ -32,13 +32,13 @@ function uniform(L, H, T) {
 }
 
 /**
- * Serves another site that lets every page read its files; `asked` lists the requests. Some answers do not state
+ * Serves another site that lets every page read its files; `requests` lists the requests. Some answers do not state
  * their length.
  */
 async function serveOtherSite(files) {
-  const asked = [];
+  const requests = [];
   const server = createServer((request, response) => {
-    asked.push(`${request.method} ${request.url}`);
+    requests.push(`${request.method} ${request.url}`);
     const body = files[request.url];
     if (request.method === 'HEAD' && body && !request.url.includes('unknown'))
       response.setHeader('content-length', body.length);
@@ -51,7 +51,7 @@ async function serveOtherSite(files) {
   });
   await new Promise((done) => server.listen(0, '127.0.0.1', done));
   const address = `http://127.0.0.1:${server.address().port}`;
-  return { address, asked, close: () => server.close() };
+  return { address, requests, close: () => server.close() };
 }
 
 async function choose(page, name, bytes) {
@@ -60,12 +60,12 @@ async function choose(page, name, bytes) {
   await settled(page);
 }
 
-const finding = (page) => text(page, '[data-finding]');
+const findingText = (page) => text(page, '[data-finding]');
 const waitUntilHidden = (page) => page.waitForSelector('#open', { state: 'hidden' });
 
-async function looks(stage, { width, scheme }) {
+async function checkLooks(stage, { width, scheme }) {
   for (const room of ['explore', 'compare', 'start']) {
-    const shown = room === 'compare' ? `softmax,${REAL}` : REAL;
+    const shown = room === 'compare' ? `softmax,${REAL_SUBJECT}` : REAL_SUBJECT;
     const page = await stage.open(`room=${room}&shown=${shown}`, { width, scheme });
     await page.waitForFunction(() =>
       /head|135/.test(document.querySelector('[data-finding]').textContent),
@@ -79,8 +79,8 @@ async function looks(stage, { width, scheme }) {
   }
 }
 
-const KINDS = `${root}tests/golden/recordings/`;
-const kinds = readdirSync(KINDS)
+const KINDS_FOLDER = `${root}tests/golden/recordings/`;
+const kinds = readdirSync(KINDS_FOLDER)
   .filter((name) => name.endsWith('.safetensors'))
   .map((name) => name.replace('.safetensors', ''));
 
@@ -88,8 +88,8 @@ const kinds = readdirSync(KINDS)
 const coveredScales = (page) =>
   page.evaluate(() => {
     const boxes = (selector) =>
-      [...document.querySelectorAll(`.stage > .main ${selector}`)].map((one) =>
-        one.getBoundingClientRect(),
+      [...document.querySelectorAll(`.stage > .main ${selector}`)].map((element) =>
+        element.getBoundingClientRect(),
       );
     const buttons = boxes('> .figure-head :is(summary, .code)');
     return boxes('.map-key .scale').filter((scale) =>
@@ -102,7 +102,7 @@ const coveredScales = (page) =>
 
 async function inspectRecording(stage, kind, width) {
   const page = await stage.open('room=explore', { width });
-  await choose(page, `${kind}.safetensors`, readFileSync(`${KINDS}${kind}.safetensors`));
+  await choose(page, `${kind}.safetensors`, readFileSync(`${KINDS_FOLDER}${kind}.safetensors`));
   await waitUntilHidden(page);
   await page.waitForSelector('[data-recorded]');
   await settled(page);
@@ -140,13 +140,13 @@ export const recording = {
   'recording: a chosen file is shown without weights, and says which views it lacks the numbers for':
     async (stage) => {
       const page = await stage.open('room=explore');
-      await choose(page, 'mine.safetensors', shipped());
+      await choose(page, 'mine.safetensors', readShipped());
       await waitUntilHidden(page);
       await page.waitForFunction(() =>
         /SmolLM2/.test(document.querySelector('.subject-list').textContent),
       );
       await settled(page);
-      assert.match(await finding(page), /mean over all 270 heads is 49%/);
+      assert.match(await findingText(page), /mean over all 270 heads is 49%/);
       assert.match(await text(page, '.stage .stamp'), /SmolLM2-135M-Instruct · recorded/);
       assert.equal(await page.locator('.chip').count(), 64);
       assert.equal(await page.locator('.stage > .main [data-lacks] p').count(), 0);
@@ -160,66 +160,69 @@ export const recording = {
       assert.equal(await page.getByText('Generate text').count(), 0);
       // The address of the page must not name the recording, because a link cannot open a file on a disk.
       assert.doesNotMatch(page.url(), /recording/);
-      let lacking = 0;
+      let lackingCount = 0;
       await everyTab(page, async (title) => {
-        const [drawn, said] = [
+        const [drawnCount, noteCount] = [
           await page.locator('.stage > .main .cell-body').count(),
           await page.locator('.stage > .main [data-lacks]').count(),
         ];
-        assert.ok(drawn + said > 0, title);
-        lacking += said;
+        assert.ok(drawnCount + noteCount > 0, title);
+        lackingCount += noteCount;
       });
-      assert.ok(lacking > 2);
+      assert.ok(lackingCount > 2);
       assert.deepEqual(page.troubles, []);
     },
 
   'recording: a link asks before another site is contacted, and then shows it': async (stage) => {
-    const bytes = recordMaps([{ att: uniform(2, 2, 24) }], { id: 'A stranger’s model' });
-    const other = await serveOtherSite({ '/r.safetensors': bytes, '/unknown.safetensors': bytes });
-    stage.allowed.add(other.address);
+    const bytes = recordMaps([{ att: uniformMaps(2, 2, 24) }], { id: 'A stranger’s model' });
+    const otherSite = await serveOtherSite({
+      '/r.safetensors': bytes,
+      '/unknown.safetensors': bytes,
+    });
+    stage.allowed.add(otherSite.address);
     try {
-      const shown = `recording:${other.address}/r.safetensors`;
+      const shown = `recording:${otherSite.address}/r.safetensors`;
       const page = await stage.open(`room=explore&shown=${shown}`, { waits: false });
       await page.waitForSelector('#open[open]');
       assert.match(await text(page, '#open'), /contacts 127\.0\.0\.1:\d+ only if you agree/);
-      assert.deepEqual(other.asked, []);
+      assert.deepEqual(otherSite.requests, []);
       const load = page.getByRole('button', { name: 'Load the recording' });
       await page.getByRole('button', { name: 'Look it up' }).click();
       await load.waitFor();
       const kilobytes = Math.round(bytes.length / 1000);
       assert.match(await text(page, '.open-plan'), new RegExp(`to download ${kilobytes} kB`));
-      assert.deepEqual(other.asked, ['HEAD /r.safetensors']);
+      assert.deepEqual(otherSite.requests, ['HEAD /r.safetensors']);
       await load.click();
       await waitUntilHidden(page);
       await page.waitForFunction(() =>
         /uniform attention/.test(document.querySelector('[data-finding]').textContent),
       );
-      assert.deepEqual(other.asked, ['HEAD /r.safetensors', 'GET /r.safetensors']);
+      assert.deepEqual(otherSite.requests, ['HEAD /r.safetensors', 'GET /r.safetensors']);
       assert.match(await text(page, '.subject-list'), /A stranger’s model/);
-      const edited = await stage.open(`room=explore&shown=${shown}~sigmoid`, { waits: false });
-      await edited.waitForFunction(() => /has no weights/.test(document.body.textContent));
-      assert.equal(other.asked.length, 2);
-      const unknown = `recording:${other.address}/unknown.safetensors`;
-      const page2 = await stage.open(`room=explore&shown=${unknown}`, { waits: false });
-      await page2.getByRole('button', { name: 'Look it up' }).click();
-      await page2.getByText('size unknown').waitFor();
-      assert.equal(other.asked.length, 3);
+      const editedPage = await stage.open(`room=explore&shown=${shown}~sigmoid`, { waits: false });
+      await editedPage.waitForFunction(() => /has no weights/.test(document.body.textContent));
+      assert.equal(otherSite.requests.length, 2);
+      const unknown = `recording:${otherSite.address}/unknown.safetensors`;
+      const unknownPage = await stage.open(`room=explore&shown=${unknown}`, { waits: false });
+      await unknownPage.getByRole('button', { name: 'Look it up' }).click();
+      await unknownPage.getByText('size unknown').waitFor();
+      assert.equal(otherSite.requests.length, 3);
     } finally {
-      stage.allowed.delete(other.address);
-      other.close();
+      stage.allowed.delete(otherSite.address);
+      otherSite.close();
     }
   },
 
   'recording: it is shown beside a model in Compare, on one table': async (stage) => {
-    const page = await stage.open(`room=compare&shown=softmax,${REAL}`);
+    const page = await stage.open(`room=compare&shown=softmax,${REAL_SUBJECT}`);
     await page.waitForFunction(
       () => document.querySelectorAll('.table-of-all tbody tr').length >= 2,
     );
     await settled(page);
     const rows = await page.locator('.table-of-all tbody tr').allTextContents();
-    const row = rows.find((one) => one.includes('SmolLM2-135M-Instruct'));
+    const row = rows.find((rowText) => rowText.includes('SmolLM2-135M-Instruct'));
     assert.match(row, /75\.6%/);
-    assert.ok(rows.some((one) => one.includes('Softmax')));
+    assert.ok(rows.some((rowText) => rowText.includes('Softmax')));
     assert.equal(await page.locator('[data-view="attention"] .cell').count(), 2);
     assert.deepEqual(page.troubles, []);
   },
@@ -251,21 +254,21 @@ export const recording = {
   'recording: a figure is saved as one, its size first, and opened again with the same numbers':
     async (stage) => {
       const page = await stage.open('room=explore&shown=softmax');
-      const said = await finding(page);
+      const sentence = await findingText(page);
       const menu = page.locator('[data-view="attention"] .save');
       await menu.locator('summary').click();
       await menu.getByRole('button', { name: 'Recording …' }).click();
       const button = menu.getByRole('button', { name: /Save recording \(\d+ kB\)/ });
       await button.waitFor();
-      const coming = page.waitForEvent('download');
+      const downloading = page.waitForEvent('download');
       await button.click();
-      const download = await coming;
+      const download = await downloading;
       assert.match(download.suggestedFilename(), /^sinkscope-recording-softmax.*\.safetensors$/);
       await choose(page, 'again.safetensors', readFileSync(await download.path()));
       await waitUntilHidden(page);
       await page.waitForSelector('[data-recorded]');
       await settled(page);
-      assert.equal(await finding(page), said);
+      assert.equal(await findingText(page), sentence);
       await ask(page, 'Why does the first key win?');
       await page.waitForSelector('.view-geometry canvas, .view-geometry .heatmap');
       assert.equal(await page.locator('[data-recorded]').count(), 1);
@@ -273,23 +276,23 @@ export const recording = {
       await page.locator('nav').getByRole('link', { name: 'Compare' }).click();
       await page.getByRole('button', { name: 'Reported in papers' }).click();
       await page.waitForSelector('.reported-rows');
-      const reported = await text(page, '.reported-rows');
-      assert.match(reported, /Softmax model’s counterpart REPORTED [\d.]+%/);
+      const reportedText = await text(page, '.reported-rows');
+      assert.match(reportedText, /Softmax model’s counterpart REPORTED [\d.]+%/);
       assert.deepEqual(page.troubles, []);
     },
 
   'recording: markup in its words stays text, and false shapes are refused in a sentence': async (
     stage,
   ) => {
-    const evil = '<img src=x onerror="globalThis.hit=1">';
-    const about = { id: evil, family: evil, source: evil, license: evil, command: evil };
+    const markup = '<img src=x onerror="globalThis.hit=1">';
+    const facts = { id: markup, family: markup, source: markup, license: markup, command: markup };
     const tokens = [
-      evil,
+      markup,
       '<script>globalThis.hit=1</script>',
       '{{7*7}}',
-      ...Array.from({ length: 21 }, () => evil),
+      ...Array.from({ length: 21 }, () => markup),
     ];
-    const bytes = recordMaps([{ att: uniform(1, 2, 24), tokens }], about);
+    const bytes = recordMaps([{ att: uniformMaps(1, 2, 24), tokens }], facts);
     const page = await stage.open('room=explore');
     await choose(page, 'evil.safetensors', bytes);
     await waitUntilHidden(page);
@@ -307,21 +310,21 @@ export const recording = {
       await settled(page);
       assert.equal(await page.evaluate(() => globalThis.hit), undefined, room);
     }
-    const lie = Buffer.from(bytes);
-    const at = lie.indexOf('[1,2,24,24]');
-    lie.write('[2,1,24,24]', at);
-    await choose(page, 'lie.safetensors', lie);
+    const falseFile = Buffer.from(bytes);
+    const at = falseFile.indexOf('[1,2,24,24]');
+    falseFile.write('[2,1,24,24]', at);
+    await choose(page, 'lie.safetensors', falseFile);
     await page.waitForSelector('.open-error:not([hidden])');
     assert.match(
       await text(page, '.open-error'),
       /0\.att.*expected.*\[1, 2, 24, 24\].*found.*\[2, 1, 24, 24\]/,
     );
-    const newer = Buffer.from(bytes);
-    newer.write('"sinkscope.recording":"9"', newer.indexOf('"sinkscope.recording":"1"'));
+    const newerFile = Buffer.from(bytes);
+    newerFile.write('"sinkscope.recording":"9"', newerFile.indexOf('"sinkscope.recording":"1"'));
     await page
       .locator('#open input[type=file]')
       .first()
-      .setInputFiles({ name: 'n.safetensors', mimeType: 'x/y', buffer: newer });
+      .setInputFiles({ name: 'n.safetensors', mimeType: 'x/y', buffer: newerFile });
     await page.waitForFunction(() =>
       /newer Sinkscope/.test(document.querySelector('.open-error').textContent),
     );
@@ -360,38 +363,38 @@ export const recording = {
     const html = (name) =>
       `<!doctype html><title>x</title><script type="module" src="${stage.origin}/sink-scope.js"></script>` +
       `<sink-scope view="attention" recording="${name}"></sink-scope><sink-scope view="attention" shown="recording:http://127.0.0.1:9/x.safetensors"></sink-scope>`;
-    const other = await serveOtherSite({
+    const otherSite = await serveOtherSite({
       '/': html('course/r.safetensors'),
-      '/course/r.safetensors': shipped(),
+      '/course/r.safetensors': readShipped(),
     });
     const context = await stage.browser.newContext({ serviceWorkers: 'block' });
     const page = await context.newPage();
-    const fetched = [];
-    page.on('request', (request) => fetched.push(request.url()));
+    const fetchedUrls = [];
+    page.on('request', (request) => fetchedUrls.push(request.url()));
     try {
       await page.addInitScript(() => {
         globalThis.errors = [];
         addEventListener('run', ({ detail }) => (globalThis.ran = detail));
         addEventListener('error', ({ detail }) => detail && globalThis.errors.push(detail.message));
       });
-      await page.goto(`${other.address}/`);
+      await page.goto(`${otherSite.address}/`);
       await page.waitForFunction(() => globalThis.ran && globalThis.errors.length);
       const { results } = await page.evaluate(() => globalThis.ran);
       assert.equal(results[0].title, 'SmolLM2-135M-Instruct');
       assert.equal(results[0].tokens.length, 64);
       // The page does not fetch files that another attribute names.
       assert.match((await page.evaluate(() => globalThis.errors)).join(), /not loaded yet/);
-      assert.ok(!fetched.some((url) => url.includes(':9/')));
+      assert.ok(!fetchedUrls.some((url) => url.includes(':9/')));
       assert.deepEqual(
-        fetched.filter((url) => /zoo\/.*(safetensors|tokenizer)/.test(url)),
+        fetchedUrls.filter((url) => /zoo\/.*(safetensors|tokenizer)/.test(url)),
         [],
       );
-      assert.equal(fetched.filter((url) => /\.wasm$/.test(url)).length, 1);
+      assert.equal(fetchedUrls.filter((url) => /\.wasm$/.test(url)).length, 1);
     } finally {
       await context.close();
-      other.close();
+      otherSite.close();
     }
   },
 
-  ...inAllSizes('recording', looks),
+  ...inAllSizes('recording', checkLooks),
 };

@@ -11,7 +11,7 @@ import { createHost, pageRoot, root, until } from './stage.mjs';
 const OLDER = '0.1.0';
 const NEWER = '0.2.0';
 
-function release(site, version, change) {
+function writeRelease(site, version, change) {
   for (const file of filesOf(pageRoot)) {
     const to = join(site, version, file);
     mkdirSync(dirname(to), { recursive: true });
@@ -32,15 +32,17 @@ export const releases = {
   ) {
     const site = join(root, '.build/releases');
     rmSync(site, { recursive: true, force: true });
-    release(site, OLDER, (text) => text.replaceAll('"Softmax model"', '"Older softmax model"'));
-    release(site, NEWER);
+    writeRelease(site, OLDER, (text) =>
+      text.replaceAll('"Softmax model"', '"Older softmax model"'),
+    );
+    writeRelease(site, NEWER);
     writeSite(site);
     writeFileSync(join(site, 'course.html'), COURSE);
     // GitHub Pages sends this header; without it the dialog offers only frames.
-    const sent = { 'Access-Control-Allow-Origin': '*' };
-    const server = createHost({ folder: () => site, sent });
+    const headers = { 'Access-Control-Allow-Origin': '*' };
+    const server = createHost({ folder: () => site, sent: headers });
     await new Promise((done) => server.listen(0, '127.0.0.1', done));
-    const at = `http://127.0.0.1:${server.address().port}`;
+    const origin = `http://127.0.0.1:${server.address().port}`;
     const context = await stage.browser.newContext({
       viewport: { width: 1280, height: 900 },
       permissions: ['clipboard-read', 'clipboard-write'],
@@ -52,8 +54,8 @@ export const releases = {
       const hash = '#room=explore&view=sinks&shown=softmax';
       for (const from of ['/', '/latest/', '/latest/explore/']) {
         await page.goto('about:blank');
-        await page.goto(`${at}${from}?utm_source=book${hash}`);
-        await page.waitForURL(`${at}/${NEWER}/**`);
+        await page.goto(`${origin}${from}?utm_source=book${hash}`);
+        await page.waitForURL(`${origin}/${NEWER}/**`);
         await page.locator('[data-view="sinks"] .stamp').waitFor();
         assert.match(page.url(), /view=sinks/);
         assert.match(await title().textContent(), /Softmax model/);
@@ -61,7 +63,7 @@ export const releases = {
       await page.getByRole('button', { name: 'Share', exact: true }).click();
       const link = () => page.evaluate(() => navigator.clipboard.readText());
       await until(async () => /^http/.test(await link()));
-      assert.ok((await link()).startsWith(`${at}/${NEWER}/explore/index.html#`), await link());
+      assert.ok((await link()).startsWith(`${origin}/${NEWER}/explore/index.html#`), await link());
       await page.locator('[data-view="sinks"] .code').click();
       const dialog = page.locator('.embed-dialog');
       const code = dialog.locator('textarea');
@@ -70,26 +72,27 @@ export const releases = {
       for (let i = 0; i < kinds; i++) {
         await dialog.getByLabel('for').selectOption(String(i));
         const addresses = (await code.inputValue()).match(/http:[^"\s)#]+/g);
-        for (const address of addresses) assert.ok(address.startsWith(`${at}/${NEWER}/`), address);
+        for (const address of addresses)
+          assert.ok(address.startsWith(`${origin}/${NEWER}/`), address);
       }
       await page.goto('about:blank');
-      await page.goto(`${at}/${OLDER}/explore/index.html${hash}`);
+      await page.goto(`${origin}/${OLDER}/explore/index.html${hash}`);
       await page.locator('[data-view="sinks"] .stamp').waitFor();
-      assert.ok(page.url().startsWith(`${at}/${OLDER}/`), page.url());
+      assert.ok(page.url().startsWith(`${origin}/${OLDER}/`), page.url());
       assert.match(await title().textContent(), /Older softmax model/);
       // Another page can hold both releases, and the element is the newest release's.
-      await page.goto(`${at}/course.html`);
+      await page.goto(`${origin}/course.html`);
       const frames = await page.locator('iframe').elementHandles();
-      const [older, newer] = await Promise.all(frames.map((one) => one.contentFrame()));
+      const [older, newer] = await Promise.all(frames.map((frame) => frame.contentFrame()));
       // In a frame of the usual size the figure hides its title.
       const attached = { state: 'attached' };
       await older.getByText('Older softmax model').first().waitFor(attached);
       await newer.getByText('Softmax model').first().waitFor(attached);
-      assert.ok(newer.url().startsWith(`${at}/${NEWER}/embed.html#`), newer.url());
+      assert.ok(newer.url().startsWith(`${origin}/${NEWER}/embed.html#`), newer.url());
       assert.match(newer.url(), /view=sinks/);
       await page.locator('sink-scope[data-live]').waitFor();
-      const opens = await page.locator('sink-scope a[part=link]').getAttribute('href');
-      assert.ok(opens.startsWith(`${at}/${NEWER}/`), opens);
+      const pageLink = await page.locator('sink-scope a[part=link]').getAttribute('href');
+      assert.ok(pageLink.startsWith(`${origin}/${NEWER}/`), pageLink);
     } finally {
       await context.close();
       server.close();

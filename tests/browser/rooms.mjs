@@ -23,8 +23,8 @@ import {
 } from './stage.mjs';
 
 const zoo = (path) => readFile(`${root}models/zoo/${path}`);
-const finding = (page) => text(page, '[data-finding]');
-const map = (page, nth = 0) => page.locator('[data-view="attention"] .heatmap').nth(nth);
+const findingOf = (page) => text(page, '[data-finding]');
+const mapOf = (page, nth = 0) => page.locator('[data-view="attention"] .heatmap').nth(nth);
 
 async function openInNode(id, prompt, kernels) {
   const engine = await createEngine({ worker: false, kernels });
@@ -41,12 +41,12 @@ async function openInNode(id, prompt, kernels) {
 async function readInNode(id, prompt, kernels, reads, edits = []) {
   const { engine, model, ids } = await openInNode(id, prompt, kernels);
   const run = await model.run(ids, { edits, fields: fieldsFor(engine.describe, reads) });
-  const found = await run.read(reads);
+  const tensors = await run.read(reads);
   const { operations } = engine.describe;
   const { attention, H } = model.architecture;
   await engine.close();
   return {
-    found,
+    tensors,
     H,
     T: ids.length,
     operation: operations.find(({ name }) => name === attention.operation),
@@ -54,7 +54,7 @@ async function readInNode(id, prompt, kernels, reads, edits = []) {
 }
 
 /** Counts the distinct colors of a canvas; a blank canvas has one or two. */
-const colors = (page, selector) =>
+const countColors = (page, selector) =>
   page.evaluate((s) => {
     const canvas = document.querySelector(s);
     const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
@@ -88,29 +88,29 @@ const WATCHES_HIDING = (selector) => `globalThis.wasHidden = false;
 
 const start = {
   async 'the first screen shows the sink, names it, and asks why'(stage) {
-    const asked = [];
+    const requestedUrls = [];
     const page = await stage.open('', { waits: false });
-    page.on('request', (request) => asked.push(request.url()));
+    page.on('request', (request) => requestedUrls.push(request.url()));
     await page.waitForFunction(() => performance.getEntriesByName('first-sink').length);
     await settled(page);
     assert.match(
-      await finding(page),
+      await findingOf(page),
       /^With softmax, almost every token attends to the first one: <s>, which begins every text\. Softmax must hand out 100% per row: attention that finds no use goes to <s>, which every row sees\. Sigmoid, trained alike, weighs each token on its own: rows may sum to anything\.$/,
     );
-    const sides = (await page.locator('.twin').allTextContents()).map((said) =>
-      said.replace(/\s+/g, ' ').trim(),
+    const sides = (await page.locator('.twin').allTextContents()).map((caption) =>
+      caption.replace(/\s+/g, ' ').trim(),
     );
     assert.match(
       sides[0],
       /^Softmax model Highest of 24 heads: L1H3 \(layer 1, head 3\) gives <s> about 9[05]% on average\.$/,
     );
     assert.match(sides[1], /^Sigmoid model Highest of 24: L4H0 gives <s> below 2% on average\.$/);
-    const [sink, none] = await page.locator('.remark:visible').allTextContents();
+    const [sink, otherRemark] = await page.locator('.remark:visible').allTextContents();
     assert.equal(sink, '◀ attention sink; rows sum to 100%');
-    assert.match(none, /^no strong column; rows sum to \d+% on average$/);
+    assert.match(otherRemark, /^no strong column; rows sum to \d+% on average$/);
     // Both maps have many colors: the sigmoid model shows the head with the largest weight, not the largest share.
     for (const nth of [1, 2])
-      assert.ok((await colors(page, `.cell:nth-child(${nth}) canvas`)) > 60);
+      assert.ok((await countColors(page, `.cell:nth-child(${nth}) canvas`)) > 60);
     assert.match(
       await page.locator('.facts').textContent(),
       /Sigmoid model: head\s+L4H0 .* Rows sum to (about )?\d-1\d\d%, 4\d% on average/s,
@@ -119,10 +119,10 @@ const start = {
       (await page.locator('.cell').first().locator('.row-words span').allTextContents()).join(' '),
       '<s> The old man sat at the door and looked over the water . He thought of his child , and every night was long .',
     );
-    const said = await page.locator('main').innerText();
-    assert.doesNotMatch(said, /[αε]|alpha|\bT =|first word|start mark|look(?:s|ing)? at/i);
+    const mainText = await page.locator('main').innerText();
+    assert.doesNotMatch(mainText, /[αε]|alpha|\bT =|first word|start mark|look(?:s|ing)? at/i);
     assert.deepEqual(page.troubles, []);
-    return finding(page);
+    return findingOf(page);
   },
 
   async 'Start shows a preview, says so, and loads exact weights on request'(stage) {
@@ -131,27 +131,27 @@ const start = {
       (page) =>
         page
           .locator('.facts button', { hasText: /^Use exact weights \(\d\.\d MB\)$/ })
-          .evaluate((one) => one.click()),
+          .evaluate((button) => button.click()),
       (page) => page.locator('.facts summary').click(),
       (page) => page.getByRole('button', { name: 'Why?' }).click(),
     ]) {
       const page = await stage.open('');
       await page.waitForFunction(() => document.querySelectorAll('.twin > strong').length === 2);
       await settled(page);
-      const asked = [];
-      page.on('request', (one) => asked.push(one.url().split('/').at(-1)));
+      const requestedFiles = [];
+      page.on('request', (request) => requestedFiles.push(request.url().split('/').at(-1)));
       assert.match(
         await text(page, '.start-facts'),
         /Preview: weights rounded to 3\.\d bits each\./,
       );
       await page.fill('textarea', 'The old man sat at the door.');
       await settled(page);
-      assert.deepEqual(asked, []);
+      assert.deepEqual(requestedFiles, []);
       await ask(page);
       await page.waitForFunction(() => !document.querySelector('.preview'));
       await settled(page);
       assert.deepEqual(
-        asked.filter((name) => name.endsWith('.gz')),
+        requestedFiles.filter((name) => name.endsWith('.gz')),
         ['refinement.gz', 'refinement.gz'],
       );
       assert.doesNotMatch(await text(page, '.start-facts'), /[Pp]review/);
@@ -181,8 +181,8 @@ const start = {
         await page.waitForSelector('.room:not(.awaited)');
         await settled(page);
         await page.waitForLoadState('networkidle');
-        const shifted = await page.evaluate(() => globalThis.shifted);
-        assert.ok(shifted < 0.15, `${shifted} of ${room} moved while it loaded, at ${width}`);
+        const shift = await page.evaluate(() => globalThis.shifted);
+        assert.ok(shift < 0.15, `${shift} of ${room} moved while it loaded, at ${width}`);
         assert.ok(await page.locator('footer').isVisible());
         await context.close();
       }
@@ -195,9 +195,9 @@ const start = {
     ]) {
       const script = WATCHES_SHIFTS + WATCHES_HIDING('.room-start .lead');
       const page = await stage.open('', { width, script });
-      const shifted = await page.evaluate(() => globalThis.shifted);
+      const shift = await page.evaluate(() => globalThis.shifted);
       assert.equal(await page.evaluate(() => globalThis.wasHidden), false);
-      assert.ok(shifted < 0.1, `${shifted} of the page moved while it loaded, at ${width}`);
+      assert.ok(shift < 0.1, `${shift} of the page moved while it loaded, at ${width}`);
       await page.setViewportSize({ width, height });
       for (const selector of [
         '[data-finding]',
@@ -233,15 +233,15 @@ const start = {
       await page.setViewportSize({ width, height: 844 });
       await staysWithin(page, width);
       const boxes = await page.$$eval('.top :is(a, button, select)', (all) =>
-        all.map((one) => {
-          const { left, right, height } = one.getBoundingClientRect();
-          return { name: one.textContent.trim(), left, right, height };
+        all.map((control) => {
+          const { left, right, height } = control.getBoundingClientRect();
+          return { name: control.textContent.trim(), left, right, height };
         }),
       );
       assert.ok(boxes.length >= 11);
       const lines = await page.$$eval(
         '.rooms a',
-        (all) => new Set(all.map((one) => one.offsetTop)).size,
+        (all) => new Set(all.map((link) => link.offsetTop)).size,
       );
       assert.equal(lines, 1, `the rooms are one line at ${width} px`);
       for (const { name, left, right, height } of boxes)
@@ -265,21 +265,24 @@ const start = {
 
   async 'a term is explained where it occurs'(stage) {
     const page = await stage.open('room=explore');
-    const before = await page.locator('[data-view="attention"] .heatmap').first().boundingBox();
+    const oldBox = await page.locator('[data-view="attention"] .heatmap').first().boundingBox();
     const word = page.locator('[data-finding] .term', { hasText: 'head' }).first();
     await word.focus();
     await page.keyboard.press('Enter');
     const note = page.locator('.note');
     await note.waitFor({ state: 'visible' });
     assert.match(await note.textContent(), /^Every layer has several attention heads/);
-    const [at, noted] = [await word.boundingBox(), await note.boundingBox()];
-    assert.ok(Math.abs(noted.y - at.y - at.height) < 12, `${noted.y} under ${at.y}`);
-    const after = await page.locator('[data-view="attention"] .heatmap').first().boundingBox();
-    assert.deepEqual(after, before, 'nothing moves');
+    const [wordBox, noteBox] = [await word.boundingBox(), await note.boundingBox()];
+    assert.ok(
+      Math.abs(noteBox.y - wordBox.y - wordBox.height) < 12,
+      `${noteBox.y} under ${wordBox.y}`,
+    );
+    const newBox = await page.locator('[data-view="attention"] .heatmap').first().boundingBox();
+    assert.deepEqual(newBox, oldBox, 'nothing moves');
     await page.keyboard.press('Escape');
     await note.waitFor({ state: 'hidden' });
-    const under = page.locator('[data-view="attention"] .stamp .term');
-    assert.deepEqual(await under.allTextContents(), [
+    const stampTerms = page.locator('[data-view="attention"] .stamp .term');
+    assert.deepEqual(await stampTerms.allTextContents(), [
       'MEASURED',
       'ε',
       'T',
@@ -291,7 +294,7 @@ const start = {
       await page.locator('[data-view="attention"] .stamp .term[tabindex="0"]').count(),
       1,
     );
-    await under.first().focus();
+    await stampTerms.first().focus();
     for (const key of ['ArrowRight', 'ArrowRight', 'Enter']) await page.keyboard.press(key);
     assert.match(await note.textContent(), /^The number of tokens that were run/);
     await page.keyboard.press('Escape');
@@ -311,7 +314,7 @@ const start = {
 
   async 'a hovered token is marked in both maps'(stage) {
     const page = await stage.open();
-    await map(page).hover({ position: { x: 5, y: 200 } });
+    await mapOf(page).hover({ position: { x: 5, y: 200 } });
     assert.match(await text(page, '.readout'), /attends to “<s>”: \d+\.\d%/);
     assert.equal(await page.locator('.mark.lit:visible').count(), 2, 'the other map follows');
   },
@@ -327,16 +330,16 @@ const start = {
       .evaluate((chip) => Number(chip.style.getPropertyValue('--look')));
     assert.ok(look > 0.8, `the start token is colored: ${look}`);
     await page.setViewportSize({ width: 390, height: 844 });
-    const last = page.locator('.chip').last();
-    await map(page).evaluate((one) => one.scrollIntoView({ block: 'end' }));
-    const { x, y, height } = await map(page).boundingBox();
+    const lastChip = page.locator('.chip').last();
+    await mapOf(page).evaluate((element) => element.scrollIntoView({ block: 'end' }));
+    const { x, y, height } = await mapOf(page).boundingBox();
     await page.mouse.move(x + 5, y + height - 3);
     await page.waitForFunction(() => {
       const [chip] = [...document.querySelectorAll('.chip')].slice(-1);
-      const [a, b] = [chip, chip.parentElement].map((one) => one.getBoundingClientRect());
+      const [a, b] = [chip, chip.parentElement].map((element) => element.getBoundingClientRect());
       return chip.classList.contains('query') && a.left >= b.left && a.right <= b.right + 1;
     });
-    assert.equal(await last.textContent(), '.');
+    assert.equal(await lastChip.textContent(), '.');
   },
 };
 
@@ -349,11 +352,11 @@ const reading = {
       await settled(page);
       for (const kernels of ['simd', 'base']) {
         const names = ['sink_ratio', 'sink_ratio_raw', 'alpha_uniform', 'alpha'];
-        const { found, H, T, operation } = await readInNode(id, prompt, kernels, [
+        const { tensors, H, T, operation } = await readInNode(id, prompt, kernels, [
           ...names.map((metric) => ({ metric })),
           { field: 'att' },
         ]);
-        const [sink, raw, even, alpha, weights] = found.map(({ data }) => data);
+        const [sink, raw, even, alpha, weights] = tensors.map(({ data }) => data);
         const verdict = judge({
           eps: 0.3,
           even: even[0],
@@ -361,23 +364,26 @@ const reading = {
           sink: sink[0],
           sinkRaw: raw[0],
         });
-        const firsts = [...alpha].filter((_, i) => i % T === 0);
+        const firstAlphas = [...alpha].filter((_, i) => i % T === 0);
         // The head is chosen by its weight, which is a share only if rows sum to 1.
-        const given = firsts.map((_, head) => {
+        const firstWeights = firstAlphas.map((_, head) => {
           const rows = Array.from({ length: T }, (_, row) => weights[(head * T + row) * T]);
           return rows.reduce((a, b) => a + b) / T;
         });
-        const best = given.indexOf(Math.max(...given));
+        const best = firstWeights.indexOf(Math.max(...firstWeights));
         const name = `L${Math.floor(best / H)}H${best % H}`;
-        const [share, most] = [firsts[best], given[best]].map((x) => 100 * x);
-        const count = Math.round(verdict.sink * firsts.length);
-        const said = await finding(page);
-        const mean = firsts.reduce((a, b) => a + b) / firsts.length;
+        const [share, most] = [firstAlphas[best], firstWeights[best]].map((x) => 100 * x);
+        const count = Math.round(verdict.sink * firstAlphas.length);
+        const sentence = await findingOf(page);
+        const mean = firstAlphas.reduce((a, b) => a + b) / firstAlphas.length;
         const numbers = operation.normalizes
           ? `^Head ${name} gives the start token “<s>” ${share.toFixed(0)}% of its attention\\. The mean over all 24 heads is ${(100 * mean).toFixed(0)}%;`
           : `^No head gives the start token “<s>” more than ${Math.ceil(most)}%; head ${name} gives it the most\\. As a share of its rows that is ${share.toFixed(0)}%;`;
-        assert.match(said, new RegExp(numbers));
-        assert.match(said, new RegExp(count ? `${count} of the 24 heads` : 'None of the 24 heads'));
+        assert.match(sentence, new RegExp(numbers));
+        assert.match(
+          sentence,
+          new RegExp(count ? `${count} of the 24 heads` : 'None of the 24 heads'),
+        );
         assert.match(await text(page, '.room-head .hint'), new RegExp(`\\(${name}\\);`));
       }
     }
@@ -387,7 +393,7 @@ const reading = {
     stage,
   ) {
     // Whatever a visitor types first, the first screen shows a share and that of uniform attention.
-    const first = await stage.open();
+    const startPage = await stage.open();
     for (const words of [
       'The quick brown fox jumps over the lazy dog',
       'Attention is all you need',
@@ -398,31 +404,31 @@ const reading = {
       'Good morning, how are you?',
       'I love you',
     ]) {
-      await type(first, words);
-      assert.match(await finding(first), /first one: <s>, which begins every text/, words);
-      assert.match(await text(first, '.twin-0'), /gives <s> about \d+% on average\./s, words);
-      assert.equal(await first.locator('.remark:visible').count(), 2, words);
+      await type(startPage, words);
+      assert.match(await findingOf(startPage), /first one: <s>, which begins every text/, words);
+      assert.match(await text(startPage, '.twin-0'), /gives <s> about \d+% on average\./s, words);
+      assert.equal(await startPage.locator('.remark:visible').count(), 2, words);
     }
-    const offered = first.locator('.examples option');
-    assert.equal(await offered.count(), 5);
-    await first.locator('.examples').selectOption({ index: 2 });
-    await settled(first);
-    assert.equal(await first.inputValue('textarea'), 'Attention is all you need.');
-    assert.match(await text(first, '.starts'), /starts with <s> ✕/);
-    await first.locator('.starts').click();
-    await settled(first);
-    assert.match(await text(first, '.starts'), /no start token: add <s>/);
-    assert.match(await text(first, '.twin-0'), /gives “A” about/);
-    await first.close();
+    const examples = startPage.locator('.examples option');
+    assert.equal(await examples.count(), 5);
+    await startPage.locator('.examples').selectOption({ index: 2 });
+    await settled(startPage);
+    assert.equal(await startPage.inputValue('textarea'), 'Attention is all you need.');
+    assert.match(await text(startPage, '.starts'), /starts with <s> ✕/);
+    await startPage.locator('.starts').click();
+    await settled(startPage);
+    assert.match(await text(startPage, '.starts'), /no start token: add <s>/);
+    assert.match(await text(startPage, '.twin-0'), /gives “A” about/);
+    await startPage.close();
     const page = await stage.open('room=explore');
     await type(page, 'The capital of France is');
     assert.match(
-      await finding(page),
+      await findingOf(page),
       /uniform attention, spread evenly over the tokens that each row sees, would give 2\d%\. \d+ of the 24 heads give it more than 30%: such a head has an attention sink\.$/,
     );
     await type(page, 'a');
     assert.match(
-      await finding(page),
+      await findingOf(page),
       /Heads are not counted: in a text of 2 tokens, uniform attention alone gives the first one 75%, above ε = 0\.3; 10 tokens suffice/,
     );
     await type(page, '');
@@ -431,23 +437,27 @@ const reading = {
       'Type a sentence: there is no text yet. The last good result is shown.',
     );
     await type(page, '从前有一个小女孩，她和祖母住在森林边的小屋里。每天早晨她去井边打水。');
-    assert.doesNotMatch(await finding(page), /Heads are not counted/);
+    assert.doesNotMatch(await findingOf(page), /Heads are not counted/);
     assert.match(
-      await finding(page),
+      await findingOf(page),
       /uniform attention, spread evenly over the tokens that each row sees, would give \d+%/,
     );
     await go(page, 'Compare');
     await type(page, 'I love you');
-    assert.match(await finding(page), /Heads are not counted/);
+    assert.match(await findingOf(page), /Heads are not counted/);
     assert.match(await text(page, '.metrics'), /too short/);
     assert.deepEqual(page.troubles, []);
     for (const room of ['start', 'explore', 'compare', 'training']) {
-      const empty = await stage.open(`room=${room}&prompt=`, { waits: false });
-      await empty.waitForSelector('.wanting');
-      await settled(empty);
-      assert.doesNotMatch(await text(empty, 'main'), /coming|Loading|Measuring|Try again/, room);
-      assert.equal(await empty.locator('.wanting').count(), 1);
-      await empty.close();
+      const emptyPage = await stage.open(`room=${room}&prompt=`, { waits: false });
+      await emptyPage.waitForSelector('.wanting');
+      await settled(emptyPage);
+      assert.doesNotMatch(
+        await text(emptyPage, 'main'),
+        /coming|Loading|Measuring|Try again/,
+        room,
+      );
+      assert.equal(await emptyPage.locator('.wanting').count(), 1);
+      await emptyPage.close();
     }
   },
 
@@ -467,57 +477,64 @@ const reading = {
     await settled(page);
     assert.match(await text(page, '.room-head .hint'), /^In layer 0, head 0 \(L0H0\)/);
     assert.equal(await page.locator('.ask').count(), 6);
-    const opened = [];
+    const openedViews = [];
     await everyTab(page, async () => {
       assert.ok((await page.locator('.asks.selected .tabs button').count()) <= 4);
       await page.waitForSelector('.stage > .main .cell');
       const shown = await page.locator('.stage > .main').getAttribute('data-view');
       // “What if” shows the map until the reader makes an edit.
-      assert.ok(!opened.includes(shown) || shown === 'attention', `${shown} is of one tab`);
-      opened.push(shown);
+      assert.ok(!openedViews.includes(shown) || shown === 'attention', `${shown} is of one tab`);
+      openedViews.push(shown);
       assert.ok(await isSeen(page, '.stage > .main .figure-head'), `${shown} is on the stage`);
       assert.equal(await page.locator('.middle .figure').first().getAttribute('data-view'), shown);
       assert.ok((await text(page, 'h1')).length > 10);
     });
     assert.deepEqual(page.troubles, []);
-    return opened.join(', ');
+    return openedViews.join(', ');
   },
 
   async 'a new text updates the shown charts and maps, and replaces none of them'(stage) {
     const page = await stage.open('room=explore&view=norms');
     await page.evaluate(() => {
-      for (const one of document.querySelectorAll('.chart-picture, .chart-picture path, .heatmap'))
-        one.isTheSame = true;
+      for (const element of document.querySelectorAll(
+        '.chart-picture, .chart-picture path, .heatmap',
+      ))
+        element.isTheSame = true;
     });
     const paths = () =>
-      page.$$eval('.chart-picture path', (all) => all.map((one) => one.getAttribute('d')).join());
-    const before = await paths();
+      page.$$eval('.chart-picture path', (all) => all.map((path) => path.getAttribute('d')).join());
+    const oldPaths = await paths();
     await page.locator('.stage .how summary').first().focus();
     await page.fill('textarea', 'A bird sang in the garden, and the king heard it all the night.');
     await settled(page);
-    assert.notEqual(await paths(), before);
-    const others = '.chart-picture, .chart-picture path, .heatmap';
-    assert.deepEqual(await page.$$eval(others, (all) => all.filter((one) => !one.isTheSame)), []);
+    assert.notEqual(await paths(), oldPaths);
+    const selector = '.chart-picture, .chart-picture path, .heatmap';
+    assert.deepEqual(
+      await page.$$eval(selector, (all) => all.filter((element) => !element.isTheSame)),
+      [],
+    );
     await page.close();
   },
 
   async 'the curves of Sink₁ by threshold and by length equal runs at each value'(stage) {
     const page = await stage.open('room=explore&shown=softmax&view=threshold&eps=0.25');
     const prompt = await page.locator('textarea').inputValue();
-    const saved = async (view) => {
+    const readSaved = async (view) => {
       await page.waitForSelector(`.view-${view} .chart-picture`);
       await settled(page);
       const menu = page.locator(`.view-${view} .save`);
       const { subjects } = JSON.parse((await saveFrom(page, menu, 'JSON')).bytes);
-      return Object.fromEntries(subjects[0].quantities.map((one) => [one.name, one.data]));
+      return Object.fromEntries(
+        subjects[0].quantities.map((quantity) => [quantity.name, quantity.data]),
+      );
     };
-    const { sink_1_by_eps: shares } = await saved('threshold');
+    const { sink_1_by_eps: shares } = await readSaved('threshold');
     const { engine, model, ids } = await openInNode('softmax', prompt, 'auto');
     const sinkAt = async (tokens, eps) => {
       const run = await model.run(tokens, { fields: ['att'] });
-      const found = await run.read([{ metric: 'sink_ratio', eps }, { metric: 'alpha' }]);
+      const tensors = await run.read([{ metric: 'sink_ratio', eps }, { metric: 'alpha' }]);
       await run.close();
-      return found;
+      return tensors;
     };
     for (const percent of [5, 10, 25, 30, 50, 90]) {
       const [{ data }] = await sinkAt(ids, percent / 100);
@@ -528,7 +545,7 @@ const reading = {
     }
     assert.match(await text(page, '.view-threshold .caption'), /^Of 24 heads, .* have α₁ > 0\.3/);
     await page.locator('.view-length').scrollIntoViewIfNeeded();
-    const { sink_1: sinks, mean_alpha_1: means } = await saved('length');
+    const { sink_1: sinks, mean_alpha_1: means } = await readSaved('length');
     assert.equal(sinks.length, ids.length);
     for (const T of [2, 9, 17, ids.length]) {
       const [{ data }, alpha] = await sinkAt(ids.slice(0, T), 0.25);
@@ -538,35 +555,35 @@ const reading = {
     }
     await engine.close();
     // Rows that need not sum to 1 are counted by their shares, as Sink₁ is.
-    const other = await stage.open('room=explore&shown=sigmoid&view=length');
-    await other.waitForSelector('.view-length .chart-picture');
-    await settled(other);
-    const [, last] = /Sink₁ (\d+)%, mean α₁ [\d.]+ \(uniform [\d.]+\)\.$/.exec(
-      await text(other, '.view-length .caption'),
+    const otherPage = await stage.open('room=explore&shown=sigmoid&view=length');
+    await otherPage.waitForSelector('.view-length .chart-picture');
+    await settled(otherPage);
+    const [, shownPercent] = /Sink₁ (\d+)%, mean α₁ [\d.]+ \(uniform [\d.]+\)\.$/.exec(
+      await text(otherPage, '.view-length .caption'),
     );
-    const model_ = await openInNode('sigmoid', prompt, 'auto');
-    const run = await model_.model.run(model_.ids, { fields: ['att'] });
+    const sigmoidModel = await openInNode('sigmoid', prompt, 'auto');
+    const run = await sigmoidModel.model.run(sigmoidModel.ids, { fields: ['att'] });
     const { data } = await run.metric('sink_ratio', { eps: 0.3 });
-    assert.equal(last, (100 * data[0]).toFixed(0));
-    await model_.engine.close();
-    assert.deepEqual([...page.troubles, ...other.troubles], []);
+    assert.equal(shownPercent, (100 * data[0]).toFixed(0));
+    await sigmoidModel.engine.close();
+    assert.deepEqual([...page.troubles, ...otherPage.troubles], []);
   },
 
   async 'every view is listed by name, and views that a model does not support are not offered'(
     stage,
   ) {
     const page = await stage.open('room=explore&shown=gated');
-    const offered = async () =>
-      (await page.locator('.questions button').allTextContents()).map((one) => one.trim());
-    assert.ok((await offered()).includes('Gate') && !(await offered()).includes('Bias key'));
+    const listViews = async () =>
+      (await page.locator('.questions button').allTextContents()).map((button) => button.trim());
+    assert.ok((await listViews()).includes('Gate') && !(await listViews()).includes('Bias key'));
     for (const [shown, view] of [
       ['gated', 'gate'],
       ['key-bias', 'bias'],
       ['experts', 'router'],
     ]) {
-      const one = await stage.open(`room=explore&shown=${shown}&view=${view}`);
-      await one.waitForSelector(`[data-view="${view}"] canvas`);
-      assert.deepEqual(one.troubles, []);
+      const viewPage = await stage.open(`room=explore&shown=${shown}&view=${view}`);
+      await viewPage.waitForSelector(`[data-view="${view}"] canvas`);
+      assert.deepEqual(viewPage.troubles, []);
     }
   },
 
@@ -597,14 +614,14 @@ const reading = {
       const rooms = await page.locator('nav.rooms a').count();
       assert.ok(stops <= rooms + few, `${room}: the map is ${stops} stops away`);
     }
-    const wide = await stage.open('room=explore');
+    const widePage = await stage.open('room=explore');
     const columns = ['bar', 'rail', 'middle', 'inspector'];
     let column = 0;
     for (let i = 0; i < 120; i++) {
-      await wide.keyboard.press('Tab');
-      const name = await wide.evaluate(() => {
+      await widePage.keyboard.press('Tab');
+      const name = await widePage.evaluate(() => {
         const names = ['bar', 'rail', 'middle', 'inspector'];
-        return names.find((one) => document.activeElement.closest(`.room > .${one}`)) ?? '';
+        return names.find((part) => document.activeElement.closest(`.room > .${part}`)) ?? '';
       });
       if (!name && column === 3) break;
       if (!name) continue;
@@ -613,7 +630,7 @@ const reading = {
     }
     assert.equal(column, 3);
     const page = await stage.open('room=explore');
-    await map(page).focus();
+    await mapOf(page).focus();
     for (const key of ['ArrowDown', 'ArrowDown', 'ArrowRight']) await page.keyboard.press(key);
     assert.match(
       await text(page, '[data-view="attention"] .readout'),
@@ -634,47 +651,48 @@ const reading = {
     const move = (name) => page.locator('.hand').getByRole('link', { name, exact: true });
     const hash = () => page.evaluate(() => decodeURIComponent(location.hash));
     const badge = () => page.locator('.stage > .main .stamp').textContent();
-    const changed = page.locator('.view-change');
-    assert.equal(await changed.isVisible(), false);
+    const changeView = page.locator('.view-change');
+    assert.equal(await changeView.isVisible(), false);
     assert.deepEqual(
       await page
         .locator('.hand .move')
         .evaluateAll((all) =>
-          all.filter((one) => one.checkVisibility()).map((one) => one.textContent.trim()),
+          all.filter((link) => link.checkVisibility()).map((link) => link.textContent.trim()),
         ),
       ['Hide the first token “<s>”'],
     );
     await page.locator('.hand summary').click();
-    await map(page).evaluate((one) => one.scrollIntoView({ block: 'center' }));
-    const box = await map(page).locator('canvas').boundingBox();
+    await mapOf(page).evaluate((element) => element.scrollIntoView({ block: 'center' }));
+    const box = await mapOf(page).locator('canvas').boundingBox();
     await page.mouse.click(box.x + 2, box.y + box.height - 2);
     await move('Hide the first token “<s>”').click();
     await page.waitForSelector('.view-change .heatmap');
     await settled(page);
     assert.match(await hash(), /shown=softmax~hide_key\(0\)/);
     assert.match(await badge(), /COUNTERFACTUAL/);
-    const said = await text(page, '.view-change .caption');
-    const { found } = await readInNode(
+    const sentence = await text(page, '.view-change .caption');
+    const { tensors } = await readInNode(
       'softmax',
       await page.locator('textarea').inputValue(),
       'auto',
       [{ metric: 'loss_at' }, { metric: 'alpha' }],
     );
-    const edited = await readInNode(
+    const editedRun = await readInNode(
       'softmax',
       await page.locator('textarea').inputValue(),
       'auto',
       [{ metric: 'loss_mean' }],
       [{ kind: 'hide_key', key: 0 }],
     );
-    const before = found[0].data.slice(1);
-    const rise = edited.found[0].data[0] - before.reduce((a, b) => a + b) / before.length;
-    assert.ok(said.includes(`+${rise.toFixed(3)} nats per token`), said);
+    const oldLosses = tensors[0].data.slice(1);
+    const rise =
+      editedRun.tensors[0].data[0] - oldLosses.reduce((a, b) => a + b) / oldLosses.length;
+    assert.ok(sentence.includes(`+${rise.toFixed(3)} nats per token`), sentence);
     assert.match(
-      said,
+      sentence,
       /The first token’s mean weight in head L3H1 is 0%; in the baseline it is \d\d%\./,
     );
-    assert.ok((await colors(page, '.view-change .heatmap canvas')) > 4);
+    assert.ok((await countColors(page, '.view-change .heatmap canvas')) > 4);
     await move('Ablate head L3H1').focus();
     await page.keyboard.press('Enter');
     await page.waitForFunction(() => location.hash.includes('silence'));
@@ -689,16 +707,16 @@ const reading = {
     await page.waitForFunction(() => location.hash.includes('scale_value'));
     await settled(page);
     assert.match(await hash(), /scale_value\(0,0,3,1\)/);
-    for (const [undone, name] of [
+    for (const [editLabel, name] of [
       ['first token hidden', 'hide_key'],
       ['value of the first token zeroed in layer 3, key/value head 1', 'scale_value'],
     ]) {
-      await move(`Undo ${undone}`).click();
-      await page.waitForFunction((one) => !location.hash.includes(one), name);
+      await move(`Undo ${editLabel}`).click();
+      await page.waitForFunction((edit) => !location.hash.includes(edit), name);
       await settled(page);
     }
     assert.ok(!(await hash()).includes('~'));
-    assert.equal(await changed.isVisible(), false);
+    assert.equal(await changeView.isVisible(), false);
     assert.deepEqual(page.troubles, []);
   },
 
@@ -732,31 +750,31 @@ const reading = {
     assert.match(hash, /softmax~clamp_channel\(65,\d,2,to=mean\)/);
     await page.goBack();
     await page.waitForSelector('.view-change', { state: 'hidden' });
-    const wild = await stage.open('room=explore&shown=softmax~clamp_channel(999)', {
+    const invalidPage = await stage.open('room=explore&shown=softmax~clamp_channel(999)', {
       waits: false,
     });
-    await wild.waitForSelector('.trouble');
+    await invalidPage.waitForSelector('.trouble');
     assert.match(
-      await text(wild, '.trouble'),
+      await text(invalidPage, '.trouble'),
       /channel: expected an integer from 0 to 127, found 999/,
     );
-    assert.deepEqual([...page.troubles, ...wild.troubles], []);
+    assert.deepEqual([...page.troubles, ...invalidPage.troubles], []);
   },
 
   async 'a link is followed although the address of an earlier change is not written yet'(stage) {
     const page = await stage.open('room=explore&shown=softmax&view=change');
     const timers = await page.evaluate(() => {
-      const later = [];
-      const own = window.setTimeout;
-      window.setTimeout = (run, ms) => (ms === 150 ? later.push(run) : own(run, ms));
+      const delayed = [];
+      const setTimer = window.setTimeout;
+      window.setTimeout = (run, ms) => (ms === 150 ? delayed.push(run) : setTimer(run, ms));
       const select = document.querySelector('.hand select');
       select.value = 'head';
       select.dispatchEvent(new Event('change'));
       document.querySelector('.rooms a[href*="compare"]').click();
       // The link's event is a task of its own: the browser may run the timer first.
-      for (const run of later) run();
-      window.setTimeout = own;
-      return later.length;
+      for (const run of delayed) run();
+      window.setTimeout = setTimer;
+      return delayed.length;
     });
     assert.ok(timers > 0, 'the address was to be written later');
     await page.waitForSelector('[data-room="compare"]');
@@ -772,31 +790,34 @@ const reading = {
   ) {
     const page = await stage.open('room=explore&shown=softmax&view=effects&layer=5&head=0');
     const prompt = await page.locator('textarea').inputValue();
-    const saved = async (view) => {
+    const readSaved = async (view) => {
       const menu = page.locator(`.view-${view} .save`);
       const { subjects } = JSON.parse((await saveFrom(page, menu, 'JSON')).bytes);
-      return Object.fromEntries(subjects[0].quantities.map((one) => [one.name, one.data]));
+      return Object.fromEntries(
+        subjects[0].quantities.map((quantity) => [quantity.name, quantity.data]),
+      );
     };
-    const loss = async (edits) =>
-      (await readInNode('softmax', prompt, 'auto', [{ metric: 'loss_mean' }], edits)).found[0]
+    const measureLoss = async (edits) =>
+      (await readInNode('softmax', prompt, 'auto', [{ metric: 'loss_mean' }], edits)).tensors[0]
         .data[0];
-    const rise = (await loss([{ kind: 'silence', layer: 5, head: 0 }])) - (await loss([]));
-    const { effect } = await saved('effects');
+    const rise =
+      (await measureLoss([{ kind: 'silence', layer: 5, head: 0 }])) - (await measureLoss([]));
+    const { effect } = await readSaved('effects');
     assert.ok(Math.abs(effect[20] - rise) < 1e-5, `${effect[20]} and ${rise}`);
-    const said = await text(page, '.view-effects .caption');
-    const { first_share } = await saved('effects');
-    const dormant = effect.flatMap((one, i) =>
-      Math.abs(one) < 0.01 && first_share[i] > 0.3
+    const sentence = await text(page, '.view-effects .caption');
+    const { first_share } = await readSaved('effects');
+    const dormantEdits = effect.flatMap((headRise, i) =>
+      Math.abs(headRise) < 0.01 && first_share[i] > 0.3
         ? [{ kind: 'silence', layer: Math.floor(i / 4), head: i % 4 }]
         : [],
     );
-    const together = (await loss(dormant)) - (await loss([]));
-    assert.ok((await text(page, '.lead')).includes(` for ${dormant.length} of the `));
+    const riseWithoutAll = (await measureLoss(dormantEdits)) - (await measureLoss([]));
+    assert.ok((await text(page, '.lead')).includes(` for ${dormantEdits.length} of the `));
     assert.match(
       await text(page, '.lead'),
-      new RegExp(`at once: [+−]${Math.abs(together).toFixed(3)}\\.$`),
+      new RegExp(`at once: [+−]${Math.abs(riseWithoutAll).toFixed(3)}\\.$`),
     );
-    assert.ok(said.includes(`changes the loss by +${rise.toFixed(3)}`), said);
+    assert.ok(sentence.includes(`changes the loss by +${rise.toFixed(3)}`), sentence);
     const counts = await page.locator('.view-effects td:nth-child(2)').allTextContents();
     assert.equal(
       counts.map(Number).reduce((a, b) => a + b),
@@ -806,32 +827,34 @@ const reading = {
     await ask(page, 'What does the head write?');
     await page.waitForSelector('.view-contribution .heatmap');
     await settled(page);
-    const given = await readInNode('softmax', prompt, 'auto', [{ metric: 'contribution_out_at' }]);
-    const { data } = given.found[0];
-    assert.deepEqual((await saved('contribution')).contribution_out_at, [...data]);
-    const part = `and ${(100 * data[20 * given.T]).toFixed(0)}% after it.`;
+    const contributionRun = await readInNode('softmax', prompt, 'auto', [
+      { metric: 'contribution_out_at' },
+    ]);
+    const { data } = contributionRun.tensors[0];
+    assert.deepEqual((await readSaved('contribution')).contribution_out_at, [...data]);
+    const part = `and ${(100 * data[20 * contributionRun.T]).toFixed(0)}% after it.`;
     assert.ok((await text(page, '.view-contribution .caption')).includes(part), part);
 
     await ask(page, 'What if');
     await page.getByText('If no token could attend to the first one, the model would').waitFor();
-    const losses = [await loss([]), await loss([{ kind: 'hide_key', key: 0 }])];
-    const [before, after] = losses.map((one) => one.toFixed(2));
-    assert.ok((await text(page, '.lead')).includes(`from ${before} to ${after} nats`));
+    const losses = [await measureLoss([]), await measureLoss([{ kind: 'hide_key', key: 0 }])];
+    const [oldLoss, hiddenLoss] = losses.map((loss) => loss.toFixed(2));
+    assert.ok((await text(page, '.lead')).includes(`from ${oldLoss} to ${hiddenLoss} nats`));
     await ask(page, 'What if', 'Replace a token');
     await page.waitForSelector('.view-reach .heatmap');
     await settled(page);
     const { engine, model, ids } = await openInNode('softmax', prompt, 'auto');
-    const reach = async (from) => {
+    const measureReach = async (from) => {
       const text = ids.slice(from);
       const at = 5 - from;
-      const changed = text.map((id, t) => (t === at ? ids.at(-1) : id));
+      const changedIds = text.map((id, t) => (t === at ? ids.at(-1) : id));
       const base = await model.run(text, { fields: ['hidden'] });
-      const run = await model.run(changed, { fields: ['hidden'] });
+      const run = await model.run(changedIds, { fields: ['hidden'] });
       return run.metric('hidden_change', { base });
     };
-    const reported = await saved('reach');
-    assert.deepEqual(reported.reach, [...(await reach(0)).data]);
-    assert.deepEqual(reported.reach_bare, [...(await reach(1)).data]);
+    const savedReach = await readSaved('reach');
+    assert.deepEqual(savedReach.reach, [...(await measureReach(0)).data]);
+    assert.deepEqual(savedReach.reach_bare, [...(await measureReach(1)).data]);
     await engine.close();
     assert.match(await text(page, '.view-reach .caption'), /Replacing token 5, “at”, by “\.”/);
     assert.deepEqual(page.troubles, []);
@@ -840,7 +863,7 @@ const reading = {
     await embed.waitForSelector('.view-effects .heatmap');
     assert.match(await text(embed, 'body'), /heads are dormant.*does not apply to/s);
     assert.deepEqual(embed.troubles, []);
-    return said;
+    return sentence;
   },
 
   async 'a text can be random or repeated tokens with a given length and first token'(stage) {
@@ -852,20 +875,20 @@ const reading = {
     assert.equal(new Set((await chips(page)).slice(1)).size, 1);
     await kind.selectOption('random');
     await settled(page);
-    const drawn = await chips(page);
-    assert.equal(drawn.length, 16);
+    const drawnTokens = await chips(page);
+    assert.equal(drawnTokens.length, 16);
     await page.getByLabel('first token', { exact: true }).selectOption('none');
     await settled(page);
     assert.ok(!(await chips(page)).includes('<s>'));
     assert.match(await text(page, '[data-view="attention"] .stamp'), /T = 16 · no start token/);
     await page.waitForFunction(() => /first=none/.test(location.hash));
-    const again = await stage.open(new URL(page.url()).hash.slice(1));
-    assert.deepEqual(await chips(again), await chips(page), 'a link draws the same');
+    const linkedPage = await stage.open(new URL(page.url()).hash.slice(1));
+    assert.deepEqual(await chips(linkedPage), await chips(page), 'a link draws the same');
   },
 
   async 'generated tokens appear in the views, and generation can be stopped'(stage) {
     const page = await stage.open('room=explore');
-    const before = (await chips(page)).length;
+    const oldCount = (await chips(page)).length;
     for (const name of ['tokens', 'settings']) await openSection(page, name);
     await page.locator('summary', { hasText: 'Generate text' }).click();
     // The page clicks as soon as it has a first token: a click from the test could come after sixteen runs.
@@ -883,28 +906,28 @@ const reading = {
       /Generate/.test(document.querySelector('.generate button').textContent),
     );
     await settled(page);
-    const made = await page.locator('.chip.made').count();
-    assert.ok(made >= 1 && made <= 16, `${made}`);
+    const madeCount = await page.locator('.chip.made').count();
+    assert.ok(madeCount >= 1 && madeCount <= 16, `${madeCount}`);
     assert.match(await text(page, '.generate .generated'), /^The old man sat .* long\. ?\S/);
-    assert.equal((await chips(page)).length, before + made);
+    assert.equal((await chips(page)).length, oldCount + madeCount);
     assert.match(
       await text(page, '[data-view="attention"] .stamp'),
-      new RegExp(`T = ${before + made} `),
+      new RegExp(`T = ${oldCount + madeCount} `),
     );
     // Measurements with runs of their own wait for the last token, and then cover the longer text.
     await ask(page, 'Does the sink matter?');
     await page.waitForSelector('.view-effects .heatmap');
     await page.getByRole('button', { name: 'Generate 16 tokens' }).click();
     await settled(page);
-    const longer = `T = ${before + made + 16} `;
+    const longerStamp = `T = ${oldCount + madeCount + 16} `;
     await page.waitForFunction(
       (words) =>
         document.querySelector('.view-effects .stamp').textContent.includes(words) &&
         !document.querySelector('.view-effects .cell.stale'),
-      longer,
+      longerStamp,
     );
     assert.deepEqual(page.troubles, []);
-    return `${made} tokens`;
+    return `${madeCount} tokens`;
   },
 
   async 'a browser without SIMD gets the base kernels and the same numbers'(stage) {
@@ -929,7 +952,7 @@ const comparing = {
     );
     await settled(page);
     assert.match(
-      await finding(page),
+      await findingOf(page),
       /Over 10 prompts, Softmax model has the strongest sink: .* give the first token more than 30%/,
     );
     const rows = await page.locator('.metrics tr[data-subject]').allTextContents();
@@ -946,19 +969,19 @@ const comparing = {
     await page.getByRole('button', { name: /loss/ }).first().click();
     assert.equal(await page.locator('th[aria-sort="descending"]').count(), 1);
     assert.deepEqual(page.troubles, []);
-    const six = await stage.open(
+    const sixPage = await stage.open(
       'room=compare&shown=softmax,sigmoid,relu,softmax@1400,softmax~sigmoid,gated',
       { width: 320 },
     );
-    await six.locator('.metrics tr[data-subject]').nth(5).waitFor();
-    await settled(six);
-    await staysWithin(six, 320);
-    await six.setViewportSize({ width: 1280, height: 800 });
-    const place = await six.$eval(
+    await sixPage.locator('.metrics tr[data-subject]').nth(5).waitFor();
+    await settled(sixPage);
+    await staysWithin(sixPage, 320);
+    await sixPage.setViewportSize({ width: 1280, height: 800 });
+    const excess = await sixPage.$eval(
       '.numbers-of-all .table-place',
-      (one) => one.scrollWidth - one.clientWidth,
+      (region) => region.scrollWidth - region.clientWidth,
     );
-    assert.ok(place <= 0, `the table has ${place} px too many`);
+    assert.ok(excess <= 0, `the table has ${excess} px too many`);
   },
 
   async 'an edit without effect is not a what-if, and the last step is the trained weights'(stage) {
@@ -1003,8 +1026,8 @@ const comparing = {
 
 /** Runs a `sinkscope` command that the page shows, by the command line of this repository. */
 async function runCommand(command) {
-  const own = command.replace(/^sinkscope /, `'${process.execPath}' wasm/cli.js `);
-  return JSON.parse((await promisify(exec)(`${own} --json`, { cwd: root })).stdout);
+  const localCommand = command.replace(/^sinkscope /, `'${process.execPath}' wasm/cli.js `);
+  return JSON.parse((await promisify(exec)(`${localCommand} --json`, { cwd: root })).stdout);
 }
 
 const commands = {
@@ -1032,11 +1055,11 @@ const commands = {
         const row = rows.nth(i);
         const command = await row.locator('.copy-command').getAttribute('title');
         const { metrics, loss } = await runCommand(command);
-        const shown = async (name) =>
+        const shownNumber = async (name) =>
           (await row.locator(`[data-metric="${name}"] .value`).textContent()).replace('*', '');
-        assert.equal(await shown('loss'), loss.toFixed(3), command);
-        const reported = 100 * metrics.sink_ratio.mean[0];
-        assert.ok(Math.abs(parseFloat(await shown('sink_1')) - reported) <= 0.05, command);
+        assert.equal(await shownNumber('loss'), loss.toFixed(3), command);
+        const sinkPercent = 100 * metrics.sink_ratio.mean[0];
+        assert.ok(Math.abs(parseFloat(await shownNumber('sink_1')) - sinkPercent) <= 0.05, command);
       }
       assert.deepEqual(page.troubles, []);
       await page.context().close();
@@ -1067,10 +1090,10 @@ const commands = {
         all.map((row) => [row.cells[2].textContent, row.querySelector('.copy-command')?.title]),
       );
       assert.ok(rows.length > 1, hash);
-      for (const [said, command] of [...rows.slice(0, 4), rows.at(-1)]) {
+      for (const [lossCell, command] of [...rows.slice(0, 4), rows.at(-1)]) {
         const { loss, metrics } = await runCommand(command);
         const value = loss ?? metrics.loss_mean.mean[0];
-        assert.equal(said.split(' (')[0].trim(), value.toFixed(3), command);
+        assert.equal(lossCell.split(' (')[0].trim(), value.toFixed(3), command);
       }
       assert.deepEqual(page.troubles, []);
       await page.context().close();
@@ -1086,7 +1109,7 @@ const eight = {
     await settled(page);
     const rowOf = (subject) => page.locator(`.metrics tr[data-subject="${subject}"]`);
     await rowOf('softmax').waitFor();
-    const exact = await rowOf('softmax').textContent();
+    const exactRow = await rowOf('softmax').textContent();
     await page.getByRole('button', { name: '+ add' }).click();
     await page.getByRole('button', { name: 'Add in 8 bits' }).click();
     await page.getByRole('button', { name: 'Add with relaxed floats' }).click();
@@ -1095,14 +1118,14 @@ const eight = {
     await rowOf('softmax~relaxed').waitFor();
     await settled(page);
     assert.match(decodeURIComponent(page.url()), /shown=softmax,softmax~int8,softmax~relaxed/);
-    const eight = await rowOf('softmax~int8').textContent();
-    assert.match(eight, /Softmax model in 8 bits \(int8\)\s+APPROXIMATE 1 prompt/);
-    const numbers = (row) => row.split(/prompts?/)[1];
-    assert.notEqual(numbers(eight), numbers(exact));
-    assert.equal(await rowOf('softmax').textContent(), exact);
-    const relaxed = await rowOf('softmax~relaxed').textContent();
-    assert.match(relaxed, /Softmax model with relaxed floats\s+RELAXED 1 prompt/);
-    assert.equal(numbers(relaxed), numbers(exact), 'other last digits only');
+    const int8Row = await rowOf('softmax~int8').textContent();
+    assert.match(int8Row, /Softmax model in 8 bits \(int8\)\s+APPROXIMATE 1 prompt/);
+    const numbersOf = (row) => row.split(/prompts?/)[1];
+    assert.notEqual(numbersOf(int8Row), numbersOf(exactRow));
+    assert.equal(await rowOf('softmax').textContent(), exactRow);
+    const relaxedRow = await rowOf('softmax~relaxed').textContent();
+    assert.match(relaxedRow, /Softmax model with relaxed floats\s+RELAXED 1 prompt/);
+    assert.equal(numbersOf(relaxedRow), numbersOf(exactRow), 'other last digits only');
     const badge = (subject) => page.locator(`.cell[data-subject="${subject}"] .badge`).first();
     assert.equal(await badge('softmax~int8').textContent(), 'APPROXIMATE');
     assert.equal(await badge('softmax~relaxed').textContent(), 'RELAXED');
@@ -1125,22 +1148,22 @@ const eight = {
     const engine = await createEngine({ worker: false });
     const logits = engine.describe.fields.findIndex(({ name }) => name === 'logits');
     await engine.close();
-    const given = { binaries, config: [...config], weights: [...weights], logits };
+    const inputs = { binaries, config: [...config], weights: [...weights], logits };
     const [relaxed, simd, fused, exact] = await page.evaluate(
       async ({ binaries, config, weights, logits }) => {
-        const reported = async (file) => {
+        const logitsOf = async (file) => {
           const bytes = await (await fetch(file)).arrayBuffer();
           const { exports } = (await WebAssembly.instantiate(bytes)).instance;
           exports._initialize();
           const call = (name, ...args) => exports[`ss_wasm_${name}`](...args);
-          const put = (bytes) => {
+          const store = (bytes) => {
             const at = call('reserve', bytes.length);
             new Uint8Array(exports.memory.buffer, at, bytes.length).set(bytes);
             return at;
           };
-          const words = (...list) => put(new Uint8Array(Uint32Array.from(list).buffer));
-          const files = words(put(weights), weights.length);
-          const model = call('open', put(config), config.length, files, 1);
+          const words = (...list) => store(new Uint8Array(Uint32Array.from(list).buffer));
+          const files = words(store(weights), weights.length);
+          const model = call('open', store(config), config.length, files, 1);
           const view = call('reserve', 48);
           return Array.from({ length: 14 }, (_, i) => {
             const tokens = Array.from({ length: i + 1 }, (_, t) => (t * 7 + i) % 60);
@@ -1152,18 +1175,20 @@ const eight = {
             return [...new Uint32Array(exports.memory.buffer, at, T * V)];
           });
         };
-        return Promise.all(binaries.map(reported));
+        return Promise.all(binaries.map(logitsOf));
       },
-      given,
+      inputs,
     );
     assert.equal(relaxed.length, 14);
     assert.ok(new Set(relaxed[13]).size > 100);
     assert.deepEqual(relaxed, simd);
     fused.forEach((words, i) => {
-      const [a, b] = [words, exact[i]].map((one) => new Float32Array(Uint32Array.from(one).buffer));
+      const [a, b] = [words, exact[i]].map(
+        (list) => new Float32Array(Uint32Array.from(list).buffer),
+      );
       const scale = b.reduce((most, x) => Math.max(most, Math.abs(x)), 1);
-      const off = b.reduce((most, x, j) => Math.max(most, Math.abs(x - a[j])), 0);
-      assert.ok(off <= 2e-5 * scale, `${i + 2} tokens: logits off by ${off}`);
+      const largestError = b.reduce((most, x, j) => Math.max(most, Math.abs(x - a[j])), 0);
+      assert.ok(largestError <= 2e-5 * scale, `${i + 2} tokens: logits off by ${largestError}`);
     });
   },
 
@@ -1185,12 +1210,12 @@ const training = {
     const slider = page.locator('.walk input');
     await page.waitForSelector('.walk input');
     assert.match(await slider.getAttribute('aria-valuetext'), /trained: all 4,000 steps/);
-    const trained = await finding(page);
+    const trainedFinding = await findingOf(page);
     await slider.focus();
     await page.keyboard.press('Home');
     await page.waitForFunction(() => /softmax@0,sigmoid@0/.test(decodeURIComponent(location.hash)));
     await settled(page);
-    assert.match(await finding(page), /Softmax model at step 0 of 4,000: none of the 24 heads/);
+    assert.match(await findingOf(page), /Softmax model at step 0 of 4,000: none of the 24 heads/);
     await page.getByRole('button', { name: 'Play' }).click();
     await page.waitForFunction(() => /softmax@30,/.test(decodeURIComponent(location.hash)));
     await page.getByRole('button', { name: 'Pause' }).click();
@@ -1199,7 +1224,7 @@ const training = {
     await page.keyboard.press('End');
     await page.waitForFunction(() => !/@/.test(decodeURIComponent(location.hash)));
     await settled(page);
-    assert.equal(await finding(page), trained);
+    assert.equal(await findingOf(page), trainedFinding);
     assert.equal(await page.locator('[data-view="attention"] .cell').count(), 2);
     await page.locator('.chart-picture.choosable').click({ position: { x: 120, y: 80 } });
     await page.waitForFunction(() => /softmax@\d+/.test(decodeURIComponent(location.hash)));
@@ -1208,64 +1233,74 @@ const training = {
   },
 
   async 'the spread over seeds is drawn and stated if a model has logs of several'(stage) {
-    const logs = async (id) => {
+    const readLogs = async (id) => {
       const all = [1, 2, 3, 4, 5].map((seed) => zoo(`${id}/seeds/${seed}.json`).then(JSON.parse));
-      const found = await Promise.allSettled(all);
-      return found.flatMap(({ value }) => value ?? []);
+      const results = await Promise.allSettled(all);
+      return results.flatMap(({ value }) => value ?? []);
     };
-    const bands = async (id) => {
+    const readBands = async (id) => {
       const page = await stage.open(`room=training&shown=${id}`);
       const chart = page.locator('[data-view="training"]');
       await chart.locator('.chart-picture').waitFor();
       await page.waitForLoadState('networkidle');
-      const said = await chart.locator('.caption').textContent();
-      const drawn = await chart.locator('path.band').count();
+      const caption = await chart.locator('.caption').textContent();
+      const bandCount = await chart.locator('path.band').count();
       await page.close();
-      return { drawn, said };
+      return { drawn: bandCount, said: caption };
     };
-    const runs = await logs('softmax');
-    const far = runs.filter(({ points }) => points.at(-1).step >= 4000);
-    const last = Math.min(...far.map(({ points }) => points.at(-1).step));
-    const sinks = far.map(({ points }) => points.find(({ step }) => step === last)['sink_0.3']);
-    const [low, high] = [Math.min(...sinks), Math.max(...sinks)].map((x) => x.toFixed(1));
-    const shown = await bands('softmax');
-    assert.equal(shown.drawn, 1);
-    assert.ok(
-      shown.said.includes(
-        `Over ${far.length} seeds, at step ${last.toLocaleString('en')} of runs of 16,000: Sink₁ ${low} to ${high}%`,
-      ),
-      shown.said,
+    const runs = await readLogs('softmax');
+    const longRuns = runs.filter(({ points }) => points.at(-1).step >= 4000);
+    const lastStep = Math.min(...longRuns.map(({ points }) => points.at(-1).step));
+    const sinks = longRuns.map(
+      ({ points }) => points.find(({ step }) => step === lastStep)['sink_0.3'],
     );
-    assert.match(shown.said, /^Softmax model, seed 1, at step 4,000: .*BOS first\)\./);
+    const [low, high] = [Math.min(...sinks), Math.max(...sinks)].map((x) => x.toFixed(1));
+    const softmaxBands = await readBands('softmax');
+    assert.equal(softmaxBands.drawn, 1);
+    assert.ok(
+      softmaxBands.said.includes(
+        `Over ${longRuns.length} seeds, at step ${lastStep.toLocaleString('en')} of runs of 16,000: Sink₁ ${low} to ${high}%`,
+      ),
+      softmaxBands.said,
+    );
+    assert.match(softmaxBands.said, /^Softmax model, seed 1, at step 4,000: .*BOS first\)\./);
     // The model `short` has no long runs: its 2,000 steps are those of softmax.
-    assert.deepEqual(await logs('short'), []);
-    const without = await bands('short');
-    assert.equal(without.drawn, 0);
-    assert.doesNotMatch(without.said, /seeds/);
+    assert.deepEqual(await readLogs('short'), []);
+    const shortBands = await readBands('short');
+    assert.equal(shortBands.drawn, 0);
+    assert.doesNotMatch(shortBands.said, /seeds/);
     const index = JSON.parse(await zoo('index.json'));
     const { seeds, outcomes } = index.find(({ id }) => id === 'sigmoid').differs;
-    const compare = await stage.open('room=compare&panel=seeds&shown=softmax,sigmoid,short');
-    const rows = compare.locator('table.seeds tbody tr');
+    const comparePage = await stage.open('room=compare&panel=seeds&shown=softmax,sigmoid,short');
+    const rows = comparePage.locator('table.seeds tbody tr');
     await rows.first().waitFor();
-    const reported = await rows.allTextContents();
-    assert.equal(reported.length, 6, reported.join('\n'));
+    const rowTexts = await rows.allTextContents();
+    assert.equal(rowTexts.length, 6, rowTexts.join('\n'));
     const [softmax] = index.filter(({ id }) => id === 'softmax');
-    const all = [softmax.measured, ...softmax.further_seeds].map(({ sink_1 }) => sink_1);
-    const ends = [Math.min(...all), Math.max(...all)].map((x) => x.toFixed(1)).join(' to ');
+    const sinkPercents = [softmax.measured, ...softmax.further_seeds].map(({ sink_1 }) => sink_1);
+    const rangeText = [Math.min(...sinkPercents), Math.max(...sinkPercents)]
+      .map((x) => x.toFixed(1))
+      .join(' to ');
     assert.match(
-      reported[0],
+      rowTexts[0],
       /4,000 steps, as shown: 3 seeds \(1, 2, 3\); the weights here are seed 1’s/,
     );
-    assert.ok(reported[0].includes(ends), reported[0]);
+    assert.ok(rowTexts[0].includes(rangeText), rowTexts[0]);
     assert.equal(await rows.first().locator('td').first().locator('circle.shown').count(), 1);
-    const twins = (await logs('sigmoid')).map(({ points }) => points.at(-1).step);
-    const both = Math.min(last, ...twins.filter((step) => step >= 4000)).toLocaleString('en');
-    for (const line of reported.slice(3, 5))
-      assert.match(line, new RegExp(` at step ${both} of runs`));
-    assert.match(reported[3], new RegExp(`${far.length} seeds, `));
-    assert.equal(await rows.nth(3).locator('td').first().locator('circle').count(), far.length);
+    const sigmoidSteps = (await readLogs('sigmoid')).map(({ points }) => points.at(-1).step);
+    const commonStep = Math.min(
+      lastStep,
+      ...sigmoidSteps.filter((step) => step >= 4000),
+    ).toLocaleString('en');
+    for (const line of rowTexts.slice(3, 5))
+      assert.match(line, new RegExp(` at step ${commonStep} of runs`));
+    assert.match(rowTexts[3], new RegExp(`${longRuns.length} seeds, `));
+    assert.equal(
+      await rows.nth(3).locator('td').first().locator('circle').count(),
+      longRuns.length,
+    );
     const [mean, least, most] = outcomes.value_ratio.map((x) => x.toFixed(2));
-    const text = reported[5].replace(/\s+/g, ' ');
+    const text = rowTexts[5].replace(/\s+/g, ' ');
     assert.ok(text.includes(`+${mean} (${least} to ${most})`), text);
     assert.match(
       text,
@@ -1273,18 +1308,18 @@ const training = {
         `${seeds} pairs of seeds, α₁ above uniform attention: less sink than softmax: −0\\.\\d{3} `,
       ),
     );
-    const about = await stage.open('room=explore&shown=short');
-    await openSection(about, 'settings');
-    await about.locator('details.about summary').click();
-    const card = about.locator('.about table.seeds');
+    const aboutPage = await stage.open('room=explore&shown=short');
+    await openSection(aboutPage, 'settings');
+    await aboutPage.locator('details.about summary').click();
+    const card = aboutPage.locator('.about table.seeds');
     await card.first().waitFor();
     assert.equal(await card.count(), 1, 'no long runs of it');
     assert.match(await card.textContent(), /2,000 steps, as shown: 3 seeds.*2\.1 to 45\.\d/s);
-    const lone = await stage.open('room=explore&shown=window');
-    await openSection(lone, 'settings');
-    await lone.locator('details.about summary').click();
-    await lone.getByText('one seed (1): how far another would differ is not known').waitFor();
-    assert.match(await lone.textContent('.about'), /Sink₁\s+0% \(seed 1, the only one\)/);
+    const windowPage = await stage.open('room=explore&shown=window');
+    await openSection(windowPage, 'settings');
+    await windowPage.locator('details.about summary').click();
+    await windowPage.getByText('one seed (1): how far another would differ is not known').waitFor();
+    assert.match(await windowPage.textContent('.about'), /Sink₁\s+0% \(seed 1, the only one\)/);
   },
 
   async 'a half-typed number stays when the page is redrawn'(stage) {
@@ -1341,11 +1376,14 @@ const training = {
         document.querySelector('[data-view="masked"] .caption').textContent,
       ),
     );
-    const said = await view.locator('.caption').textContent();
-    assert.match(said, /^Masked diffusion, \d+ masked tokens of 1 prompt, .* loss \d\.\d\d nats\./);
+    const caption = await view.locator('.caption').textContent();
+    assert.match(
+      caption,
+      /^Masked diffusion, \d+ masked tokens of 1 prompt, .* loss \d\.\d\d nats\./,
+    );
     for (const title of ['Masked diffusion', 'Softmax'])
       assert.ok(
-        said.includes(title) && (await view.locator('.plot').getByText(title).count()),
+        caption.includes(title) && (await view.locator('.plot').getByText(title).count()),
         title,
       );
     assert.match(await view.locator('.stamp').textContent(), /^COUNTERFACTUAL .* with and without/);
@@ -1366,10 +1404,10 @@ const training = {
       undefined,
       { timeout: 120_000 },
     );
-    const said = await view.locator('.caption').textContent();
-    assert.match(said, /^Next token \(1 prompt\): /);
+    const caption = await view.locator('.caption').textContent();
+    assert.match(caption, /^Next token \(1 prompt\): /);
     assert.match(
-      said,
+      caption,
       /Copying random tokens \(24 prompts\): the model cannot do this, its accuracy is 0\.\d% /,
     );
     for (const name of ['all keys', 'first gone', 'other gone', 'first hidden'])
@@ -1393,11 +1431,11 @@ const training = {
       undefined,
       { timeout: 120_000 },
     );
-    const said = await view.locator('.caption').textContent();
-    const shares = [...said.matchAll(/(\d+\.\d)%/g)].map(([, share]) => Number(share));
-    assert.equal(shares.length, 5, said);
+    const caption = await view.locator('.caption').textContent();
+    const shares = [...caption.matchAll(/(\d+\.\d)%/g)].map(([, share]) => Number(share));
+    assert.equal(shares.length, 5, caption);
     const [none, found, random, best] = shares;
-    assert.ok(none > 0 && found <= random && best <= random, said);
+    assert.ok(none > 0 && found <= random && best <= random, caption);
     for (const name of ['found', 'no suffix', 'random, mean of 100', 'random, best of 385'])
       assert.equal(await view.getByText(name, { exact: true }).count(), 1, name);
     await view.getByRole('button', { name: 'raise the loss', exact: true }).click();
@@ -1432,10 +1470,10 @@ const links = {
     const png = await readFile(await picture.path());
     assert.deepEqual([png.readUInt32BE(16), png.readUInt32BE(20)], [1200, 630]);
     await writeFile(`${pictures}/shared.png`, png);
-    const other = await stage.open(new URL(link).hash.slice(1));
-    const read = (one) =>
-      Promise.all([chips(one), finding(one), text(one, 'h1'), text(one, '.stage')]);
-    assert.deepEqual(await read(other), await read(page));
+    const otherPage = await stage.open(new URL(link).hash.slice(1));
+    const readPage = (target) =>
+      Promise.all([chips(target), findingOf(target), text(target, 'h1'), text(target, '.stage')]);
+    assert.deepEqual(await readPage(otherPage), await readPage(page));
     await page.waitForFunction(() => document.querySelector('.message').hidden);
   },
 
@@ -1461,26 +1499,26 @@ const links = {
     for (const width of [1280, 390]) {
       const page = await stage.open('room=explore', { width });
       const menus = page.locator('details:is(.how, .save)');
-      let opened = 0;
+      let openedCount = 0;
       for (let i = 0; i < (await menus.count()); i++) {
         const menu = menus.nth(i);
         if (!(await menu.locator('summary').isVisible())) continue;
-        opened++;
+        openedCount++;
         await menu.locator('summary').click();
         // The menu moves into the window in a later task, when the browser reports that it is open.
-        const isWithin = (one) => {
-          const { left, right } = one.lastElementChild.getBoundingClientRect();
+        const isWithin = (menuElement) => {
+          const { left, right } = menuElement.lastElementChild.getBoundingClientRect();
           return left >= 0 && right <= innerWidth;
         };
         await page.waitForFunction(isWithin, await menu.elementHandle());
         await page.locator('.middle').click({ position: { x: 2, y: 2 } });
-        assert.equal(await menu.evaluate((one) => one.open), false);
+        assert.equal(await menu.evaluate((details) => details.open), false);
         await menu.locator('summary').click();
         await page.waitForFunction(isWithin, await menu.elementHandle());
         await page.keyboard.press('Escape');
-        assert.equal(await menu.evaluate((one) => one.open), false);
+        assert.equal(await menu.evaluate((details) => details.open), false);
       }
-      assert.ok(opened >= 4, `${opened}`);
+      assert.ok(openedCount >= 4, `${openedCount}`);
       assert.deepEqual(page.troubles, []);
     }
   },
@@ -1507,7 +1545,7 @@ const links = {
       await page.waitForSelector(`[data-view="${view}"] .cell`);
       assert.equal(await page.locator('.figure').count(), 1);
       assert.equal(await page.locator('textarea, select').count(), 0);
-      assert.ok((await finding(page)).length > 20 || view === 'heads' || view === 'training');
+      assert.ok((await findingOf(page)).length > 20 || view === 'heads' || view === 'training');
       assert.match(await page.locator('.figure-foot a').getAttribute('href'), /room=explore/);
       assert.deepEqual(page.troubles, []);
       await page.context().close();
@@ -1547,7 +1585,7 @@ const links = {
   },
 };
 
-async function looks(stage, room, { width, scheme }) {
+async function checkLooks(stage, room, { width, scheme }) {
   const page = await stage.open(`room=${room}&runs=2`, { width, scheme });
   await page.setViewportSize({ width, height: width === 390 ? 844 : 800 });
   await settled(page);
@@ -1585,7 +1623,7 @@ export const rooms = {
   ...Object.assign(
     {},
     ...['start', 'explore', 'compare', 'training', 'purpose'].map((room) =>
-      inAllSizes(`the room ${room}`, (stage, size) => looks(stage, room, size)),
+      inAllSizes(`the room ${room}`, (stage, size) => checkLooks(stage, room, size)),
     ),
   ),
 };

@@ -31,10 +31,10 @@ import { releases } from './releases.mjs';
 /** Ends a test that hangs. The limit is long, because a busy machine may be slow. */
 const LIMIT_MS = 300_000;
 
-const wanted = process.argv[2] ?? '';
+const titlePart = process.argv[2] ?? '';
 const results = openResults('chromium');
 
-function limit() {
+function timeout() {
   return new Promise((_, reject) => {
     setTimeout(() => reject(new Error(`took longer than ${LIMIT_MS} ms`)), LIMIT_MS).unref();
   });
@@ -60,17 +60,17 @@ async function work() {
   const stage = await openStage();
   for (let list = lists.shift(); list; list = lists.shift())
     for (const [name, test] of Object.entries(list))
-      if (name.includes(wanted)) await run(stage, name, test);
+      if (name.includes(titlePart)) await run(stage, name, test);
   await stage.close();
 }
 
 async function run(stage, name, test) {
-  const began = performance.now();
-  const since = () => `${Math.round(performance.now() - began)} ms`;
+  const startTime = performance.now();
+  const elapsedText = () => `${Math.round(performance.now() - startTime)} ms`;
   try {
-    const note = await Promise.race([test(stage), limit()]);
+    const note = await Promise.race([test(stage), timeout()]);
     assert.deepEqual(stage.takeViolations(), [], 'the page keeps its own policy');
-    results.pass(name, [since(), ...(note ? [note] : [])].join(', '));
+    results.pass(name, [elapsedText(), ...(note ? [note] : [])].join(', '));
   } catch (error) {
     results.fail(name, error);
   }

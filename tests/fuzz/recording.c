@@ -7,7 +7,7 @@
 #include "../native/recordings.h"
 #include "target.h"
 
-#define NUMBERS_MOST 65536
+#define NUMBERS_MAX 65536
 
 static void measure_all(const ss_trace *trace) {
     int n;
@@ -23,7 +23,7 @@ static void measure_all(const ss_trace *trace) {
         }
         bool fits = true;
         for (int d = 0; d < rank; d++) fits &= ss_mul_size(&count, count, dims[d]);
-        if (!fits || count > NUMBERS_MOST) continue;
+        if (!fits || count > NUMBERS_MAX) continue;
         float *out = malloc(count * sizeof *out + 1);
         if (!out) abort();
         ss_metric_measure(trace, i, &args, out);
@@ -56,7 +56,8 @@ static void try_recording(ss_bytes file) {
     ss_error err;
     ss_status status = ss_recording_open(&recording, file, &arena, &err);
     check(status, &err);
-    for (int i = 0; status == SS_OK && i < recording.kept && i < 4; i++) try_prompt(&recording, i);
+    for (int i = 0; status == SS_OK && i < recording.kept_n && i < 4; i++)
+        try_prompt(&recording, i);
     free(arena.block);
 }
 

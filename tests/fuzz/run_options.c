@@ -17,24 +17,24 @@ static const char *const names[] = {"llama", "own", "shared"};
 
 /* Returns model i, which is opened once and kept open with its files. */
 static const ss_model *model_of(size_t i) {
-    static struct opened {
+    static struct cached_model {
         ss_bytes config, weights;
         ss_arena entries, arena;
         ss_model model;
-    } all[MODELS];
-    struct opened *o = &all[i];
-    if (o->arena.block) return &o->model;
-    o->config = read_seed("config", names[i], "");
-    o->weights = read_seed("safetensors", names[i], ".safetensors");
-    o->entries = fuzz_arena(ss_container_size(&o->weights, 1));
+    } models[MODELS];
+    struct cached_model *cached = &models[i];
+    if (cached->arena.block) return &cached->model;
+    cached->config = read_seed("config", names[i], "");
+    cached->weights = read_seed("safetensors", names[i], ".safetensors");
+    cached->entries = fuzz_arena(ss_container_size(&cached->weights, 1));
     ss_arch arch;
     ss_container container;
-    if (ss_arch_read(&arch, o->config, NULL) != SS_OK ||
-        ss_container_open(&container, &o->weights, 1, &o->entries, NULL) != SS_OK)
+    if (ss_arch_read(&arch, cached->config, NULL) != SS_OK ||
+        ss_container_open(&container, &cached->weights, 1, &cached->entries, NULL) != SS_OK)
         abort();
-    o->arena = fuzz_open(&o->model, &arch, &container);
-    if (!o->arena.block) abort();
-    return &o->model;
+    cached->arena = fuzz_open(&cached->model, &arch, &container);
+    if (!cached->arena.block) abort();
+    return &cached->model;
 }
 
 /* ---- input -------------------------------------------------------------------------------- */
@@ -92,7 +92,7 @@ static void sample(const ss_run *run, input *in) {
 }
 
 /* Reads every number of a view, so that the sanitizer detects a number beyond the buffer. */
-static void view(const ss_run *run, input *in) {
+static void read_view(const ss_run *run, input *in) {
     int field = take_int(in), layer = take_int(in), head = take_int(in);
     ss_tensor tensor;
     ss_error err;
@@ -100,11 +100,11 @@ static void view(const ss_run *run, input *in) {
     check(status, &err);
     uint32_t sum = 0;
     for (size_t i = 0; status == SS_OK && i < ss_tensor_count(&tensor); i++) {
-        size_t at = 0, rest = i;
+        size_t offset = 0, rest = i;
         for (int d = tensor.rank; d-- > 0; rest /= tensor.dims[d])
-            at += rest % tensor.dims[d] * tensor.strides[d];
+            offset += rest % tensor.dims[d] * tensor.strides[d];
         uint32_t bits;
-        memcpy(&bits, (const char *)tensor.data + 4 * at, sizeof bits);
+        memcpy(&bits, (const char *)tensor.data + 4 * offset, sizeof bits);
         sum += bits & 1;
     }
     if (sum > 1u << 30) abort();
@@ -129,11 +129,11 @@ static void measure(const ss_run *run, input *in) {
     free(out);
 }
 
-static void use(ss_run *run, input *in) {
+static void use_run(ss_run *run, input *in) {
     while (in->n) switch (take_byte(in) % 5) {
         case 0: extend(run, in); break;
         case 1: sample(run, in); break;
-        case 2: view(run, in); break;
+        case 2: read_view(run, in); break;
         case 3: measure(run, in); break;
         default: return;
         }
@@ -171,15 +171,15 @@ static bool begin(ss_run *run, ss_arena *arena, ss_run_desc *desc, input *in) {
     return status == SS_OK;
 }
 
-static void use_from(const ss_run *from, input *in) {
+static void use_run_from(const ss_run *source, input *in) {
     ss_run run;
     ss_arena arena;
     ss_run_desc desc = {
-        .model = from->trace.model, .from = &from->trace, .layer = take_int(in) % 8};
+        .model = source->trace.model, .from = &source->trace, .layer = take_int(in) % 8};
     if (begin(&run, &arena, &desc, in)) {
         ss_error err;
-        check(ss_run_extend(&run, ss_tokens(&from->trace), from->trace.T, &err), &err);
-        use(&run, in);
+        check(ss_run_extend(&run, ss_tokens(&source->trace), source->trace.T, &err), &err);
+        use_run(&run, in);
     }
     free(arena.block);
 }
@@ -190,8 +190,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     ss_arena arena;
     ss_run_desc desc = {.model = model_of(take_byte(&in) % MODELS)};
     if (begin(&run, &arena, &desc, &in)) {
-        use(&run, &in);
-        if (in.n) use_from(&run, &in);
+        use_run(&run, &in);
+        if (in.n) use_run_from(&run, &in);
     }
     free(arena.block);
     return 0;

@@ -28,8 +28,8 @@ static bool has_additions(const uint8_t *data, size_t size) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    bool added = has_additions(data, size);
-    ss_arch arch = fuzz_arch(added ? TINY_CONFIG(ADDITIONS) : TINY_CONFIG(""));
+    bool with_additions = has_additions(data, size);
+    ss_arch arch = fuzz_arch(with_additions ? TINY_CONFIG(ADDITIONS) : TINY_CONFIG(""));
     if (size && data[0] == '{')
         fuzz_with_length(data, size, &arch);
     else

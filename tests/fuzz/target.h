@@ -37,9 +37,9 @@ static inline ss_bytes read_path(const char *path) {
     return (ss_bytes){data, n};
 }
 
-static inline ss_bytes read_seed(const char *folder, const char *name, const char *end) {
+static inline ss_bytes read_seed(const char *folder, const char *name, const char *extension) {
     char path[96];
-    snprintf(path, sizeof path, "tests/fuzz/seeds/%s/%s%s", folder, name, end);
+    snprintf(path, sizeof path, "tests/fuzz/seeds/%s/%s%s", folder, name, extension);
     return read_path(path);
 }
 
@@ -49,8 +49,8 @@ static inline void check(ss_status status, const ss_error *err) {
 }
 
 static inline ss_arena fuzz_arena(size_t bytes) {
-    size_t whole = (bytes / SS_ARENA_ALIGN + 1) * SS_ARENA_ALIGN;
-    void *block = aligned_alloc(SS_ARENA_ALIGN, whole);
+    size_t block_bytes = (bytes / SS_ARENA_ALIGN + 1) * SS_ARENA_ALIGN;
+    void *block = aligned_alloc(SS_ARENA_ALIGN, block_bytes);
     if (!block) abort();
     return ss_arena_on(block, bytes);
 }
@@ -73,7 +73,7 @@ static inline void fuzz_run(const ss_model *model) {
 
 /* Removes the tensor that an error names from the container, if the model was refused because its
  * config does not use the tensor: the seeds have the tensors of every variant. */
-static inline bool leave_out(ss_container *container, const ss_error *err) {
+static inline bool remove_unread_tensor(ss_container *container, const ss_error *err) {
     ss_entry *entries = (ss_entry *)container->entries; /* in the arena of fuzz_file */
     for (size_t i = 0; err->code == SS_UNSUPPORTED && i < container->n; i++) {
         if (strcmp(entries[i].name, err->where)) continue;
@@ -98,7 +98,7 @@ static inline ss_arena fuzz_open(ss_model *model, const ss_arch *arch, ss_contai
         if (status == SS_OK && arena.used != bytes) abort();
         if (status == SS_OK) return arena;
         free(arena.block);
-    } while (leave_out(container, &err));
+    } while (remove_unread_tensor(container, &err));
     return (ss_arena){0};
 }
 
@@ -106,9 +106,9 @@ static inline void fuzz_model(const ss_arch *arch, ss_container *container) {
     ss_model model;
     ss_arena arena = fuzz_open(&model, arch, container);
     if (!arena.block) return;
-    ss_choice own;
+    ss_choice choice;
     ss_error err;
-    ss_status status = ss_operation_own(&own, &model, &err);
+    ss_status status = ss_operation_own(&choice, &model, &err);
     check(status, &err);
     if (status == SS_OK) fuzz_run(&model);
     free(arena.block);

@@ -33,30 +33,30 @@ class FirstFailure:
         self.descriptor: int | None = descriptor
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        self._note(report)
+        self._write_failure(report)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        self._note(report)
+        self._write_failure(report)
 
-    def _note(self, report: pytest.TestReport | pytest.CollectReport) -> None:
+    def _write_failure(self, report: pytest.TestReport | pytest.CollectReport) -> None:
         if report.failed and self.descriptor is not None:
             os.write(self.descriptor, report.nodeid.encode())
             self.descriptor = None
 
 
-def obey(order: dict[str, Any], failure: int) -> int:
+def run_order(order: dict[str, Any], descriptor: int) -> int:
     """Carries out an order in the fork; returns pytest's exit status."""
     os.environ |= order["environment"]
     # The first limit ends infinite loops, the second one endless waits.
     resource.setrlimit(resource.RLIMIT_CPU, (order["seconds"], order["seconds"]))
     signal.alarm(10 * order["seconds"])
-    quiet = os.open(os.devnull, os.O_RDWR)
+    null = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
-        os.dup2(quiet, stream)
+        os.dup2(null, stream)
     # `python -m pytest` also puts the working directory, with the packages of the repository, on the path.
     sys.path[:0] = [*order["environment"]["PYTHONPATH"].split(os.pathsep), str(Path.cwd())]
     runpy.run_path(str(SITE))
-    return int(pytest.main(order["arguments"], plugins=[FirstFailure(failure)]))
+    return int(pytest.main(order["arguments"], plugins=[FirstFailure(descriptor)]))
 
 
 def end_orphans() -> None:
@@ -70,17 +70,17 @@ def end_orphans() -> None:
 # When a fork ends, the processes that it started become children of this process.
 ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
 for line in sys.stdin:
-    reading, writing = os.pipe()
+    read_end, write_end = os.pipe()
     if (child := os.fork()) == 0:
         status = 1
         try:
-            status = obey(json.loads(line), writing)
+            status = run_order(json.loads(line), write_end)
         finally:
             os._exit(status)
-    os.close(writing)
+    os.close(write_end)
     # A test may wait until a process that it ended is gone, so reap every child here.
     while (ended := os.waitpid(-1, 0))[0] != child:
         pass
     end_orphans()
-    with os.fdopen(reading) as failed:
-        print(json.dumps({"status": os.waitstatus_to_exitcode(ended[1]), "failed": failed.read()}), flush=True)
+    with os.fdopen(read_end) as report_file:
+        print(json.dumps({"status": os.waitstatus_to_exitcode(ended[1]), "failed": report_file.read()}), flush=True)

@@ -127,11 +127,17 @@ export default [
   [
     'by layer each chunk has the positions of the first',
     'run/forward.c',
-    'pass->text_angles[i].cosine + at * pairs',
+    'pass->text_angles[i].cosine + offset * pairs',
     'pass->text_angles[i].cosine',
     'maps',
   ],
-  ['a measuring run continues with earlier sums', 'run/begin.c', 'trace->summed || ', '', 'maps'],
+  [
+    'a measuring run continues with earlier sums',
+    'run/begin.c',
+    'trace->summed_fields || ',
+    '',
+    'maps',
+  ],
   [
     'qk_cos is half of it',
     'metrics/geometry.c',
@@ -142,8 +148,8 @@ export default [
   [
     'key_norm of query heads',
     'metrics/table.c',
-    'METRIC(key_norm, of_token, "|k|", "norm", "What are the norms of the keys?",\n           GU "section 3.3, figure 2 top", SHAPE("L", "G", "T")',
-    'METRIC(key_norm, of_token, "|k|", "norm", "What are the norms of the keys?",\n           GU "section 3.3, figure 2 top", SHAPE("L", "H", "T")',
+    'METRIC(key_norm, measure_token, "|k|", "norm", "What are the norms of the keys?",\n           GU "section 3.3, figure 2 top", SHAPE("L", "G", "T")',
+    'METRIC(key_norm, measure_token, "|k|", "norm", "What are the norms of the keys?",\n           GU "section 3.3, figure 2 top", SHAPE("L", "H", "T")',
     'golden',
   ],
   [
@@ -295,8 +301,8 @@ export default [
   [
     'hidden keys keep their scores',
     'run/attention.c',
-    'visible[j] ? x[--from] : 0.0f;',
-    'visible[j] ? x[--from] : x[bias + j];',
+    'visible[j] ? x[--source] : 0.0f;',
+    'visible[j] ? x[--source] : x[bias + j];',
     'golden',
   ],
   [
@@ -544,8 +550,8 @@ export default [
   [
     'a run begins from the embedding, whatever the layer',
     'run/begin.c',
-    'ss_row(from, SS_FIELD_HIDDEN, layer, 0)',
-    'ss_row(from, SS_FIELD_HIDDEN, 0, 0)',
+    'ss_row(source, SS_FIELD_HIDDEN, layer, 0)',
+    'ss_row(source, SS_FIELD_HIDDEN, 0, 0)',
     'edits',
   ],
   [
@@ -579,8 +585,8 @@ export default [
   [
     'the stream that a run begins from is not recorded',
     'run/trace.c',
-    'of_states ? layer + 1 : below',
-    'of_states ? layer : below',
+    'has_states ? layer + 1 : below',
+    'has_states ? layer : below',
     'edits',
   ],
   [
@@ -734,7 +740,7 @@ export default [
   [
     'a cache that closes up forgets what it counted',
     'run/edits/evict.c',
-    'move_row(first_cache.score, 1, share, S, j, kept_n);',
+    'move_row(first_cache.score, 1, group_heads, S, j, kept_n);',
     '',
     'edits',
   ],
@@ -797,7 +803,7 @@ export default [
   [
     'a bias key sees the query at its place in the text',
     'run/edits/evict.c',
-    'if (hook->bias && from > 0) {',
+    'if (hook->bias && query_shift > 0) {',
     'if (0) {',
     'edits',
   ],

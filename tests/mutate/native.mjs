@@ -15,7 +15,7 @@ const cc = process.env.CC ?? 'cc';
 const SLOW_TESTS = ['test_strtod', 'test_snprintf', 'test_small', 'test_sink100'];
 const TEST_SECONDS = 60;
 const SANITIZERS = [
-  ...['-fsanitize=address,undefined', '-fno-sanitize-recover=all'],
+  ...['-fsanitize=address,undefined,float-cast-overflow', '-fno-sanitize-recover=all'],
   '-DSS_ARENA_GAP=64', // makes overruns within an arena visible to the sanitizer
 ];
 

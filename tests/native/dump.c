@@ -41,8 +41,8 @@ static void dump_metric(const ss_trace *trace, const ss_trace *base, const char 
 }
 
 int main(int argc, char **argv) {
-    bool eight = argc > 1 && !strcmp(argv[1], "-8");
-    argc -= eight, argv += eight;
+    bool use_int8 = argc > 1 && !strcmp(argv[1], "-8");
+    argc -= use_int8, argv += use_int8;
     if (argc < 4) {
         printf("usage: dump [-8] MODEL_FOLDER OUT_FILE [-e EDIT]... TOKEN...\n");
         return 2;
@@ -56,7 +56,7 @@ int main(int argc, char **argv) {
     for (int t = 0; tokens && t < T; t++) tokens[t] = (int32_t)strtol(argv[first + t], NULL, 10);
 
     opened_model model = open_model(argv[1]);
-    void *panels = eight ? keep_int8(&model.model) : NULL;
+    void *panels = use_int8 ? keep_int8(&model.model) : NULL;
     opened_run run = run_tokens(&model.model, tokens, T, edits, edits_n);
     opened_run baseline = run_tokens(&model.model, tokens, T, NULL, 0);
     FILE *out = fopen(argv[2], "wb");

@@ -22,11 +22,11 @@ typedef struct edit_list {
 } edit_list;
 
 typedef struct pins {
-    pin all[512];
+    pin pins[512];
     int n;
 } pins;
 
-static inline int drawn_below(uint32_t *state, int n) {
+static inline int draw_below(uint32_t *state, int n) {
     return (int)((next_random(state) >> 8) % (uint32_t)n);
 }
 
@@ -34,9 +34,9 @@ static inline bool is_integer(const ss_edit_parameter *parameter) {
     return parameter->type == SS_EDIT_INTEGER || parameter->type == SS_EDIT_INDEX;
 }
 
-static inline void add_pin(pins *list, pin one) {
-    if (list->n == (int)(sizeof list->all / sizeof *list->all)) exit(2);
-    list->all[list->n++] = one;
+static inline void add_pin(pins *list, pin new_pin) {
+    if (list->n == (int)(sizeof list->pins / sizeof *list->pins)) exit(2);
+    list->pins[list->n++] = new_pin;
 }
 
 /* Returns pins of every integer of every row at 0, T-1, T, T+1, its highest value and 2^31-1. */
@@ -64,36 +64,36 @@ static inline pins choice_pins(void) {
         const ss_edit_parameter *parameters = table[row].parameters;
         int p = 0;
         while (p < SS_EDIT_PARAMETERS && parameters[p].name && !parameters[p].choices) p++;
-        bool has = p < SS_EDIT_PARAMETERS && parameters[p].name;
-        for (int i = 0; has ? parameters[p].choices[i] != NULL : i < 1; i++)
-            add_pin(&list, (pin){row, has ? p : -1, i});
+        bool has_choice = p < SS_EDIT_PARAMETERS && parameters[p].name;
+        for (int i = 0; has_choice ? parameters[p].choices[i] != NULL : i < 1; i++)
+            add_pin(&list, (pin){row, has_choice ? p : -1, i});
     }
     return list;
 }
 
 static inline size_t write_parameter(char *out, size_t room, const ss_edit_parameter *parameter,
-                                     const long *pinned, int T, uint32_t *state) {
+                                     const long *pin_value, int T, uint32_t *state) {
     int n, count = 0;
     const ss_operation *operations = ss_operations(&n);
     while (parameter->choices && parameter->choices[count]) count++;
     if (parameter->choices) {
-        long i = pinned ? *pinned : drawn_below(state, count);
+        long i = pin_value ? *pin_value : draw_below(state, count);
         return (size_t)snprintf(out, room, "%s=%s,", parameter->name, parameter->choices[i]);
     }
     if (parameter->type == SS_EDIT_OPERATION)
         return (size_t)snprintf(out, room, "%s=%s,", parameter->name,
-                                operations[drawn_below(state, n)].name);
+                                operations[draw_below(state, n)].name);
     if (parameter->type == SS_EDIT_NUMBER)
         return (size_t)snprintf(out, room, "%s=%s,", parameter->name,
-                                (const char *[]){"0", "0.5", "2", "-1"}[drawn_below(state, 4)]);
-    long value = (long[]){0, 1, 2, T / 2, T - 1}[drawn_below(state, 5)];
+                                (const char *[]){"0", "0.5", "2", "-1"}[draw_below(state, 4)]);
+    long value = (long[]){0, 1, 2, T / 2, T - 1}[draw_below(state, 5)];
     if (value < (long)parameter->low) value = (long)parameter->low;
-    return (size_t)snprintf(out, room, "%s=%ld,", parameter->name, pinned ? *pinned : value);
+    return (size_t)snprintf(out, room, "%s=%ld,", parameter->name, pin_value ? *pin_value : value);
 }
 
 /* Writes an edit of a row with the pinned parameters. Other parameters are drawn at random: the
  * required ones always, the optional ones half of the time. */
-static inline void write_edit(char *out, size_t room, int row, const pin *pinned, int pinned_n,
+static inline void write_edit(char *out, size_t room, int row, const pin *edit_pins, int pins_n,
                               int T, uint32_t *state) {
     int rows;
     const ss_edit_kind *kind = &ss_edits(&rows)[row];
@@ -101,9 +101,9 @@ static inline void write_edit(char *out, size_t room, int row, const pin *pinned
     for (int p = 0; p < SS_EDIT_PARAMETERS && kind->parameters[p].name; p++) {
         const ss_edit_parameter *parameter = &kind->parameters[p];
         const long *value = NULL;
-        for (int i = 0; i < pinned_n; i++)
-            if (pinned[i].parameter == p) value = &pinned[i].value;
-        if (value || parameter->required || drawn_below(state, 2))
+        for (int i = 0; i < pins_n; i++)
+            if (edit_pins[i].parameter == p) value = &edit_pins[i].value;
+        if (value || parameter->required || draw_below(state, 2))
             used += write_parameter(out + used, room - used, parameter, value, T, state);
     }
     if (used >= room) exit(2);
@@ -113,11 +113,11 @@ static inline void write_edit(char *out, size_t room, int row, const pin *pinned
 /* Draws an edit with this pin whose other parameters are valid in a run of T tokens; returns false
  * if a hundred draws give none. */
 static inline bool draw_edit(ss_edit *edit, char text[256], const ss_model *model, int T,
-                             const pin *pinned, uint32_t *state) {
+                             const pin *edit_pins, uint32_t *state) {
     ss_error err;
     ss_run_desc desc = {model, T, SS_FIELDS_ALL, edit, 1, NULL, 0, NULL, 0};
     for (int i = 0; i < 100; i++) {
-        write_edit(text, 256, pinned->row, pinned, 1, 8, state);
+        write_edit(text, 256, edit_pins->row, edit_pins, 1, 8, state);
         *edit = read_edit(text);
         if (try_run(&desc, &err) == SS_OK) return true;
     }
@@ -142,18 +142,18 @@ static inline int border_lists(const pins *borders) {
 static inline edit_list border_list(const pins *borders, int i, int T) {
     uint32_t state = (uint32_t)i * 2654435761u + 17;
     edit_list list = {.n = 0};
-    int alone = borders->n * DRAWS_ALONE;
-    if (i < alone) {
-        const pin *one = &borders->all[i / DRAWS_ALONE];
-        write_edit(list.texts[0], sizeof *list.texts, one->row, one, 1, T, &state);
+    int single_lists = borders->n * DRAWS_ALONE;
+    if (i < single_lists) {
+        const pin *pin_alone = &borders->pins[i / DRAWS_ALONE];
+        write_edit(list.texts[0], sizeof *list.texts, pin_alone->row, pin_alone, 1, T, &state);
         list.n = 1;
         return list;
     }
-    i -= alone;
-    pin two[] = {borders->all[i / 2 % borders->n], borders->all[i / 2 / borders->n]};
-    if (i % 2) return list_of_two(two[0], two[1], T, &state);
-    if (two[0].row != two[1].row || two[0].parameter == two[1].parameter) return list;
-    write_edit(list.texts[0], sizeof *list.texts, two[0].row, two, 2, T, &state);
+    i -= single_lists;
+    pin pair[] = {borders->pins[i / 2 % borders->n], borders->pins[i / 2 / borders->n]};
+    if (i % 2) return list_of_two(pair[0], pair[1], T, &state);
+    if (pair[0].row != pair[1].row || pair[0].parameter == pair[1].parameter) return list;
+    write_edit(list.texts[0], sizeof *list.texts, pair[0].row, pair, 2, T, &state);
     list.n = 1;
     return list;
 }

@@ -29,10 +29,10 @@ static inline ss_bytes read_file(const char *folder, const char *name) {
 /* Returns an arena filled with NaN, which appears in results if memory is read before it is
    written. */
 static inline ss_arena arena_of(size_t bytes) {
-    size_t whole = (bytes / SS_ARENA_ALIGN + 1) * SS_ARENA_ALIGN;
-    void *block = aligned_alloc(SS_ARENA_ALIGN, whole);
+    size_t block_bytes = (bytes / SS_ARENA_ALIGN + 1) * SS_ARENA_ALIGN;
+    void *block = aligned_alloc(SS_ARENA_ALIGN, block_bytes);
     if (!block) exit(2);
-    memset(block, 0xff, whole);
+    memset(block, 0xff, block_bytes);
     return ss_arena_on(block, bytes);
 }
 
@@ -134,14 +134,14 @@ static inline opened_model open_model(const char *folder) {
 
 /* Converts the large matrices to 8 bits; returns a block that the caller frees after the model. */
 static inline void *keep_int8(ss_model *model) {
-    ss_arena measured = ss_arena_measure();
-    ss_model_keep_int8(model, &measured, NULL);
-    ss_arena arena = arena_of(measured.used);
+    ss_arena counting_arena = ss_arena_measure();
+    ss_model_keep_int8(model, &counting_arena, NULL);
+    ss_arena arena = arena_of(counting_arena.used);
     float *work = malloc(ss_matrix_work(0, model->widest, 1) * sizeof *work);
     if (!work) exit(2);
     ss_model_keep_int8(model, &arena, work);
     free(work);
-    if (arena.full || arena.used != measured.used) exit(2);
+    if (arena.full || arena.used != counting_arena.used) exit(2);
     return arena.block;
 }
 

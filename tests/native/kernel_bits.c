@@ -213,10 +213,10 @@ static void fold_interleave(const kernel_set *set, size_t n, size_t start) {
 
 static void fold_spread_pairs(const kernel_set *set, size_t n, size_t start) {
     const unsigned char *pairs = (const unsigned char *)in_a + start;
-    size_t even = n / 2 * 2;
-    set->spread_pairs(out, pairs, true, even);
-    set->spread_pairs(out + even * SS_PANEL, pairs, false, even);
-    fold(out, 2 * even * SS_PANEL);
+    size_t even_n = n / 2 * 2;
+    set->spread_pairs(out, pairs, true, even_n);
+    set->spread_pairs(out + even_n * SS_PANEL, pairs, false, even_n);
+    fold(out, 2 * even_n * SS_PANEL);
 }
 
 static void fold_exp(const kernel_set *set, size_t n, size_t start) {
@@ -256,8 +256,8 @@ static void fold_add(const kernel_set *set, size_t n, size_t start) {
 /* Hashes maxima. The contract leaves the sign of a zero maximum open, so 0 is added, which makes it
  * positive. */
 static void fold_max(const kernel_set *set, size_t n, size_t start) {
-    float most = n > 0 ? set->max(in_a + start, n) + 0.0f : 0.0f;
-    fold(&most, 1);
+    float largest = n > 0 ? set->max(in_a + start, n) + 0.0f : 0.0f;
+    fold(&largest, 1);
 }
 
 static void fold_peak(const kernel_set *set, size_t n, size_t start) {

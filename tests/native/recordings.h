@@ -14,10 +14,10 @@ typedef struct recording_writer {
     size_t header_n, data_n;
 } recording_writer;
 
-static inline void *append_bytes(void *block, size_t *n, const void *more, size_t bytes) {
+static inline void *append_bytes(void *block, size_t *n, const void *bytes_to_add, size_t bytes) {
     unsigned char *moved = realloc(block, *n + bytes + 1);
     if (!moved) abort();
-    if (bytes) memcpy(moved + *n, more, bytes);
+    if (bytes) memcpy(moved + *n, bytes_to_add, bytes);
     *n += bytes;
     moved[*n] = 0;
     return moved;

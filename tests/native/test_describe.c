@@ -44,21 +44,21 @@ static void check_text(const cJSON *row, const cJSON *expected, const char *key)
 
 static void check_parameters(const cJSON *row, const cJSON *expected) {
     const cJSON *parameter, *defaults = cJSON_GetObjectItem(expected, "parameters");
-    int shared = 0;
+    int compared_n = 0;
     cJSON_ArrayForEach(parameter, cJSON_GetObjectItem(row, "parameters")) {
-        const cJSON *standard = cJSON_GetObjectItem(parameter, "default");
+        const cJSON *default_item = cJSON_GetObjectItem(parameter, "default");
         double low = cJSON_GetNumberValue(cJSON_GetObjectItem(parameter, "min"));
         double high = cJSON_GetNumberValue(cJSON_GetObjectItem(parameter, "max"));
-        double actual = cJSON_GetNumberValue(standard);
+        double actual = cJSON_GetNumberValue(default_item);
         CHECK(low <= actual && actual <= high);
         if (cJSON_IsTrue(cJSON_GetObjectItem(parameter, "per_head"))) continue;
         const char *name = cJSON_GetStringValue(cJSON_GetObjectItem(parameter, "name"));
         const cJSON *number = cJSON_GetObjectItem(defaults, name);
         CHECK(number != NULL);
         CHECK_NEAR((float)actual, (float)cJSON_GetNumberValue(number), 0);
-        shared++;
+        compared_n++;
     }
-    CHECK_INT(shared, cJSON_GetArraySize(defaults));
+    CHECK_INT(compared_n, cJSON_GetArraySize(defaults));
 }
 
 static void check_sections(const cJSON *description) {
@@ -134,8 +134,8 @@ static void check_metrics(const cJSON *metrics) {
     cJSON_ArrayForEach(row, metrics) {
         char name[64];
         snprintf(name, sizeof name, " %s ", cJSON_GetStringValue(cJSON_GetObjectItem(row, "name")));
-        bool averaged = cJSON_IsTrue(cJSON_GetObjectItem(row, "averaged"));
-        if (check_failed(averaged == !strstr(single, name), __FILE__, __LINE__, "averaged"))
+        bool is_averaged = cJSON_IsTrue(cJSON_GetObjectItem(row, "averaged"));
+        if (check_failed(is_averaged == !strstr(single, name), __FILE__, __LINE__, "averaged"))
             printf("    %s\n", name);
         const cJSON *range = cJSON_GetObjectItem(row, "range"), *low = cJSON_GetArrayItem(range, 0),
                     *high = cJSON_GetArrayItem(range, 1);
@@ -192,14 +192,14 @@ static void check_writer(void) {
         ss_write_decimal(&writer, "d", -INFINITY);
         ss_write_number(&writer, "e", (double)NAN);
         ss_write_end(&writer, '}');
-        CHECK_INT(ss_write_done(&writer), bytes > strlen(expected));
+        CHECK_INT(ss_write_finish(&writer), bytes > strlen(expected));
         CHECK(text[bytes] == '#');
     }
     CHECK(!strcmp(text, expected));
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         ss_writer writer = {.out = text, .bytes = sizeof text};
         ss_write_number(&writer, NULL, numbers[i]);
-        CHECK(ss_write_done(&writer) && strtod(text, NULL) == numbers[i]);
+        CHECK(ss_write_finish(&writer) && strtod(text, NULL) == numbers[i]);
     }
     CASE("a description that does not fit its memory is refused");
     ss_error err;

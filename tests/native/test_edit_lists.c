@@ -18,13 +18,14 @@ static const int32_t prompt[] = {3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8};
 #define T_UPDATES ((int)(sizeof prompt / sizeof *prompt))
 
 static void check_list(const ss_model *model, const edit_list *list, outcome *result) {
-    outcome again = run_list(model, list, prompt, T_BORDERS, 0x11);
+    outcome repetition = run_list(model, list, prompt, T_BORDERS, 0x11);
     *result = run_list(model, list, prompt, T_BORDERS, 0xff); /* memory filled with NaN */
-    bool same = result->status == again.status && result->bits == again.bits && result->finite;
-    bool placed = result->status == SS_OK || (!strncmp(result->err.where, "edits[", 6) &&
-                                              strstr(result->err.text, "expected"));
-    same &= result->status == SS_OK || !strcmp(result->err.text, again.err.text);
-    if (check_failed(same && placed, __FILE__, __LINE__, "the same numbers, or a refusal"))
+    bool is_same =
+        result->status == repetition.status && result->bits == repetition.bits && result->finite;
+    bool is_placed = result->status == SS_OK || (!strncmp(result->err.where, "edits[", 6) &&
+                                                 strstr(result->err.text, "expected"));
+    is_same &= result->status == SS_OK || !strcmp(result->err.text, repetition.err.text);
+    if (check_failed(is_same && is_placed, __FILE__, __LINE__, "the same numbers, or a refusal"))
         printf("    %s %s: %s %s: %s\n", list->texts[0], list->n > 1 ? list->texts[1] : "",
                ss_status_name(result->status), result->err.where, result->err.text);
 }
@@ -33,21 +34,21 @@ static void check_borders(const char *folder, int step) {
     CASE("edits at the limits of their integers give finite numbers that do not depend on "
          "uninitialized memory, or an error with its place");
     opened_model model = open_model(folder);
-    pins pinned = pins_at_borders(T_BORDERS);
-    int rows, accepted[64] = {0};
+    pins borders = pins_at_borders(T_BORDERS);
+    int rows, accepted_n[64] = {0};
     const ss_edit_kind *table = ss_edits(&rows);
     CHECK(rows <= 64);
-    for (int i = 0; i < border_lists(&pinned); i += step) {
+    for (int i = 0; i < border_lists(&borders); i += step) {
         outcome result;
-        edit_list list = border_list(&pinned, i, T_BORDERS);
+        edit_list list = border_list(&borders, i, T_BORDERS);
         if (list.n == 0) continue;
         check_list(&model.model, &list, &result);
         for (int e = 0; e < list.n && result.status == SS_OK; e++)
-            accepted[read_edit(list.texts[e]).kind]++;
+            accepted_n[read_edit(list.texts[e]).kind]++;
     }
     for (int row = 0; row < rows; row++) {
         CASE(table[row].name);
-        CHECK(accepted[row] > 20);
+        CHECK(accepted_n[row] > 20);
     }
     close_model(&model);
 }
@@ -79,11 +80,11 @@ static void check_prompts(void) {
 static void update_run(opened_run *run, const ss_run_desc *desc, uint32_t *state) {
     int32_t text[T_UPDATES];
     ss_error err;
-    int T = run->run.trace.T, kept = drawn_below(state, T + 1);
-    int n = kept + drawn_below(state, T_UPDATES + 1 - kept);
+    int T = run->run.trace.T, kept_n = draw_below(state, T + 1);
+    int n = kept_n + draw_below(state, T_UPDATES + 1 - kept_n);
     if (n == 0) n = 1;
     for (int t = 0; t < n; t++)
-        text[t] = t < kept ? ss_tokens(&run->run.trace)[t] : prompt[drawn_below(state, T_UPDATES)];
+        text[t] = t < kept_n ? ss_tokens(&run->run.trace)[t] : prompt[draw_below(state, T_UPDATES)];
     check_updated(run, ss_run_update(&run->run, text, n, &err), desc, text, n);
 }
 
@@ -99,10 +100,10 @@ static bool follow_updates(const ss_model *model, const pin *a, const pin *b, ui
         try_run(&desc, &err) != SS_OK)
         return false;
     opened_run run = open_run(&desc);
-    long failed = check_state.failed;
+    long failed_before = check_state.failed;
     bool began = ss_run_extend(&run.run, prompt, 7, &err) == SS_OK;
     for (int i = 0; i < 4 && began; i++) update_run(&run, &desc, &state);
-    if (check_state.failed > failed) printf("    %s %s\n", texts[0], texts[1]);
+    if (check_state.failed > failed_before) printf("    %s %s\n", texts[0], texts[1]);
     close_run(&run);
     return true;
 }
@@ -117,16 +118,17 @@ static void check_pairs_continue(const char *folder, bool has_all) {
     int uses[512] = {0};
     for (int a = 0; a < choices.n; a++)
         for (int b = 0; b < choices.n; b++)
-            for (int draw = 0; draw < (table[choices.all[a].row].replays ? 4 : 1) * DRAWS; draw++) {
+            for (int draw = 0; draw < (table[choices.pins[a].row].replays ? 4 : 1) * DRAWS;
+                 draw++) {
                 uint32_t state = (uint32_t)((a * choices.n + b) * 8 + draw) * 2654435761u + 3;
-                bool runs = follow_updates(&model.model, &choices.all[a], &choices.all[b], state);
+                bool runs = follow_updates(&model.model, &choices.pins[a], &choices.pins[b], state);
                 uses[a] += runs;
                 uses[b] += runs;
             }
     for (int i = 0; i < choices.n && has_all; i++)
         if (check_failed(uses[i] > choices.n, __FILE__, __LINE__, "most lists can be run"))
-            printf("    %d of choice %ld of row %d\n", uses[i], choices.all[i].value,
-                   choices.all[i].row);
+            printf("    %d of choice %ld of row %d\n", uses[i], choices.pins[i].value,
+                   choices.pins[i].row);
     close_model(&model);
 }
 
@@ -136,9 +138,9 @@ static void check_table_of_pairs(void) {
     const ss_edit_kind *table = ss_edits(&rows);
     for (int a = 0; a < rows; a++)
         for (int b = 0; b < rows; b++) {
-            bool stops = !strcmp(table[a].name, "evict") && !strcmp(table[b].name, "park");
-            if (check_failed(ss_edits_continue(&table[a], &table[b]) == !stops, __FILE__, __LINE__,
-                             "which pairs continue"))
+            bool stops_updates = !strcmp(table[a].name, "evict") && !strcmp(table[b].name, "park");
+            if (check_failed(ss_edits_continue(&table[a], &table[b]) == !stops_updates, __FILE__,
+                             __LINE__, "which pairs continue"))
                 printf("    %s, then %s\n", table[a].name, table[b].name);
         }
     for (int a = 0; a < rows; a++) CHECK(!(table[a].replays & ~table[a].hook_points));

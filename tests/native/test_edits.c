@@ -78,17 +78,18 @@ static void check_edits_without_effect(void) {
         opened_model model = open_model(folders[f]);
         opened_run baseline = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
         for (int i = 0; i < PAIRS; i++) {
-            opened_run other = run_edit(&model, pairs[i].something);
-            CHECK(!have_same_rows(&baseline.run.trace, &other.run.trace, SS_FIELD_HIDDEN, T_MAX));
-            CHECK(other.run.trace.edited);
-            close_run(&other);
+            opened_run edited_run = run_edit(&model, pairs[i].something);
+            CHECK(!have_same_rows(&baseline.run.trace, &edited_run.run.trace, SS_FIELD_HIDDEN,
+                                  T_MAX));
+            CHECK(edited_run.run.trace.edited);
+            close_run(&edited_run);
             /* In models with window sinks, two edits that have no effect elsewhere have one:
              * softmax in every layer, and a mask that is wider than the model's window. */
             if (!pairs[i].nothing || (i < 2 && model.model.arch.window_sinks)) continue;
-            opened_run same = run_edit(&model, pairs[i].nothing);
-            check_same(&baseline.run.trace, &same.run.trace,
+            opened_run unedited_run = run_edit(&model, pairs[i].nothing);
+            check_same(&baseline.run.trace, &unedited_run.run.trace,
                        changes_last_token(pairs[i].nothing) ? T_MAX - 1 : T_MAX);
-            close_run(&same);
+            close_run(&unedited_run);
         }
         close_run(&baseline);
         close_model(&model);
@@ -104,8 +105,8 @@ static void check_edits_with_nothing_to_do(void) {
     for (int f = 0; f < FOLDERS; f++) {
         opened_model model = open_model(folders[f]);
         opened_run baseline = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
-        bool rotary = model.model.arch.positions == SS_POSITIONS_ROTARY;
-        for (int i = 0; i < 8 + 8 * rotary + 16; i++) {
+        bool is_rotary = model.model.arch.positions == SS_POSITIONS_ROTARY;
+        for (int i = 0; i < 8 + 8 * is_rotary + 16; i++) {
             char text[96];
             if (i < 16)
                 snprintf(text, sizeof text, "quantize:what=%s,bits=2,by=%s,first=13", kinds[i % 4],
@@ -113,15 +114,15 @@ static void check_edits_with_nothing_to_do(void) {
             else
                 snprintf(text, sizeof text, "evict:policy=%s,budget=13%s", evictions[i % 8],
                          i < 24 ? "" : ",positions=cache");
-            opened_run same = run_edit(&model, text);
-            check_same(&baseline.run.trace, &same.run.trace, T_MAX);
-            close_run(&same);
+            opened_run unedited_run = run_edit(&model, text);
+            check_same(&baseline.run.trace, &unedited_run.run.trace, T_MAX);
+            close_run(&unedited_run);
         }
-        ss_edit twice[] = {read_edit("silence:layer=1,head=1"), read_edit("silence:layer=1")};
+        ss_edit edits[] = {read_edit("silence:layer=1,head=1"), read_edit("silence:layer=1")};
         opened_run layer = run_edit(&model, "silence:layer=1");
-        opened_run both = run_tokens(&model.model, prompt, T_MAX, twice, 2);
-        check_same(&layer.run.trace, &both.run.trace, T_MAX);
-        close_run(&both);
+        opened_run two_edit_run = run_tokens(&model.model, prompt, T_MAX, edits, 2);
+        check_same(&layer.run.trace, &two_edit_run.run.trace, T_MAX);
+        close_run(&two_edit_run);
         close_run(&layer);
         close_run(&baseline);
         close_model(&model);
@@ -165,8 +166,8 @@ static void check_tokens_after_a_prompt(void) {
         for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
             ss_edit edit = read_edit(texts[i]);
             opened_run reference = run_tokens(&model.model, prompt, T_MAX, &edit, 1);
-            opened_run all = run_tokens(&model.model, prompt, 6, &edit, 1);
-            check_same(&all.run.trace, &reference.run.trace, 6);
+            opened_run whole_run = run_tokens(&model.model, prompt, 6, &edit, 1);
+            check_same(&whole_run.run.trace, &reference.run.trace, 6);
             ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, &edit, 1, NULL, 0, NULL, 0};
             opened_run steps = open_run(&desc);
             ss_error err;
@@ -176,7 +177,7 @@ static void check_tokens_after_a_prompt(void) {
                 must(ss_run_extend(&steps.run, prompt + t, 1, &err), &err, "token");
             check_same(&reference.run.trace, &steps.run.trace, T_MAX);
             close_run(&steps);
-            close_run(&all);
+            close_run(&whole_run);
             close_run(&reference);
         }
         close_model(&model);
@@ -198,26 +199,26 @@ static void check_budgets(void) {
         snprintf(text, sizeof text, "evict:policy=%s,budget=5", policies[p]);
         opened_run run = run_edit(&model, text);
         const ss_trace *trace = &run.run.trace;
-        bool snap = strstr(policies[p], "snapkv") != NULL;
-        float *keeps = measure(trace, "keeps_first", SS_EPS_STANDARD, 0, 0, 0, NULL);
+        bool is_snapkv = strstr(policies[p], "snapkv") != NULL;
+        float *is_kept = measure(trace, "keeps_first", SS_EPS_STANDARD, 0, 0, 0, NULL);
         for (int head = 0; head < 8; head++) {
             const float *evicted = ss_row(trace, SS_FIELD_EVICTED, head, 0);
-            CHECK_NEAR(keeps[head], isnan(evicted[0]), 0);
+            CHECK_NEAR(is_kept[head], isnan(evicted[0]), 0);
             for (int t = 0; t < T_MAX; t++) {
                 const float *row = att_row(trace, head / 4, head % 4, t);
-                int seen = 0;
+                int visible_n = 0;
                 for (int j = 0; j <= t; j++) {
-                    bool gone = evicted[j] <= (float)t;
-                    CHECK(gone == (row[j] == 0.0f));
-                    seen += !gone;
+                    bool is_evicted = evicted[j] <= (float)t;
+                    CHECK(is_evicted == (row[j] == 0.0f));
+                    visible_n += !is_evicted;
                 }
                 CHECK(row[t] > 0.0f);
-                int budget = !snap ? 5 : t < 8 ? T_MAX : 5 + t - 7;
-                CHECK_INT(seen, t + 1 < budget ? t + 1 : budget);
-                CHECK_NEAR(*ss_row(trace, SS_FIELD_SEEN, head, t), seen, 0);
+                int budget = !is_snapkv ? 5 : t < 8 ? T_MAX : 5 + t - 7;
+                CHECK_INT(visible_n, t + 1 < budget ? t + 1 : budget);
+                CHECK_NEAR(*ss_row(trace, SS_FIELD_SEEN, head, t), visible_n, 0);
             }
         }
-        free(keeps);
+        free(is_kept);
         close_run(&run);
     }
     close_model(&model);
@@ -250,15 +251,15 @@ static void check_cache_positions(const char *folder) {
         1; /* in layer 0 keys and values do not depend on the mask */
     opened_run run = run_edit(&model, "evict:policy=first,first=2,budget=6,positions=cache");
     for (int t = 6; t < T_MAX; t++) {
-        int32_t kept[6] = {prompt[0], prompt[1]};
-        for (int i = 2; i < 6; i++) kept[i] = prompt[t - 5 + i];
-        opened_run alone = run_tokens(&model.model, kept, 6, NULL, 0);
+        int32_t kept_tokens[6] = {prompt[0], prompt[1]};
+        for (int i = 2; i < 6; i++) kept_tokens[i] = prompt[t - 5 + i];
+        opened_run kept_run = run_tokens(&model.model, kept_tokens, 6, NULL, 0);
         for (int h = 0; h < model.model.arch.H; h++) {
             const float *row = att_row(&run.run.trace, 0, h, t);
-            const float *expected = att_row(&alone.run.trace, 0, h, 5);
+            const float *expected = att_row(&kept_run.run.trace, 0, h, 5);
             for (int i = 0; i < 6; i++) CHECK_NEAR(row[i < 2 ? i : t - 5 + i], expected[i], 1e-5);
         }
-        close_run(&alone);
+        close_run(&kept_run);
     }
     close_run(&run);
     close_model(&model);
@@ -269,21 +270,22 @@ static void check_texts_beyond_the_context(void) {
          "longer context");
     const char *text = "evict:policy=first,first=1,budget=6,positions=cache";
     opened_model model = open_model(LLAMA);
-    opened_run within = run_edit(&model, text);
+    opened_run edited_run = run_edit(&model, text);
     model.model.arch.context = 6;
     opened_run beyond = run_edit(&model, text);
-    check_same(&within.run.trace, &beyond.run.trace, T_MAX);
-    const char *others[] = {"evict:policy=first,first=1,budget=7,positions=cache",
-                            "evict:policy=first,first=1,budget=6",
-                            "evict:policy=first,first=1,budget=6,positions=cache,layer=0",
-                            "evict:policy=snapkv,prompt=6,queries=2,budget=6,positions=cache"};
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
-        ss_edit edit = read_edit(others[i]);
+    check_same(&edited_run.run.trace, &beyond.run.trace, T_MAX);
+    const char *positional_edits[] = {
+        "evict:policy=first,first=1,budget=7,positions=cache",
+        "evict:policy=first,first=1,budget=6",
+        "evict:policy=first,first=1,budget=6,positions=cache,layer=0",
+        "evict:policy=snapkv,prompt=6,queries=2,budget=6,positions=cache"};
+    for (size_t i = 0; i < sizeof positional_edits / sizeof *positional_edits; i++) {
+        ss_edit edit = read_edit(positional_edits[i]);
         ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, &edit, 1, NULL, 0, NULL, 0};
         ss_error err;
         CHECK_INT((int)try_run(&desc, &err), SS_TOO_LONG);
     }
-    close_run(&within);
+    close_run(&edited_run);
     close_run(&beyond);
     close_model(&model);
 }
@@ -305,23 +307,24 @@ static opened_run stream(const ss_model *model, const int32_t *tokens, int T, in
     return run;
 }
 
-static void check_stream(const ss_model *model, int T, const char *policy, const char *with) {
+static void check_stream(const ss_model *model, int T, const char *policy, const char *other_edit) {
     char text[128];
     int32_t tokens[LONG];
     for (int t = 0; t < T; t++) tokens[t] = (t * t + t / 7) % 40;
     snprintf(text, sizeof text, "evict:policy=%s", policy);
-    ss_edit edits[] = {read_edit(text), read_edit(with)};
+    ss_edit edits[] = {read_edit(text), read_edit(other_edit)};
     opened_run reference = stream(model, tokens, T, T, edits, 2, false);
-    int share = 1; /* query heads of one key/value head, each of which may keep other keys */
+    int group_heads = 1; /* query heads of one key/value head, each of which may keep other keys */
     for (int a = 0; a < model->arch.L; a++)
-        share = (int)fmaxf((float)share, (float)(model->arch.H / ss_arch_sizes(&model->arch, a).G));
+        group_heads = (int)fmaxf((float)group_heads,
+                                 (float)(model->arch.H / ss_arch_sizes(&model->arch, a).G));
     /* In a run over all T tokens, pieces of SS_LOGIT_ROWS tokens fill the cache to its last slot.
      */
     const int pieces[] = {1, 7, 49, T};
     for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++) {
         int piece = pieces[i];
         opened_run part = stream(model, tokens, T, piece, edits, 2, true);
-        CHECK(part.run.trace.slots <= share * 6 + SS_LOGIT_ROWS || part.run.trace.slots == T);
+        CHECK(part.run.trace.slots <= group_heads * 6 + SS_LOGIT_ROWS || part.run.trace.slots == T);
         if (check_failed(have_same_rows(&reference.run.trace, &part.run.trace, SS_FIELD_LOSS, T),
                          __FILE__, __LINE__, "the same losses"))
             printf("    %s, %d at a time\n", policy, piece);
@@ -381,7 +384,7 @@ static void check_refused_streams(void) {
         const char *edits[2], *where, *text;
         uint32_t fields;
         const ss_trace *from;
-    } wrong[] = {
+    } cases[] = {
         {{"evict:policy=h2o,budget=4"}, "att", "streams", loss | SS_BIT(SS_FIELD_ATT), NULL},
         {{"evict:policy=h2o,budget=4"}, "k", "streams", loss | SS_BIT(SS_FIELD_K), NULL},
         {{"silence:layer=0"}, "streams", "eviction in every head", loss, NULL},
@@ -398,14 +401,14 @@ static void check_refused_streams(void) {
          loss,
          &baseline.run.trace},
     };
-    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        ss_edit edits[] = {read_edit(wrong[i].edits[0]),
-                           read_edit(wrong[i].edits[1] ? wrong[i].edits[1] : "silence:layer=1")};
-        ss_run_desc desc = {&model.model, T_MAX, wrong[i].fields, edits, 2, wrong[i].from, 0,
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ss_edit edits[] = {read_edit(cases[i].edits[0]),
+                           read_edit(cases[i].edits[1] ? cases[i].edits[1] : "silence:layer=1")};
+        ss_run_desc desc = {&model.model, T_MAX, cases[i].fields, edits, 2, cases[i].from, 0,
                             NULL,         0};
         ss_error err = {0};
         CHECK(try_run(&desc, &err) != SS_OK);
-        CHECK(!strcmp(err.where, wrong[i].where) && strstr(err.text, wrong[i].text));
+        CHECK(!strcmp(err.where, cases[i].where) && strstr(err.text, cases[i].text));
     }
     ss_edit edit = read_edit("evict:policy=h2o,budget=4");
     ss_run_desc desc = {&model.model, T_MAX, loss, &edit, 1, NULL, 0, NULL, 0};
@@ -420,9 +423,9 @@ static void check_refused_streams(void) {
 
 /* ---- beginning from another run -------------------------------------------------------------- */
 
-static opened_run run_from(const ss_trace *from, int layer, uint32_t fields, const ss_edit *edits,
+static opened_run run_from(const ss_trace *source, int layer, uint32_t fields, const ss_edit *edits,
                            int n) {
-    ss_run_desc desc = {from->model, T_MAX + 3, fields, edits, n, from, layer, NULL, 0};
+    ss_run_desc desc = {source->model, T_MAX + 3, fields, edits, n, source, layer, NULL, 0};
     opened_run run = open_run(&desc);
     ss_error err;
     must(ss_run_extend(&run.run, prompt, T_MAX, &err), &err, "resume");
@@ -461,8 +464,8 @@ static void check_reuse_by_tokens(void) {
                 opened_run reference = run_tokens(&model.model, prompt, T_MAX, edits, n);
                 opened_run from =
                     run_from(&baseline.run.trace, SS_BY_EDITS, SS_FIELDS_ALL, edits, n);
-                int idle = strstr(text, "snapkv") ? 8 : 5;
-                CHECK_INT(from.run.pass->copied_tokens, n == 1 ? idle : 0);
+                int idle_tokens = strstr(text, "snapkv") ? 8 : 5;
+                CHECK_INT(from.run.pass->copied_tokens, n == 1 ? idle_tokens : 0);
                 CHECK_INT(from.run.trace.T, T_MAX);
                 check_same(&reference.run.trace, &from.run.trace, T_MAX);
                 opened_run other = run_from(&reference.run.trace, SS_BY_EDITS, 0, edits, n);
@@ -533,11 +536,11 @@ static void check_reuse_by_edits(void) {
 
 /* ---- updates --------------------------------------------------------------------------------- */
 
-static void check_kept_by_updates(void) {
+static void check_tokens_kept_by_updates(void) {
     CASE("an update keeps the tokens before the first change, as far as the edits allow");
     static const struct {
         const char *edit;
-        int at, kept; /* index of the token that changes; 13: a token is appended */
+        int changed_token, kept_n; /* index of the token that changes; 13: a token is appended */
     } expected[] = {
         {"silence:layer=1", 13, 13},
         {"silence:layer=1", 12, 12},
@@ -565,14 +568,14 @@ static void check_kept_by_updates(void) {
         int32_t text[T_MAX + 1] = {0};
         memcpy(text, prompt, sizeof prompt);
         must(ss_run_extend(&run.run, text, T_MAX, &err), &err, "run");
-        text[expected[i].at] = 7;
+        text[expected[i].changed_token] = 7;
         must(ss_run_begin_update(&run.run, text, T_MAX + 1, &err), &err, "update");
-        CHECK_INT(run.run.trace.T, expected[i].kept);
+        CHECK_INT(run.run.trace.T, expected[i].kept_n);
         while (ss_run_step(&run.run) > 0) continue;
         check_updated(&run, SS_OK, &desc, text, T_MAX + 1);
         /* An update to the same text recomputes only the logits after the last token. */
         must(ss_run_begin_update(&run.run, text, T_MAX + 1, &err), &err, "again");
-        if (expected[i].kept > 5) CHECK(run.run.trace.T >= expected[i].kept);
+        if (expected[i].kept_n > 5) CHECK(run.run.trace.T >= expected[i].kept_n);
         close_run(&run);
     }
     close_model(&model);
@@ -592,7 +595,7 @@ static void check_updates_of_streams(void) {
 
 /* Starts to extend a run, two tokens a piece, and abandons it after `steps` pieces; the next update
  * must equal a new run. */
-static void update_stopped(const ss_run_desc *desc, int steps) {
+static void update_after_abandoned(const ss_run_desc *desc, int steps) {
     opened_run run = open_run(desc);
     ss_error err;
     must(ss_run_extend(&run.run, prompt, 6, &err), &err, "run");
@@ -604,7 +607,7 @@ static void update_stopped(const ss_run_desc *desc, int steps) {
     close_run(&run);
 }
 
-static void check_updates_after_all(void) {
+static void check_updates_after_abandoned(void) {
     CASE("a run whose extension was abandoned after any piece can be updated");
     opened_model model = open_model(LLAMA);
     ss_edit edit = read_edit("evict:policy=h2o,budget=4");
@@ -613,7 +616,7 @@ static void check_updates_after_all(void) {
     for (int edits = 0; edits < 2; edits++)
         for (int i = 0; i < 16; i++) {
             ss_run_desc desc = {&model.model, T_MAX, fields[i % 2], &edit, edits, NULL, 0, NULL, 0};
-            update_stopped(&desc, i / 2);
+            update_after_abandoned(&desc, i / 2);
         }
 
     CASE("a refused update leaves the run unchanged");
@@ -648,8 +651,8 @@ static void check_updates_after_all(void) {
 }
 
 /* Extends a run that began from the first n tokens of another run to the whole text. */
-static void check_longer(const ss_trace *base, int n, const ss_trace *reference,
-                         const ss_edit *edit) {
+static void check_longer_run(const ss_trace *base, int n, const ss_trace *reference,
+                             const ss_edit *edit) {
     ss_error err;
     ss_run_desc desc = {base->model, T_MAX, SS_FIELDS_ALL, edit, 1, base, SS_BY_EDITS, NULL, 0};
     opened_run run = open_run(&desc);
@@ -659,7 +662,7 @@ static void check_longer(const ss_trace *base, int n, const ss_trace *reference,
     close_run(&run);
 }
 
-static void check_start_between_rooms(void) {
+static void check_start_between_capacities(void) {
     CASE("a run can begin from a run with less capacity, or from one that was truncated");
     static const char *const texts[] = {"silence:layer=1,head=1", "hide_key:key=5",
                                         "park:layer=1,key=4", "evict:policy=h2o,budget=4"};
@@ -669,15 +672,16 @@ static void check_start_between_rooms(void) {
             ss_error err;
             ss_edit edit = read_edit(texts[i]);
             opened_run reference = run_edit(&model, texts[i]);
-            opened_run small = run_tokens(&model.model, prompt, 7, NULL, 0);
-            int32_t other[T_MAX];
-            for (int t = 0; t < T_MAX; t++) other[t] = t < 5 ? prompt[t] : prompt[T_MAX - 1 - t];
-            opened_run large = run_tokens(&model.model, other, T_MAX, NULL, 0);
-            must(ss_run_update(&large.run, prompt, 7, &err), &err, "update");
-            check_longer(&small.run.trace, 7, &reference.run.trace, &edit);
-            check_longer(&large.run.trace, 7, &reference.run.trace, &edit);
-            close_run(&large);
-            close_run(&small);
+            opened_run short_run = run_tokens(&model.model, prompt, 7, NULL, 0);
+            int32_t other_tokens[T_MAX];
+            for (int t = 0; t < T_MAX; t++)
+                other_tokens[t] = t < 5 ? prompt[t] : prompt[T_MAX - 1 - t];
+            opened_run long_run = run_tokens(&model.model, other_tokens, T_MAX, NULL, 0);
+            must(ss_run_update(&long_run.run, prompt, 7, &err), &err, "update");
+            check_longer_run(&short_run.run.trace, 7, &reference.run.trace, &edit);
+            check_longer_run(&long_run.run.trace, 7, &reference.run.trace, &edit);
+            close_run(&long_run);
+            close_run(&short_run);
             close_run(&reference);
         }
         close_model(&model);
@@ -690,39 +694,39 @@ static void check_start_from_lengths(void) {
     opened_model model = open_model(LLAMA), other = open_model(LLAMA);
     for (int n = 0; n <= T_MAX; n++) {
         ss_run_desc baseline = {&model.model, T_MAX, SS_FIELDS_ALL, NULL, 0, NULL, 0, NULL, 0};
-        opened_run first = open_run(&baseline);
+        opened_run first_run = open_run(&baseline);
         ss_error err;
-        if (n) must(ss_run_extend(&first.run, prompt, n, &err), &err, "run");
+        if (n) must(ss_run_extend(&first_run.run, prompt, n, &err), &err, "run");
         for (int capacity = T_MAX - 1; capacity <= T_MAX; capacity++) {
-            ss_run_desc desc = {&model.model,     capacity,    SS_FIELDS_ALL, NULL, 0,
-                                &first.run.trace, SS_BY_EDITS, NULL,          0};
-            bool possible = n >= 1 && n <= capacity;
-            CHECK_INT((int)try_run(&desc, &err), possible ? SS_OK : SS_BAD_REQUEST);
-            if (!possible) CHECK(!strcmp(err.where, "from"));
-            if (!possible || capacity < T_MAX) continue;
-            opened_run from = open_run(&desc);
-            must(ss_run_extend(&from.run, prompt, n, &err), &err, "from");
-            check_same(&first.run.trace, &from.run.trace, n);
-            close_run(&from);
+            ss_run_desc desc = {&model.model,         capacity,    SS_FIELDS_ALL, NULL, 0,
+                                &first_run.run.trace, SS_BY_EDITS, NULL,          0};
+            bool is_possible = n >= 1 && n <= capacity;
+            CHECK_INT((int)try_run(&desc, &err), is_possible ? SS_OK : SS_BAD_REQUEST);
+            if (!is_possible) CHECK(!strcmp(err.where, "from"));
+            if (!is_possible || capacity < T_MAX) continue;
+            opened_run resumed_run = open_run(&desc);
+            must(ss_run_extend(&resumed_run.run, prompt, n, &err), &err, "from");
+            check_same(&first_run.run.trace, &resumed_run.run.trace, n);
+            close_run(&resumed_run);
             desc.model = &other.model;
             CHECK_INT((int)try_run(&desc, &err), SS_BAD_REQUEST);
         }
-        close_run(&first);
+        close_run(&first_run);
     }
     close_model(&other);
     close_model(&model);
 }
 
-static void check_layers_above(void) {
+static void check_edits_of_upper_layers(void) {
     CASE("an edit of upper layers gives the bits of a whole run, also with fewer fields");
     opened_model model = open_model(LLAMA);
     opened_run baseline = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
     ss_edit edit = read_edit("silence:layer=1,head=2");
     opened_run reference = run_tokens(&model.model, prompt, T_MAX, &edit, 1);
-    opened_run from = run_from(&baseline.run.trace, 1, SS_BIT(SS_FIELD_LOSS), &edit, 1);
-    CHECK(have_same_rows(&reference.run.trace, &from.run.trace, SS_FIELD_LOSS, T_MAX));
-    CHECK(!have_same_rows(&baseline.run.trace, &from.run.trace, SS_FIELD_LOSS, T_MAX));
-    close_run(&from);
+    opened_run resumed_run = run_from(&baseline.run.trace, 1, SS_BIT(SS_FIELD_LOSS), &edit, 1);
+    CHECK(have_same_rows(&reference.run.trace, &resumed_run.run.trace, SS_FIELD_LOSS, T_MAX));
+    CHECK(!have_same_rows(&baseline.run.trace, &resumed_run.run.trace, SS_FIELD_LOSS, T_MAX));
+    close_run(&resumed_run);
     close_run(&reference);
     close_run(&baseline);
     close_model(&model);
@@ -763,34 +767,36 @@ static void check_rejected_bases(void) {
          "its base");
     opened_model model = open_model(LLAMA), other = open_model(LLAMA);
     opened_run baseline = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
-    ss_run_desc bare = {&model.model, T_MAX, SS_BIT(SS_FIELD_LOSS), NULL, 0, NULL, 0, NULL, 0};
-    opened_run poor = open_run(&bare);
+    ss_run_desc bare_desc = {&model.model, T_MAX, SS_BIT(SS_FIELD_LOSS), NULL, 0, NULL, 0, NULL, 0};
+    opened_run loss_run = open_run(&bare_desc);
     ss_error err;
-    must(ss_run_extend(&poor.run, prompt, T_MAX, &err), &err, "run");
-    const ss_trace *from = &baseline.run.trace;
+    must(ss_run_extend(&loss_run.run, prompt, T_MAX, &err), &err, "run");
+    const ss_trace *source = &baseline.run.trace;
     const struct {
         ss_run_desc desc;
         const char *where, *text;
-    } wrong[] = {
-        {{&other.model, T_MAX, 0, NULL, 0, from, 1, NULL, 0}, "from", "same model"},
-        {{&model.model, T_MAX - 1, 0, NULL, 0, from, 1, NULL, 0}, "from", "1 to 12 tokens"},
-        {{&model.model, T_MAX, 0, NULL, 0, from, 3, NULL, 0}, "layer", "0 to 2"},
-        {{&model.model, T_MAX, 0, NULL, 0, from, -2, NULL, 0}, "layer", "0 to 2"},
-        {{&model.model, T_MAX, 0, NULL, 0, &poor.run.trace, 1, NULL, 0}, "from", "recorded hidden"},
+    } cases[] = {
+        {{&other.model, T_MAX, 0, NULL, 0, source, 1, NULL, 0}, "from", "same model"},
+        {{&model.model, T_MAX - 1, 0, NULL, 0, source, 1, NULL, 0}, "from", "1 to 12 tokens"},
+        {{&model.model, T_MAX, 0, NULL, 0, source, 3, NULL, 0}, "layer", "0 to 2"},
+        {{&model.model, T_MAX, 0, NULL, 0, source, -2, NULL, 0}, "layer", "0 to 2"},
+        {{&model.model, T_MAX, 0, NULL, 0, &loss_run.run.trace, 1, NULL, 0},
+         "from",
+         "recorded hidden"},
     };
-    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        CHECK_INT((int)try_run(&wrong[i].desc, &err), SS_BAD_REQUEST);
-        CHECK(!strcmp(err.where, wrong[i].where) && strstr(err.text, wrong[i].text));
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        CHECK_INT((int)try_run(&cases[i].desc, &err), SS_BAD_REQUEST);
+        CHECK(!strcmp(err.where, cases[i].where) && strstr(err.text, cases[i].text));
     }
-    ss_run_desc desc = {&model.model, T_MAX + 3, 0, NULL, 0, from, 1, NULL, 0};
+    ss_run_desc desc = {&model.model, T_MAX + 3, 0, NULL, 0, source, 1, NULL, 0};
     opened_run run = open_run(&desc);
-    int32_t others[T_MAX] = {0};
+    int32_t other_tokens[T_MAX] = {0};
     CHECK_INT((int)ss_run_extend(&run.run, prompt, 4, &err), SS_UNSUPPORTED);
-    CHECK_INT((int)ss_run_extend(&run.run, others, T_MAX, &err), SS_BAD_REQUEST);
+    CHECK_INT((int)ss_run_extend(&run.run, other_tokens, T_MAX, &err), SS_BAD_REQUEST);
     CHECK_INT((int)ss_run_extend(&run.run, prompt, T_MAX, &err), SS_OK);
     CHECK_INT((int)ss_run_extend(&run.run, prompt, 1, &err), SS_UNSUPPORTED);
     close_run(&run);
-    close_run(&poor);
+    close_run(&loss_run);
     close_run(&baseline);
     close_model(&model);
     close_model(&other);
@@ -915,19 +921,19 @@ static void check_refusals(void) {
                  strange[i].kind);
         CHECK_TEXT(err.text, text);
     }
-    ss_edit twice[] = {read_edit("evict:policy=window,budget=4,layer=1"),
-                       read_edit("evict:policy=h2o,budget=4,head=0")};
-    ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, twice, 2, NULL, 0, NULL, 0};
+    ss_edit evictions[] = {read_edit("evict:policy=window,budget=4,layer=1"),
+                           read_edit("evict:policy=h2o,budget=4,head=0")};
+    ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, evictions, 2, NULL, 0, NULL, 0};
     CHECK_INT((int)try_run(&desc, &err), SS_BAD_REQUEST);
     CHECK(!strcmp(err.where, "edits[1].evict"));
-    const char *scaled = "scale_weight:matrix=o,layer=0,row=1,column=2,factor=40";
-    const char *rounded = "quantize:what=weights,bits=4,by=channel";
+    const char *scaling = "scale_weight:matrix=o,layer=0,row=1,column=2,factor=40";
+    const char *rounding = "quantize:what=weights,bits=4,by=channel";
     for (int i = 0; i < 2; i++) {
-        ss_edit both[] = {read_edit(i ? scaled : rounded), read_edit(i ? rounded : scaled)};
-        desc.edits = both;
+        ss_edit edits[] = {read_edit(i ? scaling : rounding), read_edit(i ? rounding : scaling)};
+        desc.edits = edits;
         CHECK_INT((int)try_run(&desc, &err), SS_BAD_REQUEST);
         CHECK(strstr(err.text, "found both") != NULL);
-        both[i ? 1 : 0] = read_edit("quantize:what=keys,bits=4");
+        edits[i ? 1 : 0] = read_edit("quantize:what=keys,bits=4");
         CHECK_INT((int)try_run(&desc, &err), SS_OK);
     }
     close_model(&model);
@@ -936,16 +942,16 @@ static void check_refusals(void) {
 static void check_heads_of_a_group(void) {
     CASE("heads of one group may compute different feature maps");
     opened_model model = open_model(LLAMA);
-    opened_run one = run_edit(&model, "operation:operation=elu1_kernel,layer=0,head=1");
-    opened_run all = run_edit(&model, "operation:operation=elu1_kernel");
+    opened_run mixed_run = run_edit(&model, "operation:operation=elu1_kernel,layer=0,head=1");
+    opened_run kernel_run = run_edit(&model, "operation:operation=elu1_kernel");
     opened_run baseline = run_edit(&model, "operation:operation=softmax");
     for (int h = 0; h < model.model.arch.H; h++) {
-        const opened_run *like = h == 1 ? &all : &baseline;
-        CHECK_BITS(att_row(&one.run.trace, 0, h, 0), att_row(&like->run.trace, 0, h, 0),
+        const opened_run *like = h == 1 ? &kernel_run : &baseline;
+        CHECK_BITS(att_row(&mixed_run.run.trace, 0, h, 0), att_row(&like->run.trace, 0, h, 0),
                    T_MAX * T_MAX * sizeof(float));
     }
-    close_run(&one);
-    close_run(&all);
+    close_run(&mixed_run);
+    close_run(&kernel_run);
     close_run(&baseline);
     close_model(&model);
 }
@@ -958,16 +964,16 @@ static const float *scores_of(const opened_run *run, int head, int t) {
  * keys. */
 static void check_positions_under_masks(const char *folder) {
     CASE("swapped positions change the distances under a mask, an eviction and a hidden key");
-    static const char *const others[] = {"mask:first=1,recent=3", "hide_key:key=2",
-                                         "evict:policy=window,budget=5",
-                                         "evict:policy=first,first=1,budget=4"};
+    static const char *const other_edits[] = {"mask:first=1,recent=3", "hide_key:key=2",
+                                              "evict:policy=window,budget=5",
+                                              "evict:policy=first,first=1,budget=4"};
     opened_model model = open_model(folder);
     const ss_edit swap = read_edit("swap_positions:a=0,b=5");
     opened_run baseline = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
     opened_run swapped = run_tokens(&model.model, prompt, T_MAX, &swap, 1);
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
-        ss_edit both[] = {swap, read_edit(others[i])};
-        opened_run run = run_tokens(&model.model, prompt, T_MAX, both, 2);
+    for (size_t i = 0; i < sizeof other_edits / sizeof *other_edits; i++) {
+        ss_edit edits[] = {swap, read_edit(other_edits[i])};
+        opened_run run = run_tokens(&model.model, prompt, T_MAX, edits, 2);
         for (int head = 0; head < model.model.arch.H; head++)
             for (int t = 0; t < T_MAX; t++)
                 for (int j = 0; j <= t; j++)
@@ -982,14 +988,14 @@ static void check_positions_under_masks(const char *folder) {
     close_model(&model);
 }
 
-static void check_first_key_kept_so_far(void) {
+static void check_keeps_first(void) {
     CASE("keeps_first is 1 up to the query that evicts the first key");
     opened_model model = open_model(LLAMA);
     opened_run run = run_edit(&model, "evict:policy=window,budget=5");
     for (int T = 1; T <= T_MAX; T++) {
-        float *keeps = measure(&run.run.trace, "keeps_first", SS_EPS_STANDARD, T, 0, 0, NULL);
-        for (int head = 0; head < 8; head++) CHECK_INT(keeps[head], T <= 5);
-        free(keeps);
+        float *is_kept = measure(&run.run.trace, "keeps_first", SS_EPS_STANDARD, T, 0, 0, NULL);
+        for (int head = 0; head < 8; head++) CHECK_INT(is_kept[head], T <= 5);
+        free(is_kept);
     }
     close_run(&run);
     close_model(&model);
@@ -1002,28 +1008,28 @@ static double output_without_tag(const ss_trace *trace, int a, int t, size_t d) 
     size_t U = (size_t)ss_arch_sizes(arch, a).U;
     float row[512];
     double sum = 0.0;
-    ss_matrix_output(row, &trace->model->layers[arch->layers[a]].o.w, d);
+    ss_matrix_unpack_output(row, &trace->model->layers[arch->layers[a]].o.w, d);
     for (int h = 0; h < arch->H; h++) {
         int head = a * arch->H + h;
         const float *v = ss_row(trace, SS_FIELD_V, ss_arch_group_row(arch, head), 0);
         const float *out = ss_row(trace, SS_FIELD_HEAD_OUT, head, t);
-        double along = 0.0, square = 0.0;
+        double projection = 0.0, square = 0.0;
         for (size_t i = 0; i < U; i++) {
-            along += (double)out[i] * (double)v[i];
+            projection += (double)out[i] * (double)v[i];
             square += (double)v[i] * (double)v[i];
         }
         for (size_t i = 0; i < U; i++)
-            sum +=
-                (double)row[(size_t)h * U + i] * ((double)out[i] - along / square * (double)v[i]);
+            sum += (double)row[(size_t)h * U + i] *
+                   ((double)out[i] - projection / square * (double)v[i]);
     }
     return sum;
 }
 
 static void check_tags_of_any_width(void) {
     CASE("project removes the direction of the first value, for any width of values");
-    static const char *const wide[] = {LLAMA, DEEPSEEK, MIMO};
-    for (size_t f = 0; f < sizeof wide / sizeof *wide; f++) {
-        opened_model model = open_model(wide[f]);
+    static const char *const wide_models[] = {LLAMA, DEEPSEEK, MIMO};
+    for (size_t f = 0; f < sizeof wide_models / sizeof *wide_models; f++) {
+        opened_model model = open_model(wide_models[f]);
         opened_run run = run_edit(&model, "project:key=0,from=heads");
         const ss_arch *arch = &model.model.arch;
         for (int a = 0; a < arch->L; a++)
@@ -1045,7 +1051,7 @@ int main(void) {
     check_heads_of_a_group();
     check_positions_under_masks("tests/golden/var-alibi");
     check_positions_under_masks("tests/golden/var-relative");
-    check_first_key_kept_so_far();
+    check_keeps_first();
     check_tags_of_any_width();
     check_budgets();
     check_window_is_a_mask();
@@ -1059,12 +1065,12 @@ int main(void) {
     check_resumed_runs();
     check_reuse_by_tokens();
     check_reuse_by_edits();
-    check_kept_by_updates();
+    check_tokens_kept_by_updates();
     check_updates_of_streams();
-    check_updates_after_all();
-    check_start_between_rooms();
+    check_updates_after_abandoned();
+    check_start_between_capacities();
     check_start_from_lengths();
-    check_layers_above();
+    check_edits_of_upper_layers();
     check_effects_of_heads();
     check_rejected_bases();
     check_borders_of_numbers();

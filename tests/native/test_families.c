@@ -92,13 +92,13 @@ static ss_status read_text(ss_arch *arch, const char *text, ss_error *err) {
 #define BERT "\"model_type\":\"bert\"," SIZES
 
 static void check_config(const char *text, ss_status status, const char *where) {
-    char whole[1024];
-    snprintf(whole, sizeof whole, "{%s}", text);
+    char config[1024];
+    snprintf(config, sizeof config, "{%s}", text);
     ss_arch arch;
     ss_error err = {0};
-    ss_status actual = read_text(&arch, whole, &err);
+    ss_status actual = read_text(&arch, config, &err);
     if (actual != status || strcmp(err.where, where))
-        printf("  %s: %s: %s\n", whole, err.where, err.text);
+        printf("  %s: %s: %s\n", config, err.where, err.text);
     CHECK_INT((int)actual, (int)status);
     CHECK(!strcmp(err.where, where));
     if (status == SS_UNSUPPORTED) CHECK(strstr(err.text, "this build computes") != NULL);
@@ -533,11 +533,11 @@ static void check_few_experts(void) {
     static const char *const texts[] = {MIXTRAL ",\"num_local_experts\":1",
                                         QWEN2_MOE ",\"num_experts\":1"};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        char whole[1024];
+        char config[1024];
         ss_arch arch;
         ss_error err;
-        snprintf(whole, sizeof whole, "{%s}", texts[i]);
-        must(read_text(&arch, whole, &err), &err, whole);
+        snprintf(config, sizeof config, "{%s}", texts[i]);
+        must(read_text(&arch, config, &err), &err, config);
         CHECK(arch.top_k == 1);
     }
 }
@@ -611,18 +611,18 @@ static void check_rotary_configs(void) {
 /* Checks the windows of layers: "512." means a window of 512 in the first layer and none in the
  * second. */
 static void check_windows(const char *text, const char *expected) {
-    char whole[1024], actual[64];
+    char config[1024], actual[64];
     ss_arch arch;
     ss_error err;
     size_t used = 0;
-    snprintf(whole, sizeof whole, "{%s}", text);
-    must(read_text(&arch, whole, &err), &err, whole);
+    snprintf(config, sizeof config, "{%s}", text);
+    must(read_text(&arch, config, &err), &err, config);
     for (int l = 0; l < arch.L; l++) {
         int window = ss_arch_window(&arch, l);
         used += window ? (size_t)snprintf(actual + used, sizeof actual - used, "%d", window)
                        : (size_t)snprintf(actual + used, sizeof actual - used, ".");
     }
-    if (strcmp(actual, expected)) printf("  %s: %s, not %s\n", whole, actual, expected);
+    if (strcmp(actual, expected)) printf("  %s: %s, not %s\n", config, actual, expected);
     CHECK(!strcmp(actual, expected));
 }
 
@@ -654,15 +654,15 @@ static void check_windows_of_layers(void) {
                   ".7..");
     check_windows(MIMO ",\"num_key_value_heads\":2,\"sliding_window\":7", ".7777.7");
     check_windows(PHIMOE ",\"sliding_window\":7", "7777");
-    static const char *const typed[] = {QWEN2, QWEN2_MOE, QWEN3,   OLMO3,  OSS,
-                                        GEMMA, GEMMA2,    EXAONE4, COHERE2};
-    for (size_t i = 0; i < sizeof typed / sizeof *typed; i++) {
+    static const char *const typed_configs[] = {QWEN2, QWEN2_MOE, QWEN3,   OLMO3,  OSS,
+                                                GEMMA, GEMMA2,    EXAONE4, COHERE2};
+    for (size_t i = 0; i < sizeof typed_configs / sizeof *typed_configs; i++) {
         char text[1024];
         snprintf(text, sizeof text,
                  "%s,\"sliding_window\":7,\"use_sliding_window\":true,\"layer_types\":["
                  "\"full_attention\",\"sliding_attention\",\"sliding_attention\","
                  "\"full_attention\"]",
-                 typed[i]);
+                 typed_configs[i]);
         check_windows(text, ".77.");
     }
     check_windows(QWEN3_MOE ",\"sliding_window\":7", "....");
@@ -678,11 +678,11 @@ static void check_windows_of_layers(void) {
 /* Checks which layers rotate queries and keys: "r." means that the first layer does and the second
  * does not. */
 static void check_rotations(const char *text, const char *expected) {
-    char whole[1024], actual[8] = "";
+    char config[1024], actual[8] = "";
     ss_arch arch;
     ss_error err;
-    snprintf(whole, sizeof whole, "{%s}", text);
-    must(read_text(&arch, whole, &err), &err, whole);
+    snprintf(config, sizeof config, "{%s}", text);
+    must(read_text(&arch, config, &err), &err, config);
     for (int l = 0; l < 4; l++) actual[l] = ss_arch_rotates(&arch, l) ? 'r' : '.';
     CHECK_TEXT(actual, expected);
 }
@@ -863,7 +863,7 @@ static void check_kept_panels(void) {
 
 static void check_interleaved_weights(void) {
     CASE("weights interleaved in place give the same bits in every family");
-    int tied = 0;
+    int tied_n = 0;
     for (size_t f = 0; f < FOLDERS; f++) {
         opened_folder *opened = open_folder(folders[f]);
         const ss_trace *whole = &opened->run.run.trace;
@@ -872,23 +872,23 @@ static void check_interleaved_weights(void) {
         if (!work) abort();
         ss_model_interleave(model, work);
         CHECK(model->layers[0].o.w.interleaved);
-        tied += model->embedding.w.interleaved;
+        tied_n += model->embedding.w.interleaved;
         check_steps(whole, prompt, T_MAX, T_MAX);
         if (f < DECODERS) check_steps(whole, prompt, T_MAX, 1);
         close_folder(opened);
         free(work);
     }
-    CHECK(tied > 0);
+    CHECK(tied_n > 0);
 }
 
 static void check_windows_hide_keys(void) {
     CASE("a query of a windowed layer gives exact zeros to keys outside, and sums to 1 inside");
-    int windowed = 0;
+    int windowed_n = 0;
     for (size_t f = 0; f < FOLDERS; f++) {
         opened_folder *opened = open_folder(folders[f]);
         const ss_trace *trace = &opened->run.run.trace;
         const ss_arch *arch = &trace->model->arch;
-        bool hidden = true, seen = true;
+        bool are_hidden = true, are_visible = true;
         for (int l = 0; l < arch->L; l++)
             for (int h = 0; h < arch->H; h++)
                 for (int t = 0; t < T_MAX; t++) {
@@ -897,16 +897,16 @@ static void check_windows_hide_keys(void) {
                     int end = arch->prefix ? T_MAX : t + 1;
                     for (int j = 0; j < T_MAX; j++)
                         if (j < first || j >= end)
-                            hidden &= row[j] == 0.0f;
+                            are_hidden &= row[j] == 0.0f;
                         else
-                            seen &= row[j] > 0.0f;
-                    windowed += first > 0;
+                            are_visible &= row[j] > 0.0f;
+                    windowed_n += first > 0;
                 }
-        CHECK(hidden);
-        CHECK(seen);
+        CHECK(are_hidden);
+        CHECK(are_visible);
         close_folder(opened);
     }
-    CHECK(windowed > 100);
+    CHECK(windowed_n > 100);
 }
 
 /* Checks a field in layers of different sizes: rows of key/value heads that a layer does not have
@@ -946,30 +946,30 @@ static void check_sizes_in_zeroed_memory(const ss_model *model) {
 static void check_sizes_of_layers(void) {
     CASE("layers may have fewer or narrower key/value heads: absent heads are NaN, absent "
          "dimensions 0");
-    static const char *const uneven[] = {"hf-mimo_v2_flash", "hf-mimo_v2_flash-types", "hf-gemma4",
-                                         "hf-gemma4-narrow"};
+    static const char *const uneven_folders[] = {"hf-mimo_v2_flash", "hf-mimo_v2_flash-types",
+                                                 "hf-gemma4", "hf-gemma4-narrow"};
     static const char *const metrics[] = {"key_norm", "value_norm", "key_ratio", "value_ratio"};
-    int absent = 0;
-    for (size_t f = 0; f < sizeof uneven / sizeof *uneven; f++) {
-        opened_folder *opened = open_folder(uneven[f]);
+    int absent_n = 0;
+    for (size_t f = 0; f < sizeof uneven_folders / sizeof *uneven_folders; f++) {
+        opened_folder *opened = open_folder(uneven_folders[f]);
         const ss_trace *trace = &opened->run.run.trace;
         const ss_arch *arch = &trace->model->arch;
         check_sizes_in_zeroed_memory(trace->model);
         for (size_t m = 0; m < sizeof metrics / sizeof *metrics; m++) {
             size_t count;
-            float *found = measure(trace, metrics[m], 0.3f, 0, 0, 0, &count);
-            size_t each = count / (size_t)(arch->L * arch->G);
+            float *numbers = measure(trace, metrics[m], 0.3f, 0, 0, 0, &count);
+            size_t row_numbers = count / (size_t)(arch->L * arch->G);
             for (size_t i = 0; i < count; i++) {
-                int row = (int)(i / each), a = row / arch->G;
-                bool lacks = row % arch->G >= ss_arch_sizes(arch, a).G;
-                CHECK_INT(isnan(found[i]), lacks);
-                absent += lacks;
+                int row = (int)(i / row_numbers), a = row / arch->G;
+                bool is_absent = row % arch->G >= ss_arch_sizes(arch, a).G;
+                CHECK_INT(isnan(numbers[i]), is_absent);
+                absent_n += is_absent;
             }
-            free(found);
+            free(numbers);
         }
         close_folder(opened);
     }
-    CHECK(absent > 100);
+    CHECK(absent_n > 100);
 }
 
 static void check_routers(void) {
@@ -1007,26 +1007,27 @@ static void check_routers(void) {
         close_folder(opened);
     }
     CASE("equal router weights select the first experts");
-    opened_model alike = open_model(path_of("hf-mixtral"));
-    for (int l = 0; l < alike.model.arch.L; l++) {
-        const ss_matrix *router = &alike.model.layers[l].router.w;
+    opened_model equal_model = open_model(path_of("hf-mixtral"));
+    for (int l = 0; l < equal_model.model.arch.L; l++) {
+        const ss_matrix *router = &equal_model.model.layers[l].router.w;
         memset((void *)(size_t)router->data, 0,
                router->out * ss_dtype_bytes(router->type, router->in));
     }
-    opened_run evenly = run_tokens(&alike.model, prompt, T_MAX, NULL, 0);
+    opened_run equal_run = run_tokens(&equal_model.model, prompt, T_MAX, NULL, 0);
     const float halves[5] = {0.5f, 0.5f};
     for (int t = 0; t < T_MAX; t++)
-        CHECK_BITS(ss_row(&evenly.run.trace, SS_FIELD_ROUTER, 0, t), halves, sizeof halves);
-    close_run(&evenly);
-    close_model(&alike);
+        CHECK_BITS(ss_row(&equal_run.run.trace, SS_FIELD_ROUTER, 0, t), halves, sizeof halves);
+    close_run(&equal_run);
+    close_model(&equal_model);
     CASE("reading the router of a model without experts is refused with that reason");
-    opened_folder *plain = open_folder("hf-qwen3");
+    opened_folder *dense_folder = open_folder("hf-qwen3");
     ss_tensor view;
     ss_error err;
-    CHECK_INT((int)ss_trace_view(&view, &plain->run.run.trace, SS_FIELD_ROUTER, -1, -1, &err),
-              SS_BAD_REQUEST);
+    CHECK_INT(
+        (int)ss_trace_view(&view, &dense_folder->run.run.trace, SS_FIELD_ROUTER, -1, -1, &err),
+        SS_BAD_REQUEST);
     CHECK(strstr(err.text, "experts") != NULL && !strcmp(err.where, "router"));
-    close_folder(plain);
+    close_folder(dense_folder);
 }
 
 static void check_encoders(void) {
@@ -1048,30 +1049,30 @@ static void check_encoders(void) {
         CHECK(token >= 0 && token < arch->V);
         float *loss = measure(trace, "loss_mean", 0.3f, 0, 0, 0, NULL);
         float *accuracy = measure(trace, "accuracy", 0.3f, 0, 0, 0, NULL);
-        float *even = measure(trace, "alpha_uniform", 0.3f, 0, 0, 0, NULL);
+        float *uniform = measure(trace, "alpha_uniform", 0.3f, 0, 0, 0, NULL);
         CHECK(isnan(*loss) && isnan(*accuracy));
-        CHECK_NEAR(even[0], 1.0 / T_MAX, 1e-7);
+        CHECK_NEAR(uniform[0], 1.0 / T_MAX, 1e-7);
         free(loss);
         free(accuracy);
-        free(even);
+        free(uniform);
         close_folder(opened);
     }
 }
 
 /* ---- every config key changes the numbers ------------------------------------------------- */
 
-static ss_bytes replaced(ss_bytes bytes, const char *from, const char *to) {
-    size_t n = strlen(from), m = strlen(to), at = 0;
-    while (at + n <= bytes.n && memcmp(bytes.data + at, from, n)) at++;
-    if (at + n > bytes.n) {
-        printf("%s is not in the file\n", from);
+static ss_bytes replace_text(ss_bytes bytes, const char *old_text, const char *new_text) {
+    size_t n = strlen(old_text), m = strlen(new_text), offset = 0;
+    while (offset + n <= bytes.n && memcmp(bytes.data + offset, old_text, n)) offset++;
+    if (offset + n > bytes.n) {
+        printf("%s is not in the file\n", old_text);
         exit(2);
     }
     unsigned char *copy = malloc(bytes.n - n + m);
     if (!copy) exit(2);
-    memcpy(copy, bytes.data, at);
-    memcpy(copy + at, to, m);
-    memcpy(copy + at + m, bytes.data + at + n, bytes.n - at - n);
+    memcpy(copy, bytes.data, offset);
+    memcpy(copy + offset, new_text, m);
+    memcpy(copy + offset + m, bytes.data + offset + n, bytes.n - offset - n);
     return (ss_bytes){copy, bytes.n - n + m};
 }
 
@@ -1105,18 +1106,18 @@ static ss_status read_object(ss_arch *arch, const cJSON *config, ss_error *err) 
 
 /* Checks that YaRN scales from max_position_embeddings if the config has no original context. */
 static void check_yarn_context(const cJSON *original, const cJSON *context, const char *family) {
-    cJSON *with = cJSON_Duplicate(original, true), *rope = cJSON_CreateObject();
+    cJSON *config = cJSON_Duplicate(original, true), *rope = cJSON_CreateObject();
     cJSON_AddStringToObject(rope, "rope_type", "yarn");
     cJSON_AddNumberToObject(rope, "factor", 2.0);
-    cJSON_AddItemToObject(with, "rope_scaling", rope);
+    cJSON_AddItemToObject(config, "rope_scaling", rope);
     ss_arch a, b;
     ss_error err;
-    CHECK_INT((int)read_object(&a, with, &err), SS_OK);
-    cJSON_AddItemToObject(with, "max_position_embeddings", cJSON_Duplicate(context, true));
-    CHECK_INT((int)read_object(&b, with, &err), SS_OK);
+    CHECK_INT((int)read_object(&a, config, &err), SS_OK);
+    cJSON_AddItemToObject(config, "max_position_embeddings", cJSON_Duplicate(context, true));
+    CHECK_INT((int)read_object(&b, config, &err), SS_OK);
     if (check_failed(!memcmp(&a, &b, sizeof a), __FILE__, __LINE__, "the context of transformers"))
         printf("    %s\n", family);
-    cJSON_Delete(with);
+    cJSON_Delete(config);
 }
 
 static void check_defaults(void) {
@@ -1133,24 +1134,25 @@ static void check_defaults(void) {
     CHECK_INT(cJSON_GetArraySize(families), commas - 1);
     cJSON_ArrayForEach(family, families) {
         const cJSON *original = cJSON_GetObjectItem(family, "given");
-        ss_arch without, with;
+        ss_arch given_arch, extended_arch;
         ss_error err;
-        must(read_object(&without, original, &err), &err, family->string);
-        const cJSON *others = cJSON_GetObjectItem(family, "defaults");
+        must(read_object(&given_arch, original, &err), &err, family->string);
+        const cJSON *defaults = cJSON_GetObjectItem(family, "defaults");
         bool has_yarn = !strncmp(family->string, "qwen", 4) || !strcmp(family->string, "llama") ||
                         !strncmp(family->string, "mi", 2) || !strcmp(family->string, "gpt_neox");
         if (has_yarn)
-            check_yarn_context(original, cJSON_GetObjectItem(others, "max_position_embeddings"),
+            check_yarn_context(original, cJSON_GetObjectItem(defaults, "max_position_embeddings"),
                                family->string);
-        cJSON_ArrayForEach(key, others) {
-            cJSON *more = cJSON_Duplicate(original, true);
-            cJSON_AddItemToObject(more, key->string, cJSON_Duplicate(key, true));
-            ss_status status = read_object(&with, more, &err);
-            bool same = status == SS_OK && !memcmp(&with, &without, sizeof with);
-            if (check_failed(same, __FILE__, __LINE__, "the default of transformers"))
+        cJSON_ArrayForEach(key, defaults) {
+            cJSON *extended_config = cJSON_Duplicate(original, true);
+            cJSON_AddItemToObject(extended_config, key->string, cJSON_Duplicate(key, true));
+            ss_status status = read_object(&extended_arch, extended_config, &err);
+            bool is_same =
+                status == SS_OK && !memcmp(&extended_arch, &given_arch, sizeof extended_arch);
+            if (check_failed(is_same, __FILE__, __LINE__, "the default of transformers"))
                 printf("    %s.%s: %s\n", family->string, key->string,
                        status == SS_OK ? "another architecture" : err.text);
-            cJSON_Delete(more);
+            cJSON_Delete(extended_config);
         }
     }
     cJSON_Delete(root);
@@ -1160,7 +1162,7 @@ static void check_defaults(void) {
 static void check_every_key_counts(void) {
     CASE("every config key that is read changes the logits or the expected tensors");
     static const struct {
-        const char *folder, *from, *to;
+        const char *folder, *old_text, *new_text;
     } table[] = {
         {"hf-gpt_neox", "\"rotary_pct\": 0.25", "\"rotary_pct\": 0.5"},
         {"hf-gpt_neox", "\"rotary_emb_base\": 500.0", "\"rotary_emb_base\": 5.0"},
@@ -1383,33 +1385,35 @@ static void check_every_key_counts(void) {
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         const char *folder = path_of(table[i].folder);
         ss_bytes config = read_file(folder, "config.json");
-        ss_bytes other = replaced(config, table[i].from, table[i].to);
-        float a[64], b[64], most = 0.0f;
-        CHECK(logits_of(a, folder, config));
-        bool runs = logits_of(b, folder, other);
-        CHECK(runs == (strstr(table[i].to, "bias\": false") == NULL));
-        for (int v = 0; v < 61 && runs; v++) most = fmaxf(most, fabsf(a[v] - b[v]));
-        if (!runs) most = INFINITY;
+        ss_bytes changed_config = replace_text(config, table[i].old_text, table[i].new_text);
+        float logits[64], changed_logits[64], largest_change = 0.0f;
+        CHECK(logits_of(logits, folder, config));
+        bool runs = logits_of(changed_logits, folder, changed_config);
+        CHECK(runs == (strstr(table[i].new_text, "bias\": false") == NULL));
+        for (int v = 0; v < 61 && runs; v++)
+            largest_change = fmaxf(largest_change, fabsf(logits[v] - changed_logits[v]));
+        if (!runs) largest_change = INFINITY;
         /* The change must exceed the tolerance of the goldens, so that a golden would also fail
          * without the key. */
-        if (!(most > 3e-4f)) printf("  %s %s: %g\n", folder, table[i].to, (double)most);
-        CHECK(most > 3e-4f);
+        if (!(largest_change > 3e-4f))
+            printf("  %s %s: %g\n", folder, table[i].new_text, (double)largest_change);
+        CHECK(largest_change > 3e-4f);
         free((void *)(size_t)config.data);
-        free((void *)(size_t)other.data);
+        free((void *)(size_t)changed_config.data);
     }
 }
 
 /* ---- broken weights ----------------------------------------------------------------------- */
 
-static void check_broken(const char *folder, const char *name, const char *other) {
+static void check_broken(const char *folder, const char *name, const char *broken_name) {
     ss_error err = {0};
     ss_bytes config = read_file(folder, "config.json");
     ss_bytes weights = read_file(folder, "model.safetensors");
-    ss_bytes broken = replaced(weights, name, other);
-    CHECK_INT((int)try_open(config, broken, &err), SS_BAD_TENSOR);
+    ss_bytes broken_weights = replace_text(weights, name, broken_name);
+    CHECK_INT((int)try_open(config, broken_weights, &err), SS_BAD_TENSOR);
     if (strcmp(err.where, name)) printf("  %s: %s: %s\n", folder, err.where, err.text);
     CHECK(!strcmp(err.where, name));
-    free((void *)(size_t)broken.data);
+    free((void *)(size_t)broken_weights.data);
     free((void *)(size_t)weights.data);
     free((void *)(size_t)config.data);
 }
@@ -1417,7 +1421,7 @@ static void check_broken(const char *folder, const char *name, const char *other
 static void check_missing_tensors(void) {
     CASE("a missing tensor is named in the file's format");
     static const struct {
-        const char *folder, *name, *other;
+        const char *folder, *name, *broken_name;
     } table[] = {
         {"hf-gpt_neox", "gpt_neox.layers.1.attention.query_key_value.bias",
          "gpt_neox.layers.1.attention.query_key_value.sabi"},
@@ -1520,27 +1524,29 @@ static void check_missing_tensors(void) {
          "model.layers.0.mlp.shared_expert_etag.weight"},
     };
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
-        check_broken(path_of(table[i].folder), table[i].name, table[i].other);
+        check_broken(path_of(table[i].folder), table[i].name, table[i].broken_name);
 }
 
 static ss_status open_with_tensor(const opened_model *opened, const char *name, ss_error *err) {
     const ss_container *container = &opened->weights.container;
     ss_entry *entries = malloc((container->n + 1) * sizeof *entries);
     if (!entries) exit(2);
-    size_t at = 0;
-    while (at < container->n && strcmp(container->entries[at].name, name) < 0) at++;
-    memcpy(entries, container->entries, at * sizeof *entries);
-    memcpy(entries + at + 1, container->entries + at, (container->n - at) * sizeof *entries);
-    entries[at] = container->entries[0];
-    entries[at].name = name;
-    ss_container more = *container;
-    more.entries = entries;
-    more.n++;
+    size_t place = 0;
+    while (place < container->n && strcmp(container->entries[place].name, name) < 0) place++;
+    memcpy(entries, container->entries, place * sizeof *entries);
+    memcpy(entries + place + 1, container->entries + place,
+           (container->n - place) * sizeof *entries);
+    entries[place] = container->entries[0];
+    entries[place].name = name;
+    ss_container extended = *container;
+    extended.entries = entries;
+    extended.n++;
     size_t bytes;
     ss_model model;
-    ss_status status = ss_model_size(&bytes, &opened->model.arch, &more, err);
+    ss_status status = ss_model_size(&bytes, &opened->model.arch, &extended, err);
     ss_arena arena = arena_of(status == SS_OK ? bytes : 1);
-    if (status == SS_OK) status = ss_model_open(&model, &opened->model.arch, &more, &arena, err);
+    if (status == SS_OK)
+        status = ss_model_open(&model, &opened->model.arch, &extended, &arena, err);
     free(arena.block);
     free(entries);
     return status;
@@ -1597,7 +1603,7 @@ static bool is_vision_tensor(const char *name) {
 
 static void check_not_finite(void) {
     CASE("a NaN in any tensor of any family is refused; tensors for images are not read");
-    int skipped = 0;
+    int skipped_n = 0;
     for (size_t f = 0; f < FOLDERS; f++) {
         opened_model opened = open_model(path_of(folders[f]));
         const ss_container *container = &opened.weights.container;
@@ -1606,73 +1612,74 @@ static void check_not_finite(void) {
             const ss_entry *entry = &container->entries[i];
             size_t size = ss_dtype_block_bytes(entry->tensor.type);
             size_t last = ss_tensor_count(&entry->tensor) - 1;
-            unsigned char *at = (unsigned char *)(size_t)entry->tensor.data + last * size;
-            unsigned char kept[4];
-            memcpy(kept, at, size);
-            memset(at, 0xff, size);
+            unsigned char *number = (unsigned char *)(size_t)entry->tensor.data + last * size;
+            unsigned char saved_number[4];
+            memcpy(saved_number, number, size);
+            memset(number, 0xff, size);
             opened.arena.used = 0;
             ss_error err;
-            bool read = !is_vision_tensor(entry->name);
+            bool is_read = !is_vision_tensor(entry->name);
             CHECK_INT((int)ss_model_open(&opened.model, &arch, container, &opened.arena, &err),
-                      read ? SS_BAD_TENSOR : SS_OK);
-            CHECK(!read || !strcmp(err.where, entry->name));
+                      is_read ? SS_BAD_TENSOR : SS_OK);
+            CHECK(!is_read || !strcmp(err.where, entry->name));
             char text[64];
             snprintf(text, sizeof text,
                      "expected finite numbers, but number %lu is NaN or infinite",
                      (unsigned long)last);
-            if (read) CHECK_TEXT(err.text, text);
-            skipped += !read;
-            memcpy(at, kept, size);
+            if (is_read) CHECK_TEXT(err.text, text);
+            skipped_n += !is_read;
+            memcpy(number, saved_number, size);
         }
         close_model(&opened);
     }
-    CHECK_INT(skipped, 34); /* tensors for images in hf-gemma3-whole */
+    CHECK_INT(skipped_n, 34); /* tensors for images in hf-gemma3-whole */
 }
 
 static void check_other_prefix(void) {
     CASE("the tensors of Gemma 3's text model are found under both of their prefixes");
     const char *folder = path_of("hf-gemma3-whole");
-    static const char from[] = "\"language_model.model.", to[] = "\"model.language_model.";
-    size_t n = sizeof from - 1;
-    opened_folder *plain = open_folder("hf-gemma3-whole");
+    static const char old_prefix[] = "\"language_model.model.",
+                      new_prefix[] = "\"model.language_model.";
+    size_t n = sizeof old_prefix - 1;
+    opened_folder *baseline = open_folder("hf-gemma3-whole");
     opened_model model = {.weights.bytes = read_file(folder, "model.safetensors")};
     unsigned char *bytes = (unsigned char *)(size_t)model.weights.bytes.data;
     for (size_t i = 0; i + n <= model.weights.bytes.n; i++)
-        if (!memcmp(bytes + i, from, n)) memcpy(bytes + i, to, n);
+        if (!memcmp(bytes + i, old_prefix, n)) memcpy(bytes + i, new_prefix, n);
     ss_error err;
-    must(try_model(&model, &plain->model.model.arch, &err), &err, folder);
+    must(try_model(&model, &baseline->model.model.arch, &err), &err, folder);
     opened_run run = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
-    check_same(&plain->run.run.trace, &run.run.trace, T_MAX);
+    check_same(&baseline->run.run.trace, &run.run.trace, T_MAX);
     close_run(&run);
     close_model(&model);
-    close_folder(plain);
+    close_folder(baseline);
 }
 
 static void check_flipped_bits(void) {
     CASE("flipped bits in the config and the header of every family give a status, never a crash");
     uint32_t state = 77;
-    int refused = 0;
+    int refused_n = 0;
     for (size_t f = 0; f < FOLDERS; f++) {
         ss_bytes config = read_file(path_of(folders[f]), "config.json");
         ss_bytes weights = read_file(path_of(folders[f]), "model.safetensors");
-        size_t header = 8 + ((size_t)weights.data[0] | (size_t)weights.data[1] << 8);
+        size_t header_bytes = 8 + ((size_t)weights.data[0] | (size_t)weights.data[1] << 8);
         for (int i = 0; i < 1000; i++) {
             state = state * 1664525u + 1013904223u;
             ss_bytes file = i % 2 ? config : weights;
-            size_t byte = (state >> 3) % (i % 2 ? config.n : header);
-            unsigned char *at = (unsigned char *)(size_t)(file.data + byte), kept = *at;
-            *at = (unsigned char)(kept ^ 1u << (state >> 29));
+            size_t offset = (state >> 3) % (i % 2 ? config.n : header_bytes);
+            unsigned char *byte = (unsigned char *)(size_t)(file.data + offset), saved_byte = *byte;
+            *byte = (unsigned char)(saved_byte ^ 1u << (state >> 29));
             ss_error err = {0};
             ss_status status = try_open(config, weights, &err);
             if (status != SS_OK) CHECK(err.where[0] && err.text[0] && err.code == status);
-            refused += status != SS_OK;
-            *at = kept;
+            refused_n += status != SS_OK;
+            *byte = saved_byte;
         }
         free((void *)(size_t)config.data);
         free((void *)(size_t)weights.data);
     }
-    printf("  %d of %d were refused\n", refused, 1000 * (int)FOLDERS);
-    CHECK(refused > 500 * (int)FOLDERS);
+    printf("  %d of %d were refused\n", refused_n, 1000 * (int)FOLDERS);
+    CHECK(refused_n > 500 * (int)FOLDERS);
 }
 
 static void check_parts_add_up(void) {
@@ -1706,14 +1713,15 @@ static void check_parts_add_up(void) {
             /* The part of a layer's attention equals the sum over the layer's heads, plus the part
              * of the output's bias. */
             for (int below = 0; below < arch->L; below++) {
-                const float *own = heads + ((size_t)head * (size_t)arch->L + (size_t)below) * H;
-                double whole = (double)parts[(size_t)head * count + 2 * (size_t)below + 1];
+                const float *head_parts =
+                    heads + ((size_t)head * (size_t)arch->L + (size_t)below) * H;
+                double attention_part = (double)parts[(size_t)head * count + 2 * (size_t)below + 1];
                 double heads_sum = 0;
-                for (size_t i = 0; i < H; i++) heads_sum += (double)own[i];
+                for (size_t i = 0; i < H; i++) heads_sum += (double)head_parts[i];
                 bool is_defined = is_linear && !arch->branch_norms && below < l;
                 CHECK_INT(isnan(heads_sum), !is_defined);
                 if (is_defined && !trace->model->layers[below].o.bias)
-                    CHECK(fabs(heads_sum - whole) <= 1e-5 * size);
+                    CHECK(fabs(heads_sum - attention_part) <= 1e-5 * size);
             }
             free(dot);
         }

@@ -50,12 +50,12 @@ static float largest_difference(const ss_tensor *view, const ss_tensor *expected
     size_t index[SS_RANK_MAX] = {0}, n = ss_tensor_count(expected);
     float worst = 0.0f;
     for (size_t i = 0; i < n; i++) {
-        size_t at = 0, rest = i;
+        size_t offset = 0, rest = i;
         for (int d = view->rank; d-- > 0; rest /= view->dims[d]) {
             index[d] = rest % view->dims[d];
-            at += index[d] * view->strides[d];
+            offset += index[d] * view->strides[d];
         }
-        float actual = ((const float *)view->data)[at];
+        float actual = ((const float *)view->data)[offset];
         float number = number_at(expected, i);
         float gap = isnan(actual) && isnan(number) ? 0.0f : fabsf(actual - number);
         worst = gap > worst || isnan(gap) ? gap : worst;
@@ -159,22 +159,22 @@ typedef struct case_description {
     int edits_n;
 } case_description;
 
-static bool read_about(case_description *a, const char *folder) {
+static bool read_description(case_description *description, const char *folder) {
     cJSON *json;
     ss_error err;
-    *a = (case_description){0};
+    *description = (case_description){0};
     ss_bytes text = read_file(folder, "golden.json");
     must(ss_json_parse(&json, text, "golden.json", SS_BAD_FILE, &err), &err, folder);
     const char *model = cJSON_GetStringValue(cJSON_GetObjectItem(json, "model"));
     if (!model && has_file(folder, weights_name(folder))) model = folder;
-    if (model) snprintf(a->model, PATH_BYTES, "%s", model);
+    if (model) snprintf(description->model, PATH_BYTES, "%s", model);
     const cJSON *writer = cJSON_GetObjectItem(json, "written_by");
     const char *script = cJSON_GetStringValue(cJSON_GetObjectItem(writer, "script"));
-    if (script) snprintf(a->script, PATH_BYTES, "%s", script + strlen(WRITERS));
-    a->int8 = cJSON_HasObjectItem(json, "arithmetic");
+    if (script) snprintf(description->script, PATH_BYTES, "%s", script + strlen(WRITERS));
+    description->int8 = cJSON_HasObjectItem(json, "arithmetic");
     const cJSON *edits = cJSON_GetObjectItem(json, "edits"), *edit;
-    cJSON_ArrayForEach(edit, edits) if (a->edits_n < EDITS_MAX) a->edits[a->edits_n++] =
-        read_edit(cJSON_GetStringValue(edit));
+    cJSON_ArrayForEach(edit, edits) if (description->edits_n < EDITS_MAX)
+        description->edits[description->edits_n++] = read_edit(cJSON_GetStringValue(edit));
     cJSON_Delete(json);
     free((void *)(size_t)text.data);
     return model != NULL;
@@ -202,8 +202,9 @@ static void cover_model(coverage *covered, const opened_model *model) {
 
 /* Checks that reuse changes no bit: updates a run that began from the unedited one, and the edited
  * run, while a text is typed. */
-static void check_kept(opened_run *run, const opened_run *baseline,
-                       const case_description *description, const int32_t *tokens, int T) {
+static void check_resumed_and_updated(opened_run *run, const opened_run *baseline,
+                                      const case_description *description, const int32_t *tokens,
+                                      int T) {
     ss_run_desc desc = {baseline->run.trace.model,
                         T,
                         SS_FIELDS_ALL,
@@ -214,12 +215,12 @@ static void check_kept(opened_run *run, const opened_run *baseline,
                         NULL,
                         0};
     ss_error err;
-    opened_run from = open_run(&desc);
-    must(ss_run_extend(&from.run, tokens, T, &err), &err, "from the plain run");
-    check_same(&run->run.trace, &from.run.trace, T);
-    check_updates(&from, &desc, tokens, T, 3);
+    opened_run resumed_run = open_run(&desc);
+    must(ss_run_extend(&resumed_run.run, tokens, T, &err), &err, "from the plain run");
+    check_same(&run->run.trace, &resumed_run.run.trace, T);
+    check_updates(&resumed_run, &desc, tokens, T, 3);
     check_updates(run, &desc, tokens, T, 8);
-    close_run(&from);
+    close_run(&resumed_run);
 }
 
 static void check_case(coverage *covered, const char *name, const char *folder,
@@ -251,7 +252,7 @@ static void check_case(coverage *covered, const char *name, const char *folder,
         covered->metrics[i] |= compared.metrics[i];
         if (i < SS_FIELD_N) covered->fields[i] |= compared.fields[i];
     }
-    check_kept(&run, &baseline, description, tokens, T);
+    check_resumed_and_updated(&run, &baseline, description, tokens, T);
     free(tokens);
     close_run(&baseline);
     close_run(&run);
@@ -265,7 +266,7 @@ static void check_folder(coverage *covered, int *cases, const char *name) {
     case_description description;
     snprintf(folder, sizeof folder, GOLDEN "/%s", name);
     if (*name == '.' || !has_file(folder, "golden.safetensors") ||
-        !read_about(&description, folder))
+        !read_description(&description, folder))
         return;
     check_case(covered, name, folder, &description);
     ++*cases;
@@ -282,11 +283,11 @@ static void check_coverage(const coverage *covered) {
     /* test_train detects wrong numbers in the last four fields, which derivatives read. */
     CASE("every field has a golden of a model whose sizes all differ, except tokens, next, and "
          "fields that test_train compares");
-    const uint32_t elsewhere = SS_BIT(SS_FIELD_TOKENS) | SS_BIT(SS_FIELD_NEXT) |
-                               SS_BIT(SS_FIELD_SCORES) | SS_BIT(SS_FIELD_HEAD_OUT) |
-                               SS_BIT(SS_FIELD_FFN_UP) | SS_BIT(SS_FIELD_FFN_GATE);
+    const uint32_t excluded = SS_BIT(SS_FIELD_TOKENS) | SS_BIT(SS_FIELD_NEXT) |
+                              SS_BIT(SS_FIELD_SCORES) | SS_BIT(SS_FIELD_HEAD_OUT) |
+                              SS_BIT(SS_FIELD_FFN_UP) | SS_BIT(SS_FIELD_FFN_GATE);
     for (int i = 0; i < SS_FIELD_N; i++)
-        if (!(elsewhere & SS_BIT(i)))
+        if (!(excluded & SS_BIT(i)))
             check_has_golden(covered->fields[i], ss_fields()[i].name, "has a golden",
                              "write_variants");
     CASE("every edit has a golden of a model");

@@ -9,9 +9,9 @@
 #define ROOM ((size_t)1 << 29)
 static unsigned char *memory;
 static uint64_t memory_bytes; /* bytes requested so far; a request for more memory is refused */
-static long visited;          /* blocks that searches have visited */
+static long visited_blocks;   /* blocks that searches have visited */
 
-static bool grows(uint64_t pages) {
+static bool grow(uint64_t pages) {
     if (memory_bytes + pages * 65536 > ROOM) return false;
     memory_bytes += pages * 65536;
     return true;
@@ -20,8 +20,8 @@ static bool grows(uint64_t pages) {
 #define HEAP_BEGIN ((uintptr_t)memory)
 #define HEAP_MAX UINTPTR_MAX
 #define HEAP_BYTES ((uint64_t)(uintptr_t)memory + memory_bytes)
-#define HEAP_GROWS(pages) grows(pages)
-#define HEAP_VISIT() (visited++)
+#define HEAP_GROWS(pages) grow(pages)
+#define HEAP_VISIT() (visited_blocks++)
 #define malloc heap_malloc
 #define free heap_free
 #define realloc heap_realloc
@@ -44,19 +44,20 @@ static uint32_t draw_below(uint32_t below) {
 /* Checks that blocks tile the heap, that no two free blocks are neighbors, and that the bins hold
  * all free blocks. */
 static bool is_sound(void) {
-    long free_blocks = 0, hung = 0;
-    bool sound = true;
-    for (const block *b = last; b; b = b->before) {
+    long free_blocks = 0, listed_blocks = 0;
+    bool is_whole = true;
+    for (const block *b = last_block; b; b = b->before) {
         free_blocks += !b->used;
-        sound &= !b->before || (b->before->after == b && (b->used || b->before->used));
-        sound &= span_of(b) % ALIGN == 0 && span_of(b) > 0;
+        is_whole &= !b->before || (b->before->after == b && (b->used || b->before->used));
+        is_whole &= span_of(b) % ALIGN == 0 && span_of(b) > 0;
     }
     for (int bin = 0; bin < BINS; bin++) {
-        sound &= (bins[bin] != NULL) == (filled >> bin & 1);
-        for (const block *b = bins[bin]; b; b = b->next, hung++)
-            sound &= !b->used && bin_of(span_of(b)) == bin && (!b->next || b->next->previous == b);
+        is_whole &= (bins[bin] != NULL) == (filled_bins >> bin & 1);
+        for (const block *b = bins[bin]; b; b = b->next, listed_blocks++)
+            is_whole &=
+                !b->used && bin_of(span_of(b)) == bin && (!b->next || b->next->previous == b);
     }
-    return sound && free_blocks == hung;
+    return is_whole && free_blocks == listed_blocks;
 }
 
 static void check_blocks(void) {
@@ -67,10 +68,10 @@ static void check_blocks(void) {
     for (int i = 0; i < 20000; i++) {
         int at = (int)draw_below(N);
         if (blocks[at]) {
-            bool kept = true;
+            bool is_kept = true;
             for (size_t j = 0; j < sizes[at]; j += 1 + sizes[at] / 7)
-                kept &= blocks[at][j] == at % 251;
-            CHECK(kept);
+                is_kept &= blocks[at][j] == at % 251;
+            CHECK(is_kept);
             if (draw_below(3) == 0) {
                 size_t more = sizes[at] + draw_below(5000);
                 blocks[at] = realloc(blocks[at], more);
@@ -91,7 +92,7 @@ static void check_blocks(void) {
     }
     for (int i = 0; i < N; i++) free(blocks[i]);
     CHECK(is_sound());
-    CHECK(last && !last->before && !last->used);
+    CHECK(last_block && !last_block->before && !last_block->used);
     CASE("a request that is too large returns NULL and leaves the heap unchanged");
     uintptr_t before = heap_end;
     CHECK(!malloc(ROOM));
@@ -107,20 +108,20 @@ static void check_blocks(void) {
     CHECK(malloc(600000) == large);
     free(large);
     free(wall);
-    unsigned char *cleared = calloc(1000, 3);
-    bool zero = true;
-    for (int i = 0; i < 3000; i++) zero &= cleared[i] == 0;
-    CHECK(zero);
-    free(cleared);
+    unsigned char *zeros = calloc(1000, 3);
+    bool are_zero = true;
+    for (int i = 0; i < 3000; i++) are_zero &= zeros[i] == 0;
+    CHECK(are_zero);
+    free(zeros);
 }
 
 /* Returns n bytes of JSON: the opening, one repeated item, and the closing. */
-static char *text_of(const char *open, const char *item, const char *close, size_t n) {
-    size_t each = strlen(item), used = strlen(open);
-    char *text = malloc(n + each + 64);
+static char *make_text(const char *open, const char *item, const char *close, size_t n) {
+    size_t item_bytes = strlen(item), used = strlen(open);
+    char *text = malloc(n + item_bytes + 64);
     memcpy(text, open, used);
     for (int i = 0; used < n; i++) {
-        int written = snprintf(text + used, each + 24, item, i);
+        int written = snprintf(text + used, item_bytes + 24, item, i);
         used += (size_t)written;
     }
     snprintf(text + used - 1, 64, "%s", close);
@@ -160,25 +161,26 @@ static void check_json(void) {
     }
     for (int i = 0; i < HOLES; i++) free(hole[i]);
     for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
-        char *text = text_of(shapes[s][0], shapes[s][1], shapes[s][2], 1000000);
-        visited = 0;
+        char *text = make_text(shapes[s][0], shapes[s][1], shapes[s][2], 1000000);
+        visited_blocks = 0;
         cJSON *root = cJSON_Parse(text);
         CHECK(root != NULL);
         cJSON *again = cJSON_Parse(text);
         cJSON_Delete(root);
         root = cJSON_Parse(text);
         long items = cJSON_GetArraySize(root);
-        long most = s == 0 ? 3 * (VISITS_MAX + 1) * items : items;
+        long visits_max = s == 0 ? 3 * (VISITS_MAX + 1) * items : items;
         CHECK(items > 300);
-        if (check_failed(visited <= most, __FILE__, __LINE__, "few blocks are passed over"))
-            printf("    %ld for %ld items of %.20s\n", visited, items, shapes[s][1]);
+        if (check_failed(visited_blocks <= visits_max, __FILE__, __LINE__,
+                         "few blocks are passed over"))
+            printf("    %ld for %ld items of %.20s\n", visited_blocks, items, shapes[s][1]);
         cJSON_Delete(root);
         cJSON_Delete(again);
         free(text);
         CHECK(is_sound());
     }
     for (int i = 0; i < HOLES; i++) free(wall[i]);
-    CHECK(last && !last->before && !last->used);
+    CHECK(last_block && !last_block->before && !last_block->used);
 }
 
 int main(void) {

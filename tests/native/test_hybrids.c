@@ -56,9 +56,9 @@ static void check_steps_and_updates(const char *folder) {
     check_steps(&reference.run.trace, prompt, T_MAX, 1);
     check_steps(&reference.run.trace, prompt, T_MAX, 7);
     ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, NULL, 0, NULL, 0, NULL, 0};
-    opened_run typed = open_run(&desc);
-    check_updates(&typed, &desc, prompt, T_MAX, 12);
-    close_run(&typed);
+    opened_run typed_run = open_run(&desc);
+    check_updates(&typed_run, &desc, prompt, T_MAX, 12);
+    close_run(&typed_run);
     close_run(&reference);
     close_model(&model);
 }
@@ -109,8 +109,8 @@ static void check_start_from_another(const char *folder) {
     }
 
     CASE("with mixers, an edited run that begins from another gives the bits of a new run");
-    ss_edit later = read_edit("hide_key:key=9");
-    ss_run_desc baseline = {&model.model, T_MAX, SS_FIELDS_ALL, &later, 1, NULL, 0, NULL, 0};
+    ss_edit edit = read_edit("hide_key:key=9");
+    ss_run_desc baseline = {&model.model, T_MAX, SS_FIELDS_ALL, &edit, 1, NULL, 0, NULL, 0};
     ss_run_desc desc = baseline;
     desc.from = &base.run.trace;
     desc.layer = SS_BY_EDITS;
@@ -141,12 +141,12 @@ static void check_other_measurements(const char *folder) {
     opened_run baseline = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
     uint32_t fields = SS_FIELDS_ALL & ~(SS_FIELDS_MAPS & ~SS_BIT(SS_FIELD_ATT));
     ss_run_desc desc = {&model.model, T_MAX, fields, NULL, 0, NULL, 0, NULL, 1};
-    opened_run computed = open_run(&desc);
+    opened_run computed_run = open_run(&desc);
     ss_error err;
-    must(ss_run_extend(&computed.run, prompt, T_MAX, &err), &err, "extend");
+    must(ss_run_extend(&computed_run.run, prompt, T_MAX, &err), &err, "extend");
     static float rows[T_MAX * T_MAX];
     for (int a = 0; a < arch->L; a++) {
-        must(ss_run_attention(&computed.run, SS_FIELD_ATT, a, 1, 0, T_MAX, rows, &err), &err,
+        must(ss_run_attention(&computed_run.run, SS_FIELD_ATT, a, 1, 0, T_MAX, rows, &err), &err,
              "att");
         for (int t = 0; t < T_MAX; t++)
             CHECK_BITS(rows + t * T_MAX, att_row(&baseline.run.trace, a, 1, t),
@@ -154,13 +154,14 @@ static void check_other_measurements(const char *folder) {
     }
     desc.fields =
         SS_BIT(SS_FIELD_ATT) | SS_BIT(SS_FIELD_HIDDEN) | SS_BIT(SS_FIELD_SEEN) | SS_MEASURES;
-    opened_run summed = open_run(&desc);
-    must(ss_run_extend(&summed.run, prompt, T_MAX, &err), &err, "extend");
+    opened_run measuring_run = open_run(&desc);
+    must(ss_run_extend(&measuring_run.run, prompt, T_MAX, &err), &err, "extend");
     const char *const names[] = {"alpha", "row_mass", "hidden_norm", "key_norm", "value_norm"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        CHECK_NEAR(total(&baseline.run.trace, names[i]), total(&summed.run.trace, names[i]), 1e-4);
-    close_run(&summed);
-    close_run(&computed);
+        CHECK_NEAR(total(&baseline.run.trace, names[i]), total(&measuring_run.run.trace, names[i]),
+                   1e-4);
+    close_run(&measuring_run);
+    close_run(&computed_run);
     close_run(&baseline);
     close_model(&model);
 }
@@ -170,17 +171,17 @@ static void check_streams(const char *folder) {
     opened_model model = open_model(folder);
     ss_edit edit = read_edit("evict:policy=first,first=2,budget=6");
     ss_run_desc desc = {&model.model, T_MAX, SS_BIT(SS_FIELD_LOSS), &edit, 1, NULL, 0, NULL, 0};
-    opened_run kept = open_run(&desc);
+    opened_run full_run = open_run(&desc);
     desc.fields |= SS_STREAMS;
-    opened_run streams = open_run(&desc);
+    opened_run streaming_run = open_run(&desc);
     ss_error err;
-    must(ss_run_extend(&kept.run, prompt, T_MAX, &err), &err, "extend");
+    must(ss_run_extend(&full_run.run, prompt, T_MAX, &err), &err, "extend");
     for (int t = 0; t < T_MAX; t++)
-        must(ss_run_extend(&streams.run, prompt + t, 1, &err), &err, "extend");
-    CHECK_BITS(ss_floats(&kept.run.trace, SS_FIELD_LOSS) + 1,
-               ss_floats(&streams.run.trace, SS_FIELD_LOSS) + 1, (T_MAX - 1) * sizeof(float));
-    close_run(&streams);
-    close_run(&kept);
+        must(ss_run_extend(&streaming_run.run, prompt + t, 1, &err), &err, "extend");
+    CHECK_BITS(ss_floats(&full_run.run.trace, SS_FIELD_LOSS) + 1,
+               ss_floats(&streaming_run.run.trace, SS_FIELD_LOSS) + 1, (T_MAX - 1) * sizeof(float));
+    close_run(&streaming_run);
+    close_run(&full_run);
     close_model(&model);
 }
 
@@ -233,30 +234,32 @@ static void check_edits_by_number(void) {
                                    "mask:first=1,recent=3,layer=3",
                                    "park:key=1,layer=3",
                                    "evict:policy=first,first=1,budget=4,layer=3"};
-    size_t map = T_MAX * T_MAX * (size_t)model.model.arch.H;
-    opened_run as_is = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
-    const float *maps = ss_floats(&as_is.run.trace, SS_FIELD_ATT);
+    size_t map_numbers = T_MAX * T_MAX * (size_t)model.model.arch.H;
+    opened_run baseline_run = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
+    const float *maps = ss_floats(&baseline_run.run.trace, SS_FIELD_ATT);
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
         ss_edit change = read_edit(changes[i]);
         opened_run run = run_tokens(&model.model, prompt, T_MAX, &change, 1);
-        const float *changed = ss_floats(&run.run.trace, SS_FIELD_ATT);
-        CHECK_BITS(maps, changed, map * sizeof *maps);
-        CHECK(memcmp(maps + map, changed + map, map * sizeof *maps) != 0);
+        const float *changed_maps = ss_floats(&run.run.trace, SS_FIELD_ATT);
+        CHECK_BITS(maps, changed_maps, map_numbers * sizeof *maps);
+        CHECK(memcmp(maps + map_numbers, changed_maps + map_numbers, map_numbers * sizeof *maps) !=
+              0);
         close_run(&run);
     }
-    close_run(&as_is);
+    close_run(&baseline_run);
 
     CASE("an edit of layer 3 changes no hidden state before the layer");
     ss_edit edit = read_edit("silence:layer=3");
     opened_run baseline = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
-    opened_run silent = run_tokens(&model.model, prompt, T_MAX, &edit, 1);
-    size_t row = T_MAX * (size_t)model.model.arch.D;
-    const float *a = ss_floats(&baseline.run.trace, SS_FIELD_HIDDEN);
-    const float *b = ss_floats(&silent.run.trace, SS_FIELD_HIDDEN);
-    CHECK_BITS(a, b, 4 * row * sizeof *a);
-    CHECK(memcmp(a + 4 * row, b + 4 * row, row * sizeof *a) != 0);
+    opened_run silent_run = run_tokens(&model.model, prompt, T_MAX, &edit, 1);
+    size_t state_numbers = T_MAX * (size_t)model.model.arch.D;
+    const float *baseline_states = ss_floats(&baseline.run.trace, SS_FIELD_HIDDEN);
+    const float *edited_states = ss_floats(&silent_run.run.trace, SS_FIELD_HIDDEN);
+    CHECK_BITS(baseline_states, edited_states, 4 * state_numbers * sizeof *baseline_states);
+    CHECK(memcmp(baseline_states + 4 * state_numbers, edited_states + 4 * state_numbers,
+                 state_numbers * sizeof *baseline_states) != 0);
     close_run(&baseline);
-    close_run(&silent);
+    close_run(&silent_run);
     close_model(&model);
 }
 

@@ -23,11 +23,11 @@ static void check_row(const float *x, size_t n) {
     ss_int8_rows(&rows, x, 1, n);
     CHECK(zero >= 0 && zero <= 127);
     for (size_t k = 0; k < n; k++) {
-        float back = scale * (float)(numbers[k] - zero);
+        float restored = scale * (float)(numbers[k] - zero);
         CHECK(numbers[k] <= 127);
         /* At the ends of the range, the rounding of the zero point adds to that of the number. */
-        CHECK_NEAR(back, x[k], (double)scale * 1.0001 + 1e-30);
-        if (x[k] == 0.0f) CHECK(back == 0.0f);
+        CHECK_NEAR(restored, x[k], (double)scale * 1.0001 + 1e-30);
+        if (x[k] == 0.0f) CHECK(restored == 0.0f);
     }
     for (size_t k = n; k < (n + 3) / 4 * 4; k++) CHECK(numbers[k] == 0);
 }
@@ -49,12 +49,12 @@ static void check_rows(void) {
     for (size_t k = 0; k < IN; k++) x[k] = 1e-38f;
     check_row(x, IN);
     CASE("a NaN or an infinity makes the whole converted row NaN");
-    static const float none[] = {INFINITY, -INFINITY, NAN};
+    static const float not_finite[] = {INFINITY, -INFINITY, NAN};
     for (size_t i = 0; i < 3; i++) {
         uint8_t numbers[QUADS * 4];
         float scale = 1.0f;
         int32_t zero = -1;
-        x[IN - 1 - 8 * i] = none[i];
+        x[IN - 1 - 8 * i] = not_finite[i];
         ss_int8_rows(&(ss_rows8){.numbers = numbers, .scales = &scale, .zeros = &zero}, x, 1, IN);
         CHECK(isnan(scale));
         CHECK(zero == 0);
@@ -66,7 +66,7 @@ typedef struct held_matrix {
     int8_t panels[LANES_N * QUADS * 4];
     float scales[LANES_N];
     int32_t sums[LANES_N];
-    ss_int8 eight;
+    ss_int8 int8;
 } held_matrix;
 
 static int8_t weight_of(const held_matrix *h, size_t n, size_t k) {
@@ -76,9 +76,9 @@ static int8_t weight_of(const held_matrix *h, size_t n, size_t k) {
 static void hold_matrix(held_matrix *h, ss_matrix *w) {
     float *work = malloc(ss_matrix_work(ROWS, IN, 1) * sizeof *work);
     if (!work) abort();
-    h->eight = (ss_int8){h->panels, h->scales, h->sums};
-    ss_matrix_int8(&h->eight, w, work);
-    w->int8 = &h->eight;
+    h->int8 = (ss_int8){h->panels, h->scales, h->sums};
+    ss_matrix_quantize(&h->int8, w, work);
+    w->int8 = &h->int8;
     free(work);
 }
 
@@ -126,7 +126,7 @@ static void check_matrix(bool in_out) {
     for (size_t n = 0; n < OUT; n++) {
         float top = 0.0f;
         int32_t sum = 0;
-        ss_matrix_output(row, &w, n);
+        ss_matrix_unpack_output(row, &w, n);
         for (size_t k = 0; k < IN; k++) top = fmaxf(top, fabsf(row[k]));
         CHECK_NEAR(h.scales[n], top / 127.0f, 1e-9);
         for (size_t k = 0; k < IN; k++) {
@@ -180,33 +180,35 @@ static void check_model(const char *folder) {
     ss_error err;
     CASE(folder);
     for (int t = 0; t < 16; t++) tokens[t] = (t * 31 + 7) % model.model.arch.V;
-    opened_run exact = run_tokens(&model.model, tokens, 16, NULL, 0);
+    opened_run exact_run = run_tokens(&model.model, tokens, 16, NULL, 0);
     void *panels = keep_int8(&model.model);
     opened_run reference = run_tokens(&model.model, tokens, 16, NULL, 0);
-    opened_run parts = open_run(
+    opened_run stepped_run = open_run(
         &(ss_run_desc){.model = &model.model, .capacity = 16, .fields = SS_BIT(SS_FIELD_LOGITS)});
     size_t V = (size_t)model.model.arch.V;
-    const float *a = ss_floats(&exact.run.trace, SS_FIELD_LOGITS);
-    const float *b = ss_floats(&reference.run.trace, SS_FIELD_LOGITS);
-    float worst = 0.0f, most = 0.0f;
+    const float *exact_logits = ss_floats(&exact_run.run.trace, SS_FIELD_LOGITS);
+    const float *int8_logits = ss_floats(&reference.run.trace, SS_FIELD_LOGITS);
+    float worst = 0.0f, largest = 0.0f;
     for (size_t i = 0; i < 16 * V; i++) {
-        worst = fmaxf(worst, fabsf(a[i] - b[i]));
-        most = fmaxf(most, fabsf(a[i]));
+        worst = fmaxf(worst, fabsf(exact_logits[i] - int8_logits[i]));
+        largest = fmaxf(largest, fabsf(exact_logits[i]));
     }
-    printf("  logits off by %.3f of at most %.3f\n", (double)worst, (double)most);
-    CHECK(worst > 0.0f && worst < 0.1f * most);
-    must(ss_run_extend(&parts.run, tokens, 5, &err), &err, "run");
-    for (int t = 5; t < 16; t++) must(ss_run_extend(&parts.run, tokens + t, 1, &err), &err, "run");
-    CHECK_BITS(ss_floats(&parts.run.trace, SS_FIELD_LOGITS), b, 16 * V * sizeof *b);
+    printf("  logits off by %.3f of at most %.3f\n", (double)worst, (double)largest);
+    CHECK(worst > 0.0f && worst < 0.1f * largest);
+    must(ss_run_extend(&stepped_run.run, tokens, 5, &err), &err, "run");
+    for (int t = 5; t < 16; t++)
+        must(ss_run_extend(&stepped_run.run, tokens + t, 1, &err), &err, "run");
+    CHECK_BITS(ss_floats(&stepped_run.run.trace, SS_FIELD_LOGITS), int8_logits,
+               16 * V * sizeof *int8_logits);
     check_refused(&model.model, "quantize:what=weights,bits=4,by=tensor");
     check_refused(&model.model, "scale_weight:matrix=down,layer=0,row=1,column=2,factor=9");
-    close_run(&exact), close_run(&reference), close_run(&parts);
+    close_run(&exact_run), close_run(&reference), close_run(&stepped_run);
     free(panels);
     close_model(&model);
 }
 
 /* Checks that routers stay in floats, since rounding could select another expert. */
-static void check_kept(void) {
+static void check_exact_routers(void) {
     opened_model model = open_model("tests/golden/hf-qwen2_moe");
     void *panels = keep_int8(&model.model);
     CASE("routers and the gates of shared experts stay exact");
@@ -229,7 +231,7 @@ int main(void) {
     check_matrix(false);
     check_matrix(true);
     check_whole_numbers();
-    check_kept();
+    check_exact_routers();
     check_model("models/zoo/softmax");
     check_model("tests/golden/hf-gpt2-plain");
     return check_done();

@@ -33,14 +33,14 @@ enum { GUARD = 16, LARGEST = 2048 };
 static const float canary = -12345.678f;
 
 typedef struct guarded {
-    float all[LARGEST + 2 * GUARD], *out;
+    float memory[LARGEST + 2 * GUARD], *out;
     size_t n;
 } guarded;
 
 static void add_guards(guarded *g, size_t n) {
     if (n > LARGEST) abort();
-    for (size_t i = 0; i < LARGEST + 2 * GUARD; i++) g->all[i] = canary;
-    g->out = g->all + GUARD;
+    for (size_t i = 0; i < LARGEST + 2 * GUARD; i++) g->memory[i] = canary;
+    g->out = g->memory + GUARD;
     g->n = n;
 }
 
@@ -51,7 +51,7 @@ static bool is_untouched(const float *x, size_t n) {
 }
 
 static bool guards_are_untouched(const guarded *g) {
-    return is_untouched(g->all, GUARD) && is_untouched(g->out + g->n, GUARD);
+    return is_untouched(g->memory, GUARD) && is_untouched(g->out + g->n, GUARD);
 }
 
 typedef struct shape {
@@ -69,9 +69,9 @@ static bool element_is_right(shape s, const float *out, const float *a, const fl
         size += fabs(product);
         ordered += a[t * s.a_stride + k] * w[k * s.N + n];
     }
-    float found = out[t * s.out_stride + n];
-    return fabs((double)found - exact) <= 1e-6 * size &&
-           ss_bits_of_float(found) == ss_bits_of_float(ordered);
+    float actual = out[t * s.out_stride + n];
+    return fabs((double)actual - exact) <= 1e-6 * size &&
+           ss_bits_of_float(actual) == ss_bits_of_float(ordered);
 }
 
 static bool matmul_is_right(shape s, bool with_bias) {
@@ -142,7 +142,7 @@ static float add_in_turn(float sum, const float *a, const float *w, size_t step,
 }
 
 /* Copies n floats to an odd address in a block of exact size. */
-static unsigned char *unaligned(const float *x, size_t n) {
+static unsigned char *copy_unaligned(const float *x, size_t n) {
     unsigned char *block = malloc(1 + n * sizeof *x);
     if (!block) abort();
     memcpy(block + 1, x, n * sizeof *x);
@@ -153,7 +153,7 @@ static void check_times_rows(void) {
     CASE("times_rows adds the products of a row with eight rows of a file in the order of matmul");
     for (size_t n = 0; n < 23; n++) {
         float *w = numbers(SS_PANEL * n, 2.0f), *a = numbers(n, 2.0f);
-        unsigned char *block = unaligned(w, SS_PANEL * n);
+        unsigned char *block = copy_unaligned(w, SS_PANEL * n);
         const void *rows[SS_PANEL];
         guarded g;
         add_guards(&g, SS_PANEL);
@@ -176,7 +176,7 @@ static void check_times_columns(void) {
         for (size_t Kin = 0; Kin < 23; Kin++) {
             size_t stride = N + 3;
             float *w = numbers(Kin * stride, 2.0f), *a = numbers(Kin, 2.0f);
-            unsigned char *block = unaligned(w, Kin * stride);
+            unsigned char *block = copy_unaligned(w, Kin * stride);
             guarded g;
             add_guards(&g, N);
             for (size_t n = 0; n < N; n++) g.out[n] = (float)n;
@@ -254,20 +254,20 @@ typedef struct exact_group {
     double X[SS_GROUP], unit, sum;
 } exact_group;
 
-static exact_group exact_of(const float *x) {
+static exact_group convert_exactly(const float *x) {
     exact_group g = {.unit = ldexp(1.0, -126)};
-    float most = 0.0f;
-    bool finite = true;
+    float largest = 0.0f;
+    bool is_finite = true;
     for (size_t k = 0; k < SS_GROUP; k++) {
-        finite &= isfinite(x[k]) != 0;
-        most = fmaxf(most, fabsf(x[k]));
+        is_finite &= isfinite(x[k]) != 0;
+        largest = fmaxf(largest, fabsf(x[k]));
     }
-    if (finite && most >= 0x1p-98f) g.unit = ldexp(1.0, ilogb((double)most) - 28);
+    if (is_finite && largest >= 0x1p-98f) g.unit = ldexp(1.0, ilogb((double)largest) - 28);
     for (size_t k = 0; k < SS_GROUP; k++) {
-        g.X[k] = finite ? nearbyint((double)x[k] / g.unit) : 0.0;
+        g.X[k] = is_finite ? nearbyint((double)x[k] / g.unit) : 0.0;
         g.sum += g.X[k];
     }
-    if (!finite) g.unit = (double)NAN;
+    if (!is_finite) g.unit = (double)NAN;
     return g;
 }
 
@@ -282,7 +282,7 @@ static void check_whole_row(void) {
         ss_fixed_row(row, x, WHOLE);
         bool is_right = true;
         for (size_t i = 0; i < WHOLE; i++) {
-            exact_group g = exact_of(x + i * SS_GROUP);
+            exact_group g = convert_exactly(x + i * SS_GROUP);
             for (size_t k = 0; k < SS_GROUP; k++) {
                 is_right &= row[i].high[k] * 32768.0 + row[i].low[k] == g.X[k];
                 is_right &= abs(row[i].low[k]) <= 16384 && abs(row[i].high[k]) <= 16384;
@@ -305,9 +305,9 @@ typedef struct whole_groups {
 } whole_groups;
 
 /* Writes a random half, up to 2^-3 or subnormal, and returns its value. */
-static float write_half(unsigned char *at) {
+static float write_half(unsigned char *bytes) {
     uint32_t bits = ss_bits_of_float(random_float(1.0f)) >> 7 & 0xafffu;
-    at[0] = (unsigned char)bits, at[1] = (unsigned char)(bits >> 8);
+    bytes[0] = (unsigned char)bits, bytes[1] = (unsigned char)(bits >> 8);
     return ss_float_of_f16((uint16_t)bits);
 }
 
@@ -333,7 +333,7 @@ static void fill_groups(whole_groups *g, size_t n, ss_fixed_kind kind, size_t ga
     g->groups = (ss_fixed_groups){.n = n, .kind = kind, .halves = g->bytes + 1};
     g->groups.integers = g->bytes + 33, g->groups.stride = size + 32 + gap;
     for (size_t i = 0; i < n; i++) {
-        unsigned char *at = g->bytes + 33 + i * g->groups.stride;
+        unsigned char *integers = g->bytes + 33 + i * g->groups.stride;
         for (size_t lane = 0; lane < SS_PANEL; lane++) fill_factors(g, i, lane);
         for (size_t k = 0; k < SS_GROUP; k++)
             for (size_t lane = 0; lane < SS_PANEL; lane++) {
@@ -341,10 +341,10 @@ static void fill_groups(whole_groups *g, size_t n, ss_fixed_kind kind, size_t ga
                 if (extreme) w = nibbles ? 15 : -128;
                 g->w[i][k][lane] = w;
                 if (nibbles)
-                    at[k / 4 * 16 + lane % 4 * 4 + k % 2 * 2 + k / 2 % 2] |=
+                    integers[k / 4 * 16 + lane % 4 * 4 + k % 2 * 2 + k / 2 % 2] |=
                         (unsigned char)(lane < 4 ? w : w * 16);
                 else
-                    at[k / 2 * 16 + lane * 2 + k % 2] = (unsigned char)w;
+                    integers[k / 2 * 16 + lane * 2 + k % 2] = (unsigned char)w;
             }
     }
 }
@@ -353,12 +353,12 @@ static void fill_groups(whole_groups *g, size_t n, ss_fixed_kind kind, size_t ga
 static float add_exactly(float sum, const exact_group *x, const whole_groups *g, size_t i,
                          size_t lane) {
     bool nibbles = g->groups.kind != SS_BYTES;
-    double by = nibbles ? 256.0 : 2048.0, V = by / 2.0;
+    double divisor = nibbles ? 256.0 : 2048.0, V = divisor / 2.0;
     for (size_t k = 0; k < SS_GROUP; k++) V += x->X[k] * g->w[i][k][lane];
     float d = g->d[i][lane] * ((float)x->unit * 256.0f);
-    float added = g->m[i][lane] * ((float)x->sum * (float)x->unit);
-    float term = (float)floor(V / by) * d;
-    return sum + (nibbles ? term + added : term);
+    float summand = g->m[i][lane] * ((float)x->sum * (float)x->unit);
+    float term = (float)floor(V / divisor) * d;
+    return sum + (nibbles ? term + summand : term);
 }
 
 static bool have_same_bits(float a, float b) {
@@ -378,14 +378,14 @@ static void check_fixed(void) {
         ss_fixed_tile *tile = malloc(n * sizeof *tile);
         ss_fixed_panel *panel = malloc(n * sizeof *panel);
         if (!tile || !panel) abort();
-        ss_fixed *all = &rows[0][0];
+        ss_fixed *first_row = &rows[0][0];
         for (size_t t = 0; t < SS_FIXED_ROWS; t++) {
             fill_numbers(x[t], n * SS_GROUP, (int)t + i % 9);
             for (size_t k = 0; extreme && k < SS_GROUPS * SS_GROUP; k++)
                 x[t][k] = t % 2 ? 0x1.fffffep3f : -0x1.fffffep3f;
-            ss_fixed_row(all + t * n, x[t], n);
+            ss_fixed_row(first_row + t * n, x[t], n);
         }
-        ss_tile_fixed(tile, all, n);
+        ss_tile_fixed(tile, first_row, n);
         ss_spread_fixed(panel, &g->groups);
         guarded one, five;
         add_guards(&five, SS_FIXED_ROWS * SS_PANEL);
@@ -396,12 +396,12 @@ static void check_fixed(void) {
             add_guards(&one, SS_PANEL);
             for (size_t lane = 0; lane < SS_PANEL; lane++)
                 one.out[lane] = (float)(t * SS_PANEL + lane);
-            ss_times_fixed(one.out, all + t * n, &g->groups);
+            ss_times_fixed(one.out, first_row + t * n, &g->groups);
             is_right &= guards_are_untouched(&one);
             for (size_t lane = 0; lane < SS_PANEL; lane++) {
                 float sum = (float)(t * SS_PANEL + lane);
                 for (size_t j = 0; j < n; j++) {
-                    exact_group exact = exact_of(x[t] + j * SS_GROUP);
+                    exact_group exact = convert_exactly(x[t] + j * SS_GROUP);
                     sum = add_exactly(sum, &exact, g, j, lane);
                 }
                 is_right &= have_same_bits(one.out[lane], sum);
@@ -417,10 +417,10 @@ static void check_interleave(void) {
     CASE("interleave writes eight rows side by side, and zeros for absent rows");
     float *rows = numbers(8 * 23, 2.0f);
     for (size_t n = 0; n < 23; n++)
-        for (unsigned there = 0; there < 256; there += 51) {
+        for (unsigned present_rows = 0; present_rows < 256; present_rows += 51) {
             const void *lanes[SS_PANEL];
             for (size_t lane = 0; lane < SS_PANEL; lane++)
-                lanes[lane] = there >> lane & 1u ? rows + lane * 23 : NULL;
+                lanes[lane] = present_rows >> lane & 1u ? rows + lane * 23 : NULL;
             guarded g;
             add_guards(&g, n * SS_PANEL);
             ss_interleave(g.out, lanes, n);
@@ -443,8 +443,8 @@ static float sum_in_order(const float *terms, size_t n) {
         s[lane] = 0.0f;
         for (size_t i = lane; i < n; i += 8) s[lane] += terms[i];
     }
-    float even = (s[0] + s[4]) + (s[2] + s[6]), odd = (s[1] + s[5]) + (s[3] + s[7]);
-    return even + odd;
+    float even_sum = (s[0] + s[4]) + (s[2] + s[6]), odd_sum = (s[1] + s[5]) + (s[3] + s[7]);
+    return even_sum + odd_sum;
 }
 
 static bool sum_is_ordered(const float *x, const float *y, size_t n) {
@@ -528,26 +528,26 @@ static bool max_is_max(const float *x, const float *y, size_t n) {
     (void)y;
     if (n == 0) return true;
     float largest = ss_max(x, n);
-    bool found = false;
+    bool is_found = false;
     for (size_t i = 0; i < n; i++) {
-        found |= x[i] == largest;
+        is_found |= x[i] == largest;
         if (x[i] > largest) return false;
     }
-    return found;
+    return is_found;
 }
 
 static bool peak_is_first(const float *x, const float *y, size_t n) {
     (void)y;
-    float *rounded = malloc((n + 1) * sizeof *rounded);
-    bool is_right = rounded != NULL;
-    for (size_t i = 0; is_right && i < n; i++) rounded[i] = floorf(x[i] / 4.0f);
-    for (int twice = 0; is_right && n > 0 && twice < 2; twice++, x = rounded) {
+    float *rounded_numbers = malloc((n + 1) * sizeof *rounded_numbers);
+    bool is_right = rounded_numbers != NULL;
+    for (size_t i = 0; is_right && i < n; i++) rounded_numbers[i] = floorf(x[i] / 4.0f);
+    for (int round = 0; is_right && n > 0 && round < 2; round++, x = rounded_numbers) {
         size_t peak = ss_peak(x, n);
         is_right = peak < n;
         for (size_t i = 0; is_right && i < n; i++)
             is_right = fabsf(x[i]) < fabsf(x[peak]) || (i >= peak && fabsf(x[i]) == fabsf(x[peak]));
     }
-    free(rounded);
+    free(rounded_numbers);
     return is_right;
 }
 
@@ -654,10 +654,10 @@ static bool rotate_is_right(const float *x, const float *y, size_t n) {
     guarded g;
     size_t pairs = n / 2;
     bool is_right = true;
-    for (int again = 0; again < 2; again++) {
+    for (int in_place = 0; in_place < 2; in_place++) {
         add_guards(&g, 2 * pairs);
-        if (again) memcpy(g.out, x, 2 * pairs * sizeof *x);
-        ss_rotate(g.out, again ? g.out : x, y, y + pairs, pairs);
+        if (in_place) memcpy(g.out, x, 2 * pairs * sizeof *x);
+        ss_rotate(g.out, in_place ? g.out : x, y, y + pairs, pairs);
         for (size_t j = 0; j < pairs; j++) {
             float p = x[j], q = x[j + pairs], c = y[j], s = y[j + pairs];
             is_right &=
@@ -706,17 +706,18 @@ static bool layernorm_is_near(const float *out, const float *x, const float *w, 
 
 static bool layernorm_is_right(const float *x, const float *w, size_t n) {
     if (n == 0) return true;
-    guarded plain, biased;
-    add_guards(&plain, n);
-    add_guards(&biased, n);
+    guarded plain_out, biased_out;
+    add_guards(&plain_out, n);
+    add_guards(&biased_out, n);
     float *b = numbers(n, 2.0f);
-    ss_layernorm(plain.out, x, w, NULL, 1e-5f, n);
-    ss_layernorm(biased.out, x, w, b, 1e-5f, n);
-    bool is_right = layernorm_is_near(plain.out, x, w, NULL, n);
-    is_right &= layernorm_is_near(biased.out, x, w, b, n);
-    for (size_t i = 0; i < n; i++) is_right &= are_equal(biased.out[i], plain.out[i] + b[i]);
+    ss_layernorm(plain_out.out, x, w, NULL, 1e-5f, n);
+    ss_layernorm(biased_out.out, x, w, b, 1e-5f, n);
+    bool is_right = layernorm_is_near(plain_out.out, x, w, NULL, n);
+    is_right &= layernorm_is_near(biased_out.out, x, w, b, n);
+    for (size_t i = 0; i < n; i++)
+        is_right &= are_equal(biased_out.out[i], plain_out.out[i] + b[i]);
     free(b);
-    return is_right && guards_are_untouched(&plain) && guards_are_untouched(&biased);
+    return is_right && guards_are_untouched(&plain_out) && guards_are_untouched(&biased_out);
 }
 
 static const struct vector_case {

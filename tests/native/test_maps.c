@@ -56,7 +56,7 @@ static const char *const folders[] = {LLAMA,
                                       "tests/golden/ref-sigmoid"};
 #define FOLDERS (int)(sizeof folders / sizeof *folders)
 
-static int least(int a, int b) {
+static int min_int(int a, int b) {
     return a < b ? a : b;
 }
 
@@ -64,20 +64,21 @@ static bool have_same_maps(ss_run *stored_run, ss_run *computed_run, ss_field_id
                            int n) {
     const ss_arch *arch = &stored_run->trace.model->arch;
     float a[T_MAX * T_MAX], b[T_MAX * T_MAX];
-    bool same = true;
+    bool are_same = true;
     for (int head = 0; head < arch->L * arch->H; head++) {
         int l = head / arch->H, h = head % arch->H;
         ss_error err;
         must(ss_run_attention(stored_run, field, l, h, t, n, a, &err), &err, "stored");
         must(ss_run_attention(computed_run, field, l, h, t, n, b, &err), &err, "computed");
-        same &= !memcmp(a, b, (size_t)(n * stored_run->trace.T) * sizeof *a);
+        are_same &= !memcmp(a, b, (size_t)(n * stored_run->trace.T) * sizeof *a);
     }
-    return same;
+    return are_same;
 }
 
 static void check_maps(ss_run *stored_run, ss_run *computed_run) {
     int T = stored_run->trace.T;
-    CHECK(stored_run->trace.computed == 0 && computed_run->trace.computed == SS_FIELDS_MAPS);
+    CHECK(stored_run->trace.computed_fields == 0 &&
+          computed_run->trace.computed_fields == SS_FIELDS_MAPS);
     CHECK(have_same_maps(stored_run, computed_run, SS_FIELD_ATT, 0, T));
     CHECK(have_same_maps(stored_run, computed_run, SS_FIELD_ATT, T - 1, 1));
     CHECK(have_same_maps(stored_run, computed_run, SS_FIELD_ATT, T / 3, T / 2));
@@ -88,9 +89,9 @@ static void check_metrics(const ss_trace *stored_run, const ss_trace *computed_r
                           const ss_trace *base) {
     int n;
     const ss_metric *rows = ss_metrics(&n);
-    for (int round = 0; round < 2; round++)
+    for (int shortened = 0; shortened < 2; shortened++)
         for (int i = 0; i < n; i++) {
-            ss_metric_args args = {0.3f, round ? (stored_run->T + 1) / 2 : stored_run->T, 0, 0,
+            ss_metric_args args = {0.3f, shortened ? (stored_run->T + 1) / 2 : stored_run->T, 0, 0,
                                    base};
             size_t count, dims[SS_RANK_MAX];
             ss_error err;
@@ -109,28 +110,29 @@ static void check_metrics(const ss_trace *stored_run, const ss_trace *computed_r
 static void check_sums(const ss_trace *stored_run, const ss_trace *sums, const ss_trace *base) {
     int n;
     uint32_t vectors = SS_BIT(SS_FIELD_Q) | SS_BIT(SS_FIELD_K) | SS_BIT(SS_FIELD_V);
-    uint32_t summed = SS_FIELDS_MAPS | SS_BIT(SS_FIELD_HIDDEN) | vectors;
+    uint32_t summed_fields = SS_FIELDS_MAPS | SS_BIT(SS_FIELD_HIDDEN) | vectors;
     const ss_metric *rows = ss_metrics(&n);
-    CHECK(sums->summed == summed);
+    CHECK(sums->summed_fields == summed_fields);
     CHECK(!ss_floats(sums, SS_FIELD_Q) && !ss_floats(sums, SS_FIELD_HIDDEN));
     for (int i = 0; i < n; i++) {
         ss_metric_args args = {0.3f, stored_run->T, 0, 0, base};
         size_t count, dims[SS_RANK_MAX];
         ss_error err;
         if (ss_metric_shape(dims, stored_run, i, &args, &err) < 0) continue;
-        bool reads = rows[i].fields & summed, refused = reads && !rows[i].statistics;
-        CHECK((ss_metric_shape(dims, sums, i, &args, &err) < 0) == refused);
-        if (refused) continue;
+        bool reads_sums = rows[i].fields & summed_fields,
+             is_refused = reads_sums && !rows[i].statistics;
+        CHECK((ss_metric_shape(dims, sums, i, &args, &err) < 0) == is_refused);
+        if (is_refused) continue;
         float *a = measure_args(stored_run, rows[i].name, args, &count);
         float *b = measure_args(sums, rows[i].name, args, &count);
         if (check_failed(!memcmp(a, b, count * sizeof *a), __FILE__, __LINE__, "the same bits"))
             printf("    %s of a run that measures\n", rows[i].name);
         free(a);
         free(b);
-        bool norms = rows[i].statistics == SS_OF_NORMS;
-        if (--args.T == 0 || !reads) continue;
-        CHECK((ss_metric_shape(dims, sums, i, &args, &err) < 0) == !norms);
-        if (!norms) continue;
+        bool has_norms = rows[i].statistics == SS_STATISTIC_NORMS;
+        if (--args.T == 0 || !reads_sums) continue;
+        CHECK((ss_metric_shape(dims, sums, i, &args, &err) < 0) == !has_norms);
+        if (!has_norms) continue;
         a = measure_args(stored_run, rows[i].name, args, &count);
         b = measure_args(sums, rows[i].name, args, &count);
         CHECK(!memcmp(a, b, count * sizeof *a));
@@ -145,22 +147,23 @@ static opened_run run_with(const ss_run_desc *desc, size_t map_bytes, int T, int
     with_budget.map_bytes = map_bytes;
     opened_run run = open_run(&with_budget);
     for (int t = 0; t < T; t += piece)
-        must(ss_run_extend(&run.run, prompt + t, least(piece, T - t), &err), &err, "extend");
+        must(ss_run_extend(&run.run, prompt + t, min_int(piece, T - t), &err), &err, "extend");
     return run;
 }
 
 /* Starts a measuring run in chunks of `chunk` tokens, unless an edit needs all tokens together. */
 static opened_run run_sums(const ss_run_desc *desc, int T, int chunk) {
-    ss_run_desc measures = *desc;
+    ss_run_desc measuring_desc = *desc;
     ss_error err;
-    measures.fields |= SS_MEASURES | SS_SPECTRA;
-    opened_run run = open_run(&measures);
+    measuring_desc.fields |= SS_MEASURES | SS_SPECTRA;
+    opened_run run = open_run(&measuring_desc);
     ss_pass *pass = run.run.pass;
     if (chunk >= pass->joint_tokens && !desc->model->arch.prefix)
-        pass->chunk = least(pass->chunk, chunk);
+        pass->chunk = min_int(pass->chunk, chunk);
     must(ss_run_begin(&run.run, prompt, T, &err), &err, "begin");
-    int chunks = (T + pass->chunk - 1) / pass->chunk, left = chunks * (desc->model->arch.L + 1);
-    while (left > 0) CHECK_INT(ss_run_step(&run.run), --left);
+    int chunks = (T + pass->chunk - 1) / pass->chunk,
+        pieces_left = chunks * (desc->model->arch.L + 1);
+    while (pieces_left > 0) CHECK_INT(ss_run_step(&run.run), --pieces_left);
     CHECK(run.run.trace.T == T && ss_run_step(&run.run) == 0);
     return run;
 }
@@ -177,7 +180,7 @@ static void compare(const ss_model *model, const ss_edit *edits, int n, int T, i
     ss_statistics_clear(&computed_run.run.trace);
     check_metrics(&stored_run.run.trace, &computed_run.run.trace, &stored_run.run.trace);
     check_maps(&stored_run.run, &computed_run.run);
-    opened_run sums = run_sums(&desc, T, least(piece, 5));
+    opened_run sums = run_sums(&desc, T, min_int(piece, 5));
     CHECK(sums.arena.used == sums.arena.bytes);
     check_sums(&stored_run.run.trace, &sums.run.trace, &stored_run.run.trace);
     close_run(&sums);
@@ -192,7 +195,7 @@ static bool needs_all_tokens(const ss_arch *arch) {
 static void check_families(void) {
     CASE("in every family, maps on demand and their metrics have the bits of stored maps");
     for (int i = 0; i < FOLDERS; i++) {
-        long failed = check_state.failed;
+        long failed_before = check_state.failed;
         opened_model model = open_model(folders[i]);
         compare(&model.model, NULL, 0, T_MAX, T_MAX);
         if (!needs_all_tokens(&model.model.arch)) {
@@ -200,7 +203,7 @@ static void check_families(void) {
             compare(&model.model, NULL, 0, 9, 1);
         }
         close_model(&model);
-        if (check_state.failed > failed) printf("    %s\n", folders[i]);
+        if (check_state.failed > failed_before) printf("    %s\n", folders[i]);
     }
 }
 
@@ -211,10 +214,10 @@ static void check_operations(const char *folder) {
     const ss_operation *rows = ss_operations(&n);
     for (int i = 0; i < n; i++) {
         if (!ss_operation_fits(&rows[i], &model.model)) continue;
-        long failed = check_state.failed;
+        long failed_before = check_state.failed;
         ss_edit edit = swap_to(rows[i].name, NAN);
         compare(&model.model, &edit, 1, T_MAX, T_MAX);
-        if (check_state.failed > failed) printf("    %s\n", rows[i].name);
+        if (check_state.failed > failed_before) printf("    %s\n", rows[i].name);
     }
     close_model(&model);
 }
@@ -224,26 +227,27 @@ static void check_edits(const char *folder) {
          "of stored maps");
     opened_model model = open_model(folder);
     pins choices = choice_pins();
-    int tested = 0;
+    int tested_n = 0;
     for (int i = 0; i < 6 * choices.n; i++) {
         uint32_t state = (uint32_t)i * 2654435761u + 5;
-        const pin *pinned[] = {&choices.all[i % choices.n],
-                               &choices.all[(i * 7 + i / choices.n) % choices.n]};
+        const pin *edit_pins[] = {&choices.pins[i % choices.n],
+                                  &choices.pins[(i * 7 + i / choices.n) % choices.n]};
         ss_edit list[2];
         char texts[2][256];
         ss_error err;
         int n = 1 + i % 2;
         ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, list, n, NULL, 0, NULL, 0};
-        long failed = check_state.failed;
-        if (!draw_edit(&list[0], texts[0], &model.model, T_MAX, pinned[0], &state) ||
-            (n > 1 && !draw_edit(&list[1], texts[1], &model.model, T_MAX, pinned[1], &state)) ||
+        long failed_before = check_state.failed;
+        if (!draw_edit(&list[0], texts[0], &model.model, T_MAX, edit_pins[0], &state) ||
+            (n > 1 && !draw_edit(&list[1], texts[1], &model.model, T_MAX, edit_pins[1], &state)) ||
             try_run(&desc, &err) != SS_OK)
             continue;
         compare(&model.model, list, n, T_MAX, T_MAX);
-        tested++;
-        if (check_state.failed > failed) printf("    %s %s\n", texts[0], n > 1 ? texts[1] : "");
+        tested_n++;
+        if (check_state.failed > failed_before)
+            printf("    %s %s\n", texts[0], n > 1 ? texts[1] : "");
     }
-    CHECK(tested > 4 * choices.n);
+    CHECK(tested_n > 4 * choices.n);
     close_model(&model);
 }
 
@@ -260,9 +264,9 @@ static void check_updated_maps(const char *folder, const char *edit_text) {
         for (int i = 0; i < 12; i++) {
             int32_t text[T_MAX];
             ss_error err;
-            int T = 1 + drawn_below(&state, T_MAX);
+            int T = 1 + draw_below(&state, T_MAX);
             for (int t = 0; t < T; t++)
-                text[t] = t < T / 2 ? prompt[t] : prompt[drawn_below(&state, T_MAX)];
+                text[t] = t < T / 2 ? prompt[t] : prompt[draw_below(&state, T_MAX)];
             must(ss_run_update(&stored_run.run, text, T, &err), &err, "update");
             must(ss_run_update(&computed_run.run, text, T, &err), &err, "update");
             must(ss_run_update(&sums.run, text, T, &err), &err, "update");
@@ -301,11 +305,11 @@ static void check_start_from_another(const char *folder, const char *edit_text) 
         "a run that begins from another gives the same bits, whichever of the two stores its maps");
     opened_model model = open_model(folder);
     ss_edit edit = read_edit(edit_text);
-    ss_run_desc plain = {&model.model, T_MAX, SS_FIELDS_ALL, NULL, 0, NULL, 0, NULL, 0};
+    ss_run_desc baseline_desc = {&model.model, T_MAX, SS_FIELDS_ALL, NULL, 0, NULL, 0, NULL, 0};
     ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, &edit, 1, NULL, 0, NULL, 0};
     opened_run expected = run_with(&desc, 0, T_MAX, T_MAX);
     for (int i = 0; i < 4; i++) {
-        opened_run base = run_with(&plain, i & 1 ? NO_MAPS : 0, T_MAX, T_MAX);
+        opened_run base = run_with(&baseline_desc, i & 1 ? NO_MAPS : 0, T_MAX, T_MAX);
         ss_run_desc with_budget = desc;
         with_budget.from = &base.run.trace;
         with_budget.layer = SS_BY_EDITS;
@@ -323,12 +327,13 @@ static void check_budget(void) {
     CASE("maps are stored up to the budget, 64 MB by default; beyond it, memory grows with T");
     opened_model model = open_model(LLAMA);
     const ss_arch *arch = &model.model.arch;
-    size_t map = (size_t)(arch->L * arch->H * T_MAX * T_MAX) * sizeof(float);
+    size_t map_bytes = (size_t)(arch->L * arch->H * T_MAX * T_MAX) * sizeof(float);
     for (int i = 0; i < 2; i++) {
-        ss_run_desc desc = {&model.model, T_MAX,          SS_BIT(SS_FIELD_ATT), NULL, 0, NULL, 0,
-                            NULL,         map - (size_t)i};
+        ss_run_desc desc = {
+            &model.model,         T_MAX, SS_BIT(SS_FIELD_ATT), NULL, 0, NULL, 0, NULL,
+            map_bytes - (size_t)i};
         opened_run run = open_run(&desc);
-        CHECK(run.run.trace.computed == (i ? SS_BIT(SS_FIELD_ATT) : 0));
+        CHECK(run.run.trace.computed_fields == (i ? SS_BIT(SS_FIELD_ATT) : 0));
         CHECK(((run.run.trace.fields & SS_BIT(SS_FIELD_Q)) != 0) == (i == 1));
         close_run(&run);
     }
@@ -341,23 +346,30 @@ static void check_budget(void) {
                             NULL,         0};
         must(ss_run_size(&bytes[i], &desc, &err), &err, "size");
     }
-    ss_run_desc
-        keeps = {&model.model, 2048,   SS_BIT(SS_FIELD_ATT) | SS_BIT(SS_FIELD_Q), NULL, 0, NULL, 0,
-                 NULL,         NO_MAPS},
-        measures = keeps;
-    size_t sums, whole;
-    measures.fields |= SS_MEASURES;
-    must(ss_run_size(&sums, &measures, &err), &err, "size");
-    must(ss_run_size(&whole, &keeps, &err), &err, "size");
+    ss_run_desc maps_desc = {&model.model,
+                             2048,
+                             SS_BIT(SS_FIELD_ATT) | SS_BIT(SS_FIELD_Q),
+                             NULL,
+                             0,
+                             NULL,
+                             0,
+                             NULL,
+                             NO_MAPS},
+                measuring_desc = maps_desc;
+    size_t measuring_bytes, maps_bytes;
+    measuring_desc.fields |= SS_MEASURES;
+    must(ss_run_size(&measuring_bytes, &measuring_desc, &err), &err, "size");
+    must(ss_run_size(&maps_bytes, &maps_desc, &err), &err, "size");
     /* An arena in a build with the address sanitizer keeps a gap after each buffer. */
     size_t layers = (size_t)arch->L, G = (size_t)arch->G, K = (size_t)arch->K;
     size_t rows = layers * (size_t)arch->H * K + 2 * (layers - 1) * G * K;
     /* A measuring run needs the stream and the angles of the whole text, and norms of keys and
      * values. */
     size_t chunk = 2048 - SS_CHUNK, pairs = (size_t)arch->rotary_width / 2;
-    size_t more = chunk * ((size_t)arch->D + 2 * pairs) + 2048 * 2 * layers * G;
-    size_t saved = (2048 * rows - more) * sizeof(float);
-    CHECK(whole - sums + 256 >= saved && whole - sums < saved + 256);
+    size_t extra_numbers = chunk * ((size_t)arch->D + 2 * pairs) + 2048 * 2 * layers * G;
+    size_t saved_bytes = (2048 * rows - extra_numbers) * sizeof(float);
+    CHECK(maps_bytes - measuring_bytes + 256 >= saved_bytes &&
+          maps_bytes - measuring_bytes < saved_bytes + 256);
     for (int i = 2; i < 4; i++)
         CHECK_NEAR((double)(bytes[i] - bytes[i - 1]) / (double)(bytes[i - 1] - bytes[i - 2]), 2,
                    0.02);
@@ -378,18 +390,18 @@ static void check_pooled_maps(const char *folder) {
         must(ss_run_attention(&run.run, SS_FIELD_ATT, l, 0, 0, T_MAX, map, &err), &err, "rows");
         must(ss_run_pooled(&run.run, SS_FIELD_ATT, l, 0, b, out, &err), &err, "pooled");
         for (int cell = 0; cell < P * P; cell++) {
-            double sum = 0, most = -HUGE_VAL;
+            double sum = 0, largest = -HUGE_VAL;
             int n = 0;
-            for (int t = cell / P * b; t < least(T_MAX, (cell / P + 1) * b); t++)
-                for (int j = cell % P * b; j < least(T_MAX, (cell % P + 1) * b); j++) {
+            for (int t = cell / P * b; t < min_int(T_MAX, (cell / P + 1) * b); t++)
+                for (int j = cell % P * b; j < min_int(T_MAX, (cell % P + 1) * b); j++) {
                     int end = ss_mask_end(mask, t, T_MAX);
                     if (j >= end || (j >= mask->first && j < end - mask->recent)) continue;
                     sum += (double)map[t * T_MAX + j];
-                    most = fmax(most, (double)map[t * T_MAX + j]);
+                    largest = fmax(largest, (double)map[t * T_MAX + j]);
                     n++;
                 }
             CHECK_NEAR(out[cell], n ? sum / n : 0, 1e-6);
-            CHECK_NEAR(out[P * P + cell], n ? most : 0, 0);
+            CHECK_NEAR(out[P * P + cell], n ? largest : 0, 0);
         }
     }
     close_run(&run);
@@ -409,13 +421,13 @@ static void check_refusals(void) {
     const struct {
         ss_field_id field;
         int l, h, t, n;
-    } wrong[] = {{SS_FIELD_HIDDEN, 0, 0, 0, 1},      {SS_FIELD_ATT, -1, 0, 0, 1},
-                 {SS_FIELD_ATT, arch->L, 0, 0, 1},   {SS_FIELD_ATT, 0, arch->H, 0, 1},
-                 {SS_FIELD_ATT, 0, 0, -1, 1},        {SS_FIELD_ATT, 0, 0, T_MAX, 1},
-                 {SS_FIELD_ATT, 0, 0, 0, T_MAX + 1}, {SS_FIELD_ATT, 0, 0, 1, INT_MAX}};
-    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-        CHECK_INT((int)ss_run_attention(&run.run, wrong[i].field, wrong[i].l, wrong[i].h,
-                                        wrong[i].t, wrong[i].n, out, &err),
+    } bad_reads[] = {{SS_FIELD_HIDDEN, 0, 0, 0, 1},      {SS_FIELD_ATT, -1, 0, 0, 1},
+                     {SS_FIELD_ATT, arch->L, 0, 0, 1},   {SS_FIELD_ATT, 0, arch->H, 0, 1},
+                     {SS_FIELD_ATT, 0, 0, -1, 1},        {SS_FIELD_ATT, 0, 0, T_MAX, 1},
+                     {SS_FIELD_ATT, 0, 0, 0, T_MAX + 1}, {SS_FIELD_ATT, 0, 0, 1, INT_MAX}};
+    for (size_t i = 0; i < sizeof bad_reads / sizeof *bad_reads; i++)
+        CHECK_INT((int)ss_run_attention(&run.run, bad_reads[i].field, bad_reads[i].l,
+                                        bad_reads[i].h, bad_reads[i].t, bad_reads[i].n, out, &err),
                   SS_BAD_REQUEST);
     CHECK_INT((int)ss_run_attention(&computed_run.run, SS_FIELD_SCORES, 0, 0, 0, 1, out, &err),
               SS_BAD_REQUEST);
@@ -453,16 +465,19 @@ static void check_refusals(void) {
     desc = (ss_run_desc){
         &model.model, T_MAX, SS_BIT(SS_FIELD_HIDDEN) | SS_MEASURES, NULL, 0, NULL, 0, NULL, 0};
     sums = run_with(&desc, 0, T_MAX, T_MAX);
-    opened_run plain = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
-    ss_metric_args all = {0.3f, T_MAX, 0, 0, &sums.run.trace};
+    opened_run baseline = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
+    ss_metric_args all_args = {0.3f, T_MAX, 0, 0, &sums.run.trace};
     size_t shape[SS_RANK_MAX];
-    CHECK(ss_metric_shape(shape, &sums.run.trace, metric_index("hidden_ratio"), &all, &err) > 0);
-    CHECK(ss_metric_shape(shape, &sums.run.trace, metric_index("matrix_entropy"), &all, &err) < 0);
+    CHECK(ss_metric_shape(shape, &sums.run.trace, metric_index("hidden_ratio"), &all_args, &err) >
+          0);
+    CHECK(ss_metric_shape(shape, &sums.run.trace, metric_index("matrix_entropy"), &all_args, &err) <
+          0);
     CHECK_TEXT(err.text, "needs spectra, and this measuring run does not record them");
-    CHECK(ss_metric_shape(shape, &plain.run.trace, metric_index("hidden_change"), &all, &err) < 0);
+    CHECK(ss_metric_shape(shape, &baseline.run.trace, metric_index("hidden_change"), &all_args,
+                          &err) < 0);
     CHECK_INT((int)ss_trace_view(&view, &sums.run.trace, SS_FIELD_HIDDEN, 0, -1, &err),
               SS_BAD_REQUEST);
-    close_run(&plain);
+    close_run(&baseline);
     close_run(&sums);
     /* After an abandoned extension, a measuring run has the sums of some layers only. */
     desc = (ss_run_desc){&model.model,

@@ -188,28 +188,28 @@ static void check_halves(ss_dtype type, int exponent_bits, int fraction_bits) {
         source[2 * i + 1] = (unsigned char)(i >> 8);
     }
     ss_unpack(out, source, type, ALL);
-    size_t bad = ss_first_not_finite(source, type, ALL), wrong = 0;
+    size_t first_bad = ss_first_not_finite(source, type, ALL), wrong_n = 0;
     for (unsigned i = 0; i < ALL; i++) {
         float expected = decode(i, exponent_bits, fraction_bits);
-        wrong += !(are_equal(out[i], expected) || (isnan(out[i]) && isnan(expected)));
+        wrong_n += !(are_equal(out[i], expected) || (isnan(out[i]) && isnan(expected)));
     }
-    CHECK_INT(wrong, 0);
-    CHECK_INT(bad, ((1u << exponent_bits) - 1u)
-                       << fraction_bits); /* the first number that is not finite is +inf */
+    CHECK_INT(wrong_n, 0);
+    CHECK_INT(first_bad, ((1u << exponent_bits) - 1u)
+                             << fraction_bits); /* the first number that is not finite is +inf */
 }
 
 /* Tests an infinity at each index of each length, among the largest finite numbers, in blocks of
  * exact size. */
 static void check_places(ss_dtype type, uint32_t largest, uint32_t infinite) {
     size_t bytes = ss_dtype_bytes(type, 1);
-    const uint32_t bad[] = {infinite, infinite | 1u, largest | infinite};
+    const uint32_t bad_bits[] = {infinite, infinite | 1u, largest | infinite};
     for (size_t n = 0; n < 19; n++)
         for (size_t place = 0; place <= n; place++)
             for (int kind = 0; kind < 3; kind++) {
                 unsigned char *block = malloc(n * bytes + 1), *source = block + 1; /* unaligned */
                 if (!block) exit(2);
                 for (size_t i = 0; i < n; i++) {
-                    uint32_t bits = i == place ? bad[kind] : largest;
+                    uint32_t bits = i == place ? bad_bits[kind] : largest;
                     memcpy(source + i * bytes, &bits, bytes);
                 }
                 CHECK_INT(ss_first_not_finite(source, type, n), place < n ? place : SIZE_MAX);

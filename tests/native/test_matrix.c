@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { IN_MOST = 1100, TOTAL = 24, ROWS = 8 };
+enum { IN_MAX = 1100, TOTAL = 24, ROWS = 8 };
 
 /* The number of inputs; a row with many inputs is multiplied with several panels at a time. */
 static size_t IN = 300;
@@ -19,14 +19,14 @@ static float weight(size_t o, size_t k) {
     return (float)((int)((o * 31 + k * 7) % 15) - 7);
 }
 
-static void write_number(unsigned char *at, ss_dtype type, float x) {
+static void write_number(unsigned char *bytes, ss_dtype type, float x) {
     uint32_t bits = ss_bits_of_float(x), half = bits >> 16;
     if (type == SS_F16) half = (bits >> 16 & 0x8000u) | ((bits & 0x7fffffffu) - 0x38000000u) >> 13;
     if (type == SS_F16 && x == 0.0f) half = 0;
     if (type == SS_F32)
-        for (int j = 0; j < 4; j++) at[j] = (unsigned char)(bits >> (8 * j));
+        for (int j = 0; j < 4; j++) bytes[j] = (unsigned char)(bits >> (8 * j));
     else
-        at[0] = (unsigned char)half, at[1] = (unsigned char)(half >> 8);
+        bytes[0] = (unsigned char)half, bytes[1] = (unsigned char)(half >> 8);
 }
 
 /* Returns a tensor of TOTAL outputs and IN inputs, one byte off every alignment, in a block of
@@ -55,9 +55,8 @@ static size_t expected_place(const ss_matrix *w, size_t n) {
     return o;
 }
 
-static void check_product(const ss_matrix *w, const ss_matrix *as_written, size_t T,
-                          bool with_bias) {
-    static float a[ROWS * IN_MOST];
+static void check_product(const ss_matrix *w, const ss_matrix *original, size_t T, bool with_bias) {
+    static float a[ROWS * IN_MAX];
     float out[ROWS * TOTAL], bias[TOTAL];
     float *work = malloc(ss_matrix_work(ROWS, IN, 1) * sizeof *work);
     if (!work) abort();
@@ -68,7 +67,7 @@ static void check_product(const ss_matrix *w, const ss_matrix *as_written, size_
         for (size_t n = 0; n < w->out; n++) {
             float sum =
                 with_bias ? bias[n] : 0.0f; /* exact, since all numbers are small integers */
-            size_t place = expected_place(as_written, n);
+            size_t place = expected_place(original, n);
             for (size_t k = 0; k < IN; k++) sum += a[t * IN + k] * weight(place, k);
             if (check_failed(out[t * w->out + n] == sum, __FILE__, __LINE__, "product"))
                 printf("    row %d, output %d\n", (int)t, (int)n);
@@ -82,7 +81,7 @@ static void check_parts(const ss_matrix *w) {
     for (size_t n = 0; n < w->out; n++) {
         const float *panel = ss_matrix_panel(work, w, n - n % 8);
         bool is_right = true, is_last = n + 1 == w->out;
-        ss_matrix_output(row, w, n);
+        ss_matrix_unpack_output(row, w, n);
         for (size_t k = 0; k < w->in; k++) {
             is_right &= !memcmp(&panel[k * 8 + n % 8], row + k, sizeof *row);
             if ((k * 5 + n) % 7 < 5) continue;
@@ -96,17 +95,17 @@ static void check_parts(const ss_matrix *w) {
     free(row);
 }
 
-static void check_outputs(ss_matrix w, ss_matrix as_written) {
+static void check_outputs(ss_matrix w, ss_matrix original) {
     check_parts(&w);
     for (size_t T = 1; T <= ROWS; T++) {
-        check_product(&w, &as_written, T, false);
-        check_product(&w, &as_written, T, true);
+        check_product(&w, &original, T, false);
+        check_product(&w, &original, T, true);
     }
-    float vector[IN_MOST];
+    float vector[IN_MAX];
     for (size_t n = 0; n < w.out && !w.in_out; n++) {
-        ss_matrix_output(vector, &w, n);
+        ss_matrix_unpack_output(vector, &w, n);
         bool is_right = true;
-        size_t place = expected_place(&as_written, n);
+        size_t place = expected_place(&original, n);
         for (size_t k = 0; k < IN; k++) is_right &= vector[k] == weight(place, k);
         CHECK(is_right);
     }
@@ -114,31 +113,33 @@ static void check_outputs(ss_matrix w, ss_matrix as_written) {
 
 /* Repeats the check after interleaving the outputs, if they can be interleaved, in a block of their
  * own. */
-static void check_interleaved(ss_matrix w, size_t off) {
-    const ss_matrix as_written = w;
+static void check_interleaved(ss_matrix w, size_t offset) {
+    const ss_matrix original = w;
     size_t bytes = ss_dtype_bytes(w.type, IN * TOTAL);
-    unsigned char *block = malloc(bytes + off);
+    unsigned char *block = malloc(bytes + offset);
     if (!block) abort();
-    memcpy(block + off, w.data, bytes);
-    w.data = block + off;
-    bool panels = w.first % 8 == 0 && w.pair % 8 == 0 && (w.group == w.out || w.group % 8 == 0);
-    if (w.in_out) panels &= w.out % 8 == 0 && w.pair == 0;
-    panels &= w.type != SS_F32 || off == 0;
+    memcpy(block + offset, w.data, bytes);
+    w.data = block + offset;
+    bool forms_panels =
+        w.first % 8 == 0 && w.pair % 8 == 0 && (w.group == w.out || w.group % 8 == 0);
+    if (w.in_out) forms_panels &= w.out % 8 == 0 && w.pair == 0;
+    forms_panels &= w.type != SS_F32 || offset == 0;
     size_t floats = ss_matrix_interleave_work(&w);
-    CHECK((floats > 0) == panels);
+    CHECK((floats > 0) == forms_panels);
     float *work = malloc(floats * sizeof *work + 1);
     if (!work) abort();
-    if (panels && w.in_out && w.first > 0) {
-        ss_matrix before = w; /* the matrix of output 0, whose call reorders the whole tensor */
-        before.first = 0, before.out = before.group = before.step = w.first;
-        ss_matrix_interleave(&before, work);
+    if (forms_panels && w.in_out && w.first > 0) {
+        ss_matrix first_matrix =
+            w; /* the matrix of output 0, whose call reorders the whole tensor */
+        first_matrix.first = 0, first_matrix.out = first_matrix.group = first_matrix.step = w.first;
+        ss_matrix_interleave(&first_matrix, work);
     }
     ss_matrix_interleave(&w, work);
-    CHECK(w.interleaved == panels);
-    CHECK(w.in_out == (as_written.in_out && !panels));
-    check_outputs(w, as_written);
+    CHECK(w.interleaved == forms_panels);
+    CHECK(w.in_out == (original.in_out && !forms_panels));
+    check_outputs(w, original);
     ss_matrix_interleave(&w, work);
-    check_outputs(w, as_written);
+    check_outputs(w, original);
     free(block), free(work);
 }
 
@@ -160,9 +161,9 @@ static unsigned char *make_blocks(ss_dtype type, size_t in) {
         random = random * 1664525u + 1013904223u;
         blocks[i] = (unsigned char)(random >> 24);
     }
-    for (size_t at = type == SS_Q6_K ? 208 : 0; type != SS_I8 && at < n; at += size) {
-        blocks[at + 1] = 0x14 | (blocks[at + 1] & 0x80);
-        if (type != SS_Q8_0 && type != SS_Q6_K) blocks[at + 3] &= 0x97;
+    for (size_t offset = type == SS_Q6_K ? 208 : 0; type != SS_I8 && offset < n; offset += size) {
+        blocks[offset + 1] = 0x14 | (blocks[offset + 1] & 0x80);
+        if (type != SS_Q8_0 && type != SS_Q6_K) blocks[offset + 3] &= 0x97;
     }
     return blocks;
 }
@@ -170,8 +171,8 @@ static unsigned char *make_blocks(ss_dtype type, size_t in) {
 /* Returns true if a sum is right. A product in integers must be near the exact sum and have the
  * bits of a product of one row; other products must have the bits of the unpacked numbers
  * multiplied in order. */
-static bool is_right_sum(const ss_matrix *w, const float *a, const float *row, float found,
-                         float of_one) {
+static bool is_right_sum(const ss_matrix *w, const float *a, const float *row, float actual,
+                         float single_row_sum) {
     float sum = 0.0f;
     double exact = 0.0, size = 0.0;
     for (size_t k = 0; k < w->in; k++) {
@@ -179,39 +180,39 @@ static bool is_right_sum(const ss_matrix *w, const float *a, const float *row, f
         exact += (double)a[k] * (double)row[k];
         size += fabs((double)a[k] * (double)row[k]);
     }
-    if (!ss_matrix_is_fixed(w)) return ss_bits_of_float(found) == ss_bits_of_float(sum);
-    return ss_bits_of_float(found) == ss_bits_of_float(of_one) &&
-           fabs((double)found - exact) <= 2e-7 * size;
+    if (!ss_matrix_is_fixed(w)) return ss_bits_of_float(actual) == ss_bits_of_float(sum);
+    return ss_bits_of_float(actual) == ss_bits_of_float(single_row_sum) &&
+           fabs((double)actual - exact) <= 2e-7 * size;
 }
 
 /* Checks that interleaved rows have the same numbers and sums as before. The last five outputs are
  * not interleaved. */
-static void check_joined(ss_matrix w, const float *a, float *work) {
+static void check_interleaved_blocks(ss_matrix w, const float *a, float *work) {
     static float out[2][ROWS * QUANTIZED_OUT], row[2][QUANTIZED_IN];
-    ss_matrix joined = w;
+    ss_matrix interleaved = w;
     size_t bytes = ss_dtype_bytes(w.type, w.in * w.total);
     unsigned char *block = malloc(bytes);
-    float *moved = malloc(8 * w.in * sizeof *moved);
-    if (!block || !moved) abort();
-    joined.data = memcpy(block, w.data, bytes);
-    ss_matrix_interleave(&joined, moved);
-    bool can = ss_matrix_is_fixed(&w) && w.first == 0;
-    CHECK(joined.interleaved == can);
-    CHECK((memcmp(block, w.data, bytes) != 0) == can);
+    float *interleave_work = malloc(8 * w.in * sizeof *interleave_work);
+    if (!block || !interleave_work) abort();
+    interleaved.data = memcpy(block, w.data, bytes);
+    ss_matrix_interleave(&interleaved, interleave_work);
+    bool is_interleavable = ss_matrix_is_fixed(&w) && w.first == 0;
+    CHECK(interleaved.interleaved == is_interleavable);
+    CHECK((memcmp(block, w.data, bytes) != 0) == is_interleavable);
     for (size_t T = 1; T <= ROWS; T++) {
         ss_matrix_times(out[0], a, &w, NULL, T, work, NULL);
-        ss_matrix_times(out[1], a, &joined, NULL, T, work, NULL);
+        ss_matrix_times(out[1], a, &interleaved, NULL, T, work, NULL);
         CHECK(memcmp(out[0], out[1], T * w.out * sizeof *out[0]) == 0);
     }
     check_parts(&w);
-    check_parts(&joined);
+    check_parts(&interleaved);
     for (size_t n = 0; n < w.out; n++) {
-        ss_matrix_output(row[0], &w, n);
-        ss_matrix_output(row[1], &joined, n);
+        ss_matrix_unpack_output(row[0], &w, n);
+        ss_matrix_unpack_output(row[1], &interleaved, n);
         CHECK(memcmp(row[0], row[1], w.in * sizeof *row[0]) ==
               0); /* memcmp also compares the signs of zeros */
     }
-    free(block), free(moved);
+    free(block), free(interleave_work);
 }
 
 static void check_quantized(ss_dtype type, size_t in) {
@@ -232,22 +233,22 @@ static void check_quantized(ss_dtype type, size_t in) {
     for (size_t T = 1; T <= ROWS; T++) {
         ss_matrix_times(out, a, &w, NULL, T, work, NULL);
         for (size_t n = 0; n < w.out; n++) {
-            ss_matrix_output(row, &w, n);
+            ss_matrix_unpack_output(row, &w, n);
             for (size_t t = 0; t < T; t++) {
                 CHECK(is_right_sum(&w, a + t * in, row, out[t * w.out + n], ones[t * w.out + n]));
             }
         }
     }
-    check_joined(w, a, work);
+    check_interleaved_blocks(w, a, work);
     w.first = 0, w.out = w.group = w.step = QUANTIZED_OUT;
-    check_joined(w, a, work);
+    check_interleaved_blocks(w, a, work);
     free(work), free(blocks);
 }
 
 /* Checks the order of interleaved tensors [in][total], panel by panel and input by input: tensors
  * with many blocks of inputs, with one block, and with short blocks, since no larger number divides
  * the inputs. */
-static void check_ordered(size_t in, size_t total, ss_dtype type) {
+static void check_interleaved_order(size_t in, size_t total, ss_dtype type) {
     size_t width = ss_dtype_bytes(type, 1), n = in * total;
     unsigned char *block = malloc(n * width), *expected = malloc(n * width);
     ss_matrix w = {.data = block, .type = type, .in = in, .out = total, .total = total};
@@ -256,9 +257,9 @@ static void check_ordered(size_t in, size_t total, ss_dtype type) {
     size_t unit = type == SS_F32 ? 1 : 2;
     for (size_t i = 0; i < n; i++) {
         size_t k = i / total, o = i % total;
-        size_t to = o / 8 * 8 * in + (k / unit * 8 + o % 8) * unit + k % unit;
+        size_t target = o / 8 * 8 * in + (k / unit * 8 + o % 8) * unit + k % unit;
         for (size_t j = 0; j < width; j++)
-            block[i * width + j] = expected[to * width + j] = (unsigned char)(i >> 8 * j);
+            block[i * width + j] = expected[target * width + j] = (unsigned char)(i >> 8 * j);
     }
     float *work = malloc(ss_matrix_interleave_work(&w) * sizeof *work);
     if (!work) abort();
@@ -272,10 +273,10 @@ static void check_order(void) {
                                       {1018, 768}, {6, 16},     {2000, 264}, {50, 20000}};
     CASE("tensors [in][total] are interleaved in place");
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        check_ordered(sizes[i][0], sizes[i][1], SS_F32);
-        if (sizes[i][0] % 2 == 0) check_ordered(sizes[i][0], sizes[i][1], SS_F16);
+        check_interleaved_order(sizes[i][0], sizes[i][1], SS_F32);
+        if (sizes[i][0] % 2 == 0) check_interleaved_order(sizes[i][0], sizes[i][1], SS_F16);
     }
-    check_ordered(1019, 256, SS_F32); /* 1019 is a prime number */
+    check_interleaved_order(1019, 256, SS_F32); /* 1019 is a prime number */
 }
 
 static void check_plain(void) {
@@ -327,7 +328,7 @@ int main(void) {
         check_quantized((ss_dtype)type, QUANTIZED_IN);
     check_quantized(SS_I8, 300); /* the last 12 inputs do not fill a group */
     check_plain();
-    IN = IN_MOST;
+    IN = IN_MAX;
     check_plain();
     check_order();
     return check_done();

@@ -16,7 +16,7 @@ typedef struct fake {
     ss_arena arena;
 } fake;
 
-static void fake_of(fake *f, const ss_arch *arch, int T, const char *operation) {
+static void fake_init(fake *f, const ss_arch *arch, int T, const char *operation) {
     int n;
     *f = (fake){0};
     f->model.arch = *arch;
@@ -26,10 +26,10 @@ static void fake_of(fake *f, const ss_arch *arch, int T, const char *operation) 
                           .capacity = T,
                           .slots = T,
                           .T = T};
-    ss_arena measured = ss_arena_measure();
-    ss_trace_lay_out(&f->trace, &measured);
-    f->arena = arena_of(measured.used);
-    memset(f->arena.block, 0, measured.used);
+    ss_arena counting_arena = ss_arena_measure();
+    ss_trace_lay_out(&f->trace, &counting_arena);
+    f->arena = arena_of(counting_arena.used);
+    memset(f->arena.block, 0, counting_arena.used);
     ss_trace_lay_out(&f->trace, &f->arena);
     for (int i = 0; i < arch->L * arch->H; i++) {
         f->trace.choices[i] =
@@ -39,7 +39,7 @@ static void fake_of(fake *f, const ss_arch *arch, int T, const char *operation) 
 }
 
 static void fake_open(fake *f, int L, int H, int T, int D, const char *operation) {
-    fake_of(f, &(ss_arch){.L = L, .H = H, .G = H, .D = D, .K = D, .U = D, .V = 2}, T, operation);
+    fake_init(f, &(ss_arch){.L = L, .H = H, .G = H, .D = D, .K = D, .U = D, .V = 2}, T, operation);
 }
 
 static void fake_close(fake *f) {
@@ -97,15 +97,15 @@ static void check_strictly_greater(void) {
     *weight_at(&f, 1, 0, 0) = 1;
     *weight_at(&f, 1, 1, 0) = 0.5f; /* alpha_1 = 0.75 */
     *weight_at(&f, 1, 1, 1) = 0.5f;
-    float *at = measure(&f.trace, "sink_ratio", 0.5f, 0, 0, 0, NULL);
-    float *below = measure(&f.trace, "sink_ratio", 0.49f, 0, 0, 0, NULL);
-    float *near = measure(&f.trace, "near_eps", 0.5f, 0, 0, 0, NULL);
-    CHECK_NEAR(at[0], 0.5, 0);
-    CHECK_NEAR(below[0], 1, 0);
-    CHECK_NEAR(near[0], 1, 0);
-    free(at);
-    free(below);
-    free(near);
+    float *at_eps = measure(&f.trace, "sink_ratio", 0.5f, 0, 0, 0, NULL);
+    float *below_eps = measure(&f.trace, "sink_ratio", 0.49f, 0, 0, 0, NULL);
+    float *near_eps = measure(&f.trace, "near_eps", 0.5f, 0, 0, 0, NULL);
+    CHECK_NEAR(at_eps[0], 0.5, 0);
+    CHECK_NEAR(below_eps[0], 1, 0);
+    CHECK_NEAR(near_eps[0], 1, 0);
+    free(at_eps);
+    free(below_eps);
+    free(near_eps);
     fake_close(&f);
 }
 
@@ -116,9 +116,9 @@ static void check_near_the_threshold(void) {
     fake f;
     fake_open(&f, 1, HEADS, 1, 1, "softmax");
     for (int h = 0; h < HEADS; h++) *weight_at(&f, h, 0, 0) = alphas[h];
-    float *near = measure(&f.trace, "near_eps", 0.3f, 0, 0, 0, NULL);
-    CHECK_NEAR(near[0], 3, 0);
-    free(near);
+    float *near_eps = measure(&f.trace, "near_eps", 0.3f, 0, 0, 0, NULL);
+    CHECK_NEAR(near_eps[0], 3, 0);
+    free(near_eps);
     fake_close(&f);
 }
 
@@ -134,21 +134,21 @@ static void check_uniform_baseline(void) {
         for (int t = 0; t < table[i].T; t++)
             for (int j = 0; j <= t; j++) *weight_at(&f, 0, t, j) = 1.0f / (float)(t + 1);
         for (int t = 0; t < table[i].T; t++) ss_floats(&f.trace, SS_FIELD_V)[t] = 2;
-        float *closed = measure(&f.trace, "alpha_uniform", 0.3f, 0, 0, 0, NULL);
+        float *uniform = measure(&f.trace, "alpha_uniform", 0.3f, 0, 0, 0, NULL);
         float *alpha = measure(&f.trace, "alpha", 0.3f, 0, 0, 0, NULL);
-        float *part = measure(&f.trace, "contribution_at", 0.3f, 0, 0, 0, NULL);
+        float *contribution = measure(&f.trace, "contribution_at", 0.3f, 0, 0, 0, NULL);
         float *sink = measure(&f.trace, "sink_ratio", 0.3f, 0, 0, 0, NULL);
         float *entropy = measure(&f.trace, "entropy", 0.3f, 0, 0, 0, NULL);
-        CHECK_NEAR(closed[0], table[i].alpha_1, 5e-5);
+        CHECK_NEAR(uniform[0], table[i].alpha_1, 5e-5);
         for (int k = 0; k < table[i].T; k++) {
-            CHECK_NEAR(alpha[k], closed[k], 1e-6);
-            CHECK_NEAR(part[k], closed[k], 1e-6); /* all values have the same norm */
+            CHECK_NEAR(alpha[k], uniform[k], 1e-6);
+            CHECK_NEAR(contribution[k], uniform[k], 1e-6); /* all values have the same norm */
             CHECK_NEAR(sink[k], 0, 0);
             CHECK_NEAR(entropy[k], k > 0, 1e-6);
         }
-        free(closed);
+        free(uniform);
         free(alpha);
-        free(part);
+        free(contribution);
         free(sink);
         free(entropy);
         fake_close(&f);
@@ -166,10 +166,10 @@ static void check_long_prefix(void) {
         for (int j = 0; j < seen; j++) *weight_at(&f, 0, i, j) = 1.0f / (float)seen;
     }
     float *alpha = measure(&f.trace, "alpha", 0.3f, 0, 0, 0, NULL);
-    float *closed = measure(&f.trace, "alpha_uniform", 0.3f, 0, 0, 0, NULL);
-    for (int k = 0; k < T; k++) CHECK_NEAR(alpha[k], closed[k], 1e-6);
+    float *uniform = measure(&f.trace, "alpha_uniform", 0.3f, 0, 0, 0, NULL);
+    for (int k = 0; k < T; k++) CHECK_NEAR(alpha[k], uniform[k], 1e-6);
     free(alpha);
-    free(closed);
+    free(uniform);
     fake_close(&f);
 }
 
@@ -201,17 +201,17 @@ static void check_proxies(void) {
     *weight_at(&f, 0, 0, 0) = 0.0001f;
     *weight_at(&f, 0, 1, 0) = 0.0003f;
     *weight_at(&f, 0, 1, 1) = 0.0001f;
-    float *share = measure(&f.trace, "alpha", 0.3f, 0, 0, 0, NULL);
-    float *raw = measure(&f.trace, "alpha_raw", 0.3f, 0, 0, 0, NULL);
+    float *alpha = measure(&f.trace, "alpha", 0.3f, 0, 0, 0, NULL);
+    float *raw_alpha = measure(&f.trace, "alpha_raw", 0.3f, 0, 0, 0, NULL);
     float *mass = measure(&f.trace, "row_mass_summary", 0.3f, 0, 0, 0, NULL);
-    CHECK_NEAR(share[0], (1.0 + 0.75) / 2,
+    CHECK_NEAR(alpha[0], (1.0 + 0.75) / 2,
                1e-4); /* the sink has the attention but contributes nothing */
-    CHECK_NEAR(raw[0], 0.0002, 1e-9);
+    CHECK_NEAR(raw_alpha[0], 0.0002, 1e-9);
     CHECK_NEAR(mass[0], 0.00025, 1e-9);
     CHECK_NEAR(mass[1], 0.0001, 1e-9);
     CHECK_NEAR(mass[2], 0.0004, 1e-9);
-    free(share);
-    free(raw);
+    free(alpha);
+    free(raw_alpha);
     free(mass);
 
     fake_close(&f);
@@ -221,22 +221,22 @@ static void check_proxies(void) {
     *weight_at(&f, 0, 0, 0) = -2;
     *weight_at(&f, 0, 1, 0) = -3;
     *weight_at(&f, 0, 1, 1) = 1;
-    share = measure(&f.trace, "alpha", 0.3f, 0, 0, 0, NULL);
-    raw = measure(&f.trace, "alpha_raw", 0.3f, 0, 0, 0, NULL);
-    CHECK_NEAR(share[0], 0.875, 1e-6);
-    CHECK_NEAR(raw[0], -2.5, 1e-6);
-    free(share);
-    free(raw);
+    alpha = measure(&f.trace, "alpha", 0.3f, 0, 0, 0, NULL);
+    raw_alpha = measure(&f.trace, "alpha_raw", 0.3f, 0, 0, 0, NULL);
+    CHECK_NEAR(alpha[0], 0.875, 1e-6);
+    CHECK_NEAR(raw_alpha[0], -2.5, 1e-6);
+    free(alpha);
+    free(raw_alpha);
     fake_close(&f);
 
     CASE("a row without mass has no entropy, and its share is 0, not NaN");
     fake_open(&f, 1, 1, 2, 1, "relu");
     float *entropy = measure(&f.trace, "entropy", 0.3f, 0, 0, 0, NULL);
-    share = measure(&f.trace, "alpha", 0.3f, 0, 0, 0, NULL);
+    alpha = measure(&f.trace, "alpha", 0.3f, 0, 0, 0, NULL);
     CHECK(isnan(entropy[1]));
-    CHECK_NEAR(share[0], 0, 0);
+    CHECK_NEAR(alpha[0], 0, 0);
     free(entropy);
-    free(share);
+    free(alpha);
     fake_close(&f);
 }
 
@@ -251,18 +251,18 @@ static void check_norms_and_ratios(void) {
     }
     float *norm = measure(&f.trace, "hidden_norm", 0.3f, 0, 0, 0, NULL);
     float *ratio = measure(&f.trace, "hidden_ratio", 0.3f, 0, 0, 0, NULL);
-    float *drain = measure(&f.trace, "value_ratio", 0.3f, 0, 0, 0, NULL);
-    float *single = measure(&f.trace, "value_ratio", 0.3f, 1, 0, 0, NULL);
+    float *value_ratio = measure(&f.trace, "value_ratio", 0.3f, 0, 0, 0, NULL);
+    float *first_ratio = measure(&f.trace, "value_ratio", 0.3f, 1, 0, 0, NULL);
     CHECK_NEAR(norm[4], 50, 1e-5);
     CHECK_NEAR(norm[5], 5, 1e-6);
     CHECK(isnan(ratio[0])); /* all embeddings are zero */
     CHECK_NEAR(ratio[1], 10, 1e-5);
-    CHECK_NEAR(drain[0], 0.25, 1e-6);
-    CHECK(isnan(single[0])); /* there is no other token */
+    CHECK_NEAR(value_ratio[0], 0.25, 1e-6);
+    CHECK(isnan(first_ratio[0])); /* there is no other token */
     free(norm);
     free(ratio);
-    free(drain);
-    free(single);
+    free(value_ratio);
+    free(first_ratio);
     fake_close(&f);
 }
 
@@ -272,13 +272,13 @@ static void check_massive_activations(void) {
     fake_open(&f, 0, 1, 2, 3, "softmax");
     const float h[6] = {1, -900, 0.5f, 2, 0.25f, -300};
     memcpy(ss_floats(&f.trace, SS_FIELD_HIDDEN), h, sizeof h);
-    float *top = measure(&f.trace, "massive", 0.3f, 0, 0, 0, NULL);
-    float *at = measure(&f.trace, "massive_at", 0.3f, 0, 0, 0, NULL);
-    const float expected[4] = {900, 300, 2, 1}, places[6] = {1, 0, 2, 1, 0, 1};
-    CHECK_BITS(top, expected, sizeof expected);
-    CHECK_BITS(at, places, sizeof places);
-    free(top);
-    free(at);
+    float *largest = measure(&f.trace, "massive", 0.3f, 0, 0, 0, NULL);
+    float *places = measure(&f.trace, "massive_at", 0.3f, 0, 0, 0, NULL);
+    const float expected[4] = {900, 300, 2, 1}, expected_places[6] = {1, 0, 2, 1, 0, 1};
+    CHECK_BITS(largest, expected, sizeof expected);
+    CHECK_BITS(places, expected_places, sizeof expected_places);
+    free(largest);
+    free(places);
     fake_close(&f);
 }
 
@@ -293,7 +293,7 @@ static void check_geometry(void) {
     float *cosine = measure(&f.trace, "qk_cos", 0.3f, 0, 0, 0, NULL);
     float *norm = measure(&f.trace, "qk_norm", 0.3f, 0, 0, 0, NULL);
     float *gap = measure(&f.trace, "cos_gap", 0.3f, 0, 0, 0, NULL);
-    float *alone = measure(&f.trace, "cos_gap", 0.3f, 1, 0, 0, NULL);
+    float *single_token_gap = measure(&f.trace, "cos_gap", 0.3f, 1, 0, 0, NULL);
     for (int i = 0; i < 9; i++)
         if (i % 3 > i / 3)
             CHECK(isnan(dot[i]) && isnan(cosine[i]) && isnan(norm[i]));
@@ -305,9 +305,9 @@ static void check_geometry(void) {
     free(dot);
     free(cosine);
     free(norm);
-    CHECK(isnan(*alone)); /* there is no other key */
+    CHECK(isnan(*single_token_gap)); /* there is no other key */
     free(gap);
-    free(alone);
+    free(single_token_gap);
     fake_close(&f);
 }
 
@@ -323,10 +323,10 @@ static void check_no_direction(void) {
     float *norm = measure(&f.trace, "qk_norm", 0.3f, 0, 0, 0, NULL);
     for (int t = 0; t < 3; t++)
         for (int j = 0; j <= t; j++) {
-            bool zero = t == 1 || j == 0; /* the vectors of query 1 and of key 0 are zero */
-            CHECK(isnan(cosine[3 * t + j]) == zero);
-            if (zero) CHECK_NEAR(dot[3 * t + j], 0, 0);
-            if (zero) CHECK_NEAR(norm[3 * t + j], 0, 0);
+            bool is_zero = t == 1 || j == 0; /* the vectors of query 1 and of key 0 are zero */
+            CHECK(isnan(cosine[3 * t + j]) == is_zero);
+            if (is_zero) CHECK_NEAR(dot[3 * t + j], 0, 0);
+            if (is_zero) CHECK_NEAR(norm[3 * t + j], 0, 0);
         }
     free(dot);
     free(cosine);
@@ -344,11 +344,11 @@ static void check_wide_gap(void) {
         ss_row(&f.trace, SS_FIELD_K, 0, t)[t ? 0 : K - 1] = 3;
     }
     float *gap = measure(&f.trace, "cos_gap", 0.3f, 0, 0, 0, NULL);
-    float *two = measure(&f.trace, "cos_gap", 0.3f, 2, 0, 0, NULL);
+    float *two_token_gap = measure(&f.trace, "cos_gap", 0.3f, 2, 0, 0, NULL);
     CHECK_NEAR(*gap, 1, 1e-6);
-    CHECK_NEAR(*two, 1, 1e-6);
+    CHECK_NEAR(*two_token_gap, 1, 1e-6);
     free(gap);
-    free(two);
+    free(two_token_gap);
     fake_close(&f);
 }
 
@@ -365,10 +365,11 @@ static void check_bad_requests(void) {
     int metrics;
     ss_metrics(&metrics);
     for (int i = 0; i < 2; i++) {
-        int other = i ? metrics : -1;
+        int bad_metric = i ? metrics : -1;
         char text[64];
-        CHECK_INT(ss_metric_shape(dims, &f.trace, other, &args, &err), -1);
-        snprintf(text, sizeof text, "expected a metric from 0 to %d, found %d", metrics - 1, other);
+        CHECK_INT(ss_metric_shape(dims, &f.trace, bad_metric, &args, &err), -1);
+        snprintf(text, sizeof text, "expected a metric from 0 to %d, found %d", metrics - 1,
+                 bad_metric);
         CHECK_TEXT(err.text, text);
     }
     args = (ss_metric_args){0.3f, 3, 0, 2, NULL};
@@ -400,34 +401,34 @@ static void check_bad_requests(void) {
 
 static void check_bad_bases(void) {
     CASE("two runs are compared only if they have one model, enough tokens and the fields");
-    fake f, short_one, other;
+    fake f, short_run, other_run;
     fake_open(&f, 1, 2, 3, 1, "softmax");
-    fake_open(&short_one, 1, 2, 2, 1, "softmax");
-    fake_open(&other, 1, 2, 3, 1, "softmax");
+    fake_open(&short_run, 1, 2, 2, 1, "softmax");
+    fake_open(&other_run, 1, 2, 3, 1, "softmax");
     size_t dims[SS_RANK_MAX];
     ss_error err;
     int change = metric_index("hidden_change");
     ss_metric_args args = {0.3f, 3, 0, 0, NULL};
     CHECK_INT(ss_metric_shape(dims, &f.trace, change, &args, &err), -1);
     CHECK(strstr(err.text, "another run of the same model") != NULL);
-    args.base = &other.trace;
+    args.base = &other_run.trace;
     CHECK_INT(ss_metric_shape(dims, &f.trace, change, &args, &err), -1);
     CHECK(strstr(err.text, "another run of the same model") != NULL);
-    other.trace.model = short_one.trace.model = &f.model;
+    other_run.trace.model = short_run.trace.model = &f.model;
     CHECK_INT(ss_metric_shape(dims, &f.trace, change, &args, &err), 2);
-    other.trace.fields &= ~SS_BIT(SS_FIELD_V);
+    other_run.trace.fields &= ~SS_BIT(SS_FIELD_V);
     CHECK_INT(ss_metric_shape(dims, &f.trace, change, &args, &err), 2);
-    other.trace.fields &= ~SS_BIT(SS_FIELD_HIDDEN);
+    other_run.trace.fields &= ~SS_BIT(SS_FIELD_HIDDEN);
     CHECK_INT(ss_metric_shape(dims, &f.trace, change, &args, &err), -1);
     CHECK(strstr(err.text, "did not record") != NULL);
-    args.base = &short_one.trace;
+    args.base = &short_run.trace;
     CHECK_INT(ss_metric_shape(dims, &f.trace, change, &args, &err), -1);
     CHECK(strstr(err.text, "3 tokens or more to compare with, found 2") != NULL);
     args.T = 2;
     CHECK_INT(ss_metric_shape(dims, &f.trace, change, &args, &err), 2);
     fake_close(&f);
-    fake_close(&short_one);
-    fake_close(&other);
+    fake_close(&short_run);
+    fake_close(&other_run);
 }
 
 static const float *golden(const opened_file *file, const char *group, const char *name,
@@ -452,16 +453,16 @@ static void check_group(const opened_file *file, const char *maps_of, const char
     const float *maps = golden(file, maps_of, "att", NULL);
     const float *metric1 = golden(file, group, "metric1", NULL);
     int N = (int)dims[0], L = (int)dims[1], H = (int)dims[2], T = (int)dims[3];
-    size_t each = (size_t)(L * H * T);
+    size_t map_rows = (size_t)(L * H * T);
     float worst = 0, *sums = calloc((size_t)T, sizeof *sums);
     for (size_t s = 0; s < (size_t)N; s++) {
         fake f;
         fake_open(&f, L, H, T, 1, operation);
-        memcpy(ss_floats(&f.trace, SS_FIELD_ATT), maps + s * each * (size_t)T,
-               each * (size_t)T * sizeof *maps);
+        memcpy(ss_floats(&f.trace, SS_FIELD_ATT), maps + s * map_rows * (size_t)T,
+               map_rows * (size_t)T * sizeof *maps);
         float *out = measure(&f.trace, metric, 0.3f, 0, 0, 0, NULL);
-        for (size_t i = 0; i < each; i++)
-            worst = fmaxf(worst, fabsf(out[i] - expected[s * each + i]));
+        for (size_t i = 0; i < map_rows; i++)
+            worst = fmaxf(worst, fabsf(out[i] - expected[s * map_rows + i]));
         const char *sink = strcmp(metric, "alpha_raw") ? "sink_ratio" : "sink_ratio_raw";
         float *ratio = measure(&f.trace, sink, 0.3f, 0, 0, 0, NULL);
         for (int k = 0; k < T; k++) sums[k] += ratio[k];
@@ -528,7 +529,7 @@ static float entropy_along(int T, int D, int directions, float first, bool other
  * 1 - 2 decrement, ..., to which two reflections are applied. */
 static float spectrum_error(int T, int D, float decrement) {
     int n = T < D ? T : D;
-    double whole = 0, entropy = 0;
+    double total = 0, entropy = 0;
     float *rows = malloc((size_t)(T * D) * sizeof *rows);
     if (!rows) exit(2);
     for (int i = 0; i < T; i++)
@@ -538,9 +539,9 @@ static float spectrum_error(int T, int D, float decrement) {
                 sum += ((i == k) - 2.0 / T) * (1 - k * (double)decrement) * ((j == k) - 2.0 / D);
             rows[i * D + j] = (float)sum;
         }
-    for (int k = 0; k < n; k++) whole += pow(1 - k * (double)decrement, 2);
+    for (int k = 0; k < n; k++) total += pow(1 - k * (double)decrement, 2);
     for (int k = 0; k < n; k++) {
-        double p = pow(1 - k * (double)decrement, 2) / whole;
+        double p = pow(1 - k * (double)decrement, 2) / total;
         entropy -= p > 0 ? p * log(p) : 0;
     }
     float error = spectrum(rows, T, D, false) - (float)(entropy / log(n));
@@ -634,7 +635,7 @@ static void check_gate_of_a_bias_key(void) {
     fake f;
     const ss_arch arch = {
         .L = 1, .H = 2, .G = 2, .D = 1, .K = 1, .U = 1, .V = 2, .bias_key = SS_OWNER_HEAD};
-    fake_of(&f, &arch, 4, "softmax");
+    fake_init(&f, &arch, 4, "softmax");
     for (int t = 0; t < 4; t++) {
         *ss_row(&f.trace, SS_FIELD_ATT_BIAS, 0, t) = 1;
         *ss_row(&f.trace, SS_FIELD_ATT_BIAS, 1, t) = 0.5f;
@@ -654,12 +655,12 @@ static void check_accuracy(void) {
     fake f;
     fake_open(&f, 1, 1, 5, 1, "softmax");
     memcpy(ss_floats(&f.trace, SS_FIELD_RANK), (float[]){NAN, 0, 3, 0, 1}, 5 * sizeof(float));
-    float *all = measure(&f.trace, "accuracy", 0.3f, 0, 0, 0, NULL);
-    float *first = measure(&f.trace, "accuracy", 0.3f, 1, 0, 0, NULL);
-    CHECK_NEAR(*all, 0.5, 0);
-    CHECK(isnan(*first));
-    free(all);
-    free(first);
+    float *accuracy = measure(&f.trace, "accuracy", 0.3f, 0, 0, 0, NULL);
+    float *first_accuracy = measure(&f.trace, "accuracy", 0.3f, 1, 0, 0, NULL);
+    CHECK_NEAR(*accuracy, 0.5, 0);
+    CHECK(isnan(*first_accuracy));
+    free(accuracy);
+    free(first_accuracy);
     fake_close(&f);
 }
 

@@ -300,36 +300,36 @@ static void check_broken_weights(void) {
     CHECK_INT((int)try_open(config, weights, &err), SS_OK);
 
     CASE("a renamed tensor is missing under its expected name");
-    ss_bytes broken = copy_of(weights.data, weights.n);
-    memcpy(find_in(broken, "model.norm.weight"), "model.morn.weight", 17);
-    CHECK_INT((int)try_open(config, broken, &err), SS_BAD_TENSOR);
+    ss_bytes broken_weights = copy_of(weights.data, weights.n);
+    memcpy(find_in(broken_weights, "model.norm.weight"), "model.morn.weight", 17);
+    CHECK_INT((int)try_open(config, broken_weights, &err), SS_BAD_TENSOR);
     CHECK(!strcmp(err.where, "model.norm.weight"));
-    free((void *)(size_t)broken.data);
+    free((void *)(size_t)broken_weights.data);
 
     CASE("a config with other widths is refused at the first tensor, with expected and actual "
          "shapes");
-    ss_bytes other = copy_of(config.data, config.n);
-    unsigned char *width = find_in(other, "\"hidden_size\": 32");
+    ss_bytes changed_config = copy_of(config.data, config.n);
+    unsigned char *width = find_in(changed_config, "\"hidden_size\": 32");
     memcpy(width, "\"hidden_size\": 48", 17);
-    CHECK_INT((int)try_open(other, weights, &err), SS_BAD_TENSOR);
+    CHECK_INT((int)try_open(changed_config, weights, &err), SS_BAD_TENSOR);
     CHECK(strstr(err.text, "expected shape [64, 48], found [64, 32]") != NULL);
-    free((void *)(size_t)other.data);
+    free((void *)(size_t)changed_config.data);
 
     CASE("a NaN and an infinity are refused with their index");
     const float bad[] = {NAN, INFINITY};
     for (int i = 0; i < 2; i++) {
-        broken = copy_of(weights.data, weights.n);
-        memcpy((void *)(size_t)(broken.data + broken.n - 8), &bad[i], 4);
-        CHECK_INT((int)try_open(config, broken, &err), SS_BAD_TENSOR);
+        broken_weights = copy_of(weights.data, weights.n);
+        memcpy((void *)(size_t)(broken_weights.data + broken_weights.n - 8), &bad[i], 4);
+        CHECK_INT((int)try_open(config, broken_weights, &err), SS_BAD_TENSOR);
         CHECK(strstr(err.text, "NaN or infinite") != NULL);
-        free((void *)(size_t)broken.data);
+        free((void *)(size_t)broken_weights.data);
     }
 
     CASE("a file truncated at any hundredth is a bad file, never a crash");
     for (size_t i = 0; i < 100; i++) {
-        broken = copy_of(weights.data, weights.n * i / 100);
-        CHECK_INT((int)try_open(config, broken, &err), SS_BAD_FILE);
-        free((void *)(size_t)broken.data);
+        broken_weights = copy_of(weights.data, weights.n * i / 100);
+        CHECK_INT((int)try_open(config, broken_weights, &err), SS_BAD_FILE);
+        free((void *)(size_t)broken_weights.data);
     }
 
     CASE("ten thousand flipped bits, in the header and after it, give a status, never a crash");
@@ -452,11 +452,11 @@ static void check_conv1d(void) {
     ss_bytes weights = read_file(GPT2, "model.safetensors");
     ss_error err = {0};
     CHECK_INT((int)try_open(config, weights, &err), SS_OK);
-    ss_bytes broken = copy_of(weights.data, weights.n);
-    memcpy(find_in(broken, "h.0.attn.c_attn.bias"), "h.0.attn.c_attn.sabi", 20);
-    CHECK_INT((int)try_open(config, broken, &err), SS_BAD_TENSOR);
+    ss_bytes broken_weights = copy_of(weights.data, weights.n);
+    memcpy(find_in(broken_weights, "h.0.attn.c_attn.bias"), "h.0.attn.c_attn.sabi", 20);
+    CHECK_INT((int)try_open(config, broken_weights, &err), SS_BAD_TENSOR);
     CHECK(!strcmp(err.where, "h.0.attn.c_attn.bias"));
-    free((void *)(size_t)broken.data);
+    free((void *)(size_t)broken_weights.data);
     free((void *)(size_t)config.data);
     free((void *)(size_t)weights.data);
 }
@@ -486,10 +486,10 @@ static void check_arenas(void) {
     CASE("a measuring arena counts the bytes of its pieces, and refuses an overflow");
     ss_arena measure = ss_arena_measure();
     ss_arena_take(&measure, 3, 1);
-    CHECK_INT(measure.used == SS_ARENA_MORE, 1);
+    CHECK_INT(measure.used == SS_ARENA_OVERHEAD, 1);
     ss_arena_take(&measure, SIZE_MAX / 2, 4);
     CHECK(measure.full);
-    ss_arena arena = arena_of(SS_ARENA_ALIGN + SS_ARENA_MORE);
+    ss_arena arena = arena_of(SS_ARENA_ALIGN + SS_ARENA_OVERHEAD);
     unsigned char *piece = ss_arena_take(&arena, 1, 65);
     CHECK(piece != NULL);
 #if SS_ARENA_GAP

@@ -15,11 +15,11 @@
 #include <time.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t bell = PTHREAD_COND_INITIALIZER;
+static pthread_cond_t wake_signal = PTHREAD_COND_INITIALIZER;
 
 bool pool_sleep(_Atomic uint32_t *word, uint32_t value) {
     pthread_mutex_lock(&lock);
-    while (atomic_load(word) == value) pthread_cond_wait(&bell, &lock);
+    while (atomic_load(word) == value) pthread_cond_wait(&wake_signal, &lock);
     pthread_mutex_unlock(&lock);
     return true;
 }
@@ -27,14 +27,14 @@ bool pool_sleep(_Atomic uint32_t *word, uint32_t value) {
 void pool_wake(_Atomic uint32_t *word) {
     (void)word;
     pthread_mutex_lock(&lock);
-    pthread_cond_broadcast(&bell);
+    pthread_cond_broadcast(&wake_signal);
     pthread_mutex_unlock(&lock);
 }
 
-static jmp_buf lost;
+static jmp_buf before_abort;
 
-_Noreturn void pool_lost(void) {
-    longjmp(lost, 1);
+_Noreturn void pool_abort(void) {
+    longjmp(before_abort, 1);
 }
 
 typedef struct helper {
@@ -48,8 +48,8 @@ typedef struct thread_pool {
     helper helpers[SS_WORKERS_MAX];
 } thread_pool;
 
-static void *help(void *of) {
-    helper *self = of;
+static void *help(void *context) {
+    helper *self = context;
     pool_help(self->pool, self->worker);
     return NULL;
 }
@@ -64,50 +64,50 @@ static void start(thread_pool *c, size_t workers) {
 
 static void join(thread_pool *c) {
     pool_close(&c->pool);
-    for (size_t worker = 1; worker < c->pool.face.workers; worker++)
+    for (size_t worker = 1; worker < c->pool.base.workers; worker++)
         pthread_join(c->helpers[worker].thread, NULL);
 }
 
 /* Runs the pieces on one thread in reverse order, each as another worker. */
-static void share_backwards(ss_pool *face, ss_piece *piece, const void *job, size_t n) {
-    while (n-- > 0) piece(job, n, n % face->workers);
+static void share_backwards(ss_pool *base, ss_piece *piece, const void *job, size_t n) {
+    while (n-- > 0) piece(job, n, n % base->workers);
 }
 
 enum { PIECES = 40, JOBS = 300 };
 
-typedef struct counting {
-    int *times;  /* [PIECES] number of times that each piece was done */
-    int *inside; /* [SS_WORKERS_MAX] number of pieces that run on each worker now */
-    int *most;   /* [SS_WORKERS_MAX] maximum of inside[] */
-} counting;
+typedef struct piece_counts {
+    int *times;      /* [PIECES] number of times that each piece was done */
+    int *inside;     /* [SS_WORKERS_MAX] number of pieces that run on each worker now */
+    int *max_inside; /* [SS_WORKERS_MAX] maximum of inside[] */
+} piece_counts;
 
 /* Counts a piece. The counters are not atomic, so that ThreadSanitizer detects two pieces on one
  * worker, and a piece that is done twice. */
 static void count(const void *job, size_t i, size_t worker) {
-    const counting *c = job;
-    if (++c->inside[worker] > c->most[worker]) c->most[worker] = c->inside[worker];
+    const piece_counts *c = job;
+    if (++c->inside[worker] > c->max_inside[worker]) c->max_inside[worker] = c->inside[worker];
     c->times[i]++;
     c->inside[worker]--;
 }
 
 static void check_jobs(size_t workers) {
     thread_pool c;
-    int times[PIECES] = {0}, inside[SS_WORKERS_MAX] = {0}, most[SS_WORKERS_MAX] = {0};
-    counting job = {times, inside, most};
+    int times[PIECES] = {0}, inside[SS_WORKERS_MAX] = {0}, max_inside[SS_WORKERS_MAX] = {0};
+    piece_counts job = {times, inside, max_inside};
     start(&c, workers);
     for (int i = 0; i < JOBS; i++) {
         /* Pauses let helpers fall asleep. */
         if (i % 60 == 0) nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
-        ss_pool_run(&c.pool.face, count, &job, PIECES, 0);
+        ss_pool_run(&c.pool.base, count, &job, PIECES, 0);
         for (int piece = 0; piece < PIECES; piece++) CHECK_INT(times[piece], i + 1);
     }
-    c.pool.face.least = 9;
+    c.pool.base.min_work = 9;
     times[0] = 0;
-    ss_pool_run(&c.pool.face, count, &job, 1, 100);
+    ss_pool_run(&c.pool.base, count, &job, 1, 100);
     CHECK_INT(times[0], 1);
     join(&c);
     for (size_t worker = 0; worker < SS_WORKERS_MAX; worker++)
-        CHECK(most[worker] <= (worker < workers));
+        CHECK(max_inside[worker] <= (worker < workers));
 }
 
 /* Ends the thread of a helper in the middle of a piece; the main thread waits in its own piece
@@ -121,15 +121,15 @@ static void leave_pool(const void *job, size_t i, size_t worker) {
     pthread_exit(NULL);
 }
 
-static void check_loss(void) {
+static void check_lost_helper(void) {
     static thread_pool c;
-    volatile bool reported = false;
+    volatile bool is_reported = false;
     start(&c, 2);
-    if (setjmp(lost))
-        reported = true;
+    if (setjmp(before_abort))
+        is_reported = true;
     else
-        ss_pool_run(&c.pool.face, leave_pool, &c, 2, 0);
-    CHECK(reported);
+        ss_pool_run(&c.pool.base, leave_pool, &c, 2, 0);
+    CHECK(is_reported);
     join(&c);
 }
 
@@ -139,11 +139,11 @@ static opened_run run_halves(const ss_model *model, const int32_t *tokens, int T
                              ss_pool *threads) {
     ss_error err;
     const ss_arch *arch = &model->arch;
-    bool whole =
+    bool needs_all_tokens =
         arch->prefix > 0; /* a prefix sees later tokens, so its run needs all tokens at once */
     ss_run_desc desc = {.model = model, .capacity = T, .fields = SS_FIELDS_ALL, .pool = threads};
     opened_run opened = open_run(&desc);
-    int first = whole ? T : T / 2 + 1;
+    int first = needs_all_tokens ? T : T / 2 + 1;
     must(ss_run_extend(&opened.run, tokens, first, &err), &err, "run");
     for (int t = first; t < T; t++)
         must(ss_run_extend(&opened.run, tokens + t, 1, &err), &err, "run");
@@ -151,12 +151,12 @@ static opened_run run_halves(const ss_model *model, const int32_t *tokens, int T
     return opened;
 }
 
-static void check_shared(const opened_run *alone, const int32_t *tokens, ss_pool *threads) {
-    const ss_trace *trace = &alone->run.trace;
-    opened_run shared = run_halves(trace->model, tokens, trace->T, threads);
+static void check_shared_run(const opened_run *reference, const int32_t *tokens, ss_pool *threads) {
+    const ss_trace *trace = &reference->run.trace;
+    opened_run shared_run = run_halves(trace->model, tokens, trace->T, threads);
     /* The second comparison detects a metric that writes into the run. */
-    for (int i = 0; i < 2; i++) check_runs(trace, &shared.run.trace, trace->T);
-    close_run(&shared);
+    for (int i = 0; i < 2; i++) check_runs(trace, &shared_run.run.trace, trace->T);
+    close_run(&shared_run);
 }
 
 static void check_case(const char *name, const char *folder) {
@@ -167,35 +167,35 @@ static void check_case(const char *name, const char *folder) {
     opened_file file = open_file(folder, "golden.safetensors");
     opened_model model = open_model(folder);
     int32_t *tokens = golden_tokens(&file, &T);
-    opened_run alone = run_halves(&model.model, tokens, T, NULL);
-    check_shared(&alone, tokens, &backwards);
+    opened_run reference = run_halves(&model.model, tokens, T, NULL);
+    check_shared_run(&reference, tokens, &backwards);
     for (size_t i = 0; i < sizeof workers / sizeof *workers; i++) {
         thread_pool c;
         start(&c, workers[i]);
-        check_shared(&alone, tokens, &c.pool.face);
+        check_shared_run(&reference, tokens, &c.pool.base);
         join(&c);
     }
     free(tokens);
-    close_run(&alone);
+    close_run(&reference);
     close_model(&model);
     close_file(&file);
 }
 
 static long shared_jobs;
 
-static void share_counted(ss_pool *face, ss_piece *piece, const void *job, size_t n) {
+static void share_and_count(ss_pool *base, ss_piece *piece, const void *job, size_t n) {
     shared_jobs++;
-    share_backwards(face, piece, job, n);
+    share_backwards(base, piece, job, n);
 }
 
 /* Returns how many jobs are shared in a run of one chunk, under an edit or, with NULL, without. */
-static long jobs_of(const ss_model *model, const char *text) {
+static long count_jobs(const ss_model *model, const char *text) {
     static const int32_t tokens[] = {3, 1, 4, 1, 5, 9, 2, 6};
-    ss_pool counted = {.workers = 3, .share = share_counted};
+    ss_pool counting_pool = {.workers = 3, .share = share_and_count};
     ss_edit edit = read_edit(text);
     ss_error err;
     ss_run_desc desc = {
-        .model = model, .capacity = 8, .edits = &edit, .edits_n = 1, .pool = &counted};
+        .model = model, .capacity = 8, .edits = &edit, .edits_n = 1, .pool = &counting_pool};
     opened_run run = open_run(&desc);
     shared_jobs = 0;
     must(ss_run_extend(&run.run, tokens, 8, &err), &err, "run");
@@ -206,19 +206,19 @@ static long jobs_of(const ss_model *model, const char *text) {
 static void check_independent_heads(void) {
     CASE("heads that share a buffer of the pass stay on one thread: under edits of one query, and "
          "with MLP feature maps");
-    int rows;
-    const ss_edit_kind *table = ss_edits(&rows);
+    int edits_n;
+    const ss_edit_kind *table = ss_edits(&edits_n);
     opened_model model = open_model("tests/golden/var-mlp_kernel");
-    const char *none = "operation:operation=softmax";
-    long all = jobs_of(&model.model, none);
+    const char *no_change = "operation:operation=softmax";
+    long jobs_n = count_jobs(&model.model, no_change);
     int L = model.model.arch.L;
-    CHECK(all > L);
-    CHECK_INT(jobs_of(&model.model, "operation:operation=mlp_kernel"), all - L);
-    CHECK_INT(jobs_of(&model.model, "operation:operation=softmax,layer=0"), all - L + 1);
-    CHECK_INT(jobs_of(&model.model, "operation:operation=softmax,head=0"), all - L);
+    CHECK(jobs_n > L);
+    CHECK_INT(count_jobs(&model.model, "operation:operation=mlp_kernel"), jobs_n - L);
+    CHECK_INT(count_jobs(&model.model, "operation:operation=softmax,layer=0"), jobs_n - L + 1);
+    CHECK_INT(count_jobs(&model.model, "operation:operation=softmax,head=0"), jobs_n - L);
     close_model(&model);
     model = open_model("tests/golden/hf-llama-gqa");
-    all = jobs_of(&model.model, none);
+    jobs_n = count_jobs(&model.model, no_change);
     L = model.model.arch.L;
     pins choices = choice_pins();
     for (int i = 0; i < choices.n; i++) {
@@ -228,13 +228,13 @@ static void check_independent_heads(void) {
         uint32_t state = (uint32_t)i + 5;
         ss_run_desc desc = {.model = &model.model, .capacity = 8, .edits = &edit, .edits_n = 1};
         do {
-            write_edit(text, sizeof text, choices.all[i].row, &choices.all[i], 1, 8, &state);
+            write_edit(text, sizeof text, choices.pins[i].row, &choices.pins[i], 1, 8, &state);
             edit = read_edit(text);
         } while (try_run(&desc, &err) != SS_OK);
-        unsigned points = table[choices.all[i].row].hook_points;
-        bool independent = !(points & (SS_AT_MASK | SS_AT_SCORES | SS_AT_WEIGHTS));
-        if (!strcmp(table[choices.all[i].row].name, "operation")) continue;
-        CHECK_INT(jobs_of(&model.model, text), independent ? all : all - L);
+        unsigned hook_points = table[choices.pins[i].row].hook_points;
+        bool are_independent = !(hook_points & (SS_AT_MASK | SS_AT_SCORES | SS_AT_WEIGHTS));
+        if (!strcmp(table[choices.pins[i].row].name, "operation")) continue;
+        CHECK_INT(count_jobs(&model.model, text), are_independent ? jobs_n : jobs_n - L);
     }
     close_model(&model);
 }
@@ -245,7 +245,7 @@ int main(void) {
     CASE("each piece of each job is done once, and a worker does one piece at a time");
     for (size_t workers = 1; workers <= 5; workers++) check_jobs(workers);
     CASE("a thread that ends in the middle of a piece is reported");
-    check_loss();
+    check_lost_helper();
     DIR *folders = opendir("tests/golden");
     for (struct dirent *entry; folders && (entry = readdir(folders));) {
         char folder[272];

@@ -108,7 +108,7 @@ static double gap_of(const ss_trace *trace, const ss_metric *row, const ss_tenso
 /* Compares all metrics whose fields the trace has with the golden; returns the number of these
  * metrics. */
 static int compare_metrics(const ss_trace *trace, const opened_file *file, const char *folder) {
-    int n, compared = 0;
+    int n, compared_n = 0;
     const ss_metric *rows = ss_metrics(&n);
     for (int i = 0; i < n; i++) {
         char name[64];
@@ -121,9 +121,9 @@ static int compare_metrics(const ss_trace *trace, const opened_file *file, const
         double gap = gap_of(trace, &rows[i], expected);
         if (!(gap <= 1e-5)) printf("  %s: %s is off by %g\n", folder, rows[i].name, gap);
         CHECK(gap <= 1e-5);
-        compared++;
+        compared_n++;
     }
-    return compared;
+    return compared_n;
 }
 
 /* Writes a recording of a golden's fields, or of the reduced tensors that replace them. */
@@ -132,18 +132,18 @@ static ss_bytes record_golden(const opened_file *file, const ss_arch *arch, bool
     char conditions[4096];
     write_conditions(conditions, sizeof conditions, arch, (int)golden(file, "tokens")->dims[0]);
     recording_writer w = begin_recording("1", conditions);
-    static const char *const kept[] = {
+    static const char *const kept_fields[] = {
         METRIC "alpha",    METRIC "alpha_raw",  METRIC "row_mass", METRIC "hidden_norm",
         METRIC "key_norm", METRIC "value_norm", "tokens",          "att_bias"};
     for (size_t i = 0; i < file->container.n; i++) {
         const ss_entry *entry = &file->container.entries[i];
-        bool metric = !strncmp(entry->name, METRIC, strlen(METRIC)), wanted = !metric;
-        for (size_t k = 0; reduced && k < sizeof kept / sizeof *kept; k++)
-            if (k == 0 || !wanted) wanted = !strcmp(entry->name, kept[k]);
-        if (reduced && !strcmp(entry->name, "loss")) wanted = true;
+        bool is_metric = !strncmp(entry->name, METRIC, strlen(METRIC)), is_wanted = !is_metric;
+        for (size_t k = 0; reduced && k < sizeof kept_fields / sizeof *kept_fields; k++)
+            if (k == 0 || !is_wanted) is_wanted = !strcmp(entry->name, kept_fields[k]);
+        if (reduced && !strcmp(entry->name, "loss")) is_wanted = true;
         char name[96];
-        snprintf(name, sizeof name, "0.%s", entry->name + (metric ? strlen(METRIC) : 0));
-        if (wanted) add_tensor(&w, name, &entry->tensor);
+        snprintf(name, sizeof name, "0.%s", entry->name + (is_metric ? strlen(METRIC) : 0));
+        if (is_wanted) add_tensor(&w, name, &entry->tensor);
     }
     return end_recording(&w, shift);
 }
@@ -156,7 +156,7 @@ static bool is_case(const struct dirent *entry) {
 
 static int count_compared_goldens(bool reduced, size_t shift) {
     DIR *folder = opendir(GOLDEN);
-    int compared = 0;
+    int compared_n = 0;
     for (struct dirent *entry; (entry = readdir(folder));) {
         if (!is_case(entry)) continue;
         char path[300];
@@ -165,25 +165,25 @@ static int count_compared_goldens(bool reduced, size_t shift) {
         ss_arch arch = arch_of(path, &file);
         opened_trace opened;
         open_trace(&opened, record_golden(&file, &arch, reduced, shift));
-        compared += compare_metrics(&opened.trace, &file, entry->d_name);
+        compared_n += compare_metrics(&opened.trace, &file, entry->d_name);
         close_trace(&opened);
         close_file(&file);
     }
     closedir(folder);
-    return compared;
+    return compared_n;
 }
 
 static void check_reference(void) {
     CASE("the reference's maps and vectors give the reference's metrics without a model");
-    int all_metrics = count_compared_goldens(false, 0);
-    printf("  %d metrics compared\n", all_metrics);
-    CHECK(all_metrics > 600);
+    int metrics_n = count_compared_goldens(false, 0);
+    printf("  %d metrics compared\n", metrics_n);
+    CHECK(metrics_n > 600);
     CASE("unaligned numbers of a recording give the reference's metrics");
-    CHECK_INT(count_compared_goldens(false, 3), all_metrics);
+    CHECK_INT(count_compared_goldens(false, 3), metrics_n);
     CASE("alpha, row sums and norms alone give every metric that needs only these");
-    int reduced = count_compared_goldens(true, 0);
-    printf("  %d metrics compared\n", reduced);
-    CHECK(reduced > 300 && reduced < all_metrics);
+    int reduced_n = count_compared_goldens(true, 0);
+    printf("  %d metrics compared\n", reduced_n);
+    CHECK(reduced_n > 300 && reduced_n < metrics_n);
 }
 
 #define MODEL                                                                                      \
@@ -272,22 +272,23 @@ static uint16_t half_of(float x) {
 
 static void check_halves(void) {
     CASE("maps in half precision become floats; an exact alpha in the file takes precedence");
-    uint16_t small[8];
-    float exact[] = {0.1f, 0.2f, 0.3f, 0.4f};
-    for (int i = 0; i < 8; i++) small[i] = half_of(maps[i]);
-    for (int with = 0; with < 2; with++) {
+    uint16_t halves[8];
+    float exact_alphas[] = {0.1f, 0.2f, 0.3f, 0.4f};
+    for (int i = 0; i < 8; i++) halves[i] = half_of(maps[i]);
+    for (int has_alpha = 0; has_alpha < 2; has_alpha++) {
         recording_writer w = begin_recording("1.4", conditions_of("softmax"));
-        add_claimed(&w, "0.att", "F16", "[1,2,2,2]", small, sizeof small);
+        add_claimed(&w, "0.att", "F16", "[1,2,2,2]", halves, sizeof halves);
         add_claimed(&w, "9.unknown", "F8_E4M3", "[3]", "abc", 3);
-        if (with) add_claimed(&w, "0.alpha", "F32", "[1,2,2]", exact, sizeof exact);
+        if (has_alpha)
+            add_claimed(&w, "0.alpha", "F32", "[1,2,2]", exact_alphas, sizeof exact_alphas);
         opened_trace opened;
         open_trace(&opened, end_recording(&w, 1));
         float *alpha = measure(&opened.trace, "alpha", 0, 0, 0, 0, NULL);
-        CHECK_BITS(alpha, with ? exact : alphas, sizeof exact);
+        CHECK_BITS(alpha, has_alpha ? exact_alphas : alphas, sizeof exact_alphas);
         free(alpha);
-        float *first = measure(&opened.trace, "alpha", 0, 1, 0, 0, NULL);
-        CHECK_NEAR(first[0], 1, 0);
-        free(first);
+        float *first_alpha = measure(&opened.trace, "alpha", 0, 1, 0, 0, NULL);
+        CHECK_NEAR(first_alpha[0], 1, 0);
+        free(first_alpha);
         close_trace(&opened);
     }
 }
@@ -320,9 +321,9 @@ static void check_refused(ss_bytes file, ss_status status, const char *where, co
     opened_recording opened = {.bytes = file};
     ss_error err = {0};
     CHECK_INT(try_open_recording(&opened, &err), status);
-    bool fits = !strcmp(err.where, where) && strstr(err.text, text);
-    if (!fits) printf("    found %s: %s\n", err.where, err.text);
-    CHECK(fits);
+    bool is_expected = !strcmp(err.where, where) && strstr(err.text, text);
+    if (!is_expected) printf("    found %s: %s\n", err.where, err.text);
+    CHECK(is_expected);
     close_recording(&opened);
 }
 
@@ -357,18 +358,19 @@ static void check_metadata(void) {
     check_refused(end_recording(&w, 0), SS_BAD_CONFIG, "recording", "object");
 }
 
-static const char *replaced(const char *from, const char *to) {
+static const char *replace_condition(const char *old_text, const char *new_text) {
     static char text[1024];
-    const char *valid = conditions_of("softmax"), *at = strstr(valid, from);
-    if (!at) exit(2);
-    snprintf(text, sizeof text, "%.*s%s%s", (int)(at - valid), valid, to, at + strlen(from));
+    const char *valid = conditions_of("softmax"), *place = strstr(valid, old_text);
+    if (!place) exit(2);
+    snprintf(text, sizeof text, "%.*s%s%s", (int)(place - valid), valid, new_text,
+             place + strlen(old_text));
     return text;
 }
 
 static void check_conditions(void) {
     CASE("wrong conditions are refused by their key");
     static const struct {
-        const char *from, *to;
+        const char *old_text, *new_text;
         ss_status status;
         const char *where, *text;
     } table[] = {
@@ -424,13 +426,14 @@ static void check_conditions(void) {
         {"\"eps\":[0.3]", "\"eps\":[0.3],\"later\":[{\"x\":1}]", SS_OK, "", ""},
     };
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
-        recording_writer w = begin_recording("1", replaced(table[i].from, table[i].to));
+        recording_writer w =
+            begin_recording("1", replace_condition(table[i].old_text, table[i].new_text));
         check_refused(end_recording(&w, 0), table[i].status, table[i].where, table[i].text);
     }
 }
 
-static recording_writer begin_replaced(const char *from, const char *to) {
-    recording_writer w = begin_recording("1", replaced(from, to));
+static recording_writer begin_replaced(const char *old_text, const char *new_text) {
+    recording_writer w = begin_recording("1", replace_condition(old_text, new_text));
     add_claimed(&w, "0.att", "F32", "[1,2,2,2]", maps, sizeof maps);
     return w;
 }
@@ -557,13 +560,13 @@ static void check_undefined_metrics(void) {
 static void check_million_tensors(void) {
     CASE("a million tensors with unknown names open in memory proportional to the header");
     recording_writer w = begin_small("softmax");
-    const size_t n = 1000000, each = 80;
-    char *names = malloc(n * each + 1), *at = names;
+    const size_t n = 1000000, entry_bytes = 80;
+    char *names = malloc(n * entry_bytes + 1), *end = names;
     if (!names) exit(2);
     for (size_t i = 0; i < n; i++)
-        at +=
-            snprintf(at, each, ",\"x%lu\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]}",
-                     (unsigned long)i);
+        end += snprintf(end, entry_bytes,
+                        ",\"x%lu\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]}",
+                        (unsigned long)i);
     add_header(&w, names);
     free(names);
     ss_bytes file = end_recording(&w, 0);

@@ -41,35 +41,36 @@ static void check_prefill_equals_steps(const char *folder) {
     close_run(&reference);
 
     CASE("a longer text does not change earlier rows");
-    opened_run part = run_tokens(&model.model, prompt, 7, NULL, 0);
-    opened_run again = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
+    opened_run short_run = run_tokens(&model.model, prompt, 7, NULL, 0);
+    opened_run full_run = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
     /* The shorter run also has losses and logits of the longer one's tokens. */
-    check_same(&part.run.trace, &again.run.trace, 7);
-    close_run(&part);
-    close_run(&again);
+    check_same(&short_run.run.trace, &full_run.run.trace, 7);
+    close_run(&short_run);
+    close_run(&full_run);
     close_model(&model);
 }
 
 static void check_recorded_fields(void) {
     CASE("recording fewer fields does not change the recorded ones");
     opened_model model = open_model(LLAMA);
-    opened_run all = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
+    opened_run full_run = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
     ss_error err;
     for (int field = 0; field < SS_FIELD_N; field++) {
         if (!(ss_fields_of(&model.model.arch) & SS_BIT(field))) continue;
         ss_run_desc desc = {&model.model, T_MAX, SS_BIT(field), NULL, 0, NULL, 0, NULL, 0};
-        opened_run one = open_run(&desc);
-        CHECK_INT(one.arena.used == one.arena.bytes, 1);
-        must(ss_run_extend(&one.run, prompt, T_MAX, &err), &err, "extend");
+        opened_run field_run = open_run(&desc);
+        CHECK_INT(field_run.arena.used == field_run.arena.bytes, 1);
+        must(ss_run_extend(&field_run.run, prompt, T_MAX, &err), &err, "extend");
         ss_tensor a, b;
-        must(ss_trace_view(&a, &all.run.trace, field, -1, -1, &err), &err, "view");
-        must(ss_trace_view(&b, &one.run.trace, field, -1, -1, &err), &err, "view");
+        must(ss_trace_view(&a, &full_run.run.trace, field, -1, -1, &err), &err, "view");
+        must(ss_trace_view(&b, &field_run.run.trace, field, -1, -1, &err), &err, "view");
         CHECK_BITS(a.data, b.data, ss_tensor_count(&a) * 4);
-        int other = field == SS_FIELD_ATT ? SS_FIELD_HIDDEN : SS_FIELD_ATT;
-        CHECK_INT((int)ss_trace_view(&a, &one.run.trace, other, -1, -1, &err), SS_BAD_REQUEST);
-        close_run(&one);
+        int absent_field = field == SS_FIELD_ATT ? SS_FIELD_HIDDEN : SS_FIELD_ATT;
+        CHECK_INT((int)ss_trace_view(&a, &field_run.run.trace, absent_field, -1, -1, &err),
+                  SS_BAD_REQUEST);
+        close_run(&field_run);
     }
-    close_run(&all);
+    close_run(&full_run);
     close_model(&model);
 }
 
@@ -80,11 +81,11 @@ static void check_uniform_attention(void) {
     opened_run run = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
     const ss_trace *trace = &run.run.trace;
     float *alpha = measure(trace, "alpha", 0.3f, 0, 0, 0, NULL);
-    float *closed = measure(trace, "alpha_uniform", 0.3f, 0, 0, 0, NULL);
+    float *uniform = measure(trace, "alpha_uniform", 0.3f, 0, 0, 0, NULL);
     for (size_t i = 0; i < heads_of(trace) * T_MAX; i++)
-        CHECK_NEAR(alpha[i], closed[i % T_MAX], 1e-6);
+        CHECK_NEAR(alpha[i], uniform[i % T_MAX], 1e-6);
     free(alpha);
-    free(closed);
+    free(uniform);
     close_run(&run);
     close_model(&model);
 }
@@ -121,9 +122,9 @@ static void copy_layer_0(float *att, float *mass, const ss_model *model, const s
     const ss_trace *trace = &run.run.trace;
     size_t n = (size_t)model->arch.H * T_MAX;
     memcpy(att, ss_floats(trace, SS_FIELD_ATT), n * T_MAX * sizeof *att);
-    float *all = measure(trace, "row_mass", 0.3f, 0, 0, 0, NULL);
-    memcpy(mass, all, n * sizeof *mass);
-    free(all);
+    float *row_mass = measure(trace, "row_mass", 0.3f, 0, 0, 0, NULL);
+    memcpy(mass, row_mass, n * sizeof *mass);
+    free(row_mass);
     close_run(&run);
 }
 
@@ -132,25 +133,26 @@ static void check_sink_logits(void) {
          "sigmoid(LSE - s)");
     opened_model model = open_model(LLAMA);
     enum { ROWS = 4 * T_MAX };
-    static float soft[ROWS * T_MAX], one[ROWS * T_MAX], zero[ROWS * T_MAX], s2[ROWS * T_MAX];
-    static float low[ROWS * T_MAX], mass[ROWS], mass2[ROWS], unused[ROWS];
+    static float softmax_maps[ROWS * T_MAX], softmax1_maps[ROWS * T_MAX], zero_maps[ROWS * T_MAX],
+        maps_2[ROWS * T_MAX];
+    static float low_maps[ROWS * T_MAX], mass[ROWS], mass_2[ROWS], unused_mass[ROWS];
     ss_edit edits[] = {swap_to("softmax", NAN), swap_to("softmax1", NAN), swap_to("sink_logit", 0),
                        swap_to("sink_logit", 2), swap_to("sink_logit", -30)};
-    copy_layer_0(soft, unused, &model.model, &edits[0]);
-    copy_layer_0(one, mass, &model.model, &edits[1]);
-    copy_layer_0(zero, unused, &model.model, &edits[2]);
-    copy_layer_0(s2, mass2, &model.model, &edits[3]);
-    copy_layer_0(low, unused, &model.model, &edits[4]);
-    CHECK_BITS(zero, one, sizeof one);
+    copy_layer_0(softmax_maps, unused_mass, &model.model, &edits[0]);
+    copy_layer_0(softmax1_maps, mass, &model.model, &edits[1]);
+    copy_layer_0(zero_maps, unused_mass, &model.model, &edits[2]);
+    copy_layer_0(maps_2, mass_2, &model.model, &edits[3]);
+    copy_layer_0(low_maps, unused_mass, &model.model, &edits[4]);
+    CHECK_BITS(zero_maps, softmax1_maps, sizeof softmax1_maps);
     for (int i = 0; i < ROWS; i++) {
         /* Mass = sigmoid(LSE), so LSE = ln(mass / (1 - mass)), from which the mass of s = 2
          * follows. */
         double lse = log((double)mass[i] / (1 - (double)mass[i]));
-        CHECK_NEAR(mass2[i], 1 / (1 + exp(2 - lse)), 1e-5);
+        CHECK_NEAR(mass_2[i], 1 / (1 + exp(2 - lse)), 1e-5);
         for (int j = 0; j < T_MAX; j++) {
-            CHECK_NEAR(one[i * T_MAX + j], mass[i] * soft[i * T_MAX + j], 1e-6);
-            CHECK_NEAR(s2[i * T_MAX + j], mass2[i] * soft[i * T_MAX + j], 1e-6);
-            CHECK_NEAR(low[i * T_MAX + j], soft[i * T_MAX + j], 1e-6);
+            CHECK_NEAR(softmax1_maps[i * T_MAX + j], mass[i] * softmax_maps[i * T_MAX + j], 1e-6);
+            CHECK_NEAR(maps_2[i * T_MAX + j], mass_2[i] * softmax_maps[i * T_MAX + j], 1e-6);
+            CHECK_NEAR(low_maps[i * T_MAX + j], softmax_maps[i * T_MAX + j], 1e-6);
         }
     }
     close_model(&model);
@@ -159,8 +161,8 @@ static void check_sink_logits(void) {
     int n;
     const ss_operation *table = ss_operations(&n);
     float a[] = {0.3f, -2, 5, 1}, b[] = {0.3f, -2, 5, 1}, parameters[] = {-INFINITY, 0};
-    table[ss_operation_find("softmax")].row(a, 4, parameters);
-    table[ss_operation_find("sink_logit")].row(b, 4, parameters);
+    table[ss_operation_find("softmax")].normalize_row(a, 4, parameters);
+    table[ss_operation_find("sink_logit")].normalize_row(b, 4, parameters);
     CHECK_BITS(a, b, sizeof a);
 }
 
@@ -226,9 +228,9 @@ static void check_evicted_cache(void) {
         /* Key t-4 leaves the window of four, unless it is one of the first two. */
         for (size_t g = 0; t - 4 >= 2 && g < groups * (size_t)model.model.arch.L; g++)
             for (size_t i = 0; i < K; i++) {
-                size_t at = (g * T_MAX + (size_t)(t - 4)) * K + i;
-                writable(ss_floats(trace, SS_FIELD_K))[at] = 1e9f;
-                writable(ss_floats(trace, SS_FIELD_V))[at] = -1e9f;
+                size_t place = (g * T_MAX + (size_t)(t - 4)) * K + i;
+                writable(ss_floats(trace, SS_FIELD_K))[place] = 1e9f;
+                writable(ss_floats(trace, SS_FIELD_V))[place] = -1e9f;
             }
         must(ss_run_extend(&steps.run, prompt + t, 1, &err), &err, "extend");
     }
@@ -244,12 +246,12 @@ static void check_evicted_cache(void) {
     close_run(&steps);
 
     CASE("a mask as wide as the text changes nothing");
-    ss_edit wide = mask_to(0, T_MAX);
-    opened_run unedited = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
-    opened_run masked = run_tokens(&model.model, prompt, T_MAX, &wide, 1);
-    check_same(&unedited.run.trace, &masked.run.trace, T_MAX);
-    close_run(&unedited);
-    close_run(&masked);
+    ss_edit wide_mask = mask_to(0, T_MAX);
+    opened_run baseline = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
+    opened_run masked_run = run_tokens(&model.model, prompt, T_MAX, &wide_mask, 1);
+    check_same(&baseline.run.trace, &masked_run.run.trace, T_MAX);
+    close_run(&baseline);
+    close_run(&masked_run);
     close_model(&model);
 }
 
@@ -271,21 +273,21 @@ static void check_repeated_sequence(void) {
 
 static void check_repeated_measurement(void) {
     CASE("a run that is truncated and extended by other tokens is measured again");
-    static const int32_t others[T_MAX] = {8, 2, 7, 1, 8, 2, 8, 1, 8, 2, 8, 4, 5};
+    static const int32_t other_tokens[T_MAX] = {8, 2, 7, 1, 8, 2, 8, 1, 8, 2, 8, 4, 5};
     opened_model model = open_model(LLAMA);
-    opened_run used = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
-    opened_run new_run = run_tokens(&model.model, others, T_MAX, NULL, 0);
+    opened_run reused_run = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
+    opened_run new_run = run_tokens(&model.model, other_tokens, T_MAX, NULL, 0);
     ss_error err;
     size_t n;
-    free(measure(&used.run.trace, "alpha", 0.3f, 0, 0, 0, NULL));
-    used.run.trace.T = 0;
-    must(ss_run_extend(&used.run, others, T_MAX, &err), &err, "extend");
-    float *a = measure(&used.run.trace, "alpha", 0.3f, 0, 0, 0, &n);
+    free(measure(&reused_run.run.trace, "alpha", 0.3f, 0, 0, 0, NULL));
+    reused_run.run.trace.T = 0;
+    must(ss_run_extend(&reused_run.run, other_tokens, T_MAX, &err), &err, "extend");
+    float *a = measure(&reused_run.run.trace, "alpha", 0.3f, 0, 0, 0, &n);
     float *b = measure(&new_run.run.trace, "alpha", 0.3f, 0, 0, 0, NULL);
     CHECK_BITS(a, b, n * sizeof *a);
     free(a);
     free(b);
-    close_run(&used);
+    close_run(&reused_run);
     close_run(&new_run);
     close_model(&model);
 }
@@ -303,8 +305,8 @@ static void check_biases(void) {
     const ss_operation *table = ss_operations(&n);
     for (int o = 0; o < 3; o++) {
         float a[] = {0.5f, -1, 2}, b[] = {2.5f, 1, 4}, parameters[] = {0, 0};
-        table[ss_operation_find(names[o])].row(a, 3, parameters);
-        table[ss_operation_find(names[o])].row(b, 3, parameters);
+        table[ss_operation_find(names[o])].normalize_row(a, 3, parameters);
+        table[ss_operation_find(names[o])].normalize_row(b, 3, parameters);
         double gap = fabs((double)a[2] - (double)b[2]);
         CHECK(o == 0 ? gap < 1e-7 : gap > 1e-2);
     }
@@ -316,16 +318,16 @@ static void check_edits(void) {
     ss_edit edit = swap_to("sigmoid", NAN);
     set_value(&edit, "layer", "1");
     set_value(&edit, "head", "2");
-    opened_run unedited = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
-    opened_run swapped = run_tokens(&model.model, prompt, T_MAX, &edit, 1);
-    CHECK(!unedited.run.trace.edited && swapped.run.trace.edited);
+    opened_run baseline = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
+    opened_run edited_run = run_tokens(&model.model, prompt, T_MAX, &edit, 1);
+    CHECK(!baseline.run.trace.edited && edited_run.run.trace.edited);
     for (int l = 0; l < 2; l++)
         for (int h = 0; h < 4; h++)
-            CHECK((memcmp(att_row(&unedited.run.trace, l, h, 5),
-                          att_row(&swapped.run.trace, l, h, 5), 6 * sizeof(float)) == 0) ==
+            CHECK((memcmp(att_row(&baseline.run.trace, l, h, 5),
+                          att_row(&edited_run.run.trace, l, h, 5), 6 * sizeof(float)) == 0) ==
                   !(l == 1 && h == 2));
-    close_run(&unedited);
-    close_run(&swapped);
+    close_run(&baseline);
+    close_run(&edited_run);
     close_model(&model);
 }
 
@@ -341,9 +343,9 @@ static void check_bad_requests(void) {
     CHECK_INT((int)ss_run_size(&bytes, &desc, &err), SS_TOO_LONG);
     desc = (ss_run_desc){&model.model, 4, SS_FIELDS_ALL, NULL, 0, NULL, 0, NULL, 0};
     must(ss_run_size(&bytes, &desc, &err), &err, "size");
-    ss_run none;
+    ss_run run_without_memory;
     ss_arena small = arena_of(bytes - 1);
-    CHECK_INT((int)ss_run_init(&none, &desc, &small, &err), SS_NO_MEMORY);
+    CHECK_INT((int)ss_run_init(&run_without_memory, &desc, &small, &err), SS_NO_MEMORY);
     free(small.block);
 
     opened_run run = open_run(&desc);
@@ -373,73 +375,77 @@ static void check_sampling(void) {
     opened_model model = open_model(GPT2);
     opened_run run = run_tokens(&model.model, prompt, 5, NULL, 0);
     const float *next = ss_floats(&run.run.trace, SS_FIELD_NEXT);
-    int V = model.model.arch.V, best = 0, seen = 0;
-    for (int v = 0; v < V; v++) best = next[v] > next[best] ? v : best;
-    CHECK_INT(ss_run_sample(&run.run, 0, 0, 123), best);
-    CHECK_INT(ss_run_sample(&run.run, 1, 1, 0xffffffffu), best);
+    int V = model.model.arch.V, best_token = 0, drawn_n = 0;
+    for (int v = 0; v < V; v++) best_token = next[v] > next[best_token] ? v : best_token;
+    CHECK_INT(ss_run_sample(&run.run, 0, 0, 123), best_token);
+    CHECK_INT(ss_run_sample(&run.run, 1, 1, 0xffffffffu), best_token);
     int counts[1024] = {0};
     for (uint32_t i = 0; i < 4000; i++) counts[ss_run_sample(&run.run, 1.5f, 3, i * 1073741u)]++;
-    for (int v = 0; v < V; v++) seen += counts[v] > 0;
-    CHECK_INT(seen, 3);
+    for (int v = 0; v < V; v++) drawn_n += counts[v] > 0;
+    CHECK_INT(drawn_n, 3);
 
     CASE("greedy takes the first of equal logits");
     float *logits = writable(next);
-    float second = logits[3];
-    logits[3] = logits[best];
-    CHECK_INT(ss_run_sample(&run.run, 0, 0, 0), best < 3 ? best : 3);
-    logits[3] = best == 3 ? logits[best] : second;
+    float saved_logit = logits[3];
+    logits[3] = logits[best_token];
+    CHECK_INT(ss_run_sample(&run.run, 0, 0, 0), best_token < 3 ? best_token : 3);
+    logits[3] = best_token == 3 ? logits[best_token] : saved_logit;
 
     CASE("drawn tokens follow softmax(logits / temperature)");
     static const float temperatures[] = {0.5f, 1.0f, 2.5f};
     for (int i = 0; i < 3; i++) {
         double temperature = (double)temperatures[i], sum = 0;
-        int token_sets[1024] = {0};
+        int counts_of_tokens[1024] = {0};
         for (int v = 0; v < V; v++)
-            sum += exp(((double)next[v] - (double)next[best]) / temperature);
+            sum += exp(((double)next[v] - (double)next[best_token]) / temperature);
         for (uint32_t n = 0; n < 20000; n++)
-            token_sets[ss_run_sample(&run.run, temperatures[i], 0, n * 214748u)]++;
+            counts_of_tokens[ss_run_sample(&run.run, temperatures[i], 0, n * 214748u)]++;
         for (int v = 0; v < V; v++)
-            CHECK_NEAR(token_sets[v] / 20000.0,
-                       exp(((double)next[v] - (double)next[best]) / temperature) / sum, 0.002);
+            CHECK_NEAR(counts_of_tokens[v] / 20000.0,
+                       exp(((double)next[v] - (double)next[best_token]) / temperature) / sum,
+                       0.002);
     }
     close_run(&run);
     close_model(&model);
 }
 
 /* Returns which of the five tokens are ever drawn with top_k, as a bit set. */
-static int drawn_tokens(const float *logits, int top_k) {
+static int draw_token_set(const float *logits, int top_k) {
     float work[5];
-    int token_sets = 0;
+    int token_set = 0;
     for (uint32_t i = 0; i < 1000; i++)
-        token_sets |= 1 << ss_sample(logits, 5, 1, top_k, i * 4294967u, work);
-    return token_sets;
+        token_set |= 1 << ss_sample(logits, 5, 1, top_k, i * 4294967u, work);
+    return token_set;
 }
 
 static void check_ties(void) {
     CASE("among equal logits at the cutoff of top_k, only the first ones are drawn");
     static const float logits[] = {1, 2, 3, 2, 2};
-    static const int admitted[] = {31, 4,  6, 14,
-                                   30, 31, 31}; /* sets of tokens as bits, indexed by top_k; with 0
-                                                   and numbers above V all tokens can be drawn */
+    static const int token_sets[] = {
+        31, 4,  6, 14,
+        30, 31, 31}; /* sets of tokens as bits, indexed by top_k; with 0
+                        and numbers above V all tokens can be drawn */
     for (int top_k = 0; top_k <= 6; top_k++)
-        CHECK_INT(drawn_tokens(logits, top_k), admitted[top_k]);
+        CHECK_INT(draw_token_set(logits, top_k), token_sets[top_k]);
 
     CASE("exactly the top_k largest logits, in any order, have a probability");
     enum { V = 60 };
-    float many[V], work[V];
-    for (int v = 0; v < V; v++) many[v] = (float)(v * 37 % V / 2); /* each value occurs twice */
+    float logits_with_ties[V], work[V];
+    for (int v = 0; v < V; v++)
+        logits_with_ties[v] = (float)(v * 37 % V / 2); /* each value occurs twice */
     for (int top_k = 1; top_k <= V; top_k++) {
-        ss_sample(many, V, 1000, top_k, 0, work);
+        ss_sample(logits_with_ties, V, 1000, top_k, 0, work);
         for (int v = 0; v < V; v++) {
-            int before = 0; /* number of tokens with a larger logit */
+            int larger_n = 0; /* number of tokens with a larger logit */
             for (int u = 0; u < V; u++)
-                before += many[u] > many[v] || (many[u] == many[v] && u < v);
-            CHECK_INT(work[v] > 0, before < top_k);
+                larger_n += logits_with_ties[u] > logits_with_ties[v] ||
+                            (logits_with_ties[u] == logits_with_ties[v] && u < v);
+            CHECK_INT(work[v] > 0, larger_n < top_k);
         }
     }
-    static const float equal[] = {7, 7, 7, 7, 7};
+    static const float equal_logits[] = {7, 7, 7, 7, 7};
     for (int top_k = 1; top_k <= 5; top_k++)
-        CHECK_INT(drawn_tokens(equal, top_k), (1 << top_k) - 1);
+        CHECK_INT(draw_token_set(equal_logits, top_k), (1 << top_k) - 1);
 }
 
 int main(void) {

@@ -24,7 +24,7 @@ static void open_live(ss_model *model, ss_arena *arena, opened_file *file, const
     must(ss_model_open(model, arch, &file->container, arena, &err), &err, "live");
 }
 
-static void clear(opened_file *file) {
+static void clear_tensors(opened_file *file) {
     for (size_t i = 0; i < file->container.n; i++) {
         const ss_tensor *tensor = &file->container.entries[i].tensor;
         memset((void *)(size_t)tensor->data, 0, ss_tensor_count(tensor) * sizeof(float));
@@ -38,7 +38,7 @@ static live_model *open_both(const char *folder) {
     ss_arch arch = arch_of(folder, &live->file);
     open_live(&live->model, &live->arena, &live->file, &arch);
     open_live(&live->sums, &live->sums_arena, &live->sums_file, &arch);
-    clear(&live->sums_file);
+    clear_tensors(&live->sums_file);
     return live;
 }
 
@@ -50,7 +50,7 @@ static void close_both(live_model *live) {
     free(live);
 }
 
-static const ss_tensor *find(const opened_file *file, const char *name) {
+static const ss_tensor *find_tensor(const opened_file *file, const char *name) {
     const ss_entry *entry = ss_container_find(&file->container, name);
     if (!entry) exit(2);
     return &entry->tensor;
@@ -101,7 +101,7 @@ static double backward(live_model *live, const int32_t *tokens, int T, float *ra
         must(ss_run_extend(&runs[s].run, tokens, T, &err), &err, "run");
         traces[s] = runs[s].run.trace;
         loss = loss_of(pass.logits + (size_t)(s * T * V),
-                       ss_recorded(&traces[s], SS_FIELD_LOGITS, 0, -1), tokens, T, V);
+                       ss_recorded_rows(&traces[s], SS_FIELD_LOGITS, 0, -1), tokens, T, V);
     }
     if (ratios) ss_backward_run(&pass, traces, SEQUENCES);
     for (int i = 0; ratios && i < 2 * live->model.arch.L; i++)
@@ -119,20 +119,23 @@ static double norm_of_numbers(const float *x, size_t n) {
 
 /* Returns the largest relative error over the tensors' derivatives; derivatives of tiny size are
  * compared relative to those of the largest tensor. */
-static double compare(const char *folder, const live_model *live, const opened_file *golden) {
-    double worst = 0, most = 0;
+static double compare_derivatives(const char *folder, const live_model *live,
+                                  const opened_file *golden) {
+    double worst = 0, largest_norm = 0;
     const ss_container *sums = &live->sums_file.container;
     for (size_t i = 0; i < sums->n; i++) {
-        const ss_tensor *expected = find(golden, sums->entries[i].name);
-        most = fmax(most, norm_of_numbers(expected->data, ss_tensor_count(expected)));
+        const ss_tensor *expected = find_tensor(golden, sums->entries[i].name);
+        largest_norm =
+            fmax(largest_norm, norm_of_numbers(expected->data, ss_tensor_count(expected)));
     }
     for (size_t i = 0; i < sums->n; i++) {
-        const ss_tensor *expected = find(golden, sums->entries[i].name);
+        const ss_tensor *expected = find_tensor(golden, sums->entries[i].name);
         size_t n = ss_tensor_count(expected);
         const float *e = expected->data, *a = sums->entries[i].tensor.data;
         float *differences = malloc(n * sizeof *differences);
         for (size_t j = 0; j < n; j++) differences[j] = a[j] / SEQUENCES - e[j];
-        double error = norm_of_numbers(differences, n) / fmax(norm_of_numbers(e, n), 1e-3 * most);
+        double error =
+            norm_of_numbers(differences, n) / fmax(norm_of_numbers(e, n), 1e-3 * largest_norm);
         if (!(error <= 1e-4))
             printf("    %s %s: %.2g; python -m models.reference.goldens.write_gradients %s\n",
                    folder, sums->entries[i].name, error, strrchr(folder, '/') + 1);
@@ -149,7 +152,7 @@ static void check_golden_gradients(void) {
     int cases = 0, n;
     double worst = 0;
     const ss_operation *operations = ss_operations(&n);
-    bool met[64] = {false};
+    bool has_gradients[64] = {false};
     CHECK(n <= 64);
     for (struct dirent *entry; (entry = readdir(goldens)) != NULL;) {
         char folder[300];
@@ -157,22 +160,22 @@ static void check_golden_gradients(void) {
         if (!has_file(folder, "gradients.safetensors")) continue;
         opened_file golden = open_file(folder, "gradients.safetensors");
         opened_file text = open_file(folder, "golden.safetensors");
-        const ss_tensor *tokens = find(&text, "tokens");
+        const ss_tensor *tokens = find_tensor(&text, "tokens");
         live_model *live = open_both(folder);
         float ratios[2 * LAYERS_MAX];
         CHECK(live->model.arch.L <= LAYERS_MAX);
         double loss = backward(live, tokens->data, (int)tokens->dims[0], ratios);
-        const ss_tensor *expected = find(&golden, "gradient_ratios");
+        const ss_tensor *expected = find_tensor(&golden, "gradient_ratios");
         CHECK_INT((int)ss_tensor_count(expected), 2 * live->model.arch.L);
         for (size_t i = 0; i < ss_tensor_count(expected); i++) {
             float ratio = ((const float *)expected->data)[i];
             CHECK_NEAR(ratios[i] / ratio, 1, 1e-4);
         }
-        CHECK_NEAR(loss, *(const float *)find(&golden, "loss")->data, 1e-4);
-        double error = compare(folder, live, &golden);
+        CHECK_NEAR(loss, *(const float *)find_tensor(&golden, "loss")->data, 1e-4);
+        double error = compare_derivatives(folder, live, &golden);
         CHECK(error <= 1e-4);
         worst = fmax(worst, error);
-        met[ss_operation_find(live->model.arch.attention.operation)] = true;
+        has_gradients[ss_operation_find(live->model.arch.attention.operation)] = true;
         cases++;
         close_both(live);
         close_file(&text);
@@ -182,8 +185,8 @@ static void check_golden_gradients(void) {
     printf("    %d models, largest relative error of a tensor %.2g\n", cases, worst);
     CHECK(cases > 35);
     for (int i = 0; i < n; i++)
-        check_has_golden(met[i] || !operations[i].back, operations[i].name, "has gradients",
-                         "write_gradients ref-NAME");
+        check_has_golden(has_gradients[i] || !operations[i].back, operations[i].name,
+                         "has gradients", "write_gradients ref-NAME");
 }
 
 static float *numbers(const opened_file *file, size_t i, size_t *n) {
@@ -204,7 +207,7 @@ static void move_weights(const live_model *live, float distance) {
 static void check_finite_differences(const char *folder, float embedding_scale) {
     CASE("a step along the gradient changes the loss by the squared norm of the gradient");
     opened_file text = open_file(folder, "golden.safetensors");
-    const ss_tensor *tokens = find(&text, "tokens");
+    const ss_tensor *tokens = find_tensor(&text, "tokens");
     int T = (int)tokens->dims[0];
     live_model *live = open_both(folder);
     live->model.arch.embedding_scale = embedding_scale;
@@ -234,7 +237,7 @@ static double dot_with_row(const ss_operation *operation, const float *x, const 
     float w[ROW_N];
     double sum = 0;
     memcpy(w, x, sizeof w);
-    operation->row(w, ROW_N, parameters);
+    operation->normalize_row(w, ROW_N, parameters);
     for (int i = 0; i < ROW_N; i++) sum += (double)w[i] * (double)d[i];
     return sum;
 }
@@ -247,27 +250,28 @@ static void check_row_derivatives(void) {
     const ss_operation *operations = ss_operations(&operations_n);
     for (int i = 0; i < operations_n; i++) {
         const ss_operation *operation = &operations[i];
-        float parameters[SS_PARAMETERS_MAX] = {0}, w[ROW_N], back[ROW_N + 2], moved[ROW_N];
-        if (!operation->back || !operation->row) continue;
+        float parameters[SS_PARAMETERS_MAX] = {0}, w[ROW_N], derivatives[ROW_N + 2],
+              moved_scores[ROW_N];
+        if (!operation->back || !operation->normalize_row) continue;
         for (int p = 0; p < SS_PARAMETERS_MAX; p++)
-            parameters[p] = operation->parameters[p].standard;
+            parameters[p] = operation->parameters[p].default_value;
         memcpy(w, x, sizeof w);
-        operation->row(w, ROW_N, parameters);
-        memcpy(back + 1, d, sizeof d);
-        back[0] = back[ROW_N + 1] = 77;
-        operation->back(back + 1, x, w, ROW_N, parameters);
-        CHECK(back[0] == 77 && back[ROW_N + 1] == 77);
+        operation->normalize_row(w, ROW_N, parameters);
+        memcpy(derivatives + 1, d, sizeof d);
+        derivatives[0] = derivatives[ROW_N + 1] = 77;
+        operation->back(derivatives + 1, x, w, ROW_N, parameters);
+        CHECK(derivatives[0] == 77 && derivatives[ROW_N + 1] == 77);
         for (int j = 0; j < ROW_N; j++) {
             const float step = 1.0f / 256;
-            memcpy(moved, x, sizeof moved);
-            moved[j] = x[j] + step;
-            double above = dot_with_row(operation, moved, d, parameters);
-            moved[j] = x[j] - step;
-            double below = dot_with_row(operation, moved, d, parameters);
+            memcpy(moved_scores, x, sizeof moved_scores);
+            moved_scores[j] = x[j] + step;
+            double above = dot_with_row(operation, moved_scores, d, parameters);
+            moved_scores[j] = x[j] - step;
+            double below = dot_with_row(operation, moved_scores, d, parameters);
             double expected = (above - below) / (2 * (double)step);
-            if (check_failed(fabs((double)back[1 + j] - expected) < 2e-3, __FILE__, __LINE__,
+            if (check_failed(fabs((double)derivatives[1 + j] - expected) < 2e-3, __FILE__, __LINE__,
                              operation->name))
-                printf("    score %d: %g, expected %g\n", j, (double)back[1 + j], expected);
+                printf("    score %d: %g, expected %g\n", j, (double)derivatives[1 + j], expected);
         }
     }
 }
@@ -328,7 +332,7 @@ static void check_golden_training(const char *folder) {
     opened_file golden = open_file(folder, "golden.safetensors");
     opened_file first = open_file(folder, "model.safetensors");
     opened_file last = open_file(folder, "trained.safetensors");
-    const ss_tensor *text = find(&golden, "text"), *losses = find(&golden, "losses");
+    const ss_tensor *text = find_tensor(&golden, "text"), *losses = find_tensor(&golden, "losses");
     opened_train *opened = calloc(1, sizeof *opened);
     ss_bytes recipe = read_file(folder, "recipe.json");
     ss_error err;
@@ -351,7 +355,7 @@ static void check_golden_training(const char *folder) {
     CHECK_NEAR(worst, 0, 1e-3);
     for (size_t i = 0; i < opened->train.weights.container.n; i++) {
         const ss_entry *entry = &opened->train.weights.container.entries[i];
-        const float *e = find(&last, entry->name)->data, *a = entry->tensor.data;
+        const float *e = find_tensor(&last, entry->name)->data, *a = entry->tensor.data;
         double difference = 0;
         n = ss_tensor_count(&entry->tensor);
         for (size_t j = 0; j < n; j++)
@@ -375,7 +379,7 @@ static void check_backcopy(void) {
     ss_error err;
     must(measure_weights(train, &entry, &err), &err, "look");
     CHECK(isnan(entry.key_gradient) && isnan(entry.input_gradient) && isnan(entry.stream_gradient));
-    int triggers = 0;
+    int triggers_n = 0;
     double surprise = 0, optimum = 0;
     for (int i = 0; i < 40; i++) {
         if (i % 10 == 0) must(ss_train_part(train, i / 10, false, &err), &err, "part");
@@ -383,13 +387,13 @@ static void check_backcopy(void) {
         CHECK_INT(s->tokens[0], 0);
         CHECK_INT(s->kinds[0], SS_KIND_FIRST);
         for (int t = 1; t < 12; t++) {
-            bool trigger = s->tokens[t] >= 1 && s->tokens[t] <= 3;
+            bool is_trigger = s->tokens[t] >= 1 && s->tokens[t] <= 3;
             CHECK_INT(s->tokens[t], s->targets[t - 1]);
-            CHECK_INT(s->kinds[t], trigger ? SS_KIND_TRIGGER : SS_KIND_ELSEWHERE);
-            if (trigger) CHECK_INT(s->targets[t], s->tokens[t - 1]);
-            if (trigger) CHECK(s->tokens[t - 1] > 3 && s->optimum[t] == 0);
-            triggers += trigger;
-            if (trigger) continue;
+            CHECK_INT(s->kinds[t], is_trigger ? SS_KIND_TRIGGER : SS_KIND_ELSEWHERE);
+            if (is_trigger) CHECK_INT(s->targets[t], s->tokens[t - 1]);
+            if (is_trigger) CHECK(s->tokens[t - 1] > 3 && s->optimum[t] == 0);
+            triggers_n += is_trigger;
+            if (is_trigger) continue;
             const double *row = train->task.bigrams + s->tokens[t] * 20;
             int next = s->targets[t];
             surprise -= log(row[next] - (next ? row[next - 1] : 0));
@@ -397,7 +401,7 @@ static void check_backcopy(void) {
         }
         CHECK_NEAR(s->optimum[0], log(16), 1e-6);
     }
-    CHECK(triggers > 20);
+    CHECK(triggers_n > 20);
     /* About 400 draws estimate the entropy, whose exact value is known. */
     CHECK_NEAR(surprise / optimum, 1, 0.15);
     CHECK_NEAR(entry.optimum_triggers, 0, 0);
@@ -416,10 +420,10 @@ static void check_conditional(void) {
                      : s.tokens[t] == 1 ? SS_KIND_TRIGGER
                                         : SS_KIND_ELSEWHERE;
     float target[20];
-    ss_task_target(target, &opened->train.task, &s, 6);
+    ss_task_write_target(target, &opened->train.task, &s, 6);
     for (int v = 0; v < 20; v++)
         CHECK_NEAR(target[v], v == 5 ? 0.5 : v == 7 || v == 9 ? 0.25 : 0, 1e-6);
-    ss_task_target(target, &opened->train.task, &s, 5);
+    ss_task_write_target(target, &opened->train.task, &s, 5);
     for (int v = 0; v < 20; v++) CHECK_NEAR(target[v], 0, 0);
     close_train(opened);
 }
@@ -429,9 +433,9 @@ static void visit_sequences(ss_train *train, void (*visit)(const ss_sequence *s,
     int n = (int)train->recipe->batch;
     ss_error err;
     for (int part = 0; part < SS_PARTS; part++) {
-        int from = n * part / SS_PARTS, to = n * (part + 1) / SS_PARTS;
+        int first = n * part / SS_PARTS, end = n * (part + 1) / SS_PARTS;
         must(ss_train_part(train, part, false, &err), &err, "part");
-        for (int i = from; i < to; i++) visit(&train->batch[i - from], context);
+        for (int i = first; i < end; i++) visit(&train->batch[i - first], context);
     }
 }
 
@@ -545,14 +549,14 @@ static void count_planted(const ss_sequence *s, void *context) {
 static opened_train *open_text(const char *mask, int period, int n, double planted) {
     static int32_t text[64];
     char config[640], recipe[160];
-    const char *plain = lab_config("softmax");
+    const char *config_start = lab_config("softmax");
     for (int i = 0; i < n; i++) text[i] = i % period;
     snprintf(recipe, sizeof recipe,
              "{\"task\":\"text\",\"batch\":400,\"length\":12,\"first\":7,\"steps\":1,"
              "\"triggers\":2,\"planted\":%g}",
              planted);
-    size_t end = strlen(plain) - 2;
-    snprintf(config, sizeof config, "%.*s%s}}", (int)end, plain, mask);
+    size_t end = strlen(config_start) - 2;
+    snprintf(config, sizeof config, "%.*s%s}}", (int)end, config_start, mask);
     opened_train *opened = malloc(sizeof *opened);
     ss_error err;
     must(try_train(opened, config, recipe, text, (size_t)n, &err), &err, "text");
@@ -610,9 +614,9 @@ static double norm_of(const float *x, int n) {
 
 /* Returns the norm of row 0 over the mean norm of the other rows. */
 static double first_to_others(const float *rows, int T, int width) {
-    double others = 0;
-    for (int t = 1; t < T; t++) others += norm_of(rows + t * width, width) / (T - 1);
-    return norm_of(rows, width) / others;
+    double mean_norm = 0;
+    for (int t = 1; t < T; t++) mean_norm += norm_of(rows + t * width, width) / (T - 1);
+    return norm_of(rows, width) / mean_norm;
 }
 
 #define LOGGED_T 12
@@ -642,7 +646,7 @@ static void check_log(void) {
         ss_train_add(train, part == 0);
         const ss_trace *trace = &train->traces[0];
         const ss_sequence *s = &train->batch[0];
-        const float *logits = ss_recorded(trace, SS_FIELD_LOGITS, 0, -1);
+        const float *logits = ss_recorded_rows(trace, SS_FIELD_LOGITS, 0, -1);
         for (int t = 0; t < LOGGED_T; t++, logits += LOGGED_V) {
             double sum = 0;
             for (int v = 0; v < LOGGED_V; v++) sum += exp((double)logits[v]);
@@ -653,20 +657,21 @@ static void check_log(void) {
             squares[2 + (t > 0)] += (double)train->back.squares[LOGGED_T + t];
         }
         for (int i = 0; i < LOGGED_HEADS; i++) {
-            const float *att = ss_recorded(trace, SS_FIELD_ATT, i / 2, i % 2);
+            const float *att = ss_recorded_rows(trace, SS_FIELD_ATT, i / 2, i % 2);
             for (int t = 0; t < LOGGED_T; t++) {
                 double weight = (double)att[t * LOGGED_T];
                 first[s->kinds[t]] += weight / LOGGED_HEADS;
                 of_heads[i] += s->kinds[t] == SS_KIND_ELSEWHERE ? weight : 0;
             }
-            value += first_to_others(ss_recorded(trace, SS_FIELD_V, i / 2, i % 2), LOGGED_T, 8) /
-                     LOGGED_HEADS;
+            value +=
+                first_to_others(ss_recorded_rows(trace, SS_FIELD_V, i / 2, i % 2), LOGGED_T, 8) /
+                LOGGED_HEADS;
         }
         for (int i = 0; i < 2 * 3; i++) ratios[i / 3] += (double)train->back.ratios[i] / 3;
         double most = 0;
         for (int l = 1; l <= 3; l++)
-            most = fmax(most,
-                        first_to_others(ss_recorded(trace, SS_FIELD_HIDDEN, l, -1), LOGGED_T, 16));
+            most = fmax(most, first_to_others(ss_recorded_rows(trace, SS_FIELD_HIDDEN, l, -1),
+                                              LOGGED_T, 16));
         hidden += most;
     }
     ss_log_entry entry;
@@ -809,73 +814,76 @@ static void check_loss_falls(const char *operation) {
     CASE("the loss falls, and two training runs of one recipe have the same bits");
     const char *recipe = "{\"batch\":16,\"length\":12,\"triggers\":3,\"steps\":40,"
                          "\"learning_rate\":0.01}";
-    opened_train *one = open_train(lab_config(operation), recipe),
-                 *two = open_train(lab_config(operation), recipe);
+    opened_train *first_train = open_train(lab_config(operation), recipe),
+                 *second_train = open_train(lab_config(operation), recipe);
     ss_log_entry entry, first = {0}, last = {0};
     ss_error err;
     for (int i = 0; i < 40; i++) {
-        must(train_step(&one->train, &entry, &err), &err, "step");
-        must(train_step(&two->train, &last, &err), &err, "step");
+        must(train_step(&first_train->train, &entry, &err), &err, "step");
+        must(train_step(&second_train->train, &last, &err), &err, "step");
         if (i == 0) first = last;
     }
     CHECK(last.loss < first.loss - 0.2);
     CHECK(first.value_gradient > 0 && isfinite(first.key_gradient));
-    CHECK_BITS(one->train.weights.numbers, two->train.weights.numbers,
-               one->train.weights.n * sizeof(float));
-    opened_file file = {.bytes = one->train.weights.file};
+    CHECK_BITS(first_train->train.weights.numbers, second_train->train.weights.numbers,
+               first_train->train.weights.n * sizeof(float));
+    opened_file file = {.bytes = first_train->train.weights.file};
     must(open_bytes(&file, &err), &err, "trained");
-    CHECK_INT(file.container.n, one->train.weights.container.n);
+    CHECK_INT(file.container.n, first_train->train.weights.container.n);
     free(file.arena.block);
-    close_train(one);
-    close_train(two);
+    close_train(first_train);
+    close_train(second_train);
 }
 
 static void check_parts_of_batches(void) {
     CASE("the gradient does not depend on how many sequences pass through the model together");
     const char *recipe = "{\"batch\":400,\"length\":12,\"triggers\":3,\"steps\":1}";
-    opened_train *reference = open_train(lab_config("softmax"), recipe);
-    opened_train *split = open_train(lab_config("softmax"), recipe);
+    opened_train *whole_train = open_train(lab_config("softmax"), recipe);
+    opened_train *split_train = open_train(lab_config("softmax"), recipe);
     ss_log_entry a, b;
     ss_error err;
-    CHECK_INT(reference->train.together, SS_ROWS_TOGETHER / 12);
-    split->train.together = 7;
-    must(train_step(&reference->train, &a, &err), &err, "step");
-    must(train_step(&split->train, &b, &err), &err, "step");
+    CHECK_INT(whole_train->train.joint_sequences, SS_JOINT_ROWS / 12);
+    split_train->train.joint_sequences = 7;
+    must(train_step(&whole_train->train, &a, &err), &err, "step");
+    must(train_step(&split_train->train, &b, &err), &err, "step");
     CHECK_NEAR(a.loss, b.loss, 1e-12);
     CHECK_NEAR(a.gradient_norm, b.gradient_norm, 1e-6);
     CHECK_NEAR(a.key_gradient, b.key_gradient, 1e-5);
-    close_train(reference);
-    close_train(split);
+    close_train(whole_train);
+    close_train(split_train);
 }
 
 static void check_shared_parts(const char *batch) {
     CASE("two workers that share each step give the bits of one worker");
     char recipe[128];
     snprintf(recipe, sizeof recipe, "{\"batch\":%s,\"length\":12,\"triggers\":3}", batch);
-    opened_train *alone = open_train(lab_config("softmax"), recipe);
-    opened_train *both[] = {open_train(lab_config("softmax"), recipe),
-                            open_train(lab_config("softmax"), recipe)};
+    opened_train *single_train = open_train(lab_config("softmax"), recipe);
+    opened_train *shared_trains[] = {open_train(lab_config("softmax"), recipe),
+                                     open_train(lab_config("softmax"), recipe)};
     ss_log_entry expected, entry;
     ss_error err;
-    size_t n = alone->train.weights.n * sizeof(float), bytes = alone->train.part_bytes;
+    size_t n = single_train->train.weights.n * sizeof(float),
+           bytes = single_train->train.part_bytes;
     for (int step = 0; step < 3; step++) {
-        must(train_step(&alone->train, &expected, &err), &err, "step");
+        must(train_step(&single_train->train, &expected, &err), &err, "step");
         for (int part = 0; part < SS_PARTS; part++) {
-            ss_train *worker = &both[part % 2]->train, *other = &both[1 - part % 2]->train;
+            ss_train *worker = &shared_trains[part % 2]->train,
+                     *other_worker = &shared_trains[1 - part % 2]->train;
             must(ss_train_part(worker, part, true, &err), &err, "part");
-            memcpy(other->part, worker->part, bytes);
+            memcpy(other_worker->part, worker->part, bytes);
             ss_train_add(worker, part == 0);
-            ss_train_add(other, part == 0);
+            ss_train_add(other_worker, part == 0);
         }
         for (int i = 0; i < 2; i++) {
-            must(ss_train_finish(&both[i]->train, true, &entry, &err), &err, "finish");
+            must(ss_train_finish(&shared_trains[i]->train, true, &entry, &err), &err, "finish");
             CHECK_BITS(&entry, &expected, sizeof entry);
-            CHECK_BITS(both[i]->train.weights.numbers, alone->train.weights.numbers, n);
+            CHECK_BITS(shared_trains[i]->train.weights.numbers, single_train->train.weights.numbers,
+                       n);
         }
     }
-    close_train(alone);
-    close_train(both[0]);
-    close_train(both[1]);
+    close_train(single_train);
+    close_train(shared_trains[0]);
+    close_train(shared_trains[1]);
 }
 
 /* Returns the bytes of the state of `from`, which the caller frees. */
@@ -885,33 +893,33 @@ static unsigned char *state_of(const ss_train *from) {
     return state;
 }
 
-static void check_resume(const char *recipe, int before) {
+static void check_resume(const char *recipe, int steps_before) {
     CASE("a resumed training run gives the bits of an uninterrupted one");
     opened_train *reference = open_train(lab_config("softmax"), recipe);
-    opened_train *later = open_train(lab_config("softmax"), recipe);
+    opened_train *resumed_train = open_train(lab_config("softmax"), recipe);
     ss_log_entry expected, entry;
     ss_error err;
-    for (int i = 0; i < before; i++)
+    for (int i = 0; i < steps_before; i++)
         must(train_step(&reference->train, &expected, &err), &err, "step");
     unsigned char *state = state_of(&reference->train);
     size_t n = ss_train_state_bytes(&reference->train);
     /* A step before the resume must not change the result. */
-    must(train_step(&later->train, &entry, &err), &err, "astray");
-    must(ss_train_resume(&later->train, (ss_bytes){state, n}, &err), &err, "resume");
-    CHECK_INT(later->train.step, before);
-    unsigned char *same = state_of(&later->train);
-    CHECK_BITS(same, state, n);
+    must(train_step(&resumed_train->train, &entry, &err), &err, "astray");
+    must(ss_train_resume(&resumed_train->train, (ss_bytes){state, n}, &err), &err, "resume");
+    CHECK_INT(resumed_train->train.step, steps_before);
+    unsigned char *resumed_state = state_of(&resumed_train->train);
+    CHECK_BITS(resumed_state, state, n);
     for (int i = 0; i < 3; i++) {
         must(train_step(&reference->train, &expected, &err), &err, "step");
-        must(train_step(&later->train, &entry, &err), &err, "step");
+        must(train_step(&resumed_train->train, &entry, &err), &err, "step");
         CHECK_BITS(&entry, &expected, sizeof entry);
     }
-    CHECK_BITS(later->train.weights.numbers, reference->train.weights.numbers,
+    CHECK_BITS(resumed_train->train.weights.numbers, reference->train.weights.numbers,
                reference->train.weights.n * sizeof(float));
     free(state);
-    free(same);
+    free(resumed_state);
     close_train(reference);
-    close_train(later);
+    close_train(resumed_train);
 }
 
 static void check_broken_states(void) {
@@ -919,37 +927,37 @@ static void check_broken_states(void) {
     opened_train *opened = open_train(lab_config("softmax"), "{\"length\":12,\"batch\":1}");
     ss_train *train = &opened->train;
     size_t n = ss_train_state_bytes(train), numbers = train->weights.n;
-    unsigned char *valid = state_of(train), *bad = malloc(n + 4);
+    unsigned char *valid_state = state_of(train), *broken_state = malloc(n + 4);
     float values[] = {NAN, INFINITY, -1.0f};
     ss_error err;
     for (int i = 0; i < 8; i++) {
         size_t bytes = i == 0 ? n - 4 : i == 1 ? n + 4 : i == 2 ? 0 : n;
-        memcpy(bad, valid, n);
-        if (i == 3) bad[0] ^= 1;
-        if (i == 4) bad[7] |= 0x80; /* the number of steps */
-        if (i == 5) bad[8] ^= 1;    /* the number of weights */
-        if (i == 6) memcpy(bad + 12, &values[0], 4);
-        if (i == 7) memcpy(bad + 12 + 8 * numbers, &values[2], 4);
-        CHECK_INT((int)ss_train_resume(train, (ss_bytes){bad, bytes}, &err), SS_BAD_FILE);
+        memcpy(broken_state, valid_state, n);
+        if (i == 3) broken_state[0] ^= 1;
+        if (i == 4) broken_state[7] |= 0x80; /* the number of steps */
+        if (i == 5) broken_state[8] ^= 1;    /* the number of weights */
+        if (i == 6) memcpy(broken_state + 12, &values[0], 4);
+        if (i == 7) memcpy(broken_state + 12 + 8 * numbers, &values[2], 4);
+        CHECK_INT((int)ss_train_resume(train, (ss_bytes){broken_state, bytes}, &err), SS_BAD_FILE);
         CHECK(strstr(err.text, "expected") != NULL);
-        unsigned char *now = state_of(train);
-        CHECK_BITS(now, valid, n);
-        free(now);
+        unsigned char *current_state = state_of(train);
+        CHECK_BITS(current_state, valid_state, n);
+        free(current_state);
     }
     /* A number that is not finite is refused at the end of each of the three arrays; a negative
      * weight is valid. */
     for (size_t i = 1; i <= 3; i++) {
-        memcpy(bad, valid, n);
-        size_t at = 12 + 4 * (i * numbers - 1);
-        memcpy(bad + at, &values[1], 4);
-        CHECK_INT((int)ss_train_resume(train, (ss_bytes){bad, n}, &err), SS_BAD_FILE);
-        CHECK(!strcmp(err.where, ss_where_byte(at).text));
+        memcpy(broken_state, valid_state, n);
+        size_t offset = 12 + 4 * (i * numbers - 1);
+        memcpy(broken_state + offset, &values[1], 4);
+        CHECK_INT((int)ss_train_resume(train, (ss_bytes){broken_state, n}, &err), SS_BAD_FILE);
+        CHECK(!strcmp(err.where, ss_where_byte(offset).text));
     }
-    memcpy(bad, valid, n);
-    memcpy(bad + 12, &values[2], 4);
-    must(ss_train_resume(train, (ss_bytes){bad, n}, &err), &err, "negative");
-    free(valid);
-    free(bad);
+    memcpy(broken_state, valid_state, n);
+    memcpy(broken_state + 12, &values[2], 4);
+    must(ss_train_resume(train, (ss_bytes){broken_state, n}, &err), &err, "negative");
+    free(valid_state);
+    free(broken_state);
     close_train(opened);
 }
 
@@ -984,16 +992,16 @@ static void check_initial_weights(void) {
                                         "self_attn.q_proj.weight", "self_attn.q_proj.weight"};
     static const ss_dtype types[] = {SS_I8, SS_I8, SS_I32, SS_U8};
     for (int i = 0; i < 4; i++) {
-        ss_container less = file.container;
-        ss_entry *entries = malloc(less.n * sizeof *entries);
-        memcpy(entries, less.entries, less.n * sizeof *entries);
-        less.entries = entries;
-        for (size_t e = 0; e < less.n; e++)
+        ss_container changed = file.container;
+        ss_entry *entries = malloc(changed.n * sizeof *entries);
+        memcpy(entries, changed.entries, changed.n * sizeof *entries);
+        changed.entries = entries;
+        for (size_t e = 0; e < changed.n; e++)
             if (strstr(entries[e].name, names[i]) && i == 0)
-                memmove(entries + e, entries + e + 1, (--less.n - e) * sizeof *entries);
+                memmove(entries + e, entries + e + 1, (--changed.n - e) * sizeof *entries);
             else if (strstr(entries[e].name, names[i]))
                 entries[e].tensor.type = types[i]; /* I8 without a tensor of scales */
-        CHECK_INT((int)ss_parameters_copy(&opened->train.weights, &less, &err), SS_BAD_TENSOR);
+        CHECK_INT((int)ss_parameters_copy(&opened->train.weights, &changed, &err), SS_BAD_TENSOR);
         CHECK(strstr(err.where, names[i]) != NULL);
         free(entries);
     }
@@ -1104,12 +1112,13 @@ static void check_text_refusals(void) {
          "no later key for backcopy", 0, SS_UNSUPPORTED},
         {",\"mask\":{\"kind\":\"window\",\"window\":3}", "backcopy", "", "", 0, SS_OK},
     };
-    const char *plain = lab_config("softmax");
+    const char *config_start = lab_config("softmax");
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         int32_t text[16] = {0};
         char config[640], recipe[64];
         text[15] = cases[i].last;
-        snprintf(config, sizeof config, "%.*s%s}}", (int)strlen(plain) - 2, plain, cases[i].mask);
+        snprintf(config, sizeof config, "%.*s%s}}", (int)strlen(config_start) - 2, config_start,
+                 cases[i].mask);
         snprintf(recipe, sizeof recipe, "{\"task\":\"%s\",\"length\":12}", cases[i].task);
         opened_train *opened = malloc(sizeof *opened);
         ss_error err = {0};
@@ -1121,7 +1130,7 @@ static void check_text_refusals(void) {
 
 static void check_headers(void) {
     CASE("the numbers of a file begin at a multiple of 64 bytes, with as few spaces as possible");
-    bool met[SS_ARENA_ALIGN] = {false};
+    bool is_met[SS_ARENA_ALIGN] = {false};
     for (int layers = 1; layers <= 8; layers++)
         for (int i = 0; i < 32; i++) {
             /* Another digit in a size makes the header a few characters longer. */
@@ -1143,10 +1152,10 @@ static void check_headers(void) {
             while (used && file.data[8 + used - 1] == ' ') used--;
             CHECK_INT((int)((8 + header) % SS_ARENA_ALIGN), 0);
             CHECK(header - used < SS_ARENA_ALIGN);
-            met[(8 + used) % SS_ARENA_ALIGN] = true;
+            is_met[(8 + used) % SS_ARENA_ALIGN] = true;
             close_train(opened);
         }
-    CHECK(met[0] && met[1] && met[SS_ARENA_ALIGN - 1]);
+    CHECK(is_met[0] && is_met[1] && is_met[SS_ARENA_ALIGN - 1]);
 }
 
 static void check_memory(void) {

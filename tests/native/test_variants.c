@@ -87,23 +87,23 @@ static void check_zero_bias_key(void) {
     for (int l = 0; l < arch->L; l++)
         for (int i = 0; i < arch->G * arch->K; i++)
             writable(model.model.layers[l].bias_keys)[i] = 0;
-    opened_run biased = run_prompt(&model, NULL);
-    float *mass = measure(&biased.run.trace, "row_mass", 0.3f, 0, 0, 0, NULL);
+    opened_run biased_run = run_prompt(&model, NULL);
+    float *mass = measure(&biased_run.run.trace, "row_mass", 0.3f, 0, 0, 0, NULL);
     size_t rows = (size_t)(arch->L * arch->H) * T_MAX, D = (size_t)arch->D;
     for (size_t i = 0; i < rows; i++)
-        CHECK_NEAR(mass[i] + ss_floats(&biased.run.trace, SS_FIELD_ATT_BIAS)[i], 1, 1e-6);
+        CHECK_NEAR(mass[i] + ss_floats(&biased_run.run.trace, SS_FIELD_ATT_BIAS)[i], 1, 1e-6);
     arch->bias_key = SS_OWNER_NONE;
     ss_edit edit = swap_to("softmax1", NAN);
-    opened_run plain = run_prompt(&model, &edit);
+    opened_run softmax1_run = run_prompt(&model, &edit);
     for (size_t i = 0; i < rows * T_MAX; i++)
-        CHECK_NEAR(ss_floats(&biased.run.trace, SS_FIELD_ATT)[i],
-                   ss_floats(&plain.run.trace, SS_FIELD_ATT)[i], 1e-6);
+        CHECK_NEAR(ss_floats(&biased_run.run.trace, SS_FIELD_ATT)[i],
+                   ss_floats(&softmax1_run.run.trace, SS_FIELD_ATT)[i], 1e-6);
     for (size_t i = 0; i < ((size_t)arch->L + 1) * T_MAX * D; i++)
-        CHECK_NEAR(ss_floats(&biased.run.trace, SS_FIELD_HIDDEN)[i],
-                   ss_floats(&plain.run.trace, SS_FIELD_HIDDEN)[i], 1e-5);
+        CHECK_NEAR(ss_floats(&biased_run.run.trace, SS_FIELD_HIDDEN)[i],
+                   ss_floats(&softmax1_run.run.trace, SS_FIELD_HIDDEN)[i], 1e-5);
     free(mass);
-    close_run(&biased);
-    close_run(&plain);
+    close_run(&biased_run);
+    close_run(&softmax1_run);
     close_model(&model);
 }
 
@@ -166,11 +166,11 @@ static void check_bidirectional(void) {
     CHECK(att_row(trace, 0, 0, 0)[T_MAX - 1] > 0);
     float *mass = measure(trace, "row_mass", 0.3f, 0, 0, 0, NULL);
     float *alpha = measure(trace, "alpha", 0.3f, 0, 0, 0, NULL);
-    float *even = measure(trace, "alpha_uniform", 0.3f, 0, 0, 0, NULL);
+    float *uniform = measure(trace, "alpha_uniform", 0.3f, 0, 0, 0, NULL);
     double sum = 0;
     for (int t = 0; t < T_MAX; t++) {
         CHECK_NEAR(mass[t], 1, 1e-6);
-        CHECK_NEAR(even[t], 1.0 / T_MAX, 1e-7);
+        CHECK_NEAR(uniform[t], 1.0 / T_MAX, 1e-7);
         sum += (double)alpha[t];
     }
     CHECK_NEAR(sum, 1, 1e-6);
@@ -180,29 +180,29 @@ static void check_bidirectional(void) {
     float *loss = measure(trace, "loss_mean", 0.3f, 0, 0, 0, NULL);
     CHECK(isnan(*loss) && isnan(ss_floats(trace, SS_FIELD_LOSS)[3]));
     ss_run_desc desc = {&model.model, T_MAX + 1, SS_FIELDS_ALL, NULL, 0, NULL, 0, NULL, 0};
-    opened_run longer = open_run(&desc);
+    opened_run longer_run = open_run(&desc);
     ss_error err;
-    must(ss_run_extend(&longer.run, prompt, T_MAX, &err), &err, "extend");
-    CHECK_INT((int)ss_run_extend(&longer.run, prompt, 1, &err), SS_UNSUPPORTED);
+    must(ss_run_extend(&longer_run.run, prompt, T_MAX, &err), &err, "extend");
+    CHECK_INT((int)ss_run_extend(&longer_run.run, prompt, 1, &err), SS_UNSUPPORTED);
     CHECK(strstr(err.text, "bidirectional") != NULL);
-    CHECK_INT(longer.run.trace.T, T_MAX);
-    check_same(trace, &longer.run.trace, T_MAX);
+    CHECK_INT(longer_run.run.trace.T, T_MAX);
+    check_same(trace, &longer_run.run.trace, T_MAX);
 
     CASE("a mask edit makes a bidirectional model causal");
-    ss_edit past = mask_to(0, T_MAX);
-    opened_run edited = run_prompt(&model, &past);
+    ss_edit causal_mask = mask_to(0, T_MAX);
+    opened_run edited_run = run_prompt(&model, &causal_mask);
     model.model.arch.prefix = 0;
-    opened_run causal = run_prompt(&model, NULL);
-    CHECK(have_same_rows(&causal.run.trace, &edited.run.trace, SS_FIELD_ATT, T_MAX));
-    CHECK(att_row(&edited.run.trace, 0, 0, 0)[1] == 0);
+    opened_run causal_run = run_prompt(&model, NULL);
+    CHECK(have_same_rows(&causal_run.run.trace, &edited_run.run.trace, SS_FIELD_ATT, T_MAX));
+    CHECK(att_row(&edited_run.run.trace, 0, 0, 0)[1] == 0);
     free(mass);
     free(alpha);
-    free(even);
+    free(uniform);
     free(loss);
     close_run(&run);
-    close_run(&longer);
-    close_run(&edited);
-    close_run(&causal);
+    close_run(&longer_run);
+    close_run(&edited_run);
+    close_run(&causal_run);
     close_model(&model);
 }
 
@@ -234,27 +234,27 @@ static void check_texts_longer_than_a_chunk(void) {
 static void check_prefix(void) {
     CASE("prefix: the prefix must be run at once; later tokens give the same bits");
     opened_model model = open_variant("prefix");
-    opened_run whole = run_prompt(&model, NULL);
+    opened_run full_run = run_prompt(&model, NULL);
     ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, NULL, 0, NULL, 0, NULL, 0};
     ss_error err;
     for (int first = 3; first <= 5; first++) {
-        opened_run steps = open_run(&desc);
-        must(ss_run_extend(&steps.run, prompt, first, &err), &err, "extend");
-        ss_status status = ss_run_extend(&steps.run, prompt + first, T_MAX - first, &err);
+        opened_run stepped_run = open_run(&desc);
+        must(ss_run_extend(&stepped_run.run, prompt, first, &err), &err, "extend");
+        ss_status status = ss_run_extend(&stepped_run.run, prompt + first, T_MAX - first, &err);
         CHECK_INT((int)status, first < 4 ? SS_UNSUPPORTED : SS_OK);
-        if (status == SS_OK) check_same(&whole.run.trace, &steps.run.trace, T_MAX);
-        close_run(&steps);
+        if (status == SS_OK) check_same(&full_run.run.trace, &stepped_run.run.trace, T_MAX);
+        close_run(&stepped_run);
     }
 
     CASE("tokens of the prefix, which earlier queries saw, have no loss");
-    const ss_trace *trace = &whole.run.trace;
+    const ss_trace *trace = &full_run.run.trace;
     CHECK(isnan(ss_floats(trace, SS_FIELD_LOSS)[3]) && !isnan(ss_floats(trace, SS_FIELD_LOSS)[4]));
     float *loss = measure(trace, "loss_mean", 0.3f, 0, 0, 0, NULL);
     double sum = 0;
     for (int t = 4; t < T_MAX; t++) sum += (double)ss_floats(trace, SS_FIELD_LOSS)[t];
     CHECK_NEAR(*loss, sum / (T_MAX - 4), 1e-6);
     free(loss);
-    close_run(&whole);
+    close_run(&full_run);
     close_model(&model);
 }
 
@@ -266,16 +266,16 @@ static void check_extension_in_pieces(void) {
         "gate-value", "mlp_kernel",      "experts",      "int8",      "mlp_kernel_norm"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         opened_model model = open_variant(names[i]);
-        opened_run whole = run_prompt(&model, NULL);
-        check_steps(&whole.run.trace, prompt, T_MAX, 1);
-        check_steps(&whole.run.trace, prompt, T_MAX, 3);
+        opened_run full_run = run_prompt(&model, NULL);
+        check_steps(&full_run.run.trace, prompt, T_MAX, 1);
+        check_steps(&full_run.run.trace, prompt, T_MAX, 3);
         ss_run_desc desc = {&model.model, T_MAX + 9, SS_FIELDS_ALL, NULL, 0, NULL, 0, NULL, 0};
-        opened_run roomy = open_run(&desc);
+        opened_run larger_run = open_run(&desc);
         ss_error err;
-        must(ss_run_extend(&roomy.run, prompt, T_MAX, &err), &err, "extend");
-        check_same(&whole.run.trace, &roomy.run.trace, T_MAX);
-        close_run(&whole);
-        close_run(&roomy);
+        must(ss_run_extend(&larger_run.run, prompt, T_MAX, &err), &err, "extend");
+        check_same(&full_run.run.trace, &larger_run.run.trace, T_MAX);
+        close_run(&full_run);
+        close_run(&larger_run);
         close_model(&model);
     }
 }
@@ -286,15 +286,15 @@ static void check_feature_maps(void) {
     ss_edit edit = swap_to("elu1_kernel_norm", NAN);
     set_value(&edit, "layer", "0");
     set_value(&edit, "head", "1");
-    opened_run plain = run_prompt(&model, NULL), swapped = run_prompt(&model, &edit);
+    opened_run baseline = run_prompt(&model, NULL), edited_run = run_prompt(&model, &edit);
     size_t map = T_MAX * T_MAX;
-    const float *a = ss_floats(&plain.run.trace, SS_FIELD_ATT),
-                *b = ss_floats(&swapped.run.trace, SS_FIELD_ATT);
-    CHECK_BITS(a, b, map * sizeof *a);
-    CHECK(memcmp(a + map, b + map, map * sizeof *a) != 0);
-    CHECK_BITS(a + 2 * map, b + 2 * map, 2 * map * sizeof *a);
-    close_run(&plain);
-    close_run(&swapped);
+    const float *baseline_maps = ss_floats(&baseline.run.trace, SS_FIELD_ATT),
+                *edited_maps = ss_floats(&edited_run.run.trace, SS_FIELD_ATT);
+    CHECK_BITS(baseline_maps, edited_maps, map * sizeof *baseline_maps);
+    CHECK(memcmp(baseline_maps + map, edited_maps + map, map * sizeof *baseline_maps) != 0);
+    CHECK_BITS(baseline_maps + 2 * map, edited_maps + 2 * map, 2 * map * sizeof *baseline_maps);
+    close_run(&baseline);
+    close_run(&edited_run);
 
     CASE("a feature map whose tensors the model lacks is refused, as an edit and in the config");
     edit = swap_to("mlp_kernel", NAN);
@@ -326,13 +326,13 @@ static void check_feature_maps(void) {
     close_model(&model);
 }
 
-static ss_status open_tampered(const char *was, const char *is, ss_error *err) {
+static ss_status open_tampered(const char *old_bytes, const char *new_bytes, ss_error *err) {
     ss_bytes weights = read_file("tests/golden/var-int8", "model.safetensors");
     ss_bytes config = read_file("tests/golden/var-int8", "config.json");
-    size_t n = strlen(was);
+    size_t n = strlen(old_bytes);
     for (size_t i = 8; i + n < weights.n; i++)
-        if (!memcmp(weights.data + i, was, n))
-            memcpy((unsigned char *)(size_t)weights.data + i, is, n);
+        if (!memcmp(weights.data + i, old_bytes, n))
+            memcpy((unsigned char *)(size_t)weights.data + i, new_bytes, n);
     ss_status status = try_open(config, weights, err);
     free((void *)(size_t)config.data);
     free((void *)(size_t)weights.data);
@@ -343,21 +343,21 @@ static void check_int8_weights(void) {
     CASE("I8: every weight is its integer times the scale of its row");
     opened_model model = open_variant("int8");
     const char *name = "model.embed_tokens.weight", *scale = "model.embed_tokens.weight_scale";
-    const ss_tensor *whole = &ss_container_find(&model.weights.container, name)->tensor;
+    const ss_tensor *tensor = &ss_container_find(&model.weights.container, name)->tensor;
     const unsigned char *scales = ss_container_find(&model.weights.container, scale)->tensor.data;
-    size_t D = whole->dims[1];
+    size_t D = tensor->dims[1];
     float vector[64], factor;
-    for (size_t v = 0; v < whole->dims[0]; v++) {
-        ss_matrix_output(vector, &model.model.embedding.w, v);
+    for (size_t v = 0; v < tensor->dims[0]; v++) {
+        ss_matrix_unpack_output(vector, &model.model.embedding.w, v);
         memcpy(&factor, scales + 4 * v, sizeof factor);
         for (size_t d = 0; d < D; d++)
-            CHECK(vector[d] == (float)((const signed char *)whole->data)[v * D + d] * factor);
+            CHECK(vector[d] == (float)((const signed char *)tensor->data)[v * D + d] * factor);
     }
     close_model(&model);
 
     CASE("a scale that is missing, of another type or shape, or not finite is refused by name");
     static const struct {
-        const char *was, *is, *where;
+        const char *old_bytes, *new_bytes, *where;
     } table[] = {
         {"layers.1.mlp.up_proj.weight_scale", "layers.1.mlp.up_proj.weight_sc*le",
          "model.layers.1.mlp.up_proj.weight_scale"},
@@ -369,14 +369,14 @@ static void check_int8_weights(void) {
     ss_error err = {0};
     CHECK_INT((int)open_tampered("", "", &err), SS_OK);
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
-        CHECK_INT((int)open_tampered(table[i].was, table[i].is, &err), SS_BAD_TENSOR);
+        CHECK_INT((int)open_tampered(table[i].old_bytes, table[i].new_bytes, &err), SS_BAD_TENSOR);
         if (check_failed(!strcmp(err.where, table[i].where), __FILE__, __LINE__, "the place"))
             printf("    %s: %s\n", err.where, err.text);
     }
-    char was[5] = {0}, is[] = "\xff\xff\x7f\x7f"; /* the largest float, which overflows when it is
-                                                     multiplied by 127 */
-    memcpy(was, &factor, 4);
-    CHECK_INT((int)open_tampered(was, is, &err), SS_BAD_TENSOR);
+    /* The largest float overflows when it is multiplied by 127. */
+    char old_bytes[5] = {0}, new_bytes[] = "\xff\xff\x7f\x7f";
+    memcpy(old_bytes, &factor, 4);
+    CHECK_INT((int)open_tampered(old_bytes, new_bytes, &err), SS_BAD_TENSOR);
     CHECK(!strcmp(err.where, scale));
 }
 
@@ -387,7 +387,7 @@ static void check_int8_weights(void) {
 
 static void check_configs(void) {
     static const struct {
-        const char *own;
+        const char *extension;
         ss_status status;
         const char *where;
     } table[] = {
@@ -420,7 +420,7 @@ static void check_configs(void) {
     CASE("configs: an unsupported value is refused by its key");
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         char text[512];
-        int n = snprintf(text, sizeof text, "%s%s", LLAMA, table[i].own);
+        int n = snprintf(text, sizeof text, "%s%s", LLAMA, table[i].extension);
         /* The heads have an odd width of 3, which rotary positions refuse, but the expected errors
          * are reported before that. */
         ss_error err = {0};
@@ -429,11 +429,11 @@ static void check_configs(void) {
             ss_arch_read(&arch, (ss_bytes){(const unsigned char *)text, (size_t)n}, &err);
         CHECK_INT((int)status, (int)table[i].status);
         if (check_failed(!strcmp(err.where, table[i].where), __FILE__, __LINE__, "the place"))
-            printf("    %s: %s: %s\n", table[i].own, err.where, err.text);
+            printf("    %s: %s: %s\n", table[i].extension, err.where, err.text);
     }
 
     CASE("variants that a family does not support are refused with their key");
-    const char *others[] = {
+    const char *configs[] = {
         "{\"model_type\":\"gpt2\",\"n_layer\":1,\"n_head\":2,\"n_embd\":8,\"vocab_size\":8,"
         "\"sinkscope\":{\"gate\":\"output_head\"}}",
         "{\"model_type\":\"mistral\",\"num_hidden_layers\":1,\"num_attention_heads\":2,"
@@ -446,7 +446,7 @@ static void check_configs(void) {
     for (int i = 0; i < 3; i++) {
         ss_error err = {0};
         ss_arch arch;
-        ss_bytes text = {(const unsigned char *)others[i], strlen(others[i])};
+        ss_bytes text = {(const unsigned char *)configs[i], strlen(configs[i])};
         CHECK_INT((int)ss_arch_read(&arch, text, &err), SS_UNSUPPORTED);
         CHECK(!strcmp(err.where, places[i]));
     }
@@ -458,13 +458,14 @@ static void check_description(void) {
     ss_error err;
     opened_model model = open_variant("bidirectional");
     must(ss_describe_model(text, sizeof text, &model.model, &err), &err, "describe");
-    const char *says[] = {"\"mask\":{\"kind\":\"bidirectional\"}",
-                          "\"mask_token\":1",
-                          "\"gate\":\"output_head\"",
-                          "\"bias_key\":null",
-                          "\"norm_place\":\"pre\"",
-                          "\"heads\":\"joined\""};
-    for (size_t i = 0; i < sizeof says / sizeof *says; i++) CHECK(strstr(text, says[i]) != NULL);
+    const char *phrases[] = {"\"mask\":{\"kind\":\"bidirectional\"}",
+                             "\"mask_token\":1",
+                             "\"gate\":\"output_head\"",
+                             "\"bias_key\":null",
+                             "\"norm_place\":\"pre\"",
+                             "\"heads\":\"joined\""};
+    for (size_t i = 0; i < sizeof phrases / sizeof *phrases; i++)
+        CHECK(strstr(text, phrases[i]) != NULL);
     close_model(&model);
     model = open_variant("bias-key-window");
     must(ss_describe_model(text, sizeof text, &model.model, &err), &err, "describe");

@@ -105,13 +105,13 @@ static void check_zip_files(void) {
 }
 
 static ss_status open_flipped(opened_file *file, size_t bit) {
-    unsigned char *at = (unsigned char *)(size_t)(file->bytes.data + bit / 8);
-    *at ^= (unsigned char)(1u << bit % 8);
+    unsigned char *byte = (unsigned char *)(size_t)(file->bytes.data + bit / 8);
+    *byte ^= (unsigned char)(1u << bit % 8);
     ss_error err = {0};
     ss_status status = open_bytes(file, &err);
     if (status != SS_OK) CHECK(err.where[0] && strlen(err.text) > 10 && status != SS_NO_MEMORY);
     free(file->arena.block);
-    *at ^= (unsigned char)(1u << bit % 8);
+    *byte ^= (unsigned char)(1u << bit % 8);
     return status;
 }
 
@@ -123,10 +123,10 @@ static void check_flipped_bits(void) {
             {.name = "m/data/0", .data = storage, .n = sizeof storage, .in_zip64 = zip64 ? 3 : 0}};
         CASE("each flipped bit of a zip file gives a status, never a crash");
         opened_file file = {.bytes = zip_of(records, 2, zip64)};
-        size_t bits = 8 * file.bytes.n, refused = 0;
-        for (size_t bit = 0; bit < bits; bit++) refused += open_flipped(&file, bit) != SS_OK;
-        printf("  %lu of %lu were refused\n", (unsigned long)refused, (unsigned long)bits);
-        CHECK(refused > bits / 2);
+        size_t bits = 8 * file.bytes.n, refused_n = 0;
+        for (size_t bit = 0; bit < bits; bit++) refused_n += open_flipped(&file, bit) != SS_OK;
+        printf("  %lu of %lu were refused\n", (unsigned long)refused_n, (unsigned long)bits);
+        CHECK(refused_n > bits / 2);
         free((void *)(size_t)file.bytes.data);
     }
 }

@@ -43,13 +43,13 @@ static inline bool have_same_rows(const ss_trace *a, const ss_trace *b, int fiel
     for (int i = 0; i < time; i++) outer *= x.dims[i];
     if (shape[time + 1]) inner = *shape[time + 1] == 'T' ? (size_t)T : x.dims[time + 1];
     size_t step_x = time ? x.strides[time - 1] : 0, step_y = time ? y.strides[time - 1] : 0;
-    bool same = true;
+    bool are_same = true;
     for (size_t o = 0; o < outer; o++)
         for (size_t t = 0; t < (size_t)T; t++)
-            same &= !memcmp((const float *)x.data + o * step_x + t * x.strides[time],
-                            (const float *)y.data + o * step_y + t * y.strides[time],
-                            inner * sizeof(float));
-    return same;
+            are_same &= !memcmp((const float *)x.data + o * step_x + t * x.strides[time],
+                                (const float *)y.data + o * step_y + t * y.strides[time],
+                                inner * sizeof(float));
+    return are_same;
 }
 
 /* Compares rows t < T of every field that the first run recorded. */
@@ -104,8 +104,8 @@ static inline void check_updated(const opened_run *run, ss_status status, const 
 static inline void check_updates(opened_run *run, const ss_run_desc *desc, const int32_t *tokens,
                                  int T, int times) {
     ss_error err;
-    ss_run_desc plain = *desc;
-    plain.from = NULL;
+    ss_run_desc new_desc = *desc;
+    new_desc.from = NULL;
     uint32_t state = 7;
     int32_t text[128];
     CHECK(T <= 128);
@@ -121,23 +121,23 @@ static inline void check_updates(opened_run *run, const ss_run_desc *desc, const
             text[place] = tokens[(next_random(&state) >> 8) % (uint32_t)T];
             status = ss_run_update(&run->run, text, n, &err);
         }
-        check_updated(run, status, &plain, text, n);
+        check_updated(run, status, &new_desc, text, n);
     }
 }
 
 /* Checks oracle 9: a bias on the values of layer 0 changes the layer's output but not its maps. */
 static inline void check_value_bias(const ss_model *model, const float *biases, size_t n,
                                     const int32_t *tokens, int T) {
-    opened_run plain = run_tokens(model, tokens, T, NULL, 0);
+    opened_run baseline = run_tokens(model, tokens, T, NULL, 0);
     for (size_t i = 0; i < n; i++) writable(biases)[i] += 3;
-    opened_run biased = run_tokens(model, tokens, T, NULL, 0);
+    opened_run biased_run = run_tokens(model, tokens, T, NULL, 0);
     size_t maps = (size_t)(model->arch.H * T * T);
-    CHECK_BITS(ss_floats(&plain.run.trace, SS_FIELD_ATT),
-               ss_floats(&biased.run.trace, SS_FIELD_ATT), maps * sizeof(float));
-    CHECK(memcmp(ss_floats(&plain.run.trace, SS_FIELD_ATT_OUT),
-                 ss_floats(&biased.run.trace, SS_FIELD_ATT_OUT), sizeof(float)) != 0);
-    close_run(&plain);
-    close_run(&biased);
+    CHECK_BITS(ss_floats(&baseline.run.trace, SS_FIELD_ATT),
+               ss_floats(&biased_run.run.trace, SS_FIELD_ATT), maps * sizeof(float));
+    CHECK(memcmp(ss_floats(&baseline.run.trace, SS_FIELD_ATT_OUT),
+                 ss_floats(&biased_run.run.trace, SS_FIELD_ATT_OUT), sizeof(float)) != 0);
+    close_run(&baseline);
+    close_run(&biased_run);
 }
 
 #endif

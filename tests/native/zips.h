@@ -66,7 +66,7 @@ static inline void put_directory(writer *w, const zip_part *record, size_t local
 
 /* Writes the end records; with zip64, every number in the old record has the escape value. */
 static inline void put_end(writer *w, uint64_t n, uint64_t start, bool zip64) {
-    uint64_t bytes = w->n - start, at = w->n;
+    uint64_t bytes = w->n - start, end_offset = w->n;
     if (zip64) {
         put(w, "PK\6\6\54\0\0\0\0\0\0\0\55\0\55\0\0\0\0\0\0\0\0\0", 24);
         put_uint(w, n, 8);
@@ -74,7 +74,7 @@ static inline void put_end(writer *w, uint64_t n, uint64_t start, bool zip64) {
         put_uint(w, bytes, 8);
         put_uint(w, start, 8);
         put(w, "PK\6\7\0\0\0\0", 8);
-        put_uint(w, at, 8);
+        put_uint(w, end_offset, 8);
         put_uint(w, 1, 4);
     }
     put(w, "PK\5\6\0\0\0\0", 8);

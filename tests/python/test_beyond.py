@@ -51,32 +51,34 @@ def test_the_feed_forward_share_is_undefined_for_a_post_norm_and_may_exceed_one(
 def test_the_file_has_every_unit_and_a_repeated_measurement_equals_it() -> None:
     result = json.loads(beyond.FILE.read_text())
     for name, (_, units) in beyond.unit_groups().items():
-        assert [one["unit"] for one in result[name]] == list(units), "run beyond --units"
-    kept = next(one for one in result["models with a sink"] if one["unit"] == "heads-8")
+        assert [unit["unit"] for unit in result[name]] == list(units), "run beyond --units"
+    stored_unit = next(unit for unit in result["models with a sink"] if unit["unit"] == "heads-8")
     texts = json.loads(beyond.HELD_OUT.read_text())[:beyond.SEQUENCES]
-    repeated = beyond.shared_columns(*read_model(beyond.ZOO / "heads-8"), beyond.held_out_ids("heads-8", texts))
-    for name, value in repeated.items():
+    columns = beyond.shared_columns(*read_model(beyond.ZOO / "heads-8"), beyond.held_out_ids("heads-8", texts))
+    for name, value in columns.items():
         # On another processor a head near the threshold may count differently.
-        assert value == pytest.approx(kept[name], abs=0.5 if name == "sink_1" else 1e-3), name
+        assert value == pytest.approx(stored_unit[name], abs=0.5 if name == "sink_1" else 1e-3), name
 
 
 def test_zeroing_the_worst_channel_raises_the_loss_as_stored() -> None:
     arch, weights = read_model(beyond.ZOO / "softmax")
     ids = beyond.held_out_ids("softmax", json.loads(beyond.HELD_OUT.read_text())[:beyond.SEQUENCES])
-    kept = next(one for one in json.loads(beyond.FILE.read_text())["channels"] if one["unit"] == "softmax")
+    stored_unit = next(unit for unit in json.loads(beyond.FILE.read_text())["channels"] if unit["unit"] == "softmax")
     trace = forward(arch, weights, ids)
-    assert kept["loss"] == pytest.approx(beyond.metrics.loss(trace.logits, ids).mean().item(), abs=1e-3)
-    cost = beyond.loss_without(arch, weights, ids, kept["worst_channel"]) - kept["loss"]
-    assert cost == pytest.approx(kept["worst"], abs=1e-3)
-    assert beyond.loss_without(arch, weights, ids, kept["worst_channel"] - 1) - kept["loss"] < cost / 2
+    assert stored_unit["loss"] == pytest.approx(beyond.metrics.loss(trace.logits, ids).mean().item(), abs=1e-3)
+    channel = stored_unit["worst_channel"]
+    cost, other_cost = (beyond.loss_without_channel(arch, weights, ids, c) - stored_unit["loss"]
+                        for c in (channel, channel - 1))
+    assert cost == pytest.approx(stored_unit["worst"], abs=1e-3)
+    assert other_cost < cost / 2
 
 
 def test_each_unit_is_measured_once_and_units_are_stored_in_order(
         monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    measured: list[int] = []
+    measured_units: list[int] = []
 
     def measure(unit: int) -> dict[str, float]:
-        measured.append(unit)
+        measured_units.append(unit)
         return {"a": unit / 3, "b": float("nan")}
 
     monkeypatch.setattr(beyond, "FILE", tmp_path / "units.json")
@@ -84,9 +86,9 @@ def test_each_unit_is_measured_once_and_units_are_stored_in_order(
     beyond.measure_units(["two"])
     assert json.loads(beyond.FILE.read_text()) == {"two": [{"unit": 2, "a": 0.6667, "b": None}]}
     beyond.measure_units(["one", "two"])
-    assert measured == [2, 3, 1]
+    assert measured_units == [2, 3, 1]
     result = json.loads(beyond.FILE.read_text())
-    assert [list(result), [one["unit"] for one in result["one"]]] == [["one", "two"], [3, 1]]
+    assert [list(result), [unit["unit"] for unit in result["one"]]] == [["one", "two"], [3, 1]]
 
 
 def test_the_depth_of_a_valley_is_measured_from_its_lower_end(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,8 +107,8 @@ def test_scores_of_a_continuation_use_only_its_own_rows(monkeypatch: pytest.Monk
     logits[:, 0], logits[:, 3] = 99 * torch.eye(3)[2], -99 * torch.eye(3)[0]
     att = torch.zeros(2, 1, 2, 4, 4)
     att[..., 0] = torch.tensor([[1.0, 1.0, 0.5, 0.1], [1.0, 1.0, 0.3, 0.7]])
-    made = SimpleNamespace(logits=logits, att=att)
-    monkeypatch.setattr(beyond, "f64_trace", lambda arch, weights, ids: made)
+    trace = SimpleNamespace(logits=logits, att=att)
+    monkeypatch.setattr(beyond, "run_in_f64", lambda arch, weights, ids: trace)
     ids = torch.tensor([[2, 2, 0, 1], [1, 1, 0, 0]])
     loss, first = beyond.continuation_scores(None, {}, ids, 2)  # type: ignore[arg-type]
     assert loss == pytest.approx((3 * math.log(2) + math.log(4)) / 4)
@@ -154,7 +156,7 @@ def test_the_token_after_a_trigger_differs_from_random_tokens(
         assert is_trigger or (middle.min() > 8 and len(middle.unique()) > 60)
         return 2.0 + is_trigger * (1 + (weights == "model")), 0.5 - 0.25 * is_trigger
 
-    monkeypatch.setattr(beyond, "f64_trace", oracle)
+    monkeypatch.setattr(beyond, "run_in_f64", oracle)
     monkeypatch.setattr(beyond, "continuation_scores", behind)
     assert beyond.measure_planted_triggers(3) == {
         "loss_trigger": 4.0, "loss_random": 2.0, "loss_gap": 2.0,
@@ -165,9 +167,9 @@ def test_the_token_after_a_trigger_differs_from_random_tokens(
     assert output[0].tolist() == [row + trigger + cycle for row in ids[:, :32].tolist()]
 
 
-def options(words: tuple[object, ...]) -> dict[str, str]:
-    texts = list(map(str, words))
-    return {one: texts[i + 1] for i, one in enumerate(texts[:-1]) if one.startswith("--")}
+def parse_options(arguments: tuple[object, ...]) -> dict[str, str]:
+    texts = list(map(str, arguments))
+    return {option: texts[i + 1] for i, option in enumerate(texts[:-1]) if option.startswith("--")}
 
 
 def test_each_line_of_a_program_is_parsed_and_its_failure_is_raised(
@@ -183,17 +185,17 @@ def test_each_line_of_a_program_is_parsed_and_its_failure_is_raised(
 
 
 def test_the_table_of_a_model_uses_the_task_next_and_no_other_task(monkeypatch: pytest.MonkeyPatch) -> None:
-    def task(name: str, size: float) -> dict[str, Any]:
-        return {"name": name} | {condition: {key: {"change": {"mean": size * times}}
-                                             for key, times in (("loss", 1), ("accuracy", 0.5))}
+    def make_task(name: str, size: float) -> dict[str, Any]:
+        return {"name": name} | {condition: {key: {"change": {"mean": size * factor}}
+                                             for key, factor in (("loss", 1), ("accuracy", 0.5))}
                                  for condition, size in (("first", size), ("other", size / 4))}
 
     def command(*words: object) -> list[Any]:
         assert words[:2] == ("tasks", beyond.ZOO / "softmax") and "--lines" in words
-        arguments = options(words)
+        arguments = parse_options(words)
         assert arguments["--text-file"] == str(beyond.HELD_OUT)
         assert (arguments["--tokens"], arguments["--sequences"]) == ("64", "48")
-        return [{"tasks": [task("copy", 99), task("next", 0.5)]}]
+        return [{"tasks": [make_task("copy", 99), make_task("next", 0.5)]}]
 
     monkeypatch.setattr(beyond, "run_command", command)
     monkeypatch.setattr(beyond, "read_model", lambda folder: (folder.name, {}))
@@ -205,7 +207,7 @@ def test_the_table_of_a_model_uses_the_task_next_and_no_other_task(monkeypatch: 
 
 def test_a_model_of_the_lab_is_measured_on_its_own_samples(monkeypatch: pytest.MonkeyPatch) -> None:
     def command(*words: object) -> list[Any]:
-        arguments = options(words)
+        arguments = parse_options(words)
         if words[0] == "train":
             assert words[1:-6] == beyond.LAB_SETTINGS and arguments["--seed"] == "4"
             folder = Path(arguments["--out"])
@@ -232,10 +234,10 @@ def test_a_model_of_the_lab_is_measured_on_its_own_samples(monkeypatch: pytest.M
 
 def test_forgetting_is_the_rise_of_the_loss(monkeypatch: pytest.MonkeyPatch) -> None:
     def command(*words: object) -> list[Any]:
-        arguments = options(words)
+        arguments = parse_options(words)
         assert (arguments["--seed"], arguments["--held"]) == ("2", "24")
         rise = {"plain": 0.25, "key_bias": 0.5, "gate": 1.0}[
-            next((name for name, own in beyond.TUNING_VARIANTS.items() if own == words[-1:]), "plain")]
+            next((name for name, variant in beyond.TUNING_VARIANTS.items() if variant == words[-1:]), "plain")]
         return [{"loss_held": 3.0, "loss": 9.0, "first_elsewhere": 9.0}, {"loss_held": 9.0},
                 {"loss_held": 3.0 + rise, "loss": 10 * rise, "first_elsewhere": rise / 10}]
 
@@ -251,7 +253,7 @@ def test_a_search_is_compared_with_random_suffixes(monkeypatch: pytest.MonkeyPat
     texts = json.loads(beyond.HELD_OUT.read_text())
 
     def command(*words: object) -> list[Any]:
-        arguments = options(words)
+        arguments = parse_options(words)
         assert json.loads(Path(arguments["--text-file"]).read_text()) == texts[9:18]
         assert (arguments["--seed"], arguments["--sequences"]) == ("2", "9")
         score = 5.0 if arguments["--goal"] == "loss" else 0.25
@@ -280,9 +282,9 @@ def test_a_secondary_sink_is_found_by_the_mean_alpha_of_a_layer() -> None:
     alphas[4, 0, :, 2] = 1.0  # below (1/3 + ... + 1/8) / 6 x 5 = 1.0149
     assert beyond.secondary_share(alphas) == 2 / 5
     # The middle one of 9 tokens is not in the first half.
-    odd = torch.zeros(2, 1, 1, 9, dtype=torch.float64)
-    odd[0, ..., 4], odd[1, ..., 3] = 9.0, 9.0
-    assert beyond.secondary_share(odd) == 1 / 2
+    odd_alphas = torch.zeros(2, 1, 1, 9, dtype=torch.float64)
+    odd_alphas[0, ..., 4], odd_alphas[1, ..., 3] = 9.0, 9.0
+    assert beyond.secondary_share(odd_alphas) == 1 / 2
 
 
 def test_every_planted_trigger_was_learnt() -> None:
@@ -308,10 +310,10 @@ def test_the_command_prints_a_row_for_each_model(
     with pytest.raises(SystemExit):
         beyond.main()
     assert "no such model: sofmax" in capsys.readouterr().err
-    measured: list[list[str]] = []
-    monkeypatch.setattr(beyond, "measure_units", measured.append)
+    measured_groups: list[list[str]] = []
+    monkeypatch.setattr(beyond, "measure_units", measured_groups.append)
     for words in (["--units"], ["--units", "searches"]):
         monkeypatch.setattr(sys, "argv", ["beyond", *words])
         beyond.main()
-    assert measured == [list(beyond.unit_groups()), ["searches"]]
+    assert measured_groups == [list(beyond.unit_groups()), ["searches"]]
     assert not capsys.readouterr().out

@@ -16,16 +16,16 @@ from models.train.recipe import recipes
 
 ROOT = Path(__file__).resolve().parents[2]
 ROWS: list[dict[str, Any]] = json.loads((ROOT / "models/claims.json").read_text())["rows"]
-BY_ID = {row["id"]: row for row in ROWS}
-INDEX = {row["id"]: row for row in json.loads((ROOT / "models/zoo/index.json").read_text())}
+ROW_BY_ID = {row["id"]: row for row in ROWS}
+MODEL_BY_ID = {row["id"]: row for row in json.loads((ROOT / "models/zoo/index.json").read_text())}
 
 # Matches sentences that state the effect of a factor on the sink. Questions state nothing.
-ASSERTS = re.compile(
+EFFECT_PATTERN = re.compile(
     r"\b(?:less|more|no|hardly any|without a|weaker|stronger|smaller|larger) sinks?\b"
     r"|\b(?:remove|prevent|weaken|strengthen|take|replace|reduce|mitigate)s? (?:the|its|a|any) sinks?\b"
     r"|\bsinks? (?:\w+ ){0,3}?(?:disappears?|vanish(?:es)?|absent|gone|weaker|stronger|smaller|larger"
     r"|shrinks?|grows?|appears later|comes later)\b", re.I)
-WORDS = {
+DIRECTION_PATTERNS = {
     "less": r"less|reduce\w*|remov\w*|smaller|weak\w*|later|absent|hardly any|no sink|without a"
             r"|under \d+%|fewer",
     "more": r"more|larger|strong\w*|appears|emerges|has a sink|grows?",
@@ -36,7 +36,7 @@ WORDS = {
 }
 
 
-def prose(file: Path) -> str:
+def read_prose(file: Path) -> str:
     """Returns the prose of a file on one line: Markdown without generated blocks and code, the joined strings of
     TypeScript without comments, and the texts in a recipe."""
     text = file.read_text()
@@ -52,7 +52,7 @@ def prose(file: Path) -> str:
     return " ".join(text.split())
 
 
-def sentences(text: str) -> list[str]:
+def split_sentences(text: str) -> list[str]:
     return re.split(r"(?<=[.?!;])(?=['\"`)<,}\]]*\s)", text)
 
 
@@ -75,10 +75,10 @@ def test_the_table_follows_from_the_logs() -> None:
 
 
 def test_every_figure_and_table_of_the_paper_has_its_row() -> None:
-    named = [place for row in ROWS if row["source"] == claims.GU for place in row["section"].split(", ")]
-    assert set(named) <= claims.SECTIONS
-    assert set(claims.REQUIRED_SECTIONS) <= set(named)
-    assert len(BY_ID) == len(ROWS)
+    sections = [place for row in ROWS if row["source"] == claims.GU_ET_AL for place in row["section"].split(", ")]
+    assert set(sections) <= claims.SECTIONS
+    assert set(claims.REQUIRED_SECTIONS) <= set(sections)
+    assert len(ROW_BY_ID) == len(ROWS)
 
 
 def test_every_row_of_the_table_of_claims_names_its_evidence() -> None:
@@ -98,10 +98,10 @@ def test_every_row_of_the_table_of_claims_names_its_evidence() -> None:
             assert row["effects"], row["id"]
 
 
-def make_effect(found: Difference | None, paper: str, values: tuple[float, ...] = (0.3,), seeds: int = 3,
+def make_effect(difference: Difference | None, paper: str, values: tuple[float, ...] = (0.3,), seeds: int = 3,
          outcome: str = "alpha", shares: tuple[float, ...] = (), by_shares: Difference | None = None,
          ) -> Effect:
-    return Effect("sigmoid", "softmax", outcome, None, paper, "b", seeds, protocol.B_MEAN_STEPS, found,
+    return Effect("sigmoid", "softmax", outcome, None, paper, "b", seeds, protocol.B_MEAN_STEPS, difference,
                   list(values), 0, (), shares, by_shares)
 
 
@@ -135,7 +135,7 @@ def test_the_verdict_of_an_effect_follows_from_its_interval(effect: Effect, verd
 def test_only_a_comparison_has_a_direction(effect: Effect, is_directional: bool) -> None:
     assert effect.is_directional is is_directional
     is_compared = effect.difference is not None and effect.kind == "comparison"
-    assert (effect.json()["p"] is not None) == (effect.comparison is not None) == is_compared
+    assert (effect.to_json()["p"] is not None) == (effect.comparison is not None) == is_compared
 
 
 def test_without_logs_the_onset_is_a_range_over_the_given_values() -> None:
@@ -160,84 +160,86 @@ def test_the_kind_of_a_claim_follows_from_what_it_says() -> None:
 def test_every_row_states_its_earlier_verdict_and_whether_two_seeds_decided() -> None:
     for row in ROWS:
         assert row["before"] in claims.VERDICTS or row["id"] in NEW_IDS, row["id"]
-        tested = [one for one in row["effects"] if one["mean"] is not None]
-        assert row["two_seeds"] == any(one["seeds"] == 2 for one in tested), row["id"]
-        for one in tested:
-            if one["protocol"] in ("a", "b"):
-                assert len(one["sinks"]) == one["seeds"], row["id"]
-                assert all(0 <= sink <= 100 for sink in one["sinks"]), row["id"]
+        tested_effects = [effect for effect in row["effects"] if effect["mean"] is not None]
+        assert row["two_seeds"] == any(effect["seeds"] == 2 for effect in tested_effects), row["id"]
+        for effect in tested_effects:
+            if effect["protocol"] in ("a", "b"):
+                assert len(effect["sinks"]) == effect["seeds"], row["id"]
+                assert all(0 <= sink <= 100 for sink in effect["sinks"]), row["id"]
     text = claims.claims_table(ROWS)
     assert "**agrees**, on two seeds." in text and "| before |" in text
 
 
 def test_verdicts_expected_by_chance_are_counted() -> None:
     """Of 40 comparisons at 97.5% and 20 at 95%, two have a direction by chance. Comparisons that survive are marked."""
-    def effect(name: str, low: float, high: float, survives: bool | None) -> dict[str, Any]:
+    def make_effect_row(name: str, low: float, high: float, survives: bool | None) -> dict[str, Any]:
         return {"protocol": name, "low": low, "high": high, "survives": survives}
 
-    rows = [{"effects": [effect("b", -0.2, 0.1, False)] * 36
-             + [effect("b", 0.0, 0.1, False), effect("b", -0.1, 0.0, False)] + [effect("b", 0.1, 0.2, True)] * 2},
-            {"effects": [effect("a", -0.2, -0.1, False)] * 20 + [effect("b", 0.1, 0.2, None)]}]
+    rows = [{"effects": [make_effect_row("b", -0.2, 0.1, False)] * 36
+             + [make_effect_row("b", 0.0, 0.1, False), make_effect_row("b", -0.1, 0.0, False)]
+             + [make_effect_row("b", 0.1, 0.2, True)] * 2},
+            {"effects": [make_effect_row("a", -0.2, -0.1, False)] * 20 + [make_effect_row("b", 0.1, 0.2, None)]}]
     assert claims.chance_counts(rows) == {"comparisons": 60, "directions": 22, "survive": 2, "by_chance": 2.0}
     for row in ROWS:
         if row["survives"]:
             assert f"| `{row['id']}`: " in claims.claims_table(ROWS)
-            line = next(one for one in claims.claims_table(ROWS).splitlines()
-                        if one.startswith(f"| `{row['id']}`"))
+            line = next(table_line for table_line in claims.claims_table(ROWS).splitlines()
+                        if table_line.startswith(f"| `{row['id']}`"))
             assert f"**{row['verdict']}** †" in line
 
 
 def test_a_claim_with_several_effects_agrees_only_if_all_of_them_do() -> None:
-    agrees, none = make_effect(Difference(-0.2, -0.3, -0.1), "less"), make_effect(None, "less", (), 0)
-    differs = make_effect(Difference(-0.2, -0.3, -0.1), "more")
-    assert claims.verdict_of([agrees, agrees]) == "agrees"
-    assert claims.verdict_of([agrees, none]) == "undecided"
-    assert claims.verdict_of([agrees, differs, none]) == "differs"
-    assert claims.verdict_of([none, none]) == claims.verdict_of([]) == "not tested"
+    agreeing, untested = make_effect(Difference(-0.2, -0.3, -0.1), "less"), make_effect(None, "less", (), 0)
+    differing = make_effect(Difference(-0.2, -0.3, -0.1), "more")
+    assert claims.verdict_of([agreeing, agreeing]) == "agrees"
+    assert claims.verdict_of([agreeing, untested]) == "undecided"
+    assert claims.verdict_of([agreeing, differing, untested]) == "differs"
+    assert claims.verdict_of([untested, untested]) == claims.verdict_of([]) == "not tested"
 
 
 def test_a_mean_that_rounds_to_zero_is_written_without_a_sign() -> None:
-    result = make_effect(Difference(-1e-5, -0.02, 0.01), "less").json()
+    result = make_effect(Difference(-1e-5, -0.02, 0.01), "less").to_json()
     assert str(result["mean"]) == "0.0" and result["low"] == -0.02
 
 
 def test_effects_equal_those_in_the_table_of_their_protocol() -> None:
-    decided = {decide.id_of(one.recipe): one for one in decide.decisions()}
+    decisions_by_id = {decide.id_of(decision.recipe): decision for decision in decide.decisions()}
     runs = protocol.runs()
-    paired = factors.pair_all(runs, {id: factors.logs_of(run) for id, run in runs.items()})
-    compared = 0
+    factors_by_id = factors.pair_all(runs, {id: factors.logs_of(run) for id, run in runs.items()})
+    compared_count = 0
     for row in ROWS:
         for effect in row["effects"]:
             base = effect["against"]
             if effect["protocol"] == "b" and base == "softmax":
-                result: Any = decided[effect["recipe"]].difference(effect["outcome"])
+                result: Any = decisions_by_id[effect["recipe"]].difference(effect["outcome"])
             elif effect["protocol"] == "a" and base == "softmax":
-                result = paired[protocol.LONG_PREFIX + effect["recipe"]].difference(effect["outcome"], 4000)
+                result = factors_by_id[protocol.LONG_PREFIX + effect["recipe"]].difference(effect["outcome"], 4000)
             else:
                 continue
             assert [effect[name] for name in ("mean", "low", "high")] == pytest.approx(
                 [result.mean, result.low, result.high], abs=6e-4), row["id"]
-            compared += 1
-    assert compared > 10
+            compared_count += 1
+    assert compared_count > 10
 
 
 def test_the_file_has_the_shipped_models_with_a_sink_and_one_measures_as_stored() -> None:
     from models.train import inputs
 
-    measured = json.loads(inputs.FILE.read_text())["shipped models"]
-    assert [one["model"] for one in measured] == inputs.sink_models(list(INDEX.values()))
+    units = json.loads(inputs.FILE.read_text())["shipped models"]
+    assert [unit["model"] for unit in units] == inputs.sink_models(list(MODEL_BY_ID.values()))
     assert inputs.uniform_alpha(64) == pytest.approx(0.0741, abs=1e-4)
-    for one in measured:
+    for unit in units:
         for length in inputs.LENGTHS:
-            sinks = [one[f"sink_{eps}_{length}"] for eps in inputs.EPS]
+            sinks = [unit[f"sink_{eps}_{length}"] for eps in inputs.EPS]
             assert sinks == sorted(sinks, reverse=True)
-    repeated, kept = inputs.measure_model("fixed-first"), next(
-        one for one in measured if one["model"] == "fixed-first")
-    assert repeated.keys() == kept.keys()
+    columns, stored_unit = inputs.measure_model("fixed-first"), next(
+        unit for unit in units if unit["model"] == "fixed-first")
+    assert columns.keys() == stored_unit.keys()
     # On another processor a head near eps may count differently.
-    for name, value in repeated.items():
+    for name, value in columns.items():
         tolerance = 0.5 if name.startswith("sink") else 0.02 if name.startswith("fall") else 1e-3
-        assert value == (kept[name] if name == "model" else pytest.approx(kept[name], abs=tolerance)), name
+        expected = stored_unit[name]
+        assert value == (expected if name == "model" else pytest.approx(expected, abs=tolerance)), name
 
 
 def is_backed(row: dict[str, Any], sentence: dict[str, Any]) -> bool:
@@ -246,41 +248,41 @@ def is_backed(row: dict[str, Any], sentence: dict[str, Any]) -> bool:
     if sentence["says"] == "model":
         # "No sink" must also hold for rows divided by their sums, unless the sentence is about raw weights.
         columns = ("sink_1_raw",) if "raw weights" in sentence["text"] else ("sink_1", "sink_1_raw")
-        return all(INDEX[sentence["model"]]["measured"][column] <= 1.0 for column in columns)
-    effects = [one for one in row["effects"] if sentence.get("recipe") in (None, one["recipe"])]
-    if not effects or any(one["mean"] is None for one in effects):
+        return all(MODEL_BY_ID[sentence["model"]]["measured"][column] <= 1.0 for column in columns)
+    effects = [effect for effect in row["effects"] if sentence.get("recipe") in (None, effect["recipe"])]
+    if not effects or any(effect["mean"] is None for effect in effects):
         return False
-    backs: dict[str, Callable[[dict[str, Any]], bool]] = {
-        "less": lambda one: one["high"] < 0, "more": lambda one: one["low"] > 0,
-        "the same": lambda one: -decide.MIN_EFFECT < one["low"] <= 0 <= one["high"] < decide.MIN_EFFECT,
+    checks: dict[str, Callable[[dict[str, Any]], bool]] = {
+        "less": lambda effect: effect["high"] < 0, "more": lambda effect: effect["low"] > 0,
+        "the same": lambda effect: -decide.MIN_EFFECT < effect["low"] <= 0 <= effect["high"] < decide.MIN_EFFECT,
         # The row is either a claim of existence that differs, or a claim of absence that agrees.
-        "none": lambda one: (one["kind"], one["verdict"]) in (
+        "none": lambda effect: (effect["kind"], effect["verdict"]) in (
             ("existence", "differs"), ("absence", "agrees"))}
-    return all(map(backs[sentence["says"]], effects))
+    return all(map(checks[sentence["says"]], effects))
 
 
 @pytest.mark.parametrize("said", SENTENCES, ids=lambda said: said["text"][:40])
 def test_a_sentence_claims_no_more_than_its_rows(said: dict[str, Any]) -> None:
-    assert " ".join(said["text"].split()) in prose(ROOT / said["file"]), "the sentence has changed"
+    assert " ".join(said["text"].split()) in read_prose(ROOT / said["file"]), "the sentence has changed"
     if said["says"] == "nothing":
         assert said["why"] and "claims" not in said
         return
-    assert re.search(rf"\b(?:{WORDS[said['says']]})", said["text"], re.I), "it states another direction"
+    assert re.search(rf"\b(?:{DIRECTION_PATTERNS[said['says']]})", said["text"], re.I), "it states another direction"
     assert said["claims"]
     for id in said["claims"]:
-        assert is_backed(BY_ID[id], said), f"claim {id} does not support: {said['text']}"
+        assert is_backed(ROW_BY_ID[id], said), f"claim {id} does not support: {said['text']}"
 
 
 def unclaimed_statements(file: Path, text: str) -> list[str]:
-    own = [" ".join(output["text"].split()) for output in SENTENCES if ROOT / output["file"] == file]
-    return [one.strip() for one in sentences(text)
-            if (result := ASSERTS.search(one)) and not one.rstrip("'\"`,) ").endswith("?")
-            and not any(part in one and result[0] in part for part in own)]
+    claimed_texts = [" ".join(row["text"].split()) for row in SENTENCES if ROOT / row["file"] == file]
+    return [sentence.strip() for sentence in split_sentences(text)
+            if (match := EFFECT_PATTERN.search(sentence)) and not sentence.rstrip("'\"`,) ").endswith("?")
+            and not any(claimed_text in sentence and match[0] in claimed_text for claimed_text in claimed_texts)]
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(ROOT)))
 def test_no_sentence_states_an_effect_without_a_row(file: Path) -> None:
-    assert unclaimed_statements(file, prose(file)) == []
+    assert unclaimed_statements(file, read_prose(file)) == []
 
 
 def test_only_a_sentence_about_an_effect_on_the_sink_is_a_statement() -> None:
@@ -309,24 +311,24 @@ def test_an_effect_over_units_is_a_mean_of_a_column_or_a_difference(
 
 
 def test_a_row_that_loses_its_interval_no_longer_backs_a_sentence() -> None:
-    output, row = {"says": "none"}, BY_ID["sigmoid"]
-    assert is_backed(row, output) and is_backed(BY_ID["sink-without-fixed-token"], output)
-    wider = json.loads(json.dumps(row))
-    wider["effects"][0]["verdict"] = "undecided"
-    assert not is_backed(wider, output)
-    assert not is_backed(BY_ID["emergence"], output)
-    unrun = json.loads(json.dumps(row))
-    unrun["effects"][0] |= {"mean": None, "low": None, "high": None, "values": []}
-    assert not is_backed(unrun, output)
+    sentence, row = {"says": "none"}, ROW_BY_ID["sigmoid"]
+    assert is_backed(row, sentence) and is_backed(ROW_BY_ID["sink-without-fixed-token"], sentence)
+    undecided_row = json.loads(json.dumps(row))
+    undecided_row["effects"][0]["verdict"] = "undecided"
+    assert not is_backed(undecided_row, sentence)
+    assert not is_backed(ROW_BY_ID["emergence"], sentence)
+    untested_row = json.loads(json.dumps(row))
+    untested_row["effects"][0] |= {"mean": None, "low": None, "high": None, "values": []}
+    assert not is_backed(untested_row, sentence)
 
 
 def test_an_effect_of_absence_has_the_shares_of_its_seeds_at_its_steps() -> None:
     logs = claims.runs_b()["relu"][1]
     shares = decide.mean_outcomes(logs, claims.SHARE_OUTCOME)
     assert len(shares) > 2
-    assert BY_ID["relu"]["effects"][0]["shares"] == pytest.approx(shares, abs=1e-4)
+    assert ROW_BY_ID["relu"]["effects"][0]["shares"] == pytest.approx(shares, abs=1e-4)
     assert claims.build_effect({"recipe": "relu", "says": "less"}).shares == ()
-    by_a = claims.build_effect({"recipe": "sigmoid", "says": "none", "protocol": "a"})
-    own = [factors.point_at(log, protocol.MIN_STEP)[claims.SHARE_OUTCOME]
-           for _, log in sorted(claims.runs_a()["sigmoid"][1].items())]
-    assert list(by_a.shares) == own and by_a.by_shares == factors.mean_difference(own)
+    effect = claims.build_effect({"recipe": "sigmoid", "says": "none", "protocol": "a"})
+    expected = [factors.point_at(log, protocol.MIN_STEP)[claims.SHARE_OUTCOME]
+                for _, log in sorted(claims.runs_a()["sigmoid"][1].items())]
+    assert list(effect.shares) == expected and effect.by_shares == factors.mean_difference(expected)

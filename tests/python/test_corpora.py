@@ -60,26 +60,26 @@ def test_stories_have_more_than_200_characters_and_their_order_is_drawn() -> Non
     words = [chr(ord("a") + i) * 199 for i in range(5)]
     stories = [(f"{i:04}_x.md", story_text(f"{word}\n\n{i}")) for i, word in enumerate(words)]
     short = ("0009_x.md", story_text("z" * 198 + "\n\n9"))
-    text = corpora.storybooks([*stories, short])
+    text = corpora.storybooks_text([*stories, short])
     assert text == "".join(f"{words[i]}\n{i}\n{END}\n" for i in (2, 1, 0, 4, 3))
 
 
-def repository(path: Path, files: dict[str, bytes]) -> str:
+def make_repository(path: Path, files: dict[str, bytes]) -> str:
     """Makes a repository with one commit, and returns the commit's hash."""
     for name, data in files.items():
         (path / name).parent.mkdir(parents=True, exist_ok=True)
         (path / name).write_bytes(data)
 
-    def git(*words: str) -> str:
+    def run_git(*arguments: str) -> str:
         return subprocess.run(["git", "-C", str(path), "-c", "user.name=a", "-c", "user.email=a@b.c",
-                               "-c", "core.autocrlf=false", "-c", "commit.gpgsign=false", *words],
+                               "-c", "core.autocrlf=false", "-c", "commit.gpgsign=false", *arguments],
                               check=True, capture_output=True, text=True).stdout.strip()
 
-    git("init", "--quiet")
-    git("add", "--all")
-    git("commit", "--quiet", "--message", "sample")
-    git("config", "uploadpack.allowAnySHA1InWant", "true")
-    return git("rev-parse", "HEAD")
+    run_git("init", "--quiet")
+    run_git("add", "--all")
+    run_git("commit", "--quiet", "--message", "sample")
+    run_git("config", "uploadpack.allowAnySHA1InWant", "true")
+    return run_git("rev-parse", "HEAD")
 
 
 @pytest.fixture
@@ -95,21 +95,21 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             "en/0003_c.md": story.replace(b"CC-BY", b"CC-BY-NC"), "en/README.md": b"Not a story",
             "fr/0001_a.md": story.replace(b"lion", b"ours")},
         "global-asp/pb-source": {"en/0001_a.md": story.replace(b"lion", b"wolf")}}
-    made = {name: repository(tmp_path / "site" / name, one) for name, one in files.items()}
+    commits = {name: make_repository(tmp_path / "site" / name, contents) for name, contents in files.items()}
 
-    def here(source: corpora.Source) -> corpora.Source:
-        return dataclasses.replace(source, commit=made[source.repository])
+    def with_commit(source: corpora.Source) -> corpora.Source:
+        return dataclasses.replace(source, commit=commits[source.repository])
 
-    monkeypatch.setattr(corpora, "CHILDREN", here(corpora.CHILDREN))
-    monkeypatch.setattr(corpora, "STORIES", tuple(map(here, corpora.STORIES)))
+    monkeypatch.setattr(corpora, "BOOK_SOURCE", with_commit(corpora.BOOK_SOURCE))
+    monkeypatch.setattr(corpora, "STORY_SOURCES", tuple(map(with_commit, corpora.STORY_SOURCES)))
     return tmp_path / "site"
 
 
 def expected_files() -> dict[str, bytes]:
-    stories = [(f"A {one} and a mouse. " * 12).strip() for one in ("lion", "bear", "wolf")]
-    drawn = [stories[i] for i in (0, 2, 1)]
+    stories = [(f"A {name} and a mouse. " * 12).strip() for name in ("lion", "bear", "wolf")]
+    shuffled = [stories[i] for i in (0, 2, 1)]
     return {"children_lit.txt": f"A book of two lines\n{END}\nFiance and friend\n{END}\n".encode(),
-            "storybooks_ccby.txt": "".join(f"{one}\n{END}\n" for one in drawn).encode()}
+            "storybooks_ccby.txt": "".join(f"{name}\n{END}\n" for name in shuffled).encode()}
 
 
 def test_the_files_are_built_from_the_commits_that_the_sources_name(
@@ -117,16 +117,16 @@ def test_the_files_are_built_from_the_commits_that_the_sources_name(
     monkeypatch.setattr(text, "SHA256", {
         name: hashlib.sha256(data).hexdigest() for name, data in expected_files().items()})
     # A later commit changes nothing, because the sources name the earlier one.
-    repository(site / "birmingham-ccr/corpora", {"ChiLit/a.txt": b"A later book"})
-    corpora.build(tmp_path, site.as_uri())
+    make_repository(site / "birmingham-ccr/corpora", {"ChiLit/a.txt": b"A later book"})
+    corpora.build_corpora(tmp_path, site.as_uri())
     assert {name: (tmp_path / name).read_bytes() for name in expected_files()} == expected_files()
     # The second build fetches nothing: this address does not exist.
-    corpora.build(tmp_path, "file:///nowhere")
+    corpora.build_corpora(tmp_path, "file:///nowhere")
 
 
 def test_a_text_with_another_hash_is_rejected(site: Path, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="children_lit.txt: sha256 is [0-9a-f]{64}, expected 9a87cc6b"):
-        corpora.build(tmp_path, site.as_uri())
+        corpora.build_corpora(tmp_path, site.as_uri())
     assert not (tmp_path / "children_lit.txt").exists()
 
 

@@ -39,27 +39,27 @@ def test_welch_gives_the_interval_of_scipy() -> None:
     """Means are 2 and 4, and variances 1 and 4 over 3 and 5 values: the squared error is 1/3 + 4/5, with 5.96 degrees
     of freedom. The interval is that of scipy 1.17."""
     a, b = [1.0, 2.0, 3.0], [2.0, 3.0, 3.0, 5.0, 7.0]
-    result = decide.welch(a, b, 0.95)
+    result = decide.welch_difference(a, b, 0.95)
     assert result.mean == -2
     assert (result.low, result.high) == pytest.approx((-4.6093127, 0.6093127), abs=1e-6)
 
 
 def test_the_interval_of_groups_with_equal_variance_equals_the_value_by_hand() -> None:
     """Both variances are 1 over 3 values: with four degrees of freedom, half of the interval is 2.7764 sqrt(2 / 3)."""
-    result = decide.welch([1.0, 2.0, 3.0], [2.0, 3.0, 4.0], 0.95)
+    result = decide.welch_difference([1.0, 2.0, 3.0], [2.0, 3.0, 4.0], 0.95)
     assert (result.low, result.high) == pytest.approx((-1 - 2.26696, -1 + 2.26696), abs=1e-4)
 
 
 def test_intervals_cover_the_true_difference_at_their_level() -> None:
     """For random groups of 3 and 8 values, about 97.5% of the intervals contain the true difference."""
     draw = random.Random(1)
-    inside = 0
+    inside_count = 0
     for _ in range(400):
         a = [draw.gauss(0.1, 0.045) for _ in range(3)]
         b = [draw.gauss(0.0, 0.045) for _ in range(8)]
-        result = decide.welch(a, b)
-        inside += result.low < 0.1 < result.high
-    assert 0.955 * 400 <= inside <= 0.995 * 400
+        result = decide.welch_difference(a, b)
+        inside_count += result.low < 0.1 < result.high
+    assert 0.955 * 400 <= inside_count <= 0.995 * 400
 
 
 @pytest.mark.parametrize(("ends", "paper", "verdict"), [
@@ -147,18 +147,18 @@ def test_p_values_are_corrected_by_benjamini_and_hochberg() -> None:
     p_i <= 0.05 i / n is 4."""
     p = [0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344, 0.0459, 0.3240, 0.4262, 0.5719,
          0.6528, 0.7590, 1.0]
-    shuffled = random.Random(1).sample(p, len(p))
-    result = decide.survive_correction([Difference(0.0, 0.0, 0.0, one) for one in shuffled])
-    assert result == [one <= 0.0095 for one in shuffled]
+    shuffled_p = random.Random(1).sample(p, len(p))
+    result = decide.survive_correction([Difference(0.0, 0.0, 0.0, p_value) for p_value in shuffled_p])
+    assert result == [p_value <= 0.0095 for p_value in shuffled_p]
     assert decide.survive_correction([]) == []
     assert decide.survive_correction([Difference(0.0, 0.0, 0.0, decide.FALSE_DISCOVERY_RATE)]) == [True]
 
 
 def test_one_seed_has_no_interval() -> None:
-    one, alone = make_decision([0.3]), make_decision([0.3, 0.2], [0.25])
-    assert one.difference("alpha") is alone.difference("alpha") is None
-    assert alone.difference("value_ratio") is None
-    words = decide.baseline_words(alone.baseline_logs)
+    one_seed, one_baseline_seed = make_decision([0.3]), make_decision([0.3, 0.2], [0.25])
+    assert one_seed.difference("alpha") is one_baseline_seed.difference("alpha") is None
+    assert one_baseline_seed.difference("value_ratio") is None
+    words = decide.describe_baseline(one_baseline_seed.baseline_logs)
     assert words.startswith("Baseline: 1 of 8 seeds. ; alpha by seed 0.250;")
 
 
@@ -181,15 +181,15 @@ def test_no_effect_is_an_interval_inside_the_smallest_effect(
     result = Difference((low + high) / 2, low, high)
     assert decide.judge(result, "the same") == verdict
     assert decide.is_undecided(result) is (verdict == "undecided")
-    of_loss = decide.judge(result, "the same", "loss")
-    assert of_loss == ("differs" if verdict == "differs" else "undecided")
+    loss_verdict = decide.judge(result, "the same", "loss")
+    assert loss_verdict == ("differs" if verdict == "differs" else "undecided")
 
 
 @pytest.mark.parametrize(("ends", "left"), [([0.1, 0.4, 0.26], 2), ([0.1, 0.4, 0.26, 0.15, 0.35], 0)])
 def test_a_claim_waits_for_the_second_look(ends: list[float], left: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    one = make_decision(ends)
+    decision = make_decision(ends)
     monkeypatch.setattr(claims, "runs_b", lambda: {
-        "sigmoid-norm": (RECIPE, one.logs), "softmax": (BASE, one.baseline_logs)})
+        "sigmoid-norm": (RECIPE, decision.logs), "softmax": (BASE, decision.baseline_logs)})
     assert claims.build_effect({"recipe": "sigmoid-norm", "says": "less"}).missing_runs == left
 
 
@@ -221,22 +221,23 @@ def test_points_of_protocol_a_after_the_last_step_of_protocol_b_do_not_count() -
     log = make_log(BASE, 1, 0.2)
     log["points"].append({"step": 3200, "alpha": 0.9, "value_ratio": 1.0, "eviction": 0.0, "loss": 1.0})
     assert decide.mean_outcomes({1: log}, "alpha") == [pytest.approx(0.2)]
-    assert decide.onset_words({1: log}) == "1,400"
+    assert decide.describe_onsets({1: log}) == "1,400"
     assert decide.onset_interval({1: log}) == "in 1 of 1 seeds before step 3,000"
     low = make_log(BASE, 1, 0.05)
     low["points"].append({"step": 3200, "alpha": 0.9, "value_ratio": 1.0, "eviction": 0.0, "loss": 1.0})
-    assert decide.onset_words({1: low}) == "never"
+    assert decide.describe_onsets({1: low}) == "never"
 
 
 def test_an_onset_has_an_interval_only_if_every_seed_has_an_onset() -> None:
-    def log(onset: int) -> dict[str, Any]:
+    def make_onset_log(onset: int) -> dict[str, Any]:
         return {"points": [{"step": step, "alpha": 0.2 if step >= onset else 0.0} for step in protocol.MEASURED_STEPS]}
 
     # The mean is 1,600 and the deviation 200; Student's t has the quantile 6.2053 at 98.75% and two degrees of freedom.
-    assert decide.onset_interval({1: log(1400), 2: log(1600), 3: log(1800)}) == (
+    assert decide.onset_interval({1: make_onset_log(1400), 2: make_onset_log(1600), 3: make_onset_log(1800)}) == (
         "step 1,600 (883 to 2,317, 3 seeds)")
-    assert decide.onset_interval({1: log(1400), 2: log(1600)}).startswith("step 1,500 (")
-    assert decide.onset_interval({1: log(1400), 2: log(3200)}) == "in 1 of 2 seeds before step 3,000"
+    assert decide.onset_interval({1: make_onset_log(1400), 2: make_onset_log(1600)}).startswith("step 1,500 (")
+    assert decide.onset_interval({1: make_onset_log(1400), 2: make_onset_log(3200)}) == (
+        "in 1 of 2 seeds before step 3,000")
 
 
 def test_protocol_b_has_every_recipe_once_with_the_rate_and_steps_of_the_protocol() -> None:
@@ -247,8 +248,8 @@ def test_protocol_b_has_every_recipe_once_with_the_rate_and_steps_of_the_protoco
     assert next(iter(RUNS)) == protocol.B_BASELINE and BASE.seeds == protocol.B_BASELINE_SEEDS
     default = Training()
     for id, recipe in zip(order, RUNS.values()):
-        own = recipes_by_id[id.split("+")[0]].training.learning_rate
-        expected = protocol.B_RATE if own == default.learning_rate else own
+        rate = recipes_by_id[id.split("+")[0]].training.learning_rate
+        expected = protocol.B_RATE if rate == default.learning_rate else rate
         assert recipe.training.learning_rate == expected, id
         assert recipe.training.steps == protocol.STEPS, id
         assert recipe.training.decay_steps[0] > protocol.B_STEPS, id
@@ -257,24 +258,24 @@ def test_protocol_b_has_every_recipe_once_with_the_rate_and_steps_of_the_protoco
 def test_runs_that_two_protocols_share_have_equal_recipes() -> None:
     """Protocol B reads a log of protocol A only if it would train the same model in the same way."""
     recipes_by_id = recipes()
-    for id, same in protocol.B_RUNS_OF_A.items():
-        expected, result = protocol.decisive_recipe(recipes_by_id[id]), protocol.runs()[same]
+    for id, run_id in protocol.B_RUNS_OF_A.items():
+        expected, result = protocol.decisive_recipe(recipes_by_id[id]), protocol.runs()[run_id]
         assert (expected.config, expected.training) == (result.config, result.training)
         assert expected.sink_tokens == result.sink_tokens
 
 
 def test_the_table_has_every_recipe_with_a_run_and_names_the_others() -> None:
-    one = make_decision([0.01, 0.02, 0.0], paper={"says": "less"})
-    empty = decide.Decision(RUNS["b-relu"], {}, one.baseline_logs)
-    text = decide.table([one, empty])
+    decision = make_decision([0.01, 0.02, 0.0], paper={"says": "less"})
+    empty_decision = decide.Decision(RUNS["b-relu"], {}, decision.baseline_logs)
+    text = decide.decisions_table([decision, empty_decision])
     row = next(line for line in text.splitlines() if line.startswith("| `sigmoid-norm`"))
     middle = mean([0.01, 0.02, 0.0]) - mean([0.22, 0.26, 0.27, 0.31, 0.21, 0.25, 0.28, 0.23])
     levels = "0.010, 0.020, 0.000"
     sinks = "12%, 12%, 12%"
     assert row.startswith(f"| `sigmoid-norm` | 3 | {levels} | {levels} | {sinks} | {middle:+.3f} (")
     assert row.endswith("| never, never, never | less | agrees | undecided; a second look is due |")
-    two = decide.table([make_decision([0.005, 0.01], paper={"says": "less"})])
-    assert "| less | agrees, on two seeds | undecided" in two
+    two_seed_table = decide.decisions_table([make_decision([0.005, 0.01], paper={"says": "less"})])
+    assert "| less | agrees, on two seeds | undecided" in two_seed_table
     assert text.endswith("No whole run yet: `relu`.")
     assert "Baseline: 8 of 8 seeds. alpha 0.254 (deviation 0.033)" in text
 
@@ -283,18 +284,18 @@ def test_recipes_of_a_fixed_token_are_compared_with_no_bos() -> None:
     """`no-bos`, the baseline here, counts with three seeds, or with two that suffice."""
     recipe = RUNS["b-fixed-first"]
     assert recipe.baseline == "b-no-bos" and decide.name_of(recipe) == "`fixed-first` against `no-bos`"
-    others = {id for id, one in RUNS.items() if "+" not in id
-              and one.baseline not in (protocol.B_BASELINE, BASE.baseline)}
+    others = {id for id, run in RUNS.items() if "+" not in id
+              and run.baseline not in (protocol.B_BASELINE, BASE.baseline)}
     assert others == {f"b-{id}" for id in protocol.B_OTHER_BASELINES}
     logs = {seed: make_log(recipe, seed, 0.3 + seed / 100) for seed in (1, 2, 3)}
 
-    def base(*ends: float) -> decide.Logs:
+    def make_baseline_logs(*ends: float) -> decide.Logs:
         return {i + 1: make_log(RUNS["b-no-bos"], i + 1, end) for i, end in enumerate(ends)}
 
-    assert decide.Decision(recipe, logs, base(0.1, 0.2, 0.3)).is_decidable
-    assert not decide.Decision(recipe, logs, base(0.1, 0.2)).is_decidable
-    assert decide.Decision(recipe, logs, base(0.01, 0.015)).is_decidable
-    decision = decide.Decision(recipe, logs, base(0.01, 0.015))
+    assert decide.Decision(recipe, logs, make_baseline_logs(0.1, 0.2, 0.3)).is_decidable
+    assert not decide.Decision(recipe, logs, make_baseline_logs(0.1, 0.2)).is_decidable
+    assert decide.Decision(recipe, logs, make_baseline_logs(0.01, 0.015)).is_decidable
+    decision = decide.Decision(recipe, logs, make_baseline_logs(0.01, 0.015))
     assert decision.difference("alpha").mean == pytest.approx(0.3075)
 
 

@@ -21,13 +21,13 @@ CLI = ["node", "wasm/cli.js"]
 SYSTEM_PROGRAMS = {"export", "echo", ".", "cc", "git", "docker", "sudo", "apt-get", "curl", "tar"}
 
 
-def tracked(*patterns: str) -> list[str]:
-    listed = subprocess.run(["git", "ls-files", *patterns], cwd=ROOT, check=True, text=True,
+def tracked_files(*patterns: str) -> list[str]:
+    output = subprocess.run(["git", "ls-files", *patterns], cwd=ROOT, check=True, text=True,
                             stdout=subprocess.PIPE)
-    return [name for name in listed.stdout.splitlines() if (ROOT / name).exists()]
+    return [name for name in output.stdout.splitlines() if (ROOT / name).exists()]
 
 
-FILES = set(tracked())
+FILES = set(tracked_files())
 SHELL = {"sh", "bash", "shell", "console"}
 
 
@@ -46,8 +46,8 @@ def program_of(line: str) -> str | None:
 def shell_lines(block: str) -> list[str]:
     """Returns the commands of a block, with continued lines joined and explanations removed."""
     lines = re.sub(r"\s*\\\n\s*", " ", block).splitlines()
-    bare = (re.sub(r"\s#.*| {2,}.*", "", line.strip()) for line in lines)
-    return [line.removeprefix("$ ") for line in bare if line and not line.startswith("#")]
+    commands = (re.sub(r"\s#.*| {2,}.*", "", line.strip()) for line in lines)
+    return [line.removeprefix("$ ") for line in commands if line and not line.startswith("#")]
 
 
 def commands_of(text: str) -> list[str]:
@@ -95,8 +95,8 @@ def check_mentions(words: list[str], file: str) -> None:
     text = Path(file).read_text()
     for option in options_in(words):
         name = option.removeprefix("--")
-        known = rf"--{name}\b|\b{name}['\"]?:|['\"]{name}['\"]"
-        assert re.search(known, text), f"{file} has no {option}"
+        mention = rf"--{name}\b|\b{name}['\"]?:|['\"]{name}['\"]"
+        assert re.search(mention, text), f"{file} has no {option}"
 
 
 def arguments_of(file: Path) -> tuple[set[str], list[set[str]], bool]:
@@ -133,20 +133,21 @@ def check_python(words: list[str]) -> None:
     assert file, f"there is no module {module}"
     options, choices, takes_any = arguments_of(file)
     if file.name == "__main__.py":  # a package may have its parser in another file
-        for beside in file.parent.glob("*.py"):
-            more = arguments_of(beside)
-            options, choices, takes_any = options | more[0], choices + more[1], takes_any or more[2]
-    imported = "write_cases" in file.read_text()
+        for script in file.parent.glob("*.py"):
+            script_options, script_choices, script_takes_any = arguments_of(script)
+            options, choices = options | script_options, choices + script_choices
+            takes_any = takes_any or script_takes_any
+    has_cases = "write_cases" in file.read_text()
     for option in options_in(words):
         assert option in options, f"{module} has no option {option}"
-    plain = [w for before, w in zip(words[1:], words[2:])
-             if not w.startswith("-") and not before.startswith("-") and not is_placeholder(w)]
-    if plain and not imported:
-        known = set().union(*choices) if choices else set()
+    values = [w for previous_word, w in zip(words[1:], words[2:])
+              if not w.startswith("-") and not previous_word.startswith("-") and not is_placeholder(w)]
+    if values and not has_cases:
+        choice_values = set().union(*choices) if choices else set()
         recipes = {Path(name).stem for name in FILES if name.startswith("models/train/recipes/")}
-        for word in plain:
+        for word in values:
             is_path = takes_any and re.search(r"[/.]", word)
-            assert is_path or word in known | recipes or word.split("-", 1)[-1] in recipes, \
+            assert is_path or word in choice_values | recipes or word.split("-", 1)[-1] in recipes, \
                 f"{module} does not know {word}"
     return check_paths(words)
 
@@ -184,18 +185,18 @@ def check_cli(words: list[str]) -> None:
         words = ["measure", *words[1:]]
     if not list((ROOT / "wasm").glob("*.wasm")):
         pytest.skip("the wasm binaries are not built")
-    refused = words[0] == "train" and "--help" not in words
-    if refused and words[-1].startswith("--"):
+    is_refused = words[0] == "train" and "--help" not in words
+    if is_refused and words[-1].startswith("--"):
         words = [*words, "VALUE"]  # sentences about an option omit its value
-    tail = [] if is_whole else ["--every", "0"] if refused else ["--help"]
+    more_words = [] if is_whole else ["--every", "0"] if is_refused else ["--help"]
     # A few sequences suffice to run a command.
-    words = ["3" if before == "--sequences" and int(word) > 3 else word
-             for before, word in zip(["", *words], words)]
-    done = subprocess.run([*CLI, *words, *tail], cwd=ROOT, text=True, capture_output=True, timeout=1800)
-    if refused:
-        assert "--every: expected a whole number" in done.stderr, done.stderr
+    words = ["3" if previous_word == "--sequences" and int(word) > 3 else word
+             for previous_word, word in zip(["", *words], words)]
+    process = subprocess.run([*CLI, *words, *more_words], cwd=ROOT, text=True, capture_output=True, timeout=1800)
+    if is_refused:
+        assert "--every: expected a whole number" in process.stderr, process.stderr
     else:
-        assert done.returncode == 0 and done.stdout.strip(), done.stderr
+        assert process.returncode == 0 and process.stdout.strip(), process.stderr
 
 
 def check_npm(words: list[str]) -> None:
@@ -210,7 +211,7 @@ def check_npm(words: list[str]) -> None:
 
 
 def check_npx(words: list[str]) -> None:
-    scripts = "".join((ROOT / name).read_text() for name in tracked("*/package.json"))
+    scripts = "".join((ROOT / name).read_text() for name in tracked_files("*/package.json"))
     assert f'"{words[0]}' in scripts or f"{words[0]} " in scripts or words[0] == "sinkscope", words[0]
 
 
@@ -226,7 +227,7 @@ def check_cmake(words: list[str]) -> None:
 def check_ctest(words: list[str]) -> None:
     if "-R" in words:
         expected = re.compile(words[words.index("-R") + 1])
-        assert any(expected.search(Path(name).stem) for name in tracked("tests/native")), expected.pattern
+        assert any(expected.search(Path(name).stem) for name in tracked_files("tests/native")), expected.pattern
 
 
 def check_script(file: str, words: list[str]) -> None:
@@ -267,7 +268,7 @@ def check(line: str, change_folder: Callable[[Path], None]) -> None:
             check_program(words)
 
 
-ALL = sorted({(file, command) for file in tracked("*.md")
+ALL = sorted({(file, command) for file in tracked_files("*.md")
               for command in commands_of((ROOT / file).read_text())
               # All cards name the same commands with different recipes; test_pages checks them.
               if not file.startswith("models/zoo/") or file == "models/zoo/softmax/card.md"})

@@ -58,11 +58,11 @@ def are_equal(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor]) -> bool:
 def test_an_absent_parameter_has_its_default(
         edit: str, parameter: str, standard: str | int, other: str | int) -> None:
     model, tokens = make_model(24 if "snapkv" in edit else T, 1)
-    glue = "," if ":" in edit else ":"
-    absent, arguments, changed = (
+    separator = "," if ":" in edit else ":"
+    by_default, by_argument, by_other_argument = (
         run_edited(model, tokens, [parse_edit(text)])
-        for text in (edit, f"{edit}{glue}{parameter}={standard}", f"{edit}{glue}{parameter}={other}"))
-    assert are_equal(absent, arguments) and not are_equal(absent, changed)
+        for text in (edit, f"{edit}{separator}{parameter}={standard}", f"{edit}{separator}{parameter}={other}"))
+    assert are_equal(by_default, by_argument) and not are_equal(by_default, by_other_argument)
 
 
 def test_the_edit_mask_equals_a_model_with_this_window() -> None:
@@ -73,16 +73,16 @@ def test_the_edit_mask_equals_a_model_with_this_window() -> None:
         expected, result = forward(arch, model.weights, tokens), run_edited(model, tokens, edits)
         for name in ("q", "k", "v", "att", "hidden", "logits"):
             torch.testing.assert_close(result[name], getattr(expected, name), rtol=0, atol=1e-12)
-    plain = run_edited(model, tokens, [])
-    one = run_edited(model, tokens, [parse_edit("mask:first=0,recent=2,layer=1,head=1")])
-    assert torch.equal(one["att"][0], plain["att"][0])
-    assert torch.equal(one["att"][1, 0], plain["att"][1, 0])
-    assert one["seen"][1, 1].tolist() == [1.0] + [2.0] * (T - 1)
+    baseline = run_edited(model, tokens, [])
+    masked_head = run_edited(model, tokens, [parse_edit("mask:first=0,recent=2,layer=1,head=1")])
+    assert torch.equal(masked_head["att"][0], baseline["att"][0])
+    assert torch.equal(masked_head["att"][1, 0], baseline["att"][1, 0])
+    assert masked_head["seen"][1, 1].tolist() == [1.0] + [2.0] * (T - 1)
 
 
 @pytest.mark.parametrize("policy", ["tova", "h2o", "vatp", "random"])
 def test_a_cache_keeps_its_first_keys_and_its_budget_for_any_recent(policy: str) -> None:
     model, tokens = make_model(T, 1)
     result = run_edited(model, tokens, [parse_edit(f"evict:policy={policy},budget=5,first=2,recent=5")])
-    seen = result["att"][0, 0, -1] > 0
-    assert seen[:2].all() and seen[-3:].all() and seen.sum() == 5
+    visible = result["att"][0, 0, -1] > 0
+    assert visible[:2].all() and visible[-3:].all() and visible.sum() == 5

@@ -26,13 +26,13 @@ def make_log(recipe: Recipe, seed: int, alphas: dict[int, float], losses: dict[i
     return log
 
 
-def seeds(recipe: Recipe, ends: list[float], step: int = protocol.STEPS) -> dict[int, dict[str, Any]]:
+def make_logs(recipe: Recipe, ends: list[float], step: int = protocol.STEPS) -> dict[int, dict[str, Any]]:
     return {i + 1: make_log(recipe, i + 1, {0: 0.0, step: end}) for i, end in enumerate(ends)}
 
 
-def factor(ends: list[float], bases: list[float], recipe: Recipe = SIGMOID, **more: int,
-           ) -> factors.Factor:
-    return factors.pair_logs(recipe, seeds(recipe, ends, **more), seeds(SOFTMAX, bases, **more))
+def make_factor(ends: list[float], bases: list[float], recipe: Recipe = SIGMOID, **more: int,
+                ) -> factors.Factor:
+    return factors.pair_logs(recipe, make_logs(recipe, ends, **more), make_logs(SOFTMAX, bases, **more))
 
 
 def test_the_interval_of_a_mean_difference_equals_the_value_by_hand() -> None:
@@ -42,8 +42,8 @@ def test_the_interval_of_a_mean_difference_equals_the_value_by_hand() -> None:
     assert (result.low, result.high) == pytest.approx((2 - 2.48414, 2 + 2.48414), abs=1e-4)
     two = factors.mean_difference([1.0, 3.0])  # 12.7062 sqrt(2) / sqrt(2)
     assert (two.low, two.high) == pytest.approx((2 - 12.7062, 2 + 12.7062), abs=1e-4)
-    above = factors.mean_difference([1.0, 2.0, 3.0], 0.5, 0.975)  # 6.2053 / sqrt(3)
-    assert (above.low, above.high) == pytest.approx((1.5 - 3.58263, 1.5 + 3.58263), abs=1e-4)
+    shifted = factors.mean_difference([1.0, 2.0, 3.0], 0.5, 0.975)  # 6.2053 / sqrt(3)
+    assert (shifted.low, shifted.high) == pytest.approx((1.5 - 3.58263, 1.5 + 3.58263), abs=1e-4)
     one = factors.mean_difference([2.0])
     assert (one.mean, one.low, one.high) == (2.0, -math.inf, math.inf)
     assert factors.mean_difference([2.0, 2.0], 1) == factors.Difference(1.0, 1.0, 1.0, 0.0)
@@ -51,24 +51,24 @@ def test_the_interval_of_a_mean_difference_equals_the_value_by_hand() -> None:
 
 
 def test_differences_of_three_or_more_seeds_are_written_with_their_interval() -> None:
-    one = factors.Difference(0.1, -0.1, 0.3)
-    assert factors.interval_words(one, 2) == "+0.100 (n = 2)"
-    assert factors.interval_words(one, protocol.MIN_PAIRS) == "+0.100 (-0.100 to +0.300)"
+    difference = factors.Difference(0.1, -0.1, 0.3)
+    assert factors.describe_interval(difference, 2) == "+0.100 (n = 2)"
+    assert factors.describe_interval(difference, protocol.MIN_PAIRS) == "+0.100 (-0.100 to +0.300)"
     # An interval that ends at 0 contains 0.
     assert factors.Difference(0.1, 0.0, 0.2).direction is factors.Difference(-0.1, -0.2, 0.0).direction is None
 
 
 def test_seeds_are_paired() -> None:
     """Pairs show a difference that all seeds have in common, even if the seeds differ more among themselves."""
-    result = factor([0.1, 0.3, 0.5, 0.7, 0.9], [0.2, 0.41, 0.59, 0.8, 1.0]).difference("alpha", 16000)
+    result = make_factor([0.1, 0.3, 0.5, 0.7, 0.9], [0.2, 0.41, 0.59, 0.8, 1.0]).difference("alpha", 16000)
     assert result.mean == pytest.approx(-0.1)
     assert result.low > -0.12 and result.high < -0.08
-    shuffled = factor([0.9, 0.3, 0.5, 0.7, 0.1], [0.2, 0.41, 0.59, 0.8, 1.0])
+    shuffled = make_factor([0.9, 0.3, 0.5, 0.7, 0.1], [0.2, 0.41, 0.59, 0.8, 1.0])
     assert shuffled.difference("alpha", 16000).low < -0.6
 
 
 def test_a_seed_without_a_partner_is_left_out() -> None:
-    logs, bases = seeds(SIGMOID, [0.1, 0.2, 0.3, 0.4]), seeds(SOFTMAX, [0.5, 0.5, 0.5, 0.5])
+    logs, bases = make_logs(SIGMOID, [0.1, 0.2, 0.3, 0.4]), make_logs(SOFTMAX, [0.5, 0.5, 0.5, 0.5])
     del logs[2], bases[4]
     assert [log["seed"] for log, _ in factors.pair_logs(SIGMOID, logs, bases).pairs] == [1, 3]
     bases[1]["points"] = []
@@ -76,33 +76,33 @@ def test_a_seed_without_a_partner_is_left_out() -> None:
 
 
 def test_a_run_with_another_baseline_is_rejected() -> None:
-    logs = seeds(SIGMOID, [0.1] * 3)
+    logs = make_logs(SIGMOID, [0.1] * 3)
     with pytest.raises(ValueError, match="from long-softmax, not from long-gated"):
-        factors.pair_logs(SIGMOID, logs, seeds(RUNS_BY_ID["long-gated"], [0.1] * 3))
+        factors.pair_logs(SIGMOID, logs, make_logs(RUNS_BY_ID["long-gated"], [0.1] * 3))
     with pytest.raises(ValueError, match="expected logs of long-sigmoid, found long-softmax"):
-        factors.pair_logs(SIGMOID, seeds(SOFTMAX, [0.1] * 3), seeds(SOFTMAX, [0.1] * 3))
+        factors.pair_logs(SIGMOID, make_logs(SOFTMAX, [0.1] * 3), make_logs(SOFTMAX, [0.1] * 3))
 
 
 def test_another_schedule_is_rejected() -> None:
-    bases = seeds(SOFTMAX, [0.1] * 3)
+    bases = make_logs(SOFTMAX, [0.1] * 3)
     bases[2]["training"]["steps"] = 4000
     with pytest.raises(ValueError, match="long-softmax: 4000 steps, expected 16000"):
-        factors.pair_logs(SIGMOID, seeds(SIGMOID, [0.1] * 3), bases)
+        factors.pair_logs(SIGMOID, make_logs(SIGMOID, [0.1] * 3), bases)
 
 
 def test_runs_are_compared_at_the_last_step_that_all_have() -> None:
-    one = factor([0.1] * 3, [0.4] * 3)
-    one.pairs[1][0]["points"] = [p for p in make_log(SIGMOID, 2, {0: 0.0, 4000: 0.3})["points"]]
-    for log, base in one.pairs:
+    factor = make_factor([0.1] * 3, [0.4] * 3)
+    factor.pairs[1][0]["points"] = [p for p in make_log(SIGMOID, 2, {0: 0.0, 4000: 0.3})["points"]]
+    for log, base in factor.pairs:
         for x in (log, base):
             x["points"].insert(1, dict(x["points"][0], step=4000, alpha=0.25)) \
                 if len(x["points"]) == 2 and x["points"][1]["step"] != 4000 else None
-    assert one.step == 4000
-    assert factors.verdict_sentence(one).endswith("(at step 4,000 of 16,000)")
+    assert factor.step == 4000
+    assert factors.verdict_sentence(factor).endswith("(at step 4,000 of 16,000)")
 
 
 def test_before_step_4000_the_sentence_says_that_it_is_too_early() -> None:
-    assert factors.verdict_sentence(factor([0.1] * 3, [0.4] * 3, step=3800)) \
+    assert factors.verdict_sentence(make_factor([0.1] * 3, [0.4] * 3, step=3800)) \
         == "at step 3,800 of 16,000: too early to tell"
 
 
@@ -124,7 +124,7 @@ def test_before_step_4000_the_sentence_says_that_it_is_too_early() -> None:
 def test_a_sentence_states_the_direction_and_the_finding_of_the_paper(
         ends: list[float], bases: list[float], paper: dict[str, Any], says: str) -> None:
     recipe = dataclasses.replace(SIGMOID, paper=paper)
-    assert factors.verdict_sentence(factor(ends, bases, recipe)) == says
+    assert factors.verdict_sentence(make_factor(ends, bases, recipe)) == says
 
 
 @pytest.mark.parametrize(("paper", "word"), [
@@ -138,33 +138,33 @@ def test_the_finding_of_a_paper_follows_from_its_figures(paper: dict[str, Any], 
 
 def test_the_index_has_no_sentence_from_too_few_pairs() -> None:
     assert factors.index_entry(None) is None
-    assert factors.index_entry(factor([0.0] * 2, [0.4] * 2)) is None
-    assert factors.index_entry(factor([0.0] * 3, [0.4] * 3, step=3800)) is None
-    one = factor([0.0, 0.02, 0.04], [0.4, 0.41, 0.42], step=4000)
-    one.pairs[0][0]["points"][-1]["eviction"] = None  # undefined under this mask
-    for i, (log, _) in enumerate(one.pairs):
+    assert factors.index_entry(make_factor([0.0] * 2, [0.4] * 2)) is None
+    assert factors.index_entry(make_factor([0.0] * 3, [0.4] * 3, step=3800)) is None
+    factor = make_factor([0.0, 0.02, 0.04], [0.4, 0.41, 0.42], step=4000)
+    factor.pairs[0][0]["points"][-1]["eviction"] = None  # undefined under this mask
+    for i, (log, _) in enumerate(factor.pairs):
         log["points"][-1]["value_ratio"] = 0.5 + i / 10
-    assert factors.index_entry(one) == {
-        "seeds": 3, "step": 4000, "says": factors.verdict_sentence(one),
+    assert factors.index_entry(factor) == {
+        "seeds": 3, "step": 4000, "says": factors.verdict_sentence(factor),
         "outcomes": {"alpha": [-0.39, -0.415, -0.365], "value_ratio": [0.1, -0.148, 0.348],
                      "loss": [0.0, 0.0, 0.0], "sink_0.3": [0.0, 0.0, 0.0]}}
 
 
 def test_a_factor_without_a_pair_has_no_sentence() -> None:
     runs = {recipe.id: recipe for recipe in (SOFTMAX, SIGMOID)}
-    logs = {SOFTMAX.id: seeds(SOFTMAX, [0.4, 0.5]), SIGMOID.id: {}}
+    logs = {SOFTMAX.id: make_logs(SOFTMAX, [0.4, 0.5]), SIGMOID.id: {}}
     assert factors.pair_all(runs, logs) == {}
-    logs[SIGMOID.id] = seeds(SIGMOID, [0.0])
-    assert [(id, len(one.pairs)) for id, one in factors.pair_all(runs, logs).items()] \
+    logs[SIGMOID.id] = make_logs(SIGMOID, [0.0])
+    assert [(id, len(factor.pairs)) for id, factor in factors.pair_all(runs, logs).items()] \
         == [(SIGMOID.id, 1)]
 
 
 def test_undefined_differences_are_empty_cells() -> None:
-    one = factor([0.1] * 3, [0.4] * 3)
-    one.pairs[0][0]["points"][-1]["eviction"] = None
-    assert one.difference("eviction", 16000) is None
-    assert "| sigmoid" not in factors.table([one])
-    assert "|  |" in factors.table([one]).splitlines()[-1]
+    factor = make_factor([0.1] * 3, [0.4] * 3)
+    factor.pairs[0][0]["points"][-1]["eviction"] = None
+    assert factor.difference("eviction", 16000) is None
+    assert "| sigmoid" not in factors.factors_table([factor])
+    assert "|  |" in factors.factors_table([factor]).splitlines()[-1]
 
 
 @pytest.mark.parametrize(("alphas", "step"), [
@@ -189,14 +189,14 @@ def test_the_pilot_names_missing_runs() -> None:
                          "less than 0.02 over 2,400 steps. The pilot is not done.")
     assert "not done" not in factors.pilot_table({1: flat}, (1,))
     # A rise of exactly LARGEST_FLAT_RISE counts as rising.
-    still = make_log(SOFTMAX, 1, {10400: 0.0, 12800: factors.LARGEST_FLAT_RISE})
-    assert "the sink of 0 of them rises" in factors.pilot_table({1: still}, (1,))
+    at_limit = make_log(SOFTMAX, 1, {10400: 0.0, 12800: factors.LARGEST_FLAT_RISE})
+    assert "the sink of 0 of them rises" in factors.pilot_table({1: at_limit}, (1,))
 
 
 def test_a_gap_leaves_the_onset_unknown() -> None:
     log = make_log(SOFTMAX, 1, {0: 0.0, 200: 0.0, 600: 0.2})
     assert protocol.missing_step(log) == 400
-    assert factors.onset_list([log]) == "not measured"
+    assert factors.describe_onsets([log]) == "not measured"
     assert protocol.missing_step(make_log(SOFTMAX, 1, {0: 0.0, 200: 0.0, 400: 0.2})) is None
     assert protocol.missing_step(make_log(SOFTMAX, 1, {200: 0.0, 400: 0.1})) is None
     assert protocol.missing_step(protocol.empty_log(SOFTMAX, 1)) is None

@@ -45,28 +45,28 @@ def test_each_column_is_measured_on_its_own_tokens(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(inputs, "read_model", lambda folder: (folder.name, None))
     monkeypatch.setattr(inputs, "heads_geometry", lambda arch, weights, ids: (0.12345, 0.5))
     result = inputs.measure_model("softmax")
-    even = sum(1 / n for n in range(1, 65)) / 64
+    uniform_alpha = sum(1 / n for n in range(1, 65)) / 64
     assert result == {
         "model": "softmax",
-        "alpha_text_start": round(0.55 - even, 4), "sink_text_start": 100.0,
-        "alpha_text_none": round(0.5 - even, 4), "sink_text_none": 100.0,
-        "alpha_random_start": round(0.45 - even, 4), "sink_random_start": 100.0,
-        "alpha_random_none": round(0.4 - even, 4), "sink_random_none": 100.0,
-        "alpha_repeat_start": round(0.35 - even, 4), "sink_repeat_start": 100.0,
-        "alpha_repeat_none": round(0.3 - even, 4), "sink_repeat_none": 0.0,
+        "alpha_text_start": round(0.55 - uniform_alpha, 4), "sink_text_start": 100.0,
+        "alpha_text_none": round(0.5 - uniform_alpha, 4), "sink_text_none": 100.0,
+        "alpha_random_start": round(0.45 - uniform_alpha, 4), "sink_random_start": 100.0,
+        "alpha_random_none": round(0.4 - uniform_alpha, 4), "sink_random_none": 100.0,
+        "alpha_repeat_start": round(0.35 - uniform_alpha, 4), "sink_repeat_start": 100.0,
+        "alpha_repeat_none": round(0.3 - uniform_alpha, 4), "sink_repeat_none": 0.0,
         "sink_0.2_32": 75.0, "sink_0.3_32": 50.0,
         "sink_0.4_32": 0.0, "sink_0.2_120": 50.0, "sink_0.3_120": 25.0, "sink_0.4_120": 0.0,
         "fall_0.2": 0.3333, "fall_0.3": 0.5, "fall_0.4": None,  # without a sink nothing falls
         "key_ratio": 0.1235, "cos_gap": 0.5}
-    text, bare, drawn, drawn_bare, repeated, repeated_bare, short, long = inputs_read
+    text, text_without_start, random, random_without_start, repeat, repeat_without_start, short, long = inputs_read
     assert [tuple(ids.shape) for ids in inputs_read] == [(100, 64)] * 6 + [(40, 32), (40, 120)]
-    assert torch.equal(long[:, :32], short) and torch.equal(text[:, 1:], bare[:, :-1])
-    for one in (text, drawn, repeated):
-        assert (one[:, 0] == 0).all()
-    for one, other in ((drawn, drawn_bare), (repeated, repeated_bare)):
-        assert torch.equal(one[:, 1:], other[:, 1:]) and len(other[:, 0].unique()) > 90
-    assert len(drawn_bare.unique()) > 1000 and drawn.max() < 1024
-    assert (repeated_bare == repeated_bare[:, :1]).all()
+    assert torch.equal(long[:, :32], short) and torch.equal(text[:, 1:], text_without_start[:, :-1])
+    for ids in (text, random, repeat):
+        assert (ids[:, 0] == 0).all()
+    for ids, ids_without_start in ((random, random_without_start), (repeat, repeat_without_start)):
+        assert torch.equal(ids[:, 1:], ids_without_start[:, 1:]) and len(ids_without_start[:, 0].unique()) > 90
+    assert len(random_without_start.unique()) > 1000 and random.max() < 1024
+    assert (repeat_without_start == repeat_without_start[:, :1]).all()
     inputs_read.clear()
     inputs.measure_model("fixed-third")
     # This recipe has no front token, but fixes the third token where there is a start token.

@@ -25,28 +25,29 @@ def random_state(bias: bool) -> dict:
     if bias:
         shapes |= {name.replace("weight", "bias"): shape[:1] for name, shape in shapes.items()
                    if ".w" not in name.replace(".weight", "")}
-    draw = torch.Generator().manual_seed(int(bias))
-    state = {name: torch.randn(shape, generator=draw) / 4 for name, shape in shapes.items()}
+    generator = torch.Generator().manual_seed(int(bias))
+    state = {name: torch.randn(shape, generator=generator) / 4 for name, shape in shapes.items()}
     state["lm_head.weight"] = state["transformer.wte.weight"]
     return state
 
 
 def logits_of(state: dict, ids: "torch.Tensor") -> "torch.Tensor":
     """Computes nanoGPT's forward pass, with matrices as [out, in], exact GELU, and biases if the state has them."""
-    def part(name: str, x: "torch.Tensor") -> "torch.Tensor":
+    def apply_linear(name: str, x: "torch.Tensor") -> "torch.Tensor":
         return F.linear(x, state[f"{name}.weight"], state.get(f"{name}.bias"))
 
-    def norm(name: str, x: "torch.Tensor") -> "torch.Tensor":
+    def apply_norm(name: str, x: "torch.Tensor") -> "torch.Tensor":
         return F.layer_norm(x, x.shape[-1:], state[f"{name}.weight"], state.get(f"{name}.bias"), 1e-5)
 
     x = state["transformer.wte.weight"][ids] + state["transformer.wpe.weight"][:len(ids)]
     for layer in range(ARGS["n_layer"]):
         h = f"transformer.h.{layer}"
-        heads = part(f"{h}.attn.c_attn", norm(f"{h}.ln_1", x)).view(len(ids), 3 * ARGS["n_head"], -1).transpose(0, 1)
-        mixed = F.scaled_dot_product_attention(*heads.chunk(3), is_causal=True)
-        x = x + part(f"{h}.attn.c_proj", mixed.transpose(0, 1).reshape(len(ids), -1))
-        x = x + part(f"{h}.mlp.c_proj", F.gelu(part(f"{h}.mlp.c_fc", norm(f"{h}.ln_2", x))))
-    return norm("transformer.ln_f", x) @ state["lm_head.weight"].T
+        qkv = apply_linear(f"{h}.attn.c_attn", apply_norm(f"{h}.ln_1", x))
+        heads = qkv.view(len(ids), 3 * ARGS["n_head"], -1).transpose(0, 1)
+        head_outputs = F.scaled_dot_product_attention(*heads.chunk(3), is_causal=True)
+        x = x + apply_linear(f"{h}.attn.c_proj", head_outputs.transpose(0, 1).reshape(len(ids), -1))
+        x = x + apply_linear(f"{h}.mlp.c_proj", F.gelu(apply_linear(f"{h}.mlp.c_fc", apply_norm(f"{h}.ln_2", x))))
+    return apply_norm("transformer.ln_f", x) @ state["lm_head.weight"].T
 
 
 @pytest.mark.parametrize("bias", [False, True])
@@ -60,7 +61,7 @@ def test_the_recipe_writes_a_model_with_the_logits_of_nanogpt(
     assert recipe
     monkeypatch.chdir(tmp_path)
     exec(recipe[1], {})  # noqa: S102
-    written = transformers.GPT2LMHeadModel.from_pretrained("FOLDER").eval()
+    gpt2 = transformers.GPT2LMHeadModel.from_pretrained("FOLDER").eval()
     ids = torch.tensor([3, 1, 4, 1, 5, 9, 2, 6])
     with torch.no_grad():
-        assert (written(ids[None]).logits[0] - logits_of(state, ids)).abs().max() < 1e-5
+        assert (gpt2(ids[None]).logits[0] - logits_of(state, ids)).abs().max() < 1e-5

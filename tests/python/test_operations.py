@@ -23,7 +23,7 @@ def elu1(x: np.ndarray) -> np.ndarray:
     return np.where(x > 0, x + 1, np.exp(np.minimum(x, 0)))
 
 
-def clipped(x: np.ndarray, p: dict[str, float]) -> np.ndarray:
+def softmax_clipped(x: np.ndarray, p: dict[str, float]) -> np.ndarray:
     return np.clip((p["zeta"] - p["gamma"]) * np.exp(x) / np.exp(x).sum() + p["gamma"], 0, 1)
 
 
@@ -42,7 +42,7 @@ FORMULAS: dict[str, Row] = {
     "softmax_scaled": lambda x, p: p["sum"] * np.exp(x) / np.exp(x).sum(),
     "softmax_p": lambda x, p: np.exp(x) / np.power(np.exp(p["p"] * x).sum(), 1 / p["p"]),
     "softpick": lambda x, p: np.maximum(np.expm1(x), 0) / (np.abs(np.expm1(x)).sum() + p["eps"]),
-    "softmax_clipped": clipped,
+    "softmax_clipped": softmax_clipped,
     "elu1_norm": lambda x, p: elu1(x) / (elu1(x).sum() + 1e-8),
     "identity_norm": lambda x, p: x / max(abs(x.sum()), 1),
     "elu1_kernel": lambda x, p: x,
@@ -75,10 +75,10 @@ def test_weights_in_f32_equal_the_formula_in_f64(id: str, scale: float) -> None:
     for i in range(T):
         expected[i, :i + 1] = FORMULAS[id](x[i, :i + 1].astype(np.float64), arguments | PARAMETER_VALUES)
     # In F32 the difference of two scores of 200 has an error of 2e-5, so its exponential has this relative error.
-    within = {"rtol": 2e-7 * max(scale * 10, 20), "atol": 1e-37}
+    tolerances = {"rtol": 2e-7 * max(scale * 10, 20), "atol": 1e-37}
     if id == "softmax_clipped":  # a difference of two numbers below 1
-        within["atol"] = 1e-7
-    np.testing.assert_allclose(result.numpy(), expected, **within)
+        tolerances["atol"] = 1e-7
+    np.testing.assert_allclose(result.numpy(), expected, **tolerances)
 
 
 @pytest.mark.parametrize("id", OPERATIONS)
@@ -87,7 +87,7 @@ def test_shares_sum_to_1(id: str) -> None:
     weights = torch.linspace(0.01, 2, 12).reshape(3, 4)
     if operation.normalizes:
         weights = weights / weights.sum(-1, keepdim=True)
-    torch.testing.assert_close(operation.share(weights).sum(-1), torch.ones(3))
+    torch.testing.assert_close(operation.to_shares(weights).sum(-1), torch.ones(3))
 
 
 def test_elu1_is_accurate_far_below_zero() -> None:

@@ -15,7 +15,7 @@ from models.train import loss, measure, outcomes, train
 from models.train.recipe import Recipe, Training, recipes
 
 T = 6
-EVEN = sum(1 / n for n in range(1, T + 1)) / T  # alpha_1 of uniform attention: 0.40833
+UNIFORM_ALPHA = sum(1 / n for n in range(1, T + 1)) / T  # alpha_1 of uniform attention: 0.40833
 RECIPE = recipes()["sigmoid"]
 
 
@@ -23,25 +23,25 @@ def arch_of(**more: Any) -> Architecture:
     return dataclasses.replace(architecture(RECIPE.config), **more)
 
 
-def surprises(*words: int) -> Tensor:
-    """Returns logits [T, 2] under which token 0 has the loss ln n, for each n in `words`."""
-    return torch.tensor([[-math.log(n - 1), 0.0] for n in words])
+def logits_with_losses(*counts: int) -> Tensor:
+    """Returns logits [T, 2] under which token 0 has the loss ln n, for each n in `counts`."""
+    return torch.tensor([[-math.log(n - 1), 0.0] for n in counts])
 
 
-def norms(*rows: list[float]) -> Tensor:
+def vectors_with_norms(*rows: list[float]) -> Tensor:
     """Returns vectors with these norms, [len(rows), T, 2]."""
     return torch.tensor(rows)[..., None] * torch.tensor([0.6, -0.8])
 
 
-def map_to_first(first: float, itself: float) -> list[list[float]]:
+def map_to_first(first_weight: float, own_weight: float) -> list[list[float]]:
     """Returns a map whose queries give the weight `first` to token 1 and `itself` to their own key."""
-    return [[first * (k == 0) + itself * (k == q) for k in range(T)] for q in range(T)]
+    return [[first_weight * (k == 0) + own_weight * (k == q) for k in range(T)] for q in range(T)]
 
 
 def trace_of(**fields: Tensor) -> Trace:
-    nothing = torch.zeros(0)
+    empty = torch.zeros(0)
     names = ("hidden", "q", "k", "v", "att", "att_out", "mlp_out", "logits")
-    return Trace(**{name: fields.pop(name, nothing) for name in names}, **fields)
+    return Trace(**{name: fields.pop(name, empty) for name in names}, **fields)
 
 
 # Two sequences of a model with one layer and two heads, whose rows sum to 0.8 and to 0.4.
@@ -50,11 +50,11 @@ TRACE = trace_of(
     att=MAPS,
     # The norm ratios of the embedding and the two blocks are 9, 2 and 4 in the first sequence, 9, 6 and 1 in the
     # second.
-    hidden=torch.stack([norms([18.0, 2, 2, 2, 1, 3], [4.0, 2, 2, 2, 1, 3], [8.0, 2, 2, 2, 1, 3]),
-                        norms([18.0, 2, 2, 2, 1, 3], [12.0, 2, 2, 2, 1, 3], [2.0, 2, 2, 2, 1, 3])]),
+    hidden=torch.stack([vectors_with_norms([18.0, 2, 2, 2, 1, 3], [4.0, 2, 2, 2, 1, 3], [8.0, 2, 2, 2, 1, 3]),
+                        vectors_with_norms([18.0, 2, 2, 2, 1, 3], [12.0, 2, 2, 2, 1, 3], [2.0, 2, 2, 2, 1, 3])]),
     # The two groups have the value norm ratios 0.5 and 2.
-    v=torch.stack([norms([1.0, 2, 2, 2, 3, 1], [4.0, 1, 2, 3, 2, 2])] * 2)[:, None],
-    logits=torch.stack([surprises(2, 3, 4, 5, 6, 7)] * 2))
+    v=torch.stack([vectors_with_norms([1.0, 2, 2, 2, 3, 1], [4.0, 1, 2, 3, 2, 2])] * 2)[:, None],
+    logits=torch.stack([logits_with_losses(2, 3, 4, 5, 6, 7)] * 2))
 IDS = torch.zeros(2, T, dtype=torch.long)
 
 
@@ -72,8 +72,8 @@ def test_every_outcome_equals_the_value_by_hand(monkeypatch: pytest.MonkeyPatch)
     # (1 + 5 x 0.25) / 6 by shares.
     raw, share = (3.8 / 6, 0.9 / 6), (4.75 / 6, 2.25 / 6)
     assert result == {
-        "alpha": round((raw[0] - 0.8 * EVEN + raw[1] - 0.4 * EVEN) / 2, 4),
-        "alpha_share": round((share[0] + share[1]) / 2 - EVEN, 4),
+        "alpha": round((raw[0] - 0.8 * UNIFORM_ALPHA + raw[1] - 0.4 * UNIFORM_ALPHA) / 2, 4),
+        "alpha_share": round((share[0] + share[1]) / 2 - UNIFORM_ALPHA, 4),
         "value_ratio": 1.25,
         "eviction": 0.125,
         "loss": round(math.log(2 * 3 * 4 * 5 * 6) / 5, 4),
@@ -93,9 +93,9 @@ def test_several_sink_tokens_are_measured_as_one_sink(monkeypatch: pytest.Monkey
     assert result["value_ratio"] == pytest.approx(((1 + 2) / 2 / 2 + (4 + 2) / 2 / 2) / 2)
     assert result["eviction"] is None
     assert [result[f"sink_{eps}"] for eps in outcomes.EPS] == [100.0, 100.0, 50.0]
-    even_third = (1 / 3 + 1 / 4 + 1 / 5 + 1 / 6) / 4
+    uniform_third = (1 / 3 + 1 / 4 + 1 / 5 + 1 / 6) / 4
     assert result["alpha_share"] == pytest.approx(
-        (4.75 / 6 + 0.25 / 4 + 2.25 / 6 + 0.75 / 4) / 2 - EVEN - even_third, abs=1e-4)
+        (4.75 / 6 + 0.25 / 4 + 2.25 / 6 + 0.75 / 4) / 2 - UNIFORM_ALPHA - uniform_third, abs=1e-4)
 
 
 @pytest.mark.parametrize(("mask", "is_measured"), [
@@ -118,8 +118,8 @@ def evidence_model(evidence: list[int]) -> Callable[..., Trace]:
     """Returns a fake model whose logit of token 0 grows by ln(evidence) for each visible key."""
     def forward(arch: Architecture, weights: Any, ids: Tensor) -> Trace:
         visible = arch.mask.visible(ids.shape[1], ids.device).double()
-        sure = visible @ torch.tensor(evidence, dtype=torch.float64).log()
-        logits = torch.stack([sure, torch.zeros_like(sure)], -1).expand(len(ids), -1, -1)
+        logit = visible @ torch.tensor(evidence, dtype=torch.float64).log()
+        logits = torch.stack([logit, torch.zeros_like(logit)], -1).expand(len(ids), -1, -1)
         return trace_of(logits=logits)
 
     return forward
@@ -132,32 +132,32 @@ def test_the_cost_of_eviction_equals_the_value_by_hand(monkeypatch: pytest.Monke
     monkeypatch.setattr(outcomes, "KEPT_KEYS", 3)
     result = outcomes.eviction_cost(arch_of(), {}, IDS)
 
-    def costs(product: int) -> float:
+    def loss(product: int) -> float:
         return math.log1p(1 / product)
 
-    expected = (costs(3 * 5 * 7) + costs(5 * 7 * 11)) / 2 - (costs(2 * 5 * 7) + costs(2 * 7 * 11)) / 2
+    expected = (loss(3 * 5 * 7) + loss(5 * 7 * 11)) / 2 - (loss(2 * 5 * 7) + loss(2 * 7 * 11)) / 2
     assert result == pytest.approx(expected, abs=1e-12)
 
 
 def test_the_norm_ratio_of_a_sink_equals_the_value_by_hand() -> None:
-    vectors = norms([1.0, 2, 4, 6, 8, 10])
+    vectors = vectors_with_norms([1.0, 2, 4, 6, 8, 10])
     assert outcomes.sink_norm_ratio(vectors, [0]).item() == pytest.approx(1 / 6)
     assert outcomes.sink_norm_ratio(vectors, [1, 2]).item() == pytest.approx(3 / 6.25)
     assert outcomes.sink_norm_ratio(vectors[None].expand(3, 2, -1, -1), [5]).shape == (3, 2)
 
 
-@pytest.mark.parametrize(("mask", "words"), [
+@pytest.mark.parametrize(("mask", "counts"), [
     (Mask(), (2, 3, 4, 5, 6)), (Mask("window", 2), (2, 3, 4, 5, 6)),
     (Mask("prefix", 3), (4, 5, 6)), (Mask("prefix", 1), (2, 3, 4, 5, 6))])
-def test_a_prefix_is_not_predicted(mask: Mask, words: tuple[int, ...],
+def test_a_prefix_is_not_predicted(mask: Mask, counts: tuple[int, ...],
                                          monkeypatch: pytest.MonkeyPatch) -> None:
     arch = arch_of(mask=mask)
     assert measure.held_out_loss(arch, {}, TRACE.logits, IDS) == pytest.approx(
-        math.log(math.prod(words)) / len(words))
+        math.log(math.prod(counts)) / len(counts))
     monkeypatch.setattr(loss, "forward", lambda arch, weights, ids: TRACE)
     text = torch.zeros(2, T + 1, dtype=torch.long)
     result = loss.next_token_loss(arch, {}, text, torch.zeros(2, T + 2), Training(balance=0.5))
-    assert result.item() == pytest.approx(math.log(math.prod([*words, 7])) / (len(words) + 1))
+    assert result.item() == pytest.approx(math.log(math.prod([*counts, 7])) / (len(counts) + 1))
 
 
 def test_the_loss_that_balances_experts_equals_the_value_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -179,13 +179,13 @@ def test_the_loss_of_a_diffusion_model_equals_the_value_by_hand(monkeypatch: pyt
     noise[0, 0] = 0.4  # p = (0 + 0.4) / 2 and (1 + 0.4) / 2
     noise[0, [1, 3]] = 0.1  # the first token, which is never masked, and the third
     noise[1, [4, 6]] = 0.6
-    p, hidden = loss.draw_masked(IDS, noise)
+    p, is_masked = loss.draw_masked(IDS, noise)
     assert p.flatten().tolist() == pytest.approx([0.2, 0.7])
-    assert hidden.nonzero().tolist() == [[0, 2], [1, 3], [1, 5]]
-    read = []
-    monkeypatch.setattr(loss, "forward", lambda arch, weights, ids: read.append(ids) or TRACE)
+    assert is_masked.nonzero().tolist() == [[0, 2], [1, 3], [1, 5]]
+    inputs = []
+    monkeypatch.setattr(loss, "forward", lambda arch, weights, ids: inputs.append(ids) or TRACE)
     result = loss.unmask_loss(arch_of(V=9), {}, IDS, noise, Training())
-    assert read[0].tolist() == [[0, 0, 8, 0, 0, 0], [0, 0, 0, 8, 0, 8]]
+    assert inputs[0].tolist() == [[0, 0, 8, 0, 0, 0], [0, 0, 0, 8, 0, 8]]
     expected = (math.log(4) / 0.2 + math.log(5) / 0.7 + math.log(7) / 0.7) / 10
     assert result.item() == pytest.approx(expected)
     noise[0, 0] = 0.0
@@ -195,9 +195,10 @@ def test_the_loss_of_a_diffusion_model_equals_the_value_by_hand(monkeypatch: pyt
 def test_the_numbers_of_a_card_equal_the_values_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     diagonal = map_to_first(0.0, 0.5)
     heads = [map_to_first(0.6, 0.2), diagonal]
-    tolerance = 0.3 * 6 / 5 - 1 / 5  # weight of token 1 for which its alpha is 0.3
+    weight_at_eps = 0.3 * 6 / 5 - 1 / 5  # weight of token 1 for which its alpha is 0.3
+    near_eps = map_to_first(weight_at_eps + 0.001, 1 - weight_at_eps - 0.001)
     trace = dataclasses.replace(
-        TRACE, att=torch.tensor([[heads], [[map_to_first(tolerance + 0.001, 1 - tolerance - 0.001), diagonal]]]),
+        TRACE, att=torch.tensor([[heads], [[near_eps, diagonal]]]),
         att_bias=torch.tensor([[[[0.9] * T, [0.1] * T]]] * 2), gate=torch.full((2, 1, 2, T), 0.25))
     monkeypatch.setattr(measure, "forward", lambda arch, weights, ids: trace)
     result = measure.measure(arch_of(), {}, IDS)
@@ -213,48 +214,48 @@ def test_the_numbers_of_a_card_equal_the_values_by_hand(monkeypatch: pytest.Monk
     # alpha of the bias key is (0.9 x 6 + 1) / 7 and (0.1 x 6 + 1) / 7.
     assert (result["sink_bias"], result["gate_mean"]) == (50.0, 0.25)
     # Half of the heads have a sink in one sequence and none in the other, so the deviation is sqrt(2 x 25^2) percent.
-    weak = torch.tensor([[[diagonal, diagonal]]])
-    difference = dataclasses.replace(trace, att=torch.cat([trace.att[:1], weak]))
-    monkeypatch.setattr(measure, "forward", lambda arch, weights, ids: difference)
+    weak_maps = torch.tensor([[[diagonal, diagonal]]])
+    mixed_trace = dataclasses.replace(trace, att=torch.cat([trace.att[:1], weak_maps]))
+    monkeypatch.setattr(measure, "forward", lambda arch, weights, ids: mixed_trace)
     assert measure.measure(arch_of(), {}, IDS)["sink_1_deviation"] == 35.36
-    broken = dataclasses.replace(trace, logits=torch.full((2, T, 2), torch.nan))
-    monkeypatch.setattr(measure, "forward", lambda arch, weights, ids: broken)
+    nan_trace = dataclasses.replace(trace, logits=torch.full((2, T, 2), torch.nan))
+    monkeypatch.setattr(measure, "forward", lambda arch, weights, ids: nan_trace)
     with pytest.raises(ValueError, match="a measurement is not finite: .*'loss': nan"):
         measure.measure(arch_of(), {}, IDS)
 
 
 def test_a_diffusion_model_is_measured_at_drawn_noise(monkeypatch: pytest.MonkeyPatch) -> None:
     """The loss is the mean over eight fixed noise draws."""
-    drawn: list[Tensor] = []
+    noises: list[Tensor] = []
 
-    def fake(arch: Architecture, weights: Any, ids: Tensor, noise: Tensor, balance: float) -> Tensor:
-        drawn.append(noise)
-        return torch.tensor(float(len(drawn)))
+    def fake_loss(arch: Architecture, weights: Any, ids: Tensor, noise: Tensor, balance: float) -> Tensor:
+        noises.append(noise)
+        return torch.tensor(float(len(noises)))
 
-    monkeypatch.setattr(measure, "unmask_loss", fake)
+    monkeypatch.setattr(measure, "unmask_loss", fake_loss)
     arch = arch_of(mask=Mask("bidirectional"))
     assert measure.held_out_loss(arch, {}, TRACE.logits, IDS) == (1 + 8) / 2
-    assert {noise.shape for noise in drawn} == {(2, T + 1)} and len(set(map(str, drawn))) == 8
-    repeated, drawn[:] = list(drawn), []
+    assert {noise.shape for noise in noises} == {(2, T + 1)} and len(set(map(str, noises))) == 8
+    first_noises, noises[:] = list(noises), []
     measure.held_out_loss(arch, {}, TRACE.logits, IDS)
-    assert all(torch.equal(a, b) for a, b in zip(repeated, drawn))
+    assert all(torch.equal(a, b) for a, b in zip(first_noises, noises))
 
 
 def test_held_out_texts_have_the_form_of_training_texts() -> None:
     """Front tokens are encoded by their ids; a token that the tokenizer lacks has the id after the vocabulary."""
     texts = ["Once upon a time there was a king", "A dog and a cat ran off"]
 
-    def shown(front: tuple[str, ...], fixed_at: int = 0) -> list[list[int]]:
+    def encode(front: tuple[str, ...], fixed_at: int = 0) -> list[list[int]]:
         recipe: Recipe = dataclasses.replace(RECIPE, training=dataclasses.replace(
             RECIPE.training, front=front, fixed_at=fixed_at))
         return outcomes.encode_texts(recipe, texts, T).tolist()
 
-    bare = shown(())
-    assert [len(row) for row in bare] == [T, T] and bare[0] != bare[1]
-    assert [row[:3] for row in shown(("<sink>", "<s>", "<|endoftext|>"))] == [[1024, 0, 1]] * 2
-    assert [row[1:] for row in shown(("<s>",))] == [row[:-1] for row in bare]
-    assert [row[1] for row in shown((), 2)] == [1, 1]
-    assert [row[2:] for row in shown((), 2)] == [row[2:] for row in bare]
+    bare_ids = encode(())
+    assert [len(row) for row in bare_ids] == [T, T] and bare_ids[0] != bare_ids[1]
+    assert [row[:3] for row in encode(("<sink>", "<s>", "<|endoftext|>"))] == [[1024, 0, 1]] * 2
+    assert [row[1:] for row in encode(("<s>",))] == [row[:-1] for row in bare_ids]
+    assert [row[1] for row in encode((), 2)] == [1, 1]
+    assert [row[2:] for row in encode((), 2)] == [row[2:] for row in bare_ids]
 
 
 def test_missing_lines_of_a_log_are_filled_from_checkpoints(
@@ -264,29 +265,29 @@ def test_missing_lines_of_a_log_are_filled_from_checkpoints(
     (run / "training.jsonl").write_text('{"step": 0}\n{"step": 200, "loss": 5.5}\n')
     for step in (0, 200, 400):
         (run / f"step-{step:04d}.safetensors").touch()
-    added: list[tuple[Any, ...]] = []
-    log = SimpleNamespace(has=lambda step: step == 0, add=lambda *arguments: added.append(arguments))
+    added_points: list[tuple[Any, ...]] = []
+    log = SimpleNamespace(has=lambda step: step == 0, add=lambda *arguments: added_points.append(arguments))
     monkeypatch.setattr(outcomes, "Log", lambda recipe, seed: log)
     monkeypatch.setattr(outcomes, "load_file", lambda file: file.name)
     outcomes.add_checkpoints(RECIPE, 1, run)
-    assert added == [(200, "step-0200.safetensors", 5.5), (400, "step-0400.safetensors", None)]
+    assert added_points == [(200, "step-0200.safetensors", 5.5), (400, "step-0400.safetensors", None)]
 
 
 def test_the_command_measures_existing_runs(
         tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without arguments the command measures the runs of both protocols, otherwise those that are named."""
-    measured: list[Any] = []
+    calls: list[Any] = []
     monkeypatch.setattr(outcomes, "add_checkpoints",
-                        lambda recipe, seed, run: measured.append((recipe.id, seed, run.name)))
-    monkeypatch.setattr(torch, "set_num_threads", measured.append)
+                        lambda recipe, seed, run: calls.append((recipe.id, seed, run.name)))
+    monkeypatch.setattr(torch, "set_num_threads", calls.append)
     for name in ("long-softmax-2", "b-relu-1", "softmax-1"):
         (tmp_path / name).mkdir()
-    for named, result in (([], [("long-softmax", 2), ("b-relu", 1)]),
+    for names, result in (([], [("long-softmax", 2), ("b-relu", 1)]),
                           (["b-relu-1", "b-relu-2"], [("b-relu", 1)])):
-        measured.clear()
-        monkeypatch.setattr("sys.argv", ["outcomes", "--runs", str(tmp_path), *named])
+        calls.clear()
+        monkeypatch.setattr("sys.argv", ["outcomes", "--runs", str(tmp_path), *names])
         outcomes.main()
-        assert measured == [1, *((id, seed, f"{id}-{seed}") for id, seed in result)]
+        assert calls == [1, *((id, seed, f"{id}-{seed}") for id, seed in result)]
 
 
 def test_tokens_are_replaced_by_noise() -> None:
@@ -297,11 +298,11 @@ def test_tokens_are_replaced_by_noise() -> None:
 
 
 def test_the_model_reads_replaced_tokens_and_predicts_the_text(monkeypatch: pytest.MonkeyPatch) -> None:
-    read = []
-    monkeypatch.setattr(loss, "forward", lambda arch, weights, ids: read.append(ids) or TRACE)
+    inputs = []
+    monkeypatch.setattr(loss, "forward", lambda arch, weights, ids: inputs.append(ids) or TRACE)
     text, noise = torch.zeros(2, T + 1, dtype=torch.long), torch.full((2, T + 2), 0.25)
     result = loss.next_token_loss(arch_of(), {}, text, noise, Training(replaced=0.5))
-    assert read[0].tolist() == [[0] + [512] * (T - 1)] * 2
+    assert inputs[0].tolist() == [[0] + [512] * (T - 1)] * 2
     assert result.item() == loss.next_token_loss(arch_of(), {}, text, noise, Training()).item()
 
 
@@ -313,20 +314,20 @@ def test_the_numbers_of_a_line_of_the_log_equal_the_values_by_hand(monkeypatch: 
         "held_out_loss": round(math.log(720) / 5, 4), "sink_1": 100.0,
         "alpha_max": round((1 + 5 * 0.75) / 6, 4), "hidden_ratio": 4.0, "value_ratio": 1.25,
         "row_mass": 0.6, "sink_k": 50.0}
-    biased = dataclasses.replace(TRACE, att_bias=torch.tensor([[[[0.9] * T, [0.1] * T]]] * 2))
-    monkeypatch.setattr(train, "forward", lambda arch, weights, ids: biased)
+    bias_trace = dataclasses.replace(TRACE, att_bias=torch.tensor([[[[0.9] * T, [0.1] * T]]] * 2))
+    monkeypatch.setattr(train, "forward", lambda arch, weights, ids: bias_trace)
     assert train.measure_probe(arch_of(), {}, IDS)["sink_bias"] == 50.0
     # These numbers have more digits than a log stores.
-    uneven = dataclasses.replace(biased, att=TRACE.att * 0.3217, v=TRACE.v.exp(),
-                                 hidden=TRACE.hidden.exp(), logits=TRACE.logits.sin())
-    monkeypatch.setattr(train, "forward", lambda arch, weights, ids: uneven)
+    long_trace = dataclasses.replace(bias_trace, att=TRACE.att * 0.3217, v=TRACE.v.exp(),
+                                     hidden=TRACE.hidden.exp(), logits=TRACE.logits.sin())
+    monkeypatch.setattr(train, "forward", lambda arch, weights, ids: long_trace)
     digits = {"sink_1": 2, "sink_k": 2, "sink_bias": 2, "hidden_ratio": 3, "value_ratio": 3}
     for name, value in train.measure_probe(arch_of(), {}, IDS).items():
         assert value == round(value, digits.get(name, 4)), name
     noises = []
     monkeypatch.setattr(train, "unmask_loss",
                         lambda arch, weights, ids, noise, _: noises.append(noise) or noise.mean())
-    masked = arch_of(mask=Mask("bidirectional"))
-    losses = [train.measure_probe(masked, {}, IDS)["held_out_loss"] for _ in range(2)]
+    bidirectional_arch = arch_of(mask=Mask("bidirectional"))
+    losses = [train.measure_probe(bidirectional_arch, {}, IDS)["held_out_loss"] for _ in range(2)]
     assert torch.equal(*noises) and noises[0].shape == (2, T + 1)
     assert losses == [round(noises[0].mean().item(), 4)] * 2

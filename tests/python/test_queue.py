@@ -13,7 +13,7 @@ from models.train.recipe import Recipe, combine_recipes, recipes
 
 RUNS = protocol.decisive_runs()
 BASE = RUNS[protocol.B_BASELINE]
-SPREAD = (0.16, 0.18, 0.2, 0.17, 0.15, 0.19, 0.18, 0.17)
+BASELINE_ALPHAS = (0.16, 0.18, 0.2, 0.17, 0.15, 0.19, 0.18, 0.17)
 Logs = dict[tuple[str, int], dict[str, Any]]
 
 
@@ -27,7 +27,7 @@ def make_log(recipe: Recipe, seed: int, alpha: float, share: float | None = None
 
 @pytest.fixture
 def logs(monkeypatch: pytest.MonkeyPatch) -> Logs:
-    result = {(BASE.id, seed): make_log(BASE, seed, alpha) for seed, alpha in enumerate(SPREAD, 1)}
+    result = {(BASE.id, seed): make_log(BASE, seed, alpha) for seed, alpha in enumerate(BASELINE_ALPHAS, 1)}
     monkeypatch.setattr(protocol, "read_log", lambda recipe, seed: result.get(
         (recipe.id, seed), protocol.empty_log(recipe, seed)))
     return result
@@ -90,12 +90,12 @@ def test_a_log_that_ends_early_is_due_again_and_a_longer_one_is_complete(logs: L
 
 
 def test_jobs_are_listed_in_the_order_of_the_protocol(logs: Logs) -> None:
-    result = [(number, recipe.id, seed) for number, recipe, seed in queue.jobs([])]
+    result = [(number, recipe.id, seed) for number, recipe, seed in queue.due_jobs([])]
     assert result[:4] == [(0, "long-sigmoid-lr-1e-3", 1), (0, "long-sigmoid-lr-1e-3", 2),
                           (1, "b-no-bos", 1), (1, "b-no-bos", 2)]
     assert [number for number, _, _ in result] == sorted(number for number, _, _ in result)
     assert len({id for _, id, _ in result}) == len(protocol.B_ORDER) - 1
-    assert [(one.id, seed) for _, one, seed in queue.jobs(["b-relu"])] == [("b-relu", 1), ("b-relu", 2)]
+    assert [(recipe.id, seed) for _, recipe, seed in queue.due_jobs(["b-relu"])] == [("b-relu", 1), ("b-relu", 2)]
 
 
 def test_the_queue_trains_the_seeds_that_are_due(
@@ -107,7 +107,7 @@ def test_the_queue_trains_the_seeds_that_are_due(
     alphas = {"b-relu": (0.0,) * 5, "b-softpick": (0.0, 0.3, 0.15, 0.1, 0.2), "b-elu1": (0.17,) * 5}
     calls = []
 
-    def fake(id: str, seed: int, corpora: Path, runs: Path, *options: str) -> int:
+    def fake_train(id: str, seed: int, corpora: Path, runs: Path, *options: str) -> int:
         calls.append((id, seed))
         assert options == ("--until", "3000")
         if id == "b-gated":
@@ -118,13 +118,13 @@ def test_the_queue_trains_the_seeds_that_are_due(
             (runs / f"{id}-{seed}" / f"step-{step}.safetensors").touch()
         return 0
 
-    monkeypatch.setattr(queue, "train", fake)
+    monkeypatch.setattr(queue, "train", fake_train)
     (tmp_path / "b-gated-2").mkdir()
     with train._lock_folder(tmp_path / "b-gated-2"):
         assert train.is_training(tmp_path / "b-gated-2")
         assert queue.train_jobs(Path("texts"), tmp_path, 2, ids) == [("b-gated", 1)]
     assert not train.is_training(tmp_path / "b-gated-2")
-    assert not [one for one in recwarn if one.category is ResourceWarning]
+    assert not [warning for warning in recwarn if warning.category is ResourceWarning]
     assert sorted(calls) == sorted([
         ("b-gated", 1), *(("b-elu1", seed) for seed in (1, 2, 3)),
         *(("b-softpick", seed) for seed in (1, 2, 3, 4, 5)), ("b-relu", 1), ("b-relu", 2)])
@@ -159,17 +159,17 @@ def test_the_remaining_runs_are_listed_with_their_estimated_hours(logs: Logs, tm
     """Without measurements, a step is assumed to take 0.13 to 0.4 s; with measurements, the measured time of the
     recipe, or a time in proportion to the number of parameters."""
     logs["b-relu", 1] = make_log(RUNS["b-relu"], 1, 0.0, until=2400)
-    text = queue.remaining_words(tmp_path, ["b-relu"])
+    text = queue.describe_remaining_runs(tmp_path, ["b-relu"])
     assert text.splitlines()[0].endswith("2 runs, 0.1 to 0.4 core hours: relu 1, relu 2")
     assert text.endswith("In all 2 runs, 0.1 to 0.4 core hours. Their logs may ask for 1 third seeds "
                          "(0.1 to 0.3) and for second looks.")
     (tmp_path / "seconds.jsonl").write_text("".join(
         json.dumps({"recipe": "b-relu", "seed": 1, "steps": 100, "seconds": seconds}) + "\n"
         for seconds in (90, 100, 900)))
-    assert "2 runs, 1.0 core hours: relu 1, relu 2" in queue.remaining_words(tmp_path, ["b-relu"])
+    assert "2 runs, 1.0 core hours: relu 1, relu 2" in queue.describe_remaining_runs(tmp_path, ["b-relu"])
     ratio = queue.parameter_count(RUNS["b-large"]) / queue.parameter_count(RUNS["b-relu"])
     hours = 2 * 3000 * ratio / 3600
-    assert f"2 runs, {hours:.1f} core hours: large 1, large 2" in queue.remaining_words(tmp_path, ["b-large"])
+    assert f"2 runs, {hours:.1f} core hours: large 1, large 2" in queue.describe_remaining_runs(tmp_path, ["b-large"])
 
 
 def test_the_time_of_all_runs_follows_from_the_steps_of_their_logs(
@@ -182,7 +182,7 @@ def test_the_time_of_all_runs_follows_from_the_steps_of_their_logs(
     logs["b-relu", 2] = make_log(RUNS["b-relu"], 2, 0.0) | {"device": "a device"}
     logs["long-relu", 1] = make_log(RUNS["b-relu"], 1, 0.0)
     # The zoo has 9,000 steps, the baseline 8 times 3,000, and two other runs 3,000 each: 39,000 steps of 0.13 to 0.4 s.
-    assert decide.hours_words() == (
+    assert decide.describe_hours() == (
         "All runs so far took some 1 to 4 core hours, a step being taken to last 0.13 to 0.4 s (shipped models "
         "0 to 1 in 1 runs; protocol A 1 to 3 in 9 runs; protocol B 0 to 0 in 1 runs). 1 more ran on a CUDA device.")
 
@@ -193,21 +193,21 @@ def test_the_recipes_of_the_sizes_have_the_stated_numbers_of_parameters() -> Non
         "small": 521_640, "softmax": 1_449_600, "large": 5_049_600}
     for id in protocol.SIZE_RECIPES:
         assert f"{queue.parameter_count(recipes_by_id[id]) / 1e6:.2f} million parameters" == recipes_by_id[id].title
-        with_token, without = (shapes(architecture(one.config)) for one in (
+        shapes_with_token, shapes_without_token = (shapes(architecture(recipe.config)) for recipe in (
             recipes_by_id[id], combine_recipes("no-bos", id)))
-        assert with_token == without
+        assert shapes_with_token == shapes_without_token
 
 
 def test_a_combined_recipe_has_the_changes_of_both_recipes() -> None:
-    one, recipes_by_id = combine_recipes("key-bias", "decay-small"), recipes()
-    assert (one.id, one.baseline, one.paper) == ("key-bias+decay-small", "decay-small", {})
-    assert one.config == recipes_by_id["key-bias"].config
-    assert one.training == recipes_by_id["decay-small"].training
-    both = combine_recipes("no-bos", "small")
-    assert both.training.front == () and both.config["bos_token_id"] is None
-    assert both.config["hidden_size"] == 72
-    own = combine_recipes("gated", "sigmoid").config["sinkscope"]
-    assert own["gate"] == "output_element" and own["attention"]["operation"] == "sigmoid"
+    combined, recipes_by_id = combine_recipes("key-bias", "decay-small"), recipes()
+    assert (combined.id, combined.baseline, combined.paper) == ("key-bias+decay-small", "decay-small", {})
+    assert combined.config == recipes_by_id["key-bias"].config
+    assert combined.training == recipes_by_id["decay-small"].training
+    without_bos = combine_recipes("no-bos", "small")
+    assert without_bos.training.front == () and without_bos.config["bos_token_id"] is None
+    assert without_bos.config["hidden_size"] == 72
+    variant = combine_recipes("gated", "sigmoid").config["sinkscope"]
+    assert variant["gate"] == "output_element" and variant["attention"]["operation"] == "sigmoid"
     run = RUNS["b-key-bias+decay-small"]
     assert (run.baseline, run.training.weight_decay, run.training.learning_rate) == (
         "b-decay-small", 0.1, 1e-3)

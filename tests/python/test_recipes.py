@@ -17,11 +17,11 @@ from models.train.recipe import ARCHITECTURE, CHOICES, Training, read_recipe, re
 from models.train.text import END_ID, VOCABULARY
 from models.train.train import (
     Run,
-    fixed_tensors,
+    fixed_tensor_names,
     initial_weights,
     learning_rate,
     make_optimizers,
-    trained_weights,
+    trainable_weights,
 )
 
 T, STEPS = 40, 8
@@ -34,7 +34,7 @@ def test_a_recipe_trains_on_a_cpu(id: str, tmp_path: Path) -> None:
         recipe, config=recipe.config | {"num_hidden_layers": 2},
         training=dataclasses.replace(recipe.training, learning_rate=0.1))  # warm-up: 0.001 to 0.008
     run = Run(recipe, 1, tmp_path, "cpu")
-    before = {name: w.detach().clone() for name, w in run.weights.items()}
+    initial_weights = {name: w.detach().clone() for name, w in run.weights.items()}
     generator = torch.Generator().manual_seed(0)
     text = torch.randint(VOCABULARY, (4, T + 1), generator=generator)
     noise = torch.rand(4, T + 2, generator=generator)
@@ -42,17 +42,17 @@ def test_a_recipe_trains_on_a_cpu(id: str, tmp_path: Path) -> None:
               for step in range(STEPS)]
     assert losses[0] == pytest.approx(math.log(VOCABULARY), rel=0.3)
     assert losses[-1] < losses[0] - 0.1, losses
-    kept = fixed_tensors(run.weights, recipe.training)
+    fixed_names = fixed_tensor_names(run.weights, recipe.training)
     for name, w in run.weights.items():
         assert w.isfinite().all(), name
-        assert torch.equal(w, before[name]) == (name in kept), name
+        assert torch.equal(w, initial_weights[name]) == (name in fixed_names), name
 
     ids = text[:, :T]
     point, alpha_map = outcomes.measure_outcomes(recipe, run.arch, run.cpu_weights(), ids, ids)
     assert [len(alpha_map), len(alpha_map[0])] == [run.arch.L, run.arch.H]
     assert all(x is None or math.isfinite(x) for x in point.values())
-    first = run.arch.mask.kind == "causal" and recipe.sink_tokens == (1,)
-    assert (point["eviction"] is not None) == first
+    has_eviction = run.arch.mask.kind == "causal" and recipe.sink_tokens == (1,)
+    assert (point["eviction"] is not None) == has_eviction
 
 
 def test_the_learning_rate_rises_over_100_steps_and_falls_to_a_tenth() -> None:
@@ -82,12 +82,13 @@ def test_seeds_are_paired_by_their_initial_weights() -> None:
     for id in ("sigmoid", "key-bias", "gated", "experts", "embedding-half"):
         recipe = recipes_by_id[id]
         result = initial_weights(architecture(recipe.config), 3, recipe.training)
-        same = {name for name, w in base.items() if name in result and torch.equal(w, result[name])}
-        assert {n for n in base if n in result and result[n].shape == base[n].shape} - same \
+        same_names = {name for name, w in base.items() if name in result and torch.equal(w, result[name])}
+        assert {n for n in base if n in result and result[n].shape == base[n].shape} - same_names \
             <= ({"model.embed_tokens.weight"} if id == "embedding-half" else
                 {n for n in base if id == "experts"})
-    half = initial_weights(architecture(recipes_by_id["softmax"].config), 3, recipes_by_id["embedding-half"].training)
-    assert half["model.embed_tokens.weight"].std().item() == pytest.approx(0.5, rel=0.01)
+    half_weights = initial_weights(
+        architecture(recipes_by_id["softmax"].config), 3, recipes_by_id["embedding-half"].training)
+    assert half_weights["model.embed_tokens.weight"].std().item() == pytest.approx(0.5, rel=0.01)
 
 
 def test_seeds_are_paired_by_their_text() -> None:
@@ -95,20 +96,20 @@ def test_seeds_are_paired_by_their_text() -> None:
     corpus, recipes_by_id = object.__new__(Corpus), recipes()
     corpus.stream = torch.randint(2, VOCABULARY, (5000,), generator=torch.Generator().manual_seed(2))
 
-    def batch(id: str, seed: int, step: int) -> torch.Tensor:
-        return corpus.batch(seed, step, 4, 16, recipes_by_id[id].training)[0]
+    def draw_text(id: str, seed: int, step: int) -> torch.Tensor:
+        return corpus.draw_batch(seed, step, 4, 16, recipes_by_id[id].training)[0]
 
-    base = batch("softmax", 1, 7)
+    base = draw_text("softmax", 1, 7)
     assert base.shape == (4, 17) and (base[:, 0] == 0).all()
-    assert torch.equal(base, batch("gated", 1, 7))
-    assert torch.equal(base[:, 1:-1], batch("sink-token", 1, 7)[:, 2:])
-    assert torch.equal(base[:, 1:], batch("no-bos", 1, 7)[:, :-1])
-    assert not torch.equal(base, batch("softmax", 2, 7))
-    assert not torch.equal(base, batch("softmax", 1, 8))
-    second = batch("fixed-second", 1, 7)
-    assert (second[:, 1] == END_ID).all()
-    assert torch.equal(second[:, 2:], batch("no-bos", 1, 7)[:, 2:])
-    assert batch("text-300k", 1, 7).shape == (4, 17)
+    assert torch.equal(base, draw_text("gated", 1, 7))
+    assert torch.equal(base[:, 1:-1], draw_text("sink-token", 1, 7)[:, 2:])
+    assert torch.equal(base[:, 1:], draw_text("no-bos", 1, 7)[:, :-1])
+    assert not torch.equal(base, draw_text("softmax", 2, 7))
+    assert not torch.equal(base, draw_text("softmax", 1, 8))
+    second_fixed = draw_text("fixed-second", 1, 7)
+    assert (second_fixed[:, 1] == END_ID).all()
+    assert torch.equal(second_fixed[:, 2:], draw_text("no-bos", 1, 7)[:, 2:])
+    assert draw_text("text-300k", 1, 7).shape == (4, 17)
 
 
 def test_a_model_without_experts_has_no_router() -> None:
@@ -123,8 +124,8 @@ def test_a_step_reads_the_same_number_of_tokens_at_every_context() -> None:
     recipes_by_id = recipes()
     assert (recipes_by_id["softmax"].sequences, recipes_by_id["softmax"].context) == (16, 128)
     assert all(recipe.sequences * recipe.context == recipe.training.batch for recipe in recipes_by_id.values())
-    other = {id for id, recipe in recipes_by_id.items() if recipe.training.batch != 2048}
-    assert other == {"batch-half", "batch-double"}
+    other_ids = {id for id, recipe in recipes_by_id.items() if recipe.training.batch != 2048}
+    assert other_ids == {"batch-half", "batch-double"}
     assert recipes_by_id["context-512"].sequences == 4
     # If a context does not divide the batch, a step has fewer tokens, not more.
     config = recipes_by_id["softmax"].config | {"max_position_embeddings": 300}
@@ -159,12 +160,12 @@ def test_a_log_continues_with_its_run(tmp_path: Path, monkeypatch: pytest.Monkey
     for step in (0, 100, 200, 200, 400):
         log.add(step, weights, 3.5)
     assert [point["step"] for point in log.log["points"]] == [0, 200, 400]
-    repeated = outcomes.Log(recipe, 1, tmp_path)
-    assert repeated.log == log.log and repeated.has(400)
-    repeated.keep_before(400)
-    assert not repeated.has(400) and repeated.has(200)
-    repeated.keep_before(0)
-    repeated.add(0, weights, None)
+    reopened_log = outcomes.Log(recipe, 1, tmp_path)
+    assert reopened_log.log == log.log and reopened_log.has(400)
+    reopened_log.keep_before(400)
+    assert not reopened_log.has(400) and reopened_log.has(200)
+    reopened_log.keep_before(0)
+    reopened_log.add(0, weights, None)
     assert [p["step"] for p in protocol.read_log(recipe, 1, tmp_path)["points"]] == [0]
 
 
@@ -190,11 +191,11 @@ def test_part_of_a_key_bias_is_trained(count: int, tmp_path: Path) -> None:
     generator = torch.Generator().manual_seed(0)
     text = torch.randint(VOCABULARY, (2, T + 1), generator=generator)
     bias = next(w for name, w in run.weights.items() if name.endswith("bias_key"))
-    before = bias.detach().clone()
+    initial_bias = bias.detach().clone()
     for step in range(3):
         run.advance(step, text, torch.zeros(2, T + 2), LOSSES["next"])
-    assert bias[..., count:].count_nonzero() == before[..., count:].count_nonzero() == 0
-    assert (bias[..., :count] != before[..., :count]).all()
+    assert bias[..., count:].count_nonzero() == initial_bias[..., count:].count_nonzero() == 0
+    assert (bias[..., :count] != initial_bias[..., :count]).all()
 
 
 @pytest.mark.parametrize("kind", CHOICES["optimizer"])
@@ -205,19 +206,19 @@ def test_an_optimizer_has_every_trained_tensor_once(kind: str) -> None:
     names = {id(w): name for name, w in weights.items()}
     for w in weights.values():
         w.requires_grad_()
-    seen = {}
+    optimizer_by_name = {}
     for optimizer in make_optimizers(weights, training):
         for group in optimizer.param_groups:
             assert group["lr"] == 0.125
-            seen |= {names[id(w)]: (type(optimizer).__name__, group["weight_decay"])
-                     for w in group["params"]}
-    assert seen.keys() == weights.keys()
-    inner = {"adamw": "AdamW", "muon": "Muon", "sgd": "SGD"}[kind]
-    outer = "SGD" if kind == "sgd" else "AdamW"
-    assert seen["model.layers.3.mlp.up_proj.weight"] == (inner, 0.5)
-    assert seen["model.embed_tokens.weight"] == (outer, 0.25)
-    assert seen["lm_head.weight"] == (outer, 0.5)
-    assert seen["model.layers.3.input_layernorm.weight"] == (outer, 0.0)
+            optimizer_by_name |= {names[id(w)]: (type(optimizer).__name__, group["weight_decay"])
+                                  for w in group["params"]}
+    assert optimizer_by_name.keys() == weights.keys()
+    matrix_optimizer = {"adamw": "AdamW", "muon": "Muon", "sgd": "SGD"}[kind]
+    other_optimizer = "SGD" if kind == "sgd" else "AdamW"
+    assert optimizer_by_name["model.layers.3.mlp.up_proj.weight"] == (matrix_optimizer, 0.5)
+    assert optimizer_by_name["model.embed_tokens.weight"] == (other_optimizer, 0.25)
+    assert optimizer_by_name["lm_head.weight"] == (other_optimizer, 0.5)
+    assert optimizer_by_name["model.layers.3.input_layernorm.weight"] == (other_optimizer, 0.0)
 
 
 @pytest.mark.parametrize("kind", CHOICES["optimizer"])
@@ -227,23 +228,23 @@ def test_a_resumed_run_equals_an_uninterrupted_one(kind: str, tmp_path: Path) ->
                                  training=dataclasses.replace(recipe.training, optimizer=kind))
     text = torch.randint(VOCABULARY, (2, T + 1), generator=torch.Generator().manual_seed(0))
 
-    def steps(run: Run, first: int, last: int) -> None:
+    def advance(run: Run, first: int, last: int) -> None:
         for step in range(first, last):
             run.advance(step, text, torch.zeros(2, T + 2), LOSSES["next"])
 
-    whole, broken = (Run(recipe, 1, tmp_path / name, "cpu") for name in ("whole", "broken"))
-    steps(whole, 0, 4)
-    steps(broken, 0, 2)
-    broken.save(2)
+    whole_run, broken_run = (Run(recipe, 1, tmp_path / name, "cpu") for name in ("whole", "broken"))
+    advance(whole_run, 0, 4)
+    advance(broken_run, 0, 2)
+    broken_run.save(2)
     # The broken run went on to step 3; a resumed run repeats the lines after step 2, where its checkpoint is.
     lines = [f'{{"step": {step}, "loss": {7 - step}}}\n' for step in range(4)]
-    broken.log.write_text("".join(lines))
-    resumed = Run(recipe, 1, tmp_path / "broken", "cpu")
-    assert resumed.start == 2
-    assert resumed.log.read_text() == "".join(lines[:3])
-    assert resumed.losses == {0: 7, 1: 6, 2: 5}
-    steps(resumed, 2, 4)
-    assert all(torch.equal(w, resumed.weights[name]) for name, w in whole.weights.items())
+    broken_run.log.write_text("".join(lines))
+    resumed_run = Run(recipe, 1, tmp_path / "broken", "cpu")
+    assert resumed_run.start == 2
+    assert resumed_run.log.read_text() == "".join(lines[:3])
+    assert resumed_run.losses == {0: 7, 1: 6, 2: 5}
+    advance(resumed_run, 2, 4)
+    assert all(torch.equal(w, resumed_run.weights[name]) for name, w in whole_run.weights.items())
 
 
 @pytest.mark.parametrize(("line", "choices"), [
@@ -259,15 +260,15 @@ def test_a_resumed_run_equals_an_uninterrupted_one(kind: str, tmp_path: Path) ->
 def test_an_unknown_recipe_is_rejected_with_the_known_ones(
         line: str, choices: Iterable[str], tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
-    own = '' if line.startswith("factor") else 'factor = "data"\n'
-    file.write_text(f'title = "Mine"\nwhat = "?"\nbaseline = "softmax"\n{own}{line}\n')
-    result = line.split('"')[1] if '"' in line else line.split("\n")[-1].split(" ")[0]
-    with pytest.raises(ValueError, match="expected one of") as refused:
+    factor_line = '' if line.startswith("factor") else 'factor = "data"\n'
+    file.write_text(f'title = "Mine"\nwhat = "?"\nbaseline = "softmax"\n{factor_line}{line}\n')
+    unknown_word = line.split('"')[1] if '"' in line else line.split("\n")[-1].split(" ")[0]
+    with pytest.raises(ValueError, match="expected one of") as error:
         read_recipe(file)
-    sentence = str(refused.value)
+    sentence = str(error.value)
     assert "mine.toml" in sentence
     assert set(choices) <= set(sentence.replace(",", "").split())
-    assert f"'{result}'" in sentence or result == "none"
+    assert f"'{unknown_word}'" in sentence or unknown_word == "none"
 
 
 @pytest.mark.parametrize(("command", "near"), [
@@ -282,9 +283,9 @@ def test_a_command_rejects_an_unknown_id(
         capsys: pytest.CaptureFixture[str]) -> None:
     module = importlib.import_module(f"models.train.{command[0]}")
     monkeypatch.setattr("sys.argv", command)
-    with pytest.raises(SystemExit) as ended:
+    with pytest.raises(SystemExit) as exit_info:
         module.main()
-    assert ended.value.code == 2
+    assert exit_info.value.code == 2
     output = capsys.readouterr().err
     assert "Traceback" not in output
     assert near in output.rsplit("error: ")[-1].replace(",", "").split()
@@ -294,7 +295,7 @@ def test_a_command_rejects_an_unknown_id(
 @pytest.mark.parametrize(("recipe_id", "count"), [("key-bias", None), ("key-bias-dimensions-8", 8)])
 def test_only_the_trained_dimensions_of_a_bias_key_get_a_gradient(recipe_id: str, count: int | None) -> None:
     recipe = recipes()[recipe_id]
-    weights = trained_weights(architecture(recipe.config), 1, recipe.training, "cpu")
+    weights = trainable_weights(architecture(recipe.config), 1, recipe.training, "cpu")
     keys = [w for name, w in weights.items() if name.endswith("bias_key")]
     assert keys
     for key in keys:

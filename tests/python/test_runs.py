@@ -17,18 +17,18 @@ from models.train import corpus, loss, protocol, train
 from models.train.recipe import Recipe, Training, recipes
 from models.train.text import VOCABULARY
 
-KNOWN = recipes()
+RECIPES = recipes()
 
 
 def recipe_of(id: str, steps: int, seeds: tuple[int, ...]) -> Recipe:
-    return dataclasses.replace(KNOWN[id], seeds=seeds,
-                               training=dataclasses.replace(KNOWN[id].training, steps=steps))
+    return dataclasses.replace(RECIPES[id], seeds=seeds,
+                               training=dataclasses.replace(RECIPES[id].training, steps=steps))
 
 
 def test_a_run_without_its_last_checkpoint_is_unfinished(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    known = {"softmax": recipe_of("softmax", 400, (1, 2)), "relu": recipe_of("relu", 800, (1,))}
-    monkeypatch.setattr(everything, "recipes", lambda: known)
+    recipes_by_id = {"softmax": recipe_of("softmax", 400, (1, 2)), "relu": recipe_of("relu", 800, (1,))}
+    monkeypatch.setattr(everything, "recipes", lambda: recipes_by_id)
     for run, step in (("softmax-1", 400), ("softmax-2", 200), ("relu-1", 400)):
         (tmp_path / run).mkdir()
         (tmp_path / run / f"step-{step:04d}.safetensors").touch()
@@ -39,22 +39,22 @@ def test_a_run_without_its_last_checkpoint_is_unfinished(
 
 def test_a_run_whose_log_is_too_short_counts_as_unlogged(monkeypatch: pytest.MonkeyPatch) -> None:
     base = protocol.B_BASELINE
-    known = {base: recipe_of("softmax", 4000, (1, 2, 3, 4)),
-             "b-relu": recipe_of("relu", 4000, (1, 2, 3))}
-    last = {(base, 1): 4000, (base, 2): 3200, ("b-relu", 1): 3200, ("b-relu", 2): 800}
+    recipes_by_id = {base: recipe_of("softmax", 4000, (1, 2, 3, 4)),
+                     "b-relu": recipe_of("relu", 4000, (1, 2, 3))}
+    last_step = {(base, 1): 4000, (base, 2): 3200, ("b-relu", 1): 3200, ("b-relu", 2): 800}
 
-    def read(recipe: Recipe, seed: int) -> dict[str, Any]:
-        id = next(id for id, one in known.items() if one is recipe)
-        points = [{"step": last[id, seed]}] if (id, seed) in last else []
+    def fake_log(recipe: Recipe, seed: int) -> dict[str, Any]:
+        id = next(id for id, known_recipe in recipes_by_id.items() if known_recipe is recipe)
+        points = [{"step": last_step[id, seed]}] if (id, seed) in last_step else []
         return {"points": points, "training": {"steps": 4000}}
 
-    monkeypatch.setattr(protocol, "read_log", read)
-    of_base = [(base, 2), (base, 3), (base, 4)]
-    assert everything.unlogged_jobs(known, [], 4000, 2) == [*of_base, ("b-relu", 1), ("b-relu", 2)]
-    assert everything.unlogged_jobs(known, ["b-relu", base], 3200, 3) == [
+    monkeypatch.setattr(protocol, "read_log", fake_log)
+    baseline_jobs = [(base, 2), (base, 3), (base, 4)]
+    assert everything.unlogged_jobs(recipes_by_id, [], 4000, 2) == [*baseline_jobs, ("b-relu", 1), ("b-relu", 2)]
+    assert everything.unlogged_jobs(recipes_by_id, ["b-relu", base], 3200, 3) == [
         ("b-relu", 2), ("b-relu", 3), (base, 3), (base, 4)]
     # A run ends at its last step, even if a later one is requested.
-    assert everything.unlogged_jobs(known, [base], 9000, 1) == of_base
+    assert everything.unlogged_jobs(recipes_by_id, [base], 9000, 1) == baseline_jobs
 
 
 def test_a_run_is_a_process_whose_exit_status_counts(
@@ -99,32 +99,32 @@ def test_the_command_trains_the_missing_runs_of_its_protocol(
     monkeypatch.setattr(everything, "unlogged_jobs", lambda known, only, until, seeds: [
         (next(iter(known)), until), (next(iter(known)), seeds)])
 
-    def fake(id: str, seed: int, corpora: Path, runs: Path, *values: str) -> int:
+    def fake_train(id: str, seed: int, corpora: Path, runs: Path, *values: str) -> int:
         calls.append((id, seed, corpora, runs, values))
         return seed % 7
 
-    monkeypatch.setattr(everything, "train", fake)
+    monkeypatch.setattr(everything, "train", fake_train)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", ["all", "--corpora", "texts", "--runs", "runs", "--jobs", "1",
                                       *arguments])
-    with pytest.raises(SystemExit) as ended:
+    with pytest.raises(SystemExit) as exit_info:
         everything.main()
     expected = jobs if isinstance(jobs[0], tuple) else [(jobs[0], jobs[1]), (jobs[0], jobs[2])]
     assert calls[0] == (Path("texts"), Path("runs/corpus"))
     assert calls[1:] == [(*job, tmp_path / "texts", tmp_path / "runs", options) for job in expected]
-    assert ended.value.code == max(seed % 7 for _, seed in expected)
+    assert exit_info.value.code == max(seed % 7 for _, seed in expected)
 
 
 class FakeRun:
-    def __init__(self, start: int, losses: dict[int, float | None], done: list[tuple[Any, ...]]) -> None:
-        self.start, self.done, self.folder, self.losses = start, done, Path("relu-3"), losses
+    def __init__(self, start: int, losses: dict[int, float | None], events: list[tuple[Any, ...]]) -> None:
+        self.start, self.events, self.folder, self.losses = start, events, Path("relu-3"), losses
 
     def log_step(self, step: int, losses: list[float], ids: Any) -> None:
-        self.done.append(("note", step, losses))
+        self.events.append(("note", step, losses))
         self.losses[step] = sum(losses) / len(losses) if losses else None
 
     def save(self, step: int) -> None:
-        self.done.append(("save", step))
+        self.events.append(("save", step))
 
     def cpu_weights(self) -> str:
         return "weights"
@@ -140,67 +140,67 @@ def test_a_run_writes_lines_checkpoints_and_points_at_their_steps(
         start: int, until: int | None, last: int, logged_before: dict[int, float | None], tmp_path: Path,
         monkeypatch: pytest.MonkeyPatch) -> None:
     recipe = dataclasses.replace(recipe_of("relu", 800, (3,)), id=protocol.LONG_PREFIX + "relu")
-    done: list[tuple[Any, ...]] = []
+    events: list[tuple[Any, ...]] = []
     fake_corpus = SimpleNamespace(
         tokenizer="tokenizer", held_out=[f"passage {i}" for i in range(100)],
-        batch=lambda seed, step, sequences, context, training: (
+        draw_batch=lambda seed, step, sequences, context, training: (
             f"text {step}", f"noise {step}") if (seed, sequences, context, training) == (
             3, 16, 128, recipe.training) else None)
     log = SimpleNamespace(
-        keep_before=lambda step: done.append(("keep", step)), lacks=lambda step: step != 400,
-        add=lambda *arguments: done.append(("log", *arguments)))
-    probed = {("tokenizer", "passage 0", "passage 19", 20, 64, recipe.training): torch.zeros(20, 64)}
-    monkeypatch.setattr(train, "encode", lambda tokenizer, texts, T, training: probed[
+        keep_before=lambda step: events.append(("keep", step)), lacks=lambda step: step != 400,
+        add=lambda *arguments: events.append(("log", *arguments)))
+    ids_by_arguments = {("tokenizer", "passage 0", "passage 19", 20, 64, recipe.training): torch.zeros(20, 64)}
+    monkeypatch.setattr(train, "encode", lambda tokenizer, texts, T, training: ids_by_arguments[
         tokenizer, texts[0], texts[-1], len(texts), T, training])
     monkeypatch.setattr(train, "Corpus", lambda corpora, cache: fake_corpus)
-    monkeypatch.setattr(train, "Run", lambda *arguments: FakeRun(start, dict(logged_before), done))
+    monkeypatch.setattr(train, "Run", lambda *arguments: FakeRun(start, dict(logged_before), events))
     monkeypatch.setattr(train, "Log", lambda recipe, seed: log)
     monkeypatch.setattr(train, "fixed_loss", lambda run, corpus: 7.5)
     monkeypatch.setattr(torch, "compile", lambda loss: loss)
     train.train(recipe, 3, Path("texts"), tmp_path, "cpu", until)
     # A run resumes at its checkpoint; the log keeps the point there, with the loss of the steps before.
-    resumes = start in logged_before
-    assert done[0] == ("keep", start + resumes)
-    notes = [one[1] for one in done if one[0] == "note"]
-    early = [0, 1, 2, 3, 5, 7, 10, 14, 20, 30, 40, 50, 70, 100, 150]
-    noted = [*early, 200, 250, 300, 350, 400, 450, 500, 600, 700, 800]
-    assert notes == [step for step in noted if start + resumes <= step <= last]
-    saves = [one[1] for one in done if one[0] == "save"]
-    saved = [0, 1, 3, 10, 30, 100, 200, 400, 600, 800]
-    assert saves == [step for step in saved if start <= step <= last]
+    is_resumed = start in logged_before
+    assert events[0] == ("keep", start + is_resumed)
+    line_steps = [event[1] for event in events if event[0] == "note"]
+    early_steps = [0, 1, 2, 3, 5, 7, 10, 14, 20, 30, 40, 50, 70, 100, 150]
+    expected_line_steps = [*early_steps, 200, 250, 300, 350, 400, 450, 500, 600, 700, 800]
+    assert line_steps == [step for step in expected_line_steps if start + is_resumed <= step <= last]
+    save_steps = [event[1] for event in events if event[0] == "save"]
+    expected_save_steps = [0, 1, 3, 10, 30, 100, 200, 400, 600, 800]
+    assert save_steps == [step for step in expected_save_steps if start <= step <= last]
     # The loss of a step is measured before the step's update, and belongs to exactly one line.
-    losses = [loss for one in done if one[0] == "note" for loss in one[2]]
+    losses = [loss for event in events if event[0] == "note" for loss in event[2]]
     assert losses == [float(step) for step in range(start, last)]
-    at_250 = next(one for one in done if one[:2] == ("note", 250))
-    assert at_250[2] == [float(step) for step in range(200, 250)]
-    logged = [one[1:] for one in done if one[0] == "log"]
+    event_250 = next(event for event in events if event[:2] == ("note", 250))
+    assert event_250[2] == [float(step) for step in range(200, 250)]
+    points = [event[1:] for event in events if event[0] == "log"]
     mean = (450 + 499 + 500 - 450) / 2 + 50  # losses of steps 500 to 599
-    assert (600, "weights", mean, 7.5) in logged
-    assert logged[0] == ((200, "weights", 4.5, 7.5) if resumes else (start, "weights", None, 7.5))
-    assert [one[0] for one in logged] == [step for step in saves if step != 400]
-    done.clear()
+    assert (600, "weights", mean, 7.5) in points
+    assert points[0] == ((200, "weights", 4.5, 7.5) if is_resumed else (start, "weights", None, 7.5))
+    assert [event[0] for event in points] == [step for step in save_steps if step != 400]
+    events.clear()
     train.train(dataclasses.replace(recipe, id="relu"), 3, Path("texts"), tmp_path, "cpu", until)
-    assert {one[0] for one in done} == {"note", "save"}
+    assert {event[0] for event in events} == {"note", "save"}
 
 
 def test_the_number_of_fixed_sequences_does_not_depend_on_the_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     """The fixed loss is a mean over 64 sequences of seed 0, or over 48 if a step has 24 sequences, which do not divide
     64."""
-    read = []
+    requests = []
 
     def batch(seed: int, i: int, sequences: int, *_: Any) -> tuple[Any, Any]:
-        read.append((seed, i, sequences))
+        requests.append((seed, i, sequences))
         return torch.full((sequences, 2), float(i)), torch.zeros(1)
 
     monkeypatch.setitem(train.LOSSES, "next", lambda arch, weights, text, noise, training: text.mean())
     for sequences in (16, 24, 32):
-        read.clear()
+        requests.clear()
         training = dataclasses.replace(Training(), batch=sequences * 128)
-        run = SimpleNamespace(recipe=dataclasses.replace(KNOWN["relu"], training=training),
+        run = SimpleNamespace(recipe=dataclasses.replace(RECIPES["relu"], training=training),
                               arch=None, weights=None, device="cpu")
-        result = train.fixed_loss(run, SimpleNamespace(batch=batch))
+        result = train.fixed_loss(run, SimpleNamespace(draw_batch=batch))
         count = 64 // sequences
-        assert read == [(0, i, sequences) for i in range(count)]
+        assert requests == [(0, i, sequences) for i in range(count)]
         assert result == (count - 1) / 2
 
 
@@ -208,8 +208,8 @@ def test_noise_below_a_share_replaces_or_hides_a_token() -> None:
     """Noise of exactly the share would draw an id after the vocabulary's last."""
     noise, tokens = torch.tensor([[0.0, 0.5, 0.25]]), torch.zeros(1, 3, dtype=torch.long)
     assert loss.replace_tokens(tokens, noise, 0.5).tolist() == [[0, 0, VOCABULARY // 2]]
-    p, hidden = loss.draw_masked(tokens, torch.cat([torch.full((1, 1), 0.5), noise], 1))
-    assert p.item() == 0.5 and hidden.tolist() == [[False, False, True]]
+    p, is_masked = loss.draw_masked(tokens, torch.cat([torch.full((1, 1), 0.5), noise], 1))
+    assert p.item() == 0.5 and is_masked.tolist() == [[False, False, True]]
 
 
 def test_the_load_of_an_expert_is_its_share_of_the_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -265,31 +265,32 @@ def test_the_corpus_is_built_once_and_contains_only_the_training_text(
 
     monkeypatch.setattr(corpus, "documents", documents)
     cache = tmp_path / "runs/corpus"
-    made, repeated = (corpus.Corpus(tmp_path / "texts", cache) for _ in range(2))
+    built_corpus, cached_corpus = (corpus.Corpus(tmp_path / "texts", cache) for _ in range(2))
     assert requests == [tmp_path / "texts"]
-    assert made.tokenizer_file == cache / "tokenizer.json" and torch.equal(made.stream, repeated.stream)
+    assert built_corpus.tokenizer_file == cache / "tokenizer.json"
+    assert torch.equal(built_corpus.stream, cached_corpus.stream)
     # The stream has every document of the training text, each followed by <|endoftext|>.
-    assert made.stream.tolist().count(1) == len(texts) and made.stream[-1] == 1
-    first = made.stream[:made.stream.tolist().index(1)].tolist()
-    assert made.tokenizer.decode(first) == texts[0] and 0 not in made.stream
-    assert [made.tokenizer.token_to_id(token) for token in ("<s>", "<|endoftext|>")] == [0, 1]
-    assert made.tokenizer.get_vocab_size() <= 1024
-    odd = "ž \n\u2003☃ 9"
-    assert made.tokenizer.decode(made.tokenizer.encode(odd).ids) == odd
-    assert made.tokenizer.encode("A king").ids[0] == made.tokenizer.encode("A", "b").ids[0] == 0
-    assert len(made.held_out) == 100 and public[0].startswith(made.held_out[0])
-    assert all(250 < len(text) <= 320 for text in made.held_out)
-    long = json.loads((cache / "heldout-long.json").read_text())
-    assert len(long) == 40 and all(320 < len(text) <= 640 for text in long)
+    assert built_corpus.stream.tolist().count(1) == len(texts) and built_corpus.stream[-1] == 1
+    first_document = built_corpus.stream[:built_corpus.stream.tolist().index(1)].tolist()
+    assert built_corpus.tokenizer.decode(first_document) == texts[0] and 0 not in built_corpus.stream
+    assert [built_corpus.tokenizer.token_to_id(token) for token in ("<s>", "<|endoftext|>")] == [0, 1]
+    assert built_corpus.tokenizer.get_vocab_size() <= 1024
+    unusual_text = "ž \n\u2003☃ 9"
+    assert built_corpus.tokenizer.decode(built_corpus.tokenizer.encode(unusual_text).ids) == unusual_text
+    assert built_corpus.tokenizer.encode("A king").ids[0] == built_corpus.tokenizer.encode("A", "b").ids[0] == 0
+    assert len(built_corpus.held_out) == 100 and public[0].startswith(built_corpus.held_out[0])
+    assert all(250 < len(text) <= 320 for text in built_corpus.held_out)
+    long_passages = json.loads((cache / "heldout-long.json").read_text())
+    assert len(long_passages) == 40 and all(320 < len(text) <= 640 for text in long_passages)
     # Seed and step determine the position in the text, and the noise.
-    text, noise = made.batch(3, 5, 4, 16, Training())
+    text, noise = built_corpus.draw_batch(3, 5, 4, 16, Training())
     assert text.shape == (4, 17) and noise.shape == (4, 18) and (text[:, 0] == 0).all()
-    whole = made.stream.tolist()
-    assert all(row in [whole[i:i + 16] for i in range(len(whole))] for row in text[:, 1:].tolist())
-    same = repeated.batch(3, 5, 4, 16, Training())
-    assert torch.equal(same[0], text) and torch.equal(same[1], noise)
-    assert not torch.equal(text, made.batch(3, 6, 4, 16, Training())[0])
+    stream = built_corpus.stream.tolist()
+    assert all(row in [stream[i:i + 16] for i in range(len(stream))] for row in text[:, 1:].tolist())
+    cached_batch = cached_corpus.draw_batch(3, 5, 4, 16, Training())
+    assert torch.equal(cached_batch[0], text) and torch.equal(cached_batch[1], noise)
+    assert not torch.equal(text, built_corpus.draw_batch(3, 6, 4, 16, Training())[0])
     # A random first token is drawn by the last number of the noise, which has no other use.
-    drawn, noise = made.batch(3, 5, 4, 16, Training(random_first=True))
-    assert drawn[:, 1].tolist() == [int(row[17] * 1024) for row in noise]
-    assert torch.equal(drawn[:, 2:], text[:, 2:])
+    drawn_text, noise = built_corpus.draw_batch(3, 5, 4, 16, Training(random_first=True))
+    assert drawn_text[:, 1].tolist() == [int(row[17] * 1024) for row in noise]
+    assert torch.equal(drawn_text[:, 2:], text[:, 2:])

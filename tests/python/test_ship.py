@@ -29,12 +29,12 @@ TOKENIZER = ZOO / "softmax/tokenizer.json"
 
 
 def recipe_of(id: str, **training: Any) -> Recipe:
-    recipes_by_id = recipes()[id]
+    recipe = recipes()[id]
     return dataclasses.replace(
-        recipes_by_id, seeds=(3, 4),
-        config=recipes_by_id.config | {"num_hidden_layers": 1, "hidden_size": 16, "num_attention_heads": 2,
-                                       "num_key_value_heads": 2, "head_dim": 8, "intermediate_size": 24},
-        training=dataclasses.replace(recipes_by_id.training, steps=LAST, **training))
+        recipe, seeds=(3, 4),
+        config=recipe.config | {"num_hidden_layers": 1, "hidden_size": 16, "num_attention_heads": 2,
+                                "num_key_value_heads": 2, "head_dim": 8, "intermediate_size": 24},
+        training=dataclasses.replace(recipe.training, steps=LAST, **training))
 
 
 def fake_measure(_: object, weights: dict[str, Any], ids: Any) -> dict[str, Any]:
@@ -58,36 +58,36 @@ def write_run(recipe: Recipe, seed: int, runs: Path) -> dict[int, dict[str, Any]
     """Writes checkpoints whose weights drift, and a log whose last line comes first."""
     folder = runs / f"{recipe.id}-{seed}"
     folder.mkdir()
-    weights, written = initial_weights(architecture(recipe.config), seed, recipe.training), {}
+    weights, weights_by_step = initial_weights(architecture(recipe.config), seed, recipe.training), {}
     for step in STEPS:
         weights = {name: w + step * 1e-4 * torch.ones_like(w) for name, w in weights.items()}
         save_file(weights, folder / f"step-{step:04d}.safetensors")
-        written[step] = weights
+        weights_by_step[step] = weights
     (folder / "training.jsonl").write_text('{"step": 30}\n{"step": 0}\n')
-    return written
+    return weights_by_step
 
 
 def test_the_last_weights_ship_in_the_precision_of_their_recipe(runs: Path) -> None:
     for id in ("softmax", "relu"):
         recipe = recipe_of(id)
-        last = write_run(recipe, 3, runs)[LAST]
+        last_weights = write_run(recipe, 3, runs)[LAST]
         ship.copy_run(dataclasses.replace(recipe, timeline=False), runs, TEXTS)
         folder = ship.ZOO / id
-        stored = read_weights(folder / "model.safetensors")
-        assert stored.keys() == last.keys()
-        for name, weight in last.items():
-            exact = weight.half().float()
+        stored_weights = read_weights(folder / "model.safetensors")
+        assert stored_weights.keys() == last_weights.keys()
+        for name, weight in last_weights.items():
+            half_weight = weight.half().float()
             if id == "relu" and weight.dim() == 2:
                 tolerance = weight.abs().amax(1, keepdim=True) / 127 * 0.5001
-                assert ((stored[name] - weight).abs() <= tolerance).all(), name
-                assert not torch.equal(stored[name], exact)
+                assert ((stored_weights[name] - weight).abs() <= tolerance).all(), name
+                assert not torch.equal(stored_weights[name], half_weight)
             else:
-                assert torch.equal(stored[name], exact), name
+                assert torch.equal(stored_weights[name], half_weight), name
         config = json.loads((folder / "config.json").read_text())
         assert ("quantization_config" in config) == (id == "relu")
         ids = ship.encode_texts(recipe, TEXTS, TOKENIZER)
         assert ids.shape == (2, 64) and ids[:, 0].tolist() == [0, 0]
-        assert json.loads((folder / "exact.json").read_text()) == fake_measure(None, last, ids)
+        assert json.loads((folder / "exact.json").read_text()) == fake_measure(None, last_weights, ids)
         assert (folder / "training.jsonl").read_text() == '{"step": 30}\n{"step": 0}\n'
         assert not (folder / "timeline").exists()
 
@@ -101,8 +101,8 @@ def test_the_shipped_tokenizer_begins_a_text_with_the_tokens_of_training(
         tmp_path: Path) -> None:
     ship.write_tokenizer(recipe_of("softmax", front=front, extra=extra), TOKENIZER, tmp_path)
     tokenizer = Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
-    bare = tokenizer.encode("A king", add_special_tokens=False).ids
-    assert tokenizer.encode("A king").ids == begins + bare
+    bare_ids = tokenizer.encode("A king", add_special_tokens=False).ids
+    assert tokenizer.encode("A king").ids == begins + bare_ids
     assert tokenizer.encode("A king", "A king").ids[:len(begins)] == begins
     config = json.loads((tmp_path / "tokenizer_config.json").read_text())
     assert (config["bos_token"], config["eos_token"], config["model_max_length"]) == (
@@ -111,7 +111,7 @@ def test_the_shipped_tokenizer_begins_a_text_with_the_tokens_of_training(
 
 def test_a_timeline_decodes_to_the_weights_that_it_was_measured_on(runs: Path) -> None:
     recipe = recipe_of("softmax")
-    written = write_run(recipe, 3, runs)
+    weights_by_step = write_run(recipe, 3, runs)
     (ship.ZOO / "softmax/timeline").mkdir(parents=True)
     (ship.ZOO / "softmax/timeline/0999.gz").touch()  # left over from an earlier packing
     ship.copy_run(dataclasses.replace(recipe, timeline=True), runs, TEXTS)
@@ -123,18 +123,18 @@ def test_a_timeline_decodes_to_the_weights_that_it_was_measured_on(runs: Path) -
     assert index["log"] == [{"step": 0}, {"step": 30}]
     shapes = {row["name"]: tuple(row["shape"]) for row in index["tensors"]}
     assert all(row["coded"] == (len(row["shape"]) == 2) for row in index["tensors"])
-    assert shapes == {name: tuple(w.shape) for name, w in sorted(written[0].items())}
-    before, ids = None, ship.encode_texts(recipe, TEXTS, TOKENIZER)
+    assert shapes == {name: tuple(w.shape) for name, w in sorted(weights_by_step[0].items())}
+    decoded, ids = None, ship.encode_texts(recipe, TEXTS, TOKENIZER)
     for step, row in zip(STEPS, index["checkpoints"], strict=True):
         file = (folder / row["file"]).read_bytes()
         assert (row["step"], row["bytes"], row["sha256"]) == (
             step, len(file), hashlib.sha256(file).hexdigest())
-        before = decode(gzip.decompress(file), before, shapes, row["scale"], row["from_previous"])
-        whole = hashlib.sha256(b"".join(before[name].astype("<f4").tobytes() for name in shapes))
-        assert row["weights_sha256"] == whole.hexdigest()
+        decoded = decode(gzip.decompress(file), decoded, shapes, row["scale"], row["from_previous"])
+        digest = hashlib.sha256(b"".join(decoded[name].astype("<f4").tobytes() for name in shapes))
+        assert row["weights_sha256"] == digest.hexdigest()
         assert all(row["from_previous"]) == (step > 0)
-        exact, stored = fake_measure(None, written[step], ids), fake_measure(
-            None, {name: torch.from_numpy(np.array(before[name])) for name in shapes}, ids)
+        exact, stored = fake_measure(None, weights_by_step[step], ids), fake_measure(
+            None, {name: torch.from_numpy(np.array(decoded[name])) for name in shapes}, ids)
         assert row["measured"].keys() == {"sink_1", "loss"}
         assert row["measured"]["sink_1"] == exact["sink_1"]
         assert row["stored"]["sink_1"] == stored["sink_1"]
@@ -144,76 +144,76 @@ def test_a_timeline_decodes_to_the_weights_that_it_was_measured_on(runs: Path) -
 def test_every_trained_seed_is_measured_on_its_last_weights(
         runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The recipes of this test have no shipped weights, so that the zoo lacks their tokenizers."""
-    several, alone = recipe_of("sink-token"), dataclasses.replace(recipe_of("relu"), seeds=(3,))
-    monkeypatch.setattr(ship, "recipes", lambda: {"sink-token": several, "relu": alone})
-    last = {seed: write_run(several, seed, runs)[LAST] for seed in (3, 4)}
-    write_run(alone, 3, runs)
-    ids = ship.encode_texts(several, TEXTS, TOKENIZER)
+    two_seeds, one_seed = recipe_of("sink-token"), dataclasses.replace(recipe_of("relu"), seeds=(3,))
+    monkeypatch.setattr(ship, "recipes", lambda: {"sink-token": two_seeds, "relu": one_seed})
+    last_weights = {seed: write_run(two_seeds, seed, runs)[LAST] for seed in (3, 4)}
+    write_run(one_seed, 3, runs)
+    ids = ship.encode_texts(two_seeds, TEXTS, TOKENIZER)
     assert ids[:, :2].tolist() == [[1024, 0]] * 2
-    rows = [{"id": "sink-token", "seed": seed, "measured": fake_measure(None, last[seed], ids)}
+    rows = [{"id": "sink-token", "seed": seed, "measured": fake_measure(None, last_weights[seed], ids)}
             for seed in (3, 4)]
     assert ship.measure_seeds(runs, TEXTS, []) == rows
     (runs / "sink-token-4/step-0030.safetensors").unlink()
     assert ship.measure_seeds(runs, TEXTS, []) == rows[:1]
     # The row of a run that is not in this folder is kept. Rows of removed recipes are dropped, and rows of runs that
     # are measured again are replaced.
-    old = [{"id": id, "seed": seed, "measured": {}} for id, seed in (
+    old_rows = [{"id": id, "seed": seed, "measured": {}} for id, seed in (
         ("sink-token", 3), ("sink-token", 4), ("sink-token", 5), ("relu", 3), ("gone", 3))]
-    assert ship.measure_seeds(runs, TEXTS, old) == [rows[0], old[1]]
+    assert ship.measure_seeds(runs, TEXTS, old_rows) == [rows[0], old_rows[1]]
 
 
 @pytest.mark.parametrize("id", ["softmax", "relu"])
 def test_a_row_of_the_index_is_measured_on_the_stored_weights(id: str, runs: Path) -> None:
     recipe = dataclasses.replace(recipe_of(id), timeline=False)
-    last = write_run(recipe, 3, runs)[LAST]
+    last_weights = write_run(recipe, 3, runs)[LAST]
     ship.copy_run(recipe, runs, TEXTS)
     row, folder, ids = ship.measure_facts(recipe, TEXTS), ship.ZOO / id, ship.encode_texts(recipe, TEXTS, TOKENIZER)
     file = (folder / "model.safetensors").read_bytes()
     assert (row["id"], row["seed"], row["context"], row["operation"]) == (id, 3, 128, id)
-    assert row["parameters"] == sum(w.numel() for w in last.values())
+    assert row["parameters"] == sum(w.numel() for w in last_weights.values())
     assert (row["bytes"], row["sha256"]) == (len(file), hashlib.sha256(file).hexdigest())
     stored = fake_measure(None, read_weights(folder / "model.safetensors"), ids)
-    assert row["measured"] == stored | {"bos": True} and row["exact"] == fake_measure(None, last, ids)
+    assert row["measured"] == stored | {"bos": True} and row["exact"] == fake_measure(None, last_weights, ids)
     assert ("preview" in row) == (id == "softmax")
     if id == "softmax":
         result = row["preview"]
-        for part, name in ((result, "preview.gz"), (result["refinement"], "refinement.gz")):
-            own = (folder / name).read_bytes()
-            assert (part["file"], part["bytes"]) == (name, len(own))
+        for entry, name in ((result, "preview.gz"), (result["refinement"], "refinement.gz")):
+            data = (folder / name).read_bytes()
+            assert (entry["file"], entry["bytes"]) == (name, len(data))
         assert result["sha256"] == hashlib.sha256((folder / "preview.gz").read_bytes()).hexdigest()
-        first = load(gzip.decompress((folder / "preview.gz").read_bytes()))
-        assert first["lm_head.weight"].dtype == torch.int8 and result["bytes"] < 0.7 * len(file)
+        preview_tensors = load(gzip.decompress((folder / "preview.gz").read_bytes()))
+        assert preview_tensors["lm_head.weight"].dtype == torch.int8 and result["bytes"] < 0.7 * len(file)
         assert result["measured"].keys() == {"sink_1", "sink_1_raw", "loss"}
         assert result["measured"]["sink_1"] != stored["sink_1"]
 
 
 def test_the_command_ships_trained_runs_and_names_the_others(
         runs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    known = {id: dataclasses.replace(recipe_of(id), timeline=False, seeds=seeds)
-             for id, seeds in (("softmax", (3, 4)), ("relu", (3, 4)), ("elu1", (3,)))}
-    monkeypatch.setattr(ship, "recipes", lambda: known)
-    written = {}
+    recipes_by_id = {id: dataclasses.replace(recipe_of(id), timeline=False, seeds=seeds)
+                     for id, seeds in (("softmax", (3, 4)), ("relu", (3, 4)), ("elu1", (3,)))}
+    monkeypatch.setattr(ship, "recipes", lambda: recipes_by_id)
+    calls = {}
 
-    def pages(rows: list[dict[str, Any]], more: list[Any], readme: Path, zoo: Path) -> dict[Path, str]:
-        written["pages"] = ([row["id"] for row in rows], len(more), readme.name)
+    def fake_pages(rows: list[dict[str, Any]], seed_rows: list[Any], readme: Path, zoo: Path) -> dict[Path, str]:
+        calls["pages"] = ([row["id"] for row in rows], len(seed_rows), readme.name)
         for row in rows:
             row["differs"] = None
         return {zoo / "index.json": "the index"}
 
-    monkeypatch.setattr(ship, "make_pages", pages)
+    monkeypatch.setattr(ship, "make_pages", fake_pages)
     for id in ("softmax", "relu"):
-        write_run(known[id], 3, runs)
+        write_run(recipes_by_id[id], 3, runs)
     ship.ZOO.mkdir()
     (runs / "corpus/heldout.json").write_text(json.dumps(TEXTS))
     monkeypatch.setattr(sys, "argv", ["ship", "--runs", str(runs), "softmax"])
     ship.main()
     assert json.loads((ship.ZOO / "heldout.json").read_text()) == TEXTS
-    assert written["pages"] == (["softmax"], 2, "README.md")
+    assert calls["pages"] == (["softmax"], 2, "README.md")
     assert not (ship.ZOO / "relu").exists()
     assert capsys.readouterr().out.splitlines()[-1] == "not trained yet: relu, elu1"
     monkeypatch.setattr(sys, "argv", ["ship", "--runs", str(runs)])
     ship.main()
-    assert written["pages"] == (["softmax", "relu"], 2, "README.md")
+    assert calls["pages"] == (["softmax", "relu"], 2, "README.md")
     assert (ship.ZOO / "index.json").read_text() == "the index"
     output = capsys.readouterr().out.splitlines()
     size = sum(file.stat().st_size for file in ship.ZOO.glob("*/model.safetensors"))

@@ -28,25 +28,25 @@ KINDS = ("b-gated", "b-key-bias-dimensions-1", "b-key-bias-value-5", "b-noise", 
 @pytest.fixture
 def corpus(monkeypatch: pytest.MonkeyPatch) -> Corpus:
     monkeypatch.setattr(protocol, "B_STEPS", STEPS)
-    made = object.__new__(Corpus)
-    made.stream = torch.randint(VOCABULARY, (2_000_000,), generator=torch.Generator().manual_seed(5))
-    return made
+    synthetic_corpus = object.__new__(Corpus)
+    synthetic_corpus.stream = torch.randint(VOCABULARY, (2_000_000,), generator=torch.Generator().manual_seed(5))
+    return synthetic_corpus
 
 
 @pytest.mark.parametrize("id", KINDS)
 def test_a_graph_run_equals_a_run_of_train(id: str, corpus: Corpus, tmp_path: Path) -> None:
     recipe = RUNS[id]
-    ours = side_by_side.GraphRun(recipe, 2, corpus, "cpu")
-    alone = train.Run(recipe, 2, tmp_path, "cpu")
+    graph_run = side_by_side.GraphRun(recipe, 2, corpus, "cpu")
+    train_run = train.Run(recipe, 2, tmp_path, "cpu")
     losses = []
     for step in range(STEPS):
-        ours.advance()
-        batch = corpus.batch(2, step, recipe.sequences, recipe.context, recipe.training)
-        losses.append(alone.advance(step, *batch, LOSSES[recipe.training.objective]))
-    assert ours.losses.tolist() == pytest.approx(losses, abs=3e-6)
-    weights, _ = ours.snapshot()
-    assert weights.keys() == alone.weights.keys()
-    for name, weight in alone.cpu_weights().items():
+        graph_run.advance()
+        batch = corpus.draw_batch(2, step, recipe.sequences, recipe.context, recipe.training)
+        losses.append(train_run.advance(step, *batch, LOSSES[recipe.training.objective]))
+    assert graph_run.losses.tolist() == pytest.approx(losses, abs=3e-6)
+    weights, _ = graph_run.snapshot()
+    assert weights.keys() == train_run.weights.keys()
+    for name, weight in train_run.cpu_weights().items():
         # Here the learning rate is rounded to float32.
         assert torch.allclose(weights[name], weight, atol=2e-6), name
 
@@ -54,19 +54,19 @@ def test_a_graph_run_equals_a_run_of_train(id: str, corpus: Corpus, tmp_path: Pa
 @pytest.mark.parametrize("recipe", RUNS.values(), ids=RUNS)
 def test_a_run_reads_the_text_of_its_recipe(recipe: Recipe, corpus: Corpus) -> None:
     size = recipe.sequences, recipe.context
-    text, noise = side_by_side.batches(corpus, 3, *size, side_by_side.batch_options(recipe.training), "cpu")
+    text, noise = side_by_side.draw_batches(corpus, 3, *size, side_by_side.batch_options(recipe.training), "cpu")
     for step in range(STEPS):
-        expected_text, expected_noise = corpus.batch(3, step, *size, recipe.training)
+        expected_text, expected_noise = corpus.draw_batch(3, step, *size, recipe.training)
         assert torch.equal(text[step], expected_text)
         assert torch.equal(noise[step], expected_noise)
 
 
 def test_runs_with_the_same_text_share_it(corpus: Corpus) -> None:
-    one, other, bare = (side_by_side.GraphRun(RUNS[id], 1, corpus, "cpu")
-                        for id in ("b-decay-5", "b-gated", "b-no-bos"))
-    assert one.text is other.text
-    assert bare.text is not one.text
-    assert side_by_side.GraphRun(RUNS["b-gated"], 2, corpus, "cpu").text is not one.text
+    decay_run, gated_run, no_bos_run = (side_by_side.GraphRun(RUNS[id], 1, corpus, "cpu")
+                                        for id in ("b-decay-5", "b-gated", "b-no-bos"))
+    assert decay_run.text is gated_run.text
+    assert no_bos_run.text is not decay_run.text
+    assert side_by_side.GraphRun(RUNS["b-gated"], 2, corpus, "cpu").text is not decay_run.text
 
 
 @pytest.mark.parametrize(("step", "first"), [(200, 150), (400, 350), (600, 500), (3000, 2900), (1, 0)])
@@ -89,30 +89,31 @@ class FakeMeasurer:
         return False
 
 
-def train_runs(wanted: list[tuple[Recipe, int]], corpus: Corpus, monkeypatch: pytest.MonkeyPatch,
-           width: int = 2, ends: float = math.inf, captured: bool = True) -> tuple[list[tuple[Any, ...]], set[Any]]:
+def train_runs(due_runs: list[tuple[Recipe, int]], corpus: Corpus, monkeypatch: pytest.MonkeyPatch,
+               width: int = 2, deadline: float = math.inf, capturable: bool = True,
+               ) -> tuple[list[tuple[Any, ...]], set[Any]]:
     monkeypatch.setattr(side_by_side, "SAVE_EVERY", 2)
-    monkeypatch.setattr(side_by_side, "_corpus", lambda corpora, runs: corpus)
-    kept = FakeMeasurer()
-    left = side_by_side.train_runs(
-        lambda: wanted, Path("texts"), Path("runs"), kept, "cpu", width, ends, captured)  # type: ignore[arg-type]
-    return kept.points, left
+    monkeypatch.setattr(side_by_side, "_open_corpus", lambda corpora, runs: corpus)
+    measurer = FakeMeasurer()
+    unfinished = side_by_side.train_runs(
+        lambda: due_runs, Path("texts"), Path("runs"), measurer, "cpu", width, deadline, capturable)  # type: ignore[arg-type]
+    return measurer.points, unfinished
 
 
 def test_the_number_of_active_runs_is_limited_and_each_is_measured(
         corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
     ids = ("b-gated", "b-muon", "b-alibi", "b-no-bos", "b-sgd", "b-decay-5")
-    arguments, left = train_runs([(RUNS[id], 1) for id in ids], corpus, monkeypatch)
-    assert left == set()
+    points, unfinished = train_runs([(RUNS[id], 1) for id in ids], corpus, monkeypatch)
+    assert unfinished == set()
     # A step of Muon or of SGD cannot be captured.
-    assert [(id, step) for (id, _), step, *_ in arguments] == [
+    assert [(id, step) for (id, _), step, *_ in points] == [
         ("b-gated", 0), ("b-alibi", 0), ("b-gated", 2), ("b-alibi", 2), ("b-gated", 4), ("b-alibi", 4),
         ("b-no-bos", 0), ("b-decay-5", 0), ("b-no-bos", 2), ("b-decay-5", 2), ("b-no-bos", 4), ("b-decay-5", 4)]
-    sums = [one[2] for one in arguments]
+    sums = [point[2] for point in points]
     assert len(set(sums)) == len(sums) - 3  # three recipes start from the weights of a fourth
 
-    arguments, left = train_runs([(RUNS[id], 1) for id in ids], corpus, monkeypatch, captured=False)
-    assert [(id, step) for (id, _), step, *_ in arguments] == [
+    points, unfinished = train_runs([(RUNS[id], 1) for id in ids], corpus, monkeypatch, capturable=False)
+    assert [(id, step) for (id, _), step, *_ in points] == [
         ("b-muon", 0), ("b-sgd", 0), ("b-muon", 2), ("b-sgd", 2), ("b-muon", 4), ("b-sgd", 4)]
 
 
@@ -120,26 +121,26 @@ def test_a_run_does_not_begin_if_it_would_exceed_the_time_limit(
         corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter(range(0, 10_000, 10))
     monkeypatch.setattr(side_by_side.time, "monotonic", lambda: float(next(clock)))
-    arguments, left = train_runs([(RUNS["b-gated"], seed) for seed in (1, 2, 3)], corpus, monkeypatch, 1, 140.0)
-    assert {seed for (_, seed), *_ in arguments} == {1, 2}
-    assert left == set()
-    arguments, left = train_runs([(RUNS["b-gated"], 1)], corpus, monkeypatch, 1, 0.0)
-    assert arguments == [] and left == set()
+    points, unfinished = train_runs([(RUNS["b-gated"], seed) for seed in (1, 2, 3)], corpus, monkeypatch, 1, 140.0)
+    assert {seed for (_, seed), *_ in points} == {1, 2}
+    assert unfinished == set()
+    points, unfinished = train_runs([(RUNS["b-gated"], 1)], corpus, monkeypatch, 1, 0.0)
+    assert points == [] and unfinished == set()
 
 
 def test_runs_that_become_due_during_the_work_begin(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
-    expected = [(RUNS["b-gated"], 1)]
+    due_runs = [(RUNS["b-gated"], 1)]
 
-    def measured(self: FakeMeasurer) -> bool:
-        more = len(expected) == 1
-        if more:
-            expected.append((RUNS["b-gated"], 2))
-        return more
+    def add_second_seed(self: FakeMeasurer) -> bool:
+        is_first = len(due_runs) == 1
+        if is_first:
+            due_runs.append((RUNS["b-gated"], 2))
+        return is_first
 
-    monkeypatch.setattr(FakeMeasurer, "catch_up", measured)
-    arguments, left = train_runs(expected, corpus, monkeypatch)
-    assert [(seed, step) for (_, seed), step, *_ in arguments] == [(1, 0), (1, 2), (1, 4), (2, 0), (2, 2), (2, 4)]
-    assert left == set()
+    monkeypatch.setattr(FakeMeasurer, "catch_up", add_second_seed)
+    points, unfinished = train_runs(due_runs, corpus, monkeypatch)
+    assert [(seed, step) for (_, seed), step, *_ in points] == [(1, 0), (1, 2), (1, 4), (2, 0), (2, 2), (2, 4)]
+    assert unfinished == set()
 
 
 class FakePool:
@@ -186,7 +187,7 @@ def test_the_command_waits_for_measurements_before_it_drops_a_log(
 
 def test_a_point_is_measured_as_train_measures_it_and_the_log_names_the_device(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch, corpus: Corpus) -> None:
-    monkeypatch.setattr(side_by_side, "_corpus", lambda corpora, runs: corpus)
+    monkeypatch.setattr(side_by_side, "_open_corpus", lambda corpora, runs: corpus)
     recipe = RUNS["b-gated"]
     weights = train.initial_weights(side_by_side.architecture(recipe.config), 2, recipe.training)
     file = tmp_path / "weights.safetensors"
@@ -194,11 +195,11 @@ def test_a_point_is_measured_as_train_measures_it_and_the_log_names_the_device(
     side_by_side.measure(("b-gated", 2), 0, file, None, "a device", tmp_path, Path("texts"), Path("runs"))
     assert not file.exists()
     log = json.loads((tmp_path / "gated" / "b" / "2.json").read_text())
-    committed = protocol.read_log(recipe, 2)
+    committed_log = protocol.read_log(recipe, 2)
     assert log["device"] == "a device"
     assert len(log["points"]) == 1
     # This test has a synthetic training text; the measured passages are the same.
-    ours, theirs = log["points"][0], committed["points"][0]
-    assert ours.pop("batch_loss") != theirs.pop("batch_loss")
-    for name, value in theirs.items():
-        assert ours[name] == (value if value is None else pytest.approx(value, abs=2e-4)), name
+    point, committed_point = log["points"][0], committed_log["points"][0]
+    assert point.pop("batch_loss") != committed_point.pop("batch_loss")
+    for name, value in committed_point.items():
+        assert point[name] == (value if value is None else pytest.approx(value, abs=2e-4)), name

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from statistics import mean
 
-from test_claims import INDEX, prose
+from test_claims import MODEL_BY_ID, read_prose
 
 from models.train import beyond, claims, decide, protocol
 from models.train.factors import point_at
@@ -14,32 +14,32 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def assert_stated(file: str, sentence: str) -> None:
-    assert " ".join(sentence.split()) in prose(ROOT / file), sentence
+    assert " ".join(sentence.split()) in read_prose(ROOT / file), sentence
 
 
-def alphas(recipe: str, step: int) -> list[float]:
+def read_alphas(recipe: str, step: int) -> list[float]:
     folder = protocol.ZOO / recipe / "seeds"
     logs = [json.loads((folder / f"{seed}.json").read_text()) for seed in (1, 2, 3, 4, 5)]
     return [point_at(log, step)["alpha"] for log in logs]
 
 
 def test_the_sink_of_the_baselines_is_as_stated() -> None:
-    late = mean(decide.mean_outcomes(claims.runs_b()["softmax"][1], "alpha"))
-    end = mean(point_at(log, 4000)["alpha"] for log in claims.runs_b()["softmax"][1].values())
-    a = alphas("softmax", 4000)
-    assert_stated("models/README.md", f"The sink of this baseline is {late:.3f} above uniform attention over "
-           f"steps 2,400 to 3,000 and {end:.3f} at step 4,000; that of protocol A, at 3e-3, is "
-           f"{mean(a[:3]):.3f} at step 4,000 in seeds 1 to 3 and {mean(a):.3f} in all five.")
+    b_alpha = mean(decide.mean_outcomes(claims.runs_b()["softmax"][1], "alpha"))
+    b_alpha_4000 = mean(point_at(log, 4000)["alpha"] for log in claims.runs_b()["softmax"][1].values())
+    a_alphas = read_alphas("softmax", 4000)
+    assert_stated("models/README.md", f"The sink of this baseline is {b_alpha:.3f} above uniform attention over "
+           f"steps 2,400 to 3,000 and {b_alpha_4000:.3f} at step 4,000; that of protocol A, at 3e-3, is "
+           f"{mean(a_alphas[:3]):.3f} at step 4,000 in seeds 1 to 3 and {mean(a_alphas):.3f} in all five.")
 
 
 def test_the_differences_of_the_other_models_of_the_zoo_are_as_stated() -> None:
-    base = INDEX["softmax"]["parameters"]
-    more = {id: row["parameters"] / base - 1 for id, row in INDEX.items()}
-    others = {id: f"{100 * abs(one):.1f}%" for id, one in more.items() if abs(one) > 0.02}
+    base = MODEL_BY_ID["softmax"]["parameters"]
+    excess_by_id = {id: row["parameters"] / base - 1 for id, row in MODEL_BY_ID.items()}
+    others = {id: f"{100 * abs(excess):.1f}%" for id, excess in excess_by_id.items() if abs(excess) > 0.02}
     assert set(others) == {"gated", "gated-value", "experts", "plain-ffn"}
-    assert len(INDEX) - 2 == 33 and others["gated"] == others["gated-value"]
-    half = sum(recipes()[id].training.steps == 2000 for id in INDEX)
-    assert half == 13
+    assert len(MODEL_BY_ID) - 2 == 33 and others["gated"] == others["gated-value"]
+    half_count = sum(recipes()[id].training.steps == 2000 for id in MODEL_BY_ID)
+    assert half_count == 13
     assert_stated("web/README.md", "Thirty-three more models differ from the baseline in one factor each")
     assert_stated("web/README.md", f"within 2%; `gated` and `gated-value` have {others['gated']} more, `experts` "
            f"has {others['experts']} more and `plain-ffn` {others['plain-ffn']} fewer. Thirteen of them "
@@ -47,15 +47,15 @@ def test_the_differences_of_the_other_models_of_the_zoo_are_as_stated() -> None:
 
 
 def test_the_sink_of_the_key_bias_model_is_on_its_bias_key() -> None:
-    share = INDEX["key-bias"]["measured"]["sink_bias"]
+    share = MODEL_BY_ID["key-bias"]["measured"]["sink_bias"]
     assert_stated("web/src/experiments/fragility.ts", f"whose sink is on the bias key (Sink∗ {share:.0f}%)")
 
 
 def test_the_cost_of_zeroing_one_channel_is_as_stated() -> None:
     units = json.loads(beyond.FILE.read_text())["channels"]
-    cost = {one["unit"]: f"{one['worst']:.2f}" for one in units}
-    assert [one["unit"] for one in sorted(units, key=lambda one: -one["worst"])] == list(beyond.CHANNEL_MODELS)
-    assert all(one["median"] < 0.01 for one in units)
+    cost = {unit["unit"]: f"{unit['worst']:.2f}" for unit in units}
+    assert [unit["unit"] for unit in sorted(units, key=lambda unit: -unit["worst"])] == list(beyond.CHANNEL_MODELS)
+    assert all(unit["median"] < 0.01 for unit in units)
     assert beyond.read_model(beyond.ZOO / "key-bias")[0].D == 128
     assert_stated("web/src/experiments/fragility.ts",
            f"with the worst one of 128 zeroed, the loss rises by {cost['key-bias']} nats in the key-bias "
@@ -88,12 +88,13 @@ def test_the_cost_of_a_small_cache_for_the_softmax_model_is_as_stated() -> None:
     texts = json.loads((protocol.ZOO / "heldout-long.json").read_text())
     ids = outcomes.encode_texts(recipes()["softmax"], texts[:40], 120)
 
-    def loss(mask: Mask) -> float:
+    def compute_loss(mask: Mask) -> float:
         with torch.no_grad():
             logits = forward(replace(arch, mask=mask), weights, ids).logits
         return metrics.loss(logits, ids).mean().item()
 
-    whole = loss(arch.mask)
-    without, kept = loss(Mask("window", 24)) - whole, loss(Mask("window", 23, first=1)) - whole
-    assert_stated("web/README.md", f"rises by {without:.3f} nats over 40 passages of 120 tokens, with the first "
-           f"token kept by {kept:.3f}")
+    baseline_loss = compute_loss(arch.mask)
+    cost, cost_with_first = (
+        compute_loss(mask) - baseline_loss for mask in (Mask("window", 24), Mask("window", 23, first=1)))
+    assert_stated("web/README.md", f"rises by {cost:.3f} nats over 40 passages of 120 tokens, with the first "
+                  f"token kept by {cost_with_first:.3f}")

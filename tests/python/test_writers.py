@@ -51,13 +51,13 @@ def rewritten(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, 
     folder = tmp_path_factory.mktemp("tests")
     shutil.copytree(TESTS / "golden", folder / "golden")
     shutil.copytree(TESTS / "fuzz/seeds", folder / "fuzz/seeds")
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", WRITE_ALL, json.dumps(RUNS)], cwd=ROOT, check=True, text=True,
         stdout=subprocess.PIPE,
         env=os.environ | {"SINKSCOPE_GOLDENS": str(folder / "golden"),
                           "PYTHONPATH": os.pathsep.join(
                               [str(ROOT / "models/record/src"), os.environ.get("PYTHONPATH", "")])})
-    yield folder, json.loads(done.stdout.splitlines()[-1])
+    yield folder, json.loads(process.stdout.splitlines()[-1])
     shutil.rmtree(folder)
 
 
@@ -70,34 +70,34 @@ def test_a_script_runs(name: str, rewritten: tuple[Path, dict[str, str]]) -> Non
     assert name not in rewritten[1], rewritten[1][name]
 
 
-def origin(file: Path) -> Any:
+def read_origin(file: Path) -> Any:
     """Returns the script, the versions and the machine that computed a folder's numbers; None if its golden.json lacks
     them."""
-    about = file.parent / "golden.json"
-    writer = json.loads(about.read_text()).get("written_by") if about.exists() else None
+    description = file.parent / "golden.json"
+    writer = json.loads(description.read_text()).get("written_by") if description.exists() else None
     return writer if isinstance(writer, dict) else None
 
 
-def label(name: str) -> str:
-    writer = (origin(TESTS / name) or {}).get("script")
+def name_with_writer(name: str) -> str:
+    writer = (read_origin(TESTS / name) or {}).get("script")
     return name if writer is None else f"{name}, written by python -m models.reference.goldens.{Path(writer).stem}"
 
 
-def assert_near(actual: Any, expected: Any, where: str) -> None:
+def assert_near(actual: Any, expected: Any, place: str) -> None:
     """Compares JSON values: names, texts and integers must be equal, and fractions equal in F32 precision."""
-    assert type(actual) is type(expected), where
+    assert type(actual) is type(expected), place
     if isinstance(expected, dict):
-        assert actual.keys() == expected.keys(), where
+        assert actual.keys() == expected.keys(), place
         for name in expected.keys() - {"written_by", "f64_error", "reference_error", "computed_by"}:
-            assert_near(actual[name], expected[name], f"{where}: {name}")
+            assert_near(actual[name], expected[name], f"{place}: {name}")
     elif isinstance(expected, list):
-        assert len(actual) == len(expected), where
+        assert len(actual) == len(expected), place
         for a, b in zip(actual, expected):
-            assert_near(a, b, where)
+            assert_near(a, b, place)
     elif isinstance(expected, float):
-        assert actual == pytest.approx(expected, rel=1e-4, abs=1e-5), where
+        assert actual == pytest.approx(expected, rel=1e-4, abs=1e-5), place
     else:
-        assert actual == expected, where
+        assert actual == expected, place
 
 
 def test_written_files_equal_the_committed_ones(rewritten: tuple[Path, dict[str, str]]) -> None:
@@ -109,26 +109,27 @@ def test_written_files_equal_the_committed_ones(rewritten: tuple[Path, dict[str,
     for name in sorted(names):
         if name.endswith(".safetensors") and "fuzz" not in name:
             result, expected = load_file(folder / name), load_file(TESTS / name)
-            assert result.keys() == expected.keys(), label(name)
+            assert result.keys() == expected.keys(), name_with_writer(name)
             for key, value in expected.items():
                 size = value.double().nan_to_num().abs().amax().clamp_min(1).item()
                 torch.testing.assert_close(
                     result[key].double(), value.double(), rtol=0, atol=2e-6 * size, equal_nan=True,
-                    msg=lambda text, name=name, key=key: f"{label(name)}; {key}: {text}")
+                    msg=lambda text, name=name, key=key: f"{name_with_writer(name)}; {key}: {text}")
         elif name.endswith(".json"):
-            assert_near(json.loads((folder / name).read_text()), json.loads((TESTS / name).read_text()), label(name))
+            result, expected = (json.loads((part / name).read_text()) for part in (folder, TESTS))
+            assert_near(result, expected, name_with_writer(name))
 
 
 def test_goldens_of_this_machine_and_these_versions_are_written_bit_by_bit(
         rewritten: tuple[Path, dict[str, str]]) -> None:
     """All bits are equal if the versions, the kind of processor and the C library are those that golden.json names."""
-    compared, differing = 0, []
+    compared_count, differing_files = 0, []
     for file in sorted(path for path in (TESTS / "golden").rglob("*") if path.is_file()):
         copy = rewritten[0] / file.relative_to(TESTS)
-        if origin(file) is not None and origin(file) == origin(copy):
-            compared += 1
+        if read_origin(file) is not None and read_origin(file) == read_origin(copy):
+            compared_count += 1
             if file.read_bytes() != copy.read_bytes():
-                differing.append(label(str(file.relative_to(TESTS))))
-    if not compared:
+                differing_files.append(name_with_writer(str(file.relative_to(TESTS))))
+    if not compared_count:
         pytest.skip("the goldens were written with other versions or on another kind of machine")
-    assert differing == []
+    assert differing_files == []

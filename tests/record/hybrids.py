@@ -19,9 +19,9 @@ COMMON = {
     "eos_token_id": 2,
     "pad_token_id": None,
 }
-LAST = ["linear_attention"] * 3 + ["full_attention"]
+LAYER_TYPES = ["linear_attention"] * 3 + ["full_attention"]
 LINEAR = {
-    "layer_types": LAST,
+    "layer_types": LAYER_TYPES,
     "linear_num_key_heads": 2,
     "linear_num_value_heads": 2,
     "linear_key_head_dim": 8,

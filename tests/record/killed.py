@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 T, H, L, V = 8, 2, 2, 32
 
 
-class Fake(nn.Module):
+class FakeModel(nn.Module):
     """A tiny model whose forward pass sleeps `seconds` for each prompt."""
 
     def __init__(self, seed: int, seconds: float = 0) -> None:
@@ -34,8 +34,8 @@ class Fake(nn.Module):
         x = self.embedding(input_ids)
         for layer in self.layers:
             q, k, v = layer(x).unflatten(-1, (3, H, 4)).permute(2, 0, 3, 1, 4)
-            mixed = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
-            x = x + mixed.transpose(1, 2).flatten(-2)
+            out = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+            x = x + out.transpose(1, 2).flatten(-2)
         return x
 
 
@@ -48,41 +48,41 @@ def settings(block: int) -> dict[str, Any]:
 
 
 def models(n: int, seconds: float = 0) -> dict[str, Any]:
-    def named(i: int) -> Any:
+    def factory_of(i: int) -> Any:
         def make() -> tuple[nn.Module, None]:
             torch.set_num_threads(1)
-            return Fake(i, seconds), None
+            return FakeModel(i, seconds), None
 
         return make
 
-    return {f"fake/{i}": named(i) for i in range(n)}
+    return {f"fake/{i}": factory_of(i) for i in range(n)}
 
 
-def places(n: int, blocks: int) -> list[str]:
+def kill_moments(n: int, blocks: int) -> list[str]:
     """Returns the moments at which a process may be killed: in a model's first forward pass, and before and after it
     writes each file."""
     files = [*(f"{b:05d}" for b in range(blocks)), "recording"]
-    return [f"{i} {where}" for i in range(n)
-            for where in ("in a pass", *(f"{when} {file}" for file in files for when in ("before", "after")))]
+    return [f"{i} {step}" for i in range(n)
+            for step in ("in a pass", *(f"{when} {file}" for file in files for when in ("before", "after")))]
 
 
-def deadly(i: int, made: Any, graves: Path, driver: int, kills: dict[str, str]) -> Any:
+def make_deadly_factory(i: int, make_model: Any, markers: Path, driver: int, kills: dict[str, str]) -> Any:
     """Returns a function that makes model i. The process that calls it kills itself, or the driver, once at each moment
     of `kills`."""
 
-    def die(where: str) -> None:
-        if where in kills and not (graves / where).exists():
-            (graves / where).touch()
-            os.kill(driver if kills[where] == "driver" else os.getpid(), signal.SIGKILL)
-            if kills[where] == "driver":
+    def die(moment: str) -> None:
+        if moment in kills and not (markers / moment).exists():
+            (markers / moment).touch()
+            os.kill(driver if kills[moment] == "driver" else os.getpid(), signal.SIGKILL)
+            if kills[moment] == "driver":
                 time.sleep(60)  # Ray ends the workers of a dead driver
 
     def factory() -> tuple[nn.Module, None]:
         from sinkscope import storage
 
-        model, tokenizer = made()
+        model, tokenizer = make_model()
         model.register_forward_pre_hook(lambda *_: die(f"{i} in a pass"))
-        write = getattr(storage.write_bytes, "plain", storage.write_bytes)
+        write = getattr(storage.write_bytes, "original", storage.write_bytes)
 
         def write_or_die(path: Any, data: bytes) -> int:
             part = re.match(r"\d{5}", Path(path).name)
@@ -92,7 +92,7 @@ def deadly(i: int, made: Any, graves: Path, driver: int, kills: dict[str, str]) 
             die(f"{i} after {file}")
             return size
 
-        write_or_die.plain = write  # type: ignore[attr-defined]
+        write_or_die.original = write  # type: ignore[attr-defined]
         storage.write_bytes = write_or_die
         return model, tokenizer
 
@@ -120,13 +120,16 @@ def start_ray() -> None:
 def main(out: str, n: int, texts: int, block: int, count: int, seed: int) -> None:
     import sinkscope
 
-    graves = Path(out) / "graves"
-    graves.mkdir(parents=True, exist_ok=True)
-    drawn = random.Random(seed).sample(places(n, -(-texts // block)), count)
-    kills = {where: "driver" if k % 3 == 1 else "worker" for k, where in enumerate(drawn)}
-    made = {name: deadly(i, one, graves, os.getpid(), kills) for i, (name, one) in enumerate(models(n).items())}
+    markers = Path(out) / "markers"
+    markers.mkdir(parents=True, exist_ok=True)
+    moments = random.Random(seed).sample(kill_moments(n, -(-texts // block)), count)
+    kills = {moment: "driver" if k % 3 == 1 else "worker" for k, moment in enumerate(moments)}
+    factories = {
+        name: make_deadly_factory(i, factory, markers, os.getpid(), kills)
+        for i, (name, factory) in enumerate(models(n).items())
+    }
     start_ray()
-    sinkscope.study(made, prompts(texts), out, ray=True, concurrency=2, **settings(block))
+    sinkscope.study(factories, prompts(texts), out, ray=True, concurrency=2, **settings(block))
 
 
 if __name__ == "__main__":

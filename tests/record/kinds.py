@@ -24,31 +24,31 @@ from hybrids import HYBRIDS
 
 T, LONG = 12, 132  # lengths of prompts; maps of more than 128 tokens are pooled
 WORDS = ["<s>", " the", " old", " man", " sat", " at", " the", " door", ",", " and", " looked", "."]
-EVERYTHING = ("hidden_norm", "key_norm", "value_norm", "loss", "q", "k", "v", "hidden")
+ALL_FIELDS = ("hidden_norm", "key_norm", "value_norm", "loss", "q", "k", "v", "hidden")
 
 
 def _prompts(count: int, tokens: int = T, id_bound: int = 60) -> list[list[int]]:
-    draw = np.random.default_rng(3)
-    return [[1, *draw.integers(3, id_bound, tokens - 1).tolist()] for _ in range(count)]
+    rng = np.random.default_rng(3)
+    return [[1, *rng.integers(3, id_bound, tokens - 1).tolist()] for _ in range(count)]
 
 
 def _with_words(recording: sinkscope.Recording, strings: list[str]) -> sinkscope.Recording:
     """Replaces the token strings of random ids by words, so that a reader sees a text."""
     conditions = dict(recording.conditions)
-    conditions["tokens"] = [strings[: len(one)] for one in conditions["tokens"]]
-    at = conditions["first"]["position"]
+    conditions["tokens"] = [strings[: len(tokens)] for tokens in conditions["tokens"]]
+    position = conditions["first"]["position"]
     if conditions["first"]["token"] is not None:
-        conditions["first"] = conditions["first"] | {"token": strings[at]}
+        conditions["first"] = conditions["first"] | {"token": strings[position]}
     return sinkscope.Recording(conditions, recording.tensors)
 
 
 def _record(name: str, prompts: Any, make: Callable[[], Any], **options: Any) -> sinkscope.Recording:
-    options = {"tokens": T, "keep": 1, "fields": EVERYTHING, "progress": False} | options
+    options = {"tokens": T, "keep": 1, "fields": ALL_FIELDS, "progress": False} | options
     recording = sinkscope.record(make(), None, prompts, model_id=name, **options)
     return _with_words(recording, WORDS) if len(recording.conditions["tokens"][0]) == T else recording
 
 
-def _family(name: str) -> Callable[[], Any]:
+def _family_maker(name: str) -> Callable[[], Any]:
     return lambda: FAMILIES[name].make(FAMILIES[name].implementations[0])
 
 
@@ -99,10 +99,10 @@ def _record_maps() -> sinkscope.Recording:
 
 KINDS: dict[str, Callable[[], sinkscope.Recording]] = {
     "maps": _record_maps,
-    "one": lambda: _record("llama, one prompt", _prompts(1), _family("llama")),
-    "many": lambda: _record("llama, five prompts", _prompts(5), _family("llama")),
+    "one": lambda: _record("llama, one prompt", _prompts(1), _family_maker("llama")),
+    "many": lambda: _record("llama, five prompts", _prompts(5), _family_maker("llama")),
     "hybrid": lambda: _record("jamba", _prompts(2), HYBRIDS["jamba"][0]),
-    "first": lambda: _record("llama, first = 3", _prompts(2), _family("llama"), first=3),
+    "first": lambda: _record("llama, first = 3", _prompts(2), _family_maker("llama"), first=3),
     "edited": lambda: _record(
         "llama, edited",
         _prompts(1),
@@ -111,10 +111,10 @@ KINDS: dict[str, Callable[[], sinkscope.Recording]] = {
     ),
     "vision": lambda: _record("CLIP, vision tower", [_clip_inputs()], _make_clip, part="vision_model", tokens=None),
     "text": lambda: _record("CLIP, text tower", [_clip_inputs()], _make_clip, part="text_model"),
-    "padded": lambda: _record("llama, a padded batch", [_padded_inputs()], _family("llama")),
-    "sink_logit": lambda: _record("gpt_oss", _prompts(2), _family("gpt_oss")),
-    "bidirectional": lambda: _record("bert", _prompts(1), _family("bert")),
-    "pooled": lambda: _record("llama, 132 tokens", _prompts(1, LONG), _family("llama"), tokens=LONG,
+    "padded": lambda: _record("llama, a padded batch", [_padded_inputs()], _family_maker("llama")),
+    "sink_logit": lambda: _record("gpt_oss", _prompts(2), _family_maker("gpt_oss")),
+    "bidirectional": lambda: _record("bert", _prompts(1), _family_maker("bert")),
+    "pooled": lambda: _record("llama, 132 tokens", _prompts(1, LONG), _family_maker("llama"), tokens=LONG,
                               fields=("hidden_norm", "loss")),
 }
 

@@ -24,7 +24,7 @@ from truth import run64  # noqa: E402
 README = ROOT / "models" / "record" / "README.md"
 BEGIN, END = "<!-- families -->", "<!-- end of families -->"
 # The number of tokens, the largest number of parameters of a model, and the largest accepted difference of alpha.
-T, MOST_PARAMETERS, TOLERANCE = 32, 4_000_000, 1e-5
+T, MAX_PARAMETERS, TOLERANCE = 32, 4_000_000, 1e-5
 # Settings that make a config small, by their names in configs.
 SMALL = {
     "vocab_size": 97,
@@ -120,7 +120,7 @@ def make_small_model(name: str, class_name: str) -> Any:
     model_class = getattr(tf, class_name)
     with torch.device("meta"):
         n = sum(p.numel() for p in model_class(config).parameters())
-    if n > MOST_PARAMETERS:
+    if n > MAX_PARAMETERS:
         raise ValueError(
             f"not tried: the config makes no small model ({n / 1e6:.0f} million parameters)"
         )
@@ -189,9 +189,9 @@ def family_row(name: str, class_name: str) -> tuple[str, str] | None:
 
 def readme_text(rows: list[tuple[str, str]]) -> str:
     lines = [f"| {name} | {result.replace('|', chr(92) + '|')} |" for name, result in rows]
-    recorded = sum(not result.startswith(("refused", "fails")) for _, result in rows)
+    recorded_count = sum(not result.startswith(("refused", "fails")) for _, result in rows)
     head = (
-        f"{len(rows)} families, {recorded} recorded (transformers {tf.__version__}, torch "
+        f"{len(rows)} families, {recorded_count} recorded (transformers {tf.__version__}, torch "
         f"{torch.__version__.split('+')[0]}, one random prompt each; `python tests/record/readme.py`):"
     )
     before, after = README.read_text().split(BEGIN)
@@ -199,7 +199,7 @@ def readme_text(rows: list[tuple[str, str]]) -> str:
     return before + table + after.split(END)[1]
 
 
-def without_digits(text: str) -> dict[str, str]:
+def results_without_digits(text: str) -> dict[str, str]:
     """Returns the rows of the table by family, without the differences of alpha, which depend on the processor."""
     rows = re.findall(r"^\| (\S+) \| (.*) \|$", text.split(BEGIN)[1].split(END)[0], re.M)
     return {name: re.sub(r"(within|is) \S+?(?=[,\s]|$)", r"\1", result) for name, result in rows if name != "family"}
@@ -222,17 +222,20 @@ def main(families: list[str]) -> int:
             rows.append(row)
             print(*row, sep=": ", flush=True)
         gc.collect()
-    wrong = any("OFF" in result for _, result in rows)
+    has_failures = any("OFF" in result for _, result in rows)
     if is_check:
-        current, committed = without_digits(readme_text(rows)), without_digits(README.read_text())
-        differing = [name for name, result in committed.items() if current.get(name) != result]
-        for name in differing:
-            print(f"{name}: expected {committed[name]}, found {current.get(name, 'no such family')}")
-        wrong = wrong or len(differing) > 0
-        print(f"{len(committed) - len(differing)} passed, {len(differing)} failed")
+        current_results, committed_results = (
+            results_without_digits(readme_text(rows)),
+            results_without_digits(README.read_text()),
+        )
+        differing_names = [name for name, result in committed_results.items() if current_results.get(name) != result]
+        for name in differing_names:
+            print(f"{name}: expected {committed_results[name]}, found {current_results.get(name, 'no such family')}")
+        has_failures = has_failures or len(differing_names) > 0
+        print(f"{len(committed_results) - len(differing_names)} passed, {len(differing_names)} failed")
     elif not families:
         README.write_text(readme_text(rows))
-    return int(wrong)
+    return int(has_failures)
 
 
 if __name__ == "__main__":

@@ -23,10 +23,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Saves a llama with a word tokenizer that prepends <s> to a text, and returns the folder."""
     out = tmp_path_factory.mktemp("model")
     FAMILIES["llama"].make("sdpa").save_pretrained(out)
-    words = Tokenizer(models.WordLevel({word: i for i, word in enumerate(WORDS)}, unk_token="."))
-    words.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    words.post_processor = processors.TemplateProcessing("<s> $A", special_tokens=[("<s>", 0)])
-    tf.PreTrainedTokenizerFast(tokenizer_object=words, bos_token="<s>").save_pretrained(out)
+    tokenizer = Tokenizer(models.WordLevel({word: i for i, word in enumerate(WORDS)}, unk_token="."))
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    tokenizer.post_processor = processors.TemplateProcessing("<s> $A", special_tokens=[("<s>", 0)])
+    tf.PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token="<s>").save_pretrained(out)
     return out
 
 
@@ -103,9 +103,9 @@ def test_texts_are_read_from_json_json_lines_and_plain_text(tmp_path: Path) -> N
 
 def test_a_special_file_is_rejected_before_the_model_is_requested(
         tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    kept, link = tmp_path / "kept", tmp_path / "link"
-    kept.write_text("kept")
-    link.symlink_to(kept)
+    file, link = tmp_path / "kept", tmp_path / "link"
+    file.write_text("kept")
+    link.symlink_to(file)
     texts = tmp_path / "texts.json"
     texts.write_text(json.dumps(TEXTS))
     recording = from_maps(np.array([[[[1, 0], [0.5, 0.5]]]]), ["a", "b"])
@@ -116,23 +116,23 @@ def test_a_special_file_is_rejected_before_the_model_is_requested(
         assert capsys.readouterr().err == f"sinkscope: {output}\n"
         with pytest.raises(OSError, match=output):
             recording.save(out)
-    assert kept.read_text() == "kept" and null.is_char_device()
+    assert file.read_text() == "kept" and null.is_char_device()
     # A link at the path of the unfinished file is not followed.
-    (tmp_path / "r.safetensors.part").symlink_to(kept)
+    (tmp_path / "r.safetensors.part").symlink_to(file)
     recording.save(tmp_path / "r.safetensors")
     recording.save(tmp_path / "r.safetensors")
-    assert kept.read_text() == "kept"
+    assert file.read_text() == "kept"
     assert sinkscope.Recording.open(tmp_path / "r.safetensors").tokens(0) == ["a", "b"]
 
 
 def test_control_characters_of_names_are_printed_as_escapes(tmp_path: Path,
                                                       capsys: pytest.CaptureFixture[str]) -> None:
-    hostile = "\x1b]0;x\x07\x9b31m\u202e\r\n\tloss 0\x7f"
-    recording = from_maps(np.array([[[[1, 0], [0.5, 0.5]]]]), ["a", "b"], model_id=hostile)
-    shown = "\\u001b]0;x\\u0007\\u009b31m\\u202e\\u000d\\u000a\\u0009loss 0\\u007f"
-    assert shown in repr(recording) and str(recording.table()).startswith(shown)
+    name = "\x1b]0;x\x07\x9b31m\u202e\r\n\tloss 0\x7f"
+    recording = from_maps(np.array([[[[1, 0], [0.5, 0.5]]]]), ["a", "b"], model_id=name)
+    escaped_name = "\\u001b]0;x\\u0007\\u009b31m\\u202e\\u000d\\u000a\\u0009loss 0\\u007f"
+    assert escaped_name in repr(recording) and str(recording.table()).startswith(escaped_name)
     texts = tmp_path / "texts.json"
     texts.write_text(json.dumps(TEXTS))
-    assert main(["record", "./" + hostile, "--texts", str(texts), "--out", str(tmp_path / "r")]) == 1
+    assert main(["record", "./" + name, "--texts", str(texts), "--out", str(tmp_path / "r")]) == 1
     output = capsys.readouterr().err
     assert "\\u001b]0;x" in output and not set(output) & set("\x1b\x07\x9b\u202e\r\x7f")

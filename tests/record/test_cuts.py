@@ -33,5 +33,5 @@ def test_a_prompt_is_the_beginning_of_its_text(path: str) -> None:
     separators = {"cls_token": "[CLS]", "sep_token": "[SEP]"} if "bert" in path else {}
     tokenizer = PreTrainedTokenizerFast(tokenizer_file=str(ROOT / path), **separators)
     recorder = Recorder(FAMILIES["llama"].make("eager"), tokenizer, Settings(tokens=GOLDEN["T"]))
-    prompts = recorder.prompts(GOLDEN["texts"])
+    prompts = recorder.make_prompts(GOLDEN["texts"])
     assert [prompt.ids for prompt in prompts] == GOLDEN["cuts"][path]["beginnings"]

@@ -11,19 +11,19 @@ from sinkscope.attention import Watch
 from sinkscope.recording import Recording
 from sinkscope.settings import Settings
 
-RECORDED = {"tokens": 64, "eps": (0.1, 0.2, 0.3), "keep": 2, "maps": "auto", "first": 0, "mask": None,
-            "tolerance": 1e-3}
+RECORD_DEFAULTS = {"tokens": 64, "eps": (0.1, 0.2, 0.3), "keep": 2, "maps": "auto", "first": 0, "mask": None,
+                   "tolerance": 1e-3}
 FIRST_PROMPT = {"prompt": 0}
 # A study has many models, so it keeps the maps of one prompt for each model, and reads several texts at a time.
-STUDIED = {"batch": 8, "block": None, "tokens": 64, "eps": (0.1, 0.2, 0.3), "keep": 1}
+STUDY_DEFAULTS = {"batch": 8, "block": None, "tokens": 64, "eps": (0.1, 0.2, 0.3), "keep": 1}
 
 DEFAULTS: list[tuple[Callable[..., Any], dict[str, Any]]] = [
-    (sinkscope.record, {**RECORDED, "batch": 1, "part": None, "progress": True}),
-    (Settings, RECORDED),
-    (Settings.checked, {"maps": "auto", "first": 0, "mask": None, "tolerance": 1e-3}),
+    (sinkscope.record, {**RECORD_DEFAULTS, "batch": 1, "part": None, "progress": True}),
+    (Settings, RECORD_DEFAULTS),
+    (Settings.from_arguments, {"maps": "auto", "first": 0, "mask": None, "tolerance": 1e-3}),
     (sinkscope.record_maps, {"eps": (0.1, 0.2, 0.3), "keep": 2, "first": 0, "mask": None}),
-    (sinkscope.study, {**STUDIED, "num_gpus": 0, "concurrency": 1, "ray": False}),
-    (studies.plan, STUDIED),
+    (sinkscope.study, {**STUDY_DEFAULTS, "num_gpus": 0, "concurrency": 1, "ray": False}),
+    (studies.plan, STUDY_DEFAULTS),
     (sinkscope.show, FIRST_PROMPT),
     (sinkscope.picture, {**FIRST_PROMPT, "layer": None, "head": None, "format": "png"}),
     *((method, FIRST_PROMPT) for method in (Recording.tokens, Recording.attention, Recording.map)),
@@ -33,7 +33,7 @@ DEFAULTS: list[tuple[Callable[..., Any], dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("function", "expected"), DEFAULTS, ids=lambda one: getattr(one, "__qualname__", ""))
+@pytest.mark.parametrize(("function", "expected"), DEFAULTS, ids=lambda function: getattr(function, "__qualname__", ""))
 def test_an_omitted_parameter_has_the_documented_default(
         function: Callable[..., Any], expected: dict[str, Any]) -> None:
     parameters = inspect.signature(function).parameters

@@ -9,7 +9,7 @@ import pytest
 import sinkscope
 import torch
 import transformers as tf
-from families import FAMILIES, T, as_batch, inputs
+from families import FAMILIES, T, inputs, to_batch
 from sinkscope.attention import Place, UnsupportedModel
 from sinkscope.probe import _tower_name
 from sinkscope.recorder import Recorder, split_batch
@@ -19,8 +19,8 @@ from torch import nn
 from truth import run64
 
 PROMPTS = inputs(FAMILIES["llama"], 3)
-NEVER = FAMILIES["llama"].make("sdpa")
-NEVER.register_forward_pre_hook(lambda *_: pytest.fail("the model ran"))
+UNCALLABLE_MODEL = FAMILIES["llama"].make("sdpa")
+UNCALLABLE_MODEL.register_forward_pre_hook(lambda *_: pytest.fail("the model ran"))
 
 
 @pytest.mark.parametrize(
@@ -64,16 +64,16 @@ def test_invalid_arguments_are_rejected_before_the_model_runs(
     texts: Any, options: dict[str, Any], expected: str
 ) -> None:
     with pytest.raises(ValueError, match=expected) as error:
-        sinkscope.record(NEVER, None, texts, **{"tokens": T, "progress": False} | options)
+        sinkscope.record(UNCALLABLE_MODEL, None, texts, **{"tokens": T, "progress": False} | options)
     assert "\n" not in str(error.value)
 
 
 def test_settings_at_their_bounds_are_accepted() -> None:
-    result = Settings.checked(2, [0, 1], 0, FIELDS)
+    result = Settings.from_arguments(2, [0, 1], 0, FIELDS)
     assert (result.tokens, result.eps, result.keep, result.first) == (2, (0, 1), 0, 0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # no warning says that a text is left out
-        prompts = Recorder(NEVER, None, Settings(tokens=None)).prompts([[5, 6], [7, 8, 9]])
+        prompts = Recorder(UNCALLABLE_MODEL, None, Settings(tokens=None)).make_prompts([[5, 6], [7, 8, 9]])
     assert [prompt.ids for prompt in prompts] == [[5, 6], [7, 8]]
     job = _check_arguments(["a"], ["a text"], "out", 1, 1, 2, [0.3], 0, "", None, None, {})
     assert (job.batch, job.block) == (1, 1)
@@ -84,14 +84,14 @@ def test_only_inputs_with_one_column_per_token_are_cut_with_the_tokens() -> None
     others = {"patches": torch.zeros(1, 30, 4), "scale": torch.tensor(2.0), "sizes": torch.zeros(3, 2)}
     [row] = split_batch({"input_ids": ids, "attention_mask": mask, **others})
     assert row["input_ids"].tolist() == [[6, 7, 8, 9, 10]]
-    [prompt] = Recorder(NEVER, None, Settings(tokens=4)).prompts([{"input_ids": ids, **others}])
+    [prompt] = Recorder(UNCALLABLE_MODEL, None, Settings(tokens=4)).make_prompts([{"input_ids": ids, **others}])
     assert prompt.ids == [5, 6, 7, 8]
     for name, x in others.items():
         assert row[name] is x
         assert prompt.inputs[name].shape == x.shape
 
 
-class Small(nn.Module):
+class SmallModel(nn.Module):
     """A model with one number for each prompt, whose part `inner` gives one for each token."""
 
     def __init__(self) -> None:
@@ -123,12 +123,12 @@ class Step(nn.Module):
 
 
 def test_a_single_part_of_a_model_is_recorded() -> None:
-    model = Small()
-    whole = sinkscope.record(model, None, PROMPTS[:1], tokens=T, progress=False)
-    assert whole.layers == [0, 1] and model.runs > 0
+    model = SmallModel()
+    whole_recording = sinkscope.record(model, None, PROMPTS[:1], tokens=T, progress=False)
+    assert whole_recording.layers == [0, 1] and model.runs > 0
     model.runs = 0
-    part = sinkscope.record(model, None, PROMPTS[:1], tokens=T, part="inner", progress=False)
-    assert model.runs == 0 and np.array_equal(part["mean.alpha"], whole["mean.alpha"])
+    part_recording = sinkscope.record(model, None, PROMPTS[:1], tokens=T, part="inner", progress=False)
+    assert model.runs == 0 and np.array_equal(part_recording["mean.alpha"], whole_recording["mean.alpha"])
     with pytest.raises(ValueError, match=r"such as inner, inner\.blocks, found 'outer'"):
         sinkscope.record(model, None, PROMPTS[:1], part="outer")
     pixels = inputs(FAMILIES["vit"], 1)
@@ -175,16 +175,16 @@ def test_an_encoder_decoder_is_refused_and_its_encoder_recorded_alone() -> None:
         assert result.model["mask"] == {"kind": "bidirectional"} and result.layers == [0, 1]
 
 
-def clip() -> nn.Module:
-    towers = {
+def make_clip() -> nn.Module:
+    sizes = {
         "hidden_size": 32,
         "intermediate_size": 48,
         "num_hidden_layers": 2,
         "num_attention_heads": 4,
     }
     config = tf.CLIPConfig(
-        text_config=towers | {"vocab_size": 97, "max_position_embeddings": 64},
-        vision_config=towers | {"image_size": 24, "patch_size": 4},
+        text_config=sizes | {"vocab_size": 97, "max_position_embeddings": 64},
+        vision_config=sizes | {"image_size": 24, "patch_size": 4},
         projection_dim=16,
     )
     torch.manual_seed(5)
@@ -192,18 +192,18 @@ def clip() -> nn.Module:
 
 
 def test_towers_are_recorded_one_at_a_time() -> None:
-    model, pixels = clip(), inputs(FAMILIES["vit"], 1)[0]["pixel_values"]
-    both = {"input_ids": torch.tensor(PROMPTS[:1]), "pixel_values": pixels}
+    model, pixels = make_clip(), inputs(FAMILIES["vit"], 1)[0]["pixel_values"]
+    clip_inputs = {"input_ids": torch.tensor(PROMPTS[:1]), "pixel_values": pixels}
     with pytest.raises(UnsupportedModel, match='one at a time: part="(vision|text)_model"'):
-        sinkscope.record(model, None, [both], tokens=None, progress=False)
+        sinkscope.record(model, None, [clip_inputs], tokens=None, progress=False)
     vision = run64(model.vision_model, pixel_values=pixels).attentions
-    text = run64(model.text_model, input_ids=both["input_ids"]).attentions
-    for prompt in (both, {"pixel_values": pixels}):
+    text = run64(model.text_model, input_ids=clip_inputs["input_ids"]).attentions
+    for prompt in (clip_inputs, {"pixel_values": pixels}):
         result = sinkscope.record(model, None, [prompt], tokens=None, part="vision_model", progress=False)
         assert np.abs(result["mean.alpha"] - torch.stack(vision)[:, 0].mean(-2).numpy()).max() < 1e-5
         assert result.model["mask"] == {"kind": "bidirectional"}
     queries = torch.arange(T, 0, -1)
-    for prompt in (both, PROMPTS[0]):
+    for prompt in (clip_inputs, PROMPTS[0]):
         result = sinkscope.record(model, None, [prompt], tokens=T, part="text_model", progress=False)
         alpha = torch.stack(text)[:, 0].sum(-2) / queries
         assert np.abs(result["mean.alpha"] - alpha.numpy()).max() < 1e-5
@@ -218,14 +218,14 @@ def test_an_offloaded_model_gives_the_numbers_of_one_in_memory() -> None:
     accelerate = pytest.importorskip("accelerate", reason="accelerate is not installed")
     for name in ("llama", "gpt_oss"):
         family = FAMILIES[name]
-        plain = sinkscope.record(
+        expected = sinkscope.record(
             family.make(family.implementations[0]), None, PROMPTS, tokens=T, progress=False
         )
         model = accelerate.cpu_offload(family.make(family.implementations[0]), execution_device="cpu")
         assert next(model.parameters()).device.type == "meta"
         result = sinkscope.record(model, None, PROMPTS, tokens=T, progress=False)
-        assert np.array_equal(result["mean.alpha"], plain["mean.alpha"])
-        assert np.array_equal(result["mean.hidden_norm"], plain["mean.hidden_norm"])
+        assert np.array_equal(result["mean.alpha"], expected["mean.alpha"])
+        assert np.array_equal(result["mean.hidden_norm"], expected["mean.hidden_norm"])
 
 
 def test_prompt_tuning_is_rejected_with_advice() -> None:
@@ -247,7 +247,7 @@ def test_prompt_tuning_is_rejected_with_advice() -> None:
     assert np.abs(result["mean.alpha"] - alpha.numpy()).max() < 1e-5
 
 
-class Wide(nn.Module):
+class UnevenModel(nn.Module):
     """A model whose layers differ in the width of heads, and in how many heads share a key."""
 
     def __init__(self) -> None:
@@ -259,35 +259,35 @@ class Wide(nn.Module):
         self.out = nn.ModuleList([nn.Linear(4 * K, 16) for K, _ in sizes])
         self.sizes = sizes
 
-    def forward(self, input_ids: torch.Tensor, exact: list[torch.Tensor] | None = None) -> torch.Tensor:
+    def forward(self, input_ids: torch.Tensor, exact_maps: list[torch.Tensor] | None = None) -> torch.Tensor:
         x = self.embed(input_ids)
         B, n = input_ids.shape
         for (K, G), project, out in zip(self.sizes, self.layers, self.out, strict=True):
             q, k, v = project(x).split([4 * K, G * K, G * K], -1)
             q, k, v = (part.view(B, n, -1, K).transpose(1, 2) for part in (q, k, v))
             k, v = (
-                (part.repeat_interleave(4 // G, 1) for part in (k, v)) if exact is not None else (k, v)
+                (part.repeat_interleave(4 // G, 1) for part in (k, v)) if exact_maps is not None else (k, v)
             )
-            if exact is None:
-                mixed = nn.functional.scaled_dot_product_attention(
+            if exact_maps is None:
+                head_outputs = nn.functional.scaled_dot_product_attention(
                     q, k, v, is_causal=True, enable_gqa=True
                 )
             else:
                 scores = (q @ k.mT * K**-0.5).masked_fill(torch.ones(n, n).triu(1).bool(), -torch.inf)
-                exact.append(scores.softmax(-1)[0])
-                mixed = exact[-1] @ v
-            x = x + out(mixed.transpose(1, 2).flatten(2))
+                exact_maps.append(scores.softmax(-1)[0])
+                head_outputs = exact_maps[-1] @ v
+            x = x + out(head_outputs.transpose(1, 2).flatten(2))
         return x
 
 
 def test_layers_may_differ_in_the_width_of_their_heads() -> None:
-    model = Wide().eval()
+    model = UnevenModel().eval()
     result = sinkscope.record(model, None, PROMPTS[:1], tokens=T, progress=False)
-    exact: list[torch.Tensor] = []
+    exact_maps: list[torch.Tensor] = []
     with torch.no_grad():
-        model.double()(torch.tensor(PROMPTS[:1]), exact)
+        model.double()(torch.tensor(PROMPTS[:1]), exact_maps)
     model.float()
-    alpha = torch.stack(exact).sum(-2) / torch.arange(T, 0, -1)
+    alpha = torch.stack(exact_maps).sum(-2) / torch.arange(T, 0, -1)
     assert np.abs(result["mean.alpha"] - alpha.numpy()).max() < 1e-5
     assert (result.model["G"], result["0.key_norm"].shape) == (4, (2, 4, T))
     assert np.array_equal(result["0.key_norm"][0, 0], result["0.key_norm"][0, 1])  # two heads share a key
@@ -301,11 +301,11 @@ def test_sink_logits_may_be_in_some_layers_only() -> None:
     with torch.no_grad():
         model.model.layers[1].self_attn.sinks.fill_(-torch.inf)
     result = sinkscope.record(model, None, PROMPTS[:1], tokens=T, progress=False)
-    att = torch.stack(list(model(**as_batch(PROMPTS[0]), output_attentions=True).attentions))[
+    att = torch.stack(list(model(**to_batch(PROMPTS[0]), output_attentions=True).attentions))[
         :, 0
     ].detach()
-    raw = att.sum(-2) / torch.arange(T, 0, -1)
-    assert np.abs(result["0.alpha_raw"] - raw.numpy()).max() < 1e-5
+    raw_alpha = att.sum(-2) / torch.arange(T, 0, -1)
+    assert np.abs(result["0.alpha_raw"] - raw_alpha.numpy()).max() < 1e-5
     assert np.allclose(result["0.row_mass"][1], 1, atol=1e-5) and np.allclose(
-        result["0.alpha"][1], raw[1], atol=1e-5
+        result["0.alpha"][1], raw_alpha[1], atol=1e-5
     )

@@ -4,18 +4,18 @@ import numpy as np
 import pytest
 import sinkscope
 import torch
-from families import CASES, FAMILIES, L, T, as_batch, eager_run, inputs
+from families import CASES, FAMILIES, L, T, eager_run, inputs, to_batch
 from sinkscope import metrics
 
 TOLERANCE = 1e-5  # largest difference of weights in float32
 
 
-def maps(out: object) -> torch.Tensor:
+def stack_maps(out: object) -> torch.Tensor:
     """Returns the maps of an output of transformers, [L, H, T, T]."""
     return torch.stack(out.attentions)[:, 0].double()
 
 
-def share(name: str, att: torch.Tensor) -> torch.Tensor:
+def to_shares(name: str, att: torch.Tensor) -> torch.Tensor:
     """Returns maps whose rows sum to 1: rows of gpt_oss, which has sink logits, are divided by their sums."""
     return att / (att.sum(-1, keepdim=True) + 1e-8) if name == "gpt_oss" else att
 
@@ -29,7 +29,7 @@ def test_alpha_equals_that_of_eager_maps(name: str, implementation: str) -> None
     result = recording.conditions["model"]
     assert (result["L"], result["H"]) == (L, 4)
     assert recording.conditions["model"]["attention"] == implementation
-    if implementation not in family.by_weights:
+    if implementation not in family.weight_implementations:
         assert result["G"] == family.G
     windows = result.get("windows") or [result["mask"].get("window")] * L
     if family.kind == "causal":
@@ -37,12 +37,12 @@ def test_alpha_equals_that_of_eager_maps(name: str, implementation: str) -> None
     assert result["mask"]["kind"] in ((family.kind,) if family.kind != "causal" else ("causal", "window"))
     alphas = []
     for i, prompt in enumerate(prompts):
-        att = alibi_maps(model, prompt) if name == "falcon-alibi" else maps(eager_run(name, prompt))
+        att = alibi_maps(model, prompt) if name == "falcon-alibi" else stack_maps(eager_run(name, prompt))
         raw = metrics.alpha(att, family.kind)
         sums = att.sum(-1)
-        alphas.append(metrics.alpha(share(name, att), family.kind))
-        kept = f"{i}.alpha_raw" if name == "gpt_oss" else f"{i}.alpha"
-        assert np.abs(recording[kept] - raw.numpy()).max() < TOLERANCE
+        alphas.append(metrics.alpha(to_shares(name, att), family.kind))
+        raw_key = f"{i}.alpha_raw" if name == "gpt_oss" else f"{i}.alpha"
+        assert np.abs(recording[raw_key] - raw.numpy()).max() < TOLERANCE
         assert np.abs(recording[f"{i}.alpha"] - alphas[-1].numpy()).max() < TOLERANCE
         assert np.abs(recording[f"{i}.row_mass"] - sums.numpy()).max() < TOLERANCE
         assert np.abs(recording.attention(i) - att.numpy()).max() < 1e-3  # float16
@@ -64,7 +64,7 @@ def alibi_maps(model: torch.nn.Module, prompt: list[int]) -> torch.Tensor:
         hooks.append(layer.self_attention.query_key_value.register_forward_hook(
             lambda m, args, out: fused.append(out)))
     with torch.no_grad():
-        model(**as_batch(prompt))
+        model(**to_batch(prompt))
     for hook in hooks:
         hook.remove()
     n = len(prompt)
@@ -85,7 +85,7 @@ def test_hidden_norms_and_losses_equal_those_of_transformers(name: str, implemen
     model = family.make(implementation)
     recording = sinkscope.record(model, None, [prompt], tokens=T, keep=1, progress=False)
     with torch.no_grad():
-        out = model(**as_batch(prompt), output_hidden_states=True)
+        out = model(**to_batch(prompt), output_hidden_states=True)
     hidden = torch.stack(out.hidden_states)[:-1, 0]  # without the last state, which follows the final norm
     norms = hidden.norm(dim=-1).numpy()
     assert np.allclose(recording["0.hidden_norm"][:-1], norms, rtol=1e-5)

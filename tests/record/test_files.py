@@ -18,7 +18,7 @@ import sinkscope
 from families import FAMILIES, T, inputs
 from sinkscope.__main__ import main
 from sinkscope.files import atomic_replacement, check_target
-from sinkscope.recording import RecordingError, interval, t_quantile
+from sinkscope.recording import RecordingError, confidence_interval, t_quantile
 from sinkscope.settings import Settings
 from sinkscope.texts import read_texts
 
@@ -30,7 +30,7 @@ def recording() -> sinkscope.Recording:
     return sinkscope.record(FAMILIES["llama"].make("sdpa"), None, PROMPTS, tokens=T, progress=False)
 
 
-def names(folder: Path) -> list[str]:
+def list_names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
@@ -38,12 +38,12 @@ def test_no_file_stays_open_and_no_temporary_file_remains(tmp_path: Path) -> Non
     """Neither the check before the work, nor a write, nor a failed write leaves a temporary file."""
     before = len(os.listdir("/dev/fd"))
     check_target(tmp_path / "a")
-    assert names(tmp_path) == []
+    assert list_names(tmp_path) == []
     with atomic_replacement(tmp_path / "a") as part:
         part.write_bytes(b"all")
     with pytest.raises(KeyError), atomic_replacement(tmp_path / "b"):
         raise KeyError
-    assert names(tmp_path) == ["a"]
+    assert list_names(tmp_path) == ["a"]
     assert len(os.listdir("/dev/fd")) == before
 
 
@@ -51,11 +51,11 @@ def test_two_writers_of_one_path_use_different_temporary_files(
     recording: sinkscope.Recording, tmp_path: Path
 ) -> None:
     path = tmp_path / "r.safetensors"
-    with atomic_replacement(path) as one, atomic_replacement(path) as other:
-        assert one != other and one.parent == other.parent == tmp_path
-        one.write_bytes(b"one")
-        other.write_bytes(b"other")
-    assert path.read_bytes() == b"one" and names(tmp_path) == ["r.safetensors"]
+    with atomic_replacement(path) as first_part, atomic_replacement(path) as second_part:
+        assert first_part != second_part and first_part.parent == second_part.parent == tmp_path
+        first_part.write_bytes(b"one")
+        second_part.write_bytes(b"other")
+    assert path.read_bytes() == b"one" and list_names(tmp_path) == ["r.safetensors"]
 
 
 def test_a_link_in_the_place_of_the_temporary_file_is_not_followed(
@@ -75,24 +75,24 @@ def test_a_failed_write_leaves_no_file(
     path = tmp_path / "r.safetensors"
     path.write_bytes(b"before")
 
-    def full(self: Path, data: bytes) -> int:
+    def fail_midway(self: Path, data: bytes) -> int:
         with self.open("wb") as file:
             file.write(data[:100])
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(Path, "write_bytes", full)
+    monkeypatch.setattr(Path, "write_bytes", fail_midway)
     with pytest.raises(OSError, match="No space left"):
         recording.save(path)
-    assert names(tmp_path) == ["r.safetensors"] and path.read_bytes() == b"before"
+    assert list_names(tmp_path) == ["r.safetensors"] and path.read_bytes() == b"before"
 
 
 def test_a_file_has_the_mode_of_the_process(
     recording: sinkscope.Recording, tmp_path: Path
 ) -> None:
-    path, plain = tmp_path / "r.safetensors", tmp_path / "plain"
-    plain.touch()
+    path, touched_file = tmp_path / "r.safetensors", tmp_path / "plain"
+    touched_file.touch()
     recording.save(path)
-    assert stat.S_IMODE(path.stat().st_mode) == stat.S_IMODE(plain.stat().st_mode)
+    assert stat.S_IMODE(path.stat().st_mode) == stat.S_IMODE(touched_file.stat().st_mode)
     path.chmod(0o640)
     recording.save(path)
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
@@ -154,14 +154,19 @@ def test_the_output_path_is_checked_before_the_model_runs(
 def test_every_function_has_the_defaults_of_the_readme() -> None:
     readme = Path(sinkscope.__file__).parents[2] / "README.md"
     assert "tokens=64, eps=[0.1, 0.2, 0.3], keep=2)" in readme.read_text()
-    output = {"tokens": 64, "eps": (0.1, 0.2, 0.3), "keep": 2, "maps": "auto", "first": 0, "mask": None,
+    defaults = {"tokens": 64, "eps": (0.1, 0.2, 0.3), "keep": 2, "maps": "auto", "first": 0, "mask": None,
             "part": None, "batch": 1, "tolerance": 1e-3, "concurrency": 1, "num_gpus": 0}
-    of_study = output | {"keep": 1, "batch": 8}
-    for door, expected in ((sinkscope.record, output), (sinkscope.record_maps, output), (Settings, output),
-                           (Settings.checked, output), (sinkscope.study, of_study)):
-        own = {name: one.default for name, one in inspect.signature(door).parameters.items()
-               if one.default is not one.empty and name in expected}
-        assert own and own == {name: expected[name] for name in own}, door
+    study_defaults = defaults | {"keep": 1, "batch": 8}
+    for function, expected in ((sinkscope.record, defaults), (sinkscope.record_maps, defaults), (Settings, defaults),
+                               (Settings.from_arguments, defaults), (sinkscope.study, study_defaults)):
+        signature_defaults = {
+            name: parameter.default
+            for name, parameter in inspect.signature(function).parameters.items()
+            if parameter.default is not parameter.empty and name in expected
+        }
+        assert signature_defaults and signature_defaults == {name: expected[name] for name in signature_defaults}, (
+            function
+        )
 
 
 @pytest.mark.parametrize("eps", ["nan", "x", "0.1,,0.2", "-1", "30"])
@@ -208,24 +213,24 @@ def test_files_of_texts_are_rejected_with_their_line(
 def test_json_and_csv_have_no_nan(
     recording: sinkscope.Recording, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    one = sinkscope.record(FAMILIES["llama"].make("sdpa"), None, PROMPTS[:1], tokens=T, progress=False)
+    single_recording = sinkscope.record(FAMILIES["llama"].make("sdpa"), None, PROMPTS[:1], tokens=T, progress=False)
     path = tmp_path / "r.safetensors"
-    one.save(path)
+    single_recording.save(path)
     assert main(["measure", str(path), "--json"]) == 0
     rows = json.loads(capsys.readouterr().out, parse_constant=lambda name: pytest.fail(name))
     assert rows[0]["metric"] == "alpha_1" and rows[0]["deviation"] is None and rows[0]["low"] is None
     assert main(["measure", str(path), "--csv"]) == 0
     output = capsys.readouterr().out
     assert "\\" not in output and "\r" not in output  # the line ends with a line feed, which is not escaped
-    printed = list(csv.DictReader(io.StringIO(output)))
-    assert set(printed[0]) == set(rows[0])
-    assert float(printed[0]["mean"]) == rows[0]["mean"] and printed[0]["deviation"] == ""
+    csv_rows = list(csv.DictReader(io.StringIO(output)))
+    assert set(csv_rows[0]) == set(rows[0])
+    assert float(csv_rows[0]["mean"]) == rows[0]["mean"] and csv_rows[0]["deviation"] == ""
     assert main(["measure", str(path), "--csv", "--heads"]) == 0
     heads = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
     assert [(row["layer"], row["head"]) for row in heads] == [
         (str(i), str(h)) for i in range(3) for h in range(4)
     ]
-    assert np.isclose(float(heads[5]["alpha"]), one["mean.alpha"][1, 1, 0])
+    assert np.isclose(float(heads[5]["alpha"]), single_recording["mean.alpha"][1, 1, 0])
 
 
 def test_intervals_are_those_of_student(recording: sinkscope.Recording) -> None:
@@ -242,13 +247,13 @@ def test_intervals_are_those_of_student(recording: sinkscope.Recording) -> None:
         assert abs(t_quantile(freedom, 0.95) - expected) < 6e-5 * expected
     row = recording.table()[0]
     x = recording["prompt.alpha_1"].astype(np.float64)
-    half = 2.7764 * x.std(ddof=1) / np.sqrt(5)
-    assert np.isclose(row["low"], x.mean() - half, rtol=1e-4) and np.isclose(
-        row["high"], x.mean() + half, rtol=1e-4
+    half_width = 2.7764 * x.std(ddof=1) / np.sqrt(5)
+    assert np.isclose(row["low"], x.mean() - half_width, rtol=1e-4) and np.isclose(
+        row["high"], x.mean() + half_width, rtol=1e-4
     )
     assert "Student" in recording.table().title
-    assert all(np.isnan(x) for x in interval(np.array([1.0, np.nan])))
-    assert np.allclose(interval(np.array([1.0, 3.0])), (2 - 12.7062, 2 + 12.7062), rtol=1e-4)
+    assert all(np.isnan(x) for x in confidence_interval(np.array([1.0, np.nan])))
+    assert np.allclose(confidence_interval(np.array([1.0, 3.0])), (2 - 12.7062, 2 + 12.7062), rtol=1e-4)
     labels = {row["metric"]: row for row in recording.table()}
     for label in (
         "entropy",
@@ -270,12 +275,12 @@ def test_two_recordings_are_compared_prompt_by_prompt(recording: sinkscope.Recor
     difference = (other["prompt.alpha_1"] - recording["prompt.alpha_1"]).astype(np.float64)
     row = rows["alpha_1"]
     assert np.isclose(row["difference"], difference.mean(), rtol=1e-4) and row["prompts"] == 5
-    assert np.allclose((row["low"], row["high"]), interval(difference), rtol=1e-4)
-    fewer = sinkscope.record(model, None, PROMPTS[:4], tokens=T, progress=False)
-    others = sinkscope.record(model, None, PROMPTS[::-1], tokens=T, progress=False)
-    for wrong, expected in ((fewer, "as many in both"), (others, "the same texts")):
+    assert np.allclose((row["low"], row["high"]), confidence_interval(difference), rtol=1e-4)
+    fewer_prompts = sinkscope.record(model, None, PROMPTS[:4], tokens=T, progress=False)
+    other_order = sinkscope.record(model, None, PROMPTS[::-1], tokens=T, progress=False)
+    for incomparable, expected in ((fewer_prompts, "as many in both"), (other_order, "the same texts")):
         with pytest.raises(ValueError, match=expected):
-            sinkscope.compare(recording, wrong)
+            sinkscope.compare(recording, incomparable)
 
 
 def test_a_recording_gives_data_frames_and_its_citation(recording: sinkscope.Recording) -> None:
@@ -292,24 +297,24 @@ def test_a_picture_shows_the_named_head(recording: sinkscope.Recording) -> None:
     pytest.importorskip("anywidget", reason="anywidget is not installed")
     pytest.importorskip("matplotlib")
 
-    def shown(**at: int) -> str:
-        result = re.search(r"attention of (L\d+H\d+)", sinkscope.picture(recording, format="svg", **at).decode())
+    def drawn_head(**options: int) -> str:
+        result = re.search(r"attention of (L\d+H\d+)", sinkscope.picture(recording, format="svg", **options).decode())
         assert result
         return result[1]
 
     alpha = recording["mean.alpha"][..., 0]
     layer, head = map(int, np.unravel_index(alpha.argmax(), alpha.shape))
-    assert shown() == f"L{layer}H{head}"
-    for of in range(3):
-        assert shown(layer=of) == f"L{of}H{alpha[of].argmax()}"
-        assert [shown(layer=of, head=h) for h in range(4)] == [f"L{of}H{h}" for h in range(4)]
-    assert shown(head=2) == f"L{alpha[:, 2].argmax()}H2"
+    assert drawn_head() == f"L{layer}H{head}"
+    for row in range(3):
+        assert drawn_head(layer=row) == f"L{row}H{alpha[row].argmax()}"
+        assert [drawn_head(layer=row, head=h) for h in range(4)] == [f"L{row}H{h}" for h in range(4)]
+    assert drawn_head(head=2) == f"L{alpha[:, 2].argmax()}H2"
     recording = sinkscope.Recording(copy.deepcopy(recording.conditions), recording.tensors)
     recording.model["layers"], recording.model["blocks"] = [3, 7, 11], 12
-    assert shown(layer=7, head=1) == "L7H1" and sinkscope.show(recording, layer=7, head=1).layer == 1
-    for at, expected in (({"layer": 1}, r"with attention \(3, 7, 11\), found 1"), ({"head": 4}, "below 4")):
+    assert drawn_head(layer=7, head=1) == "L7H1" and sinkscope.show(recording, layer=7, head=1).layer == 1
+    for options, expected in (({"layer": 1}, r"with attention \(3, 7, 11\), found 1"), ({"head": 4}, "below 4")):
         with pytest.raises(ValueError, match=expected):
-            sinkscope.picture(recording, **at)
+            sinkscope.picture(recording, **options)
 
 
 def test_a_picture_draws_a_name_with_a_dollar(recording: sinkscope.Recording) -> None:

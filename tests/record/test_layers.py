@@ -41,11 +41,11 @@ def test_a_hybrid_is_recorded_by_its_own_layer_numbers(name: str, tmp_path: Path
         hidden = torch.stack(out.hidden_states)[:-1, 0].norm(dim=-1).numpy()
         assert np.allclose(result[f"{i}.hidden_norm"][:-1], hidden, rtol=1e-4)
         assert result[f"{i}.hidden_norm"].shape == (BLOCKS + 1, T)
-    which = ", ".join(map(str, layers))
-    assert f"4 layers, attention in {len(layers)} ({which}), of 4 heads" in str(result.table())
-    largest = {row["metric"]: row["at"] for row in result.table()}["alpha_1"]
+    layer_list = ", ".join(map(str, layers))
+    assert f"4 layers, attention in {len(layers)} ({layer_list}), of 4 heads" in str(result.table())
+    place = {row["metric"]: row["at"] for row in result.table()}["alpha_1"]
     layer, head = np.unravel_index(np.argmax(result["mean.alpha"][..., 0]), (len(layers), 4))
-    assert largest == f"L{layers[layer]}H{head}"
+    assert place == f"L{layers[layer]}H{head}"
     result.save(tmp_path / "r.safetensors")
     assert sinkscope.Recording.open(tmp_path / "r.safetensors").layers == layers
     if SCHEMA.exists():
@@ -73,7 +73,7 @@ class Attention(nn.Module):
         return nn.functional.scaled_dot_product_attention(x, x, x, is_causal=True)
 
 
-class Pooled(nn.Module):
+class PoolingModel(nn.Module):
     """A model of two layers and a pooling, which calls the attention function outside any layer."""
 
     def __init__(self) -> None:
@@ -87,14 +87,14 @@ class Pooled(nn.Module):
 
 
 def test_an_interrupted_pass_does_not_affect_the_next() -> None:
-    model, x = Pooled(), torch.randn(1, 4, T, 8)
+    model, x = PoolingModel(), torch.randn(1, 4, T, 8)
     calls: list[Call] = []
     with torch.no_grad(), sinkscope.observe(model, calls.append):
-        for stopped in (0, 1):
-            model.layers[stopped].stops = True
+        for index in (0, 1):
+            model.layers[index].stops = True
             with pytest.raises(KeyboardInterrupt):
                 model(x)
-            model.layers[stopped].stops = False
+            model.layers[index].stops = False
             calls.clear()
             model(x)
             paths = [[(place.container, place.index, place.visit) for place in call.path] for call in calls]
@@ -103,7 +103,7 @@ def test_an_interrupted_pass_does_not_affect_the_next() -> None:
 
 
 def test_attention_computed_outside_the_model_is_ignored() -> None:
-    class Plain(nn.Module):
+    class AttentionModel(nn.Module):
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             return nn.functional.scaled_dot_product_attention(x, x, x, is_causal=True)
 
@@ -113,7 +113,7 @@ def test_attention_computed_outside_the_model_is_ignored() -> None:
         def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, None]:
             return x.cumsum(-2), None
 
-    class Mixed(nn.Module):
+    class HybridModel(nn.Module):
         def __init__(self) -> None:
             super().__init__()
             self.layers = nn.ModuleList([LinearAttention(), Attention()])
@@ -122,14 +122,14 @@ def test_attention_computed_outside_the_model_is_ignored() -> None:
             return self.layers[1](self.layers[0](x)[0])
 
     x = torch.randn(1, 4, T, 8)
-    for model in (Plain(), Mixed()):
+    for model in (AttentionModel(), HybridModel()):
         calls: list[Call] = []
         with torch.no_grad(), sinkscope.observe(model, calls.append):
             nn.functional.scaled_dot_product_attention(x, x, x)
             model(x)
             nn.functional.scaled_dot_product_attention(x, x, x)
         assert [call.causal for call in calls] == [True]
-        assert calls[0].module is (model if isinstance(model, Plain) else model.layers[1])
+        assert calls[0].module is (model if isinstance(model, AttentionModel) else model.layers[1])
 
 
 def test_the_width_of_a_window_follows_from_the_visible_keys() -> None:

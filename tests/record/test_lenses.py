@@ -45,24 +45,24 @@ def tokenizer(tmp_path: Path) -> Any:
     from tokenizers import Tokenizer, models, pre_tokenizers
 
     vocabulary = {"[UNK]": 0, "[BOS]": 1, "[EOS]": 2} | {f"w{i}": i for i in range(3, V)}
-    words = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
-    words.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    tf.PreTrainedTokenizerFast(tokenizer_object=words, unk_token="[UNK]", bos_token="[BOS]",
+    word_tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
+    word_tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    tf.PreTrainedTokenizerFast(tokenizer_object=word_tokenizer, unk_token="[UNK]", bos_token="[BOS]",
                                eos_token="[EOS]", pad_token="[EOS]").save_pretrained(tmp_path)
     return tf.AutoTokenizer.from_pretrained(tmp_path)
 
 
-def gpt2() -> Any:
+def make_gpt2() -> Any:
     torch.manual_seed(3)
     config = tf.GPT2Config(vocab_size=V, n_embd=32, n_layer=L, n_head=H, n_positions=64, bos_token_id=1,
                            eos_token_id=2, initializer_range=0.2)
     return tf.GPT2LMHeadModel._from_config(config, attn_implementation="eager").eval()
 
 
-def same_alpha(found: sinkscope.Recording, model: nn.Module, prompts: list[list[int]]) -> None:
+def assert_same_alpha(recording: sinkscope.Recording, model: nn.Module, prompts: list[list[int]]) -> None:
     expected = np.mean([alpha64(eager64(model, input_ids=torch.tensor([ids]))) for ids in prompts], 0)
-    assert np.abs(found["mean.alpha"] - expected).max() < 1e-5
-    assert found.conditions["prompts"]["count"] == len(prompts) and found["mean.alpha"].shape == (L, H, T)
+    assert np.abs(recording["mean.alpha"] - expected).max() < 1e-5
+    assert recording.conditions["prompts"]["count"] == len(prompts) and recording["mean.alpha"].shape == (L, H, T)
 
 
 class CausalSelfAttention(nn.Module):
@@ -71,7 +71,7 @@ class CausalSelfAttention(nn.Module):
         self.c_attn, self.c_proj = attn.c_attn, attn.c_proj
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        q, k, v = (one.unflatten(-1, (H, -1)).transpose(1, 2) for one in self.c_attn(x).chunk(3, -1))
+        q, k, v = (part.unflatten(-1, (H, -1)).transpose(1, 2) for part in self.c_attn(x).chunk(3, -1))
         y = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
         return self.c_proj(y.transpose(1, 2).flatten(-2))
 
@@ -97,20 +97,20 @@ class NanoGPT(nn.Module):
                                           "h": nn.ModuleList(map(Block, inner.h))})
 
     def forward(self, idx: torch.Tensor, targets: Any = None) -> tuple[torch.Tensor, Any]:
-        parts = self.transformer
-        x = parts.wte(idx) + parts.wpe(torch.arange(idx.shape[1]))
-        for block in parts.h:
+        modules = self.transformer
+        x = modules.wte(idx) + modules.wpe(torch.arange(idx.shape[1]))
+        for block in modules.h:
             x = block(x)
-        return parts.ln_f(x) @ parts.wte.weight.T, None
+        return modules.ln_f(x) @ modules.wte.weight.T, None
 
 
 def test_the_lines_for_nanogpt_record_its_maps(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    model = gpt2()
+    model = make_gpt2()
     prompts = [[int(word[1:]) for word in text.split()[:T]] for text in TEXTS]
     result = run("nanoGPT, and models of one's own", model=NanoGPT(model), prompts=prompts,
                 decode=lambda ids: " ".join(f"w{i}" for i in ids))
-    same_alpha(result, model, prompts)
+    assert_same_alpha(result, model, prompts)
     assert result.tokens(0) == TEXTS[0].split()[:T]
     assert sinkscope.open_recording("nanogpt.safetensors").model["id"] == "nanoGPT"
 
@@ -126,7 +126,9 @@ def test_the_lines_for_transformer_lens_3_record_its_maps(run: Any, tokenizer: A
     result = run("TransformerLens 3 (HookedTransformer)", model=model, texts=TEXTS, T=T)
     maps = [torch.stack([model.run_with_cache(model.to_tokens(text)[:, :T])[1]["pattern", i][0] for i in range(L)])
             for text in TEXTS]
-    assert np.abs(result["mean.alpha"] - np.mean([alpha64(one.double()) for one in maps], 0)).max() < 1e-6
+    assert (
+        np.abs(result["mean.alpha"] - np.mean([alpha64(prompt_maps.double()) for prompt_maps in maps], 0)).max() < 1e-6
+    )
     assert result.tokens(0) == ["[BOS]", *TEXTS[0].split()[: T - 1]]  # the start token is prepended
     assert result.conditions["first"]["token"] == "[BOS]"
 
@@ -137,17 +139,17 @@ def test_the_lines_for_transformer_lens_4_record_its_maps(run: Any, tokenizer: A
         pytest.skip("another version of transformer_lens is installed")
     from transformer_lens.model_bridge import TransformerBridge
 
-    model = gpt2()
-    bridge = TransformerBridge.boot_transformers("gpt2", hf_model=gpt2(), tokenizer=tokenizer, device="cpu")
+    model = make_gpt2()
+    bridge = TransformerBridge.boot_transformers("gpt2", hf_model=make_gpt2(), tokenizer=tokenizer, device="cpu")
     result = run("TransformerLens 4 (TransformerBridge)", model=bridge, texts=TEXTS, T=T)
-    same_alpha(result, model, [bridge.to_tokens(text)[0, :T].tolist() for text in TEXTS])
+    assert_same_alpha(result, model, [bridge.to_tokens(text)[0, :T].tolist() for text in TEXTS])
     assert result.tokens(0) == ["[BOS]", *TEXTS[0].split()[: T - 1]]
 
 
 def test_the_lines_for_nnsight_record_its_maps(run: Any, tokenizer: Any) -> None:
     nnsight = pytest.importorskip("nnsight", reason="nnsight is not installed")
-    model = gpt2()
+    model = make_gpt2()
     prompts = [tokenizer(text).input_ids[:T] for text in TEXTS]
-    result = run("nnsight", model=nnsight.NNsight(gpt2()), prompts=prompts, tokenizer=tokenizer)
-    same_alpha(result, model, prompts)
+    result = run("nnsight", model=nnsight.NNsight(make_gpt2()), prompts=prompts, tokenizer=tokenizer)
+    assert_same_alpha(result, model, prompts)
     assert result.tokens(0) == TEXTS[0].split()[:T]

@@ -50,6 +50,6 @@ def test_sinks_of_a_long_text_equal_those_of_transformers(tmp_path: Path) -> Non
     assert np.abs(alpha - result["mean.alpha"].reshape(12, T)[:, 0]).max() <= 1e-6
     # The thresholds separate the heads, and no head is so close to a threshold that rounding decides.
     assert np.abs(alpha[:, None] - EPS).min() > 1e-6
-    sinks = [at["metrics"]["sink_ratio"]["mean"][0] for at in engine["byEps"]]
+    sinks = [entry["metrics"]["sink_ratio"]["mean"][0] for entry in engine["byEps"]]
     assert len(set(sinks)) >= 3
     assert np.abs(np.array(sinks) - result["mean.sink_ratio"][:, 0]).max() <= 1e-6

@@ -14,7 +14,7 @@ import torch
 from families import FAMILIES, H, L, T, inputs
 from hybrids import HYBRIDS
 from safetensors.numpy import load as from_bytes
-from sinkscope.attention import HIDING_MASK, Call, UnsupportedModel, _cached_keys, _cast_as_autocast
+from sinkscope.attention import HIDING_THRESHOLD, Call, UnsupportedModel, _cached_keys, _cast_as_autocast
 from sinkscope.gather import HeadMetrics
 from sinkscope.probe import check_rows, mask_ranges_of_weights
 from sinkscope.recording import recording_bytes
@@ -29,7 +29,7 @@ SCHEMA = Path(__file__).resolve().parents[2] / "core" / "report" / "recording.sc
 
 
 @pytest.fixture(scope="module")
-def whole() -> sinkscope.Recording:
+def recording_of_model() -> sinkscope.Recording:
     return sinkscope.record(
         FAMILIES["llama"].make("eager"),
         None,
@@ -51,7 +51,7 @@ def maps_of(prompts: list[list[int]], name: str = "llama") -> list[torch.Tensor]
 
 
 @pytest.mark.parametrize("form", ["arrays", "layers", "one at a time", "with a batch"])
-def test_maps_give_the_numbers_of_the_recorder(whole: sinkscope.Recording, form: str) -> None:
+def test_maps_give_the_numbers_of_the_recorder(recording_of_model: sinkscope.Recording, form: str) -> None:
     maps: Any = maps_of(PROMPTS)
     maps = {
         "arrays": [m.numpy() for m in maps],
@@ -62,10 +62,10 @@ def test_maps_give_the_numbers_of_the_recorder(whole: sinkscope.Recording, form:
     fields = (
         {}
         if form != "arrays"
-        else {name: [whole[f"{i}.{name}"] for i in range(4)] for name in ("q", "k", "v", "hidden")}
+        else {name: [recording_of_model[f"{i}.{name}"] for i in range(4)] for name in ("q", "k", "v", "hidden")}
     )
     result = sinkscope.record_maps(maps, PROMPTS, keep=4, **fields)
-    shared = result.tensors.keys() & whole.tensors.keys()
+    shared_names = result.tensors.keys() & recording_of_model.tensors.keys()
     assert {
         "mean.alpha",
         "deviation.alpha",
@@ -77,7 +77,7 @@ def test_maps_give_the_numbers_of_the_recorder(whole: sinkscope.Recording, form:
         "3.att",
         "mean.head_gini",
         "mean.near_eps",
-    } <= shared
+    } <= shared_names
     if fields:
         assert {
             "mean.value_ratio",
@@ -85,9 +85,9 @@ def test_maps_give_the_numbers_of_the_recorder(whole: sinkscope.Recording, form:
             "mean.cos_gap",
             "mean.contribution_at",
             "mean.matrix_entropy",
-        } <= shared
-    for name in shared - {"prompt.loss"}:
-        assert np.allclose(result[name], whole[name], rtol=1e-3, atol=2e-5, equal_nan=True), name
+        } <= shared_names
+    for name in shared_names - {"prompt.loss"}:
+        assert np.allclose(result[name], recording_of_model[name], rtol=1e-3, atol=2e-5, equal_nan=True), name
     assert [row["metric"] for row in result.table()][:2] == ["alpha_1", "Sink_1, eps 0.1"]
     if SCHEMA.exists():
         pytest.importorskip("jsonschema").validate(result.conditions, json.loads(SCHEMA.read_text()))
@@ -109,7 +109,7 @@ def test_a_mask_with_one_row_applies_to_every_chunk_of_queries(rows: int) -> Non
 @pytest.mark.parametrize(
     ("options", "visible"),
     [
-        ({"mask": torch.full((1, 1, 4, 4), HIDING_MASK).tril(-1)}, lambda query, key: key >= query),
+        ({"mask": torch.full((1, 1, 4, 4), HIDING_THRESHOLD).tril(-1)}, lambda query, key: key >= query),
         ({"window": 2}, lambda query, key: abs(query - key) < 2),
         ({"window": 2, "causal": True}, lambda query, key: 0 <= query - key < 2),
         ({"causal": True}, lambda query, key: key <= query),
@@ -132,13 +132,13 @@ def test_returned_weights_may_differ_from_1_by_one_rounding_step_of_their_type()
 
 def test_a_window_is_inferred_only_if_most_queries_show_it() -> None:
     """A window of 2 of 8 keys hides the first from 6 queries."""
-    t, whole = torch.arange(8), torch.arange(8)
-    for without, is_window in ((2, True), (3, False)):
+    t, last = torch.arange(8), torch.arange(8)
+    for missing_count, is_window in ((2, True), (3, False)):
         first = (t - 1).clamp_min(0)
-        first[3 : 3 + without] += 1  # the key at the edge has no weight
-        expected = ((t - 1).clamp_min(0), whole) if is_window else (torch.zeros_like(t), whole)
-        result = mask_ranges_of_weights(first, whole, "causal", whole)
-        assert all(map(torch.equal, result, expected)), without
+        first[3 : 3 + missing_count] += 1  # the key at the edge has no weight
+        expected = ((t - 1).clamp_min(0), last) if is_window else (torch.zeros_like(t), last)
+        result = mask_ranges_of_weights(first, last, "causal", last)
+        assert all(map(torch.equal, result, expected)), missing_count
     # At least 4 queries must show a window.
     for width, is_window in ((4, True), (5, False)):
         first = (t - width + 1).clamp_min(0)
@@ -149,28 +149,28 @@ def test_a_window_is_inferred_only_if_most_queries_show_it() -> None:
 def test_a_pass_continues_a_cache_only_if_its_keys_begin_with_the_cached_ones() -> None:
     layer = _Layer(nn.Identity(), None)  # type: ignore[arg-type]
     layer.length, keys = 3, torch.arange(8.0).view(1, 4, 2)
-    for before, arguments, follows in (
+    for previous_keys, arguments, continues in (
         (None, keys, True), (keys[:, :3], None, True), (keys[:, :3], keys, True), (keys[:, 1:], keys, False)
     ):
-        layer.keys = before
-        assert layer._continues_cache(arguments, 3) is follows
+        layer.keys = previous_keys
+        assert layer._continues_cache(arguments, 3) is continues
     layer.keys = None
     assert not layer._continues_cache(keys, 2)
 
 
 def test_each_pass_of_a_sequence_has_the_same_layers_and_its_own_number_of_keys() -> None:
-    def call(T: int, S: int, run: int, order: int) -> Call:
+    def make_call(T: int, S: int, run: int, order: int) -> Call:
         weights = torch.ones(1, 1, T, S).tril(S - T)
         return Call(order, module, weights=weights / weights.sum(-1, keepdim=True), run=run, order=order,
                     cached=torch.zeros(1, 1, 9, 2))
 
-    module, seen = nn.Identity(), WatchedSequences(nn.Identity())
-    seen.visit(call(3, 3, 1, 0))
-    seen.visit(call(1, 4, 2, 0))  # a cache of 9 places does not say which of them are keys
-    [[layer]] = seen._sequences
+    module, sequences = nn.Identity(), WatchedSequences(nn.Identity())
+    sequences.visit(make_call(3, 3, 1, 0))
+    sequences.visit(make_call(1, 4, 2, 0))  # a cache of 9 places does not say which of them are keys
+    [[layer]] = sequences._sequences
     assert layer.keys is None and layer.length == 4
     with pytest.raises(UnsupportedModel, match="expected the layers of the pass before, found another"):
-        seen.visit(call(1, 4, 2, 1))
+        sequences.visit(make_call(1, 4, 2, 1))
 
 
 def test_the_cache_of_a_layer_is_found_by_its_number() -> None:
@@ -199,9 +199,9 @@ def test_a_query_that_sees_only_the_first_key_shows_another_mask() -> None:
     facts = SimpleNamespace(T=4, kind="bidirectional", ranges=((0 * last, last),))
     heads, call = HeadMetrics(facts, Settings(), 1, 1), Call(0, nn.Identity())  # type: ignore[arg-type]
     keys = torch.ones(1, 4, dtype=torch.bool)
-    for of_one, is_same in ((3, True), (-1, True), (0, False)):  # a query may see no key
+    for last_key, is_same in ((3, True), (-1, True), (0, False)):  # a query may see no key
         ranges = torch.stack([0 * last, last])[:, None].clone()
-        ranges[1, 0, 2] = of_one
+        ranges[1, 0, 2] = last_key
         with nullcontext() if is_same else pytest.raises(UnsupportedModel, match="that query 2 sees keys up to 0"):
             heads._compare_mask(call, ranges, keys)
 
@@ -218,20 +218,20 @@ def test_the_mask_is_found_and_rows_must_sum_to_1() -> None:
     assert result.conditions["first"] == {"token": "b", "id": None, "position": 1}
     assert np.allclose(result["mean.first_share"], (1 / 2 + 1 / 3 + 1 / 4) / 4)
     # The recording names a first token if all prompts have it at the position that counts as the first.
-    for others, token in (("xbyz", "b"), ("axyz", None)):
-        result = sinkscope.record_maps([causal, causal], [list("abcd"), list(others)], first=1)
+    for other_tokens, token in (("xbyz", "b"), ("axyz", None)):
+        result = sinkscope.record_maps([causal, causal], [list("abcd"), list(other_tokens)], first=1)
         assert result.conditions["first"]["token"] == token
     with pytest.raises(
         ValueError, match=r'expected rows that sum to 1, found one of 0.5 .* operation="sink_logit"'
     ):
         sinkscope.from_maps(causal / 2, list("abcd"))
-    raw = sinkscope.from_maps(causal / 2, list("abcd"), operation="sigmoid")
-    assert np.allclose(raw["mean.alpha"], result["mean.alpha"], atol=1e-6)
-    assert np.allclose(raw["mean.alpha_raw"], result["mean.alpha"] / 2) and np.allclose(
-        raw["mean.row_mass"], 0.5
+    sigmoid_recording = sinkscope.from_maps(causal / 2, list("abcd"), operation="sigmoid")
+    assert np.allclose(sigmoid_recording["mean.alpha"], result["mean.alpha"], atol=1e-6)
+    assert np.allclose(sigmoid_recording["mean.alpha_raw"], result["mean.alpha"] / 2) and np.allclose(
+        sigmoid_recording["mean.row_mass"], 0.5
     )
-    sink = sinkscope.from_maps(causal / 2, list("abcd"), operation="sink_logit")
-    assert np.allclose(sink["0.att_bias"], 0.5)
+    sink_recording = sinkscope.from_maps(causal / 2, list("abcd"), operation="sink_logit")
+    assert np.allclose(sink_recording["0.att_bias"], 0.5)
 
 
 @pytest.mark.parametrize(
@@ -287,7 +287,7 @@ def test_vectors_recorded_with_maps_have_a_row_for_each_token() -> None:
     assert sinkscope.record_maps([att[:, :1]], tokens).model["H"] == 1
 
 
-class Own(nn.Module):
+class CustomModel(nn.Module):
     """A user's model without a config, which calls scaled_dot_product_attention once in each layer."""
 
     def __init__(self) -> None:
@@ -326,17 +326,17 @@ class Own(nn.Module):
 
 
 def test_a_custom_model_is_watched_and_recorded() -> None:
-    model = Own().eval()
+    model = CustomModel().eval()
     expected = [alpha64(model.maps64(row)) for row in PROMPTS[:2]]
     with torch.no_grad(), sinkscope.watching(model) as sequences:
         for row in PROMPTS[:2]:
             model(torch.tensor([row]))
     result = sequences.recording(PROMPTS[:2])
-    also = sinkscope.record(model, None, PROMPTS[:2], tokens=T, progress=False)
+    recorded_model = sinkscope.record(model, None, PROMPTS[:2], tokens=T, progress=False)
     for i in range(2):
-        for recording in (result, also):
+        for recording in (result, recorded_model):
             assert np.abs(recording[f"{i}.alpha"] - expected[i]).max() < 1e-5
-    assert (also.model["V"], also.model["L"], "mean.loss_mean" in also) == (97, 2, True)
+    assert (recorded_model.model["V"], recorded_model.model["L"], "mean.loss_mean" in recorded_model) == (97, 2, True)
 
 
 @pytest.mark.parametrize("name", ["llama", "mistral", "gpt_oss"])
@@ -365,30 +365,30 @@ def test_watching_gives_the_numbers_of_recording(name: str, implementation: str)
     with torch.no_grad(), sinkscope.watching(model) as sequences:
         for row in PROMPTS:
             model(input_ids=torch.tensor([row]))
-    result, recorded = sequences.recording(PROMPTS), sinkscope.record(model, None, PROMPTS, tokens=T, progress=False)
+    result, expected = sequences.recording(PROMPTS), sinkscope.record(model, None, PROMPTS, tokens=T, progress=False)
     for key in ("L", "H", "G", "K", "D", "V", "mask", "windows", "softcap", "operation"):
-        assert result.model.get(key, "none") == recorded.model.get(key, "none"), key
-    for key in (result.tensors.keys() & recorded.tensors.keys()) - {"prompt.loss"}:
-        assert np.allclose(result[key], recorded[key], rtol=1e-3, atol=2e-5, equal_nan=True), key
+        assert result.model.get(key, "none") == expected.model.get(key, "none"), key
+    for key in (result.tensors.keys() & expected.tensors.keys()) - {"prompt.loss"}:
+        assert np.allclose(result[key], expected[key], rtol=1e-3, atol=2e-5, equal_nan=True), key
 
 
 @pytest.mark.parametrize("name", WINDOWED)
 def test_a_window_is_found_in_maps(name: str) -> None:
     """In the models of this test every layer has a window, unlike in most of their families."""
     family = FAMILIES[name]
-    recorded = sinkscope.record(
+    expected = sinkscope.record(
         family.make(family.implementations[0]), None, PROMPTS[:1], tokens=T, progress=False
     )
     maps = eager64(family.make("eager"), input_ids=torch.tensor(PROMPTS[:1]))
-    result = sinkscope.record_maps([maps], PROMPTS[:1], operation=recorded.model["operation"])
+    result = sinkscope.record_maps([maps], PROMPTS[:1], operation=expected.model["operation"])
     for key in ("mask", "windows"):
-        assert result.model.get(key) == recorded.model.get(key)
+        assert result.model.get(key) == expected.model.get(key)
     for key in ("mean.entropy", "mean.alpha", "mean.distance"):
-        assert np.allclose(result[key], recorded[key], atol=1e-4, equal_nan=True), key
-    wide = torch.full((1, L, H, T, T), 1.0).tril()
+        assert np.allclose(result[key], expected[key], atol=1e-4, equal_nan=True), key
+    full_maps = torch.full((1, L, H, T, T), 1.0).tril()
     if name == "mistral":
         with pytest.raises(ValueError, match="expected no weight on keys that its window hides, found some in layer 0"):
-            sinkscope.record_maps([maps, (wide / wide.sum(-1, keepdim=True))[0]], PROMPTS[:2])
+            sinkscope.record_maps([maps, (full_maps / full_maps.sum(-1, keepdim=True))[0]], PROMPTS[:2])
 
 
 def test_keys_without_weight_do_not_count_as_a_window() -> None:
@@ -398,8 +398,8 @@ def test_keys_without_weight_do_not_count_as_a_window() -> None:
     att[..., 5, 2] = 0
     result = sinkscope.from_maps(att / att.sum(-1, keepdim=True), list("abcdef"))
     assert result.model["mask"] == {"kind": "causal"} and "windows" not in result.model
-    own = torch.eye(6).expand(1, 2, 6, 6)
-    assert sinkscope.from_maps(own, list("abcdef")).model["mask"] == {"kind": "causal"}
+    self_attention = torch.eye(6).expand(1, 2, 6, 6)
+    assert sinkscope.from_maps(self_attention, list("abcdef")).model["mask"] == {"kind": "causal"}
     # In a window of 5 keys the first has no weight in one row.
     window = torch.ones(12, 12).tril().triu(-4)
     window[9, 5] = 0
@@ -418,21 +418,21 @@ def test_a_hybrid_that_is_watched_keeps_its_layer_numbers() -> None:
 
 def test_changes_by_custom_hooks_count_as_edits() -> None:
     model = FAMILIES["llama"].make("sdpa")
-    plain = sinkscope.record(model, None, PROMPTS, tokens=T, progress=False)
+    baseline = sinkscope.record(model, None, PROMPTS, tokens=T, progress=False)
     handle = model.model.layers[1].self_attn.q_proj.register_forward_hook(lambda m, args, out: out * 0)
     label = "queries of layer 1 zeroed"
     result = sinkscope.record(model, None, PROMPTS, tokens=T, edits=[label], progress=False)
     with torch.no_grad(), sinkscope.watching(model) as sequences:
         for row in PROMPTS:
             model(input_ids=torch.tensor([row]))
-    watched = sequences.recording(PROMPTS, edits=[label])
+    watched_recording = sequences.recording(PROMPTS, edits=[label])
     handle.remove()
     uniform = torch.tensor(np.tri(T) / np.arange(1, T + 1)[:, None]).sum(-2) / torch.arange(T, 0, -1)
-    for recording in (result, watched):
+    for recording in (result, watched_recording):
         assert recording.conditions["class"] == "EDITED" and label in recording.title
-        assert np.allclose(recording["mean.alpha"][0], plain["mean.alpha"][0], atol=1e-5)
+        assert np.allclose(recording["mean.alpha"][0], baseline["mean.alpha"][0], atol=1e-5)
         assert np.allclose(recording["mean.alpha"][1], uniform, atol=1e-5)
-    assert plain.conditions["class"] == "MEASURED" and "edits" not in plain.conditions
+    assert baseline.conditions["class"] == "MEASURED" and "edits" not in baseline.conditions
     with pytest.raises(ValueError, match="expected a list of labels"):
         sinkscope.record(model, None, PROMPTS, tokens=T, edits=label, progress=False)
 
@@ -440,6 +440,6 @@ def test_changes_by_custom_hooks_count_as_edits() -> None:
 def test_only_undefined_numbers_are_nan() -> None:
     """A number is NaN only if it is undefined, because there is no query after the first token, or no second prompt."""
     result = from_bytes(recording_bytes(sinkscope.record_maps(maps_of(PROMPTS), PROMPTS)))
-    undefined = {name for name, x in result.items() if x.dtype.kind == "f" and np.isnan(x).any()}
-    assert undefined == {"mean.head_gate", "deviation.head_gate", "prompt.loss"}
+    undefined_names = {name for name, x in result.items() if x.dtype.kind == "f" and np.isnan(x).any()}
+    assert undefined_names == {"mean.head_gate", "deviation.head_gate", "prompt.loss"}
     assert result["mean.alpha"].shape == (L, H, T)

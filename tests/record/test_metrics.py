@@ -18,63 +18,63 @@ def test_every_metric_follows_from_the_fields(name: str) -> None:
                          fields=("q", "k", "v", "hidden", "loss"), progress=False)
     q, k, v, hidden = (r[f"0.{field}"].astype(np.float64) for field in ("q", "k", "v", "hidden"))
     att = torch.stack(eager_run(name, prompts[0]).attentions)[:, 0].double().numpy()
-    group = q.shape[1] // k.shape[1]
+    group_size = q.shape[1] // k.shape[1]
     visible = np.ones((T, T), bool) if family.kind == "bidirectional" else np.tri(T, dtype=bool)
     sums = att.sum(-1)
     share = att / (sums[..., None] + 1e-8) if name == "gpt_oss" else att
     queries = T if family.kind == "bidirectional" else np.arange(T, 0, -1)
 
-    def close(metric: str, expected: np.ndarray, tolerance: float) -> None:
+    def assert_close(metric: str, expected: np.ndarray, tolerance: float) -> None:
         result = r[f"mean.{metric}"]
         assert result.shape == expected.shape, metric
         assert np.nanmax(np.abs(result - expected)) <= tolerance, metric
         assert (np.isnan(result) == np.isnan(expected)).all(), metric
 
-    close("alpha", share.sum(-2) / queries, 1e-5)
-    close("row_mass", sums, 1e-5)
-    close("row_mass_summary", np.stack([sums.mean(-1), sums.min(-1), sums.max(-1)], -1), 1e-5)
-    seen = (att > 0).any(1).sum(-1)  # in these models no weight underflows in all heads at once
+    assert_close("alpha", share.sum(-2) / queries, 1e-5)
+    assert_close("row_mass", sums, 1e-5)
+    assert_close("row_mass_summary", np.stack([sums.mean(-1), sums.min(-1), sums.max(-1)], -1), 1e-5)
+    visible_counts = (att > 0).any(1).sum(-1)  # in these models no weight underflows in all heads at once
     rows = -np.where(share > 0, share * np.log(np.where(share > 0, share, 1)), 0).sum(-1)
-    several = np.where(seen > 1, 1 / np.log(np.maximum(seen, 2)), 0)
-    close("entropy", rows * several[:, None], 1e-4)
-    close("entropy_mean", r["mean.entropy"].mean(-1), 1e-6)
+    scale = np.where(visible_counts > 1, 1 / np.log(np.maximum(visible_counts, 2)), 0)
+    assert_close("entropy", rows * scale[:, None], 1e-4)
+    assert_close("entropy_mean", r["mean.entropy"].mean(-1), 1e-6)
     gate = 1 - share[..., 0]
     gate[..., 0] = np.nan
     load = gate[..., 1:].mean(-1)
-    close("head_gate", gate, 1e-5)
-    close("head_load", load, 1e-5)
+    assert_close("head_gate", gate, 1e-5)
+    assert_close("head_load", load, 1e-5)
     difference = np.abs(load[:, None] - load[..., None]).sum((-2, -1))
-    close("head_gini", difference / (2 * load.shape[-1] * load.sum(-1)), 1e-5)
-    keys, values = (np.repeat(x, group, 1) for x in (k, v))
+    assert_close("head_gini", difference / (2 * load.shape[-1] * load.sum(-1)), 1e-5)
+    keys, values = (np.repeat(x, group_size, 1) for x in (k, v))
     cos = np.einsum("lhtd,lhsd->lhts", q, keys) / (
         np.linalg.norm(q, axis=-1)[..., None] * np.linalg.norm(keys, axis=-1)[..., None, :])
     others = visible.copy()
     others[:, 0] = False
-    close("cos_gap", cos[..., 0].mean(-1) - (cos * others).sum((-2, -1)) / others.sum(), 1e-5)
+    assert_close("cos_gap", cos[..., 0].mean(-1) - (cos * others).sum((-2, -1)) / others.sum(), 1e-5)
     parts = att * np.linalg.norm(values, axis=-1)[..., None, :]
     contribution = (parts / parts.sum(-1, keepdims=True)).sum(-2) / queries
-    close("contribution_at", contribution, 1e-5)
-    close("contribution", contribution[..., 0], 1e-5)
+    assert_close("contribution_at", contribution, 1e-5)
+    assert_close("contribution", contribution[..., 0], 1e-5)
     for field, x in (("key", k), ("value", v), ("hidden", hidden)):
         norms = np.linalg.norm(x, axis=-1)
-        close(f"{field}_norm", norms, 1e-4 * norms.max())
-        close(f"{field}_ratio", norms[..., 0] / norms[..., 1:].mean(-1), 1e-4)
+        assert_close(f"{field}_norm", norms, 1e-4 * norms.max())
+        assert_close(f"{field}_ratio", norms[..., 0] / norms[..., 1:].mean(-1), 1e-4)
     sizes = np.sort(np.abs(hidden).reshape(len(hidden), -1), -1)
-    close("massive", np.stack([sizes[:, -1], sizes[:, -2], sizes[:, -3],
-                               sizes[:, (sizes.shape[1] - 1) // 2]], -1), 1e-4)
-    close("mixing", np.linalg.norm(hidden - hidden.mean(1, keepdims=True), axis=(1, 2)) / T**0.5, 1e-3)
+    assert_close("massive", np.stack([sizes[:, -1], sizes[:, -2], sizes[:, -3],
+                                      sizes[:, (sizes.shape[1] - 1) // 2]], -1), 1e-4)
+    assert_close("mixing", np.linalg.norm(hidden - hidden.mean(1, keepdims=True), axis=(1, 2)) / T**0.5, 1e-3)
     x = hidden.reshape(len(hidden), -1)
     x = x - x.mean(-1, keepdims=True)
-    close("kurtosis", (x**4).mean(-1) / (x**2).mean(-1) ** 2, 1e-3)
+    assert_close("kurtosis", (x**4).mean(-1) / (x**2).mean(-1) ** 2, 1e-3)
     for name, rows in (("matrix_entropy", hidden), ("matrix_entropy_others", hidden[:, 1:])):
         squares = np.linalg.svd(rows.astype(np.float64), compute_uv=False) ** 2
         p = squares / squares.sum(-1, keepdims=True)
         entropy = -(p * np.log(np.where(p > 0, p, 1))).sum(-1) / np.log(min(rows.shape[1:]))
-        close(name, entropy, 1e-5)
+        assert_close(name, entropy, 1e-5)
     alpha = r["mean.alpha"]  # the mean over a single prompt
-    close("sink_ratio", np.stack([(alpha > e).mean((0, 1)) for e in (0.05, 0.2)]), 1e-6)
-    close("near_eps", np.stack([(np.abs(alpha - e) < 0.002).sum((0, 1)) for e in (0.05, 0.2)]), 0)
-    close("first_share", alpha[..., 0], 1e-6)
+    assert_close("sink_ratio", np.stack([(alpha > e).mean((0, 1)) for e in (0.05, 0.2)]), 1e-6)
+    assert_close("near_eps", np.stack([(np.abs(alpha - e) < 0.002).sum((0, 1)) for e in (0.05, 0.2)]), 0)
+    assert_close("first_share", alpha[..., 0], 1e-6)
 
 
 @pytest.mark.parametrize("mask", ["causal", "bidirectional"])
@@ -86,15 +86,15 @@ def test_chunks_of_queries_add_up_to_the_map(mask: str) -> None:
         visible = visible.tril()
     att = scores.masked_fill(~visible, -torch.inf).softmax(-1)
     lengths = torch.rand(2, 3, 20, generator=generator, dtype=torch.float64)
-    parts = [slice(0, 7), slice(7, 8), slice(8, 20)]
-    assert torch.allclose(sum(metrics.alpha(att[..., rows, :], mask) for rows in parts),
+    row_slices = [slice(0, 7), slice(7, 8), slice(8, 20)]
+    assert torch.allclose(sum(metrics.alpha(att[..., rows, :], mask) for rows in row_slices),
                           metrics.alpha(att, mask), rtol=1e-12)
-    whole = metrics.contributions(att, lengths, visible, mask)
+    contributions = metrics.contributions(att, lengths, visible, mask)
     assert torch.allclose(sum(metrics.contributions(att[..., rows, :], lengths, visible[rows], mask)
-                              for rows in parts), whole, rtol=1e-12)
+                              for rows in row_slices), contributions, rtol=1e-12)
     entropy = metrics.entropy(att, visible.sum(-1))
     assert torch.allclose(torch.cat([metrics.entropy(att[..., rows, :], visible[rows].sum(-1))
-                                     for rows in parts], -1), entropy, rtol=1e-12)
+                                     for rows in row_slices], -1), entropy, rtol=1e-12)
 
 
 @pytest.mark.parametrize("prefix", [1, 6, 20])

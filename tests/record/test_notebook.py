@@ -30,8 +30,8 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "models" / "record"
 PAGE = ROOT / ".build" / "page" / "sink-scope.js"
 PNG = b"\x89PNG\r\n"
-IMPORTED = (r"(?:\bfrom\s*|\bimport\s*\(?\s*)"
-            r"[\"'`]((?:\w+:/|\.{0,2}/)[\w./:@-]+)[\"'`]")
+IMPORT_PATTERN = (r"(?:\bfrom\s*|\bimport\s*\(?\s*)"
+                  r"[\"'`]((?:\w+:/|\.{0,2}/)[\w./:@-]+)[\"'`]")
 
 
 @pytest.fixture(scope="module")
@@ -50,49 +50,51 @@ def test_the_strongest_head_is_selected_and_a_picture_is_kept(recording: sinksco
     assert "alpha_1" in data["text/plain"]
     assert "application/vnd.jupyter.widget-view+json" in data
     # If no layer or head is named, the head with the largest alpha is selected.
-    for named, selected in (({"layer": 2, "head": 1}, (2, 1)), ({"layer": 2}, (2, alpha[2].argmax())),
-                            ({"head": 1}, (alpha[:, 1].argmax(), 1))):
-        assert ((one := show(recording, **named)).layer, one.head) == selected
+    for arguments, expected in (({"layer": 2, "head": 1}, (2, 1)), ({"layer": 2}, (2, alpha[2].argmax())),
+                                ({"head": 1}, (alpha[:, 1].argmax(), 1))):
+        assert ((selected := show(recording, **arguments)).layer, selected.head) == expected
 
 
 def test_a_recording_without_alpha_is_shown_at_its_first_head(recording: sinkscope.Recording,
                                                               monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sinkscope.widget._first_token_alpha", lambda *_: None)
-    assert ((one := show(recording)).layer, one.head) == (0, 0)
+    assert ((widget := show(recording)).layer, widget.head) == (0, 0)
     svg = picture(recording, format="svg").decode()
     assert "alpha: not recorded" in svg and f"attention of L{recording.layers[0]}H0" in svg
 
 
 def test_only_stored_prompts_are_shown(recording: sinkscope.Recording) -> None:
-    kept = recording.conditions["prompts"]["kept"]
-    assert show(recording, prompt=kept - 1).prompt == kept - 1
-    for prompt in (-1, kept):
-        with pytest.raises(ValueError, match=f"expected one of {kept} kept prompts, found {prompt}"):
+    kept_count = recording.conditions["prompts"]["kept"]
+    assert show(recording, prompt=kept_count - 1).prompt == kept_count - 1
+    for prompt in (-1, kept_count):
+        with pytest.raises(ValueError, match=f"expected one of {kept_count} kept prompts, found {prompt}"):
             show(recording, prompt=prompt)
 
 
 @pytest.mark.parametrize("first", [0, 2])
 def test_alpha_computed_from_maps_uses_the_position_that_counts_as_the_first(first: int) -> None:
-    whole = sinkscope.record(FAMILIES["llama"].make("sdpa"), None, inputs(FAMILIES["llama"], 1), tokens=T, keep=1,
-                             first=first, progress=False)
-    maps = sinkscope.Recording(whole.conditions, {name: x for name, x in whole.tensors.items() if name == "0.att"})
-    alpha = _first_token_alpha(maps, 0)
-    assert alpha is not None and np.allclose(alpha, whole["mean.alpha"][..., first], atol=1e-3)
+    recording = sinkscope.record(FAMILIES["llama"].make("sdpa"), None, inputs(FAMILIES["llama"], 1), tokens=T, keep=1,
+                                 first=first, progress=False)
+    map_recording = sinkscope.Recording(
+        recording.conditions, {name: x for name, x in recording.tensors.items() if name == "0.att"}
+    )
+    alpha = _first_token_alpha(map_recording, 0)
+    assert alpha is not None and np.allclose(alpha, recording["mean.alpha"][..., first], atol=1e-3)
 
 
 def test_the_front_end_receives_bytes_on_request(recording: sinkscope.Recording, tmp_path: Path,
                                                monkeypatch: pytest.MonkeyPatch) -> None:
-    widget, sent = show(recording), []
-    monkeypatch.setattr(Widget, "send", lambda self, content, buffers: sent.append((content, buffers)))
+    widget, messages = show(recording), []
+    monkeypatch.setattr(Widget, "send", lambda self, content, buffers: messages.append((content, buffers)))
     widget._answer(widget, {"request": "still", "why": "because"}, None)
-    assert sent[0][0] == {"kind": "still", "why": "because"} and sent[0][1][0].startswith(PNG)
+    assert messages[0][0] == {"kind": "still", "why": "because"} and messages[0][1][0].startswith(PNG)
     (tmp_path / "static").mkdir()
     monkeypatch.setattr("sinkscope.widget.files", lambda _: tmp_path)
     widget._answer(widget, {"request": "element"}, None)  # the package has no page, so the answer is a picture
-    assert sent[1][0]["kind"] == "still"
+    assert messages[1][0]["kind"] == "still"
     (tmp_path / "static" / "element.json").write_text("{}")
     widget._answer(widget, {"request": "element"}, None)
-    content, (element, file) = sent[2]
+    content, (element, file) = messages[2]
     assert content == {"kind": "element"} and element == b"{}"
     path = tmp_path / "r.safetensors"
     path.write_bytes(file)
@@ -109,9 +111,9 @@ def test_maps_of_any_tool_are_shown_with_their_tokens() -> None:
     assert result["0.att"].shape == (3, 4, T, T)
     assert np.array_equal(result["0.att"][1], attentions[1][0].numpy().astype(np.float16))
     assert result.model["mask"] == {"kind": "bidirectional"}
-    even = np.tril(np.ones((1, 2, 4, 4)))
-    lower = show(even / even.sum(-1, keepdims=True), list("abcd")).recording
-    assert lower.model["mask"] == {"kind": "causal"}
+    uniform = np.tril(np.ones((1, 2, 4, 4)))
+    causal_recording = show(uniform / uniform.sum(-1, keepdims=True), list("abcd")).recording
+    assert causal_recording.model["mask"] == {"kind": "causal"}
     for maps, tokens, expected in ((np.ones((2, 3, 3)), list("abc"), r"expected \[L, H, T, T\] or layers"),
                                    (np.ones((2, 2, 3, 3)), list("ab"), "expected 3, one for each query"),
                                    (np.ones((2, 2, 3, 3)), None, "expected tokens beside maps")):
@@ -124,11 +126,11 @@ def test_maps_whose_rows_need_not_sum_to_1_are_shown_by_their_operation(recordin
     # The error message for such maps names the argument `operation` of `show`.
     with pytest.raises(ValueError, match='expected rows that sum to 1.*operation="sink_logit"') as error:
         show(maps, list("abcd"))
-    named = re.search(r'(\w+)="(\w+)"', str(error.value))
-    assert named
-    for result in (show(maps, list("abcd"), **{named[1]: named[2]}).recording,
+    match = re.search(r'(\w+)="(\w+)"', str(error.value))
+    assert match
+    for result in (show(maps, list("abcd"), **{match[1]: match[2]}).recording,
                   show(maps, list("abcd"), operation="sigmoid").recording):
-        assert result.model["operation"] in (named[2], "sigmoid")
+        assert result.model["operation"] in (match[2], "sigmoid")
         assert result["0.row_mass"][0, 0].tolist() == [0.125, 0.25, 0.375, 0.5]
         assert result["mean.alpha_raw"][0, 0, 0] == 0.125
     with pytest.raises(ValueError, match="operation: expected none beside a recording or a model"):
@@ -168,7 +170,7 @@ def test_a_folder_is_shown_as_its_model_on_a_text(folder: Path) -> None:
 
 def test_a_gguf_file_is_shown_with_the_hash_of_its_bytes(folder: Path, tmp_path: Path) -> None:
     pytest.importorskip("gguf", reason="gguf is not installed")
-    path = _gguf(folder, tmp_path / "model.gguf")
+    path = _write_gguf(folder, tmp_path / "model.gguf")
     result = show(path, text="a sink").recording
     expected = show(folder, text="a sink").recording
     assert result.tokens(0) == expected.tokens(0)
@@ -177,7 +179,7 @@ def test_a_gguf_file_is_shown_with_the_hash_of_its_bytes(folder: Path, tmp_path:
     assert result.model["id"] == "model"
 
 
-def _gguf(folder: Path, path: Path) -> Path:
+def _write_gguf(folder: Path, path: Path) -> Path:
     """Writes the weights and the tokenizer of `folder` into one file with the gguf package."""
     import gguf
 
@@ -201,10 +203,10 @@ def _gguf(folder: Path, path: Path) -> Path:
     writer.add_token_merges(["n k"])
     for name, x in model.state_dict().items():
         stem, suffix = name.rsplit(".", 1)
-        kind = {"q_proj": 4, "k_proj": 2}.get(stem.rsplit(".", 1)[-1])
+        head_count = {"q_proj": 4, "k_proj": 2}.get(stem.rsplit(".", 1)[-1])
         data = x.numpy()
-        if kind:  # a rotary pair are neighbors in llama.cpp, and half a head apart in transformers
-            data = data.reshape(kind, 2, -1, data.shape[-1]).swapaxes(1, 2).reshape(data.shape)
+        if head_count:  # a rotary pair are neighbors in llama.cpp, and half a head apart in transformers
+            data = data.reshape(head_count, 2, -1, data.shape[-1]).swapaxes(1, 2).reshape(data.shape)
         writer.add_tensor(f"{names.get_name(stem)}.{suffix}", data)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
@@ -217,7 +219,7 @@ def test_the_wheel_carries_the_element(tmp_path: Path) -> None:
     pytest.importorskip("hatchling", reason="hatchling is not installed")
     if not PAGE.exists():
         pytest.skip("the page is not built")
-    [wheel] = _build(tmp_path)
+    [wheel] = _build_wheel(tmp_path)
     assert wheel.stat().st_size <= 525_000
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
@@ -229,11 +231,11 @@ def test_the_wheel_carries_the_element(tmp_path: Path) -> None:
     for text in modules.values():  # every import is a module of the file, by an absolute address
         assert "import.meta" not in text
         # A text may contain "from" as a word: only an address after it makes it an import.
-        for name in re.findall(IMPORTED, text):
+        for name in re.findall(IMPORT_PATTERN, text):
             assert name in modules
 
 
-def _build(folder: Path) -> list[Path]:
+def _build_wheel(folder: Path) -> list[Path]:
     subprocess.run([sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder],
                    cwd=PACKAGE, check=True, capture_output=True)
     return list(folder.glob("*.whl"))
@@ -243,7 +245,7 @@ def test_jupyterlab_runs_selects_reloads_and_exports(tmp_path: Path) -> None:
     pytest.importorskip("jupyterlab", reason="jupyterlab is not installed")
     if not PAGE.exists():
         pytest.skip("the page is not built")
-    _build(tmp_path / "wheel")
+    _build_wheel(tmp_path / "wheel")
     (tmp_path / "models").mkdir()
     shutil.copytree(ROOT / "models" / "recordings", tmp_path / "models" / "recordings")
     notebook = tmp_path / "models" / "record" / "example.ipynb"
@@ -260,7 +262,7 @@ def test_jupyterlab_runs_selects_reloads_and_exports(tmp_path: Path) -> None:
                           "JUPYTER_DATA_DIR": str(folder / "data"),
                           "JUPYTER_RUNTIME_DIR": str(folder / "runtime")})
     try:
-        address = _address(folder / "runtime", server)
+        address = _wait_for_address(folder / "runtime", server)
         run = subprocess.run(
             ["node", "tests/record/jupyterlab.mjs",
              f"{address}lab/tree/models/record/example.ipynb?token=t", str(tmp_path)],
@@ -276,10 +278,10 @@ def test_jupyterlab_runs_selects_reloads_and_exports(tmp_path: Path) -> None:
     assert [result["layer"], result["head"]] == result["reloaded"].split()[:2] == selected
     subprocess.run([sys.executable, "-m", "nbconvert", "--to", "html", notebook], check=True,
                    capture_output=True)
-    saved = json.loads(notebook.read_text())
-    kept = [output["data"] for cell in saved["cells"] for output in cell.get("outputs", [])
-            if "image/png" in output.get("data", {})]
-    assert len(kept) == 1 and base64.b64decode(kept[0]["image/png"]).startswith(PNG)
+    document = json.loads(notebook.read_text())
+    pictures = [output["data"] for cell in document["cells"] for output in cell.get("outputs", [])
+                if "image/png" in output.get("data", {})]
+    assert len(pictures) == 1 and base64.b64decode(pictures[0]["image/png"]).startswith(PNG)
     html = notebook.with_suffix(".html").read_text()
     assert "data:image/png;base64," in html and "alpha_1" in html
 
@@ -296,7 +298,7 @@ def test_the_example_runs_under_nbconvert(tmp_path: Path) -> None:
     assert "data:image/png;base64," in html and "alpha_1" in html and "Traceback" not in html
 
 
-def _address(runtime: Path, server: subprocess.Popen) -> str:
+def _wait_for_address(runtime: Path, server: subprocess.Popen) -> str:
     """Waits until the server listens, and returns the address that it writes into its runtime folder."""
     while True:
         assert server.poll() is None, "the server ended"

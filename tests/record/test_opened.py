@@ -21,7 +21,7 @@ TOLERANCE = 1e-6  # the command line prints the float32 numbers of the file
 CASES = {"llama": T, "gpt_oss": T, "gemma2": T, "bert": T, "long-llama": LONG, "long-bert": LONG}
 
 
-BUILT = pytest.mark.skipif(
+NEEDS_ENGINE = pytest.mark.skipif(
     not (ROOT / "wasm" / "sinkscope.wasm").exists() or not shutil.which("node"),
     reason="the engine is not built",
 )
@@ -47,7 +47,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return result
 
 
-@BUILT
+@NEEDS_ENGINE
 @pytest.mark.parametrize("name", list(CASES))
 def test_the_command_line_prints_the_metrics_of_the_package(name: str, files: dict[str, Path]) -> None:
     run = subprocess.run(
@@ -59,21 +59,21 @@ def test_the_command_line_prints_the_metrics_of_the_package(name: str, files: di
     )
     recording, result = sinkscope.Recording.open(files[name]), json.loads(run.stdout)
     assert (result["T"], result["sequences"]) == (CASES[name], 3)
-    compared = set()
-    for e, metrics in [(0, result["metrics"]), *enumerate(at["metrics"] for at in result["byEps"])]:
-        for metric, read in metrics.items():
-            for of in ("mean", "deviation"):
-                expected = recording[f"{of}.{metric}"]
+    compared_metrics = set()
+    for e, metrics in [(0, result["metrics"]), *enumerate(entry["metrics"] for entry in result["byEps"])]:
+        for metric, summary in metrics.items():
+            for statistic in ("mean", "deviation"):
+                expected = recording[f"{statistic}.{metric}"]
                 if metric.startswith(("sink_ratio", "near_eps")):
                     expected = expected[e]
-                value = np.array([np.nan if x is None else x for x in read[of]])
+                value = np.array([np.nan if x is None else x for x in summary[statistic]])
                 assert np.allclose(
                     value, expected.ravel(), rtol=TOLERANCE, atol=TOLERANCE, equal_nan=True
-                ), (metric, of)
-            compared.add(metric)
+                ), (metric, statistic)
+            compared_metrics.add(metric)
     summarized = {metric for metric, _, _ in recording.summarized()} - {"distance"}
-    assert summarized - {"row_mass", "alpha_raw"} | {"row_mass_summary"} <= compared
-    assert "loss_mean" not in compared if "bert" in name else "loss_mean" in compared
+    assert summarized - {"row_mass", "alpha_raw"} | {"row_mass_summary"} <= compared_metrics
+    assert "loss_mean" not in compared_metrics if "bert" in name else "loss_mean" in compared_metrics
 
 
 def measure(path: Path, *options: str) -> str:
@@ -86,7 +86,7 @@ def measure(path: Path, *options: str) -> str:
     ).stdout
 
 
-@BUILT
+@NEEDS_ENGINE
 @pytest.mark.parametrize("first", [0, 3])
 @pytest.mark.parametrize("name", ["llama", "gpt_oss", "deepseek_v3", "bert", "jamba"])
 def test_the_core_measures_the_first_token_where_the_recording_has_it(
@@ -109,10 +109,10 @@ def test_the_core_measures_the_first_token_where_the_recording_has_it(
         progress=False,
     )
     # Alpha is stored exactly. Other metrics are computed from maps in half precision, and differ by their rounding.
-    known = {name: x for name, x in recording.tensors.items() if name.startswith("0.")}
-    sinkscope.Recording(recording.conditions, known).save(tmp_path / "r.safetensors")
+    kept_tensors = {name: x for name, x in recording.tensors.items() if name.startswith("0.")}
+    sinkscope.Recording(recording.conditions, kept_tensors).save(tmp_path / "r.safetensors")
     result = json.loads(measure(tmp_path / "r.safetensors", "--json"))["metrics"]
-    compared = {
+    compared_metrics = {
         "hidden_ratio",
         "key_ratio",
         "value_ratio",
@@ -120,8 +120,8 @@ def test_the_core_measures_the_first_token_where_the_recording_has_it(
         "contribution",
         "cos_gap",
     } & result.keys()
-    assert {"hidden_ratio", "value_ratio", "contribution", "cos_gap"} <= compared
-    for metric in compared:
+    assert {"hidden_ratio", "value_ratio", "contribution", "cos_gap"} <= compared_metrics
+    for metric in compared_metrics:
         expected = recording[f"mean.{metric}"]
         value = np.array([np.nan if x is None else x for x in result[metric]["mean"]])
         assert np.allclose(value, expected.ravel(), rtol=2e-3, atol=1e-4, equal_nan=True), metric
@@ -129,7 +129,7 @@ def test_the_core_measures_the_first_token_where_the_recording_has_it(
     assert np.allclose(alpha, recording["mean.alpha"], atol=1e-5)
 
 
-@BUILT
+@NEEDS_ENGINE
 def test_the_command_line_names_layers_and_the_first_token_as_the_model_does(tmp_path: Path) -> None:
     make, layers = HYBRIDS["jamba"]
     prompts = [[i % 60 for i in prompt] for prompt in inputs(FAMILIES["llama"], 2)]
@@ -170,8 +170,8 @@ def test_the_page_shows_the_numbers_of_the_package(
     layer, head = np.unravel_index(np.argmax(alpha), alpha.shape)
     # If prompts have different first tokens, the means belong to no first token.
     token = recording.conditions["first"]["token"]
-    named = "" if token is None else f" “{token}”"
-    assert result["finding"].startswith(f"Head L{layer}H{head} gives the first token{named} ")
+    token_text = "" if token is None else f" “{token}”"
+    assert result["finding"].startswith(f"Head L{layer}H{head} gives the first token{token_text} ")
     assert name == "gpt_oss" or f"{100 * alpha.max():.0f}% of its " in result["finding"]
     assert (
         name == "gpt_oss"
@@ -182,21 +182,21 @@ def test_the_page_shows_the_numbers_of_the_package(
     assert result["side"] == att.shape[0]
     share = att / att.sum(-1, keepdims=True)
     for cell in result["cells"]:
-        row, col, says = cell["row"], cell["col"], cell["says"].replace("\N{NO-BREAK SPACE}", " ")
+        row, col, sentence = cell["row"], cell["col"], cell["says"].replace("\N{NO-BREAK SPACE}", " ")
         if block > 1:
-            where = [f"{at * block}-{at * block + block - 1}" for at in (row, col)]
-            assert says.startswith(f"queries {where[0]} → keys {where[1]}: ")
+            ranges = [f"{index * block}-{index * block + block - 1}" for index in (row, col)]
+            assert sentence.startswith(f"queries {ranges[0]} → keys {ranges[1]}: ")
         else:
-            assert re.match(rf"query {row} “\d+” → key {col} “\d+”: ", says)
+            assert re.match(rf"query {row} “\d+” → key {col} “\d+”: ", sentence)
         if col > row and "bert" not in name:
-            assert says.endswith(
+            assert sentence.endswith(
                 "not visible (later tokens)" if block > 1 else "not visible (later token)"
             )
         elif name == "gpt_oss":
-            shown = float(re.search(r": ([\d.]+)% of the row", says)[1])
-            assert abs(shown / 100 - share[row, col]) <= 2e-3
+            percent = float(re.search(r": ([\d.]+)% of the row", sentence)[1])
+            assert abs(percent / 100 - share[row, col]) <= 2e-3
         else:
-            assert abs(float(says.split()[-1]) - att[row, col]) <= 6e-5
+            assert abs(float(sentence.split()[-1]) - att[row, col]) <= 6e-5
 
 
 @pytest.mark.parametrize("name", list(CASES))

@@ -14,7 +14,7 @@ PACKAGE = ROOT / "models" / "record"
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+def distributions(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """Builds the wheel and the source archive as for a release, when the runner names the repository."""
     out = tmp_path_factory.mktemp("dist")
     env = {"PATH": "", "GITHUB_SERVER_URL": "https://example.org", "GITHUB_REPOSITORY": "a/b"}
@@ -24,19 +24,19 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 
 def _examine(*arguments: object) -> None:
-    done = subprocess.run([sys.executable, "-m", *map(str, arguments)], capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
+    process = subprocess.run([sys.executable, "-m", *map(str, arguments)], capture_output=True, text=True)
+    assert process.returncode == 0, process.stdout + process.stderr
 
 
-def test_the_checks_of_an_index_pass(built: list[Path]) -> None:
-    _examine("twine", "check", "--strict", *built)
-    [wheel] = [path for path in built if path.suffix == ".whl"]
+def test_the_checks_of_an_index_pass(distributions: list[Path]) -> None:
+    _examine("twine", "check", "--strict", *distributions)
+    [wheel] = [path for path in distributions if path.suffix == ".whl"]
     _examine("check_wheel_contents", wheel)
 
 
-def test_wheel_and_archive_have_the_license_the_author_and_the_source(built: list[Path]) -> None:
+def test_wheel_and_archive_have_the_license_the_author_and_the_source(distributions: list[Path]) -> None:
     license = (ROOT / "LICENSE").read_bytes()
-    for path in built:
+    for path in distributions:
         if path.suffix == ".whl":
             with zipfile.ZipFile(path) as wheel:
                 contents = {Path(name).name: wheel.read(name) for name in wheel.namelist()}
@@ -44,7 +44,7 @@ def test_wheel_and_archive_have_the_license_the_author_and_the_source(built: lis
         else:
             with tarfile.open(path) as archive:
                 files = [member for member in archive.getmembers() if member.isfile()]
-                contents = {Path(one.name).name: archive.extractfile(one).read() for one in files}
+                contents = {Path(member.name).name: archive.extractfile(member).read() for member in files}
             metadata = contents["PKG-INFO"]
         assert contents["LICENSE"] == license, path.name
         fields = message_from_bytes(metadata)

@@ -17,8 +17,8 @@ CUT = min(LENGTHS)
 def pad(ids: list[list[int]], side: str) -> dict[str, torch.Tensor]:
     result, mask = torch.zeros(len(ids), T, dtype=torch.long), torch.zeros(len(ids), T, dtype=torch.long)
     for b, row in enumerate(ids):
-        at = slice(0, len(row)) if side == "right" else slice(T - len(row), T)
-        result[b, at], mask[b, at] = torch.tensor(row), 1
+        token_slice = slice(0, len(row)) if side == "right" else slice(T - len(row), T)
+        result[b, token_slice], mask[b, token_slice] = torch.tensor(row), 1
     return {"input_ids": result, "attention_mask": mask}
 
 
@@ -37,12 +37,12 @@ def pad(ids: list[list[int]], side: str) -> dict[str, torch.Tensor]:
 def test_a_padded_batch_gives_the_numbers_of_its_prompts(name: str, kernel: str, side: str) -> None:
     model = FAMILIES[name].make(kernel)
     prompts = [row[:n] for row, n in zip(inputs(FAMILIES[name], 3), LENGTHS, strict=True)]
-    exact = [run64(model, input_ids=torch.tensor([row[:CUT]])) for row in prompts]
-    maps = [torch.stack([att[0] for att in out.attentions]) for out in exact]
+    outputs = [run64(model, input_ids=torch.tensor([row[:CUT]])) for row in prompts]
+    maps = [torch.stack([att[0] for att in out.attentions]) for out in outputs]
     share = [att / att.sum(-1, keepdim=True) for att in maps]
     losses = [
         torch.nn.functional.cross_entropy(out.logits[0, :-1], torch.tensor(row[1:CUT])).item()
-        for out, row in zip(exact, prompts, strict=True)
+        for out, row in zip(outputs, prompts, strict=True)
     ]
     for batch in (1, 3):
         result = sinkscope.record(
@@ -127,13 +127,13 @@ def test_ids_with_pad_tokens_are_rejected() -> None:
     [row] = inputs(FAMILIES["llama"], 1)
     model = FAMILIES["llama"].make("sdpa")
     lists = [0, 0, *row], [*row, 0]
-    for ids in (*lists, *({"input_ids": torch.tensor([one])} for one in lists)):
+    for ids in (*lists, *({"input_ids": torch.tensor([ids])} for ids in lists)):
         with pytest.raises(ValueError, match="without padding, found the pad token 0"):
             sinkscope.record(model, Tokenizer(), [ids], tokens=None, progress=False)
     assert sinkscope.record(model, Tokenizer(), [row], tokens=None, progress=False)
 
 
-WATCHED = [
+WATCHED_CASES = [
     ("llama", "sdpa"),
     ("llama", "eager"),
     ("gpt_oss", "eager"),
@@ -145,7 +145,7 @@ WATCHED = [
 ]
 
 
-class Named(torch.nn.Module):
+class RenamedInputs(torch.nn.Module):
     """A wrapper whose inputs have other names than those of the model."""
 
     def __init__(self, model: torch.nn.Module) -> None:
@@ -157,24 +157,24 @@ class Named(torch.nn.Module):
 
 
 @pytest.mark.parametrize("side", ["left", "right"])
-@pytest.mark.parametrize(("name", "kernel"), WATCHED)
+@pytest.mark.parametrize(("name", "kernel"), WATCHED_CASES)
 def test_a_padded_batch_is_not_watched(name: str, kernel: str, side: str) -> None:
     """Pads would count as tokens of the maps, which changes alpha of the shorter prompt by 0.3."""
     model = FAMILIES[name].make(kernel)
     prompts = [row[:n] for row, n in zip(inputs(FAMILIES[name], 3), LENGTHS, strict=True)]
     batch = pad(prompts, side)
-    result = "without padding, found that attention_mask hides token .* of sequence 1 "
-    with pytest.raises(UnsupportedModel, match=result), torch.no_grad(), sinkscope.watching(model):
+    message = "without padding, found that attention_mask hides token .* of sequence 1 "
+    with pytest.raises(UnsupportedModel, match=message), torch.no_grad(), sinkscope.watching(model):
         model(**batch)
-    wrapped = Named(model)
-    with pytest.raises(UnsupportedModel, match=result), torch.no_grad(), sinkscope.watching(wrapped):
+    wrapped = RenamedInputs(model)
+    with pytest.raises(UnsupportedModel, match=message), torch.no_grad(), sinkscope.watching(wrapped):
         wrapped(*batch.values())
     with torch.no_grad(), sinkscope.watching(model) as sequences:
         model(input_ids=torch.tensor([row[:CUT] for row in prompts]))
     assert len(sequences.maps) == len(prompts)
 
 
-class Padding(torch.nn.Module):
+class PaddingModel(torch.nn.Module):
     """A user's model that recognizes pads by their id, 0, and hides them."""
 
     def __init__(self, attention: torch.nn.Module) -> None:
@@ -204,7 +204,7 @@ class CallsAttention(torch.nn.Module):
 @pytest.mark.parametrize("attention", [ReturnsAttention, CallsAttention])
 @pytest.mark.parametrize("ids", [[0, 0, 1, 2, 3], [1, 2, 3, 0, 0]])
 def test_models_that_find_pads_themselves_are_not_watched(ids: list[int], attention: type) -> None:
-    model = Padding(attention())
+    model = PaddingModel(attention())
     with torch.no_grad(), sinkscope.watching(model):
         model(torch.tensor([[1, 2, 3, 4, 5]]))
     with pytest.raises(UnsupportedModel, match="without padding"), torch.no_grad(), sinkscope.watching(model):
@@ -221,8 +221,8 @@ def test_models_that_find_pads_themselves_are_not_watched(ids: list[int], attent
 def test_models_that_find_pads_themselves_are_not_recorded(ids: list[int], expected: str) -> None:
     """Models that find pads themselves are refused even if the first prompt has no pads, since with pads the number of
     queries that see a key is not T minus its position."""
-    model, plain = Padding(CallsAttention()), [1, 2, 3, 4, 5]
+    model, ids_without_pads = PaddingModel(CallsAttention()), [1, 2, 3, 4, 5]
     with pytest.raises(UnsupportedModel, match=expected):
-        sinkscope.record(model, None, [plain, ids], tokens=5, progress=False)
+        sinkscope.record(model, None, [ids_without_pads, ids], tokens=5, progress=False)
     with pytest.raises(UnsupportedModel, match=r"no query sees key|mask, found another|on keys that had none"):
-        sinkscope.record(Padding(ReturnsAttention()), None, [plain, ids], tokens=5, progress=False)
+        sinkscope.record(PaddingModel(ReturnsAttention()), None, [ids_without_pads, ids], tokens=5, progress=False)

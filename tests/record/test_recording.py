@@ -17,7 +17,7 @@ from sinkscope.settings import FIELDS, Settings
 
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMA = ROOT / "core" / "report" / "recording.schema.json"
-DESCRIBED = json.loads((ROOT / "wasm" / "sinkscope.describe.json").read_text())
+DESCRIPTION = json.loads((ROOT / "wasm" / "sinkscope.describe.json").read_text())
 
 
 @pytest.mark.parametrize("name", list(FAMILIES))
@@ -42,25 +42,25 @@ def test_the_file_follows_the_schema_and_its_shapes(name: str, tmp_path: Path) -
               "hidden_norm": (L + 1, n), "hidden_ratio": (L + 1,),
               "massive": (L + 1, 4), "mixing": (L + 1,), "kurtosis": (L + 1,),
               "matrix_entropy": (L + 1,), "matrix_entropy_others": (L + 1,)}
-    if not family.by_weights or name == "falcon":
+    if not family.weight_implementations or name == "falcon":
         shapes |= {"cos_gap": (L, H), "contribution": (L, H), "contribution_at": (L, H, n),
                    "key_norm": (L, G, n), "value_norm": (L, G, n), "key_ratio": (L, G),
                    "value_ratio": (L, G)}
     if family.kind == "causal":
         shapes |= {"loss_at": (n,), "loss_mean": (1,), "accuracy": (1,)}
     for metric, shape in shapes.items():
-        for of in ("mean", "deviation"):
-            assert recording[f"{of}.{metric}"].shape == shape, metric
-            assert recording[f"{of}.{metric}"].dtype == np.float32
+        for statistic in ("mean", "deviation"):
+            assert recording[f"{statistic}.{metric}"].shape == shape, metric
+            assert recording[f"{statistic}.{metric}"].dtype == np.float32
     fields = {"att": (L, H, n, n), "alpha": (L, H, n), "row_mass": (L, H, n)}
     for field, shape in fields.items():
         assert recording[f"1.{field}"].shape == shape
     assert [len(tokens) for tokens in conditions["tokens"]] == [n, n]
-    repeated = sinkscope.Recording.open(path)
-    assert repeated.conditions == conditions == recording.conditions
-    assert repeated.tensors.keys() == recording.tensors.keys()
+    reopened = sinkscope.Recording.open(path)
+    assert reopened.conditions == conditions == recording.conditions
+    assert reopened.tensors.keys() == recording.tensors.keys()
     for key, value in recording.tensors.items():
-        assert np.array_equal(repeated[key], value, equal_nan=value.dtype.kind == "f"), key
+        assert np.array_equal(reopened[key], value, equal_nan=value.dtype.kind == "f"), key
 
 
 def test_mean_and_deviation_are_those_of_numpy() -> None:
@@ -74,9 +74,9 @@ def test_mean_and_deviation_are_those_of_numpy() -> None:
     assert np.allclose(result["mean.x"], values.astype(np.float64).mean(0), rtol=1e-7, equal_nan=True)
     assert np.allclose(result["deviation.x"], values.astype(np.float64).std(0, ddof=1), rtol=1e-5,
                        equal_nan=True)
-    one = Means()
-    one.add({"x": values[0]})
-    assert np.isnan(one.tensors()["deviation.x"]).all()
+    single_prompt = Means()
+    single_prompt.add({"x": values[0]})
+    assert np.isnan(single_prompt.tensors()["deviation.x"]).all()
 
 
 def test_means_do_not_depend_on_the_order_of_metrics() -> None:
@@ -95,16 +95,16 @@ def test_means_do_not_depend_on_the_order_of_metrics() -> None:
 
 def test_a_stored_prompt_keeps_no_batch_in_memory() -> None:
     """If a kept prompt were a view of a batch's numbers, those of all prompts would stay in memory."""
-    recorder = Recorder(FAMILIES["gpt_oss"].make("eager"), None, Settings.checked(T, [0.1], 3, FIELDS))
-    prompts = recorder.prompts(inputs(FAMILIES["gpt_oss"], 3))
-    for one in recorder.measure_all(prompts, 3, progress=False):
-        assert one and {"alpha", "hidden_norm", "loss", "att"} <= one.kept.keys()
-        row = prompt_row(one, 1, 0)
-        for name, x in [*one.kept.items(), ("sink_1", row["sink_1"]), ("raw", row["sink_ratio_raw"])]:
+    recorder = Recorder(FAMILIES["gpt_oss"].make("eager"), None, Settings.from_arguments(T, [0.1], 3, FIELDS))
+    prompts = recorder.make_prompts(inputs(FAMILIES["gpt_oss"], 3))
+    for measurement in recorder.measure_all(prompts, 3, progress=False):
+        assert measurement and {"alpha", "hidden_norm", "loss", "att"} <= measurement.kept.keys()
+        row = prompt_row(measurement, 1, 0)
+        for name, x in [*measurement.kept.items(), ("sink_1", row["sink_1"]), ("raw", row["sink_ratio_raw"])]:
             assert not isinstance(x.base, np.ndarray), name
 
 
-def _saved(path: Path, metadata: dict[str, str] | None) -> Path:
+def _write_file(path: Path, metadata: dict[str, str] | None) -> Path:
     save_file({"x": np.zeros(1, np.float32)}, path, metadata)
     return path
 
@@ -127,15 +127,15 @@ CONDITIONS = {"model": dict.fromkeys("LHGKDV", 1), "tokens": [], "prompts": {}, 
 def test_other_files_are_rejected_with_a_sentence(tmp_path: Path, metadata: dict[str, str] | None,
                                                          expected: str) -> None:
     with pytest.raises(RecordingError, match=expected):
-        sinkscope.Recording.open(_saved(tmp_path / "x.safetensors", metadata))
+        sinkscope.Recording.open(_write_file(tmp_path / "x.safetensors", metadata))
 
 
 def test_damaged_files_are_rejected(tmp_path: Path) -> None:
-    good = _saved(tmp_path / "x.safetensors", {VERSION_KEY: "1", CONDITIONS_KEY: json.dumps(CONDITIONS)})
-    assert "x" in sinkscope.Recording.open(good)
-    data = good.read_bytes()
-    for cut in range(0, len(data), 7):
-        (tmp_path / "cut").write_bytes(data[:cut])
+    path = _write_file(tmp_path / "x.safetensors", {VERSION_KEY: "1", CONDITIONS_KEY: json.dumps(CONDITIONS)})
+    assert "x" in sinkscope.Recording.open(path)
+    data = path.read_bytes()
+    for size in range(0, len(data), 7):
+        (tmp_path / "cut").write_bytes(data[:size])
         with pytest.raises(RecordingError):
             sinkscope.Recording.open(tmp_path / "cut")
     with pytest.raises(FileNotFoundError):
@@ -144,7 +144,7 @@ def test_damaged_files_are_rejected(tmp_path: Path) -> None:
 
 def test_a_later_minor_version_and_unknown_names_are_accepted(tmp_path: Path) -> None:
     conditions = json.dumps(CONDITIONS | {"new": 1})
-    path = _saved(tmp_path / "x", {VERSION_KEY: "1.4", CONDITIONS_KEY: conditions})
+    path = _write_file(tmp_path / "x", {VERSION_KEY: "1.4", CONDITIONS_KEY: conditions})
     result = sinkscope.Recording.open(path)
     assert result.conditions["new"] == 1
     with pytest.raises(KeyError, match="0.att: the recording has x"):
@@ -167,28 +167,28 @@ def test_the_table_has_the_summary_of_the_tensors() -> None:
     assert "attention in" not in recording.title
     recording.model["layers"] = [3, 7, 11]
     L, H, _ = recording["mean.alpha"].shape
-    assert [recording.place("entropy_mean", at) for at in range(L * H)] == [
+    assert [recording.place("entropy_mean", index) for index in range(L * H)] == [
         f"L{layer}H{head}" for layer in (3, 7, 11) for head in range(H)]
-    assert [recording.place("hidden_ratio", at) for at in range(3)] == [
+    assert [recording.place("hidden_ratio", index) for index in range(3)] == [
         "embedding", "after layer 0", "after layer 1"]
 
 
 def test_a_metric_missing_from_one_of_two_recordings_is_not_compared() -> None:
-    whole = sinkscope.record(FAMILIES["llama"].make("sdpa"), None, inputs(FAMILIES["llama"], 3), tokens=T,
-                             progress=False)
-    kept = {name: x for name, x in whole.tensors.items() if "loss" not in name}
-    less = sinkscope.Recording(whole.conditions, kept)
-    for pair in ((whole, less), (less, whole)):
+    recording = sinkscope.record(FAMILIES["llama"].make("sdpa"), None, inputs(FAMILIES["llama"], 3), tokens=T,
+                                 progress=False)
+    tensors = {name: x for name, x in recording.tensors.items() if "loss" not in name}
+    reduced = sinkscope.Recording(recording.conditions, tensors)
+    for pair in ((recording, reduced), (reduced, recording)):
         rows = [row["metric"] for row in sinkscope.compare(*pair)]
         assert "loss" not in rows and "alpha_1" in rows
 
 
 def test_operations_of_maps_are_those_of_the_core() -> None:
-    assert list(OPERATIONS) == [operation["name"] for operation in DESCRIBED["operations"]]
+    assert list(OPERATIONS) == [operation["name"] for operation in DESCRIPTION["operations"]]
 
 
 def test_units_of_the_summary_are_those_of_the_core() -> None:
-    units = {metric["name"]: metric["unit"] for metric in DESCRIBED["metrics"]}
+    units = {metric["name"]: metric["unit"] for metric in DESCRIPTION["metrics"]}
     assert units["entropy_mean"] == "of ln n"
     # The distance is a metric that only recordings have.
     assert UNITS.keys() - units.keys() == {"distance"}
@@ -198,19 +198,19 @@ def test_units_of_the_summary_are_those_of_the_core() -> None:
 @pytest.mark.parametrize("name", ["llama", "gpt_oss"])
 def test_measure_returns_the_sinks_and_the_map_of_the_strongest_head(name: str) -> None:
     family = FAMILIES[name]
-    made = family.make(family.implementations[0])
-    recording = sinkscope.record(made, None, inputs(family, 3), tokens=T, eps=[0.1, 0.3], keep=2, progress=False)
+    model = family.make(family.implementations[0])
+    recording = sinkscope.record(model, None, inputs(family, 3), tokens=T, eps=[0.1, 0.3], keep=2, progress=False)
     result = recording.measure(0.1)
-    rows = [name for name in ("sink_ratio", "sink_ratio_raw") if f"mean.{name}" in recording]
-    assert len(rows) == (2 if name == "gpt_oss" else 1)
-    assert result["sink"] == min(recording[f"mean.{row}"][0, 0] for row in rows)
-    raw = recording["mean.alpha_raw" if name == "gpt_oss" else "mean.alpha"][..., 0]
-    assert np.array_equal(result["alpha"], raw)
+    names = [name for name in ("sink_ratio", "sink_ratio_raw") if f"mean.{name}" in recording]
+    assert len(names) == (2 if name == "gpt_oss" else 1)
+    assert result["sink"] == min(recording[f"mean.{name}"][0, 0] for name in names)
+    raw_alpha = recording["mean.alpha_raw" if name == "gpt_oss" else "mean.alpha"][..., 0]
+    assert np.array_equal(result["alpha"], raw_alpha)
     layer, head = result["layer"], result["head"]
-    assert raw[layer, head] == raw.max()
+    assert raw_alpha[layer, head] == raw_alpha.max()
     assert np.array_equal(result["map"], recording.attention(0)[layer, head])
-    for at in (0, 3):
-        assert np.array_equal(recording.map(0, at, prompt=1), recording.attention(1)[0, at])
+    for head_index in (0, 3):
+        assert np.array_equal(recording.map(0, head_index, prompt=1), recording.attention(1)[0, head_index])
     assert recording.measure()["eps"] == 0.1
     for call, output in ((lambda: recording.measure(0.2), "eps: expected one of 0.1, 0.3, got 0.2"),
                        (lambda: recording.map(9, 0), "layer: expected one of 0, 1.*, got 9"),

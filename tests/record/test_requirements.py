@@ -11,25 +11,28 @@ FOLDER = Path(__file__).resolve().parents[1] / "requirements"
 OLDEST = "3.11.2"  # the Python of Debian 12
 
 
-def pins(file: str) -> dict[str, Requirement]:
+def read_pins(file: str) -> dict[str, Requirement]:
     lines = (line.strip() for line in (FOLDER / file).read_text().splitlines())
     result = map(Requirement, (line for line in lines if line and not line.startswith(("#", "-"))))
-    return {canonicalize_name(one.name): one for one in result}
+    return {canonicalize_name(requirement.name): requirement for requirement in result}
 
 
 def test_every_package_installs_in_the_oldest_python() -> None:
     """This is checked here because pip reports a pin that needs a newer Python as a conflict between two other
     packages."""
-    pinned = pins("constraints.txt")
-    needs = {canonicalize_name(one.name): one.metadata.get("Requires-Python") or "" for one in distributions()}
-    refused = [f"{name} needs Python {needs[name]}" for name in pinned.keys() & needs.keys()
-               if OLDEST not in SpecifierSet(needs[name])]
-    assert refused == []
-    assert len(pinned.keys() & needs.keys()) > 100
+    pins = read_pins("constraints.txt")
+    needs = {
+        canonicalize_name(distribution.name): distribution.metadata.get("Requires-Python") or ""
+        for distribution in distributions()
+    }
+    conflicts = [f"{name} needs Python {needs[name]}" for name in pins.keys() & needs.keys()
+                 if OLDEST not in SpecifierSet(needs[name])]
+    assert conflicts == []
+    assert len(pins.keys() & needs.keys()) > 100
 
 
 def test_packages_in_files_have_the_versions_of_the_constraints() -> None:
-    pinned = pins("constraints.txt")
+    pins = read_pins("constraints.txt")
     for file in ("python.txt", "record.txt", "browser.txt"):
-        for name, one in pins(file).items():
-            assert one.specifier == pinned[name].specifier, f"{file}: {one}"
+        for name, requirement in read_pins(file).items():
+            assert requirement.specifier == pins[name].specifier, f"{file}: {requirement}"

@@ -55,22 +55,22 @@ class Net(nn.Module):
 
 def maps64(net: Net, row: list[int]) -> Tensor:
     """Computes the maps of a prompt without an observer, [layers that ran, H, T, T]."""
-    exact, result = copy.deepcopy(net).double(), []
+    net64, result = copy.deepcopy(net).double(), []
     ids = torch.tensor([row])
     with torch.no_grad():
-        x = exact.embed(ids)
+        x = net64.embed(ids)
         for i in net.order(ids):
-            q, k, v = exact.layers[i].qkv(x).unflatten(-1, (3, H, D // H)).permute(2, 0, 3, 1, 4)
+            q, k, v = net64.layers[i].qkv(x).unflatten(-1, (3, H, D // H)).permute(2, 0, 3, 1, 4)
             n = q.shape[2]
-            hidden = torch.ones(n, n).triu(1).bool()
-            att = (q @ k.mT / (D // H) ** 0.5).masked_fill(hidden, -torch.inf).softmax(-1)
+            later = torch.ones(n, n).triu(1).bool()
+            att = (q @ k.mT / (D // H) ** 0.5).masked_fill(later, -torch.inf).softmax(-1)
             result.append(att[0])
             x = x + (att @ v).transpose(1, 2).flatten(-2)
     return torch.stack(result)
 
 
-def is_near(found: Any, maps: Tensor) -> bool:
-    return found.shape == maps.shape[:-1] and bool(np.abs(found - alpha64(maps)).max() < 1e-5)
+def is_near(alpha: Any, maps: Tensor) -> bool:
+    return alpha.shape == maps.shape[:-1] and bool(np.abs(alpha - alpha64(maps)).max() < 1e-5)
 
 
 def watch(model: nn.Module, *batches: Any) -> Any:
@@ -84,7 +84,7 @@ def record(model: nn.Module, prompts: Any, **options: Any) -> sinkscope.Recordin
     return sinkscope.record(model, None, prompts, tokens=T, progress=False, **options)
 
 
-class Twice(nn.Module):
+class TwoRunModel(nn.Module):
     """A model that runs another model twice, on a text and on the text backwards, as reward models do."""
 
     def __init__(self, inner: nn.Module) -> None:
@@ -99,7 +99,7 @@ class Twice(nn.Module):
         return self.run(ids) - self.run(ids.flip(1))
 
 
-class Listed(Twice):
+class ListedTwoRunModel(TwoRunModel):
     def __init__(self, inner: nn.Module) -> None:
         super().__init__(inner)
         self.inner = nn.ModuleList([inner])  # type: ignore[assignment]
@@ -108,7 +108,7 @@ class Listed(Twice):
         return self.inner[0](ids)  # type: ignore[index]
 
 
-class Lone(nn.Module):
+class SingleLayerModel(nn.Module):
     """A model with one layer, which is in no container."""
 
     def __init__(self) -> None:
@@ -120,21 +120,23 @@ class Lone(nn.Module):
         return self.head(self.block(self.embed(ids)))
 
 
-@pytest.mark.parametrize("wrap", [Twice, Listed])
-@pytest.mark.parametrize("make", [Net, Lone, lambda: FAMILIES["llama"].make("sdpa")], ids=["own", "lone", "llama"])
+@pytest.mark.parametrize("wrap", [TwoRunModel, ListedTwoRunModel])
+@pytest.mark.parametrize(
+    "make", [Net, SingleLayerModel, lambda: FAMILIES["llama"].make("sdpa")], ids=["own", "lone", "llama"]
+)
 def test_a_model_that_runs_twice_in_one_pass_has_no_layers_of_the_second_run(make: Any, wrap: Any) -> None:
     model = wrap(make())
-    if wrap is Listed and isinstance(model.inner[0], tf.PreTrainedModel):
+    if wrap is ListedTwoRunModel and isinstance(model.inner[0], tf.PreTrainedModel):
         model.run = lambda ids: model.inner[0](ids).logits
     with pytest.raises(UnsupportedModel, match="one run of its layers in a forward pass, found 2"):
         record(model, PROMPTS[:1])
-    seen = watch(model, *[[row] for row in PROMPTS[:2]])
-    assert len(seen.maps) == 4
+    sequences = watch(model, *[[row] for row in PROMPTS[:2]])
+    assert len(sequences.maps) == 4
     texts = [text for row in PROMPTS[:2] for text in (row, row[::-1])]
-    result = seen.recording(texts, keep=4)
-    alone = watch(make(), *[[row] for row in texts]).recording(texts, keep=4)
-    assert result.layers == alone.layers and result.blocks == alone.blocks
-    assert all(np.array_equal(result[f"{i}.alpha"], alone[f"{i}.alpha"]) for i in range(4))
+    result = sequences.recording(texts, keep=4)
+    expected = watch(make(), *[[row] for row in texts]).recording(texts, keep=4)
+    assert result.layers == expected.layers and result.blocks == expected.blocks
+    assert all(np.array_equal(result[f"{i}.alpha"], expected[f"{i}.alpha"]) for i in range(4))
 
 
 class Embedding(nn.Module):
@@ -148,7 +150,7 @@ class Embedding(nn.Module):
         return self.table(ids)
 
 
-class Reversed(Net):
+class ReversedNet(Net):
     """Embeds a text and its reverse."""
 
     def __init__(self) -> None:
@@ -159,7 +161,7 @@ class Reversed(Net):
         return super().forward(ids) + self.head(self.embed(ids.flip(1)))
 
 
-class Between(Reversed):
+class InterleavedNet(ReversedNet):
     def forward(self, ids: Tensor) -> Tensor:
         x = self.embed(ids)
         for layer in self.layers:
@@ -167,7 +169,7 @@ class Between(Reversed):
         return self.head(x)
 
 
-@pytest.mark.parametrize("make", [Reversed, Between])
+@pytest.mark.parametrize("make", [ReversedNet, InterleavedNet])
 def test_a_part_without_attention_may_run_twice(make: Any) -> None:
     model = make()
     for result in (record(model, PROMPTS[:1]), watch(model, PROMPTS[:1]).recording(PROMPTS[:1])):
@@ -205,12 +207,12 @@ def test_prompts_that_run_different_layers_are_not_averaged_together(order: Any)
     assert record(net, PROMPTS[:1]) and watch(net, PROMPTS[:1]).recording(PROMPTS[:1])
     with pytest.raises(UnsupportedModel, match="layers that ran for the first prompt|as for the first prompt"):
         record(net, PROMPTS[:2])
-    seen = watch(net, PROMPTS[:1], PROMPTS[1:2])
+    sequences = watch(net, PROMPTS[:1], PROMPTS[1:2])
     with pytest.raises(UnsupportedModel, match="the same layers in each sequence, found others in sequence 1"):
-        seen.recording(PROMPTS[:2])
+        sequences.recording(PROMPTS[:2])
 
 
-def albert(groups: int, inner: int) -> nn.Module:
+def make_albert(groups: int, inner: int) -> nn.Module:
     torch.manual_seed(5)
     config = tf.AlbertConfig(vocab_size=V, embedding_size=16, hidden_size=32, num_hidden_layers=4,
                              num_attention_heads=4, intermediate_size=48, num_hidden_groups=groups,
@@ -220,7 +222,7 @@ def albert(groups: int, inner: int) -> nn.Module:
 
 @pytest.mark.parametrize(("groups", "inner"), [(1, 1), (2, 1), (1, 2)])
 def test_shared_layers_are_layers_of_one_sequence(groups: int, inner: int) -> None:
-    model = albert(groups, inner)
+    model = make_albert(groups, inner)
     maps = eager64(model, input_ids=torch.tensor(PROMPTS[:1]))
     alpha = maps.reshape(-1, *maps.shape[-3:]).mean(-2).numpy()
     for result in (record(model, PROMPTS[:1]), watch(model, PROMPTS[:1]).recording(PROMPTS[:1])):
@@ -231,26 +233,34 @@ def test_shared_layers_are_layers_of_one_sequence(groups: int, inner: int) -> No
 @pytest.mark.parametrize("name", ["llama", "gpt_oss"])
 def test_models_of_one_config_are_distinguished(name: str) -> None:
     family = FAMILIES[name]
-    one = family.make(family.implementations[0])
-    other = type(one)(one.config).eval()
-    assert other.config is one.config
-    own, others = PROMPTS[:1], PROMPTS[1:2]
-    with torch.no_grad(), sinkscope.watching(one) as sequences:
-        other(torch.tensor(others))
-        one(torch.tensor(own))
-        other(torch.tensor(others))
+    first_model = family.make(family.implementations[0])
+    second_model = type(first_model)(first_model.config).eval()
+    assert second_model.config is first_model.config
+    first_rows, second_rows = PROMPTS[:1], PROMPTS[1:2]
+    with torch.no_grad(), sinkscope.watching(first_model) as sequences:
+        second_model(torch.tensor(second_rows))
+        first_model(torch.tensor(first_rows))
+        second_model(torch.tensor(second_rows))
     assert len(sequences.maps) == 1
-    with torch.no_grad(), sinkscope.watching(one) as first, sinkscope.watching(other) as second:
-        one(torch.tensor(own))
-        other(torch.tensor(others))
-        record(other, others)
+    with (
+        torch.no_grad(),
+        sinkscope.watching(first_model) as first_sequences,
+        sinkscope.watching(second_model) as second_sequences,
+    ):
+        first_model(torch.tensor(first_rows))
+        second_model(torch.tensor(second_rows))
+        record(second_model, second_rows)
     # `record` runs the second model three times: without observation, to check it, and to measure.
-    assert (len(first.maps), len(second.maps)) == (1, 4)
-    plain = {id(model): record(model, rows) for model, rows in ((one, own), (other, others))}
-    for result, model, rows in ((sequences, one, own), (first, one, own)):
-        assert np.allclose(result.recording(rows)["0.alpha"], plain[id(model)]["0.alpha"], atol=1e-6)
-    assert np.allclose(second.recording(others * 4)["0.alpha"], plain[id(other)]["0.alpha"], atol=1e-6)
-    assert one.config._attn_implementation == family.implementations[0]
+    assert (len(first_sequences.maps), len(second_sequences.maps)) == (1, 4)
+    expected = {
+        id(model): record(model, rows) for model, rows in ((first_model, first_rows), (second_model, second_rows))
+    }
+    for result, model, rows in ((sequences, first_model, first_rows), (first_sequences, first_model, first_rows)):
+        assert np.allclose(result.recording(rows)["0.alpha"], expected[id(model)]["0.alpha"], atol=1e-6)
+    assert np.allclose(
+        second_sequences.recording(second_rows * 4)["0.alpha"], expected[id(second_model)]["0.alpha"], atol=1e-6
+    )
+    assert first_model.config._attn_implementation == family.implementations[0]
 
 
 def test_two_observers_of_one_model_both_receive_its_calls() -> None:
@@ -262,7 +272,7 @@ def test_two_observers_of_one_model_both_receive_its_calls() -> None:
             assert len(a) == L and all(torch.equal(x, y) for x, y in zip(a, b, strict=True))
 
 
-class Checkpointed(Net):
+class CheckpointedNet(Net):
     reentrant = False
 
     def forward(self, ids: Tensor) -> Tensor:
@@ -279,15 +289,15 @@ def test_activation_checkpointing_does_not_record_a_layer_twice(kind: str) -> No
         model.gradient_checkpointing_enable()  # type: ignore[operator]
         model.train()
     else:
-        model = Checkpointed()
+        model = CheckpointedNet()
         model.reentrant = kind == "reentrant"
     with sinkscope.watching(model) as sequences:
         for row in PROMPTS[:2]:
             out = model(torch.tensor([row]))
             (out.logits if kind == "llama" else out).sum().backward()
     assert len(sequences.maps) == 2
-    plain = watch(model.eval(), *[[row] for row in PROMPTS[:2]])
-    for a, b in zip(sequences.maps, plain.maps, strict=True):
+    expected = watch(model.eval(), *[[row] for row in PROMPTS[:2]])
+    for a, b in zip(sequences.maps, expected.maps, strict=True):
         assert len(a) == len(b) == L and all(torch.equal(x, y) for x, y in zip(a, b, strict=True))
 
 
@@ -301,7 +311,7 @@ class Attention(CrossAttention):
         return super().forward(x, encoder_hidden_states)
 
 
-class Reader(nn.Module):
+class CrossReader(nn.Module):
     """A model whose layers attend to another part's output, which has as many tokens as the text."""
 
     def __init__(self, attention: type[nn.Module]) -> None:
@@ -317,7 +327,7 @@ class Reader(nn.Module):
         return x
 
 
-def bert_decoder() -> nn.Module:
+def make_bert_decoder() -> nn.Module:
     config = tf.BertConfig(vocab_size=V, hidden_size=32, num_hidden_layers=2, num_attention_heads=2,
                            intermediate_size=32, is_decoder=True, add_cross_attention=True)
     model = tf.BertLMHeadModel(config).eval()
@@ -327,8 +337,11 @@ def bert_decoder() -> nn.Module:
     return model
 
 
-@pytest.mark.parametrize("make", [lambda: Reader(CrossAttention), lambda: Reader(Attention), bert_decoder],
-                         ids=["by its class", "by its input", "bert"])
+@pytest.mark.parametrize(
+    "make",
+    [lambda: CrossReader(CrossAttention), lambda: CrossReader(Attention), make_bert_decoder],
+    ids=["by its class", "by its input", "bert"],
+)
 def test_attention_to_another_part_with_as_many_tokens_is_rejected(make: Any) -> None:
     with pytest.raises(UnsupportedModel, match="a decoder that attends to an encoder is not recorded"):
         record(make(), PROMPTS[:1])
@@ -357,9 +370,9 @@ def test_a_cache_of_another_sequence_is_rejected(name: str) -> None:
         model(ids, use_cache=True)
         model(torch.tensor([[5, 6]]), past_key_values=cache, use_cache=True)
     with sinkscope.watching(model) as sequences:
-        whole = model.generate(ids, max_new_tokens=12, do_sample=False)
-    n = whole.shape[1] - 1
-    assert is_near(sequences.recording(whole)["0.alpha"], eager64(model, input_ids=whole[:, :n]))
+        generated_ids = model.generate(ids, max_new_tokens=12, do_sample=False)
+    n = generated_ids.shape[1] - 1
+    assert is_near(sequences.recording(generated_ids)["0.alpha"], eager64(model, input_ids=generated_ids[:, :n]))
 
 
 def test_a_generation_that_withdraws_tokens_is_rejected() -> None:
@@ -395,12 +408,12 @@ def test_experts_do_not_count_as_layers_of_a_watched_hybrid() -> None:
     make, layers = HYBRIDS["jamba"]
     model = make()
     model.extra = nn.ModuleList(nn.Identity() for _ in range(9))  # runs more often than there are layers
-    model.model.layers[0].register_forward_hook(lambda *_: [one(torch.zeros(1)) for one in model.extra] and None)
+    model.model.layers[0].register_forward_hook(lambda *_: [module(torch.zeros(1)) for module in model.extra] and None)
     result = watch(model, PROMPTS[:1]).recording(PROMPTS[:1])
     assert (result.layers, result.blocks) == (layers, 4)
 
 
-class Guided(nn.Module):
+class GuidedModel(nn.Module):
     """A model that runs each sequence together with a copy whose first tokens are replaced."""
 
     def __init__(self, inner: nn.Module) -> None:
@@ -408,35 +421,35 @@ class Guided(nn.Module):
         self.inner = inner
 
     def forward(self, ids: Tensor) -> Tensor:
-        both = ids.repeat_interleave(2, 0)
-        both[1::2, :5] = 1
-        return self.inner(both)[::2]
+        pairs = ids.repeat_interleave(2, 0)
+        pairs[1::2, :5] = 1
+        return self.inner(pairs)[::2]
 
 
 @pytest.mark.parametrize("batch", [1, 2])
 def test_a_batch_that_grows_inside_is_rejected(batch: int) -> None:
     with pytest.raises(UnsupportedModel, match="expected attention over one sequence for the first prompt, found 2"):
-        record(Guided(Net()), PROMPTS[:2], batch=batch)
-    net, [one, two] = Net(), PROMPTS[:2]
-    seen = watch(Guided(net), [one, two])
-    copies = [[1] * 5 + row[5:] for row in (one, two)]
-    result = seen.recording([one, copies[0], two, copies[1]], keep=4)
-    for i, row in enumerate((one, copies[0], two, copies[1])):
+        record(GuidedModel(Net()), PROMPTS[:2], batch=batch)
+    net, [first_row, second_row] = Net(), PROMPTS[:2]
+    sequences = watch(GuidedModel(net), [first_row, second_row])
+    copies = [[1] * 5 + row[5:] for row in (first_row, second_row)]
+    result = sequences.recording([first_row, copies[0], second_row, copies[1]], keep=4)
+    for i, row in enumerate((first_row, copies[0], second_row, copies[1])):
         assert is_near(result[f"{i}.alpha"], maps64(net, row))
 
 
 def test_heads_in_the_batch_dimension_are_rejected() -> None:
-    class Folded(Block):
+    class FoldedBlock(Block):
         def forward(self, x: Tensor) -> Tensor:
             q, k, v = self.qkv(x).unflatten(-1, (3, H, D // H)).permute(2, 0, 3, 1, 4).flatten(1, 2)[:, :, None]
             out = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
             return x + out.view(len(x), H, -1, D // H).transpose(1, 2).flatten(-2)
 
     net, [row] = Net(), PROMPTS[:1]
-    before = net(torch.tensor([row]))
+    expected = net(torch.tensor([row]))
     for layer in net.layers:
-        layer.__class__ = Folded
-    assert torch.allclose(net(torch.tensor([row])), before, atol=1e-5)
+        layer.__class__ = FoldedBlock
+    assert torch.allclose(net(torch.tensor([row])), expected, atol=1e-5)
     with pytest.raises(UnsupportedModel, match="expected attention over one sequence for the first prompt, found 2"):
         record(net, [row])
 
@@ -445,7 +458,7 @@ def test_a_batch_that_grows_later_is_rejected() -> None:
     """The batch grows inside the model only if it has several prompts; the first prompt runs alone."""
     net = Net()
 
-    class Grows(nn.Module):
+    class GrowingBatchModel(nn.Module):
         def __init__(self) -> None:
             super().__init__()
             self.inner = net
@@ -454,10 +467,10 @@ def test_a_batch_that_grows_later_is_rejected() -> None:
             return net(ids.repeat_interleave(len(ids), 0))[:: len(ids)]
 
     with pytest.raises(UnsupportedModel, match="expected attention over 2 sequences, one for each prompt, found 4"):
-        record(Grows(), PROMPTS[:3], batch=2)
+        record(GrowingBatchModel(), PROMPTS[:3], batch=2)
 
 
-class Masked(nn.Module):
+class MaskedModel(nn.Module):
     def __init__(self, visible: Tensor, heads: bool = True) -> None:
         super().__init__()
         torch.manual_seed(1)
@@ -476,10 +489,10 @@ def test_an_unknown_kind_of_mask_is_rejected_or_named() -> None:
     t = torch.arange(T)
     blocks = t[:, None] // 8 >= t // 8
     with pytest.raises(UnsupportedModel, match="expected a causal, prefix or bidirectional mask, found another"):
-        record(Masked(blocks), PROMPTS[:1])
+        record(MaskedModel(blocks), PROMPTS[:1])
     for mask in ("causal", "bidirectional"):
-        assert record(Masked(blocks), PROMPTS[:1], mask=mask).model["mask"]["kind"] == mask
-    known = {
+        assert record(MaskedModel(blocks), PROMPTS[:1], mask=mask).model["mask"]["kind"] == mask
+    masks = {
         "causal": t[:, None] >= t,
         "window": (t[:, None] >= t) & (t[:, None] - t < 9),
         "window of two": (t[:, None] >= t) & (t[:, None] - t < 2),
@@ -487,12 +500,12 @@ def test_an_unknown_kind_of_mask_is_rejected_or_named() -> None:
         "bidirectional": torch.ones(T, T).bool(),
         "bidirectional window": (t[:, None] - t).abs() < 6,
     }
-    for name, visible in known.items():
-        assert record(Masked(visible), PROMPTS[:1]).model["mask"]["kind"] == name.split()[0], name
-    difference = t[:, None] // 8 == t // 8
+    for name, visible in masks.items():
+        assert record(MaskedModel(visible), PROMPTS[:1]).model["mask"]["kind"] == name.split()[0], name
+    packed_mask = t[:, None] // 8 == t // 8
     with pytest.raises(UnsupportedModel, match="found that no query from position 8 on sees a key before it"):
-        record(Masked(difference), PROMPTS[:1])
-    assert record(Masked(difference), PROMPTS[:1], mask="bidirectional").model["mask"]["kind"] == "bidirectional"
+        record(MaskedModel(packed_mask), PROMPTS[:1])
+    assert record(MaskedModel(packed_mask), PROMPTS[:1], mask="bidirectional").model["mask"]["kind"] == "bidirectional"
 
 
 class SharpAttention(nn.Module):
@@ -512,7 +525,7 @@ class SharpAttention(nn.Module):
         return (att @ v).transpose(1, 2).flatten(-2), att
 
 
-class Sharp(nn.Module):
+class SharpModel(nn.Module):
     def __init__(self, scale: float) -> None:
         super().__init__()
         torch.manual_seed(1)
@@ -533,7 +546,7 @@ class Sharp(nn.Module):
 @pytest.mark.parametrize("scale", [0.5, 1.5, 8])
 def test_keys_whose_weights_underflow_do_not_count_as_a_window(scale: float) -> None:
     """If keys without weight counted as hidden, the recording would have a window of 47 keys, and twice the entropy."""
-    model = Sharp(scale)
+    model = SharpModel(scale)
     with torch.no_grad():
         maps = torch.stack([torch.stack(copy.deepcopy(model).double().run(torch.tensor([row]))[1]) for row in PROMPTS])
     entropy = -torch.xlogy(maps, maps).sum(-1)[..., 1:] / torch.arange(2, T + 1).double().log()
@@ -556,19 +569,22 @@ def test_weights_in_half_precision_keep_their_windows() -> None:
 def test_packed_texts_are_rejected_in_any_prompt(name: str) -> None:
     """transformers separates packed texts where positions restart, so that their maps look like a window of 28 keys."""
     model = FAMILIES[name].make(FAMILIES[name].implementations[0])
-    whole, packed = torch.arange(T)[None], torch.tensor([[*range(20), *range(T - 20)]])
+    whole_positions, packed_positions = torch.arange(T)[None], torch.tensor([[*range(20), *range(T - 20)]])
 
     def inputs_of(*positions: Tensor) -> list[dict[str, Tensor]]:
-        return [{"input_ids": torch.tensor([row]), "position_ids": at} for row, at in zip(PROMPTS, positions)]
+        return [
+            {"input_ids": torch.tensor([row]), "position_ids": position_ids}
+            for row, position_ids in zip(PROMPTS, positions)
+        ]
 
-    assert record(model, inputs_of(whole, whole)).conditions["prompts"]["count"] == 2
-    for positions in ((packed, packed), (whole, packed)):
+    assert record(model, inputs_of(whole_positions, whole_positions)).conditions["prompts"]["count"] == 2
+    for positions in ((packed_positions, packed_positions), (whole_positions, packed_positions)):
         with pytest.raises(UnsupportedModel, match="no query from position 20 on sees a key before it, in any layer"):
             record(model, inputs_of(*positions))
-    assert record(model, inputs_of(packed), mask="causal").model["mask"]["kind"] in ("causal", "window")
+    assert record(model, inputs_of(packed_positions), mask="causal").model["mask"]["kind"] in ("causal", "window")
 
 
-class Prefixed(Masked):
+class PrefixedModel(MaskedModel):
     """A model in which all tokens see a prefix, whose length is the first token's id."""
 
     def forward(self, ids: Tensor) -> Tensor:
@@ -582,7 +598,7 @@ class Prefixed(Masked):
 def test_prompts_of_several_masks_are_rejected(lengths: tuple[int, int]) -> None:
     """With the first prompt's mask for all prompts, weights on later keys would be lost."""
     prompts = [[n, *row[1:]] for n, row in zip(lengths, PROMPTS)]
-    model = Prefixed(torch.empty(0))
+    model = PrefixedModel(torch.empty(0))
     with pytest.raises(UnsupportedModel, match="mask of the first prompt, found that query 0 sees keys up to"):
         record(model, prompts)
     with pytest.raises(ValueError, match=r"expected the mask of the first sequence|expected no weight on keys that"):
@@ -598,7 +614,7 @@ def test_labels_of_token_classification_are_not_taken_for_logits(labels: int) ->
     assert "mean.loss_mean" not in result and np.isnan(result["prompt.loss"]).all()
 
 
-class Columns(nn.Module):
+class ColumnModel(nn.Module):
     """A model whose hidden states are [T, B, D]."""
 
     def __init__(self) -> None:
@@ -612,19 +628,23 @@ class Columns(nn.Module):
         return self.net.head(x.transpose(0, 1))
 
 
-class Column(Block):
+class ColumnBlock(Block):
     def forward(self, x: Tensor) -> Tensor:
         return super().forward(x.transpose(0, 1)).transpose(0, 1)
 
 
 def test_a_batch_of_as_many_prompts_as_tokens_keeps_the_axes_of_hidden_states() -> None:
     """If there are as many prompts as tokens, the axes of hidden states must not be confused."""
-    model = Columns()
-    model.net.layers = nn.ModuleList(Column() for _ in range(L))
+    model = ColumnModel()
+    model.net.layers = nn.ModuleList(ColumnBlock() for _ in range(L))
     prompts = [row[:6] for row in PROMPTS * 2]
-    one, many = (sinkscope.record(model, None, prompts, tokens=6, batch=batch, progress=False) for batch in (1, 6))
-    assert one.tensors.keys() == many.tensors.keys() and "mean.hidden_ratio" not in many
-    assert np.allclose(one["mean.alpha"], many["mean.alpha"], atol=1e-6)
+    single_recording, batch_recording = (
+        sinkscope.record(model, None, prompts, tokens=6, batch=batch, progress=False) for batch in (1, 6)
+    )
+    assert (
+        single_recording.tensors.keys() == batch_recording.tensors.keys() and "mean.hidden_ratio" not in batch_recording
+    )
+    assert np.allclose(single_recording["mean.alpha"], batch_recording["mean.alpha"], atol=1e-6)
 
 
 def test_models_of_several_threads_are_distinguished() -> None:
@@ -636,15 +656,15 @@ def test_models_of_several_threads_are_distinguished() -> None:
 
     def run(model: nn.Module) -> tuple[Any, list[int]]:
         ready.wait()
-        seen = watch(model, *([row] for row in PROMPTS * 8))
-        return record(model, PROMPTS * 4)["mean.alpha"], [len(layers) for layers in seen.maps]
+        sequences = watch(model, *([row] for row in PROMPTS * 8))
+        return record(model, PROMPTS * 4)["mean.alpha"], [len(layers) for layers in sequences.maps]
 
     with ThreadPoolExecutor(len(models)) as threads:
-        for (alpha, layers), alone in zip(threads.map(run, models), expected, strict=True):
-            assert np.allclose(alpha, alone, atol=1e-6) and layers == [3] * len(PROMPTS) * 8
+        for (alpha, layers), expected_alpha in zip(threads.map(run, models), expected, strict=True):
+            assert np.allclose(alpha, expected_alpha, atol=1e-6) and layers == [3] * len(PROMPTS) * 8
 
 
 def test_queries_without_a_dimension_of_heads_are_rejected() -> None:
-    model = Masked(torch.ones(T, T).tril().bool(), heads=False)
+    model = MaskedModel(torch.ones(T, T).tril().bool(), heads=False)
     with pytest.raises(UnsupportedModel, match=r"expected queries of \[B, H, T, K\], found a shape of \[1, 48, 16\]"):
         record(model, PROMPTS[:1])

@@ -43,19 +43,19 @@ def test_every_metric_equals_that_of_the_engine(tmp_path: Path) -> None:
          "--eps", "0.1,0.2,0.3", "--workers", "1", "--json"],
         cwd=ROOT, capture_output=True, text=True, check=True)
     result, engine = sinkscope.Recording.open(out), json.loads(run.stdout)
-    compared = []
+    compared_names = []
     # The engine lists metrics that depend on eps separately for each eps.
-    for e, metrics in [(0, engine["metrics"]), *enumerate(at["metrics"] for at in engine["byEps"])]:
+    for e, metrics in [(0, engine["metrics"]), *enumerate(entry["metrics"] for entry in engine["byEps"])]:
         for name, expected in metrics.items():
             if f"mean.{name}" not in result or name == "near_eps":
                 continue
-            for of in ("mean", "deviation"):
-                value = result[f"{of}.{name}"]
+            for statistic in ("mean", "deviation"):
+                value = result[f"{statistic}.{name}"]
                 value = (value[e] if name == "sink_ratio" else value).ravel()
-                other = np.array([np.nan if x is None else x for x in expected[of]])
+                engine_value = np.array([np.nan if x is None else x for x in expected[statistic]])
                 size = np.nanmax(np.abs(expected["mean"]))
-                assert np.nanmax(np.abs(value - other)) <= TOLERANCE * size, (name, of)
-                assert (np.isnan(value) == np.isnan(other)).all(), (name, of)
-            compared.append(name)
+                assert np.nanmax(np.abs(value - engine_value)) <= TOLERANCE * size, (name, statistic)
+                assert (np.isnan(value) == np.isnan(engine_value)).all(), (name, statistic)
+            compared_names.append(name)
     assert {"alpha", "sink_ratio", "row_mass_summary", "entropy_mean", "first_share", "contribution",
-            "cos_gap", "hidden_ratio", "key_ratio", "value_ratio", "loss_mean"} <= set(compared)
+            "cos_gap", "hidden_ratio", "key_ratio", "value_ratio", "loss_mean"} <= set(compared_names)

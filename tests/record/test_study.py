@@ -26,23 +26,23 @@ from sinkscope.recording import Means  # noqa: E402
 from sinkscope.storage import Folder  # noqa: E402
 
 TEXTS = inputs(FAMILIES["llama"], 12)
-HEAVY = 7  # the prompt that kills a worker
+DEADLY_PROMPT = 7  # the prompt that kills a worker
 SETTINGS = {"tokens": T, "eps": [0.05, 0.3], "keep": 2, "batch": 4, "block": 4}
-PACKED = ("sums", "kept")
+PACKED_COLUMNS = ("sums", "kept")
 
 
-def make(name: str, grave: str | None = None) -> Any:
-    """Returns a function that makes a model. With `grave`, the first process that runs prompt HEAVY writes this file
+def make(name: str, marker: str | None = None) -> Any:
+    """Returns a function that makes a model. With `marker`, the first process that runs prompt HEAVY writes this file
     and dies."""
 
     def factory() -> tuple[torch.nn.Module, None]:
         torch.set_num_threads(1)
         model = FAMILIES[name].make(FAMILIES[name].implementations[0])
-        heavy = torch.tensor(TEXTS[HEAVY])
+        deadly_ids = torch.tensor(TEXTS[DEADLY_PROMPT])
 
         def die(module: torch.nn.Module, args: tuple[torch.Tensor, ...]) -> None:
-            if grave and (args[0] == heavy).all(-1).any() and not os.path.exists(grave):
-                Path(grave).touch()
+            if marker and (args[0] == deadly_ids).all(-1).any() and not os.path.exists(marker):
+                Path(marker).touch()
                 os.kill(os.getpid(), signal.SIGKILL)
 
         model.get_input_embeddings().register_forward_pre_hook(die)
@@ -51,45 +51,47 @@ def make(name: str, grave: str | None = None) -> Any:
     return factory
 
 
-def same_rows(found: Path, expected: Path) -> None:
-    rows = [list(studies.rows_of(folder)) for folder in (found, expected)]
+def assert_same_rows(actual: Path, expected: Path) -> None:
+    rows = [list(studies.rows_of(folder)) for folder in (actual, expected)]
     assert len(rows[0]) == len(rows[1]) > 0
-    for one, other in zip(*rows, strict=True):
-        assert one.keys() == other.keys()
-        for key in one.keys() - {*PACKED}:
-            assert repr(one[key]) == repr(other[key]), key  # repr makes NaN equal to NaN
-        for key in PACKED:
-            assert (one[key] is None) == (other[key] is None)
-            if one[key]:
-                same_tensors(from_bytes(one[key]), from_bytes(other[key]))
+    for actual_row, expected_row in zip(*rows, strict=True):
+        assert actual_row.keys() == expected_row.keys()
+        for key in actual_row.keys() - {*PACKED_COLUMNS}:
+            assert repr(actual_row[key]) == repr(expected_row[key]), key  # repr makes NaN equal to NaN
+        for key in PACKED_COLUMNS:
+            assert (actual_row[key] is None) == (expected_row[key] is None)
+            if actual_row[key]:
+                assert_same_tensors(from_bytes(actual_row[key]), from_bytes(expected_row[key]))
 
 
-def same_tensors(a: dict[str, Any], b: dict[str, Any]) -> None:
+def assert_same_tensors(a: dict[str, Any], b: dict[str, Any]) -> None:
     assert a.keys() == b.keys()
     assert all(np.array_equal(a[k], b[k], equal_nan=a[k].dtype.kind == "f") for k in a)
 
 
-def same_recordings(found: dict[str, str], expected: dict[str, str]) -> None:
-    assert found.keys() == expected.keys()
-    for name in found:
-        one, other = (sinkscope.Recording.open(where[name]) for where in (found, expected))
-        same_tensors(one.tensors, other.tensors)
-        assert one.conditions == other.conditions
+def assert_same_recordings(actual: dict[str, str], expected: dict[str, str]) -> None:
+    assert actual.keys() == expected.keys()
+    for name in actual:
+        actual_recording, expected_recording = (
+            sinkscope.Recording.open(addresses[name]) for addresses in (actual, expected)
+        )
+        assert_same_tensors(actual_recording.tensors, expected_recording.tensors)
+        assert actual_recording.conditions == expected_recording.conditions
 
 
 @pytest.fixture(scope="module")
-def plain(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]]:
+def plain_study(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]]:
     out = tmp_path_factory.mktemp("plain")
     addresses = studies.study({name: make(name) for name in ("llama", "bloom")}, TEXTS, out, **SETTINGS)
     assert set(addresses) == {"llama", "bloom"}
     return out, addresses
 
 
-def test_the_recording_is_that_of_the_same_prompts(plain: tuple[Path, dict[str, str]]) -> None:
-    beside = {key: SETTINGS[key] for key in ("tokens", "eps", "keep")}
-    for name, address in plain[1].items():
+def test_the_recording_is_that_of_the_same_prompts(plain_study: tuple[Path, dict[str, str]]) -> None:
+    options = {key: SETTINGS[key] for key in ("tokens", "eps", "keep")}
+    for name, address in plain_study[1].items():
         result = sinkscope.Recording.open(address)
-        expected = sinkscope.record(make(name)()[0], None, TEXTS, model_id=name, progress=False, **beside)
+        expected = sinkscope.record(make(name)()[0], None, TEXTS, model_id=name, progress=False, **options)
         assert result.tensors.keys() == expected.tensors.keys()
         for key, value in expected.tensors.items():
             assert np.allclose(result[key], value, rtol=1e-4, atol=2e-6, equal_nan=value.dtype.kind == "f"), key
@@ -99,19 +101,23 @@ def test_the_recording_is_that_of_the_same_prompts(plain: tuple[Path, dict[str, 
         assert result.conditions == expected.conditions
 
 
-def test_a_row_has_the_numbers_of_each_head_and_stored_maps(plain: tuple[Path, dict[str, str]]) -> None:
-    rows = list(studies.rows_of(plain[0], "llama"))
-    recording = sinkscope.Recording.open(plain[1]["llama"])
+def test_a_row_has_the_numbers_of_each_head_and_stored_maps(plain_study: tuple[Path, dict[str, str]]) -> None:
+    rows = list(studies.rows_of(plain_study[0], "llama"))
+    recording = sinkscope.Recording.open(plain_study[1]["llama"])
     assert [row["prompt"] for row in rows] == list(range(len(TEXTS)))
     assert [row["prompt"] for row in rows if row["kept"] or row["tokens"]] == [0, 1]
     assert [row["prompt"] for row in rows if row["sums"]] == [0, 4, 8]
-    for name, of_heads in (("alpha", recording["mean.alpha"][..., 0]), ("distance", recording["mean.distance"])):
-        by_row = np.array([row[f"head_{name}"] for row in rows]).reshape(-1, *of_heads.shape)
-        assert np.allclose(by_row.mean(0), of_heads, rtol=1e-5)
-        assert np.allclose(by_row.max(0), recording[f"max.{name}"].reshape(*of_heads.shape, -1)[..., 0], rtol=1e-6)
-        assert np.allclose(by_row.min(0), recording[f"min.{name}"].reshape(*of_heads.shape, -1)[..., 0], rtol=1e-6)
-    table = Folder(plain[0]).table(f"rows/{rows[0]['checkpoint']}/00001-of-00003.parquet")
-    assert table.drop_columns(list(PACKED)).nbytes / 4 < 4096  # bytes of a prompt
+    for name, head_means in (("alpha", recording["mean.alpha"][..., 0]), ("distance", recording["mean.distance"])):
+        row_values = np.array([row[f"head_{name}"] for row in rows]).reshape(-1, *head_means.shape)
+        assert np.allclose(row_values.mean(0), head_means, rtol=1e-5)
+        assert np.allclose(
+            row_values.max(0), recording[f"max.{name}"].reshape(*head_means.shape, -1)[..., 0], rtol=1e-6
+        )
+        assert np.allclose(
+            row_values.min(0), recording[f"min.{name}"].reshape(*head_means.shape, -1)[..., 0], rtol=1e-6
+        )
+    table = Folder(plain_study[0]).read_table(f"rows/{rows[0]['checkpoint']}/00001-of-00003.parquet")
+    assert table.drop_columns(list(PACKED_COLUMNS)).nbytes / 4 < 4096  # bytes of a prompt
 
 
 def test_a_row_has_numbers_of_the_token_that_counts_as_the_first(tmp_path: Path) -> None:
@@ -120,38 +126,38 @@ def test_a_row_has_numbers_of_the_token_that_counts_as_the_first(tmp_path: Path)
     rows = list(studies.rows_of(tmp_path, "llama"))
     expected = sinkscope.record(make("llama")()[0], None, TEXTS[:2], progress=False, **arguments)
     alpha = expected["mean.alpha"]
-    by_row = np.array([row["head_alpha"] for row in rows]).reshape(-1, *alpha.shape[:-1])
-    assert np.allclose(by_row.mean(0), alpha[..., 1], rtol=1e-4, atol=2e-6)
-    assert not np.allclose(by_row.mean(0), alpha[..., 0], rtol=1e-2)
+    row_values = np.array([row["head_alpha"] for row in rows]).reshape(-1, *alpha.shape[:-1])
+    assert np.allclose(row_values.mean(0), alpha[..., 1], rtol=1e-4, atol=2e-6)
+    assert not np.allclose(row_values.mean(0), alpha[..., 0], rtol=1e-2)
     assert rows[0]["first_token"] == rows[0]["tokens"][1] != rows[0]["tokens"][0]
 
 
 def test_sums_over_parts_add_up_to_the_sums_over_all_prompts() -> None:
     values = np.random.default_rng(1).normal(1e4, 1, (50, 3)).astype(np.float32)
     parts = []
-    for some in (values[:1], values[1:30], values[30:]):
+    for part_values in (values[:1], values[1:30], values[30:]):
         means = Means()
-        for row in some:
+        for row in part_values:
             means.add({"x": row, "distance": row})
         parts.append(Means.of_state(means.count, means.state()))
     for order in ((0, 1, 2), (2, 0, 1)):
-        joined = Means()
+        joined_means = Means()
         for i in order:
-            joined.join(parts[i])
-        result, exact = joined.tensors(), values.astype(np.float64)
-        assert joined.count == 50
-        assert np.allclose(result["mean.x"], exact.mean(0), rtol=1e-7)
-        assert np.allclose(result["deviation.x"], exact.std(0, ddof=1), rtol=1e-6)
+            joined_means.join(parts[i])
+        result, values64 = joined_means.tensors(), values.astype(np.float64)
+        assert joined_means.count == 50
+        assert np.allclose(result["mean.x"], values64.mean(0), rtol=1e-7)
+        assert np.allclose(result["deviation.x"], values64.std(0, ddof=1), rtol=1e-6)
         assert np.array_equal(result["min.distance"], values.min(0))
         assert np.array_equal(result["max.distance"], values.max(0))
         assert "max.x" not in result
 
 
-def test_a_study_continues_from_existing_parts(plain: tuple[Path, dict[str, str]], tmp_path: Path) -> None:
+def test_a_study_continues_from_existing_parts(plain_study: tuple[Path, dict[str, str]], tmp_path: Path) -> None:
     out = tmp_path / "study"
     calls: list[str] = []
 
-    def counted(name: str, stop: int | None = None) -> Any:
+    def counting_factory(name: str, stop: int | None = None) -> Any:
         def factory() -> Any:
             model, tokenizer = make(name)()
 
@@ -166,27 +172,29 @@ def test_a_study_continues_from_existing_parts(plain: tuple[Path, dict[str, str]
         return factory
 
     with pytest.raises(KeyboardInterrupt):
-        studies.study({"llama": counted("llama", stop=9), "bloom": counted("bloom")}, TEXTS, out, **SETTINGS)
+        studies.study(
+            {"llama": counting_factory("llama", stop=9), "bloom": counting_factory("bloom")}, TEXTS, out, **SETTINGS
+        )
     assert len(list(studies.rows_of(out))) == 8
     [checkpoint] = (out / "rows").iterdir()
     (checkpoint / ".half.parquet.part").write_bytes(b"what a broken-off write leaves")
     calls.clear()
-    whole = {"llama": counted("llama"), "bloom": counted("bloom")}
-    result = studies.study(whole, TEXTS, out, **SETTINGS)
+    factories = {"llama": counting_factory("llama"), "bloom": counting_factory("bloom")}
+    result = studies.study(factories, TEXTS, out, **SETTINGS)
     assert Counter(calls) == {"llama": 2 + 1, "bloom": 2 + 2 + 1 + 1}
-    same_rows(out, plain[0])
-    same_recordings(result, plain[1])
+    assert_same_rows(out, plain_study[0])
+    assert_same_recordings(result, plain_study[1])
     calls.clear()
-    assert studies.study(whole, TEXTS, out, **SETTINGS) == result
+    assert studies.study(factories, TEXTS, out, **SETTINGS) == result
     assert calls == []
     os.remove(result["llama"])  # as if the study was killed between the last part and the recording
-    same_recordings(studies.study(whole, TEXTS, out, **SETTINGS), plain[1])
+    assert_same_recordings(studies.study(factories, TEXTS, out, **SETTINGS), plain_study[1])
     assert calls == []
 
 
-def test_rows_of_other_settings_or_texts_are_rejected(plain: tuple[Path, dict[str, str]], tmp_path: Path) -> None:
+def test_rows_of_other_settings_or_texts_are_rejected(plain_study: tuple[Path, dict[str, str]], tmp_path: Path) -> None:
     out = tmp_path / "copy"
-    shutil.copytree(plain[0], out)
+    shutil.copytree(plain_study[0], out)
     for change, other in (({"eps": [0.05]}, "settings"), ({"first": 1}, "settings"), ({"block": 5}, "block"),
                           ({"load_options": {"dtype": "bfloat16"}}, "load")):
         with pytest.raises(ValueError, match=f"same settings and texts, found other {other}"):
@@ -222,7 +230,7 @@ def test_short_texts_are_rows_without_numbers(tmp_path: Path) -> None:
     assert result == {}
 
 
-def checkpoint_in(folder: Path, seed: int = 5) -> str:
+def write_checkpoint(folder: Path, seed: int = 5) -> str:
     model = FAMILIES["llama"].make("sdpa")
     with torch.no_grad():
         model.lm_head.weight.add_(seed)
@@ -240,33 +248,36 @@ SENTENCES = [" ".join(f"w{i}" for i in text) for text in TEXTS]
 
 
 def test_changed_weights_under_the_same_name_are_another_checkpoint(tmp_path: Path) -> None:
-    name, out = checkpoint_in(tmp_path / "model"), tmp_path / "study"
-    first = studies.study([name], SENTENCES, out, **SETTINGS)
+    name, out = write_checkpoint(tmp_path / "model"), tmp_path / "study"
+    first_addresses = studies.study([name], SENTENCES, out, **SETTINGS)
     (tmp_path / "model" / "README.md").write_text("about it")
-    assert studies.study([name], SENTENCES, out, **SETTINGS) == first
-    checkpoint_in(tmp_path / "model", seed=6)
-    second = studies.study([name], SENTENCES, out, **SETTINGS)
-    assert first[name] != second[name] and Path(first[name]).exists()
-    assert [sinkscope.Recording.open(one[name]).conditions["prompts"]["count"] for one in (first, second)] == [12, 12]
+    assert studies.study([name], SENTENCES, out, **SETTINGS) == first_addresses
+    write_checkpoint(tmp_path / "model", seed=6)
+    second_addresses = studies.study([name], SENTENCES, out, **SETTINGS)
+    assert first_addresses[name] != second_addresses[name] and Path(first_addresses[name]).exists()
+    assert [
+        sinkscope.Recording.open(addresses[name]).conditions["prompts"]["count"]
+        for addresses in (first_addresses, second_addresses)
+    ] == [12, 12]
     rows = Counter((row["weights_sha256"], row["tokenizer_sha256"]) for row in studies.rows_of(out, name))
     assert list(rows.values()) == [12, 12] and len({tokenizer for _, tokenizer in rows}) == 1
-    recording = sinkscope.Recording.open(second[name])
+    recording = sinkscope.Recording.open(second_addresses[name])
     assert recording.model["weights_sha256"] == loading.digests_of_name(name).weights
     # Checkpoints with different tokenizers can be compared, since their texts are the same.
-    assert len(sinkscope.compare(sinkscope.Recording.open(first[name]), recording)) > 5
+    assert len(sinkscope.compare(sinkscope.Recording.open(first_addresses[name]), recording)) > 5
 
 
 def test_digests_are_of_weights_and_of_the_tokenizer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, text in (("model.safetensors", "w"), ("config.json", "{}"), ("tokenizer.json", "t"), ("README.md", "")):
         (tmp_path / name).write_text(text)
-    before = loading.digests_of_name(tmp_path)
+    first_digests = loading.digests_of_name(tmp_path)
     (tmp_path / "README.md").write_text("about it")
-    assert loading.digests_of_name(tmp_path) == before
+    assert loading.digests_of_name(tmp_path) == first_digests
     (tmp_path / "tokenizer.json").write_text("u")
-    after = loading.digests_of_name(tmp_path)
-    assert after.weights == before.weights and after.tokenizer != before.tokenizer
+    second_digests = loading.digests_of_name(tmp_path)
+    assert second_digests.weights == first_digests.weights and second_digests.tokenizer != first_digests.tokenizer
     (tmp_path / "model.safetensors").write_text("v")
-    assert loading.digests_of_name(tmp_path).weights != before.weights
+    assert loading.digests_of_name(tmp_path).weights != first_digests.weights
 
     import huggingface_hub
 
@@ -279,24 +290,33 @@ def test_digests_are_of_weights_and_of_the_tokenizer(tmp_path: Path, monkeypatch
         return huggingface_hub.hf_api.ModelInfo(id=name, siblings=siblings)
 
     monkeypatch.setattr(huggingface_hub, "model_info", model_info)
-    one, other, same = (loading.digests_of_name("a/b", revision) for revision in ("x", "y", "x"))
-    assert one == same and one.weights != other.weights and one.tokenizer == other.tokenizer
+    x_digests, y_digests, repeated_x_digests = (
+        loading.digests_of_name("a/b", revision) for revision in ("x", "y", "x")
+    )
+    assert (
+        x_digests == repeated_x_digests
+        and x_digests.weights != y_digests.weights
+        and x_digests.tokenizer == y_digests.tokenizer
+    )
     assert requests[0] == ("a/b", "x", True)
 
 
 def test_an_unreadable_checkpoint_becomes_an_error_row_and_the_study_continues(tmp_path: Path) -> None:
-    out, name = tmp_path / "study", str(tmp_path / "model")
+    out, unreadable_name = tmp_path / "study", str(tmp_path / "model")
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "config.json").write_text("{")
-    good = checkpoint_in(tmp_path / "good")
+    readable_name = write_checkpoint(tmp_path / "good")
     with pytest.warns(UserWarning, match="model: (OSError|ValueError)"):
-        result = studies.study([name, good], SENTENCES, out, **SETTINGS)
-    assert list(result) == [good]
-    [row] = studies.rows_of(out, name)
-    assert row["state"] == "unreadable" and "config.json" in row["error"] and row["model"] == name
+        result = studies.study([unreadable_name, readable_name], SENTENCES, out, **SETTINGS)
+    assert list(result) == [readable_name]
+    [row] = studies.rows_of(out, unreadable_name)
+    assert row["state"] == "unreadable" and "config.json" in row["error"] and row["model"] == unreadable_name
     assert Counter(row["state"] for row in studies.rows_of(out)) == {"measured": 12, "unreadable": 1}
-    checkpoint_in(tmp_path / "model")
-    assert list(studies.study([name, good], SENTENCES, out, **SETTINGS)) == [name, good]
+    write_checkpoint(tmp_path / "model")
+    assert list(studies.study([unreadable_name, readable_name], SENTENCES, out, **SETTINGS)) == [
+        unreadable_name,
+        readable_name,
+    ]
     assert Counter(row["state"] for row in studies.rows_of(out)) == {"measured": 24}
 
 
@@ -325,20 +345,20 @@ def test_the_revision_is_part_of_the_name_of_the_model(tmp_path: Path) -> None:
 def test_the_destination_is_tested_before_a_model_is_loaded(tmp_path: Path, out: str, expected: str) -> None:
     (tmp_path / "file").write_text("")
 
-    def never() -> Any:
+    def fail() -> Any:
         raise AssertionError("a model was loaded")
 
     with pytest.raises(OSError, match=expected):
-        studies.study({"llama": never}, TEXTS, out.format(tmp_path), **SETTINGS)
+        studies.study({"llama": fail}, TEXTS, out.format(tmp_path), **SETTINGS)
 
 
-def test_a_study_writes_to_an_address_of_fsspec(plain: tuple[Path, dict[str, str]]) -> None:
+def test_a_study_writes_to_an_address_of_fsspec(plain_study: tuple[Path, dict[str, str]]) -> None:
     out = "memory://bucket/study"
     result = studies.study({name: make(name) for name in ("llama", "bloom")}, TEXTS, out, **SETTINGS)
-    same_rows(out, plain[0])
-    same_recordings(result, plain[1])
+    assert_same_rows(out, plain_study[0])
+    assert_same_recordings(result, plain_study[1])
     folder = Folder(out)
-    assert folder.names() == sorted(["rows", "study.json", *(Path(one).name for one in result.values())])
+    assert folder.list_names() == sorted(["rows", "study.json", *(Path(address).name for address in result.values())])
     assert studies.study({name: make(name) for name in ("llama", "bloom")}, TEXTS, out, **SETTINGS) == result
 
 
@@ -349,33 +369,33 @@ def test_a_file_is_moved_into_place_on_a_filesystem_that_shows_unfinished_files(
     from fsspec.implementations.local import LocalFileSystem
     from pyarrow.fs import FSSpecHandler, PyFileSystem
 
-    class Slow(LocalFileSystem):
+    class SlowFileSystem(LocalFileSystem):
         protocol = "slow"
 
-    folder.files, folder._is_local = PyFileSystem(FSSpecHandler(Slow())), False
-    seen: list[list[str]] = []
+    folder.filesystem, folder._is_local = PyFileSystem(FSSpecHandler(SlowFileSystem())), False
+    listings: list[list[str]] = []
     put = folder._put
 
-    def watched(path: str, data: bytes) -> None:
+    def put_and_list(path: str, data: bytes) -> None:
         put(path, data)
-        seen.append(folder.names("a"))
+        listings.append(folder.list_names("a"))
 
-    folder._put = watched  # type: ignore[method-assign]
+    folder._put = put_and_list  # type: ignore[method-assign]
     folder.write("a/one", b"1")
-    assert seen == [[]] and folder.names("a") == ["one"] and folder.read("a/one") == b"1"
+    assert listings == [[]] and folder.list_names("a") == ["one"] and folder.read("a/one") == b"1"
 
-    def broken(path: str, data: bytes) -> None:
+    def put_one_byte(path: str, data: bytes) -> None:
         put(path, data[:1])
         raise OSError("disk full")
 
-    folder._put = broken  # type: ignore[method-assign]
+    folder._put = put_one_byte  # type: ignore[method-assign]
     with pytest.raises(OSError, match="disk full"):
         folder.write("a/two", b"22")
     assert os.listdir(tmp_path / "study" / "a") == ["one"]
 
 
 def test_a_plan_writes_nothing_and_names_files_and_bytes(tmp_path: Path) -> None:
-    name, out = checkpoint_in(tmp_path / "model"), tmp_path / "study"
+    name, out = write_checkpoint(tmp_path / "model"), tmp_path / "study"
     texts = SENTENCES * 20
     arguments = {"tokens": T, "keep": 2, "batch": 4}
     result = studies.plan([name], texts, out, **arguments)
@@ -396,20 +416,22 @@ def test_a_plan_counts_two_bytes_for_a_cell_of_a_full_map_and_one_for_a_pooled_c
         monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loading, "sizes_of_name", lambda *_: (1, 1, 1))
 
-    def maps(tokens: int) -> float:
-        one, none = (studies.plan(["a"], ["a text"], tokens=tokens, keep=keep)[0]["bytes"] for keep in (1, 0))
-        return one - none
+    def map_bytes(tokens: int) -> float:
+        bytes_with_map, bytes_without_map = (
+            studies.plan(["a"], ["a text"], tokens=tokens, keep=keep)[0]["bytes"] for keep in (1, 0)
+        )
+        return bytes_with_map - bytes_without_map
 
-    assert maps(128) == 2 * 2 * 128**2 and maps(129) == 2 * 128**2  # once in a row and once in the recording
+    assert map_bytes(128) == 2 * 2 * 128**2 and map_bytes(129) == 2 * 128**2  # once in a row and once in the recording
 
 
 def test_the_driver_needs_no_torch() -> None:
     code = ("import sys, sinkscope.studies, sinkscope.texts; "
             "sinkscope.studies.slug('a'); print([m for m in ('torch', 'transformers') if m in sys.modules])")
     source = Path(sinkscope.__file__).resolve().parents[1]
-    done = subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": str(source)},
-                          capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    process = subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": str(source)},
+                             capture_output=True, text=True, check=True)
+    assert process.stdout.strip() == "[]"
 
 
 @pytest.fixture
@@ -422,14 +444,14 @@ def _local_ray(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 @pytest.mark.usefixtures("_local_ray")
-def test_ray_with_a_killed_worker_gives_the_rows_of_the_plain_loop(plain: tuple[Path, dict[str, str]],
+def test_ray_with_a_killed_worker_gives_the_rows_of_the_plain_loop(plain_study: tuple[Path, dict[str, str]],
                                                                    tmp_path: Path) -> None:
-    grave, out = tmp_path / "grave", tmp_path / "study"
-    result = studies.study({name: make(name, str(grave)) for name in ("llama", "bloom")}, TEXTS, out,
+    marker, out = tmp_path / "marker", tmp_path / "study"
+    result = studies.study({name: make(name, str(marker)) for name in ("llama", "bloom")}, TEXTS, out,
                           ray=True, concurrency=2, **SETTINGS)
-    assert grave.exists(), "no worker was killed"
-    same_rows(out, plain[0])
-    same_recordings(result, plain[1])
+    assert marker.exists(), "no worker was killed"
+    assert_same_rows(out, plain_study[0])
+    assert_same_recordings(result, plain_study[1])
 
 
 def test_no_row_is_lost_or_doubled_when_workers_and_the_driver_are_killed(tmp_path: Path) -> None:
@@ -440,25 +462,25 @@ def test_no_row_is_lost_or_doubled_when_workers_and_the_driver_are_killed(tmp_pa
     codes = []
     for _ in range(kills + 1):
         arguments = [str(x) for x in (killed.__file__, out, n, texts, block, kills, 7)]
-        done = subprocess.run([sys.executable, *arguments], capture_output=True, text=True,
-                              env={**os.environ, "RAY_DATA_DISABLE_PROGRESS_BARS": "1",
-                                   "PYTHONPATH": str(Path(sinkscope.__file__).resolve().parents[1])})
-        codes.append(done.returncode)
-        if done.returncode != -signal.SIGKILL:
+        process = subprocess.run([sys.executable, *arguments], capture_output=True, text=True,
+                                 env={**os.environ, "RAY_DATA_DISABLE_PROGRESS_BARS": "1",
+                                      "PYTHONPATH": str(Path(sinkscope.__file__).resolve().parents[1])})
+        codes.append(process.returncode)
+        if process.returncode != -signal.SIGKILL:
             break
-    assert codes[-1] == 0, done.stderr[-2000:]
+    assert codes[-1] == 0, process.stderr[-2000:]
     assert len(codes) > 1, "no driver was killed"
-    assert len(list((out / "graves").iterdir())) == kills
-    same_rows(out, tmp_path / "plain")
+    assert len(list((out / "markers").iterdir())) == kills
+    assert_same_rows(out, tmp_path / "plain")
     result = {name: str(out / Path(address).name) for name, address in expected.items()}
-    same_recordings(result, expected)
+    assert_same_recordings(result, expected)
     assert json.loads((out / "study.json").read_text())["block"] == block
 
 
 @pytest.mark.parametrize(("models", "workers", "tasks"), [(1, 1, 1), (3, 1, 3), (2, 2, 6), (7, 2, 21), (8, 2, 8)])
 def test_blocks_stay_together_for_one_worker_or_with_four_models_each(models: int, workers: int, tasks: int) -> None:
     job = SimpleNamespace(models={str(i): None for i in range(models)}, blocks=3)
-    split = studies.split_tasks(job, workers)  # type: ignore[arg-type]
-    assert len(split) == tasks
-    assert sorted((task.name, b) for task in split for b in task.blocks) == sorted(
+    task_list = studies.split_tasks(job, workers)  # type: ignore[arg-type]
+    assert len(task_list) == tasks
+    assert sorted((task.name, b) for task in task_list for b in task.blocks) == sorted(
         (name, b) for name in job.models for b in range(3))

@@ -34,24 +34,24 @@ def test_runs_train_on_ray_and_a_lost_run_continues(tmp_path: Path, monkeypatch:
 
     def train(id: str, seed: int, corpora: Path, runs: Path, *options: str) -> int:
         log = Path(folder) / f"{id}-{seed}"
-        began = log.read_text() if log.exists() else ""
-        log.write_text(f"{began}{seed} {runs.is_absolute()}\n")
-        if (id, began) == ("second", ""):
+        earlier_lines = log.read_text() if log.exists() else ""
+        log.write_text(f"{earlier_lines}{seed} {runs.is_absolute()}\n")
+        if (id, earlier_lines) == ("second", ""):
             os._exit(1)
         return 3 if id == "third" else 0
 
     monkeypatch.setattr(everything, "Corpus", lambda *_: None)
     monkeypatch.setattr(everything, "recipes", lambda: dict.fromkeys(("first", "second", "third")))
     monkeypatch.setattr(everything, "train", train)
-    def unfinished(runs: Path, only: list[str]) -> list[tuple[str, int]]:
+    def unfinished_jobs(runs: Path, only: list[str]) -> list[tuple[str, int]]:
         return [(id, 7) for id in only if not (tmp_path / f"{id}-7").exists()]
 
-    monkeypatch.setattr(everything, "unfinished_jobs", unfinished)
+    monkeypatch.setattr(everything, "unfinished_jobs", unfinished_jobs)
     for only, code in ((["first", "second"], 0), (["first", "second", "third"], 3)):
         monkeypatch.setattr(sys, "argv", ["all", "--ray", "--jobs", "2", "--corpora", folder,
                                           "--runs", folder, *only])
-        with pytest.raises(SystemExit) as ended:
+        with pytest.raises(SystemExit) as exit_info:
             everything.main()
-        assert ended.value.code == code
+        assert exit_info.value.code == code
     lines = {path.name: path.read_text().splitlines() for path in tmp_path.iterdir() if path.is_file()}
     assert lines == {"first-7": ["7 True"], "second-7": ["7 True"] * 2, "third-7": ["7 True"]}

@@ -7,7 +7,7 @@ import pytest
 import sinkscope
 import torch
 import transformers as tf
-from families import FAMILIES, L, T, as_batch, inputs
+from families import FAMILIES, L, T, inputs, to_batch
 from sinkscope import metrics
 from sinkscope.attention import Call, UnsupportedModel
 from transformers import AttentionInterface, AttentionMaskInterface
@@ -27,16 +27,16 @@ def observe_maps(model: torch.nn.Module, **batch: torch.Tensor) -> tuple[list[to
     return maps, out
 
 
-def eager(name: str, **batch: torch.Tensor) -> list[torch.Tensor]:
+def eager_maps(name: str, **batch: torch.Tensor) -> list[torch.Tensor]:
     with torch.no_grad():
         return list(FAMILIES[name].make("eager")(output_attentions=True, **batch).attentions)
 
 
-INTERFACE = [name for name, family in FAMILIES.items()
-             if not family.by_weights and family.reads == "tokens" and name != "falcon-alibi"]
+INTERFACE_FAMILIES = [name for name, family in FAMILIES.items()
+                      if not family.weight_implementations and family.input_kind == "tokens" and name != "falcon-alibi"]
 
 
-@pytest.mark.parametrize("name", INTERFACE)
+@pytest.mark.parametrize("name", INTERFACE_FAMILIES)
 def test_padding_is_invisible(name: str) -> None:
     family = FAMILIES[name]
     ids = torch.tensor(inputs(family, 2))
@@ -46,7 +46,7 @@ def test_padding_is_invisible(name: str) -> None:
     mask[1, pad] = 0
     maps, _ = observe_maps(family.make(family.implementations[0]), input_ids=ids, attention_mask=mask)
     queries = mask[1].bool()
-    for result, expected in zip(maps, eager(name, input_ids=ids, attention_mask=mask), strict=True):
+    for result, expected in zip(maps, eager_maps(name, input_ids=ids, attention_mask=mask), strict=True):
         assert result[1][:, queries][..., pad].abs().max() == 0
         assert (result[0] - expected[0]).abs().max() < 1e-5
         assert (result[1] - expected[1])[:, queries].abs().max() < 1e-5
@@ -57,12 +57,12 @@ def test_maps_of_cached_decoding_are_the_last_rows_of_a_whole_pass(name: str) ->
     family = FAMILIES[name]
     ids = torch.tensor(inputs(family, 1))
     model = family.make(family.implementations[0])
-    whole = eager(name, input_ids=ids)
+    whole_maps = eager_maps(name, input_ids=ids)
     with torch.no_grad():
         cache = model(input_ids=ids[:, :30], use_cache=True).past_key_values
     for start, stop in ((30, 31), (31, 36)):  # one query, then several
         maps, _ = observe_maps(model, input_ids=ids[:, start:stop], past_key_values=cache, use_cache=True)
-        for result, expected in zip(maps, whole, strict=True):
+        for result, expected in zip(maps, whole_maps, strict=True):
             S = result.shape[-1]  # a windowed cache holds the last keys only
             assert result.shape[2] == stop - start
             assert (result - expected[:, :, start:stop, stop - S:stop]).abs().max() < 1e-5
@@ -73,10 +73,10 @@ def flash_like(module: torch.nn.Module, query: torch.Tensor, key: torch.Tensor, 
                **options: object) -> tuple[torch.Tensor, None]:
     """Attends causally, within the window and without pads, but gets no map-shaped mask, like FlashAttention."""
     S, n = key.shape[2], query.shape[2]
-    at = torch.arange(S - n, S)[:, None]
-    visible = torch.arange(S) <= at if module.is_causal else torch.ones(n, S, dtype=torch.bool)
+    query_position = torch.arange(S - n, S)[:, None]
+    visible = torch.arange(S) <= query_position if module.is_causal else torch.ones(n, S, dtype=torch.bool)
     if sliding_window is not None:
-        visible = visible & (torch.arange(S) > at - sliding_window)
+        visible = visible & (torch.arange(S) > query_position - sliding_window)
     visible = visible[None, None]
     if attention_mask is not None:
         visible = visible & attention_mask[:, None, None, -S:].bool()
@@ -94,7 +94,7 @@ def test_flash_attention_passes_no_mask(name: str, padded: bool) -> None:
     model = FAMILIES[name].make("sdpa")
     model.config._attn_implementation_internal = "flash_attention_test"
     maps, _ = observe_maps(model, input_ids=ids, attention_mask=mask)
-    for result, expected in zip(maps, eager(name, input_ids=ids, attention_mask=mask), strict=True):
+    for result, expected in zip(maps, eager_maps(name, input_ids=ids, attention_mask=mask), strict=True):
         assert (result - expected)[:, :, 5 * padded:].abs().max() < 1e-5
 
 
@@ -104,9 +104,9 @@ def test_observing_keeps_the_logits_and_the_causal_mask_of_sdpa() -> None:
     model = FAMILIES["llama"].make("sdpa")
     ids = torch.tensor(inputs(FAMILIES["llama"], 1))
     with torch.no_grad():
-        before = model(input_ids=ids).logits
+        expected_logits = model(input_ids=ids).logits
     maps, out = observe_maps(model, input_ids=ids)
-    assert torch.equal(out.logits, before)
+    assert torch.equal(out.logits, expected_logits)
     assert maps[0].triu(1).abs().max() == 0
 
 
@@ -114,8 +114,8 @@ def test_changed_logits_are_rejected() -> None:
     model = FAMILIES["llama"].make("sdpa")
 
     def bend(module: torch.nn.Module, args: object, out: tuple[torch.Tensor, object]) -> object:
-        watched = model.config._attn_implementation == "sinkscope"
-        return (out[0] * 1.01, *out[1:]) if watched else out
+        is_watched = model.config._attn_implementation == "sinkscope"
+        return (out[0] * 1.01, *out[1:]) if is_watched else out
 
     model.model.layers[1].self_attn.register_forward_hook(bend)
     with pytest.raises(UnsupportedModel, match="logits of the untouched model"):
@@ -126,14 +126,14 @@ def test_changed_logits_are_rejected() -> None:
 def test_an_implementation_with_other_weights_is_rejected(secret: str) -> None:
     """The logits are those of the untouched model, but the recomputed weights are not those that the model used."""
 
-    def other(module: torch.nn.Module, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor,
-              attention_mask: torch.Tensor | None, **options: object) -> object:
+    def other_attention(module: torch.nn.Module, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor,
+                        attention_mask: torch.Tensor | None, **options: object) -> object:
         if secret == "temperature":
             return sdpa_attention_forward(module, query * 1.1, key, value, attention_mask, **options)
-        wider = torch.ones(T, T).tril(3).bool()
-        return sdpa_attention_forward(module, query, key, value, wider, **options)
+        wider_mask = torch.ones(T, T).tril(3).bool()
+        return sdpa_attention_forward(module, query, key, value, wider_mask, **options)
 
-    AttentionInterface.register("other_test", other)
+    AttentionInterface.register("other_test", other_attention)
     AttentionMaskInterface.register("other_test", AttentionMaskInterface()["sdpa"])
     model = FAMILIES["llama"].make("sdpa")
     model.config._attn_implementation_internal = "other_test"
@@ -146,17 +146,17 @@ def test_the_implementation_and_the_hooks_are_restored_after_an_exception(name: 
     family = FAMILIES[name]
     model = family.make(family.implementations[0]).train()
     configs = [m.config for m in model.modules() if hasattr(m, "config")]
-    before = [config._attn_implementation for config in configs]
+    implementations = [config._attn_implementation for config in configs]
 
-    def broken(call: Call) -> None:
+    def raise_error(call: Call) -> None:
         raise KeyError("in the middle")
 
-    with pytest.raises(KeyError), sinkscope.observe(model, broken):
-        model(**as_batch(inputs(family, 1)[0]))
+    with pytest.raises(KeyError), sinkscope.observe(model, raise_error):
+        model(**to_batch(inputs(family, 1)[0]))
     with pytest.raises(ValueError, match="fields"):
         sinkscope.record(model, None, inputs(family, 1), tokens=T, fields=["maps"], progress=False)
     sinkscope.record(model, None, inputs(family, 1), tokens=T, progress=False)
-    assert [config._attn_implementation for config in configs] == before
+    assert [config._attn_implementation for config in configs] == implementations
     assert not any(m._forward_hooks or m._forward_pre_hooks for m in model.modules())
     assert all(m.training for m in model.modules())  # record uses evaluation mode, and restores this mode as well
 
@@ -166,7 +166,7 @@ def test_low_precision_scores_are_computed_in_float32() -> None:
     prompt = inputs(FAMILIES["llama"], 1)[0]
     calls = []
     with torch.no_grad(), sinkscope.observe(model, calls.append):
-        model(**as_batch(prompt))
+        model(**to_batch(prompt))
     [chunk] = calls[0].chunks()
     q, k = calls[0].query.double(), calls[0].key.double().repeat_interleave(2, 1)
     scores = (q @ k.transpose(-2, -1) * calls[0].scaling).masked_fill(
@@ -177,14 +177,14 @@ def test_low_precision_scores_are_computed_in_float32() -> None:
     assert recording.conditions["model"]["dtype"] == "bfloat16"
 
 
-LOW = [("llama", "sdpa"), ("llama", "eager"), ("mistral", "sdpa"), ("gpt2", "eager"), ("gpt_neox",
+LOW_PRECISION_CASES = [("llama", "sdpa"), ("llama", "eager"), ("mistral", "sdpa"), ("gpt2", "eager"), ("gpt_neox",
 "sdpa"),
-       ("gpt_oss", "eager"), ("gemma2", "eager"), ("falcon", "sdpa"), ("bert", "eager"), ("modernbert",
+                       ("gpt_oss", "eager"), ("gemma2", "eager"), ("falcon", "sdpa"), ("bert", "eager"), ("modernbert",
        "sdpa")]
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=["bfloat16", "float16"])
-@pytest.mark.parametrize(("name", "implementation"), LOW)
+@pytest.mark.parametrize(("name", "implementation"), LOW_PRECISION_CASES)
 def test_rounding_in_low_precision_is_accepted(
     name: str, implementation: str, dtype: torch.dtype
 ) -> None:
@@ -209,10 +209,10 @@ def test_vectors_that_a_model_does_not_return_are_absent() -> None:
 @pytest.mark.parametrize("factor", [1.05, 0.95])
 @pytest.mark.parametrize("name", ["llama", "mistral", "gpt2", "gpt_neox"])
 def test_scores_that_are_5_percent_off_are_rejected(name: str, factor: float, dtype: torch.dtype) -> None:
-    def other(module: torch.nn.Module, query: torch.Tensor, *args: object, **options: object) -> object:
+    def scaled_attention(module: torch.nn.Module, query: torch.Tensor, *args: object, **options: object) -> object:
         return sdpa_attention_forward(module, query * factor, *args, **options)
 
-    AttentionInterface.register("factor_test", other)
+    AttentionInterface.register("factor_test", scaled_attention)
     AttentionMaskInterface.register("factor_test", AttentionMaskInterface()["sdpa"])
     model = FAMILIES[name].make("sdpa").to(dtype)
     model.config._attn_implementation_internal = "factor_test"
@@ -227,7 +227,7 @@ def test_under_autocast_scores_are_those_of_the_rounded_queries() -> None:
         result = sinkscope.record(model, None, prompt, tokens=T, progress=False)
         calls: list[Call] = []
         with torch.no_grad(), sinkscope.observe(model, calls.append):
-            model(**as_batch(prompt[0]))
+            model(**to_batch(prompt[0]))
     q, k = calls[0].query.double(), calls[0].key.double().repeat_interleave(2, 1)
     assert calls[0].query.dtype == torch.bfloat16  # the numbers that autocast multiplies
     scores = (q @ k.transpose(-2, -1) * calls[0].scaling).masked_fill(
@@ -238,23 +238,23 @@ def test_under_autocast_scores_are_those_of_the_rounded_queries() -> None:
 
 def test_a_compiled_model_is_recorded_uncompiled() -> None:
     prompts = inputs(FAMILIES["llama"], 2)
-    plain = sinkscope.record(FAMILIES["llama"].make("sdpa"), None, prompts, tokens=T, progress=False)
-    wrapped = torch.compile(FAMILIES["llama"].make("sdpa"), backend="eager")
-    result = sinkscope.record(wrapped, None, prompts, tokens=T, progress=False)
-    inside = FAMILIES["llama"].make("sdpa")
-    inside.compile(backend="eager")
-    also = sinkscope.record(inside, None, prompts, tokens=T, progress=False)
-    for recording in (result, also):
-        assert np.array_equal(recording["mean.alpha"], plain["mean.alpha"])
+    expected = sinkscope.record(FAMILIES["llama"].make("sdpa"), None, prompts, tokens=T, progress=False)
+    compiled_model = torch.compile(FAMILIES["llama"].make("sdpa"), backend="eager")
+    result = sinkscope.record(compiled_model, None, prompts, tokens=T, progress=False)
+    self_compiled_model = FAMILIES["llama"].make("sdpa")
+    self_compiled_model.compile(backend="eager")
+    second_result = sinkscope.record(self_compiled_model, None, prompts, tokens=T, progress=False)
+    for recording in (result, second_result):
+        assert np.array_equal(recording["mean.alpha"], expected["mean.alpha"])
 
 
 def test_a_prompt_out_of_memory_is_reported_and_the_others_continue() -> None:
     model = FAMILIES["llama"].make("sdpa")
     prompts = inputs(FAMILIES["llama"], 4)
-    heavy = torch.tensor(prompts[1])
+    large_prompt = torch.tensor(prompts[1])
 
     def run_out(module: torch.nn.Module, args: tuple[torch.Tensor, ...]) -> None:
-        if (args[0] == heavy).all(-1).any():
+        if (args[0] == large_prompt).all(-1).any():
             raise torch.OutOfMemoryError("CUDA out of memory")
 
     expected = sinkscope.record(model, None, [prompts[i] for i in (0, 2, 3)], tokens=T, progress=False)
@@ -280,11 +280,11 @@ def test_a_batch_gives_the_numbers_of_single_prompts() -> None:
     for name in ("llama", "gpt_oss", "bloom", "bert"):
         model = FAMILIES[name].make(FAMILIES[name].implementations[0])
         prompts = inputs(FAMILIES[name], 5)
-        one = sinkscope.record(model, None, prompts, tokens=T, progress=False, keep=3)
-        three = sinkscope.record(model, None, prompts, tokens=T, progress=False, keep=3, batch=3)
-        assert one.tensors.keys() == three.tensors.keys()
-        for key, value in one.tensors.items():
-            assert np.allclose(value, three[key], rtol=1e-3, atol=2e-5, equal_nan=True), (name, key)
+        single_recording = sinkscope.record(model, None, prompts, tokens=T, progress=False, keep=3)
+        batch_recording = sinkscope.record(model, None, prompts, tokens=T, progress=False, keep=3, batch=3)
+        assert single_recording.tensors.keys() == batch_recording.tensors.keys()
+        for key, value in single_recording.tensors.items():
+            assert np.allclose(value, batch_recording[key], rtol=1e-3, atol=2e-5, equal_nan=True), (name, key)
 
 
 def test_an_encoder_with_a_decoder_is_rejected() -> None:
@@ -331,8 +331,8 @@ def test_the_first_token_and_the_mask_are_parameters() -> None:
     # Under a causal mask only T - k queries see key k.
     causal = sinkscope.record(model, None, prompt, tokens=None, mask="causal", progress=False)
     n = result["mean.alpha"].shape[-1]
-    received = result["mean.alpha"] * n
-    assert np.allclose(causal["mean.alpha"], received / np.arange(n, 0, -1), rtol=1e-4)
+    key_weights = result["mean.alpha"] * n
+    assert np.allclose(causal["mean.alpha"], key_weights / np.arange(n, 0, -1), rtol=1e-4)
 
 
 def test_numbers_of_the_first_token_use_the_position_that_counts_as_first() -> None:
@@ -388,15 +388,15 @@ def test_pooled_maps_average_only_visible_cells(name: str, monkeypatch: pytest.M
     model = family.make(family.implementations[0])
     prompt = inputs(family, 1)
     pooled = sinkscope.record(model, None, prompt, tokens=T, maps="pooled", progress=False)
-    maps, _ = observe_maps(model, **as_batch(prompt[0]))
-    seen = [torch.as_tensor(m[0].numpy() > 0).any(0) for m in maps]
+    maps, _ = observe_maps(model, **to_batch(prompt[0]))
+    visible = [torch.as_tensor(m[0].numpy() > 0).any(0) for m in maps]
     P, block = 10, 5
     assert pooled["0.att_pooled"].shape == (L, 4, P, P)
     for layer in range(L):
         for i in range(P):
             for j in range(P):
                 cell = slice(block * i, block * i + block), slice(block * j, block * j + block)
-                count = seen[layer][cell].sum().clamp_min(1)
+                count = visible[layer][cell].sum().clamp_min(1)
                 expected = maps[layer][0][:, cell[0], cell[1]].sum((-2, -1)) / count
                 scale = pooled["0.att_scale"][layer]
                 assert np.abs(pooled.attention(0)[layer, :, i, j] - expected.numpy()).max() <= (
@@ -406,7 +406,7 @@ def test_pooled_maps_average_only_visible_cells(name: str, monkeypatch: pytest.M
         assert np.allclose(pooled[key], full[key], atol=1e-6)
 
 
-class Masked(torch.nn.Module):
+class AddedMaskModel(torch.nn.Module):
     """A user's model that hides later keys by adding the number `added` to their scores."""
 
     def __init__(self, added: float) -> None:
@@ -432,7 +432,7 @@ class Masked(torch.nn.Module):
 
 @pytest.mark.parametrize("added", [-torch.inf, torch.finfo(torch.float32).min, -1e9, -1e4])
 def test_any_large_negative_number_hides_a_key(added: float) -> None:
-    model, [ids] = Masked(added), inputs(FAMILIES["llama"], 1)
+    model, [ids] = AddedMaskModel(added), inputs(FAMILIES["llama"], 1)
     result = sinkscope.record(model, None, [ids], tokens=T, progress=False)
     expected = metrics.alpha(torch.stack(model.maps).double())
     assert result.model["mask"] == {"kind": "causal"} and "mean.loss_mean" in result
@@ -445,15 +445,15 @@ def test_any_large_negative_number_hides_a_key(added: float) -> None:
 def test_an_ambiguous_mask_is_rejected() -> None:
     """Adding -100 to a score hides the key, but a bias may be as large without being a mask."""
     with pytest.raises(UnsupportedModel, match="no query gives a later key more than .*; add -inf"):
-        sinkscope.record(Masked(-100.0), None, inputs(FAMILIES["llama"], 1), tokens=T, progress=False)
+        sinkscope.record(AddedMaskModel(-100.0), None, inputs(FAMILIES["llama"], 1), tokens=T, progress=False)
 
 
 def test_a_mask_in_a_mapping_may_be_of_large_numbers() -> None:
     [ids] = inputs(FAMILIES["llama"], 1)
     mask = torch.full((T, T), -1e9).triu(1)[None, None]
     model = FAMILIES["llama"].make("sdpa")
-    plain = sinkscope.record(model, None, [ids], tokens=T, progress=False)
+    expected = sinkscope.record(model, None, [ids], tokens=T, progress=False)
     result = sinkscope.record(model, None, [{"input_ids": torch.tensor([ids]), "attention_mask": mask}],
                              tokens=None, progress=False)
-    assert result.model["mask"] == plain.model["mask"] == {"kind": "causal"}
-    assert np.abs(result["0.alpha"] - plain["0.alpha"]).max() < 1e-6
+    assert result.model["mask"] == expected.model["mask"] == {"kind": "causal"}
+    assert np.abs(result["0.alpha"] - expected["0.alpha"]).max() < 1e-6

@@ -15,7 +15,7 @@ from torch import nn
 from truth import alpha64, eager64
 
 
-class Mine(nn.Module):
+class Wrapper(nn.Module):
     """A user's module that wraps a model and has its config."""
 
     def __init__(self, model: nn.Module) -> None:
@@ -26,7 +26,7 @@ class Mine(nn.Module):
         return self.inner(**inputs)
 
 
-class Bare(nn.Module):
+class BareWrapper(nn.Module):
     """A user's module that wraps a model, has no config, and names the ids differently."""
 
     def __init__(self, model: nn.Module) -> None:
@@ -37,17 +37,17 @@ class Bare(nn.Module):
         return self.inner(input_ids=idx).logits
 
 
-def lora(model: nn.Module) -> nn.Module:
+def add_lora(model: nn.Module) -> nn.Module:
     peft = pytest.importorskip("peft", reason="peft is not installed")
-    made = peft.get_peft_model(model, peft.LoraConfig(target_modules=["q_proj"], r=2))
+    lora_model = peft.get_peft_model(model, peft.LoraConfig(target_modules=["q_proj"], r=2))
     with torch.no_grad():
-        for name, x in made.named_parameters():
+        for name, x in lora_model.named_parameters():
             if "lora_B" in name:
                 x.normal_(0, 0.3)
-    return made
+    return lora_model
 
 
-class Trained(Mine):
+class ConfiguredWrapper(Wrapper):
     """A user's module with a `config` of its own, whose sizes are not those of the wrapped model."""
 
     def __init__(self, model: nn.Module) -> None:
@@ -56,16 +56,16 @@ class Trained(Mine):
 
 
 WRAPPERS = {
-    "own": Mine,
-    "own config": Trained,
-    "parallel of own of own": lambda m: nn.DataParallel(Trained(Mine(m))),
+    "own": Wrapper,
+    "own config": ConfiguredWrapper,
+    "parallel of own of own": lambda m: nn.DataParallel(ConfiguredWrapper(Wrapper(m))),
     "sequential": nn.Sequential,
-    "bare": Bare,
+    "bare": BareWrapper,
     "parallel": nn.DataParallel,
-    "lora": lora,
-    "own of lora": lambda m: Mine(lora(m)),
+    "lora": add_lora,
+    "own of lora": lambda m: Wrapper(add_lora(m)),
     "compiled": lambda m: torch.compile(m, backend="eager"),
-    "compiled own": lambda m: torch.compile(Mine(m), backend="eager"),
+    "compiled own": lambda m: torch.compile(Wrapper(m), backend="eager"),
 }
 
 
@@ -128,10 +128,10 @@ def ddp(model: nn.Module) -> nn.Module:
 def test_a_sharded_model_gives_its_own_numbers(name: str, wrap: Callable[[nn.Module], nn.Module]) -> None:
     family = FAMILIES[name]
     prompts = inputs(family, 2)
-    plain = family.make(family.implementations[0])
-    att = torch.stack([eager64(plain, input_ids=torch.tensor([ids])) for ids in prompts])
+    plain_model = family.make(family.implementations[0])
+    att = torch.stack([eager64(plain_model, input_ids=torch.tensor([ids])) for ids in prompts])
     share = att / att.sum(-1, keepdim=True)
-    expected = sinkscope.record(plain, None, prompts, tokens=T, progress=False)
+    expected = sinkscope.record(plain_model, None, prompts, tokens=T, progress=False)
     model = wrap(family.make(family.implementations[0])).eval()
     result = sinkscope.record(model, None, prompts, tokens=T, progress=False)
     assert np.abs(result["mean.alpha"] - alpha64(share).mean(0)).max() < 1e-5
@@ -146,43 +146,43 @@ def test_unwrap_finds_the_model() -> None:
     assert unwrap(model) is model
     assert unwrap(nn.DataParallel(model)) is model
     assert unwrap(torch.compile(nn.DataParallel(model), backend="eager")) is model
-    assert unwrap(itself := Itself()) is itself and itself.asked == 1
+    assert unwrap(self_referring := SelfReferringModule()) is self_referring and self_referring.call_count == 1
 
 
-class Itself(nn.Module):
+class SelfReferringModule(nn.Module):
     """A module whose base model is itself, so that a loop over base models would never end."""
 
-    asked = 0
+    call_count = 0
 
     def get_base_model(self) -> nn.Module:
-        self.asked += 1
-        assert self.asked < 4
+        self.call_count += 1
+        assert self.call_count < 4
         return self
 
 
 class Attention(nn.Module):
-    """Attention that returns weights whose rows sum to 1 - `kept`."""
+    """Attention that returns weights whose rows sum to 1 - `lost_share`."""
 
-    def forward(self, x: torch.Tensor, kept: float) -> tuple[torch.Tensor, torch.Tensor]:
+    def forward(self, x: torch.Tensor, lost_share: float) -> tuple[torch.Tensor, torch.Tensor]:
         T = x.shape[1]
         att = torch.ones(T, T).tril()
-        att = (1 - kept) * att / att.sum(-1, keepdim=True)
+        att = (1 - lost_share) * att / att.sum(-1, keepdim=True)
         return att @ x, att.expand(1, 2, T, T)
 
 
-class Leaky(nn.Module):
-    def __init__(self, kept: float) -> None:
+class LeakyModel(nn.Module):
+    def __init__(self, lost_share: float) -> None:
         super().__init__()
-        self.embed, self.attention, self.kept = nn.Embedding(9, 4), Attention(), kept
+        self.embed, self.attention, self.lost_share = nn.Embedding(9, 4), Attention(), lost_share
 
     def forward(self, input_ids: torch.Tensor) -> torch.Tensor:
-        return self.attention(self.embed(input_ids), self.kept)[0]
+        return self.attention(self.embed(input_ids), self.lost_share)[0]
 
 
 def test_returned_weights_that_do_not_sum_to_1_are_rejected() -> None:
     ids = [[1, 2, 3, 4, 5]]
     assert (
-        sinkscope.record(Leaky(0.0), None, ids, tokens=5, progress=False).model["operation"] == "softmax"
+        sinkscope.record(LeakyModel(0.0), None, ids, tokens=5, progress=False).model["operation"] == "softmax"
     )
     with pytest.raises(UnsupportedModel, match="rows sum to 1, found a row of 0.9"):
-        sinkscope.record(Leaky(0.1), None, ids, tokens=5, progress=False)
+        sinkscope.record(LeakyModel(0.1), None, ids, tokens=5, progress=False)

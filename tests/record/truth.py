@@ -14,12 +14,12 @@ def eager64(model: torch.nn.Module, **inputs: Tensor) -> Tensor:
 
 @torch.no_grad()
 def run64(model: torch.nn.Module, **inputs: Tensor) -> Any:
-    exact = copy.deepcopy(model).double().eval()
-    exact.set_attn_implementation("eager")
-    if exact._can_set_experts_implementation():
-        exact.set_experts_implementation("eager")  # the fast implementation has no float64
+    model64 = copy.deepcopy(model).double().eval()
+    model64.set_attn_implementation("eager")
+    if model64._can_set_experts_implementation():
+        model64.set_experts_implementation("eager")  # the fast implementation has no float64
     inputs = {name: x.double() if x.is_floating_point() else x for name, x in inputs.items()}
-    return exact(**inputs, output_attentions=True, output_hidden_states=True)
+    return model64(**inputs, output_attentions=True, output_hidden_states=True)
 
 
 def alpha64(att: Tensor, first: int | None = None) -> Any:

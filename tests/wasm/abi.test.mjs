@@ -93,13 +93,13 @@ test('options may be omitted, and each item of a list is checked', () => {
     assert.deepEqual(errorOf(() => checkPlan(spoilt)).slice(0, 2), ['argument', where]);
   assert.equal(urlOf('b', 'https://a/x', 'it').href, 'https://a/b');
   assert.equal(urlOf(new URL('https://a/x'), undefined, 'it').href, 'https://a/x');
-  for (const [value, shown] of [
+  for (const [value, valueText] of [
     ['b', '"b"'],
     [5, '5'],
   ])
     assert.deepEqual(
       errorOf(() => urlOf(value, undefined, 'it')),
-      ['argument', 'it', `expected an address, got ${shown}`],
+      ['argument', 'it', `expected an address, got ${valueText}`],
     );
 });
 
@@ -107,7 +107,7 @@ test('an error has place and message, shows the value, and keeps its members whe
   const error = new SinkscopeError('read', 'a file', 'expected bytes');
   assert.deepEqual([error.name, error.message], ['SinkscopeError', 'a file: expected bytes']);
   assert.equal(new SinkscopeError('read', '', 'expected bytes').message, 'expected bytes');
-  for (const [value, shown] of [
+  for (const [value, valueText] of [
     ['a"b', '"a\\"b"'],
     [() => {}, 'a function'],
     [null, 'null'],
@@ -117,16 +117,16 @@ test('an error has place and message, shows the value, and keeps its members whe
     [[1, 2], 'a list of 2'],
     [{}, 'an object'],
   ])
-    assert.equal(argumentError('x', 'y', value).text, `expected y, got ${shown}`);
+    assert.equal(argumentError('x', 'y', value).text, `expected y, got ${valueText}`);
   assert.deepEqual(packError(error), { code: 'read', where: 'a file', text: 'expected bytes' });
   assert.deepEqual(packError(new TypeError('x')), {
     code: 'internal',
     where: '',
     text: 'TypeError: x',
   });
-  const again = unpackError(packError(error));
-  assert.ok(again instanceof SinkscopeError);
-  assert.equal(again.message, error.message);
+  const unpackedError = unpackError(packError(error));
+  assert.ok(unpackedError instanceof SinkscopeError);
+  assert.equal(unpackedError.message, error.message);
   for (const other of [
     null,
     undefined,
@@ -159,29 +159,29 @@ test('an error has place and message, shows the value, and keeps its members whe
 test('a request for shared memory that fails is halved, down to twice the minimum of the binary', (t) => {
   const { Memory } = WebAssembly;
   t.after(() => Object.assign(WebAssembly, { Memory }));
-  const withMost = (most) => {
-    const asked = [];
+  const withMost = (pagesMax) => {
+    const requestedPages = [];
     WebAssembly.Memory = class {
       constructor({ initial, maximum, shared }) {
         assert.deepEqual([initial, shared], [256, true]);
-        asked.push(maximum);
-        if (maximum > most) throw new RangeError('no room');
+        requestedPages.push(maximum);
+        if (maximum > pagesMax) throw new RangeError('no room');
       }
     };
-    return { asked, found: errorOf(() => createSharedMemory()) };
+    return { requestedPages, error: errorOf(() => createSharedMemory()) };
   };
-  assert.deepEqual(withMost(65536), { asked: [65536], found: 'nothing' });
-  assert.deepEqual(withMost(20000).asked, [65536, 32768, 16384]);
+  assert.deepEqual(withMost(65536), { requestedPages: [65536], error: 'nothing' });
+  assert.deepEqual(withMost(20000).requestedPages, [65536, 32768, 16384]);
   const halves = [65536, 32768, 16384, 8192, 4096, 2048, 1024, 512];
-  assert.deepEqual(withMost(512), { asked: halves, found: 'nothing' });
+  assert.deepEqual(withMost(512), { requestedPages: halves, error: 'nothing' });
   assert.deepEqual(withMost(511), {
-    asked: halves,
-    found: ['no_memory', 'memory', 'RangeError: no room'],
+    requestedPages: halves,
+    error: ['no_memory', 'memory', 'RangeError: no room'],
   });
 });
 
 /** Returns a fake binary with its view at 64 and its last failure at 1024; allocations begin at 4096. */
-function binary(own = {}) {
+function binary(functions = {}) {
   const memory = new WebAssembly.Memory({ initial: 1 });
   const words = new Uint32Array(memory.buffer);
   const log = [];
@@ -197,11 +197,11 @@ function binary(own = {}) {
     ss_wasm_trap() {
       throw new Error('unreachable');
     },
-    ...own,
+    ...functions,
   };
   const module = new Module(exports, /** @type {any} */ ('binary'));
-  const at = (address) => new Uint8Array(memory.buffer, address);
-  const shows = (name, ...view) => {
+  const bytesAt = (address) => new Uint8Array(memory.buffer, address);
+  const showView = (name, ...view) => {
     exports[`ss_wasm_${name}`] = (...args) => {
       assert.equal(args.at(-1), 64);
       log.push([name, ...args.slice(0, -1)]);
@@ -209,15 +209,15 @@ function binary(own = {}) {
       return 0;
     };
   };
-  return { module, memory, log, words, at, shows };
+  return { module, memory, log, words, bytesAt, showView };
 }
 
 test('a failure of the core has its code, place and message', () => {
-  const { module, words, at, log } = binary();
+  const { module, words, bytesAt, log } = binary();
   assert.deepEqual(log, [['reserve', 48]]);
   words[256] = 3;
-  at(1028).set(Buffer.from('a tensor\0rest'));
-  at(1124).set(Buffer.from('\ufeffexpected it\0rest'));
+  bytesAt(1028).set(Buffer.from('a tensor\0rest'));
+  bytesAt(1124).set(Buffer.from('\ufeffexpected it\0rest'));
   const where = ['a tensor', '\ufeffexpected it'];
   assert.deepEqual(
     errorOf(() => module.check('fail')),
@@ -231,11 +231,11 @@ test('a failure of the core has its code, place and message', () => {
   ])
     assert.deepEqual(errorOf(call), ['bad_tensor', ...where]);
   // Texts that fill their buffer have no terminator.
-  at(1028).fill(97, 0, 96);
-  at(1124).fill(98, 0, 768);
-  at(1892).fill(99, 0, 9);
+  bytesAt(1028).fill(97, 0, 96);
+  bytesAt(1124).fill(98, 0, 768);
+  bytesAt(1892).fill(99, 0, 9);
   assert.deepEqual(errorOf(() => module.check('fail')).slice(1), ['a'.repeat(96), 'b'.repeat(768)]);
-  for (const start of [1028, 1124]) at(start)[0] = 0;
+  for (const start of [1028, 1124]) bytesAt(start)[0] = 0;
   assert.deepEqual(errorOf(() => module.check('fail')).slice(1), ['', '']);
   module.check('none');
   // Addresses above 2 GiB arrive as negative numbers.
@@ -258,10 +258,10 @@ test('after a trap no function is called, and freeing a block does nothing', () 
 });
 
 test('a block has room for its values, is reused from its start, and is freed', () => {
-  const { module, log, at } = binary();
+  const { module, log, bytesAt } = binary();
   const content = new Uint16Array([1, 2, 3]).subarray(1);
   assert.equal(
-    module.lend(content, (address) => (log.push(address), at(address)[2])),
+    module.lend(content, (address) => (log.push(address), bytesAt(address)[2])),
     3,
   );
   assert.throws(() =>
@@ -288,29 +288,29 @@ test('a block has room for its values, is reused from its start, and is freed', 
 });
 
 test('views are read as texts, bytes, values and tensors', () => {
-  const { module, shows, at, log, memory } = binary();
-  at(8192).set(Buffer.from('{"a":1}'));
-  shows('text', 8192, 2, 1, 7);
+  const { module, showView, bytesAt, log, memory } = binary();
+  bytesAt(8192).set(Buffer.from('{"a":1}'));
+  showView('text', 8192, 2, 1, 7);
   assert.deepEqual(module.json('text', 5), { a: 1 });
   assert.deepEqual(log.at(-1), ['text', 5]);
   assert.deepEqual([...module.bytesOf('text')], [...Buffer.from('{"a":1}')]);
   const file = module.file('text', 6);
-  at(8192)[0] = 0;
+  bytesAt(8192)[0] = 0;
   assert.equal(file[0], 123);
-  shows('numbers', 8192, 0, 1, 7);
+  showView('numbers', 8192, 0, 1, 7);
   assert.deepEqual(
     errorOf(() => module.json('numbers')),
     ['abi', 'numbers', 'expected text'],
   );
-  shows('value', 8192, 3, 5, 1, 1);
+  showView('value', 8192, 3, 5, 1, 1);
   const bytes = Uint8Array.of(0, 34, 97);
   assert.deepEqual(module.value('value', 1), { bytes, type: 5, count: 1, isArray: true });
-  shows('value', 8192, 3, 5, 1, 0);
+  showView('value', 8192, 3, 5, 1, 0);
   assert.equal(module.value('value').isArray, false);
-  shows('value', 0, 3, 5, 1, 0);
+  showView('value', 0, 3, 5, 1, 0);
   assert.equal(module.value('value'), undefined);
   new Float32Array(memory.buffer, 8192, 24).set(Array.from({ length: 24 }, (_, i) => i));
-  shows('tensor', 8192, 0, 2, 2, 3, 0, 0, 3, 1);
+  showView('tensor', 8192, 0, 2, 2, 3, 0, 0, 3, 1);
   const tensor = module.tensor('tensor', 7);
   assert.deepEqual(tensor, { shape: [2, 3], data: Float32Array.of(0, 1, 2, 3, 4, 5) });
 });
@@ -340,7 +340,7 @@ test('a view with strides is copied as a dense tensor', () => {
       shape,
       data: Float32Array.from(data),
     });
-  const whole = copy(1, 1, [2], [1], 0).data;
-  assert.ok(whole instanceof Int32Array);
-  assert.deepEqual([...whole], [0, new Int32Array(numbers.buffer)[1]]);
+  const integers = copy(1, 1, [2], [1], 0).data;
+  assert.ok(integers instanceof Int32Array);
+  assert.deepEqual([...integers], [0, new Int32Array(numbers.buffer)[1]]);
 });

@@ -14,26 +14,26 @@ const address = new URL('https://hub.example/a/b?signed=secret');
  */
 async function send(t, answers, options = {}) {
   /** @type {{ method?: string, headers: Record<string, string>, cache?: string }[]} */
-  const seen = [];
+  const requests = [];
   /** @type {number[]} */
   const waits = [];
   t.mock.method(globalThis, 'fetch', async (_, init) => {
-    const answer = answers[Math.min(seen.length, answers.length - 1)];
-    seen.push(init);
+    const answer = answers[Math.min(requests.length, answers.length - 1)];
+    requests.push(init);
     if (answer instanceof Error) throw answer;
     return answer;
   });
   const onRetry = ({ wait }) => waits.push(wait);
   try {
     const answer = await ask(address, { wait: 0, ...options, onRetry });
-    return { seen, waits, answer };
+    return { requests, waits, answer };
   } catch (error) {
-    return { seen, waits, error };
+    return { requests, waits, error };
   }
 }
 
 const reply = (status, headers = {}) => new Response(null, { status, headers });
-const late = new Date(Date.now() + 3_600_000).toUTCString();
+const lateDate = new Date(Date.now() + 3_600_000).toUTCString();
 
 test('each failed response has its code, its message and its number of tries', async (t) => {
   for (const [answer, options, code, words, tries] of [
@@ -50,41 +50,53 @@ test('each failed response has its code, its message and its number of tries', a
     [reply(501), {}, 'read', /^the server answered 501$/, 1],
     [reply(429), {}, 'busy', /^too many requests from here; the server answered 429$/, 5],
     [reply(429, { 'retry-after': '31' }), {}, 'busy', / 429; try again in 31 s$/, 1],
-    [reply(429, { 'retry-after': late }), {}, 'busy', new RegExp(`; try again after ${late}$`), 1],
+    [
+      reply(429, { 'retry-after': lateDate }),
+      {},
+      'busy',
+      new RegExp(`; try again after ${lateDate}$`),
+      1,
+    ],
     [reply(429, { ratelimit: '"api";r=0;t=99' }), {}, 'busy', /; try again in 99 s$/, 1],
     [reply(429, { 'retry-after': 'soon' }), { tries: 1 }, 'busy', / answered 429$/, 1],
     [new TypeError('fetch failed'), {}, 'read', /hub.example can be reached.*refused or cut$/, 5],
   ]) {
-    const { seen, error } = await send(t, [answer], options);
+    const { requests, error } = await send(t, [answer], options);
     assert.deepEqual([error.code, error.where], [code, 'https://hub.example/a/b']);
-    const own = error.message.slice(error.message.indexOf(': ', error.where.length) + 2);
-    assert.match(own, words);
-    assert.equal(seen.length, tries, own);
+    const reason = error.message.slice(error.message.indexOf(': ', error.where.length) + 2);
+    assert.match(reason, words);
+    assert.equal(requests.length, tries, reason);
     assert.equal(error.cause, answer instanceof Error ? answer : undefined);
   }
 });
 
 test('a temporary failure is tried again after the requested wait, or after twice the last wait', async (t) => {
-  const first = await send(t, [reply(500), new TypeError('cut'), reply(429), reply(200)], {
+  const result = await send(t, [reply(500), new TypeError('cut'), reply(429), reply(200)], {
     wait: 2,
   });
-  assert.deepEqual([first.answer.status, first.waits], [200, [2, 4, 8]]);
-  const named = await send(t, [reply(429, { 'retry-after': '0' }), reply(416)]);
-  assert.deepEqual([named.answer.status, named.waits], [416, [0]]);
-  const past = new Date(Date.now() - 5000).toUTCString();
-  const over = await send(t, [reply(503, { 'retry-after': past }), reply(206)], { wait: 7 });
-  assert.deepEqual([over.answer.status, over.waits], [206, [0]]);
+  assert.deepEqual([result.answer.status, result.waits], [200, [2, 4, 8]]);
+  const rangeResult = await send(t, [reply(429, { 'retry-after': '0' }), reply(416)]);
+  assert.deepEqual([rangeResult.answer.status, rangeResult.waits], [416, [0]]);
+  const pastDate = new Date(Date.now() - 5000).toUTCString();
+  const pastResult = await send(t, [reply(503, { 'retry-after': pastDate }), reply(206)], {
+    wait: 7,
+  });
+  assert.deepEqual([pastResult.answer.status, pastResult.waits], [206, [0]]);
 });
 
 test('a request has its method, its token and its cache mode', async (t) => {
-  const plain = await send(t, [reply(200)]);
+  const result = await send(t, [reply(200)]);
   assert.deepEqual(
-    [plain.seen[0].method, plain.seen[0].headers, plain.seen[0].cache],
+    [result.requests[0].method, result.requests[0].headers, result.requests[0].cache],
     ['GET', {}, 'default'],
   );
-  const own = await send(t, [reply(200)], { method: 'HEAD', token: 'hf_x', isUnstored: true });
+  const headResult = await send(t, [reply(200)], {
+    method: 'HEAD',
+    token: 'hf_x',
+    isUnstored: true,
+  });
   assert.deepEqual(
-    [own.seen[0].method, own.seen[0].headers, own.seen[0].cache],
+    [headResult.requests[0].method, headResult.requests[0].headers, headResult.requests[0].cache],
     ['HEAD', { authorization: 'Bearer hf_x' }, 'no-store'],
   );
   for (const [token, place] of [
@@ -93,8 +105,8 @@ test('a request has its method, its token and its cache mode', async (t) => {
     ['ab\n', 3],
     ['\x7f', 1],
   ]) {
-    const { seen, error } = await send(t, [reply(200)], { token });
-    assert.deepEqual([error.code, error.where, seen.length], ['argument', 'token', 0]);
+    const { requests, error } = await send(t, [reply(200)], { token });
+    assert.deepEqual([error.code, error.where, requests.length], ['argument', 'token', 0]);
     assert.equal(
       error.text,
       `expected letters, digits and signs, found something else at place ${place}: ` +
@@ -103,8 +115,8 @@ test('a request has its method, its token and its cache mode', async (t) => {
   }
   assert.equal((await send(t, [reply(200)], { token: '!~' })).answer.status, 200);
   const signal = AbortSignal.abort(new Error('stopped'));
-  const stopped = await send(t, [reply(200)], { signal });
-  assert.deepEqual([stopped.error.message, stopped.seen.length], ['stopped', 0]);
+  const stoppedResult = await send(t, [reply(200)], { signal });
+  assert.deepEqual([stoppedResult.error.message, stoppedResult.requests.length], ['stopped', 0]);
 });
 
 test('an offline host is reported as such, and tried once', async (t) => {
@@ -114,8 +126,8 @@ test('an offline host is reported as such, and tried once', async (t) => {
     else Reflect.deleteProperty(globalThis, 'navigator');
   });
   Object.defineProperty(globalThis, 'navigator', { value: { onLine: false }, configurable: true });
-  const { seen, error } = await send(t, [new TypeError('fetch failed')]);
-  assert.deepEqual([error.code, seen.length], ['offline', 1]);
+  const { requests, error } = await send(t, [new TypeError('fetch failed')]);
+  assert.deepEqual([error.code, requests.length], ['offline', 1]);
   assert.match(error.message, /expected a network, this machine is offline/);
 });
 
@@ -135,21 +147,21 @@ test('a wait is at most thirty seconds', async (t) => {
   ])
     assert.equal(backoffWait(failures, { wait }), expected);
   // The request waits as long as the server asks; here the signal ends the wait.
-  for (const [seconds, waits] of [
+  for (const [seconds, expectedWaits] of [
     ['30', [30_000]],
     ['31', []],
   ]) {
     const stop = new AbortController();
-    const seen = [];
+    const waits = [];
     t.mock.method(globalThis, 'fetch', async () => reply(503, { 'retry-after': seconds }));
     const onRetry = ({ reason, wait }) => {
       assert.equal(reason, 'the server answered 503');
-      seen.push(wait);
+      waits.push(wait);
       stop.abort(new Error('stopped'));
     };
-    const message = waits.length > 0 ? /^stopped$/ : /answered 503$/;
+    const message = expectedWaits.length > 0 ? /^stopped$/ : /answered 503$/;
     await assert.rejects(ask(address, { signal: stop.signal, onRetry }), { message });
-    assert.deepEqual(seen, waits);
+    assert.deepEqual(waits, expectedWaits);
   }
 });
 
@@ -166,18 +178,18 @@ test('a sleep ends after its time or with its signal, and then removes its liste
   t.mock.timers.tick(1);
   await sleeping;
   assert.deepEqual([isOver, listeners()], [true, 0]);
-  const ended = sleep(10, stop.signal);
+  const sleepPromise = sleep(10, stop.signal);
   stop.abort(new Error('enough'));
-  await assert.rejects(ended, /^Error: enough$/);
+  await assert.rejects(sleepPromise, /^Error: enough$/);
   await assert.rejects(sleep(10, stop.signal), /^Error: enough$/);
   t.mock.timers.reset();
-  const set = t.mock.method(globalThis, 'setTimeout', () => 'a timer');
+  const setTimer = t.mock.method(globalThis, 'setTimeout', () => 'a timer');
   const clear = t.mock.method(globalThis, 'clearTimeout', () => {});
-  const again = new AbortController();
-  const left = sleep(10, again.signal);
-  again.abort(new Error('enough'));
-  await assert.rejects(left, /^Error: enough$/);
-  assert.equal(set.mock.callCount(), 1);
+  const otherController = new AbortController();
+  const otherSleep = sleep(10, otherController.signal);
+  otherController.abort(new Error('enough'));
+  await assert.rejects(otherSleep, /^Error: enough$/);
+  assert.equal(setTimer.mock.callCount(), 1);
   assert.deepEqual(clear.mock.calls[0]?.arguments, ['a timer']);
 });
 
@@ -196,36 +208,37 @@ test('the reason of a failed request is its innermost cause, which browsers omit
 test('the error of a failed request says what to check: a file, a host, or a site without CORS headers', async (t) => {
   const { location } = globalThis;
   t.after(() => Object.assign(globalThis, { location }));
-  const broken = { tries: 2, wait: 0 };
+  const retryOptions = { tries: 2, wait: 0 };
   t.mock.method(globalThis, 'fetch', async () => {
     throw new Error('cut');
   });
-  const textOf = async (url) => (await ask(new URL(url), broken).catch((error) => error)).text;
-  const reach = 'no answer came; see whether a.example:8000 can be reached from here';
-  for (const [origin, more] of [
+  const textOf = async (url) =>
+    (await ask(new URL(url), retryOptions).catch((error) => error)).text;
+  const noAnswer = 'no answer came; see whether a.example:8000 can be reached from here';
+  for (const [origin, corsHint] of [
     [undefined, ''],
     ['https://a.example:8000', ''],
     ['https://page.example', ', and whether it lets pages of https://page.example read its files'],
   ]) {
     globalThis.location = /** @type {any} */ (origin && { origin });
-    assert.equal(await textOf('https://a.example:8000/w'), `${reach}${more}: cut`);
+    assert.equal(await textOf('https://a.example:8000/w'), `${noAnswer}${corsHint}: cut`);
   }
   const retries = [];
-  const missing = await ask(new URL('file:///no/such/file'), {
+  const fileError = await ask(new URL('file:///no/such/file'), {
     wait: 0,
     onRetry: (retry) => retries.push(retry),
   }).catch((error) => error);
-  assert.equal(missing.where, 'file:///no/such/file');
-  assert.match(missing.text, /^expected a file that can be read, found none: ENOENT/);
+  assert.equal(fileError.where, 'file:///no/such/file');
+  assert.match(fileError.text, /^expected a file that can be read, found none: ENOENT/);
   assert.deepEqual(retries, []);
 });
 
 test('the body of a failed response is canceled, that of a successful one is not', async (t) => {
-  const dropped = [];
-  const body = (name) => new ReadableStream({ cancel: () => void dropped.push(name) });
+  const cancelledBodies = [];
+  const body = (name) => new ReadableStream({ cancel: () => void cancelledBodies.push(name) });
   const answers = [new Response(body('refused'), { status: 500 }), new Response(body('given'))];
   const { answer } = await send(t, answers);
-  assert.deepEqual([answer.status, dropped], [200, ['refused']]);
+  assert.deepEqual([answer.status, cancelledBodies], [200, ['refused']]);
 });
 
 test('a request without a response ends after a minute, or after the caller’s timeout', async (t) => {
@@ -242,31 +255,33 @@ test('a request without a response ends after a minute, or after the caller’s 
     [{ stall: 20, signal: new AbortController().signal }, 20],
   ]) {
     let error;
-    const asking = ask(address, { tries: 1, ...options }).catch((thrown) => (error = thrown));
+    const answerPromise = ask(address, { tries: 1, ...options }).catch(
+      (thrown) => (error = thrown),
+    );
     t.mock.timers.tick(stall - 1);
     await new Promise(setImmediate);
     assert.equal(error, undefined);
     t.mock.timers.tick(1);
-    await asking;
+    await answerPromise;
     assert.match(error.text, new RegExp(`: no answer came for ${stall} ms$`));
   }
   const stop = new AbortController();
-  const asking = ask(address, { signal: stop.signal });
+  const answerPromise = ask(address, { signal: stop.signal });
   stop.abort(new Error('enough'));
-  await assert.rejects(asking, /^Error: enough$/);
+  await assert.rejects(answerPromise, /^Error: enough$/);
 });
 
 test('only temporary failures are tried again', async (t) => {
-  const passing = [408, 425, 429, 500, 502, 503, 504];
+  const retryStatuses = [408, 425, 429, 500, 502, 503, 504];
   for (let status = 400; status < 600; status++) {
-    const { seen } = await send(t, [reply(status)], { tries: 2 });
-    assert.equal(seen.length, passing.includes(status) ? 2 : 1, `${status}`);
+    const { requests } = await send(t, [reply(status)], { tries: 2 });
+    assert.equal(requests.length, retryStatuses.includes(status) ? 2 : 1, `${status}`);
   }
 });
 
 test('once a response has begun, the timeout no longer applies', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
-  const { seen } = await send(t, [reply(200)]);
+  const { requests } = await send(t, [reply(200)]);
   t.mock.timers.tick(60_000);
-  assert.equal(seen[0].signal.aborted, false);
+  assert.equal(requests[0].signal.aborted, false);
 });

@@ -36,16 +36,16 @@ for (const name of names) {
       .split('\n')
       .filter((line) => name.includes('lab') || !/_train|_recording/.test(line))
       .filter((line) => name.includes('threads') || !line.includes('_pool'));
-    const exported = WebAssembly.Module.exports(module).map((entry) => entry.name);
+    const exportedNames = WebAssembly.Module.exports(module).map((entry) => entry.name);
     assert.deepEqual(
-      exported.filter((name) => !toolchain.test(name)).sort(),
+      exportedNames.filter((name) => !toolchain.test(name)).sort(),
       listed.map((name) => name.replace(/^_/, '')).sort(),
     );
-    const imported = WebAssembly.Module.imports(module).map(
+    const importedNames = WebAssembly.Module.imports(module).map(
       (entry) => `${entry.module}.${entry.name}`,
     );
     const memory = name.includes('threads') ? ['env.memory'] : [];
-    assert.deepEqual(imported, memory);
+    assert.deepEqual(importedNames, memory);
   });
 
   test(`${name} is at most ${sizeLimits[name]} bytes compressed`, () => {
@@ -127,16 +127,16 @@ test('a wrong type, a missing file or a wrong file from a server is reported', a
     response.writeHead(answers[url] ? 200 : 404, { 'content-type': type }).end(body);
   });
   await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const at = (path) => ({
+  const entryAt = (path) => ({
     kernels: 'base',
     base: `http://127.0.0.1:${server.address().port}/${path}`,
   });
   try {
     for (const path of ['octets', 'typed/']) {
-      await withEngine(at(path), async (engine) => assert.ok(engine.describe.metrics.length));
+      await withEngine(entryAt(path), async (engine) => assert.ok(engine.describe.metrics.length));
     }
     for (const path of ['page', 'missing']) {
-      await assert.rejects(withEngine(at(path)), { code: 'read' });
+      await assert.rejects(withEngine(entryAt(path)), { code: 'read' });
     }
   } finally {
     server.close();

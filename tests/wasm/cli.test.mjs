@@ -21,8 +21,8 @@ const texts = JSON.parse(readFileSync(new URL('models/zoo/heldout.json', root), 
 const lines = join(folder, 'lines.txt');
 // The passages contain line breaks, so they cannot be one per line.
 writeFileSync(lines, texts.map((text) => text.replace(/\s*\n\s*/g, ' ')).join('\n'));
-const whole = join(folder, 'whole.txt');
-writeFileSync(whole, texts.join('\n'));
+const wholeFile = join(folder, 'whole.txt');
+writeFileSync(wholeFile, texts.join('\n'));
 
 const run = (...args) => promisify(execFile)(process.execPath, [cli, ...args]);
 const measure = async (...args) => JSON.parse((await run('measure', ...args, '--json')).stdout);
@@ -30,14 +30,14 @@ const measure = async (...args) => JSON.parse((await run('measure', ...args, '--
 for (const id of ['softmax', 'sigmoid']) {
   test(`measures of ${id} are those of the reference`, async () => {
     const { measured } = index.find((entry) => entry.id === id);
-    const found = await measure(zoo(id), '--text-file', lines, '--lines');
+    const result = await measure(zoo(id), '--text-file', lines, '--lines');
     assert.deepEqual(
-      [found.T, found.eps, found.sequences, found.class],
+      [result.T, result.eps, result.sequences, result.class],
       [64, 0.3, 100, 'measured'],
     );
-    const { sink_ratio, sink_ratio_raw, loss_mean, alpha, hidden_ratio } = found.metrics;
-    const near = (actual, expected, by) =>
-      assert.ok(Math.abs(actual - expected) <= by, `${actual} is near ${expected}`);
+    const { sink_ratio, sink_ratio_raw, loss_mean, alpha, hidden_ratio } = result.metrics;
+    const near = (actual, expected, tolerance) =>
+      assert.ok(Math.abs(actual - expected) <= tolerance, `${actual} is near ${expected}`);
     near(100 * sink_ratio.mean[0], measured.sink_1, 0.5);
     near(100 * sink_ratio_raw.mean[0], measured.sink_1_raw, 0.5);
     near(loss_mean.mean[0], measured.loss, 0.02);
@@ -52,76 +52,83 @@ test('the speed of a study is printed beside its numbers, which do not depend on
     'measure',
     zoo('softmax'),
     '--text-file',
-    whole,
+    wholeFile,
     '--tokens',
     '16',
     '--sequences',
     '8',
   ];
-  const [two, one] = await Promise.all([
+  const [resultOfTwo, resultOfOne] = await Promise.all([
     run(...args, '--workers', '2'),
     run(...args, '--workers', '1'),
   ]);
-  assert.match(two.stderr, /^sinkscope: [\d.]+ sequences a second, 2 workers\n$/);
-  assert.match(one.stderr, /^sinkscope: [\d.]+ sequences a second, 1 worker\n$/);
-  assert.equal(two.stdout, one.stdout);
+  assert.match(resultOfTwo.stderr, /^sinkscope: [\d.]+ sequences a second, 2 workers\n$/);
+  assert.match(resultOfOne.stderr, /^sinkscope: [\d.]+ sequences a second, 1 worker\n$/);
+  assert.equal(resultOfTwo.stdout, resultOfOne.stdout);
 });
 
 test('a text is cut into pieces with the special tokens and sizes that the caller chooses', async () => {
-  const args = [zoo('softmax'), '--text-file', whole, '--tokens', '16', '--sequences', '7'];
-  const own = await measure(...args, '--eps', '0.2');
-  assert.deepEqual([own.T, own.sequences, own.eps, own.special], [16, 7, 0.2, 'auto']);
-  const none = await measure(...args, '--special', 'none');
-  const named = await measure(...args, '--special', '<|endoftext|>');
-  const sinks = [own, none, named].map(({ metrics }) => metrics.alpha.mean[0]);
+  const args = [zoo('softmax'), '--text-file', wholeFile, '--tokens', '16', '--sequences', '7'];
+  const result = await measure(...args, '--eps', '0.2');
+  assert.deepEqual([result.T, result.sequences, result.eps, result.special], [16, 7, 0.2, 'auto']);
+  const resultWithoutSpecial = await measure(...args, '--special', 'none');
+  const resultWithName = await measure(...args, '--special', '<|endoftext|>');
+  const sinks = [result, resultWithoutSpecial, resultWithName].map(
+    ({ metrics }) => metrics.alpha.mean[0],
+  );
   assert.equal(new Set(sinks).size, 3);
-  const again = await measure(...args, '--eps', '0.2', '--kernels', 'base');
-  assert.deepEqual(again.metrics, own.metrics);
+  const baseResult = await measure(...args, '--eps', '0.2', '--kernels', 'base');
+  assert.deepEqual(baseResult.metrics, result.metrics);
 });
 
 test('evicting the sink raises the loss of the softmax model, and keeping one token restores it', async () => {
-  const one = join(folder, 'one.txt');
-  writeFileSync(one, texts.join(' '));
-  const args = [zoo('softmax'), '--text-file', one, '--tokens', '120', '--sequences', '40'];
-  const reported = async (...edits) => {
-    const found = await measure(...args, ...edits.flatMap((edit) => ['--edit', edit]));
-    assert.equal(found.class, 'measured');
-    return found;
+  const oneTextFile = join(folder, 'one.txt');
+  writeFileSync(oneTextFile, texts.join(' '));
+  const args = [zoo('softmax'), '--text-file', oneTextFile, '--tokens', '120', '--sequences', '40'];
+  const measureWith = async (...edits) => {
+    const result = await measure(...args, ...edits.flatMap((edit) => ['--edit', edit]));
+    assert.equal(result.class, 'measured');
+    return result;
   };
-  const dense = await reported();
-  const window = await reported('evict:policy=window,budget=24');
-  const first = await reported('evict:policy=first,first=1,budget=24');
+  const denseMetrics = await measureWith();
+  const windowMetrics = await measureWith('evict:policy=window,budget=24');
+  const firstMetrics = await measureWith('evict:policy=first,first=1,budget=24');
   assert.deepEqual(
-    [dense, window, first].map(({ loss }) => loss.toFixed(3)),
+    [denseMetrics, windowMetrics, firstMetrics].map(({ loss }) => loss.toFixed(3)),
     ['3.475', '3.612', '3.483'],
   );
   // The comparison is with the run with all keys, token by token.
-  const { loss_change, kl_mean } = window.metrics;
-  assert.ok(Math.abs(loss_change.mean[0] - (window.loss - dense.loss)) < 1e-5);
-  assert.ok(kl_mean.mean[0] > 5 * first.metrics.kl_mean.mean[0]);
-  assert.ok(!('kl_mean' in dense.metrics));
-  const swapped = await measure(...args.slice(0, -1), '1', '--edit', 'operation:operation=sigmoid');
-  assert.equal(swapped.class, 'counterfactual');
+  const { loss_change, kl_mean } = windowMetrics.metrics;
+  assert.ok(Math.abs(loss_change.mean[0] - (windowMetrics.loss - denseMetrics.loss)) < 1e-5);
+  assert.ok(kl_mean.mean[0] > 5 * firstMetrics.metrics.kl_mean.mean[0]);
+  assert.ok(!('kl_mean' in denseMetrics.metrics));
+  const sigmoidResult = await measure(
+    ...args.slice(0, -1),
+    '1',
+    '--edit',
+    'operation:operation=sigmoid',
+  );
+  assert.equal(sigmoidResult.class, 'counterfactual');
 });
 
 test('--eps takes a list of thresholds, all measured in one run', async () => {
-  const args = [zoo('softmax'), '--text-file', whole, '--tokens', '16', '--sequences', '7'];
+  const args = [zoo('softmax'), '--text-file', wholeFile, '--tokens', '16', '--sequences', '7'];
   const { byEps, metrics, eps } = await measure(...args, '--eps', '.1,.3,.5');
-  assert.deepEqual([eps, ...byEps.map((one) => one.eps)], [0.1, 0.1, 0.3, 0.5]);
-  for (const one of byEps)
+  assert.deepEqual([eps, ...byEps.map((entry) => entry.eps)], [0.1, 0.1, 0.3, 0.5]);
+  for (const entry of byEps)
     assert.deepEqual(
-      one.metrics.sink_ratio,
-      (await measure(...args, '--eps', String(one.eps))).metrics.sink_ratio,
+      entry.metrics.sink_ratio,
+      (await measure(...args, '--eps', String(entry.eps))).metrics.sink_ratio,
     );
   assert.deepEqual(metrics.sink_ratio, byEps[0].metrics.sink_ratio);
   const { stdout } = await run('measure', ...args, '--eps', '.1,.3,.5');
-  for (const one of ['0.1', '0.3', '0.5'])
-    assert.match(stdout, new RegExp(`^Sink_1, eps ${one} +\\d+\\.\\d\\d%`, 'm'));
+  for (const threshold of ['0.1', '0.3', '0.5'])
+    assert.match(stdout, new RegExp(`^Sink_1, eps ${threshold} +\\d+\\.\\d\\d%`, 'm'));
   assert.equal(stdout.match(/^loss /gm).length, 1);
 });
 
 test('the command reports why there are fewer sequences than requested', async () => {
-  const args = ['measure', zoo('softmax'), '--text-file', whole, '--tokens', '120'];
+  const args = ['measure', zoo('softmax'), '--text-file', wholeFile, '--tokens', '120'];
   const { stdout } = await run(...args, '--sequences', '400');
   assert.match(stdout, /^note: \d+ of the 400 sequences asked for: the text has \d+ tokens/m);
   assert.doesNotMatch((await run(...args, '--sequences', '2')).stdout, /note:/);
@@ -144,8 +151,8 @@ test('layers and heads count from 0, as L1H3', async () => {
   const { stdout } = await run('measure', ...args);
   const { metrics, architecture } = await measure(...args);
   const firsts = metrics.alpha.mean.filter((_, i) => i % 64 === 0);
-  const at = firsts.indexOf(Math.max(...firsts));
-  const head = `L${Math.floor(at / architecture.H)}H${at % architecture.H}`;
+  const index = firsts.indexOf(Math.max(...firsts));
+  const head = `L${Math.floor(index / architecture.H)}H${index % architecture.H}`;
   assert.ok(stdout.includes(`alpha_1           mean`), stdout);
   assert.ok(
     stdout
@@ -159,47 +166,50 @@ test('layers and heads count from 0, as L1H3', async () => {
 test('--version prints the package’s version, describe each metric, field, edit and operation with its meaning', async () => {
   const { version } = JSON.parse(readFileSync(new URL('wasm/package.json', root), 'utf8'));
   assert.equal((await run('--version')).stdout, `${version}\n`);
-  const all = JSON.parse((await run('describe', '--json')).stdout);
-  assert.deepEqual([all.version, all.measured_by], [version, undefined]);
+  const tables = JSON.parse((await run('describe', '--json')).stdout);
+  assert.deepEqual([tables.version, tables.measured_by], [version, undefined]);
   const { stdout } = await run('describe');
   for (const table of ['metrics', 'fields', 'edits', 'operations'])
-    for (const { name, question, formula, meaning } of all[table]) {
-      const line = stdout.split('\n').find((one) => one.startsWith(`  ${name} `));
+    for (const { name, question, formula, meaning } of tables[table]) {
+      const line = stdout.split('\n').find((line) => line.startsWith(`  ${name} `));
       assert.ok(line.endsWith(` ${question ?? formula ?? meaning}`), name);
     }
 });
 
 test('the tokenizer decides whether a text has a start token; an option forces or omits it', async () => {
-  const own = join(folder, 'adds-none');
-  cpSync(zoo('softmax'), own, { recursive: true, filter: (path) => !/seeds|timeline/.test(path) });
-  const file = join(own, 'tokenizer.json');
+  const folderWithoutSpecial = join(folder, 'adds-none');
+  cpSync(zoo('softmax'), folderWithoutSpecial, {
+    recursive: true,
+    filter: (path) => !/seeds|timeline/.test(path),
+  });
+  const file = join(folderWithoutSpecial, 'tokenizer.json');
   const json = JSON.parse(readFileSync(file, 'utf8'));
   writeFileSync(file, JSON.stringify({ ...json, post_processor: null }));
-  const first = async (model, ...more) =>
-    (await measure(model, '--text-file', whole, '--tokens', '32', '--sequences', '2', ...more))
+  const firstTokenOf = async (model, ...more) =>
+    (await measure(model, '--text-file', wholeFile, '--tokens', '32', '--sequences', '2', ...more))
       .first;
-  assert.equal(await first(zoo('softmax')), '<s>');
-  assert.notEqual(await first(own), '<s>');
-  assert.equal(await first(own, '--special', 'bos'), '<s>');
-  assert.notEqual(await first(zoo('softmax'), '--special', 'none'), '<s>');
-  const config = join(own, 'tokenizer_config.json');
+  assert.equal(await firstTokenOf(zoo('softmax')), '<s>');
+  assert.notEqual(await firstTokenOf(folderWithoutSpecial), '<s>');
+  assert.equal(await firstTokenOf(folderWithoutSpecial, '--special', 'bos'), '<s>');
+  assert.notEqual(await firstTokenOf(zoo('softmax'), '--special', 'none'), '<s>');
+  const config = join(folderWithoutSpecial, 'tokenizer_config.json');
   writeFileSync(
     config,
     JSON.stringify({ ...JSON.parse(readFileSync(config, 'utf8')), bos_token: null }),
   );
   await assert.rejects(
-    first(own, '--special', 'bos'),
+    firstTokenOf(folderWithoutSpecial, '--special', 'bos'),
     /--special: expected auto or none .*got "bos"/,
   );
 });
 
 test('a reader that closes the pipe ends every command quietly', async () => {
-  const measured = ['measure', zoo('softmax'), '--text-file', whole, '--sequences', '3'];
+  const measureArgs = ['measure', zoo('softmax'), '--text-file', wholeFile, '--sequences', '3'];
   const commands = [
     ['--help'],
     ['describe', '--json'],
-    measured,
-    [...measured, '--json'],
+    measureArgs,
+    [...measureArgs, '--json'],
     ['train', '--steps', '100000'],
     ['train', '--help'],
     ['measure', 'nowhere/at-all', '--text-file', join(folder, 'none')],
@@ -209,34 +219,34 @@ test('a reader that closes the pipe ends every command quietly', async () => {
     // The reader closes both pipes at the first byte, or before it.
     child.stdout.once('data', () => child.stdout.destroy());
     if (args[0] !== 'train') child.stdout.destroy();
-    let said = '';
-    child.stderr.on('data', (bytes) => (said += bytes));
+    let errorText = '';
+    child.stderr.on('data', (bytes) => (errorText += bytes));
     await once(child, 'exit');
-    assert.doesNotMatch(said, /EPIPE|\n +at .*\(|Unhandled/, args.join(' '));
+    assert.doesNotMatch(errorText, /EPIPE|\n +at .*\(|Unhandled/, args.join(' '));
   }
 });
 
 test('the command line measures a model of the hub', async () => {
   const hub = await openHub();
   try {
-    const args = ['--text-file', whole, '--tokens', '16', '--sequences', '2'];
-    const there = await measure('sinkscope/softmax', ...args, '--endpoint', hub.endpoint);
-    const here = await measure(zoo('softmax'), ...args);
-    assert.deepEqual(there.metrics, here.metrics);
+    const args = ['--text-file', wholeFile, '--tokens', '16', '--sequences', '2'];
+    const hubResult = await measure('sinkscope/softmax', ...args, '--endpoint', hub.endpoint);
+    const diskResult = await measure(zoo('softmax'), ...args);
+    assert.deepEqual(hubResult.metrics, diskResult.metrics);
   } finally {
     await hub.close();
   }
 });
 
 test('the command prints a summary for people, its usage, and errors on one line with exit code 1', async () => {
-  const text = (await run('measure', zoo('softmax'), '--text-file', whole, '--sequences', '1'))
+  const text = (await run('measure', zoo('softmax'), '--text-file', wholeFile, '--sequences', '1'))
     .stdout;
   assert.match(text, /Sink_1 +\d+\.\d\d%/);
   assert.doesNotMatch(text, /too short/);
-  const args = ['measure', zoo('softmax'), '--text-file', whole, '--sequences', '1'];
-  const short = await run(...args, '--tokens', '9');
+  const args = ['measure', zoo('softmax'), '--text-file', wholeFile, '--sequences', '1'];
+  const shortResult = await run(...args, '--tokens', '9');
   assert.match(
-    short.stdout,
+    shortResult.stdout,
     /too short: uniform attention alone exceeds eps 0\.3; Sink_1 needs at least 10 tokens/,
   );
   const { conclusive, least_tokens: least } = JSON.parse((await run(...args, '--json')).stdout);
@@ -245,39 +255,48 @@ test('the command prints a summary for people, its usage, and errors on one line
   const cases = [
     [['measure', zoo('softmax')], /text: expected one of --text-file, --text and --ids/],
     [
-      ['measure', zoo('softmax'), '--text-file', whole, '--tokens', 'x'],
+      ['measure', zoo('softmax'), '--text-file', wholeFile, '--tokens', 'x'],
       /--tokens: expected a whole/,
     ],
-    [['measure', zoo('softmax'), '--text-file', whole, '--eps', '2'], /--eps: expected a number/],
-    [['measure', zoo('softmax'), '--text-file', whole, '--eps', ''], /--eps: expected a number/],
     [
-      ['measure', zoo('softmax'), '--text-file', whole, '--tokens', ''],
+      ['measure', zoo('softmax'), '--text-file', wholeFile, '--eps', '2'],
+      /--eps: expected a number/,
+    ],
+    [
+      ['measure', zoo('softmax'), '--text-file', wholeFile, '--eps', ''],
+      /--eps: expected a number/,
+    ],
+    [
+      ['measure', zoo('softmax'), '--text-file', wholeFile, '--tokens', ''],
       /--tokens: expected a whole/,
     ],
-    [['measure', zoo('softmax'), '--text-file', whole, '--edit', 'erase'], /edit: expected one of/],
     [
-      ['measure', zoo('softmax'), '--text-file', whole, '--edit', 'evict:policy=window'],
+      ['measure', zoo('softmax'), '--text-file', wholeFile, '--edit', 'erase'],
+      /edit: expected one of/,
+    ],
+    [
+      ['measure', zoo('softmax'), '--text-file', wholeFile, '--edit', 'evict:policy=window'],
       /edits\[0\].budget: expected an integer from 1 to 9999999, found none/,
     ],
     [
-      ['measure', zoo('softmax'), '--text-file', whole, '--edit', 'evict:budget=4'],
+      ['measure', zoo('softmax'), '--text-file', wholeFile, '--edit', 'evict:budget=4'],
       /edits\[0\].policy: expected one of window, first, h2o/,
     ],
     [
-      ['measure', zoo('softmax'), '--text-file', whole, '--edit', 'silence:head=1,head=2'],
+      ['measure', zoo('softmax'), '--text-file', wholeFile, '--edit', 'silence:head=1,head=2'],
       /silence: expected head once/,
     ],
     [
-      ['measure', zoo('softmax'), '--text-file', whole, '--edit', 'silence:head=zero'],
+      ['measure', zoo('softmax'), '--text-file', wholeFile, '--edit', 'silence:head=zero'],
       /edits\[0\].head: expected a number/,
     ],
     [
-      ['measure', zoo('softmax'), '--text-file', whole, '--special', '<nope>'],
+      ['measure', zoo('softmax'), '--text-file', wholeFile, '--special', '<nope>'],
       /special: expected tokens/,
     ],
-    [['measure', folder, '--text-file', whole], /expected model.safetensors/],
+    [['measure', folder, '--text-file', wholeFile], /expected model.safetensors/],
     [['measure', zoo('softmax'), '--text-file', join(folder, 'none')], /ENOENT/],
-    [['measure', zoo('softmax'), '--text-file', whole, '--tokens', '4000'], /at most|expected/],
+    [['measure', zoo('softmax'), '--text-file', wholeFile, '--tokens', '4000'], /at most|expected/],
     [['measure', zoo('softmax'), '--ids', '0,x'], /--ids: expected token ids/],
     [['measure', zoo('softmax'), '--ids', '0,1234567890'], /--ids: expected token ids/],
     [['measure', zoo('softmax'), '--ids', '0,123456789'], /123456789/],

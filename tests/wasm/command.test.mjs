@@ -18,7 +18,7 @@ import {
   parsePositive,
   parseThresholds,
 } from '../../wasm/command/values.ts';
-import { searchOpened } from '../../wasm/command/suffix.ts';
+import { searchOpenedModel } from '../../wasm/command/suffix.ts';
 import { promptsText, toCsv } from '../../wasm/command/sheet.ts';
 import { makeTasks } from '../../wasm/command/tasks.ts';
 import { codeOf, parseTextList, readText } from '../../wasm/command/text_file.ts';
@@ -35,24 +35,24 @@ const writeInput = (name, data) => {
 /** Returns a command's output and messages; restores the exit code. */
 async function outputOf(...args) {
   const streams = [process.stdout, process.stderr];
-  const heard = ['', ''];
-  const own = streams.map((stream) => [stream.write, stream.listeners('error')]);
+  const outputs = ['', ''];
+  const saved = streams.map((stream) => [stream.write, stream.listeners('error')]);
   streams.forEach((stream, i) => {
     stream.write = (data, ...rest) => {
-      if (typeof data !== 'string') return own[i][0].call(stream, data, ...rest);
-      heard[i] += data;
+      if (typeof data !== 'string') return saved[i][0].call(stream, data, ...rest);
+      outputs[i] += data;
       return true;
     };
   });
   try {
     await runCommand(args);
-    return { status: process.exitCode ?? 0, stdout: heard[0], stderr: heard[1] };
+    return { status: process.exitCode ?? 0, stdout: outputs[0], stderr: outputs[1] };
   } finally {
     process.exitCode = 0;
     streams.forEach((stream, i) => {
-      stream.write = own[i][0];
+      stream.write = saved[i][0];
       for (const listener of stream.listeners('error'))
-        if (!own[i][1].includes(listener)) stream.off('error', listener);
+        if (!saved[i][1].includes(listener)) stream.off('error', listener);
     });
   }
 }
@@ -62,9 +62,9 @@ test('a mean over key/value heads omits heads that a layer lacks', () => {
   const metrics = {
     value_ratio: { shape: [2, 2], mean: [1, 0.5, 0.75, null], deviation: Array(4).fill(null) },
   };
-  const found = { metrics, architecture: {}, first: 0 };
+  const result = { metrics, architecture: {}, first: 0 };
   assert.equal(
-    metricText(metric, found, { defaults: { keys: 10 } }),
+    metricText(metric, result, { defaults: { keys: 10 } }),
     'mean 0.750, largest 1.000 (L0H0)',
   );
 });
@@ -84,11 +84,11 @@ test('a list of texts is accepted only from a .json file with nothing but texts'
 
 test('a text is decoded across chunks, and invalid bytes are rejected with the number of bytes read', async () => {
   // Chunks have 65536 bytes, so the two bytes of the umlaut are in different chunks.
-  const long = `${'a'.repeat(65535)}ä`;
-  assert.equal(await readText(writeInput('long.txt', long), '--text-file'), long);
-  const cut = writeInput('cut.txt', Buffer.from(long).subarray(0, 65536));
+  const longText = `${'a'.repeat(65535)}ä`;
+  assert.equal(await readText(writeInput('long.txt', longText), '--text-file'), longText);
+  const cutFile = writeInput('cut.txt', Buffer.from(longText).subarray(0, 65536));
   for (const [path, text] of [
-    [cut, 'expected UTF-8 text, found other bytes before byte 65536'],
+    [cutFile, 'expected UTF-8 text, found other bytes before byte 65536'],
     [
       writeInput('bad.txt', Buffer.from([65, 255])),
       'expected UTF-8 text, found other bytes before byte 2',
@@ -105,9 +105,9 @@ test('a text is decoded across chunks, and invalid bytes are rejected with the n
 
 test('a recording is recognized by its header within the file', async () => {
   const file = (length, header) => {
-    const start = Buffer.alloc(8);
-    start.writeBigUInt64LE(BigInt(length));
-    return writeInput('some.safetensors', Buffer.concat([start, Buffer.from(header)]));
+    const lengthBytes = Buffer.alloc(8);
+    lengthBytes.writeBigUInt64LE(BigInt(length));
+    return writeInput('some.safetensors', Buffer.concat([lengthBytes, Buffer.from(header)]));
   };
   const header = '{"__metadata__":{"sinkscope.recording":"1"}}';
   const { length } = header;
@@ -126,16 +126,30 @@ test('a recording is recognized by its header within the file', async () => {
 });
 
 test('each difference has a line, tensors in only one recording are noted, and the last line counts the differences', () => {
-  const whole = { name: 'operation', a: 'softmax', b: { x: 1 } };
-  const one = { name: 'alpha', index: [1, 2], a: 0.5, b: 0.25, difference: 0.25, count: 3, of: 8 };
-  const gone = { ...one, index: [0], a: 1, b: null, difference: Infinity };
-  const found = {
-    differences: [whole, one, gone],
+  const conditionDifference = { name: 'operation', a: 'softmax', b: { x: 1 } };
+  const tensorDifference = {
+    name: 'alpha',
+    index: [1, 2],
+    a: 0.5,
+    b: 0.25,
+    difference: 0.25,
+    count: 3,
+    of: 8,
+  };
+  const undefinedDifference = {
+    ...tensorDifference,
+    index: [0],
+    a: 1,
+    b: null,
+    difference: Infinity,
+  };
+  const comparison = {
+    differences: [conditionDifference, tensorDifference, undefinedDifference],
     compared: ['a', 'b'],
     onlyA: ['c', 'd'],
     onlyB: [],
   };
-  assert.deepEqual(differencesText(found, 0.5).split('\n'), [
+  assert.deepEqual(differencesText(comparison, 0.5).split('\n'), [
     'operation: "softmax" and {"x":1}',
     'alpha[1][2]: 0.5 and 0.25, 0.250 apart; 3 of 8 numbers differ',
     'alpha[0]: 1 and null, one of them undefined; 3 of 8 numbers differ',
@@ -143,8 +157,11 @@ test('each difference has a line, tensors in only one recording are noted, and t
     '3 differences beyond 0.5 in 2 tensors',
     '',
   ]);
-  const alike = { differences: [], compared: ['a'], onlyA: [], onlyB: ['e'] };
-  assert.equal(differencesText(alike, 0), 'note: only B has e\n1 tensors agree within 0\n');
+  const equalComparison = { differences: [], compared: ['a'], onlyA: [], onlyB: ['e'] };
+  assert.equal(
+    differencesText(equalComparison, 0),
+    'note: only B has e\n1 tensors agree within 0\n',
+  );
 });
 
 test('a suffix goes into the middle of a sequence by default, before its last token', async () => {
@@ -158,39 +175,42 @@ test('a suffix goes into the middle of a sequence by default, before its last to
   };
   const model = { run, architecture: { V: 9, context: 20 } };
   const tokenizer = { special: [0, 1, 2, 3, 4, 5, 6, 7], piece: (id) => `<${id}>` };
-  const opened = { id: 'mine', model, tokenizer, sequences: [[1, 2, 3, 4, 5]], edits: [] };
+  const openedModel = { id: 'mine', model, tokenizer, sequences: [[1, 2, 3, 4, 5]], edits: [] };
   const options = { goal: 'loss', length: 2, steps: 0, width: 1, seed: 0 };
-  for (const [prompt, cut] of [
+  for (const [prompt, promptLength] of [
     [undefined, 2],
     [4, 4],
   ]) {
     runs.length = 0;
-    const found = await searchOpened(opened, { ...options, prompt });
-    const { model: id, goal, prompt: at, tokens, pieces } = found;
-    assert.deepEqual([id, goal, at, tokens, pieces], ['mine', 'loss', cut, 5, ['<8>', '<8>']]);
-    assert.deepEqual(runs[0], [1, 2, 3, 4, 5].toSpliced(cut, 0, 8, 8));
+    const result = await searchOpenedModel(openedModel, { ...options, prompt });
+    const { model: id, goal, prompt: promptTokens, tokens, pieces } = result;
+    assert.deepEqual(
+      [id, goal, promptTokens, tokens, pieces],
+      ['mine', 'loss', promptLength, 5, ['<8>', '<8>']],
+    );
+    assert.deepEqual(runs[0], [1, 2, 3, 4, 5].toSpliced(promptLength, 0, 8, 8));
   }
   for (const [change, where, text] of [
     [{ prompt: 5 }, '--prompt', 'expected fewer than --tokens 5, got 5'],
     [{ goal: 'toString' }, '--goal', 'expected loss, away, steal, got "toString"'],
   ]) {
-    const error = await failure(searchOpened(opened, { ...options, ...change }));
+    const error = await failure(searchOpenedModel(openedModel, { ...options, ...change }));
     assert.deepEqual([error.where, error.text], [where, text]);
   }
 });
 
 test('tasks of names are omitted if the tokenizer has no two names', async () => {
-  const same = {
+  const fakeTokenizer = {
     special: [0],
     encode: async (text) => [{ id: text ? 3 : 2, start: 0, end: text.length }],
   };
   const options = { copied: 3, between: [1, 2], prompts: 2, seed: 1 };
-  const made = await makeTasks(options, { architecture: { V: 9 } }, same, 'none');
+  const tasks = await makeTasks(options, { architecture: { V: 9 } }, fakeTokenizer, 'none');
   assert.deepEqual(
-    made.map(({ name, chance, prompts }) => [name, chance, prompts.length]),
+    tasks.map(({ name, chance, prompts }) => [name, chance, prompts.length]),
     [['copy', 1 / 3, 2]],
   );
-  for (const { ids } of made[0].prompts) {
+  for (const { ids } of tasks[0].prompts) {
     assert.equal(ids[0], 2);
     assert.ok(ids.slice(1).every((id) => id !== 0 && id !== 2));
   }
@@ -201,19 +221,19 @@ const ids = ['--ids', '0,5,9,7,3,8,2,6,4,11', '--workers', '1', '--kernels', 'ba
 
 test('a measurement says whether its texts are long enough, and lists thresholds only if there are several', async () => {
   const json = async (...args) => JSON.parse((await outputOf(...args, '--json')).stdout);
-  const shorter = ids.with(1, '0,5,9,7,3,8,2,6,4');
-  const own = join(folder, 'own.safetensors');
-  await outputOf('record', path, ...ids, '--out', own);
+  const otherIds = ids.with(1, '0,5,9,7,3,8,2,6,4');
+  const recording = join(folder, 'own.safetensors');
+  await outputOf('record', path, ...ids, '--out', recording);
   for (const [args, T, conclusive, thresholds] of [
     [[path, ...ids], 10, true, undefined],
-    [[path, ...shorter], 9, false, undefined],
+    [[path, ...otherIds], 9, false, undefined],
     [[path, ...ids, '--eps', '.3,.5'], 10, true, [0.3, 0.5]],
-    [[own], 10, true, undefined],
+    [[recording], 10, true, undefined],
   ]) {
-    const found = await json('measure', ...args);
-    const listed = found.byEps?.map(({ eps }) => eps);
+    const result = await json('measure', ...args);
+    const listed = result.byEps?.map(({ eps }) => eps);
     assert.deepEqual(
-      [found.T, found.conclusive, found.least_tokens, listed],
+      [result.T, result.conclusive, result.least_tokens, listed],
       [T, conclusive, 10, thresholds],
     );
   }
@@ -248,8 +268,8 @@ test('a wrong option is rejected in one line, and nothing is printed', async () 
     assert.deepEqual(await outputOf(...args), {
       ...{ status: 1, stdout: '', stderr: `sinkscope: ${sentence}\n` },
     });
-  const unknown = await outputOf('measure', '--depth');
-  assert.match(unknown.stderr, /^sinkscope: --depth: measure has no such option/);
+  const unknownOption = await outputOf('measure', '--depth');
+  assert.match(unknownOption.stderr, /^sinkscope: --depth: measure has no such option/);
 });
 
 test('training can be interrupted at any time, and uses the requested kernels', async () => {
@@ -266,19 +286,28 @@ test('training can be interrupted at any time, and uses the requested kernels', 
   assert.deepEqual([status, stderr], [0, '']);
   assert.match(stdout, /^step +0 +loss \d/m);
   assert.deepEqual(process.listeners('SIGINT'), before);
-  const more = await outputOf('train', ...size, ...recipe.with(-1, '12'), '--kernels', 'base');
+  const longerTraining = await outputOf(
+    'train',
+    ...size,
+    ...recipe.with(-1, '12'),
+    '--kernels',
+    'base',
+  );
   assert.deepEqual(
-    more.stdout
+    longerTraining.stdout
       .match(/^step +\d+/gm)
       .slice(0, 2)
-      .map((one) => one.slice(4).trim()),
+      .map((line) => line.slice(4).trim()),
     ['0', '10'],
   );
-  const none = await outputOf('train', '--every', '0');
-  assert.match(none.stderr, /^sinkscope: --every: expected a whole number above 0, got "0"\n$/);
-  const wrong = await outputOf('train', '--kernels', 'fast');
+  const noInterval = await outputOf('train', '--every', '0');
   assert.match(
-    wrong.stderr,
+    noInterval.stderr,
+    /^sinkscope: --every: expected a whole number above 0, got "0"\n$/,
+  );
+  const wrongKernels = await outputOf('train', '--kernels', 'fast');
+  assert.match(
+    wrongKernels.stderr,
     /^sinkscope: kernels: expected 'auto', 'simd' or 'base', got "fast"\n$/,
   );
 });
@@ -318,43 +347,43 @@ test('numbers of options are accepted up to their bounds', () => {
 });
 
 test('texts are joined up to the requested number of sequences, or grouped by label', async () => {
-  const of = (more) => readInput({ lines: false, label: false, join: '1', ...more });
+  const inputOf = (values) => readInput({ lines: false, label: false, join: '1', ...values });
   const list = writeInput('lines.txt', 'a\n \nb\r\nc\n');
   const json = writeInput('list.json', '["a\\nb","","c"]');
   const file = { 'text-file': list };
-  assert.deepEqual(await of(file), { text: 'a\n \nb\r\nc\n' });
+  assert.deepEqual(await inputOf(file), { text: 'a\n \nb\r\nc\n' });
   const lines = { ...file, lines: true };
-  assert.deepEqual(await of(lines), { text: ['a', 'b', 'c'] });
-  assert.deepEqual(await of({ ...lines, join: '2' }), { text: ['a\n\nb'] });
-  assert.deepEqual(await of({ ...lines, join: '3' }), { text: ['a\n\nb\n\nc'] });
-  assert.deepEqual(await of({ ...lines, join: '4' }), { text: ['a\n\nb\n\nc'] });
-  assert.deepEqual(await of({ 'text-file': json, lines: true }), { text: ['a\nb', '', 'c'] });
-  assert.deepEqual(await of({ text: '' }), { text: '' });
-  assert.deepEqual(await of({ ids: ['1,2', '3'] }), { text: '', ids: [[1, 2], [3]] });
+  assert.deepEqual(await inputOf(lines), { text: ['a', 'b', 'c'] });
+  assert.deepEqual(await inputOf({ ...lines, join: '2' }), { text: ['a\n\nb'] });
+  assert.deepEqual(await inputOf({ ...lines, join: '3' }), { text: ['a\n\nb\n\nc'] });
+  assert.deepEqual(await inputOf({ ...lines, join: '4' }), { text: ['a\n\nb\n\nc'] });
+  assert.deepEqual(await inputOf({ 'text-file': json, lines: true }), { text: ['a\nb', '', 'c'] });
+  assert.deepEqual(await inputOf({ text: '' }), { text: '' });
+  assert.deepEqual(await inputOf({ ids: ['1,2', '3'] }), { text: '', ids: [[1, 2], [3]] });
   const labeled = writeInput('labels.txt', 'x\ta\ny\tb');
-  assert.deepEqual(await of({ 'text-file': labeled, label: true }), {
+  assert.deepEqual(await inputOf({ 'text-file': labeled, label: true }), {
     text: 'x\ta\ny\tb',
     groups: [
       { label: 'x', texts: ['a'] },
       { label: 'y', texts: ['b'] },
     ],
   });
-  const object = writeInput('object.json', '{}');
-  const one = 'text: expected one of --text-file, --text and --ids, got';
-  for (const [more, sentence] of [
-    [{}, one.replace(', got', ', found none')],
-    [{ text: 'a', ids: ['1'] }, `${one} 2`],
+  const objectFile = writeInput('object.json', '{}');
+  const sourcesSentence = 'text: expected one of --text-file, --text and --ids, got';
+  for (const [values, sentence] of [
+    [{}, sourcesSentence.replace(', got', ', found none')],
+    [{ text: 'a', ids: ['1'] }, `${sourcesSentence} 2`],
     [{ ...lines, join: '0' }, '--join: expected a whole number above 0, got "0"'],
     [
-      { 'text-file': object, lines: true },
-      `--text-file: ${object}: expected a JSON list of texts, found none`,
+      { 'text-file': objectFile, lines: true },
+      `--text-file: ${objectFile}: expected a JSON list of texts, found none`,
     ],
     [
       { ...file, label: true },
       `--text-file: ${list}: expected a label, a tab and a text in each line, and two labels or more`,
     ],
   ])
-    await assert.rejects(of(more), { message: sentence });
+    await assert.rejects(inputOf(values), { message: sentence });
 });
 
 test('a speed below ten has two digits, and --special bos needs a start token', () => {
@@ -364,13 +393,13 @@ test('a speed below ten has two digits, and --special bos needs a start token', 
   assert.equal(words(10, 2), 'sinkscope: 10 sequences a second, 2 workers\n');
   assert.equal(words(123.4, 1), 'sinkscope: 123 sequences a second, 1 worker\n');
   const tokenizer = { bos: 0, piece: (id) => `<${id}>` };
-  for (const [special, start] of [
+  for (const [special, expectedSpecial] of [
     ['auto', 'auto'],
     ['none', 'none'],
     ['bos', ['<0>']],
     ['<x>', ['<x>']],
   ])
-    assert.deepEqual(specialOf(tokenizer, special), start);
+    assert.deepEqual(specialOf(tokenizer, special), expectedSpecial);
   const sentence = '--special: expected auto or none of a tokenizer without start token, got "bos"';
   assert.throws(() => specialOf({ ...tokenizer, bos: null }, 'bos'), { message: sentence });
 });
@@ -390,24 +419,28 @@ test('a summary shows each metric as its shape allows', () => {
       row('absent', ['L']),
     ],
   };
-  const of = (shape, mean, deviation = mean.map(() => null)) => ({ shape, mean, deviation });
+  const metricMean = (shape, mean, deviation = mean.map(() => null)) => ({
+    shape,
+    mean,
+    deviation,
+  });
   const metrics = {
-    sink_ratio: of([1], [0.25], [0.125]),
-    keys: of([4], [1, 2, 3, 9], [0.5, 0, 0, 0]),
-    first: of([1], [1]),
-    one: of([1], [1.5], [0.25]),
-    layers: of([3], [1, null, 2]),
-    heads: of([2, 2, 2], [0.5, 9, 0.25, 9, null, 9, 0.75, 9]),
-    none: of([1, 1], [null]),
+    sink_ratio: metricMean([1], [0.25], [0.125]),
+    keys: metricMean([4], [1, 2, 3, 9], [0.5, 0, 0, 0]),
+    first: metricMean([1], [1]),
+    one: metricMean([1], [1.5], [0.25]),
+    layers: metricMean([3], [1, null, 2]),
+    heads: metricMean([2, 2, 2], [0.5, 9, 0.25, 9, null, 9, 0.75, 9]),
+    none: metricMean([1, 1], [null]),
   };
-  const found = {
+  const result = {
     ...{ model: 'mine', class: 'measured', sequences: 2, T: 10, eps: 0.3, special: 'auto' },
     ...{ first: '<s>', arithmetic: 'exact', edits: [{ label: 'changed' }], metrics },
     architecture: { L: 2, H: 3, family: 'llama', mask: { kind: 'causal' } },
     cut: { asked: 2, sequences: 2, short: 1, read: 9 },
   };
   const head = ['mine, changed: llama, 2 layers, 3 heads'];
-  const second = (eps, special, first) =>
+  const conditionsLine = (eps, special, first) =>
     `measured over 2 sequences of 10 tokens, eps ${eps}, ${special}, ${first}`;
   const lines = [
     'Sink_1            25.00% (deviation 12.50%)',
@@ -418,41 +451,44 @@ test('a summary shows each metric as its shape allows', () => {
     'heads             mean 50.00%, largest 75.00% (L1H1)',
     'none              -',
   ];
-  const shown = (more) => summaryText({ ...found, ...more }, describe).split('\n');
-  const normal = second(0.3, 'special tokens auto', 'first token "<s>"');
-  assert.deepEqual(shown({}), [...head, normal, ...lines, '']);
-  const recorded = second(0.3, 'recorded', 'no common first token');
-  const gone = { special: undefined, first: undefined, arithmetic: undefined };
-  assert.deepEqual(shown(gone), [...head, recorded, ...lines, '']);
-  const wide = { cut: { asked: 3, sequences: 2, short: 1, read: 9 }, arithmetic: 'int8' };
+  const summaryLines = (changes) => summaryText({ ...result, ...changes }, describe).split('\n');
+  const usualConditions = conditionsLine(0.3, 'special tokens auto', 'first token "<s>"');
+  assert.deepEqual(summaryLines({}), [...head, usualConditions, ...lines, '']);
+  const recordedConditions = conditionsLine(0.3, 'recorded', 'no common first token');
+  const recordingFacts = { special: undefined, first: undefined, arithmetic: undefined };
+  assert.deepEqual(summaryLines(recordingFacts), [...head, recordedConditions, ...lines, '']);
+  const shortCut = { cut: { asked: 3, sequences: 2, short: 1, read: 9 }, arithmetic: 'int8' };
   const note = 'note: 2 of the 3 sequences asked for: the text has 9 tokens';
-  const end = '; fewer --tokens than 10 or more text give more';
-  assert.deepEqual(shown(wide).slice(2, 4), [
+  const cutHint = '; fewer --tokens than 10 or more text give more';
+  assert.deepEqual(summaryLines(shortCut).slice(2, 4), [
     'approximate: products in 8 bits',
-    `${note}, 1 of its texts too short for one${end}`,
+    `${note}, 1 of its texts too short for one${cutHint}`,
   ]);
-  assert.equal(shown({ cut: { ...wide.cut, short: 0 } })[2], `${note}${end}`);
-  const mask = { ...found.architecture, mask: { kind: 'bidirectional' } };
+  assert.equal(summaryLines({ cut: { ...shortCut.cut, short: 0 } })[2], `${note}${cutHint}`);
+  const mask = { ...result.architecture, mask: { kind: 'bidirectional' } };
   assert.equal(
-    shown({ architecture: mask })[2],
+    summaryLines({ architecture: mask })[2],
     'note: every query sees every token, so that none is predicted: no loss, no accuracy',
   );
   assert.equal(
-    shown({ T: 9 })[2],
+    summaryLines({ T: 9 })[2],
     'too short: uniform attention alone exceeds eps 0.3; Sink_1 needs at least 10 tokens',
   );
-  const later = shown({ position: 1, metrics: { ...metrics, first: of([2], [1, null]) } });
-  assert.equal(later[1], `${normal} at position 1`);
-  assert.deepEqual(later.slice(2, 5), [
+  const laterText = summaryLines({
+    position: 1,
+    metrics: { ...metrics, first: metricMean([2], [1, null]) },
+  });
+  assert.equal(laterText[1], `${usualConditions} at position 1`);
+  assert.deepEqual(laterText.slice(2, 5), [
     'Sink_2            25.00% (deviation 12.50%)',
     'keys              2.000 (deviation 0.000); largest of the other k up to 3: 3.000 at k = 3',
     'first             -; largest of the other k up to 3: 1.000 at k = 1',
   ]);
-  assert.equal(later[7], 'heads             mean 900.00%, largest 900.00% (L0H0)');
-  const byEps = [0.3, 0.5].map((eps) => ({ eps, metrics: { sink_ratio: of([1], [eps]) } }));
-  assert.deepEqual(shown({ byEps }), [
+  assert.equal(laterText[7], 'heads             mean 900.00%, largest 900.00% (L0H0)');
+  const byEps = [0.3, 0.5].map((eps) => ({ eps, metrics: { sink_ratio: metricMean([1], [eps]) } }));
+  assert.deepEqual(summaryLines({ byEps }), [
     ...head,
-    second('0.3, 0.5', 'special tokens auto', 'first token "<s>"'),
+    conditionsLine('0.3, 0.5', 'special tokens auto', 'first token "<s>"'),
     'Sink_1, eps 0.3   30.00%',
     'Sink_1, eps 0.5   50.00%',
     ...lines.slice(1),
@@ -460,9 +496,9 @@ test('a summary shows each metric as its shape allows', () => {
   ]);
   const byLabel = [
     { label: 'x', sequences: 2, metrics },
-    { label: 'y', sequences: 1, metrics: { sink_ratio: of([1], [null]) } },
+    { label: 'y', sequences: 1, metrics: { sink_ratio: metricMean([1], [null]) } },
   ];
-  assert.deepEqual(shown({ byLabel }).slice(9), [
+  assert.deepEqual(summaryLines({ byLabel }).slice(9), [
     'Sink_1 by label',
     '  x: 25.0% ± 12.5%, 2 sequences',
     '  y: -, 1 sequences',
@@ -492,39 +528,39 @@ function sheetOf() {
     ...{ alpha: [2, 2, 3], keys: [3], one: [1], hidden: [3], groups: [2, 2], kinds: [2, 3] },
   };
   /** Returns the metrics: their numbers count up from `start`, and one of them is undefined. */
-  const metrics = (start, put) =>
+  const metrics = (start, makeEntry) =>
     Object.fromEntries(
       Object.entries(shapes).map(([name, shape]) => {
         const numbers = Array.from({ length: shape.reduce((a, b) => a * b) }, (_, i) => start + i);
-        return [name, put(shape, name === 'groups' ? numbers.with(3, null) : numbers)];
+        return [name, makeEntry(shape, name === 'groups' ? numbers.with(3, null) : numbers)];
       }),
     );
-  const measured = (start) =>
+  const meansFrom = (start) =>
     metrics(start, (shape, mean) => ({ shape, mean, deviation: mean.map(() => 0.5) }));
-  const found = {
+  const result = {
     ...{ model: 'mine', class: 'measured', sequences: 2, T: 3, eps: 0.3, edits: [] },
     architecture: { layers: [1, 4] },
-    metrics: measured(0),
+    metrics: meansFrom(0),
   };
   const ofPrompt = (start) => metrics(start, (shape, values) => ({ shape, values }));
-  return { describe, found, measured, ofPrompt };
+  return { describe, result, meansFrom, ofPrompt };
 }
 
 test('CSV states the place of each number: the layer number of the model, the head or group, the key, the index', () => {
-  const { describe, found, measured } = sheetOf();
-  const lines = (more) =>
-    toCsv({ ...found, ...more }, describe)
+  const { describe, result, meansFrom } = sheetOf();
+  const lines = (changes) =>
+    toCsv({ ...result, ...changes }, describe)
       .trimEnd()
       .split('\n')
       .filter((line) => !line.startsWith('"#'));
   const head = 'subject,class,metric,mean,deviation,layer,head,key,prompts,index,eps,label';
-  const first = (start, layers = [1, 4]) =>
+  const firstLines = (start, layers = [1, 4]) =>
     layers.flatMap((layer, l) =>
       [0, 1].flatMap((h) =>
         [0, 1].map((key) => `alpha,${start + (2 * l + h) * 3 + key},0.5,${layer},${h},${key}`),
       ),
     );
-  const others = [
+  const otherLines = [
     ...['keys,0,0.5,,,0', 'keys,1,0.5,,,1', 'one,0,0.5,,,'],
     ...['hidden,0,0.5,-1,,', 'hidden,1,0.5,0,,', 'hidden,2,0.5,1,,'],
     ...['groups,0,0.5,1,0,', 'groups,1,0.5,1,1,', 'groups,2,0.5,4,0,', 'groups,,0.5,4,1,'],
@@ -532,34 +568,34 @@ test('CSV states the place of each number: the layer number of the model, the he
   const kinds = [1, 4].flatMap((layer, l) =>
     [0, 1, 2].map((index) => `kinds,${3 * l + index},0.5,${layer},,,2,${index},,`),
   );
-  const all = [
-    ...first(0).map((line) => `${line},2,,0.3,`),
-    ...others.map((line) => `${line},2,,,`),
+  const expectedLines = [
+    ...firstLines(0).map((line) => `${line},2,,0.3,`),
+    ...otherLines.map((line) => `${line},2,,,`),
     ...kinds,
   ].map((line) => `mine,MEASURED,${line}`);
-  assert.deepEqual(lines({}), [head, ...all]);
-  const { alpha } = measured(100);
-  const more = {
+  assert.deepEqual(lines({}), [head, ...expectedLines]);
+  const { alpha } = meansFrom(100);
+  const thresholdMetrics = {
     byEps: [
       { eps: 0.3, metrics: {} },
       { eps: 0.5, metrics: { alpha } },
     ],
     byLabel: [{ label: '=x', sequences: 1, metrics: { alpha } }],
   };
-  assert.deepEqual(lines(more).slice(1 + all.length), [
-    ...first(100).map((line) => `mine,MEASURED,${line},2,,0.5,`),
-    ...first(100).map((line) => `mine,MEASURED,${line},1,,0.3,"'=x"`),
+  assert.deepEqual(lines(thresholdMetrics).slice(1 + expectedLines.length), [
+    ...firstLines(100).map((line) => `mine,MEASURED,${line},2,,0.5,`),
+    ...firstLines(100).map((line) => `mine,MEASURED,${line},1,,0.3,"'=x"`),
   ]);
 });
 
 test('each row of a prompt has one number per metric, the mean over layers and heads at the first key and index', () => {
-  const { describe, found, ofPrompt } = sheetOf();
+  const { describe, result, ofPrompt } = sheetOf();
   const byPrompt = [
     { metrics: ofPrompt(0), label: 'a' },
     { metrics: ofPrompt(0.25), label: 'b\n' },
   ];
   assert.deepEqual(
-    toCsv({ ...found, byPrompt }, describe)
+    toCsv({ ...result, byPrompt }, describe)
       .split('\n')
       .slice(-5),
     [
@@ -571,7 +607,7 @@ test('each row of a prompt has one number per metric, the mean over layers and h
     ],
   );
   assert.equal(
-    promptsText({ ...found, byPrompt }, describe),
+    promptsText({ ...result, byPrompt }, describe),
     [
       'prompt  alpha_1  keys_1   one_1',
       '     0  450.00%   0.000   0.00%  a',
@@ -580,49 +616,53 @@ test('each row of a prompt has one number per metric, the mean over layers and h
     ].join('\n'),
   );
   const [{ metrics }] = byPrompt;
-  const gone = { metrics: { ...metrics, one: { shape: [1], values: [null] } } };
+  const nullMetrics = { metrics: { ...metrics, one: { shape: [1], values: [null] } } };
   assert.equal(
-    promptsText({ ...found, byPrompt: [gone] }, describe),
+    promptsText({ ...result, byPrompt: [nullMetrics] }, describe),
     'prompt  alpha_1  keys_1  one_1\n     0  450.00%   0.000      -\n',
   );
-  assert.equal(promptsText(found, describe), '');
+  assert.equal(promptsText(result, describe), '');
 });
 
 test('ablate requires a layer or an edit', async () => {
   const ablate = async () => ({ before: {}, after: {}, change: 1 });
-  const of = (options) => measureAblation({ id: 'mine', ablate }, 'a', options);
+  const ablationOf = (options) => measureAblation({ id: 'mine', ablate }, 'a', options);
   for (const options of [{ layer: 0 }, { edits: [{ kind: 'park' }] }])
-    assert.equal((await of(options)).change, 1);
+    assert.equal((await ablationOf(options)).change, 1);
   for (const options of [{}, { edits: [] }, { head: 1 }])
-    assert.equal((await failure(of(options))).where, '--layer');
+    assert.equal((await failure(ablationOf(options))).where, '--layer');
 });
 
 test('an effect on the loss is shown with its sign, and omitted where no token is predicted', () => {
   const before = { T: 9, loss: 2, sink: 0.25, uniform: 0.1, conclusive: true };
-  const of = (change, more) =>
-    ablationText({ ...{ model: 'mine', layer: 1, head: undefined, change }, before, ...more });
+  const textOf = (change, fields) =>
+    ablationText({ ...{ model: 'mine', layer: 1, head: undefined, change }, before, ...fields });
   const lines = (name, loss) => [
     'mine on one text',
     '  baseline        loss 2.0000 nats, Sink_1 25.0%',
     `  ${name.padEnd(16)}loss ${loss}, Sink_1 25.0%`,
   ];
-  for (const [loss, change, shown] of [
+  for (const [loss, change, changeText] of [
     [2.5, 0.5, '+0.5000'],
     [2, 0, '+0.0000'],
     [1.5, -0.5, '-0.5000'],
   ])
-    assert.deepEqual(of(change, { after: { ...before, loss } }).split('\n'), [
+    assert.deepEqual(textOf(change, { after: { ...before, loss } }).split('\n'), [
       ...lines('without layer 1', `${loss.toFixed(4)} nats`),
-      `  change          ${shown} nats`,
+      `  change          ${changeText} nats`,
       '',
     ]);
   const after = { ...before, loss: null };
-  assert.deepEqual(of(null, { head: 3, after }).split('\n'), [
+  assert.deepEqual(textOf(null, { head: 3, after }).split('\n'), [
     ...lines('without L1H3', 'no token is predicted'),
     '',
   ]);
-  const edited = of(null, { layer: undefined, before: { ...before, conclusive: false }, after });
-  assert.deepEqual(edited.split('\n').slice(2), [
+  const editText = textOf(null, {
+    layer: undefined,
+    before: { ...before, conclusive: false },
+    after,
+  });
+  assert.deepEqual(editText.split('\n').slice(2), [
     lines('with the edits', 'no token is predicted')[2],
     '  Sink_1 says nothing here: uniform attention alone gives the first of 9 tokens 10.0%.',
     '',

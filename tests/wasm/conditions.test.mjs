@@ -6,7 +6,7 @@ import { readConditions } from '../../wasm/recording/conditions.ts';
 const sizes = { L: 2, H: 3, G: 1, K: 4, D: 5, V: 9 };
 const least = { model: sizes, prompts: { count: 3, kept: 2, T: 5 } };
 const read = (json) => readConditions(JSON.stringify(json));
-const refuses = (json, where, expected) =>
+const assertRefused = (json, where, expected) =>
   assert.throws(() => read(json), {
     code: 'bad_config',
     where,
@@ -31,7 +31,7 @@ test('all known conditions are read, and unknown ones are dropped', () => {
     mask: { kind: 'prefix', window: 4, prefix: 2 },
     windows: [4, null],
   };
-  const whole = {
+  const fullConditions = {
     model,
     first: { token: '<s>', id: 0, position: 1 },
     tokens: [['<s>', 'a'], []],
@@ -43,18 +43,18 @@ test('all known conditions are read, and unknown ones are dropped', () => {
     versions: { sinkscope: '1' },
     command: 'record',
   };
-  assert.deepEqual(read(whole), whole);
-  const more = {
-    ...whole,
+  assert.deepEqual(read(fullConditions), fullConditions);
+  const changedConditions = {
+    ...fullConditions,
     other: 1,
     model: { ...model, other: 1, mask: { ...model.mask, other: 1 } },
   };
-  assert.deepEqual(read(more), whole);
+  assert.deepEqual(read(changedConditions), fullConditions);
 });
 
 test('a window of no keys is none, and a window in the mask applies to every layer', () => {
   const windows = (change) => read({ ...least, model: { ...sizes, ...change } }).model;
-  for (const [change, mask, wanted] of [
+  for (const [change, mask, expectedWindows] of [
     [{}, { kind: 'causal' }, [null, null]],
     [{ mask: { kind: 'window', window: 4 } }, { kind: 'window', window: 4 }, [4, 4]],
     [{ mask: { kind: 'window', window: 0 } }, { kind: 'window' }, [null, null]],
@@ -67,8 +67,12 @@ test('a window of no keys is none, and a window in the mask applies to every lay
     [{ mask: { kind: 'prefix', prefix: 0, window: null } }, { kind: 'prefix' }, [null, null]],
     [{ mask: null, windows: null }, { kind: 'causal' }, [null, null]],
   ]) {
-    const found = windows(change);
-    assert.deepEqual([found.mask, found.windows], [mask, wanted], JSON.stringify(change));
+    const conditions = windows(change);
+    assert.deepEqual(
+      [conditions.mask, conditions.windows],
+      [mask, expectedWindows],
+      JSON.stringify(change),
+    );
   }
 });
 
@@ -93,36 +97,41 @@ test('a condition of the wrong type is rejected with its key', () => {
   const model = (change) => ({ ...least, model: { ...sizes, ...change } });
   for (const value of [3, 'a', true, [1], [[]]]) {
     for (const key of ['model', 'first', 'prompts', 'versions'])
-      refuses({ ...least, [key]: value }, key, 'an object');
-    refuses(model({ mask: value }), 'mask', 'an object');
+      assertRefused({ ...least, [key]: value }, key, 'an object');
+    assertRefused(model({ mask: value }), 'mask', 'an object');
   }
   for (const value of [3, true, {}, []]) {
     for (const key of ['class', 'license', 'licence', 'command'])
-      refuses({ ...least, [key]: value }, key, 'a text');
+      assertRefused({ ...least, [key]: value }, key, 'a text');
     for (const key of ['id', 'revision', 'sha256', 'family', 'dtype', 'attention', 'operation'])
-      refuses(model({ [key]: value }), key, 'a text');
-    refuses(model({ mask: { kind: value } }), 'kind', 'a text');
-    refuses({ ...least, first: { token: value } }, 'token', 'a text');
+      assertRefused(model({ [key]: value }), key, 'a text');
+    assertRefused(model({ mask: { kind: value } }), 'kind', 'a text');
+    assertRefused({ ...least, first: { token: value } }, 'token', 'a text');
   }
   for (const value of ['3', 0.5, true, []]) {
     for (const key of [...Object.keys(sizes), 'blocks', 'F', 'E'])
-      refuses(model({ [key]: value }), key, 'a whole number');
+      assertRefused(model({ [key]: value }), key, 'a whole number');
     for (const key of ['window', 'prefix'])
-      refuses(model({ mask: { [key]: value } }), key, 'a whole number');
+      assertRefused(model({ mask: { [key]: value } }), key, 'a whole number');
     for (const key of ['id', 'position'])
-      refuses({ ...least, first: { [key]: value } }, key, 'a whole number');
+      assertRefused({ ...least, first: { [key]: value } }, key, 'a whole number');
     for (const key of ['count', 'kept', 'T'])
-      refuses({ ...least, prompts: { ...least.prompts, [key]: value } }, key, 'a whole number');
+      assertRefused(
+        { ...least, prompts: { ...least.prompts, [key]: value } },
+        key,
+        'a whole number',
+      );
   }
   for (const key of Object.keys(sizes))
-    for (const value of [null, undefined]) refuses(model({ [key]: value }), key, 'a whole number');
+    for (const value of [null, undefined])
+      assertRefused(model({ [key]: value }), key, 'a whole number');
   for (const layers of [3, ['a'], [null], [0, 0.5]])
-    refuses(model({ layers }), 'layers', 'whole numbers');
+    assertRefused(model({ layers }), 'layers', 'whole numbers');
   for (const windows of [3, ['a'], [null, 0.5]])
-    refuses(model({ windows }), 'windows', 'numbers or null');
+    assertRefused(model({ windows }), 'windows', 'numbers or null');
   for (const tokens of ['a', ['a'], [['a', 1]], [null]])
-    refuses({ ...least, tokens }, 'tokens', 'lists of strings');
-  for (const eps of [0.1, ['0.1'], [0.1, null]]) refuses({ ...least, eps }, 'eps', 'numbers');
+    assertRefused({ ...least, tokens }, 'tokens', 'lists of strings');
+  for (const eps of [0.1, ['0.1'], [0.1, null]]) assertRefused({ ...least, eps }, 'eps', 'numbers');
   for (const edits of [
     {},
     [null],
@@ -134,7 +143,7 @@ test('a condition of the wrong type is rejected with its key', () => {
     [{ kind: 1, label: 'a' }],
     [{ kind: 'a', label: 1 }],
   ])
-    refuses({ ...least, edits }, 'edits', 'objects with a kind and a label');
+    assertRefused({ ...least, edits }, 'edits', 'objects with a kind and a label');
 });
 
 test('invalid JSON is rejected in a sentence', () => {

@@ -5,18 +5,18 @@ import { createServer } from 'node:http';
 import { binaries, withEngine } from './helper.mjs';
 
 test('describe() is the same in all binaries except for kernels and training', async () => {
-  const seen = [];
+  const descriptions = [];
   for (const kernels of ['base', 'simd'])
     for (const lab of [false, true])
       await withEngine({ kernels, lab }, async ({ describe }) => {
-        const { kernels: own, training, operations, ...others } = describe;
-        assert.equal(own, kernels);
+        const { kernels: kernelsName, training, operations, ...others } = describe;
+        assert.equal(kernelsName, kernels);
         assert.equal(training !== undefined, lab);
         const rows = operations.map((row) => ({ ...row, trainable: undefined }));
         assert.ok(operations.every(({ trainable }) => trainable === (lab ? true : undefined)));
-        seen.push({ ...others, operations: rows });
+        descriptions.push({ ...others, operations: rows });
       });
-  for (const one of seen) assert.deepEqual(one, seen[0]);
+  for (const description of descriptions) assert.deepEqual(description, descriptions[0]);
 });
 
 const rowsOf = ({ training: _training, kernels: _kernels, ...describe }, hasTexts) =>
@@ -41,23 +41,23 @@ test('explain() has the rows of describe() with their meanings, and the rows of 
 });
 
 test('texts that are missing or belong to another build are rejected', async () => {
-  const found = { '/': 'nothing', '/older/': '{"version":"0.0.1","abi":8}', '/null/': 'null' };
+  const answers = { '/': 'nothing', '/older/': '{"version":"0.0.1","abi":8}', '/null/': 'null' };
   const server = createServer(({ url }, response) => {
     const [, folder, name] = /^(.*\/)(.*)$/.exec(url);
-    response.end(name.endsWith('.json') ? found[folder] : readFileSync(new URL(name, binaries)));
+    response.end(name.endsWith('.json') ? answers[folder] : readFileSync(new URL(name, binaries)));
   });
   await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const refused = (folder, error) =>
+  const assertRefused = (folder, error) =>
     withEngine({ base: `http://127.0.0.1:${server.address().port}${folder}` }, (engine) =>
       assert.rejects(engine.explain(), error),
     );
   try {
-    await refused('/', { code: 'read', text: /expected JSON/ });
-    await refused('/older/', {
+    await assertRefused('/', { code: 'read', text: /expected JSON/ });
+    await assertRefused('/older/', {
       code: 'abi',
       text: /expected version \S+ .* found version 0\.0\.1/,
     });
-    await refused('/null/', { code: 'abi' });
+    await assertRefused('/null/', { code: 'abi' });
   } finally {
     server.close();
   }
@@ -77,7 +77,7 @@ test('every table of describe has unique names, and its rows refer to known fiel
     }
     const known = fields.map(({ name }) => name);
     for (const row of metrics) {
-      const { name, range, arguments: args, fields: needed, summary, averaged } = row;
+      const { name, range, arguments: args, fields: neededFields, summary, averaged } = row;
       assert.ok(row.question && row.source && row.label && row.topic, name);
       assert.ok(averaged || !summary, `${name}: a summary is made of means`);
       assert.ok(
@@ -89,7 +89,7 @@ test('every table of describe has unique names, and its rows refer to known fiel
         name,
       );
       assert.ok(
-        needed.every((field) => known.includes(field)),
+        neededFields.every((field) => known.includes(field)),
         name,
       );
     }
@@ -97,28 +97,45 @@ test('every table of describe has unique names, and its rows refer to known fiel
       for (const size of shape)
         assert.ok(letters[size[0]] || /^\d+$/.test(size), `${name}: ${size}`);
     }
-    for (const { name, meaning, source, parameters, fields: recorded } of edits) {
+    for (const { name, meaning, source, parameters, fields: recordedFields } of edits) {
       assert.ok(meaning && source, name);
       assert.ok(
-        recorded.every((field) => known.includes(field)),
+        recordedFields.every((field) => known.includes(field)),
         name,
       );
-      for (const one of parameters) {
-        const { default: usual, min, max, choices, labels, type, below } = one;
-        assert.equal(usual === null || !one.required, true, `${name}: ${one.name}`);
-        if (typeof usual === 'number' && min !== undefined) assert.ok(min <= usual && usual <= max);
+      for (const parameter of parameters) {
+        const {
+          default: defaultValue,
+          min,
+          max,
+          choices,
+          labels,
+          type,
+          below: upperBound,
+        } = parameter;
+        assert.equal(
+          defaultValue === null || !parameter.required,
+          true,
+          `${name}: ${parameter.name}`,
+        );
+        if (typeof defaultValue === 'number' && min !== undefined)
+          assert.ok(min <= defaultValue && defaultValue <= max);
         if (type === 'choice') {
-          assert.ok(one.required || choices.includes(usual));
-          assert.equal(new Set(labels).size, choices.length, `${name}: ${one.name}: ${labels}`);
+          assert.ok(parameter.required || choices.includes(defaultValue));
+          assert.equal(
+            new Set(labels).size,
+            choices.length,
+            `${name}: ${parameter.name}: ${labels}`,
+          );
         }
-        if (type === 'index') assert.ok(letters[below[0]], `${name}: ${below}`);
+        if (type === 'index') assert.ok(letters[upperBound[0]], `${name}: ${upperBound}`);
       }
     }
     assert.deepEqual(describe.defaults, { eps: 0.3, tokens: 64, keys: 10 });
     for (const { name, proxy, formula, parameters } of operations) {
       assert.ok(['weights', 'share', 'share_abs'].includes(proxy) && formula, name);
-      for (const { min, max, default: usual } of parameters)
-        assert.ok(min <= usual && usual <= max, name);
+      for (const { min, max, default: defaultValue } of parameters)
+        assert.ok(min <= defaultValue && defaultValue <= max, name);
     }
     assert.deepEqual(
       status.map(({ code }) => code),

@@ -29,8 +29,8 @@ test('the files of a model make a plan that opens', async () => {
 
 test('shards of a folder come in the order of the index', async () => {
   const { main } = repositories().get('sinkscope/sharded').revisions;
-  const inside = Object.entries(main.files).map(([name, content]) => [`zoo/it/${name}`, content]);
-  const [plan] = await planFiles(list(Object.fromEntries(inside)));
+  const files = Object.entries(main.files).map(([name, content]) => [`zoo/it/${name}`, content]);
+  const [plan] = await planFiles(list(Object.fromEntries(files)));
   assert.equal(plan.id, 'zoo/it');
   assert.deepEqual(
     plan.files.weights.map(({ name }) => name),
@@ -43,8 +43,8 @@ test('an index finds its shards in the folders below it, and not above', async (
   const { main } = repositories().get('sinkscope/sharded').revisions;
   const { weight_map: map } = JSON.parse(main.files['model.safetensors.index.json']);
   const filesIn = (folder, path) => {
-    const named = Object.entries(map).map(([key, name]) => [key, path + name]);
-    const index = JSON.stringify({ weight_map: Object.fromEntries(named) });
+    const shardEntries = Object.entries(map).map(([key, name]) => [key, path + name]);
+    const index = JSON.stringify({ weight_map: Object.fromEntries(shardEntries) });
     const entries = Object.entries(main.files).map(([name, content]) => {
       if (name.endsWith('.index.json')) return [`zoo/it/${name}`, index];
       return [name.endsWith('.safetensors') ? folder + name : `zoo/it/${name}`, content];
@@ -60,8 +60,8 @@ test('an index finds its shards in the folders below it, and not above', async (
     );
     await withEngine({}, (engine) => engine.open(modelFiles(plan)));
   }
-  const named = { code: 'read', text: /which the index names/ };
-  await assert.rejects(planFiles(filesIn('zoo/w/', '../w/')), named);
+  const missingShard = { code: 'read', text: /which the index names/ };
+  await assert.rejects(planFiles(filesIn('zoo/w/', '../w/')), missingShard);
 });
 
 test('a checkpoint of a training script is rejected with the way to convert it', async () => {
@@ -135,24 +135,26 @@ test('an error names the missing file and the files that are present', async () 
 });
 
 test("a file picker's list keeps the folders of its files", () => {
-  const picked = [
+  const pickedFiles = [
     { name: 'config.json', webkitRelativePath: 'm/config.json' },
     { name: 'model.gguf', webkitRelativePath: '' },
   ];
   assert.deepEqual(
-    filesOfList(picked).map(({ path }) => path),
+    filesOfList(pickedFiles).map(({ path }) => path),
     ['m/config.json', 'model.gguf'],
   );
 });
 
 /** Imitates an entry of a dropped folder, which lists its files in parts, as a browser does: two at a time, then none. */
-function entry(path, inside) {
+function entry(path, children) {
   const name = path.split('/').at(-1);
-  if (inside === undefined) {
+  if (children === undefined) {
     return { isFile: true, name, fullPath: path, file: (done) => done(new Blob(['x'])) };
   }
-  const left = Object.entries(inside).map(([key, value]) => entry(`${path}/${key}`, value));
-  const createReader = () => ({ readEntries: (done) => done(left.splice(0, 2)) });
+  const leftEntries = Object.entries(children).map(([key, value]) =>
+    entry(`${path}/${key}`, value),
+  );
+  const createReader = () => ({ readEntries: (done) => done(leftEntries.splice(0, 2)) });
   return { isFile: false, name, fullPath: path, createReader };
 }
 
@@ -163,20 +165,23 @@ test('a dropped folder is read with its subfolders', async () => {
     { kind: 'file', webkitGetAsEntry: () => entry('/m', tree) },
     { kind: 'file', getAsFile: () => new File(['x'], 'single.gguf') },
   ];
-  const found = await filesOfDrop({ items });
+  const files = await filesOfDrop({ items });
   assert.deepEqual(
-    found.map(({ path }) => path),
+    files.map(({ path }) => path),
     ['m/a', 'm/b', 'm/c/d', 'single.gguf'],
   );
 });
 
 test('a dropped folder is read down to its eighth level', async () => {
-  const nested = (depth) => ({ f: undefined, ...(depth > 1 ? { d: nested(depth - 1) } : {}) });
-  const found = await filesOfDrop({
-    items: [{ kind: 'file', webkitGetAsEntry: () => entry('/m', nested(10)) }],
+  const makeNested = (depth) => ({
+    f: undefined,
+    ...(depth > 1 ? { d: makeNested(depth - 1) } : {}),
+  });
+  const files = await filesOfDrop({
+    items: [{ kind: 'file', webkitGetAsEntry: () => entry('/m', makeNested(10)) }],
   });
   assert.deepEqual(
-    found.map(({ path }) => path),
+    files.map(({ path }) => path),
     Array.from({ length: 8 }, (_, i) => `m/${'d/'.repeat(i)}f`),
   );
 });
@@ -188,16 +193,16 @@ test('a drop of too many files is rejected', async () => {
 });
 
 test('a file that disappears before it is read is named, with advice', async () => {
-  const lost = new DOMException(
+  const notFoundError = new DOMException(
     'A requested file or directory could not be found.',
     'NotFoundError',
   );
-  const reject = (_, refuse) => refuse(lost);
-  for (const gone of [
+  const reject = (_, refuse) => refuse(notFoundError);
+  for (const goneEntry of [
     { isFile: true, name: 'a', fullPath: '/m/a', file: reject },
     { name: 'm', fullPath: '/m/a', createReader: () => ({ readEntries: reject }) },
   ]) {
-    const items = [{ kind: 'file', webkitGetAsEntry: () => gone }];
+    const items = [{ kind: 'file', webkitGetAsEntry: () => goneEntry }];
     await assert.rejects(filesOfDrop({ items }), {
       code: 'read',
       message: /^\/m\/a: expected a file or folder that can be read, .*; drop it again$/,

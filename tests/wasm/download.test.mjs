@@ -5,15 +5,15 @@ import test from 'node:test';
 import { fetchFile } from '../../wasm/loading/download.ts';
 
 const address = new URL('https://hub.example/m/model.gguf?signed=secret');
-const where = 'https://hub.example/m/model.gguf';
+const url = 'https://hub.example/m/model.gguf';
 const BYTES = Uint8Array.from({ length: 10 }, (_, i) => i);
 
 function bodyOf(bytes, isCut) {
   // The bytes come in two chunks, as a connection delivers them.
-  const left = [bytes.subarray(0, 5), bytes.subarray(5)].filter(({ length }) => length > 0);
+  const chunks = [bytes.subarray(0, 5), bytes.subarray(5)].filter(({ length }) => length > 0);
   const pull = (controller) => {
-    const next = left.shift();
-    if (next) controller.enqueue(next);
+    const chunk = chunks.shift();
+    if (chunk) controller.enqueue(chunk);
     else if (isCut) controller.error(new Error('cut'));
     else controller.close();
   };
@@ -30,32 +30,33 @@ function reply(status, headers = {}, { from = 0, to = 10, isCut = to < 10, bytes
  * @param {import('node:test').TestContext} t
  */
 async function read(t, answers, options = {}, fetchIt = fetchFile) {
-  const asked = [];
+  const requests = [];
   const reasons = [];
   const waits = [];
   t.mock.method(globalThis, 'fetch', async (_, { headers }) => {
-    const answer = answers[Math.min(asked.length, answers.length - 1)];
-    asked.push(headers);
+    const answer = answers[Math.min(requests.length, answers.length - 1)];
+    requests.push(headers);
     if (answer instanceof Error) throw answer;
     return answer();
   });
   const onRetry = ({ reason, wait }) => (reasons.push(reason), waits.push(wait));
-  const seen = { asked, reasons, waits };
+  const result = { requests, reasons, waits };
   try {
     const { bytes, tag, stream } = await fetchIt(address, { wait: 0, onRetry, ...options });
-    Object.assign(seen, { bytes, tag });
+    Object.assign(result, { bytes, tag });
     const content = [];
     for await (const chunk of stream) content.push(...chunk);
-    return { ...seen, content };
+    return { ...result, content };
   } catch (error) {
-    return { ...seen, error };
+    return { ...result, error };
   }
 }
 
-const whole = (headers = {}) => reply(200, { 'content-length': '10', etag: '"a"', ...headers });
-const cut = (to, headers = {}) =>
+const wholeReply = (headers = {}) =>
+  reply(200, { 'content-length': '10', etag: '"a"', ...headers });
+const cutReply = (to, headers = {}) =>
   reply(200, { 'content-length': '10', etag: '"a"', ...headers }, { to });
-const part = (from, headers = {}) =>
+const partReply = (from, headers = {}) =>
   reply(206, { 'content-range': `bytes ${from}-9/10`, etag: '"a"', ...headers }, { from });
 
 test('a download has the size and the tag of its response', async (t) => {
@@ -69,13 +70,13 @@ test('a download has the size and the tag of its response', async (t) => {
     [{ 'content-length': 'ten' }],
     [{}],
   ]) {
-    const found = await read(t, [() => reply(200, headers)]);
-    assert.deepEqual(found.content, [...BYTES]);
-    assert.deepEqual([found.bytes, found.tag], [bytes, tag], JSON.stringify(headers));
-    assert.deepEqual(found.asked, [{ 'accept-encoding': 'identity' }]);
+    const result = await read(t, [() => reply(200, headers)]);
+    assert.deepEqual(result.content, [...BYTES]);
+    assert.deepEqual([result.bytes, result.tag], [bytes, tag], JSON.stringify(headers));
+    assert.deepEqual(result.requests, [{ 'accept-encoding': 'identity' }]);
   }
-  const named = await read(t, [() => reply(200)], { version: 'c', bytes: 10 });
-  assert.deepEqual([named.bytes, named.tag], [10, 'c']);
+  const result = await read(t, [() => reply(200)], { version: 'c', bytes: 10 });
+  assert.deepEqual([result.bytes, result.tag], [10, 'c']);
 });
 
 test('a download continues after its last byte, with the tag if no version is known', async (t) => {
@@ -83,40 +84,43 @@ test('a download continues after its last byte, with the tag if no version is kn
     [undefined, { 'if-range': '"a"' }],
     ['commit', {}],
   ]) {
-    const found = await read(t, [() => cut(4), () => part(4)], { version });
-    assert.deepEqual(found.content, [...BYTES]);
-    const first = { 'accept-encoding': 'identity' };
-    assert.deepEqual(found.asked, [first, { ...first, range: 'bytes=4-', ...condition }]);
-    assert.deepEqual(found.reasons, ['broke off after 4 bytes: cut']);
+    const result = await read(t, [() => cutReply(4), () => partReply(4)], { version });
+    assert.deepEqual(result.content, [...BYTES]);
+    const firstHeaders = { 'accept-encoding': 'identity' };
+    assert.deepEqual(result.requests, [
+      firstHeaders,
+      { ...firstHeaders, range: 'bytes=4-', ...condition },
+    ]);
+    assert.deepEqual(result.reasons, ['broke off after 4 bytes: cut']);
   }
-  assert.equal((await read(t, [() => part(1)], { from: 1 })).asked[0].range, 'bytes=1-');
-  const late = await read(t, [() => part(6)], { from: 6 });
-  assert.deepEqual([late.content, late.bytes], [[6, 7, 8, 9], 10]);
-  assert.equal(late.asked[0].range, 'bytes=6-');
-  assert.equal(late.asked[0]['if-range'], undefined);
+  assert.equal((await read(t, [() => partReply(1)], { from: 1 })).requests[0].range, 'bytes=1-');
+  const result = await read(t, [() => partReply(6)], { from: 6 });
+  assert.deepEqual([result.content, result.bytes], [[6, 7, 8, 9], 10]);
+  assert.equal(result.requests[0].range, 'bytes=6-');
+  assert.equal(result.requests[0]['if-range'], undefined);
   // A server without ranges sends the whole file again.
   for (const from of [0, 3, 5, 6, 10]) {
-    const skipped = await read(t, [() => whole()], { from });
-    assert.deepEqual(skipped.content, [...BYTES.subarray(from)]);
+    const result = await read(t, [() => wholeReply()], { from });
+    assert.deepEqual(result.content, [...BYTES.subarray(from)]);
   }
 });
 
 test('a response without further bytes ends the file, or is rejected as another file', async (t) => {
-  const none = (total) => reply(416, { 'content-range': `bytes */${total}` });
-  const end = await read(t, [() => none(10)], { from: 10 });
-  assert.deepEqual([end.content, end.bytes], [[], 10]);
+  const emptyReply = (total) => reply(416, { 'content-range': `bytes */${total}` });
+  const result = await read(t, [() => emptyReply(10)], { from: 10 });
+  assert.deepEqual([result.content, result.bytes], [[], 10]);
   for (const [answer, from, options, text] of [
-    [() => none(10), 11, {}, 'expected byte 11, found 10 of 10'],
-    [() => none(10), 9, {}, 'expected byte 9, found 10 of 10'],
-    [() => none('x'), 9, {}, 'expected byte 9, found NaN of NaN'],
-    [() => none(12), 12, { bytes: 10 }, 'expected 10 bytes as announced, found 12'],
-    [() => part(5), 4, {}, 'expected byte 4, found 5 of 10'],
-    [() => whole(), 11, {}, 'expected byte 11, found 0 of 10'],
+    [() => emptyReply(10), 11, {}, 'expected byte 11, found 10 of 10'],
+    [() => emptyReply(10), 9, {}, 'expected byte 9, found 10 of 10'],
+    [() => emptyReply('x'), 9, {}, 'expected byte 9, found NaN of NaN'],
+    [() => emptyReply(12), 12, { bytes: 10 }, 'expected 10 bytes as announced, found 12'],
+    [() => partReply(5), 4, {}, 'expected byte 4, found 5 of 10'],
+    [() => wholeReply(), 11, {}, 'expected byte 11, found 0 of 10'],
   ]) {
     const { error } = await read(t, [answer], { from, ...options });
-    assert.deepEqual([error.code, error.where, error.text], ['read', where, text]);
+    assert.deepEqual([error.code, error.where, error.text], ['read', url, text]);
   }
-  const atEnd = await read(t, [() => whole()], { from: 10 });
+  const atEnd = await read(t, [() => wholeReply()], { from: 10 });
   assert.deepEqual(atEnd.content, []);
 });
 
@@ -127,84 +131,89 @@ test('a partial response without a total or a start counts as the requested rang
     [{}, undefined],
     [{ 'content-range': 'lines 6-9/10', 'content-length': '4' }, 10],
   ]) {
-    const found = await read(t, [() => reply(206, headers, { from: 6 })], { from: 6 });
-    assert.deepEqual([found.content, found.bytes], [[6, 7, 8, 9], bytes], JSON.stringify(headers));
+    const result = await read(t, [() => reply(206, headers, { from: 6 })], { from: 6 });
+    assert.deepEqual(
+      [result.content, result.bytes],
+      [[6, 7, 8, 9], bytes],
+      JSON.stringify(headers),
+    );
   }
 });
 
 test('without an ETag a download restarts only if no byte has arrived', async (t) => {
-  const untagged = (to) => () => reply(200, { 'content-length': '10' }, { to });
-  const over = await read(t, [untagged(0), untagged(10)]);
-  assert.deepEqual([over.content, over.asked.length], [[...BYTES], 2]);
-  assert.deepEqual(over.reasons, ['broke off after 0 bytes: cut']);
+  const untaggedReply = (to) => () => reply(200, { 'content-length': '10' }, { to });
+  const result = await read(t, [untaggedReply(0), untaggedReply(10)]);
+  assert.deepEqual([result.content, result.requests.length], [[...BYTES], 2]);
+  assert.deepEqual(result.reasons, ['broke off after 0 bytes: cut']);
   for (const [answers, text, count] of [
     [
-      [untagged(3)],
+      [untaggedReply(3)],
       'broke off after 3 bytes: cut; expected an ETag to go on from there, found none',
       1,
     ],
     [
-      [() => cut(3), () => part(3, { etag: 'W/"a"' })],
+      [() => cutReply(3), () => partReply(3, { etag: 'W/"a"' })],
       'broke off after 3 bytes: expected an ETag to go on from there, found none',
       2,
     ],
     [
-      [() => cut(3), () => part(3, { etag: '"b"' })],
+      [() => cutReply(3), () => partReply(3, { etag: '"b"' })],
       'broke off after 3 bytes: expected to go on with "a", found "b"',
       2,
     ],
     [
       [
-        () => cut(3, { etag: 'W/"a"', 'last-modified': 'today' }),
-        () => part(3, { etag: 'W/"a"', 'last-modified': 'later' }),
+        () => cutReply(3, { etag: 'W/"a"', 'last-modified': 'today' }),
+        () => partReply(3, { etag: 'W/"a"', 'last-modified': 'later' }),
       ],
       'broke off after 3 bytes: expected to go on with today, found later',
       2,
     ],
     [
-      [untagged(1)],
+      [untaggedReply(1)],
       'broke off after 1 bytes: cut; expected an ETag to go on from there, found none',
       1,
     ],
     [
-      [() => cut(1, { etag: 'W/"a"' }), () => part(1)],
+      [() => cutReply(1, { etag: 'W/"a"' }), () => partReply(1)],
       'broke off after 1 bytes: cut; expected an ETag to go on from there, found none',
       1,
     ],
   ]) {
-    const { error, asked } = await read(t, answers);
-    assert.deepEqual([error.code, error.text, asked.length], ['read', text, count]);
+    const { error, requests } = await read(t, answers);
+    assert.deepEqual([error.code, error.text, requests.length], ['read', text, count]);
   }
 });
 
 test('each try without bytes waits twice as long, and a received byte resets the count', async (t) => {
-  const steps = [() => cut(0), () => cut(0), () => cut(3)];
-  const none = () => reply(206, { 'content-range': 'bytes 3-9/10', etag: '"a"' }, { to: 0 });
-  const found = await read(t, [...steps, none, none, () => part(3)], {
+  const steps = [() => cutReply(0), () => cutReply(0), () => cutReply(3)];
+  const refusedReply = () =>
+    reply(206, { 'content-range': 'bytes 3-9/10', etag: '"a"' }, { to: 0 });
+  const result = await read(t, [...steps, refusedReply, refusedReply, () => partReply(3)], {
     tries: 4,
     wait: 1,
   });
-  assert.deepEqual([found.content, found.waits], [[...BYTES], [1, 2, 1, 2, 4]]);
-  const { error, asked, waits } = await read(t, [() => cut(0)], { tries: 3 });
+  assert.deepEqual([result.content, result.waits], [[...BYTES], [1, 2, 1, 2, 4]]);
+  const { error, requests, waits } = await read(t, [() => cutReply(0)], { tries: 3 });
   assert.equal(error.text, 'broke off after 0 bytes: cut; 3 tries brought nothing');
-  assert.deepEqual([asked.length, waits.length], [3, 2]);
-  const usual = await read(t, [() => cut(0)]);
-  assert.equal(usual.error.text, 'broke off after 0 bytes: cut; 5 tries brought nothing');
-  assert.equal(usual.asked.length, 5);
+  assert.deepEqual([requests.length, waits.length], [3, 2]);
+  const defaultResult = await read(t, [() => cutReply(0)]);
+  assert.equal(defaultResult.error.text, 'broke off after 0 bytes: cut; 5 tries brought nothing');
+  assert.equal(defaultResult.requests.length, 5);
 });
 
 test('a wrong size is an error, whether the server or the caller gave it', async (t) => {
-  const sized = (length, given = {}) =>
-    reply(200, { 'content-length': length, etag: '"a"' }, given);
+  const sizedReply = (length, options = {}) =>
+    reply(200, { 'content-length': length, etag: '"a"' }, options);
   const short = { to: 8, isCut: false };
   for (const [answers, options, text] of [
-    [[() => sized('9')], {}, '9 bytes were announced, more came'],
-    [[() => sized('10')], { bytes: 9 }, 'expected 9 bytes as announced, found 10'],
+    [[() => sizedReply('9')], {}, '9 bytes were announced, more came'],
+    [[() => sizedReply('10')], { bytes: 9 }, 'expected 9 bytes as announced, found 10'],
     [[() => reply(200)], { bytes: 9 }, '9 bytes were announced, more came'],
     [[() => reply(200)], { bytes: 11 }, 'expected 11 bytes, found a whole answer of 10'],
     // A connection that ends too early counts as a cut one.
     [
-      [() => sized('10', short)],
+      [() => sizedReply('10', short)],
       { tries: 1 },
       'broke off after 8 bytes: expected 10 bytes, the connection ended; 1 tries brought nothing',
     ],
@@ -212,44 +221,51 @@ test('a wrong size is an error, whether the server or the caller gave it', async
     const { error } = await read(t, answers, options);
     assert.deepEqual([error?.code, error?.text], ['read', text]);
   }
-  const again = await read(t, [() => sized('10', short), () => part(8)]);
-  assert.deepEqual(again.content, [...BYTES]);
+  const result = await read(t, [() => sizedReply('10', short), () => partReply(8)]);
+  assert.deepEqual(result.content, [...BYTES]);
 });
 
 test('a web page is rejected as a file unless the address ends in .html', async (t) => {
-  const page = () => whole({ 'content-type': 'text/html; charset=utf-8' });
+  const page = () => wholeReply({ 'content-type': 'text/html; charset=utf-8' });
   const { error } = await read(t, [page]);
   assert.equal(error.text, 'expected a file, found a web page (text/html)');
   t.mock.method(globalThis, 'fetch', async () => page());
   for (const name of ['a.html', 'a.HTM'])
     assert.equal((await fetchFile(new URL(`https://hub.example/${name}`), {})).bytes, 10);
-  assert.equal((await read(t, [() => whole({ 'content-type': 'text/htmlx' })])).error, undefined);
+  assert.equal(
+    (await read(t, [() => wholeReply({ 'content-type': 'text/htmlx' })])).error,
+    undefined,
+  );
 });
 
 test('after a rejected range, the whole file is requested once', async (t) => {
-  const refused = new TypeError('fetch failed');
-  const found = await read(t, [() => cut(4), refused, refused, () => whole()], { tries: 2 });
-  assert.deepEqual(found.content, [...BYTES]);
+  const networkError = new TypeError('fetch failed');
+  const result = await read(
+    t,
+    [() => cutReply(4), networkError, networkError, () => wholeReply()],
+    { tries: 2 },
+  );
+  assert.deepEqual(result.content, [...BYTES]);
   assert.deepEqual(
-    found.asked.map(({ range }) => range),
+    result.requests.map(({ range }) => range),
     [undefined, 'bytes=4-', 'bytes=4-', undefined],
   );
-  const twice = await read(t, [() => cut(4), refused], { tries: 2 });
-  assert.equal(twice.asked.length, 4);
-  assert.equal(twice.error.code, 'read');
+  const failedTwice = await read(t, [() => cutReply(4), networkError], { tries: 2 });
+  assert.equal(failedTwice.requests.length, 4);
+  assert.equal(failedTwice.error.code, 'read');
   for (const [answer, code] of [
     [() => reply(401), 'access'],
     [() => reply(404), 'read'],
   ]) {
-    const stopped = await read(t, [() => cut(4), answer]);
-    assert.deepEqual([stopped.error.code, stopped.asked.length], [code, 2]);
+    const result = await read(t, [() => cutReply(4), answer]);
+    assert.deepEqual([result.error.code, result.requests.length], [code, 2]);
   }
-  const first = await read(t, [refused], { tries: 2 });
-  assert.equal(first.asked.length, 2);
+  const singleResult = await read(t, [networkError], { tries: 2 });
+  assert.equal(singleResult.requests.length, 2);
 });
 
 test('a signal ends a download with its own reason, and has no listener afterwards', async (t) => {
-  t.mock.method(globalThis, 'fetch', async () => cut(3));
+  t.mock.method(globalThis, 'fetch', async () => cutReply(3));
   const stop = new AbortController();
   const listeners = () => getEventListeners(stop.signal, 'abort').length;
   const onRetry = () => stop.abort(new Error('enough'));
@@ -263,12 +279,13 @@ test('a signal ends a download with its own reason, and has no listener afterwar
 });
 
 test('a silent connection is given up, and a download leaves no timer', async (t) => {
-  const timers = () => process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length;
+  const timers = () => process.getActiveResourcesInfo().filter((type) => type === 'Timeout').length;
   const before = timers();
   let isCancelled = false;
   const cancel = () => (isCancelled = true);
-  const silent = () => new Response(new ReadableStream({ cancel }), { headers: { etag: '"a"' } });
-  const { content, reasons } = await read(t, [silent, () => whole()], { stall: 20 });
+  const silentReply = () =>
+    new Response(new ReadableStream({ cancel }), { headers: { etag: '"a"' } });
+  const { content, reasons } = await read(t, [silentReply, () => wholeReply()], { stall: 20 });
   assert.deepEqual(content, [...BYTES]);
   assert.match(reasons.join(), /no byte came for 20 ms/);
   assert.ok(isCancelled);
@@ -276,13 +293,17 @@ test('a silent connection is given up, and a download leaves no timer', async (t
 });
 
 test('a canceled download ends its request, with the reason', async (t) => {
-  let asked;
-  t.mock.method(globalThis, 'fetch', async (_, { signal }) => ((asked = signal), whole()));
+  let requestSignal;
+  t.mock.method(
+    globalThis,
+    'fetch',
+    async (_, { signal }) => ((requestSignal = signal), wholeReply()),
+  );
   const reader = (await fetchFile(address, { wait: 0 })).stream.getReader();
   await reader.read();
-  assert.equal(asked.aborted, false);
+  assert.equal(requestSignal.aborted, false);
   await reader.cancel(new Error('enough'));
-  assert.equal(asked.reason?.message, 'enough');
+  assert.equal(requestSignal.reason?.message, 'enough');
 });
 
 /** A page can neither request uncompressed bytes nor see whether another site compressed them. */
@@ -295,33 +316,33 @@ test('in a browser the size of a compressed response counts only if it was known
     }
   );
   const { fetchFile: inBrowser } = await import('../../wasm/loading/download.ts?browser');
-  const foreign = (response, type = 'cors') =>
+  const foreignReply = (response, type = 'cors') =>
     Object.defineProperty(response, 'type', { value: type });
-  const sized = (length) => reply(200, { 'content-length': length, etag: '"a"' });
+  const sizedReply = (length) => reply(200, { 'content-length': length, etag: '"a"' });
   for (const [answer, options, expected] of [
-    [() => foreign(sized('4')), {}, [...BYTES]],
-    [() => foreign(sized('4')), { bytes: 10 }, [...BYTES]],
+    [() => foreignReply(sizedReply('4')), {}, [...BYTES]],
+    [() => foreignReply(sizedReply('4')), { bytes: 10 }, [...BYTES]],
     [
-      () => foreign(reply(200, { 'content-length': '4' }, { to: 4, isCut: false })),
+      () => foreignReply(reply(200, { 'content-length': '4' }, { to: 4, isCut: false })),
       { bytes: 10 },
       'expected 10 bytes, found a whole answer of 4',
     ],
-    [() => foreign(sized('4')), { bytes: 9 }, '9 bytes were announced, more came'],
-    [() => foreign(sized('4'), 'basic'), {}, '4 bytes were announced, more came'],
+    [() => foreignReply(sizedReply('4')), { bytes: 9 }, '9 bytes were announced, more came'],
+    [() => foreignReply(sizedReply('4'), 'basic'), {}, '4 bytes were announced, more came'],
     [
-      () => foreign(reply(200, { 'content-length': '4', 'content-encoding': 'identity' })),
+      () => foreignReply(reply(200, { 'content-length': '4', 'content-encoding': 'identity' })),
       {},
       '4 bytes were announced, more came',
     ],
     [
-      () => foreign(reply(206, { 'content-length': '3' }, { from: 6 })),
+      () => foreignReply(reply(206, { 'content-length': '3' }, { from: 6 })),
       { from: 6 },
       '9 bytes were announced, more came',
     ],
   ]) {
-    const found = await read(t, [answer], options, inBrowser);
-    assert.deepEqual(found.error?.text ?? found.content, expected);
-    assert.equal(found.asked[0]['accept-encoding'], undefined);
+    const result = await read(t, [answer], options, inBrowser);
+    assert.deepEqual(result.error?.text ?? result.content, expected);
+    assert.equal(result.requests[0]['accept-encoding'], undefined);
   }
   // Only requests to the page's own site are conditional; for other sites the download compares the tags.
   const { location } = globalThis;
@@ -331,7 +352,7 @@ test('in a browser the size of a compressed response counts only if it was known
     ['https://page.example', undefined],
   ]) {
     globalThis.location = /** @type {any} */ ({ origin });
-    const found = await read(t, [() => cut(4), () => part(4)], {}, inBrowser);
-    assert.deepEqual([found.content, found.asked[1]['if-range']], [[...BYTES], condition]);
+    const result = await read(t, [() => cutReply(4), () => partReply(4)], {}, inBrowser);
+    assert.deepEqual([result.content, result.requests[1]['if-range']], [[...BYTES], condition]);
   }
 });

@@ -52,15 +52,15 @@ for (const [name, [engineOptions, modelOptions]] of Object.entries(BINARIES))
     assert.ok(lines.length > 500);
     await withEngine(engineOptions, async (engine) => {
       const model = await engine.open(files(tiny), modelOptions);
-      let accepted = 0;
+      let acceptedCount = 0;
       for (const [texts, status, ...rest] of lines) {
         const edits = texts.split(' ').map((text) => readEdit(text, engine.describe));
-        const found = await outcomeOf(model, edits, isExact);
-        if (!isExact && found.includes('exact arithmetic')) continue;
+        const outcome = await outcomeOf(model, edits, isExact);
+        if (!isExact && outcome.includes('exact arithmetic')) continue;
         const expected = status === 'ok' && !isExact ? 'ok' : [status, ...rest].join('\t');
-        assert.equal(found, expected, texts);
-        accepted += status === 'ok';
+        assert.equal(outcome, expected, texts);
+        acceptedCount += status === 'ok';
       }
-      assert.ok(accepted > 100 && accepted < lines.length - 100);
+      assert.ok(acceptedCount > 100 && acceptedCount < lines.length - 100);
     });
   });

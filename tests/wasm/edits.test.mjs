@@ -39,15 +39,15 @@ test('the build reports how many numbers encode an edit', () => {
 });
 
 test('an edit is encoded as its kind and thirteen numbers, with NaN for missing ones', () => {
-  const encoded = (...edits) => {
+  const encodeLists = (...edits) => {
     const words = encodeEdits(edits, describe);
     const floats = new Float32Array(words.buffer);
     return edits.map((_, i) => [words[14 * i], [...floats.subarray(14 * i + 1, 14 * i + 14)]]);
   };
-  const values = (...given) => [...given, ...new Array(13 - given.length).fill(NaN)];
+  const values = (...values) => [...values, ...new Array(13 - values.length).fill(NaN)];
   assert.equal(encodeEdits([], describe).length, 0);
   assert.deepEqual(
-    encoded(
+    encodeLists(
       { kind: 'silence' },
       { kind: 'silence', head: 2, layer: undefined },
       {
@@ -110,7 +110,7 @@ test('an edit is parsed from a line, in which choices are words and other values
     ['operation:by=a:b', { kind: 'operation', by: 'a:b' }],
   ])
     assert.deepEqual(readEdit(text, describe), edit);
-  for (const [text, where, said] of [
+  for (const [text, where, sentence] of [
     ['silence:layer', 'silence', 'expected key=value, got "layer"'],
     ['silence:layer=', 'silence', 'expected key=value, got "layer="'],
     ['silence:layer=1=2', 'silence', 'expected key=value, got "layer=1=2"'],
@@ -119,6 +119,6 @@ test('an edit is parsed from a line, in which choices are words and other values
   ])
     assert.deepEqual(
       errorOf(() => readEdit(text, describe)),
-      ['argument', where, said],
+      ['argument', where, sentence],
     );
 });

@@ -34,33 +34,40 @@ test('the effects of ablation under other edits are those of the edited run', as
     const ids = Array.from({ length: 40 }, (_, i) => (i * i * 31) % 1024);
     const edits = [{ kind: 'evict', policy: 'h2o', budget: 8 }];
     const { mean } = await headEffects(model, [ids], { edits });
-    const loss = async (...more) => {
-      const run = await model.run(ids, { fields: ['loss'], edits: [...edits, ...more] });
+    const loss = async (...otherEdits) => {
+      const run = await model.run(ids, { fields: ['loss'], edits: [...edits, ...otherEdits] });
       return (await run.metric('loss_mean')).data[0];
     };
     const { H } = model.architecture;
-    const whole = (await loss({ kind: 'silence', layer: 2, head: 1 })) - (await loss());
-    assert.ok(Math.abs(mean[2 * H + 1] - whole) < 1e-5);
+    const wholeEffect = (await loss({ kind: 'silence', layer: 2, head: 1 })) - (await loss());
+    assert.ok(Math.abs(mean[2 * H + 1] - wholeEffect) < 1e-5);
   });
 });
 
 test('a run can begin only from one of the same model that has recorded the needed fields', async () => {
   await withEngine({}, async (engine) => {
-    const [model, other] = [await engine.open(files(softmax)), await engine.open(files(softmax))];
+    const [model, otherModel] = [
+      await engine.open(files(softmax)),
+      await engine.open(files(softmax)),
+    ];
     const base = await model.run([1, 2, 3], { fields: ['hidden', 'loss'] });
-    const wrong = async (options, code, where) => {
-      const { code: found, where: place } = await failure(model.run([1, 2, 3], options));
-      assert.deepEqual([found, place], [code, where]);
+    const assertRefused = async (options, code, where) => {
+      const { code: actualCode, where: actualWhere } = await failure(model.run([1, 2, 3], options));
+      assert.deepEqual([actualCode, actualWhere], [code, where]);
     };
-    await wrong({ from: { run: {}, layer: 1 } }, 'argument', 'from.run');
-    await wrong({ from: { run: base, layer: -1 } }, 'argument', 'from.layer');
-    await wrong({ from: { run: base, layer: 99 } }, 'argument', 'from.layer');
-    await wrong({ from: { run: await other.run([1, 2, 3]), layer: 1 } }, 'argument', 'from.run');
-    await wrong({ fields: ['att'], from: { run: base, layer: 1 } }, 'bad_request', 'from');
-    const short = await failure(
+    await assertRefused({ from: { run: {}, layer: 1 } }, 'argument', 'from.run');
+    await assertRefused({ from: { run: base, layer: -1 } }, 'argument', 'from.layer');
+    await assertRefused({ from: { run: base, layer: 99 } }, 'argument', 'from.layer');
+    await assertRefused(
+      { from: { run: await otherModel.run([1, 2, 3]), layer: 1 } },
+      'argument',
+      'from.run',
+    );
+    await assertRefused({ fields: ['att'], from: { run: base, layer: 1 } }, 'bad_request', 'from');
+    const shortRunError = await failure(
       model.run([1, 2], { fields: ['loss'], from: { run: base, layer: 1 } }),
     );
-    assert.equal(short.code, 'bad_request');
+    assert.equal(shortRunError.code, 'bad_request');
     const run = await model.run([1, 2, 3], { fields: ['loss'], from: { run: base, layer: 1 } });
     const [before] = await base.read([{ field: 'loss' }]);
     await base.close();

@@ -51,15 +51,15 @@ test('every field and metric of describe can be read', async () => {
     const sizes = { ...model.architecture, T: ids.length };
     // A size is a letter, a number, or a sum of them.
     const size = (text) =>
-      text.split('+').reduce((sum, one) => sum + (sizes[one] ?? Number(one)), 0);
+      text.split('+').reduce((sum, term) => sum + (sizes[term] ?? Number(term)), 0);
     for (const { name, shape, type } of fields) {
       const field = await run.field(name);
       assert.deepEqual(field.shape, shape.map(size), name);
       assert.ok(field.data instanceof (type === 'i32' ? Int32Array : Float32Array), name);
     }
     for (const { name, shape, range, arguments: needs } of engine.describe.metrics) {
-      const beside = needs.includes('base') ? { base: run } : {};
-      const metric = await run.metric(name, { layer: 0, head: 0, ...beside });
+      const baseArgument = needs.includes('base') ? { base: run } : {};
+      const metric = await run.metric(name, { layer: 0, head: 0, ...baseArgument });
       assert.deepEqual(metric.shape, shape.map(size), name);
       const [low, high] = [range[0] ?? -Infinity, range[1] ?? Infinity];
       for (const x of metric.data) {
@@ -73,56 +73,56 @@ test('generation is repeatable by its seed and does not depend on how the prompt
   await withEngine({}, async (engine) => {
     const model = await engine.open(files(tiny));
     const { V, context } = model.architecture;
-    const long = Array.from({ length: Math.min(context, 40) - 6 }, (_, i) => (i * 7) % V);
-    const whole = await model.run(long);
+    const longIds = Array.from({ length: Math.min(context, 40) - 6 }, (_, i) => (i * 7) % V);
+    const wholeRun = await model.run(longIds);
     const options = { count: 6, temperature: 1, seed: 4 };
-    const drawn = await Array.fromAsync?.(whole.generate(options));
-    const again = await model.run(long);
+    const steps = await Array.fromAsync?.(wholeRun.generate(options));
+    const secondRun = await model.run(longIds);
     const tokens = [];
-    for await (const { token } of again.generate(options)) tokens.push(token);
-    if (drawn)
+    for await (const { token } of secondRun.generate(options)) tokens.push(token);
+    if (steps)
       assert.deepEqual(
-        drawn.map(({ token }) => token),
+        steps.map(({ token }) => token),
         tokens,
       );
     // Without topK every token may be drawn; with 1 only the most likely one is.
     const drawnWith = async (topK) => {
-      const run = await model.run(long);
+      const run = await model.run(longIds);
       for await (const _ of run.generate({ ...options, topK }));
-      return run.tokens.slice(long.length);
+      return run.tokens.slice(longIds.length);
     };
     assert.deepEqual(await drawnWith(0), tokens);
     assert.notDeepEqual(await drawnWith(1), tokens);
     // By default the likeliest token is taken; if only a temperature is given, all may be drawn, from seed 1.
-    const drawnBy = async (given) => {
-      const run = await model.run(long);
-      for await (const _ of run.generate({ count: 6, ...given }));
-      return run.tokens.slice(long.length);
+    const drawnBy = async (options) => {
+      const run = await model.run(longIds);
+      for await (const _ of run.generate({ count: 6, ...options }));
+      return run.tokens.slice(longIds.length);
     };
     const likeliest = await drawnBy({});
     assert.deepEqual(await drawnBy({ temperature: 0, topK: 0, seed: 1 }), likeliest);
-    const random = await drawnBy({ temperature: 1 });
-    assert.notDeepEqual(random, likeliest);
-    assert.deepEqual(await drawnBy({ temperature: 1, topK: 0, seed: 1 }), random);
-    assert.notDeepEqual(await drawnBy({ temperature: 1, seed: 2 }), random);
+    const randomTokens = await drawnBy({ temperature: 1 });
+    assert.notDeepEqual(randomTokens, likeliest);
+    assert.deepEqual(await drawnBy({ temperature: 1, topK: 0, seed: 1 }), randomTokens);
+    assert.notDeepEqual(await drawnBy({ temperature: 1, seed: 2 }), randomTokens);
     await assert.rejects(drawnBy({ temperature: Infinity }), { where: 'temperature' });
-    const prefilled = await model.run(again.tokens);
-    const [stepped, straight] = [await again.field('att'), await prefilled.field('att')];
-    assert.deepEqual(stepped, straight);
+    const prefilled = await model.run(secondRun.tokens);
+    const [stepped, prefilledAtt] = [await secondRun.field('att'), await prefilled.field('att')];
+    assert.deepEqual(stepped, prefilledAtt);
   });
 });
 
 test('the first token of the vocabulary can be sampled like any other', async () => {
   await withEngine({}, async (engine) => {
     const model = await engine.open(files(tiny));
-    const drawn = new Set();
-    for (let seed = 0; seed < 400 && !drawn.has(0); seed++) {
+    const drawnTokens = new Set();
+    for (let seed = 0; seed < 400 && !drawnTokens.has(0); seed++) {
       const run = await model.run([1]);
       for await (const { token } of run.generate({ count: 1, temperature: 1e4, seed }))
-        drawn.add(token);
+        drawnTokens.add(token);
       await run.close();
     }
-    assert.ok(drawn.has(0) && drawn.size > 1, `${[...drawn]}`);
+    assert.ok(drawnTokens.has(0) && drawnTokens.size > 1, `${[...drawnTokens]}`);
   });
 });
 
@@ -141,20 +141,23 @@ test('edits change their run and no later one', async () => {
     const { L, H } = model.architecture;
     const ids = [1, 2, 3, 4, 5];
     const T = ids.length;
-    const plain = await (await model.run(ids)).field('att');
+    const plainAtt = await (await model.run(ids)).field('att');
     const edits = [{ kind: 'operation', operation: 'sigmoid', layer: L - 1, head: 0 }];
-    const edited = await model.run(ids, { edits });
-    assert.deepEqual(edited.edits, edits);
-    const { data } = await edited.field('att');
-    const first = (L - 1) * H * T * T;
-    assert.deepEqual(data.slice(0, first), plain.data.slice(0, first));
-    assert.notDeepEqual(data.slice(first, first + T * T), plain.data.slice(first, first + T * T));
-    assert.deepEqual(data.slice(first + T * T), plain.data.slice(first + T * T));
+    const editedRun = await model.run(ids, { edits });
+    assert.deepEqual(editedRun.edits, edits);
+    const { data } = await editedRun.field('att');
+    const firstCount = (L - 1) * H * T * T;
+    assert.deepEqual(data.slice(0, firstCount), plainAtt.data.slice(0, firstCount));
+    assert.notDeepEqual(
+      data.slice(firstCount, firstCount + T * T),
+      plainAtt.data.slice(firstCount, firstCount + T * T),
+    );
+    assert.deepEqual(data.slice(firstCount + T * T), plainAtt.data.slice(firstCount + T * T));
     const masked = await model.run(ids, { edits: [{ kind: 'mask', first: 1, recent: 1 }] });
     const map = await masked.field('att', { layer: 0, head: 0 });
     assert.equal(map.data[4 * T + 2], 0);
     assert.ok(map.data[4 * T] > 0 && map.data[4 * T + 4] > 0);
-    assert.deepEqual(await (await model.run(ids)).field('att'), plain);
+    assert.deepEqual(await (await model.run(ids)).field('att'), plainAtt);
   });
 });
 

@@ -8,7 +8,7 @@ import { binaries, failure, files, randomModel, tiny, withEngine } from './helpe
 import { fileOf, tensorsOf } from '../safetensors.mjs';
 
 const { config, weights } = files(tiny);
-const edited = (change) => {
+const editConfig = (change) => {
   const value = JSON.parse(config);
   change(value);
   return JSON.stringify(value);
@@ -22,12 +22,16 @@ const brokenFiles = [
   ['an enormous header', { weights: Uint8Array.from(weights).fill(255, 0, 8) }, 'bad_file'],
   ['a config that is no JSON', { config: '{' }, 'bad_config'],
   ['an empty config', { config: '' }, 'bad_config'],
-  ['a config without layers', { config: edited((c) => delete c.num_hidden_layers) }, 'bad_config'],
-  ['a negative width', { config: edited((c) => (c.hidden_size = -8)) }, 'bad_config'],
-  ['another width', { config: edited((c) => (c.intermediate_size += 1)) }, 'bad_tensor'],
+  [
+    'a config without layers',
+    { config: editConfig((c) => delete c.num_hidden_layers) },
+    'bad_config',
+  ],
+  ['a negative width', { config: editConfig((c) => (c.hidden_size = -8)) }, 'bad_config'],
+  ['another width', { config: editConfig((c) => (c.intermediate_size += 1)) }, 'bad_tensor'],
   [
     'an unknown family',
-    { config: edited((c) => (c.model_type = 'abacus')) },
+    { config: editConfig((c) => (c.model_type = 'abacus')) },
     /unsupported|bad_config/,
   ],
 ];
@@ -35,11 +39,15 @@ const brokenFiles = [
 test('broken files give a code, a place and a sentence, and the engine remains usable', async () => {
   for (const worker of [false, true]) {
     await withEngine({ worker }, async (engine) => {
-      for (const [what, files, code] of brokenFiles) {
+      for (const [description, files, code] of brokenFiles) {
         const error = await failure(engine.open({ config, weights, ...files }));
-        assert.equal(error.name, 'SinkscopeError', what);
-        assert.match(error.code, code instanceof RegExp ? code : new RegExp(`^${code}$`), what);
-        assert.ok(error.where && error.text, what);
+        assert.equal(error.name, 'SinkscopeError', description);
+        assert.match(
+          error.code,
+          code instanceof RegExp ? code : new RegExp(`^${code}$`),
+          description,
+        );
+        assert.ok(error.where && error.text, description);
       }
       const model = await engine.open({ config, weights });
       await model.run([1, 2, 3]);
@@ -126,15 +134,15 @@ test('a metric too large for memory is reported with its number of elements, and
     const edits = [{ kind: 'operation', operation: 'identity' }];
     const run = await model.run(new Array(T).fill(1), { fields: ['q', 'k'], edits });
     // T * T numbers of four bytes take a multiple of 2^32 bytes, which is 0 in 32 bits.
-    const found = await failure(run.metric('qk_dot', { layer: 0, head: 0 }));
-    assert.deepEqual(found, {
+    const error = await failure(run.metric('qk_dot', { layer: 0, head: 0 }));
+    assert.deepEqual(error, {
       name: 'SinkscopeError',
       code: 'no_memory',
       where: 'qk_dot',
       text: 'expected room for 1073741824 numbers (32768 tokens)',
     });
-    const few = await run.metric('qk_dot', { layer: 0, head: 0, tokens: 3 });
-    assert.deepEqual(few.shape, [3, 3]);
+    const fewProducts = await run.metric('qk_dot', { layer: 0, head: 0, tokens: 3 });
+    assert.deepEqual(fewProducts.shape, [3, 3]);
   });
 });
 
@@ -143,20 +151,25 @@ test('calls on a closed object are rejected because it is closed', async () => {
     const engine = await createEngine({ base: binaries, worker });
     const model = await engine.open({ config, weights });
     const run = await model.run([1, 2]);
-    const other = await model.run([1, 2]);
+    const otherRun = await model.run([1, 2]);
     await run.close();
     for (const promise of [run.close(), run.field('att')]) {
       assert.deepEqual((await failure(promise)).code, 'closed');
     }
     await model.close();
-    for (const promise of [model.close(), model.run([1]), other.field('att'), other.close()]) {
+    for (const promise of [
+      model.close(),
+      model.run([1]),
+      otherRun.field('att'),
+      otherRun.close(),
+    ]) {
       assert.deepEqual((await failure(promise)).code, 'closed');
     }
-    const pending = engine.open({ config, weights });
+    const opening = engine.open({ config, weights });
     await engine.close();
     await engine.close();
     await assert.rejects(engine.open({ config, weights }), { code: 'closed' });
-    await assert.rejects(pending, { code: 'closed' });
+    await assert.rejects(opening, { code: 'closed' });
   }
 });
 
@@ -170,12 +183,15 @@ test('the separate output matrix of a tied model must equal the embedding', asyn
   await withEngine({}, async (engine) => {
     const { config, weights } = files(tiny);
     const tensors = tensorsOf(weights);
-    const of = (name) => tensors.find(([own]) => own === name);
-    const [, entry, embedding] = of('model.embed_tokens.weight');
-    const tied = JSON.stringify({ ...JSON.parse(config), tie_word_embeddings: true });
+    const tensorOf = (name) => tensors.find(([tensorName]) => tensorName === name);
+    const [, entry, embedding] = tensorOf('model.embed_tokens.weight');
+    const tiedConfig = JSON.stringify({ ...JSON.parse(config), tie_word_embeddings: true });
     const others = tensors.filter(([name]) => name !== 'lm_head.weight');
     const logits = async (list) => {
-      const model = await engine.open({ config: tied, weights: new Uint8Array(fileOf(list)) });
+      const model = await engine.open({
+        config: tiedConfig,
+        weights: new Uint8Array(fileOf(list)),
+      });
       const run = await model.run([1, 2, 3], { fields: ['logits'] });
       const { data } = await run.field('logits');
       const { parameters } = model.architecture;
@@ -185,28 +201,29 @@ test('the separate output matrix of a tied model must equal the embedding', asyn
     const expected = await logits(others);
     // The two matrices may have the same type, or different types with the same numbers.
     const floats = new Float32Array(Uint8Array.from(embedding).buffer);
-    const rounded = floats.map((x) => Math.round(x * 64) / 64);
+    const roundedFloats = floats.map((x) => Math.round(x * 64) / 64);
     const bf16 = Buffer.from(
-      Uint16Array.from(rounded, (x) => new Uint32Array(Float32Array.of(x).buffer)[0] >>> 16).buffer,
+      Uint16Array.from(roundedFloats, (x) => new Uint32Array(Float32Array.of(x).buffer)[0] >>> 16)
+        .buffer,
     );
-    const wide = Buffer.from(
+    const wideBytes = Buffer.from(
       Float32Array.from(
         new Uint16Array(Uint8Array.from(bf16).buffer),
-        (half) => new Float32Array(Uint32Array.of(half << 16).buffer)[0],
+        (bits) => new Float32Array(Uint32Array.of(bits << 16).buffer)[0],
       ).buffer,
     );
     assert.deepEqual(await logits([...others, ['lm_head.weight', entry, embedding]]), expected);
-    const plain = others.filter(([name]) => name !== 'model.embed_tokens.weight');
-    const narrow = ['model.embed_tokens.weight', { ...entry, dtype: 'BF16' }, bf16];
+    const otherTensors = others.filter(([name]) => name !== 'model.embed_tokens.weight');
+    const narrowTensor = ['model.embed_tokens.weight', { ...entry, dtype: 'BF16' }, bf16];
     assert.deepEqual(
-      await logits([...plain, narrow, ['lm_head.weight', entry, wide]]),
-      await logits([...plain, narrow]),
+      await logits([...otherTensors, narrowTensor, ['lm_head.weight', entry, wideBytes]]),
+      await logits([...otherTensors, narrowTensor]),
     );
-    for (const at of [0, floats.length >> 1, floats.length - 1]) {
-      const other = Buffer.from(embedding);
-      other.writeFloatLE(floats[at] + 1, 4 * at);
-      const [row, column] = [Math.floor(at / entry.shape[1]), at % entry.shape[1]];
-      await assert.rejects(logits([...others, ['lm_head.weight', entry, other]]), {
+    for (const index of [0, floats.length >> 1, floats.length - 1]) {
+      const otherBytes = Buffer.from(embedding);
+      otherBytes.writeFloatLE(floats[index] + 1, 4 * index);
+      const [row, column] = [Math.floor(index / entry.shape[1]), index % entry.shape[1]];
+      await assert.rejects(logits([...others, ['lm_head.weight', entry, otherBytes]]), {
         code: 'bad_tensor',
         where: 'lm_head.weight',
         message: new RegExp(

@@ -91,15 +91,15 @@ const disk = [
 const [plan] = await planFiles(disk);
 const engine = await createEngine({ base: binaries, worker: false });
 const model = await engine.open({ config, weights });
-const loaded = await load(disk, { engine });
+const loadedModel = await load(disk, { engine });
 const describe = engine.describe;
 const map = { shape: [1, 1, 2, 2], data: [1, 0, 0.5, 0.5] };
-const recorded = recordMaps([{ att: map }]);
-const recording = await engine.openRecording(recorded);
-const first = async (results) => (await results.next()).value;
+const recordingBytes = recordMaps([{ att: map }]);
+const recording = await engine.openRecording(recordingBytes);
+const firstResult = async (results) => (await results.next()).value;
 /** Every requested file is missing, and no request leaves this machine. */
 globalThis.fetch = async () => new Response('', { status: 404 });
-const nowhere = 'http://127.0.0.1/';
+const emptyHub = 'http://127.0.0.1/';
 const index = new URL('models/zoo/softmax/timeline/index.json', root);
 const timeline = await openTimeline(index);
 
@@ -155,7 +155,7 @@ const FACE = {
   ],
   'engine.openRecording': [
     async (...args) => (await engine.openRecording(...args)).close(),
-    recorded,
+    recordingBytes,
     { signal: new AbortController().signal, onProgress: () => {} },
   ],
   'recording.metric': [(...args) => recording.metric(...args), 'alpha', { eps: 0.3, prompt: 0 }],
@@ -180,11 +180,11 @@ const FACE = {
     { eps: [0.3], metrics: ['alpha'] },
   ],
   recordMaps: [recordMaps, [{ att: map }], { id: 'mine', operation: 'softmax' }],
-  'recordMaps, one': [(one) => recordMaps([one]), { att: map, tokens: ['a', 'b'] }],
+  'recordMaps, one': [(maps) => recordMaps([maps]), { att: map, tokens: ['a', 'b'] }],
   recordStudy: [recordStudy, model, [[1, 2]], { keep: 1, eps: [0.3], metrics: ['alpha'] }],
   compareRecordings: [compareRecordings, recording, recording, { tolerance: 0 }],
   'run.generate': [
-    async (...args) => first((await model.run([1, 2])).generate(...args)),
+    async (...args) => firstResult((await model.run([1, 2])).generate(...args)),
     {
       count: 1,
       temperature: 0,
@@ -235,18 +235,18 @@ const FACE = {
     { engine, cache: false, signal: new AbortController().signal, onProgress: () => {} },
   ],
   'loaded.measure': [
-    (...args) => loaded.measure(...args),
+    (...args) => loadedModel.measure(...args),
     '1 2',
     { layer: 0, head: 0, eps: 0.3, special: 'auto', edits: [], onProgress: () => {} },
   ],
-  'loaded.map': [(...args) => loaded.map(...args), '1 2', { layer: 0, head: 0, edits: [] }],
+  'loaded.map': [(...args) => loadedModel.map(...args), '1 2', { layer: 0, head: 0, edits: [] }],
   'loaded.generate': [
-    (...args) => loaded.generate(...args),
+    (...args) => loadedModel.generate(...args),
     '1 2',
     { count: 1, temperature: 0, topK: 0, seed: 1, edits: [], onText: () => {} },
   ],
   'loaded.ablate': [
-    (...args) => loaded.ablate(...args),
+    (...args) => loadedModel.ablate(...args),
     '1 2',
     { layer: 0, head: 0, eps: 0.3, edits: ['silence:layer=0'] },
   ],
@@ -277,7 +277,7 @@ const FACE = {
   ],
   heldLoss: [heldLoss, new Trained(), [[1, 2]]],
   spread: [
-    (...args) => first(spread(...args)),
+    (...args) => firstResult(spread(...args)),
     model,
     [1],
     async () => 1,
@@ -338,9 +338,9 @@ const FACE = {
   resolveHub: [
     resolveHub,
     'owner/name',
-    { endpoint: nowhere, tries: 1, wait: 1, token: 'hf', cache: false, onRetry: () => {} },
+    { endpoint: emptyHub, tries: 1, wait: 1, token: 'hf', cache: false, onRetry: () => {} },
   ],
-  openDownload: [openDownload, nowhere, { tries: 1, wait: 1, from: 0, token: 'hf', stall: 100 }],
+  openDownload: [openDownload, emptyHub, { tries: 1, wait: 1, from: 0, token: 'hf', stall: 100 }],
   openTimeline: [openTimeline, index, { signal: new AbortController().signal }],
   'timeline.open': [
     (...args) => timeline.open(...args),
@@ -380,38 +380,38 @@ function notThere(error) {
 
 function* spoilArguments(args) {
   for (const [i, arg] of args.entries()) {
-    for (const [what, junk] of Object.entries(JUNK)) {
-      yield [`argument ${i + 1} is ${what}`, args.with(i, junk)];
+    for (const [junkName, junk] of Object.entries(JUNK)) {
+      yield [`argument ${i + 1} is ${junkName}`, args.with(i, junk)];
       if (Object.getPrototypeOf(Object(arg)) !== Object.prototype) continue;
       for (const key of Object.keys(arg)) {
-        yield [`${key} of argument ${i + 1} is ${what}`, args.with(i, { ...arg, [key]: junk })];
+        yield [`${key} of argument ${i + 1} is ${junkName}`, args.with(i, { ...arg, [key]: junk })];
       }
     }
   }
 }
 
 test('the table has every function that the package exports', () => {
-  const own = Object.entries(sinkscope).filter(([name]) => /^[a-z]/.test(name));
-  const without = ['cacheBytes', 'cacheKind', 'cacheList'];
-  const missing = own
+  const functions = Object.entries(sinkscope).filter(([name]) => /^[a-z]/.test(name));
+  const uncheckedNames = ['cacheBytes', 'cacheKind', 'cacheList'];
+  const untestedNames = functions
     .map(([name]) => name)
-    .filter((name) => !(name in FACE || without.includes(name)));
-  assert.deepEqual(missing, []);
+    .filter((name) => !(name in FACE || uncheckedNames.includes(name)));
+  assert.deepEqual(untestedNames, []);
 });
 
 for (const [name, [call, ...args]] of Object.entries(FACE)) {
   test(`${name} rejects invalid arguments in a sentence`, { timeout: 30_000 }, async () => {
-    const wrong = [];
-    for (const [what, spoilt] of spoilArguments(args)) {
+    const failures = [];
+    for (const [junkName, spoilt] of spoilArguments(args)) {
       try {
         await call(...spoilt);
       } catch (error) {
         const { code, where, text } = error ?? {};
         const isTold = error?.name === 'SinkscopeError' && code !== 'internal' && where && text;
-        if (!isTold) wrong.push(`${what}: ${String(error)} (${code})`);
+        if (!isTold) failures.push(`${junkName}: ${String(error)} (${code})`);
       }
     }
-    assert.deepEqual(wrong, []);
+    assert.deepEqual(failures, []);
   });
 }
 after(() => engine.close());

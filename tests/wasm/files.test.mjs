@@ -27,7 +27,7 @@ function namedFiles(text) {
 }
 
 test('the README names every file of the package, and no other', () => {
-  const named = namedFiles(read('wasm/README.md'));
+  const listedFiles = namedFiles(read('wasm/README.md'));
   const source = listed('wasm')
     .map((path) => path.slice('wasm/'.length))
     .filter((path) => /\.(js|ts|c|h|txt)$/.test(path) && path !== 'eslint.config.js')
@@ -36,15 +36,15 @@ test('the README names every file of the package, and no other', () => {
       (path) => !(path.endsWith('.h') && existsSync(new URL(`wasm/${path.slice(0, -1)}c`, root))),
     )
     .filter((path) => basename(path) !== 'types.ts');
-  assert.deepEqual(named.toSorted(), source.toSorted());
+  assert.deepEqual(listedFiles.toSorted(), source.toSorted());
 });
 
 test('every C file, or its header, begins with a comment', () => {
   const begins = (path) => existsSync(new URL(path, root)) && read(path).startsWith('/*');
-  const silent = listed('core', 'wasm', 'tests')
+  const filesWithoutComment = listed('core', 'wasm', 'tests')
     .filter((path) => /\.[ch]$/.test(path))
     .filter((path) => !begins(path) && !begins(path.replace(/c$/, 'h')));
-  assert.deepEqual(silent, []);
+  assert.deepEqual(filesWithoutComment, []);
 });
 
 test('the files that the pages for contributors name exist', () => {
@@ -56,7 +56,7 @@ test('the files that the pages for contributors name exist', () => {
       .map(([, path]) => path.replace(/^goldens\//, 'models/reference/goldens/'))
       .map((path) => new URL(path, root));
     assert.ok(links.length + names.length > 2, page);
-    const missing = [...links, ...names].filter((url) => !existsSync(url));
-    assert.deepEqual(missing.map(String), [], page);
+    const missingTargets = [...links, ...names].filter((url) => !existsSync(url));
+    assert.deepEqual(missingTargets.map(String), [], page);
   }
 });

@@ -10,16 +10,16 @@ const rounds = Number(process.env.FUZZ_ROUNDS ?? 500);
 function damage(bytes, random) {
   const copy = Uint8Array.from(bytes);
   const head = Math.min(copy.length, random() % 4 ? 4096 : copy.length);
-  const place = () => (random() % 4 ? random() % head : copy.length - 1 - (random() % head));
-  const at = place();
+  const drawPlace = () => (random() % 4 ? random() % head : copy.length - 1 - (random() % head));
+  const index = drawPlace();
   switch (random() % 4) {
     case 0:
-      return copy.subarray(0, at);
+      return copy.subarray(0, index);
     case 1:
-      copy.copyWithin(at, place());
+      copy.copyWithin(index, drawPlace());
       return copy;
     default:
-      for (let n = 1 + (random() % 4); n > 0; n--) copy[place()] = random();
+      for (let n = 1 + (random() % 4); n > 0; n--) copy[drawPlace()] = random();
       return copy;
   }
 }
@@ -33,16 +33,16 @@ for (const name of [
 ]) {
   test(`${name}: damaged files are rejected or run`, async () => {
     const random = randomBits(20240607);
-    const whole = files(new URL(`${name}/`, golden));
+    const originalFiles = files(new URL(`${name}/`, golden));
     await withEngine({}, async (engine) => {
-      let opened = 0;
+      let openedCount = 0;
       for (let round = 0; round < rounds; round++) {
-        const broken = { ...whole };
-        const key = whole.config && random() % 2 ? 'config' : 'weights';
-        broken[key] = damage(whole[key], random);
+        const damagedFiles = { ...originalFiles };
+        const key = originalFiles.config && random() % 2 ? 'config' : 'weights';
+        damagedFiles[key] = damage(originalFiles[key], random);
         try {
-          const model = await engine.open(broken);
-          opened++;
+          const model = await engine.open(damagedFiles);
+          openedCount++;
           const run = await model.run([1, 2, 3].map((id) => id % model.architecture.V));
           await run.read([{ metric: 'alpha' }, { field: 'hidden' }]);
           await model.close();
@@ -51,7 +51,9 @@ for (const name of [
           assert.notEqual(error.code, 'internal', `round ${round}, ${key}: ${error.message}`);
         }
       }
-      console.log(`${rounds} files, ${opened} opened, ${await engine.memory()} bytes of memory`);
+      console.log(
+        `${rounds} files, ${openedCount} opened, ${await engine.memory()} bytes of memory`,
+      );
     });
   });
 }

@@ -7,17 +7,17 @@ import { sequence, special, templateOf } from './helper.mjs';
 
 const key = 'tokenizer.ggml.';
 function read(values) {
-  const named = Object.entries(values).map(([name, value]) => [
+  const entries = Object.entries(values).map(([name, value]) => [
     name.includes('.') ? name : key + name,
     value,
   ]);
-  const all = new Map(named);
-  return tokenizerOfGguf((name) => all.get(name));
+  const metadata = new Map(entries);
+  return tokenizerOfGguf((name) => metadata.get(name));
 }
-const refuses = (values, where, text, code = 'bad_tokenizer') =>
+const assertRefused = (values, where, text, code = 'bad_tokenizer') =>
   assert.throws(() => read(values), { name: 'SinkscopeError', code, where: key + where, text });
 
-const split = (Regex) => ({
+const splitStage = (Regex) => ({
   type: 'Split',
   pattern: { Regex },
   behavior: 'Isolated',
@@ -41,7 +41,7 @@ test('a byte-level GGUF vocabulary becomes a BPE tokenizer whose tokens, except 
     trim_offsets: false,
     use_regex: false,
   };
-  const added = (id, content, isSpecial = true) => ({
+  const addedToken = (id, content, isSpecial = true) => ({
     id,
     content,
     normalized: false,
@@ -50,9 +50,9 @@ test('a byte-level GGUF vocabulary becomes a BPE tokenizer whose tokens, except 
   const { json, config: settings } = read(gpt2);
   assert.deepEqual(json, {
     version: '1.0',
-    added_tokens: [added(5, '<é>'), added(6, '<é!>', false), added(7, '<unk>')],
+    added_tokens: [addedToken(5, '<é>'), addedToken(6, '<é!>', false), addedToken(7, '<unk>')],
     normalizer: null,
-    pre_tokenizer: { type: 'Sequence', pretokenizers: [split(GPT2_WORDS), bytes] },
+    pre_tokenizer: { type: 'Sequence', pretokenizers: [splitStage(GPT2_WORDS), bytes] },
     post_processor: null,
     decoder: bytes,
     model: {
@@ -76,68 +76,88 @@ test('a byte-level GGUF vocabulary becomes a BPE tokenizer whose tokens, except 
 });
 
 test('each name of a way to split has its patterns, its normal form and its merges', () => {
-  const later = (numbers) =>
-    split(
+  const digitsThenWords = (numbers) =>
+    splitStage(
       `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?[\\p{L}]+|${numbers}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+`,
     );
-  const [words, one, three] = [split(GPT2_WORDS), later('\\p{N}'), later('\\p{N}{1,3}')];
+  const [words, oneDigit, threeDigits] = [
+    splitStage(GPT2_WORDS),
+    digitsThenWords('\\p{N}'),
+    digitsThenWords('\\p{N}{1,3}'),
+  ];
   // tokenizer_goldens.test.mjs compares these patterns with the results of the tokenizers library.
   const splitOf = (pre) => read({ ...gpt2, pre }).json.pre_tokenizer.pretokenizers.slice(0, -1);
-  const falcon = [split('\\p{N}+'), split('[0-9][0-9][0-9]')];
+  const falcon = [splitStage('\\p{N}+'), splitStage('[0-9][0-9][0-9]')];
   const table = {
     'gpt-2 default phi-2 exaone4': [[words], [], null, false, false],
-    'smollm starcoder refact codeshell exaone': [[split('\\p{N}'), words], [], null, false, false],
-    'command-r': [[split('\\p{N}'), words], [], 'NFC', false, true],
+    'smollm starcoder refact codeshell exaone': [
+      [splitStage('\\p{N}'), words],
+      [],
+      null,
+      false,
+      false,
+    ],
+    'command-r': [[splitStage('\\p{N}'), words], [], 'NFC', false, true],
     'gpt-neox olmo mpt': [[words], [], 'NFC', false, false],
-    'qwen2 deepseek-r1-qwen': [[one], [], 'NFC', false, false],
+    'qwen2 deepseek-r1-qwen': [[oneDigit], [], 'NFC', false, false],
     qwen35: [splitOf('qwen35'), [], 'NFC', false, false],
-    'stablelm2 hunyuan': [[one], [], null, false, false],
+    'stablelm2 hunyuan': [[oneDigit], [], null, false, false],
     'seed-coder': [splitOf('seed-coder'), [], null, false, false],
-    'llama-bpe llama3 llama-v3 falcon3 falcon-h1 lfm2': [[three], [], null, true, true],
-    'dbrx smaug-bpe glm4 chatglm-bpe': [[three], [], null, false, false],
+    'llama-bpe llama3 llama-v3 falcon3 falcon-h1 lfm2': [[threeDigits], [], null, true, true],
+    'dbrx smaug-bpe glm4 chatglm-bpe': [[threeDigits], [], null, false, false],
     'gpt-4o llama4': [splitOf('gpt-4o'), [], null, false, false],
     tekken: [splitOf('tekken'), [], null, true, true],
     'deepseek-v3 hunyuan-dense': [splitOf('deepseek-v3'), [], null, false, false],
-    falcon: [[split('[\\p{P}$+<=>^~|`]+'), words], falcon, null, false, false],
-    bloom: [[split(' ?[^(\\s|.,!?…。，、।۔،)]+')], [], null, false, false],
+    falcon: [[splitStage('[\\p{P}$+<=>^~|`]+'), words], falcon, null, false, false],
+    bloom: [[splitStage(' ?[^(\\s|.,!?…。，、।۔،)]+')], [], null, false, false],
   };
   for (const [names, [before, after, form, ignores, bos]] of Object.entries(table))
     for (const pre of names.split(' ')) {
       const { json } = read({ ...gpt2, pre, bos_token_id: 0 });
       const { pretokenizers } = json.pre_tokenizer;
-      const [cut, left] = [
+      const [stages, otherStages] = [
         pretokenizers.slice(0, before.length),
         pretokenizers.slice(before.length),
       ];
-      assert.deepEqual([cut, left.slice(1)], [before, after], pre);
-      assert.equal(left[0].type, 'ByteLevel', pre);
+      assert.deepEqual([stages, otherStages.slice(1)], [before, after], pre);
+      assert.equal(otherStages[0].type, 'ByteLevel', pre);
       assert.deepEqual(json.normalizer, form && { type: form }, pre);
       assert.equal(json.model.ignore_merges, ignores, pre);
       assert.deepEqual(json.post_processor, bos ? templateOf(special('a'), sequence) : null, pre);
     }
   const known = Object.keys(table).join(' ').split(' ').join(', ');
-  const long = 'x'.repeat(79);
-  for (const [pre, shown] of [
+  const longText = 'x'.repeat(79);
+  for (const [pre, valueText] of [
     ['gpt', '"gpt"'],
     [3, '3'],
-    [`${long}yz`, `"${long}`],
+    [`${longText}yz`, `"${longText}`],
   ])
-    refuses({ ...gpt2, pre }, 'pre', `expected one of ${known}, got ${shown}`, 'unsupported');
-  for (const [model, shown] of [
+    assertRefused(
+      { ...gpt2, pre },
+      'pre',
+      `expected one of ${known}, got ${valueText}`,
+      'unsupported',
+    );
+  for (const [model, valueText] of [
     [undefined, 'undefined'],
     ['bert', '"bert"'],
-    [`${long}yz`, `"${long}`],
+    [`${longText}yz`, `"${longText}`],
   ])
-    refuses({ model }, 'model', `expected "gpt2" or "llama", got ${shown}`, 'unsupported');
+    assertRefused(
+      { model },
+      'model',
+      `expected "gpt2" or "llama", got ${valueText}`,
+      'unsupported',
+    );
   assert.throws(() => tokenizerOfGguf({}), { code: 'argument', where: 'read' });
 });
 
 test('the metadata names the tokens that begin and end a text or have another role', () => {
   const ids = { bos_token_id: 0, eos_token_id: 7, unknown_token_id: 1, padding_token_id: 2 };
-  const named = { bos_token: 'a', eos_token: '<unk>', unk_token: 'b', pad_token: 'ab' };
-  assert.deepEqual(read({ ...gpt2, ...ids }).config, config(named));
+  const namedTokens = { bos_token: 'a', eos_token: '<unk>', unk_token: 'b', pad_token: 'ab' };
+  assert.deepEqual(read({ ...gpt2, ...ids }).config, config(namedTokens));
   const [begin, end] = [special('a'), special('<unk>')];
-  for (const [add_bos_token, add_eos_token, pre, wanted] of [
+  for (const [add_bos_token, add_eos_token, pre, expectedTemplate] of [
     [undefined, undefined, 'gpt-2', null],
     [true, false, 'gpt-2', templateOf(begin, sequence)],
     [false, true, 'gpt-2', templateOf(sequence, end)],
@@ -147,43 +167,43 @@ test('the metadata names the tokens that begin and end a text or have another ro
     [false, undefined, 'llama3', null],
   ]) {
     const { json } = read({ ...gpt2, ...ids, add_bos_token, add_eos_token, pre });
-    assert.deepEqual(json.post_processor, wanted);
+    assert.deepEqual(json.post_processor, expectedTemplate);
   }
   assert.equal(read({ ...gpt2, pre: 'llama3' }).json.post_processor, null);
   assert.equal(read({ ...gpt2, add_bos_token: false }).json.post_processor, null);
   for (const role of ['bos', 'eos'])
-    refuses(
+    assertRefused(
       { ...gpt2, [`add_${role}_token`]: true },
       `add_${role}_token`,
       `is true, but no ${role}_token_id is given`,
     );
   for (const role of ['bos', 'eos', 'unknown', 'padding'])
     for (const id of [8, -1, 0.5, '0'])
-      refuses(
+      assertRefused(
         { ...gpt2, [`${role}_token_id`]: id },
         `${role}_token_id`,
         `expected an id below 8, got ${JSON.stringify(id)}`,
       );
-  const long = 'x'.repeat(79);
-  refuses(
-    { ...gpt2, add_bos_token: `${long}yz` },
+  const longText = 'x'.repeat(79);
+  assertRefused(
+    { ...gpt2, add_bos_token: `${longText}yz` },
     'add_bos_token',
-    `expected true or false, got "${long}`,
+    `expected true or false, got "${longText}`,
   );
 });
 
 test('invalid keys are rejected with their place', () => {
   const numbers = (change) => ({ ...gpt2, token_type: change });
-  const long = 'x'.repeat(90);
+  const longToken = 'x'.repeat(90);
   for (const [values, where, sentence] of [
     [{ ...gpt2, tokens: ['a', ''] }, 'tokens 1', 'expected a string, got ""'],
     [{ ...gpt2, tokens: [3] }, 'tokens 0', 'expected a string, got 3'],
     [{ ...gpt2, tokens: 'ab' }, 'tokens', 'expected an array of strings, got string'],
     [{ ...gpt2, tokens: gpt2.tokens.with(7, 'a') }, 'tokens 7', '"a" is also token 0'],
     [
-      { ...gpt2, tokens: [long, long], token_type: undefined },
+      { ...gpt2, tokens: [longToken, longToken], token_type: undefined },
       'tokens 1',
-      `"${long.slice(0, 80)}" is also token 0`,
+      `"${longToken.slice(0, 80)}" is also token 0`,
     ],
     [numbers('many'), 'token_type', 'expected an array of numbers, got string'],
     [numbers([1]), 'token_type', 'expected 8 numbers, one a token, got 1'],
@@ -193,7 +213,7 @@ test('invalid keys are rejected with their place', () => {
     [{ ...gpt2, merges: ['b a'] }, 'merges 0', '"b a" needs "ba", which is not in the vocabulary'],
     [{ ...gpt2, merges: undefined }, 'merges', 'expected an array of strings, got undefined'],
   ])
-    refuses(values, where, sentence);
+    assertRefused(values, where, sentence);
   assert.equal(read(numbers(Int32Array.from(gpt2.token_type))).json.added_tokens.length, 3);
 });
 
@@ -204,7 +224,7 @@ const llama = {
   scores: Float32Array.of(0, 0, -2, -3, -1, 0, 0),
   bos_token_id: 1,
 };
-const added = (id, content, isSpecial = true, normalized = false) => ({
+const addedToken = (id, content, isSpecial = true, normalized = false) => ({
   id,
   content,
   normalized,
@@ -218,9 +238,9 @@ test('a SentencePiece vocabulary has its stages, its byte tokens and its unknown
   const decoders = [space, { type: 'ByteFallback' }, { type: 'Fuse' }];
   const vocab = { '<unk>': 0, '<s>': 1, '▁': 2, a: 3, '▁a': 4, '<0x62>': 5, '<x y>': 6 };
   const { json, config: settings } = read(llama);
-  const wanted = {
+  const expected = {
     version: '1.0',
-    added_tokens: [added(0, '<unk>'), added(1, '<s>'), added(6, '<x y>', false)],
+    added_tokens: [addedToken(0, '<unk>'), addedToken(1, '<s>'), addedToken(6, '<x y>', false)],
     normalizer: { type: 'Sequence', normalizers: [{ type: 'Prepend', prepend: '▁' }, block] },
     pre_tokenizer: null,
     decoder: { type: 'Sequence', decoders: [...decoders, strip] },
@@ -234,22 +254,30 @@ test('a SentencePiece vocabulary has its stages, its byte tokens and its unknown
       merges: [['▁', 'a']],
     },
   };
-  assert.deepEqual(json, wanted);
+  assert.deepEqual(json, expected);
   assert.deepEqual(settings, config({ bos_token: '<s>', unk_token: '<unk>' }));
-  assert.deepEqual(read({ ...llama, add_space_prefix: true }).json, wanted);
-  const bare = read({ ...llama, add_space_prefix: false }).json;
-  assert.deepEqual(bare.normalizer, { type: 'Sequence', normalizers: [block] });
-  assert.deepEqual(bare.decoder, { type: 'Sequence', decoders });
+  assert.deepEqual(read({ ...llama, add_space_prefix: true }).json, expected);
+  const withoutPrefix = read({ ...llama, add_space_prefix: false }).json;
+  assert.deepEqual(withoutPrefix.normalizer, { type: 'Sequence', normalizers: [block] });
+  assert.deepEqual(withoutPrefix.decoder, { type: 'Sequence', decoders });
   assert.equal(read({ ...llama, unknown_token_id: 3 }).json.model.unk_token, 'a');
-  const all = { ...llama, token_type: llama.token_type.map(() => NORMAL) };
-  const plain = read(all);
-  assert.deepEqual([plain.json.model.unk_token, plain.json.model.byte_fallback], [null, false]);
-  assert.equal(plain.config.unk_token, null);
-  assert.deepEqual(plain.json.added_tokens, []);
+  const normalTokens = { ...llama, token_type: llama.token_type.map(() => NORMAL) };
+  const result = read(normalTokens);
+  assert.deepEqual([result.json.model.unk_token, result.json.model.byte_fallback], [null, false]);
+  assert.equal(result.config.unk_token, null);
+  assert.deepEqual(result.json.added_tokens, []);
   assert.deepEqual(read({ ...llama, merges: [] }).json.model.merges, []);
-  refuses({ ...llama, scores: [1] }, 'scores', 'expected 7 numbers, one a token, got 1');
-  refuses({ ...llama, scores: undefined }, 'scores', 'expected an array of numbers, got undefined');
-  refuses({ ...llama, add_space_prefix: 1 }, 'add_space_prefix', 'expected true or false, got 1');
+  assertRefused({ ...llama, scores: [1] }, 'scores', 'expected 7 numbers, one a token, got 1');
+  assertRefused(
+    { ...llama, scores: undefined },
+    'scores',
+    'expected an array of numbers, got undefined',
+  );
+  assertRefused(
+    { ...llama, add_space_prefix: 1 },
+    'add_space_prefix',
+    'expected true or false, got 1',
+  );
 });
 
 /** Returns the merges of pieces, each given with its score and its type. */
@@ -281,29 +309,29 @@ test('merges follow the scores; for equal scores the longest left part is first,
     'a+bc',
     '😀+a',
   ]);
-  const typed = (whole, left, right) =>
-    mergesOf(pieces(['a', 0, left], ['b', 0, right], ['ab', 0, whole]));
+  const mergesOfTypes = (whole, otherStages, right) =>
+    mergesOf(pieces(['a', 0, otherStages], ['b', 0, right], ['ab', 0, whole]));
   for (const type of [NORMAL, USER]) {
-    assert.deepEqual(typed(type, NORMAL, NORMAL), ['a+b']);
-    assert.deepEqual(typed(NORMAL, type, NORMAL), ['a+b']);
-    assert.deepEqual(typed(NORMAL, NORMAL, type), ['a+b']);
+    assert.deepEqual(mergesOfTypes(type, NORMAL, NORMAL), ['a+b']);
+    assert.deepEqual(mergesOfTypes(NORMAL, type, NORMAL), ['a+b']);
+    assert.deepEqual(mergesOfTypes(NORMAL, NORMAL, type), ['a+b']);
   }
   for (const type of [UNKNOWN, CONTROL, UNUSED, BYTE]) {
-    assert.deepEqual(typed(type, NORMAL, NORMAL), []);
-    assert.deepEqual(typed(NORMAL, type, NORMAL), []);
-    assert.deepEqual(typed(NORMAL, NORMAL, type), []);
+    assert.deepEqual(mergesOfTypes(type, NORMAL, NORMAL), []);
+    assert.deepEqual(mergesOfTypes(NORMAL, type, NORMAL), []);
+    assert.deepEqual(mergesOfTypes(NORMAL, NORMAL, type), []);
   }
 });
 
 test('a piece of merges has at most 256 characters, of one or two units; others may have more', () => {
-  const of = (token, type) =>
+  const mergesOfToken = (token, type) =>
     mergesOf([
       [token, 0, type],
       ['a', 0, NORMAL],
     ]);
-  assert.deepEqual(of('😀'.repeat(256), NORMAL), []);
-  assert.deepEqual(of('a'.repeat(257), CONTROL), []);
-  assert.throws(() => of('a'.repeat(257), NORMAL), {
+  assert.deepEqual(mergesOfToken('😀'.repeat(256), NORMAL), []);
+  assert.deepEqual(mergesOfToken('a'.repeat(257), CONTROL), []);
+  assert.throws(() => mergesOfToken('a'.repeat(257), NORMAL), {
     where: `${key}tokens 0`,
     text: 'expected at most 256 characters, got 257',
   });
@@ -335,11 +363,11 @@ test("Gemma's merges follow its ids, and its symbols of spaces are runs of block
     ['a', 'b'],
   ]);
   assert.deepEqual(json.added_tokens, [
-    added(0, '<unk>'),
-    added(4, '▁▁', false, true),
-    added(7, '<x>', false),
+    addedToken(0, '<unk>'),
+    addedToken(4, '▁▁', false, true),
+    addedToken(7, '<x>', false),
   ]);
-  const other = read({ ...gemma, 'general.architecture': 'llama', scores: Array(9).fill(0) });
-  assert.ok('  ' in other.json.model.vocab);
-  assert.equal(other.json.added_tokens[1].normalized, false);
+  const llamaResult = read({ ...gemma, 'general.architecture': 'llama', scores: Array(9).fill(0) });
+  assert.ok('  ' in llamaResult.json.model.vocab);
+  assert.equal(llamaResult.json.added_tokens[1].normalized, false);
 });

@@ -33,14 +33,14 @@ test('texts are grouped by their labels, in order; all or none of them have one'
     { label: 'a', texts: ['one', 'four'] },
     { label: 'b', texts: ['two\tthree'] },
   ]);
-  const none = [
+  const unlabeledTexts = [
     ['a\tone', 'two'],
     ['a\tone', 'a\ttwo'],
     ['\tone', 'b\ttwo'],
     ['a\t', 'b\ttwo'],
     [],
   ];
-  for (const texts of none) assert.equal(groupsOf(texts), undefined);
+  for (const texts of unlabeledTexts) assert.equal(groupsOf(texts), undefined);
   assert.equal(groupsOf([`${'a'.repeat(61)}\tone`, 'b\ttwo']), undefined);
   assert.equal(groupsOf(['__proto__\tone', 'constructor\ttwo'])?.length, 2);
 });
@@ -52,37 +52,39 @@ test('--label measures each label like its texts alone', async () => {
   ];
   const args = ['--tokens', '32', '--json'];
   const path = writeLines('labeled.tsv', labeled);
-  const found = JSON.parse((await run('--text-file', path, '--label', ...args)).stdout);
-  assert.equal(found.sequences, 5);
-  const counts = found.byLabel.map(({ label, sequences }) => [label, sequences]);
+  const result = JSON.parse((await run('--text-file', path, '--label', ...args)).stdout);
+  assert.equal(result.sequences, 5);
+  const counts = result.byLabel.map(({ label, sequences }) => [label, sequences]);
   assert.deepEqual(counts, [
     ['prose', 3],
     ['repeated', 2],
   ]);
   for (const [i, texts] of [prose, repeated].entries()) {
-    const alone = writeLines(`alone-${i}.txt`, texts);
-    const own = JSON.parse((await run('--text-file', alone, '--lines', ...args)).stdout);
-    assert.deepEqual(found.byLabel[i].metrics, own.metrics);
+    const groupFile = writeLines(`alone-${i}.txt`, texts);
+    const groupResult = JSON.parse(
+      (await run('--text-file', groupFile, '--lines', ...args)).stdout,
+    );
+    assert.deepEqual(result.byLabel[i].metrics, groupResult.metrics);
   }
   const { stdout } = await run('--text-file', path, '--label', '--tokens', '32');
-  const [mean] = found.byLabel[0].metrics.sink_ratio.mean;
+  const [mean] = result.byLabel[0].metrics.sink_ratio.mean;
   assert.ok(stdout.includes(`  prose: ${(100 * mean).toFixed(1)}% ± `), stdout);
-  const two = JSON.parse(
+  const twoSequences = JSON.parse(
     (await run('--text-file', path, '--label', '--sequences', '2', ...args)).stdout,
   );
   assert.deepEqual(
-    two.byLabel.map(({ sequences }) => sequences),
+    twoSequences.byLabel.map(({ sequences }) => sequences),
     [1, 1],
   );
 });
 
 test('a file without labels, and a label without a long text, are rejected with what was expected', async () => {
-  const plain = writeLines('plain.txt', passages);
-  await assert.rejects(run('--text-file', plain, '--label'), ({ stderr }) =>
+  const plainFile = writeLines('plain.txt', passages);
+  await assert.rejects(run('--text-file', plainFile, '--label'), ({ stderr }) =>
     /plain\.txt.*expected a label, a tab and a text/s.test(stderr),
   );
-  const short = writeLines('short.tsv', [`prose\t${prose[0]}`, 'code\tx = 1']);
-  await assert.rejects(run('--text-file', short, '--label', '--tokens', '32'), ({ stderr }) =>
+  const shortFile = writeLines('short.tsv', [`prose\t${prose[0]}`, 'code\tx = 1']);
+  await assert.rejects(run('--text-file', shortFile, '--label', '--tokens', '32'), ({ stderr }) =>
     /label “code”.*expected a text of at least 31 tokens/s.test(stderr),
   );
 });

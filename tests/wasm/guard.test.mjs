@@ -12,7 +12,7 @@ const file = JSON.parse(text);
 
 const withStages = (change) => ({ tokenizer: JSON.stringify({ ...file, ...change }) });
 
-function split(Regex) {
+function withSplit(Regex) {
   const [pattern, bytes] = [{ Regex }, { ...file.pre_tokenizer, use_regex: false }];
   const stage = { type: 'Split', pattern, behavior: 'Isolated', invert: false };
   return withStages({ pre_tokenizer: { type: 'Sequence', pretokenizers: [stage, bytes] } });
@@ -20,39 +20,44 @@ function split(Regex) {
 
 /** Ticks of an interval in this thread: while the thread is blocked, none come. */
 let beats = 0;
-let beat;
+let heartbeat;
 
 // The guard ends a worker only when a test moves the clock. A real timer keeps this process alive; workers do not.
 beforeEach(() => {
   mock.timers.enable({ apis: ['setTimeout'] });
-  beat = setInterval(() => beats++, 10);
+  heartbeat = setInterval(() => beats++, 10);
 });
 
 afterEach(() => {
-  clearInterval(beat);
+  clearInterval(heartbeat);
   mock.timers.reset();
 });
 
 test('the worker gives the tokens of the tokenizer in this thread', async () => {
-  const own = openTokenizer(text, config);
-  const guarded = await guardTokenizer({ tokenizer: text, config });
+  const directTokenizer = openTokenizer(text, config);
+  const tokenizer = await guardTokenizer({ tokenizer: text, config });
   for (const key of ['size', 'bos', 'special', 'specials'])
-    assert.deepEqual(guarded[key], own[key], key);
+    assert.deepEqual(tokenizer[key], directTokenizer[key], key);
   for (const line of ['', 'Once upon a time', 'a😀漢\u0301 \ufeff', '\ud83d half']) {
-    for (const options of [undefined, { special: 'none' }, { special: [own.specials[1].text] }]) {
-      const tokens = own.encode(line, options);
-      assert.deepEqual(await guarded.encode(line, options), tokens);
+    for (const options of [
+      undefined,
+      { special: 'none' },
+      { special: [directTokenizer.specials[1].text] },
+    ]) {
+      const tokens = directTokenizer.encode(line, options);
+      assert.deepEqual(await tokenizer.encode(line, options), tokens);
       const ids = tokens.map(({ id }) => id);
-      assert.equal(await guarded.decode(ids), own.decode(ids));
+      assert.equal(await tokenizer.decode(ids), directTokenizer.decode(ids));
     }
   }
-  for (let id = -1; id <= own.size; id++) assert.equal(guarded.piece(id), own.piece(id));
-  const wrong = await failure(guarded.encode('a', { special: ['nothing'] }));
-  assert.deepEqual([wrong.code, wrong.where], ['argument', 'special']);
-  assert.equal((await failure(guarded.encode(7))).code, 'argument');
-  assert.equal((await guarded.encode('a')).length, 2, 'an error leaves it as it was');
-  guarded.close();
-  assert.equal((await failure(guarded.encode('a'))).code, 'closed');
+  for (let id = -1; id <= directTokenizer.size; id++)
+    assert.equal(tokenizer.piece(id), directTokenizer.piece(id));
+  const specialError = await failure(tokenizer.encode('a', { special: ['nothing'] }));
+  assert.deepEqual([specialError.code, specialError.where], ['argument', 'special']);
+  assert.equal((await failure(tokenizer.encode(7))).code, 'argument');
+  assert.equal((await tokenizer.encode('a')).length, 2, 'an error leaves it as it was');
+  tokenizer.close();
+  assert.equal((await failure(tokenizer.encode('a'))).code, 'closed');
 });
 
 const HOUR = 3600_000;
@@ -60,29 +65,29 @@ const HOUR = 3600_000;
 const STUCK = 600_000;
 
 const HOSTILE = {
-  'equal alternatives, forty times': [split('(?:[a-z ]|[a-z ]){40}#'), 'a'.repeat(200)],
-  'an optional character, 32 times': [split('(?:a?){32}b'), 'a'.repeat(64)],
-  'six runs of the same': [split('\\s*\\s*\\s*\\s*\\s*\\s*x'), ' '.repeat(2000)],
-  'a repeat of repeats': [split('(a+)+b'), 'a'.repeat(64)],
-  'back-references': [split('(a*)(a*)(a*)\\1\\2\\3b'), 'a'.repeat(400)],
+  'equal alternatives, forty times': [withSplit('(?:[a-z ]|[a-z ]){40}#'), 'a'.repeat(200)],
+  'an optional character, 32 times': [withSplit('(?:a?){32}b'), 'a'.repeat(64)],
+  'six runs of the same': [withSplit('\\s*\\s*\\s*\\s*\\s*\\s*x'), ' '.repeat(2000)],
+  'a repeat of repeats': [withSplit('(a+)+b'), 'a'.repeat(64)],
+  'back-references': [withSplit('(a*)(a*)(a*)\\1\\2\\3b'), 'a'.repeat(400)],
 };
 
-for (const [name, [source, hostile]] of Object.entries(HOSTILE)) {
+for (const [name, [source, hostileText]] of Object.entries(HOSTILE)) {
   // If a worker were not ended, it would never answer the last text.
   test(`${name}: the stuck worker is ended, and a new one starts`, { timeout: STUCK }, async () => {
     const [tokenizer, other] = await Promise.all([guardTokenizer(source), guardTokenizer(source)]);
-    const asked = await tokenizer.encode('harmless', { special: 'none' });
-    assert.ok(asked.length > 0);
-    const answer = failure(tokenizer.encode(hostile));
+    const harmlessTokens = await tokenizer.encode('harmless', { special: 'none' });
+    assert.ok(harmlessTokens.length > 0);
+    const answer = failure(tokenizer.encode(hostileText));
     // A late answer would arrive while another worker reads a hundred texts.
     for (let i = 0; i < 100; i++)
-      assert.deepEqual(await other.encode('harmless', { special: 'none' }), asked);
+      assert.deepEqual(await other.encode('harmless', { special: 'none' }), harmlessTokens);
     mock.timers.tick(HOUR);
     const result = await answer;
     assert.deepEqual([result.code, result.where], ['too_slow', 'text']);
     assert.match(result.text, /expected an answer within [\d.]+ s, none came.*machine may be busy/);
-    assert.deepEqual(await tokenizer.encode('harmless', { special: 'none' }), asked);
-    for (const one of [tokenizer, other]) one.close();
+    assert.deepEqual(await tokenizer.encode('harmless', { special: 'none' }), harmlessTokens);
+    for (const guard of [tokenizer, other]) guard.close();
   });
 }
 
@@ -116,9 +121,9 @@ test('a signal and close() end the current work', async () => {
   const source = HOSTILE['a repeat of repeats'][0];
   const reason = new Error('enough');
   const controller = new AbortController();
-  const opening = guardTokenizer(source, { signal: controller.signal });
+  const guardPromise = guardTokenizer(source, { signal: controller.signal });
   controller.abort(reason);
-  await assert.rejects(opening, reason);
+  await assert.rejects(guardPromise, reason);
   const tokenizer = await guardTokenizer(source);
   const [first, second] = ['a'.repeat(64), 'b'].map((line) => failure(tokenizer.encode(line)));
   setImmediate(() => tokenizer.close());
@@ -136,9 +141,9 @@ test('a text read with the vocab.txt of BERT is between [CLS] and [SEP]', async 
 });
 
 test('vocab.json with merges.txt and a GGUF are opened, and invalid sources are rejected', async () => {
-  const at = (name) => readFileSync(new URL(`tokenizers/${name}`, golden), 'utf8');
-  const [vocab, merges] = ['gpt2/vocab.json', 'gpt2/merges.txt'].map(at);
-  const gguf = new Map(Object.entries(JSON.parse(at('gemma.gguf.json'))));
+  const contentOf = (name) => readFileSync(new URL(`tokenizers/${name}`, golden), 'utf8');
+  const [vocab, merges] = ['gpt2/vocab.json', 'gpt2/merges.txt'].map(contentOf);
+  const gguf = new Map(Object.entries(JSON.parse(contentOf('gemma.gguf.json'))));
   for (const source of [{ vocab, merges }, { gguf }]) {
     const tokenizer = await guardTokenizer(source);
     const ids = (await tokenizer.encode('Hello there', { special: 'none' })).map(({ id }) => id);
@@ -165,7 +170,7 @@ function stubWorker({ benchmarkMs }) {
 }
 
 const OPENED = { size: 1, bos: null, specials: [], text: 'a', ends: new Uint32Array([1]) };
-const idle = 30;
+const IDLE_MS = 30;
 
 async function patienceOf(worker, failed) {
   for (let seconds = 1; seconds < 10_000; seconds++) {
@@ -180,27 +185,35 @@ async function patienceOf(worker, failed) {
 }
 
 test('the timeout grows for a slow machine, for large files, and for a repeated call', async () => {
-  const opening = async (benchmarkMs, source, options) => {
+  const openingSeconds = async (benchmarkMs, source, options) => {
     const { start, workers } = stubWorker({ benchmarkMs });
     const failed = failure(createGuard(start)(source, options));
     await Promise.resolve();
     return patienceOf(() => workers.at(-1), failed);
   };
-  const small = { tokenizer: '{}' };
-  const large = { tokenizer: ' '.repeat(32 * 2 ** 20) };
-  assert.equal(await opening(idle, small), 6, 'five seconds and what two characters add');
-  assert.equal(await opening(idle / 10, small), 6, 'a fast machine takes none away');
-  assert.equal(await opening(8 * idle, small), 41);
-  assert.equal(await opening(idle, small, { limit: 2000 }), 3);
-  assert.equal(await opening(idle, large), 45);
-  assert.equal(await opening(4 * idle, large), 180);
-  assert.equal(await opening(idle, { gguf: new Map([['tokens', Array(2 ** 20)]]) }), 25);
+  const smallSource = { tokenizer: '{}' };
+  const largeSource = { tokenizer: ' '.repeat(32 * 2 ** 20) };
+  assert.equal(
+    await openingSeconds(IDLE_MS, smallSource),
+    6,
+    'five seconds and what two characters add',
+  );
+  assert.equal(
+    await openingSeconds(IDLE_MS / 10, smallSource),
+    6,
+    'a fast machine takes none away',
+  );
+  assert.equal(await openingSeconds(8 * IDLE_MS, smallSource), 41);
+  assert.equal(await openingSeconds(IDLE_MS, smallSource, { limit: 2000 }), 3);
+  assert.equal(await openingSeconds(IDLE_MS, largeSource), 45);
+  assert.equal(await openingSeconds(4 * IDLE_MS, largeSource), 180);
+  assert.equal(await openingSeconds(IDLE_MS, { gguf: new Map([['tokens', Array(2 ** 20)]]) }), 25);
 
-  const { start, workers } = stubWorker({ benchmarkMs: 2 * idle });
-  const open = createGuard(start)(small);
+  const { start, workers } = stubWorker({ benchmarkMs: 2 * IDLE_MS });
+  const guardPromise = createGuard(start)(smallSource);
   await Promise.resolve();
   workers[0].say({ value: OPENED });
-  const tokenizer = await open;
+  const tokenizer = await guardPromise;
   const patiences = [];
   for (let i = 0; i < 3; i++) {
     const failed = failure(tokenizer.encode('ab'));

@@ -50,20 +50,21 @@ export function readSafetensors(file) {
 /**
  * Makes a llama of random weights, whose runs can be long enough to be stopped.
  * @param {{ L: number, D: number, F: number, V: number, context: number, K?: number }} sizes sizes of the model, which has 4 heads
- * @param {object} others further or changed keys of the configuration
+ * @param {object} otherSettings further or changed keys of the configuration
  */
-export function randomModel({ L, D, F, V, context, K }, others = {}) {
+export function randomModel({ L, D, F, V, context, K }, otherSettings = {}) {
   const width = K ? 4 * K : D;
   const shapes = { 'model.embed_tokens.weight': [V, D], 'model.norm.weight': [D] };
   for (let l = 0; l < L; l++) {
-    const at = `model.layers.${l}.`;
+    const layerPrefix = `model.layers.${l}.`;
     for (const name of ['input_layernorm', 'post_attention_layernorm'])
-      shapes[`${at}${name}.weight`] = [D];
-    for (const name of ['q', 'k', 'v']) shapes[`${at}self_attn.${name}_proj.weight`] = [width, D];
-    shapes[`${at}self_attn.o_proj.weight`] = [D, width];
-    shapes[`${at}mlp.gate_proj.weight`] = [F, D];
-    shapes[`${at}mlp.up_proj.weight`] = [F, D];
-    shapes[`${at}mlp.down_proj.weight`] = [D, F];
+      shapes[`${layerPrefix}${name}.weight`] = [D];
+    for (const name of ['q', 'k', 'v'])
+      shapes[`${layerPrefix}self_attn.${name}_proj.weight`] = [width, D];
+    shapes[`${layerPrefix}self_attn.o_proj.weight`] = [D, width];
+    shapes[`${layerPrefix}mlp.gate_proj.weight`] = [F, D];
+    shapes[`${layerPrefix}mlp.up_proj.weight`] = [F, D];
+    shapes[`${layerPrefix}mlp.down_proj.weight`] = [D, F];
   }
   let end = 0;
   const entries = Object.entries(shapes).map(([name, shape]) => {
@@ -88,7 +89,7 @@ export function randomModel({ L, D, F, V, context, K }, others = {}) {
     vocab_size: V,
     max_position_embeddings: context,
     tie_word_embeddings: true,
-    ...others,
+    ...otherSettings,
   });
   return {
     config,

@@ -61,18 +61,18 @@ const last = () => FakeWorker.started.at(-1);
  * Returns the modules that a module of the package imports in a browser, immediately or later, including
  * itself.
  */
-function graphOf(path, found = new Set()) {
-  if (found.has(path)) return found;
-  found.add(path);
+function graphOf(path, paths = new Set()) {
+  if (paths.has(path)) return paths;
+  paths.add(path);
   const { imports } = JSON.parse(readFileSync(new URL('package.json', wasm), 'utf8'));
   const text = readFileSync(new URL(path, wasm), 'utf8').replaceAll(/\/\*[^]*?\*\//g, '');
   for (const [, name] of text.matchAll(/(?:from |import\(|import )'([.#][^']+)'/g)) {
     const to = name.startsWith('#')
       ? imports[name].default
       : new URL(name, new URL(path, wasm)).href;
-    graphOf(new URL(to, wasm).href.slice(wasm.href.length), found);
+    graphOf(new URL(to, wasm).href.slice(wasm.href.length), paths);
   }
-  return found;
+  return paths;
 }
 const wasm = new URL('../../wasm/', import.meta.url);
 
@@ -81,17 +81,23 @@ test('no worker imports a module that starts it: a bundler that follows both wou
     [...readFileSync(new URL(path, wasm), 'utf8').matchAll(/new Worker\(new URL\('([^']+)'/g)].map(
       ([, to]) => new URL(to, new URL(path, wasm)).href.slice(wasm.href.length),
     );
-  const started = [...graphOf('index.ts')].flatMap(startOf);
-  assert.deepEqual(started.sort(), ['engine/thread.ts', 'engine/worker.ts', 'text/worker.ts']);
-  const bundleOf = (path, found = new Set()) => {
-    if (found.has(path)) return found;
-    found.add(path);
-    for (const one of graphOf(path)) for (const worker of startOf(one)) bundleOf(worker, found);
-    return found;
+  const startedWorkers = [...graphOf('index.ts')].flatMap(startOf);
+  assert.deepEqual(startedWorkers.sort(), [
+    'engine/thread.ts',
+    'engine/worker.ts',
+    'text/worker.ts',
+  ]);
+  const bundleOf = (path, paths = new Set()) => {
+    if (paths.has(path)) return paths;
+    paths.add(path);
+    for (const importer of graphOf(path))
+      for (const worker of startOf(importer)) bundleOf(worker, paths);
+    return paths;
   };
-  for (const worker of started)
-    for (const one of graphOf(worker))
-      for (const next of startOf(one)) assert.ok(!bundleOf(next).has(worker), `${worker}: ${one}`);
+  for (const worker of startedWorkers)
+    for (const importer of graphOf(worker))
+      for (const innerWorker of startOf(importer))
+        assert.ok(!bundleOf(innerWorker).has(worker), `${worker}: ${importer}`);
 });
 
 test('in Node.js a file is closed after its last byte, and when its reader stops', async () => {
@@ -138,21 +144,21 @@ describe('the browser host', () => {
   });
 
   test('receives messages, and leaves no port open', async (t) => {
-    let open = 0;
+    let openChannels = 0;
     const Channel = MessageChannel;
-    const watched = class {
+    const WatchedChannel = class {
       constructor() {
         const { port1, port2 } = new Channel();
-        open++;
+        openChannels++;
         port1.close = new Proxy(port1.close, {
-          apply: (close, of) => (open--, Reflect.apply(close, of, [])),
+          apply: (close, channel) => (openChannels--, Reflect.apply(close, channel, [])),
         });
         Object.assign(this, { port1, port2 });
       }
     };
-    withGlobals(t, { MessageChannel: watched });
+    withGlobals(t, { MessageChannel: WatchedChannel });
     await browser.pause();
-    assert.equal(open, 0);
+    assert.equal(openChannels, 0);
   });
 
   test('posts any Blob, and receives messages', async () => {
@@ -174,29 +180,29 @@ describe('the browser host', () => {
       [Object.assign(new Event('error'), { message: '' }), 'it could not be started'],
       [new Event('messageerror'), 'a message could not be read'],
     ]) {
-      const { ended } = startWorker();
+      const { endReason } = startWorker();
       assert.match(String(last().url), /\/engine\/worker\.ts$/);
       assert.deepEqual(last().options, { type: 'module' });
       last().dispatchEvent(event);
-      assert.equal(await ended, words);
+      assert.equal(await endReason, words);
     }
     /** @type {{ name: string, signal: AbortSignal, free: () => void }[]} */
-    const asked = [];
+    const lockRequests = [];
     /** @type {LockManager['request']} */
-    const request = (name, { signal }, then) =>
+    const request = (name, { signal }, callback) =>
       new Promise((resolve, reject) => {
         signal.addEventListener('abort', () => reject(signal.reason));
-        asked.push({ name, signal, free: () => resolve(then()) });
+        lockRequests.push({ name, signal, free: () => resolve(callback()) });
       });
     withGlobals(t, { navigator: { locks: { request } } });
     const worker = startWorker();
     worker.watch('alive 1');
-    assert.equal(asked[0].name, 'alive 1');
-    asked[0].free();
-    assert.equal(await worker.ended, 'without a word');
+    assert.equal(lockRequests[0].name, 'alive 1');
+    lockRequests[0].free();
+    assert.equal(await worker.endReason, 'without a word');
     worker.watch('alive 2');
     worker.terminate();
-    assert.deepEqual([last().isOver, asked[1].signal.aborted], [true, true]);
+    assert.deepEqual([last().isOver, lockRequests[1].signal.aborted], [true, true]);
   });
 
   test('holds a liveness lock during its life, where there are locks', async (t) => {
@@ -205,12 +211,12 @@ describe('the browser host', () => {
     withGlobals(t, { navigator: { locks: { request: async () => assert.fail('refused') } } });
     assert.equal(await browser.holdLivenessLock('a'), false);
     /** @type {Promise<unknown> | undefined} */
-    let held;
+    let lockPromise;
     /** @type {(name: string, hold: () => Promise<unknown>) => Promise<unknown>} */
-    const request = (_, hold) => (held = hold());
+    const request = (_, hold) => (lockPromise = hold());
     withGlobals(t, { navigator: { locks: { request } } });
     assert.equal(await browser.holdLivenessLock('a'), true);
-    assert.equal(await Promise.race([held, browser.pause().then(() => 'held')]), 'held');
+    assert.equal(await Promise.race([lockPromise, browser.pause().then(() => 'held')]), 'held');
   });
 
   test('starts the worker of another site through one of its own', (t) => {
@@ -245,25 +251,25 @@ describe('the browser host', () => {
       trustedTypes,
     });
     /** @type {unknown[]} */
-    const heard = [];
+    const messages = [];
     const thread = startThread(
-      () => heard.push('ready'),
-      (why) => heard.push(why),
+      () => messages.push('ready'),
+      (reason) => messages.push(reason),
     );
     startThread(
       () => {},
       () => {},
     );
     assert.equal(rules.length, 1);
-    const own = new URL('thread.js', import.meta.url).href;
-    assert.equal(rules[0].createScriptURL(own), own);
+    const threadUrl = new URL('thread.js', import.meta.url).href;
+    assert.equal(rules[0].createScriptURL(threadUrl), threadUrl);
     assert.equal(rules[0].createScriptURL('https://elsewhere.example/thread.js'), null);
     const worker = FakeWorker.started.at(-2);
     assert.match(String(worker.url), /\/engine\/thread\.ts$/);
     worker.onmessage();
     worker.onerror({ message: 'broken' });
     worker.onerror({ message: '' });
-    assert.deepEqual(heard, ['ready', 'broken', 'it could not be started']);
+    assert.deepEqual(messages, ['ready', 'broken', 'it could not be started']);
     thread.give('task');
     thread.end();
     assert.deepEqual([worker.given, worker.isOver], [['task'], true]);
@@ -271,16 +277,16 @@ describe('the browser host', () => {
 
   test('listens to messages in a worker, and replies', (t) => {
     /** @type {unknown[]} */
-    const heard = [];
+    const messages = [];
     withGlobals(t, {
       onmessage: undefined,
-      postMessage: (one) => heard.push(one),
+      postMessage: (message) => messages.push(message),
       Worker: FakeWorker,
     });
-    listen((task) => heard.push(['task', task]));
+    listen((task) => messages.push(['task', task]));
     globalThis.onmessage({ data: 1 });
     reply('answer');
-    assert.deepEqual(heard, [['task', 1], 'answer']);
+    assert.deepEqual(messages, [['task', 1], 'answer']);
     withGlobals(t, { location: { origin, href: import.meta.url } });
     textHost.startWorker();
     assert.match(String(last().url), /\/text\/worker\.ts$/);
@@ -302,9 +308,9 @@ function privateFolder(kind, { room = Infinity } = {}) {
       createWritable: async () => {
         let bytes;
         return {
-          write: async (given) => {
-            if (given.length > room) throw new Error('quota');
-            bytes = given;
+          write: async (data) => {
+            if (data.length > room) throw new Error('quota');
+            bytes = data;
           },
           abort: async () => void log.push('abort'),
           close: async () => void files.set(name, bytes),
@@ -315,19 +321,21 @@ function privateFolder(kind, { room = Infinity } = {}) {
       createSyncAccessHandle: async () => ({
         opened: log.push('open'),
         getSize: () => files.get(name).length,
-        read: (into, { at }) => {
-          const given = files.get(name).subarray(at, at + into.length);
-          into.set(given);
-          return given.length;
+        read: (target, { at }) => {
+          const content = files.get(name).subarray(at, at + target.length);
+          target.set(content);
+          return content.length;
         },
         truncate: (size) => files.set(name, files.get(name).slice(0, size)),
-        write: (given, { at }) => {
-          const kept = given.slice(0, room);
-          const whole = new Uint8Array(Math.max(files.get(name).length, at + kept.length));
-          whole.set(files.get(name));
-          whole.set(kept, at);
-          files.set(name, whole);
-          return kept.length;
+        write: (bytes, { at }) => {
+          const writtenBytes = bytes.slice(0, room);
+          const newContent = new Uint8Array(
+            Math.max(files.get(name).length, at + writtenBytes.length),
+          );
+          newContent.set(files.get(name));
+          newContent.set(writtenBytes, at);
+          files.set(name, newContent);
+          return writtenBytes.length;
         },
         flush: () => void log.push('flush'),
         close: () => void log.push('close'),
@@ -362,8 +370,8 @@ async function keepsBytes(store) {
   assert.deepEqual((await store.names()).sort(), ['a', 'b']);
   assert.deepEqual([...(await store.get('a'))], [5, 6]);
   // The buffer of an earlier call may be reused, whatever its size.
-  for (const into of [new Uint8Array(8), await store.get('b')])
-    assert.deepEqual([...(await store.get('a', into))], [5, 6]);
+  for (const buffer of [new Uint8Array(8), await store.get('b')])
+    assert.deepEqual([...(await store.get('a', buffer))], [5, 6]);
   await store.remove('a');
   assert.deepEqual(await store.names(), ['b']);
   assert.equal(await store.get('a'), undefined);
@@ -379,9 +387,9 @@ describe('a store of bytes by name', () => {
       assert.equal(store.kind, 'opfs');
       await keepsBytes(store);
       // An open handle locks the file against other tabs.
-      const opened = log.filter((one) => one === 'open');
-      assert.equal(log.filter((one) => one === 'close').length, opened.length);
-      assert.equal(opened.length > 0, kind === 'handle');
+      const openCalls = log.filter((call) => call === 'open');
+      assert.equal(log.filter((call) => call === 'close').length, openCalls.length);
+      assert.equal(openCalls.length > 0, kind === 'handle');
     });
 
   test('a buffer of the right size is reused for the bytes of a handle', async (t) => {
@@ -393,9 +401,9 @@ describe('a store of bytes by name', () => {
       [2, true],
       [3, true],
     ]) {
-      const into = new Uint8Array(size);
-      const { buffer } = await store.get('a', into);
-      assert.equal(buffer === into.buffer, isReused, `${size}`);
+      const target = new Uint8Array(size);
+      const { buffer } = await store.get('a', target);
+      assert.equal(buffer === target.buffer, isReused, `${size}`);
     }
   });
 
@@ -426,15 +434,15 @@ describe('a store of bytes by name', () => {
       ['handle', /the disk is full/, ['open', 'close']],
       ['neither', /files cannot be written here/, []],
     ]) {
-      const place = privateFolder(kind, { room: 2 });
-      withGlobals(t, { navigator: { storage: place.storage } });
+      const folder = privateFolder(kind, { room: 2 });
+      withGlobals(t, { navigator: { storage: folder.storage } });
       const store = await openInBrowser();
       await assert.rejects(store.put('a', Uint8Array.of(1, 2, 3)), expected);
-      assert.deepEqual(place.log, log);
+      assert.deepEqual(folder.log, log);
     }
-    const place = privateFolder('handle', { room: 2 });
-    withGlobals(t, { navigator: { storage: place.storage } });
+    const folder = privateFolder('handle', { room: 2 });
+    withGlobals(t, { navigator: { storage: folder.storage } });
     await (await openInBrowser()).put('a', Uint8Array.of(1, 2));
-    assert.deepEqual(place.log, ['open', 'flush', 'close']);
+    assert.deepEqual(folder.log, ['open', 'flush', 'close']);
   });
 });

@@ -43,12 +43,12 @@ test('a plan opens in a worker and in this thread with progress and the same num
     .map(({ id }) => id);
   for (const worker of [false, true]) {
     await withEngine({ worker }, async (engine) => {
-      const seen = [];
-      const onProgress = (progress) => progress.stage === 'read' && seen.push(progress);
+      const progresses = [];
+      const onProgress = (progress) => progress.stage === 'read' && progresses.push(progress);
       const model = await engine.open(modelFiles(plan), { onProgress });
-      assert.equal(seen.at(-1).done, plan.bytes);
+      assert.equal(progresses.at(-1).done, plan.bytes);
       const local = await engine.open(files(softmax));
-      const metric = async (one) => (await (await one.run(ids)).metric('alpha')).data;
+      const metric = async (model) => (await (await model.run(ids)).metric('alpha')).data;
       assert.deepEqual(await metric(model), await metric(local));
     });
   }
@@ -69,7 +69,7 @@ test('shards come in the order of the index and make the same model', async () =
 
 test('all forms of model names are accepted, and nothing else', () => {
   const page = 'https://huggingface.co/';
-  const good = [
+  const validNames = [
     ['owner/name', 'owner/name', 'main'],
     ['gpt2', 'gpt2', 'main'],
     [' owner/name ', 'owner/name', 'main'],
@@ -83,7 +83,7 @@ test('all forms of model names are accepted, and nothing else', () => {
     [`${page}owner/name/tree/dev`, 'owner/name', 'dev'],
     [`${page}owner/name/blob/main/b.gguf?x=1`, 'owner/name', 'main', 'b.gguf'],
   ];
-  for (const [text, repository, revision, file] of good) {
+  for (const [text, repository, revision, file] of validNames) {
     const name = { repository, revision, ...(file ? { file } : {}) };
     assert.deepEqual(parseHubId(text), name, text);
   }
@@ -138,11 +138,11 @@ test('each kind of missing file or model has an error of its own', async () => {
 });
 
 test('a gated model is listed, and needs the token of a user with access', async () => {
-  const denied = { code: 'access', message: /needs an access token.*401/ };
-  await assert.rejects(resolve('sinkscope/gated'), denied);
-  const stranger = { token: TOKENS.stranger };
-  const refused = { code: 'access', message: /account has access.*403/ };
-  await assert.rejects(resolve('sinkscope/gated', stranger), refused);
+  const accessError = { code: 'access', message: /needs an access token.*401/ };
+  await assert.rejects(resolve('sinkscope/gated'), accessError);
+  const strangerOptions = { token: TOKENS.stranger };
+  const refusedError = { code: 'access', message: /account has access.*403/ };
+  await assert.rejects(resolve('sinkscope/gated', strangerOptions), refusedError);
   const plan = await resolve('sinkscope/gated', { token: TOKENS.member });
   assert.equal(plan.gated, true);
   assert.ok(!JSON.stringify(plan).includes(TOKENS.member), 'a plan may be stored: no token in it');
@@ -162,19 +162,23 @@ test('the caller chooses among several GGUF files', async () => {
     ['sinkscope/quantized:tiny-Q4_0.gguf', 'sinkscope/quantized:tiny-Q8_0.gguf'],
   );
   assert.throws(() => modelFiles(plan), { code: 'argument' });
-  const chosen = await resolve(plan.choices[1].id);
-  assert.equal(chosen.files.weights[0].name, 'tiny-Q8_0.gguf');
-  assert.equal(chosen.files.config, undefined);
-  assert.equal(modelFiles(chosen).config, undefined);
+  const chosenPlan = await resolve(plan.choices[1].id);
+  assert.equal(chosenPlan.files.weights[0].name, 'tiny-Q8_0.gguf');
+  assert.equal(chosenPlan.files.config, undefined);
+  assert.equal(modelFiles(chosenPlan).config, undefined);
 });
 
 test('weights named by the caller are used instead of the default', async () => {
   const names = ['a.safetensors', 'model.safetensors', 'b.bin', 'config.json'];
   // A list may have the parts of a file in any order.
   const parts = ['c-00002-of-00002.gguf', 'c-00001-of-00002.gguf'];
-  const all = [...names, ...parts].map((name) => ({ name, bytes: 1 }));
+  const allFiles = [...names, ...parts].map((name) => ({ name, bytes: 1 }));
   const plan = async (file) => {
-    const { format, files } = await makePlan(all, { id: 'x', file, readText: async () => '{}' });
+    const { format, files } = await makePlan(allFiles, {
+      id: 'x',
+      file,
+      readText: async () => '{}',
+    });
     return [format, files.weights.map(({ name }) => name)];
   };
   assert.deepEqual(await plan('a.safetensors'), ['safetensors', ['a.safetensors']]);
@@ -189,10 +193,10 @@ test('a model beyond 32-bit addresses is rejected before it is fetched', async (
   assert.equal(plan.bytes, 5 * 2 ** 30);
   assert.match(plan.refusal, /needs about 5\.\d\d GiB.*32-bit addresses holds 3\.75 GiB/);
   assert.throws(() => modelFiles(plan), { code: 'too_large' });
-  const plain = (bytes) =>
+  const planOfBytes = (bytes) =>
     makePlan([{ name: 'x.gguf', bytes }], { id: 'x', readText: async () => '' });
-  assert.equal((await plain(MEMORY_LIMIT)).refusal, undefined);
-  assert.ok((await plain(MEMORY_LIMIT + 1)).refusal);
+  assert.equal((await planOfBytes(MEMORY_LIMIT)).refusal, undefined);
+  assert.ok((await planOfBytes(MEMORY_LIMIT + 1)).refusal);
 });
 
 test('the estimated memory of a run equals its formula', () => {
@@ -226,9 +230,9 @@ test('a busy list is requested again, and a hub without lists is probed for file
 
 test('impossible entries in a list are ignored, and a list without files is an error', async (t) => {
   const answers = { list: undefined, status: 200 };
-  const asked = [];
+  const requests = [];
   t.mock.method(globalThis, 'fetch', async (address, { method = 'GET' } = {}) => {
-    asked.push(method);
+    requests.push(method);
     if (method !== 'GET' || !answers.list) return new Response(null, { status: answers.status });
     return Response.json(String(address).includes('/api/') ? { siblings: answers.list } : {});
   });
@@ -254,10 +258,10 @@ test('impossible entries in a list are ignored, and a list without files is an e
     [404, true],
     [401, false],
   ]) {
-    asked.length = 0;
+    requests.length = 0;
     answers.status = status;
     await assert.rejects(resolve('own/model'), new RegExp(`answered ${status}`));
-    assert.equal(asked.includes('HEAD'), isProbed, `${status}`);
+    assert.equal(requests.includes('HEAD'), isProbed, `${status}`);
   }
 });
 
@@ -269,15 +273,19 @@ test('a path has at most 400 characters, and no folder named . or ..', () => {
 });
 
 test('invalid lists are rejected', async () => {
-  const evil = { 'config.json': Buffer.from('[1]'), 'model.safetensors': Buffer.alloc(8) };
+  const evilFiles = { 'config.json': Buffer.from('[1]'), 'model.safetensors': Buffer.alloc(8) };
   const add = (files) => {
     const repository = { revisions: { main: { commit: 'e'.repeat(40), files } } };
     hub.repository('sinkscope/softmax').revisions.evil = repository.revisions.main;
   };
-  add(evil);
+  add(evilFiles);
   const noObject = { code: 'read', message: /config\.json: expected a JSON object/ };
   await assert.rejects(resolve('sinkscope/softmax@evil'), noObject);
-  add({ ...evil, 'config.json': Buffer.from('{}'), '../outside.safetensors': Buffer.alloc(1) });
+  add({
+    ...evilFiles,
+    'config.json': Buffer.from('{}'),
+    '../outside.safetensors': Buffer.alloc(1),
+  });
   const { files: parts, memory, bytes } = await resolve('sinkscope/softmax@evil');
   assert.equal(parts.weights.length, 1);
   assert.equal(memory, bytes, 'a config without sizes adds nothing');

@@ -45,14 +45,14 @@ const resolve = (id, options) => resolveHub(id, { endpoint: hub.endpoint, wait: 
 const address = () => new URL(`${hub.endpoint}/sinkscope/softmax/resolve/main/model.safetensors`);
 const parts = () => readdirSync(folder).filter((name) => !name.endsWith('.json'));
 
-async function read(options = {}, most = Infinity, open = openCached) {
+async function read(options = {}, countMax = Infinity, open = openCached) {
   const { bytes, stream } = await open(address(), { wait: 1, ...options });
   const chunks = [];
   let length = 0;
   for await (const chunk of stream) {
     chunks.push(Buffer.from(chunk));
     length += chunk.length;
-    if (length >= most) break;
+    if (length >= countMax) break;
   }
   return { bytes, content: Buffer.concat(chunks) };
 }
@@ -83,12 +83,12 @@ test('without the option cache nothing is stored', async () => {
 
 test('an unfinished download continues at its last byte', async () => {
   await read({ version: 'c' }, 1_000_000);
-  const [{ bytes: kept, total, complete }] = await cacheList();
-  assert.ok(kept >= 1_000_000 && kept < total && !complete, `${kept}`);
+  const [{ bytes: cachedBytes, total, complete }] = await cacheList();
+  assert.ok(cachedBytes >= 1_000_000 && cachedBytes < total && !complete, `${cachedBytes}`);
   const { bytes, content } = await read({ version: 'c' });
   assert.equal(bytes, weights.length);
   assert.ok(content.equals(weights));
-  assert.equal(hub.seen(PATH, 'cdn').at(-1).headers.range, `bytes=${kept}-`);
+  assert.equal(hub.seen(PATH, 'cdn').at(-1).headers.range, `bytes=${cachedBytes}-`);
   hub.reset();
   assert.ok((await read({ version: 'c' })).content.equals(weights));
   assert.equal(hub.log.length, 0);
@@ -120,32 +120,32 @@ test('where only the ETag names the version, it is checked, and another one is f
 
 /** Answers requests in turn: the tag of each response, and whether it says its length. */
 function answerWith(t, tags) {
-  const asked = [];
+  const requests = [];
   t.mock.method(globalThis, 'fetch', async (_, { signal, headers }) => {
-    const [tag, hasLength = true] = tags[asked.length];
-    asked.push(signal);
-    const from = Number(/\d+/.exec(headers.range)?.[0] ?? 0);
-    const left = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9].slice(from);
+    const [tag, hasLength = true] = tags[requests.length];
+    requests.push(signal);
+    const firstByte = Number(/\d+/.exec(headers.range)?.[0] ?? 0);
+    const digits = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9].slice(firstByte);
     const pull = (controller) => {
-      if (left.length) controller.enqueue(Uint8Array.of(left.shift()));
+      if (digits.length) controller.enqueue(Uint8Array.of(digits.shift()));
       else controller.close();
     };
     const body = new ReadableStream({ pull }, { highWaterMark: 0 });
     return new Response(body, {
-      status: from ? 206 : 200,
+      status: firstByte ? 206 : 200,
       headers: {
         etag: tag,
-        ...(hasLength && { 'content-length': String(10 - from) }),
-        ...(from && { 'content-range': `bytes ${from}-9/10` }),
+        ...(hasLength && { 'content-length': String(10 - firstByte) }),
+        ...(firstByte && { 'content-range': `bytes ${firstByte}-9/10` }),
       },
     });
   });
-  return asked;
+  return requests;
 }
 
 test('a response that is not read to its end is canceled', async (t) => {
-  const asked = answerWith(t, [['"a"'], ['"a"'], ['"a"'], ['"b"']]);
-  const isEnded = () => asked.map(({ aborted }) => aborted);
+  const requests = answerWith(t, [['"a"'], ['"a"'], ['"a"'], ['"b"']]);
+  const isEnded = () => requests.map(({ aborted }) => aborted);
   await read({}, 4);
   assert.deepEqual(isEnded(), [true]);
   assert.deepEqual([...(await read()).content], [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
@@ -153,11 +153,11 @@ test('a response that is not read to its end is canceled', async (t) => {
 });
 
 test('a file that changes between two requests of its download is deleted from the cache', async (t) => {
-  const asked = answerWith(t, [['"a"'], ['"a"'], ['"b"']]);
+  const requests = answerWith(t, [['"a"'], ['"a"'], ['"b"']]);
   await read({}, 4);
   const error = await failure(read());
   assert.match(error.text, /expected 10 bytes of "a", found 10 bytes of "b"; try again/);
-  assert.ok(asked.every(({ aborted }) => aborted));
+  assert.ok(requests.every(({ aborted }) => aborted));
   assert.deepEqual(readdirSync(folder), []);
 });
 
@@ -203,15 +203,15 @@ test('a damaged file is fetched again', async () => {
     },
     'a foreign file': () => writeFileSync(join(folder, 'x.json'), 'null'),
   };
-  for (const [what, damage] of Object.entries(damages)) {
+  for (const [description, damage] of Object.entries(damages)) {
     await cacheClear();
     await read({ version: 'c' });
     damage();
     await cacheList();
-    assert.ok((await read({ version: 'c' })).content.equals(weights), what);
+    assert.ok((await read({ version: 'c' })).content.equals(weights), description);
     hub.reset();
-    assert.ok((await read({ version: 'c' })).content.equals(weights), what);
-    assert.equal(hub.log.length, 0, `${what}: it is whole again`);
+    assert.ok((await read({ version: 'c' })).content.equals(weights), description);
+    assert.equal(hub.log.length, 0, `${description}: it is whole again`);
   }
 });
 
@@ -223,14 +223,14 @@ test('a wrong file of the right size is rejected by its hash and not cached, in 
         await cacheClear();
         hub.fault({ host: 'cdn', path: PATH, times: 1, garbage: true });
         const plan = await resolve('sinkscope/softmax');
-        const open = () => engine.open(modelFiles(plan, { cache }));
-        const error = await failure(open());
+        const openModel = () => engine.open(modelFiles(plan, { cache }));
+        const error = await failure(openModel());
         assert.match(
           error.text,
           /expected the bytes that the hub lists, sha256 [0-9a-f]{64}, found/,
         );
         assert.equal(/which is not kept/.test(error.text), cache);
-        await (await open()).close();
+        await (await openModel()).close();
         if (!cache) return;
         // The cache refuses parts damaged on the disk once, then fetches them again. Only weights are listed with a
         // hash.
@@ -238,9 +238,12 @@ test('a wrong file of the right size is rejected by its hash and not cached, in 
           const bytes = readFileSync(join(folder, part));
           if (bytes.length > 100_000) writeFileSync(join(folder, part), bytes.fill(65));
         }
-        const again = await failure(open());
-        assert.ok(again.code === 'none' || /sha256|damaged/.test(again.text), again.text);
-        await (await open()).close();
+        const secondError = await failure(openModel());
+        assert.ok(
+          secondError.code === 'none' || /sha256|damaged/.test(secondError.text),
+          secondError.text,
+        );
+        await (await openModel()).close();
       });
 });
 
@@ -249,24 +252,24 @@ test('verified files open from their cached parts, including parts that older ve
     hub.reset();
     await cacheClear();
     const plan = await resolve('sinkscope/softmax');
-    const open = async () => (await engine.open(modelFiles(plan, { cache: true }))).close();
+    const openCopy = async () => (await engine.open(modelFiles(plan, { cache: true }))).close();
     const cards = () =>
       readdirSync(folder)
         .filter((name) => name.endsWith('.json'))
         .map((name) => JSON.parse(readFileSync(join(folder, name), 'utf8')));
-    await open();
+    await openCopy();
     const { sha256, url } = plan.files.weights[0];
     assert.equal(cards().find((card) => card.url === String(url)).sha256, sha256);
-    for (const [was, then] of [
+    for (const [was, replacement] of [
       [/\.[0-9a-f]{16}$/, `.${'0'.repeat(32)}`],
       [/\.0{32}$/, ''],
     ]) {
       for (const part of parts()) {
         assert.match(part, was);
-        renameSync(join(folder, part), join(folder, part.replace(was, then)));
+        renameSync(join(folder, part), join(folder, part.replace(was, replacement)));
       }
       hub.reset();
-      await open();
+      await openCopy();
       assert.deepEqual(hub.log, []);
     }
     const files = modelFiles(plan, { cache: true });
@@ -288,8 +291,8 @@ test('a model is hashed piece by piece: the host, which copies the bytes, gets n
 });
 
 test('two downloads of the same file at once both succeed', async () => {
-  const both = await Promise.all([read({ version: 'c' }), read({ version: 'c' })]);
-  for (const { content } of both) assert.ok(content.equals(weights));
+  const results = await Promise.all([read({ version: 'c' }), read({ version: 'c' })]);
+  for (const { content } of results) assert.ok(content.equals(weights));
   hub.reset();
   assert.ok((await read({ version: 'c' })).content.equals(weights));
   assert.equal(hub.log.length, 0);
@@ -301,10 +304,11 @@ test('where the cache cannot be written, the download continues and reports it',
   process.env.SINKSCOPE_CACHE = join(file, 'below');
   try {
     // Each instance of the module has one store, so the query string imports another instance.
-    const { openCached: open } = await import('../../wasm/loading/cache.ts?elsewhere');
+    const { openCached: openCachedElsewhere } =
+      await import('../../wasm/loading/cache.ts?elsewhere');
     const notes = [];
     const options = { version: 'c', onNote: (note) => notes.push(note) };
-    assert.ok((await read(options, Infinity, open)).content.equals(weights));
+    assert.ok((await read(options, Infinity, openCachedElsewhere)).content.equals(weights));
     assert.equal(notes.length, 1);
     assert.match(notes[0], /not kept: .*no room.*ENOTDIR/);
   } finally {
@@ -315,15 +319,15 @@ test('where the cache cannot be written, the download continues and reports it',
 test('a stored model opens without a network', async () => {
   const options = { cache: true };
   const id = 'sinkscope/softmax';
-  const open = (plan) =>
+  const openPlan = (plan) =>
     withEngine({ worker: true }, (engine) => engine.open(modelFiles(plan, options)));
   const plan = await resolve(id, options);
-  await open(plan);
+  await openPlan(plan);
   hub.reset();
   hub.fault({ path: /./, status: 503 });
-  const again = await resolve(id, options);
-  assert.deepEqual(again, { ...JSON.parse(JSON.stringify(plan)), remembered: true });
-  await open(again);
+  const secondPlan = await resolve(id, options);
+  assert.deepEqual(secondPlan, { ...JSON.parse(JSON.stringify(plan)), remembered: true });
+  await openPlan(secondPlan);
   hub.reset();
   hub.fault({ path: /./, status: 401 });
   assert.equal((await failure(resolve(id, options))).code, 'access');
@@ -340,9 +344,9 @@ test('no token is written anywhere', async () => {
   await withEngine({ worker: true }, (engine) =>
     engine.open(modelFiles(plan, { token, cache: true })),
   );
-  const kept = readdirSync(folder);
-  assert.ok(kept.length >= 4);
-  for (const name of kept) {
+  const cachedNames = readdirSync(folder);
+  assert.ok(cachedNames.length >= 4);
+  for (const name of cachedNames) {
     assert.ok(!readFileSync(join(folder, name)).includes(token), name);
     assert.ok(!name.includes(token));
   }

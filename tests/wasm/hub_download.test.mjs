@@ -61,16 +61,16 @@ test('if a store rejects a range, the whole file is downloaded', async (t) => {
   hub.fault({ host: 'cdn', path: PATH, times: 1, cut: 1_000_000 });
   // If another site does not allow ranges, a page learns only that its request failed.
   const { fetch } = globalThis;
-  const refused = [];
+  const refusedRanges = [];
   t.mock.method(globalThis, 'fetch', async (address, options) => {
     const range = new Headers(options?.headers).get('range');
     if (!range) return fetch(address, options);
-    refused.push(range);
+    refusedRanges.push(range);
     throw new TypeError('fetch failed');
   });
   const { content } = await read();
   assert.ok(content.equals(weights));
-  assert.ok(refused.length > 0);
+  assert.ok(refusedRanges.length > 0);
   assert.deepEqual(ranges(), [undefined, undefined]);
 });
 
@@ -129,8 +129,8 @@ test('a silent connection counts as cut', async () => {
   const { content } = await read({ stall: 300 });
   assert.ok(content.equals(weights));
   hub.fault({ path: PATH, silent: true });
-  const silence = { code: 'read', message: /no answer came for 100 ms/ };
-  await assert.rejects(read({ stall: 100, tries: 2 }), silence);
+  const silenceError = { code: 'read', message: /no answer came for 100 ms/ };
+  await assert.rejects(read({ stall: 100, tries: 2 }), silenceError);
 });
 
 test('a busy server is tried again after the wait that it states, but not endlessly', async () => {
@@ -166,9 +166,10 @@ test('a permanent failure is reported at once', async () => {
     await assert.rejects(read(), { code, message: new RegExp(`answered ${status}`) });
     assert.equal(hub.seen(PATH).length, 1);
   }
-  const nowhere = openDownload('http://127.0.0.1:1/x', { wait: 1, tries: 2 });
-  const where = /127\.0\.0\.1:1\/x: no answer came; see whether 127\.0\.0\.1:1 can be reached .*: /;
-  await assert.rejects(nowhere, { code: 'read', message: where });
+  const download = openDownload('http://127.0.0.1:1/x', { wait: 1, tries: 2 });
+  const messageStart =
+    /127\.0\.0\.1:1\/x: no answer came; see whether 127\.0\.0\.1:1 can be reached .*: /;
+  await assert.rejects(download, { code: 'read', message: messageStart });
 });
 
 test('a finished download has no listener on its signal', async () => {
@@ -192,8 +193,9 @@ test('a finished download has no listener on its signal', async () => {
 
 test('a token with a line break is rejected at once, and not shown', async () => {
   for (const token of ['hf_secret\n', 'hf_secret\r\nx: y', 'hf secret', 'hf_s\u00e9cret']) {
-    const refused = (error) => error.code === 'argument' && !/secret|s\u00e9cret/.test(error.stack);
-    await assert.rejects(read({ token }), refused);
+    const isRefusal = (error) =>
+      error.code === 'argument' && !/secret|s\u00e9cret/.test(error.stack);
+    await assert.rejects(read({ token }), isRefusal);
   }
   assert.equal(hub.log.length, 0);
 });
@@ -207,9 +209,9 @@ test('a browser’s message about a failed request is replaced by the package’
 });
 
 test('no secret of an address is shown', async () => {
-  const failing = openDownload(`${url}x?signature=secret`, { wait: 1, tries: 1 });
+  const download = openDownload(`${url}x?signature=secret`, { wait: 1, tries: 1 });
   await assert.rejects(
-    failing,
+    download,
     (error) => !/secret/.test(error.message) && error.code === 'not_found',
   );
 });
@@ -217,13 +219,13 @@ test('no secret of an address is shown', async () => {
 test('a signal stops a download at once, whether it has not begun, waits, or receives bytes', async () => {
   await assert.rejects(read({ signal: AbortSignal.abort() }), { name: 'AbortError' });
   hub.fault({ path: PATH, status: 503 });
-  const began = performance.now();
-  const waiting = read({ signal: AbortSignal.timeout(50), wait: 20_000 });
-  await assert.rejects(waiting, { name: 'TimeoutError' });
+  const startTime = performance.now();
+  const readPromise = read({ signal: AbortSignal.timeout(50), wait: 20_000 });
+  await assert.rejects(readPromise, { name: 'TimeoutError' });
   hub.reset();
   hub.fault({ host: 'cdn', path: PATH, hang: true });
   await assert.rejects(read({ signal: AbortSignal.timeout(50) }), { name: 'TimeoutError' });
-  assert.ok(performance.now() - began < 2000);
+  assert.ok(performance.now() - startTime < 2000);
 });
 
 test('only the ranges that are read are downloaded', async () => {
@@ -237,13 +239,13 @@ test('only the ranges that are read are downloaded', async () => {
 
 test('empty files, and files compressed without a request for it, are read', async () => {
   hub.repository('sinkscope/softmax').revisions.main.files['empty.txt'] = Buffer.alloc(0);
-  const empty = `${hub.endpoint}/sinkscope/softmax/resolve/main/empty.txt`;
-  const { bytes, stream } = await openDownload(empty);
+  const emptyFile = `${hub.endpoint}/sinkscope/softmax/resolve/main/empty.txt`;
+  const { bytes, stream } = await openDownload(emptyFile);
   assert.equal(bytes, 0);
   hub.fault({ host: 'cdn', path: PATH, gzip: true });
-  const packed = await read();
-  assert.equal(packed.bytes, undefined);
-  assert.ok(packed.content.equals(weights));
+  const compressedFile = await read();
+  assert.equal(compressedFile.bytes, undefined);
+  assert.ok(compressedFile.content.equals(weights));
   assert.ok((await stream.getReader().read()).done);
 });
 
@@ -255,8 +257,10 @@ test('the rate is smoothed, and the remaining time follows from it', () => {
     time = 100 * i;
     measure(10 * i, 1000);
   }
-  const even = measure(100, 1000);
-  assert.ok(Math.abs(even.rate - 100) < 1e-9 && Math.abs(even.remaining - 9) < 1e-9);
+  const evenProgress = measure(100, 1000);
+  assert.ok(
+    Math.abs(evenProgress.rate - 100) < 1e-9 && Math.abs(evenProgress.remaining - 9) < 1e-9,
+  );
   // A burst at ten times the rate moves the rate only partly.
   time += 100;
   const { rate } = measure(200, 1000);
@@ -284,7 +288,7 @@ test('reports give the rate, the remaining time, and the reason of a pause', asy
   assert.equal(others.length, 0);
   const { done, total, rate, remaining } = reports.at(-1);
   assert.ok(done === total && remaining === 0 && rate > 1e6, `${rate}`);
-  assert.ok(reports.every((one, i) => i === 0 || one.done >= reports[i - 1].done));
+  assert.ok(reports.every((report, i) => i === 0 || report.done >= reports[i - 1].done));
 });
 
 const servers = [];
@@ -297,17 +301,17 @@ after(() => {
 
 /** Starts a server that gives the answers in turn and repeats the last one: [status, headers, body, is cut]. */
 async function openServer(answers) {
-  const asked = [];
+  const requests = [];
   const server = createServer((request, response) => {
-    const [status, headers, body, isCut] = answers[Math.min(asked.length, answers.length - 1)];
-    asked.push(request.headers);
+    const [status, headers, body, isCut] = answers[Math.min(requests.length, answers.length - 1)];
+    requests.push(request.headers);
     response.writeHead(status, headers);
     if (!isCut) return response.end(body);
     response.write(body, () => setTimeout(() => response.destroy(), 20));
   });
   servers.push(server);
   await new Promise((done) => server.listen(0, '127.0.0.1', done));
-  return { address: `http://127.0.0.1:${server.address().port}/model.safetensors`, asked };
+  return { address: `http://127.0.0.1:${server.address().port}/model.safetensors`, requests };
 }
 
 test('an invalid wait is replaced by the package’s own', async () => {
@@ -315,43 +319,43 @@ test('an invalid wait is replaced by the package’s own', async () => {
     hub.reset();
     hub.fault({ host: 'hub', path: PATH, times: 1, status: 429, headers: { 'retry-after': wait } });
     const reasons = [];
-    const began = performance.now();
+    const startTime = performance.now();
     const { content } = await read({ wait: 50, onRetry: ({ reason }) => reasons.push(reason) });
-    assert.ok(content.equals(weights) && performance.now() - began >= 20, wait);
+    assert.ok(content.equals(weights) && performance.now() - startTime >= 20, wait);
     assert.doesNotMatch(reasons.join(), /-1|soon|1e3/);
   }
 });
 
 test('a wrong body, or a range of another file, is never joined with the received bytes', async () => {
-  const whole = Buffer.from(Array.from({ length: 531 }, (_, i) => i & 255));
+  const content = Buffer.from(Array.from({ length: 531 }, (_, i) => i & 255));
   const size = { 'content-length': '531' };
-  const rest = [
+  const partReply = [
     206,
     { 'content-range': 'bytes 100-530/531', 'content-length': '431', etag: '"b"' },
-    whole.subarray(100),
+    content.subarray(100),
   ];
   const page = '<html>Sign in to go on</html>  ';
   const cases = [
     [
-      [[200, { 'content-type': 'text/html', 'content-length': '31' }, page], rest],
+      [[200, { 'content-type': 'text/html', 'content-length': '31' }, page], partReply],
       /found a web page/,
     ],
-    [[[200, { 'content-type': 'text/html; charset=utf-8' }, page], rest], /found a web page/],
-    [[[200, { 'content-length': '31' }, page], rest], /expected 531 bytes.*31/],
-    [[[200, {}, page], rest], /expected 531 bytes, found a whole answer of 31/],
+    [[[200, { 'content-type': 'text/html; charset=utf-8' }, page], partReply], /found a web page/],
+    [[[200, { 'content-length': '31' }, page], partReply], /expected 531 bytes.*31/],
+    [[[200, {}, page], partReply], /expected 531 bytes, found a whole answer of 31/],
     [
-      [[200, { ...size, etag: '"a"' }, whole.subarray(0, 100), true], rest],
+      [[200, { ...size, etag: '"a"' }, content.subarray(0, 100), true], partReply],
       /go on with "a", found "b"/,
     ],
     [
       [
-        [200, { ...size, etag: '"b"' }, whole.subarray(0, 100), true],
-        [206, { 'content-length': '400', etag: '"b"' }, whole.subarray(100, 500)],
+        [200, { ...size, etag: '"b"' }, content.subarray(0, 100), true],
+        [206, { 'content-length': '400', etag: '"b"' }, content.subarray(100, 500)],
       ],
       /expected 531 bytes as announced, found 500/,
     ],
   ];
-  for (const [answers, said] of cases) {
+  for (const [answers, sentence] of cases) {
     const { address } = await openServer(answers);
     const options = { version: 'commit', bytes: 531, wait: 5, tries: 2 };
     await assert.rejects(
@@ -359,24 +363,24 @@ test('a wrong body, or a range of another file, is never joined with the receive
         const { stream } = await openDownload(address, options);
         for await (const _ of stream);
       },
-      { code: 'read', message: said },
+      { code: 'read', message: sentence },
     );
   }
   // A cut download continues with the same ETag or a weak one, also if the answer has no range or length.
-  const [status, { 'content-range': _, ...open }, body] = rest;
-  const { 'content-length': __, ...chunked } = open;
+  const [status, { 'content-range': _, ...partHeaders }, body] = partReply;
+  const { 'content-length': __, ...chunked } = partHeaders;
   for (const [etag, headers] of [
-    ['"b"', rest[1]],
-    ['W/"x"', rest[1]],
-    ['"b"', open],
+    ['"b"', partReply[1]],
+    ['W/"x"', partReply[1]],
+    ['"b"', partHeaders],
     ['"b"', chunked],
   ]) {
-    const first = [200, { ...size, etag }, whole.subarray(0, 100), true];
-    const { address, asked } = await openServer([first, [status, headers, body]]);
+    const firstReply = [200, { ...size, etag }, content.subarray(0, 100), true];
+    const { address, requests } = await openServer([firstReply, [status, headers, body]]);
     const { stream } = await openDownload(address, { version: 'commit', bytes: 531, wait: 5 });
     const chunks = [];
     for await (const chunk of stream) chunks.push(Buffer.from(chunk));
-    assert.ok(Buffer.concat(chunks).equals(whole));
-    assert.equal(asked[1].range, 'bytes=100-');
+    assert.ok(Buffer.concat(chunks).equals(content));
+    assert.equal(requests[1].range, 'bytes=100-');
   }
 });

@@ -70,21 +70,21 @@ async function check(promise) {
 
 test('a thousand random lists, configs and indexes end in a plan or an error', async () => {
   const random = randomOf(7);
-  let made = {};
+  let servedFiles = {};
   const server = createServer(({ url }, response) => {
-    const one = Object.entries(made).find(([name]) => url.includes(name))?.[1];
-    if (one === undefined) return response.writeHead(404).end();
-    response.end(JSON.stringify(one));
+    const entry = Object.entries(servedFiles).find(([name]) => url.includes(name))?.[1];
+    if (entry === undefined) return response.writeHead(404).end();
+    response.end(JSON.stringify(entry));
   });
   await new Promise((done) => server.listen(0, '127.0.0.1', done));
   const endpoint = `http://127.0.0.1:${server.address().port}`;
   let plans = 0;
-  const times = 1000;
+  const rounds = 1000;
   try {
-    for (let i = 0; i < times; i++) {
+    for (let i = 0; i < rounds; i++) {
       const original = { 'api/models': LIST, 'index.json': INDEX, 'config.json': CONFIG };
-      const broken = Object.keys(original)[i % 3];
-      made = { ...original, [broken]: mutated(original[broken], random) };
+      const brokenName = Object.keys(original)[i % 3];
+      servedFiles = { ...original, [brokenName]: mutated(original[brokenName], random) };
       const id = i % 5 ? 'a/b' : 'a/b:x.gguf';
       plans += await check(resolveHub(id, { endpoint, wait: 1, tries: 1 }));
     }
@@ -93,7 +93,7 @@ test('a thousand random lists, configs and indexes end in a plan or an error', a
     server.close();
   }
   // Plans and refusals must both occur, or the test would test nothing.
-  assert.ok(plans > times / 10 && plans < (times * 9) / 10, `${plans} plans`);
+  assert.ok(plans > rounds / 10 && plans < (rounds * 9) / 10, `${plans} plans`);
 });
 
 test('a thousand random folders end in plans or an error', async () => {

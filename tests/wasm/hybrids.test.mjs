@@ -50,8 +50,8 @@ test('a model says how many layers it has and which of them have attention', asy
 });
 
 test("edits name layers by the model's numbers, and a layer without attention is refused with its place", async () => {
-  const without = [{ kind: 'silence', layer: 2, head: 0 }];
-  const error = await failure(model.run(ids, { edits: without }));
+  const silenceEdits = [{ kind: 'silence', layer: 2, head: 0 }];
+  const error = await failure(model.run(ids, { edits: silenceEdits }));
   assert.deepEqual([error.code, error.where], ['bad_request', 'edits[0].layer']);
   assert.match(error.text, /layer with attention, and layer 2 of this lfm2 has none/);
   const base = await model.run(ids, { fields: ['hidden', 'loss'] });
@@ -59,8 +59,8 @@ test("edits name layers by the model's numbers, and a layer without attention is
     const fields = ['loss'];
     await (await model.run(ids, { fields, from: { run: base, layer } })).close();
   }
-  const beyond = await failure(model.run(ids, { from: { run: base, layer: 5 } }));
-  assert.deepEqual([beyond.code, beyond.where], ['argument', 'from.layer']);
+  const layerError = await failure(model.run(ids, { from: { run: base, layer: 5 } }));
+  assert.deepEqual([layerError.code, layerError.where], ['argument', 'from.layer']);
   const loss = async (edits) => {
     const run = await model.run(ids, { fields: ['loss'], edits });
     return (await run.metric('loss_mean')).data[0];
@@ -76,11 +76,11 @@ test("edits name layers by the model's numbers, and a layer without attention is
 test('a run that continues or changes its text has the bits of a new one', async () => {
   const run = await model.run(ids.slice(0, 12), { capacity: 20 });
   for await (const _ of run.generate({ count: 6 }));
-  const again = await model.run(run.tokens);
-  assert.deepEqual(await run.field('hidden'), await again.field('hidden'));
+  const secondRun = await model.run(run.tokens);
+  assert.deepEqual(await run.field('hidden'), await secondRun.field('hidden'));
   await run.update(ids.slice(0, 9));
-  const fresh = await model.run(ids.slice(0, 9));
-  assert.deepEqual(await run.field('hidden'), await fresh.field('hidden'));
+  const freshRun = await model.run(ids.slice(0, 9));
+  assert.deepEqual(await run.field('hidden'), await freshRun.field('hidden'));
 });
 
 test('a recording of a hybrid keeps the layer numbers and prints the numbers of its model', async () => {
@@ -89,22 +89,25 @@ test('a recording of a hybrid keeps the layer numbers and prints the numbers of 
   const out = join(folder, 'hybrid.safetensors');
   run('record', folder, '--ids', ids.join(), '--out', out);
   const digits = (text) => text.match(/^(alpha_1|entropy|cosine gap) .*$/gm);
-  const [recorded, measured] = [run('measure', out), run('measure', folder, '--ids', ids.join())];
-  assert.match(recorded, /4 layers, attention in 2 \(1, 3\), 3 heads/);
-  assert.equal(digits(recorded).length, 3);
-  assert.deepEqual(digits(recorded), digits(measured));
+  const [recordingText, modelText] = [
+    run('measure', out),
+    run('measure', folder, '--ids', ids.join()),
+  ];
+  assert.match(recordingText, /4 layers, attention in 2 \(1, 3\), 3 heads/);
+  assert.equal(digits(recordingText).length, 3);
+  assert.deepEqual(digits(recordingText), digits(modelText));
 });
 
 test('a loaded model and the command line report the layer numbers of the model', async () => {
-  const loaded = await load(folder, { base: binaries, worker: false });
-  const { layer, head, map } = await loaded.measure(TEXT);
+  const loadedModel = await load(folder, { base: binaries, worker: false });
+  const { layer, head, map } = await loadedModel.measure(TEXT);
   assert.ok([1, 3].includes(layer));
-  assert.deepEqual((await loaded.map(TEXT, { layer, head })).map, map);
-  const { code, where } = await failure(loaded.map(TEXT, { layer: 2, head: 0 }));
+  assert.deepEqual((await loadedModel.map(TEXT, { layer, head })).map, map);
+  const { code, where } = await failure(loadedModel.map(TEXT, { layer: 2, head: 0 }));
   assert.deepEqual([code, where], ['argument', 'layer']);
-  const { change } = await loaded.ablate(TEXT, { layer: 3, head: 0 });
+  const { change } = await loadedModel.ablate(TEXT, { layer: 3, head: 0 });
   assert.ok(Math.abs(change) > 1e-4);
-  await loaded.close();
+  await loadedModel.close();
   const cli = fileURLToPath(new URL('wasm/cli.js', root));
   const options = ['--ids', ids.join(), '--csv'];
   const { stdout, stderr } = spawnSync('node', [cli, 'measure', folder, ...options], {
@@ -112,8 +115,8 @@ test('a loaded model and the command line report the layer numbers of the model'
   });
   const rows = stdout.split('\n').map((line) => line.split(','));
   const layersOf = (name) => {
-    const own = rows.filter((row) => row[2] === name).map((row) => row[5]);
-    return [...new Set(own)].sort().join();
+    const keys = rows.filter((row) => row[2] === name).map((row) => row[5]);
+    return [...new Set(keys)].sort().join();
   };
   assert.equal(layersOf('alpha'), '1,3', stderr);
   assert.equal(layersOf('hidden_ratio'), '-1,0,1,2,3');

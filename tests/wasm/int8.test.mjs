@@ -17,39 +17,43 @@ const logits = async (model, ids = tokens) =>
 for (const worker of [false, true])
   test(`two arithmetics run side by side, ${worker ? 'in workers' : 'in this thread'}`, async () => {
     await withEngine({ worker, workers: 2 }, async (engine) => {
-      const exact = await engine.open(files(softmax));
-      const before = await logits(exact);
-      const small = await engine.memory();
-      const eight = await engine.open(files(softmax), { arithmetic: 'int8' });
-      assert.deepEqual([exact.arithmetic, eight.arithmetic], ['exact', 'int8']);
-      assert.ok((await engine.memory()) > small, 'what it takes is counted');
-      const found = await logits(eight);
-      const gaps = found.data.map((x, i) => Math.abs(x - before.data[i]));
-      const most = gaps.reduce((a, b) => Math.max(a, b));
-      assert.ok(most > 1e-3 && most < 1.5, `logits off by ${most}`);
-      assert.deepEqual((await logits(exact)).data, before.data, 'exact numbers stay as they are');
-      await exact.close();
-      assert.deepEqual((await logits(eight)).data, found.data);
+      const exactModel = await engine.open(files(softmax));
+      const before = await logits(exactModel);
+      const exactBytes = await engine.memory();
+      const int8Model = await engine.open(files(softmax), { arithmetic: 'int8' });
+      assert.deepEqual([exactModel.arithmetic, int8Model.arithmetic], ['exact', 'int8']);
+      assert.ok((await engine.memory()) > exactBytes, 'what it takes is counted');
+      const int8Logits = await logits(int8Model);
+      const gaps = int8Logits.data.map((x, i) => Math.abs(x - before.data[i]));
+      const largestGap = gaps.reduce((a, b) => Math.max(a, b));
+      assert.ok(largestGap > 1e-3 && largestGap < 1.5, `logits off by ${largestGap}`);
+      assert.deepEqual(
+        (await logits(exactModel)).data,
+        before.data,
+        'exact numbers stay as they are',
+      );
+      await exactModel.close();
+      assert.deepEqual((await logits(int8Model)).data, int8Logits.data);
     });
   });
 
 test('an engine that trains opens approximate models with their own binary', async () => {
   await withEngine({ lab: true }, async (engine) => {
-    const [exact, eight] = [
+    const [exactModel, int8Model] = [
       await engine.open(files(softmax)),
       await engine.open(files(softmax), { arithmetic: 'int8' }),
     ];
-    assert.notDeepEqual((await logits(eight)).data, (await logits(exact)).data);
+    assert.notDeepEqual((await logits(int8Model)).data, (await logits(exactModel)).data);
   });
 });
 
 test('an arithmetic that the host did not support can be requested again', async (t) => {
   await withEngine({}, async (engine) => {
-    const open = () => engine.open(files(softmax), { arithmetic: 'int8' });
+    const openInt8 = () => engine.open(files(softmax), { arithmetic: 'int8' });
     const lacks = t.mock.method(WebAssembly, 'validate', () => false);
-    assert.equal((await failure(open())).code, 'unsupported');
+    assert.equal((await failure(openInt8())).code, 'unsupported');
     lacks.mock.restore();
-    assert.equal((await open()).arithmetic, 'int8');
+    assert.equal((await openInt8()).arithmetic, 'int8');
   });
 });
 
@@ -58,19 +62,22 @@ test('token-by-token runs and runs in other workers have the same bits', async (
     const model = await engine.open(files(softmax), { arithmetic: 'int8' });
     const run = await model.run(tokens, { fields: ['logits'] });
     for await (const step of run.generate({ count: 4 })) assert.ok(step.token >= 0);
-    const whole = await logits(model, run.tokens);
-    assert.deepEqual((await run.field('logits')).data, whole.data);
+    const wholeLogits = await logits(model, run.tokens);
+    assert.deepEqual((await run.field('logits')).data, wholeLogits.data);
     const [, replica] = model.replicas;
-    assert.deepEqual((await logits(replica, run.tokens)).data, whole.data);
+    assert.deepEqual((await logits(replica, run.tokens)).data, wholeLogits.data);
     const sequences = [0, 1, 2, 3].map((i) => tokens.map((id) => (id + i) % 1000));
     const { metrics } = await measure(model, sequences);
-    const alone = await measure({ ...plain(model), replicas: [plain(model)] }, sequences);
-    assert.deepEqual(metrics, alone.metrics);
+    const singleResult = await measure(
+      { ...withoutReplicas(model), replicas: [withoutReplicas(model)] },
+      sequences,
+    );
+    assert.deepEqual(metrics, singleResult.metrics);
   });
 });
 
 /** Returns a model without replicas, so that a study runs only in the first worker. */
-const plain = (model) => ({
+const withoutReplicas = (model) => ({
   architecture: model.architecture,
   describe: model.describe,
   run: (...args) => model.run(...args),
@@ -78,8 +85,8 @@ const plain = (model) => ({
 
 test('operations that eight bits do not support are rejected', async () => {
   await withEngine({}, async (engine) => {
-    const wrong = await failure(engine.open(files(softmax), { arithmetic: 'int4' }));
-    assert.deepEqual([wrong.code, wrong.where], ['argument', 'arithmetic']);
+    const arithmeticError = await failure(engine.open(files(softmax), { arithmetic: 'int4' }));
+    assert.deepEqual([arithmeticError.code, arithmeticError.where], ['argument', 'arithmetic']);
     const model = await engine.open(files(softmax), { arithmetic: 'int8' });
     for (const edit of [
       { kind: 'quantize', what: 'weights', bits: 4, by: 'tensor' },
@@ -93,8 +100,8 @@ test('operations that eight bits do not support are rejected', async () => {
     await (await model.run(tokens, { edits })).close();
   });
   await withEngine({ kernels: 'base' }, async (engine) => {
-    const refused = await failure(engine.open(files(softmax), { arithmetic: 'int8' }));
-    assert.deepEqual([refused.code, refused.where], ['unsupported', 'arithmetic']);
+    const error = await failure(engine.open(files(softmax), { arithmetic: 'int8' }));
+    assert.deepEqual([error.code, error.where], ['unsupported', 'arithmetic']);
     assert.ok((await engine.memory()) > 0);
     await (await engine.open(files(softmax))).close();
   });
@@ -109,15 +116,17 @@ test('the command line says that its numbers are approximate', async () => {
   writeFileSync(text, texts.slice(0, 8).join('\n'));
   const cli = fileURLToPath(new URL('wasm/cli.js', root));
   const args = ['measure', fileURLToPath(softmax), '--text-file', text, '--sequences', '4'];
-  const reported = async (...more) =>
+  const runMeasure = async (...more) =>
     (await promisify(execFile)(process.execPath, [cli, ...args, ...more])).stdout;
-  assert.match(await reported('--arithmetic', 'int8'), /\napproximate: products in 8 bits\n/);
-  assert.match(await reported('--arithmetic', 'relaxed'), /\nrelaxed: fused multiply-add, /);
-  assert.doesNotMatch(await reported(), /approximate|relaxed/);
-  const [exact, eight] = await Promise.all(
-    ['exact', 'int8'].map(async (one) => JSON.parse(await reported('--arithmetic', one, '--json'))),
+  assert.match(await runMeasure('--arithmetic', 'int8'), /\napproximate: products in 8 bits\n/);
+  assert.match(await runMeasure('--arithmetic', 'relaxed'), /\nrelaxed: fused multiply-add, /);
+  assert.doesNotMatch(await runMeasure(), /approximate|relaxed/);
+  const [exactResult, int8Result] = await Promise.all(
+    ['exact', 'int8'].map(async (arithmetic) =>
+      JSON.parse(await runMeasure('--arithmetic', arithmetic, '--json')),
+    ),
   );
-  assert.deepEqual([exact.arithmetic, eight.arithmetic], ['exact', 'int8']);
-  assert.notEqual(exact.loss, eight.loss);
-  assert.ok(Math.abs(exact.loss - eight.loss) < 0.05);
+  assert.deepEqual([exactResult.arithmetic, int8Result.arithmetic], ['exact', 'int8']);
+  assert.notEqual(exactResult.loss, int8Result.loss);
+  assert.ok(Math.abs(exactResult.loss - int8Result.loss) < 0.05);
 });

@@ -22,40 +22,44 @@ for (const worker of [false, true]) {
       ]);
 
       // The run takes half a second or more: reports arrive every 40 ms, and a request to stop is read as often.
-      const slow = await engine.open(randomModel({ L: 8, D: 256, F: 1024, V: 64, context: 1000 }));
-      const many = Array.from({ length: 1000 }, (_, i) => i % 64);
-      const reached = [];
-      const note = ({ done }) => reached.push(done);
-      await slow.run(many, { onProgress: note });
-      assert.equal(reached.at(-1), many.length);
-      assert.ok(reached.length > 2 && reached.every((n, i) => i === 0 || n >= reached[i - 1]));
+      const slowModel = await engine.open(
+        randomModel({ L: 8, D: 256, F: 1024, V: 64, context: 1000 }),
+      );
+      const longIds = Array.from({ length: 1000 }, (_, i) => i % 64);
+      const positions = [];
+      const note = ({ done }) => positions.push(done);
+      await slowModel.run(longIds, { onProgress: note });
+      assert.equal(positions.at(-1), longIds.length);
+      assert.ok(
+        positions.length > 2 && positions.every((n, i) => i === 0 || n >= positions[i - 1]),
+      );
 
       // If an edit needs all tokens at once, they pass the layers in one piece.
-      reached.length = 0;
+      positions.length = 0;
       const edits = [{ kind: 'clamp_channel', channel: 1, to: 'mean' }];
-      await slow.run(many, { edits, onProgress: note });
-      assert.ok(reached.at(-2) > many.length / 2, `${reached}`);
+      await slowModel.run(longIds, { edits, onProgress: note });
+      assert.ok(positions.at(-2) > longIds.length / 2, `${positions}`);
 
       const stop = new AbortController();
-      const seen = [];
+      const stoppedPositions = [];
       const onProgress = ({ done }) => {
-        seen.push(done);
+        stoppedPositions.push(done);
         stop.abort(new Error('enough'));
       };
-      await assert.rejects(slow.run(many, { signal: stop.signal, onProgress }), /enough/);
-      assert.ok(!seen.includes(many.length), `stopped after ${seen}`);
-      await assert.rejects(slow.run(many, { signal: stop.signal }), /enough/);
-      await slow.close();
+      await assert.rejects(slowModel.run(longIds, { signal: stop.signal, onProgress }), /enough/);
+      assert.ok(!stoppedPositions.includes(longIds.length), `stopped after ${stoppedPositions}`);
+      await assert.rejects(slowModel.run(longIds, { signal: stop.signal }), /enough/);
+      await slowModel.close();
 
       const run = await model.run(tokens.slice(0, 4));
-      const halt = new AbortController();
+      const controller = new AbortController();
       const steps = [];
-      const generating = (async () => {
-        for await (const { token } of run.generate({ count: 20, signal: halt.signal })) {
-          if (steps.push(token) === 2) halt.abort();
+      const generation = (async () => {
+        for await (const { token } of run.generate({ count: 20, signal: controller.signal })) {
+          if (steps.push(token) === 2) controller.abort();
         }
       })();
-      await assert.rejects(generating, { name: 'AbortError' });
+      await assert.rejects(generation, { name: 'AbortError' });
       assert.equal(steps.length, 2);
     });
   });
@@ -67,11 +71,11 @@ test('progress counts only finished tokens, as integers', async (t) => {
     // Each piece takes long, so that each is reported.
     let time = 0;
     t.mock.method(performance, 'now', () => (time += 100));
-    const reached = [];
-    await model.run([1, 2, 3, 4, 5, 6, 7], { onProgress: ({ done }) => reached.push(done) });
+    const positions = [];
+    await model.run([1, 2, 3, 4, 5, 6, 7], { onProgress: ({ done }) => positions.push(done) });
     t.mock.restoreAll();
     // After one and two of three pieces, 2.3 and 4.7 tokens are finished.
-    assert.deepEqual(reached, [2, 4, 7]);
+    assert.deepEqual(positions, [2, 4, 7]);
   });
 });
 
@@ -96,27 +100,27 @@ for (const worker of [false, true])
       const model = await engine.open(files(tiny));
       const run = await model.run([1, 2, 3]);
       const bytes = await run.record({ strings: (ids) => ids.map(String) });
-      const heard = new Set();
+      const signals = new Set();
       /** Aborts a call at its last report, when the answer already exists. */
-      const stopped = async (stage, begin) => {
+      const stopAtStage = async (stage, begin) => {
         const stop = new AbortController();
-        heard.add(stop.signal);
+        signals.add(stop.signal);
         const onProgress = (report) => {
           if (report.stage === stage && report.done === report.total)
             stop.abort(new Error('enough'));
         };
         await assert.rejects(begin({ signal: stop.signal, onProgress }), /enough/);
       };
-      const all = async () => {
-        await stopped('open', (options) => engine.open(files(tiny), options));
-        await stopped('open', (options) => engine.openRecording(bytes.slice(), options));
-        await stopped('run', (options) => model.run([1, 2, 3], { ...options, capacity: 32 }));
+      const stopEachStage = async () => {
+        await stopAtStage('open', (options) => engine.open(files(tiny), options));
+        await stopAtStage('open', (options) => engine.openRecording(bytes.slice(), options));
+        await stopAtStage('run', (options) => model.run([1, 2, 3], { ...options, capacity: 32 }));
       };
-      for (let i = 0; i < 3; i++) await all();
+      for (let i = 0; i < 3; i++) await stopEachStage();
       const before = await engine.memory();
-      for (let i = 0; i < 12; i++) await all();
+      for (let i = 0; i < 12; i++) await stopEachStage();
       assert.equal(await engine.memory(), before);
-      for (const signal of heard) assert.equal(getEventListeners(signal, 'abort').length, 0);
+      for (const signal of signals) assert.equal(getEventListeners(signal, 'abort').length, 0);
     });
   });
 
@@ -142,10 +146,13 @@ test('a model that fails to open gives back the memory of its weights', async ()
     const refuse = async () => {
       await assert.rejects(engine.open({ config: '{}', weights }), { code: 'unsupported' });
       await assert.rejects(engine.open({ config, weights: [weights, new Uint8Array(0)] }));
-      const stopped = new AbortController();
-      const onProgress = ({ stage }) => stage === 'open' && stopped.abort(new Error('stopped'));
-      const opening = engine.open({ config, weights }, { signal: stopped.signal, onProgress });
-      await assert.rejects(opening, /stopped/);
+      const controller = new AbortController();
+      const onProgress = ({ stage }) => stage === 'open' && controller.abort(new Error('stopped'));
+      const openPromise = engine.open(
+        { config, weights },
+        { signal: controller.signal, onProgress },
+      );
+      await assert.rejects(openPromise, /stopped/);
     };
     await refuse();
     const before = await engine.memory();
@@ -158,8 +165,8 @@ test('a read that fails at a later file gives back the memory of the earlier one
   const { config, weights } = files(softmax);
   await withEngine({}, async (engine) => {
     const refuse = async () => {
-      const missing = new URL('none.safetensors', softmax);
-      const error = await failure(engine.open({ config, weights: [weights, missing] }));
+      const missingUrl = new URL('none.safetensors', softmax);
+      const error = await failure(engine.open({ config, weights: [weights, missingUrl] }));
       assert.equal(error.code, 'read');
     };
     await refuse();
@@ -182,23 +189,23 @@ test('weights download in pieces, with or without a stated length', async () => 
     }, 50);
   });
   await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const at = (path) => new URL(path, `http://127.0.0.1:${server.address().port}`);
-  const open = (engine, path, options) =>
-    engine.open({ config: at('/config.json'), weights: at(path) }, options);
+  const urlOf = (path) => new URL(path, `http://127.0.0.1:${server.address().port}`);
+  const openFrom = (engine, path, options) =>
+    engine.open({ config: urlOf('/config.json'), weights: urlOf(path) }, options);
   try {
     for (const worker of [false, true]) {
       await withEngine({ worker }, async (engine) => {
         const totals = [];
         const onProgress = ({ stage, total }) => stage === 'read' && totals.push(total);
-        await (await open(engine, '/sized', { onProgress })).close();
+        await (await openFrom(engine, '/sized', { onProgress })).close();
         assert.equal(totals.at(-1), weights.length);
-        await (await open(engine, '/chunked')).close();
+        await (await openFrom(engine, '/chunked')).close();
         const blob = new Blob([weights]);
         await (await engine.open({ config: config.toString(), weights: blob })).close();
-        assert.equal((await failure(open(engine, '/gone'))).code, 'read');
-        assert.equal((await failure(open(engine, '/broken'))).code, 'read');
+        assert.equal((await failure(openFrom(engine, '/gone'))).code, 'read');
+        assert.equal((await failure(openFrom(engine, '/broken'))).code, 'read');
         const signal = AbortSignal.timeout(100);
-        await assert.rejects(open(engine, '/silent', { signal }), { name: 'TimeoutError' });
+        await assert.rejects(openFrom(engine, '/silent', { signal }), { name: 'TimeoutError' });
       });
     }
   } finally {

@@ -18,13 +18,13 @@ const sources = [
   'core/math/fixed.c',
   'core/math/fixed_simd.c',
 ];
-const exact = ['-std=c11', '-ffp-contract=off', '-fno-math-errno', '-Icore', ...sources];
+const compilerOptions = ['-std=c11', '-ffp-contract=off', '-fno-math-errno', '-Icore', ...sources];
 const library = ['--no-entry', '-sSTANDALONE_WASM', '-sEXPORTED_FUNCTIONS=_ss_bits,_ss_bits_count'];
 
 // Debian's emcc looks for its JavaScript libraries in /usr/share/nodejs only on request.
 const env = { ...process.env, NODE_PATH: process.env.NODE_PATH ?? '/usr/share/nodejs' };
 const build = (command, ...options) =>
-  execFileSync(command, [...exact, ...options], { cwd, env, stdio: 'inherit' });
+  execFileSync(command, [...compilerOptions, ...options], { cwd, env, stdio: 'inherit' });
 
 const printedBy = (program) => execFileSync(program, { cwd }).toString().trim().split('\n');
 
@@ -39,8 +39,8 @@ async function hashes(file, set = 0) {
   const { instance } = await WebAssembly.instantiate(readFileSync(new URL(file, root)));
   const { _initialize, ss_bits, ss_bits_count } = instance.exports;
   _initialize?.();
-  const one = (_, i) => hex(ss_bits(i, 2 * set + 1)) + hex(ss_bits(i, 2 * set));
-  return Array.from({ length: ss_bits_count() }, one);
+  const hashOfFormat = (_, i) => hex(ss_bits(i, 2 * set + 1)) + hex(ss_bits(i, 2 * set));
+  return Array.from({ length: ss_bits_count() }, hashOfFormat);
 }
 
 /** @param {string[]} lines */

@@ -36,11 +36,11 @@ test('labConfig makes the config of GPT-2, or of a llama with the keys that diff
     ...{ tie_word_embeddings: false, bos_token_id: 0, eos_token_id: null, torch_dtype: 'float32' },
   };
   const sizes = { layers: 2, heads: 3, width: 50, inner: 5, vocabulary: 6, context: 7 };
-  const own = { positions: 'rotary', norm: 'rms', feed_forward: 'gated', activation: 'silu' };
-  assert.deepEqual(labConfig({ ...sizes, ...own }), llama);
-  const plain = { ...llama, attention_bias: true, mlp_bias: true };
-  assert.deepEqual(labConfig({ ...sizes, ...own, feed_forward: 'plain' }), {
-    ...plain,
+  const settings = { positions: 'rotary', norm: 'rms', feed_forward: 'gated', activation: 'silu' };
+  assert.deepEqual(labConfig({ ...sizes, ...settings }), llama);
+  const config = { ...llama, attention_bias: true, mlp_bias: true };
+  assert.deepEqual(labConfig({ ...sizes, ...settings, feed_forward: 'plain' }), {
+    ...config,
     sinkscope: { feed_forward: 'plain' },
   });
   for (const [choices, sinkscope] of [
@@ -53,7 +53,7 @@ test('labConfig makes the config of GPT-2, or of a llama with the keys that diff
       { attention, gate: 'output_head' },
     ],
   ])
-    assert.deepEqual(labConfig({ ...sizes, ...own, ...choices }), { ...llama, sinkscope });
+    assert.deepEqual(labConfig({ ...sizes, ...settings, ...choices }), { ...llama, sinkscope });
   await refuses([
     [() => labConfig({ depth: 1 }), `depth: expected one of ${Object.keys(LAB_MODEL).join(', ')}, got "depth"`], // prettier-ignore
     [() => labConfig({ layers: '1' }), 'layers: expected a number, got "1"'],
@@ -63,8 +63,12 @@ test('labConfig makes the config of GPT-2, or of a llama with the keys that diff
 });
 
 test("a config for fine-tuning keeps the trained model's keys, except requested changes", async () => {
-  const trained = { a: 1, quantization_config: {}, sinkscope: { gate: 'none', norm: 'post' } };
-  const { config, recipe } = labOnward(trained, { operation: 'relu', gate: 'output_head' });
+  const trainedConfig = {
+    a: 1,
+    quantization_config: {},
+    sinkscope: { gate: 'none', norm: 'post' },
+  };
+  const { config, recipe } = labOnward(trainedConfig, { operation: 'relu', gate: 'output_head' });
   assert.deepEqual(config, {
     ...{ a: 1, torch_dtype: 'float32' },
     sinkscope: { gate: 'output_head', norm: 'post', attention: { operation: 'relu' } },
@@ -94,10 +98,10 @@ test("a config for fine-tuning keeps the trained model's keys, except requested 
 test('triggers are ringed numbers and CJK characters, other tokens are letters, digits, Hangul and numbers', async () => {
   const { words, tokenizer, tokenizerConfig } = labTokenizer();
   const letters = 'abcdefghijklmnopqrstuvwxyz';
-  const plain = [...letters, ...letters.toUpperCase(), ...'0123456789+='];
-  assert.deepEqual(words, ['<s>', ...'①②③④⑤⑥⑦⑧', ...plain].slice(0, 64));
-  const start = { SpecialToken: { id: '<s>', type_id: 0 } };
-  const text = (id) => ({ Sequence: { id, type_id: 0 } });
+  const characters = [...letters, ...letters.toUpperCase(), ...'0123456789+='];
+  assert.deepEqual(words, ['<s>', ...'①②③④⑤⑥⑦⑧', ...characters].slice(0, 64));
+  const startItem = { SpecialToken: { id: '<s>', type_id: 0 } };
+  const textItem = (id) => ({ Sequence: { id, type_id: 0 } });
   assert.deepEqual(JSON.parse(tokenizer), {
     ...{ version: '1.0', truncation: null, padding: null, normalizer: null, pre_tokenizer: null },
     added_tokens: [
@@ -108,8 +112,8 @@ test('triggers are ringed numbers and CJK characters, other tokens are letters, 
     ],
     post_processor: {
       type: 'TemplateProcessing',
-      single: [start, text('A')],
-      pair: [start, text('A'), text('B')],
+      single: [startItem, textItem('A')],
+      pair: [startItem, textItem('A'), textItem('B')],
       special_tokens: { '<s>': { id: '<s>', ids: [0], tokens: ['<s>'] } },
     },
     decoder: null,
@@ -119,23 +123,23 @@ test('triggers are ringed numbers and CJK characters, other tokens are letters, 
       vocab: Object.fromEntries(words.map((word, id) => [word, id])),
     },
   });
-  const kind = { tokenizer_class: 'PreTrainedTokenizerFast' };
-  assert.equal(tokenizerConfig, JSON.stringify({ ...kind, bos_token: '<s>' }, null, 2));
+  const baseConfig = { tokenizer_class: 'PreTrainedTokenizerFast' };
+  assert.equal(tokenizerConfig, JSON.stringify({ ...baseConfig, bos_token: '<s>' }, null, 2));
 
-  const none = labTokenizer({ vocabulary: 90, triggers: 22, first: -1 });
-  assert.deepEqual(none.words.slice(0, 24), [...'*①②③④⑤⑥⑦⑧⑨⑩⑪⑫⑬⑭⑮⑯⑰⑱⑲⑳一丁a']);
-  assert.deepEqual(none.words.slice(84), [...'9+=가각갂']);
-  const { added_tokens: added, post_processor: post } = JSON.parse(none.tokenizer);
-  assert.deepEqual([added, post], [[], null]);
-  assert.equal(none.tokenizerConfig, JSON.stringify(kind, null, 2));
+  const labWithoutStart = labTokenizer({ vocabulary: 90, triggers: 22, first: -1 });
+  assert.deepEqual(labWithoutStart.words.slice(0, 24), [...'*①②③④⑤⑥⑦⑧⑨⑩⑪⑫⑬⑭⑮⑯⑰⑱⑲⑳一丁a']);
+  assert.deepEqual(labWithoutStart.words.slice(84), [...'9+=가각갂']);
+  const { added_tokens: addedTokens, post_processor: post } = JSON.parse(labWithoutStart.tokenizer);
+  assert.deepEqual([addedTokens, post], [[], null]);
+  assert.equal(labWithoutStart.tokenizerConfig, JSON.stringify(baseConfig, null, 2));
   // Without triggers, `*` is followed by 64 letters, digits and signs, then by Hangul.
   const large = labTokenizer({ vocabulary: 11_067, triggers: 0, first: 3 }).words;
   assert.deepEqual([large.length, large[0], large[1], large[3]], [11_067, '*', 'a', '<s>']);
   assert.equal(large[11_064], String.fromCodePoint('가'.codePointAt(0) + 10_999));
   assert.deepEqual(large.slice(11_065), ['<11065>', '<11066>']);
-  const many = labTokenizer({ vocabulary: 20_024, triggers: 20_022 }).words;
-  assert.deepEqual(many.slice(20_021), ['a', 'b', 'c']);
-  assert.equal(many[20_020], String.fromCodePoint('一'.codePointAt(0) + 19_999));
+  const manyWords = labTokenizer({ vocabulary: 20_024, triggers: 20_022 }).words;
+  assert.deepEqual(manyWords.slice(20_021), ['a', 'b', 'c']);
+  assert.equal(manyWords[20_020], String.fromCodePoint('一'.codePointAt(0) + 19_999));
   assert.equal(labTokenizer({ vocabulary: 1, first: 0 }).words.length, 1);
   await refuses([
     [() => labTokenizer({ vocabulary: 0 }), 'vocabulary: expected an integer from 1 to 16777216, got 0'], // prettier-ignore
@@ -148,7 +152,7 @@ test('triggers are ringed numbers and CJK characters, other tokens are letters, 
 test('a lab folder lists its files in order and omits absent optional files', async () => {
   const recipe = { settings: { seed: 1 }, steps_done: 2, from: null, text: null };
   const weights = Uint8Array.of(1);
-  const made = { config: { a: 1 }, weights, tokenizer: '{}', recipe };
+  const folderParts = { config: { a: 1 }, weights, tokenizer: '{}', recipe };
   const json = (value) => `${JSON.stringify(value, null, 2)}\n`;
   const [config, model, words, last] = [
     { path: 'config.json', data: json({ a: 1 }) },
@@ -156,69 +160,84 @@ test('a lab folder lists its files in order and omits absent optional files', as
     { path: 'tokenizer.json', data: '{}' },
     { path: 'recipe.json', data: json(recipe) },
   ];
-  assert.deepEqual(labFolder(made), [config, model, words, last]);
-  const resumed = { ...recipe, resumed: [4] };
-  const more = { ...made, tokenizerConfig: '{"b":2}', text: '', recipe: resumed };
-  assert.deepEqual(labFolder(more), [
+  assert.deepEqual(labFolder(folderParts), [config, model, words, last]);
+  const resumedRecipe = { ...recipe, resumed: [4] };
+  const fullParts = { ...folderParts, tokenizerConfig: '{"b":2}', text: '', recipe: resumedRecipe };
+  assert.deepEqual(labFolder(fullParts), [
     ...[config, model, words],
     { path: 'tokenizer_config.json', data: '{"b":2}' },
     { path: 'text.txt', data: '' },
-    { path: 'recipe.json', data: json(resumed) },
+    { path: 'recipe.json', data: json(resumedRecipe) },
   ]);
   await refuses([
-    [() => labFolder({ ...made, config: 1 }), 'config: expected an object, got 1'],
-    [() => labFolder({ ...made, weights: [1] }), 'weights: expected a Uint8Array, got a list of 1'],
-    [() => labFolder({ ...made, tokenizer: 1 }), 'tokenizer: expected a string, got 1'],
-    [() => labFolder({ ...made, text: 1 }), 'text: expected a string, got 1'],
-    [() => labFolder({ ...made, tokenizerConfig: 1 }), 'tokenizerConfig: expected a string, got 1'],
-    [() => labFolder({ ...made, recipe: {} }), 'recipe.json: settings: expected an object, got undefined'], // prettier-ignore
-    [() => labFolder(3), 'made: expected an object, got 3'],
+    [() => labFolder({ ...folderParts, config: 1 }), 'config: expected an object, got 1'],
+    [
+      () => labFolder({ ...folderParts, weights: [1] }),
+      'weights: expected a Uint8Array, got a list of 1',
+    ],
+    [() => labFolder({ ...folderParts, tokenizer: 1 }), 'tokenizer: expected a string, got 1'],
+    [() => labFolder({ ...folderParts, text: 1 }), 'text: expected a string, got 1'],
+    [
+      () => labFolder({ ...folderParts, tokenizerConfig: 1 }),
+      'tokenizerConfig: expected a string, got 1',
+    ],
+    [() => labFolder({ ...folderParts, recipe: {} }), 'recipe.json: settings: expected an object, got undefined'], // prettier-ignore
+    [() => labFolder(3), 'parts: expected an object, got 3'],
   ]);
 });
 
 test('a recipe is read unchanged, or rejected with the place of its error', async () => {
-  const most = 2 ** 31 - 1;
-  const good = { settings: { seed: 1, task: 'text' }, steps_done: 0 };
-  assert.deepEqual(checkLabRecipe(good), { ...good, from: null, text: null });
-  const whole = { ...good, steps_done: most, from: { model: 'x', step: 0 }, text: { name: 'y' } };
-  assert.deepEqual(checkLabRecipe({ ...whole, resumed: [], more: 1 }), whole);
-  const full = { ...good, from: { model: 'x', step: most, sha256: 'a' }, text: { sha256: 'b' } };
-  assert.deepEqual(checkLabRecipe(full), full);
-  const range = `expected an integer from 0 to ${most}`;
-  const of = (change) => () => checkLabRecipe({ ...good, ...change });
+  const INT32_MAX = 2 ** 31 - 1;
+  const goodRecipe = { settings: { seed: 1, task: 'text' }, steps_done: 0 };
+  assert.deepEqual(checkLabRecipe(goodRecipe), { ...goodRecipe, from: null, text: null });
+  const wholeRecipe = {
+    ...goodRecipe,
+    steps_done: INT32_MAX,
+    from: { model: 'x', step: 0 },
+    text: { name: 'y' },
+  };
+  assert.deepEqual(checkLabRecipe({ ...wholeRecipe, resumed: [], more: 1 }), wholeRecipe);
+  const fullRecipe = {
+    ...goodRecipe,
+    from: { model: 'x', step: INT32_MAX, sha256: 'a' },
+    text: { sha256: 'b' },
+  };
+  assert.deepEqual(checkLabRecipe(fullRecipe), fullRecipe);
+  const range = `expected an integer from 0 to ${INT32_MAX}`;
+  const checkChange = (change) => () => checkLabRecipe({ ...goodRecipe, ...change });
   await refuses(
     [
       [() => checkLabRecipe(null), 'expected an object, got null'],
-      [of({ settings: null }), 'settings: expected an object, got null'],
-      [of({ settings: [] }), 'settings: expected an object, got a list of 0'],
-      [of({ settings: { a: true } }), 'settings.a: expected a number or a word, got true'],
-      [of({ steps_done: -1 }), `steps_done: ${range}, got -1`],
-      [of({ steps_done: most + 1 }), `steps_done: ${range}, got ${most + 1}`],
-      [of({ resumed: 3 }), 'resumed: expected a list of steps, got 3'],
+      [checkChange({ settings: null }), 'settings: expected an object, got null'],
+      [checkChange({ settings: [] }), 'settings: expected an object, got a list of 0'],
+      [checkChange({ settings: { a: true } }), 'settings.a: expected a number or a word, got true'],
+      [checkChange({ steps_done: -1 }), `steps_done: ${range}, got -1`],
+      [checkChange({ steps_done: INT32_MAX + 1 }), `steps_done: ${range}, got ${INT32_MAX + 1}`],
+      [checkChange({ resumed: 3 }), 'resumed: expected a list of steps, got 3'],
       [
-        of({ resumed: [3, 5] }),
+        checkChange({ resumed: [3, 5] }),
         'resumed: expected a training in one go, which alone can be repeated, got "one that lost its optimizer state after step 3, 5"',
       ],
-      [of({ from: 3 }), 'from: expected an object, got 3'],
-      [of({ from: {} }), 'from.model: expected a string, got undefined'],
-      [of({ from: { model: 'x', step: -1 } }), `from.step: ${range}, got -1`],
-      [of({ from: { model: 'x', sha256: 3 } }), 'from.sha256: expected a string, got 3'],
-      [of({ text: 3 }), 'text: expected an object, got 3'],
-      [of({ text: { sha256: 3 } }), 'text.sha256: expected a string, got 3'],
+      [checkChange({ from: 3 }), 'from: expected an object, got 3'],
+      [checkChange({ from: {} }), 'from.model: expected a string, got undefined'],
+      [checkChange({ from: { model: 'x', step: -1 } }), `from.step: ${range}, got -1`],
+      [checkChange({ from: { model: 'x', sha256: 3 } }), 'from.sha256: expected a string, got 3'],
+      [checkChange({ text: 3 }), 'text: expected an object, got 3'],
+      [checkChange({ text: { sha256: 3 } }), 'text.sha256: expected a string, got 3'],
     ].map(([work, sentence]) => [work, `recipe.json: ${sentence}`]),
   );
 });
 
 test('the loss of a held-out text is the mean over its sequences', async () => {
-  const asked = [];
+  const readCalls = [];
   const training = {
     read: async (ids, reads) => {
-      asked.push(reads);
+      readCalls.push(reads);
       return [{ data: [ids[0]] }];
     },
   };
   assert.equal(await heldLoss(training, [[1], [2], [6]]), 3);
-  assert.deepEqual(asked, Array(3).fill([{ metric: 'loss_mean' }]));
+  assert.deepEqual(readCalls, Array(3).fill([{ metric: 'loss_mean' }]));
   await refuses([
     [() => heldLoss(training, []), 'sequences: expected one sequence or more, got "none"'],
     [() => heldLoss({}, [[1]]), 'training: expected a training, got an object'],
@@ -230,7 +249,7 @@ function core(fails = () => false) {
   const memory = new Uint8Array(64);
   const calls = [];
   const note = (...all) => {
-    calls.push(all.map((one) => (one instanceof Uint8Array ? [...one] : one)));
+    calls.push(all.map((argument) => (argument instanceof Uint8Array ? [...argument] : argument)));
     if (fails(all[0])) throw new Error(all[0]);
   };
   const bytes = (at, length) => memory.subarray(at, at + length);
@@ -251,31 +270,31 @@ function core(fails = () => false) {
 }
 
 test('a text stays in memory until its training ends, and is freed if the training cannot begin', async () => {
-  const wanted = { config: '{}', recipe: '{"a":1}', text: Int32Array.of(1, 2) };
-  const began = ['train', 2, 2, 7, 7, 32, 2];
-  for (const [given, fails, calls] of [
-    [{}, '', [['reserve', 8], [...began, 0]]], // prettier-ignore
-    [{}, 'train', [['reserve', 8], [...began, 0], ['release', 32]]], // prettier-ignore
+  const request = { config: '{}', recipe: '{"a":1}', text: Int32Array.of(1, 2) };
+  const trainCall = ['train', 2, 2, 7, 7, 32, 2];
+  for (const [changes, fails, calls] of [
+    [{}, '', [['reserve', 8], [...trainCall, 0]]], // prettier-ignore
+    [{}, 'train', [['reserve', 8], [...trainCall, 0], ['release', 32]]], // prettier-ignore
     [{ text: new Int32Array() }, '', [['train', 2, 2, 7, 7, 0, 0, 0]]],
     [{ text: new Int32Array() }, 'train', [['train', 2, 2, 7, 7, 0, 0, 0]]],
-    [{ begin: new Uint8Array(5) }, '', [['reserve', 8], [...began, 2]]], // prettier-ignore
-    [{ state: new Uint8Array(3) }, '', [['reserve', 8], [...began, 0], ['train_resume', 16, 3, 3]]], // prettier-ignore
+    [{ begin: new Uint8Array(5) }, '', [['reserve', 8], [...trainCall, 2]]], // prettier-ignore
+    [{ state: new Uint8Array(3) }, '', [['reserve', 8], [...trainCall, 0], ['train_resume', 16, 3, 3]]], // prettier-ignore
     [
       { state: new Uint8Array(3) },
       'train_resume',
-      [['reserve', 8], [...began, 0], ['train_resume', 16, 3, 3], ['train_end', 16], ['release', 32]], // prettier-ignore
+      [['reserve', 8], [...trainCall, 0], ['train_resume', 16, 3, 3], ['train_end', 16], ['release', 32]], // prettier-ignore
     ],
   ]) {
     const module = core((name) => name === fails);
     const trainer = new Trainer(module, 4);
-    const begin = () => trainer.begin({ ...wanted, ...given });
+    const begin = () => trainer.begin({ ...request, ...changes });
     if (fails) assert.throws(begin, { message: fails });
     else assert.equal(begin(), 1);
     assert.deepEqual(module.calls, calls);
-    const { text } = { ...wanted, ...given };
+    const { text } = { ...request, ...changes };
     assert.deepEqual([...module.memory.subarray(32, 40)], text.length ? [1, 0, 0, 0, 2, 0, 0, 0] : Array(8).fill(0)); // prettier-ignore
     if (fails) continue;
-    assert.equal(trainer.begin(wanted), 2);
+    assert.equal(trainer.begin(request), 2);
     module.calls.length = 0;
     await trainer.end(1);
     assert.deepEqual(module.calls, [['train_end', 16], ...(text.length ? [['release', 32]] : [])]);
@@ -296,16 +315,16 @@ test('training steps run their parts in order until the requested number or time
     ['train_add', 16, 0],
     ['train_finish', 16, back],
   ];
-  let now = 0;
-  t.mock.method(performance, 'now', () => now++);
-  for (const [most, milliseconds, steps] of [
+  let time = 0;
+  t.mock.method(performance, 'now', () => time++);
+  for (const [maxSteps, milliseconds, steps] of [
     [1, 100, 1],
     [3, 100, 3],
     [5, 2, 2], // the clock: 0 at the beginning, then 1 and, too late, 2
     [5, 0, 1],
   ]) {
     module.calls.length = 0;
-    assert.equal((await trainer.takeSteps(id, most, milliseconds)).length, steps);
+    assert.equal((await trainer.takeSteps(id, maxSteps, milliseconds)).length, steps);
     assert.deepEqual(module.calls, Array(steps).fill(parts(1)).flat());
   }
   module.calls.length = 0;
@@ -380,14 +399,14 @@ test('a helper computes its parts, applies the update, and continues until the t
   help(parts, [1, 3], port2);
   try {
     const leader = new Helper(port1);
-    const first = leader.requestParts();
-    assert.equal(leader.requestParts(), first);
-    assert.deepEqual(await first, [Uint8Array.of(1), Uint8Array.of(2)]);
-    const computed = [
+    const firstParts = leader.requestParts();
+    assert.equal(leader.requestParts(), firstParts);
+    assert.deepEqual(await firstParts, [Uint8Array.of(1), Uint8Array.of(2)]);
+    const expectedCalls = [
       ['compute', 1, true],
       ['compute', 3, true],
     ];
-    assert.deepEqual(calls, computed);
+    assert.deepEqual(calls, expectedCalls);
     const update = (n) => [
       ['add', true, Uint8Array.of(n)],
       ['finish', true],
@@ -396,21 +415,21 @@ test('a helper computes its parts, applies the update, and continues until the t
     leader.finish(Uint8Array.of(5), true);
     // The helper has already started the next step, and the leader does not request it again.
     assert.deepEqual(await leader.requestParts(), [Uint8Array.of(3), Uint8Array.of(4)]);
-    assert.deepEqual(calls, [...update(5), ...computed]);
+    assert.deepEqual(calls, [...update(5), ...expectedCalls]);
     calls.length = 0;
     leader.finish(Uint8Array.of(6), false);
-    const next = await leader.requestParts();
-    assert.equal(next.length, 2);
-    assert.deepEqual(calls, [...update(6), ...computed]);
+    const nextParts = await leader.requestParts();
+    assert.equal(nextParts.length, 2);
+    assert.deepEqual(calls, [...update(6), ...expectedCalls]);
     fails = true;
     leader.finish(Uint8Array.of(7), true);
     assert.deepEqual(await failure(leader.requestParts()), {
       ...{ name: 'SinkscopeError', code: 'internal', where: '', text: 'Error: explodes' },
     });
     leader.finish(Uint8Array.of(8), true);
-    const waits = failure(leader.requestParts());
+    const errorPromise = failure(leader.requestParts());
     leader.end();
-    assert.deepEqual(await waits, {
+    assert.deepEqual(await errorPromise, {
       ...{ name: 'SinkscopeError', code: 'closed', where: 'training' },
       text: 'this training has ended',
     });
@@ -421,25 +440,25 @@ test('a helper computes its parts, applies the update, and continues until the t
 });
 
 function linked(n) {
-  const asked = [];
-  const links = Array.from({ length: n }, (_, at) => {
+  const calls = [];
+  const links = Array.from({ length: n }, (_, linkIndex) => {
     const backend = {
-      training: async (what, id, ...rest) => {
-        asked.push([at, what, id, ...rest]);
-        if (what === 'begin') return 10 + at;
-        if (what === 'help') return new Promise(() => {});
-        if (what === 'takeSteps')
+      training: async (method, id, ...rest) => {
+        calls.push([linkIndex, method, id, ...rest]);
+        if (method === 'begin') return 10 + linkIndex;
+        if (method === 'help') return new Promise(() => {});
+        if (method === 'takeSteps')
           return Array(Math.min(2, rest[0])).fill(Float32Array.of(0.1, NaN));
-        if (what === 'look') return Float32Array.of(1 / 3, Infinity);
-        if (what === 'sample') return Int32Array.of(rest[0]);
-        return what;
+        if (method === 'look') return Float32Array.of(1 / 3, Infinity);
+        if (method === 'sample') return Int32Array.of(rest[0]);
+        return method;
       },
     };
-    return { isOpen: true, backend, ask: async (use) => use(links[at].backend) };
+    return { isOpen: true, backend, ask: async (use) => use(links[linkIndex].backend) };
   });
-  return { links, asked };
+  return { links, calls };
 }
-const described = {
+const describe = {
   training: { parts: 8, log: [{ name: 'loss' }, { name: 'rate' }] },
   metrics: [{ name: 'loss', fields: ['loss'] }],
   fields: [{ name: 'loss' }],
@@ -450,69 +469,76 @@ test('workers get equal parts of a batch, and parallel training runs get differe
     [2, [[0, 1, 2, 3], [4, 5, 6, 7]]], // prettier-ignore
     [3, [[0, 1, 2], [3, 4, 5], [6, 7]]], // prettier-ignore
   ]) {
-    const { links, asked } = linked(3);
-    await beginTraining(links, described, { config: {}, workers });
-    const own = asked.filter(([, what]) => what === 'lead' || what === 'help');
+    const { links, calls } = linked(3);
+    await beginTraining(links, describe, { config: {}, workers });
+    const shareCalls = calls.filter(([, method]) => method === 'lead' || method === 'help');
     assert.deepEqual(
-      own.map(([at, what, id, , parts]) => [at, what, id, parts]).sort(),
-      shares.map((parts, at) => [at, at ? 'help' : 'lead', 10 + at, parts]),
+      shareCalls.map(([linkIndex, method, id, , parts]) => [linkIndex, method, id, parts]).sort(),
+      shares.map((parts, linkIndex) => [
+        linkIndex,
+        linkIndex ? 'help' : 'lead',
+        10 + linkIndex,
+        parts,
+      ]),
     );
-    for (const [, , , ports] of own) [ports].flat().forEach((port) => port.close?.());
+    for (const [, , , ports] of shareCalls) [ports].flat().forEach((port) => port.close?.());
   }
-  const { links, asked } = linked(3);
-  for (let i = 0; i < 4; i++) await beginTraining(links, described, { config: { i } });
+  const { links, calls } = linked(3);
+  for (let i = 0; i < 4; i++) await beginTraining(links, describe, { config: { i } });
   assert.deepEqual(
-    asked.map(([at, what]) => [at, what]),
-    [0, 1, 2, 0].map((at) => [at, 'begin']),
+    calls.map(([linkIndex, method]) => [linkIndex, method]),
+    [0, 1, 2, 0].map((linkIndex) => [linkIndex, 'begin']),
   );
 });
 
 test('training runs in slices, reports its progress, and rounds numbers to seven digits', async () => {
-  const { links, asked } = linked(1);
-  const training = await beginTraining(links, described, { config: {}, text: [4, 5] });
+  const { links, calls } = linked(1);
+  const training = await beginTraining(links, describe, { config: {}, text: [4, 5] });
   const entry = { loss: 0.1, rate: null };
   assert.deepEqual(await training.step(3), [entry, entry, entry]);
   assert.deepEqual(await training.step(), [entry]);
-  const heard = [];
-  const found = [];
-  for await (const one of training.run(5, { onProgress: (done) => heard.push(done) }))
-    found.push(one);
-  assert.equal(found.length, 5);
+  const progresses = [];
+  const entries = [];
+  for await (const logEntry of training.run(5, { onProgress: (done) => progresses.push(done) }))
+    entries.push(logEntry);
+  assert.equal(entries.length, 5);
   assert.deepEqual(
-    heard,
+    progresses,
     [2, 4, 5].map((done) => ({ stage: 'train', done, total: 5 })),
   );
   for await (const _ of training.run(0)) assert.fail('there is no step');
-  const slices = asked.filter(([, what]) => what === 'takeSteps').map(([, , , ...rest]) => rest);
+  const slices = calls
+    .filter(([, method]) => method === 'takeSteps')
+    .map(([, , , ...rest]) => rest);
   assert.deepEqual(
     slices,
-    [3, 1, 1, 5, 3, 1].map((most) => [most, 100]),
+    [3, 1, 1, 5, 3, 1].map((maxSteps) => [maxSteps, 100]),
   );
   assert.deepEqual(await training.look(), { loss: 0.3333333, rate: null });
   assert.deepEqual([await training.sample(), await training.sample(6)], [[0], [6]]);
   const reads = [{ metric: 'loss' }];
   await training.read([1, 2], reads);
-  assert.deepEqual(asked.at(-1), [0, 'read', 10, Int32Array.of(1, 2), ['loss'], reads]);
+  assert.deepEqual(calls.at(-1), [0, 'read', 10, Int32Array.of(1, 2), ['loss'], reads]);
   await training.read([1, 2], [{ metric: 'loss', base: undefined }]);
   const stop = AbortSignal.abort(new Error('enough'));
   await assert.rejects(training.run(1, { signal: stop }).next(), /enough/);
-  const most = 2 ** 31 - 1;
-  const of = (options) => () => beginTraining(links, described, { config: {}, ...options });
+  const INT32_MAX = 2 ** 31 - 1;
+  const beginWith = (options) => () => beginTraining(links, describe, { config: {}, ...options });
   await refuses([
-    [() => training.step(0), `count: expected an integer from 1 to ${most}, got 0`],
-    [() => training.run(-1).next(), `steps: expected an integer from 0 to ${most}, got -1`],
-    [() => training.sample(-1), `number: expected an integer from 0 to ${most}, got -1`],
+    [() => training.step(0), `count: expected an integer from 1 to ${INT32_MAX}, got 0`],
+    [() => training.run(-1).next(), `steps: expected an integer from 0 to ${INT32_MAX}, got -1`],
+    [() => training.sample(-1), `number: expected an integer from 0 to ${INT32_MAX}, got -1`],
     [() => training.read(3, []), 'tokens: expected a list, got 3'],
     [() => training.read([1], [3]), 'reads[0]: expected an object, got 3'],
     [() => training.read([1], [{ metric: 'loss', base: {} }]), 'base: expected a read of one run alone, got an object'], // prettier-ignore
-    [() => beginTraining(links, described, null), 'options: expected an object, got null'],
-    [of({ workers: 0 }), 'workers: expected an integer from 1 to 8, got 0'],
-    [of({ workers: 9 }), 'workers: expected an integer from 1 to 8, got 9'],
-    [of({ config: undefined }), 'config: expected an object, got undefined'],
-    [of({ recipe: 3 }), 'recipe: expected an object, got 3'],
-    [of({ text: 3 }), 'text: expected a list, got 3'],
-    [of({ begin: [] }), 'begin: expected a Uint8Array, got a list of 0'],
-    [of({ state: [] }), 'state: expected a Uint8Array, got a list of 0'],
+    [() => beginTraining(links, describe, null), 'options: expected an object, got null'],
+    [beginWith({ workers: 0 }), 'workers: expected an integer from 1 to 8, got 0'],
+    [beginWith({ workers: 9 }), 'workers: expected an integer from 1 to 8, got 9'],
+    [beginWith({ config: undefined }), 'config: expected an object, got undefined'],
+    [beginWith({ recipe: 3 }), 'recipe: expected an object, got 3'],
+    [beginWith({ text: 3 }), 'text: expected a list, got 3'],
+    [beginWith({ begin: [] }), 'begin: expected a Uint8Array, got a list of 0'],
+    [beginWith({ state: [] }), 'state: expected a Uint8Array, got a list of 0'],
   ]);
   assert.deepEqual(await failure(beginTraining(links, {}, { config: {} })), {
     ...{ name: 'SinkscopeError', code: 'unsupported', where: 'train' },
@@ -530,5 +556,5 @@ test('training runs in slices, reports its progress, and rounds numbers to seven
   links[0].isOpen = true;
   links[0].backend = backend;
   await training.close();
-  assert.deepEqual(asked.at(-1), [0, 'end', 10]);
+  assert.deepEqual(calls.at(-1), [0, 'end', 10]);
 });

@@ -51,8 +51,8 @@ test('every kind of edit has a label in prose', async () => {
     for (const [text, label] of Object.entries(labels))
       assert.equal(editLabel(readEdit(text, describe), describe), label);
     assert.equal(editLabel({ kind: 'hide_key' }, describe), 'no key hidden');
-    const named = new Set(Object.keys(labels).map((text) => text.split(':')[0]));
-    assert.deepEqual([...named].sort(), describe.edits.map(({ name }) => name).sort());
+    const namedKinds = new Set(Object.keys(labels).map((text) => text.split(':')[0]));
+    assert.deepEqual([...namedKinds].sort(), describe.edits.map(({ name }) => name).sort());
   });
 });
 
@@ -63,12 +63,16 @@ test('no label shows the name of an edit, a parameter or a placeholder, whatever
         name,
         type === 'operation' ? 'relu' : (choices?.at(-1) ?? Math.max(min, 1)),
       ]);
-      const needed = values.filter(
-        ([name]) => row.parameters.find((one) => one.name === name).required,
+      const requiredValues = values.filter(
+        ([name]) => row.parameters.find((parameter) => parameter.name === name).required,
       );
-      const all = [needed, values, ...values.map((one) => [...needed, one])];
-      for (const given of all) {
-        const label = editLabel({ kind: row.name, ...Object.fromEntries(given) }, describe);
+      const valueLists = [
+        requiredValues,
+        values,
+        ...values.map((value) => [...requiredValues, value]),
+      ];
+      for (const valueList of valueLists) {
+        const label = editLabel({ kind: row.name, ...Object.fromEntries(valueList) }, describe);
         assert.doesNotMatch(label, /[{}|?_=[\]]|undefined|null|NaN|no \w+$/, label);
         assert.ok(!row.name.includes('_') || !label.includes(row.name), label);
       }

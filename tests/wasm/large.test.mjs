@@ -15,7 +15,7 @@ const numbersOf = (bytes) =>
     (x) => Math.round(x * 1024) / 1024 || 0,
   );
 
-const typed = {
+const converters = {
   F32: (numbers) => numbers,
   BF16: (numbers) => Uint16Array.from(new Uint32Array(numbers.buffer), (bits) => bits >>> 16),
   // Every number is zero or large enough to be a normal half.
@@ -27,7 +27,7 @@ const typed = {
 
 function fileIn(type) {
   const tensors = tensorsOf(Buffer.from(weights)).map(([name, { shape }, bytes]) => {
-    const { buffer } = typed[type](numbersOf(bytes));
+    const { buffer } = converters[type](numbersOf(bytes));
     return [name, { dtype: type, shape }, Buffer.from(buffer)];
   });
   return { config, weights: fileOf(tensors) };
@@ -36,17 +36,17 @@ function fileIn(type) {
 test('a large model has the same bits in every type of weights and every binary', async () => {
   const [, , bytes] = tensorsOf(Buffer.from(weights)).find(([name]) => name.includes('embed'));
   const embedding = numbersOf(bytes);
-  let first;
+  let firstResult;
   for (const kernels of ['base', 'simd'])
     await withEngine({ kernels }, async (engine) => {
-      for (const type of Object.keys(typed)) {
+      for (const type of Object.keys(converters)) {
         const model = await engine.open(fileIn(type));
         assert.ok(model.architecture.parameters > 1 << 22);
         const read = async (ids) => {
           const run = await model.run(ids, { fields: ['hidden', 'next'] });
-          const found = await run.read([{ field: 'hidden' }, { field: 'next' }]);
+          const tensors = await run.read([{ field: 'hidden' }, { field: 'next' }]);
           await run.close();
-          return found.map(({ data }) => data);
+          return tensors.map(({ data }) => data);
         };
         const [hidden, next] = await read(TOKENS);
         TOKENS.forEach((id, t) =>
@@ -57,15 +57,15 @@ test('a large model has the same bits in every type of weights and every binary'
           ),
         );
         // One row and many rows are multiplied by different code.
-        const [alone] = await read(TOKENS.slice(0, 1));
+        const [firstRow] = await read(TOKENS.slice(0, 1));
         for (let l = 0; l < 3; l++) {
           const row = hidden.subarray(l * TOKENS.length * D).subarray(0, D);
-          assert.deepEqual(alone.subarray(l * D, (l + 1) * D), row, `${kernels}, ${type}, ${l}`);
+          assert.deepEqual(firstRow.subarray(l * D, (l + 1) * D), row, `${kernels}, ${type}, ${l}`);
         }
         assert.equal(next.length, V);
         assert.ok(new Set(next).size > V / 2);
-        first ??= { hidden, next };
-        assert.deepEqual({ hidden, next }, first, `${kernels}, ${type}`);
+        firstResult ??= { hidden, next };
+        assert.deepEqual({ hidden, next }, firstResult, `${kernels}, ${type}`);
         await model.close();
       }
     });

@@ -45,7 +45,7 @@ after(async () => {
   site.close();
 });
 
-const picked = () =>
+const pickFiles = () =>
   Promise.all(
     readdirSync(folder)
       .filter((name) => /\.json$|\.safetensors$/.test(name))
@@ -60,9 +60,9 @@ const SOURCES = {
   'the page of a model': () => `${hub.endpoint}/sinkscope/softmax/tree/main`,
   'a folder of a web server, as a URL': () => new URL('softmax/', address),
   'a folder of a web server, as text': () => `${address}softmax`,
-  'files that were picked': picked,
+  'files that were picked': pickFiles,
   'files with their paths': async () =>
-    (await picked()).map((file) => ({ path: `m/${file.name}`, file })),
+    (await pickFiles()).map((file) => ({ path: `m/${file.name}`, file })),
   'a plan': () => findPlan(folder),
   'a path with a dot at its end': () => join(folder, 'x').replace(/x$/, '.'),
 };
@@ -86,48 +86,48 @@ for (const [kind, source] of Object.entries(SOURCES)) {
 }
 
 test('measuring a text gives the numbers of the lower-level calls', async () => {
-  const own = await engine.open(files(softmax));
+  const openModel = await engine.open(files(softmax));
   const tokenizer = openTokenizer(readFileSync(new URL('tokenizer.json', softmax), 'utf8'));
   const ids = tokenizer.encode(TEXT).map(({ id }) => id);
-  const run = await own.run(ids, { fields: ['att', 'loss'] });
+  const run = await openModel.run(ids, { fields: ['att', 'loss'] });
   const model = await load(folder, { engine });
-  const found = await model.measure(TEXT, { eps: 0.25 });
+  const measures = await model.measure(TEXT, { eps: 0.25 });
   const alpha = await run.metric('alpha');
   const [L, H, T] = alpha.shape;
-  assert.deepEqual(found.alpha.shape, [L, H]);
-  found.alpha.data.forEach((x, i) => assert.equal(x, alpha.data[i * T]));
-  const { layer, head } = found;
-  assert.equal(Math.max(...found.alpha.data), found.alpha.data[layer * H + head]);
-  assert.equal(found.sink, (await run.metric('sink_ratio', { eps: 0.25 })).data[0]);
-  assert.equal(found.loss, (await run.metric('loss_mean')).data[0]);
-  assert.equal(found.uniform, (await run.metric('alpha_uniform')).data[0]);
-  assert.deepEqual(found.map, await run.field('att', { layer, head }));
-  const named = await model.map(TEXT, { layer: 2, head: 1 });
-  assert.deepEqual(named.map, await run.field('att', { layer: 2, head: 1 }));
-  assert.deepEqual((await model.measure(TEXT, { layer: 2, head: 1 })).map, named.map);
+  assert.deepEqual(measures.alpha.shape, [L, H]);
+  measures.alpha.data.forEach((x, i) => assert.equal(x, alpha.data[i * T]));
+  const { layer, head } = measures;
+  assert.equal(Math.max(...measures.alpha.data), measures.alpha.data[layer * H + head]);
+  assert.equal(measures.sink, (await run.metric('sink_ratio', { eps: 0.25 })).data[0]);
+  assert.equal(measures.loss, (await run.metric('loss_mean')).data[0]);
+  assert.equal(measures.uniform, (await run.metric('alpha_uniform')).data[0]);
+  assert.deepEqual(measures.map, await run.field('att', { layer, head }));
+  const namedMap = await model.map(TEXT, { layer: 2, head: 1 });
+  assert.deepEqual(namedMap.map, await run.field('att', { layer: 2, head: 1 }));
+  assert.deepEqual((await model.measure(TEXT, { layer: 2, head: 1 })).map, namedMap.map);
   await model.close();
 });
 
 test('where rows need not sum to 1, alpha and sinks are those of the unnormalized weights', async () => {
   const model = await load(sigmoid, { engine });
   const { alpha, layer, head, sink } = await model.measure(TEXT);
-  const own = await engine.open(files(sigmoid));
+  const sigmoidModel = await engine.open(files(sigmoid));
   const ids = (await model.tokenizer.encode(TEXT)).map(({ id }) => id);
-  const run = await own.run(ids);
-  const raw = await run.metric('alpha_raw');
-  alpha.data.forEach((x, i) => assert.equal(x, raw.data[i * raw.shape[2]]));
+  const run = await sigmoidModel.run(ids);
+  const rawAlpha = await run.metric('alpha_raw');
+  alpha.data.forEach((x, i) => assert.equal(x, rawAlpha.data[i * rawAlpha.shape[2]]));
   assert.equal(Math.max(...alpha.data), alpha.data[layer * alpha.shape[1] + head]);
   assert.equal(sink, 0);
-  const shares = (await run.metric('sink_ratio')).data[0];
-  assert.ok(shares > sink, `by shares alone ${shares} of the heads would have a sink`);
+  const sinkShare = (await run.metric('sink_ratio')).data[0];
+  assert.ok(sinkShare > sink, `by shares alone ${sinkShare} of the heads would have a sink`);
   await model.close();
 });
 
 test('edits can be objects or lines in the syntax of the command line', async () => {
   const model = await load(folder, { engine });
   const word = await model.measure(TEXT, { edits: ['hide_key:key=0'] });
-  const object = await model.measure(TEXT, { edits: [{ kind: 'hide_key', key: 0 }] });
-  assert.deepEqual(word, object);
+  const objectResult = await model.measure(TEXT, { edits: [{ kind: 'hide_key', key: 0 }] });
+  assert.deepEqual(word, objectResult);
   assert.equal(Math.max(...word.alpha.data), 0);
   assert.deepEqual([word.layer, word.head], [0, 0], 'the first of equal heads');
   await model.close();
@@ -135,15 +135,15 @@ test('edits can be objects or lines in the syntax of the command line', async ()
 
 test('ablating a head gives the loss before and after, and its difference', async () => {
   const model = await load(folder, { engine });
-  const { before: one, after: other, change } = await model.ablate(TEXT, { layer: 0, head: 1 });
+  const { before: before, after: after, change } = await model.ablate(TEXT, { layer: 0, head: 1 });
   const silenced = await model.measure(TEXT, { edits: ['silence:layer=0,head=1'] });
-  assert.deepEqual(other, silenced);
-  assert.equal(change, other.loss - one.loss);
+  assert.deepEqual(after, silenced);
+  assert.equal(change, after.loss - before.loss);
   assert.notEqual(change, 0);
   const layer = await model.ablate(TEXT, { layer: 0 });
   assert.notEqual(layer.change, change);
-  const shown = await failure(model.ablate(TEXT, {}));
-  assert.deepEqual([shown.code, shown.where], ['argument', 'layer']);
+  const error = await failure(model.ablate(TEXT, {}));
+  assert.deepEqual([error.code, error.where], ['argument', 'layer']);
   assert.equal((await failure(model.measure(TEXT, { head: 1 }))).where, 'layer');
   await model.close();
 });
@@ -163,27 +163,27 @@ test('measuring a text leaves no memory behind, and neither does a closed model'
 });
 
 test('a model from the hub is cached unless the caller says otherwise', async () => {
-  const kept = () => readdirSync(process.env.SINKSCOPE_CACHE).length;
+  const countCached = () => readdirSync(process.env.SINKSCOPE_CACHE).length;
   for (const [options, isKept] of [
     [{ cache: false }, false],
     [{}, true],
   ]) {
     const model = await load('sinkscope/softmax', { engine, endpoint: hub.endpoint, ...options });
     await model.close();
-    assert.equal(kept() > 0, isKept);
+    assert.equal(countCached() > 0, isKept);
   }
 });
 
 test('generate() returns the continuation and reports each token', async () => {
   const model = await load(folder, { engine });
-  const heard = [];
+  const texts = [];
   const options = { count: 6, temperature: 0.9, seed: 3 };
-  const written = await model.generate(TEXT, { ...options, onText: (one) => heard.push(one) });
-  assert.equal(heard.length, 6);
-  assert.equal(heard.at(-1), written);
-  const usual = [];
-  await model.generate(TEXT, { onText: (one) => usual.push(one) });
-  assert.equal(usual.length, 16);
+  const written = await model.generate(TEXT, { ...options, onText: (text) => texts.push(text) });
+  assert.equal(texts.length, 6);
+  assert.equal(texts.at(-1), written);
+  const defaultTexts = [];
+  await model.generate(TEXT, { onText: (text) => defaultTexts.push(text) });
+  assert.equal(defaultTexts.length, 16);
   assert.equal(await model.generate(TEXT, options), written);
   const run = await model.model.run((await model.tokenizer.encode(TEXT)).map(({ id }) => id));
   for await (const _ of run.generate(options));
@@ -206,23 +206,25 @@ test('a name of the zoo is a folder of the package sinkscope-page of the same ve
   const { id, files } = await findPlan('sigmoid', { zoo: new URL(address), cache: false });
   assert.equal(id, 'sigmoid');
   assert.equal(files.weights[0].url, `${address}sigmoid/model.safetensors`);
-  const lost = await failure(findPlan('sigmoid', { zoo: `${address}nothing/`, cache: false }));
-  assert.deepEqual([lost.code, lost.where], ['read', `${address}nothing/sigmoid/`]);
-  const nowhere = await failure(findPlan('sigmoid', { zoo: 'nowhere' }));
-  assert.deepEqual([nowhere.code, nowhere.where], ['argument', 'zoo']);
+  const zooError = await failure(findPlan('sigmoid', { zoo: `${address}nothing/`, cache: false }));
+  assert.deepEqual([zooError.code, zooError.where], ['read', `${address}nothing/sigmoid/`]);
+  const addressError = await failure(findPlan('sigmoid', { zoo: 'nowhere' }));
+  assert.deepEqual([addressError.code, addressError.where], ['argument', 'zoo']);
 });
 
 test('load() opens the URL of a GGUF file, and rejects an unknown name', async () => {
   const plan = await findPlan(`${address}some/model.gguf`);
   assert.equal(plan.format, 'gguf');
   assert.equal(plan.files.weights[0].url, `${address}some/model.gguf`);
-  const nothing = await failure(findPlan(`${address}nothing/`));
-  assert.deepEqual([nothing.code, nothing.where], ['read', `${address}nothing/`]);
-  assert.match(nothing.text, /expected model.safetensors/);
+  const folderError = await failure(findPlan(`${address}nothing/`));
+  assert.deepEqual([folderError.code, folderError.where], ['read', `${address}nothing/`]);
+  assert.match(folderError.text, /expected model.safetensors/);
   const file = await failure(findPlan(new URL('nothing/', softmax)));
   assert.match(file.text, /expected a file or a folder, found none/);
-  const two = await failure(findPlan([...(await picked()), { path: 'b.gguf', file: new Blob() }]));
-  assert.match(two.text, /expected one model, or the name of its file, got .*b.gguf/);
+  const twoModelsError = await failure(
+    findPlan([...(await pickFiles()), { path: 'b.gguf', file: new Blob() }]),
+  );
+  assert.match(twoModelsError.text, /expected one model, or the name of its file, got .*b.gguf/);
 });
 
 test('the process exits after its model is closed, or if the model does not open', () => {
@@ -244,11 +246,11 @@ test("the README's first two programs run verbatim, on a model of this tree", ()
   const page = readFileSync(new URL('wasm/README.md', root), 'utf8');
   const programs = [...page.matchAll(/```js\n(import [^]*?)```/g)].map(([, code]) => code);
   const runs = programs.slice(0, 2).map((code) => {
-    const own = code
+    const localCode = code
       .replace("'sinkscope'", JSON.stringify(new URL('wasm/index.ts', root).href))
       .replace(/'(HuggingFaceTB\/SmolLM2-135M|owner\/name)'/, JSON.stringify(folder));
-    assert.ok(own.includes(folder), 'it names a model');
-    return runFile(own);
+    assert.ok(localCode.includes(folder), 'it names a model');
+    return runFile(localCode);
   });
   assert.deepEqual(
     runs.map(({ status, stderr }) => [status, stderr]),

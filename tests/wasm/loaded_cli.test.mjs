@@ -17,22 +17,23 @@ after(() => model.close());
 
 test('map prints the head that gives the first token most, or the one that is named', async () => {
   const strongest = await model.measure(TEXT);
-  const found = JSON.parse((await runCli('map', folder, '--text', TEXT, '--json')).stdout);
+  const result = JSON.parse((await runCli('map', folder, '--text', TEXT, '--json')).stdout);
   const { layer, head, tokens } = strongest;
   assert.deepEqual(
-    { ...found, map: found.map.flat() },
+    { ...result, map: result.map.flat() },
     {
       measured_by: `Sinkscope ${model.engine.describe.version}`,
       ...{ model: 'softmax', text: TEXT, tokens, layer, head, shape: strongest.map.shape },
       map: [...strongest.map.data],
     },
   );
-  const named = (await runCli('map', folder, '--text', TEXT, '--layer', '2', '--head', '1')).stdout;
+  const namedText = (await runCli('map', folder, '--text', TEXT, '--layer', '2', '--head', '1'))
+    .stdout;
   const { map } = await model.map(TEXT, { layer: 2, head: 1 });
   const T = tokens.length;
-  assert.match(named, /^softmax, L2H1: /);
+  assert.match(namedText, /^softmax, L2H1: /);
   tokens.forEach((piece, t) => {
-    const line = named.split('\n')[2 + t];
+    const line = namedText.split('\n')[2 + t];
     assert.ok(line.startsWith(`${String(t).padStart(5)}  ${piece.padEnd(16)}`), line);
     assert.ok(line.includes(map.data[t * T].toFixed(3)), line);
   });
@@ -50,15 +51,15 @@ test('map --csv has a line for each cell, with both tokens', async () => {
 });
 
 test('ablate prints loss and sink before and after', async () => {
-  const { before: one, after: other, change } = await model.ablate(TEXT, { layer: 0, head: 1 });
-  const given = ['ablate', folder, '--text', TEXT, '--layer', '0', '--head', '1'];
-  const found = JSON.parse((await runCli(...given, '--json')).stdout);
-  assert.equal(found.change, change);
-  assert.deepEqual([found.before.loss, found.after.loss], [one.loss, other.loss]);
-  assert.deepEqual([found.before.sink, found.after.sink], [one.sink, other.sink]);
-  const { stdout } = await runCli(...given);
+  const { before: before, after: after, change } = await model.ablate(TEXT, { layer: 0, head: 1 });
+  const args = ['ablate', folder, '--text', TEXT, '--layer', '0', '--head', '1'];
+  const result = JSON.parse((await runCli(...args, '--json')).stdout);
+  assert.equal(result.change, change);
+  assert.deepEqual([result.before.loss, result.after.loss], [before.loss, after.loss]);
+  assert.deepEqual([result.before.sink, result.after.sink], [before.sink, after.sink]);
+  const { stdout } = await runCli(...args);
   const sign = change >= 0 ? '+' : '';
-  for (const part of [one.loss.toFixed(4), other.loss.toFixed(4), `${sign}${change.toFixed(4)}`])
+  for (const part of [before.loss.toFixed(4), after.loss.toFixed(4), `${sign}${change.toFixed(4)}`])
     assert.ok(stdout.includes(part), `${part} in ${stdout}`);
   assert.match(
     (await runCli('ablate', folder, '--text', 'The', '--edit', 'hide_key:key=0')).stdout,
@@ -69,20 +70,20 @@ test('ablate prints loss and sink before and after', async () => {
 test('generate prints the text and its continuation, from a file and from a checkpoint', async () => {
   const file = join(mkdtempSync(join(tmpdir(), 'text-')), 'text.txt');
   writeFileSync(file, TEXT);
-  const drawn = ['--count', '6', '--temperature', '0.8', '--top-k', '20', '--seed', '2'];
+  const drawOptions = ['--count', '6', '--temperature', '0.8', '--top-k', '20', '--seed', '2'];
   const written = await model.generate(TEXT, { count: 6, temperature: 0.8, topK: 20, seed: 2 });
-  const found = JSON.parse(
-    (await runCli('generate', folder, '--text-file', file, ...drawn, '--json')).stdout,
+  const result = JSON.parse(
+    (await runCli('generate', folder, '--text-file', file, ...drawOptions, '--json')).stdout,
   );
-  assert.equal(found.written, written);
-  assert.equal(found.text, TEXT);
-  const early = await runCli('generate', `${folder}@1400`, '--text', TEXT, ...drawn);
-  assert.equal(early.status, 0, early.stderr);
-  assert.ok(early.stdout.startsWith(TEXT) && !early.stdout.includes(written));
+  assert.equal(result.written, written);
+  assert.equal(result.text, TEXT);
+  const earlyResult = await runCli('generate', `${folder}@1400`, '--text', TEXT, ...drawOptions);
+  assert.equal(earlyResult.status, 0, earlyResult.stderr);
+  assert.ok(earlyResult.stdout.startsWith(TEXT) && !earlyResult.stdout.includes(written));
 });
 
 test('invalid arguments are rejected with their place', async () => {
-  const refused = {
+  const refusals = {
     'ablate MODEL --text a': /--layer: expected a layer, or an --edit, found neither/,
     'ablate MODEL --text a --layer 0 --head 9': /head: expected an integer from 0 to 3, got 9/,
     'ablate MODEL --text a --head 1': /layer: expected/,
@@ -94,11 +95,11 @@ test('invalid arguments are rejected with their place', async () => {
     'generate MODEL --text a --ids 1': /--ids/,
     'ablate MODEL --text a --layer 0 --csv': /--csv/,
   };
-  for (const [words, said] of Object.entries(refused)) {
+  for (const [words, message] of Object.entries(refusals)) {
     const [command, , ...rest] = words.split(' ');
     const { status, stderr, stdout } = await runCli(command, folder, ...rest);
     assert.equal(status, 1, words);
-    assert.match(stderr, said, words);
+    assert.match(stderr, message, words);
     assert.equal(stdout, '', words);
   }
 });

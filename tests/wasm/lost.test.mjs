@@ -16,7 +16,7 @@ const started = [];
  * Imitates a host that does not report the end of a worker: it refuses the worker's lock, and the answers to some
  * calls never arrive.
  */
-const old = { hasLocks: true, lost: [], asked: [] };
+const oldBrowser = { hasLocks: true, lost: [], asked: [] };
 threads.Worker = class extends threads.Worker {
   #names = new Map();
   constructor(...args) {
@@ -24,18 +24,18 @@ threads.Worker = class extends threads.Worker {
     started.push(this);
   }
   postMessage(message, ...rest) {
-    old.asked.push(message.name);
+    oldBrowser.asked.push(message.name);
     this.#names.set(message.id, message.name);
     return super.postMessage(message, ...rest);
   }
   on(event, listen) {
-    const hear = (message) => {
+    const onMessage = (message) => {
       const name = this.#names.get(message.id);
-      if (old.lost.includes(name)) return;
-      const isRefused = name === 'holdLock' && !old.hasLocks;
+      if (oldBrowser.lost.includes(name)) return;
+      const isRefused = name === 'holdLock' && !oldBrowser.hasLocks;
       listen(isRefused ? { ...message, value: false } : message);
     };
-    return super.on(event, event === 'message' ? hear : listen);
+    return super.on(event, event === 'message' ? onMessage : listen);
   }
 };
 syncBuiltinESMExports();
@@ -52,52 +52,61 @@ const ENDS = {
   ],
 };
 
-for (const [how, [end, why]] of Object.entries(ENDS)) {
-  test(`a worker that ${how} is noticed, reported, and replaced`, { timeout: 60_000 }, async () => {
-    const reported = [];
-    const engine = await createEngine({ base: binaries, onLost: (error) => reported.push(error) });
-    const model = await engine.open(files(softmax));
-    const run = await model.run(ids, { capacity: 16 });
-    for await (const _ of run.generate({ count: 3 }));
-    const before = await run.read([{ field: 'att' }, { metric: 'alpha' }]);
-    const slow = await engine.open(randomModel({ L: 8, D: 256, F: 1024, V: 64, context: 1000 }));
-    const pending = failure(slow.run(Array(1000).fill(1)));
-    const opening = failure(engine.open(files(softmax)));
-    await end(started.at(-1));
-    for (const error of [await pending, await opening]) {
-      assert.deepEqual([error.name, error.code, error.where], ['SinkscopeError', 'lost', 'worker']);
-      assert.match(error.text, why);
-    }
-    assert.deepEqual(
-      reported.map(({ code }) => code),
-      ['lost'],
-    );
-    const count = started.length;
-    assert.deepEqual(await run.read([{ field: 'att' }, { metric: 'alpha' }]), before);
-    assert.equal(started.length, count + 1);
-    assert.equal(run.tokens.length, ids.length + 3);
-    const { kind } = model.architecture.mask;
-    assert.equal(kind, 'causal');
-    await (await model.run(ids)).close();
-    await run.close();
-    await model.close();
-    assert.equal((await failure(run.field('att'))).code, 'closed');
-    await engine.close();
-    assert.equal(started.length, count + 1);
-  });
+for (const [title, [end, reason]] of Object.entries(ENDS)) {
+  test(
+    `a worker that ${title} is noticed, reported, and replaced`,
+    { timeout: 60_000 },
+    async () => {
+      const errors = [];
+      const engine = await createEngine({ base: binaries, onLost: (error) => errors.push(error) });
+      const model = await engine.open(files(softmax));
+      const run = await model.run(ids, { capacity: 16 });
+      for await (const _ of run.generate({ count: 3 }));
+      const before = await run.read([{ field: 'att' }, { metric: 'alpha' }]);
+      const slowModel = await engine.open(
+        randomModel({ L: 8, D: 256, F: 1024, V: 64, context: 1000 }),
+      );
+      const runError = failure(slowModel.run(Array(1000).fill(1)));
+      const openError = failure(engine.open(files(softmax)));
+      await end(started.at(-1));
+      for (const error of [await runError, await openError]) {
+        assert.deepEqual(
+          [error.name, error.code, error.where],
+          ['SinkscopeError', 'lost', 'worker'],
+        );
+        assert.match(error.text, reason);
+      }
+      assert.deepEqual(
+        errors.map(({ code }) => code),
+        ['lost'],
+      );
+      const count = started.length;
+      assert.deepEqual(await run.read([{ field: 'att' }, { metric: 'alpha' }]), before);
+      assert.equal(started.length, count + 1);
+      assert.equal(run.tokens.length, ids.length + 3);
+      const { kind } = model.architecture.mask;
+      assert.equal(kind, 'causal');
+      await (await model.run(ids)).close();
+      await run.close();
+      await model.close();
+      assert.equal((await failure(run.field('att'))).code, 'closed');
+      await engine.close();
+      assert.equal(started.length, count + 1);
+    },
+  );
 }
 
 test('where the host cannot report a worker’s end, the worker is lost after a minute without an answer', async (t) => {
   t.mock.timers.enable({ apis: ['setInterval'] });
-  Object.assign(old, { hasLocks: false, asked: [] });
-  const reported = [];
-  const engine = await createEngine({ base: binaries, onLost: (error) => reported.push(error) });
+  Object.assign(oldBrowser, { hasLocks: false, asked: [] });
+  const errors = [];
+  const engine = await createEngine({ base: binaries, onLost: (error) => errors.push(error) });
   t.after(() => {
-    Object.assign(old, { hasLocks: true, lost: [] });
+    Object.assign(oldBrowser, { hasLocks: true, lost: [] });
     return engine.close();
   });
-  const pulses = () => old.asked.filter((name) => name === 'memory').length;
-  const beat = async (times) => {
+  const pulses = () => oldBrowser.asked.filter((name) => name === 'memory').length;
+  const beatTimes = async (times) => {
     for (let i = 0; i < times; i++) {
       t.mock.timers.tick(5000);
       await new Promise(setImmediate);
@@ -105,147 +114,147 @@ test('where the host cannot report a worker’s end, the worker is lost after a 
   };
   const model = await engine.open(files(softmax));
   // A worker without pending calls may be silent.
-  await beat(20);
+  await beatTimes(20);
   assert.equal(pulses(), 0);
 
-  old.asked = [];
-  old.lost = ['run', 'memory'];
-  const pending = failure(model.run(ids));
+  oldBrowser.asked = [];
+  oldBrowser.lost = ['run', 'memory'];
+  const runError = failure(model.run(ids));
   await new Promise(setImmediate);
-  assert.deepEqual(old.asked, ['run']);
-  await beat(6);
+  assert.deepEqual(oldBrowser.asked, ['run']);
+  await beatTimes(6);
   assert.equal(pulses(), 6);
   // An answer to the seventh ping starts the minute again.
-  old.lost = ['run'];
-  const answered = new Promise((done) => started.at(-1).once('message', done));
-  await beat(1);
-  await answered;
+  oldBrowser.lost = ['run'];
+  const firstAnswer = new Promise((done) => started.at(-1).once('message', done));
+  await beatTimes(1);
+  await firstAnswer;
   await new Promise(setImmediate);
-  old.lost = ['run', 'memory'];
-  await beat(12);
+  oldBrowser.lost = ['run', 'memory'];
+  await beatTimes(12);
   assert.equal(pulses(), 19);
-  assert.deepEqual(reported, []);
-  await beat(1);
-  const error = await pending;
+  assert.deepEqual(errors, []);
+  await beatTimes(1);
+  const error = await runError;
   assert.deepEqual([error.code, error.where], ['lost', 'worker']);
   assert.match(error.text, /has not answered for 60 s/);
   assert.deepEqual(
-    reported.map(({ code }) => code),
+    errors.map(({ code }) => code),
     ['lost'],
   );
 
-  old.lost = [];
+  oldBrowser.lost = [];
   await (await model.run(ids)).close();
-  await beat(3);
+  await beatTimes(3);
   assert.equal(pulses(), 19);
 });
 
 /** Opens an engine with mocked timers: seconds pass singly, and answers arrive in between. */
 async function openTimed(t) {
   t.mock.timers.enable({ apis: ['setInterval', 'setTimeout'] });
-  const reported = [];
-  const engine = await createEngine({ base: binaries, onLost: (error) => reported.push(error) });
+  const errors = [];
+  const engine = await createEngine({ base: binaries, onLost: (error) => errors.push(error) });
   t.after(() => {
-    Object.assign(old, { lost: [] });
+    Object.assign(oldBrowser, { lost: [] });
     return engine.close();
   });
   const seconds = async (count) => {
     for (let i = 0; i < count; i++) {
-      old.asked = [];
+      oldBrowser.asked = [];
       t.mock.timers.tick(1000);
-      if (!old.asked.includes('memory') || old.lost.includes('memory')) continue;
+      if (!oldBrowser.asked.includes('memory') || oldBrowser.lost.includes('memory')) continue;
       await new Promise((done) => started.at(-1).once('message', done));
       await new Promise(setImmediate);
     }
   };
-  return { engine, reported, seconds, model: await engine.open(files(softmax)) };
+  return { engine, errors, seconds, model: await engine.open(files(softmax)) };
 }
 
-const stopping = () => {
+const abortSoon = () => {
   const controller = new AbortController();
   return { signal: controller.signal, stop: () => controller.abort(new Error('enough')) };
 };
 
 test('a worker that answers is kept, however long a job takes to stop', async (t) => {
-  const { engine, reported, seconds, model } = await openTimed(t);
-  old.lost = ['run'];
-  const { signal, stop } = stopping();
-  const pending = assert.rejects(model.run(ids, { signal }), /enough/);
+  const { engine, errors, seconds, model } = await openTimed(t);
+  oldBrowser.lost = ['run'];
+  const { signal, stop } = abortSoon();
+  const runError = assert.rejects(model.run(ids, { signal }), /enough/);
   await new Promise(setImmediate);
   await seconds(10);
-  assert.ok(!old.asked.includes('memory'), 'the engine has not asked the worker to stop');
+  assert.ok(!oldBrowser.asked.includes('memory'), 'the engine has not asked the worker to stop');
   stop();
   await seconds(30);
-  assert.deepEqual(old.asked, ['memory']);
+  assert.deepEqual(oldBrowser.asked, ['memory']);
   // The fourth ping is answered each time, so the count restarts.
   for (let i = 0; i < 3; i++) {
-    old.lost = ['run', 'memory'];
+    oldBrowser.lost = ['run', 'memory'];
     await seconds(3);
-    old.lost = ['run'];
+    oldBrowser.lost = ['run'];
     await seconds(1);
   }
-  assert.deepEqual(reported, []);
-  const other = await model.metadata('general.name');
-  assert.equal(other, undefined);
+  assert.deepEqual(errors, []);
+  const name = await model.metadata('general.name');
+  assert.equal(name, undefined);
   await engine.close();
-  await pending;
+  await runError;
   await seconds(3);
-  assert.deepEqual(old.asked, [], 'the pings end with the call');
+  assert.deepEqual(oldBrowser.asked, [], 'the pings end with the call');
 });
 
 test('a worker that neither stops nor answers is lost after five seconds', async (t) => {
-  const { reported, seconds, model } = await openTimed(t);
+  const { errors, seconds, model } = await openTimed(t);
   const run = await model.run(ids);
   const before = await run.field('att');
-  old.lost = ['run', 'memory', 'cancel', 'metadata'];
-  const { signal, stop } = stopping();
-  const pending = assert.rejects(model.run(ids, { signal }), /enough/);
-  const beside = failure(model.metadata('general.name'));
+  oldBrowser.lost = ['run', 'memory', 'cancel', 'metadata'];
+  const { signal, stop } = abortSoon();
+  const runError = assert.rejects(model.run(ids, { signal }), /enough/);
+  const metadataError = failure(model.metadata('general.name'));
   await new Promise(setImmediate);
   stop();
   await seconds(4);
-  assert.deepEqual(reported, []);
+  assert.deepEqual(errors, []);
   await seconds(1);
-  assert.match((await beside).text, /did not stop within 5 s, nor answer/);
-  await pending;
+  assert.match((await metadataError).text, /did not stop within 5 s, nor answer/);
+  await runError;
   assert.deepEqual(
-    reported.map(({ code }) => code),
+    errors.map(({ code }) => code),
     ['lost'],
   );
-  old.lost = [];
+  oldBrowser.lost = [];
   assert.deepEqual(await run.field('att'), before);
 });
 
 test('after a job has stopped, its worker gets no more pings', async (t) => {
-  const { engine, reported, seconds, model } = await openTimed(t);
-  const slow = await engine.open(randomModel({ L: 8, D: 256, F: 1024, V: 64, context: 1000 }));
-  const { signal, stop } = stopping();
+  const { engine, errors, seconds, model } = await openTimed(t);
+  const slowModel = await engine.open(randomModel({ L: 8, D: 256, F: 1024, V: 64, context: 1000 }));
+  const { signal, stop } = abortSoon();
   const onProgress = () => stop();
-  await assert.rejects(slow.run(Array(1000).fill(1), { signal, onProgress }), /enough/);
+  await assert.rejects(slowModel.run(Array(1000).fill(1), { signal, onProgress }), /enough/);
   assert.equal(getEventListeners(signal, 'abort').length, 0);
-  old.lost = ['run', 'memory'];
-  const pending = failure(model.run(ids));
+  oldBrowser.lost = ['run', 'memory'];
+  const runError = failure(model.run(ids));
   await seconds(30);
-  assert.deepEqual([old.asked, reported], [[], []]);
+  assert.deepEqual([oldBrowser.asked, errors], [[], []]);
   await engine.close();
-  assert.equal((await pending).code, 'closed');
+  assert.equal((await runError).code, 'closed');
 });
 
 test('calls that wait for a lost worker are repeated by its replacement', async () => {
   const engine = await createEngine({ base: binaries });
   const model = await engine.open(files(softmax));
   const run = await model.run(ids, { capacity: 16 });
-  old.lost = ['update'];
-  const lost = failure(run.update([1, 2, 3]));
+  oldBrowser.lost = ['update'];
+  const updateError = failure(run.update([1, 2, 3]));
   const read = run.field('att');
-  const updated = run.update([4, 5]);
+  const updatePromise = run.update([4, 5]);
   const after = run.field('att');
   await new Promise(setImmediate);
-  old.lost = [];
+  oldBrowser.lost = [];
   await started.at(-1).terminate();
-  assert.equal((await lost).code, 'lost');
+  assert.equal((await updateError).code, 'lost');
   assert.deepEqual(await read, await (await model.run(ids)).field('att'));
-  await updated;
+  await updatePromise;
   assert.deepEqual(await after, await (await model.run([4, 5])).field('att'));
   await engine.close();
 });
@@ -280,7 +289,7 @@ test('an object closed after its worker has ended starts no other worker', async
   await engine.close();
 });
 
-const ended = (worker) => (worker.threadId === -1 ? undefined : once(worker, 'exit'));
+const exitOf = (worker) => (worker.threadId === -1 ? undefined : once(worker, 'exit'));
 
 test(
   'a worker that fails to start is ended, and no other thread tries to start',
@@ -292,17 +301,17 @@ test(
     const base = pathToFileURL(`${folder}/`);
     const count = started.length;
     assert.equal((await failure(createEngine({ base }))).code, 'read');
-    const tooMany = await failure(createEngine({ base: binaries, threads: 1e6 }));
-    assert.deepEqual([tooMany.code, tooMany.where], ['argument', 'threads']);
+    const threadsError = await failure(createEngine({ base: binaries, threads: 1e6 }));
+    assert.deepEqual([threadsError.code, threadsError.where], ['argument', 'threads']);
     assert.equal(started.length, count + 2);
-    await Promise.all(started.slice(count).map(ended));
+    await Promise.all(started.slice(count).map(exitOf));
     // This folder has one binary, so that the engine finds none for eight bits.
     const name = 'sinkscope.simd.wasm';
     copyFileSync(new URL(name, binaries), join(folder, name));
     const engine = await createEngine({ base, kernels: 'simd', workers: 1 });
     assert.equal((await failure(engine.open(files(softmax), { arithmetic: 'int8' }))).code, 'read');
     assert.equal(started.length, count + 4);
-    await ended(started.at(-1));
+    await exitOf(started.at(-1));
     await (await engine.open(files(softmax))).close();
     await engine.close();
     assert.equal(warn.mock.callCount(), 0);
@@ -314,15 +323,15 @@ test(
   { timeout: 60_000 },
   async (t) => {
     t.mock.timers.enable({ apis: ['setInterval'] });
-    Object.assign(old, { hasLocks: false, lost: ['run'] });
-    t.after(() => Object.assign(old, { hasLocks: true, lost: [] }));
+    Object.assign(oldBrowser, { hasLocks: false, lost: ['run'] });
+    t.after(() => Object.assign(oldBrowser, { hasLocks: true, lost: [] }));
     const engine = await createEngine({ base: binaries, workers: 1 });
     const model = await engine.open(files(softmax));
     const exit = once(started.at(-1), 'exit');
     const clear = t.mock.method(globalThis, 'clearInterval');
-    const pending = failure(model.run(ids));
+    const runError = failure(model.run(ids));
     await engine.close();
-    assert.equal((await pending).code, 'closed');
+    assert.equal((await runError).code, 'closed');
     await exit;
     assert.equal(clear.mock.callCount(), 1);
   },
@@ -334,14 +343,14 @@ test('an engine in this thread reports no progress after it is closed', async (t
   // Each piece takes long, so that each is reported.
   let time = 0;
   t.mock.method(performance, 'now', () => (time += 100));
-  const reported = [];
+  const positions = [];
   const onProgress = ({ done }) => {
-    reported.push(done);
+    positions.push(done);
     void engine.close();
   };
   assert.equal((await failure(model.run(ids, { onProgress }))).code, 'closed');
   for (let i = 0; i < 50; i++) await new Promise(setImmediate);
-  assert.equal(reported.length, 1, `${reported}`);
+  assert.equal(positions.length, 1, `${positions}`);
 });
 
 test('closing an engine ends every worker, also one that is still starting', async () => {
@@ -351,17 +360,17 @@ test('closing an engine ends every worker, also one that is still starting', asy
   const run = await model.run(ids);
   const work = async (replica) => (await replica.run(ids)).close();
   for await (const _ of spread(model, [0, 1, 2, 3], work));
-  await engine.openRecording(await run.record({ strings: (all) => all.map(String) }));
-  const fast = await engine.open(files(softmax), { arithmetic: 'int8' });
+  await engine.openRecording(await run.record({ strings: (ids) => ids.map(String) }));
+  const int8Model = await engine.open(files(softmax), { arithmetic: 'int8' });
   const before = started.slice(count);
   assert.equal(before.length, 4);
-  const late = failure(engine.open(files(softmax), { arithmetic: 'relaxed' }));
+  const openError = failure(engine.open(files(softmax), { arithmetic: 'relaxed' }));
   await engine.close();
-  assert.equal((await late).code, 'closed');
-  await Promise.all(started.slice(count).map(ended));
+  assert.equal((await openError).code, 'closed');
+  await Promise.all(started.slice(count).map(exitOf));
   for (const use of [
     () => run.field('att'),
-    () => fast.run(ids),
+    () => int8Model.run(ids),
     () => engine.open(files(softmax)),
   ])
     assert.equal((await failure(use())).code, 'closed');
@@ -372,15 +381,15 @@ test('an engine that is closed while its worker starts does not continue in this
   const warn = t.mock.method(console, 'warn', () => {});
   const engine = await createEngine({ base: binaries });
   const count = started.length;
-  const late = failure(engine.open(files(softmax), { arithmetic: 'int8' }));
+  const openError = failure(engine.open(files(softmax), { arithmetic: 'int8' }));
   while (started.length === count) await new Promise(setImmediate);
   const exit = once(started.at(-1), 'exit');
   await engine.close();
-  assert.equal((await late).code, 'closed');
+  assert.equal((await openError).code, 'closed');
   await exit;
   await new Promise(setImmediate);
   assert.deepEqual(
-    warn.mock.calls.map(({ arguments: said }) => said),
+    warn.mock.calls.map(({ arguments: warning }) => warning),
     [],
   );
 });
@@ -418,13 +427,13 @@ test('training shared by workers fails if any of them ends, and can then be clos
   const training = await engine.train({ config: labConfig(), recipe, workers: 2 });
   await training.step();
   const weights = await training.weights();
-  const pending = failure(training.step(1e6));
+  const runError = failure(training.step(1e6));
   await started.at(-1).terminate(); // the helper was started last
-  assert.equal((await pending).code, 'lost');
+  assert.equal((await runError).code, 'lost');
   await training.close();
   const begin = { config: labConfig(), recipe, begin: weights };
-  const again = await engine.train({ ...begin, workers: 2 });
-  assert.ok(Number.isFinite((await again.step())[0].loss));
-  await again.close();
+  const secondTraining = await engine.train({ ...begin, workers: 2 });
+  assert.ok(Number.isFinite((await secondTraining.step())[0].loss));
+  await secondTraining.close();
   await engine.close();
 });

@@ -25,8 +25,8 @@ for (const kernels of ['simd', 'base'])
           const model = await engine.open(files(folder));
           const { L, H } = model.architecture;
           const fields = ['att', 'scores', 'q', 'hidden', 'seen', 'out_norm'];
-          const stored = await model.run(ids, { edits, fields });
-          const computed = await model.run(ids, { edits, fields, maps: 0 });
+          const storedRun = await model.run(ids, { edits, fields });
+          const computedRun = await model.run(ids, { edits, fields, maps: 0 });
           const reads = [
             ...['att', 'scores'].flatMap((field) => [
               { field },
@@ -40,9 +40,9 @@ for (const kernels of ['simd', 'base'])
             ]),
             ...metricsOf(engine.describe, fields),
           ];
-          const expected = await stored.read(reads);
+          const expected = await storedRun.read(reads);
           assert.ok(expected.length > 25);
-          assert.deepEqual(await computed.read(reads), expected);
+          assert.deepEqual(await computedRun.read(reads), expected);
           assert.deepEqual(expected[0].shape, [L, H, T, T]);
           assert.deepEqual(expected[3].shape, [4, T]);
           assert.deepEqual(
@@ -52,20 +52,20 @@ for (const kernels of ['simd', 'base'])
           assert.deepEqual(expected[6].shape, [2, 3, 3]);
           assert.deepEqual(expected[7].shape, [L, H, 2, 3, 3]);
           // Changed texts and generated tokens, which report their attention, give the same numbers too.
-          const others = [...ids.slice(0, 7), 2, 7];
-          for (const run of [stored, computed]) await run.update(others);
+          const otherIds = [...ids.slice(0, 7), 2, 7];
+          for (const run of [storedRun, computedRun]) await run.update(otherIds);
           assert.deepEqual(
-            await computed.read(reads.slice(0, 1)),
-            await stored.read(reads.slice(0, 1)),
+            await computedRun.read(reads.slice(0, 1)),
+            await storedRun.read(reads.slice(0, 1)),
           );
           const steps = [];
-          for (const run of [stored, computed])
+          for (const run of [storedRun, computedRun])
             for await (const step of run.generate({ count: 3, temperature: 1 })) steps.push(step);
           assert.deepEqual(steps.slice(0, 3), steps.slice(3));
-          assert.deepEqual(steps[0].att.shape, [L, H, others.length + 1]);
+          assert.deepEqual(steps[0].att.shape, [L, H, otherIds.length + 1]);
           assert.ok(steps[0].att.data.some((x) => x > 0));
-          const [alpha] = await stored.read([{ metric: 'alpha' }]);
-          assert.deepEqual((await computed.read([{ metric: 'alpha' }]))[0], alpha);
+          const [alpha] = await storedRun.read([{ metric: 'alpha' }]);
+          assert.deepEqual((await computedRun.read([{ metric: 'alpha' }]))[0], alpha);
           await model.close();
         }
     });
@@ -76,7 +76,7 @@ test('a measuring run gives the numbers of a run that stores maps in less memory
     const model = await engine.open(files(tiny));
     const { L, H, G, K, D } = model.architecture;
     const fields = ['att', 'q', 'seen', 'out_norm', 'hidden'];
-    const whole = await model.run(ids, { fields, maps: 0 });
+    const wholeRun = await model.run(ids, { fields, maps: 0 });
     const sums = await model.run(ids, { fields, measuring: true });
     const { metrics } = engine.describe;
     const rows = metrics.filter((row) => !row.accumulated && row.fields.includes('hidden'));
@@ -84,13 +84,13 @@ test('a measuring run gives the numbers of a run that stores maps in less memory
     const reads = metricsOf(engine.describe, fields).filter(
       ({ metric }) => !rows.some(({ name }) => name === metric),
     );
-    for (const text of [ids, ids.slice(0, 5), [...ids, 4]]) {
-      await whole.update(text);
-      await sums.update(text);
-      assert.deepEqual(await sums.read(reads), await whole.read(reads));
+    for (const textIds of [ids, ids.slice(0, 5), [...ids, 4]]) {
+      await wholeRun.update(textIds);
+      await sums.update(textIds);
+      assert.deepEqual(await sums.read(reads), await wholeRun.read(reads));
     }
-    const { text } = await failure(sums.field('q'));
-    assert.equal(text, 'expected a run that keeps the field; this one only measures');
+    const { text: sentence } = await failure(sums.field('q'));
+    assert.equal(sentence, 'expected a run that keeps the field; this one only measures');
     assert.equal((await failure(sums.field('att', { layer: 0, head: 0 }))).where, 'att');
     assert.equal((await failure(sums.metric('qk_dot', { layer: 0, head: 0 }))).where, 'qk_dot');
     assert.equal((await failure(sums.metric('alpha', { tokens: 3 }))).where, 'alpha');
@@ -104,14 +104,17 @@ test('a measuring run gives the numbers of a run that stores maps in less memory
     const bytes = (measuring) => model.runBytes(16, { fields, capacity: 16, maps: 0, measuring });
     // The run still keeps the keys and values of one layer, and the norms and spectra of all layers.
     const vectors = (H * L + 2 * G * (L - 1)) * K - 2 * G * L + (L + 1) * (D - 1);
-    const saved = (await bytes(false)) - (await bytes(true));
-    assert.equal(saved, 64 * vectors - 64);
-    assert.equal((await bytes(['hidden_norm'])) + saved, (await bytes(false)) - 64);
-    const some = await model.run(ids, { fields, measuring: ['matrix_entropy'] });
+    const savedBytes = (await bytes(false)) - (await bytes(true));
+    assert.equal(savedBytes, 64 * vectors - 64);
+    assert.equal((await bytes(['hidden_norm'])) + savedBytes, (await bytes(false)) - 64);
+    const entropyRun = await model.run(ids, { fields, measuring: ['matrix_entropy'] });
     await sums.update(ids);
-    assert.deepEqual(await some.metric('matrix_entropy'), await sums.metric('matrix_entropy'));
-    const none = await model.run(ids, { fields, measuring: ['hidden_norm'] });
-    assert.equal((await failure(none.metric('matrix_entropy'))).where, 'matrix_entropy');
+    assert.deepEqual(
+      await entropyRun.metric('matrix_entropy'),
+      await sums.metric('matrix_entropy'),
+    );
+    const normRun = await model.run(ids, { fields, measuring: ['hidden_norm'] });
+    assert.equal((await failure(normRun.metric('matrix_entropy'))).where, 'matrix_entropy');
   });
 });
 
@@ -124,11 +127,11 @@ test('single rows are read from every field with rows, and rejected for other fi
     const run = await model.run(ids);
     const hidden = await run.field('hidden');
     const [states, , D] = hidden.shape;
-    const some = await run.field('hidden', { rows: [2, 5] });
-    assert.deepEqual(some.shape, [states, 3, D]);
+    const middleRows = await run.field('hidden', { rows: [2, 5] });
+    assert.deepEqual(middleRows.shape, [states, 3, D]);
     const row = (s, t) => [...hidden.data.subarray((s * T + t) * D, (s * T + t + 1) * D)];
     assert.deepEqual(
-      [...some.data],
+      [...middleRows.data],
       Array.from({ length: states }, (_, s) => [2, 3, 4].flatMap((t) => row(s, t))).flat(),
     );
     assert.deepEqual([...(await run.field('tokens', { rows: [1, 3] })).data], ids.slice(1, 3));
@@ -151,17 +154,20 @@ test('single rows are read from every field with rows, and rejected for other fi
 test('the memory of a measuring run grows with the number of tokens, not with its square', async () => {
   await withEngine({ worker: false }, async (engine) => {
     const config = JSON.parse(String(files(tiny).config));
-    const long = { ...config, max_position_embeddings: 32768 };
-    const model = await engine.open({ ...files(tiny), config: Buffer.from(JSON.stringify(long)) });
+    const longConfig = { ...config, max_position_embeddings: 32768 };
+    const model = await engine.open({
+      ...files(tiny),
+      config: Buffer.from(JSON.stringify(longConfig)),
+    });
     const fields = ['att', 'seen', 'hidden'];
     const bytes = [];
     for (const tokens of [4096, 8192, 16384])
       bytes.push(await model.runBytes(tokens, { fields, capacity: tokens, maps: 0 }));
     const growth = (bytes[2] - bytes[1]) / (bytes[1] - bytes[0]);
     assert.ok(growth > 1.99 && growth < 2.01, String(growth));
-    const stored = await model.runBytes(1024, { fields, capacity: 1024 });
-    const none = await model.runBytes(1024, { fields, capacity: 1024, maps: 0 });
-    assert.ok(none < stored / 2);
+    const storedBytes = await model.runBytes(1024, { fields, capacity: 1024 });
+    const emptyBytes = await model.runBytes(1024, { fields, capacity: 1024, maps: 0 });
+    assert.ok(emptyBytes < storedBytes / 2);
   });
 });
 
@@ -169,14 +175,14 @@ test('measure stores no map, and gives the numbers of runs that do', async () =>
   await withEngine({ worker: false, workers: 1 }, async (engine) => {
     const model = await engine.open(files(tiny));
     const budgets = [];
-    const watched = {
+    const watchedModel = {
       architecture: model.architecture,
       describe: model.describe,
       run: (tokens, options) => (budgets.push(options.maps), model.run(tokens, options)),
       replicas: undefined,
     };
-    watched.replicas = [watched];
-    const measured = await measure(watched, [ids, ids.toReversed()]);
+    watchedModel.replicas = [watchedModel];
+    const measurement = await measure(watchedModel, [ids, ids.toReversed()]);
     assert.deepEqual(budgets, [0, 0]);
     const mean = { sink_ratio: 0, entropy_mean: 0, contribution: 0 };
     for (const tokens of [ids, ids.toReversed()]) {
@@ -184,6 +190,6 @@ test('measure stores no map, and gives the numbers of runs that do', async () =>
       for (const name of Object.keys(mean)) mean[name] += (await run.metric(name)).data[0] / 2;
     }
     for (const [name, value] of Object.entries(mean))
-      assert.equal(measured.metrics[name].mean[0], value);
+      assert.equal(measurement.metrics[name].mean[0], value);
   });
 });

@@ -22,14 +22,14 @@ const texts = [
 const cut = (text, more) => cutText(tokenizer, text, { tokens: 12, sequences: 9, ...more });
 
 test('each text of an array gives one sequence, its first tokens, line breaks included', async () => {
-  const found = await cut(texts);
-  const own = [texts[0], texts[2]].map((text) =>
+  const sequences = await cut(texts);
+  const expectedSequences = [texts[0], texts[2]].map((text) =>
     tokenizer
       .encode(text)
       .slice(0, 12)
       .map(({ id }) => id),
   );
-  assert.deepEqual(found, own);
+  assert.deepEqual(sequences, expectedSequences);
   assert.equal((await cut(texts, { sequences: 1 })).length, 1);
   await assert.rejects(cut(['Hi.', '']), { code: 'argument', where: 'text' });
 });
@@ -40,13 +40,13 @@ test('each sequence ends with the tokens that the tokenizer appends', async () =
   );
   const ids = (text) => bert.encode(text, { special: 'none' }).map(({ id }) => id);
   const [start, end] = bert.encode('').map(({ id }) => id);
-  const all = ids(texts[0]);
+  const allIds = ids(texts[0]);
   assert.deepEqual(await cutText(bert, texts[0], { tokens: 12, sequences: 2 }), [
-    [start, ...all.slice(0, 10), end],
-    [start, ...all.slice(10, 20), end],
+    [start, ...allIds.slice(0, 10), end],
+    [start, ...allIds.slice(10, 20), end],
   ]);
   assert.deepEqual(await cutText(bert, texts, { tokens: 12, sequences: 9, special: ['[CLS]'] }), [
-    [start, ...all.slice(0, 11)],
+    [start, ...allIds.slice(0, 11)],
     [start, ...ids(texts[2]).slice(0, 11)],
   ]);
 });
@@ -54,16 +54,17 @@ test('each sequence ends with the tokens that the tokenizer appends', async () =
 test('progress reports a rate in runs per second', async () => {
   await withEngine({}, async (engine) => {
     const model = await engine.open(files(softmax));
-    const began = performance.now();
-    const late = [];
+    const startTime = performance.now();
+    const lateness = [];
     await measure(model, await cut(texts), {
       // At the reported rate, the finished sequences took no longer than the call so far.
-      onProgress: ({ done, rate }) => late.push(done / rate - (performance.now() - began) / 1000),
+      onProgress: ({ done, rate }) =>
+        lateness.push(done / rate - (performance.now() - startTime) / 1000),
     });
-    assert.equal(late.length, 2);
+    assert.equal(lateness.length, 2);
     assert.ok(
-      late.every((seconds) => seconds < 0.001),
-      `${late}`,
+      lateness.every((seconds) => seconds < 0.001),
+      `${lateness}`,
     );
   });
 });
@@ -90,18 +91,19 @@ test('the deviation over sequences is that of a sample, head by head, and undefi
     const sequences = await cut(texts.join(' '), { tokens: 8, sequences: 5 });
     assert.ok(sequences.length >= 4);
     for (const n of [1, 2, sequences.length]) {
-      const each = [];
+      const tensorsBySequence = [];
       const { metrics } = await measure(model, sequences.slice(0, n), {
         metrics: ['value_ratio', 'loss_mean'],
-        onSequence: (reported) => each.push(reported),
+        onSequence: (tensors) => tensorsBySequence.push(tensors),
       });
       for (const name of ['value_ratio', 'loss_mean'])
-        metrics[name].deviation.forEach((found, i) => {
-          const values = each.map((reported) => reported[name].data[i]);
+        metrics[name].deviation.forEach((deviation, i) => {
+          const values = tensorsBySequence.map((tensors) => tensors[name].data[i]);
           const mean = values.reduce((a, b) => a + b) / n;
           const squares = values.reduce((a, b) => a + (b - mean) ** 2, 0);
-          if (n === 1) assert.equal(found, null);
-          else assert.ok(Math.abs(found - Math.sqrt(squares / (n - 1))) < 1e-6 * Math.abs(mean));
+          if (n === 1) assert.equal(deviation, null);
+          else
+            assert.ok(Math.abs(deviation - Math.sqrt(squares / (n - 1))) < 1e-6 * Math.abs(mean));
         });
     }
   });
@@ -112,40 +114,40 @@ test('one run measures a list of thresholds, with the numbers of separate runs',
     const model = await engine.open(files(softmax));
     const sequences = await cut(texts);
     let runs = 0;
-    const counted = {
+    const countedModel = {
       ...model,
       replicas: undefined,
       run: (...args) => (runs++, model.run(...args)),
     };
     const eps = [0.5, 0.1, 0.3];
-    const found = await measure(counted, sequences, { eps });
+    const result = await measure(countedModel, sequences, { eps });
     assert.equal(runs, sequences.length);
-    assert.deepEqual([found.eps, found.byEps.map((one) => one.eps)], [0.5, eps]);
-    const depending = engine.describe.metrics.filter((row) => row.arguments.includes('eps'));
-    assert.ok(depending.length >= 4);
-    for (const [i, one] of eps.entries()) {
-      const alone = await measure(model, sequences, { eps: one });
-      assert.equal(alone.byEps, undefined);
-      for (const { name } of depending)
-        assert.deepEqual(found.byEps[i].metrics[name], alone.metrics[name], name);
-      if (i === 0) assert.deepEqual(found.metrics, alone.metrics);
+    assert.deepEqual([result.eps, result.byEps.map((entry) => entry.eps)], [0.5, eps]);
+    const thresholdMetrics = engine.describe.metrics.filter((row) => row.arguments.includes('eps'));
+    assert.ok(thresholdMetrics.length >= 4);
+    for (const [i, threshold] of eps.entries()) {
+      const singleResult = await measure(model, sequences, { eps: threshold });
+      assert.equal(singleResult.byEps, undefined);
+      for (const { name } of thresholdMetrics)
+        assert.deepEqual(result.byEps[i].metrics[name], singleResult.metrics[name], name);
+      if (i === 0) assert.deepEqual(result.metrics, singleResult.metrics);
     }
-    const [low, high] = [1, 0].map((i) => found.byEps[i].metrics.sink_ratio.mean[0]);
+    const [low, high] = [1, 0].map((i) => result.byEps[i].metrics.sink_ratio.mean[0]);
     assert.ok(low > high);
-    for (const wrong of [[], [0.1, 0.1], ['0.1'], '0.1', NaN, {}])
-      await assert.rejects(measure(model, sequences, { eps: wrong }), { code: 'argument' });
+    for (const wrongEps of [[], [0.1, 0.1], ['0.1'], '0.1', NaN, {}])
+      await assert.rejects(measure(model, sequences, { eps: wrongEps }), { code: 'argument' });
   });
 });
 
 test('a cut reports its sequences, the tokens read, the texts that were too short, and the longest', async () => {
-  const of = async (text, more) => {
-    let reported;
-    await cut(text, { ...more, onCut: (found) => (reported = found) }).catch(() => {});
-    return reported;
+  const cutOf = async (text, more) => {
+    let cutReport;
+    await cut(text, { ...more, onCut: (report) => (cutReport = report) }).catch(() => {});
+    return cutReport;
   };
   const tokens = (text) => tokenizer.encode(text, { special: 'none' }).length;
   const [first, short, third] = texts.map(tokens);
-  assert.deepEqual(await of(texts), {
+  assert.deepEqual(await cutOf(texts), {
     asked: 9,
     sequences: 2,
     room: 11,
@@ -153,7 +155,7 @@ test('a cut reports its sequences, the tokens read, the texts that were too shor
     short: 1,
     longest: Math.max(first, third),
   });
-  assert.deepEqual(await of('Too short.'), {
+  assert.deepEqual(await cutOf('Too short.'), {
     asked: 9,
     sequences: 0,
     room: 11,
@@ -161,9 +163,9 @@ test('a cut reports its sequences, the tokens read, the texts that were too shor
     short: 1,
     longest: short,
   });
-  const nothing = { asked: 9, sequences: 0, room: 11, read: 0, short: 1, longest: 0 };
-  assert.deepEqual(await of(['']), nothing);
-  const { asked, sequences, read } = await of(texts.join(' '), { sequences: 2 });
+  const emptyReport = { asked: 9, sequences: 0, room: 11, read: 0, short: 1, longest: 0 };
+  assert.deepEqual(await cutOf(['']), emptyReport);
+  const { asked, sequences, read } = await cutOf(texts.join(' '), { sequences: 2 });
   assert.deepEqual([asked, sequences, read], [2, 2, tokens(texts.join(' '))]);
 });
 
@@ -174,12 +176,12 @@ test('an edit applies to every sequence', async () => {
       const { metrics } = await measure(model, await cut(texts), { edits });
       return metrics.row_mass_summary.mean;
     };
-    const [own, edited] = [
+    const [ownMask, editedMask] = [
       await masses(undefined),
       await masses([{ kind: 'operation', operation: 'sigmoid' }]),
     ];
-    assert.ok(own.every((mass) => Math.abs(mass - 1) < 1e-5));
-    assert.ok(edited.every((mass) => Math.abs(mass - 1) > 1e-3));
+    assert.ok(ownMask.every((mass) => Math.abs(mass - 1) < 1e-5));
+    assert.ok(editedMask.every((mass) => Math.abs(mass - 1) > 1e-3));
   });
 });
 
@@ -192,26 +194,26 @@ test('metrics that compare two runs compare with the unedited run', async () => 
       [{ kind: 'silence', layer: 0 }],
       [{ kind: 'scale_value', key: 0, factor: 1 }],
     ];
-    const reported = [];
-    const found = await sweep(model, sequences, cases, {
+    const indices = [];
+    const results = await sweep(model, sequences, cases, {
       metrics: ['loss_mean', 'loss_change', 'kl_mean', 'hidden_change'],
-      onSequence: (_, index, at) => reported.push([index, at]),
+      onSequence: (_, index, caseIndex) => indices.push([index, caseIndex]),
     });
-    const of = (at, name) => found[at].metrics[name].mean;
-    const change = of(1, 'loss_mean')[0] - of(0, 'loss_mean')[0];
+    const meanOf = (caseIndex, name) => results[caseIndex].metrics[name].mean;
+    const change = meanOf(1, 'loss_mean')[0] - meanOf(0, 'loss_mean')[0];
     assert.ok(Math.abs(change) > 0.01);
-    assert.ok(Math.abs(of(1, 'loss_change')[0] - change) < 1e-5);
-    assert.ok(of(1, 'kl_mean')[0] > 0.01);
-    assert.ok(of(1, 'hidden_change').some((x) => x > 0.01));
-    for (const at of [0, 2])
+    assert.ok(Math.abs(meanOf(1, 'loss_change')[0] - change) < 1e-5);
+    assert.ok(meanOf(1, 'kl_mean')[0] > 0.01);
+    assert.ok(meanOf(1, 'hidden_change').some((x) => x > 0.01));
+    for (const caseIndex of [0, 2])
       for (const name of ['loss_change', 'kl_mean', 'hidden_change'])
         assert.ok(
-          of(at, name).every((x) => x === 0),
+          meanOf(caseIndex, name).every((x) => x === 0),
           name,
         );
     assert.deepEqual(
-      reported,
-      sequences.flatMap((_, i) => cases.map((__, at) => [i, at])),
+      indices,
+      sequences.flatMap((_, i) => cases.map((__, caseIndex) => [i, caseIndex])),
     );
     // A summary includes metrics of comparison if some case has edits.
     const summaries = await sweep(model, sequences, cases);
@@ -229,20 +231,26 @@ test('metrics that compare two runs compare with the unedited run', async () => 
 
 test('two runs can be compared only if model, number of tokens and fields agree', async () => {
   await withEngine({}, async (engine) => {
-    const [model, other] = [await engine.open(files(tiny)), await engine.open(files(tiny))];
+    const [model, otherModel] = [await engine.open(files(tiny)), await engine.open(files(tiny))];
     const run = await model.run([1, 2, 3], { fields: ['logits'] });
-    const wrong = async (base, code, where) => {
-      const { code: found, where: place } = await failure(run.metric('kl_mean', { base }));
-      assert.deepEqual([found, place], [code, where]);
+    const assertRefused = async (base, code, where) => {
+      const { code: actualCode, where: actualWhere } = await failure(
+        run.metric('kl_mean', { base }),
+      );
+      assert.deepEqual([actualCode, actualWhere], [code, where]);
     };
-    await wrong(await other.run([1, 2, 3], { fields: ['logits'] }), 'argument', 'base');
-    await wrong({}, 'argument', 'base');
-    await wrong(undefined, 'bad_request', 'kl_mean');
-    await wrong(await model.run([1, 2], { fields: ['logits'] }), 'bad_request', 'kl_mean');
-    await wrong(await model.run([1, 2, 3], { fields: ['loss'] }), 'bad_request', 'kl_mean');
+    await assertRefused(
+      await otherModel.run([1, 2, 3], { fields: ['logits'] }),
+      'argument',
+      'base',
+    );
+    await assertRefused({}, 'argument', 'base');
+    await assertRefused(undefined, 'bad_request', 'kl_mean');
+    await assertRefused(await model.run([1, 2], { fields: ['logits'] }), 'bad_request', 'kl_mean');
+    await assertRefused(await model.run([1, 2, 3], { fields: ['loss'] }), 'bad_request', 'kl_mean');
     const closed = await model.run([1, 2, 3], { fields: ['logits'] });
     await closed.close();
-    await wrong(closed, 'closed', 'run');
+    await assertRefused(closed, 'closed', 'run');
     assert.deepEqual([...(await run.metric('kl_mean', { base: run })).data], [0]);
   });
 });
@@ -261,8 +269,8 @@ test('sequences of unequal length, and an empty list, are rejected', async () =>
         'sequences[1].length',
       ],
     ]) {
-      const { code, where: found } = await failure(measure(model, sequences));
-      assert.deepEqual([code, found], ['argument', where]);
+      const { code, where: actualWhere } = await failure(measure(model, sequences));
+      assert.deepEqual([code, actualWhere], ['argument', where]);
     }
   });
 });

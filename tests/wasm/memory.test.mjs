@@ -16,13 +16,14 @@ const bytesOf = (name) => readFileSync(new URL(name, binaries));
  */
 async function open(name) {
   const module = await WebAssembly.compile(bytesOf(name));
-  const shared = WebAssembly.Module.imports(module).length > 0 ? createSharedMemory() : undefined;
-  const { exports } = await WebAssembly.instantiate(module, { env: { memory: shared } });
+  const sharedMemory =
+    WebAssembly.Module.imports(module).length > 0 ? createSharedMemory() : undefined;
+  const { exports } = await WebAssembly.instantiate(module, { env: { memory: sharedMemory } });
   exports._initialize?.();
   return {
     reserve: (bytes) => exports.ss_wasm_reserve(bytes) >>> 0,
     release: (address) => exports.ss_wasm_release(address),
-    buffer: () => (shared ?? exports.memory).buffer,
+    buffer: () => (sharedMemory ?? exports.memory).buffer,
   };
 }
 
@@ -32,8 +33,23 @@ for (const name of names) {
       const { reserve, release, buffer } = await open(name);
       const first = before ? reserve(before) : 0;
       const size = buffer().byteLength;
-      const near = [0, 1, 2, 15, 63, 64, 127, 128, 4095, 65535, 65536, 262_140, 1e6, 2 ** 20];
-      for (const k of near) {
+      const sizesNearPowers = [
+        0,
+        1,
+        2,
+        15,
+        63,
+        64,
+        127,
+        128,
+        4095,
+        65535,
+        65536,
+        262_140,
+        1e6,
+        2 ** 20,
+      ];
+      for (const k of sizesNearPowers) {
         const bytes = (2 ** 32 - k) >>> 0;
         if (bytes > 0) assert.equal(reserve(bytes), 0, `${bytes} after ${before}`);
       }
@@ -41,9 +57,9 @@ for (const name of names) {
       for (let bytes = 4_293_918_720; bytes < 2 ** 32; bytes += 26_208)
         assert.equal(reserve(bytes), 0, `${bytes} after ${before}`);
       assert.equal(buffer().byteLength, size);
-      const small = reserve(1000);
-      assert.ok(small > 0 && small + 1000 <= buffer().byteLength);
-      new Uint8Array(buffer(), small, 1000).fill(1);
+      const smallBlock = reserve(1000);
+      assert.ok(smallBlock > 0 && smallBlock + 1000 <= buffer().byteLength);
+      new Uint8Array(buffer(), smallBlock, 1000).fill(1);
       if (first) release(first);
     }
   });
@@ -51,28 +67,32 @@ for (const name of names) {
   test(`${name} gives disjoint blocks inside memory, which keep their bytes`, async () => {
     const { reserve, release, buffer } = await open(name);
     const draw = numbers(5);
-    /** @type {{ at: number, bytes: number, mark: number }[]} */
-    const held = [];
+    /** @type {{ address: number, bytes: number, mark: number }[]} */
+    const blocks = [];
     for (let i = 0; i < 4000; i++) {
-      if (held.length > 40 || (held.length && draw() < 0.45)) {
-        const [{ at, bytes, mark }] = held.splice(Math.floor(draw() * held.length), 1);
-        const block = new Uint8Array(buffer(), at, bytes);
+      if (blocks.length > 40 || (blocks.length && draw() < 0.45)) {
+        const [{ address, bytes, mark }] = blocks.splice(Math.floor(draw() * blocks.length), 1);
+        const block = new Uint8Array(buffer(), address, bytes);
         assert.ok(block.every((x) => x === mark));
-        release(at);
+        release(address);
       } else {
         const bytes = Math.floor(2 ** (draw() * 16));
-        const at = reserve(bytes);
-        assert.ok(at > 0 && at % 64 === 0 && at + bytes <= buffer().byteLength);
-        for (const one of held) assert.ok(at >= one.at + one.bytes || one.at >= at + bytes);
-        new Uint8Array(buffer(), at, bytes).fill((i % 255) + 1);
-        held.push({ at, bytes, mark: (i % 255) + 1 });
+        const address = reserve(bytes);
+        assert.ok(address > 0 && address % 64 === 0 && address + bytes <= buffer().byteLength);
+        for (const otherBlock of blocks)
+          assert.ok(
+            address >= otherBlock.address + otherBlock.bytes ||
+              otherBlock.address >= address + bytes,
+          );
+        new Uint8Array(buffer(), address, bytes).fill((i % 255) + 1);
+        blocks.push({ address, bytes, mark: (i % 255) + 1 });
       }
     }
-    held.forEach(({ at }) => release(at));
+    blocks.forEach(({ address }) => release(address));
     // Freed blocks merge, so the size of the memory depends on how much is held at once, not on how often.
     assert.ok(buffer().byteLength <= 16 * 2 ** 20);
-    const whole = reserve(10 * 2 ** 20);
-    assert.ok(whole > 0);
+    const largeBlock = reserve(10 * 2 ** 20);
+    assert.ok(largeBlock > 0);
     assert.ok(buffer().byteLength <= 16 * 2 ** 20, 'the freed blocks have been joined');
   });
 

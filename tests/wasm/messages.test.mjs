@@ -2,33 +2,33 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { SinkscopeError } from '../../wasm/abi/errors.ts';
-import { answer, callThrough, transfer } from '../../wasm/engine/messages.ts';
+import { answerCalls, callThrough, transfer } from '../../wasm/engine/messages.ts';
 import { randomBits } from '../../wasm/engine/random.ts';
 
 function ports() {
   const log = [];
-  const hears = [];
+  const listeners = [];
   const port = (i) => ({
     post: (message, moved) => {
       log.push([message, moved]);
-      void Promise.resolve().then(() => hears[1 - i]?.(message));
+      void Promise.resolve().then(() => listeners[1 - i]?.(message));
     },
-    listen: (hear) => (hears[i] = hear),
+    listen: (onMessage) => (listeners[i] = onMessage),
   });
-  return { log, near: port(0), far: port(1) };
+  return { log, nearPort: port(0), farPort: port(1) };
 }
 
 test('each call gets its own answer, in whatever order answers arrive', async () => {
-  const { log, near, far } = ports();
-  const calls = callThrough(near, () => {});
+  const { log, nearPort, farPort } = ports();
+  const calls = callThrough(nearPort, () => {});
   let release = () => {};
-  const held = new Promise((done) => (release = done));
-  const late = async (x) => (await held, x + 1);
-  answer(far, () => ({ late, double: (x) => 2 * x, nothing: () => undefined }));
-  const first = calls.late(1);
+  const releasePromise = new Promise((done) => (release = done));
+  const addLater = async (x) => (await releasePromise, x + 1);
+  answerCalls(farPort, () => ({ late: addLater, double: (x) => 2 * x, nothing: () => undefined }));
+  const firstCall = calls.late(1);
   assert.deepEqual([await calls.double(4), await calls.nothing()], [8, undefined]);
   release();
-  assert.equal(await first, 2);
+  assert.equal(await firstCall, 2);
   assert.deepEqual(
     log.slice(0, 2).map(([{ id, name, args }]) => [id, name, args]),
     [
@@ -40,35 +40,35 @@ test('each call gets its own answer, in whatever order answers arrive', async ()
 });
 
 test('transferred buffers are moved, as arguments and as answers', async () => {
-  const { log, near, far } = ports();
-  const calls = callThrough(near, () => {});
-  const [one, other] = [new ArrayBuffer(1), new ArrayBuffer(2)];
-  answer(far, () => ({ give: () => transfer({ other }, [other]) }));
-  const sent = { one };
-  assert.equal(transfer(sent, [one]), sent);
-  await calls.give('plain', sent, null);
+  const { log, nearPort, farPort } = ports();
+  const calls = callThrough(nearPort, () => {});
+  const [firstBuffer, secondBuffer] = [new ArrayBuffer(1), new ArrayBuffer(2)];
+  answerCalls(farPort, () => ({ give: () => transfer({ other: secondBuffer }, [secondBuffer]) }));
+  const message = { one: firstBuffer };
+  assert.equal(transfer(message, [firstBuffer]), message);
+  await calls.give('plain', message, null);
   assert.deepEqual(
     log.map(([, moved]) => moved),
-    [[one], [other]],
+    [[firstBuffer], [secondBuffer]],
   );
 });
 
 test('an error arrives as a value with its place, a report reaches its listener, and a stray answer is dropped', async () => {
-  const { near, far } = ports();
+  const { nearPort, farPort } = ports();
   const reports = [];
-  const calls = callThrough(near, (...report) => reports.push(report));
+  const calls = callThrough(nearPort, (...report) => reports.push(report));
   const refuse = () => {
     throw new SinkscopeError('read', 'a file', 'expected bytes');
   };
-  answer(far, () => ({ refuse }));
+  answerCalls(farPort, () => ({ refuse }));
   await assert.rejects(calls.refuse(), (error) => {
     assert.deepEqual(error, { code: 'read', where: 'a file', text: 'expected bytes' });
     return true;
   });
   await assert.rejects(calls.missing(), ({ code }) => code === 'internal');
-  far.post({ report: [1, 'run', 2, 3] }, []);
-  far.post({ id: 99, value: 1 }, []);
-  far.post({ id: 98, thrown: 1 }, []);
+  farPort.post({ report: [1, 'run', 2, 3] }, []);
+  farPort.post({ id: 99, value: 1 }, []);
+  farPort.post({ id: 98, thrown: 1 }, []);
   await new Promise(setImmediate);
   assert.deepEqual(reports, [[1, 'run', 2, 3]]);
 });
@@ -76,11 +76,11 @@ test('an error arrives as a value with its place, a report reaches its listener,
 test('random bits are those of splitmix32', () => {
   for (const seed of [0, 1, 2 ** 32 - 1]) {
     let state = BigInt(seed);
-    const wide = (x) => BigInt.asUintN(32, x);
+    const toUint32 = (x) => BigInt.asUintN(32, x);
     const expected = Array.from({ length: 5 }, () => {
-      state = wide(state + 0x9e3779b9n);
-      let bits = wide((state ^ (state >> 16n)) * 0x21f0aaadn);
-      bits = wide((bits ^ (bits >> 15n)) * 0x735a2d97n);
+      state = toUint32(state + 0x9e3779b9n);
+      let bits = toUint32((state ^ (state >> 16n)) * 0x21f0aaadn);
+      bits = toUint32((bits ^ (bits >> 15n)) * 0x735a2d97n);
       return Number(bits ^ (bits >> 15n));
     });
     const random = randomBits(seed);

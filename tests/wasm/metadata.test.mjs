@@ -23,17 +23,17 @@ for (const worker of [false, true]) {
       await model.close();
       await assert.rejects(model.metadata('general.architecture'), { code: 'closed' });
 
-      const other = await engine.open(files(tiny));
-      assert.equal(await other.metadata('general.architecture'), undefined);
+      const otherModel = await engine.open(files(tiny));
+      assert.equal(await otherModel.metadata('general.architecture'), undefined);
     });
   });
 }
 
 test('a byte order mark in a token is kept as a character', async () => {
-  const marked = Buffer.from(weights);
-  marked.write('\ufeff', marked.indexOf('t10'));
+  const markedWeights = Buffer.from(weights);
+  markedWeights.write('\ufeff', markedWeights.indexOf('t10'));
   await withEngine({}, async (engine) => {
-    const model = await engine.open({ weights: marked });
+    const model = await engine.open({ weights: markedWeights });
     const tokens = await model.metadata('tokenizer.ggml.tokens');
     assert.deepEqual(tokens.slice(9, 12), ['t9', '\ufeff', 't11']);
   });
@@ -54,14 +54,14 @@ test('numbers of every type of the format are read, single and in lists', () => 
       [11, (b, v, at) => b.writeBigInt64LE(BigInt(v), at), 8, [-(2 ** 52) - 1, 1]],
       [12, (b, v, at) => b.writeDoubleLE(v, at), 8, [0.1, -2]],
     ]);
-  const decoded = (/** @type {Buffer} */ bytes, type, count, isArray) =>
+  const decode = (/** @type {Buffer} */ bytes, type, count, isArray) =>
     decodeValue({ bytes, type, count, isArray }, 'key');
   for (const [type, write, size, values] of types) {
     const bytes = Buffer.alloc(2 * size);
     values.forEach((value, i) => write(bytes, value, i * size));
-    assert.deepEqual(decoded(bytes, type, 2, true), values, `type ${type}`);
-    assert.equal(decoded(bytes, type, 1, false), values[0]);
+    assert.deepEqual(decode(bytes, type, 2, true), values, `type ${type}`);
+    assert.equal(decode(bytes, type, 1, false), values[0]);
   }
-  assert.deepEqual(decoded(Buffer.of(0, 1, 2), 7, 3, true), [false, true, true]);
-  assert.throws(() => decoded(Buffer.alloc(8), 13, 1, false), { code: 'unsupported' });
+  assert.deepEqual(decode(Buffer.of(0, 1, 2), 7, 3, true), [false, true, true]);
+  assert.throws(() => decode(Buffer.alloc(8), 13, 1, false), { code: 'unsupported' });
 });

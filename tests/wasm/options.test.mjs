@@ -21,8 +21,8 @@ const optionsOf = (command) => COMMANDS[command].options(describe);
 const wantedNames = (command) => COMMANDS[command].names.map((_, i) => `name${i}`);
 
 test('the help of every command describes each of its options', async () => {
-  const all = [['--help'], [], ...commands.map((command) => [command, '--help'])];
-  for (const args of all) {
+  const argLists = [['--help'], [], ...commands.map((command) => [command, '--help'])];
+  for (const args of argLists) {
     const { status, stdout, stderr } = await runCli(...args);
     assert.deepEqual([status, stderr], [0, ''], args.join(' '));
     assert.doesNotMatch(stdout, /undefined|NaN|null|\[object|\(\)/, args.join(' '));
@@ -40,7 +40,7 @@ test('the help of every command describes each of its options', async () => {
 });
 
 test('help texts have lines of at most 108 characters, each filled with whole words', () => {
-  let wrapped = 0;
+  let wrappedCount = 0;
   for (const command of commands) {
     const lines = usage(describe, command).split('\n');
     lines.forEach((line, i) => {
@@ -51,34 +51,38 @@ test('help texts have lines of at most 108 characters, each filled with whole wo
       // A name that is wider than its column has a line of its own.
       const isName = /^ {2}--\S+ \S{19,}$/.test(before);
       assert.ok(isName || before.length + 1 + word.length > 108, before);
-      wrapped++;
+      wrappedCount++;
     });
   }
-  assert.ok(wrapped > 50, `${wrapped}`);
+  assert.ok(wrappedCount > 50, `${wrappedCount}`);
 });
 
 test('each command accepts its own options and rejects those of other commands by name', () => {
-  const every = new Set(commands.flatMap((command) => Object.keys(optionsOf(command))));
-  let refused = 0;
+  const allNames = new Set(commands.flatMap((command) => Object.keys(optionsOf(command))));
+  let refusedCount = 0;
   for (const command of commands) {
-    const own = optionsOf(command);
+    const options = optionsOf(command);
     const names = wantedNames(command);
-    for (const name of every) {
-      const isFlag = commands.some((one) => optionsOf(one)[name] && !optionsOf(one)[name].value);
+    for (const name of allNames) {
+      const isFlag = commands.some(
+        (command) => optionsOf(command)[name] && !optionsOf(command)[name].value,
+      );
       const args = [command, ...names, `--${name}`, ...(isFlag ? [] : ['7'])];
-      if (own[name]) {
-        const { given } = readArguments(args, describe);
-        assert.deepEqual(given, { [name]: isFlag ? true : own[name].repeats ? ['7'] : '7' });
+      if (options[name]) {
+        const { givenOptions: parsedOptions } = readArguments(args, describe);
+        assert.deepEqual(parsedOptions, {
+          [name]: isFlag ? true : options[name].repeats ? ['7'] : '7',
+        });
         continue;
       }
-      const owners = commands.filter((one) => optionsOf(one)[name]);
-      const have = owners.length === 1 ? 'has' : 'have';
-      const message = `--${name}: ${command} has no such option; ${owners.join(', ')} ${have} it`;
+      const owners = commands.filter((command) => optionsOf(command)[name]);
+      const verb = owners.length === 1 ? 'has' : 'have';
+      const message = `--${name}: ${command} has no such option; ${owners.join(', ')} ${verb} it`;
       assert.throws(() => readArguments(args, describe), { code: 'argument', message });
-      refused++;
+      refusedCount++;
     }
   }
-  assert.ok(refused > 100, `${refused}`);
+  assert.ok(refusedCount > 100, `${refusedCount}`);
 });
 
 test('unknown options, missing values, extra values and extra names are rejected', () => {
@@ -107,17 +111,23 @@ test('unknown options, missing values, extra values and extra names are rejected
 
 test('a value is taken verbatim, even with a leading dash; of repeated options the last one counts', () => {
   for (const text of ['-The', '- x', '-', '', '$(x)', '`x`', "it's", 'ä\n😀', '-1', '=x']) {
-    assert.equal(readArguments(['measure', 'm', '--text', text], describe).given.text, text);
-    assert.equal(readArguments(['measure', 'm', `--text=${text}`], describe).given.text, text);
+    assert.equal(readArguments(['measure', 'm', '--text', text], describe).givenOptions.text, text);
+    assert.equal(
+      readArguments(['measure', 'm', `--text=${text}`], describe).givenOptions.text,
+      text,
+    );
   }
   for (const text of ['--', '--text', '--The'])
-    assert.equal(readArguments(['measure', 'm', `--text=${text}`], describe).given.text, text);
-  const { given, names } = readArguments(
+    assert.equal(
+      readArguments(['measure', 'm', `--text=${text}`], describe).givenOptions.text,
+      text,
+    );
+  const { givenOptions: parsedOptions, names } = readArguments(
     ['measure', '--tokens', '3', '--tokens', '4', '--ids', '1', '--ids', '2', '--', '-m'],
     describe,
   );
-  assert.deepEqual([given, names], [{ tokens: '4', ids: ['1', '2'] }, ['-m']]);
-  const { tokens, sequences, eps } = withDefaults('measure', given, describe);
+  assert.deepEqual([parsedOptions, names], [{ tokens: '4', ids: ['1', '2'] }, ['-m']]);
+  const { tokens, sequences, eps } = withDefaults('measure', parsedOptions, describe);
   assert.deepEqual([tokens, sequences, eps], ['4', '100', String(describe.defaults.eps)]);
 });
 
@@ -163,7 +173,7 @@ test('an option that another option makes ineffective is rejected', async () => 
   }
 });
 
-function parsed(csv) {
+function parseCsv(csv) {
   const records = csv
     .trimEnd()
     .split('\n')
@@ -190,21 +200,26 @@ test('CSV has a line for each number of JSON, with the columns of the page', asy
     runCli(...args, ...size, '--json'),
   ]);
   const { metrics, byEps } = JSON.parse(json.stdout);
-  const { facts, head, rows } = parsed(csv.stdout);
+  const { facts, head, rows } = parseCsv(csv.stdout);
   const page = 'subject,class,metric,mean,deviation,layer,head,key,prompts';
   assert.equal(head.join(), `${page},index,eps,label`);
   assert.deepEqual(facts[0].slice(0, 2), ['# indices', 'counted from 0']);
   const { eps, T, edits } = JSON.parse(facts.at(-1)[1]);
   assert.deepEqual([facts.at(-1)[0], eps, T, edits], ['# subject', 0.3, 16, []]);
   const number = (text) => (text === '' ? null : Number(text));
-  const find = (wanted) =>
-    rows.filter((row) => Object.entries(wanted).every(([name, value]) => row[name] === value));
+  const find = (fields) =>
+    rows.filter((row) => Object.entries(fields).every(([name, value]) => row[name] === value));
   for (const l of [0, 5])
     for (const h of [0, 3])
       for (const t of [0, 9]) {
         const i = (l * 4 + h) * 16 + t;
-        const [row, ...more] = find({ metric: 'alpha', layer: `${l}`, head: `${h}`, key: `${t}` });
-        assert.deepEqual(more, []);
+        const [row, ...otherRows] = find({
+          metric: 'alpha',
+          layer: `${l}`,
+          head: `${h}`,
+          key: `${t}`,
+        });
+        assert.deepEqual(otherRows, []);
         assert.equal(number(row.mean), metrics.alpha.mean[i]);
         assert.equal(number(row.deviation), metrics.alpha.deviation[i]);
         assert.deepEqual([row.prompts, row.eps, row.index], ['3', '', '']);
@@ -221,18 +236,18 @@ test('CSV has a line for each number of JSON, with the columns of the page', asy
     ]),
     [0, 1, 2].map((i) => [`${i}`, metrics.row_mass_summary.mean[(1 * 4 + 2) * 3 + i]]),
   );
-  for (const one of byEps)
+  for (const entry of byEps)
     assert.equal(
-      number(find({ metric: 'sink_ratio', key: '0', eps: `${one.eps}` })[0].mean),
-      one.metrics.sink_ratio.mean[0],
+      number(find({ metric: 'sink_ratio', key: '0', eps: `${entry.eps}` })[0].mean),
+      entry.metrics.sink_ratio.mean[0],
     );
   const names = new Set(rows.map(({ metric }) => metric));
   assert.deepEqual([...names].sort(), Object.keys(metrics).sort());
   const recording = join(folder, 'csv.safetensors');
   await runCli('record', ...args.slice(1), ...size, '--out', recording);
-  const recorded = parsed((await runCli('measure', recording, '--csv')).stdout);
-  assert.equal(recorded.head.join(), head.join());
-  const [loss] = recorded.rows.filter(({ metric }) => metric === 'loss_mean');
+  const recordedRows = parseCsv((await runCli('measure', recording, '--csv')).stdout);
+  assert.equal(recordedRows.head.join(), head.join());
+  const [loss] = recordedRows.rows.filter(({ metric }) => metric === 'loss_mean');
   assert.equal(number(loss.mean), Math.fround(metrics.loss_mean.mean[0]));
 });
 
@@ -265,11 +280,11 @@ test('values per prompt have the reported means, with ids and grouped by label',
   for (const [name, { shape, mean }] of Object.entries(metrics))
     mean.forEach((value, i) => {
       assert.deepEqual(byPrompt[0].metrics[name].shape, shape);
-      const sum = byPrompt.reduce((total, one) => total + one.metrics[name].values[i], 0);
+      const sum = byPrompt.reduce((total, entry) => total + entry.metrics[name].values[i], 0);
       if (value !== null)
         assert.ok(Math.abs(sum / 4 - value) <= 1e-9 * Math.max(1, Math.abs(value)), name);
     });
-  const { head, rows } = parsed(csv.stdout);
+  const { head, rows } = parseCsv(csv.stdout);
   assert.deepEqual(head.slice(0, 5), ['subject', 'class', 'prompt', 'alpha', 'sink_ratio']);
   assert.deepEqual(
     rows.map(({ prompt, label }) => [prompt, label]),
@@ -277,7 +292,7 @@ test('values per prompt have the reported means, with ids and grouped by label',
   );
   rows.forEach((row, i) => {
     const { alpha, loss_mean: loss } = byPrompt[i].metrics;
-    const firsts = alpha.values.filter((_, at) => at % 8 === 0);
+    const firsts = alpha.values.filter((_, index) => index % 8 === 0);
     assert.equal(Number(row.alpha), firsts.reduce((a, b) => a + b) / firsts.length);
     assert.equal(Number(row.loss_mean), loss.values[0]);
     const line = text.stdout
@@ -294,55 +309,55 @@ test('values per prompt have the reported means, with ids and grouped by label',
 });
 
 test('control characters from files are printed as escapes, and JSON keeps the original values', async () => {
-  const hostile = '\x1b]0;x\x07\x9b31m\u202e\u2028\ufeff\r\n\tloss 0\x7f';
+  const hostileText = '\x1b]0;x\x07\x9b31m\u202e\u2028\ufeff\r\n\tloss 0\x7f';
   assert.equal(escapeControls('a\tb\nä😀\u00a0'), 'a\tb\nä😀\u00a0');
   assert.equal(
-    escapeControls(hostile),
+    escapeControls(hostileText),
     '\\u001b]0;x\\u0007\\u009b31m\\u202e\\u2028\\ufeff\\u000d\n\tloss 0\\u007f',
   );
   assert.equal(oneLine('a\n\tb'), 'a\\u000a\\u0009b');
-  assert.equal(JSON.parse(escapeControls(JSON.stringify(hostile))), hostile);
-  const own = join(folder, 'own.safetensors');
+  assert.equal(JSON.parse(escapeControls(JSON.stringify(hostileText))), hostileText);
+  const recording = join(folder, 'own.safetensors');
   const size = ['--ids', '0,5,9,7,3,8,2,6,4,11,12,13'];
-  assert.equal((await runCli('record', model, ...size, '--out', own)).status, 0);
-  const bytes = readFileSync(own);
+  assert.equal((await runCli('record', model, ...size, '--out', recording)).status, 0);
+  const bytes = readFileSync(recording);
   const length = Number(bytes.readBigUInt64LE(0));
   const header = JSON.parse(bytes.subarray(8, 8 + length).toString());
   const conditions = JSON.parse(header.__metadata__.sinkscope);
-  conditions.model.id = hostile;
-  conditions.first.token = hostile;
-  conditions.edits = [{ kind: hostile, label: hostile }];
+  conditions.model.id = hostileText;
+  conditions.first.token = hostileText;
+  conditions.edits = [{ kind: hostileText, label: hostileText }];
   header.__metadata__.sinkscope = JSON.stringify(conditions);
   const json = Buffer.from(JSON.stringify(header));
-  const padded = Buffer.alloc(Math.ceil(json.length / 8) * 8, 0x20);
-  json.copy(padded);
-  const start = Buffer.alloc(8);
-  start.writeBigUInt64LE(BigInt(padded.length));
+  const paddedHeader = Buffer.alloc(Math.ceil(json.length / 8) * 8, 0x20);
+  json.copy(paddedHeader);
+  const lengthBytes = Buffer.alloc(8);
+  lengthBytes.writeBigUInt64LE(BigInt(paddedHeader.length));
   const changed = join(folder, 'changed.safetensors');
-  writeFileSync(changed, Buffer.concat([start, padded, bytes.subarray(8 + length)]));
+  writeFileSync(changed, Buffer.concat([lengthBytes, paddedHeader, bytes.subarray(8 + length)]));
   const controls = /[\0-\x08\x0b-\x1f\x7f-\x9f\u202e\u2028\ufeff]/;
   const [plain, text, json2, csv, other] = await Promise.all([
-    runCli('measure', own),
+    runCli('measure', recording),
     runCli('measure', changed),
     runCli('measure', changed, '--json'),
     runCli('measure', changed, '--csv'),
-    runCli('compare', own, changed),
+    runCli('compare', recording, changed),
   ]);
   for (const { stdout, stderr } of [text, json2, csv, other])
     assert.doesNotMatch(stdout + stderr, controls);
   assert.ok(text.stdout.startsWith('\\u001b]0;x\\u0007'), text.stdout + text.stderr);
   assert.equal(text.stdout.split('\n').length, plain.stdout.split('\n').length);
-  assert.equal(JSON.parse(json2.stdout).model, hostile);
-  const missing = await runCli('measure', `./${hostile}`, '--text', 'a');
-  assert.doesNotMatch(missing.stderr, controls);
-  assert.equal(missing.stderr.trimEnd().split('\n').length, 1);
+  assert.equal(JSON.parse(json2.stdout).model, hostileText);
+  const error = await runCli('measure', `./${hostileText}`, '--text', 'a');
+  assert.doesNotMatch(error.stderr, controls);
+  assert.equal(error.stderr.trimEnd().split('\n').length, 1);
 });
 
 test('a recording replaces only a regular file, which is checked before measuring', async () => {
   const link = join(folder, 'link.safetensors');
-  const kept = join(folder, 'kept');
-  writeFileSync(kept, 'kept');
-  symlinkSync(kept, link);
+  const keptFile = join(folder, 'kept');
+  writeFileSync(keptFile, 'kept');
+  symlinkSync(keptFile, link);
   for (const [out, kind] of [
     ['/dev/null', 'a device or a pipe'],
     [link, 'a link'],
@@ -357,7 +372,7 @@ test('a recording replaces only a regular file, which is checked before measurin
       stderr,
     );
   }
-  assert.equal(readFileSync(kept, 'utf8'), 'kept');
+  assert.equal(readFileSync(keptFile, 'utf8'), 'kept');
   assert.ok(statSync('/dev/null').isCharacterDevice());
 });
 

@@ -17,7 +17,7 @@ import { files, root, tiny, withEngine } from './helper.mjs';
 const { config, weights } = files(tiny);
 const tensors = tensorsOf(weights);
 
-const doubles = tensors.map(([name, { shape, dtype }, bytes]) => {
+const doubleTensors = tensors.map(([name, { shape, dtype }, bytes]) => {
   assert.equal(dtype, 'F32');
   const numbers = new Float32Array(Uint8Array.from(bytes).buffer);
   return [name, { shape, dtype: 'F64' }, Buffer.from(Float64Array.from(numbers).buffer)];
@@ -34,13 +34,13 @@ async function readOf(engine, parts, options) {
 for (const kernels of ['base', 'simd'])
   test(`weights in F64 are converted to F32, ${kernels}`, async () => {
     await withEngine({ kernels }, async (engine) => {
-      const whole = await readOf(engine, weights);
-      assert.deepEqual(await readOf(engine, fileOf(doubles)), whole);
+      const expected = await readOf(engine, weights);
+      assert.deepEqual(await readOf(engine, fileOf(doubleTensors)), expected);
     });
   });
 
 test('a number in F64 beyond the range of F32 is rejected with its place', async () => {
-  const [[name, entry, bytes], ...rest] = doubles;
+  const [[name, entry, bytes], ...rest] = doubleTensors;
   const large = Buffer.from(bytes);
   large.writeDoubleLE(1e39, 8);
   await withEngine({}, (engine) =>
@@ -54,13 +54,13 @@ test('a number in F64 beyond the range of F32 is rejected with its place', async
 
 test('prefixes of torch.compile and DistributedDataParallel are dropped', async () => {
   await withEngine({}, async (engine) => {
-    const whole = await readOf(engine, weights);
+    const expected = await readOf(engine, weights);
     for (const prefix of ['_orig_mod.', 'module.', 'module._orig_mod.', '_orig_mod.module.']) {
-      const named = tensors.map(([name, ...rest]) => [prefix + name, ...rest]);
-      assert.deepEqual(await readOf(engine, fileOf(named)), whole, prefix);
+      const prefixedTensors = tensors.map(([name, ...rest]) => [prefix + name, ...rest]);
+      assert.deepEqual(await readOf(engine, fileOf(prefixedTensors)), expected, prefix);
     }
-    const twice = [...tensors, [`module.${tensors[0][0]}`, ...tensors[0].slice(1)]];
-    await assert.rejects(engine.open({ config, weights: fileOf(twice) }), {
+    const doubledTensors = [...tensors, [`module.${tensors[0][0]}`, ...tensors[0].slice(1)]];
+    await assert.rejects(engine.open({ config, weights: fileOf(doubledTensors) }), {
       code: 'bad_file',
       text: /each name once/,
     });
@@ -69,14 +69,17 @@ test('prefixes of torch.compile and DistributedDataParallel are dropped', async 
 
 test('reorder_and_upcast_attn changes nothing in F32', async () => {
   const gpt2 = new URL('tests/golden/hf-gpt2-plain/', root);
-  const { config: plain, weights: own } = files(gpt2);
+  const { config: plainConfig, weights: weights } = files(gpt2);
   await withEngine({}, async (engine) => {
     const alphaOf = async (text) => {
-      const model = await engine.open({ config: text, weights: own });
+      const model = await engine.open({ config: text, weights: weights });
       return (await model.run([1, 2, 3, 4])).metric('alpha');
     };
-    const changed = JSON.stringify({ ...JSON.parse(String(plain)), reorder_and_upcast_attn: true });
-    assert.deepEqual(await alphaOf(changed), await alphaOf(String(plain)));
+    const changed = JSON.stringify({
+      ...JSON.parse(String(plainConfig)),
+      reorder_and_upcast_attn: true,
+    });
+    assert.deepEqual(await alphaOf(changed), await alphaOf(String(plainConfig)));
   });
 });
 
@@ -86,32 +89,33 @@ const cli = fileURLToPath(new URL('wasm/cli.js', root));
 const run = (...args) => promisify(execFile)(process.execPath, [cli, ...args]);
 
 test('the command line finds shards in a folder below, and measures ids without a tokenizer', async () => {
-  const [one, two] = [join(folder, 'whole'), join(folder, 'shards')];
-  mkdirSync(one);
-  mkdirSync(join(two, 'w'), { recursive: true });
-  for (const at of [one, two]) writeFileSync(join(at, 'config.json'), config);
-  writeFileSync(join(one, 'model.safetensors'), weights);
+  const [wholeFolder, shardFolder] = [join(folder, 'whole'), join(folder, 'shards')];
+  mkdirSync(wholeFolder);
+  mkdirSync(join(shardFolder, 'w'), { recursive: true });
+  for (const target of [wholeFolder, shardFolder])
+    writeFileSync(join(target, 'config.json'), config);
+  writeFileSync(join(wholeFolder, 'model.safetensors'), weights);
   const map = tensors.map(([name], i) => [name, `w/${i % 2 ? 'b' : 'a'}.safetensors`]);
   for (const file of ['w/a.safetensors', 'w/b.safetensors']) {
-    const own = tensors.filter((_, i) => map[i][1] === file);
-    writeFileSync(join(two, file), fileOf(own));
+    const shardTensors = tensors.filter((_, i) => map[i][1] === file);
+    writeFileSync(join(shardFolder, file), fileOf(shardTensors));
   }
   const index = JSON.stringify({ weight_map: Object.fromEntries(map) });
-  writeFileSync(join(two, 'model.safetensors.index.json'), index);
-  const measured = await Promise.all(
-    [one, two].map(async (at) => {
-      const { stdout } = await run('measure', at, '--ids', '1,2,3,4,5', '--json');
+  writeFileSync(join(shardFolder, 'model.safetensors.index.json'), index);
+  const outputs = await Promise.all(
+    [wholeFolder, shardFolder].map(async (target) => {
+      const { stdout } = await run('measure', target, '--ids', '1,2,3,4,5', '--json');
       const { metrics, first } = JSON.parse(stdout);
       return { metrics, first };
     }),
   );
-  assert.equal(measured[0].first, '#1');
-  assert.deepEqual(measured[1], measured[0]);
+  assert.equal(outputs[0].first, '#1');
+  assert.deepEqual(outputs[1], outputs[0]);
   // A recording names the weights by their hash if they are one file.
   const hashes = await Promise.all(
-    [one, two].map(async (at) => {
-      const out = `${at}.safetensors`;
-      await run('record', at, '--ids', '1,2,3,4,5', '--out', out);
+    [wholeFolder, shardFolder].map(async (target) => {
+      const out = `${target}.safetensors`;
+      await run('record', target, '--ids', '1,2,3,4,5', '--out', out);
       const { stdout } = await run('measure', out, '--json');
       return JSON.parse(stdout).conditions.model.sha256;
     }),
@@ -119,7 +123,7 @@ test('the command line finds shards in a folder below, and measures ids without 
   assert.deepEqual(hashes, [createHash('sha256').update(weights).digest('hex'), null]);
   const { stdout } = await run(
     'measure',
-    one,
+    wholeFolder,
     '--text',
     '1 2 3 4 5',
     '--tokens',
@@ -128,8 +132,8 @@ test('the command line finds shards in a folder below, and measures ids without 
     '1',
     '--json',
   );
-  assert.deepEqual(JSON.parse(stdout).metrics, measured[0].metrics);
-  await assert.rejects(run('measure', one, '--text', 'a b c'), ({ stderr }) =>
+  assert.deepEqual(JSON.parse(stdout).metrics, outputs[0].metrics);
+  await assert.rejects(run('measure', wholeFolder, '--text', 'a b c'), ({ stderr }) =>
     /without a tokenizer: expected token ids such as 1, 2, 3, got "a b c"/.test(stderr),
   );
 });

@@ -20,10 +20,10 @@ const outcome = (promise) =>
   );
 
 async function drawOne(run, seed) {
-  const drawn = [];
+  const steps = [];
   for await (const { token, position, att } of run.generate({ count: 1, temperature: 1, seed }))
-    drawn.push({ token, position, att });
-  return drawn;
+    steps.push({ token, position, att });
+  return steps;
 }
 
 const strings = (ids) => ids.map(String);
@@ -41,12 +41,12 @@ async function storm(model, seed, count) {
   const starts = [idsOf(4), idsOf(5)];
   const runs = await Promise.all(starts.map((ids) => model.run(ids, options)));
   const tokens = starts.map((ids) => [...ids]);
-  const fresh = (i) => model.run(tokens[i], options);
-  const using = async (made, use) => {
+  const freshRun = (i) => model.run(tokens[i], options);
+  const withRun = async (runPromise, use) => {
     try {
-      return await use(made);
+      return await use(runPromise);
     } finally {
-      await made.close();
+      await runPromise.close();
     }
   };
 
@@ -58,80 +58,86 @@ async function storm(model, seed, count) {
       if (!random(6)) ids[0] = V;
       const controller = new AbortController();
       const { signal } = controller;
-      const ended = outcome(runs[i].update(ids, random(3) ? {} : { signal }));
+      const outcomePromise = outcome(runs[i].update(ids, random(3) ? {} : { signal }));
       const stop = () => controller.abort(new Error('enough'));
       if (!random(3)) void (random(2) ? turn().then(stop) : stop());
       return {
-        ended,
-        async check(came) {
-          if (came.message === 'enough') return;
+        outcomePromise,
+        async check(result) {
+          if (result.message === 'enough') return;
           const isRefused = ids.length > CAPACITY || ids.length < 1 || ids[0] === V;
-          assert.equal(came.code, isRefused ? 'argument' : undefined);
+          assert.equal(result.code, isRefused ? 'argument' : undefined);
           if (!isRefused) tokens[i] = ids;
         },
       };
     },
     read(i) {
-      const ended = outcome(runs[i].read(READS));
-      return { ended, again: () => fresh(i).then((run) => using(run, () => run.read(READS))) };
+      const outcomePromise = outcome(runs[i].read(READS));
+      return {
+        outcomePromise,
+        repeat: () => freshRun(i).then((run) => withRun(run, () => run.read(READS))),
+      };
     },
     compare(i) {
-      const ended = outcome(runs[i].metric(COMPARED, { base: runs[1 - i] }));
-      const again = async () =>
-        using(await fresh(i), async (run) =>
-          using(await fresh(1 - i), (base) => run.metric(COMPARED, { base })),
+      const outcomePromise = outcome(runs[i].metric(COMPARED, { base: runs[1 - i] }));
+      const repeat = async () =>
+        withRun(await freshRun(i), async (run) =>
+          withRun(await freshRun(1 - i), (base) => run.metric(COMPARED, { base })),
         );
-      return { ended, again };
+      return { outcomePromise, repeat };
     },
     generate(i) {
       const seed = random(1000);
-      const ended = outcome(drawOne(runs[i], seed));
-      const again = async () => {
-        const run = await fresh(i);
-        return using(run, async () => {
-          const drawn = await drawOne(run, seed);
+      const outcomePromise = outcome(drawOne(runs[i], seed));
+      const repeat = async () => {
+        const run = await freshRun(i);
+        return withRun(run, async () => {
+          const steps = await drawOne(run, seed);
           tokens[i] = [...run.tokens];
-          return drawn;
+          return steps;
         });
       };
-      return { ended, again };
+      return { outcomePromise, repeat };
     },
     begin(i) {
       const ids = random(2) ? [...runs[i].tokens] : idsOf(4);
       const edits = random(2) ? [] : [{ kind: 'silence', layer: 1, head: 0 }];
       const layer = random(2) ? undefined : 1;
-      const begun = (run) =>
+      const beginFrom = (run) =>
         model
           .run(ids, { fields: FIELDS, edits, from: { run, layer } })
-          .then((made) => using(made, () => made.read(READS)));
-      const ended = outcome(begun(runs[i]));
-      return { ended, again: async () => using(await fresh(i), begun) };
+          .then((derivedRun) => withRun(derivedRun, () => derivedRun.read(READS)));
+      const outcomePromise = outcome(beginFrom(runs[i]));
+      return { outcomePromise, repeat: async () => withRun(await freshRun(i), beginFrom) };
     },
     record(i) {
-      const ended = outcome(runs[i].record({ strings }));
-      return { ended, again: async () => using(await fresh(i), (run) => run.record({ strings })) };
+      const outcomePromise = outcome(runs[i].record({ strings }));
+      return {
+        outcomePromise,
+        repeat: async () => withRun(await freshRun(i), (run) => run.record({ strings })),
+      };
     },
   };
 
   const names = Object.keys(KINDS);
-  const acts = [];
+  const actions = [];
   for (let n = 0; n < count; n++) {
     const kind = random(4) ? names[random(names.length)] : 'update';
-    acts.push({ kind, ...KINDS[kind](random(2)) });
+    actions.push({ kind, ...KINDS[kind](random(2)) });
     if (!random(3)) await turn();
-    if (!random(12)) await acts.at(-1).ended;
+    if (!random(12)) await actions.at(-1).ended;
   }
-  const closing = runs.map((run) => run.close());
-  const late = await outcome(runs[0].field('loss'));
-  assert.deepEqual(late, { code: 'closed', where: 'run' });
-  await Promise.all(closing);
+  const closePromises = runs.map((run) => run.close());
+  const lateOutcome = await outcome(runs[0].field('loss'));
+  assert.deepEqual(lateOutcome, { code: 'closed', where: 'run' });
+  await Promise.all(closePromises);
   const kinds = new Set();
-  for (const [n, { kind, ended, again, check }] of acts.entries()) {
-    const came = await ended;
+  for (const [n, { kind, outcomePromise, repeat, check }] of actions.entries()) {
+    const result = await outcomePromise;
     const where = `act ${n}, ${kind}, seed ${seed}`;
-    if (again) assert.deepEqual(came, await outcome(again()), where);
-    await check?.(came);
-    kinds.add(`${kind} ${came.code ?? came.message ?? 'done'}`);
+    if (repeat) assert.deepEqual(result, await outcome(repeat()), where);
+    await check?.(result);
+    kinds.add(`${kind} ${result.code ?? result.message ?? 'done'}`);
   }
   assert.deepEqual(
     runs.map((run) => [...run.tokens]),
@@ -152,7 +158,7 @@ for (const worker of [false, true])
       }
       assert.equal(await engine.memory(), memory);
       // The random calls must include every kind with each of its outcomes.
-      for (const one of [
+      for (const expectedKind of [
         'update done',
         'update enough',
         'update argument',
@@ -165,74 +171,80 @@ for (const worker of [false, true])
         'begin bad_request',
         'record done',
       ])
-        assert.ok(kinds.has(one), `${one} is not among ${[...kinds]}`);
+        assert.ok(kinds.has(expectedKind), `${expectedKind} is not among ${[...kinds]}`);
     });
   });
 
 test('reads run together, a change waits for earlier reads, and later calls wait for the change', async () => {
   const chain = new Chain();
-  const began = [];
+  const startedNames = [];
   const ends = {};
   const act = (name) => () => {
-    began.push(name);
+    startedNames.push(name);
     return new Promise((resolve, reject) => (ends[name] = { resolve, reject }));
   };
-  const change = { changes: chain };
-  const read = { reads: [chain, chain] };
+  const change = { changedChain: chain };
+  const read = { readChains: [chain, chain] };
   const first = runInTurn(read, act('first'));
   const second = runInTurn(read, act('second'));
   const changed = runInTurn({ ...change, ...read }, act('change'));
   const third = runInTurn(read, act('third'));
   const last = runInTurn(change, act('last'));
-  assert.deepEqual(began, ['first', 'second']);
+  assert.deepEqual(startedNames, ['first', 'second']);
   ends.second.resolve(2);
   assert.equal(await second, 2);
   await turn();
-  assert.equal(began.length, 2);
+  assert.equal(startedNames.length, 2);
   ends.first.reject(new Error('the first call failed'));
   await assert.rejects(first, /the first call failed/);
   await turn();
-  assert.deepEqual(began.slice(2), ['change']);
+  assert.deepEqual(startedNames.slice(2), ['change']);
   ends.change.resolve();
   await changed;
   await turn();
-  assert.deepEqual(began.slice(3), ['third']);
+  assert.deepEqual(startedNames.slice(3), ['third']);
   ends.third.resolve();
   await third;
   await turn();
-  assert.deepEqual(began.slice(4), ['last']);
+  assert.deepEqual(startedNames.slice(4), ['last']);
   ends.last.resolve();
   await last;
   await turn();
   assert.deepEqual(chain.predecessors(true), []);
   const again = runInTurn(change, act('again'));
-  assert.equal(began.at(-1), 'again');
+  assert.equal(startedNames.at(-1), 'again');
   ends.again.resolve();
   await again;
 });
 
 test('a call aborted while it waits rejects at once, keeps its turn, and leaves no listener', async () => {
   const chain = new Chain();
-  const began = [];
+  const startedNames = [];
   let end = () => {};
-  const first = runInTurn({ changes: chain }, () => new Promise((resolve) => (end = resolve)));
+  const first = runInTurn({ changedChain: chain }, () => new Promise((resolve) => (end = resolve)));
   const controller = new AbortController();
   const { signal } = controller;
-  const act = (name) => async () => void began.push(name);
-  const aborted = runInTurn({ changes: chain, signal }, act('aborted'));
-  const late = new AbortController();
-  const waiting = runInTurn({ changes: chain, signal: late.signal }, act('waiting'));
+  const act = (name) => async () => void startedNames.push(name);
+  const abortedAction = runInTurn({ changedChain: chain, signal }, act('aborted'));
+  const lateController = new AbortController();
+  const waitingAction = runInTurn(
+    { changedChain: chain, signal: lateController.signal },
+    act('waiting'),
+  );
   assert.equal(getEventListeners(signal, 'abort').length, 1);
   controller.abort(new Error('enough'));
-  await assert.rejects(aborted, /enough/);
+  await assert.rejects(abortedAction, /enough/);
   await turn();
-  assert.deepEqual(began, []);
+  assert.deepEqual(startedNames, []);
   end();
-  await Promise.all([first, waiting]);
-  assert.deepEqual(began, ['waiting']);
-  for (const one of [signal, late.signal]) assert.equal(getEventListeners(one, 'abort').length, 0);
+  await Promise.all([first, waitingAction]);
+  assert.deepEqual(startedNames, ['waiting']);
+  for (const watchedSignal of [signal, lateController.signal])
+    assert.equal(getEventListeners(watchedSignal, 'abort').length, 0);
   // Once a call has begun, its own work follows the signal.
-  const busy = runInTurn({ changes: chain, signal: late.signal }, () => turn().then(() => 'whole'));
-  late.abort();
-  assert.equal(await busy, 'whole');
+  const runningAction = runInTurn({ changedChain: chain, signal: lateController.signal }, () =>
+    turn().then(() => 'whole'),
+  );
+  lateController.abort();
+  assert.equal(await runningAction, 'whole');
 });

@@ -43,7 +43,7 @@ test(
       'typed.ts': TYPED,
       'text.txt': 'Once upon a time there was a king who had lost his name. '.repeat(20),
     });
-    const inside = (path) => join(folder, 'node_modules/sinkscope', path);
+    const pathInPackage = (path) => join(folder, 'node_modules/sinkscope', path);
     for (const path of [
       'LICENSE',
       'NOTICES.md',
@@ -61,9 +61,9 @@ test(
       'sinkscope.threads.int8.simd.wasm',
       'sinkscope.threads.int8.relaxed.wasm',
     ]) {
-      assert.ok(existsSync(inside(path)), `${path} is in the package`);
+      assert.ok(existsSync(pathInPackage(path)), `${path} is in the package`);
     }
-    assert.match(readFileSync(inside('LICENSE'), 'utf8'), /Apache License/);
+    assert.match(readFileSync(pathInPackage('LICENSE'), 'utf8'), /Apache License/);
 
     const alpha = JSON.parse(runIn(folder, process.execPath, 'main.js', model));
     await withEngine({}, async (engine) => {
@@ -71,15 +71,15 @@ test(
       assert.deepEqual(alpha, [...(await run.metric('alpha')).data]);
     });
 
-    const said = runIn(folder, process.execPath, 'sink.mjs', model).split('\n');
-    assert.match(said[0], /^79\.2% of the heads have a sink$/);
-    assert.match(said[1], /^without L\dH\d the loss changes by -?\d\.\d{3} nats$/);
-    assert.match(said.slice(2).join('\n'), /looked over the water\.[^]{10}/);
+    const outputLines = runIn(folder, process.execPath, 'sink.mjs', model).split('\n');
+    assert.match(outputLines[0], /^79\.2% of the heads have a sink$/);
+    assert.match(outputLines[1], /^without L\dH\d the loss changes by -?\d\.\d{3} nats$/);
+    assert.match(outputLines.slice(2).join('\n'), /looked over the water\.[^]{10}/);
     assert.equal(PROGRAM.trim().split('\n').filter(Boolean).length, 9);
 
     const cli = join(folder, 'node_modules/.bin/sinkscope');
-    const asked = ['measure', model, '--text-file', 'text.txt', '--tokens', '16', '--json'];
-    assert.equal(JSON.parse(runIn(folder, cli, ...asked)).T, 16);
+    const measureArgs = ['measure', model, '--text-file', 'text.txt', '--tokens', '16', '--json'];
+    assert.equal(JSON.parse(runIn(folder, cli, ...measureArgs)).T, 16);
 
     const tsc = fileURLToPath(new URL('wasm/node_modules/typescript-7/bin/tsc', root));
     const options = ['--strict', '--noEmit', '--module', 'nodenext', '--target', 'es2022'];

@@ -64,24 +64,24 @@ function dumpAll(folder, tokens, edit, ...before) {
     const index = execFileSync(dump, args, { encoding: 'utf8' }).trim().split('\n');
     const bytes = readFileSync(file);
     const parts = {};
-    let at = 0;
+    let offset = 0;
     for (const line of index) {
       const [kind, name, count] = line.split(' ');
-      const part = Uint8Array.from(bytes.subarray(at, at + 4 * Number(count)));
+      const part = Uint8Array.from(bytes.subarray(offset, offset + 4 * Number(count)));
       parts[`${kind} ${name}`] = bits(part.buffer);
-      at += part.length;
+      offset += part.length;
     }
-    assert.equal(at, bytes.length);
+    assert.equal(offset, bytes.length);
     return parts;
   } finally {
     rmSync(out, { recursive: true });
   }
 }
 
-function assertSame(actual, expected, what) {
-  assert.deepEqual(Object.keys(actual), Object.keys(expected), what);
+function assertSame(actual, expected, label) {
+  assert.deepEqual(Object.keys(actual), Object.keys(expected), label);
   for (const [name, part] of Object.entries(actual)) {
-    assert.ok(part.equals(expected[name]), `${what}: ${name} has other bits`);
+    assert.ok(part.equals(expected[name]), `${label}: ${name} has other bits`);
   }
 }
 
@@ -143,8 +143,8 @@ function writeLargeGpt2(folder, dtype) {
       return ((seed >>> 25) - 63) / 1024;
     });
     const words = new Uint32Array(numbers.buffer);
-    const stored = dtype === 'F32' ? words : Uint16Array.from(words, (word) => word >>> 16);
-    return [name, { dtype, shape }, Buffer.from(stored.buffer)];
+    const storedNumbers = dtype === 'F32' ? words : Uint16Array.from(words, (word) => word >>> 16);
+    return [name, { dtype, shape }, Buffer.from(storedNumbers.buffer)];
   });
   const config = { model_type: 'gpt2', n_layer: L, n_head: 8, n_embd: D };
   const sizes = { vocab_size: V, n_positions: context };
@@ -196,28 +196,31 @@ for (const { folder, tokens } of cases.filter(({ edit }) => !edit)) {
     await withEngine({}, async (engine) => {
       const model = await engine.open(files(folder), { arithmetic: 'relaxed' });
       const fields = ['logits', 'att', 'hidden'];
-      const reported = async (run) => {
-        const all = fields.map(async (name) => bits((await run.field(name)).data.buffer));
-        return Buffer.concat(await Promise.all(all));
+      const bitsOfRun = async (run) => {
+        const bitPromises = fields.map(async (name) => bits((await run.field(name)).data.buffer));
+        return Buffer.concat(await Promise.all(bitPromises));
       };
-      const exact = await (await engine.open(files(folder))).run(tokens, { fields });
-      const many = await model.run(tokens, { fields });
+      const exactRun = await (await engine.open(files(folder))).run(tokens, { fields });
+      const longRun = await model.run(tokens, { fields });
       assert.ok(
-        !(await reported(many)).equals(await reported(exact)),
+        !(await bitsOfRun(longRun)).equals(await bitsOfRun(exactRun)),
         'they are not rounded twice',
       );
       if (!['causal', 'window'].includes(model.architecture.mask.kind)) return;
-      const one = await model.run(tokens.slice(0, 3), { fields });
-      for await (const step of one.generate({ count: 4 })) assert.ok(step.token >= 0);
-      const whole = await model.run(one.tokens, { fields });
-      assert.ok((await reported(one)).equals(await reported(whole)), 'one row against many');
+      const shortRun = await model.run(tokens.slice(0, 3), { fields });
+      for await (const step of shortRun.generate({ count: 4 })) assert.ok(step.token >= 0);
+      const wholeRun = await model.run(shortRun.tokens, { fields });
+      assert.ok(
+        (await bitsOfRun(shortRun)).equals(await bitsOfRun(wholeRun)),
+        'one row against many',
+      );
     });
   });
 }
 
 // Compares the golden values through the bindings; a number may differ by tolerance x scale.
-for (const [arithmetic, folder] of ['exact', 'relaxed'].flatMap((one) =>
-  goldenModels().map((folder) => [one, folder]),
+for (const [arithmetic, folder] of ['exact', 'relaxed'].flatMap((arithmetic) =>
+  goldenModels().map((folder) => [arithmetic, folder]),
 )) {
   const name = folder.pathname.split('/').at(-2);
   test(`${name}, ${arithmetic}: the fields are those of the reference`, async () => {
@@ -235,8 +238,11 @@ for (const [arithmetic, folder] of ['exact', 'relaxed'].flatMap((one) =>
         const actual = isPredicted ? field.data.slice(1) : field.data;
         if (!isPredicted) assert.deepEqual(field.shape, shape, name);
         const scale = Math.max(1, ...data.map(Math.abs));
-        const off = data.reduce((most, x, i) => Math.max(most, Math.abs(x - actual[i])), 0);
-        assert.ok(off <= tolerance * scale, `${name}: off by ${off}`);
+        const largestError = data.reduce(
+          (largest, x, i) => Math.max(largest, Math.abs(x - actual[i])),
+          0,
+        );
+        assert.ok(largestError <= tolerance * scale, `${name}: off by ${largestError}`);
       }
     });
   });

@@ -34,14 +34,14 @@ function memory(room = Infinity) {
 
 const file = new Uint8Array(21 * 2 ** 20);
 for (let i = 0; i < file.length; i++) file[i] = i % 251;
-const numbered = (length, from = 0) => file.subarray(from, from + length);
+const numberedBytes = (length, from = 0) => file.subarray(from, from + length);
 /** Lists the parts in a store by first byte and length; asserts that each has its checksum and the file's bytes. */
 const layout = ({ files }) =>
   [...files].flatMap(([name, bytes]) => {
     const part = partOf(name);
     if (!part) return [];
     assert.equal(part.checksum, checksumOf(bytes));
-    const expected = numbered(part.bytes, part.start);
+    const expected = numberedBytes(part.bytes, part.start);
     assert.ok(Buffer.from(bytes).equals(expected), name);
     return [[part.start, part.bytes]];
   });
@@ -52,7 +52,8 @@ test('chunks are joined to parts of eight MiB, and flush() writes the rest', asy
   const keeper = new PartWriter(store, KEY, { ...card, bytes: 20 * MIB }, 0);
   await keeper.begin();
   assert.deepEqual(await readCard(store, KEY), { ...card, bytes: 20 * MIB });
-  for (let at = 0; at < 20 * MIB; at += 5 * MIB) await keeper.append(numbered(5 * MIB, at));
+  for (let start = 0; start < 20 * MIB; start += 5 * MIB)
+    await keeper.append(numberedBytes(5 * MIB, start));
   assert.deepEqual(layout(store), [
     [0, 8 * MIB],
     [8 * MIB, 8 * MIB],
@@ -69,14 +70,14 @@ test('a chunk larger than a part is cut into parts', async (t) => {
   t.mock.method(performance, 'now', () => (calls++ < 99 ? 0 : assert.fail('a part without end')));
   const store = memory();
   const keeper = new PartWriter(store, KEY, { ...card, bytes: 20 * MIB }, 0);
-  await keeper.append(numbered(20 * MIB));
+  await keeper.append(numberedBytes(20 * MIB));
   await keeper.flush();
   const parts = [0, 8, 16].map((start) => [start * MIB, Math.min(8, 20 - start) * MIB]);
   assert.deepEqual(layout(store), parts);
 });
 
 test('the buffer of a part fits the remaining bytes, at least 64 KiB and at most 8 MiB', async () => {
-  for (const [bytes, start, most] of [
+  for (const [bytes, start, lengthMax] of [
     [100_000, 0, 100_000],
     [100_000, 20_000, 80_000],
     [100_000, 40_000, 65_536],
@@ -85,12 +86,12 @@ test('the buffer of a part fits the remaining bytes, at least 64 KiB and at most
   ]) {
     const store = memory();
     const keeper = new PartWriter(store, KEY, { ...card, bytes }, start);
-    await keeper.append(numbered(most - 1, start));
+    await keeper.append(numberedBytes(lengthMax - 1, start));
     assert.deepEqual(layout(store), []);
-    await keeper.append(numbered(2, start + most - 1));
-    assert.deepEqual(layout(store), [[start, most]]);
+    await keeper.append(numberedBytes(2, start + lengthMax - 1));
+    assert.deepEqual(layout(store), [[start, lengthMax]]);
     await keeper.flush();
-    assert.deepEqual(layout(store).at(-1), [start + most, 1]);
+    assert.deepEqual(layout(store).at(-1), [start + lengthMax, 1]);
   }
 });
 
@@ -99,18 +100,18 @@ test('on a slow line a part is written after two seconds', async (t) => {
   t.mock.method(performance, 'now', () => time);
   const store = memory();
   const keeper = new PartWriter(store, KEY, { ...card, bytes: 2 ** 20 }, 0);
-  await keeper.append(numbered(5));
+  await keeper.append(numberedBytes(5));
   time += 2000;
-  await keeper.append(numbered(5, 5));
+  await keeper.append(numberedBytes(5, 5));
   assert.deepEqual(layout(store), []);
   time += 1;
-  await keeper.append(numbered(5, 10));
+  await keeper.append(numberedBytes(5, 10));
   assert.deepEqual(layout(store), [[0, 15]]);
   time += 2000;
-  await keeper.append(numbered(5, 15));
+  await keeper.append(numberedBytes(5, 15));
   assert.equal(store.files.size, 1);
   time += 1;
-  await keeper.append(numbered(5, 20));
+  await keeper.append(numberedBytes(5, 20));
   assert.deepEqual(layout(store), [
     [0, 15],
     [15, 10],
@@ -126,8 +127,8 @@ test('a full disk is reported once; the file is deleted and other files stay', a
       notes.push(note),
     );
     await keeper.begin();
-    await keeper.append(numbered(65_536));
-    await keeper.append(numbered(2 * 65_536, 65_536));
+    await keeper.append(numberedBytes(65_536));
+    await keeper.append(numberedBytes(2 * 65_536, 65_536));
     await keeper.flush();
     assert.deepEqual(notes, [
       'not kept: the browser or the disk has no room for it (the disk is full)',
@@ -146,8 +147,8 @@ test('an incomplete or damaged card is ignored', async () => {
   assert.deepEqual(bytesOfCard(card), store.files.get(`${KEY}.json`));
   for (const key of Object.keys(card)) {
     assert.equal(await read(JSON.stringify({ ...card, [key]: undefined })), undefined, key);
-    const other = key === 'bytes' ? '100' : 100;
-    assert.equal(await read(JSON.stringify({ ...card, [key]: other })), undefined, key);
+    const otherValue = key === 'bytes' ? '100' : 100;
+    assert.equal(await read(JSON.stringify({ ...card, [key]: otherValue })), undefined, key);
   }
   assert.equal(await read('{'), undefined);
   assert.equal(await readCard(store, OTHER), undefined);
@@ -174,22 +175,23 @@ test('the name of a part encodes its range, also in names of older versions', ()
 
 test('a chain begins at the first byte, takes the longest part each time, and ends at a gap', () => {
   const name = (start, bytes, key = KEY) => `${key}.${start}.${bytes}`;
-  const found = (...names) => contiguousParts(names, KEY).map(({ start, bytes }) => [start, bytes]);
-  assert.deepEqual(found(), []);
-  assert.deepEqual(found(name(5, 5)), []);
-  const others = [name(0, 99, OTHER), 'x.json'];
-  assert.deepEqual(found(name(15, 1), name(5, 10), name(0, 5), ...others), [
+  const layoutOf = (...names) =>
+    contiguousParts(names, KEY).map(({ start, bytes }) => [start, bytes]);
+  assert.deepEqual(layoutOf(), []);
+  assert.deepEqual(layoutOf(name(5, 5)), []);
+  const otherNames = [name(0, 99, OTHER), 'x.json'];
+  assert.deepEqual(layoutOf(name(15, 1), name(5, 10), name(0, 5), ...otherNames), [
     [0, 5],
     [5, 10],
     [15, 1],
   ]);
-  for (const two of [
+  for (const sameStart of [
     [name(0, 5), name(0, 9)],
     [name(0, 9), name(0, 5)],
   ])
-    assert.deepEqual(found(...two, name(5, 2), name(10, 1)), [[0, 9]]);
-  assert.deepEqual(found(name(0, 0), name(0, 5)), [[0, 5]]);
-  assert.deepEqual(found(name(0, 0)), [[0, 0]]);
+    assert.deepEqual(layoutOf(...sameStart, name(5, 2), name(10, 1)), [[0, 9]]);
+  assert.deepEqual(layoutOf(name(0, 0), name(0, 5)), [[0, 5]]);
+  assert.deepEqual(layoutOf(name(0, 0)), [[0, 0]]);
 });
 
 test('a checksum combines two FNV-1a chains over words, then the remaining bytes', () => {
@@ -199,23 +201,25 @@ test('a checksum combines two FNV-1a chains over words, then the remaining bytes
   const expected = (bytes) => {
     const words = Math.floor(bytes.length / 8) * 8;
     const view = new DataView(Uint8Array.from(bytes).buffer);
-    let even = bytes.length;
-    for (let i = words; i < bytes.length; i++) even = step(even, bytes[i]);
-    let odd = ~even;
+    let evenChecksum = bytes.length;
+    for (let i = words; i < bytes.length; i++) evenChecksum = step(evenChecksum, bytes[i]);
+    let oddChecksum = ~evenChecksum;
     for (let i = 0; i < words; i += 8) {
-      even = step(even, view.getInt32(i, true));
-      odd = step(odd, view.getInt32(i + 4, true));
+      evenChecksum = step(evenChecksum, view.getInt32(i, true));
+      oddChecksum = step(oddChecksum, view.getInt32(i + 4, true));
     }
-    return [even, odd].map((one) => (one >>> 0).toString(16).padStart(8, '0')).join('');
+    return [evenChecksum, oddChecksum]
+      .map((checksum) => (checksum >>> 0).toString(16).padStart(8, '0'))
+      .join('');
   };
   for (const length of [0, 1, 7, 8, 9, 15, 16, 31]) {
-    const bytes = numbered(length, 3).slice();
+    const bytes = numberedBytes(length, 3).slice();
     assert.equal(checksumOf(bytes), expected(bytes), `${length} bytes`);
     // The checksum does not depend on the offset of the bytes in their buffer.
-    for (const at of [1, 4]) {
-      const within = new Uint8Array(length + 8);
-      within.set(bytes, at);
-      assert.equal(checksumOf(within.subarray(at, at + length)), expected(bytes));
+    for (const start of [1, 4]) {
+      const unalignedView = new Uint8Array(length + 8);
+      unalignedView.set(bytes, start);
+      assert.equal(checksumOf(unalignedView.subarray(start, start + length)), expected(bytes));
     }
   }
 });

@@ -35,11 +35,11 @@ function stage() {
 
 async function open({ source = SMALL, benchmarkMs = 30, ...options } = {}) {
   const { workers, guard } = stage();
-  const opening = guard(source, options);
+  const guardPromise = guard(source, options);
   await settle();
   await workers[0].say({ isAlive: true, benchmarkMs });
   await workers[0].say({ value: OPENED });
-  return { workers, tokenizer: await opening };
+  return { workers, tokenizer: await guardPromise };
 }
 
 const onClock = (name, use) =>
@@ -69,7 +69,7 @@ onClock('a call has five seconds, more for long inputs, and more on a slow machi
     ['d', 'x'.repeat(2 ** 21)],
     ['e', undefined],
   ]);
-  for (const [what, ms, source, benchmarkMs, options] of [
+  for (const [title, ms, source, benchmarkMs, options] of [
     ['a small one', 5000, SMALL, 30],
     ['a fast machine', 5000, SMALL, 3],
     ['one that does not say', 5000, SMALL, undefined],
@@ -83,29 +83,29 @@ onClock('a call has five seconds, more for long inputs, and more on a slow machi
     ['a limit', 700, SMALL, 30, { limit: 700 }],
   ]) {
     const { workers, guard } = stage();
-    const failed = failure(guard(source, options));
+    const error = failure(guard(source, options));
     await settle();
     assert.deepEqual(workers[0].asked, [{ method: 'open', source }]);
     // The timeouts of the network limit the downloads of the worker; this clock does not.
     mock.timers.tick(1e6);
-    assert.equal(workers[0].isEnded, false, what);
+    assert.equal(workers[0].isEnded, false, title);
     await workers[0].say({ isAlive: true, benchmarkMs });
     await endsAfter(workers[0], ms);
-    const { code, where } = await failed;
-    assert.deepEqual([code, where], ['too_slow', 'tokenizer'], what);
+    const { code, where } = await error;
+    assert.deepEqual([code, where], ['too_slow', 'tokenizer'], title);
     assert.equal(workers.length, 1);
   }
 });
 
 onClock('each report of a worker restarts the timeout', async () => {
   const { workers, guard } = stage();
-  const failed = failure(guard(SMALL));
+  const error = failure(guard(SMALL));
   await settle();
   await workers[0].say({ isAlive: true, benchmarkMs: 60 });
   mock.timers.tick(9000);
   await workers[0].say({ isAlive: true });
   await endsAfter(workers[0], 10_000);
-  assert.equal((await failed).code, 'too_slow');
+  assert.equal((await error).code, 'too_slow');
 });
 
 onClock('a value or an error from the worker ends the timeout', async () => {
@@ -116,14 +116,14 @@ onClock('a value or an error from the worker ends the timeout', async () => {
     { value: 'hi' },
     { error: { code: 'argument', where: 'ids', text: 'expected x' } },
   ]) {
-    const decoded = tokenizer.decode(Int32Array.of(1, 2)).catch((error) => error);
+    const decodePromise = tokenizer.decode(Int32Array.of(1, 2)).catch((error) => error);
     await settle();
     assert.deepEqual(workers[0].asked.at(-1), { method: 'decode', ids: [1, 2] });
     await workers[0].say(answer);
     mock.timers.tick(1e6);
     assert.equal(workers[0].isEnded, false);
-    if (answer.value) assert.equal(await decoded, 'hi');
-    else assert.equal((await decoded).message, 'ids: expected x');
+    if (answer.value) assert.equal(await decodePromise, 'hi');
+    else assert.equal((await decodePromise).message, 'ids: expected x');
   }
 });
 
@@ -137,41 +137,41 @@ onClock(
       [(tokenizer) => tokenizer.decode([]), 10_000],
     ]) {
       const { workers, tokenizer } = await open({ source });
-      const failed = failure(ask(tokenizer));
+      const error = failure(ask(tokenizer));
       await settle();
       await endsAfter(workers[0], ms);
-      assert.deepEqual([(await failed).code, (await failed).where], ['too_slow', 'text']);
+      assert.deepEqual([(await error).code, (await error).where], ['too_slow', 'text']);
     }
   },
 );
 
 onClock('the error states the duration, how slow the machine is, and what to do', async () => {
-  const ended = 'none came, and the worker was ended. This machine may be busy';
-  const never = 'or the tokenizer may never end: wait longer';
+  const endedText = 'none came, and the worker was ended. This machine may be busy';
+  const neverText = 'or the tokenizer may never end: wait longer';
   for (const [benchmarkMs, limit, sentence] of [
-    [30, 1_000_000, `expected an answer within 1000.0 s, ${ended}, ${never}`],
+    [30, 1_000_000, `expected an answer within 1000.0 s, ${endedText}, ${neverText}`],
     [
       45,
       90,
-      `expected an answer within 0.1 s, ${ended} (it works at 1/1.5 of its usual speed), ${never}`,
+      `expected an answer within 0.1 s, ${endedText} (it works at 1/1.5 of its usual speed), ${neverText}`,
     ],
     [
       75,
       60,
-      `expected an answer within 0.1 s, ${ended} (it works at 1/2.5 of its usual speed), ${never}`,
+      `expected an answer within 0.1 s, ${endedText} (it works at 1/2.5 of its usual speed), ${neverText}`,
     ],
   ]) {
     const { workers, guard } = stage();
-    const failed = failure(guard(SMALL, { limit }));
+    const error = failure(guard(SMALL, { limit }));
     await settle();
     await workers[0].say({ isAlive: true, benchmarkMs });
     mock.timers.tick(2e6);
-    assert.equal((await failed).text, sentence);
-    const own = await open({ benchmarkMs, limit });
-    const late = failure(own.tokenizer.encode(''));
+    assert.equal((await error).text, sentence);
+    const otherGuard = await open({ benchmarkMs, limit });
+    const lateError = failure(otherGuard.tokenizer.encode(''));
     await settle();
     mock.timers.tick(2e6);
-    assert.equal((await late).text, `${sentence}, or try a shorter text`);
+    assert.equal((await lateError).text, `${sentence}, or try a shorter text`);
   }
 });
 
@@ -179,11 +179,11 @@ onClock(
   'a repeated call has twice the timeout, since a new worker reads the files again',
   async () => {
     const { workers, tokenizer } = await open();
-    const first = failure(tokenizer.encode('a'.repeat(2 ** 20)));
+    const firstError = failure(tokenizer.encode('a'.repeat(2 ** 20)));
     await settle();
     await endsAfter(workers[0], 10_000);
-    assert.equal((await first).code, 'too_slow');
-    const second = tokenizer.encode('ab', { special: 'none' });
+    assert.equal((await firstError).code, 'too_slow');
+    const secondTokens = tokenizer.encode('ab', { special: 'none' });
     await settle();
     assert.deepEqual(workers[1].asked, [{ method: 'open', source: SMALL }]);
     await workers[1].say({ isAlive: true, benchmarkMs: 30 });
@@ -198,16 +198,16 @@ onClock(
     const spans = Uint32Array.of(0, 1, 2, 4, 5, 9);
     const value = { ids: Int32Array.of(1, 0, 9), spans, special: Uint8Array.of(1, 0, 2) };
     await workers[1].say({ value });
-    assert.deepEqual(await second, [
+    assert.deepEqual(await secondTokens, [
       { id: 1, text: '<s>', start: 0, end: 1, special: true },
       { id: 0, text: 'ab', start: 2, end: 4, special: false },
       { id: 9, text: '[9]', start: 5, end: 9, special: false },
     ]);
     assert.deepEqual([workers.length, workers[1].isEnded], [2, false]);
-    const third = failure(tokenizer.encode(''));
+    const thirdError = failure(tokenizer.encode(''));
     await settle();
     await endsAfter(workers[1], 10_000);
-    assert.equal((await third).code, 'too_slow');
+    assert.equal((await thirdError).code, 'too_slow');
   },
 );
 
@@ -219,10 +219,10 @@ onClock(
       [undefined, 'it could not be started'],
     ]) {
       const { workers, guard } = stage();
-      const failed = failure(guard(SMALL));
+      const error = failure(guard(SMALL));
       await settle();
       workers[0].onerror({ message });
-      assert.deepEqual(await failed, {
+      assert.deepEqual(await error, {
         name: 'SinkscopeError',
         code: 'bad_tokenizer',
         where: 'tokenizer',
@@ -231,24 +231,24 @@ onClock(
       assert.equal(workers[0].isEnded, true);
     }
     const { workers, tokenizer } = await open();
-    const failed = failure(tokenizer.encode('a'));
+    const error = failure(tokenizer.encode('a'));
     await settle();
     workers[0].onerror({ message: 'gone' });
-    assert.deepEqual([(await failed).code, (await failed).where], ['bad_tokenizer', 'text']);
-    const again = failure(tokenizer.encode('a'));
+    assert.deepEqual([(await error).code, (await error).where], ['bad_tokenizer', 'text']);
+    const secondError = failure(tokenizer.encode('a'));
     await settle();
     // The new call has its own timeout: neither the rest of that of the first call, nor twice as long.
     mock.timers.tick(5000);
     assert.equal(workers[1].isEnded, false);
     await workers[1].say({ isAlive: true });
     await endsAfter(workers[1], 5000);
-    assert.equal((await again).code, 'too_slow');
+    assert.equal((await secondError).code, 'too_slow');
   },
 );
 
 onClock('calls are sent one at a time, and close() rejects all of them', async () => {
   const { workers, tokenizer } = await open();
-  const asked = ['a', 'b', 'c'].map((text) => failure(tokenizer.encode(text)));
+  const errors = ['a', 'b', 'c'].map((text) => failure(tokenizer.encode(text)));
   await settle();
   assert.deepEqual(
     workers[0].asked.slice(1).map(({ text }) => text),
@@ -267,9 +267,9 @@ onClock('calls are sent one at a time, and close() rejects all of them', async (
     where: 'tokenizer',
     text: 'this tokenizer has been closed',
   };
-  assert.equal((await asked[0]).code, 'argument');
-  for (const one of [asked[1], asked[2], failure(tokenizer.decode([]))])
-    assert.deepEqual(await one, closed);
+  assert.equal((await errors[0]).code, 'argument');
+  for (const error of [errors[1], errors[2], failure(tokenizer.decode([]))])
+    assert.deepEqual(await error, closed);
   assert.deepEqual([workers.length, workers[0].isEnded], [1, true]);
   assert.equal(tokenizer.piece(0), 'ab');
 });
@@ -280,22 +280,22 @@ onClock('a signal stops opening, and has no listener afterwards', async () => {
     const { workers, guard } = stage();
     const controller = new AbortController();
     const { signal } = controller;
-    const heard = new Set();
-    mock.method(signal, 'addEventListener', (_, listener) => heard.add(listener));
-    mock.method(signal, 'removeEventListener', (_, listener) => heard.delete(listener));
-    const opening = guard(SMALL, { signal });
+    const listeners = new Set();
+    mock.method(signal, 'addEventListener', (_, listener) => listeners.add(listener));
+    mock.method(signal, 'removeEventListener', (_, listener) => listeners.delete(listener));
+    const guardPromise = guard(SMALL, { signal });
     await settle();
-    assert.equal(heard.size, 1);
+    assert.equal(listeners.size, 1);
     if (isLate) {
       await workers[0].say({ isAlive: true, benchmarkMs: 30 });
       await workers[0].say({ value: OPENED });
-      await opening;
+      await guardPromise;
     } else {
       controller.abort(reason);
-      for (const listener of heard) listener();
-      await assert.rejects(opening, reason);
+      for (const listener of listeners) listener();
+      await assert.rejects(guardPromise, reason);
     }
-    assert.deepEqual([heard.size, workers[0].isEnded], [0, !isLate]);
+    assert.deepEqual([listeners.size, workers[0].isEnded], [0, !isLate]);
   }
   const { workers, guard } = stage();
   await assert.rejects(guard(SMALL, { signal: AbortSignal.abort(reason) }), reason);
@@ -304,10 +304,10 @@ onClock('a signal stops opening, and has no listener afterwards', async () => {
 
 onClock('a worker that refuses its files is ended', async () => {
   const { workers, guard } = stage();
-  const failed = failure(guard(SMALL));
+  const error = failure(guard(SMALL));
   await settle();
   await workers[0].say({ error: { code: 'unsupported', where: 'model.type', text: 'x' } });
-  assert.deepEqual([(await failed).code, workers[0].isEnded], ['unsupported', true]);
+  assert.deepEqual([(await error).code, workers[0].isEnded], ['unsupported', true]);
 });
 
 test('invalid sources, options and texts are rejected before a worker is called', async () => {
@@ -324,10 +324,10 @@ test('invalid sources, options and texts are rejected before a worker is called'
     assert.deepEqual([code, place], ['argument', where]);
   }
   assert.equal(workers.length, 0);
-  const { tokenizer, workers: own } = await open();
+  const { tokenizer, workers: openWorkers } = await open();
   const { code, where, text } = await failure(tokenizer.encode(7));
   assert.deepEqual([code, where, text], ['argument', 'text', 'expected a string, got 7']);
-  assert.equal(own[0].asked.length, 1);
+  assert.equal(openWorkers[0].asked.length, 1);
   const { size, bos, special, specials } = tokenizer;
   assert.deepEqual([size, bos, special, specials], [3, 1, [1, 2], OPENED.specials]);
   const pieces = [-1, 0, 1, 2, 3].map((id) => tokenizer.piece(id));

@@ -8,7 +8,7 @@ import { root } from './helper.mjs';
 
 const { files } = JSON.parse(readFileSync(new URL('tests/golden/peers.json', root), 'utf8'));
 const expected = files['gpt2.f32'].decode;
-const right = () => ({
+const rightAnswer = () => ({
   tokens: expected.likeliest.map(([token, logp]) => ({ token, p: Math.exp(logp) })),
   att: Float32Array.from(expected.att),
 });
@@ -19,55 +19,64 @@ test("every text of the table has PyTorch's answer", () => {
 });
 
 test('an engine that agrees with PyTorch is accepted', () => {
-  assert.equal(refusal(right(), expected, TOLERANCE.exact), undefined);
-  const { tokens } = right();
+  assert.equal(refusal(rightAnswer(), expected, TOLERANCE.exact), undefined);
+  const { tokens } = rightAnswer();
   assert.equal(refusal({ tokens }, expected, TOLERANCE.exact), undefined, 'without maps');
 });
 
 test('a wrong answer is rejected, with the actual and the expected one', () => {
-  const wrong = (change, tolerance = TOLERANCE.exact) => {
-    const answer = right();
+  const assertWrong = (change, tolerance = TOLERANCE.exact) => {
+    const answer = rightAnswer();
     change(answer);
     return refusal(answer, expected, tolerance);
   };
   const [token] = expected.likeliest[3];
-  const scaled = (by) => (answer) => (answer.tokens[3].p *= by);
+  const scaleProbability = (factor) => (answer) => (answer.tokens[3].p *= factor);
   assert.match(
-    wrong(scaled(1.01)),
+    assertWrong(scaleProbability(1.01)),
     new RegExp(`^log p of token ${token} is -\\d.*, by PyTorch -\\d`),
   );
-  assert.equal(wrong(scaled(1.01), TOLERANCE.rounded), undefined, '8 bits may differ so much');
-  assert.match(wrong(scaled(1.2), TOLERANCE.rounded), /^log p/);
+  assert.equal(
+    assertWrong(scaleProbability(1.01), TOLERANCE.rounded),
+    undefined,
+    '8 bits may differ so much',
+  );
+  assert.match(assertWrong(scaleProbability(1.2), TOLERANCE.rounded), /^log p/);
   assert.match(
-    wrong((answer) => answer.tokens.splice(3, 1)),
+    assertWrong((answer) => answer.tokens.splice(3, 1)),
     /is -Infinity, by PyTorch/,
   );
   assert.match(
-    wrong((answer) => (answer.tokens[0].p = NaN)),
+    assertWrong((answer) => (answer.tokens[0].p = NaN)),
     /is NaN, by PyTorch/,
   );
   assert.match(
-    wrong((answer) => (answer.att[5] += 1e-4)),
+    assertWrong((answer) => (answer.att[5] += 1e-4)),
     /^a map gives key 5 0\.0095/,
   );
   assert.match(
-    wrong((answer) => (answer.att = answer.att.slice(0, 2))),
+    assertWrong((answer) => (answer.att = answer.att.slice(0, 2))),
     /key 2 undefined/,
   );
-  assert.match(refusal(right(), undefined, TOLERANCE.exact), /was not asked/);
+  assert.match(refusal(rightAnswer(), undefined, TOLERANCE.exact), /was not asked/);
 });
 
 test('the table has medians, and the ratios of our engine to others', () => {
   assert.equal(median([30, 1, 2]), 2);
   assert.equal(median([4, 100, 1, 2]), 3);
-  const found = summary({ ours: [1, 9, 3], peer: [8, 4] });
-  assert.deepEqual(found, { ms: { ours: 3, peer: 6 }, ratios: { ours: { peer: 0.5 } } });
-  const eight = summary({ ours: [12], 'ours, int8': [2], 'ort 8 bit, maps': [4], wllama: [8] });
+  const result = summary({ ours: [1, 9, 3], peer: [8, 4] });
+  assert.deepEqual(result, { ms: { ours: 3, peer: 6 }, ratios: { ours: { peer: 0.5 } } });
+  const int8Summary = summary({
+    ours: [12],
+    'ours, int8': [2],
+    'ort 8 bit, maps': [4],
+    wllama: [8],
+  });
   const expected = {
     ours: { wllama: 1.5 },
     'ours, int8': { 'ort 8 bit, maps': 0.5, wllama: 0.25 },
   };
-  assert.deepEqual(eight.ratios, expected, 'like with like');
+  assert.deepEqual(int8Summary.ratios, expected, 'like with like');
   assert.deepEqual(summary({ peer: [8] }), { ms: { peer: 8 }, ratios: {} }, 'ours was refused');
 });
 

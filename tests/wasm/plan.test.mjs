@@ -39,7 +39,7 @@ test('safetensors are preferred among formats, and a whole file among its shards
     'model.safetensors.index.json': index('b.safetensors', 'a.safetensors', 'b.safetensors'),
     'pytorch_model.bin.index.json': index('2.bin', '1.bin'),
   };
-  const all = [
+  const allNames = [
     'config.json',
     'pytorch_model.bin.index.json',
     '1.bin',
@@ -57,11 +57,11 @@ test('safetensors are preferred among formats, and a whole file among its shards
     [5, 'pytorch', ['pytorch_model.bin']],
     [4, 'pytorch', ['2.bin', '1.bin']],
   ]) {
-    const found = await planOf(listed(...all.slice(0, length)), { texts });
-    const own = found.files.weights.map(({ name }) => name);
-    assert.deepEqual([found.format, own], [format, names]);
-    const sum = names.reduce((total, name) => total + 10 ** all.indexOf(name), 0);
-    assert.deepEqual([found.bytes, found.memory], [sum, sum]);
+    const plan = await planOf(listed(...allNames.slice(0, length)), { texts });
+    const weightNames = plan.files.weights.map(({ name }) => name);
+    assert.deepEqual([plan.format, weightNames], [format, names]);
+    const sum = names.reduce((total, name) => total + 10 ** allNames.indexOf(name), 0);
+    assert.deepEqual([plan.bytes, plan.memory], [sum, sum]);
   }
 });
 
@@ -90,16 +90,16 @@ test('a single file of weights may have any name, but no adapter, shard or file 
 test('an error names the first eight files that are present', async () => {
   const names = Array.from({ length: 10 }, (_, i) => `f${i}`);
   const expected = 'expected weights called w.bin, found';
-  const shown = names.slice(0, 8).join(', ');
-  for (const [length, found] of [
+  const firstNames = names.slice(0, 8).join(', ');
+  for (const [length, foundText] of [
     [0, 'no files'],
-    [8, shown],
-    [9, `${shown} and 1 more`],
-    [10, `${shown} and 2 more`],
+    [8, firstNames],
+    [9, `${firstNames} and 1 more`],
+    [10, `${firstNames} and 2 more`],
   ])
     assert.deepEqual(await refusalOf(listed(...names.slice(0, length)), { file: 'w.bin' }), [
       'x',
-      `${expected} ${found}`,
+      `${expected} ${foundText}`,
     ]);
   assert.deepEqual(await refusalOf(listed('model.safetensors')), [
     'x',
@@ -111,9 +111,9 @@ test('an index must name 1 to 1000 files, and each must be present', async () =>
   const name = 'model.safetensors.index.json';
   const withMap = (weight_map) => ({ texts: { [name]: JSON.stringify({ weight_map }) } });
   const names = Array.from({ length: 1001 }, (_, i) => `${i}.safetensors`);
-  const files = listed('config.json', name).concat(names.map((one) => ({ name: one })));
-  const most = await planOf(files, withMap(names.slice(0, 1000)));
-  assert.deepEqual([most.files.weights.length, most.bytes], [1000, 0]);
+  const files = listed('config.json', name).concat(names.map((shardName) => ({ name: shardName })));
+  const largestPlan = await planOf(files, withMap(names.slice(0, 1000)));
+  assert.deepEqual([largestPlan.files.weights.length, largestPlan.bytes], [1000, 0]);
   for (const [map, found] of [
     [names, 1001],
     [{}, 0],
@@ -128,8 +128,8 @@ test('an index must name 1 to 1000 files, and each must be present', async () =>
     name,
     `expected gone, which the index names, found config.json, ${name}`,
   ]);
-  for (const text of ['[]', 'null', '1', '{'])
-    assert.deepEqual(await refusalOf(files, { texts: { [name]: text } }), [
+  for (const refusalFor of ['[]', 'null', '1', '{'])
+    assert.deepEqual(await refusalOf(files, { texts: { [name]: refusalFor } }), [
       name,
       'expected a JSON object, found something else',
     ]);
@@ -143,16 +143,19 @@ test('parts of a GGUF file are one choice, in their order, and an image encoder 
     'mmproj-b.gguf',
     'sub/mmproj.gguf',
   );
-  const both = await planOf(files);
-  assert.deepEqual(both.choices, [
+  const choicePlan = await planOf(files);
+  assert.deepEqual(choicePlan.choices, [
     { file: 'b-00001-of-00002.gguf', bytes: 11 },
     { file: 'sub/a.GGUF', bytes: 100 },
   ]);
-  assert.deepEqual([both.format, both.bytes, both.files.weights], ['gguf', 0, []]);
-  assert.equal(both.refusal, undefined);
-  const one = await planOf(files.slice(0, 2));
-  assert.deepEqual([one.choices, one.bytes, one.memory], [[], 11, 11]);
-  assert.throws(() => modelFiles(both), {
+  assert.deepEqual(
+    [choicePlan.format, choicePlan.bytes, choicePlan.files.weights],
+    ['gguf', 0, []],
+  );
+  assert.equal(choicePlan.refusal, undefined);
+  const singlePlan = await planOf(files.slice(0, 2));
+  assert.deepEqual([singlePlan.choices, singlePlan.bytes, singlePlan.memory], [[], 11, 11]);
+  assert.throws(() => modelFiles(choicePlan), {
     code: 'argument',
     where: 'x',
     text: 'expected one of the choices, got "none"',
@@ -160,16 +163,20 @@ test('parts of a GGUF file are one choice, in their order, and an image encoder 
 });
 
 test('a model that exceeds the memory limit is rejected with its size', async () => {
-  const text = (gib) =>
+  const refusalFor = (gib) =>
     `needs about ${gib} GiB of memory; WebAssembly with 32-bit addresses holds 3.75 GiB of it. ` +
     'Expected a smaller or more strongly quantized model';
-  const sized = (bytes) => planOf([{ name: 'm.gguf', bytes }]);
+  const planOfBytes = (bytes) => planOf([{ name: 'm.gguf', bytes }]);
   assert.equal(MEMORY_LIMIT, 3.75 * 2 ** 30);
-  assert.equal((await sized(3.75 * 2 ** 30)).refusal, undefined);
-  assert.equal((await sized(3.75 * 2 ** 30 + 1)).refusal, text('3.75'));
-  const large = await sized(4.5 * 2 ** 30);
-  assert.equal(large.refusal, text('4.50'));
-  assert.throws(() => modelFiles(large), { code: 'too_large', where: 'x', text: text('4.50') });
+  assert.equal((await planOfBytes(3.75 * 2 ** 30)).refusal, undefined);
+  assert.equal((await planOfBytes(3.75 * 2 ** 30 + 1)).refusal, refusalFor('3.75'));
+  const large = await planOfBytes(4.5 * 2 ** 30);
+  assert.equal(large.refusal, refusalFor('4.50'));
+  assert.throws(() => modelFiles(large), {
+    code: 'too_large',
+    where: 'x',
+    text: refusalFor('4.50'),
+  });
   // The memory of a run counts only for weights outside of GGUF files.
   const config = JSON.stringify({ n_layer: 1, n_embd: 4, n_head: 1, vocab_size: 9 });
   const files = [
@@ -194,22 +201,22 @@ test('the sizes of a model are read under each of their names in configs', () =>
   };
   assert.equal(runBytes(sizes), bytes);
   assert.equal(runBytes({ vocab_size: 1, text_config: sizes }), bytes);
-  for (const [name, others] of Object.entries({
+  for (const [name, otherKeys] of Object.entries({
     num_hidden_layers: ['n_layer', 'num_layers', 'n_layers'],
     hidden_size: ['n_embd', 'd_model'],
     num_attention_heads: ['n_head', 'num_heads', 'n_heads'],
     intermediate_size: ['n_inner', 'ffn_dim'],
   }))
-    for (const other of others) {
+    for (const otherKey of otherKeys) {
       const { [name]: value, ...rest } = sizes;
-      assert.equal(runBytes({ ...rest, [other]: value }), bytes, other);
-      assert.equal(runBytes({ ...rest, [name]: null, [other]: value }), bytes, other);
-      assert.equal(runBytes({ ...sizes, [other]: 3 }), bytes, `${name} before ${other}`);
+      assert.equal(runBytes({ ...rest, [otherKey]: value }), bytes, otherKey);
+      assert.equal(runBytes({ ...rest, [name]: null, [otherKey]: value }), bytes, otherKey);
+      assert.equal(runBytes({ ...sizes, [otherKey]: 3 }), bytes, `${name} before ${otherKey}`);
     }
   // By default there are as many key heads as heads, of width D / H, and the inner width is 4 D.
-  const { num_key_value_heads: _, head_dim: __, intermediate_size: ___, ...few } = sizes;
-  const usual = { num_key_value_heads: 2, head_dim: 4, intermediate_size: 32 };
-  assert.equal(runBytes(few), runBytes({ ...few, ...usual }));
+  const { num_key_value_heads: _, head_dim: __, intermediate_size: ___, ...fewSizes } = sizes;
+  const usualSizes = { num_key_value_heads: 2, head_dim: 4, intermediate_size: 32 };
+  assert.equal(runBytes(fewSizes), runBytes({ ...fewSizes, ...usualSizes }));
   for (const config of [
     undefined,
     {},
@@ -218,8 +225,8 @@ test('the sizes of a model are read under each of their names in configs', () =>
   ])
     assert.equal(runBytes(config), 0);
   // Heads of 8 / 3 numbers give a fraction: q 8, k and v 16 / 3, hidden 16, attention 192, adds 16, scratch 103.
-  const odd = { n_layer: 1, n_embd: 8, n_head: 3, num_key_value_heads: 1, vocab_size: 7 };
-  assert.equal(runBytes(odd), Math.ceil(256 * (8 + 16 / 3 + 16 + 192 + 16 + 103)));
+  const oddSizes = { n_layer: 1, n_embd: 8, n_head: 3, num_key_value_heads: 1, vocab_size: 7 };
+  assert.equal(runBytes(oddSizes), Math.ceil(256 * (8 + 16 / 3 + 16 + 192 + 16 + 103)));
   // A token more in the vocabulary takes 4 * 64 bytes; `last` is the largest vocabulary with an estimate.
   const last = 7 + (MEMORY_LIMIT - bytes) / (4 * 64);
   assert.equal(runBytes({ ...sizes, vocab_size: last }), MEMORY_LIMIT);

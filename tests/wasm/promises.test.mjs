@@ -5,15 +5,15 @@ import assert from 'node:assert/strict';
 import { FILE, promisedNames } from '../frozen/names.mjs';
 import { root } from './helper.mjs';
 
-const promised = JSON.parse(readFileSync(FILE, 'utf8'));
-const gone = (names, now) => names.filter((name) => !now?.includes(name));
+const promisedGroups = JSON.parse(readFileSync(FILE, 'utf8'));
+const missingNames = (names, currentNames) => names.filter((name) => !currentNames?.includes(name));
 
 test('every promised name exists', async () => {
-  const now = await promisedNames();
-  for (const [group, names] of Object.entries(promised)) {
+  const currentNames = await promisedNames();
+  for (const [group, names] of Object.entries(promisedGroups)) {
     assert.ok(names.length > 20, `${group} has names`);
     assert.deepEqual(
-      gone(names, now[group]),
+      missingNames(names, currentNames[group]),
       [],
       `${group}: promised names are gone. Before 1.0, list the change in .github/CHANGELOG.md and run ` +
         'node tests/frozen/names.mjs --write; from 1.0 on, only a major version removes a name',
@@ -22,13 +22,13 @@ test('every promised name exists', async () => {
 });
 
 test('a promised name that is gone is reported', () => {
-  assert.deepEqual(gone(['a', 'b'], ['b', 'c']), ['a']);
-  assert.deepEqual(gone(['a'], undefined), ['a']);
+  assert.deepEqual(missingNames(['a', 'b'], ['b', 'c']), ['a']);
+  assert.deepEqual(missingNames(['a'], undefined), ['a']);
 });
 
 test('the page of promises has a section for each group of names', () => {
   const page = readFileSync(new URL('.github/PROMISES.md', root), 'utf8');
   const headings = [...page.matchAll(/^## (.*)$/gm)].map(([, heading]) => heading.toLowerCase());
-  const groups = Object.keys(promised).map((group) => group.toLowerCase());
-  assert.deepEqual(gone(groups, headings), []);
+  const groups = Object.keys(promisedGroups).map((group) => group.toLowerCase());
+  assert.deepEqual(missingNames(groups, headings), []);
 });

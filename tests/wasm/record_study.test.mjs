@@ -5,13 +5,13 @@ import { recordStudy } from '../../wasm/index.ts';
 import { tensorsOf } from '../safetensors.mjs';
 
 const EXACT = ['alpha', 'row_mass', 'hidden_norm', 'key_norm', 'value_norm'];
-const metric = (name, fields, more = {}) => ({
+const metric = (name, fields, otherFields = {}) => ({
   name,
   fields,
   arguments: [],
   shape: [],
   averaged: true,
-  ...more,
+  ...otherFields,
 });
 const describe = {
   version: '1',
@@ -65,13 +65,13 @@ function fakeModel() {
     return tensor([1], [field === 'att' ? 0.1 : first]);
   };
   const run = async (ids, options) => {
-    const own = { ids, options, reads: [], isClosed: false };
-    runs.push(own);
+    const fakeRun = { ids, options, reads: [], isClosed: false };
+    runs.push(fakeRun);
     const read = async (reads) => {
-      own.reads.push(...reads);
-      return reads.map((one) => numberOf(ids, one));
+      fakeRun.reads.push(...reads);
+      return reads.map((read) => numberOf(ids, read));
     };
-    return { tokens: ids, read, close: async () => void (own.isClosed = true) };
+    return { tokens: ids, read, close: async () => void (fakeRun.isClosed = true) };
   };
   return { runs, model: { describe, architecture, arithmetic: 'float', run } };
 }
@@ -89,8 +89,8 @@ function parse(file) {
     tensors: Object.fromEntries(tensors),
   };
 }
-const singles = (...numbers) => numbers.map(Math.fround);
-const two = [
+const toFloat32 = (...numbers) => numbers.map(Math.fround);
+const sinkRows = [
   [1, 5],
   [2, 6],
 ];
@@ -98,7 +98,7 @@ const two = [
 test("a recording has the sinks, the first key's weight and the loss of each prompt, beside their means", async () => {
   const { model, runs } = fakeModel();
   const { tensors, conditions } = parse(
-    await recordStudy(model, two, { eps: [0.3, 0.2], keep: 0 }),
+    await recordStudy(model, sinkRows, { eps: [0.3, 0.2], keep: 0 }),
   );
   assert.deepEqual(tensors['prompt.sink_1'], { shape: [2, 2], numbers: [0.5, 0.75, 0.25, 0.5] });
   assert.deepEqual(tensors['prompt.alpha_1'].shape, [2]);
@@ -107,7 +107,7 @@ test("a recording has the sinks, the first key's weight and the loss of each pro
   );
   assert.deepEqual(tensors['prompt.loss'], { shape: [2], numbers: [2, 4] });
   assert.deepEqual(tensors['mean.loss_mean'], { shape: [2], numbers: [3, 99] });
-  assert.deepEqual(tensors['mean.sinks'], { shape: [2, 1], numbers: singles(1.8, 1.7) });
+  assert.deepEqual(tensors['mean.sinks'], { shape: [2, 1], numbers: toFloat32(1.8, 1.7) });
   // Metrics that need an unusual field or a second run, or that have no mean, are not measured.
   const means = Object.keys(tensors).filter((name) => name.startsWith('mean.'));
   assert.deepEqual(means.sort(), ['mean.alpha', 'mean.loss_mean', 'mean.sinks']);
@@ -130,48 +130,50 @@ test('a prompt with an undefined weight has no sinks, and one without a loss has
       .sort(),
     ['mean.alpha', 'mean.sinks'],
   );
-  assert.deepEqual(tensors['mean.sinks'], { shape: [1, 1], numbers: singles(3.3) });
+  assert.deepEqual(tensors['mean.sinks'], { shape: [1, 1], numbers: toFloat32(3.3) });
 });
 
 test('the first prompts are stored, each from a run that is then closed', async () => {
-  for (const [keep, kept] of [
+  for (const [keep, keptCount] of [
     [undefined, 1],
     [0, 0],
     [1, 1],
     [2, 2],
   ]) {
     const { model, runs } = fakeModel();
-    const { tensors, conditions } = parse(await recordStudy(model, two, { keep, license: 'MIT' }));
+    const { tensors, conditions } = parse(
+      await recordStudy(model, sinkRows, { keep, license: 'MIT' }),
+    );
     const prompts = Object.keys(tensors).filter((name) => name.endsWith('.tokens'));
-    assert.deepEqual(prompts, ['0.tokens', '1.tokens'].slice(0, kept));
-    assert.deepEqual([conditions.prompts.kept, conditions.license], [kept, 'MIT']);
+    assert.deepEqual(prompts, ['0.tokens', '1.tokens'].slice(0, keptCount));
+    assert.deepEqual([conditions.prompts.kept, conditions.license], [keptCount, 'MIT']);
     assert.deepEqual(
       conditions.tokens,
       [
         ['1', '5'],
         ['2', '6'],
-      ].slice(0, kept),
+      ].slice(0, keptCount),
     );
-    assert.equal(runs.length, 2 + kept);
+    assert.equal(runs.length, 2 + keptCount);
     assert.deepEqual(
       runs.slice(2).map(({ ids }) => ids),
-      two.slice(0, kept),
+      sinkRows.slice(0, keptCount),
     );
     for (const run of runs) assert.ok(run.isClosed);
     for (const { options } of runs.slice(2))
       assert.deepEqual(options.fields, ['att', 'loss', 'hidden']);
-    if (kept) {
+    if (keptCount) {
       assert.equal(tensors['0.att'].numbers, 'F16');
       assert.deepEqual(tensors['0.loss'], { shape: [1], numbers: [1] });
     }
   }
   const { model } = fakeModel();
-  const { tensors } = parse(await recordStudy(model, two, { half: false }));
-  assert.deepEqual(tensors['0.att'].numbers, singles(0.1));
+  const { tensors } = parse(await recordStudy(model, sinkRows, { half: false }));
+  assert.deepEqual(tensors['0.att'].numbers, toFloat32(0.1));
 });
 
 test('a recording of edited runs stores the visible keys, the edits and their class', async () => {
-  for (const [edits, kind, given] of [
+  for (const [edits, kind, recordedClass] of [
     [[], 'MEASURED'],
     [[{ kind: 'evict' }], 'MEASURED'],
     [[{ kind: 'silence' }], 'COUNTERFACTUAL'],
@@ -179,8 +181,8 @@ test('a recording of edited runs stores the visible keys, the edits and their cl
     [[{ kind: 'silence' }], 'OWN', 'OWN'],
   ]) {
     const { model, runs } = fakeModel();
-    const options = { edits, ...(given && { class: given }) };
-    const { tensors, conditions } = parse(await recordStudy(model, two, options));
+    const options = { edits, ...(recordedClass && { class: recordedClass }) };
+    const { tensors, conditions } = parse(await recordStudy(model, sinkRows, options));
     assert.equal(conditions.class, kind);
     assert.equal('0.seen' in tensors, edits.length > 0);
     assert.deepEqual(
@@ -195,7 +197,7 @@ test('recordStudy reports progress and passes its signal to every run', async ()
   const { model, runs } = fakeModel();
   const { signal } = new AbortController();
   const reports = [];
-  await recordStudy(model, two, {
+  await recordStudy(model, sinkRows, {
     signal,
     onProgress: ({ done, total }) => reports.push(`${done}/${total}`),
   });
@@ -206,18 +208,18 @@ test('recordStudy reports progress and passes its signal to every run', async ()
 test('impossible recordings are rejected before a run', async () => {
   const { model, runs } = fakeModel();
   for (const [who, what, options, where, text] of [
-    [{}, two, {}, 'model', 'expected a model, got an object'],
+    [{}, sinkRows, {}, 'model', 'expected a model, got an object'],
     [model, 3, {}, 'sequences', 'expected a list, got 3'],
     [model, [3], {}, 'sequences[0]', 'expected a list, got 3'],
-    [model, two, 3, 'options', 'expected an object, got 3'],
-    [model, two, { signal: 3 }, 'signal', 'expected an AbortSignal, got 3'],
-    [model, two, { license: 3 }, 'license', 'expected a string, got 3'],
-    [model, two, { metrics: 'a' }, 'metrics', 'expected a list, got "a"'],
-    [model, two, { edits: 3 }, 'edits', 'expected a list, got 3'],
-    [model, two, { eps: 0.1 }, 'eps', 'expected a list, got 0.1'],
-    [model, two, { eps: [0.1, 'a'] }, 'eps[1]', 'expected a number, got "a"'],
-    [model, two, { keep: 3 }, 'keep', 'expected an integer from 0 to 2, got 3'],
-    [model, two, { keep: -1 }, 'keep', 'expected an integer from 0 to 2, got -1'],
+    [model, sinkRows, 3, 'options', 'expected an object, got 3'],
+    [model, sinkRows, { signal: 3 }, 'signal', 'expected an AbortSignal, got 3'],
+    [model, sinkRows, { license: 3 }, 'license', 'expected a string, got 3'],
+    [model, sinkRows, { metrics: 'a' }, 'metrics', 'expected a list, got "a"'],
+    [model, sinkRows, { edits: 3 }, 'edits', 'expected a list, got 3'],
+    [model, sinkRows, { eps: 0.1 }, 'eps', 'expected a list, got 0.1'],
+    [model, sinkRows, { eps: [0.1, 'a'] }, 'eps[1]', 'expected a number, got "a"'],
+    [model, sinkRows, { keep: 3 }, 'keep', 'expected an integer from 0 to 2, got 3'],
+    [model, sinkRows, { keep: -1 }, 'keep', 'expected an integer from 0 to 2, got -1'],
   ])
     await assert.rejects(recordStudy(who, what, options), { code: 'argument', where, text });
   assert.equal(runs.length, 0);

@@ -13,7 +13,7 @@ import {
 } from '../../wasm/index.ts';
 import { loadModule } from '../../wasm/abi/module.ts';
 import { Backend } from '../../wasm/engine/backend.ts';
-import { QUIET } from '../../wasm/engine/job.ts';
+import { QUIET_JOB } from '../../wasm/engine/job.ts';
 import { readConditions } from '../../wasm/recording/conditions.ts';
 import { fileOf, tensorsOf } from '../safetensors.mjs';
 import {
@@ -55,11 +55,11 @@ function withMetadata(bytes, change) {
   return new Uint8Array(Buffer.concat([length, json, file.subarray(start)]));
 }
 
-const same = (a, b, what) =>
+const assertSame = (a, b, label) =>
   assert.deepEqual(
     Array.from(a, (x) => (x === null ? NaN : Math.fround(x))),
     Array.from(b, (x) => (x === null ? NaN : Math.fround(x))),
-    what,
+    label,
   );
 
 const builds = [
@@ -72,7 +72,7 @@ for (const build of builds)
   test(`a recording of a study has the bits of measure(): ${JSON.stringify(build)}`, async () => {
     await withEngine(build, async (engine) => {
       const model = await engine.open(files(softmax));
-      const own = await measure(model, sequences, { eps });
+      const result = await measure(model, sequences, { eps });
       const fields = ['att', 'q', 'k', 'v', 'hidden', 'seen'];
       const bytes = await recordStudy(model, sequences, {
         eps,
@@ -83,18 +83,22 @@ for (const build of builds)
       });
       const recording = await engine.openRecording(bytes);
       const { T, sequences: count, metrics, byEps } = await measure(recording);
-      assert.deepEqual([T, count], [own.T, own.sequences]);
-      const rows = engine.describe.metrics.filter(({ name }) => name in own.metrics);
+      assert.deepEqual([T, count], [result.T, result.sequences]);
+      const rows = engine.describe.metrics.filter(({ name }) => name in result.metrics);
       assert.ok(rows.length > 10);
       for (const { name } of rows) {
-        assert.deepEqual(metrics[name].shape, own.metrics[name].shape, name);
-        same(metrics[name].mean, own.metrics[name].mean, name);
-        same(metrics[name].deviation, own.metrics[name].deviation, name);
+        assert.deepEqual(metrics[name].shape, result.metrics[name].shape, name);
+        assertSame(metrics[name].mean, result.metrics[name].mean, name);
+        assertSame(metrics[name].deviation, result.metrics[name].deviation, name);
       }
-      byEps.forEach((one, i) =>
-        same(one.metrics.sink_ratio.mean, own.byEps[i].metrics.sink_ratio.mean, `eps ${eps[i]}`),
+      byEps.forEach((entry, i) =>
+        assertSame(
+          entry.metrics.sink_ratio.mean,
+          result.byEps[i].metrics.sink_ratio.mean,
+          `eps ${eps[i]}`,
+        ),
       );
-      const lost = [];
+      const missingMetrics = [];
       for (const prompt of [0, 1]) {
         const run = await model.run(sequences[prompt]);
         const { shape, data } = await run.field('att');
@@ -102,41 +106,43 @@ for (const build of builds)
         assert.deepEqual([map.shape, map.data], [shape, data]);
         for (const { name, arguments: args } of engine.describe.metrics) {
           if (args.includes('base')) continue;
-          const at = args.includes('layer') ? { layer: 3, head: 2 } : {};
-          const kept = await recording.metric(name, { prompt, ...at }).catch((error) => {
-            assert.equal(error.code, 'bad_request', name);
-            assert.match(
-              error.text,
-              /^needs the (field \w+, not recorded|model's weights, and a recording has none)$/,
-              name,
-            );
-            lost.push(name);
-          });
-          if (kept && name !== 'loss_mean' && name !== 'loss_at')
-            same(kept.data, (await run.metric(name, at)).data, name);
+          const place = args.includes('layer') ? { layer: 3, head: 2 } : {};
+          const recordedMetric = await recording
+            .metric(name, { prompt, ...place })
+            .catch((error) => {
+              assert.equal(error.code, 'bad_request', name);
+              assert.match(
+                error.text,
+                /^needs the (field \w+, not recorded|model's weights, and a recording has none)$/,
+                name,
+              );
+              missingMetrics.push(name);
+            });
+          if (recordedMetric && name !== 'loss_mean' && name !== 'loss_at')
+            assertSame(recordedMetric.data, (await run.metric(name, place)).data, name);
         }
         await run.close();
       }
-      const never = ['alpha_bias', 'sink_ratio_bias', 'gate_mean', 'super_weight'];
-      for (const name of never) assert.ok(lost.includes(name), name);
-      assert.ok(!lost.includes('contribution') && !lost.includes('kurtosis'));
+      const unrecordedMetrics = ['alpha_bias', 'sink_ratio_bias', 'gate_mean', 'super_weight'];
+      for (const name of unrecordedMetrics) assert.ok(missingMetrics.includes(name), name);
+      assert.ok(!missingMetrics.includes('contribution') && !missingMetrics.includes('kurtosis'));
       assert.deepEqual(recording.tokens, sequences[0]);
       assert.deepEqual(recording.conditions.tokens[1], strings(sequences[1]));
-      const each = await recording.tensor('prompt.sink_1');
-      assert.deepEqual(each.shape, [sequences.length, eps.length]);
+      const sinkRows = await recording.tensor('prompt.sink_1');
+      assert.deepEqual(sinkRows.shape, [sequences.length, eps.length]);
       const mean =
-        each.data.filter((_, i) => i % 3 === 2).reduce((a, b) => a + b) / sequences.length;
-      assert.ok(Math.abs(mean - own.byEps[2].metrics.sink_ratio.mean[0]) < 1e-6);
+        sinkRows.data.filter((_, i) => i % 3 === 2).reduce((a, b) => a + b) / sequences.length;
+      assert.ok(Math.abs(mean - result.byEps[2].metrics.sink_ratio.mean[0]) < 1e-6);
       await recording.close();
       assert.equal((await failure(recording.metric('alpha'))).code, 'closed');
     });
   });
 
 test('closing a recording twice does not free its memory twice', async () => {
-  const ones = new Float32Array([1, 0, 0.5, 0.5]);
-  const bytes = recordMaps([{ att: [{ shape: [1, 2, 2], data: ones }] }]);
+  const signs = new Float32Array([1, 0, 0.5, 0.5]);
+  const bytes = recordMaps([{ att: [{ shape: [1, 2, 2], data: signs }] }]);
   const backend = new Backend(await loadModule(new URL('sinkscope.lab.wasm', binaries)), () => {});
-  const { recording } = await backend.openRecording(QUIET, bytes);
+  const { recording } = await backend.openRecording(QUIET_JOB, bytes);
   await backend.closeRecording(recording);
   assert.equal((await failure(backend.closeRecording(recording))).code, 'closed');
 });
@@ -146,9 +152,9 @@ test('stored maps are exact up to half precision, and alpha is stored exactly', 
     const model = await engine.open(files(softmax));
     const run = await model.run(sequences[0]);
     const recording = await engine.openRecording(await run.record({ strings }));
-    const [map, kept] = [(await run.field('att')).data, (await recording.field('att')).data];
+    const [map, recordedMap] = [(await run.field('att')).data, (await recording.field('att')).data];
     map.forEach((x, i) =>
-      assert.ok(Math.abs(x - kept[i]) <= Math.max(x * 2 ** -11, 2 ** -25), `${x}`),
+      assert.ok(Math.abs(x - recordedMap[i]) <= Math.max(x * 2 ** -11, 2 ** -25), `${x}`),
     );
     for (const name of [
       'alpha',
@@ -158,22 +164,22 @@ test('stored maps are exact up to half precision, and alpha is stored exactly', 
       'value_ratio',
       'first_share',
     ])
-      same((await recording.metric(name)).data, (await run.metric(name)).data, name);
+      assertSame((await recording.metric(name)).data, (await run.metric(name)).data, name);
     const entropy = [await run.metric('entropy'), await recording.metric('entropy')];
     entropy[0].data.forEach((x, i) => assert.ok(Math.abs(x - entropy[1].data[i]) < 2e-3));
     assert.match(
       (await failure(recording.metric('kurtosis'))).text,
       /the field hidden, not recorded/,
     );
-    const wide = await run.record({ half: false });
+    const wideBytes = await run.record({ half: false });
     const bytes = await run.record();
     const { L, H } = model.architecture;
-    const saved = 2 * L * H * 16 * 16;
-    assert.ok(Math.abs(wide.length - bytes.length - saved) < 64);
+    const savedBytes = 2 * L * H * 16 * 16;
+    assert.ok(Math.abs(wideBytes.length - bytes.length - savedBytes) < 64);
     // The recording stores every prompt, so that their numbers give the means.
     const { metrics, sequences: n } = await measure(recording);
     assert.equal(n, 1);
-    same(metrics.sink_ratio.mean, (await run.metric('sink_ratio')).data);
+    assertSame(metrics.sink_ratio.mean, (await run.metric('sink_ratio')).data);
     assert.ok(!('cos_gap' in metrics));
     await assert.rejects(measure(recording, { metrics: ['cos_gap'] }), { code: 'bad_request' });
   });
@@ -183,10 +189,10 @@ test("the metrics of another program's maps equal the reference, from one tensor
   const reference = readSafetensors(new URL('var-unequal/golden.safetensors', golden));
   const { att } = reference;
   const [L, H, T] = att.shape;
-  const each = H * T * T;
+  const layerSize = H * T * T;
   const layers = Array.from({ length: L }, (_, l) => ({
     dims: [1, H, T, T],
-    data: att.data.slice(l * each, (l + 1) * each),
+    data: att.data.slice(l * layerSize, (l + 1) * layerSize),
   }));
   await withEngine({}, async (engine) => {
     for (const maps of [att, layers]) {
@@ -205,8 +211,8 @@ test("the metrics of another program's maps equal the reference, from one tensor
         'first_share',
         'row_mass_summary',
       ]) {
-        const wanted = reference[`metric.${name}`].data;
-        metrics[name].mean.forEach((x, i) => assert.ok(Math.abs(x - wanted[i]) < 1e-5, name));
+        const expected = reference[`metric.${name}`].data;
+        metrics[name].mean.forEach((x, i) => assert.ok(Math.abs(x - expected[i]) < 1e-5, name));
         assert.ok(
           metrics[name].deviation.every((x) => x !== null && x < 1e-6),
           name,
@@ -216,7 +222,7 @@ test("the metrics of another program's maps equal the reference, from one tensor
       await recording.close();
     }
   });
-  for (const bad of [
+  for (const wrongMaps of [
     [],
     [{}],
     [{ att: [] }],
@@ -232,7 +238,7 @@ test("the metrics of another program's maps equal the reference, from one tensor
       { att: { shape: [1, 2, 2, 2], data: new Float32Array(8) } },
     ],
   ])
-    assert.throws(() => recordMaps(bad), { code: 'argument' }, JSON.stringify(bad));
+    assert.throws(() => recordMaps(wrongMaps), { code: 'argument' }, JSON.stringify(wrongMaps));
 });
 
 test('written recordings follow the schema, and the core rejects what the schema rejects', async () => {
@@ -240,10 +246,10 @@ test('written recordings follow the schema, and the core rejects what the schema
     const model = await engine.open(files(softmax));
     const run = await model.run(sequences[0]);
     const license = 'Apache-2.0';
-    const about = { license, source: 'a text', command: 'none', model: { id: 'softmax' } };
-    const bytes = await recordStudy(model, sequences, { strings, eps, keep: 2, ...about });
-    for (const one of [bytes, await run.record()]) {
-      const conditions = JSON.parse(headerOf(one).__metadata__.sinkscope);
+    const aboutOptions = { license, source: 'a text', command: 'none', model: { id: 'softmax' } };
+    const bytes = await recordStudy(model, sequences, { strings, eps, keep: 2, ...aboutOptions });
+    for (const recordingBytes of [bytes, await run.record()]) {
+      const conditions = JSON.parse(headerOf(recordingBytes).__metadata__.sinkscope);
       assert.ok(isValid(conditions), JSON.stringify(isValid.errors));
     }
     const { conditions } = await engine.openRecording(bytes);
@@ -302,41 +308,41 @@ test('files of other formats or with false entries are rejected with a place and
     const bytes = await recordStudy(model, sequences.slice(0, 2), { strings });
     await (await engine.openRecording(bytes)).close();
     const before = await engine.memory();
-    const refused = async (file, code, where, sentence) => {
+    const assertRefused = async (file, code, where, sentence) => {
       const error = await failure(engine.openRecording(file));
       assert.deepEqual([error.name, error.code, error.where], ['SinkscopeError', code, where]);
       assert.match(error.text, sentence);
     };
-    await refused(new Uint8Array(3), 'bad_file', 'byte 0', /at least 8 bytes/);
-    const cut = await failure(engine.openRecording(bytes.slice(0, bytes.length - 1)));
-    assert.deepEqual([cut.code, /^\w+\.\w+$/.test(cut.where)], ['bad_file', true]);
-    assert.match(cut.text, /data inside/);
-    await refused(
+    await assertRefused(new Uint8Array(3), 'bad_file', 'byte 0', /at least 8 bytes/);
+    const cutError = await failure(engine.openRecording(bytes.slice(0, bytes.length - 1)));
+    assert.deepEqual([cutError.code, /^\w+\.\w+$/.test(cutError.where)], ['bad_file', true]);
+    assert.match(cutError.text, /data inside/);
+    await assertRefused(
       readFileSync(new URL('model.safetensors', softmax)),
       'bad_file',
       'sinkscope.recording',
       /no recording/,
     );
-    await refused(
+    await assertRefused(
       withMetadata(bytes, (m) => ({ ...m, 'sinkscope.recording': '2' })),
       'unsupported',
       'sinkscope.recording',
       /newer/,
     );
-    const evil = JSON.parse(headerOf(bytes).__metadata__.sinkscope);
+    const evilConditions = JSON.parse(headerOf(bytes).__metadata__.sinkscope);
     // For the core a text ends with its NUL: JavaScript must not read fewer bytes than were checked.
-    const hidden = JSON.stringify(evil).replace('"model":', '"model\\u0000x":');
-    await refused(
-      withMetadata(bytes, (m) => ({ ...m, sinkscope: hidden })),
+    const hiddenJson = JSON.stringify(evilConditions).replace('"model":', '"model\\u0000x":');
+    await assertRefused(
+      withMetadata(bytes, (m) => ({ ...m, sinkscope: hiddenJson })),
       'bad_config',
       'L',
       /whole number/,
     );
-    const own = withMetadata(bytes, (m) => ({
+    const editedFile = withMetadata(bytes, (m) => ({
       ...m,
       sinkscope: m.sinkscope.replace('{', '{"__proto__":{"license":"all"},'),
     }));
-    assert.equal((await engine.openRecording(own)).conditions.license, null);
+    assert.equal((await engine.openRecording(editedFile)).conditions.license, null);
     for (let i = 0; i < 40; i++)
       await failure(engine.openRecording(bytes.slice(0, bytes.length - 1)));
     assert.ok((await engine.memory()) - before < 2 ** 22);
@@ -352,43 +358,56 @@ test('two recordings are compared tensor by tensor, with sizes and undefined num
   await withEngine({}, async (engine) => {
     const model = await engine.open(files(softmax));
     const study = (options) => recordStudy(model, sequences, { strings, eps, ...options });
-    const open = async (bytes) => engine.openRecording(bytes);
-    const a = await open(await study());
-    const alike = await compareRecordings(a, await open(await study()));
-    assert.deepEqual([alike.differences, alike.onlyA, alike.onlyB], [[], [], []]);
-    assert.ok(alike.compared.includes('0.att') && alike.compared.includes('mean.sink_ratio'));
-    const shorter = await open(
+    const openBytes = async (bytes) => engine.openRecording(bytes);
+    const a = await openBytes(await study());
+    const equalComparison = await compareRecordings(a, await openBytes(await study()));
+    assert.deepEqual(
+      [equalComparison.differences, equalComparison.onlyA, equalComparison.onlyB],
+      [[], [], []],
+    );
+    assert.ok(
+      equalComparison.compared.includes('0.att') &&
+        equalComparison.compared.includes('mean.sink_ratio'),
+    );
+    const shorterRecording = await openBytes(
       await recordStudy(model, sequences.slice(1), { strings, eps, keep: 0 }),
     );
-    const { differences, onlyA } = await compareRecordings(a, shorter);
+    const { differences, onlyA } = await compareRecordings(a, shorterRecording);
     assert.ok(differences.some(({ name }) => name === 'count'));
     assert.ok(
       differences.some(({ name, difference }) => name === 'mean.loss_mean' && difference > 0),
     );
     assert.ok(onlyA.includes('0.att'));
     const bytes = recordMaps([{ att: { shape: [1, 1, 2, 2], data: [1, 0, 0.5, 0.5] } }]);
-    const near = recordMaps([{ att: { shape: [1, 1, 2, 2], data: [1, 0, 0.25, NaN] } }]);
-    const [x, y] = [await open(bytes), await open(near)];
-    const [found] = (await compareRecordings(x, y, { tolerance: 0.3 })).differences;
+    const nearRecording = recordMaps([{ att: { shape: [1, 1, 2, 2], data: [1, 0, 0.25, NaN] } }]);
+    const [x, y] = [await openBytes(bytes), await openBytes(nearRecording)];
+    const [firstDifference] = (await compareRecordings(x, y, { tolerance: 0.3 })).differences;
     assert.deepEqual(
-      [found.name, found.index, found.difference, found.count],
+      [
+        firstDifference.name,
+        firstDifference.index,
+        firstDifference.difference,
+        firstDifference.count,
+      ],
       ['0.att', [0, 0, 1, 1], Infinity, 1],
     );
     const [worst] = (await compareRecordings(x, y)).differences;
     assert.deepEqual([worst.count, worst.of, worst.a, worst.b], [2, 4, 0.5, NaN]);
-    const longer = await open(
+    const longerRecording = await openBytes(
       recordMaps([
         { att: { shape: [1, 1, 3, 3], data: [1, 0, 0, 0.5, 0.5, 0, 0.5, 0.25, 0.25] } },
         { att: { shape: [1, 1, 3, 3], data: new Float32Array(9).fill(1 / 3) } },
       ]),
     );
-    const apart = await compareRecordings(x, longer);
-    const named = new Map(apart.differences.map(({ name, ...rest }) => [name, rest]));
-    assert.deepEqual(named.get('T'), { a: 2, b: 3 });
-    assert.deepEqual(named.get('count'), { a: 1, b: 2 });
-    assert.deepEqual(named.get('0.att'), { a: [1, 1, 2, 2], b: [1, 1, 3, 3] });
-    assert.deepEqual([apart.onlyA, apart.onlyB.includes('1.att')], [[], true]);
-    assert.deepEqual((await compareRecordings(longer, x)).onlyA, apart.onlyB);
+    const comparison = await compareRecordings(x, longerRecording);
+    const differencesByName = new Map(
+      comparison.differences.map(({ name, ...rest }) => [name, rest]),
+    );
+    assert.deepEqual(differencesByName.get('T'), { a: 2, b: 3 });
+    assert.deepEqual(differencesByName.get('count'), { a: 1, b: 2 });
+    assert.deepEqual(differencesByName.get('0.att'), { a: [1, 1, 2, 2], b: [1, 1, 3, 3] });
+    assert.deepEqual([comparison.onlyA, comparison.onlyB.includes('1.att')], [[], true]);
+    assert.deepEqual((await compareRecordings(longerRecording, x)).onlyA, comparison.onlyB);
   });
 });
 
@@ -440,7 +459,7 @@ test('pooled maps are decoded by their scale, and cannot be read as full maps', 
     const cells = await recording.pooled({ layer: 0, head: 0 });
     assert.deepEqual([cells.shape, [...cells.data]], [[2, 2], [0.5, 0, 0.1, 0.2].map(Math.fround)]);
     assert.deepEqual([...(await recording.pooled()).data.slice(4)], [1, 0, 0, 1]);
-    same((await recording.metric('alpha')).data, alpha);
+    assertSame((await recording.metric('alpha')).data, alpha);
     assert.match(
       (await failure(recording.metric('entropy'))).text,
       /att in full, kept here as maps pooled to 2 x 2/,
@@ -456,9 +475,16 @@ test('pooled maps are decoded by their scale, and cannot be read as full maps', 
 test('conditions without optional keys mean a causal softmax model whose first token is at 0', () => {
   const sizes = { L: 2, H: 1, G: 1, K: 4, D: 4, V: 9 };
   const json = { model: sizes, prompts: { count: 1, kept: 0, T: 5 } };
-  const none = { license: null, command: null, edits: [], eps: [], tokens: [], versions: {} };
+  const emptyConditions = {
+    license: null,
+    command: null,
+    edits: [],
+    eps: [],
+    tokens: [],
+    versions: {},
+  };
   assert.deepEqual(readConditions(JSON.stringify(json)), {
-    ...none,
+    ...emptyConditions,
     model: {
       ...{ ...sizes, U: 4, blocks: 2, layers: [0, 1], F: 0, E: 0 },
       ...{ id: '', family: '', revision: null, sha256: null, dtype: null },

@@ -21,7 +21,7 @@ const table = ({ stdout }) => stdout.split('\n').slice(2).join('\n');
 
 test('a recording prints the numbers of its model', async () => {
   for (const eps of ['0.1,0.2,0.3', '0.3']) {
-    const made = await runCli(
+    const recordResult = await runCli(
       'record',
       zoo('softmax'),
       ...size,
@@ -32,24 +32,24 @@ test('a recording prints the numbers of its model', async () => {
       '--keep',
       '2',
     );
-    assert.deepEqual([made.status, made.stderr], [0, '']);
+    assert.deepEqual([recordResult.status, recordResult.stderr], [0, '']);
     const model = await runCli('measure', zoo('softmax'), ...size, '--eps', eps);
     const read = await runCli('measure', file);
     assert.ok(table(model).includes('Sink_1') && table(model).includes('deviation'));
     assert.equal(table(read), table(model));
-    assert.equal(read.stdout, made.stdout);
+    assert.equal(read.stdout, recordResult.stdout);
     assert.match(
       read.stdout,
       /^softmax: llama, 6 layers, 4 heads\nmeasured over 6 sequences of 32 tokens/,
     );
   }
   const json = JSON.parse((await runCli('measure', file, '--json')).stdout);
-  const own = JSON.parse((await runCli('measure', zoo('softmax'), ...size, '--json')).stdout);
+  const result = JSON.parse((await runCli('measure', zoo('softmax'), ...size, '--json')).stdout);
   assert.deepEqual(
     [json.T, json.sequences, json.conclusive],
-    [own.T, own.sequences, own.conclusive],
+    [result.T, result.sequences, result.conclusive],
   );
-  own.metrics.alpha.mean.forEach((x, i) =>
+  result.metrics.alpha.mean.forEach((x, i) =>
     assert.equal(json.metrics.alpha.mean[i], Math.fround(x)),
   );
   assert.equal(json.conditions.prompts.source, 'text.txt');
@@ -65,23 +65,23 @@ test('a recording of edited runs prints the numbers of the edited model, and the
   ];
   for (const edits of changes) {
     const out = join(folder, 'edited.safetensors');
-    const made = await runCli('record', zoo('softmax'), ...size, ...edits, '--out', out);
-    assert.deepEqual([made.status, made.stderr], [0, '']);
+    const recordResult = await runCli('record', zoo('softmax'), ...size, ...edits, '--out', out);
+    assert.deepEqual([recordResult.status, recordResult.stderr], [0, '']);
     const model = await runCli('measure', zoo('softmax'), ...size, ...edits);
     const read = await runCli('measure', out);
     // Comparisons with the unedited model need runs of it, and are not recorded.
-    const own = table(model).replace(/^(KL|loss change) .*\n/gm, '');
-    assert.notEqual(own, table(model));
-    assert.equal(table(read), own);
+    const modelTable = table(model).replace(/^(KL|loss change) .*\n/gm, '');
+    assert.notEqual(modelTable, table(model));
+    assert.equal(table(read), modelTable);
     const [title] = read.stdout.split('\n');
     assert.equal(title, model.stdout.split('\n')[0].replace(zoo('softmax'), 'softmax'));
     const {
       conditions,
-      edits: said,
+      edits: editLabels,
       class: kind,
     } = JSON.parse((await runCli('measure', out, '--json')).stdout);
-    assert.equal(said.length, edits.length / 2);
-    for (const { label } of said) assert.ok(title.includes(label), title);
+    assert.equal(editLabels.length, edits.length / 2);
+    for (const { label } of editLabels) assert.ok(title.includes(label), title);
     assert.equal(
       kind,
       JSON.parse((await runCli('measure', zoo('softmax'), ...size, ...edits, '--json')).stdout)
@@ -89,12 +89,12 @@ test('a recording of edited runs prints the numbers of the edited model, and the
     );
     assert.equal(conditions.model.operation, edits.length > 2 ? 'sigmoid' : 'softmax');
     // If no edits are given, the model is measured under those of the recording.
-    const alike = await runCli('compare', out, zoo('softmax'), '--text-file', text);
-    assert.deepEqual([alike.status, alike.stderr], [0, '']);
+    const equalResult = await runCli('compare', out, zoo('softmax'), '--text-file', text);
+    assert.deepEqual([equalResult.status, equalResult.stderr], [0, '']);
     await runCli('record', zoo('softmax'), ...size, '--out', file);
-    const apart = await runCli('compare', out, file);
-    assert.equal(apart.status, 1);
-    assert.match(apart.stdout, /^edits: \[".+"\] and \[\]$/m);
+    const differentResult = await runCli('compare', out, file);
+    assert.equal(differentResult.status, 1);
+    assert.match(differentResult.stdout, /^edits: \[".+"\] and \[\]$/m);
   }
 });
 
@@ -110,7 +110,7 @@ test('compare takes two recordings, or one and its model, and exits with 1 if th
     '--precision',
     'single',
   );
-  const alike = await runCli(
+  const equalResult = await runCli(
     'compare',
     file,
     zoo('softmax'),
@@ -119,23 +119,26 @@ test('compare takes two recordings, or one and its model, and exits with 1 if th
     '--tolerance',
     '0',
   );
-  assert.deepEqual([alike.status, alike.stderr], [0, '']);
-  assert.match(alike.stdout, /\d+ tensors agree within 0\n$/);
-  const other = join(folder, 'sigmoid.safetensors');
-  await runCli('record', zoo('sigmoid'), ...size, '--out', other);
-  const apart = await runCli('compare', file, other);
-  assert.equal(apart.status, 1);
-  assert.match(apart.stdout, /^operation: "softmax" and "sigmoid"$/m);
-  assert.match(apart.stdout, /^mean\.sink_ratio\[0\]\[0\]: .* apart; \d+ of 32 numbers differ$/m);
-  const loose = await runCli('compare', file, file, '--tolerance', '0', '--json');
-  assert.deepEqual([loose.status, JSON.parse(loose.stdout).differences], [0, []]);
+  assert.deepEqual([equalResult.status, equalResult.stderr], [0, '']);
+  assert.match(equalResult.stdout, /\d+ tensors agree within 0\n$/);
+  const otherFile = join(folder, 'sigmoid.safetensors');
+  await runCli('record', zoo('sigmoid'), ...size, '--out', otherFile);
+  const differentResult = await runCli('compare', file, otherFile);
+  assert.equal(differentResult.status, 1);
+  assert.match(differentResult.stdout, /^operation: "softmax" and "sigmoid"$/m);
+  assert.match(
+    differentResult.stdout,
+    /^mean\.sink_ratio\[0\]\[0\]: .* apart; \d+ of 32 numbers differ$/m,
+  );
+  const strictResult = await runCli('compare', file, file, '--tolerance', '0', '--json');
+  assert.deepEqual([strictResult.status, JSON.parse(strictResult.stdout).differences], [0, []]);
 });
 
 test('failures to record, read or compare are reported in a sentence', async () => {
-  const broken = join(folder, 'broken.safetensors');
+  const brokenFile = join(folder, 'broken.safetensors');
   const bytes = readFileSync(file);
-  writeFileSync(broken, bytes.subarray(0, bytes.length - 5));
-  const wrong = [
+  writeFileSync(brokenFile, bytes.subarray(0, bytes.length - 5));
+  const refusals = [
     [['record', zoo('softmax'), ...size], /--out: expected a file to write/],
     [
       ['record', zoo('softmax'), ...size, '--out', file, '--precision', 'quarter'],
@@ -150,13 +153,13 @@ test('failures to record, read or compare are reported in a sentence', async () 
       /edit: expected one of operation/,
     ],
     [['measure', file, '--eps', '0.7'], /eps: expected one of 0\.3/],
-    [['measure', broken], /expected data inside/],
+    [['measure', brokenFile], /expected data inside/],
     [['compare', file], /A B: expected two/],
     [['compare', zoo('softmax'), zoo('sigmoid')], /A B: expected a recording/],
     [['compare', file, file, '--tolerance=-1'], /--tolerance: expected a number/],
   ];
   const before = statSync(file).mtimeMs;
-  for (const [args, sentence] of wrong) {
+  for (const [args, sentence] of refusals) {
     const { status, stderr, stdout } = await runCli(...args);
     assert.deepEqual([status, stdout], [1, ''], args.join(' '));
     assert.match(stderr, sentence);

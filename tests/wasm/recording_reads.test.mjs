@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { compareRecordings } from '../../wasm/index.ts';
 import { Recording } from '../../wasm/recording/recording.ts';
-import { Shelf } from '../../wasm/recording/shelf.ts';
+import { OpenRecordings } from '../../wasm/recording/open_recordings.ts';
 import { errorOf, failure } from './helper.mjs';
 
 const describe = {
@@ -40,11 +40,11 @@ const tensor = (shape, numbers) => ({ shape, data: Float32Array.from(numbers) })
 
 function engine(tensors, conditions) {
   const calls = [];
-  const broken = new Set();
+  const brokenBackends = new Set();
   const backendOf = (name) => {
-    const call = async (what, result) => {
-      calls.push(`${name} ${what}`);
-      if (broken.delete(what)) throw new Error(`${what} failed`);
+    const call = async (method, result) => {
+      calls.push(`${name} ${method}`);
+      if (brokenBackends.delete(method)) throw new Error(`${method} failed`);
       return result;
     };
     return {
@@ -79,14 +79,14 @@ function engine(tensors, conditions) {
     ask: async (use) => use(backend),
     job: async (options, use) => use(backend, { id: options.job, reports: false }),
   };
-  return { link, calls, broken, replace: () => (backend = backendOf('BCD'[count++])) };
+  return { link, calls, brokenBackends, replace: () => (backend = backendOf('BCD'[count++])) };
 }
 
 async function openFake(tensors = {}, change = {}) {
-  const own = engine(tensors, conditionsOf(change));
-  const recording = await new Recording(own.link, describe, () => 'source').open({ job: 3 });
-  assert.deepEqual(own.calls.splice(0), ['A open source 3']);
-  return { ...own, recording };
+  const fakeEngine = engine(tensors, conditionsOf(change));
+  const recording = await new Recording(fakeEngine.link, describe, () => 'source').open({ job: 3 });
+  assert.deepEqual(fakeEngine.calls.splice(0), ['A open source 3']);
+  return { ...fakeEngine, recording };
 }
 
 test('a recording has the sizes, the tokens and the tensors of its file', async () => {
@@ -135,23 +135,23 @@ test('means and deviations have the shapes of their metrics, and the values at t
     await recording.deviation('sinks', { eps: Math.fround(0.2) }),
     tensor([2], [7, 8]),
   );
-  const refused = async (use, code, where, text) =>
+  const assertRefused = async (use, code, where, text) =>
     assert.deepEqual(await failure(use), { name: 'SinkscopeError', code, where, text });
   const sentence = 'expected one of 0.1, 0.2, at which it was recorded, got 0.3';
-  await refused(recording.mean('sinks', { eps: 0.3 }), 'argument', 'eps', sentence);
-  await refused(
+  await assertRefused(recording.mean('sinks', { eps: 0.3 }), 'argument', 'eps', sentence);
+  await assertRefused(
     recording.mean('gone'),
     'bad_request',
     'gone',
     'expected mean.gone in the recording, found none',
   );
-  await refused(
+  await assertRefused(
     recording.deviation('inner'),
     'bad_request',
     'inner',
     'expected deviation.inner in the recording, found none',
   );
-  await refused(
+  await assertRefused(
     recording.mean('alpha', { eps: 'a' }),
     'argument',
     'eps',
@@ -159,12 +159,15 @@ test('means and deviations have the shapes of their metrics, and the values at t
   );
   assert.equal((await failure(recording.mean('x'))).where, 'metric');
   // If the default threshold is not recorded, the first one is used.
-  const other = await openFake({ 'mean.sinks': tensor([2, 2], [1, 2, 3, 4]) }, { eps: [0.4, 0.5] });
-  assert.deepEqual(await other.recording.mean('sinks'), tensor([2], [1, 2]));
+  const otherRecording = await openFake(
+    { 'mean.sinks': tensor([2, 2], [1, 2, 3, 4]) },
+    { eps: [0.4, 0.5] },
+  );
+  assert.deepEqual(await otherRecording.recording.mean('sinks'), tensor([2], [1, 2]));
 });
 
 test('all reads of a recorded prompt share one run, which is created once', async () => {
-  const { recording, calls, broken, replace } = await openFake();
+  const { recording, calls, brokenBackends, replace } = await openFake();
   assert.deepEqual(await recording.metric('alpha', { layer: 1 }), tensor([1], [10]));
   await recording.field('att', { head: 2 });
   await recording.read([{ metric: 'alpha', base: undefined }, { field: 'q' }], { prompt: 1 });
@@ -177,7 +180,7 @@ test('all reads of a recorded prompt share one run, which is created once', asyn
   ]);
   // Another worker opens the file again, with runs of its own.
   replace();
-  broken.add('prompt 7 0');
+  brokenBackends.add('prompt 7 0');
   assert.match((await recording.field('att').catch((error) => error)).message, /failed/);
   await recording.metric('alpha', { prompt: 0 });
   assert.deepEqual(calls.splice(0), [
@@ -187,7 +190,7 @@ test('all reads of a recorded prompt share one run, which is created once', asyn
     'B read 10 [{"metric":"alpha"}]',
   ]);
   replace();
-  broken.add('open source 0');
+  brokenBackends.add('open source 0');
   assert.match((await recording.field('att').catch((error) => error)).message, /failed/);
   await recording.field('att', { prompt: 1 });
   assert.deepEqual(calls.splice(0), [
@@ -222,8 +225,8 @@ test('all reads of a recorded prompt share one run, which is created once', asyn
     [() => recording.field('a', 3), 'argument', 'where', 'expected an object, got 3'],
   ])
     assert.deepEqual(await failure(use()), { name: 'SinkscopeError', code, where, text });
-  const none = await openFake({}, { kept: 0 });
-  assert.deepEqual(await failure(none.recording.field('att')), {
+  const emptyRecording = await openFake({}, { kept: 0 });
+  assert.deepEqual(await failure(emptyRecording.recording.field('att')), {
     name: 'SinkscopeError',
     code: 'bad_request',
     where: 'prompt',
@@ -263,15 +266,15 @@ const sinks = (...mean) => ({ shape: [2], mean, deviation: [null, null] });
 
 test('measuring a recording gives its stored means at each threshold', async () => {
   const { recording } = await openFake(MEANS);
-  const both = { eps: 0.1, T: 2, sequences: 3, metrics: { alpha, sinks: sinks(1, 2) } };
+  const firstResult = { eps: 0.1, T: 2, sequences: 3, metrics: { alpha, sinks: sinks(1, 2) } };
   const byEps = [
     { eps: 0.1, metrics: { sinks: sinks(1, 2) } },
     { eps: 0.2, metrics: { sinks: sinks(3, 4) } },
   ];
-  assert.deepEqual(await recording.measure(), { ...both, byEps });
-  assert.deepEqual(await recording.measure({ eps: [0.1] }), both);
+  assert.deepEqual(await recording.measure(), { ...firstResult, byEps });
+  assert.deepEqual(await recording.measure({ eps: [0.1] }), firstResult);
   assert.deepEqual(await recording.measure({ eps: 0.2 }), {
-    ...both,
+    ...firstResult,
     eps: 0.2,
     metrics: { alpha, sinks: sinks(3, 4) },
   });
@@ -289,9 +292,12 @@ test('measuring a recording gives its stored means at each threshold', async () 
     const error = await failure(recording.measure(options));
     assert.deepEqual([error.code, error.where], [code, where], JSON.stringify(options));
   }
-  const bare = await openFake(MEANS, { eps: [] });
-  assert.equal((await failure(bare.recording.measure({ metrics: ['sinks'] }))).where, 'eps');
-  assert.deepEqual((await bare.recording.measure({ metrics: ['alpha'] })).eps, 0.2);
+  const bareRecording = await openFake(MEANS, { eps: [] });
+  assert.equal(
+    (await failure(bareRecording.recording.measure({ metrics: ['sinks'] }))).where,
+    'eps',
+  );
+  assert.deepEqual((await bareRecording.recording.measure({ metrics: ['alpha'] })).eps, 0.2);
 });
 
 test('means missing from a file are computed from its prompts, if all of them are stored', async () => {
@@ -305,11 +311,11 @@ test('means missing from a file are computed from its prompts, if all of them ar
   );
   assert.ok(Math.abs(metrics.sinks.deviation[0] - Math.SQRT1_2) < 1e-12);
   assert.ok(calls.includes('A read 11 [{"eps":0.5,"metric":"sinks"}]'));
-  const some = await openFake({}, { count: 3, kept: 2 });
-  assert.deepEqual((await some.recording.measure()).metrics, {});
-  const uneven = await openFake({}, { count: 2, kept: 2, tokens: [['a'], ['b', 'c']] });
+  const partRecording = await openFake({}, { count: 3, kept: 2 });
+  assert.deepEqual((await partRecording.recording.measure()).metrics, {});
+  const unevenRecording = await openFake({}, { count: 2, kept: 2, tokens: [['a'], ['b', 'c']] });
   assert.equal(
-    (await failure(uneven.recording.measure({ metrics: ['alpha'] }))).where,
+    (await failure(unevenRecording.recording.measure({ metrics: ['alpha'] }))).where,
     'sequences[1].length',
   );
 });
@@ -330,20 +336,23 @@ test('a closed recording rejects all calls, and its handle is closed once', asyn
     () => recording.tensor('x'),
   ])
     assert.deepEqual(await failure(use()), closed);
-  const moved = await openFake();
-  moved.replace();
-  await moved.recording.close();
-  const ended = await openFake();
-  ended.link.isOpen = false;
-  await ended.recording.close();
-  const never = engine({}, conditionsOf());
-  const early = new Recording(never.link, describe, () => 'source');
-  assert.equal(early.bytes, 0);
-  await early.close();
-  assert.deepEqual([moved.calls, ended.calls, never.calls], [[], [], []]);
+  const movedRecording = await openFake();
+  movedRecording.replace();
+  await movedRecording.recording.close();
+  const endedRecording = await openFake();
+  endedRecording.link.isOpen = false;
+  await endedRecording.recording.close();
+  const emptyEngine = engine({}, conditionsOf());
+  const earlyRecording = new Recording(emptyEngine.link, describe, () => 'source');
+  assert.equal(earlyRecording.bytes, 0);
+  await earlyRecording.close();
+  assert.deepEqual([movedRecording.calls, endedRecording.calls, emptyEngine.calls], [[], [], []]);
 });
 
-function side(tensors, { model = {}, first = {}, prompts = {}, eps = [], edits = [] } = {}) {
+function fakeRecording(
+  tensors,
+  { model = {}, first = {}, prompts = {}, eps = [], edits = [] } = {},
+) {
   return {
     tensors: new Map(Object.entries(tensors)),
     tensor: async (name) => tensors[name],
@@ -361,8 +370,11 @@ function side(tensors, { model = {}, first = {}, prompts = {}, eps = [], edits =
 test('recordings of different sizes are reported with both values of each size', async () => {
   const model = { L: 3, blocks: 9, layers: [1, 4, 7], H: 2, G: 2, operation: 'sigmoid' };
   const prompts = { T: 3, count: 4 };
-  const other = side({}, { model, first: { position: 1 }, prompts, eps: [0.1], edits: ['one'] });
-  const { differences } = await compareRecordings(side({}), other);
+  const otherRecording = fakeRecording(
+    {},
+    { model, first: { position: 1 }, prompts, eps: [0.1], edits: ['one'] },
+  );
+  const { differences } = await compareRecordings(fakeRecording({}), otherRecording);
   assert.deepEqual(differences, [
     { name: 'L', a: 2, b: 3 },
     { name: 'blocks', a: 2, b: 9 },
@@ -376,17 +388,17 @@ test('recordings of different sizes are reported with both values of each size',
     { name: 'eps', a: [], b: [0.1] },
     { name: 'edits', a: [], b: ['one'] },
   ]);
-  const alike = side({}, { model: { id: 'other' }, eps: [] });
-  assert.deepEqual((await compareRecordings(side({}), alike)).differences, []);
+  const similarRecording = fakeRecording({}, { model: { id: 'other' }, eps: [] });
+  assert.deepEqual((await compareRecordings(fakeRecording({}), similarRecording)).differences, []);
 });
 
 test('only tensors in both recordings are compared, in the order of their names', async () => {
-  const one = tensor([1], [1]);
-  const found = await compareRecordings(
-    side({ c: one, a: one, b: one, z: one }),
-    side({ y: one, d: one, c: one, a: one }),
+  const sameTensor = tensor([1], [1]);
+  const comparison = await compareRecordings(
+    fakeRecording({ c: sameTensor, a: sameTensor, b: sameTensor, z: sameTensor }),
+    fakeRecording({ y: sameTensor, d: sameTensor, c: sameTensor, a: sameTensor }),
   );
-  assert.deepEqual(found, {
+  assert.deepEqual(comparison, {
     differences: [],
     compared: ['a', 'c'],
     onlyA: ['b', 'z'],
@@ -396,11 +408,15 @@ test('only tensors in both recordings are compared, in the order of their names'
 
 test('the largest difference has its place, and the numbers beyond the tolerance are counted', async () => {
   const compare = async (a, b, tolerance) => {
-    const { differences } = await compareRecordings(side({ x: a }), side({ x: b }), { tolerance });
+    const { differences } = await compareRecordings(
+      fakeRecording({ x: a }),
+      fakeRecording({ x: b }),
+      { tolerance },
+    );
     return differences;
   };
   const numbers = (...list) => tensor([list.length], list);
-  for (const [a, b, tolerance, wanted] of [
+  for (const [a, b, tolerance, expectedDifference] of [
     [[1, 2, 3], [1, 2, 3], undefined, null],
     [[1, 2, 3], [1, 2.5, 2], undefined, { index: [2], a: 3, b: 2, difference: 1, count: 2 }],
     [[0, 0], [1, -1], 0, { index: [0], a: 0, b: 1, difference: 1, count: 2 }],
@@ -425,33 +441,38 @@ test('the largest difference has its place, and the numbers beyond the tolerance
   ])
     assert.deepEqual(
       await compare(numbers(...a), numbers(...b), tolerance),
-      wanted ? [{ name: 'x', of: a.length, ...wanted }] : [],
+      expectedDifference ? [{ name: 'x', of: a.length, ...expectedDifference }] : [],
       `${a} and ${b}`,
     );
   const cube = Array.from({ length: 24 }, () => 0);
-  for (const [at, index] of [
+  for (const [flatIndex, index] of [
     [0, [0, 0, 0]],
     [1, [0, 0, 1]],
     [4, [0, 1, 0]],
     [12, [1, 0, 0]],
     [23, [1, 2, 3]],
   ]) {
-    const [found] = await compare(tensor([2, 3, 4], cube), tensor([2, 3, 4], cube.with(at, 1)));
-    assert.deepEqual(found.index, index);
+    const [difference] = await compare(
+      tensor([2, 3, 4], cube),
+      tensor([2, 3, 4], cube.with(flatIndex, 1)),
+    );
+    assert.deepEqual(difference.index, index);
   }
-  const shaped = (shape) => tensor(shape, [1, 2]);
-  assert.deepEqual(await compare(shaped([2, 1]), shaped([1, 2])), []);
-  assert.deepEqual(await compare(shaped([2, 1]), numbers(1)), [{ name: 'x', a: [2, 1], b: [1] }]);
+  const tensorOfShape = (shape) => tensor(shape, [1, 2]);
+  assert.deepEqual(await compare(tensorOfShape([2, 1]), tensorOfShape([1, 2])), []);
+  assert.deepEqual(await compare(tensorOfShape([2, 1]), numbers(1)), [
+    { name: 'x', a: [2, 1], b: [1] },
+  ]);
 });
 
 test('a comparison takes two recordings and a tolerance', async () => {
-  const one = side({});
+  const emptyRecording = fakeRecording({});
   for (const [a, b, options, where, expected] of [
-    [{}, one, {}, 'a', 'a recording, got an object'],
-    [one, 3, {}, 'b', 'a recording, got 3'],
-    [one, one, 3, 'options', 'an object, got 3'],
-    [one, one, { tolerance: 'a' }, 'tolerance', 'a number, got "a"'],
-    [one, one, { tolerance: -0.5 }, 'tolerance', '0 or more, got -0.5'],
+    [{}, emptyRecording, {}, 'a', 'a recording, got an object'],
+    [emptyRecording, 3, {}, 'b', 'a recording, got 3'],
+    [emptyRecording, emptyRecording, 3, 'options', 'an object, got 3'],
+    [emptyRecording, emptyRecording, { tolerance: 'a' }, 'tolerance', 'a number, got "a"'],
+    [emptyRecording, emptyRecording, { tolerance: -0.5 }, 'tolerance', '0 or more, got -0.5'],
   ]) {
     const { code, where: place, text } = await failure(compareRecordings(a, b, options));
     assert.deepEqual([code, place, text], ['argument', where, `expected ${expected}`]);
@@ -460,20 +481,20 @@ test('a comparison takes two recordings and a tolerance', async () => {
 
 test('a recording that fails to open leaves no memory or handle behind', () => {
   const log = [];
-  const module = (opens) => ({
-    handle: () => (opens ? 7 : assert.fail('no recording')),
+  const module = (canOpen) => ({
+    handle: () => (canOpen ? 7 : assert.fail('no recording')),
     bytes: () => assert.fail('no header'),
     release: (address) => log.push(['release', address]),
     call: (...call) => log.push(call),
   });
-  for (const [opens, left] of [
+  for (const [canOpen, calls] of [
     [false, ['release', 64]],
     [true, ['recording_close', 7]],
   ]) {
-    const shelf = new Shelf(module(opens));
+    const openRecordings = new OpenRecordings(module(canOpen));
     log.length = 0;
-    assert.throws(() => shelf.add(1, { address: 64, bytes: 9 }), /no (recording|header)/);
-    assert.deepEqual(log, [left]);
-    assert.equal(errorOf(() => shelf.get(1))[0], 'closed');
+    assert.throws(() => openRecordings.add(1, { address: 64, bytes: 9 }), /no (recording|header)/);
+    assert.deepEqual(log, [calls]);
+    assert.equal(errorOf(() => openRecordings.get(1))[0], 'closed');
   }
 });

@@ -22,7 +22,7 @@ import {
   textTask,
   unmask,
 } from '../../wasm/index.ts';
-import { drawSome, meanWithError } from '../../wasm/study/tasks.ts';
+import { drawItems, meanWithError } from '../../wasm/study/tasks.ts';
 import { refuses } from './helper.mjs';
 
 const row = (name, fields, more = {}) => ({ name, fields, arguments: [], summary: true, ...more });
@@ -558,9 +558,9 @@ test('draws distinct items by the numbers of the generator', () => {
   const low = () => 0;
   const high = () => 2 ** 32 - 1;
   const list = [...'abcd'];
-  assert.deepEqual(drawSome(list, 2, low), ['a', 'b']);
-  assert.deepEqual(drawSome(list, 2, high), ['d', 'a']);
-  assert.deepEqual(drawSome(list, 4, high), ['d', 'a', 'b', 'c']);
+  assert.deepEqual(drawItems(list, 2, low), ['a', 'b']);
+  assert.deepEqual(drawItems(list, 2, high), ['d', 'a']);
+  assert.deepEqual(drawItems(list, 4, high), ['d', 'a', 'b', 'c']);
   assert.deepEqual(list, [...'abcd']);
 });
 

@@ -24,7 +24,7 @@ const { createEngine } = await import('../../wasm/index.ts');
 const { loadModule } = await import('../../wasm/abi/module.ts');
 const { ThreadPool } = await import('../../wasm/engine/thread_pool.ts');
 const { Backend } = await import('../../wasm/engine/backend.ts');
-const { QUIET } = await import('../../wasm/engine/job.ts');
+const { QUIET_JOB } = await import('../../wasm/engine/job.ts');
 
 /** A model large enough for threads to pay off. */
 const large = randomModel({ L: 2, D: 512, F: 2048, V: 2048, context: 512 });
@@ -49,12 +49,12 @@ function bitsOf(data) {
 
 async function fieldsOf(backend, folder, tokens) {
   const { config, weights } = files(folder);
-  const { model, architecture } = await backend.open(QUIET, { config, weights: [weights] });
+  const { model, architecture } = await backend.open(QUIET_JOB, { config, weights: [weights] });
   const { fields, metrics } = await backend.describe();
   const known = fields.filter(({ needs }) => !needs || architecture[needs]);
   const names = known.map(({ name }) => name);
   const capacity = tokens.length;
-  const run = await backend.run(QUIET, model, tokens, { fields: names, capacity });
+  const run = await backend.run(QUIET_JOB, model, tokens, { fields: names, capacity });
   const given = { eps: 0.3, tokens: capacity, layer: 0, head: 0 };
   const measured = metrics
     .filter((one) => !one.arguments.includes('base'))

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
 import { openTokenizer, tokenizerOfGguf, tokenizerOfVocabulary } from '../../wasm/index.ts';
-import { Aligned } from '../../wasm/text/aligned.ts';
+import { AlignedText } from '../../wasm/text/aligned.ts';
 import { createPreTokenizer } from '../../wasm/text/pre_tokenizers.ts';
 import { tokenizerOfWords } from '../../wasm/text/words.ts';
 import { golden as goldens, hashOf, softmax, spansOf, withoutSpecial } from './helper.mjs';
@@ -236,7 +236,7 @@ test('the patterns named in GGUF files split texts like the tokenizers library',
     const { json } = tokenizerOfGguf((key) => values[key]);
     const cut = createPreTokenizer(json.pre_tokenizer);
     const wrong = all.filter((text, i) => {
-      const sizes = cut(Aligned.of(text)).map((piece) => piece.text.length);
+      const sizes = cut(AlignedText.of(text)).map((piece) => piece.text.length);
       return hashOf(sizes) !== hashes.slice(8 * i, 8 * i + 8);
     });
     // The library uses the punctuation of an older Unicode than JavaScript.

@@ -3,14 +3,14 @@ import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { MergeRanks, slotCountFor } from '../../wasm/text/merges.ts';
 import {
-  createSurface,
+  createSurfaceReader,
   usesBlockSigns,
   isByteLevel,
   byteOfLetter,
   spellToken,
 } from '../../wasm/text/surface.ts';
 import {
-  byteLevelFile,
+  makeByteLevelFile,
   checkId,
   checkVocab,
   tokenNameOf,
@@ -155,7 +155,7 @@ test('a tokenizer.json of the byte-level kind is made with all optional keys and
     decoder: bytes,
     model: { type: 'BPE', ignore_merges: false, vocab: { a: 0 }, merges: [] },
   };
-  assert.deepEqual(byteLevelFile(given), plain);
+  assert.deepEqual(makeByteLevelFile(given), plain);
   const own = { ...bytes, add_prefix_space: true, use_regex: false };
   const all = {
     prefixSpace: true,
@@ -173,9 +173,9 @@ test('a tokenizer.json of the byte-level kind is made with all optional keys and
     decoder: own,
     model: { ...plain.model, ignore_merges: true },
   };
-  assert.deepEqual(byteLevelFile({ ...given, ...all }), wanted);
+  assert.deepEqual(makeByteLevelFile({ ...given, ...all }), wanted);
   assert.deepEqual(
-    byteLevelFile({ ...given, ...all, letterSplit: [3, 4] }).pre_tokenizer,
+    makeByteLevelFile({ ...given, ...all, letterSplit: [3, 4] }).pre_tokenizer,
     stages(2, own, 3, 4),
   );
 });
@@ -396,7 +396,7 @@ test('the text of a token depends on the model and the decoder of its file', () 
     { content: '\u2581y', normalized: false },
     { content: 'Ġz' },
   ];
-  const read = (file, ...tokens) => tokens.map(createSurface(file, added));
+  const read = (file, ...tokens) => tokens.map(createSurfaceReader(file, added));
   assert.deepEqual(
     read(plain({}), '\u2581a\u2581', '<0x41>', '<0xfF>', '<0x4>', 'a<0x41>', '\u2581x', '\u2581y'),
     [' a ', Uint8Array.of(0x41), '<0xfF>', '<0x4>', 'a<0x41>', ' x', '\u2581y'],

@@ -9,7 +9,7 @@ import {
   toHalfBits,
   addPrompt,
   selectFields,
-  makePart,
+  makeFileTensor,
   putMeans,
 } from '../../wasm/recording/write.ts';
 import { tensorsOf } from '../safetensors.mjs';
@@ -116,11 +116,15 @@ test('every finite half is converted to itself', () => {
 test('a tensor is stored in I32, F32 or F16', () => {
   const shape = [2];
   const [whole, single] = [Int32Array.of(1, 2), Float32Array.of(1, 2)];
-  assert.deepEqual(makePart({ shape, data: whole }, true), { dtype: 'I32', shape, data: whole });
-  assert.equal(makePart({ shape, data: single }).data, single);
-  assert.equal(makePart({ shape, data: single }).dtype, 'F32');
-  assert.deepEqual(makePart({ shape, data: [1, 2] }), { dtype: 'F32', shape, data: single });
-  assert.deepEqual(makePart({ shape, data: single }, true), {
+  assert.deepEqual(makeFileTensor({ shape, data: whole }, true), {
+    dtype: 'I32',
+    shape,
+    data: whole,
+  });
+  assert.equal(makeFileTensor({ shape, data: single }).data, single);
+  assert.equal(makeFileTensor({ shape, data: single }).dtype, 'F32');
+  assert.deepEqual(makeFileTensor({ shape, data: [1, 2] }), { dtype: 'F32', shape, data: single });
+  assert.deepEqual(makeFileTensor({ shape, data: single }, true), {
     dtype: 'F16',
     shape,
     data: Uint16Array.of(0x3c00, 0x4000),
@@ -159,15 +163,18 @@ test('the header is padded to 8 bytes, and tensors follow without gaps, widest t
 test('a recorded prompt has the requested fields, small fields of the model, and exact metrics', () => {
   const of = (change, options = {}) =>
     selectFields({ describe, architecture: { ...architecture, ...change } }, options);
-  assert.deepEqual(of({}), { fields: ['att'], small: ['loss'], exact: EXACT });
-  assert.deepEqual(of({ bias: true, gates: 0 }).small, ['loss', 'att_bias']);
-  assert.deepEqual(of({ gates: [1] }).small, ['loss', 'gate']);
+  assert.deepEqual(of({}), { fields: ['att'], smallFields: ['loss'], exactMetrics: EXACT });
+  assert.deepEqual(of({ bias: true, gates: 0 }).smallFields, ['loss', 'att_bias']);
+  assert.deepEqual(of({ gates: [1] }).smallFields, ['loss', 'gate']);
   assert.deepEqual(of({}, { fields: ['q', 'tokens', 'loss', 'q'] }), {
     fields: ['q', 'loss'],
-    small: [],
-    exact: EXACT,
+    smallFields: [],
+    exactMetrics: EXACT,
   });
-  assert.deepEqual(of({ attention: { operation: 'linear' } }).exact, [...EXACT, 'alpha_raw']);
+  assert.deepEqual(of({ attention: { operation: 'linear' } }).exactMetrics, [
+    ...EXACT,
+    'alpha_raw',
+  ]);
   assert.throws(() => of({}, { fields: ['x'] }), { code: 'argument', where: 'field' });
   assert.throws(() => of({ attention: { operation: 'x' } }), {
     code: 'argument',
@@ -189,7 +196,11 @@ const lost = Object.assign(new Error('not recorded'), { code: 'bad_request' });
 
 test('the tensors of a prompt are named by its number, and fields missing from the run are omitted', async () => {
   const run = runOf({ att: [1, 0.1], loss: [NaN, 2, 3], gate: lost, alpha: [0.1], alpha_raw: [7] });
-  const kept = { fields: ['att'], small: ['loss', 'gate'], exact: ['alpha', 'alpha_raw'] };
+  const kept = {
+    fields: ['att'],
+    smallFields: ['loss', 'gate'],
+    exactMetrics: ['alpha', 'alpha_raw'],
+  };
   const parts = new Map();
   await addPrompt(parts, 3, run, kept, true);
   const f32 = (...numbers) => ({
@@ -205,14 +216,26 @@ test('the tensors of a prompt are named by its number, and fields missing from t
     '3.alpha_raw': f32(7),
   });
   const single = new Map();
-  await addPrompt(single, 0, run, { fields: ['att'], small: [], exact: [] }, false);
+  await addPrompt(single, 0, run, { fields: ['att'], smallFields: [], exactMetrics: [] }, false);
   assert.deepEqual(single.get('0.att'), f32(1, 0.1));
   const asked = new Map();
-  await addPrompt(asked, 0, run, { fields: ['loss', 'att'], small: [], exact: [] }, true);
+  await addPrompt(
+    asked,
+    0,
+    run,
+    { fields: ['loss', 'att'], smallFields: [], exactMetrics: [] },
+    true,
+  );
   assert.deepEqual([asked.get('0.loss').dtype, asked.get('0.att').dtype], ['F32', 'F16']);
   const broken = runOf({ att: [1], alpha: Object.assign(new Error('ended'), { code: 'lost' }) });
   await assert.rejects(
-    addPrompt(new Map(), 0, broken, { fields: ['att'], small: [], exact: ['alpha'] }, false),
+    addPrompt(
+      new Map(),
+      0,
+      broken,
+      { fields: ['att'], smallFields: [], exactMetrics: ['alpha'] },
+      false,
+    ),
     /ended/,
   );
   await assert.rejects(

@@ -57,7 +57,7 @@ export function checkOptions(
 
 export function checkList(list: unknown, kind: string, where: string) {
   check(list, 'list', where);
-  Array.from(list as ArrayLike<unknown>).forEach((one, i) => check(one, kind, `${where}[${i}]`));
+  Array.from(list as ArrayLike<unknown>).forEach((item, i) => check(item, kind, `${where}[${i}]`));
 }
 
 export function urlOf(value: unknown, base: URL | string | undefined, where: string) {

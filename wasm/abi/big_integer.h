@@ -13,9 +13,9 @@ typedef struct big_integer {
     int n;
 } big_integer;
 
-/* Computes x = x * factor + more; the caller ensures that the result fits. */
-static inline void multiply_add(big_integer *x, uint32_t factor, uint32_t more) {
-    uint64_t carry = more;
+/* Computes x = x * factor + term; the caller ensures that the result fits. */
+static inline void multiply_add(big_integer *x, uint32_t factor, uint32_t term) {
+    uint64_t carry = term;
     for (int i = 0; i < x->n; i++) {
         carry += (uint64_t)x->words[i] * factor;
         x->words[i] = (uint32_t)carry;
@@ -26,14 +26,14 @@ static inline void multiply_add(big_integer *x, uint32_t factor, uint32_t more) 
 
 /* Computes x = x / divisor, rounded down, and returns the remainder. */
 static inline uint32_t divide(big_integer *x, uint32_t divisor) {
-    uint64_t left = 0;
+    uint64_t remainder = 0;
     for (int i = x->n; i-- > 0;) {
-        left = left << 32 | x->words[i];
-        x->words[i] = (uint32_t)(left / divisor);
-        left %= divisor;
+        remainder = remainder << 32 | x->words[i];
+        x->words[i] = (uint32_t)(remainder / divisor);
+        remainder %= divisor;
     }
     while (x->n > 0 && !x->words[x->n - 1]) x->n--;
-    return (uint32_t)left;
+    return (uint32_t)remainder;
 }
 
 #endif

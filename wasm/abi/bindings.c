@@ -88,81 +88,81 @@ void *wasm_new(size_t bytes) {
 #ifdef SS_INT8
 /* Packs the weights into 8-bit panels. This binary can multiply by nothing else, so that too little
  * memory is an error. */
-static ss_status prepare_weights(wasm_model *opened) {
-    ss_model *model = &opened->model;
+static ss_status prepare_weights(wasm_model *handle) {
+    ss_model *model = &handle->model;
     ss_arena arena = ss_arena_measure();
     ss_model_keep_int8(model, &arena, NULL);
-    arena = wasm_reserve_arena(&opened->panels, arena.used);
+    arena = wasm_reserve_arena(&handle->panels, arena.used);
     void *work;
     wasm_reserve_arena(&work, ss_matrix_work(0, model->widest, 1) * sizeof(float));
-    bool fits = opened->panels && work;
+    bool fits = handle->panels && work;
     if (fits) ss_model_keep_int8(model, &arena, work);
     free(work);
     return fits ? SS_OK : SS_NO_MEMORY;
 }
 
-static void interleave_weights(wasm_model *opened) {
-    (void)opened; /* products read the 8-bit panels, not the weights */
+static void interleave_weights(wasm_model *handle) {
+    (void)handle; /* products read the 8-bit panels, not the weights */
 }
 #else
 /* Interleaves the weights, which reads and writes all of them. Only runs need this, so the first
  * run does it and opening a model stays fast. */
-static void interleave_weights(wasm_model *opened) {
-    if (opened->interleaved) return;
-    opened->interleaved = true;
+static void interleave_weights(wasm_model *handle) {
+    if (handle->interleaved) return;
+    handle->interleaved = true;
     /* Tensors of PyTorch files may share memory, so they are not rearranged in place. */
-    if (ss_container_format(opened->files[0]) == SS_TORCH_FILE) return;
-    float *work = reserve(ss_model_interleave_work(&opened->model) * sizeof *work);
-    if (work) ss_model_interleave(&opened->model, work);
+    if (ss_container_format(handle->files[0]) == SS_TORCH_FILE) return;
+    float *work = reserve(ss_model_interleave_work(&handle->model) * sizeof *work);
+    if (work) ss_model_interleave(&handle->model, work);
     free(work);
 }
 
-static void keep_panels(wasm_model *opened) {
+static void keep_panels(wasm_model *handle) {
     ss_arena arena = ss_arena_measure();
-    ss_model_keep_panels(&opened->model, &arena);
-    opened->panels = reserve(arena.used);
-    if (!opened->panels) return;
-    arena = ss_arena_on(opened->panels, arena.used);
-    ss_model_keep_panels(&opened->model, &arena);
+    ss_model_keep_panels(&handle->model, &arena);
+    handle->panels = reserve(arena.used);
+    if (!handle->panels) return;
+    arena = ss_arena_on(handle->panels, arena.used);
+    ss_model_keep_panels(&handle->model, &arena);
 }
 
 /* Packs the weights of a small model into panels if there is memory for them. A model also runs
  * without panels, so this never fails. */
-static ss_status prepare_weights(wasm_model *opened) {
-    if (opened->model.parameters <= PANEL_WEIGHTS_MAX) keep_panels(opened);
+static ss_status prepare_weights(wasm_model *handle) {
+    if (handle->model.parameters <= PANEL_WEIGHTS_MAX) keep_panels(handle);
     return SS_OK;
 }
 #endif
 
-static ss_status open_weights(wasm_model *opened, const ss_arch *arch,
+static ss_status open_weights(wasm_model *handle, const ss_arch *arch,
                               const ss_container *container) {
     size_t bytes;
     ss_status status = ss_model_size(&bytes, arch, container, &wasm_error);
     if (status != SS_OK) return status;
-    ss_arena arena = wasm_reserve_arena(&opened->block, bytes);
-    if (!opened->block) return SS_NO_MEMORY;
-    status = ss_model_open(&opened->model, arch, container, &arena, &wasm_error);
-    ss_choice own_choice;
-    if (status == SS_OK) status = ss_operation_own(&own_choice, &opened->model, &wasm_error);
-    return status == SS_OK ? prepare_weights(opened) : status;
+    ss_arena arena = wasm_reserve_arena(&handle->block, bytes);
+    if (!handle->block) return SS_NO_MEMORY;
+    status = ss_model_open(&handle->model, arch, container, &arena, &wasm_error);
+    ss_choice choice;
+    if (status == SS_OK) status = ss_operation_own(&choice, &handle->model, &wasm_error);
+    return status == SS_OK ? prepare_weights(handle) : status;
 }
 
 static bool is_gguf(const wasm_model *model) {
     return ss_container_format(model->files[0]) == SS_GGUF;
 }
 
-static ss_status open_files(wasm_model *opened, ss_bytes config) {
+static ss_status open_files(wasm_model *handle, ss_bytes config) {
     ss_arch arch;
     /* A GGUF file describes its model, so a config is ignored. */
-    ss_status status = is_gguf(opened) ? ss_arch_read_gguf(&arch, opened->files[0], &wasm_error)
+    ss_status status = is_gguf(handle) ? ss_arch_read_gguf(&arch, handle->files[0], &wasm_error)
                                        : ss_arch_read(&arch, config, &wasm_error);
     if (status != SS_OK) return status;
     void *block;
-    ss_arena arena = wasm_reserve_arena(&block, ss_container_size(opened->files, opened->files_n));
+    ss_arena arena = wasm_reserve_arena(&block, ss_container_size(handle->files, handle->files_n));
     if (!block) return SS_NO_MEMORY;
     ss_container container;
-    status = ss_container_open(&container, opened->files, opened->files_n, &arena, &wasm_error);
-    if (status == SS_OK) status = open_weights(opened, &arch, &container);
+    status = ss_container_open(&container, handle->files, handle->files_n, &arena, &wasm_error);
+    if (status == SS_OK) status = open_weights(handle, &arch, &container);
     free(block);
     return status;
 }
@@ -208,9 +208,9 @@ static wasm_model *new_model(const wasm_file *files, int n) {
  */
 wasm_model *ss_wasm_open(const uint8_t *config, uint32_t config_bytes, const wasm_file *files,
                          int n) {
-    wasm_model *opened = new_model(files, n);
-    if (opened && open_files(opened, (ss_bytes){config, config_bytes}) == SS_OK) return opened;
-    free_model(opened);
+    wasm_model *handle = new_model(files, n);
+    if (handle && open_files(handle, (ss_bytes){config, config_bytes}) == SS_OK) return handle;
+    free_model(handle);
     return NULL;
 }
 
@@ -231,7 +231,7 @@ int ss_wasm_metadata(const wasm_model *model, const char *key, wasm_value *value
         if (status != SS_OK || pair.key.n != strlen(key) || memcmp(pair.key.data, key, pair.key.n))
             continue;
         *value = (wasm_value){address_of(pair.value.data), (uint32_t)pair.value.n, pair.type,
-                              (uint32_t)pair.count, pair.array};
+                              (uint32_t)pair.count, pair.is_array};
         break;
     }
     return (int)status;
@@ -349,7 +349,7 @@ static double count_of(const size_t dims[SS_RANK_MAX], int rank) {
 }
 
 /* Computes the number of bytes of a shape, at least of one element; returns false on overflow. */
-static bool bytes_of(size_t *bytes, const size_t dims[SS_RANK_MAX], int rank) {
+static bool compute_bytes(size_t *bytes, const size_t dims[SS_RANK_MAX], int rank) {
     *bytes = sizeof(float);
     for (int i = 0; i < rank; i++)
         if (!ss_mul_size(bytes, *bytes, dims[i] ? dims[i] : 1)) return false;
@@ -363,7 +363,7 @@ static int reserve_numbers(wasm_run *run, ss_tensor *tensor, size_t dims[SS_RANK
     size_t bytes;
     float *numbers = NULL;
     *tensor = wasm_dense(dims, rank);
-    if (bytes_of(&bytes, dims, rank)) numbers = realloc(run->numbers, bytes);
+    if (compute_bytes(&bytes, dims, rank)) numbers = realloc(run->numbers, bytes);
     if (!numbers)
         return (int)ss_fail(&wasm_error, SS_NO_MEMORY, name,
                             "expected room for %.0f numbers (%d tokens)", count_of(dims, rank),
@@ -375,12 +375,12 @@ static int reserve_numbers(wasm_run *run, ss_tensor *tensor, size_t dims[SS_RANK
 
 /* Maps to read: rows [t, t+n), or blocks of `block` tokens, in one layer and head; layer or head -1
  * means all. */
-typedef struct maps {
+typedef struct map_request {
     ss_field_id field;
     int layer, head, t, n, block;
-} maps;
+} map_request;
 
-static ss_status read_maps(wasm_run *run, const maps *request, float *out, size_t cells) {
+static ss_status read_maps(wasm_run *run, const map_request *request, float *out, size_t cells) {
     const ss_arch *arch = &run->run.trace.model->arch;
     int layers = request->layer < 0 ? arch->L : 1, heads = request->head < 0 ? arch->H : 1;
     ss_status status = SS_OK;
@@ -395,7 +395,7 @@ static ss_status read_maps(wasm_run *run, const maps *request, float *out, size_
     return status;
 }
 
-static int view_maps(wasm_run *run, const maps *request, size_t rows, size_t columns,
+static int view_maps(wasm_run *run, const map_request *request, size_t rows, size_t columns,
                      wasm_view *view) {
     const ss_trace *trace = &run->run.trace;
     size_t dims[SS_RANK_MAX];
@@ -417,8 +417,9 @@ int ss_wasm_field(wasm_run *run, int field, int layer, int head, int t, int n, w
     const ss_trace *trace = &run->run.trace;
     ss_tensor tensor;
     ss_status status = SS_OK;
-    if (field >= 0 && field < SS_FIELD_N && trace->computed & SS_BIT(field)) {
-        maps request = {(ss_field_id)field, layer, head, n < 0 ? 0 : t, n < 0 ? trace->T : n, 0};
+    if (field >= 0 && field < SS_FIELD_N && trace->computed_fields & SS_BIT(field)) {
+        map_request request = {(ss_field_id)field,   layer, head, n < 0 ? 0 : t,
+                               n < 0 ? trace->T : n, 0};
         status = ss_trace_check_rows(trace, field, request.t, request.n, &wasm_error);
         if (status != SS_OK) return (int)status;
         return view_maps(run, &request, (size_t)request.n, (size_t)trace->T, view);
@@ -430,7 +431,7 @@ int ss_wasm_field(wasm_run *run, int field, int layer, int head, int t, int n, w
 /* Makes a view of maps pooled into P = ceil(T / block) blocks per side: [.., 2P, P], first the
  * means of the blocks, then their largest cells. Returns a status. */
 int ss_wasm_blocks(wasm_run *run, int field, int layer, int head, int block, wasm_view *view) {
-    maps request = {(ss_field_id)field, layer, head, 0, 0, block};
+    map_request request = {(ss_field_id)field, layer, head, 0, 0, block};
     if (!(field >= 0 && field < SS_FIELD_N && SS_FIELDS_MAPS & SS_BIT(field)))
         return (int)ss_fail(&wasm_error, SS_BAD_REQUEST, "field", "expected a map, found %d",
                             field);

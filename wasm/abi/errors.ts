@@ -29,10 +29,14 @@ export function packError(error: unknown) {
   return { code: 'internal', where: '', text: String(error) };
 }
 
-export function unpackError(packed: unknown) {
-  if (typeof packed !== 'object' || packed === null) return undefined;
-  if (!('code' in packed && 'where' in packed && 'text' in packed)) return undefined;
-  return new SinkscopeError(String(packed.code), String(packed.where), String(packed.text));
+export function unpackError(packedError: unknown) {
+  if (typeof packedError !== 'object' || packedError === null) return undefined;
+  if (!('code' in packedError && 'where' in packedError && 'text' in packedError)) return undefined;
+  return new SinkscopeError(
+    String(packedError.code),
+    String(packedError.where),
+    String(packedError.text),
+  );
 }
 
 export function expect(holds: boolean, where: string, expected: string, actual: unknown) {
@@ -64,18 +68,18 @@ export function expectInteger(value: unknown, low: number, high: number, where: 
   expect(fits, where, `an integer from ${low} to ${high}`, value);
 }
 
-export function indexOfName(table: readonly { name: string }[], name: unknown, what: string) {
+export function indexOfName(table: readonly { name: string }[], name: unknown, where: string) {
   const index = table.findIndex((row) => row.name === name);
-  expect(index >= 0, what, `one of ${table.map((row) => row.name).join(', ')}`, name);
+  expect(index >= 0, where, `one of ${table.map((row) => row.name).join(', ')}`, name);
   return index;
 }
 
 export function rowNamed<Row extends { name: string }>(
   table: readonly Row[],
   name: unknown,
-  what: string,
+  where: string,
 ) {
-  return table[indexOfName(table, name, what)];
+  return table[indexOfName(table, name, where)];
 }
 
 export function parseJson(text: string, code: string, where: string) {

@@ -37,18 +37,18 @@ typedef struct block {
 
 _Static_assert(sizeof(block) <= ALIGN, "a header fits in front of its block");
 
-/* The first SMALL bins hold blocks of one size each, 0 .. 7 times ALIGN bytes. The others, up to
- * BINS, begin at 2^3, 2^4 .. 2^26 times ALIGN. */
-#define SMALL 8
+/* The first SMALL_BINS bins hold blocks of one size each, 0 .. 7 times ALIGN bytes. The others, up
+ * to BINS, begin at 2^3, 2^4 .. 2^26 times ALIGN. */
+#define SMALL_BINS 8
 #define BINS 32
 
 /* A request visits at most this many blocks in the bin of its own size; a heap has few large
  * blocks. */
 #define VISITS_MAX 32
 
-static block *last;
+static block *last_block;
 static block *bins[BINS];
-static uint32_t filled; /* bit b: bin b has a block */
+static uint32_t filled_bins; /* bit b: bin b has a block */
 static uintptr_t heap_end;
 
 /* Returns the bytes of a block, including its header. */
@@ -58,86 +58,86 @@ static size_t span_of(const block *b) {
 
 static int bin_of(uint64_t span) {
     uint32_t units = (uint32_t)(span / ALIGN);
-    return units < SMALL ? (int)units : SMALL + 28 - __builtin_clz(units);
+    return units < SMALL_BINS ? (int)units : SMALL_BINS + 28 - __builtin_clz(units);
 }
 
-static void put(block *b) {
+static void insert_block(block *b) {
     int bin = bin_of(span_of(b));
     b->used = false;
     b->previous = NULL;
     b->next = bins[bin];
     if (b->next) b->next->previous = b;
     bins[bin] = b;
-    filled |= 1u << bin;
+    filled_bins |= 1u << bin;
 }
 
-static void take(block *b) {
+static void remove_block(block *b) {
     int bin = bin_of(span_of(b));
     *(b->previous ? &b->previous->next : &bins[bin]) = b->next;
     if (b->next) b->next->previous = b->previous;
-    if (!bins[bin]) filled &= ~(1u << bin);
+    if (!bins[bin]) filled_bins &= ~(1u << bin);
     b->used = true;
 }
 
 /* Moves the end of the heap; returns false, without effect, if the memory cannot grow. */
-static bool extend(uint64_t bytes) {
+static bool extend_heap(uint64_t bytes) {
     if (!heap_end) heap_end = (HEAP_BEGIN + ALIGN - 1) / ALIGN * ALIGN;
-    uint64_t wanted = heap_end + bytes, size = HEAP_BYTES;
-    if (wanted > HEAP_MAX) return false;
-    if (wanted > size && !HEAP_GROWS((size_t)((wanted - size + PAGE - 1) / PAGE))) return false;
-    heap_end = (uintptr_t)wanted;
+    uint64_t end = heap_end + bytes, size = HEAP_BYTES;
+    if (end > HEAP_MAX) return false;
+    if (end > size && !HEAP_GROWS((size_t)((end - size + PAGE - 1) / PAGE))) return false;
+    heap_end = (uintptr_t)end;
     return true;
 }
 
-static block *find(uint64_t span) {
+static block *find_block(uint64_t span) {
     int bin = bin_of(span);
     block *b = bins[bin];
-    for (int looks = 0; b && span_of(b) < span; looks++) {
+    for (int visits = 0; b && span_of(b) < span; visits++) {
         HEAP_VISIT();
-        b = looks < VISITS_MAX ? b->next : NULL;
+        b = visits < VISITS_MAX ? b->next : NULL;
     }
-    uint32_t larger = filled >> bin >> 1;
+    uint32_t larger = filled_bins >> bin >> 1;
     if (!b && larger) b = bins[bin + 1 + __builtin_ctz(larger)];
-    if (b) take(b);
+    if (b) remove_block(b);
     return b;
 }
 
-static block *append(uint64_t span) {
-    block *b = last;
+static block *append_block(uint64_t span) {
+    block *b = last_block;
     if (b && !b->used) {
         uint64_t more = span - span_of(b);
-        take(b);
-        if (extend(more)) return b;
-        put(b);
+        remove_block(b);
+        if (extend_heap(more)) return b;
+        insert_block(b);
         return NULL;
     }
-    if (!extend(span)) return NULL;
+    if (!extend_heap(span)) return NULL;
     b = (block *)(heap_end - (uintptr_t)span);
-    *b = (block){.before = last, .used = true};
-    if (last) last->after = b;
-    return last = b;
+    *b = (block){.before = last_block, .used = true};
+    if (last_block) last_block->after = b;
+    return last_block = b;
 }
 
-static void split(block *b, size_t span) {
+static void split_block(block *b, size_t span) {
     if (span_of(b) == span) return;
     block *rest = (block *)((uintptr_t)b + span);
     *rest = (block){.before = b, .after = b->after};
-    *(b->after ? &b->after->before : &last) = rest;
+    *(b->after ? &b->after->before : &last_block) = rest;
     b->after = rest;
-    put(rest);
+    insert_block(rest);
 }
 
-static void join(block *b) {
+static void join_next(block *b) {
     b->after = b->after->after;
-    *(b->after ? &b->after->before : &last) = b;
+    *(b->after ? &b->after->before : &last_block) = b;
 }
 
 void *malloc(size_t bytes) {
     uint64_t span = ((uint64_t)bytes + ALIGN - 1) / ALIGN * ALIGN + ALIGN;
-    block *b = find(span);
-    if (!b) b = append(span);
+    block *b = find_block(span);
+    if (!b) b = append_block(span);
     if (!b) return NULL;
-    split(b, (size_t)span);
+    split_block(b, (size_t)span);
     return (char *)b + ALIGN;
 }
 
@@ -145,25 +145,25 @@ void free(void *pointer) {
     if (!pointer) return;
     block *b = (block *)((uintptr_t)pointer - ALIGN);
     if (b->after && !b->after->used) {
-        take(b->after);
-        join(b);
+        remove_block(b->after);
+        join_next(b);
     }
     if (b->before && !b->before->used) {
         b = b->before;
-        take(b);
-        join(b);
+        remove_block(b);
+        join_next(b);
     }
-    put(b);
+    insert_block(b);
 }
 
 void *realloc(void *pointer, size_t bytes) {
     if (!pointer) return malloc(bytes);
     size_t room = span_of((block *)((uintptr_t)pointer - ALIGN)) - ALIGN;
     if (bytes <= room) return pointer;
-    void *moved = malloc(bytes);
-    if (moved) __builtin_memcpy(moved, pointer, room);
-    if (moved) free(pointer);
-    return moved;
+    void *copy = malloc(bytes);
+    if (copy) __builtin_memcpy(copy, pointer, room);
+    if (copy) free(pointer);
+    return copy;
 }
 
 void *calloc(size_t n, size_t bytes) {

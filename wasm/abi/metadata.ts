@@ -12,19 +12,20 @@ type Value = string | number | boolean | readonly string[] | readonly boolean[] 
 const STRING = 8;
 const BOOL = 7;
 
-const NUMBERS: Record<number, { size: number; read: (view: DataView, at: number) => number }> = {
-  0: { size: 1, read: (view, at) => view.getUint8(at) },
-  1: { size: 1, read: (view, at) => view.getInt8(at) },
-  2: { size: 2, read: (view, at) => view.getUint16(at, true) },
-  3: { size: 2, read: (view, at) => view.getInt16(at, true) },
-  4: { size: 4, read: (view, at) => view.getUint32(at, true) },
-  5: { size: 4, read: (view, at) => view.getInt32(at, true) },
-  6: { size: 4, read: (view, at) => view.getFloat32(at, true) },
-  7: { size: 1, read: (view, at) => view.getUint8(at) },
-  10: { size: 8, read: (view, at) => Number(view.getBigUint64(at, true)) },
-  11: { size: 8, read: (view, at) => Number(view.getBigInt64(at, true)) },
-  12: { size: 8, read: (view, at) => view.getFloat64(at, true) },
-};
+const NUMBERS: Record<number, { size: number; read: (view: DataView, offset: number) => number }> =
+  {
+    0: { size: 1, read: (view, offset) => view.getUint8(offset) },
+    1: { size: 1, read: (view, offset) => view.getInt8(offset) },
+    2: { size: 2, read: (view, offset) => view.getUint16(offset, true) },
+    3: { size: 2, read: (view, offset) => view.getInt16(offset, true) },
+    4: { size: 4, read: (view, offset) => view.getUint32(offset, true) },
+    5: { size: 4, read: (view, offset) => view.getInt32(offset, true) },
+    6: { size: 4, read: (view, offset) => view.getFloat32(offset, true) },
+    7: { size: 1, read: (view, offset) => view.getUint8(offset) },
+    10: { size: 8, read: (view, offset) => Number(view.getBigUint64(offset, true)) },
+    11: { size: 8, read: (view, offset) => Number(view.getBigInt64(offset, true)) },
+    12: { size: 8, read: (view, offset) => view.getFloat64(offset, true) },
+  };
 
 export function decodeValue({ bytes, type, count, isArray }: RawValue, key: string): Value {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
@@ -35,10 +36,10 @@ export function decodeValue({ bytes, type, count, isArray }: RawValue, key: stri
 
 function decodeStrings(bytes: Uint8Array, view: DataView, count: number) {
   const texts = [];
-  for (let at = 0; texts.length < count;) {
-    const length = Number(view.getBigUint64(at, true));
-    texts.push(utf8.decode(bytes.subarray(at + 8, at + 8 + length)));
-    at += 8 + length;
+  for (let offset = 0; texts.length < count;) {
+    const length = Number(view.getBigUint64(offset, true));
+    texts.push(utf8.decode(bytes.subarray(offset + 8, offset + 8 + length)));
+    offset += 8 + length;
   }
   return texts;
 }

@@ -81,13 +81,13 @@ export class Module {
   #view;
 
   readonly binary;
-  readonly shared;
+  readonly sharedMemory;
   readonly memory;
-  constructor(exports: Exports, binary: WebAssembly.Module, shared?: WebAssembly.Memory) {
+  constructor(exports: Exports, binary: WebAssembly.Module, sharedMemory?: WebAssembly.Memory) {
     this.#exports = exports;
     this.binary = binary;
-    this.shared = shared;
-    this.memory = shared ?? exports.memory;
+    this.sharedMemory = sharedMemory;
+    this.memory = sharedMemory ?? exports.memory;
     this.#view = this.reserve(4 * VIEW_WORDS);
   }
 

@@ -14,23 +14,23 @@
 #include <stdbool.h>
 
 typedef struct pool {
-    ss_pool face;
+    ss_pool base;
     ss_piece *piece;
     const void *job;
     _Atomic uint64_t ticket; /* lower 32 bits: number of pieces of the posted job that no worker has
                                 taken; upper 32 bits: number of the job */
-    _Atomic uint32_t posted; /* number of posted jobs; idle helpers sleep on this word */
-    _Atomic uint32_t asleep; /* upper bound on the number of sleeping helpers */
-    _Atomic uint32_t done;   /* number of finished pieces; the poster sleeps on this word */
+    _Atomic uint32_t posted_jobs;     /* idle helpers sleep on this word */
+    _Atomic uint32_t sleepers;        /* upper bound on the number of sleeping helpers */
+    _Atomic uint32_t finished_pieces; /* the poster sleeps on this word */
     uint32_t pieces;
-    _Atomic bool waits;  /* the poster sleeps */
+    _Atomic bool poster_sleeps;
     _Atomic bool broken; /* a piece will never finish */
     _Atomic bool closed;
 } pool;
 
 /* Initializes a pool of `workers` workers, all but the first of which need a thread that calls
  * pool_help. */
-void pool_init(pool *p, size_t workers, uint64_t least);
+void pool_init(pool *p, size_t workers, uint64_t min_work);
 
 /* Runs pieces as worker 1, 2, .. until the pool is closed; called by each helper's thread. */
 void pool_help(pool *p, size_t worker);

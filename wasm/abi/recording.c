@@ -28,14 +28,14 @@ void ss_wasm_recording_close(wasm_recording *recording) {
 /* Opens a recording. A returned handle owns the block of the file; with NULL the caller still owns
  * it. */
 wasm_recording *ss_wasm_recording_open(const uint8_t *file, uint32_t bytes) {
-    wasm_recording *opened = wasm_new(sizeof *opened);
-    if (!opened) return NULL;
-    opened->file = (ss_bytes){file, bytes};
-    ss_arena arena = wasm_reserve_arena(&opened->block, ss_recording_size(opened->file));
-    if (opened->block &&
-        ss_recording_open(&opened->recording, opened->file, &arena, &wasm_error) == SS_OK)
-        return opened;
-    free_recording(opened);
+    wasm_recording *handle = wasm_new(sizeof *handle);
+    if (!handle) return NULL;
+    handle->file = (ss_bytes){file, bytes};
+    ss_arena arena = wasm_reserve_arena(&handle->block, ss_recording_size(handle->file));
+    if (handle->block &&
+        ss_recording_open(&handle->recording, handle->file, &arena, &wasm_error) == SS_OK)
+        return handle;
+    free_recording(handle);
     return NULL;
 }
 

@@ -11,6 +11,6 @@ void pool_wake(_Atomic uint32_t *word) {
     __builtin_wasm_memory_atomic_notify((int *)word, UINT32_MAX);
 }
 
-_Noreturn void pool_lost(void) {
+_Noreturn void pool_abort(void) {
     __builtin_trap();
 }

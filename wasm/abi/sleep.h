@@ -15,6 +15,6 @@ bool pool_sleep(_Atomic uint32_t *word, uint32_t value);
 void pool_wake(_Atomic uint32_t *word);
 
 /* Traps, because a piece failed, or because a helper has not finished a piece for half a minute. */
-_Noreturn void pool_lost(void);
+_Noreturn void pool_abort(void);
 
 #endif

@@ -45,7 +45,7 @@ static char digit_at(const decimal *x, int i) {
     return i >= 0 && i < x->n ? x->digits[x->first + i] : 0;
 }
 
-static void strip(decimal *x) {
+static void strip_zeros(decimal *x) {
     while (x->n > 0 && !digit_at(x, x->n - 1)) x->n--;
 }
 
@@ -74,15 +74,15 @@ static void compute_digits(decimal *out, double value) {
     while (out->first < (int)sizeof out->digits && !out->digits[out->first]) out->first++;
     out->n = (int)sizeof out->digits - out->first;
     out->point = out->n ? out->point + out->n : 1;
-    strip(out);
+    strip_zeros(out);
 }
 
-static void round_to(decimal *x, int kept) {
-    if (kept >= x->n) return;
-    char next = digit_at(x, kept);
-    bool more = kept + 1 < x->n || (digit_at(x, kept - 1) & 1);
-    x->n = kept < 0 ? 0 : kept;
-    if (kept >= 0 && (next > 5 || (next == 5 && more))) {
+static void round_to(decimal *x, int digits) {
+    if (digits >= x->n) return;
+    char next = digit_at(x, digits);
+    bool more = digits + 1 < x->n || (digit_at(x, digits - 1) & 1);
+    x->n = digits < 0 ? 0 : digits;
+    if (digits >= 0 && (next > 5 || (next == 5 && more))) {
         while (x->n > 0 && digit_at(x, x->n - 1) == 9) x->n--;
         if (x->n == 0) {
             x->digits[x->first] = 0;
@@ -91,7 +91,7 @@ static void round_to(decimal *x, int kept) {
         }
         x->digits[x->first + x->n - 1]++;
     }
-    strip(x);
+    strip_zeros(x);
 }
 
 static void put_fraction(output *out, const decimal *x, int from, int to) {

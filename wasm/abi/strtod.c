@@ -16,11 +16,11 @@
 
 enum { DIGITS_MAX = 40, EXPONENT_MAX = 400 };
 
-/* The parsed number, digits * 10^exponent; `rest`: a digit other than 0 was dropped. */
+/* The parsed number, digits * 10^exponent; `has_rest`: a digit other than 0 was dropped. */
 typedef struct decimal {
     char digits[DIGITS_MAX];
     int n, exponent;
-    bool rest, has_digits;
+    bool has_rest, has_digits;
 } decimal;
 
 static int bits_of(const big_integer *x) {
@@ -31,17 +31,17 @@ static bool bit_at(const big_integer *x, int i) {
     return i >= 0 && (x->words[i / 32] >> (i % 32) & 1);
 }
 
-/* Rounds x * 2^-shift to a double; with `rest` the value is a little larger. */
-static double round_to_double(const big_integer *x, int shift, bool rest) {
+/* Rounds x * 2^-shift to a double; with `has_rest` the value is a little larger. */
+static double round_to_double(const big_integer *x, int shift, bool has_rest) {
     int bits = bits_of(x), exponent = bits - 1 - shift; /* 2^exponent <= value */
     if (bits == 0) return 0;
     if (exponent > 1023) return __builtin_inf();
     /* Subnormal doubles keep fewer than 53 bits. */
-    int kept = exponent >= -1022 ? 53 : 53 - (-1022 - exponent);
+    int kept_bits = exponent >= -1022 ? 53 : 53 - (-1022 - exponent);
     uint64_t fraction = 0;
-    int low = bits - kept; /* index of the lowest remaining bit */
-    for (int i = 0; i < kept; i++) fraction = fraction << 1 | bit_at(x, bits - 1 - i);
-    bool half = kept >= 0 && bit_at(x, low - 1), more = rest;
+    int low = bits - kept_bits; /* index of the lowest remaining bit */
+    for (int i = 0; i < kept_bits; i++) fraction = fraction << 1 | bit_at(x, bits - 1 - i);
+    bool half = kept_bits >= 0 && bit_at(x, low - 1), more = has_rest;
     for (int i = 0; i < low - 1 && !more; i++) more = bit_at(x, i);
     if (half && (more || (fraction & 1))) fraction++;
     /* A carry out of the fraction increments the exponent, as it must. */
@@ -54,7 +54,7 @@ static double round_to_double(const big_integer *x, int shift, bool rest) {
 
 static double exact_value(const decimal *number) {
     big_integer x = {.n = 0};
-    bool rest = number->rest;
+    bool has_rest = number->has_rest;
     int exponent = number->exponent, shift = 0;
     for (int i = 0; i < number->n; i++) multiply_add(&x, 10, (uint32_t)number->digits[i]);
     for (; exponent > 0; exponent--) multiply_add(&x, 10, 0);
@@ -64,8 +64,8 @@ static double exact_value(const decimal *number) {
         shift = (64 + -exponent * 10 / 3 + 8) / 16 * 16;
         for (int i = 0; i < shift / 16; i++) multiply_add(&x, 1u << 16, 0);
     }
-    for (; exponent < 0; exponent++) rest |= divide(&x, 10) != 0;
-    return round_to_double(&x, shift, rest);
+    for (; exponent < 0; exponent++) has_rest |= divide(&x, 10) != 0;
+    return round_to_double(&x, shift, has_rest);
 }
 
 /* Returns the value of a parsed number. Up to 15 digits and 10^22 are exact in a double, so one
@@ -88,18 +88,18 @@ static bool is_digit(char c) {
 }
 
 static const char *read_digits(const char *at, decimal *number) {
-    for (bool point = false; is_digit(*at) || (*at == '.' && !point); at++) {
+    for (bool is_after_point = false; is_digit(*at) || (*at == '.' && !is_after_point); at++) {
         if (*at == '.') {
-            point = true;
+            is_after_point = true;
             continue;
         }
         number->has_digits = true;
         if (number->n < DIGITS_MAX) {
             if (number->n > 0 || *at != '0') number->digits[number->n++] = (char)(*at - '0');
-            number->exponent -= point;
+            number->exponent -= is_after_point;
         } else {
-            number->rest |= *at != '0';
-            number->exponent += !point;
+            number->has_rest |= *at != '0';
+            number->exponent += !is_after_point;
         }
     }
     return at;
@@ -120,12 +120,12 @@ static const char *read_exponent(const char *at, int *exponent) {
 double strtod(const char *restrict text, char **restrict end) {
     const char *at = text;
     while (*at == ' ' || (*at >= '\t' && *at <= '\r')) at++;
-    bool negative = *at == '-';
+    bool is_negative = *at == '-';
     at += *at == '-' || *at == '+';
     decimal number = {.n = 0};
     at = read_digits(at, &number);
     if (number.has_digits) at = read_exponent(at, &number.exponent);
     if (end) *end = (char *)(uintptr_t)(number.has_digits ? at : text);
     double value = number.has_digits ? value_of(&number) : 0;
-    return negative && number.has_digits ? -value : value;
+    return is_negative && number.has_digits ? -value : value;
 }

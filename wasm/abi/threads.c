@@ -5,11 +5,11 @@
 static pool threads;
 
 /* Shares later runs among `workers` threads, 1 .. SS_WORKERS_MAX: the caller, and threads on the
- * same memory that run ss_wasm_pool_help. A job with fewer than `least` multiplications is not
+ * same memory that run ss_wasm_pool_help. A job with fewer than `min_work` multiplications is not
  * shared. */
-void ss_wasm_pool(int workers, uint32_t least) {
-    pool_init(&threads, (size_t)workers, least);
-    wasm_pool = &threads.face;
+void ss_wasm_pool(int workers, uint32_t min_work) {
+    pool_init(&threads, (size_t)workers, min_work);
+    wasm_pool = &threads.base;
 }
 
 /* Runs pieces as worker 1, 2, .. on the thread's own stack; never returns. */

@@ -2,18 +2,18 @@ import { simd } from 'wasm-feature-detect';
 import { SinkscopeError, expect } from './errors.ts';
 import type { Arithmetic } from '../engine/types.ts';
 
-const exact = { base: 'sinkscope.wasm', simd: 'sinkscope.simd.wasm' };
+const exactFiles = { base: 'sinkscope.wasm', simd: 'sinkscope.simd.wasm' };
 
 /**
  * The binaries for each purpose of an engine and for what the host supports. 'run' and 'lab' give
  * the same bits, and 'lab' also trains; 'int8' is approximate, with the same bits in both of its
  * binaries. 'relaxed' falls back to exact binaries where relaxed floats gain nothing.
  */
-const files = {
-  run: exact,
+const filesByPurpose = {
+  run: exactFiles,
   lab: { base: 'sinkscope.lab.wasm', simd: 'sinkscope.lab.simd.wasm' },
   int8: { simd: 'sinkscope.int8.simd.wasm', relaxed: 'sinkscope.int8.relaxed.wasm' },
-  relaxed: { ...exact, relaxed: 'sinkscope.relaxed.wasm' },
+  relaxed: { ...exactFiles, relaxed: 'sinkscope.relaxed.wasm' },
 };
 
 export const ARITHMETICS: Readonly<Record<Arithmetic, Purpose>> = {
@@ -29,7 +29,7 @@ export const ARITHMETICS: Readonly<Record<Arithmetic, Purpose>> = {
 export const sharedBinary = (binary: string) =>
   /^sinkscope\.(int8\.)?(simd|relaxed)/.test(binary) ? binary.replace('.', '.threads.') : undefined;
 
-export type Purpose = keyof typeof files;
+export type Purpose = keyof typeof filesByPurpose;
 
 /** Lazy import: exact arithmetic does not need this module. */
 const canRelax = async (purpose: Purpose) => (await import('./relaxed.ts')).canRelax(purpose);
@@ -41,7 +41,7 @@ export async function chooseBinary(kernels: string, purpose: Purpose = 'run') {
     "'auto', 'simd' or 'base'",
     kernels,
   );
-  const binaries: { base?: string; simd: string; relaxed?: string } = files[purpose];
+  const binaries: { base?: string; simd: string; relaxed?: string } = filesByPurpose[purpose];
   const isAuto = kernels === 'auto';
   if (isAuto ? await simd() : kernels === 'simd')
     return isAuto && binaries.relaxed && (await canRelax(purpose))

@@ -74,11 +74,11 @@ async function main(args: string[], print: (text: string) => void) {
   if (args[0] === '--version') return print(`${await readVersion()}\n`);
   const describe = await readTables();
   if (args.length === 0 || args[0] === '--help') return print(usage(describe));
-  const { command, given, names } = readArguments(args, describe);
-  if (given.help) return print(usage(describe, command));
-  refuse(given, given.json ? ['csv'] : [], 'one of --json and --csv');
-  if (command !== 'train') refuseUnusedOptions(command, given);
-  const values = withDefaults(command, given, describe) as unknown as Values;
+  const { command, givenOptions, names } = readArguments(args, describe);
+  if (givenOptions.help) return print(usage(describe, command));
+  refuse(givenOptions, givenOptions.json ? ['csv'] : [], 'one of --json and --csv');
+  if (command !== 'train') refuseUnusedOptions(command, givenOptions);
+  const values = withDefaults(command, givenOptions, describe) as unknown as Values;
   const engine = await createEngine({
     // createEngine refuses a name that it does not know.
     kernels: values.kernels as EngineOptions['kernels'],
@@ -87,8 +87,13 @@ async function main(args: string[], print: (text: string) => void) {
   });
   let formatOutput: () => string;
   try {
-    if (command === 'train') return await train(engine, given, print);
-    const { result, text, csv } = await RUNNERS[command](engine, { values, given, names, args });
+    if (command === 'train') return await train(engine, givenOptions, print);
+    const { result, text, csv } = await RUNNERS[command](engine, {
+      values,
+      givenOptions,
+      names,
+      args,
+    });
     const measured_by = `Sinkscope ${engine.describe.version}`;
     const document = command === 'describe' ? result : { measured_by, ...result };
     formatOutput = values.json
@@ -105,13 +110,14 @@ async function main(args: string[], print: (text: string) => void) {
  * Refuses options about a text if the command gets no text, or if another option makes them
  * meaningless.
  */
-function refuseUnusedOptions(command: string, given: GivenOptions) {
-  if (given['text-file'] === undefined)
-    refuse(given, ['lines', 'label', 'join'], 'needs --text-file');
-  if (!given.lines) refuse(given, ['join'], 'needs --lines');
+function refuseUnusedOptions(command: string, givenOptions: GivenOptions) {
+  if (givenOptions['text-file'] === undefined)
+    refuse(givenOptions, ['lines', 'label', 'join'], 'needs --text-file');
+  if (!givenOptions.lines) refuse(givenOptions, ['join'], 'needs --lines');
   // `tasks` reads --special with --ids too: it adds special tokens to the prompts it makes.
   const cutOptions = ['tokens', 'sequences', ...(command === 'tasks' ? [] : ['special'])];
-  if (given.ids) refuse(given, cutOptions, 'needs a text: --ids has the tokens of each sequence');
+  if (givenOptions.ids)
+    refuse(givenOptions, cutOptions, 'needs a text: --ids has the tokens of each sequence');
 }
 
 /**

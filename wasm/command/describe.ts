@@ -8,10 +8,13 @@ export async function readVersion() {
 }
 
 export function tablesText({ metrics, fields, edits, operations }: Describe) {
-  const shape = (letters: readonly string[]) => `[${letters.join('][')}]`;
+  const formatShape = (letters: readonly string[]) => `[${letters.join('][')}]`;
   const sections: [string, (readonly [string, string | undefined])[]][] = [
-    ['Metrics', metrics.map((row) => [row.name, `${shape(row.shape)} ${row.question}`])],
-    ['Fields of a run', fields.map((row) => [row.name, `${shape(row.shape)} ${row.meaning}`])],
+    ['Metrics', metrics.map((row) => [row.name, `${formatShape(row.shape)} ${row.question}`])],
+    [
+      'Fields of a run',
+      fields.map((row) => [row.name, `${formatShape(row.shape)} ${row.meaning}`]),
+    ],
     ['Edits', edits.map((row) => [row.name, row.meaning])],
     ['Attention operations', operations.map((row) => [row.name, row.formula])],
   ];

@@ -2,9 +2,9 @@
 import { SinkscopeError, expect } from '../abi/errors.ts';
 import { oneLine } from './output.ts';
 import { csvOf } from './sheet.ts';
-import { percent } from './tasks.ts';
+import { percentText } from './tasks.ts';
 import { missingError } from './options.ts';
-import { openNamed, specialOf } from './open.ts';
+import { openNamedModel, specialOf } from './open.ts';
 import { parseCount, parseNumber, parseOptional } from './values.ts';
 import { LoadedModel } from '../load/loaded_model.ts';
 import { readText } from './text_file.ts';
@@ -34,8 +34,8 @@ type MapResult = Awaited<ReturnType<typeof measureMap>>;
 export function mapText({ model, tokens, layer, head, map }: MapResult) {
   const rows = map.map((row, t) => {
     const key = row.indexOf(Math.max(...row));
-    const first = row[0].toFixed(3).padStart(9);
-    return `${String(t).padStart(5)}  ${oneLine(tokens[t]).padEnd(16)}${first}  ${row[key].toFixed(3)} on ${key} ${oneLine(tokens[key])}`;
+    const firstWeight = row[0].toFixed(3).padStart(9);
+    return `${String(t).padStart(5)}  ${oneLine(tokens[t]).padEnd(16)}${firstWeight}  ${row[key].toFixed(3)} on ${key} ${oneLine(tokens[key])}`;
   });
   const title = `${oneLine(model)}, L${layer}H${head}: the weight that each query gives the first key, and its largest`;
   return `${[title, 'query  token              first  largest', ...rows].join('\n')}\n`;
@@ -83,14 +83,14 @@ export function ablationText(result: Awaited<ReturnType<typeof measureAblation>>
     layer === undefined
       ? 'with the edits'
       : `without ${head === undefined ? `layer ${layer}` : `L${layer}H${head}`}`;
-  const line = (name: string, { loss, sink }: typeof before) =>
-    `  ${name.padEnd(16)}loss ${natsText(loss)}, Sink_1 ${percent(sink)}\n`;
+  const formatLine = (name: string, { loss, sink }: typeof before) =>
+    `  ${name.padEnd(16)}loss ${natsText(loss)}, Sink_1 ${percentText(sink)}\n`;
   const note = before.conclusive
     ? ''
-    : `  Sink_1 says nothing here: uniform attention alone gives the first of ${before.T} tokens ${percent(before.uniform)}.\n`;
+    : `  Sink_1 says nothing here: uniform attention alone gives the first of ${before.T} tokens ${percentText(before.uniform)}.\n`;
   const sign = change !== null && change >= 0 ? '+' : '';
   const changeLine = change === null ? '' : `  change          ${sign}${change.toFixed(4)} nats\n`;
-  return `${oneLine(model)} on one text\n${line('baseline', before)}${line(condition, after)}${changeLine}${note}`;
+  return `${oneLine(model)} on one text\n${formatLine('baseline', before)}${formatLine(condition, after)}${changeLine}${note}`;
 }
 
 function rowsOf({ shape: [T], data }: Tensor) {
@@ -99,13 +99,15 @@ function rowsOf({ shape: [T], data }: Tensor) {
 
 export const withText =
   <Result>(use: (model: LoadedModel, text: string, options: OneTextOptions) => Promise<Result>) =>
-  async (engine: Engine, { names: [name], values, given }: CommandInput) => {
-    const texts = [given.text, given['text-file']].filter((one) => one !== undefined);
+  async (engine: Engine, { names: [name], values, givenOptions }: CommandInput) => {
+    const texts = [givenOptions.text, givenOptions['text-file']].filter(
+      (value) => value !== undefined,
+    );
     const expected = 'one of --text and --text-file';
     if (texts.length === 0) throw missingError('text', expected);
     expect(texts.length === 1, 'text', expected, texts.length);
     const text = values.text ?? (await readText(String(values['text-file']), '--text-file'));
-    const { edits, ...parts } = await openNamed(engine, name, values);
+    const { edits, ...parts } = await openNamedModel(engine, name, values);
     const model = new LoadedModel({ ...parts, engine, isOwner: false });
     try {
       return await use(model, text, {

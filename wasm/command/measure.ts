@@ -19,27 +19,29 @@ export type MeasureResult =
  */
 export async function measureModelOrRecording(
   engine: Engine,
-  { names: [name], values, given }: CommandInput,
+  { names: [name], values, givenOptions }: CommandInput,
 ) {
   if (!(await isRecording(name))) return measureModel(engine, name, values);
-  const readOptions = ['eps', 'json', 'csv', 'kernels', 'workers'];
-  const otherOptions = Object.keys(given).filter((one) => !readOptions.includes(one));
+  const recordingOptions = ['eps', 'json', 'csv', 'kernels', 'workers'];
+  const otherOptions = Object.keys(givenOptions).filter(
+    (option) => !recordingOptions.includes(option),
+  );
   refuse(
-    given,
+    givenOptions,
     otherOptions,
     `needs a model, and ${name} is a recording, which prints what it holds`,
   );
   return readRecording(
     engine,
     name,
-    values.eps && given.eps ? parseThresholds(values.eps) : undefined,
+    values.eps && givenOptions.eps ? parseThresholds(values.eps) : undefined,
   );
 }
 
 async function measureModel(engine: Engine, name: string, values: Values) {
   const { describe } = engine;
-  const opened = await openModel(engine, name, values);
-  const { model, tokenizer, sequences, groups, thresholds, edits, cut } = opened;
+  const openedModel = await openModel(engine, name, values);
+  const { model, tokenizer, sequences, groups, thresholds, edits, cut } = openedModel;
   const eps = thresholds.length > 1 ? thresholds : thresholds[0];
   const options = { eps, edits, streaming: values.streaming === true };
   const isPerPrompt = values['per-prompt'] === true;
@@ -98,8 +100,8 @@ function plainTensors(tensors: Readonly<Record<string, Tensor>>) {
  * @param rate sequences per second
  */
 export function speedText(rate: number, { replicas: { length } }: Model) {
-  const figure = rate >= 10 ? rate.toFixed(0) : rate.toPrecision(2);
-  return `sinkscope: ${figure} sequences a second, ${length} worker${length > 1 ? 's' : ''}\n`;
+  const rateText = rate >= 10 ? rate.toFixed(0) : rate.toPrecision(2);
+  return `sinkscope: ${rateText} sequences a second, ${length} worker${length > 1 ? 's' : ''}\n`;
 }
 
 function classOf(edits: readonly Edit[], describe: Describe) {

@@ -17,7 +17,7 @@ import { parseIds, parseNumber, parseThresholds, parsePositive } from './values.
 import type { Arithmetic, Engine, Model } from '../engine/types.ts';
 import type { Cut, CutOptions, LabeledTexts, Task } from '../study/types.ts';
 import type { AnyTokenizer, Tokenizer } from '../text/types.ts';
-import type { Special, Values } from './values.ts';
+import type { SpecialTokens, Values } from './values.ts';
 
 export type OpenedModel = Awaited<ReturnType<typeof openModel>>;
 
@@ -29,7 +29,7 @@ export async function openModel(
   engine: Engine,
   name: string,
   values: Values,
-  makeTasks?: (model: Model, tokenizer: AnyTokenizer, special: Special) => Promise<Task[]>,
+  makeTasks?: (model: Model, tokenizer: AnyTokenizer, special: SpecialTokens) => Promise<Task[]>,
 ) {
   const { defaults } = engine.describe;
   const cutOptions = {
@@ -40,14 +40,14 @@ export async function openModel(
   const thresholds = parseThresholds(values.eps ?? String(defaults.eps));
   await expectExists(name);
   const texts = await readInput(values);
-  const { plan, model, tokenizer, edits } = await openNamed(engine, name, values, texts.ids);
+  const { plan, model, tokenizer, edits } = await openNamedModel(engine, name, values, texts.ids);
   let cut: Cut | undefined;
-  const onCut = (found: Cut) => (cut = found);
+  const onCut = (result: Cut) => (cut = result);
   const special = specialOf(tokenizer, values.special);
   const groups =
     texts.groups && (await cutGroups(tokenizer, texts.groups, { ...cutOptions, special }));
   const sequences =
-    groups?.flatMap((one) => one.sequences) ??
+    groups?.flatMap((group) => group.sequences) ??
     texts.ids ??
     (await cutText(tokenizer, texts.text, { ...cutOptions, special, onCut }));
   const tasks = (await makeTasks?.(model, tokenizer, special)) ?? [];
@@ -72,7 +72,12 @@ export async function openModel(
  * @param ids token ids given in place of a text; with them, a tokenizer that does not open is no
  * error
  */
-export async function openNamed(engine: Engine, name: string, values: Values, ids?: number[][]) {
+export async function openNamedModel(
+  engine: Engine,
+  name: string,
+  values: Values,
+  ids?: number[][],
+) {
   const edits = (values.edit ?? []).map((text: string) => readEdit(text, engine.describe));
   const token = process.env.HF_TOKEN || undefined;
   const hubOptions = { token, endpoint: values.endpoint, cache: values.cache === true };
@@ -84,8 +89,13 @@ export async function openNamed(engine: Engine, name: string, values: Values, id
   const arithmetic = values.arithmetic as Arithmetic;
   const model = await engine.open(checkpoint ?? modelFiles(plan, hubOptions), { arithmetic });
   const limit = 1000 * parseNumber(values['tokenizer-limit'], 0.001, 1e6, '--tokenizer-limit');
-  const opening = planTokenizer(plan, model, { ...hubOptions, limit });
-  return { plan, model, tokenizer: await (ids ? opening.catch(fallBackToIds) : opening), edits };
+  const tokenizerPromise = planTokenizer(plan, model, { ...hubOptions, limit });
+  return {
+    plan,
+    model,
+    tokenizer: await (ids ? tokenizerPromise.catch(fallBackToIds) : tokenizerPromise),
+    edits,
+  };
 }
 
 /** Returns a tokenizer that knows only ids, in place of one that could not be opened. */
@@ -100,20 +110,23 @@ async function cutGroups(
   { sequences, ...options }: CutOptions,
 ) {
   const perGroup = Math.max(1, Math.floor(sequences / groups.length));
-  const labeled = [];
+  const labeledGroups = [];
   for (const { label, texts } of groups) {
     try {
       const cutOptions = { ...options, lines: false, sequences: perGroup };
-      labeled.push({ label, sequences: await cutText(tokenizer, texts, cutOptions) });
+      labeledGroups.push({ label, sequences: await cutText(tokenizer, texts, cutOptions) });
     } catch (error) {
       if (!(error instanceof SinkscopeError)) throw error;
       throw new SinkscopeError(error.code, `label “${label}”`, error.message);
     }
   }
-  return labeled;
+  return labeledGroups;
 }
 
-export function specialOf(tokenizer: Pick<Tokenizer, 'bos' | 'piece'>, special: string): Special {
+export function specialOf(
+  tokenizer: Pick<Tokenizer, 'bos' | 'piece'>,
+  special: string,
+): SpecialTokens {
   if (special === 'auto' || special === 'none') return special;
   if (special !== 'bos') return [special];
   const { bos } = tokenizer;
@@ -126,7 +139,7 @@ export async function readInput(
   values: Values,
 ): Promise<{ ids?: number[][]; text: string | string[]; groups?: LabeledTexts[] }> {
   const { 'text-file': path, text, ids, lines, label, join } = values;
-  const sources = [path, text, ids].filter((one) => one !== undefined);
+  const sources = [path, text, ids].filter((source) => source !== undefined);
   const expectedSource = 'one of --text-file, --text and --ids';
   if (sources.length === 0) throw missingError('text', expectedSource);
   expect(sources.length === 1, 'text', expectedSource, sources.length);

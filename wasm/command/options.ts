@@ -8,18 +8,18 @@ interface Option {
   meaning: string;
   /** Placeholder of the value in the help. An option without a placeholder is a flag. */
   value?: string;
-  standard?: string;
+  default?: string;
   repeats?: true;
 }
 type Options = Readonly<Record<string, Option>>;
 interface Command {
   names: readonly string[];
   /** The positional arguments, as error messages describe them; default: one model, or none. */
-  takes?: string;
+  expectedArguments?: string;
   usage: readonly string[];
   meaning: string;
   /** Paragraphs of help after `meaning`. */
-  more?: string;
+  details?: string;
   options: (describe: Describe) => Options;
 }
 
@@ -28,17 +28,17 @@ export type GivenOptions = Record<string, string | string[] | boolean | undefine
 
 export const optionName = (name: string) => name.replaceAll('_', '-');
 
-const ENGINE: Options = {
-  kernels: { value: 'K', meaning: 'auto, simd or base', standard: 'auto' },
+const ENGINE_OPTIONS: Options = {
+  kernels: { value: 'K', meaning: 'auto, simd or base', default: 'auto' },
   workers: {
     value: 'N',
     meaning: 'workers that share the sequences; default: the cores less one, or both of two',
   },
 };
 
-const JSON_OUT: Options = { json: { meaning: 'prints everything measured, as JSON' } };
+const JSON_OPTION: Options = { json: { meaning: 'prints everything measured, as JSON' } };
 
-const CSV_OUT: Options = {
+const CSV_OPTION: Options = {
   csv: {
     meaning:
       'prints CSV, one line for each number, with the columns of the page: subject, class, metric, mean, deviation, ' +
@@ -51,11 +51,11 @@ const epsOptions = ({ defaults }: Describe): Options => ({
   eps: {
     value: 'E[,E...]',
     meaning: 'threshold of Sink_k, or several that one run serves',
-    standard: String(defaults.eps),
+    default: String(defaults.eps),
   },
 });
 
-const TEXT: Options = {
+const TEXT_OPTIONS: Options = {
   'text-file': { value: 'FILE', meaning: 'UTF-8 text, cut into consecutive sequences' },
   lines: {
     meaning:
@@ -64,7 +64,7 @@ const TEXT: Options = {
   join: {
     value: 'N',
     meaning: 'with --lines: joins N consecutive texts into one, with a blank line between them',
-    standard: '1',
+    default: '1',
   },
   text: { value: 'TEXT', meaning: 'the text itself' },
   ids: {
@@ -78,7 +78,7 @@ const TEXT: Options = {
     meaning:
       'what a text starts with: auto (what the tokenizer adds, as in transformers), bos (its start token, even if it ' +
       'adds none), none, or a special token',
-    standard: 'auto',
+    default: 'auto',
   },
 };
 
@@ -86,13 +86,15 @@ const cutOptions = ({ defaults }: Describe): Options => ({
   tokens: {
     value: 'T',
     meaning: 'tokens of a sequence, special tokens included',
-    standard: String(defaults.tokens),
+    default: String(defaults.tokens),
   },
-  sequences: { value: 'N', meaning: 'most sequences to take', standard: '100' },
+  sequences: { value: 'N', meaning: 'most sequences to take', default: '100' },
 });
 
 function editUsage({ name, meaning, parameters }: EditKind) {
-  const names = parameters.map((one) => (one.required ? one.name : `[${one.name}]`));
+  const names = parameters.map((parameter) =>
+    parameter.required ? parameter.name : `[${parameter.name}]`,
+  );
   return `\n      ${name}: ${names.join(' ')}\n          ${meaning}`;
 }
 
@@ -107,30 +109,30 @@ const modelOptions = ({ edits }: Describe): Options => ({
     meaning:
       'exact; relaxed: fused multiply-add where the host has it, a quarter faster, last digits may differ; int8: ' +
       'products in 8 bits, approximate and several times faster',
-    standard: 'exact',
+    default: 'exact',
   },
-  ...ENGINE,
+  ...ENGINE_OPTIONS,
   endpoint: { value: 'URL', meaning: 'address of the hub' },
   cache: { meaning: 'keeps downloaded files' },
   'tokenizer-limit': {
     value: 'S',
     meaning:
       'seconds that a step of the tokenizer may take on an idle machine; a busy machine and large files grant more',
-    standard: '5',
+    default: '5',
   },
 });
 
 const sequenceOptions = (describe: Describe): Options => ({
-  ...TEXT,
+  ...TEXT_OPTIONS,
   ...cutOptions(describe),
   ...modelOptions(describe),
-  ...JSON_OUT,
+  ...JSON_OPTION,
 });
 
-const WHOLE_TEXT: Options = {
-  text: TEXT.text,
+const WHOLE_TEXT_OPTIONS: Options = {
+  text: TEXT_OPTIONS.text,
   'text-file': { value: 'FILE', meaning: 'a file that holds it, UTF-8' },
-  special: TEXT.special,
+  special: TEXT_OPTIONS.special,
 };
 
 const headOptions = (note: string): Options => ({
@@ -138,27 +140,27 @@ const headOptions = (note: string): Options => ({
   head: { value: 'H', meaning: 'the head in this layer' },
 });
 
-const SEED: Options = {
-  seed: { value: 'S', meaning: 'seed of the random choices', standard: '0' },
+const SEED_OPTION: Options = {
+  seed: { value: 'S', meaning: 'seed of the random choices', default: '0' },
 };
 
-const MODEL = `MODEL        a folder with config.json and weights, a .gguf file, owner/name[@revision] on the hub, or a name of the zoo;
+const MODEL_HELP = `MODEL        a folder with config.json and weights, a .gguf file, owner/name[@revision] on the hub, or a name of the zoo;
              FOLDER@STEP is a checkpoint of its timeline`;
-const ONE_TEXT = '--text TEXT | --text-file FILE';
-const SOURCE = '--text-file FILE | --text TEXT | --ids 0,17,392';
+const ONE_TEXT_USAGE = '--text TEXT | --text-file FILE';
+const SOURCE_USAGE = '--text-file FILE | --text TEXT | --ids 0,17,392';
 
 export const COMMANDS: Readonly<Record<string, Command>> = {
   measure: {
     names: ['MODEL'],
-    usage: [`MODEL ${SOURCE}`, 'RECORDING'],
+    usage: [`MODEL ${SOURCE_USAGE}`, 'RECORDING'],
     meaning: 'measures the attention sinks of a model over a text (Gu et al., ICLR 2025)',
-    more: `Layers, heads and positions count from 0; Sink_k and alpha_k keep the paper's k = position + 1.
+    details: `Layers, heads and positions count from 0; Sink_k and alpha_k keep the paper's k = position + 1.
 
-${MODEL}
+${MODEL_HELP}
 RECORDING    a file that record, or the Python package, has made: prints its means and runs no model; of the
              options below only --eps, --json, --csv, --kernels and --workers go with it`,
     options: (describe) => ({
-      ...TEXT,
+      ...TEXT_OPTIONS,
       label: {
         meaning:
           'with --text-file: each line is a label, a tab and a text, as with --lines; the sequences are shared evenly ' +
@@ -176,20 +178,20 @@ RECORDING    a file that record, or the Python package, has made: prints its mea
           'and what else has a value for each key at the first key, what has a value for each layer or head as the mean ' +
           'over them',
       },
-      ...JSON_OUT,
-      ...CSV_OUT,
+      ...JSON_OPTION,
+      ...CSV_OPTION,
     }),
   },
   map: {
     names: ['MODEL'],
-    usage: [`MODEL ${ONE_TEXT}`],
+    usage: [`MODEL ${ONE_TEXT_USAGE}`],
     meaning: 'the attention map of one head on one text',
-    more: MODEL,
+    details: MODEL_HELP,
     options: (describe) => ({
       ...headOptions('default: the head that gives the first token most'),
-      ...WHOLE_TEXT,
+      ...WHOLE_TEXT_OPTIONS,
       ...modelOptions(describe),
-      ...JSON_OUT,
+      ...JSON_OPTION,
       csv: {
         meaning: 'prints CSV, one line for each cell: query, query_text, key, key_text, weight',
       },
@@ -197,138 +199,139 @@ RECORDING    a file that record, or the Python package, has made: prints its mea
   },
   ablate: {
     names: ['MODEL'],
-    usage: [`MODEL ${ONE_TEXT} --layer L [--head H]`],
+    usage: [`MODEL ${ONE_TEXT_USAGE} --layer L [--head H]`],
     meaning: 'loss and sink of one text before and after a head or a layer is taken away',
-    more: `${MODEL}
+    details: `${MODEL_HELP}
 With --edit in place of --layer, or beside it, the edits are what is taken away.`,
     options: (describe) => ({
       ...headOptions('without --head all of its heads'),
-      ...WHOLE_TEXT,
-      eps: { value: 'E', meaning: 'threshold of Sink_1', standard: String(describe.defaults.eps) },
+      ...WHOLE_TEXT_OPTIONS,
+      eps: { value: 'E', meaning: 'threshold of Sink_1', default: String(describe.defaults.eps) },
       ...modelOptions(describe),
-      ...JSON_OUT,
+      ...JSON_OPTION,
     }),
   },
   generate: {
     names: ['MODEL'],
-    usage: [`MODEL ${ONE_TEXT}`],
+    usage: [`MODEL ${ONE_TEXT_USAGE}`],
     meaning: 'what the model writes after a text',
-    more: MODEL,
+    details: MODEL_HELP,
     options: (describe) => ({
-      count: { value: 'N', meaning: 'tokens to write', standard: '32' },
-      temperature: { value: 'X', meaning: '0 takes the likeliest token', standard: '0' },
-      'top-k': { value: 'K', meaning: 'draws among the K likeliest; 0: among all', standard: '0' },
-      ...SEED,
-      ...WHOLE_TEXT,
+      count: { value: 'N', meaning: 'tokens to write', default: '32' },
+      temperature: { value: 'X', meaning: '0 takes the likeliest token', default: '0' },
+      'top-k': { value: 'K', meaning: 'draws among the K likeliest; 0: among all', default: '0' },
+      ...SEED_OPTION,
+      ...WHOLE_TEXT_OPTIONS,
       ...modelOptions(describe),
-      ...JSON_OUT,
+      ...JSON_OPTION,
     }),
   },
   record: {
     names: ['MODEL'],
-    usage: [`MODEL ${SOURCE} --out FILE.safetensors`],
+    usage: [`MODEL ${SOURCE_USAGE} --out FILE.safetensors`],
     meaning: 'measures, and keeps the results and some maps in a recording',
-    more: MODEL,
+    details: MODEL_HELP,
     options: (describe) => ({
       out: { value: 'FILE', meaning: 'the recording; only a regular file is replaced' },
-      keep: { value: 'N', meaning: 'keeps maps of the first N sequences', standard: '1' },
+      keep: { value: 'N', meaning: 'keeps maps of the first N sequences', default: '1' },
       fields: {
         value: 'F,F,...',
         meaning: 'fields to keep of these, beside norms, losses and exact alpha',
-        standard: 'att',
+        default: 'att',
       },
       precision: {
         value: 'P',
         meaning: 'of these fields: half, or single for their own bits',
-        standard: 'half',
+        default: 'half',
       },
       license: { value: 'TEXT', meaning: 'the license under which the recording may be passed on' },
-      ...TEXT,
+      ...TEXT_OPTIONS,
       ...cutOptions(describe),
       ...epsOptions(describe),
       ...modelOptions(describe),
-      ...JSON_OUT,
-      ...CSV_OUT,
+      ...JSON_OPTION,
+      ...CSV_OPTION,
     }),
   },
   compare: {
     names: ['A', 'B'],
-    takes: 'two recordings, or a recording and a model',
+    expectedArguments: 'two recordings, or a recording and a model',
     usage: ['A B'],
     meaning: 'lists the differences of two recordings, or of a recording and a model',
-    more: `A model is measured as the recording was: the same tokens, sequences, thresholds and edits, unless --edit names
+    details: `A model is measured as the recording was: the same tokens, sequences, thresholds and edits, unless --edit names
 others; it needs the text, in the options below. The exit status is 1 where anything differs.`,
     options: (describe) => ({
       tolerance: {
         value: 'X',
         meaning: 'numbers this close are equal; those above 1, this close relative to their size',
-        standard: '0.001',
+        default: '0.001',
       },
-      ...TEXT,
+      ...TEXT_OPTIONS,
       ...modelOptions(describe),
-      ...JSON_OUT,
+      ...JSON_OPTION,
     }),
   },
   suffix: {
     names: ['MODEL'],
-    usage: [`MODEL ${SOURCE}`],
+    usage: [`MODEL ${SOURCE_USAGE}`],
     meaning: 'searches tokens that move the sink or raise the loss of what follows',
-    more: 'The search places them between the halves of the first sequence, and tries what it finds on the others.',
+    details:
+      'The search places them between the halves of the first sequence, and tries what it finds on the others.',
     options: (describe) => ({
       goal: {
         value: 'G',
         meaning:
           'loss: raise the loss; away: take weight from the first key; steal: give weight to the suffix',
-        standard: 'loss',
+        default: 'loss',
       },
-      length: { value: 'N', meaning: 'tokens of the suffix', standard: '5' },
+      length: { value: 'N', meaning: 'tokens of the suffix', default: '5' },
       steps: {
         value: 'N',
         meaning: 'steps of the search; each keeps the best of --width changes of one token',
-        standard: '20',
+        default: '20',
       },
-      width: { value: 'N', meaning: 'changes that a step tries', standard: '64' },
-      ...SEED,
+      width: { value: 'N', meaning: 'changes that a step tries', default: '64' },
+      ...SEED_OPTION,
       prompt: { value: 'N', meaning: 'tokens before the suffix; default: half of --tokens' },
       ...sequenceOptions(describe),
     }),
   },
   tasks: {
     names: ['MODEL'],
-    usage: [`MODEL ${SOURCE}`],
+    usage: [`MODEL ${SOURCE_USAGE}`],
     meaning: 'accuracy with every key, with the first key evicted, and with another key evicted',
-    more: `The tasks: the next token in the second halves of the sequences, the second copy of random tokens, and a name
+    details: `The tasks: the next token in the second halves of the sequences, the second copy of random tokens, and a name
 recalled over sentences.`,
     options: (describe) => ({
-      copied: { value: 'N', meaning: 'random tokens that are copied', standard: '25' },
+      copied: { value: 'N', meaning: 'random tokens that are copied', default: '25' },
       between: {
         value: 'N[,N...]',
         meaning: 'sentences between a name and the question for it',
-        standard: '1,4',
+        default: '1,4',
       },
-      prompts: { value: 'N', meaning: 'prompts of the copies and of each recall', standard: '24' },
-      ...SEED,
+      prompts: { value: 'N', meaning: 'prompts of the copies and of each recall', default: '24' },
+      ...SEED_OPTION,
       ...sequenceOptions(describe),
     }),
   },
   unmask: {
     names: ['MODEL'],
-    usage: [`MODEL ${SOURCE}`],
+    usage: [`MODEL ${SOURCE_USAGE}`],
     meaning: 'loss of a masked model at hidden places, with every key and without the strongest',
-    more: `The places are uncovered step by step: with every key, without the strongest key of each step, and without a
+    details: `The places are uncovered step by step: with every key, without the strongest key of each step, and without a
 random one.`,
     options: (describe) => ({
       masked: {
         value: 'SHARE',
         meaning: 'share of the tokens after the first that is hidden',
-        standard: '0.5',
+        default: '0.5',
       },
       causal: {
         value: 'MODEL',
         meaning: 'a causal model of the same vocabulary, for its losses at the same places',
       },
-      steps: { value: 'N', meaning: 'steps of the unmasking', standard: '20' },
-      ...SEED,
+      steps: { value: 'N', meaning: 'steps of the unmasking', default: '20' },
+      ...SEED_OPTION,
       ...sequenceOptions(describe),
     }),
   },
@@ -336,25 +339,25 @@ random one.`,
     names: [],
     usage: ['[OPTIONS]'],
     meaning: 'trains a small model, and reports what its attention does',
-    more: 'It begins with random weights, or with those of a trained model.',
+    details: 'It begins with random weights, or with those of a trained model.',
     options: ({ training }) => ({
       ...Object.fromEntries(
-        (training?.settings ?? []).map(({ name, meaning, words, default: standard }) => [
+        (training?.settings ?? []).map(({ name, meaning, words, default: defaultValue }) => [
           optionName(name),
           {
             value: words ? 'WORD' : 'X',
             meaning: `${meaning}${words ? `: ${words.join(', ')}` : ''}`,
-            standard: String(standard),
+            default: String(defaultValue),
           },
         ]),
       ),
       ...Object.fromEntries(
-        Object.entries(LAB_MODEL).map(([name, standard]) => [
+        Object.entries(LAB_MODEL).map(([name, defaultValue]) => [
           optionName(name),
           {
-            value: typeof standard === 'number' ? 'N' : 'WORD',
+            value: typeof defaultValue === 'number' ? 'N' : 'WORD',
             meaning: 'of the model',
-            standard: String(standard),
+            default: String(defaultValue),
           },
         ]),
       ),
@@ -379,25 +382,25 @@ random one.`,
           'UTF-8 text that is not trained on, or a JSON list of texts: every line has the loss of up to --held sequences ' +
           'of it (of a list, the beginning of each text); with --from, its rise is forgetting',
       },
-      held: { value: 'N', meaning: 'most sequences of --held-file', standard: '16' },
+      held: { value: 'N', meaning: 'most sequences of --held-file', default: '16' },
       recipe: {
         value: 'FOLDER',
         meaning:
           'repeats the training that wrote this folder, to the same digits; --from and --text-file name its model and ' +
           'text where these have moved',
       },
-      every: { value: 'N', meaning: 'steps from one line to the next', standard: '10' },
+      every: { value: 'N', meaning: 'steps from one line to the next', default: '10' },
       json: { meaning: 'prints everything measured in each line, as JSON' },
       out: {
         value: 'FOLDER',
         meaning:
           'writes a model that opens anywhere, with its tokenizer, and recipe.json; Ctrl-C keeps what is trained so far',
       },
-      kernels: ENGINE.kernels,
+      kernels: ENGINE_OPTIONS.kernels,
       workers: {
         value: 'N',
         meaning: 'workers that share each batch; the digits do not depend on it',
-        standard: '1',
+        default: '1',
       },
     }),
   },
@@ -405,7 +408,10 @@ random one.`,
     names: [],
     usage: ['[--json]'],
     meaning: 'lists every metric, field, edit and attention operation',
-    options: () => ({ json: { meaning: 'prints the tables as JSON' }, kernels: ENGINE.kernels }),
+    options: () => ({
+      json: { meaning: 'prints the tables as JSON' },
+      kernels: ENGINE_OPTIONS.kernels,
+    }),
   },
 };
 
@@ -414,11 +420,11 @@ const INDENT = 28;
 
 /**
  * Wraps the first paragraph of a text to lines of at most WIDTH characters. The first line begins
- * with `front`; further paragraphs are kept as they are.
+ * with `leftColumn`; further paragraphs are kept as they are.
  */
-function wrapText(front: string, text: string) {
+function wrapText(leftColumn: string, text: string) {
   const [first, ...rest] = text.split('\n');
-  const lines = [front.padEnd(INDENT)];
+  const lines = [leftColumn.padEnd(INDENT)];
   if (!lines[0].endsWith(' ')) lines.push(' '.repeat(INDENT));
   for (const word of first.split(' ')) {
     const last = lines[lines.length - 1];
@@ -428,17 +434,20 @@ function wrapText(front: string, text: string) {
   return [...lines.map((line) => line.trimEnd()), ...rest].join('\n');
 }
 
-function optionUsage([name, { value, meaning, standard }]: [string, Option]) {
+function optionUsage([name, { value, meaning, default: defaultValue }]: [string, Option]) {
   const [first, ...rest] = meaning.split('\n');
-  const text = [standard === undefined ? first : `${first} (${standard})`, ...rest].join('\n');
+  const text = [defaultValue === undefined ? first : `${first} (${defaultValue})`, ...rest].join(
+    '\n',
+  );
   return wrapText(`  --${name}${value ? ` ${value}` : ''}`, text);
 }
 
 export function usage(describe: Describe, name?: string) {
-  const usageLines = (one: string) => COMMANDS[one].usage.map((form) => `sinkscope ${one} ${form}`);
+  const usageLines = (command: string) =>
+    COMMANDS[command].usage.map((form) => `sinkscope ${command} ${form}`);
   if (name) {
-    const { meaning, more, options } = COMMANDS[name];
-    const about = `${meaning[0].toUpperCase()}${meaning.slice(1)}.${more ? `\n${more}` : ''}`;
+    const { meaning, details, options } = COMMANDS[name];
+    const about = `${meaning[0].toUpperCase()}${meaning.slice(1)}.${details ? `\n${details}` : ''}`;
     const rows = Object.entries(options(describe)).map(optionUsage);
     return `${usageLines(name).join('\n')}\n\n${about}\n\n${rows.join('\n')}\n`;
   }
@@ -458,9 +467,9 @@ export function readArguments(args: readonly string[], describe: Describe) {
   const commands = Object.keys(COMMANDS);
   expect(commands.includes(command), 'command', `one of ${commands.join(', ')}`, command);
   const options = COMMANDS[command].options(describe);
-  const accepted: Options = { ...options, help: { meaning: '' } };
+  const acceptedOptions: Options = { ...options, help: { meaning: '' } };
   const config = Object.fromEntries(
-    Object.entries(accepted).map(([name, { value }]) => [
+    Object.entries(acceptedOptions).map(([name, { value }]) => [
       name,
       { type: value ? ('string' as const) : ('boolean' as const) },
     ]),
@@ -486,20 +495,22 @@ export function readArguments(args: readonly string[], describe: Describe) {
     // A value that looks like an option usually means that the value is missing.
     const isValue = inlineValue || !String(value).startsWith('--');
     expect(isValue, rawName, `${expected}, after "=" if it begins with "--"`, value);
-    const previous = values[name];
+    const previousValue = values[name];
     // The last value of a repeated option wins, so that a script can append options.
     values[name] = options[name].repeats
-      ? [...(Array.isArray(previous) ? previous : []), String(value)]
+      ? [...(Array.isArray(previousValue) ? previousValue : []), String(value)]
       : value;
   }
   if (!values.help) {
-    const { names: positionals, takes = positionals.length ? 'one model' : 'options only' } =
-      COMMANDS[command];
+    const {
+      names: positionals,
+      expectedArguments = positionals.length ? 'one model' : 'options only',
+    } = COMMANDS[command];
     const place = positionals.join(' ') || command;
-    if (names.length === 0 && positionals.length > 0) throw missingError(place, takes);
-    expect(names.length === positionals.length, place, takes, names.length);
+    if (names.length === 0 && positionals.length > 0) throw missingError(place, expectedArguments);
+    expect(names.length === positionals.length, place, expectedArguments, names.length);
   }
-  return { command, given: values, names };
+  return { command, givenOptions: values, names };
 }
 
 export function missingError(where: string, expected: string) {
@@ -517,18 +528,19 @@ function unknownOptionError(rawName: string, command: string, describe: Describe
   return new SinkscopeError('argument', rawName, text);
 }
 
-export function withDefaults(command: string, given: GivenOptions, describe: Describe) {
+export function withDefaults(command: string, options: GivenOptions, describe: Describe) {
   const defaults = Object.entries(COMMANDS[command].options(describe)).flatMap(
-    ([name, { standard }]) => (standard === undefined ? [] : [[name, standard]]),
+    ([name, { default: defaultValue }]) =>
+      defaultValue === undefined ? [] : [[name, defaultValue]],
   );
-  return { ...Object.fromEntries(defaults), ...given };
+  return { ...Object.fromEntries(defaults), ...options };
 }
 
 /**
  * Throws if one of the named options was given.
- * @param why the reason, for the error message
+ * @param reason for the error message
  */
-export function refuse(given: GivenOptions, names: readonly string[], why: string) {
-  const name = names.find((one) => given[one] !== undefined);
-  if (name) throw new SinkscopeError('argument', `--${name}`, why);
+export function refuse(options: GivenOptions, names: readonly string[], reason: string) {
+  const name = names.find((option) => options[option] !== undefined);
+  if (name) throw new SinkscopeError('argument', `--${name}`, reason);
 }

@@ -11,7 +11,7 @@ import { codeOf } from './text_file.ts';
 /** Milliseconds until a silent file system, such as a lost network mount, counts as failed. */
 const PATIENCE_MS = 30_000;
 
-type File = { path: string; data: string | Uint8Array };
+type OutFile = { path: string; data: string | Uint8Array };
 
 /**
  * Creates the folder and tests it.
@@ -48,14 +48,14 @@ export async function openOut(
    * Writes a temporary file and renames it: the old file stays intact until then, and no pipe is
    * opened.
    */
-  const write = ({ path, data }: File) => {
+  const write = ({ path, data }: OutFile) => {
     const target = join(folder, path);
     return attempt(target, async () => {
       await expectReplaceable(target);
-      const temporary = `${target}.partial`;
-      await rm(temporary, { force: true });
-      await writeFile(temporary, data, { flag: 'wx' });
-      await rename(temporary, target);
+      const temporaryPath = `${target}.partial`;
+      await rm(temporaryPath, { force: true });
+      await writeFile(temporaryPath, data, { flag: 'wx' });
+      await rename(temporaryPath, target);
     });
   };
   await attempt(resolve(folder), () => createFolder(resolve(folder)));
@@ -67,7 +67,7 @@ export async function openOut(
     await rm(trial);
   });
   return {
-    async write(files: readonly File[]) {
+    async write(files: readonly OutFile[]) {
       for (const file of files) await write(file);
     },
   };

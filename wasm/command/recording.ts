@@ -63,8 +63,11 @@ export async function readRecording(engine: Engine, path: string, thresholds?: n
   };
 }
 
-async function recordOpened(opened: OpenedModel, options: StudyOptions & { keep: number }) {
-  const { id, plan, model, tokenizer, sequences, thresholds, edits, text } = opened;
+async function recordOpenedModel(
+  openedModel: OpenedModel,
+  options: StudyOptions & { keep: number },
+) {
+  const { id, plan, model, tokenizer, sequences, thresholds, edits, text } = openedModel;
   const source = Array.isArray(text) ? text.join('\n') : text;
   return recordStudy(model, sequences, {
     ...options,
@@ -91,22 +94,22 @@ export function differencesText(
   { differences, compared, onlyA, onlyB }: Awaited<ReturnType<typeof compareRecordings>>,
   tolerance: number,
 ) {
-  const text = (x: unknown) => (typeof x === 'number' ? String(x) : JSON.stringify(x));
+  const formatValue = (x: unknown) => (typeof x === 'number' ? String(x) : JSON.stringify(x));
   const lines = differences.map(({ name, index, a, b, difference, count, of }) =>
     index
-      ? `${name}[${index.join('][')}]: ${text(a)} and ${text(b)}, ${difference === Infinity ? 'one of them undefined' : `${difference?.toPrecision(3)} apart`}; ${count} of ${of} numbers differ`
-      : `${name}: ${text(a)} and ${text(b)}`,
+      ? `${name}[${index.join('][')}]: ${formatValue(a)} and ${formatValue(b)}, ${difference === Infinity ? 'one of them undefined' : `${difference?.toPrecision(3)} apart`}; ${count} of ${of} numbers differ`
+      : `${name}: ${formatValue(a)} and ${formatValue(b)}`,
   );
-  const unmatched = [
+  const notes = [
     ['A', onlyA],
     ['B', onlyB],
-  ].flatMap(([which, names]) =>
-    names.length ? [`note: only ${which} has ${(names as string[]).join(', ')}`] : [],
+  ].flatMap(([side, names]) =>
+    names.length ? [`note: only ${side} has ${(names as string[]).join(', ')}`] : [],
   );
   const lastLine = differences.length
     ? `${differences.length} differences beyond ${tolerance} in ${compared.length} tensors`
     : `${compared.length} tensors agree within ${tolerance}`;
-  return `${[...lines, ...unmatched, lastLine].join('\n')}\n`;
+  return `${[...lines, ...notes, lastLine].join('\n')}\n`;
 }
 
 export async function recordModel(engine: Engine, { names: [name], values, args }: CommandInput) {
@@ -114,8 +117,8 @@ export async function recordModel(engine: Engine, { names: [name], values, args 
   if (!out) throw missingError('--out', 'a file to write');
   expect(['half', 'single'].includes(precision), '--precision', 'half or single', precision);
   const folder = await openOut(dirname(out), [basename(out)]);
-  const opened = await openModel(engine, name, values);
-  const bytes = await recordOpened(opened, {
+  const openedModel = await openModel(engine, name, values);
+  const bytes = await recordOpenedModel(openedModel, {
     keep: parseCount(values.keep, '--keep'),
     fields: values.fields.split(','),
     half: precision === 'half',
@@ -132,8 +135,8 @@ export async function recordModel(engine: Engine, { names: [name], values, args 
  * their last part.
  */
 export function shellCommand(args: readonly string[]) {
-  const words = args.map((one) => {
-    const [, prefix, path] = /^(--[\w-]+=)?(.*)$/s.exec(one) ?? [];
+  const words = args.map((argument) => {
+    const [, prefix, path] = /^(--[\w-]+=)?(.*)$/s.exec(argument) ?? [];
     return `${prefix ?? ''}${isAbsolute(path) ? basename(path) : path}`;
   });
   const quote = (word: string) =>
@@ -141,19 +144,19 @@ export function shellCommand(args: readonly string[]) {
   return ['sinkscope', ...words].map(quote).join(' ');
 }
 
-export async function compare(engine: Engine, { names, values, given }: CommandInput) {
+export async function compare(engine: Engine, { names, values, givenOptions }: CommandInput) {
   const tolerance = parseNumber(values.tolerance, 0, 1e9, '--tolerance');
-  const kinds = await Promise.all(names.map(isRecording));
+  const areRecordings = await Promise.all(names.map(isRecording));
   for (const name of names) await expectExists(name);
-  expect(kinds.includes(true), 'A B', 'a recording among the two', 'two models');
-  if (!kinds.includes(false)) {
-    const otherOptions = Object.keys(given).filter(
-      (one) => !['tolerance', 'json', 'kernels', 'workers'].includes(one),
+  expect(areRecordings.includes(true), 'A B', 'a recording among the two', 'two models');
+  if (!areRecordings.includes(false)) {
+    const otherOptions = Object.keys(givenOptions).filter(
+      (option) => !['tolerance', 'json', 'kernels', 'workers'].includes(option),
     );
-    refuse(given, otherOptions, 'needs a model, and both are recordings');
+    refuse(givenOptions, otherOptions, 'needs a model, and both are recordings');
   }
   const [recording] = await Promise.all(
-    names.filter((_, i) => kinds[i]).map((path) => openRecordingFile(engine, path)),
+    names.filter((_, i) => areRecordings[i]).map((path) => openRecordingFile(engine, path)),
   );
   const { prompts, eps, edits } = recording.conditions;
   const sameConditions = {
@@ -163,10 +166,12 @@ export async function compare(engine: Engine, { names, values, given }: CommandI
   };
   const [a, b] = await Promise.all(
     names.map(async (name, i) => {
-      if (kinds[i]) return openRecordingFile(engine, name);
-      const opened = await openModel(engine, name, { ...values, ...sameConditions });
-      if (!values.edit) opened.edits = edits.map(({ label: _, ...edit }) => edit);
-      return engine.openRecording(await recordOpened(opened, { keep: prompts.kept, half: false }));
+      if (areRecordings[i]) return openRecordingFile(engine, name);
+      const openedModel = await openModel(engine, name, { ...values, ...sameConditions });
+      if (!values.edit) openedModel.edits = edits.map(({ label: _, ...edit }) => edit);
+      return engine.openRecording(
+        await recordOpenedModel(openedModel, { keep: prompts.kept, half: false }),
+      );
     }),
   );
   const result = await compareRecordings(a, b, { tolerance });

@@ -5,7 +5,7 @@ import { layerNumber } from '../abi/layers.ts';
 import type { Architecture, Describe } from '../abi/types.ts';
 import type { MeasureResult } from './measure.ts';
 
-type Cells = (string | number | null | undefined)[];
+type Cell = string | number | null | undefined;
 
 const COLUMNS = [
   'subject',
@@ -17,23 +17,25 @@ const COLUMNS = [
   'head',
   'key',
   'prompts',
-];
-const MORE_COLUMNS = ['index', 'eps', 'label'];
+  'index',
+  'eps',
+  'label',
+] as const;
 
 /**
  * Matches a text that a spreadsheet would read as a formula: one that starts with =, +, - or @,
  * also as a full-width character, or that has one of them after the list separator of some locale.
  */
-const FORMULA = /^[\t\r]|^[\s;|]*[=+\-@＝＋－＠]|;[=+\-@＝＋－＠]/;
+const FORMULA_PATTERN = /^[\t\r]|^[\s;|]*[=+\-@＝＋－＠]|;[=+\-@＝＋－＠]/;
 
 /**
  * Writes one value as a CSV field. A text that a spreadsheet would read as a formula gets a leading
  * quote; numbers are safe.
  */
-function csvField(value: Cells[number]) {
+function csvField(value: Cell) {
   if (typeof value !== 'string') return value === null || value === undefined ? '' : String(value);
-  const escaped = FORMULA.test(value) ? `'${value}` : value;
-  return /[",;#\n\r']/.test(escaped) ? `"${escaped.replaceAll('"', '""')}"` : escaped;
+  const escapedText = FORMULA_PATTERN.test(value) ? `'${value}` : value;
+  return /[",;#\n\r']/.test(escapedText) ? `"${escapedText.replaceAll('"', '""')}"` : escapedText;
 }
 
 /**
@@ -43,11 +45,11 @@ function csvField(value: Cells[number]) {
 export function csvOf(
   facts: readonly (readonly [string, string])[],
   columns: readonly string[],
-  records: readonly Cells[],
+  records: readonly (readonly Cell[])[],
 ) {
-  const line = (cells: Cells) => columns.map((_, i) => csvField(cells[i])).join();
-  const notes = facts.map(([name, text]) => line([`# ${name}`, text.replace(/[\r\n]+/g, ' ')]));
-  return `${[...notes, line([...columns]), ...records.map(line)].join('\n')}\n`;
+  const line = (cells: readonly Cell[]) => columns.map((_, i) => csvField(cells[i])).join();
+  const factLines = facts.map(([name, text]) => line([`# ${name}`, text.replace(/[\r\n]+/g, ' ')]));
+  return `${[...factLines, line([...columns]), ...records.map(line)].join('\n')}\n`;
 }
 
 function placeOf(
@@ -58,15 +60,15 @@ function placeOf(
 ) {
   const place: { layer?: number; head?: number; key?: number; index?: number } = {};
   for (let axis = shape.length - 1; axis >= 0; axis--) {
-    const at = i % shape[axis];
+    const index = i % shape[axis];
     i = Math.floor(i / shape[axis]);
     const letter = letters[axis];
-    if (letter === 'L') place.layer = layerNumber(architecture, at);
+    if (letter === 'L') place.layer = layerNumber(architecture, index);
     // Row 0 of hidden states is the embedding, before layer 0.
-    else if (letter === 'L+1') place.layer = at - 1;
-    else if (letter === 'H' || letter === 'G') place.head = at;
-    else if (letter === 'T') place.key = at;
-    else if (shape[axis] > 1) place.index = at;
+    else if (letter === 'L+1') place.layer = index - 1;
+    else if (letter === 'H' || letter === 'G') place.head = index;
+    else if (letter === 'T') place.key = index;
+    else if (shape[axis] > 1) place.index = index;
   }
   return place;
 }
@@ -95,11 +97,11 @@ function factsOf(result: MeasureResult, describe: Describe): [string, string][] 
  */
 export function toCsv(result: MeasureResult, describe: Describe) {
   const facts = factsOf(result, describe);
-  const subject = [result.model, result.class.toUpperCase()];
+  const modelClass = result.class.toUpperCase();
   if ('byPrompt' in result && result.byPrompt) {
     const columns = columnsOf(result, describe);
     const records = result.byPrompt.map(({ label, metrics }, i) => [
-      ...[...subject, i],
+      ...[result.model, modelClass, i],
       ...columns.map(({ name, shape }) => promptValue(shape, metrics[name])),
       ...(label === undefined ? [] : [label]),
     ]);
@@ -107,29 +109,32 @@ export function toCsv(result: MeasureResult, describe: Describe) {
     const names = columns.map(({ name }) => name);
     return csvOf(facts, ['subject', 'class', 'prompt', ...names, ...labels], records);
   }
-  const records: Cells[] = [];
+  const records: Cell[][] = [];
   const addMetrics = (
     { metrics, byEps }: Pick<MeasureResult, 'metrics' | 'byEps'>,
     prompts: number,
     label?: string,
   ) => {
-    for (const measured of [{ eps: result.eps, metrics }, ...(byEps?.slice(1) ?? [])])
-      for (const { name, shape: letters, arguments: needs } of describe.metrics) {
-        if (!(name in measured.metrics)) continue;
-        const { shape, mean, deviation } = measured.metrics[name];
-        const eps = needs.includes('eps') ? measured.eps : null;
+    for (const thresholdResult of [{ eps: result.eps, metrics }, ...(byEps?.slice(1) ?? [])])
+      for (const { name, shape: letters, arguments: argumentNames } of describe.metrics) {
+        if (!(name in thresholdResult.metrics)) continue;
+        const { shape, mean, deviation } = thresholdResult.metrics[name];
+        const eps = argumentNames.includes('eps') ? thresholdResult.eps : null;
         mean.forEach((value, i) => {
           const { layer, head, key, index } = placeOf(i, letters, shape, result.architecture);
           if (key !== undefined && key >= describe.defaults.keys) return;
-          const place = [layer, head, key, prompts, index];
-          records.push([...subject, name, value, deviation[i], ...place, eps, label]);
+          const record: Record<(typeof COLUMNS)[number], Cell> = {
+            ...{ subject: result.model, class: modelClass, metric: name, mean: value },
+            ...{ deviation: deviation[i], layer, head, key, prompts, index, eps, label },
+          };
+          records.push(COLUMNS.map((column) => record[column]));
         });
       }
   };
   addMetrics(result, result.sequences);
   if ('byLabel' in result)
-    for (const one of result.byLabel ?? []) addMetrics(one, one.sequences, one.label);
-  return csvOf(facts, [...COLUMNS, ...MORE_COLUMNS], records);
+    for (const group of result.byLabel ?? []) addMetrics(group, group.sequences, group.label);
+  return csvOf(facts, COLUMNS, records);
 }
 
 function columnsOf({ metrics }: MeasureResult, describe: Describe) {

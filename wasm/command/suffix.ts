@@ -15,15 +15,15 @@ const QUANTITIES = {
   steal: { name: "weight of the suffix's strongest key", sign: 1 },
 };
 
-export async function searchOpened(
-  opened: OpenedModel,
+export async function searchOpenedModel(
+  openedModel: OpenedModel,
   {
     goal,
     prompt,
     ...options
   }: { goal: string; length: number; steps: number; width: number; seed: number; prompt?: number },
 ) {
-  const { model, tokenizer, sequences, edits } = opened;
+  const { model, tokenizer, sequences, edits } = openedModel;
   const { length: tokens } = sequences[0];
   const promptLength = prompt ?? Math.floor(tokens / 2);
   expect(promptLength < tokens, '--prompt', `fewer than --tokens ${tokens}`, promptLength);
@@ -41,10 +41,10 @@ export async function searchOpened(
     ...options,
   });
   const pieces = search.suffix.map((id) => tokenizer.piece(id));
-  return { model: opened.id, goal, prompt: promptLength, tokens, pieces, ...search };
+  return { model: openedModel.id, goal, prompt: promptLength, tokens, pieces, ...search };
 }
 
-export function suffixText(result: Awaited<ReturnType<typeof searchOpened>>) {
+export function suffixText(result: Awaited<ReturnType<typeof searchOpenedModel>>) {
   const { model, goal, prompt, tokens, pieces, ...search } = result;
   const { name, sign } = QUANTITIES[goal as SuffixGoal];
   const format = (score: number) => (sign * score).toFixed(3);
@@ -81,5 +81,5 @@ export async function searchModel(engine: Engine, { names: [name], values }: Com
     seed: parseCount(values.seed, '--seed'),
     prompt: parseOptional(parsePositive, values.prompt, '--prompt'),
   };
-  return searchOpened(await openModel(engine, name, values), options);
+  return searchOpenedModel(await openModel(engine, name, values), options);
 }

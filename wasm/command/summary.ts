@@ -2,7 +2,7 @@
 import { leastTokens } from '../study/judge.ts';
 import { oneLine } from './output.ts';
 import { editLabelsOf } from './sheet.ts';
-import { percent } from './tasks.ts';
+import { percentText } from './tasks.ts';
 import { layerNumber } from '../abi/layers.ts';
 import type { Architecture, Describe, Metric } from '../abi/types.ts';
 import type { MeasureResult } from './measure.ts';
@@ -31,9 +31,9 @@ export function summaryText(result: MeasureResult, describe: Describe) {
       const hasThreshold = result.byEps?.some(({ metrics }) => row.name in metrics);
       return (hasThreshold ? thresholdResults : thresholdResults.slice(0, 1)).map(
         ({ eps, metrics }) => {
-          const measured = { ...result, metrics: { ...result.metrics, ...metrics } };
+          const resultAtThreshold = { ...result, metrics: { ...result.metrics, ...metrics } };
           const name = hasThreshold ? `${label}, eps ${eps}` : label;
-          return `${name.padEnd(16)}  ${metricText(row, measured, describe)}`;
+          return `${name.padEnd(16)}  ${metricText(row, resultAtThreshold, describe)}`;
         },
       );
     });
@@ -52,8 +52,8 @@ function firstPosition(result: MeasureResult) {
 
 function sizeText(architecture: Pick<Architecture, 'L' | 'H' | 'blocks' | 'layers'>) {
   const { L, H, blocks = L, layers = [] } = architecture;
-  const attentionLayers = blocks > L ? `, attention in ${L} (${layers.join(', ')})` : '';
-  return `${blocks} layer${blocks === 1 ? '' : 's'}${attentionLayers}, ${H} heads`;
+  const attentionText = blocks > L ? `, attention in ${L} (${layers.join(', ')})` : '';
+  return `${blocks} layer${blocks === 1 ? '' : 's'}${attentionText}, ${H} heads`;
 }
 
 function labelLines(result: MeasureResult, describe: Describe) {
@@ -61,8 +61,8 @@ function labelLines(result: MeasureResult, describe: Describe) {
   if (!row || !('byLabel' in result) || !result.byLabel) return '';
   const lines = result.byLabel.map(({ label, sequences, metrics }) => {
     const { mean, deviation } = metrics[row.name];
-    const deviationText = typeof deviation[0] === 'number' ? ` ± ${percent(deviation[0])}` : '';
-    return `  ${oneLine(label)}: ${percent(mean[0])}${deviationText}, ${sequences} sequences\n`;
+    const deviationText = typeof deviation[0] === 'number' ? ` ± ${percentText(deviation[0])}` : '';
+    return `  ${oneLine(label)}: ${percentText(mean[0])}${deviationText}, ${sequences} sequences\n`;
   });
   return `${row.label.replace('_k', '_1')} by label\n${lines.join('')}`;
 }
@@ -70,9 +70,9 @@ function labelLines(result: MeasureResult, describe: Describe) {
 function cutNote({ cut, T }: Pick<MeasureResult, 'cut' | 'T'>) {
   if (!cut || cut.sequences >= cut.asked) return '';
   const { asked, sequences, short, read } = cut;
-  const texts = short > 0 ? `, ${short} of its texts too short for one` : '';
+  const shortTexts = short > 0 ? `, ${short} of its texts too short for one` : '';
   return (
-    `note: ${sequences} of the ${asked} sequences asked for: the text has ${read} tokens${texts}; ` +
+    `note: ${sequences} of the ${asked} sequences asked for: the text has ${read} tokens${shortTexts}; ` +
     `fewer --tokens than ${T} or more text give more`
   );
 }
@@ -126,13 +126,13 @@ export function metricText(
   const rowSize = rest.reduce((a: number, b: number) => a * b, 1);
   const offset = letters[2] === 'T' ? position : 0;
   const values = Array.from({ length: rows * heads }, (_, i) => mean[i * rowSize + offset]);
-  const at = indexOfLargest(values);
-  if (at < 0) return '-';
+  const largest = indexOfLargest(values);
+  if (largest < 0) return '-';
   // The mean leaves out heads without the number, such as key/value heads that a layer lacks.
   const knownValues = values.filter((value) => value !== null);
   const sum = knownValues.reduce((a: number, b) => a + b, 0);
-  const place = `L${layerNumber(architecture, Math.floor(at / heads))}H${at % heads}`;
-  return `mean ${format(sum / knownValues.length)}, largest ${format(values[at])} (${place})`;
+  const place = `L${layerNumber(architecture, Math.floor(largest / heads))}H${largest % heads}`;
+  return `mean ${format(sum / knownValues.length)}, largest ${format(values[largest])} (${place})`;
 }
 
 /** Rounds numbers as a recording stores them, so that model and recording print the same digits. */

@@ -2,7 +2,7 @@
 import { copyTask, measureTask, recallTask, textTask } from '../study/tasks.ts';
 import { openModel } from './open.ts';
 import { parseCount, parsePositive } from './values.ts';
-import type { CommandInput, Special } from './values.ts';
+import type { CommandInput, SpecialTokens } from './values.ts';
 import type { Engine, Model } from '../engine/types.ts';
 import type { Task, TaskResult, TaskScores, TaskMean } from '../study/types.ts';
 import type { AnyTokenizer } from '../text/types.ts';
@@ -11,7 +11,7 @@ export async function makeTasks(
   options: { copied: number; between: readonly number[]; prompts: number; seed: number },
   model: Model,
   tokenizer: AnyTokenizer,
-  special: Special,
+  special: SpecialTokens,
 ): Promise<Task[]> {
   const { copied, between, prompts, seed } = options;
   const first = (await tokenizer.encode('', { special })).map(({ id }) => id);
@@ -31,27 +31,27 @@ function taskTitle({ name, distance = NaN }: TaskResult) {
   return `name recalled over ${distance.toFixed(0)} tokens`;
 }
 
-export const percent = (share: number | null) =>
+export const percentText = (share: number | null) =>
   share === null ? '-' : `${(100 * share).toFixed(1)}%`;
 
-function percentWithError({ mean, error }: TaskMean) {
-  return `${percent(mean)}${error === null ? '' : ` ± ${percent(error)}`}`;
+function taskMeanText({ mean, error }: TaskMean) {
+  return `${percentText(mean)}${error === null ? '' : ` ± ${percentText(error)}`}`;
 }
 
 export function tasksText({ model, tasks }: { model: string; tasks: readonly TaskResult[] }) {
   const lines = tasks.flatMap((task) => {
     const { prompts, predicted, chance, can, baseline, first, other, unseen } = task;
-    const row = (name: string, { accuracy, loss, choice }: TaskScores) =>
-      `  ${name.padEnd(22)}${percentWithError(accuracy).padEnd(16)}` +
-      `${(choice ? percentWithError(choice) : '').padEnd(16)}${loss.mean.toFixed(3)}`;
+    const formatRow = (name: string, { accuracy, loss, choice }: TaskScores) =>
+      `  ${name.padEnd(22)}${taskMeanText(accuracy).padEnd(16)}` +
+      `${(choice ? taskMeanText(choice) : '').padEnd(16)}${loss.mean.toFixed(3)}`;
     return [
-      `${taskTitle(task)}: ${predicted} tokens of ${prompts} prompts; by chance ${percent(chance)}` +
+      `${taskTitle(task)}: ${predicted} tokens of ${prompts} prompts; by chance ${percentText(chance)}` +
         (can ? '' : '; the model cannot do this task'),
       `  ${''.padEnd(22)}${'accuracy'.padEnd(16)}${(baseline.choice ? 'among names' : '').padEnd(16)}loss, nats`,
-      row('every key', baseline),
-      row('first key evicted', first),
-      row('another evicted', other),
-      row('first key never seen', unseen),
+      formatRow('every key', baseline),
+      formatRow('first key evicted', first),
+      formatRow('another evicted', other),
+      formatRow('first key never seen', unseen),
     ];
   });
   return `${[`${model}: mean ± standard error over prompts`, ...lines].join('\n')}\n`;
@@ -60,14 +60,16 @@ export function tasksText({ model, tasks }: { model: string; tasks: readonly Tas
 export async function runTasks(engine: Engine, { names: [name], values }: CommandInput) {
   const options = {
     copied: parsePositive(values.copied, '--copied'),
-    between: values.between.split(',').map((one) => parseCount(one, '--between')),
+    between: values.between.split(',').map((count) => parseCount(count, '--between')),
     prompts: parsePositive(values.prompts, '--prompts'),
     seed: parseCount(values.seed, '--seed'),
   };
-  const opened = await openModel(engine, name, values, (...given) => makeTasks(options, ...given));
-  const { id, model, sequences, edits } = opened;
+  const openedModel = await openModel(engine, name, values, (...args) =>
+    makeTasks(options, ...args),
+  );
+  const { id, model, sequences, edits } = openedModel;
   const tasks = [];
-  for (const task of [await textTask(sequences), ...opened.tasks])
+  for (const task of [await textTask(sequences), ...openedModel.tasks])
     tasks.push(await measureTask(model, task, { edits, seed: options.seed }));
   return { model: id, edits, tasks };
 }

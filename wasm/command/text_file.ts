@@ -41,7 +41,7 @@ export function parseTextList(path: string, text: string): string[] | undefined 
   if (!/\.json$/i.test(path)) return undefined;
   try {
     const list: unknown = JSON.parse(text);
-    return Array.isArray(list) && list.every((one) => typeof one === 'string') ? list : undefined;
+    return Array.isArray(list) && list.every((item) => typeof item === 'string') ? list : undefined;
   } catch {
     return undefined;
   }

@@ -21,8 +21,8 @@ import type { LogEntry } from '../lab/types.ts';
 
 type Values = Record<string, string | undefined> & { 'text-file'?: string[] };
 
-export async function train(engine: Engine, given: GivenOptions, print: (text: string) => void) {
-  const values = given as Values;
+export async function train(engine: Engine, options: GivenOptions, print: (text: string) => void) {
+  const values = options as Values;
   const settings = engine.describe.training?.settings ?? [];
   const pickSettings = (names: readonly string[]) =>
     Object.fromEntries(
@@ -37,12 +37,17 @@ export async function train(engine: Engine, given: GivenOptions, print: (text: s
   for (const { name, words } of settings)
     if (!words && name in choices.recipe)
       check(choices.recipe[name], 'number', `--${optionName(name)}`);
-  refuseDecidedOptions(given, Object.keys(choices.model).map(optionName));
-  const every = Number(values.every ?? 10);
-  expect(Number.isInteger(every) && every > 0, '--every', 'a whole number above 0', values.every);
+  refuseDecidedOptions(options, Object.keys(choices.model).map(optionName));
+  const interval = Number(values.every ?? 10);
+  expect(
+    Number.isInteger(interval) && interval > 0,
+    '--every',
+    'a whole number above 0',
+    values.every,
+  );
   const defaults = Object.fromEntries(settings.map((row) => [row.name, row.default]));
   const plan = values.recipe
-    ? await repeatTraining(values.recipe, values, choices)
+    ? await planRepeatedTraining(values.recipe, values, choices)
     : await planTraining(values, choices);
   const { config, recipe, begin, text } = plan;
   const allSettings = { ...defaults, ...recipe };
@@ -67,8 +72,8 @@ export async function train(engine: Engine, given: GivenOptions, print: (text: s
     // Measures the held-out loss before the steps: the next line of the log describes the weights as they are now.
     while (stepsDone < steps) {
       const heldEntry = await measureHeldLoss();
-      for await (const entry of training.run(Math.min(every, steps - stepsDone), { signal }))
-        if (stepsDone++ % every === 0) printEntry({ ...entry, ...heldEntry });
+      for await (const entry of training.run(Math.min(interval, steps - stepsDone), { signal }))
+        if (stepsDone++ % interval === 0) printEntry({ ...entry, ...heldEntry });
     }
     printEntry({ ...(await training.look()), ...(await measureHeldLoss()) });
   } catch (error) {
@@ -86,11 +91,11 @@ export async function train(engine: Engine, given: GivenOptions, print: (text: s
  * Refuses options whose values another option already fixes.
  * @param modelOptions names of the given options that describe the model
  */
-function refuseDecidedOptions(given: GivenOptions, modelOptions: readonly string[]) {
-  if (given.recipe) refuse(given, ['config', 'begin', 'tokenizer'], 'is part of --recipe');
-  if (given.from) refuse(given, ['config', 'begin'], '--from has it already');
-  if (given.config) refuse(given, modelOptions, '--config has it already');
-  if (!given['held-file']) refuse(given, ['held'], 'needs --held-file');
+function refuseDecidedOptions(options: GivenOptions, modelOptions: readonly string[]) {
+  if (options.recipe) refuse(options, ['config', 'begin', 'tokenizer'], 'is part of --recipe');
+  if (options.from) refuse(options, ['config', 'begin'], '--from has it already');
+  if (options.config) refuse(options, modelOptions, '--config has it already');
+  if (!options['held-file']) refuse(options, ['held'], 'needs --held-file');
 }
 
 interface TrainingPlan {
@@ -151,12 +156,12 @@ async function cutHeldSequences(
   const tokenizer = openTokenizer(tokenizerFiles.tokenizer, tokenizerFiles.tokenizerConfig);
   const text = await readText(file, '--held-file');
   const prefix = Number(first) < 0 ? [] : [Number(first)];
-  const cut = await cutText(tokenizer, parseTextList(file, text) ?? text, {
+  const sequences = await cutText(tokenizer, parseTextList(file, text) ?? text, {
     tokens: Number(length) - prefix.length,
     sequences: Number(held),
     special: 'none',
   });
-  return cut.map((ids) => [...prefix, ...ids]);
+  return sequences.map((ids) => [...prefix, ...ids]);
 }
 
 function parseSetting(text: string) {
@@ -197,7 +202,7 @@ async function planTraining(
 }
 
 /** Repeats the training of a folder; its initial weights and its text must be the same bytes. */
-async function repeatTraining(
+async function planRepeatedTraining(
   folder: string,
   values: Values,
   { model, recipe: givenRecipe }: { model: object; recipe: object },
@@ -307,10 +312,10 @@ async function readTrainingText(files: readonly string[], { tokenizer }: { token
 
 function logLine(entry: LogEntry) {
   const format = (column: string) => entry[column]?.toFixed(3) ?? '-';
-  const held = 'loss_held' in entry ? `  loss of the held text ${format('loss_held')}` : '';
+  const heldText = 'loss_held' in entry ? `  loss of the held text ${format('loss_held')}` : '';
   return (
     `step ${String(entry.step).padStart(5)}  loss ${format('loss')} (triggers ${format('loss_triggers')}, ` +
     `elsewhere ${format('loss_elsewhere')})  attention on the first token ${format('first_elsewhere')} ` +
-    `(from triggers ${format('first_triggers')})  its value norm ${format('value_ratio')}${held}\n`
+    `(from triggers ${format('first_triggers')})  its value norm ${format('value_ratio')}${heldText}\n`
   );
 }

@@ -1,7 +1,7 @@
 /** Measures how a masked model's loss changes without its sink, compared with a causal model. */
 import { measureUnmasking } from '../study/unmasking.ts';
 import { expect } from '../abi/errors.ts';
-import { percent } from './tasks.ts';
+import { percentText } from './tasks.ts';
 import { openModel } from './open.ts';
 import { parseCount, parseNumber, parsePositive } from './values.ts';
 import type { UnmaskScores, UnmaskConditions } from '../study/types.ts';
@@ -51,24 +51,24 @@ function checkVocabulary(
 export function unmaskText(result: Awaited<ReturnType<typeof unmaskModel>>) {
   const { model, causal_model, prompts, predicted, steps, alpha, moves, causal } = result;
   const plusMinus = (error: number | null) => (error === null ? '' : ` \u00b1 ${error.toFixed(3)}`);
-  const row = (name: string, { loss, accuracy }: UnmaskScores) =>
+  const formatRow = (name: string, { loss, accuracy }: UnmaskScores) =>
     `  ${name.padEnd(26)}${loss.mean.toFixed(3).padEnd(8)}` +
-    `${`${loss.change.mean.toFixed(3)}${plusMinus(loss.change.error)}`.padEnd(18)}${percent(accuracy.mean)}`;
-  const rows = (conditions: UnmaskConditions) => [
-    row('every key', conditions.baseline),
-    row('without the strongest key', conditions.strongest),
-    row('without a random key', conditions.random),
+    `${`${loss.change.mean.toFixed(3)}${plusMinus(loss.change.error)}`.padEnd(18)}${percentText(accuracy.mean)}`;
+  const formatRows = (conditions: UnmaskConditions) => [
+    formatRow('every key', conditions.baseline),
+    formatRow('without the strongest key', conditions.strongest),
+    formatRow('without a random key', conditions.random),
   ];
   return `${[
     `${model}: ${predicted} hidden places of ${prompts} texts, uncovered in ${steps} steps; \u00b1 standard error over texts`,
     `  ${''.padEnd(26)}${'loss'.padEnd(8)}${'change, nats'.padEnd(18)}accuracy`,
-    ...rows(result),
-    `the strongest key receives ${percent(alpha.mean)} of all attention, and is another one in ${percent(moves.mean)} of the steps`,
+    ...formatRows(result),
+    `the strongest key receives ${percentText(alpha.mean)} of all attention, and is another one in ${percentText(moves.mean)} of the steps`,
     ...(causal
       ? [
           `${causal_model}: the next token at the same places, from the whole text before each`,
-          ...rows(causal),
-          `the strongest key receives ${percent(causal.alpha.mean)} of all attention`,
+          ...formatRows(causal),
+          `the strongest key receives ${percentText(causal.alpha.mean)} of all attention`,
         ]
       : []),
   ].join('\n')}\n`;

@@ -49,17 +49,17 @@ export type Values = {
   prompts: string;
 };
 
-export type Special = 'auto' | 'none' | string[];
+export type SpecialTokens = 'auto' | 'none' | string[];
 
 export type CommandInput = {
   values: Values;
-  given: GivenOptions;
+  givenOptions: GivenOptions;
   names: string[];
   args: readonly string[];
 };
 
 export function parseThresholds(list: string) {
-  return list.split(',').map((one) => parseNumber(one, 0, 1, '--eps'));
+  return list.split(',').map((text) => parseNumber(text, 0, 1, '--eps'));
 }
 
 export function parseIds(list: string) {

@@ -23,7 +23,7 @@ import type { ThreadOptions, ThreadPool } from './thread_pool.ts';
 import type { FieldWhere, MetricArguments, RunOptions } from './types.ts';
 import type { Trainer } from '../lab/trainer.ts';
 import type { Source, ReadFacts } from '../loading/files.ts';
-import type { Shelf } from '../recording/shelf.ts';
+import type { OpenRecordings } from '../recording/open_recordings.ts';
 
 type MetricRead = Omit<MetricArguments, 'base'> & { metric: string; base?: number };
 /** A read whose `base` is the number of a run. */
@@ -50,14 +50,15 @@ const SHARED_PARAMETERS_MIN = 2 ** 23;
  * Milliseconds that the core may compute before the backend handles messages, such as a request to
  * stop.
  */
-const PATIENCE_MS = 40;
+const SLICE_MS = 40;
 
-/** @param shared binary for threads, used where the host can share memory */
-export async function openBackend(address: string, report: Report, shared?: ThreadOptions) {
+/** @param threadOptions binary for threads, used where the host can share memory */
+export async function openBackend(address: string, report: Report, threadOptions?: ThreadOptions) {
   const sharedModule =
-    shared && (await loadModule(new URL(shared.address), true).catch(() => undefined));
+    threadOptions &&
+    (await loadModule(new URL(threadOptions.address), true).catch(() => undefined));
   if (sharedModule)
-    return new Backend(sharedModule, report, createPool(sharedModule, shared.threads));
+    return new Backend(sharedModule, report, createPool(sharedModule, threadOptions.threads));
   return new Backend(await loadModule(new URL(address)), report);
 }
 
@@ -83,7 +84,7 @@ function createPool(module: Module, threads: number) {
 export class Backend {
   #module;
   #trainer: Trainer | undefined;
-  #shelf: Shelf | undefined;
+  #openRecordings: OpenRecordings | undefined;
   #report;
   #pool;
   #describe;
@@ -124,19 +125,19 @@ export class Backend {
 
   async openRecording(job: Job, source: Source) {
     // Lazy import: only recordings need this module.
-    const { Shelf } = await import('../recording/shelf.ts');
-    this.#shelf ??= new Shelf(this.#module);
-    const shelf = this.#shelf;
+    const { OpenRecordings } = await import('../recording/open_recordings.ts');
+    this.#openRecordings ??= new OpenRecordings(this.#module);
+    const openRecordings = this.#openRecordings;
     return this.#cancellable(job, async (signal, report) => {
       const [block] = await this.#readAll([source], signal, report);
-      const opened = shelf.add(++this.#lastId, block);
+      const recording = openRecordings.add(++this.#lastId, block);
       report('open', 1, 1);
-      return opened;
+      return recording;
     });
   }
 
   get #recordings() {
-    if (this.#shelf) return this.#shelf;
+    if (this.#openRecordings) return this.#openRecordings;
     throw closedError('recording');
   }
 
@@ -200,10 +201,10 @@ export class Backend {
         report('open', 0, 1);
         await pause();
         signal.throwIfAborted();
-        const opened = this.#open(config, blocks);
-        await this.#pool?.start(opened.architecture.parameters);
+        const model = this.#open(config, blocks);
+        await this.#pool?.start(model.architecture.parameters);
         report('open', 1, 1);
-        return opened;
+        return model;
       } catch (error) {
         this.#releaseAll(blocks);
         throw error;
@@ -239,9 +240,9 @@ export class Backend {
 
   /** @param blocks the weight files; if the model opens, it owns them */
   #open(config: Uint8Array, blocks: { address: number; bytes: number }[]) {
-    const list = Uint32Array.from(blocks.flatMap(({ address, bytes }) => [address, bytes]));
+    const fileTable = Uint32Array.from(blocks.flatMap(({ address, bytes }) => [address, bytes]));
     const address = this.#module.lend(config, (text) =>
-      this.#module.lend(list, (files) =>
+      this.#module.lend(fileTable, (files) =>
         this.#module.handle('open', text, config.length, files, blocks.length),
       ),
     );
@@ -313,15 +314,24 @@ export class Backend {
     modelId: number,
     request: RunRequest,
     words: Int32Array | undefined,
-    ...more: number[]
+    ...extraArgs: number[]
   ) {
     const { address } = this.#model(modelId);
     const { edits = [], capacity, maps } = request;
     const mask = this.#mask(request);
     // The core takes 0 for its default budget, so 0 becomes 1 byte, into which no map fits.
     const budget = maps === undefined ? 0 : Math.max(1, Math.min(maps, MEMORY_BYTES - 1));
-    const callWithEdits = (list: number) =>
-      this.#module.handle(call, address, capacity, mask, budget, list, edits.length, ...more);
+    const callWithEdits = (editsAddress: number) =>
+      this.#module.handle(
+        call,
+        address,
+        capacity,
+        mask,
+        budget,
+        editsAddress,
+        edits.length,
+        ...extraArgs,
+      );
     return words ? this.#module.lend(words, callWithEdits) : callWithEdits(0);
   }
 
@@ -344,15 +354,15 @@ export class Backend {
     this.#module.lend(tokens, (address) =>
       this.#module.check(call, run.address, address, tokens.length),
     );
-    let last = performance.now();
+    let lastPause = performance.now();
     let piecesLeft;
     for (let step = 1; (piecesLeft = this.#module.call('step', run.address)) > 0; step++) {
-      if (performance.now() - last < PATIENCE_MS) continue;
+      if (performance.now() - lastPause < SLICE_MS) continue;
       report('run', Math.floor((tokens.length * step) / (step + piecesLeft)), tokens.length);
       await pause();
       signal.throwIfAborted();
       this.#run(id); // throws if the run was closed during the pause
-      last = performance.now();
+      lastPause = performance.now();
     }
     run.T = tokens.length;
     await report('run', tokens.length, tokens.length);
@@ -399,20 +409,20 @@ export class Backend {
   #field(run: OpenRun, { field, layer, head, rows, block }: { field: string } & FieldWhere) {
     const index = this.#fieldIndex(field);
     checkWhere(run.architecture, layer, head);
-    const indices = [run.address, index, layer ?? -1, head ?? -1];
+    const args = [run.address, index, layer ?? -1, head ?? -1];
     if (block !== undefined) {
       expectInteger(block, 1, run.T, 'block');
       expect(rows === undefined, 'rows', 'none beside blocks', rows);
-      const { shape, data } = this.#module.tensor('blocks', ...indices, block);
+      const { shape, data } = this.#module.tensor('blocks', ...args, block);
       const [side] = shape.slice(-1);
       return { shape: [...shape.slice(0, -2), 2, side, side], data };
     }
-    if (rows === undefined) return this.#module.tensor('field', ...indices, 0, -1);
+    if (rows === undefined) return this.#module.tensor('field', ...args, 0, -1);
     expect(Array.isArray(rows), 'rows', 'a pair of positions', rows);
     const [from, to] = rows;
     expectInteger(from, 0, run.T, 'rows[0]');
     expectInteger(to, from, run.T, 'rows[1]');
-    return this.#module.tensor('field', ...indices, from, to - from);
+    return this.#module.tensor('field', ...args, from, to - from);
   }
 
   #metric(
@@ -424,8 +434,8 @@ export class Backend {
     if (tokens !== undefined) expectInteger(tokens, 1, run.T, 'tokens');
     checkWhere(run.architecture, layer, head);
     const baseAddress = base === undefined ? 0 : this.#run(base).address;
-    const indices = [layer ?? -1, head ?? -1, baseAddress];
-    return this.#module.tensor('metric', run.address, index, eps, tokens ?? 0, ...indices);
+    const args = [layer ?? -1, head ?? -1, baseAddress];
+    return this.#module.tensor('metric', run.address, index, eps, tokens ?? 0, ...args);
   }
 
   #mask({ fields, streaming = false, measuring = false }: RunRequest) {

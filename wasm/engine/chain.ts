@@ -13,18 +13,18 @@ export class Chain {
     return changes ? [...change, ...this.#reads] : change;
   }
 
-  /** @param act ends when the action ends, and never rejects */
-  add(act: Promise<void>, changes: boolean) {
-    if (changes) this.#change = act;
-    else this.#reads.add(act);
-    void act.then(() => {
-      if (this.#change === act) this.#change = undefined;
-      this.#reads.delete(act);
+  /** @param action ends when the action ends, and never rejects */
+  add(action: Promise<void>, changes: boolean) {
+    if (changes) this.#change = action;
+    else this.#reads.add(action);
+    void action.then(() => {
+      if (this.#change === action) this.#change = undefined;
+      this.#reads.delete(action);
     });
   }
 }
 
-type Turn = { changes?: Chain; reads?: Iterable<Chain>; signal?: AbortSignal };
+type Turn = { changedChain?: Chain; readChains?: Iterable<Chain>; signal?: AbortSignal };
 
 /**
  * Performs an action when its turn comes, at once when nothing is pending. The action joins all of
@@ -32,33 +32,33 @@ type Turn = { changes?: Chain; reads?: Iterable<Chain>; signal?: AbortSignal };
  * aborted while it waits is dropped.
  */
 export function runInTurn<T>(
-  { changes, reads = [], signal }: Turn,
-  act: () => Promise<T>,
+  { changedChain, readChains = [], signal }: Turn,
+  action: () => Promise<T>,
 ): Promise<T> {
-  const readChains = [...new Set(reads)].filter((chain) => chain !== changes);
+  const otherChains = [...new Set(readChains)].filter((chain) => chain !== changedChain);
   const predecessors = [
-    changes?.predecessors(true) ?? [],
-    ...readChains.map((chain) => chain.predecessors(false)),
+    changedChain?.predecessors(true) ?? [],
+    ...otherChains.map((chain) => chain.predecessors(false)),
   ].flat();
-  const waits = predecessors.length > 0;
-  const abortWatch = untilAborted(waits ? signal : undefined);
+  const mustWait = predecessors.length > 0;
+  const abortWatch = watchAbort(mustWait ? signal : undefined);
   const begin = () => {
     abortWatch.release();
     signal?.throwIfAborted();
-    return act();
+    return action();
   };
-  const result = waits ? Promise.all(predecessors).then(begin) : act();
-  const settled = result.then(
+  const result = mustWait ? Promise.all(predecessors).then(begin) : action();
+  const completion = result.then(
     () => {},
     () => {},
   );
-  changes?.add(settled, true);
-  for (const chain of readChains) chain.add(settled, false);
-  return waits ? Promise.race([result, abortWatch.promise]) : result;
+  changedChain?.add(completion, true);
+  for (const chain of otherChains) chain.add(completion, false);
+  return mustWait ? Promise.race([result, abortWatch.promise]) : result;
 }
 
 /** Returns a promise that only the signal settles, by rejecting it. */
-export function untilAborted(signal: AbortSignal | undefined) {
+export function watchAbort(signal: AbortSignal | undefined) {
   let stop = () => {};
   const promise: Promise<never> = new Promise((_, reject) => {
     stop = () => reject(signal?.reason);

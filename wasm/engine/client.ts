@@ -7,10 +7,10 @@ import { argumentError, closedError, expect, expectInteger } from '../abi/errors
 import { MEMORY_BYTES } from '../abi/memory.ts';
 import { ARITHMETICS, chooseBinary, sharedBinary } from '../abi/variants.ts';
 import { Chain, runInTurn } from './chain.ts';
-import { QUIET } from './job.ts';
+import { QUIET_JOB } from './job.ts';
 import { Link } from './link.ts';
 import { transfer } from './messages.ts';
-import { Opening } from './opening.ts';
+import { BackendResource } from './backend_resource.ts';
 import { randomBits } from './random.ts';
 import type { Describe, Tensor } from '../abi/types.ts';
 import type { Purpose } from '../abi/variants.ts';
@@ -37,13 +37,13 @@ import type { Source, ModelFiles } from '../loading/types.ts';
 import type { Recordable, RecordOptions } from '../recording/types.ts';
 
 type Files = { config?: string | Source; weights: readonly Source[] };
-type Copy = Opening<Awaited<ReturnType<BackendApi['open']>>>;
+type Copy = BackendResource<Awaited<ReturnType<BackendApi['open']>>>;
 /** Whether an action changes its run, and which other runs it reads. */
 type RunTurn = { changes?: boolean; otherRuns?: readonly Run[]; signal?: AbortSignal };
 type BackendRun = { backend: BackendApi; id: Promise<number>; isPartial: boolean };
 
 /** The `#from.layer` of a run that begins at the first layer that its edits touch. */
-const BY_EDITS = -1;
+const LAYER_BY_EDITS = -1;
 
 const RUN_OPTIONS = { fields: 'list', edits: 'list', streaming: 'flag', measuring: 'flag or list' };
 
@@ -78,10 +78,10 @@ export async function createEngine(options: EngineOptions = {}): Promise<EngineS
     const binary = await chooseBinary(kernels, purpose);
     const sharedFile = threads > 1 && canShare() ? sharedBinary(binary) : undefined;
     // Only the first link gets threads: the others exist to run many jobs at a time.
-    const shared = sharedFile ? { address: addressOf(sharedFile), threads } : undefined;
+    const threadOptions = sharedFile ? { address: addressOf(sharedFile), threads } : undefined;
     return Array.from(
       { length: workers },
-      (_, i) => new Link(addressOf(binary), worker, onLost, i === 0 ? shared : undefined),
+      (_, i) => new Link(addressOf(binary), worker, onLost, i === 0 ? threadOptions : undefined),
     );
   };
   const links = await linksFor(lab ? 'lab' : 'run');
@@ -152,7 +152,7 @@ class Engine implements EngineShape {
   /**
    * Links to backends of other binaries, by purpose. The first request for a purpose makes them.
    */
-  #others: Map<string, Promise<Link[]>> = new Map();
+  #linksByPurpose: Map<string, Promise<Link[]>> = new Map();
   #addressOf;
   #closed = false;
 
@@ -177,10 +177,10 @@ class Engine implements EngineShape {
 
   async #linksFor(purpose: Purpose) {
     if (purpose === 'run' || (purpose === 'lab' && this.describe.training)) return this.#links;
-    const pending = this.#others.get(purpose) ?? this.#makeLinks(purpose);
-    this.#others.set(purpose, pending);
-    const links = await pending.catch((error) => {
-      this.#others.delete(purpose);
+    const linksPromise = this.#linksByPurpose.get(purpose) ?? this.#makeLinks(purpose);
+    this.#linksByPurpose.set(purpose, linksPromise);
+    const links = await linksPromise.catch((error) => {
+      this.#linksByPurpose.delete(purpose);
       throw error;
     });
     if (this.#closed) for (const link of links) link.close();
@@ -200,11 +200,11 @@ class Engine implements EngineShape {
     for (const source of allWeights) checkSource(source, 'weights', false);
     const links = await this.#linksFor(ARITHMETICS[arithmetic]);
     const open = makeModelOpener({ config, weights: allWeights });
-    const copy: Copy = new Opening(links[0], 'model', open);
+    const copy: Copy = new BackendResource(links[0], 'model', open);
     const { architecture, bytes } = await copy.open(options);
     // slice rounds this number of copies down.
-    const helpers = links[0].hasOwnThread ? links.slice(1, 1 + COPY_BYTES_MAX / bytes) : [];
-    const otherCopies = helpers.map((link): Copy => new Opening(link, 'model', open));
+    const otherLinks = links[0].hasOwnThread ? links.slice(1, 1 + COPY_BYTES_MAX / bytes) : [];
+    const otherCopies = otherLinks.map((link): Copy => new BackendResource(link, 'model', open));
     const { describe } = this;
     const model = new Model(copy, { architecture, describe, arithmetic }, otherCopies);
     await dropIfAborted(options.signal, model);
@@ -218,12 +218,12 @@ class Engine implements EngineShape {
       import('../recording/recording.ts'),
       this.#linksFor('lab'),
     ]);
-    const post = () => {
+    const makeMessage = () => {
       const streams: ReadableStream[] = [];
       const message = toPostable(source, streams);
       return transfer(message, streams);
     };
-    const recording = new Recording(link, this.describe, post);
+    const recording = new Recording(link, this.describe, makeMessage);
     await recording.open(options);
     await dropIfAborted(options.signal, recording);
     return recording;
@@ -235,15 +235,17 @@ class Engine implements EngineShape {
   }
 
   async #otherLinks() {
-    const pending = [...this.#others.values()].map((links) => links.catch(() => []));
-    return (await Promise.all(pending)).flat();
+    const promises = [...this.#linksByPurpose.values()].map((links) => links.catch(() => []));
+    return (await Promise.all(promises)).flat();
   }
 
   async memory() {
     const allLinks = [...this.#links, ...(await this.#otherLinks())];
-    const open = allLinks.filter((link) => link.isOpen);
-    const bytes = await Promise.all(open.map((link) => link.ask((backend) => backend.memory())));
-    return bytes.reduce((sum, more) => sum + more, 0);
+    const openLinks = allLinks.filter((link) => link.isOpen);
+    const bytes = await Promise.all(
+      openLinks.map((link) => link.ask((backend) => backend.memory())),
+    );
+    return bytes.reduce((sum, count) => sum + count, 0);
   }
 
   async close() {
@@ -257,9 +259,9 @@ const makeModelOpener =
   ({ config, weights }: Files) =>
   (backend: BackendApi, job: Job) => {
     const streams: ReadableStream[] = [];
-    const text = config === undefined || typeof config === 'string';
+    const isText = config === undefined || typeof config === 'string';
     const sources = {
-      config: text ? config : toPostable(config, streams),
+      config: isText ? config : toPostable(config, streams),
       weights: weights.map((source) => toPostable(source, streams)),
     };
     return backend.open(job, transfer(sources, streams));
@@ -299,7 +301,7 @@ class Model implements ModelShape {
     if (from) checkSameModel(from.run, this.#copy, 'from.run');
     if (from?.layer !== undefined) expectInteger(from.layer, 0, blocks, 'from.layer');
     const request = this.#checkedRequest(tokens.length, options);
-    const ids = idsBelow(V, tokens);
+    const ids = checkIds(V, tokens);
     const run = new Run(this.#copy, ids, request, this, from);
     await run.begin(options);
     await dropIfAborted(options.signal, run);
@@ -314,8 +316,8 @@ class Model implements ModelShape {
     // Some edits allow more tokens than the context; the core checks which.
     const limit = edits.length > 0 ? this.describe.limits.tokens : context;
     expectInteger(n, 1, limit, 'tokens.length');
-    const spare = from?.layer === undefined ? SPARE_TOKENS : 0;
-    const { capacity = Math.max(n, Math.min(context, n + spare)) } = options;
+    const spareTokens = from?.layer === undefined ? SPARE_TOKENS : 0;
+    const { capacity = Math.max(n, Math.min(context, n + spareTokens)) } = options;
     expectInteger(capacity, n, limit, 'capacity');
     if (maps !== undefined) expectInteger(maps, 0, MEMORY_BYTES, 'maps');
     return { fields, edits, capacity, streaming, measuring, maps };
@@ -336,7 +338,7 @@ class Model implements ModelShape {
   }
 }
 
-function idsBelow(V: number, tokens: ArrayLike<number>) {
+function checkIds(V: number, tokens: ArrayLike<number>) {
   const ids = Array.from(tokens);
   ids.forEach((id, i) => expectInteger(id, 0, V - 1, `tokens[${i}]`));
   return ids;
@@ -378,7 +380,7 @@ class Run implements RunShape {
   ) {
     this.#copy = copy;
     this.#model = model;
-    this.#from = from && { run: from.run as Run, layer: from.layer ?? BY_EDITS };
+    this.#from = from && { run: from.run as Run, layer: from.layer ?? LAYER_BY_EDITS };
     this.#tokens = tokens;
     this.#request = request;
   }
@@ -396,22 +398,25 @@ class Run implements RunShape {
     await this.#act({ changes: true, signal }, () =>
       link.job({ signal, onProgress }, (backend, job) => this.#idAt(backend, job, signal)),
     );
-    if (this.#from?.layer === BY_EDITS) this.#from = undefined;
+    if (this.#from?.layer === LAYER_BY_EDITS) this.#from = undefined;
   }
 
   /**
    * Performs an action after all earlier ones on this run and on the runs that it needs.
    */
-  #act<T>({ changes, otherRuns = [], signal }: RunTurn, act: () => Promise<T>): Promise<T> {
+  #act<T>({ changes, otherRuns = [], signal }: RunTurn, action: () => Promise<T>): Promise<T> {
     const runs = [this, ...otherRuns];
     if (runs.some((run) => run.#closed)) throw closedError('run');
-    const reads = runs.flatMap((run) => run.#withBases()).map((run) => run.#chain);
-    return runInTurn({ changes: changes ? this.#chain : undefined, reads, signal }, act);
+    const readChains = runs.flatMap((run) => run.#withBases()).map((run) => run.#chain);
+    return runInTurn(
+      { changedChain: changes ? this.#chain : undefined, readChains, signal },
+      action,
+    );
   }
 
   #withBases(): Run[] {
-    const { run, layer = BY_EDITS } = this.#from ?? {};
-    if (!run || (layer === BY_EDITS && run.#closed)) return [this];
+    const { run, layer = LAYER_BY_EDITS } = this.#from ?? {};
+    if (!run || (layer === LAYER_BY_EDITS && run.#closed)) return [this];
     return [this, ...run.#withBases()];
   }
 
@@ -419,13 +424,13 @@ class Run implements RunShape {
    * Returns the number of the run at the backend. A new backend computes the run again, to the same
    * bits.
    */
-  #idAt(backend: BackendApi, job: Job = QUIET, signal?: AbortSignal): Promise<number> {
+  #idAt(backend: BackendApi, job: Job = QUIET_JOB, signal?: AbortSignal): Promise<number> {
     if (this.#released) throw closedError('run');
-    const last = this.#backendRun?.backend === backend ? this.#backendRun : undefined;
-    if (last && !last.isPartial) return last.id;
+    const currentRun = this.#backendRun?.backend === backend ? this.#backendRun : undefined;
+    if (currentRun && !currentRun.isPartial) return currentRun.id;
     const run = {
       backend,
-      id: this.#compute(backend, last?.id, job, signal),
+      id: this.#compute(backend, currentRun?.id, job, signal),
       isPartial: false,
     };
     this.#backendRun = run;
@@ -437,18 +442,18 @@ class Run implements RunShape {
 
   /**
    * Computes the run at the backend and returns its number there.
-   * @param partial number of the run that a stopped update left, which is closed first to free its
+   * @param partialId number of the run that a stopped update left, which is closed first to free its
    * memory
    */
   async #compute(
     backend: BackendApi,
-    partial: Promise<number> | undefined,
+    partialId: Promise<number> | undefined,
     job: Job,
     signal?: AbortSignal,
   ) {
     const { model } = await this.#copy.openAt(backend);
     const origin = await this.#originAt(backend);
-    if (partial) await backend.closeRun(await partial);
+    if (partialId) await backend.closeRun(await partialId);
     signal?.throwIfAborted();
     return backend.run(job, model, Int32Array.from(this.#tokens), {
       ...this.#request,
@@ -466,7 +471,7 @@ class Run implements RunShape {
     const tokens = this.#tokens;
     const hasSameTokens =
       run.#tokens.length === tokens.length && tokens.every((id, i) => id === run.#tokens[i]);
-    if (layer === BY_EDITS && (run.#closed || !hasSameTokens)) return undefined;
+    if (layer === LAYER_BY_EDITS && (run.#closed || !hasSameTokens)) return undefined;
     return { run: await run.#idAt(backend), layer };
   }
 
@@ -474,7 +479,7 @@ class Run implements RunShape {
     check(tokens, 'list', 'tokens');
     checkOptions(options, JOB_OPTIONS);
     expectInteger(tokens.length, 1, this.#request.capacity, 'tokens.length');
-    const ids = idsBelow(this.#model.architecture.V, tokens);
+    const ids = checkIds(this.#model.architecture.V, tokens);
     const { signal } = options;
     const { link } = this.#copy;
     await this.#act({ changes: true, signal }, () =>
@@ -556,11 +561,11 @@ class Run implements RunShape {
       const bits = random();
       const step = await this.#act({ changes: true, signal }, async () => {
         if (done === 0) expectInteger(count, 0, capacity - this.#tokens.length, 'count');
-        const generated = await this.#copy.link.ask(async (backend) =>
+        const backendStep = await this.#copy.link.ask(async (backend) =>
           backend.step(await this.#idAt(backend), temperature, topK, bits),
         );
-        this.#tokens.push(generated.token);
-        return generated;
+        this.#tokens.push(backendStep.token);
+        return backendStep;
       });
       onProgress?.({ stage: 'generate', done: done + 1, total: count });
       yield step as Step;
@@ -569,7 +574,7 @@ class Run implements RunShape {
 
   async close(): Promise<void> {
     const { link } = this.#copy;
-    const closing = this.#act({ changes: true }, async () => {
+    const closePromise = this.#act({ changes: true }, async () => {
       const handle = this.#backendRun;
       this.#released = true;
       this.#backendRun = undefined;
@@ -580,6 +585,6 @@ class Run implements RunShape {
       });
     });
     this.#closed = true;
-    await closing;
+    await closePromise;
   }
 }

@@ -34,17 +34,20 @@ export function encodeEdits(edits: unknown, describe: Describe) {
 function encodeEdit(edit: unknown, where: string, describe: Describe) {
   const isObject = typeof edit === 'object' && edit !== null;
   expect(isObject, where, 'an object with a kind', edit);
-  const { kind: name, parameters: nested, ...parameters } = edit as UncheckedEdit;
+  const { kind: name, parameters: nestedParameters, ...parameters } = edit as UncheckedEdit;
   const kind = indexOfName(describe.edits, name, `${where}.kind`);
   const specs = parametersOf(describe.edits[kind], parameters, describe);
   const values = new Array(describe.limits.edit_values).fill(NaN);
-  for (const [key, value] of Object.entries({ ...parameters, ...nested })) {
+  for (const [key, value] of Object.entries({ ...parameters, ...nestedParameters })) {
     if (value === undefined) continue;
-    const place = nested && key in nested ? `${where}.parameters.${key}` : `${where}.${key}`;
-    const at = specs.findIndex((parameter) => parameter.name === key);
+    const place =
+      nestedParameters && key in nestedParameters
+        ? `${where}.parameters.${key}`
+        : `${where}.${key}`;
+    const index = specs.findIndex((parameter) => parameter.name === key);
     const names = specs.map((parameter) => parameter.name).join(', ');
-    expect(at >= 0, place, `a parameter of ${String(name)}: ${names}`, key);
-    values[at] = encodeValue(specs[at], value, place, describe);
+    expect(index >= 0, place, `a parameter of ${String(name)}: ${names}`, key);
+    values[index] = encodeValue(specs[index], value, place, describe);
   }
   // The core knows choices as numbers, so a missing choice is refused here, with the names.
   describe.edits[kind].parameters.forEach(({ name: key, type, required, choices }, i) => {
@@ -61,14 +64,17 @@ function encodeEdit(edit: unknown, where: string, describe: Describe) {
  */
 function parametersOf(
   { parameters }: EditKind,
-  given: Record<string, unknown>,
+  values: Record<string, unknown>,
   { operations }: Describe,
 ): readonly Pick<EditParameter, 'name' | 'type' | 'choices'>[] {
   const operationParameter = parameters.find(({ type }) => type === 'operation');
   const operation =
-    operationParameter && operations.find(({ name }) => name === given[operationParameter.name]);
-  const more = operation?.parameters ?? [];
-  return [...parameters, ...more.map(({ name }) => ({ name, type: 'number' as const }))];
+    operationParameter && operations.find(({ name }) => name === values[operationParameter.name]);
+  const operationParameters = operation?.parameters ?? [];
+  return [
+    ...parameters,
+    ...operationParameters.map(({ name }) => ({ name, type: 'number' as const })),
+  ];
 }
 
 function encodeValue(
@@ -79,9 +85,9 @@ function encodeValue(
 ) {
   if (type === 'operation') return indexOfName(operations, value, where);
   if (choices) {
-    const at = choices.indexOf(value as string);
-    expect(at >= 0, where, `one of ${choices.join(', ')}`, value);
-    return at;
+    const index = choices.indexOf(value as string);
+    expect(index >= 0, where, `one of ${choices.join(', ')}`, value);
+    return index;
   }
   expect(Number.isFinite(value), where, 'a number', value);
   return value;
@@ -100,8 +106,8 @@ export function readEdit(text: string, describe: Describe): Edit {
   const row = rowNamed(describe.edits, name, 'edit');
   const edit: Record<string, string | number> = {};
   for (const pair of rest.join(':').split(',').filter(Boolean)) {
-    const [key, value, ...more] = pair.split('=');
-    if (!value || more.length)
+    const [key, value, ...extra] = pair.split('=');
+    if (!value || extra.length)
       throw new SinkscopeError('argument', name, `expected key=value, got "${pair}"`);
     if (key in edit)
       throw new SinkscopeError('argument', name, `expected ${key} once, got "${pair}" too`);
@@ -114,15 +120,15 @@ export function readEdit(text: string, describe: Describe): Edit {
   return { kind: name, ...edit };
 }
 
-type LabeledEdit = { row: EditKind; given: Record<string, unknown>; describe: Describe };
+type LabeledEdit = { row: EditKind; values: Record<string, unknown>; describe: Describe };
 
 /**
  * Returns the text for {name} in a label; undefined for a parameter that is absent and has no
  * default.
  * @param isFirst whether the text begins the label
  */
-function labelPart(name: string, { row, given, describe }: LabeledEdit, isFirst: boolean) {
-  const { layer, head, group } = given;
+function labelPart(name: string, { row, values, describe }: LabeledEdit, isFirst: boolean) {
+  const { layer, head, group } = values;
   if (name === 'heads') {
     if (layer !== undefined)
       return head === undefined ? `every head of layer ${layer}` : `head L${layer}H${head}`;
@@ -139,28 +145,31 @@ function labelPart(name: string, { row, given, describe }: LabeledEdit, isFirst:
     if (layer === undefined) return '';
     return Number(layer) === 0 ? ' at the embedding' : ` after layer ${Number(layer) - 1}`;
   }
-  const parameter = row.parameters.find((one) => one.name === name);
-  const value = given[name] ?? parameter?.default ?? undefined;
+  const parameter = row.parameters.find((parameter) => parameter.name === name);
+  const value = values[name] ?? parameter?.default ?? undefined;
   if (value === undefined || !parameter) return undefined;
   if (parameter.type === 'operation')
-    return describe.operations.find((one) => one.name === value)?.label ?? String(value);
+    return (
+      describe.operations.find((operation) => operation.name === value)?.label ?? String(value)
+    );
   if (parameter.type === 'index' && parameter.below === 'T')
     return value === 0 ? `${isFirst ? '' : 'the '}first token` : `token ${value}`;
   return String(value).replace(/^-/, '\u2212');
 }
 
 function fillLabel(text: string, edit: LabeledEdit) {
-  const parts = text.replace(/\[([^\]]*)\]/g, (_, part) => {
+  const template = text.replace(/\[([^\]]*)\]/g, (_, part) => {
     const names = [...part.matchAll(/\{(\w+)\}/g)].map(([, name]) => name);
     const isSet = (name: string) => {
-      const standard = edit.row.parameters.find((one) => one.name === name)?.default ?? undefined;
-      return edit.given[name] !== undefined && edit.given[name] !== standard;
+      const defaultValue =
+        edit.row.parameters.find((parameter) => parameter.name === name)?.default ?? undefined;
+      return edit.values[name] !== undefined && edit.values[name] !== defaultValue;
     };
     return names.every(isSet) ? part : '';
   });
-  return parts.replace(
+  return template.replace(
     /\{(\w+)\}/g,
-    (_, name, at) => labelPart(name, edit, at === 0) ?? `no ${name}`,
+    (_, name, offset) => labelPart(name, edit, offset === 0) ?? `no ${name}`,
   );
 }
 
@@ -176,11 +185,15 @@ export function editLabel(edit: Edit, describe: Describe): string {
   const { kind, parameters, ...fields } = edit as UncheckedEdit;
   const row = rowNamed(describe.edits, kind, 'edit.kind');
   const values = { ...fields, ...parameters };
-  const labeled = { row, given: values, describe };
-  const texts = row.label.split('|').map((text) => /^(?:(\w+)=(\w+)\?)?(.*)$/s.exec(text) ?? []);
-  const value = (name: string) =>
-    values[name] ?? row.parameters.find((one) => one.name === name)?.default;
+  const labeledEdit = { row, values, describe };
+  const alternatives = row.label
+    .split('|')
+    .map((text) => /^(?:(\w+)=(\w+)\?)?(.*)$/s.exec(text) ?? []);
+  const valueOf = (name: string) =>
+    values[name] ?? row.parameters.find((parameter) => parameter.name === name)?.default;
   const [, , , text = row.name] =
-    texts.find(([, name, wanted]) => name === undefined || String(value(name)) === wanted) ?? [];
-  return fillLabel(text, labeled);
+    alternatives.find(
+      ([, name, expectedValue]) => name === undefined || String(valueOf(name)) === expectedValue,
+    ) ?? [];
+  return fillLabel(text, labeledEdit);
 }

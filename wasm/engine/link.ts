@@ -15,12 +15,12 @@ export type BackendApi = { [Method in keyof Backend]: Backend[Method] };
 /**
  * A link detects a stuck worker by pings: it sends one every `wait` milliseconds and drops the
  * worker after `pings` unanswered ones in a row. Pings are counted instead of time because a laptop
- * may sleep, and then wakes with at most one ping unanswered. ALWAYS is used while calls are pending,
- * on hosts that do not report the end of a worker. STOPPING is used from a request to stop a job
+ * may sleep, and then wakes with at most one ping unanswered. CALL_PINGS is used while calls are pending,
+ * on hosts that do not report the end of a worker. STOP_PINGS is used from a request to stop a job
  * until that job ends.
  */
-const ALWAYS = { wait: 5000, pings: 12 };
-const STOPPING = { wait: 1000, pings: 4 };
+const CALL_PINGS = { wait: 5000, pings: 12 };
+const STOP_PINGS = { wait: 1000, pings: 4 };
 
 let lastJob = 0;
 
@@ -28,7 +28,7 @@ export class Link {
   #address;
   #inWorker;
   #onLost;
-  #shared;
+  #threadOptions;
   /** Number of the current backend. Reports about the end of an earlier backend are ignored. */
   #generation = 0;
   #backend: Promise<BackendApi> | undefined;
@@ -41,9 +41,9 @@ export class Link {
     address: string,
     inWorker: boolean | undefined,
     onLost?: (error: SinkscopeError) => void,
-    shared?: ThreadOptions,
+    threadOptions?: ThreadOptions,
   ) {
-    this.#shared = shared;
+    this.#threadOptions = threadOptions;
     this.#address = address;
     this.#inWorker = inWorker;
     this.#onLost = onLost;
@@ -90,10 +90,10 @@ export class Link {
         const generation = this.#generation;
         stop = () => {
           void backend.cancel(job.id).catch(() => {});
-          const seconds = (STOPPING.wait * (STOPPING.pings + 1)) / 1000;
+          const seconds = (STOP_PINGS.wait * (STOP_PINGS.pings + 1)) / 1000;
           const reason = `it did not stop within ${seconds} s, nor answer`;
           if (this.hasOwnThread)
-            endWatch = watch(backend, STOPPING, () => this.#lose(generation, lostError(reason)));
+            endWatch = watch(backend, STOP_PINGS, () => this.#lose(generation, lostError(reason)));
         };
         signal?.addEventListener('abort', stop);
         return use(backend, job);
@@ -124,7 +124,7 @@ export class Link {
 
   async #startHere() {
     const { openBackend } = await import('./backend.ts');
-    const backend = await openBackend(this.#address, this.#report, this.#shared);
+    const backend = await openBackend(this.#address, this.#report, this.#threadOptions);
     this.#end = () => void backend.end();
     return backend;
   }
@@ -134,15 +134,17 @@ export class Link {
     try {
       worker = startWorker();
       this.#end = worker.terminate;
-      const failure: Promise<never> = worker.ended.then((text) => Promise.reject(lostError(text)));
+      const failure: Promise<never> = worker.endReason.then((text) =>
+        Promise.reject(lostError(text)),
+      );
       const calls = callThrough(worker.port, this.#report);
       const starter = calls as unknown as Starter;
       const lock = `sinkscope-${generation}-${Math.random()}`;
-      const starting = Promise.all([
+      const startPromise = Promise.all([
         starter.holdLock(lock),
-        starter.start(this.#address, this.#shared),
+        starter.start(this.#address, this.#threadOptions),
       ]);
-      const [isHeld] = await Promise.race([starting, failure]);
+      const [isHeld] = await Promise.race([startPromise, failure]);
       const backend = calls as unknown as BackendApi;
       failure.catch((error) => this.#lose(generation, error));
       if (isHeld) worker.watch(lock);
@@ -165,9 +167,9 @@ export class Link {
   }
 
   #watchAlways(generation: number, backend: BackendApi, terminate: () => void) {
-    const reason = `it has not answered for ${(ALWAYS.wait * ALWAYS.pings) / 1000} s`;
+    const reason = `it has not answered for ${(CALL_PINGS.wait * CALL_PINGS.pings) / 1000} s`;
     const lose = () => this.#lose(generation, lostError(reason));
-    const endWatch = watch(backend, ALWAYS, lose, () => this.#pendingRejects.size > 0);
+    const endWatch = watch(backend, CALL_PINGS, lose, () => this.#pendingRejects.size > 0);
     this.#end = () => {
       endWatch();
       terminate();
@@ -198,15 +200,15 @@ export class Link {
  */
 function watch(
   backend: BackendApi,
-  { wait, pings }: typeof ALWAYS,
+  { wait, pings }: typeof CALL_PINGS,
   onSilence: () => void,
   isAwaited: () => boolean = () => true,
 ): () => void {
-  let unanswered = 0;
-  const onAnswer = () => (unanswered = 0);
+  let unansweredPings = 0;
+  const onAnswer = () => (unansweredPings = 0);
   const timer = setInterval(() => {
     if (!isAwaited()) return;
-    if (unanswered++ === pings) onSilence();
+    if (unansweredPings++ === pings) onSilence();
     else backend.memory().then(onAnswer, onAnswer);
   }, wait);
   return () => clearInterval(timer);
@@ -214,12 +216,12 @@ function watch(
 
 function asError(thrown: unknown, where: string = '') {
   if (thrown instanceof SinkscopeError) return thrown;
-  const packed = unpackError(thrown);
-  if (packed) return packed;
+  const unpackedError = unpackError(thrown);
+  if (unpackedError) return unpackedError;
   return new SinkscopeError('internal', where, String(thrown));
 }
 
-function lostError(why: string) {
-  const next = 'the next call starts it again and reopens the model';
-  return new SinkscopeError('lost', 'worker', `it ended (${why}); ${next}`);
+function lostError(reason: string) {
+  const hint = 'the next call starts it again and reopens the model';
+  return new SinkscopeError('lost', 'worker', `it ended (${reason}); ${hint}`);
 }

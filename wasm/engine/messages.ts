@@ -38,27 +38,29 @@ export function callThrough(
   onReport: (...args: never[]) => void,
 ): Record<string, (...args: unknown[]) => Promise<unknown>> {
   let lastId = 0;
-  const waiting: Map<number, { resolve(value: unknown): void; reject(why: unknown): void }> =
-    new Map();
+  const pendingCalls: Map<
+    number,
+    { resolve(value: unknown): void; reject(reason: unknown): void }
+  > = new Map();
   port.listen(({ id, value, thrown, report }) => {
     if (report) return onReport(...report);
-    const call = waiting.get(id);
-    waiting.delete(id);
-    if (thrown) call?.reject(thrown);
-    else call?.resolve(value);
+    const pendingCall = pendingCalls.get(id);
+    pendingCalls.delete(id);
+    if (thrown) pendingCall?.reject(thrown);
+    else pendingCall?.resolve(value);
   });
   const call =
     (name: string | symbol) =>
     (...args: unknown[]) =>
       new Promise((resolve, reject) => {
         port.post({ id: ++lastId, name, args }, transferListOf(args));
-        waiting.set(lastId, { resolve, reject });
+        pendingCalls.set(lastId, { resolve, reject });
       });
   // `await` asks any object for `then`; undefined says that this proxy is no promise.
   return new Proxy({}, { get: (_, name) => (name === 'then' ? undefined : call(name)) });
 }
 
-export function answer(port: Port, target: () => object) {
+export function answerCalls(port: Port, target: () => object) {
   port.listen(async ({ id, name, args }) => {
     try {
       const methods = target() as Record<string, (...args: unknown[]) => unknown>;

@@ -13,13 +13,13 @@ export type Task = {
 
 listen(async ({ binary, memory, stack, worker }: Task) => {
   const { exports } = await WebAssembly.instantiate(binary, { env: { memory } });
-  const call = exports as Record<string, (...args: number[]) => void>;
-  (call.stackRestore ?? call._emscripten_stack_restore)(stack);
+  const functions = exports as Record<string, (...args: number[]) => void>;
+  (functions.stackRestore ?? functions._emscripten_stack_restore)(stack);
   reply('ready');
   try {
-    call.ss_wasm_pool_help(worker);
+    functions.ss_wasm_pool_help(worker);
   } catch (error) {
-    call.ss_wasm_pool_break();
+    functions.ss_wasm_pool_break();
     throw error;
   }
 });

@@ -13,33 +13,33 @@ const STACK_BYTES = 2 ** 18;
 
 export class ThreadPool {
   #module;
-  #threads;
+  #threadCount;
   #minMultiplications;
-  #started: ReturnType<typeof startThread>[] = [];
+  #startedThreads: ReturnType<typeof startThread>[] = [];
   #ended = false;
 
   /** @param threads including the caller's */
   constructor(module: Module, threads: number, minMultiplications: number = MIN_MULTIPLICATIONS) {
     this.#module = module;
     this.#minMultiplications = minMultiplications;
-    this.#threads = module.shared && canWait() ? threads : 1;
+    this.#threadCount = module.sharedMemory && canWait() ? threads : 1;
   }
 
   /**
    * Starts the threads, which then share each computation; without them one thread computes alone.
    */
   async start() {
-    if (this.#threads === 1) return;
-    const threads = this.#threads;
-    this.#threads = 1;
+    if (this.#threadCount === 1) return;
+    const threads = this.#threadCount;
+    this.#threadCount = 1;
     const { binary, memory } = this.#module;
     // The core's pool must be set up first: threads read it as soon as they start.
     this.#module.call('pool', threads, this.#minMultiplications);
-    const ready = Array.from({ length: threads - 1 }, (_, i) => {
+    const starts = Array.from({ length: threads - 1 }, (_, i) => {
       const stack = this.#module.reserve(STACK_BYTES) + STACK_BYTES;
       return this.#startThread({ binary, memory, stack, worker: i + 1 });
     });
-    await Promise.all(ready);
+    await Promise.all(starts);
   }
 
   #startThread(task: Task) {
@@ -49,20 +49,20 @@ export class ThreadPool {
         isReady = true;
         resolve(undefined);
       };
-      const onEnd = (why: string) => {
+      const onEnd = (reason: string) => {
         resolve(undefined);
         // A thread that dies during a computation leaves incomplete results.
         if (isReady && !this.#ended)
-          this.#module.trap ??= new SinkscopeError('lost', 'thread', `it ended (${why})`);
+          this.#module.trap ??= new SinkscopeError('lost', 'thread', `it ended (${reason})`);
       };
       const thread = startThread(onReady, onEnd);
-      this.#started.push(thread);
+      this.#startedThreads.push(thread);
       thread.give(task);
     }).catch(() => {});
   }
 
   end() {
     this.#ended = true;
-    for (const thread of this.#started) thread.end();
+    for (const thread of this.#startedThreads) thread.end();
   }
 }

@@ -1,7 +1,7 @@
 /** The worker holds a backend and answers messages. */
 import { holdLivenessLock, workerPort } from '#host';
 import { openBackend } from './backend.ts';
-import { answer } from './messages.ts';
+import { answerCalls } from './messages.ts';
 import type { Backend } from './backend.ts';
 import type { ThreadOptions } from './thread_pool.ts';
 
@@ -14,9 +14,9 @@ const port = workerPort();
 const starter = {
   holdLock: holdLivenessLock,
 
-  async start(address: string, shared?: ThreadOptions) {
-    backend = await openBackend(address, (...report) => port.post({ report }, []), shared);
+  async start(address: string, threadOptions?: ThreadOptions) {
+    backend = await openBackend(address, (...report) => port.post({ report }, []), threadOptions);
   },
 };
 
-answer(port, () => backend ?? starter);
+answerCalls(port, () => backend ?? starter);

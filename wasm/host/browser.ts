@@ -6,9 +6,9 @@ import type { Port } from '../engine/messages.ts';
 import type { StreamSource } from '../loading/files.ts';
 import type { DiskFile } from '../loading/types.ts';
 
-export const portTo = (other: Pick<Worker, 'postMessage' | 'addEventListener'>): Port => ({
-  post: (message, transferList) => other.postMessage(message, transferList),
-  listen: (hear) => other.addEventListener('message', ({ data }) => hear(data)),
+export const portTo = (target: Pick<Worker, 'postMessage' | 'addEventListener'>): Port => ({
+  post: (message, transferList) => target.postMessage(message, transferList),
+  listen: (onMessage) => target.addEventListener('message', ({ data }) => onMessage(data)),
 });
 
 export const workerPort = () => portTo(globalThis as unknown as Worker);

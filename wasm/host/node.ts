@@ -9,11 +9,11 @@ import type { StreamSource } from '../loading/files.ts';
 import type { DiskFile } from '../loading/types.ts';
 
 export const portTo = (
-  other: import('node:worker_threads').Worker | import('node:worker_threads').MessagePort,
+  target: import('node:worker_threads').Worker | import('node:worker_threads').MessagePort,
 ): Port => ({
   post: (message, transferList) =>
-    other.postMessage(message, transferList as import('node:worker_threads').Transferable[]),
-  listen: (hear) => other.on('message', hear),
+    target.postMessage(message, transferList as import('node:worker_threads').Transferable[]),
+  listen: (onMessage) => target.on('message', onMessage),
 });
 
 export function workerPort() {
@@ -91,9 +91,9 @@ export async function diskFiles(path: string): Promise<DiskFile[] | undefined> {
   const names = recursive ? await readdir(path, { recursive }) : topNames;
   const files = await Promise.all(
     names.map(async (name) => {
-      const full = join(path, name);
-      if (!(await stat(full)).isFile()) return [];
-      return [{ path: name.replaceAll(sep, '/'), file: await openAsBlob(full) }];
+      const fullPath = join(path, name);
+      if (!(await stat(fullPath)).isFile()) return [];
+      return [{ path: name.replaceAll(sep, '/'), file: await openAsBlob(fullPath) }];
     }),
   );
   return files.flat();

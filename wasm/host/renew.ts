@@ -17,7 +17,7 @@ export async function readRenewing<Result>(
     if (!isDamaged(error)) throw error;
     // The second read reports any failure of this fetch.
     await request(address, { cache: 'reload' }).then(
-      (fresh) => fresh.arrayBuffer(),
+      (response) => response.arrayBuffer(),
       () => {},
     );
     return read();

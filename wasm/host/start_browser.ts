@@ -3,7 +3,7 @@ import { portTo } from './browser.ts';
 import { startFromAnyOrigin } from './reach.ts';
 
 /**
- * Starts the worker with the expression that bundlers recognize; they recognize no other. `ended`
+ * Starts the worker with the expression that bundlers recognize; they recognize no other. `endReason`
  * resolves to a sentence on how the worker ended. A browser reports only some ends; `watch` detects
  * the others by a liveness lock.
  */
@@ -12,13 +12,13 @@ export function startWorker() {
     () => new Worker(new URL('../engine/worker.ts', import.meta.url), { type: 'module' }),
   );
   const controller = new AbortController();
-  let end: (why: string) => void = () => {};
-  const ended: Promise<string> = new Promise((resolve) => (end = resolve));
+  let end: (reason: string) => void = () => {};
+  const endReason: Promise<string> = new Promise((resolve) => (end = resolve));
   worker.addEventListener('error', ({ message }) => end(message || 'it could not be started'));
   worker.addEventListener('messageerror', () => end('a message could not be read'));
   return {
     port: portTo(worker),
-    ended,
+    endReason,
     /** Waits for the liveness lock that the worker holds: the browser frees it when the worker ends. */
     watch(lock: string) {
       const { signal } = controller;

@@ -3,19 +3,19 @@ import { Worker } from 'node:worker_threads';
 import { portTo } from './node.ts';
 
 /**
- * Starts the worker. `ended` resolves to a sentence on how the worker ended; Node.js reports every
+ * Starts the worker. `endReason` resolves to a sentence on how the worker ended; Node.js reports every
  * end.
  */
 export function startWorker() {
   const worker = new Worker(new URL('../engine/worker.ts', import.meta.url));
-  const ended: Promise<string> = new Promise((resolve) => {
+  const endReason: Promise<string> = new Promise((resolve) => {
     worker.on('error', (error) => resolve(String(error)));
     worker.on('messageerror', (error) => resolve(String(error)));
     worker.on('exit', (code) => resolve(`exit code ${code}`));
   });
   return {
     port: portTo(worker),
-    ended,
+    endReason,
     watch(_lock: string) {},
     terminate: () => void worker.terminate(),
   };

@@ -27,9 +27,9 @@ export async function openStore(): Promise<Store | undefined> {
     async put(name, bytes) {
       await write(await folder.getFileHandle(name, { create: true }), bytes);
     },
-    async get(name, into) {
+    async get(name, reusedBuffer) {
       const handle = await folder.getFileHandle(name).catch(() => undefined);
-      return handle && read(handle, into);
+      return handle && read(handle, reusedBuffer);
     },
     async remove(name) {
       await folder.removeEntry(name).catch(() => {});
@@ -50,14 +50,17 @@ async function openFolder() {
 /**
  * Reads a file straight from the disk in a worker, while no other page locks the file: a Blob
  * passes through another process of the browser, which takes five times as long.
- * @param into memory that is reused if large enough
+ * @param reusedBuffer memory that is reused if large enough
  */
-async function read(handle: FileHandle, into?: Uint8Array<ArrayBuffer>) {
+async function read(handle: FileHandle, reusedBuffer?: Uint8Array<ArrayBuffer>) {
   const file = await handle.createSyncAccessHandle?.({ mode: 'read-only' }).catch(() => undefined);
   if (!file) return new Uint8Array(await (await handle.getFile()).arrayBuffer());
   try {
     const size = file.getSize();
-    const buffer = into && into.buffer.byteLength >= size ? into.buffer : new ArrayBuffer(size);
+    const buffer =
+      reusedBuffer && reusedBuffer.buffer.byteLength >= size
+        ? reusedBuffer.buffer
+        : new ArrayBuffer(size);
     return new Uint8Array(buffer, 0, file.read(new Uint8Array(buffer, 0, size), { at: 0 }));
   } finally {
     file.close();

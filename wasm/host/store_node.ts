@@ -19,9 +19,9 @@ export async function openStore(): Promise<Store | undefined> {
     async put(name, bytes) {
       await mkdir(folder, { recursive: true });
       // A rename makes the write atomic for concurrent readers and writers.
-      const temporary = pathOf(`${name}.${randomUUID()}.tmp`);
-      await writeFile(temporary, bytes);
-      await rename(temporary, pathOf(name));
+      const temporaryPath = pathOf(`${name}.${randomUUID()}.tmp`);
+      await writeFile(temporaryPath, bytes);
+      await rename(temporaryPath, pathOf(name));
     },
     get: (name) => readFile(pathOf(name)).catch(() => undefined),
     remove: (name) => rm(pathOf(name), { force: true }),

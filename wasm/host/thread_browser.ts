@@ -19,7 +19,7 @@ function allowOwnScripts() {
 }
 
 /** Starts a thread with the expression that bundlers recognize; they recognize no other. */
-export function startThread(onReady: () => void, onEnd: (why: string) => void) {
+export function startThread(onReady: () => void, onEnd: (reason: string) => void) {
   allowOwnScripts();
   const worker = startFromAnyOrigin(
     () => new Worker(new URL('../engine/thread.ts', import.meta.url), { type: 'module' }),

@@ -4,7 +4,7 @@ import type { Task } from '../engine/thread.ts';
 
 export const canWait = () => true;
 
-export function startThread(onReady: () => void, onEnd: (why: string) => void) {
+export function startThread(onReady: () => void, onEnd: (reason: string) => void) {
   const worker = new Worker(new URL('../engine/thread.ts', import.meta.url));
   worker.once('message', onReady);
   worker.on('error', (error) => onEnd(String(error)));

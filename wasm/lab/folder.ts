@@ -26,11 +26,11 @@ function consecutiveCharacters(from: string, count: number) {
  */
 function firstTokenProcessor(id: number) {
   const firstToken = { SpecialToken: { id: FIRST_TOKEN, type_id: 0 } };
-  const text = (name: string) => ({ Sequence: { id: name, type_id: 0 } });
+  const textItem = (name: string) => ({ Sequence: { id: name, type_id: 0 } });
   return {
     type: 'TemplateProcessing',
-    single: [firstToken, text('A')],
-    pair: [firstToken, text('A'), text('B')],
+    single: [firstToken, textItem('A')],
+    pair: [firstToken, textItem('A'), textItem('B')],
     special_tokens: { [FIRST_TOKEN]: { id: FIRST_TOKEN, ids: [id], tokens: [FIRST_TOKEN] } },
   };
 }
@@ -112,20 +112,20 @@ export function labFolder(parts: {
   readonly recipe: LabRecipe;
   readonly text?: string;
 }): { readonly path: string; readonly data: string | Uint8Array }[] {
-  checkOptions(parts, { tokenizerConfig: 'text', text: 'text' }, 'made');
+  checkOptions(parts, { tokenizerConfig: 'text', text: 'text' }, 'parts');
   const { config, weights, tokenizer, tokenizerConfig, recipe, text } = parts;
   check(config, 'object', 'config');
   expect(weights instanceof Uint8Array, 'weights', 'a Uint8Array', weights);
   check(tokenizer, 'text', 'tokenizer');
   checkLabRecipe({ ...recipe, resumed: [] });
-  const json = (value: object) => `${JSON.stringify(value, null, 2)}\n`;
+  const toJson = (value: object) => `${JSON.stringify(value, null, 2)}\n`;
   return [
-    { path: 'config.json', data: json(config) },
+    { path: 'config.json', data: toJson(config) },
     { path: 'model.safetensors', data: weights },
     { path: 'tokenizer.json', data: tokenizer },
     ...(tokenizerConfig ? [{ path: 'tokenizer_config.json', data: tokenizerConfig }] : []),
     ...(text === undefined ? [] : [{ path: 'text.txt', data: text }]),
-    { path: 'recipe.json', data: json(recipe) },
+    { path: 'recipe.json', data: toJson(recipe) },
   ];
 }
 
@@ -142,35 +142,35 @@ export function checkLabRecipe(json: unknown): LabRecipe {
     text = null,
     resumed = [],
   } = json as Record<string, unknown>;
-  const place = (name: string) => `recipe.json: ${name}`;
-  check(settings, 'object', place('settings'));
-  expect(!Array.isArray(settings), place('settings'), 'an object', settings);
+  const placeOf = (name: string) => `recipe.json: ${name}`;
+  check(settings, 'object', placeOf('settings'));
+  expect(!Array.isArray(settings), placeOf('settings'), 'an object', settings);
   for (const [name, value] of Object.entries(settings as object))
     expect(
       typeof value === 'number' || typeof value === 'string',
-      place(`settings.${name}`),
+      placeOf(`settings.${name}`),
       'a number or a word',
       value,
     );
-  expectInteger(steps_done, 0, 2 ** 31 - 1, place('steps_done'));
-  expect(Array.isArray(resumed), place('resumed'), 'a list of steps', resumed);
+  expectInteger(steps_done, 0, 2 ** 31 - 1, placeOf('steps_done'));
+  expect(Array.isArray(resumed), placeOf('resumed'), 'a list of steps', resumed);
   if ((resumed as unknown[]).length)
     throw argumentError(
-      place('resumed'),
+      placeOf('resumed'),
       'a training in one go, which alone can be repeated',
       `one that lost its optimizer state after step ${(resumed as unknown[]).join(', ')}`,
     );
   if (from !== null) {
-    check(from, 'object', place('from'));
+    check(from, 'object', placeOf('from'));
     const { model, step = null, sha256: hash = null } = from as Record<string, unknown>;
-    check(model, 'text', place('from.model'));
-    if (step !== null) expectInteger(step, 0, 2 ** 31 - 1, place('from.step'));
-    if (hash !== null) check(hash, 'text', place('from.sha256'));
+    check(model, 'text', placeOf('from.model'));
+    if (step !== null) expectInteger(step, 0, 2 ** 31 - 1, placeOf('from.step'));
+    if (hash !== null) check(hash, 'text', placeOf('from.sha256'));
   }
   if (text !== null) {
-    check(text, 'object', place('text'));
+    check(text, 'object', placeOf('text'));
     const { sha256: hash = null } = text as Record<string, unknown>;
-    if (hash !== null) check(hash, 'text', place('text.sha256'));
+    if (hash !== null) check(hash, 'text', placeOf('text.sha256'));
   }
   return { settings, steps_done, from, text } as LabRecipe;
 }

@@ -71,7 +71,7 @@ function gpt2Config(settings: LabModel) {
 }
 
 function llamaConfig(settings: LabModel) {
-  const biases = settings.feed_forward === 'plain';
+  const hasBiases = settings.feed_forward === 'plain';
   return {
     architectures: ['LlamaForCausalLM'],
     model_type: 'llama',
@@ -86,8 +86,8 @@ function llamaConfig(settings: LabModel) {
     rms_norm_eps: 1e-5,
     rope_theta: 10000,
     hidden_act: settings.activation,
-    attention_bias: biases,
-    mlp_bias: biases,
+    attention_bias: hasBiases,
+    mlp_bias: hasBiases,
     tie_word_embeddings: false,
     bos_token_id: 0,
     eos_token_id: null,

@@ -33,11 +33,11 @@ const DEFAULT_RECIPE = {
  * weights that the model lacks, such as those of a gate, from the seed.
  */
 export function labOnward(
-  trained: object,
+  trainedConfig: object,
   changes: { readonly operation?: string; readonly bias_key?: string; readonly gate?: string } = {},
   recipe: Readonly<Record<string, number | string>> = {},
 ): Required<Pick<TrainOptions, 'config' | 'recipe'>> {
-  check(trained, 'object', 'config');
+  check(trainedConfig, 'object', 'config');
   check(changes, 'object', 'changes');
   for (const [name, choice] of Object.entries(changes)) {
     if (!CHANGEABLE_SETTINGS.includes(name))
@@ -49,7 +49,7 @@ export function labOnward(
     check(choice, 'text', name);
   }
   // The fine-tuned weights are floats, not 8-bit integers.
-  const { quantization_config: _, ...config } = trained as Config;
+  const { quantization_config: _, ...config } = trainedConfig as Config;
   const { operation, ...others } = changes;
   const extension = config.sinkscope ?? {};
   const {

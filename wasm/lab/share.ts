@@ -8,7 +8,7 @@ import type { Module } from '../abi/module.ts';
 type Answer = { parts?: Uint8Array[]; error?: object };
 type Order = { sum?: Uint8Array; beginNext: boolean };
 
-export class Parts {
+export class BatchParts {
   #module;
   #training;
   #partAddress = 0;
@@ -106,7 +106,7 @@ export class Helper {
 }
 
 /** Computes parts for the leader at the other end of the port, in the order of its requests. */
-export function help(parts: Parts, partNumbers: readonly number[], port: MessagePort) {
+export function help(parts: BatchParts, partNumbers: readonly number[], port: MessagePort) {
   port.onmessage = ({ data }) => {
     const { sum, beginNext } = data as Order;
     try {

@@ -4,21 +4,21 @@
  * depend on the number of backends.
  */
 import { SinkscopeError } from '../abi/errors.ts';
-import { QUIET } from '../engine/job.ts';
-import { Helper, Parts, help } from './share.ts';
+import { QUIET_JOB } from '../engine/job.ts';
+import { Helper, BatchParts, help } from './share.ts';
 import type { Module } from '../abi/module.ts';
 import type { Backend, ReadMessage } from '../engine/backend.ts';
 
 /**
- * A training at this backend; `own` lists the parts of a batch that this backend computes, and
+ * A training at this backend; `ownParts` lists the parts of a batch that this backend computes, and
  * `lastCall` settles when the last of the calls in sequence has ended.
  */
 type OpenTraining = {
   address: number;
   config: string;
   textAddress: number;
-  parts: Parts;
-  own: readonly number[];
+  parts: BatchParts;
+  ownParts: readonly number[];
   helpers: readonly Helper[];
   stopHelping?: () => void;
   lastCall?: Promise<unknown>;
@@ -92,8 +92,8 @@ export class Trainer {
         address,
         config,
         textAddress,
-        parts: new Parts(module, address),
-        own: allParts,
+        parts: new BatchParts(module, address),
+        ownParts: allParts,
         helpers: [],
       });
       return this.#lastId;
@@ -104,13 +104,13 @@ export class Trainer {
   }
 
   /**
-   * Makes this backend the leader, which computes the parts `own` of each batch and gets the other
+   * Makes this backend the leader, which computes the parts `ownParts` of each batch and gets the other
    * parts from helpers.
    * @param ports to the helping backends
    */
-  lead(id: number, ports: readonly MessagePort[], own: readonly number[]) {
+  lead(id: number, ports: readonly MessagePort[], ownParts: readonly number[]) {
     const training = this.#training(id);
-    training.own = own;
+    training.ownParts = ownParts;
     training.helpers = ports.map((port) => new Helper(port));
   }
 
@@ -118,9 +118,9 @@ export class Trainer {
    * Computes the given parts of each batch for the leader at the other end of the port, until the
    * training ends.
    */
-  help(id: number, port: MessagePort, own: readonly number[]): Promise<void> {
+  help(id: number, port: MessagePort, ownParts: readonly number[]): Promise<void> {
     const training = this.#training(id);
-    help(training.parts, own, port);
+    help(training.parts, ownParts, port);
     return new Promise((resolve) => {
       training.stopHelping = () => {
         port.close();
@@ -156,13 +156,13 @@ export class Trainer {
   }
 
   /** Adds all parts of a step, in order: this backend's first, then those of the helpers. */
-  async #addParts({ parts, own, helpers }: OpenTraining) {
-    const pending = helpers.map((helper) => helper.requestParts());
-    for (const part of own) {
+  async #addParts({ parts, ownParts, helpers }: OpenTraining) {
+    const requests = helpers.map((helper) => helper.requestParts());
+    for (const part of ownParts) {
       parts.compute(part, true);
       parts.add(part === 0);
     }
-    for (const helperParts of pending) for (const part of await helperParts) parts.add(false, part);
+    for (const request of requests) for (const part of await request) parts.add(false, part);
   }
 
   look(id: number) {
@@ -201,10 +201,10 @@ export class Trainer {
     reads: readonly ReadMessage[],
   ) {
     const { config } = this.#training(id);
-    const { model } = await this.#backend.open(QUIET, { config, weights: [this.weights(id)] });
+    const { model } = await this.#backend.open(QUIET_JOB, { config, weights: [this.weights(id)] });
     try {
       const request = { fields, capacity: tokens.length };
-      const run = await this.#backend.run(QUIET, model, tokens, request);
+      const run = await this.#backend.run(QUIET_JOB, model, tokens, request);
       return await this.#backend.read(run, reads);
     } finally {
       await this.#backend.closeModel(model);

@@ -95,10 +95,10 @@ async function shareParts(
   const channels = helpers.map(() => new MessageChannel());
   const failures = helpers.map(({ link, id }, i) => {
     const { port2 } = channels[i];
-    const helping = link.ask((backend) =>
+    const helpPromise = link.ask((backend) =>
       backend.training('help', id, transfer(port2, [port2]), partsOf(i + 1)),
     );
-    const failure = helping.then(() => new Promise(() => {}) as Promise<never>);
+    const failure = helpPromise.then(() => new Promise(() => {}) as Promise<never>);
     failure.catch(() => {});
     return failure;
   });
@@ -181,9 +181,9 @@ class Training implements TrainingShape {
   }
 
   async close() {
-    const open = this.#trainings.filter(({ link }) => link.isOpen);
+    const openTrainings = this.#trainings.filter(({ link }) => link.isOpen);
     await Promise.all(
-      open.map((training) =>
+      openTrainings.map((training) =>
         this.#callBackend(training, (backend, id) => backend.training('end', id)),
       ),
     );
@@ -217,10 +217,10 @@ class Training implements TrainingShape {
     { link, backend, id }: BackendTraining,
     use: (backend: BackendApi, id: number) => Promise<T>,
   ): Promise<T> {
-    return link.ask((current) => {
-      if (current !== backend)
+    return link.ask((currentBackend) => {
+      if (currentBackend !== backend)
         throw new SinkscopeError('closed', 'training', 'its worker has ended, and it with it');
-      return use(current, id);
+      return use(currentBackend, id);
     });
   }
 }

@@ -17,19 +17,19 @@ import type { ModelSource, LoadOptions } from './types.ts';
  */
 export async function load(source: ModelSource, options: LoadOptions = {}): Promise<LoadedModel> {
   checkOptions(options, { ...JOB_OPTIONS, engine: 'engine', cache: 'flag' });
-  const { engine: given, arithmetic, signal, onProgress, ...others } = options;
+  const { engine: sharedEngine, arithmetic, signal, onProgress, ...others } = options;
   const { endpoint, zoo, token, cache = true, base, worker, kernels, workers, threads } = others;
   const accessOptions = { token, cache, signal };
   const plan = await findPlan(source, { endpoint, zoo, ...accessOptions });
-  const engine = given ?? (await createEngine({ base, worker, kernels, workers, threads }));
+  const engine = sharedEngine ?? (await createEngine({ base, worker, kernels, workers, threads }));
   try {
     const files = modelFiles(plan, { token, cache });
     const model = await engine.open(files, { arithmetic, signal, onProgress });
     const tokenizer = await planTokenizer(plan, model, accessOptions);
-    return new LoadedModel({ plan, engine, model, tokenizer, isOwner: !given });
+    return new LoadedModel({ plan, engine, model, tokenizer, isOwner: !sharedEngine });
   } catch (error) {
     // Without a tokenizer, `load` fails; an engine that it started would keep the process alive.
-    if (!given) await engine.close();
+    if (!sharedEngine) await engine.close();
     throw error;
   }
 }

@@ -76,9 +76,12 @@ export class LoadedModel {
         sink: sink.data[0],
         sinkRaw: sinkRaw.data[0],
       });
-      const strongest = firstAlphas.reduce((best, x, i) => (x > firstAlphas[best] ? i : best), 0);
-      const layer = layerNumber(architecture, Math.floor(strongest / H));
-      const { place, indices } = this.#resolveHead(options, layer, strongest % H);
+      const strongestHead = firstAlphas.reduce(
+        (best, x, i) => (x > firstAlphas[best] ? i : best),
+        0,
+      );
+      const layer = layerNumber(architecture, Math.floor(strongestHead / H));
+      const { place, indices } = this.#resolveHead(options, layer, strongestHead % H);
       return {
         text,
         tokens,
@@ -127,7 +130,7 @@ export class LoadedModel {
       readonly topK?: number;
       readonly seed?: number;
       /** Receives the whole continuation so far, after each token. */
-      readonly onText?: (written: string) => void;
+      readonly onText?: (continuation: string) => void;
     } = {},
   ): Promise<string> {
     checkOptions(options, { ...TEXT_OPTIONS, count: 'count', onText: 'call' });
@@ -135,10 +138,10 @@ export class LoadedModel {
     const runOptions = { ...options, newTokens: count };
     return this.#withRun(text, runOptions, [], async (run) => {
       const { length } = await this.tokenizer.decode(run.tokens);
-      const readWritten = async () => (await this.tokenizer.decode(run.tokens)).slice(length);
+      const readContinuation = async () => (await this.tokenizer.decode(run.tokens)).slice(length);
       for await (const _ of run.generate({ count, temperature, topK, seed, signal }))
-        onText?.(await readWritten());
-      return readWritten();
+        onText?.(await readContinuation());
+      return readContinuation();
     });
   }
 
@@ -168,13 +171,13 @@ export class LoadedModel {
     const silenceEdits = layer === undefined ? [] : [{ kind: 'silence', layer, head }];
     const sharedOptions = { eps: options.eps, special: options.special, signal, onProgress };
     const baseline = await this.measure(text, sharedOptions);
-    const ablated = await this.measure(text, {
+    const ablatedMeasures = await this.measure(text, {
       ...sharedOptions,
       edits: [...(edits ?? []), ...silenceEdits],
     });
-    const [lossBefore, lossAfter] = [baseline.loss, ablated.loss];
+    const [lossBefore, lossAfter] = [baseline.loss, ablatedMeasures.loss];
     const change = lossBefore === null || lossAfter === null ? null : lossAfter - lossBefore;
-    return { before: baseline, after: ablated, change };
+    return { before: baseline, after: ablatedMeasures, change };
   }
 
   /**
@@ -200,10 +203,10 @@ export class LoadedModel {
   ) {
     const { L, H, layers, blocks = L } = this.model.architecture;
     const isNamed = where.layer !== undefined || where.head !== undefined;
-    const named = isNamed ? where : { layer, head };
-    expectInteger(named.layer, 0, blocks - 1, 'layer');
-    expectInteger(named.head, 0, H - 1, 'head');
-    const place = { layer: Number(named.layer), head: Number(named.head) };
+    const target = isNamed ? where : { layer, head };
+    expectInteger(target.layer, 0, blocks - 1, 'layer');
+    expectInteger(target.head, 0, H - 1, 'head');
+    const place = { layer: Number(target.layer), head: Number(target.head) };
     const row = layers ? layers.indexOf(place.layer) : place.layer;
     expect(row >= 0, 'layer', `one with attention: ${layers?.join(', ')}`, place.layer);
     return { place, indices: { ...place, layer: row } };

@@ -76,9 +76,9 @@ export async function ask(
  * Checks the characters of the token before fetch does: fetch would quote the token in its error.
  */
 function checkToken(token: string | undefined) {
-  const at = (token ?? '').search(/[^\x21-\x7e]/);
-  if (at < 0) return;
-  const text = `expected letters, digits and signs, found something else at place ${at + 1}`;
+  const index = (token ?? '').search(/[^\x21-\x7e]/);
+  if (index < 0) return;
+  const text = `expected letters, digits and signs, found something else at place ${index + 1}`;
   throw new SinkscopeError('argument', 'token', `${text}: a space or a line break, perhaps`);
 }
 

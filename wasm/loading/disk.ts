@@ -9,7 +9,7 @@ import type { DiskFile, Plan, PlanFile, DroppedItem } from './types.ts';
 const FILES_MAX = 10_000;
 const DEPTH_MAX = 8;
 
-const WEIGHTS = /\.(safetensors|gguf)$|(^|\/)pytorch_model.*\.bin$|\.index\.json$/i;
+const WEIGHTS_PATTERN = /\.(safetensors|gguf)$|(^|\/)pytorch_model.*\.bin$|\.index\.json$/i;
 
 /** Help in the error for a checkpoint of a training script, which does not describe its model. */
 const CHECKPOINT_HELP =
@@ -32,7 +32,7 @@ export async function planFiles(files: readonly DiskFile[]): Promise<Plan[]> {
   const plans = [];
   const failures = [];
   for (const [folder, folderFiles] of folders) {
-    if (!folderFiles.some(({ name }) => WEIGHTS.test(name))) continue;
+    if (!folderFiles.some(({ name }) => WEIGHTS_PATTERN.test(name))) continue;
     try {
       plans.push(...(await planFolder(folder, folderFiles, () => nestedFiles(folder, folders))));
     } catch (error) {
@@ -64,7 +64,7 @@ async function planFolder(
   const isGguf = ({ name }: PlanFile) => /\.gguf$/i.test(name);
   const otherFiles = files.filter((file) => !isGguf(file));
   const plans = [];
-  if (otherFiles.some(({ name }) => WEIGHTS.test(name))) {
+  if (otherFiles.some(({ name }) => WEIGHTS_PATTERN.test(name))) {
     const id = folder || 'files';
     plans.push(await makePlan(otherFiles, { id, readText, listNestedFiles }));
   }

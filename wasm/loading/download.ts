@@ -126,7 +126,7 @@ class Download {
   }
 
   #checkResponse(answer: Response) {
-    const { start, total: announced } = rangeOf(answer, this.#position);
+    const { start, total: announcedTotal } = rangeOf(answer, this.#position);
     // A captive portal, or a site that answers everything with its own page, has no model file.
     if (
       /^text\/html\b/i.test(answer.headers.get('content-type') ?? '') &&
@@ -139,10 +139,10 @@ class Download {
         `broke off after ${this.#position} bytes: expected to go on with ${this.#etag}, found ${etag}`,
       );
     this.#etag ??= etag;
-    this.#statedTotal = announced;
+    this.#statedTotal = announcedTotal;
     this.#mayBeCompressed = mayBeCompressed(answer);
     // A known size takes precedence over one that may be that of a compressed response.
-    const total = this.#mayBeCompressed ? (this.total ?? announced) : announced;
+    const total = this.#mayBeCompressed ? (this.total ?? announcedTotal) : announcedTotal;
     const tag = this.#options.version ?? tagOf(answer);
     // Without a tag a download may start over, but not continue.
     const hasChanged = tag !== this.tag || (tag === undefined && this.#position > 0);

@@ -122,13 +122,16 @@ async function checkDigest(
 
 function makeReporter(report: Report) {
   const measure = createMeter();
-  let last = { done: 0, total: NaN };
+  let lastProgress = { done: 0, total: NaN };
   let lastingNote: string | undefined;
   const send = (note: string | undefined) =>
-    report(last.done, last.total, { ...measure(last.done, last.total), ...(note ? { note } : {}) });
+    report(lastProgress.done, lastProgress.total, {
+      ...measure(lastProgress.done, lastProgress.total),
+      ...(note ? { note } : {}),
+    });
   return {
     progress(done: number, total: number) {
-      last = { done, total };
+      lastProgress = { done, total };
       send(lastingNote);
     },
     /**
@@ -237,10 +240,10 @@ async function readUnknownLength(
     if (isDue()) report(bytes, NaN);
   }
   const address = module.reserve(Math.max(bytes, 1));
-  let at = address;
+  let chunkAddress = address;
   for (const chunk of chunks) {
-    module.bytes(at, chunk.length).set(chunk);
-    at += chunk.length;
+    module.bytes(chunkAddress, chunk.length).set(chunk);
+    chunkAddress += chunk.length;
   }
   return { address, bytes };
 }

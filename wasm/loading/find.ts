@@ -69,9 +69,9 @@ async function planByAddress(address: URL, options: HubOptions): Promise<Plan> {
   }
   const folder = new URL(address);
   if (!folder.pathname.endsWith('/')) folder.pathname += '/';
-  const urlOf = (file: string) => new URL(file, folder).href;
-  const standardFiles = await findStandardFiles(urlOf, requestOptions);
-  const files = standardFiles.map(({ file, bytes }) => ({ name: file, bytes, url: urlOf(file) }));
+  const fileUrl = (file: string) => new URL(file, folder).href;
+  const standardFiles = await findStandardFiles(fileUrl, requestOptions);
+  const files = standardFiles.map(({ file, bytes }) => ({ name: file, bytes, url: fileUrl(file) }));
   return makePlan(files, {
     id,
     readText: ({ url, bytes }) => readUtf8({ url: String(url), bytes, token, cache, id }, signal),

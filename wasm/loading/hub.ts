@@ -97,9 +97,9 @@ export function parseHubId(id: string, endpoint: URL = baseOf(ENDPOINT)): HubNam
 }
 
 function parseName(text: string) {
-  const gguf = /^([^/@:]+\/[^/@:]+)(?:@([^:]+?))?\/([^/@:]+\.gguf)$/i.exec(text);
+  const ggufMatch = /^([^/@:]+\/[^/@:]+)(?:@([^:]+?))?\/([^/@:]+\.gguf)$/i.exec(text);
   const [, repository, revision, file] =
-    gguf ?? /^([^@:]+)(?:@([^:]+))?(?::(.+\.(?:gguf|safetensors|bin)))?$/i.exec(text) ?? [];
+    ggufMatch ?? /^([^@:]+)(?:@([^:]+))?(?::(.+\.(?:gguf|safetensors|bin)))?$/i.exec(text) ?? [];
   return { repository, revision, file };
 }
 
@@ -108,8 +108,10 @@ function parseName(text: string) {
  * @param path owner/name[/tree/revision | /blob/revision/file | /resolve/revision/file]
  */
 function parsePage(path: string) {
-  const page = decodeIfValid(path.replace(/[?#].*$/, '').replace(/\/$/, ''));
-  const match = /^([^/]+\/[^/]+)(?:\/(?:tree|blob|resolve)\/([^/]+)(?:\/(.+))?)?$/.exec(page);
+  const decodedPath = decodeIfValid(path.replace(/[?#].*$/, '').replace(/\/$/, ''));
+  const match = /^([^/]+\/[^/]+)(?:\/(?:tree|blob|resolve)\/([^/]+)(?:\/(.+))?)?$/.exec(
+    decodedPath,
+  );
   return match ? { repository: match[1], revision: match[2], file: match[3] } : undefined;
 }
 
@@ -165,12 +167,12 @@ async function fetchListing(endpoint: URL, name: HubName, options: HubOptions): 
   }
   const sha = String(json.sha);
   const commit = /^[0-9a-f]{40}$/.test(sha) ? sha : undefined;
-  const files = json.siblings.flatMap((one) => {
-    const file = one?.rfilename;
+  const files = json.siblings.flatMap((sibling) => {
+    const file = sibling?.rfilename;
     if (typeof file !== 'string' || !isSafePath(file)) return [];
-    const size = Number(one?.size);
-    const bytes = Number.isSafeInteger(one?.size) && size >= 0 ? size : undefined;
-    return [fileOf(endpoint, name, file, bytes, commit, listedHash(one))];
+    const size = Number(sibling?.size);
+    const bytes = Number.isSafeInteger(sibling?.size) && size >= 0 ? size : undefined;
+    return [fileOf(endpoint, name, file, bytes, commit, listedHash(sibling))];
   });
   return { files, commit, license: licenseOf(json), gated: Boolean(json.gated) };
 }
@@ -178,7 +180,7 @@ async function fetchListing(endpoint: URL, name: HubName, options: HubOptions): 
 async function probeFiles(endpoint: URL, name: HubName, options: HubOptions): Promise<Listing> {
   const urlOf = (file: string) => fileOf(endpoint, name, file).url;
   const standardFiles = await findStandardFiles(urlOf, options, name.file);
-  const commit = standardFiles.map((one) => one.commit).find(Boolean);
+  const commit = standardFiles.map((file) => file.commit).find(Boolean);
   const files = standardFiles.map(({ file, bytes }) => fileOf(endpoint, name, file, bytes, commit));
   return { files, commit, gated: false };
 }
@@ -234,8 +236,8 @@ function fileOf(
  * Returns the hash that the hub lists for a large file; undefined if there is none or it is
  * malformed.
  */
-function listedHash(listed: unknown) {
-  const { lfs } = (listed ?? {}) as { lfs?: { sha256?: unknown } | null };
+function listedHash(sibling: unknown) {
+  const { lfs } = (sibling ?? {}) as { lfs?: { sha256?: unknown } | null };
   const hash = String(lfs?.sha256 ?? '');
   return /^[0-9a-f]{64}$/.test(hash) ? hash : undefined;
 }
@@ -243,6 +245,6 @@ function listedHash(listed: unknown) {
 function licenseOf({ cardData, tags }: HubAnswer) {
   const license = cardData?.license_name ?? cardData?.license;
   if (typeof license === 'string') return license;
-  const tag = Array.isArray(tags) && tags.find((one) => String(one).startsWith('license:'));
+  const tag = Array.isArray(tags) && tags.find((item) => String(item).startsWith('license:'));
   return tag ? String(tag).slice('license:'.length) : undefined;
 }

@@ -5,10 +5,10 @@ import { sha256 } from './hash.ts';
 export interface Store {
   kind: 'opfs' | 'folder';
   put: (name: string, bytes: Uint8Array<ArrayBuffer>) => Promise<void>;
-  /** The call may overwrite `into`, a buffer that an earlier call returned. */
+  /** The call may overwrite `reusedBuffer`, a buffer that an earlier call returned. */
   get: (
     name: string,
-    into?: Uint8Array<ArrayBuffer>,
+    reusedBuffer?: Uint8Array<ArrayBuffer>,
   ) => Promise<Uint8Array<ArrayBuffer> | undefined>;
   remove: (name: string) => Promise<void>;
   names: () => Promise<string[]>;
@@ -69,11 +69,11 @@ export class PartWriter {
       const remainingBytes = Math.max(BUFFER_BYTES_MIN, this.#card.bytes - this.#start);
       this.#part = new Uint8Array(Math.min(PART_BYTES, remainingBytes));
     }
-    for (let at = 0; at < chunk.length && !this.#hasFailed;) {
-      const piece = chunk.subarray(at, at + this.#part.length - this.#bytes);
+    for (let offset = 0; offset < chunk.length && !this.#hasFailed;) {
+      const piece = chunk.subarray(offset, offset + this.#part.length - this.#bytes);
       this.#part.set(piece, this.#bytes);
       this.#bytes += piece.length;
-      at += piece.length;
+      offset += piece.length;
       const isOld = performance.now() - this.#startTime > PART_MS;
       if (this.#bytes === this.#part.length || isOld) await this.flush();
     }
@@ -130,16 +130,23 @@ export const hashOf = async (data: Uint8Array | string) => (await sha256(data))?
  * rename it.
  */
 export function checksumOf(bytes: Uint8Array) {
-  const aligned = bytes.byteOffset % 4 ? bytes.slice() : bytes;
-  const words = new Int32Array(aligned.buffer, aligned.byteOffset, (aligned.length >> 3) * 2);
-  const lastBytes = aligned.subarray(words.byteLength);
-  let checksum = lastBytes.reduce((sum, byte) => Math.imul(sum ^ byte, FNV_PRIME), aligned.length);
+  const alignedBytes = bytes.byteOffset % 4 ? bytes.slice() : bytes;
+  const words = new Int32Array(
+    alignedBytes.buffer,
+    alignedBytes.byteOffset,
+    (alignedBytes.length >> 3) * 2,
+  );
+  const lastBytes = alignedBytes.subarray(words.byteLength);
+  let checksum = lastBytes.reduce(
+    (sum, byte) => Math.imul(sum ^ byte, FNV_PRIME),
+    alignedBytes.length,
+  );
   let oddChecksum = ~checksum;
   for (let i = 0; i < words.length; i += 2) {
     checksum = Math.imul(checksum ^ words[i], FNV_PRIME);
     oddChecksum = Math.imul(oddChecksum ^ words[i + 1], FNV_PRIME);
   }
-  return [checksum, oddChecksum].map((one) => (one >>> 0).toString(16).padStart(8, '0')).join('');
+  return [checksum, oddChecksum].map((sum) => (sum >>> 0).toString(16).padStart(8, '0')).join('');
 }
 
 export const keyOf = (address: string, version: string) => hashOf(`${address}\n${version}`);

@@ -54,18 +54,26 @@ export async function makePlan(files: readonly PlanFile[], options: PlanOptions)
   const { id, readText } = options;
   const { format, weights, choices } = await findWeights(files, options);
   const smallFiles = Object.entries(SMALL_FILES).flatMap(([role, name]) => {
-    const file = files.find((one) => one.name === name);
+    const file = files.find((file) => file.name === name);
     return file ? [[role, file]] : [];
   });
-  const parts: Plan['files'] = { ...Object.fromEntries(smallFiles), weights };
-  if (format !== 'gguf' && !parts.config) {
+  const filesByRole: Plan['files'] = { ...Object.fromEntries(smallFiles), weights };
+  if (format !== 'gguf' && !filesByRole.config) {
     throw missingError(id, `config.json beside ${weights[0].name}`, files);
   }
-  const config = parts.config && (await readJson(parts.config, readText));
+  const config = filesByRole.config && (await readJson(filesByRole.config, readText));
   const bytes = totalBytes(weights);
   const memory = bytes + (format === 'gguf' ? 0 : runBytes(config));
   const refusal = refusalText(memory);
-  return { id, format, files: parts, bytes, memory, choices, ...(refusal ? { refusal } : {}) };
+  return {
+    id,
+    format,
+    files: filesByRole,
+    bytes,
+    memory,
+    choices,
+    ...(refusal ? { refusal } : {}),
+  };
 }
 
 async function findWeights(
@@ -74,9 +82,9 @@ async function findWeights(
 ) {
   if (file !== undefined) return findNamedWeights(files, id, file);
   for (const [format, name] of WEIGHT_FORMATS) {
-    const weightsFile = files.find((one) => one.name === name);
+    const weightsFile = files.find((file) => file.name === name);
     if (weightsFile) return { format, weights: [weightsFile], choices: [] };
-    const index = files.find((one) => one.name === `${name}.index.json`);
+    const index = files.find((file) => file.name === `${name}.index.json`);
     if (!index) continue;
     return {
       format,
@@ -90,15 +98,15 @@ async function findWeights(
     const [weights, choices] = groups.length === 1 ? [groups[0], []] : [[], ggufChoices];
     return { format: 'gguf' as const, weights, choices };
   }
-  const topLevel = files.filter(({ name }) => /^[^/]+\.safetensors$/.test(name));
-  const candidates = topLevel.filter(({ name }) => !/adapter|-\d+-of-\d+/.test(name));
+  const topLevelFiles = files.filter(({ name }) => /^[^/]+\.safetensors$/.test(name));
+  const candidates = topLevelFiles.filter(({ name }) => !/adapter|-\d+-of-\d+/.test(name));
   if (candidates.length === 1)
     return { format: 'safetensors' as const, weights: candidates, choices: [] };
   throw missingError(id, 'model.safetensors, its index, pytorch_model.bin or a .gguf file', files);
 }
 
 function findNamedWeights(files: readonly PlanFile[], id: string, file: string) {
-  const group = groupGgufFiles(files).find((one) => one.some(({ name }) => name === file));
+  const group = groupGgufFiles(files).find((group) => group.some(({ name }) => name === file));
   if (group) return { format: 'gguf' as const, weights: group, choices: [] };
   const weights = files.find(({ name }) => name === file);
   const extension = /\.(safetensors|bin)$/.exec(file)?.[1];
@@ -115,7 +123,7 @@ async function shardsOf(files: readonly PlanFile[], index: PlanFile, readText: R
     throw new SinkscopeError('read', index.name, text);
   }
   return [...names].map((name) => {
-    const shard = files.find((one) => one.name === name);
+    const shard = files.find((file) => file.name === name);
     if (shard) return shard;
     throw missingError(index.name, `${String(name)}, which the index names`, files);
   });
@@ -155,9 +163,9 @@ function totalBytes(files: readonly PlanFile[]) {
  * feed-forward 2LTD, and scratch T(3D + HK + 2F + V). 0 if the config lacks sizes.
  */
 export function runBytes(config: Record<string, unknown> | undefined) {
-  const text = (config?.text_config ?? config ?? {}) as Record<string, unknown>;
+  const textConfig = (config?.text_config ?? config ?? {}) as Record<string, unknown>;
   const readSize = (...keys: string[]) =>
-    Number(keys.map((key) => text[key]).find((value) => Number.isInteger(value)) ?? NaN);
+    Number(keys.map((key) => textConfig[key]).find((value) => Number.isInteger(value)) ?? NaN);
   const L = readSize('num_hidden_layers', 'n_layer', 'num_layers', 'n_layers');
   const D = readSize('hidden_size', 'n_embd', 'd_model');
   const H = readSize('num_attention_heads', 'n_head', 'num_heads', 'n_heads');

@@ -14,7 +14,7 @@ import type { Options } from '../engine/types.ts';
 import type { Index, PackedCheckpoint } from './timeline_index.ts';
 import type { ModelFiles, Timeline as TimelineShape } from './types.ts';
 
-type FileDownload = { bytes: Promise<Uint8Array>; controller: AbortController; waiting: number };
+type FileDownload = { bytes: Promise<Uint8Array>; controller: AbortController; callers: number };
 
 /** Milliseconds for which a download goes on after its last caller has given up. */
 const GRACE_MS = 300;
@@ -46,7 +46,7 @@ class Timeline implements TimelineShape {
   /** Unpacked files, or their downloads, by the index of the checkpoint. */
   #files: Map<number, FileDownload> = new Map();
   /** The last decoded weights, from which the following checkpoints continue. */
-  #last: { at: number; weights?: Float32Array } = { at: -1 };
+  #lastDecoding: { position: number; weights?: Float32Array } = { position: -1 };
   #config: Promise<string> | undefined;
 
   readonly recipe;
@@ -68,28 +68,28 @@ class Timeline implements TimelineShape {
   async preload(step: number, options: Pick<Options, 'signal'> = {}): Promise<void> {
     checkOptions(options, JOB_OPTIONS);
     const { signal } = options;
-    const at = this.#indexOf(step);
-    await Promise.all(Array.from({ length: at + 1 }, (_, i) => this.#getFile(i, signal)));
+    const position = this.#indexOf(step);
+    await Promise.all(Array.from({ length: position + 1 }, (_, i) => this.#getFile(i, signal)));
   }
 
   async open(step: number, options: Options = {}): Promise<ModelFiles> {
     checkOptions(options, JOB_OPTIONS);
     const { signal, onProgress } = options;
-    const at = this.#indexOf(step);
+    const position = this.#indexOf(step);
     const [config, weights] = await Promise.all([
       this.#readConfig(),
-      this.#decode(at, signal, onProgress),
+      this.#decode(position, signal, onProgress),
     ]);
-    const { weights_sha256, file } = this.#index.checkpoints[at];
-    await checkHash(bytesOf(weights), weights_sha256, `${this.#where(file)}: weights`);
+    const { weights_sha256, file } = this.#index.checkpoints[position];
+    await checkHash(bytesOf(weights), weights_sha256, `${this.#placeOfFile(file)}: weights`);
     signal?.throwIfAborted();
-    this.#last = { at, weights };
+    this.#lastDecoding = { position, weights };
     return { config, weights: toSafetensors(this.#index.tensors, weights) };
   }
 
   forget(): void {
     for (const { controller } of this.#files.values()) controller.abort(abortError());
-    this.#last = { at: -1 };
+    this.#lastDecoding = { position: -1 };
   }
 
   /**
@@ -103,31 +103,31 @@ class Timeline implements TimelineShape {
   }
 
   #indexOf(step: number) {
-    const at = this.checkpoints.findIndex((one) => one.step === step);
-    if (at >= 0) return at;
-    const steps = this.checkpoints.map((one) => one.step).join(', ');
+    const position = this.checkpoints.findIndex((checkpoint) => checkpoint.step === step);
+    if (position >= 0) return position;
+    const steps = this.checkpoints.map((checkpoint) => checkpoint.step).join(', ');
     throw argumentError('step', `one of ${steps}`, step);
   }
 
-  #where(file: string) {
+  #placeOfFile(file: string) {
     return placeOf(new URL(file, this.#address));
   }
 
   /** Decodes a checkpoint. All files are requested at once and added in order as they arrive. */
-  async #decode(at: number, signal?: AbortSignal, onProgress?: Options['onProgress']) {
+  async #decode(position: number, signal?: AbortSignal, onProgress?: Options['onProgress']) {
     const { tensors, parameters, checkpoints } = this.#index;
-    const start = this.#last.at <= at ? this.#last : { at: -1 };
-    const weights = makeArray(Float32Array, parameters, this.#where('index.json'));
+    const start = this.#lastDecoding.position <= position ? this.#lastDecoding : { position: -1 };
+    const weights = makeArray(Float32Array, parameters, this.#placeOfFile('index.json'));
     if (start.weights) weights.set(start.weights);
-    const nextCheckpoints = checkpoints.slice(start.at + 1, at + 1);
-    const files = nextCheckpoints.map((_, i) => this.#getFile(start.at + 1 + i, signal));
+    const nextCheckpoints = checkpoints.slice(start.position + 1, position + 1);
+    const files = nextCheckpoints.map((_, i) => this.#getFile(start.position + 1 + i, signal));
     // The loop below reports the first failure; the others must not count as unhandled.
     for (const file of files) file.catch(() => {});
     const total = nextCheckpoints.reduce((sum, { bytes }) => sum + bytes, 0);
     let count = 0;
-    for (const [i, packed] of nextCheckpoints.entries()) {
-      addSteps(weights, await files[i], packed, tensors);
-      count += packed.bytes;
+    for (const [i, checkpoint] of nextCheckpoints.entries()) {
+      addSteps(weights, await files[i], checkpoint, tensors);
+      count += checkpoint.bytes;
       onProgress?.({ stage: 'read', done: count, total });
       // Decoding many checkpoints takes a tenth of a second, so each one yields to keep the page smooth.
       await pause();
@@ -140,15 +140,15 @@ class Timeline implements TimelineShape {
    * Returns an unpacked file. Callers share one download. It stops when the last caller has given
    * up and no other came within GRACE_MS, because the next checkpoint needs most of the same files.
    */
-  #getFile(at: number, signal?: AbortSignal): Promise<Uint8Array> {
+  #getFile(position: number, signal?: AbortSignal): Promise<Uint8Array> {
     signal?.throwIfAborted();
-    const download = this.#files.get(at) ?? this.#fetch(at);
-    download.waiting++;
+    const download = this.#files.get(position) ?? this.#fetch(position);
+    download.callers++;
     return new Promise((resolve, reject) => {
       const giveUp = () => {
-        download.waiting--;
+        download.callers--;
         setTimeout(
-          () => download.waiting === 0 && download.controller.abort(abortError()),
+          () => download.callers === 0 && download.controller.abort(abortError()),
           GRACE_MS,
         );
         reject(signal?.reason);
@@ -159,33 +159,33 @@ class Timeline implements TimelineShape {
     });
   }
 
-  #fetch(at: number) {
+  #fetch(position: number) {
     const controller = new AbortController();
-    const download = { bytes: this.#read(at, controller.signal), controller, waiting: 0 };
-    this.#files.set(at, download);
-    const isCurrent = () => this.#files.get(at) === download;
-    download.bytes.catch(() => isCurrent() && this.#files.delete(at));
+    const download = { bytes: this.#read(position, controller.signal), controller, callers: 0 };
+    this.#files.set(position, download);
+    const isCurrent = () => this.#files.get(position) === download;
+    download.bytes.catch(() => isCurrent() && this.#files.delete(position));
     // An aborted download must not serve the next caller.
-    controller.signal.addEventListener('abort', () => isCurrent() && this.#files.delete(at));
+    controller.signal.addEventListener('abort', () => isCurrent() && this.#files.delete(position));
     return download;
   }
 
-  #read(at: number, signal: AbortSignal) {
-    const { file } = this.#index.checkpoints[at];
+  #read(position: number, signal: AbortSignal) {
+    const { file } = this.#index.checkpoints[position];
     const address = new URL(file, this.#address);
-    return readRenewing(address, () => this.#unpack(at, address, signal), isDamaged);
+    return readRenewing(address, () => this.#unpack(position, address, signal), isDamaged);
   }
 
-  async #unpack(at: number, address: URL, signal: AbortSignal) {
-    const packed = this.#index.checkpoints[at];
-    const where = this.#where(packed.file);
+  async #unpack(position: number, address: URL, signal: AbortSignal) {
+    const checkpoint = this.#index.checkpoints[position];
+    const where = this.#placeOfFile(checkpoint.file);
     const bytes = await readAll(address, signal);
     // Some servers unpack .gz files themselves; then only the hash of the weights is checked.
-    const isInflated = bytes.length === this.#index.bytes && bytes.length !== packed.bytes;
+    const isInflated = bytes.length === this.#index.bytes && bytes.length !== checkpoint.bytes;
     if (isInflated) return bytes;
-    if (bytes.length !== packed.bytes)
-      throw damageError(where, `expected ${packed.bytes} bytes, found ${bytes.length}`);
-    await checkHash(bytes, packed.sha256, where);
+    if (bytes.length !== checkpoint.bytes)
+      throw damageError(where, `expected ${checkpoint.bytes} bytes, found ${bytes.length}`);
+    await checkHash(bytes, checkpoint.sha256, where);
     return gunzip(bytes, this.#index.bytes, where);
   }
 }
@@ -204,14 +204,14 @@ function damageError(where: string, text: string) {
 
 /** Makes an array of the size that an index claims, which may exceed this machine's memory. */
 function makeArray<Numbers extends Float32Array | Uint8Array>(
-  Kind: { new (length: number): Numbers; readonly BYTES_PER_ELEMENT: number },
+  ArrayType: { new (length: number): Numbers; readonly BYTES_PER_ELEMENT: number },
   length: number,
   where: string,
 ) {
   try {
-    return new Kind(length);
+    return new ArrayType(length);
   } catch {
-    const bytes = length * Kind.BYTES_PER_ELEMENT;
+    const bytes = length * ArrayType.BYTES_PER_ELEMENT;
     throw new SinkscopeError('no_memory', where, `expected room for ${bytes} bytes, there is none`);
   }
 }
@@ -232,15 +232,15 @@ function addSteps(
   tensors: Index['tensors'],
 ) {
   const steps = new Int8Array(bytes.buffer, bytes.byteOffset, bytes.length);
-  let floatOffset = tensors.reduce((sum, one) => sum + (one.coded ? one.size : 0), 0);
+  let floatOffset = tensors.reduce((sum, tensor) => sum + (tensor.coded ? tensor.size : 0), 0);
   let [offset, stepOffset, matrix] = [0, 0, 0];
-  for (const one of tensors) {
-    const tensorWeights = weights.subarray(offset, offset + one.size);
-    offset += one.size;
-    if (one.coded) {
+  for (const tensor of tensors) {
+    const tensorWeights = weights.subarray(offset, offset + tensor.size);
+    offset += tensor.size;
+    if (tensor.coded) {
       if (!from_previous[matrix]) tensorWeights.fill(0);
-      addScaled(tensorWeights, steps.subarray(stepOffset, stepOffset + one.size), scale[matrix]);
-      stepOffset += one.size;
+      addScaled(tensorWeights, steps.subarray(stepOffset, stepOffset + tensor.size), scale[matrix]);
+      stepOffset += tensor.size;
       matrix++;
     } else {
       // Copies bytes, because the numbers may be unaligned in the file.

@@ -27,25 +27,27 @@ const PARAMETERS_MAX = 2 ** 28;
 const STEP_MAX = 1e9;
 
 export function parseIndex(text: string, where: string): Index {
-  const json = new ObjectReader(where, '', parseJson(text, 'bad_file', where));
-  const tensors = json.list('tensors', 'a tensor').map(readTensor);
+  const root = new ObjectReader(where, '', parseJson(text, 'bad_file', where));
+  const tensors = root.list('tensors', 'a tensor').map(readTensor);
   const names = new Set(tensors.map(({ name }) => name));
-  json.expect(names.size === tensors.length, 'tensors', 'different names', 'a name twice');
+  root.expect(names.size === tensors.length, 'tensors', 'different names', 'a name twice');
   const parameters = tensors.reduce((sum, { size }) => sum + size, 0);
   const limit = `at most ${PARAMETERS_MAX} numbers`;
-  json.expect(parameters <= PARAMETERS_MAX, 'tensors', limit, parameters);
-  const codedTensors = tensors.filter((one) => one.coded);
+  root.expect(parameters <= PARAMETERS_MAX, 'tensors', limit, parameters);
+  const codedTensors = tensors.filter((tensor) => tensor.coded);
   const steps = codedTensors.reduce((sum, { size }) => sum + size, 0);
-  const checkpoints = json
+  const checkpoints = root
     .list('checkpoints', 'a checkpoint')
-    .map((one, i) => readCheckpoint(one, codedTensors.length, i === 0));
-  json.expectRising('checkpoints', checkpoints);
-  const log = json.list('log', 'a line').map((one) => ({ ...one.numbers(), step: one.step() }));
-  json.expectRising('log', log);
+    .map((entry, i) => readCheckpoint(entry, codedTensors.length, i === 0));
+  root.expectRising('checkpoints', checkpoints);
+  const log = root
+    .list('log', 'a line')
+    .map((entry) => ({ ...entry.numbers(), step: entry.step() }));
+  root.expectRising('log', log);
   return {
-    recipe: json.text('recipe', /^[\w.-]{1,64}$/),
-    seed: json.integer('seed', 0, 2 ** 32 - 1),
-    config: json.text('config', /^[\w./-]{1,200}$/),
+    recipe: root.text('recipe', /^[\w.-]{1,64}$/),
+    seed: root.integer('seed', 0, 2 ** 32 - 1),
+    config: root.text('config', /^[\w./-]{1,200}$/),
     tensors,
     checkpoints,
     log,

@@ -4,7 +4,7 @@
  * The names of the models: the softmax and sigmoid twins, and one model for each other way to do
  * without a sink on the first token.
  */
-export const ZOO = ['softmax', 'sigmoid', 'softmax1', 'sink-logit', 'key-bias', 'gated'];
+export const ZOO_NAMES = ['softmax', 'sigmoid', 'softmax1', 'sink-logit', 'key-bias', 'gated'];
 
 /**
  * The version of the packages `sinkscope` and `sinkscope-page`, which are released together. A
@@ -20,5 +20,5 @@ const ZOO_ADDRESS = `https://cdn.jsdelivr.net/npm/sinkscope-page@${VERSION}/zoo/
  * @param base address of a copy of the models
  */
 export function folderInZoo(name: string, base: string | URL = ZOO_ADDRESS): URL | undefined {
-  return ZOO.includes(name) ? new URL(`${name}/`, base) : undefined;
+  return ZOO_NAMES.includes(name) ? new URL(`${name}/`, base) : undefined;
 }

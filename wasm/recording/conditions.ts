@@ -27,15 +27,15 @@ function textOf(json: Json, key: string) {
 
 /**
  * Returns the whole number under a key.
- * @param standard default value; without one, the key is required
+ * @param defaultValue value of an absent key; without one, the key is required
  */
 function integerOf<Standard extends number | null = never>(
   json: Json,
   key: string,
-  standard?: Standard,
+  defaultValue?: Standard,
 ): number | Standard {
-  const value = json[key] ?? standard;
-  if (value === null && standard === null) return standard;
+  const value = json[key] ?? defaultValue;
+  if (value === null && defaultValue === null) return defaultValue;
   if (!Number.isInteger(value)) throw conditionError(key, 'a whole number');
   return value as number;
 }
@@ -65,11 +65,11 @@ export function readConditions(json: string): Conditions {
     return isText(kind) && isText(label);
   };
   const versions = Object.entries(objectOf(root, 'versions'));
-  const size = (key: string) => integerOf(model, key);
+  const sizeOf = (key: string) => integerOf(model, key);
   const kind = (textOf(mask, 'kind') ?? 'causal') as Architecture['mask']['kind'];
   const window = integerOf(mask, 'window', null);
   const prefix = integerOf(mask, 'prefix', null);
-  const L = size('L');
+  const L = sizeOf('L');
   const layers: number[] = listOf(model, 'layers', (x) => Number.isInteger(x), 'whole numbers');
   const windows: (number | null)[] = listOf(model, 'windows', isWindow, 'numbers or null');
   const modelWindow = kind === 'window' ? window : null;
@@ -82,12 +82,12 @@ export function readConditions(json: string): Conditions {
       L,
       blocks: integerOf(model, 'blocks', L),
       layers: layers.length ? layers : Array.from({ length: L }, (_, l) => l),
-      H: size('H'),
-      G: size('G'),
-      K: size('K'),
-      U: integerOf(model, 'U', size('K')),
-      D: size('D'),
-      V: size('V'),
+      H: sizeOf('H'),
+      G: sizeOf('G'),
+      K: sizeOf('K'),
+      U: integerOf(model, 'U', sizeOf('K')),
+      D: sizeOf('D'),
+      V: sizeOf('V'),
       F: integerOf(model, 'F', 0),
       E: integerOf(model, 'E', 0),
       dtype: textOf(model, 'dtype'),
@@ -95,7 +95,7 @@ export function readConditions(json: string): Conditions {
       operation: textOf(model, 'operation') ?? 'softmax',
       mask: { kind, ...(window ? { window } : {}), ...(prefix ? { prefix } : {}) },
       windows: windows.length
-        ? windows.map((one) => one || null)
+        ? windows.map((width) => width || null)
         : Array.from({ length: L }, () => modelWindow || null),
     },
     first: {

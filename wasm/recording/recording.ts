@@ -4,7 +4,7 @@
  */
 import { check, checkList, checkOptions } from '../abi/arguments.ts';
 import { SinkscopeError, expect, expectInteger, rowNamed } from '../abi/errors.ts';
-import { Opening } from '../engine/opening.ts';
+import { BackendResource } from '../engine/backend_resource.ts';
 import { addUp, commonLength, meansOf } from '../study/measure.ts';
 import type { Tensor, Describe } from '../abi/types.ts';
 import type { ReadMessage } from '../engine/backend.ts';
@@ -27,18 +27,18 @@ export class Recording implements RecordingShape {
     makeMessage: () => Parameters<BackendApi['openRecording']>[1],
   ) {
     this.describe = describe;
-    this.#file = new Opening(link, 'recording', (backend, job) => {
+    this.#file = new BackendResource(link, 'recording', (backend, job) => {
       this.#prompts.clear();
       return backend.openRecording(job, makeMessage());
     });
   }
 
   async open(options: Options) {
-    const opened = await this.#file.open(options);
-    this.#tensors = new Map(opened.tensors);
-    this.#ids = opened.ids;
-    this.conditions = opened.conditions;
-    this.bytes = opened.bytes;
+    const content = await this.#file.open(options);
+    this.#tensors = new Map(content.tensors);
+    this.#ids = content.ids;
+    this.conditions = content.conditions;
+    this.bytes = content.bytes;
     return this;
   }
 
@@ -90,8 +90,8 @@ export class Recording implements RecordingShape {
     const shape = row.shape.map((letter) => this.#sizeOf(letter));
     if (!row.arguments.includes('eps')) return { shape, data };
     const n = shape.reduce((a, b) => a * b, 1);
-    const at = this.#thresholdIndex(args.eps);
-    return { shape, data: data.slice(at * n, (at + 1) * n) };
+    const index = this.#thresholdIndex(args.eps);
+    return { shape, data: data.slice(index * n, (index + 1) * n) };
   }
 
   /**
@@ -101,22 +101,24 @@ export class Recording implements RecordingShape {
   #thresholdIndex(eps?: number) {
     const { eps: measuredEps } = this.conditions;
     const threshold = eps ?? this.describe.defaults.eps;
-    const at = measuredEps.findIndex((one) => Math.fround(one) === Math.fround(threshold));
+    const index = measuredEps.findIndex(
+      (recordedEps) => Math.fround(recordedEps) === Math.fround(threshold),
+    );
     if (eps !== undefined)
-      expect(at >= 0, 'eps', `one of ${measuredEps.join(', ')}, at which it was recorded`, eps);
-    return Math.max(at, 0);
+      expect(index >= 0, 'eps', `one of ${measuredEps.join(', ')}, at which it was recorded`, eps);
+    return Math.max(index, 0);
   }
 
   /**
    * Returns the size of a dimension.
-   * @param sum a sum of letters and numbers, such as "L+1"
+   * @param expression a sum of letters and numbers, such as "L+1"
    */
-  #sizeOf(sum: string) {
+  #sizeOf(expression: string) {
     const { model, prompts } = this.conditions;
     const sizes = { ...(model as object), T: prompts.T } as Record<string, number>;
     const termSize = (term: string) => (Object.hasOwn(sizes, term) ? sizes[term] : Number(term));
-    if (sum === 'L+1') return model.blocks + 1; // every layer has a hidden state
-    return sum.split('+').reduce((size, term) => size + termSize(term), 0);
+    if (expression === 'L+1') return model.blocks + 1; // every layer has a hidden state
+    return expression.split('+').reduce((size, term) => size + termSize(term), 0);
   }
 
   async mean(name: string, args: { eps?: number } = {}) {
@@ -194,19 +196,19 @@ export class Recording implements RecordingShape {
       const metrics: Record<string, MetricMean> = {};
       for (const { name, arguments: args } of rows) {
         if (byEps.length > 0 && !args.includes('eps')) continue;
-        const measured = await readMetric(name, eps).catch((error) => {
+        const metricMean = await readMetric(name, eps).catch((error) => {
           if (options.metrics || error.code !== 'bad_request') throw error;
         });
-        if (measured) metrics[name] = measured;
+        if (metricMean) metrics[name] = metricMean;
       }
       byEps.push({ eps, metrics });
     }
     const [{ eps, metrics }] = byEps;
-    const withThreshold = rows.filter(
+    const thresholdRows = rows.filter(
       (row) => row.arguments.includes('eps') && row.name in metrics,
     );
     const thresholdMetrics = Object.fromEntries(
-      withThreshold.map(({ name }) => [name, metrics[name]]),
+      thresholdRows.map(({ name }) => [name, metrics[name]]),
     );
     const measuredByEps = [{ eps, metrics: thresholdMetrics }, ...byEps.slice(1)];
     const isList = Array.isArray(epsOption) && thresholds.length > 1;
@@ -221,8 +223,9 @@ export class Recording implements RecordingShape {
     const deviation = this.#tensors.has(`deviation.${name}`)
       ? await this.deviation(name, args)
       : noDeviation;
-    const numbers = ({ data }: Tensor) => Array.from(data, (x) => (Number.isFinite(x) ? x : null));
-    return { shape: mean.shape, mean: numbers(mean), deviation: numbers(deviation) };
+    const toNumbers = ({ data }: Tensor) =>
+      Array.from(data, (x) => (Number.isFinite(x) ? x : null));
+    return { shape: mean.shape, mean: toNumbers(mean), deviation: toNumbers(deviation) };
   }
 
   async #meansOfPrompts(name: string, eps: number) {

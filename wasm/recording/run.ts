@@ -6,7 +6,7 @@ import { checkList, checkOptions } from '../abi/arguments.ts';
 import { RECORD_OPTIONS, conditionsOf, encode, addPrompt, selectFields } from './write.ts';
 import type { Run } from '../engine/types.ts';
 import type { Recordable, RecordOptions } from './types.ts';
-import type { Parts } from './write.ts';
+import type { FileTensors } from './write.ts';
 
 /**
  * Returns the bytes of a recording of one run: its own values replace the means, and there are no
@@ -21,8 +21,8 @@ export async function recordRun(
   const { describe } = model;
   const { eps = [describe.defaults.eps], half = true } = options;
   checkList(eps, 'number', 'eps');
-  const parts: Parts = new Map();
-  await addPrompt(parts, 0, run, selectFields(model, options), half);
-  const measured = { ids: [[...run.tokens]], count: 1, T: run.tokens.length, eps };
-  return encode(parts, conditionsOf(model, options, measured));
+  const fileTensors: FileTensors = new Map();
+  await addPrompt(fileTensors, 0, run, selectFields(model, options), half);
+  const prompts = { ids: [[...run.tokens]], count: 1, T: run.tokens.length, eps };
+  return encode(fileTensors, conditionsOf(model, options, prompts));
 }

@@ -8,12 +8,12 @@ import {
   encode,
   addPrompt,
   selectFields,
-  makePart,
+  makeFileTensor,
   putMeans,
 } from './write.ts';
 import type { Tensor, Describe, Bytes } from '../abi/types.ts';
 import type { Recordable, StudyOptions, Recording, Difference, Conditions } from './types.ts';
-import type { Parts } from './write.ts';
+import type { FileTensors } from './write.ts';
 import type { StudyModel } from '../study/types.ts';
 
 /**
@@ -34,16 +34,16 @@ function averagedMetrics({ metrics, fields }: Describe) {
  * Summarizes one prompt: Sink_1 at each threshold, the mean of alpha_1 over heads, and the mean
  * loss.
  */
-function promptSummary(
+function summarizePrompt(
   { alpha, loss_mean: loss }: Readonly<Record<string, Tensor>>,
   eps: readonly number[],
 ) {
   const [L, H, T] = alpha.shape;
   const firstAlphas = Array.from({ length: L * H }, (_, i) => alpha.data[i * T]);
-  const sinkShare = (at: number) => {
-    const threshold = Math.fround(at);
+  const sinkShare = (unroundedThreshold: number) => {
+    const threshold = Math.fround(unroundedThreshold);
     if (firstAlphas.some(Number.isNaN)) return NaN;
-    return firstAlphas.filter((one) => one > threshold).length / firstAlphas.length;
+    return firstAlphas.filter((x) => x > threshold).length / firstAlphas.length;
   };
   const sum = firstAlphas.reduce((a, b) => a + b, 0);
   return { sinks: eps.map(sinkShare), alpha: sum / firstAlphas.length, loss: loss?.data[0] ?? NaN };
@@ -75,18 +75,18 @@ export async function recordStudy(
   } = options;
   expectInteger(promptsKept, 0, sequences.length, 'keep');
   const metrics = [...new Set(['alpha', ...(options.metrics ?? averagedMetrics(describe))])];
-  const rows: ReturnType<typeof promptSummary>[] = [];
-  const measured = await measure(model, sequences, {
+  const rows: ReturnType<typeof summarizePrompt>[] = [];
+  const measurement = await measure(model, sequences, {
     metrics,
     eps,
     edits,
     signal,
     onProgress,
-    onSequence: (found) => void rows.push(promptSummary(found, eps)),
+    onSequence: (tensors) => void rows.push(summarizePrompt(tensors, eps)),
   });
-  const parts: Parts = new Map();
-  const byEps = (measured.byEps ?? []).slice(1).map((one) => one.metrics);
-  putMeans(parts, describe, [measured.metrics, ...byEps]);
+  const fileTensors: FileTensors = new Map();
+  const byEps = (measurement.byEps ?? []).slice(1).map((result) => result.metrics);
+  putMeans(fileTensors, describe, [measurement.metrics, ...byEps]);
   // An edit changes which keys a query sees, so the visible keys are recorded too.
   const extraFields = edits.length > 0 ? ['seen'] : [];
   const selection = selectFields(model, {
@@ -94,12 +94,12 @@ export async function recordStudy(
     fields: [...(options.fields ?? ['att']), ...extraFields],
   });
   const fields = fieldsFor(describe, [
-    ...[...selection.fields, ...selection.small].map((field) => ({ field })),
-    ...selection.exact.map((metric) => ({ metric })),
+    ...[...selection.fields, ...selection.smallFields].map((field) => ({ field })),
+    ...selection.exactMetrics.map((metric) => ({ metric })),
   ]);
   for (let i = 0; i < promptsKept; i++) {
     const run = await model.run(sequences[i], { fields, edits, signal });
-    await addPrompt(parts, i, run, selection, half).finally(() => run.close());
+    await addPrompt(fileTensors, i, run, selection, half).finally(() => run.close());
   }
   const count = rows.length;
   const values = {
@@ -109,14 +109,17 @@ export async function recordStudy(
   };
   for (const [name, data] of Object.entries(values)) {
     const shape = name === 'sink_1' ? [count, eps.length] : [count];
-    parts.set(`prompt.${name}`, makePart({ shape, data }));
+    fileTensors.set(`prompt.${name}`, makeFileTensor({ shape, data }));
   }
   const ids = sequences.slice(0, promptsKept).map((list) => [...list]);
   const isCounterfactual = edits.some(
     ({ kind }) => rowNamed(describe.edits, kind, 'edit').counterfactual,
   );
-  const about = isCounterfactual ? { class: 'COUNTERFACTUAL', ...options } : options;
-  return encode(parts, conditionsOf(model, about, { ids, count, T: measured.T, eps, edits }));
+  const recordOptions = isCounterfactual ? { class: 'COUNTERFACTUAL', ...options } : options;
+  return encode(
+    fileTensors,
+    conditionsOf(model, recordOptions, { ids, count, T: measurement.T, eps, edits }),
+  );
 }
 
 /**
@@ -140,22 +143,24 @@ export async function compareRecordings(
   const { tolerance = 0 } = options;
   expect(tolerance >= 0, 'tolerance', '0 or more', tolerance);
   const differences: Difference[] = [];
-  for (const [name, valueA, valueB] of comparedConditions(a.conditions, b.conditions))
+  for (const [name, valueA, valueB] of listComparedConditions(a.conditions, b.conditions))
     if (JSON.stringify(valueA) !== JSON.stringify(valueB))
       differences.push({ name, a: valueA, b: valueB });
   const [tensorsA, tensorsB] = [a.tensors, b.tensors];
-  const shared = [...tensorsA.keys()].filter((name) => tensorsB.has(name)).sort();
-  for (const name of shared) {
+  const sharedNames = [...tensorsA.keys()].filter((name) => tensorsB.has(name)).sort();
+  for (const name of sharedNames) {
     const [x, y] = [await a.tensor(name), await b.tensor(name)];
     const [shapeA, shapeB] = [x.shape, y.shape].map((shape) => shape.filter((n) => n !== 1).join());
     if (shapeA !== shapeB) differences.push({ name, a: [...x.shape], b: [...y.shape] });
-    else differences.push(...largestDifference(name, x, y, tolerance));
+    else differences.push(...findLargestDifference(name, x, y, tolerance));
   }
-  const namesOnlyIn = (these: ReadonlyMap<string, unknown>, those: ReadonlyMap<string, unknown>) =>
-    [...these.keys()].filter((name) => !those.has(name)).sort();
+  const namesOnlyIn = (
+    tensors: ReadonlyMap<string, unknown>,
+    otherTensors: ReadonlyMap<string, unknown>,
+  ) => [...tensors.keys()].filter((name) => !otherTensors.has(name)).sort();
   return {
     differences,
-    compared: shared,
+    compared: sharedNames,
     onlyA: namesOnlyIn(tensorsA, tensorsB),
     onlyB: namesOnlyIn(tensorsB, tensorsA),
   };
@@ -165,10 +170,10 @@ export async function compareRecordings(
  * Lists the conditions that must be equal for numbers to be comparable, as [name, value of a, value
  * of b].
  */
-function comparedConditions(a: Conditions, b: Conditions): [string, unknown, unknown][] {
-  const sizes = ['L', 'blocks', 'layers', 'H', 'G', 'operation'] as const;
+function listComparedConditions(a: Conditions, b: Conditions): [string, unknown, unknown][] {
+  const sizeKeys = ['L', 'blocks', 'layers', 'H', 'G', 'operation'] as const;
   return [
-    ...sizes.map((key) => [key, a.model[key], b.model[key]] as [string, unknown, unknown]),
+    ...sizeKeys.map((key) => [key, a.model[key], b.model[key]] as [string, unknown, unknown]),
     ['first position', a.first.position, b.first.position],
     ['T', a.prompts.T, b.prompts.T],
     ['count', a.prompts.count, b.prompts.count],
@@ -183,9 +188,9 @@ const labelsOf = ({ edits }: Conditions) => edits.map(({ label }) => label);
  * Finds the largest difference beyond the tolerance and counts all such differences. A finite
  * number always differs from an undefined or an infinite one.
  */
-function largestDifference(name: string, a: Tensor, b: Tensor, tolerance: number) {
+function findLargestDifference(name: string, a: Tensor, b: Tensor, tolerance: number) {
   let [worst, count] = [0, 0];
-  let at: number | undefined;
+  let worstIndex: number | undefined;
   a.data.forEach((x, i) => {
     const y = b.data[i];
     if (x === y || (Number.isNaN(x) && Number.isNaN(y))) return;
@@ -195,17 +200,26 @@ function largestDifference(name: string, a: Tensor, b: Tensor, tolerance: number
     if (isFiniteGap && gap <= tolerance * Math.max(1, Math.abs(x), Math.abs(y))) return;
     const size = isFiniteGap ? gap : Infinity;
     count++;
-    if (size > worst) [worst, at] = [size, i];
+    if (size > worst) [worst, worstIndex] = [size, i];
   });
-  if (at === undefined) return [];
-  const index = unravelIndex(at, a.shape);
+  if (worstIndex === undefined) return [];
+  const index = unravelIndex(worstIndex, a.shape);
   return [
-    { name, index, a: a.data[at], b: b.data[at], difference: worst, count, of: a.data.length },
+    {
+      name,
+      index,
+      a: a.data[worstIndex],
+      b: b.data[worstIndex],
+      difference: worst,
+      count,
+      of: a.data.length,
+    },
   ];
 }
 
-function unravelIndex(at: number, shape: readonly number[]) {
+function unravelIndex(flatIndex: number, shape: readonly number[]) {
   const index = [...shape];
-  for (let i = shape.length; i-- > 0; at = Math.floor(at / shape[i])) index[i] = at % shape[i];
+  for (let i = shape.length; i-- > 0; flatIndex = Math.floor(flatIndex / shape[i]))
+    index[i] = flatIndex % shape[i];
   return index;
 }

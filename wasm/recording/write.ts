@@ -11,13 +11,13 @@ import type { Run, Edit } from '../engine/types.ts';
 import type { Recordable, RecordOptions, Maps, MapsOptions } from './types.ts';
 import type { MetricMean } from '../study/types.ts';
 
-type Part = {
+type FileTensor = {
   dtype: 'F32' | 'F16' | 'I32' | 'U8';
   shape: readonly number[];
   data: Float32Array | Int32Array | Uint8Array | Uint16Array;
 };
-export type Parts = Map<string, Part>;
-type Measured = {
+export type FileTensors = Map<string, FileTensor>;
+type RecordedPrompts = {
   /** Token ids of the recorded prompts. */
   ids: readonly (readonly number[])[];
   count: number;
@@ -57,23 +57,23 @@ export const RECORD_OPTIONS = { ...STUDY_OPTIONS, ...ABOUT_OPTIONS };
 /**
  * Encodes the file. Tensors are aligned to 8 bytes, so that readers can use them without copying.
  */
-export function encode(parts: Parts, conditions: unknown) {
+export function encode(fileTensors: FileTensors, conditions: unknown) {
   const metadata = { 'sinkscope.recording': FORMAT_VERSION, sinkscope: JSON.stringify(conditions) };
   const header: Record<string, unknown> = { __metadata__: metadata };
   // Wide numbers come first, which aligns every tensor without gaps, as the format requires.
-  const widthOf = ([, { data }]: [string, Part]) => data.BYTES_PER_ELEMENT;
-  const sorted = [...parts].sort((a, b) => widthOf(b) - widthOf(a));
-  let at = 0;
-  for (const [name, { dtype, shape, data }] of sorted)
-    header[name] = { dtype, shape, data_offsets: [at, (at += data.byteLength)] };
+  const widthOf = ([, { data }]: [string, FileTensor]) => data.BYTES_PER_ELEMENT;
+  const sortedTensors = [...fileTensors].sort((a, b) => widthOf(b) - widthOf(a));
+  let dataEnd = 0;
+  for (const [name, { dtype, shape, data }] of sortedTensors)
+    header[name] = { dtype, shape, data_offsets: [dataEnd, (dataEnd += data.byteLength)] };
   const json = new TextEncoder().encode(JSON.stringify(header));
   const paddedLength = Math.ceil(json.length / 8) * 8;
-  const file = new Uint8Array(8 + paddedLength + at);
+  const file = new Uint8Array(8 + paddedLength + dataEnd);
   new DataView(file.buffer).setBigUint64(0, BigInt(paddedLength), true);
   file.set(json, 8);
   file.fill(0x20, 8 + json.length, 8 + paddedLength);
   let offset = 8 + paddedLength;
-  for (const [, { data }] of sorted) {
+  for (const [, { data }] of sortedTensors) {
     file.set(new Uint8Array(data.buffer, data.byteOffset, data.byteLength), offset);
     offset += data.byteLength;
   }
@@ -94,15 +94,15 @@ export function toHalfBits(numbers: ArrayLike<number>) {
       float[0] = Math.abs(float[0]) + 0.5;
       return signBit | (bits[0] & 0xffff);
     }
-    const rounded = magnitude + 0xfff + ((magnitude >>> 13) & 1);
-    return signBit | Math.min((rounded - 0x38000000) >>> 13, 0x7c00);
+    const roundedBits = magnitude + 0xfff + ((magnitude >>> 13) & 1);
+    return signBit | Math.min((roundedBits - 0x38000000) >>> 13, 0x7c00);
   });
 }
 
-export function makePart(
+export function makeFileTensor(
   { shape, data }: Tensor | { shape: readonly number[]; data: ArrayLike<number> },
   isHalf: boolean = false,
-): Part {
+): FileTensor {
   if (data instanceof Int32Array) return { dtype: 'I32', shape, data };
   if (isHalf) return { dtype: 'F16', shape, data: toHalfBits(data) };
   return {
@@ -129,29 +129,33 @@ export function selectFields(
   const { proxy } = rowNamed(describe.operations, architecture.attention.operation, 'operation');
   return {
     fields: [...new Set(names)].filter((name) => name !== 'tokens'),
-    small: smallFields.map(({ name }) => name).filter((name) => !names.includes(name)),
-    exact: proxy === 'weights' ? EXACT_METRICS : [...EXACT_METRICS, RAW_METRIC],
+    smallFields: smallFields.map(({ name }) => name).filter((name) => !names.includes(name)),
+    exactMetrics: proxy === 'weights' ? EXACT_METRICS : [...EXACT_METRICS, RAW_METRIC],
   };
 }
 
 export async function addPrompt(
-  parts: Parts,
+  fileTensors: FileTensors,
   prompt: number,
   run: Pick<Run, 'tokens' | 'read'>,
-  { fields, small, exact }: ReturnType<typeof selectFields>,
+  { fields, smallFields, exactMetrics }: ReturnType<typeof selectFields>,
   isHalf: boolean,
 ) {
-  const addPart = (name: string, one: Part) => parts.set(`${prompt}.${name}`, one);
-  addPart('tokens', makePart({ shape: [run.tokens.length], data: Int32Array.from(run.tokens) }));
+  const addTensor = (name: string, fileTensor: FileTensor) =>
+    fileTensors.set(`${prompt}.${name}`, fileTensor);
+  addTensor(
+    'tokens',
+    makeFileTensor({ shape: [run.tokens.length], data: Int32Array.from(run.tokens) }),
+  );
   const tensors = await run.read(fields.map((field) => ({ field })));
   fields.forEach((name, i) =>
-    addPart(name, makePart(tensors[i], isHalf && !SMALL_FIELDS.includes(name))),
+    addTensor(name, makeFileTensor(tensors[i], isHalf && !SMALL_FIELDS.includes(name))),
   );
-  const otherTensors = [
-    ...small.map((field) => ({ field })),
-    ...exact.map((metric) => ({ metric })),
+  const otherReads = [
+    ...smallFields.map((field) => ({ field })),
+    ...exactMetrics.map((metric) => ({ metric })),
   ];
-  for (const read of otherTensors) {
+  for (const read of otherReads) {
     const [tensor] = await run.read([read]).catch((error) => {
       if (error.code !== 'bad_request') throw error;
       return []; // the run did not record this
@@ -160,20 +164,20 @@ export async function addPrompt(
     const name = 'field' in read ? read.field : read.metric;
     // No logits predict the first token, so the format omits its loss.
     const { data } = tensor;
-    addPart(
+    addTensor(
       name,
-      makePart(name === 'loss' ? { shape: [data.length - 1], data: data.slice(1) } : tensor),
+      makeFileTensor(name === 'loss' ? { shape: [data.length - 1], data: data.slice(1) } : tensor),
     );
   }
 }
 
 /**
- * Adds the means and deviations over all prompts to the parts. For metrics with a threshold, the
+ * Adds the means and deviations over all prompts. For metrics with a threshold, the
  * thresholds are the first dimension.
  * @param byEps metrics by threshold; metrics without one are in the first entry
  */
 export function putMeans(
-  parts: Parts,
+  fileTensors: FileTensors,
   describe: Describe,
   byEps: readonly Readonly<Record<string, MetricMean>>[],
 ) {
@@ -182,10 +186,13 @@ export function putMeans(
     const hasThreshold = row.arguments.includes('eps');
     const meansByEps = hasThreshold ? byEps.map((metrics) => metrics[name]) : [byEps[0][name]];
     const fullShape = hasThreshold ? [byEps.length, ...shape] : shape;
-    const numbers = (kind: 'mean' | 'deviation') =>
-      Float32Array.from(meansByEps.flatMap((one) => one[kind].map((x) => x ?? NaN)));
-    parts.set(`mean.${name}`, makePart({ shape: fullShape, data: numbers('mean') }));
-    parts.set(`deviation.${name}`, makePart({ shape: fullShape, data: numbers('deviation') }));
+    const numbersOf = (kind: 'mean' | 'deviation') =>
+      Float32Array.from(meansByEps.flatMap((metricMean) => metricMean[kind].map((x) => x ?? NaN)));
+    fileTensors.set(`mean.${name}`, makeFileTensor({ shape: fullShape, data: numbersOf('mean') }));
+    fileTensors.set(
+      `deviation.${name}`,
+      makeFileTensor({ shape: fullShape, data: numbersOf('deviation') }),
+    );
   }
 }
 
@@ -195,7 +202,7 @@ export function putMeans(
 export function conditionsOf(
   { architecture, describe, arithmetic }: Recordable,
   options: RecordOptions,
-  { ids, count, T, eps, edits = [] }: Measured,
+  { ids, count, T, eps, edits = [] }: RecordedPrompts,
 ) {
   const { strings = (list: readonly number[]) => list.map(String) } = options;
   const { family, L, blocks, layers, H, G, K, D, V, F, E, mask, windows, attention } = architecture;
@@ -210,7 +217,7 @@ export function conditionsOf(
     dtype: arithmetic === 'int8' ? 'int8' : 'float32',
     attention: 'sinkscope',
   };
-  const about = { id: family, revision: null, sha256: null, ...options.model };
+  const identity = { id: family, revision: null, sha256: null, ...options.model };
   // An edit that replaces the operation in every head also changes the meaning of the rows.
   const operation = edits.reduce(
     (name, edit) =>
@@ -219,10 +226,10 @@ export function conditionsOf(
         : name,
     attention.operation,
   );
-  const first = { token: tokens[0]?.[0] ?? null, id: ids[0]?.[0] ?? null, position: 0 };
+  const firstToken = { token: tokens[0]?.[0] ?? null, id: ids[0]?.[0] ?? null, position: 0 };
   return {
-    model: { ...about, family, ...sizes, ...implementation, operation, mask, windows },
-    first: { ...first, ...options.first },
+    model: { ...identity, family, ...sizes, ...implementation, operation, mask, windows },
+    first: { ...firstToken, ...options.first },
     tokens,
     prompts: {
       source: options.source ?? null,
@@ -262,7 +269,7 @@ export function recordMaps(prompts: readonly Maps[], options: MapsOptions = {}):
     mask = { kind: 'causal' },
   } = options;
   expect(prompts.length > 0, 'prompts', 'one prompt or more', prompts.length);
-  const parts: Parts = new Map();
+  const fileTensors: FileTensors = new Map();
   const maps = prompts.map(({ att }, i) => mapsOf(att, `prompts[${i}].att`));
   const [[L, H, T]] = maps.map(({ shape }) => shape);
   maps.forEach(({ shape, data }, i) => {
@@ -273,7 +280,7 @@ export function recordMaps(prompts: readonly Maps[], options: MapsOptions = {}):
       `shape ${expected.join(' x ')}`,
       shape.join(' x '),
     );
-    parts.set(`${i}.att`, makePart({ shape, data }));
+    fileTensors.set(`${i}.att`, makeFileTensor({ shape, data }));
   });
   const tokens = prompts.map(({ tokens: strings }, i) => {
     const [, , n] = maps[i].shape;
@@ -283,7 +290,7 @@ export function recordMaps(prompts: readonly Maps[], options: MapsOptions = {}):
     return [...list];
   });
   const sizes = { L, H, G: options.G ?? H, K: 1, D: 1, V: 1 };
-  return encode(parts, {
+  return encode(fileTensors, {
     model: { id, revision: null, sha256: null, family, ...sizes, operation, mask },
     first: { token: tokens[0][0], id: null, position: 0 },
     tokens,

@@ -33,19 +33,23 @@ export function splitText(text: string, splitting: Splitting): string[] {
  * sequence has the special tokens that the text begins and ends with.
  * @example const [first] = cutTokens(await tokenizer.encode(text), 64);
  */
-export function cutTokens(tokens: readonly Token[], length: number, most = Infinity): Token[][] {
+export function cutTokens(
+  tokens: readonly Token[],
+  length: number,
+  countMax = Infinity,
+): Token[][] {
   checkList(tokens, 'object', 'tokens');
   expectInteger(length, 1, 2 ** 31, 'length');
-  if (most !== Infinity) expectInteger(most, 1, 2 ** 31, 'most');
-  const first = tokens.findIndex(({ special }) => !special);
-  if (first < 0) return [];
+  if (countMax !== Infinity) expectInteger(countMax, 1, 2 ** 31, 'countMax');
+  const start = tokens.findIndex(({ special }) => !special);
+  if (start < 0) return [];
   const end = tokens.findLastIndex(({ special }) => !special) + 1;
-  const room = length - first - (tokens.length - end);
+  const room = length - start - (tokens.length - end);
   expect(room > 0, 'length', `more than the ${length - room} special tokens`, length);
-  const count = Math.min(most, Math.floor((end - first) / room));
+  const count = Math.min(countMax, Math.floor((end - start) / room));
   return Array.from({ length: count }, (_, i) => [
-    ...tokens.slice(0, first),
-    ...tokens.slice(first + i * room, first + (i + 1) * room),
+    ...tokens.slice(0, start),
+    ...tokens.slice(start + i * room, start + (i + 1) * room),
     ...tokens.slice(end),
   ]);
 }
@@ -70,7 +74,7 @@ export async function cutText(
   expectInteger(sequences, 1, 2 ** 31, 'sequences');
   const isOneText = typeof text === 'string' && !lines;
   const pieces = isOneText ? [text] : typeof text === 'string' ? splitText(text, 'lines') : text;
-  const cut: number[][] = [];
+  const results: number[][] = [];
   const { length: specialTokens } = await tokenizer.encode('', { special });
   const room = tokens - specialTokens;
   expect(room > 0, 'tokens', `more than the ${specialTokens} special ones`, tokens);
@@ -78,17 +82,17 @@ export async function cutText(
   let short = 0;
   let longest = 0;
   for (const piece of pieces) {
-    const encoded = await tokenizer.encode(piece, { special });
-    for (const one of cutTokens(encoded, tokens, isOneText ? sequences : 1))
-      cut.push(one.map(({ id }) => id));
-    const { length } = encoded.filter((token) => !token.special);
+    const encodedTokens = await tokenizer.encode(piece, { special });
+    for (const sequence of cutTokens(encodedTokens, tokens, isOneText ? sequences : 1))
+      results.push(sequence.map(({ id }) => id));
+    const { length } = encodedTokens.filter((token) => !token.special);
     read += length;
     longest = Math.max(longest, length);
     if (length < room) short++;
-    if (cut.length === sequences) break;
+    if (results.length === sequences) break;
   }
-  onCut?.({ asked: sequences, sequences: cut.length, room, read, short, longest });
-  if (cut.length > 0) return cut;
+  onCut?.({ asked: sequences, sequences: results.length, room, read, short, longest });
+  if (results.length > 0) return results;
   const expected = `expected a ${lines ? 'line' : 'text'} of at least ${room} tokens`;
   throw new SinkscopeError('argument', 'text', expected);
 }

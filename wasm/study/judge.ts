@@ -34,12 +34,12 @@ export function leastTokens(eps: number): number {
  * @example judge({ eps: 0.3, even: 0.46, normalizes: true, sink: 1, sinkRaw: 1 }).conclusive; //
  * false: 5 tokens
  */
-export function judge(known: SinkMeasures): Judgment {
-  check(known, 'object', 'known');
+export function judge(measures: SinkMeasures): Judgment {
+  check(measures, 'object', 'measures');
   for (const key of ['eps', 'even', 'sink', 'sinkRaw'] as const) {
-    expect(typeof known[key] === 'number', key, 'a number', known[key]);
+    expect(typeof measures[key] === 'number', key, 'a number', measures[key]);
   }
-  const { eps, even, normalizes, sink, sinkRaw } = known;
+  const { eps, even, normalizes, sink, sinkRaw } = measures;
   const conclusive = even <= eps;
   const verdict = normalizes
     ? { sink, of: 'weights' as const }
@@ -51,12 +51,12 @@ export function judge(known: SinkMeasures): Judgment {
  * Labels what a head does on this text.
  * @example labelHead({ eps: 0.3, share: 0.9, contribution: 0.05, effect: 0 }); // { label: 'no-op', dormant: true }
  */
-export function labelHead(known: KnownHead): HeadLabel {
-  check(known, 'object', 'known');
+export function labelHead(head: KnownHead): HeadLabel {
+  check(head, 'object', 'head');
   for (const key of ['eps', 'share', 'contribution'] as const) {
-    expect(typeof known[key] === 'number', key, 'a number', known[key]);
+    expect(typeof head[key] === 'number', key, 'a number', head[key]);
   }
-  const { eps, share, contribution, effect } = known;
+  const { eps, share, contribution, effect } = head;
   if (effect !== undefined) expect(typeof effect === 'number', 'effect', 'a number', effect);
   const attendsFirst = share > eps;
   const kind = contribution >= 0.5 ? 'broadcast' : 'no-op';

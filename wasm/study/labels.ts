@@ -15,12 +15,12 @@ export function groupsOf(texts: readonly string[]): LabeledTexts[] | undefined {
   checkList(texts, 'text', 'texts');
   const groups: Map<string, string[]> = new Map();
   for (const line of texts) {
-    const at = line.indexOf('\t');
-    const label = line.slice(0, Math.max(0, at)).trim();
-    const text = line.slice(at + 1).trim();
+    const tab = line.indexOf('\t');
+    const label = line.slice(0, Math.max(0, tab)).trim();
+    const text = line.slice(tab + 1).trim();
     if (!label || label.length > LABEL_LENGTH_MAX || !text) return undefined;
     groups.set(label, [...(groups.get(label) ?? []), text]);
   }
   if (groups.size < 2) return undefined;
-  return [...groups].map(([label, labeled]) => ({ label, texts: labeled }));
+  return [...groups].map(([label, groupTexts]) => ({ label, texts: groupTexts }));
 }

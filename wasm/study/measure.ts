@@ -72,7 +72,7 @@ export async function measure(
  * edits, as the base of metrics that have `base` among their arguments.
  * @example
  * const cases = [8, 16, 24].map((budget) => [{ kind: 'evict', policy: 'window', budget }]);
- * const found = await sweep(model, sequences, cases, { metrics: ['loss_mean', 'kl_mean'] });
+ * const measurements = await sweep(model, sequences, cases, { metrics: ['loss_mean', 'kl_mean'] });
  */
 export async function sweep(
   model: StudyModel,
@@ -93,12 +93,14 @@ export async function sweep(
     options.metrics?.map((name) => rowNamed(describe.metrics, name, 'metric')) ??
     (streaming ? streamedMetrics(describe) : summaryMetrics(describe, cases));
   const names = rows.map(({ name }) => name);
-  const compared = rows.filter(needsBase).map(({ name }) => name);
+  const comparedNames = rows.filter(needsBase).map(({ name }) => name);
   // Metrics with a threshold are read again for each further threshold.
-  const withThreshold = rows.filter((row) => row.arguments.includes('eps')).map(({ name }) => name);
+  const thresholdNames = rows
+    .filter((row) => row.arguments.includes('eps'))
+    .map(({ name }) => name);
   const furtherReads = thresholds
     .slice(1)
-    .flatMap((at) => withThreshold.map((metric) => ({ metric, eps: at })));
+    .flatMap((threshold) => thresholdNames.map((metric) => ({ metric, eps: threshold })));
   const reads = [...names.map((metric) => ({ metric, eps })), ...furtherReads];
   const fields = fieldsFor(describe, reads);
   const T = commonLength(sequences);
@@ -113,20 +115,20 @@ export async function sweep(
             edits.length &&
             (edits.every((edit) => delayedKinds.has(edit?.kind)) || edits.every(isAboveLayer0)),
         );
-  const isShared = derivedCases.length > (compared.length ? 0 : UNSHARED_CASES_MAX);
+  const isShared = derivedCases.length > (comparedNames.length ? 0 : UNSHARED_CASES_MAX);
   const baseFields = isShared ? ['att', 'hidden', ...fields] : [];
   // Maps and vectors are needed only by runs that begin from a plain one, and by some metrics.
   const maps = isShared ? undefined : 0;
   const measuring = !isShared && !streaming && rows.every(needsNoRows) && names;
-  const comparedReads = compared.map((metric) => ({ metric }));
+  const comparedReads = comparedNames.map((metric) => ({ metric }));
   const plainFields = [...new Set([...fieldsFor(describe, comparedReads), ...baseFields])];
   const total = sequences.length * cases.length;
   const startTime = performance.now();
   let count = 0;
   const sums: Sums[][] = cases.map(() => thresholds.map(() => new Map()));
-  const measureOne = async (replica: Replica, ids: readonly number[]) => {
+  const measureSequence = async (replica: Replica, ids: readonly number[]) => {
     const baseRun =
-      compared.length || isShared
+      comparedNames.length || isShared
         ? await replica.run(ids, { fields: plainFields, capacity: T, maps, signal })
         : undefined;
     const results = [];
@@ -137,7 +139,7 @@ export async function sweep(
         const request = { fields, edits, capacity: T, maps, streaming, measuring, from, signal };
         const run = await replica.run(ids, request);
         const readsWithBase = reads.map((read) =>
-          compared.includes(read.metric) ? { ...read, base: baseRun } : read,
+          comparedNames.includes(read.metric) ? { ...read, base: baseRun } : read,
         );
         results.push(await run.read(readsWithBase).finally(() => run.close()));
         const rate = (1000 * ++count) / (performance.now() - startTime);
@@ -149,22 +151,37 @@ export async function sweep(
     return results;
   };
   // Results are added in the order of the sequences: sums must not depend on the workers' speed.
-  let index = 0;
-  for await (const results of spread(model, sequences, measureOne, { signal })) {
-    results.forEach((tensors, at) => {
+  let sequenceCount = 0;
+  for await (const results of spread(model, sequences, measureSequence, { signal })) {
+    results.forEach((tensors, caseIndex) => {
       tensors.forEach((tensor, i) =>
-        addUp(sums[at][thresholds.indexOf(reads[i].eps)], reads[i].metric, tensor),
+        addUp(sums[caseIndex][thresholds.indexOf(reads[i].eps)], reads[i].metric, tensor),
       );
-      onSequence?.(Object.fromEntries(names.map((name, i) => [name, tensors[i]])), index, at);
+      onSequence?.(
+        Object.fromEntries(names.map((name, i) => [name, tensors[i]])),
+        sequenceCount,
+        caseIndex,
+      );
     });
-    index++;
+    sequenceCount++;
   }
   return sums.map(([sumsAtFirst, ...others]) => {
-    const metrics = meansOf(sumsAtFirst, index);
-    const thresholdMetrics = Object.fromEntries(withThreshold.map((name) => [name, metrics[name]]));
-    const metricsByEps = [thresholdMetrics, ...others.map((one) => meansOf(one, index))];
+    const metrics = meansOf(sumsAtFirst, sequenceCount);
+    const thresholdMetrics = Object.fromEntries(
+      thresholdNames.map((name) => [name, metrics[name]]),
+    );
+    const metricsByEps = [
+      thresholdMetrics,
+      ...others.map((otherSums) => meansOf(otherSums, sequenceCount)),
+    ];
     const byEps = metricsByEps.map((subset, i) => ({ eps: thresholds[i], metrics: subset }));
-    return { eps, T, sequences: index, metrics, ...(Array.isArray(options.eps) && { byEps }) };
+    return {
+      eps,
+      T,
+      sequences: sequenceCount,
+      metrics,
+      ...(Array.isArray(options.eps) && { byEps }),
+    };
   });
 }
 

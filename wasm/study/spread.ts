@@ -1,6 +1,6 @@
 /** Spreads work on many items over the workers of an engine. */
 import { check, checkOptions } from '../abi/arguments.ts';
-import { untilAborted } from '../engine/chain.ts';
+import { watchAbort } from '../engine/chain.ts';
 import type { Replica, Options } from '../engine/types.ts';
 import type { StudyModel } from './types.ts';
 
@@ -41,7 +41,7 @@ export async function* spread<Item, Result>(
   let startedCount = 0;
   let yieldedCount = 0;
   const start = async (replica: (typeof replicas)[number], i: number) => work(replica, items[i], i);
-  const pending: ReturnType<typeof start>[] = [];
+  const pendingResults: ReturnType<typeof start>[] = [];
   const startIdle = () => {
     for (; startedCount < Math.min(items.length, yieldedCount + aheadMax); startedCount++) {
       const replica = idleReplicas.shift();
@@ -51,15 +51,15 @@ export async function* spread<Item, Result>(
         idleReplicas.push(replica);
         startIdle();
       };
-      pending.push(result);
+      pendingResults.push(result);
       result.then(release, release);
     }
   };
-  const abortWatch = untilAborted(signal);
+  const abortWatch = watchAbort(signal);
   try {
     for (; yieldedCount < items.length; yieldedCount++) {
       startIdle();
-      const result = pending.shift() as (typeof pending)[number];
+      const result = pendingResults.shift() as (typeof pendingResults)[number];
       yield await Promise.race([result, abortWatch.promise]);
     }
   } finally {

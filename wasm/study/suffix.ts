@@ -72,80 +72,84 @@ export async function searchSuffix(
   expectInteger(width, 1, COUNT_MAX, 'width');
   expectInteger(seed, 0, 2 ** 32 - 1, 'seed');
   const { V, context } = model.architecture;
-  const allowed = allowedIds(options.never ?? [], V);
-  [pair, ...others].forEach((one, i) =>
-    checkPair(one, i ? `others[${i - 1}]` : 'pair', V, context - length),
+  const allowedIds = listAllowedIds(options.never ?? [], V);
+  [pair, ...others].forEach((item, i) =>
+    checkPair(item, i ? `others[${i - 1}]` : 'pair', V, context - length),
   );
   const random = randomBits(seed);
   const drawIndex = (n: number) => Math.floor((random() * n) / 2 ** 32);
-  const draw = () => Array.from({ length }, () => allowed[drawIndex(allowed.length)]);
+  const drawSuffix = () => Array.from({ length }, () => allowedIds[drawIndex(allowedIds.length)]);
 
   const scorePairs = async (items: readonly { pair: Pair; suffix: readonly number[] }[]) => {
     const results: number[] = [];
     const work = (replica: Replica, item: (typeof items)[number]) =>
       scoreRun(replica, item.pair, item.suffix, GOALS[goal], { edits, signal });
-    for await (const one of spread(model, items, work, { signal })) results.push(one);
+    for await (const score of spread(model, items, work, { signal })) results.push(score);
     return results;
   };
   const scoreAll = (suffixes: readonly number[][]) =>
     scorePairs(suffixes.map((suffix) => ({ pair, suffix })));
 
-  let suffix = draw();
-  let [best] = await scoreAll([suffix]);
-  const start = best;
+  let suffix = drawSuffix();
+  let [bestScore] = await scoreAll([suffix]);
+  const start = bestScore;
   const path = [];
   for (let step = 0; step < steps; step++) {
     const candidates = Array.from({ length: width }, () => {
       const candidate = [...suffix];
-      candidate[drawIndex(length)] = allowed[drawIndex(allowed.length)];
+      candidate[drawIndex(length)] = allowedIds[drawIndex(allowedIds.length)];
       return candidate;
     });
     const candidateScores = await scoreAll(candidates);
-    const at = argmax(candidateScores);
-    if (candidateScores[at] > best) [suffix, best] = [candidates[at], candidateScores[at]];
-    path.push({ suffix, score: best });
-    onStep?.({ suffix, score: best }, step);
+    const bestIndex = argmax(candidateScores);
+    if (candidateScores[bestIndex] > bestScore)
+      [suffix, bestScore] = [candidates[bestIndex], candidateScores[bestIndex]];
+    path.push({ suffix, score: bestScore });
+    onStep?.({ suffix, score: bestScore }, step);
   }
 
-  const randomSuffixes = Array.from({ length: Math.max(RANDOM_SUFFIXES, steps * width + 1) }, draw);
+  const randomSuffixes = Array.from(
+    { length: Math.max(RANDOM_SUFFIXES, steps * width + 1) },
+    drawSuffix,
+  );
   const randomScores = await scoreAll(randomSuffixes);
   const sortedScores = randomScores.slice(0, RANDOM_SUFFIXES).sort((a, b) => a - b);
-  const bestRandom = argmax(randomScores.slice(0, steps * width + 1));
+  const bestRandomIndex = argmax(randomScores.slice(0, steps * width + 1));
   // The goal 'steal' measures the attention to the suffix, so it is undefined without one.
-  const none = goal === 'steal' ? null : (await scoreAll([[]]))[0];
+  const scoreWithoutSuffix = goal === 'steal' ? null : (await scoreAll([[]]))[0];
   const orders = Array.from({ length: RANDOM_ORDERS }, () => shuffle(suffix, drawIndex));
   const orderScores = await scoreAll(orders);
-  const scoreOnOthers = (one: readonly number[]) =>
-    scorePairs(others.map((pair) => ({ pair, suffix: one })));
+  const scoreOnOthers = (otherSuffix: readonly number[]) =>
+    scorePairs(others.map((pair) => ({ pair, suffix: otherSuffix })));
   return {
     suffix,
-    score: best,
+    score: bestScore,
     start,
     path,
     evaluated: steps * width + 1,
-    none,
+    none: scoreWithoutSuffix,
     random: {
       mean: mean(sortedScores),
       low: sortedScores[Math.floor(0.05 * (RANDOM_SUFFIXES - 1))],
       high: sortedScores[Math.ceil(0.95 * (RANDOM_SUFFIXES - 1))],
-      best: randomScores[bestRandom],
+      best: randomScores[bestRandomIndex],
     },
     shuffled: mean(orderScores),
     others: others.length
       ? {
           found: await scoreOnOthers(suffix),
           random: await scoreOnOthers(randomSuffixes[0]),
-          best: await scoreOnOthers(randomSuffixes[bestRandom]),
+          best: await scoreOnOthers(randomSuffixes[bestRandomIndex]),
         }
       : null,
   };
 }
 
-function allowedIds(never: readonly number[], V: number) {
+function listAllowedIds(never: readonly number[], V: number) {
   never.forEach((id, i) => expectInteger(id, 0, V - 1, `never[${i}]`));
-  const excluded = new Set(never);
-  expect(excluded.size < V, 'never', 'fewer tokens than there are', never.length);
-  return Array.from({ length: V }, (_, id) => id).filter((id) => !excluded.has(id));
+  const excludedIds = new Set(never);
+  expect(excludedIds.size < V, 'never', 'fewer tokens than there are', never.length);
+  return Array.from({ length: V }, (_, id) => id).filter((id) => !excludedIds.has(id));
 }
 
 function checkPair(pair: Pair, where: string, V: number, tokensMax: number) {

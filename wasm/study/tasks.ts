@@ -68,18 +68,18 @@ export async function copyTask(
   expectInteger(V, 1, 2 ** 31, 'V');
   checkOptions(options, { first: 'list', never: 'list' });
   const { first = [], never = [], length = 25, prompts = 24, seed = 0 } = options;
-  const excluded = new Set([...never, ...first]);
-  const allowed = Array.from({ length: V }, (_, id) => id).filter((id) => !excluded.has(id));
-  expectInteger(length, 2, allowed.length - 1, 'length');
+  const excludedIds = new Set([...never, ...first]);
+  const allowedIds = Array.from({ length: V }, (_, id) => id).filter((id) => !excludedIds.has(id));
+  expectInteger(length, 2, allowedIds.length - 1, 'length');
   expectInteger(prompts, 1, COUNT_MAX, 'prompts');
   expectInteger(seed, 0, 2 ** 32 - 1, 'seed');
   const random = randomBits(seed);
   const makePrompt = () => {
     // Without a start token a random token comes first, so that the first key is not one to copy.
-    const sample = drawSome(allowed, length + 1, random);
+    const sample = drawItems(allowedIds, length + 1, random);
     const prefix = first.length ? first : sample.slice(0, 1);
-    const copied = sample.slice(1);
-    return { ids: [...prefix, ...copied, ...copied], from: prefix.length + length + 1 };
+    const copiedIds = sample.slice(1);
+    return { ids: [...prefix, ...copiedIds, ...copiedIds], from: prefix.length + length + 1 };
   };
   return { name: 'copy', prompts: Array.from({ length: prompts }, makePrompt), chance: 1 / length };
 }
@@ -163,11 +163,11 @@ export async function measureTask(
   const random = randomBits(seed);
   const items = task.prompts.map((prompt) => {
     const keys = controlKeys(prompt);
-    const control = keys[drawIndex(keys.length, random)];
+    const controlKey = keys[drawIndex(keys.length, random)];
     const cases = [
       [],
       evictionEdits(0, prompt),
-      evictionEdits(control, prompt),
+      evictionEdits(controlKey, prompt),
       [{ kind: 'hide_key', key: 0 }],
     ];
     return { prompt, cases };
@@ -188,10 +188,12 @@ export async function measureTask(
     scoresByPrompt.push(scores);
   const { name, prompts, chance, distance } = task;
   const hasChoices = prompts.every(({ choices }) => choices);
-  const conditionOf = (_: unknown, at: number) => {
+  const conditionOf = (_: unknown, conditionIndex: number) => {
     const scoreOf = (quantity: keyof Scores) => ({
-      ...meanWithError(scoresByPrompt.map((one) => one[at][quantity])),
-      change: meanWithError(scoresByPrompt.map((one) => one[at][quantity] - one[0][quantity])),
+      ...meanWithError(scoresByPrompt.map((scores) => scores[conditionIndex][quantity])),
+      change: meanWithError(
+        scoresByPrompt.map((scores) => scores[conditionIndex][quantity] - scores[0][quantity]),
+      ),
     });
     return {
       accuracy: scoreOf('accuracy'),
@@ -200,14 +202,14 @@ export async function measureTask(
     };
   };
   const [baseline, first, other, unseen] = CONDITIONS.map(conditionOf);
-  const best = baseline.choice ?? baseline.accuracy;
+  const mainScore = baseline.choice ?? baseline.accuracy;
   return {
     name,
     prompts: prompts.length,
     predicted: prompts.reduce((sum, { ids, from }) => sum + ids.length - from, 0),
     chance,
     ...(distance === undefined ? {} : { distance }),
-    can: best.mean - 2 * (best.error ?? 0) > chance,
+    can: mainScore.mean - 2 * (mainScore.error ?? 0) > chance,
     baseline,
     first,
     other,
@@ -246,9 +248,9 @@ async function scorePrompt(
     const { shape, data } = await run.field('logits');
     const logits = data.subarray((ids.length - 2) * shape[1], (ids.length - 1) * shape[1]);
     // Of equal logits the lowest id is chosen.
-    const sorted = [...choices].sort((a, b) => a - b);
-    const best = sorted.reduce((a, b) => (logits[b] > logits[a] ? b : a));
-    return { ...scores, choice: Number(best === ids[ids.length - 1]) };
+    const sortedChoices = [...choices].sort((a, b) => a - b);
+    const topChoice = sortedChoices.reduce((a, b) => (logits[b] > logits[a] ? b : a));
+    return { ...scores, choice: Number(topChoice === ids[ids.length - 1]) };
   } finally {
     await run.close();
   }
@@ -277,7 +279,7 @@ function drawIndex(n: number, random: () => number) {
 }
 
 /** Draws different items of a list in random order (Fisher and Yates 1938, from the front). */
-export function drawSome(list: readonly number[], n: number, random: () => number) {
+export function drawItems(list: readonly number[], n: number, random: () => number) {
   const copy = [...list];
   for (let i = 0; i < n; i++) {
     const j = i + drawIndex(copy.length - i, random);

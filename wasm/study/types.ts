@@ -16,7 +16,7 @@ export interface CutOptions {
    */
   readonly lines?: boolean;
   /** Called once with the outcome, also before the error for too short texts. */
-  readonly onCut?: (found: Cut) => void;
+  readonly onCut?: (cut: Cut) => void;
 }
 
 /** Counts what the texts yielded. Reading ends with the last sequence. */
@@ -84,11 +84,11 @@ export interface MeasureOptions extends Options {
 }
 
 export interface SweepOptions extends Omit<MeasureOptions, 'edits' | 'onSequence'> {
-  /** Called with the metrics of each sequence in each case; `at` is the index of the case. */
+  /** Called with the metrics of each sequence in each case. */
   readonly onSequence?: (
     metrics: Readonly<Record<string, Tensor>>,
     index: number,
-    at: number,
+    caseIndex: number,
   ) => void;
 }
 

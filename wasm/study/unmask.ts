@@ -43,26 +43,26 @@ export async function unmask(
   expectInteger(seed, 0, 2 ** 32 - 1, 'seed');
   if (without !== undefined && !HIDDEN_KEYS.includes(without))
     throw argumentError('without', HIDDEN_KEYS.join(' or '), without);
-  const excluded = new Set([mask, ...checkNever(options.never ?? [], V)]);
-  const current = checkMaskedTokens(tokens, mask, context);
-  if (without !== undefined) expectInteger(current.length, 2, context, 'tokens.length');
-  if (answers) checkAnswers(answers, current, excluded, V);
+  const excludedIds = new Set([mask, ...checkNever(options.never ?? [], V)]);
+  const currentTokens = checkMaskedTokens(tokens, mask, context);
+  if (without !== undefined) expectInteger(currentTokens.length, 2, context, 'tokens.length');
+  if (answers) checkAnswers(answers, currentTokens, excludedIds, V);
   const random = randomBits(seed);
   const results = [];
-  for (let remaining = steps; current.includes(mask); remaining--) {
-    const fullRun = await runModel(model, current, { edits, signal });
+  for (let remaining = steps; currentTokens.includes(mask); remaining--) {
+    const fullRun = await runModel(model, currentTokens, { edits, signal });
     const { alpha } = fullRun;
     const sink = strongestKey(alpha.data);
-    const key = hiddenKey(without, sink.place, current.length, random);
-    const { logits } = await runWithoutKey(model, current, key, fullRun, { edits, signal });
-    const guesses = current.flatMap((token, place) =>
-      token === mask ? [mostLikely(logits, place, excluded)] : [],
+    const key = chooseHiddenKey(without, sink.place, currentTokens.length, random);
+    const { logits } = await runWithoutKey(model, currentTokens, key, fullRun, { edits, signal });
+    const guesses = currentTokens.flatMap((token, place) =>
+      token === mask ? [mostLikelyToken(logits, place, excludedIds)] : [],
     );
-    const filled = mostConfident(guesses, Math.ceil(guesses.length / remaining)).map((one) =>
-      answers ? fillAnswer(one, answers[one.place], logits, excluded) : one,
+    const filled = mostConfidentGuesses(guesses, Math.ceil(guesses.length / remaining)).map(
+      (guess) => (answers ? fillAnswer(guess, answers[guess.place], logits, excludedIds) : guess),
     );
-    for (const { place, token } of filled) current[place] = token;
-    const step = { tokens: [...current], filled, alpha, sink, without: key ?? null };
+    for (const { place, token } of filled) currentTokens[place] = token;
+    const step = { tokens: [...currentTokens], filled, alpha, sink, without: key ?? null };
     results.push(step);
     onStep?.(step, results.length - 1);
   }
@@ -81,26 +81,31 @@ export async function predict(
   options: Omit<UnmaskOptions, 'steps' | 'mask' | 'answers' | 'onStep'>,
 ): Promise<Pick<UnmaskStep, 'filled' | 'sink'>> {
   const { without, seed = 0, never, ...runOptions } = options;
-  const excluded = new Set(never);
+  const excludedIds = new Set(never);
   const fullRun = await runModel(model, tokens, runOptions);
   const T = tokens.length;
   const sink = strongestKey(fullRun.alpha.data.map((alpha, key) => (alpha * (T - key)) / T));
-  const key = hiddenKey(without, sink.place, T, randomBits(seed));
+  const key = chooseHiddenKey(without, sink.place, T, randomBits(seed));
   const { logits } = await runWithoutKey(model, tokens, key, fullRun, runOptions);
   const filled = places.map((place) => ({
-    ...fillAnswer(mostLikely(logits, place - 1, excluded), tokens[place], logits, excluded),
+    ...fillAnswer(
+      mostLikelyToken(logits, place - 1, excludedIds),
+      tokens[place],
+      logits,
+      excludedIds,
+    ),
     place,
   }));
   return { filled, sink };
 }
 
-function hiddenKey(
+function chooseHiddenKey(
   without: UnmaskOptions['without'],
   sink: number,
   T: number,
   random: () => number,
 ) {
-  return without && (without === 'random' ? drawOther(sink, T, random) : sink);
+  return without && (without === 'random' ? drawOtherKey(sink, T, random) : sink);
 }
 
 /**
@@ -119,14 +124,14 @@ async function runWithoutKey(
 
 /**
  * Returns the id of the mask token.
- * @param given id from the tokenizer, if the description of the model has none
+ * @param tokenizerMask id from the tokenizer, if the description of the model has none
  */
 export function maskOf(
   { architecture: { mask, mask_token: modelMask, V } }: Pick<Model, 'architecture'>,
-  given?: number,
+  tokenizerMask?: number,
 ) {
-  if (given !== undefined) expectInteger(given, 0, V - 1, 'mask');
-  const token = given ?? modelMask;
+  if (tokenizerMask !== undefined) expectInteger(tokenizerMask, 0, V - 1, 'mask');
+  const token = tokenizerMask ?? modelMask;
   if (token !== null && mask.kind === 'bidirectional') return token;
   const actual = `${mask.kind} attention and ${token === null ? 'no' : 'a'} mask token`;
   const expected = 'a mask token and attention in both directions';
@@ -150,14 +155,14 @@ function checkNever(never: readonly number[], V: number) {
 function checkAnswers(
   answers: ArrayLike<number>,
   tokens: readonly number[],
-  excluded: ReadonlySet<number>,
+  excludedIds: ReadonlySet<number>,
   V: number,
 ) {
   expectInteger(answers.length, tokens.length, tokens.length, 'answers.length');
   Array.from(answers, (id, i) => {
     expectInteger(id, 0, V - 1, `answers[${i}]`);
     expect(
-      !excluded.has(id) || tokens[i] === id,
+      !excludedIds.has(id) || tokens[i] === id,
       `answers[${i}]`,
       'a token that may be put in',
       id,
@@ -165,7 +170,7 @@ function checkAnswers(
   });
 }
 
-function drawOther(place: number, T: number, random: () => number) {
+function drawOtherKey(place: number, T: number, random: () => number) {
   const sample = Math.floor((random() * (T - 1)) / 2 ** 32);
   return sample < place ? sample : sample + 1;
 }
@@ -203,20 +208,20 @@ function meanOfHeads({ shape: [L, H, T], data }: Tensor) {
  * Returns the most likely token of a position; ties go to the lowest id. Its probability is
  * relative to the tokens that the model may choose.
  * @param logits [T, V]
- * @param excluded ids that the model may not choose
+ * @param excludedIds ids that the model may not choose
  */
-function mostLikely(
+function mostLikelyToken(
   { shape: [, V], data }: Tensor,
   place: number,
-  excluded: ReadonlySet<number>,
+  excludedIds: ReadonlySet<number>,
 ): FilledToken {
   const row = data.subarray(place * V, (place + 1) * V);
   let token = -1;
   row.forEach((x, id) => {
-    if (!excluded.has(id) && (token < 0 || x > row[token])) token = id;
+    if (!excludedIds.has(id) && (token < 0 || x > row[token])) token = id;
   });
   let sum = 0;
-  row.forEach((x, id) => (sum += excluded.has(id) ? 0 : Math.exp(x - row[token])));
+  row.forEach((x, id) => (sum += excludedIds.has(id) ? 0 : Math.exp(x - row[token])));
   return { place, token, probability: 1 / sum };
 }
 
@@ -229,18 +234,20 @@ function fillAnswer(
   { place, token: guess, probability }: FilledToken,
   token: number,
   { shape: [, V], data }: Tensor,
-  excluded: ReadonlySet<number>,
+  excludedIds: ReadonlySet<number>,
 ): FilledToken {
   const row = data.subarray(place * V, (place + 1) * V);
   let sum = 0;
-  row.forEach((x, id) => (sum += excluded.has(id) ? 0 : Math.exp(x - row[guess])));
+  row.forEach((x, id) => (sum += excludedIds.has(id) ? 0 : Math.exp(x - row[guess])));
   return { place, token, probability, guess, loss: Math.log(sum) + row[guess] - row[token] };
 }
 
 /** Returns the `count` most confident guesses; ties go from left to right. */
-function mostConfident(guesses: readonly FilledToken[], count: number) {
-  const sorted = [...guesses].sort((a, b) => b.probability - a.probability || a.place - b.place);
-  return sorted.slice(0, count);
+function mostConfidentGuesses(guesses: readonly FilledToken[], count: number) {
+  const sortedGuesses = [...guesses].sort(
+    (a, b) => b.probability - a.probability || a.place - b.place,
+  );
+  return sortedGuesses.slice(0, count);
 }
 
 function strongestKey(data: ArrayLike<number> & { forEach: Float32Array['forEach'] }) {

@@ -7,7 +7,7 @@ import { check, checkList, checkOptions } from '../abi/arguments.ts';
 import { expect, expectInteger } from '../abi/errors.ts';
 import { randomBits } from '../engine/random.ts';
 import { spread } from './spread.ts';
-import { drawSome, meanWithError } from './tasks.ts';
+import { drawItems, meanWithError } from './tasks.ts';
 import { maskOf, predict, unmask, HIDDEN_KEYS } from './unmask.ts';
 import type { Model, Replica } from '../engine/types.ts';
 import type { StudyModel, UnmaskStudyOptions, UnmaskResult, UnmaskStep } from './types.ts';
@@ -30,14 +30,16 @@ export async function measureUnmasking(
   expect(masked > 0 && masked <= 1, 'masked', 'a share above 0, at most 1', masked);
   expectInteger(seed, 0, 2 ** 32 - 1, 'seed');
   const random = randomBits(seed);
-  const excluded = new Set([mask, ...never]);
+  const excludedIds = new Set([mask, ...never]);
   const items = sequences.map((answers, i) => {
     checkList(answers, 'count', `sequences[${i}]`);
     expectInteger(answers.length, 2, model.architecture.context, `sequences[${i}].length`);
-    const places = answers.flatMap((id, place) => (place > 0 && !excluded.has(id) ? [place] : []));
+    const places = answers.flatMap((id, place) =>
+      place > 0 && !excludedIds.has(id) ? [place] : [],
+    );
     expect(places.length > 0, `sequences[${i}]`, 'a token after the first to hide', 'none');
     const count = Math.max(1, Math.round(masked * places.length));
-    const hiddenPlaces = new Set(drawSome(places, count, random));
+    const hiddenPlaces = new Set(drawItems(places, count, random));
     return {
       answers,
       places: places.filter((place) => hiddenPlaces.has(place)),
@@ -70,29 +72,31 @@ export async function measureUnmasking(
     return scoresByPrompt;
   };
   const sharedOptions = { never, edits, signal };
-  const maskedScores = await scoreConditions(model, (one, { answers, tokens, seed }, without) =>
-    unmask(one, tokens, { ...sharedOptions, steps, mask, answers, seed, without }),
+  const maskedScores = await scoreConditions(model, (replica, { answers, tokens, seed }, without) =>
+    unmask(replica, tokens, { ...sharedOptions, steps, mask, answers, seed, without }),
   );
   const causalScores =
     causal &&
-    (await scoreConditions(causal, async (one, { answers, places, seed }, without) => [
-      await predict(one, answers, places, { ...sharedOptions, seed, without }),
+    (await scoreConditions(causal, async (replica, { answers, places, seed }, without) => [
+      await predict(replica, answers, places, { ...sharedOptions, seed, without }),
     ]));
   return {
     prompts: items.length,
     predicted: items.reduce((sum, { places }) => sum + places.length, 0),
     steps,
     ...conditionsOf(maskedScores),
-    moves: meanWithError(maskedScores.map(([one]) => one.moves)),
+    moves: meanWithError(maskedScores.map(([baseline]) => baseline.moves)),
     causal: causalScores ? conditionsOf(causalScores) : null,
   };
 }
 
 function conditionsOf(scoresByPrompt: ReturnType<typeof scoresOf>[][]) {
-  const [baseline, strongest, random] = CONDITIONS.map((_, at) => {
+  const [baseline, strongest, random] = CONDITIONS.map((_, conditionIndex) => {
     const scoreOf = (quantity: 'loss' | 'accuracy') => ({
-      ...meanWithError(scoresByPrompt.map((one) => one[at][quantity])),
-      change: meanWithError(scoresByPrompt.map((one) => one[at][quantity] - one[0][quantity])),
+      ...meanWithError(scoresByPrompt.map((scores) => scores[conditionIndex][quantity])),
+      change: meanWithError(
+        scoresByPrompt.map((scores) => scores[conditionIndex][quantity] - scores[0][quantity]),
+      ),
     });
     return { loss: scoreOf('loss'), accuracy: scoreOf('accuracy') };
   });
@@ -100,7 +104,7 @@ function conditionsOf(scoresByPrompt: ReturnType<typeof scoresOf>[][]) {
     baseline,
     strongest,
     random,
-    alpha: meanWithError(scoresByPrompt.map(([one]) => one.alpha)),
+    alpha: meanWithError(scoresByPrompt.map(([baseline]) => baseline.alpha)),
   };
 }
 

@@ -1,5 +1,5 @@
 /** Finds the `added_tokens` of a tokenizer.json in a text, before the text is split. */
-import { Aligned, widthAt } from './aligned.ts';
+import { AlignedText, widthAt } from './aligned.ts';
 import { countTrailingSpaces } from './normalizers.ts';
 import { isWord } from './pre_tokenizers.ts';
 import { checkId, refuse } from './vocabulary.ts';
@@ -9,20 +9,21 @@ import type { AddedToken } from './shapes.ts';
 
 type SearchedToken = { token: AddedToken; text: string };
 /** A part of a text; `token` is the added token that it consists of, or null. */
-type Section = { text: Aligned; token: AddedToken | null };
+type Section = { text: AlignedText; token: AddedToken | null };
 
 /**
  * Reads the added tokens of a file. As in the tokenizers library, each gets its id in the vocabulary,
  * or else the next free id; the ids in the file are not used.
  */
 export function readAddedTokens(
-  added: readonly AddedToken[] | undefined = [],
+  addedTokens: readonly AddedToken[] | undefined = [],
   { tokens, idOf }: Model,
 ): AddedToken[] {
-  if (!Array.isArray(added)) refuse('added_tokens', `expected an array, got ${typeof added}`);
+  if (!Array.isArray(addedTokens))
+    refuse('added_tokens', `expected an array, got ${typeof addedTokens}`);
   const byContent: Map<string, AddedToken> = new Map();
   let nextId = tokens.length;
-  added.forEach((token, i) => {
+  addedTokens.forEach((token, i) => {
     const content = token?.content;
     if (typeof content !== 'string' || content === '') {
       refuse(`added_tokens ${i} content`, `expected text, got ${JSON.stringify(content)}`);
@@ -36,11 +37,13 @@ export function readAddedTokens(
 
 /** Returns the search text of each token: a normalized token is searched for in normalized text. */
 export function searchedTokensOf(
-  added: readonly AddedToken[],
+  addedTokens: readonly AddedToken[],
   normalize: Normalizer,
 ): SearchedToken[] {
-  return added.map((token) => {
-    const text = isNormalized(token) ? normalize(Aligned.of(token.content)).text : token.content;
+  return addedTokens.map((token) => {
+    const text = isNormalized(token)
+      ? normalize(AlignedText.of(token.content)).text
+      : token.content;
     if (text === '') refuse('added_tokens', `"${token.content}" is empty once normalized`);
     return { token, text };
   });
@@ -54,7 +57,7 @@ function isNormalized({ normalized, special }: AddedToken) {
 export function createAddedTokenSplitter(
   searchTokens: readonly SearchedToken[],
   normalize: Normalizer,
-): (text: Aligned) => Section[] {
+): (text: AlignedText) => Section[] {
   const splitPlain = createSplitter(searchTokens.filter(({ token }) => !isNormalized(token)));
   const splitNormalized = createSplitter(searchTokens.filter(({ token }) => isNormalized(token)));
   return (text) =>
@@ -63,37 +66,42 @@ export function createAddedTokenSplitter(
     );
 }
 
-function createSplitter(searchTokens: readonly SearchedToken[]): (text: Aligned) => Section[] {
+function createSplitter(searchTokens: readonly SearchedToken[]): (text: AlignedText) => Section[] {
   /** Tokens by the first unit of their text, the longest text first. */
   const tokensByStart: Map<string, SearchedToken[]> = new Map();
-  for (const one of [...searchTokens].sort((a, b) => b.text.length - a.text.length)) {
-    tokensByStart.set(one.text[0], [...(tokensByStart.get(one.text[0]) ?? []), one]);
+  for (const searchedToken of [...searchTokens].sort((a, b) => b.text.length - a.text.length)) {
+    tokensByStart.set(searchedToken.text[0], [
+      ...(tokensByStart.get(searchedToken.text[0]) ?? []),
+      searchedToken,
+    ]);
   }
-  return (aligned) => {
-    const { text } = aligned;
+  return (alignedText) => {
+    const { text } = alignedText;
     const sections: Section[] = [];
     let end = 0;
     const addSection = (from: number, to: number, token: AddedToken | null) => {
-      if (to > from) sections.push({ text: aligned.slice(from, to), token });
+      if (to > from) sections.push({ text: alignedText.slice(from, to), token });
     };
-    for (let at = 0; at < text.length;) {
-      const match = tokensByStart.get(text[at])?.find((one) => text.startsWith(one.text, at));
+    for (let position = 0; position < text.length;) {
+      const match = tokensByStart
+        .get(text[position])
+        ?.find((searchedToken) => text.startsWith(searchedToken.text, position));
       if (!match) {
-        at++;
+        position++;
         continue;
       }
-      const stop = at + match.text.length;
+      const stop = position + match.text.length;
       const { token } = match;
-      if (!token.single_word || isSeparateWord(text, at, stop)) {
+      if (!token.single_word || isSeparateWord(text, position, stop)) {
         const sectionStart = token.lstrip
-          ? Math.max(at - countTrailingSpaces(text.slice(end, at)), end)
-          : at;
+          ? Math.max(position - countTrailingSpaces(text.slice(end, position)), end)
+          : position;
         const sectionEnd = token.rstrip ? stop + countLeadingSpaces(text, stop) : stop;
         addSection(end, sectionStart, null);
         addSection(Math.min(sectionStart, sectionEnd), sectionEnd, token);
         end = sectionEnd;
       }
-      at = stop;
+      position = stop;
     }
     addSection(end, text.length, null);
     return sections;
@@ -101,13 +109,13 @@ function createSplitter(searchTokens: readonly SearchedToken[]): (text: Aligned)
 }
 
 function isSeparateWord(text: string, start: number, end: number) {
-  const previous = Math.max(start - widthAt(text, start - 2), 0);
-  const neighbors = [text.slice(previous, start), text.slice(end, end + widthAt(text, end))];
+  const previousStart = Math.max(start - widthAt(text, start - 2), 0);
+  const neighbors = [text.slice(previousStart, start), text.slice(end, end + widthAt(text, end))];
   return !neighbors.some(isWord);
 }
 
-function countLeadingSpaces(text: string, at: number) {
-  let end = at;
+function countLeadingSpaces(text: string, start: number) {
+  let end = start;
   while (/\p{White_Space}/u.test(text.charAt(end))) end++;
-  return end - at;
+  return end - start;
 }

@@ -5,71 +5,72 @@
  */
 
 /** A piece of a text, as [start, end, isMatch]. */
-export type Piece = [number, number, boolean];
+export type MatchPiece = [number, number, boolean];
 /** Splits a text into matches and the text between them. */
-export type Pattern = (text: string) => Piece[];
+export type Pattern = (text: string) => MatchPiece[];
 /** A character and its change count, which `transform` explains. */
 export type Change = [string, number];
 
-export class Aligned {
+export class AlignedText {
   readonly text;
-  readonly from;
-  readonly to;
+  readonly starts;
+  readonly ends;
   readonly start;
   /**
-   * @param from start of each unit's character in the original
-   * @param to end of each unit's character in the original
+   * @param starts start of each unit's character in the original
+   * @param ends end of each unit's character in the original
    * @param start start of the section of the original that this text covers
    */
-  constructor(text: string, from: Uint32Array, to: Uint32Array, start: number) {
+  constructor(text: string, starts: Uint32Array, ends: Uint32Array, start: number) {
     this.text = text;
-    this.from = from;
-    this.to = to;
+    this.starts = starts;
+    this.ends = ends;
     this.start = start;
   }
 
   static of(text: string) {
-    const from = new Uint32Array(text.length);
-    const to = new Uint32Array(text.length);
-    let at = 0;
+    const starts = new Uint32Array(text.length);
+    const ends = new Uint32Array(text.length);
+    let start = 0;
     for (const character of text) {
-      const end = at + character.length;
-      from.fill(at, at, end);
-      to.fill(end, at, end);
-      at = end;
+      const end = start + character.length;
+      starts.fill(start, start, end);
+      ends.fill(end, start, end);
+      start = end;
     }
-    return new Aligned(text, from, to, 0);
+    return new AlignedText(text, starts, ends, 0);
   }
 
   slice(start: number, end: number) {
-    const [from, to] = [this.from.subarray(start, end), this.to.subarray(start, end)];
-    return new Aligned(this.text.slice(start, end), from, to, from[0] ?? this.start);
+    const [starts, ends] = [this.starts.subarray(start, end), this.ends.subarray(start, end)];
+    return new AlignedText(this.text.slice(start, end), starts, ends, starts[0] ?? this.start);
   }
 
   /**
    * Replaces all characters. The change count of a character says what it replaces: with 0 it replaces
    * the next character; with -n it also removes the n characters after that one; with 1 it is
    * inserted and gets the span of the character before it.
-   * @param removed number of leading characters to remove
+   * @param removedCount number of leading characters to remove
    */
-  transform(changes: readonly Change[], removed: number = 0) {
+  transform(changes: readonly Change[], removedCount: number = 0) {
     const text = changes.map(([character]) => character).join('');
-    const from = new Uint32Array(text.length);
-    const to = new Uint32Array(text.length);
-    let [at, length] = [0, 0];
+    const starts = new Uint32Array(text.length);
+    const ends = new Uint32Array(text.length);
+    let [position, length] = [0, 0];
     const skip = (count: number) => {
-      for (; count > 0 && at < this.text.length; count--) at += widthAt(this.text, at);
+      for (; count > 0 && position < this.text.length; count--)
+        position += widthAt(this.text, position);
     };
-    skip(removed);
+    skip(removedCount);
     for (const [character, change] of changes) {
-      const unit = change > 0 ? at - 1 : at;
+      const unit = change > 0 ? position - 1 : position;
       const end = length + character.length;
-      from.fill(this.from[unit] ?? this.start, length, end);
-      to.fill(this.to[unit] ?? this.start, length, end);
+      starts.fill(this.starts[unit] ?? this.start, length, end);
+      ends.fill(this.ends[unit] ?? this.start, length, end);
       length = end;
       if (change <= 0) skip(1 - change);
     }
-    return new Aligned(text, from, to, this.start);
+    return new AlignedText(text, starts, ends, this.start);
   }
 
   /**
@@ -78,35 +79,35 @@ export class Aligned {
    */
   map(change: (character: string) => string) {
     const changes: Change[] = [];
-    let [removed, leading] = [0, 0];
+    let [removedCount, leadingCount] = [0, 0];
     const addRemoved = () => {
       const last = changes.at(-1);
-      if (last) last[1] -= removed;
-      else leading = removed;
-      removed = 0;
+      if (last) last[1] -= removedCount;
+      else leadingCount = removedCount;
+      removedCount = 0;
     };
     for (const character of this.text) {
       const replacement = change(character);
-      if (replacement === '') removed++;
+      if (replacement === '') removedCount++;
       else {
         addRemoved();
-        [...replacement].forEach((next, i) => changes.push([next, i > 0 ? 1 : 0]));
+        [...replacement].forEach((part, i) => changes.push([part, i > 0 ? 1 : 0]));
       }
     }
     addRemoved();
-    return this.transform(changes, leading);
+    return this.transform(changes, leadingCount);
   }
 
   /** Prepends a text, which gets the span of the first character. */
   prepend(text: string) {
     if (this.text === '') return this;
     const length = text.length + this.text.length;
-    const [from, to] = [new Uint32Array(length), new Uint32Array(length)];
-    from.set(this.from, text.length);
-    to.set(this.to, text.length);
-    from.fill(this.from[0], 0, text.length);
-    to.fill(this.to[0], 0, text.length);
-    return new Aligned(text + this.text, from, to, this.start);
+    const [starts, ends] = [new Uint32Array(length), new Uint32Array(length)];
+    starts.set(this.starts, text.length);
+    ends.set(this.ends, text.length);
+    starts.fill(this.starts[0], 0, text.length);
+    ends.fill(this.ends[0], 0, text.length);
+    return new AlignedText(text + this.text, starts, ends, this.start);
   }
 
   /**
@@ -120,20 +121,20 @@ export class Aligned {
       isMatch ? content : this.text.slice(start, end),
     );
     const text = texts.join('');
-    const [from, to] = [new Uint32Array(text.length), new Uint32Array(text.length)];
+    const [starts, ends] = [new Uint32Array(text.length), new Uint32Array(text.length)];
     let length = 0;
     pieces.forEach(([start, end, isMatch], i) => {
-      const next = length + texts[i].length;
+      const textEnd = length + texts[i].length;
       if (isMatch) {
-        from.fill(this.from[end - 1] ?? this.start, length, next);
-        to.fill(this.to[end - 1] ?? this.start, length, next);
+        starts.fill(this.starts[end - 1] ?? this.start, length, textEnd);
+        ends.fill(this.ends[end - 1] ?? this.start, length, textEnd);
       } else {
-        from.set(this.from.subarray(start, end), length);
-        to.set(this.to.subarray(start, end), length);
+        starts.set(this.starts.subarray(start, end), length);
+        ends.set(this.ends.subarray(start, end), length);
       }
-      length = next;
+      length = textEnd;
     });
-    return new Aligned(text, from, to, this.start);
+    return new AlignedText(text, starts, ends, this.start);
   }
 
   /**
@@ -148,15 +149,15 @@ export class Aligned {
   }
 }
 
-export function widthAt(text: string, at: number) {
-  return Number(text.codePointAt(at)) > 0xffff ? 2 : 1;
+export function widthAt(text: string, index: number) {
+  return Number(text.codePointAt(index)) > 0xffff ? 2 : 1;
 }
 
 /**
  * For each behavior of a splitter, a function that makes pieces from matches and the text between
  * them.
  */
-export const BEHAVIORS: Record<string, (pieces: Piece[]) => Piece[]> = {
+export const BEHAVIORS: Record<string, (pieces: MatchPiece[]) => MatchPiece[]> = {
   Isolated: (pieces) => pieces,
   Removed: (pieces) => pieces.filter(([, , isMatch]) => !isMatch),
   Contiguous: (pieces) => joinPieces(pieces, (isMatch, wasMatch) => isMatch === wasMatch),
@@ -171,10 +172,10 @@ export const BEHAVIORS: Record<string, (pieces: Piece[]) => Piece[]> = {
  * @param isJoined returns whether a piece is joined to the previous one
  */
 function joinPieces(
-  pieces: readonly Piece[],
+  pieces: readonly MatchPiece[],
   isJoined: (isMatch: boolean, wasMatch: boolean) => boolean,
 ) {
-  const groups: Piece[] = [];
+  const groups: MatchPiece[] = [];
   let wasMatch = false;
   for (const [start, end, isMatch] of pieces) {
     const lastGroup = groups.at(-1);

@@ -18,7 +18,7 @@ export function createDecoder(stage: Stage | null | undefined, where: string = '
 const DECODERS: Record<string, (stage: Stage, where: string) => Decoder> = {
   Sequence({ decoders }, where) {
     const stages = createStages(decoders, `${where}.decoders`, createDecoder);
-    return (tokens) => stages.reduce((read, decode) => decode(read), tokens);
+    return (tokens) => stages.reduce((texts, decode) => decode(texts), tokens);
   },
   ByteLevel: () => (tokens) => [lossyDecoder.decode(Uint8Array.from(tokens.flatMap(bytesOf)))],
   ByteFallback: () => decodeByteTokens,
@@ -39,9 +39,9 @@ const DECODERS: Record<string, (stage: Stage, where: string) => Decoder> = {
       tokens.map((token) => {
         const characters = [...token];
         const isOther = (character: string) => character !== content;
-        const stripStart = countUntil(characters.slice(0, Number(start)), isOther);
-        const stripEnd = countUntil([...characters].reverse().slice(0, Number(stop)), isOther);
-        return characters.slice(stripStart, characters.length - stripEnd).join('');
+        const startCount = countUntil(characters.slice(0, Number(start)), isOther);
+        const endCount = countUntil([...characters].reverse().slice(0, Number(stop)), isOther);
+        return characters.slice(startCount, characters.length - endCount).join('');
       }),
   Metaspace: ({ replacement = '\u2581', prepend_scheme, add_prefix_space }) => {
     const keepsFirstSpace = prepend_scheme === 'never' || add_prefix_space === false;
@@ -75,8 +75,8 @@ const DECODERS: Record<string, (stage: Stage, where: string) => Decoder> = {
 };
 
 function countUntil(characters: readonly string[], matches: (character: string) => boolean) {
-  const first = characters.findIndex(matches);
-  return first < 0 ? characters.length : first;
+  const index = characters.findIndex(matches);
+  return index < 0 ? characters.length : index;
 }
 
 /**
@@ -100,8 +100,8 @@ function decodeByteTokens(tokens: readonly string[]) {
     bytes = [];
   };
   for (const token of tokens) {
-    const byte = /^<0x([0-9A-Fa-f]{2})>$/.exec(token);
-    if (byte) bytes.push(parseInt(byte[1], 16));
+    const match = /^<0x([0-9A-Fa-f]{2})>$/.exec(token);
+    if (match) bytes.push(parseInt(match[1], 16));
     else {
       addRun();
       texts.push(token);
@@ -139,7 +139,7 @@ const CLEANUP_REPLACEMENTS: readonly (readonly [string, string])[] = [
 
 function cleanText(text: string) {
   return CLEANUP_REPLACEMENTS.reduce(
-    (tidied, [spaced, joined]) => tidied.replaceAll(spaced, joined),
+    (cleanedText, [spaced, joined]) => cleanedText.replaceAll(spaced, joined),
     text,
   );
 }

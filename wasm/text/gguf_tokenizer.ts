@@ -9,7 +9,7 @@ import { check } from '../abi/arguments.ts';
 import { SinkscopeError } from '../abi/errors.ts';
 import { GPT2_WORDS, isolate } from './pre_tokenizers.ts';
 import { spellToken } from './surface.ts';
-import { byteLevelFile, rankMerges, refuse, splitPair, makeTemplate } from './vocabulary.ts';
+import { makeByteLevelFile, rankMerges, refuse, splitPair, makeTemplate } from './vocabulary.ts';
 import type { GgufReader, TokenizerFiles } from './types.ts';
 
 const NORMAL = 1;
@@ -148,7 +148,7 @@ function readByteLevel(read: GgufReader): TokenizerFiles {
   const vocab = createIdMap(vocabTokens);
   const merges = readMerges(read, vocab);
   const roles = readRoles(read, tokens, bos ?? false);
-  const json = byteLevelFile({
+  const json = makeByteLevelFile({
     vocab: Object.fromEntries(vocab),
     merges,
     addedTokens: listAddedTokens(tokens, types),
@@ -156,7 +156,7 @@ function readByteLevel(read: GgufReader): TokenizerFiles {
     split: split.map(isolate),
     letterSplit: letterSplit?.map(isolate),
     ignoreMerges,
-    postProcessor: roles.post,
+    postProcessor: roles.postProcessor,
   });
   return { json, config: roles.config };
 }
@@ -200,7 +200,7 @@ function readSentencePiece(read: GgufReader): TokenizerFiles {
       normalized: isSpaceRun(token.id),
     })),
     ...sentencePieceStages(addsPrefix),
-    post_processor: roles.post,
+    post_processor: roles.postProcessor,
     model: {
       type: 'BPE',
       unk_token: unknownToken,
@@ -370,7 +370,7 @@ function readRoles(read: GgufReader, tokens: readonly string[], addsBos: boolean
     if (flag === true && token === null) refuse(key, `is true, but no ${role}_token_id is given`);
     return (flag ?? isDefault) ? token : null;
   };
-  const post = makeTemplate(tokenIfAdded('bos', bos, addsBos), tokenIfAdded('eos', eos));
+  const postProcessor = makeTemplate(tokenIfAdded('bos', bos, addsBos), tokenIfAdded('eos', eos));
   const config = {
     bos_token: bos,
     eos_token: eos,
@@ -378,5 +378,5 @@ function readRoles(read: GgufReader, tokens: readonly string[], addsBos: boolean
     pad_token: readName('padding'),
     clean_up_tokenization_spaces: false,
   };
-  return { config, post };
+  return { config, postProcessor };
 }

@@ -12,7 +12,7 @@ import type {
   TokenizerSource as Source,
   EncodeOptions as Options,
 } from './types.ts';
-import type { Answer, Opened, Encoded, Question } from './worker.ts';
+import type { Answer, OpenedTokenizer, EncodedText, Question } from './worker.ts';
 
 interface Worker {
   onmessage(event: { data: Answer }): void;
@@ -128,7 +128,7 @@ class WorkerQueue {
   }
 
   open() {
-    return this.#enqueue(() => this.#openWorker()) as Promise<Opened>;
+    return this.#enqueue(() => this.#openWorker()) as Promise<OpenedTokenizer>;
   }
 
   close(reason: unknown) {
@@ -209,7 +209,7 @@ class WorkerTokenizer implements GuardedTokenizer {
   readonly bos;
   readonly specials;
   readonly special;
-  constructor(workerQueue: WorkerQueue, { size, bos, specials, text, ends }: Opened) {
+  constructor(workerQueue: WorkerQueue, { size, bos, specials, text, ends }: OpenedTokenizer) {
     this.#workerQueue = workerQueue;
     this.#text = text;
     this.#ends = ends;
@@ -221,7 +221,7 @@ class WorkerTokenizer implements GuardedTokenizer {
 
   async encode(text: string, options?: Options) {
     expect(typeof text === 'string', 'text', 'a string', text);
-    const { ids, spans, special } = await this.#workerQueue.ask<Encoded>({
+    const { ids, spans, special } = await this.#workerQueue.ask<EncodedText>({
       method: 'encode',
       text,
       options,

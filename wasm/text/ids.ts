@@ -13,14 +13,14 @@ const textOfId = (id: number) => `#${id}`;
 /** Parses ids from `1, 2, 3`, `1 2 3` or `#1#2#3`. */
 export function readIds(text: string, where: string): Token[] {
   const tokens: Token[] = [];
-  const trimmed = text.trimEnd();
-  for (let at = 0; at < trimmed.length; at = ID_PATTERN.lastIndex) {
-    ID_PATTERN.lastIndex = at;
-    const [match, separator, digits] = ID_PATTERN.exec(trimmed) ?? ['', '', ''];
-    const isSeparated = at === 0 ? !separator.includes(',') : match !== digits;
+  const trimmedText = text.trimEnd();
+  for (let offset = 0; offset < trimmedText.length; offset = ID_PATTERN.lastIndex) {
+    ID_PATTERN.lastIndex = offset;
+    const [match, separator, digits] = ID_PATTERN.exec(trimmedText) ?? ['', '', ''];
+    const isSeparated = offset === 0 ? !separator.includes(',') : match !== digits;
     expect(digits !== '' && isSeparated, where, 'token ids such as 1, 2, 3', text.slice(0, 80));
     const [id, end] = [Number(digits), ID_PATTERN.lastIndex];
-    tokens.push({ id, text: textOfId(id), start: at + separator.length, end, special: false });
+    tokens.push({ id, text: textOfId(id), start: offset + separator.length, end, special: false });
   }
   return tokens;
 }

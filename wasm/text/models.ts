@@ -76,7 +76,7 @@ function unknownWordError(word: string) {
 }
 
 /** Makes one token of a whole word; throws if its id is not in the vocabulary. */
-function wholeWord(word: string, id: number | undefined): Piece[] {
+function wholeWordPiece(word: string, id: number | undefined): Piece[] {
   if (id === undefined) throw unknownWordError(word);
   return [{ id, start: 0, end: word.length }];
 }
@@ -95,7 +95,7 @@ const MODELS: Record<
   (file: ModelFile, idOf: Model['idOf'], ids: Map<string, number>) => Model['tokenize']
 > = {
   WordLevel({ unk_token = '<unk>' }, idOf) {
-    return (word) => wholeWord(word, idOf(word) ?? idOf(String(unk_token)));
+    return (word) => wholeWordPiece(word, idOf(word) ?? idOf(String(unk_token)));
   },
 
   WordPiece(file, idOf) {
@@ -103,7 +103,7 @@ const MODELS: Record<
     const prefix = prefixOf(file) ?? '##';
     return (word) => {
       const pieces = [...word].length > charactersMax ? null : splitWord(word, prefix, idOf);
-      return pieces ?? wholeWord(word, idOf(String(unk_token)));
+      return pieces ?? wholeWordPiece(word, idOf(String(unk_token)));
     };
   },
 
@@ -118,7 +118,7 @@ const MODELS: Record<
     const ranks = rankMerges(merges, idOf, 'model.merges', prefix.length);
     return (word) => {
       const wordId = ignore_merges ? idOf(word) : undefined;
-      if (wordId !== undefined) return wholeWord(word, wordId);
+      if (wordId !== undefined) return wholeWordPiece(word, wordId);
       const pieces: Piece[] = [];
       /** The unknown token of the last characters, which the next unknown character may extend. */
       let unknownPiece: Piece | null = null;
@@ -131,13 +131,13 @@ const MODELS: Record<
         const isLast = end === word.length;
         const token = (start > 0 ? prefix : '') + word.slice(start, end) + (isLast ? suffix : '');
         const id = idOf(token);
-        const bytes = id === undefined && byte_fallback ? findByteIds(token, idOf) : null;
+        const byteIds = id === undefined && byte_fallback ? findByteIds(token, idOf) : null;
         if (id !== undefined) {
           endUnknownPiece();
           pieces.push({ id, start, end });
-        } else if (bytes) {
+        } else if (byteIds) {
           // As in the library, `unknownPiece` stays open across byte tokens and comes after them.
-          pieces.push(...bytes.map((byte) => ({ id: byte, start, end })));
+          pieces.push(...byteIds.map((byteId) => ({ id: byteId, start, end })));
         } else if (typeof unk_token === 'string') {
           if (unknownPiece && fuse_unk) unknownPiece.end = end;
           else {
@@ -160,13 +160,13 @@ const MODELS: Record<
       refuse('model.unk_id', `expected the number of a token, got ${unknownId}`);
     }
     // Math.min(...scores) would exceed the number of arguments that a call may have.
-    const lowestScore = scores.reduce((least, score) => Math.min(least, score), Infinity);
+    const lowestScore = scores.reduce((lowest, score) => Math.min(lowest, score), Infinity);
     let maxLength = 0;
     for (const token of ids.keys()) maxLength = Math.max(maxLength, token.length);
     const penalty = lowestScore - UNKNOWN_PENALTY;
-    const scored = { idOf, scores, maxLength, penalty, unknownId };
+    const scoredVocab = { idOf, scores, maxLength, penalty, unknownId };
     return (word) =>
-      findBestPath(word, scored).flatMap(({ start, end }) => {
+      findBestPath(word, scoredVocab).flatMap(({ start, end }) => {
         const text = word.slice(start, end);
         const id = idOf(text);
         if (id !== undefined) return [{ id, start, end }];
@@ -226,7 +226,7 @@ function findBestPath(
   const starts = new Int32Array(word.length + 1).fill(-1);
   const idsByEnd = new Int32Array(word.length + 1);
   for (let start = 0; start < word.length;) {
-    const next = start + widthAt(word, start);
+    const nextStart = start + widthAt(word, start);
     let hasToken = false;
     const updateBest = (end: number, id: number, score: number) => {
       if (starts[end] >= 0 && score + bestScores[start] <= bestScores[end]) return;
@@ -235,22 +235,22 @@ function findBestPath(
       idsByEnd[end] = id;
     };
     const lastEnd = Math.min(word.length, start + maxLength);
-    for (let end = next; end <= lastEnd; end++) {
+    for (let end = nextStart; end <= lastEnd; end++) {
       const id = idOf(word.slice(start, end));
       if (id === undefined) continue;
       updateBest(end, id, scores[id]);
-      if (end === next) hasToken = true;
+      if (end === nextStart) hasToken = true;
     }
     if (!hasToken) {
       if (
         typeof unknownId !== 'number' &&
-        !(starts[next] >= 0 && penalty + bestScores[start] <= bestScores[next])
+        !(starts[nextStart] >= 0 && penalty + bestScores[start] <= bestScores[nextStart])
       ) {
-        throw unknownWordError(word.slice(start, next));
+        throw unknownWordError(word.slice(start, nextStart));
       }
-      updateBest(next, unknownId ?? -1, penalty);
+      updateBest(nextStart, unknownId ?? -1, penalty);
     }
-    start = next;
+    start = nextStart;
   }
   const path: { start: number; end: number }[] = [];
   let isNextUnknown = false;

@@ -2,12 +2,12 @@
 import { compile } from './patterns.ts';
 import { spellBytes } from './surface.ts';
 import { createStages, refuse, findRow } from './vocabulary.ts';
-import type { Aligned, Change } from './aligned.ts';
+import type { AlignedText, Change } from './aligned.ts';
 import type { Stage } from './shapes.ts';
 
-export type Normalizer = (text: Aligned) => Aligned;
+export type Normalizer = (text: AlignedText) => AlignedText;
 
-const keepText = (text: Aligned) => text;
+const keepText = (text: AlignedText) => text;
 
 export function createNormalizer(
   stage: Stage | null | undefined,
@@ -50,11 +50,11 @@ const NORMALIZERS: Record<string, (stage: Stage, where: string) => Normalizer> =
   BertNormalizer(stage) {
     const { clean_text, handle_chinese_chars, strip_accents, lowercase } = stage;
     const steps = [
-      clean_text && ((text: Aligned) => text.map(cleanCharacter)),
+      clean_text && ((text: AlignedText) => text.map(cleanCharacter)),
       handle_chinese_chars &&
-        ((text: Aligned) => text.map((c) => (CHINESE_BLOCKS.test(c) ? ` ${c} ` : c))),
+        ((text: AlignedText) => text.map((c) => (CHINESE_BLOCKS.test(c) ? ` ${c} ` : c))),
       (strip_accents ?? lowercase) &&
-        ((text: Aligned) => createRemover(/\p{Mn}/u)(decompose(text, 'NFD'))),
+        ((text: AlignedText) => createRemover(/\p{Mn}/u)(decompose(text, 'NFD'))),
       lowercase && lowercaseText,
     ].filter((step) => typeof step === 'function');
     return (text) => steps.reduce((normalized, change) => change(normalized), text);
@@ -134,18 +134,18 @@ function listParts(text: string, form: 'NFD' | 'NFKD'): Change[] {
   return [...text.normalize(form)].map((part) => [part, takeCount(part)]);
 }
 
-function decompose(text: Aligned, form: 'NFD' | 'NFKD') {
+function decompose(text: AlignedText, form: 'NFD' | 'NFKD') {
   return text.text.normalize(form) === text.text
     ? text
     : text.transform(listParts(text.text, form));
 }
 
-function compose(text: Aligned, decomposed: 'NFD' | 'NFKD', form: 'NFC' | 'NFKC') {
-  const composed = text.text.normalize(form);
-  if (composed === text.text) return text;
-  const takeCount = createCountTaker(listParts(text.text, decomposed));
+function compose(text: AlignedText, decomposedForm: 'NFD' | 'NFKD', form: 'NFC' | 'NFKC') {
+  const composedText = text.text.normalize(form);
+  if (composedText === text.text) return text;
+  const takeCount = createCountTaker(listParts(text.text, decomposedForm));
   return text.transform(
-    Array.from(composed, (character) => {
+    Array.from(composedText, (character) => {
       const [firstCount, ...otherCounts] = Array.from(character.normalize('NFD'), takeCount);
       return [character, otherCounts.reduce((sum, change) => sum + change - 1, firstCount)];
     }),

@@ -6,7 +6,7 @@
 import { SplitPreTokenizer } from '@huggingface/tokenizers';
 import { widthAt } from './aligned.ts';
 import { refuse } from './vocabulary.ts';
-import type { Piece, Pattern } from './aligned.ts';
+import type { MatchPiece, Pattern } from './aligned.ts';
 import type { Stage } from './shapes.ts';
 
 export function compile(pattern: Stage['pattern'], where: string): Pattern {
@@ -26,8 +26,12 @@ export function createLiteralMatcher(text: string) {
  */
 export function compileRegex(source: string) {
   const Regex = source.replaceAll("(?i:'s|", "(?i:'s|'\u017f|");
-  const split = new SplitPreTokenizer({ pattern: { Regex }, behavior: 'Isolated', invert: false });
-  return createMatcher(split.pattern);
+  const preTokenizer = new SplitPreTokenizer({
+    pattern: { Regex },
+    behavior: 'Isolated',
+    invert: false,
+  });
+  return createMatcher(preTokenizer.pattern);
 }
 
 /**
@@ -37,20 +41,20 @@ export function compileRegex(source: string) {
  */
 export function createMatcher(regex: RegExp): Pattern {
   return (text) => {
-    const pieces: Piece[] = [];
-    let [end, at, last] = [0, 0, -1];
-    while (at <= text.length && text !== '') {
-      regex.lastIndex = at;
+    const pieces: MatchPiece[] = [];
+    let [end, position, lastEnd] = [0, 0, -1];
+    while (position <= text.length && text !== '') {
+      regex.lastIndex = position;
       const match = regex.exec(text);
       if (!match) break;
       const [{ length }, start] = [match[0], match.index];
-      if (length === 0 && (start === last || isInsidePair(text, start))) {
-        at = start === at ? at + widthAt(text, at) : start + 1;
+      if (length === 0 && (start === lastEnd || isInsidePair(text, start))) {
+        position = start === position ? position + widthAt(text, position) : start + 1;
         continue;
       }
       if (start > end) pieces.push([end, start, false]);
       pieces.push([start, start + length, true]);
-      end = at = last = start + length;
+      end = position = lastEnd = start + length;
     }
     if (end < text.length) pieces.push([end, text.length, false]);
     return pieces;
@@ -58,8 +62,8 @@ export function createMatcher(regex: RegExp): Pattern {
 }
 
 /** Returns whether an index is inside a surrogate pair, where V8 also finds empty matches. */
-function isInsidePair(text: string, at: number) {
-  return at > 0 && widthAt(text, at - 1) === 2;
+function isInsidePair(text: string, index: number) {
+  return index > 0 && widthAt(text, index - 1) === 2;
 }
 
 export function invertPattern(pattern: Pattern): Pattern {

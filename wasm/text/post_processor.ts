@@ -2,7 +2,7 @@
 import { createStages, refuse, findRow } from './vocabulary.ts';
 import type { PostProcessor } from './shapes.ts';
 
-type Template = { before: number[]; after: number[] };
+type Template = { prefix: number[]; suffix: number[] };
 type IdOf = (token: string) => number | undefined;
 
 export function readTemplate(
@@ -10,7 +10,7 @@ export function readTemplate(
   idOf: IdOf,
   where: string = 'post_processor',
 ): Template {
-  if (stage === null || stage === undefined) return { before: [], after: [] };
+  if (stage === null || stage === undefined) return { prefix: [], suffix: [] };
   return findRow(POST_PROCESSORS, 'post_processor', stage)(stage, idOf, where);
 }
 
@@ -22,19 +22,19 @@ const POST_PROCESSORS: Record<
    * Adds no tokens. The tokenizers library would trim spaces from the offsets here; spans of Token
    * keep them.
    */
-  ByteLevel: () => ({ before: [], after: [] }),
+  ByteLevel: () => ({ prefix: [], suffix: [] }),
   BertProcessing: readClsAndSep,
   RobertaProcessing: readClsAndSep,
   Sequence({ processors }, idOf, where) {
-    const stages = createStages(processors, `${where}.processors`, (stage, at) =>
-      readTemplate(stage, idOf, at),
+    const stages = createStages(processors, `${where}.processors`, (stage, place) =>
+      readTemplate(stage, idOf, place),
     );
     return stages.reduce(
-      (inner, { before, after }) => ({
-        before: [...before, ...inner.before],
-        after: [...inner.after, ...after],
+      (template, { prefix, suffix }) => ({
+        prefix: [...prefix, ...template.prefix],
+        suffix: [...template.suffix, ...suffix],
       }),
-      { before: [], after: [] },
+      { prefix: [], suffix: [] },
     );
   },
   TemplateProcessing({ single, special_tokens }, idOf, where) {
@@ -54,8 +54,8 @@ const POST_PROCESSORS: Record<
       return refuse(`${where}.single ${i}`, `expected a token, got ${JSON.stringify(item)}`);
     };
     return {
-      before: single.slice(0, textIndices[0]).flatMap(readItemIds),
-      after: single
+      prefix: single.slice(0, textIndices[0]).flatMap(readItemIds),
+      suffix: single
         .slice(textIndices[0] + 1)
         .flatMap((item, i) => readItemIds(item, i + textIndices[0] + 1)),
     };
@@ -68,5 +68,5 @@ function readClsAndSep({ cls, sep }: PostProcessor, _: IdOf, where: string): Tem
     if (Number.isInteger(id) && Number(id) >= 0) return Number(id);
     return refuse(`${where}.${key}`, `expected a token and its id, got ${JSON.stringify(pair)}`);
   };
-  return { before: [readId(cls, 'cls')], after: [readId(sep, 'sep')] };
+  return { prefix: [readId(cls, 'cls')], suffix: [readId(sep, 'sep')] };
 }

@@ -12,10 +12,10 @@ import {
   createMatcher,
 } from './patterns.ts';
 import { createStages, refuse, findRow } from './vocabulary.ts';
-import type { Aligned } from './aligned.ts';
+import type { AlignedText } from './aligned.ts';
 import type { Stage } from './shapes.ts';
 
-type PreTokenizer = (text: Aligned) => Aligned[];
+type PreTokenizer = (text: AlignedText) => AlignedText[];
 
 export const GPT2_WORDS =
   "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
@@ -93,13 +93,15 @@ const PRE_TOKENIZERS: Record<string, (stage: Stage, where: string) => PreTokeniz
   Metaspace(stage, where) {
     const block = expectCharacter(stage.replacement ?? '\u2581', `${where}.replacement`);
     const scheme = readPrependScheme(stage, where);
-    const [space, blocks] = [createLiteralMatcher(' '), createLiteralMatcher(block)];
+    const [spacePattern, blockPattern] = [createLiteralMatcher(' '), createLiteralMatcher(block)];
     return (text) => {
-      const blockText = text.replace(space, block);
+      const blockText = text.replace(spacePattern, block);
       const needsPrefix = scheme === 'always' || (scheme === 'first' && blockText.start === 0);
       const prefixedText =
         needsPrefix && !blockText.text.startsWith(block) ? blockText.prepend(block) : blockText;
-      return stage.split === false ? [prefixedText] : prefixedText.split(blocks, 'MergedWithNext');
+      return stage.split === false
+        ? [prefixedText]
+        : prefixedText.split(blockPattern, 'MergedWithNext');
     };
   },
 };
@@ -125,7 +127,7 @@ function readPrependScheme(
   return refuse(`${where}.prepend_scheme`, text);
 }
 
-function splitEvenly(text: Aligned, length: number) {
+function splitEvenly(text: AlignedText, length: number) {
   const words = [];
   for (let start = 0; start < text.text.length;) {
     let end = start;

@@ -33,20 +33,20 @@ export function spellBytes(text: string) {
 /**
  * Returns a function from tokens to their surfaces: a Uint8Array for tokens made of bytes, which
  * may hold a part of a character, else a string.
- * @param added the added tokens. Their surface is their content, but unless the vocabulary is
- * byte-level, block signs in a normalized token mean spaces.
+ * @param addedTokens have their content as surface, but unless the vocabulary is byte-level, block
+ * signs in a normalized token mean spaces
  */
-export function createSurface(
+export function createSurfaceReader(
   file: TokenizerFile,
-  added: Iterable<{ content: string; normalized?: boolean }>,
+  addedTokens: Iterable<{ content: string; normalized?: boolean }>,
 ): (token: string) => Uint8Array | string {
   const prefix = file.model.continuing_subword_prefix ?? '';
   const suffix = file.model.end_of_word_suffix ?? '';
-  const isBytes = isByteLevel(file);
+  const hasByteLetters = isByteLevel(file);
   const usesBlocks = usesBlockSigns(file);
-  const literalTokens = [...added].filter(({ normalized }) => isBytes || !normalized);
+  const literalTokens = [...addedTokens].filter(({ normalized }) => hasByteLetters || !normalized);
   const names = new Set(literalTokens.map(({ content }) => content));
-  const readToken = isBytes
+  const readToken = hasByteLetters
     ? readLetters
     : (token: string) => readText(token, prefix, suffix, usesBlocks);
   return (token) => (names.has(token) ? token : readToken(token));
@@ -54,8 +54,8 @@ export function createSurface(
 
 /** Returns whether the letters of a token stand for bytes. */
 export function isByteLevel(file: Pick<TokenizerFile, 'pre_tokenizer' | 'decoder'>) {
-  const parts = [...listStages(file.pre_tokenizer), ...listStages(file.decoder)];
-  return parts.some((part) => part?.type === 'ByteLevel');
+  const stages = [...listStages(file.pre_tokenizer), ...listStages(file.decoder)];
+  return stages.some((stage) => stage?.type === 'ByteLevel');
 }
 
 /** Returns whether tokens write a space as U+2581, as SentencePiece does. */
@@ -73,8 +73,8 @@ function readLetters(token: string) {
 }
 
 function readText(token: string, prefix: string, suffix: string, usesBlocks: boolean) {
-  const byte = /^<0x([0-9A-F]{2})>$/.exec(token);
-  if (byte) return Uint8Array.of(parseInt(byte[1], 16));
+  const match = /^<0x([0-9A-F]{2})>$/.exec(token);
+  if (match) return Uint8Array.of(parseInt(match[1], 16));
   let text = usesBlocks ? token.replaceAll('\u2581', ' ') : token;
   if (prefix && text.startsWith(prefix)) text = text.slice(prefix.length);
   if (suffix && text.endsWith(suffix)) text = text.slice(0, -suffix.length);

@@ -8,13 +8,13 @@
 import { check } from '../abi/arguments.ts';
 import { SinkscopeError, expect } from '../abi/errors.ts';
 import { createAddedTokenSplitter, readAddedTokens, searchedTokensOf } from './added_tokens.ts';
-import { Aligned } from './aligned.ts';
+import { AlignedText } from './aligned.ts';
 import { createDecoder } from './decoders.ts';
 import { createModel } from './models.ts';
 import { createNormalizer } from './normalizers.ts';
 import { readTemplate } from './post_processor.ts';
 import { createPreTokenizer } from './pre_tokenizers.ts';
-import { createSurface } from './surface.ts';
+import { createSurfaceReader } from './surface.ts';
 import { ROLES, tokenNameOf, parseObject } from './vocabulary.ts';
 import type { AddedToken, TokenizerFile, Settings, Piece } from './shapes.ts';
 import type { EncodeOptions, Token, SpecialToken, Tokenizer as TokenizerShape } from './types.ts';
@@ -85,7 +85,7 @@ class Tokenizer implements TokenizerShape {
   #splitAdded;
   #splitWords;
   #decode;
-  #surface;
+  #readSurface;
   #template;
 
   readonly size;
@@ -94,23 +94,23 @@ class Tokenizer implements TokenizerShape {
   readonly special;
   constructor(file: TokenizerFile, settings: Settings) {
     this.#model = createModel(file.model);
-    const added = readAddedTokens(file.added_tokens, this.#model);
-    this.#addedIds = new Map(added.map(({ content, id }) => [content, id]));
+    const addedTokens = readAddedTokens(file.added_tokens, this.#model);
+    this.#addedIds = new Map(addedTokens.map(({ content, id }) => [content, id]));
     for (const [token, id] of this.#model.tokens) this.#names[id] = token;
-    for (const { content, id } of added) this.#names[id] = content;
-    const special = added.filter((token) => token.special);
-    this.#specialNames = new Set(special.map(({ content }) => content));
+    for (const { content, id } of addedTokens) this.#names[id] = content;
+    const specialTokens = addedTokens.filter((token) => token.special);
+    this.#specialNames = new Set(specialTokens.map(({ content }) => content));
     const normalize = createNormalizer(file.normalizer);
-    const searchedTokens = searchedTokensOf(added, normalize);
+    const searchedTokens = searchedTokensOf(addedTokens, normalize);
     this.#normalizedNames = new Map(searchedTokens.map(({ token, text }) => [token.id, text]));
     this.#splitAdded = createAddedTokenSplitter(searchedTokens, normalize);
     this.#splitWords = createPreTokenizer(file.pre_tokenizer);
     this.#decode = createDecoder(file.decoder);
-    this.#surface = createSurface(file, added);
-    this.#template = readTemplate(file.post_processor, (token) => this.#id(token));
+    this.#readSurface = createSurfaceReader(file, addedTokens);
+    this.#template = readTemplate(file.post_processor, (token) => this.#idOf(token));
     this.size = this.#names.length;
     this.bos = this.#findBos(settings);
-    this.specials = this.#findSpecials(special, settings);
+    this.specials = this.#findSpecials(specialTokens, settings);
     this.special = this.specials.map(({ id }) => id);
   }
 
@@ -119,24 +119,24 @@ class Tokenizer implements TokenizerShape {
     if (settings.bos_token === null) return null;
     const bosName = tokenNameOf(settings, 'bos_token');
     // Only added tokens are candidates: an ordinary word "<s>" does not begin sequences.
-    const candidates = [this.#names[this.#template.before[0]], ...BOS_NAMES];
+    const candidates = [this.#names[this.#template.prefix[0]], ...BOS_NAMES];
     const addedNames = candidates.filter((name) => this.#addedIds.has(name));
-    const ids = [bosName, ...addedNames].map((name) => this.#id(name));
+    const ids = [bosName, ...addedNames].map((name) => this.#idOf(name));
     return ids.find((id) => id !== undefined) ?? null;
   }
 
-  #findSpecials(special: readonly AddedToken[], settings: Settings): SpecialToken[] {
+  #findSpecials(specialTokens: readonly AddedToken[], settings: Settings): SpecialToken[] {
     const kindOf = ({ id, content }: AddedToken) => {
       const role = ROLES.find(([key]) => tokenNameOf(settings, key) === content);
       if (role) return role[1];
       return id === this.bos ? 'bos' : MASK_NAMES.includes(content) ? 'mask' : 'other';
     };
-    return [...special]
+    return [...specialTokens]
       .sort((a, b) => a.id - b.id)
       .map((token) => ({ id: token.id, text: token.content, kind: kindOf(token) }));
   }
 
-  #id(token: unknown) {
+  #idOf(token: unknown) {
     if (typeof token !== 'string') return undefined;
     return this.#addedIds.get(token) ?? this.#model.idOf(token);
   }
@@ -144,8 +144,8 @@ class Tokenizer implements TokenizerShape {
   encode(text: string, options: EncodeOptions = {}): Token[] {
     check(text, 'text', 'text');
     check(options, 'object', 'options');
-    const { before, after } = this.#selectTemplate(options);
-    const token = (id: number, start = 0, end = start, isSpecial = true) => ({
+    const { prefix, suffix } = this.#selectTemplate(options);
+    const makeToken = (id: number, start = 0, end = start, isSpecial = true) => ({
       id,
       text: this.piece(id),
       start,
@@ -153,16 +153,16 @@ class Tokenizer implements TokenizerShape {
       special: isSpecial,
     });
     return nameErrors(() => [
-      ...before.map((id) => token(id)),
-      ...this.#tokenize(text).map(({ id, start, end }) => token(id, start, end, false)),
-      ...after.map((id) => token(id, text.length)),
+      ...prefix.map((id) => makeToken(id)),
+      ...this.#tokenize(text).map(({ id, start, end }) => makeToken(id, start, end, false)),
+      ...suffix.map((id) => makeToken(id, text.length)),
     ]);
   }
 
   #tokenize(text: string): Piece[] {
     // A lone surrogate has no UTF-8; the replacement character has the same length of one unit.
-    const aligned = Aligned.of(text.replace(/\p{Surrogate}/gu, '\ufffd'));
-    return this.#splitAdded(aligned).flatMap(({ text: section, token }) => {
+    const alignedText = AlignedText.of(text.replace(/\p{Surrogate}/gu, '\ufffd'));
+    return this.#splitAdded(alignedText).flatMap(({ text: section, token }) => {
       if (token) return [spanOf(section, { id: token.id, start: 0, end: section.text.length })];
       const words = this.#splitWords(section).filter((word) => word.text !== '');
       return words.flatMap((word) =>
@@ -175,21 +175,21 @@ class Tokenizer implements TokenizerShape {
     expect(bos === 'auto' || typeof bos === 'boolean', 'bos', "'auto', true or false", bos);
     if (bos === 'auto') return this.#selectSpecials(special);
     expect(special === 'auto', 'special', "'auto' where bos is given", special);
-    if (!bos) return { before: [], after: [] };
+    if (!bos) return { prefix: [], suffix: [] };
     expect(this.bos !== null, 'bos', 'a tokenizer that has such a token', bos);
-    return { before: [Number(this.bos)], after: [] };
+    return { prefix: [Number(this.bos)], suffix: [] };
   }
 
   #selectSpecials(special: NonNullable<EncodeOptions['special']>) {
     if (special === 'auto') return this.#template;
-    if (special === 'none') return { before: [], after: [] };
+    if (special === 'none') return { prefix: [], suffix: [] };
     expect(Array.isArray(special), 'special', "'auto', 'none' or a list of tokens", special);
     const prefix = special.map((name) => {
-      const id = this.#id(name);
+      const id = this.#idOf(name);
       expect(id !== undefined, 'special', 'tokens of the vocabulary', name);
       return Number(id);
     });
-    return { before: prefix, after: [] };
+    return { prefix, suffix: [] };
   }
 
   decode(ids: ArrayLike<number>) {
@@ -210,11 +210,11 @@ class Tokenizer implements TokenizerShape {
     const name = this.#names[id];
     // The vocabulary of a model is often padded beyond the tokens of its tokenizer.
     if (name === undefined) return `[${id}]`;
-    const surface = this.#surface(name);
+    const surface = this.#readSurface(name);
     return typeof surface === 'string' ? surface : utf8.decode(surface);
   }
 }
 
-function spanOf({ from, to }: Aligned, { id, start, end }: Piece) {
-  return { id, start: from[start], end: to[end - 1] };
+function spanOf({ starts, ends }: AlignedText, { id, start, end }: Piece) {
+  return { id, start: starts[start], end: ends[end - 1] };
 }

@@ -92,7 +92,7 @@ export function tokenizerOfVocabulary(
   const defaultName = Object.hasOwn(vocab, '<|endoftext|>') ? '<|endoftext|>' : undefined;
   const bos = tokenNameOf(settings, 'bos_token') ?? defaultName;
   const eos = tokenNameOf(settings, 'eos_token') ?? defaultName;
-  const json = byteLevelFile({
+  const json = makeByteLevelFile({
     vocab,
     merges,
     addedTokens: listAddedTokens(vocab, settings, [bos, eos]),
@@ -127,20 +127,20 @@ function listAddedTokens(
   settings: Settings,
   otherNames: readonly (string | undefined)[],
 ) {
-  const added = new Map();
+  const addedTokens = new Map();
   for (const [id, token] of Object.entries(settings.added_tokens_decoder ?? {})) {
     const content = token?.content;
     const place = `tokenizer_config.json added_tokens_decoder ${id}`;
     if (typeof content !== 'string' || content === '') refuse(place, 'expected content');
-    added.set(content, { ...token, id: Number(id) });
+    addedTokens.set(content, { ...token, id: Number(id) });
   }
   const names = [...ROLES.map(([key]) => tokenNameOf(settings, key)), ...otherNames];
   for (const name of names) {
     // A token outside the vocabulary has no id that the model knows.
-    if (name === undefined || added.has(name) || !Object.hasOwn(vocab, name)) continue;
-    added.set(name, { id: vocab[name], content: name, normalized: false, special: true });
+    if (name === undefined || addedTokens.has(name) || !Object.hasOwn(vocab, name)) continue;
+    addedTokens.set(name, { id: vocab[name], content: name, normalized: false, special: true });
   }
-  return [...added.values()];
+  return [...addedTokens.values()];
 }
 
 /**
@@ -148,7 +148,7 @@ function listAddedTokens(
  * bytes become letters (default: the pattern of GPT-2), and `letterSplit` are stages that split the
  * letters.
  */
-export function byteLevelFile(parts: {
+export function makeByteLevelFile(parts: {
   vocab: object;
   merges: string[][];
   addedTokens: object[];
@@ -205,8 +205,9 @@ export function indexLines(text: string, file: string) {
   const lines: Map<string, number> = new Map();
   text.split(/\r?\n/).forEach((line, i) => {
     if (line === '') return;
-    const first = lines.get(line);
-    if (first !== undefined) refuse(`${file} line ${i + 1}`, `is that of line ${first + 1} again`);
+    const firstIndex = lines.get(line);
+    if (firstIndex !== undefined)
+      refuse(`${file} line ${i + 1}`, `is that of line ${firstIndex + 1} again`);
     lines.set(line, i);
   });
   return lines;
@@ -257,10 +258,10 @@ export function rankMerges(
   const ranks = new MergeRanks(merges.length);
   merges.forEach((merge, i) => {
     const [left, right] = readPair(merge, where, i);
-    const merged = left + right.slice(prefixLength);
-    const [a, b, mergedId] = [left, right, merged].map(idOf);
+    const mergedToken = left + right.slice(prefixLength);
+    const [a, b, mergedId] = [left, right, mergedToken].map(idOf);
     if (a === undefined || b === undefined || mergedId === undefined) {
-      const missingToken = [left, right, merged].find((token) => idOf(token) === undefined);
+      const missingToken = [left, right, mergedToken].find((token) => idOf(token) === undefined);
       const text = `"${left} ${right}" needs "${missingToken}", which is not in the vocabulary`;
       return refuse(`${where} ${i}`, text);
     }

@@ -24,18 +24,22 @@ const DEFAULT_NAMES: readonly (readonly [string, string])[] = [
 export function tokenizerOfWords(text: string, config: string | object = {}): TokenizerFiles {
   const settings = parseObject(config, 'tokenizer_config.json');
   const vocab = readVocab(text);
-  const roles = DEFAULT_NAMES.map(([key, standard]) => [
+  const roles = DEFAULT_NAMES.map(([key, defaultName]) => [
     key,
-    tokenNameOf(settings, key) ?? standard,
+    tokenNameOf(settings, key) ?? defaultName,
   ]);
   const { unk_token, sep_token, cls_token } = Object.fromEntries(roles);
   for (const name of [unk_token, sep_token, cls_token]) {
     if (!Object.hasOwn(vocab, name)) refuse('vocab.txt', `expected a line "${name}", got none`);
   }
-  const special = roles.filter(([, name]) => Object.hasOwn(vocab, name));
+  const specialTokens = roles.filter(([, name]) => Object.hasOwn(vocab, name));
   const json = {
     version: '1.0',
-    added_tokens: special.map(([, content]) => ({ id: vocab[content], content, special: true })),
+    added_tokens: specialTokens.map(([, content]) => ({
+      id: vocab[content],
+      content,
+      special: true,
+    })),
     normalizer: {
       type: 'BertNormalizer',
       clean_text: true,
@@ -48,7 +52,7 @@ export function tokenizerOfWords(text: string, config: string | object = {}): To
     decoder: { type: 'WordPiece', prefix: '##', cleanup: true },
     model: { type: 'WordPiece', vocab, unk_token, continuing_subword_prefix: '##' },
   };
-  return { json, config: { ...settings, ...Object.fromEntries(special) } };
+  return { json, config: { ...settings, ...Object.fromEntries(specialTokens) } };
 }
 
 function readVocab(text: string) {

@@ -11,13 +11,13 @@ import { tokenizerOfVocabulary } from './vocabulary.ts';
 import { tokenizerOfWords } from './words.ts';
 import type { Tokenizer, TokenizerSource as Source, EncodeOptions as Options } from './types.ts';
 
-type Open = { method: 'open'; source: Source };
-export type Encode = { method: 'encode'; text: string; options?: Options };
-export type Decode = { method: 'decode'; ids: readonly number[] };
-export type Question = Open | Encode | Decode;
+type OpenQuestion = { method: 'open'; source: Source };
+export type EncodeQuestion = { method: 'encode'; text: string; options?: Options };
+export type DecodeQuestion = { method: 'decode'; ids: readonly number[] };
+export type Question = OpenQuestion | EncodeQuestion | DecodeQuestion;
 export type Answer = { isAlive?: boolean; benchmarkMs?: number; error?: object; value?: unknown };
-export type Opened = ReturnType<typeof open>;
-export type Encoded = ReturnType<typeof encode>;
+export type OpenedTokenizer = ReturnType<typeof open>;
+export type EncodedText = ReturnType<typeof encode>;
 
 let tokenizer: Tokenizer;
 
@@ -48,7 +48,7 @@ function joinPieces() {
   return { text: texts.join(''), ends: Uint32Array.from(texts, (piece) => (end += piece.length)) };
 }
 
-function encode({ text, options }: Encode) {
+function encode({ text, options }: EncodeQuestion) {
   const tokens = tokenizer.encode(text, options);
   return {
     ids: Int32Array.from(tokens, ({ id }) => id),

@@ -10,7 +10,7 @@ import { join } from 'node:path';
 import { runnerImport } from 'vite';
 import { CHROMIUM, chromium } from '../../tests/browser/chromium.mjs';
 
-const only = process.argv[2] ?? '';
+const nameFilter = process.argv[2] ?? '';
 const here = import.meta.dirname;
 const root = join(here, '..');
 const load = async (file) =>
@@ -32,7 +32,7 @@ const STYLE = `
 const browser = await chromium.launch(CHROMIUM);
 const page = await browser.newPage({ viewport: SIZE });
 for (const card of cards()) {
-  if (!card.name.includes(only)) continue;
+  if (!card.name.includes(nameFilter)) continue;
   await page.setContent(`<!doctype html><style>${STYLE}</style><section></section><div></div>`);
   await page.evaluate(
     async ([{ heading, description }, sources]) => {
@@ -55,7 +55,7 @@ for (const card of cards()) {
   console.log(card.name, bytes.length);
 }
 await browser.close();
-if (!only) {
-  const all = Object.fromEntries(cards().map((card) => [card.name, fingerprintOf(card)]));
-  writeFileSync(join(here, 'drawn.json'), `${JSON.stringify(all, null, 2)}\n`);
+if (!nameFilter) {
+  const fingerprints = Object.fromEntries(cards().map((card) => [card.name, fingerprintOf(card)]));
+  writeFileSync(join(here, 'drawn.json'), `${JSON.stringify(fingerprints, null, 2)}\n`);
 }

@@ -28,7 +28,7 @@ const lessons = ORDER.map((slug) => lessonOf(slug, readFileSync(join(here, `${sl
 /** Returns the width of a figure in a lesson's column, as learn.css sets it. */
 const widthOf = (state) => (isNarrow(state) ? 534 : 694);
 /** The width of a figure on a phone of 390 pixels. */
-const PHONE = 324;
+const PHONE_WIDTH = 324;
 
 const stage = await openStage();
 const page = await stage.open('', { file: 'learn/glossary/index.html', waits: false });
@@ -44,10 +44,10 @@ async function runFigure(attributes) {
       globalThis.heard = [];
       element.addEventListener('run', ({ detail }) => {
         const copyOf = (number) => ({ ...number, data: Array.from(number.data) });
-        const results = detail.results.map((one, i) => ({
+        const results = detail.results.map((result, i) => ({
           // Only the first result has the lab's sentence, which is about both models.
           ...(detail.says && i === 0 ? { says: detail.says } : {}),
-          ...{ ...one, numbers: one.numbers.map(copyOf) },
+          ...{ ...result, numbers: result.numbers.map(copyOf) },
         }));
         globalThis.heard.push({ ...detail, results });
       });
@@ -70,16 +70,16 @@ async function runFigure(attributes) {
 async function draw({ id, state }, { liveNumbers, conditionalSentences }) {
   const results = await runFigure(state);
   const element = page.locator('sink-scope');
-  const height = () => element.evaluate((one) => one.offsetHeight);
-  const live = await height();
-  await element.evaluate((one, width) => (one.style.width = `${width}px`), PHONE);
+  const measureHeight = () => element.evaluate((figure) => figure.offsetHeight);
+  const columnHeight = await measureHeight();
+  await element.evaluate((figure, width) => (figure.style.width = `${width}px`), PHONE_WIDTH);
   await page.waitForTimeout(700);
-  const phone = await height();
+  const phoneHeight = await measureHeight();
   await runFigure({ ...state, controls: 'save' });
   const menu = page.locator('sink-scope .save').first();
   const { bytes } = await saveFrom(page, menu, 'SVG');
   const svg = bytes.toString().replace(/<metadata>[^]*?<\/metadata>/, '');
-  const size = (name) => Number(new RegExp(`<svg[^>]* ${name}="([\\d.]+)"`).exec(svg)?.[1]);
+  const attributeOf = (name) => Number(new RegExp(`<svg[^>]* ${name}="([\\d.]+)"`).exec(svg)?.[1]);
   writeFileSync(join(pictures, `${id}.svg`), svg);
   const isOfFigure = ({ figure }) => figure === id;
   const valueNames = new Set([
@@ -92,7 +92,12 @@ async function draw({ id, state }, { liveNumbers, conditionalSentences }) {
     values: Object.fromEntries(
       [...valueNames].map((name) => [name, valueFormatters[name](results)]),
     ),
-    ...{ width: size('width'), height: size('height'), live, phone },
+    ...{
+      width: attributeOf('width'),
+      height: attributeOf('height'),
+      live: columnHeight,
+      phone: phoneHeight,
+    },
   };
 }
 
@@ -107,14 +112,14 @@ for (const lesson of lessons)
   }
 const SEEDS = 20;
 const mean = (all) => all.reduce((a, b) => a + b, 0) / all.length;
-const signed = (change) => change.toFixed(3).replace('-', '−');
-const percent = (share) => `${(100 * share).toFixed(0)}%`;
-const oldTexts = readWritings();
+const formatSigned = (change) => change.toFixed(3).replace('-', '−');
+const formatPercent = (share) => `${(100 * share).toFixed(0)}%`;
+const oldWritings = readWritings();
 const writings = {};
 for (const { writes } of lessons)
   for (const { id, model, prompt } of writes) {
-    if (nameFilter && !id.includes(nameFilter) && oldTexts[id]) {
-      writings[id] = oldTexts[id];
+    if (nameFilter && !id.includes(nameFilter) && oldWritings[id]) {
+      writings[id] = oldWritings[id];
       continue;
     }
     const texts = await page.evaluate(
@@ -128,25 +133,27 @@ for (const { writes } of lessons)
       },
       [{ model, prompt }, SEEDS],
     );
-    const distinct = ({ tokens }) => new Set(tokens).size / tokens.length;
-    const caches = ['All keys', 'The last 24 keys', 'The first key and the last 23'];
+    const distinctShare = ({ tokens }) => new Set(tokens).size / tokens.length;
+    const cacheTitles = ['All keys', 'The last 24 keys', 'The first key and the last 23'];
     const changes = ['last', 'first'].flatMap((name, i) => {
-      const interval = intervalOfPairs(texts.map((all) => distinct(all[i + 1]) - distinct(all[0])));
+      const interval = intervalOfPairs(
+        texts.map((seedTexts) => distinctShare(seedTexts[i + 1]) - distinctShare(seedTexts[0])),
+      );
       return [
-        [`${name}_change`, signed(interval.mean)],
-        [`${name}_low`, signed(interval.low)],
-        [`${name}_high`, signed(interval.high)],
+        [`${name}_change`, formatSigned(interval.mean)],
+        [`${name}_low`, formatSigned(interval.low)],
+        [`${name}_high`, formatSigned(interval.high)],
       ];
     });
     const values = ['full', 'last', 'first'].map((name, i) => [
       name,
-      percent(mean(texts.map((all) => distinct(all[i])))),
+      formatPercent(mean(texts.map((seedTexts) => distinctShare(seedTexts[i])))),
     ]);
     writings[id] = {
       ...{ id, model, prompt },
       // texts[2] is of seed 3, with which the element <sink-write> begins.
-      rows: texts[2].map((one, i) => ({
-        ...{ cache: caches[i], text: one.text, distinct: percent(distinct(one)) },
+      rows: texts[2].map((row, i) => ({
+        ...{ cache: cacheTitles[i], text: row.text, distinct: formatPercent(distinctShare(row)) },
       })),
       values: Object.fromEntries([...values, ...changes]),
     };

@@ -27,8 +27,13 @@ const [plan] = await planFiles([{ path: FILE, file: await openAsBlob(path) }]);
 const model = await engine.open(modelFiles(plan));
 const writer = { model, tokenizer: await planTokenizer(plan, model) };
 const prompt = await promptOf(writer, PROMPT, model.architecture.context);
-const likeliest = { temperature: 0, topK: 1 };
-const greedy = await runTrial(writer, { prompt, count: COUNT, seed: 1, sampling: likeliest });
+const greedySampling = { temperature: 0, topK: 1 };
+const greedyTrial = await runTrial(writer, {
+  prompt,
+  count: COUNT,
+  seed: 1,
+  sampling: greedySampling,
+});
 const trials = [];
 for (let seed = 1; seed <= SEEDS; seed++) {
   trials.push(await runTrial(writer, { prompt, count: COUNT, seed }));
@@ -37,17 +42,17 @@ for (let seed = 1; seed <= SEEDS; seed++) {
 await engine.close();
 
 // Queries without the first key predicted half of the restored text, and also the first token after that half.
-const { tokens } = greedy.restored;
+const { tokens } = greedyTrial.restored;
 const pieces = tokens.slice(0, Math.floor(COUNT / 2) + 1).map((id) => writer.tokenizer.piece(id));
 
-const perName = (trial, pick) =>
+const mapConditions = (trial, pick) =>
   Object.fromEntries(CONDITION_NAMES.map((name) => [name, pick(trial[name])]));
 const round = (value) => Number(value.toFixed(3));
 const MEASURES = ['loss', 'repeated', 'late'];
 // The text without the second key is usually that with all keys, so it is recorded only if it differs.
-const { control, ...texts } = perName(greedy, ({ text }) => text);
+const { control, ...texts } = mapConditions(greedyTrial, ({ text }) => text);
 if (control !== texts.kept) texts.control = control;
-const recorded = {
+const recordedTrials = {
   ...{ model: 'SmolLM2-135M-Instruct', file: FILE, prompt: PROMPT, count: COUNT },
   first: writer.tokenizer.piece(prompt[0]),
   back: pieces.join('').length,
@@ -62,4 +67,7 @@ const recorded = {
     ]),
   ),
 };
-writeFileSync(join(here, 'pictures/without_first.json'), `${JSON.stringify(recorded, null, 2)}\n`);
+writeFileSync(
+  join(here, 'pictures/without_first.json'),
+  `${JSON.stringify(recordedTrials, null, 2)}\n`,
+);

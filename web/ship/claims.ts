@@ -17,12 +17,12 @@ const intervalWords = (mean: number, low: number | null, high: number | null) =>
 /** Returns the smallest and the largest Sink_1 in words. They do not affect the verdict. */
 function sinkWords(sinks: readonly number[]): string {
   if (!sinks.length) return '';
-  const [least, most] = [Math.min(...sinks), Math.max(...sinks)].map((one) => one.toFixed(0));
+  const [least, most] = [Math.min(...sinks), Math.max(...sinks)].map((sink) => sink.toFixed(0));
   return `; Sink₁ ${least === most ? least : `${least} to ${most}`}%`;
 }
 
 function effectLines({ effects }: Claim): Node {
-  const all = effects.flatMap(
+  const sentences = effects.flatMap(
     ({ recipe, against, outcome, name, protocol, seeds, mean, low, high, by_shares, sinks }) => {
       if (mean === null) return [];
       const outcomeTitle = typeset(name ?? OUTCOMES[outcome] ?? outcome.replaceAll('_', ' '));
@@ -36,7 +36,7 @@ function effectLines({ effects }: Claim): Node {
       );
     },
   );
-  const lines = (all.length ? all : ['–']).map((line) => make('div', {}, [text(line)]));
+  const lines = (sentences.length ? sentences : ['–']).map((line) => make('div', {}, [text(line)]));
   return make('div', {}, lines);
 }
 
@@ -44,8 +44,8 @@ const verdictWords = ({ verdict, survives, two_seeds }: Claim) =>
   `${verdict}${survives ? ' †' : ''}${two_seeds ? ', on two seeds' : ''}`;
 
 function noVerdictReason({ hours, why }: Claim): string {
-  const runs = hours && `Its runs are not trained yet: ${hours.join(' to ')} core hours.`;
-  return [runs, why && typeset(why)].filter(Boolean).join(' ');
+  const hoursSentence = hours && `Its runs are not trained yet: ${hours.join(' to ')} core hours.`;
+  return [hoursSentence, why && typeset(why)].filter(Boolean).join(' ');
 }
 
 const typeset = (words: string) =>
@@ -70,40 +70,40 @@ const VERDICTS = ['agrees', 'differs', 'undecided', NOT_TESTED] as const;
 
 /** Returns a table that counts the verdicts of each section; a row unfolds to the section's claims. */
 export function claimsTables(hrefOf: (state: string) => string): Node[] {
-  const all = claims();
+  const allClaims = claims();
   const linkOrText = ({ claim, seen }: Claim) =>
     seen ? make('a', { href: hrefOf(seen) }, [text(typeset(claim))]) : typeset(claim);
-  const tested = all.filter(({ verdict }) => verdict !== NOT_TESTED);
-  const countVerdict = (among: readonly Claim[], verdict: string) =>
-    among.filter((one) => one.verdict === verdict).length;
+  const testedClaims = allClaims.filter(({ verdict }) => verdict !== NOT_TESTED);
+  const countVerdict = (group: readonly Claim[], verdict: string) =>
+    group.filter((claim) => claim.verdict === verdict).length;
   const { comparisons, directions, survive, by_chance } = chance();
-  const rowNames = [...new Set(all.map(rowNameOf))].sort(
+  const rowNames = [...new Set(allClaims.map(rowNameOf))].sort(
     (a, b) => Number(!a.startsWith('Gu')) - Number(!b.startsWith('Gu')) || a.localeCompare(b, 'en'),
   );
   const span = (words: string, className?: string) =>
     make('span', className ? { className: [className] } : {}, [text(words)]);
   /** Returns a cell with a count. Hidden words add the column's verdict for screen readers. */
   const countCell = (group: readonly Claim[], verdict: string) => {
-    const number = countVerdict(group, verdict);
-    return make('span', number ? {} : { className: ['none'] }, [
-      text(number ? `${number}` : '–'),
+    const count = countVerdict(group, verdict);
+    return make('span', count ? {} : { className: ['none'] }, [
+      text(count ? `${count}` : '–'),
       span(` ${verdict},`, 'unseen'),
     ]);
   };
   const row = (rowName: string) => {
-    const group = all.filter((one) => rowNameOf(one) === rowName);
+    const group = allClaims.filter((claim) => rowNameOf(claim) === rowName);
     const cells = [span(rowName, 'place'), ...VERDICTS.map((verdict) => countCell(group, verdict))];
     return make('details', { className: ['folded'] }, [
       make('summary', { className: ['claims-row'] }, cells),
       table(
         ['Claim', 'Where', 'The source', 'Our test', 'Verdict', 'Before'],
-        group.map((one) => [
-          linkOrText(one),
-          one.section,
-          typeset(one.paper ?? '–'),
-          one.verdict === NOT_TESTED ? noVerdictReason(one) : effectLines(one),
-          verdictWords(one),
-          one.before ?? '–',
+        group.map((claim) => [
+          linkOrText(claim),
+          claim.section,
+          typeset(claim.paper ?? '–'),
+          claim.verdict === NOT_TESTED ? noVerdictReason(claim) : effectLines(claim),
+          verdictWords(claim),
+          claim.before ?? '–',
         ]),
       ),
     ]);
@@ -111,9 +111,9 @@ export function claimsTables(hrefOf: (state: string) => string): Node[] {
   return [
     make('p', {}, [
       text(
-        `Of ${all.length} claims, our models agree with ${countVerdict(tested, 'agrees')}, differ from ` +
-          `${countVerdict(tested, 'differs')} and leave ${countVerdict(tested, 'undecided')} undecided; ` +
-          `${all.length - tested.length} are ${NOT_TESTED}. Of ${comparisons} comparisons ` +
+        `Of ${allClaims.length} claims, our models agree with ${countVerdict(testedClaims, 'agrees')}, differ from ` +
+          `${countVerdict(testedClaims, 'differs')} and leave ${countVerdict(testedClaims, 'undecided')} undecided; ` +
+          `${allClaims.length - testedClaims.length} are ${NOT_TESTED}. Of ${comparisons} comparisons ` +
           `${directions} have a direction; if no factor had any effect, about ${by_chance.toFixed(0)} would. ` +
           `A † marks the verdicts whose directions survive the procedure of Benjamini and Hochberg at a false ` +
           `discovery rate of 5%: ${survive} of the ${directions} directions do. Open a row to read its claims; ` +

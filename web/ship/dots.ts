@@ -19,7 +19,7 @@ export function seedDots(recipes: readonly string[], step: number, outcome: stri
   return recipes
     .map((id) => {
       const values = longRuns(id).flatMap(({ points }) => {
-        const value = points.find((one) => one.step === step)?.[outcome];
+        const value = points.find((point) => point.step === step)?.[outcome];
         return typeof value === 'number' ? [value] : [];
       });
       if (values.length < 2)
@@ -31,11 +31,11 @@ export function seedDots(recipes: readonly string[], step: number, outcome: stri
     .sort((a, b) => b.mean - a.mean);
 }
 
-const [WIDTH, HEIGHT, EDGE] = [240, 20, 6];
+const [WIDTH, HEIGHT, MARGIN] = [240, 20, 6];
 
 function stripOf({ values, mean }: Dots, [low, high]: readonly [number, number]): Node {
   const x = (value: number) =>
-    (EDGE + ((value - low) / (high - low)) * (WIDTH - 2 * EDGE)).toFixed(1);
+    (MARGIN + ((value - low) / (high - low)) * (WIDTH - 2 * MARGIN)).toFixed(1);
   const middle = HEIGHT / 2;
   const line = (className: string, x1: string, x2: string, y1: number, y2: number) =>
     make('line', { className: [className], x1, x2, y1, y2 });
@@ -62,13 +62,13 @@ export function dotsOf(recipes: readonly string[], step: number, outcome: string
       `The outcome “${outcome}”: expected one of ${Object.keys(OUTCOMES).join(', ')}.`,
     );
   const rows = seedDots(recipes, step, outcome);
-  const all = rows.flatMap(({ values }) => values);
-  const domain = [Math.min(0, ...all), Math.max(...all)] as const;
+  const allValues = rows.flatMap(({ values }) => values);
+  const domain = [Math.min(0, ...allValues), Math.max(...allValues)] as const;
   const format = (value: number) => formatFixed(value, 2);
-  const range = (values: readonly number[]) =>
+  const rangeWords = (values: readonly number[]) =>
     `${format(Math.min(...values))} to ${format(Math.max(...values))}`;
-  const spread = ({ values }: Dots) => Math.max(...values) - Math.min(...values);
-  const widest = rows.reduce((a, b) => (spread(b) > spread(a) ? b : a));
+  const spreadOf = ({ values }: Dots) => Math.max(...values) - Math.min(...values);
+  const widestRow = rows.reduce((a, b) => (spreadOf(b) > spreadOf(a) ? b : a));
   return [
     table(
       ['Recipe', 'Seeds', title, 'Mean (min to max)'],
@@ -76,13 +76,13 @@ export function dotsOf(recipes: readonly string[], step: number, outcome: string
         row.title,
         String(row.values.length),
         stripOf(row, domain),
-        `${format(row.mean)} (${range(row.values)})`,
+        `${format(row.mean)} (${rangeWords(row.values)})`,
       ]),
     ),
     make('p', { className: ['dots-says'] }, [
       text(
         `Step ${step.toLocaleString('en')} of the long runs, a dot for each seed and a line at their mean. The seeds of ` +
-          `“${widest.title}” lie farthest apart: ${range(widest.values)}.`,
+          `“${widestRow.title}” lie farthest apart: ${rangeWords(widestRow.values)}.`,
       ),
     ]),
   ];

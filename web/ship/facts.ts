@@ -16,7 +16,7 @@ interface TableRow {
 }
 
 /** Indexes rows by their id, model or seed. A row that has none of these is indexed by its place. */
-function byName(rows: readonly TableRow[]): Record<string, unknown> {
+function indexByName(rows: readonly TableRow[]): Record<string, unknown> {
   return Object.fromEntries(
     rows.map((row, i) => [
       row.id ?? row.model?.replaceAll(' ', '_') ?? (row.seed ? `seed-${row.seed}` : String(i)),
@@ -57,15 +57,15 @@ const rangeOf = (values: readonly number[]) => ({
 
 /** Returns protocol A's onset: the first step from which α₁ stays at least 0.1 above uniform attention. */
 function onsetOf({ points }: Log): number {
-  const lastBelow = points.findLastIndex(({ alpha }) => !(alpha! >= 0.1));
-  return points[lastBelow + 1]?.step ?? NaN;
+  const lastIndexBelow = points.findLastIndex(({ alpha }) => !(alpha! >= 0.1));
+  return points[lastIndexBelow + 1]?.step ?? NaN;
 }
 
 export const meanOf = (values: readonly number[]) =>
   values.reduce((a, b) => a + b, 0) / values.length;
 
 /** Student's t of a two-sided 95% interval for 1, 2 ... degrees of freedom (scipy.stats.t.ppf(0.975, n)). */
-const STUDENT = [
+const STUDENT_T = [
   ...[12.7062, 4.3027, 3.1824, 2.7764, 2.5706, 2.4469, 2.3646, 2.306, 2.2622, 2.2281],
   ...[2.201, 2.1788, 2.1604, 2.1448, 2.1314, 2.1199, 2.1098, 2.1009, 2.093],
 ] as const;
@@ -73,32 +73,33 @@ const STUDENT = [
 /** Returns the mean of paired differences and its 95% interval, for 2 to 20 pairs. */
 export function intervalOfPairs(differences: readonly number[]) {
   const n = differences.length;
-  const t = STUDENT[n - 2] ?? NaN;
+  const t = STUDENT_T[n - 2] ?? NaN;
   const mean = meanOf(differences);
   const deviation = Math.sqrt(
-    differences.reduce((sum, one) => sum + (one - mean) ** 2, 0) / (n - 1),
+    differences.reduce((sum, difference) => sum + (difference - mean) ** 2, 0) / (n - 1),
   );
-  const half = (t * deviation) / Math.sqrt(n);
-  return { mean, low: mean - half, high: mean + half, seeds: n };
+  const halfWidth = (t * deviation) / Math.sqrt(n);
+  return { mean, low: mean - halfWidth, high: mean + halfWidth, seeds: n };
 }
 
 export function correlationOf(xs: readonly number[], ys: readonly number[]): number {
   const [x, y] = [meanOf(xs), meanOf(ys)];
-  const sum = (of: (i: number) => number) => xs.reduce((all, _, i) => all + of(i), 0);
+  const sum = (term: (i: number) => number) => xs.reduce((all, _, i) => all + term(i), 0);
   return (
     sum((i) => (xs[i]! - x) * (ys[i]! - y)) /
     Math.sqrt(sum((i) => (xs[i]! - x) ** 2) * sum((i) => (ys[i]! - y) ** 2))
   );
 }
 
-const alphaAt = ({ points }: Log, step: number) => points.find((one) => one.step === step)?.alpha;
+const alphaAt = ({ points }: Log, step: number) =>
+  points.find((point) => point.step === step)?.alpha;
 
 /** Returns the change of α₁ at a step against softmax, over all seeds for which both recipes have a long run. */
 function pairedFacts(id: string, step: number): Record<string, unknown> {
-  const base = new Map(longRuns('softmax').map((run) => [run.seed, alphaAt(run, step)]));
+  const baseAlphas = new Map(longRuns('softmax').map((run) => [run.seed, alphaAt(run, step)]));
   const differences = longRuns(id).flatMap((run) => {
-    const [own, other] = [alphaAt(run, step), base.get(run.seed)];
-    return typeof own === 'number' && typeof other === 'number' ? [own - other] : [];
+    const [alpha, baseAlpha] = [alphaAt(run, step), baseAlphas.get(run.seed)];
+    return typeof alpha === 'number' && typeof baseAlpha === 'number' ? [alpha - baseAlpha] : [];
   });
   return { [step]: intervalOfPairs(differences) };
 }
@@ -112,21 +113,21 @@ function onsetFacts(id: string, step: number): Record<string, unknown> {
 function logFacts(id: string): Record<string, unknown> {
   const runs = longRuns(id);
   const steps = [...new Set(runs.flatMap(({ points }) => points.map(({ step }) => step!)))];
-  const at = (step: number) => {
-    const points = runs.flatMap((run) => run.points.filter((one) => one.step === step));
+  const factsAt = (step: number) => {
+    const points = runs.flatMap((run) => run.points.filter((point) => point.step === step));
     const names = Object.keys(points[0] ?? {}).map((name) => name.replace('.', '_'));
     return Object.fromEntries(
       names.map((name) => {
         const values = points
-          .map((one) => one[name] ?? one[name.replace('_', '.')])
-          .filter((one): one is number => typeof one === 'number');
+          .map((point) => point[name] ?? point[name.replace('_', '.')])
+          .filter((value): value is number => typeof value === 'number');
         return [name, { ...rangeOf(values), seeds: values.length }];
       }),
     );
   };
   return {
     onset: rangeOf(runs.map(onsetOf)),
-    ...Object.fromEntries(steps.map((step) => [step, at(step)])),
+    ...Object.fromEntries(steps.map((step) => [step, factsAt(step)])),
   };
 }
 
@@ -139,7 +140,9 @@ function inputFacts(): Record<string, unknown> {
       name.replaceAll(' ', '_'),
       Object.fromEntries(
         Object.keys(models[0] ?? {}).map((column) => {
-          const values = models.map((one) => one[column]).filter((one) => typeof one === 'number');
+          const values = models
+            .map((model) => model[column])
+            .filter((value) => typeof value === 'number');
           return [column, meanOf(values as number[])];
         }),
       ),
@@ -148,9 +151,9 @@ function inputFacts(): Record<string, unknown> {
 }
 
 const tables: Readonly<Record<string, (rest: string[]) => unknown>> = {
-  zoo: () => byName(readJson('zoo/index.json') as TableRow[]),
-  reported: () => byName((readJson('zoo/reported.json') as { models: TableRow[] }).models),
-  claims: () => byName((readJson('claims.json') as { rows: TableRow[] }).rows),
+  zoo: () => indexByName(readJson('zoo/index.json') as TableRow[]),
+  reported: () => indexByName((readJson('zoo/reported.json') as { models: TableRow[] }).models),
+  claims: () => indexByName((readJson('claims.json') as { rows: TableRow[] }).rows),
   inputs: inputFacts,
   long: ([id = '']) => ({ [id]: logFacts(id) }),
   pairs: ([id = '', step = '']) => ({ [id]: pairedFacts(id, Number(step)) }),
@@ -163,7 +166,7 @@ const tables: Readonly<Record<string, (rest: string[]) => unknown>> = {
       ]),
     ),
   seeds: ([id = '']) => ({
-    [id]: byName(
+    [id]: indexByName(
       (readJson('zoo/seeds.json') as TableRow[])
         .filter((row) => row.id === id)
         .map(({ id: _, ...row }) => row),
@@ -172,7 +175,7 @@ const tables: Readonly<Record<string, (rest: string[]) => unknown>> = {
 };
 
 /** @param place the table, and the names that lead to the number: `zoo softmax measured sink_1` */
-export function fact(place: string): number {
+export function factAt(place: string): number {
   const [table = '', ...names] = place.split(/\s+/);
   let value: unknown = Object.hasOwn(tables, table) ? tables[table]!(names) : undefined;
   for (const name of names)
@@ -196,14 +199,14 @@ const FORMS: Readonly<Record<string, (value: number) => number>> = {
  * @param as a key of FORMS
  * @returns undefined if it does, otherwise the error
  */
-export function wrongNumber(stated: string, place: string, as = ''): string | undefined {
+export function numberProblem(text: string, place: string, as = ''): string | undefined {
   const form = Object.hasOwn(FORMS, as) && FORMS[as];
   if (!form) return `the form “${as}”: expected one of ${Object.keys(FORMS).join(', ')}`;
-  const digits = /[−-]?\d[\d,]*(?:\.\d+)?/.exec(stated)?.[0].replace('−', '-').replace(/,/g, '');
-  if (!digits) return `“${stated}”: expected a number`;
+  const digits = /[−-]?\d[\d,]*(?:\.\d+)?/.exec(text)?.[0].replace('−', '-').replace(/,/g, '');
+  if (!digits) return `“${text}”: expected a number`;
   const decimals = digits.split('.')[1]?.length ?? 0;
-  const actual = form(fact(place)).toFixed(decimals);
-  return Number(actual) === Number(digits) ? undefined : `“${stated}”: ${place} is ${actual}`;
+  const actual = form(factAt(place)).toFixed(decimals);
+  return Number(actual) === Number(digits) ? undefined : `“${text}”: ${place} is ${actual}`;
 }
 
 /** A claim of a paper with our tests of it, as models/train/claims.py writes it. */

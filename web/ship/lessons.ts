@@ -13,14 +13,15 @@ const root = resolve(import.meta.dirname, '..');
 const folder = join(root, 'lessons');
 
 export function lessons(): Lesson[] {
-  const unlisted = readdirSync(folder).filter(
+  const unlistedFiles = readdirSync(folder).filter(
     (file) => file.endsWith('.md') && !ORDER.includes(file.replace('.md', '')),
   );
-  if (unlisted.length) throw new Error(`lessons/order.json does not list ${unlisted.join(', ')}.`);
+  if (unlistedFiles.length)
+    throw new Error(`lessons/order.json does not list ${unlistedFiles.join(', ')}.`);
   return ORDER.map((slug) => lessonOf(slug, readFileSync(join(folder, `${slug}.md`), 'utf8')));
 }
 
-export const listedFacts = ({ slug, number, title, description, minutes }: Lesson) => ({
+export const lessonSummary = ({ slug, number, title, description, minutes }: Lesson) => ({
   ...{ slug, number, title, description, minutes },
 });
 
@@ -28,7 +29,7 @@ export const listedFacts = ({ slug, number, title, description, minutes }: Lesso
 export const escapeHtml = (text: string) =>
   text.replace(
     /[&<>"]/g,
-    (one) => ({ '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' })[one]!,
+    (character) => ({ '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' })[character]!,
   );
 
 const HOME = '../../index.html';
@@ -62,9 +63,9 @@ function page(title: string, slug: string, main: string): string {
 
 function lessonPage(lesson: Lesson, all: readonly Lesson[]): string {
   const { slug, number, title, description, minutes, html } = lesson;
-  const next = all.find((one) => one.number > number);
-  const nextLink = next
-    ? `<p class="next-lesson">Next: <a href="../${next.slug}/index.html">Lesson ${next.number}. ${escapeHtml(next.title)}</a></p>`
+  const nextLesson = all.find((lesson) => lesson.number > number);
+  const nextLink = nextLesson
+    ? `<p class="next-lesson">Next: <a href="../${nextLesson.slug}/index.html">Lesson ${nextLesson.number}. ${escapeHtml(nextLesson.title)}</a></p>`
     : `<p class="next-lesson">This was the last lesson. <a href="${HOME}#room=explore">Explore it yourself</a></p>`;
   return page(
     title,
@@ -98,15 +99,18 @@ function glossaryPage(): string {
  * @throws Error on a problem of a lesson
  */
 export function pages(): Readonly<Record<string, string>> {
-  const all = lessons();
-  const problems = all.flatMap(({ slug, problems: own }) =>
-    own.map((one) => `web/lessons/${slug}.md, ${one}`),
+  const allLessons = lessons();
+  const problems = allLessons.flatMap(({ slug, problems: lessonProblems }) =>
+    lessonProblems.map((problem) => `web/lessons/${slug}.md, ${problem}`),
   );
   // The build for lessons/draw.mjs allows problems, since that script redraws outdated pictures.
   if (problems.length && !process.env.SINKSCOPE_DRAWS) throw new Error(problems.join('\n'));
   return {
     ...Object.fromEntries(
-      all.map((lesson) => [`learn/${lesson.slug}/index.html`, lessonPage(lesson, all)]),
+      allLessons.map((lesson) => [
+        `learn/${lesson.slug}/index.html`,
+        lessonPage(lesson, allLessons),
+      ]),
     ),
     'learn/glossary/index.html': glossaryPage(),
   };
@@ -121,7 +125,7 @@ export function course(): Plugin {
     name: 'course',
     enforce: 'pre',
     config: () => ({
-      define: { LESSONS: JSON.stringify(lessons().map(listedFacts)) },
+      define: { LESSONS: JSON.stringify(lessons().map(lessonSummary)) },
       build: {
         rollupOptions: {
           input: Object.fromEntries(

@@ -59,7 +59,7 @@ import { linkTerms } from './terms.ts';
 import { formatSigned, make, table, text, type Node } from './nodes.ts';
 import { dotsOf } from './dots.ts';
 import { parseGroups, runsOf } from './runs.ts';
-import { fact, longRuns, meanOf, modelsOfZoo, wrongNumber } from './facts.ts';
+import { factAt, longRuns, meanOf, modelsOfZoo, numberProblem } from './facts.ts';
 
 interface LessonFigure {
   /** The name of the figure's picture: `1-map`. */
@@ -98,13 +98,13 @@ interface Writing {
 interface ConditionalSentence {
   readonly figure: string;
   readonly condition: string;
-  readonly said: string;
+  readonly text: string;
   /** The group of sentences that follow one another: on every text, one sentence of the group must be true. */
   readonly group: number;
 }
 
 /** What the directives of a lesson contribute to it. */
-interface Collected {
+interface LessonParts {
   readonly figures: LessonFigure[];
   readonly writes: Pick<Writing, 'id' | 'model' | 'prompt'>[];
   readonly links: string[];
@@ -117,7 +117,7 @@ interface Collected {
   readonly problems: string[];
 }
 
-export interface Lesson extends Collected {
+export interface Lesson extends LessonParts {
   /** The lesson's address below `learn/`, which is the name of its file and stays when lessons are inserted. */
   readonly slug: string;
   /** The lesson's place in lessons/order.json, from 1; 0 if it is not listed. */
@@ -163,19 +163,19 @@ const SCHEMES = ['https:', 'http:', 'mailto:'];
  */
 const LIMITS = { characters: 20_000, columns: 24, marks: 300, containers: 40 };
 
-function exceededBounds(source: string): string[] {
+function boundProblems(source: string): string[] {
   const { length } = source;
   if (length > LIMITS.characters)
     return [`line 1: ${length} characters: expected at most ${LIMITS.characters} in a lesson`];
   let marks = 0;
   let containers = 0;
   for (const [i, line] of source.split('\n').entries()) {
-    const [front = ''] = /^(?:[ \t>*+-]|\d+[.)])*/.exec(line)!;
+    const [indent = ''] = /^(?:[ \t>*+-]|\d+[.)])*/.exec(line)!;
     marks = line.trim() ? marks + (line.match(/[*_~[:$|`!<{]/g)?.length ?? 0) : 0;
     if (/^[ >]*:::+\w/.test(line)) containers++;
     const problems = [
-      front.length > LIMITS.columns &&
-        `nested by ${front.length} columns: expected at most ${LIMITS.columns}`,
+      indent.length > LIMITS.columns &&
+        `nested by ${indent.length} columns: expected at most ${LIMITS.columns}`,
       marks > LIMITS.marks && `${marks} marks: expected at most ${LIMITS.marks} in a paragraph`,
       containers > LIMITS.containers &&
         `${containers} blocks that open with “:::”: expected at most ${LIMITS.containers}`,
@@ -196,18 +196,18 @@ const numberOf = (slug: string) => ORDER.indexOf(slug) + 1;
 /** Returns the prefix of the names of a lesson's pictures: the number in its slug if it has one, otherwise the slug. */
 export const picturesPrefix = (slug: string) => /^\d+/.exec(slug)?.[0] ?? slug;
 
-const PAGE = '../../index.html';
+const HOME = '../../index.html';
 const WORDS_A_MINUTE = 110;
 /** The values of a figure's run that are means of weights of its map, not of shares. */
 const WEIGHT_VALUES = ['alpha', 'second_alpha', 'second_key'];
 
 /** Reads a table that web/lessons/draw.mjs writes; it is empty before the first run of that script. */
-function readDrawn<T>(name: string): Readonly<Record<string, T>> {
+function readTable<T>(name: string): Readonly<Record<string, T>> {
   const file = join(picturesFolder, name);
   return existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as Record<string, T>) : {};
 }
-export const readPictures = () => readDrawn<Picture>('pictures.json');
-export const readWritings = () => readDrawn<Writing>('writings.json');
+export const readPictures = () => readTable<Picture>('pictures.json');
+export const readWritings = () => readTable<Writing>('writings.json');
 
 const { version: VERSION } = JSON.parse(
   readFileSync(join(import.meta.dirname, '../package.json'), 'utf8'),
@@ -222,9 +222,9 @@ export function staleWords(name: string, svg: string): string | undefined {
 }
 
 /** A number in a text that looks like a measurement, so that it must have a source. */
-const MEASURED = /\d(?:[\d,.]*\d)?(?:%| nats?\b|×)/;
+const MEASUREMENT = /\d(?:[\d,.]*\d)?(?:%| nats?\b|×)/;
 /** Numbers that hold by definition and need no source: a whole, and the level of an interval. */
-const DEFINED = /\b100%|\b95% intervals?/g;
+const DEFINED_NUMBERS = /\b100%|\b95% intervals?/g;
 
 /** Whether a figure is one model's map, which is drawn narrower than the column to fit on a screen with its text. */
 export const isNarrow = ({ view = '', shown = '' }: Readonly<Record<string, string>>) =>
@@ -233,14 +233,14 @@ export const isNarrow = ({ view = '', shown = '' }: Readonly<Record<string, stri
 
 /** Returns a table of the sink and the loss of recipes with three or more seeds, at one step of training. */
 function costTable(ids: readonly string[]): Node {
-  const modelsById = new Map(modelsOfZoo().map((one) => [one.id, one]));
+  const modelsById = new Map(modelsOfZoo().map((card) => [card.id, card]));
   const BASE = 'softmax';
   const rows = ids.map((id) => {
     const { title, differs, measured } = modelsById.get(id)!;
     const bias = 'sink_bias' in measured ? `${Number(measured.sink_bias).toFixed(0)}%` : '–';
     if (id === BASE) {
       const runs = longRuns(id);
-      const mean = (name: string) => fact(`long ${id} 4000 ${name} mean`);
+      const mean = (name: string) => factAt(`long ${id} 4000 ${name} mean`);
       return [
         title,
         String(runs.length),
@@ -272,37 +272,37 @@ const mathOf = ([tag, ...children]: MathNode): Node =>
   make(
     tag,
     {},
-    children.map((one) => (typeof one === 'string' ? text(one) : mathOf(one))),
+    children.map((child) => (typeof child === 'string' ? text(child) : mathOf(child))),
   );
 
-function checkedWord(given: string, what: string, known: object): string {
-  if (!Object.hasOwn(known, given))
-    throw new Error(`The ${what} “${given}”: expected one of ${Object.keys(known).join(', ')}.`);
-  return given;
+function checkedWord(word: string, kind: string, choices: object): string {
+  if (!Object.hasOwn(choices, word))
+    throw new Error(`The ${kind} “${word}”: expected one of ${Object.keys(choices).join(', ')}.`);
+  return word;
 }
 
 /** Returns a row in its initial state, as a formula and a table, which pages without JavaScript show. */
 function initialRow({ switches = '', beside = '', ...set }: Record<string, string>): Node[] {
-  const splitWords = (all: string) => all.split(/\s+/).filter(Boolean);
+  const splitWords = (text: string) => text.split(/\s+/).filter(Boolean);
   for (const name of splitWords(switches)) checkedWord(name, 'switch', SWITCHES);
   for (const [name, value] of Object.entries(set))
     checkedWord(value, name, SWITCHES[checkedWord(name, 'switch', SWITCHES) as Switch].values);
   const row: Row = { ...defaultRow, ...(set as Partial<Row>) };
-  const otherForms = splitWords(beside).map((name) => forms[checkedWord(name, 'form', forms)]!);
-  const all = [row, ...otherForms.map((one) => ({ ...row, ...one.settings }))].map(attend);
-  const score = (i: number) => String(defaultRow.scores[i]).replace('-', '−');
+  const formsBeside = splitWords(beside).map((name) => forms[checkedWord(name, 'form', forms)]!);
+  const all = [row, ...formsBeside.map((form) => ({ ...row, ...form.settings }))].map(attend);
+  const formatScore = (i: number) => String(defaultRow.scores[i]).replace('-', '−');
   return [
     make(
       'p',
       { className: ['row-formula'] },
-      formulaOf(row).map((one) => mathOf(['math', one])),
+      formulaOf(row).map((formula) => mathOf(['math', formula])),
     ),
     table(
-      ['Token', 'Score x', 'This formula', ...otherForms.map(({ title }) => title)],
+      ['Token', 'Score x', 'This formula', ...formsBeside.map(({ title }) => title)],
       [
         ...defaultRow.scores.map((_, i) => [
           `token ${i + 1}`,
-          score(i),
+          formatScore(i),
           ...all.map(({ weights }) => percent(weights[i]!)),
         ]),
         [
@@ -317,10 +317,10 @@ function initialRow({ switches = '', beside = '', ...set }: Record<string, strin
 
 /** Removes and returns the label of a container, which remark-directive makes its first paragraph. */
 function takeLabel(node: Node): readonly Node[] {
-  const [first] = node.children ?? [];
-  if (!first?.data?.directiveLabel) return [];
+  const [firstChild] = node.children ?? [];
+  if (!firstChild?.data?.directiveLabel) return [];
   node.children!.shift();
-  return first.children ?? [];
+  return firstChild.children ?? [];
 }
 
 const SENTENCE_GAP = /(?<=[.!?:]\)?)\s+(?=[“(\p{Lu}])/u;
@@ -328,43 +328,43 @@ const SENTENCE_GAP = /(?<=[.!?:]\)?)\s+(?=[“(\p{Lu}])/u;
 /**
  * Splits a paragraph into its sentences, each with its words and the figures whose numbers it states unconditionally.
  */
-function sentencesOf(node: Node): { readonly said: string; readonly figures: readonly string[] }[] {
+function sentencesOf(node: Node): { readonly text: string; readonly figures: readonly string[] }[] {
   const figures: string[] = [];
   // A private-use character replaces each number, so that the sentence with it can be found.
-  const plain = (one: Node): string => {
-    if (one.name === 'when') return ' ';
-    if (one.name === 'live') {
-      figures.push(one.attributes?.figure ?? '');
-      return `${toString(one)}\uE000`;
+  const plainText = (child: Node): string => {
+    if (child.name === 'when') return ' ';
+    if (child.name === 'live') {
+      figures.push(child.attributes?.figure ?? '');
+      return `${toString(child)}\uE000`;
     }
-    return one.children ? one.children.map(plain).join('') : toString(one);
+    return child.children ? child.children.map(plainText).join('') : toString(child);
   };
-  const text = plain(node);
+  const text = plainText(node);
   return text.split(SENTENCE_GAP).map((sentence) => ({
-    said: sentence.replaceAll('\uE000', ''),
+    text: sentence.replaceAll('\uE000', ''),
     figures: figures.splice(0, sentence.split('\uE000').length - 1),
   }));
 }
 
 /** Matches a phrase with which a sentence names its text, so that its numbers need not hold for other texts. */
-const NAMES_ITS_TEXT = /\b(?:this|the (?:first|same)) (?:text|step)\b|\bon the text in\b/i;
+const TEXT_REFERENCE = /\b(?:this|the (?:first|same)) (?:text|step)\b|\bon the text in\b/i;
 
-function directives(slug: string, collected: Collected) {
+function directives(slug: string, parts: LessonParts) {
   const prefix = picturesPrefix(slug);
   /** Figures whose text or step the reader can change. */
   const changingFigures = new Set<string>();
-  const sharesFigures = new Set<string>();
+  const normalizedFigures = new Set<string>();
   let group = 0;
   const cases = new WeakSet<Node>();
   /** The `:when` directives that directly follow another one, and so belong to its group. */
   const laterCases = new WeakSet<Node>();
   const pictures = readPictures();
   const hrefOf = (state: string) => {
-    collected.links.push(state.replace(/^#/, ''));
-    return `${PAGE}#${state.replace(/^#/, '')}`;
+    parts.links.push(state.replace(/^#/, ''));
+    return `${HOME}#${state.replace(/^#/, '')}`;
   };
   const errorAt = (node: Node, what: string) =>
-    collected.problems.push(`line ${node.position?.start.line ?? '?'}: ${what}`);
+    parts.problems.push(`line ${node.position?.start.line ?? '?'}: ${what}`);
   const replaceBy = (node: Node, replacement: Node) => {
     node.data = replacement.data!;
     node.children = replacement.children!;
@@ -381,10 +381,12 @@ function directives(slug: string, collected: Collected) {
     replaceBy(node, make('figure', { className }, [...content, ...caption]));
   };
 
-  const kinds: Readonly<Record<string, (node: Node, given: Record<string, string>) => void>> = {
+  const handlers: Readonly<
+    Record<string, (node: Node, attributes: Record<string, string>) => void>
+  > = {
     figure(node, { id = '', ...state }) {
       const name = `${prefix}-${id}`;
-      collected.figures.push({ id: name, state });
+      parts.figures.push({ id: name, state });
       const picture = pictures[name];
       const staleProblem =
         picture && staleWords(name, readFileSync(join(picturesFolder, `${name}.svg`), 'utf8'));
@@ -406,8 +408,8 @@ function directives(slug: string, collected: Collected) {
       const element = make('sink-scope', { id, ...state, ...heights }, image);
       replaceByFigure(node, [element], ['lesson-figure', ...(isNarrow(state) ? ['narrow'] : [])]);
     },
-    row(node, given) {
-      const element = make('sink-row', given, initialRow(given));
+    row(node, attributes) {
+      const element = make('sink-row', attributes, initialRow(attributes));
       replaceByFigure(node, [element], ['lesson-figure']);
     },
     write(node, { id = '', model = '', prompt = '' }) {
@@ -415,25 +417,25 @@ function directives(slug: string, collected: Collected) {
       const texts = readWritings()[name];
       if (texts?.prompt !== prompt || texts.model !== model)
         errorAt(node, `“${id}”: lessons/draw.mjs has written no text for it`);
-      const recorded = table(
+      const recordedTable = table(
         ['Cache', 'The model writes', 'Distinct tokens'],
-        (texts?.rows ?? []).map(({ cache, text: said, distinct }) => [cache, said, distinct]),
+        (texts?.rows ?? []).map(({ cache, text: writing, distinct }) => [cache, writing, distinct]),
       );
-      recorded.data!.hProperties!.className = ['wide-table', 'recorded'];
-      collected.writes.push({ id: name, model, prompt });
-      const element = make('sink-write', { id, model, prompt }, [recorded]);
+      recordedTable.data!.hProperties!.className = ['wide-table', 'recorded'];
+      parts.writes.push({ id: name, model, prompt });
+      const element = make('sink-write', { id, model, prompt }, [recordedTable]);
       replaceByFigure(node, [element], ['lesson-figure']);
     },
     deleted(node) {
       const file = join(picturesFolder, 'without_first.json');
-      const { prompt, ...recorded } = JSON.parse(readFileSync(file, 'utf8'));
-      const { texts, trials } = readRecorded(recorded as RecordedTrials);
+      const { prompt, ...recordedTrials } = JSON.parse(readFileSync(file, 'utf8'));
+      const { texts, trials } = readRecorded(recordedTrials as RecordedTrials);
       const rows = CONDITION_NAMES.map((name) => {
-        const mean = meanOf(trials.map((one) => one[name].repeated));
+        const mean = meanOf(trials.map((trial) => trial[name].repeated));
         return [CONDITIONS[name].title, `${prompt} …${texts[name]}`, percent(mean)];
       });
-      const written = table(['First token', 'The model writes', 'Repeated'], rows);
-      replaceByFigure(node, [written], ['lesson-figure']);
+      const textsTable = table(['First token', 'The model writes', 'Repeated'], rows);
+      replaceByFigure(node, [textsTable], ['lesson-figure']);
     },
     count(node, { figure = '' }) {
       replaceBy(node, make('p', { className: ['head-count'], dataFigure: figure, role: 'status' }));
@@ -479,29 +481,29 @@ function directives(slug: string, collected: Collected) {
       replaceBy(node, make('section', { className: ['exercise'] }, content));
     },
     live(node, { figure = '', value = '' }) {
-      const stated = toString(node);
-      collected.liveNumbers.push({ figure: `${prefix}-${figure}`, value, stated });
-      const printed = valueIn(figure, value);
-      if (printed === undefined)
+      const statedText = toString(node);
+      parts.liveNumbers.push({ figure: `${prefix}-${figure}`, value, stated: statedText });
+      const recordedText = valueIn(figure, value);
+      if (recordedText === undefined)
         errorAt(
           node,
-          `“${stated}”: ${value} of the figure “${figure}” is unknown; node web/lessons/draw.mjs ${prefix}-${figure} measures it`,
+          `“${statedText}”: ${value} of the figure “${figure}” is unknown; node web/lessons/draw.mjs ${prefix}-${figure} measures it`,
         );
-      else if (printed !== stated)
-        errorAt(node, `“${stated}”: ${value} of the figure “${figure}” is ${printed}`);
-      if (sharesFigures.has(figure) && WEIGHT_VALUES.includes(value))
+      else if (recordedText !== statedText)
+        errorAt(node, `“${statedText}”: ${value} of the figure “${figure}” is ${recordedText}`);
+      if (normalizedFigures.has(figure) && WEIGHT_VALUES.includes(value))
         errorAt(
           node,
           `${value} is a mean of weights: expected a figure of weights, found “${figure}”, whose map shows shares (normalize="yes")`,
         );
       const properties = { dataFigure: figure, dataValue: value, dataAnswers: '' };
-      replaceBy(node, make('output', properties, [text(stated)]));
+      replaceBy(node, make('output', properties, [text(statedText)]));
     },
     when(node, { figure = '', if: condition = '' }) {
       const isHidden = !isTrue(condition, (name) => valueIn(figure, name) ?? '–');
-      const sentence = { figure: `${prefix}-${figure}`, condition, said: toString(node) };
+      const sentence = { figure: `${prefix}-${figure}`, condition, text: toString(node) };
       if (!laterCases.has(node)) group++;
-      collected.conditionalSentences.push({ ...sentence, group });
+      parts.conditionalSentences.push({ ...sentence, group });
       const properties = { className: ['when'], dataFigure: figure, dataIf: condition };
       replaceBy(node, make('span', { ...properties, hidden: isHidden }, node.children));
     },
@@ -509,12 +511,12 @@ function directives(slug: string, collected: Collected) {
       replaceBy(node, make('span', {}, node.children!));
     },
     data(node, { of = '', as }) {
-      const problem = wrongNumber(toString(node), of, as);
+      const problem = numberProblem(toString(node), of, as);
       if (problem) errorAt(node, problem);
       replaceBy(node, make('span', { dataAnswers: '' }, node.children!));
     },
     paper(node, { of, as }) {
-      const problem = of && wrongNumber(toString(node), of, as);
+      const problem = of && numberProblem(toString(node), of, as);
       if (problem) errorAt(node, problem);
       replaceBy(node, make('span', {}, node.children!));
     },
@@ -531,16 +533,16 @@ function directives(slug: string, collected: Collected) {
     if ('url' in node) checkAddress(node, node.url);
     if (type === 'link' && node.url.startsWith('#')) node.url = hrefOf(node.url);
     else if (type === 'link' && /^[\w-]+$/.test(node.url)) node.url = `../${node.url}/index.html`;
-    if (type === 'text' && !isSourced && MEASURED.test(node.value.replace(DEFINED, '')))
+    if (type === 'text' && !isSourced && MEASUREMENT.test(node.value.replace(DEFINED_NUMBERS, '')))
       errorAt(node, `“${node.value.trim()}”: a measured number without a source`);
     const isDirective = type.endsWith('Directive');
     const name = node.name ?? '';
     if (type === 'paragraph')
-      for (const { said, figures } of sentencesOf(node))
-        if (figures.some((one) => changingFigures.has(one)) && !NAMES_ITS_TEXT.test(said))
+      for (const { text, figures } of sentencesOf(node))
+        if (figures.some((figure) => changingFigures.has(figure)) && !TEXT_REFERENCE.test(text))
           errorAt(
             node,
-            `“${said.trim()}”: expected “this text”, or a condition (:when) under which it is true`,
+            `“${text.trim()}”: expected “this text”, or a condition (:when) under which it is true`,
           );
     if (type === 'link' && /^lesson \d+$/i.test(toString(node))) {
       const linkedSlug = /^(?:\.\.\/)?([\w-]+)/.exec(node.url)?.[1] ?? '';
@@ -551,39 +553,39 @@ function directives(slug: string, collected: Collected) {
     (node.children ?? []).forEach((child, i, all) => {
       // Sentences of `:when` belong to one group if nothing but space is between them.
       const [last, gap] = [all[i - 2], all[i - 1]];
-      const follows = gap?.type === 'text' && !gap.value.trim() && last && cases.has(last);
+      const isLaterCase = gap?.type === 'text' && !gap.value.trim() && last && cases.has(last);
       if (child.name === 'when') {
         cases.add(child);
-        if (follows) laterCases.add(child);
+        if (isLaterCase) laterCases.add(child);
       }
       visit(child, isSourced || type === 'link' || ['data', 'live', 'paper', 'set'].includes(name));
     });
     if (!isDirective) return;
-    const kind = Object.hasOwn(kinds, name) && kinds[name];
-    if (!kind)
-      return void errorAt(node, `“:${name}”: expected one of ${Object.keys(kinds).join(', ')}`);
-    const allowed = ATTRIBUTES[name]!;
+    const handle = Object.hasOwn(handlers, name) && handlers[name];
+    if (!handle)
+      return void errorAt(node, `“:${name}”: expected one of ${Object.keys(handlers).join(', ')}`);
+    const allowedNames = ATTRIBUTES[name]!;
     const attributes = node.attributes ?? {};
-    const unknown = Object.keys(attributes).find((one) => !allowed.includes(one));
-    if (unknown !== undefined)
+    const unknownName = Object.keys(attributes).find((name) => !allowedNames.includes(name));
+    if (unknownName !== undefined)
       return void errorAt(
         node,
-        `“${unknown}”: expected ${allowed.length ? `one of ${allowed.join(', ')}` : 'no attribute'} of “:${name}”`,
+        `“${unknownName}”: expected ${allowedNames.length ? `one of ${allowedNames.join(', ')}` : 'no attribute'} of “:${name}”`,
       );
     try {
-      kind(node, attributes);
+      handle(node, attributes);
     } catch (error) {
       errorAt(node, (error as Error).message);
     }
   };
-  const findChanging = (node: Node): void => {
+  const classifyFigures = (node: Node): void => {
     const { id = '', controls = '' } = node.attributes ?? {};
     if (node.name === 'figure' && /\b(?:text|step)\b/.test(controls)) changingFigures.add(id);
-    if (node.name === 'figure' && node.attributes?.normalize === 'yes') sharesFigures.add(id);
-    node.children?.forEach(findChanging);
+    if (node.name === 'figure' && node.attributes?.normalize === 'yes') normalizedFigures.add(id);
+    node.children?.forEach(classifyFigures);
   };
   return () => (tree: Root) => {
-    findChanging(tree as unknown as Node);
+    classifyFigures(tree as unknown as Node);
     for (const child of tree.children) visit(child as Node, false);
   };
 }
@@ -597,32 +599,32 @@ function headOf(tree: Root): { title: string; description: string } {
 
 /** Estimates the minutes that a lesson takes to read, without its folded tables. */
 export function minutesOf(html: string): number {
-  const shown = html
+  const visibleText = html
     .replace(/<(?:svg|math|sink-row|sink-write)\b[^]*?<\/(?:svg|math|sink-row|sink-write)>/g, ' ')
     .replace(/<details class="[^"]*\bfolded\b[^]*?<\/summary>[^]*?<\/details>/g, ' ')
     .replace(/<[^>]*>/g, ' ');
-  const wordCount = shown.split(/\s+/).filter((word) => /\w/.test(word)).length;
+  const wordCount = visibleText.split(/\s+/).filter((word) => /\w/.test(word)).length;
   return Math.round(wordCount / WORDS_A_MINUTE) + 1;
 }
 
 /** @param name the name of its file without the ending: `1-what-is-an-attention-sink` */
 export function lessonOf(name: string, source: string): Lesson {
   const number = numberOf(name);
-  const collected: Collected = {
+  const parts: LessonParts = {
     ...{ figures: [], writes: [], links: [], liveNumbers: [], conditionalSentences: [] },
-    problems: exceededBounds(source),
+    problems: boundProblems(source),
   };
-  if (collected.problems.length)
+  if (parts.problems.length)
     return {
       ...{ slug: name, number, wordCount: 0, minutes: 0 },
-      ...{ title: '', description: '', html: '', ...collected },
+      ...{ title: '', description: '', html: '', ...parts },
     };
   const processor = unified()
     .use(remarkParse)
     .use(remarkDirective)
     .use(remarkMath)
     .use(remarkGfm)
-    .use(directives(name, collected))
+    .use(directives(name, parts))
     .use(linkTerms)
     .use(remarkRehype)
     .use(rehypeKatex, { output: 'mathml' })
@@ -639,6 +641,6 @@ export function lessonOf(name: string, source: string): Lesson {
   const html = processor.stringify(processor.runSync(tree));
   return {
     ...{ slug: name, number, wordCount, minutes: minutesOf(html) },
-    ...{ ...head, html, ...collected },
+    ...{ ...head, html, ...parts },
   };
 }

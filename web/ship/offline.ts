@@ -8,13 +8,13 @@ import { HASH_BYTES, packList } from '../sw/listed.ts';
 import { filesOf } from './parts.ts';
 
 /** Files that the page never loads: hosts, people or pages of other sites read them. */
-const NOT_LOADED = /^(_headers|NOTICES\.\S*|(examples|cards|plates)\/.*)$/;
+const UNLOADED_FILES = /^(_headers|NOTICES\.\S*|(examples|cards|plates)\/.*)$/;
 
 /**
  * Files that are cached at their first use: engines for training, for products in 8 bits or relaxed floats, and for
  * browsers without SIMD; recordings; the course's pictures; the code of the table of production models and of the lab.
  */
-const ON_DEMAND =
+const ON_DEMAND_FILES =
   /^(engine\/.*(\.(lab|int8|relaxed)\..*|sinkscope\.wasm)|recordings\/.*|assets\/([^/]*\.svg|(remedies|lab|pair|trainer)-[^/]*\.(js|css)))$/;
 
 /**
@@ -29,9 +29,9 @@ export async function buildServiceWorker(
   precached: readonly string[],
 ): Promise<void> {
   const isPrecached = (file: string) =>
-    precached.includes(file) || !(file.startsWith(zoo) || ON_DEMAND.test(file));
+    precached.includes(file) || !(file.startsWith(zoo) || ON_DEMAND_FILES.test(file));
   const files = filesOf(out)
-    .filter((file) => !NOT_LOADED.test(file))
+    .filter((file) => !UNLOADED_FILES.test(file))
     .map((path) => {
       const bytes = readFileSync(join(out, path));
       // Some servers unpack .gz files on their own.

@@ -28,7 +28,7 @@ function digest(folder: string, files: readonly string[]): string {
 export class Part {
   readonly path: string;
   readonly files: readonly string[];
-  readonly #from: string;
+  readonly #folder: string;
 
   constructor(
     name: string,
@@ -36,18 +36,18 @@ export class Part {
     isIncluded: (file: string) => boolean = () => true,
     path?: string,
   ) {
-    this.#from = from;
+    this.#folder = from;
     this.files = filesOf(from).filter(isIncluded);
     this.path = path ?? `${name}/${digest(from, this.files)}/`;
   }
 
   sourceOf(name: string): string {
-    return join(this.#from, name);
+    return join(this.#folder, name);
   }
 
   copyTo(out: string): void {
     for (const file of this.files)
-      cpSync(join(this.#from, file), join(out, this.path, file), { recursive: true });
+      cpSync(join(this.#folder, file), join(out, this.path, file), { recursive: true });
   }
 }
 

@@ -37,7 +37,7 @@ const STYLE =
   // The content waits far off the screen, so that browsers do not fetch its picture.
   '@keyframes plain-waits{from{position:absolute;left:-9999px;visibility:hidden}}';
 
-export function plain(): Plugin {
+export function fallbackPage(): Plugin {
   return {
     name: 'plain',
     // Lessons need no such content: they can be read without the program.

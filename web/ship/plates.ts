@@ -37,12 +37,12 @@ function hashOf(attributes: Readonly<Record<string, string>>): string {
   const { state, problems } = parseHash(String(new URLSearchParams(pairs)));
   if (problems.length) throw new Error(`plates.json: ${problems.join(' ')}`);
   // The link states these settings even where they are defaults, since a later page may have other defaults.
-  const pinned: (keyof State)[] = [
+  const pinnedKeys: (keyof State)[] = [
     'view',
     'shown',
     ...(state.input === 'text' ? ['prompt' as const] : []),
   ];
-  return printHash(state, pinned);
+  return printHash(state, pinnedKeys);
 }
 
 /** Returns the figure without its first line, which names the view: a sheet has a title of its own. */
@@ -67,7 +67,7 @@ export function plates() {
     const numbers = { ...picture.values, says: picture.says };
     return {
       ...{ figure, title, question, svg: withoutTitle(svg) },
-      sentences: sentences.map((one) => fillIn(one, numbers)),
+      sentences: sentences.map((sentence) => fillIn(sentence, numbers)),
       // The conditions of each model, which are escaped, since the picture's description is.
       conditions: description.split('\n').filter((line) => line.includes(' · ε = ')),
       // Below the page's address.
@@ -93,7 +93,7 @@ const STYLE = `
   a { color: inherit; overflow-wrap: anywhere; }
 `;
 /** The number of lines to write on, more than any paper has room for. */
-const LINES = 30;
+const LINE_COUNT = 30;
 
 /** @param home the absolute address of the page */
 export function plateHtml(
@@ -113,9 +113,9 @@ export function plateHtml(
     <div class="figure">${svg}</div>
     <p>${sentences.map(escapeHtml).join(' ')}</p>
     <p class="question">${escapeHtml(question)}</p>
-    <div class="lines">${'<div></div>'.repeat(LINES)}</div>
+    <div class="lines">${'<div></div>'.repeat(LINE_COUNT)}</div>
     <footer>
-      <div>${conditions.map((one) => `<p>${one}</p>`).join('')}<p>Live: <a href="${escapeHtml(address)}">${escapeHtml(address)}</a></p></div>
+      <div>${conditions.map((condition) => `<p>${condition}</p>`).join('')}<p>Live: <a href="${escapeHtml(address)}">${escapeHtml(address)}</a></p></div>
       ${renderSVG(address, { border: 1 })}
     </footer>
   </body>
@@ -128,8 +128,8 @@ export const PAPERS = ['A4', 'Letter'] as const;
 export const fileOf = ({ figure }: Plate, paper: (typeof PAPERS)[number]) =>
   `${figure}-${paper.toLowerCase()}.pdf`;
 
-export function listHtml(all: readonly Plate[]): string {
-  const rows = all.map((plate) => {
+export function listHtml(plates: readonly Plate[]): string {
+  const rows = plates.map((plate) => {
     const files = PAPERS.map((paper) => `<a href="${fileOf(plate, paper)}">${paper}</a>`);
     return `      <li>${escapeHtml(plate.title)} ${files.join(', ')}</li>`;
   });

@@ -37,7 +37,7 @@ const HEADERS = {
 };
 
 /** Paths of files whose addresses contain a hash of their content, so that browsers may keep them forever. */
-const IMMUTABLE = ['/assets/*', '/engine/*', '/zoo/*', '/recordings/*'];
+const IMMUTABLE_PATHS = ['/assets/*', '/engine/*', '/zoo/*', '/recordings/*'];
 
 /** The policy as meta tags, for hosts that send no headers. */
 export const POLICY_TAGS: readonly Readonly<Record<string, string>>[] = [
@@ -61,13 +61,13 @@ export function policy(): Plugin {
         'Access-Control-Allow-Origin': '*',
         'X-Content-Type-Options': 'nosniff',
       };
-      const headersOfAll = { ...HEADERS, ...crossOriginHeaders };
-      const lines = (path: string, headers: Readonly<Record<string, string>>) =>
+      const pageHeaders = { ...HEADERS, ...crossOriginHeaders };
+      const formatRule = (path: string, headers: Readonly<Record<string, string>>) =>
         [path, ...Object.entries(headers).map(([name, value]) => `  ${name}: ${value}`)].join('\n');
       const source = [
-        lines('/*', headersOfAll),
-        ...IMMUTABLE.map((path) =>
-          lines(path, { 'Cache-Control': 'public, max-age=31536000, immutable' }),
+        formatRule('/*', pageHeaders),
+        ...IMMUTABLE_PATHS.map((path) =>
+          formatRule(path, { 'Cache-Control': 'public, max-age=31536000, immutable' }),
         ),
       ].join('\n');
       this.emitFile({ type: 'asset', fileName: '_headers', source: `${source}\n` });

@@ -11,9 +11,9 @@ export interface Group {
   readonly recipes: readonly string[];
 }
 
-/** @param written as `Softmax: decay-0 softmax | Sigmoid: sigmoid` */
-export function parseGroups(written: string): Group[] {
-  return written.split('|').map((group) => {
+/** @param text as `Softmax: decay-0 softmax | Sigmoid: sigmoid` */
+export function parseGroups(text: string): Group[] {
+  return text.split('|').map((group) => {
     const [title = '', recipes = ''] = group.split(':');
     return { title: title.trim(), recipes: recipes.trim().split(/\s+/) };
   });
@@ -21,26 +21,26 @@ export function parseGroups(written: string): Group[] {
 
 const WIDTH = 440;
 const HEIGHT = 290;
-const EDGE = { left: 46, right: 84, top: 12, bottom: 40 };
-const TICKS = 5;
+const MARGIN = { left: 46, right: 84, top: 12, bottom: 40 };
+const TICK_COUNT = 5;
 /** The approximate width of a letter, in the figure's units. */
-const CHARACTER = 7;
+const LETTER_WIDTH = 7;
 const LINE_HEIGHT = 14;
 
 function ticksOf([low, high]: Domain): number[] {
-  const raw = (high - low) / TICKS;
-  const power = 10 ** Math.floor(Math.log10(raw));
-  const step = [1, 2, 5, 10].find((one) => one * power >= raw)! * power;
+  const rawStep = (high - low) / TICK_COUNT;
+  const power = 10 ** Math.floor(Math.log10(rawStep));
+  const step = [1, 2, 5, 10].find((factor) => factor * power >= rawStep)! * power;
   const first = Math.ceil(low / step - 1e-9);
   const count = Math.floor(high / step + 1e-9) - first + 1;
   return Array.from({ length: count }, (_, i) => (first + i) * step);
 }
 
 const format = (value: number) => formatFixed(value, 2);
-const rangeOf = (all: readonly number[]) =>
-  all.length === 1
-    ? format(all[0]!)
-    : `${format(meanOf(all))} (${format(Math.min(...all))} to ${format(Math.max(...all))})`;
+const rangeWords = (values: readonly number[]) =>
+  values.length === 1
+    ? format(values[0]!)
+    : `${format(meanOf(values))} (${format(Math.min(...values))} to ${format(Math.max(...values))})`;
 
 type Domain = readonly [low: number, high: number];
 
@@ -57,11 +57,13 @@ function domainOf(values: readonly number[]): Domain {
  */
 export function runsOf(
   groups: readonly Group[],
-  all: Readonly<Record<string, DecisiveRuns>> = decisiveRuns(),
+  runsById: Readonly<Record<string, DecisiveRuns>> = decisiveRuns(),
 ): Node[] {
   const recipeRuns = groups.map(({ title, recipes }) => ({
     title,
-    recipes: recipes.flatMap((id) => (Object.hasOwn(all, id) ? [{ id, runs: all[id]! }] : [])),
+    recipes: recipes.flatMap((id) =>
+      Object.hasOwn(runsById, id) ? [{ id, runs: runsById[id]! }] : [],
+    ),
   }));
   for (const { title, recipes } of recipeRuns)
     if (recipes.length === 0)
@@ -73,8 +75,8 @@ export function runsOf(
     ([low, high]: Domain, from: number, to: number) =>
     (value: number) =>
       from + ((value - low) / (high - low)) * (to - from);
-  const { left, top } = EDGE;
-  const [right, bottom] = [WIDTH - EDGE.right, HEIGHT - EDGE.bottom];
+  const { left, top } = MARGIN;
+  const [right, bottom] = [WIDTH - MARGIN.right, HEIGHT - MARGIN.bottom];
   const x = scale(xDomain, left, right);
   const y = scale(yDomain, bottom, top);
   const label = (kind: string, x: number, y: number, value: string, textAnchor = 'start') =>
@@ -107,24 +109,28 @@ export function runsOf(
   const nameBoxes: { readonly x: number; readonly y: number; readonly width: number }[] = [];
   for (const [g, { title }] of recipeRuns.entries()) {
     const [lastX, lastY] = meanPoints[g]!.at(-1)!;
-    const at = { x: lastX + 9, width: title.length * CHARACTER };
+    const nameBox = { x: lastX + 9, width: title.length * LETTER_WIDTH };
     const isFree = (y: number) =>
       y > top + LINE_HEIGHT &&
       y < bottom &&
       !nameBoxes.some(
-        (one) =>
-          Math.abs(one.y - y) < LINE_HEIGHT && one.x < at.x + at.width && at.x < one.x + one.width,
+        (box) =>
+          Math.abs(box.y - y) < LINE_HEIGHT &&
+          box.x < nameBox.x + nameBox.width &&
+          nameBox.x < box.x + box.width,
       );
     const candidates = recipeRuns.flatMap((_, i) => [
       lastY + 4 + i * LINE_HEIGHT,
       lastY + 4 - i * LINE_HEIGHT,
     ]);
-    nameBoxes.push({ ...at, y: candidates.find(isFree) ?? lastY + 4 });
+    nameBoxes.push({ ...nameBox, y: candidates.find(isFree) ?? lastY + 4 });
   }
   const marks = recipeRuns.map(({ title, recipes }, g) =>
     make('g', { className: [`run-${g + 1}`] }, [
       make('polyline', {
-        points: meanPoints[g]!.map((at) => at.map((one) => one.toFixed(1)).join(',')).join(' '),
+        points: meanPoints[g]!.map((point) =>
+          point.map((coordinate) => coordinate.toFixed(1)).join(','),
+        ).join(' '),
       }),
       ...recipes.flatMap(({ runs }) =>
         runs.loss.map((value, i) =>
@@ -143,8 +149,8 @@ export function runsOf(
     ]),
   );
   const titles = new Map(modelsOfZoo().map(({ id, title }) => [id, title]));
-  const untrained = groups.flatMap(({ recipes }) =>
-    recipes.filter((id) => !Object.hasOwn(all, id)),
+  const untrainedRecipes = groups.flatMap(({ recipes }) =>
+    recipes.filter((id) => !Object.hasOwn(runsById, id)),
   );
   return [
     make('svg', { className: ['runs'], viewBox: `0 0 ${WIDTH} ${HEIGHT}`, ariaHidden: 'true' }, [
@@ -160,15 +166,17 @@ export function runsOf(
             title,
             titles.get(id) ?? id,
             String(runs.seeds.length),
-            rangeOf(runs.alpha),
-            rangeOf(runs.loss),
+            rangeWords(runs.alpha),
+            rangeWords(runs.loss),
           ]),
         ),
       ),
       make('p', {}, [
         text(
           `${allRuns.reduce((sum, { seeds }) => sum + seeds.length, 0)} runs.` +
-            (untrained.length > 0 ? ` Not trained yet: ${untrained.join(', ')}.` : ''),
+            (untrainedRecipes.length > 0
+              ? ` Not trained yet: ${untrainedRecipes.join(', ')}.`
+              : ''),
         ),
       ]),
     ]),

@@ -11,13 +11,13 @@ import { filesOf } from './parts.ts';
 /** The folder of the page that the main branch builds. Its addresses last until the next commit. */
 const NEXT = 'next';
 const LATEST = 'latest';
-const VERSION = /^(\d+)\.(\d+)\.(\d+)(-[\w.]+)?$/;
+const VERSION_PATTERN = /^(\d+)\.(\d+)\.(\d+)(-[\w.]+)?$/;
 /** The size limit of GitHub Pages. */
-const MOST_BYTES = 1e9;
+const MAX_BYTES = 1e9;
 
 /** Compares versions for sorting, older first; a pre-release precedes its release. */
 function compareVersions(a: string, b: string): number {
-  const [one, other] = [a, b].map((version) => VERSION.exec(version)!);
+  const [one, other] = [a, b].map((version) => VERSION_PATTERN.exec(version)!);
   for (const i of [1, 2, 3]) if (one![i] !== other![i]) return Number(one![i]) - Number(other![i]);
   if (!one![4] || !other![4]) return Number(!one![4]) - Number(!other![4]);
   return one![4].localeCompare(other![4], 'en', { numeric: true });
@@ -66,7 +66,7 @@ function redirectPage(page: string, to: string, script: string): string {
 }
 
 function writeRedirects(site: string, folder: string, release: string): void {
-  const up = (depth: number) => '../'.repeat(depth) || './';
+  const pathUp = (depth: number) => '../'.repeat(depth) || './';
   const folderDepth = folder ? 1 : 0;
   const write = (path: string, text: string) => {
     const file = join(site, folder, path);
@@ -78,14 +78,18 @@ function writeRedirects(site: string, folder: string, release: string): void {
   for (const path of filesOf(releaseFolder)) {
     if (/^(assets|engine|zoo|recordings)\//.test(path)) continue;
     const depth = path.split('/').length - 1;
-    const to = `${up(depth + folderDepth)}${release}/${path}`;
+    const to = `${pathUp(depth + folderDepth)}${release}/${path}`;
     if (path.endsWith('.html'))
       write(
         path,
-        redirectPage(readFileSync(join(releaseFolder, path), 'utf8'), to, `${up(depth)}goes.js`),
+        redirectPage(
+          readFileSync(join(releaseFolder, path), 'utf8'),
+          to,
+          `${pathUp(depth)}goes.js`,
+        ),
       );
   }
-  write('sink-scope.js', `import '${up(folderDepth)}${release}/sink-scope.js';\n`);
+  write('sink-scope.js', `import '${pathUp(folderDepth)}${release}/sink-scope.js';\n`);
   // This is the file itself, which imports nothing: hosts copy it to their own sites.
   copyFileSync(join(releaseFolder, 'sink-widget.js'), join(site, folder, 'sink-widget.js'));
   write('sw.js', RETIRING_WORKER);
@@ -106,31 +110,38 @@ function headersOf(site: string, releases: readonly string[]): string {
  * Writes the redirects and headers of a site.
  * @returns the releases, the oldest first, and the folder that latest/ and the root lead to
  */
-export function writeSite(site: string): { readonly versions: string[]; readonly newest: string } {
+export function writeSite(site: string): {
+  readonly versions: string[];
+  readonly newestFolder: string;
+} {
   const folders = readdirSync(site, { withFileTypes: true })
     .filter((entry) => entry.isDirectory())
     .map(({ name }) => name);
-  const versions = folders.filter((name) => VERSION.test(name)).sort(compareVersions);
-  const stable = versions.filter((version) => !version.includes('-'));
-  const newest = stable.at(-1) ?? versions.at(-1) ?? (folders.includes(NEXT) ? NEXT : undefined);
-  if (!newest) throw new Error(`${site}: expected folders named by a version, or ${NEXT}`);
+  const versions = folders.filter((name) => VERSION_PATTERN.test(name)).sort(compareVersions);
+  const stableVersions = versions.filter((version) => !version.includes('-'));
+  const newestFolder =
+    stableVersions.at(-1) ?? versions.at(-1) ?? (folders.includes(NEXT) ? NEXT : undefined);
+  if (!newestFolder) throw new Error(`${site}: expected folders named by a version, or ${NEXT}`);
   rmSync(join(site, LATEST), { recursive: true, force: true });
-  for (const folder of ['', LATEST]) writeRedirects(site, folder, newest);
-  const all = [...versions, ...folders.filter((name) => name === NEXT)];
-  writeFileSync(join(site, '_headers'), headersOf(site, all));
-  writeFileSync(join(site, 'versions.json'), `${JSON.stringify({ latest: newest, versions })}\n`);
-  return { versions, newest };
+  for (const folder of ['', LATEST]) writeRedirects(site, folder, newestFolder);
+  const servedFolders = [...versions, ...folders.filter((name) => name === NEXT)];
+  writeFileSync(join(site, '_headers'), headersOf(site, servedFolders));
+  writeFileSync(
+    join(site, 'versions.json'),
+    `${JSON.stringify({ latest: newestFolder, versions })}\n`,
+  );
+  return { versions, newestFolder };
 }
 
 if (import.meta.main) {
   const [site] = process.argv.slice(2);
   if (!site) throw new Error('expected the folder of the releases');
-  const { versions, newest } = writeSite(site);
+  const { versions, newestFolder } = writeSite(site);
   const bytes = filesOf(site).reduce((sum, file) => sum + readFileSync(join(site, file)).length, 0);
   console.log(
-    `${versions.length} releases, latest/ leads to ${newest}: ${(bytes / 1e6).toFixed(0)} MB`,
+    `${versions.length} releases, latest/ leads to ${newestFolder}: ${(bytes / 1e6).toFixed(0)} MB`,
   );
-  if (bytes > MOST_BYTES)
+  if (bytes > MAX_BYTES)
     throw new Error(
       `${site}: GitHub Pages publishes 1 GB; older releases need a host with more room`,
     );

@@ -11,9 +11,9 @@ export const anchorOf = (term: string) =>
     .replace(/[^\w]+/g, '-')
     .replace(/-$/, '')}`;
 
-const PATTERNS = TERMS.map((one) => ({
-  ...one,
-  wholeWord: RegExp(`(?<![\\w“])(?:${one.pattern.source})(?![\\w”₁])`, 'u'),
+const PATTERNS = TERMS.map((term) => ({
+  ...term,
+  wholeWord: RegExp(`(?<![\\w“])(?:${term.pattern.source})(?![\\w”₁])`, 'u'),
 }));
 
 /** Elements whose words are not prose, so that terms in them get no link. */
@@ -24,18 +24,18 @@ const NO_PROSE = [
 
 /** Returns a remark plugin that links terms; it must run after the directives. */
 export const linkTerms = () => (tree: Root) => {
-  const linked = new Set<string>();
+  const linkedTerms = new Set<string>();
   const nodesOf = (prose: string): Node[] => {
-    const firstMatch = PATTERNS.filter(({ term }) => !linked.has(term))
-      .flatMap((one) => {
-        const match = one.wholeWord.exec(prose);
-        return match ? [{ ...one, at: match.index, word: match[0] }] : [];
+    const firstMatch = PATTERNS.filter(({ term }) => !linkedTerms.has(term))
+      .flatMap((pattern) => {
+        const match = pattern.wholeWord.exec(prose);
+        return match ? [{ ...pattern, at: match.index, word: match[0] }] : [];
       })
       // Of two terms that begin at the same place, the longer one contains the other.
       .sort((a, b) => a.at - b.at || b.word.length - a.word.length)[0];
     if (!firstMatch) return prose ? [text(prose)] : [];
     const { term, meaning, word, at } = firstMatch;
-    linked.add(term);
+    linkedTerms.add(term);
     const properties = {
       className: ['term'],
       href: `../glossary/index.html#${anchorOf(term)}`,

@@ -2,7 +2,7 @@
  * The answers to Explore's questions. Each is one plain sentence without symbols, computed from the numbers that the
  * stage draws; it is empty if its condition does not hold.
  */
-import { claimOf, WHERE } from './claims';
+import { claimOf, KIND_SENTENCES } from './claims';
 import { firstKey, comparableKeyCount, mean, ofHead, type Frame, type Head } from './frame';
 import type { State } from './ask/state';
 import { answerOf as contestWords, compareKeys } from './views/arrows';
@@ -12,23 +12,23 @@ import { emergenceOf } from './views/training';
 import type { Choice } from './views/index';
 import { normProfile } from './views/norms';
 import { formatLossChange, SMALL_CHANGE } from './views/settings';
-import { firstBare, judged, word } from './words';
+import { firstTokenText, verdictOf, word } from './words';
 
 function attentionAnswer(frame: Frame, at: Head, state: State): string {
   const { kind } = claimOf(frame, at, state);
-  return kind ? WHERE[kind] : '';
+  return kind ? KIND_SENTENCES[kind] : '';
 }
 
 function headCountAnswer(frame: Frame): string {
-  const verdict = judged(frame);
+  const verdict = verdictOf(frame);
   if (!verdict.conclusive) return 'This text is too short to tell sinks from uniform attention.';
-  const quantity = verdict.sink > 0.5 ? 'Most' : verdict.sink > 0 ? 'Some' : 'None';
-  return `${quantity} of the heads ${quantity === 'None' ? 'has' : 'have'} a sink at the first token.`;
+  const quantifier = verdict.sink > 0.5 ? 'Most' : verdict.sink > 0 ? 'Some' : 'None';
+  return `${quantifier} of the heads ${quantifier === 'None' ? 'has' : 'have'} a sink at the first token.`;
 }
 
 /** Answers whether another key is a sink, among keys that enough queries see. */
 function otherSinksAnswer(frame: Frame): string {
-  const verdict = judged(frame);
+  const verdict = verdictOf(frame);
   const { sink_ratio } = frame.tensors;
   if (!verdict.conclusive || firstKey(frame) || !sink_ratio) return '';
   const laterShares = Array.from(sink_ratio.data).slice(1, comparableKeyCount(frame));
@@ -50,12 +50,12 @@ function keyAnswer(frame: Frame, at: Head): string {
 function contributionAnswer(frame: Frame, at: Head): string {
   const { alpha, contribution_out_at } = frame.tensors;
   if (!alpha || !contribution_out_at || firstKey(frame)) return '';
-  const [gets, writes] = [ofHead(alpha, at)[0]!, ofHead(contribution_out_at, at)[0]!];
-  if (!Number.isFinite(gets) || !Number.isFinite(writes)) return '';
-  const amount = gets > 0.5 ? 'Most' : gets > frame.eps ? 'Much' : 'Little';
-  const part = writes > 0.5 ? 'most' : writes > 0.25 ? 'some' : 'little';
+  const [weight, writtenShare] = [ofHead(alpha, at)[0]!, ofHead(contribution_out_at, at)[0]!];
+  if (!Number.isFinite(weight) || !Number.isFinite(writtenShare)) return '';
+  const amount = weight > 0.5 ? 'Most' : weight > frame.eps ? 'Much' : 'Little';
+  const part = writtenShare > 0.5 ? 'most' : writtenShare > 0.25 ? 'some' : 'little';
   // Only at a sink do attention and contribution differ.
-  const conjunction = gets > frame.eps === writes > 0.25 ? 'and' : 'and yet';
+  const conjunction = weight > frame.eps === writtenShare > 0.25 ? 'and' : 'and yet';
   return `${amount} of the attention goes to the first token, ${conjunction} ${part} of what the head writes comes from it.`;
 }
 
@@ -78,7 +78,7 @@ function changeAnswer(frame: Frame, rise: number | undefined): string {
       ? `If no token could attend to the first one, ${predictionWords(frame, rise!, 'would predict')}`
       : 'Change one thing, and see what the model does instead.';
   if (!base?.tensors.loss_at || !frame.tensors.loss_at || base.T !== T) return '';
-  const changes = lossChange(frame, base).filter((one) => Number.isFinite(one));
+  const changes = lossChange(frame, base).filter((change) => Number.isFinite(change));
   return changes.length ? `With this change ${predictionWords(frame, mean(changes))}` : '';
 }
 
@@ -98,11 +98,11 @@ export function dormantWords(
   { dormant, sinks }: { readonly dormant: number; readonly sinks: number },
   rise: number | undefined,
 ): string {
-  const rest = sinks - dormant;
-  const restWords = rest > 0 ? `, and by more for the other ${rest}` : '';
+  const otherCount = sinks - dormant;
+  const otherWords = otherCount > 0 ? `, and by more for the other ${otherCount}` : '';
   const eachSentence =
     `Without one head (ablated: its output is set to 0, the first token stays visible) the loss changes by less than ${SMALL_CHANGE} for ` +
-    `${dormant} of the ${sinks} heads with a sink, which are dormant${restWords}.`;
+    `${dormant} of the ${sinks} heads with a sink, which are dormant${otherWords}.`;
   if (rise === undefined) return `${eachSentence} Without all ${dormant} at once …`;
   return Number.isFinite(rise)
     ? `${eachSentence} Without all ${dormant} at once: ${formatLossChange(rise)}.`
@@ -167,8 +167,8 @@ function halvesAnswer(frame: Frame): string {
 function biasKeyAnswer({ tensors: { sink_ratio_bias } }: Frame): string {
   const share = sink_ratio_bias?.data[0] ?? NaN;
   if (!Number.isFinite(share)) return '';
-  const quantity = share > 0.5 ? 'most' : share > 0 ? 'some' : 'no';
-  return `In ${quantity} heads, much of the attention goes to a key that belongs to no token.`;
+  const quantifier = share > 0.5 ? 'most' : share > 0 ? 'some' : 'no';
+  return `In ${quantifier} heads, much of the attention goes to a key that belongs to no token.`;
 }
 
 /** Returns the answer for a head; `hiddenRise` is the rise of the loss with the first token hidden, in nats per token. */
@@ -215,7 +215,7 @@ export function answerOf(
 }
 
 export function firstTokenClause(frame: Frame): string {
-  const name = firstBare(frame);
+  const name = firstTokenText(frame);
   if (frame.tokens[firstKey(frame)]?.special) return `${name} is a marker that begins every text`;
   // The clause says “of this prompt” if other prompts have another first token, since means cover all prompts.
   const ofPrompt = frame.firstAt?.isCommon === false ? ' of this prompt' : '';
@@ -223,13 +223,14 @@ export function firstTokenClause(frame: Frame): string {
 }
 
 export function comparisonAnswer(frames: readonly Frame[]): string {
-  const verdicts = frames.map((frame) => ({ name: frame.title, verdict: judged(frame) }));
+  const verdicts = frames.map((frame) => ({ name: frame.title, verdict: verdictOf(frame) }));
   if (verdicts.length < 2 || verdicts.some(({ verdict }) => !verdict.conclusive)) return '';
-  const withSink = verdicts.filter(({ verdict }) => verdict.sink > 0);
-  const [only] = withSink;
-  if (!only) return 'None of these models has a sink on this text.';
-  if (withSink.length === verdicts.length) return 'Each of these models has heads with a sink.';
-  return withSink.length === 1
-    ? `Only one of these models has heads with a sink: ${only.name}.`
-    : `${withSink.length} of ${verdicts.length} models have heads with a sink.`;
+  const modelsWithSink = verdicts.filter(({ verdict }) => verdict.sink > 0);
+  const [firstModel] = modelsWithSink;
+  if (!firstModel) return 'None of these models has a sink on this text.';
+  if (modelsWithSink.length === verdicts.length)
+    return 'Each of these models has heads with a sink.';
+  return modelsWithSink.length === 1
+    ? `Only one of these models has heads with a sink: ${firstModel.name}.`
+    : `${modelsWithSink.length} of ${verdicts.length} models have heads with a sink.`;
 }

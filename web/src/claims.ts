@@ -17,16 +17,16 @@ import {
 
 export interface Column {
   /**
-   * `rows` leaves out the first row; `strong` counts those whose cell in the column is above half of the full scale.
+   * `rows` leaves out the first row; `strongRows` counts those whose cell in the column is above half of the full scale.
    */
   readonly rows: number;
-  readonly strong: number;
+  readonly strongRows: number;
   /** The mean of the column's cells in the rows after the first one. */
   readonly mean: number;
   /** What `mean` would be if each row spread its sum evenly over the keys that it sees. */
   readonly uniform: number;
   /** The mean over all rows, the first one included, as in alpha_1. */
-  readonly given: number;
+  readonly alpha: number;
   /** `rowSum` is the mean over all rows; `sums` are the smallest and the largest. */
   readonly rowSum: number;
   readonly sums: readonly [number, number];
@@ -39,7 +39,7 @@ export interface Column {
  */
 export function columnOf(cells: ArrayLike<number>, T: number, key = 0): Column {
   let unseenRows = 0;
-  let [strong, columnSum, uniform, given] = [0, 0, 0, 0];
+  let [strongRows, columnSum, uniform, alphaSum] = [0, 0, 0, 0];
   const sums: number[] = [];
   for (let t = 0; t < T; t++) {
     const row = Array.from({ length: T }, (_, k) => cells[t * T + k]!).filter(Number.isFinite);
@@ -48,16 +48,16 @@ export function columnOf(cells: ArrayLike<number>, T: number, key = 0): Column {
     sums.push(sum);
     if (t < key && Number.isNaN(weight)) unseenRows++;
     if (Number.isNaN(weight)) continue;
-    given += weight;
+    alphaSum += weight;
     if (t === key) continue;
-    if (weight > 0.5) strong++;
+    if (weight > 0.5) strongRows++;
     columnSum += weight;
     uniform += sum / row.length;
   }
   const rows = T - 1 - unseenRows;
   return {
-    ...{ rows, strong, mean: columnSum / rows, uniform: uniform / rows },
-    ...{ given: given / (T - unseenRows), rowSum: mean(sums) },
+    ...{ rows, strongRows, mean: columnSum / rows, uniform: uniform / rows },
+    ...{ alpha: alphaSum / (T - unseenRows), rowSum: mean(sums) },
     sums: [Math.min(...sums), Math.max(...sums)],
   };
 }
@@ -68,7 +68,7 @@ export function columnOf(cells: ArrayLike<number>, T: number, key = 0): Column {
  */
 export type Kind = 'all' | 'many' | 'weak' | 'none';
 
-export const WHERE: Readonly<Record<Kind, string>> = {
+export const KIND_SENTENCES: Readonly<Record<Kind, string>> = {
   all: 'Almost every token attends to the first one.',
   many: 'Many tokens attend mostly to the first one.',
   weak: 'The first token gets more attention than an even share.',
@@ -80,12 +80,12 @@ const MIN_VISIBLE = 0.05;
 
 export function kindOf({
   rows,
-  strong,
+  strongRows,
   mean,
   uniform,
-}: Pick<Column, 'rows' | 'strong' | 'mean' | 'uniform'>): Kind {
-  if (rows > 0 && strong >= 0.75 * rows) return 'all';
-  if (rows > 0 && strong >= 0.4 * rows) return 'many';
+}: Pick<Column, 'rows' | 'strongRows' | 'mean' | 'uniform'>): Kind {
+  if (rows > 0 && strongRows >= 0.75 * rows) return 'all';
+  if (rows > 0 && strongRows >= 0.4 * rows) return 'many';
   return mean > Math.max(MIN_VISIBLE, 2 * uniform) ? 'weak' : 'none';
 }
 
@@ -98,17 +98,17 @@ export interface Claim {
    * The head's attention on the first token: the mean of the column over all rows, and over the prompts if there are
    * several.
    */
-  readonly given: number;
-  /** What `given` would be under uniform attention; only if rows sum to 1. */
-  readonly even: number;
+  readonly attention: number;
+  /** What `attention` would be under uniform attention; only if rows sum to 1. */
+  readonly uniform: number;
   /** Whether the numbers are shares of the row, either because rows sum to 1 or because the reader normalizes them. */
   readonly isShare: boolean;
   readonly rowSum: number;
   readonly sums: readonly [number, number];
   /** Whether the model has no head that gives the first token more weight. */
-  readonly isMost: boolean;
+  readonly isStrongest: boolean;
   /** Whether the numbers are from a quantized preview, so that sentences say "about". */
-  readonly isAbout: boolean;
+  readonly isApproximate: boolean;
 }
 
 export function claimOf(
@@ -129,18 +129,18 @@ export function claimOf(
     ? [column.rowSum, ...column.sums]
     : rowMass;
   const weight = weights[at.layer * frame.architecture.H + at.head]!;
-  const measured = isShare ? ofHead(tensors.alpha!, at)[key]! : weight;
+  const attention = isShare ? ofHead(tensors.alpha!, at)[key]! : weight;
   return {
     at,
     column,
     kind: column && kindOf(column),
-    given: sequences === 1 && column ? column.given : measured,
-    even: tensors.alpha_uniform!.data[key]!,
+    attention: sequences === 1 && column ? column.alpha : attention,
+    uniform: tensors.alpha_uniform!.data[key]!,
     isShare,
     rowSum,
     sums: [least, most],
-    isMost: !weights.some((other) => other > weight),
-    isAbout: isPreview(frame),
+    isStrongest: !weights.some((other) => other > weight),
+    isApproximate: isPreview(frame),
   };
 }
 

@@ -105,8 +105,8 @@ export interface Frame {
 
 export function ofHead(tensor: Tensor, { layer, head }: Head): Float32Array {
   const [, H, n] = tensor.shape as [number, number, number];
-  const at = (layer * H + head) * n;
-  return (tensor.data as Float32Array).subarray(at, at + n);
+  const start = (layer * H + head) * n;
+  return (tensor.data as Float32Array).subarray(start, start + n);
 }
 
 /** Returns the key that counts as the first token, which is 0 except in some recordings. */
@@ -238,15 +238,15 @@ export function mapsOf(frame: Frame): Maps | undefined {
 export const EXACT_SIDE = 40;
 
 /** A square of exact cells of a long map, [side, side], which begins at `query` and `key`. */
-export interface Exact extends Pick<Maps, 'weights' | 'shares' | 'side'> {
+export interface ExactCells extends Pick<Maps, 'weights' | 'shares' | 'side'> {
   readonly query: number;
   readonly key: number;
   readonly sums: readonly number[];
 }
 
-const exactCache = new WeakMap<Rows, Exact>();
+const exactCache = new WeakMap<Rows, ExactCells>();
 
-export function exactOf(frame: Frame): Exact | undefined {
+export function exactCellsOf(frame: Frame): ExactCells | undefined {
   const { T, head } = frame;
   const rows = head?.rows;
   if (!rows || !frame.pooled) return undefined;
@@ -261,13 +261,13 @@ export function exactOf(frame: Frame): Exact | undefined {
       (_, i) => cells[Math.floor(i / side) * T + key + (i % side)]!,
     );
   const weights = crop(wholeRows);
-  const exact = {
+  const exactCells = {
     ...{ query, key, side, weights },
     shares: frame.operation.normalizes ? weights : crop(sharesOf(wholeRows, T)),
     sums: Array.from({ length: side }, (_, row) => rowSumOf(wholeRows, T, row)),
   };
-  exactCache.set(rows, exact);
-  return exact;
+  exactCache.set(rows, exactCells);
+  return exactCells;
 }
 
 /** Returns the cells of the picture: raw weights, or shares of each row if the reader normalizes rows. */
@@ -299,9 +299,9 @@ export function alphaOfKey(frame: Frame, key: number, name = 'alpha'): Float32Ar
  * to 1, shares would mislead: a row with a tiny sum may give all of it to one token.
  */
 export function firstTokenWeights(frame: Frame): Float32Array {
-  const raw = !frame.operation.normalizes && frame.tensors.alpha_raw;
+  const rawAlpha = !frame.operation.normalizes && frame.tensors.alpha_raw;
   const key = firstKey(frame);
-  const weights = raw ? alphaOfKey(frame, key, 'alpha_raw').map(Math.abs) : undefined;
+  const weights = rawAlpha ? alphaOfKey(frame, key, 'alpha_raw').map(Math.abs) : undefined;
   return weights?.some(Number.isFinite) ? weights : alphaOfKey(frame, key);
 }
 
@@ -425,7 +425,7 @@ export function deviation(values: readonly number[]): number {
   return Math.sqrt(values.reduce((sum, x) => sum + (x - average) ** 2, 0) / (n - 1));
 }
 
-export function overPrompts({ perPrompt }: Frame, name: string) {
+export function statisticsOverPrompts({ perPrompt }: Frame, name: string) {
   const values = perPrompt[name] ?? [];
   return { mean: mean(values), deviation: deviation(values) };
 }

@@ -43,30 +43,40 @@ const engine = signal<Engine | undefined>(undefined);
 const promptFileVersion = signal(0);
 const pointed = signal<PointerTarget>({});
 const openerChanges = signal(0);
-const dark = matchMedia('(prefers-color-scheme: dark)');
-const isDark = signal(dark.matches);
-dark.addEventListener('change', () => (isDark.value = dark.matches));
+const systemScheme = matchMedia('(prefers-color-scheme: dark)');
+const isDark = signal(systemScheme.matches);
+systemScheme.addEventListener('change', () => (isDark.value = systemScheme.matches));
 /** Undefined until an embed's host page sends its theme. */
 const hostTheme = signal<Theme | undefined>(undefined);
 const theme = computed<Theme>(() => {
-  const { theme: own } = state.value;
+  const { theme: chosenTheme } = state.value;
   if (isPrinting.value) return 'light';
-  return own === 'auto' ? (hostTheme.value ?? (isDark.value ? 'dark' : 'light')) : own;
+  return chosenTheme === 'auto'
+    ? (hostTheme.value ?? (isDark.value ? 'dark' : 'light'))
+    : chosenTheme;
 });
 
 const opener = new Opener({
   models: () => engine.peek()?.models,
-  opened: (id, how) => {
+  onOpened: (id, how) => {
     engine.peek()?.queue.retry();
     if (how === 'asked') return;
     const { shown } = state.peek();
     const isBeside = how === 'beside' || state.peek().room === 'compare';
-    const list = isBeside ? [...new Set([...shown, id])].slice(-6) : [id];
+    const subjects = isBeside ? [...new Set([...shown, id])].slice(-6) : [id];
     const room = ['start', 'lab'].includes(state.peek().room) ? { room: 'explore' } : {};
-    set({ ...room, shown: list, at: list.indexOf(id), layer: -1, head: -1, query: -1, key: -1 });
+    set({
+      ...room,
+      shown: subjects,
+      at: subjects.indexOf(id),
+      layer: -1,
+      head: -1,
+      query: -1,
+      key: -1,
+    });
   },
-  failed: (text) => (failure.value = text),
-  changed: () => (openerChanges.value = openerChanges.peek() + 1),
+  onFailed: (text) => (failure.value = text),
+  onChanged: () => (openerChanges.value = openerChanges.peek() + 1),
 });
 
 const context: Context = {
@@ -77,11 +87,11 @@ const context: Context = {
   file,
   set,
   point: (at) => (pointed.value = at),
-  chooseFile: (chosen) => {
-    file.value = chosen;
+  chooseFile: (promptFile) => {
+    file.value = promptFile;
     promptFileVersion.value = promptFileVersion.peek() + 1;
   },
-  open: (name) => opener.invite(name),
+  open: (name) => opener.openDialog(name),
   openFiles: (files) => void opener.openFiles(files),
   pickModels: () =>
     void import('./open/picker').then(
@@ -117,9 +127,9 @@ let dialog: Promise<{ draw(): void }> | undefined;
 /** Fetches the preview of the first model while the engine starts, on the start screen only. */
 function prefetch({ cards, preview }: Zoo): void {
   const { room, shown } = state.peek();
-  const [first] = shown;
-  if (room === defaults.room && cards.some((card) => card.id === first && card.preview))
-    preview(first!).catch(() => {});
+  const [firstId] = shown;
+  if (room === defaults.room && cards.some((card) => card.id === firstId && card.preview))
+    preview(firstId!).catch(() => {});
 }
 
 async function start(): Promise<void> {
@@ -152,7 +162,7 @@ async function start(): Promise<void> {
   }
 }
 
-const place = (id: string) => document.getElementById(id)!;
+const elementById = (id: string) => document.getElementById(id)!;
 
 trustOwnScripts();
 document.querySelector('#plain')?.remove();
@@ -163,15 +173,15 @@ addEventListener('hashchange', () => {
   const models = engine.peek()?.models;
   if (models) replaceUnknownNames(models, rooms);
 });
-if (!isEmbed) drawHeader(place('header'), rooms, () => opener.show());
-drawNamesOffer(place('messages'), context);
-drawMessages(place('messages'), engine, opener, openerChanges);
-drawPictureOffer(place('messages'), context);
-drawFooter(place('version'), engine);
+if (!isEmbed) drawHeader(elementById('header'), rooms, () => opener.show());
+drawNamesOffer(elementById('messages'), context);
+drawMessages(elementById('messages'), engine, opener, openerChanges);
+drawPictureOffer(elementById('messages'), context);
+drawFooter(elementById('version'), engine);
 // Moves the focus by a script, since the hash of a plain anchor would be read as a state.
 document.querySelector('.skip')?.addEventListener('click', (event) => {
   event.preventDefault();
-  const main = place('main');
+  const main = elementById('main');
   (main.querySelector<HTMLElement>('[data-view="attention"] .heatmap') ?? main).focus();
 });
 effect(() => {
@@ -179,7 +189,7 @@ effect(() => {
   if (opener.isShown)
     dialog ??= import('./open/dialog').then(({ createDialog }) => createDialog(opener));
   dialog?.then(
-    (one) => one.draw(),
+    (openedDialog) => openedDialog.draw(),
     (error: unknown) => {
       dialog = undefined;
       fail(error);
@@ -188,7 +198,7 @@ effect(() => {
 });
 acceptDrops(opener);
 void start();
-enter(place('main'), isEmbed ? [figure] : rooms, context);
+enter(elementById('main'), isEmbed ? [figure] : rooms, context);
 // Only embeds fetch this code: the page's first screen must wait for few files.
 if (isEmbed)
   void import('./embed/frame').then(

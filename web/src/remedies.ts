@@ -166,25 +166,25 @@ interface Twin {
   readonly paper?: { readonly says?: string; readonly where: string } | null;
 }
 
-const signed = (value: number) =>
+const formatSigned = (value: number) =>
   `${value < 0 ? '−' : value > 0 ? '+' : ''}${Math.abs(value).toFixed(3)}`;
 
 /** States the numbers of a remedy's twin and of softmax, and those of a paper's own pair of models. */
 export function twinWords({ twin, note }: Remedy, zoo: readonly Twin[]): string {
   const [ownTwin, softmax] = [twin, 'softmax'].map((id) => {
-    const twinRow = zoo.find((one) => one.id === id);
+    const twinRow = zoo.find((candidate) => candidate.id === id);
     if (!twinRow) throw new Error(`The twin “${id}”: expected a model of the zoo, found none.`);
     return twinRow;
   }) as [Twin, Twin];
-  const share = ({ measured }: Twin) => `${Number(measured.sink_1).toFixed(0)}%`;
+  const sinkPercent = ({ measured }: Twin) => `${Number(measured.sink_1).toFixed(0)}%`;
   const { seeds, outcomes } = ownTwin.differs ?? {};
   const [mean, low, high] = outcomes?.alpha ?? [];
-  const measured =
+  const comparison =
     mean === undefined
-      ? `Sink₁ ${share(ownTwin)}, softmax ${share(softmax)}, one seed each`
-      : `α₁ ${signed(mean)} (${signed(low!)} to ${signed(high!)}) against softmax, ${seeds} seeds`;
+      ? `Sink₁ ${sinkPercent(ownTwin)}, softmax ${sinkPercent(softmax)}, one seed each`
+      : `α₁ ${formatSigned(mean)} (${formatSigned(low!)} to ${formatSigned(high!)}) against softmax, ${seeds} seeds`;
   return [
-    `Measured: ${measured}.`,
+    `Measured: ${comparison}.`,
     ...(note ? [note] : []),
     ...(ownTwin.paper?.says ? [`Reported: ${ownTwin.paper.where}.`] : []),
   ].join(' ');

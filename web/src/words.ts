@@ -11,7 +11,7 @@ import {
   layerNumber,
   mean,
   ofHead,
-  overPrompts,
+  statisticsOverPrompts,
 } from './frame';
 
 /** Formats a number; a dash if it is undefined. */
@@ -24,33 +24,34 @@ export function show(value: number, digits = 2): string {
 }
 
 /** `show` with a minus sign instead of a hyphen. */
-export const real = (value: number, digits = 2): string => show(value, digits).replace('-', '−');
-export const withSign = (value: number, digits = 2): string =>
-  `${value > 0 ? '+' : ''}${real(value, digits)}`;
+export const formatReal = (value: number, digits = 2): string =>
+  show(value, digits).replace('-', '−');
+export const formatSigned = (value: number, digits = 2): string =>
+  `${value > 0 ? '+' : ''}${formatReal(value, digits)}`;
 
 /** Formats a share; `<0.1%` if it rounds to nothing. */
 export function percent(share: number, digits = 1): string {
   if (!Number.isFinite(share)) return '–';
-  const rounded = (100 * share).toFixed(digits);
-  const least = 10 ** -digits;
-  return share > 0 && Number(rounded) === 0 ? `<${least.toFixed(digits)}%` : `${rounded}%`;
+  const digitsText = (100 * share).toFixed(digits);
+  const smallest = 10 ** -digits;
+  return share > 0 && Number(digitsText) === 0 ? `<${smallest.toFixed(digits)}%` : `${digitsText}%`;
 }
 
 /** Formats a row sum in whole percents, below 1% with one decimal. */
 export const sumWords = (sum: number): string => percent(sum, sum < 0.01 ? 1 : 0);
 
-export function rowsWords({ sums: [least, most], isAbout }: Claim): string {
+export function rowsWords({ sums: [least, most], isApproximate }: Claim): string {
   const [low, high] = [sumWords(least), sumWords(most)];
   if (low === '–') return '';
-  const about = isAbout && low !== high ? 'about ' : '';
+  const approximation = isApproximate && low !== high ? 'about ' : '';
   return low === high
     ? `each row sums to ${low}`
-    : `rows sum to ${about}${low.replace('%', '')}-${high}`;
+    : `rows sum to ${approximation}${low.replace('%', '')}-${high}`;
 }
 
 /** Returns a token's text on one line. White space and control characters become visible signs. */
-export function readable(text: string): string {
-  const sign = (code: number) => String.fromCodePoint(code === 127 ? 0x2421 : 0x2400 + code);
+export function makeReadable(text: string): string {
+  const signOf = (code: number) => String.fromCodePoint(code === 127 ? 0x2421 : 0x2400 + code);
   return (
     text
       .replace(/\n/g, '↵')
@@ -58,7 +59,7 @@ export function readable(text: string): string {
       // A token of spaces alone would be invisible.
       .replace(/^ +$/, (spaces) => '␣'.repeat(spaces.length))
       .replace(/ /g, '\u00a0')
-      .replace(/[\0-\x1f\x7f]/g, (c) => sign(c.charCodeAt(0)))
+      .replace(/[\0-\x1f\x7f]/g, (c) => signOf(c.charCodeAt(0)))
       .replace(
         /[\x80-\x9f\ufffe\uffff]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g,
         '\ufffd',
@@ -68,7 +69,7 @@ export function readable(text: string): string {
 
 /** Returns a token's text without the space before it. */
 export function word(text: string): string {
-  return readable(text.replace(/^ (?=\S)/, ''));
+  return makeReadable(text.replace(/^ (?=\S)/, ''));
 }
 
 export function quote(frame: Frame, t: number): string {
@@ -76,7 +77,7 @@ export function quote(frame: Frame, t: number): string {
 }
 
 /** Returns the first token; in quotation marks unless it is a special token. */
-export function firstBare(frame: Frame): string {
+export function firstTokenText(frame: Frame): string {
   const key = firstKey(frame);
   const name = quote(frame, key);
   return frame.tokens[key]?.special ? name.replace(/[“”]/g, '') : name;
@@ -112,22 +113,22 @@ const SOURCE_WORDS = {
 } as const;
 
 export function classWords(frame: Frame): string {
-  if (frame.recording) return recordedWords(frame.recording);
-  const sizeWords = `${(frame.architecture.parameters / 1e6).toFixed(2)} M parameters`;
-  if (frame.class === 'measured') return `${SOURCE_WORDS[frame.model.source]}, ${sizeWords}`;
-  const arithmetic = inexactNames.find((one) => INEXACT[one].class === frame.class);
+  if (frame.recording) return recordingWords(frame.recording);
+  const parameterWords = `${(frame.architecture.parameters / 1e6).toFixed(2)} M parameters`;
+  if (frame.class === 'measured') return `${SOURCE_WORDS[frame.model.source]}, ${parameterWords}`;
+  const arithmetic = inexactNames.find((name) => INEXACT[name].class === frame.class);
   if (arithmetic) {
     const { clause, consequence } = INEXACT[arithmetic];
-    return `${clause}, ${SOURCE_WORDS[frame.model.source]}, ${sizeWords}: ${consequence}`;
+    return `${clause}, ${SOURCE_WORDS[frame.model.source]}, ${parameterWords}: ${consequence}`;
   }
   return (
-    `replaced at inference. The weights (${sizeWords}) were trained with ` +
+    `replaced at inference. The weights (${parameterWords}) were trained with ` +
     `${frame.architecture.attention.operation} and without this edit; a model trained with it may ` +
     'behave differently.'
   );
 }
 
-function recordedWords({ model, prompts, license, versions, command }: Conditions): string {
+function recordingWords({ model, prompts, license, versions, command }: Conditions): string {
   const precision = [model.dtype, model.attention].filter(Boolean).join(', ');
   const programs = Object.entries(versions).map(([name, version]) => `${name} ${version}`);
   const parts = [
@@ -145,10 +146,10 @@ function recordedWords({ model, prompts, license, versions, command }: Condition
 export function startTokenWords(frame: Pick<Frame, 'first' | 'firstAt' | 'special'>): string {
   const { first, special } = frame;
   const key = firstKey(frame);
-  const position = key ? `, first token: position ${key}` : '';
-  if (first.length === 0) return `no start token${position}`;
+  const positionNote = key ? `, first token: position ${key}` : '';
+  if (first.length === 0) return `no start token${positionNote}`;
   const isStart = first.length === 1 && first[0] === special.bos;
-  return `starts with ${first.map(readable).join(' ')}${isStart ? ' (start token)' : ''}${position}`;
+  return `starts with ${first.map(makeReadable).join(' ')}${isStart ? ' (start token)' : ''}${positionNote}`;
 }
 
 /** Returns the class of a frame's numbers and all their conditions, as printed under every figure. */
@@ -158,17 +159,19 @@ export function stampWords(frame: Frame): string {
   const setting =
     frame.setting ?? `ε = ${eps} · T = ${T} · ${startTokenWords(frame)} · ${promptWords}`;
   const recordedNote = model.source === 'recording' ? ' · recorded' : '';
-  const storage = model.bits ? ` · stored at ${model.bits.toFixed(1)} bits per weight` : '';
-  return `${CLASS_WORDS[frame.class]} · ${setting} · ${title}${recordedNote}${storage}`;
+  const storageNote = model.bits ? ` · stored at ${model.bits.toFixed(1)} bits per weight` : '';
+  return `${CLASS_WORDS[frame.class]} · ${setting} · ${title}${recordedNote}${storageNote}`;
 }
 
 /** Returns the parts of their stamps that all frames share. */
 export function sharedConditions(frames: readonly Frame[]): string[] {
   const stamps = frames.map((frame) => stampWords(frame).split(' · '));
-  return (stamps[0] ?? []).filter((one) => stamps.every((own) => own.includes(one)));
+  return (stamps[0] ?? []).filter((condition) =>
+    stamps.every((stamp) => stamp.includes(condition)),
+  );
 }
 
-export function judged(frame: Frame): Judgment {
+export function verdictOf(frame: Frame): Judgment {
   const { tensors, eps, operation } = frame;
   const key = firstKey(frame);
   return judge({
@@ -186,8 +189,8 @@ export function headsWords({ architecture: { L, H } }: Frame, share: number): st
   if (!Number.isFinite(share)) return `an unrecorded number of the ${headCount} heads`;
   const count = share * headCount;
   const isWhole = Math.abs(count - Math.round(count)) < 1e-4;
-  const shown = isWhole ? count.toFixed(0) : count.toFixed(1);
-  return count < 0.05 ? `none of the ${headCount} heads` : `${shown} of the ${headCount} heads`;
+  const countText = isWhole ? count.toFixed(0) : count.toFixed(1);
+  return count < 0.05 ? `none of the ${headCount} heads` : `${countText} of the ${headCount} heads`;
 }
 
 export function tooShortNote({ even, least }: Judgment, T: number, eps: number): string {
@@ -204,8 +207,8 @@ export function firstTokenName(frame: Frame): string {
   const role = frame.tokens[key]?.special ? 'start token' : 'first token';
   // If the prompts begin differently, a mean belongs to no token in particular.
   const isCommon = frame.firstAt?.isCommon ?? true;
-  const position = key ? ` (position ${key})` : '';
-  return `the ${role}${isCommon ? ` ${quote(frame, key)}` : ''}${position}`;
+  const positionNote = key ? ` (position ${key})` : '';
+  return `the ${role}${isCommon ? ` ${quote(frame, key)}` : ''}${positionNote}`;
 }
 
 const SUBSCRIPTS = '₀₁₂₃₄₅₆₇₈₉';
@@ -227,22 +230,22 @@ export function meanAlpha(frame: Frame): number {
 export const wholePercent = (share: number): string => percent(share, share < 0.0095 ? 1 : 0);
 
 /** Whether rows need not sum to 1 and no head gives the first token as much as uniform attention would. */
-export function isBelow({ isShare, isMost, given, even }: Claim): boolean {
-  return !isShare && isMost && given < even;
+export function isBelowUniform({ isShare, isStrongest, attention, uniform }: Claim): boolean {
+  return !isShare && isStrongest && attention < uniform;
 }
 
 /** Formats the number of a claim. A picture, its caption and its card state no other number about the head. */
-export function givenWords(claim: Claim): string {
+export function attentionWords(claim: Claim): string {
   // A bound is rounded up so that it holds; from a preview it is raised by a tenth, to hold for the exact weights.
-  if (isBelow(claim)) {
-    const bound = claim.isAbout ? 1.1 * claim.given : claim.given;
+  if (isBelowUniform(claim)) {
+    const bound = claim.isApproximate ? 1.1 * claim.attention : claim.attention;
     return percent(Math.ceil(100 * bound - 1e-4) / 100, 0);
   }
-  const number = wholePercent(claim.given);
-  if (!claim.isAbout) return number;
+  const number = wholePercent(claim.attention);
+  if (!claim.isApproximate) return number;
   // A preview's numbers are approximate, so a large one is rounded to 5%.
-  const isLarge = claim.given >= 0.1;
-  return `about ${isLarge ? percent(Math.min(0.95, Math.round(20 * claim.given) / 20), 0) : number}`;
+  const isLarge = claim.attention >= 0.1;
+  return `about ${isLarge ? percent(Math.min(0.95, Math.round(20 * claim.attention) / 20), 0) : number}`;
 }
 
 /** Says what the head's number is a share of. */
@@ -250,7 +253,7 @@ export const shareWords = ({ operation: { normalizes } }: Frame): string =>
   normalizes ? 'of its attention' : 'of its row sums';
 
 /** Compares a share with `even`, the share that the first token would get under uniform attention. */
-export function evenWords(share: number, even: number): string {
+export function evenShareWords(share: number, even: number): string {
   const times = share / even;
   if (times < 0.8) return 'less than an even share';
   if (times < 1.25) return 'about an even share';
@@ -258,11 +261,11 @@ export function evenWords(share: number, even: number): string {
   return `${number === '2' ? 'twice' : `${number} times`} an even share`;
 }
 
-export const MUST_SPEND =
+export const MUST_SPEND_SENTENCE =
   'Softmax must hand out 100% in every row, even where a head has no use for it.';
 
 export const SOFTMAX_AND_SIGMOID =
-  `${MUST_SPEND} Only the first token is visible to all, and training often makes it the place where such attention ` +
+  `${MUST_SPEND_SENTENCE} Only the first token is visible to all, and training often makes it the place where such attention ` +
   'goes. Sigmoid weighs each token on its own: its rows may sum to little, so it needs no such place.';
 
 /** Explains what attention on a small value is for; empty unless a head has a sink with a small value. */
@@ -270,7 +273,7 @@ export function purposeWords(frame: Frame, at: Head): string {
   const { G } = frame.architecture;
   const ratio = frame.tensors.value_ratio?.data[at.layer * G + groupOf(frame, at)];
   const claim = claimOf(frame, at);
-  if (frame.operation.name !== 'softmax' || !(ratio! < 0.5) || claim.given < 2 * claim.even)
+  if (frame.operation.name !== 'softmax' || !(ratio! < 0.5) || claim.attention < 2 * claim.uniform)
     return '';
   return (
     `The sink lets the head say almost nothing: the value of ${firstTokenName(frame)} is ${show(ratio!)}× as long as those of ` +
@@ -279,20 +282,22 @@ export function purposeWords(frame: Frame, at: Head): string {
 }
 
 export function claimSentence(claim: Claim, frame: Frame): string {
-  const [first, number] = [firstTokenName(frame), givenWords(claim)];
-  const head = headWords(claim.at, frame);
+  const [first, number] = [firstTokenName(frame), attentionWords(claim)];
+  const headText = headWords(claim.at, frame);
   // The map beside this sentence shows only the first prompt.
-  const average = frame.sequences > 1 ? ` on average over ${frame.sequences} prompts` : '';
-  if (isBelow(claim)) {
-    return `No head gives ${first} more than ${number}${average}; ${head} gives it the most.`;
+  const averageNote = frame.sequences > 1 ? ` on average over ${frame.sequences} prompts` : '';
+  if (isBelowUniform(claim)) {
+    return `No head gives ${first} more than ${number}${averageNote}; ${headText} gives it the most.`;
   }
-  const quantity = claim.isShare ? `${number} ${shareWords(frame)}` : `a mean weight of ${number}`;
-  return `${capital(head)} gives ${first} ${quantity}${average}.`;
+  const amountWords = claim.isShare
+    ? `${number} ${shareWords(frame)}`
+    : `a mean weight of ${number}`;
+  return `${capitalize(headText)} gives ${first} ${amountWords}${averageNote}.`;
 }
 
 /** States the finding about one subject: the chosen head, the mean over all heads, uniform attention, Sink_1. */
-export function finding(frame: Frame, at: Head): string {
-  const verdict = judged(frame);
+export function findingWords(frame: Frame, at: Head): string {
+  const verdict = verdictOf(frame);
   const { normalizes } = frame.operation;
   const { L, H } = frame.architecture;
   const claim = claimOf(frame, at);
@@ -308,9 +313,11 @@ export function finding(frame: Frame, at: Head): string {
     : ` Rows need not sum to 100%: they sum to ${sumWords(meanRowSum(frame))} on average.`;
   const sinkClause =
     verdict.sink > 0 ? ': such a head has an attention sink' : ', so none has an attention sink';
-  const heads = headsWords(frame, verdict.sink);
+  const headCountWords = headsWords(frame, verdict.sink);
   const subjectWords =
-    frame.sequences > 1 && verdict.sink > 0 ? `On average ${heads}` : capital(heads);
+    frame.sequences > 1 && verdict.sink > 0
+      ? `On average ${headCountWords}`
+      : capitalize(headCountWords);
   const countSentence = `${subjectWords} give it more than ${percent(frame.eps, 0)}${basis}${sinkClause}.`;
   return `${sentence} ${countSentence}${sumsSentence}${biasNote(frame)}`;
 }
@@ -330,8 +337,10 @@ const vocabularyKey = ({ tokens, architecture: { V } }: Frame): string =>
 
 /** Whether the losses of these models are per token of one vocabulary, so that they may be compared. */
 export function areLossesAlike(frames: readonly Frame[]): boolean {
-  const measured = frames.filter(({ tensors }) => Number.isFinite(tensors.loss_mean?.data[0]));
-  return new Set(measured.map(vocabularyKey)).size < 2;
+  const framesWithLoss = frames.filter(({ tensors }) =>
+    Number.isFinite(tensors.loss_mean?.data[0]),
+  );
+  return new Set(framesWithLoss.map(vocabularyKey)).size < 2;
 }
 
 export const OTHER_VOCABULARIES =
@@ -346,10 +355,10 @@ const textKey = ({ tokens, sequences }: Frame): string =>
 /** Lists the sinks of models that read different texts, without ranking them. */
 function sideBySideWords(frames: readonly Frame[]): string {
   const models = frames.map((frame) => {
-    const { sink, even } = judged(frame);
-    const n = frame.sequences === 1 ? 'one prompt' : `${frame.sequences} prompts`;
+    const { sink, even } = verdictOf(frame);
+    const promptWords = frame.sequences === 1 ? 'one prompt' : `${frame.sequences} prompts`;
     return (
-      `${nameOf(frame)} ${percent(sink)} (more than ${percent(frame.eps, 0)} in ${n}, T = ${frame.T}; uniform attention ` +
+      `${nameOf(frame)} ${percent(sink)} (more than ${percent(frame.eps, 0)} in ${promptWords}, T = ${frame.T}; uniform attention ` +
       `would give it ${percent(even, 0)})`
     );
   });
@@ -360,25 +369,29 @@ function sideBySideWords(frames: readonly Frame[]): string {
  * Compares the strongest and the weakest sink of several subjects.
  * @param frames the answers to one question
  */
-export function comparison(frames: readonly Frame[]): string {
+export function comparisonWords(frames: readonly Frame[]): string {
   if (frames.length < 2) return '';
-  const verdicts = frames.map((frame) => ({ frame, verdict: judged(frame) }));
-  const inconclusive = verdicts.find(({ verdict }) => !verdict.conclusive);
-  if (inconclusive)
-    return tooShortNote(inconclusive.verdict, inconclusive.frame.T, inconclusive.frame.eps);
+  const verdicts = frames.map((frame) => ({ frame, verdict: verdictOf(frame) }));
+  const inconclusiveVerdict = verdicts.find(({ verdict }) => !verdict.conclusive);
+  if (inconclusiveVerdict)
+    return tooShortNote(
+      inconclusiveVerdict.verdict,
+      inconclusiveVerdict.frame.T,
+      inconclusiveVerdict.frame.eps,
+    );
   const isRecorded = frames.some(({ recording }) => recording);
   if (isRecorded && new Set(frames.map(textKey)).size > 1) return sideBySideWords(frames);
-  const lacking = verdicts.filter(({ verdict }) => !Number.isFinite(verdict.sink));
-  if (lacking.length)
-    return `Which heads have a sink is not recorded for ${lacking.map(({ frame }) => nameOf(frame)).join(', ')}.`;
-  const byStrength = [...verdicts].sort((a, b) => b.verdict.sink - a.verdict.sink);
-  const [most, least] = [byStrength[0]!, byStrength.at(-1)!];
+  const unrecordedVerdicts = verdicts.filter(({ verdict }) => !Number.isFinite(verdict.sink));
+  if (unrecordedVerdicts.length)
+    return `Which heads have a sink is not recorded for ${unrecordedVerdicts.map(({ frame }) => nameOf(frame)).join(', ')}.`;
+  const verdictsBySink = [...verdicts].sort((a, b) => b.verdict.sink - a.verdict.sink);
+  const [strongest, weakest] = [verdictsBySink[0]!, verdictsBySink.at(-1)!];
   const promptCounts = new Set(frames.map(({ sequences }) => sequences));
-  const n = most.frame.sequences;
+  const n = strongest.frame.sequences;
   const scopeWords =
     promptCounts.size > 1 ? 'Over their prompts' : n === 1 ? 'On one prompt' : `Over ${n} prompts`;
-  const { eps } = most.frame;
-  const uniformWords = `uniform attention would give it ${percent(most.verdict.even, 0)}`;
+  const { eps } = strongest.frame;
+  const uniformWords = `uniform attention would give it ${percent(strongest.verdict.even, 0)}`;
   const rawNote = frames.some(({ operation }) => !operation.normalizes)
     ? ' Where rows need not sum to 100%, both the share and the raw weight must be that large.'
     : '';
@@ -387,24 +400,27 @@ export function comparison(frames: readonly Frame[]): string {
   const isAlike = new Set(frames.map(({ architecture: { L, H } }) => L * H)).size === 1;
   const countWords = ({ frame, verdict }: (typeof verdicts)[number]) =>
     isAlike ? headsWords(frame, verdict.sink) : `${percent(verdict.sink)} of its heads`;
-  if (most.verdict.sink === least.verdict.sink)
-    return `${scopeWords}, ${countWords(most)} give the first token more than ${percent(eps, 0)} in each model; ${uniformWords}.${notes}`;
-  const weakest = verdicts.filter(({ verdict }) => verdict.sink === least.verdict.sink);
+  if (strongest.verdict.sink === weakest.verdict.sink)
+    return `${scopeWords}, ${countWords(strongest)} give the first token more than ${percent(eps, 0)} in each model; ${uniformWords}.${notes}`;
+  const weakestVerdicts = verdicts.filter(({ verdict }) => verdict.sink === weakest.verdict.sink);
   const othersWords =
-    weakest.length === verdicts.length - 1 ? 'the others' : `${weakest.length} of the others`;
-  const subject = weakest.length > 1 ? `${othersWords} have` : `${nameOf(least.frame)} has`;
+    weakestVerdicts.length === verdicts.length - 1
+      ? 'the others'
+      : `${weakestVerdicts.length} of the others`;
+  const subject =
+    weakestVerdicts.length > 1 ? `${othersWords} have` : `${nameOf(weakest.frame)} has`;
   return (
-    `${scopeWords}, ${nameOf(most.frame)} has the strongest sink: ${countWords(most)} give the first token more than ` +
-    `${percent(eps, 0)} of their attention (${uniformWords}); ${subject} ${least.verdict.sink ? `the weakest, ${countWords(least)}` : 'none'}.${notes}`
+    `${scopeWords}, ${nameOf(strongest.frame)} has the strongest sink: ${countWords(strongest)} give the first token more than ` +
+    `${percent(eps, 0)} of their attention (${uniformWords}); ${subject} ${weakest.verdict.sink ? `the weakest, ${countWords(weakest)}` : 'none'}.${notes}`
   );
 }
 
 export function meanRowSum(frame: Frame): number {
-  const rowSum = overPrompts(frame, 'row_mass_summary').mean;
+  const rowSum = statisticsOverPrompts(frame, 'row_mass_summary').mean;
   if (Number.isFinite(rowSum)) return rowSum;
   return mean(Array.from(frame.tensors.row_mass_summary!.data).filter((_, i) => i % 3 === 0));
 }
 
-export function capital(text: string): string {
+export function capitalize(text: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }

@@ -1,12 +1,12 @@
 import { describe, expect, it, vi } from 'vitest';
 import type { Describe } from 'sinkscope';
 import {
-  allAverages,
+  measureAllAverages,
   measureAverages,
   addPromptNumbers,
   measureWindowLoss,
 } from '../src/run/averages';
-import { overPrompts } from '../src/frame';
+import { statisticsOverPrompts } from '../src/frame';
 import type { OpenModel, Watch } from '../src/run/opened';
 import type { Prompts } from '../src/ask/question';
 import { frameOf, tensor } from './fixture';
@@ -54,17 +54,17 @@ function modelOf(
       },
     }),
   };
-  return { opened: { model, title: 'M' } as unknown as OpenModel, asked };
+  return { openModel: { model, title: 'M' } as unknown as OpenModel, asked };
 }
 
 const promptsOf = (...ids: number[][]) => ({ ids }) as unknown as Prompts;
 
 describe('averages over prompts', () => {
   it('have means and sample deviations, and keep the number of each prompt', async () => {
-    const { opened } = modelOf((_, ids) => [ids[0]!]);
+    const { openModel } = modelOf((_, ids) => [ids[0]!]);
     const prompts = promptsOf([1, 0], [2, 0], [6, 0]);
     const [found] = await measureAverages(
-      opened,
+      openModel,
       prompts,
       [[]],
       { eps: 0.3, metrics: ['loss_mean'] },
@@ -74,16 +74,16 @@ describe('averages over prompts', () => {
     // (4 + 1 + 9) / 2 = 7
     expect(found!.spread.loss_mean![0]).toBeCloseTo(Math.sqrt(7), 6);
     expect(found!.perPrompt).toEqual({ loss_mean: [1, 2, 6] });
-    const kept = overPrompts(frameOf({ perPrompt: found!.perPrompt }), 'loss_mean');
+    const kept = statisticsOverPrompts(frameOf({ perPrompt: found!.perPrompt }), 'loss_mean');
     expect(kept.mean).toBe(3);
     expect(kept.deviation).toBeCloseTo(Math.sqrt(7), 12);
-    expect(overPrompts(frameOf({ perPrompt: {} }), 'loss_mean').mean).toBeNaN();
+    expect(statisticsOverPrompts(frameOf({ perPrompt: {} }), 'loss_mean').mean).toBeNaN();
   });
 
   it('separate the numbers of different settings', async () => {
-    const { opened } = modelOf((_, ids, edits) => [ids[0]! + (edits.length ? 10 : 0)]);
+    const { openModel } = modelOf((_, ids, edits) => [ids[0]! + (edits.length ? 10 : 0)]);
     const found = await measureAverages(
-      opened,
+      openModel,
       promptsOf([1, 0], [2, 0]),
       [[], [{ kind: 'hide_key' }]] as never,
       { eps: 0.3, metrics: ['loss_mean'] },
@@ -96,9 +96,9 @@ describe('averages over prompts', () => {
   });
 
   it('have no deviation for a single prompt, and NaN for undefined values', async () => {
-    const { opened } = modelOf(() => [4, NaN]);
+    const { openModel } = modelOf(() => [4, NaN]);
     const [found] = await measureAverages(
-      opened,
+      openModel,
       promptsOf([1, 0]),
       [[]],
       { eps: 0.3, metrics: ['loss_mean'] },
@@ -109,19 +109,25 @@ describe('averages over prompts', () => {
   });
 
   it('omit metrics of a single head, and comparisons if no run is edited', async () => {
-    const { opened, asked } = modelOf(() => [1]);
+    const { openModel, asked } = modelOf(() => [1]);
     const all = (edits: { kind: string }[]) =>
-      allAverages(describe_, opened, promptsOf([1, 2]), { edits: edits as never, eps: 0.3 }, watch);
+      measureAllAverages(
+        describe_,
+        openModel,
+        promptsOf([1, 2]),
+        { edits: edits as never, eps: 0.3 },
+        watch,
+      );
     await all([]);
     expect(asked.at(-1)!.metrics).toEqual(['loss_mean', 'loss_at', 'alpha_uniform']);
     await all([{ kind: 'hide_key' }]);
     expect(asked.at(-1)!.metrics).toEqual(['loss_mean', 'loss_at', 'alpha_uniform', 'kl_mean']);
     // A figure reads only its own numbers.
-    await allAverages(
+    await measureAllAverages(
       describe_,
-      opened,
+      openModel,
       promptsOf([1, 2]),
-      { edits: [], eps: 0.3, only: ['att'] },
+      { edits: [], eps: 0.3, onlyMetrics: ['att'] },
       watch,
     );
     expect(asked.at(-1)!.metrics).toEqual(['loss_mean', 'alpha_uniform']);
@@ -131,7 +137,7 @@ describe('averages over prompts', () => {
     // A prompt takes as many milliseconds as the id of its first token; the clock does not start at 0.
     let now = 7;
     vi.spyOn(performance, 'now').mockImplementation(() => now);
-    const { opened } = modelOf((name, [ms]) => [name === 'loss_mean' ? (now += ms!) : 1]);
+    const { openModel } = modelOf((name, [ms]) => [name === 'loss_mean' ? (now += ms!) : 1]);
     const said: unknown[][] = [];
     const listening = { ...watch, onProgress: (...all: unknown[]) => void said.push(all) };
     for (const ids of [
@@ -143,7 +149,13 @@ describe('averages over prompts', () => {
         [100, 2],
       ],
     ])
-      await allAverages(describe_, opened, promptsOf(...ids), { edits: [], eps: 0.3 }, listening);
+      await measureAllAverages(
+        describe_,
+        openModel,
+        promptsOf(...ids),
+        { edits: [], eps: 0.3 },
+        listening,
+      );
     vi.restoreAllMocks();
     expect(said.slice(0, 3)).toEqual([
       ['M, 1 of 1 prompts, 125 a second', 1, 1],
@@ -159,9 +171,9 @@ describe('losses predicted from a window before each token', () => {
   const answer = (_: string, ids: readonly number[]) => ids.map((id, t) => (t ? 10 * id + t : NaN));
 
   it('predict each token from the window before it, and the first tokens together', async () => {
-    const { opened, asked } = modelOf(answer);
+    const { openModel, asked } = modelOf(answer);
     const found = await measureWindowLoss(
-      opened,
+      openModel,
       promptsOf([1, 2, 3, 4, 5, 6]),
       2,
       { edits: [], eps: 0.3 },
@@ -180,9 +192,9 @@ describe('losses predicted from a window before each token', () => {
   });
 
   it('are averaged over the prompts position by position', async () => {
-    const { opened } = modelOf(answer);
+    const { openModel } = modelOf(answer);
     const found = await measureWindowLoss(
-      opened,
+      openModel,
       promptsOf([1, 2, 3], [3, 4, 7]),
       1,
       { edits: [], eps: 0.3 },
@@ -200,8 +212,8 @@ describe('losses predicted from a window before each token', () => {
   });
 
   it('equal those of one run when the window is as long as the text', async () => {
-    const { opened, asked } = modelOf(answer);
-    await measureWindowLoss(opened, promptsOf([1, 2, 3]), 9, { edits: [], eps: 0.3 }, watch);
+    const { openModel, asked } = modelOf(answer);
+    await measureWindowLoss(openModel, promptsOf([1, 2, 3]), 9, { edits: [], eps: 0.3 }, watch);
     expect(asked.map(({ ids }) => ids)).toEqual([[1, 2, 3]]);
   });
 });

@@ -3,7 +3,7 @@ import { describe, expect, it, vi } from 'vitest';
 import { cardOf, linesOf, pictureOf } from '../src/save/card';
 import type { Frame } from '../src/frame';
 import { sequential } from '../src/plot/color';
-import { finding, stampWords } from '../src/words';
+import { findingWords, stampWords } from '../src/words';
 import { frameOf, tensor } from './fixture';
 
 const upTo = (most: number) => (line: string) => line.length <= most;
@@ -78,9 +78,9 @@ describe('the content of the picture', () => {
       ['“word word', 48, 48, '600 30px', ink],
       ['word word ', 48, 87, '600 30px', ink],
       ['58%', 48, 138, '700 92px', '#b0305a'],
-      [finding(own, at).slice(0, 10), 48, 138 + 1.3 * 92 + 0.4 * 92, '400 22px', ink],
+      [findingWords(own, at).slice(0, 10), 48, 138 + 1.3 * 92 + 0.4 * 92, '400 22px', ink],
     ]);
-    expect(lines.slice(3, -2).join(' ')).toBe(`${finding(own, at)} ${stampWords(own)}`);
+    expect(lines.slice(3, -2).join(' ')).toBe(`${findingWords(own, at)} ${stampWords(own)}`);
     expect(lines.every((line) => line.length <= 63)).toBe(true);
     expect(texts.slice(-2)).toEqual([
       ['Softmax model, head L1H0: rows attend to columns', 732, 478, '400 17px', gray],

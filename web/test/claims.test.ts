@@ -3,7 +3,7 @@ import { claimOf, columnOf, kindOf } from '../src/claims';
 import { randomGenerator } from '../src/ask/question';
 import { leadSentence } from '../src/rooms/start';
 import { remarkOf } from '../src/rooms/start_words';
-import { finding, givenWords } from '../src/words';
+import { findingWords, attentionWords } from '../src/words';
 import { attention } from '../src/views/attention';
 import { selectedHead, sharesOf, type Frame } from '../src/frame';
 import { frameOf, tensor } from './fixture';
@@ -46,8 +46,8 @@ describe('the sentence about a drawn map', () => {
 
   it('counts tokens that receive more than half of a row, not exactly half', () => {
     const column = (own: number) => columnOf([1, NaN, NaN, own, 1 - own, NaN, own, 0, 1 - own], 3);
-    expect([column(0.5).strong, column(0.5625).strong]).toEqual([0, 2]);
-    expect(column(0.5)).toMatchObject({ rows: 2, mean: 0.5, given: 2 / 3, rowSum: 1 });
+    expect([column(0.5).strongRows, column(0.5625).strongRows]).toEqual([0, 2]);
+    expect(column(0.5)).toMatchObject({ rows: 2, mean: 0.5, alpha: 2 / 3, rowSum: 1 });
   });
 
   it('agrees with the cells of the picture on any map', () => {
@@ -98,7 +98,7 @@ describe('the sentence about a drawn map', () => {
   it('is empty for a text of one token, and uses magnitudes of signed weights', () => {
     expect(remarkOf(claimOf(frameOfMap(Float32Array.of(1), 1, 1), at))).toBeUndefined();
     const signed = Float32Array.of(1, NaN, -0.9, 0.1);
-    expect(columnOf(signed, 2)).toMatchObject({ strong: 1, rows: 1 });
+    expect(columnOf(signed, 2)).toMatchObject({ strongRows: 1, rows: 1 });
   });
 });
 
@@ -120,26 +120,26 @@ describe('the number of a claim', () => {
       const frame = frameOfMap(map, T, 0.9, normalizes);
       const own = { ...frame, tensors: { ...frame.tensors, alpha_raw: raw } } as Frame;
       const claim = claimOf(own, at);
-      expect(claim.given).toBeCloseTo(given, 5);
-      const said = givenWords(claim);
+      expect(claim.attention).toBeCloseTo(given, 5);
+      const said = attentionWords(claim);
       const [number] = percents(said);
       // A bound is no smaller than the value; any other number is the rounded value.
-      const isBound = !normalizes && given < claim.even;
+      const isBound = !normalizes && given < claim.uniform;
       if (isBound) expect(number).toBeGreaterThanOrEqual(100 * given - 0.001);
       expect(Math.abs(number! - 100 * given)).toBeLessThanOrEqual(isBound ? 1 : 0.5001);
-      for (const sentence of [finding(own, at), attention.says(own, at)])
+      for (const sentence of [findingWords(own, at), attention.says(own, at)])
         expect(sentence).toContain(said);
-      expect(finding(own, at).startsWith('No head')).toBe(isBound);
+      expect(findingWords(own, at).startsWith('No head')).toBe(isBound);
       // A number of a preview is marked, and rounded to 5% if it is large; a bound has a margin of a tenth.
       const model = { ...own.model, bits: 3.3 };
       const about = isBound
-        ? `${Math.ceil(110 * claim.given - 1e-4)}%`
+        ? `${Math.ceil(110 * claim.attention - 1e-4)}%`
         : given >= 0.1
-          ? `about ${Math.min(95, 5 * Math.round(20 * claim.given))}%`
+          ? `about ${Math.min(95, 5 * Math.round(20 * claim.attention))}%`
           : `about ${said}`;
       for (const sentence of [
-        givenWords(claimOf({ ...own, model }, at)),
-        finding({ ...own, model }, at),
+        attentionWords(claimOf({ ...own, model }, at)),
+        findingWords({ ...own, model }, at),
         attention.says({ ...own, model }, at),
       ])
         expect(sentence).toContain(about);
@@ -150,16 +150,19 @@ describe('the number of a claim', () => {
     const map = mapOf(9, 3, 0.02, draw);
     const frame = frameOfMap(map, 9, 0.9, false);
     const shares = sharesOf(map, 9);
-    const { given, isShare } = claimOf(frame, at, { normalize: 'yes' });
+    const { attention, isShare } = claimOf(frame, at, { normalize: 'yes' });
     const mean = Array.from({ length: 9 }, (_, t) => shares[t * 9]!).reduce((a, b) => a + b) / 9;
     expect([isShare, claimOf(frame, at).isShare]).toEqual([true, false]);
-    expect(given).toBeCloseTo(mean, 5);
+    expect(attention).toBeCloseTo(mean, 5);
   });
 
   it('is averaged over prompts, and comes from the metric if the head has no map', () => {
     const frame = frameOfMap(mapOf(9, 3, 1, draw), 9, 0.75);
-    expect(claimOf({ ...frame, sequences: 5 }, at).given).toBe(0.75);
-    expect(claimOf(frame, { layer: 0, head: 1 })).toMatchObject({ given: 0.75, kind: undefined });
+    expect(claimOf({ ...frame, sequences: 5 }, at).attention).toBe(0.75);
+    expect(claimOf(frame, { layer: 0, head: 1 })).toMatchObject({
+      attention: 0.75,
+      kind: undefined,
+    });
   });
 
   it('is about the head with the largest weight, even if another has the largest share', () => {
@@ -172,8 +175,8 @@ describe('the number of a claim', () => {
     );
     const free = { layer: -1, head: -1 };
     expect(selectedHead(frame, free)).toEqual({ layer: 1, head: 1 });
-    expect(claimOf(frame, { layer: 1, head: 1 }).isMost).toBe(true);
-    expect(claimOf(frame, { layer: 0, head: 1 }).isMost).toBe(false);
+    expect(claimOf(frame, { layer: 1, head: 1 }).isStrongest).toBe(true);
+    expect(claimOf(frame, { layer: 0, head: 1 }).isStrongest).toBe(false);
     // If rows sum to 1, shares are the weights; a recording may lack raw weights.
     const { operation } = frameOf();
     expect(selectedHead({ ...frame, operation }, free)).toEqual({ layer: 0, head: 1 });

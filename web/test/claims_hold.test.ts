@@ -15,7 +15,7 @@ import { leadSentence, sideWords } from '../src/rooms/start';
 import { row } from '../src/rooms/worked_row';
 import { readsOf, tableOf } from '../src/rooms/metrics';
 import { build as training } from '../src/rooms/training';
-import { finding, rowsWords } from '../src/words';
+import { findingWords, rowsWords } from '../src/words';
 import { claimOf } from '../src/claims';
 import { viewNamed, views } from '../src/views/index';
 import { chartsIn, drawView, forgetPlots, mapsIn } from './drawn';
@@ -448,7 +448,7 @@ describe.skipIf(!isBuilt)(`on forty texts (${UNBUILT})`, () => {
           const said = [
             ...paragraphs(room.root),
             map!.data.label,
-            finding(frame, head),
+            findingWords(frame, head),
             leadSentence([frame], [claim]),
             rowsWords(claim),
             textOf(sideWords(claim, frame)),

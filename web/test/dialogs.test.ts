@@ -526,12 +526,12 @@ describe('messages', () => {
   const draw = (work?: object, download: object = { isShown: true }) => {
     const place = document.body.appendChild(document.createElement('div'));
     const stop = vi.fn();
-    const back = vi.fn();
+    const goBack = vi.fn();
     const at = signal<unknown>(work);
     const changes = signal(0);
     const engine = signal({ queue: { work: at, stop } });
-    drawMessages(place, engine as never, Object.assign(download, { back }) as never, changes);
-    return { ...readOf(place), at, changes, stop, back };
+    drawMessages(place, engine as never, Object.assign(download, { goBack }) as never, changes);
+    return { ...readOf(place), at, changes, stop, goBack };
   };
 
   it('are notices, which disappear, and errors, which stay', () => {
@@ -579,13 +579,13 @@ describe('messages', () => {
   it('show progress only of work that takes time, with a button to stop it', () => {
     vi.useFakeTimers();
     const work = { text: 'Measuring', share: 0.5, since: performance.now() };
-    const { text, all, click, at, stop, back } = draw(work);
+    const { text, all, click, at, stop, goBack } = draw(work);
     expect([text('.progress'), document.body.hasAttribute('data-busy')]).toEqual(['', true]);
     vi.advanceTimersByTime(250);
     expect(text('.progress')).toBe('Measuring … Stop');
     expect((all('progress')[0] as HTMLProgressElement).value).toBe(0.5);
     click('Stop');
-    expect([stop.mock.calls.length, back.mock.calls.length]).toEqual([1, 1]);
+    expect([stop.mock.calls.length, goBack.mock.calls.length]).toEqual([1, 1]);
     at.value = { ...work, share: -1, since: performance.now() - 251 };
     expect([text('.progress'), all('progress')]).toEqual(['Measuring … Stop', []]);
     at.value = { ...work, share: 0, since: performance.now() - 251 };

@@ -3,7 +3,7 @@ import { judge, leastTokens } from 'sinkscope';
 import {
   alphaOfKey,
   drawnMap,
-  exactOf,
+  exactCellsOf,
   groupOf,
   hiddenLayer,
   indexOfMax,
@@ -28,12 +28,12 @@ import { defaults } from '../src/ask/state';
 import { interventionsOf } from '../src/page/hand';
 import {
   classWords,
-  comparison,
-  finding,
+  comparisonWords,
+  findingWords,
   headsWords,
   percent,
   quote,
-  readable,
+  makeReadable,
   show,
   stampWords,
 } from '../src/words';
@@ -84,7 +84,7 @@ describe('a frame', () => {
   it('has the exact cells of a zoomed part, also if rows see all keys', () => {
     const rows = { query: 3, key: 1, att: tensor([2, 5], [1, 2, 3, 4, 0, 6, 7, 8, 9, 10]) };
     const exact = (normalizes: boolean) =>
-      exactOf({
+      exactCellsOf({
         ...{ ...frameOf(), T: 5, pooled: {}, head: { rows: { ...rows } } },
         operation: { normalizes },
       } as unknown as Frame)!;
@@ -297,13 +297,16 @@ describe('formatted numbers', () => {
   });
 
   it('show invisible characters of any vocabulary', () => {
-    expect(readable(' a\n\t')).toBe('\u00a0a↵⇥');
-    expect(readable('')).toBe('∅');
-    expect([readable(' '), readable('  '), readable('  a'), readable(' \n')]).toEqual([
-      ...['␣', '␣␣', '\u00a0\u00a0a', '\u00a0↵'],
-    ]);
-    expect(readable('\0\x1b\x7f\x9f\ufffe\ud800')).toBe('␀␛␡\ufffd\ufffd\ufffd');
-    expect(readable('😀')).toBe('😀');
+    expect(makeReadable(' a\n\t')).toBe('\u00a0a↵⇥');
+    expect(makeReadable('')).toBe('∅');
+    expect([
+      makeReadable(' '),
+      makeReadable('  '),
+      makeReadable('  a'),
+      makeReadable(' \n'),
+    ]).toEqual([...['␣', '␣␣', '\u00a0\u00a0a', '\u00a0↵']]);
+    expect(makeReadable('\0\x1b\x7f\x9f\ufffe\ud800')).toBe('␀␛␡\ufffd\ufffd\ufffd');
+    expect(makeReadable('😀')).toBe('😀');
     expect(quote(frameOf(), 1)).toBe('“a”');
   });
 
@@ -351,11 +354,11 @@ describe('findings about a sink', () => {
 
   it('give uniform attention and the mean over all heads as well', () => {
     const at = { layer: 1, head: 0 };
-    expect(finding(frameOf(), at)).toBe(
+    expect(findingWords(frameOf(), at)).toBe(
       'Head L1H0 gives the start token “<s>” 90% of its attention. The mean over all 4 heads is 42%; uniform attention, spread evenly over the tokens that each row sees, would give 10%. 2 of the 4 heads give it more than 30%: such a head has an attention sink.',
     );
     const operation = { ...frameOf().operation, normalizes: false };
-    expect(finding(frameOf({ operation }), at)).toMatch(
+    expect(findingWords(frameOf({ operation }), at)).toMatch(
       /a mean weight of 90%\. As a share of its rows that is 90%.*1 of the 4 heads.*both as a share and as a raw weight.*they sum to 50% on average/,
     );
   });
@@ -364,12 +367,12 @@ describe('findings about a sink', () => {
     const short = frameOf({ T: 5 }, { alpha_uniform: tensor([5], [0.457, 0, 0, 0, 0]) });
     const said =
       /Heads are not counted: in a text of 5 tokens, uniform attention alone gives the first one 46%, above ε = 0\.3; 10 tokens suffice\.$/;
-    expect(finding(short, { layer: 1, head: 0 })).toMatch(said);
-    expect(comparison([short, short])).toMatch(said);
+    expect(findingWords(short, { layer: 1, head: 0 })).toMatch(said);
+    expect(comparisonWords([short, short])).toMatch(said);
     // The head's share and uniform attention appear at every length; a count only where it means something.
     for (let T = 1; T <= 64; T++) {
       const even = Array.from({ length: T }, (_, t) => 1 / (t + 1)).reduce((a, b) => a + b) / T;
-      const one = finding(frameOf({ T }, { alpha_uniform: tensor([1], [even]) }), {
+      const one = findingWords(frameOf({ T }, { alpha_uniform: tensor([1], [even]) }), {
         layer: 1,
         head: 0,
       });
@@ -387,13 +390,13 @@ describe('findings about a sink', () => {
       { title: 'Other', class: 'counterfactual' },
       { sink_ratio: tensor([3], [0.25, 0, 0]) },
     );
-    expect(comparison([frameOf()])).toBe('');
-    expect(comparison([other, frameOf()])).toBe(
+    expect(comparisonWords([frameOf()])).toBe('');
+    expect(comparisonWords([other, frameOf()])).toBe(
       'On one prompt, Softmax model has the strongest sink: 2 of the 4 heads give the first token more than 30% of their attention (uniform attention would give it 10%); Other (counterfactual) has the weakest, 1 of the 4 heads.',
     );
     const architecture = { ...frameOf().architecture, bias_key: 'head' } as Frame['architecture'];
     const bias = frameOf({ architecture, title: 'B' }, { sink_ratio_bias: tensor([1], [0.75]) });
-    expect(comparison([bias, frameOf()])).toMatch(
+    expect(comparisonWords([bias, frameOf()])).toMatch(
       /B’s bias key, which is not a token, receives as much in 3 of the 4/,
     );
   });

@@ -10,7 +10,7 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { cards } from '../ship/cards';
 import { lessons, pages } from '../ship/lessons';
-import { parseHash, type Parsed } from '../src/ask/state';
+import { parseHash, type ParsedState } from '../src/ask/state';
 import { stateOf } from '../src/embed/attributes';
 import { snippets } from '../src/embed/snippets';
 import { selectedHead } from '../src/frame';
@@ -43,7 +43,7 @@ beforeAll(async () => {
 afterAll(() => page?.close());
 
 /** Returns the numbers of the figure that a link or an element's attributes describe. */
-async function figureOf({ state, problems }: Parsed, recording?: string): Promise<Shows> {
+async function figureOf({ state, problems }: ParsedState, recording?: string): Promise<Shows> {
   expect(problems, 'what of it is not understood').toEqual([]);
   const view = viewNamed(state.view);
   expect(view.name).toBe(state.view);

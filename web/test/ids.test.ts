@@ -290,7 +290,7 @@ describe('the zoo', () => {
   it('lists the runs of a recipe by seed', () => {
     const measured = { sink_1: 60, value_ratio: 0.5, loss: 3 };
     expect(seedsOf({ measured } as unknown as Card)).toEqual({
-      own: 1,
+      shippedSeed: 1,
       all: [{ seed: 1, ...measured }],
     });
   });

@@ -59,7 +59,7 @@ describe('a search for a suffix', () => {
   const frame = () => frameOf({ T: 5, tokens: tokensOf('a', 'b', 'c', 'd', 'e'), architecture });
 
   function startSearch(searchedFrame = frame(), change: object = {}) {
-    const job = deferred<{ found: SuffixResult; text: string }>();
+    const job = deferred<{ result: SuffixResult; text: string }>();
     const measureCalls: [SuffixPair, SuffixOptions][] = [];
     type Options = SuffixOptions & { pair: SuffixPair };
     const measure = (_: string, { signal }: Of, { pair, ...options }: Options) => {
@@ -110,7 +110,7 @@ describe('a search for a suffix', () => {
   it('ends with its curve beside random suffixes, in words and numbers', async () => {
     const { click, text, job, searchedFrame, lines, charts, draw } = startSearch();
     click('Search');
-    job.end({ found: result, text: ' was' });
+    job.end({ result, text: ' was' });
     await turn();
     expect(text('.primary')).toBe('Search');
     expect(text('.caption')).toMatch(
@@ -148,7 +148,7 @@ describe('a search for a suffix', () => {
     click('Search');
     expect(measureCalls[0]![1]).toMatchObject({ goal: 'away', length: 2 });
     job.end({
-      found: {
+      result: {
         ...result,
         none: null,
         score: -0.25,
@@ -435,7 +435,7 @@ describe('the loss at masked tokens', () => {
 
   it('draws the changes of both models, with a sentence of the same numbers', async () => {
     const { frame, text, lines, charts } = await startMeasuring({
-      found: result,
+      result,
       causal: 'Softmax',
     });
     expect(lines()).toEqual([
@@ -474,7 +474,7 @@ describe('the loss at masked tokens', () => {
       ...singlePrompt,
       strongest: { ...singlePrompt.strongest, loss: score(4.3, 0.05, null) },
     };
-    const { text, lines, charts } = await startMeasuring({ found: withoutCausal });
+    const { text, lines, charts } = await startMeasuring({ result: withoutCausal });
     expect(lines()).toHaveLength(1);
     expect(charts()[0]!.series[0]!.spread).toEqual([NaN, 0.01]);
     expect(charts()[0]!.domain![0]).toBeCloseTo(-0.06);

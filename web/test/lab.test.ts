@@ -13,16 +13,16 @@ import {
   printSettings,
   readSettings,
   recipeOf,
-  refusal,
+  refusalReason,
   tablesOf,
 } from '../src/lab/settings';
 import {
-  caption,
+  captionWords,
   shownHead,
   recentMean,
-  shortVerdict,
+  shortVerdictWords,
   sinkStep,
-  verdict,
+  verdictWords,
   type NamedLab,
 } from '../src/lab/words';
 import { isBuilt, UNBUILT } from './fixture';
@@ -280,18 +280,18 @@ describe('sentences of a lab', () => {
   it('say which models have a sink, since which step, and with what loss', () => {
     const left = withName(sampleLab('', 0.6, 0.6), 'softmax');
     const right = withName(sampleLab('operation:relu', 0.01, 0.5), 'ReLU / n');
-    expect(verdict([left, right])).toBe(
+    expect(verdictWords([left, right])).toBe(
       'Softmax has a sink; ReLU / n has none. Softmax gives the first token 60% of its attention at positions without a trigger (above 30% since ' +
         'step 58); the first token’s value norm is 0.25× that of the others. ReLU / n gives the first token a ' +
         'weight of 1% (50% of its row). Loss above the best possible: 0.01 and 0.01 nats outside triggers, ' +
         '0.50 and 0.50 at triggers.',
     );
-    expect(verdict([right, left])).toMatch(
+    expect(verdictWords([right, left])).toMatch(
       /^Softmax has a sink; ReLU \/ n has none\. ReLU \/ n gives the first token a weight of 1% \(50% of its row\) at positions without a trigger\. Softmax gives the first token 60% of its attention \(above/,
     );
     const weakLab = withName(sampleLab('', 0.2, 0.2), 'softmax');
     const heavyLab = withName(sampleLab('operation:relu', 0.6, 0.5), 'ReLU / n');
-    expect(verdict([weakLab, heavyLab])).toMatch(
+    expect(verdictWords([weakLab, heavyLab])).toMatch(
       /^ReLU \/ n has a sink; softmax has none\. Softmax gives the first token 20% of its attention .* trigger \(uniform attention: 10%\)\. ReLU \/ n gives the first token a weight of 60% \(50% of its row\) \(above 30% since/,
     );
     // Without its picture, a head of unnormalized rows has no share to compare with ε.
@@ -299,7 +299,7 @@ describe('sentences of a lab', () => {
       ...heavyLab,
       lab: { ...heavyLab.lab, picture: undefined } as unknown as Lab,
     };
-    expect(verdict([weakLab, withoutPicture])).toMatch(
+    expect(verdictWords([weakLab, withoutPicture])).toMatch(
       /^Neither model has a sink so far\..* ReLU \/ n gives the first token a weight of 60% \(–/,
     );
     expect(sinkStep(left.lab.log)).toBe(58);
@@ -311,16 +311,16 @@ describe('sentences of a lab', () => {
     const weakLab = withName(sampleLab('', 0.2, 0.2), 'softmax');
     const sigmoid = withName(sampleLab('operation:relu', 0.01, 0.5), 'sigmoid');
     const sinkLab = withName(sampleLab('operation:relu', 0.6, 0.5), 'sigmoid');
-    expect(shortVerdict([softmax, sigmoid])).toBe(
+    expect(shortVerdictWords([softmax, sigmoid])).toBe(
       'Softmax has a sink; sigmoid has none. A row without a trigger (a circled digit) has nothing to copy: softmax must still give its attention to some token, sigmoid may give almost none.',
     );
-    expect(shortVerdict([sigmoid, softmax])).toBe('Softmax has a sink; sigmoid has none.');
-    expect(shortVerdict([softmax, weakLab])).toBe('Softmax has a sink; softmax has none.');
-    expect(shortVerdict([weakLab, sinkLab])).toBe('Sigmoid has a sink; softmax has none.');
-    expect(shortVerdict([softmax, sinkLab])).toBe('Both models have a sink.');
-    expect(shortVerdict([weakLab, sigmoid])).toBe('Neither model has a sink so far.');
+    expect(shortVerdictWords([sigmoid, softmax])).toBe('Softmax has a sink; sigmoid has none.');
+    expect(shortVerdictWords([softmax, weakLab])).toBe('Softmax has a sink; softmax has none.');
+    expect(shortVerdictWords([weakLab, sinkLab])).toBe('Sigmoid has a sink; softmax has none.');
+    expect(shortVerdictWords([softmax, sinkLab])).toBe('Both models have a sink.');
+    expect(shortVerdictWords([weakLab, sigmoid])).toBe('Neither model has a sink so far.');
     const untrainedLab = { ...softmax, lab: { ...softmax.lab, log: [] } as unknown as Lab };
-    expect(shortVerdict([untrainedLab, sigmoid])).toBe('');
+    expect(shortVerdictWords([untrainedLab, sigmoid])).toBe('');
   });
 
   it('average the last twenty steps, and state the step since which the mean has exceeded ε', () => {
@@ -349,27 +349,29 @@ describe('sentences of a lab', () => {
     const left = withName(sampleLab('', 0.6, 0.6), 'softmax');
     const log = left.lab.log.map(({ optimum_triggers: _, ...entry }) => entry);
     const withoutOptimum = { ...left, lab: { ...left.lab, log } as unknown as Lab };
-    expect(verdict([left, withoutOptimum])).toMatch(
+    expect(verdictWords([left, withoutOptimum])).toMatch(
       /0\.01 and 0\.01 nats outside triggers, 0\.50 and – at triggers\.$/,
     );
-    expect(verdict([left, { ...left, lab: { ...left.lab, log: [] } as unknown as Lab }])).toBe('');
+    expect(verdictWords([left, { ...left, lab: { ...left.lab, log: [] } as unknown as Lab }])).toBe(
+      '',
+    );
     // If rows need not sum to 1, the share of the row counts as well as the weight.
     const faintLab = withName(sampleLab('operation:relu', 0.6, 0.25), 'ReLU / n');
-    expect(verdict([faintLab, left])).toMatch(
+    expect(verdictWords([faintLab, left])).toMatch(
       /^Softmax has a sink; ReLU \/ n has none\. ReLU \/ n gives the first token a weight of 60% \(25% of its row\) at positions without a trigger\. Softmax/,
     );
     const [shortLab, longLab] = ['length:9', 'length:21'].map((text) =>
       withName(sampleLab(text, 0.5, 0.5), 'softmax'),
     );
-    expect(verdict([longLab!, longLab!])).toMatch(/^Both models have a sink\. Softmax gives/);
-    expect(verdict([longLab!, shortLab!])).toMatch(
+    expect(verdictWords([longLab!, longLab!])).toMatch(/^Both models have a sink\. Softmax gives/);
+    expect(verdictWords([longLab!, shortLab!])).toMatch(
       /^Short sequences \(9 tokens\): uniform attention alone gives the first token 23%\./,
     );
   });
 
   it('make no unsupported claim about short sequences', () => {
     const shortLab = withName(sampleLab('length:8', 0.5, 0.5), 'softmax');
-    expect(verdict([shortLab, shortLab])).toMatch(
+    expect(verdictWords([shortLab, shortLab])).toMatch(
       /^Short sequences \(8 tokens\): uniform attention alone gives the first token 25%\. /,
     );
   });
@@ -428,12 +430,12 @@ describe('the head whose map is shown', () => {
       operation: operations[0],
       command: '',
     });
-    expect(caption(namedLab(labOf()))).toBe(
+    expect(captionWords(namedLab(labOf()))).toBe(
       'gives the first token 25% of its attention outside triggers; map: head L0H1',
     );
-    expect(caption(namedLab(labOf('', [2, 1, 5, 5])))).toMatch(/; map: head L1H0$/);
-    expect(caption(namedLab(labOf('', [1, 1, 5, 5])))).not.toContain('map');
-    expect(caption(namedLab({ ...labOf(), log: [] } as unknown as Lab))).toBe('untrained');
+    expect(captionWords(namedLab(labOf('', [2, 1, 5, 5])))).toMatch(/; map: head L1H0$/);
+    expect(captionWords(namedLab(labOf('', [1, 1, 5, 5])))).not.toContain('map');
+    expect(captionWords(namedLab({ ...labOf(), log: [] } as unknown as Lab))).toBe('untrained');
   });
 });
 
@@ -453,26 +455,26 @@ describe('the sentence about a fine-tuned model', () => {
 
   it('compares the first token’s share before and after fine-tuning, and names the head', () => {
     const pair = [fineTune('from:softmax', 'a'), fineTune('from:relu,head:1', 'b')] as const;
-    expect(verdict(pair)).toBe(
+    expect(verdictWords(pair)).toBe(
       'A: attention on the first token (uniform: 6%) 50% → 30%, its value norm relative to the others ' +
         '0.30 → 0.60, loss 3.00 → 2.50. B: attention on the first token (uniform: 6%) 50% → 30%, its value ' +
         'norm relative to the others 0.30 → 0.60, loss 3.00 → 2.50.',
     );
     for (const [i, loss] of [3.4, 3.9].entries())
       pair[1].lab.log[i] = { ...pair[1].lab.log[i]!, loss_held: loss };
-    expect(verdict(pair)).toContain(
+    expect(verdictWords(pair)).toContain(
       'B: attention on the first token (uniform: 6%) 50% → 30%, its value norm relative to the others 0.30 → 0.60, ' +
         'loss on the new text 3.00 → 2.50, loss on the old kind of text 3.40 → 3.90.',
     );
     const plantedLab = fineTune('from:softmax,planted:0.2', 'c');
     for (const [i, entry] of plantedLab.lab.log.entries())
       Object.assign(entry, { loss_triggers: 11 - 10 * i, first_triggers: 0.5 - 0.25 * i });
-    expect(verdict([pair[0], plantedLab])).toMatch(
+    expect(verdictWords([pair[0], plantedLab])).toMatch(
       /^A: .* loss 3\.00 → 2\.50\. C: .* loss 3\.00 → 2\.50; after the planted trigger: loss 11\.00 → 6\.00, attention on the first token 50% → 38%\.$/,
     );
-    expect(caption(pair[0])).toBe('head L0H0 gives the first token 80% of its attention');
+    expect(captionWords(pair[0])).toBe('head L0H0 gives the first token 80% of its attention');
     const rawLab = { ...pair[1], operation: operations[1] };
-    expect(caption(rawLab)).toBe(
+    expect(captionWords(rawLab)).toBe(
       'head L0H1 gives the first token a weight of 30% (30% of its row)',
     );
   });
@@ -533,5 +535,5 @@ it('the page has the settings of the trainer, with its defaults and presets', as
       }
     }
   for (const row of [...tables.fromScratch, ...tables.fineTune])
-    if (row.name !== 'from') expect(refusal(row, row.default)).toBeUndefined();
+    if (row.name !== 'from') expect(refusalReason(row, row.default)).toBeUndefined();
 });

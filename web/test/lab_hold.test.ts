@@ -6,7 +6,7 @@ import { describe, expect, it } from 'vitest';
 import type { LogEntry, Operation } from 'sinkscope';
 import { randomGenerator } from '../src/ask/question';
 import type { Lab } from '../src/lab/lab';
-import { caption, verdict, type NamedLab } from '../src/lab/words';
+import { captionWords, verdictWords, type NamedLab } from '../src/lab/words';
 import { isWritten, mean } from './said';
 
 const TRIGGERS = 3;
@@ -133,14 +133,14 @@ describe('the lab', () => {
     const errors: string[] = [];
     for (let n = 0; n < 200; n++) {
       const pair = [drawnLab(n), drawnLab(n + 1 + below(2))] as const;
-      const text = verdict(pair);
+      const text = verdictWords(pair);
       const sentences = text.match(new RegExp(`${NAME} gives .*?\\.(?= |$)`, 'g')) ?? [];
       expect(sentences).toHaveLength(2);
       sentences.forEach((sentence, i) =>
         errors.push(...falseClaims(sentence, pair, i, seenClaims)),
       );
       pair.forEach((namedLab, i) =>
-        errors.push(...falseClaims(caption(namedLab), pair, i, seenClaims)),
+        errors.push(...falseClaims(captionWords(namedLab), pair, i, seenClaims)),
       );
       const losses = /possible: (\S+) and (\S+) nats outside triggers, (\S+) and (\S+) at triggers/
         .exec(text)!

@@ -33,7 +33,7 @@ const engine = {
 };
 
 interface Fake {
-  readonly changed: { value: number };
+  readonly changes: { value: number };
   readonly calls: string[];
   readonly isKept?: boolean;
   stage: string;
@@ -50,7 +50,7 @@ const fakes = vi.hoisted(() => ({
 }));
 vi.mock('../src/lab/lab', () => ({
   Lab: class implements Fake {
-    readonly changed = signal(0);
+    readonly changes = signal(0);
     readonly calls: string[] = [];
     stage = 'loading';
     settings: Settings = {};
@@ -83,7 +83,7 @@ vi.mock('../src/lab/lab', () => ({
     #now(call: string, stage = this.stage) {
       this.calls.push(call);
       this.stage = stage;
-      this.changed.value = this.changed.peek() + 1;
+      this.changes.value = this.changes.peek() + 1;
     }
     async restore(settings: Settings) {
       this.settings = settings;
@@ -312,7 +312,7 @@ describe('the room of the lab', () => {
     });
     const setStages = async (left: string, right: string) => {
       [labs[0].stage, labs[1].stage] = [left, right];
-      labs[0].changed.value++;
+      labs[0].changes.value++;
       await redraw();
       return [text('.train'), button(text('.train')).disabled];
     };
@@ -340,7 +340,7 @@ describe('the room of the lab', () => {
     labs[1].log = [{ step: 0, loss: 3 }] as LogEntry[];
     labs[0].seconds = 2;
     Object.assign(labs[1], { seconds: 5.25, stepSeconds: 2 });
-    labs[0].changed.value++;
+    labs[0].changes.value++;
     await redraw();
     // 699 steps of two seconds are left.
     expect(text('.lab-step')).toBe('step 1 of 700 · 5.3 s · about 23 min to go');
@@ -383,14 +383,14 @@ describe('the room of the lab', () => {
     const { steps, batch, length } = labs[0].settings;
     Object.assign(labs[0], { setup: { text: { name: 'the passages', tokens: 10_000 } } });
     Object.assign(labs[0], { stage: 'loading' });
-    labs[0].changed.value++;
+    labs[0].changes.value++;
     await redraw();
     const readsPerToken = (Number(steps) * Number(batch) * Number(length)) / 10_000;
     expect(text('.lab-foot p')).toContain(
       `10,000 tokens. ${steps} steps read each token about ${readsPerToken.toFixed(1)} times`,
     );
     Object.assign(labs[0], { setup: { text: { name: 'mine.txt', tokens: 10_000 } } });
-    labs[0].changed.value++;
+    labs[0].changes.value++;
     await redraw();
     expect(text('.lab-foot p')).toContain('on your text mine.txt: 10,000 tokens');
     Object.assign(labs[0], { setup: undefined });

@@ -132,7 +132,7 @@ describe('a lab that starts', () => {
     expect(lab.stepSeconds).toBeCloseTo(3.3 * 0.02, 9);
     expect(trainerOptions[0]).toMatchObject({ config: '{}', workers: 2 });
     expect(trainerOptions[0]).not.toHaveProperty('state');
-    expect(lab.changed.value).toBe(2);
+    expect(lab.changes.value).toBe(2);
   });
 
   it('shows the first sample with two triggers, whose ids are 1 to the number of triggers', async () => {
@@ -174,7 +174,7 @@ describe('a lab that starts', () => {
     const lab = await readyLab();
     await lab.run(2);
     await lab.start(SETTINGS);
-    expect([calls.closed, lab.step, lab.seconds, lab.saved, storedTrainings.size]).toEqual([
+    expect([calls.closed, lab.step, lab.seconds, lab.savedTraining, storedTrainings.size]).toEqual([
       1,
       0,
       0,
@@ -253,13 +253,13 @@ describe('a lab that trains', () => {
     expect(lab.stage).toBe('ready');
     expect(lab.seconds).toBeCloseTo(0.15, 9);
     expect(lab.stepSeconds).toBeCloseTo(0.05, 9);
-    expect(lab.saved).toEqual({
+    expect(lab.savedTraining).toEqual({
       step: 3,
       seconds: lab.seconds,
       log: lab.log,
       state: Uint8Array.of(3),
     });
-    expect(storedTrainings.get('lab-1')).toEqual({ ...lab.saved, of: NAME });
+    expect(storedTrainings.get('lab-1')).toEqual({ ...lab.savedTraining, of: NAME });
     await lab.run(3);
     expect(lab.step).toBe(3);
     await lab.run(5);
@@ -295,10 +295,10 @@ describe('a lab that trains', () => {
 
   it('redraws every tenth of a second, and at its end', async () => {
     const lab = await readyLab();
-    const [readsBefore, changesBefore] = [calls.read, lab.changed.value];
+    const [readsBefore, changesBefore] = [calls.read, lab.changes.value];
     await lab.run(4);
     // The lab draws after 100 ms, after 200 ms, and at the end.
-    expect([calls.read - readsBefore, lab.changed.value - changesBefore]).toEqual([3, 5]);
+    expect([calls.read - readsBefore, lab.changes.value - changesBefore]).toEqual([3, 5]);
     expect([...lab.picture!.data]).toEqual([4, 3]);
   });
 
@@ -327,7 +327,7 @@ describe('a lab that trains', () => {
     };
     await lab.run(5, pace);
     await pausing;
-    expect([lab.stage, lab.step, lab.saved?.step]).toEqual(['ready', 2, 2]);
+    expect([lab.stage, lab.step, lab.savedTraining?.step]).toEqual(['ready', 2, 2]);
     await lab.run(5, pace);
     expect([lab.stage, lab.step]).toEqual(['ended', 5]);
   });

@@ -87,7 +87,7 @@ describe('conditional sentences of a lesson', () => {
           const values = Object.fromEntries(numbers.map((name) => [name, read(name)]));
           const trueCases = cases.filter(({ condition }) => isTrue(condition, read));
           expect(
-            trueCases.map((trueCase) => trueCase.said),
+            trueCases.map((trueCase) => trueCase.text),
             `${name}: ${JSON.stringify(values)} of ${cases.map((groupCase) => groupCase.condition).join('; ')}`,
           ).toHaveLength(1);
         }

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { claims, fact, modelsOfZoo, wrongNumber } from '../ship/facts';
+import { claims, factAt, modelsOfZoo, numberProblem } from '../ship/facts';
 import { lessons, pages } from '../ship/lessons';
 import { seedDots } from '../ship/dots';
 import { parseGroups, runsOf } from '../ship/runs';
@@ -167,9 +167,9 @@ describe('the course', () => {
     expect(problemsOf('::row{biass="key"}')[0]).toMatch(
       /“biass”: expected one of .*bias, gate of “:row”/,
     );
-    expect(() => fact('zoo softmax measured')).toThrow(/expected a number/);
-    expect(wrongNumber('-0.4', 'zoo sigmoid differs outcomes alpha 0')).toBeUndefined();
-    expect(wrongNumber('42%', 'zoo sigmoid differs outcomes alpha 0', 'fall')).toBeDefined();
+    expect(() => factAt('zoo softmax measured')).toThrow(/expected a number/);
+    expect(numberProblem('-0.4', 'zoo sigmoid differs outcomes alpha 0')).toBeUndefined();
+    expect(numberProblem('42%', 'zoo sigmoid differs outcomes alpha 0', 'fall')).toBeDefined();
   });
 
   it('rejects a number about a changeable text in a sentence without a condition', () => {
@@ -225,13 +225,13 @@ describe('the course', () => {
 
   it('takes correlations and pairs over all seeds of two recipes', () => {
     // numpy.corrcoef of the onsets and alphas of models/zoo/*/seeds, and scipy.stats.t over five pairs.
-    expect(fact('onsets softmax 4000 correlation')).toBeCloseTo(-0.1273, 4);
-    expect(fact('onsets lr-1e-3 4000 correlation')).toBeCloseTo(-0.0443, 4);
-    expect(fact('onsets lr-1e-3 4000 seeds')).toBe(8);
-    expect(fact('pairs lr-1e-3 4000 seeds')).toBe(5);
-    expect(fact('pairs lr-1e-3 4000 mean')).toBeCloseTo(-0.1208, 4);
-    expect(fact('pairs lr-1e-3 4000 low')).toBeCloseTo(-0.211, 3);
-    expect(fact('pairs lr-1e-3 4000 high')).toBeCloseTo(-0.0306, 3);
+    expect(factAt('onsets softmax 4000 correlation')).toBeCloseTo(-0.1273, 4);
+    expect(factAt('onsets lr-1e-3 4000 correlation')).toBeCloseTo(-0.0443, 4);
+    expect(factAt('onsets lr-1e-3 4000 seeds')).toBe(8);
+    expect(factAt('pairs lr-1e-3 4000 seeds')).toBe(5);
+    expect(factAt('pairs lr-1e-3 4000 mean')).toBeCloseTo(-0.1208, 4);
+    expect(factAt('pairs lr-1e-3 4000 low')).toBeCloseTo(-0.211, 3);
+    expect(factAt('pairs lr-1e-3 4000 high')).toBeCloseTo(-0.0306, 3);
   });
 
   it('links each term of the glossary at its first use in a lesson', () => {
@@ -326,9 +326,9 @@ describe('the course', () => {
     const problemsOf = (body: string) => lessonOf('9-test', `# A\n\nB.\n\n${body}\n`).problems;
     for (const name of ['constructor', 'toString', 'hasOwnProperty']) {
       expect(problemsOf(`::${name}{}`)[0]).toMatch(RegExp(`“:${name}”: expected one of figure`));
-      expect(() => fact(`${name} a`)).toThrow(/found undefined/);
-      expect(() => fact(`zoo softmax ${name} length`)).toThrow(/found undefined/);
-      expect(wrongNumber('1', 'zoo softmax measured sink_1', name)).toMatch(/expected one of/);
+      expect(() => factAt(`${name} a`)).toThrow(/found undefined/);
+      expect(() => factAt(`zoo softmax ${name} length`)).toThrow(/found undefined/);
+      expect(numberProblem('1', 'zoo softmax measured sink_1', name)).toMatch(/expected one of/);
       expect(problemsOf(`::dots{recipes="softmax" step="4000" outcome="${name}"}`)[0]).toMatch(
         /expected one of alpha/,
       );
@@ -412,7 +412,7 @@ describe('the course', () => {
     expect([firstDots!.title, secondDots!.title]).toEqual(['Softmax model', 'No BOS']);
     expect(firstDots!.values).toEqual([1, 2, 3, 4, 5].map((seed) => log('softmax', seed)));
     expect(secondDots!.values).toEqual([1, 2, 3].map((seed) => log('no-bos', seed)));
-    expect(firstDots!.mean).toBeCloseTo(fact('long softmax 4000 alpha mean'), 12);
+    expect(firstDots!.mean).toBeCloseTo(factAt('long softmax 4000 alpha mean'), 12);
     expect(() => seedDots(['lr-6e-3'], 4000, 'alpha')).toThrow(/two seeds or more/);
     const lessonWith = (body: string) => lessonOf('9-test', `# A\n\nB.\n\n${body}\n`);
     const dots = '::dots{recipes="softmax no-bos" step="4000" outcome="alpha"}';

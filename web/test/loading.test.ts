@@ -70,7 +70,7 @@ describe('open runs', () => {
     ({ tokens, edits, close: vi.fn(async () => {}) }) as unknown as Run;
   const cachedRun = (change: Partial<CachedRun> = {}) =>
     ({
-      ...{ key: 'k', capacity: 8, opened: openedModel('a'), fields: new Set(['att', 'loss']) },
+      ...{ key: 'k', capacity: 8, openModel: openedModel('a'), fields: new Set(['att', 'loss']) },
       ...{ run: run([1, 2, 3]), ...change },
     }) as OpenRun;
 
@@ -99,7 +99,7 @@ describe('open runs', () => {
     const runs = new CachedRuns();
     const plainRun = cachedRun();
     runs.set('edited', cachedRun({ run: run([1, 2, 3], [{ kind: 'silence' }]) }));
-    runs.set('other', cachedRun({ opened: openedModel('b') }));
+    runs.set('other', cachedRun({ openModel: openedModel('b') }));
     runs.set('closed', { ...cachedRun(), run: undefined });
     expect(runs.baseOf(openedModel('a'), [1, 2, 3])).toBeUndefined();
     runs.set('plain', plainRun);

@@ -36,11 +36,11 @@ async function viewApiOf(...ids: number[][]) {
       return run;
     },
   };
-  const openedModel = { model, tokenizer: { special: [0, 1, 2] } } as unknown as OpenModel;
+  const openModel = { model, tokenizer: { special: [0, 1, 2] } } as unknown as OpenModel;
   const measurement = await measurements
     .find(({ names }) => names.includes('reach'))!
     .measure({
-      opened: openedModel,
+      openModel,
       ids,
       edits: [],
       signal: new AbortController().signal,
@@ -108,7 +108,7 @@ test('alpha of the first key by length comes from one growing run, averaged over
   const { tensors, spread } = await measurements
     .find(({ names }) => names.includes('alpha_by_length'))!
     .measure({
-      opened: { model } as unknown as OpenModel,
+      openModel: { model } as unknown as OpenModel,
       ids: [Array(25).fill(1), Array(25).fill(3)],
       edits: [],
       signal: new AbortController().signal,

@@ -2,7 +2,7 @@
 /** The menu on every figure: its files, and how it opens and closes. */
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import {
-  aboutOf,
+  metadataOf,
   addKinds,
   addRecording,
   makeMenu,
@@ -10,7 +10,7 @@ import {
   fileOf,
   downloadFile,
   KINDS,
-  onPaper,
+  drawOnPaper,
   type Figure,
 } from '../src/save/menu';
 import { frameOf } from './fixture';
@@ -48,7 +48,7 @@ afterEach(() => {
 
 describe('a saved file', () => {
   it('names its content, models, conditions and address', () => {
-    const description = aboutOf(figure(undefined, ['A', 'B', 'A']));
+    const description = metadataOf(figure(undefined, ['A', 'B', 'A']));
     expect(description).toMatchObject({
       title: 'Norms: A, B',
       note: 'Sinkscope 1.2.3 https://page.example/app/',
@@ -61,11 +61,11 @@ describe('a saved file', () => {
     });
     expect(description.description.split('\n')).toHaveLength(4);
     expect(description.description).toMatch(/^A sentence\.\nMEASURED · ε = 0\.3/);
-    expect(aboutOf(figure(undefined, [])).title).toBe('Norms');
+    expect(metadataOf(figure(undefined, [])).title).toBe('Norms');
   });
 
   it('omits an address that others cannot open', () => {
-    const statesLink = (link: string) => 'link' in aboutOf(figure(link)).facts;
+    const statesLink = (link: string) => 'link' in metadataOf(figure(link)).facts;
     const localHosts = [
       'localhost',
       '127.0.0.1',
@@ -87,7 +87,7 @@ describe('a saved file', () => {
     for (const host of ['page.example', '172.15.0.1', '172.32.0.1', '11.1.2.3', 'a.io'])
       expect(statesLink(`https://${host}/#x`), host).toBe(true);
     expect(statesLink('file:///tmp/a.b/index.html')).toBe(false);
-    expect(aboutOf(figure('http://localhost/')).note).toBe('Sinkscope 1.2.3');
+    expect(metadataOf(figure('http://localhost/')).note).toBe('Sinkscope 1.2.3');
   });
 
   it('is numbers as CSV and JSON, named after at most two models', async () => {
@@ -109,7 +109,7 @@ describe('a saved file', () => {
       if (theme) page.dataset.theme = theme;
       const drawnThemes: unknown[] = [];
       const takePicture = () =>
-        onPaper(
+        drawOnPaper(
           document.body,
           (theme) => drawnThemes.push(theme),
           () => page.dataset.theme,
@@ -122,7 +122,7 @@ describe('a saved file', () => {
       const fail = () => {
         throw new Error('no canvas');
       };
-      expect(() => onPaper(document.body, () => {}, fail)).toThrow('no canvas');
+      expect(() => drawOnPaper(document.body, () => {}, fail)).toThrow('no canvas');
       expect(page.dataset.theme).toBe(theme);
     }
     delete page.dataset.theme;
@@ -131,7 +131,7 @@ describe('a saved file', () => {
     const inner = document.createElement('p');
     shadow.append(inner);
     const themes = () => [host.dataset.theme, page.dataset.theme];
-    expect(onPaper(inner, () => {}, themes)).toEqual(['light', undefined]);
+    expect(drawOnPaper(inner, () => {}, themes)).toEqual(['light', undefined]);
     expect(themes()).toEqual([undefined, undefined]);
   });
 

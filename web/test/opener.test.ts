@@ -67,7 +67,7 @@ function createOpener({ isRunning = true } = {}) {
   let draw = () => {};
   const opener = new Opener({
     models: () => (isRunning ? (models as never) : undefined),
-    ...{ opened, failed: onFail, changed: () => draw() },
+    ...{ onOpened: opened, onFailed: onFail, onChanged: () => draw() },
   });
   ({ draw } = createDialog(opener));
   const dialog = document.querySelector<HTMLDialogElement>('#open')!;
@@ -204,7 +204,7 @@ describe('a model of a hub', () => {
     const { weights } = plan().files;
     expect((await problemOf({ files: { weights } }))[0]).toBe('');
     expect((await problemOf({ gated: true }))[0]).toMatch(/enter an access token\.$/);
-    opener.back();
+    opener.goBack();
     enter('input[type=password]', 't', 'input');
     expect((await problemOf({ gated: true }))[0]).toBe('');
   });
@@ -410,7 +410,7 @@ describe('the model of a link', () => {
       false,
       false,
     ]);
-    opener.invite('owner/name');
+    opener.openDialog('owner/name');
     await turn();
     await press('Download and run');
     expect(opened).toHaveBeenCalledWith('hub:owner/name', 'alone');
@@ -445,7 +445,7 @@ describe('the model of a link', () => {
       hub.cacheList.mockResolvedValue([{ id: 'owner/name', complete, url: URL_, bytes }]);
     cacheList(false);
     expect(await opener.admit('hub:owner/name', signal)).toBe(false);
-    opener.back();
+    opener.goBack();
     cacheList(true, 4e6);
     expect(await opener.admit('hub:owner/name', signal)).toBe(false);
     cacheList(true);
@@ -483,11 +483,11 @@ describe('the model of a link', () => {
     await opener.openFiles(files);
     expect(opened).toHaveBeenCalledWith(`disk:${foundFingerprint}/mine`, 'asked');
     expect(dialog.open).toBe(false);
-    // When a button in the room calls invite, the dialog asks for the model again.
-    opener.invite(wantedId);
+    // When a button in the room calls openDialog, the dialog asks for the model again.
+    opener.openDialog(wantedId);
     expect([dialog.open, text('strong')]).toEqual([true, 'my model']);
-    opener.invite(`disk:${foundFingerprint}/mine`);
-    opener.invite(`disk:${foundFingerprint}/mine`);
+    opener.openDialog(`disk:${foundFingerprint}/mine`);
+    opener.openDialog(`disk:${foundFingerprint}/mine`);
     expect(text('strong')).toBe('mine');
     await opener.openFiles(files);
     expect([dialog.open, text('strong')]).toEqual([true, 'my model']);
@@ -511,7 +511,7 @@ describe('the model of a link', () => {
     know([id]);
     expect(await opener.admit(id, signal)).toBe(true);
     models.recordings.size.mockResolvedValueOnce(undefined);
-    opener.invite();
+    opener.openDialog();
     await opener.lookUp('https://a.example/run.safetensors');
     expect(texts('dd')[1]).toBe('size unknown');
     expect(hub.resolveHub).not.toHaveBeenCalled();

@@ -210,7 +210,7 @@ describe('a frame without measurements', () => {
     more: object = {},
     masks: { readonly model?: number | null; readonly tokenizer?: readonly object[] } = {},
   ) => {
-    const openedModel = {
+    const openModel = {
       ...{ id: 'm', title: 'Model', source: 'zoo', bits: 8 },
       tokenizer: { specials: masks.tokenizer ?? [], bos: null, encode: async () => [] },
       model: {
@@ -234,7 +234,7 @@ describe('a frame without measurements', () => {
       table,
       parseSubject(text)!,
       text,
-      openedModel,
+      openModel,
       { ...frameOf().question, eps: 0.25 },
       prompts,
     );
@@ -313,7 +313,7 @@ describe('a completed frame', () => {
     } as unknown as Run;
     return { run, requests };
   }
-  const opened = { tokenizer: { piece: (id: number) => `#${id}` } } as unknown as OpenModel;
+  const openModel = { tokenizer: { piece: (id: number) => `#${id}` } } as unknown as OpenModel;
   const zeroTensor = tensor([1], [0]);
 
   it('lists the eight most likely next tokens, with a softmax over all logits', async () => {
@@ -322,7 +322,7 @@ describe('a completed frame', () => {
     const frame = await completeFrame(
       describe_,
       frameOf(),
-      { run, opened },
+      { run, openModel },
       { reads: ['next'], headReads: [] },
       { headOf: strongestHead },
     );
@@ -341,7 +341,7 @@ describe('a completed frame', () => {
     const firstFrame = await completeFrame(
       describe_,
       frameOf({}, rawTensors),
-      { run, opened },
+      { run, openModel },
       request,
       {
         headOf: strongestHead,
@@ -352,7 +352,7 @@ describe('a completed frame', () => {
       { field: 'q', layer: 1, head: 0 },
     ]);
     expect(firstFrame.head).toEqual({ layer: 1, head: 0, tensors: { q: zeroTensor } });
-    const secondFrame = await completeFrame(describe_, firstFrame, { run, opened }, request, {
+    const secondFrame = await completeFrame(describe_, firstFrame, { run, openModel }, request, {
       headOf: strongestHead,
     });
     expect(requests).toHaveLength(1);
@@ -371,7 +371,7 @@ describe('a completed frame', () => {
       const frame = frameOf({ head: { layer, head, tensors: { q: zeroTensor } } }, rawTensors);
       const isStrongest = layer === 1 && head === 0;
       expect(isAnswered(frame, describe_, request, { layer: 1, head: 0 })).toBe(isStrongest);
-      await completeFrame(describe_, frame, { run, opened }, request, { headOf: strongestHead });
+      await completeFrame(describe_, frame, { run, openModel }, request, { headOf: strongestHead });
       expect(requests.flat()).toEqual(isStrongest ? [] : [{ field: 'q', layer: 1, head: 0 }]);
     }
   });
@@ -392,7 +392,7 @@ describe('a completed frame', () => {
       completeFrame(
         table,
         frame,
-        { run, opened },
+        { run, openModel },
         { ...request, ...change },
         { headOf: strongestHead },
       );
@@ -443,9 +443,9 @@ describe('a completed frame', () => {
     const frame = await completeFrame(
       describe_,
       { ...frameOf(), tensors: others },
-      { run, opened },
+      { run, openModel },
       { reads: [], headReads: ['q'] },
-      { headOf: strongestHead, before: { ...frameOf(), tensors: others } },
+      { headOf: strongestHead, previousFrame: { ...frameOf(), tensors: others } },
     );
     expect(requests[0]).toContainEqual({ field: 'q', layer: 0, head: 0 });
     expect(requests[1]).toEqual([{ field: 'q', layer: 1, head: 0 }]);
@@ -458,7 +458,7 @@ describe('a completed frame', () => {
       completeFrame(
         describe_,
         frameOf({ sequences, perPrompt: { loss_mean: [7] } }),
-        { run, opened },
+        { run, openModel },
         { reads: [], headReads: [] },
         { headOf: strongestHead },
       );

@@ -23,7 +23,7 @@ import { hasNumbersOf, lackWords, type View } from '../src/page/view';
 import { completeFrame } from '../src/run/reading';
 import { metricsOf, tableOf } from '../src/rooms/metrics';
 import { recordedFrame, recordedRun, Recordings } from '../src/run/recordings';
-import { finding, headName, headsWords, stampWords } from '../src/words';
+import { findingWords, headName, headsWords, stampWords } from '../src/words';
 
 describe('ids of recordings', () => {
   it('are their addresses, with any characters', () => {
@@ -173,7 +173,7 @@ describe('the text about a recorded model', () => {
   it('names the token that counts as the first', async () => {
     const frame = await frameOf(changedRecording({ first: { token: 'a', id: 6, position: 1 } }));
     expect(selectedHead(frame, { layer: -1, head: -1 })).toEqual({ layer: 0, head: 0 });
-    expect(finding(frame, { layer: 0, head: 0 })).toMatch(
+    expect(findingWords(frame, { layer: 0, head: 0 })).toMatch(
       /^Head L0H0 gives the first token “a” \(position 1\) 10% of its attention on average over 4 prompts. The mean over all 2 heads is 10%;/,
     );
   });
@@ -212,7 +212,7 @@ describe('the text about a recorded model', () => {
     const frame = await frameOf(
       changedRecording({ first: { token: null, id: null, position: 0 } }),
     );
-    expect(finding(frame, { layer: 0, head: 0 })).toMatch(/ gives the first token 90% of its/);
+    expect(findingWords(frame, { layer: 0, head: 0 })).toMatch(/ gives the first token 90% of its/);
     const prompts = { count: 1, kept: 1, T: 3 };
     const frameOfOne = await frameOf(
       changedRecording({ first: { token: null, id: null, position: 0 }, prompts }),
@@ -223,7 +223,7 @@ describe('the text about a recorded model', () => {
   it('names layers by the layer numbers of the model', async () => {
     const frame = await frameOf(changedRecording({}, { blocks: 4, layers: [3] }));
     expect(headName({ layer: 0, head: 1 }, frame)).toBe('L3H1');
-    expect(finding(frame, { layer: 0, head: 1 })).toMatch(/^Head L3H1 gives /);
+    expect(findingWords(frame, { layer: 0, head: 1 })).toMatch(/^Head L3H1 gives /);
     expect(hiddenLayer(frame, 0)).toBe(4);
   });
 

@@ -96,7 +96,7 @@ describe('runs over seeds', () => {
       title: 'sink',
       unit: '',
       digits: 0,
-      within: [0, 100],
+      possibleRange: [0, 100],
     } as const;
     expect(seedWords(threeRuns, [sinkOutcome])).toMatch(/12,000: sink 20 to 60\.$/);
     expect(seedWords(threeRuns, [{ ...sinkOutcome, name: 'eviction' }])).toBe('');
@@ -118,7 +118,9 @@ describe('runs over seeds', () => {
     );
   });
   it('report each outcome with its bounds and precision', () => {
-    expect(OUTCOMES.map(({ name, within, digits }) => [name, ...within, digits])).toEqual([
+    expect(
+      OUTCOMES.map(({ name, possibleRange, digits }) => [name, ...possibleRange, digits]),
+    ).toEqual([
       ['sink_0.3', 0, 100, 1],
       ['alpha', -1, 1, 3],
       ['value_ratio', 0, Infinity, 2],
@@ -159,7 +161,7 @@ describe('runs over seeds', () => {
     for (let code = 0; code < 5 ** 4; code++) {
       const n = 4 + (code % 4);
       const values = Array.from({ length: n }, (_, i) => 25 * (Math.floor(code / 5 ** i) % 5));
-      const halfWidth = halfInterval(values, outcome.within);
+      const halfWidth = halfInterval(values, outcome.possibleRange);
       const center = values.reduce((a, b) => a + b) / n;
       if (Number.isNaN(halfWidth)) wideCount++;
       else expect(center - halfWidth >= 0 && center + halfWidth <= 100, values.join()).toBe(true);
@@ -178,7 +180,7 @@ describe('runs over seeds', () => {
     const measured = { sink_1: 60.3, value_ratio: 0.4, loss: 3.4 };
     const otherSeed = { seed: 2, sink_1: 20, value_ratio: 0.5, loss: 3.5 };
     const card = { measured, seed: 4, further_seeds: [otherSeed] } as unknown as Card;
-    expect(seedsOf(card)).toEqual({ own: 4, all: [{ seed: 4, ...measured }, otherSeed] });
+    expect(seedsOf(card)).toEqual({ shippedSeed: 4, all: [{ seed: 4, ...measured }, otherSeed] });
     expect(seedsOf({ measured } as unknown as Card).all).toHaveLength(1);
   });
 });

@@ -41,7 +41,7 @@ it.each([
   [['1.0.0', '1.1.0-rc.1', 'next'], '1.0.0'],
   [['next'], 'next'],
 ])('of %j, latest/ leads to %s', (folders, newest) => {
-  expect(writeSite(createSite(...folders)).newest).toBe(newest);
+  expect(writeSite(createSite(...folders)).newestFolder).toBe(newest);
   expect(JSON.parse(read('versions.json')).latest).toBe(newest);
 });
 

@@ -17,7 +17,7 @@ import {
   LOG_SEQUENCES,
   MEASURING_CONDITIONS,
   nearestStep,
-  stepOf,
+  splitStep,
   stepWords,
 } from '../src/ask/steps';
 
@@ -47,7 +47,7 @@ function createCourse(change: Partial<Timeline> = {}, title = 'Small, =1+1'): Co
 
 describe('a step of a model', () => {
   it('has an id that can be parsed, and that no other model has', () => {
-    expect(stepOf('softmax@1400')).toEqual({ id: 'softmax', step: 1400 });
+    expect(splitStep('softmax@1400')).toEqual({ id: 'softmax', step: 1400 });
     for (const text of [
       'softmax',
       'hub:owner/name@step1000',
@@ -56,7 +56,7 @@ describe('a step of a model', () => {
       'x@-1',
       `${'x'.repeat(65)}@1`,
     ])
-      expect(stepOf(text), text).toBeUndefined();
+      expect(splitStep(text), text).toBeUndefined();
   });
 
   it('is the nearest stored step', () => {
@@ -130,9 +130,9 @@ describe('the curve of a run', () => {
 
   it('has bounds and a least range for each quantity', () => {
     expect(
-      QUANTITIES.map(({ name, within, domain = [], digits }) => [
+      QUANTITIES.map(({ name, possibleRange, domain = [], digits }) => [
         name,
-        ...within,
+        ...possibleRange,
         ...domain,
         digits,
       ]),

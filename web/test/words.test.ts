@@ -5,20 +5,20 @@ import type { Frame } from '../src/frame';
 import { columnOf, kindOf, type Claim } from '../src/claims';
 import {
   classWords,
-  comparison,
-  evenWords,
-  finding,
+  comparisonWords,
+  evenShareWords,
+  findingWords,
   startTokenWords,
-  givenWords,
+  attentionWords,
   headsWords,
   meanRowSum,
-  real,
+  formatReal,
   tooShortNote,
   show,
   purposeWords,
   stampWords,
   sumWords,
-  withSign,
+  formatSigned,
   word,
 } from '../src/words';
 import { frameOf, tensor } from './fixture';
@@ -32,27 +32,33 @@ const sinkTensor = (share: number) => ({ sink_ratio: tensor([3], [share, 0, 0]) 
 
 describe('a displayed number', () => {
   it('has two decimals unless its caller asks for others', () => {
-    expect([show(-0.126), real(-0.126), withSign(-0.126), withSign(0.126)]).toEqual([
+    expect([show(-0.126), formatReal(-0.126), formatSigned(-0.126), formatSigned(0.126)]).toEqual([
       ...['-0.13', '−0.13', '−0.13', '+0.13'],
     ]);
-    expect([real(-0.126, 1), withSign(0.126, 1)]).toEqual(['−0.1', '+0.1']);
+    expect([formatReal(-0.126, 1), formatSigned(0.126, 1)]).toEqual(['−0.1', '+0.1']);
   });
 
   it('is a whole percent for a head, rounded up for a bound, and to 5 percent for a preview', () => {
     const wordsOf = (change: Partial<Claim>) =>
-      givenWords({ isShare: true, isMost: true, even: 0.5, isAbout: false, ...change } as Claim);
-    const bound = { isShare: false, given: 0.121 };
-    expect([wordsOf({ given: 0.121 }), wordsOf({ given: 0.126 }), wordsOf(bound)]).toEqual([
+      attentionWords({
+        isShare: true,
+        isStrongest: true,
+        uniform: 0.5,
+        isApproximate: false,
+        ...change,
+      } as Claim);
+    const bound = { isShare: false, attention: 0.121 };
+    expect([wordsOf({ attention: 0.121 }), wordsOf({ attention: 0.126 }), wordsOf(bound)]).toEqual([
       '12%',
       '13%',
       '13%',
     ]);
-    expect([0.42, 0.43, 0.99, 0.1].map((given) => wordsOf({ given, isAbout: true }))).toEqual([
-      ...['about 40%', 'about 45%', 'about 95%', 'about 10%'],
-    ]);
+    expect(
+      [0.42, 0.43, 0.99, 0.1].map((attention) => wordsOf({ attention, isApproximate: true })),
+    ).toEqual([...['about 40%', 'about 45%', 'about 95%', 'about 10%']]);
     expect([
-      wordsOf({ given: 0.071, isAbout: true }),
-      wordsOf({ ...bound, isAbout: true }),
+      wordsOf({ attention: 0.071, isApproximate: true }),
+      wordsOf({ ...bound, isApproximate: true }),
     ]).toEqual([...['about 7%', '14%']]);
   });
 });
@@ -95,7 +101,7 @@ describe('a share compared with an even share', () => {
     [0.294, '2.9 times an even share'],
     [0.296, '3 times an even share'],
     [0.94, '9 times an even share'],
-  ])('of 10%%: %f', (share, said) => expect(evenWords(share, 0.1)).toBe(said));
+  ])('of 10%%: %f', (share, said) => expect(evenShareWords(share, 0.1)).toBe(said));
 });
 
 describe('the stated source of numbers', () => {
@@ -160,11 +166,11 @@ describe('the finding about a head', () => {
     );
     expect(tooShortNote(verdictWith(0.5, Infinity), 2, 0)).toMatch(/text of 2 tokens, .* ε = 0\.$/);
     // The sentence compares every share with uniform attention, at any length.
-    expect(finding(frameOf({}, uniformTensor(0.2)), at)).toMatch(
+    expect(findingWords(frameOf({}, uniformTensor(0.2)), at)).toMatch(
       /uniform attention, spread evenly over the tokens that each row sees, would give 20%\. 2 of the 4 heads give it more than 30%: such a head has an attention sink\.$/,
     );
     expect(
-      finding(frameOf({ sequences: 8 }, { ...uniformTensor(0.2), ...sinkTensor(0.125) }), at),
+      findingWords(frameOf({ sequences: 8 }, { ...uniformTensor(0.2), ...sinkTensor(0.125) }), at),
     ).toMatch(
       /of its attention on average over 8 prompts\. .* On average 0\.5 of the 4 heads give it more than 30%/,
     );
@@ -172,19 +178,19 @@ describe('the finding about a head', () => {
 
   it('mentions a first token that is not special, row sums, and a bias key', () => {
     const tokens = frameOf().tokens.map((token) => ({ ...token, special: false }));
-    expect(finding(frameOf({ tokens }), at)).toMatch(
+    expect(findingWords(frameOf({ tokens }), at)).toMatch(
       /gives the first token “<s>” 90% of its attention/,
     );
-    expect(finding(frameOf(sigmoidChange), at)).toMatch(
+    expect(findingWords(frameOf(sigmoidChange), at)).toMatch(
       /gives the start token “<s>” a mean weight of 90%\. As a share of its rows that is 90%; .* 30%, both as a share and as a raw weight: such a head has an attention sink\. Rows need not sum to 100%: they sum to 50% on average\.$/,
     );
     const architecture = { ...frameOf().architecture, bias_key: 'head' } as never;
     const bias = { sink_ratio_bias: tensor([1], [0.5]) };
-    expect(finding(frameOf({ architecture }, bias), at)).toMatch(
+    expect(findingWords(frameOf({ architecture }, bias), at)).toMatch(
       /Its bias key, which is not a token, receives as much in 2 of the 4 heads\.$/,
     );
     for (const frame of [frameOf({}, bias), frameOf({ architecture })])
-      expect(finding(frame, at)).not.toContain('bias key');
+      expect(findingWords(frame, at)).not.toContain('bias key');
   });
 });
 
@@ -194,7 +200,7 @@ describe('the comparison of models', () => {
 
   it('states the prompts on which it is based', () => {
     const comparisonStart = (...counts: number[]) =>
-      comparison(counts.map((sequences) => otherFrame({ sequences }))).split(',')[0];
+      comparisonWords(counts.map((sequences) => otherFrame({ sequences }))).split(',')[0];
     expect([comparisonStart(1, 1), comparisonStart(9, 9), comparisonStart(1, 9)]).toEqual([
       'On one prompt',
       'Over 9 prompts',
@@ -203,23 +209,25 @@ describe('the comparison of models', () => {
   });
 
   it('counts heads if all models have equally many, and states shares otherwise', () => {
-    expect(comparison([otherFrame({}, 0.5), otherFrame({}, 0.5)])).toBe(
+    expect(comparisonWords([otherFrame({}, 0.5), otherFrame({}, 0.5)])).toBe(
       'On one prompt, 2 of the 4 heads give the first token more than 30% in each model; uniform attention would give it 10%.',
     );
     const architecture = { ...frameOf().architecture, L: 1 };
     const wideFrame = otherFrame({ title: 'Small', architecture }, 0.5);
-    expect(comparison([otherFrame(), wideFrame])).toMatch(
+    expect(comparisonWords([otherFrame(), wideFrame])).toMatch(
       /Small has the strongest sink: 50\.0% of its heads give .*; Other has the weakest, 25\.0% of its heads\.$/,
     );
     const threeFrames = [frameOf(), otherFrame(), otherFrame({ title: 'Third' })];
-    expect(comparison(threeFrames)).toMatch(/; the others have the weakest, 1 of the 4 heads\.$/);
+    expect(comparisonWords(threeFrames)).toMatch(
+      /; the others have the weakest, 1 of the 4 heads\.$/,
+    );
   });
 
   it('has the notes that its models need', () => {
     const rawSentence =
       'Where rows need not sum to 100%, both the share and the raw weight must be that large.';
-    expect(comparison([frameOf(sigmoidChange), otherFrame()])).toContain(rawSentence);
-    expect(comparison([frameOf(), otherFrame()])).not.toContain(rawSentence);
+    expect(comparisonWords([frameOf(sigmoidChange), otherFrame()])).toContain(rawSentence);
+    expect(comparisonWords([frameOf(), otherFrame()])).not.toContain(rawSentence);
   });
 });
 
@@ -237,10 +245,10 @@ describe('the summary of a map’s column', () => {
   const columnOfWeights = (...weights: number[]) => columnOf(mapOf(...weights), weights.length + 1);
 
   it('has the mean, the rows that attend mostly to it, and the row sum', () => {
-    const { mean, given, strong, rows, rowSum } = columnOfWeights(0.75, 0.5, 0.5625, 0.25);
-    expect([mean, strong, rows]).toEqual([2.0625 / 4, 2, 4]);
+    const { mean, alpha, strongRows, rows, rowSum } = columnOfWeights(0.75, 0.5, 0.5625, 0.25);
+    expect([mean, strongRows, rows]).toEqual([2.0625 / 4, 2, 4]);
     // alpha_1 also counts the first row, which can attend to nothing else.
-    expect(given).toBe(3.0625 / 5);
+    expect(alpha).toBe(3.0625 / 5);
     expect(rowSum).toBeCloseTo(1, 6);
   });
 
@@ -253,8 +261,8 @@ describe('the summary of a map’s column', () => {
   );
 
   it('changes its kind at fixed bounds, and has none without rows', () => {
-    const kindFor = (rows: number, strong: number, mean = 0, uniform = 0) =>
-      kindOf({ rows, strong, mean, uniform });
+    const kindFor = (rows: number, strongRows: number, mean = 0, uniform = 0) =>
+      kindOf({ rows, strongRows, mean, uniform });
     expect([
       kindFor(0, 0),
       kindFor(4, 3),
@@ -272,7 +280,7 @@ describe('the summary of a map’s column', () => {
     const signedColumn = columnOf([1, NaN, NaN, -0.5, 0.5, NaN, NaN, NaN, NaN], 3);
     expect(signedColumn).toMatchObject({
       rows: 2,
-      strong: 0,
+      strongRows: 0,
       mean: 0.25,
       uniform: 0.25,
       rowSum: 2 / 3,

@@ -13,14 +13,14 @@ void ss_apertus_read(ss_arch *arch, ss_json *json) {
     if (!ss_rope_object(json).object) {
         arch->rotary.scaling = SS_ROPE_LLAMA3;
         arch->rotary.factor = 8.0;
-        arch->rotary.original = 8192.0;
+        arch->rotary.original_context = 8192.0;
         arch->rotary.low = 1.0;
         arch->rotary.high = 4.0;
     }
     ss_read_attention_bias(arch, json, "attention_bias", false);
     arch->qk_norm = SS_QK_NORM_HEAD;
     arch->ffn = SS_FFN_PLAIN;
-    ss_check_plain(arch, json, "hidden_act");
+    ss_refuse_gated_activation(arch, json, "hidden_act");
 }
 
 static float softplus(float x) {

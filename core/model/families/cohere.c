@@ -9,7 +9,7 @@ static void read_like_cohere(ss_arch *arch, ss_json *json, double theta) {
     ss_llama_defaults defaults = {.context = 8192, .theta = theta, .tied = true};
     ss_read_llama_like(arch, json, &defaults);
     ss_read_layer_norm(arch, json, "layer_norm_eps", 1e-5);
-    arch->unbiased_norm = true;
+    arch->no_norm_bias = true;
     arch->parallel = true;
     ss_read_attention_bias(arch, json, "attention_bias", false);
     arch->logit_scale = (float)ss_json_number(json, "logit_scale", 0.0625, 1e-6, 1e6);

@@ -16,15 +16,15 @@ static void check_text(ss_json *json, const char *key, const char *expected) {
     if (strcmp(text, expected)) ss_json_refuse(json, key, expected, text);
 }
 
-typedef struct experts {
+typedef struct default_experts {
     int E, top_k, F, shared, dense; /* default values; E, top_k or shared 0: the config must have
                                        the key; dense 0: no layers without experts */
     bool no_shared;
     int groups, top_groups; /* 0: 1 */
     double scale;           /* 0: 1 */
-} experts;
+} default_experts;
 
-static void read_expert_groups(ss_arch *arch, ss_json *json, const experts *defaults) {
+static void read_expert_groups(ss_arch *arch, ss_json *json, const default_experts *defaults) {
     int default_groups = defaults->groups ? defaults->groups : 1;
     int groups = ss_json_int(json, "n_group", default_groups, 1, arch->E);
     int top_groups = defaults->top_groups ? defaults->top_groups : 1;
@@ -36,7 +36,7 @@ static void read_expert_groups(ss_arch *arch, ss_json *json, const experts *defa
         ss_json_refuse(json, "num_experts_per_tok", "no more than topk_group groups have", "more");
 }
 
-static void read_shared(ss_arch *arch, ss_json *json, const experts *defaults) {
+static void read_shared_experts(ss_arch *arch, ss_json *json, const default_experts *defaults) {
     if (defaults->no_shared) return;
     int shared = defaults->shared ? defaults->shared : SS_JSON_REQUIRED;
     arch->shared_F =
@@ -45,19 +45,19 @@ static void read_shared(ss_arch *arch, ss_json *json, const experts *defaults) {
     for (int l = 0; l < dense && l < arch->L; l++) arch->dense[l] = true;
 }
 
-static void read_experts(ss_arch *arch, ss_json *json, const experts *defaults) {
+static void read_experts(ss_arch *arch, ss_json *json, const default_experts *defaults) {
     ss_read_experts(arch, json, "n_routed_experts", defaults->E ? defaults->E : SS_JSON_REQUIRED,
                     defaults->top_k ? defaults->top_k : SS_JSON_REQUIRED);
     arch->dense_F = arch->F;
     arch->F = ss_json_int(json, "moe_intermediate_size", defaults->F, 1, SS_FFN_MAX);
-    read_shared(arch, json, defaults);
+    read_shared_experts(arch, json, defaults);
     double scale = defaults->scale > 0.0 ? defaults->scale : 1.0;
     arch->router_scale = (float)ss_json_number(json, "routed_scaling_factor", scale, 1e-6, 1e6);
     if (ss_json_int(json, "moe_layer_freq", 1, 1, SS_LAYERS_MAX) > 1)
         ss_json_refuse(json, "moe_layer_freq", "1", "more");
 }
 
-static void read_sigmoid_experts(ss_arch *arch, ss_json *json, const experts *defaults,
+static void read_sigmoid_experts(ss_arch *arch, ss_json *json, const default_experts *defaults,
                                  bool normed) {
     read_experts(arch, json, defaults);
     check_text(json, "scoring_func", "sigmoid");
@@ -84,7 +84,7 @@ static void load_ffn(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
 
 /* Reads the width of compressed queries. An absent key means `default_value`; null means that
  * queries are not compressed. */
-static int read_q_latent(ss_json *json, int default_value) {
+static int read_q_latent_width(ss_json *json, int default_value) {
     return ss_json_is_null(json, "q_lora_rank")
                ? 0
                : ss_json_int(json, "q_lora_rank", default_value, 1, SS_WIDTH_MAX);
@@ -97,12 +97,12 @@ static void read_positions(ss_arch *arch, ss_json *json) {
     ss_read_llama_rotary(arch, json);
     ss_json rope = ss_rope_object(json);
     double slope = ss_json_number(&rope, "mscale_all_dim", 0.0, 0.0, 1e6);
-    double size = arch->rotary.scaling ? ss_yarn_size(&arch->rotary, slope) : 1.0;
-    arch->score_scale = (float)(size * size / sqrt((double)arch->K));
+    double factor = arch->rotary.scaling ? ss_yarn_attention_factor(&arch->rotary, slope) : 1.0;
+    arch->score_scale = (float)(factor * factor / sqrt((double)arch->K));
 }
 
-static void read_latent(ss_arch *arch, ss_json *json) {
-    arch->q_latent = read_q_latent(json, 1536);
+static void read_latent_attention(ss_arch *arch, ss_json *json) {
+    arch->q_latent = read_q_latent_width(json, 1536);
     arch->kv_latent = ss_json_int(json, "kv_lora_rank", 512, 1, SS_WIDTH_MAX);
     arch->rotary_width = ss_json_int(json, "qk_rope_head_dim", 64, 2, SS_WIDTH_MAX / 2);
     int unrotated = ss_json_int(json, "qk_nope_head_dim", 128, 1, SS_WIDTH_MAX / 2);
@@ -116,8 +116,8 @@ static void read_latent(ss_arch *arch, ss_json *json) {
 
 void ss_deepseek_v2_read(ss_arch *arch, ss_json *json) {
     ss_read_llama_like(arch, json, &(ss_llama_defaults){.skips_rotary = true});
-    read_latent(arch, json);
-    experts defaults = {.E = 64, .F = 1407, .shared = 2};
+    read_latent_attention(arch, json);
+    default_experts defaults = {.E = 64, .F = 1407, .shared = 2};
     read_experts(arch, json, &defaults);
     arch->router_shares = true;
     check_text(json, "scoring_func", "softmax");
@@ -132,15 +132,15 @@ void ss_deepseek_v2_read(ss_arch *arch, ss_json *json) {
 
 void ss_deepseek_v3_read(ss_arch *arch, ss_json *json) {
     ss_read_llama_like(arch, json, &(ss_llama_defaults){.context = 4096, .skips_rotary = true});
-    read_latent(arch, json);
-    experts defaults = {.E = 256,
-                        .top_k = 8,
-                        .F = 2048,
-                        .shared = 1,
-                        .dense = 3,
-                        .groups = 8,
-                        .top_groups = 4,
-                        .scale = 2.5};
+    read_latent_attention(arch, json);
+    default_experts defaults = {.E = 256,
+                                .top_k = 8,
+                                .F = 2048,
+                                .shared = 1,
+                                .dense = 3,
+                                .groups = 8,
+                                .top_groups = 4,
+                                .scale = 2.5};
     read_sigmoid_experts(arch, json, &defaults, true);
     ss_json_require_bool(json, "rope_interleave", true);
 }
@@ -204,7 +204,7 @@ void ss_dots1_read(ss_arch *arch, ss_json *json) {
     arch->qk_norm = SS_QK_NORM_HEAD;
     arch->window = ss_read_window(json, 4096);
     ss_read_late_windows(arch, json, 62);
-    experts defaults = {.F = 1408};
+    default_experts defaults = {.F = 1408};
     read_sigmoid_experts(arch, json, &defaults, false);
 }
 
@@ -224,7 +224,7 @@ static void read_both_rotaries(ss_arch *arch, ss_json *json) {
     static const char *const kinds[] = {"full_attention", "sliding_attention"};
     ss_rotary *rotaries[] = {&arch->rotary, &arch->window_rotary};
     for (int i = 0; i < 2; i++) {
-        *rotaries[i] = (ss_rotary){.base = i ? 1e4 : 5e6, .part = 0.334, .size = 1.0f};
+        *rotaries[i] = (ss_rotary){.base = i ? 1e4 : 5e6, .part = 0.334, .attention_factor = 1.0f};
         ss_json kind = ss_json_object(&rope, kinds[i]);
         ss_read_rope(rotaries[i], &kind, arch->context);
         if (rotaries[i]->scaling) ss_json_refuse(json, "rope_type", "\"default\"", "another");
@@ -234,7 +234,7 @@ static void read_both_rotaries(ss_arch *arch, ss_json *json) {
                            "another number");
         arch->sizes[i] = (ss_sizes){arch->G, arch->K, arch->U, width};
     }
-    arch->own_rotary = true;
+    arch->has_window_rotary = true;
 }
 
 /* Reads a number; null means `off`, and an absent key the default. */
@@ -270,7 +270,7 @@ void ss_mimo_read(ss_arch *arch, ss_json *json) {
         arch->rotary_width = arch->sizes[1].rotary_width;
     strcpy(arch->attention.operation, "sink_logit");
     arch->window_sinks = true;
-    experts expert_defaults = {.E = 256, .top_k = 8, .F = 2048, .no_shared = true};
+    default_experts expert_defaults = {.E = 256, .top_k = 8, .F = 2048, .no_shared = true};
     read_sigmoid_experts(arch, json, &expert_defaults, true);
     read_dense_layers(arch, json);
 }

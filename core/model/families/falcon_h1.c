@@ -26,7 +26,7 @@ static void read_factors(ss_json *json, const char *key, float *factors, int n) 
 
 /* Reads the bounds [low, high] of steps. transformers writes an infinite bound as the object
  * {"__float__": "Infinity"}, since JSON has no number for it. */
-static void read_limits(ss_mixer_sizes *sizes, ss_json *json) {
+static void read_step_limits(ss_mixer_sizes *sizes, ss_json *json) {
     const char *key = "time_step_limit";
     const cJSON *list = ss_json_item(json, key);
     sizes->step_high = INFINITY;
@@ -69,7 +69,7 @@ static void read_mamba(ss_arch *arch, ss_json *json) {
     sizes->z_scale = scales[0];
     for (int part = 0; part < 3; part++) sizes->scales[part] = scales[3 - part];
     sizes->step_scale = scales[4];
-    read_limits(sizes, json);
+    read_step_limits(sizes, json);
     ss_check_mixer(arch, json, "mamba_n_heads");
 }
 

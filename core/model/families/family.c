@@ -178,7 +178,7 @@ ss_activation ss_read_activation(ss_json *json, const char *key, const char *def
     return SS_ACTIVATION_SILU;
 }
 
-void ss_check_plain(const ss_arch *arch, ss_json *json, const char *key) {
+void ss_refuse_gated_activation(const ss_arch *arch, ss_json *json, const char *key) {
     if (arch->activation == SS_ACTIVATION_SILU)
         ss_json_refuse(json, key, "\"gelu\", \"gelu_new\", \"relu\" and \"relu2\" without a gate",
                        "silu");
@@ -227,7 +227,7 @@ void ss_read_layer_types(ss_arch *arch, ss_json *json) {
                            "none");
 }
 
-void ss_read_mixed_layers(ss_arch *arch, ss_json *json, const char *word) {
+void ss_read_attention_layers(ss_arch *arch, ss_json *json, const char *word) {
     bool is_mixer[SS_LAYERS_MAX] = {false};
     if (!ss_read_layer_words(is_mixer, arch->blocks, json, "layer_types", "full_attention", word))
         return;

@@ -117,7 +117,7 @@ void ss_read_layer_types(ss_arch *arch, ss_json *json);
 
 /* Reads layer_types of a model with layers without attention: "full_attention" means attention,
  * `word` means none. If the key is absent, arch->layers stays. */
-void ss_read_mixed_layers(ss_arch *arch, ss_json *json, const char *word);
+void ss_read_attention_layers(ss_arch *arch, ss_json *json, const char *word);
 
 void ss_mixer_reset_factors(ss_mixer_sizes *sizes);
 
@@ -141,7 +141,7 @@ typedef struct ss_llama_defaults {
     int G, K, context;
     double theta, norm_eps;
     double part;       /* rotated share of a head, which the config can change; 0: always 1 */
-    bool sections;     /* as in ss_rotary */
+    bool has_sections; /* as in ss_rotary */
     bool skips_rotary; /* the family reads rotary positions itself */
     bool tied;
     const char *activation_key, *activation;
@@ -192,7 +192,7 @@ void ss_read_qwen_experts(ss_arch *arch, ss_json *json, int default_F, int defau
 void ss_load_gate_up(ss_ffn *ffn, ss_loader *loader, const ss_arch *arch);
 
 /* Refuses an activation that needs a gate, for feed-forwards without one. */
-void ss_check_plain(const ss_arch *arch, ss_json *json, const char *key);
+void ss_refuse_gated_activation(const ss_arch *arch, ss_json *json, const char *key);
 
 /* Keys and default values of a config of GPT-2's relatives. Comments give what NULL or 0 stands
  * for.

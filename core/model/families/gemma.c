@@ -20,7 +20,7 @@ static void read_gemma(ss_arch *arch, ss_json *json, ss_llama_defaults defaults,
     ss_read_llama_like(arch, json, &defaults);
     ss_read_attention_bias(arch, json, "attention_bias", false);
     arch->branch_norms = true;
-    arch->one_more_gain = true;
+    arch->gain_plus_one = true;
     arch->embedding_scale = sqrtf((float)arch->D);
     double scalar = ss_json_number(json, "query_pre_attn_scalar", 256.0, 1e-6, 1e9);
     arch->score_scale = (float)(1.0 / sqrt(scalar));

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static void refuse_other_keys(ss_arch *arch, ss_json *json) {
+static void refuse_other_keys(ss_json *json) {
     if (ss_json_int(json, "hidden_size_per_layer_input", 256, 0, SS_WIDTH_MAX))
         ss_json_refuse(json, "hidden_size_per_layer_input", "0",
                        "more, or nothing, which means 256");
@@ -21,13 +21,9 @@ static void refuse_other_keys(ss_arch *arch, ss_json *json) {
     const char *bidirectional = ss_json_text(json, "use_bidirectional_attention", "vision");
     if (strcmp(bidirectional, "vision"))
         ss_json_refuse(json, "use_bidirectional_attention", "null and \"vision\"", bidirectional);
-    arch->window = ss_read_window(json, 512);
-    ss_read_window_pattern(arch, json, 6);
-    /* As in transformers, the last layer sees all keys, whatever layer_types says. */
-    arch->windowed[arch->L - 1] = false;
 }
 
-static ss_sizes sizes_of(const ss_arch *arch, ss_json *json, ss_json *layers, int l) {
+static ss_sizes read_layer_sizes(const ss_arch *arch, ss_json *json, ss_json *layers, int l) {
     char key[16];
     snprintf(key, sizeof key, "%d", l);
     ss_json layer = ss_json_object(layers, key);
@@ -47,7 +43,7 @@ static ss_sizes sizes_of(const ss_arch *arch, ss_json *json, ss_json *layers, in
     return sizes;
 }
 
-static int larger(int a, int b) {
+static int max_int(int a, int b) {
     return a > b ? a : b;
 }
 
@@ -55,7 +51,8 @@ static void read_sizes(ss_arch *arch, ss_json *json) {
     ss_json layers = ss_json_object(json, "per_layer_config");
     ss_sizes sizes[2] = {{.K = 0}, {.K = 0}};
     for (int l = 0; l < arch->L && *json->status == SS_OK; l++) {
-        ss_sizes *kind = &sizes[arch->windowed[l]], layer_sizes = sizes_of(arch, json, &layers, l);
+        ss_sizes *kind = &sizes[arch->windowed[l]],
+                 layer_sizes = read_layer_sizes(arch, json, &layers, l);
         if (kind->K && (kind->K != layer_sizes.K || kind->G != layer_sizes.G))
             ss_json_refuse(json, "per_layer_config",
                            "one size for layers with a window, and one for the others", "more");
@@ -69,8 +66,8 @@ static void read_sizes(ss_arch *arch, ss_json *json) {
                            "even heads, and a number of keys' that divides the queries'",
                            "another number");
     }
-    arch->G = larger(arch->sizes[0].G, arch->sizes[1].G);
-    arch->K = arch->U = arch->rotary_width = larger(arch->sizes[0].K, arch->sizes[1].K);
+    arch->G = max_int(arch->sizes[0].G, arch->sizes[1].G);
+    arch->K = arch->U = arch->rotary_width = max_int(arch->sizes[0].K, arch->sizes[1].K);
 }
 
 /* Reads the rotation of one kind of layers: "proportional" rotates the first pairs of a head,
@@ -85,7 +82,7 @@ static void read_kind_rotary(ss_rotary *rotary, ss_json *rope, const char *kind,
         if (rotary->part < 1.0) ss_json_refuse(rope, "partial_rotary_factor", "1", "less than 1");
         return;
     }
-    *rotary = (ss_rotary){.size = 1.0f, .scaling = SS_ROPE_PROPORTIONAL};
+    *rotary = (ss_rotary){.attention_factor = 1.0f, .scaling = SS_ROPE_PROPORTIONAL};
     rotary->base = ss_json_number(&inner, "rope_theta", 1e6, 1.0, 1e12);
     rotary->part = ss_json_number(&inner, "partial_rotary_factor", 1.0, 0.0, 1.0);
     rotary->factor = ss_json_number(&inner, "factor", 1.0, 1e-3, 1e6);
@@ -93,12 +90,15 @@ static void read_kind_rotary(ss_rotary *rotary, ss_json *rope, const char *kind,
 
 static void read_rotaries(ss_arch *arch, ss_json *json) {
     ss_json rope = ss_json_object(json, "rope_parameters");
-    arch->rotary = (ss_rotary){
-        .base = 1e6, .part = 0.25, .factor = 1.0, .size = 1.0f, .scaling = SS_ROPE_PROPORTIONAL};
-    arch->window_rotary = (ss_rotary){.base = 1e4, .part = 1.0, .size = 1.0f};
+    arch->rotary = (ss_rotary){.base = 1e6,
+                               .part = 0.25,
+                               .factor = 1.0,
+                               .attention_factor = 1.0f,
+                               .scaling = SS_ROPE_PROPORTIONAL};
+    arch->window_rotary = (ss_rotary){.base = 1e4, .part = 1.0, .attention_factor = 1.0f};
     read_kind_rotary(&arch->rotary, &rope, "full_attention", arch->context);
     read_kind_rotary(&arch->window_rotary, &rope, "sliding_attention", arch->context);
-    arch->own_rotary = true;
+    arch->has_window_rotary = true;
 }
 
 void ss_gemma4_read(ss_arch *arch, ss_json *json) {
@@ -112,7 +112,11 @@ void ss_gemma4_read(ss_arch *arch, ss_json *json) {
     ss_read_llama_like(arch, json, &defaults);
     ss_read_attention_bias(arch, json, "attention_bias", false);
     arch->keys_as_values = ss_json_bool(json, "attention_k_eq_v", false);
-    refuse_other_keys(arch, json);
+    refuse_other_keys(json);
+    arch->window = ss_read_window(json, 512);
+    ss_read_window_pattern(arch, json, 6);
+    /* As in transformers, the last layer sees all keys, whatever layer_types says. */
+    arch->windowed[arch->L - 1] = false;
     read_sizes(arch, json);
     read_rotaries(arch, json);
     arch->qk_norm = SS_QK_NORM_HEAD;

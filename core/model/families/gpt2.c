@@ -32,7 +32,7 @@ void ss_read_gpt_like(ss_arch *arch, ss_json *json, const ss_gpt_keys *keys) {
     arch->ffn = SS_FFN_PLAIN;
     if (keys->activation) {
         arch->activation = ss_read_activation(json, activation_key, keys->activation);
-        ss_check_plain(arch, json, activation_key);
+        ss_refuse_gated_activation(arch, json, activation_key);
     }
     ss_read_layer_norm(arch, json, keys->norm_eps, 1e-5);
     arch->score_scale = (float)(1.0 / sqrt((double)arch->K));
@@ -67,13 +67,13 @@ void ss_gpt_bigcode_read(ss_arch *arch, ss_json *json) {
 /* Loads a layer. In GGUF files the Conv1D matrices are transposed. */
 void ss_load_gpt2_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
     size_t D = (size_t)arch->D, F = (size_t)arch->F;
-    bool bigcode = !strcmp(arch->family, "gpt_bigcode");
-    ss_layout layout = bigcode || ss_load_is_format(loader, SS_GGUF) ? SS_OUT_IN : SS_IN_OUT;
+    bool is_bigcode = !strcmp(arch->family, "gpt_bigcode");
+    ss_layout layout = is_bigcode || ss_load_is_format(loader, SS_GGUF) ? SS_OUT_IN : SS_IN_OUT;
     ss_place square = {.layout = layout, .in = D, .out = D};
     ss_place up = {.layout = layout, .in = D, .out = F},
              down = {.layout = layout, .in = F, .out = D};
     ss_load_norm(loader, &layer->attention_norm, "h.%d.ln_1", true, D);
-    ss_load_qkv(loader, layer, arch, "h.%d.attn.c_attn", layout, bigcode);
+    ss_load_qkv(loader, layer, arch, "h.%d.attn.c_attn", layout, is_bigcode);
     ss_load_linear_at(loader, &layer->o, "h.%d.attn.c_proj", true, &square);
     if (ss_load_has_tensor(loader, "h.%d.attn.sinks"))
         layer->sinks = ss_load_numbers(loader, "h.%d.attn.sinks", 0, (size_t)arch->H);

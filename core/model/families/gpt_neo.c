@@ -8,8 +8,8 @@
 static int read_words(ss_arch *arch, ss_json *json, int l, const cJSON *words) {
     const cJSON *item;
     cJSON_ArrayForEach(item, words) {
-        bool local = ss_read_layer_word(json, "attention_types", item, "global", "local");
-        if (l < arch->L) arch->windowed[l] = local;
+        bool is_local = ss_read_layer_word(json, "attention_types", item, "global", "local");
+        if (l < arch->L) arch->windowed[l] = is_local;
         l++;
     }
     return l;
@@ -29,7 +29,7 @@ static int read_groups(ss_arch *arch, ss_json *json, const cJSON *groups) {
 
 /* Reads which layers are local: from attention_types, or from attention_layers, a word for each
  * layer; without them, odd layers are local. */
-static void read_types(ss_arch *arch, ss_json *json) {
+static void read_attention_types(ss_arch *arch, ss_json *json) {
     const cJSON *groups = cJSON_GetObjectItemCaseSensitive(json->object, "attention_types");
     const cJSON *words = cJSON_GetObjectItemCaseSensitive(json->object, "attention_layers");
     int l = arch->L;
@@ -53,7 +53,7 @@ void ss_gpt_neo_read(ss_arch *arch, ss_json *json) {
     ss_read_gpt_like(arch, json, &keys);
     arch->positions = SS_POSITIONS_LEARNED;
     arch->window = ss_json_int(json, "window_size", 256, 1, SS_CONTEXT_MAX);
-    read_types(arch, json);
+    read_attention_types(arch, json);
     arch->score_scale = 1.0f;
     arch->output_bias = arch->ffn_bias = true;
 }

@@ -13,7 +13,7 @@ void ss_gptj_read(ss_arch *arch, ss_json *json) {
     ss_gpt2_read(arch, json);
     arch->context = ss_json_int(json, "n_positions", 2048, 1, SS_CONTEXT_MAX);
     arch->positions = SS_POSITIONS_ROTARY;
-    arch->rotary = (ss_rotary){.base = 10000.0, .part = 1.0, .size = 1.0f};
+    arch->rotary = (ss_rotary){.base = 10000.0, .part = 1.0, .attention_factor = 1.0f};
     arch->rotary_width = ss_json_int(json, "rotary_dim", 64, 2, SS_WIDTH_MAX);
     if (arch->rotary_width > arch->K)
         ss_json_refuse(json, "rotary_dim", "at most the width of a head", "more");
@@ -42,17 +42,17 @@ static void load_qkv(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
                  {&layer->v, "h.%d.attn.v_proj", false},
                  {&layer->k, "h.%d.attn.k_proj", true}};
     size_t D = (size_t)arch->D, K = (size_t)arch->K, part = D / CORES;
-    bool fused = !strcmp(arch->family, "codegen");
+    bool is_fused = !strcmp(arch->family, "codegen");
     for (size_t i = 0; i < 3; i++) {
         ss_place place = {.in = D,
                           .out = D,
-                          .total = fused ? 3 * D : D,
-                          .first = fused ? i * part : 0,
-                          .group = fused ? part : 0,
+                          .total = is_fused ? 3 * D : D,
+                          .first = is_fused ? i * part : 0,
+                          .group = is_fused ? part : 0,
                           .step = 3 * part,
                           .pair = parts[i].rotates ? K : 0,
                           .unpaired = K - (size_t)arch->rotary_width};
-        const char *name = fused ? "h.%d.attn.qkv_proj" : parts[i].name;
+        const char *name = is_fused ? "h.%d.attn.qkv_proj" : parts[i].name;
         ss_load_linear_at(loader, parts[i].linear, name, false, &place);
     }
 }

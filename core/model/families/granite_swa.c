@@ -31,7 +31,7 @@ static void read_bases(ss_arch *arch, ss_json *json) {
                        "another number of them");
     if (bases[0] > 0.0 || bases[1] > 0.0) arch->rotary.base = bases[bases[0] <= 0.0];
     if (bases[0] <= 0.0 || bases[1] <= 0.0 || bases[0] == bases[1]) return;
-    arch->own_rotary = true;
+    arch->has_window_rotary = true;
     arch->window_rotary = arch->rotary;
     arch->window_rotary.base = bases[1];
 }

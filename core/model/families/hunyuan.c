@@ -20,7 +20,7 @@ static bool read_alpha(ss_arch *arch, ss_json *json) {
         double theta = ss_json_number(json, "rope_theta", 10000.0, 1.0, 1e12);
         theta = ss_json_number(&rope, "rope_theta", theta, 1.0, 1e12);
         arch->rotary.base = theta * ss_pow(alpha, K / (K - 2.0));
-        arch->rotary.size = 1.0f;
+        arch->rotary.attention_factor = 1.0f;
         if (arch->K <= 2 || arch->rotary.base < 1.0 || arch->rotary.base > 1e15)
             ss_json_refuse(&rope, "alpha", "a base between 1 and 1e15", "another one");
     }
@@ -36,7 +36,7 @@ void ss_hunyuan_read(ss_arch *arch, ss_json *json) {
 }
 
 /* Reads a number, or a list that repeats one number for each layer. */
-static int read_uniform(ss_json *json, const char *key, int default_value, int high) {
+static int read_uniform_number(ss_json *json, const char *key, int default_value, int high) {
     const cJSON *list = ss_json_item(json, key), *item;
     if (!cJSON_IsArray(list)) return ss_json_int(json, key, default_value, 1, high);
     const cJSON *first = cJSON_GetArrayItem(list, 0);
@@ -49,8 +49,8 @@ static int read_uniform(ss_json *json, const char *key, int default_value, int h
 
 void ss_hunyuan_moe_read(ss_arch *arch, ss_json *json) {
     ss_hunyuan_read(arch, json);
-    arch->E = read_uniform(json, "num_experts", 1, SS_EXPERTS_MAX);
-    arch->top_k = read_uniform(json, "moe_topk", 1, arch->E);
+    arch->E = read_uniform_number(json, "num_experts", 1, SS_EXPERTS_MAX);
+    arch->top_k = read_uniform_number(json, "moe_topk", 1, arch->E);
     arch->shared_F = arch->F;
 }
 

@@ -21,7 +21,7 @@ static void read_ffn(ss_arch *arch, ss_json *json) {
         arch->F = (int)rounded_width;
 }
 
-static void read_indices(ss_arch *arch, ss_json *json) {
+static void read_attention_indices(ss_arch *arch, ss_json *json) {
     const cJSON *list = ss_json_item(json, "full_attn_idxs"), *item;
     ss_attend_everywhere(arch);
     if (!list) return;
@@ -41,8 +41,8 @@ void ss_lfm2_read(ss_arch *arch, ss_json *json) {
     arch->qk_norm = SS_QK_NORM_HEAD;
     arch->activation = SS_ACTIVATION_SILU;
     read_ffn(arch, json);
-    read_indices(arch, json);
-    ss_read_mixed_layers(arch, json, "conv");
+    read_attention_indices(arch, json);
+    ss_read_attention_layers(arch, json, "conv");
     ss_mixer_sizes *sizes = &arch->mixer;
     *sizes = (ss_mixer_sizes){.kind = SS_MIXER_CONVOLUTION, .keys = 1, .values = 1};
     ss_mixer_reset_factors(sizes);

@@ -38,7 +38,7 @@ void ss_read_llama_like(ss_arch *arch, ss_json *json, const ss_llama_defaults *d
     arch->rotary_width = arch->K;
     arch->rotary = (ss_rotary){.base = double_or_default(defaults->theta, 10000.0),
                                .part = double_or_default(defaults->part, 1.0),
-                               .sections = defaults->sections};
+                               .has_sections = defaults->has_sections};
     arch->norm = SS_NORM_RMS;
     double eps = double_or_default(defaults->norm_eps, 1e-6);
     arch->norm_eps = (float)ss_json_number(json, "rms_norm_eps", eps, 0.0, 1.0);
@@ -66,10 +66,10 @@ void ss_read_two_rotaries(ss_arch *arch, ss_json *json, const char *window_key) 
     ss_json sliding = ss_json_object(&rope, "sliding_attention");
     ss_rotary *window = &arch->window_rotary;
     double base = window_key ? 10000.0 : arch->rotary.base;
-    *window = (ss_rotary){.base = base, .part = 1.0, .size = 1.0f};
-    arch->own_rotary = true;
+    *window = (ss_rotary){.base = base, .part = 1.0, .attention_factor = 1.0f};
+    arch->has_window_rotary = true;
     if (full.object || sliding.object) {
-        arch->rotary.size = 1.0f;
+        arch->rotary.attention_factor = 1.0f;
         ss_read_rope(&arch->rotary, &full, arch->context);
         ss_read_rope(window, &sliding, arch->context);
         if (arch->rotary.part < 1.0 || window->part < 1.0)
@@ -110,11 +110,12 @@ static bool has_gates_in_q(const ss_arch *arch) {
 
 static void load_additions(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
     size_t D = (size_t)arch->D, K = (size_t)arch->K, H = (size_t)arch->H, G = (size_t)arch->G;
-    layer->bias_keys = ss_load_owned(loader, "layers.%d.self_attn.bias_key", arch->bias_key, G, K);
-    layer->bias_values =
-        ss_load_owned(loader, "layers.%d.self_attn.bias_key_value", arch->bias_key_value, G, K);
+    layer->bias_keys =
+        ss_load_head_vectors(loader, "layers.%d.self_attn.bias_key", arch->bias_key, G, K);
+    layer->bias_values = ss_load_head_vectors(loader, "layers.%d.self_attn.bias_key_value",
+                                              arch->bias_key_value, G, K);
     layer->value_biases =
-        ss_load_owned(loader, "layers.%d.self_attn.value_bias", arch->value_bias, H, K);
+        ss_load_head_vectors(loader, "layers.%d.self_attn.value_bias", arch->value_bias, H, K);
     if (arch->gate && !has_gates_in_q(arch))
         ss_load_linear(loader, &layer->gate, "layers.%d.self_attn.gate_proj", false,
                        arch->gate == SS_GATE_VALUE_STATE ? G * K : D,
@@ -129,13 +130,13 @@ static void load_additions(ss_layer *layer, ss_loader *loader, const ss_arch *ar
  * of 1 + w, safetensors files store w and GGUF files store the sum. */
 void ss_load_llama_norm(ss_loader *loader, ss_norm *norm, const char *name, const ss_arch *arch,
                         size_t n) {
-    bool has_bias = arch->norm == SS_NORM_LAYER && !arch->unbiased_norm;
+    bool has_bias = arch->norm == SS_NORM_LAYER && !arch->no_norm_bias;
     if (arch->bare_norm)
         norm->gain = ss_load_ones(loader, n);
     else
         ss_load_norm(loader, norm, name, has_bias, n);
     float *gain = (float *)(size_t)norm->gain;
-    bool adds = arch->one_more_gain && !ss_load_is_format(loader, SS_GGUF);
+    bool adds = arch->gain_plus_one && !ss_load_is_format(loader, SS_GGUF);
     for (size_t i = 0; adds && gain && i < n; i++) gain[i] += 1.0f;
 }
 
@@ -144,16 +145,17 @@ void ss_load_llama_norm(ss_loader *loader, ss_norm *norm, const char *name, cons
 static void load_qk_norms(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
     ss_sizes sizes = ss_arch_sizes(arch, ss_attention_of(arch, loader->layer));
     size_t K = (size_t)sizes.K, H = (size_t)arch->H, G = (size_t)sizes.G;
-    bool joint = arch->qk_norm == SS_QK_NORM_ALL_HEADS;
-    bool rotated = arch->qk_norm == SS_QK_NORM_HEAD_ROTATED;
+    bool is_joint = arch->qk_norm == SS_QK_NORM_ALL_HEADS;
+    bool is_rotated = arch->qk_norm == SS_QK_NORM_HEAD_ROTATED;
     if (!arch->qk_norm) return;
     ss_load_llama_norm(loader, &layer->q_norm,
-                       rotated ? "layers.%d.self_attn.query_layernorm"
-                               : "layers.%d.self_attn.q_norm",
-                       arch, joint ? H * K : K);
+                       is_rotated ? "layers.%d.self_attn.query_layernorm"
+                                  : "layers.%d.self_attn.q_norm",
+                       arch, is_joint ? H * K : K);
     ss_load_llama_norm(loader, &layer->k_norm,
-                       rotated ? "layers.%d.self_attn.key_layernorm" : "layers.%d.self_attn.k_norm",
-                       arch, joint ? G * K : K);
+                       is_rotated ? "layers.%d.self_attn.key_layernorm"
+                                  : "layers.%d.self_attn.k_norm",
+                       arch, is_joint ? G * K : K);
 }
 
 void ss_load_llama_heads(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
@@ -216,11 +218,11 @@ static void load_ffn(ss_ffn *ffn, ss_loader *loader, const char *name, const ss_
     size_t D = (size_t)arch->D;
     if (arch->ffn == SS_FFN_NONE) return;
     for (int i = arch->ffn == SS_FFN_GATED ? 0 : 1; i < 3; i++) {
-        char full[64];
-        snprintf(full, sizeof full, "%s.%s", name, parts[i]);
+        char full_name[64];
+        snprintf(full_name, sizeof full_name, "%s.%s", name, parts[i]);
         place.in = i == 2 ? F : D;
         place.out = i == 2 ? D : F;
-        ss_load_linear_at(loader, linears[i], full, arch->ffn_bias, &place);
+        ss_load_linear_at(loader, linears[i], full_name, arch->ffn_bias, &place);
     }
 }
 

@@ -9,8 +9,8 @@ void ss_nemotron_read(ss_arch *arch, ss_json *json) {
     ss_read_llama_like(arch, json, &defaults);
     ss_read_llama_biases(arch, json);
     arch->norm = SS_NORM_LAYER;
-    arch->one_more_gain = true;
+    arch->gain_plus_one = true;
     arch->norm_eps = (float)ss_json_number(json, "norm_eps", 1e-5, 0.0, 1.0);
     arch->ffn = SS_FFN_PLAIN;
-    ss_check_plain(arch, json, "hidden_act");
+    ss_refuse_gated_activation(arch, json, "hidden_act");
 }

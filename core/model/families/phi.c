@@ -10,7 +10,7 @@ void ss_phi_read(ss_arch *arch, ss_json *json) {
     ss_read_layer_norm(arch, json, "layer_norm_eps", 1e-5);
     arch->parallel = true;
     arch->ffn = SS_FFN_PLAIN;
-    ss_check_plain(arch, json, "hidden_act");
+    ss_refuse_gated_activation(arch, json, "hidden_act");
     arch->attention_bias = arch->output_bias = arch->ffn_bias = true;
     arch->head_bias = true;
     ss_refuse_qk_norm(json, "qk_layernorm");

@@ -14,6 +14,6 @@ void ss_phimoe_read(ss_arch *arch, ss_json *json) {
     ss_window_all_layers(arch);
     arch->E = ss_json_int(json, "num_local_experts", 16, 2, SS_EXPERTS_MAX);
     arch->top_k = ss_json_int(json, "num_experts_per_tok", 2, 2, 2);
-    arch->router = SS_ROUTER_MIXER;
+    arch->router = SS_ROUTER_SPARSEMIXER;
     arch->router_jitter = (float)ss_json_number(json, "router_jitter_noise", 0.01, 0.0, 1e6);
 }

@@ -13,10 +13,10 @@ static void read_layers(ss_arch *arch, ss_json *json) {
     arch->blocks = arch->L;
     arch->L = 0;
     for (int l = interval - 1; l < arch->blocks; l += interval) arch->layers[arch->L++] = (short)l;
-    ss_read_mixed_layers(arch, json, "linear_attention");
+    ss_read_attention_layers(arch, json, "linear_attention");
 }
 
-static void read_delta(ss_arch *arch, ss_json *json) {
+static void read_delta_net(ss_arch *arch, ss_json *json) {
     ss_mixer_sizes *sizes = &arch->mixer;
     *sizes = (ss_mixer_sizes){.kind = SS_MIXER_DELTA, .step_high = INFINITY};
     ss_mixer_reset_factors(sizes);
@@ -37,10 +37,10 @@ static void read_qwen3_next(ss_arch *arch, ss_json *json, ss_llama_defaults defa
         ss_json_refuse(json, "hidden_act", "\"silu\"", "another one");
     ss_read_attention_bias(arch, json, "attention_bias", false);
     arch->qk_norm = SS_QK_NORM_HEAD;
-    arch->one_more_gain = true;
+    arch->gain_plus_one = true;
     arch->gate = SS_GATE_OUTPUT_ELEMENT;
     read_layers(arch, json);
-    read_delta(arch, json);
+    read_delta_net(arch, json);
 }
 
 void ss_qwen3_next_read(ss_arch *arch, ss_json *json) {
@@ -51,12 +51,12 @@ void ss_qwen3_next_read(ss_arch *arch, ss_json *json) {
 }
 
 void ss_qwen3_5_read(ss_arch *arch, ss_json *json) {
-    read_qwen3_next(arch, json, (ss_llama_defaults){.G = 4, .sections = true});
+    read_qwen3_next(arch, json, (ss_llama_defaults){.G = 4, .has_sections = true});
 }
 
 void ss_qwen3_5_multimodal_read(ss_arch *arch, ss_json *json) {
     ss_llama_defaults defaults = {
-        .L = 32, .H = 16, .G = 4, .D = 4096, .F = 12288, .V = 248320, .sections = true};
+        .L = 32, .H = 16, .G = 4, .D = 4096, .F = 12288, .V = 248320, .has_sections = true};
     ss_json text = ss_text_config(json);
     read_qwen3_next(arch, &text, defaults);
     arch->tied = ss_json_bool(json, "tie_word_embeddings", arch->tied);
@@ -76,8 +76,9 @@ static void load_part(ss_loader *loader, ss_linear *linear, const char *name, co
 
 static void load_projections(ss_mixer *mixer, ss_loader *loader, const ss_arch *arch) {
     const ss_mixer_sizes *sizes = &arch->mixer;
-    size_t N = (size_t)sizes->key_width, share = (size_t)(sizes->values / sizes->keys);
-    size_t P = share * (size_t)sizes->value_width, D = (size_t)arch->D, H = (size_t)sizes->values;
+    size_t N = (size_t)sizes->key_width, values_per_key = (size_t)(sizes->values / sizes->keys);
+    size_t P = values_per_key * (size_t)sizes->value_width, D = (size_t)arch->D,
+           H = (size_t)sizes->values;
     bool by_head = arch->E > 0; /* qwen3_next stores the parts head by head */
     size_t total = 2 * N + (by_head ? 2 : 1) * P;
     const char *qkv =
@@ -88,8 +89,9 @@ static void load_projections(ss_mixer *mixer, ss_loader *loader, const ss_arch *
     if (by_head) {
         const char *ba = "layers.%d.linear_attn.in_proj_ba";
         load_part(loader, &mixer->z, qkv, arch, total, 2 * N + P, P, true);
-        load_part(loader, &mixer->beta, ba, arch, 2 * share, 0, share, true);
-        load_part(loader, &mixer->step, ba, arch, 2 * share, share, share, true);
+        load_part(loader, &mixer->beta, ba, arch, 2 * values_per_key, 0, values_per_key, true);
+        load_part(loader, &mixer->step, ba, arch, 2 * values_per_key, values_per_key,
+                  values_per_key, true);
     } else {
         const char *z = "layers.%d.linear_attn.in_proj_z";
         ss_load_linear(loader, &mixer->z, z, false, D, H * (size_t)sizes->value_width);
@@ -98,7 +100,7 @@ static void load_projections(ss_mixer *mixer, ss_loader *loader, const ss_arch *
     }
 }
 
-static void load_delta(ss_mixer *mixer, ss_loader *loader, const ss_arch *arch) {
+static void load_delta_net(ss_mixer *mixer, ss_loader *loader, const ss_arch *arch) {
     const ss_mixer_sizes *sizes = &arch->mixer;
     size_t keys = (size_t)sizes->keys * (size_t)sizes->key_width, H = (size_t)sizes->values;
     size_t P = (size_t)sizes->value_width, kernel = (size_t)sizes->kernel;
@@ -115,7 +117,7 @@ static void load_delta(ss_mixer *mixer, ss_loader *loader, const ss_arch *arch) 
 }
 
 void ss_load_qwen3_next_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
-    if (ss_attention_of(arch, loader->layer) < 0) load_delta(&layer->mixer, loader, arch);
+    if (ss_attention_of(arch, loader->layer) < 0) load_delta_net(&layer->mixer, loader, arch);
     ss_load_llama_layer(layer, loader, arch);
 }
 

@@ -36,7 +36,7 @@ void ss_helium_read(ss_arch *arch, ss_json *json) {
 
 /* Reads the layers that do not rotate. The list has 1 for each layer that rotates and 0 for one
  * that does not; without a list, every interval-th layer does not rotate. */
-static void read_unrotated(ss_arch *arch, ss_json *json) {
+static void read_unrotated_layers(ss_arch *arch, ss_json *json) {
     int interval = ss_json_int(json, "no_rope_layer_interval", 4, 1, SS_LAYERS_MAX);
     for (int l = 0; l < arch->L; l++) arch->unrotated[l] = (l + 1) % interval == 0;
     const cJSON *list = ss_json_item(json, "no_rope_layers"), *item;
@@ -56,7 +56,7 @@ void ss_smollm3_read(ss_arch *arch, ss_json *json) {
     ss_llama_defaults defaults = {.G = 4, .context = 32768, .theta = 2000000.0, .tied = true};
     ss_read_llama_like(arch, json, &defaults);
     ss_read_llama_biases(arch, json);
-    read_unrotated(arch, json);
+    read_unrotated_layers(arch, json);
     if (ss_json_bool(json, "use_sliding_window", false)) arch->window = ss_read_window(json, 0);
     for (int l = 0; l < arch->L; l++) arch->windowed[l] = arch->window && arch->unrotated[l];
     ss_read_layer_types(arch, json);
@@ -129,7 +129,7 @@ void ss_starcoder2_read(ss_arch *arch, ss_json *json) {
     ss_read_llama_like(arch, json, &defaults);
     ss_read_layer_norm(arch, json, "norm_epsilon", 1e-5);
     arch->ffn = SS_FFN_PLAIN;
-    ss_check_plain(arch, json, "hidden_act");
+    ss_refuse_gated_activation(arch, json, "hidden_act");
     ss_read_attention_bias(arch, json, "use_bias", true);
     arch->ffn_bias = arch->attention_bias;
     arch->window = ss_read_window(json, 0);

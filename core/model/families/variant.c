@@ -105,10 +105,10 @@ static void read_positions(ss_arch *arch, ss_json *variant) {
     arch->positions = (ss_positions)read_word(variant, "positions", ss_positions_words,
                                               SS_POSITIONS_N, (int)arch->positions);
     if (arch->positions == SS_POSITIONS_ROTARY) return;
-    bool sines = arch->positions == SS_POSITIONS_SINUSOID;
-    arch->rotary_width = sines ? arch->D : 0;
-    arch->rotary = (ss_rotary){.base = 10000.0, .part = 1.0, .size = 1.0f};
-    if (sines && arch->D % 2)
+    bool has_sines = arch->positions == SS_POSITIONS_SINUSOID;
+    arch->rotary_width = has_sines ? arch->D : 0;
+    arch->rotary = (ss_rotary){.base = 10000.0, .part = 1.0, .attention_factor = 1.0f};
+    if (has_sines && arch->D % 2)
         ss_json_refuse(variant, "hidden_size", "an even one with sinusoid positions", "an odd one");
 }
 

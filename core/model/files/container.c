@@ -29,7 +29,7 @@ static size_t max_entries(ss_bytes file) {
 
 /* Adds up the entries of each shard and, if there are several shards, the table of all of them. */
 size_t ss_container_size(const ss_bytes *files, int n) {
-    size_t bytes = SS_ARENA_MORE;
+    size_t bytes = SS_ARENA_OVERHEAD;
     for (int i = 0; i < n; i++) {
         size_t table_bytes = n > 1 ? max_entries(files[i]) * sizeof(ss_entry) : 0;
         if (!ss_add_size(&bytes, bytes, entries_size(files[i])) ||

@@ -23,7 +23,7 @@ static int compare_keys(const void *a, const void *b) {
 
 /* Returns a key that occurs twice among the members of an object, not of objects inside it, or
  * NULL; sets *full if the memory for the search ran out. */
-static const char *find_own_duplicate(const cJSON *object, bool *full) {
+static const char *find_shallow_duplicate(const cJSON *object, bool *full) {
     const cJSON *item, **items, *duplicate = NULL;
     size_t n = 0;
     cJSON_ArrayForEach(item, object) n++;
@@ -41,14 +41,15 @@ static const char *find_own_duplicate(const cJSON *object, bool *full) {
 }
 
 static const char *find_duplicate(const cJSON *value, bool *full) {
-    const char *duplicate = cJSON_IsObject(value) ? find_own_duplicate(value, full) : NULL;
+    const char *duplicate = cJSON_IsObject(value) ? find_shallow_duplicate(value, full) : NULL;
     const cJSON *item;
     cJSON_ArrayForEach(item, value) if (!duplicate && item->child) duplicate =
         find_duplicate(item, full);
     return duplicate;
 }
 
-ss_status ss_json_value(cJSON **out, const ss_json_members *members, ss_bytes text, ss_error *err) {
+ss_status ss_json_parse_value(cJSON **out, const ss_json_members *members, ss_bytes text,
+                              ss_error *err) {
     const char *start = (const char *)text.data, *end = start;
     bool full = false;
     cJSON *root = text.n ? cJSON_ParseWithLengthOpts(start, text.n, &end, 0) : NULL;
@@ -72,7 +73,7 @@ ss_status ss_json_parse(cJSON **out, ss_bytes text, const char *file, ss_status 
                         ss_error *err) {
     ss_json_members document = {.text = trim(text), .file = file, .code = code};
     cJSON *root;
-    ss_status status = ss_json_value(&root, &document, document.text, err);
+    ss_status status = ss_json_parse_value(&root, &document, document.text, err);
     if (status != SS_OK) return status;
     if (cJSON_IsObject(root)) {
         *out = root;
@@ -83,17 +84,18 @@ ss_status ss_json_parse(cJSON **out, ss_bytes text, const char *file, ss_status 
 }
 
 static int current_byte(const ss_json_members *members) {
-    return members->at < members->text.n ? members->text.data[members->at] : -1;
+    return members->offset < members->text.n ? members->text.data[members->offset] : -1;
 }
 
 static void skip_space(ss_json_members *members) {
-    while (current_byte(members) > 0 && strchr(" \n\r\t", current_byte(members))) members->at++;
+    while (current_byte(members) > 0 && strchr(" \n\r\t", current_byte(members))) members->offset++;
 }
 
 static void skip_string(ss_json_members *members) {
-    for (members->at++; current_byte(members) >= 0 && current_byte(members) != '"'; members->at++)
-        if (current_byte(members) == '\\') members->at++;
-    members->at += current_byte(members) == '"';
+    for (members->offset++; current_byte(members) >= 0 && current_byte(members) != '"';
+         members->offset++)
+        if (current_byte(members) == '\\') members->offset++;
+    members->offset += current_byte(members) == '"';
 }
 
 /* Skips the value that begins here, by counting brackets. */
@@ -104,7 +106,7 @@ static void skip_value(ss_json_members *members) {
         if (byte == '"')
             skip_string(members);
         else
-            members->at++;
+            members->offset++;
     }
 }
 
@@ -114,30 +116,31 @@ ss_json_members ss_json_members_of(ss_bytes text, const char *file, ss_status co
 
 /* Checks that nothing follows the end of the object. */
 static ss_status check_end(const ss_json_members *members, ss_error *err) {
-    size_t end = members->at + 1;
+    size_t end = members->offset + 1;
     return end == members->text.n ? SS_OK : fail_at(members, end, err);
 }
 
 ss_status ss_json_next(ss_json_members *members, ss_bytes *key, ss_bytes *value, ss_error *err) {
     const unsigned char *text = members->text.data;
-    bool is_first = members->at == 0;
+    bool is_first = members->offset == 0;
     *key = (ss_bytes){NULL, 0};
     if (!is_first && current_byte(members) == '}') return check_end(members, err);
-    if (current_byte(members) != (is_first ? '{' : ',')) return fail_at(members, members->at, err);
-    members->at++;
+    if (current_byte(members) != (is_first ? '{' : ','))
+        return fail_at(members, members->offset, err);
+    members->offset++;
     skip_space(members);
     if (is_first && current_byte(members) == '}') return check_end(members, err);
-    size_t key_begin = members->at;
-    if (current_byte(members) != '"') return fail_at(members, members->at, err);
+    size_t key_begin = members->offset;
+    if (current_byte(members) != '"') return fail_at(members, members->offset, err);
     skip_string(members);
-    size_t key_end = members->at;
+    size_t key_end = members->offset;
     skip_space(members);
-    if (current_byte(members) != ':') return fail_at(members, members->at, err);
-    members->at++;
+    if (current_byte(members) != ':') return fail_at(members, members->offset, err);
+    members->offset++;
     skip_space(members);
-    *value = (ss_bytes){text + members->at, 0};
+    *value = (ss_bytes){text + members->offset, 0};
     skip_value(members);
-    value->n = (size_t)(text + members->at - value->data);
+    value->n = (size_t)(text + members->offset - value->data);
     *value = trim(*value);
     *key = (ss_bytes){text + key_begin, key_end - key_begin};
     return SS_OK;

@@ -39,7 +39,7 @@ typedef struct ss_json_members {
     ss_bytes text;
     const char *file;
     ss_status code;
-    size_t at;
+    size_t offset; /* of the next byte to read */
 } ss_json_members;
 
 ss_json_members ss_json_members_of(ss_bytes text, const char *file, ss_status code);
@@ -49,7 +49,8 @@ ss_json_members ss_json_members_of(ss_bytes text, const char *file, ss_status co
 ss_status ss_json_next(ss_json_members *members, ss_bytes *key, ss_bytes *value, ss_error *err);
 
 /* Parses a text that ss_json_next found; the caller frees *out with cJSON_Delete. */
-ss_status ss_json_value(cJSON **out, const ss_json_members *members, ss_bytes text, ss_error *err);
+ss_status ss_json_parse_value(cJSON **out, const ss_json_members *members, ss_bytes text,
+                              ss_error *err);
 
 /* Reads an integer in [low, high]; absent or null gives the default, which may be SS_JSON_REQUIRED.
  */

@@ -35,9 +35,9 @@ const ss_storage_type *ss_pickle_storage_type(const ss_pickle_value *name) {
 
 typedef struct machine {
     ss_pickle *pickle;
-    ss_pickle_value *stack, *memo;                 /* [capacity], one for each byte of the pickle */
-    size_t capacity, depth, memo_n, opcode_at, at; /* at: offset of the next byte */
-    int opcode;                                    /* the opcode that is executed */
+    ss_pickle_value *stack, *memo; /* [capacity], one for each byte of the pickle */
+    size_t capacity, depth, memo_n, opcode_offset, offset; /* offset: of the next byte */
+    int opcode;                                            /* the opcode that is executed */
     int64_t tables_n;
     bool has_stopped;
     ss_status status;
@@ -50,7 +50,7 @@ static ss_bytes code_of(const machine *m) {
 
 static void fail(machine *m, ss_status code, const char *expected, const char *actual) {
     char where[48];
-    snprintf(where, sizeof where, "data.pkl byte %lu", (unsigned long)m->opcode_at);
+    snprintf(where, sizeof where, "data.pkl byte %lu", (unsigned long)m->opcode_offset);
     if (m->status == SS_OK)
         m->status = ss_fail(m->err, code, where, "expected %s, found %s", expected, actual);
 }
@@ -72,9 +72,9 @@ static ss_pickle_value pop(machine *m) {
 
 static uint64_t take(machine *m, size_t width) {
     uint64_t value = 0;
-    if (!ss_read_uint(&value, code_of(m), m->at, width))
+    if (!ss_read_uint(&value, code_of(m), m->offset, width))
         fail(m, SS_BAD_FILE, "more bytes after the opcode", "the pickle's end");
-    m->at += m->status == SS_OK ? width : 0;
+    m->offset += m->status == SS_OK ? width : 0;
     return value;
 }
 
@@ -84,12 +84,12 @@ static void push_number(machine *m, uint32_t kind, int64_t number) {
 
 static void push_text(machine *m, uint64_t n) {
     if (m->status != SS_OK) return;
-    if (n > code_of(m).n - m->at) {
+    if (n > code_of(m).n - m->offset) {
         fail(m, SS_BAD_FILE, "a text inside the pickle", "a longer one");
         return;
     }
-    push(m, (ss_pickle_value){SS_PICKLE_TEXT, (uint32_t)n, (int64_t)m->at});
-    m->at += (size_t)n;
+    push(m, (ss_pickle_value){SS_PICKLE_TEXT, (uint32_t)n, (int64_t)m->offset});
+    m->offset += (size_t)n;
 }
 
 static void push_tuple(machine *m, size_t n) {
@@ -130,7 +130,7 @@ static void op_constant(machine *m) {
     case '}': push_number(m, SS_PICKLE_TABLE, m->tables_n++); break;
     case ')': push_tuple(m, 0); break;
     case 'N': push_number(m, SS_PICKLE_NONE, 0); break;
-    default: push_number(m, SS_PICKLE_TRUTH, m->opcode == 0x88);
+    default: push_number(m, SS_PICKLE_BOOL, m->opcode == 0x88);
     }
 }
 
@@ -184,7 +184,7 @@ static void op_tuple(machine *m) {
 static void push_name(machine *m, ss_bytes module, ss_bytes name) {
     if (m->status != SS_OK) return;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (ss_bytes_are(module, names[i].module) && ss_bytes_are(name, names[i].type.name)) {
+        if (ss_bytes_equal(module, names[i].module) && ss_bytes_equal(name, names[i].type.name)) {
             push_number(m, SS_PICKLE_NAME, (int64_t)i);
             return;
         }
@@ -196,11 +196,12 @@ static void push_name(machine *m, ss_bytes module, ss_bytes name) {
 }
 
 static ss_bytes take_line(machine *m) {
-    ss_bytes code = code_of(m), line = {code.data + m->at, 0};
-    while (m->at < code.n && code.data[m->at] != '\n') m->at++;
-    line.n = (size_t)(code.data + m->at - line.data);
-    if (m->at == code.n) fail(m, SS_BAD_FILE, "a name that ends with a line", "the pickle's end");
-    m->at += m->at < code.n;
+    ss_bytes code = code_of(m), line = {code.data + m->offset, 0};
+    while (m->offset < code.n && code.data[m->offset] != '\n') m->offset++;
+    line.n = (size_t)(code.data + m->offset - line.data);
+    if (m->offset == code.n)
+        fail(m, SS_BAD_FILE, "a name that ends with a line", "the pickle's end");
+    m->offset += m->offset < code.n;
     return line;
 }
 
@@ -222,7 +223,7 @@ static bool is_storage(const machine *m, const ss_pickle_value *id) {
     if (id->kind != SS_PICKLE_TUPLE || id->n != 5) return false;
     const ss_pickle_value *parts = m->pickle->tuples + id->number;
     return parts[0].kind == SS_PICKLE_TEXT &&
-           ss_bytes_are(ss_pickle_text(m->pickle, &parts[0]), "storage") &&
+           ss_bytes_equal(ss_pickle_text(m->pickle, &parts[0]), "storage") &&
            parts[1].kind == SS_PICKLE_NAME && names[parts[1].number].use == USE_STORAGE &&
            parts[2].kind == SS_PICKLE_TEXT && parts[3].kind == SS_PICKLE_TEXT &&
            parts[4].kind == SS_PICKLE_NUMBER && parts[4].number >= 0;
@@ -328,7 +329,7 @@ static operation *const operations[256] = {
 };
 
 static void step(machine *m) {
-    m->opcode_at = m->at;
+    m->opcode_offset = m->offset;
     m->opcode = (int)take(m, 1);
     if (m->status == SS_OK && !operations[m->opcode]) {
         char actual[32];

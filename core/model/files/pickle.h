@@ -23,7 +23,7 @@ typedef enum ss_pickle_kind {
     SS_PICKLE_UNSET,
     SS_PICKLE_MARK,
     SS_PICKLE_NONE,
-    SS_PICKLE_TRUTH,
+    SS_PICKLE_BOOL,
     SS_PICKLE_NUMBER,
     SS_PICKLE_TEXT,
     SS_PICKLE_LIST, /* a list, whose elements are dropped */

@@ -21,10 +21,10 @@
 static size_t measure(ss_bytes file) {
     uint64_t header;
     if (!ss_read_u64(&header, file, 0) || header > file.n || header > HEADER_BYTES_MAX)
-        return SS_ARENA_MORE;
+        return SS_ARENA_OVERHEAD;
     /* The length of all names is below the length of the header. */
     size_t entries = (size_t)header / ENTRY_BYTES_MIN + 1;
-    return entries * sizeof(ss_entry) + (size_t)header + entries + 2 * SS_ARENA_MORE;
+    return entries * sizeof(ss_entry) + (size_t)header + entries + 2 * SS_ARENA_OVERHEAD;
 }
 
 static const struct {
@@ -114,7 +114,7 @@ static ss_status count_entries(size_t *n, size_t *names_bytes, ss_json_members m
 static ss_status read_name(const char **name, char **names, const ss_json_members *members,
                            ss_bytes key, ss_error *err) {
     cJSON *item;
-    ss_status status = ss_json_value(&item, members, key, err);
+    ss_status status = ss_json_parse_value(&item, members, key, err);
     if (status != SS_OK) return status;
     size_t length = strlen(item->valuestring) + 1;
     *name = memcpy(*names, item->valuestring, length);
@@ -133,7 +133,7 @@ static ss_status fill_entries(ss_entries *out, char *names, ss_json_members memb
         *entry = (ss_entry){0};
         cJSON *item;
         status = read_name(&entry->name, &names, &members, key, err);
-        if (status == SS_OK) status = ss_json_value(&item, &members, value, err);
+        if (status == SS_OK) status = ss_json_parse_value(&item, &members, value, err);
         if (status != SS_OK) return status;
         if (strcmp(entry->name, METADATA)) {
             status = read_entry(entry, item, data, err);

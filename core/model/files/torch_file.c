@@ -84,7 +84,7 @@ static const ss_zip_record *find_record(const torch_file *file, const char *pref
 
 static ss_status check_byte_order(const torch_file *file, ss_error *err) {
     const ss_zip_record *order = find_record(file, "byteorder", (ss_bytes){NULL, 0});
-    if (!order || ss_bytes_are(order->data, "little")) return SS_OK;
+    if (!order || ss_bytes_equal(order->data, "little")) return SS_OK;
     return ss_fail(err, SS_UNSUPPORTED, "byteorder", "expected little-endian numbers");
 }
 
@@ -186,7 +186,7 @@ static ss_status find_table(int64_t *table, const ss_pickle *pickle, ss_error *e
             item->value.kind != SS_PICKLE_TABLE)
             continue;
         for (size_t w = 0; w < sizeof wrappers / sizeof *wrappers; w++)
-            if (ss_bytes_are(ss_pickle_text(pickle, &item->key), wrappers[w])) {
+            if (ss_bytes_equal(ss_pickle_text(pickle, &item->key), wrappers[w])) {
                 *table = item->value.number;
                 return SS_OK;
             }

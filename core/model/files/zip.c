@@ -85,7 +85,7 @@ ss_status ss_zip_begin(ss_zip *zip, ss_bytes file, ss_error *err) {
         return ss_fail(err, SS_BAD_FILE, ss_where_byte(end).text,
                        "expected at most %.0f records in the directory, found %.0f",
                        (double)(bytes / RECORD_BYTES), (double)zip->n);
-    zip->at = zip->start = (size_t)start;
+    zip->offset = zip->start = (size_t)start;
     zip->end = (size_t)(start + bytes);
     return SS_OK;
 }
@@ -124,7 +124,7 @@ static bool read_extra(directory_record *record) {
 
 static ss_status read_record(directory_record *record, ss_zip *zip, ss_error *err) {
     ss_bytes file = {zip->file.data, zip->end};
-    size_t at = zip->at;
+    size_t at = zip->offset;
     if (!begins_with(file, at, RECORD_BYTES, RECORD_SIGNATURE))
         return ss_fail(err, SS_BAD_FILE, ss_where_byte(at).text,
                        "expected a record of the directory");
@@ -137,11 +137,11 @@ static ss_status read_record(directory_record *record, ss_zip *zip, ss_error *er
                                  .header_at = uint_at(file, at + 42, 4)};
     at += RECORD_BYTES;
     if (name_n + extra_n + comment_n > zip->end - at)
-        return ss_fail(err, SS_BAD_FILE, ss_where_byte(zip->at).text,
+        return ss_fail(err, SS_BAD_FILE, ss_where_byte(zip->offset).text,
                        "expected a record inside the directory, found a longer one");
     record->name = (ss_bytes){file.data + at, name_n};
     record->extra = (ss_bytes){file.data + at + name_n, extra_n};
-    zip->at = at + name_n + extra_n + comment_n;
+    zip->offset = at + name_n + extra_n + comment_n;
     if (!read_extra(record))
         return ss_fail(err, SS_BAD_FILE, ss_where_name(record->name).text,
                        "expected its zip64 sizes in the directory, found none");
@@ -189,7 +189,7 @@ static int compare_ranges(const void *a, const void *b) {
 }
 
 static int compare_bytes(ss_bytes a, ss_bytes b) {
-    size_t n = ss_smaller(a.n, b.n);
+    size_t n = ss_min_size(a.n, b.n);
     int order = n ? memcmp(a.data, b.data, n) : 0;
     return order ? order : a.n < b.n ? -1 : a.n > b.n;
 }

@@ -18,7 +18,7 @@ typedef struct ss_zip_record {
 /* An iterator over the directory: call ss_zip_begin, then ss_zip_next n times. */
 typedef struct ss_zip {
     ss_bytes file;
-    size_t at;         /* offset of the next directory record */
+    size_t offset;     /* of the next directory record */
     size_t start, end; /* byte range of the directory */
     uint64_t n;
 } ss_zip;

@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-static void put(ss_gguf_source *source, const char *key, double value) {
+static void put_number(ss_gguf_source *source, const char *key, double value) {
     if (!cJSON_AddNumberToObject(source->config, key, value))
         ss_gguf_refuse(source, SS_NO_MEMORY, key, "room for it");
 }
@@ -23,41 +23,41 @@ static void put_bool(ss_gguf_source *source, const char *key, bool value) {
 #define REQUIRED ((double)NAN)
 
 /* Copies the number at a key of GGUF to a key of config.json. */
-static void copy(ss_gguf_source *source, const char *gguf, const char *config,
-                 double default_value) {
-    put(source, config, ss_gguf_number(source, gguf, default_value));
+static void copy_number(ss_gguf_source *source, const char *gguf, const char *config,
+                        double default_value) {
+    put_number(source, config, ss_gguf_number(source, gguf, default_value));
 }
 
 /* Writes the sizes of all models. Families call them by different names, so each is written under
  * all of them. */
 static void put_sizes(ss_gguf_source *source) {
-    copy(source, "block_count", "num_hidden_layers", REQUIRED);
-    copy(source, "block_count", "n_layer", REQUIRED);
-    copy(source, "block_count", "n_layers", REQUIRED);
-    copy(source, "embedding_length", "hidden_size", REQUIRED);
-    copy(source, "embedding_length", "n_embd", REQUIRED);
-    copy(source, "embedding_length", "d_model", REQUIRED);
-    copy(source, "context_length", "max_position_embeddings", REQUIRED);
-    copy(source, "context_length", "n_positions", REQUIRED);
-    copy(source, "context_length", "seq_length", REQUIRED);
-    copy(source, "context_length", "max_seq_len", REQUIRED);
-    copy(source, "attention.head_count", "num_attention_heads", REQUIRED);
-    copy(source, "attention.head_count", "n_head", REQUIRED);
-    copy(source, "attention.head_count", "n_heads", REQUIRED);
-    copy(source, "rope.freq_base", "rope_theta", 10000.0);
+    copy_number(source, "block_count", "num_hidden_layers", REQUIRED);
+    copy_number(source, "block_count", "n_layer", REQUIRED);
+    copy_number(source, "block_count", "n_layers", REQUIRED);
+    copy_number(source, "embedding_length", "hidden_size", REQUIRED);
+    copy_number(source, "embedding_length", "n_embd", REQUIRED);
+    copy_number(source, "embedding_length", "d_model", REQUIRED);
+    copy_number(source, "context_length", "max_position_embeddings", REQUIRED);
+    copy_number(source, "context_length", "n_positions", REQUIRED);
+    copy_number(source, "context_length", "seq_length", REQUIRED);
+    copy_number(source, "context_length", "max_seq_len", REQUIRED);
+    copy_number(source, "attention.head_count", "num_attention_heads", REQUIRED);
+    copy_number(source, "attention.head_count", "n_head", REQUIRED);
+    copy_number(source, "attention.head_count", "n_heads", REQUIRED);
+    copy_number(source, "rope.freq_base", "rope_theta", 10000.0);
 }
 
 static void put_feed_forward(ss_gguf_source *source) {
-    copy(source, "feed_forward_length", "intermediate_size", REQUIRED);
-    copy(source, "feed_forward_length", "n_inner", REQUIRED);
-    copy(source, "feed_forward_length", "ffn_hidden_size", REQUIRED);
+    copy_number(source, "feed_forward_length", "intermediate_size", REQUIRED);
+    copy_number(source, "feed_forward_length", "n_inner", REQUIRED);
+    copy_number(source, "feed_forward_length", "ffn_hidden_size", REQUIRED);
 }
 
 static void put_layer_norm(ss_gguf_source *source) {
-    copy(source, "attention.layer_norm_epsilon", "layer_norm_eps", REQUIRED);
-    copy(source, "attention.layer_norm_epsilon", "layer_norm_epsilon", REQUIRED);
-    copy(source, "attention.layer_norm_epsilon", "norm_epsilon", REQUIRED);
-    copy(source, "attention.layer_norm_epsilon", "norm_eps", REQUIRED);
+    copy_number(source, "attention.layer_norm_epsilon", "layer_norm_eps", REQUIRED);
+    copy_number(source, "attention.layer_norm_epsilon", "layer_norm_epsilon", REQUIRED);
+    copy_number(source, "attention.layer_norm_epsilon", "norm_epsilon", REQUIRED);
+    copy_number(source, "attention.layer_norm_epsilon", "norm_eps", REQUIRED);
 }
 
 static void require_value(ss_gguf_source *source, const char *key, double value) {
@@ -69,8 +69,8 @@ static void require_value(ss_gguf_source *source, const char *key, double value)
                     SS_GGUF_METADATA ": this build computes %g, the file says %g", value, actual);
 }
 
-/* Keys that refuse_unknown accepts in every architecture: functions below read them, or they repeat
- * facts of the tensors, or they only name the origin of the file. */
+/* Keys that refuse_unknown_keys accepts in every architecture: functions below read them, or they
+ * repeat facts of the tensors, or they only name the origin of the file. */
 static const char general_keys[] =
     "block_count\0embedding_length\0feed_forward_length\0context_length\0attention.head_count\0"
     "attention.head_count_kv\0attention.key_length\0attention.value_length\0"
@@ -112,7 +112,7 @@ static bool has_type_among(const ss_gguf_source *source, const char *types) {
 }
 
 /* Refuses unknown keys of the architecture, since any may change what the model computes. */
-static void refuse_unknown(ss_gguf_source *source) {
+static void refuse_unknown_keys(ss_gguf_source *source) {
     size_t n = strlen(source->architecture);
     const cJSON *item;
     cJSON_ArrayForEach(item, source->pairs) {
@@ -144,7 +144,7 @@ static void check_general(ss_gguf_source *source) {
         require_value(source, "expert_count", 0.0);
         require_value(source, "expert_used_count", 0.0);
     }
-    refuse_unknown(source);
+    refuse_unknown_keys(source);
 }
 
 /* The parameters of Llama 3's scaling in all published models. */
@@ -225,7 +225,7 @@ static void put_scaling(ss_gguf_source *source, double width) {
     if (is_yarn) put_yarn(source, scaling);
 }
 
-static double head_width(ss_gguf_source *source) {
+static double read_head_width(ss_gguf_source *source) {
     double H = ss_gguf_number(source, "attention.head_count", REQUIRED);
     double D = ss_gguf_number(source, "embedding_length", REQUIRED);
     double K = H >= 1.0 ? floor(D / H) : 1.0;
@@ -238,22 +238,22 @@ static void put_gemma(ss_gguf_source *source, double K) {
     bool is_gemma3 = has_type(source, "gemma3_text");
     double L = ss_gguf_number(source, "block_count", REQUIRED);
     double H = ss_gguf_number(source, "attention.head_count", REQUIRED);
-    copy(source, "attention.sliding_window", "sliding_window", REQUIRED);
+    copy_number(source, "attention.sliding_window", "sliding_window", REQUIRED);
     if (is_gemma3) {
-        copy(source, "attention.sliding_window_pattern", "sliding_window_pattern", 6.0);
-        copy(source, "rope.freq_base_swa", "rope_local_base_freq", 10000.0);
+        copy_number(source, "attention.sliding_window_pattern", "sliding_window_pattern", 6.0);
+        copy_number(source, "rope.freq_base_swa", "rope_local_base_freq", 10000.0);
         require_value(source, "final_logit_softcapping", 0.0);
         require_value(source, "attn_logit_softcapping", 0.0);
     } else {
-        copy(source, "attn_logit_softcapping", "attn_logit_softcapping", 50.0);
-        copy(source, "final_logit_softcapping", "final_logit_softcapping", 30.0);
+        copy_number(source, "attn_logit_softcapping", "attn_logit_softcapping", 50.0);
+        copy_number(source, "final_logit_softcapping", "final_logit_softcapping", 30.0);
         require_value(source, "attention.sliding_window_pattern", 2.0);
     }
     /* gemma2 with 46 layers and gemma3 with 62, the largest model of each, scale scores by D / H
      * and not by K. */
     double D = ss_gguf_number(source, "embedding_length", REQUIRED);
-    put(source, "query_pre_attn_scalar",
-        L == (is_gemma3 ? 62.0 : 46.0) && H >= 1.0 ? floor(D / H) : K);
+    put_number(source, "query_pre_attn_scalar",
+               L == (is_gemma3 ? 62.0 : 46.0) && H >= 1.0 ? floor(D / H) : K);
 }
 
 /* Writes settings of experts that llama.cpp derives from the architecture. In Qwen, the weights of
@@ -262,13 +262,13 @@ static void put_gemma(ss_gguf_source *source, double K) {
 static void put_experts(ss_gguf_source *source) {
     bool is_qwen = has_type(source, "qwen3_moe"), is_hunyuan = has_type(source, "hunyuan_v1_moe");
     double F = ss_gguf_number(source, "feed_forward_length", REQUIRED);
-    copy(source, "expert_count", "num_experts", REQUIRED);
-    copy(source, "expert_count", "num_local_experts", REQUIRED);
-    copy(source, "expert_used_count", "num_experts_per_tok", REQUIRED);
-    copy(source, "expert_used_count", "moe_topk", REQUIRED);
+    copy_number(source, "expert_count", "num_experts", REQUIRED);
+    copy_number(source, "expert_count", "num_local_experts", REQUIRED);
+    copy_number(source, "expert_used_count", "num_experts_per_tok", REQUIRED);
+    copy_number(source, "expert_used_count", "moe_topk", REQUIRED);
     put_bool(source, "norm_topk_prob", is_qwen);
-    put(source, "moe_intermediate_size",
-        ss_gguf_number(source, "expert_feed_forward_length", is_qwen ? REQUIRED : F));
+    put_number(source, "moe_intermediate_size",
+               ss_gguf_number(source, "expert_feed_forward_length", is_qwen ? REQUIRED : F));
     if (!is_qwen) require_value(source, "expert_feed_forward_length", F);
     require_value(source, "expert_shared_feed_forward_length", is_hunyuan ? F : 0.0);
     require_value(source, "expert_shared_count", is_hunyuan ? 1.0 : 0.0);
@@ -282,14 +282,14 @@ static void put_norm(ss_gguf_source *source) {
     if (has_type_among(source, "phi\0stablelm\0starcoder2\0cohere\0cohere2\0nemotron\0"))
         put_layer_norm(source);
     else if (!is_olmo)
-        copy(source, "attention.layer_norm_rms_epsilon", "rms_norm_eps", REQUIRED);
+        copy_number(source, "attention.layer_norm_rms_epsilon", "rms_norm_eps", REQUIRED);
 }
 
 /* Returns how many dimensions of a head of width K are rotated. Writes their share of K, slightly
  * increased, so that K times the share rounds down to this number. */
 static double put_rotary_part(ss_gguf_source *source, double K, const char *key) {
     double width = ss_gguf_number(source, "rope.dimension_count", K);
-    put(source, key, K >= 1.0 ? fmin((width + 1.0 / 1024.0) / K, 1.0) : 1.0);
+    put_number(source, key, K >= 1.0 ? fmin((width + 1.0 / 1024.0) / K, 1.0) : 1.0);
     return width;
 }
 
@@ -324,39 +324,40 @@ static void put_mixed_layers(ss_gguf_source *source) {
     if (!cJSON_IsArray(list) || !is_valid)
         ss_gguf_refuse(source, SS_UNSUPPORTED, ss_gguf_full_key(source, key).text,
                        "a list of 0 and of one other number");
-    put(source, "num_key_value_heads", G);
+    put_number(source, "num_key_value_heads", G);
 }
 
 /* Writes the keys of lfm2. The feed-forward width is not adjusted, since GGUF has the final one. */
 static void put_lfm2(ss_gguf_source *source) {
-    copy(source, "attention.layer_norm_rms_epsilon", "norm_eps", REQUIRED);
-    copy(source, "shortconv.l_cache", "conv_L_cache", REQUIRED);
+    copy_number(source, "attention.layer_norm_rms_epsilon", "norm_eps", REQUIRED);
+    copy_number(source, "shortconv.l_cache", "conv_L_cache", REQUIRED);
     put_bool(source, "block_auto_adjust_ff_dim", false);
     put_mixed_layers(source);
 }
 
 static void put_llama(ss_gguf_source *source) {
-    double K = head_width(source), H = ss_gguf_number(source, "attention.head_count", REQUIRED);
+    double K = read_head_width(source),
+           H = ss_gguf_number(source, "attention.head_count", REQUIRED);
     put_feed_forward(source);
     put_norm(source);
     if (has_type(source, "lfm2"))
         put_lfm2(source);
     else
-        copy(source, "attention.head_count_kv", "num_key_value_heads", H);
-    put(source, "head_dim", K);
+        copy_number(source, "attention.head_count_kv", "num_key_value_heads", H);
+    put_number(source, "head_dim", K);
     if (has_type_among(source, "phi\0phi3\0stablelm\0glm4\0nemotron\0"))
         put_rotary_part(source, K, "partial_rotary_factor");
     else
         require_value(source, "rope.dimension_count", K);
     if (has_type_among(source, MAY_HAVE_WINDOW) && ss_gguf_find(source, "attention.sliding_window"))
-        copy(source, "attention.sliding_window", "sliding_window", 0.0);
+        copy_number(source, "attention.sliding_window", "sliding_window", 0.0);
     if (has_type_among(source, GRANITE)) {
-        copy(source, "embedding_scale", "embedding_multiplier", REQUIRED);
-        copy(source, "residual_scale", "residual_multiplier", REQUIRED);
-        copy(source, "attention.scale", "attention_multiplier", REQUIRED);
-        copy(source, "logit_scale", "logits_scaling", REQUIRED);
+        copy_number(source, "embedding_scale", "embedding_multiplier", REQUIRED);
+        copy_number(source, "residual_scale", "residual_multiplier", REQUIRED);
+        copy_number(source, "attention.scale", "attention_multiplier", REQUIRED);
+        copy_number(source, "logit_scale", "logits_scaling", REQUIRED);
     }
-    if (has_type_among(source, COHERE)) copy(source, "logit_scale", "logit_scale", REQUIRED);
+    if (has_type_among(source, COHERE)) copy_number(source, "logit_scale", "logit_scale", REQUIRED);
     if (has_type(source, "stablelm")) put_parallel(source, false);
     /* Families differ in the name of this flag, so it is written under all names. */
     put_bool(source, "use_bias", source->attention_bias);
@@ -374,7 +375,7 @@ static void put_llama(ss_gguf_source *source) {
 static void put_falcon(ss_gguf_source *source) {
     put_feed_forward(source);
     put_layer_norm(source);
-    copy(source, "attention.head_count_kv", "num_kv_heads", 1.0);
+    copy_number(source, "attention.head_count_kv", "num_kv_heads", 1.0);
     put_bool(source, "new_decoder_architecture", true);
     put_bool(source, "bias", source->attention_bias);
     if (has_type(source, "bloom"))
@@ -383,7 +384,7 @@ static void put_falcon(ss_gguf_source *source) {
 }
 
 static void put_gptneox(ss_gguf_source *source) {
-    double K = head_width(source);
+    double K = read_head_width(source);
     put_feed_forward(source);
     put_layer_norm(source);
     double width = put_rotary_part(source, K, "rotary_pct");
@@ -409,7 +410,7 @@ static void put_config(ss_gguf_source *source) {
     check_general(source);
     if (!cJSON_AddStringToObject(source->config, "model_type", type))
         ss_gguf_refuse(source, SS_NO_MEMORY, "model_type", "room for it");
-    put(source, "vocab_size", source->V);
+    put_number(source, "vocab_size", source->V);
     put_bool(source, "tie_word_embeddings", !source->has_output);
     put_sizes(source);
     if (!strcmp(type, "gpt_bigcode")) require_value(source, "attention.head_count_kv", 1.0);

@@ -21,43 +21,43 @@ static const struct {
     [35] = {"TQ2_0", -1},     [39] = {"MXFP4", -1},
 };
 
-typedef struct gguf_head {
+typedef struct gguf_header {
     ss_gguf gguf; /* positioned at the first tensor */
     const ss_gguf_family *family;
-} gguf_head;
+} gguf_header;
 
 static ss_bytes text_of(const ss_gguf_pair *pair) {
-    if (pair->array || pair->type != SS_GGUF_TEXT) return (ss_bytes){pair->value.data, 0};
+    if (pair->is_array || pair->type != SS_GGUF_TEXT) return (ss_bytes){pair->value.data, 0};
     return (ss_bytes){pair->value.data + 8, pair->value.n - 8};
 }
 
-static ss_status find_family(gguf_head *head, ss_bytes architecture, ss_error *err) {
+static ss_status find_family(gguf_header *header, ss_bytes architecture, ss_error *err) {
     char names[448];
-    head->family = ss_gguf_family_find(architecture);
-    if (head->family) return SS_OK;
+    header->family = ss_gguf_family_find(architecture);
+    if (header->family) return SS_OK;
     ss_gguf_family_names(names, sizeof names);
     return ss_fail(err, SS_UNSUPPORTED, "general.architecture", "expected %s, found %.*s", names,
                    architecture.n > 60 ? 60 : (int)architecture.n,
                    architecture.n ? (const char *)architecture.data : "");
 }
 
-static ss_status read_head(gguf_head *head, ss_bytes file, ss_error *err) {
+static ss_status read_header(gguf_header *header, ss_bytes file, ss_error *err) {
     ss_bytes architecture = {NULL, 0};
-    ss_status status = ss_gguf_begin(&head->gguf, file, err);
-    for (uint64_t i = 0; status == SS_OK && i < head->gguf.pairs_n; i++) {
+    ss_status status = ss_gguf_begin(&header->gguf, file, err);
+    for (uint64_t i = 0; status == SS_OK && i < header->gguf.pairs_n; i++) {
         ss_gguf_pair pair;
         uint64_t parts = 0;
-        status = ss_gguf_next_pair(&head->gguf, &pair, err);
+        status = ss_gguf_next_pair(&header->gguf, &pair, err);
         if (status != SS_OK) return status;
-        if (ss_bytes_are(pair.key, "general.architecture")) architecture = text_of(&pair);
-        if (ss_bytes_are(pair.key, "split.count") && pair.type == SS_GGUF_U16)
+        if (ss_bytes_equal(pair.key, "general.architecture")) architecture = text_of(&pair);
+        if (ss_bytes_equal(pair.key, "split.count") && pair.type == SS_GGUF_U16)
             ss_read_uint(&parts, pair.value, 0, 2);
         if (parts > 1)
             return ss_fail(err, SS_UNSUPPORTED, "split.count",
                            "expected one whole GGUF file, found one of %lu parts",
                            (unsigned long)parts);
     }
-    return status == SS_OK ? find_family(head, architecture, err) : status;
+    return status == SS_OK ? find_family(header, architecture, err) : status;
 }
 
 static ss_status read_shape(ss_entry *entry, const ss_gguf_tensor *tensor, ss_error *err) {
@@ -97,12 +97,12 @@ static ss_status set_range(ss_entry *entry, ss_bytes data, size_t alignment, ss_
     return SS_OK;
 }
 
-static ss_status read_tensor(ss_entry *entry, gguf_head *head, ss_arena *arena, ss_error *err) {
+static ss_status read_tensor(ss_entry *entry, gguf_header *header, ss_arena *arena, ss_error *err) {
     char text[SS_GGUF_NAME_BYTES];
     ss_gguf_tensor tensor;
-    ss_status status = ss_gguf_next_tensor(&head->gguf, &tensor, err);
+    ss_status status = ss_gguf_next_tensor(&header->gguf, &tensor, err);
     if (status != SS_OK) return status;
-    ss_gguf_translate(text, head->family, tensor.name);
+    ss_gguf_translate(text, header->family, tensor.name);
     size_t n = strlen(text) + 1;
     char *name = ss_arena_take(arena, n, 1);
     if (arena->full) return ss_fail(err, SS_NO_MEMORY, "GGUF tensors", "no room for their names");
@@ -114,20 +114,20 @@ static ss_status read_tensor(ss_entry *entry, gguf_head *head, ss_arena *arena, 
 }
 
 static ss_status read_entries(ss_entries *out, ss_bytes file, ss_arena *arena, ss_error *err) {
-    gguf_head head;
-    ss_status status = read_head(&head, file, err);
+    gguf_header header;
+    ss_status status = read_header(&header, file, err);
     if (status != SS_OK) return status;
-    size_t n = (size_t)head.gguf.tensors_n;
+    size_t n = (size_t)header.gguf.tensors_n;
     ss_entry *entries = ss_arena_take(arena, n, sizeof *entries);
     if (arena->full)
         return ss_fail(err, SS_NO_MEMORY, "GGUF tensors", "no room for %lu", (unsigned long)n);
     for (size_t i = 0; i < n; i++) {
-        status = read_tensor(entries ? &entries[i] : NULL, &head, arena, err);
+        status = read_tensor(entries ? &entries[i] : NULL, &header, arena, err);
         if (status != SS_OK) return status;
     }
-    ss_bytes data = ss_gguf_data(&head.gguf);
+    ss_bytes data = ss_gguf_data(&header.gguf);
     for (size_t i = 0; entries && i < n; i++) {
-        status = set_range(&entries[i], data, head.gguf.alignment, err);
+        status = set_range(&entries[i], data, header.gguf.alignment, err);
         if (status != SS_OK) return status;
     }
     *out = (ss_entries){entries, n};

@@ -47,7 +47,7 @@ typedef enum ss_gguf_type {
 typedef struct ss_gguf_pair {
     ss_bytes key;
     ss_gguf_type type; /* type of an element, never SS_GGUF_ARRAY */
-    bool array;
+    bool is_array;
     uint64_t count; /* number of elements; 1 if the value is not an array */
     ss_bytes value; /* bytes of all elements; a text has a u64 length, then its bytes */
 } ss_gguf_pair;
@@ -64,7 +64,7 @@ typedef struct ss_gguf_tensor {
  * tensors_n times. */
 typedef struct ss_gguf {
     ss_bytes file;
-    size_t at;
+    size_t offset; /* of the next byte to read */
     uint64_t tensors_n, pairs_n;
     size_t alignment; /* alignment of the data, known after all pairs */
 } ss_gguf;

@@ -202,7 +202,7 @@ static const ss_gguf_family families[] = {
 
 const ss_gguf_family *ss_gguf_family_find(ss_bytes architecture) {
     for (size_t i = 0; i < FAMILIES_N; i++)
-        if (ss_bytes_are(architecture, families[i].architecture)) return &families[i];
+        if (ss_bytes_equal(architecture, families[i].architecture)) return &families[i];
     return NULL;
 }
 

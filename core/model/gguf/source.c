@@ -42,7 +42,7 @@ static cJSON *list_of(const ss_gguf_pair *pair) {
  * a text ends at its first NUL; NaN and infinity become null. */
 static cJSON *item_of(const ss_gguf_pair *pair) {
     char text[SS_GGUF_TEXT_BYTES] = "";
-    if (pair->array) return list_of(pair);
+    if (pair->is_array) return list_of(pair);
     if (pair->type == SS_GGUF_BOOL) return cJSON_CreateBool(pair->value.data[0] != 0);
     if (pair->type != SS_GGUF_TEXT) {
         double value = number_of(pair);
@@ -88,13 +88,13 @@ static ss_status read_tensors(ss_gguf_source *source, ss_gguf *gguf) {
         ss_gguf_tensor tensor;
         ss_status status = ss_gguf_next_tensor(gguf, &tensor, source->err);
         if (status != SS_OK) return status;
-        if (ss_bytes_are(tensor.name, "token_embd.weight")) source->V = (double)tensor.dims[1];
-        if (ss_bytes_are(tensor.name, "rope_freqs.weight")) factors = tensor;
-        source->has_output |= ss_bytes_are(tensor.name, "output.weight");
-        source->attention_bias |= ss_bytes_are(tensor.name, "blk.0.attn_q.bias") ||
-                                  ss_bytes_are(tensor.name, "blk.0.attn_qkv.bias");
-        source->ffn_bias |= ss_bytes_are(tensor.name, "blk.0.ffn_gate.bias") ||
-                            ss_bytes_are(tensor.name, "blk.0.ffn_up.bias");
+        if (ss_bytes_equal(tensor.name, "token_embd.weight")) source->V = (double)tensor.dims[1];
+        if (ss_bytes_equal(tensor.name, "rope_freqs.weight")) factors = tensor;
+        source->has_output |= ss_bytes_equal(tensor.name, "output.weight");
+        source->attention_bias |= ss_bytes_equal(tensor.name, "blk.0.attn_q.bias") ||
+                                  ss_bytes_equal(tensor.name, "blk.0.attn_qkv.bias");
+        source->ffn_bias |= ss_bytes_equal(tensor.name, "blk.0.ffn_gate.bias") ||
+                            ss_bytes_equal(tensor.name, "blk.0.ffn_up.bias");
     }
     if (!factors.rank) return SS_OK;
     ss_bytes data = ss_gguf_data(gguf);

@@ -14,20 +14,20 @@
 static const size_t widths[SS_GGUF_TYPE_N] = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
 
 static size_t remaining_bytes(const ss_gguf *gguf) {
-    return gguf->file.n - gguf->at;
+    return gguf->file.n - gguf->offset;
 }
 
 static ss_status take_number(ss_gguf *gguf, uint64_t *out, size_t width, ss_error *err) {
-    if (!ss_read_uint(out, gguf->file, gguf->at, width))
-        return ss_fail(err, SS_BAD_FILE, ss_where_byte(gguf->at).text,
+    if (!ss_read_uint(out, gguf->file, gguf->offset, width))
+        return ss_fail(err, SS_BAD_FILE, ss_where_byte(gguf->offset).text,
                        "expected %lu more bytes, found the end after %lu", (unsigned long)width,
                        (unsigned long)remaining_bytes(gguf));
-    gguf->at += width;
+    gguf->offset += width;
     return SS_OK;
 }
 
 static ss_status take_text(ss_gguf *gguf, ss_bytes *text, ss_error *err) {
-    size_t start = gguf->at;
+    size_t start = gguf->offset;
     uint64_t n = 0;
     ss_status status = take_number(gguf, &n, 8, err);
     if (status != SS_OK) return status;
@@ -35,8 +35,8 @@ static ss_status take_text(ss_gguf *gguf, ss_bytes *text, ss_error *err) {
         return ss_fail(err, SS_BAD_FILE, ss_where_byte(start).text,
                        "expected a text of at most %lu bytes, the file says %.0f",
                        (unsigned long)remaining_bytes(gguf), (double)n);
-    *text = (ss_bytes){gguf->file.data + gguf->at, (size_t)n};
-    gguf->at += (size_t)n;
+    *text = (ss_bytes){gguf->file.data + gguf->offset, (size_t)n};
+    gguf->offset += (size_t)n;
     return SS_OK;
 }
 
@@ -54,7 +54,7 @@ ss_status ss_gguf_begin(ss_gguf *gguf, ss_bytes file, ss_error *err) {
     uint64_t version = 0;
     if (file.n < 4 || memcmp(file.data, "GGUF", 4) != 0)
         return ss_fail(err, SS_BAD_FILE, "byte 0", "expected the letters GGUF");
-    gguf->at = 4;
+    gguf->offset = 4;
     ss_status status = take_number(gguf, &version, 4, err);
     if (status == SS_OK) status = check_version(version, err);
     if (status == SS_OK) status = take_number(gguf, &gguf->tensors_n, 8, err);
@@ -72,18 +72,18 @@ ss_status ss_gguf_begin(ss_gguf *gguf, ss_bytes file, ss_error *err) {
 }
 
 static ss_status take_elements(ss_gguf *gguf, ss_gguf_pair *pair, ss_error *err) {
-    size_t width = pair->type == SS_GGUF_TEXT ? 8 : widths[pair->type], start = gguf->at;
+    size_t width = pair->type == SS_GGUF_TEXT ? 8 : widths[pair->type], start = gguf->offset;
     if (pair->count > remaining_bytes(gguf) / width)
         return ss_fail(err, SS_BAD_FILE, ss_where_name(pair->key).text,
                        "expected at most %lu elements before the file's end, found %.0f",
                        (unsigned long)(remaining_bytes(gguf) / width), (double)pair->count);
-    if (pair->type != SS_GGUF_TEXT) gguf->at += (size_t)pair->count * width;
+    if (pair->type != SS_GGUF_TEXT) gguf->offset += (size_t)pair->count * width;
     for (uint64_t i = 0; pair->type == SS_GGUF_TEXT && i < pair->count; i++) {
         ss_bytes text;
         ss_status status = take_text(gguf, &text, err);
         if (status != SS_OK) return status;
     }
-    pair->value = (ss_bytes){gguf->file.data + start, gguf->at - start};
+    pair->value = (ss_bytes){gguf->file.data + start, gguf->offset - start};
     return SS_OK;
 }
 
@@ -94,7 +94,7 @@ static ss_status take_type(ss_gguf *gguf, const ss_gguf_pair *pair, uint64_t *ty
         return ss_fail(err, SS_BAD_FILE, ss_where_name(pair->key).text,
                        "expected a type of 0 to %d, found %lu", SS_GGUF_TYPE_N - 1,
                        (unsigned long)*type);
-    if (pair->array && *type == SS_GGUF_ARRAY)
+    if (pair->is_array && *type == SS_GGUF_ARRAY)
         return ss_fail(err, SS_BAD_FILE, ss_where_name(pair->key).text,
                        "expected an array of texts or numbers, found an array of arrays");
     return SS_OK;
@@ -103,7 +103,7 @@ static ss_status take_type(ss_gguf *gguf, const ss_gguf_pair *pair, uint64_t *ty
 /* Reads general.alignment, the only key about the layout of the file. */
 static ss_status read_alignment(ss_gguf *gguf, const ss_gguf_pair *pair, ss_error *err) {
     uint64_t value = 0;
-    bool is_number = pair->type == SS_GGUF_U32 && !pair->array;
+    bool is_number = pair->type == SS_GGUF_U32 && !pair->is_array;
     if (is_number) ss_read_uint(&value, pair->value, 0, 4);
     if (!is_number || value == 0 || value > ALIGNMENT_MAX || (value & (value - 1)))
         return ss_fail(err, SS_BAD_FILE, "general.alignment",
@@ -118,14 +118,14 @@ ss_status ss_gguf_next_pair(ss_gguf *gguf, ss_gguf_pair *pair, ss_error *err) {
     ss_status status = take_text(gguf, &pair->key, err);
     if (status == SS_OK) status = take_type(gguf, pair, &type, err);
     if (status == SS_OK && type == SS_GGUF_ARRAY) {
-        pair->array = true;
+        pair->is_array = true;
         status = take_type(gguf, pair, &type, err);
         if (status == SS_OK) status = take_number(gguf, &pair->count, 8, err);
     }
     if (status != SS_OK) return status;
     pair->type = (ss_gguf_type)type;
     status = take_elements(gguf, pair, err);
-    if (status == SS_OK && ss_bytes_are(pair->key, "general.alignment"))
+    if (status == SS_OK && ss_bytes_equal(pair->key, "general.alignment"))
         status = read_alignment(gguf, pair, err);
     return status;
 }
@@ -153,7 +153,7 @@ static ss_status take_dims(ss_gguf *gguf, ss_gguf_tensor *tensor, ss_error *err)
 
 ss_status ss_gguf_next_tensor(ss_gguf *gguf, ss_gguf_tensor *tensor, ss_error *err) {
     *tensor = (ss_gguf_tensor){0};
-    size_t start = gguf->at;
+    size_t start = gguf->offset;
     uint64_t type = 0;
     ss_status status = take_text(gguf, &tensor->name, err);
     if (status != SS_OK) return status;
@@ -170,8 +170,8 @@ ss_status ss_gguf_next_tensor(ss_gguf *gguf, ss_gguf_tensor *tensor, ss_error *e
 }
 
 ss_bytes ss_gguf_data(const ss_gguf *gguf) {
-    size_t padding = (gguf->alignment - gguf->at % gguf->alignment) % gguf->alignment;
+    size_t padding = (gguf->alignment - gguf->offset % gguf->alignment) % gguf->alignment;
     if (padding > remaining_bytes(gguf)) padding = remaining_bytes(gguf);
-    size_t start = gguf->at + padding;
+    size_t start = gguf->offset + padding;
     return (ss_bytes){gguf->file.data + start, gguf->file.n - start};
 }

@@ -45,7 +45,7 @@ void ss_apply_mask(const ss_hook *hook, const float *values) {
     change_choices(hook, values[2], values[3], values, change_mask);
 }
 
-int ss_idle_hide_key(const float *values) {
+int ss_idle_tokens_hide_key(const float *values) {
     return (int)(isnan(values[3]) ? values[0] : values[3]);
 }
 
@@ -57,7 +57,7 @@ void ss_apply_hide_key(const ss_hook *hook, const float *values) {
     if (slot < hook->keys) hook->scratch->visible[slot] = 0;
 }
 
-int ss_idle_token(const float *values) {
+int ss_idle_tokens_before_token(const float *values) {
     return (int)values[0];
 }
 
@@ -66,7 +66,7 @@ void ss_apply_self_only(const ss_hook *hook, const float *values) {
         !ss_edit_selects(values[2], hook->h))
         return;
     for (size_t j = 0; j < hook->keys; j++)
-        hook->scratch->visible[j] &= j == (size_t)hook->own_slot;
+        hook->scratch->visible[j] &= j == (size_t)hook->query_slot;
 }
 
 void ss_apply_scale_value(const ss_hook *hook, const float *values) {
@@ -87,7 +87,7 @@ void ss_apply_silence(const ss_hook *hook, const float *values) {
                        hook->width * sizeof *hook->rows);
 }
 
-int ss_idle_park(const float *values) {
+int ss_idle_tokens_park(const float *values) {
     return (int)values[2];
 }
 
@@ -102,16 +102,16 @@ void ss_apply_park(const ss_hook *hook, const float *values) {
 
 enum { CLAMP_ZERO, CLAMP_MEAN, CLAMP_VALUE };
 
-int ss_together_clamp_channel(const float *values) {
+int ss_joint_tokens_clamp_channel(const float *values) {
     if ((int)values[3] != CLAMP_MEAN) return 0;
     return values[5] > 0.0f ? (int)values[5] : INT_MAX;
 }
 
-size_t ss_keeps_clamp_channel(const float *values, const ss_arch *arch) {
+size_t ss_kept_numbers_clamp_channel(const float *values, const ss_arch *arch) {
     return (int)values[3] == CLAMP_MEAN ? (size_t)ss_states(arch) : 0;
 }
 
-int ss_idle_clamp_channel(const float *values) {
+int ss_idle_tokens_clamp_channel(const float *values) {
     return isnan(values[2]) || (int)values[3] == CLAMP_MEAN ? 0 : (int)values[2];
 }
 
@@ -130,7 +130,7 @@ void ss_apply_clamp_channel(const ss_hook *hook, const float *values) {
             channel[(size_t)i * hook->width] = (float)value;
 }
 
-int ss_idle_swap_positions(const float *values) {
+int ss_idle_tokens_swap_positions(const float *values) {
     return (int)fminf(values[0], values[1]);
 }
 
@@ -170,7 +170,7 @@ void ss_apply_scale_weight(const ss_hook *hook, const float *values) {
     const ss_linear *linear = matrix_of(hook->pass->trace->model, (int)values[1], (int)values[0]);
     size_t row = (size_t)values[2], column = (size_t)values[3];
     if (hook->linear != linear || values[4] == 1.0f) return;
-    ss_matrix_output(hook->pass->work, &linear->w, row);
+    ss_matrix_unpack_output(hook->pass->work, &linear->w, row);
     float change = (values[4] - 1.0f) * hook->pass->work[column];
     for (size_t i = 0; i < (size_t)hook->n; i++)
         hook->rows[i * hook->width + row] += change * hook->in[i * linear->w.in + column];

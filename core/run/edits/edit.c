@@ -22,8 +22,8 @@ int ss_edit_first_layer(const ss_edit_kind *row, const float *values) {
     return -1;
 }
 
-bool ss_edits_continue(const ss_edit_kind *first, const ss_edit_kind *then) {
-    return !(first->replays & then->hook_points & ~then->replays);
+bool ss_edits_continue(const ss_edit_kind *earlier_kind, const ss_edit_kind *later_kind) {
+    return !(earlier_kind->replays & later_kind->hook_points & ~later_kind->replays);
 }
 
 static const ss_operation *operation_of(const ss_edit_kind *row, const float *values) {
@@ -35,7 +35,7 @@ static const ss_operation *operation_of(const ss_edit_kind *row, const float *va
 
 typedef struct range {
     double low, high;
-    bool whole; /* integers only */
+    bool is_integer;
 } range;
 
 static int count_words(const char *const *words) {
@@ -76,13 +76,13 @@ static ss_status complete_value(float *value, float default_value, bool required
         return !required ? SS_OK
                          : ss_fail(err, SS_BAD_REQUEST, ss_edit_where(i, name).text,
                                    "expected %s from %.7g to %.7g, found none",
-                                   r.whole ? "an integer" : "a number", r.low, r.high);
+                                   r.is_integer ? "an integer" : "a number", r.low, r.high);
     }
     double x = (double)*value;
-    if (x >= r.low && x <= r.high && (!r.whole || x == floor(x))) return SS_OK;
+    if (x >= r.low && x <= r.high && (!r.is_integer || x == floor(x))) return SS_OK;
     return ss_fail(err, SS_BAD_REQUEST, ss_edit_where(i, name).text,
-                   "expected %s from %.7g to %.7g, found %.7g", r.whole ? "an integer" : "a number",
-                   r.low, r.high, x);
+                   "expected %s from %.7g to %.7g, found %.7g",
+                   r.is_integer ? "an integer" : "a number", r.low, r.high, x);
 }
 
 /* Checks that an edit of attention selects a layer with attention; an edit of products may select
@@ -96,15 +96,15 @@ static ss_status check_layer(const ss_edit_kind *row, const float *values, int i
     return SS_OK;
 }
 
-static ss_status complete_operation(ss_edit *full, int i, ss_error *err) {
-    const ss_edit_kind *row = &ss_edits(NULL)[full->kind];
-    const ss_operation *operation = operation_of(row, full->values);
+static ss_status complete_operation(ss_edit *edit, int i, ss_error *err) {
+    const ss_edit_kind *row = &ss_edits(NULL)[edit->kind];
+    const ss_operation *operation = operation_of(row, edit->values);
     ss_status status = SS_OK;
     for (int p = 0; operation && p < SS_PARAMETERS_MAX && status == SS_OK; p++) {
         const ss_parameter *parameter = &operation->parameters[p];
         if (!parameter->name) break;
         range r = {(double)parameter->low, (double)parameter->high, false};
-        status = complete_value(&full->values[count_parameters(row) + p], parameter->standard,
+        status = complete_value(&edit->values[count_parameters(row) + p], parameter->default_value,
                                 false, r, i, parameter->name, err);
     }
     return status;
@@ -122,7 +122,7 @@ static ss_status check_needs(const ss_edit_kind *row, int i, const ss_model *mod
     return SS_OK;
 }
 
-ss_status ss_edit_resolve(ss_edit *full, const ss_edit *edits, int i, const ss_model *model,
+ss_status ss_edit_resolve(ss_edit *edit, const ss_edit *edits, int i, const ss_model *model,
                           int capacity, ss_error *err) {
     int rows, n;
     const ss_edit_kind *table = ss_edits(&rows);
@@ -132,13 +132,13 @@ ss_status ss_edit_resolve(ss_edit *full, const ss_edit *edits, int i, const ss_m
                        edits[i].kind);
     const ss_edit_kind *row = &table[edits[i].kind];
     ss_status status = check_needs(row, i, model, err);
-    *full = edits[i];
+    *edit = edits[i];
     n = count_parameters(row);
     for (int p = 0; p < n && status == SS_OK; p++) {
         const ss_edit_parameter *parameter = &row->parameters[p];
-        status = complete_value(&full->values[p], parameter->standard, parameter->required,
+        status = complete_value(&edit->values[p], parameter->default_value, parameter->required,
                                 range_of(parameter, model, capacity), i, parameter->name, err);
     }
-    if (status == SS_OK) status = check_layer(row, full->values, i, model, err);
-    return status == SS_OK ? complete_operation(full, i, err) : status;
+    if (status == SS_OK) status = check_layer(row, edit->values, i, model, err);
+    return status == SS_OK ? complete_operation(edit, i, err) : status;
 }

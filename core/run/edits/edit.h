@@ -5,11 +5,11 @@
 #include "table.h"
 
 /*
- * Sets *full to edits[i] with every default filled in. Returns SS_BAD_REQUEST for a value that is
+ * Sets *edit to edits[i] with every default filled in. Returns SS_BAD_REQUEST for a value that is
  * out of range or missing, with the place ("edits[1].budget"), expected and actual; SS_UNSUPPORTED
  * if the model lacks what the edit needs.
  */
-ss_status ss_edit_resolve(ss_edit *full, const ss_edit *edits, int i, const ss_model *model,
+ss_status ss_edit_resolve(ss_edit *edit, const ss_edit *edits, int i, const ss_model *model,
                           int capacity, ss_error *err);
 
 /* Returns the place of an edit's parameter for errors, "edits[1].budget". */
@@ -19,8 +19,9 @@ ss_where ss_edit_where(int i, const char *parameter);
  * the embedding. */
 int ss_edit_first_layer(const ss_edit_kind *row, const float *values);
 
-/* Returns true if a run with edit `then` after edit `first` may keep first tokens when its text
- * changes; false if `first` replays rows that `then` has changed. */
-bool ss_edits_continue(const ss_edit_kind *first, const ss_edit_kind *then);
+/* Returns true if a run with an edit of `later_kind` after one of `earlier_kind` may keep first
+ * tokens when its text changes; false if the earlier edit replays rows that the later one has
+ * changed. */
+bool ss_edits_continue(const ss_edit_kind *earlier_kind, const ss_edit_kind *later_kind);
 
 #endif

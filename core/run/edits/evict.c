@@ -42,8 +42,8 @@ typedef struct head_cache {
 static head_cache cache_of(const ss_pass *pass, int a, int h) {
     const ss_trace *trace = pass->trace;
     int head = a * trace->model->arch.H + h;
-    size_t at = (size_t)head * (size_t)trace->slots;
-    return (head_cache){pass->cache.score + at, pass->cache.score_factor + at,
+    size_t offset = (size_t)head * (size_t)trace->slots;
+    return (head_cache){pass->cache.score + offset, pass->cache.score_factor + offset,
                         ss_row(trace, SS_FIELD_EVICTED, head, 0)};
 }
 
@@ -58,8 +58,8 @@ bool ss_evict_moves_keys(const float *values) {
 static int heads_per_key(const ss_arch *arch) {
     int heads_max = 1;
     for (int a = 0; a < arch->L; a++) {
-        int share = arch->H / ss_arch_sizes(arch, a).G;
-        heads_max = share > heads_max ? share : heads_max;
+        int group_heads = arch->H / ss_arch_sizes(arch, a).G;
+        heads_max = group_heads > heads_max ? group_heads : heads_max;
     }
     return heads_max;
 }
@@ -70,13 +70,13 @@ int ss_eviction_key_bound(const float *values, const ss_arch *arch) {
     eviction e = read_eviction(values);
     bool agrees_in_group = e.policy == WINDOW || e.policy == FIRST;
     if (e.policy == SNAPKV || !isnan(e.layer) || !isnan(e.head)) return 0;
-    double kept_keys = (double)e.budget * (agrees_in_group ? 1 : heads_per_key(arch));
-    return kept_keys < INT_MAX ? (int)kept_keys : INT_MAX;
+    double key_bound = (double)e.budget * (agrees_in_group ? 1 : heads_per_key(arch));
+    return key_bound < INT_MAX ? (int)key_bound : INT_MAX;
 }
 
 /* Returns the number of first tokens before an eviction: no key is evicted before a query has more
  * keys than the budget. */
-int ss_idle_evict(const float *values) {
+int ss_idle_tokens_evict(const float *values) {
     eviction e = read_eviction(values);
     return e.policy == SNAPKV ? e.prompt : e.budget;
 }
@@ -148,7 +148,7 @@ ss_status ss_check_evict(const ss_pass *pass, const float *values, const char *w
 static void add_key(const ss_hook *hook, const eviction *e, const head_cache *cache) {
     const ss_trace *trace = hook->pass->trace;
     const ss_arch *arch = &trace->model->arch;
-    int slot = hook->own_slot, group = hook->a * arch->G + ss_arch_group(arch, hook->a, hook->h);
+    int slot = hook->query_slot, group = hook->a * arch->G + ss_arch_group(arch, hook->a, hook->h);
     size_t K = (size_t)arch->K, U = (size_t)arch->U;
     cache->score[slot] = 0.0f;
     cache->score_factor[slot] = 1.0f;
@@ -173,8 +173,8 @@ static bool uses_weights(const eviction *e) {
 
 static void add_weights(const ss_hook *hook, const eviction *e, const head_cache *cache) {
     int policy = e->policy, t = hook->t;
-    bool last_of_prompt = t < e->prompt && t >= e->prompt - e->queries;
-    if (!uses_weights(e) || (policy == SNAPKV && !last_of_prompt)) return;
+    bool is_last_of_prompt = t < e->prompt && t >= e->prompt - e->queries;
+    if (!uses_weights(e) || (policy == SNAPKV && !is_last_of_prompt)) return;
     for (size_t j = 0; j < hook->keys; j++) {
         float weight = fabsf(hook->rows[j]);
         cache->score[j] = policy == TOVA ? weight : cache->score[j] + weight;
@@ -187,7 +187,8 @@ void ss_evict_reset(ss_pass *pass) {
     size_t cells = (size_t)arch->L * (size_t)arch->H * (size_t)pass->trace->slots;
     size_t groups = (size_t)arch->L * (size_t)arch->G;
     for (size_t i = 0; evicted && i < cells; i++) evicted[i] = NAN;
-    if (pass->cache.filled) memset(pass->cache.filled, 0, groups * sizeof *pass->cache.filled);
+    if (pass->cache.filled_slots)
+        memset(pass->cache.filled_slots, 0, groups * sizeof *pass->cache.filled_slots);
 }
 
 typedef struct replay {
@@ -197,7 +198,7 @@ typedef struct replay {
 } replay;
 
 static void set_query(ss_hook *query, int t) {
-    query->t = query->own_slot = t;
+    query->t = query->query_slot = t;
     query->keys = (size_t)t + 1;
 }
 
@@ -210,11 +211,11 @@ static void replay_weights(void *context, int t, int n, const float *x, size_t s
     }
 }
 
-void ss_evict_replay(ss_pass *pass, const float *values, const ss_trace *from, int p) {
+void ss_evict_replay(ss_pass *pass, const float *values, const ss_trace *source, int p) {
     eviction e = read_eviction(values);
-    const ss_arch *arch = &from->model->arch;
+    const ss_arch *arch = &source->model->arch;
     int H = arch->H;
-    ss_map_link(from);
+    ss_map_link(source);
     for (int head = 0; head < arch->L * H; head++) {
         int a = head / H;
         replay state = {{.pass = pass, .l = arch->layers[a], .a = a, .h = head % H},
@@ -227,7 +228,7 @@ void ss_evict_replay(ss_pass *pass, const float *values, const ss_trace *from, i
             add_key(&state.query, &e, &state.cache);
         }
         if (uses_weights(&e))
-            ss_map_read(from, SS_FIELD_ATT, head, 0, p, 0, replay_weights, &state);
+            ss_map_read(source, SS_FIELD_ATT, head, 0, p, 0, replay_weights, &state);
     }
 }
 
@@ -240,12 +241,12 @@ static int count_recent_keys(const eviction *e) {
 }
 
 /* Returns the slot of the cached key in [from, to) with the lowest score, the oldest in a tie, or
- * of the oldest key if `oldest`; -1 if there is none. */
-static int find_lowest_score(const head_cache *cache, bool oldest, int from, int to) {
+ * of the oldest key if `by_age`; -1 if there is none. */
+static int find_lowest_score(const head_cache *cache, bool by_age, int from, int to) {
     int lowest = -1;
     for (int j = from; j < to; j++) {
         if (!isnan(cache->evicted[j])) continue;
-        if (lowest < 0 || (!oldest && cache->score[j] * cache->score_factor[j] <
+        if (lowest < 0 || (!by_age && cache->score[j] * cache->score_factor[j] <
                                           cache->score[lowest] * cache->score_factor[lowest]))
             lowest = j;
     }
@@ -276,8 +277,8 @@ static void evict(const ss_hook *hook, const eviction *e, const head_cache *cach
         if (t == e->prompt) evict_prompt(e, cache, t);
         return;
     }
-    for (int j = 0; j <= hook->own_slot; j++) cached_n += isnan(cache->evicted[j]) != 0;
-    int first = e->first, last = hook->own_slot + 1 - count_recent_keys(e);
+    for (int j = 0; j <= hook->query_slot; j++) cached_n += isnan(cache->evicted[j]) != 0;
+    int first = e->first, last = hook->query_slot + 1 - count_recent_keys(e);
     for (; cached_n > e->budget; cached_n--) {
         int lowest = find_lowest_score(cache, policy == WINDOW || policy == FIRST, first, last);
         cache->evicted[lowest] = (float)t;
@@ -295,29 +296,29 @@ static void mask_evicted(const ss_hook *hook, const eviction *e, const head_cach
     }
 }
 
-static size_t rotary_row(const ss_pass *pass, int back) {
+static size_t rotary_row(const ss_pass *pass, int shift) {
     const ss_model *model = pass->trace->model;
     const float *frequencies[] = {model->rotary, model->window_rotary};
-    size_t row = (size_t)(back % SS_ROTARY_ROWS);
-    if (pass->cache.rotary_back[row] == back) return row;
-    for (int i = 0; i < (model->arch.own_rotary ? 2 : 1); i++) {
+    size_t row = (size_t)(shift % SS_ROTARY_ROWS);
+    if (pass->cache.rotary_shifts[row] == shift) return row;
+    for (int i = 0; i < (model->arch.has_window_rotary ? 2 : 1); i++) {
         size_t pairs = ss_arch_pairs(&model->arch, i);
-        ss_angles at = {pass->cache.rotary[i].cosine + row * pairs,
-                        pass->cache.rotary[i].sine + row * pairs};
-        ss_rotary_angles(&at, frequencies[i], 1.0f, pairs, &(int32_t){-back}, 1);
+        ss_angles angles = {pass->cache.rotary[i].cosine + row * pairs,
+                            pass->cache.rotary[i].sine + row * pairs};
+        ss_rotary_angles(&angles, frequencies[i], 1.0f, pairs, &(int32_t){-shift}, 1);
     }
-    pass->cache.rotary_back[row] = back;
+    pass->cache.rotary_shifts[row] = shift;
     return row;
 }
 
-static void rotate_query(const ss_hook *hook, int back, float *out) {
+static void rotate_query(const ss_hook *hook, int shift, float *out) {
     const ss_arch *arch = &hook->pass->trace->model->arch;
     size_t K = (size_t)arch->K;
     size_t pairs =
         ss_arch_rotates(arch, hook->a) ? (size_t)ss_arch_sizes(arch, hook->a).rotary_width / 2 : 0;
     const ss_angles *rotary =
-        &hook->pass->cache.rotary[arch->own_rotary && arch->windowed[hook->a]];
-    size_t row = rotary_row(hook->pass, back) * pairs;
+        &hook->pass->cache.rotary[arch->has_window_rotary && arch->windowed[hook->a]];
+    size_t row = rotary_row(hook->pass, shift) * pairs;
     ss_rotate(out, hook->q, rotary->cosine + row, rotary->sine + row, pairs);
     memcpy(out + 2 * pairs, hook->q + 2 * pairs, (K - 2 * pairs) * sizeof *out);
 }
@@ -333,20 +334,20 @@ static void rotate_scores(const ss_hook *hook) {
     const ss_model *model = pass->trace->model;
     const ss_arch *arch = &model->arch;
     size_t K = (size_t)arch->K;
-    int g = ss_arch_group(arch, hook->a, hook->h), shift = 0;
-    int from = pass->positions[hook->t] - scratch->ranks[hook->own_slot];
+    int g = ss_arch_group(arch, hook->a, hook->h), current_shift = 0;
+    int query_shift = pass->positions[hook->t] - scratch->ranks[hook->query_slot];
     const float *k = ss_row(pass->trace, SS_FIELD_K, hook->a * arch->G + g, 0);
     float *q = scratch->queries; /* free here: only heads with a feature map use this buffer */
-    if (hook->bias && from > 0) {
-        rotate_query(hook, shift = from, q);
-        *hook->bias =
-            ss_dot(q, ss_owned(model->layers[hook->l].bias_keys, arch->bias_key, g, arch->K), K);
+    if (hook->bias && query_shift > 0) {
+        rotate_query(hook, current_shift = query_shift, q);
+        *hook->bias = ss_dot(
+            q, ss_head_vector(model->layers[hook->l].bias_keys, arch->bias_key, g, arch->K), K);
     }
     for (size_t j = 0; j < hook->keys; j++, k += K) {
         if (!scratch->visible[j]) continue;
-        int back = from - (pass->positions[ss_token_of(hook, j)] - scratch->ranks[j]);
-        if (back <= 0) continue;
-        if (back != shift) rotate_query(hook, shift = back, q);
+        int shift = query_shift - (pass->positions[ss_token_of(hook, j)] - scratch->ranks[j]);
+        if (shift <= 0) continue;
+        if (shift != current_shift) rotate_query(hook, current_shift = shift, q);
         hook->rows[j] = ss_dot(q, k, K);
     }
 }
@@ -362,8 +363,8 @@ void ss_apply_evict(const ss_hook *hook, const float *values) {
         }
         mask_evicted(hook, &e, &cache);
     } else if (hook->point == SS_AT_SCORES) {
-        bool rotary = hook->pass->trace->model->arch.positions == SS_POSITIONS_ROTARY;
-        if (e.positions == IN_CACHE && rotary) rotate_scores(hook);
+        bool is_rotary = hook->pass->trace->model->arch.positions == SS_POSITIONS_ROTARY;
+        if (e.positions == IN_CACHE && is_rotary) rotate_scores(hook);
     } else if (!hook->is_recomputed) {
         add_weights(hook, &e, &cache);
     }
@@ -379,23 +380,23 @@ static void move_row(float *rows, size_t width, int n, int stride, int from, int
 void ss_cache_compact(ss_pass *pass, int a, int g, int slots) {
     const ss_trace *trace = pass->trace;
     const ss_arch *arch = &trace->model->arch;
-    int share = arch->H / ss_arch_sizes(arch, a).G, S = trace->slots, group = a * arch->G + g,
+    int group_heads = arch->H / ss_arch_sizes(arch, a).G, S = trace->slots, group = a * arch->G + g,
         kept_n = 0;
-    head_cache first_cache = cache_of(pass, a, g * share);
+    head_cache first_cache = cache_of(pass, a, g * group_heads);
     float *k = ss_row(trace, SS_FIELD_K, group, 0), *v = ss_row(trace, SS_FIELD_V, group, 0);
     int32_t *tokens = pass->cache.tokens + (size_t)group * (size_t)S;
     for (int j = 0; j < slots; j++) {
         bool is_kept = false;
-        for (int i = 0; i < share; i++) is_kept |= isnan(first_cache.evicted[i * S + j]) != 0;
+        for (int i = 0; i < group_heads; i++) is_kept |= isnan(first_cache.evicted[i * S + j]) != 0;
         if (!is_kept) continue;
         tokens[kept_n] = tokens[j];
         move_row(k, (size_t)arch->K, 1, S, j, kept_n);
         move_row(v, (size_t)arch->U, 1, S, j, kept_n);
-        move_row(first_cache.score, 1, share, S, j, kept_n);
-        move_row(first_cache.score_factor, 1, share, S, j, kept_n);
-        move_row(first_cache.evicted, 1, share, S, j, kept_n++);
+        move_row(first_cache.score, 1, group_heads, S, j, kept_n);
+        move_row(first_cache.score_factor, 1, group_heads, S, j, kept_n);
+        move_row(first_cache.evicted, 1, group_heads, S, j, kept_n++);
     }
-    for (int i = 0; i < share; i++)
+    for (int i = 0; i < group_heads; i++)
         for (int j = kept_n; j < slots; j++) first_cache.evicted[i * S + j] = NAN;
-    pass->cache.filled[group] = kept_n;
+    pass->cache.filled_slots[group] = kept_n;
 }

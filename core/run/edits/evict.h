@@ -21,8 +21,8 @@ bool ss_evict_is_endless(const float *values, const ss_arch *arch);
 
 void ss_evict_reset(ss_pass *pass);
 
-/* Adds the weights of the first p queries, which `from` has recorded, to the eviction scores. */
-void ss_evict_replay(ss_pass *pass, const float *values, const ss_trace *from, int p);
+/* Adds the weights of the first p queries, which `source` has recorded, to the eviction scores. */
+void ss_evict_replay(ss_pass *pass, const float *values, const ss_trace *source, int p);
 
 /* Compacts the first `slots` slots of group g in attention layer a: the keys that a head still
  * keeps move to the front. */

@@ -15,7 +15,7 @@ typedef struct ss_hook {
     float *rows;    /* [n][heads][width] */
     size_t heads, width;
     size_t keys; /* number of slots that the query may see */
-    int own_slot;
+    int query_slot;
     bool is_recomputed;    /* a map is being recomputed: edits reuse the decisions of the pass */
     const int32_t *tokens; /* [keys] token in each slot; NULL: slot j holds token j */
     const unsigned char *visible; /* [keys] 1 for a visible key; NULL: all are visible */
@@ -42,7 +42,7 @@ static inline size_t ss_slot_of(const ss_hook *hook, int token) {
 void ss_edits_apply(ss_hook *hook);
 
 /* Calls ss_edits_apply, at no cost if no edit acts at the point. */
-static inline void ss_edits_at(unsigned point, ss_hook hook) {
+static inline void ss_edits_apply_at(unsigned point, ss_hook hook) {
     hook.point = point;
     if (hook.pass->hook_points & point) ss_edits_apply(&hook);
 }

@@ -27,11 +27,11 @@ static size_t width_of(const float *values, const ss_arch *arch) {
 
 /* Returns how many numbers the edit keeps: one direction per head. In the stream the directions of
  * a layer are orthonormal, else each has length 1; heads without a direction have zeros. */
-size_t ss_keeps_project(const float *values, const ss_arch *arch) {
+size_t ss_kept_numbers_project(const float *values, const ss_arch *arch) {
     return (size_t)arch->blocks * (size_t)arch->H * width_of(values, arch);
 }
 
-int ss_idle_project(const float *values) {
+int ss_idle_tokens_project(const float *values) {
     return (int)values[KEY];
 }
 
@@ -69,13 +69,13 @@ static void find_tags(const ss_hook *hook, const float *values, const float *key
                       float *directions, size_t n) {
     const ss_model *model = hook->pass->trace->model;
     const ss_arch *arch = &model->arch;
-    size_t H = (size_t)arch->H, U = hook->width, share = H / hook->heads;
+    size_t H = (size_t)arch->H, U = hook->width, group_heads = H / hook->heads;
     bool is_stream = (int)values[FROM] == STREAM;
     float *row = hook->pass->work;
     for (size_t d = 0; d < n; d++) {
-        if (is_stream) ss_matrix_output(row, &model->layers[hook->l].o.w, d);
+        if (is_stream) ss_matrix_unpack_output(row, &model->layers[hook->l].o.w, d);
         for (size_t h = 0; h < H; h++) {
-            const float *v = key_values + h / share * U;
+            const float *v = key_values + h / group_heads * U;
             const float *head_row = row + (arch->added_heads ? 0 : h * U);
             bool is_selected = ss_edit_selects(values[HEAD], (int)h);
             directions[h * n + d] = !is_selected ? 0.0f : is_stream ? ss_dot(head_row, v, U) : v[d];

@@ -29,7 +29,7 @@ static bool has_shared_scales(const float *values) {
     return (int)values[WHAT] != WEIGHTS && (by == TENSOR || by == CHANNEL);
 }
 
-int ss_together_quantize(const float *values) {
+int ss_joint_tokens_quantize(const float *values) {
     if (!has_shared_scales(values)) return 0;
     return values[PROMPT] > 0.0f ? (int)values[PROMPT] : INT_MAX;
 }
@@ -40,7 +40,7 @@ static size_t columns_of(const ss_arch *arch) {
 }
 
 /* Returns how many numbers the edit keeps: a range per layer, or per column of each layer. */
-size_t ss_keeps_quantize(const float *values, const ss_arch *arch) {
+size_t ss_kept_numbers_quantize(const float *values, const ss_arch *arch) {
     size_t ranges = (int)values[BY] == CHANNEL ? columns_of(arch) : 1;
     return has_shared_scales(values) ? (size_t)ss_states(arch) * ranges * 2 : 0;
 }
@@ -89,7 +89,7 @@ static void round_to_range(range r, float *x, size_t rows, size_t step, size_t n
 static void quantize_row(float *x, size_t n, const float *values, float *errors) {
     size_t group = (int)values[BY] == GROUP ? (size_t)values[GROUP_SIZE] : n;
     for (size_t i = 0; i < n; i += group) {
-        size_t count = ss_smaller(n - i, group);
+        size_t count = ss_min_size(n - i, group);
         round_to_range(widen(empty_range, x + i, 1, n, count), x + i, 1, n, count, values, errors);
     }
 }
@@ -97,7 +97,7 @@ static void quantize_row(float *x, size_t n, const float *values, float *errors)
 static range range_of(const ss_matrix *w, float *work) {
     range r = empty_range;
     for (size_t n = 0; n < w->out; n++) {
-        ss_matrix_output(work, w, n);
+        ss_matrix_unpack_output(work, w, n);
         r = widen(r, work, 1, w->in, w->in);
     }
     return r;
@@ -105,7 +105,7 @@ static range range_of(const ss_matrix *w, float *work) {
 
 static void round_output(float *out, const ss_matrix *w, size_t n, range matrix_range,
                          const float *values, float *errors) {
-    ss_matrix_output(out, w, n);
+    ss_matrix_unpack_output(out, w, n);
     if ((int)values[BY] == TENSOR)
         round_to_range(matrix_range, out, 1, w->in, w->in, values, errors);
     else
@@ -158,7 +158,7 @@ static void quantize_weights(const ss_hook *hook, const float *values) {
     range matrix_range = (int)values[BY] == TENSOR ? range_of(w, outputs) : empty_range;
     ss_tile(tiles, hook->in, in, rows, in);
     for (size_t n = 0; n < w->out; n += SS_PANEL) {
-        size_t columns = ss_smaller(w->out - n, SS_PANEL);
+        size_t columns = ss_min_size(w->out - n, SS_PANEL);
         for (size_t c = 0; c < columns; c++)
             round_output(outputs + c * in, w, n + c, matrix_range, values, NULL);
         ss_pack_rows(panel, outputs, in, columns, in);
@@ -236,7 +236,9 @@ static void quantize_rows(const ss_hook *hook, const float *values) {
     float *x = hook->rows + (size_t)exact_n * width;
     float *errors = ss_row(hook->pass->trace, SS_FIELD_ROUNDED, hook->l, hook->t + exact_n);
     if (errors) errors += hook->point == SS_AT_HIDDEN ? 0 : 2;
-    size_t range_rows = values[PROMPT] > 0.0f ? (size_t)(values[PROMPT] - values[FIRST]) : rows;
+    /* Without shared scales a prompt may be shorter than the tokens that stay exact. */
+    bool prompt_only = has_shared_scales(values) && values[PROMPT] > 0.0f;
+    size_t range_rows = prompt_only ? (size_t)(values[PROMPT] - values[FIRST]) : rows;
     if (by == TENSOR) round_with_shared_range(hook, values, x, range_rows, rows, 0, width, errors);
     for (size_t d = 0; by == CHANNEL && d < width; d++)
         round_with_shared_range(hook, values, x, range_rows, rows, d, 1, errors);

@@ -17,35 +17,35 @@ SS_APPLY(operation);
 SS_CHECK(operation);
 SS_APPLY(mask);
 SS_APPLY(hide_key);
-int ss_idle_hide_key(const float *values);
-int ss_idle_token(const float *values); /* the token is the first parameter */
+int ss_idle_tokens_hide_key(const float *values);
+int ss_idle_tokens_before_token(const float *values); /* the token is the first parameter */
 SS_APPLY(self_only);
 SS_APPLY(scale_value);
 SS_APPLY(silence);
 SS_APPLY(park);
-int ss_idle_park(const float *values);
+int ss_idle_tokens_park(const float *values);
 SS_APPLY(clamp_channel);
-int ss_together_clamp_channel(const float *values);
-size_t ss_keeps_clamp_channel(const float *values, const ss_arch *arch);
-int ss_idle_clamp_channel(const float *values);
+int ss_joint_tokens_clamp_channel(const float *values);
+size_t ss_kept_numbers_clamp_channel(const float *values, const ss_arch *arch);
+int ss_idle_tokens_clamp_channel(const float *values);
 SS_APPLY(swap_positions);
-int ss_idle_swap_positions(const float *values);
+int ss_idle_tokens_swap_positions(const float *values);
 SS_APPLY(scale_weight);
 SS_CHECK(scale_weight);
 
 SS_APPLY(evict);
 SS_CHECK(evict);
-int ss_idle_evict(const float *values);
+int ss_idle_tokens_evict(const float *values);
 
 SS_APPLY(project);
 SS_CHECK(project);
-size_t ss_keeps_project(const float *values, const ss_arch *arch);
-int ss_idle_project(const float *values);
+size_t ss_kept_numbers_project(const float *values, const ss_arch *arch);
+int ss_idle_tokens_project(const float *values);
 
 SS_APPLY(quantize);
 SS_CHECK(quantize);
-int ss_together_quantize(const float *values);
-size_t ss_keeps_quantize(const float *values, const ss_arch *arch);
+int ss_joint_tokens_quantize(const float *values);
+size_t ss_kept_numbers_quantize(const float *values, const ss_arch *arch);
 /* Checks an edit that scales or quantizes weights: SS_BAD_REQUEST if an earlier edit does the
  * other. */
 SS_CHECK(weights);

@@ -20,8 +20,8 @@
 #define CHOICE(words) .type = SS_EDIT_CHOICE, .choices = words
 
 /* Parameters without a default: a missing one selects all, or is an error. */
-#define ALL .standard = NAN
-#define REQUIRED .standard = NAN, .required = true
+#define ALL .default_value = NAN
+#define REQUIRED .default_value = NAN, .required = true
 
 #define LAYER PARAMETER("layer", "absent: all", INDEX("L"), ALL)
 #define HEAD PARAMETER("head", "absent: all", INDEX("H"), ALL)
@@ -89,13 +89,13 @@ static const ss_edit_kind table[] = {
          PARAMETERS(PARAMETER("key", "position of the token", INDEX("T"), REQUIRED), LAYER, HEAD,
                     PARAMETER("query", "position of the query that it is hidden from; absent: all",
                               INDEX("T"), ALL)),
-         .idle = ss_idle_hide_key),
+         .idle_tokens = ss_idle_tokens_hide_key),
     EDIT(self_only,
          "a token sees only itself, as the first token does (and a bias key where there is one)",
          "{token} sees only itself{at}", "arXiv 2605.06611", .counterfactual = true,
          .hook_points = SS_AT_MASK,
          PARAMETERS(PARAMETER("token", "its position", INDEX("T"), REQUIRED), LAYER, HEAD),
-         .idle = ss_idle_token),
+         .idle_tokens = ss_idle_tokens_before_token),
     EDIT(scale_value, "a token's value is multiplied by a factor",
          "factor=0?value of {key} zeroed{at}|value of {key} scaled by {factor}{at}",
          "Gu et al. 2025, section 3.3 (value drain)", .counterfactual = true,
@@ -103,7 +103,7 @@ static const ss_edit_kind table[] = {
          PARAMETERS(PARAMETER("key", "position of the token", INDEX("T"), REQUIRED),
                     PARAMETER("factor", "0 zeroes the value, 1 keeps it", NUMBER), LAYER,
                     PARAMETER("group", "key/value head; absent: all", INDEX("G"), ALL)),
-         .idle = ss_idle_token),
+         .idle_tokens = ss_idle_tokens_before_token),
     EDIT(silence, "a head is ablated: its output is 0", "{heads} ablated",
          "Guo et al. 2024, zero_out_attn", .counterfactual = true, .hook_points = SS_AT_HEADS,
          PARAMETERS(LAYER, HEAD)),
@@ -111,7 +111,7 @@ static const ss_edit_kind table[] = {
          "all attention of {heads} on {key}", "Guo et al. 2024, move_attn_to_bos",
          .counterfactual = true, .hook_points = SS_AT_WEIGHTS,
          PARAMETERS(LAYER, HEAD, PARAMETER("key", "position of the token", INDEX("T"))),
-         .idle = ss_idle_park),
+         .idle_tokens = ss_idle_tokens_park),
     EDIT(clamp_channel,
          "a channel of the residual stream is set to 0, to its mean over the tokens, or to a value",
          "to=value?channel {channel} set to {value}{after}[ at {token}]|channel {channel} set to "
@@ -126,8 +126,9 @@ static const ss_edit_kind table[] = {
                     PARAMETER("token", "its position; absent: all", INDEX("T"), ALL),
                     PARAMETER("to", "", CHOICE(clamps)),
                     PARAMETER("value", "of `to=value`", NUMBER), PROMPT("the mean")),
-         .together = ss_together_clamp_channel, .keeps = ss_keeps_clamp_channel,
-         .idle = ss_idle_clamp_channel),
+         .joint_tokens = ss_joint_tokens_clamp_channel,
+         .kept_numbers = ss_kept_numbers_clamp_channel,
+         .idle_tokens = ss_idle_tokens_clamp_channel),
     EDIT(project,
          "the component along a token's tag is removed from every later token: along its value in "
          "each head, or along W_O v in the residual stream after the head's layer",
@@ -143,8 +144,9 @@ static const ss_edit_kind table[] = {
                               CHOICE(targets), .labels = target_labels),
                     LAYER, HEAD,
                     PARAMETER("key", "position of the token whose tag it is", INDEX("T")),
-                    PARAMETER("seed", "seed of the random directions", COUNT, .standard = 1)),
-         .check = ss_check_project, .idle = ss_idle_project, .keeps = ss_keeps_project),
+                    PARAMETER("seed", "seed of the random directions", COUNT, .default_value = 1)),
+         .check = ss_check_project, .idle_tokens = ss_idle_tokens_project,
+         .kept_numbers = ss_kept_numbers_project),
     EDIT(swap_positions,
          "two tokens exchange their positions (vectors, angles or distances), or one takes the "
          "other's",
@@ -155,7 +157,7 @@ static const ss_edit_kind table[] = {
                     PARAMETER("b", "position of the other", INDEX("T"), REQUIRED),
                     PARAMETER("replace", "yes: a takes the position of b, and b keeps it",
                               CHOICE(no_yes))),
-         .idle = ss_idle_swap_positions),
+         .idle_tokens = ss_idle_tokens_swap_positions),
     EDIT(evict,
          "each head's KV cache holds `budget` keys, the query's own included; keys over the budget "
          "are evicted for good before each query",
@@ -184,30 +186,32 @@ static const ss_edit_kind table[] = {
                        CHOICE(positions), .labels = position_labels),
              PARAMETER("prompt", "tokens of the prompt; snapkv only", COUNT),
              PARAMETER("queries", "last queries of the prompt that count; snapkv only", COUNT,
-                       .low = 1, .standard = 16),
+                       .low = 1, .default_value = 16),
              PARAMETER("pool", "neighboring keys that snapkv averages over, an odd number", COUNT,
-                       .low = 1, .standard = 5),
-             PARAMETER("seed", "seed of the policy random", COUNT, .standard = 1), LAYER, HEAD),
-         .check = ss_check_evict, .idle = ss_idle_evict),
-    EDIT(
-        quantize, "activations or weights are rounded to `bits` bits",
-        "{what} rounded to {bits} bits[ by {by}][, first {first} tokens exact]{at}",
-        "round to nearest; first tokens: Liu et al. 2024, IntactKV",
-        .fields = SS_BIT(SS_FIELD_ROUNDED),
-        .hook_points =
-            SS_AT_START | SS_AT_QUERIES | SS_AT_KEYS | SS_AT_VALUES | SS_AT_HIDDEN | SS_AT_PRODUCT,
-        PARAMETERS(PARAMETER("what", "", CHOICE(tensors), .labels = tensor_labels, REQUIRED),
-                   PARAMETER("bits", "", .type = SS_EDIT_INTEGER, .low = 2, .high = 8, REQUIRED),
-                   PARAMETER("by", "which numbers share a scale; a channel of weights is an output",
-                             CHOICE(granularities), .labels = granularity_labels, .standard = 1),
-                   PARAMETER("group", "numbers in a group", COUNT, .low = 1, .standard = 32),
-                   PARAMETER("symmetric",
-                             "yes: range symmetric about 0; no: from the smallest to the largest "
-                             "number",
-                             CHOICE(no_yes), .standard = 1),
-                   PARAMETER("first", "first tokens that stay exact", COUNT), LAYER,
-                   PROMPT("the scales of tensor and channel")),
-        .check = ss_check_quantize, .together = ss_together_quantize, .keeps = ss_keeps_quantize),
+                       .low = 1, .default_value = 5),
+             PARAMETER("seed", "seed of the policy random", COUNT, .default_value = 1), LAYER,
+             HEAD),
+         .check = ss_check_evict, .idle_tokens = ss_idle_tokens_evict),
+    EDIT(quantize, "activations or weights are rounded to `bits` bits",
+         "{what} rounded to {bits} bits[ by {by}][, first {first} tokens exact]{at}",
+         "round to nearest; first tokens: Liu et al. 2024, IntactKV",
+         .fields = SS_BIT(SS_FIELD_ROUNDED),
+         .hook_points =
+             SS_AT_START | SS_AT_QUERIES | SS_AT_KEYS | SS_AT_VALUES | SS_AT_HIDDEN | SS_AT_PRODUCT,
+         PARAMETERS(
+             PARAMETER("what", "", CHOICE(tensors), .labels = tensor_labels, REQUIRED),
+             PARAMETER("bits", "", .type = SS_EDIT_INTEGER, .low = 2, .high = 8, REQUIRED),
+             PARAMETER("by", "which numbers share a scale; a channel of weights is an output",
+                       CHOICE(granularities), .labels = granularity_labels, .default_value = 1),
+             PARAMETER("group", "numbers in a group", COUNT, .low = 1, .default_value = 32),
+             PARAMETER("symmetric",
+                       "yes: range symmetric about 0; no: from the smallest to the largest "
+                       "number",
+                       CHOICE(no_yes), .default_value = 1),
+             PARAMETER("first", "first tokens that stay exact", COUNT), LAYER,
+             PROMPT("the scales of tensor and channel")),
+         .check = ss_check_quantize, .joint_tokens = ss_joint_tokens_quantize,
+         .kept_numbers = ss_kept_numbers_quantize),
     EDIT(scale_weight, "one weight of a matrix is multiplied by a factor",
          "factor=0?weight ({row}, {column}) of {matrix} in layer {layer} zeroed|weight ({row}, "
          "{column}) of {matrix} in layer {layer} scaled by {factor}",

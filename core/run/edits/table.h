@@ -24,7 +24,7 @@ typedef enum ss_edit_type {
 typedef struct ss_edit_parameter {
     const char *name; /* NULL ends the list */
     ss_edit_type type;
-    float standard; /* default; NaN: all layers, heads or tokens, or a required value */
+    float default_value; /* NaN: all layers, heads or tokens, or a required value */
     float low, high;
     const char *below;          /* letter that bounds an index; T is the run's capacity */
     const char *const *choices; /* NULL-terminated */
@@ -80,12 +80,12 @@ typedef struct ss_edit_kind {
     unsigned replays;
     ss_edit_parameter parameters[SS_EDIT_PARAMETERS];
     void (*apply)(const struct ss_hook *hook, const float *values);
-    /* together: number of first tokens that the edit must see in one chunk, INT_MAX for all tokens;
-     * NULL: it reads each token alone. keeps: number of floats that the edit keeps from these
-     * tokens for later ones. */
-    int (*together)(const float *values);
-    size_t (*keeps)(const float *values, const ss_arch *arch);
-    int (*idle)(
+    /* joint_tokens: number of first tokens that the edit must see in one chunk, INT_MAX for all
+     * tokens; NULL: it reads each token alone. kept_numbers: number of floats that the edit keeps
+     * from these tokens for later ones. */
+    int (*joint_tokens)(const float *values);
+    size_t (*kept_numbers)(const float *values, const ss_arch *arch);
+    int (*idle_tokens)(
         const float *values); /* number of first tokens that the edit does not change; NULL: 0 */
     /* Checks what ranges cannot express; errors name `where`. NULL: nothing to check. */
     ss_status (*check)(const struct ss_pass *pass, const float *values, const char *where,

@@ -10,7 +10,7 @@
 void ss_attention_back_lay_out(ss_attention_back *back, const ss_arch *arch, int length,
                                ss_arena *arena) {
     size_t T = (size_t)length, K = (size_t)arch->K, keys = T + ss_bias_keys(arch);
-    size_t side = ss_larger(keys, K);
+    size_t side = ss_max_size(keys, K);
     *back = (ss_attention_back){
         .weights = ss_arena_floats(arena, T, keys),
         .d = ss_arena_floats(arena, T, keys),
@@ -25,11 +25,11 @@ void ss_attention_back_lay_out(ss_attention_back *back, const ss_arch *arch, int
         .tiles = ss_arena_floats(arena, keys, side),
         .panels = ss_arena_floats(arena, ss_panels_floats(side, side), 1),
         .work = ss_arena_floats(
-            arena, ss_larger(ss_linear_back_work(K, K), ss_matrix_work(keys, K, 1)), 1),
+            arena, ss_max_size(ss_linear_back_work(K, K), ss_matrix_work(keys, K, 1)), 1),
     };
 }
 
-const float *ss_recorded(const ss_trace *trace, ss_field_id field, int l, int h) {
+const float *ss_recorded_rows(const ss_trace *trace, ss_field_id field, int l, int h) {
     const ss_arch *arch = &trace->model->arch;
     int heads = field == SS_FIELD_K || field == SS_FIELD_V ? arch->G : arch->H;
     return ss_row(trace, field, h < 0 ? l : l * heads + h, 0);
@@ -113,7 +113,7 @@ static float row_back(const ss_attention_back *s, float *d, const float *weights
 static float scores_back(const ss_attention_back *s, const ss_trace *trace, int l, int h) {
     const ss_arch *arch = &trace->model->arch;
     const ss_choice *choice = &trace->choices[l * arch->H + h];
-    const float *scores = ss_recorded(trace, SS_FIELD_SCORES, l, h);
+    const float *scores = ss_recorded_rows(trace, SS_FIELD_SCORES, l, h);
     size_t T = (size_t)trace->T, C = (size_t)trace->capacity, K = (size_t)arch->K;
     size_t bias = ss_bias_keys(arch), keys = bias + T;
     float parameter_gradient = 0.0f;
@@ -133,8 +133,8 @@ static float scores_back(const ss_attention_back *s, const ss_trace *trace, int 
 static void read_weights(const ss_attention_back *s, const ss_trace *trace, int l, int h) {
     size_t T = (size_t)trace->T, C = (size_t)trace->capacity;
     size_t bias = ss_bias_keys(&trace->model->arch), keys = bias + T;
-    const float *att = ss_recorded(trace, SS_FIELD_ATT, l, h);
-    const float *bias_weights = bias ? ss_recorded(trace, SS_FIELD_ATT_BIAS, l, h) : NULL;
+    const float *att = ss_recorded_rows(trace, SS_FIELD_ATT, l, h);
+    const float *bias_weights = bias ? ss_recorded_rows(trace, SS_FIELD_ATT_BIAS, l, h) : NULL;
     for (size_t t = 0; t < T; t++) {
         if (bias_weights) s->weights[t * keys] = bias_weights[t];
         memcpy(s->weights + t * keys + bias, att + t * C, T * sizeof *att);
@@ -146,14 +146,14 @@ static void read_head(const ss_attention_back *s, const ss_trace *trace, int l, 
     const ss_arch *arch = &trace->model->arch;
     const ss_layer *layer = &trace->model->layers[l];
     size_t T = (size_t)trace->T, K = (size_t)arch->K, bias = ss_bias_keys(arch);
-    memcpy(s->queries, ss_recorded(trace, SS_FIELD_Q, l, h), T * K * sizeof(float));
+    memcpy(s->queries, ss_recorded_rows(trace, SS_FIELD_Q, l, h), T * K * sizeof(float));
     map_features(s, layer, feature, s->queries, T, K);
-    ss_prepend_bias_key(s->keys, ss_owned(layer->bias_keys, arch->bias_key, (int)g, arch->K), bias,
-                        ss_recorded(trace, SS_FIELD_K, l, (int)g), T, K);
+    ss_prepend_bias_key(s->keys, ss_head_vector(layer->bias_keys, arch->bias_key, (int)g, arch->K),
+                        bias, ss_recorded_rows(trace, SS_FIELD_K, l, (int)g), T, K);
     map_features(s, layer, feature, s->keys, bias + T, K);
     ss_prepend_bias_key(s->values,
-                        ss_owned(layer->bias_values, arch->bias_key_value, (int)g, arch->K), bias,
-                        ss_recorded(trace, SS_FIELD_V, l, (int)g), T, K);
+                        ss_head_vector(layer->bias_values, arch->bias_key_value, (int)g, arch->K),
+                        bias, ss_recorded_rows(trace, SS_FIELD_V, l, (int)g), T, K);
 }
 
 static void add_head(float *out, size_t h, size_t heads, const float *rows, size_t T, size_t K) {
@@ -187,17 +187,18 @@ static void head_back(const ss_attention_back *s, float *d_q, float *d_k, float 
     multiply_transposed(s, s->d_k, s->d, s->queries, K, keys, T, K);
     if (feature != SS_FEATURE_NONE) {
         float *rows = s->tiles;
-        memcpy(rows, ss_recorded(trace, SS_FIELD_Q, l, h), T * K * sizeof *rows);
+        memcpy(rows, ss_recorded_rows(trace, SS_FIELD_Q, l, h), T * K * sizeof *rows);
         map_back(s, layer, sums, feature, s->d_q, s->queries, rows, T, K);
-        ss_prepend_bias_key(rows, ss_owned(layer->bias_keys, arch->bias_key, (int)g, arch->K), bias,
-                            ss_recorded(trace, SS_FIELD_K, l, (int)g), T, K);
+        ss_prepend_bias_key(rows, ss_head_vector(layer->bias_keys, arch->bias_key, (int)g, arch->K),
+                            bias, ss_recorded_rows(trace, SS_FIELD_K, l, (int)g), T, K);
         map_back(s, layer, sums, feature, s->d_k, s->keys, rows, keys, K);
     }
     add_head(d_q, (size_t)h, H, s->d_q, T, K);
     add_head(d_k, g, G, s->d_k + bias * K, T, K);
     add_head(d_v, g, G, s->d_v + bias * K, T, K);
-    const float *key_sum = ss_owned(sums->bias_keys, arch->bias_key, (int)g, arch->K);
-    const float *value_sum = ss_owned(sums->bias_values, arch->bias_key_value, (int)g, arch->K);
+    const float *key_sum = ss_head_vector(sums->bias_keys, arch->bias_key, (int)g, arch->K);
+    const float *value_sum =
+        ss_head_vector(sums->bias_values, arch->bias_key_value, (int)g, arch->K);
     if (bias && key_sum) ss_add((float *)(size_t)key_sum, s->d_k, K);
     if (bias && value_sum) ss_add((float *)(size_t)value_sum, s->d_v, K);
 }

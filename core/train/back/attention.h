@@ -30,6 +30,6 @@ void ss_attention_back_run(const ss_attention_back *back, float *d_q, float *d_k
                            const ss_layer *sums);
 
 /* Returns the rows of a recorded field at layer l and head h (-1 for a field without heads). */
-const float *ss_recorded(const ss_trace *trace, ss_field_id field, int l, int h);
+const float *ss_recorded_rows(const ss_trace *trace, ss_field_id field, int l, int h);
 
 #endif

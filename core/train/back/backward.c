@@ -37,7 +37,7 @@ ss_status ss_backward_check(const ss_arch *arch, ss_error *err) {
                           : is_factor(arch->branch_scale)   ? "scaled branches"
                           : is_factor(arch->logit_scale)    ? "scaled logits"
                           : arch->bare_norm                 ? "norms without gain"
-                          : arch->one_more_gain             ? "gains of 1 + w"
+                          : arch->gain_plus_one             ? "gains of 1 + w"
                           : has_unrotated_layer(arch)       ? "layers without rotary positions"
                           : arch->parallel                  ? "parallel blocks"
                           : arch->kv_latent                 ? "latent attention"
@@ -69,10 +69,10 @@ static size_t gate_width(const ss_arch *arch) {
 static size_t largest_work(const ss_arch *arch, size_t R) {
     size_t D = (size_t)arch->D, HK = (size_t)arch->H * (size_t)arch->K;
     size_t outs[] = {HK, (size_t)arch->F, (size_t)arch->V, gate_width(arch)};
-    size_t in = ss_larger(D, HK); /* a gate on values reads H*K numbers */
+    size_t in = ss_max_size(D, HK); /* a gate on values reads H*K numbers */
     size_t largest = ss_matrix_work(R, in, 1);
     for (size_t i = 0; i < sizeof outs / sizeof *outs; i++)
-        largest = ss_larger(largest, ss_linear_back_work(in, outs[i]));
+        largest = ss_max_size(largest, ss_linear_back_work(in, outs[i]));
     return largest;
 }
 
@@ -87,7 +87,7 @@ void ss_backward_lay_out(ss_backward *back, const ss_arch *arch, int sequences, 
     back->x = ss_arena_floats(arena, R, D);
     back->y = ss_arena_floats(arena, R, D);
     back->dy = ss_arena_floats(arena, R, D);
-    back->part = ss_arena_floats(arena, R, ss_larger(D, GK));
+    back->part = ss_arena_floats(arena, R, ss_max_size(D, GK));
     back->head_out = ss_arena_floats(arena, R, HK);
     back->d_head_out = ss_arena_floats(arena, R, HK);
     back->d_q = ss_arena_floats(arena, R, HK);
@@ -110,7 +110,7 @@ static void gather_rows(float *rows, const ss_trace *traces, int n, ss_field_id 
                         size_t width) {
     for (int s = 0; s < n; s++) {
         size_t count = (size_t)traces[s].T * width;
-        memcpy(rows, ss_recorded(&traces[s], field, l, -1), count * sizeof *rows);
+        memcpy(rows, ss_recorded_rows(&traces[s], field, l, -1), count * sizeof *rows);
         rows += count;
     }
 }
@@ -119,7 +119,7 @@ static void gather_heads(float *rows, const ss_trace *traces, int n, ss_field_id
     size_t H = (size_t)traces->model->arch.H, K = (size_t)traces->model->arch.K;
     for (int s = 0; s < n; s++, rows += (size_t)traces->T * H * K)
         for (size_t h = 0; h < H; h++) {
-            const float *head = ss_recorded(&traces[s], field, l, (int)h);
+            const float *head = ss_recorded_rows(&traces[s], field, l, (int)h);
             for (size_t t = 0; t < (size_t)traces->T; t++)
                 memcpy(rows + (t * H + h) * K, head + t * K, K * sizeof *rows);
         }
@@ -230,9 +230,9 @@ static void heads_back(const ss_backward *b, const float *d, const ss_trace *tra
                     K * sizeof *b->d_head_out);
     if (is_gated) gates_back(b, b->d_head_out, b->head_out, R);
     for (size_t i = 0; sums->value_biases && i < R * H; i++)
-        ss_add(
-            (float *)(size_t)ss_owned(sums->value_biases, arch->value_bias, (int)(i % H), arch->K),
-            b->d_head_out + i * K, K);
+        ss_add((float *)(size_t)ss_head_vector(sums->value_biases, arch->value_bias, (int)(i % H),
+                                               arch->K),
+               b->d_head_out + i * K, K);
 }
 
 /* Rotates back by the negative angles that compute_rotary has written. */
@@ -247,13 +247,14 @@ static void rotate_back(const ss_backward *b, float *rows, size_t heads, size_t 
 
 static void compute_rotary(const ss_backward *b, int l) {
     const ss_arch *arch = &b->model->arch;
-    bool is_windowed = arch->own_rotary && arch->windowed[l];
+    bool is_windowed = arch->has_window_rotary && arch->windowed[l];
     const float *frequencies = is_windowed ? b->model->window_rotary : b->model->rotary;
-    float size = is_windowed ? arch->window_rotary.size : arch->rotary.size;
+    float factor =
+        is_windowed ? arch->window_rotary.attention_factor : arch->rotary.attention_factor;
     size_t pairs = (size_t)arch->rotary_width / 2, T = (size_t)b->T;
     for (size_t t = 0; t < T; t++) {
-        ss_angles at = {b->rotary + t * pairs, b->rotary + (T + t) * pairs};
-        ss_rotary_angles(&at, frequencies, size, pairs, &(int32_t){(int32_t)t}, 1);
+        ss_angles angles = {b->rotary + t * pairs, b->rotary + (T + t) * pairs};
+        ss_rotary_angles(&angles, frequencies, factor, pairs, &(int32_t){(int32_t)t}, 1);
     }
     ss_scale(b->rotary + T * pairs, -1.0f, T * pairs);
 }
@@ -339,7 +340,7 @@ static void block_back(const ss_backward *b, const ss_trace *traces, int n, int 
 
 /* Propagates the derivative with respect to the logits to dx, that with respect to the stream after
  * the last layer. */
-static void head_back(const ss_backward *b, const ss_trace *traces, int n) {
+static void lm_head_back(const ss_backward *b, const ss_trace *traces, int n) {
     const ss_model *model = b->model;
     const ss_arch *arch = &model->arch;
     size_t R = (size_t)n * (size_t)b->T, D = (size_t)arch->D;
@@ -369,7 +370,7 @@ void ss_backward_run(const ss_backward *b, const ss_trace *traces, int sequences
     const ss_arch *arch = &b->model->arch;
     memset(b->squares, 0, 2 * (size_t)b->T * sizeof *b->squares);
     memset(b->ratios, 0, 2 * (size_t)arch->L * sizeof *b->ratios);
-    head_back(b, traces, sequences);
+    lm_head_back(b, traces, sequences);
     for (int l = arch->L; l-- > 0;) {
         block_back(b, traces, sequences, l, true);
         block_back(b, traces, sequences, l, false);

@@ -6,12 +6,12 @@
 #include <string.h>
 
 static size_t panels_floats(size_t in, size_t out) {
-    size_t weight_floats = ss_larger(ss_panels_floats(in, out), ss_panels_floats(out, in));
-    return ss_larger(weight_floats, ss_panels_floats(ss_larger(in, out), SS_BACK_ROWS));
+    size_t weight_floats = ss_max_size(ss_panels_floats(in, out), ss_panels_floats(out, in));
+    return ss_max_size(weight_floats, ss_panels_floats(ss_max_size(in, out), SS_BACK_ROWS));
 }
 
 size_t ss_linear_back_work(size_t in, size_t out) {
-    return panels_floats(in, out) + SS_BACK_ROWS * ss_larger(in, out) + in * out;
+    return panels_floats(in, out) + SS_BACK_ROWS * ss_max_size(in, out) + in * out;
 }
 
 void ss_tile_columns(float *tiles, const float *rows, size_t stride, size_t T, size_t Kin) {
@@ -36,7 +36,7 @@ void ss_linear_back_inputs(float *dx, const float *d, const ss_linear *linear, s
     else
         ss_pack_columns(panels, floats_of(w) + w->first * w->in, w->in, w->in, w->out);
     for (size_t t = 0; t < n; t += SS_BACK_ROWS) {
-        size_t rows = ss_smaller(n - t, SS_BACK_ROWS);
+        size_t rows = ss_min_size(n - t, SS_BACK_ROWS);
         ss_tile(tiles, d + t * w->out, w->out, rows, w->out);
         ss_matmul(dx + t * w->in, w->in, tiles, panels, NULL, rows, w->in, w->out);
     }
@@ -45,7 +45,7 @@ void ss_linear_back_inputs(float *dx, const float *d, const ss_linear *linear, s
 static void add_products(float *sums, size_t stride, const float *a, size_t rows, const float *b,
                          size_t columns, size_t n, float *panels, float *tiles, float *product) {
     for (size_t t = 0; t < n; t += SS_BACK_ROWS) {
-        size_t count = ss_smaller(n - t, SS_BACK_ROWS);
+        size_t count = ss_min_size(n - t, SS_BACK_ROWS);
         ss_tile_columns(tiles, a + t * rows, rows, rows, count);
         ss_pack_columns(panels, b + t * columns, columns, columns, count);
         ss_matmul(product, columns, tiles, panels, NULL, rows, columns, count);
@@ -57,7 +57,7 @@ void ss_linear_back_weights(const float *x, const float *d, const ss_linear *sum
                             float *work) {
     const ss_matrix *w = &sums->w;
     float *panels = work, *tiles = panels + panels_floats(w->in, w->out);
-    float *product = tiles + SS_BACK_ROWS * ss_larger(w->in, w->out);
+    float *product = tiles + SS_BACK_ROWS * ss_max_size(w->in, w->out);
     if (w->in_out)
         add_products(floats_of(w) + w->first, w->total, x, w->in, d, w->out, n, panels, tiles,
                      product);

@@ -118,10 +118,10 @@ RANGES = {
     "han b": (0x20000, 0x2A6DF), "control": (0x0000, 0x00A0),
 }
 SPACES = [" ", " ", " ", "  ", "    ", "\t", "\n", "\n\n", "\r\n", "\u00a0", "\u3000", "\x85", ""]
-FACES = [chr(c) for c in range(0x1F600, 0x1F640)]
-PEOPLE = ["\U0001f468", "\U0001f469", "\U0001f467", "\U0001f466", "\U0001f9d1"]
-TONES = [chr(c) for c in range(0x1F3FB, 0x1F400)]
-MARKS = [chr(c) for c in range(0x0300, 0x0363)]
+FACE_EMOJI = [chr(c) for c in range(0x1F600, 0x1F640)]
+PERSON_EMOJI = ["\U0001f468", "\U0001f469", "\U0001f467", "\U0001f466", "\U0001f9d1"]
+SKIN_TONES = [chr(c) for c in range(0x1F3FB, 0x1F400)]
+COMBINING_MARKS = [chr(c) for c in range(0x0300, 0x0363)]
 
 
 def assigned_characters(low: int, high: int) -> list[str]:
@@ -132,42 +132,42 @@ def assigned_characters(low: int, high: int) -> list[str]:
 def make_lines(corpus: Path) -> list[str]:
     """Returns LINE_COUNT lines. Draws the English prose from `corpus`, a plain text file in the public domain."""
     rng = random.Random(7)
-    natural = NATURAL_TEXT.splitlines()
+    natural_lines = NATURAL_TEXT.splitlines()
     scripts = [assigned_characters(*bounds) for bounds in RANGES.values()]
-    words = [word for line in natural for word in line.split()]
+    words = [word for line in natural_lines for word in line.split()]
     prose = [line for line in corpus.read_text().splitlines()[100:6000] if len(line) > 40]
 
-    def mixed_words() -> str:
+    def draw_mixed_words() -> str:
         return "".join(rng.choice(words) + rng.choice(SPACES) for _ in range(rng.randint(2, 7)))
 
-    def one_script() -> str:
+    def draw_one_script() -> str:
         return "".join(rng.choices([*rng.choice(scripts), " "], k=rng.randint(3, 20)))
 
-    def any_script() -> str:
+    def draw_any_script() -> str:
         return "".join(rng.choice(rng.choice(scripts)) for _ in range(rng.randint(2, 14)))
 
-    def emoji() -> str:
-        family = "\u200d".join(rng.choices(PEOPLE, k=rng.randint(2, 4)))
-        toned = rng.choice(PEOPLE) + rng.choice(TONES)
-        return "".join(rng.choices([family, toned, rng.choice(FACES), " ", "a"], k=5))
+    def draw_emoji() -> str:
+        family = "\u200d".join(rng.choices(PERSON_EMOJI, k=rng.randint(2, 4)))
+        toned_person = rng.choice(PERSON_EMOJI) + rng.choice(SKIN_TONES)
+        return "".join(rng.choices([family, toned_person, rng.choice(FACE_EMOJI), " ", "a"], k=5))
 
-    def marks() -> str:
+    def draw_marks() -> str:
         letters = "aeiouxE \u0915\u05d0"
-        return "".join(rng.choice(letters) + "".join(rng.choices(MARKS, k=rng.randint(0, 3)))
+        return "".join(rng.choice(letters) + "".join(rng.choices(COMBINING_MARKS, k=rng.randint(0, 3)))
                        for _ in range(rng.randint(2, 9)))
 
-    def figures() -> str:
+    def draw_digits() -> str:
         digits = "0123456789" * 3 + "\u0660\u0967\uff19\u00b2\u2167\u3007.,:-+/% "
         return "".join(rng.choices(digits, k=rng.randint(2, 18)))
 
-    def ascii_signs() -> str:
+    def draw_ascii() -> str:
         printable = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~ \nab1"
         return "".join(rng.choices(printable, k=rng.randint(2, 24)))
 
-    texts = [*EDGE_CASES, *natural, *CODE_LINES]
+    texts = [*EDGE_CASES, *natural_lines, *CODE_LINES]
     texts += [rng.choice(prose)[:90] for _ in range(150)]
-    makers = [(mixed_words, 5), (one_script, 5), (any_script, 3), (emoji, 2), (marks, 2), (figures, 2),
-             (ascii_signs, 2)]
+    makers = [(draw_mixed_words, 5), (draw_one_script, 5), (draw_any_script, 3), (draw_emoji, 2), (draw_marks, 2), (draw_digits, 2),
+             (draw_ascii, 2)]
     weighted_makers = [make for make, weight in makers for _ in range(weight)]
     while len(texts) < LINE_COUNT:
         texts.append(rng.choice(weighted_makers)())

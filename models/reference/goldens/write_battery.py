@@ -101,11 +101,11 @@ def number_tokens(tokens: list[str]) -> dict[str, int]:
     return {token: i for i, token in enumerate(dict.fromkeys(tokens))}
 
 
-def bpe(more: list[str] | None = None, letters: list[str] | None = None, text: str = SAMPLE,
+def bpe(more_tokens: list[str] | None = None, letters: list[str] | None = None, text: str = SAMPLE,
         **options: Any) -> models.BPE:
     merges = learn_merges([list(word) for word in text.split()], 120)
     alphabet = LETTERS if letters is None else letters
-    vocab = number_tokens(["<unk>", *(more or []), *alphabet, *"".join(map("".join, merges)),
+    vocab = number_tokens(["<unk>", *(more_tokens or []), *alphabet, *"".join(map("".join, merges)),
                       *map("".join, merges)])
     return models.BPE(vocab, merges, **options)
 
@@ -128,9 +128,9 @@ def affixed_bpe() -> models.BPE:
         word[-1] += "</w>"
     merges = [pair for pair in itertools.chain(*(itertools.pairwise(word) for word in words))]
     merges = list(dict.fromkeys(merges))[:100]
-    joined = [left + right[2:] for left, right in merges]
+    joined_tokens = [left + right[2:] for left, right in merges]
     letters = [f"{pre}{c}{post}" for c in LETTERS for pre in ("", "##") for post in ("", "</w>")]
-    vocab = number_tokens(["<unk>", *letters, *joined])
+    vocab = number_tokens(["<unk>", *letters, *joined_tokens])
     return models.BPE(vocab, merges, unk_token="<unk>", continuing_subword_prefix="##",
                       end_of_word_suffix="</w>")
 
@@ -154,23 +154,23 @@ def word_level(unk_token: str = "<unk>") -> models.WordLevel:
     return models.WordLevel(vocab, unk_token=unk_token)
 
 
-def unigram(more: list[str] | None = None, **options: Any) -> models.Unigram:
+def unigram(more_tokens: list[str] | None = None, **options: Any) -> models.Unigram:
     counts: Counter[str] = Counter()
     for word in WORDS:
         for piece in (word, f"▁{word}"):
             counts.update(piece[i:j] for i in range(len(piece))
                           for j in range(i + 1, min(len(piece), i + 7) + 1))
     pieces = sorted(counts, key=lambda piece: (-counts[piece] * len(piece), piece))[:600]
-    scored = [(piece, -0.25 * i ** 0.5 - 1) for i, piece in enumerate(["▁", *pieces])]
-    unscored = [("<unk>", 0.0), ("<s>", 0.0), *((piece, -9.0) for piece in more or [])]
-    return models.Unigram([*unscored, *scored], **({"unk_id": 0} | options))
+    scored_pieces = [(piece, -0.25 * i ** 0.5 - 1) for i, piece in enumerate(["▁", *pieces])]
+    special_pieces = [("<unk>", 0.0), ("<s>", 0.0), *((piece, -9.0) for piece in more_tokens or [])]
+    return models.Unigram([*special_pieces, *scored_pieces], **({"unk_id": 0} | options))
 
 
 Case = tuple[str, Tokenizer]
 
 
-def build(model: Any, normalizer: Any = None, split: Any = None, post: Any = None, decoder: Any = None,
-          added: list[AddedToken] | None = None) -> Tokenizer:
+def build_tokenizer(model: Any, normalizer: Any = None, split: Any = None, post: Any = None, decoder: Any = None,
+                    added_tokens: list[AddedToken] | None = None) -> Tokenizer:
     tokenizer = Tokenizer(model)
     if normalizer:
         tokenizer.normalizer = normalizer
@@ -180,7 +180,7 @@ def build(model: Any, normalizer: Any = None, split: Any = None, post: Any = Non
         tokenizer.post_processor = post
     if decoder:
         tokenizer.decoder = decoder
-    for token in added or []:
+    for token in added_tokens or []:
         (tokenizer.add_special_tokens if token.special else tokenizer.add_tokens)([token])
     return tokenizer
 
@@ -207,45 +207,45 @@ def template(tokens: str) -> processors.TemplateProcessing:
 
 def bpe_cases() -> list[Case]:
     space = pre_tokenizers.Whitespace()
-    partial = [byte for byte in BYTES if byte not in ("<0xF0>", "<0x80>")]
+    partial_bytes = [byte for byte in BYTES if byte not in ("<0xF0>", "<0x80>")]
     return [
-        ("bpe", build(bpe(unk_token="<unk>"), split=space)),
-        ("bpe fuse_unk", build(bpe(unk_token="<unk>", fuse_unk=True), split=space)),
-        ("bpe without unk_token", build(bpe(), split=space)),
-        ("bpe unk_token not in the vocabulary", build(bpe(letters=list("abcdehimnorst ")), split=space)),
-        ("bpe prefix and suffix", build(affixed_bpe(), split=space, decoder=decoders.BPEDecoder("</w>"))),
-        ("bpe byte_fallback", build(
+        ("bpe", build_tokenizer(bpe(unk_token="<unk>"), split=space)),
+        ("bpe fuse_unk", build_tokenizer(bpe(unk_token="<unk>", fuse_unk=True), split=space)),
+        ("bpe without unk_token", build_tokenizer(bpe(), split=space)),
+        ("bpe unk_token not in the vocabulary", build_tokenizer(bpe(letters=list("abcdehimnorst ")), split=space)),
+        ("bpe prefix and suffix", build_tokenizer(affixed_bpe(), split=space, decoder=decoders.BPEDecoder("</w>"))),
+        ("bpe byte_fallback", build_tokenizer(
             bpe(BYTES, list("abcdehimnorst▁"), unk_token="<unk>", fuse_unk=True, byte_fallback=True),
             SPACES_TO_BLOCKS, decoder=LLAMA_DECODER, post=template("<s> $A"),
-            added=[AddedToken("<s>", special=True), AddedToken("<mask>", special=True)])),
-        ("bpe byte_fallback, bytes missing", build(
-            bpe(partial, list("abcdehimnorst▁"), unk_token="<unk>", byte_fallback=True), SPACES_TO_BLOCKS)),
-        ("bpe metaspace first", build(bpe(unk_token="<unk>"), split=pre_tokenizers.Metaspace(
-            prepend_scheme="first"), decoder=decoders.Metaspace(prepend_scheme="first"), added=flagged_tokens())),
-        ("bpe metaspace never, no split", build(bpe(unk_token="<unk>", fuse_unk=True), split=pre_tokenizers.Metaspace(
+            added_tokens=[AddedToken("<s>", special=True), AddedToken("<mask>", special=True)])),
+        ("bpe byte_fallback, bytes missing", build_tokenizer(
+            bpe(partial_bytes, list("abcdehimnorst▁"), unk_token="<unk>", byte_fallback=True), SPACES_TO_BLOCKS)),
+        ("bpe metaspace first", build_tokenizer(bpe(unk_token="<unk>"), split=pre_tokenizers.Metaspace(
+            prepend_scheme="first"), decoder=decoders.Metaspace(prepend_scheme="first"), added_tokens=flagged_tokens())),
+        ("bpe metaspace never, no split", build_tokenizer(bpe(unk_token="<unk>", fuse_unk=True), split=pre_tokenizers.Metaspace(
             "_", prepend_scheme="never", split=False), decoder=decoders.Metaspace("_", prepend_scheme="never"))),
-        ("bpe dropout", build(bpe(unk_token="<unk>", dropout=0.5), split=space)),
-        ("byte-level", build(byte_bpe(), split=byte_level(), decoder=decoders.ByteLevel(),
-                             post=processors.ByteLevel(trim_offsets=True))),
-        ("byte-level prefix space", build(
+        ("bpe dropout", build_tokenizer(bpe(unk_token="<unk>", dropout=0.5), split=space)),
+        ("byte-level", build_tokenizer(byte_bpe(), split=byte_level(), decoder=decoders.ByteLevel(),
+                                       post=processors.ByteLevel(trim_offsets=True))),
+        ("byte-level prefix space", build_tokenizer(
             byte_bpe(), split=byte_level(add_prefix_space=True), decoder=decoders.ByteLevel(),
-            post=processors.RobertaProcessing(("<unk>", 0), ("!", 1)), added=flagged_tokens(lstrip=True))),
-        ("byte-level, bytes missing", build(byte_bpe("Ā!ð"), split=byte_level(), decoder=decoders.ByteLevel())),
-        ("byte-level ignore_merges, GPT-4", build(
+            post=processors.RobertaProcessing(("<unk>", 0), ("!", 1)), added_tokens=flagged_tokens(lstrip=True))),
+        ("byte-level, bytes missing", build_tokenizer(byte_bpe("Ā!ð"), split=byte_level(), decoder=decoders.ByteLevel())),
+        ("byte-level ignore_merges, GPT-4", build_tokenizer(
             byte_bpe(ignore_merges=True), decoder=decoders.ByteLevel(), split=pre_tokenizers.Sequence(
                 [pre_tokenizers.Split(Regex(CL100K_PATTERN), "isolated"), byte_level(use_regex=False)]))),
-        ("byte-level, o200k", build(byte_bpe(), decoder=decoders.ByteLevel(), split=pre_tokenizers.Sequence(
+        ("byte-level, o200k", build_tokenizer(byte_bpe(), decoder=decoders.ByteLevel(), split=pre_tokenizers.Sequence(
             [pre_tokenizers.Split(Regex(O200K_PATTERN), "removed", True), byte_level(use_regex=False)]))),
-        ("byte-level digits, NFC", build(
+        ("byte-level digits, NFC", build_tokenizer(
             byte_bpe(), normalizers.NFC(), pre_tokenizers.Sequence([pre_tokenizers.Digits(True), byte_level()]),
-            decoder=decoders.ByteLevel(), added=flagged_tokens(rstrip=True))),
+            decoder=decoders.ByteLevel(), added_tokens=flagged_tokens(rstrip=True))),
         # Tokens for runs of spaces and tabs, as in codegen and phi, and, with NFC, in mpt and gpt_neox.
-        ("byte-level, runs of spaces", build(byte_bpe(), split=byte_level(), decoder=decoders.ByteLevel(), added=space_run_tokens())),
-        ("byte-level, runs of spaces, NFC", build(
-            byte_bpe(), normalizers.NFC(), byte_level(), decoder=decoders.ByteLevel(), added=space_run_tokens())),
-        ("byte-level normalizer", build(byte_bpe(), normalizers.Sequence(
-            [normalizers.NFKC(), normalizers.ByteLevel()]), decoder=decoders.ByteLevel(), added=flagged_tokens())),
-        ("byte-level truncation and padding", enable_truncation(build(
+        ("byte-level, runs of spaces", build_tokenizer(byte_bpe(), split=byte_level(), decoder=decoders.ByteLevel(), added_tokens=space_run_tokens())),
+        ("byte-level, runs of spaces, NFC", build_tokenizer(
+            byte_bpe(), normalizers.NFC(), byte_level(), decoder=decoders.ByteLevel(), added_tokens=space_run_tokens())),
+        ("byte-level normalizer", build_tokenizer(byte_bpe(), normalizers.Sequence(
+            [normalizers.NFKC(), normalizers.ByteLevel()]), decoder=decoders.ByteLevel(), added_tokens=flagged_tokens())),
+        ("byte-level truncation and padding", enable_truncation(build_tokenizer(
             byte_bpe(), split=byte_level(), post=processors.Sequence([processors.ByteLevel(), template("$A <unk>")])))),
     ]
 
@@ -262,9 +262,9 @@ def enable_truncation(tokenizer: Tokenizer) -> Tokenizer:
 
 
 def bert(normalizer: normalizers.Normalizer, **options: Any) -> Tokenizer:
-    return build(word_piece(**options), normalizer, pre_tokenizers.BertPreTokenizer(),
-                 processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2)), decoders.WordPiece(),
-                 [AddedToken(name, special=True) for name in SPECIAL_TOKENS])
+    return build_tokenizer(word_piece(**options), normalizer, pre_tokenizers.BertPreTokenizer(),
+                           processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2)), decoders.WordPiece(),
+                           [AddedToken(name, special=True) for name in SPECIAL_TOKENS])
 
 
 def word_cases() -> list[Case]:
@@ -289,25 +289,25 @@ def word_cases() -> list[Case]:
         ("wordpiece cased", bert(normalizers.BertNormalizer(lowercase=False, handle_chinese_chars=False))),
         ("wordpiece cased, no accents", bert(normalizers.BertNormalizer(
             lowercase=False, clean_text=False, strip_accents=True), max_input_chars_per_word=8)),
-        ("wordpiece without prefix", build(word_piece(""), split=pre_tokenizers.Whitespace(),
-                                           decoder=decoders.WordPiece("", cleanup=False))),
-        ("wordpiece without unk_token", build(word_piece(unk_token="<none>"), split=pre_tokenizers.Whitespace())),
-        ("wordlevel without unk_token", build(word_level("<none>"), split=pre_tokenizers.WhitespaceSplit())),
-        *((f"wordlevel {name}", build(word_level(), split=stage)) for name, stage in splits.items()),
+        ("wordpiece without prefix", build_tokenizer(word_piece(""), split=pre_tokenizers.Whitespace(),
+                                                     decoder=decoders.WordPiece("", cleanup=False))),
+        ("wordpiece without unk_token", build_tokenizer(word_piece(unk_token="<none>"), split=pre_tokenizers.Whitespace())),
+        ("wordlevel without unk_token", build_tokenizer(word_level("<none>"), split=pre_tokenizers.WhitespaceSplit())),
+        *((f"wordlevel {name}", build_tokenizer(word_level(), split=stage)) for name, stage in splits.items()),
     ]
 
 
 def unigram_cases() -> list[Case]:
     space = pre_tokenizers.Metaspace()
     return [
-        ("unigram", build(unigram(), split=space, decoder=decoders.Metaspace(), post=template("$A <s>"))),
-        ("unigram without unk_id", build(unigram(unk_id=None), split=space)),
-        ("unigram byte_fallback", build(unigram(BYTES, byte_fallback=True), split=space)),
-        ("unigram byte_fallback, bytes missing", build(unigram(BYTES[:200], byte_fallback=True), split=space)),
-        ("unigram of the whole text", build(unigram(), normalizers.Sequence(
+        ("unigram", build_tokenizer(unigram(), split=space, decoder=decoders.Metaspace(), post=template("$A <s>"))),
+        ("unigram without unk_id", build_tokenizer(unigram(unk_id=None), split=space)),
+        ("unigram byte_fallback", build_tokenizer(unigram(BYTES, byte_fallback=True), split=space)),
+        ("unigram byte_fallback, bytes missing", build_tokenizer(unigram(BYTES[:200], byte_fallback=True), split=space)),
+        ("unigram of the whole text", build_tokenizer(unigram(), normalizers.Sequence(
             [normalizers.Nmt(), normalizers.NFKC(), normalizers.Replace(Regex(" {2,}"), " ")]))),
-        ("unigram CTC", build(unigram(), normalizers.Nmt(), space, decoder=decoders.CTC("<s>", "▁"))),
-        ("unigram Precompiled", build(unigram(), normalizers.Precompiled(empty_charsmap()), space)),
+        ("unigram CTC", build_tokenizer(unigram(), normalizers.Nmt(), space, decoder=decoders.CTC("<s>", "▁"))),
+        ("unigram Precompiled", build_tokenizer(unigram(), normalizers.Precompiled(empty_charsmap()), space)),
     ]
 
 
@@ -324,23 +324,23 @@ def normalizer_cases() -> list[Case]:
         "Prepend": normalizers.Sequence([normalizers.NFC(), normalizers.Prepend(">> ")]),
     }
     letters = [*LETTERS, ">", "!", *(chr(c) for c in range(0x300, 0x330)), *"\u1112\u1161\u11ab\u1100"]
-    cut = pre_tokenizers.WhitespaceSplit()
-    return [(f"normalizer {name}", build(bpe(letters=letters, unk_token="<unk>"), normalizer, cut, added=flagged_tokens()))
+    split = pre_tokenizers.WhitespaceSplit()
+    return [(f"normalizer {name}", build_tokenizer(bpe(letters=letters, unk_token="<unk>"), normalizer, split, added_tokens=flagged_tokens()))
             for name, normalizer in normalizers_by_name.items()]
 
 
 def added_token_cases() -> list[Case]:
     flags = ("single_word", "lstrip", "rstrip")
-    combinations = [chosen for n in range(4) for chosen in itertools.combinations(flags, n)]
-    lower = normalizers.Lowercase()
-    more = [AddedToken("<x>", normalized=False), AddedToken("<xx>", normalized=False), AddedToken("<xxx>"),
-            AddedToken("xx"), AddedToken("▁▁"), AddedToken(" ", lstrip=True), AddedToken("é"), AddedToken("😀")]
+    combinations = [chosen_flags for n in range(4) for chosen_flags in itertools.combinations(flags, n)]
+    lowercase = normalizers.Lowercase()
+    overlapping_tokens = [AddedToken("<x>", normalized=False), AddedToken("<xx>", normalized=False), AddedToken("<xxx>"),
+                          AddedToken("xx"), AddedToken("▁▁"), AddedToken(" ", lstrip=True), AddedToken("é"), AddedToken("😀")]
     return [
-        *((f"added {' '.join(chosen) or 'tokens'}", build(
-            word_level(), lower, pre_tokenizers.WhitespaceSplit(), added=flagged_tokens(**dict.fromkeys(chosen, True))))
-          for chosen in combinations),
-        ("added, one within another", build(bpe(unk_token="<unk>"), normalizers.NFC(), added=more)),
-        ("added, with a prefix", build(bpe(unk_token="<unk>"), SPACES_TO_BLOCKS, added=[
+        *((f"added {' '.join(chosen_flags) or 'tokens'}", build_tokenizer(
+            word_level(), lowercase, pre_tokenizers.WhitespaceSplit(), added_tokens=flagged_tokens(**dict.fromkeys(chosen_flags, True))))
+          for chosen_flags in combinations),
+        ("added, one within another", build_tokenizer(bpe(unk_token="<unk>"), normalizers.NFC(), added_tokens=overlapping_tokens)),
+        ("added, with a prefix", build_tokenizer(bpe(unk_token="<unk>"), SPACES_TO_BLOCKS, added_tokens=[
             AddedToken("the", normalized=True), AddedToken("old", normalized=False), AddedToken("<mask>")])),
     ]
 
@@ -367,12 +367,12 @@ def hash_results(tokenizer: Tokenizer, texts: list[str]) -> dict[str, Any]:
         return {}
     tokenizer.no_truncation()
     tokenizer.no_padding()
-    bare = without_post_processor(tokenizer)
+    bare_tokenizer = without_post_processor(tokenizer)
     hashes: dict[str, list[str]] = {"ids": [], "spans": [], "decoded": []}
     stored_texts = {}
     for i, text in enumerate(texts):
         try:
-            ids, bare_encoding = tokenizer.encode(text).ids, bare.encode(text)
+            ids, bare_encoding = tokenizer.encode(text).ids, bare_tokenizer.encode(text)
         except BaseException:  # noqa: BLE001  The library raises its own errors, and may panic.
             for column in hashes.values():
                 column.append(LIBRARY_FAILED)

@@ -62,11 +62,12 @@ def cut(tokenizer: Tokenizer, text: str) -> list[list[int]]:
     """Returns the text's consecutive prompts of T tokens, each with the special tokens around it."""
     encoding = tokenizer.encode(text)
     pairs = list(zip(encoding.ids, encoding.special_tokens_mask, strict=True))
-    body = [i for i, is_special in pairs if not is_special]
-    before = [i for i, _ in pairs[: encoding.special_tokens_mask.index(0)]]
-    after = [i for i, _ in pairs[len(before) + len(body) :]]
-    room = T - len(before) - len(after)
-    return [[*before, *body[at : at + room], *after] for at in range(0, len(body) - room + 1, room)]
+    body_ids = [i for i, is_special in pairs if not is_special]
+    front_ids = [i for i, _ in pairs[: encoding.special_tokens_mask.index(0)]]
+    end_ids = [i for i, _ in pairs[len(front_ids) + len(body_ids) :]]
+    body_length = T - len(front_ids) - len(end_ids)
+    starts = range(0, len(body_ids) - body_length + 1, body_length)
+    return [[*front_ids, *body_ids[start : start + body_length], *end_ids] for start in starts]
 
 
 def main() -> None:

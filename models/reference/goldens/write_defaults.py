@@ -69,10 +69,10 @@ def main() -> None:
         config_object = config(**sizes)
         # JSON has no infinity; transformers writes an object such as {"__float__": "Infinity"} instead.
         json_values = json.loads(config_object.to_json_string(use_diff=False))
-        filled_in = {key: json_values[key] if isinstance(value, (list, tuple)) else value
+        default_values = {key: json_values[key] if isinstance(value, (list, tuple)) else value
                 for key, value in config_object.to_dict().items()
                 if key not in sizes and key not in common_keys}
-        defaults[family] = {"given": {"model_type": family} | sizes, "defaults": filled_in}
+        defaults[family] = {"given": {"model_type": family} | sizes, "defaults": default_values}
     write_json(GOLDEN / "defaults.json",
                {"written_by": {"script": "models/reference/goldens/write_defaults.py",
                                "transformers": transformers.__version__}, "families": defaults})

@@ -64,8 +64,8 @@ EDITS: dict[str, tuple[str, ...]] = {
                "scale_weight:matrix=o,layer=1,row=1,column=2,factor=9"),
 }
 # Cases that move keys in a cache, which learned positions do not allow.
-ROTARY_ONLY = {"evict-cache"}
-ROTARY = ("llama", "gpt_neox", "sigmoid")
+ROTARY_CASES = {"evict-cache"}
+ROTARY_FAMILIES = ("llama", "gpt_neox", "sigmoid")
 ATTENTION_EDITS = {"hide", "self", "heads"} | {name for name in EDITS if name.startswith("evict")}
 FIELDS = ("hidden", "att", "seen", "evicted")
 ACTIVATION_CASES = ("bits-queries", "bits-keys", "bits-values", "bits-hidden", "bits-prompt")
@@ -99,7 +99,7 @@ def read_case_model(family: str) -> tuple[Model, Tensor, dict[str, Tensor]]:
     return Model(family, arch, weights, windows), golden["tokens"].long(), golden
 
 
-def check_plain(family: str) -> None:
+def check_baseline(family: str) -> None:
     model, tokens, golden = read_case_model(family)
     result = run_edited(model, tokens, [])
     for name in ("hidden", "att", "logits"):
@@ -107,35 +107,35 @@ def check_plain(family: str) -> None:
             raise AssertionError(f"{family}: {name} differs from its golden by {error:.2g}")
 
 
-def change_metrics(plain: dict[str, Tensor], result: dict[str, Tensor], tokens: Tensor) -> dict[str, Tensor]:
-    kl = metrics.divergence(plain["logits"], result["logits"])
-    loss_change = metrics.loss(result["logits"], tokens) - metrics.loss(plain["logits"], tokens)
+def change_metrics(baseline: dict[str, Tensor], result: dict[str, Tensor], tokens: Tensor) -> dict[str, Tensor]:
+    kl = metrics.divergence(baseline["logits"], result["logits"])
+    loss_change = metrics.loss(result["logits"], tokens) - metrics.loss(baseline["logits"], tokens)
     undefined = torch.full((1,), torch.nan, dtype=kl.dtype)
-    compared = {"kl_at": torch.cat([undefined, kl]), "kl_mean": kl.mean()[None],
-                "loss_change_at": torch.cat([undefined, loss_change]), "loss_change": loss_change.mean()[None],
-                "hidden_change": metrics.hidden_change(plain["hidden"], result["hidden"])}
-    return {f"metric.{name}": value for name, value in compared.items()}
+    changes = {"kl_at": torch.cat([undefined, kl]), "kl_mean": kl.mean()[None],
+               "loss_change_at": torch.cat([undefined, loss_change]), "loss_change": loss_change.mean()[None],
+               "hidden_change": metrics.hidden_change(baseline["hidden"], result["hidden"])}
+    return {f"metric.{name}": value for name, value in changes.items()}
 
 
 def rounding_metrics(family: str, result: dict[str, Tensor]) -> dict[str, Tensor]:
     """Returns the field `rounded`, and its metric, for each layer of the stream. Leaves the field out for GPT-Neo,
     whose queries _GptNeo multiplies by sqrt(K)."""
-    of_layer = result["rounded"].sum(1)
-    error = ((of_layer[:, 0] + of_layer[:, 2]) / (of_layer[:, 1] + of_layer[:, 3])).sqrt()
+    layer_errors = result["rounded"].sum(1)
+    error = ((layer_errors[:, 0] + layer_errors[:, 2]) / (layer_errors[:, 1] + layer_errors[:, 3])).sqrt()
     field = {} if family == "gpt_neo" else {"rounded": result["rounded"]}
     return field | {"metric.quantize_error": error}
 
 
 def weight_rounding_metrics(model: Model, edits: list[Edit]) -> dict[str, Tensor]:
     """Returns the rounding errors of each layer's matrices, and their metric, which is NaN if no matrix was rounded."""
-    rounded = torch.zeros(model.arch.L, 2, dtype=torch.float64)
+    errors = torch.zeros(model.arch.L, 2, dtype=torch.float64)
     for name, w in quantized_weights(model, model.weights, edits).items():
         if w is not model.weights[name]:
             layer = layer_index(name)
-            rounded[layer, 0] += (w - model.weights[name]).square().sum()
-            rounded[layer, 1] += model.weights[name].square().sum()
-    return {"weight_rounded": rounded,
-            "metric.weight_error": (rounded[:, 0] / rounded[:, 1]).sqrt()}
+            errors[layer, 0] += (w - model.weights[name]).square().sum()
+            errors[layer, 1] += model.weights[name].square().sum()
+    return {"weight_rounded": errors,
+            "metric.weight_error": (errors[:, 0] / errors[:, 1]).sqrt()}
 
 
 def write(family: str, name: str) -> None:
@@ -155,11 +155,11 @@ def write(family: str, name: str) -> None:
 
 def write_effect() -> None:
     model, tokens, _ = read_case_model("llama")
-    plain = metrics.loss(run_edited(model, tokens, [])["logits"], tokens).mean()
+    baseline_loss = metrics.loss(run_edited(model, tokens, [])["logits"], tokens).mean()
     effect = torch.stack([
         torch.stack([metrics.loss(run_edited(model, tokens, [
             {"kind": "silence", "layer": float(layer), "head": float(head)}])["logits"], tokens).mean()
-            - plain for head in range(model.arch.H)])
+            - baseline_loss for head in range(model.arch.H)])
         for layer in range(model.arch.L)])
     folder = GOLDEN / "effect-llama"
     store(folder, {"tokens": tokens, "effect": effect}, "effect.safetensors")
@@ -170,7 +170,7 @@ def write_effect() -> None:
 CASES = {"effect-llama": write_effect} | {
     f"edit-{family}-{name}": lambda family=family, name=name: write(family, name)
     for family in MODELS for name in EDITS
-    if (family in ROTARY or name not in ROTARY_ONLY)
+    if (family in ROTARY_FAMILIES or name not in ROTARY_CASES)
     and (family != "sigmoid" or name in ATTENTION_EDITS)
     and (family != "mixtral" or name in WEIGHT_CASES)}
 
@@ -178,7 +178,7 @@ CASES = {"effect-llama": write_effect} | {
 def main() -> None:
     torch.manual_seed(0)
     for family in MODELS:
-        check_plain(family)
+        check_baseline(family)
     write_cases("Write tests/golden/edit-*", CASES, lambda _, case: case())
 
 

@@ -52,22 +52,22 @@ def run(arch: Architecture, weights: Weights, tokens: Tensor) -> tuple[Trace, fl
     return forward(arch, weights, tokens, product), product.margin
 
 
-def check_plain(source: str, arch: Architecture, weights: Weights) -> None:
+def check_logit_change(source: str, arch: Architecture, weights: Weights) -> None:
     """Checks that eight bits change the logits of the model's own golden, but not by much."""
     golden = load_file(GOLDEN / source / "golden.safetensors")
     trace, _ = run(arch, weights, golden["tokens"].long())
-    off = ((trace.logits - golden["logits"]).abs().max() / golden["logits"].abs().max()).item()
-    if not 1e-4 < off < 0.5:
-        raise AssertionError(f"{source}: eight bits change the logits by {off:.2g} of their largest")
+    change = ((trace.logits - golden["logits"]).abs().max() / golden["logits"].abs().max()).item()
+    if not 1e-4 < change < 0.5:
+        raise AssertionError(f"{source}: eight bits change the logits by {change:.2g} of their largest")
 
 
 def write(name: str, source: str) -> None:
     arch, weights = read_model(GOLDEN / source)
     weights = {key: w.double() for key, w in weights.items()}
-    check_plain(source, arch, weights)
-    draws = (torch.randint(arch.V, (T,), generator=torch.Generator().manual_seed(seed)) for seed in range(1000))
+    check_logit_change(source, arch, weights)
+    token_draws = (torch.randint(arch.V, (T,), generator=torch.Generator().manual_seed(seed)) for seed in range(1000))
     tokens, trace, margin = next(
-        (tokens, *result) for tokens in draws if (result := run(arch, weights, tokens))[1] > MARGIN
+        (tokens, *result) for tokens in token_draws if (result := run(arch, weights, tokens))[1] > MARGIN
     )
     folder = GOLDEN / name
     fields = {key: getattr(trace, key) for key in ("hidden", "q", "k", "v", "att", "logits")}

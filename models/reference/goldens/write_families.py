@@ -23,7 +23,7 @@ from transformers.models.granite_swa import modeling_granite_swa
 
 from ..files import write_json
 from . import GOLDEN
-from .write_goldens import build, describe, hf_trace, scaled_error, store, write_cases
+from .write_goldens import build_model, describe, run_hf_model, scaled_error, store, write_cases
 
 T = 20
 CONTEXT = 48
@@ -72,19 +72,19 @@ def find_routers(model: transformers.PreTrainedModel) -> dict[int, torch.nn.Modu
             if type(module).__name__.lower().endswith(("topkrouter", "moev1gate"))}
 
 
-def traced_fields(model: transformers.PreTrainedModel, final_norm: str,
+def trace_fields(model: transformers.PreTrainedModel, final_norm: str,
              tokens: Tensor) -> dict[str, Tensor]:
-    """Returns the fields of hf_trace. If the model has experts, adds router [L, T, E]: the weight of each expert in
+    """Returns the fields of run_hf_model. If the model has experts, adds router [L, T, E]: the weight of each expert in
     each layer with attention, 0 for an expert that is not selected."""
     weights: dict[torch.nn.Module, Tensor] = {}
 
     def record(router: torch.nn.Module, _: Any, output: tuple[Tensor, ...]) -> None:
-        logits, chosen, experts = output
-        weights[router] = torch.zeros_like(logits, dtype=chosen.dtype).scatter(-1, experts, chosen)
+        logits, top_weights, experts = output
+        weights[router] = torch.zeros_like(logits, dtype=top_weights.dtype).scatter(-1, experts, top_weights)
 
     routers = find_routers(model)
     hooks = [router.register_forward_hook(record) for router in routers.values()]
-    trace = hf_trace(model, model.get_submodule(final_norm), tokens)
+    trace = run_hf_model(model, model.get_submodule(final_norm), tokens)
     for hook in hooks:
         hook.remove()
     if not model.can_generate():  # an encoder has no loss: each query sees the token to predict
@@ -110,14 +110,14 @@ class Case:
     part: str = ""  # name of the member of the model that is stored; the whole model if empty
     edit: Edit | None = None  # changes config.json
     rename: Callable[[str], str] | None = None  # changes the names of tensors in the file
-    maps: Trace | None = None  # computes the stored `att` where it is not that of traced_fields
+    maps: Trace | None = None  # computes the stored `att` where it is not that of trace_fields
     has_head: bool = True  # whether the stored part has the weights of the logits
     length: int = T
 
 
 def write(name: str, case: Case) -> None:
     generator = torch.Generator().manual_seed(23)
-    model = build(case.model, **case.config).eval()
+    model = build_model(case.model, **case.config).eval()
     fill_weights(model, generator, case.center)
     tokens = torch.randint(model.config.get_text_config().vocab_size, (case.length,), generator=generator)
     folder = GOLDEN / name
@@ -134,25 +134,25 @@ def write(name: str, case: Case) -> None:
     stored_model = case.model.from_pretrained(folder, attn_implementation="eager", dtype=torch.float32,
                                               experts_implementation="eager")
 
-    def trace() -> dict[str, Tensor]:
-        fields = traced_fields(stored_model, case.final_norm, tokens)
+    def compute_trace() -> dict[str, Tensor]:
+        fields = trace_fields(stored_model, case.final_norm, tokens)
         if case.maps:
             fields["att"] = case.maps(stored_model, case.final_norm, tokens)["att"]
         return fields
 
-    expected = trace()
+    expected = compute_trace()
     if not case.has_head:
         del expected["logits"]
     store(folder, expected)
     stored_model.double()
-    f64_trace = trace()
-    worst = max(scaled_error(f64_trace[key], expected[key])
-                for key in ("logits", "att", "hidden") if key in expected)
+    f64_trace = compute_trace()
+    largest_error = max(scaled_error(f64_trace[key], expected[key])
+                        for key in ("logits", "att", "hidden") if key in expected)
     describe(folder, model.config.model_type, "softmax", case.notes, script="write_families.py",
-             f64_error=float(f"{worst:.2g}"))
+             f64_error=float(f"{largest_error:.2g}"))
 
 
-def without(sizes: dict[str, Any], *keys: str) -> dict[str, Any]:
+def drop_keys(sizes: dict[str, Any], *keys: str) -> dict[str, Any]:
     return {key: value for key, value in sizes.items() if key not in keys}
 
 
@@ -192,12 +192,12 @@ def to_old_neox(config: dict[str, Any]) -> dict[str, Any]:
 
 def to_old_gemma(config: dict[str, Any]) -> dict[str, Any]:
     rope = config.pop("rope_parameters")
-    full, local = rope["full_attention"], rope["sliding_attention"]
+    full_rope, local_rope = rope["full_attention"], rope["sliding_attention"]
     del config["layer_types"]
     config.pop("_sliding_window_pattern", None)
     return config | {
-        "rope_theta": full["rope_theta"], "rope_local_base_freq": local["rope_theta"],
-        "rope_scaling": {"rope_type": full["rope_type"], "factor": full["factor"]},
+        "rope_theta": full_rope["rope_theta"], "rope_local_base_freq": local_rope["rope_theta"],
+        "rope_scaling": {"rope_type": full_rope["rope_type"], "factor": full_rope["factor"]},
         "sliding_window_pattern": 2,
     }
 
@@ -237,8 +237,8 @@ def to_old_lfm2(config: dict[str, Any]) -> dict[str, Any]:
 def to_old_olmo(config: dict[str, Any]) -> dict[str, Any]:
     """Writes flat keys: layers with a window then get the base of the other layers and no scaling."""
     del config["layer_types"]
-    full = config.pop("rope_parameters")["full_attention"]
-    return config | {"rope_theta": full.pop("rope_theta"), "rope_scaling": full}
+    full_rope = config.pop("rope_parameters")["full_attention"]
+    return config | {"rope_theta": full_rope.pop("rope_theta"), "rope_scaling": full_rope}
 
 
 def to_old_hunyuan(config: dict[str, Any]) -> dict[str, Any]:
@@ -252,12 +252,12 @@ def trace_with_sink_weights(model: transformers.PreTrainedModel, final_norm: str
     """Returns the trace of a granite_swa model with the attention function of gpt_oss, where the sink takes a share of
     the weights. granite_swa's own function returns weights that sum to 1, and scales the output instead."""
     with mock.patch.object(modeling_granite_swa, "eager_attention_forward", modeling_gpt_oss.eager_attention_forward):
-        trace = traced_fields(model, final_norm, tokens)
-    assert scaled_error(trace["hidden"], traced_fields(model, final_norm, tokens)["hidden"]) < 1e-6
+        trace = trace_fields(model, final_norm, tokens)
+    assert scaled_error(trace["hidden"], trace_fields(model, final_norm, tokens)["hidden"]) < 1e-6
     return trace
 
 
-NEOX_SIZES = without(SIZES, "num_key_value_heads") | dict(num_attention_heads=2)
+NEOX_SIZES = drop_keys(SIZES, "num_key_value_heads") | dict(num_attention_heads=2)
 OPT_SIZES: dict[str, Any] = dict(
     hidden_size=32, num_hidden_layers=2, num_attention_heads=4, ffn_dim=44, vocab_size=61,
     max_position_embeddings=CONTEXT, pad_token_id=1)
@@ -268,7 +268,7 @@ BIGCODE_SIZES: dict[str, Any] = dict(
     n_embd=32, n_layer=2, n_head=4, vocab_size=61, n_positions=CONTEXT, bos_token_id=0, eos_token_id=1)
 MPT_SIZES: dict[str, Any] = dict(
     d_model=36, n_layers=2, n_heads=6, vocab_size=61, max_seq_len=CONTEXT, bos_token_id=0, eos_token_id=1)
-FALCON_SIZES = without(SIZES, "num_key_value_heads", "intermediate_size") | dict(tie_word_embeddings=True)
+FALCON_SIZES = drop_keys(SIZES, "num_key_value_heads", "intermediate_size") | dict(tie_word_embeddings=True)
 BLOOM_SIZES: dict[str, Any] = dict(hidden_size=36, n_layer=2, n_head=6, vocab_size=61, bos_token_id=0, eos_token_id=1)
 HYBRID_SIZES: dict[str, Any] = SIZES | dict(
     num_hidden_layers=4, num_attention_heads=3, num_key_value_heads=1, head_dim=12, max_position_embeddings=80)
@@ -635,7 +635,7 @@ CASES: dict[str, Case] = {
         final_norm="model.language_model.norm", center=0.0, length=MIXER_T),
     "hf-lfm2": Case(
         transformers.Lfm2ForCausalLM,
-        without(HYBRID_SIZES, "head_dim") | dict(
+        drop_keys(HYBRID_SIZES, "head_dim") | dict(
             hidden_size=36, layer_types=["conv", "full_attention", "conv", "full_attention"],
             conv_bias=True, norm_eps=1e-3, block_multiple_of=8, block_ffn_dim_multiplier=1.3,
             tie_word_embeddings=False, rope_parameters=default_rope(500.0)),

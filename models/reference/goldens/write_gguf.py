@@ -5,7 +5,7 @@
 
 The `gguf` package gives the names of tensors and keys; this script repeats what llama.cpp's converter does to the
 tensors. transformers then reads the file, undoes the converter's changes and computes the numbers, so that a mistake
-in this script shows as changed weights. transformers cannot read the families of READ_BACK_HERE from GGUF, or does
+in this script shows as changed weights. transformers cannot read the families of READ_BACK_FAMILIES from GGUF, or does
 not undo their changes; the script reads these back itself.
 """
 
@@ -27,8 +27,8 @@ from torch import Tensor
 from transformers.modeling_gguf_pytorch_utils import load_gguf_checkpoint
 
 from . import GOLDEN
-from .write_families import FALCON_SIZES, MPT_SIZES, SIZES, default_rope, fill_weights, traced_fields, without
-from .write_goldens import build, describe, scaled_error, store, write_cases
+from .write_families import FALCON_SIZES, MPT_SIZES, SIZES, default_rope, drop_keys, fill_weights, trace_fields
+from .write_goldens import build_model, describe, scaled_error, store, write_cases
 
 T = 12
 
@@ -50,7 +50,7 @@ ARCHITECTURES = {"llama": gguf.MODEL_ARCH.LLAMA, "gpt2": gguf.MODEL_ARCH.GPT2,
                  "phi": gguf.MODEL_ARCH.PHI2, "gpt_bigcode": gguf.MODEL_ARCH.STARCODER,
                  "mpt": gguf.MODEL_ARCH.MPT, "lfm2": gguf.MODEL_ARCH.LFM2}
 
-READ_BACK_HERE = ("gpt_neox", "olmo2", "falcon", "hunyuan_v1_dense", "hunyuan_v1_moe", "smollm3", "phi3", "granite",
+READ_BACK_FAMILIES = ("gpt_neox", "olmo2", "falcon", "hunyuan_v1_dense", "hunyuan_v1_moe", "smollm3", "phi3", "granite",
                   "stablelm", "starcoder2", "seed_oss", "ernie4_5", "olmo", "olmoe", "granitemoe", "exaone4", "cohere",
                   "cohere2", "glm4", "nemotron", "phi", "gpt_bigcode", "mpt", "lfm2")
 
@@ -141,10 +141,10 @@ def read_back_weights(file: Path, model: transformers.PreTrainedModel,
         w = torch.from_numpy(quants.dequantize(tensor.data, tensor.tensor_type).copy())
         name = names[tensor.name]
         if ".query_key_value." in name:
-            G, K, more = group_count(config), head_width(config), w.shape[1:]
+            G, K, other_dimensions = group_count(config), head_width(config), w.shape[1:]
             q, k, v = w.split([w.shape[0] - 2 * G * K, G * K, G * K])
-            w = torch.cat([part.reshape(G, -1, K, *more) for part in (q, k, v)], 1)
-            w = w.reshape(-1, *more)
+            w = torch.cat([part.reshape(G, -1, K, *other_dimensions) for part in (q, k, v)], 1)
+            w = w.reshape(-1, *other_dimensions)
         if config.model_type in PERMUTED_FAMILIES and (heads := head_count(name, config)):
             w = w.reshape(heads, -1, 2, *w.shape[1:]).transpose(1, 2).reshape(w.shape)
         if config.model_type == "nemotron" and name.endswith("norm.weight"):
@@ -169,20 +169,20 @@ def rope_factors(config: Any) -> np.ndarray:
     frequencies = rope["rope_theta"] ** (-torch.arange(0, config.head_dim, 2, dtype=torch.float32)
                                          / config.head_dim)
     low, high, factor = rope["low_freq_factor"], rope["high_freq_factor"], rope["factor"]
-    times = rope["original_max_position_embeddings"] * frequencies / (2 * math.pi)
-    smooth = ((times - low) / (high - low)).clamp(0, 1)
-    return (1 / ((1 - smooth) / factor + smooth)).numpy()
+    rotations = rope["original_max_position_embeddings"] * frequencies / (2 * math.pi)
+    smooth_factor = ((rotations - low) / (high - low)).clamp(0, 1)
+    return (1 / ((1 - smooth_factor) / factor + smooth_factor)).numpy()
 
 
 def random_blocks(w: np.ndarray, kind: gguf.GGMLQuantizationType,
                   rng: np.random.Generator) -> np.ndarray:
-    block, size = gguf.GGML_QUANT_SIZES[kind]
-    at, minima = READ_ONLY_TYPES[kind.name]
-    blocks = rng.integers(0, 256, (w.size // block, size), dtype=np.uint8)
+    block_length, size = gguf.GGML_QUANT_SIZES[kind]
+    offset, minima = READ_ONLY_TYPES[kind.name]
+    blocks = rng.integers(0, 256, (w.size // block_length, size), dtype=np.uint8)
 
     def dequantize_at(scale: float) -> np.ndarray:
         scales = [scale] if minima is None else [scale, scale * minima]
-        blocks[:, at:at + 2 * len(scales)] = np.array(scales, np.float16).view(np.uint8)
+        blocks[:, offset:offset + 2 * len(scales)] = np.array(scales, np.float16).view(np.uint8)
         return quants.dequantize(blocks, kind)
 
     dequantize_at(w.std() / dequantize_at(1.0).std())
@@ -236,10 +236,10 @@ def add_llama_like(writer: GGUFWriter, config: Any) -> None:
         writer.add_head_count_kv(config.num_key_value_heads)
         add_norm(writer, config)
     K = getattr(config, "head_dim", None) or head_width(config)
-    part = config.rope_parameters.get("partial_rotary_factor", 1.0)
+    rotary_share = config.rope_parameters.get("partial_rotary_factor", 1.0)
     if config.model_type in ("llama", "granite", "granitemoe", "smollm3", "phi3", "stablelm", "cohere2", "glm4",
                              "nemotron"):
-        writer.add_rope_dimension_count(int(part * K))
+        writer.add_rope_dimension_count(int(rotary_share * K))
     if config.model_type == "olmo" and config.clip_qkv:
         writer.add_clamp_kqv(config.clip_qkv)
     if config.model_type in ("phi3", "cohere2"):
@@ -268,8 +268,8 @@ def add_llama_like(writer: GGUFWriter, config: Any) -> None:
 
 
 def add_experts(writer: GGUFWriter, config: Any) -> None:
-    is_hunyuan, local = config.model_type == "hunyuan_v1_moe", config.model_type == "granitemoe"
-    writer.add_expert_count(config.num_local_experts if local else config.num_experts)
+    is_hunyuan, is_granite = config.model_type == "hunyuan_v1_moe", config.model_type == "granitemoe"
+    writer.add_expert_count(config.num_local_experts if is_granite else config.num_experts)
     writer.add_expert_used_count(config.moe_topk if is_hunyuan else config.num_experts_per_tok)
     if config.model_type == "qwen3_moe":
         writer.add_expert_feed_forward_length(config.moe_intermediate_size)
@@ -363,13 +363,13 @@ def write_model(file: Path, model: transformers.PreTrainedModel, type_name: str,
         if config.tie_word_embeddings and name in ("lm_head.weight", "embed_out.weight"):
             continue
         for part, part_w in checkpoint_tensors(name, w).items():
-            bare = part.removeprefix("transformer.") if config.model_type == "bloom" else part
-            gguf_name = table.get_name(bare, try_suffixes=(".weight", ".bias"))
+            base_name = part.removeprefix("transformer.") if config.model_type == "bloom" else part
+            gguf_name = table.get_name(base_name, try_suffixes=(".weight", ".bias"))
             if gguf_name is None:
                 raise SystemExit(f"{part}: GGUF has no name for it")
             names[gguf_name] = part
-            raw, kind = quantize(convert_tensor(part, part_w, config).contiguous().numpy(), type_name, rng)
-            writer.add_tensor(gguf_name, raw, raw_dtype=kind)
+            data, kind = quantize(convert_tensor(part, part_w, config).contiguous().numpy(), type_name, rng)
+            writer.add_tensor(gguf_name, data, raw_dtype=kind)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
@@ -379,14 +379,14 @@ def write_model(file: Path, model: transformers.PreTrainedModel, type_name: str,
 
 def read_back(file: Path, model: transformers.PreTrainedModel, names: dict[str, str],
               type_name: str) -> None:
-    if model.config.model_type in READ_BACK_HERE:
+    if model.config.model_type in READ_BACK_FAMILIES:
         weights = read_back_weights(file, model, names)
     else:
         weights = load_gguf_checkpoint(file, return_tensors=True, model_to_load=model)["tensors"]
-    original = model.state_dict()
-    tied = ("lm_head.weight",) if model.config.tie_word_embeddings else ()
-    for name in set(original) - set(tied):
-        error = (weights[name] - original[name]).abs().max() / original[name].abs().max()
+    original_weights = model.state_dict()
+    tied_names = ("lm_head.weight",) if model.config.tie_word_embeddings else ()
+    for name in set(original_weights) - set(tied_names):
+        error = (weights[name] - original_weights[name]).abs().max() / original_weights[name].abs().max()
         if type_name not in READ_ONLY_TYPES and error > MAX_ROUNDING[type_name]:
             raise SystemExit(f"{file}: {name} came back off by {error}")
     model.load_state_dict(weights, strict=False)
@@ -403,12 +403,12 @@ def write(name: str, case: Case) -> None:
     kind, generator = model.config.model_type, torch.Generator().manual_seed(29)
     tokens = torch.randint(model.config.vocab_size, (T,), generator=generator)
     final_norm = FINAL_NORMS.get(kind, "model.norm")
-    expected = traced_fields(model, final_norm, tokens)
+    expected = trace_fields(model, final_norm, tokens)
     store(folder, expected)
-    precise = traced_fields(model.double(), final_norm, tokens)
-    worst = max(scaled_error(precise[key], expected[key]) for key in ("logits", "att", "hidden"))
+    f64_trace = trace_fields(model.double(), final_norm, tokens)
+    largest_error = max(scaled_error(f64_trace[key], expected[key]) for key in ("logits", "att", "hidden"))
     describe(folder, kind, "softmax", case.notes, script="write_gguf.py", gguf=version("gguf"),
-             f64_error=float(f"{worst:.2g}"))
+             f64_error=float(f"{largest_error:.2g}"))
 
 
 def golden_case(source: str, type_name: str) -> Case:
@@ -419,7 +419,7 @@ def golden_case(source: str, type_name: str) -> Case:
 
 def random_model(kind: type[transformers.PreTrainedModel], config: dict[str, Any],
                  center: float = 1.0) -> transformers.PreTrainedModel:
-    model = build(kind, **config)
+    model = build_model(kind, **config)
     fill_weights(model, torch.Generator().manual_seed(31), center)
     return model
 
@@ -446,7 +446,7 @@ def wide_llama() -> transformers.PreTrainedModel:
 
 
 make_phi = partial(random_model, transformers.PhiForCausalLM,
-                   without(SIZES, "num_key_value_heads") | dict(intermediate_size=128))
+                   drop_keys(SIZES, "num_key_value_heads") | dict(intermediate_size=128))
 
 # The models of the goldens hf-* that are also written as GGUF, for each type.
 GOLDEN_MODELS = {

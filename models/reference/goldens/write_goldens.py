@@ -61,8 +61,8 @@ def machine_name() -> str:
     """Names the processor and the C library: torch's libraries choose their instructions, and so the last bits, by
     processor."""
     cpu = Path("/proc/cpuinfo")
-    maker = re.search(r"vendor_id\s*: (\w+)", cpu.read_text()) if cpu.exists() else None
-    return ", ".join((platform.machine(), maker[1] if maker else "unknown",
+    vendor = re.search(r"vendor_id\s*: (\w+)", cpu.read_text()) if cpu.exists() else None
+    return ", ".join((platform.machine(), vendor[1] if vendor else "unknown",
                       torch.backends.cpu.get_cpu_capability(), " ".join(platform.libc_ver())))
 
 
@@ -113,7 +113,7 @@ def draw_large_weights(name: str, shape: torch.Size, generator: torch.Generator)
     return noise * 1.4 * min(shape) ** -0.5
 
 
-def hf_trace(model: transformers.PreTrainedModel, final_norm: torch.nn.Module,
+def run_hf_model(model: transformers.PreTrainedModel, final_norm: torch.nn.Module,
              tokens: Tensor) -> dict[str, Tensor]:
     """Runs a model of transformers. Returns tokens, logits, loss, att and hidden, whose last state is the one before
     the final norm."""
@@ -129,7 +129,7 @@ def hf_trace(model: transformers.PreTrainedModel, final_norm: torch.nn.Module,
             "att": torch.cat(out.attentions), "hidden": torch.stack(hidden)}
 
 
-def build(model: type[transformers.PreTrainedModel], **config: Any) -> transformers.PreTrainedModel:
+def build_model(model: type[transformers.PreTrainedModel], **config: Any) -> transformers.PreTrainedModel:
     return model(model.config_class(**config, attn_implementation="eager"))
 
 
@@ -142,9 +142,9 @@ class HfCase:
     dtype: torch.dtype = torch.float32
 
 
-def hf_case(name: str, case: HfCase) -> None:
+def write_hf_case(name: str, case: HfCase) -> None:
     generator = torch.Generator().manual_seed(11)
-    model = build(case.model, **case.config).eval()
+    model = build_model(case.model, **case.config).eval()
     with torch.no_grad():
         for weight_name, w in model.named_parameters():
             w.copy_(draw_large_weights(weight_name, w.shape, generator))
@@ -166,18 +166,18 @@ def hf_case(name: str, case: HfCase) -> None:
     model = case.model.from_pretrained(folder, attn_implementation="eager", dtype=torch.float32)
     family = model.config.model_type
     final_norm = model.model.norm if family == "llama" else model.transformer.ln_f
-    expected = hf_trace(model, final_norm, tokens)
+    expected = run_hf_model(model, final_norm, tokens)
     store(folder, expected)
-    error = reference_error(name, f64_trace(*read_model(folder), tokens), expected)
+    error = reference_error(name, run_in_f64(*read_model(folder), tokens), expected)
     describe(folder, family, "softmax", case.notes, reference_error=error)
 
 
 def reference_error(name: str, trace: Trace, expected: dict[str, Tensor]) -> float:
     """Returns the largest scaled difference between the reference and Hugging Face; raises an error above TOLERANCE."""
-    worst = max(scaled_error(getattr(trace, field), expected[field]) for field in ("logits", "att", "hidden"))
-    if worst > TOLERANCE:
-        raise AssertionError(f"{name}: reference and Hugging Face differ by {worst:.2g}")
-    return float(f"{worst:.2g}")
+    largest_error = max(scaled_error(getattr(trace, field), expected[field]) for field in ("logits", "att", "hidden"))
+    if largest_error > TOLERANCE:
+        raise AssertionError(f"{name}: reference and Hugging Face differ by {largest_error:.2g}")
+    return float(f"{largest_error:.2g}")
 
 
 def scaled_error(actual: Tensor, expected: Tensor) -> float:
@@ -219,7 +219,7 @@ HF_CASES = {
 
 
 @torch.no_grad()
-def f64_trace(arch: Architecture, weights: Weights, tokens: Tensor) -> Trace:
+def run_in_f64(arch: Architecture, weights: Weights, tokens: Tensor) -> Trace:
     return forward(arch, {name: w.double() for name, w in weights.items()}, tokens)
 
 
@@ -267,12 +267,12 @@ def ref_shapes(arch: Architecture) -> dict[str, tuple[int, ...]]:
         "mlp.c_fc.weight": (D, F), "mlp.c_fc.bias": (F,),
         "mlp.c_proj.weight": (F, D), "mlp.c_proj.bias": (D,),
     }
-    ends = {"wte.weight": (arch.V, D), "wpe.weight": (arch.context, D)}
+    end_shapes = {"wte.weight": (arch.V, D), "wpe.weight": (arch.context, D)}
     blocks = {f"h.{layer}.{name}": shape for layer in range(arch.L) for name, shape in block.items()}
-    return ends | blocks | {"ln_f.weight": (D,), "ln_f.bias": (D,)}
+    return end_shapes | blocks | {"ln_f.weight": (D,), "ln_f.bias": (D,)}
 
 
-def ref_case(name: str, family: str, operation: str) -> None:
+def write_ref_case(name: str, family: str, operation: str) -> None:
     folder = GOLDEN / name
     config = ref_config(family, operation)
     arch = architecture(config)
@@ -281,66 +281,66 @@ def ref_case(name: str, family: str, operation: str) -> None:
                for weight_name, shape in ref_shapes(arch).items()}
     write_model(folder, config, weights, torch.float32)
     tokens = torch.randint(arch.V, (T,), generator=generator)
-    store_trace(folder, tokens, f64_trace(arch, weights, tokens))
+    store_trace(folder, tokens, run_in_f64(arch, weights, tokens))
     describe(folder, family, operation,
              f"Random weights; {OPERATIONS[operation].formula}, computed in F64.")
 
 
-def twin_case(operation: str) -> None:
+def write_twin_case(operation: str) -> None:
     folder = GOLDEN / f"twin-{operation}"
     arch, weights = read_model(ZOO / operation)
     tokenizer = Tokenizer.from_file(str(ZOO / operation / "tokenizer.json"))
     text = "Once upon a time there was a little girl who lived with her grandmother near the sea."
     tokens = torch.tensor(tokenizer.encode(text).ids[:TWIN_T])
-    trace = f64_trace(arch, weights, tokens)
+    trace = run_in_f64(arch, weights, tokens)
     store_trace(folder, tokens, trace)
     more: dict[str, Any] = {"model": f"models/zoo/{operation}", "text": text}
     if operation == "softmax":  # a plain Llama, so transformers can check the reference
         model = transformers.LlamaForCausalLM.from_pretrained(
             ZOO / operation, attn_implementation="eager", dtype=torch.float32)
-        more["reference_error"] = reference_error("softmax twin", trace, hf_trace(model, model.model.norm, tokens))
+        more["reference_error"] = reference_error("softmax twin", trace, run_hf_model(model, model.model.norm, tokens))
     describe(folder, "llama", operation, "The stored F16 weights, computed in F64.", **more)
 
 
-def sink100_case() -> None:
+def write_sink100_case() -> None:
     """Writes Sink_1 to Sink_10 of both twins over the held-out passages: BOS and 63 tokens each."""
     folder = GOLDEN / "sink100"
     passages = json.loads((ZOO / "heldout.json").read_text())
     tokenizer = Tokenizer.from_file(str(ZOO / "softmax" / "tokenizer.json"))
     tokens = torch.tensor([tokenizer.encode(text).ids[:SINK_T] for text in passages])
     tensors = {"tokens": tokens}
-    near: dict[str, int] = {}
+    near_counts: dict[str, int] = {}
     for operation in TWINS:
         arch, weights = read_model(ZOO / operation)
         # One sequence at a time: F64 traces of all hundred do not fit into the memory of a small machine.
-        traces = [f64_trace(arch, weights, ids) for ids in tokens]
-        share = OPERATIONS[operation].share
-        alphas = torch.stack([metrics.alpha(share(trace.att)) for trace in traces])
+        traces = [run_in_f64(arch, weights, ids) for ids in tokens]
+        to_shares = OPERATIONS[operation].to_shares
+        alphas = torch.stack([metrics.alpha(to_shares(trace.att)) for trace in traces])
         losses = torch.stack([metrics.loss(tr.logits, i) for tr, i in zip(traces, tokens)])
         tensors |= {
             f"{operation}.alpha_1": alphas[..., 0],
             f"{operation}.sink": metrics.sink(alphas)[:SINK_K],
             f"{operation}.loss": losses.mean(),
         }
-        near[operation] = int(((alphas[..., 0] - metrics.EPS).abs() < metrics.NEAR).sum())
+        near_counts[operation] = int(((alphas[..., 0] - metrics.EPS).abs() < metrics.NEAR).sum())
     store(folder, tensors)
     describe(folder, "llama", " ".join(TWINS),
              "alpha_1 [100, L, H] on rows that sum to 1 (for sigmoid the proxy), Sink_1..Sink_10 in "
              "percent, mean loss; near_eps counts the alpha_1 within 0.002 of eps.",
              models=[f"models/zoo/{operation}" for operation in TWINS],
-             eps=metrics.EPS, near_eps=near)
+             eps=metrics.EPS, near_eps=near_counts)
 
 
-def metrics_case() -> None:
+def write_metrics_case() -> None:
     folder = GOLDEN / "metrics"
     rng = np.random.default_rng(5)
     N, L, H, size, eps = 3, 2, 3, 16, metrics.EPS
     visible = np.tril(np.ones((size, size), bool))
     scores = rng.normal(0, 2.5, (N, L, H, size, size))
     scores[:, :, 0, :, 0] += 4  # one head in three attends to the first token
-    positive = np.where(visible, np.exp(scores), 0)
+    exponentials = np.where(visible, np.exp(scores), 0)
     maps = {
-        "stochastic": positive / positive.sum(-1, keepdims=True),
+        "stochastic": exponentials / exponentials.sum(-1, keepdims=True),
         "raw": np.where(visible, rng.uniform(0, 1, scores.shape) ** 3, 0),
         "signed": np.where(visible, rng.normal(0, 0.5, scores.shape), 0),
     }
@@ -378,12 +378,12 @@ def proxy_of(operation: Operation) -> str:
     scores = torch.randn((4, 9, 9), generator=torch.Generator().manual_seed(3), dtype=torch.float64)
     visible = torch.ones((9, 9), dtype=torch.bool).tril()
     rows = operation.weights(2 * scores, visible, Parameters(operation.defaults, scores.new_zeros(4)))
-    if torch.equal(operation.share(rows), rows):
+    if torch.equal(operation.to_shares(rows), rows):
         return "weights"
     return "share_abs" if (rows < 0).any() else "share"
 
 
-def operations_case() -> None:
+def write_operations_case() -> None:
     folder = GOLDEN / "operations"
     folder.mkdir(parents=True, exist_ok=True)
     rows = [{"name": row.id, "normalizes": row.normalizes, "proxy": proxy_of(row),
@@ -415,7 +415,7 @@ STRINGS = (
 )
 
 
-def tokenizer_case() -> None:
+def write_tokenizer_case() -> None:
     folder = GOLDEN / "tokenizer"
     folder.mkdir(parents=True, exist_ok=True)
     tokenizer = Tokenizer.from_file(str(ZOO / "softmax" / "tokenizer.json"))
@@ -433,15 +433,15 @@ def tokenizer_case() -> None:
 
 
 CASES: dict[str, Callable[[], None]] = {
-    **{name: partial(hf_case, name, case) for name, case in HF_CASES.items()},
-    **{f"ref-{op}": partial(ref_case, f"ref-{op}", "llama", op)
+    **{name: partial(write_hf_case, name, case) for name, case in HF_CASES.items()},
+    **{f"ref-{op}": partial(write_ref_case, f"ref-{op}", "llama", op)
        for op in OPERATIONS if op not in VARIANT_OPERATIONS},
-    "ref-gpt2-sigmoid": partial(ref_case, "ref-gpt2-sigmoid", "gpt2", "sigmoid"),
-    **{f"twin-{op}": partial(twin_case, op) for op in TWINS},
-    "sink100": sink100_case,
-    "metrics": metrics_case,
-    "operations": operations_case,
-    "tokenizer": tokenizer_case,
+    "ref-gpt2-sigmoid": partial(write_ref_case, "ref-gpt2-sigmoid", "gpt2", "sigmoid"),
+    **{f"twin-{op}": partial(write_twin_case, op) for op in TWINS},
+    "sink100": write_sink100_case,
+    "metrics": write_metrics_case,
+    "operations": write_operations_case,
+    "tokenizer": write_tokenizer_case,
 }
 
 

@@ -35,8 +35,8 @@ NAMES = sorted(folder.name for folder in GOLDEN.glob("ref-*")) + [
 
 
 def compute_gradients(folder: Path) -> dict[str, Tensor]:
-    arch, stored = read_model(folder)
-    weights = {name: w.double().requires_grad_() for name, w in stored.items()}
+    arch, stored_weights = read_model(folder)
+    weights = {name: w.double().requires_grad_() for name, w in stored_weights.items()}
     tokens = load_file(folder / "golden.safetensors")["tokens"].long()
     inputs: dict[str, list[Tensor]] = {"input": [], "stream": [], "values": []}
 

@@ -26,7 +26,7 @@ TOKEN_COUNT, WEIGHT_COUNT = 8, 8
 EXACT_OPTIONS = {"dtype": torch.float32, "attn_implementation": "eager"}
 
 
-def load_shipped(folder: Path) -> PreTrainedModel:
+def load_shipped_model(folder: Path) -> PreTrainedModel:
     config = LlamaConfig.from_pretrained(folder)
     config.__dict__.pop("quantization_config", None)  # read_weights dequantizes the weights
     model = LlamaForCausalLM._from_config(config, **EXACT_OPTIONS)
@@ -54,13 +54,13 @@ def main() -> None:
                 path = Path(work["path"])
                 model = AutoModelForCausalLM.from_pretrained(folder, gguf_file=path.name, **EXACT_OPTIONS)
             else:
-                model = load_shipped(REPOSITORY / listing["shipped"]["folder"])
+                model = load_shipped_model(REPOSITORY / listing["shipped"]["folder"])
             model.eval()
             files[work["file"]] = {name: measure_text(model, text) for name, text in work["texts"].items()}
             print(work["file"], flush=True)
-    about = f"transformers {version('transformers')}, torch {version('torch')}, gguf {version('gguf')}"
+    packages = f"transformers {version('transformers')}, torch {version('torch')}, gguf {version('gguf')}"
     document = {"written_by": "models/reference/goldens/write_peers.py",
-                "computed_by": f"{about}, float32 on dequantized weights", "files": files}
+                "computed_by": f"{packages}, float32 on dequantized weights", "files": files}
     file.write_text(json.dumps(document) + "\n")
 
 

@@ -78,9 +78,9 @@ GGUF_NAMES = dict(zip(SHAPES, (
     "blk.0.ffn_down.weight"), strict=True))
 
 
-def make_weights(more: dict[str, tuple[int, ...]] | None = None) -> dict[str, np.ndarray]:
+def make_weights(more_shapes: dict[str, tuple[int, ...]] | None = None) -> dict[str, np.ndarray]:
     return {name: (np.arange(np.prod(shape)) % 7 - 3).astype(np.float32).reshape(shape) / 8
-            for name, shape in (SHAPES | (more or {})).items()}
+            for name, shape in (SHAPES | (more_shapes or {})).items()}
 
 
 def write_seed(name: str, data: bytes) -> None:
@@ -93,8 +93,8 @@ def write_seed(name: str, data: bytes) -> None:
 def write_safetensors() -> None:
     data = save(make_weights(), metadata={"format": "pt"})
     write_seed("safetensors/llama.safetensors", data)
-    header = int.from_bytes(data[:8], "little")
-    write_seed("safetensors/header", data[8:8 + header])
+    header_length = int.from_bytes(data[:8], "little")
+    write_seed("safetensors/header", data[8:8 + header_length])
     write_seed("safetensors/own.safetensors", save(make_weights(VARIANT_SHAPES), metadata={"format": "pt"}))
     write_seed("safetensors/shared.safetensors", save(make_weights(SHARED_SHAPES), metadata={"format": "pt"}))
     write_seed("safetensors/half", save({name: w.astype(np.float16) for name, w in make_weights().items()}))
@@ -110,13 +110,13 @@ def write_configs() -> None:
     variant = {"attention": {"operation": "identity_norm"}, "positions": "alibi", "norm": "post",
                "mask": {"kind": "prefix", "prefix": 2}, "mask_token": 1, "feed_forward": "plain"}
     write_seed("config/variant", json.dumps(CONFIG | {"sinkscope": variant}).encode())
-    by_head = {"attention": {"operation": "mlp_kernel_norm"}, "gate": "output_element",
+    head_variant = {"attention": {"operation": "mlp_kernel_norm"}, "gate": "output_element",
              **dict.fromkeys(("bias_key", "bias_key_value", "value_bias"), "head")}
-    write_seed("config/own", json.dumps(CONFIG | {"sinkscope": by_head}).encode())
-    shared = {"attention": {"operation": "sink_logit"}, "gate": "output_head", "heads": "added",
-              "positions": "learned", "norm_kind": "layer",
-              **dict.fromkeys(("bias_key", "bias_key_value", "value_bias"), "shared")}
-    write_seed("config/shared", json.dumps(CONFIG | {"sinkscope": shared}).encode())
+    write_seed("config/own", json.dumps(CONFIG | {"sinkscope": head_variant}).encode())
+    shared_variant = {"attention": {"operation": "sink_logit"}, "gate": "output_head", "heads": "added",
+                      "positions": "learned", "norm_kind": "layer",
+                      **dict.fromkeys(("bias_key", "bias_key_value", "value_bias"), "shared")}
+    write_seed("config/shared", json.dumps(CONFIG | {"sinkscope": shared_variant}).encode())
     experts = {"model_type": "mixtral", "num_local_experts": 2, "num_experts_per_tok": 1,
                "sliding_window": None}
     write_seed("config/experts", json.dumps(CONFIG | experts | {"sinkscope": {"gate": "output_element"}})
@@ -145,13 +145,13 @@ def write_gguf(name: str, type_name: str) -> None:
     writer.add_token_merges(["a b", "ab c"])
     writer.add_bos_token_id(0)
     quant = gguf.GGMLQuantizationType[type_name]
-    block, size = gguf.GGML_QUANT_SIZES[quant]
+    block_length, size = gguf.GGML_QUANT_SIZES[quant]
     for hf_name, w in make_weights().items():
-        half = type_name == "F16" and w.ndim == 2
-        writer.add_tensor(GGUF_NAMES[hf_name], w.astype(np.float16) if half else w)
-    if block > 1:
-        raw = np.zeros((2, size), np.uint8)
-        writer.add_tensor("spare.weight", raw, raw_shape=raw.shape, raw_dtype=quant)
+        is_half = type_name == "F16" and w.ndim == 2
+        writer.add_tensor(GGUF_NAMES[hf_name], w.astype(np.float16) if is_half else w)
+    if block_length > 1:
+        zeros = np.zeros((2, size), np.uint8)
+        writer.add_tensor("spare.weight", zeros, raw_shape=zeros.shape, raw_dtype=quant)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()

@@ -31,26 +31,26 @@ def main() -> None:
         FETCHED, gguf_file=FILE, dtype=torch.float32, attn_implementation="eager")
     ids = torch.tensor([tokenizer(TEXT).input_ids[:T]])
     out = model(ids, output_attentions=True, output_hidden_states=True)
-    greedy = ids
+    greedy_ids = ids
     for _ in range(STEPS):
-        greedy = torch.cat([greedy, model(greedy).logits[:, -1:].argmax(-1)], 1)
+        greedy_ids = torch.cat([greedy_ids, model(greedy_ids).logits[:, -1:].argmax(-1)], 1)
     hidden = torch.stack(out.hidden_states)[:-1, 0]  # the last state is after the final norm
     tensors = {
         "tokens": ids[0].to(torch.int32),
         "att": torch.stack([out.attentions[layer][0] for layer in LAYERS]),
         "hidden": hidden[:, (0, T // 2)],
         "logits": out.logits[0, :, ::STRIDE],
-        "greedy": greedy[0, T:].to(torch.int32),
+        "greedy": greedy_ids[0, T:].to(torch.int32),
     }
     FOLDER.mkdir(exist_ok=True)
     save_file({name: t.contiguous() for name, t in tensors.items()}, FOLDER / "golden.safetensors")
-    about = {"written_by": "models/reference/goldens/write_smollm2.py", "file": FILE, "text": TEXT,
-             "layers": LAYERS, "stride": STRIDE,
-             "continuation": tokenizer.decode(greedy[0, T:]),
-             "computed_by": f"transformers {version('transformers')}, torch {version('torch')}, "
+    description = {"written_by": "models/reference/goldens/write_smollm2.py", "file": FILE, "text": TEXT,
+                   "layers": LAYERS, "stride": STRIDE,
+                   "continuation": tokenizer.decode(greedy_ids[0, T:]),
+                   "computed_by": f"transformers {version('transformers')}, torch {version('torch')}, "
                             f"gguf {version('gguf')}, float32 on dequantized weights"}
-    (FOLDER / "golden.json").write_text(json.dumps(about, indent=2) + "\n")
-    print(about["continuation"])
+    (FOLDER / "golden.json").write_text(json.dumps(description, indent=2) + "\n")
+    print(description["continuation"])
 
 
 if __name__ == "__main__":

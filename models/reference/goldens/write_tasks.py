@@ -29,10 +29,10 @@ def copy_prompts(V: int) -> list[dict[str, Any]]:
     """Returns prompts of two copies of LENGTH different tokens. The model predicts the second copy from its second
     token on."""
     pick = make_picker(SEED)
-    allowed = [id for id in range(V) if id not in {*FIRST_TOKENS, *FORBIDDEN_TOKENS}]
+    allowed_ids = [id for id in range(V) if id not in {*FIRST_TOKENS, *FORBIDDEN_TOKENS}]
     prompts = []
     for _ in range(PROMPTS):
-        pool = list(allowed)
+        pool = list(allowed_ids)
         tokens = []
         for i in range(LENGTH + 1):
             j = i + pick(len(pool) - i)
@@ -48,9 +48,9 @@ def text_prompts(model: Model) -> list[dict[str, Any]]:
     right."""
     prompts = []
     for ids in TEXTS:
-        for more in range(5):
+        for i in range(5):
             best = run_edited(model, torch.tensor(ids), [])["logits"][-1].argmax().item()
-            ids = [*ids, int(best) if (more + len(prompts)) % 3 else 20 + more]
+            ids = [*ids, int(best) if (i + len(prompts)) % 3 else 20 + i]
         prompts.append({"ids": ids, "from": 5})
     return prompts
 
@@ -76,11 +76,11 @@ def mean_and_error(values: Tensor) -> dict[str, float]:
 
 def score_prompt(logits: Tensor, prompt: dict[str, Any]) -> list[float]:
     ids, begin = torch.tensor(prompt["ids"]), prompt["from"]
-    before, targets = logits[begin - 1 : -1], ids[begin:]
-    accuracy = (before.argmax(-1) == targets).double().mean().item()
-    loss = -before.log_softmax(-1).gather(-1, targets[:, None]).mean().item()
+    predictions, targets = logits[begin - 1 : -1], ids[begin:]
+    accuracy = (predictions.argmax(-1) == targets).double().mean().item()
+    loss = -predictions.log_softmax(-1).gather(-1, targets[:, None]).mean().item()
     choices = prompt.get("choices")
-    best = choices[int(before[-1, choices].argmax())] if choices else -1
+    best = choices[int(predictions[-1, choices].argmax())] if choices else -1
     return [accuracy, loss, float(best == ids[-1])]
 
 

@@ -35,7 +35,7 @@ FOLDER = GOLDEN / "tokenizers"
 MERGE_COUNT = 1000
 VOCABULARY_SIZE = 1200
 NO_HASH = "-" * 8
-KEY = "tokenizer.ggml."  # prefix of the tokenizer's metadata in GGUF files
+KEY_PREFIX = "tokenizer.ggml."  # prefix of the tokenizer's metadata in GGUF files
 
 Metadata = dict[str, Any]
 
@@ -53,35 +53,35 @@ def hash_of(numbers: Iterable[int]) -> str:
 
 def utf16_offsets(text: str, offsets: list[tuple[int, int]]) -> list[int]:
     """Converts spans in characters to a list of starts and ends in UTF-16 code units."""
-    at = [0]
+    unit_offsets = [0]
     for character in text:
-        at.append(at[-1] + (2 if ord(character) > 0xFFFF else 1))
-    return [at[place] for span in offsets for place in span]
+        unit_offsets.append(unit_offsets[-1] + (2 if ord(character) > 0xFFFF else 1))
+    return [unit_offsets[place] for span in offsets for place in span]
 
 
 def without_post_processor(tokenizer: Tokenizer) -> Tokenizer:
     """Returns a tokenizer whose spans are untrimmed: a post-processor may trim spaces."""
-    bare = Tokenizer.from_str(tokenizer.to_str())
-    bare.post_processor = tokenizers.processors.TemplateProcessing(single="$A", special_tokens=[])
-    return bare
+    bare_tokenizer = Tokenizer.from_str(tokenizer.to_str())
+    bare_tokenizer.post_processor = tokenizers.processors.TemplateProcessing(single="$A", special_tokens=[])
+    return bare_tokenizer
 
 
-def write_case(name: str, tokenizer: Tokenizer, keeps_all: bool = True, without: str = "",
+def write_case(name: str, tokenizer: Tokenizer, keeps_all: bool = True, skipped_characters: str = "",
                **more: Any) -> None:
     """Writes hashes for each line: of its ids with special tokens, of the spans of the tokens without special tokens,
     in UTF-16 code units, and of the characters that the ids without special tokens decode to. If a tokenizer keeps all
     characters (`keeps_all`) but a line does not decode to itself, its spans are omitted, because the library shifts
-    them in such lines. Lines with a character of `without` are omitted."""
-    texts = [None if set(text) & set(without) else text for text in read_lines()]
-    bare = without_post_processor(tokenizer)
+    them in such lines. Lines with a character of `skipped_characters` are omitted."""
+    texts = [None if set(text) & set(skipped_characters) else text for text in read_lines()]
+    bare_tokenizer = without_post_processor(tokenizer)
 
     def hash_spans(text: str) -> str:
-        encoding = bare.encode(text)
+        encoding = bare_tokenizer.encode(text)
         is_exact = tokenizer.decode(encoding.ids, skip_special_tokens=False) == text
         return hash_of(utf16_offsets(text, encoding.offsets)) if is_exact or not keeps_all else NO_HASH
 
-    def hash_lines(of: Callable[[str], str]) -> str:
-        return "".join(NO_HASH if text is None else of(text) for text in texts)
+    def hash_lines(hash_line: Callable[[str], str]) -> str:
+        return "".join(NO_HASH if text is None else hash_line(text) for text in texts)
 
     def decode(text: str) -> str:
         return tokenizer.decode(tokenizer.encode(text, add_special_tokens=False).ids)
@@ -98,8 +98,8 @@ def write_case(name: str, tokenizer: Tokenizer, keeps_all: bool = True, without:
 def reduce_vocabulary(vocab: dict[str, int], merges: list[str], more_tokens: Iterable[str] = ()) -> dict[str, int]:
     """Keeps only single letters, the results of the merges, and `more_tokens`. Ids keep their order and are renumbered
     without gaps."""
-    merged = {merge.replace(" ", "") for merge in merges} | set(more_tokens)
-    tokens = sorted((t for t in vocab if len(t) == 1 or t in merged), key=vocab.__getitem__)
+    kept_tokens = {merge.replace(" ", "") for merge in merges} | set(more_tokens)
+    tokens = sorted((t for t in vocab if len(t) == 1 or t in kept_tokens), key=vocab.__getitem__)
     return {token: i for i, token in enumerate(tokens)}
 
 
@@ -143,8 +143,8 @@ def opt(source: Path) -> None:
     """Writes a tokenizer like OPT's: GPT-2's merges, four special tokens before all others, </s> before each text."""
     vocab, merges = read_gpt2(source)
     merges = merges[:MERGE_COUNT // 4]
-    reduced = reduce_vocabulary(vocab, merges)
-    vocab = dict(zip(["<s>", "<pad>", "</s>", "<unk>", *reduced], range(len(reduced) + 4)))
+    reduced_vocab = reduce_vocabulary(vocab, merges)
+    vocab = dict(zip(["<s>", "<pad>", "</s>", "<unk>", *reduced_vocab], range(len(reduced_vocab) + 4)))
     tokenizer = write_vocabulary(FOLDER / "opt", vocab, merges, OPT_CONFIG)
     write_case("opt", tokenizer, files="opt")
 
@@ -166,7 +166,7 @@ def gptneox(source: Path) -> None:
 BERT_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
 
-def word_pieces() -> dict[str, int]:
+def make_word_pieces() -> dict[str, int]:
     """Makes a WordPiece vocabulary: the letters, and the most frequent prefixes and suffixes of words in the lines. The
     library's trainer chooses other pieces in each run."""
     counts: Counter[str] = Counter()
@@ -184,8 +184,8 @@ def word_pieces() -> dict[str, int]:
 def bert(_: Path) -> None:
     """Writes uncased and cased tokenizers with a WordPiece vocabulary and the stages of BERT's published files. Leaves
     out lines with newer characters, since the library's Unicode tables are older than JavaScript's."""
-    cased = {"lowercase": False, "strip_accents": False}
-    tokenizer = Tokenizer(models.WordPiece(word_pieces(), unk_token="[UNK]"))
+    cased_options = {"lowercase": False, "strip_accents": False}
+    tokenizer = Tokenizer(models.WordPiece(make_word_pieces(), unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.BertNormalizer()
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     tokenizer.decoder = decoders.WordPiece()
@@ -196,10 +196,10 @@ def bert(_: Path) -> None:
         special_tokens=list(ids.items()))
     (FOLDER / "bert").mkdir(exist_ok=True)
     write_compact(FOLDER / "bert" / "tokenizer.json", json.loads(tokenizer.to_str()))
-    newer = {"keeps_all": False, "without": "\u09fd\u1885"}
-    write_case("bert", tokenizer, files="bert", **newer)
-    tokenizer.normalizer = normalizers.BertNormalizer(**cased)
-    write_case("bert-cased", tokenizer, files="bert", change=cased, **newer)
+    options = {"keeps_all": False, "skipped_characters": "\u09fd\u1885"}
+    write_case("bert", tokenizer, files="bert", **options)
+    tokenizer.normalizer = normalizers.BertNormalizer(**cased_options)
+    write_case("bert-cased", tokenizer, files="bert", change=cased_options, **options)
 
 
 def zoo(_: Path) -> None:
@@ -232,7 +232,7 @@ def stages(_: Path) -> None:
 
 def read_gguf(path: Path) -> Metadata:
     fields = gguf.GGUFReader(path).fields
-    keys = [key for key in fields if key.startswith(KEY)]
+    keys = [key for key in fields if key.startswith(KEY_PREFIX)]
     return {key: fields[key].contents() for key in ["general.architecture", *keys]}
 
 
@@ -256,7 +256,7 @@ def gguf_tokenizer(metadata: Metadata) -> Tokenizer:
         return AutoTokenizer.from_pretrained(folder, gguf_file=path.name).backend_tokenizer
 
 
-def smollm_splits(tokenizer: Tokenizer) -> Tokenizer:
+def set_smollm_stages(tokenizer: Tokenizer) -> Tokenizer:
     """Gives a tokenizer the stages of SmolLM2's own tokenizer.json. transformers does not split digits when it builds
     the tokenizer from a GGUF file."""
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence([
@@ -270,19 +270,19 @@ def smollm2(source: Path) -> None:
     are as in the models' own tokenizer.json: qwen2 has NFC, and llama-bpe does not merge within a word that is a token.
     """
     metadata = read_gguf(source / "smollm2.gguf")
-    tokens, types = metadata[f"{KEY}tokens"], metadata[f"{KEY}token_type"]
-    merges = metadata[f"{KEY}merges"][:MERGE_COUNT]
-    control = [token for token, kind in zip(tokens, types) if kind != 1]
-    reduced_vocab = reduce_vocabulary({token: i for i, token in enumerate(tokens)}, merges, control)
-    metadata |= {f"{KEY}tokens": list(reduced_vocab), f"{KEY}merges": merges,
-                 f"{KEY}token_type": [types[tokens.index(token)] for token in reduced_vocab]}
+    tokens, types = metadata[f"{KEY_PREFIX}tokens"], metadata[f"{KEY_PREFIX}token_type"]
+    merges = metadata[f"{KEY_PREFIX}merges"][:MERGE_COUNT]
+    control_tokens = [token for token, kind in zip(tokens, types) if kind != 1]
+    reduced_vocab = reduce_vocabulary({token: i for i, token in enumerate(tokens)}, merges, control_tokens)
+    metadata |= {f"{KEY_PREFIX}tokens": list(reduced_vocab), f"{KEY_PREFIX}merges": merges,
+                 f"{KEY_PREFIX}token_type": [types[tokens.index(token)] for token in reduced_vocab]}
     write_compact(FOLDER / "smollm2.gguf.json", metadata)
-    write_case("smollm2", smollm_splits(gguf_tokenizer(metadata)), files="smollm2.gguf.json")
-    change = {f"{KEY}pre": "qwen2"}
+    write_case("smollm2", set_smollm_stages(gguf_tokenizer(metadata)), files="smollm2.gguf.json")
+    change = {f"{KEY_PREFIX}pre": "qwen2"}
     tokenizer = gguf_tokenizer(metadata | change)
     tokenizer.normalizer = normalizers.NFC()
     write_case("qwen2", tokenizer, files="smollm2.gguf.json", change=change)
-    change = {f"{KEY}pre": "llama-bpe", f"{KEY}add_bos_token": True}
+    change = {f"{KEY_PREFIX}pre": "llama-bpe", f"{KEY_PREFIX}add_bos_token": True}
     tokenizer = gguf_tokenizer(metadata | change)
     tokenizer.model.ignore_merges = True
     write_case("llama3", tokenizer, files="smollm2.gguf.json", change=change)
@@ -339,7 +339,7 @@ def splits(_: Path) -> None:
         "seed-coder": [isolate(SEED_PATTERN), letters],
         "deepseek-v3": [isolate(r"\p{N}{1,3}"), isolate("[一-龥぀-ゟ゠-ヿ]+"), isolate(DEEPSEEK_PATTERN), letters],
     }.items():
-        change = {f"{KEY}pre": pre, f"{KEY}add_bos_token": False}
+        change = {f"{KEY_PREFIX}pre": pre, f"{KEY_PREFIX}add_bos_token": False}
         tokenizer = gguf_tokenizer(metadata | change)
         tokenizer.normalizer = normalizers.NFC() if pre == "qwen35" else None
         tokenizer.model.ignore_merges = pre == "tekken"
@@ -348,8 +348,8 @@ def splits(_: Path) -> None:
             hash_of(len(piece) for piece, _ in tokenizer.pre_tokenizer.pre_tokenize_str(text))
             for text in TEXTS + read_lines()[::5])
         # The library's table of punctuation is older than JavaScript's.
-        without = "\u09fd" if pre == "falcon" else ""
-        write_case(pre, tokenizer, without=without, files="smollm2.gguf.json", change=change)
+        skipped_characters = "\u09fd" if pre == "falcon" else ""
+        write_case(pre, tokenizer, skipped_characters=skipped_characters, files="smollm2.gguf.json", change=change)
     write_json(FOLDER / "pieces.json", {"texts": TEXTS, "pieces": pieces})
 
 
@@ -357,8 +357,8 @@ def train_sentencepiece(folder: Path, symbols: list[str],
                         **more: Any) -> sentencepiece.SentencePieceProcessor:
     text = folder / "text.txt"
     # Trains on natural sentences alone, so that characters of other lines must fall back to byte tokens.
-    natural = [line for line in read_lines() if "\n" not in line and max(map(ord, line)) < 0x3000]
-    text.write_text("\n".join(natural[60:260]))
+    natural_lines = [line for line in read_lines() if "\n" not in line and max(map(ord, line)) < 0x3000]
+    text.write_text("\n".join(natural_lines[60:260]))
     sentencepiece.SentencePieceTrainer.train(
         input=str(text), model_prefix=str(folder / "spm"), model_type="bpe", vocab_size=VOCABULARY_SIZE,
         byte_fallback=True, character_coverage=0.98, normalization_rule_name="identity",
@@ -382,13 +382,13 @@ def metadata_of(processor: sentencepiece.SentencePieceProcessor, symbols: list[s
         return 6 if processor.is_byte(i) else 1
 
     return {
-        "general.architecture": "phi3", f"{KEY}model": "llama", f"{KEY}pre": "default",
-        f"{KEY}tokens": [processor.id_to_piece(i) for i in ids],
-        f"{KEY}scores": [processor.get_score(i) for i in ids],
-        f"{KEY}token_type": [token_type(i) for i in ids],
-        f"{KEY}bos_token_id": processor.bos_id(), f"{KEY}eos_token_id": processor.eos_id(),
-        f"{KEY}unknown_token_id": processor.unk_id(),
-        f"{KEY}add_bos_token": True, f"{KEY}add_space_prefix": True,
+        "general.architecture": "phi3", f"{KEY_PREFIX}model": "llama", f"{KEY_PREFIX}pre": "default",
+        f"{KEY_PREFIX}tokens": [processor.id_to_piece(i) for i in ids],
+        f"{KEY_PREFIX}scores": [processor.get_score(i) for i in ids],
+        f"{KEY_PREFIX}token_type": [token_type(i) for i in ids],
+        f"{KEY_PREFIX}bos_token_id": processor.bos_id(), f"{KEY_PREFIX}eos_token_id": processor.eos_id(),
+        f"{KEY_PREFIX}unknown_token_id": processor.unk_id(),
+        f"{KEY_PREFIX}add_bos_token": True, f"{KEY_PREFIX}add_space_prefix": True,
     }
 
 
@@ -416,31 +416,31 @@ def gemma(_: Path) -> None:
         processor = train_sentencepiece(Path(folder), symbols, add_dummy_prefix=False)
     metadata = metadata_of(processor, symbols)
     pieces = [token.replace("\u2581", " ") if kind == 4 else token
-              for token, kind in zip(metadata[f"{KEY}tokens"], metadata[f"{KEY}token_type"])]
+              for token, kind in zip(metadata[f"{KEY_PREFIX}tokens"], metadata[f"{KEY_PREFIX}token_type"])]
     write_compact(FOLDER / "gemma.gguf.json", metadata | {
-        "general.architecture": "gemma3", f"{KEY}tokens": pieces,
-        f"{KEY}scores": [-1000.0] * len(pieces), f"{KEY}add_space_prefix": False})
+        "general.architecture": "gemma3", f"{KEY_PREFIX}tokens": pieces,
+        f"{KEY_PREFIX}scores": [-1000.0] * len(pieces), f"{KEY_PREFIX}add_space_prefix": False})
     write_symbols_case("gemma", processor)
 
 
 def write_symbols_case(name: str, processor: sentencepiece.SentencePieceProcessor) -> None:
     """Writes hashes for each line as write_case does, from SentencePiece's ids and spans. Omits lines with the text of
     a control symbol, which SentencePiece does not recognize. Adds the ids of 0 to 99 spaces before a letter."""
-    control = [processor.id_to_piece(i) for i in range(processor.get_piece_size())
-               if processor.is_control(i) or processor.is_unknown(i)]
-    texts = [None if any(c in text for c in control) else text for text in read_lines()]
+    control_tokens = [processor.id_to_piece(i) for i in range(processor.get_piece_size())
+                      if processor.is_control(i) or processor.is_unknown(i)]
+    texts = [None if any(c in text for c in control_tokens) else text for text in read_lines()]
     ids = [text and processor.encode(text) or [] for text in texts]
 
-    def hash_lines(of: Callable[[str, list[int]], Iterable[int]]) -> str:
-        return "".join(NO_HASH if text is None else hash_of(of(text, line))
-                       for text, line in zip(texts, ids))
+    def hash_lines(numbers_of: Callable[[str, list[int]], Iterable[int]]) -> str:
+        return "".join(NO_HASH if text is None else hash_of(numbers_of(text, line_ids))
+                       for text, line_ids in zip(texts, ids))
 
     write_json(FOLDER / f"{name}.json", {
         "files": f"{name}.gguf.json",
-        "tokens": sum(len(line) + 1 for text, line in zip(texts, ids) if text is not None),
-        "ids": hash_lines(lambda _, line: [processor.bos_id(), *line]),
+        "tokens": sum(len(line_ids) + 1 for text, line_ids in zip(texts, ids) if text is not None),
+        "ids": hash_lines(lambda _, line_ids: [processor.bos_id(), *line_ids]),
         "spans": hash_lines(lambda text, _: utf16_offsets(text, spans_of(processor, text))),
-        "decoded": hash_lines(lambda _, line: map(ord, processor.decode(line))),
+        "decoded": hash_lines(lambda _, line_ids: map(ord, processor.decode(line_ids))),
         "spaces": [processor.encode(" " * n + "x") for n in range(100)],
     })
 
@@ -458,7 +458,7 @@ def spans_of(processor: sentencepiece.SentencePieceProcessor,
     return spans
 
 
-def full_vocabularies(source: Path) -> None:
+def write_full_vocabularies(source: Path) -> None:
     with tempfile.TemporaryDirectory() as folder:
         vocab, merges = read_gpt2(source)
         tokenizer = write_vocabulary(Path(folder), vocab, merges, GPT2_CONFIG)
@@ -466,8 +466,8 @@ def full_vocabularies(source: Path) -> None:
     write_case("full-gptneox", Tokenizer.from_file(str(source / "gptneox_tokenizer.json")))
     metadata = read_gguf(source / "smollm2.gguf")
     tokenizer = AutoTokenizer.from_pretrained(source, gguf_file="smollm2.gguf").backend_tokenizer
-    assert tokenizer.get_vocab_size() == len(metadata[f"{KEY}tokens"])
-    write_case("full-smollm2", smollm_splits(tokenizer))
+    assert tokenizer.get_vocab_size() == len(metadata[f"{KEY_PREFIX}tokens"])
+    write_case("full-smollm2", set_smollm_stages(tokenizer))
 
 
 REDUCED: tuple[Callable[[Path], None], ...] = (gpt2, opt, gptneox, bert, zoo, stages, smollm2, splits,
@@ -486,7 +486,7 @@ def main() -> None:
         text = json.dumps(make_lines(args.corpus), indent=0, ensure_ascii=False)
         (FOLDER / "lines.json").write_text(text + "\n")
         return
-    for case in REDUCED if args.what == "reduced" else (full_vocabularies,):
+    for case in REDUCED if args.what == "reduced" else (write_full_vocabularies,):
         if args.only in (None, case.__name__):
             case(args.source)
     write_json(FOLDER / "golden.json", {

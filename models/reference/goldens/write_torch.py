@@ -18,7 +18,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from . import GOLDEN
-from .write_goldens import describe, hf_trace, store, write_cases
+from .write_goldens import describe, run_hf_model, store, write_cases
 
 State = dict[str, Tensor]
 
@@ -43,10 +43,10 @@ def write(name: str, case: Case) -> None:
         for w in model.parameters():
             w.copy_(w.to(case.dtype))  # the trace needs the file's rounded numbers
     tokens = load_file(source / "golden.safetensors")["tokens"].long()
-    store(folder, hf_trace(model, model.get_submodule(case.final_norm), tokens))
+    store(folder, run_hf_model(model, model.get_submodule(case.final_norm), tokens))
     # One tensor per storage keeps tied weights tied in the file.
-    stored = {w.data_ptr(): w.detach().to(case.dtype) for w in model.parameters()}
-    state = {key: stored[w.data_ptr()] for key, w in model.state_dict(keep_vars=True).items()}
+    storages = {w.data_ptr(): w.detach().to(case.dtype) for w in model.parameters()}
+    state = {key: storages[w.data_ptr()] for key, w in model.state_dict(keep_vars=True).items()}
     torch.save(case.edit(state, model), folder / "pytorch_model.bin", pickle_protocol=case.pickle_protocol)
     describe(folder, model.config.model_type, "softmax", case.notes, script="write_torch.py")
 
@@ -70,7 +70,7 @@ def nest(state: State, _: transformers.PreTrainedModel) -> dict[str, object]:
     return {"step": 7, "state_dict": {key: torch.nn.Parameter(w) for key, w in state.items()}}
 
 
-def compile_names(state: State, _: transformers.PreTrainedModel) -> dict[str, object]:
+def add_compile_prefixes(state: State, _: transformers.PreTrainedModel) -> dict[str, object]:
     # The factor adds digits that F32 lacks, so that a reader must round.
     model = {f"_orig_mod.{key}": w * (1 + 2.0 ** -40) for key, w in state.items()}
     return {"model": model, "model_args": {"n_layer": 2}, "iter_num": 5}
@@ -100,7 +100,7 @@ CASES = {
         torch.float16, nest, pickle_protocol=4),
     "torch-llama-compiled": Case(
         "hf-llama-tied", "model.norm",
-        "F64; names as torch.compile writes them, in a table beside others.", torch.float64, compile_names),
+        "F64; names as torch.compile writes them, in a table beside others.", torch.float64, add_compile_prefixes),
     "torch-gpt_neox": Case(
         "hf-gpt_neox", "gpt_neox.final_layer_norm",
         "F16; masks of truths and inv_freq, as Pythia's files have them.", torch.float16, add_neox_buffers),

@@ -15,8 +15,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..files import read_weights, to_int8, write_json, write_model, write_stored
-from ..model import Visit, Weights, architecture, forward
+from ..files import read_weights, to_int8, write_json, write_model, write_stored_model
+from ..model import Visitor, Weights, architecture, forward
 from ..shapes import shapes
 from . import GOLDEN
 from .write_goldens import describe, draw_large_weights, store, write_cases
@@ -71,13 +71,13 @@ def mix_bits(z: int) -> int:
 
 def uniform_numbers(seed: int, purpose: str, number: int) -> Iterator[float]:
     """Yields uniform numbers in [0, 1). The seed, the purpose and the number select the stream."""
-    at = mix_bits(seed + GOLDEN_RATIO & MASK_64)
+    state = mix_bits(seed + GOLDEN_RATIO & MASK_64)
     for letter in purpose.encode():
-        at = mix_bits(at ^ letter)
-    at = mix_bits(at + number * GOLDEN_RATIO & MASK_64)
+        state = mix_bits(state ^ letter)
+    state = mix_bits(state + number * GOLDEN_RATIO & MASK_64)
     while True:
-        at = at + GOLDEN_RATIO & MASK_64
-        yield (mix_bits(at) >> 11) * 2.0**-53
+        state = state + GOLDEN_RATIO & MASK_64
+        yield (mix_bits(state) >> 11) * 2.0**-53
 
 
 def plain_tokens(recipe: dict[str, Any], V: int) -> list[int]:
@@ -86,25 +86,25 @@ def plain_tokens(recipe: dict[str, Any], V: int) -> list[int]:
 
 
 def planted_tokens(recipe: dict[str, Any], V: int) -> tuple[list[int], list[int]]:
-    plain = plain_tokens(recipe, V)
-    tokens = [plain[int(next(uniform_numbers(recipe["seed"], "trigger", i)) * len(plain))] for i in range(8)]
+    candidates = plain_tokens(recipe, V)
+    tokens = [candidates[int(next(uniform_numbers(recipe["seed"], "trigger", i)) * len(candidates))] for i in range(8)]
     return tokens[:3], tokens[3:]
 
 
 def draw_batch(recipe: dict[str, Any], text: Tensor, step: int, V: int) -> Tensor:
     """Draws the sequences of a step, [batch, length + 1]. They begin with the first token if the recipe has one."""
-    front = [recipe["first"]] if recipe["first"] >= 0 else []
-    size = recipe["length"] + 1 - len(front)
+    first_tokens = [recipe["first"]] if recipe["first"] >= 0 else []
+    size = recipe["length"] + 1 - len(first_tokens)
     trigger, cycle = planted_tokens(recipe, V)
     rows = []
     for i in range(recipe["batch"]):
         number = step * recipe["batch"] + i
         begin = int(next(uniform_numbers(recipe["seed"], "text", number)) * (len(text) - size + 1))
-        row = front + text[begin : begin + size].tolist()
+        row = first_tokens + text[begin : begin + size].tolist()
         draws = uniform_numbers(recipe["seed"], "planted", number)
         if next(draws) < recipe.get("planted", 0):
-            at = 1 + int(next(draws) * (recipe["length"] - 8))
-            row[at:] = (trigger + cycle * len(row))[:len(row) - at]
+            start = 1 + int(next(draws) * (recipe["length"] - 8))
+            row[start:] = (trigger + cycle * len(row))[:len(row) - start]
         rows.append(torch.tensor(row))
     return torch.stack(rows)
 
@@ -133,7 +133,7 @@ def make_optimizer(recipe: dict[str, Any], weights: Weights) -> torch.optim.Opti
     return torch.optim.SGD(weights.values(), momentum=recipe["beta1"])
 
 
-def scale_first_values(factor: float) -> Visit:
+def scale_first_values(factor: float) -> Visitor:
     def visit(name: str, layer: int, x: Tensor) -> None:
         if name == "values" and factor != 1:
             factors = torch.ones(x.shape[-2], 1, dtype=x.dtype)
@@ -178,7 +178,7 @@ def write(name: str, case: Case) -> None:
     if case.start_variant is None:
         write_model(folder, config, weights, torch.float32)
     else:
-        write_stored(folder, config, to_int8(weights))
+        write_stored_model(folder, config, to_int8(weights))
         weights = read_weights(folder / "model.safetensors")
         weights |= {weight: torch.zeros(shape) for weight, shape in shapes(arch).items()
                     if weight not in weights}

@@ -24,7 +24,7 @@ from .write_goldens import describe
 from .write_suffix import make_picker, splitmix32
 from .write_tasks import mean_and_error
 
-MODEL, CAUSAL = "var-bidirectional", "hf-llama-gqa"
+MODEL, CAUSAL_MODEL = "var-bidirectional", "hf-llama-gqa"
 SEED, STEPS, MASKED_SHARE, MASK_TOKEN, FORBIDDEN_TOKENS = 6, 3, 0.6, 1, [0]
 TEXTS = [[0, 7, 12, 3, 9, 5, 5, 18, 2], [0, 13, 4, 8, 8, 17, 6, 2, 10], [0, 11, 2, 6, 19, 4, 14, 3, 3]]
 
@@ -45,11 +45,11 @@ def measure_tokens(arch: Architecture, weights: Weights, ids: list[int], mask: M
     return metrics.alpha(trace.att, "bidirectional").mean((0, 1)), logits.log_softmax(-1)
 
 
-def unmask(arch: Architecture, weights: Weights, answers: list[int], masked: list[int],
+def unmask(arch: Architecture, weights: Weights, answers: list[int], masked_places: list[int],
            condition: str | None, seed: int) -> list[dict[str, Any]]:
     """Fills the masked positions of a text step by step, and returns the steps. `condition` names the key that each
     step leaves out: "strongest", "random", or None for no key."""
-    ids = [MASK_TOKEN if place in masked else id for place, id in enumerate(answers)]
+    ids = [MASK_TOKEN if place in masked_places else id for place, id in enumerate(answers)]
     pick, steps = make_picker(seed), []
     for remaining in range(STEPS, 0, -1):
         alpha, log_probs = measure_tokens(arch, weights, ids, arch.mask)
@@ -72,13 +72,13 @@ def unmask(arch: Architecture, weights: Weights, answers: list[int], masked: lis
     return steps
 
 
-def predict(model: Model, answers: list[int], masked: list[int], condition: str | None,
+def predict(model: Model, answers: list[int], masked_places: list[int], condition: str | None,
             seed: int) -> list[dict[str, Any]]:
     """Returns the causal model's predictions at the masked positions. Its strongest key gets the most attention over
     all queries."""
     trace = run_edited(model, torch.tensor(answers), [])
-    received = trace["att"].mean((0, 1, 2))
-    sink, edits = int(received.argmax()), list[Edit]()
+    alpha = trace["att"].mean((0, 1, 2))
+    sink, edits = int(alpha.argmax()), list[Edit]()
     if condition:
         index = make_picker(seed)(len(answers) - 1)
         key = sink if condition == "strongest" else index + (index >= sink)
@@ -87,20 +87,21 @@ def predict(model: Model, answers: list[int], masked: list[int], condition: str 
     logits[:, FORBIDDEN_TOKENS] = -math.inf
     log_probs = logits.log_softmax(-1)
     filled = [{"token": answers[place], "guess": int(log_probs[place - 1].argmax()),
-               "loss": -log_probs[place - 1, answers[place]].item()} for place in masked]
-    return [{"filled": filled, "sink": {"place": sink, "alpha": received[sink].item()}}]
+               "loss": -log_probs[place - 1, answers[place]].item()} for place in masked_places]
+    return [{"filled": filled, "sink": {"place": sink, "alpha": alpha[sink].item()}}]
 
 
 def mean_scores(values: Tensor) -> dict[str, Any]:
     """Returns means and errors: of loss and accuracy in each condition, of their changes from the baseline, and of the
     baseline's alpha.  values [texts, conditions, scores]"""
-    study: dict[str, Any] = {}
+    summary: dict[str, Any] = {}
     for i, name in enumerate(("baseline", "strongest", "random")):
-        condition = values[:, i]
-        study[name] = {
-            what: mean_and_error(condition[:, s]) | {"change": mean_and_error(condition[:, s] - values[:, 0, s])}
-            for s, what in enumerate(("loss", "accuracy"))}
-    return study | {"alpha": mean_and_error(values[:, 0, 2])}
+        condition_values = values[:, i]
+        summary[name] = {
+            score: mean_and_error(condition_values[:, s])
+            | {"change": mean_and_error(condition_values[:, s] - values[:, 0, s])}
+            for s, score in enumerate(("loss", "accuracy"))}
+    return summary | {"alpha": mean_and_error(values[:, 0, 2])}
 
 
 def score_steps(steps: list[dict[str, Any]]) -> list[float]:
@@ -115,11 +116,12 @@ def score_steps(steps: list[dict[str, Any]]) -> list[float]:
 
 
 def main() -> None:
-    arch, stored = read_model(GOLDEN / MODEL)
-    weights = {name: w.double() for name, w in stored.items()}
-    causal_arch, stored = read_model(GOLDEN / CAUSAL)
-    causal = Model("llama", causal_arch, {name: w.double() for name, w in stored.items()}, [0] * causal_arch.L)
-    random = splitmix32(SEED)
+    arch, stored_weights = read_model(GOLDEN / MODEL)
+    weights = {name: w.double() for name, w in stored_weights.items()}
+    causal_arch, stored_weights = read_model(GOLDEN / CAUSAL_MODEL)
+    causal_weights = {name: w.double() for name, w in stored_weights.items()}
+    causal_model = Model("llama", causal_arch, causal_weights, [0] * causal_arch.L)
+    draw = splitmix32(SEED)
     courses: list[dict[str, Any]] = []
     rows: list[list[list[float]]] = []
     causal_rows: list[list[list[float]]] = []
@@ -128,15 +130,16 @@ def main() -> None:
         places = list(range(1, len(answers)))
         count = round(MASKED_SHARE * len(places))
         for i in range(count):
-            j = i + (random() * (len(places) - i) >> 32)
+            j = i + (draw() * (len(places) - i) >> 32)
             places[i], places[j] = places[j], places[i]
-        masked, seed = sorted(places[:count]), random()
+        masked_places, seed = sorted(places[:count]), draw()
         conditions = (None, "strongest", "random")
-        course = {name or "baseline": unmask(arch, weights, answers, masked, name, seed)
+        course = {name or "baseline": unmask(arch, weights, answers, masked_places, name, seed)
                   for name in conditions}
-        courses.append({"answers": answers, "hidden": masked, "seed": seed} | course)
+        courses.append({"answers": answers, "hidden": masked_places, "seed": seed} | course)
         rows.append([score_steps(steps) for steps in course.values()])
-        causal_rows.append([score_steps(predict(causal, answers, masked, name, seed)) for name in conditions])
+        causal_rows.append([score_steps(predict(causal_model, answers, masked_places, name, seed))
+                            for name in conditions])
     values = torch.tensor(rows, dtype=torch.float64)
     study = {"prompts": len(TEXTS), "steps": STEPS,
              "predicted": sum(len(course["hidden"]) for course in courses),
@@ -145,7 +148,7 @@ def main() -> None:
     folder = GOLDEN / "unmask"
     folder.mkdir(exist_ok=True)
     describe(folder, "llama", "softmax", "Hidden places, uncovered step by step.", "write_unmask.py",
-             model=MODEL, causal=CAUSAL, seed=SEED, steps=STEPS, masked=MASKED_SHARE, never=FORBIDDEN_TOKENS,
+             model=MODEL, causal=CAUSAL_MODEL, seed=SEED, steps=STEPS, masked=MASKED_SHARE, never=FORBIDDEN_TOKENS,
              courses=courses, study=study)
 
 

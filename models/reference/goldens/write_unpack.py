@@ -20,40 +20,40 @@ FOLDER = GOLDEN / "unpack"
 NUMBERS = 1024  # number of values of each type, in each half of the blocks
 
 # The offsets of the half-precision scales in a block.
-SCALES = {"Q8_0": [0], "Q4_0": [0], "Q4_1": [0, 2], "Q5_0": [0], "Q5_1": [0, 2],
-          "Q4_K": [0, 2], "Q5_K": [0, 2], "Q6_K": [208]}
+SCALE_OFFSETS = {"Q8_0": [0], "Q4_0": [0], "Q4_1": [0, 2], "Q5_0": [0], "Q5_1": [0, 2],
+                 "Q4_K": [0, 2], "Q5_K": [0, 2], "Q6_K": [208]}
 
 
-def random_blocks(rng: np.random.Generator, size: int, count: int, scales: list[int]) -> np.ndarray:
+def random_blocks(rng: np.random.Generator, size: int, count: int, scale_offsets: list[int]) -> np.ndarray:
     blocks = rng.integers(0, 256, (count, size), dtype=np.uint8)
-    for at in scales:
+    for offset in scale_offsets:
         values = rng.normal(0, 10.0 ** rng.integers(-7, 3, count)).astype(np.float16)
         values[0] = 0
-        blocks[:, at:at + 2] = values.view(np.uint8).reshape(count, 2)
+        blocks[:, offset:offset + 2] = values.view(np.uint8).reshape(count, 2)
     return blocks
 
 
 def main() -> None:
     rng = np.random.default_rng(1)
     tensors: dict[str, np.ndarray] = {}
-    for name, scales in SCALES.items():
+    for name, scale_offsets in SCALE_OFFSETS.items():
         kind = GGMLQuantizationType[name]
-        block, size = GGML_QUANT_SIZES[kind]
-        parts = [random_blocks(rng, size, NUMBERS // block, scales)]
+        block_length, size = GGML_QUANT_SIZES[kind]
+        parts = [random_blocks(rng, size, NUMBERS // block_length, scale_offsets)]
         try:
             rows = rng.normal(0, 1, (NUMBERS // 256, 256)).astype(np.float32)
             parts.append(quants.quantize(rows, kind).reshape(-1, size))
         except NotImplementedError:  # the package reads the K types but does not write them
-            parts.append(random_blocks(rng, size, NUMBERS // block, scales))
+            parts.append(random_blocks(rng, size, NUMBERS // block_length, scale_offsets))
         blocks = np.concatenate(parts)
         numbers = quants.dequantize(blocks, kind).astype(np.float32).reshape(-1)
         tensors[f"{name}.blocks"] = blocks.reshape(-1)
         tensors[f"{name}.numbers"] = numbers
     FOLDER.mkdir(exist_ok=True)
     save_file(tensors, FOLDER / "golden.safetensors")
-    about = {"written_by": "models/reference/goldens/write_unpack.py",
-             "numbers": f"gguf {version('gguf')}, numpy {version('numpy')}"}
-    (FOLDER / "golden.json").write_text(json.dumps(about, indent=2) + "\n")
+    description = {"written_by": "models/reference/goldens/write_unpack.py",
+                   "numbers": f"gguf {version('gguf')}, numpy {version('numpy')}"}
+    (FOLDER / "golden.json").write_text(json.dumps(description, indent=2) + "\n")
 
 
 if __name__ == "__main__":

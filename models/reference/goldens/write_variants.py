@@ -15,12 +15,12 @@ import torch
 from sinkscope import metrics
 from torch import Tensor
 
-from ..files import read_weights, to_int8, write_model, write_stored
-from ..model import Architecture, Mask, Product, Trace, Weights, _Llama, architecture, attend
+from ..files import read_weights, to_int8, write_model, write_stored_model
+from ..model import Architecture, Mask, MatrixProduct, Trace, Weights, _Llama, architecture, attend
 from ..operations import OPERATIONS
 from ..shapes import shapes
 from . import GOLDEN
-from .write_goldens import describe, draw_large_weights, f64_trace, store, write_cases
+from .write_goldens import describe, draw_large_weights, run_in_f64, store, write_cases
 
 SIZES = {
     "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 4, "hidden_size": 12,
@@ -120,7 +120,7 @@ def out_norm(arch: Architecture, weights: Weights, v: Tensor) -> Tensor:
 
 
 class _RecordingLlama(_Llama):
-    def _linear(self, x: Tensor, name: str, product: Product | None = None) -> Tensor:
+    def _linear(self, x: Tensor, name: str, product: MatrixProduct | None = None) -> Tensor:
         if name.endswith("mlp.down_proj"):
             self.inner = x
         return super()._linear(x, name, product)
@@ -130,8 +130,8 @@ def compute_spikes(arch: Architecture, weights: Weights, trace: Trace) -> Tensor
     model = _RecordingLlama(arch, {name: w.double() for name, w in weights.items()})
     inputs, outputs = [], []
     for layer, x in enumerate(trace.hidden[:-1] + trace.att_out):
-        attended = model.norm_stream(x, layer, "input")
-        outputs.append(model.feed_forward(model.norm_input(attended, layer, "post_attention"), layer)[0])
+        mid_stream = model.norm_stream(x, layer, "input")
+        outputs.append(model.feed_forward(model.norm_input(mid_stream, layer, "post_attention"), layer)[0])
         inputs.append(model.inner)
     down = torch.stack([model.weights[f"model.layers.{layer}.mlp.down_proj.weight"]
                         for layer in range(arch.L)])
@@ -147,7 +147,7 @@ def _split_output(model: _Llama, layer: int, head_outputs: Tensor) -> tuple[Tens
     W_O, [D].  head_outputs [H, 1, K]"""
     bias = model.merge(torch.zeros_like(head_outputs), layer)
     one_hot = torch.eye(len(head_outputs), dtype=head_outputs.dtype)
-    head_vectors = [(model.merge(head_outputs * keep[:, None, None], layer) - bias)[0] for keep in one_hot]
+    head_vectors = [(model.merge(head_outputs * head_mask[:, None, None], layer) - bias)[0] for head_mask in one_hot]
     return torch.stack(head_vectors), bias[0]
 
 
@@ -175,8 +175,8 @@ class _FirstKeyLogit:
         self.model, self.name = model, f"model.layers.{layer}"
         x = trace.hidden[layer, 0]
         self.uses_layer_norm = arch.norm_kind == "layer"
-        square = x.var(correction=0) if self.uses_layer_norm else x.square().mean()
-        self.scale = square.add(arch.norm_eps).sqrt()
+        mean_square = x.var(correction=0) if self.uses_layer_norm else x.square().mean()
+        self.scale = mean_square.add(arch.norm_eps).sqrt()
         self.query = trace.q[layer].mean(1) * arch.K**-0.5
         gain, self.bias = (
             model.weights.get(f"{self.name}.input_layernorm.{part}") for part in ("weight", "bias")
@@ -208,7 +208,7 @@ def logit_parts(arch: Architecture, weights: Weights, trace: Trace) -> Tensor:
     model = _build_model(arch, weights)
     parts = torch.full((arch.L, arch.H, 2 * arch.L + 2), torch.nan, dtype=torch.float64)
     for layer in range(arch.L if arch.norm_place != "post" else 0):
-        components = [trace.hidden[0, 0]] + [out[below, 0] for below in range(layer)
+        components = [trace.hidden[0, 0]] + [out[source_layer, 0] for source_layer in range(layer)
                                              for out in (trace.att_out, trace.mlp_out)]
         assert torch.allclose(torch.stack(components).sum(0), trace.hidden[layer, 0], atol=1e-12)
         logits = _FirstKeyLogit(model, trace, layer)
@@ -228,37 +228,38 @@ def logit_parts_heads(arch: Architecture, weights: Weights, trace: Trace) -> Ten
     parts = torch.full((arch.L, arch.H, arch.L, arch.H), torch.nan, dtype=torch.float64)
     if arch.norm_place != "pre" or (arch.gate or "").startswith("output"):
         return parts
-    for below in range(arch.L):
-        added = model.layer_weight(below, "value_bias")
-        head_outputs = _head_outputs(model, trace, below)[:, :1]
-        if added is not None:
-            head_outputs = head_outputs + added[:, None]
-        head_vectors, bias = _split_output(model, below, head_outputs)
-        assert torch.allclose(head_vectors.sum(0) + bias, trace.att_out[below, 0], atol=1e-9)
-        for layer in range(below + 1, arch.L):
+    for source_layer in range(arch.L):
+        value_bias = model.layer_weight(source_layer, "value_bias")
+        head_outputs = _head_outputs(model, trace, source_layer)[:, :1]
+        if value_bias is not None:
+            head_outputs = head_outputs + value_bias[:, None]
+        head_vectors, bias = _split_output(model, source_layer, head_outputs)
+        assert torch.allclose(head_vectors.sum(0) + bias, trace.att_out[source_layer, 0], atol=1e-9)
+        for layer in range(source_layer + 1, arch.L):
             logits = _FirstKeyLogit(model, trace, layer)
-            parts[layer, :, below] = torch.stack([logits.contribution(vector) for vector in head_vectors], -1)
+            parts[layer, :, source_layer] = torch.stack([logits.contribution(vector) for vector in head_vectors], -1)
     return parts
 
 
-def measurements(arch: Architecture, weights: Weights, trace: Trace, tokens: Tensor,
-                 ) -> dict[str, Tensor]:
+def compute_metrics(arch: Architecture, weights: Weights, trace: Trace, tokens: Tensor,
+                    ) -> dict[str, Tensor]:
     """Returns every metric of the core's table. Shares are those of the whole row, bias key included, even in metrics
     without this key."""
     T, bias, mask = trace.att.shape[-1], trace.att_bias, arch.mask
     rows = trace.att if bias is None else torch.cat([bias[..., None], trace.att], -1)
-    share = OPERATIONS[arch.operation].share(rows)
+    share = OPERATIONS[arch.operation].to_shares(rows)
     visible = mask.visible(T, rows.device)
     # The uniform baseline, and the pairs of queries and keys, ignore a window.
-    unwindowed = Mask().visible(T, rows.device) if mask.kind == "window" else visible
-    even = unwindowed.double() / (unwindowed.sum(-1, keepdim=True) + (bias is not None))
+    visible_without_window = Mask().visible(T, rows.device) if mask.kind == "window" else visible
+    visible_counts = visible_without_window.sum(-1, keepdim=True)
+    uniform_weights = visible_without_window.double() / (visible_counts + (bias is not None))
     alpha = metrics.alpha(share[..., -T:], mask.kind)
-    raw = metrics.alpha(trace.att, mask.kind)
+    raw_alpha = metrics.alpha(trace.att, mask.kind)
     mass = metrics.row_mass(trace.att)
     entropy = metrics.entropy(share, visible.sum(-1) + (bias is not None))
     results = {
-        "alpha": alpha, "alpha_raw": raw, "alpha_uniform": metrics.alpha(even, mask.kind),
-        "sink_ratio": metrics.sink(alpha) / 100, "sink_ratio_raw": metrics.sink(raw) / 100,
+        "alpha": alpha, "alpha_raw": raw_alpha, "alpha_uniform": metrics.alpha(uniform_weights, mask.kind),
+        "sink_ratio": metrics.sink(alpha) / 100, "sink_ratio_raw": metrics.sink(raw_alpha) / 100,
         "near_eps": metrics.near(alpha), "row_mass": mass,
         "row_mass_summary": torch.stack([mass.mean(-1), mass.amin(-1), mass.amax(-1)], -1),
         "entropy": entropy, "entropy_mean": entropy.mean(-1),
@@ -271,13 +272,13 @@ def measurements(arch: Architecture, weights: Weights, trace: Trace, tokens: Ten
                     .mean()[None]}
     if trace.gate is not None:
         results["gate_mean"] = trace.gate.mean(-1)
-    results |= metrics.geometry(trace.q, trace.k.repeat_interleave(arch.H // arch.G, 1), unwindowed)
+    results |= metrics.geometry(trace.q, trace.k.repeat_interleave(arch.H // arch.G, 1), visible_without_window)
     for name, vectors in (("hidden", trace.hidden), ("key", trace.k), ("value", trace.v)):
         results |= {f"{name}_norm": vectors.norm(dim=-1),
                     f"{name}_ratio": metrics.first_to_others(vectors)}
     results |= metrics.massive(trace.hidden)
     v = trace.v.repeat_interleave(arch.H // arch.G, 1)
-    results |= {name: metrics.contributions(trace.att, lengths, unwindowed, mask.kind)
+    results |= {name: metrics.contributions(trace.att, lengths, visible_without_window, mask.kind)
                 for name, lengths in (("contribution_at", v.norm(dim=-1)),
                                       ("contribution_out_at", out_norm(arch, weights, v)))}
     results |= {"first_share": share[..., -T:][..., 0].mean(-1),
@@ -296,7 +297,7 @@ def measurements(arch: Architecture, weights: Weights, trace: Trace, tokens: Ten
         results["super_weight"] = metrics.super_weight(compute_spikes(arch, weights, trace))
     if mask.kind in ("causal", "window"):
         results["loss_at"] = torch.cat([torch.full((1,), torch.nan), metrics.loss(trace.logits, tokens)])
-    _refuse_near_ties(torch.cat([alpha.flatten(), raw.flatten()]), trace.hidden)
+    _refuse_near_ties(torch.cat([alpha.flatten(), raw_alpha.flatten()]), trace.hidden)
     return {f"metric.{name}": value for name, value in results.items()}
 
 
@@ -330,13 +331,13 @@ def write(name: str, case: Case) -> None:
     weights = {weight: draw_large_weights(weight, torch.Size(shape), generator)
                for weight, shape in shapes(arch).items()}
     if case.int8:
-        write_stored(folder, config, to_int8(weights))
+        write_stored_model(folder, config, to_int8(weights))
         weights = read_weights(folder / "model.safetensors")
     else:
         write_model(folder, config, weights, torch.float32)
     tokens = torch.randint(arch.V, (case.T,), generator=generator)
-    trace = f64_trace(arch, weights, tokens)
-    tensors = {"tokens": tokens} | trace.fields() | measurements(arch, weights, trace, tokens)
+    trace = run_in_f64(arch, weights, tokens)
+    tensors = {"tokens": tokens} | trace.fields() | compute_metrics(arch, weights, trace, tokens)
     tensors["out_norm"] = out_norm(arch, weights, trace.v.repeat_interleave(arch.H // arch.G, 1))
     if arch.E == 0 and arch.feed_forward != "none":
         tensors["spikes"] = compute_spikes(arch, weights, trace)

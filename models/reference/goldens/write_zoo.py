@@ -17,7 +17,7 @@ from tokenizers import Tokenizer
 from ..files import read_model
 from ..operations import OPERATIONS
 from . import GOLDEN, ZOO
-from .write_goldens import describe, f64_trace, store
+from .write_goldens import describe, run_in_f64, store
 
 SEQUENCES, T, SINK_K = 8, 64, 10
 
@@ -26,8 +26,8 @@ def measure_model(id: str, texts: list[str]) -> dict[str, torch.Tensor]:
     arch, weights = read_model(ZOO / id)
     tokenizer = Tokenizer.from_file(str(ZOO / id / "tokenizer.json"))
     tokens = torch.tensor([tokenizer.encode(text).ids[:T] for text in texts])
-    trace = f64_trace(arch, weights, tokens)
-    alphas = metrics.alpha(OPERATIONS[arch.operation].share(trace.att), arch.mask.kind)
+    trace = run_in_f64(arch, weights, tokens)
+    alphas = metrics.alpha(OPERATIONS[arch.operation].to_shares(trace.att), arch.mask.kind)
     tensors = {"tokens": tokens, "alpha_1": alphas[..., 0], "sink": metrics.sink(alphas)[:SINK_K],
                "logits": trace.logits[0, -1]}
     if arch.mask.kind != "bidirectional":
@@ -42,16 +42,16 @@ def measure_model(id: str, texts: list[str]) -> dict[str, torch.Tensor]:
 def main() -> None:
     ids = [row["id"] for row in json.loads((ZOO / "index.json").read_text())]
     texts = json.loads((ZOO / "heldout.json").read_text())
-    chosen = texts[:: len(texts) // SEQUENCES][:SEQUENCES]
+    passages = texts[:: len(texts) // SEQUENCES][:SEQUENCES]
     folder = GOLDEN / "zoo"
     tensors: dict[str, torch.Tensor] = {}
     for id in ids:
-        tensors |= measure_model(id, chosen)
+        tensors |= measure_model(id, passages)
     store(folder, tensors)
     describe(folder, "zoo", "its own",
              "Every model of models/zoo; see models/reference/goldens/write_zoo.py.", "write_zoo.py",
              models=[f"models/zoo/{id}" for id in ids],
-             passages=[texts.index(text) for text in chosen], eps=metrics.EPS)
+             passages=[texts.index(text) for text in passages], eps=metrics.EPS)
     print(f"{len(ids)} models, {sum(f.stat().st_size for f in folder.iterdir())} bytes")
 
 

@@ -17,7 +17,7 @@ FILE = os.environ["MUTANT"].removesuffix(".py").removesuffix("/__init__")
 NAME = FILE.split("/src/")[-1].replace("/", ".")
 
 
-class Mutated(SourceFileLoader):
+class MutantLoader(SourceFileLoader):
     def get_data(self, path: str) -> bytes:
         return Path(os.environ["MUTANT_TEXT"]).read_bytes()
 
@@ -25,12 +25,12 @@ class Mutated(SourceFileLoader):
         raise OSError("the edited text has no cache")
 
 
-class Finder(importlib.abc.MetaPathFinder):
+class MutantFinder(importlib.abc.MetaPathFinder):
     def find_spec(self, name: str, path: Any, target: Any = None) -> ModuleSpec | None:
         if name != NAME:
             return None
         file = str(Path(os.environ["MUTANT"]).resolve())
-        return importlib.util.spec_from_file_location(name, file, loader=Mutated(name, file))
+        return importlib.util.spec_from_file_location(name, file, loader=MutantLoader(name, file))
 
 
-sys.meta_path.insert(0, Finder())
+sys.meta_path.insert(0, MutantFinder())

@@ -17,8 +17,8 @@ export function hubName(id: string): string {
 export function idOfPlan(plan: Plan): string {
   const { revision = 'main', format, files } = plan;
   const suffix = revision === 'main' ? '' : `@${revision}`;
-  const [first] = files.weights;
-  const fileSuffix = format === 'gguf' && first ? `:${first.name}` : '';
+  const [firstFile] = files.weights;
+  const fileSuffix = format === 'gguf' && firstFile ? `:${firstFile.name}` : '';
   return `${HUB_PREFIX}${plan.id}${suffix}${fileSuffix}`;
 }
 

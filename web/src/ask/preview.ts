@@ -83,10 +83,12 @@ function joinParts(
     return { begin: begin + entry.data_offsets[0], steps };
   });
   const count = matrices.reduce((sum, { steps }) => sum + steps.length, 0);
-  const unquantized = [...tensors].filter(([name]) => header.tensors.get(name)?.dtype !== 'I8');
+  const unquantizedTensors = [...tensors].filter(
+    ([name]) => header.tensors.get(name)?.dtype !== 'I8',
+  );
   const highOffset = begin + 2 * STEP_SIZES * matrices.length;
   const lowOffset = highOffset + count;
-  const expectedSize = unquantized.reduce(
+  const expectedSize = unquantizedTensors.reduce(
     (sum, [, entry]) => sum + lengthOf(entry),
     lowOffset + count,
   );
@@ -100,11 +102,11 @@ function joinParts(
 
   const file = new Uint8Array(begin + 2 * count + expectedSize - lowOffset - count);
   file.set(refinement.subarray(0, begin));
-  const numbers = new DataView(file.buffer);
-  const bounds = new DataView(refinement.buffer, refinement.byteOffset + begin);
+  const fileView = new DataView(file.buffer);
+  const boundsView = new DataView(refinement.buffer, refinement.byteOffset + begin);
   matrices.forEach(({ begin: at, steps }, matrix) => {
-    const bound = Uint16Array.from({ length: STEP_SIZES }, (_, size) =>
-      bounds.getUint16(2 * (STEP_SIZES * matrix + size), true),
+    const matrixBounds = Uint16Array.from({ length: STEP_SIZES }, (_, size) =>
+      boundsView.getUint16(2 * (STEP_SIZES * matrix + size), true),
     );
     for (let i = 0; i < steps.length; i++) {
       const step = steps[i]!;
@@ -113,13 +115,13 @@ function joinParts(
       const distance =
         (refinement[highOffset + position]! << 8) | refinement[lowOffset + position]!;
       const bits = size
-        ? (bound[size]! + distance) | (step < 0 ? 0x8000 : 0)
-        : (bound[0]! - (distance >> 1)) | ((distance & 1) << 15);
-      numbers.setUint16(at + 2 * i, bits, true);
+        ? (matrixBounds[size]! + distance) | (step < 0 ? 0x8000 : 0)
+        : (matrixBounds[0]! - (distance >> 1)) | ((distance & 1) << 15);
+      fileView.setUint16(at + 2 * i, bits, true);
     }
   });
   let offset = lowOffset + count;
-  for (const [, entry] of unquantized) {
+  for (const [, entry] of unquantizedTensors) {
     file.set(refinement.subarray(offset, offset + lengthOf(entry)), begin + entry.data_offsets[0]);
     offset += lengthOf(entry);
   }

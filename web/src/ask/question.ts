@@ -146,12 +146,15 @@ export async function specialWords(tokenizer: Tokenizer): Promise<SpecialWords> 
 async function readSpecials(tokenizer: Tokenizer): Promise<SpecialWords> {
   const { specials, bos } = tokenizer;
   const hasRole = ({ kind }: SpecialToken) => kind !== 'other';
-  const sorted = [...specials.filter(hasRole), ...specials.filter((one) => !hasRole(one))];
+  const sortedSpecials = [
+    ...specials.filter(hasRole),
+    ...specials.filter((token) => !hasRole(token)),
+  ];
   return {
     automatic: (await affixesOfText(tokenizer, 'auto')).before.map(({ text }) => text),
     bos:
       specials.find(({ id }) => id === bos)?.text ?? (bos === null ? null : tokenizer.piece(bos)),
-    choices: sorted.slice(0, MAX_CHOICES).map(({ text }) => text),
+    choices: sortedSpecials.slice(0, MAX_CHOICES).map(({ text }) => text),
   };
 }
 
@@ -209,28 +212,31 @@ async function promptsOfGroups(
   { T, n }: Pick<Question, 'T' | 'n'>,
   special: Special,
 ): Promise<Prompts> {
-  const perGroup = Math.max(1, Math.floor(n / groups.length));
-  const selection = groups.map(({ label, texts }) => ({ label, texts: texts.slice(0, perGroup) }));
+  const promptsPerGroup = Math.max(1, Math.floor(n / groups.length));
+  const selection = groups.map(({ label, texts }) => ({
+    label,
+    texts: texts.slice(0, promptsPerGroup),
+  }));
   let promptLength = T;
   for (const text of selection.flatMap(({ texts }) => texts))
     promptLength = Math.min(promptLength, (await tokenizer.encode(text, { special })).length);
   const ids: number[][] = [];
   const labels: string[] = [];
   for (const { label, texts } of selection) {
-    const pieces = await cutText(tokenizer, texts, {
+    const sequences = await cutText(tokenizer, texts, {
       tokens: promptLength,
       sequences: texts.length,
       special,
     });
-    ids.push(...pieces);
-    labels.push(...pieces.map(() => label));
+    ids.push(...sequences);
+    labels.push(...sequences.map(() => label));
   }
   const firstPrompt = tokensOf(tokenizer, ids[0]!, await affixesOfText(tokenizer, special));
   return { tokens: firstPrompt, dropped: 0, ids, groups: labels };
 }
 
 /** Gives the first of several tokens that are bytes of one character this character as its text, and the others a dot. */
-function showSharedOnce(tokens: readonly Token[], text: string): Token[] {
+function showCharactersOnce(tokens: readonly Token[], text: string): Token[] {
   return tokens.map((token, t) => {
     const { start, end } = token;
     if (!token.text.includes('\ufffd') || start === end) return token;
@@ -247,13 +253,13 @@ async function cutPrompts(
   { T, n }: Question,
   special: Special,
 ): Promise<Prompts> {
-  const encoded = showSharedOnce(await tokenizer.encode(text, { special }), text);
-  const { before, after } = affixesOf(encoded);
-  const length = Math.max(Math.min(T, encoded.length), before.length + after.length + 1);
-  const [first = encoded, ...others] = cutTokens(encoded, length, n);
-  const tokens = first.slice(0, T);
+  const allTokens = showCharactersOnce(await tokenizer.encode(text, { special }), text);
+  const { before, after } = affixesOf(allTokens);
+  const length = Math.max(Math.min(T, allTokens.length), before.length + after.length + 1);
+  const [firstPrompt = allTokens, ...others] = cutTokens(allTokens, length, n);
+  const tokens = firstPrompt.slice(0, T);
   const ids = [tokens, ...others].map((prompt) => prompt.map(({ id }) => id));
-  return { tokens, dropped: encoded.length - tokens.length, ids };
+  return { tokens, dropped: allTokens.length - tokens.length, ids };
 }
 
 /**
@@ -278,7 +284,11 @@ export async function promptsOf(
     const prompts = Array.from({ length: question.n }, (_, i) =>
       drawSequence(tokenizer, boundedQuestion, affixes, question.seed + i, vocabulary),
     );
-    return { tokens: prompts[0]!, dropped: 0, ids: prompts.map((one) => one.map(({ id }) => id)) };
+    return {
+      tokens: prompts[0]!,
+      dropped: 0,
+      ids: prompts.map((prompt) => prompt.map(({ id }) => id)),
+    };
   }
   if (!texts.length) throw new InputError(NO_FILE);
   const groups = question.input === 'file' && groupsOf(texts);

@@ -43,10 +43,10 @@ function subjectsRow(...standard: readonly string[]): Row<readonly string[]> {
   return {
     default: standard,
     parse: (t) => {
-      const parsed = splitSubjects(t.slice(0, 2000)).map(parseSubject);
-      const isValid = parsed.every((one) => one !== undefined);
-      if (!isValid || !parsed.length) return undefined;
-      return [...new Set(parsed.map(printSubject))].slice(0, MAX_SUBJECTS);
+      const subjects = splitSubjects(t.slice(0, 2000)).map(parseSubject);
+      const isValid = subjects.every((subject) => subject !== undefined);
+      if (!isValid || !subjects.length) return undefined;
+      return [...new Set(subjects.map(printSubject))].slice(0, MAX_SUBJECTS);
     },
     print: (v) => v.join(','),
   };
@@ -183,7 +183,7 @@ export function differingKeys(state: State, other: State): string {
 /** Keys that, with the subjects, decide which runs are measured. */
 export const QUESTION = ['input', 'prompt', 'seed', 'first', 'T', 'eps', 'n'] as const;
 
-export interface Parsed {
+export interface ParsedState {
   readonly state: State;
   /** One sentence for each key that could not be read. */
   readonly problems: readonly string[];
@@ -199,7 +199,7 @@ function shorten(value: string): string {
   return value.length > 40 ? `${value.slice(0, 40)}…` : value;
 }
 
-export function parseHash(hash: string): Parsed {
+export function parseHash(hash: string): ParsedState {
   if (hash.length > HASH_MAX)
     return { state: defaults, problems: ['The link is too long for this page.'] };
   const state: Record<string, unknown> = { ...defaults };
@@ -210,10 +210,10 @@ export function parseHash(hash: string): Parsed {
       problems.push(`The link names “${shorten(name)}”, which this page does not know.`);
       continue;
     }
-    const parsed = (table[name as keyof State] as Row<unknown>).parse(value);
-    if (parsed === undefined)
+    const parsedValue = (table[name as keyof State] as Row<unknown>).parse(value);
+    if (parsedValue === undefined)
       problems.push(`The link gives ${name} the value “${shorten(value)}”, which it cannot have.`);
-    else state[name] = parsed;
+    else state[name] = parsedValue;
   }
   return { state: state as unknown as State, problems: problems.slice(0, 5) };
 }
@@ -259,7 +259,7 @@ export function printHash(state: State, always: readonly (keyof State)[] = []): 
  * @param keepsDiskModels whether the link names models of the disk, for readers who have the same files
  */
 export function linkableState(state: State, keepsDiskModels = false): State {
-  const shown = state.shown.filter((one) => keepsDiskModels || !isOnDisk(one));
+  const shown = state.shown.filter((subject) => keepsDiskModels || !isOnDisk(subject));
   const input = state.input === 'file' ? defaults.input : state.input;
   const prompt = state.prompt.length > PROMPT_MAX ? defaults.prompt : state.prompt;
   return { ...state, shown: shown.length ? shown : defaults.shown, input, prompt };

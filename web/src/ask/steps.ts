@@ -8,15 +8,15 @@ export const MEASURING_CONDITIONS = { sequences: 100, T: 64, eps: 0.3 } as const
 /** The number of sequences that each line of a training's log averages. */
 export const LOG_SEQUENCES = 20;
 
-export function stepOf(id: string): { readonly id: string; readonly step: number } | undefined {
+export function splitStep(id: string): { readonly id: string; readonly step: number } | undefined {
   const [, name, step] = /^([\w-]{1,64})@(\d{1,9})$/.exec(id) ?? [];
   return name ? { id: name, step: Number(step) } : undefined;
 }
 
 /** Returns the stored step nearest to `step` on a log scale, since a link may name any step. */
 export function nearestStep(steps: readonly number[], step: number): number {
-  const distance = (one: number) => Math.abs(Math.log((one + 1) / (step + 1)));
-  return steps.reduce((best, one) => (distance(one) < distance(best) ? one : best));
+  const distance = (other: number) => Math.abs(Math.log((other + 1) / (step + 1)));
+  return steps.reduce((best, other) => (distance(other) < distance(best) ? other : best));
 }
 
 export function stepWords(step: number, last: number): string {

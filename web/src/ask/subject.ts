@@ -41,11 +41,11 @@ const EDIT_PATTERN = /^(?<name>[\w-]{1,64})(?:\((?<list>[\w.,=+-]{0,120})\))?$/;
 
 export function parseSubject(text: string): Subject | undefined {
   const [head = '', ...parts] = text.split('~');
-  const arithmetic = inexactNames.find((one) => parts.includes(one));
-  const editTexts = parts.filter((one) => one !== arithmetic);
+  const arithmetic = inexactNames.find((name) => parts.includes(name));
+  const editTexts = parts.filter((part) => part !== arithmetic);
   const groups = MODEL_PATTERN.exec(head)?.groups;
-  const edits = editTexts.map((one) => EDIT_PATTERN.exec(one)?.groups);
-  if (!groups || !edits.every((one) => one !== undefined)) return undefined;
+  const edits = editTexts.map((text) => EDIT_PATTERN.exec(text)?.groups);
+  if (!groups || !edits.every((edit) => edit !== undefined)) return undefined;
   const { step } = groups;
   // An @ with digits at the end of a recording's address or of a hub's revision is not a step.
   const isExternal = /^(?:hub|recording):/.test(head);
@@ -62,8 +62,8 @@ export function parseSubject(text: string): Subject | undefined {
 
 export function printSubject({ edits, ...model }: Subject): string {
   const editTexts = edits.map(({ name, values }) => {
-    const list = values.length ? `(${values.join(',')})` : '';
-    return `~${name}${list}`;
+    const argumentText = values.length ? `(${values.join(',')})` : '';
+    return `~${name}${argumentText}`;
   });
   return `${modelIdOf(model)}${editTexts.join('')}`;
 }
@@ -78,7 +78,7 @@ export function modelIdOf({ id, step, arithmetic }: Omit<Subject, 'edits'>): str
 }
 
 export function splitArithmetic(id: string): { weights: string; arithmetic: Arithmetic } {
-  const arithmetic = inexactNames.find((one) => id.endsWith(`~${one}`));
+  const arithmetic = inexactNames.find((name) => id.endsWith(`~${name}`));
   return arithmetic
     ? { weights: id.slice(0, -1 - arithmetic.length), arithmetic }
     : { weights: id, arithmetic: 'exact' };
@@ -90,13 +90,14 @@ export function atStep({ step: _, ...subject }: Subject, step: number | undefine
 }
 
 export function withoutEdits(text: string): string {
-  const parsed = parseSubject(text);
-  return parsed ? printSubject({ ...parsed, edits: [] }) : text;
+  const parsedSubject = parseSubject(text);
+  return parsedSubject ? printSubject({ ...parsedSubject, edits: [] }) : text;
 }
 
 /** Adds a subject to a list, or removes it; the list keeps at least one and at most MAX_SUBJECTS subjects. */
 export function toggleSubject(list: readonly string[], text: string): readonly string[] {
-  if (list.includes(text)) return list.length > 1 ? list.filter((one) => one !== text) : list;
+  if (list.includes(text))
+    return list.length > 1 ? list.filter((subject) => subject !== text) : list;
   return list.length < MAX_SUBJECTS ? [...list, text] : list;
 }
 
@@ -118,8 +119,9 @@ export function choicesOf(
   edit: string,
   parameter: string,
 ): Choices {
-  const row = edits.find(({ name }) => name === edit)?.parameters;
-  const { choices = [], labels = choices } = row?.find(({ name }) => name === parameter) ?? {};
+  const parameters = edits.find(({ name }) => name === edit)?.parameters;
+  const { choices = [], labels = choices } =
+    parameters?.find(({ name }) => name === parameter) ?? {};
   return choices.map((choice, i) => [choice, labels[i]!] as const);
 }
 
@@ -159,13 +161,21 @@ export function editChoices({ operations, edits }: Describe): readonly EditChoic
     .filter(({ name }) => name !== 'operation')
     .map((row): EditChoice => {
       const { name, meaning: label = name } = row;
-      const parameters = row.parameters.map((one): Parameter => {
-        const { min = 0, max = MAX_INDEX } = one;
-        const choices = one.choices && choicesOf({ edits }, name, one.name);
-        return { ...one, default: one.default ?? one.choices?.[0] ?? min, min, max, choices };
+      const parameters = row.parameters.map((parameter): Parameter => {
+        const { min = 0, max = MAX_INDEX } = parameter;
+        const choices = parameter.choices && choicesOf({ edits }, name, parameter.name);
+        return {
+          ...parameter,
+          default: parameter.default ?? parameter.choices?.[0] ?? min,
+          min,
+          max,
+          choices,
+        };
       });
-      const required = parameters.filter((one) => one.required);
-      const defaults = Object.fromEntries(required.map((one) => [one.name, one.default]));
+      const required = parameters.filter((parameter) => parameter.required);
+      const defaults = Object.fromEntries(
+        required.map((parameter) => [parameter.name, parameter.default]),
+      );
       const make = (values: object) => ({ kind: name, ...defaults, ...values }) as Edit;
       return { name, label, parameters, make };
     });
@@ -176,9 +186,9 @@ export function editChoices({ operations, edits }: Describe): readonly EditChoic
 export function editsOf(subject: Subject, describe: Describe): readonly Edit[] {
   const availableEdits = subject.edits.length ? editChoices(describe) : [];
   return subject.edits.map(({ name, values }) => {
-    const choice = availableEdits.find((one) => one.name === name);
+    const choice = availableEdits.find((choice) => choice.name === name);
     if (!choice) {
-      const names = availableEdits.map((one) => one.name).join(', ');
+      const names = availableEdits.map((choice) => choice.name).join(', ');
       throw new InputError(`${printSubject(subject)}: expected an edit of ${names}.`);
     }
     const { parameters } = choice;
@@ -188,9 +198,9 @@ export function editsOf(subject: Subject, describe: Describe): readonly Edit[] {
       const parameter =
         parameterName === undefined
           ? parameters[i]
-          : parameters.find((one) => one.name === parameterName);
+          : parameters.find((parameter) => parameter.name === parameterName);
       if (!parameter) {
-        const names = parameters.map((one) => one.name).join(', ');
+        const names = parameters.map((parameter) => parameter.name).join(', ');
         throw new InputError(
           parameterName === undefined
             ? `${name}: expected ${parameters.length} parameters.`
@@ -224,12 +234,12 @@ export function isCounterfactual(edits: readonly Edit[], describe: Describe): bo
 
 /** Returns a label for each edit of a subject; for an edit that the engine refuses, the link's text. */
 export function labelsOf(subject: Subject, describe: Describe): string[] {
-  return subject.edits.map((one) => {
-    const singleEdit = { ...subject, edits: [one] };
+  return subject.edits.map((edit) => {
+    const subjectWithEdit = { ...subject, edits: [edit] };
     try {
-      return editLabel(editsOf(singleEdit, describe)[0]!, describe);
+      return editLabel(editsOf(subjectWithEdit, describe)[0]!, describe);
     } catch {
-      return printSubject({ id: '', edits: [one] }).slice(1);
+      return printSubject({ id: '', edits: [edit] }).slice(1);
     }
   });
 }

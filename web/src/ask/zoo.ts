@@ -5,6 +5,10 @@ import { cachedPromise } from './cached';
 import { fetchNamed } from './errors';
 import { parseHeader, refine, unpack } from './preview';
 
+/** The measurements of a card that the page reads. The build leaves out the others; card.md names all. */
+export type Measurement =
+  'sink_1' | 'sink_bias' | 'value_ratio' | 'loss' | 'eps' | 'T' | 'sequences';
+
 /** A model of the zoo, as models/zoo/index.json describes it. */
 export interface Card {
   readonly id: string;
@@ -19,7 +23,7 @@ export interface Card {
   /** Facts about the training: steps, learning rate, weight decay, start tokens and others. */
   readonly training?: Readonly<Record<string, unknown>> & { readonly front?: readonly string[] };
   readonly sha256: string;
-  readonly measured: Readonly<Record<string, number | boolean>>;
+  readonly measured: Readonly<Partial<Record<Measurement, number | boolean>>>;
   /** Results of the same recipe with other seeds, in percent. */
   readonly further_seeds?: readonly SeedResult[];
   readonly seed?: number;
@@ -56,16 +60,16 @@ interface SeedResult {
 }
 
 export function seedsOf({ seed = 1, measured, further_seeds = [] }: Card): {
-  readonly own: number;
+  readonly shippedSeed: number;
   readonly all: readonly SeedResult[];
 } {
-  const shipped = {
+  const shippedResult = {
     seed,
     sink_1: Number(measured.sink_1),
     value_ratio: Number(measured.value_ratio),
     loss: Number(measured.loss),
   };
-  return { own: seed, all: [shipped, ...further_seeds] };
+  return { shippedSeed: seed, all: [shippedResult, ...further_seeds] };
 }
 
 /** The effect of a factor, which models/train/factors.py writes from the logs of the long runs. */

@@ -1,7 +1,7 @@
 /** Attributes of <sink-scope>: the keys of the page's state in lower case, with values as in a link. */
 import { FORMER_KEYS } from '../ask/former';
 import { idOfAddress } from '../ask/recordings';
-import { defaults, parseHash, printHash, table, type Parsed, type State } from '../ask/state';
+import { defaults, parseHash, printHash, table, type ParsedState, type State } from '../ask/state';
 
 type Name = keyof State;
 
@@ -27,7 +27,7 @@ export function recordingOf(element: Element): string | undefined {
 }
 
 /** Parses attributes into a state, with a sentence for each that cannot be read. */
-export function stateOf(element: Element): Parsed {
+export function stateOf(element: Element): ParsedState {
   const params = new URLSearchParams();
   const recording = recordingOf(element);
   if (recording) params.append('shown', recording);

@@ -30,10 +30,10 @@ async function probeAccess(): Promise<boolean> {
   frame.hidden = true;
   frame.setAttribute('sandbox', 'allow-scripts');
   frame.src = new URL('examples/probe.html', base).href;
-  const listening = new AbortController();
+  const listeners = new AbortController();
   try {
     return await new Promise((done) => {
-      const { signal } = listening;
+      const { signal } = listeners;
       const onMessage = ({ source, data }: MessageEvent) =>
         source === frame.contentWindow && data?.sinkscope === 'defined' && done(true);
       addEventListener('message', onMessage, { signal });
@@ -42,7 +42,7 @@ async function probeAccess(): Promise<boolean> {
       document.body.append(frame);
     });
   } finally {
-    listening.abort();
+    listeners.abort();
     frame.remove();
   }
 }
@@ -57,11 +57,16 @@ export function showEmbed(context: Context, view: string, pinned: Partial<State>
   const isAccessible = signal(true);
   const controls = signal<readonly string[]>([]);
   const theme = signal<State['theme']>('auto');
-  const shown = linkableState({ ...context.state.peek(), ...pinned });
-  const state = (): State => ({ ...shown, view, controls: controls.value, theme: theme.value });
+  const shownState = linkableState({ ...context.state.peek(), ...pinned });
+  const state = (): State => ({
+    ...shownState,
+    view,
+    controls: controls.value,
+    theme: theme.value,
+  });
   const toggle = (name: string) => {
-    const others = controls.peek().filter((one) => one !== name);
-    controls.value = controls.peek().includes(name) ? others : [...others, name];
+    const otherNames = controls.peek().filter((other) => other !== name);
+    controls.value = controls.peek().includes(name) ? otherNames : [...otherNames, name];
   };
   const copy = async (text: string) => {
     try {
@@ -71,7 +76,8 @@ export function showEmbed(context: Context, view: string, pinned: Partial<State>
       context.fail(error);
     }
   };
-  const offered = () => snippets.filter(({ needsScript }) => isAccessible.value || !needsScript);
+  const offeredSnippets = () =>
+    snippets.filter(({ needsScript }) => isAccessible.value || !needsScript);
   const preview = createRef<HTMLIFrameElement>();
   const address = () => new URL(`embed.html${embedHash(state())}`, base).href;
   const firstAddress = address();
@@ -87,7 +93,9 @@ export function showEmbed(context: Context, view: string, pinned: Partial<State>
           ${choiceField(
             'for',
             String(snippetIndex.value),
-            offered().map((one) => [String(snippets.indexOf(one)), one.label] as const),
+            offeredSnippets().map(
+              (snippet) => [String(snippets.indexOf(snippet)), snippet.label] as const,
+            ),
             (value) => (snippetIndex.value = Number(value)),
           )}
           ${choiceField('theme', theme.value, THEMES, (value) => {

@@ -49,21 +49,21 @@ const SIZES = ['width', 'height'] as const;
 
 class SinkScope extends HTMLElement {
   static readonly observedAttributes = [...attributeNames, 'caption', 'recording', ...SIZES];
-  readonly #inside = this.attachShadow({ mode: 'open' });
+  readonly #shadow = this.attachShadow({ mode: 'open' });
   readonly internals = this.attachInternals();
   #watcher: IntersectionObserver | undefined;
   /** Undefined if the figure could not start, which the event `error` has reported. */
   #live: Promise<Live | undefined> | undefined;
-  #isDue = false;
+  #isUpdatePending = false;
   /** A style sheet with the element's size, since a host's policy may refuse style attributes. */
   readonly #size = new CSSStyleSheet();
 
   connectedCallback(): void {
     const sheet = new CSSStyleSheet();
     sheet.replaceSync(STYLES);
-    this.#inside.adoptedStyleSheets = [sheet, this.#size];
+    this.#shadow.adoptedStyleSheets = [sheet, this.#size];
     this.#resize();
-    this.#inside.replaceChildren(document.createElement('slot'));
+    this.#shadow.replaceChildren(document.createElement('slot'));
     this.toggleAttribute('data-pictured', this.childElementCount > 0);
     this.internals.role = 'figure';
     this.internals.ariaLabel = 'A figure of Sinkscope';
@@ -81,11 +81,11 @@ class SinkScope extends HTMLElement {
   }
 
   attributeChangedCallback(name: string): void {
-    if (SIZES.some((one) => one === name)) return this.#resize();
-    if (this.#isDue || !this.#live) return;
-    this.#isDue = true;
+    if (SIZES.some((attribute) => attribute === name)) return this.#resize();
+    if (this.#isUpdatePending || !this.#live) return;
+    this.#isUpdatePending = true;
     queueMicrotask(() => {
-      this.#isDue = false;
+      this.#isUpdatePending = false;
       void this.#live?.then((live) => live?.follow(stateOf(this)));
     });
   }
@@ -102,7 +102,7 @@ class SinkScope extends HTMLElement {
     if (this.#live) return;
     this.#watcher?.disconnect();
     this.#live = import('./live')
-      .then(({ Live }) => new Live(this, this.#inside, stateOf(this)))
+      .then(({ Live }) => new Live(this, this.#shadow, stateOf(this)))
       .catch((error: unknown) => this.report('error', { message: String(error) }));
   }
 
@@ -144,7 +144,7 @@ function sendTheme(frame: HTMLIFrameElement): void {
 addEventListener('message', ({ origin, source, data }) => {
   if (origin !== siteOrigin || !['height', 'key'].includes(data?.sinkscope)) return;
   const frame = [...document.querySelectorAll('iframe')].find(
-    (one) => one.contentWindow === source,
+    (candidate) => candidate.contentWindow === source,
   );
   if (!frame) return;
   if (data.sinkscope === 'key') {

@@ -10,7 +10,7 @@ const PICTURE_SELECTOR =
   '.heatmap, .chart-picture, .arrows > svg, .thumbs, .outputs, .rose, .unmask-text, .next, table';
 /** The picture takes at least this share of the box's smaller side. */
 const MIN_PICTURE_SHARE = 0.65;
-const HIDEABLE = ['conditions', 'captions', 'controls', 'axes'] as const;
+const HIDEABLE_PARTS = ['conditions', 'captions', 'controls', 'axes'] as const;
 /** Letters may grow by a factor f of ZOOMS in a box whose sides have at least f * SMALL_SCREEN pixels. */
 const [ZOOMS, SMALL_SCREEN] = [[2, 1.6, 1.3], 700];
 /** Milliseconds until a chart has been redrawn in its new width. */
@@ -36,36 +36,36 @@ type Layout = Readonly<typeof DEFAULT_LAYOUT>;
 /** Returns the layouts to try, the one with all parts first. */
 function layoutsFor(
   { width, height }: DOMRect,
-  cells: number,
-  pictures: number,
+  cellCount: number,
+  pictureCount: number,
 ): readonly Layout[] {
-  const columns = pictures > cells ? [false, true] : [false];
+  const columnOptions = pictureCount > cellCount ? [false, true] : [false];
   const variants = (change: Partial<Layout>) =>
-    columns.flatMap((hasColumns) =>
+    columnOptions.flatMap((hasColumns) =>
       [false, true].map((isSide) => ({ ...DEFAULT_LAYOUT, isSide, hasColumns, ...change })),
     );
   const zooms = ZOOMS.filter((zoom) => Math.min(width, height) >= zoom * SMALL_SCREEN);
-  const hiddenCounts = [...HIDEABLE.keys(), HIDEABLE.length];
+  const hiddenCounts = [...HIDEABLE_PARTS.keys(), HIDEABLE_PARTS.length];
   return [
     ...zooms.flatMap((zoom) => variants({ zoom })),
-    ...(cells > 1 ? [false, true] : [false]).flatMap((isSingle) =>
+    ...(cellCount > 1 ? [false, true] : [false]).flatMap((isSingle) =>
       hiddenCounts.flatMap((hiddenCount) => variants({ hiddenCount, isSingle })),
     ),
     ...hiddenCounts.map((hiddenCount) => ({
       ...DEFAULT_LAYOUT,
       hiddenCount,
-      isSingle: cells > 1,
+      isSingle: cellCount > 1,
       scrolls: true,
     })),
   ];
 }
 
-const isVisible = (one: Element) => one.checkVisibility();
+const isVisible = (element: Element) => element.checkVisibility();
 
 function hasOverflow(room: HTMLElement, { scrolls }: Layout): boolean {
-  const isOutside = (one: Element) =>
-    (!(scrolls && one.matches('.figure')) && one.scrollHeight > one.clientHeight + 1) ||
-    one.scrollWidth > one.clientWidth + 1;
+  const isOutside = (element: Element) =>
+    (!(scrolls && element.matches('.figure')) && element.scrollHeight > element.clientHeight + 1) ||
+    element.scrollWidth > element.clientWidth + 1;
   return [room, ...room.children, ...room.querySelectorAll('.table-place')].some(isOutside);
 }
 
@@ -77,8 +77,8 @@ function visiblePictures(room: HTMLElement, { scrolls }: Layout): Element[] {
 
 function largestSide(pictures: readonly Element[]): number {
   return Math.max(
-    ...pictures.map((one) => {
-      const { width, height } = one.getBoundingClientRect();
+    ...pictures.map((picture) => {
+      const { width, height } = picture.getBoundingClientRect();
       return Math.max(width, height);
     }),
   );
@@ -86,14 +86,14 @@ function largestSide(pictures: readonly Element[]): number {
 
 /** In pixels; a narrower chart would have smaller text. */
 const MIN_CHART_WIDTH = 180;
-const isTooNarrow = (one: Element) =>
-  one.matches('.chart-picture') && one.getBoundingClientRect().width < MIN_CHART_WIDTH;
+const isTooNarrow = (picture: Element) =>
+  picture.matches('.chart-picture') && picture.getBoundingClientRect().width < MIN_CHART_WIDTH;
 
 function applyLayout(room: HTMLElement, layout: Layout, width = '100%'): void {
   const { zoom, hiddenCount, isSingle, isSide, hasColumns, scrolls } = layout;
   room.style.setProperty('--zoom', String(zoom));
   room.style.setProperty('--fit', width);
-  room.dataset.without = HIDEABLE.slice(0, hiddenCount).join(' ');
+  room.dataset.without = HIDEABLE_PARTS.slice(0, hiddenCount).join(' ');
   room.classList.toggle('single', isSingle);
   room.classList.toggle('side', isSide);
   room.classList.toggle('columns', hasColumns);
@@ -117,9 +117,9 @@ function tryLayout(room: HTMLElement, box: DOMRect, layout: Layout): boolean {
   if (side < requiredSide || pictures.some(isTooNarrow)) return false;
   if (isFitting()) return true;
   const cellsPlace = room.querySelector('.cells')!;
-  const cells = [...cellsPlace.children].filter(isVisible).length;
+  const cellCount = [...cellsPlace.children].filter(isVisible).length;
   const fullWidth = cellsPlace.getBoundingClientRect().width;
-  const minWidth = fullWidth - cells * (side - requiredSide) + cells;
+  const minWidth = fullWidth - cellCount * (side - requiredSide) + cellCount;
   const setWidth = (width: number) =>
     applyLayout(room, layout, `${Math.floor(width / layout.zoom)}px`);
   setWidth(minWidth);
@@ -139,25 +139,25 @@ function tryLayout(room: HTMLElement, box: DOMRect, layout: Layout): boolean {
 /** Draws buttons for choosing the visible subject, if only one is visible at a time. */
 function drawCellSwitch(room: HTMLElement, chosen: number, choose: (i: number) => void): void {
   const cells = [...room.querySelectorAll('.cells > .cell')];
-  const at = Math.min(chosen, cells.length - 1);
-  cells.forEach((cell, i) => cell.classList.toggle('current', i === at));
+  const currentIndex = Math.min(chosen, cells.length - 1);
+  cells.forEach((cell, i) => cell.classList.toggle('current', i === currentIndex));
   const head = room.querySelector('.figure-head');
   if (!head || cells.length < 2) return;
-  let place = head.querySelector<HTMLElement>('.cell-switch');
-  if (!place) {
-    place = Object.assign(document.createElement('div'), { className: 'cell-switch' });
-    place.setAttribute('role', 'group');
-    place.setAttribute('aria-label', 'Model');
-    head.prepend(place);
+  let buttonGroup = head.querySelector<HTMLElement>('.cell-switch');
+  if (!buttonGroup) {
+    buttonGroup = Object.assign(document.createElement('div'), { className: 'cell-switch' });
+    buttonGroup.setAttribute('role', 'group');
+    buttonGroup.setAttribute('aria-label', 'Model');
+    head.prepend(buttonGroup);
   }
   render(
     cells.map(
       (cell, i) =>
-        html`<button type="button" aria-pressed=${i === at} @click=${() => choose(i)}>
+        html`<button type="button" aria-pressed=${i === currentIndex} @click=${() => choose(i)}>
           ${cell.querySelector('.cell-head strong')?.textContent}
         </button>`,
     ),
-    place,
+    buttonGroup,
   );
 }
 
@@ -179,8 +179,8 @@ export function createFitter(
 
   const fitRoom = (room: HTMLElement) => {
     const box = boxOf();
-    const cells = room.querySelectorAll('.cells > .cell').length;
-    const pictures = room.querySelectorAll(PICTURE_SELECTOR).length;
+    const cellCount = room.querySelectorAll('.cells > .cell').length;
+    const pictureCount = room.querySelectorAll(PICTURE_SELECTOR).length;
     const hasFigure = room.querySelector('.figure') !== null;
     room.classList.toggle('fit', hasFigure);
     if (!hasFigure || !box.width || !box.height || isPrinting.peek()) return;
@@ -192,8 +192,8 @@ export function createFitter(
       lastMeasurements = '';
       schedule();
     });
-    const measurements = [box.width, box.height, cells, pictures].map(Math.round).join(' ');
-    const layouts = layoutsFor(box, cells, pictures);
+    const measurements = [box.width, box.height, cellCount, pictureCount].map(Math.round).join(' ');
+    const layouts = layoutsFor(box, cellCount, pictureCount);
     const hasChanged = measurements !== lastMeasurements;
     if (!hasChanged && !hasOverflow(room, layouts[layoutIndex]!)) return;
     lastMeasurements = measurements;

@@ -14,7 +14,7 @@ import { Queue } from '../run/queue';
 import { textsOf, type PromptFile } from '../ask/question';
 import { build } from '../rooms/figure';
 import { areRecordings, isRecordingId, isOnThisSite } from '../ask/recordings';
-import { linkTo, printHash, type Parsed, type State } from '../ask/state';
+import { linkTo, printHash, type ParsedState, type State } from '../ask/state';
 import defaults from '../page/base.css?inline';
 import page from '../page/page.css?inline';
 import controls from '../page/controls.css?inline';
@@ -54,8 +54,8 @@ let style: CSSStyleSheet | undefined;
 function sharedStyle(): CSSStyleSheet {
   if (style) return style;
   style = new CSSStyleSheet();
-  const parts = [defaults, page, controls, figure, heatmap, views, tables, room, lab, experiment];
-  style.replaceSync([...parts, print, HOST_STYLES, fit].join('\n'));
+  const sheets = [defaults, page, controls, figure, heatmap, views, tables, room, lab, experiment];
+  style.replaceSync([...sheets, print, HOST_STYLES, fit].join('\n'));
   return style;
 }
 
@@ -85,7 +85,7 @@ function shareModels(shown: readonly string[]): Promise<Models> {
 async function setShownSubjects(borrower: object, shown: ReadonlySet<string>): Promise<void> {
   shownSubjects.set(borrower, shown);
   const models = await sharedModels!;
-  await models.release(new Set([...shownSubjects.values()].flatMap((one) => [...one])));
+  await models.release(new Set([...shownSubjects.values()].flatMap((subjects) => [...subjects])));
 }
 
 /** Gives other code the models that the document's figures share; those of `ids` stay open until `returnModels`. */
@@ -112,12 +112,12 @@ export class Live {
   readonly #root = document.createElement('div');
   #lastLabel = '';
 
-  constructor(host: Host, inside: ShadowRoot, { state, problems }: Parsed) {
+  constructor(host: Host, shadow: ShadowRoot, { state, problems }: ParsedState) {
     this.#host = host;
     this.#state = signal(state);
     this.#root.className = 'room room-figure';
-    inside.prepend(this.#root);
-    inside.adoptedStyleSheets = [sharedStyle(), ...inside.adoptedStyleSheets];
+    shadow.prepend(this.#root);
+    shadow.adoptedStyleSheets = [sharedStyle(), ...shadow.adoptedStyleSheets];
     this.#followTheme();
     const context = this.#context();
     for (const problem of problems) context.fail(problem);
@@ -172,7 +172,7 @@ export class Live {
     });
   }
 
-  follow({ state, problems }: Parsed): void {
+  follow({ state, problems }: ParsedState): void {
     if (printHash(state) !== printHash(this.#state.peek())) this.#state.value = state;
     for (const problem of problems) this.#host.report('error', { message: problem });
   }
@@ -225,9 +225,9 @@ export class Live {
       file: signal<PromptFile | undefined>(undefined),
       set: (change) => {
         const names = Object.keys(change) as (keyof State)[];
-        const current = this.#state.peek();
-        if (names.every((name) => Object.is(current[name], change[name]))) return;
-        const state = { ...current, ...change };
+        const currentState = this.#state.peek();
+        if (names.every((name) => Object.is(currentState[name], change[name]))) return;
+        const state = { ...currentState, ...change };
         this.#state.value = state;
         writeAttributes(host, state, names);
         const selection = SELECTION_KEYS.map((name) => [name, state[name]] as const);
@@ -284,8 +284,8 @@ export class Live {
     const parent = () => this.#host.parentElement ?? document.documentElement;
     const updateTheme = () => {
       const { theme } = this.#state.peek();
-      const resolved = theme === 'auto' ? themeOf(parent()) : theme;
-      this.#theme.value = isPrinting.value ? 'light' : resolved;
+      const shownTheme = theme === 'auto' ? themeOf(parent()) : theme;
+      this.#theme.value = isPrinting.value ? 'light' : shownTheme;
     };
     updateTheme();
     this.#scope.onEnd(watchTheme(parent(), updateTheme));

@@ -52,8 +52,8 @@ const sizeAttributes = (
   ['height', String(height)],
 ];
 
-const printAttributes = (all: readonly (readonly [string, string])[]) =>
-  all.map(([name, value]) => ` ${name}=${quoteAttribute(value)}`).join('');
+const printAttributes = (attributes: readonly (readonly [string, string])[]) =>
+  attributes.map(([name, value]) => ` ${name}=${quoteAttribute(value)}`).join('');
 
 /** Returns the attributes of the element, without a size for the lab and experiments, which have their own heights. */
 function elementAttributes(state: State, size: Size): readonly (readonly [string, string])[] {

@@ -4,15 +4,15 @@ import type { Theme } from '../plot/color';
 let pixel: CanvasRenderingContext2D | null | undefined;
 
 /** Returns a color's luminance from 0 to 1 and its opacity; the color may be in any color space of CSS. */
-function lightOf(color: string): { readonly light: number; readonly alpha: number } {
+function luminanceOf(color: string): { readonly luminance: number; readonly alpha: number } {
   pixel ??= document.createElement('canvas').getContext('2d', { willReadFrequently: true });
-  if (!pixel) return { light: 0, alpha: 0 };
+  if (!pixel) return { luminance: 0, alpha: 0 };
   pixel.clearRect(0, 0, 1, 1);
   pixel.fillStyle = color;
   pixel.fillRect(0, 0, 1, 1);
   const { data } = pixel.getImageData(0, 0, 1, 1);
   return {
-    light: (0.299 * data[0]! + 0.587 * data[1]! + 0.114 * data[2]!) / 255,
+    luminance: (0.299 * data[0]! + 0.587 * data[1]! + 0.114 * data[2]!) / 255,
     alpha: data[3]! / 255,
   };
 }
@@ -26,9 +26,9 @@ function* ancestorsOf(element: Element): Generator<Element> {
 }
 
 function backgroundLuminance(element: Element): number {
-  for (const one of ancestorsOf(element)) {
-    const { light, alpha } = lightOf(getComputedStyle(one).backgroundColor);
-    if (alpha > 0.5) return light;
+  for (const ancestor of ancestorsOf(element)) {
+    const { luminance, alpha } = luminanceOf(getComputedStyle(ancestor).backgroundColor);
+    if (alpha > 0.5) return luminance;
   }
   // The background of a page that sets none is that of the browser's color scheme.
   const colorSchemes = getComputedStyle(element).colorScheme;
@@ -45,7 +45,7 @@ const [DARK, LIGHT] = [0.4, 0.6];
  * background decides; it cannot always be read, for it may be an image or an element that is not an ancestor.
  */
 export function themeOf(element: Element): Theme {
-  const letterLuminance = lightOf(getComputedStyle(element).color).light;
+  const letterLuminance = luminanceOf(getComputedStyle(element).color).luminance;
   const threshold =
     letterLuminance > LIGHT || letterLuminance < DARK ? 0.5 : backgroundLuminance(element);
   return letterLuminance > threshold ? 'dark' : 'light';
@@ -55,7 +55,7 @@ export function themeOf(element: Element): Theme {
 export function watchTheme(element: Element, onChange: () => void): () => void {
   // Pages set themes by classes and attributes of ancestors, by stylesheets, or by the system's preference.
   const watcher = new MutationObserver(onChange);
-  for (const one of ancestorsOf(element)) watcher.observe(one, { attributes: true });
+  for (const ancestor of ancestorsOf(element)) watcher.observe(ancestor, { attributes: true });
   watcher.observe(document.head, {
     attributes: true,
     attributeFilter: ['href', 'media', 'disabled', 'rel'],

@@ -2,12 +2,12 @@
  * Orders the figures of a document, which share one engine: they take turns in document order, so that the figure that
  * a reader sees first is ready first.
  */
-const waiting = new Map<Element, () => void>();
+const waitingFigures = new Map<Element, () => void>();
 let isTaken = false;
 
 /** Waits for the figure's turn; the returned function ends the turn. */
 export async function takeTurn(host: Element): Promise<() => void> {
-  const turn = new Promise<void>((resolve) => waiting.set(host, resolve));
+  const turn = new Promise<void>((resolve) => waitingFigures.set(host, resolve));
   // Chooses the next figure in a later task, so that the queue has all figures that ask in this task.
   if (!isTaken) setTimeout(passTurn);
   await turn;
@@ -21,10 +21,10 @@ export async function takeTurn(host: Element): Promise<() => void> {
 function passTurn(): void {
   const isBefore = (one: Node, other: Node) =>
     one.compareDocumentPosition(other) & Node.DOCUMENT_POSITION_FOLLOWING ? -1 : 1;
-  const [next] = [...waiting].sort(([one], [other]) => isBefore(one, other));
-  if (isTaken || !next) return;
+  const [nextFigure] = [...waitingFigures].sort(([one], [other]) => isBefore(one, other));
+  if (isTaken || !nextFigure) return;
   isTaken = true;
-  const [host, go] = next;
-  waiting.delete(host);
-  go();
+  const [host, start] = nextFigure;
+  waitingFigures.delete(host);
+  start();
 }

@@ -49,8 +49,8 @@ function experimentState(state: State): State {
 /** Returns the shown models without edits, since the experiment adds its own. */
 function basesOf({ shown }: State): string[] {
   const bases = shown.flatMap((text) => {
-    const parsed = parseSubject(text);
-    return parsed ? [printSubject({ ...parsed, edits: [] })] : [];
+    const parsedSubject = parseSubject(text);
+    return parsedSubject ? [printSubject({ ...parsedSubject, edits: [] })] : [];
   });
   return [...new Set(bases)].slice(0, MAX_SUBJECTS);
 }
@@ -68,7 +68,7 @@ const SETTINGS_PER_TURN = 8;
 function interleave(lists: readonly (readonly Study[])[], leadCount: number): Study[] {
   const turnOf = (i: number) =>
     i < leadCount ? 0 : 1 + Math.floor((i - leadCount) / SETTINGS_PER_TURN);
-  const studies = lists.flatMap((list) => list.map((one, i) => ({ ...one, turn: turnOf(i) })));
+  const studies = lists.flatMap((list) => list.map((study, i) => ({ ...study, turn: turnOf(i) })));
   return studies.sort((a, b) => a.turn - b.turn);
 }
 
@@ -76,7 +76,12 @@ function interleave(lists: readonly (readonly Study[])[], leadCount: number): St
  * Builds the room.
  * @param isEmbed whether to build only the figure of an embed: sentence, chart and controls
  */
-export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed = false): void {
+export function build(
+  root: HTMLElement,
+  roomContext: Context,
+  scope: Scope,
+  isEmbed = false,
+): void {
   // An embed has no places for models and prompts, which its host chooses: their elements stay outside the page.
   const sideRoot = isEmbed ? document.createElement('div') : root;
   const rail = addElement(sideRoot, 'rail');
@@ -98,14 +103,15 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
   let statedConditions: readonly string[] = [];
   const figureOptions = isEmbed ? {} : { roomConditions: () => statedConditions };
 
-  const experiment = () => experiments.find(({ name }) => name === outer.state.value.experiment)!;
+  const experiment = () =>
+    experiments.find(({ name }) => name === roomContext.state.value.experiment)!;
   const requestOf = ({ models: { describe }, fileVersion }: Engine): ExperimentRequest => {
-    const state = experimentState(outer.state.value);
+    const state = experimentState(roomContext.state.value);
     return { state, describe, question: questionOf(state, fileVersion.value) };
   };
   const chosenBase = (): string => {
-    const bases = basesOf(outer.state.value);
-    return bases[Math.min(outer.state.value.at, bases.length - 1)]!;
+    const bases = basesOf(roomContext.state.value);
+    return bases[Math.min(roomContext.state.value.at, bases.length - 1)]!;
   };
 
   /**
@@ -115,22 +121,22 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
   const shownSubjects = (engine: Engine): string[] => {
     if (isEmbed && !experiment().needsDetailFrame) return [];
     const edits = experiment().editsOf(requestOf(engine));
-    const bases = experiment().needsDetailFrame ? basesOf(outer.state.value) : [chosenBase()];
+    const bases = experiment().needsDetailFrame ? basesOf(roomContext.state.value) : [chosenBase()];
     return bases.map((base) => `${base}${edits}`);
   };
 
   /** Returns the studies of each model, one for each setting of its plan. */
   const plansOf = (engine: Engine) =>
-    basesOf(outer.state.value).map((base) => {
+    basesOf(roomContext.state.value).map((base) => {
       const request = requestOf(engine);
       const subject = `${base}${experiment().editsOf(request)}`;
-      const [detailed] = experiment().needsDetailFrame ? entriesOf(outer, [subject]) : [];
+      const [shownDetail] = experiment().needsDetailFrame ? entriesOf(roomContext, [subject]) : [];
       // The frame may have been read for another room, so it may lack the numbers that the plan needs.
       const isUsable =
-        detailed?.frame &&
-        !detailed.isStale &&
-        hasNumbersOf(experiment().detail, detailed.frame, request.describe);
-      const frame = isUsable ? detailed.frame : undefined;
+        shownDetail?.frame &&
+        !shownDetail.isStale &&
+        hasNumbersOf(experiment().detail, shownDetail.frame, request.describe);
+      const frame = isUsable ? shownDetail.frame : undefined;
       const settings = experiment().plan(request, frame);
       const studies = settings.map(({ edits, question, measures }): Study => {
         return { subject: `${base}${edits}`, question, measures };
@@ -146,15 +152,15 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
     subjects: (engine: Engine) => readonly string[],
     change: (state: State) => Partial<State>,
   ): Context => ({
-    ...outer,
+    ...roomContext,
     facts: (more) => {
-      const { source, length } = outer.state.peek();
-      return outer.facts({ input: source, T: length, ...more });
+      const { source, length } = roomContext.state.peek();
+      return roomContext.facts({ input: source, T: length, ...more });
     },
     state: computed(() => {
-      const engine = outer.engine.value;
+      const engine = roomContext.engine.value;
       const shown = [...new Set(engine ? subjects(engine) : [])].slice(0, MAX_SUBJECTS);
-      const state = experimentState(outer.state.value);
+      const state = experimentState(roomContext.state.value);
       return { ...state, ...change(state), ...(shown.length ? { shown } : {}) };
     }),
   });
@@ -171,7 +177,7 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
     ({ T }) => ({ n: 1, at: 0, T: Math.min(T, MAX_MAP_TOKENS) }),
   );
 
-  requestFrames(outer, scope, (_, engine) => {
+  requestFrames(roomContext, scope, (_, engine) => {
     const request = requestOf(engine);
     const { question } = request;
     return {
@@ -198,16 +204,16 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
       const frames = entries.flatMap((entry) => entry?.frame ?? []);
       const errors = [...new Set(entries.flatMap((entry) => entry?.error ?? []))];
       const isComplete = studies.length > 0 && frames.length === studies.length;
-      const key = `${experiment().name} ${outer.state.value.perturbation} ${base}`;
+      const key = `${experiment().name} ${roomContext.state.value.perturbation} ${base}`;
       if (isComplete) cachedFrames.set(key, frames);
       // Shows the cached frames until the new ones are complete, or are at least three and as many as the cached ones.
-      const cached = cachedFrames.get(key);
+      const lastFrames = cachedFrames.get(key);
       const usesCached =
-        !isComplete && cached !== undefined && frames.length < Math.max(3, cached.length);
+        !isComplete && lastFrames !== undefined && frames.length < Math.max(3, lastFrames.length);
       const requiredCount = Math.min(experiment().leadCount, studies.length);
       return {
         base,
-        frames: usesCached ? cached : frames,
+        frames: usesCached ? lastFrames : frames,
         isStale: usesCached,
         errors,
         isComplete,
@@ -217,25 +223,27 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
 
   // Shows the sentence and the detail's picture together.
   hideUntilDrawn(root, scope, () => {
-    const engine = outer.engine.value;
+    const engine = roomContext.engine.value;
     if (!engine) return [{ subject: '', isStale: true }];
-    const leads = groupsOf(engine).map(({ base, frames, errors, requiredCount }): SubjectEntry => {
-      const frame = frames.length >= requiredCount ? frames[0] : undefined;
-      return { subject: base, isStale: false, frame, error: errors[0] };
-    });
-    return [...entriesOf(outer, shownSubjects(engine)), ...leads];
+    const leadEntries = groupsOf(engine).map(
+      ({ base, frames, errors, requiredCount }): SubjectEntry => {
+        const frame = frames.length >= requiredCount ? frames[0] : undefined;
+        return { subject: base, isStale: false, frame, error: errors[0] };
+      },
+    );
+    return [...entriesOf(roomContext, shownSubjects(engine)), ...leadEntries];
   });
 
   const embedLink = () =>
-    html`<a href=${outer.link({ room: 'purpose' })} target="_blank" rel="noopener" part="link"
+    html`<a href=${roomContext.link({ room: 'purpose' })} target="_blank" rel="noopener" part="link"
       >Open in Sinkscope</a
     >`;
 
   function sideNotes(): TemplateResult {
-    const shown = basesOf(outer.state.value);
+    const shown = basesOf(roomContext.state.value);
     return html`${experiment().footer?.() ?? nothing}
       <p>
-        <button type="button" @click=${() => outer.embed(EXPERIMENT, outer, { shown })}>
+        <button type="button" @click=${() => roomContext.embed(EXPERIMENT, roomContext, { shown })}>
           Embed this experiment
         </button>
       </p>`;
@@ -249,8 +257,8 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
     const results = groups.flatMap(({ frames }) =>
       frames.map(({ subject, title, sequences, tensors }) => {
         const numbers = Object.entries(tensors).filter(([, { data }]) => data.length === 1);
-        const measured = Object.fromEntries(numbers.map(([name, { data }]) => [name, data[0]!]));
-        return { subject, title, sequences, measured };
+        const values = Object.fromEntries(numbers.map(([name, { data }]) => [name, data[0]!]));
+        return { subject, title, sequences, measured: values };
       }),
     );
     const detail = { view: EXPERIMENT, says, results };
@@ -258,9 +266,9 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
   }
 
   scope.effect(() => {
-    const engine = outer.engine.value;
-    const state = outer.state.value;
-    void outer.theme.value;
+    const engine = roomContext.engine.value;
+    const state = roomContext.state.value;
+    void roomContext.theme.value;
     const { name: experimentName, detail, viewOf } = experiment();
     const view = viewOf?.(state) ?? experiment().view;
     if (figures?.view !== view || figures.detail !== detail) {
@@ -277,7 +285,7 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
           html`<button
             type="button"
             aria-pressed=${name === experimentName}
-            @click=${() => outer.set({ experiment: name, measure: 'loss', sweep: 'some' })}
+            @click=${() => roomContext.set({ experiment: name, measure: 'loss', sweep: 'some' })}
           >
             ${title}<small>${hint}</small>
           </button>`,
@@ -285,7 +293,7 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
       experimentList,
     );
     const groups = engine ? groupsOf(engine) : [];
-    const subjects = engine ? entriesOf(outer, shownSubjects(engine)) : [];
+    const subjects = engine ? entriesOf(roomContext, shownSubjects(engine)) : [];
     drawModels(state);
     drawQuestion(
       state,
@@ -305,22 +313,22 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
     );
     const messages = new Set(failures.map(({ error }) => error));
     render(
-      html`${roomHeading(finding.heading, finding.text || (failures.length ? '' : 'Measuring …'), outer, nothing, isEmbed)}
-      ${troubleNotes([...failures, ...subjects.filter(({ error }) => error && !messages.has(error))], outer)}`,
+      html`${roomHeading(finding.heading, finding.text || (failures.length ? '' : 'Measuring …'), roomContext, nothing, isEmbed)}
+      ${troubleNotes([...failures, ...subjects.filter(({ error }) => error && !messages.has(error))], roomContext)}`,
       heading,
     );
-    render(experiment().controls(outer), controls);
+    render(experiment().controls(roomContext), controls);
     render(
       shownGroups.length && !isEmbed
-        ? settingsTable(experiment(), shownGroups, outer.file.value)
+        ? settingsTable(experiment(), shownGroups, roomContext.file.value)
         : nothing,
       tablePart,
     );
     render(isEmbed ? embedLink() : sideNotes(), footer);
     if (!isEmbed) {
-      const leads = shownGroups.map(({ title, frames: [lead] }) => ({ ...lead!, title }));
-      const commonConditions = sharedConditions(leads);
-      statedConditions = [...commonConditions, ...leads.map(({ title }) => title)];
+      const leadFrames = shownGroups.map(({ title, frames: [lead] }) => ({ ...lead!, title }));
+      const commonConditions = sharedConditions(leadFrames);
+      statedConditions = [...commonConditions, ...leadFrames.map(({ title }) => title)];
       render(explainTerms(commonConditions.join(' · '), true), conditions);
     }
     figures.list[0]!.update(
@@ -328,8 +336,8 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
         frames.map((frame): SubjectEntry => ({ subject: frame.subject, frame, isStale })),
       ),
     );
-    const [first] = detailContext.state.value.shown;
-    figures.list[1]?.update(subjects.filter(({ subject }) => subject === first));
+    const [detailSubject] = detailContext.state.value.shown;
+    figures.list[1]?.update(subjects.filter(({ subject }) => subject === detailSubject));
     if (isEmbed && groups.length && groups.every(({ isComplete }) => isComplete))
       report(finding.text, shownGroups);
   });
@@ -340,14 +348,14 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
       subjectList(
         'Models',
         bases.map((subject) => ({ subject })),
-        outer,
-        (shown) => outer.set({ shown, at: 0 }),
+        roomContext,
+        (shown) => roomContext.set({ shown, at: 0 }),
         (name, i) =>
           html`<button
             type="button"
             class="chosen"
             aria-pressed=${bases[i] === chosenBase()}
-            @click=${() => outer.set({ shown: bases, at: i, layer: -1, head: -1 })}
+            @click=${() => roomContext.set({ shown: bases, at: i, layer: -1, head: -1 })}
           >
             ${name}
           </button>`,
@@ -362,22 +370,22 @@ export function build(root: HTMLElement, outer: Context, scope: Scope, isEmbed =
     const lengths = [...new Set(framesOfSource.map(({ T }) => T))];
     const shorterLengths = lengths.filter((T) => T < length);
     const exceptionNote = shorterLengths.length < lengths.length ? ' without eviction' : '';
-    const prompts = [...new Set(frames.map(({ sequences }) => sequences))].join(', ');
+    const promptCountText = [...new Set(frames.map(({ sequences }) => sequences))].join(', ');
     render(
       html`<div class="question-controls">
         ${choiceField(
           'prompts from',
           source,
           SOURCES.map((name) => [name, INPUTS[name]] as const),
-          (value) => outer.set({ source: value as State['source'] }),
+          (value) => roomContext.set({ source: value as State['source'] }),
         )}
-        ${source === 'text' ? textField(outer, 3, 'source') : source === 'file' ? fileField(outer) : nothing}
+        ${source === 'text' ? textField(roomContext, 3, 'source') : source === 'file' ? fileField(roomContext) : nothing}
         <div class="numbers">
-          ${numberField('tokens ≤', 'length', outer)} ${numberField('prompts ≤', 'runs', outer)}
-          ${startTokenField(outer, frames)}
+          ${numberField('tokens ≤', 'length', roomContext)}
+          ${numberField('prompts ≤', 'runs', roomContext)} ${startTokenField(roomContext, frames)}
         </div>
         <p class="hint">
-          ${shorterLengths.length ? `Only ${shorterLengths.join(', ')} tokens ran${exceptionNote}: the texts or the context are no longer. ` : ''}${prompts === '1' ? '1 prompt.' : prompts ? `${prompts} prompts; means ± standard deviation.` : ''}
+          ${shorterLengths.length ? `Only ${shorterLengths.join(', ')} tokens ran${exceptionNote}: the texts or the context are no longer. ` : ''}${promptCountText === '1' ? '1 prompt.' : promptCountText ? `${promptCountText} prompts; means ± standard deviation.` : ''}
         </p>
       </div>`,
       questionPart,

@@ -70,16 +70,16 @@ export const cache: Experiment = {
       return [{ title, costs, best: costs[0]!, worst: costs.at(-1)!, T: baseline.T }];
     });
     if (!results.length) return { heading: 'Which keys should the cache keep?', text: '' };
-    const policy = (frame: Frame) => choiceLabels(frame, 'evict').policy;
-    const [main] = results;
+    const policyLabel = (frame: Frame) => choiceLabels(frame, 'evict').policy;
+    const [mainResult] = results;
     const sentences = results.map(
       ({ title, best, worst }) =>
-        `${title}: the loss is lowest when the cache keeps ${policy(best.frame)} (${formatLossChange(best.cost)} nats; the first token stays ` +
-        `in ${percent(keptShare(best.frame), 0)} of the heads), and highest when it keeps ${policy(worst.frame)} ` +
+        `${title}: the loss is lowest when the cache keeps ${policyLabel(best.frame)} (${formatLossChange(best.cost)} nats; the first token stays ` +
+        `in ${percent(keptShare(best.frame), 0)} of the heads), and highest when it keeps ${policyLabel(worst.frame)} ` +
         `(${formatLossChange(worst.cost)}; ${percent(keptShare(worst.frame), 0)}).`,
     );
     // States a result only if all policies that keep the first token in most heads lose less than the others.
-    const keepsFirst = main!.costs.map(({ frame }) => keptShare(frame) >= 0.5);
+    const keepsFirst = mainResult!.costs.map(({ frame }) => keptShare(frame) >= 0.5);
     const count = keepsFirst.filter(Boolean).length;
     const keepersAreBest =
       0 < count && count < keepsFirst.length && keepsFirst.lastIndexOf(true) < count;
@@ -87,7 +87,7 @@ export const cache: Experiment = {
       heading: keepersAreBest
         ? 'Policies that keep the first token lose least'
         : 'Which keys should the cache keep?',
-      text: `KV cache of ${budget} keys, ${main!.T} tokens. ${sentences.join(' ')}`,
+      text: `KV cache of ${budget} keys, ${mainResult!.T} tokens. ${sentences.join(' ')}`,
     };
   },
   caption: 'Loss by eviction policy',

@@ -38,7 +38,7 @@ const addsHeadOutputs = ({ architecture: { norm_place, branch_norms, gate } }: F
 function planPerturbation({ state, question }: ExperimentRequest, detailFrame: Frame): Setting[] {
   const { D, F } = detailFrame.architecture;
   const settingsOf = (edits: readonly string[]) =>
-    ['', ...edits].map((one): Setting => ({ edits: one, question, measures: MEASURES }));
+    ['', ...edits].map((edit): Setting => ({ edits: edit, question, measures: MEASURES }));
   if (state.perturbation === 'channel') {
     const { channel, layer, token, value } = peakOf(detailFrame);
     // The first token is the same in all prompts, so its channel can be set to 0 or to its value in the first prompt.
@@ -49,7 +49,7 @@ function planPerturbation({ state, question }: ExperimentRequest, detailFrame: F
     return settingsOf([
       `~clamp_channel(${channel})`,
       ...(token === 0 ? firstTokenEdits : []),
-      ...drawControls(D, channel, state.seed).map((one) => `~clamp_channel(${one})`),
+      ...drawControls(D, channel, state.seed).map((control) => `~clamp_channel(${control})`),
     ]);
   }
   if (state.perturbation === 'tag') {
@@ -77,27 +77,27 @@ const repeatedTokenText = ({ question, first }: Frame) =>
 /** States how many copies of a word, and of the start token, have at least half of the first token's hidden norm. */
 function repeatFinding(groups: readonly Group[]) {
   const results = groups.flatMap(({ title, frames }) => {
-    const unrepeated = frames.find(({ question }) => question.input !== 'repeat');
-    const repeated = frames.filter(({ question }) => question.input === 'repeat');
-    if (!unrepeated || !repeated.length) return [];
+    const textFrame = frames.find(({ question }) => question.input !== 'repeat');
+    const repeatedFrames = frames.filter(({ question }) => question.input === 'repeat');
+    if (!textFrame || !repeatedFrames.length) return [];
     // A model without a start token can repeat only a word.
-    const comparable = repeated.filter(
+    const comparableFrames = repeatedFrames.filter(
       ({ question, first }) => !question.repeatedToken || first.length,
     );
-    const layer = peakLayerOfFirst(unrepeated);
-    const ratio = unrepeated.tensors.hidden_ratio!.data[layer]!;
-    const textCount = countLikeFirst(unrepeated, layer);
-    const counts = comparable.map((frame) => countLikeFirst(frame, layer));
-    const copies = comparable.map(
+    const layer = peakLayerOfFirst(textFrame);
+    const ratio = textFrame.tensors.hidden_ratio!.data[layer]!;
+    const textCount = countLikeFirst(textFrame, layer);
+    const counts = comparableFrames.map((frame) => countLikeFirst(frame, layer));
+    const copyPhrases = comparableFrames.map(
       (frame, i) => `${counts[i]} of ${frame.T - 1} copies of ${repeatedTokenText(frame)}`,
     );
     const normWords =
       ratio < LARGE_RATIO
         ? `the first token’s hidden norm is only ${ratio.toFixed(1)}× that of the others, so no copy can stand out`
-        : `the first token’s hidden norm is ${ratio.toFixed(1)}× that of the others; the norm is at least half as large for ${copies.join(', ')}, and ${textCount} of ${unrepeated.T - 1} ordinary tokens`;
-    const sinkWords = [unrepeated, ...comparable].map(
+        : `the first token’s hidden norm is ${ratio.toFixed(1)}× that of the others; the norm is at least half as large for ${copyPhrases.join(', ')}, and ${textCount} of ${textFrame.T - 1} ordinary tokens`;
+    const sinkWords = [textFrame, ...comparableFrames].map(
       (frame) =>
-        `${percent(frame.tensors.sink_ratio!.data[0]!)} on ${frame === unrepeated ? 'text' : repeatedTokenText(frame)}`,
+        `${percent(frame.tensors.sink_ratio!.data[0]!)} on ${frame === textFrame ? 'text' : repeatedTokenText(frame)}`,
     );
     return [
       {
@@ -133,11 +133,11 @@ function perturbationFinding(groups: readonly Group[], perturbation: Perturbatio
   const { kind, clause, controlClause, noResultReason } = PERTURBATIONS[perturbation];
   const results = groups.flatMap(({ title, frames }) => {
     const baseline = baselineOf(frames);
-    const [perturbed, ...others] = frames.filter((frame) => editFields(frame, kind));
-    if (!baseline || !perturbed) return [];
-    const ownCost = costOf(perturbed, baseline).mean;
+    const [perturbedFrame, ...otherFrames] = frames.filter((frame) => editFields(frame, kind));
+    if (!baseline || !perturbedFrame) return [];
+    const ownCost = costOf(perturbedFrame, baseline).mean;
     const costsWhere = (isMatch: (fields: NonNullable<ReturnType<typeof editFields>>) => boolean) =>
-      others
+      otherFrames
         .filter((frame) => isMatch(editFields(frame, kind)!))
         .map((frame) => costOf(frame, baseline).mean);
     const controlCosts = costsWhere(({ token, direction }) =>
@@ -149,7 +149,7 @@ function perturbationFinding(groups: readonly Group[], perturbation: Perturbatio
     const [writtenCost] = costsWhere(({ from }) => from === 'heads');
     const maxControlCost = Math.max(...controlCosts);
     const isSpecial = ownCost > 0.02 && ownCost > 3 * maxControlCost;
-    const sinkWords = [baseline, perturbed].map(({ tensors }) =>
+    const sinkWords = [baseline, perturbedFrame].map(({ tensors }) =>
       percent(tensors.sink_ratio!.data[0]!),
     );
     const noteOf = (words: string, cost: number | undefined) =>
@@ -167,9 +167,9 @@ function perturbationFinding(groups: readonly Group[], perturbation: Perturbatio
       },
     ];
   });
-  const [main] = results;
+  const [mainResult] = results;
   const isUnperturbed = groups.length > 0 && groups.every(({ frames }) => frames.every(isUnedited));
-  if (!main)
+  if (!mainResult)
     return {
       heading: `What does one ${perturbation} carry?`,
       text: isUnperturbed ? noResultReason : '',
@@ -177,9 +177,9 @@ function perturbationFinding(groups: readonly Group[], perturbation: Perturbatio
   return {
     heading:
       perturbation === 'tag'
-        ? main.tagHeading
+        ? mainResult.tagHeading
         : results.some(({ isSpecial }) => isSpecial)
-          ? `A single ${perturbation} matters more than random ones${main.isSpecial ? '' : ' in another model'}`
+          ? `A single ${perturbation} matters more than random ones${mainResult.isSpecial ? '' : ' in another model'}`
           : `No single ${perturbation} stands out from random ones here`,
     text: results.map(({ text }) => text).join(' '),
   };
@@ -234,14 +234,14 @@ export const fragility: Experiment = {
     const { state, question } = request;
     if (state.perturbation !== 'repeat')
       return detailFrame ? planPerturbation(request, detailFrame) : [];
-    const repeated = { ...question, input: 'repeat' as const, T: state.repeats + 1 };
+    const repeatedQuestion = { ...question, input: 'repeat' as const, T: state.repeats + 1 };
     const hasStartToken = question.first !== 'none';
     const questions = [
       question,
-      repeated,
-      ...(hasStartToken ? [{ ...repeated, repeatedToken: 'first' as const }] : []),
+      repeatedQuestion,
+      ...(hasStartToken ? [{ ...repeatedQuestion, repeatedToken: 'first' as const }] : []),
     ];
-    return questions.map((one) => ({ edits: '', question: one, measures: MEASURES }));
+    return questions.map((question) => ({ edits: '', question, measures: MEASURES }));
   },
   leadCount: 9,
   says: (groups, state) =>

@@ -7,7 +7,7 @@ import type { State } from '../ask/state';
 import { channels } from '../views/channels';
 import { costOf, editFields, choiceLabels, formatLossChange } from '../views/settings';
 import { roundingErrorOf, sweep } from '../views/sweep';
-import { capital, percent } from '../words';
+import { capitalize, percent } from '../words';
 import type { Experiment } from './experiment';
 import { checkbox, choicesIn, firstTokensWords, slider, baselineOf, SINK_COLUMN } from './parts';
 
@@ -42,8 +42,8 @@ export const quantization: Experiment = {
     const error = state.quantized === 'weights' ? 'weight_error' : 'quantize_error';
     const measures = ['loss_mean', 'sink_ratio', error, 'hidden_change', 'kl_mean'];
     const choices = state.sweep === 'all' ? choicesOf(describe, 'quantize', 'by') : [];
-    const swept = granularitiesOf(choices, state).map(([by]) => by);
-    const granularities = new Set([granularityOf(state), ...swept]);
+    const sweptGranularities = granularitiesOf(choices, state).map(([by]) => by);
+    const granularities = new Set([granularityOf(state), ...sweptGranularities]);
     const bits = [...new Set([state.bits, ...BITS])];
     const firstOptions = new Set(['', exactCountOf(state) ? `,first=${exactCountOf(state)}` : '']);
     const edits = [...granularities].flatMap((by) =>
@@ -51,7 +51,7 @@ export const quantization: Experiment = {
         [...firstOptions].map((first) => `~quantize(${state.quantized},${n},${by}${first})`),
       ),
     );
-    return ['', ...edits].map((one) => ({ edits: one, question, measures }));
+    return ['', ...edits].map((edit) => ({ edits: edit, question, measures }));
   },
   leadCount: 3,
   says: (groups, state) => {
@@ -72,21 +72,25 @@ export const quantization: Experiment = {
           baseline && match && { cost: costOf(match, baseline).mean, error: roundingErrorOf(match) }
         );
       };
-      const [allRounded, withExact] = [resultWith(0), resultWith(exactTokens)];
+      const [roundedResult, exactResult] = [resultWith(0), resultWith(exactTokens)];
       const labels = frames
         .map((frame) => choiceLabels(frame, 'quantize'))
         .find(({ what }) => what);
-      return allRounded && withExact ? [{ title, allRounded, withExact, labels: labels! }] : [];
+      return roundedResult && exactResult
+        ? [{ title, roundedResult, exactResult, labels: labels! }]
+        : [];
     });
-    const [main] = results;
-    if (!main) return { heading: 'Which token sets the scale?', text: '' };
+    const [mainResult] = results;
+    if (!mainResult) return { heading: 'Which token sets the scale?', text: '' };
     const isRecovered =
-      main.allRounded.cost > 0.02 && main.withExact.cost < main.allRounded.cost / 2;
-    const scale = (quantized === 'weights' && WEIGHT_SCALES[granularity]) || main.labels.by;
+      mainResult.roundedResult.cost > 0.02 &&
+      mainResult.exactResult.cost < mainResult.roundedResult.cost / 2;
+    const scaleLabel =
+      (quantized === 'weights' && WEIGHT_SCALES[granularity]) || mainResult.labels.by;
     const sentences = results.map(
-      ({ title, allRounded, withExact }) =>
-        `${title}: the loss changes by ${formatLossChange(allRounded.cost)} nats (relative rounding error ${percent(allRounded.error, 0)})` +
-        `${exactTokens ? `; with ${firstTokensWords(exactTokens)} kept exact, by ${formatLossChange(withExact.cost)} (${percent(withExact.error, 0)})` : ''}.`,
+      ({ title, roundedResult, exactResult }) =>
+        `${title}: the loss changes by ${formatLossChange(roundedResult.cost)} nats (relative rounding error ${percent(roundedResult.error, 0)})` +
+        `${exactTokens ? `; with ${firstTokensWords(exactTokens)} kept exact, by ${formatLossChange(exactResult.cost)} (${percent(exactResult.error, 0)})` : ''}.`,
     );
     return {
       heading:
@@ -95,7 +99,9 @@ export const quantization: Experiment = {
           : isRecovered
             ? 'The first token sets the scale'
             : 'Which token sets the scale?',
-      text: capital(`${main.labels.what} in ${bits} bits, ${scale}. ${sentences.join(' ')}`),
+      text: capitalize(
+        `${mainResult.labels.what} in ${bits} bits, ${scaleLabel}. ${sentences.join(' ')}`,
+      ),
     };
   },
   caption: 'Loss and sink after quantization',

@@ -13,18 +13,18 @@ import { checkbox, choicesIn, costOfMatch, firstTokensWords, slider, baselineOf 
 const MEASURES = ['loss_at', 'loss_mean'];
 
 /** The state for a text many times as long as the training texts of the zoo. */
-const LONG_TEXT = { length: 4000, runs: 1, positions: 'cache' } as const;
+const LONG_TEXT_STATE = { length: 4000, runs: 1, positions: 'cache' } as const;
 
 /** The largest change of the loss that the sentences call small, in nats per token. */
 const SMALL_CHANGE = 0.05;
-const QUESTION = 'What happens when the first token leaves the cache?';
-const SMALL_RECOVERY = 'Keeping the first token helps little here';
+const DEFAULT_HEADING = 'What happens when the first token leaves the cache?';
+const SMALL_RECOVERY_HEADING = 'Keeping the first token helps little here';
 
 const hasPolicy = (policy: string) => (frame: Frame) =>
   editFields(frame, 'evict')?.policy === policy;
 
 /** Perplexity of Llama-2-13B over 65,000 tokens of a book (Xiao et al. 2024, figure 1). */
-const REPORTED = [
+const REPORTED_PERPLEXITIES = [
   ['all keys', '5641'],
   ['last 1,024', '5158'],
   ['first 4 + last 1,020', '5.40'],
@@ -56,31 +56,35 @@ function longTextFinding(
   { firstKeys, recentKeys }: State,
 ): Finding | undefined {
   const results = groups.flatMap(({ title, frames }) => {
-    const [window, withFirst] = ['window', 'first'].map((policy) => frames.find(hasPolicy(policy)));
+    const [windowFrame, firstKeptFrame] = ['window', 'first'].map((policy) =>
+      frames.find(hasPolicy(policy)),
+    );
     const baseline = baselineOf(frames);
-    return window && baseline && baseline.T < window.T
-      ? [{ title, window, withFirst, baseline }]
+    return windowFrame && baseline && baseline.T < windowFrame.T
+      ? [{ title, windowFrame, firstKeptFrame, baseline }]
       : [];
   });
-  const [main] = results;
-  if (!main) return undefined;
+  const [mainResult] = results;
+  if (!mainResult) return undefined;
   const lossOf = ({ perPrompt }: Frame) => mean(perPrompt.loss_mean!);
   const tokenWords = firstTokensWords(firstKeys);
   const sentences = results.map(
-    ({ title, window, withFirst }) =>
-      `${title}: ${lossOf(window).toFixed(3)} nats per token` +
-      `${withFirst ? `; ${lossOf(withFirst).toFixed(3)} when the cache also keeps ${tokenWords}` : ''}.`,
+    ({ title, windowFrame, firstKeptFrame }) =>
+      `${title}: ${lossOf(windowFrame).toFixed(3)} nats per token` +
+      `${firstKeptFrame ? `; ${lossOf(firstKeptFrame).toFixed(3)} when the cache also keeps ${tokenWords}` : ''}.`,
   );
-  const recovered = main.withFirst ? lossOf(main.window) - lossOf(main.withFirst) : NaN;
-  const { T } = main.window;
+  const recovery = mainResult.firstKeptFrame
+    ? lossOf(mainResult.windowFrame) - lossOf(mainResult.firstKeptFrame)
+    : NaN;
+  const { T } = mainResult.windowFrame;
   return {
-    heading: Number.isNaN(recovered)
-      ? QUESTION
-      : recovered > SMALL_CHANGE
+    heading: Number.isNaN(recovery)
+      ? DEFAULT_HEADING
+      : recovery > SMALL_CHANGE
         ? 'With the first token kept, the model reads on'
-        : SMALL_RECOVERY,
+        : SMALL_RECOVERY_HEADING,
     text:
-      `${T.toLocaleString('en')} tokens, ${Math.round(T / main.baseline.T)} times the context of ${main.title}, with the ` +
+      `${T.toLocaleString('en')} tokens, ${Math.round(T / mainResult.baseline.T)} times the context of ${mainResult.title}, with the ` +
       `last ${firstKeys + recentKeys} keys in the KV cache, positions counted within the cache. ${sentences.join(' ')}${memoryWords(groups)}`,
   };
 }
@@ -99,7 +103,7 @@ export const streaming: Experiment = {
   editsOf: ({ state }) => editOf(state, true),
   plan: ({ state, question }) => {
     const edits = new Set(['', editOf(state, false), editOf(state, true)]);
-    const settings = [...edits].map((one) => ({ edits: one, question, measures: MEASURES }));
+    const settings = [...edits].map((edit) => ({ edits: edit, question, measures: MEASURES }));
     const window = state.firstKeys + state.recentKeys;
     return state.recompute === 'yes'
       ? [...settings, { edits: '', question: { ...question, window }, measures: MEASURES }]
@@ -116,9 +120,9 @@ export const streaming: Experiment = {
       const firstEvictedAt = frames.map(queryWithoutFirst).find(Number.isFinite);
       return windowCost === undefined ? [] : [{ title, windowCost, keptCost, firstEvictedAt }];
     });
-    const [main, ...others] = results;
-    if (!main) return { heading: QUESTION, text: '' };
-    if (main.firstEvictedAt === undefined)
+    const [mainResult, ...otherResults] = results;
+    if (!mainResult) return { heading: DEFAULT_HEADING, text: '' };
+    if (mainResult.firstEvictedAt === undefined)
       return {
         heading: 'The cache holds the whole text',
         text: `The text fits into the cache of ${firstKeys + recentKeys} keys: nothing is evicted.`,
@@ -127,26 +131,26 @@ export const streaming: Experiment = {
     const keptClause = (cost: number | undefined) =>
       cost === undefined ? '' : `, with ${tokenWords} kept by ${formatLossChange(cost)}`;
     const isRecovered =
-      main.keptCost !== undefined &&
-      main.windowCost > SMALL_CHANGE &&
-      main.keptCost < main.windowCost / 2;
+      mainResult.keptCost !== undefined &&
+      mainResult.windowCost > SMALL_CHANGE &&
+      mainResult.keptCost < mainResult.windowCost / 2;
     const mainSentence = isRecovered
-      ? `With only the last ${firstKeys + recentKeys} keys in the KV cache, the loss of ${main.title} rises by ${main.windowCost.toFixed(3)} nats per ` +
-        `token. Keeping ${tokenWords} recovers ${main.keptCost! > 0 ? `all but ${main.keptCost!.toFixed(3)} nats` : 'all of it'}.`
-      : `With only the last ${firstKeys + recentKeys} keys in the KV cache, the loss of ${main.title} changes by ${formatLossChange(main.windowCost)} nats per token${keptClause(main.keptCost)}.`;
-    const comparisons = others.map(
+      ? `With only the last ${firstKeys + recentKeys} keys in the KV cache, the loss of ${mainResult.title} rises by ${mainResult.windowCost.toFixed(3)} nats per ` +
+        `token. Keeping ${tokenWords} recovers ${mainResult.keptCost! > 0 ? `all but ${mainResult.keptCost!.toFixed(3)} nats` : 'all of it'}.`
+      : `With only the last ${firstKeys + recentKeys} keys in the KV cache, the loss of ${mainResult.title} changes by ${formatLossChange(mainResult.windowCost)} nats per token${keptClause(mainResult.keptCost)}.`;
+    const comparisons = otherResults.map(
       ({ title, windowCost, keptCost }) =>
         `${title}: by ${formatLossChange(windowCost)}${keptClause(keptCost)}.`,
     );
     return {
       heading:
-        main.windowCost <= SMALL_CHANGE
+        mainResult.windowCost <= SMALL_CHANGE
           ? 'Losing the first token costs little here'
-          : isRecovered || main.keptCost === undefined
+          : isRecovered || mainResult.keptCost === undefined
             ? 'Without the first token, the loss rises'
-            : main.windowCost - main.keptCost > SMALL_CHANGE
+            : mainResult.windowCost - mainResult.keptCost > SMALL_CHANGE
               ? 'Keeping the first token recovers part of the loss'
-              : SMALL_RECOVERY,
+              : SMALL_RECOVERY_HEADING,
       text: [mainSentence, ...comparisons].join(' ') + memoryWords(groups),
     };
   },
@@ -166,12 +170,12 @@ export const streaming: Experiment = {
     )}
     ${checkbox('also recompute (slow)', recompute === 'yes', (isOn) => set({ recompute: isOn ? 'yes' : 'no' }))}
     ${checkbox(
-      `a text of ${LONG_TEXT.length.toLocaleString('en')} tokens`,
-      length >= LONG_TEXT.length,
+      `a text of ${LONG_TEXT_STATE.length.toLocaleString('en')} tokens`,
+      length >= LONG_TEXT_STATE.length,
       (isOn) =>
         set(
           isOn
-            ? LONG_TEXT
+            ? LONG_TEXT_STATE
             : { length: defaults.length, runs: defaults.runs, positions: defaults.positions },
         ),
     )}`;
@@ -181,7 +185,7 @@ export const streaming: Experiment = {
       <h2>In a large model <span class="badge">REPORTED</span></h2>
       <p class="hint">
         Perplexity of Llama-2-13B over 65,000 tokens (Xiao et al. 2024, figure 1):
-        ${REPORTED.map(([setting, value], i) => `${i ? '; ' : ''}${setting} ${value}`)}.
+        ${REPORTED_PERPLEXITIES.map(([setting, value], i) => `${i ? '; ' : ''}${setting} ${value}`)}.
       </p>
     </div>`,
 };

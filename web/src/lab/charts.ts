@@ -69,12 +69,12 @@ function lineOf({ log }: Lab, { column, dash, faint }: Line, color: string, name
   const values: number[] = [];
   const steps: number[] = [];
   for (let i = 0; i < log.length; i += stepsPerPoint) {
-    const piece = log.slice(i, i + stepsPerPoint);
-    const value = recentMean({ log: piece }, column);
+    const chunk = log.slice(i, i + stepsPerPoint);
+    const value = recentMean({ log: chunk }, column);
     // Only some steps measure the loss on held-out text.
     if (!Number.isFinite(value)) continue;
     values.push(value);
-    steps.push(piece[piece.length >> 1]!.step);
+    steps.push(chunk[chunk.length >> 1]!.step);
   }
   return { name, color, values, places: steps, dash, faint };
 }
@@ -99,17 +99,17 @@ export function createCharts(
       // Leaves out lines without numbers, such as that of the attention on triggers in a task that has none.
       const isShown = ({ column }: Line, at: number) =>
         at === 0 || pair.some(({ lab }) => Number.isFinite(recentMean(lab, column)));
-      const shown = lines.filter(isShown);
+      const shownLines = lines.filter(isShown);
       const series = pair.flatMap(({ lab, name }, side) =>
-        shown.map((line) => lineOf(lab, line, COLORS[side]!, name)),
+        shownLines.map((line) => lineOf(lab, line, COLORS[side]!, name)),
       );
       const lastValues = pair.map(({ lab, name }) => {
         const value = recentMean(lab, lines[0]!.column);
         return `${name} ${isShare ? percent(value, 0) : show(value)}`;
       });
-      const hasHeldOut = shown.some(({ column }) => column === 'loss_held');
+      const hasHeldOut = shownLines.some(({ column }) => column === 'loss_held');
       const keys = [isPlanted ? plantedKey : !hasHeldOut && key, hasHeldOut && heldOutKey];
-      const caption = [title, ...(shown.length > 1 ? keys : [])].filter(Boolean).join('; ');
+      const caption = [title, ...(shownLines.length > 1 ? keys : [])].filter(Boolean).join('; ');
       drawChart(places[i]!, {
         kind: 'lines',
         series,

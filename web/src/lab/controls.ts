@@ -10,7 +10,7 @@ import { fromScratch, fineTune } from './presets';
 import {
   commandOf,
   isFineTune,
-  refusal,
+  refusalReason,
   settingsOf,
   type Setting,
   type Settings,
@@ -32,13 +32,13 @@ export function createControls(context: Context, pair: Pair, reset: () => void) 
     const { isRunning, canTrain, step, steps, isOver, labs } = pair;
     const [{ settings }] = labs;
     const seconds = Math.max(...labs.map((lab) => lab.seconds));
-    const remaining = durationWords(pair.secondsLeft);
+    const remainingTime = durationWords(pair.secondsLeft);
     const label = isRunning ? 'Pause' : isOver ? `${pair.moreSteps} more steps` : 'Train';
     const isLoading = labs.some(({ stage }) => stage === 'loading');
     const progressNote = isLoading
       ? ' · loading …'
-      : remaining && !isOver
-        ? ` · about ${remaining} to go`
+      : remainingTime && !isOver
+        ? ` · about ${remainingTime} to go`
         : '';
     const speedRow = settingsOf(settings, pair.tables).find(({ name }) => name === 'speed');
     return html`<button
@@ -83,12 +83,12 @@ export function createControls(context: Context, pair: Pair, reset: () => void) 
   }
 
   function settingsForms(names: readonly string[]): TemplateResult {
-    const requested = pair.requestedSettings();
-    const { settings } = requested[0]!;
+    const requestedRuns = pair.requestedSettings();
+    const { settings } = requestedRuns[0]!;
     const sharedRows = settingsOf(settings, pair.tables).filter(
       ({ isShared, hasOwnControl }) => isShared && !hasOwnControl,
     );
-    return html`${requested.map((one, i) => settingsForm(i as Side, names[i]!, one.settings))}
+    return html`${requestedRuns.map((run, i) => settingsForm(i as Side, names[i]!, run.settings))}
       <section class="lab-set" aria-label="Experiment">
         <div class="numbers">
           ${experimentChoice(settings)} ${sharedRows.map((row) => field('both', row, settings))}
@@ -99,12 +99,14 @@ export function createControls(context: Context, pair: Pair, reset: () => void) 
   function experimentChoice(settings: Settings): TemplateResult {
     const { leftRun, rightRun } = context.state.value;
     const table = isFineTune(settings) ? fineTune : fromScratch;
-    const at = table.findIndex((one) => one.leftRun === leftRun && one.rightRun === rightRun);
+    const presetIndex = table.findIndex(
+      (preset) => preset.leftRun === leftRun && preset.rightRun === rightRun,
+    );
     return choiceField(
       'experiment',
-      String(at),
+      String(presetIndex),
       [
-        ...(at < 0 ? ([['-1', 'custom']] as const) : []),
+        ...(presetIndex < 0 ? ([['-1', 'custom']] as const) : []),
         ...table.map(({ title }, i) => [String(i), title] as const),
       ],
       (i) => {
@@ -118,9 +120,9 @@ export function createControls(context: Context, pair: Pair, reset: () => void) 
   function textChoice(settings: Settings): TemplateResult {
     const useChosenFile = async (event: Event) => {
       const input = event.target as HTMLInputElement;
-      const [chosen] = input.files ?? [];
-      if (!chosen) return;
-      ownText.value = { name: chosen.name, text: await chosen.text() };
+      const [file] = input.files ?? [];
+      if (!file) return;
+      ownText.value = { name: file.name, text: await file.text() };
       await saveText(ownText.value);
       input.value = '';
       if (settings.text === 'own') void pair.reset();
@@ -142,19 +144,19 @@ export function createControls(context: Context, pair: Pair, reset: () => void) 
 
   function settingsForm(side: Side, name: string, settings: Settings): TemplateResult {
     const rows = settingsOf(settings, pair.tables);
-    const visible = isFineTune(settings) ? VISIBLE_FINE_TUNE_SETTINGS : VISIBLE_SETTINGS;
-    const findRow = (wanted: string) => rows.find((row) => row.name === wanted)!;
+    const visibleNames = isFineTune(settings) ? VISIBLE_FINE_TUNE_SETTINGS : VISIBLE_SETTINGS;
+    const findRow = (rowName: string) => rows.find((row) => row.name === rowName)!;
     const command = commandOf(settings, pair.tables);
     const hiddenRows = rows.filter(
-      ({ name: own, isShared, hasOwnControl }) =>
-        !visible.includes(own) && !isShared && !hasOwnControl,
+      ({ name: rowName, isShared, hasOwnControl }) =>
+        !visibleNames.includes(rowName) && !isShared && !hasOwnControl,
     );
     return html`<section
       class="lab-set ${isFineTune(settings) ? 'fine-tune' : ''}"
       aria-label="Lab ${side + 1}: ${name}"
     >
       <div class="numbers">
-        ${visible.map((wanted) => field(side, findRow(wanted), settings))}
+        ${visibleNames.map((rowName) => field(side, findRow(rowName), settings))}
         <details class="more lab-more">
           <summary>More settings</summary>
           <div class="lab-fields">
@@ -181,7 +183,7 @@ export function createControls(context: Context, pair: Pair, reset: () => void) 
       );
     const limit = high! < 1e9 ? high : undefined;
     return numberInput(label, settings[name], [low, limit, step], (value) => {
-      const reason = refusal(row, value);
+      const reason = refusalReason(row, value);
       if (reason) context.notify(reason);
       else set(value);
       return reason ? settings[name] : value;

@@ -12,7 +12,7 @@ import { createMap } from './map';
 import { Pair } from './pair';
 import { fromScratch, fineTune } from './presets';
 import { printSettings } from './settings';
-import { shortVerdict, verdict, type NamedLab } from './words';
+import { shortVerdictWords, verdictWords, type NamedLab } from './words';
 
 const FRAME_MS = 100;
 /** The number of charts: attention on the first token, and on a host's page also the loss. */
@@ -43,15 +43,18 @@ export function build(root: HTMLElement, context: Context, scope: Scope, isEmbed
   // Outside of embeds, a model is named by its operation alone: the formula of its bias is in the lab.
   const namedLabs = () => {
     const [left, right] = pair.namedLabs();
-    const short = (named: NamedLab) => ({ ...named, name: named.name.replace(/, bias .*/, '') });
-    return isEmbed ? ([left, right] as const) : ([short(left), short(right)] as const);
+    const shortenName = (namedLab: NamedLab) => ({
+      ...namedLab,
+      name: namedLab.name.replace(/, bias .*/, ''),
+    });
+    return isEmbed ? ([left, right] as const) : ([shortenName(left), shortenName(right)] as const);
   };
   const maps = ([0, 1] as const).map((side) => createMap(grid, side));
   const charts = addElement(grid, 'lab-charts');
   const drawCharts = createCharts(charts, isEmbed ? EMBED_CHARTS : CHARTS);
   const drawMaps = (theme = context.theme.peek()) => {
     const labs = namedLabs();
-    labs.forEach((one, i) => maps[i]!(one, theme));
+    labs.forEach((lab, i) => maps[i]!(lab, theme));
     drawCharts(labs);
   };
   const menu = addSaveMenu(bar, context, () => {
@@ -72,7 +75,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope, isEmbed
       await pair.openEngine(context.engine.peek()!.models);
       if (isEnded) return;
       for (const { problems } of pair.requestedSettings())
-        for (const why of problems) context.fail(`${why}. The default is used.`);
+        for (const problem of problems) context.fail(`${problem}. The default is used.`);
       follow();
       await pair.reset();
       if (!isEnded && isTrainRequested) pair.train();
@@ -95,7 +98,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope, isEmbed
     let redrawTimer = 0;
     scope.onEnd(() => clearTimeout(redrawTimer));
     scope.effect(() => {
-      void [context.theme.value, ...pair.labs.map(({ changed }) => changed.value)];
+      void [context.theme.value, ...pair.labs.map(({ changes }) => changes.value)];
       redrawTimer ||= window.setTimeout(() => {
         redrawTimer = 0;
         draw();
@@ -119,7 +122,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope, isEmbed
    */
   function report(): void {
     const labs = namedLabs();
-    const sentence = verdict(labs);
+    const sentence = verdictWords(labs);
     if (!pair.isOver || sentence === lastSentence) return;
     lastSentence = sentence;
     const results = labs.map(({ name, lab }) => ({
@@ -137,20 +140,20 @@ export function build(root: HTMLElement, context: Context, scope: Scope, isEmbed
     updateVisibility();
     const { leftRun, rightRun } = context.state.peek();
     const preset = [...fromScratch, ...fineTune].find(
-      (one) => one.leftRun === leftRun && one.rightRun === rightRun,
+      (candidate) => candidate.leftRun === leftRun && candidate.rightRun === rightRun,
     );
     const { isRunning } = pair;
     const hasTrained = pair.isReady && pair.step > 0;
     const claim = preset?.claim ?? 'Two models with the same task and seed. Press Train.';
-    const answer = isEmbed ? verdict : shortVerdict;
+    const answer = isEmbed ? verdictWords : shortVerdictWords;
     setText(finding, hasTrained && !isRunning ? answer(namedLabs()) : claim);
     if (numbers) numbers.hidden = !hasTrained;
-    if (numbersText && hasTrained && !isRunning) setText(numbersText, verdict(namedLabs()));
+    if (numbersText && hasTrained && !isRunning) setText(numbersText, verdictWords(namedLabs()));
     finding.hidden = !allows(context.state.peek(), 'finding');
     const trainOrPause = () => {
       if (pair.isReady && !isOpening) return pair.toggle();
       isTrainRequested = true;
-      if (isOpening) return;
+      if (isOpening) return draw();
       if (context.engine.peek()) return void open();
       isOpenRequested = true;
       draw();
@@ -173,7 +176,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope, isEmbed
           Reset
         </button>
         <span class="lab-step"
-          >${pair.isReady ? `step ${pair.step} of ${pair.steps}` : isLoading ? 'loading …' : ''}</span
+          >${isLoading ? 'loading …' : pair.isReady ? `step ${pair.step} of ${pair.steps}` : ''}</span
         >`,
       buttons,
     );

@@ -2,9 +2,9 @@
 import type { Context } from '../page/context';
 import type { Theme } from '../plot/color';
 import { figureOf, pngOf, svgText } from '../save/figure';
-import { addKinds, aboutOf, downloadFile, KINDS, onPaper, type Kind } from '../save/menu';
+import { addKinds, metadataOf, downloadFile, KINDS, drawOnPaper, type Kind } from '../save/menu';
 import { logCsv, logJson, modelFiles, modelZip, type LabLog } from './files';
-import { verdict, type NamedLab } from './words';
+import { verdictWords, type NamedLab } from './words';
 
 /** Opens the model in Explore, with the sample as its text. */
 export async function openInExplore({ name, lab }: NamedLab, context: Context): Promise<void> {
@@ -39,37 +39,37 @@ async function fileOf(
   kind: Kind,
   { pair, columns, grid, context, draw }: SavedView,
 ): Promise<Blob> {
-  const logged = pair.map(({ name, lab, command }): LabLog => {
+  const logs = pair.map(({ name, lab, command }): LabLog => {
     return { name, settings: lab.settings, log: lab.log, command };
   });
   const facts = context.facts();
-  if (kind === 'CSV') return new Blob([logCsv(logged, columns, facts)], { type: 'text/csv' });
-  if (kind === 'JSON') return new Blob([logJson(logged, facts)], { type: 'application/json' });
-  const about = aboutOf({ name: 'lab', title: 'Lab', says: [], numbers: [], facts });
+  if (kind === 'CSV') return new Blob([logCsv(logs, columns, facts)], { type: 'text/csv' });
+  if (kind === 'JSON') return new Blob([logJson(logs, facts)], { type: 'application/json' });
+  const metadata = metadataOf({ name: 'lab', title: 'Lab', says: [], numbers: [], facts });
   const titles = pair.map(({ name, lab }) => `${name} after ${lab.step} steps`);
   const commands = pair.map(({ command }) => command);
-  const combined = {
-    ...about,
+  const labMetadata = {
+    ...metadata,
     title: `Lab: ${titles.join(' | ')}`,
-    description: [verdict([pair[0]!, pair[1]!]), ...commands].join('\n'),
-    facts: { ...about.facts, corpus: undefined, subjects: commands },
+    description: [verdictWords([pair[0]!, pair[1]!]), ...commands].join('\n'),
+    facts: { ...metadata.facts, corpus: undefined, subjects: commands },
   };
-  const picture = onPaper(grid, draw, () => figureOf(grid, combined));
+  const picture = drawOnPaper(grid, draw, () => figureOf(grid, labMetadata));
   return kind === 'PNG' ? pngOf(picture) : new Blob([svgText(picture)], { type: 'image/svg+xml' });
 }
 
-/** Adds a menu that saves the lab's picture and numbers; `shown` returns what to save, at the reader's click. */
+/** Adds a menu that saves the lab's picture and numbers; `savedView` returns what to save, at the reader's click. */
 export function addSaveMenu(
   place: HTMLElement,
   context: Context,
-  shown: () => Omit<SavedView, 'context'>,
+  savedView: () => Omit<SavedView, 'context'>,
 ): HTMLElement {
   return addKinds(
     place,
     'the lab',
     KINDS,
     (kind) =>
-      void fileOf(kind, { ...shown(), context }).then(
+      void fileOf(kind, { ...savedView(), context }).then(
         (file) => downloadFile(file, `sinkscope-lab.${kind.toLowerCase()}`),
         context.fail,
       ),

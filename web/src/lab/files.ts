@@ -6,7 +6,7 @@ import type { Settings } from './settings';
 import type { Setup } from './setup';
 
 /** A trained model, and the data that repeat its training. */
-export interface Trained {
+export interface TrainedModel {
   readonly setup: Setup;
   readonly weights: Uint8Array;
   readonly steps: number;
@@ -14,7 +14,7 @@ export interface Trained {
 }
 
 /** Returns the files that `train --out` also writes, which Explore, transformers and the command line open. */
-async function filesOf({ setup, weights, steps, defaults }: Trained) {
+async function filesOf({ setup, weights, steps, defaults }: TrainedModel) {
   const { options, tokenizer, tokenizerConfig, source, text } = setup;
   const recipe = {
     settings: { ...defaults, ...options.recipe },
@@ -30,15 +30,18 @@ async function filesOf({ setup, weights, steps, defaults }: Trained) {
   });
 }
 
-export async function modelFiles(folder: string, trained: Trained): Promise<readonly DiskFile[]> {
-  return (await filesOf(trained)).map(({ path, data }) => ({
+export async function modelFiles(
+  folder: string,
+  trainedModel: TrainedModel,
+): Promise<readonly DiskFile[]> {
+  return (await filesOf(trainedModel)).map(({ path, data }) => ({
     path: `${folder}/${path}`,
     file: new Blob([data as BlobPart]),
   }));
 }
 
-export async function modelZip(folder: string, trained: Trained): Promise<Blob> {
-  const files = (await filesOf(trained)).map(
+export async function modelZip(folder: string, trainedModel: TrainedModel): Promise<Blob> {
+  const files = (await filesOf(trainedModel)).map(
     ({ path, data }) =>
       [`${folder}/${path}`, typeof data === 'string' ? strToU8(data) : data] as const,
   );

@@ -36,13 +36,13 @@ async function textFor(settings: Settings) {
   );
 }
 
-async function checkpointFor(card: Card, at: number, models: Models) {
-  if (at >= TRAINED_STEPS) {
+async function checkpointFor(card: Card, step: number, models: Models) {
+  if (step >= TRAINED_STEPS) {
     const { config, weights: begin } = await models.zoo.exact(card.id);
     return { config, begin, step: TRAINED_STEPS };
   }
   if (!card.timeline) throw new InputError(`“${card.id}” has no stored checkpoints.`);
-  const { files, facts } = await (await models.timelines()).open(card.id, at, {});
+  const { files, facts } = await (await models.timelines()).open(card.id, step, {});
   const [config, weights] = await Promise.all(
     [files.config, files.weights].map((part) => new Response(part as BodyInit).arrayBuffer()),
   );
@@ -119,5 +119,5 @@ export async function setUp(settings: Settings, models: Models): Promise<Setup> 
 }
 
 function pieceOf(tokenizer: Tokenizer, id: number): string {
-  return tokenizer.specials.find((one) => one.id === id)?.text ?? tokenizer.piece(id);
+  return tokenizer.specials.find((special) => special.id === id)?.text ?? tokenizer.piece(id);
 }

@@ -1,5 +1,5 @@
 /**
- * One lab trains, pauses and resets a model in a worker of its own. Its fields are its state; the signal `changed`
+ * One lab trains, pauses and resets a model in a worker of its own. Its fields are its state; the signal `changes`
  * counts their updates, at most ten a second while the model trains.
  */
 import { signal } from '@preact/signals-core';
@@ -13,7 +13,7 @@ import {
 } from 'sinkscope';
 import { base } from '../base';
 import { errorSentence } from '../ask/errors';
-import type { Trained } from './files';
+import type { TrainedModel } from './files';
 import { recipeOf, type Settings } from './settings';
 import type { Setup } from './setup';
 import { deleteTraining, saveTraining, readTraining, type SavedTraining } from './store';
@@ -28,7 +28,7 @@ const HELD_OUT_STEPS = 10;
 /** The fewest triggers of a sample, so that the model has something to copy. */
 const MIN_TRIGGERS = 2;
 /** The number of workers of each lab: half of the cores, since two labs train. The results do not depend on it. */
-const WORKERS = Math.max(1, Math.min(4, Math.floor(navigator.hardwareConcurrency / 2)));
+const WORKER_COUNT = Math.max(1, Math.min(4, Math.floor(navigator.hardwareConcurrency / 2)));
 /** The cost of a training step, in forward passes. */
 const STEP_COST = 3.3;
 
@@ -46,7 +46,7 @@ async function timeForward(training: Training): Promise<number> {
 }
 
 export class Lab {
-  readonly changed = signal(0);
+  readonly changes = signal(0);
   stage: Stage = 'loading';
   /** Why the lab cannot train; '' if it can. */
   error = '';
@@ -58,13 +58,13 @@ export class Lab {
   setup: Setup | undefined;
   seconds = 0;
   /** The last saved state, from which training continues if its worker ends; undefined if none was saved. */
-  saved: SavedTraining | undefined;
+  savedTraining: SavedTraining | undefined;
   readonly #prepare: (settings: Settings) => Promise<Setup>;
   #forwardSeconds = NaN;
   #engine: Promise<Engine> | undefined;
   #training: Training | undefined;
   #job: AbortController | undefined;
-  #running: Promise<void> | undefined;
+  #currentRun: Promise<void> | undefined;
   /** Counts the initializations, so that an outdated one can stop. */
   #generation = 0;
 
@@ -107,7 +107,11 @@ export class Lab {
   }
 
   engine(): Promise<Engine> {
-    this.#engine ??= createEngine({ base: new URL(ENGINE, base), lab: true, workers: WORKERS });
+    this.#engine ??= createEngine({
+      base: new URL(ENGINE, base),
+      lab: true,
+      workers: WORKER_COUNT,
+    });
     this.#engine.catch(() => (this.#engine = undefined));
     return this.#engine;
   }
@@ -117,13 +121,13 @@ export class Lab {
     const generation = ++this.#generation;
     this.settings = settings;
     this.#setStage('loading');
-    const saved = await readTraining(this.#side, await this.#keyOf(settings)).catch(
+    const restored = await readTraining(this.#side, await this.#keyOf(settings)).catch(
       () => undefined,
     );
     if (generation !== this.#generation) return;
-    if (saved) await this.start(settings, saved);
+    if (restored) await this.start(settings, restored);
     // Starts again if nothing was saved or this build refuses the saved state.
-    if (!saved || (generation + 1 === this.#generation && this.stage === 'refused'))
+    if (!restored || (generation + 1 === this.#generation && this.stage === 'refused'))
       await this.start(settings);
   }
 
@@ -132,16 +136,16 @@ export class Lab {
     return `${describe.version} ${recipeOf(settings)}`;
   }
 
-  async start(settings: Settings, from?: SavedTraining): Promise<void> {
+  async start(settings: Settings, savedTraining?: SavedTraining): Promise<void> {
     const generation = ++this.#generation;
     this.settings = settings;
     this.#setStage('loading');
     await this.pause();
     if (generation !== this.#generation) return;
-    this.log = [...(from?.log ?? [])];
-    this.saved = from;
-    this.seconds = from?.seconds ?? 0;
-    if (!from) {
+    this.log = [...(savedTraining?.log ?? [])];
+    this.savedTraining = savedTraining;
+    this.seconds = savedTraining?.seconds ?? 0;
+    if (!savedTraining) {
       this.picture = undefined;
       if (this.#isSaved) await deleteTraining(this.#side);
     }
@@ -151,9 +155,9 @@ export class Lab {
     try {
       const [engine, setup] = await Promise.all([this.engine(), this.#prepare(settings)]);
       if (generation !== this.#generation) return;
-      const state = from ? { state: from.state } : {};
+      const state = savedTraining ? { state: savedTraining.state } : {};
       this.#key = await this.#keyOf(settings);
-      const workers = Math.min(WORKERS, engine.describe.training!.parts);
+      const workers = Math.min(WORKER_COUNT, engine.describe.training!.parts);
       const training = await engine.train({ ...setup.options, ...state, workers });
       if (generation !== this.#generation) return void training.close().catch(() => {});
       this.#training = training;
@@ -184,20 +188,20 @@ export class Lab {
 
   /**
    * Trains until a step, or until `pause`.
-   * @param until the step after which training stops
+   * @param lastStep the step after which training stops
    * @param pace the most steps in a second
    */
-  async run(until: number, pace = Infinity): Promise<void> {
+  async run(lastStep: number, pace = Infinity): Promise<void> {
     const training = this.#training;
-    if (!training || this.stage !== 'ready' || this.step >= until) return;
+    if (!training || this.stage !== 'ready' || this.step >= lastStep) return;
     const job = new AbortController();
     this.#job = job;
     this.#setStage('running');
-    this.#running = this.#train(training, until, pace, job.signal);
-    await this.#running;
+    this.#currentRun = this.#train(training, lastStep, pace, job.signal);
+    await this.#currentRun;
   }
 
-  async #train(training: Training, until: number, pace: number, signal: AbortSignal) {
+  async #train(training: Training, lastStep: number, pace: number, signal: AbortSignal) {
     let drawnAt = performance.now();
     let savedAt = drawnAt;
     const drawFrame = async () => {
@@ -209,10 +213,10 @@ export class Lab {
         await this.#save(training);
         savedAt = time;
       }
-      this.changed.value = this.changed.peek() + 1;
+      this.changes.value = this.changes.peek() + 1;
     };
     try {
-      for await (const entry of this.#takeSteps(training, until - this.step, pace, signal)) {
+      for await (const entry of this.#takeSteps(training, lastStep - this.step, pace, signal)) {
         this.log.push({ ...entry, step: this.step });
         if (performance.now() - drawnAt >= FRAME_MS) await drawFrame();
       }
@@ -231,23 +235,23 @@ export class Lab {
 
   async #save(training: Training): Promise<void> {
     const { step, seconds } = this;
-    this.saved = { step, seconds, log: [...this.log], state: await training.state() };
-    if (this.#isSaved) await saveTraining(this.#side, this.#key, this.saved);
+    this.savedTraining = { step, seconds, log: [...this.log], state: await training.state() };
+    if (this.#isSaved) await saveTraining(this.#side, this.#key, this.savedTraining);
   }
 
   /** Trains `count` steps and yields their entries; every tenth also has the loss on held-out text before its step. */
   async *#takeSteps(training: Training, count: number, pace: number, signal: AbortSignal) {
     const heldOut = this.setup?.heldOut;
-    for (let left = count; left > 0;) {
+    for (let remaining = count; remaining > 0;) {
       const stepsSinceHeldOut = this.step % HELD_OUT_STEPS;
-      const chunk = heldOut ? Math.min(left, HELD_OUT_STEPS - stepsSinceHeldOut) : left;
+      const chunk = heldOut ? Math.min(remaining, HELD_OUT_STEPS - stepsSinceHeldOut) : remaining;
       let heldMeasures: Readonly<Record<string, number>> =
         heldOut && !stepsSinceHeldOut ? { loss_held: await heldLoss(training, heldOut) } : {};
       for await (const entry of this.#takePacedSteps(training, chunk, pace, signal)) {
         yield { ...heldMeasures, ...entry };
         heldMeasures = {};
       }
-      left -= chunk;
+      remaining -= chunk;
     }
   }
 
@@ -273,7 +277,7 @@ export class Lab {
 
   async pause(): Promise<void> {
     this.#job?.abort();
-    await this.#running;
+    await this.#currentRun;
   }
 
   async end(): Promise<void> {
@@ -291,7 +295,7 @@ export class Lab {
     this.picture = att as Picture;
   }
 
-  async exportTrained(): Promise<Trained> {
+  async exportTrained(): Promise<TrainedModel> {
     if (!this.#training || !this.setup) throw new Error('The model is still loading.');
     const { describe } = await this.engine();
     const settings = describe.training!.settings.map((row) => [row.name, row.default] as const);
@@ -314,6 +318,6 @@ export class Lab {
   #setStage(stage: Stage): void {
     this.stage = stage;
     if (stage === 'ready' || stage === 'running' || stage === 'loading') this.error = '';
-    this.changed.value = this.changed.peek() + 1;
+    this.changes.value = this.changes.peek() + 1;
   }
 }

@@ -8,14 +8,14 @@ import { addElement } from '../page/view';
 import { headName, percent, show } from '../words';
 import { COLORS } from './charts';
 import type { Settings } from './settings';
-import { caption, shownHead, type NamedLab } from './words';
+import { captionWords, shownHead, type NamedLab } from './words';
 
 /** The fewest pixels per word for a map to show words. */
 const WORD_WIDTH = 10;
 
 export interface Actions {
-  readonly explore: (named: NamedLab) => void;
-  readonly saveModel: (named: NamedLab) => void;
+  readonly explore: (namedLab: NamedLab) => void;
+  readonly saveModel: (namedLab: NamedLab) => void;
   readonly reset: () => void;
   readonly change: (side: 0 | 1, more: Settings) => void;
 }
@@ -28,28 +28,28 @@ export function createMap(
   grid: HTMLElement,
   side: 0 | 1,
   actions?: Actions,
-): (named: NamedLab, theme: Theme) => void {
+): (namedLab: NamedLab, theme: Theme) => void {
   const place = addElement(grid, 'lab-map', 'section');
   place.dataset.side = ['left', 'right'][side];
   place.dataset.view = 'attention';
   const title = addElement(place, 'caption', 'p');
   const map = createHeatmap(addElement(place, 'plot'));
   const footer = addElement(place, 'lab-under');
-  return (named, theme) => {
-    place.setAttribute('aria-label', `Attention of lab ${side + 1}: ${named.name}`);
+  return (namedLab, theme) => {
+    place.setAttribute('aria-label', `Attention of lab ${side + 1}: ${namedLab.name}`);
     render(
-      html`<strong style="color: var(${COLORS[side]})">${named.name}</strong>
-        <span>${caption(named)}</span>`,
+      html`<strong style="color: var(${COLORS[side]})">${namedLab.name}</strong>
+        <span>${captionWords(namedLab)}</span>`,
       title,
     );
-    drawMap(map, named, theme, place.clientWidth);
+    drawMap(map, namedLab, theme, place.clientWidth);
     render(
-      html`${troubleNote(named, actions)}
+      html`${troubleNote(namedLab, actions)}
       ${
         actions
           ? html`<p class="numbers">
-              ${exportButtons(named, actions)}
-              ${headChoice(named, (head) => actions.change(side, { head }))}
+              ${exportButtons(namedLab, actions)}
+              ${headChoice(namedLab, (head) => actions.change(side, { head }))}
             </p>`
           : nothing
       }`,
@@ -58,8 +58,8 @@ export function createMap(
   };
 }
 
-function drawMap(map: Heatmap, named: NamedLab, theme: Theme, width: number): void {
-  const { lab, operation, name } = named;
+function drawMap(map: Heatmap, namedLab: NamedLab, theme: Theme, width: number): void {
+  const { lab, operation, name } = namedLab;
   const headShown = shownHead(lab);
   if (!headShown) return;
   const { words, setup } = lab;
@@ -70,7 +70,7 @@ function drawMap(map: Heatmap, named: NamedLab, theme: Theme, width: number): vo
     cols: T,
     data: headShown.weights,
     scale: operation?.proxy === 'share_abs' ? diverging(theme, 1) : sequential(theme, 1, true),
-    label: `Attention map of ${name} after ${lab.step} steps: ${caption(named)}`,
+    label: `Attention map of ${name} after ${lab.step} steps: ${captionWords(namedLab)}`,
     ...(width >= T * WORD_WIDTH ? { rowWords: labels, colWords: labels } : {}),
     describe: ({ row, col }) => {
       if (row < 0 || col < 0) return '';
@@ -82,12 +82,12 @@ function drawMap(map: Heatmap, named: NamedLab, theme: Theme, width: number): vo
   });
 }
 
-function exportButtons(named: NamedLab, { explore, saveModel }: Actions) {
-  const isDisabled = !named.lab.picture || !named.lab.hasModel;
-  return html`<button type="button" ?disabled=${isDisabled} @click=${() => explore(named)}>
+function exportButtons(namedLab: NamedLab, { explore, saveModel }: Actions) {
+  const isDisabled = !namedLab.lab.picture || !namedLab.lab.hasModel;
+  return html`<button type="button" ?disabled=${isDisabled} @click=${() => explore(namedLab)}>
       Open in Explore
     </button>
-    <button type="button" ?disabled=${isDisabled} @click=${() => saveModel(named)}>
+    <button type="button" ?disabled=${isDisabled} @click=${() => saveModel(namedLab)}>
       Save model
     </button>`;
 }
@@ -108,12 +108,12 @@ function headChoice({ lab }: NamedLab, choose: (head: number) => void) {
 }
 
 function troubleNote({ lab }: NamedLab, actions?: Actions) {
-  const { stage, error, saved, settings } = lab;
+  const { stage, error, savedTraining, settings } = lab;
   if (!error) return nothing;
   const continueButton =
-    stage === 'lost' && saved
-      ? html`<button type="button" @click=${() => void lab.start(settings, saved)}>
-          Continue from step ${saved.step}
+    stage === 'lost' && savedTraining
+      ? html`<button type="button" @click=${() => void lab.start(settings, savedTraining)}>
+          Continue from step ${savedTraining.step}
         </button>`
       : nothing;
   return html`<p class="trouble" role="alert">

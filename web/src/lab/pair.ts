@@ -19,7 +19,7 @@ import {
 } from './settings';
 import type { NamedLab } from './words';
 
-const SIDES = ['leftRun', 'rightRun'] as const;
+const SIDE_KEYS = ['leftRun', 'rightRun'] as const;
 export type Side = 0 | 1;
 
 /** The labs of the visit are outside the class, so that they keep their state while the reader visits another room. */
@@ -73,7 +73,7 @@ export class Pair {
 
   requestedSettings() {
     const { value } = this.#context.state;
-    return SIDES.map((side) => readSettings(value[side], tables));
+    return SIDE_KEYS.map((side) => readSettings(value[side], tables));
   }
 
   namedLabs(): readonly [NamedLab, NamedLab] {
@@ -87,7 +87,9 @@ export class Pair {
     const modelConfig = config as
       { sinkscope?: { attention?: { operation?: string } } } | undefined;
     const operationName = modelConfig?.sinkscope?.attention?.operation ?? 'softmax';
-    const operation = this.#describe?.operations.find((one) => one.name === operationName);
+    const operation = this.#describe?.operations.find(
+      (operation) => operation.name === operationName,
+    );
     return { name, lab, operation, command: commandOf(lab.settings, tables) };
   }
 
@@ -120,9 +122,9 @@ export class Pair {
       void this.pause().then(() => this.train());
   }
 
-  async #restore(wanted: readonly Settings[]): Promise<void> {
-    await Promise.all(this.labs.map((lab, i) => lab.restore(wanted[i]!)));
-    const isSame = this.labs.every((lab, i) => lab.settings === wanted[i]);
+  async #restore(settings: readonly Settings[]): Promise<void> {
+    await Promise.all(this.labs.map((lab, i) => lab.restore(settings[i]!)));
+    const isSame = this.labs.every((lab, i) => lab.settings === settings[i]);
     if (isSame && this.step > 0)
       this.#context.notify(`Your training is restored at step ${this.step}.`);
   }

@@ -7,7 +7,7 @@ interface Preset {
 }
 
 /** The settings of both models of a preset that trains in seconds. */
-const SMALL = 'width:32,learning_rate:0.01,batch:16,steps:400';
+const SMALL_SETTINGS = 'width:32,learning_rate:0.01,batch:16,steps:400';
 
 /** Presets with random initial weights; the first one is the page's default. */
 export const fromScratch: readonly Preset[] = [
@@ -21,8 +21,8 @@ export const fromScratch: readonly Preset[] = [
   },
   {
     title: 'small and fast',
-    leftRun: SMALL,
-    rightRun: `operation:sigmoid_log_n,${SMALL}`,
+    leftRun: SMALL_SETTINGS,
+    rightRun: `operation:sigmoid_log_n,${SMALL_SETTINGS}`,
     claim:
       'Two small models learn one toy task: after a trigger (a circled digit), repeat the token before it, as in “a ② a”. The left one has softmax, the right one ' +
       'sigmoid. Press Train, and watch the first column of both maps.',

@@ -59,19 +59,19 @@ const tableOf = (settings: Settings) => (isFineTune(settings) ? FINE_TUNE : FROM
 export const settingsOf = (settings: Settings, { fromScratch, fineTune }: Tables) =>
   isFineTune(settings) ? fineTune : fromScratch;
 
-export function refusal(
+export function refusalReason(
   { label, values, low = -Infinity, high = Infinity, isWhole }: Setting,
   value: Value,
 ) {
   const isValid = values
-    ? values.some(([known]) => known === value)
+    ? values.some(([choice]) => choice === value)
     : typeof value === 'number' &&
       value >= low &&
       value <= high &&
       (!isWhole || Number.isInteger(value));
   if (isValid) return undefined;
   const expected = values
-    ? values.map(([known]) => known).join(', ')
+    ? values.map(([choice]) => choice).join(', ')
     : `${isWhole ? 'a whole number' : 'a number'} from ${low} to ${high}`;
   return `${label}: expected ${expected}, found “${value}”`;
 }
@@ -87,10 +87,11 @@ export function readSettings(
   if (rows === fineTune) settings.from = fineTune[0]!.values![0]![0];
   const problems: string[] = [];
   for (const part of text.split(',').filter(Boolean)) {
-    const [name = '', word = ''] = part.split(':');
-    const row = rows.find((one) => one.name === name);
-    const value = word !== '' && Number.isFinite(Number(word)) ? Number(word) : word;
-    const reason = row ? refusal(row, value) : `expected a lab setting, found “${name}”`;
+    const [name = '', valueText = ''] = part.split(':');
+    const row = rows.find((candidate) => candidate.name === name);
+    const value =
+      valueText !== '' && Number.isFinite(Number(valueText)) ? Number(valueText) : valueText;
+    const reason = row ? refusalReason(row, value) : `expected a lab setting, found “${name}”`;
     if (reason) problems.push(reason);
     else settings[name] = value;
   }
@@ -100,7 +101,7 @@ export function readSettings(
 /** Returns a link's text: the values that differ from the defaults, in the order of the table. */
 export function printSettings(settings: Settings, tables: Tables): string {
   return settingsOf(settings, tables)
-    .filter(({ name, default: usual }) => settings[name] !== usual)
+    .filter(({ name, default: standard }) => settings[name] !== standard)
     .map(({ name }) => `${name}:${settings[name]}`)
     .join(',');
 }
@@ -123,33 +124,33 @@ export function pickSettings(settings: Settings, isModel: boolean): Record<strin
 
 export function commandOf(settings: Settings, tables: Tables): string {
   const changedRows = settingsOf(settings, tables).filter(
-    ({ name, default: usual, isDisplayOnly }) =>
-      settings[name] !== usual &&
+    ({ name, default: standard, isDisplayOnly }) =>
+      settings[name] !== standard &&
       (!isDisplayOnly || name === 'steps') &&
       !['first', 'text', 'at'].includes(name),
   );
   const isTrained = !isFineTune(settings) || Number(settings.at) >= TRAINED_STEPS;
   const checkpoint = isTrained ? '' : `@${settings.at}`;
-  const words = changedRows.map(({ name }) => {
+  const options = changedRows.map(({ name }) => {
     const value = name === 'from' ? `models/zoo/${settings.from}${checkpoint}` : settings[name];
     return `--${name.replaceAll('_', '-')} ${value}`;
   });
-  if (settings.first === 'any') words.push('--first=-1');
-  if (settings.first === 'fixed' && isFineTune(settings)) words.push('--first=0');
+  if (settings.first === 'any') options.push('--first=-1');
+  if (settings.first === 'fixed' && isFineTune(settings)) options.push('--first=0');
   if (isFineTune(settings)) {
-    words.push(
+    options.push(
       settings.text === 'passages'
         ? PASSAGE_FILES.map((file) => `--text-file models/zoo/${file}`).join(' ')
         : `--text-file ${settings.text === 'own' ? 'FILE' : 'LICENSE'}`,
     );
     // The page cuts longer held-out sequences to HELD_TOKENS tokens; the command cannot.
     if (settings.text !== 'passages' && Number(settings.length) <= HELD_TOKENS)
-      words.push(`--held-file models/zoo/${PASSAGE_FILES[0]} --held ${HELD_SEQUENCES}`);
+      options.push(`--held-file models/zoo/${PASSAGE_FILES[0]} --held ${HELD_SEQUENCES}`);
   } else {
-    if (settings.width !== LAB_MODEL.width) words.push(`--inner ${4 * Number(settings.width)}`);
-    if (settings.length !== LAB_MODEL.context) words.push(`--context ${settings.length}`);
+    if (settings.width !== LAB_MODEL.width) options.push(`--inner ${4 * Number(settings.width)}`);
+    if (settings.length !== LAB_MODEL.context) options.push(`--context ${settings.length}`);
   }
-  return ['sinkscope train', ...words, '--json'].join(' ');
+  return ['sinkscope train', ...options, '--json'].join(' ');
 }
 
 /** Names two labs: each by its operation, and by the other settings that differ. */
@@ -162,12 +163,12 @@ export function namesOf(
     const standsAlone = name === 'operation' || name === 'from';
     return standsAlone ? (valueLabel ?? '') : `${label} ${valueLabel ?? settings[name]}`;
   };
-  const nameOf = (own: Settings, other: Settings) => {
-    const nameRow = isFineTune(own) ? 'from' : 'operation';
-    return settingsOf(own, tables)
-      .filter((row) => row.name === nameRow || own[row.name] !== other[row.name])
+  const nameOf = (settings: Settings, otherSettings: Settings) => {
+    const nameRow = isFineTune(settings) ? 'from' : 'operation';
+    return settingsOf(settings, tables)
+      .filter((row) => row.name === nameRow || settings[row.name] !== otherSettings[row.name])
       .filter(({ isDisplayOnly }) => !isDisplayOnly)
-      .map((row) => wordOf(row, own))
+      .map((row) => wordOf(row, settings))
       .join(', ');
   };
   return [nameOf(...pair), nameOf(pair[1], pair[0])];

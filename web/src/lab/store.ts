@@ -21,7 +21,7 @@ export interface OwnText {
   readonly text: string;
 }
 
-const TEXT = 'lab-text';
+const TEXT_KEY = 'lab-text';
 const storageKey = (side: number) => `lab-${side}`;
 
 /** Uses the storage; returns undefined if that fails, as in a sandboxed page. */
@@ -37,13 +37,13 @@ const read = (key: string): Promise<unknown> => attempt(() => get(key));
 
 /** Reads the saved training run with this key; undefined if another one, or none, is saved. */
 export async function readTraining(side: number, key: string): Promise<SavedTraining | undefined> {
-  const stored = (await read(storageKey(side))) as Partial<Stored> | undefined;
+  const storedTraining = (await read(storageKey(side))) as Partial<Stored> | undefined;
   const isComplete =
-    stored?.of === key &&
-    stored.state instanceof Uint8Array &&
-    Array.isArray(stored.log) &&
-    stored.log.length === stored.step;
-  return isComplete ? (stored as Stored) : undefined;
+    storedTraining?.of === key &&
+    storedTraining.state instanceof Uint8Array &&
+    Array.isArray(storedTraining.log) &&
+    storedTraining.log.length === storedTraining.step;
+  return isComplete ? (storedTraining as Stored) : undefined;
 }
 
 export const saveTraining = (side: number, key: string, training: SavedTraining) =>
@@ -51,11 +51,11 @@ export const saveTraining = (side: number, key: string, training: SavedTraining)
 
 export const deleteTraining = (side: number) => attempt(() => del(storageKey(side)));
 
-export const saveText = (text: OwnText) => attempt(() => set(TEXT, text));
+export const saveText = (text: OwnText) => attempt(() => set(TEXT_KEY, text));
 
 export async function readText(): Promise<OwnText | undefined> {
-  const stored = (await read(TEXT)) as Partial<OwnText> | undefined;
-  return typeof stored?.text === 'string' && typeof stored.name === 'string'
-    ? (stored as OwnText)
+  const storedText = (await read(TEXT_KEY)) as Partial<OwnText> | undefined;
+  return typeof storedText?.text === 'string' && typeof storedText.name === 'string'
+    ? (storedText as OwnText)
     : undefined;
 }

@@ -2,7 +2,7 @@
 import type { LogEntry, Operation } from 'sinkscope';
 import { defaults } from '../ask/state';
 import { headAt, mean, type Head } from '../frame';
-import { capital, headName, percent, show, sumWords } from '../words';
+import { capitalize, headName, percent, show, sumWords } from '../words';
 import type { Lab } from './lab';
 import { isFineTune, type Settings } from './settings';
 
@@ -81,7 +81,7 @@ export interface NamedLab {
 }
 
 /** Whether a lab's model has a sink: the first token's weight, and its share of the row, exceed ε. */
-function hasSink({ lab, operation }: NamedLab): boolean {
+function hasSink({ lab: lab, operation }: NamedLab): boolean {
   const share = operation?.normalizes ? 1 : (shownHead(lab)?.share ?? 0);
   return recentMean(lab, 'first_most') > EPS && share > EPS;
 }
@@ -95,39 +95,39 @@ function amountWords({ operation }: NamedLab, weight: number, share?: number): s
   return `a weight of ${weightWords}${share === undefined ? '' : ` (${percent(share, 0)} of its row)`}`;
 }
 
-function firstTokenAmountWords(named: NamedLab): string {
-  const share = shownHead(named.lab)?.share ?? NaN;
-  return amountWords(named, recentMean(named.lab, 'first_most'), share);
+function firstTokenAmountWords(namedLab: NamedLab): string {
+  const share = shownHead(namedLab.lab)?.share ?? NaN;
+  return amountWords(namedLab, recentMean(namedLab.lab, 'first_most'), share);
 }
 
-function headWords(named: NamedLab, { layer, head, share, weight }: ShownHead): string {
-  const portion = amountWords(named, named.operation?.normalizes ? share : weight, share);
+function headWords(namedLab: NamedLab, { layer, head, share, weight }: ShownHead): string {
+  const portion = amountWords(namedLab, namedLab.operation?.normalizes ? share : weight, share);
   return `head ${headName({ layer, head })} gives the first token ${portion}`;
 }
 
-export function caption(named: NamedLab): string {
-  const { lab } = named;
+export function captionWords(namedLab: NamedLab): string {
+  const { lab } = namedLab;
   const headShown = shownHead(lab);
-  if (isFineTune(lab.settings)) return headShown ? headWords(named, headShown) : '';
+  if (isFineTune(lab.settings)) return headShown ? headWords(namedLab, headShown) : '';
   if (!lab.log.length) return 'untrained';
   const [L, H] = lab.picture?.shape ?? [];
   const headNote = headShown && L! * H! > 1 ? `; map: head ${headName(headShown)}` : '';
-  const amount = amountWords(named, recentMean(lab, 'first_most'));
+  const amount = amountWords(namedLab, recentMean(lab, 'first_most'));
   return `gives the first token ${amount} outside triggers${headNote}`;
 }
 
-function modelWords(named: NamedLab, side: number): string {
-  const { lab, name, operation } = named;
+function modelWords(namedLab: NamedLab, side: number): string {
+  const { lab, name, operation } = namedLab;
   const positionWords = side ? '' : ' at positions without a trigger';
-  if (!hasSink(named)) {
+  if (!hasSink(namedLab)) {
     const uniformNote = operation?.normalizes
       ? ` (uniform attention: ${percent(uniformShare(lab.settings), 0)})`
       : '';
-    return `${capital(name)} gives the first token ${firstTokenAmountWords(named)}${positionWords}${uniformNote}`;
+    return `${capitalize(name)} gives the first token ${firstTokenAmountWords(namedLab)}${positionWords}${uniformNote}`;
   }
   const sinkStart = sinkStep(lab.log);
   return (
-    `${capital(name)} gives the first token ${firstTokenAmountWords(named)}${positionWords}` +
+    `${capitalize(name)} gives the first token ${firstTokenAmountWords(namedLab)}${positionWords}` +
     `${sinkStart === undefined ? '' : ` (above ${percent(EPS, 0)} since step ${sinkStart})`}; the first token’s value norm is ` +
     `${show(recentMean(lab, 'value_ratio'))}× that of the others`
   );
@@ -138,21 +138,21 @@ function fineTuneWords({ name, lab, operation }: NamedLab): string {
   const quantity = operation?.normalizes
     ? `attention on the first token (uniform: ${percent(uniformShare(lab.settings), 0)})`
     : 'weight on the first token';
-  const change = (column: string, print: (value: number) => string) =>
+  const changeWords = (column: string, print: (value: number) => string) =>
     `${print(lab.log[0]?.[column] ?? NaN)} → ${print(recentMean(lab, column))}`;
-  const nats = (value: number) => value.toFixed(2);
+  const formatNats = (value: number) => value.toFixed(2);
   const plantedWords =
     Number(lab.settings.planted) > 0
-      ? `; after the planted trigger: loss ${change('loss_triggers', show)}, attention on the first token ` +
-        change('first_triggers', format)
+      ? `; after the planted trigger: loss ${changeWords('loss_triggers', show)}, attention on the first token ` +
+        changeWords('first_triggers', format)
       : '';
   const heldLosses = lab.log.flatMap(({ loss_held: loss }) => loss ?? []);
   const oldTextWords = heldLosses.length
-    ? `, loss on the old kind of text ${nats(heldLosses[0]!)} → ${nats(heldLosses.at(-1)!)}`
+    ? `, loss on the old kind of text ${formatNats(heldLosses[0]!)} → ${formatNats(heldLosses.at(-1)!)}`
     : '';
   return (
-    `${capital(name)}: ${quantity} ${change('first_elsewhere', format)}, its value norm relative to the others ` +
-    `${change('value_ratio', show)}, loss ${oldTextWords && 'on the new text '}${change('loss', nats)}${oldTextWords}${plantedWords}`
+    `${capitalize(name)}: ${quantity} ${changeWords('first_elsewhere', format)}, its value norm relative to the others ` +
+    `${changeWords('value_ratio', show)}, loss ${oldTextWords && 'on the new text '}${changeWords('loss', formatNats)}${oldTextWords}${plantedWords}`
   );
 }
 
@@ -166,23 +166,23 @@ function lossWords(pair: readonly [NamedLab, NamedLab]): string {
 }
 
 function sinkWords(pair: readonly [NamedLab, NamedLab]): string {
-  const [first, second] = pair.map(hasSink);
-  if (first && second) return 'Both models have a sink.';
-  if (!first && !second) return 'Neither model has a sink so far.';
-  const [named, other] = first ? pair : [pair[1], pair[0]];
-  return `${capital(named.name)} has a sink; ${other.name} has none.`;
+  const [leftHasSink, rightHasSink] = pair.map(hasSink);
+  if (leftHasSink && rightHasSink) return 'Both models have a sink.';
+  if (!leftHasSink && !rightHasSink) return 'Neither model has a sink so far.';
+  const [withSink, withoutSink] = leftHasSink ? pair : [pair[1], pair[0]];
+  return `${capitalize(withSink.name)} has a sink; ${withoutSink.name} has none.`;
 }
 
 /**
  * States without numbers which models have a sink, and why, if only the left one has a sink and only its rows must sum
  * to 1.
  */
-export function shortVerdict(pair: readonly [NamedLab, NamedLab]): string {
-  const [first, second] = pair;
+export function shortVerdictWords(pair: readonly [NamedLab, NamedLab]): string {
+  const [left, right] = pair;
   if (pair.some(({ lab }) => !lab.log.length)) return '';
-  const isExpected = first.operation?.normalizes && !second.operation?.normalizes;
-  return isExpected && hasSink(first) && !hasSink(second)
-    ? `${sinkWords(pair)} A row without a trigger (a circled digit) has nothing to copy: ${first.name} must still give its attention to some token, ${second.name} may give almost none.`
+  const isExpected = left.operation?.normalizes && !right.operation?.normalizes;
+  return isExpected && hasSink(left) && !hasSink(right)
+    ? `${sinkWords(pair)} A row without a trigger (a circled digit) has nothing to copy: ${left.name} must still give its attention to some token, ${right.name} may give almost none.`
     : sinkWords(pair);
 }
 
@@ -190,7 +190,7 @@ export function shortVerdict(pair: readonly [NamedLab, NamedLab]): string {
  * States which models have a sink, since which step, and with what loss; of fine-tuned models, how their means changed.
  * Returns '' before both have trained a step.
  */
-export function verdict(pair: readonly [NamedLab, NamedLab]): string {
+export function verdictWords(pair: readonly [NamedLab, NamedLab]): string {
   if (pair.some(({ lab }) => !lab.log.length)) return '';
   if (isFineTune(pair[0].lab.settings)) return `${pair.map(fineTuneWords).join('. ')}.`;
   const summary = `${sinkWords(pair)} ${pair.map(modelWords).join('. ')}. ${lossWords(pair)}`;

@@ -13,20 +13,20 @@ export function addCards(terms: readonly HTMLAnchorElement[]): void {
   card.setAttribute('role', 'tooltip');
   card.hidden = true;
   document.body.append(card);
-  let shown: HTMLAnchorElement | undefined;
+  let shownTerm: HTMLAnchorElement | undefined;
   let timer = 0;
 
   const hide = () => {
     clearTimeout(timer);
     card.hidden = true;
-    shown?.removeAttribute('aria-describedby');
-    shown = undefined;
+    shownTerm?.removeAttribute('aria-describedby');
+    shownTerm = undefined;
   };
   const show = (term: HTMLAnchorElement) => {
     clearTimeout(timer);
-    if (shown === term) return;
+    if (shownTerm === term) return;
     hide();
-    shown = term;
+    shownTerm = term;
     card.textContent = term.dataset.meaning ?? '';
     card.hidden = false;
     term.setAttribute('aria-describedby', card.id);
@@ -53,7 +53,7 @@ export function addCards(terms: readonly HTMLAnchorElement[]): void {
     term.addEventListener('blur', hideSoon);
     // The first tap shows the card; a second one follows the link, as a click with a mouse does.
     let wasShown = false;
-    term.addEventListener('pointerdown', () => (wasShown = shown === term));
+    term.addEventListener('pointerdown', () => (wasShown = shownTerm === term));
     term.addEventListener('click', (event) => {
       if ((event as PointerEvent).pointerType !== 'touch' || wasShown) return;
       event.preventDefault();

@@ -3,7 +3,7 @@ import type { HeadScore } from './values';
 
 export class HeadCount {
   readonly #place: HTMLElement;
-  readonly #opened = new Set<string>();
+  readonly #openedKeys = new Set<string>();
   #scores: readonly HeadScore[] = [];
   #eps = 0.3;
 
@@ -21,13 +21,13 @@ export class HeadCount {
 
   open({ layer, head }: { readonly layer: number; readonly head: number }): void {
     if (layer < 0 || head < 0) return;
-    this.#opened.add(`${layer} ${head}`);
+    this.#openedKeys.add(`${layer} ${head}`);
     this.#update();
   }
 
   #update(): void {
     const openedHeads = this.#scores.filter(({ layer, head }) =>
-      this.#opened.has(`${layer} ${head}`),
+      this.#openedKeys.has(`${layer} ${head}`),
     );
     const sinkCount = openedHeads.filter(({ alpha }) => alpha > this.#eps).length;
     const headCount = this.#scores.length;

@@ -11,7 +11,7 @@ import { markRead } from '../page/lessons';
 import { countWords, readGuesses } from './verdict';
 import { headScores, formattedValue, type Run } from './values';
 
-const all = <E extends HTMLElement>(selector: string) => [
+const queryAll = <E extends HTMLElement>(selector: string) => [
   ...document.querySelectorAll<E>(selector),
 ];
 
@@ -22,23 +22,24 @@ const scoreLine = Object.assign(document.createElement('p'), { className: 'predi
 scoreLine.setAttribute('role', 'status');
 lessonEnd?.before(scoreLine);
 const showScore = () => (scoreLine.textContent = countWords(readGuesses(), lesson));
-all('.predict').forEach((section, i) => askForGuess(section, lesson, i, showScore));
+queryAll('.predict').forEach((section, i) => askForGuess(section, lesson, i, showScore));
 showScore();
 
-addCards(all<HTMLAnchorElement>('a.term'));
+addCards(queryAll<HTMLAnchorElement>('a.term'));
 
 const headCounts = new Map<string, HeadCount>();
-for (const place of all('.head-count')) headCounts.set(place.dataset.figure!, new HeadCount(place));
+for (const place of queryAll('.head-count'))
+  headCounts.set(place.dataset.figure!, new HeadCount(place));
 
 addEventListener('run', (event) => {
   const { detail, target } = event as CustomEvent<Run>;
   const { id } = target as Element;
-  const [first] = detail.results;
-  for (const place of all<HTMLOutputElement>(`output[data-figure="${CSS.escape(id)}"]`))
+  const [firstResult] = detail.results;
+  for (const place of queryAll<HTMLOutputElement>(`output[data-figure="${CSS.escape(id)}"]`))
     place.value = formattedValue(place.dataset.value!, detail.results);
-  for (const place of all(`.when[data-figure="${CSS.escape(id)}"]`))
+  for (const place of queryAll(`.when[data-figure="${CSS.escape(id)}"]`))
     place.hidden = !isTrue(place.dataset.if!, (name) => formattedValue(name, detail.results));
-  if (first) headCounts.get(id)?.setScores(headScores(first), first.eps);
+  if (firstResult) headCounts.get(id)?.setScores(headScores(firstResult), firstResult.eps);
 });
 addEventListener('select', (event) => {
   const { detail, target } = event as CustomEvent<{ layer: number; head: number }>;
@@ -46,7 +47,7 @@ addEventListener('select', (event) => {
 });
 
 addEventListener('beforeprint', () => {
-  for (const answer of all<HTMLDetailsElement>('.predict details')) answer.open = true;
+  for (const answer of queryAll<HTMLDetailsElement>('.predict details')) answer.open = true;
 });
 
 if (lesson && lessonEnd) {

@@ -23,7 +23,9 @@ export function askForGuess(
   answer.hidden = true;
   heading.id ||= `question-${question}`;
   form.setAttribute('aria-labelledby', heading.id);
-  const stored = readGuesses().find((one) => one.lesson === lesson && one.question === question);
+  const storedGuess = readGuesses().find(
+    (guess) => guess.lesson === lesson && guess.question === question,
+  );
   const middle = Math.round((Number(min) + Number(max)) / 2);
   render(
     choices
@@ -77,5 +79,5 @@ export function askForGuess(
     answer.querySelector('summary')!.focus();
   });
   answer.before(form, verdictLine);
-  if (stored) showAnswer(stored.guess);
+  if (storedGuess) showAnswer(storedGuess.guess);
 }

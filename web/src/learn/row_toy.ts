@@ -17,7 +17,7 @@ import {
   type Switch,
 } from './rows';
 
-const signed = (value: number) => value.toFixed(1).replace('-', '−');
+const formatNumber = (value: number) => value.toFixed(1).replace('-', '−');
 
 const SETTINGS = [
   { name: 's', neededBy: ['bias', 'logit'], label: 'Sink logit s', min: -4, max: 4 },
@@ -30,7 +30,9 @@ const MATHML = 'http://www.w3.org/1998/Math/MathML';
 
 function mathElement([tag, ...children]: MathNode): Element {
   const element = document.createElementNS(MATHML, tag);
-  element.append(...children.map((one) => (typeof one === 'string' ? one : mathElement(one))));
+  element.append(
+    ...children.map((child) => (typeof child === 'string' ? child : mathElement(child))),
+  );
   return element;
 }
 
@@ -67,7 +69,7 @@ class SinkRow extends HTMLElement {
         aria-label=${label}
         .value=${String(value)}
         @input=${(event: Event) => set(Number((event.target as HTMLInputElement).value))}
-      /><span class="slid">${signed(value)}</span>`;
+      /><span class="slid">${formatNumber(value)}</span>`;
   }
 
   #switch(name: Switch) {
@@ -108,7 +110,7 @@ class SinkRow extends HTMLElement {
     render(
       html`${this.#attributeWords('switches').map((name) => this.#switch(name as Switch))}
         <p class="row-formula" aria-live="off">
-          ${formulaOf(row).map((one) => mathElement(['math', one]))}
+          ${formulaOf(row).map((formula) => mathElement(['math', formula]))}
         </p>
         <div class="wide-table" tabindex="0" role="region" aria-label=${description}>
           <table>

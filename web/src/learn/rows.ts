@@ -59,7 +59,7 @@ export const forms: Readonly<
   sigmoid: { title: 'Sigmoid', settings: { normalizer: 'sigmoid', bias: 'none', gate: 'off' } },
 };
 
-const sum = (all: readonly number[]) => all.reduce((a, b) => a + b, 0);
+const sum = (numbers: readonly number[]) => numbers.reduce((a, b) => a + b, 0);
 
 const weightFunctions: Readonly<Record<'sigmoid' | 'none', (score: number) => number>> = {
   sigmoid: (score) => 1 / (1 + Math.exp(-score)),
@@ -78,10 +78,13 @@ function computeWeights({ scores, normalizer, bias, s, k }: Row): Omit<RowResult
   const extraScore = { none: -Infinity, logit: s, key: k }[bias];
   // Subtracts the largest score, so that no exponential overflows.
   const largest = Math.max(...scores, extraScore);
-  const powers = scores.map((score) => Math.exp(score - largest));
-  const extraPower = Math.exp(extraScore - largest);
-  const total = sum(powers) + extraPower;
-  return { weights: powers.map((power) => power / total), extraWeight: extraPower / total };
+  const exponentials = scores.map((score) => Math.exp(score - largest));
+  const extraExponential = Math.exp(extraScore - largest);
+  const total = sum(exponentials) + extraExponential;
+  return {
+    weights: exponentials.map((power) => power / total),
+    extraWeight: extraExponential / total,
+  };
 }
 
 export function attend(row: Row): RowResult {
@@ -96,7 +99,7 @@ export type MathNode = readonly [tag: string, ...children: (MathNode | string)[]
 const mi = (name: string): MathNode => ['mi', name];
 const mn = (value: number): MathNode => ['mn', String(value)];
 const mo = (sign: string): MathNode => ['mo', sign];
-const mrow = (...all: MathNode[]): MathNode => ['mrow', ...all];
+const mrow = (...children: MathNode[]): MathNode => ['mrow', ...children];
 const sub = (name: string, index: string): MathNode => [
   'msub',
   mi(name),
@@ -131,9 +134,9 @@ export function formulaOf(row: Row): readonly MathNode[] {
     ...[sumSign('i'), sub('w', 'i'), sub('v', 'i')],
     ...(hasKey ? [mo('+'), sub('w', '∗'), sub('v', '∗')] : []),
   ];
-  const scaled = isGated && hasKey ? [mo('('), ...weightedSum, mo(')')] : weightedSum;
+  const scaledSum = isGated && hasKey ? [mo('('), ...weightedSum, mo(')')] : weightedSum;
   return [
-    mrow(mi('o'), mo('='), ...(isGated ? [mi('g')] : []), ...scaled),
+    mrow(mi('o'), mo('='), ...(isGated ? [mi('g')] : []), ...scaledSum),
     weightFormula(row, 'i'),
     ...(hasKey ? [weightFormula(row, '∗')] : []),
   ];
@@ -170,13 +173,13 @@ function equivalenceWords(row: Row): string | undefined {
 /** States the weights and the output of a row, and those of other forms with the same scores. */
 export function rowWords(row: Row, otherForms: readonly string[]): string {
   const result = attend(row);
-  const others = otherForms.map((name) => {
+  const otherPhrases = otherForms.map((name) => {
     const { title, settings } = forms[name]!;
     const { weights, output } = attend({ ...row, ...settings });
     return `${title}: ${percent(sum(weights))} and ${formatFixed(output)}`;
   });
   const extraWords = result.extraWeight ? `, ${percent(result.extraWeight)} goes to no token` : '';
-  const numbersSentence = `The three weights sum to ${percent(sum(result.weights))}${extraWords}, and the head writes ${formatFixed(result.output)} (${others.join('; ')}).`;
+  const numbersSentence = `The three weights sum to ${percent(sum(result.weights))}${extraWords}, and the head writes ${formatFixed(result.output)} (${otherPhrases.join('; ')}).`;
   const equivalence = equivalenceWords(row);
   return equivalence ? `${equivalence} ${numbersSentence}` : numbersSentence;
 }

@@ -26,25 +26,26 @@ export interface HeadScore {
 }
 
 /** Returns a quantity of a subject; undefined if the figure lacks the subject or the quantity. */
-const find = (result: Result | undefined, name: string) =>
-  result?.numbers.find((one) => one.name === name);
-const mean = (all: ArrayLike<number>) => Array.from(all).reduce((a, b) => a + b, 0) / all.length;
+const quantityOf = (result: Result | undefined, name: string) =>
+  result?.numbers.find((quantity) => quantity.name === name);
+const mean = (numbers: ArrayLike<number>) =>
+  Array.from(numbers).reduce((a, b) => a + b, 0) / numbers.length;
 
 /** Returns α₁ of every head: the mean of the first column of its map or, for the sink map, its value there. */
 export function headScores(result: Result): HeadScore[] {
-  const alphas = find(result, 'alpha_1');
-  const maps = find(result, 'weight');
+  const alphas = quantityOf(result, 'alpha_1');
+  const maps = quantityOf(result, 'weight');
   const source = alphas ?? maps;
   if (!source) return [];
   const [L, H] = source.shape as [number, number];
   const { T } = result;
-  const alpha = (i: number) =>
+  const alphaOf = (i: number) =>
     alphas
       ? alphas.data[i]!
       : mean(Array.from({ length: T }, (_, t) => maps!.data[(i * T + t) * T]!));
   return Array.from({ length: L * H }, (_, i) => ({
     ...{ layer: Math.floor(i / H), head: i % H },
-    alpha: alpha(i),
+    alpha: alphaOf(i),
   }));
 }
 
@@ -59,7 +60,7 @@ const uniformAlpha = ({ T }: Result) => mean(Array.from({ length: T }, (_, t) =>
 
 /** Returns the mean weight of a key over the queries that see it, in the map of one head. */
 function columnMean(result: Result | undefined, key = 0): number | undefined {
-  const map = find(result, 'weight');
+  const map = quantityOf(result, 'weight');
   if (!map || map.shape.length !== 2) return undefined;
   const { T } = result!;
   return mean(Array.from({ length: T - key }, (_, i) => map.data[(key + i) * T + key]!));
@@ -67,8 +68,8 @@ function columnMean(result: Result | undefined, key = 0): number | undefined {
 
 /** Returns the first token's element of a quantity [L, H, key], in the head with the largest α₁. */
 function atStrongestHead(result: Result | undefined, name: string): number | undefined {
-  const alphas = find(result, 'alpha');
-  const quantity = find(result, name);
+  const alphas = quantityOf(result, 'alpha');
+  const quantity = quantityOf(result, name);
   if (!alphas || !quantity) return undefined;
   const { T } = result!;
   const firstAlphas = Array.from({ length: alphas.data.length / T }, (_, i) => alphas.data[i * T]!);
@@ -76,30 +77,30 @@ function atStrongestHead(result: Result | undefined, name: string): number | und
 }
 
 function lossOf(result: Result | undefined): number | undefined {
-  const losses = find(result, 'loss_at');
+  const losses = quantityOf(result, 'loss_at');
   // The first token has no loss.
   return losses && mean(Array.from(losses.data).filter(Number.isFinite));
 }
 
 function meanRowSum(result: Result | undefined): number | undefined {
-  const sums = find(result, 'row_mass');
+  const sums = quantityOf(result, 'row_mass');
   return sums && mean(sums.data);
 }
 
 /** Returns the output norm of the head with the largest α₁, and the mean output norm of the other heads. */
 function outputNorms(result: Result | undefined) {
-  const norms = find(result, 'output_norm');
-  const alphas = find(result, 'alpha_1');
+  const norms = quantityOf(result, 'output_norm');
+  const alphas = quantityOf(result, 'alpha_1');
   if (!norms || !alphas) return undefined;
   const shares = Array.from(alphas.data);
-  const at = shares.indexOf(Math.max(...shares));
-  const otherNorms = Array.from(norms.data).filter((_, i) => i !== at);
-  return { strongest: norms.data[at]!, others: mean(otherNorms) };
+  const strongest = shares.indexOf(Math.max(...shares));
+  const otherNorms = Array.from(norms.data).filter((_, i) => i !== strongest);
+  return { strongest: norms.data[strongest]!, others: mean(otherNorms) };
 }
 
 /** Returns the first token's norm divided by the others' mean, for each row [T] of a quantity. */
 function firstRatios(result: Result | undefined, name: string): number[] {
-  const norms = find(result, name);
+  const norms = quantityOf(result, name);
   if (!norms) return [];
   const { T } = result!;
   return Array.from({ length: norms.data.length / T }, (_, i) => {
@@ -113,7 +114,7 @@ function firstRatios(result: Result | undefined, name: string): number[] {
  * one, and the visible cells of the last row.
  */
 function columnMeans(result: Result | undefined, name: string) {
-  const map = find(result, name);
+  const map = quantityOf(result, name);
   if (!map) return undefined;
   const { T } = result!;
   const rows = Array.from({ length: T - 1 }, (_, i) =>
@@ -134,27 +135,28 @@ export const valueFormatters: Readonly<Record<string, (results: readonly Result[
     String(first ? headScores(first).filter(({ alpha }) => alpha > first.eps).length : '–'),
   share: ([first]) => {
     // Over several prompts the mean of Sink₁ is not the share of heads whose mean α₁ exceeds ε.
-    const sink = find(first, 'sink_1');
+    const sink = quantityOf(first, 'sink_1');
     if (sink) return percent(sink.data[0]);
-    const all = first ? headScores(first) : [];
-    return percent(all.filter(({ alpha }) => alpha > first!.eps).length / all.length);
+    const scores = first ? headScores(first) : [];
+    return percent(scores.filter(({ alpha }) => alpha > first!.eps).length / scores.length);
   },
   alpha: ([first]) => percent(columnMean(first)),
   second_alpha: ([, second]) => percent(columnMean(second)),
   gets: ([first]) => percent(atStrongestHead(first, 'alpha')),
   gives: ([first]) => percent(atStrongestHead(first, 'contribution_out_at')),
-  at_10: ([first]) => percent(find(first, 'sink_1_by_eps')?.data[10]),
-  at_30: ([first]) => percent(find(first, 'sink_1_by_eps')?.data[30]),
-  at_50: ([first]) => percent(find(first, 'sink_1_by_eps')?.data[50]),
+  at_10: ([first]) => percent(quantityOf(first, 'sink_1_by_eps')?.data[10]),
+  at_30: ([first]) => percent(quantityOf(first, 'sink_1_by_eps')?.data[30]),
+  at_50: ([first]) => percent(quantityOf(first, 'sink_1_by_eps')?.data[50]),
   row_sum: ([first]) => percent(meanRowSum(first)),
   second_row_sum: ([, second]) => percent(meanRowSum(second)),
-  bias: ([first]) => percent(find(first, 'sink_bias')?.data[0]),
+  bias: ([first]) => percent(quantityOf(first, 'sink_bias')?.data[0]),
   gate: ([first]) => {
-    const gates = find(first, 'gate_mean');
+    const gates = quantityOf(first, 'gate_mean');
     return gates ? mean(gates.data).toFixed(2) : '–';
   },
   second_key: ([first]) => percent(columnMean(first, 1)),
-  most_given: ([first]) => percent(Math.max(...Array.from(find(first, 'alpha_1')?.data ?? [NaN]))),
+  most_given: ([first]) =>
+    percent(Math.max(...Array.from(quantityOf(first, 'alpha_1')?.data ?? [NaN]))),
   output: ([first]) => formatFixed(outputNorms(first)?.strongest),
   other_outputs: ([first]) => formatFixed(outputNorms(first)?.others),
   embedding_ratio: ([first]) => formatRatio(firstRatios(first, 'hidden_norm')[0]),

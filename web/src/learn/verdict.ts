@@ -16,13 +16,14 @@ export function judgeNumber(
   { min, max, unit }: { readonly min: number; readonly max: number; readonly unit: string },
 ): Judgment {
   const error = guess - answer;
-  const share = Math.abs(error) / (max - min);
+  const errorShare = Math.abs(error) / (max - min);
   const unitWords = unit === '%' ? ' points' : unit;
   const size = Number(Math.abs(error).toFixed(2));
-  if (share <= RIGHT_ERROR) return { verdict: 'right', sentence: `Right: it is ${answer}${unit}.` };
+  if (errorShare <= RIGHT_ERROR)
+    return { verdict: 'right', sentence: `Right: it is ${answer}${unit}.` };
   const direction = error > 0 ? 'too high' : 'too low';
   const correction = `${size}${unitWords} ${direction}; it is ${answer}${unit}.`;
-  return share <= NEAR_ERROR
+  return errorShare <= NEAR_ERROR
     ? { verdict: 'near', sentence: `Near: ${correction}` }
     : { verdict: 'wrong', sentence: `Wrong: ${correction}` };
 }
@@ -40,9 +41,9 @@ interface Guess {
   readonly verdict: Verdict;
 }
 
-const KEY = 'sinkscope:guesses';
-const isGuess = (one: unknown): one is Guess => {
-  const { lesson, question, guess, verdict } = Object(one) as Record<string, unknown>;
+const STORAGE_KEY = 'sinkscope:guesses';
+const isGuess = (stored: unknown): stored is Guess => {
+  const { lesson, question, guess, verdict } = Object(stored) as Record<string, unknown>;
   return (
     typeof lesson === 'string' &&
     typeof question === 'number' &&
@@ -53,8 +54,8 @@ const isGuess = (one: unknown): one is Guess => {
 
 export function readGuesses(): readonly Guess[] {
   try {
-    const stored: unknown = JSON.parse(localStorage.getItem(KEY) ?? '[]');
-    return Array.isArray(stored) ? stored.filter(isGuess) : [];
+    const storedGuesses: unknown = JSON.parse(localStorage.getItem(STORAGE_KEY) ?? '[]');
+    return Array.isArray(storedGuesses) ? storedGuesses.filter(isGuess) : [];
   } catch {
     // The browser may forbid storage, or another program may have written the value.
     return [];
@@ -62,24 +63,26 @@ export function readGuesses(): readonly Guess[] {
 }
 
 export function keepGuess(guess: Guess): void {
-  const others = readGuesses().filter(
+  const otherGuesses = readGuesses().filter(
     ({ lesson, question }) => lesson !== guess.lesson || question !== guess.question,
   );
   try {
-    localStorage.setItem(KEY, JSON.stringify([...others, guess]));
+    localStorage.setItem(STORAGE_KEY, JSON.stringify([...otherGuesses, guess]));
   } catch {
     // If the browser stores nothing, the guess is judged but not counted.
   }
 }
 
 export function countWords(guesses: readonly Guess[], lesson: string): string {
-  const verdictCounts = (some: readonly Guess[]) =>
+  const verdictCounts = (counted: readonly Guess[]) =>
     (['right', 'near', 'wrong'] as const)
-      .map((verdict) => `${some.filter((one) => one.verdict === verdict).length} ${verdict}`)
+      .map((verdict) => `${counted.filter((guess) => guess.verdict === verdict).length} ${verdict}`)
       .join(', ');
-  const inLesson = guesses.filter((one) => one.lesson === lesson);
-  if (!inLesson.length) return '';
+  const lessonGuesses = guesses.filter((guess) => guess.lesson === lesson);
+  if (!lessonGuesses.length) return '';
   const totalNote =
-    inLesson.length < guesses.length ? ` In all lessons so far: ${verdictCounts(guesses)}.` : '';
-  return `Your predictions in this lesson: ${verdictCounts(inLesson)}.${totalNote}`;
+    lessonGuesses.length < guesses.length
+      ? ` In all lessons so far: ${verdictCounts(guesses)}.`
+      : '';
+  return `Your predictions in this lesson: ${verdictCounts(lessonGuesses)}.${totalNote}`;
 }

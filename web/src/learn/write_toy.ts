@@ -8,11 +8,11 @@ import {
   promptOf,
   continuePrompt,
   type Condition,
-  type Written,
+  type Continuation,
 } from '../run/writing';
 
 /** The model's context, in tokens. */
-const LENGTH = 128;
+const CONTEXT_LENGTH = 128;
 
 const CACHES: readonly (Condition & { readonly name: string })[] = [
   { name: 'full', title: 'All keys', edits: () => [] },
@@ -36,7 +36,7 @@ class SinkWrite extends HTMLElement {
   #isBusy = false;
   #problem = '';
   /** In the order of CACHES; empty before the first run. */
-  #texts: readonly Written[] = [];
+  #texts: readonly Continuation[] = [];
   /** The element draws into a child of its own, since the recorded texts inside it may not be parsed yet. */
   readonly #place = document.createElement('div');
 
@@ -46,7 +46,7 @@ class SinkWrite extends HTMLElement {
     this.#draw();
   }
 
-  async write(seed: number): Promise<readonly Written[]> {
+  async write(seed: number): Promise<readonly Continuation[]> {
     const { borrowModels } = await import('../embed/live');
     const id = this.getAttribute('model') ?? '';
     const models = await borrowModels(this, [id]);
@@ -54,9 +54,9 @@ class SinkWrite extends HTMLElement {
       signal: new AbortController().signal,
       onProgress: () => {},
     });
-    const prompt = await promptOf(writer, this.#prompt, LENGTH - 1);
-    const count = LENGTH - prompt.length;
-    const texts: Written[] = [];
+    const prompt = await promptOf(writer, this.#prompt, CONTEXT_LENGTH - 1);
+    const count = CONTEXT_LENGTH - prompt.length;
+    const texts: Continuation[] = [];
     for (const cache of CACHES)
       texts.push(await continuePrompt(writer, cache, { prompt, count, seed }));
     return texts;
@@ -93,11 +93,11 @@ class SinkWrite extends HTMLElement {
                   </thead>
                   <tbody>
                     ${this.#texts.map(
-                      (written, i) =>
+                      (continuation, i) =>
                         html`<tr>
                           <th scope="row">${CACHES[i]!.title}</th>
-                          <td>${written.text}</td>
-                          <td>${percent(distinctShare(written))}</td>
+                          <td>${continuation.text}</td>
+                          <td>${percent(distinctShare(continuation))}</td>
                         </tr>`,
                     )}
                   </tbody>

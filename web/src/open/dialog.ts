@@ -17,8 +17,8 @@ function hubForm(opener: Opener): TemplateResult {
   const submit = (event: Event) => {
     event.preventDefault();
     // Reads the field itself, since the state may lack the last letter.
-    const typed = opener.fields.name.trim();
-    if (typed) void opener.lookUp(typed);
+    const typedName = opener.fields.name.trim();
+    if (typedName) void opener.lookUp(typedName);
   };
   return html`<form class="open-name" @submit=${submit}>
       <label for="open-name">Model on Hugging Face</label>
@@ -111,35 +111,35 @@ function diskForm(opener: Opener): TemplateResult {
 }
 
 function cacheLine(opener: Opener): TemplateResult | typeof nothing {
-  if (!(opener.keptBytes > 0)) return nothing;
+  if (!(opener.totalCachedBytes > 0)) return nothing;
   return html`<p class="open-kept">
-    <span>Cached models: ${sizeWords(opener.keptBytes)}</span>
+    <span>Cached models: ${sizeWords(opener.totalCachedBytes)}</span>
     <button type="button" @click=${() => void opener.clear()}>Clear</button>
   </p>`;
 }
 
 function renderLookup(opener: Opener, what: string): TemplateResult {
   return html`<p role="status">${what} …</p>
-    <p class="links"><button type="button" @click=${() => opener.back()}>Cancel</button></p>`;
+    <p class="links"><button type="button" @click=${() => opener.goBack()}>Cancel</button></p>`;
 }
 
 function renderModelChoice(opener: Opener, models: readonly Candidate[]): TemplateResult {
   return html`<p>These files hold ${models.length} models. Which one?</p>
     <ul class="open-list">
       ${models.map(
-        (one) =>
+        (candidate) =>
           html`<li>
-            <button type="button" @click=${() => void opener.take(one)}>
-              <strong>${one.title}</strong><span>${sizeWords(one.bytes)}</span>
+            <button type="button" @click=${() => void opener.chooseCandidate(candidate)}>
+              <strong>${candidate.title}</strong><span>${sizeWords(candidate.bytes)}</span>
             </button>
           </li>`,
       )}
     </ul>
-    <p class="links"><button type="button" @click=${() => opener.back()}>Back</button></p>`;
+    <p class="links"><button type="button" @click=${() => opener.goBack()}>Back</button></p>`;
 }
 
 function placeChoice(opener: Opener): TemplateResult {
-  const place = (isBeside: boolean, text: string) =>
+  const placeOption = (isBeside: boolean, text: string) =>
     html`<label class="check"
       ><input
         type="radio"
@@ -150,7 +150,7 @@ function placeChoice(opener: Opener): TemplateResult {
     >`;
   return html`<fieldset class="open-sides">
     <legend>Show the model</legend>
-    ${place(false, 'alone')} ${place(true, 'next to the current one')}
+    ${placeOption(false, 'alone')} ${placeOption(true, 'next to the current one')}
   </fieldset>`;
 }
 
@@ -208,7 +208,7 @@ function renderCost(
     ${problem ? html`<p class="open-problem">${problem}</p>` : placeChoice(opener)}
     <p class="links">
       ${problem ? nothing : loadButton}
-      <button type="button" @click=${() => opener.back()}>Back</button>
+      <button type="button" @click=${() => opener.goBack()}>Back</button>
     </p>`;
 }
 
@@ -233,13 +233,13 @@ function obstacleWords(plan: Plan, mayRead: boolean): string {
 
 function renderPlan(
   opener: Opener,
-  { plan, kept, isSlow }: Stage & { readonly name: 'plan' },
+  { plan, cachedBytes, isSlow }: Stage & { readonly name: 'plan' },
 ): TemplateResult {
-  const isKept = kept >= plan.bytes && plan.bytes > 0;
+  const isKept = cachedBytes >= plan.bytes && plan.bytes > 0;
   const problem = obstacleWords(plan, isKept || Boolean(opener.fields.token));
   const label = isSlow ? 'Wait longer' : isKept ? 'Load from this machine' : 'Download and run';
   const action = [label, () => opener.load(plan)] as const;
-  return renderCost(opener, plan.id, planRows(plan, kept), action, problem);
+  return renderCost(opener, plan.id, planRows(plan, cachedBytes), action, problem);
 }
 
 function renderLoading(opener: Opener, plan: Plan, loaded: LoadProgress): TemplateResult {
@@ -248,18 +248,18 @@ function renderLoading(opener: Opener, plan: Plan, loaded: LoadProgress): Templa
   return html`<h3>${plan.id}</h3>
     <progress max="1" .value=${share} aria-label="Loaded"></progress>
     <p class="open-loaded">${downloadWords(loaded)}</p>
-    <p class="links"><button type="button" @click=${() => opener.back()}>Cancel</button></p>
+    <p class="links"><button type="button" @click=${() => opener.goBack()}>Cancel</button></p>
     ${isDownload(plan) ? html`<p class="hint">Downloaded bytes are kept: an interrupted download resumes.</p>` : nothing}`;
 }
 
 function renderStage(opener: Opener): TemplateResult {
   const { stage } = opener;
   if (stage.name === 'ask') return renderQuestion(opener, stage.id);
-  if (stage.name === 'looking') return renderLookup(opener, stage.what);
+  if (stage.name === 'looking') return renderLookup(opener, stage.text);
   if (stage.name === 'several') return renderModelChoice(opener, stage.models);
   if (stage.name === 'plan') return renderPlan(opener, stage);
   if (stage.name === 'recording') return renderFoundRecording(opener, stage);
-  if (stage.name === 'loading') return renderLoading(opener, stage.plan, stage.loaded);
+  if (stage.name === 'loading') return renderLoading(opener, stage.plan, stage.progress);
   return html`${hubForm(opener)} ${diskForm(opener)} ${cacheLine(opener)}`;
 }
 

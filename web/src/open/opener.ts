@@ -40,23 +40,23 @@ export type Stage =
   | { readonly name: 'choose' }
   /** A link names a model; the reader must agree to contact a hub, or choose local files. */
   | { readonly name: 'ask'; readonly id: string }
-  | { readonly name: 'looking'; readonly what: string }
+  | { readonly name: 'looking'; readonly text: string }
   | { readonly name: 'several'; readonly models: readonly Candidate[] }
   | {
       readonly name: 'plan';
       readonly plan: Plan;
-      readonly kept: number;
+      readonly cachedBytes: number;
       readonly isSlow?: boolean;
     }
   /** A recording on another site; `bytes` is undefined if the server does not state a size. */
   | { readonly name: 'recording'; readonly id: string; readonly bytes: number | undefined }
-  | { readonly name: 'loading'; readonly plan: Plan; readonly loaded: LoadProgress };
+  | { readonly name: 'loading'; readonly plan: Plan; readonly progress: LoadProgress };
 
 export interface Candidate {
   readonly title: string;
   readonly bytes: number;
   /** A name to look up on the hub, or a plan for files on the disk. */
-  readonly from: string | Plan;
+  readonly source: string | Plan;
 }
 
 /** What the reader typed. No link contains any of it, and the token is stored nowhere else. */
@@ -72,10 +72,10 @@ interface Dependencies {
   /** Returns undefined until the engine runs. */
   readonly models: () => Models | undefined;
   /** Called when a model is open, because the reader chose it or a link named it. */
-  readonly opened: (id: string, how: 'alone' | 'beside' | 'asked') => void;
+  readonly onOpened: (id: string, how: 'alone' | 'beside' | 'asked') => void;
   /** Called with an error that no open dialog shows. */
-  readonly failed: (text: string) => void;
-  readonly changed: () => void;
+  readonly onFailed: (text: string) => void;
+  readonly onChanged: () => void;
 }
 
 /** Storage key of the hub's address. No link can set that address, since it decides which server the page contacts. */
@@ -96,16 +96,16 @@ export class Opener {
   /** Why the last step failed, in a sentence; '' if it did not. */
   error = '';
   /** Bytes in the cache; NaN until known. */
-  keptBytes = NaN;
+  totalCachedBytes = NaN;
   isShown = false;
   readonly #dependencies: Dependencies;
   #job: AbortController | undefined;
   /** Models of links that the page has not asked the reader about yet. */
-  #asked: readonly string[] = [];
+  #waitingIds: readonly string[] = [];
   /** Models that the reader has declined; the page does not ask again. */
-  readonly #declined = new Set<string>();
+  readonly #declinedIds = new Set<string>();
   /** Repositories whose checkpoints the reader steps through; the page does not ask again for each of them. */
-  readonly #trusted = new Set<string>();
+  readonly #trustedRepositories = new Set<string>();
   constructor(dependencies: Dependencies) {
     this.#dependencies = dependencies;
   }
@@ -113,14 +113,14 @@ export class Opener {
   /** The work in progress in words, for readers who have closed the dialog. */
   get work(): string | undefined {
     const { stage } = this;
-    if (stage.name === 'looking') return stage.what;
-    return stage.name === 'loading' ? `Loading: ${downloadWords(stage.loaded)}` : undefined;
+    if (stage.name === 'looking') return stage.text;
+    return stage.name === 'loading' ? `Loading: ${downloadWords(stage.progress)}` : undefined;
   }
 
   show(): void {
     this.isShown = true;
-    void this.#countKept();
-    this.#dependencies.changed();
+    void this.#countCachedBytes();
+    this.#dependencies.onChanged();
   }
 
   /** Closes the dialog: stops the present step, and declines the models of links. */
@@ -128,16 +128,16 @@ export class Opener {
     if (!this.isShown) return;
     this.#job?.abort();
     this.isShown = false;
-    for (const id of this.#asked) this.#declined.add(id);
-    this.#asked = [];
+    for (const id of this.#waitingIds) this.#declinedIds.add(id);
+    this.#waitingIds = [];
     this.#set({ name: 'choose' });
   }
 
-  invite(name?: string): void {
+  openDialog(name?: string): void {
     this.show();
     if (name === undefined) return;
     if (isOnDisk(name) || isRecordingId(name)) {
-      this.#asked = [name, ...this.#asked.filter((one) => one !== name)];
+      this.#waitingIds = [name, ...this.#waitingIds.filter((waiting) => waiting !== name)];
       this.#askNext();
       return;
     }
@@ -154,17 +154,17 @@ export class Opener {
         // Without storage the page uses the endpoint for this visit only.
       }
     }
-    this.#dependencies.changed();
+    this.#dependencies.onChanged();
   }
 
   /** Returns to the choice of a model; a download stops, and its bytes stay in the cache. */
-  back(): void {
+  goBack(): void {
     this.#job?.abort();
     this.#set({ name: 'choose' });
   }
 
   trust(repository: string): void {
-    this.#trusted.add(repository);
+    this.#trustedRepositories.add(repository);
   }
 
   lookUp(name: string): Promise<void> {
@@ -178,24 +178,24 @@ export class Opener {
     }
     return this.#step(`Looking up ${name}`, async (signal) => {
       const onRetry = ({ reason }: { readonly reason: string }) =>
-        this.#set({ name: 'looking', what: `${name}: ${reason}` });
+        this.#set({ name: 'looking', text: `${name}: ${reason}` });
       await this.#present(await this.#resolve(name, signal, onRetry));
     });
   }
 
   openFiles(files: readonly DiskFile[] | Promise<readonly DiskFile[]>): Promise<void> {
     return this.#step('Reading the files', async (signal) => {
-      const chosen = await files;
-      const emptyFile = chosen.find(({ file }) => file.size === 0);
+      const diskFiles = await files;
+      const emptyFile = diskFiles.find(({ file }) => file.size === 0);
       if (emptyFile)
         throw new InputError(`${emptyFile.path} is empty: expected a model’s file, found 0 bytes.`);
-      const [only] = chosen;
-      if (only && chosen.length === 1 && (await isRecordingFile(only.file))) {
-        const id = await idOfRecordingFile(only.file as File);
+      const [firstFile] = diskFiles;
+      if (firstFile && diskFiles.length === 1 && (await isRecordingFile(firstFile.file))) {
+        const id = await idOfRecordingFile(firstFile.file as File);
         this.#checkFingerprint(id);
-        return this.#loadRecording(id, signal, only.file);
+        return this.#loadRecording(id, signal, firstFile.file);
       }
-      const plans = await planFiles(chosen);
+      const plans = await planFiles(diskFiles);
       const [plan, ...more] = plans;
       signal.throwIfAborted();
       // The files are local, so loads them at once.
@@ -203,14 +203,18 @@ export class Opener {
       this.show();
       this.#set({
         name: 'several',
-        models: plans.map((plan) => ({ title: titleOfFiles(plan), bytes: plan.bytes, from: plan })),
+        models: plans.map((plan) => ({
+          title: titleOfFiles(plan),
+          bytes: plan.bytes,
+          source: plan,
+        })),
       });
     });
   }
 
-  take({ from }: Candidate): Promise<void> {
-    if (typeof from === 'string') return this.lookUp(from);
-    return this.#step('Reading the files', (signal) => this.#load(from, signal));
+  chooseCandidate({ source }: Candidate): Promise<void> {
+    if (typeof source === 'string') return this.lookUp(source);
+    return this.#step('Reading the files', (signal) => this.#load(source, signal));
   }
 
   load(plan: Plan): Promise<void> {
@@ -223,7 +227,7 @@ export class Opener {
 
   async clear(): Promise<void> {
     await cacheClear().catch((error) => this.#fail(error));
-    await this.#countKept();
+    await this.#countCachedBytes();
   }
 
   /**
@@ -242,12 +246,12 @@ export class Opener {
     if (!isOutsideZoo(id) || models.canOpen(id)) return true;
     if (isOnDisk(id)) return this.#ask(id);
     const [repository = ''] = hubName(id).split(/[@:]/);
-    const isTemporary = this.#trusted.has(repository);
-    if (isTemporary || (await isKept(repository))) {
+    const isTemporary = this.#trustedRepositories.has(repository);
+    if (isTemporary || (await isCached(repository))) {
       const plan = await this.#resolve(hubName(id), signal);
-      const isAgreed = isTemporary || (await keptOf(plan)) >= plan.bytes;
+      const isAgreed = isTemporary || (await cachedBytesOf(plan)) >= plan.bytes;
       if (isAgreed && plan.bytes > 0 && !plan.refusal && !plan.choices.length) {
-        models.admit(id, { ...this.#recipe(plan), isTemporary });
+        models.admit(id, { ...this.#recipeOf(plan), isTemporary });
         return true;
       }
     }
@@ -255,22 +259,22 @@ export class Opener {
   }
 
   #ask(id: string): false {
-    if (this.#declined.has(id)) return false;
-    this.#asked = [...new Set([...this.#asked, id])];
+    if (this.#declinedIds.has(id)) return false;
+    this.#waitingIds = [...new Set([...this.#waitingIds, id])];
     if (!this.isShown || this.stage.name === 'choose') this.#askNext();
     return false;
   }
 
   #askNext(): void {
-    const [next] = this.#asked;
-    if (!next) {
+    const [nextId] = this.#waitingIds;
+    if (!nextId) {
       this.isShown = false;
-      this.#dependencies.changed();
+      this.#dependencies.onChanged();
       return;
     }
-    if (isHubId(next)) this.fields = { ...this.fields, name: hubName(next) };
+    if (isHubId(nextId)) this.fields = { ...this.fields, name: hubName(nextId) };
     this.show();
-    this.#set({ name: 'ask', id: next });
+    this.#set({ name: 'ask', id: nextId });
   }
 
   #resolve(name: string, signal: AbortSignal, onRetry?: HubOptions['onRetry']): Promise<Plan> {
@@ -288,12 +292,12 @@ export class Opener {
     if (plan.choices.length)
       this.#set({
         name: 'several',
-        models: plan.choices.map(({ file, bytes, id }) => ({ title: file, bytes, from: id! })),
+        models: plan.choices.map(({ file, bytes, id }) => ({ title: file, bytes, source: id! })),
       });
-    else this.#set({ name: 'plan', plan, kept: await keptOf(plan) });
+    else this.#set({ name: 'plan', plan, cachedBytes: await cachedBytesOf(plan) });
   }
 
-  #recipe(plan: Plan) {
+  #recipeOf(plan: Plan) {
     const isRemote = isDownload(plan);
     const title = isRemote ? hubName(idOfPlan(plan)) : titleOfFiles(plan);
     const token = this.fields.token || undefined;
@@ -305,10 +309,10 @@ export class Opener {
   async #load(plan: Plan, signal: AbortSignal): Promise<void> {
     const models = this.#dependencies.models();
     if (!models) throw new Error('The engine is not running yet; try again in a moment.');
-    const recipe = this.#recipe(plan);
+    const recipe = this.#recipeOf(plan);
     const id = recipe.source === 'hub' ? idOfPlan(plan) : await idOfFiles(plan);
     if (recipe.source === 'disk') this.#checkFingerprint(id);
-    this.#set({ name: 'loading', plan, loaded: { done: 0, total: plan.bytes } });
+    this.#set({ name: 'loading', plan, progress: { done: 0, total: plan.bytes } });
     models.admit(id, recipe);
     models.pin(id);
     const stop = () => models.stop(id);
@@ -326,7 +330,7 @@ export class Opener {
           this.#set({
             name: 'loading',
             plan,
-            loaded: { ...(isDownload(plan) ? more : {}), done, total },
+            progress: { ...(isDownload(plan) ? more : {}), done, total },
           }),
       });
     } catch (error) {
@@ -359,30 +363,30 @@ export class Opener {
    * @throws InputError if their fingerprints differ
    */
   #checkFingerprint(id: string): void {
-    const requested = this.#asked.find(isOnDisk);
-    if (!requested || !this.isShown || fingerprintOf(requested) === fingerprintOf(id)) return;
+    const requestedId = this.#waitingIds.find(isOnDisk);
+    if (!requestedId || !this.isShown || fingerprintOf(requestedId) === fingerprintOf(id)) return;
     throw new InputError(
-      `${nameOfId(id)}: expected the files that the link names, fingerprint ${fingerprintOf(requested)}, ` +
+      `${nameOfId(id)}: expected the files that the link names, fingerprint ${fingerprintOf(requestedId)}, ` +
         `found ${fingerprintOf(id)}. Close this dialog to open other files.`,
     );
   }
 
   #finish(id: string): void {
-    const isAsked = this.#asked.includes(id);
-    this.#asked = this.#asked.filter((one) => one !== id);
-    this.#declined.delete(id);
+    const isAsked = this.#waitingIds.includes(id);
+    this.#waitingIds = this.#waitingIds.filter((waiting) => waiting !== id);
+    this.#declinedIds.delete(id);
     this.stage = { name: 'choose' };
-    this.#dependencies.opened(id, isAsked ? 'asked' : this.fields.isBeside ? 'beside' : 'alone');
-    void this.#countKept();
+    this.#dependencies.onOpened(id, isAsked ? 'asked' : this.fields.isBeside ? 'beside' : 'alone');
+    void this.#countCachedBytes();
     if (this.isShown) this.#askNext();
   }
 
   /** Runs a step of opening, and stops the previous one. */
-  async #step(what: string, work: (signal: AbortSignal) => Promise<void>): Promise<void> {
+  async #step(text: string, work: (signal: AbortSignal) => Promise<void>): Promise<void> {
     this.#job?.abort();
     const job = new AbortController();
     this.#job = job;
-    this.#set({ name: 'looking', what });
+    this.#set({ name: 'looking', text });
     try {
       await work(job.signal);
     } catch (error) {
@@ -392,9 +396,9 @@ export class Opener {
       // The downloaded bytes are in the cache, so the same plan can resume.
       const canResume = stage.name === 'loading' && (isSlow || stage.plan.commit !== undefined);
       this.stage = canResume
-        ? { name: 'plan', plan: stage.plan, kept: await keptOf(stage.plan), isSlow }
-        : this.#asked[0]
-          ? { name: 'ask', id: this.#asked[0] }
+        ? { name: 'plan', plan: stage.plan, cachedBytes: await cachedBytesOf(stage.plan), isSlow }
+        : this.#waitingIds[0]
+          ? { name: 'ask', id: this.#waitingIds[0] }
           : { name: 'choose' };
       // Dropped files open no dialog, but now the reader has to choose.
       if (isSlow) this.isShown = true;
@@ -405,19 +409,19 @@ export class Opener {
   #fail(error: unknown): void {
     const text = errorSentence(error);
     if (this.isShown) this.error = text;
-    else this.#dependencies.failed(text);
-    this.#dependencies.changed();
+    else this.#dependencies.onFailed(text);
+    this.#dependencies.onChanged();
   }
 
   #set(stage: Stage): void {
     this.stage = stage;
     this.error = '';
-    this.#dependencies.changed();
+    this.#dependencies.onChanged();
   }
 
-  async #countKept(): Promise<void> {
-    this.keptBytes = await cacheBytes().catch(() => NaN);
-    this.#dependencies.changed();
+  async #countCachedBytes(): Promise<void> {
+    this.totalCachedBytes = await cacheBytes().catch(() => NaN);
+    this.#dependencies.onChanged();
   }
 }
 
@@ -427,15 +431,15 @@ function recordingAddress(text: string): URL | undefined {
 }
 
 /** Whether a file of the repository is cached, so that the reader has agreed on an earlier visit. */
-async function isKept(repository: string): Promise<boolean> {
-  const cached = await cacheList().catch(() => []);
-  return cached.some(({ id, complete }) => complete && id === repository);
+async function isCached(repository: string): Promise<boolean> {
+  const entries = await cacheList().catch(() => []);
+  return entries.some(({ id, complete }) => complete && id === repository);
 }
 
-async function keptOf(plan: Plan): Promise<number> {
+async function cachedBytesOf(plan: Plan): Promise<number> {
   const addresses = new Set(plan.files.weights.map(({ url }) => url));
-  const cached = await cacheList().catch(() => []);
-  return cached
+  const entries = await cacheList().catch(() => []);
+  return entries
     .filter(({ url }) => addresses.has(url))
     .reduce((bytes, file) => bytes + file.bytes, 0);
 }

@@ -81,10 +81,10 @@ export class Picker {
   #groups(): [string, Choice[]][] {
     const { models } = this.#context.engine.peek()!;
     const groups = new Map<string, Choice[]>();
-    for (const one of models.choices) {
-      const factor = models.zoo.cards.find(({ id }) => id === one.id)?.factor;
-      const name = factor ?? SOURCES[one.source];
-      groups.set(name, [...(groups.get(name) ?? []), one]);
+    for (const choice of models.choices) {
+      const factor = models.zoo.cards.find(({ id }) => id === choice.id)?.factor;
+      const name = factor ?? SOURCES[choice.source];
+      groups.set(name, [...(groups.get(name) ?? []), choice]);
     }
     return [...groups];
   }
@@ -144,10 +144,10 @@ export class Picker {
 
   #editForm(): TemplateResult {
     const { models } = this.#context.engine.peek()!;
-    const trainedWith = models.zoo.cards.find(({ id }) => id === this.#model)?.operation;
+    const trainedOperation = models.zoo.cards.find(({ id }) => id === this.#model)?.operation;
     // The model's own operation is not a counterfactual.
     const offeredEdits = editChoices(this.#texts ?? models.describe).filter(
-      ({ operation }) => !operation || operation !== trainedWith,
+      ({ operation }) => !operation || operation !== trainedOperation,
     );
     const edit = offeredEdits.find(({ name }) => name === this.#edit) ?? offeredEdits[0]!;
     const variantOf = (data: FormData) => {
@@ -202,8 +202,8 @@ export class Picker {
     const context = this.#context;
     const { models } = context.engine.peek()!;
     const shown = this.#shown;
-    const offered = new Set(models.choices.map(({ id }) => id));
-    const unlisted = shown.filter((text) => !offered.has(text));
+    const offeredIds = new Set(models.choices.map(({ id }) => id));
+    const unlistedSubjects = shown.filter((text) => !offeredIds.has(text));
     const choose = (event: Event) => {
       this.#model = valueOf(event);
       void this.#loadSteps();
@@ -226,10 +226,10 @@ export class Picker {
               </fieldset>`,
           )}
           ${
-            unlisted.length
+            unlistedSubjects.length
               ? html`<fieldset class="pick-set">
                   <legend>checkpoints, counterfactuals, other arithmetic</legend>
-                  ${unlisted.map((text) => this.#chip(text, nameOf({ subject: text }, context)))}
+                  ${unlistedSubjects.map((text) => this.#chip(text, nameOf({ subject: text }, context)))}
                 </fieldset>`
               : nothing
           }
@@ -254,7 +254,7 @@ export class Picker {
               </select></label
             >
             ${this.#stepForm()} ${this.#editForm()}
-            ${inexactNames.map((one) => this.#arithmeticForm(one))}
+            ${inexactNames.map((arithmetic) => this.#arithmeticForm(arithmetic))}
           </fieldset>
           <p class="links">
             <button type="button" @click=${() => context.open()}>Open another model …</button>

@@ -7,16 +7,19 @@ const FORMATS = { safetensors: 'safetensors', pytorch: 'PyTorch', gguf: 'GGUF' }
 /** Whether the weights come from a network, not from the reader's disk. */
 export const isDownload = ({ files }: Plan): boolean => files.weights.some(({ url }) => url);
 
-export function planRows(plan: Plan, kept: number): readonly (readonly [string, string])[] {
+export function planRows(plan: Plan, cachedBytes: number): readonly (readonly [string, string])[] {
   const { weights } = plan.files;
   const isRemote = isDownload(plan);
-  const [one, ...more] = weights;
-  const files = one && !more.length ? one.name : `${weights.length} files, ${FORMATS[plan.format]}`;
+  const [weightFile, ...otherFiles] = weights;
+  const files =
+    weightFile && !otherFiles.length
+      ? weightFile.name
+      : `${weights.length} files, ${FORMATS[plan.format]}`;
   const commit = plan.commit ? ` (commit ${plan.commit.slice(0, 8)})` : '';
   const size = plan.bytes ? sizeWords(plan.bytes) : 'size unknown';
   const sizeNote =
-    kept > 0 && isRemote
-      ? `${sizeWords(Math.max(0, plan.bytes - kept))}; ${sizeWords(kept)} of ${sizeWords(plan.bytes)} are cached`
+    cachedBytes > 0 && isRemote
+      ? `${sizeWords(Math.max(0, plan.bytes - cachedBytes))}; ${sizeWords(cachedBytes)} of ${sizeWords(plan.bytes)} are cached`
       : size;
   const license = plan.license ?? (isRemote ? 'not stated' : undefined);
   const source = plan.remembered && 'cached from an earlier visit (Hugging Face cannot be reached)';

@@ -10,7 +10,7 @@ import { INPUTS, isInputMissing, readPrompts } from '../ask/question';
 import { defaults, table, type NumberName, type State } from '../ask/state';
 import { MAX_SUBJECTS, parseSubject, titleOf } from '../ask/subject';
 import { explainTerms, field } from './terms';
-import { startTokenWords, readable, word } from '../words';
+import { startTokenWords, makeReadable, word } from '../words';
 import { addElement } from './view';
 
 /**
@@ -234,7 +234,7 @@ export function fileField({ file, chooseFile, fail }: Context): TemplateResult {
 export function startTokenField({ state, set }: Context, frames: readonly Frame[]): TemplateResult {
   const { first } = state.value;
   const automaticNames = new Set(
-    frames.map(({ special }) => special.automatic.map(readable).join(' ') || 'none'),
+    frames.map(({ special }) => special.automatic.map(makeReadable).join(' ') || 'none'),
   );
   const names = new Set([...frames.flatMap(({ special }) => special.choices), first]);
   const specialChoices = [...names].filter((name) => name && name !== 'bos' && name !== 'none');
@@ -247,11 +247,11 @@ export function startTokenField({ state, set }: Context, frames: readonly Frame[
       ['', `the tokenizer’s default: ${[...automaticNames].join(' / ')}`],
       ['none', 'none'],
       ...(bos && !(isBosAutomatic && first !== 'bos')
-        ? [['bos', `start token ${readable(bos)}`] as const]
+        ? [['bos', `start token ${makeReadable(bos)}`] as const]
         : []),
       ...specialChoices
         .filter((name) => name !== bos || first === name)
-        .map((name) => [name, readable(name)] as const),
+        .map((name) => [name, makeReadable(name)] as const),
     ],
     (value) => set({ first: value }),
   );
@@ -297,7 +297,7 @@ export function startTokenButton(
   // Without the key `first` the tokenizer adds its own special tokens.
   const valueWithStart =
     frameWithBos.special.automatic[0] === frameWithBos.special.bos ? '' : 'bos';
-  const bos = readable(frameWithBos.special.bos!);
+  const bos = makeReadable(frameWithBos.special.bos!);
   const text = hasNoStart
     ? `no start token: add ${bos}`
     : labels.join(' / ').replace(' (start token)', '');

@@ -20,7 +20,7 @@ import {
   fileOf,
   downloadFile,
   KINDS,
-  onPaper,
+  drawOnPaper,
 } from '../save/menu';
 import { explainTerms } from './terms';
 import { addEmbedButton } from './controls';
@@ -186,12 +186,12 @@ export class Figure {
         ),
         numbers,
         facts: this.#context.facts(),
-        onPaper: <T>(take: () => T): T => {
+        drawOnPaper: <T>(take: () => T): T => {
           const draw = (theme?: Theme) => {
             this.#paperTheme = theme;
             this.#draw();
           };
-          return onPaper(this.#grid, draw, take);
+          return drawOnPaper(this.#grid, draw, take);
         },
       };
       void fileOf(kind, figure).then(

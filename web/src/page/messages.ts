@@ -35,7 +35,7 @@ interface Download {
   /** Whether an open dialog shows the download; then the page does not. */
   readonly isShown: boolean;
   readonly work: string | undefined;
-  readonly back: () => void;
+  readonly goBack: () => void;
 }
 
 /** @param download read again whenever `changes` changes */
@@ -78,7 +78,7 @@ export function drawMessages(
     clearTimeout(progressTimer);
     const stop = () => {
       engine.peek()?.queue.stop();
-      download.back();
+      download.goBack();
     };
     const draw = () => {
       progress.hidden = !shownWork && !downloadText;

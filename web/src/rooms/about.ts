@@ -3,7 +3,7 @@ import { html, nothing, type TemplateResult } from 'lit';
 import { until } from 'lit/directives/until.js';
 import type { Context } from '../page/context';
 import { isBidirectional, type Frame } from '../frame';
-import { MEASURING_CONDITIONS, stepOf } from '../ask/steps';
+import { MEASURING_CONDITIONS, splitStep } from '../ask/steps';
 import { splitArithmetic, operationOf } from '../ask/subject';
 import { CLASS_WORDS, classWords, show } from '../words';
 import { seedsOf, type Card, type Reported } from '../ask/zoo';
@@ -23,11 +23,11 @@ function cardWords(card: Card, frame: Frame): TemplateResult {
   const suffix = isBidirectional(frame) ? ' at masked positions' : '';
   const biasWords =
     sink_bias === undefined ? '' : `, on the bias key ${show(Number(sink_bias), 1)}%`;
-  const { own, all } = seedsOf(card);
+  const { shippedSeed, all } = seedsOf(card);
   const seedWords = all.slice(1).map((run) => `seed ${run.seed}: ${show(run.sink_1, 1)}%`);
   const seedsNote = seedWords.length
-    ? `seed ${own}; ${seedWords.join(', ')}`
-    : `seed ${own}, the only one`;
+    ? `seed ${shippedSeed}; ${seedWords.join(', ')}`
+    : `seed ${shippedSeed}, the only one`;
   return html`<p>${card.what}</p>
     <p>
       Over ${sequences} held-out sequences (T = ${T}, ε = ${eps}, ${startWords}): Sink₁
@@ -60,7 +60,7 @@ async function formulaWords(
 
 export function cardOf({ model }: Frame, context: Context): Card | undefined {
   const { weights } = splitArithmetic(model.id);
-  const id = stepOf(weights)?.id ?? weights;
+  const id = splitStep(weights)?.id ?? weights;
   return context.engine.peek()?.models.zoo.cards.find((card) => card.id === id);
 }
 

@@ -36,7 +36,7 @@ import { sinks } from '../views/sinks';
 import { QUESTIONS, RESEARCH, tabsOf, type Choice } from '../views/index';
 import { addElement } from '../page/view';
 import { comparisonAnswer } from '../answers';
-import { comparison, startTokenWords, sharedConditions } from '../words';
+import { comparisonWords, startTokenWords, sharedConditions } from '../words';
 import { corpusName, type Card, type OpenModels } from '../ask/zoo';
 import { differenceLine, differencesOf, pathWords } from './differs';
 import {
@@ -296,7 +296,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     render(
       html`${roomHeading(
         answer || 'Compare',
-        comparison(freshFrames) ||
+        comparisonWords(freshFrames) ||
           (entries.length < 2 ? 'Add another model to compare.' : hasError ? '' : 'Measuring …'),
         context,
         pictureField(choice, frames, stage.select),

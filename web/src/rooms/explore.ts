@@ -32,7 +32,7 @@ import { answerOf, emergenceWords, firstTokenClause, dormantWords } from '../ans
 import { isOutsideZoo } from '../ask/ids';
 import { parseSubject, type SubjectEdit } from '../ask/subject';
 import {
-  finding,
+  findingWords,
   claimSentence,
   headName,
   purposeWords,
@@ -247,7 +247,7 @@ function withoutFirstWords(frame: Frame, rise: number | undefined): string {
 function detailWords({ question }: Choice, frame: Frame, at: Head): string {
   switch (question.name) {
     case 'where':
-      return finding(frame, at);
+      return findingWords(frame, at);
     case 'why':
       return SOFTMAX_AND_SIGMOID;
     case 'when':

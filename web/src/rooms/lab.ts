@@ -14,7 +14,7 @@ import { createMap, type Actions } from '../lab/map';
 import { Pair } from '../lab/pair';
 import { fromScratch, fineTune } from '../lab/presets';
 import { isFineTune, namesOf, type Settings } from '../lab/settings';
-import { verdict } from '../lab/words';
+import { verdictWords } from '../lab/words';
 import { addElement } from '../page/view';
 import { LAB } from '../views/index';
 import '../plot/chart.css';
@@ -89,7 +89,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     const preset = [...fromScratch, ...fineTune].find(
       (candidate) => candidate.leftRun === leftRun && candidate.rightRun === rightRun,
     );
-    const sentence = pair.isRunning ? '' : verdict(pair.namedLabs());
+    const sentence = pair.isRunning ? '' : verdictWords(pair.namedLabs());
     const introduction =
       preset?.claim ??
       'Two models with the same task and seed. Press Train: does the first column of their maps become a sink?';
@@ -145,7 +145,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       void [
         context.theme.value,
         context.state.value.hide,
-        ...pair.labs.map(({ changed }) => changed.value),
+        ...pair.labs.map(({ changes }) => changes.value),
       ];
       drawTimer ||= window.setTimeout(
         draw,

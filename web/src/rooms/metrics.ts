@@ -8,12 +8,12 @@ import {
   comparableKeyCount,
   layerNumber,
   mean,
-  overPrompts,
+  statisticsOverPrompts,
   type Frame,
   type Head,
 } from '../frame';
 import { formatCsv, factsOf, csvNotes, nullForNaN, type Facts } from '../save/numbers';
-import { CLASS_WORDS, firstTokenSubscript, judged } from '../words';
+import { CLASS_WORDS, firstTokenSubscript, verdictOf } from '../words';
 import type { Reported } from '../ask/zoo';
 
 export interface Cell {
@@ -121,7 +121,7 @@ const OWN_COLUMNS: readonly OwnColumn[] = [
     meaning: 'α₁ under uniform attention; above ε, heads cannot be counted',
     reads: 'alpha_uniform',
     digits: 3,
-    cellOf: (frame) => ({ mean: judged(frame).even, deviation: NaN }),
+    cellOf: (frame) => ({ mean: verdictOf(frame).even, deviation: NaN }),
   },
   {
     name: 'sink_elsewhere',
@@ -248,7 +248,7 @@ export function tableOf({ metrics }: Pick<Describe, 'metrics'>): readonly TableM
     const unit = metrics.find((metric) => metric.name === name)?.unit ?? '';
     return UNITS[unit] ?? unit;
   };
-  const columns = OWN_COLUMNS.map(({ meaning, cellOf = overPrompts, ...column }) => ({
+  const columns = OWN_COLUMNS.map(({ meaning, cellOf = statisticsOverPrompts, ...column }) => ({
     ...column,
     meaning: typeof meaning === 'string' ? meaning : meaning(unitOf(column.reads)),
     cellOf: (frame: Frame) => cellOf(frame, column.reads),

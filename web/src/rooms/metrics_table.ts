@@ -8,7 +8,7 @@ import {
   areLossesAlike,
   CLASS_WORDS,
   headName,
-  judged,
+  verdictOf,
   OTHER_VOCABULARIES,
   percent,
   quote,
@@ -92,7 +92,7 @@ function rowOf(
   const { sequences, model } = frame;
   const prompts = sequences === 1 ? '1 prompt' : `${sequences} prompts`;
   const storedNote = model.bits ? `, stored at ${model.bits.toFixed(1)} bits per weight` : '';
-  const shortNote = judged(frame).conclusive ? '' : ', text too short to count heads';
+  const shortNote = verdictOf(frame).conclusive ? '' : ', text too short to count heads';
   const note = `${prompts}${storedNote}${shortNote}`;
   return html`<tr data-subject=${frame.subject} class="${frame.class} ${isStale ? 'stale' : ''}">
     <th scope="row">

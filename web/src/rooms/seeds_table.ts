@@ -69,14 +69,16 @@ function drawStrip(strip: Strip, domain: readonly [number, number], hasZero: boo
 
 function domainsOf(lines: readonly Line[]): (readonly [number, number])[] {
   const hasZero = lines.some(({ isDifference }) => isDifference);
-  return OUTCOMES.map(({ within }, i): readonly [number, number] => {
+  return OUTCOMES.map(({ possibleRange }, i): readonly [number, number] => {
     const values = lines.flatMap(({ strips }) => {
       const strip = strips[i];
       return strip ? [...strip.dots, strip.mean, strip.low, strip.high] : [];
     });
     const finiteValues = [...values, ...(hasZero ? [0] : [])].filter(Number.isFinite);
     const [low, high] = [Math.min(...finiteValues), Math.max(...finiteValues)];
-    return hasZero ? [low, high] : [Math.max(low, within[0]), Math.min(high, within[1])];
+    return hasZero
+      ? [low, high]
+      : [Math.max(low, possibleRange[0]), Math.min(high, possibleRange[1])];
   });
 }
 
@@ -96,7 +98,7 @@ function cellsOf(lines: readonly Line[]): (TemplateResult | undefined)[][] {
 
 function stripOf(
   dots: readonly number[],
-  within: Outcome['within'],
+  within: Outcome['possibleRange'],
   shownIndex?: number,
 ): Strip | undefined {
   const [center, half] = [mean(dots), halfInterval(dots, within)];
@@ -112,8 +114,8 @@ function stripOf(
 
 /** Returns the row of the recipe with the shown weights. Of its other seeds only three outcomes are known. */
 function shownLine(card: Card): Line {
-  const { own, all } = seedsOf(card);
-  const shownIndex = all.findIndex(({ seed }) => seed === own);
+  const { shippedSeed, all } = seedsOf(card);
+  const shownIndex = all.findIndex(({ seed }) => seed === shippedSeed);
   const steps = Number(card.training?.steps);
   const stepsNote = steps ? `${steps.toLocaleString('en')} steps, as shown: ` : '';
   const seeds = all.map(({ seed }) => seed);
@@ -128,11 +130,14 @@ function shownLine(card: Card): Line {
     note:
       stepsNote +
       (all.length > 1
-        ? `${all.length} seeds (${seeds.join(', ')}); the weights here are seed ${own}’s`
-        : `one seed (${own}): how far another would differ is not known`),
-    strips: OUTCOMES.map(({ name, within }) => {
+        ? `${all.length} seeds (${seeds.join(', ')}); the weights here are seed ${shippedSeed}’s`
+        : `one seed (${shippedSeed}): how far another would differ is not known`),
+    strips: OUTCOMES.map(({ name, possibleRange }) => {
       const key = cardKeys[name];
-      return key && stripOf(all.map((run) => run[key]).filter(Number.isFinite), within, shownIndex);
+      return (
+        key &&
+        stripOf(all.map((run) => run[key]).filter(Number.isFinite), possibleRange, shownIndex)
+      );
     }),
   };
 }
@@ -142,7 +147,7 @@ function lineOfDifference({ title, differs }: Card): Line {
   return {
     title: `${title}, what its factor does`,
     note: `${seeds} pairs of seeds, α₁ above uniform attention: ${withMinusSigns(says)}`,
-    strips: OUTCOMES.map(({ name, within: [least, most] }) => {
+    strips: OUTCOMES.map(({ name, possibleRange: [least, most] }) => {
       const [center, low, high] = outcomes[name] ?? [];
       if (high === undefined) return undefined;
       const isPossible = high <= most - least && low! >= least - most;
@@ -183,7 +188,9 @@ function linesOf(cards: readonly Card[], spreads: readonly (Spread | undefined)[
   const longRuns = cards.flatMap(({ title }, i): Line[] => {
     const spread = spreads[i];
     if (!spread) return [];
-    const strips = OUTCOMES.map(({ name, within }) => stripOf(spread.values[name]!, within));
+    const strips = OUTCOMES.map(({ name, possibleRange }) =>
+      stripOf(spread.values[name]!, possibleRange),
+    );
     return [{ title: `${title}, long runs`, note: seedCountWords(spread), strips }];
   });
   const differences = cards.filter(({ differs }) => differs).map(lineOfDifference);

@@ -4,7 +4,7 @@
  */
 import { signal } from '@preact/signals-core';
 import { html, nothing, render, type TemplateResult } from 'lit';
-import { claimOf, WHERE, type Claim, type Kind } from '../claims';
+import { claimOf, KIND_SENTENCES, type Claim, type Kind } from '../claims';
 import {
   exampleField,
   normalizeField,
@@ -40,14 +40,14 @@ import { attention, weightScale } from '../views/attention';
 import { addElement } from '../page/view';
 import {
   alphaOf,
-  capital,
-  givenWords,
+  capitalize,
+  attentionWords,
   headName,
-  isBelow,
+  isBelowUniform,
   meanAlpha,
   percent,
   rowsWords,
-  firstBare,
+  firstTokenText,
   shareWords,
   stampWords,
   sumWords,
@@ -70,13 +70,15 @@ function recordingWords({ recording, sequences, pooled, ...frame }: Frame): stri
 }
 
 function firstTokenWords(frame: Frame): string {
-  const name = firstBare(frame);
+  const name = firstTokenText(frame);
   return frame.tokens[firstKey(frame)]?.special ? `${name}, which begins every text` : name;
 }
 
 /** Returns the answer that the first map gives, which names the first token. */
 const answerWords = (kind: Kind, frame: Frame) =>
-  kind === 'none' ? WHERE.none : WHERE[kind].replace(/\.$/, `: ${firstTokenWords(frame)}.`);
+  kind === 'none'
+    ? KIND_SENTENCES.none
+    : KIND_SENTENCES[kind].replace(/\.$/, `: ${firstTokenWords(frame)}.`);
 
 /** Whether a softmax model attends to its first token and its sigmoid twin does not. */
 function isContrast(
@@ -93,7 +95,7 @@ function secondModelWords(frames: readonly Frame[], claims: readonly Claim[]): s
   if (!frame || !otherFrame || !claim?.kind || !otherClaim?.kind || claim.kind === 'none')
     return '';
   if (isContrast(frames, claims))
-    return ` Softmax must hand out 100% per row: attention that finds no use goes to ${firstBare(frame)}, which every row sees. Sigmoid, trained alike, weighs each token on its own: rows may sum to anything.`;
+    return ` Softmax must hand out 100% per row: attention that finds no use goes to ${firstTokenText(frame)}, which every row sees. Sigmoid, trained alike, weighs each token on its own: rows may sum to anything.`;
   const otherName = areTwins(frame, otherFrame)
     ? 'a sigmoid model trained alike'
     : modelName(otherFrame);
@@ -120,16 +122,16 @@ export function leadSentence(frames: readonly Frame[], claims: readonly Claim[])
 }
 
 export function sideWords(claim: Claim, frame: Frame): TemplateResult {
-  const firstToken = firstBare(frame);
-  const shareText = html`<strong>${givenWords(claim)}</strong>`;
+  const firstToken = firstTokenText(frame);
+  const shareText = html`<strong>${attentionWords(claim)}</strong>`;
   const shortName = headName(claim.at, frame);
   const { L, H } = frame.architecture;
   const quantity = claim.isShare
     ? html`${shareText} ${shareWords(frame)}`
     : html`a mean weight of ${shareText}`;
-  if (!claim.isMost || L * H === 1)
+  if (!claim.isStrongest || L * H === 1)
     return html`${explainTerms(`Head ${shortName}`)} gives ${firstToken} ${quantity}.`;
-  const amount = isBelow(claim)
+  const amount = isBelowUniform(claim)
     ? html`below ${shareText} on average`
     : claim.isShare && frame.operation.normalizes
       ? html`${shareText} on average`
@@ -146,12 +148,12 @@ function detailsWords(frame: Frame, claim: Claim): string {
   const { layer, head } = claim.at;
   const meanShareText = percent(meanAlpha(frame), 0);
   const comparison = frame.operation.normalizes
-    ? `; evenly spread over the tokens that each row sees, the first token would get ${percent(claim.even, 0)}. The mean over all ${L * H} heads is ${meanShareText}`
+    ? `; evenly spread over the tokens that each row sees, the first token would get ${percent(claim.uniform, 0)}. The mean over all ${L * H} heads is ${meanShareText}`
     : `, ${sumWords(claim.rowSum)} on average. As a share of its row sums the first token gets ${percent(alphaOf(frame, claim.at), 0)} in this head, ${meanShareText} on average`;
   return (
-    `${capital(modelName(frame))}: head ${headName(claim.at, frame)} (layer ${layerNumber(frame, layer)}, head ${head}, counted from 0) ` +
-    `${claim.isMost ? `of ${L * H}, the one that gives the first token most` : 'is selected'}. ` +
-    `${capital(rowsWords(claim))}${comparison}.`
+    `${capitalize(modelName(frame))}: head ${headName(claim.at, frame)} (layer ${layerNumber(frame, layer)}, head ${head}, counted from 0) ` +
+    `${claim.isStrongest ? `of ${L * H}, the one that gives the first token most` : 'is selected'}. ` +
+    `${capitalize(rowsWords(claim))}${comparison}.`
   );
 }
 
@@ -354,7 +356,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
         const claim =
           frame && claims[frames.findIndex((candidate) => candidate.subject === subject)]!;
         return html`<p class="twin twin-${i}">
-          ${frame ? html`<strong>${capital(modelName(frame))}</strong> <span>${frame.T < 2 ? `head ${headName(claim!.at)}` : sideWords(claim!, frame)}</span>` : hasError ? nothing : html`<span class="hint">Loading the second model …</span>`}
+          ${frame ? html`<strong>${capitalize(modelName(frame))}</strong> <span>${frame.T < 2 ? `head ${headName(claim!.at)}` : sideWords(claim!, frame)}</span>` : hasError ? nothing : html`<span class="hint">Loading the second model …</span>`}
         </p>`;
       }),
       captions,

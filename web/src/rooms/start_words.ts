@@ -1,5 +1,5 @@
 /** Sentences about frames that the first screen and the story below it share. */
-import { stepOf } from '../ask/steps';
+import { splitStep } from '../ask/steps';
 import { seedsOf } from '../ask/zoo';
 import type { Claim, Kind } from '../claims';
 import type { Frame } from '../frame';
@@ -10,7 +10,7 @@ import { cardOf } from './about';
 
 const REMARKS: Readonly<Record<Kind, (claim: Claim) => string>> = {
   all: ({ sums: [least] }) => `◀ attention sink${least > 0.995 ? '; rows sum to 100%' : ''}`,
-  many: ({ column }) => `◀ ${column!.strong} of ${column!.rows} tokens attend mostly here`,
+  many: ({ column }) => `◀ ${column!.strongRows} of ${column!.rows} tokens attend mostly here`,
   weak: () => '◀ a weaker column',
   none: ({ isShare, rowSum }) =>
     `no strong column${isShare ? '' : `; rows sum to ${sumWords(rowSum)} on average`}`,
@@ -24,7 +24,7 @@ export function remarkOf(claim: Claim): DrawOptions['remark'] {
 
 /** Whether two models differ only in the attention operation. */
 export function areTwins(frame: Frame, otherFrame: Frame): boolean {
-  const ids = [frame, otherFrame].map(({ model: { id } }) => stepOf(id)?.id ?? id);
+  const ids = [frame, otherFrame].map(({ model: { id } }) => splitStep(id)?.id ?? id);
   return ids.join() === 'softmax,sigmoid';
 }
 

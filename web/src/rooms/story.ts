@@ -6,6 +6,7 @@ import { computed, signal, type ReadonlySignal } from '@preact/signals-core';
 import { html, nothing, render, type TemplateResult } from 'lit';
 import { defaults, type State } from '../ask/state';
 import { LOG_SEQUENCES, stepWords } from '../ask/steps';
+import type { Measurement } from '../ask/zoo';
 import { claimOf } from '../claims';
 import {
   isBidirectional,
@@ -32,18 +33,18 @@ import { groupWords, writesLittle, outputs, outputNormsOf } from '../views/outpu
 import { tableRegion } from '../page/controls';
 import { formatLossChange, SMALL_CHANGE } from '../views/settings';
 import {
-  capital,
-  evenWords,
-  givenWords,
+  capitalize,
+  evenShareWords,
+  attentionWords,
   headName,
   headsWords,
-  isBelow,
-  judged,
+  isBelowUniform,
+  verdictOf,
   percent,
   shareWords,
   tooShortNote,
   show,
-  MUST_SPEND,
+  MUST_SPEND_SENTENCE,
 } from '../words';
 import { cardOf } from './about';
 import { barsTable, linesTable } from './tables';
@@ -94,7 +95,7 @@ function addColumns(place: HTMLElement): readonly [HTMLElement, HTMLElement] {
 const ROW_TEXT = 'A score says how well a token’s key fits the query.';
 const VECTORS_TEXT =
   'Values are vectors: the tables give their lengths, which do not add up where vectors point different ways.';
-const FIRST_TOKEN_TEXT = `${MUST_SPEND} Only the first token is visible to all others, so training often makes it the place where such attention does no harm: its key gets high scores, and its value is small.`;
+const FIRST_TOKEN_TEXT = `${MUST_SPEND_SENTENCE} Only the first token is visible to all others, so training often makes it the place where such attention does no harm: its key gets high scores, and its value is small.`;
 
 const SINGLE_TOKEN_TEXT = 'A single token has no other to compare with: type more.';
 
@@ -121,7 +122,7 @@ function answerBlock(text: string, intro?: unknown): TemplateResult {
 }
 
 function sinkCountWords(frame: Frame): string {
-  const verdict = judged(frame);
+  const verdict = verdictOf(frame);
   const { L, H } = frame.architecture;
   const gridText = `A model has many heads, each with a map of its own: here ${L} layers (rows) of ${H} heads.`;
   if (!verdict.conclusive) return `${gridText} ${tooShortNote(verdict, frame.T, frame.eps)}`;
@@ -134,7 +135,7 @@ function sinkCountWords(frame: Frame): string {
         : share > 0
           ? 'Only one head does it.'
           : 'No head does it on this text.';
-  return `${opening} ${gridText} ${capital(headsWords(frame, share))} give the first token more than ${percent(frame.eps, 0)}${frame.eps === defaults.eps ? ', the usual threshold' : ''} (evenly spread over the tokens that each row sees, it would be ${percent(verdict.even, 0)}): such a head has an attention sink.`;
+  return `${opening} ${gridText} ${capitalize(headsWords(frame, share))} give the first token more than ${percent(frame.eps, 0)}${frame.eps === defaults.eps ? ', the usual threshold' : ''} (evenly spread over the tokens that each row sees, it would be ${percent(verdict.even, 0)}): such a head has an attention sink.`;
 }
 
 /** Step 1: all heads, and the selected one beside them. */
@@ -164,7 +165,7 @@ const allHeadsStep: Build = (place, { context, scope }) => {
             <p>
               Select a map to enlarge it. Shown: ${headName(claim.at, frame)} (layer
               ${layerNumber(frame, layer)}, head ${head}, counted from 0),
-              ${isBelow(claim) ? 'at most ' : ''}${givenWords(claim)}.
+              ${isBelowUniform(claim) ? 'at most ' : ''}${attentionWords(claim)}.
             </p>`,
           answerPlace,
         );
@@ -527,10 +528,12 @@ const trainingStep: Build = (place, { context, scope }) => {
       const card = cardOf(frame, context);
       const { step } = frame.model;
       const stepName = step ? stepWords(step.step, step.of) : 'After training';
-      const uniformText = claim.isShare ? `, ${evenWords(claim.given, claim.even)}` : ` on average`;
+      const uniformText = claim.isShare
+        ? `, ${evenShareWords(claim.attention, claim.uniform)}`
+        : ` on average`;
       const finalText =
         step && claim.isShare
-          ? `; after training it gives ${givenWords(claimOf(trainedFrame()!, at))}`
+          ? `; after training it gives ${attentionWords(claimOf(trainedFrame()!, at))}`
           : '';
       render(
         html`<p class="answer">
@@ -541,8 +544,8 @@ const trainingStep: Build = (place, { context, scope }) => {
             }
           </p>
           <p role="status">
-            ${capital(stepName)}: head ${headName(at, frame)} gives the first token
-            ${claim.isShare ? `${givenWords(claim)} ${shareWords(frame)}` : `a weight of ${percent(claim.given)}`}${uniformText}${finalText}.
+            ${capitalize(stepName)}: head ${headName(at, frame)} gives the first token
+            ${claim.isShare ? `${attentionWords(claim)} ${shareWords(frame)}` : `a weight of ${percent(claim.attention)}`}${uniformText}${finalText}.
           </p>
           <p>
             Training only asks for a better guess of the next token. At step 0 only the first rows
@@ -550,7 +553,7 @@ const trainingStep: Build = (place, { context, scope }) => {
           </p>`,
         wordsPlace,
       );
-      currentTitle.textContent = capital(stepName);
+      currentTitle.textContent = capitalize(stepName);
       const frames = framesOf(entriesOf(context, context.state.value.shown));
       render(foldedText('How sure is that?', seedWords(frames, context)), seedsPlace);
       drawSinkCourse(chartPlace, courses.value, step?.step);
@@ -600,7 +603,7 @@ const STEPS: readonly Build[] = [
 /** States what a model does without a sink, from twins that differ only in the attention operation. */
 function twinWords([frame, twinFrame]: readonly Frame[], context: Context): string {
   if (!frame || !twinFrame || !areTwins(frame, twinFrame)) return '';
-  const metric = (frame: Frame, name: string) =>
+  const metric = (frame: Frame, name: Measurement) =>
     Number(cardOf(frame, context)?.measured[name] ?? NaN);
   const [loss, twinLoss] = [metric(frame, 'loss'), metric(twinFrame, 'loss')];
   const [sinkShare, twinShare] = [metric(frame, 'sink_1') / 100, metric(twinFrame, 'sink_1') / 100];
@@ -615,7 +618,7 @@ function twinWords([frame, twinFrame]: readonly Frame[], context: Context): stri
 
 const SUMMARY = 'An attention sink is where heads put the attention that they must give away.';
 const TAKEAWAYS = {
-  'Why is it there?': `${MUST_SPEND} The first token is visible to all, and its value adds little.`,
+  'Why is it there?': `${MUST_SPEND_SENTENCE} The first token is visible to all, and its value adds little.`,
   'Is it harmful?':
     'Not by itself, but it gets in the way. Where old tokens are dropped to save memory, the first one must stay, or what the model writes gets much worse (step 3; “Why it matters” measures it).',
 } as const;

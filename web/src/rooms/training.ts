@@ -17,7 +17,7 @@ import type { Frame } from '../frame';
 import { addElement } from '../page/view';
 import { emergenceOf } from '../views/training';
 import { explainTerms } from '../page/terms';
-import { headsWords, judged, percent, sharedConditions, tooShortNote } from '../words';
+import { headsWords, verdictOf, percent, sharedConditions, tooShortNote } from '../words';
 import { addTrainingSlider } from './walk';
 import './panes.css';
 import './training.css';
@@ -61,7 +61,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     void context.theme.value;
     const entries = currentEntries();
     const freshFrames = framesOf(entries.filter(({ isStale }) => !isStale));
-    const verdicts = freshFrames.map(judged);
+    const verdicts = freshFrames.map(verdictOf);
     const sinkSentences = freshFrames.map((frame, i) => {
       const verdict = verdicts[i]!;
       // The clauses are joined to one sentence, so this one gets no period.

@@ -16,7 +16,7 @@ import {
   readRecorded,
   runTrial,
   type Measures,
-  type Name,
+  type ConditionName,
   type Trial,
 } from '../run/without_first';
 import { formatNumber, halfInterval } from '../timeline/seeds';
@@ -31,16 +31,16 @@ const [TEXT_LENGTH, LEAST_LENGTH] = [64, 16];
 /** At least this share of repeated tokens, or this rise of the loss in nats, means that the text falls apart. */
 const [BROKEN_REPEATED, BROKEN_RISE] = [0.5, 1];
 
-type Numbers = Readonly<Record<Name, Measures>>;
+type Numbers = Readonly<Record<ConditionName, Measures>>;
 
-const meanOf = (trials: readonly Numbers[], name: Name, measure: keyof Measures) =>
+const meanOf = (trials: readonly Numbers[], name: ConditionName, measure: keyof Measures) =>
   mean(trials.map((trial) => trial[name][measure]));
 
 /**
  * Returns how much a measure is larger without the first token than under another condition, as the mean over the seeds,
  * and whether its 95% interval is above 0.
  */
-function riseFrom(name: Name, measure: keyof Measures, trials: readonly Numbers[]) {
+function riseFrom(name: ConditionName, measure: keyof Measures, trials: readonly Numbers[]) {
   const rises = trials.map((trial) => trial.deleted[measure] - trial[name][measure]);
   const meanRise = mean(rises);
   return {
@@ -69,9 +69,9 @@ export function verdictOf(trials: readonly Numbers[], count: number) {
     : repetition.isSignificant || lossRise.isSignificant
       ? 'worse'
       : 'same';
-  const shareText = (name: Name, measure: keyof Measures) =>
+  const shareText = (name: ConditionName, measure: keyof Measures) =>
     percent(meanOf(trials, name, measure), 0);
-  const lossWords = (name: Name) => meanOf(trials, name, 'loss').toFixed(2);
+  const lossWords = (name: ConditionName) => meanOf(trials, name, 'loss').toFixed(2);
   const numbersText =
     `Over ${trials.length} seeds, ${shareText('deleted', 'repeated')} of the text written without it repeats three earlier ` +
     `tokens, against ${shareText('kept', 'repeated')} with it and ${shareText('control', 'repeated')} without the second token instead; its loss under the unedited model is ${lossWords('deleted')} nats ` +
@@ -100,7 +100,7 @@ export function verdictOf(trials: readonly Numbers[], count: number) {
 
 function textsTable(
   prompt: string,
-  textOf: (name: Name) => string,
+  textOf: (name: ConditionName) => string,
   trials: readonly Numbers[],
   caption: string,
 ): TemplateResult {
@@ -120,14 +120,14 @@ const conditionsWords = (count: number, seeds: number, texts = 'texts of seed 1'
   `${count} tokens; ${texts}, numbers are means over ${seeds} ${seeds === 1 ? 'seed' : 'seeds'} at temperature 0.6 from the 40 likeliest. ` +
   'Repeated: tokens that end a sequence of three that the text already had. Loss: nats per token under the unedited model.';
 
-type Action = Exclude<Name, 'kept'>;
+type Action = Exclude<ConditionName, 'kept'>;
 /** In the order of the buttons. */
 const ACTIONS: Readonly<Record<Action, string>> = {
   ...{ deleted: 'Hide the first token', restored: 'Show it again' },
   control: 'Hide the second instead',
 };
 
-const BARS: readonly (readonly [Name, string])[] = [
+const BARS: readonly (readonly [ConditionName, string])[] = [
   ['kept', 'nothing hidden'],
   ['control', 'second token hidden'],
   ['deleted', 'first token hidden'],

@@ -6,7 +6,7 @@ import { html, nothing, render } from 'lit';
 import { defaults } from '../ask/state';
 import { firstKey, mapsOf, mean, ofHead, rowSumOf, type Frame, type Head } from '../frame';
 import { quantity } from '../save/numbers';
-import { firstBare, headName, percent, quote, show, sumWords } from '../words';
+import { firstTokenText, headName, percent, quote, show, sumWords } from '../words';
 import { barCell } from './tables';
 import { formatNumber } from '../timeline/seeds';
 import { addElement, setText, type View } from '../page/view';
@@ -187,7 +187,7 @@ export function compareRows(frames: readonly Frame[], query: number): string {
   if (!isContrast || !areOutputsSmall) return '';
   return (
     `Both heads write little in this row (${lengthWords(workedRow.output)} and ${lengthWords(otherRow.output)}): softmax gives ${percent(firstEntry.weight, 0)} to ` +
-    `${firstBare(frame!)}, whose value is small, and sigmoid gives ${sumWords(otherRow.sum)} in all.`
+    `${firstTokenText(frame!)}, whose value is small, and sigmoid gives ${sumWords(otherRow.sum)} in all.`
   );
 }
 
@@ -223,7 +223,9 @@ function tableOf(workedRow: WorkedRow, barMax: number, frame: Frame, at: Head) {
       ${topEntries.map(
         (entry) =>
           html`<tr class=${isFirst(entry.key) ? 'first' : ''}>
-            <th scope="row">${isFirst(entry.key) ? firstBare(frame) : quote(frame, entry.key)}</th>
+            <th scope="row">
+              ${isFirst(entry.key) ? firstTokenText(frame) : quote(frame, entry.key)}
+            </th>
             <td>${formatNumber(entry.score, 2)}</td>
             ${barCell(Math.abs(entry.weight), percent(entry.weight))}
             ${barCell(entry.value / barMax, lengthWords(entry.value))}

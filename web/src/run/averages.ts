@@ -28,14 +28,17 @@ export async function measureAverages(
   },
   { signal, onProgress }: Watch,
 ): Promise<Averages[]> {
-  const perCase = cases.map((): Record<string, number[]> => ({}));
-  const measured = await sweep(model, ids, cases, {
+  const numbersByCase = cases.map((): Record<string, number[]> => ({}));
+  const results = await sweep(model, ids, cases, {
     ...options,
     signal,
     onProgress: (p) => onProgress('', p.done, p.total, p),
-    onSequence: (measured, _, at) => addPromptNumbers(perCase[at]!, measured),
+    onSequence: (tensors, _, i) => addPromptNumbers(numbersByCase[i]!, tensors),
   });
-  return measured.map(({ metrics }, at) => ({ ...averagesOf(metrics), perPrompt: perCase[at]! }));
+  return results.map(({ metrics }, i) => ({
+    ...averagesOf(metrics),
+    perPrompt: numbersByCase[i]!,
+  }));
 }
 
 type Metrics = Awaited<ReturnType<typeof measure>>['metrics'];
@@ -49,9 +52,11 @@ export function averagesOf(
     Float32Array.from(values, (x) => x ?? NaN);
   return {
     tensors: Object.fromEntries(
-      entries.map(([name, { shape, mean: middle }]) => [name, { shape, data: toFloats(middle) }]),
+      entries.map(([name, { shape, mean: means }]) => [name, { shape, data: toFloats(means) }]),
     ),
-    spread: Object.fromEntries(entries.map(([name, { deviation: own }]) => [name, toFloats(own)])),
+    spread: Object.fromEntries(
+      entries.map(([name, { deviation: deviations }]) => [name, toFloats(deviations)]),
+    ),
   };
 }
 
@@ -69,8 +74,8 @@ export async function measureWindowLoss(
   const T = ids[0]!.length;
   const windowSize = Math.min(T, window + 1);
   const windowCount = T - windowSize + 1;
-  const windows = ids.flatMap((one) =>
-    Array.from({ length: windowCount }, (_, from) => one.slice(from, from + windowSize)),
+  const windows = ids.flatMap((promptIds) =>
+    Array.from({ length: windowCount }, (_, from) => promptIds.slice(from, from + windowSize)),
   );
   const losses = ids.map(() => new Float32Array(T).fill(NaN));
   await measure(model, windows, {
@@ -79,15 +84,15 @@ export async function measureWindowLoss(
     edits,
     signal,
     onProgress: ({ done, total }) => onProgress('', done, total),
-    onSequence: ({ loss_at: measured }, i) => {
+    onSequence: ({ loss_at: measuredLosses }, i) => {
       const windowLosses = losses[Math.floor(i / windowCount)]!;
       const offset = i % windowCount;
-      if (offset === 0) windowLosses.set(measured!.data);
-      else windowLosses[offset + windowSize - 1] = measured!.data[windowSize - 1]!;
+      if (offset === 0) windowLosses.set(measuredLosses!.data);
+      else windowLosses[offset + windowSize - 1] = measuredLosses!.data[windowSize - 1]!;
     },
   });
-  const promptMeans = losses.map((own) => mean(own, 1));
-  const lossesAt = (t: number) => losses.map((own) => own[t]!);
+  const promptMeans = losses.map((promptLosses) => mean(promptLosses, 1));
+  const lossesAt = (t: number) => losses.map((promptLosses) => promptLosses[t]!);
   const positions = Array.from({ length: T }, (_, t) => t);
   return {
     tensors: {
@@ -104,19 +109,19 @@ export async function measureWindowLoss(
 
 export function addPromptNumbers(
   lists: Record<string, number[]>,
-  measured: Readonly<Record<string, Tensor>>,
+  tensors: Readonly<Record<string, Tensor>>,
 ): Record<string, number[]> {
   const addNumber = (name: string, value: number | undefined) =>
     value === undefined ? undefined : (lists[name] ??= []).push(value);
   for (const name of ['sink_ratio', 'sink_ratio_raw', 'sink_ratio_bias', 'loss_mean', 'kl_mean'])
-    addNumber(name, measured[name]?.data[0]);
+    addNumber(name, tensors[name]?.data[0]);
   // The summary's rows are mean, minimum and maximum; takes each head's mean.
-  const masses = measured.row_mass_summary;
+  const masses = tensors.row_mass_summary;
   addNumber(
     'row_mass_summary',
     masses && mean(Array.from(masses.data).filter((_, i) => i % 3 === 0)),
   );
-  addNumber('value_ratio', measured.value_ratio && mean(withoutNaN(measured.value_ratio.data)));
+  addNumber('value_ratio', tensors.value_ratio && mean(withoutNaN(tensors.value_ratio.data)));
   return lists;
 }
 
@@ -124,29 +129,29 @@ export function addPromptNumbers(
  * Averages every metric that describe calls averaged, so that a view that is opened later also shows means and not
  * numbers of the first prompt. If no other view can be opened, averages only the requested metrics.
  */
-export async function allAverages(
+export async function measureAllAverages(
   describe: Describe,
-  opened: OpenModel,
+  openModel: OpenModel,
   prompts: Prompts,
   {
     edits,
     eps,
-    only,
-  }: { edits: Frame['edits']; eps: number; only?: readonly string[] | undefined },
+    onlyMetrics,
+  }: { edits: Frame['edits']; eps: number; onlyMetrics?: readonly string[] | undefined },
   watch: Watch,
 ): Promise<Averages> {
   // The loss is always included: the cost of a setting is a difference of mean losses.
   const isRequested = (name: string) =>
-    !only || [...ALWAYS_READ, 'loss_mean', ...only].includes(name);
+    !onlyMetrics || [...ALWAYS_READ, 'loss_mean', ...onlyMetrics].includes(name);
   const metrics = describe.metrics
     .filter(
-      ({ name, averaged, fields, arguments: needs }) =>
+      ({ name, averaged, fields, arguments: args }) =>
         isRequested(name) &&
         // Metrics that read no field have the same value for every prompt.
         (averaged || !fields.length) &&
         // Metrics of one head, and comparisons with the baseline without an edit, cannot be averaged.
-        !needs.includes('layer') &&
-        (edits.length > 0 || !needs.includes('base')),
+        !args.includes('layer') &&
+        (edits.length > 0 || !args.includes('base')),
     )
     .map(({ name }) => name);
   const total = prompts.ids.length;
@@ -155,10 +160,10 @@ export async function allAverages(
     onProgress: (_, done, __, more) => {
       const rate = more?.rate ?? NaN;
       const rateWords = rate > 0 ? `, ${rate.toFixed(rate < 10 ? 1 : 0)} a second` : '';
-      watch.onProgress(`${opened.title}, ${done} of ${total} prompts${rateWords}`, done, total);
+      watch.onProgress(`${openModel.title}, ${done} of ${total} prompts${rateWords}`, done, total);
     },
   };
   const options = { eps, metrics };
-  const [result] = await measureAverages(opened, prompts, [edits], options, promptWatch);
+  const [result] = await measureAverages(openModel, prompts, [edits], options, promptWatch);
   return result!;
 }

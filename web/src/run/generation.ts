@@ -16,7 +16,7 @@ interface Sampling {
 interface Answers {
   readonly entry: (subject: string) => Entry | undefined;
   readonly set: (subject: string, change: Entry) => void;
-  readonly complete: (frame: Frame, cached: OpenRun) => Promise<Frame>;
+  readonly complete: (frame: Frame, cachedRun: OpenRun) => Promise<Frame>;
 }
 
 /** Returns the frame with one more token and without numbers, which are then read from the run. */
@@ -77,14 +77,14 @@ export class Generation {
     { count, ...options }: Sampling,
     signal: AbortSignal,
   ): Promise<void> {
-    const cached = this.#runs.get(subject);
+    const cachedRun = this.#runs.get(subject);
     const frame = this.#answers.entry(subject)?.frame;
-    if (!cached || !frame || isBidirectional(frame) || signal.aborted) return;
-    const { model, tokenizer } = cached.opened;
+    if (!cachedRun || !frame || isBidirectional(frame) || signal.aborted) return;
+    const { model, tokenizer } = cachedRun.openModel;
     const limit = Math.min(count, model.architecture.context - frame.T);
     try {
       if (limit < 1) throw new InputError(`${frame.title} has no room for more tokens.`);
-      const openRun = await this.#reserveRun(frame, cached, limit, signal);
+      const openRun = await this.#reserveRun(frame, cachedRun, limit, signal);
       if (!openRun) return;
       for await (const { token } of openRun.run.generate({ ...options, count: limit, signal })) {
         const { frame: lastFrame } = this.#answers.entry(subject)!;
@@ -105,30 +105,30 @@ export class Generation {
    */
   async #reserveRun(
     { subject, tokens, T }: Frame,
-    cached: CachedRun,
-    more: number,
+    cachedRun: CachedRun,
+    extraTokens: number,
     signal: AbortSignal,
   ): Promise<OpenRun | undefined> {
     // If the reader stopped while a token was sampled, the run has a token that no frame has.
-    if (isOpen(cached) && T + more <= cached.capacity) {
-      if (cached.run.tokens.length > T) await cached.run.update(idsOf(tokens), { signal });
-      return cached;
+    if (isOpen(cachedRun) && T + extraTokens <= cachedRun.capacity) {
+      if (cachedRun.run.tokens.length > T) await cachedRun.run.update(idsOf(tokens), { signal });
+      return cachedRun;
     }
     this.#runs.take(subject, () => false);
-    const { model } = cached.opened;
-    const capacity = Math.min(model.architecture.context, T + Math.max(more, EXTRA_TOKENS));
+    const { model } = cachedRun.openModel;
+    const capacity = Math.min(model.architecture.context, T + Math.max(extraTokens, EXTRA_TOKENS));
     const run = await model.run(idsOf(tokens), {
       edits: editsOf(parseSubject(subject)!, model.describe),
-      fields: [...cached.fields],
+      fields: [...cachedRun.fields],
       capacity,
       signal,
     });
-    const current = this.#runs.get(subject);
-    if (current?.key !== cached.key || current.run) {
+    const currentRun = this.#runs.get(subject);
+    if (currentRun?.key !== cachedRun.key || currentRun.run) {
       void run.close().catch(() => {});
       return undefined;
     }
-    const openRun = { ...cached, run, capacity };
+    const openRun = { ...cachedRun, run, capacity };
     this.#runs.set(subject, openRun);
     return openRun;
   }

@@ -21,7 +21,7 @@ export interface Dependencies {
   /** Waits for this queue's turn if several share an engine; the returned function ends the turn. */
   readonly turn?: () => Promise<() => void>;
   /** Gets the ids of the models that this queue still needs. Absent: the queue closes all other models. */
-  readonly release?: (kept: ReadonlySet<string>) => Promise<void>;
+  readonly release?: (ids: ReadonlySet<string>) => Promise<void>;
 }
 
 export class Loader {
@@ -44,17 +44,19 @@ export class Loader {
     subject: string,
     request: Request,
     watch: Watch,
-  ): Promise<{ readonly parsed: Subject; readonly opened: OpenModel }> {
-    const parsed = parseSubject(subject);
-    if (!parsed) throw new InputError(`“${subject}” names no model.`);
-    const id = modelIdOf(parsed);
+  ): Promise<{ readonly parsedSubject: Subject; readonly openModel: OpenModel }> {
+    const parsedSubject = parseSubject(subject);
+    if (!parsedSubject) throw new InputError(`“${subject}” names no model.`);
+    const id = modelIdOf(parsedSubject);
     if (isRecordingId(id)) throw new InputError(NO_WEIGHTS);
-    if (isOutsideZoo(id) && !(await this.#dependencies.admit(parsed.id, watch.signal)))
-      throw new InputError(`${nameOfId(parsed.id)} is not loaded yet. Open it to measure it.`);
+    if (isOutsideZoo(id) && !(await this.#dependencies.admit(parsedSubject.id, watch.signal)))
+      throw new InputError(
+        `${nameOfId(parsedSubject.id)} is not loaded yet. Open it to measure it.`,
+      );
     watch.signal.throwIfAborted();
-    const opened = await this.#openModel(id, request, watch);
+    const openModel = await this.#openModel(id, request, watch);
     watch.signal.throwIfAborted();
-    return { parsed, opened };
+    return { parsedSubject: parsedSubject, openModel };
   }
 
   /** @throws InputError for a recording with an edit, or one that the reader has to open */
@@ -68,9 +70,13 @@ export class Loader {
 
   /** Starts to open a model of the zoo that the queue will need soon. */
   prefetch(subject: string, request: Request, watch: Watch): void {
-    const parsed = parseSubject(subject);
-    if (parsed && !isOutsideZoo(parsed.id) && this.#dependencies.models.canOpen(parsed.id))
-      this.#openModel(modelIdOf(parsed), request, watch).catch(() => {});
+    const parsedSubject = parseSubject(subject);
+    if (
+      parsedSubject &&
+      !isOutsideZoo(parsedSubject.id) &&
+      this.#dependencies.models.canOpen(parsedSubject.id)
+    )
+      this.#openModel(modelIdOf(parsedSubject), request, watch).catch(() => {});
   }
 
   #openModel(id: string, { isPreview, question }: Request, watch: Watch): Promise<OpenModel> {

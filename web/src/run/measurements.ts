@@ -18,7 +18,7 @@ import type { OpenModel } from './opened';
 type MeasuredTensors = Pick<Frame, 'tensors' | 'spread'>;
 
 interface MeasurementInput {
-  readonly opened: OpenModel;
+  readonly openModel: OpenModel;
   readonly ids: readonly (readonly number[])[];
   readonly edits: readonly Edit[];
   readonly signal: AbortSignal;
@@ -36,8 +36,8 @@ const effects: Measurement = {
   names: ['effect'],
   progressUnit: 'heads ablated',
   fits: (model) => !isBidirectional(model),
-  measure: async ({ opened, ids, onProgress, ...options }) => {
-    const effect = await headEffects(opened.model, ids, {
+  measure: async ({ openModel, ids, onProgress, ...options }) => {
+    const effect = await headEffects(openModel.model, ids, {
       ...options,
       onProgress: ({ done, total }) => onProgress(done, total),
     });
@@ -83,8 +83,8 @@ async function measureExchange(
       ids.map((id, t) => (t === at ? token : id)),
       options,
     );
-    const reach = await run.metric('hidden_change', { base }).finally(() => run.close());
-    return { reach, mixing: await base.metric('mixing') };
+    const hiddenChange = await run.metric('hidden_change', { base }).finally(() => run.close());
+    return { reach: hiddenChange, mixing: await base.metric('mixing') };
   } finally {
     await base.close();
   }
@@ -94,19 +94,19 @@ const reach: Measurement = {
   names: ['reach', 'reach_bare', 'mixing_bare'],
   progressUnit: 'texts changed',
   fits: () => true,
-  measure: async ({ opened, ids, edits, signal, onProgress }) => {
-    const { model, tokenizer } = opened;
+  measure: async ({ openModel, ids, edits, signal, onProgress }) => {
+    const { model, tokenizer } = openModel;
     const options = { edits, signal, fields: ['hidden'], capacity: ids[0]!.length };
     const tensors: Record<string, Tensor[]> = Object.fromEntries(reach.names.map((n) => [n, []]));
     let count = 0;
-    const measureText = async (replica: Replica, one: readonly number[]) => {
-      const prefixLength = prefixLengthOf(one, tokenizer.special);
-      const exchange = exchangeOf(one, prefixLength);
-      const effect = exchange && (await measureExchange(replica, one, exchange, options));
+    const measureText = async (replica: Replica, promptIds: readonly number[]) => {
+      const prefixLength = prefixLengthOf(promptIds, tokenizer.special);
+      const exchange = exchangeOf(promptIds, prefixLength);
+      const effect = exchange && (await measureExchange(replica, promptIds, exchange, options));
       const bareExchange = exchange && { ...exchange, at: exchange.at - prefixLength };
       const bareEffect =
         bareExchange && prefixLength
-          ? await measureExchange(replica, one.slice(prefixLength), bareExchange, options)
+          ? await measureExchange(replica, promptIds.slice(prefixLength), bareExchange, options)
           : undefined;
       onProgress(++count, ids.length);
       return {
@@ -125,9 +125,9 @@ const reach: Measurement = {
 const MIN_LENGTH = 16;
 
 export function lengthsUpTo(T: number): number[] {
-  const all: number[] = [];
-  for (let n = MIN_LENGTH; n < T; n *= Math.SQRT2) all.push(Math.round(n));
-  return [...all, T];
+  const shorterLengths: number[] = [];
+  for (let n = MIN_LENGTH; n < T; n *= Math.SQRT2) shorterLengths.push(Math.round(n));
+  return [...shorterLengths, T];
 }
 
 /** Measures alpha_1 of every head for beginnings of a prompt, in a single run that grows. */
@@ -135,20 +135,20 @@ const lengths: Measurement = {
   names: ['alpha_by_length', 'lengths'],
   progressUnit: 'lengths',
   fits: (model) => !isBidirectional(model),
-  measure: async ({ opened, ids, edits, signal, onProgress }) => {
+  measure: async ({ openModel, ids, edits, signal, onProgress }) => {
     const T = ids[0]!.length;
     const measuredLengths = lengthsUpTo(T);
     let count = 0;
-    const measureText = async (replica: Replica, one: readonly number[]) => {
+    const measureText = async (replica: Replica, promptIds: readonly number[]) => {
       const fields = ['att'];
-      const beginning = one.slice(0, measuredLengths[0]);
+      const beginning = promptIds.slice(0, measuredLengths[0]);
       const run = await replica.run(beginning, { edits, signal, fields, capacity: T });
       try {
         const alphas: number[] = [];
         for (const n of measuredLengths) {
-          if (n > beginning.length) await run.update(one.slice(0, n), { signal });
+          if (n > beginning.length) await run.update(promptIds.slice(0, n), { signal });
           const { data } = await run.metric('alpha');
-          for (let at = 0; at < data.length; at += n) alphas.push(data[at]!);
+          for (let start = 0; start < data.length; start += n) alphas.push(data[start]!);
           onProgress(++count, ids.length * measuredLengths.length);
         }
         const shape = [measuredLengths.length, alphas.length / measuredLengths.length];
@@ -158,26 +158,30 @@ const lengths: Measurement = {
       }
     };
     const results: Tensor[] = [];
-    for await (const one of spread(opened.model, ids, measureText, { signal })) results.push(one);
+    for await (const tensor of spread(openModel.model, ids, measureText, { signal }))
+      results.push(tensor);
     const averages = average({ alpha_by_length: results });
     const data = Float32Array.from(measuredLengths);
-    const lengths = { shape: [measuredLengths.length], data };
-    return { ...averages, tensors: { ...averages.tensors, lengths } };
+    const lengthsTensor = { shape: [measuredLengths.length], data };
+    return { ...averages, tensors: { ...averages.tensors, lengths: lengthsTensor } };
   },
 };
 
 function average(results: Readonly<Record<string, readonly Tensor[]>>): MeasuredTensors {
-  const overTexts = (of: (values: readonly number[]) => number) => (all: readonly Tensor[]) =>
-    Float32Array.from(all[0]?.data ?? [], (_, i) => of(all.map(({ data }) => data[i]!)));
+  const applyOverTexts =
+    (statistic: (values: readonly number[]) => number) => (all: readonly Tensor[]) =>
+      Float32Array.from(all[0]?.data ?? [], (_, i) => statistic(all.map(({ data }) => data[i]!)));
   const entries = Object.entries(results);
   return {
     tensors: Object.fromEntries(
       entries.map(([name, all]) => [
         name,
-        { shape: all[0]?.shape ?? [0], data: overTexts(mean)(all) },
+        { shape: all[0]?.shape ?? [0], data: applyOverTexts(mean)(all) },
       ]),
     ),
-    spread: Object.fromEntries(entries.map(([name, all]) => [name, overTexts(deviation)(all)])),
+    spread: Object.fromEntries(
+      entries.map(([name, all]) => [name, applyOverTexts(deviation)(all)]),
+    ),
   };
 }
 

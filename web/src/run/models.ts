@@ -17,7 +17,7 @@ import {
 import { cachedPromise } from '../ask/cached';
 import { InputError, isTimeout } from '../ask/errors';
 import { splitArithmetic } from '../ask/subject';
-import { nearestStep, stepOf, stepWords } from '../ask/steps';
+import { nearestStep, splitStep, stepWords } from '../ask/steps';
 import { loadingProgress, type Choice, type OpenModel, type Watch } from './opened';
 import { Recordings } from './recordings';
 import type { Timelines } from '../timeline/timelines';
@@ -60,7 +60,7 @@ export class Models {
   readonly #openings = new Map<string, Opening>();
   readonly #recipes = new Map<string, Recipe>();
   /** A model that the reader has opened and that no room shows yet. */
-  #pinned: string | undefined;
+  #pinnedId: string | undefined;
   readonly #tokenizers = new Map<string, Promise<Tokenizer>>();
   /** Time limit of a tokenizer's step, in milliseconds. It doubles whenever the reader agrees to wait longer. */
   #stepLimit = 5000;
@@ -107,11 +107,11 @@ export class Models {
 
   /** Keeps a model open until a room shows it or another model is pinned. */
   pin(id: string): void {
-    this.#pinned = id;
+    this.#pinnedId = id;
   }
 
   unpin(id: string): void {
-    if (this.#pinned === id) this.#pinned = undefined;
+    if (this.#pinnedId === id) this.#pinnedId = undefined;
   }
 
   forget(id: string): void {
@@ -144,7 +144,7 @@ export class Models {
     return this.#openShared(id, async (signal) => {
       const { weights, arithmetic } = splitArithmetic(id);
       const recipe = this.#recipes.get(weights);
-      const checkpoint = stepOf(weights);
+      const checkpoint = splitStep(weights);
       const options = { signal, watch, arithmetic };
       const opening = recipe
         ? this.#openPlan(recipe, options)
@@ -162,8 +162,8 @@ export class Models {
   }
 
   #openShared(id: string, open: (signal: AbortSignal) => Promise<OpenModel>): Promise<OpenModel> {
-    const existing = this.#openings.get(id);
-    if (existing) return existing.model;
+    const existingOpening = this.#openings.get(id);
+    if (existingOpening) return existingOpening.model;
     const job = new AbortController();
     const model = open(job.signal);
     const opening: Opening = { job, model, isDone: false };
@@ -179,19 +179,20 @@ export class Models {
     const opening = this.#openings.get(id);
     if (!opening) return;
     // Deletes a checkpoint now, so that a reader who returns to it need not wait for this opening to end.
-    if (!opening.isDone && stepOf(splitArithmetic(id).weights)) this.#openings.delete(id);
+    if (!opening.isDone && splitStep(splitArithmetic(id).weights)) this.#openings.delete(id);
     opening.job.abort();
   }
 
   /** Closes models with plans and checkpoints that are no longer shown, or stops opening them. */
-  async release(wanted: ReadonlySet<string>): Promise<void> {
-    await this.recordings.release(wanted);
-    const pinned = this.#pinned;
-    if (pinned !== undefined && wanted.has(pinned) && this.isOpen(pinned)) this.unpin(pinned);
-    const neededIds = new Set(pinned === undefined ? wanted : [...wanted, pinned]);
+  async release(shownIds: ReadonlySet<string>): Promise<void> {
+    await this.recordings.release(shownIds);
+    const pinnedId = this.#pinnedId;
+    if (pinnedId !== undefined && shownIds.has(pinnedId) && this.isOpen(pinnedId))
+      this.unpin(pinnedId);
+    const neededIds = new Set(pinnedId === undefined ? shownIds : [...shownIds, pinnedId]);
     const isClosable = (id: string) => {
       const { weights, arithmetic } = splitArithmetic(id);
-      const isStep = stepOf(weights) !== undefined;
+      const isStep = splitStep(weights) !== undefined;
       const isVariant = arithmetic !== 'exact' || isStep || id.endsWith(previewId(''));
       return isVariant || this.#recipes.has(id);
     };
@@ -207,7 +208,7 @@ export class Models {
     for (const [id, { isTemporary }] of this.#recipes)
       if (isTemporary && !shownWeights.has(id)) this.#recipes.delete(id);
     for (const [, { model }] of hiddenOpenings) await model.then(closeModel).catch(() => {});
-    const idsWithSteps = new Set([...shownWeights].flatMap((id) => stepOf(id)?.id ?? []));
+    const idsWithSteps = new Set([...shownWeights].flatMap((id) => splitStep(id)?.id ?? []));
     await (await this.#timelines)?.keepOnly(idsWithSteps);
   }
 
@@ -318,9 +319,9 @@ export class Models {
   }
 
   #card(id: string): Card {
-    const card = this.zoo.cards.find((one) => one.id === id);
+    const card = this.zoo.cards.find((candidate) => candidate.id === id);
     if (card) return card;
-    const names = this.zoo.cards.map((one) => one.id).join(', ');
+    const names = this.zoo.cards.map((candidate) => candidate.id).join(', ');
     throw new InputError(`This page has no model “${id}”. It has ${names}.`);
   }
 }

@@ -24,8 +24,8 @@ export function runWords(
   { done, total, since }: { readonly done: number; readonly total: number; readonly since: number },
 ): string {
   const remaining = ((performance.now() - since) / 1000) * ((total - done) / done);
-  const time = done > 0 && remaining >= 1 ? `, about ${durationWords(remaining)} left` : '';
-  return `Running ${T.toLocaleString('en')} tokens in ${sizeWords(bytes)} of memory${time}`;
+  const timeNote = done > 0 && remaining >= 1 ? `, about ${durationWords(remaining)} left` : '';
+  return `Running ${T.toLocaleString('en')} tokens in ${sizeWords(bytes)} of memory${timeNote}`;
 }
 
 /** Describes the progress of a download: bytes, rate, remaining time, and the cause of a pause. */

@@ -43,7 +43,7 @@ const MAX_MODEL_BYTES = 2 ** 30;
 const STOP_MS = 30;
 
 interface Job {
-  readonly abort: AbortController;
+  readonly controller: AbortController;
   readonly task: string | Study;
   readonly since: number;
   /** Set while the job takes a measurement with runs of its own. */
@@ -52,16 +52,16 @@ interface Job {
 
 export class Queue {
   readonly #models: Dependencies['models'];
-  readonly #loading: Loader;
+  readonly #loader: Loader;
   readonly #takeTurn: () => Promise<() => void>;
   readonly #release: (kept: ReadonlySet<string>) => Promise<void>;
   readonly #runs = new CachedRuns();
   readonly #studies: Studies;
   readonly #generation: Generation;
   #entries: ReadonlyMap<string, Entry> = new Map();
-  readonly #published = signal(this.#entries);
-  readonly entries: ReadonlySignal<ReadonlyMap<string, Entry>> = this.#published;
-  #publishing: ReturnType<typeof setTimeout> | undefined;
+  readonly #publishedEntries = signal(this.#entries);
+  readonly entries: ReadonlySignal<ReadonlyMap<string, Entry>> = this.#publishedEntries;
+  #publishTimer: ReturnType<typeof setTimeout> | undefined;
   readonly #work = signal<Work | undefined>(undefined);
   /** Undefined if the queue is idle. */
   readonly work: ReadonlySignal<Work | undefined> = this.#work;
@@ -77,8 +77,8 @@ export class Queue {
     this.#models = dependencies.models;
     this.#takeTurn = dependencies.turn ?? (async () => () => {});
     this.#release = dependencies.release ?? ((kept) => this.#models.release(kept));
-    this.#loading = new Loader(dependencies);
-    this.#studies = new Studies(dependencies, this.#loading);
+    this.#loader = new Loader(dependencies);
+    this.#studies = new Studies(dependencies, this.#loader);
     this.#generation = new Generation(this.#runs, {
       entry: (subject) => this.#entries.get(subject),
       set: (subject, change) => this.#setEntry(subject, change),
@@ -106,7 +106,7 @@ export class Queue {
         if (this.#runs.get(subject)?.key === this.#key(subject))
           this.#errors.delete(this.#key(subject));
     const job = this.#job;
-    if (job && !this.#isWanted(job, Boolean(isNewQuestion))) job.abort.abort();
+    if (job && !this.#isWanted(job, Boolean(isNewQuestion))) job.controller.abort();
     this.#rebuildEntries();
     void this.#loop();
   }
@@ -137,9 +137,13 @@ export class Queue {
     if (!request) return;
     for (const subject of request.subjects)
       if (!this.#isDone(subject)) this.#errors.set(this.#key(subject), 'Stopped.');
-    const remaining = (request.studies ?? []).filter((study) => !this.#studies.isDone(study));
-    this.#studies.addEntries(remaining.map((study) => [studyKey(study), { error: 'Stopped.' }]));
-    this.#job?.abort.abort();
+    const remainingStudies = (request.studies ?? []).filter(
+      (study) => !this.#studies.isDone(study),
+    );
+    this.#studies.addEntries(
+      remainingStudies.map((study) => [studyKey(study), { error: 'Stopped.' }]),
+    );
+    this.#job?.controller.abort();
     this.#rebuildEntries();
   }
 
@@ -150,10 +154,10 @@ export class Queue {
   /** Measures a subject again, and returns a recording with the run of its first prompt. */
   async record(subject: string, source: string): Promise<Uint8Array<ArrayBuffer>> {
     const frame = this.#entries.get(subject)?.frame;
-    const cached = this.#runs.get(subject);
-    if (!frame || !cached) throw new InputError(`${subject} is not measured yet.`);
+    const cachedRun = this.#runs.get(subject);
+    if (!frame || !cachedRun) throw new InputError(`${subject} is not measured yet.`);
     const { makeRecording } = await import('./recording_made');
-    return makeRecording(frame, cached.opened, source, this.#models);
+    return makeRecording(frame, cachedRun.openModel, source, this.#models);
   }
 
   async generate(...args: Parameters<Generation['generate']>): Promise<void> {
@@ -168,12 +172,12 @@ export class Queue {
   }
 
   /** Takes a measurement that the reader starts on a shown model, whose view shows the progress. */
-  readonly measure: Measure<{ frame: Frame; signal: AbortSignal }> = (name, of, options) => {
-    const { opened } = this.#runs.get(of.frame.subject) ?? {};
-    if (!opened) throw new InputError('The model is no longer open.');
-    const watch = { signal: of.signal, onProgress: () => {} };
-    const baseline = () => this.#models.baselineOf(of.frame.model.id, watch);
-    return takeMeasurement(name, { ...of, opened, baseline }, options);
+  readonly measure: Measure<{ frame: Frame; signal: AbortSignal }> = (name, input, options) => {
+    const { openModel } = this.#runs.get(input.frame.subject) ?? {};
+    if (!openModel) throw new InputError('The model is no longer open.');
+    const watch = { signal: input.signal, onProgress: () => {} };
+    const baseline = () => this.#models.baselineOf(input.frame.model.id, watch);
+    return takeMeasurement(name, { ...input, openModel, baseline }, options);
   };
 
   #key(subject: string): string {
@@ -190,41 +194,41 @@ export class Queue {
 
   /** Publishes the entries, later if the next subject is about to change them again. */
   #publish(): void {
-    const before = this.#published.peek();
+    const publishedEntries = this.#publishedEntries.peek();
     const canWait =
       this.#nextTask !== undefined &&
-      [...before.keys()].join() === [...this.#entries.keys()].join() &&
+      [...publishedEntries.keys()].join() === [...this.#entries.keys()].join() &&
       [...this.#entries].every(([subject, { frame, error }]) => {
-        const previous = before.get(subject)!;
-        return previous.error === error && (previous.frame || !frame);
+        const publishedEntry = publishedEntries.get(subject)!;
+        return publishedEntry.error === error && (publishedEntry.frame || !frame);
       });
     const publish = () => {
-      clearTimeout(this.#publishing);
-      this.#publishing = undefined;
-      this.#published.value = this.#entries;
+      clearTimeout(this.#publishTimer);
+      this.#publishTimer = undefined;
+      this.#publishedEntries.value = this.#entries;
     };
-    if (canWait) this.#publishing ??= setTimeout(publish, PUBLISH_DELAY_MS);
+    if (canWait) this.#publishTimer ??= setTimeout(publish, PUBLISH_DELAY_MS);
     else publish();
   }
 
   /** Rebuilds the entries in the order of the request. A frame that answers another question becomes stale. */
   #rebuildEntries(): void {
-    const before = this.#entries;
+    const oldEntries = this.#entries;
     const { subjects } = this.#request!;
     const entries = subjects.map((subject): [string, Entry] => {
-      const { frame } = before.get(subject) ?? {};
+      const { frame } = oldEntries.get(subject) ?? {};
       const isStale = frame && this.#runs.get(subject)?.key !== this.#key(subject);
       const error = this.#errors.get(this.#key(subject));
       return [subject, { frame, isStale, error }];
     });
     const isSame =
-      entries.length === before.size &&
+      entries.length === oldEntries.size &&
       entries.every(([subject, entry], i) => {
-        const previous = before.get(subject);
+        const oldEntry = oldEntries.get(subject);
         return (
-          [...before.keys()][i] === subject &&
-          Boolean(previous?.isStale) === Boolean(entry.isStale) &&
-          previous?.error === entry.error
+          [...oldEntries.keys()][i] === subject &&
+          Boolean(oldEntry?.isStale) === Boolean(entry.isStale) &&
+          oldEntry?.error === entry.error
         );
       });
     if (isSame) return;
@@ -234,8 +238,12 @@ export class Queue {
 
   #isDone(subject: string): boolean {
     const frame = this.#entries.get(subject)?.frame;
-    const cached = this.#runs.get(subject);
-    if (!frame || cached?.key !== this.#key(subject) || this.#needsExactWeights(frame, cached))
+    const cachedRun = this.#runs.get(subject);
+    if (
+      !frame ||
+      cachedRun?.key !== this.#key(subject) ||
+      this.#needsExactWeights(frame, cachedRun)
+    )
       return false;
     const shownHead = this.#headOf(frame, this.#request!);
     return (
@@ -252,12 +260,12 @@ export class Queue {
    * Whether to replace a preview's frame by one of the exact weights. False after generation, since the new frame would
    * lose the generated tokens.
    */
-  #needsExactWeights({ generated }: Frame, { opened }: CachedRun): boolean {
+  #needsExactWeights({ generated }: Frame, { openModel }: CachedRun): boolean {
     return Boolean(
-      opened.isPreview &&
+      openModel.isPreview &&
       !generated &&
       !this.#generation.isRunningUntracked &&
-      (!this.#request!.isPreview || this.#models.isOpen(opened.id)),
+      (!this.#request!.isPreview || this.#models.isOpen(openModel.id)),
     );
   }
 
@@ -288,9 +296,9 @@ export class Queue {
         endTurn();
         break;
       }
-      const abort = new AbortController();
-      const { signal } = abort;
-      this.#job = { abort, task, since: performance.now() };
+      const controller = new AbortController();
+      const { signal } = controller;
+      this.#job = { controller, task, since: performance.now() };
       if (!this.#work.peek()?.text)
         this.#work.value = { text: 'Running', share: NaN, since: performance.now() };
       const key = typeof task === 'object' ? studyKey(task) : this.#key(task);
@@ -345,35 +353,35 @@ export class Queue {
     signal: AbortSignal,
   ): Promise<void> {
     const watch = this.#makeWatch(signal);
-    const cached = this.#runs.get(subject);
+    const cachedRun = this.#runs.get(subject);
     const frame = this.#entries.get(subject)?.frame;
     const hasFields =
-      isOpen(cached) &&
+      isOpen(cachedRun) &&
       frame &&
       fieldsToRecord(this.#models.describe, request, frame).every((name) =>
-        cached.fields.has(name),
+        cachedRun.fields.has(name),
       );
-    if (hasFields && cached.key === key && !this.#needsExactWeights(frame, cached))
-      return this.#readMissing(subject, frame, cached, request, watch);
-    const parsedSubject = parseSubject(subject);
-    if (parsedSubject && isRecordingId(parsedSubject.id))
-      return this.#answerRecording(subject, key, parsedSubject, request, watch);
-    const { parsed, opened } = await this.#loading.open(subject, request, watch);
+    if (hasFields && cachedRun.key === key && !this.#needsExactWeights(frame, cachedRun))
+      return this.#readMissing(subject, frame, cachedRun, request, watch);
+    const requestedSubject = parseSubject(subject);
+    if (requestedSubject && isRecordingId(requestedSubject.id))
+      return this.#answerRecording(subject, key, requestedSubject, request, watch);
+    const { parsedSubject, openModel } = await this.#loader.open(subject, request, watch);
     // The other models load while this one runs.
     const detachedWatch = this.#makeWatch(new AbortController().signal);
-    for (const other of request.subjects) this.#loading.prefetch(other, request, detachedWatch);
+    for (const other of request.subjects) this.#loader.prefetch(other, request, detachedWatch);
     signal.throwIfAborted();
-    const { architecture, describe } = opened.model;
-    const context = contextOf(architecture, editsOf(parsed, describe));
-    const prompts = await this.#loading.prompts(opened, request.question, context);
+    const { architecture, describe } = openModel.model;
+    const context = contextOf(architecture, editsOf(parsedSubject, describe));
+    const prompts = await this.#loader.prompts(openModel, request.question, context);
     if (isOpen(this.#runs.get(subject))) this.stopGenerating();
     const lastFrame = this.#entries.get(subject)?.frame;
     const T = prompts.tokens.length;
     const fields = fieldsToRecord(describe, request, { architecture, T });
-    const lastRun = this.#runs.take(subject, (run) => canUpdate(run, opened, T, fields));
-    const base = this.#runs.baseOf(opened, prompts.ids[0]!);
+    const lastRun = this.#runs.take(subject, (run) => canUpdate(run, openModel, T, fields));
+    const base = this.#runs.baseOf(openModel, prompts.ids[0]!);
     const args = {
-      ...{ subject: parsed, text: subject, key, opened, prompts, request },
+      ...{ subject: parsedSubject, text: subject, key, openModel, prompts, request },
       ...{ fields, lastFrame, lastRun, base },
     };
     const result = await runSubject(args, watch).catch((error: unknown) => {
@@ -385,13 +393,13 @@ export class Queue {
       throw error;
     });
     try {
-      const fullFrame = await this.#completeFrame(result.frame, result.cached, request);
+      const fullFrame = await this.#completeFrame(result.frame, result.cachedRun, request);
       signal.throwIfAborted();
-      this.#runs.set(subject, result.cached);
+      this.#runs.set(subject, result.cachedRun);
       this.#publishFrame(subject, fullFrame);
     } catch (error) {
-      if (signal.aborted) this.#runs.set(subject, { ...result.cached, key: '' });
-      else await result.cached.run?.close().catch(() => {});
+      if (signal.aborted) this.#runs.set(subject, { ...result.cachedRun, key: '' });
+      else await result.cachedRun.run?.close().catch(() => {});
       throw error;
     }
   }
@@ -412,7 +420,7 @@ export class Queue {
     request: Request,
     watch: Watch,
   ): Promise<void> {
-    const recording = await this.#loading.openRecording(parsed, watch);
+    const recording = await this.#loader.openRecording(parsed, watch);
     const { describe } = this.#models;
     const frame = await recordedFrame(describe, subject, parsed.id, recording, request.question);
     const cachedRun = recordedRun(key, parsed.id, recording, describe);
@@ -425,23 +433,23 @@ export class Queue {
   /** Reads missing numbers from the open run, and takes the next measurement that needs further runs. */
   async #readMissing(
     subject: string,
-    before: Frame,
+    lastFrame: Frame,
     cachedRun: OpenRun,
     request: Request,
     watch: Watch,
   ): Promise<void> {
-    const frame = await this.#completeFrame(before, cachedRun, request);
+    const frame = await this.#completeFrame(lastFrame, cachedRun, request);
     if (this.#runs.get(subject) !== cachedRun) return;
     this.#setEntry(subject, { frame, isStale: false, error: undefined });
     const measurement = this.#measurementFor(frame);
     if (!measurement) return;
     this.#job!.measurement = measurement;
-    const { opened } = cachedRun;
-    const context = contextOf(opened.model.architecture, frame.edits);
+    const { openModel } = cachedRun;
+    const context = contextOf(openModel.model.architecture, frame.edits);
     const ids = frame.generated
       ? [idsOf(frame.tokens)]
-      : (await this.#loading.prompts(opened, frame.question, context)).ids;
-    const results = await withMeasurement(measurement, frame, opened, ids, watch);
+      : (await this.#loader.prompts(openModel, frame.question, context)).ids;
+    const results = await withMeasurement(measurement, frame, openModel, ids, watch);
     // Tokens may have been added meanwhile, which makes the result void.
     if (this.#entries.get(subject)?.frame === frame)
       this.#setEntry(subject, { frame: { ...frame, ...results } });
@@ -449,8 +457,8 @@ export class Queue {
 
   async #completeFrame(frame: Frame, cachedRun: CachedRun, request: Request): Promise<Frame> {
     const fullFrame = await completeFrame(this.#models.describe, frame, cachedRun, request, {
-      before: this.#entries.get(frame.subject)?.frame,
-      headOf: (one) => this.#headOf(one, request),
+      previousFrame: this.#entries.get(frame.subject)?.frame,
+      headOf: (subjectFrame) => this.#headOf(subjectFrame, request),
     });
     return cachedRun.lacks ? { ...fullFrame, lacks: { ...cachedRun.lacks } } : fullFrame;
   }
@@ -464,11 +472,11 @@ export class Queue {
     const sizes = [...ids].flatMap((id) => this.#models.bytesOf(id) ?? []);
     const isMemoryFull = sizes.reduce((a, b) => a + b, 0) > MAX_MODEL_BYTES && ids.size > 1;
     const task = this.#nextTask;
-    const next = typeof task === 'object' ? task.subject : task;
+    const nextSubject = typeof task === 'object' ? task.subject : task;
     const keptIds = new Set(
       isMemoryFull ? [...ids].filter((id) => !this.#models.bytesOf(id)) : ids,
     );
-    if (next !== undefined && parseSubject(next)) keptIds.add(idOf(next));
+    if (nextSubject !== undefined && parseSubject(nextSubject)) keptIds.add(idOf(nextSubject));
     const previews = this.#runs.previews;
     for (const id of ids)
       if (previews.includes(id) || (this.#request?.isPreview && !this.#models.isOpen(id)))

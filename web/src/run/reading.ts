@@ -27,7 +27,7 @@ import {
 } from '../ask/subject';
 
 /** What a request says about reading: names, names for one head, and the resolution of long maps. */
-type Wanted = Pick<Request, 'reads' | 'headReads' | 'cells' | 'zoom'>;
+type ReadRequest = Pick<Request, 'reads' | 'headReads' | 'cells' | 'zoom'>;
 
 function evictionOf(edits: Frame['edits']) {
   return edits
@@ -83,25 +83,25 @@ export function namesFor(
     .filter(({ name }) => !edits.some(({ kind }) => kind === name))
     .flatMap((row) => row.fields);
   const needsMissingEdit = (name: string) =>
-    [name, ...(metrics.find((one) => one.name === name)?.fields ?? [])].some((one) =>
-      missingEditFields.includes(one),
+    [name, ...(metrics.find((metric) => metric.name === name)?.fields ?? [])].some((field) =>
+      missingEditFields.includes(field),
     );
-  const candidates = new Set([...ALWAYS_READ, ...reads.filter((name) => !isMeasurement(name))]);
+  const candidateNames = new Set([...ALWAYS_READ, ...reads.filter((name) => !isMeasurement(name))]);
   // A masked model predicts no next token.
-  if (isBidirectional({ architecture })) candidates.delete('next');
-  return [...candidates].filter((name) => {
+  if (isBidirectional({ architecture })) candidateNames.delete('next');
+  return [...candidateNames].filter((name) => {
     const needs = fields.find((field) => field.name === name)?.needs;
     return (!needs || architecture[needs]) && !needsMissingEdit(name);
   });
 }
 
 /** Returns the side to which maps are pooled. The maps of a recording have a fixed side. */
-function mapSide({ recording, pooled, T }: Frame, { cells = Infinity }: Wanted) {
+function mapSide({ recording, pooled, T }: Frame, { cells = Infinity }: ReadRequest) {
   return recording ? pooled : pooledSide(T, cells);
 }
 
 /** Returns where the exact rows of a long map begin, moved into the text; undefined if none are wanted. */
-function zoomOf(frame: Frame, { headReads, zoom, cells = Infinity }: Wanted) {
+function zoomOf(frame: Frame, { headReads, zoom, cells = Infinity }: ReadRequest) {
   const { recording, T } = frame;
   if (recording || T <= cells || !zoom || zoom.query < 0 || !headReads.includes('att'))
     return undefined;
@@ -122,15 +122,20 @@ function rowsAt(headFrame: Frame['head'], zoom: { query: number; key: number }) 
  * Whether a frame has all wanted numbers that exist, apart from measurements.
  * @param at the shown head; absent if no run is open from which a head can be read
  */
-export function isAnswered(frame: Frame, describe: Describe, wanted: Wanted, at?: Head): boolean {
+export function isAnswered(
+  frame: Frame,
+  describe: Describe,
+  request: ReadRequest,
+  at?: Head,
+): boolean {
   const { tensors, lacks = {} } = frame;
-  const headNames = wanted.headReads.filter((name) => !(name in lacks));
+  const headNames = request.headReads.filter((name) => !(name in lacks));
   const headFrame = at && headFrameAt(frame, at);
-  const zoom = at && zoomOf(frame, wanted);
+  const zoom = at && zoomOf(frame, request);
   return (
-    frame.pooled === mapSide(frame, wanted) &&
+    frame.pooled === mapSide(frame, request) &&
     (!zoom || rowsAt(headFrame, zoom) !== undefined) &&
-    namesFor(describe, frame, wanted.reads).every((name) => name in tensors || name in lacks) &&
+    namesFor(describe, frame, request.reads).every((name) => name in tensors || name in lacks) &&
     headNames.every((name) => name in (headFrame?.tensors ?? {}))
   );
 }
@@ -161,17 +166,17 @@ const isMapShape = (shape: readonly string[]): boolean =>
 /** @param run the model and the length of the run */
 export function fieldsToRecord(
   describe: Describe,
-  { reads, headReads }: Pick<Wanted, 'reads' | 'headReads'>,
+  { reads, headReads }: Pick<ReadRequest, 'reads' | 'headReads'>,
   run: { readonly architecture: Frame['architecture']; readonly T: number },
 ): string[] {
   const isOfEdit = (name: string) => describe.edits.some(({ fields }) => fields.includes(name));
   const names = [...reads, ...headReads].filter((name) => !isMeasurement(name));
   const requests = names.map((name): RunRead =>
-    describe.metrics.some((one) => one.name === name) ? { metric: name } : { field: name },
+    describe.metrics.some((metric) => metric.name === name) ? { metric: name } : { field: name },
   );
   const fitsStandard = run.T <= LONG_TEXT || fitsStandardFields(describe, run.architecture, run.T);
   const standardFields = describe.fields
-    .filter((one) => one.standard && fitsStandard)
+    .filter((field) => field.standard && fitsStandard)
     .map(({ name }) => name);
   return [...new Set([...standardFields, ...fieldsFor(describe, requests)])].filter(
     (name) => !isOfEdit(name),
@@ -210,18 +215,18 @@ export async function emptyFrame(
   describe: Describe,
   subject: Subject,
   text: string,
-  opened: OpenModel,
+  openModel: OpenModel,
   question: Question,
   prompts: Prompts,
 ): Promise<Frame> {
-  const { architecture } = opened.model;
+  const { architecture } = openModel.model;
   const subjectEdits = editsOf(subject, describe);
   const areEffective = subjectEdits.map((edit) => !changesNothing(edit, architecture, describe));
   const edits = subjectEdits.filter((_, i) => areEffective[i]);
   const effectiveSubject = { ...subject, edits: subject.edits.filter((_, i) => areEffective[i]) };
   const operationEdit = operationOf(edits);
   const operationName = operationEdit ? operationEdit.operation : architecture.attention.operation;
-  const { id, title, source, commit, sha256, step, bits, tokenizer } = opened;
+  const { id, title, source, commit, sha256, step, bits, tokenizer } = openModel;
   const maskId = tokenizer.specials.find(({ kind }) => kind === 'mask')?.id;
   const maskToken = architecture.mask_token ?? maskId;
   return {
@@ -231,7 +236,7 @@ export async function emptyFrame(
     model: { id, title, source, commit, sha256, step, bits },
     class: classOf(edits, subject, describe),
     architecture,
-    operation: describe.operations.find((one) => one.name === operationName)!,
+    operation: describe.operations.find((row) => row.name === operationName)!,
     edits,
     labels: edits.map((edit) => editLabel(edit, describe)),
     choices: edits.map((edit) => choiceLabels(edit, describe)),
@@ -262,14 +267,17 @@ export async function emptyFrame(
  */
 export async function completeFrame(
   describe: Describe,
-  source: Frame,
-  { run, opened }: { readonly run?: Run | undefined; readonly opened: OpenModel },
-  wanted: Wanted,
-  { before, headOf }: { readonly before?: Frame; readonly headOf: (frame: Frame) => Head },
+  partialFrame: Frame,
+  { run, openModel }: { readonly run?: Run | undefined; readonly openModel: OpenModel },
+  request: ReadRequest,
+  {
+    previousFrame,
+    headOf,
+  }: { readonly previousFrame?: Frame; readonly headOf: (frame: Frame) => Head },
 ): Promise<Frame> {
-  const { reads, headReads } = wanted;
-  const frame = withMapSide(source, describe, wanted);
-  const isMetric = (name: string) => describe.metrics.some((one) => one.name === name);
+  const { reads, headReads } = request;
+  const frame = withMapSide(partialFrame, describe, request);
+  const isMetric = (name: string) => describe.metrics.some((metric) => metric.name === name);
   const requestOf = (name: string, at: Partial<Head> = {}): RunRead =>
     isMetric(name)
       ? { metric: name, eps: frame.eps, ...at }
@@ -279,10 +287,10 @@ export async function completeFrame(
     (name) => !(name in frame.tensors) && !isLacking(name),
   );
   // Alpha decides which head is selected; until it is read, the previous frame decides.
-  const similarFrame = 'alpha' in frame.tensors ? frame : before;
+  const similarFrame = 'alpha' in frame.tensors ? frame : previousFrame;
   const guessedHead = similarFrame && headOf(similarFrame);
-  const tensorsAt = (one: Head): Readonly<Record<string, Tensor>> =>
-    headFrameAt(frame, one)?.tensors ?? {};
+  const tensorsAt = (head: Head): Readonly<Record<string, Tensor>> =>
+    headFrameAt(frame, head)?.tensors ?? {};
   const missingNames = (available: object) =>
     headReads.filter((name) => !(name in available) && !isLacking(name));
   const guessedNames = guessedHead ? missingNames(tensorsAt(guessedHead)) : [];
@@ -292,12 +300,14 @@ export async function completeFrame(
   ];
   const results = requests.length ? await run!.read(requests) : [];
   // A recording may lack some of the tensors.
-  const tensorsByName = (own: readonly string[], from: readonly Tensor[]) =>
-    Object.fromEntries(own.flatMap((name, i) => (from[i] ? [[name, from[i]] as const] : [])));
+  const tensorsByName = (tensorNames: readonly string[], values: readonly Tensor[]) =>
+    Object.fromEntries(
+      tensorNames.flatMap((name, i) => (values[i] ? [[name, values[i]] as const] : [])),
+    );
   const tensors = { ...frame.tensors, ...tensorsByName(names, results) };
   const perPrompt = frame.sequences === 1 ? addPromptNumbers({}, tensors) : frame.perPrompt;
   const next =
-    tensors.next && !frame.next.length ? likeliestTokens(tensors.next, opened) : frame.next;
+    tensors.next && !frame.next.length ? likeliestTokens(tensors.next, openModel) : frame.next;
   const filledFrame = { ...frame, tensors, perPrompt, next };
   const at = headOf(filledFrame);
   const isGuessRight = guessedHead?.layer === at.layer && guessedHead.head === at.head;
@@ -307,7 +317,7 @@ export async function completeFrame(
   };
   const remainingNames = missingNames(availableTensors);
   const headRequests = remainingNames.map((name) => requestOf(name, at));
-  const zoom = zoomOf(frame, wanted);
+  const zoom = zoomOf(frame, request);
   const earlierRows = zoom && rowsAt(headFrameAt(frame, at), zoom);
   if (zoom && !earlierRows) {
     const rows = [zoom.query, Math.min(frame.T, zoom.query + EXACT_SIDE)] as const;
@@ -338,13 +348,13 @@ function mapOptions({ recording, pooled, T }: Frame, { head }: Partial<Head>) {
  * Returns the frame with the wanted side of its maps, without maps of another side. If maps are pooled, the frame lacks
  * the metrics that have a number for each query and key.
  */
-function withMapSide(frame: Frame, { metrics }: Describe, wanted: Wanted): Frame {
-  const pooled = mapSide(frame, wanted);
+function withMapSide(frame: Frame, { metrics }: Describe, request: ReadRequest): Frame {
+  const pooled = mapSide(frame, request);
   if (pooled === frame.pooled) return frame;
   const { head: _, pooled: __, lacks: ___, ...rest } = frame;
   const { att: ____, ...tensors } = frame.tensors;
   const mapMetrics = metrics.filter(({ shape }) => isMapShape(shape)).map(({ name }) => name);
-  const reason = `is drawn of texts of up to ${wanted.cells} tokens, and this one has ${frame.T}`;
+  const reason = `is drawn of texts of up to ${request.cells} tokens, and this one has ${frame.T}`;
   const lacks = Object.fromEntries(mapMetrics.map((name) => [name, reason]));
   return { ...rest, tensors, ...(pooled ? { pooled, lacks } : {}) };
 }

@@ -11,19 +11,19 @@ const HEAD_FIELDS = ['att', 'q', 'k', 'v'];
 /** @param source describes where the prompts are from */
 export async function makeRecording(
   frame: Frame,
-  opened: OpenModel,
+  openModel: OpenModel,
   source: string,
   models: Models,
 ): Promise<Uint8Array<ArrayBuffer>> {
   if (frame.recording) return models.recordings.bytes(frame.model.id);
   const { model, tokens, generated, ids, eps, edits } = frame;
   const prompts = generated ? [idsOf(tokens)] : ids;
-  return recordStudy(opened.model, prompts, {
+  return recordStudy(openModel.model, prompts, {
     edits,
     eps: [eps],
     // All maps of a long text would take gigabytes, so the recording then has only the metrics.
     fields: frame.pooled ? [] : HEAD_FIELDS,
-    strings: (list) => list.map((id) => opened.tokenizer.piece(id)),
+    strings: (list) => list.map((id) => openModel.tokenizer.piece(id)),
     model: { id: model.title, revision: model.commit ?? null, sha256: model.sha256 ?? null },
     source,
   });

@@ -32,7 +32,7 @@ export class Recordings {
   readonly #engine: Engine;
   readonly #openings = new Map<string, Promise<Recording>>();
   /** For each admitted recording its file on the reader's disk, or undefined if it is fetched from its address. */
-  readonly #admitted = new Map<string, Blob | undefined>();
+  readonly #admittedFiles = new Map<string, Blob | undefined>();
   readonly #titles = new Map<string, string>();
 
   constructor(engine: Engine) {
@@ -40,19 +40,19 @@ export class Recordings {
   }
 
   admit(id: string, file?: Blob): void {
-    this.#admitted.set(id, file ?? this.#admitted.get(id));
+    this.#admittedFiles.set(id, file ?? this.#admittedFiles.get(id));
   }
 
   forget(id: string): void {
-    this.#admitted.delete(id);
+    this.#admittedFiles.delete(id);
   }
 
   canOpen(id: string): boolean {
-    return this.#admitted.has(id);
+    return this.#admittedFiles.has(id);
   }
 
   get choices(): Choice[] {
-    return [...this.#admitted.keys()].map((id) => ({
+    return [...this.#admittedFiles.keys()].map((id) => ({
       id,
       title: this.#titles.get(id) ?? nameOfRecording(id),
       source: 'recording' as const,
@@ -62,7 +62,7 @@ export class Recordings {
   get(id: string, watch: Watch): Promise<Recording> {
     return cachedPromise(this.#openings, id, () => {
       const name = nameOfRecording(id);
-      const source = this.#admitted.get(id) ?? addressOfRecording(id);
+      const source = this.#admittedFiles.get(id) ?? addressOfRecording(id);
       if (!source) throw new InputError(`${name} is not open: choose its file.`);
       const options = { signal: watch.signal, onProgress: loadingProgress(watch, name) };
       return this.#engine.openRecording(source, options).then((recording) => {
@@ -82,17 +82,17 @@ export class Recordings {
   }
 
   async bytes(id: string): Promise<Uint8Array<ArrayBuffer>> {
-    const file = this.#admitted.get(id);
+    const file = this.#admittedFiles.get(id);
     if (file) return new Uint8Array(await file.arrayBuffer());
     const response = await fetchNamed(addressOfRecording(id)!, nameOfRecording(id));
     return new Uint8Array(await response.arrayBuffer());
   }
 
-  async release(wanted: ReadonlySet<string>): Promise<void> {
-    const hiddenOpenings = [...this.#openings].filter(([id]) => !wanted.has(id));
+  async release(shownIds: ReadonlySet<string>): Promise<void> {
+    const hiddenOpenings = [...this.#openings].filter(([id]) => !shownIds.has(id));
     for (const [id] of hiddenOpenings) this.#openings.delete(id);
-    for (const [, opened] of hiddenOpenings)
-      await opened.then((recording) => recording.close()).catch(() => {});
+    for (const [, opening] of hiddenOpenings)
+      await opening.then((recording) => recording.close()).catch(() => {});
   }
 }
 
@@ -192,7 +192,7 @@ function fillGaps(frame: Frame): Frame {
     data: new Float32Array(shape.reduce((a, b) => a * b, 1)).fill(NaN),
   });
   const { tensors } = frame;
-  const ratio = tensors.sink_ratio ?? nanTensor(T);
+  const sinkRatio = tensors.sink_ratio ?? nanTensor(T);
   const alpha = tensors.alpha ?? nanTensor(L, H, T);
   const { normalizes } = frame.operation;
   return {
@@ -202,8 +202,8 @@ function fillGaps(frame: Frame): Frame {
       // Weights are shares if rows sum to 1.
       alpha_raw: normalizes ? alpha : nanTensor(L, H, T),
       alpha_uniform: uniformAlpha(frame),
-      sink_ratio: ratio,
-      sink_ratio_raw: normalizes ? ratio : nanTensor(T),
+      sink_ratio: sinkRatio,
+      sink_ratio_raw: normalizes ? sinkRatio : nanTensor(T),
       row_mass_summary: nanTensor(L, H, 3),
       ...tensors,
     },
@@ -222,7 +222,7 @@ function uniformAlpha({ T, architecture: { mask } }: Frame): Tensor {
 }
 
 function classOf({ conditions }: Recording): NumberClass {
-  return CLASSES.find((one) => one === conditions.class.toLowerCase()) ?? 'measured';
+  return CLASSES.find((name) => name === conditions.class.toLowerCase()) ?? 'measured';
 }
 
 export async function recordedFrame(
@@ -239,7 +239,7 @@ export async function recordedFrame(
   const eps = isEpsRecorded ? requestedEps : (conditions.eps[0] ?? requestedEps);
   const title = titleOf(recording, id);
   const tokens = tokensOf(recording);
-  const first = tokens.filter(({ special }) => special).map(({ text }) => text);
+  const specialTexts = tokens.filter(({ special }) => special).map(({ text }) => text);
   const frame: Frame = {
     subject,
     title,
@@ -270,8 +270,8 @@ export async function recordedFrame(
     eps,
     dropped: 0,
     generated: 0,
-    first,
-    special: { automatic: first, bos: first[0] ?? null, choices: [] },
+    first: specialTexts,
+    special: { automatic: specialTexts, bos: specialTexts[0] ?? null, choices: [] },
     sequences: prompts.count,
     next: [],
     milliseconds: 0,
@@ -307,16 +307,16 @@ export function recordedRun(
   const isPooled = pooledOf(recording) !== undefined;
   const read = async (reads: readonly RunRead[]) => {
     const tensors: (Tensor | undefined)[] = [];
-    for (const one of reads) {
-      const name = 'field' in one ? one.field : one.metric;
-      const { layer, head } = one;
+    for (const request of reads) {
+      const name = 'field' in request ? request.field : request.metric;
+      const { layer, head } = request;
       tensors.push(
         isPooled && name === 'att'
           ? await recording.pooled({ layer, head })
-          : await recording.read([one]).then(
+          : await recording.read([request]).then(
               ([tensor]) => tensor,
               (error: unknown) => {
-                reasons[name] = reasonOf(one, error);
+                reasons[name] = reasonOf(request, error);
                 return undefined;
               },
             ),
@@ -331,7 +331,7 @@ export function recordedRun(
     close: async () => {},
   } as unknown as Run;
   const model = { describe, architecture: architectureOf(describe, recording) } as unknown as Model;
-  const opened = {
+  const openModel = {
     id,
     title: titleOf(recording, id),
     source: 'recording',
@@ -339,5 +339,12 @@ export function recordedRun(
     tokenizer: { piece: String },
   } as unknown as OpenModel;
   const fields = new Set(describe.fields.map(({ name }) => name));
-  return { key, run, capacity: recording.tokens.length, opened, fields, lacks: reasons };
+  return {
+    key,
+    run,
+    capacity: recording.tokens.length,
+    openModel: openModel,
+    fields,
+    lacks: reasons,
+  };
 }

@@ -3,7 +3,7 @@ import type { Progress, Run } from 'sinkscope';
 import type { Prompts } from '../ask/question';
 import { editsOf, modelIdOf, parseSubject, type Subject } from '../ask/subject';
 import type { Frame } from '../frame';
-import { allAverages } from './averages';
+import { measureAllAverages } from './averages';
 import { isMeasurement, type Measurement } from './measurements';
 import type { OpenModel, Watch } from './opened';
 import { runWords } from './progress';
@@ -21,7 +21,7 @@ export interface CachedRun {
   readonly run?: Run | undefined;
   /** The run has memory for this many tokens. */
   readonly capacity: number;
-  readonly opened: OpenModel;
+  readonly openModel: OpenModel;
   readonly fields: ReadonlySet<string>;
   /** What a recording lacks, with the reasons; absent for runs. */
   readonly lacks?: Readonly<Record<string, string>>;
@@ -29,14 +29,14 @@ export interface CachedRun {
 
 export type OpenRun = CachedRun & { readonly run: Run };
 
-export function isOpen(cached: CachedRun | undefined): cached is OpenRun {
-  return cached?.run !== undefined;
+export function isOpen(cachedRun: CachedRun | undefined): cachedRun is OpenRun {
+  return cachedRun?.run !== undefined;
 }
 
 export const idsOf = (tokens: Frame['tokens']) => tokens.map(({ id }) => id);
 
-function close(cached: CachedRun | undefined): void {
-  void cached?.run?.close().catch(() => {});
+function close(cachedRun: CachedRun | undefined): void {
+  void cachedRun?.run?.close().catch(() => {});
 }
 
 export function hasTokens(run: Run, ids: readonly number[]): boolean {
@@ -46,15 +46,15 @@ export function hasTokens(run: Run, ids: readonly number[]): boolean {
 /** The cached runs by their subjects. */
 export class CachedRuns extends Map<string, CachedRun> {
   /**
-   * Removes a subject's run and returns it if `fits` accepts it. Otherwise closes it: there may be no memory for both
+   * Removes a subject's run and returns it if `isUsable` accepts it. Otherwise closes it: there may be no memory for both
    * this run and the next one.
    */
-  take(subject: string, fits: (cached: OpenRun) => boolean): OpenRun | undefined {
-    const cached = this.get(subject);
-    if (!isOpen(cached)) return undefined;
-    this.set(subject, { ...cached, run: undefined });
-    if (fits(cached)) return cached;
-    close(cached);
+  take(subject: string, isUsable: (cached: OpenRun) => boolean): OpenRun | undefined {
+    const cachedRun = this.get(subject);
+    if (!isOpen(cachedRun)) return undefined;
+    this.set(subject, { ...cachedRun, run: undefined });
+    if (isUsable(cachedRun)) return cachedRun;
+    close(cachedRun);
     return undefined;
   }
 
@@ -62,36 +62,37 @@ export class CachedRuns extends Map<string, CachedRun> {
    * Whether wanted edited subjects of the same model can begin from a run. The run must be short, since it takes
    * memory.
    */
-  #canBeBase({ run, opened, capacity }: CachedRun, wanted: ReadonlySet<string>): boolean {
+  #canBeBase({ run, openModel, capacity }: CachedRun, subjects: ReadonlySet<string>): boolean {
     if (run?.edits.length !== 0 || capacity > LONG_TEXT + EXTRA_TOKENS) return false;
-    return [...wanted].some((subject) => {
-      const parsed = parseSubject(subject);
+    return [...subjects].some((subject) => {
+      const parsedSubject = parseSubject(subject);
       return (
-        parsed &&
-        modelIdOf(parsed) === opened.id &&
-        editsOf(parsed, opened.model.describe).length > 0
+        parsedSubject &&
+        modelIdOf(parsedSubject) === openModel.id &&
+        editsOf(parsedSubject, openModel.model.describe).length > 0
       );
     });
   }
 
   /** Closes the runs of all other subjects, except those from which a wanted edited subject can begin. */
-  keepOnly(wanted: ReadonlySet<string>): void {
-    for (const [subject, cached] of this) {
-      if (wanted.has(subject) || this.#canBeBase(cached, wanted)) continue;
+  keepOnly(subjects: ReadonlySet<string>): void {
+    for (const [subject, cachedRun] of this) {
+      if (subjects.has(subject) || this.#canBeBase(cachedRun, subjects)) continue;
       this.delete(subject);
-      close(cached);
+      close(cachedRun);
     }
   }
 
   /** Returns an open run of the same model and text without edits. */
   baseOf({ model }: OpenModel, ids: readonly number[]): Run | undefined {
     return [...this.values()].find(
-      ({ run, opened }) => run?.edits.length === 0 && opened.model === model && hasTokens(run, ids),
+      ({ run, openModel }) =>
+        run?.edits.length === 0 && openModel.model === model && hasTokens(run, ids),
     )?.run;
   }
 
   get previews(): string[] {
-    return [...this.values()].flatMap(({ opened }) => (opened.isPreview ? opened.id : []));
+    return [...this.values()].flatMap(({ openModel }) => (openModel.isPreview ? openModel.id : []));
   }
 }
 
@@ -99,7 +100,7 @@ interface RunSubjectArguments {
   readonly subject: Subject;
   readonly text: string;
   readonly key: string;
-  readonly opened: OpenModel;
+  readonly openModel: OpenModel;
   readonly prompts: Prompts;
   readonly request: Request;
   readonly fields: readonly string[];
@@ -112,12 +113,14 @@ interface RunSubjectArguments {
 
 /** Whether a run can be updated to T tokens and records these names. */
 export function canUpdate(
-  { opened, capacity, fields }: OpenRun,
-  now: OpenModel,
+  { openModel, capacity, fields }: OpenRun,
+  nextModel: OpenModel,
   T: number,
   names: readonly string[],
 ): boolean {
-  return opened.model === now.model && capacity >= T && names.every((name) => fields.has(name));
+  return (
+    openModel.model === nextModel.model && capacity >= T && names.every((name) => fields.has(name))
+  );
 }
 
 /**
@@ -127,12 +130,13 @@ export function canUpdate(
 export async function runSubject(
   args: RunSubjectArguments,
   watch: Watch,
-): Promise<{ readonly frame: Frame; readonly cached: CachedRun }> {
-  const { subject, text, key, opened, prompts, request, fields, lastFrame, lastRun, base } = args;
+): Promise<{ readonly frame: Frame; readonly cachedRun: CachedRun }> {
+  const { subject, text, key, openModel, prompts, request, fields, lastFrame, lastRun, base } =
+    args;
   const startTime = performance.now();
   const { question } = request;
   const fixedReads = request.isFixed ? request.reads : undefined;
-  const { architecture, describe } = opened.model;
+  const { architecture, describe } = openModel.model;
   const edits = editsOf(subject, describe);
   const ids = prompts.ids[0]!;
   const T = prompts.tokens.length;
@@ -141,7 +145,7 @@ export async function runSubject(
   // A typed text grows, and an edit may name a token beyond its present end.
   const capacity = lastRun?.capacity ?? Math.min(contextOf(architecture, edits), T + EXTRA_TOKENS);
   const options = { edits, fields, capacity };
-  const bytes = T > LONG_TEXT ? await opened.model.runBytes(T, options) : 0;
+  const bytes = T > LONG_TEXT ? await openModel.model.runBytes(T, options) : 0;
   const onProgress = ({ done, total }: Progress) =>
     watch.onProgress(
       bytes ? runWords(T, bytes, { done, total, since: startTime }) : 'Running',
@@ -152,25 +156,26 @@ export async function runSubject(
   try {
     const averageOptions = { edits, eps: question.eps, only: fixedReads };
     const frame = {
-      ...(await emptyFrame(describe, subject, text, opened, question, prompts)),
+      ...(await emptyFrame(describe, subject, text, openModel, question, prompts)),
       ...(prompts.ids.length > 1
-        ? await allAverages(describe, opened, prompts, averageOptions, watch)
+        ? await measureAllAverages(describe, openModel, prompts, averageOptions, watch)
         : {}),
     };
-    const elapsed = () => performance.now() - startTime;
+    const measureElapsed = () => performance.now() - startTime;
     const needsRun = request.reads.some(isMeasurement) || !isAnswered(frame, describe, request);
     if (fixedReads && !needsRun) {
       close(lastRun);
-      const cached = { key, capacity: 0, opened, fields: new Set(fields) };
-      return { frame: { ...frame, milliseconds: elapsed() }, cached };
+      const cachedRun = { key, capacity: 0, openModel, fields: new Set(fields) };
+      return { frame: { ...frame, milliseconds: measureElapsed() }, cachedRun };
     }
     await lastRun?.run.update(ids, runOptions);
     const startOptions = base && edits.length ? { from: { run: base } } : {};
     const run =
-      lastRun?.run ?? (await opened.model.run(ids, { ...options, ...startOptions, ...runOptions }));
+      lastRun?.run ??
+      (await openModel.model.run(ids, { ...options, ...startOptions, ...runOptions }));
     return {
-      frame: { ...frame, milliseconds: elapsed() },
-      cached: { key, run, capacity, opened, fields: lastRun?.fields ?? new Set(fields) },
+      frame: { ...frame, milliseconds: measureElapsed() },
+      cachedRun: { key, run, capacity, openModel, fields: lastRun?.fields ?? new Set(fields) },
     };
   } catch (error) {
     if (!watch.signal.aborted) close(lastRun);
@@ -182,12 +187,12 @@ export async function runSubject(
 export async function withMeasurement(
   measurement: Measurement,
   { tensors, spread, title, edits }: Frame,
-  opened: OpenModel,
+  openModel: OpenModel,
   ids: readonly (readonly number[])[],
   { signal, onProgress }: Watch,
 ): Promise<Pick<Frame, 'tensors' | 'spread'>> {
   const results = await measurement.measure({
-    opened,
+    openModel,
     ids,
     edits,
     signal,

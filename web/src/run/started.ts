@@ -22,7 +22,7 @@ import type { OpenModel } from './opened';
 
 interface StartedInput {
   readonly frame: Frame;
-  readonly opened: OpenModel;
+  readonly openModel: OpenModel;
   readonly signal: AbortSignal;
   /** The model of the zoo that differs from the frame's model in one factor. */
   readonly baseline: () => Promise<OpenModel | undefined>;
@@ -42,8 +42,8 @@ const maskOption = ({ maskToken }: Frame) => (maskToken === undefined ? {} : { m
  * with the special tokens of the frame's text.
  */
 async function measureTasks(
-  { frame, opened: { model, tokenizer }, signal }: StartedInput,
-  { onTask, onShare }: { onTask: (found: TaskResult) => void; onShare: OnShare },
+  { frame, openModel: { model, tokenizer }, signal }: StartedInput,
+  { onTask, onShare }: { onTask: (result: TaskResult) => void; onShare: OnShare },
 ): Promise<void> {
   const { V, context } = model.architecture;
   const prefixLength = frame.tokens.findIndex(({ special }) => !special);
@@ -72,9 +72,9 @@ async function measureTasks(
     );
 }
 
-/** `found` are the losses of the masked model; `causal` is the title of the causal model that it is compared with. */
+/** `result` has the losses of the masked model; `causal` is the title of the causal model that it is compared with. */
 export interface MaskedLoss {
-  readonly found: UnmaskResult;
+  readonly result: UnmaskResult;
   readonly causal?: string;
 }
 
@@ -83,7 +83,7 @@ export interface MaskedLoss {
  * model that differs in one factor and has the same tokens, measures its loss too.
  */
 async function measureMaskedLoss(
-  { frame, opened: { model, tokenizer }, signal, baseline }: StartedInput,
+  { frame, openModel: { model, tokenizer }, signal, baseline }: StartedInput,
   { onShare }: { onShare: OnShare },
 ): Promise<MaskedLoss> {
   const baselineModel = await baseline();
@@ -99,38 +99,38 @@ async function measureMaskedLoss(
     onProgress: ({ done, total }) => onShare(done / total),
     ...(hasSameTokens ? { causal: baselineModel.model } : {}),
   });
-  return { found: result, ...(hasSameTokens ? { causal: baselineModel.title } : {}) };
+  return { result: result, ...(hasSameTokens ? { causal: baselineModel.title } : {}) };
 }
 
 /** Searches for tokens that raise a score when they are inserted between two texts without special tokens. */
 async function findSuffix(
-  { frame: { edits }, opened: { model, tokenizer }, signal }: StartedInput,
+  { frame: { edits }, openModel: { model, tokenizer }, signal }: StartedInput,
   { pair, ...options }: Omit<SuffixOptions, 'signal'> & { pair: SuffixPair },
-): Promise<{ found: SuffixResult; text: string }> {
+): Promise<{ result: SuffixResult; text: string }> {
   const searchOptions = { ...options, signal, never: tokenizer.special, edits };
   const result = await searchSuffix(model, pair, searchOptions);
-  return { found: result, text: result.suffix.map((id) => tokenizer.piece(id)).join('') };
+  return { result: result, text: result.suffix.map((id) => tokenizer.piece(id)).join('') };
 }
 
 /** Lets a masked model fill in the mask tokens, and reports each step. The text has no special tokens. */
 async function fillMasks(
-  { frame, opened, signal }: StartedInput,
+  { frame, openModel, signal }: StartedInput,
   {
     tokens,
     onStep,
     ...options
   }: Pick<UnmaskOptions, 'steps' | 'without'> & {
     tokens: readonly number[];
-    onStep: (step: UnmaskStep, opened: OpenModel) => void;
+    onStep: (step: UnmaskStep, openModel: OpenModel) => void;
   },
 ): Promise<void> {
-  await unmask(opened.model, tokens, {
+  await unmask(openModel.model, tokens, {
     ...options,
     ...maskOption(frame),
-    never: opened.tokenizer.special,
+    never: openModel.tokenizer.special,
     edits: frame.edits,
     signal,
-    onStep: (step) => onStep(step, opened),
+    onStep: (step) => onStep(step, openModel),
   });
 }
 
@@ -144,7 +144,7 @@ type Started = typeof startedMeasurements;
 
 export type Measure<Context> = <Name extends keyof Started>(
   name: Name,
-  of: Context,
+  input: Context,
   options: Parameters<Started[Name]>[1],
 ) => ReturnType<Started[Name]>;
 

@@ -23,20 +23,20 @@ async function bytesOf(
   edits: Frame['edits'],
 ) {
   const options = { fields: ['loss'], edits, capacity: length };
-  const [streamed, all] = await Promise.all(
+  const [streamedBytes, allBytes] = await Promise.all(
     [true, false].map((streaming) => model.runBytes(length, { ...options, streaming })),
   );
-  return { held: streamed!, all: all! };
+  return { held: streamedBytes!, all: allBytes! };
 }
 
 export class Studies {
   readonly #models: Dependencies['models'];
-  readonly #loading: Loader;
+  readonly #loader: Loader;
   readonly #entries = signal<ReadonlyMap<string, Entry>>(new Map());
 
-  constructor({ models }: Dependencies, loading: Loader) {
+  constructor({ models }: Dependencies, loader: Loader) {
     this.#models = models;
-    this.#loading = loading;
+    this.#loader = loader;
   }
 
   entry(study: Study): Entry | undefined {
@@ -75,65 +75,65 @@ export class Studies {
   #sweepOf(study: Study, request: Request): Study[] {
     const sweepKey = ({ subject, question, measures, turn }: Study) =>
       [modelIdOf(parseSubject(subject)!), questionKey(question), measures.join(), turn].join();
-    const remaining = request.studies!.filter((one) => !this.isDone(one));
-    const group = remaining.filter(
-      (one) => parseSubject(one.subject) && sweepKey(one) === sweepKey(study),
+    const unmeasuredStudies = request.studies!.filter((other) => !this.isDone(other));
+    const sweepGroup = unmeasuredStudies.filter(
+      (other) => parseSubject(other.subject) && sweepKey(other) === sweepKey(study),
     );
-    return study.question.window ? group.slice(0, 1) : group;
+    return study.question.window ? sweepGroup.slice(0, 1) : sweepGroup;
   }
 
   async #sweep(studies: readonly Study[], request: Request, watch: Watch): Promise<void> {
-    const [study] = studies as [Study];
+    const [firstStudy] = studies as [Study];
     const { signal } = watch;
     const startTime = performance.now();
     const { describe } = this.#models;
     const allStudies = request.studies!;
     const exactRequest = { ...request, isPreview: false };
-    const { opened } = await this.#loading.open(study.subject, exactRequest, watch);
-    const { architecture } = opened.model;
-    const { eps, window, T } = study.question;
-    const questions = studies.map((one) => {
-      const parsed = parseSubject(one.subject)!;
-      const edits = editsOf(parsed, describe);
+    const { openModel } = await this.#loader.open(firstStudy.subject, exactRequest, watch);
+    const { architecture } = openModel.model;
+    const { eps, window, T } = firstStudy.question;
+    const studyInputs = studies.map((study) => {
+      const parsedSubject = parseSubject(study.subject)!;
+      const edits = editsOf(parsedSubject, describe);
       const context = contextOf(architecture, edits, window);
       const length = Math.min(T, context);
-      const streaming = canStream(describe, architecture, edits, one.measures, length);
-      return { one, parsed, edits, context, streaming };
+      const streaming = canStream(describe, architecture, edits, study.measures, length);
+      return { study, parsedSubject, edits, context, streaming };
     });
     // A run beyond the context has other prompts, and no run can begin from a streamed one.
-    const [{ context, streaming }] = questions as [(typeof questions)[number]];
-    const sweptQuestions = questions.filter(
-      (one) => one.context === context && one.streaming === streaming,
+    const [{ context, streaming }] = studyInputs as [(typeof studyInputs)[number]];
+    const sweptInputs = studyInputs.filter(
+      (input) => input.context === context && input.streaming === streaming,
     );
-    const prompts = await this.#loading.prompts(opened, study.question, context);
-    const doneCount = allStudies.filter((one) => this.isDone(one)).length;
+    const prompts = await this.#loader.prompts(openModel, firstStudy.question, context);
+    const doneCount = allStudies.filter((study) => this.isDone(study)).length;
     const sweepWatch: Watch = {
       signal,
       onProgress: (_, done, total) =>
         watch.onProgress(
-          `${opened.title}, ${doneCount + 1} of ${allStudies.length} settings`,
-          doneCount + (sweptQuestions.length * done) / total,
+          `${openModel.title}, ${doneCount + 1} of ${allStudies.length} settings`,
+          doneCount + (sweptInputs.length * done) / total,
           allStudies.length,
         ),
     };
-    const cases = sweptQuestions.map(({ edits }) => edits);
-    const options = { eps, metrics: study.measures, streaming };
+    const cases = sweptInputs.map(({ edits }) => edits);
+    const options = { eps, metrics: firstStudy.measures, streaming };
     const means = window
-      ? [await measureWindowLoss(opened, prompts, window, { edits: cases[0]!, eps }, sweepWatch)]
-      : await measureAverages(opened, prompts, cases, options, sweepWatch);
+      ? [await measureWindowLoss(openModel, prompts, window, { edits: cases[0]!, eps }, sweepWatch)]
+      : await measureAverages(openModel, prompts, cases, options, sweepWatch);
     const bytes = streaming
-      ? await Promise.all(cases.map((edits) => bytesOf(opened, prompts, edits)))
+      ? await Promise.all(cases.map((edits) => bytesOf(openModel, prompts, edits)))
       : [];
     signal.throwIfAborted();
     const milliseconds = performance.now() - startTime;
     const emptyFrames = await Promise.all(
-      sweptQuestions.map(({ one, parsed }) =>
-        emptyFrame(describe, parsed, one.subject, opened, one.question, prompts),
+      sweptInputs.map(({ study, parsedSubject }) =>
+        emptyFrame(describe, parsedSubject, study.subject, openModel, study.question, prompts),
       ),
     );
     this.addEntries(
-      sweptQuestions.map(({ one }, i) => [
-        studyKey(one),
+      sweptInputs.map(({ study }, i) => [
+        studyKey(study),
         { frame: { ...emptyFrames[i]!, ...means[i]!, milliseconds, bytes: bytes[i] } },
       ]),
     );

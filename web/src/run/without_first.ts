@@ -7,7 +7,7 @@ import {
   continuePrompt,
   type Condition,
   type Writer,
-  type Written,
+  type Continuation,
 } from './writing.ts';
 
 const hiddenKeyEdits = (prompt: number, count: number, key = 0) =>
@@ -31,8 +31,8 @@ export const CONDITIONS = {
   },
 } as const satisfies Readonly<Record<string, Condition>>;
 
-export type Name = keyof typeof CONDITIONS;
-export const CONDITION_NAMES = Object.keys(CONDITIONS) as readonly Name[];
+export type ConditionName = keyof typeof CONDITIONS;
+export const CONDITION_NAMES = Object.keys(CONDITIONS) as readonly ConditionName[];
 
 export interface Measures {
   /** The loss under the unedited model, in nats per token. */
@@ -43,22 +43,26 @@ export interface Measures {
   readonly late: number;
 }
 
-export type Trial = Readonly<Record<Name, Measures & Written>>;
+export type Trial = Readonly<Record<ConditionName, Measures & Continuation>>;
 
 /**
  * What lessons/without_first.mjs writes: a text for each condition, and the measures of every seed. It leaves the
  * control's text out if that equals the text with the first token.
  */
 export interface RecordedTrials {
-  readonly texts: Readonly<Record<Exclude<Name, 'control'>, string> & { control?: string }>;
-  readonly trials: Readonly<Record<Name, Readonly<Record<keyof Measures, readonly number[]>>>>;
+  readonly texts: Readonly<
+    Record<Exclude<ConditionName, 'control'>, string> & { control?: string }
+  >;
+  readonly trials: Readonly<
+    Record<ConditionName, Readonly<Record<keyof Measures, readonly number[]>>>
+  >;
 }
 
 export function readRecorded({ texts, trials }: RecordedTrials): {
-  readonly texts: Readonly<Record<Name, string>>;
-  readonly trials: readonly Readonly<Record<Name, Measures>>[];
+  readonly texts: Readonly<Record<ConditionName, string>>;
+  readonly trials: readonly Readonly<Record<ConditionName, Measures>>[];
 } {
-  const measuresOf = (name: Name, seed: number): Measures => {
+  const measuresOf = (name: ConditionName, seed: number): Measures => {
     const { loss, repeated, late } = trials[name];
     return { loss: loss[seed]!, repeated: repeated[seed]!, late: late[seed]! };
   };
@@ -67,7 +71,7 @@ export function readRecorded({ texts, trials }: RecordedTrials): {
     trials: trials.kept.loss.map(
       (_, seed) =>
         Object.fromEntries(CONDITION_NAMES.map((name) => [name, measuresOf(name, seed)])) as Record<
-          Name,
+          ConditionName,
           Measures
         >,
     ),
@@ -90,17 +94,17 @@ export async function runTrial(
   writer: Writer,
   job: Parameters<typeof continuePrompt>[2],
 ): Promise<Trial> {
-  const results: [Name, Measures & Written][] = [];
+  const results: [ConditionName, Measures & Continuation][] = [];
   for (const name of CONDITION_NAMES) {
-    const written = await continuePrompt(writer, CONDITIONS[name], job);
-    const tokens = [...job.prompt, ...written.tokens];
+    const continuation = await continuePrompt(writer, CONDITIONS[name], job);
+    const tokens = [...job.prompt, ...continuation.tokens];
     results.push([
       name,
       {
-        ...written,
-        loss: await measureLoss(writer, job, written),
+        ...continuation,
+        loss: await measureLoss(writer, job, continuation),
         repeated: repeatedShare(tokens, job.prompt.length),
-        late: repeatedShare(tokens, tokens.length - Math.ceil(written.tokens.length / 2)),
+        late: repeatedShare(tokens, tokens.length - Math.ceil(continuation.tokens.length / 2)),
       },
     ]);
   }

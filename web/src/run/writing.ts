@@ -15,16 +15,17 @@ export interface Condition {
   readonly edits: (prompt: number, count: number) => readonly Edit[];
 }
 
-export interface Written {
+export interface Continuation {
   readonly text: string;
   readonly tokens: readonly number[];
 }
 
 /** Returns the share of distinct tokens; a text that repeats itself has a small one. */
-export const distinctShare = ({ tokens }: Pick<Written, 'tokens'>): number =>
+export const distinctShare = ({ tokens }: Pick<Continuation, 'tokens'>): number =>
   new Set(tokens).size / tokens.length;
 
-const mean = (all: ArrayLike<number>) => Array.from(all).reduce((a, b) => a + b, 0) / all.length;
+const mean = (values: ArrayLike<number>) =>
+  Array.from(values).reduce((a, b) => a + b, 0) / values.length;
 
 export interface Writer {
   readonly model: Model;
@@ -55,7 +56,7 @@ export async function continuePrompt(
   { model, tokenizer, edits = [] }: Writer,
   condition: Condition,
   { prompt, count, seed, sampling = DEFAULT_SAMPLING, signal }: Job,
-): Promise<Written> {
+): Promise<Continuation> {
   const run = await model.run(prompt, {
     edits: [...edits, ...condition.edits(prompt.length, count)],
     capacity: prompt.length + count,
@@ -76,7 +77,7 @@ export async function continuePrompt(
 export async function measureLoss(
   { model, edits = [] }: Writer,
   { prompt, signal }: Pick<Job, 'prompt' | 'signal'>,
-  { tokens }: Pick<Written, 'tokens'>,
+  { tokens }: Pick<Continuation, 'tokens'>,
 ): Promise<number> {
   const run = await model.run([...prompt, ...tokens], { edits, fields: ['loss'], signal });
   try {

@@ -3,14 +3,14 @@ import { claimOf } from '../claims';
 import { drawnMap, type Frame, type Head } from '../frame';
 import { sequential, stepOf } from '../plot/color';
 import type { Facts } from './numbers';
-import { finding, givenWords, headName, stampWords } from '../words';
+import { findingWords, attentionWords, headName, stampWords } from '../words';
 
 /** The picture has the size of a link's preview. */
 const [WIDTH, HEIGHT] = [1200, 630];
 const MARGIN = 48;
 const MAP_SIZE = 420;
 const FONT = 'system-ui, Helvetica, Arial, sans-serif';
-const [INK, INK_2, SINK] = ['#1d1b22', '#55525e', '#b0305a'];
+const [INK, LIGHT_INK, SINK] = ['#1d1b22', '#55525e', '#b0305a'];
 
 /** Breaks a text into at most `maxLines` lines that `isWithin` accepts; a longer text ends in an ellipsis. */
 export function linesOf(
@@ -76,15 +76,15 @@ export function cardOf(frame: Frame, at: Head, { version, link }: Origin): HTMLC
     y += 0.4 * size;
   };
   write(`“${frame.question.prompt}”`, 30, INK, 5, 600);
-  write(givenWords(claimOf(frame, at)), 92, SINK, 1, 700);
-  write(finding(frame, at), 22, INK, 4);
-  write(stampWords(frame), 15, INK_2, 2);
+  write(attentionWords(claimOf(frame, at)), 92, SINK, 1, 700);
+  write(findingWords(frame, at), 22, INK, 4);
+  write(stampWords(frame), 15, LIGHT_INK, 2);
   context.imageSmoothingEnabled = false;
   const map = drawMap(frame);
   const mapLeft = WIDTH - MARGIN - MAP_SIZE;
   if (map) context.drawImage(map, mapLeft, MARGIN, MAP_SIZE, MAP_SIZE);
   context.font = `400 17px ${FONT}`;
-  context.fillStyle = INK_2;
+  context.fillStyle = LIGHT_INK;
   context.fillText(
     `${frame.title}, head ${headName(at)}: rows attend to columns`,
     mapLeft,
@@ -92,8 +92,8 @@ export function cardOf(frame: Frame, at: Head, { version, link }: Origin): HTMLC
     MAP_SIZE,
   );
   // A link with a long state would not fit into the picture, which then names only the page.
-  const [site, hash = ''] = link.split('#');
-  const shownLink = hash.length > 70 ? site! : link;
+  const [page, hash = ''] = link.split('#');
+  const shownLink = hash.length > 70 ? page! : link;
   context.font = `600 20px ${FONT}`;
   context.fillText(
     `Sinkscope ${version} · ${shownLink}`,

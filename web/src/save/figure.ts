@@ -44,11 +44,12 @@ function boxOf(element: Element | Range, origin: Place) {
 function copyChart(svg: SVGSVGElement, origin: Place): SVGElement {
   const copy = svg.cloneNode(true) as SVGSVGElement;
   // The random numbers in Lit's markers would make each saved file different.
-  const marks = document.createNodeIterator(copy, NodeFilter.SHOW_COMMENT);
-  for (let mark = marks.nextNode(); mark; mark = marks.nextNode()) (mark as Comment).remove();
-  const sources = [svg, ...svg.querySelectorAll('*')];
+  const comments = document.createNodeIterator(copy, NodeFilter.SHOW_COMMENT);
+  for (let comment = comments.nextNode(); comment; comment = comments.nextNode())
+    (comment as Comment).remove();
+  const originals = [svg, ...svg.querySelectorAll('*')];
   [copy, ...copy.querySelectorAll('*')].forEach((element, i) => {
-    const style = getComputedStyle(sources[i]!);
+    const style = getComputedStyle(originals[i]!);
     for (const name of STYLES) element.setAttribute(name, style.getPropertyValue(name));
     element.removeAttribute('class');
     element.removeAttribute('style');
@@ -68,7 +69,7 @@ const MAX_PATH_CELLS = 40_000;
 const MAP_PIXELS = 2048;
 
 /** Returns a map as one path per color, in which each run of cells is a rectangle. */
-function cellsOf({ width, height }: ImageData, data: Uint32Array): SVGElement[] {
+function mapPaths({ width, height }: ImageData, data: Uint32Array): SVGElement[] {
   const paths = new Map<number, string>();
   for (let row = 0; row < height; row++)
     for (let col = 0; col < width;) {
@@ -97,7 +98,7 @@ function copyMap(canvas: HTMLCanvasElement, origin: Place): SVGElement {
       transform: `translate(${x} ${y}) scale(${width / image.width} ${height / image.height})`,
       'shape-rendering': 'crispEdges',
     });
-    group.append(...cellsOf(image, new Uint32Array(image.data.buffer)));
+    group.append(...mapPaths(image, new Uint32Array(image.data.buffer)));
     return group;
   }
   const factor = Math.max(1, Math.ceil(MAP_PIXELS / Math.max(image.width, image.height)));
@@ -160,15 +161,15 @@ const CONTROLS = 'svg, .save, .readout, button, input, select, textarea, summary
 
 /** Returns the longest prefix of a text that fits, with an ellipsis if it is shortened. */
 function shorten(text: string, width: number, font: string): string {
-  const context = (measuring ??= document.createElement('canvas').getContext('2d')!);
+  const context = (measuringContext ??= document.createElement('canvas').getContext('2d')!);
   context.font = font;
-  const fits = (one: string) => context.measureText(one).width <= width + 1;
+  const fits = (candidate: string) => context.measureText(candidate).width <= width + 1;
   if (fits(text)) return text;
   const letters = [...text];
   while (letters.length > 1 && !fits(`${letters.join('')}…`)) letters.pop();
   return `${letters.join('')}…`;
 }
-let measuring: CanvasRenderingContext2D | undefined;
+let measuringContext: CanvasRenderingContext2D | undefined;
 
 function clippedLabel(span: HTMLElement, origin: Place): SVGElement {
   const { color, fontSize } = getComputedStyle(span);
@@ -204,13 +205,13 @@ function copyTexts(cell: Element, origin: Place): SVGElement[] {
   while (walker.nextNode()) {
     const node = walker.currentNode as Text;
     const parent = node.parentElement!;
-    const isChosen = parent.closest('.segmented [aria-pressed="true"]');
+    const chosenOption = parent.closest('.segmented [aria-pressed="true"]');
     if (parent.closest('.row-words, .col-words') || !parent.checkVisibility()) continue;
     // On the page, words with a definition and heads' small maps and bars are buttons, but belong to the picture.
-    if (!isChosen && !parent.closest('.term, .thumb, .output') && parent.closest(CONTROLS))
+    if (!chosenOption && !parent.closest('.term, .thumb, .output') && parent.closest(CONTROLS))
       continue;
     const { fontSize, fontWeight } = getComputedStyle(parent);
-    const { color } = getComputedStyle(isChosen ? cell : parent);
+    const { color } = getComputedStyle(chosenOption ? cell : parent);
     for (const { text, range } of linesOf(node)) {
       const { x, y, width, height } = boxOf(range, origin);
       // The baseline is at four fifths of the box; the width is for programs that replace the font.
@@ -237,13 +238,13 @@ function swatches(cell: Element, origin: Place): SVGElement[] {
 }
 
 function outputBars(cell: Element, origin: Place): SVGElement[] {
-  return visibleElements(cell, '.output > span').flatMap((one) => {
-    const fill = plainColor(getComputedStyle(one).backgroundColor);
+  return visibleElements(cell, '.output > span').flatMap((output) => {
+    const fill = plainColor(getComputedStyle(output).backgroundColor);
     const { color: stroke } = getComputedStyle(cell);
     return [
-      makeNode('rect', { ...boxOf(one, origin), fill }),
+      makeNode('rect', { ...boxOf(output, origin), fill }),
       makeNode('rect', {
-        ...boxOf(one.parentElement!, origin),
+        ...boxOf(output.parentElement!, origin),
         ...{ fill: 'none', stroke, 'stroke-opacity': 0.2 },
       }),
     ];
@@ -284,7 +285,7 @@ function captionLine(
   return makeNode('text', { x: MARGIN, y, fill, ...font }, line);
 }
 
-export interface About {
+export interface FigureMetadata {
   readonly title: string;
   readonly description: string;
   readonly facts: object;
@@ -293,9 +294,9 @@ export interface About {
 
 /**
  * @param cell the element with a view's drawing and its conditions
- * @param about its title is written above the figure
+ * @param metadata its title is written above the figure
  */
-export function figureOf(cell: HTMLElement, about: About): SVGSVGElement {
+export function figureOf(cell: HTMLElement, metadata: FigureMetadata): SVGSVGElement {
   const box = cell.getBoundingClientRect();
   const origin = { left: box.left - MARGIN, top: box.top - TITLE_HEIGHT };
   const width = Math.ceil(box.width) + 2 * MARGIN;
@@ -305,22 +306,22 @@ export function figureOf(cell: HTMLElement, about: About): SVGSVGElement {
     ...{ xmlns: SVG, ...size, viewBox: `0 0 ${width} ${height}`, role: 'img' },
   });
   svg.append(
-    makeNode('title', {}, about.title),
-    makeNode('desc', {}, about.description),
-    makeNode('metadata', {}, JSON.stringify(about.facts)),
+    makeNode('title', {}, metadata.title),
+    makeNode('desc', {}, metadata.description),
+    makeNode('metadata', {}, JSON.stringify(metadata.facts)),
     makeNode('rect', { ...size, fill: '#ffffff' }),
-    captionLine(about.title, 22, [15, 600], width),
-    ...visibleElements<HTMLCanvasElement>(cell, 'canvas').map((one) => copyMap(one, origin)),
-    ...visibleElements(cell, '.legend-bar, .next li').flatMap((one, i) =>
-      gradientBox(one, origin, i),
+    captionLine(metadata.title, 22, [15, 600], width),
+    ...visibleElements<HTMLCanvasElement>(cell, 'canvas').map((canvas) => copyMap(canvas, origin)),
+    ...visibleElements(cell, '.legend-bar, .next li').flatMap((element, i) =>
+      gradientBox(element, origin, i),
     ),
-    ...visibleElements<SVGSVGElement>(cell, 'svg').map((one) => copyChart(one, origin)),
+    ...visibleElements<SVGSVGElement>(cell, 'svg').map((chart) => copyChart(chart, origin)),
     ...outputBars(cell, origin),
     ...cellOutlines(cell, origin),
     ...swatches(cell, origin),
     ...axisNames(cell, origin),
     ...copyTexts(cell, origin),
-    captionLine(about.note, height - 10, [10, 400], width),
+    captionLine(metadata.note, height - 10, [10, 400], width),
   );
   return svg as SVGSVGElement;
 }
@@ -333,8 +334,8 @@ export function svgText(svg: SVGSVGElement): string {
 
 /** Renders the SVG as PNG, with twice the screen's resolution. */
 export async function pngOf(svg: SVGSVGElement): Promise<Blob> {
-  const doubled = (name: string) => 2 * Number(svg.getAttribute(name));
-  const [width, height] = [doubled('width'), doubled('height')];
+  const doubledSize = (name: string) => 2 * Number(svg.getAttribute(name));
+  const [width, height] = [doubledSize('width'), doubledSize('height')];
   const image = new Image();
   image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(svgText(svg))}`;
   await image.decode();

@@ -2,7 +2,7 @@
 import { html, render } from 'lit';
 import type { Theme } from '../plot/color';
 import { stampWords } from '../words';
-import { figureOf, pngOf, svgText, type About } from './figure';
+import { figureOf, pngOf, svgText, type FigureMetadata } from './figure';
 import { factsOf, toCsv, toJson, type Facts, type Numbers } from './numbers';
 
 export interface Figure {
@@ -13,7 +13,7 @@ export interface Figure {
   readonly numbers: readonly Numbers[];
   readonly facts: Facts;
   /** Draws in the light theme, returns what `take` returns, and then draws in the reader's theme again. */
-  readonly onPaper: <T>(take: () => T) => T;
+  readonly drawOnPaper: <T>(take: () => T) => T;
 }
 
 export const KINDS = ['SVG', 'PNG', 'CSV', 'JSON'] as const;
@@ -32,13 +32,13 @@ function isPublic(link: string): boolean {
 }
 
 /** Returns a picture's description, its metadata for programs, and the line below the picture. */
-export function aboutOf({
+export function metadataOf({
   name,
   title,
   says,
   numbers,
   facts,
-}: Omit<Figure, 'place' | 'onPaper'>): About {
+}: Omit<Figure, 'place' | 'drawOnPaper'>): FigureMetadata {
   const { corpus, version, link } = facts;
   const frames = numbers.map(({ frame }) => frame);
   const models = [...new Set(frames.map((frame) => frame.title))].join(', ');
@@ -61,7 +61,7 @@ export function aboutOf({
 }
 
 function pictureOf(figure: Figure): SVGSVGElement {
-  return figure.onPaper(() => figureOf(figure.place, aboutOf(figure)));
+  return figure.drawOnPaper(() => figureOf(figure.place, metadataOf(figure)));
 }
 
 export async function fileOf(kind: Kind, figure: Figure): Promise<Blob> {
@@ -89,7 +89,7 @@ export function fileName(
  * Draws an element in the light theme, reads the picture, and restores the reader's theme, all before the next paint.
  * @param draw draws the element in a theme; without one, in the reader's
  */
-export function onPaper<T>(element: Element, draw: (theme?: Theme) => void, take: () => T): T {
+export function drawOnPaper<T>(element: Element, draw: (theme?: Theme) => void, take: () => T): T {
   const root = element.getRootNode();
   const themedElement =
     root instanceof ShadowRoot ? (root.host as HTMLElement) : document.documentElement;
@@ -162,10 +162,10 @@ export function addRecording(
   const button = document.createElement('button');
   button.type = 'button';
   let files: readonly RecordingFile[] | undefined;
-  const say = (text: string) => (button.textContent = text);
+  const setLabel = (text: string) => (button.textContent = text);
   const reset = () => {
     files = undefined;
-    say('Recording …');
+    setLabel('Recording …');
   };
   reset();
   button.title = 'What was measured, in one file that this page, the command line and Python open';
@@ -175,12 +175,12 @@ export function addRecording(
       menu.open = false;
       return reset();
     }
-    say('Measuring …');
+    setLabel('Measuring …');
     make().then(
       (recordings) => {
         files = recordings;
         const size = recordings.reduce((sum, { bytes }) => sum + bytes.length, 0);
-        say(`Save recording (${sizeWords(size)})`);
+        setLabel(`Save recording (${sizeWords(size)})`);
       },
       (error) => {
         reset();

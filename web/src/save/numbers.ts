@@ -3,7 +3,7 @@
  */
 import type { Tensor } from 'sinkscope';
 import { layerNumber, type Frame } from '../frame';
-import { CLASS_WORDS, judged, stampWords } from '../words';
+import { CLASS_WORDS, verdictOf, stampWords } from '../words';
 
 export interface Quantity {
   readonly name: string;
@@ -40,8 +40,8 @@ export interface Facts {
   readonly link: string;
 }
 
-function verdictOf(frame: Frame) {
-  const { sink, of, even, conclusive, least } = judged(frame);
+function verdictFacts(frame: Frame) {
+  const { sink, of, even, conclusive, least } = verdictOf(frame);
   return { sink_1: sink, of, uniform_alpha_1: even, conclusive, least_tokens: least };
 }
 
@@ -69,7 +69,7 @@ export function factsOf(frame: Frame) {
     first_tokens: frame.first,
     sequences: frame.sequences,
     // A study of other metrics has no verdict.
-    verdict: 'sink_ratio_raw' in frame.tensors ? verdictOf(frame) : undefined,
+    verdict: 'sink_ratio_raw' in frame.tensors ? verdictFacts(frame) : undefined,
     layer: head && layerNumber(frame, head.layer),
     head: head?.head,
     tokens_of_first_prompt: tokens.map(({ id, text }) => ({ id, text })),
@@ -98,10 +98,10 @@ export function placesOf(i: number, { shape, from, places }: Quantity): number[]
  */
 export function csvField(value: string | number): string {
   if (typeof value === 'number') return Number.isFinite(value) ? String(value) : '';
-  const escaped = /^[\t\r]|^[\s;|]*[=+\-@＝＋－＠]|;[=+\-@＝＋－＠]/.test(value)
+  const safeText = /^[\t\r]|^[\s;|]*[=+\-@＝＋－＠]|;[=+\-@＝＋－＠]/.test(value)
     ? `'${value}`
     : value;
-  return /[",;\n\r']/.test(escaped) ? `"${escaped.replaceAll('"', '""')}"` : escaped;
+  return /[",;\n\r']/.test(safeText) ? `"${safeText.replaceAll('"', '""')}"` : safeText;
 }
 
 /**
@@ -114,14 +114,14 @@ export function formatCsv(
   records: readonly (readonly (string | number)[])[],
 ): string {
   const fieldCount = Math.max(2, head.length);
-  const line = (cells: readonly (string | number)[]) =>
+  const formatLine = (cells: readonly (string | number)[]) =>
     [...cells, ...Array.from({ length: fieldCount - cells.length }, () => '')].map(csvField).join();
   // A parser that skips comments skips lines, so each fact is on one line.
   const comments = facts.map(([name, value]) => {
     const text = typeof value === 'string' ? value : JSON.stringify(value);
-    return line([`# ${name}`, text].map((cell) => cell.replace(/[\r\n]+/g, ' ')));
+    return formatLine([`# ${name}`, text].map((cell) => cell.replace(/[\r\n]+/g, ' ')));
   });
-  return `${[...comments, line(head), ...records.map(line)].join('\n')}\n`;
+  return `${[...comments, formatLine(head), ...records.map(formatLine)].join('\n')}\n`;
 }
 
 export function csvNotes(frames: readonly Frame[], { corpus, version, link }: Facts) {
@@ -141,8 +141,11 @@ export interface Numbers {
 }
 
 /** Whether an axis counts the layers with attention; a hybrid model also has others. */
-const isOfAttention = ({ axes, shape, from }: Quantity, axis: number, frame: Frame): boolean =>
-  axes[axis] === 'layer' && shape[axis] === frame.architecture.L && !from?.[axis];
+const countsAttentionLayers = (
+  { axes, shape, from }: Quantity,
+  axis: number,
+  frame: Frame,
+): boolean => axes[axis] === 'layer' && shape[axis] === frame.architecture.L && !from?.[axis];
 
 /** Axes whose places are positions of tokens. */
 const TOKEN_AXES = ['query', 'key', 'token'];
@@ -152,25 +155,32 @@ const TOKEN_AXES = ['query', 'key', 'token'];
  * out; so are texts if the values are means over several prompts.
  */
 export function toCsv(numbers: readonly Numbers[], facts: Facts): string {
-  const quantities = numbers.flatMap((one) => one.quantities);
-  const axes = [...new Set(quantities.flatMap((one) => one.axes))];
+  const quantities = numbers.flatMap((subjectNumbers) => subjectNumbers.quantities);
+  const axes = [...new Set(quantities.flatMap((quantity) => quantity.axes))];
   const tokenAxes = axes.filter((axis) => TOKEN_AXES.includes(axis));
   const hasLabels = quantities.some(({ labels }) => labels);
   const records: (string | number)[][] = [];
-  for (const { frame, quantities: own } of numbers)
-    for (const one of own)
-      for (let i = 0; i < one.data.length; i++) {
-        if (!Number.isFinite(one.data[i])) continue;
-        const places = placesOf(i, one).map((place, axis) =>
-          isOfAttention(one, axis, frame) ? layerNumber(frame, place) : place,
+  for (const { frame, quantities: subjectQuantities } of numbers)
+    for (const quantity of subjectQuantities)
+      for (let i = 0; i < quantity.data.length; i++) {
+        if (!Number.isFinite(quantity.data[i])) continue;
+        const places = placesOf(i, quantity).map((place, axis) =>
+          countsAttentionLayers(quantity, axis, frame) ? layerNumber(frame, place) : place,
         );
-        const indices = axes.map((axis) => places[one.axes.indexOf(axis)] ?? '');
+        const indices = axes.map((axis) => places[quantity.axes.indexOf(axis)] ?? '');
         const texts = tokenAxes.map((axis) => {
-          const place = frame.sequences === 1 ? places[one.axes.indexOf(axis)] : undefined;
+          const place = frame.sequences === 1 ? places[quantity.axes.indexOf(axis)] : undefined;
           return frame.tokens[place ?? -1]?.text ?? '';
         });
-        const label = hasLabels ? [one.labels?.[i % one.labels.length] ?? ''] : [];
-        records.push([frame.subject, one.name, ...indices, ...texts, ...label, one.data[i]!]);
+        const label = hasLabels ? [quantity.labels?.[i % quantity.labels.length] ?? ''] : [];
+        records.push([
+          frame.subject,
+          quantity.name,
+          ...indices,
+          ...texts,
+          ...label,
+          quantity.data[i]!,
+        ]);
       }
   const texts = tokenAxes.map((axis) => `${axis}_text`);
   const head = ['subject', 'quantity', ...axes, ...texts, ...(hasLabels ? ['label'] : []), 'value'];
@@ -181,7 +191,7 @@ export function toCsv(numbers: readonly Numbers[], facts: Facts): string {
 export function toJson(figure: string, numbers: readonly Numbers[], facts: Facts): string {
   const subjects = numbers.map(({ frame, quantities }) => ({
     ...factsOf(frame),
-    quantities: quantities.map((one) => ({ ...one, data: nullForNaN(one.data) })),
+    quantities: quantities.map((quantity) => ({ ...quantity, data: nullForNaN(quantity.data) })),
   }));
   const { corpus, version, link } = facts;
   const output = {

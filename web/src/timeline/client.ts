@@ -1,9 +1,9 @@
 /** Requests checkpoints from worker.ts. If no worker can start, the checkpoints are decoded in the page's thread. */
 import { SinkscopeError, type ModelFiles, type Options, type Timeline } from 'sinkscope';
-import type { Answer, Ask } from './worker';
+import type { Answer, WorkerRequest } from './worker';
 
 /** The pending jobs, each with the function that gets its answers. */
-const jobs = new Map<number, (answer: Answer) => void>();
+const answerHandlers = new Map<number, (answer: Answer) => void>();
 let lastJob = 0;
 let worker: Worker | undefined;
 let isUnavailable = false;
@@ -17,18 +17,18 @@ function startWorker(): Worker | undefined {
     isUnavailable = true;
     return undefined;
   }
-  worker.onmessage = ({ data }: MessageEvent<Answer>) => jobs.get(data.job)?.(data);
+  worker.onmessage = ({ data }: MessageEvent<Answer>) => answerHandlers.get(data.job)?.(data);
   worker.onerror = ({ message }) => {
     const error = { code: 'lost', where: 'timeline', text: message || 'its worker ended' };
     worker = undefined;
-    for (const [job, onAnswer] of jobs) onAnswer({ job, error });
+    for (const [job, onAnswer] of answerHandlers) onAnswer({ job, error });
   };
   return worker;
 }
 
 function requestWorker(
   target: Worker,
-  request: Omit<Ask, 'job'>,
+  request: Omit<WorkerRequest, 'job'>,
   { signal, onProgress }: Options,
 ): Promise<ModelFiles | undefined> {
   const job = ++lastJob;
@@ -36,28 +36,29 @@ function requestWorker(
   return new Promise<ModelFiles | undefined>((resolve, reject) => {
     signal?.throwIfAborted();
     const cancel = () => {
-      target.postMessage({ job, ...request, isCanceled: true } satisfies Ask);
+      target.postMessage({ job, ...request, isCanceled: true } satisfies WorkerRequest);
       reject(signal!.reason as Error);
     };
     signal?.addEventListener('abort', cancel);
-    jobs.set(job, ({ read, error, ...answer }) => {
-      if (read) return onProgress?.({ stage: 'read', done: read[0], total: read[1] });
+    answerHandlers.set(job, ({ bytesRead, error, ...answer }) => {
+      if (bytesRead)
+        return onProgress?.({ stage: 'read', done: bytesRead[0], total: bytesRead[1] });
       if (answer.files) return void (files = answer.files);
       signal?.removeEventListener('abort', cancel);
       if (error) reject(new SinkscopeError(error.code, error.where, error.text));
       else resolve(files);
     });
-    target.postMessage({ job, ...request } satisfies Ask);
-  }).finally(() => jobs.delete(job));
+    target.postMessage({ job, ...request } satisfies WorkerRequest);
+  }).finally(() => answerHandlers.delete(job));
 }
 
 /** Returns a timeline whose checkpoints a worker decodes. */
 export function decodeInWorker(timeline: Timeline, url: URL): Timeline {
   const address = url.href;
   /** Sends a request to the worker; returns undefined if there is no worker. */
-  const request = (ask: Pick<Ask, 'step' | 'isAhead'>, options: Options) => {
+  const request = (details: Pick<WorkerRequest, 'step' | 'isAhead'>, options: Options) => {
     const worker = startWorker();
-    return worker && requestWorker(worker, { address, ...ask }, options);
+    return worker && requestWorker(worker, { address, ...details }, options);
   };
   return {
     ...timeline,

@@ -1,6 +1,6 @@
 /** Reads the curves of training from the logs of runs, as lines and points over the steps. */
 import type { Timeline } from 'sinkscope';
-import { stepOf } from '../ask/steps';
+import { splitStep } from '../ask/steps';
 import { splitArithmetic } from '../ask/subject';
 import type { Frame } from '../frame';
 import { show } from '../words';
@@ -11,42 +11,53 @@ export interface Quantity {
   readonly title: string;
   /** The axis label, if the title is a symbol. */
   readonly axis?: string;
-  readonly short: string;
+  readonly shortTitle: string;
   /** The quantity's names in the log, in the facts of checkpoints, and in the logs of seeds. */
-  readonly inLog: string;
-  readonly inCheckpoint: string;
-  readonly inSeeds: string;
+  readonly logName: string;
+  readonly checkpointName: string;
+  readonly seedsName: string;
   readonly unit: string;
   readonly isLog?: boolean;
   /** The axis shows at least this range; absent: the range of the values. */
   readonly domain?: readonly [number, number];
   /** The range of possible values. */
-  readonly within: readonly [number, number];
+  readonly possibleRange: readonly [number, number];
   readonly digits: number;
 }
 
 function quantityRow(
   name: string,
   title: string,
-  short: string,
+  shortTitle: string,
   more: Partial<Quantity>,
 ): Quantity {
-  const names = { name, inLog: name, inCheckpoint: name, inSeeds: name };
-  return { ...names, title, short, unit: '', within: [0, Infinity], digits: 2, ...more };
+  const names = { name, logName: name, checkpointName: name, seedsName: name };
+  return {
+    ...names,
+    title,
+    shortTitle,
+    unit: '',
+    possibleRange: [0, Infinity],
+    digits: 2,
+    ...more,
+  };
 }
 
 export const QUANTITIES: readonly Quantity[] = [
-  quantityRow('loss', 'held-out loss', 'loss', { inLog: 'held_out_loss', unit: 'nats per token' }),
+  quantityRow('loss', 'held-out loss', 'loss', {
+    logName: 'held_out_loss',
+    unit: 'nats per token',
+  }),
   quantityRow('sink_1', 'Sink₁', 'Sink₁', {
     axis: 'heads with a sink (Sink₁)',
-    inSeeds: 'sink_0.3',
-    within: [0, 100],
+    seedsName: 'sink_0.3',
+    possibleRange: [0, 100],
     unit: '%',
     domain: [0, 60],
     digits: 1,
   }),
   quantityRow('alpha_max', 'largest α₁ of a head', 'largest α₁', {
-    within: [0, 1],
+    possibleRange: [0, 1],
     domain: [0, 1],
   }),
   quantityRow('hidden_ratio', '‖h₁‖ relative to the others, max over layers', '‖h₁‖', {
@@ -60,7 +71,7 @@ export const QUANTITIES: readonly Quantity[] = [
     domain: [0.3, 3],
   }),
   quantityRow('row_mass', 'mean row sum', 'row sum', {
-    inCheckpoint: 'row_mass_mean',
+    checkpointName: 'row_mass_mean',
     domain: [0, 1],
   }),
 ];
@@ -106,7 +117,7 @@ export const STYLED_MODELS = [
 export function colorsOf(frames: readonly Pick<Frame, 'model'>[]): string[] {
   const indices = frames.map(({ model }) => {
     const { weights } = splitArithmetic(model.id);
-    return STYLED_MODELS.findIndex((id) => id === (stepOf(weights)?.id ?? weights));
+    return STYLED_MODELS.findIndex((id) => id === (splitStep(weights)?.id ?? weights));
   });
   const fixedIndices = indices.map((index, i) => (indices.indexOf(index) === i ? index : -1));
   const freeIndices = STYLES.map((_, i) => i).filter((i) => !fixedIndices.includes(i));
@@ -127,12 +138,16 @@ export interface Course {
  * @param ids the ids of the models; absent: all models
  */
 export async function coursesOf(timelines: Timelines, ids?: readonly string[]): Promise<Course[]> {
-  const styled = timelines.cards.map(({ id, title }, i) => ({ id, title, style: styleOf(i) }));
-  const wanted = styled.filter(({ id }) => ids?.includes(id) ?? true);
+  const styledModels = timelines.cards.map(({ id, title }, i) => ({
+    id,
+    title,
+    style: styleOf(i),
+  }));
+  const requestedModels = styledModels.filter(({ id }) => ids?.includes(id) ?? true);
   const loadResults = await Promise.allSettled(
-    wanted.map(async (one) => ({ ...one, timeline: await timelines.get(one.id) })),
+    requestedModels.map(async (model) => ({ ...model, timeline: await timelines.get(model.id) })),
   );
-  return loadResults.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
+  return loadResults.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
 }
 
 function definedPoints(
@@ -142,16 +157,16 @@ function definedPoints(
 }
 
 /** Returns the values at the checkpoints, measured with the exact weights. */
-export function checkpointPointsOf({ timeline }: Course, { inCheckpoint }: Quantity): Point[] {
+export function checkpointPointsOf({ timeline }: Course, { checkpointName }: Quantity): Point[] {
   return definedPoints(
-    timeline.checkpoints.map(({ step, measured }) => ({ step, value: measured[inCheckpoint] })),
+    timeline.checkpoints.map(({ step, measured }) => ({ step, value: measured[checkpointName] })),
   );
 }
 
 /** Returns the values of the log; those of the checkpoints if the log lacks the quantity at its end. */
 export function lineOf(course: Course, quantity: Quantity): Point[] {
   const loggedPoints = definedPoints(
-    course.timeline.log.map((line) => ({ step: line.step, value: line[quantity.inLog] })),
+    course.timeline.log.map((line) => ({ step: line.step, value: line[quantity.logName] })),
   );
   const checkpointPoints = checkpointPointsOf(course, quantity);
   const isComplete =

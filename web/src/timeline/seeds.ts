@@ -57,20 +57,32 @@ export function bandOf(runs: readonly SeedRun[], name: string) {
   return statisticsByStep(runs, name).filter(({ seeds }) => seeds >= MIN_RANGE_SEEDS);
 }
 
-export type Outcome = Pick<Quantity, 'name' | 'title' | 'unit' | 'digits' | 'within'>;
+export type Outcome = Pick<Quantity, 'name' | 'title' | 'unit' | 'digits' | 'possibleRange'>;
 
 export const OUTCOMES: readonly Outcome[] = [
-  { name: 'sink_0.3', title: 'Sink₁', unit: '%', digits: 1, within: [0, 100] },
-  { name: 'alpha', title: 'α₁ above uniform attention', unit: '', digits: 3, within: [-1, 1] },
-  { name: 'value_ratio', title: '‖v₁‖ / mean ‖v‖', unit: '', digits: 2, within: [0, Infinity] },
+  { name: 'sink_0.3', title: 'Sink₁', unit: '%', digits: 1, possibleRange: [0, 100] },
+  {
+    name: 'alpha',
+    title: 'α₁ above uniform attention',
+    unit: '',
+    digits: 3,
+    possibleRange: [-1, 1],
+  },
+  {
+    name: 'value_ratio',
+    title: '‖v₁‖ / mean ‖v‖',
+    unit: '',
+    digits: 2,
+    possibleRange: [0, Infinity],
+  },
   {
     name: 'eviction',
     title: 'loss rises by, first key evicted (nats)',
     unit: '',
     digits: 3,
-    within: [-Infinity, Infinity],
+    possibleRange: [-Infinity, Infinity],
   },
-  { name: 'loss', title: 'loss', unit: '', digits: 3, within: [0, Infinity] },
+  { name: 'loss', title: 'loss', unit: '', digits: 3, possibleRange: [0, Infinity] },
 ];
 
 /** Formats a number with the typographic minus sign; 0 has no sign. */
@@ -108,12 +120,15 @@ export function studentT(degrees: number): number {
  * Returns half of the 95% interval of a mean, by Student's t. Returns NaN for fewer than MIN_INTERVAL_SEEDS values, and
  * if the interval leaves the range of possible values: the distribution is then not normal.
  */
-export function halfInterval(values: readonly number[], [low, high]: Outcome['within']): number {
+export function halfInterval(
+  values: readonly number[],
+  [least, most]: Outcome['possibleRange'],
+): number {
   const n = values.length;
   if (n < MIN_INTERVAL_SEEDS) return NaN;
-  const half = (studentT(n - 1) * deviation(values)) / Math.sqrt(n);
+  const halfWidth = (studentT(n - 1) * deviation(values)) / Math.sqrt(n);
   const center = mean(values);
-  return center - half < low || center + half > high ? NaN : half;
+  return center - halfWidth < least || center + halfWidth > most ? NaN : halfWidth;
 }
 
 /** Formats the number after a ±, so that a small value does not round to 0. */
@@ -131,8 +146,8 @@ export function halfIntervalWords(half: number, digits: number): string {
  */
 export function spreadOf(runs: readonly SeedRun[], outcomes = OUTCOMES, maxStep = Infinity) {
   const longRuns = runs.filter(({ points }) => Number(points.at(-1)?.step) >= FIRST_CLAIMED_STEP);
-  const [first] = longRuns;
-  if (!first || longRuns.length < MIN_RANGE_SEEDS) return undefined;
+  const [firstRun] = longRuns;
+  if (!firstRun || longRuns.length < MIN_RANGE_SEEDS) return undefined;
   const step = Math.min(maxStep, ...longRuns.map(({ points }) => points.at(-1)!.step!));
   const points = longRuns.map(({ points }) => points.find((point) => point.step === step));
   const values = outcomes.map(({ name }) => {
@@ -143,9 +158,9 @@ export function spreadOf(runs: readonly SeedRun[], outcomes = OUTCOMES, maxStep 
     seeds: longRuns.length,
     step,
     /** The number of steps of a complete run. */
-    steps: first.training.steps,
+    steps: firstRun.training.steps,
     /** Positions of the sink, counted from 1. */
-    tokens: first.sink_tokens,
+    tokens: firstRun.sink_tokens,
     values: Object.fromEntries(values),
   };
 }
@@ -159,13 +174,13 @@ export const OTHER_RUNS =
 export function seedWords(runs: readonly SeedRun[], outcomes = OUTCOMES): string {
   const spread = spreadOf(runs, outcomes);
   if (!spread) return '';
-  const phrases = outcomes.flatMap(({ name, title, unit, digits, within }) => {
+  const phrases = outcomes.flatMap(({ name, title, unit, digits, possibleRange }) => {
     const values = spread.values[name]!;
     if (!values.length) return [];
     const [low, high] = [Math.min(...values), Math.max(...values)].map((x) =>
       formatNumber(x, digits),
     );
-    const half = halfInterval(values, within);
+    const half = halfInterval(values, possibleRange);
     const interval = Number.isFinite(half)
       ? ` (mean ${formatNumber(mean(values), digits)} ± ${halfIntervalWords(half, digits)}, 95% interval)`
       : '';
@@ -176,7 +191,7 @@ export function seedWords(runs: readonly SeedRun[], outcomes = OUTCOMES): string
 
 /** States the number of seeds, the step, and the sink's position if it is not the first token's. */
 export function seedCountWords({ seeds, step, steps, tokens }: Spread): string {
-  const [stepText, stepsText] = [step, steps].map((one) => one.toLocaleString('en'));
+  const [stepText, stepsText] = [step, steps].map((count) => count.toLocaleString('en'));
   const positions = tokens.map((token) => token - 1);
   const positionWords = `${positions.length > 1 ? 'positions' : 'position'} ${positions.join(' and ')}`;
   const positionNote =

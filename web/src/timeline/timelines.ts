@@ -17,7 +17,7 @@ export class Timelines {
   get(id: string): Promise<Timeline> {
     return cachedPromise(this.#timelineById, id, () => {
       const address = zooAddress(`${id}/timeline/index.json`);
-      return openTimeline(address).then((one) => decodeInWorker(one, address));
+      return openTimeline(address).then((timeline) => decodeInWorker(timeline, address));
     });
   }
 
@@ -32,11 +32,13 @@ export class Timelines {
   async open(id: string, step: number, options: Options) {
     const timeline = await this.get(id);
     const { checkpoints, parameters } = timeline;
-    const nearest = nearestStep(await this.steps(id), step);
-    const { bytes, measured, stored } = checkpoints.find((one) => one.step === nearest)!;
-    const files = await timeline.open(nearest, options);
+    const storedStep = nearestStep(await this.steps(id), step);
+    const { bytes, measured, stored } = checkpoints.find(
+      (checkpoint) => checkpoint.step === storedStep,
+    )!;
+    const files = await timeline.open(storedStep, options);
     const [lastStep, bits] = [checkpoints.at(-1)!.step, (8 * bytes) / parameters];
-    const facts: StepFacts = { step: nearest, of: lastStep, bits, measured, stored };
+    const facts: StepFacts = { step: storedStep, of: lastStep, bits, measured, stored };
     return { files, facts };
   }
 
@@ -48,7 +50,7 @@ export class Timelines {
 
   /** Frees the weights of the other models. */
   async keepOnly(shownIds: ReadonlySet<string>): Promise<void> {
-    const unused = [...this.#timelineById].filter(([id]) => !shownIds.has(id));
-    for (const [, timeline] of unused) (await timeline.catch(() => undefined))?.forget();
+    const unusedTimelines = [...this.#timelineById].filter(([id]) => !shownIds.has(id));
+    for (const [, timeline] of unusedTimelines) (await timeline.catch(() => undefined))?.forget();
   }
 }

@@ -2,7 +2,7 @@
 import { openTimeline, SinkscopeError, type ModelFiles, type Timeline } from 'sinkscope';
 import { cachedPromise } from '../ask/cached';
 
-export interface Ask {
+export interface WorkerRequest {
   readonly job: number;
   readonly address: string;
   /** The step to decode; undefined frees the weights of the timeline. */
@@ -14,7 +14,7 @@ export interface Ask {
 export interface Answer {
   readonly job: number;
   /** Bytes read so far, and in all. */
-  readonly read?: readonly [number, number];
+  readonly bytesRead?: readonly [number, number];
   readonly files?: ModelFiles;
   readonly error?: Pick<SinkscopeError, 'code' | 'where' | 'text'>;
 }
@@ -23,18 +23,24 @@ const timelines = new Map<string, Promise<Timeline>>();
 const controllers = new Map<number, AbortController>();
 const reply = (answer: Answer) => globalThis.postMessage(answer);
 
-async function answer({ address, step, isAhead, job }: Ask, signal: AbortSignal): Promise<void> {
+async function answer(
+  { address, step, isAhead, job }: WorkerRequest,
+  signal: AbortSignal,
+): Promise<void> {
   if (step === undefined) return void (await timelines.get(address))?.forget();
   const timeline = cachedPromise(timelines, address, () => openTimeline(new URL(address)));
   if (isAhead) return (await timeline).preload(step, { signal });
   const { config, weights } = await (
     await timeline
-  ).open(step, { signal, onProgress: ({ done, total }) => reply({ job, read: [done, total] }) });
+  ).open(step, {
+    signal,
+    onProgress: ({ done, total }) => reply({ job, bytesRead: [done, total] }),
+  });
   // A Blob is passed as a handle, which saves copying six megabytes.
   reply({ job, files: { config, weights: new Blob([weights as BlobPart]) } });
 }
 
-addEventListener('message', ({ data }: MessageEvent<Ask>) => {
+addEventListener('message', ({ data }: MessageEvent<WorkerRequest>) => {
   if (data.isCanceled) return controllers.get(data.job)?.abort();
   const controller = new AbortController();
   controllers.set(data.job, controller);

@@ -5,7 +5,7 @@
 import { svg, render, type TemplateResult } from 'lit';
 import { firstKey, groupOf, mean, ofHead, visibleKeyEnd, type Frame, type Head } from '../frame';
 import { quantity } from '../save/numbers';
-import { headWords, quote, show, withSign, word } from '../words';
+import { headWords, quote, show, formatSigned, word } from '../words';
 import { addElement, setText, type View } from '../page/view';
 import { queryRange, shownQuery } from './query';
 
@@ -84,8 +84,8 @@ function sentence(frame: Frame, at: Head): string {
       ? ' It wins although it is short: a score is a length times a cosine, so a key that points away scores below zero, however long it is.'
       : '';
   return (
-    `${answerOf(comparison)} In ${headWords(at, frame)} the cosine of query and key is ${withSign(firstCosine)} on average with the first ` +
-    `key and ${withSign(otherCosine)} with the others; the first key is ${show(normRatio)}× as long as these, and has the highest score in ` +
+    `${answerOf(comparison)} In ${headWords(at, frame)} the cosine of query and key is ${formatSigned(firstCosine)} on average with the first ` +
+    `key and ${formatSigned(otherCosine)} with the others; the first key is ${show(normRatio)}× as long as these, and has the highest score in ` +
     `${winCount === rowCount ? 'all' : `${winCount} of the`} ${rowCount} later rows.${shortKeyNote}`
   );
 }

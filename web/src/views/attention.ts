@@ -4,14 +4,14 @@ import {
   blockWords,
   cellsOf,
   EXACT_SIDE,
-  exactOf,
+  exactCellsOf,
   firstKey,
   gridOf,
   largestMagnitude,
   mapsOf,
   rowSumOf,
   visibleKeyEnd,
-  type Exact,
+  type ExactCells,
   type Frame,
   type Maps,
 } from '../frame';
@@ -23,10 +23,10 @@ import { createHeatmap, paint, type Cell } from '../plot/heatmap';
 import { drawLegend, drawScale, scaleName } from '../plot/legend';
 import { quantity, type Quantity } from '../save/numbers';
 import {
-  givenWords,
+  attentionWords,
   headWords,
-  isBelow,
-  judged,
+  isBelowUniform,
+  verdictOf,
   percent,
   quote,
   tooShortNote,
@@ -73,7 +73,7 @@ function formatBlock(frame: Frame, { weights, largest: maxima, side }: Maps, { r
 
 function formatCell(
   frame: Frame,
-  map: Pick<Maps, 'weights' | 'shares' | 'side'> & Partial<Exact>,
+  map: Pick<Maps, 'weights' | 'shares' | 'side'> & Partial<ExactCells>,
   cell: Cell,
   { state, isPlain }: Pick<DrawOptions, 'state' | 'isPlain'>,
 ): string {
@@ -115,7 +115,7 @@ function createLocator(root: HTMLElement, onMove: (row: number, col: number) => 
   return (
     T: number,
     maps: Omit<Parameters<typeof paint>[1], 'rows' | 'cols'> & Maps,
-    at?: Exact,
+    at?: ExactCells,
   ) => {
     if (!at) return thumbnail.remove();
     root.append(thumbnail);
@@ -130,7 +130,7 @@ function createLocator(root: HTMLElement, onMove: (row: number, col: number) => 
   };
 }
 
-const exactWords = ({ query, key, side }: Exact): string =>
+const exactWords = ({ query, key, side }: ExactCells): string =>
   `Shown exactly: queries ${query}-${query + side - 1}, keys ${key}-${key + side - 1}.`;
 
 const POOLS = [
@@ -139,7 +139,7 @@ const POOLS = [
 ] as const;
 
 function zoomControls(
-  exactCells: Exact | undefined,
+  exactCells: ExactCells | undefined,
   { pool }: State,
   set: (change: Partial<State>) => void,
   resetZoom: () => void,
@@ -153,7 +153,7 @@ function zoomControls(
 
 /** Returns more numbers of a long map: the maximum of each block, and the exact cells if they are shown. */
 function blockNumbers(frame: Frame, { largest: data, side }: Maps): Quantity[] {
-  const exactCells = exactOf(frame);
+  const exactCells = exactCellsOf(frame);
   const [, ...axes] = axesOf(frame);
   const size = exactCells?.side ?? 0;
   return [
@@ -193,19 +193,19 @@ export const attention: View = {
   },
   says: (frame, at, state = defaults) => {
     const { T, eps, title, operation } = frame;
-    const verdict = judged(frame);
+    const verdict = verdictOf(frame);
     const mapClaim = claimOf(frame, at, state);
     const { column } = mapClaim;
     // With several prompts, the map and its number are those of the first prompt.
     const isFirstPromptOnly = frame.sequences > 1 && column !== undefined;
     const claim = isFirstPromptOnly
-      ? { ...mapClaim, given: column.given, isMost: false }
+      ? { ...mapClaim, attention: column.alpha, isStrongest: false }
       : mapClaim;
     const shortNote = verdict.conclusive ? '' : ` ${tooShortNote(verdict, T, eps)}`;
-    const weightText = givenWords(claim);
+    const weightText = attentionWords(claim);
     const receivedWords = claim.isShare
       ? `${weightText} ${operation.normalizes ? 'on average' : 'of what its rows carry, on average'}`
-      : isBelow(claim)
+      : isBelowUniform(claim)
         ? `a weight of ${weightText} at most, the most that any head gives it`
         : `a mean weight of ${weightText}`;
     const sumsNote = claim.isShare
@@ -282,7 +282,7 @@ export const attention: View = {
       const at = frame.head ?? options.at;
       T = frame.T;
       const canZoom = Boolean(frame.pooled && maps.largest);
-      const exactCells = state.zoomQuery >= 0 && canZoom ? exactOf(frame) : undefined;
+      const exactCells = state.zoomQuery >= 0 && canZoom ? exactCellsOf(frame) : undefined;
       const hasBlockCells = Boolean(frame.pooled) && !exactCells;
       const hasMaxima = state.pool === 'largest' && maps.largest !== undefined;
       const { block } = maps;

@@ -16,7 +16,7 @@ import { diverging } from '../plot/color';
 import { createHeatmap } from '../plot/heatmap';
 import { drawLegend } from '../plot/legend';
 import { quantity } from '../save/numbers';
-import { headWords, percent, quote, withSign, word } from '../words';
+import { headWords, percent, quote, formatSigned, word } from '../words';
 import { axesOf } from './attention';
 import { createHeadMap } from './head_map';
 import { addElement, setText, type View } from '../page/view';
@@ -51,8 +51,8 @@ function sentence(frame: Frame, base: Frame, at: Head): string {
     (run) => firstTokenWeights(run)[at.layer * run.architecture.H + at.head]!,
   );
   const lossWords = finiteChanges.length
-    ? `The loss changes by ${withSign(mean(finiteChanges), 3)} nats per token, most at token ${largestAt} ` +
-      `${quote(frame, largestAt)}: ${withSign(change[largestAt]!)}. `
+    ? `The loss changes by ${formatSigned(mean(finiteChanges), 3)} nats per token, most at token ${largestAt} ` +
+      `${quote(frame, largestAt)}: ${formatSigned(change[largestAt]!)}. `
     : '';
   return `${lossWords}The first token’s mean weight in ${headWords(at, frame)} is ${percent(after!, 0)}; in the baseline it is ${percent(before!, 0)}.`;
 }
@@ -129,7 +129,7 @@ export const change: View = {
       if (map) {
         const scale = diverging(theme, largestMagnitude([map], 0.01));
         setText(mapTitle, `Attention of ${headWords(at, frame)}`);
-        drawLegend(legend, scale, [withSign(scale.low), withSign(scale.high)]);
+        drawLegend(legend, scale, [formatSigned(scale.low), formatSigned(scale.high)]);
         const { side, block } = gridOf(frame);
         blockSize = block;
         const labels = frame.pooled ? undefined : frame.tokens.map(({ text }) => word(text));
@@ -148,7 +148,7 @@ export const change: View = {
           describe: ({ row, col }) =>
             row < 0 || col < 0
               ? ''
-              : `query ${nameOf(row)} → key ${nameOf(col)}: ${withSign(map[row * side + col]!, 3)}`,
+              : `query ${nameOf(row)} → key ${nameOf(col)}: ${formatSigned(map[row * side + col]!, 3)}`,
         });
       }
       const alpha = subtract(alphaOfKey(frame, 0), alphaOfKey(base, 0));

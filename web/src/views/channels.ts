@@ -12,7 +12,7 @@ import { sequential } from '../plot/color';
 import { createHeatmap } from '../plot/heatmap';
 import { drawLegend } from '../plot/legend';
 import { quantity } from '../save/numbers';
-import { capital, percent, quote, show, stateWords } from '../words';
+import { capitalize, percent, quote, show, stateWords } from '../words';
 import type { State } from '../ask/state';
 import { addElement, cacheLast, setText, type View } from '../page/view';
 
@@ -63,7 +63,7 @@ function peakWords(
 ) {
   const kurtosis = frame.tensors.kurtosis!.data[layer]!;
   return (
-    `${capital(stateWords(layer))}, the largest activation is ${show(size, 1)}, ${show(size / median, 0)}× the median: ` +
+    `${capitalize(stateWords(layer))}, the largest activation is ${show(size, 1)}, ${show(size / median, 0)}× the median: ` +
     `channel ${channel} of token ${token}, ${quote(frame, token)}. Kurtosis ${show(kurtosis, 0)} ` +
     `(${frame.sequences > 1 ? `mean over ${frame.sequences} prompts; ` : ''}a normal distribution has 3).${superWeightWords(frame)}`
   );

@@ -2,7 +2,7 @@
 import { alphaOfKey, firstKey, ofHead, type Frame, type Head } from '../frame';
 import { sequential } from '../plot/color';
 import { quantity } from '../save/numbers';
-import { capital, firstTokenName, headWords, percent } from '../words';
+import { capitalize, firstTokenName, headWords, percent } from '../words';
 import { createHeadsDraw } from './head_map';
 import { outputNormsOf, writesLittle } from './outputs';
 import type { View } from '../page/view';
@@ -32,7 +32,7 @@ function sentence(frame: Frame, at: Head): string {
     ? ` and ${outputWords} after it.`
     : '; what it contributes after it is not recorded.';
   return (
-    `${capital(headWords(at, frame))}: ${firstTokenName(frame)} receives ${attentionWords} of the attention, ${verb} ${mixtureWords} of ` +
+    `${capitalize(headWords(at, frame))}: ${firstTokenName(frame)} receives ${attentionWords} of the attention, ${verb} ${mixtureWords} of ` +
     `${outputName} before the output matrix${outputNote}`
   );
 }

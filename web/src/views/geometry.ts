@@ -10,7 +10,7 @@ import { drawLegend } from '../plot/legend';
 import { drawRose } from '../plot/rose';
 import { quantity } from '../save/numbers';
 import type { State } from '../ask/state';
-import { firstTokenSubscript, headWords, show, withSign, word } from '../words';
+import { firstTokenSubscript, headWords, show, formatSigned, word } from '../words';
 import { cacheLast, addElement, setText, type View } from '../page/view';
 
 const MAPS = {
@@ -70,7 +70,7 @@ export const geometry: View = {
     const { first, others } = cosinesOf(cos.data, frame);
     const ratio = frame.tensors.key_ratio!.data[at.layer * G + groupOf(frame, at)]!;
     return (
-      `Cosine of query and key: ${withSign(mean(first))} with the first key, ${withSign(mean(others))} with the ` +
+      `Cosine of query and key: ${formatSigned(mean(first))} with the first key, ${formatSigned(mean(others))} with the ` +
       `others. ‖k${firstTokenSubscript(frame)}‖ is ${show(ratio)}× the mean norm of the others.`
     );
   },

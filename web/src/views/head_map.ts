@@ -5,7 +5,7 @@ import { drawChart, type ChartData } from '../plot/chart';
 import type { Scale } from '../plot/color';
 import { createHeatmap, type Cell } from '../plot/heatmap';
 import { drawLegend } from '../plot/legend';
-import { headName, real, show } from '../words';
+import { headName, formatReal, show } from '../words';
 import { addElement, setText, type DrawOptions, type ViewApi, type View } from '../page/view';
 
 interface HeadNumbers {
@@ -45,7 +45,7 @@ export function createHeadMap(root: HTMLElement, { set, point, pointed, effect }
     shownFrame = frame;
     const { L, H } = frame.architecture;
     const digits = scale.low ? (scale.high < 0.1 ? 3 : 1) : 0;
-    const [low, high] = [scale.low, scale.high].map((end) => real(end, digits));
+    const [low, high] = [scale.low, scale.high].map((end) => formatReal(end, digits));
     drawLegend(legend, scale, [`${symbol} ${low}`, high!]);
     render(
       outlined?.cells.length ? html`<span class="mark outlined"></span> ${outlined.name}` : nothing,

@@ -3,7 +3,7 @@ import { firstKey, type Frame } from '../frame';
 import { drawChart } from '../plot/chart';
 import { quantity } from '../save/numbers';
 import { settingName } from './settings';
-import { capital, firstTokenSubscript, stateWords } from '../words';
+import { capitalize, firstTokenSubscript, stateWords } from '../words';
 import { addElement, setText, type View } from '../page/view';
 
 /** A token resembles the first one if its hidden norm is at least this share of the first token's. */
@@ -45,7 +45,7 @@ export const likeness: View = {
     { ...quantity('hidden_norm', ['layer', 'token'], frame.tensors.hidden_norm!), from: [-1, 0] },
   ],
   says: (frame) =>
-    `${capital(settingName(frame))}: ${countLikeFirst(frame)} of ${laterCount(frame)} later positions have at least half of the first token’s norm, ${stateWords(peakLayerOfFirst(frame))}.`,
+    `${capitalize(settingName(frame))}: ${countLikeFirst(frame)} of ${laterCount(frame)} later positions have at least half of the first token’s norm, ${stateWords(peakLayerOfFirst(frame))}.`,
   draw(root) {
     const chart = addElement(root, 'chart');
     const captionElement = addElement(root, 'caption', 'p');
@@ -63,7 +63,7 @@ export const likeness: View = {
         .join('; ');
       setText(
         captionElement,
-        `${capital(stateWords(layer))}, at least half of the first token’s norm: ${countsText}.`,
+        `${capitalize(stateWords(layer))}, at least half of the first token’s norm: ${countsText}.`,
       );
       const maximum = Math.max(
         1.2,

@@ -6,7 +6,7 @@ import { headAt, ofHead, type Frame, type Head } from '../frame';
 import type { View } from '../page/view';
 import { createChartDraw } from './chart_draw';
 import { quantity } from '../save/numbers';
-import { headName, real } from '../words';
+import { headName, formatReal } from '../words';
 
 const sumOf = (list: readonly number[]) => list.reduce((a, b) => a + b, 0);
 const indexOfLargest = (list: readonly number[]) =>
@@ -44,15 +44,15 @@ function sentence(
   if (!Number.isFinite(embedding))
     return `${name}: the stream is no sum of components here: norms after the blocks, or edits, scale what was added, or a layer adds more than attention and feed-forward.`;
   const total = embedding + sumOf(attention) + sumOf(ffn) + biases;
-  const opening = `${name}: the first key’s logit is ${real(total)} on average over the queries`;
+  const opening = `${name}: the first key’s logit is ${formatReal(total)} on average over the queries`;
   if (!ffn.length)
-    return `${opening}: the embedding makes ${real(embedding)} of it, biases ${real(biases)}.`;
+    return `${opening}: the embedding makes ${formatReal(embedding)} of it, biases ${formatReal(biases)}.`;
   const topLayer = indexOfLargest(ffn);
   return (
-    `${opening}: feed-forward layers make ${real(sumOf(ffn))} of it (layer ${topLayer}: ${real(ffn[topLayer]!)}), attention ` +
-    `${real(sumOf(attention))}, the embedding ${real(embedding)}, biases ${real(biases)}.` +
+    `${opening}: feed-forward layers make ${formatReal(sumOf(ffn))} of it (layer ${topLayer}: ${formatReal(ffn[topLayer]!)}), attention ` +
+    `${formatReal(sumOf(attention))}, the embedding ${formatReal(embedding)}, biases ${formatReal(biases)}.` +
     (head
-      ? ` Of the heads below, ${headName(head)} adds the most in size: ${real(head.part)}.`
+      ? ` Of the heads below, ${headName(head)} adds the most in size: ${formatReal(head.part)}.`
       : '')
   );
 }

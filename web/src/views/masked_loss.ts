@@ -48,20 +48,20 @@ function conditionWords({ strongest, random, alpha }: UnmaskConditions): string 
   );
 }
 
-function sentence(title: string, { found, causal }: MaskedLoss): string {
-  const { predicted, prompts, steps, baseline } = found;
+function sentence(title: string, { result, causal }: MaskedLoss): string {
+  const { predicted, prompts, steps, baseline } = result;
   const promptWords = `${prompts} prompt${prompts === 1 ? '' : 's'}`;
   const maskedWords =
     `${title}, ${predicted} masked tokens of ${promptWords}, filled in over ${steps} steps: loss ` +
-    `${formatWithError(baseline.loss, 2)} nats. ${conditionWords(found)}`;
-  if (!found.causal || !causal) return maskedWords;
+    `${formatWithError(baseline.loss, 2)} nats. ${conditionWords(result)}`;
+  if (!result.causal || !causal) return maskedWords;
   const causalWords = `${causal} predicts the same tokens from all tokens before each: loss`;
-  return `${maskedWords} ${causalWords} ${formatWithError(found.causal.baseline.loss, 2)} nats. ${conditionWords(found.causal)}`;
+  return `${maskedWords} ${causalWords} ${formatWithError(result.causal.baseline.loss, 2)} nats. ${conditionWords(result.causal)}`;
 }
 
-function rowsOf(title: string, { found, causal }: MaskedLoss) {
-  const model = { title, conditions: found as UnmaskConditions };
-  return found.causal && causal ? [model, { title: causal, conditions: found.causal }] : [model];
+function rowsOf(title: string, { result, causal }: MaskedLoss) {
+  const model = { title, conditions: result as UnmaskConditions };
+  return result.causal && causal ? [model, { title: causal, conditions: result.causal }] : [model];
 }
 
 export const maskedLoss: View = {

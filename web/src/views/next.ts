@@ -2,7 +2,7 @@
 import { html, render } from 'lit';
 import { isBidirectional } from '../frame';
 import { labeledQuantity } from '../save/numbers';
-import { percent, readable, show } from '../words';
+import { percent, makeReadable, show } from '../words';
 import { addElement, setText, type View } from '../page/view';
 
 export const next: View = {
@@ -40,7 +40,7 @@ export const next: View = {
         frame.next.map(
           ({ text, probability }) =>
             html`<li style="--share: ${probability / mostLikely!.probability}">
-              <span>${readable(text)}</span><span>${percent(probability)}</span>
+              <span>${makeReadable(text)}</span><span>${percent(probability)}</span>
             </li>`,
         ),
         list,

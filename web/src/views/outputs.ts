@@ -10,7 +10,7 @@ import {
   type Head,
 } from '../frame';
 import { quantity } from '../save/numbers';
-import { capital, headName, headWords, percent, show } from '../words';
+import { capitalize, headName, headWords, percent, show } from '../words';
 import { addElement, setText, type View } from '../page/view';
 
 /** Whether a head with this weight on the first token has a sink. It compares 32-bit floats, as the core does. */
@@ -138,7 +138,7 @@ export const outputs: View = {
           class=${hasSink(weights[i]!, frame) ? 'output sink' : 'output'}
           aria-pressed=${layer === at.layer && head === at.head}
           aria-label=${label}
-          title=${capital(label)}
+          title=${capitalize(label)}
           style=${`--share: ${norms[i]! / maximum}`}
           @click=${() => set(modelHead(frame, { layer, head }))}
         >

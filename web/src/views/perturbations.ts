@@ -2,7 +2,7 @@
 import { largestMagnitude, type Frame } from '../frame';
 import { quantity } from '../save/numbers';
 import { costOf, isUnedited, settingName, formatLossChange } from './settings';
-import { capital } from '../words';
+import { capitalize } from '../words';
 import type { View } from '../page/view';
 import { createChartDraw } from './chart_draw';
 
@@ -28,7 +28,7 @@ export const perturbations: View = {
   needsSeveralSettings: true,
   numbers: ({ tensors }) => [quantity('loss_mean', [], { ...tensors.loss_mean!, shape: [] })],
   says: (frame) =>
-    `${capital(settingName(frame))}: ${frame.tensors.loss_mean!.data[0]!.toFixed(3)} nats.`,
+    `${capitalize(settingName(frame))}: ${frame.tensors.loss_mean!.data[0]!.toFixed(3)} nats.`,
   draw: createChartDraw(
     (_, { group }) =>
       costsOf(group)

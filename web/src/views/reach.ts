@@ -6,7 +6,7 @@ import { createHeatmap } from '../plot/heatmap';
 import { drawLegend } from '../plot/legend';
 import { exchangeOf } from '../run/measurements';
 import { quantity } from '../save/numbers';
-import { capital, percent, quote, show, stateWords, word } from '../words';
+import { capitalize, percent, quote, show, stateWords, word } from '../words';
 import { cacheLast, addElement, setText, type View } from '../page/view';
 
 /** Returns which token of the first prompt is replaced, and by which one. */
@@ -102,7 +102,7 @@ export const reach: View = {
         if (!variant) return;
         const { rows, data } = variant;
         const { T } = frame;
-        setText(title, capital(variant.condition));
+        setText(title, capitalize(variant.condition));
         map.draw({
           rows,
           cols: T,

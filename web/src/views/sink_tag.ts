@@ -6,7 +6,7 @@ import { headAt, indexOfMax, type Frame, type Head } from '../frame';
 import { sequential } from '../plot/color';
 import { addElement, setText, type View } from '../page/view';
 import { quantity } from '../save/numbers';
-import { capital, headName, headWords, percent } from '../words';
+import { capitalize, headName, headWords, percent } from '../words';
 import { createHeadMap } from './head_map';
 
 const dataOf = (frame: Frame, name: string) => frame.tensors[name]!.data as Float32Array;
@@ -18,7 +18,7 @@ function sentence(frame: Frame, at: Head): string {
   const finiteShares = Array.from(streamShares, (x) => (Number.isFinite(x) ? x : -1));
   const indexOfLargest = indexOfMax(finiteShares);
   const headSentence =
-    `${capital(headWords(at))}: ${percent(mixtureShares[i]!)} of what the head mixes for the other tokens lies along the first ` +
+    `${capitalize(headWords(at))}: ${percent(mixtureShares[i]!)} of what the head mixes for the other tokens lies along the first ` +
     'token’s value';
   if (finiteShares[indexOfLargest]! < 0) return `${headSentence}.`;
   const name = headName(headAt(indexOfLargest, H));

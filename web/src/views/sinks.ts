@@ -5,7 +5,7 @@ import { quantity } from '../save/numbers';
 import {
   firstTokenSubscript,
   headsWords,
-  judged,
+  verdictOf,
   meanRowSum,
   percent,
   tooShortNote,
@@ -35,8 +35,8 @@ export const sinks: View = {
     return [
       scalar(`sink_${key + 1}`, sink_ratio!.data[key]!),
       scalar(`sink_${key + 1}_raw`, sink_ratio_raw!.data[key]!),
-      scalar('alpha_of_even_attention', judged(frame).even),
-      scalar('conclusive', Number(judged(frame).conclusive)),
+      scalar('alpha_of_even_attention', verdictOf(frame).even),
+      scalar('conclusive', Number(verdictOf(frame).conclusive)),
       quantity(`alpha_${key + 1}`, ['layer', 'head'], {
         shape: [L, H],
         data: alphaOfKey(frame, key),
@@ -44,7 +44,7 @@ export const sinks: View = {
     ];
   },
   says: (frame) => {
-    const verdict = judged(frame);
+    const verdict = verdictOf(frame);
     if (!verdict.conclusive) return tooShortNote(verdict, frame.T, frame.eps);
     const hasRawWeights = verdict.of !== 'weights';
     const nearThresholdCount = frame.tensors.near_eps?.data[firstKey(frame)] ?? 0;

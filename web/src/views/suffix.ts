@@ -99,9 +99,9 @@ export const suffix: View = {
           onResult({ goal, scores: [...scores] });
         };
         const options = { pair, goal, length, steps: STEPS, width: WIDTH, seed: 1, onStep };
-        const { found, text } = await api.measure('suffix', { frame, signal }, options);
-        const finalScores = [found.start, ...found.path.map(({ score }) => score)];
-        onResult({ goal, scores: finalScores, found, text });
+        const { result, text } = await api.measure('suffix', { frame, signal }, options);
+        const finalScores = [result.start, ...result.path.map(({ score }) => score)];
+        onResult({ goal, scores: finalScores, found: result, text });
       },
       draw(frame, options, job) {
         const { state } = options;

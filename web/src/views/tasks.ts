@@ -4,7 +4,7 @@ import { isBidirectional, type Frame } from '../frame';
 import { addElement, type View } from '../page/view';
 import { drawChart } from '../plot/chart';
 import { labeledQuantity } from '../save/numbers';
-import { capital, percent } from '../words';
+import { capitalize, percent } from '../words';
 import { createJob, createJobParts } from './job';
 
 /** The tasks measured so far, and the finished share of the work. */
@@ -53,7 +53,7 @@ function changeWords(score: TaskScore): string {
 function sentenceOf(task: TaskResult): string {
   const { baseline, first, other, unseen, chance, can, prompts } = task;
   const name = taskName(task);
-  const opening = `${capital(name)} (${prompts} prompt${prompts === 1 ? '' : 's'}): `;
+  const opening = `${capitalize(name)} (${prompts} prompt${prompts === 1 ? '' : 's'}): `;
   const baselineScore = formatWithError(scoreOf(baseline));
   if (!can)
     return `${opening}the model cannot do this, its accuracy is ${baselineScore}, by chance ${percent(chance)}.`;

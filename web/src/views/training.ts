@@ -27,8 +27,8 @@ import {
   type Outcome,
   type SeedRun,
 } from '../timeline/seeds';
-import { LOG_SEQUENCES, MEASURING_CONDITIONS, stepOf, checkpointOf } from '../ask/steps';
-import { judged } from '../words';
+import { LOG_SEQUENCES, MEASURING_CONDITIONS, splitStep, checkpointOf } from '../ask/steps';
+import { verdictOf } from '../words';
 import { addElement, setText, type View } from '../page/view';
 
 /** The courses of the zoo's runs, once loaded. Views and rooms that state the courses' numbers follow this signal. */
@@ -54,7 +54,7 @@ const MIN_SINK_PERCENT = 10;
 /** Returns a frame's model of the zoo and the step of its checkpoint; the final weights have no step. */
 function zooStepOf(frame: Frame): { id: string; step?: number } {
   const { weights } = splitArithmetic(frame.model.id);
-  return stepOf(weights) ?? { id: weights };
+  return splitStep(weights) ?? { id: weights };
 }
 
 /**
@@ -66,7 +66,7 @@ function recordVisit(frame: Frame) {
   if (!checkpoint) return undefined;
   const key = `${checkpoint.repository} ${frame.class} ${frame.edits.length} ${questionKey(frame.question)}`;
   const visitedSteps = visitedSinks.get(key) ?? new Map<number, number>();
-  if (!frame.generated) visitedSteps.set(checkpoint.step, judged(frame).sink);
+  if (!frame.generated) visitedSteps.set(checkpoint.step, verdictOf(frame).sink);
   visitedSinks.set(key, visitedSteps);
   const visits = [...visitedSteps].sort(([a], [b]) => a - b);
   return { repository: checkpoint.repository, visits };
@@ -77,7 +77,7 @@ function seedBands(frames: readonly Frame[], quantity: Quantity): Series[] {
   const ids = [...new Set(frames.map((frame) => zooStepOf(frame).id))];
   return ids.flatMap((id, i): Series[] => {
     const runs = longRuns.get(id) ?? [];
-    const points = bandOf(runs, quantity.inSeeds);
+    const points = bandOf(runs, quantity.seedsName);
     if (!points.length) return [];
     const course = loadedCourses.peek().find((candidate) => candidate.id === id);
     const { model } = frames.find((frame) => zooStepOf(frame).id === id)!;
@@ -146,7 +146,7 @@ function checkpointSentences(frame: Frame, outcomes?: readonly Outcome[]): strin
     checkpoints.find((candidate) => candidate.step === step) ?? checkpoints.at(-1)!;
   const phrases = QUANTITIES.slice(0, 3).map(
     (quantity) =>
-      `${quantity.title} ${valueWords(checkpoint.measured[quantity.inCheckpoint], quantity)}`,
+      `${quantity.title} ${valueWords(checkpoint.measured[quantity.checkpointName], quantity)}`,
   );
   return [
     `${course.title}, seed ${seed}, at step ${checkpoint.step.toLocaleString('en')}: ${phrases.join(', ')}${CONDITIONS_NOTE}.`,
@@ -185,7 +185,7 @@ export const training: View = {
     const course = loadedCourses.peek().find((candidate) => candidate.id === id);
     return QUANTITIES.flatMap((quantity) => {
       const { name } = quantity;
-      const seedBand = bandOf(longRuns.get(id) ?? [], quantity.inSeeds);
+      const seedBand = bandOf(longRuns.get(id) ?? [], quantity.seedsName);
       const seedStatistics = seedBand.length ? (['mean', 'low', 'high', 'seeds'] as const) : [];
       const curves: [string, readonly Point[]][] = seedStatistics.map((statistic) => [
         `${name}_over_seeds_${statistic}`,
@@ -262,14 +262,14 @@ export const training: View = {
         render(
           segmentedControl(
             'Quantity',
-            QUANTITIES.map(({ name, title, short }) => [name, short, title] as const),
+            QUANTITIES.map(({ name, title, shortTitle }) => [name, shortTitle, title] as const),
             quantity.name,
             (curve) => set({ curve }),
             true,
           ),
           quantityChoice,
         );
-        const { inSeeds: outcome, ...definition } = quantity;
+        const { seedsName: outcome, ...definition } = quantity;
         const unit = definition.unit === '%' ? '%' : definition.unit && ` ${definition.unit}`;
         const lines = frames.flatMap((shownFrame) =>
           checkpointSentences(shownFrame, [{ ...definition, name: outcome, unit }]),

@@ -10,7 +10,7 @@ import type { OpenModel } from '../run/opened';
 import { sequential } from '../plot/color';
 import { createHeatmap } from '../plot/heatmap';
 import { drawLegend } from '../plot/legend';
-import { readable, show } from '../words';
+import { makeReadable, show } from '../words';
 import {
   alphaMap,
   addMasks,
@@ -167,7 +167,7 @@ export const unmasking: View = {
           positionStates(course, step, tokenizer).map(
             ({ text: tokenText, kind, isSink, title }) =>
               html`<span class="${kind} ${isSink ? 'is-sink' : ''}" title=${title}
-                >${readable(tokenText)}</span
+                >${makeReadable(tokenText)}</span
               >`,
           ),
           textElement,

@@ -2,7 +2,7 @@
 import type { Tokenizer, Token, UnmaskStep } from 'sinkscope';
 import type { Frame } from '../frame';
 import type { Quantity } from '../save/numbers';
-import { percent, readable, show } from '../words';
+import { percent, makeReadable, show } from '../words';
 
 type Pieces = Pick<Tokenizer, 'piece'>;
 
@@ -75,7 +75,7 @@ export function positionWords(course: Course, s: number, place: number, tokenize
   const text = filling
     ? tokenizer.piece(course.steps[s - 1]!.tokens[place]!)
     : course.tokens[place]!.text;
-  return `position ${place} “${readable(text)}”`;
+  return `position ${place} “${makeReadable(text)}”`;
 }
 
 const HIDDEN_KEY_NOTES = {

@@ -36,9 +36,9 @@ def _make_parser() -> argparse.ArgumentParser:
     measure = commands.add_parser("measure", help="print the numbers of a recording")
     measure.add_argument("recording", metavar="R.safetensors", type=Path)
     for command in (record, measure):
-        kind = command.add_mutually_exclusive_group()
-        kind.add_argument("--json", action="store_true", help="print the table as JSON")
-        kind.add_argument("--csv", action="store_true", help="print the table as CSV")
+        format_group = command.add_mutually_exclusive_group()
+        format_group.add_argument("--json", action="store_true", help="print the table as JSON")
+        format_group.add_argument("--csv", action="store_true", help="print the table as CSV")
     measure.add_argument("--heads", action="store_true", help="a row for each head, by the model's own "
                                                            "layer numbers")
     record.add_argument("--part", help="the part of a model of several towers that is recorded, such as "
@@ -76,12 +76,12 @@ def _make_parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = vars(_make_parser().parse_args(arguments))
-    words = sys.argv[1:] if arguments is None else list(arguments)
+    argv = sys.argv[1:] if arguments is None else list(arguments)
     try:
         command = options.pop("command")
         if command == "measure":
             return _measure(options)
-        return _record(options, words) if command == "record" else _study(options)
+        return _record(options, argv) if command == "record" else _study(options)
     except (OSError, ValueError, RuntimeError, ImportError) as error:
         _print(f"sinkscope: {error}", file=sys.stderr)
         return 1
@@ -90,14 +90,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _print(text: object, file: TextIO | None = None, end: str = "\n") -> None:
     """Prints a text with its control characters as escapes. Names of files and models may come from strangers, and must
     not control the terminal."""
-    from .recording import visible
+    from .recording import escape_controls
 
-    print(visible(str(text), lines=True), file=file, end=end)
+    print(escape_controls(str(text), lines=True), file=file, end=end)
 
 
 def _print_table(table: "Table", as_json: bool, as_csv: bool) -> None:
     if as_json:
-        _print(json.dumps(table.defined(), allow_nan=False))
+        _print(json.dumps(table.to_json_rows(), allow_nan=False))
     else:
         _print(table.to_csv(), end="") if as_csv else _print(table)
 
@@ -128,13 +128,13 @@ def _read_texts(arguments: dict[str, Any]) -> tuple[list[str], dict[str, Any]]:
     return read_texts(path)[:n], options
 
 
-def _record(options: dict[str, Any], words: Sequence[str]) -> int:
+def _record(options: dict[str, Any], argv: Sequence[str]) -> int:
     from .files import check_target
     from .settings import FIELDS, Settings
 
     # Refuses wrong settings before a model loads.
-    Settings.checked(options["tokens"], options["eps"], options["keep"], FIELDS, options["maps"], options["first"],
-                     options["mask"])
+    Settings.from_arguments(options["tokens"], options["eps"], options["keep"], FIELDS, options["maps"],
+                            options["first"], options["mask"])
     check_target(options["out"])
     texts, load_options = _read_texts(options)
     from .loading import load
@@ -145,7 +145,7 @@ def _record(options: dict[str, Any], words: Sequence[str]) -> int:
     options["model_id"] = options["model_id"] or loaded.id
     options["revision"] = load_options.get("revision")
     recording = record(loaded.model, loaded.tokenizer, texts, file_sha256=loaded.sha256,
-                       command=f"python -m sinkscope {shlex.join(words)}", **options)
+                       command=f"python -m sinkscope {shlex.join(argv)}", **options)
     size = recording.save(out)
     _print_table(recording.table(), as_json, as_csv)
     _print(f"{out}: {size} bytes", file=sys.stderr)
@@ -159,9 +159,9 @@ def _study(options: dict[str, Any]) -> int:
     texts, load_options = _read_texts(options)
     models = options.pop("models")
     if options.pop("plan"):
-        unplanned = ("ray", "concurrency", "num_gpus", "source", "license")
-        planned = {name: x for name, x in options.items() if name not in unplanned}
-        _print(studies.plan(models, texts, load_options=load_options, **planned))
+        run_options = ("ray", "concurrency", "num_gpus", "source", "license")
+        plan_options = {name: x for name, x in options.items() if name not in run_options}
+        _print(studies.plan(models, texts, load_options=load_options, **plan_options))
         return 0
     addresses = studies.study(models, texts, load_options=load_options, **options)
     for address in addresses.values():

@@ -36,7 +36,7 @@ IMPLEMENTATION = "sinkscope"
 CPU_CELLS, GPU_CELLS = 2**18, 2**23
 # A floating-point mask hides a key if it adds at most this number: masks add -inf, a dtype's minimum, -1e9 or -1e4
 # (-9984 in bfloat16). The bias of ALiBi falls below it only in the steepest head, 18,000 tokens away.
-HIDING_MASK = -9000.0
+HIDING_THRESHOLD = -9000.0
 # Module arguments with the tokens of another sequence to attend to.
 SOURCE_ARGUMENTS = ("key_value_states", "encoder_hidden_states", "cross_attention_states")
 
@@ -122,9 +122,9 @@ class Call:
         step = max(1, cells // (B * H * S))
         for start in range(0, T, step):
             rows = slice(start, min(T, start + step))
-            yield self._returned_chunk(rows) if self.weights is not None else self._recompute_chunk(rows, scores)
+            yield self._slice_chunk(rows) if self.weights is not None else self._recompute_chunk(rows, scores)
 
-    def _returned_chunk(self, rows: slice) -> Chunk:
+    def _slice_chunk(self, rows: slice) -> Chunk:
         assert self.weights is not None
         att = _widen(self.weights[:, :, rows])
         # A weight may underflow to 0 in one head but hardly in all: the key is visible if any head sees it.
@@ -176,7 +176,7 @@ class Call:
         _, _, T, S = self.shape
         if self.mask is not None and self.mask.dim() == 4:
             mask = self.mask[..., self._mask_rows(rows), :S]
-            return mask if mask.dtype == torch.bool else mask > HIDING_MASK
+            return mask if mask.dtype == torch.bool else mask > HIDING_THRESHOLD
         key = torch.arange(S, device=self.device)
         query = torch.arange(T, device=self.device)[rows, None] + (S - T if self.aligned else 0)
         visible = torch.ones(1, 1, query.shape[0], S, dtype=torch.bool, device=self.device)
@@ -201,14 +201,14 @@ def _widen(x: Tensor) -> Tensor:
     return x if x.dtype == torch.float64 else x.float()
 
 
-Visit = Callable[[Call], None]
+Visitor = Callable[[Call], None]
 
 
 @dataclass(eq=False)
 class Watch:
     """The state of one `observe` context while models run inside it."""
 
-    visit: Visit
+    visit: Visitor
     tree: frozenset[int]
     originals: dict[int, str] = field(default_factory=dict)  # implementations, by id of the config
     calls: int = 0
@@ -351,12 +351,12 @@ def _cast_as_autocast(x: Tensor) -> Tensor:
     return x
 
 
-def _original_mask(*args: Any, config: Any = None, **options: Any) -> Any:
+def _build_original_mask(*args: Any, config: Any = None, **options: Any) -> Any:
     interface, name = AttentionMaskInterface(), _original_name(config)
     return interface[name](*args, config=config, **options) if name in interface else None
 
 
-class _DirectCalls(TorchFunctionMode):
+class _DirectCallMode(TorchFunctionMode):
     """Reports the calls of scaled_dot_product_attention that a model makes itself."""
 
     def __init__(self, watch: Watch) -> None:
@@ -449,7 +449,7 @@ def class_name(model: nn.Module) -> str:
 
 
 @contextmanager
-def observe(model: nn.Module, visit: Visit) -> Iterator[Watch]:
+def observe(model: nn.Module, visit: Visitor) -> Iterator[Watch]:
     """Passes a `Call` to `visit` for each attention call of `model`, in their order, while the context lasts.
 
     The model computes with the implementation that it had; the name of the implementation is restored
@@ -467,7 +467,7 @@ def observe(model: nn.Module, visit: Visit) -> Iterator[Watch]:
         stack.enter_context(torch.compiler.set_stance("force_eager"))
         _track_containers(model, watch, stack)
         configs, modules = _find_configs(model), _attention_modules(model)
-        _register_names(configs, watch, stack)
+        _install_implementation(configs, watch, stack)
         watch.counts_every_call = not configs and not modules
         if not configs and any(_bypasses_interface(m) for m in model.modules()) and not modules:
             raise UnsupportedModel(f"{type(unwrap(model)).__name__}: expected attention modules, "
@@ -550,7 +550,7 @@ def _track_cross_attention(model: nn.Module, watch: Watch, stack: ExitStack) -> 
         stack.callback(module.register_forward_hook(pop, always_call=True).remove)
 
 
-def _register_names(configs: list[Any], watch: Watch, stack: ExitStack) -> None:
+def _install_implementation(configs: list[Any], watch: Watch, stack: ExitStack) -> None:
     """Makes models with these configs call `_report_attention`, until `stack` closes."""
     for config in configs:
         name = config._attn_implementation_internal or "eager"
@@ -560,7 +560,7 @@ def _register_names(configs: list[Any], watch: Watch, stack: ExitStack) -> None:
         # The name keeps "flash", since models prepare their inputs differently if it contains that word.
         observer_name = f"{IMPLEMENTATION}_flash" if "flash" in name else IMPLEMENTATION
         AttentionInterface.register(observer_name, _report_attention)
-        AttentionMaskInterface.register(observer_name, _original_mask)
+        AttentionMaskInterface.register(observer_name, _build_original_mask)
 
         def restore_name(config: Any = config, name: Any = config._attn_implementation_internal) -> None:
             config._attn_implementation_internal = name
@@ -587,4 +587,4 @@ def _hook_modules(modules: list[nn.Module], watch: Watch, stack: ExitStack) -> N
     for module in modules:
         stack.callback(module.register_forward_pre_hook(push).remove)
         stack.callback(module.register_forward_hook(pop, with_kwargs=True).remove)
-    stack.enter_context(_DirectCalls(watch))
+    stack.enter_context(_DirectCallMode(watch))

@@ -56,8 +56,8 @@ class Worker:
         the recording. Returns the recording's address, or an error; neither while other tasks have blocks to write."""
         error = address = None
         try:
-            self._identify(task.name)
-            stored_parts = set(self.folder.names(f"rows/{self.checkpoint}"))
+            self._select_model(task.name)
+            stored_parts = set(self.folder.list_names(f"rows/{self.checkpoint}"))
             for block in task.blocks:
                 if self._part_name(block) not in stored_parts:
                     self._measure(block)
@@ -75,7 +75,7 @@ class Worker:
         assert self.name is not None
         return slug(self.name, self.digests.weights, self.digests.tokenizer)
 
-    def _identify(self, name: str) -> None:
+    def _select_model(self, name: str) -> None:
         if self.name == name:
             return
         self.name = self.recorder = None  # frees the model's memory before the next one loads
@@ -104,8 +104,8 @@ class Worker:
 
     def _measure(self, block: int) -> None:
         recorder, job = self._open_recorder(), self.job
-        prompts = {i: recorder.prompt(job.texts[i]) for i in job.prompts(block)}
-        rows = {i: self._short_row(i) for i in prompts}
+        prompts = {i: recorder.make_prompt(job.texts[i]) for i in job.prompts(block)}
+        rows = {i: self._unmeasured_row(i) for i in prompts}
         assembly = Assembly(job.settings.eps, job.settings.first)
         for is_kept in (True, False):
             group = {i: prompt for i, prompt in prompts.items() if prompt and (i < job.settings.keep) == is_kept}
@@ -113,17 +113,17 @@ class Worker:
                                          keep=len(group) if is_kept else 0)
             for i, measurement in zip(group, measurements, strict=True):
                 rows[i] |= self._measured_columns(group[i], measurement, assembly.add(measurement))
-        first = next((i for i, row in rows.items() if row["state"] == MEASURED), None)
-        if first is not None:
-            prompt = prompts[first]
+        first_measured = next((i for i, row in rows.items() if row["state"] == MEASURED), None)
+        if first_measured is not None:
+            prompt = prompts[first_measured]
             assert prompt is not None
             conditions = recorder.conditions([prompt], job.source, self.name, split_revision(self.job, self.name)[1],
                                              self.file_sha256, job.license)
-            rows[first] |= {"sums": _pack(assembly.means.state()),
-                            "conditions": json.dumps(conditions, ensure_ascii=False)}
+            rows[first_measured] |= {"sums": _pack(assembly.means.state()),
+                                     "conditions": json.dumps(conditions, ensure_ascii=False)}
         self._write_rows(f"rows/{self.checkpoint}/{self._part_name(block)}", list(rows.values()))
 
-    def _short_row(self, i: int) -> Row:
+    def _unmeasured_row(self, i: int) -> Row:
         return {"model": self.name, "checkpoint": self.checkpoint, "weights_sha256": self.digests.weights,
                 "tokenizer_sha256": self.digests.tokenizer, "text_sha256": digest_of_text(self.job.texts[i]),
                 "settings": settings_text(self.job.settings), "prompt": i, "state": SHORT}
@@ -155,7 +155,7 @@ class Worker:
         name = f"{self.checkpoint}.safetensors"
         if not self.folder.has(name):
             parts = [self._part_name(block) for block in range(self.job.blocks)]
-            if not set(parts) <= set(self.folder.names(f"rows/{self.checkpoint}")):
+            if not set(parts) <= set(self.folder.list_names(f"rows/{self.checkpoint}")):
                 return None, None  # the worker that writes the last part joins them
             data = self._join_parts(parts)
             if data is None:
@@ -163,29 +163,29 @@ class Worker:
                               "tokens")
             self.folder.write(name, data)
         self.folder.remove(self._error_file(self.name))
-        return self.folder.at(name), None
+        return self.folder.address_of(name), None
 
     def _join_parts(self, parts: Sequence[str]) -> bytes | None:
         """Returns the bytes of the recording of all parts; None if no text was measured. Joins them in a fixed order,
         so that every worker gets the same bits."""
         job = self.job
         assembly, conditions = Assembly(job.settings.eps, job.settings.first), None
-        ids, texts, has_ids = sha256(), [], True
+        ids_digest, texts, has_ids = sha256(), [], True
         for part in parts:
-            rows = self.folder.table(f"rows/{self.checkpoint}/{part}", JOINED_COLUMNS).to_pylist()
+            rows = self.folder.read_table(f"rows/{self.checkpoint}/{part}", JOINED_COLUMNS).to_pylist()
             if any(row["weights_sha256"] != self.digests.weights for row in rows):
                 raise ValueError(f"{part}: expected rows of the weights {self.digests.weights}, found others")
             for row in rows:
                 if row["state"] == MEASURED:
                     conditions = conditions or row["conditions"]
                     texts.append(job.texts[row["prompt"]])
-                    ids.update(np.array(row["ids"] or [], "<i4").tobytes())
+                    ids_digest.update(np.array(row["ids"] or [], "<i4").tobytes())
                     has_ids = has_ids and row["ids"] is not None
             assembly.join(_assemble(rows, job))
         if conditions is None:
             return None
         recording = assembly.recording(json.loads(conditions) | {"license": job.license})
-        prompts = {"source": job.source, "sha256": ids.hexdigest() if has_ids else None}
+        prompts = {"source": job.source, "sha256": ids_digest.hexdigest() if has_ids else None}
         if all(isinstance(text, str) for text in texts):
             prompts["texts_sha256"] = sha256("\0".join(texts).encode()).hexdigest()
         recording.conditions["prompts"] |= prompts
@@ -195,7 +195,7 @@ class Worker:
 
 def _assemble(rows: Sequence[Row], job: Job) -> Assembly:
     assembly = Assembly(job.settings.eps, job.settings.first)
-    measured = sum(row["state"] == MEASURED for row in rows)
+    measured_count = sum(row["state"] == MEASURED for row in rows)
     for row in rows:
         if row["state"] == SHORT:
             continue
@@ -205,7 +205,7 @@ def _assemble(rows: Sequence[Row], job: Job) -> Assembly:
         for name, x in numbers.items():
             assembly.rows.setdefault(name, []).append(x)
         if row["sums"] is not None:
-            assembly.means = Means.of_state(measured, from_bytes(row["sums"]))
+            assembly.means = Means.of_state(measured_count, from_bytes(row["sums"]))
         if row["state"] == MEASURED:
             assembly.first_tokens[row["first_id"], row["first_token"]] = None
         if row["kept"] is not None:

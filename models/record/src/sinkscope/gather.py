@@ -26,9 +26,9 @@ class HeadMetrics:
         self.stacked: dict[str, Array] = {}  # cache of `_stack_layers`, [B, L, ...]
         # fields of the first `keep` prompts: a tensor for each layer
         self.store: dict[str, list[Tensor]] = {}
-        self.seen = torch.zeros(batch, facts.T, dtype=torch.bool)  # keys that some query sees in some layer
+        self.seen_keys = torch.zeros(batch, facts.T, dtype=torch.bool)  # keys that some query sees in some layer
         # the smallest key that each query sees in any layer
-        self.first_seen = torch.full((batch, facts.T), facts.T)
+        self.first_keys = torch.full((batch, facts.T), facts.T)
         maps, T = settings.maps, facts.T
         if maps == "auto":
             maps = "full" if T <= POOLED_SIZE else "pooled"
@@ -66,39 +66,39 @@ class HeadMetrics:
         rows = {name: torch.zeros(B, H, T, device=device)
                 for name in (ROW_SUM, "entropy", "distance", "att_bias", "head_gate")}
         norms = None if call.value is None else call.value.float().norm(dim=-1)
-        lengths = None if norms is None else norms.repeat_interleave(H // call.G, 1)
-        keep_map = self._allocate_map(B, H, device)
+        head_norms = None if norms is None else norms.repeat_interleave(H // call.G, 1)
+        kept_map = self._allocate_map(B, H, device)
         ranges = torch.zeros(2, B, T, dtype=torch.long, device=device)
         visible_keys = torch.zeros(B, T, dtype=torch.bool, device=device)
         for chunk in call.chunks():
-            if not (facts.uses_shares or facts.from_weights):
+            if not (facts.uses_shares or facts.is_from_maps):
                 check_rows(call, chunk)
             ranges[..., chunk.rows] = torch.stack(key_ranges(chunk.visible[:, 0]))
             # If the model returned only its weights, a key without any weight counts as hidden.
             visible_keys |= (chunk.visible[:, 0] if weights is None else (chunk.att > 0).any(1)).any(-2)
-            att, visible = chunk.att, facts.visible(chunk.rows, device)
+            att, visible = chunk.att, facts.visible_keys(chunk.rows, device)
             share = metrics.part_of_row(att) if facts.uses_shares else att
             sums["alpha"] += metrics.alpha(share, facts.kind)
             if facts.uses_shares:  # also in layers without a sink logit, whose shares are their weights
                 sums["alpha_raw"] += metrics.alpha(att, facts.kind)
             if chunk.sink is not None:
                 rows["att_bias"][..., chunk.rows] = chunk.sink
-            elif facts.operation == "sink_logit" and facts.from_weights:
+            elif facts.operation == "sink_logit" and facts.is_from_maps:
                 rows["att_bias"][..., chunk.rows] = 1 - metrics.row_mass(att)
             rows["head_gate"][..., chunk.rows] = share[..., self.settings.first]
             rows[ROW_SUM][..., chunk.rows] = metrics.row_mass(att)
             rows["distance"][..., chunk.rows] = metrics.distance(share, chunk.rows)
             rows["entropy"][..., chunk.rows] = metrics.entropy(share, chunk.visible.sum(-1))
-            if lengths is not None:
-                sums["contribution_at"] += metrics.contributions(att, lengths, visible, facts.kind)
-            if keep_map is not None:
-                self._keep_rows(keep_map, chunk)
+            if head_norms is not None:
+                sums["contribution_at"] += metrics.contributions(att, head_norms, visible, facts.kind)
+            if kept_map is not None:
+                self._keep_rows(kept_map, chunk)
         self._compare_mask(call, ranges.cpu(), visible_keys.cpu())
         rows["head_gate"] = metrics.head_gate(rows["head_gate"], self.settings.first)
-        omitted = set() if facts.uses_shares else {"alpha_raw"}
-        omitted |= set() if facts.operation == "sink_logit" else {"att_bias"}
-        omitted |= {"contribution_at"} if lengths is None else set()
-        layer_metrics = {name: x.float() for name, x in (sums | rows).items() if name not in omitted}
+        omitted_names = set() if facts.uses_shares else {"alpha_raw"}
+        omitted_names |= set() if facts.operation == "sink_logit" else {"att_bias"}
+        omitted_names |= {"contribution_at"} if head_norms is None else set()
+        layer_metrics = {name: x.float() for name, x in (sums | rows).items() if name not in omitted_names}
         # Repeats norms for each head if layers group their heads differently.
         copies = H // call.G if facts.G == H else 1
         if norms is not None:
@@ -108,21 +108,21 @@ class HeadMetrics:
             key = call.key.float()
             layer_metrics["key_norm"] = key.norm(dim=-1).repeat_interleave(copies, 1)
             layer_metrics["cos_gap"] = metrics.cos_gap(
-                call.query.float(), key.repeat_interleave(H // call.G, 1), facts.last.to(device),
+                call.query.float(), key.repeat_interleave(H // call.G, 1), facts.last_keys.to(device),
                 self.settings.first)
         self.layers.append({name: x.cpu() for name, x in layer_metrics.items()})
-        self._keep_fields(call, keep_map)
+        self._keep_fields(call, kept_map)
 
     def _compare_mask(self, call: Call, ranges: Tensor, keys: Tensor) -> None:
         """Adds the call's visible keys to those seen so far. Refuses a mask in which a query's last visible key is not
         that of the first prompt; earlier keys may differ, as in a sparse mask."""
         first, last = ranges
-        self.seen |= keys
-        self.first_seen = torch.minimum(self.first_seen, first)
+        self.seen_keys |= keys
+        self.first_keys = torch.minimum(self.first_keys, first)
         if self.settings.mask is not None:
             return
         if self.facts.kind == "causal":
-            differs = last > self.facts.last
+            differs = last > self.facts.last_keys
         else:
             differs = (last >= 0) & (last != self.facts.ranges[len(self.layers)][1])
         if differs.any():
@@ -137,13 +137,14 @@ class HeadMetrics:
         longer follow from the key's position."""
         if self.settings.mask is not None:
             return
-        hidden = (~self.seen).nonzero().tolist()
-        if hidden:
+        hidden_keys = (~self.seen_keys).nonzero().tolist()
+        if hidden_keys:
             raise UnsupportedModel(
-                f"texts: expected prompts without padding, found that no query sees key {hidden[0][1]} in any layer: "
+                "texts: expected prompts without padding, found that no query sees key "
+                f"{hidden_keys[0][1]} in any layer: "
                 'pass prompts without the tokens that the model hides, or name the mask, mask="causal"')
-        first_seen = self.first_seen.flip(-1).cummin(-1).values.flip(-1)
-        starts = (first_seen[:, 1:] > torch.arange(self.facts.T - 1)).nonzero().tolist()
+        first_keys = self.first_keys.flip(-1).cummin(-1).values.flip(-1)
+        starts = (first_keys[:, 1:] > torch.arange(self.facts.T - 1)).nonzero().tolist()
         if starts:
             raise UnsupportedModel(
                 f"texts: expected one text in each prompt, found that no query from position {starts[0][1] + 1} on "
@@ -186,7 +187,7 @@ class HeadMetrics:
             self.store.setdefault("att_scale", []).append(scale)
         for name, x in (("q", call.query), ("k", call.key), ("v", call.value)):
             if name in self.settings.fields and x is not None:
-                if name in self.facts.uneven:
+                if name in self.facts.uneven_vectors:
                     raise UnsupportedModel(f"fields: expected {name} of one width in all layers, found "
                                            f"others in layer {call.layer_idx}: record without it")
                 x = x.repeat_interleave(self.facts.G // call.G, 1) if name != "q" else x
@@ -210,10 +211,10 @@ class HeadMetrics:
         results = {name: x for name in ("alpha", "alpha_raw", ROW_SUM, "entropy", "head_gate",
                                       "contribution_at", "cos_gap", "key_norm", "value_norm")
                  if (x := self._stack_layers(name)) is not None}
-        for raw in ("", "_raw"):
-            if f"alpha{raw}" in results:
-                percent = self._metric_by_eps(metrics.sink, results[f"alpha{raw}"])
-                results[f"sink_ratio{raw}"] = percent / np.float32(100)
+        for suffix in ("", "_raw"):
+            if f"alpha{suffix}" in results:
+                percent = self._metric_by_eps(metrics.sink, results[f"alpha{suffix}"])
+                results[f"sink_ratio{suffix}"] = percent / np.float32(100)
         results["near_eps"] = self._metric_by_eps(metrics.near, results["alpha"])
         sums = results[ROW_SUM]
         results[f"{ROW_SUM}_summary"] = np.stack([sums.mean(-1), sums.min(-1), sums.max(-1)], -1)
@@ -290,13 +291,13 @@ class StreamMetrics:
                 hook.remove()
 
     def _take_input(self, _: nn.Module, args: Any, kwargs: Any) -> None:
-        self._take(args[0] if args else kwargs.get("hidden_states"))
+        self._take_states(args[0] if args else kwargs.get("hidden_states"))
 
     def _take_last_output(self, _: nn.Module, args: Any, out: Any) -> None:
         if len(self.states) == self.facts.blocks:
-            self._take(out[0] if isinstance(out, tuple) else out)
+            self._take_states(out[0] if isinstance(out, tuple) else out)
 
-    def _take(self, hidden: Any) -> None:
+    def _take_states(self, hidden: Any) -> None:
         if not isinstance(hidden, Tensor) or hidden.dim() != 3 or hidden.shape[1] != self.facts.T:
             return
         with torch.no_grad(), without_autocast():

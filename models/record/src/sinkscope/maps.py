@@ -70,7 +70,7 @@ def record_maps(
     edits: Sequence[Mapping[str, Any] | str] = (),
     license: str | None = None,
     command: str | None = None,
-    _known: "KnownFacts | None" = None,
+    _known_facts: "KnownFacts | None" = None,
 ) -> Recording:
     """Makes a recording of the attention maps of many prompts, with the metrics that `record` gives.
 
@@ -89,7 +89,7 @@ def record_maps(
 
     The other arguments are those of `record`.
     """
-    settings = Settings.checked(None, eps, keep, FIELDS, "auto", first, mask)
+    settings = Settings.from_arguments(None, eps, keep, FIELDS, "auto", first, mask)
     if operation not in OPERATIONS:
         raise ValueError(f"operation: expected one of {', '.join(OPERATIONS)}, found {operation!r}")
     assembly = Assembly(settings.eps, settings.first)
@@ -102,8 +102,8 @@ def record_maps(
     D, V = 0, 1
     prompts = iter(tokens if isinstance(tokens, Iterator) else to_list(tokens, "tokens"))
     for i, layer_maps in enumerate(maps):
-        strings = next(prompts, None)
-        if strings is None:
+        prompt_tokens = next(prompts, None)
+        if prompt_tokens is None:
             raise ValueError(f"tokens: expected those of each prompt of maps, found {i}")
         prompt_vectors = {name: next(x, None) for name, x in vectors.items()}
         missing = [name for name, x in prompt_vectors.items() if x is None]
@@ -111,9 +111,12 @@ def record_maps(
             raise ValueError(f"{missing[0]}: expected those of each prompt of maps, found {i}")
         calls = list(_read_calls(layer_maps, prompt_vectors, f"maps[{i}]"))
         if facts is None:
-            facts = _infer_facts(calls, settings, operation, layers, blocks, _known)
-            known_ranges = _known.ranges if _known else [None] * len(calls)
-            ranges = [known or _visible_range(call, facts) for call, known in zip(calls, known_ranges, strict=True)]
+            facts = _infer_facts(calls, settings, operation, layers, blocks, _known_facts)
+            known_ranges = _known_facts.ranges if _known_facts else [None] * len(calls)
+            ranges = [
+                known_range or _visible_range(call, facts)
+                for call, known_range in zip(calls, known_ranges, strict=True)
+            ]
             layer_masks = [mask_of_ranges(*key_range) for key_range in ranges]
             facts = replace(
                 facts,
@@ -121,7 +124,7 @@ def record_maps(
                 visible_counts=torch.stack([visible_keys.sum(-1) for visible_keys in layer_masks]),
                 ranges=tuple(ranges),
             )
-        ids, token_texts = _parse_tokens(strings, facts.T, i)
+        ids, token_texts = _parse_tokens(prompt_tokens, facts.T, i)
         is_kept = i < keep
         heads = HeadMetrics(facts, settings, 1, int(is_kept))
         for call in calls:
@@ -130,7 +133,7 @@ def record_maps(
             _refuse_hidden_weight(call, ~visible_keys, "its window")
             heads.visit(replace(call, seen=visible_keys))
         results = {name: x[0] for name, x in heads.metrics().items()}
-        kept = heads.kept_fields(0, ids) if is_kept else {}
+        kept_fields = heads.kept_fields(0, ids) if is_kept else {}
         if "hidden" in prompt_vectors:
             states = _to_array(prompt_vectors["hidden"])
             if states.ndim != 3 or states.shape[:2] != (facts.blocks + 1, facts.T):
@@ -141,10 +144,10 @@ def record_maps(
             D = states.shape[2]
             state_metrics = stream_metrics(torch.from_numpy(states), settings.first)
             results |= {name: x.numpy() for name, x in state_metrics.items()}
-            if kept:
-                kept["hidden_norm"] = results["hidden_norm"]
+            if kept_fields:
+                kept_fields["hidden_norm"] = results["hidden_norm"]
         V = max([V, *(1 + i for i in ids or ())])
-        assembly.add(Measurement(results, kept, token_texts, ids[settings.first] if ids else None))
+        assembly.add(Measurement(results, kept_fields, token_texts, ids[settings.first] if ids else None))
     if facts is None:
         raise ValueError("maps: expected those of one prompt or more, found none")
     if next(prompts, None) is not None:
@@ -154,8 +157,8 @@ def record_maps(
         settings,
         id=model_id,
         family="maps",
-        D=D or (_known and _known.D) or facts.H * facts.K,
-        V=max(V, _known.V if _known else 1),
+        D=D or (_known_facts and _known_facts.D) or facts.H * facts.K,
+        V=max(V, _known_facts.V if _known_facts else 1),
         first_token=assembly.kept[0].tokens[settings.first] if assembly.kept else None,
         first_id=assembly.first_id,
         prompts={"source": source, "sha256": None, "count": 0, "kept": 0, "T": facts.T},
@@ -175,7 +178,7 @@ def _to_array(x: Any) -> Array:
     return np.asarray(x, np.float32)
 
 
-def _read_layers(x: Any, where: str) -> Iterator[Array]:
+def _read_layers(x: Any, place: str) -> Iterator[Array]:
     x = getattr(x, "value", x)
     for i, layer in enumerate(x):
         layer_map = _to_array(layer)
@@ -183,21 +186,21 @@ def _read_layers(x: Any, where: str) -> Iterator[Array]:
             layer_map = layer_map[0]
         if layer_map.ndim != 3:
             raise ValueError(
-                f"{where}: expected [L, H, T, T] or layers of [H, T, T], found a layer of shape "
+                f"{place}: expected [L, H, T, T] or layers of [H, T, T], found a layer of shape "
                 f"{list(layer_map.shape)}"
             )
         if not np.isfinite(layer_map).all():
-            raise ValueError(f"{where}: expected finite weights, found others in layer {i}")
+            raise ValueError(f"{place}: expected finite weights, found others in layer {i}")
         yield layer_map
 
 
-def _read_calls(layer_maps: Any, parts: Mapping[str, Any], where: str) -> Iterator[Call]:
-    vectors = {name: _read_layers(parts[name], name) for name in VECTORS if name in parts}
-    for i, att in enumerate(_read_layers(layer_maps, where)):
+def _read_calls(layer_maps: Any, prompt_vectors: Mapping[str, Any], place: str) -> Iterator[Call]:
+    vectors = {name: _read_layers(prompt_vectors[name], name) for name in VECTORS if name in prompt_vectors}
+    for i, att in enumerate(_read_layers(layer_maps, place)):
         H, T, S = att.shape
         if T != S:
             raise ValueError(
-                f"{where}: expected as many queries as keys, found {T} and {S} in layer {i}"
+                f"{place}: expected as many queries as keys, found {T} and {S} in layer {i}"
             )
         layer_vectors = {name: next(x, None) for name, x in vectors.items()}
         tensors = {name: torch.from_numpy(x)[None] for name, x in layer_vectors.items() if x is not None}
@@ -235,8 +238,8 @@ class KnownFacts:
 def _visible_range(call: Call, facts: Facts) -> tuple[Tensor, Tensor]:
     assert call.weights is not None
     if facts.operation not in ("softmax", "sink_logit"):
-        return torch.zeros(facts.T, dtype=torch.long), facts.last
-    return mask_ranges_of_weights(*key_ranges((call.weights > 0).any(1)[0]), facts.kind, facts.last)
+        return torch.zeros(facts.T, dtype=torch.long), facts.last_keys
+    return mask_ranges_of_weights(*key_ranges((call.weights > 0).any(1)[0]), facts.kind, facts.last_keys)
 
 
 def _infer_facts(
@@ -245,7 +248,7 @@ def _infer_facts(
     operation: str,
     layers: Sequence[int] | None,
     blocks: int | None,
-    known: KnownFacts | None,
+    known_facts: KnownFacts | None,
 ) -> Facts:
     if not calls:
         raise ValueError("maps: expected one layer or more, found none")
@@ -271,7 +274,7 @@ def _infer_facts(
     if total <= numbers[-1]:
         raise ValueError(f"blocks: expected more than {numbers[-1]}, found {total}")
     key = calls[0].key if calls[0].key is not None else calls[0].value
-    G, K = (known.G, known.K) if known else (H, 1)
+    G, K = (known_facts.G, known_facts.K) if known_facts else (H, 1)
     return Facts(
         T,
         H,
@@ -282,11 +285,11 @@ def _infer_facts(
         [None] * L,
         (last_visible_keys(kind, prefix, T) + 1).expand(L, T),
         operation,
-        known.softcap if known else None,
+        known_facts.softcap if known_facts else None,
         numbers,
         total,
         [],
-        from_weights=True,
+        is_from_maps=True,
     )
 
 
@@ -298,7 +301,7 @@ def _check_call(call: Call, facts: Facts, operation: str) -> None:
             f"[{H}, {T}, {T}] in layer {call.layer}"
         )
     assert call.weights is not None
-    _refuse_hidden_weight(call, ~facts.visible(slice(0, T), torch.device("cpu")), f"the {facts.kind} mask")
+    _refuse_hidden_weight(call, ~facts.visible_keys(slice(0, T), torch.device("cpu")), f"the {facts.kind} mask")
     if operation == "softmax":
         sums = call.weights.sum(-1)
         errors = (sums - 1).abs()
@@ -322,14 +325,14 @@ def _is_half_precision(x: Tensor) -> bool:
     return any(torch.equal(x.to(dtype).float(), x) for dtype in (torch.float16, torch.bfloat16))
 
 
-def to_list(x: Any, where: str) -> list[Any]:
+def to_list(x: Any, place: str) -> list[Any]:
     if isinstance(x, str | bytes):
-        raise ValueError(f"{where}: expected a list of token strings or ids, found the text {x!r} alone")
+        raise ValueError(f"{place}: expected a list of token strings or ids, found the text {x!r} alone")
     return list(x.tolist() if hasattr(x, "tolist") else x)
 
 
-def _parse_tokens(strings: Sequence[Any], T: int, i: int) -> tuple[list[int] | None, list[str]]:
-    items = to_list(strings, f"tokens of prompt {i}")
+def _parse_tokens(prompt_tokens: Sequence[Any], T: int, i: int) -> tuple[list[int] | None, list[str]]:
+    items = to_list(prompt_tokens, f"tokens of prompt {i}")
     if len(items) != T:
         raise ValueError(f"tokens: expected {T}, one for each query, found {len(items)} for prompt {i}")
     ids = [int(x) for x in items] if all(isinstance(x, int | np.integer) for x in items) else None

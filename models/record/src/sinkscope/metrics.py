@@ -51,8 +51,8 @@ def sink(alphas: Tensor, eps: float = EPS) -> Tensor:
 def part_of_row(att: Tensor) -> Tensor:
     """The weights as shares of their row, for operations whose rows do not sum to 1 (Gu et al. 2025,
     section 7.4). The absolute value makes signed weights comparable.  [..., T, T] -> [..., T, T]"""
-    size = att.abs()
-    return size / (size.sum(-1, keepdim=True) + TINY)
+    magnitude = att.abs()
+    return magnitude / (magnitude.sum(-1, keepdim=True) + TINY)
 
 
 def row_mass(att: Tensor) -> Tensor:
@@ -115,8 +115,8 @@ def massive(hidden: Tensor) -> dict[str, Tensor]:
     """Returns `largest`, and the channel and token of each of the three largest |h|; ties go to the first token.
     [L+1, T, D] -> [L+1, 4], [L+1, 3, 2]"""
     indices = hidden.abs().flatten(1).sort(descending=True, stable=True).indices[:, :3]
-    at = torch.stack([indices % hidden.shape[-1], indices // hidden.shape[-1]], -1)
-    return {"massive": largest(hidden), "massive_at": at.double()}
+    positions = torch.stack([indices % hidden.shape[-1], indices // hidden.shape[-1]], -1)
+    return {"massive": largest(hidden), "massive_at": positions.double()}
 
 
 def loss(logits: Tensor, tokens: Tensor) -> Tensor:
@@ -130,8 +130,8 @@ def rank(logits: Tensor, tokens: Tensor) -> Tensor:
     [..., T, V] -> [..., T-1]"""
     logits = logits[..., :-1, :]
     target = logits.gather(-1, tokens[..., 1:, None])
-    lower = torch.arange(logits.shape[-1], device=logits.device) < tokens[..., 1:, None]
-    return ((logits > target) | (logits == target) & lower).sum(-1)
+    has_lower_id = torch.arange(logits.shape[-1], device=logits.device) < tokens[..., 1:, None]
+    return ((logits > target) | (logits == target) & has_lower_id).sum(-1)
 
 
 def accuracy(ranks: Tensor) -> Tensor:
@@ -167,8 +167,8 @@ def tag_share(rows: Tensor, direction: Tensor, centered: bool = False) -> Tensor
     sink's value, which tags the tokens that attend to the sink (arXiv 2502.00919).  [..., n, K], [..., K] -> [...]"""
     if centered:
         rows = rows - rows.mean(-2, keepdim=True)
-    along = (rows @ direction[..., None])[..., 0].square().sum(-1)
-    return along / (direction.square().sum(-1) * rows.square().sum((-1, -2)))
+    dot_squares = (rows @ direction[..., None])[..., 0].square().sum(-1)
+    return dot_squares / (direction.square().sum(-1) * rows.square().sum((-1, -2)))
 
 
 def head_gate(to_first: Tensor, first: int = 0, to_bias: Tensor | None = None) -> Tensor:
@@ -200,7 +200,7 @@ def spikes(inputs: Tensor, outputs: Tensor, down: Tensor) -> Tensor:
     row, column = outputs.abs().argmax(-1), inputs.abs().argmax(-1)
     weight = torch.stack([w[r, c] for w, r, c in
                           zip(down.flatten(0, -3), row.flatten(0, -2), column.flatten(0, -2))])
-    largest = [x.gather(-1, at[..., None])[..., 0] for x, at in ((inputs, column), (outputs, row))]
+    largest = [x.gather(-1, index[..., None])[..., 0] for x, index in ((inputs, column), (outputs, row))]
     return torch.stack([row, column, weight.view_as(row), *largest], -1)
 
 
@@ -239,17 +239,17 @@ def matrix_entropy(hidden: Tensor) -> Tensor:
     x = (hidden.cpu() if hidden.device.type == "mps" else hidden).double()  # MPS has no F64
     gram = x @ x.mT if size == x.shape[-2] else x.mT @ x
     trace = gram.diagonal(dim1=-2, dim2=-1).sum(-1)
-    valid = gram.isfinite().all(-1).all(-1)
-    p = torch.linalg.eigvalsh(torch.where(valid[..., None, None], gram, 0)).clamp_min(0)
-    p = p / torch.where(valid, trace, torch.nan)[..., None]
+    is_finite = gram.isfinite().all(-1).all(-1)
+    p = torch.linalg.eigvalsh(torch.where(is_finite[..., None, None], gram, 0)).clamp_min(0)
+    p = p / torch.where(is_finite, trace, torch.nan)[..., None]
     return (-torch.xlogy(p, p).sum(-1) / math.log(size)).to(hidden)
 
 
 def divergence(base: Tensor, logits: Tensor) -> Tensor:
     """KL(p' || p) in nats for each token but the first, where p' are the predictions of the base run.
     [T, V] -> [T-1]"""
-    base_log, log = base[:-1].log_softmax(-1), logits[:-1].log_softmax(-1)
-    return (base_log.exp() * (base_log - log)).sum(-1)
+    base_log_p, log_p = base[:-1].log_softmax(-1), logits[:-1].log_softmax(-1)
+    return (base_log_p.exp() * (base_log_p - log_p)).sum(-1)
 
 
 def hidden_change(base: Tensor, hidden: Tensor) -> Tensor:

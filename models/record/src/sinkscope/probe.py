@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from .attention import HIDING_MASK, Call, Chunk, Place, UnsupportedModel, class_name
+from .attention import HIDING_THRESHOLD, Call, Chunk, Place, UnsupportedModel, class_name
 from .settings import Settings
 
 # The output of recomputed weights may differ from that of the model's attention by this many roundings of the dtype: of
@@ -19,9 +19,9 @@ from .settings import Settings
 WEIGHT_ROUNDINGS, SCORE_ROUNDINGS, PRODUCT_ROUNDINGS = 2.0, 1.0, 1.0
 LOW_PRECISION_FACTOR = 2.0  # widens the tolerance if the softmax runs in the model's dtype, as with sink logits
 MIN_TOLERANCE = 1e-4  # the smallest tolerance, relative to the largest value: float32 products may run in TF32
-LARGEST_MASKED_WEIGHT = 1e-20  # a smaller weight counts as masked: some masks are finite
+MAX_MASKED_WEIGHT = 1e-20  # a smaller weight counts as masked: some masks are finite
 ROW_SUM_ROUNDING = 1e-4
-FEWEST_QUERIES = 4  # fewer queries do not prove a window, since weights of visible keys may underflow to 0
+MIN_WINDOW_QUERIES = 4  # fewer queries do not prove a window, since weights of visible keys may underflow to 0
 
 
 @dataclass
@@ -39,9 +39,9 @@ class Facts:
     layers: list[int]  # the model's own numbers of the layers with attention
     blocks: int  # number of all layers, with or without attention
     members: list[nn.Module]
-    uneven: tuple[str, ...] = ()  # which of q, k and v differ in width between layers
+    uneven_vectors: tuple[str, ...] = ()  # which of q, k and v differ in width between layers
     paths: tuple[tuple[Place, ...], ...] = ()
-    from_weights: bool = False  # True for maps from another program, whose rows may lack the share of a sink logit
+    is_from_maps: bool = False  # True for maps from another program, whose rows may lack the share of a sink logit
     # for each layer, the first and the last key that each query of the first prompt sees, [T] each
     ranges: tuple[tuple[Tensor, Tensor], ...] = ()
     U: int = 0  # width of values; 0 if unknown
@@ -55,7 +55,7 @@ class Facts:
     def L(self) -> int:
         return len(self.windows)
 
-    def mask(self) -> dict[str, Any]:
+    def mask_conditions(self) -> dict[str, Any]:
         """Returns the key `mask` of a recording's model, and the key `windows` if layers have different windows."""
         windows = set(self.windows)
         mask: dict[str, Any] = {"kind": self.kind}
@@ -66,13 +66,13 @@ class Facts:
         return {"mask": mask} | ({"windows": self.windows} if self.kind == "causal" and len(windows) > 1 else {})
 
     @property
-    def last(self) -> Tensor:
+    def last_keys(self) -> Tensor:
         """The last key that each query may see, windows aside, [T]."""
         return last_visible_keys(self.kind, self.prefix, self.T)
 
-    def visible(self, rows: slice, device: torch.device) -> Tensor:
+    def visible_keys(self, rows: slice, device: torch.device) -> Tensor:
         """Returns the keys that the queries see, windows aside, bool [t, T]."""
-        return torch.arange(self.T, device=device) <= self.last[rows, None].to(device)
+        return torch.arange(self.T, device=device) <= self.last_keys[rows, None].to(device)
 
 
 @dataclass(frozen=True)
@@ -87,13 +87,13 @@ class ObservedCall:
     run: int
     path: tuple[Place, ...]
     softcap: float | None
-    by_weights: bool  # the model returned its weights, but not the mask
+    has_only_weights: bool  # the model returned its weights, but not the mask
 
     @classmethod
     def of(cls, call: Call) -> "ObservedCall":
         K, U = (0 if x is None else x.shape[-1] for x in (call.query, call.value))
-        by_weights = call.weights is not None
-        return cls(call.shape[1], call.G, K, U, call_name(call), call.run, call.path, call.softcap, by_weights)
+        has_only_weights = call.weights is not None
+        return cls(call.shape[1], call.G, K, U, call_name(call), call.run, call.path, call.softcap, has_only_weights)
 
 
 def call_name(call: Call) -> str:
@@ -105,7 +105,7 @@ def container_path(path: tuple[Place, ...]) -> str:
     return f"{path[0].container}.{path[0].index}" if path else "no layer"
 
 
-def refuse_crossed(call: Call) -> None:
+def refuse_cross_attention(call: Call) -> None:
     """Refuses cross-attention, which the shapes do not show if encoder and decoder have equally many tokens."""
     if call.is_crossed:
         raise UnsupportedModel(
@@ -130,7 +130,7 @@ class Probe:
 
     def visit(self, call: Call) -> None:
         B, H, T, S = call.shape
-        refuse_crossed(call)
+        refuse_cross_attention(call)
         if B != 1:
             raise UnsupportedModel(
                 f"{call_name(call)}: expected attention over one sequence for the first prompt, found {B}: whether "
@@ -142,8 +142,8 @@ class Probe:
                 "to an encoder is not recorded: record one of them alone, record(model.get_encoder(), ...)"
             )
         if self.calls and T != self.T:
-            earlier = dict.fromkeys(_tower_name(observed.path) for observed in self.calls)
-            towers = ", ".join(earlier), _tower_name(call.path)
+            earlier_towers = dict.fromkeys(_tower_name(observed.path) for observed in self.calls)
+            towers = ", ".join(earlier_towers), _tower_name(call.path)
             raise UnsupportedModel(
                 f"{call_name(call)}: expected {self.T} tokens as in the layers before, found {T}; a model of several "
                 f'towers ({towers[0]} and {towers[1]}) is recorded one at a time: part="{towers[1]}"'
@@ -171,10 +171,10 @@ class Probe:
         B, H, t, S = chunk.att.shape
         value = call.value.to(chunk.att)
 
-        def mix(weights: Tensor, x: Tensor) -> Tensor:
+        def mix_values(weights: Tensor, x: Tensor) -> Tensor:
             return (weights.reshape(B, call.G, -1, S) @ x).view(B, H, t, -1)
 
-        actual = mix(chunk.att, value)
+        actual = mix_values(chunk.att, value)
         expected = call.out[:, chunk.rows].transpose(1, 2).to(actual)
         rounding = max(torch.finfo(x.dtype).eps for x in (call.out, call.query, call.value)) / 2
         rounding *= 1 if call.sinks is None else LOW_PRECISION_FACTOR
@@ -190,24 +190,24 @@ class Probe:
         # The output's error is at most sum_j error_j |v_j - out| <= sqrt(sum error) sqrt(sum error (v - out)^2), whose
         # right side needs no tensor of [t, S, V].
         total = error.sum(-1, keepdim=True)
-        squares = mix(error, value.square()) - 2 * actual * mix(error, value) + actual.square() * total
-        allowed = (total * squares.clamp_min(0)).sqrt() + rounding * (
-            actual.abs() + mix(chunk.att, value.abs())
+        squares = mix_values(error, value.square()) - 2 * actual * mix_values(error, value) + actual.square() * total
+        tolerance = (total * squares.clamp_min(0)).sqrt() + rounding * (
+            actual.abs() + mix_values(chunk.att, value.abs())
         )
         largest = value.abs().max().clamp_min(1e-30)
         if rounding < 1e-5:
-            allowed = allowed.clamp_min((MIN_TOLERANCE * largest).item())
+            tolerance = tolerance.clamp_min((MIN_TOLERANCE * largest).item())
         difference = (actual - expected).abs()
-        if not bool((difference <= allowed).all()):
-            worst = (difference / allowed.clamp_min(1e-30)).nan_to_num(torch.inf).argmax()
+        if not bool((difference <= tolerance).all()):
+            worst_index = (difference / tolerance.clamp_min(1e-30)).nan_to_num(torch.inf).argmax()
             raise UnsupportedModel(
                 f"{call_name(call)}: expected recomputed weights to give the attention's output within "
-                f"{(allowed.flatten()[worst] / largest).item():.2g} of its largest value, the rounding of "
+                f"{(tolerance.flatten()[worst_index] / largest).item():.2g} of its largest value, the rounding of "
                 f"{str(call.out.dtype).removeprefix('torch.')} over {S} keys, "
-                f"found {(difference.flatten()[worst] / largest).item():.3g}"
+                f"found {(difference.flatten()[worst_index] / largest).item():.3g}"
             )
 
-    def facts(self, model: nn.Module, member_runs: Mapping[str, int]) -> Facts:
+    def infer_facts(self, model: nn.Module, member_runs: Mapping[str, int]) -> Facts:
         """Returns the facts. `member_runs` says how many members of each container ran in the pass."""
         name = type(model).__name__
         if not self.calls:
@@ -219,10 +219,10 @@ class Probe:
                 f"found (H, G, K) = {', '.join(map(str, sizes))}"
             )
         H, T = self.calls[0].H, self.T
-        groups, widths, values = ({getattr(call, size) for call in self.calls} for size in ("G", "K", "U"))
+        groups, key_widths, value_widths = ({getattr(call, size) for call in self.calls} for size in ("G", "K", "U"))
         kind, prefix = self._mask_kind()
         for i, call in enumerate(self.calls):
-            if call.by_weights:
+            if call.has_only_weights:
                 first, last, _ = self.ranges[i]
                 # The caller's mask may be narrower than the weights show.
                 limit = last.maximum(last_visible_keys(kind, prefix, T))
@@ -230,12 +230,12 @@ class Probe:
                 self.ranges[i] = first, last, mask_of_ranges(first, last).sum(-1)
         windows = [window_of(first, last, kind) for first, last, _ in self.ranges]
         layers, blocks, members = find_layers(model, self.calls, member_runs)
-        uneven = (("q", "k") if len(widths) > 1 else ()) + (("v",) if len(values) > 1 else ())
+        uneven_vectors = (("q", "k") if len(key_widths) > 1 else ()) + (("v",) if len(value_widths) > 1 else ())
         return Facts(
             T,
             H,
             H if len(groups) > 1 else groups.pop(),  # a group per head if layers group their heads differently
-            max(widths) or head_width(model, H),
+            max(key_widths) or head_width(model, H),
             kind,
             prefix,
             windows,
@@ -245,9 +245,9 @@ class Probe:
             layers,
             blocks,
             members,
-            uneven,
+            uneven_vectors,
             tuple(call.path for call in self.calls),
-            U=max(values),
+            U=max(value_widths),
             ranges=tuple((first, last) for first, last, _ in self.ranges),
         )
 
@@ -256,17 +256,17 @@ class Probe:
         later_ends = [last for _, last, _ in self.ranges if (last > t).any()]
         prefix = int(later_ends[0][0]) + 1 if later_ends else 0
         kind = "causal"
-        unknown = [i for i, (first, last, _) in enumerate(self.ranges) if not has_mask_kind(first, last)]
-        if unknown and self.settings.mask is None:
+        unknown_masks = [i for i, (first, last, _) in enumerate(self.ranges) if not has_mask_kind(first, last)]
+        if unknown_masks and self.settings.mask is None:
             raise UnsupportedModel(
-                f"{self.calls[unknown[0]].name}: expected a causal, prefix or bidirectional mask, found another, where "
-                'some queries see later keys: name the queries that count for key k, mask="causal" (T - k of them) or '
-                'mask="bidirectional" (all)'
+                f"{self.calls[unknown_masks[0]].name}: expected a causal, prefix or bidirectional mask, found another, "
+                'where some queries see later keys: name the queries that count for key k, mask="causal" (T - k of '
+                'them) or mask="bidirectional" (all)'
             )
-        if later_ends and self.later_weight < LARGEST_MASKED_WEIGHT:
+        if later_ends and self.later_weight < MAX_MASKED_WEIGHT:
             raise UnsupportedModel(
                 f"mask: expected keys that are visible, found that no query gives a later key more than "
-                f"{self.later_weight:.0e}: what hides them is added to scores and above {HIDING_MASK:g}; add -inf"
+                f"{self.later_weight:.0e}: what hides them is added to scores and above {HIDING_THRESHOLD:g}; add -inf"
             )
         if later_ends:
             is_prefix = all(torch.equal(last, t.clamp_min(prefix - 1)) for last in later_ends)
@@ -300,9 +300,11 @@ def mask_ranges_of_weights(first: Tensor, last: Tensor, kind: str, limit: Tensor
     width = int((key - first).max()) + 1
     start = (key - width + 1).clamp_min(0)
     end = limit if kind != "bidirectional" else (key + width - 1).clamp_max(T - 1)
-    cut = key >= width  # queries whose window of this width hides the first key
+    is_cut = key >= width  # queries whose window of this width hides the first key
     at_edge = (first == start) & (last == end)
-    is_window = width > 1 and (bool(at_edge.all()) or cut.sum() >= FEWEST_QUERIES and at_edge[cut].float().mean() > 0.5)
+    is_window = width > 1 and (
+        bool(at_edge.all()) or is_cut.sum() >= MIN_WINDOW_QUERIES and at_edge[is_cut].float().mean() > 0.5
+    )
     return (start, end) if is_window else (torch.zeros_like(first), limit)
 
 
@@ -312,8 +314,8 @@ def has_mask_kind(first: Tensor, last: Tensor) -> bool:
     t = torch.arange(len(first))
     if (last <= t).all() or torch.equal(last, t.clamp_min(last[0].item())):
         return True
-    sees = first != len(first)
-    return bool((last[first[sees]] >= t[sees]).all())
+    has_keys = first != len(first)
+    return bool((last[first[has_keys]] >= t[has_keys]).all())
 
 
 def find_layers(
@@ -334,8 +336,8 @@ def find_layers(
             "gives each run"
         )
     paths = [[place.container for place in call.path] for call in calls]
-    shared = [entry for entry in paths[0] if all(entry in path for path in paths)]
-    if not shared:
+    shared_containers = [container for container in paths[0] if all(container in path for path in paths)]
+    if not shared_containers:
         towers = dict.fromkeys(_tower_name(call.path) for call in calls)
         if len(towers) > 1 and all(paths):
             raise UnsupportedModel(
@@ -343,9 +345,12 @@ def find_layers(
                 f'part="{next(iter(towers))}"'
             )
         return list(range(len(calls))), len(calls), []
-    places = {entry: [next(p for p in call.path if p.container == entry) for call in calls] for entry in shared}
-    visits = {entry: [place.visit for place in places[entry]] for entry in shared}
-    container = next((entry for entry in shared if len(set(visits[entry])) == len(calls)), shared[0])
+    places = {
+        container: [next(p for p in call.path if p.container == container) for call in calls]
+        for container in shared_containers
+    }
+    visits = {container: [place.visit for place in places[container]] for container in shared_containers}
+    container = next((c for c in shared_containers if len(set(visits[c])) == len(calls)), shared_containers[0])
     numbers = visits[container]
     member, repetitions = Counter(numbers).most_common(1)[0]
     if repetitions > 1:
@@ -360,8 +365,8 @@ def find_layers(
             f"{name}: expected the layers of {container} in their order, found {', '.join(map(str, numbers))}"
         )
 
-    def is_member(entry: str) -> bool:
-        return entry.rpartition(".")[0] == container and entry.rpartition(".")[2].isdigit()
+    def is_member(module_name: str) -> bool:
+        return module_name.rpartition(".")[0] == container and module_name.rpartition(".")[2].isdigit()
 
     members = [m for n, m in model.named_modules() if is_member(n)]
     count = sum(is_member(n) for n, _ in model.named_modules(remove_duplicate=False))
@@ -376,13 +381,13 @@ def check_rows(call: Call, chunk: Chunk) -> None:
     if call.weights is None:
         return
     sums = chunk.att.sum(-1)
-    allowed = max(ROW_SUM_ROUNDING, torch.finfo(call.weights.dtype).eps)
+    tolerance = max(ROW_SUM_ROUNDING, torch.finfo(call.weights.dtype).eps)
     error = (sums - 1).abs().max().item()
-    if not error <= allowed:
-        worst = sums.flatten()[(sums - 1).abs().argmax()].item()
+    if not error <= tolerance:
+        worst_sum = sums.flatten()[(sums - 1).abs().argmax()].item()
         raise UnsupportedModel(
-            f"{call_name(call)}: expected returned weights whose rows sum to 1, found a row of {worst:.3g}: what takes "
-            "the rest is unknown, so they are no softmax"
+            f"{call_name(call)}: expected returned weights whose rows sum to 1, found a row of {worst_sum:.3g}: what "
+            "takes the rest is unknown, so they are no softmax"
         )
 
 
@@ -397,18 +402,18 @@ def window_of(first: Tensor, last: Tensor, kind: str) -> int | None:
     """Returns how many keys each query of a windowed layer sees; None without a window."""
     t = torch.arange(len(first))
     if kind == "bidirectional":
-        reach = torch.maximum(t - first, last - t).max().item()
-        limited = (first > 0).any() or (last < len(t) - 1).any()
-        return int(reach) * 2 + 1 if limited else None
+        radius = torch.maximum(t - first, last - t).max().item()
+        has_window = (first > 0).any() or (last < len(t) - 1).any()
+        return int(radius) * 2 + 1 if has_window else None
     return int((t - first).max()) + 1 if (first > 0).any() else None
 
 
 def config_of(model: nn.Module) -> Any:
     """Returns the config of the text model in the tree, or None. A module of the user may have a `config` of its own:
     the config of the transformers model comes first."""
-    with_config = [m for m in model.modules() if getattr(m, "config", None) is not None]
-    with_config.sort(key=lambda m: not isinstance(m, PreTrainedModel))
-    config: Any = with_config[0].config if with_config else None
+    configured_modules = [m for m in model.modules() if getattr(m, "config", None) is not None]
+    configured_modules.sort(key=lambda m: not isinstance(m, PreTrainedModel))
+    config: Any = configured_modules[0].config if configured_modules else None
     return config.get_text_config() if hasattr(config, "get_text_config") else config
 
 

@@ -107,12 +107,12 @@ def record(
     Raises UnsupportedModel if the attention cannot be observed, if observing it changes the logits, or if the
     recomputed weights do not give the output of the model's own attention.
     """
-    settings = Settings.checked(tokens, eps, keep, fields, maps, first, mask, tolerance)
+    settings = Settings.from_arguments(tokens, eps, keep, fields, maps, first, mask, tolerance)
     if batch < 1:
         raise ValueError(f"batch: expected 1 or more, found {batch}")
     changes = parse_edits(edits)
     recorder = Recorder(model, tokenizer, settings, part)
-    prompts = recorder.prompts(texts)
+    prompts = recorder.make_prompts(texts)
     assembly = Assembly(settings.eps, settings.first)
     for measurement in recorder.measure_all(prompts, batch, progress):
         assembly.add(measurement)
@@ -144,12 +144,12 @@ def prompt_row(measurement: Measurement | None, thresholds: int, first: int) -> 
 def parse_edits(edits: Sequence[Mapping[str, Any] | str]) -> list[dict[str, Any]]:
     if isinstance(edits, str | Mapping):
         raise ValueError(f"edits: expected a list of labels, found {edits!r} alone")
-    parsed = [
+    parsed_edits = [
         {"kind": "own"} | ({"label": edit} if isinstance(edit, str) else dict(edit)) for edit in edits
     ]
-    if not all(isinstance(edit.get("label"), str) for edit in parsed):
+    if not all(isinstance(edit.get("label"), str) for edit in parsed_edits):
         raise ValueError("edits: expected a label in words of each, found none")
-    return parsed
+    return parsed_edits
 
 
 class Assembly:
@@ -199,14 +199,14 @@ class Assembly:
             for name, x in self.rows.items()
             if name in metric_names or name in ("sink_1", "alpha_1", "loss", "failed")
         }
-        first = conditions["first"]
+        first_token = conditions["first"]
         if len(self.first_tokens) > 1:
-            first = first | {"token": None, "id": None}
+            first_token = first_token | {"token": None, "id": None}
         counts = {"count": len(self.rows["failed"]), "kept": len(self.kept)}
         return Recording(
             conditions
             | {
-                "first": first,
+                "first": first_token,
                 "tokens": [measurement.tokens for measurement in self.kept],
                 "prompts": conditions["prompts"] | counts,
             },
@@ -223,36 +223,36 @@ class Recorder:
     ) -> None:
         if not isinstance(model, nn.Module):
             raise ValueError(f"model: expected a torch.nn.Module, found {type(model).__name__}")
-        self.whole = getattr(model, "_orig_mod", model)
-        self.model = _find_part(self.whole, part)
+        self.whole_model = getattr(model, "_orig_mod", model)
+        self.model = _find_part(self.whole_model, part)
         self.tokenizer, self.settings = tokenizer, settings
         self.facts: Facts | None = None
-        self.device = _device(self.model)
+        self.device = _find_device(self.model)
         self.config: Any = config_of(self.model)
         self.output_width = 0
         self.reads_ids = True  # False if attention is over the patches of an image
         _refuse_foreign_tokens(self.model)
 
-    def prompt(self, text: Any) -> Prompt | None:
+    def make_prompt(self, text: Any) -> Prompt | None:
         """Converts one text to a prompt, cut to the length in the settings; None if the text is shorter."""
-        parsed = self._parse_prompts(text)
-        if len(parsed) != 1:
-            raise ValueError(f"texts: expected a batch of 1, found {len(parsed)}")
-        ids = parsed[0].ids
+        parsed_prompts = self._parse_prompts(text)
+        if len(parsed_prompts) != 1:
+            raise ValueError(f"texts: expected a batch of 1, found {len(parsed_prompts)}")
+        ids = parsed_prompts[0].ids
         if ids is None:
-            return parsed[0]
+            return parsed_prompts[0]
         T = self.settings.tokens or len(ids)
-        return self._cut(parsed[0], T) if len(ids) >= T else None
+        return self._cut(parsed_prompts[0], T) if len(ids) >= T else None
 
-    def prompts(self, texts: Iterable[Any]) -> list[Prompt]:
+    def make_prompts(self, texts: Iterable[Any]) -> list[Prompt]:
         """Converts texts to prompts of one length. Leaves shorter texts out, with a warning."""
         if isinstance(texts, str | bytes | Mapping) or not isinstance(texts, Iterable):
             raise ValueError(
                 f"texts: expected a list of texts, lists of ids or mappings, found a "
                 f"{type(texts).__name__} alone: put it into a list"
             )
-        parsed = [prompt for text in texts for prompt in self._parse_prompts(text)]
-        lengths = [len(p.ids) for p in parsed if p.ids is not None]
+        parsed_prompts = [make_prompt for text in texts for make_prompt in self._parse_prompts(text)]
+        lengths = [len(p.ids) for p in parsed_prompts if p.ids is not None]
         T = self.settings.tokens or min(lengths, default=0)
         if lengths and T < 2:
             raise ValueError(
@@ -264,18 +264,18 @@ class Recorder:
                 f"first: expected a position below {T}, the number of tokens, found "
                 f"{self.settings.first}"
             )
-        fit = [
-            p if p.ids is None else self._cut(p, T) for p in parsed if p.ids is None or len(p.ids) >= T
+        cut_prompts = [
+            p if p.ids is None else self._cut(p, T) for p in parsed_prompts if p.ids is None or len(p.ids) >= T
         ]
-        if len(fit) < len(parsed):
+        if len(cut_prompts) < len(parsed_prompts):
             warnings.warn(
-                f"{len(parsed) - len(fit)} of {len(parsed)} texts have fewer than {T} tokens "
+                f"{len(parsed_prompts) - len(cut_prompts)} of {len(parsed_prompts)} texts have fewer than {T} tokens "
                 "and are left out",
                 stacklevel=3,
             )
-        if not fit:
-            raise ValueError(f"texts: expected one of {T} tokens or more, found none among {len(parsed)}")
-        return fit
+        if not cut_prompts:
+            raise ValueError(f"texts: expected one of {T} tokens or more, found none among {len(parsed_prompts)}")
+        return cut_prompts
 
     def _parse_prompts(self, text: Any) -> list[Prompt]:
         """Returns the prompts of one item of `texts`: one of a text, or one for each row of a mapping's batch."""
@@ -333,8 +333,8 @@ class Recorder:
                 "the tokenizer's output with its attention_mask, which is cut off"
             )
 
-    def _cut(self, prompt: Prompt, T: int) -> Prompt:
-        ids = prompt.ids
+    def _cut(self, make_prompt: Prompt, T: int) -> Prompt:
+        ids = make_prompt.ids
         assert ids is not None
         n = len(ids)
         inputs = {
@@ -343,30 +343,30 @@ class Recorder:
             else x[:, :T]
             if x.dim() >= 2 and x.shape[1] == n
             else x
-            for name, x in prompt.inputs.items()
+            for name, x in make_prompt.inputs.items()
         }
-        return Prompt(inputs, ids[:T], token_strings(self.tokenizer, ids[:T]), prompt.text)
+        return Prompt(inputs, ids[:T], token_strings(self.tokenizer, ids[:T]), make_prompt.text)
 
     def _forward(self, inputs: Inputs) -> Any:
-        moved = {name: x.to(self.device) for name, x in inputs.items()}
-        model = self.whole
-        if self.model is not self.whole and all(name in _parameters(self.model) for name in moved):
+        device_inputs = {name: x.to(self.device) for name, x in inputs.items()}
+        model = self.whole_model
+        if self.model is not self.whole_model and device_inputs.keys() <= _forward_parameters(self.model).keys():
             model = self.model
-        accepts = _parameters(unwrap(model))
-        open_ended = any(p.kind == p.VAR_KEYWORD for p in accepts.values())
-        extra = {"use_cache": False} if "use_cache" in accepts else {}
+        parameters = _forward_parameters(unwrap(model))
+        takes_any_keyword = any(p.kind == p.VAR_KEYWORD for p in parameters.values())
+        extra = {"use_cache": False} if "use_cache" in parameters else {}
         with torch.no_grad():
-            if len(moved) == 1 and not open_ended and moved.keys().isdisjoint(accepts):
-                return model(*moved.values())  # a user's model may name its ids differently
-            return model(**moved, **extra)
+            if len(device_inputs) == 1 and not takes_any_keyword and device_inputs.keys().isdisjoint(parameters):
+                return model(*device_inputs.values())  # a user's model may name its ids differently
+            return model(**device_inputs, **extra)
 
-    def _check_first_prompt(self, prompt: Prompt) -> Facts:
+    def _check_first_prompt(self, make_prompt: Prompt) -> Facts:
         """Runs the first prompt with and without observation, compares the logits, and returns facts on the model."""
         with torch.compiler.set_stance("force_eager"):
-            expected, self.output_width = _sample_logits(self._forward(prompt.inputs))
+            expected, self.output_width = _sample_logits(self._forward(make_prompt.inputs))
         probe = Probe(self.settings)
         with observe(self.model, probe.visit) as watch:
-            observed, _ = _sample_logits(self._forward(prompt.inputs))
+            observed, _ = _sample_logits(self._forward(make_prompt.inputs))
         spread = (expected.std() if expected.numel() > 1 else expected.abs().mean()).clamp_min(1e-12)
         error = ((observed - expected).abs().max() / spread).item()
         if not error <= self.settings.tolerance:  # NaN must fail as well
@@ -374,11 +374,11 @@ class Recorder:
                 f"{type(self.model).__name__}: expected the logits of the untouched model within "
                 f"{self.settings.tolerance:g} of their deviation, found {error:.3g}"
             )
-        facts = probe.facts(self.model, watch.most_visits)
-        self.reads_ids = prompt.ids is not None and len(prompt.ids) == facts.T
-        if prompt.ids is not None and not self.reads_ids and self.model is self.whole:
+        facts = probe.infer_facts(self.model, watch.most_visits)
+        self.reads_ids = make_prompt.ids is not None and len(make_prompt.ids) == facts.T
+        if make_prompt.ids is not None and not self.reads_ids and self.model is self.whole_model:
             raise UnsupportedModel(
-                f"{type(self.model).__name__}: expected attention over the {len(prompt.ids)} tokens "
+                f"{type(self.model).__name__}: expected attention over the {len(make_prompt.ids)} tokens "
                 f"of the prompt, found {facts.T}"
             )
         if self.settings.first >= facts.T:
@@ -395,14 +395,14 @@ class Recorder:
         with tqdm(total=len(prompts), unit="prompt", disable=not progress) as bar:
             for start in range(0, len(prompts), batch):
                 batch_prompts = list(prompts[start : start + batch])
-                for measurement in self._measure_some(batch_prompts, keep):
+                for measurement in self._measure_or_split(batch_prompts, keep):
                     keep -= bool(measurement and measurement.kept)
                     bar.update()
                     yield measurement
 
-    def _measure_some(self, prompts: list[Prompt], keep: int) -> list[Measurement | None]:
+    def _measure_or_split(self, prompts: list[Prompt], keep: int) -> list[Measurement | None]:
         try:
-            with _evaluation_mode(self.whole):
+            with _evaluation_mode(self.whole_model):
                 if self.facts is None:
                     self.facts = self._check_first_prompt(prompts[0])
                 return list(self._measure(prompts, keep))
@@ -415,9 +415,9 @@ class Recorder:
             torch.cuda.empty_cache()
         if len(prompts) > 1:
             measurements: list[Measurement | None] = []
-            for prompt in prompts:
+            for make_prompt in prompts:
                 kept_count = sum(bool(measurement and measurement.kept) for measurement in measurements)
-                measurements += self._measure_some([prompt], keep - kept_count)
+                measurements += self._measure_or_split([make_prompt], keep - kept_count)
             return measurements
         warnings.warn("a prompt ran out of memory and is left out", stacklevel=2)
         return [None]
@@ -428,7 +428,7 @@ class Recorder:
         if prompts[1:] and len(prompts) == facts.T:  # in an output of [T, T, D] the axis of tokens would be ambiguous
             return self._measure(prompts[:-1], keep) + self._measure(prompts[-1:], keep - len(prompts) + 1)
         if not self.reads_ids:
-            prompts = [replace(prompt, ids=None, tokens=None) for prompt in prompts]
+            prompts = [replace(make_prompt, ids=None, tokens=None) for make_prompt in prompts]
         names = [sorted(p.inputs) for p in prompts]
         if any(input_names != names[0] for input_names in names):
             raise ValueError(
@@ -442,7 +442,7 @@ class Recorder:
         with stream.watch(), observe(self.model, heads.visit):
             out = self._forward(inputs)
         with without_autocast():  # autocast rejects float64, and operations on half and wider dtypes
-            return self._collect(prompts, heads, stream, inputs, _logits(out, self.model))
+            return self._collect(prompts, heads, stream, inputs, _find_logits(out, self.model))
 
     def _collect(
         self, prompts: list[Prompt], heads: HeadMetrics, stream: StreamMetrics, inputs: Inputs, logits: Tensor | None
@@ -458,20 +458,20 @@ class Recorder:
             # A token classifier has fewer outputs than the vocabulary, and no loss.
             and logits.shape[-1] >= max(output_sizes(self.model)[1], 1 + int(inputs["input_ids"].max()))
         ):
-            results |= _losses(logits, inputs["input_ids"].to(logits.device))
+            results |= _compute_losses(logits, inputs["input_ids"].to(logits.device))
         measurements, positions = [], [str(t) for t in range(facts.T)]
-        for b, prompt in enumerate(prompts):
+        for b, make_prompt in enumerate(prompts):
             prompt_results = {name: x[b] for name, x in results.items()}
             kept: dict[str, Array] = {}
             if b < heads.keep:
-                kept = heads.kept_fields(b, prompt.ids) | stream.kept_fields(b, prompt_results)
+                kept = heads.kept_fields(b, make_prompt.ids) | stream.kept_fields(b, prompt_results)
                 if "loss_at" in prompt_results and "loss" in settings.fields:
                     kept["loss"] = prompt_results["loss_at"][1:].copy()
-            first = prompt.ids[settings.first] if prompt.ids else None
-            measurements.append(Measurement(prompt_results, kept, prompt.tokens or positions, first))
+            first_id = make_prompt.ids[settings.first] if make_prompt.ids else None
+            measurements.append(Measurement(prompt_results, kept, make_prompt.tokens or positions, first_id))
         return measurements
 
-    def _dtype(self) -> str:
+    def _dtype_name(self) -> str:
         kind, parameter = self.device.type, next(self.model.parameters(), None)
         dtype = torch.get_default_dtype() if parameter is None else parameter.dtype
         autocast = (
@@ -497,7 +497,7 @@ class Recorder:
         if facts is None:
             raise RuntimeError("every prompt failed: see the warnings")
         ids = prompts[0].ids if self.reads_ids else None
-        first = ids[settings.first] if ids else None
+        first_id = ids[settings.first] if ids else None
         D, V = output_sizes(self.model)
         return make_conditions(
             facts,
@@ -508,10 +508,10 @@ class Recorder:
             family=getattr(config, "model_type", None) or class_name(self.model),
             D=D or facts.H * facts.K,
             V=V or max(1, self.output_width),
-            dtype=self._dtype(),
+            dtype=self._dtype_name(),
             attention=getattr(config, "_attn_implementation", None) or "eager",
-            first_token=token_strings(self.tokenizer, [first])[0] if first is not None else None,
-            first_id=first,
+            first_token=token_strings(self.tokenizer, [first_id])[0] if first_id is not None else None,
+            first_id=first_id,
             prompts={"source": source, "sha256": _digest_of_ids(prompts) if self.reads_ids else None,
                      "count": len(prompts), "kept": 0, "T": facts.T} | _digest_of_texts(prompts),
             license=license,
@@ -528,7 +528,7 @@ def make_conditions(
     """Returns the conditions of a recording, with placeholders for those that `Assembly.recording` sets."""
     sizes = {"L": facts.L, "H": facts.H, "G": facts.G, "K": facts.K, "D": D, "V": V}
     model: dict[str, Any] = {"id": id, "revision": revision, "sha256": sha256, "family": family} | sizes
-    model |= {"dtype": dtype, "attention": attention, "operation": facts.operation} | facts.mask()
+    model |= {"dtype": dtype, "attention": attention, "operation": facts.operation} | facts.mask_conditions()
     if facts.U not in (0, facts.K):
         model["U"] = facts.U
     if facts.layers != list(range(facts.blocks)):
@@ -564,11 +564,11 @@ def token_strings(tokenizer: Any, ids: Sequence[int]) -> list[str]:
     if tokenizer is None:
         return [str(i) for i in ids]
     strings = []
-    for i, raw in zip(ids, tokenizer.convert_ids_to_tokens(list(ids)), strict=True):
+    for i, raw_token in zip(ids, tokenizer.convert_ids_to_tokens(list(ids)), strict=True):
         text = tokenizer.decode([i])
         # SentencePiece marks the space before a word, but drops it when it decodes a single token.
-        lost_space = isinstance(raw, str) and raw.startswith("\u2581") and not text.startswith(" ")
-        strings.append(f" {text}" if lost_space else text)
+        lacks_space = isinstance(raw_token, str) and raw_token.startswith("\u2581") and not text.startswith(" ")
+        strings.append(f" {text}" if lacks_space else text)
     return strings
 
 
@@ -611,53 +611,53 @@ def _cut_padding(row: dict[str, Tensor]) -> dict[str, Tensor]:
     if mask is None or mask.dim() != 2:
         return row
     T = mask.shape[1]
-    visible = mask[0].nonzero()[:, 0].tolist()
-    if not visible:
+    visible_positions = mask[0].nonzero()[:, 0].tolist()
+    if not visible_positions:
         raise ValueError(
             "attention_mask: expected a token that is no padding in each prompt, found none"
         )
-    text = slice(visible[0], visible[-1] + 1)
-    if len(visible) != text.stop - text.start:
+    token_slice = slice(visible_positions[0], visible_positions[-1] + 1)
+    if len(visible_positions) != token_slice.stop - token_slice.start:
         raise ValueError(
             "attention_mask: expected zeros at the two ends alone, found some between the tokens: they are not "
             "cut off; pass a prompt without them"
         )
     return {
-        name: x[:, text] if x.dim() >= 2 and x.shape[1] == T else x
+        name: x[:, token_slice] if x.dim() >= 2 and x.shape[1] == T else x
         for name, x in row.items()
         if name != "attention_mask"
     }
 
 
-def _find_part(whole: nn.Module, part: str | None) -> nn.Module:
+def _find_part(whole_model: nn.Module, part: str | None) -> nn.Module:
     if part is None:
-        return whole
-    for root in (whole, unwrap(whole)):
+        return whole_model
+    for root in (whole_model, unwrap(whole_model)):
         try:
             return root.get_submodule(part)
         except AttributeError:
             pass
     names = [
         name
-        for name, m in unwrap(whole).named_modules()
+        for name, m in unwrap(whole_model).named_modules()
         if name
         and name.count(".") < 2
         and any(n.rpartition(".")[2].isdigit() for n, _ in m.named_modules())
     ]
     raise ValueError(
-        f"part: expected a part of {type(unwrap(whole)).__name__}, such as {', '.join(names[:6])}, "
+        f"part: expected a part of {type(unwrap(whole_model)).__name__}, such as {', '.join(names[:6])}, "
         f"found {part!r}"
     )
 
 
-def _device(model: nn.Module) -> torch.device:
+def _find_device(model: nn.Module) -> torch.device:
     """Returns the device of the model's inputs. If accelerate offloads the model, its hook names the device."""
     for module in model.modules():
         device = getattr(getattr(module, "_hf_hook", None), "execution_device", None)
         if device is not None:
             return torch.device("cuda", device) if isinstance(device, int) else torch.device(device)
-    first = next(model.parameters(), None)
-    return torch.device("cpu") if first is None else first.device
+    parameter = next(model.parameters(), None)
+    return torch.device("cpu") if parameter is None else parameter.device
 
 
 def _refuse_foreign_tokens(model: nn.Module) -> None:
@@ -685,11 +685,11 @@ def _refuse_foreign_tokens(model: nn.Module) -> None:
         )
 
 
-def _parameters(model: nn.Module) -> Mapping[str, inspect.Parameter]:
+def _forward_parameters(model: nn.Module) -> Mapping[str, inspect.Parameter]:
     return inspect.signature(model.forward).parameters
 
 
-def _logits(out: Any, model: nn.Module) -> Tensor | None:
+def _find_logits(out: Any, model: nn.Module) -> Tensor | None:
     """Returns the logits, [B, T, V], or None. For a model outside transformers, the output or its first element counts
     as logits if it is as wide as the vocabulary and the hidden states are not."""
     logits = getattr(out, "logits", None)
@@ -738,13 +738,13 @@ def _sample_logits(out: Any) -> tuple[Tensor, int]:
     return logits[:, torch.linspace(0, T - 1, min(T, CHECKED_POSITIONS)).long().to(logits.device)].float(), V
 
 
-def _losses(logits: Tensor, ids: Tensor) -> dict[str, Array]:
+def _compute_losses(logits: Tensor, ids: Tensor) -> dict[str, Array]:
     """Returns the losses and the accuracy of each prompt, [B, ...]. Converts only LOSS_ROWS positions at a time to
     float32, because logits are the model's widest tensor."""
     B, T = ids.shape
-    parts = [slice(t, t + LOSS_ROWS + 1) for t in range(0, T - 1, LOSS_ROWS)]
+    chunks = [slice(t, t + LOSS_ROWS + 1) for t in range(0, T - 1, LOSS_ROWS)]
     loss, rank = (
-        torch.cat([metric(logits[:, part].float(), ids[:, part]) for part in parts], 1).cpu()
+        torch.cat([metric(logits[:, chunk].float(), ids[:, chunk]) for chunk in chunks], 1).cpu()
         for metric in (metrics.loss, metrics.rank)
     )
     return {
@@ -765,10 +765,10 @@ def _is_out_of_memory(error: Exception) -> bool:
 
 @contextmanager
 def _evaluation_mode(model: nn.Module) -> Iterator[None]:
-    training = [m for m in model.modules() if m.training]
+    training_modules = [m for m in model.modules() if m.training]
     model.eval()
     try:
         yield
     finally:
-        for module in training:
+        for module in training_modules:
             module.training = True

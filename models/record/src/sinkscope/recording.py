@@ -52,13 +52,13 @@ UNITS = {
 
 
 # Control characters of terminals, and characters that end a line or change the direction of text.
-_CONTROLS = "\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff"
+_CONTROL_CHARACTERS = "\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff"
 
 
-def visible(text: str, lines: bool = False) -> str:
+def escape_controls(text: str, lines: bool = False) -> str:
     """Returns the text with its control characters as escapes; `lines` keeps tabs and line feeds."""
-    escaped = f"[{_CONTROLS}]" if lines else f"[{_CONTROLS}\t\n]"
-    return re.sub(escaped, lambda match: f"\\u{ord(match[0]):04x}", text)
+    pattern = f"[{_CONTROL_CHARACTERS}]" if lines else f"[{_CONTROL_CHARACTERS}\t\n]"
+    return re.sub(pattern, lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 class RecordingError(ValueError):
@@ -82,11 +82,11 @@ class Table(list[dict[str, Any]]):
         out = StringIO()
         writer = csv.DictWriter(out, list(self[0]) if self else ["metric"], lineterminator="\n")
         writer.writeheader()
-        for row in self.defined():
+        for row in self.to_json_rows():
             writer.writerow({name: "" if x is None else x for name, x in row.items()})
         return out.getvalue()
 
-    def defined(self) -> list[dict[str, Any]]:
+    def to_json_rows(self) -> list[dict[str, Any]]:
         """Returns the rows with None for NaN and infinity, which JSON does not have."""
         return [
             {name: None if isinstance(x, float) and not np.isfinite(x) else x for name, x in row.items()}
@@ -100,7 +100,7 @@ class Table(list[dict[str, Any]]):
             "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
             for row in cells
         ]
-        return "\n".join(([visible(self.title)] if self.title else []) + lines)
+        return "\n".join(([escape_controls(self.title)] if self.title else []) + lines)
 
     __repr__ = __str__
 
@@ -230,8 +230,8 @@ class Recording:
         mean of the sample deviations over prompts, and the largest value with its layer or head."""
         rows = Table()
         rows.title = f"{self.title}; low and high: 95% interval over prompts, Student's t"
-        for name, label, mean, deviation, prompts in self._summary():
-            low, high = interval(prompts) if prompts is not None else (np.nan, np.nan)
+        for name, label, mean, deviation, prompt_values in self._summary():
+            low, high = confidence_interval(prompt_values) if prompt_values is not None else (np.nan, np.nan)
             largest, has_parts = int(np.argmax(np.where(np.isfinite(mean), mean, -np.inf))), mean.size > 1
             rows.append(
                 {
@@ -260,27 +260,27 @@ class Recording:
         """Yields for each summary metric its name, label, mean and deviation (one number for each head or layer, or a
         single one), and its numbers by prompt or None."""
         first = self.first
-        for name, label, pick in self.summarized():
+        for name, label, coverage in self.summarized():
             mean, deviation = (self.tensors[f"{statistic}.{name}"] for statistic in ("mean", "deviation"))
-            prompts = self.tensors.get(f"prompt.{PROMPT_NAMES.get(name, name)}")
-            if pick == "eps":
+            prompt_values = self.tensors.get(f"prompt.{PROMPT_NAMES.get(name, name)}")
+            if coverage == "eps":
                 for i, e in enumerate(self.conditions["eps"]):
-                    by_prompt = None if prompts is None else prompts[:, i]
-                    yield name, f"{label}, eps {e:g}", mean[i, first][None], deviation[i, first][None], by_prompt
+                    eps_values = None if prompt_values is None else prompt_values[:, i]
+                    yield name, f"{label}, eps {e:g}", mean[i, first][None], deviation[i, first][None], eps_values
             else:
-                mean, deviation = (self._summary_part(x, pick) for x in (mean, deviation))
-                yield name, label, mean, deviation, prompts
+                mean, deviation = (self._summary_part(x, coverage) for x in (mean, deviation))
+                yield name, label, mean, deviation, prompt_values
 
-    def _summary_part(self, x: Array, pick: str) -> Array:
+    def _summary_part(self, x: Array, coverage: str) -> Array:
         """Returns the numbers that the summary covers: those at the first token ("first"), the means over queries
         ("rows"), or all ("all")."""
-        return x[..., self.first] if pick == "first" else x.mean(-1) if pick == "rows" else x
+        return x[..., self.first] if coverage == "first" else x.mean(-1) if coverage == "rows" else x
 
     def summarized(self) -> Iterator[tuple[str, str, str]]:
         """Yields the name and the label of each summary metric in the recording, and which of its numbers the summary
         covers: those of each eps ("eps"), or a choice of `_summary_part`."""
         k = self.first + 1
-        for name, label, pick in (
+        for name, label, coverage in (
             ("alpha", f"alpha_{k}", "first"),
             ("alpha_raw", f"raw alpha_{k}", "first"),
             ("sink_ratio", f"Sink_{k}", "eps"),
@@ -296,7 +296,7 @@ class Recording:
             ("loss_mean", "loss", "all"),
         ):
             if f"mean.{name}" in self and f"deviation.{name}" in self:
-                yield name, label, pick
+                yield name, label, coverage
 
     def to_pandas(self) -> "pandas.DataFrame":
         """Returns the table as a pandas DataFrame, a row for each metric. Needs pandas."""
@@ -311,13 +311,13 @@ class Recording:
         """Returns the rows of `to_dataframe` as dictionaries."""
         H = self.model["H"]
         columns: dict[str, Array] = {}
-        for name, _, pick in self.summarized():
-            if pick == "eps":
+        for name, _, coverage in self.summarized():
+            if coverage == "eps":
                 continue
             for statistic, suffix in (("mean", ""), ("deviation", "_deviation"), ("min", "_min"), ("max", "_max")):
                 if f"{statistic}.{name}" not in self:
                     continue
-                x = self._summary_part(self.tensors[f"{statistic}.{name}"], pick)
+                x = self._summary_part(self.tensors[f"{statistic}.{name}"], coverage)
                 if x.ndim == 2:
                     columns[name + suffix] = x.repeat(H // x.shape[1], 1)
         return [
@@ -382,12 +382,12 @@ class Recording:
         from .storage import Folder
 
         folder, _, name = address.rpartition("/")
-        with TemporaryDirectory() as here:
-            write_bytes(f"{here}/{name}", Folder(folder).read(name))
-            return cls.open(f"{here}/{name}")
+        with TemporaryDirectory() as scratch_folder:
+            write_bytes(f"{scratch_folder}/{name}", Folder(folder).read(name))
+            return cls.open(f"{scratch_folder}/{name}")
 
     def __repr__(self) -> str:
-        return f"<Recording {visible(self.title)}>"
+        return f"<Recording {escape_controls(self.title)}>"
 
     def _repr_html_(self) -> str:
         return self.table()._repr_html_()
@@ -396,14 +396,14 @@ class Recording:
 open_recording = Recording.open
 
 
-def interval(numbers: Array, level: float = 0.95) -> tuple[float, float]:
+def confidence_interval(numbers: Array, level: float = 0.95) -> tuple[float, float]:
     """Returns the confidence interval of the mean by Student's t; NaN for fewer than two finite numbers."""
     x = np.asarray(numbers, np.float64)
     x = x[np.isfinite(x)]
     if len(x) < 2:
         return float("nan"), float("nan")
-    half = t_quantile(len(x) - 1, level) * x.std(ddof=1) / np.sqrt(len(x))
-    return float(x.mean() - half), float(x.mean() + half)
+    half_width = t_quantile(len(x) - 1, level) * x.std(ddof=1) / np.sqrt(len(x))
+    return float(x.mean() - half_width), float(x.mean() + half_width)
 
 
 def t_quantile(freedom: int, level: float) -> float:
@@ -432,22 +432,22 @@ def compare(a: Recording, b: Recording) -> Table:
         raise ValueError(f"prompts.T: expected the same in both, found {prompts_a['T']} and {prompts_b['T']}")
     if a.first != b.first:
         raise ValueError(f"first.position: expected the same in both, found {a.first} and {b.first}")
-    prompts_by_label = {label: prompts for _, label, _, _, prompts in b._summary()}
+    values_by_label = {label: prompt_values for _, label, _, _, prompt_values in b._summary()}
     rows = Table()
     rows.title = (
         f"{b.model['id']} minus {a.model['id']}, paired by prompt; low and high: 95%, Student's t"
     )
-    for _, label, _, _, prompts in a._summary():
-        other = prompts_by_label.get(label)
-        if prompts is None or other is None:
+    for _, label, _, _, values_a in a._summary():
+        values_b = values_by_label.get(label)
+        if values_a is None or values_b is None:
             continue
-        difference = other.astype(np.float64) - prompts.astype(np.float64)
-        low, high = interval(difference)
+        difference = values_b.astype(np.float64) - values_a.astype(np.float64)
+        low, high = confidence_interval(difference)
         rows.append(
             {
                 "metric": label,
-                "a": _finite_mean(prompts),
-                "b": _finite_mean(other),
+                "a": _finite_mean(values_a),
+                "b": _finite_mean(values_b),
                 "difference": _finite_mean(difference),
                 "low": low,
                 "high": high,
@@ -458,8 +458,8 @@ def compare(a: Recording, b: Recording) -> Table:
 
 
 def _finite_mean(x: Array) -> float:
-    finite = np.asarray(x, np.float64)[np.isfinite(x)]
-    return float(finite.mean()) if finite.size else float("nan")
+    finite_values = np.asarray(x, np.float64)[np.isfinite(x)]
+    return float(finite_values.mean()) if finite_values.size else float("nan")
 
 
 def _import_pandas() -> Any:
@@ -494,8 +494,8 @@ def _parse_conditions(path: Any, metadata: Mapping[str, str]) -> dict[str, Any]:
         raise RecordingError(
             f"{path}: edits: expected a list of objects with a kind and a label, found another"
         )
-    required = {"model": dict, "tokens": list, "prompts": dict, "eps": list}
-    for key, kind in required.items():
+    required_types = {"model": dict, "tokens": list, "prompts": dict, "eps": list}
+    for key, kind in required_types.items():
         if not isinstance(conditions, dict) or not isinstance(conditions.get(key), kind):
             raise RecordingError(f"{path}: {key}: expected a {kind.__name__}, found another")
     for size in SIZES:
@@ -528,12 +528,12 @@ class Means:
 
     @property
     def mean(self) -> dict[str, Array]:
-        return self._by_name(self._mean)
+        return self._split_by_name(self._mean)
 
     @property
     def squares(self) -> dict[str, Array]:
         """Sums of squared differences from the mean."""
-        return self._by_name(self._squares)
+        return self._split_by_name(self._squares)
 
     def add(self, metrics: Mapping[str, Array]) -> None:
         values = self._flatten(metrics)
@@ -565,7 +565,7 @@ class Means:
             raise ValueError(f"means: expected the metrics of the prompts before, found others: {other}")
         return np.concatenate([tensors[name].ravel() for name in self._shapes], dtype=np.float64)
 
-    def _by_name(self, values: Array) -> dict[str, Array]:
+    def _split_by_name(self, values: Array) -> dict[str, Array]:
         arrays, start = {}, 0
         for name, shape in self._shapes.items():
             size = math.prod(shape)

@@ -44,8 +44,8 @@ class Settings:
             raise ValueError(f"tolerance: expected a number above 0, found {self.tolerance!r}")
 
     @classmethod
-    def checked(cls, tokens: Any, eps: Any, keep: Any, fields: Any, maps: Any = "auto", first: Any = 0,
-                mask: Any = None, tolerance: Any = 1e-3) -> "Settings":
+    def from_arguments(cls, tokens: Any, eps: Any, keep: Any, fields: Any, maps: Any = "auto", first: Any = 0,
+                       mask: Any = None, tolerance: Any = 1e-3) -> "Settings":
         """Checks a caller's arguments. Raises ValueError for values that are not allowed."""
         if isinstance(fields, str):
             raise ValueError(f"fields: expected a list of names, found {fields!r} alone: "

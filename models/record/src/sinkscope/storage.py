@@ -24,37 +24,37 @@ class Folder:
         if "://" not in self.address:
             from pyarrow.fs import LocalFileSystem
 
-            self.files, self._root = LocalFileSystem(), str(Path(self.address).absolute())
+            self.filesystem, self._root = LocalFileSystem(), str(Path(self.address).absolute())
         else:
-            self.files, self._root = _filesystem(self.address)
-        self._is_local = self.files.type_name == "local"
+            self.filesystem, self._root = _open_filesystem(self.address)
+        self._is_local = self.filesystem.type_name == "local"
 
-    def at(self, name: str) -> str:
+    def address_of(self, name: str) -> str:
         return f"{self.address}/{name}"
 
     def _path(self, name: str) -> str:
         return posixpath.join(self._root, name) if name else self._root
 
-    def names(self, folder: str = "") -> list[str]:
+    def list_names(self, folder: str = "") -> list[str]:
         """Returns the files and folders in `folder`, a folder inside this one; none if it does not exist."""
         from pyarrow.fs import FileSelector
 
-        entries = self.files.get_file_info(FileSelector(self._path(folder), allow_not_found=True))
+        entries = self.filesystem.get_file_info(FileSelector(self._path(folder), allow_not_found=True))
         return sorted(entry.base_name for entry in entries if not entry.base_name.startswith("."))
 
     def has(self, name: str) -> bool:
         from pyarrow.fs import FileType
 
-        return self.files.get_file_info(self._path(name)).type == FileType.File
+        return self.filesystem.get_file_info(self._path(name)).type == FileType.File
 
     def read(self, name: str) -> bytes:
-        with self.files.open_input_stream(self._path(name)) as file:
+        with self.filesystem.open_input_stream(self._path(name)) as file:
             return file.read()
 
-    def table(self, name: str, columns: list[str] | None = None) -> "pa.Table":
+    def read_table(self, name: str, columns: list[str] | None = None) -> "pa.Table":
         import pyarrow.parquet as pq
 
-        with self.files.open_input_file(self._path(name)) as file:
+        with self.filesystem.open_input_file(self._path(name)) as file:
             return pq.read_table(file, columns=columns)
 
     def write(self, name: str, data: bytes) -> None:
@@ -63,29 +63,29 @@ class Folder:
         if self._is_local:
             write_bytes(path, data)
             return
-        kinds = self.files.type_name, *_protocols(self.files)
+        kinds = self.filesystem.type_name, *_protocols(self.filesystem)
         if any(kind in OBJECT_STORES for kind in kinds):
             self._put(path, data)
             return
-        self.files.create_dir(posixpath.dirname(path), recursive=True)
+        self.filesystem.create_dir(posixpath.dirname(path), recursive=True)
         part = posixpath.join(posixpath.dirname(path), f".{uuid.uuid4().hex}.part")
         try:
             self._put(part, data)
-            self.files.move(part, path)
+            self.filesystem.move(part, path)
         except BaseException:
             self.remove(part)
             raise
 
     def _put(self, path: str, data: bytes) -> None:
-        with self.files.open_output_stream(path) as file:
+        with self.filesystem.open_output_stream(path) as file:
             file.write(data)
 
     def remove(self, name: str) -> None:
         with suppress(FileNotFoundError):
-            self.files.delete_file(self._path(name))
+            self.filesystem.delete_file(self._path(name))
 
 
-def _filesystem(address: str) -> tuple[Any, str]:
+def _open_filesystem(address: str) -> tuple[Any, str]:
     import pyarrow as pa
     from pyarrow.fs import FileSystem, FSSpecHandler, PyFileSystem
 
@@ -96,12 +96,12 @@ def _filesystem(address: str) -> tuple[Any, str]:
     try:
         from fsspec.core import url_to_fs
 
-        files, path = url_to_fs(address)
+        filesystem, path = url_to_fs(address)
     except (ImportError, ValueError) as error:
         raise OSError(f"{address}: expected an address that pyarrow or fsspec writes to, found {error}") from error
-    return PyFileSystem(FSSpecHandler(files)), path
+    return PyFileSystem(FSSpecHandler(filesystem)), path
 
 
-def _protocols(files: Any) -> tuple[str, ...]:
-    protocols = getattr(getattr(getattr(files, "handler", None), "fs", None), "protocol", ())
+def _protocols(filesystem: Any) -> tuple[str, ...]:
+    protocols = getattr(getattr(getattr(filesystem, "handler", None), "fs", None), "protocol", ())
     return (protocols,) if isinstance(protocols, str) else tuple(protocols)

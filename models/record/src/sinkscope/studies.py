@@ -119,31 +119,31 @@ def _check_arguments(models: Models, texts: Sequence[Any], out: str | PathLike[s
     if not factories:
         raise ValueError("models: expected one name or more, found none")
     more_settings = dict(settings)
-    checked = Settings.checked(tokens, eps, keep, more_settings.pop("fields", FIELDS), **more_settings)
+    all_settings = Settings.from_arguments(tokens, eps, keep, more_settings.pop("fields", FIELDS), **more_settings)
     if block is None:  # a multiple of `batch`, so that no forward pass is smaller
         block = batch * -(-len(texts) // (MAX_PARTS * batch))
-    return Job(str(out), factories, list(texts), checked, block, batch, dict(load_options or {}), source, license)
+    return Job(str(out), factories, list(texts), all_settings, block, batch, dict(load_options or {}), source, license)
 
 
 def _write_conditions(job: Job, block: int | None) -> Job:
     """Writes the conditions that all rows share, which shows that the folder is writable. If the folder has conditions
     of an earlier call, compares them, and returns the job with that call's block size."""
-    folder, texts = Folder(job.out), sha256()
+    folder, texts_digest = Folder(job.out), sha256()
     for text in job.texts:
-        texts.update(digest_of_text(text).encode())
+        texts_digest.update(digest_of_text(text).encode())
     options = {key: str(x) for key, x in sorted(job.load_options.items()) if key not in PLACEMENT_OPTIONS}
     conditions = {"settings": json.loads(settings_text(job.settings)), "load": options,
-              "texts": len(job.texts), "texts_sha256": texts.hexdigest()}
+              "texts": len(job.texts), "texts_sha256": texts_digest.hexdigest()}
     try:
         if folder.has(STUDY_FILE):
-            stored = json.loads(folder.read(STUDY_FILE))
-            differing = [key for key in conditions if stored.get(key) != conditions[key]]
-            if block not in (None, stored["block"]):
-                differing.append("block")
-            if differing:
-                raise ValueError(f"{folder.at(STUDY_FILE)}: expected the same settings and texts, found other "
-                                 f"{', '.join(differing)}; choose another folder")
-            job = replace(job, block=stored["block"])
+            stored_conditions = json.loads(folder.read(STUDY_FILE))
+            differing_keys = [key for key in conditions if stored_conditions.get(key) != conditions[key]]
+            if block not in (None, stored_conditions["block"]):
+                differing_keys.append("block")
+            if differing_keys:
+                raise ValueError(f"{folder.address_of(STUDY_FILE)}: expected the same settings and texts, found other "
+                                 f"{', '.join(differing_keys)}; choose another folder")
+            job = replace(job, block=stored_conditions["block"])
         folder.write(STUDY_FILE, json.dumps(conditions | {"block": job.block}, indent=1).encode())
     except OSError as error:
         raise OSError(f"{job.out}: expected a folder that takes files, found {error}") from error
@@ -160,15 +160,16 @@ def plan(models: Models, texts: Sequence[Any], out: str | PathLike[str] = "study
     from .recording import Table
 
     job = _check_arguments(models, texts, out, batch, block, tokens, eps, keep, "", None, load_options, settings)
-    folder, prefixes = Folder(out), {}
+    folder, checkpoints_by_slug = Folder(out), {}
     if folder.has(STUDY_FILE):
         job = replace(job, block=json.loads(folder.read(STUDY_FILE))["block"])
-    for checkpoint in folder.names("rows"):
-        prefixes.setdefault(checkpoint.rpartition("-")[0], []).append(checkpoint)
+    for checkpoint in folder.list_names("rows"):
+        checkpoints_by_slug.setdefault(checkpoint.rpartition("-")[0], []).append(checkpoint)
     rows = Table()
     passes = sum(-(-len(job.prompts(b)) // job.batch) for b in range(job.blocks))
     for name in job.models:
-        counts = [len(folder.names(f"rows/{checkpoint}")) for checkpoint in prefixes.get(slug(name), [])]
+        counts = [len(folder.list_names(f"rows/{checkpoint}"))
+                  for checkpoint in checkpoints_by_slug.get(slug(name), [])]
         rows.append({"model": name, "prompts": len(job.texts), "parts": job.blocks, "there": max(counts, default=0),
                      "passes": passes, "files": job.blocks + 1, "bytes": _estimate_bytes(job, name)})
     rows.append({"model": "all", **{key: sum(row[key] for row in rows) for key in list(rows[0])[1:]}})
@@ -188,21 +189,21 @@ def _estimate_bytes(job: Job, name: str) -> float:
         return float("nan")
     L, H, G = sizes
     T, P = job.settings.tokens, min(job.settings.tokens, 128)
-    numbers = L * T * (5 * H + 2 * G + 2)
-    row = 24 * L * H + 4 * T + 500
-    part = 16 * numbers + 8 * L * H * T  # float64 means and squares; float32 extremes of alpha
-    maps = job.settings.keep * L * H * P * P * (2 if T <= 128 else 1)
-    recording = 8 * numbers + 8 * L * H * T + maps + 64 * len(job.texts)
-    return float(len(job.texts) * row + job.blocks * part + maps + recording)
+    number_count = L * T * (5 * H + 2 * G + 2)
+    row_bytes = 24 * L * H + 4 * T + 500
+    part_bytes = 16 * number_count + 8 * L * H * T  # float64 means and squares; float32 extremes of alpha
+    map_bytes = job.settings.keep * L * H * P * P * (2 if T <= 128 else 1)
+    recording_bytes = 8 * number_count + 8 * L * H * T + map_bytes + 64 * len(job.texts)
+    return float(len(job.texts) * row_bytes + job.blocks * part_bytes + map_bytes + recording_bytes)
 
 
 def slug(name: str, *digests: Any) -> str:
     """Returns a name for files, unique to the model's name and the digests of its weights and tokenizer."""
-    readable = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.")[-60:] or "model"
+    readable_name = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.")[-60:] or "model"
     suffixes = [sha256(name.encode()).hexdigest()[:10]]
     if digests:
         suffixes.append(sha256(" ".join(map(str, digests)).encode()).hexdigest()[:10])
-    return "-".join([readable, *suffixes])
+    return "-".join([readable_name, *suffixes])
 
 
 def split_revision(job: Job, name: str) -> tuple[str, str | None]:
@@ -276,10 +277,10 @@ def rows_of(out: str | PathLike[str], model: str | None = None) -> Iterator[Row]
     """Yields a study's rows by checkpoint and prompt, and the rows of errors last. Keeps one part in memory at a
     time."""
     folder = Folder(out)
-    parts = [f"rows/{checkpoint}/{part}" for checkpoint in folder.names("rows")
+    parts = [f"rows/{checkpoint}/{part}" for checkpoint in folder.list_names("rows")
              if model is None or checkpoint.startswith(slug(model) + "-")
-             for part in folder.names(f"rows/{checkpoint}") if part.endswith(".parquet")]
-    parts += [f"errors/{name}" for name in folder.names("errors")
+             for part in folder.list_names(f"rows/{checkpoint}") if part.endswith(".parquet")]
+    parts += [f"errors/{name}" for name in folder.list_names("errors")
               if model is None or name == f"{slug(model)}.parquet"]
     for part in parts:
-        yield from folder.table(part).to_pylist()
+        yield from folder.read_table(part).to_pylist()

@@ -16,7 +16,7 @@ def read_texts(path: str | PathLike[str]) -> list[str]:
             texts = json.loads(content)
         elif path.suffix == ".jsonl":
             # Splits at line feeds alone: U+2028 may occur inside a JSON string.
-            texts = [_text_of(line, f"{path}, line {i}") for i, line in enumerate(content.split("\n"), 1)
+            texts = [_parse_line(line, f"{path}, line {i}") for i, line in enumerate(content.split("\n"), 1)
                      if line.strip()]
         else:
             # splitText of the npm package splits into blocks by the same rule.
@@ -30,13 +30,13 @@ def read_texts(path: str | PathLike[str]) -> list[str]:
     return texts
 
 
-def _text_of(line: str, where: str) -> str:
+def _parse_line(line: str, place: str) -> str:
     try:
-        parsed = json.loads(line)
+        row = json.loads(line)
     except json.JSONDecodeError as error:
-        raise ValueError(f'{where}: expected {{"text": ...}}, found no JSON: {error}') from error
-    text = parsed.get("text") if isinstance(parsed, dict) else None
+        raise ValueError(f'{place}: expected {{"text": ...}}, found no JSON: {error}') from error
+    text = row.get("text") if isinstance(row, dict) else None
     if not isinstance(text, str):
-        raise ValueError(f'{where}: expected one text or more as {{"text": ...}}, found '
-                         f"{'no text' if isinstance(parsed, dict) else 'a ' + type(parsed).__name__}")
+        raise ValueError(f'{place}: expected one text or more as {{"text": ...}}, found '
+                         f"{'no text' if isinstance(row, dict) else 'a ' + type(row).__name__}")
     return text

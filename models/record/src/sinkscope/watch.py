@@ -23,8 +23,8 @@ class _Layer:
     module: nn.Module
     call: probe.ObservedCall
     rows: list[Tensor] = field(default_factory=list)  # [H, t, S]
-    first: list[Tensor] = field(default_factory=list)  # [t]: the first key that each query sees
-    last: list[Tensor] = field(default_factory=list)  # [t]: the last key that each query sees
+    first_keys: list[Tensor] = field(default_factory=list)  # [t]: the first key that each query sees
+    last_keys: list[Tensor] = field(default_factory=list)  # [t]: the last key that each query sees
     length: int = 0
     has_sink_logit: bool = False
     keys: Tensor | None = None  # [G, S, 2]: first and last component of each key of the last pass, to identify it
@@ -40,8 +40,8 @@ class _Layer:
         self.rows.append(rows)
         self.length += t
         key = torch.arange(self.length - S, self.length)
-        self.first.append(torch.where(visible, key, self.length).amin(-1))
-        self.last.append(torch.where(visible, key, -1).amax(-1))
+        self.first_keys.append(torch.where(visible, key, self.length).amin(-1))
+        self.last_keys.append(torch.where(visible, key, -1).amax(-1))
         self.has_sink_logit, self.keys = self.has_sink_logit or has_sink_logit, keys
 
     def _continues_cache(self, keys: Tensor | None, cached_count: int) -> bool:
@@ -54,9 +54,9 @@ class _Layer:
 
     def range(self, T: int) -> tuple[Tensor, Tensor] | None:
         """Returns the first and the last key that each query sees, [T] each; None if only the weights are known."""
-        if self.call.by_weights:
+        if self.call.has_only_weights:
             return None
-        return torch.cat(self.first)[:T], torch.cat(self.last)[:T].clamp_max(T - 1)
+        return torch.cat(self.first_keys)[:T], torch.cat(self.last_keys)[:T].clamp_max(T - 1)
 
     def map(self, T: int) -> Tensor:
         """Returns the map of the first T queries, [H, T, T]. Keys that a windowed cache dropped have weight 0."""
@@ -65,8 +65,8 @@ class _Layer:
         for rows in self.rows:
             n, S = rows.shape[1:]
             end = min(T, t + n)
-            first = t + n - S
-            full_map[:, t:end, max(0, first) : end] = rows[:, : end - t, max(0, -first) : S - (t + n - end)]
+            first_key = t + n - S
+            full_map[:, t:end, max(0, first_key) : end] = rows[:, : end - t, max(0, -first_key) : S - (t + n - end)]
             t += n
         return full_map
 
@@ -85,7 +85,7 @@ class WatchedSequences:
 
     def visit(self, call: Call) -> None:
         B, H, T, S = call.shape
-        probe.refuse_crossed(call)
+        probe.refuse_cross_attention(call)
         chunks = list(call.chunks())
         att = torch.cat([chunk.att for chunk in chunks], 2).cpu()
         visible = torch.cat([chunk.visible.expand(B, 1, -1, S) for chunk in chunks], 2)[:, 0].cpu()
@@ -142,7 +142,7 @@ class WatchedSequences:
         T = min(layer.length for layers in self._sequences for layer in layers)
         has_sink_logits = any(layer.has_sink_logit for layer in self._sequences[0])
         maps = ((layer.map(T) for layer in layers) for layers in self._sequences)
-        strings = (
+        token_lists = (
             to_list(sequence_tokens, f"tokens of sequence {i}")[:T]
             for i, sequence_tokens in enumerate(to_list(tokens, "tokens"))
         )
@@ -151,10 +151,10 @@ class WatchedSequences:
             options.setdefault("blocks", blocks)
         return record_maps(
             maps,
-            strings,
+            token_lists,
             edits=edits,
             operation=options.pop("operation", "sink_logit" if has_sink_logits else "softmax"),
-            _known=self._known_facts(T),
+            _known_facts=self._known_facts(T),
             **options,
         )
 
@@ -180,13 +180,13 @@ class WatchedSequences:
 
     def _layer_numbers(self) -> tuple[list[int], int]:
         member_runs = self._watch.most_visits if self._watch else {}
-        first, *others = [[layer.call for layer in layers] for layers in self._sequences]
-        numbers, blocks, _ = probe.find_layers(self._model, first, member_runs)
-        for i, layers in enumerate(others, 1):
-            if [call.path for call in layers] != [call.path for call in first]:
+        first_calls, *other_calls = [[layer.call for layer in layers] for layers in self._sequences]
+        numbers, blocks, _ = probe.find_layers(self._model, first_calls, member_runs)
+        for i, layers in enumerate(other_calls, 1):
+            if [call.path for call in layers] != [call.path for call in first_calls]:
                 raise UnsupportedModel(
                     f"watching: expected the same layers in each sequence, found others in sequence {i}: "
-                    f"{_layer_names(layers)} after {_layer_names(first)}"
+                    f"{_layer_names(layers)} after {_layer_names(first_calls)}"
                 )
         for i, sequence in enumerate(self._sequences):
             lengths = {layer.length for layer in sequence}
@@ -206,12 +206,12 @@ def _refuse_padding(call: Call, visible: Tensor) -> None:
     """Refuses keys that no query sees: these are padding, which would count as tokens.
     visible: bool [B, T, T]
     """
-    hidden = (~visible.any(1)).nonzero().tolist()
-    if hidden:
-        sequence, key = hidden[0]
+    hidden_keys = (~visible.any(1)).nonzero().tolist()
+    if hidden_keys:
+        sequence, key = hidden_keys[0]
         raise _padding_error(f"that no query of sequence {sequence} of its batch sees key {key}")
-    for sequence, sees in enumerate(visible):
-        first, last = probe.key_ranges(sees)
+    for sequence, visible_keys in enumerate(visible):
+        first, last = probe.key_ranges(visible_keys)
         # Some models return uniform weights for padding queries: every key then counts as seen,
         # and only the irregular mask reveals the padding.
         if call.weights is not None and not probe.has_mask_kind(first, last):
@@ -219,9 +219,9 @@ def _refuse_padding(call: Call, visible: Tensor) -> None:
                                  f"not ({probe.call_name(call)})")
 
 
-def _padding_error(found: str) -> UnsupportedModel:
+def _padding_error(finding: str) -> UnsupportedModel:
     return UnsupportedModel(
-        f"watching: expected sequences without padding, found {found}: watch one sequence at a time, or "
+        f"watching: expected sequences without padding, found {finding}: watch one sequence at a time, or "
         "record(model, tokenizer, [inputs]), which cuts it off"
     )
 
@@ -229,13 +229,13 @@ def _padding_error(found: str) -> UnsupportedModel:
 def _mask_refuser(module: nn.Module) -> Callable[..., None]:
     """Returns a hook that refuses an attention mask with padding, which calls do not show if the model returns only its
     weights."""
-    arguments = argument_namer(module)
+    name_arguments = argument_namer(module)
 
     def refuse(_: nn.Module, args: Any, kwargs: Any) -> None:
-        mask = arguments(args, kwargs).get("attention_mask")
-        if isinstance(mask, Tensor) and mask.dim() == 2 and (hidden := (mask == 0).nonzero().tolist()):
+        mask = name_arguments(args, kwargs).get("attention_mask")
+        if isinstance(mask, Tensor) and mask.dim() == 2 and (hidden_tokens := (mask == 0).nonzero().tolist()):
             raise _padding_error(
-                f"that attention_mask hides token {hidden[0][1]} of sequence {hidden[0][0]} of its batch")
+                f"that attention_mask hides token {hidden_tokens[0][1]} of sequence {hidden_tokens[0][0]} of its batch")
 
     return refuse
 

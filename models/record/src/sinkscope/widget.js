@@ -50,7 +50,7 @@ addEventListener('message', async ({ data }) => {
         figure.addEventListener(kind, ({ detail }) => send(kind, JSON.parse(JSON.stringify(detail))));
       // A selection in one figure applies to all figures.
       figure.addEventListener('select', ({ detail }) => {
-        setAttributes(Object.fromEntries(Object.entries(detail).filter(([, at]) => Number.isInteger(at))));
+        setAttributes(Object.fromEntries(Object.entries(detail).filter(([, index]) => Number.isInteger(index))));
         send('select', JSON.parse(JSON.stringify(detail)));
       });
     }
@@ -88,7 +88,7 @@ function render({ model, el, signal }) {
   let bundle;
   let isReady = false;
   const post = (message) => frame.contentWindow?.postMessage(message, '*');
-  const attributes = () => ({
+  const readAttributes = () => ({
     shown: 'recording:notebook.safetensors',
     ...Object.fromEntries(SELECTION_NAMES.map((name) => [name, String(model.get(name))])),
   });
@@ -98,7 +98,7 @@ function render({ model, el, signal }) {
       sinkscope: 'open',
       ...bundle,
       views: model.get('view').split(','),
-      attributes: attributes(),
+      attributes: readAttributes(),
     });
     bundle = undefined;
   };
@@ -141,7 +141,7 @@ function render({ model, el, signal }) {
       showStillImage(message.why, new Uint8Array(buffer, byteOffset, byteLength));
     }
   };
-  const postAttributes = () => post({ sinkscope: 'set', attributes: attributes() });
+  const postAttributes = () => post({ sinkscope: 'set', attributes: readAttributes() });
   addEventListener('message', handleMessage);
   model.on('msg:custom', handleCustomMessage);
   for (const name of SELECTION_NAMES) model.on(`change:${name}`, postAttributes);

@@ -86,27 +86,27 @@ def picture(recording: Recording, prompt: int = 0, layer: int | None = None,
     first, alpha = recording.first, _first_token_alpha(recording, prompt)
     has_map = f"{prompt}.att" in recording or f"{prompt}.att_pooled" in recording
     figure = Figure(figsize=(9, 4.4), dpi=100, layout="constrained")
-    left, right = figure.subplots(1, 2)
+    alpha_axes, map_axes = figure.subplots(1, 2)
     # Formulas are disabled: a $ in a model's name does not begin one.
-    stamp = f"{recording.caption()} Drawn by Sinkscope {__version__}."
-    figure.supxlabel(fill(stamp, 130), fontsize=7, parse_math=False)
+    footer = f"{recording.caption()} Drawn by Sinkscope {__version__}."
+    figure.supxlabel(fill(footer, 130), fontsize=7, parse_math=False)
     if alpha is not None:
-        image = left.imshow(alpha, cmap="Blues", vmin=0, vmax=1, aspect="auto")
-        left.set(xlabel="head", ylabel="layer", title=f"alpha_{first + 1}: attention to the first token")
+        image = alpha_axes.imshow(alpha, cmap="Blues", vmin=0, vmax=1, aspect="auto")
+        alpha_axes.set(xlabel="head", ylabel="layer", title=f"alpha_{first + 1}: attention to the first token")
         rows = range(0, len(alpha), -(-len(alpha) // 12))
-        left.set_yticks(list(rows), [str(recording.layers[row]) for row in rows])
-        figure.colorbar(image, ax=left)
+        alpha_axes.set_yticks(list(rows), [str(recording.layers[row]) for row in rows])
+        figure.colorbar(image, ax=alpha_axes)
     else:
-        left.set_axis_off()
-        left.set_title("alpha: not recorded")
+        alpha_axes.set_axis_off()
+        alpha_axes.set_title("alpha: not recorded")
     if has_map:
         row, head = _select_head(recording, alpha, layer, head)
-        right.imshow(recording.attention(prompt)[row, head], cmap="Blues", vmin=0, vmax=1)
+        map_axes.imshow(recording.attention(prompt)[row, head], cmap="Blues", vmin=0, vmax=1)
         name = f"L{recording.layers[row]}H{head}"
-        right.set(xlabel="key", ylabel="query", title=f"attention of {name}")
+        map_axes.set(xlabel="key", ylabel="query", title=f"attention of {name}")
     else:
-        right.set_axis_off()
-        right.set_title("map: not kept")
+        map_axes.set_axis_off()
+        map_axes.set_title("map: not kept")
     out = BytesIO()
     # These settings keep letters as text in a vector file.
     with rc_context({"svg.fonttype": "none", "pdf.fonttype": 42}):
@@ -158,9 +158,9 @@ def show(x: Any, tokens: Sequence[str] | None = None, *, view: str = "heads,atte
         "softmax"). Rows of operations other than softmax need not sum to 1.
     """
     recording = _to_recording(x, tokens, text, operation)
-    kept = recording.conditions["prompts"]["kept"]
-    if kept and not 0 <= prompt < kept:
-        raise ValueError(f"prompt: expected one of {kept} kept prompts, found {prompt}")
+    kept_count = recording.conditions["prompts"]["kept"]
+    if kept_count and not 0 <= prompt < kept_count:
+        raise ValueError(f"prompt: expected one of {kept_count} kept prompts, found {prompt}")
     row, head = _select_head(recording, _first_token_alpha(recording, prompt), layer, head)
     return Widget(recording, prompt, view=view, layer=row, head=head, height=height)
 

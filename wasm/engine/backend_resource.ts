@@ -1,5 +1,5 @@
 import { closedError } from '../abi/errors.ts';
-import { QUIET } from './job.ts';
+import { QUIET_JOB } from './job.ts';
 import type { Job } from './job.ts';
 import type { BackendApi, Link } from './link.ts';
 import type { Options } from './types.ts';
@@ -8,9 +8,9 @@ import type { Options } from './types.ts';
  * A model or a recording at one backend. It opens at first use, and again after its backend was
  * replaced.
  */
-export class Opening<Opened> {
+export class BackendResource<Handle> {
   #backend: BackendApi | undefined;
-  #opened: Promise<Opened> | undefined;
+  #handle: Promise<Handle> | undefined;
   #kind;
   #open;
   #closed = false;
@@ -19,7 +19,7 @@ export class Opening<Opened> {
   constructor(
     link: Link,
     kind: 'model' | 'recording',
-    open: (backend: BackendApi, job: Job) => Promise<Opened>,
+    open: (backend: BackendApi, job: Job) => Promise<Handle>,
   ) {
     this.link = link;
     this.#kind = kind;
@@ -30,19 +30,19 @@ export class Opening<Opened> {
     return this.link.job(options, (backend, job) => this.openAt(backend, job));
   }
 
-  openAt(backend: BackendApi, job: Job = QUIET) {
+  openAt(backend: BackendApi, job: Job = QUIET_JOB) {
     this.checkOpen();
-    if (this.#opened && this.#backend === backend) return this.#opened;
-    const opened = this.#open(backend, job);
+    if (this.#handle && this.#backend === backend) return this.#handle;
+    const handle = this.#open(backend, job);
     this.#backend = backend;
-    this.#opened = opened;
-    opened.catch(() => {
-      if (this.#opened === opened) this.#opened = undefined;
+    this.#handle = handle;
+    handle.catch(() => {
+      if (this.#handle === handle) this.#handle = undefined;
     });
-    return opened;
+    return handle;
   }
 
-  ask<T>(use: (backend: BackendApi, opened: Opened) => Promise<T>) {
+  ask<T>(use: (backend: BackendApi, handle: Handle) => Promise<T>) {
     return this.link.ask(async (backend) => use(backend, await this.openAt(backend)));
   }
 
@@ -50,13 +50,13 @@ export class Opening<Opened> {
     if (this.#closed) throw closedError(this.#kind);
   }
 
-  async close(release: (backend: BackendApi, opened: Opened) => Promise<void>) {
+  async close(release: (backend: BackendApi, handle: Handle) => Promise<void>) {
     this.checkOpen();
     this.#closed = true;
-    const opened = this.#opened;
-    if (!opened || !this.link.isOpen) return;
+    const handle = this.#handle;
+    if (!handle || !this.link.isOpen) return;
     await this.link.ask(async (backend) => {
-      if (backend === this.#backend) await release(backend, await opened);
+      if (backend === this.#backend) await release(backend, await handle);
     });
   }
 }

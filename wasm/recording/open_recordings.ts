@@ -15,7 +15,7 @@ type OpenRecording = {
 };
 type TensorEntry = { dtype: string; shape: readonly number[] };
 
-export class Shelf {
+export class OpenRecordings {
   #module;
   #recordings: Map<number, OpenRecording> = new Map();
 
@@ -53,8 +53,8 @@ export class Shelf {
   }
 
   get(id: number) {
-    const open = this.#recordings.get(id);
-    if (open) return open;
+    const recording = this.#recordings.get(id);
+    if (recording) return recording;
     throw closedError('recording');
   }
 
@@ -69,8 +69,8 @@ export class Shelf {
 
   #read(address: number, name: string, first: number, second: number) {
     const text = new TextEncoder().encode(`${name}\0`);
-    return this.#module.lend(text, (at) =>
-      this.#module.tensor('recording_tensor', address, at, first, second),
+    return this.#module.lend(text, (nameAddress) =>
+      this.#module.tensor('recording_tensor', address, nameAddress, first, second),
     );
   }
 
