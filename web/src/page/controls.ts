@@ -354,12 +354,12 @@ const PROMPT_COUNTS = [
 
 function sizeFields(context: Context, frames: readonly Frame[]): TemplateResult {
   const { T, input, n } = context.state.value;
-  const longest = Math.min(...frames.map(({ architecture }) => architecture.context));
+  const maxLength = Math.min(...frames.map(({ architecture }) => architecture.context));
   const otherLengths = [...new Set(frames.map((frame) => frame.T))].filter(
     (length) => length !== T,
   );
   return html`<div class="numbers">
-    ${numberField('T ≤', 'T', context, longest)}
+    ${numberField('T ≤', 'T', context, maxLength)}
     ${otherLengths.length ? html`<span class="hint">T = ${otherLengths.join(', ')} here</span>` : nothing}
     ${segmentedControl('Prompts', PROMPT_COUNTS, n, (count) =>
       context.set(count > 1 && input === 'text' ? { n: count, input: 'heldout' } : { n: count }),

@@ -125,9 +125,11 @@ export class Figure {
     const isSame =
       entries.length === this.#entries.length &&
       entries.every(({ subject, frame, isStale }, i) => {
-        const previous = this.#entries[i]!;
+        const previousEntry = this.#entries[i]!;
         return (
-          previous.subject === subject && previous.frame === frame && previous.isStale === isStale
+          previousEntry.subject === subject &&
+          previousEntry.frame === frame &&
+          previousEntry.isStale === isStale
         );
       });
     this.#entries = entries;

@@ -49,11 +49,16 @@ function chosenChannel(frame: Frame, state: State) {
     location: `${stateWords(at.layer)}, token ${at.token}`,
   });
   const { channel, query } = state;
-  const largest = massiveOf(frame);
+  const largestActivation = massiveOf(frame);
   if (channel < 0 || query < 0 || query >= frame.T || channel >= frame.architecture.D)
-    return largest && { ...channelAt(largest), name: `${largest.channel} (the largest)` };
+    return (
+      largestActivation && {
+        ...channelAt(largestActivation),
+        name: `${largestActivation.channel} (the largest)`,
+      }
+    );
   const layer =
-    largest && hiddenLayer(frame, state.layer < 0 ? -1 : layerIndex(frame, state.layer));
+    largestActivation && hiddenLayer(frame, state.layer < 0 ? -1 : layerIndex(frame, state.layer));
   return layer === undefined
     ? undefined
     : { ...channelAt({ layer, channel, token: query }), name: String(channel) };
@@ -102,12 +107,12 @@ export function interventionsOf(frame: Frame, state: State): Intervention[] {
   return interventions;
 }
 
-const isSame = (a: SubjectEdit, b: SubjectEdit) =>
+const areSameEdits = (a: SubjectEdit, b: SubjectEdit) =>
   a.name === b.name && a.values.join() === b.values.join();
 
 export function toggleEdit(subject: string, edit: SubjectEdit): string {
   const parsed = parseSubject(subject)!;
-  const otherEdits = parsed.edits.filter((other) => !isSame(other, edit));
+  const otherEdits = parsed.edits.filter((other) => !areSameEdits(other, edit));
   const edits = otherEdits.length < parsed.edits.length ? otherEdits : [...otherEdits, edit];
   return printSubject({ ...parsed, edits });
 }
@@ -142,7 +147,7 @@ export function interventionControls(
     >`;
   };
   const [first, ...more] = interventionsOf(frame, state).filter(
-    ({ edit }) => !edits.some((present) => isSame(present, edit)),
+    ({ edit }) => !edits.some((present) => areSameEdits(present, edit)),
   );
   return html`<div class="hand" role="group" aria-label="Intervene">
     ${first ? link(first.edit, first.label, false) : nothing}

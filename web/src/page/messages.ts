@@ -6,7 +6,7 @@ import type { Engine } from './context';
 import { addElement, setText } from './view';
 
 /** Work of fewer milliseconds shows no progress. */
-const PATIENCE_MS = 250;
+const PROGRESS_DELAY_MS = 250;
 /** Milliseconds for which a notice stays. */
 const NOTICE_MS = 6000;
 
@@ -94,8 +94,9 @@ export function drawMessages(
         progress,
       );
     };
-    const isLate = downloadText || (shownWork && performance.now() - shownWork.since > PATIENCE_MS);
+    const isLate =
+      downloadText || (shownWork && performance.now() - shownWork.since > PROGRESS_DELAY_MS);
     if (isLate || !shownWork) draw();
-    else progressTimer = window.setTimeout(draw, PATIENCE_MS);
+    else progressTimer = window.setTimeout(draw, PROGRESS_DELAY_MS);
   });
 }

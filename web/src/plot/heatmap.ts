@@ -193,20 +193,20 @@ export function createHeatmap(root: Element, events: HeatmapEvents = {}): Heatma
   });
   plot.addEventListener('keydown', (event) => {
     if (!drawnData) return;
-    const selected = pointedCell ?? drawnData.chosen ?? { row: 0, col: 0 };
-    const start = { row: Math.max(0, selected.row), col: Math.max(0, selected.col) };
+    const selectedCell = pointedCell ?? drawnData.chosen ?? { row: 0, col: 0 };
+    const startCell = { row: Math.max(0, selectedCell.row), col: Math.max(0, selectedCell.col) };
     const step = ARROWS[event.key];
     const isChoice = event.key === 'Enter' || event.key === ' ';
-    if (isChoice) events.onChoose?.(start);
+    if (isChoice) events.onChoose?.(startCell);
     if (step) {
       const clampIndex = (i: number, n: number) => Math.min(n - 1, Math.max(0, i));
-      const next = {
-        row: clampIndex(start.row + step[0], drawnData.rows),
-        col: clampIndex(start.col + step[1], drawnData.cols),
+      const nextCell = {
+        row: clampIndex(startCell.row + step[0], drawnData.rows),
+        col: clampIndex(startCell.col + step[1], drawnData.cols),
       };
-      if (pointedCell && next.row === pointedCell.row && next.col === pointedCell.col)
+      if (pointedCell && nextCell.row === pointedCell.row && nextCell.col === pointedCell.col)
         events.onBeyond?.(step);
-      else pointAt(next);
+      else pointAt(nextCell);
     }
     if (step || isChoice) event.preventDefault();
   });
@@ -223,8 +223,8 @@ export function createHeatmap(root: Element, events: HeatmapEvents = {}): Heatma
     const [rowNames, colNames] = rowWords.length
       ? [thinOut(rowWords), thinOut(colWords)]
       : [[], []];
-    const longest = Math.max(0, ...colNames.map(({ length }) => length));
-    inner.style.setProperty('--longest', String(longest));
+    const maxLabelLength = Math.max(0, ...colNames.map(({ length }) => length));
+    inner.style.setProperty('--longest', String(maxLabelLength));
     inner.style.setProperty('--every', String(stride));
     writeLabels(rowLabels, rowNames);
     writeLabels(colLabels, colNames);

@@ -24,8 +24,8 @@ function fillLegend(
   ticks: readonly unknown[],
   renderParts: (bar: HTMLElement) => readonly (string | Node)[],
 ): void {
-  const previous = drawnLegends.get(root);
-  if (previous?.scale === scale && previous.ticks === ticks.join()) return;
+  const previousLegend = drawnLegends.get(root);
+  if (previousLegend?.scale === scale && previousLegend.ticks === ticks.join()) return;
   drawnLegends.set(root, { scale, ticks: ticks.join() });
   const stops = Array.from({ length: BAR_STOPS }, (_, i) =>
     cssColor(scale, valueAt(scale, i / (BAR_STOPS - 1))),

@@ -16,8 +16,8 @@ function leavesOf(value: unknown, path: readonly string[] = []): [readonly strin
 function listWords(values: readonly unknown[]): string {
   const runs: { text: string; count: number }[] = [];
   for (const text of values.map(valueWords)) {
-    const previous = runs.at(-1);
-    if (previous?.text === text) previous.count++;
+    const lastRun = runs.at(-1);
+    if (lastRun?.text === text) lastRun.count++;
     else runs.push({ text, count: 1 });
   }
   return runs.map(({ text, count }) => (count > 1 ? `${text} ×${count}` : text)).join(', ');

@@ -48,21 +48,21 @@ function drawStrip(strip: Strip, domain: readonly [number, number], hasZero: boo
     .domain(domain)
     .range([EDGE, WIDTH - EDGE])
     .clamp(true);
-  const middle = HEIGHT / 2;
+  const middleY = HEIGHT / 2;
   const verticalLine = (at: number, name: string, halfHeight: number) =>
-    svg`<line class=${name} x1=${x(at)} x2=${x(at)} y1=${middle - halfHeight} y2=${middle + halfHeight}></line>`;
+    svg`<line class=${name} x1=${x(at)} x2=${x(at)} y1=${middleY - halfHeight} y2=${middleY + halfHeight}></line>`;
   return html`<svg class="strip" viewBox="0 0 ${WIDTH} ${HEIGHT}" aria-hidden="true">
-    <line class="axis" x1="0" x2=${WIDTH} y1=${middle} y2=${middle}></line>
-    ${hasZero ? verticalLine(0, 'zero', middle) : nothing}
+    <line class="axis" x1="0" x2=${WIDTH} y1=${middleY} y2=${middleY}></line>
+    ${hasZero ? verticalLine(0, 'zero', middleY) : nothing}
     ${
       Number.isFinite(strip.low)
-        ? svg`<line class="interval" x1=${x(strip.low)} x2=${x(strip.high)} y1=${middle} y2=${middle}></line>`
+        ? svg`<line class="interval" x1=${x(strip.low)} x2=${x(strip.high)} y1=${middleY} y2=${middleY}></line>`
         : nothing
     }
     ${strip.dots.length === 1 ? nothing : verticalLine(strip.mean, 'mean', 5)}
     ${strip.dots.map((value, i) => {
       const isShown = i === strip.shownIndex;
-      return svg`<circle class=${isShown ? 'shown' : nothing} r=${isShown ? 3.2 : 2.6} cx=${x(value)} cy=${middle}></circle>`;
+      return svg`<circle class=${isShown ? 'shown' : nothing} r=${isShown ? 3.2 : 2.6} cx=${x(value)} cy=${middleY}></circle>`;
     })}
   </svg>`;
 }
@@ -74,8 +74,8 @@ function domainsOf(lines: readonly Line[]): (readonly [number, number])[] {
       const strip = strips[i];
       return strip ? [...strip.dots, strip.mean, strip.low, strip.high] : [];
     });
-    const ends = [...values, ...(hasZero ? [0] : [])].filter(Number.isFinite);
-    const [low, high] = [Math.min(...ends), Math.max(...ends)];
+    const finiteValues = [...values, ...(hasZero ? [0] : [])].filter(Number.isFinite);
+    const [low, high] = [Math.min(...finiteValues), Math.max(...finiteValues)];
     return hasZero
       ? [low, high]
       : [Math.max(low, possibleRange[0]), Math.min(high, possibleRange[1])];

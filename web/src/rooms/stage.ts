@@ -21,7 +21,7 @@ export function createStage(
   const figures = new Map<string, Figure>();
   let lastEntries: readonly SubjectEntry[] = [];
   /** Once the reader has selected a view the room keeps it, even if a recording lacks the view's fields. */
-  let isSelected = false;
+  let isViewSelected = false;
 
   /** Returns the selected tab and its views. Before a selection, for recordings: a tab whose fields they have. */
   function choiceFor(frames: readonly Frame[]): Choice {
@@ -29,7 +29,7 @@ export function createStage(
     const choice = choiceOf(view, frames);
     const recordedFrames = frames.filter((frame) => frame.recording);
     const isLacking = (view: View) => recordedFrames.some((frame) => lackWords(view, frame));
-    if (isSelected || view !== defaults.view || !isLacking(choice.views[0]!)) return choice;
+    if (isViewSelected || view !== defaults.view || !isLacking(choice.views[0]!)) return choice;
     const substitute = ALL_QUESTIONS.flatMap((question) => tabsOf(question, frames))
       .flatMap((tab) => tab.views)
       .find(
@@ -40,7 +40,7 @@ export function createStage(
 
   /** Selects a view. The state may already have its name while another view is shown instead. */
   function select(view: string): void {
-    isSelected = true;
+    isViewSelected = true;
     if (view === context.state.value.view) update(lastEntries);
     else context.set({ view });
   }

@@ -230,8 +230,8 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     entriesOf(context, sideSubjects(context.state.value));
   const headOf = (frame: Frame): Head => selectedHead(frame, context.state.value);
 
-  const isExact = signal(false);
-  const askExact = () => void (isExact.value = true);
+  const isExactRequested = signal(false);
+  const askExact = () => void (isExactRequested.value = true);
 
   const figure = new Figure(pictures, attention, context, scope, {
     isBare: true,
@@ -297,12 +297,12 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     // The second model is requested only when the first one is measured.
     const subjects = frame ? [firstSubject!, ...otherSubjects] : [firstSubject!];
     return {
-      isPreview: !isExact.value,
+      isPreview: !isExactRequested.value,
       subjects: [...subjects, ...(frame && needs ? needs.subjects : [])],
       heads: needs?.heads ?? {},
       views: [attention, ...(needs?.views ?? [])],
       more: needs?.more ?? [],
-      studies: isExact.value && needs ? needs.studies : [],
+      studies: isExactRequested.value && needs ? needs.studies : [],
     };
   });
 

@@ -457,8 +457,8 @@ const trainingStep: Build = (place, { context, scope }) => {
   let [lastSubject] = context.state.peek().shown;
   const checkpointState = computed(() => {
     const state = context.state.value;
-    const base = trainedSubjects(state.shown.slice(0, 1));
-    return { ...state, shown: checkpointSubjects.value ?? base };
+    const subjects = trainedSubjects(state.shown.slice(0, 1));
+    return { ...state, shown: checkpointSubjects.value ?? subjects };
   });
   scope.effect(() => {
     const [subject] = context.state.value.shown;

@@ -139,28 +139,28 @@ const POOLS = [
 ] as const;
 
 function zoomControls(
-  exact: ExactCells | undefined,
+  exactCells: ExactCells | undefined,
   { pool }: State,
   set: (change: Partial<State>) => void,
   resetZoom: () => void,
 ): TemplateResult {
-  if (exact)
+  if (exactCells)
     return html`<button type="button" @click=${resetZoom}>Whole map</button>
-      <span class="hint">${exactWords(exact)} Arrow keys move on.</span>`;
+      <span class="hint">${exactWords(exactCells)} Arrow keys move on.</span>`;
   return html`${segmentedControl('Blocks', POOLS, pool, (name) => set({ pool: name }))}
     <span class="hint">Select a block to see its exact cells.</span>`;
 }
 
 /** Returns more numbers of a long map: the maximum of each block, and the exact cells if they are shown. */
 function blockNumbers(frame: Frame, { largest: data, side }: Maps): Quantity[] {
-  const exact = exactCellsOf(frame);
+  const exactCells = exactCellsOf(frame);
   const [, ...axes] = axesOf(frame);
-  const size = exact?.side ?? 0;
+  const size = exactCells?.side ?? 0;
   return [
     data && quantity('largest_weight', axes, { shape: [side, side], data }),
-    exact && {
-      ...quantity('weight', ['query', 'key'], { shape: [size, size], data: exact.weights }),
-      from: [exact.query, exact.key],
+    exactCells && {
+      ...quantity('weight', ['query', 'key'], { shape: [size, size], data: exactCells.weights }),
+      from: [exactCells.query, exactCells.key],
     },
   ].filter((entry) => entry !== undefined);
 }
@@ -282,15 +282,15 @@ export const attention: View = {
       const at = frame.head ?? options.at;
       T = frame.T;
       const canZoom = Boolean(frame.pooled && maps.largest);
-      const exact = state.zoomQuery >= 0 && canZoom ? exactCellsOf(frame) : undefined;
-      const hasBlockCells = Boolean(frame.pooled) && !exact;
+      const exactCells = state.zoomQuery >= 0 && canZoom ? exactCellsOf(frame) : undefined;
+      const hasBlockCells = Boolean(frame.pooled) && !exactCells;
       const hasMaxima = state.pool === 'largest' && maps.largest !== undefined;
       const { block } = maps;
-      grid = exact
-        ? { ...exact, block: 1, isExact: true, canZoom: false }
+      grid = exactCells
+        ? { ...exactCells, block: 1, isExact: true, canZoom: false }
         : { query: 0, key: 0, block, side: maps.side, isExact: false, canZoom };
       const blockValues = hasMaxima ? maps.largest! : maps.weights;
-      const cells = hasBlockCells ? blockValues : cellsOf(exact ?? maps, state);
+      const cells = hasBlockCells ? blockValues : cellsOf(exactCells ?? maps, state);
       const blockScale = weightScale(
         options,
         frame.pooled && !hasMaxima ? [blockValues] : undefined,
@@ -315,13 +315,13 @@ export const attention: View = {
         drawScale(legend, scale);
       }
       zoomBar.hidden = !canZoom;
-      if (canZoom) render(zoomControls(exact, state, set, resetZoom), controls);
-      drawLocator(T, { ...maps, data: blockValues, scale: blockScale }, exact);
+      if (canZoom) render(zoomControls(exactCells, state, set, resetZoom), controls);
+      drawLocator(T, { ...maps, data: blockValues, scale: blockScale }, exactCells);
       const axisWords = (from: number) =>
         hasBlockCells ? undefined : wordsOf(frame.tokens).slice(from, from + grid.side);
       const axisTitle = (name: string) =>
         hasBlockCells && block > 1 ? `${name} (blocks of ${block} tokens)` : name;
-      const exactNote = exact ? ` ${exactWords(exact)}` : '';
+      const exactNote = exactCells ? ` ${exactWords(exactCells)}` : '';
       heatmap.draw({
         rows: grid.side,
         cols: grid.side,
@@ -339,7 +339,7 @@ export const attention: View = {
         describe: (cell) =>
           hasBlockCells
             ? formatBlock(frame, maps, cell)
-            : formatCell(frame, exact ?? maps, cell, options),
+            : formatCell(frame, exactCells ?? maps, cell, options),
       });
     };
   },

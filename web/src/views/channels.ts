@@ -22,9 +22,11 @@ function layerValues({ shape, data }: Tensor, layer: number): Float32Array {
 }
 
 function medianOf(values: Float32Array): number {
-  const sorted = values.map(Math.abs).sort();
-  const middle = Math.floor(sorted.length / 2);
-  return sorted.length % 2 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2;
+  const sortedValues = values.map(Math.abs).sort();
+  const middle = Math.floor(sortedValues.length / 2);
+  return sortedValues.length % 2
+    ? sortedValues[middle]!
+    : (sortedValues[middle - 1]! + sortedValues[middle]!) / 2;
 }
 
 /**

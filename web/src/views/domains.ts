@@ -47,8 +47,8 @@ export const domains: View = {
     })),
   says: (frame) => {
     const groups = groupsIn(frame);
-    const sorted = groups.toSorted((a, b) => b.mean - a.mean);
-    const [largest, smallest] = [sorted[0], sorted.at(-1)];
+    const sortedGroups = groups.toSorted((a, b) => b.mean - a.mean);
+    const [largest, smallest] = [sortedGroups[0], sortedGroups.at(-1)];
     if (!largest || !smallest || groups.some(({ mean: groupMean }) => !Number.isFinite(groupMean)))
       return '';
     if (percent(largest.mean) === percent(smallest.mean))

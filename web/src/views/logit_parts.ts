@@ -18,8 +18,10 @@ export function partsOf(frame: Frame, at: Head) {
   const parts = [...ofHead(frame.tensors.logit_parts!, at)];
   const lowerLayers = Array.from({ length: at.layer }, (_, l) => l);
   const { shape, data } = frame.tensors.logit_parts_heads!;
-  const count = shape[2]! * H;
-  const headParts = [...data.subarray((at.layer * H + at.head) * count).subarray(0, at.layer * H)];
+  const partCount = shape[2]! * H;
+  const headParts = [
+    ...data.subarray((at.layer * H + at.head) * partCount).subarray(0, at.layer * H),
+  ];
   const strongestIndex = indexOfLargest(headParts);
   const isSplitByHead = headParts.length > 0 && headParts.every(Number.isFinite);
   return {

@@ -99,8 +99,8 @@ export const maskedLoss: View = {
     });
   },
   says: (frame) => {
-    const measured = results.get(frame.tokens)?.result;
-    return measured ? sentence(frame.model.title, measured) : '';
+    const result = results.get(frame.tokens)?.result;
+    return result ? sentence(frame.model.title, result) : '';
   },
   draw(root, api) {
     const { showJob } = createJobParts(root);
@@ -115,14 +115,14 @@ export const maskedLoss: View = {
         onResult({ share: 1, result });
       },
       draw(frame, options, job) {
-        const measured = results.get(frame.tokens);
+        const measurement = results.get(frame.tokens);
         showJob(job, 'Measure', maskedLoss.says(frame, options.at), {
-          progress: measured ? percent(measured.share, 0) : nothing,
+          progress: measurement ? percent(measurement.share, 0) : nothing,
         });
-        chart.hidden = !measured?.result;
-        if (!measured?.result) return;
+        chart.hidden = !measurement?.result;
+        if (!measurement?.result) return;
         const hiddenConditions = CONDITIONS.slice(1);
-        const rows = rowsOf(frame.model.title, measured.result).map(({ title, conditions }) => ({
+        const rows = rowsOf(frame.model.title, measurement.result).map(({ title, conditions }) => ({
           title,
           changes: hiddenConditions.map(([key]) => conditions[key].loss.change),
         }));
