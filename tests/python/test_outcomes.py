@@ -224,7 +224,7 @@ def test_the_numbers_of_a_card_equal_the_values_by_hand(monkeypatch: pytest.Monk
         measure.measure(arch_of(), {}, IDS)
 
 
-def test_a_diffusion_model_is_measured_at_drawn_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_diffusion_model_is_measured_at_fixed_noise(monkeypatch: pytest.MonkeyPatch) -> None:
     """The loss is the mean over eight fixed noise draws."""
     noises: list[Tensor] = []
 

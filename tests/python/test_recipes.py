@@ -169,7 +169,7 @@ def test_a_log_continues_with_its_run(tmp_path: Path, monkeypatch: pytest.Monkey
     assert [p["step"] for p in protocol.read_log(recipe, 1, tmp_path)["points"]] == [0]
 
 
-def test_uniform_attention_is_no_sink() -> None:
+def test_uniform_attention_is_not_a_sink() -> None:
     recipe = recipes()["softmax"]
     arch = architecture(recipe.config | {"num_hidden_layers": 2})
     weights = initial_weights(arch, 1, recipe.training)

@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 import pytest
 import sinkscope
-from families import FAMILIES, T, inputs
+from families import FAMILIES, T, make_inputs
 from sinkscope.__main__ import main
 from sinkscope.files import atomic_replacement, check_target
 from sinkscope.recording import RecordingError, confidence_interval, t_quantile
 from sinkscope.settings import Settings
 from sinkscope.texts import read_texts
 
-PROMPTS = inputs(FAMILIES["llama"], 5)
+PROMPTS = make_inputs(FAMILIES["llama"], 5)
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import sinkscope
 import torch
-from families import FAMILIES, H, L, T, inputs
+from families import FAMILIES, H, L, T, make_inputs
 from hybrids import HYBRIDS
 from safetensors.numpy import load as from_bytes
 from sinkscope.attention import HIDING_THRESHOLD, Call, UnsupportedModel, _cached_keys, _cast_as_autocast
@@ -24,7 +24,7 @@ from torch import nn
 from transformers import DynamicCache
 from truth import alpha64, eager64
 
-PROMPTS = inputs(FAMILIES["llama"], 4)
+PROMPTS = make_inputs(FAMILIES["llama"], 4)
 SCHEMA = Path(__file__).resolve().parents[2] / "core" / "report" / "recording.schema.json"
 
 

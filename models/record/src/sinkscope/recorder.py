@@ -24,7 +24,7 @@ from . import __version__, metrics
 from .attention import UnsupportedModel, class_name, observe, unwrap, without_autocast
 from .gather import HeadMetrics, StreamMetrics
 from .probe import Facts, Probe, config_of, output_sizes
-from .recording import Array, Means, Recording
+from .recording import Array, MetricStatistics, Recording
 from .settings import FIELDS, Settings
 
 CHECKED_POSITIONS = 64  # number of positions where the logits are compared with those of the unobserved model
@@ -158,7 +158,7 @@ class Assembly:
 
     def __init__(self, eps: Sequence[float], first: int) -> None:
         self.eps, self.first = eps, first
-        self.means = Means()
+        self.statistics = MetricStatistics()
         self.kept: list[Measurement] = []
         # the id and string of each distinct first token
         self.first_tokens: dict[tuple[int | None, str | None], None] = {}
@@ -169,7 +169,7 @@ class Assembly:
         for name, value in row.items():
             self.rows.setdefault(name, []).append(value)
         if measurement is not None:
-            self.means.add(measurement.metrics)
+            self.statistics.add(measurement.metrics)
             first_token = measurement.tokens[self.first] if measurement.tokens else None
             self.first_tokens[measurement.first_id, first_token] = None
             if measurement.kept:
@@ -179,7 +179,7 @@ class Assembly:
     def join(self, other: "Assembly") -> None:
         for name, values in other.rows.items():
             self.rows.setdefault(name, []).extend(values)
-        self.means.join(other.means)
+        self.statistics.join(other.statistics)
         self.first_tokens |= other.first_tokens
         self.kept += other.kept
 
@@ -189,10 +189,10 @@ class Assembly:
         return next(iter(self.first_tokens))[0] if len(self.first_tokens) == 1 else None
 
     def recording(self, conditions: dict[str, Any]) -> Recording:
-        if self.means.count == 0:
+        if self.statistics.count == 0:
             raise RuntimeError("every prompt failed: see the warnings")
         tensors = {f"{i}.{name}": x for i, measurement in enumerate(self.kept) for name, x in measurement.kept.items()}
-        tensors |= self.means.tensors()
+        tensors |= self.statistics.tensors()
         metric_names = {name.removeprefix("mean.") for name in tensors}
         tensors |= {
             f"prompt.{name}": np.stack(x)
