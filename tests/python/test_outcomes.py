@@ -34,7 +34,7 @@ def vectors_with_norms(*rows: list[float]) -> Tensor:
 
 
 def map_to_first(first_weight: float, own_weight: float) -> list[list[float]]:
-    """Returns a map whose queries give the weight `first` to token 1 and `itself` to their own key."""
+    """Returns a map whose queries give the weight `first_weight` to token 1 and `own_weight` to their own key."""
     return [[first_weight * (k == 0) + own_weight * (k == q) for k in range(T)] for q in range(T)]
 
 

@@ -36,7 +36,7 @@ def list_names(folder: Path) -> list[str]:
 
 def test_no_file_stays_open_and_no_temporary_file_remains(tmp_path: Path) -> None:
     """Neither the check before the work, nor a write, nor a failed write leaves a temporary file."""
-    before = len(os.listdir("/dev/fd"))
+    open_count = len(os.listdir("/dev/fd"))
     check_target(tmp_path / "a")
     assert list_names(tmp_path) == []
     with atomic_replacement(tmp_path / "a") as part:
@@ -44,7 +44,7 @@ def test_no_file_stays_open_and_no_temporary_file_remains(tmp_path: Path) -> Non
     with pytest.raises(KeyError), atomic_replacement(tmp_path / "b"):
         raise KeyError
     assert list_names(tmp_path) == ["a"]
-    assert len(os.listdir("/dev/fd")) == before
+    assert len(os.listdir("/dev/fd")) == open_count
 
 
 def test_two_writers_of_one_path_use_different_temporary_files(

@@ -273,10 +273,10 @@ def test_maps_of_wrong_shapes_are_rejected(
 def test_vectors_recorded_with_maps_have_a_row_for_each_token() -> None:
     att, tokens = np.tril(np.ones((1, 2, 4, 4), np.float32)), [list("abcd")]
     att /= att.sum(-1, keepdims=True)
-    plain = sinkscope.record_maps([att], tokens)
+    plain_recording = sinkscope.record_maps([att], tokens)
     for name in ("q", "k"):
         result = sinkscope.record_maps([att], tokens, **{name: [np.ones((1, 2, 4, 3), np.float32)]})
-        assert result.tensors.keys() == plain.tensors.keys()
+        assert result.tensors.keys() == plain_recording.tensors.keys()
     for shape in ((1, 2, 5, 3), (1, 3, 4, 3)):
         with pytest.raises(ValueError, match="v: expected heads that divide 2 of 4 tokens, found a shape of"):
             sinkscope.record_maps([att], tokens, v=[np.ones(shape, np.float32)])

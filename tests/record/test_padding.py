@@ -84,15 +84,15 @@ def test_a_mask_that_cannot_be_cut_is_rejected(change: object, expected: str) ->
 class Tokenizer:
     pad_token_id, eos_token_id, bos_token_id = 0, 2, 1
 
-    def __init__(self, left: int = 0) -> None:
-        self.left = left
+    def __init__(self, left_pads: int = 0) -> None:
+        self.left_pads = left_pads
 
     def __call__(self, text: str) -> SimpleNamespace:
         ids = [5 + ord(letter) % 60 for letter in text]
-        right = T - len(ids) - self.left
+        right_pads = T - len(ids) - self.left_pads
         return SimpleNamespace(
-            input_ids=[0] * self.left + ids + [0] * right,
-            attention_mask=[0] * self.left + [1] * len(ids) + [0] * right,
+            input_ids=[0] * self.left_pads + ids + [0] * right_pads,
+            attention_mask=[0] * self.left_pads + [1] * len(ids) + [0] * right_pads,
         )
 
     def convert_ids_to_tokens(self, ids: list[int]) -> list[str]:
@@ -102,11 +102,11 @@ class Tokenizer:
         return str(ids[0])
 
 
-@pytest.mark.parametrize("left", [0, 7])
-def test_pads_of_a_tokenizer_are_cut_off(left: int) -> None:
+@pytest.mark.parametrize("left_pads", [0, 7])
+def test_pads_of_a_tokenizer_are_cut_off(left_pads: int) -> None:
     model, text = FAMILIES["llama"].make("sdpa"), "The old man sat."
     ids = [5 + ord(letter) % 60 for letter in text]
-    result = sinkscope.record(model, Tokenizer(left), [text], tokens=None, progress=False)
+    result = sinkscope.record(model, Tokenizer(left_pads), [text], tokens=None, progress=False)
     assert result["0.tokens"].tolist() == ids
     assert result.conditions["first"] == {"token": str(ids[0]), "id": ids[0], "position": 0}
     expected = alpha64(torch.stack(run64(model, input_ids=torch.tensor([ids])).attentions)[:, 0])

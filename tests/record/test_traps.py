@@ -320,8 +320,8 @@ def test_the_first_token_and_the_mask_are_parameters() -> None:
     result = sinkscope.record(model, None, prompt, tokens=None, first=3, fields=["v", "hidden"],
                              progress=False)
     norms = np.linalg.norm(result["0.v"], axis=-1)
-    others = np.delete(norms, 3, -1).mean(-1)
-    assert np.allclose(result["mean.value_ratio"], norms[..., 3] / others, rtol=1e-5)
+    other_norms = np.delete(norms, 3, -1).mean(-1)
+    assert np.allclose(result["mean.value_ratio"], norms[..., 3] / other_norms, rtol=1e-5)
     hidden = np.linalg.norm(result["0.hidden"], axis=-1)
     assert np.allclose(result["mean.hidden_ratio"], hidden[:, 3] / np.delete(hidden, 3, -1).mean(-1),
                        rtol=1e-5)
