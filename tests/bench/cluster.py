@@ -66,15 +66,16 @@ class Driver:
             if code != -signal.SIGKILL:
                 raise RuntimeError(text[-3000:])
 
-    def kill(self, which: str) -> bool:
+    def kill(self, target: str) -> bool:
         """Kills a worker or the driver; returns False if there is none."""
         import psutil
 
         try:
             process = psutil.Process(self.process.pid)
-            if which == "worker":
-                found = [one for one in process.children(recursive=True) if "_RayWorker" in " ".join(one.cmdline())]
-                process = random.choice(found)
+            if target == "worker":
+                children = process.children(recursive=True)
+                workers = [child for child in children if "_RayWorker" in " ".join(child.cmdline())]
+                process = random.choice(workers)
             process.kill()
         except (psutil.Error, IndexError):
             return False
@@ -88,20 +89,20 @@ def parts_of(out: Path) -> int:
 def rate_of(driver: Driver, out: Path) -> float:
     """Returns the parts per second between the first and the last part; before the first, Ray and its workers start."""
     driver.run()
-    written = sorted(part.stat().st_mtime for part in (out / "rows").rglob("*.parquet"))
-    return (len(written) - 1) / (written[-1] - written[0])
+    write_times = sorted(part.stat().st_mtime for part in (out / "rows").rglob("*.parquet"))
+    return (len(write_times) - 1) / (write_times[-1] - write_times[0])
 
 
-def kill_at_random(driver: Driver, out: Path, kills: int, parts: int, ended: threading.Event) -> None:
+def kill_at_random(driver: Driver, out: Path, kills: int, parts: int, study_end: threading.Event) -> None:
     """Spreads the kills over the study: each kill waits for some more parts, then for a random while."""
-    begun, done = parts_of(out), 0
-    while done < kills and not ended.is_set():
-        if parts_of(out) - begun >= (parts - begun) * (done + 0.5) / (kills + 1):
+    start_parts, kill_count = parts_of(out), 0
+    while kill_count < kills and not study_end.is_set():
+        if parts_of(out) - start_parts >= (parts - start_parts) * (kill_count + 0.5) / (kills + 1):
             time.sleep(random.uniform(0, 2))
-            if driver.kill("driver" if done % 3 == 1 else "worker"):
-                done += 1
+            if driver.kill("driver" if kill_count % 3 == 1 else "worker"):
+                kill_count += 1
         time.sleep(0.2)
-    print(f"killed {done} times, the driver {max(0, driver.starts - 1)} of them")
+    print(f"killed {kill_count} times, the driver {max(0, driver.starts - 1)} of them")
 
 
 def main() -> None:
@@ -110,27 +111,27 @@ def main() -> None:
     for name, number in (("models", 1000), ("prompts", 2000), ("kills", 10), ("workers", 2), ("timed", 8)):
         parser.add_argument(f"--{name}", type=int, default=number)
     parser.add_argument("--out", metavar="FOLDER", type=Path)
-    given = parser.parse_args()
+    options = parser.parse_args()
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
-    if given.drive:
-        drive(given.drive, given.models, given.prompts, given.workers)
+    if options.drive:
+        drive(options.drive, options.models, options.prompts, options.workers)
         return
     import killed
     import numpy as np
     from sinkscope import Recording, studies
 
     folder = Path(tempfile.mkdtemp())
-    out, parts = given.out or folder / "study", given.models * studies.MOST_PARTS
-    driver, ended = Driver(out, given.models, given.prompts, given.workers), threading.Event()
-    killer = threading.Thread(target=kill_at_random, args=(driver, out, given.kills, parts, ended))
+    out, parts = options.out or folder / "study", options.models * studies.MOST_PARTS
+    driver, study_end = Driver(out, options.models, options.prompts, options.workers), threading.Event()
+    killer = threading.Thread(target=kill_at_random, args=(driver, out, options.kills, parts, study_end))
     killer.start()
     driver.run()
-    ended.set()
+    study_end.set()
     killer.join()
     rows: Counter[tuple[str, int]] = Counter()
     for row in studies.rows_of(out):
         rows[row["model"], row["prompt"]] += row["state"] == "measured"
-    expected = given.models * given.prompts
+    expected = options.models * options.prompts
     print(f"rows: {expected} expected, {expected - len(rows)} lost, {sum(n > 1 for n in rows.values())} doubled")
     files = Counter(path.relative_to(out).parts[-1].rpartition(".")[0] if path.suffix == ".safetensors" else
                     path.parent.name for path in out.rglob("*") if path.is_file() and path.name != studies.STUDY_FILE)
@@ -138,21 +139,21 @@ def main() -> None:
     third = -(-len(driver.memory) // 3)
     print(f"driver: {max(driver.memory)} MB at most; {max(driver.memory[:third])} in the first third of the time, "
           f"{max(driver.memory[-third:])} in the last")
-    some = dict(list(killed.models(given.models).items())[:: max(1, given.models // 3)])
-    block = -(-given.prompts // studies.MOST_PARTS)
-    started = time.process_time()
-    undisturbed = studies.study(some, killed.prompts(given.prompts), folder / "plain", **killed.settings(block))
-    spent = time.process_time() - started
-    print(f"a plain loop: {spent / len(some):.2f} s of processor time a checkpoint, that of the model included")
-    for address in undisturbed.values():
-        found, plain = (Recording.open(one) for one in (out / Path(address).name, address))
-        assert found.conditions == plain.conditions and all(
-            np.array_equal(found[name], x, equal_nan=x.dtype.kind == "f") for name, x in plain.tensors.items())
-    print(f"recordings: {len(undisturbed)} compared with an undisturbed loop's, the same bits")
-    one, many = (rate_of(Driver(folder / f"{n}", given.timed, given.prompts, n), folder / f"{n}")
-                 for n in (1, given.workers))
-    print(f"{given.workers} workers: {many / one:.2f} times as fast as one ({one:.2f} and {many:.2f} parts a second of "
-          f"{given.timed} models)")
+    sample = dict(list(killed.models(options.models).items())[:: max(1, options.models // 3)])
+    block = -(-options.prompts // studies.MOST_PARTS)
+    start = time.process_time()
+    plain_study = studies.study(sample, killed.prompts(options.prompts), folder / "plain", **killed.settings(block))
+    seconds = time.process_time() - start
+    print(f"a plain loop: {seconds / len(sample):.2f} s of processor time a checkpoint, that of the model included")
+    for address in plain_study.values():
+        recording, plain = (Recording.open(path) for path in (out / Path(address).name, address))
+        assert recording.conditions == plain.conditions and all(
+            np.array_equal(recording[name], x, equal_nan=x.dtype.kind == "f") for name, x in plain.tensors.items())
+    print(f"recordings: {len(plain_study)} compared with an undisturbed loop's, the same bits")
+    solo_rate, rate = (rate_of(Driver(folder / f"{n}", options.timed, options.prompts, n), folder / f"{n}")
+                       for n in (1, options.workers))
+    print(f"{options.workers} workers: {rate / solo_rate:.2f} times as fast as one ({solo_rate:.2f} and {rate:.2f} "
+          f"parts a second of {options.timed} models)")
     shutil.rmtree(folder)
 
 

@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 WAYS = ("sdpa", "record", "eager")
 
 
-def peak() -> float:
+def peak_memory() -> float:
     """Returns the peak resident memory in MB; Linux counts in KB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
@@ -43,15 +43,15 @@ def measure(way: str, tokens: int) -> dict[str, float]:
     with torch.no_grad():
         model(ids[:, :64], output_attentions=way == "eager")  # Allocates the fixed buffers
         sinkscope.record(model, None, [ids[0, :64].tolist()], progress=False)
-        base, start = peak(), time.perf_counter()
+        base, start = peak_memory(), time.perf_counter()
         if way == "record":
             sinkscope.record(model, None, [ids[0].tolist()], tokens=tokens, progress=False)
         else:
             model(ids, output_attentions=way == "eager", use_cache=False)
-    return {"MB": peak() - base, "seconds": time.perf_counter() - start}
+    return {"MB": peak_memory() - base, "seconds": time.perf_counter() - start}
 
 
-def families() -> None:
+def print_families() -> None:
     """Prints a row for each family of the tests: the largest error of alpha against eager maps of transformers, the
     largest change of the logits by recording, and the time as a multiple of a forward pass."""
     sys.path[:0] = [str(ROOT / "models/record/src"), str(ROOT / "tests/record")]
@@ -70,21 +70,21 @@ def families() -> None:
             with torch.no_grad():
                 return model(**as_batch(prompt)).logits
 
-        def recorded(model: torch.nn.Module = model, prompt: object = prompt) -> sinkscope.Recording:
+        def record_prompt(model: torch.nn.Module = model, prompt: object = prompt) -> sinkscope.Recording:
             return sinkscope.record(model, None, [prompt], tokens=T, keep=1, progress=False)
 
-        plain, recording, after = run(), recorded(), run()
+        logits, recording, logits_after = run(), record_prompt(), run()
         # The eager path of Falcon adds ALiBi twice: test_families.py has its maps.
         error = "" if name == "falcon-alibi" else "{:.1e}".format(abs(
             recording["0.alpha_raw" if name == "gpt_oss" else "0.alpha"] - metrics.alpha(
                 torch.stack(eager_run(name, prompt).attentions)[:, 0].double(), family.kind).numpy()).max())
         times = []
-        for work in (run, recorded):
+        for work in (run, record_prompt):
             start = time.perf_counter()
             for _ in range(10):
                 work()
             times.append(time.perf_counter() - start)
-        print(f"| {name} | {implementation} | {error} | {(after - plain).abs().max().item():.1e} | "
+        print(f"| {name} | {implementation} | {error} | {(logits_after - logits).abs().max().item():.1e} | "
               f"{times[1] / times[0]:.1f} |")
 
 
@@ -95,20 +95,20 @@ def main() -> int:
     parser.add_argument("--families", action="store_true", help="error and time of each family")
     options = parser.parse_args()
     if options.families:
-        families()
+        print_families()
         return 0
     if options.way:
         print(json.dumps(measure(options.way, options.tokens)))
         return 0
-    found = {}
+    results = {}
     for way in WAYS:
         out = subprocess.run([sys.executable, __file__, "--way", way, "--tokens", str(options.tokens)],
                              capture_output=True, text=True, check=True).stdout
-        found[way] = json.loads(out)
-        print(f"{way:7s} {found[way]['MB']:8.0f} MB  {found[way]['seconds']:6.1f} s")
-    allowed = 2 * found["sdpa"]["MB"] + 100
-    print(f"record: {found['record']['MB']:.0f} MB of {allowed:.0f} allowed")
-    return int(found["record"]["MB"] > allowed)
+        results[way] = json.loads(out)
+        print(f"{way:7s} {results[way]['MB']:8.0f} MB  {results[way]['seconds']:6.1f} s")
+    limit = 2 * results["sdpa"]["MB"] + 100
+    print(f"record: {results['record']['MB']:.0f} MB of {limit:.0f} allowed")
+    return int(results["record"]["MB"] > limit)
 
 
 if __name__ == "__main__":

@@ -44,15 +44,15 @@ class FirstFailure:
             self.descriptor = None
 
 
-def obey(order: dict[str, Any], failure: int) -> int:
+def run_order(order: dict[str, Any], failure: int) -> int:
     """Carries out an order in the fork; returns pytest's exit status."""
     os.environ |= order["environment"]
     # The first limit ends infinite loops, the second one endless waits.
     resource.setrlimit(resource.RLIMIT_CPU, (order["seconds"], order["seconds"]))
     signal.alarm(10 * order["seconds"])
-    quiet = os.open(os.devnull, os.O_RDWR)
+    devnull = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
-        os.dup2(quiet, stream)
+        os.dup2(devnull, stream)
     # `python -m pytest` also puts the working directory, with the packages of the repository, on the path.
     sys.path[:0] = [*order["environment"]["PYTHONPATH"].split(os.pathsep), str(Path.cwd())]
     runpy.run_path(str(SITE))
@@ -70,17 +70,17 @@ def end_orphans() -> None:
 # When a fork ends, the processes that it started become children of this process.
 ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
 for line in sys.stdin:
-    reading, writing = os.pipe()
+    read_end, write_end = os.pipe()
     if (child := os.fork()) == 0:
         status = 1
         try:
-            status = obey(json.loads(line), writing)
+            status = run_order(json.loads(line), write_end)
         finally:
             os._exit(status)
-    os.close(writing)
+    os.close(write_end)
     # A test may wait until a process that it ended is gone, so reap every child here.
-    while (ended := os.waitpid(-1, 0))[0] != child:
+    while (exited := os.waitpid(-1, 0))[0] != child:
         pass
     end_orphans()
-    with os.fdopen(reading) as failed:
-        print(json.dumps({"status": os.waitstatus_to_exitcode(ended[1]), "failed": failed.read()}), flush=True)
+    with os.fdopen(read_end) as failure:
+        print(json.dumps({"status": os.waitstatus_to_exitcode(exited[1]), "failed": failure.read()}), flush=True)
