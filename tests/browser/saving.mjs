@@ -7,11 +7,11 @@ import { openFiles, pictures, root, saveFrom, settled } from './stage.mjs';
 const menu = (page, view) => page.locator(`[data-view="${view}"] .save`);
 const save = async (page, view, kind) => saveFrom(page, menu(page, view), kind);
 
-async function evaluateOnEmptyPage(page, run, given) {
-  const empty = await page.context().newPage();
-  const said = await empty.evaluate(run, given);
-  await empty.close();
-  return said;
+async function evaluateOnEmptyPage(page, run, argument) {
+  const emptyPage = await page.context().newPage();
+  const result = await emptyPage.evaluate(run, argument);
+  await emptyPage.close();
+  return result;
 }
 
 /**
@@ -22,31 +22,31 @@ const asXml = (page, text) =>
   evaluateOnEmptyPage(
     page,
     (xml) => {
-      const made = new DOMParser().parseFromString(xml, 'image/svg+xml');
-      const wrong = made.querySelector('parsererror');
-      return wrong
-        ? wrong.textContent
-        : `${made.documentElement.localName} ${made.querySelectorAll('text').length}`;
+      const svg = new DOMParser().parseFromString(xml, 'image/svg+xml');
+      const parserError = svg.querySelector('parsererror');
+      return parserError
+        ? parserError.textContent
+        : `${svg.documentElement.localName} ${svg.querySelectorAll('text').length}`;
     },
     text,
   );
 
 /** Opens the softmax model from files, with `content` in its vocabulary instead of the last merged token. */
 async function openWith(page, content) {
-  const zoo = (name) => readFile(`${root}models/zoo/softmax/${name}`);
-  const json = JSON.parse(await zoo('tokenizer.json'));
+  const readZoo = (name) => readFile(`${root}models/zoo/softmax/${name}`);
+  const json = JSON.parse(await readZoo('tokenizer.json'));
   const plain = { single_word: false, lstrip: false, rstrip: false, normalized: false };
   // An added token has the id of its text in the vocabulary, or a new one.
   const { vocab, merges } = json.model;
-  const last = merges.pop().join('');
-  const id = vocab[last];
-  delete vocab[last];
+  const lastToken = merges.pop().join('');
+  const id = vocab[lastToken];
+  delete vocab[lastToken];
   vocab[content] = id;
   json.added_tokens.push({ id, content, ...plain, special: false });
   const file = (name, buffer) => ({ name, mimeType: 'application/octet-stream', buffer });
   await openFiles(page, [
-    file('config.json', await zoo('config.json')),
-    file('own.safetensors', await zoo('model.safetensors')),
+    file('config.json', await readZoo('config.json')),
+    file('own.safetensors', await readZoo('model.safetensors')),
     file('tokenizer.json', Buffer.from(JSON.stringify(json))),
   ]);
   await page.waitForFunction(() =>
@@ -54,11 +54,11 @@ async function openWith(page, content) {
   );
 }
 
-const pixels = (page, selector) =>
+const readPixels = (page, selector) =>
   page.$$eval(selector, (all) =>
-    all.map((one) => {
-      const { width, height } = one;
-      return { width, data: [...one.getContext('2d').getImageData(0, 0, width, height).data] };
+    all.map((canvas) => {
+      const { width, height } = canvas;
+      return { width, data: [...canvas.getContext('2d').getImageData(0, 0, width, height).data] };
     }),
   );
 
@@ -72,9 +72,9 @@ async function compareCells({ xml, cells }) {
   const context = canvas.getContext('2d');
   context.drawImage(image, 0, 0);
   const at = (x, y) => [...context.getImageData(Math.round(x), Math.round(y), 1, 1).data];
-  const made = new DOMParser().parseFromString(xml, 'image/svg+xml');
-  const maps = [...made.querySelectorAll('g[shape-rendering]')];
-  const wrong = maps.map((map, i) => {
+  const svg = new DOMParser().parseFromString(xml, 'image/svg+xml');
+  const maps = [...svg.querySelectorAll('g[shape-rendering]')];
+  const wrongCounts = maps.map((map, i) => {
     const [x, y, w, h] = map
       .getAttribute('transform')
       .match(/[\d.]+/g)
@@ -82,15 +82,15 @@ async function compareCells({ xml, cells }) {
     const { width, data } = cells[i];
     let count = 0;
     for (let n = 0; n < data.length / 4; n++) {
-      const seen = at(x + ((n % width) + 0.5) * w, y + (Math.floor(n / width) + 0.5) * h);
-      if (data.slice(4 * n, 4 * n + 3).some((byte, j) => byte !== seen[j])) count++;
+      const shownPixel = at(x + ((n % width) + 0.5) * w, y + (Math.floor(n / width) + 0.5) * h);
+      if (data.slice(4 * n, 4 * n + 3).some((byte, j) => byte !== shownPixel[j])) count++;
     }
     return count;
   });
-  return { paper: at(2, 2), wrong };
+  return { paper: at(2, 2), wrong: wrongCounts };
 }
 
-async function picture(page, view) {
+async function choosePicture(page, view) {
   await page.getByLabel('picture', { exact: true }).selectOption(view);
   await page.waitForSelector(`[data-view="${view}"] .cell:nth-child(2) :is(canvas, svg)`);
   await settled(page);
@@ -112,7 +112,7 @@ export const saving = {
     assert.doesNotMatch(text, /<image/);
     const png = await save(page, 'norms', 'PNG');
     assert.equal(png.bytes.subarray(1, 4).toString(), 'PNG');
-    await picture(page, 'attention');
+    await choosePicture(page, 'attention');
     const map = (await save(page, 'attention', 'SVG')).bytes.toString();
     assert.doesNotMatch(map, /<image/);
     assert.match(map, />water</, 'its words');
@@ -124,36 +124,36 @@ export const saving = {
     stage,
   ) {
     const page = await stage.open('room=compare', { scheme: 'dark' });
-    const before = await pixels(page, '[data-view="attention"] canvas');
-    const dark = (await save(page, 'attention', 'SVG')).bytes.toString();
+    const oldPixels = await readPixels(page, '[data-view="attention"] canvas');
+    const darkSvg = (await save(page, 'attention', 'SVG')).bytes.toString();
     assert.deepEqual(
-      await pixels(page, '[data-view="attention"] canvas'),
-      before,
+      await readPixels(page, '[data-view="attention"] canvas'),
+      oldPixels,
       'the page is as it was',
     );
     assert.equal(await page.getAttribute('html', 'data-theme'), 'dark');
-    const light = await stage.open('room=compare');
-    const bright = (await save(light, 'attention', 'SVG')).bytes.toString();
-    assert.equal(dark, bright);
-    const drawn = await evaluateOnEmptyPage(light, compareCells, {
-      xml: bright,
-      cells: await pixels(light, '[data-view="attention"] canvas'),
+    const lightPage = await stage.open('room=compare');
+    const lightSvg = (await save(lightPage, 'attention', 'SVG')).bytes.toString();
+    assert.equal(darkSvg, lightSvg);
+    const comparison = await evaluateOnEmptyPage(lightPage, compareCells, {
+      xml: lightSvg,
+      cells: await readPixels(lightPage, '[data-view="attention"] canvas'),
     });
-    assert.deepEqual(drawn, { paper: [255, 255, 255, 255], wrong: [0, 0] });
-    assert.match(bright, /<title>Attention map: Softmax model, Sigmoid model<\/title>/);
-    assert.match(bright, /<desc>[^<]*93% on average[^<]*T = 26[^<]*<\/desc>/);
-    const [, json] = /<metadata>([^<]*)<\/metadata>/.exec(bright);
+    assert.deepEqual(comparison, { paper: [255, 255, 255, 255], wrong: [0, 0] });
+    assert.match(lightSvg, /<title>Attention map: Softmax model, Sigmoid model<\/title>/);
+    assert.match(lightSvg, /<desc>[^<]*93% on average[^<]*T = 26[^<]*<\/desc>/);
+    const [, json] = /<metadata>([^<]*)<\/metadata>/.exec(lightSvg);
     const facts = JSON.parse(
       json.replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&amp;', '&'),
     );
     assert.deepEqual([facts.subjects[0].T, facts.subjects[1].operation], [26, 'sigmoid']);
     assert.equal(facts.link, undefined, 'no other machine can open a link to this one');
-    assert.doesNotMatch(bright, /127\.0\.0\.1|localhost/);
-    await picture(light, 'arrows');
-    const other = (await save(light, 'geometry', 'SVG')).bytes.toString();
-    assert.match(other, />cosine</);
-    assert.doesNotMatch(other, />(q·k|angles|‖q‖‖k‖)</);
-    assert.deepEqual([...page.troubles, ...light.troubles], []);
+    assert.doesNotMatch(lightSvg, /127\.0\.0\.1|localhost/);
+    await choosePicture(lightPage, 'arrows');
+    const arrowsSvg = (await save(lightPage, 'geometry', 'SVG')).bytes.toString();
+    assert.match(arrowsSvg, />cosine</);
+    assert.doesNotMatch(arrowsSvg, />(q·k|angles|‖q‖‖k‖)</);
+    assert.deepEqual([...page.troubles, ...lightPage.troubles], []);
   },
 
   async 'maps of several models are aligned, on the page and in the file'(stage) {
@@ -161,7 +161,7 @@ export const saving = {
     const page = await stage.open(`room=compare&shown=${shown}`);
     for (const view of ['attention', 'sinks']) {
       const tops = await page.$$eval(`[data-view="${view}"] canvas`, (all) =>
-        all.map((one) => Math.round(one.getBoundingClientRect().top)),
+        all.map((element) => Math.round(element.getBoundingClientRect().top)),
       );
       assert.equal(new Set(tops).size, 1, `${view}: ${tops}`);
       const { bytes } = await save(page, view, 'SVG');
@@ -172,21 +172,21 @@ export const saving = {
   },
 
   async 'a token of 24 letters is cut in the gutter of its map, in every room and file'(stage) {
-    const long = 'supercalifragilisticexpi';
+    const longToken = 'supercalifragilisticexpi';
     const page = await stage.open('room=explore');
-    await openWith(page, long);
-    const words = `The ${long} man and the ${long} sat at the door of the house by the sea.`;
+    await openWith(page, longToken);
+    const words = `The ${longToken} man and the ${longToken} sat at the door of the house by the sea.`;
     await page.fill('textarea', words);
     await page.waitForFunction(
-      (one) =>
-        [...document.querySelectorAll('.chip')].some((chip) => chip.textContent.includes(one)),
-      long,
+      (longText) =>
+        [...document.querySelectorAll('.chip')].some((chip) => chip.textContent.includes(longText)),
+      longToken,
     );
     for (const room of ['Explore', 'Start', 'Compare', 'Training', 'Why it matters']) {
       await page.locator('nav.rooms').getByRole('link', { name: room, exact: true }).click();
       await page.waitForSelector('[data-view] canvas');
       await settled(page);
-      const beyond = await page.evaluate(() =>
+      const overflowing = await page.evaluate(() =>
         [...document.querySelectorAll('.map-inner')].flatMap((map) => {
           const { left } = map.querySelector('.heatmap').getBoundingClientRect();
           return [...map.querySelectorAll('.row-words span')]
@@ -195,29 +195,29 @@ export const saving = {
             .map((span) => span.textContent);
         }),
       );
-      assert.deepEqual(beyond, [], room);
+      assert.deepEqual(overflowing, [], room);
     }
     await page.locator('nav.rooms').getByRole('link', { name: 'Explore', exact: true }).click();
     await page.waitForSelector('[data-view="attention"] .row-words span');
     await settled(page);
-    const label = page.locator(`[data-view="attention"] .row-words span[title="${long}"]`);
+    const label = page.locator(`[data-view="attention"] .row-words span[title="${longToken}"]`);
     assert.equal(await label.count(), 2, 'hovering shows the whole of it');
     await page.screenshot({ path: `${pictures}/long-token.png` });
     const svg = (await save(page, 'attention', 'SVG')).bytes.toString();
     assert.match(svg, />super[a-z]{0,6}…</);
-    const ends = await evaluateOnEmptyPage(
+    const overhangs = await evaluateOnEmptyPage(
       page,
       (xml) => {
-        const made = new DOMParser().parseFromString(xml, 'image/svg+xml').documentElement;
-        document.body.append(document.importNode(made, true));
+        const svg = new DOMParser().parseFromString(xml, 'image/svg+xml').documentElement;
+        document.body.append(document.importNode(svg, true));
         const { left } = document.querySelector('g[shape-rendering]').getBoundingClientRect();
         return [...document.querySelectorAll('text[text-anchor="end"]:not([transform])')]
-          .filter((one) => one.textContent !== 'attended to (key)')
-          .map((one) => one.getBoundingClientRect().right - left);
+          .filter((element) => element.textContent !== 'attended to (key)')
+          .map((element) => element.getBoundingClientRect().right - left);
       },
       svg,
     );
-    assert.ok(ends.length > 10 && ends.every((end) => end <= 0.5), `${ends}`);
+    assert.ok(overhangs.length > 10 && overhangs.every((end) => end <= 0.5), `${overhangs}`);
     assert.deepEqual(page.troubles, []);
   },
 
@@ -229,15 +229,15 @@ export const saving = {
     await settled(page);
     const json = JSON.parse((await save(page, 'sinks', 'JSON')).bytes);
     assert.deepEqual(
-      json.subjects.map((one) => one.class),
+      json.subjects.map((subject) => subject.class),
       ['MEASURED', 'COUNTERFACTUAL'],
     );
-    for (const one of json.subjects) {
+    for (const subject of json.subjects) {
       assert.deepEqual(
-        [one.T, one.eps, one.verdict.conclusive, one.verdict.least_tokens],
+        [subject.T, subject.eps, subject.verdict.conclusive, subject.verdict.least_tokens],
         [12, 0.3, true, 10],
       );
-      assert.equal(one.quantities.find(({ name }) => name === 'alpha_1').data.length, 24);
+      assert.equal(subject.quantities.find(({ name }) => name === 'alpha_1').data.length, 24);
     }
     assert.match(json.link, /shown=softmax,softmax~sigmoid/);
     const csv = parse((await save(page, 'sinks', 'CSV')).bytes);

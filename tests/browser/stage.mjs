@@ -34,7 +34,7 @@ const headers = Object.fromEntries(
 export function createHost({
   allowed = [],
   folder = () => pageRoot,
-  sent = headers,
+  sentHeaders = headers,
   change = (text) => text,
   instead = () => undefined,
 } = {}) {
@@ -44,11 +44,12 @@ export function createHost({
     const path = normalize(decodeURIComponent(new URL(request.url, 'http://x').pathname));
     const file = join(folder(), path.endsWith('/') ? `${path}index.html` : path);
     const type = TYPES[extname(file)] ?? 'application/octet-stream';
-    const other = instead(path);
-    if (other) return void response.writeHead(200, other.headers).end(other.body);
+    const otherAnswer = instead(path);
+    if (otherAnswer) return void response.writeHead(200, otherAnswer.headers).end(otherAnswer.body);
     try {
       const bytes = await readFile(file);
-      for (const [name, value] of Object.entries(sent)) response.setHeader(name, widen(value));
+      for (const [name, value] of Object.entries(sentHeaders))
+        response.setHeader(name, widen(value));
       response.writeHead(200, { 'content-type': type });
       response.end(type === 'text/html' ? widen(bytes.toString()) : bytes);
     } catch {
@@ -59,7 +60,7 @@ export function createHost({
 
 export async function openStage() {
   const allowed = new Set();
-  const violated = [];
+  const policyViolations = [];
   const server = createHost({ allowed });
   await new Promise((done) => server.listen(0, '127.0.0.1', done));
   const browser = await chromium.launch(CHROMIUM);
@@ -76,7 +77,7 @@ export async function openStage() {
     origin,
     allowed,
     /** Returns the violations of the Content-Security-Policy since the last call, and clears them. */
-    takeViolations: () => violated.splice(0),
+    takeViolations: () => policyViolations.splice(0),
     /** Opens a page and waits until its sink is drawn, unless `waits` is false. */
     async open(hash = '', options = {}) {
       const { file = 'index.html', width = 1280, scheme = 'light', script, waits = true } = options;
@@ -89,7 +90,7 @@ export async function openStage() {
       });
       const page = await context.newPage();
       page.troubles = [];
-      await page.exposeFunction('reportViolation', (said) => violated.push(said));
+      await page.exposeFunction('reportViolation', (violation) => policyViolations.push(violation));
       await page.addInitScript(() =>
         document.addEventListener('securitypolicyviolation', (event) =>
           globalThis.reportViolation(
@@ -102,8 +103,8 @@ export async function openStage() {
       });
       page.on('pageerror', (error) => page.troubles.push(error.message));
       page.on('request', (r) => {
-        const own = r.url().startsWith(origin) || /^(data|blob):/.test(r.url());
-        if (!own) page.troubles.push(`asks ${r.url()}`);
+        const isOwn = r.url().startsWith(origin) || /^(data|blob):/.test(r.url());
+        if (!isOwn) page.troubles.push(`asks ${r.url()}`);
       });
       // The page cancels requests, such as those for a checkpoint that is no longer shown.
       page.on('requestfailed', (r) => {
@@ -133,8 +134,8 @@ export async function openStage() {
  * Waits until the predicate returns true. Playwright's `waitForFunction` does not await an asynchronous predicate: to
  * it a promise is true at once.
  */
-export async function until(holds) {
-  while (!(await holds())) await setTimeout(50);
+export async function until(isTrue) {
+  while (!(await isTrue())) await setTimeout(50);
 }
 
 /** Script that adds up the page's layout shifts in `shifted`. */
@@ -148,8 +149,8 @@ export async function settled(page) {
   await page
     .waitForFunction(() => document.body.dataset.busy === undefined)
     .catch(async (cause) => {
-      const said = await page.textContent('#messages');
-      throw new Error(`still busy at ${page.url()}: ${said.trim()}`, { cause });
+      const messages = await page.textContent('#messages');
+      throw new Error(`still busy at ${page.url()}: ${messages.trim()}`, { cause });
     });
   await page.evaluate(
     () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))),
@@ -167,16 +168,16 @@ export const text = async (page, selector) =>
 export const chips = (page) => page.locator('.chip').allTextContents();
 
 export async function saveFrom(page, menu, kind) {
-  const coming = page.waitForEvent('download');
+  const downloading = page.waitForEvent('download');
   await menu.locator('summary').click();
   await menu.getByRole('button', { name: kind, exact: true }).click();
-  const download = await coming;
+  const download = await downloading;
   return { name: download.suggestedFilename(), bytes: await readFile(await download.path()) };
 }
 
 export async function openSection(page, name) {
   const section = page.locator(`.ask-bar > .${name}`);
-  if (!(await section.evaluate((one) => one.open)))
+  if (!(await section.evaluate((element) => element.open)))
     await section.locator('summary').first().click();
 }
 
@@ -200,23 +201,24 @@ export async function everyTab(page, look) {
   }
   const research = page.locator('.research');
   if (!(await research.count())) return;
-  if (!(await research.evaluate((one) => one.open))) await research.locator('summary').click();
+  if (!(await research.evaluate((element) => element.open)))
+    await research.locator('summary').click();
   for (const button of await research.getByRole('button').all()) await open(button);
 }
 
-export async function staysWithin(page, width, what = 'the page') {
-  const wide = await page.evaluate(() => document.documentElement.scrollWidth);
-  assert.ok(wide <= width, `${what}: ${wide} px wide in ${width}`);
+export async function staysWithin(page, width, name = 'the page') {
+  const pageWidth = await page.evaluate(() => document.documentElement.scrollWidth);
+  assert.ok(pageWidth <= width, `${name}: ${pageWidth} px wide in ${width}`);
 }
 
 /** Runs a test for each width and scheme of the page; look gets { width, scheme }. */
-export function inAllSizes(what, look) {
+export function inAllSizes(name, look) {
   const sizes = [1280, 390].flatMap((width) =>
     ['light', 'dark'].map((scheme) => ({ width, scheme })),
   );
   return Object.fromEntries(
     sizes.map((size) => [
-      `${what} at ${size.width} px, ${size.scheme}: axe finds nothing, nothing scrolls sideways`,
+      `${name} at ${size.width} px, ${size.scheme}: axe finds nothing, nothing scrolls sideways`,
       (stage) => look(stage, size),
     ]),
   );

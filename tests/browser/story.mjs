@@ -13,7 +13,7 @@ import {
 async function goTo(page, n) {
   await page
     .locator(`.step-${n}`)
-    .evaluate((one) => one.scrollIntoView({ block: 'start', behavior: 'instant' }));
+    .evaluate((element) => element.scrollIntoView({ block: 'start', behavior: 'instant' }));
   await page.locator(`.step-${n}:not(.unread) .answer`).waitFor();
   await settled(page);
 }
@@ -66,15 +66,19 @@ export const story = {
     for (const [n, { read, mouse, keyboard }] of Object.entries(ACTS)) {
       await goTo(page, n);
       answers.push(await text(page, `.step-${n} .answer`));
-      const seen = [await read(page)];
+      const answersRead = [await read(page)];
       for (const act of [mouse, keyboard]) {
         await act(page);
         await settled(page);
         await page.waitForFunction(() => !document.querySelector('.step .stale'));
-        seen.push(await read(page));
+        answersRead.push(await read(page));
       }
       for (const i of [1, 2])
-        assert.notEqual(seen[i], seen[i - 1], `step ${n}: ${seen.join(' | ')}`);
+        assert.notEqual(
+          answersRead[i],
+          answersRead[i - 1],
+          `step ${n}: ${answersRead.join(' | ')}`,
+        );
       await staysWithin(page, 1280, `step ${n}`);
     }
     await goTo(page, 6);
@@ -127,15 +131,15 @@ export const story = {
       ['why=5&shown=gated,window', 5, /learned in training/, /began without|twin|seeds/],
       ['why=2&prompt=Hello', 2, /first key/, /NaN|undefined/],
     ]) {
-      const other = await stage.open(hash, { waits: false });
-      await other.locator(`.step-${n} .answer`).waitFor();
-      await settled(other);
-      const said = await text(other, `.step-${n}`);
-      assert.match(said, is, hash);
-      assert.doesNotMatch(said, isNot, hash);
+      const otherPage = await stage.open(hash, { waits: false });
+      await otherPage.locator(`.step-${n} .answer`).waitFor();
+      await settled(otherPage);
+      const stepText = await text(otherPage, `.step-${n}`);
+      assert.match(stepText, is, hash);
+      assert.doesNotMatch(stepText, isNot, hash);
       if (/shown=/.test(hash))
-        assert.doesNotMatch(await text(other, '.start-deeper'), /perplexity/, hash);
-      await other.close();
+        assert.doesNotMatch(await text(otherPage, '.start-deeper'), /perplexity/, hash);
+      await otherPage.close();
     }
     assert.deepEqual(page.troubles, []);
   },
@@ -145,13 +149,15 @@ export const story = {
       const page = await stage.open('', { width, script: WATCHES_SHIFTS });
       await page.setViewportSize({ width, height: width === 390 ? 844 : 800 });
       await page.waitForLoadState('networkidle');
-      const asked = [];
-      page.on('request', (one) => asked.push(new URL(one.url()).pathname.split('/').at(-1)));
+      const requestedFiles = [];
+      page.on('request', (request) =>
+        requestedFiles.push(new URL(request.url()).pathname.split('/').at(-1)),
+      );
       await page.waitForTimeout(500);
-      assert.deepEqual(asked, []);
-      const before = await page.evaluate(() => globalThis.shifted);
+      assert.deepEqual(requestedFiles, []);
+      const shiftBefore = await page.evaluate(() => globalThis.shifted);
       await goTo(page, 3);
-      const fetched = () => asked.filter((name) => /\.(gz|wasm|safetensors)$/.test(name));
+      const fetched = () => requestedFiles.filter((name) => /\.(gz|wasm|safetensors)$/.test(name));
       // The recorded text needs no model; the story's numbers are those of the exact weights.
       assert.deepEqual(
         fetched().filter((name) => name !== 'refinement.gz'),
@@ -166,8 +172,8 @@ export const story = {
       await page.waitForLoadState('networkidle');
       // The maps of the untrained models are drawn when the reader comes to them.
       await page.locator('.step-6 canvas').nth(1).waitFor();
-      const shifted = (await page.evaluate(() => globalThis.shifted)) - before;
-      assert.ok(shifted < 0.1, `${shifted} moved, at ${width}`);
+      const shift = (await page.evaluate(() => globalThis.shifted)) - shiftBefore;
+      assert.ok(shift < 0.1, `${shift} moved, at ${width}`);
       assert.deepEqual(page.troubles, []);
       await page.close();
     }
@@ -193,9 +199,9 @@ export const story = {
       // Holds the list of models, without which there is no engine.
       script: () => {
         const { fetch } = globalThis;
-        const held = new Promise((done) => (globalThis.releaseModels = done));
+        const released = new Promise((done) => (globalThis.releaseModels = done));
         globalThis.fetch = async (...request) => {
-          if (/index\.json/.test(request[0]?.url ?? request[0])) await held;
+          if (/index\.json/.test(request[0]?.url ?? request[0])) await released;
           return fetch(...request);
         };
       },
@@ -216,19 +222,19 @@ export const story = {
   ) {
     const page = await stage.open('', { waits: false });
     await page.route(/sinkscope\.lab/, (route) => route.fulfill({ status: 503 }));
-    const answered = page.waitForResponse(/sinkscope\.lab/);
+    const response = page.waitForResponse(/sinkscope\.lab/);
     await goTo(page, 6);
-    await answered;
-    const train = page.locator('.step-6 .train');
+    await response;
+    const trainButton = page.locator('.step-6 .train');
     await page.waitForFunction(
       () => document.querySelector('.step-6 .lab-step')?.textContent === '',
     );
     assert.equal(await page.locator('.message.error').count(), 0);
-    await train.click();
+    await trainButton.click();
     await page.locator('.message.error').waitFor();
     assert.match(await text(page, '.message'), /sinkscope\.lab.*503/);
     await page.unroute(/sinkscope\.lab/);
-    await train.click();
+    await trainButton.click();
     await page.waitForFunction(() =>
       /step 400 of 400/.test(document.querySelector('.step-6 .lab-step').textContent),
     );
@@ -244,20 +250,22 @@ export const story = {
         /Step 0 of/.test(document.querySelector('.step-5').textContent),
       );
       await page.evaluate(() => {
-        const places = ['.step-words', '.heatmap', '.walk'].map((one) => `.step-5 ${one}`);
+        const places = ['.step-words', '.heatmap', '.walk'].map(
+          (selector) => `.step-5 ${selector}`,
+        );
         const boxes = () =>
           places
-            .flatMap((one) => [...document.querySelectorAll(one)])
-            .map((one) =>
-              Object.values(one.getBoundingClientRect().toJSON()).map(Math.round).join(),
+            .flatMap((selector) => [...document.querySelectorAll(selector)])
+            .map((element) =>
+              Object.values(element.getBoundingClientRect().toJSON()).map(Math.round).join(),
             )
             .join(' ');
-        const said = document.querySelector('.step-5 [role=status]');
+        const status = document.querySelector('.step-5 [role=status]');
         globalThis.seen = { first: boxes(), moved: [], said: [] };
         const look = () => {
-          const now = said.textContent.replace(/\s+/g, ' ').trim();
-          if (boxes() !== globalThis.seen.first) globalThis.seen.moved.push(now);
-          if (globalThis.seen.said.at(-1) !== now) globalThis.seen.said.push(now);
+          const statusText = status.textContent.replace(/\s+/g, ' ').trim();
+          if (boxes() !== globalThis.seen.first) globalThis.seen.moved.push(statusText);
+          if (globalThis.seen.said.at(-1) !== statusText) globalThis.seen.said.push(statusText);
           requestAnimationFrame(look);
         };
         look();
@@ -271,8 +279,8 @@ export const story = {
       const { said, moved } = await page.evaluate(() => globalThis.seen);
       assert.deepEqual(moved, [], `at ${width}`);
       assert.ok(said.length >= 10, said.join('\n'));
-      for (const one of said)
-        assert.match(one, /: head L1H3 gives the first token \d+% of its attention/);
+      for (const sentence of said)
+        assert.match(sentence, /: head L1H3 gives the first token \d+% of its attention/);
       assert.deepEqual(page.troubles, []);
       await page.close();
     }
@@ -289,14 +297,14 @@ export const story = {
       await goTo(page, 3);
       await page.getByRole('button', { name: /^Try it with the small model/ }).click();
       await page.locator('.start-without').getByRole('button', { name: 'Put it back' }).waitFor();
-      const own = page.locator('.start-without .without');
-      assert.equal(await own.locator('tbody tr').count(), 4);
-      const cells = await own.locator('.written').allTextContents();
+      const table = page.locator('.start-without .without');
+      assert.equal(await table.locator('tbody tr').count(), 4);
+      const cells = await table.locator('.written').allTextContents();
       assert.ok(new Set(cells).size >= 3);
       for (const cell of cells) assert.ok(cell.startsWith('The old man sat'), cell);
-      const said = await text(page, '.start-without [role=status]');
-      const [, deleted, kept] = /is (\d+\.\d+) nats per token, against (\d+\.\d+)/.exec(said);
-      const losses = await own.locator('td:last-child').allTextContents();
+      const sentence = await text(page, '.start-without [role=status]');
+      const [, deleted, kept] = /is (\d+\.\d+) nats per token, against (\d+\.\d+)/.exec(sentence);
+      const losses = await table.locator('td:last-child').allTextContents();
       assert.deepEqual([kept, deleted], losses.slice(0, 2));
       await staysWithin(page, width);
       assert.deepEqual(await violations(page), []);

@@ -3,13 +3,13 @@ import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { chips, openSection, openFiles, root, settled, text } from './stage.mjs';
 
-const finding = (page) => text(page, '[data-finding]');
-const explore = (stage, options) => stage.open('room=explore', options);
+const findingText = (page) => text(page, '[data-finding]');
+const openExplore = (stage, options) => stage.open('room=explore', options);
 
 const folder = `${root}models/zoo/softmax/`;
 const file = (name, buffer) => ({ name, mimeType: 'application/octet-stream', buffer });
 
-async function model() {
+async function readModel() {
   const [config, weights, tokenizer] = await Promise.all(
     ['config.json', 'model.safetensors', 'tokenizer.json'].map((name) => readFile(folder + name)),
   );
@@ -23,7 +23,7 @@ function replaceInHeader(weights, from, to) {
   return copy;
 }
 
-function withNan(weights) {
+function insertNan(weights) {
   const copy = Buffer.from(weights);
   copy.writeUInt16LE(0x7e00, copy.length - 2);
   return copy;
@@ -66,7 +66,7 @@ const BROKEN = {
     config: editJson(m.config, { model_type: 'mamba' }),
     says: /model_type.*mamba/,
   }),
-  'a weight that is NaN': (m) => ({ ...m, weights: withNan(m.weights), says: /NaN or infinite/ }),
+  'a weight that is NaN': (m) => ({ ...m, weights: insertNan(m.weights), says: /NaN or infinite/ }),
   'a tokenizer of an unknown type': (m) => ({
     ...m,
     tokenizer: editJson(m.tokenizer, { pre_tokenizer: { type: 'Telepathy' } }),
@@ -85,7 +85,7 @@ async function choose(page, { config, weights, tokenizer }) {
   await openFiles(page, files);
 }
 
-async function message(page, says = /./) {
+async function waitForMessage(page, says = /./) {
   const selector = '.message:not([hidden]), #open[open] .open-error:not([hidden])';
   const message = page.locator(selector).filter({ hasText: says }).first();
   await message.waitFor({ timeout: 60_000 }).catch(() => {});
@@ -93,7 +93,7 @@ async function message(page, says = /./) {
   return all.join(' ').replaceAll(/\s+/g, ' ').trim();
 }
 
-async function stillWorks(page) {
+async function checkStillWorks(page) {
   if (await page.locator('#open[open]').count()) await page.keyboard.press('Escape');
   await page.fill('textarea', 'Still here.');
   await page.waitForFunction(() => document.querySelectorAll('.chip').length < 12);
@@ -101,27 +101,27 @@ async function stillWorks(page) {
 }
 
 const brokenCases = Object.fromEntries(
-  Object.entries(BROKEN).map(([name, breakIt]) => [
+  Object.entries(BROKEN).map(([name, damage]) => [
     `opening ${name} says so and keeps the last frame`,
     async (stage) => {
-      const page = await explore(stage);
-      const before = [await finding(page), await chips(page)];
-      const broken = breakIt(await model());
-      await choose(page, broken);
-      const said = await message(page);
-      assert.match(said, broken.says ?? /byte|expected/i);
-      assert.deepEqual([await finding(page), await chips(page)], before);
-      await stillWorks(page);
+      const page = await openExplore(stage);
+      const oldTexts = [await findingText(page), await chips(page)];
+      const damagedModel = damage(await readModel());
+      await choose(page, damagedModel);
+      const messageText = await waitForMessage(page);
+      assert.match(messageText, damagedModel.says ?? /byte|expected/i);
+      assert.deepEqual([await findingText(page), await chips(page)], oldTexts);
+      await checkStillWorks(page);
       await page.context().close();
-      return said.split('\n')[0].slice(0, 140);
+      return messageText.split('\n')[0].slice(0, 140);
     },
   ]),
 );
 
 export const trouble = {
   async 'valid files of the reader open and run'(stage) {
-    const page = await explore(stage);
-    await choose(page, await model());
+    const page = await openExplore(stage);
+    await choose(page, await readModel());
     await page.waitForFunction(() =>
       /from your disk/.test(document.querySelector('.about')?.textContent),
     );
@@ -131,11 +131,11 @@ export const trouble = {
   },
 
   async 'a model without a config is reported by its file names'(stage) {
-    const page = await explore(stage);
-    const { weights } = await model();
+    const page = await openExplore(stage);
+    const { weights } = await readModel();
     await openFiles(page, [file('my.safetensors', weights)]);
     assert.match(
-      await message(page),
+      await waitForMessage(page),
       /expected config\.json beside my\.safetensors, found my\.safetensors/,
     );
   },
@@ -143,10 +143,10 @@ export const trouble = {
   ...brokenCases,
 
   async 'an empty file and one of a few bytes are refused in the dialog at once'(stage) {
-    const page = await explore(stage);
+    const page = await openExplore(stage);
     await page.getByRole('button', { name: 'Open a model' }).click();
     const input = '#open .file:not(.folder) input';
-    const error = async (says) => {
+    const waitForError = async (says) => {
       await page.waitForFunction(
         (source) =>
           new RegExp(source).test(document.querySelector('.open-error:not([hidden])')?.textContent),
@@ -157,27 +157,27 @@ export const trouble = {
     };
     const bytes = Buffer.concat([Buffer.from('GGUF'), Buffer.alloc(25)]);
     await page.setInputFiles(input, [file('broken.gguf', bytes)]);
-    const said = await error('broken\\.gguf|byte|version');
+    const errorText = await waitForError('broken\\.gguf|byte|version');
     await page.setInputFiles(input, [file('nothing.gguf', Buffer.alloc(0))]);
-    await error('empty');
-    return said;
+    await waitForError('empty');
+    return errorText;
   },
 
   async 'a long text is cut, a megabyte refused, and half a surrogate pair read'(stage) {
-    const page = await explore(stage);
+    const page = await openExplore(stage);
     await page.fill('textarea', 'word '.repeat(500));
     await settled(page);
     await openSection(page, 'tokens');
     await page.waitForSelector('.cut');
     assert.match(await text(page, '.cut'), /more not run/);
-    const began = Date.now();
+    const startTime = Date.now();
     await page.fill('textarea', 'x'.repeat(1_000_000));
     await page.waitForFunction(() =>
       /1,000,000 characters; expected at most/.test(
         document.querySelector('.trouble')?.textContent,
       ),
     );
-    assert.ok(Date.now() - began < 5000);
+    assert.ok(Date.now() - startTime < 5000);
     await page.fill('textarea', 'half \ud800 a pair, 漢字 😀');
     await page.waitForFunction(() => !document.querySelector('.trouble'));
     await settled(page);
@@ -188,21 +188,21 @@ export const trouble = {
   async 'a zoo file that cannot be fetched is reported at its model, the other model works, and it is tried again'(
     stage,
   ) {
-    const again = await stage.open('room=explore&shown=softmax');
-    await again.route('**/sigmoid/refinement.gz', (route) => route.fulfill({ status: 404 }));
-    await again.evaluate(() => (location.hash = '#room=compare&shown=softmax,sigmoid'));
-    await again.waitForSelector('.trouble');
-    assert.match(await text(again, '.trouble'), /Sigmoid model: .*404/);
-    await settled(again);
-    assert.equal(await again.locator('[data-view="attention"] .cell').count(), 1);
-    await again.fill('textarea', 'The old man sat at the door.');
-    await settled(again);
-    assert.equal(await again.locator('.metrics tr[data-subject]').count(), 1);
-    await again.unroute('**/sigmoid/refinement.gz');
-    await again.getByRole('button', { name: 'Try again' }).click();
-    await again.waitForFunction(
+    const page = await stage.open('room=explore&shown=softmax');
+    await page.route('**/sigmoid/refinement.gz', (route) => route.fulfill({ status: 404 }));
+    await page.evaluate(() => (location.hash = '#room=compare&shown=softmax,sigmoid'));
+    await page.waitForSelector('.trouble');
+    assert.match(await text(page, '.trouble'), /Sigmoid model: .*404/);
+    await settled(page);
+    assert.equal(await page.locator('[data-view="attention"] .cell').count(), 1);
+    await page.fill('textarea', 'The old man sat at the door.');
+    await settled(page);
+    assert.equal(await page.locator('.metrics tr[data-subject]').count(), 1);
+    await page.unroute('**/sigmoid/refinement.gz');
+    await page.getByRole('button', { name: 'Try again' }).click();
+    await page.waitForFunction(
       () => document.querySelectorAll('[data-view="attention"] .cell').length === 2,
     );
-    assert.equal(await again.locator('.trouble').count(), 0);
+    assert.equal(await page.locator('.trouble').count(), 0);
   },
 };

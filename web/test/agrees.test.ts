@@ -32,20 +32,20 @@ describe('small numbers', () => {
 });
 
 describe('the stamp of a view', () => {
-  const stamped = (view: typeof training, frame: Frame) =>
+  const stampOf = (view: typeof training, frame: Frame) =>
     stampWords({ ...frame, ...view.conditions!(frame, {} as never) });
 
   it('names the held-out sequences for the curve of a training run, not the text', () => {
-    expect(stamped(training, frameNamed('softmax@1400'))).toBe(
+    expect(stampOf(training, frameNamed('softmax@1400'))).toBe(
       'MEASURED · during training: ε = 0.3 · T = 64 · start token first · mean of 20 held-out sequences · Softmax model',
     );
     // A published checkpoint is measured when a reader visits it.
     const hub = frameOf({ model: { id: 'hub:a/b', title: 'b', source: 'hub' } } as never);
-    expect(stamped(training, hub)).toBe(stampWords(hub));
+    expect(stampOf(training, hub)).toBe(stampWords(hub));
   });
 
   it('names the prompts of the tasks for the view of tasks', () => {
-    expect(stamped(tasks, frameNamed('softmax'))).toBe(
+    expect(stampOf(tasks, frameNamed('softmax'))).toBe(
       'COUNTERFACTUAL · prompts of its own for each task, counted in its sentence · Softmax model, with and without a key',
     );
   });
@@ -57,34 +57,47 @@ describe('colors of models', () => {
       readFileSync(`${import.meta.dirname}/../../models/zoo/index.json`, 'utf8'),
     ) as Card[];
     expect(cards.flatMap(({ id, timeline }) => (timeline ? [id] : []))).toEqual(STYLED_MODELS);
-    const of = (...ids: string[]) =>
+    const colorCodes = (...ids: string[]) =>
       colorsOf(ids.map(frameNamed))
         .map((one) => one.slice(-1))
         .join('');
-    expect([of('softmax', 'sigmoid'), of('sigmoid', 'softmax'), of('sigmoid@40')]).toEqual([
-      ...['12', '21', '2'],
-    ]);
-    expect(of('relu', 'softmax', 'elu1', 'gated')).toBe('3154');
-    expect(of('softmax', 'softmax')).toBe('13');
-    expect(of('a', 'b', 'c', 'd', 'e', 'f')).toBe('345612');
-    expect(of('a', 'b', 'c', 'd', 'e', 'f', 'g')).toBe('3456121');
+    expect([
+      colorCodes('softmax', 'sigmoid'),
+      colorCodes('sigmoid', 'softmax'),
+      colorCodes('sigmoid@40'),
+    ]).toEqual([...['12', '21', '2']]);
+    expect(colorCodes('relu', 'softmax', 'elu1', 'gated')).toBe('3154');
+    expect(colorCodes('softmax', 'softmax')).toBe('13');
+    expect(colorCodes('a', 'b', 'c', 'd', 'e', 'f')).toBe('345612');
+    expect(colorCodes('a', 'b', 'c', 'd', 'e', 'f', 'g')).toBe('3456121');
   });
 });
 
 describe('losses of several models', () => {
-  const V = (size: number) => ({ architecture: { ...frameOf().architecture, V: size } }) as never;
+  const withVocabularySize = (size: number) =>
+    ({ architecture: { ...frameOf().architecture, V: size } }) as never;
 
   it('have a note where the models tokenize the text differently', () => {
-    const own = frameOf(V(9));
-    const others = frameOf(V(10));
-    const split = { ...own, tokens: [own.tokens[0]!, { ...own.tokens[1]!, text: ' ab' }] };
-    const lost = { ...others, tensors: { ...others.tensors, loss_mean: tensor([1], [NaN]) } };
+    const frame = frameOf(withVocabularySize(9));
+    const otherVocabulary = frameOf(withVocabularySize(10));
+    const otherTokens = {
+      ...frame,
+      tokens: [frame.tokens[0]!, { ...frame.tokens[1]!, text: ' ab' }],
+    };
+    const noLoss = {
+      ...otherVocabulary,
+      tensors: { ...otherVocabulary.tensors, loss_mean: tensor([1], [NaN]) },
+    };
     expect(
-      [[own], [own, own], [own, others], [own, split], [own, lost]].map((all) =>
-        areLossesAlike(all as Frame[]),
-      ),
+      [
+        [frame],
+        [frame, frame],
+        [frame, otherVocabulary],
+        [frame, otherTokens],
+        [frame, noLoss],
+      ].map((all) => areLossesAlike(all as Frame[])),
     ).toEqual([true, true, false, false, true]);
-    const caption = (frames: Frame[]) =>
+    const captionOf = (frames: Frame[]) =>
       mount(
         metricsTable(
           {
@@ -95,8 +108,8 @@ describe('losses of several models', () => {
           'T = 3.',
         ),
       ).text('caption');
-    expect(caption([own, others])).toBe(`T = 3. ${OTHER_VOCABULARIES}`);
-    expect(caption([own, own])).toBe('T = 3.');
+    expect(captionOf([frame, otherVocabulary])).toBe(`T = 3. ${OTHER_VOCABULARIES}`);
+    expect(captionOf([frame, frame])).toBe('T = 3.');
   });
 });
 

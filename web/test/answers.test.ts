@@ -25,7 +25,7 @@ const sinksOf = (...shares: number[]) => ({
 
 describe('the answer', () => {
   it('says where attention goes in the drawn map', () => {
-    const map = (first: number) =>
+    const answerOfMap = (first: number) =>
       answer(
         'attention',
         headOf('att', [
@@ -40,31 +40,31 @@ describe('the answer', () => {
           0.5 - first / 2,
         ]) as never,
       );
-    expect(map(0.9)).toBe('Almost every token attends to the first one.');
-    expect(map(0)).toBe('This head does not single out the first token.');
+    expect(answerOfMap(0.9)).toBe('Almost every token attends to the first one.');
+    expect(answerOfMap(0)).toBe('This head does not single out the first token.');
     expect(answer('attention')).toBe('Which tokens does each token attend to?');
   });
 
   it('gives the shares of all heads and of other tokens', () => {
-    const of = (view: string, ...shares: number[]) => {
+    const answerOfShares = (view: string, ...shares: number[]) => {
       const { T, tensors } = sinksOf(...shares);
       return answer(view, { T }, tensors);
     };
-    expect(of('sinks', 0.6)).toBe('Most of the heads have a sink at the first token.');
-    expect(of('heads', 0.5)).toBe('Some of the heads have a sink at the first token.');
-    expect(of('sinks', 0)).toBe('None of the heads has a sink at the first token.');
-    expect(of('scores', 0.6)).toBe('No token but the first is a sink.');
-    expect(of('secondary', 0.6, 0.1)).toBe('In some heads, another token is a sink.');
-    expect(of('scores', 0)).toBe('No token is a sink.');
-    const even = { alpha_uniform: tensor([3], [0.5, 0, 0]) };
-    expect(answer('sinks', {}, even)).toBe(
+    expect(answerOfShares('sinks', 0.6)).toBe('Most of the heads have a sink at the first token.');
+    expect(answerOfShares('heads', 0.5)).toBe('Some of the heads have a sink at the first token.');
+    expect(answerOfShares('sinks', 0)).toBe('None of the heads has a sink at the first token.');
+    expect(answerOfShares('scores', 0.6)).toBe('No token but the first is a sink.');
+    expect(answerOfShares('secondary', 0.6, 0.1)).toBe('In some heads, another token is a sink.');
+    expect(answerOfShares('scores', 0)).toBe('No token is a sink.');
+    const shortText = { alpha_uniform: tensor([3], [0.5, 0, 0]) };
+    expect(answer('sinks', {}, shortText)).toBe(
       'This text is too short to tell sinks from uniform attention.',
     );
-    expect(answer('scores', {}, even)).toBe('Is the sink only at the first token?');
+    expect(answer('scores', {}, shortText)).toBe('Is the sink only at the first token?');
   });
 
   it('explains why the first key wins with the numbers of the arrows', () => {
-    const of = (first: number, others: number) =>
+    const answerOfCosines = (first: number, others: number) =>
       answer(
         'geometry',
         headOf('qk_cos', [0, NaN, NaN, first, others, NaN, first, others, 0]) as never,
@@ -72,28 +72,32 @@ describe('the answer', () => {
           key_norm: tensor([2, 2, 3], Array(12).fill(1)),
         },
       );
-    expect(of(0.6, -0.5)).toBe(
+    expect(answerOfCosines(0.6, -0.5)).toBe(
       'Every later token’s query points towards the first key and away from the others.',
     );
-    expect(of(-0.2, 0.3)).toBe('In this head the first key does not win.');
+    expect(answerOfCosines(-0.2, 0.3)).toBe('In this head the first key does not win.');
     expect(answer('geometry')).toBe('Why does the first key get the highest scores?');
   });
 
   it('says how much a head writes, not only where it attends', () => {
-    const of = (gets: number, writes: number) => {
-      const one = (x: number) => tensor([2, 2, 3], Array(12).fill(x));
-      return answer('contribution', {}, { alpha: one(gets), contribution_out_at: one(writes) });
+    const answerOfShares = (gets: number, writes: number) => {
+      const uniformOver = (x: number) => tensor([2, 2, 3], Array(12).fill(x));
+      return answer(
+        'contribution',
+        {},
+        { alpha: uniformOver(gets), contribution_out_at: uniformOver(writes) },
+      );
     };
-    expect(of(0.9, 0.1)).toBe(
+    expect(answerOfShares(0.9, 0.1)).toBe(
       'Most of the attention goes to the first token, and yet little of what the head writes comes from it.',
     );
-    expect(of(0.9, 0.6)).toMatch(/^Most .*, and most of what/);
-    expect(of(0.4, 0.3)).toMatch(/^Much .*, and some of what/);
-    expect(of(0.1, 0.6)).toMatch(/^Little .*, and yet most of what/);
-    expect(of(0.1, 0.1)).toMatch(/^Little .*, and little of what/);
+    expect(answerOfShares(0.9, 0.6)).toMatch(/^Most .*, and most of what/);
+    expect(answerOfShares(0.4, 0.3)).toMatch(/^Much .*, and some of what/);
+    expect(answerOfShares(0.1, 0.6)).toMatch(/^Little .*, and yet most of what/);
+    expect(answerOfShares(0.1, 0.1)).toMatch(/^Little .*, and little of what/);
     // Exactly half, exactly a quarter and exactly ε do not exceed these bounds.
-    expect(of(0.5, 0.5)).toMatch(/^Much .*, and some of what/);
-    expect(of(0.9, 0.25)).toMatch(/^Most .*, and yet little of what/);
+    expect(answerOfShares(0.5, 0.5)).toMatch(/^Much .*, and some of what/);
+    expect(answerOfShares(0.9, 0.25)).toMatch(/^Most .*, and yet little of what/);
     const atEps = { alpha: tensor([2, 2, 3], Array(12).fill(0.25)) };
     const writes = (x: number) => ({ contribution_out_at: tensor([2, 2, 3], Array(12).fill(x)) });
     expect(answer('contribution', { eps: 0.25 }, { ...atEps, ...writes(0.125) })).toMatch(
@@ -105,7 +109,7 @@ describe('the answer', () => {
   });
 
   it('covers vectors, next tokens, halves of the text and bias keys', () => {
-    const norms = (hidden: number, value: number) =>
+    const answerOfNorms = (hidden: number, value: number) =>
       answer(
         'norms',
         {},
@@ -114,34 +118,36 @@ describe('the answer', () => {
           value_norm: tensor([1, 2, 3], [value, 1, 1, value, 1, 1]),
         },
       );
-    expect(norms(9, 0.2)).toBe(
+    expect(answerOfNorms(9, 0.2)).toBe(
       'The first token’s hidden state (its vector after each layer) is larger than those of the others, and its values are smaller on average.',
     );
-    expect(norms(1, 1)).toBe(
+    expect(answerOfNorms(1, 1)).toBe(
       'The first token’s hidden state (its vector after each layer) is about as large, and its values are about as large on average.',
     );
     // A recording may count another token as the first.
-    const second = {
+    const secondIsFirst = {
       hidden_norm: tensor([1, 3], [1, 9, 1]),
       value_norm: tensor([1, 1, 3], [1, 0.2, 1]),
     };
-    expect(answer('norms', { firstAt: { key: 1, isCommon: true } }, second)).toMatch(
+    expect(answer('norms', { firstAt: { key: 1, isCommon: true } }, secondIsFirst)).toMatch(
       /^Token 1’s hidden state .* is larger than .* smaller on average\.$/,
     );
     // “About as large” is at most a quarter more or a fifth less.
-    expect(norms(1.25, 1.25)).toMatch(
+    expect(answerOfNorms(1.25, 1.25)).toMatch(
       /state .* is about as large, .* about as large on average\.$/,
     );
-    expect(norms(1.375, 1.375)).toMatch(/state .* is larger than .* larger on average\.$/);
-    const fifth = {
+    expect(answerOfNorms(1.375, 1.375)).toMatch(/state .* is larger than .* larger on average\.$/);
+    const fifthLess = {
       hidden_norm: tensor([1, 3], [4, 5, 5]),
       value_norm: tensor([1, 1, 3], [4, 5, 5]),
     };
-    expect(answer('norms', {}, fifth)).toMatch(/state .* is about as large, .* about as large on/);
+    expect(answer('norms', {}, fifthLess)).toMatch(
+      /state .* is about as large, .* about as large on/,
+    );
     expect(answer('next', { next: [{ text: ' sea', probability: 0.5 }] })).toBe(
       'The model’s first guess for the next token is “sea”.',
     );
-    const halves = (first: number, second: number) =>
+    const answerOfHalves = (first: number, second: number) =>
       answer(
         'loss',
         {},
@@ -149,73 +155,81 @@ describe('the answer', () => {
           loss_at: tensor([9], [NaN, ...Array(4).fill(first), ...Array(4).fill(second)]),
         },
       );
-    expect(halves(3, 2)).toBe('The second half is predicted better than the first.');
-    expect(halves(2, 3)).toBe('The second half is predicted worse than the first.');
-    expect(halves(2, 2.05)).toBe('The second half is predicted about as well as the first.');
+    expect(answerOfHalves(3, 2)).toBe('The second half is predicted better than the first.');
+    expect(answerOfHalves(2, 3)).toBe('The second half is predicted worse than the first.');
+    expect(answerOfHalves(2, 2.05)).toBe(
+      'The second half is predicted about as well as the first.',
+    );
     const architecture = { ...frameOf().architecture, bias_key: {} } as never;
-    const bias = (share: number) =>
+    const answerOfBias = (share: number) =>
       answer('bias', { architecture }, { sink_ratio_bias: tensor([1], [share]) });
-    expect(bias(0.6)).toMatch(/^In most heads, much/);
-    expect(bias(0.2)).toMatch(/^In some heads/);
-    expect(bias(0)).toMatch(/^In no heads/);
-    expect(bias(0.5)).toMatch(/^In some heads/);
+    expect(answerOfBias(0.6)).toMatch(/^In most heads, much/);
+    expect(answerOfBias(0.2)).toMatch(/^In some heads/);
+    expect(answerOfBias(0)).toMatch(/^In no heads/);
+    expect(answerOfBias(0.5)).toMatch(/^In some heads/);
   });
 
   it('says whether the text is predicted worse, better or about equally well', () => {
-    const without = (rise: number) =>
+    const answerOfEffect = (rise: number) =>
       answer('effects', {}, { effect: tensor([2, 2], [9, 9, rise, 9]) });
-    expect(without(0.02)).toBe('Without this one head the model predicts this text worse.');
-    expect(without(-0.02)).toBe('Without this one head the model predicts this text better.');
-    expect(without(0.009)).toBe(
+    expect(answerOfEffect(0.02)).toBe('Without this one head the model predicts this text worse.');
+    expect(answerOfEffect(-0.02)).toBe(
+      'Without this one head the model predicts this text better.',
+    );
+    expect(answerOfEffect(0.009)).toBe(
       'Without this one head the model predicts this text about as well.',
     );
-    expect(without(0)).toMatch(/about as well/);
-    expect(without(Infinity)).toBe('Which heads matter?');
+    expect(answerOfEffect(0)).toMatch(/about as well/);
+    expect(answerOfEffect(Infinity)).toBe('Which heads matter?');
     const loss = (x: number) => ({ loss_at: tensor([3], [NaN, x, x]) });
     const edits = [{ kind: 'silence' }] as never;
-    const changed = (x: number, sequences = 1) =>
+    const answerOfChange = (x: number, sequences = 1) =>
       answer('change', { edits, sequences, base: frameOf({}, loss(2)) } as never, loss(x));
-    expect(changed(3)).toBe('With this change the model predicts this text worse.');
+    expect(answerOfChange(3)).toBe('With this change the model predicts this text worse.');
     // A baseline of another length is one of another text.
-    const other = frameOf({ T: 2 }, loss(2));
-    expect(answer('change', { edits, base: other } as never, loss(3))).not.toMatch(/With this/);
-    expect(changed(1, 4)).toBe('With this change the model predicts these texts better.');
+    const otherText = frameOf({ T: 2 }, loss(2));
+    expect(answer('change', { edits, base: otherText } as never, loss(3))).not.toMatch(/With this/);
+    expect(answerOfChange(1, 4)).toBe('With this change the model predicts these texts better.');
     expect(answer('change')).toBe('Change one thing, and see what the model does instead.');
     // Before any edit, the answer gives the result of hiding the first token, once it is measured.
-    const hidden = (rise: number) =>
+    const answerOfHiding = (rise: number) =>
       answerOf(choiceOf('change', [frameOf()]), frameOf(), at, defaults, rise);
-    expect(hidden(0.3)).toBe(
+    expect(answerOfHiding(0.3)).toBe(
       'If no token could attend to the first one, the model would predict this text worse.',
     );
-    expect(hidden(0.009)).toMatch(/would predict this text about as well\.$/);
-    expect(hidden(NaN)).toBe('Change one thing, and see what the model does instead.');
+    expect(answerOfHiding(0.009)).toMatch(/would predict this text about as well\.$/);
+    expect(answerOfHiding(NaN)).toBe('Change one thing, and see what the model does instead.');
   });
 
   it('says that the first token matters even if ablating the one head changes little', () => {
-    const matters = (rise: number, hidden?: number) => {
+    const answerOfEffects = (rise: number, hidden?: number) => {
       const frame = frameOf({}, { effect: tensor([2, 2], [9, 9, rise, 9]) });
       return answerOf(choiceOf('effects', [frame]), frame, at, defaults, hidden);
     };
-    expect(matters(0.009, 0.01)).toBe('The model needs the first token, but hardly this one head.');
-    expect(matters(-0.009, 0.3)).toBe('The model needs the first token, but hardly this one head.');
+    expect(answerOfEffects(0.009, 0.01)).toBe(
+      'The model needs the first token, but hardly this one head.',
+    );
+    expect(answerOfEffects(-0.009, 0.3)).toBe(
+      'The model needs the first token, but hardly this one head.',
+    );
     for (const [rise, hidden] of [[0.009, 0.009], [0.02, 0.3], [0], [0, NaN]] as [
       number,
       number?,
     ][])
-      expect(matters(rise, hidden)).toMatch(/^Without this one head/);
+      expect(answerOfEffects(rise, hidden)).toMatch(/^Without this one head/);
   });
 
   it('says what ablating all dormant heads does', () => {
-    const words = (dormant: number, sinks: number, rise: number | undefined) =>
+    const wordsOf = (dormant: number, sinks: number, rise: number | undefined) =>
       dormantWords({ dormant, sinks }, rise);
-    expect(words(9, 15, undefined)).toBe(
+    expect(wordsOf(9, 15, undefined)).toBe(
       'Without one head (ablated: its output is set to 0, the first token stays visible) the loss changes by less than 0.01 for 9 of the 15 heads with a sink, which are dormant, and by more for the other 6. Without all 9 at once …',
     );
-    expect(words(9, 9, 0.004)).toMatch(
+    expect(wordsOf(9, 9, 0.004)).toMatch(
       / for 9 of the 9 heads with a sink, which are dormant\. Without all 9 at once: \+0\.004\.$/,
     );
-    expect(words(2, 3, -0.25)).toMatch(/Without all 2 at once: −0\.250\.$/);
-    expect(words(2, 3, NaN)).toBe('');
+    expect(wordsOf(2, 3, -0.25)).toMatch(/Without all 2 at once: −0\.250\.$/);
+    expect(wordsOf(2, 3, NaN)).toBe('');
   });
 
   it('has no symbols; a picture without an answer shows its question', () => {
@@ -232,18 +246,18 @@ describe('the answer', () => {
 
   it('names the first token, and explains it if it is a special token', () => {
     expect(firstTokenClause(frameOf())).toBe('<s> is a marker that begins every text');
-    const plain = frameOf().tokens.map((one) => ({ ...one, special: false }));
-    expect(firstTokenClause(frameOf({ tokens: plain }))).toBe('the first token is “<s>”');
+    const plainTokens = frameOf().tokens.map((one) => ({ ...one, special: false }));
+    expect(firstTokenClause(frameOf({ tokens: plainTokens }))).toBe('the first token is “<s>”');
     const firstAt = { key: 0, isCommon: false };
-    expect(firstTokenClause(frameOf({ tokens: plain, firstAt }))).toBe(
+    expect(firstTokenClause(frameOf({ tokens: plainTokens, firstAt }))).toBe(
       'the first token of this prompt is “<s>”',
     );
   });
 
   it('says which of several models have heads with a sink', () => {
-    const model = (title: string, share: number) =>
+    const modelFrame = (title: string, share: number) =>
       frameOf({ title }, { sink_ratio: tensor([3], [share, 0, 0]) });
-    const [a, b, c] = [model('A', 0.5), model('B', 0), model('C', 0.25)];
+    const [a, b, c] = [modelFrame('A', 0.5), modelFrame('B', 0), modelFrame('C', 0.25)];
     expect(comparisonAnswer([a, b])).toBe('Only one of these models has heads with a sink: A.');
     expect(comparisonAnswer([a, b, c])).toBe('2 of 3 models have heads with a sink.');
     expect(comparisonAnswer([a, c])).toBe('Each of these models has heads with a sink.');

@@ -39,14 +39,14 @@ const describe_ = {
 function modelOf(
   answer: (metric: string, ids: readonly number[], edits: readonly unknown[]) => number[],
 ) {
-  const asked: { ids: readonly number[]; metrics: string[] }[] = [];
+  const requests: { ids: readonly number[]; metrics: string[] }[] = [];
   const model = {
     describe: describe_,
     architecture: { context: 99 },
     run: async (ids: readonly number[], { edits = [] }: { edits?: readonly unknown[] } = {}) => ({
       close: async () => {},
       read: async (reads: readonly { metric: string }[]) => {
-        asked.push({ ids: [...ids], metrics: reads.map(({ metric: name }) => name) });
+        requests.push({ ids: [...ids], metrics: reads.map(({ metric: name }) => name) });
         return reads.map(({ metric: name }) => {
           const values = answer(name, ids, edits);
           return tensor([values.length], values);
@@ -54,7 +54,7 @@ function modelOf(
       },
     }),
   };
-  return { openModel: { model, title: 'M' } as unknown as OpenModel, asked };
+  return { openModel: { model, title: 'M' } as unknown as OpenModel, requests };
 }
 
 const promptsOf = (...ids: number[][]) => ({ ids }) as unknown as Prompts;
@@ -63,33 +63,36 @@ describe('averages over prompts', () => {
   it('have means and sample deviations, and keep the number of each prompt', async () => {
     const { openModel } = modelOf((_, ids) => [ids[0]!]);
     const prompts = promptsOf([1, 0], [2, 0], [6, 0]);
-    const [found] = await measureAverages(
+    const [average] = await measureAverages(
       openModel,
       prompts,
       [[]],
       { eps: 0.3, metrics: ['loss_mean'] },
       watch,
     );
-    expect([...found!.tensors.loss_mean!.data]).toEqual([3]);
+    expect([...average!.tensors.loss_mean!.data]).toEqual([3]);
     // (4 + 1 + 9) / 2 = 7
-    expect(found!.spread.loss_mean![0]).toBeCloseTo(Math.sqrt(7), 6);
-    expect(found!.perPrompt).toEqual({ loss_mean: [1, 2, 6] });
-    const kept = statisticsOverPrompts(frameOf({ perPrompt: found!.perPrompt }), 'loss_mean');
-    expect(kept.mean).toBe(3);
-    expect(kept.deviation).toBeCloseTo(Math.sqrt(7), 12);
+    expect(average!.spread.loss_mean![0]).toBeCloseTo(Math.sqrt(7), 6);
+    expect(average!.perPrompt).toEqual({ loss_mean: [1, 2, 6] });
+    const statistics = statisticsOverPrompts(
+      frameOf({ perPrompt: average!.perPrompt }),
+      'loss_mean',
+    );
+    expect(statistics.mean).toBe(3);
+    expect(statistics.deviation).toBeCloseTo(Math.sqrt(7), 12);
     expect(statisticsOverPrompts(frameOf({ perPrompt: {} }), 'loss_mean').mean).toBeNaN();
   });
 
   it('separate the numbers of different settings', async () => {
     const { openModel } = modelOf((_, ids, edits) => [ids[0]! + (edits.length ? 10 : 0)]);
-    const found = await measureAverages(
+    const averages = await measureAverages(
       openModel,
       promptsOf([1, 0], [2, 0]),
       [[], [{ kind: 'hide_key' }]] as never,
       { eps: 0.3, metrics: ['loss_mean'] },
       watch,
     );
-    expect(found.map(({ perPrompt }) => perPrompt)).toEqual([
+    expect(averages.map(({ perPrompt }) => perPrompt)).toEqual([
       { loss_mean: [1, 2] },
       { loss_mean: [11, 12] },
     ]);
@@ -97,20 +100,20 @@ describe('averages over prompts', () => {
 
   it('have no deviation for a single prompt, and NaN for undefined values', async () => {
     const { openModel } = modelOf(() => [4, NaN]);
-    const [found] = await measureAverages(
+    const [average] = await measureAverages(
       openModel,
       promptsOf([1, 0]),
       [[]],
       { eps: 0.3, metrics: ['loss_mean'] },
       watch,
     );
-    expect([...found!.tensors.loss_mean!.data]).toEqual([4, NaN]);
-    expect(found!.spread.loss_mean![0]).toBeNaN();
+    expect([...average!.tensors.loss_mean!.data]).toEqual([4, NaN]);
+    expect(average!.spread.loss_mean![0]).toBeNaN();
   });
 
   it('omit metrics of a single head, and comparisons if no run is edited', async () => {
-    const { openModel, asked } = modelOf(() => [1]);
-    const all = (edits: { kind: string }[]) =>
+    const { openModel, requests } = modelOf(() => [1]);
+    const measureAll = (edits: { kind: string }[]) =>
       measureAllAverages(
         describe_,
         openModel,
@@ -118,10 +121,10 @@ describe('averages over prompts', () => {
         { edits: edits as never, eps: 0.3 },
         watch,
       );
-    await all([]);
-    expect(asked.at(-1)!.metrics).toEqual(['loss_mean', 'loss_at', 'alpha_uniform']);
-    await all([{ kind: 'hide_key' }]);
-    expect(asked.at(-1)!.metrics).toEqual(['loss_mean', 'loss_at', 'alpha_uniform', 'kl_mean']);
+    await measureAll([]);
+    expect(requests.at(-1)!.metrics).toEqual(['loss_mean', 'loss_at', 'alpha_uniform']);
+    await measureAll([{ kind: 'hide_key' }]);
+    expect(requests.at(-1)!.metrics).toEqual(['loss_mean', 'loss_at', 'alpha_uniform', 'kl_mean']);
     // A figure reads only its own numbers.
     await measureAllAverages(
       describe_,
@@ -130,7 +133,7 @@ describe('averages over prompts', () => {
       { edits: [], eps: 0.3, onlyMetrics: ['att'] },
       watch,
     );
-    expect(asked.at(-1)!.metrics).toEqual(['loss_mean', 'alpha_uniform']);
+    expect(requests.at(-1)!.metrics).toEqual(['loss_mean', 'alpha_uniform']);
   });
 
   it('report the progress, and the prompts per second of all workers together', async () => {
@@ -138,8 +141,8 @@ describe('averages over prompts', () => {
     let now = 7;
     vi.spyOn(performance, 'now').mockImplementation(() => now);
     const { openModel } = modelOf((name, [ms]) => [name === 'loss_mean' ? (now += ms!) : 1]);
-    const said: unknown[][] = [];
-    const listening = { ...watch, onProgress: (...all: unknown[]) => void said.push(all) };
+    const reports: unknown[][] = [];
+    const watching = { ...watch, onProgress: (...all: unknown[]) => void reports.push(all) };
     for (const ids of [
       [[8, 2]],
       [[100, 2]],
@@ -154,15 +157,15 @@ describe('averages over prompts', () => {
         openModel,
         promptsOf(...ids),
         { edits: [], eps: 0.3 },
-        listening,
+        watching,
       );
     vi.restoreAllMocks();
-    expect(said.slice(0, 3)).toEqual([
+    expect(reports.slice(0, 3)).toEqual([
       ['M, 1 of 1 prompts, 125 a second', 1, 1],
       ['M, 1 of 1 prompts, 10 a second', 1, 1],
       ['M, 1 of 1 prompts, 9.9 a second', 1, 1],
     ]);
-    expect(said.at(-1)).toEqual(['M, 2 of 2 prompts, 10 a second', 2, 2]);
+    expect(reports.at(-1)).toEqual(['M, 2 of 2 prompts, 10 a second', 2, 2]);
   });
 });
 
@@ -171,57 +174,57 @@ describe('losses predicted from a window before each token', () => {
   const answer = (_: string, ids: readonly number[]) => ids.map((id, t) => (t ? 10 * id + t : NaN));
 
   it('predict each token from the window before it, and the first tokens together', async () => {
-    const { openModel, asked } = modelOf(answer);
-    const found = await measureWindowLoss(
+    const { openModel, requests } = modelOf(answer);
+    const average = await measureWindowLoss(
       openModel,
       promptsOf([1, 2, 3, 4, 5, 6]),
       2,
       { edits: [], eps: 0.3 },
       watch,
     );
-    expect(asked.map(({ ids }) => ids)).toEqual([
+    expect(requests.map(({ ids }) => ids)).toEqual([
       [1, 2, 3],
       [2, 3, 4],
       [3, 4, 5],
       [4, 5, 6],
     ]);
-    expect(found.tensors.loss_mean!.shape).toEqual([1]);
-    expect([...found.tensors.loss_at!.data]).toEqual([NaN, 21, 32, 42, 52, 62]);
-    expect(found.tensors.loss_mean!.data[0]).toBeCloseTo((21 + 32 + 42 + 52 + 62) / 5, 5);
-    expect(found.perPrompt.loss_mean).toEqual([(21 + 32 + 42 + 52 + 62) / 5]);
+    expect(average.tensors.loss_mean!.shape).toEqual([1]);
+    expect([...average.tensors.loss_at!.data]).toEqual([NaN, 21, 32, 42, 52, 62]);
+    expect(average.tensors.loss_mean!.data[0]).toBeCloseTo((21 + 32 + 42 + 52 + 62) / 5, 5);
+    expect(average.perPrompt.loss_mean).toEqual([(21 + 32 + 42 + 52 + 62) / 5]);
   });
 
   it('are averaged over the prompts position by position', async () => {
     const { openModel } = modelOf(answer);
-    const found = await measureWindowLoss(
+    const average = await measureWindowLoss(
       openModel,
       promptsOf([1, 2, 3], [3, 4, 7]),
       1,
       { edits: [], eps: 0.3 },
       watch,
     );
-    expect(found.tensors.loss_mean!.shape).toEqual([1]);
-    expect([...found.tensors.loss_at!.data]).toEqual([NaN, 31, 51]);
-    expect([...found.spread.loss_at!]).toEqual([
+    expect(average.tensors.loss_mean!.shape).toEqual([1]);
+    expect([...average.tensors.loss_at!.data]).toEqual([NaN, 31, 51]);
+    expect([...average.spread.loss_at!]).toEqual([
       NaN,
       Math.fround(Math.sqrt(200)),
       Math.fround(Math.sqrt(800)),
     ]);
-    expect(found.perPrompt.loss_mean).toEqual([26, 56]);
-    expect(found.spread.loss_mean![0]).toBeCloseTo(Math.sqrt(450), 5);
+    expect(average.perPrompt.loss_mean).toEqual([26, 56]);
+    expect(average.spread.loss_mean![0]).toBeCloseTo(Math.sqrt(450), 5);
   });
 
   it('equal those of one run when the window is as long as the text', async () => {
-    const { openModel, asked } = modelOf(answer);
+    const { openModel, requests } = modelOf(answer);
     await measureWindowLoss(openModel, promptsOf([1, 2, 3]), 9, { edits: [], eps: 0.3 }, watch);
-    expect(asked.map(({ ids }) => ids)).toEqual([[1, 2, 3]]);
+    expect(requests.map(({ ids }) => ids)).toEqual([[1, 2, 3]]);
   });
 });
 
 describe('the single number of a prompt', () => {
   it('is the first value of a ratio, the mean row sum or the mean value ratio', () => {
-    const each: Record<string, number[]> = {};
-    const said = {
+    const numbers: Record<string, number[]> = {};
+    const tensors = {
       sink_ratio: tensor([3], [0.5, 0.1, 0.2]),
       sink_ratio_raw: tensor([3], [0.25, 0, 0]),
       sink_ratio_bias: tensor([1], [0.75]),
@@ -232,9 +235,9 @@ describe('the single number of a prompt', () => {
       value_ratio: tensor([2, 2], [1, 4, 2.5, NaN]),
       alpha: tensor([1], [7]),
     };
-    addPromptNumbers(each, said);
-    addPromptNumbers(each, { loss_mean: tensor([1], [3]) });
-    expect(each).toEqual({
+    addPromptNumbers(numbers, tensors);
+    addPromptNumbers(numbers, { loss_mean: tensor([1], [3]) });
+    expect(numbers).toEqual({
       sink_ratio: [0.5],
       sink_ratio_raw: [0.25],
       sink_ratio_bias: [0.75],

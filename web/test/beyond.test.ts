@@ -10,7 +10,7 @@ import { frameOf, tensor } from './fixture';
 const at = { layer: 0, head: 0 };
 
 describe('a compression valley', () => {
-  const of = (all: number[], others: number[]) =>
+  const entropyFrame = (all: number[], others: number[]) =>
     frameOf(
       { title: 'A' },
       {
@@ -27,18 +27,20 @@ describe('a compression valley', () => {
   });
 
   it('is reported with its depth with and without the first token', () => {
-    expect(compression.says(of([0.75, 0.25, 0.5], [0.75, 0.75, 0.5]), at)).toBe(
+    expect(compression.says(entropyFrame([0.75, 0.25, 0.5], [0.75, 0.75, 0.5]), at)).toBe(
       'A: matrix entropy is 0.75 at the embedding and 0.50 after the last layer, and 0.25 after layer 0, 0.25 below ' +
         'both; without the first token there is no valley.',
     );
-    expect(compression.says(of([0.75, 0.25, 0.5], [0.75, 0.375, 0.5]), at)).toMatch(
+    expect(compression.says(entropyFrame([0.75, 0.25, 0.5], [0.75, 0.375, 0.5]), at)).toMatch(
       /valley is 0.13 deep/,
     );
-    expect(compression.says(of([0.75, 0.25, 0.5], [0.5, 0.5, 0.5]), at)).toMatch(
+    expect(compression.says(entropyFrame([0.75, 0.25, 0.5], [0.5, 0.5, 0.5]), at)).toMatch(
       /there is no valley\.$/,
     );
-    expect(compression.says(of([0.5, 0.75, 0.5], [1, 1, 1]), at)).toMatch(/^A: no valley/);
-    expect(compression.says(of([0.75, 0.625, 0.25, 0.5], [1, 1, 1, 1]), at)).toContain(
+    expect(compression.says(entropyFrame([0.5, 0.75, 0.5], [1, 1, 1]), at)).toMatch(
+      /^A: no valley/,
+    );
+    expect(compression.says(entropyFrame([0.75, 0.625, 0.25, 0.5], [1, 1, 1, 1]), at)).toContain(
       'and 0.25 after layer 1, 0.25 below both',
     );
   });
@@ -46,7 +48,7 @@ describe('a compression valley', () => {
 
 describe('the parts of a logit', () => {
   // Two layers of two heads. The logit of layer 1, head 1 has four parts: embedding, attention of layer 0, its MLP, biases.
-  const none = [NaN, NaN, NaN, NaN];
+  const undefinedParts = [NaN, NaN, NaN, NaN];
   const logit_parts = tensor(
     [2, 2, 6],
     [
@@ -76,11 +78,11 @@ describe('the parts of a logit', () => {
       0.25,
     ],
   );
-  const heads = (...own: number[]) =>
-    tensor([2, 2, 2, 2], [...none, ...none, 0, 0, NaN, NaN, ...own, NaN, NaN]);
+  const headParts = (...own: number[]) =>
+    tensor([2, 2, 2, 2], [...undefinedParts, ...undefinedParts, 0, 0, NaN, NaN, ...own, NaN, NaN]);
 
   it('are the contributions of the layers below, and of the strongest head', () => {
-    const frame = frameOf({}, { logit_parts, logit_parts_heads: heads(1, -3) });
+    const frame = frameOf({}, { logit_parts, logit_parts_heads: headParts(1, -3) });
     expect(partsOf(frame, { layer: 1, head: 1 })).toEqual({
       embedding: 0.5,
       attention: [-2],
@@ -98,24 +100,27 @@ describe('the parts of a logit', () => {
   });
 
   it('omit heads that cannot be separated, and are empty if they do not add up', () => {
-    const frame = frameOf({}, { logit_parts, logit_parts_heads: heads(NaN, NaN) });
+    const frame = frameOf({}, { logit_parts, logit_parts_heads: headParts(NaN, NaN) });
     expect(logitParts.says(frame, { layer: 1, head: 1 })).not.toContain('Of the heads');
-    const undefined_ = tensor([2, 2, 6], new Float32Array(24).fill(NaN));
-    const edited = frameOf({}, { logit_parts: undefined_, logit_parts_heads: heads(NaN, NaN) });
+    const undefinedTensor = tensor([2, 2, 6], new Float32Array(24).fill(NaN));
+    const edited = frameOf(
+      {},
+      { logit_parts: undefinedTensor, logit_parts_heads: headParts(NaN, NaN) },
+    );
     expect(logitParts.says(edited, { layer: 1, head: 1 })).toMatch(/^L1H1: the stream is no sum/);
   });
 });
 
 it('state the tag of the chosen head, of the strongest one, and of chance', () => {
   const shares = tensor([2, 2], [0.5, 0.25, 0.125, 1]);
-  const frame = (...stream: number[]) =>
+  const tagFrame = (...stream: number[]) =>
     frameOf({}, { tag_share: shares, tag_stream: tensor([2, 2], stream) });
-  expect(sinkTag.says(frame(0.25, 0.5, 0.125, NaN), { layer: 1, head: 0 })).toBe(
+  expect(sinkTag.says(tagFrame(0.25, 0.5, 0.125, NaN), { layer: 1, head: 0 })).toBe(
     'Head L1H0: 12.5% of what the head mixes for the other tokens lies along the first token’s value, and 12.5% of the ' +
       'variance of their hidden states after layer 1 along what W_O makes of it; most of all heads: 50.0%, L0H1. A random ' +
       'direction of 8 would have 12.5% on average.',
   );
-  expect(sinkTag.says(frame(NaN, NaN, NaN, NaN), at)).toBe(
+  expect(sinkTag.says(tagFrame(NaN, NaN, NaN, NaN), at)).toBe(
     'Head L0H0: 50.0% of what the head mixes for the other tokens lies along the first token’s value.',
   );
 });
@@ -129,7 +134,7 @@ describe('secondary sinks', () => {
   alphas[3 * T + 2] = 0.6;
   // A key that few queries see does not count.
   alphas[3 * T + 6] = 1;
-  const frame = (data: Float32Array): Frame =>
+  const alphaFrame = (data: Float32Array): Frame =>
     frameOf(
       {
         T,
@@ -146,48 +151,48 @@ describe('secondary sinks', () => {
     );
 
   it('are keys of the first half, with the layer of birth, lifetime and norm', () => {
-    const [first, second] = keysByAttention(frame(alphas));
+    const [first, second] = keysByAttention(alphaFrame(alphas));
     expect(first).toMatchObject({ key: 2, birth: 1, lifetime: 1, norm: 4 });
     expect(first!.multiples[1]).toBeCloseTo(8, 5);
     expect(second).toMatchObject({ birth: -1, lifetime: 0 });
-    expect(keysByAttention(frame(alphas)).map(({ key }) => key)).toEqual([2, 1, 3]);
+    expect(keysByAttention(alphaFrame(alphas)).map(({ key }) => key)).toEqual([2, 1, 3]);
     // Of seven tokens, keys 0 to 2 have enough queries. If a recording counts key 1 as the first, keys 2 and 3 are left.
-    const keys = (change: object) =>
-      keysByAttention({ ...frame(alphas), ...change } as Frame).map(({ key }) => key);
-    expect(keys({ T: 7 }).sort()).toEqual([1, 2]);
-    expect(keys({ firstAt: { key: 1, isCommon: true } }).sort()).toEqual([2, 3]);
-    expect(secondary.says(frame(alphas), at)).toBe(
+    const keysOf = (change: object) =>
+      keysByAttention({ ...alphaFrame(alphas), ...change } as Frame).map(({ key }) => key);
+    expect(keysOf({ T: 7 }).sort()).toEqual([1, 2]);
+    expect(keysOf({ firstAt: { key: 1, isCommon: true } }).sort()).toEqual([2, 3]);
+    expect(secondary.says(alphaFrame(alphas), at)).toBe(
       '1 secondary sink: token 2 “a” from layer 1 on in 1 layer (up to 8.0 times, its norm 4.00 of the mean). The first ' +
         'key receives 50.0% on average over all heads.',
     );
   });
 
   it('may be any key if all queries see all keys, as [SEP] in an encoder', () => {
-    const plain = frame(alphas);
+    const oneWayFrame = alphaFrame(alphas);
     const mask = { kind: 'bidirectional' } as const;
-    const both = { ...plain, architecture: { ...plain.architecture, mask } };
-    expect(keysByAttention(both)).toHaveLength(T - 1);
-    expect(keysByAttention(both)[1]).toMatchObject({ key: 6, birth: 1, lifetime: 1 });
-    expect(secondary.says(both, at)).toMatch(/^2 secondary sinks: token 2 .*; token 6 /);
+    const bothWaysFrame = { ...oneWayFrame, architecture: { ...oneWayFrame.architecture, mask } };
+    expect(keysByAttention(bothWaysFrame)).toHaveLength(T - 1);
+    expect(keysByAttention(bothWaysFrame)[1]).toMatchObject({ key: 6, birth: 1, lifetime: 1 });
+    expect(secondary.says(bothWaysFrame, at)).toMatch(/^2 secondary sinks: token 2 .*; token 6 /);
   });
 
   it('are reported as absent if no key receives five times uniform attention', () => {
-    const few = alphas.map((x) => Math.min(x, 0.5));
-    expect(secondary.says(frame(few), at)).toMatch(
+    const smallAlphas = alphas.map((x) => Math.min(x, 0.5));
+    expect(secondary.says(alphaFrame(smallAlphas), at)).toMatch(
       /^No secondary sink: after the first, token 2 “a” receives most, at most 5.0 times/,
     );
-    const exact = (most: number) => {
-      const plain = frame(alphas.map((x) => Math.min(x, most)));
+    const keyAtLimit = (most: number) => {
+      const plain = alphaFrame(alphas.map((x) => Math.min(x, most)));
       const alpha_uniform = tensor([T], new Float32Array(T).fill(0.125));
       return keysByAttention({ ...plain, tensors: { ...plain.tensors, alpha_uniform } })[0];
     };
-    expect(exact(0.65)!.lifetime).toBe(0);
+    expect(keyAtLimit(0.65)!.lifetime).toBe(0);
     alphas[3 * T + 2] = 1;
-    expect(exact(0.625)).toMatchObject({
+    expect(keyAtLimit(0.625)).toMatchObject({
       key: 2,
       multiples: [0.08, 5].map(() => expect.anything()),
       lifetime: 0,
     });
-    expect(exact(0.640625)).toMatchObject({ key: 2, birth: 1, lifetime: 1 });
+    expect(keyAtLimit(0.640625)).toMatchObject({ key: 2, birth: 1, lifetime: 1 });
   });
 });

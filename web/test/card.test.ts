@@ -30,10 +30,10 @@ describe('the content of the picture', () => {
   const at = { layer: 1, head: 0 };
   const head = { ...at, tensors: { att: tensor([3, 3], [1, 0, 0, 0.5, 0.5, 0, 0.25, 0.25, 0.5]) } };
   const link = 'https://page.example/#a';
-  const frame = (prompt: string, change: object = {}) =>
+  const frameWith = (prompt: string, change: object = {}) =>
     frameOf({ head, question: { ...frameOf().question, prompt }, ...change } as never);
 
-  function drawn(own: Frame, to = link) {
+  function drawCard(frame: Frame, to = link) {
     const texts: [line: string, x: number, y: number, font: string, color: string][] = [];
     const images: unknown[][] = [];
     const pixels: number[] = [];
@@ -62,13 +62,13 @@ describe('the content of the picture', () => {
         ) {}
       },
     );
-    const card = cardOf(own, at, { version: '1.2.3', link: to });
+    const card = cardOf(frame, at, { version: '1.2.3', link: to });
     return { card, texts, lines: texts.map(([line]) => line), images, pixels, context };
   }
 
   it('puts text, share, finding, conditions, map and link in their places', () => {
-    const own = frame('word '.repeat(20).trim());
-    const { card, texts, lines, images, pixels, context } = drawn(own);
+    const frame = frameWith('word '.repeat(20).trim());
+    const { card, texts, lines, images, pixels, context } = drawCard(frame);
     expect([card.width, card.height]).toEqual([1200, 630]);
     expect(context.fillRect).toHaveBeenCalledWith(0, 0, 1200, 630);
     const [ink, gray] = ['#1d1b22', '#55525e'];
@@ -78,9 +78,9 @@ describe('the content of the picture', () => {
       ['“word word', 48, 48, '600 30px', ink],
       ['word word ', 48, 87, '600 30px', ink],
       ['58%', 48, 138, '700 92px', '#b0305a'],
-      [findingWords(own, at).slice(0, 10), 48, 138 + 1.3 * 92 + 0.4 * 92, '400 22px', ink],
+      [findingWords(frame, at).slice(0, 10), 48, 138 + 1.3 * 92 + 0.4 * 92, '400 22px', ink],
     ]);
-    expect(lines.slice(3, -2).join(' ')).toBe(`${findingWords(own, at)} ${stampWords(own)}`);
+    expect(lines.slice(3, -2).join(' ')).toBe(`${findingWords(frame, at)} ${stampWords(frame)}`);
     expect(lines.every((line) => line.length <= 63)).toBe(true);
     expect(texts.slice(-2)).toEqual([
       ['Softmax model, head L1H0: rows attend to columns', 732, 478, '400 17px', gray],
@@ -94,28 +94,28 @@ describe('the content of the picture', () => {
 
   it('has at most five lines of text and two of conditions, and shortens the link', () => {
     const title = 'word '.repeat(40).trim();
-    const own = frame('word '.repeat(200), { title });
-    const { texts, lines } = drawn(own, `${link}${'a'.repeat(70)}`);
-    const long = texts.filter(([, , , font]) => font === '600 30px');
-    expect([long.length, long[4]![0].endsWith('…')]).toEqual([5, true]);
-    const stamp = stampWords(own);
+    const longFrame = frameWith('word '.repeat(200), { title });
+    const { texts, lines } = drawCard(longFrame, `${link}${'a'.repeat(70)}`);
+    const promptLines = texts.filter(([, , , font]) => font === '600 30px');
+    expect([promptLines.length, promptLines[4]![0].endsWith('…')]).toEqual([5, true]);
+    const stamp = stampWords(longFrame);
     const [first, second, third] = lines.slice(lines.findIndex((line) => stamp.startsWith(line)));
     expect([stamp.startsWith(`${first} `), second!.endsWith('…')]).toEqual([true, true]);
     expect(third).toBe(`${title}, head L1H0: rows attend to columns`);
     expect(lines.at(-1)).toBe('Sinkscope 1.2.3 · https://page.example/');
-    const fits = `${link}${'a'.repeat(69)}`;
-    expect(drawn(own, fits).lines.at(-1)).toBe(`Sinkscope 1.2.3 · ${fits}`);
+    const longLink = `${link}${'a'.repeat(69)}`;
+    expect(drawCard(longFrame, longLink).lines.at(-1)).toBe(`Sinkscope 1.2.3 · ${longLink}`);
   });
 
   it('omits the map for means; the file is a PNG, or an error if the browser makes none', async () => {
-    const own = frame('A text.', { pooled: 2 });
-    expect(drawn(own).images).toEqual([]);
+    const meanFrame = frameWith('A text.', { pooled: 2 });
+    expect(drawCard(meanFrame).images).toEqual([]);
     const make = vi.spyOn(HTMLCanvasElement.prototype, 'toBlob');
     make.mockImplementation((done) => done(new Blob(['png'])));
-    const file = await pictureOf(own, at, { version: '1.2.3', link });
+    const file = await pictureOf(meanFrame, at, { version: '1.2.3', link });
     expect([file.name, file.type, file.size]).toEqual(['sinkscope.png', 'image/png', 3]);
     make.mockImplementation((done) => done(null));
-    await expect(pictureOf(own, at, { version: '', link: '' })).rejects.toThrow(
+    await expect(pictureOf(meanFrame, at, { version: '', link: '' })).rejects.toThrow(
       'The picture was not made.',
     );
   });

@@ -8,18 +8,18 @@ import { rooms } from '../src/rooms/index';
 
 const folder = join(import.meta.dirname, '../cards');
 const allCards = cards();
-const drawn = JSON.parse(readFileSync(join(folder, 'drawn.json'), 'utf8')) as Record<
+const fingerprints = JSON.parse(readFileSync(join(folder, 'drawn.json'), 'utf8')) as Record<
   string,
   string
 >;
 
 describe('previews of shared links', () => {
   it('exist for every room, every lesson and the glossary, each on its own page', () => {
-    const wanted = [
+    const expectedPages = [
       ...rooms.map(({ name }) => (name === 'start' ? 'index.html' : `${name}/index.html`)),
       ...Object.keys(pages()),
     ];
-    expect(allCards.map(({ page }) => page).sort()).toEqual(wanted.sort());
+    expect(allCards.map(({ page }) => page).sort()).toEqual(expectedPages.sort());
     expect(pages()).toHaveProperty([`learn/${lessons()[0]!.slug}/index.html`]);
   });
 
@@ -38,15 +38,17 @@ describe('previews of shared links', () => {
         SIZE.height,
       ]);
       expect(png.length, card.name).toBeLessThan(200_000);
-      expect(drawn[card.name], `${card.name}: node web/cards/draw.mjs`).toBe(fingerprintOf(card));
+      expect(fingerprints[card.name], `${card.name}: node web/cards/draw.mjs`).toBe(
+        fingerprintOf(card),
+      );
     }
-    expect(Object.keys(drawn)).toHaveLength(allCards.length);
+    expect(Object.keys(fingerprints)).toHaveLength(allCards.length);
   });
 
   it('name the picture by an absolute address where the address of the build is known', () => {
-    const of = (home: string) =>
+    const imageAddress = (home: string) =>
       tagsOf(allCards.at(-1)!, home).find(({ property }) => property === 'og:image')!.content;
-    expect(of('https://example.org/x/')).toBe('https://example.org/x/cards/glossary.png');
-    expect(of('../../')).toBe('../../cards/glossary.png');
+    expect(imageAddress('https://example.org/x/')).toBe('https://example.org/x/cards/glossary.png');
+    expect(imageAddress('../../')).toBe('../../cards/glossary.png');
   });
 });

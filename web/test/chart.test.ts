@@ -2,20 +2,20 @@
 /** Marks of charts: a chart without a layout is 340 pixels wide, its axes from 46 to 330 and from 144 up to 22. */
 import { describe, expect, it, vi } from 'vitest';
 
-const watched = vi.hoisted(() => {
-  const own = { places: [] as Element[], resize: (_: object[]) => {} };
+const resizeObserver = vi.hoisted(() => {
+  const observed = { places: [] as Element[], resize: (_: object[]) => {} };
   vi.stubGlobal(
     'ResizeObserver',
     class {
       constructor(resize: (entries: object[]) => void) {
-        own.resize = resize;
+        observed.resize = resize;
       }
       observe(place: Element) {
-        own.places.push(place);
+        observed.places.push(place);
       }
     },
   );
-  return own;
+  return observed;
 });
 import { drawChart, type ChartData, type Series } from '../src/plot/chart';
 import { drawRose } from '../src/plot/rose';
@@ -33,12 +33,12 @@ function chartOf(series: Series[], more: Partial<ChartData> = {}) {
   drawChart(root, { ...base, series, ...more });
   const all = (selector: string) => [...root.querySelectorAll(selector)];
   const texts = (anchor: string) =>
-    all(`text[text-anchor="${anchor}"]:not(.axis)`).map((one) => one.textContent!.trim());
+    all(`text[text-anchor="${anchor}"]:not(.axis)`).map((element) => element.textContent!.trim());
   return {
     root,
-    paths: all('path.line').map((one) => one.getAttribute('d')),
+    paths: all('path.line').map((path) => path.getAttribute('d')),
     marks: (selector: string, ...names: string[]) =>
-      all(selector).map((one) => names.map((name) => Number(one.getAttribute(name)))),
+      all(selector).map((element) => names.map((name) => Number(element.getAttribute(name)))),
     yTicks: texts('end'),
     xTicks: texts('middle'),
     texts: all('text'),
@@ -47,20 +47,20 @@ function chartOf(series: Series[], more: Partial<ChartData> = {}) {
 
 describe('points', () => {
   it('are drawn side by side above their label, one shape per series, without lines', () => {
-    const two = [line([1, 2], { spread: [0.5, NaN] }), line([4, 3], { color: '--query' })];
-    const { root, paths, marks, xTicks } = chartOf(two, {
+    const twoSeries = [line([1, 2], { spread: [0.5, NaN] }), line([4, 3], { color: '--query' })];
+    const { root, paths, marks, xTicks } = chartOf(twoSeries, {
       kind: 'points',
       xNames: ['first', 'other'],
     });
     const points = [...root.querySelectorAll('.chart-picture .point')];
     expect(paths).toEqual([]);
-    expect(points.map((one) => one.getAttribute('style'))).toEqual([
+    expect(points.map((element) => element.getAttribute('style'))).toEqual([
       ...['fill: var(--sink)', 'fill: var(--sink)', 'fill: var(--query)', 'fill: var(--query)'],
     ]);
     // The two points at an x are 0.08 units apart, and the margins are 0.4 units, so that 284 pixels hold 1.88
     // places. A unit is 30.5 pixels high.
-    const middle = (at: number) => 46 + (284 * (0.44 + at)) / 1.88;
-    const where = points.map((one) =>
+    const xOf = (at: number) => 46 + (284 * (0.44 + at)) / 1.88;
+    const positions = points.map((one) =>
       one
         .getAttribute('transform')!
         .match(/[\d.]+/g)!
@@ -72,24 +72,26 @@ describe('points', () => {
       [0.04, 4],
       [1.04, 3],
     ].forEach(([at, value], i) => {
-      expect(where[i]![0]).toBeCloseTo(middle(at!), 0);
-      expect(where[i]![1]).toBeCloseTo(144 - 30.5 * value!, 1);
+      expect(positions[i]![0]).toBeCloseTo(xOf(at!), 0);
+      expect(positions[i]![1]).toBeCloseTo(144 - 30.5 * value!, 1);
     });
     expect(marks('.spread', 'y1', 'y2')).toHaveLength(1);
     expect(xTicks).toEqual(['first', 'other']);
     const names = marks('text[text-anchor="middle"]', 'x').flat();
-    names.forEach((x, at) => expect(x).toBeCloseTo(middle(at), 1));
+    names.forEach((x, at) => expect(x).toBeCloseTo(xOf(at), 1));
     expect(names).toHaveLength(2);
-    const three = ['--sink', '--query', '--key'].map((color) => line([1, 2], { color }));
-    const of = chartOf(three, { kind: 'points' }).root.querySelectorAll('.chart-picture .point');
+    const threeSeries = ['--sink', '--query', '--key'].map((color) => line([1, 2], { color }));
+    const pointsOfThree = chartOf(threeSeries, { kind: 'points' }).root.querySelectorAll(
+      '.chart-picture .point',
+    );
     const [first, second, third] = [0, 2, 4].map((i) =>
-      Number(/[\d.]+/.exec(of[i]!.getAttribute('transform')!)![0]),
+      Number(/[\d.]+/.exec(pointsOfThree[i]!.getAttribute('transform')!)![0]),
     );
     // The three points of a place span 0.16 places, so that 284 pixels hold 1.96 places.
     expect(second! - first!).toBeCloseTo((284 * 0.08) / 1.96, 0);
     expect(third! - first!).toBeCloseTo((284 * 0.16) / 1.96, 0);
     const shapes = (selector: string) =>
-      [...root.querySelectorAll(selector)].map((one) => one.getAttribute('d'));
+      [...root.querySelectorAll(selector)].map((element) => element.getAttribute('d'));
     expect(new Set(shapes('.chart-picture .point')).size).toBe(2);
     expect(shapes('.chart-key .point')).toEqual([...new Set(shapes('.chart-picture .point'))]);
   });
@@ -146,13 +148,13 @@ describe('lines', () => {
     expect(middle![0]).toBe(144);
     expect(middle![1]).toBeCloseTo(144 - 61 * Math.log10(20));
     expect(high).toEqual([144, 22]);
-    const [some] = chartOf([line([10, 100], { spread: [9, 0] })], { log: true }).marks(
+    const [firstBar] = chartOf([line([10, 100], { spread: [9, 0] })], { log: true }).marks(
       '.spread',
       'y1',
       'y2',
     );
-    expect(some![0]).toBe(144);
-    expect(some![1]).toBeCloseTo(144 - 122 * Math.log10(1.9));
+    expect(firstBar![0]).toBe(144);
+    expect(firstBar![1]).toBeCloseTo(144 - 122 * Math.log10(1.9));
   });
 
   it('start at the given x, or have x values of their own', () => {
@@ -163,32 +165,35 @@ describe('lines', () => {
   });
 
   it('have no dots from forty values on, or if the caller turns dots off', () => {
-    const dots = (count: number, more?: Partial<ChartData>) =>
+    const dotCount = (count: number, more?: Partial<ChartData>) =>
       chartOf([line(Array.from({ length: count }, (_, i) => i))], more).marks('circle').length;
-    expect([dots(39), dots(40), dots(3, { dots: false }), dots(3, { dots: true })]).toEqual([
-      39, 0, 0, 3,
-    ]);
-    const many = Array.from({ length: 16 }, () => line(Array.from({ length: 25 }, () => 1)));
-    expect(chartOf(many.slice(1)).marks('circle')).toHaveLength(375);
-    expect(chartOf(many).marks('circle')).toHaveLength(0);
+    expect([
+      dotCount(39),
+      dotCount(40),
+      dotCount(3, { dots: false }),
+      dotCount(3, { dots: true }),
+    ]).toEqual([39, 0, 0, 3]);
+    const manySeries = Array.from({ length: 16 }, () => line(Array.from({ length: 25 }, () => 1)));
+    expect(chartOf(manySeries.slice(1)).marks('circle')).toHaveLength(375);
+    expect(chartOf(manySeries).marks('circle')).toHaveLength(0);
   });
 
   it('are thinner and last in the legend if faint, and the legend shows dashes if lines differ in them', () => {
-    const plain = chartOf([line([1, 2], { name: 'weak', faint: true }), line([2, 1])]);
-    expect(plain.marks('circle.faint', 'r')).toEqual([[1.6], [1.6]]);
-    expect(plain.root.querySelectorAll('path.line.faint')).toHaveLength(1);
-    const names = (one: typeof plain) =>
+    const faintChart = chartOf([line([1, 2], { name: 'weak', faint: true }), line([2, 1])]);
+    expect(faintChart.marks('circle.faint', 'r')).toEqual([[1.6], [1.6]]);
+    expect(faintChart.root.querySelectorAll('path.line.faint')).toHaveLength(1);
+    const names = (one: typeof faintChart) =>
       [...one.root.querySelectorAll('.chart-key span')].map((name) => name.textContent!.trim());
-    expect(names(plain)).toEqual(['a', 'weak']);
-    const order = chartOf([
+    expect(names(faintChart)).toEqual(['a', 'weak']);
+    const orderedChart = chartOf([
       line([1], { name: 'x' }),
       line([1], { faint: true }),
       line([1], { name: 'y' }),
     ]);
-    expect(names(order)).toEqual(['x', 'y', 'a']);
-    expect(plain.root.querySelector('.sample')).toBeNull();
-    const others = { dash: '3,3', faint: true, name: 'b' };
-    const dashed = chartOf([line([1, 2]), line([2, 1], others)]);
+    expect(names(orderedChart)).toEqual(['x', 'y', 'a']);
+    expect(faintChart.root.querySelector('.sample')).toBeNull();
+    const faintDashes = { dash: '3,3', faint: true, name: 'b' };
+    const dashed = chartOf([line([1, 2]), line([2, 1], faintDashes)]);
     expect(dashed.root.querySelectorAll('.sample')).toHaveLength(2);
     expect(dashed.root.querySelectorAll('.sample path.faint')).toHaveLength(1);
     expect(dashed.root.querySelector('.chart-picture [stroke-dasharray]')).toBeTruthy();
@@ -255,9 +260,9 @@ describe('axes', () => {
   it('begin at 0, below it for negative values, and near the values on request', () => {
     expect(chartOf([line([2, 4])]).yTicks[0]).toBe('0');
     expect(chartOf([line([-2, 4])]).yTicks[0]).toBe('−2');
-    const hair = chartOf([line([-0.1, 4])]);
-    expect(hair.yTicks[0]).toBe('0');
-    expect(hair.paths[0]).toMatch(/^M46.0,147.[01]L/);
+    const slightlyNegative = chartOf([line([-0.1, 4])]);
+    expect(slightlyNegative.yTicks[0]).toBe('0');
+    expect(slightlyNegative.paths[0]).toMatch(/^M46.0,147.[01]L/);
     expect(chartOf([line([-0.12, 4])]).yTicks[0]).not.toBe('0');
     expect(chartOf([line([2, 4])], { tight: true }).yTicks).toEqual(['2', '2.5', '3', '3.5', '4']);
     expect(chartOf([line([-0.01, 4])], { tight: true }).paths[0]).not.toMatch(/,144.[1-9]/);
@@ -294,8 +299,8 @@ describe('axes', () => {
     const { xTicks, marks } = chartOf([line([0, 1, 1, 1], { places })], { steps: true });
     expect(xTicks).toEqual(['0', '100', '300', '1k', '3k']);
     // A step x is at log(1 + x / 100), and the last one, 4000, at log(41).
-    const at = (x: number) => 46 + (284 * Math.log(1 + x / 100)) / Math.log(41);
-    marks('circle', 'cx').forEach(([cx], i) => expect(cx).toBeCloseTo(at(places[i]!), 1));
+    const xOf = (x: number) => 46 + (284 * Math.log(1 + x / 100)) / Math.log(41);
+    marks('circle', 'cx').forEach(([cx], i) => expect(cx).toBeCloseTo(xOf(places[i]!), 1));
     expect(chartOf([line([1], { places: [100_000] })], { steps: true }).xTicks.at(-1)).toBe('100k');
   });
 
@@ -312,9 +317,9 @@ describe('axes', () => {
     const { xTicks } = chartOf([line(Array.from({ length: 100 }, (_, i) => i))]);
     expect(xTicks).toEqual(['0', '10', '20', '30', '40', '50', '60', '70', '80', '90']);
     // A tick for each 48 pixels: seven in 340, which are 2 apart up to 22 and 5 apart from there on.
-    const last = (n: number) =>
+    const firstTicks = (n: number) =>
       chartOf([line(Array.from({ length: n + 1 }, (_, i) => i))]).xTicks.slice(0, 2);
-    expect([last(22), last(24)]).toEqual([
+    expect([firstTicks(22), firstTicks(24)]).toEqual([
       ['0', '2'],
       ['0', '5'],
     ]);
@@ -355,10 +360,10 @@ describe('a chart whose width changes', () => {
         return [line([0, 1, 4])];
       },
     });
-    expect(watched.places.filter((place) => place === root)).toHaveLength(1);
+    expect(resizeObserver.places.filter((place) => place === root)).toHaveLength(1);
     const resize = (width: number) => {
       drawings = 0;
-      watched.resize([{ target: root, contentRect: { width } }]);
+      resizeObserver.resize([{ target: root, contentRect: { width } }]);
       return [drawings > 0, root.querySelector('svg')!.getAttribute('viewBox')];
     };
     // A hidden chart is measured with width 0, and keeps its last width.
@@ -370,7 +375,7 @@ describe('a chart whose width changes', () => {
       [true, '0 0 700 176'],
       [false, '0 0 700 176'],
     ]);
-    watched.resize([{ target: document.createElement('p'), contentRect: { width: 300 } }]);
+    resizeObserver.resize([{ target: document.createElement('p'), contentRect: { width: 300 } }]);
   });
 });
 
@@ -386,9 +391,9 @@ describe('a rose', () => {
       ],
       'Angles.',
     );
-    const of = (selector: string) =>
-      [...root.querySelectorAll(selector)].map((one) => one.getAttribute('d')!);
-    const [others, sink] = of('.rose-set').map((d) => d.split('Z').slice(0, -1));
+    const pathsOf = (selector: string) =>
+      [...root.querySelectorAll(selector)].map((element) => element.getAttribute('d')!);
+    const [others, sink] = pathsOf('.rose-set').map((d) => d.split('Z').slice(0, -1));
     expect([others!.length, sink!.length]).toEqual([36, 36]);
     // The largest petal, of three out of four, has radius 100; that of one out of four has a third of its area.
     const radius = 100 * Math.sqrt(1 / 3);
@@ -402,7 +407,7 @@ describe('a rose', () => {
     expect(others![1]).toMatch(/A0,0/);
     // The mean of 0 and three times 90 degrees is 67.5 degrees; an empty set has none.
     const mean = (67.5 * Math.PI) / 180;
-    expect(of('.rose-mean')).toEqual([
+    expect(pathsOf('.rose-mean')).toEqual([
       `M0,0L${(100 * Math.cos(mean)).toFixed(2)},${(-100 * Math.sin(mean)).toFixed(2)}`,
     ]);
     const labels = [...root.querySelectorAll('text')];
@@ -414,8 +419,8 @@ describe('a rose', () => {
       '180°',
     ]);
     expect(
-      labels.map((one) =>
-        [one.getAttribute('x'), one.getAttribute('y')].map((n) => Math.round(Number(n))),
+      labels.map((label) =>
+        [label.getAttribute('x'), label.getAttribute('y')].map((n) => Math.round(Number(n))),
       ),
     ).toEqual([
       [110, 12],
@@ -424,7 +429,7 @@ describe('a rose', () => {
       [-78, -76],
       [-110, 12],
     ]);
-    expect(of('.rose-ray')[4]).toBe('M0,0L-100.00,-0.00');
+    expect(pathsOf('.rose-ray')[4]).toBe('M0,0L-100.00,-0.00');
     const picture = root.querySelector('svg')!;
     expect(['aria-label', 'role', 'viewBox'].map((name) => picture.getAttribute(name))).toEqual([
       ...['Angles.', 'img', '-122 -116 244 134'],
@@ -435,9 +440,11 @@ describe('a rose', () => {
 
 describe('a cursor', () => {
   it('is drawn at its place, with its label on the side that has room', () => {
-    const words = (cursor: number) => {
+    const cursorOf = (cursor: number) => {
       const { root, marks } = chartOf([line([0, 1, 4])], { cursor, cursorWords: 'here' });
-      const text = [...root.querySelectorAll('text')].find((one) => one.textContent === 'here');
+      const text = [...root.querySelectorAll('text')].find(
+        (element) => element.textContent === 'here',
+      );
       const at = marks('.cursor', 'x1', 'x2', 'y1', 'y2');
       return {
         at,
@@ -446,10 +453,10 @@ describe('a cursor', () => {
         anchor: text?.getAttribute('text-anchor'),
       };
     };
-    expect(words(0)).toEqual({ at: [[46, 46, 18, 144]], x: '51', y: '26', anchor: 'start' });
-    expect(words(2)).toEqual({ at: [[330, 330, 18, 144]], x: '325', y: '26', anchor: 'end' });
-    expect([words(0.8).anchor, words(0.9).anchor]).toEqual(['start', 'end']);
-    expect(words(NaN).at).toEqual([]);
+    expect(cursorOf(0)).toEqual({ at: [[46, 46, 18, 144]], x: '51', y: '26', anchor: 'start' });
+    expect(cursorOf(2)).toEqual({ at: [[330, 330, 18, 144]], x: '325', y: '26', anchor: 'end' });
+    expect([cursorOf(0.8).anchor, cursorOf(0.9).anchor]).toEqual(['start', 'end']);
+    expect(cursorOf(NaN).at).toEqual([]);
   });
 });
 

@@ -51,22 +51,22 @@ describe('the sentence about a drawn map', () => {
   });
 
   it('agrees with the cells of the picture on any map', () => {
-    const seen = new Set<string>();
+    const remarks = new Set<string>();
     for (const { T, map } of cases) {
       let [strong, first, rows] = [0, 0, 0];
       for (let t = 1; t < T; t++, rows++) {
         first += map[t * T]!;
         if (map[t * T]! > 0.5) strong++;
       }
-      const said = remarkOf(claimOf(frameOfMap(map, T, 0.9), at))!;
-      seen.add(said.text.replace(/[\d.]+/g, 'N'));
-      const [, n, of] = /(\d+) of (\d+) tokens/.exec(said.text)?.map(Number) ?? [];
-      if (/almost every/.test(said.text)) expect(strong).toBeGreaterThanOrEqual(0.75 * rows);
-      if (n !== undefined) expect([n, of]).toEqual([strong, rows]);
-      if (/weaker column/.test(said.text)) expect(first / rows).toBeGreaterThan(0.05);
-      if (/no strong|weaker/.test(said.text)) expect(strong).toBeLessThan(0.4 * rows);
+      const remark = remarkOf(claimOf(frameOfMap(map, T, 0.9), at))!;
+      remarks.add(remark.text.replace(/[\d.]+/g, 'N'));
+      const [, n, outOf] = /(\d+) of (\d+) tokens/.exec(remark.text)?.map(Number) ?? [];
+      if (/almost every/.test(remark.text)) expect(strong).toBeGreaterThanOrEqual(0.75 * rows);
+      if (n !== undefined) expect([n, outOf]).toEqual([strong, rows]);
+      if (/weaker column/.test(remark.text)) expect(first / rows).toBeGreaterThan(0.05);
+      if (/no strong|weaker/.test(remark.text)) expect(strong).toBeLessThan(0.4 * rows);
     }
-    expect([...seen].sort()).toEqual([
+    expect([...remarks].sort()).toEqual([
       'no strong column',
       '◀ N of N tokens attend mostly here',
       '◀ a weaker column',
@@ -84,21 +84,21 @@ describe('the sentence about a drawn map', () => {
 
   it('agrees with the picture if the metrics differ from it', () => {
     for (const { T, map } of cases) {
-      const said = [0, 0.3, 1].map(
+      const remarks = [0, 0.3, 1].map(
         (alpha) => remarkOf(claimOf(frameOfMap(map, T, alpha), at))!.text,
       );
-      expect(new Set(said).size).toBe(1);
+      expect(new Set(remarks).size).toBe(1);
     }
-    const faint = mapOf(20, 100, 0.02, draw);
-    expect(kindOf(columnOf(faint, 20))).toBe('none');
-    expect(kindOf(columnOf(sharesOf(faint, 20), 20))).toBe('all');
-    expect(columnOf(faint, 20).rowSum).toBeCloseTo(0.02, 6);
+    const faintMap = mapOf(20, 100, 0.02, draw);
+    expect(kindOf(columnOf(faintMap, 20))).toBe('none');
+    expect(kindOf(columnOf(sharesOf(faintMap, 20), 20))).toBe('all');
+    expect(columnOf(faintMap, 20).rowSum).toBeCloseTo(0.02, 6);
   });
 
   it('is empty for a text of one token, and uses magnitudes of signed weights', () => {
     expect(remarkOf(claimOf(frameOfMap(Float32Array.of(1), 1, 1), at))).toBeUndefined();
-    const signed = Float32Array.of(1, NaN, -0.9, 0.1);
-    expect(columnOf(signed, 2)).toMatchObject({ strongRows: 1, rows: 1 });
+    const signedMap = Float32Array.of(1, NaN, -0.9, 0.1);
+    expect(columnOf(signedMap, 2)).toMatchObject({ strongRows: 1, rows: 1 });
   });
 });
 
@@ -110,39 +110,39 @@ describe('the number of a claim', () => {
     const sum = normalizes ? 1 : [0.02, 0.4, 2][i % 3]!;
     return { T, normalizes, map: mapOf(T, [0.2, 3, 100][i % 3]!, sum, draw) };
   });
-  const percents = (said: string) => [...said.matchAll(/([\d.]+)%/g)].map(([, n]) => Number(n));
+  const percentsIn = (said: string) => [...said.matchAll(/([\d.]+)%/g)].map(([, n]) => Number(n));
 
   it('is the mean of the drawn column, equal in caption, label, finding and card', () => {
     for (const { T, normalizes, map } of cases) {
       const column = Array.from({ length: T }, (_, t) => map[t * T]!);
-      const given = column.reduce((a, b) => a + b) / T;
-      const raw = tensor([2, 2, T], new Float32Array(4 * T).fill(Math.fround(given)));
+      const mean = column.reduce((a, b) => a + b) / T;
+      const raw = tensor([2, 2, T], new Float32Array(4 * T).fill(Math.fround(mean)));
       const frame = frameOfMap(map, T, 0.9, normalizes);
-      const own = { ...frame, tensors: { ...frame.tensors, alpha_raw: raw } } as Frame;
-      const claim = claimOf(own, at);
-      expect(claim.attention).toBeCloseTo(given, 5);
-      const said = attentionWords(claim);
-      const [number] = percents(said);
+      const rawFrame = { ...frame, tensors: { ...frame.tensors, alpha_raw: raw } } as Frame;
+      const claim = claimOf(rawFrame, at);
+      expect(claim.attention).toBeCloseTo(mean, 5);
+      const numberText = attentionWords(claim);
+      const [number] = percentsIn(numberText);
       // A bound is no smaller than the value; any other number is the rounded value.
-      const isBound = !normalizes && given < claim.uniform;
-      if (isBound) expect(number).toBeGreaterThanOrEqual(100 * given - 0.001);
-      expect(Math.abs(number! - 100 * given)).toBeLessThanOrEqual(isBound ? 1 : 0.5001);
-      for (const sentence of [findingWords(own, at), attention.says(own, at)])
-        expect(sentence).toContain(said);
-      expect(findingWords(own, at).startsWith('No head')).toBe(isBound);
+      const isBound = !normalizes && mean < claim.uniform;
+      if (isBound) expect(number).toBeGreaterThanOrEqual(100 * mean - 0.001);
+      expect(Math.abs(number! - 100 * mean)).toBeLessThanOrEqual(isBound ? 1 : 0.5001);
+      for (const sentence of [findingWords(rawFrame, at), attention.says(rawFrame, at)])
+        expect(sentence).toContain(numberText);
+      expect(findingWords(rawFrame, at).startsWith('No head')).toBe(isBound);
       // A number of a preview is marked, and rounded to 5% if it is large; a bound has a margin of a tenth.
-      const model = { ...own.model, bits: 3.3 };
-      const about = isBound
+      const model = { ...rawFrame.model, bits: 3.3 };
+      const previewText = isBound
         ? `${Math.ceil(110 * claim.attention - 1e-4)}%`
-        : given >= 0.1
+        : mean >= 0.1
           ? `about ${Math.min(95, 5 * Math.round(20 * claim.attention))}%`
-          : `about ${said}`;
+          : `about ${numberText}`;
       for (const sentence of [
-        attentionWords(claimOf({ ...own, model }, at)),
-        findingWords({ ...own, model }, at),
-        attention.says({ ...own, model }, at),
+        attentionWords(claimOf({ ...rawFrame, model }, at)),
+        findingWords({ ...rawFrame, model }, at),
+        attention.says({ ...rawFrame, model }, at),
       ])
-        expect(sentence).toContain(about);
+        expect(sentence).toContain(previewText);
     }
   });
 
@@ -180,24 +180,30 @@ describe('the number of a claim', () => {
     // If rows sum to 1, shares are the weights; a recording may lack raw weights.
     const { operation } = frameOf();
     expect(selectedHead({ ...frame, operation }, free)).toEqual({ layer: 0, head: 1 });
-    const lost = { ...frame.tensors, alpha_raw: tensor([2, 2, 3], new Float32Array(12).fill(NaN)) };
-    expect(selectedHead({ ...frame, tensors: lost }, free)).toEqual({ layer: 0, head: 1 });
+    const noRawTensors = {
+      ...frame.tensors,
+      alpha_raw: tensor([2, 2, 3], new Float32Array(12).fill(NaN)),
+    };
+    expect(selectedHead({ ...frame, tensors: noRawTensors }, free)).toEqual({ layer: 0, head: 1 });
   });
 });
 
 describe('the lead sentence of Start', () => {
-  const said = (T: number, even: number) => {
+  const sentenceAndKind = (T: number, even: number) => {
     const frame = frameOfMap(mapOf(T, 10, 1, randomGenerator(T)), T, 0.84);
     const uniform = { ...frame.tensors, alpha_uniform: tensor([1], [even]) };
-    const own = { ...frame, tensors: uniform };
-    return [leadSentence([own], [claimOf(own, at)]), claimOf(own, at).kind] as const;
+    const uniformFrame = { ...frame, tensors: uniform };
+    return [
+      leadSentence([uniformFrame], [claimOf(uniformFrame, at)]),
+      claimOf(uniformFrame, at).kind,
+    ] as const;
   };
 
   it('describes the column at every length, without numbers', () => {
     const answers = { all: /^Almost every token/, many: /^Many tokens/, weak: /^The first token/ };
     for (let T = 2; T <= 64; T++) {
       const even = Array.from({ length: T }, (_, t) => 1 / (t + 1)).reduce((a, b) => a + b) / T;
-      const [words, kind] = said(T, even);
+      const [words, kind] = sentenceAndKind(T, even);
       expect(words).toMatch(kind === 'none' ? /does not single out/ : answers[kind!]);
       expect(words).not.toMatch(/\d/);
     }

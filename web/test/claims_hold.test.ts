@@ -19,7 +19,7 @@ import { findingWords, rowsWords } from '../src/words';
 import { claimOf } from '../src/claims';
 import { viewNamed, views } from '../src/views/index';
 import { chartsIn, drawView, forgetPlots, mapsIn } from './drawn';
-import { bytesOf, openPage, standsForScreen } from './engine';
+import { bytesOf, openPage, stubScreen } from './engine';
 import { isBuilt, UNBUILT } from './fixture';
 import { roomOf } from './page';
 import { isWritten, mean, TEXTS } from './said';
@@ -68,7 +68,7 @@ async function openTrained(): Promise<string> {
 }
 
 beforeAll(async () => {
-  standsForScreen();
+  stubScreen();
   if (!isBuilt) return;
   page = await openPage();
   subjects.gpt2 = await openGpt2();
@@ -85,16 +85,16 @@ function truthOf(cells: ArrayLike<number>, T: number) {
   );
   const column = rows.map((row) => Math.abs(row[0]!));
   const sums = rows.map((row) => row.reduce((a, b) => a + Math.abs(b), 0));
-  const after = column.slice(1);
+  const laterColumn = column.slice(1);
   return {
     given: mean(column),
     // Shares of rows, the paper's proxy attention scores.
     share: mean(column.map((x, t) => x / (sums[t]! + 1e-8))),
     rowSum: mean(sums),
     sums: [Math.min(...sums), Math.max(...sums)] as const,
-    strong: after.filter((x) => x > 0.5).length,
+    strong: laterColumn.filter((x) => x > 0.5).length,
     rows: T - 1,
-    after: mean(after),
+    after: mean(laterColumn),
     even: mean(rows.map((row, t) => (t ? sums[t]! / row.length : NaN)).slice(1)),
   };
 }
@@ -169,9 +169,9 @@ const CLAIMS: Readonly<
     /(\d+|[Nn]one) of the (\d+) heads give (?:it|the first token) more than (\d+)%/g,
     ({ alphas, raw, eps, normalizes }, n, count, threshold) => {
       const heads = alphas.filter((x) => x > eps).length;
-      const both = Math.min(heads, raw.filter((x) => x > eps).length);
+      const heavyHeads = Math.min(heads, raw.filter((x) => x > eps).length);
       return (
-        (Number(n) || 0) === (normalizes ? heads : both) &&
+        (Number(n) || 0) === (normalizes ? heads : heavyHeads) &&
         alphas.length === Number(count) &&
         isWritten(threshold!, eps)
       );
@@ -202,11 +202,11 @@ const CLAIMS: Readonly<
   ],
 };
 
-/** Returns the names of untrue claims. @param seen collects the names of all claims found */
-function falseClaims(said: string, truth: Truth, seen: Set<string>): string[] {
+/** Returns the names of untrue claims. @param seenClaims collects the names of all claims found */
+function falseClaims(text: string, truth: Truth, seenClaims: Set<string>): string[] {
   return Object.entries(CLAIMS).flatMap(([name, [pattern, holds]]) =>
-    [...said.matchAll(pattern)].flatMap(([whole, ...numbers]) => {
-      seen.add(name);
+    [...text.matchAll(pattern)].flatMap(([whole, ...numbers]) => {
+      seenClaims.add(name);
       return holds(truth, ...numbers) ? [] : [`${name}: ${whole}`];
     }),
   );
@@ -216,30 +216,30 @@ function truthFrom(frame: Frame, at: Head, shown: ArrayLike<number>): Truth {
   const { T, eps, tensors, operation } = frame;
   const { L, H } = frame.architecture;
   // The weights of all heads, with later tokens cut off.
-  const all = Array.from({ length: L * H }, (_, i) => {
+  const maps = Array.from({ length: L * H }, (_, i) => {
     const map = Float32Array.from(tensors.att!.data.subarray(i * T * T, (i + 1) * T * T));
     for (let t = 0; t < T; t++) map.fill(NaN, t * T + t + 1, (t + 1) * T);
     return map;
   });
-  const each = all.map((map) => truthOf(map, T));
+  const measuredMaps = maps.map((map) => truthOf(map, T));
   return {
     ...{ T, eps, normalizes: operation.normalizes },
-    alphas: each.map(({ share }) => share),
-    map: each[at.layer * H + at.head]!,
+    alphas: measuredMaps.map(({ share }) => share),
+    map: measuredMaps[at.layer * H + at.head]!,
     shown: truthOf(shown, T),
-    raw: each.map(({ given }) => given),
-    sums: mean(each.map(({ rowSum }) => rowSum)),
+    raw: measuredMaps.map(({ given }) => given),
+    sums: mean(measuredMaps.map(({ rowSum }) => rowSum)),
   };
 }
 
 const sinksOf = ({ alphas, raw, eps, normalizes }: Truth): number =>
   alphas.filter((share, i) => share > eps && (normalizes || raw[i]! > eps)).length;
 
-const countOf = (said: string) => (said === 'none' ? 0 : Number(said));
+const parseCount = (text: string) => (text === 'none' ? 0 : Number(text));
 const MODEL = '(?:On one prompt, )?([A-Z][\\w ]+? model)';
 const COUNT = '(\\d+|none) of the (\\d+) heads';
 
-const OF_MODELS: Readonly<
+const MODEL_CLAIMS: Readonly<
   Record<
     string,
     readonly [string, (truths: ReadonlyMap<string, Truth>, ...said: string[]) => boolean]
@@ -257,30 +257,34 @@ const OF_MODELS: Readonly<
     `${MODEL} has the strongest sink: ${COUNT}`,
     (truths, name, count) =>
       sinksOf(truths.get(name!)!) === Math.max(...[...truths.values()].map(sinksOf)) &&
-      sinksOf(truths.get(name!)!) === countOf(count!),
+      sinksOf(truths.get(name!)!) === parseCount(count!),
   ],
   'the weakest sink': [
     `; ${MODEL} has (?:the weakest, )?(\\d+|none)`,
     (truths, name, count) =>
       sinksOf(truths.get(name!)!) === Math.min(...[...truths.values()].map(sinksOf)) &&
-      sinksOf(truths.get(name!)!) === countOf(count!),
+      sinksOf(truths.get(name!)!) === parseCount(count!),
   ],
   'the same in each': [
     `${COUNT} give the first token more than \\d+% in each model`,
-    (truths, count) => [...truths.values()].every((truth) => sinksOf(truth) === countOf(count!)),
+    (truths, count) => [...truths.values()].every((truth) => sinksOf(truth) === parseCount(count!)),
   ],
   'the heads of a model': [
     `${MODEL}: ${COUNT}`,
     (truths, name, count, all) =>
-      sinksOf(truths.get(name!)!) === countOf(count!) &&
+      sinksOf(truths.get(name!)!) === parseCount(count!) &&
       truths.get(name!)!.alphas.length === Number(all),
   ],
 };
 
-function brokenOf(said: string, truths: ReadonlyMap<string, Truth>, seen: Set<string>): string[] {
-  return Object.entries(OF_MODELS).flatMap(([name, [pattern, holds]]) =>
-    [...said.matchAll(new RegExp(pattern, 'g'))].flatMap(([whole, ...numbers]) => {
-      seen.add(name);
+function falseModelClaims(
+  text: string,
+  truths: ReadonlyMap<string, Truth>,
+  seenClaims: Set<string>,
+): string[] {
+  return Object.entries(MODEL_CLAIMS).flatMap(([name, [pattern, holds]]) =>
+    [...text.matchAll(new RegExp(pattern, 'g'))].flatMap(([whole, ...numbers]) => {
+      seenClaims.add(name);
       return holds(truths, ...numbers) ? [] : [`${name}: ${whole}`];
     }),
   );
@@ -303,13 +307,13 @@ function wrongCells(root: Element, truths: readonly Truth[], frames: readonly Fr
   expect(body).toHaveLength(frames.length);
   return body.flatMap((row) => {
     const i = frames.findIndex(({ title }) => row[0]!.startsWith(title));
-    return Object.entries(COLUMNS).flatMap(([name, of]) => {
+    return Object.entries(COLUMNS).flatMap(([name, valueOf]) => {
       const at = head!.findIndex((one) => one.replace(/[^\w₁α ]/g, '').trim() === name);
-      const [said = ''] = row[at]?.split(' ') ?? [];
-      const [, digits, sign] = /^(<?-?[\d.]+)(%?)/.exec(said) ?? [];
-      const value = of(truths[i]!, frames[i]!);
+      const [cellText = ''] = row[at]?.split(' ') ?? [];
+      const [, digits, sign] = /^(<?-?[\d.]+)(%?)/.exec(cellText) ?? [];
+      const value = valueOf(truths[i]!, frames[i]!);
       const isRight = digits ? isWritten(digits, value, sign ? 100 : 1) : Number.isNaN(value);
-      return isRight ? [] : [`${row[0]}, ${name}: ${said}, not ${value}`];
+      return isRight ? [] : [`${row[0]}, ${name}: ${cellText}, not ${value}`];
     });
   });
 }
@@ -327,76 +331,76 @@ function wrongInRow(frame: Frame, query: number, cells: ArrayLike<number>): stri
   const from = (head!.layer * G + Math.floor(head!.head / (H / G))) * T * K;
   const valueOf = (key: number) =>
     Array.from(tensors.v!.data.subarray(from + key * K, from + (key + 1) * K));
-  const logit = (share: number) => Math.log(share / (1 - share));
-  const seen = Array.from({ length: query + 1 }, (_, key) => ({
+  const logitOf = (share: number) => Math.log(share / (1 - share));
+  const keys = Array.from({ length: query + 1 }, (_, key) => ({
     key,
     // The number whose sigmoid is the weight.
     score:
       operation.name === 'sigmoid'
-        ? logit(cells[at + key]!)
+        ? logitOf(cells[at + key]!)
         : head!.tensors.scores!.data[at + key]!,
     weight: cells[at + key]!,
     value: valueOf(key),
   }));
-  const sumOf = (keys: typeof seen, weightOf: (one: (typeof seen)[number]) => number) =>
+  const sumOf = (someKeys: typeof keys, weightOf: (one: (typeof someKeys)[number]) => number) =>
     Math.hypot(
       ...Array.from({ length: K }, (_, i) =>
-        keys.reduce((sum, one) => sum + weightOf(one) * one.value[i]!, 0),
+        someKeys.reduce((sum, one) => sum + weightOf(one) * one.value[i]!, 0),
       ),
     );
-  const [first, ...rest] = seen;
-  rest.sort((a, b) => Math.abs(b.weight) - Math.abs(a.weight));
-  const lines = [first!, ...rest.slice(0, rest.length === 4 ? 4 : 3)].map((one) => [
+  const [first, ...others] = keys;
+  others.sort((a, b) => Math.abs(b.weight) - Math.abs(a.weight));
+  const lines = [first!, ...others.slice(0, others.length === 4 ? 4 : 3)].map((one) => [
     one.score,
     one.weight,
     Math.hypot(...one.value),
     Math.hypot(...one.value) * Math.abs(one.weight),
   ]);
-  const wrong: string[] = [];
-  const is = (what: string, said: string, value: number, scale = 1) => {
-    const number = said.replace(/%$|∞/, '');
-    if (!isWritten(number, value, said.endsWith('%') ? 100 : scale))
-      wrong.push(`${what}: ${said}, not ${value}`);
+  const differences: string[] = [];
+  const check = (what: string, text: string, value: number, scale = 1) => {
+    const number = text.replace(/%$|∞/, '');
+    if (!isWritten(number, value, text.endsWith('%') ? 100 : scale))
+      differences.push(`${what}: ${text}, not ${value}`);
   };
   lines.forEach((values, i) => {
-    const written = [...all('tbody tr')[i]!.querySelectorAll('td')].map((one) =>
-      one.textContent!.trim(),
+    const cellTexts = [...all('tbody tr')[i]!.querySelectorAll('td')].map((element) =>
+      element.textContent!.trim(),
     );
-    values.forEach((value, n) => is(`line ${i}, column ${n}`, written[n]!, value));
+    values.forEach((value, n) => check(`line ${i}, column ${n}`, cellTexts[n]!, value));
   });
-  const foot = all('tfoot td').map((one) => one.textContent!.trim());
-  const sum = seen.reduce((before, { weight }) => before + weight, 0);
-  const output = sumOf(seen, ({ weight }) => weight);
-  is('sum', foot[1]!, sum);
-  is('output', foot[3]!, output);
-  const said = row.says(frame, head!, { query } as never);
+  const footTexts = all('tfoot td').map((element) => element.textContent!.trim());
+  const sum = keys.reduce((before, { weight }) => before + weight, 0);
+  const output = sumOf(keys, ({ weight }) => weight);
+  check('sum', footTexts[1]!, sum);
+  check('output', footTexts[3]!, output);
+  const sentence = row.says(frame, head!, { query } as never);
   // Softmax of the same scores, without the first one.
-  const instead = /would write (<?[\d.e+-]+) instead of (<?[\d.e+-]+)\./.exec(said);
-  if (instead) {
-    const total = rest.reduce((before, { score }) => before + Math.exp(score), 0);
-    is(
+  const outputMatch = /would write (<?[\d.e+-]+) instead of (<?[\d.e+-]+)\./.exec(sentence);
+  if (outputMatch) {
+    const expSum = others.reduce((before, { score }) => before + Math.exp(score), 0);
+    check(
       'without',
-      instead[1]!,
-      sumOf(rest, ({ score }) => Math.exp(score) / total),
+      outputMatch[1]!,
+      sumOf(others, ({ score }) => Math.exp(score) / expSum),
     );
-    is('with', instead[2]!, output);
+    check('with', outputMatch[2]!, output);
   }
-  const low = /this row sums to (<?[\d.]+%), and no row/.exec(said);
-  if (low) is('row', low[1]!, sum);
-  if (operation.name === 'sigmoid' && !low) wrong.push(`no row sums: ${said}`);
-  const isTop = rest.every(
+  const sumMatch = /this row sums to (<?[\d.]+%), and no row/.exec(sentence);
+  if (sumMatch) check('row', sumMatch[1]!, sum);
+  if (operation.name === 'sigmoid' && !sumMatch) differences.push(`no row sums: ${sentence}`);
+  const isTop = others.every(
     ({ score, weight }) => first!.score > score && first!.weight > Math.abs(weight),
   );
-  const holds = {
+  const claims = {
     'has the highest score': isTop,
     'another token gets more attention': !isTop,
     'most of the attention goes to it': first!.weight > 0.5 && operation.normalizes,
     'its small value adds little':
-      Math.hypot(...first!.value) < mean(rest.map(({ value }) => Math.hypot(...value))) / 2,
+      Math.hypot(...first!.value) < mean(others.map(({ value }) => Math.hypot(...value))) / 2,
   };
-  for (const [claim, isTrue] of Object.entries(holds))
-    if (said.includes(claim) && !isTrue) wrong.push(claim);
-  return wrong;
+  for (const [claim, isTrue] of Object.entries(claims))
+    if (sentence.includes(claim) && !isTrue) differences.push(claim);
+  return differences;
 }
 
 function textOf(template: TemplateResult): string {
@@ -406,26 +410,26 @@ function textOf(template: TemplateResult): string {
 }
 
 const paragraphs = (root: Element) =>
-  [...root.querySelectorAll('p')].map((one) => one.textContent!.replace(/\s+/g, ' '));
+  [...root.querySelectorAll('p')].map((paragraph) => paragraph.textContent!.replace(/\s+/g, ' '));
 const mapsLabeled = (root: Element, start: RegExp) =>
   mapsIn(root).filter(({ data }) => start.test(data.label));
 const free = { layer: -1, head: -1 };
 const ATTENTION = /^Attention weights of head/;
 
-const READ = [...['attention', 'sinks', 'heads'].map((name) => viewNamed(name)), row];
+const READ_VIEWS = [...['attention', 'sinks', 'heads'].map((name) => viewNamed(name)), row];
 /** The number of texts in one test, few enough for its time limit on a busy machine. */
-const TOGETHER = 8;
-const parts = Array.from({ length: TEXTS.length / TOGETHER }, (_, i) =>
-  TEXTS.slice(i * TOGETHER, (i + 1) * TOGETHER),
+const TEXTS_PER_TEST = 8;
+const parts = Array.from({ length: TEXTS.length / TEXTS_PER_TEST }, (_, i) =>
+  TEXTS.slice(i * TEXTS_PER_TEST, (i + 1) * TEXTS_PER_TEST),
 );
 
 describe.skipIf(!isBuilt)(`on forty texts (${UNBUILT})`, () => {
-  const seen = new Set<string>();
+  const seenClaims = new Set<string>();
 
   it.each(parts)(
     'Start, Explore, Compare and Training claim what their maps show: %s ...',
     async (...texts) => {
-      const wrong: string[] = [];
+      const problems: string[] = [];
       const columns = tableOf(page.models.describe).filter(({ isRare }) => !isRare);
       const table = ['loss_at', ...readsOf(columns)];
       for (const [n, [prompt, change]] of texts.entries()) {
@@ -435,7 +439,7 @@ describe.skipIf(!isBuilt)(`on forty texts (${UNBUILT})`, () => {
         const frames = await page.framesOf(
           [subjects.softmax, subjects.sigmoid],
           state,
-          READ,
+          READ_VIEWS,
           table,
         );
         for (const [i, frame] of frames.entries()) {
@@ -445,7 +449,7 @@ describe.skipIf(!isBuilt)(`on forty texts (${UNBUILT})`, () => {
           const head = selectedHead(frame, at);
           const truth = truthFrom(frame, head, map!.data.data);
           const claim = claimOf(frame, head, room.state.value);
-          const said = [
+          const sentences = [
             ...paragraphs(room.root),
             map!.data.label,
             findingWords(frame, head),
@@ -453,48 +457,52 @@ describe.skipIf(!isBuilt)(`on forty texts (${UNBUILT})`, () => {
             rowsWords(claim),
             textOf(sideWords(claim, frame)),
           ];
-          for (const one of new Set(said))
-            wrong.push(...falseClaims(one, truth, seen).map((what) => `“${prompt}”: ${what}`));
+          for (const one of new Set(sentences))
+            problems.push(
+              ...falseClaims(one, truth, seenClaims).map((what) => `“${prompt}”: ${what}`),
+            );
           room.scope.end();
           const query = Math.max(1, (7 * n) % frame.T);
           const { att } = frame.head!.tensors;
-          wrong.push(
+          problems.push(
             ...wrongInRow(frame, query, att!.data).map((what) => `row of “${prompt}”: ${what}`),
           );
         }
-        const note = (what: string) => wrong.push(`“${prompt}”: ${what}`);
+        const note = (what: string) => problems.push(`“${prompt}”: ${what}`);
         const heads = frames.map((frame) => selectedHead(frame, at));
         for (const build of [compare, training]) {
           forgetPlots();
           const room = roomOf(build, page.pageOf(state, frames));
-          const drawnIn = mapsLabeled(room.root, ATTENTION);
+          const drawnMaps = mapsLabeled(room.root, ATTENTION);
           const truths = frames.map((frame, i) =>
-            truthFrom(frame, heads[i]!, drawnIn[i]!.data.data),
+            truthFrom(frame, heads[i]!, drawnMaps[i]!.data.data),
           );
-          const named = new Map(frames.map(({ title }, i) => [title, truths[i]!]));
-          const above = [...room.root.querySelectorAll('h1, .lead')].map((one) => one.textContent!);
-          above.flatMap((one) => brokenOf(one, named, seen)).forEach(note);
+          const truthByTitle = new Map(frames.map(({ title }, i) => [title, truths[i]!]));
+          const headings = [...room.root.querySelectorAll('h1, .lead')].map(
+            (element) => element.textContent!,
+          );
+          headings.flatMap((one) => falseModelClaims(one, truthByTitle, seenClaims)).forEach(note);
           truths.forEach((truth, i) =>
-            falseClaims(drawnIn[i]!.data.label, truth, seen).forEach(note),
+            falseClaims(drawnMaps[i]!.data.label, truth, seenClaims).forEach(note),
           );
           mapsLabeled(room.root, /^α₁ by layer/).forEach(({ data }, i) => {
-            const off = truths[i]!.alphas.findIndex(
+            const wrongHead = truths[i]!.alphas.findIndex(
               (share, n) => Math.abs(share - data.data[n]!) > 1e-5,
             );
-            if (off >= 0) note(`sink map of ${frames[i]!.title}: head ${off}`);
-            falseClaims(data.label.replace(/.*: /, ''), truths[i]!, seen).forEach(note);
+            if (wrongHead >= 0) note(`sink map of ${frames[i]!.title}: head ${wrongHead}`);
+            falseClaims(data.label.replace(/.*: /, ''), truths[i]!, seenClaims).forEach(note);
           });
           if (build === compare) wrongCells(room.root, truths, frames).forEach(note);
           room.scope.end();
         }
       }
-      expect(wrong).toEqual([]);
+      expect(problems).toEqual([]);
     },
   );
 
   it('the caption of a map describes the shown head while another head is read', async () => {
     const state = { prompt: TEXTS[0]![0], layer: 3, head: 3 };
-    const [frame] = await page.framesOf([subjects.softmax], state, READ);
+    const [frame] = await page.framesOf([subjects.softmax], state, READ_VIEWS);
     forgetPlots();
     const room = roomOf(explore, page.pageOf({ ...state, layer: 2, head: 1 }, [frame!]));
     const [map] = mapsLabeled(room.root, ATTENTION);
@@ -506,7 +514,7 @@ describe.skipIf(!isBuilt)(`on forty texts (${UNBUILT})`, () => {
   });
 
   it('the samples contain every kind of claim', () => {
-    expect([...seen].sort()).toEqual(Object.keys({ ...CLAIMS, ...OF_MODELS }).sort());
+    expect([...seenClaims].sort()).toEqual(Object.keys({ ...CLAIMS, ...MODEL_CLAIMS }).sort());
   });
 });
 
@@ -514,32 +522,32 @@ describe.skipIf(!isBuilt)(`on forty texts (${UNBUILT})`, () => {
  * Returns the numbers of a picture that a sentence may state: the first value of the picture, of each row and of each
  * column, and the mean and the extremes with and without this value.
  */
-function givenBy(data: ArrayLike<number>, width: number): number[] {
+function statableNumbers(data: ArrayLike<number>, width: number): number[] {
   const all = Array.from(data);
-  const found: number[] = all.length <= 64 ? [...all] : [];
+  const numbers: number[] = all.length <= 64 ? [...all] : [];
   const note = (values: readonly number[]) => {
-    const known = values.filter(Number.isFinite);
-    if (!known.length) return;
-    const others = known.slice(1);
-    found.push(mean(known), Math.min(...known), Math.max(...known), known[0]!);
-    if (others.length) found.push(mean(others), Math.min(...others), Math.max(...others));
+    const defined = values.filter(Number.isFinite);
+    if (!defined.length) return;
+    const others = defined.slice(1);
+    numbers.push(mean(defined), Math.min(...defined), Math.max(...defined), defined[0]!);
+    if (others.length) numbers.push(mean(others), Math.min(...others), Math.max(...others));
   };
   note(all);
   for (let at = 0; at < all.length; at += width) note(all.slice(at, at + width));
   for (let k = 0; k < width && all.length > width; k++) note(all.filter((_, i) => i % width === k));
-  return found;
+  return numbers;
 }
 
 /**
  * Returns numbers that a sentence may state besides those of the picture: a threshold of the text, or a relation of two
  * numbers of the picture.
  */
-function derived(found: readonly number[], { eps, tensors, T }: Frame): number[] {
-  const some = [...new Set(found.filter(Number.isFinite).map((x) => Number(x.toPrecision(7))))];
-  const few = some.length <= 80 ? some : [];
+function derivedNumbers(found: readonly number[], { eps, tensors, T }: Frame): number[] {
+  const distinct = [...new Set(found.filter(Number.isFinite).map((x) => Number(x.toPrecision(7))))];
+  const operands = distinct.length <= 80 ? distinct : [];
   return [
-    ...some,
-    ...few.flatMap((a) => few.flatMap((b) => [a - b, a / b])),
+    ...distinct,
+    ...operands.flatMap((a) => operands.flatMap((b) => [a - b, a / b])),
     ...[eps, 0.1, 0.2, 0.3, 0.5, 0.002, 0.01, uniformOf(T)],
     ...(tensors.loss_mean
       ? [tensors.loss_mean.data[0]!, Math.exp(tensors.loss_mean.data[0]!)]
@@ -550,7 +558,7 @@ function derived(found: readonly number[], { eps, tensors, T }: Frame): number[]
 const NUMBER = /(?<![\w.“])(<?)([-−+]?\d+\.\d+(?:e[-−+]?\d+)?)(%?)/g;
 
 /** Returns the numbers with a decimal point that are not in `known`. */
-function unfounded(said: string, known: readonly number[]): string[] {
+function unfoundedNumbers(said: string, known: readonly number[]): string[] {
   return [...said.matchAll(NUMBER)].flatMap(([whole, bound, text, sign]) => {
     const number = Number(text!.replaceAll('−', '-').replace('+', ''));
     const [lead] = text!.split('e');
@@ -566,17 +574,17 @@ function unfounded(said: string, known: readonly number[]): string[] {
 }
 
 /** For each view, the numbers that it derives from its picture, computed here a second time. */
-const OWN: Readonly<Record<string, (frame: Frame, at: Head) => number[]>> = {
+const VIEW_NUMBERS: Readonly<Record<string, (frame: Frame, at: Head) => number[]>> = {
   sinks: ({ tensors, architecture: { L, H } }) =>
     [tensors.sink_ratio!, tensors.sink_ratio_raw!].map(({ data }) => data[0]! * L * H),
   'sink-tag': ({ architecture: { D } }) => [1 / D],
   // The mean cosine with the first key and that with the others, over the keys that queries after the first one see.
   geometry: ({ T, head }) => {
-    const cos = head!.tensors.qk_cos!.data;
+    const cosines = head!.tensors.qk_cos!.data;
     const all = Array.from({ length: T * T }, (_, i) => i);
     const visible = all.filter((i) => i >= T && i % T <= i / T);
     const meanOf = (isFirst: boolean) =>
-      mean(visible.filter((i) => (i % T === 0) === isFirst).map((i) => cos[i]!));
+      mean(visible.filter((i) => (i % T === 0) === isFirst).map((i) => cosines[i]!));
     return [meanOf(true), meanOf(false)];
   },
   // The embedding, then attention and feed-forward of each layer, then biases.
@@ -594,12 +602,12 @@ const OWN: Readonly<Record<string, (frame: Frame, at: Head) => number[]>> = {
  * Views that this test leaves out: courses of training, which are measured on other texts, and Start, which has its own
  * test.
  */
-const APART = ['training', 'arrows', 'outputs'];
+const OMITTED_VIEWS = ['training', 'arrows', 'outputs'];
 
 describe.skipIf(!isBuilt)(`of five kinds of subjects (${UNBUILT})`, () => {
-  const few = [TEXTS[0]!, TEXTS[6]!, TEXTS[15]!] as const;
+  const fewTexts = [TEXTS[0]!, TEXTS[6]!, TEXTS[15]!] as const;
   const cases = Object.keys(subjects).flatMap((name) =>
-    (name === 'recording' ? few.slice(0, 1) : few).map(
+    (name === 'recording' ? fewTexts.slice(0, 1) : fewTexts).map(
       ([text, change = {}]): [string, string, object] => [name, text, change],
     ),
   );
@@ -610,39 +618,43 @@ describe.skipIf(!isBuilt)(`of five kinds of subjects (${UNBUILT})`, () => {
       const subject = subjects[name as keyof typeof subjects];
       const [frame] = await page.framesOf([subject], { prompt, ...change });
       const at = selectedHead(frame!, free);
-      const wrong: string[] = [];
-      let said = 0;
+      const problems: string[] = [];
+      let sentenceCount = 0;
       for (const view of views) {
         const fits = view.fits?.(frame!) ?? true;
-        if (!fits || APART.includes(view.name) || !hasNumbersOf(view, frame!, page.models.describe))
+        if (
+          !fits ||
+          OMITTED_VIEWS.includes(view.name) ||
+          !hasNumbersOf(view, frame!, page.models.describe)
+        )
           continue;
         forgetPlots();
         const room = roomOf(figure, page.pageOf({ view: view.name, prompt, ...change }, [frame!]));
-        const found = [
-          ...mapsIn(room.root).flatMap(({ data }) => givenBy(data.data, data.cols)),
+        const numbers = [
+          ...mapsIn(room.root).flatMap(({ data }) => statableNumbers(data.data, data.cols)),
           ...chartsIn(room.root).flatMap(({ series }) =>
-            series.flatMap(({ values }) => givenBy(values, values.length)),
+            series.flatMap(({ values }) => statableNumbers(values, values.length)),
           ),
           ...view
             .numbers(frame!, at)
-            .flatMap(({ data, shape }) => givenBy(data, shape.at(-1) ?? 1)),
+            .flatMap(({ data, shape }) => statableNumbers(data, shape.at(-1) ?? 1)),
           ...[...view.reads, ...(view.optional ?? [])].flatMap((one) => {
             const { data = [], shape = [] } = frame!.tensors[one] ?? {};
-            return givenBy(data, shape.at(-1) || 1);
+            return statableNumbers(data, shape.at(-1) || 1);
           }),
-          ...(OWN[view.name]?.(frame!, at) ?? []),
+          ...(VIEW_NUMBERS[view.name]?.(frame!, at) ?? []),
         ];
         const texts = [view.says(frame!, at), ...mapsIn(room.root).map(({ data }) => data.label)];
-        said += texts.length;
-        wrong.push(
-          ...unfounded(texts.join(' '), derived(found, frame!)).map(
+        sentenceCount += texts.length;
+        problems.push(
+          ...unfoundedNumbers(texts.join(' '), derivedNumbers(numbers, frame!)).map(
             (one) => `${view.name}: ${one} in ${texts[0]}`,
           ),
         );
         room.scope.end();
       }
-      expect(said).toBeGreaterThan(20);
-      expect(wrong).toEqual([]);
+      expect(sentenceCount).toBeGreaterThan(20);
+      expect(problems).toEqual([]);
     },
   );
 });

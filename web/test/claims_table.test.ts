@@ -11,13 +11,13 @@ interface Row {
   readonly seen: string | null;
 }
 
-const read = (name: string): unknown =>
+const readModels = (name: string): unknown =>
   JSON.parse(readFileSync(new URL(`../../models/${name}`, import.meta.url), 'utf8'));
 
-const claimLinks = (read('claims.json') as { rows: Row[] }).rows.flatMap(({ id, seen: link }) =>
-  link === null ? [] : [[id, link] as const],
+const claimLinks = (readModels('claims.json') as { rows: Row[] }).rows.flatMap(
+  ({ id, seen: link }) => (link === null ? [] : [[id, link] as const]),
 );
-const shipped = (read('zoo/index.json') as { id: string }[]).map(({ id }) => id);
+const zooIds = (readModels('zoo/index.json') as { id: string }[]).map(({ id }) => id);
 
 it.each(claimLinks)('claim %s links to a room, view and models that exist', (_, link) => {
   const { state, problems } = parseHash(link);
@@ -26,7 +26,7 @@ it.each(claimLinks)('claim %s links to a room, view and models that exist', (_, 
   expect(rooms.map(({ name }) => name)).toContain(state.room);
   expect(views.map(({ name }) => name)).toContain(state.view);
   expect(QUANTITIES.map(({ name }) => name)).toContain(state.curve);
-  for (const one of state.shown) expect(shipped).toContain(parseSubject(one)!.id);
+  for (const one of state.shown) expect(zooIds).toContain(parseSubject(one)!.id);
   // Rooms without a view, or without models, would not show the claim.
   if (names.includes('view')) expect(['explore', 'compare']).toContain(state.room);
   if (names.includes('curve')) expect(state.room).toBe('training');

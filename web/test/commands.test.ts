@@ -21,20 +21,20 @@ const bin = mkdtempSync(join(tmpdir(), 'sinkscope-commands-'));
 afterAll(() => rmSync(bin, { recursive: true }));
 
 /** Puts a command on the shell's path; `sinkscope` also takes the options in $MORE. */
-const shim = (name: string, script: string) => {
+const installCommand = (name: string, script: string) => {
   writeFileSync(join(bin, name), `#!/bin/sh\nexec ${script}\n`);
   chmodSync(join(bin, name), 0o755);
 };
-shim('sinkscope', `'${process.execPath}' '${join(root, 'wasm/cli.js')}' "$@" $MORE`);
+installCommand('sinkscope', `'${process.execPath}' '${join(root, 'wasm/cli.js')}' "$@" $MORE`);
 
 const env = { ...process.env, PATH: `${bin}:${process.env.PATH}` };
-const inShell = (line: string, more = '') =>
+const runInShell = (line: string, more = '') =>
   spawnSync('sh', ['-c', line], { cwd: root, env: { ...env, MORE: more }, encoding: 'utf8' });
 
 const tokenizer = openTokenizer(readFileSync(join(zoo, 'softmax/tokenizer.json'), 'utf8'));
 const idsOf = (prompt: string) => tokenizer.encode(prompt).map(({ id }) => id);
 
-function copied(prompt: string) {
+function copiedCommand(prompt: string) {
   const ids = idsOf(prompt);
   const frame = frameOf({ ids: [ids], T: ids.length } as never);
   return commandOf({ ...frame, question: { ...frame.question, prompt } } as never)!;
@@ -60,19 +60,24 @@ const HOSTILE = [
 ] as const;
 
 it('a copied command joins held-out passages where a prompt needs several', () => {
-  const joined = (T: number) => {
+  const joinOptionOf = (T: number) => {
     const question = { ...frameOf().question, input: 'heldout', T };
     return /--join \d+/.exec(commandOf(frameOf({ question } as never))!)?.[0];
   };
-  expect([64, 150, 151, 400].map(joined)).toEqual([undefined, undefined, '--join 2', '--join 3']);
+  expect([64, 150, 151, 400].map(joinOptionOf)).toEqual([
+    undefined,
+    undefined,
+    '--join 2',
+    '--join 3',
+  ]);
 });
 
 describe.skipIf(!isBuilt)(`a copied command (${UNBUILT})`, () => {
   it.for(HOSTILE)('gives the tokens of a prompt with %s', { timeout: 120_000 }, ([, prompt]) => {
-    const line = copied(prompt);
+    const line = copiedCommand(prompt);
     // A pasted command contains no control character that the terminal would act on.
     expect(line).not.toMatch(/[\0-\x09\x0b-\x1f\x7f-\x9f]/);
-    const { stdout, stderr } = inShell(line, '--per-prompt --json');
+    const { stdout, stderr } = runInShell(line, '--per-prompt --json');
     expect(stdout, stderr).toMatch(/^\{/);
     const { byPrompt } = JSON.parse(stdout) as { byPrompt: { ids: number[] }[] };
     expect(byPrompt.map(({ ids }) => ids)).toEqual([idsOf(prompt)]);
@@ -86,11 +91,13 @@ describe.skipIf(!isBuilt)(`a copied command (${UNBUILT})`, () => {
       frameOf({ question: { ...question, input: 'file' } } as never),
       file as never,
     )!;
-    expect(inShell(line).stderr).toMatch(/--text-file: \.\/-mine\.txt: expected a file of text/);
+    expect(runInShell(line).stderr).toMatch(/--text-file: \.\/-mine\.txt: expected a file of text/);
     const recording = commandOf(
       frameOf({ recording: {}, model: { id: 'recording:-a b.safetensors' } } as never),
     )!;
-    expect(inShell(recording).stderr).toMatch(/^sinkscope: \.\/-a b\.safetensors: expected a file/);
+    expect(runInShell(recording).stderr).toMatch(
+      /^sinkscope: \.\/-a b\.safetensors: expected a file/,
+    );
   });
 
   it('of a lab has only options that the command line accepts', { timeout: 120_000 }, () => {
@@ -101,11 +108,11 @@ describe.skipIf(!isBuilt)(`a copied command (${UNBUILT})`, () => {
         encoding: 'utf8',
       }),
     ) as Describe;
-    const own = JSON.parse(
+    const description = JSON.parse(
       readFileSync(join(root, 'wasm/sinkscope.describe.json'), 'utf8'),
     ) as Describe;
     const cards = JSON.parse(readFileSync(join(zoo, 'index.json'), 'utf8')) as Card[];
-    const rows = tablesOf({ ...tables, training: own.training } as Describe, cards);
+    const rows = tablesOf({ ...tables, training: description.training } as Describe, cards);
     const presets = [...fromScratch, ...fineTune].flatMap(({ leftRun, rightRun }) => [
       leftRun,
       rightRun,
@@ -114,7 +121,7 @@ describe.skipIf(!isBuilt)(`a copied command (${UNBUILT})`, () => {
     for (const link of new Set(links)) {
       const line = labCommandOf(readSettings(link, rows).settings, rows);
       // The command line refuses the last option, so it has accepted all words before it.
-      const { stderr } = inShell(line, '--every 0');
+      const { stderr } = runInShell(line, '--every 0');
       expect(stderr, line).toBe('sinkscope: --every: expected a whole number above 0, got "0"\n');
     }
   });

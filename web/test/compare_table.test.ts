@@ -18,7 +18,7 @@ import { addScatter, drawScatter, scatterWords, type Point } from '../src/rooms/
 import { frameOf, tensor } from './fixture';
 import { servesZoo, mount as draw } from './page';
 
-const full = (change: Partial<Frame> = {}, tensors: Frame['tensors'] = {}) =>
+const fullFrame = (change: Partial<Frame> = {}, tensors: Frame['tensors'] = {}) =>
   frameOf(
     {
       sequences: 2,
@@ -52,27 +52,27 @@ function table(
   reported: ReportedRow[] = [],
 ) {
   const sort = vi.fn();
-  const own = tableOf({ metrics: [] });
+  const columns = tableOf({ metrics: [] });
   const rows = shown.map((one) => ({ isStale: false, ...one }));
-  const made = draw(
+  const drawnTable = draw(
     metricsTable(
-      { measuredRows: rows, reported, table: own, sorting, sort, file: undefined },
+      { measuredRows: rows, reported, table: columns, sorting, sort, file: undefined },
       'A table.',
     ),
   );
   return {
-    ...made,
+    ...drawnTable,
     sort,
-    headings: made.all('thead th'),
-    names: made.texts('tbody tr:not(.reported) th[scope=row]'),
-    cell: (name: string, i = 0) => made.texts(`td[data-metric=${name}]`)[i],
-    text: made.words,
+    headings: drawnTable.all('thead th'),
+    names: drawnTable.texts('tbody tr:not(.reported) th[scope=row]'),
+    cell: (name: string, i = 0) => drawnTable.texts(`td[data-metric=${name}]`)[i],
+    text: drawnTable.words,
   };
 }
 
 describe('the table', () => {
   it('has value, spread and place of each number, with the precision of its column', () => {
-    const { cell, names, root } = table([{ frame: full() }]);
+    const { cell, names, root } = table([{ frame: fullFrame() }]);
     expect(
       Object.fromEntries(
         [...root.querySelectorAll<HTMLElement>('td')].map(({ dataset }) => [
@@ -104,7 +104,7 @@ describe('the table', () => {
       ...{ name, unit, shape, label: name, question: 'How much?', summary: true, averaged: true },
       ...{ arguments: [], ...more },
     });
-    const own = tableOf({
+    const columns = tableOf({
       metrics: [
         metric('share', 'share of row', ['L', 'H']),
         metric('nats', 'nats', ['T']),
@@ -114,53 +114,58 @@ describe('the table', () => {
         metric('loss_mean', 'nats', []),
       ],
     } as never).slice(-2);
-    expect(own.map(({ name, meaning }) => [name, meaning])).toEqual([
+    expect(columns.map(({ name, meaning }) => [name, meaning])).toEqual([
       ['share', 'How much? Mean over layers and heads'],
       ['nats', 'How much? At the first token'],
     ]);
-    const frame = full(
+    const frame = fullFrame(
       { spread: { nats: new Float32Array([0.5, 0, 0]) } },
       { share: tensor([2, 2], [0.25, NaN, 0.5, 0.75]), nats: tensor([3], [1.25, 7, 7]) },
     );
-    const made = metricsTable(
+    const template = metricsTable(
       {
-        ...{ measuredRows: [{ frame, isStale: false }], reported: [], table: own, file: undefined },
+        ...{
+          measuredRows: [{ frame, isStale: false }],
+          reported: [],
+          table: columns,
+          file: undefined,
+        },
         ...{ sorting: { name: '', descending: false }, sort: vi.fn() },
       },
       'A table.',
     );
-    expect(draw(made).texts('tbody td')).toEqual(['50.0%', '1.25 ± 0.50']);
+    expect(draw(template).texts('tbody td')).toEqual(['50.0%', '1.25 ± 0.50']);
     // The column is left out if no model has the metric, and a single model without the metric has an empty cell.
-    expect(metricsOf([frame], own).map(({ name }) => name)).toEqual(['share', 'nats']);
-    expect(metricsOf([full()], own)).toEqual([]);
+    expect(metricsOf([frame], columns).map(({ name }) => name)).toEqual(['share', 'nats']);
+    expect(metricsOf([fullFrame()], columns)).toEqual([]);
   });
 
   it('takes the units of its definitions from the core', () => {
-    const of = (entropy: string, loss: string) => {
+    const meaningsOf = (entropy: string, loss: string) => {
       const units = { entropy_mean: entropy, loss_mean: loss };
       const metrics = Object.entries(units).map(([name, unit]) => ({ name, unit }));
       const rows = tableOf({ metrics } as never);
       return Object.fromEntries(rows.map(({ name, meaning }) => [name, meaning!]));
     };
-    const own = of('of ln n', 'nat');
-    expect(own.entropy).toMatch(/a share of ln n for n visible keys/);
-    expect(own.loss).toMatch(/in nats per token/);
+    const meanings = meaningsOf('of ln n', 'nat');
+    expect(meanings.entropy).toMatch(/a share of ln n for n visible keys/);
+    expect(meanings.loss).toMatch(/in nats per token/);
     // The definitions take their units from the description, and name none of their own.
-    const others = of('hectares', 'miles');
-    expect([others.entropy, others.loss]).toEqual([
+    const otherMeanings = meaningsOf('hectares', 'miles');
+    expect([otherMeanings.entropy, otherMeanings.loss]).toEqual([
       expect.stringContaining('hectares'),
       expect.stringContaining('miles'),
     ]);
-    expect(Object.values(others).join(' ')).not.toMatch(/\bnats?\b|\bln\b|\bbits?\b/);
+    expect(Object.values(otherMeanings).join(' ')).not.toMatch(/\bnats?\b|\bln\b|\bbits?\b/);
   });
 
   it('names the token of one prompt, marks raw weights, stale rows and short texts', () => {
     const operation = { ...frameOf().operation, normalizes: false };
     const { model } = frameOf();
-    const frame = full({ sequences: 1, operation, model: { ...model, bits: 4.5 } } as never, {
+    const frame = fullFrame({ sequences: 1, operation, model: { ...model, bits: 4.5 } } as never, {
       alpha_uniform: tensor([3], [0.5, 0, 0]),
     });
-    const { cell, names, root } = table([{ frame, isStale: true }, { frame: full() }]);
+    const { cell, names, root } = table([{ frame, isStale: true }, { frame: fullFrame() }]);
     expect([cell('sink_1'), cell('sink_1', 1)]).toEqual(['37.5%* ± 17.7%', '37.5% ± 17.7%']);
     expect(cell('sink_elsewhere')).toBe('25.0% position 2 “=1,"x"↵”');
     expect(names[0]).toMatch(
@@ -173,43 +178,44 @@ describe('the table', () => {
   });
 
   it('is sorted by a click: numbers from the largest, names from A, and back', () => {
-    const clicked = (sorting: Sorting, i: number) => {
-      const { headings, sort } = table([{ frame: full() }], sorting);
+    const sortingAfterClick = (sorting: Sorting, i: number) => {
+      const { headings, sort } = table([{ frame: fullFrame() }], sorting);
       headings[i]!.querySelector('button')!.click();
       return sort.mock.lastCall![0];
     };
-    const none = { name: '', descending: false };
-    expect(clicked(none, 0)).toEqual({ name: 'model', descending: false });
-    expect(clicked(none, 1)).toEqual({ name: 'sink_1', descending: true });
-    expect(clicked({ name: 'sink_1', descending: true }, 1)).toEqual({
+    const unsorted = { name: '', descending: false };
+    expect(sortingAfterClick(unsorted, 0)).toEqual({ name: 'model', descending: false });
+    expect(sortingAfterClick(unsorted, 1)).toEqual({ name: 'sink_1', descending: true });
+    expect(sortingAfterClick({ name: 'sink_1', descending: true }, 1)).toEqual({
       name: 'sink_1',
       descending: false,
     });
-    expect(clicked({ name: 'model', descending: false }, 0)).toEqual({
+    expect(sortingAfterClick({ name: 'model', descending: false }, 0)).toEqual({
       name: 'model',
       descending: true,
     });
-    const b = { frame: full({ title: 'b' }), isStale: false };
-    const a = { frame: full({ title: 'A', perPrompt: { sink_ratio: [1] } }) };
-    const order = (name: string, descending: boolean) =>
+    const b = { frame: fullFrame({ title: 'b' }), isStale: false };
+    const a = { frame: fullFrame({ title: 'A', perPrompt: { sink_ratio: [1] } }) };
+    const titleOrder = (name: string, descending: boolean) =>
       table([b, a], { name, descending })
         .names.map((one) => one![0])
         .join('');
-    expect([order('', false), order('model', false), order('model', true)]).toEqual([
+    expect([titleOrder('', false), titleOrder('model', false), titleOrder('model', true)]).toEqual([
       'bA',
       'Ab',
       'bA',
     ]);
-    expect([order('sink_1', true), order('sink_1', false), order('loss', false)]).toEqual([
-      'Ab',
-      'bA',
-      'bA',
-    ]);
+    expect([
+      titleOrder('sink_1', true),
+      titleOrder('sink_1', false),
+      titleOrder('loss', false),
+    ]).toEqual(['Ab', 'bA', 'bA']);
     const { headings, text } = table([b], { name: 'loss', descending: true });
-    const sorted = headings.map((one) => one.getAttribute('aria-sort'));
-    expect([sorted.indexOf('descending'), sorted.filter((one) => one === 'none').length]).toEqual([
-      5, 12,
-    ]);
+    const sortDirections = headings.map((element) => element.getAttribute('aria-sort'));
+    expect([
+      sortDirections.indexOf('descending'),
+      sortDirections.filter((one) => one === 'none').length,
+    ]).toEqual([5, 12]);
     expect([text(headings[5]), text(headings[0])]).toEqual(['loss▾', 'model']);
     expect(text(table([b], { name: 'loss', descending: false }).headings[5])).toBe('loss▴');
   });
@@ -221,7 +227,7 @@ describe('the table', () => {
       { title: 'None', where: 'Paper B' },
     ];
     const { root, text } = table(
-      [{ frame: full() }],
+      [{ frame: fullFrame() }],
       { name: 'sink_1', descending: true },
       reported,
     );
@@ -233,7 +239,7 @@ describe('the table', () => {
       'Paper B',
     ]);
     expect(root.querySelector('.where')!.getAttribute('colspan')).toBe('13');
-    expect(table([{ frame: full() }]).root.querySelector('.reported-rows')).toBeNull();
+    expect(table([{ frame: fullFrame() }]).root.querySelector('.reported-rows')).toBeNull();
   });
 });
 
@@ -242,7 +248,7 @@ describe('the scatter', () => {
     ...{ title: 'a', alpha, ratio, loss: 3, size: 1_500_000 },
     ...more,
   });
-  const drawn = (
+  const drawPoints = (
     shown: readonly Point[],
     checkpoints: readonly Point[],
     xAxis: Parameters<typeof drawScatter>[3],
@@ -251,18 +257,18 @@ describe('the scatter', () => {
     const root = document.createElement('div');
     drawScatter(root, shown, checkpoints, xAxis, width, 'What the points say.');
     const marks = (selector: string, ...names: string[]) =>
-      [...root.querySelectorAll(selector)].map((one) =>
-        names.map((name) => Number(one.getAttribute(name))),
+      [...root.querySelectorAll(selector)].map((element) =>
+        names.map((name) => Number(element.getAttribute(name))),
       );
     const texts = (anchor: string) =>
       [...root.querySelectorAll(`text[text-anchor=${anchor}]:not(.axis)`)].map(
-        (one) => one.textContent,
+        (element) => element.textContent,
       );
     return { root, marks, texts };
   };
 
   it('is drawn for the width of its place, so that letters keep their size', () => {
-    const { root, marks } = drawn([point(0.2, 1), point(0.4, 10)], [], 'ratio', 360);
+    const { root, marks } = drawPoints([point(0.2, 1), point(0.4, 10)], [], 'ratio', 360);
     expect(root.querySelector('svg')!.getAttribute('viewBox')).toBe('0 0 360 300');
     expect(marks('circle.shown', 'cx')).toEqual([[56], [340]]);
   });
@@ -273,15 +279,15 @@ describe('the scatter', () => {
       point(NaN, 2),
       point(0.4, 10, { title: 'Three' }),
     ];
-    const { root, marks, texts } = drawn(shown, [point(0, 100)], 'ratio');
+    const { root, marks, texts } = drawPoints(shown, [point(0, 100)], 'ratio');
     // The x axis shows ratios from 1 to 100 between 56 and 620 pixels, the y axis α₁ from 0 to 0.4 between 264 and 24.
     expect(marks('circle.shown', 'cx', 'cy', 'r')).toEqual([
       [56, 144, 5],
       [338, 24, 5],
     ]);
     expect(marks('circle.checkpoint', 'cx', 'cy', 'r')).toEqual([[620, 264, 2]]);
-    const colors = [...root.querySelectorAll('circle.shown')].map((one) =>
-      one.getAttribute('style'),
+    const colors = [...root.querySelectorAll('circle.shown')].map((element) =>
+      element.getAttribute('style'),
     );
     expect(colors).toEqual(['fill: var(--run-1)', 'fill: var(--run-3)']);
     expect(root.querySelector('circle.shown title')!.textContent).toBe(
@@ -289,29 +295,31 @@ describe('the scatter', () => {
     );
     expect(texts('end')).toEqual(['0.0', '0.1', '0.2', '0.3', '0.4']);
     expect(texts('middle')).toEqual(['1', '2', '5', '10', '20', '50', '100']);
-    expect([...root.querySelectorAll('.chart-key span')].map((one) => one.textContent)).toEqual([
-      ...['One', 'a', 'Three', 'checkpoints of long runs'],
-    ]);
+    expect(
+      [...root.querySelectorAll('.chart-key span')].map((element) => element.textContent),
+    ).toEqual([...['One', 'a', 'Three', 'checkpoints of long runs']]);
     expect(root.querySelector('svg')!.getAttribute('aria-label')).toBe(
       'α₁ above uniform attention against hidden ratio. What the points say.',
     );
   });
 
   it('fits one model and negative numbers, and abbreviates model sizes', () => {
-    const one = drawn([point(-0.2, 4)], [], 'size');
-    expect(one.marks('circle', 'cx')).toEqual([[338]]);
-    expect(one.texts('end')[0]).toBe('−0.2');
-    expect(one.texts('end').at(-1)).toBe('0.1');
-    expect(one.texts('middle')).toEqual(['1.00 M', '2.00 M']);
-    expect(one.root.querySelector('title')!.textContent).toBe('a: α₁ −0.20, size 1.50 M');
-    const words = (size: number) =>
-      drawn([point(0, 1, { size })], [], 'size').root.querySelector('title')!.textContent;
+    const scatter = drawPoints([point(-0.2, 4)], [], 'size');
+    expect(scatter.marks('circle', 'cx')).toEqual([[338]]);
+    expect(scatter.texts('end')[0]).toBe('−0.2');
+    expect(scatter.texts('end').at(-1)).toBe('0.1');
+    expect(scatter.texts('middle')).toEqual(['1.00 M', '2.00 M']);
+    expect(scatter.root.querySelector('title')!.textContent).toBe('a: α₁ −0.20, size 1.50 M');
+    const titleOf = (size: number) =>
+      drawPoints([point(0, 1, { size })], [], 'size').root.querySelector('title')!.textContent;
     expect(
-      [words(1e6), words(999_999), words(1000), words(999)].map((said) => said!.split('size ')[1]),
+      [titleOf(1e6), titleOf(999_999), titleOf(1000), titleOf(999)].map(
+        (said) => said!.split('size ')[1],
+      ),
     ).toEqual(['1.00 M', '1000.00 k', '1.00 k', '999.00']);
-    const loss = drawn([point(0, 1, { loss: 3 }), point(0, 1, { loss: 4 })], [], 'loss');
+    const loss = drawPoints([point(0, 1, { loss: 3 }), point(0, 1, { loss: 4 })], [], 'loss');
     expect(loss.texts('middle')).toEqual(['3.00', '3.20', '3.40', '3.60', '3.80', '4.00']);
-    expect(drawn([point(NaN, 1)], [], 'loss').root.querySelector('svg')).toBeNull();
+    expect(drawPoints([point(NaN, 1)], [], 'loss').root.querySelector('svg')).toBeNull();
   });
 
   it('shows the models on the page, and all long runs on request', async () => {
@@ -326,7 +334,7 @@ describe('the scatter', () => {
     const set = vi.fn();
     const fail = vi.fn();
     const root = document.createElement('div');
-    const shown = signal([{ subject: 'softmax', frame: full(), isStale: false }]);
+    const shown = signal([{ subject: 'softmax', frame: fullFrame(), isStale: false }]);
     addScatter(root, { state, engine, set, fail } as never, new Scope(), () => shown.value);
     const text = (selector: string) => root.querySelector(selector)!.textContent!.trim();
     const dots = (kind: string) => root.querySelectorAll(`circle.${kind}`).length;
@@ -351,7 +359,9 @@ describe('the scatter', () => {
       new RegExp(`^Small dots: ${count} checkpoints of ${logs.length} runs`),
     );
     expect(
-      [...root.querySelectorAll('[aria-pressed=true]')].map((one) => one.textContent!.trim()),
+      [...root.querySelectorAll('[aria-pressed=true]')].map((element) =>
+        element.textContent!.trim(),
+      ),
     ).toEqual([...['loss', 'and all long runs']]);
     for (const button of root.querySelectorAll('button')) button.click();
     expect(set.mock.calls.map(([change]) => change)).toEqual([
@@ -367,24 +377,24 @@ describe('the scatter', () => {
     state.value = { ...state.value, panel: 'scatter' };
     shown.value = [{ ...shown.value[0]!, isStale: true }];
     expect(place.hidden).toBe(true);
-    const { alpha: _, ...tensors } = full().tensors;
-    shown.value = [{ ...shown.value[0]!, frame: { ...full(), tensors }, isStale: false }];
+    const { alpha: _, ...tensors } = fullFrame().tensors;
+    shown.value = [{ ...shown.value[0]!, frame: { ...fullFrame(), tensors }, isStale: false }];
     expect(place.hidden).toBe(true);
     expect(fail).not.toHaveBeenCalled();
     vi.unstubAllGlobals();
   }, 40_000);
 
   it('states the correlation from four points on', () => {
-    const four = [point(0.1, 1), point(0.2, 2), point(0.3, 3), point(0.4, 4)];
-    expect(scatterWords(four, 'ratio')).toMatch(
+    const fourPoints = [point(0.1, 1), point(0.2, 2), point(0.3, 3), point(0.4, 4)];
+    expect(scatterWords(fourPoints, 'ratio')).toMatch(
       /is 1\.00\..*Of 4 with a sink \(α₁ at least 0\.1 above/,
     );
-    expect(scatterWords(four, 'ratio')).not.toContain('a: α₁');
-    expect(scatterWords(four.slice(1), 'ratio')).toMatch(
+    expect(scatterWords(fourPoints, 'ratio')).not.toContain('a: α₁');
+    expect(scatterWords(fourPoints.slice(1), 'ratio')).toMatch(
       /a: α₁ 0\.20 above uniform attention at hidden ratio 2\.00; a:/,
     );
-    const falling = four.map((one, i) => ({ ...one, loss: -i }));
-    expect(scatterWords(falling, 'loss')).toMatch(/is −1\.00\.$/);
+    const fallingLosses = fourPoints.map((one, i) => ({ ...one, loss: -i }));
+    expect(scatterWords(fallingLosses, 'loss')).toMatch(/is −1\.00\.$/);
     // A ratio of 2 is not small, a ratio of 5 is large, and an α₁ of 0.1 is a sink.
     expect(
       scatterWords([point(0.1, 2), point(0.1, 1.99), point(0.09, 5), point(0.1, 5)], 'ratio'),
@@ -403,7 +413,7 @@ describe('production models', () => {
       place,
     );
     const links = [...place.querySelectorAll('a[href^="#"]')];
-    expect(links.map((one) => one.getAttribute('href'))).toEqual(
+    expect(links.map((element) => element.getAttribute('href'))).toEqual(
       REMEDIES.flatMap(({ twin, families }) => [
         `#softmax,${twin}`,
         ...families.flatMap(({ checkpoint, opens }) =>
@@ -413,7 +423,9 @@ describe('production models', () => {
     );
     const lesson = document.createElement('div');
     lesson.innerHTML = lessons().find(({ slug }) => slug.startsWith('5-'))!.html;
-    const [below, inLesson] = [place, lesson].map((one) => one.textContent!.replace(/\s+/g, ' '));
+    const [tableText, lessonText] = [place, lesson].map((element) =>
+      element.textContent!.replace(/\s+/g, ' '),
+    );
     const families = REMEDIES.flatMap((remedy) => remedy.families);
     expect(lesson.querySelector('a[href*="hub:Qwen/Qwen3.5-0.8B"]')?.textContent).toBe(OPEN_LABEL);
     for (const words of [
@@ -423,8 +435,8 @@ describe('production models', () => {
         typeof checkpoint === 'string' ? checkpoint : `– (${checkpoint.none})`,
       ),
     ]) {
-      expect(below).toContain(words);
-      expect(inLesson).toContain(words);
+      expect(tableText).toContain(words);
+      expect(lessonText).toContain(words);
     }
   });
 });

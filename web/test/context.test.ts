@@ -29,16 +29,16 @@ test('ending a scope ends its children, once', () => {
   parent.end();
   parent.end();
   expect(ends).toBe(2);
-  const alone = new Scope();
-  alone.onEnd(() => ends++);
-  alone.end();
-  alone.end();
+  const unparented = new Scope();
+  unparented.onEnd(() => ends++);
+  unparented.end();
+  unparented.end();
   expect(ends).toBe(3);
 });
 
 test('a scope that has ended is not referenced by its parent', async () => {
   const parent = new Scope();
-  const ended = (() => {
+  const endedChild = (() => {
     const child = parent.child();
     child.end();
     return new WeakRef(child);
@@ -46,29 +46,29 @@ test('a scope that has ended is not referenced by its parent', async () => {
   // The target of a WeakRef that was created or read in a task is kept until the task ends.
   await turn();
   collect();
-  expect(ended.deref()).toBeUndefined();
+  expect(endedChild.deref()).toBeUndefined();
   parent.end();
 });
 
 describe('the shown frames', () => {
-  const frame = (edits: object[] = []) => ({ ...frameOf(), edits }) as unknown as Frame;
-  const shown = (entries: [string, object][], subjects: string[]) => {
+  const frameWith = (edits: object[] = []) => ({ ...frameOf(), edits }) as unknown as Frame;
+  const shownFrames = (entries: [string, object][], subjects: string[]) => {
     const queue = { entries: signal(new Map(entries)) };
     return entriesOf({ engine: signal({ queue }) } as unknown as Context, subjects);
   };
 
   it('are one per subject in order, or the reason why a frame is missing', () => {
-    const own = frame();
+    const frame = frameWith();
     expect(
-      shown(
+      shownFrames(
         [
           ['b', { error: 'no such file' }],
-          ['a', { frame: own, isStale: true }],
+          ['a', { frame: frame, isStale: true }],
         ],
         ['a', 'b', 'c'],
       ),
     ).toEqual([
-      { subject: 'a', frame: own, isStale: true },
+      { subject: 'a', frame: frame, isStale: true },
       { subject: 'b', isStale: false, error: 'no such file' },
       { subject: 'c', isStale: false },
     ]);
@@ -78,17 +78,18 @@ describe('the shown frames', () => {
   });
 
   it('pair an edited frame with the unedited one, and return the same object each time', () => {
-    const [edited, base] = [frame([{ kind: 'silence' }]), frame()];
+    const [edited, base] = [frameWith([{ kind: 'silence' }]), frameWith()];
     const entries: [string, object][] = [
       ['a~silence(1,0)', { frame: edited }],
       ['a', { frame: base }],
     ];
-    const of = (all = entries) => shown(all, ['a~silence(1,0)', 'a']).map((one) => one.frame!);
-    expect(of()[0]).toEqual({ ...edited, base });
-    expect(of()[0]).toBe(of()[0]);
-    expect(of()[1]).toBe(base);
-    expect(of([entries[0]!, ['a', { frame: base, isStale: true }]])[0]).toBe(edited);
-    expect(of([entries[0]!])[0]).toBe(edited);
+    const shownFramesOf = (all = entries) =>
+      shownFrames(all, ['a~silence(1,0)', 'a']).map((one) => one.frame!);
+    expect(shownFramesOf()[0]).toEqual({ ...edited, base });
+    expect(shownFramesOf()[0]).toBe(shownFramesOf()[0]);
+    expect(shownFramesOf()[1]).toBe(base);
+    expect(shownFramesOf([entries[0]!, ['a', { frame: base, isStale: true }]])[0]).toBe(edited);
+    expect(shownFramesOf([entries[0]!])[0]).toBe(edited);
   });
 
   it('are requested together with the frames that views compare them with', () => {
@@ -110,15 +111,15 @@ describe('the shown frames', () => {
     });
     state.value = { ...state.value, prompt: 'other' };
     expect(ask).toHaveBeenCalledTimes(2);
-    const plain = { ...view, needsBaseline: false };
+    const otherView = { ...view, needsBaseline: false };
     requestFrames(context as unknown as Context, new Scope(), () => ({
-      views: [plain],
+      views: [otherView],
       subjects: ['c'],
       head: { layer: 0, head: 0 },
     }));
     expect(ask.mock.lastCall![0]).toMatchObject({ subjects: ['c'], head: { layer: 0, head: 0 } });
-    const late = { state, engine: signal(undefined) };
-    requestFrames(late as unknown as Context, new Scope(), () => ({ views: [] }));
+    const unstarted = { state, engine: signal(undefined) };
+    requestFrames(unstarted as unknown as Context, new Scope(), () => ({ views: [] }));
     expect(ask).toHaveBeenCalledTimes(3);
   });
 });
@@ -128,27 +129,33 @@ test('a view fits a frame that has its numbers, of a model that has its parts', 
     { name: 'router', needs: 'E' },
     { name: 'q', needs: null },
   ] as unknown as Describe['fields'];
-  const of = (view: object, change: object = {}) =>
+  const hasNumbers = (view: object, change: object = {}) =>
     hasNumbersOf({ reads: [], ...view } as unknown as View, { ...frameOf(), ...change } as Frame, {
       fields,
     });
-  expect([of({ reads: ['alpha'] }), of({ reads: ['alpha', 'entropy'] })]).toEqual([true, false]);
+  expect([hasNumbers({ reads: ['alpha'] }), hasNumbers({ reads: ['alpha', 'entropy'] })]).toEqual([
+    true,
+    false,
+  ]);
   // A dense model has no router to be read.
   const experts = { architecture: { ...frameOf().architecture, E: 4 } };
-  expect([of({ reads: ['router'] }), of({ reads: ['router'] }, experts)]).toEqual([true, false]);
+  expect([hasNumbers({ reads: ['router'] }), hasNumbers({ reads: ['router'] }, experts)]).toEqual([
+    true,
+    false,
+  ]);
   const head = { layer: 0, head: 0, tensors: { q: tensor([1], [1]) } };
   expect([
-    of({ headReads: ['q'] }),
-    of({ headReads: ['q'] }, { head }),
-    of({ headReads: ['k'] }, { head }),
+    hasNumbers({ headReads: ['q'] }),
+    hasNumbers({ headReads: ['q'] }, { head }),
+    hasNumbers({ headReads: ['k'] }, { head }),
   ]).toEqual([...[false, true, false]]);
 });
 
 test('a room waits for its pictures, is late after three seconds, and never late once drawn', () => {
   vi.useFakeTimers();
   vi.stubGlobal('requestAnimationFrame', (run: () => void) => run());
-  const drawn: SubjectEntry = { subject: 'a', isStale: false, frame: frameOf() };
-  const room = (scope: Scope) => {
+  const drawnSubject: SubjectEntry = { subject: 'a', isStale: false, frame: frameOf() };
+  const openRoom = (scope: Scope) => {
     const shown = signal<SubjectEntry[]>([{ subject: 'a', isStale: false }]);
     const names = new Set<string>();
     const classList = {
@@ -158,19 +165,19 @@ test('a room waits for its pictures, is late after three seconds, and never late
     hideUntilDrawn({ classList } as unknown as HTMLElement, scope, () => shown.value);
     return { shown, names };
   };
-  const [slow, quick] = [room(new Scope()), room(new Scope())];
-  const ending = new Scope();
-  const ended = room(ending);
-  ending.end();
-  quick.shown.value = [drawn];
+  const [slowRoom, quickRoom] = [openRoom(new Scope()), openRoom(new Scope())];
+  const endingScope = new Scope();
+  const endedRoom = openRoom(endingScope);
+  endingScope.end();
+  quickRoom.shown.value = [drawnSubject];
   vi.advanceTimersByTime(2999);
-  expect([...slow.names]).toEqual(['awaited']);
+  expect([...slowRoom.names]).toEqual(['awaited']);
   vi.advanceTimersByTime(1);
-  expect([slow, quick, ended].map(({ names }) => [...names])).toEqual([
+  expect([slowRoom, quickRoom, endedRoom].map(({ names }) => [...names])).toEqual([
     ...[['awaited', 'late'], [], ['awaited']],
   ]);
-  slow.shown.value = [{ subject: 'a', isStale: false, error: 'lost' }];
-  expect([...slow.names]).toEqual([]);
+  slowRoom.shown.value = [{ subject: 'a', isStale: false, error: 'lost' }];
+  expect([...slowRoom.names]).toEqual([]);
   vi.useRealTimers();
   vi.unstubAllGlobals();
 });

@@ -32,21 +32,21 @@ function context(change: Partial<State> = {}, more: object = {}) {
     choices: [{ id: 'softmax', title: 'Softmax model' }],
     canOpen: (id: string) => id === 'hub:known/model',
   };
-  const { calls, context: made, ...page } = pageOf(change, [], { models, ...more });
-  const signals = made as unknown as Record<'pointed' | 'file', { value: unknown }>;
-  return { ...page, ...calls, ...signals, made };
+  const { calls, context: inner, ...page } = pageOf(change, [], { models, ...more });
+  const signals = inner as unknown as Record<'pointed' | 'file', { value: unknown }>;
+  return { ...page, ...calls, ...signals, inner };
 }
-const as = ({ made }: ReturnType<typeof context>) => made;
+const as = ({ inner }: ReturnType<typeof context>) => inner;
 
 describe('a number field', () => {
   const field = (name: 'T' | 'eps' = 'T', most = Infinity) => {
-    const own = context();
-    const { enter, all } = mount(numberField('size', name, as(own), most));
+    const page = context();
+    const { enter, all } = mount(numberField('size', name, as(page), most));
     return {
-      own,
+      page,
       enter: (value: string) => [
         enter('[aria-label="size"]', value),
-        own.set.mock.lastCall![0][name],
+        page.set.mock.lastCall![0][name],
       ],
       all,
     };
@@ -80,7 +80,9 @@ describe('a choice', () => {
     ] as const;
     const menu = mount(choiceField('kind', 'b', options, pick));
     expect(
-      menu.all<HTMLOptionElement>('option').map((one) => [one.value, one.hasAttribute('selected')]),
+      menu
+        .all<HTMLOptionElement>('option')
+        .map((option) => [option.value, option.hasAttribute('selected')]),
     ).toEqual([
       ['a', false],
       ['b', true],
@@ -99,7 +101,9 @@ describe('a choice', () => {
         true,
       ),
     );
-    expect(row.all('button').map((one) => [one.title, one.getAttribute('aria-pressed')])).toEqual([
+    expect(
+      row.all('button').map((button) => [button.title, button.getAttribute('aria-pressed')]),
+    ).toEqual([
       ['the first', 'false'],
       ['', 'true'],
     ]);
@@ -123,32 +127,32 @@ describe('the heading of a room', () => {
       false,
     ]);
     // All terms together are one tab stop.
-    expect(all('.lead .term').map((one) => one.tabIndex)).toEqual([0, -1]);
-    const hidden = mount(roomHeading('Explore', 'x', as(context({ hide: ['finding'] }))));
-    expect(hidden.all('.lead')[0]!.hidden).toBe(true);
+    expect(all('.lead .term').map((element) => element.tabIndex)).toEqual([0, -1]);
+    const hiddenHeading = mount(roomHeading('Explore', 'x', as(context({ hide: ['finding'] }))));
+    expect(hiddenHeading.all('.lead')[0]!.hidden).toBe(true);
   });
 });
 
 describe('the list of subjects', () => {
-  const two = [
+  const twoSubjects = [
     { subject: 'softmax' },
     { subject: 'sigmoid@4', frame: frameOf({ title: 'Sigmoid' }) },
   ];
 
   it('names each subject, removes all but the last, and adds up to six', () => {
-    const own = context();
+    const page = context();
     const show = vi.fn();
-    const list = (all = two) => mount(subjectList('Models', all, as(own), show));
+    const list = (all = twoSubjects) => mount(subjectList('Models', all, as(page), show));
     const { texts, all, button } = list();
     expect(texts('.subject')).toEqual(['Softmax model ✕', 'Sigmoid ✕']);
-    expect(all('.subject button').map((one) => one.getAttribute('aria-label'))).toEqual([
+    expect(all('.subject button').map((button) => button.getAttribute('aria-label'))).toEqual([
       'Remove Softmax model',
       'Remove Sigmoid',
     ]);
     all('.subject button')[0]!.click();
     expect(show).toHaveBeenCalledExactlyOnceWith(['sigmoid@4']);
     button('+ add').click();
-    expect(own.pickModels).toHaveBeenCalled();
+    expect(page.pickModels).toHaveBeenCalled();
     const isDisabled = (count: number) => {
       const { all: buttons } = list(
         Array.from({ length: count }, (_, i) => ({ subject: `m${i}` })),
@@ -164,36 +168,39 @@ describe('the list of subjects', () => {
       [false, true],
     ]);
     expect(
-      mount(subjectList('x', two, as(context({ hide: ['subjects'] })), show)).root.textContent,
+      mount(subjectList('x', twoSubjects, as(context({ hide: ['subjects'] })), show)).root
+        .textContent,
     ).toBe('');
     expect(
-      (mount(addModelButton(true, as(own))).all('button')[0] as HTMLButtonElement).disabled,
+      (mount(addModelButton(true, as(page))).all('button')[0] as HTMLButtonElement).disabled,
     ).toBe(true);
-    const named = mount(subjectList('x', two, as(own), show, (name, i) => `${i}: ${name}`));
-    expect(named.texts('.subject')).toEqual(['0: Softmax model ✕', '1: Sigmoid ✕']);
+    const numberedList = mount(
+      subjectList('x', twoSubjects, as(page), show, (name, i) => `${i}: ${name}`),
+    );
+    expect(numberedList.texts('.subject')).toEqual(['0: Softmax model ✕', '1: Sigmoid ✕']);
   });
 
   it('names models that are not open yet by their ids', () => {
-    const own = context();
-    const name = (subject: string) => nameOf({ subject }, as(own));
+    const page = context();
+    const name = (subject: string) => nameOf({ subject }, as(page));
     expect([name('softmax@40'), name('hub:a/b'), name('?!')]).toEqual([
       ...['Softmax model at step 40', 'a/b', '?!'],
     ]);
-    own.engine.value = undefined;
+    page.engine.value = undefined;
     expect(name('softmax')).toBe('softmax');
   });
 });
 
 describe('the text field and the file input', () => {
   it('update as the reader types, also in an experiment', () => {
-    const own = context();
-    mount(textField(as(own), 3)).enter('textarea', 'Some words', 'input');
-    mount(textField(as(own), 3, 'source')).enter('textarea', 'Others', 'input');
-    expect(own.set.mock.calls).toEqual([
+    const page = context();
+    mount(textField(as(page), 3)).enter('textarea', 'Some words', 'input');
+    mount(textField(as(page), 3, 'source')).enter('textarea', 'Others', 'input');
+    expect(page.set.mock.calls).toEqual([
       [{ prompt: 'Some words', input: 'text' }],
       [{ prompt: 'Others', source: 'text' }],
     ]);
-    const { all } = mount(textField(as(own), 5));
+    const { all } = mount(textField(as(page), 5));
     expect([
       all<HTMLTextAreaElement>('textarea')[0]!.value,
       all('textarea')[0]!.getAttribute('rows'),
@@ -201,88 +208,91 @@ describe('the text field and the file input', () => {
   });
 
   it('show how the prompt file is split, which the reader can change', async () => {
-    const own = context();
-    expect(mount(fileField(as(own))).text('.hint')).toMatch(/^UTF-8: one prompt per line/);
-    const known = { name: 'my.txt', text: 'a\nb\nc', splitting: 'lines' };
-    own.file.value = known;
-    const { text, enter, all } = mount(fileField(as(own)));
+    const page = context();
+    expect(mount(fileField(as(page))).text('.hint')).toMatch(/^UTF-8: one prompt per line/);
+    const promptFile = { name: 'my.txt', text: 'a\nb\nc', splitting: 'lines' };
+    page.file.value = promptFile;
+    const { text, enter, all } = mount(fileField(as(page)));
     expect(text('.prompt-file > span')).toBe('my.txt: 3 prompts');
     enter('[aria-label="split"]', 'whole');
-    expect(own.chooseFile).toHaveBeenLastCalledWith({ ...known, splitting: 'whole' });
-    own.file.value = { ...known, splitting: 'whole' };
-    expect(mount(fileField(as(own))).text('.prompt-file > span')).toBe('my.txt: 1 text');
+    expect(page.chooseFile).toHaveBeenLastCalledWith({ ...promptFile, splitting: 'whole' });
+    page.file.value = { ...promptFile, splitting: 'whole' };
+    expect(mount(fileField(as(page))).text('.prompt-file > span')).toBe('my.txt: 1 text');
     const [input] = all<HTMLInputElement>('input');
     const file = new File(['x\ny'], 'new.txt');
     Object.defineProperty(input, 'files', { value: [file] });
     input!.dispatchEvent(new Event('change'));
-    await vi.waitUntil(() => own.chooseFile.mock.calls.length > 1);
-    expect(own.chooseFile.mock.lastCall![0]).toMatchObject({ name: 'new.txt', text: 'x\ny' });
+    await vi.waitUntil(() => page.chooseFile.mock.calls.length > 1);
+    expect(page.chooseFile.mock.lastCall![0]).toMatchObject({ name: 'new.txt', text: 'x\ny' });
   });
 });
 
 describe('the start token and example texts', () => {
   const special = { automatic: ['<s>'], bos: '<s>', choices: ['<s>', '</s>'] };
-  const frame = (change: object = {}) => frameOf({ special, ...change } as never);
+  const frameWith = (change: object = {}) => frameOf({ special, ...change } as never);
   const options = (first: string, ...frames: Frame[]) =>
     mount(startTokenField(as(context({ first })), frames))
       .all<HTMLOptionElement>('option')
-      .map((one) => `${one.value}|${one.textContent}${one.hasAttribute('selected') ? '*' : ''}`);
+      .map(
+        (option) =>
+          `${option.value}|${option.textContent}${option.hasAttribute('selected') ? '*' : ''}`,
+      );
 
   it('offers the start tokens of the tokenizers', () => {
-    expect(options('', frame())).toEqual([
+    expect(options('', frameWith())).toEqual([
       ...['|the tokenizer’s default: <s>*', 'none|none', '</s>|</s>'],
     ]);
     // The start token, which this default adds anyway, is offered only if a link asked for it.
     const standard = '|the tokenizer’s default: <s>';
-    expect(options('bos', frame())).toEqual([
+    expect(options('bos', frameWith())).toEqual([
       ...[standard, 'none|none', 'bos|start token <s>*', '</s>|</s>'],
     ]);
-    expect(options('none', frame())).toEqual([standard, 'none|none*', '</s>|</s>']);
-    const none = frame({ special: { ...special, automatic: [] } });
-    expect(options('', none)).toEqual([
+    expect(options('none', frameWith())).toEqual([standard, 'none|none*', '</s>|</s>']);
+    const noneFrame = frameWith({ special: { ...special, automatic: [] } });
+    expect(options('', noneFrame)).toEqual([
       ...['|the tokenizer’s default: none*', 'none|none', 'bos|start token <s>', '</s>|</s>'],
     ]);
-    expect(options('', frame(), none)[0]).toBe('|the tokenizer’s default: <s> / none*');
-    expect(options('<s>', frame())).toContain('<s>|<s>*');
-    expect(options('', frame({ special: { automatic: [], bos: null, choices: [] } }))).toHaveLength(
-      2,
-    );
+    expect(options('', frameWith(), noneFrame)[0]).toBe('|the tokenizer’s default: <s> / none*');
+    expect(options('<s>', frameWith())).toContain('<s>|<s>*');
+    expect(
+      options('', frameWith({ special: { automatic: [], bos: null, choices: [] } })),
+    ).toHaveLength(2);
   });
 
   it('shows the current one, and adds or removes it with one press', () => {
     const press = (change: object) => {
-      const own = context();
-      const { text, all } = mount(startTokenButton(as(own), [frame(change)]));
+      const page = context();
+      const { text, all } = mount(startTokenButton(as(page), [frameWith(change)]));
       all('button')[0]?.click();
-      return [text('button'), all('button')[0]?.title, own.set.mock.lastCall?.[0].first];
+      return [text('button'), all('button')[0]?.title, page.set.mock.lastCall?.[0].first];
     };
     const starts = ['starts with <s> ✕', 'starts with <s> (start token): remove it', 'none'];
     expect(press({})).toEqual(starts);
-    const none = 'no start token: add <s>';
-    expect(press({ first: [] })).toEqual([none, none, '']);
+    const addLabel = 'no start token: add <s>';
+    expect(press({ first: [] })).toEqual([addLabel, addLabel, '']);
     expect(press({ first: [], special: { ...special, automatic: [] } })).toEqual([
-      ...[none, none, 'bos'],
+      ...[addLabel, addLabel, 'bos'],
     ]);
     expect(press({ special: { ...special, bos: null } })).toEqual(['', undefined, undefined]);
     expect(mount(startTokenButton(as(context()), [])).root.textContent).toBe('');
-    const both = mount(
-      startTokenButton(as(context()), [frame(), frame({ first: ['<s>', '</s>'] })]),
+    const bothButton = mount(
+      startTokenButton(as(context()), [frameWith(), frameWith({ first: ['<s>', '</s>'] })]),
     );
-    expect(both.text('button')).toBe('starts with <s> / starts with <s> </s> ✕');
+    expect(bothButton.text('button')).toBe('starts with <s> / starts with <s> </s> ✕');
   });
 
   it('example texts replace the reader’s text', () => {
-    const own = context({ prompt: EXAMPLES[1] });
-    const { all, texts } = mount(exampleField(as(own)));
+    const page = context({ prompt: EXAMPLES[1] });
+    const { all, texts } = mount(exampleField(as(page)));
     expect(texts('option')).toEqual(['Example texts', ...EXAMPLES]);
     const select = all('select')[0] as unknown as HTMLSelectElement;
     const options = all('option') as unknown as HTMLOptionElement[];
-    expect(options.filter((one) => one.hasAttribute('selected')).map((one) => one.value)).toEqual([
-      EXAMPLES[1],
-    ]);
+    expect(
+      options.filter((option) => option.hasAttribute('selected')).map((option) => option.value),
+    ).toEqual([EXAMPLES[1]]);
     select.value = EXAMPLES[2];
     select.dispatchEvent(new Event('change'));
-    expect(own.set).toHaveBeenCalledWith({
+    expect(page.set).toHaveBeenCalledWith({
       prompt: EXAMPLES[2],
       input: 'text',
       query: -1,
@@ -292,13 +302,13 @@ describe('the start token and example texts', () => {
 });
 
 describe('the text panel', () => {
-  const of = (change: Partial<State> = {}, ...frames: Frame[]) => {
-    const own = context(change);
-    return { own, ...mount(askBar(as(own), frames)) };
+  const drawPanel = (change: Partial<State> = {}, ...frames: Frame[]) => {
+    const page = context(change);
+    return { page, ...mount(askBar(as(page), frames)) };
   };
 
   it('has the text, its length and the number of prompts, and more on request', () => {
-    const { text, texts, enter, own, all, button } = of(
+    const { text, texts, enter, page, all, button } = drawPanel(
       {},
       frameOf({ architecture: { ...frameOf().architecture, context: 99 } }),
     );
@@ -306,37 +316,40 @@ describe('the text panel', () => {
     expect(all('[aria-label="T ≤"]')[0]!.getAttribute('max')).toBe('99');
     expect(texts('.segmented button')).toEqual(['1 prompt', '10', '100']);
     button('10').click();
-    expect(own.set).toHaveBeenLastCalledWith({ n: 10, input: 'heldout' });
+    expect(page.set).toHaveBeenLastCalledWith({ n: 10, input: 'heldout' });
     button('1 prompt').click();
-    expect(own.set).toHaveBeenLastCalledWith({ n: 1 });
+    expect(page.set).toHaveBeenLastCalledWith({ n: 1 });
     enter('[aria-label="prompts from"]', 'random');
-    expect(own.set).toHaveBeenLastCalledWith({ input: 'random' });
+    expect(page.set).toHaveBeenLastCalledWith({ input: 'random' });
     enter('[aria-label="map colors"]', 'linear');
-    expect(own.set).toHaveBeenLastCalledWith({ scale: 'linear' });
+    expect(page.set).toHaveBeenLastCalledWith({ scale: 'linear' });
     expect([all('textarea').length, all('[aria-label=seed]').length]).toEqual([1, 0]);
-    expect(of({ T: 3 }, frameOf()).all('.numbers .hint')).toHaveLength(0);
-    const drawn = of({ input: 'random', n: 10 });
-    drawn.button('100').click();
-    expect(drawn.own.set).toHaveBeenLastCalledWith({ n: 100 });
-    const [first] = drawn.all('.segmented button');
+    expect(drawPanel({ T: 3 }, frameOf()).all('.numbers .hint')).toHaveLength(0);
+    const randomPanel = drawPanel({ input: 'random', n: 10 });
+    randomPanel.button('100').click();
+    expect(randomPanel.page.set).toHaveBeenLastCalledWith({ n: 100 });
+    const [first] = randomPanel.all('.segmented button');
     first!.click();
-    expect(drawn.own.set).toHaveBeenLastCalledWith({ n: 1 });
-    expect([drawn.all('[aria-label=seed]').length, drawn.all('textarea').length]).toEqual([1, 0]);
-    expect(of({ input: 'repeat' }).all('[aria-label=seed]')).toHaveLength(1);
-    expect(of({ input: 'file' }).all('input[type=file]')).toHaveLength(1);
-    expect(of().all('[aria-label="T ≤"]')[0]!.getAttribute('max')).toBe('8192');
+    expect(randomPanel.page.set).toHaveBeenLastCalledWith({ n: 1 });
+    expect([
+      randomPanel.all('[aria-label=seed]').length,
+      randomPanel.all('textarea').length,
+    ]).toEqual([1, 0]);
+    expect(drawPanel({ input: 'repeat' }).all('[aria-label=seed]')).toHaveLength(1);
+    expect(drawPanel({ input: 'file' }).all('input[type=file]')).toHaveLength(1);
+    expect(drawPanel().all('[aria-label="T ≤"]')[0]!.getAttribute('max')).toBe('8192');
   });
 
   it('omits what an embed hides, and is absent for a recording', () => {
     expect(
-      of({ hide: ['text'] })
+      drawPanel({ hide: ['text'] })
         .all('textarea, .segmented')
-        .map((one) => one.className),
+        .map((element) => element.className),
     ).toHaveLength(1);
-    expect(of({ hide: ['numbers'] }).all('textarea, .segmented')).toHaveLength(1);
-    const recorded = frameOf({ recording: {} } as never);
-    expect(of({}, recorded).all('[data-recorded]')).toHaveLength(1);
-    expect(of({}, recorded, frameOf()).all('[data-recorded]')).toHaveLength(0);
+    expect(drawPanel({ hide: ['numbers'] }).all('textarea, .segmented')).toHaveLength(1);
+    const recordedFrame = frameOf({ recording: {} } as never);
+    expect(drawPanel({}, recordedFrame).all('[data-recorded]')).toHaveLength(1);
+    expect(drawPanel({}, recordedFrame, frameOf()).all('[data-recorded]')).toHaveLength(0);
   });
 });
 
@@ -348,43 +361,49 @@ describe('the row of tokens', () => {
     end: id + 1,
     special: !id,
   }));
-  const frame = (change: object = {}) => frameOf({ T: 4, tokens, ...change } as never);
-  const row = (change: Partial<State> = {}, of = frame()) => {
-    const own = context(change);
-    const made = mount(tokenChips(of, as(own)));
-    return { own, ...made, chips: made.all('.chip') };
+  const frameWith = (change: object = {}) => frameOf({ T: 4, tokens, ...change } as never);
+  const drawRow = (change: Partial<State> = {}, of = frameWith()) => {
+    const page = context(change);
+    const chipRow = mount(tokenChips(of, as(page)));
+    return { page, ...chipRow, chips: chipRow.all('.chip') };
   };
 
   it('is one tab stop, and marks tokens by their roles', () => {
-    const { chips: all, text } = row({ query: 2 }, frame({ generated: 1, dropped: 5 }));
+    const { chips: all, text } = drawRow({ query: 2 }, frameWith({ generated: 1, dropped: 5 }));
     expect(
-      all.map((one) => [one.textContent, one.tabIndex, one.getAttribute('aria-pressed')]),
+      all.map((element) => [
+        element.textContent,
+        element.tabIndex,
+        element.getAttribute('aria-pressed'),
+      ]),
     ).toEqual([
       ['<s>', -1, 'false'],
       ['a', -1, 'false'],
       ['b', 0, 'true'],
       ['c', -1, 'false'],
     ]);
-    expect(all.map((one) => one.className.replace(/\s+/g, ' ').trim())).toEqual([
+    expect(all.map((element) => element.className.replace(/\s+/g, ' ').trim())).toEqual([
       ...['chip special', 'chip', 'chip', 'chip made'],
     ]);
     expect([all[1]!.title, text('.cut')]).toEqual(['position 1, id 8', '… 5 more not run (T = 4)']);
-    expect(row().chips.map((one) => one.tabIndex)).toEqual([0, -1, -1, -1]);
-    expect(row({ query: 99 }).chips.map((one) => one.tabIndex)).toEqual([-1, -1, -1, 0]);
-    const usual = mount(tokenChips(frame(), as(context())));
-    expect(usual.all('.chip')[0]!.title).toBe('position 0, id 7');
-    expect(row().all('.cut')).toHaveLength(0);
+    expect(drawRow().chips.map((element) => element.tabIndex)).toEqual([0, -1, -1, -1]);
+    expect(drawRow({ query: 99 }).chips.map((element) => element.tabIndex)).toEqual([
+      -1, -1, -1, 0,
+    ]);
+    const usualRow = mount(tokenChips(frameWith(), as(context())));
+    expect(usualRow.all('.chip')[0]!.title).toBe('position 0, id 7');
+    expect(drawRow().all('.cut')).toHaveLength(0);
   });
 
   it('can be selected, hovered and traversed by the arrow keys', () => {
-    const { chips: all, own, all: find } = row({ query: 1 });
+    const { chips: all, page, all: find } = drawRow({ query: 1 });
     all[2]!.click();
     all[1]!.click();
-    expect(own.set.mock.calls).toEqual([[{ query: 2, key: -1 }], [{ query: -1, key: -1 }]]);
+    expect(page.set.mock.calls).toEqual([[{ query: 2, key: -1 }], [{ query: -1, key: -1 }]]);
     all[3]!.dispatchEvent(new Event('pointerenter'));
-    expect(own.point).toHaveBeenLastCalledWith({ query: 3 });
+    expect(page.point).toHaveBeenLastCalledWith({ query: 3 });
     find('.chips')[0]!.dispatchEvent(new Event('pointerleave'));
-    expect(own.point).toHaveBeenLastCalledWith({});
+    expect(page.point).toHaveBeenLastCalledWith({});
     const press = (at: number, key: string) => {
       all[at]!.focus();
       const event = new KeyboardEvent('keydown', { key, bubbles: true, cancelable: true });
@@ -396,21 +415,28 @@ describe('the row of tokens', () => {
       ['ArrowLeft', 'ArrowUp', 'ArrowRight', 'ArrowDown', 'a'].map((key) => press(1, key)),
     ).toEqual([...[0, 0, 2, 2, 1]]);
     expect([press(0, 'ArrowLeft'), press(3, 'ArrowRight')]).toEqual([0, 3]);
-    own.point.mockClear();
+    page.point.mockClear();
     all[2]!.focus();
-    expect(own.point).toHaveBeenLastCalledWith({ query: 2 });
+    expect(page.point).toHaveBeenLastCalledWith({ query: 2 });
   });
 
   it('of a long text is shaded by the means of its blocks', () => {
     const head = { layer: 1, head: 0, tensors: { att: tensor([2, 2], [1, 0, 0.75, 0.25]) } };
-    const of = frame({ head, pooled: 2 });
-    const { root, own, chips: all } = row({}, of);
-    colorChips(root, as(own), new Scope(), () => [{ subject: 'a', frame: of, isStale: false }]);
-    own.pointed.value = { query: 3 };
-    expect(all.map((one) => one.style.getPropertyValue('--look'))).toEqual(
+    const meanFrame = frameWith({ head, pooled: 2 });
+    const { root, page, chips: all } = drawRow({}, meanFrame);
+    colorChips(root, as(page), new Scope(), () => [
+      { subject: 'a', frame: meanFrame, isStale: false },
+    ]);
+    page.pointed.value = { query: 3 };
+    expect(all.map((element) => element.style.getPropertyValue('--look'))).toEqual(
       [0.75, 0.75, 0.25, 0.25].map((share) => String(Math.sqrt(share))),
     );
-    expect(all.map((one) => one.classList.contains('query'))).toEqual([false, false, true, true]);
+    expect(all.map((element) => element.classList.contains('query'))).toEqual([
+      false,
+      false,
+      true,
+      true,
+    ]);
   });
 
   it('is shaded by the attention to the hovered token', () => {
@@ -424,80 +450,82 @@ describe('the row of tokens', () => {
         ),
       },
     };
-    const of = frame({ head });
-    const { root, own, chips: all } = row({}, of);
-    colorChips(root, as(own), new Scope(), () => [{ subject: 'a', frame: of, isStale: false }]);
-    const looks = () => all.map((one) => one.style.getPropertyValue('--look'));
-    expect(looks()).toEqual(['', '', '', '']);
-    own.pointed.value = { query: 0 };
-    expect(looks()).toEqual(['1', '0', '0', '0']);
-    own.pointed.value = { query: 2 };
-    expect(looks()).toEqual(['0.5', '0.5', String(Math.sqrt(0.5)), '0']);
-    own.pointed.value = { query: 3, key: 1 };
-    expect(looks()[0]).toBe('0');
+    const frame = frameWith({ head });
+    const { root, page, chips: all } = drawRow({}, frame);
+    colorChips(root, as(page), new Scope(), () => [{ subject: 'a', frame: frame, isStale: false }]);
+    const shades = () => all.map((element) => element.style.getPropertyValue('--look'));
+    expect(shades()).toEqual(['', '', '', '']);
+    page.pointed.value = { query: 0 };
+    expect(shades()).toEqual(['1', '0', '0', '0']);
+    page.pointed.value = { query: 2 };
+    expect(shades()).toEqual(['0.5', '0.5', String(Math.sqrt(0.5)), '0']);
+    page.pointed.value = { query: 3, key: 1 };
+    expect(shades()[0]).toBe('0');
     expect(
-      all.map((one) => `${one.classList.contains('query')} ${one.classList.contains('key')}`),
+      all.map(
+        (element) => `${element.classList.contains('query')} ${element.classList.contains('key')}`,
+      ),
     ).toEqual([...['false false', 'false true', 'false false', 'true false']]);
-    own.pointed.value = { key: 0 };
-    expect([looks(), all[0]!.classList.contains('key')]).toEqual([['0', '0', '0', '0'], true]);
-    own.pointed.value = {};
-    expect(all.some((one) => one.classList.contains('key'))).toBe(false);
+    page.pointed.value = { key: 0 };
+    expect([shades(), all[0]!.classList.contains('key')]).toEqual([['0', '0', '0', '0'], true]);
+    page.pointed.value = {};
+    expect(all.some((element) => element.classList.contains('key'))).toBe(false);
     const list = all[0]!.parentElement!;
     const scrolled: object[] = [];
     Object.assign(list, { scrollBy: (by: object) => scrolled.push(by) });
     list.getBoundingClientRect = () => new DOMRect(10, 10, 100, 20);
-    const at = (t: number, left: number, top: number) =>
+    const placeChip = (t: number, left: number, top: number) =>
       (all[t]!.getBoundingClientRect = () => new DOMRect(left, top, 30, 10));
     [
       [20, 12],
       [-5, 4],
       [90, 25],
       [80, 20],
-    ].forEach(([left, top], t) => at(t, left!, top!));
-    for (const query of [0, 1, 2, 3]) own.pointed.value = { query };
-    own.pointed.value = { key: 1 };
-    own.pointed.value = { query: 0, key: 1 };
+    ].forEach(([left, top], t) => placeChip(t, left!, top!));
+    for (const query of [0, 1, 2, 3]) page.pointed.value = { query };
+    page.pointed.value = { key: 1 };
+    page.pointed.value = { query: 0, key: 1 };
     expect(scrolled).toEqual([
       { left: -15, top: -6 },
       { left: 10, top: 5 },
       { left: -15, top: -6 },
     ]);
     vi.spyOn(list, 'matches').mockReturnValue(true);
-    own.pointed.value = { query: 2 };
+    page.pointed.value = { query: 2 };
     expect(scrolled).toHaveLength(3);
   });
 });
 
 describe('generating', () => {
   it('continues the text with models that can generate, and stops on request', () => {
-    const own = context({ temperature: 0.5, topK: 7, seed: 3 });
-    const masked = { ...frameOf().architecture, mask: { kind: 'bidirectional' } };
+    const page = context({ temperature: 0.5, topK: 7, seed: 3 });
+    const maskedArchitecture = { ...frameOf().architecture, mask: { kind: 'bidirectional' } };
     const frames = [
       frameOf(),
-      frameOf({ subject: 'b', architecture: masked } as never),
+      frameOf({ subject: 'b', architecture: maskedArchitecture } as never),
       frameOf({ subject: 'c', recording: {} } as never),
     ];
-    const { button, all } = mount(generateControls(as(own), frames));
+    const { button, all } = mount(generateControls(as(page), frames));
     const ranges = all<HTMLInputElement>('input').map(({ min, max, step }) => [min, max, step]);
     expect(ranges).toEqual([
       ['0', '5', '0.1'],
       ['0', '100000', '1'],
     ]);
     button('Generate 16 tokens').click();
-    expect(own.queue.generate).toHaveBeenCalledExactlyOnceWith(['softmax'], {
+    expect(page.queue.generate).toHaveBeenCalledExactlyOnceWith(['softmax'], {
       ...{ count: 16, temperature: 0.5, topK: 7, seed: 3 },
     });
-    own.queue.isGenerating = true;
-    const written = frames.map((one) => ({ ...one, generated: 1 }));
-    const { text: said } = mount(generateControls(as(own), written));
+    page.queue.isGenerating = true;
+    const generatedFrames = frames.map((one) => ({ ...one, generated: 1 }));
+    const { text: said } = mount(generateControls(as(page), generatedFrames));
     expect(said('.generated')).toBe('a=1,"x"');
     expect(said('.generated strong')).toBe('=1,"x"');
-    expect(mount(generateControls(as(own), frames)).all('.generated')).toEqual([]);
-    mount(generateControls(as(own), frames))
+    expect(mount(generateControls(as(page), frames)).all('.generated')).toEqual([]);
+    mount(generateControls(as(page), frames))
       .button('Stop')
       .click();
-    expect(own.queue.stopGenerating).toHaveBeenCalledTimes(1);
-    expect(mount(generateControls(as(own), frames.slice(1))).root.textContent).toBe('');
+    expect(page.queue.stopGenerating).toHaveBeenCalledTimes(1);
+    expect(mount(generateControls(as(page), frames.slice(1))).root.textContent).toBe('');
     expect(
       mount(generateControls(as(context({ hide: ['generate'] })), frames)).root.textContent,
     ).toBe('');
@@ -505,48 +533,48 @@ describe('generating', () => {
 });
 
 describe('an error message', () => {
-  const of = (...all: Partial<SubjectEntry>[]) => {
-    const own = context();
+  const drawNotes = (...all: Partial<SubjectEntry>[]) => {
+    const page = context();
     return {
-      own,
+      page,
       ...mount(
         troubleNotes(
           all.map((one) => ({ subject: 'softmax', isStale: false, ...one })),
-          as(own),
+          as(page),
         ),
       ),
     };
   };
 
   it('appears at its model, with a button that helps', () => {
-    const { text, button, own } = of({ error: 'no such file' }, { frame: frameOf() });
+    const { text, button, page } = drawNotes({ error: 'no such file' }, { frame: frameOf() });
     expect(text('[role=alert] p')).toBe('Softmax model: no such file. Try again');
     button('Try again').click();
-    expect(own.queue.retry).toHaveBeenCalledTimes(1);
-    expect(of({ error: 'Stopped!', frame: frameOf() }).text('p')).toBe(
+    expect(page.queue.retry).toHaveBeenCalledTimes(1);
+    expect(drawNotes({ error: 'Stopped!', frame: frameOf() }).text('p')).toBe(
       'Softmax model: Stopped! The last good result is shown. Try again',
     );
-    expect(of({ error: 'expected an end (too_slow)' }).text('button')).toBe('Wait longer');
-    expect(of({ frame: frameOf() }).root.textContent).toBe('');
+    expect(drawNotes({ error: 'expected an end (too_slow)' }).text('button')).toBe('Wait longer');
+    expect(drawNotes({ frame: frameOf() }).root.textContent).toBe('');
   });
 
   it('offers to open a model that is not open yet', () => {
-    const wanted = (subject: string) => {
-      const { all, text, own } = of({ subject, error: 'x is not loaded yet.' });
+    const offerFor = (subject: string) => {
+      const { all, text, page } = drawNotes({ subject, error: 'x is not loaded yet.' });
       all('button')[0]!.click();
-      return [text('button'), own.open.mock.lastCall?.[0], own.queue.retry.mock.calls.length];
+      return [text('button'), page.open.mock.lastCall?.[0], page.queue.retry.mock.calls.length];
     };
-    expect(wanted('hub:a/b@main')).toEqual(['Open a/b@main', 'a/b@main', 0]);
-    expect(wanted('disk:0123456789abcdef/m')).toEqual(['Open m', 'disk:0123456789abcdef/m', 0]);
-    expect(wanted('recording:https://x/y.safetensors')[0]).toBe('Open y');
-    expect(wanted('hub:known/model')).toEqual(['Try again', undefined, 1]);
+    expect(offerFor('hub:a/b@main')).toEqual(['Open a/b@main', 'a/b@main', 0]);
+    expect(offerFor('disk:0123456789abcdef/m')).toEqual(['Open m', 'disk:0123456789abcdef/m', 0]);
+    expect(offerFor('recording:https://x/y.safetensors')[0]).toBe('Open y');
+    expect(offerFor('hub:known/model')).toEqual(['Try again', undefined, 1]);
   });
 
   it('appears once if all models have the same problem', () => {
     const error = 'Type a sentence: there is no text yet.';
-    const { all, text } = of({ error }, { error, subject: 'b' });
+    const { all, text } = drawNotes({ error }, { error, subject: 'b' });
     expect([all('p').length, text('.wanting'), all('button').length]).toEqual([1, error, 0]);
-    expect(of({ error, frame: frameOf() }).text('.wanting')).toBe(
+    expect(drawNotes({ error, frame: frameOf() }).text('.wanting')).toBe(
       `${error} The last good result is shown.`,
     );
   });

@@ -102,21 +102,21 @@ describe('the picker of models', () => {
     new Picker(page.context).show();
     await turn();
     const dialog = [...document.querySelectorAll<HTMLDialogElement>('#pick')].at(-1)!;
-    const made = readOf(dialog);
+    const dialogReader = readOf(dialog);
     const title = dialog.getAttribute('aria-labelledby')!;
-    expect(made.words(dialog.querySelector<HTMLElement>(`#${title}`)!)).toBeTruthy();
+    expect(dialogReader.words(dialog.querySelector<HTMLElement>(`#${title}`)!)).toBeTruthy();
     return {
-      ...{ ...page, ...made, dialog },
+      ...{ ...page, ...dialogReader, dialog },
       boxes: () =>
-        made
+        dialogReader
           .all<HTMLInputElement>('.pick input')
           .map(
-            (one) =>
-              `${made.words(one.parentElement!)}${one.checked ? ' ✓' : ''}${one.disabled ? ' –' : ''}`,
+            (element) =>
+              `${dialogReader.words(element.parentElement!)}${element.checked ? ' ✓' : ''}${element.disabled ? ' –' : ''}`,
           ),
-      tick: (i: number) => made.all('.pick input')[i]!.click(),
+      tick: (i: number) => dialogReader.all('.pick input')[i]!.click(),
       send: (name: string) => {
-        const { form } = made.button(name);
+        const { form } = dialogReader.button(name);
         form!.dispatchEvent(new Event('submit', { cancelable: true }));
         return page.state.value.shown.at(-1);
       },
@@ -138,19 +138,16 @@ describe('the picker of models', () => {
     expect([state.value.shown, boxes()[2]]).toEqual([['hub:a/b'], 'a/b ✓ –']);
     click('Done');
     expect(dialog.open).toBe(false);
-    const full = await open({ shown: ['a', 'b', 'c', 'd', 'e', 'softmax'] });
-    expect([full.text('[role=status]'), full.boxes()[0], full.boxes()[1]]).toEqual([
-      'At most 6.',
-      'Softmax ✓',
-      'Sigmoid –',
-    ]);
-    expect(full.all<HTMLButtonElement>('button[type=submit]').map((one) => one.disabled)).toEqual([
-      true,
-      true,
-      true,
-      true,
-    ]);
-    expect(full.boxes().slice(4)).toEqual(['a ✓', 'b ✓', 'c ✓', 'd ✓', 'e ✓']);
+    const fullPicker = await open({ shown: ['a', 'b', 'c', 'd', 'e', 'softmax'] });
+    expect([
+      fullPicker.text('[role=status]'),
+      fullPicker.boxes()[0],
+      fullPicker.boxes()[1],
+    ]).toEqual(['At most 6.', 'Softmax ✓', 'Sigmoid –']);
+    expect(
+      fullPicker.all<HTMLButtonElement>('button[type=submit]').map((element) => element.disabled),
+    ).toEqual([true, true, true, true]);
+    expect(fullPicker.boxes().slice(4)).toEqual(['a ✓', 'b ✓', 'c ✓', 'd ✓', 'e ✓']);
   });
 
   it('adds a checkpoint, another arithmetic or a counterfactual of the selected model', async () => {
@@ -160,9 +157,9 @@ describe('the picker of models', () => {
     expect(send('Add checkpoint')).toBe('softmax@4000');
     expect(send('Add in 8 bits')).toBe('softmax~int8');
     expect(send('Add with relaxed floats')).toBe('softmax~relaxed');
-    const before = state.value.shown;
+    const oldShown = state.value.shown;
     send('Add in 8 bits');
-    expect(state.value.shown).toBe(before);
+    expect(state.value.shown).toBe(oldShown);
     expect(texts('[name=edit] option')).toEqual(['a power', 'sigmoid', 'evict keys']);
     expect(all<HTMLSelectElement>('[name=edit]')[0]!.value).toBe('sigmoid');
     expect(send('Add counterfactual')).toBe('softmax~sigmoid');
@@ -187,8 +184,8 @@ describe('the picker of models', () => {
     enter('[name=first]', '1');
     expect(send('Add counterfactual')).toBe('softmax~evict(window,5,1)');
     state.value = { ...state.value, shown: ['softmax'] };
-    const models = all<HTMLSelectElement>('label > select').find((one) =>
-      one.querySelector('optgroup'),
+    const models = all<HTMLSelectElement>('label > select').find((element) =>
+      element.querySelector('optgroup'),
     )!;
     expect([...models.querySelectorAll('optgroup')].map(({ label }) => label)).toEqual([
       ...['trained for this page', 'operation', 'from Hugging Face'],
@@ -206,12 +203,12 @@ describe('the picker of models', () => {
   });
 
   it('names a counterfactual by its name until its description is loaded', async () => {
-    let arrive = (_: typeof texts_) => {};
-    const { texts, all, enter } = await open({}, () => new Promise((done) => (arrive = done)));
+    let deliver = (_: typeof texts_) => {};
+    const { texts, all, enter } = await open({}, () => new Promise((done) => (deliver = done)));
     expect(texts('[name=edit] option')).toEqual(['a power', 'sigmoid', 'evict']);
     enter('[name=edit]', 'power');
     expect(all('[name=p]')[0]!.hasAttribute('title')).toBe(false);
-    arrive(texts_);
+    deliver(texts_);
     await turn();
     expect(texts('[name=edit] option')).toEqual(['a power', 'sigmoid', 'evict keys']);
     expect(all('[name=p]')[0]!.title).toBe('The exponent.');
@@ -225,23 +222,26 @@ describe('the picker of models', () => {
 });
 
 describe('the code to embed a figure', () => {
-  const open = (change: Partial<State> = {}, pinned: Partial<State> = {}) => {
+  const openDialog = (change: Partial<State> = {}, pinned: Partial<State> = {}) => {
     const page = pageOf({ shown: ['softmax', DISK], ...change });
     showEmbed(page.context, 'sinks', pinned);
     const dialog = document.querySelector<HTMLDialogElement>('.embed-dialog')!;
-    const made = readOf(dialog);
-    const frame = made.all<HTMLIFrameElement>('iframe')[0]!;
-    const code = () => made.all<HTMLTextAreaElement>('textarea')[0]!.value;
+    const dialogReader = readOf(dialog);
+    const frame = dialogReader.all<HTMLIFrameElement>('iframe')[0]!;
+    const codeText = () => dialogReader.all<HTMLTextAreaElement>('textarea')[0]!.value;
     const places: string[] = [];
     vi.spyOn(frame, 'contentWindow', 'get').mockReturnValue({
       location: { replace: (to: string) => places.push(to) },
     } as never);
-    return { ...page, ...made, dialog, frame, code, places };
+    return { ...page, ...dialogReader, dialog, frame, code: codeText, places };
   };
   const stateIn = (hash: string) => parseHash(new URL(hash).hash).state;
 
   it('embeds the view with the state of its figure, for each host that takes it', () => {
-    const { text, code, frame, enter, texts, dialog } = open({ eps: 0.4 }, { layer: 1, head: 0 });
+    const { text, code, frame, enter, texts, dialog } = openDialog(
+      { eps: 0.4 },
+      { layer: 1, head: 0 },
+    );
     expect([text('h2'), dialog.getAttribute('aria-label')]).toEqual([
       'Embed: Sink map',
       'Embed Sink map',
@@ -275,7 +275,7 @@ describe('the code to embed a figure', () => {
 
   it('omits our script if the server does not allow other sites to load it', async () => {
     vi.useFakeTimers();
-    const { texts, code, all } = open();
+    const { texts, code, all } = openDialog();
     const probe = document.querySelector<HTMLIFrameElement>('iframe[sandbox]')!;
     expect([probe.src, probe.getAttribute('sandbox')]).toEqual([
       expect.stringMatching(/examples\/probe\.html$/),
@@ -295,16 +295,16 @@ describe('the code to embed a figure', () => {
   it('offers the element if the probe can load it', async () => {
     vi.useFakeTimers();
     const listen = vi.spyOn(window, 'addEventListener');
-    const { texts, all } = open();
+    const { texts, all } = openDialog();
     const probe = document.querySelector<HTMLIFrameElement>('iframe[sandbox]')!;
     const source = {};
     vi.spyOn(probe, 'contentWindow', 'get').mockReturnValue(source as never);
-    const say = (sinkscope: string) =>
+    const postMessage = (sinkscope: string) =>
       dispatchEvent(Object.assign(new Event('message'), { data: { sinkscope }, source }));
-    say('height');
+    postMessage('height');
     await vi.advanceTimersByTimeAsync(0);
     expect(probe.isConnected).toBe(true);
-    say('defined');
+    postMessage('defined');
     probe.dispatchEvent(new Event('load'));
     await vi.runAllTimersAsync();
     expect([texts('[aria-label=for] option').length, all('[data-refused]').length]).toEqual([
@@ -316,7 +316,7 @@ describe('the code to embed a figure', () => {
   });
 
   it('has the size and controls that a teacher chooses, and a preview of that size', () => {
-    const { code, all, enter, frame, texts, places } = open();
+    const { code, all, enter, frame, texts, places } = openDialog();
     expect([frame.style.width, frame.style.height]).toEqual(['calc(100% - 2px)', '520px']);
     enter('[aria-label=size]', '1');
     expect([frame.style.width, frame.style.height]).toEqual(['360px', '300px']);
@@ -333,19 +333,19 @@ describe('the code to embed a figure', () => {
   });
 
   it('is copied by a button, and the dialog is removed when it is closed', async () => {
-    const { code, click, calls, dialog } = open();
+    const { code, click, calls, dialog } = openDialog();
     click('Copy');
     await turn();
     expect([copied, calls.notify.mock.lastCall]).toEqual([[code()], ['Embed code copied.']]);
     expect(dialog.open).toBe(true);
     click('Close');
     expect(document.querySelector('.embed-dialog')).toBeNull();
-    const before = code();
+    const oldCode = code();
     vi.useFakeTimers();
     document.querySelector('iframe[sandbox]')!.dispatchEvent(new Event('load'));
     await vi.runAllTimersAsync();
     vi.useRealTimers();
-    expect(code()).toBe(before);
+    expect(code()).toBe(oldCode);
     const reason = new Error('not allowed');
     vi.stubGlobal('navigator', { clipboard: { writeText: () => Promise.reject(reason) } });
     const page = pageOf({}, [], { fail: vi.fn() });
@@ -361,7 +361,7 @@ describe('the header', () => {
     { name: 'start', title: 'Start' },
     { name: 'explore', title: 'Explore' },
   ];
-  const draw = () => {
+  const drawPageHeader = () => {
     const place = document.body.appendChild(document.createElement('header'));
     const open = vi.fn();
     drawHeader(place, rooms, open);
@@ -369,9 +369,9 @@ describe('the header', () => {
   };
 
   it('links to every room with the current state, and marks the current room', () => {
-    const { all, texts } = draw();
+    const { all, texts } = drawPageHeader();
     const links = () =>
-      all('nav a').map((one) => `${one.getAttribute('aria-current')} ${one.tabIndex}`);
+      all('nav a').map((element) => `${element.getAttribute('aria-current')} ${element.tabIndex}`);
     expect([texts('nav a'), links()]).toEqual([
       ['Start', 'Explore'],
       ['page -1', 'false 0'],
@@ -379,14 +379,14 @@ describe('the header', () => {
     set({ room: 'explore', eps: 0.5, why: 2 });
     expect(links()).toEqual(['false 0', 'page -1']);
     const [home, , explore] = all<HTMLAnchorElement>('a').map(
-      (one) => parseHash(one.getAttribute('href')!).state,
+      (element) => parseHash(element.getAttribute('href')!).state,
     );
     expect(home).toMatchObject({ room: 'start', eps: 0.5, why: 0 });
     expect(explore).toMatchObject({ room: 'explore', eps: 0.5, why: 2 });
   });
 
   it('opens a model, changes the theme, and copies the link', async () => {
-    const { click, open, enter, all } = draw();
+    const { click, open, enter, all } = drawPageHeader();
     click('Open a model');
     expect(open).toHaveBeenCalled();
     enter('select', 'dark');
@@ -406,30 +406,30 @@ describe('the header', () => {
 
   it('shows the link as text if it cannot be copied', async () => {
     vi.stubGlobal('navigator', { clipboard: { writeText: () => Promise.reject(new Error()) } });
-    draw().click('Share');
+    drawPageHeader().click('Share');
     await turn();
     expect(notices.value).toEqual([`Copy this link: ${sharedLink(linkTo(state.value))}`]);
   });
 });
 
 describe('sharing a link', () => {
-  const place = (change: Partial<State>, frame = frameOf()) => {
+  const showShareOffers = (change: Partial<State>, frame = frameOf()) => {
     state.value = { ...defaults, ...change };
-    const made = document.body.appendChild(document.createElement('div'));
+    const offers = document.body.appendChild(document.createElement('div'));
     const header = document.body.appendChild(document.createElement('div'));
     const page = pageOf({}, [frame]);
     drawHeader(header, [], () => {});
-    drawNamesOffer(made, page.context);
-    drawPictureOffer(made, page.context);
+    drawNamesOffer(offers, page.context);
+    drawPictureOffer(offers, page.context);
     const share = async () => {
       readOf(header).click('Share');
       await turn();
     };
-    return { ...page, ...readOf(made), share };
+    return { ...page, ...readOf(offers), share };
   };
 
   it('can name models on a disk, for readers with the same files', async () => {
-    const { text, click, share } = place({ shown: ['softmax', DISK, `${DISK}~sigmoid`] });
+    const { text, click, share } = showShareOffers({ shown: ['softmax', DISK, `${DISK}~sigmoid`] });
     expect(text('.unshared')).toBe('');
     await share();
     expect(text('.unshared')).toMatch(
@@ -446,49 +446,49 @@ describe('sharing a link', () => {
       'Link copied. Whoever opens it is asked for the files of mine (fingerprint 0123456789abcdef).',
     ]);
     expect(text('.unshared')).toBe('');
-    const alone = place({ shown: [DISK] });
-    await alone.share();
-    expect(alone.text('.unshared')).toContain(
+    const diskOnly = showShareOffers({ shown: [DISK] });
+    await diskOnly.share();
+    expect(diskOnly.text('.unshared')).toContain(
       'on your disk: it opens the softmax and sigmoid models instead.',
     );
-    alone.all('.unshared [aria-label=Close]')[0]!.click();
-    expect(alone.text('.unshared')).toBe('');
+    diskOnly.all('.unshared [aria-label=Close]')[0]!.click();
+    expect(diskOnly.text('.unshared')).toBe('');
   });
 
   it('offers a picture of the shown and measured figure', async () => {
-    const offered = async (change: Partial<State>, frame = frameOf()) => {
-      const made = place({ shown: ['sigmoid', 'softmax'], at: 1, ...change }, frame);
-      await made.share();
-      const is = made.text('.offered') !== '';
-      if (is) made.all('.offered [aria-label=Close]')[0]!.click();
-      return [is, made.text('.offered') === ''];
+    const offersPicture = async (change: Partial<State>, frame = frameOf()) => {
+      const offer = showShareOffers({ shown: ['sigmoid', 'softmax'], at: 1, ...change }, frame);
+      await offer.share();
+      const isOffered = offer.text('.offered') !== '';
+      if (isOffered) offer.all('.offered [aria-label=Close]')[0]!.click();
+      return [isOffered, offer.text('.offered') === ''];
     };
-    expect(await offered({})).toEqual([true, true]);
-    expect(await offered({ at: 9 })).toEqual([true, true]);
+    expect(await offersPicture({})).toEqual([true, true]);
+    expect(await offersPicture({ at: 9 })).toEqual([true, true]);
     for (const none of [{ at: 0 }, { room: 'lab' }, { room: 'learn' }])
-      expect(await offered(none), JSON.stringify(none)).toEqual([false, true]);
+      expect(await offersPicture(none), JSON.stringify(none)).toEqual([false, true]);
     const { alpha: _, ...tensors } = frameOf().tensors;
-    expect(await offered({}, { ...frameOf(), tensors })).toEqual([false, true]);
+    expect(await offersPicture({}, { ...frameOf(), tensors })).toEqual([false, true]);
   });
 
   it('passes the picture to the system’s share dialog, where canceling is no error', async () => {
-    const failed = vi.fn();
+    const onFail = vi.fn();
     const shareBy = async (name: string) => {
       const share = vi.fn(async () => {
         throw new DOMException('no', name);
       });
       vi.stubGlobal('navigator', { ...navigator, canShare: () => true, share });
-      const made = place({ shown: ['sigmoid', 'softmax'], at: 1 });
-      Object.assign(made.context, { fail: failed });
-      await made.share();
-      made.click('Share picture');
+      const offer = showShareOffers({ shown: ['sigmoid', 'softmax'], at: 1 });
+      Object.assign(offer.context, { fail: onFail });
+      await offer.share();
+      offer.click('Share picture');
       await vi.waitFor(() => expect(share).toHaveBeenCalledOnce());
       await turn();
       expect(share).toHaveBeenCalledWith({
         files: [PICTURE],
         text: sharedLink(linkTo(state.value)),
       });
-      return failed.mock.calls.map(([error]) => error.name);
+      return onFail.mock.calls.map(([error]) => error.name);
     };
     expect(await shareBy('AbortError')).toEqual([]);
     expect(await shareBy('NotAllowedError')).toEqual(['NotAllowedError']);
@@ -516,14 +516,14 @@ describe('the footer', () => {
     );
     page.know({});
     expect(text('details > p:last-child')).not.toContain('last run');
-    const none = document.body.appendChild(document.createElement('footer'));
-    drawFooter(none, signal(undefined));
-    expect(none.textContent).toBe('');
+    const emptyFooter = document.body.appendChild(document.createElement('footer'));
+    drawFooter(emptyFooter, signal(undefined));
+    expect(emptyFooter.textContent).toBe('');
   });
 });
 
 describe('messages', () => {
-  const draw = (work?: object, download: object = { isShown: true }) => {
+  const drawWork = (work?: object, download: object = { isShown: true }) => {
     const place = document.body.appendChild(document.createElement('div'));
     const stop = vi.fn();
     const goBack = vi.fn();
@@ -536,7 +536,7 @@ describe('messages', () => {
 
   it('are notices, which disappear, and errors, which stay', () => {
     vi.useFakeTimers();
-    const { text, all } = draw();
+    const { text, all } = drawWork();
     const message = all('.message')[0]!;
     expect(message.hidden).toBe(true);
     notify('One.');
@@ -568,7 +568,7 @@ describe('messages', () => {
 
   it('do not show progress of work that ends quickly', () => {
     vi.useFakeTimers();
-    const { all, at } = draw({ text: 'Measuring', share: 0.5, since: performance.now() });
+    const { all, at } = drawWork({ text: 'Measuring', share: 0.5, since: performance.now() });
     vi.advanceTimersByTime(200);
     at.value = undefined;
     vi.advanceTimersByTime(200);
@@ -579,7 +579,7 @@ describe('messages', () => {
   it('show progress only of work that takes time, with a button to stop it', () => {
     vi.useFakeTimers();
     const work = { text: 'Measuring', share: 0.5, since: performance.now() };
-    const { text, all, click, at, stop, goBack } = draw(work);
+    const { text, all, click, at, stop, goBack } = drawWork(work);
     expect([text('.progress'), document.body.hasAttribute('data-busy')]).toEqual(['', true]);
     vi.advanceTimersByTime(250);
     expect(text('.progress')).toBe('Measuring … Stop');
@@ -596,18 +596,18 @@ describe('messages', () => {
       false,
     ]);
     const loads = { isShown: false, work: 'Loading: 1 MB' };
-    const other = draw(undefined, loads);
-    expect([other.text('.progress'), other.all('.progress')[0]!.hidden]).toEqual([
-      'Loading: 1 MB … Stop',
-      false,
-    ]);
+    const loadingMessages = drawWork(undefined, loads);
+    expect([
+      loadingMessages.text('.progress'),
+      loadingMessages.all('.progress')[0]!.hidden,
+    ]).toEqual(['Loading: 1 MB … Stop', false]);
     loads.isShown = true;
-    other.changes.value++;
-    expect(other.all('.progress')[0]!.hidden).toBe(true);
+    loadingMessages.changes.value++;
+    expect(loadingMessages.all('.progress')[0]!.hidden).toBe(true);
   });
 
   it('announce a newer build', () => {
-    const { all, click } = draw();
+    const { all, click } = drawWork();
     expect(all('.newer button')).toEqual([]);
     const take = vi.fn();
     offerNewVersion(take);
@@ -623,19 +623,19 @@ describe('the address', () => {
     set({ eps: 0.35 });
     vi.advanceTimersByTime(100);
     set({ eps: 0.45 });
-    const before = location.hash;
+    const oldHash = location.hash;
     vi.advanceTimersByTime(149);
-    expect(location.hash).toBe(before);
+    expect(location.hash).toBe(oldHash);
     vi.advanceTimersByTime(1);
-    expect([before === location.hash, parseHash(location.hash).state.eps]).toEqual([false, 0.45]);
+    expect([oldHash === location.hash, parseHash(location.hash).state.eps]).toEqual([false, 0.45]);
     expect(address().split('#')[1]).toBe(printHash(state.value));
     // A click writes the address at once, so that Back leads to this state.
     set({ eps: 0.55 });
     document.body.click();
     expect(parseHash(location.hash).state.eps).toBe(0.55);
-    const same = state.value;
+    const oldState = state.value;
     set({ eps: 0.55 });
-    expect(state.value).toBe(same);
+    expect(state.value).toBe(oldState);
     failure.value = 'old';
     notices.value = ['old'];
     const follow = (hash: string) => {
@@ -656,21 +656,21 @@ describe('the address', () => {
 
   it('has a history entry for each picture that a reader opens', () => {
     vi.useFakeTimers();
-    const pushed = vi.spyOn(history, 'pushState');
+    const pushState = vi.spyOn(history, 'pushState');
     const open = (change: Partial<State>) => {
       set(change);
       vi.advanceTimersByTime(150);
-      return pushed.mock.calls.length;
+      return pushState.mock.calls.length;
     };
-    const from = open({ room: 'explore', view: 'norms' });
-    expect(open({ eps: 0.25 })).toBe(from);
-    expect(open({ view: 'scores' })).toBe(from + 1);
-    expect(open({ layer: 2, head: 1 })).toBe(from + 1);
-    expect(open({ experiment: 'cache' })).toBe(from + 2);
+    const entryCount = open({ room: 'explore', view: 'norms' });
+    expect(open({ eps: 0.25 })).toBe(entryCount);
+    expect(open({ view: 'scores' })).toBe(entryCount + 1);
+    expect(open({ layer: 2, head: 1 })).toBe(entryCount + 1);
+    expect(open({ experiment: 'cache' })).toBe(entryCount + 2);
     history.replaceState(null, '', '#room=explore&view=mass');
     dispatchEvent(new Event('hashchange'));
-    expect(open({ eps: 0.2 })).toBe(from + 2);
-    pushed.mockRestore();
+    expect(open({ eps: 0.2 })).toBe(entryCount + 2);
+    pushState.mockRestore();
   });
 
   it('is shared as the address of the room’s own page', () => {
@@ -684,9 +684,9 @@ describe('the address', () => {
     const models = { canOpen: (id: string) => ['softmax', 'sigmoid'].includes(id) } as never;
     const rooms = [{ name: 'start' }, { name: 'explore' }];
     set({ room: 'explore', shown: ['softmax', 'hub:a/b', DISK, 'recording:x.safetensors'] });
-    const before = state.value;
+    const oldState = state.value;
     replaceUnknownNames(models, rooms);
-    expect([state.value, notices.value]).toEqual([before, []]);
+    expect([state.value, notices.value]).toEqual([oldState, []]);
     set({ room: 'attic', shown: ['gone', 'softmax@40', 'lost'], at: 2 });
     replaceUnknownNames(models, rooms);
     expect(state.value).toMatchObject({ room: 'start', shown: ['softmax@40'], at: 0 });
@@ -716,11 +716,11 @@ describe('entering a room', () => {
       start: vi.fn(async () => ({ build: start })),
       explore: vi.fn(async () => ({ build: explore })),
     };
-    let lab: (error: Error) => void = () => {};
+    let failLab: (error: Error) => void = () => {};
     const rooms = [
       { name: 'start', title: 'Start', load: loads.start },
       { name: 'explore', title: 'Explore', load: loads.explore },
-      { name: 'lab', title: 'Lab', load: () => new Promise((_, no) => (lab = no)) },
+      { name: 'lab', title: 'Lab', load: () => new Promise((_, no) => (failLab = no)) },
     ];
     const { context, calls } = pageOf();
     enter(main, rooms as never, context);
@@ -748,7 +748,7 @@ describe('entering a room', () => {
       throw new Error('offline');
     });
     set({ room: 'lab' });
-    lab(new Error('no network'));
+    failLab(new Error('no network'));
     await turn();
     expect([state.value.room, main.textContent, failure.value]).toEqual([
       'start',
@@ -759,25 +759,25 @@ describe('entering a room', () => {
     set({ room: 'explore' });
     await turn();
     failure.value = '';
-    lab(new Error('late'));
+    failLab(new Error('late'));
     await turn();
     expect([main.textContent, failure.value]).toEqual(['room explore', '']);
     document.head.innerHTML = '<script type="module" src="./assets/index-1.js"></script>';
-    const answers = (text: string, ok = true) =>
+    const answerWith = (text: string, ok = true) =>
       vi.stubGlobal('fetch', async () => ({ ok, text: async () => text }));
-    const failing = async () => {
+    const failureOfLab = async () => {
       failure.value = '';
       set({ room: 'lab' });
-      lab(new Error('gone'));
+      failLab(new Error('gone'));
       await turn();
       return failure.value;
     };
-    answers('<script src="./assets/index-2.js">');
-    expect(await failing()).toBe('');
-    answers('<script src="./assets/index-1.js">');
-    expect(await failing()).toBe('gone');
-    answers('not found', false);
-    expect(await failing()).toBe('gone');
+    answerWith('<script src="./assets/index-2.js">');
+    expect(await failureOfLab()).toBe('');
+    answerWith('<script src="./assets/index-1.js">');
+    expect(await failureOfLab()).toBe('gone');
+    answerWith('not found', false);
+    expect(await failureOfLab()).toBe('gone');
     set({ room: 'nowhere' });
     await turn();
     expect(main.dataset.room).toBe('start');

@@ -21,8 +21,8 @@ describe('differences of configs', () => {
   });
 
   it('are written on one line', () => {
-    const wide = { ...softmax, L: 12 };
-    expect(differenceLine(differencesOf([softmax, wide, softmax]), { L: 'layers' })).toBe(
+    const wideConfig = { ...softmax, L: 12 };
+    expect(differenceLine(differencesOf([softmax, wideConfig, softmax]), { L: 'layers' })).toBe(
       'layers L: 6 | 12 | 6. 3 other settings identical.',
     );
     expect(differenceLine(differencesOf([softmax, softmax]), {})).toMatch(

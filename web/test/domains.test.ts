@@ -61,13 +61,16 @@ describe('the sink by label', () => {
     expect(domains.says(frame, { layer: 0, head: 0 })).toMatch(
       /largest for “prose” \(60\.0% ± 10\.0%, 3 prompts\) and smallest for “code” \(25\.0% ± 0\.0%, 2 prompts\)/,
     );
-    const single = { groups: ['prose', 'code'], perPrompt: { sink_ratio: [0.5, 0.25] } };
-    expect(domains.says(single as unknown as Frame, { layer: 0, head: 0 })).toBe(
+    const singlePrompts = { groups: ['prose', 'code'], perPrompt: { sink_ratio: [0.5, 0.25] } };
+    expect(domains.says(singlePrompts as unknown as Frame, { layer: 0, head: 0 })).toBe(
       'Sink₁ is largest for “prose” (50.0%, 1 prompt) and smallest for “code” (25.0%, 1 prompt).',
     );
     expect(domains.fits!({} as Frame)).toBe(false);
-    const even = { ...frame, perPrompt: { sink_ratio: frame.groups!.map(() => 0.5) } } as Frame;
-    expect(domains.says(even, { layer: 0, head: 0 })).toBe(
+    const evenFrame = {
+      ...frame,
+      perPrompt: { sink_ratio: frame.groups!.map(() => 0.5) },
+    } as Frame;
+    expect(domains.says(evenFrame, { layer: 0, head: 0 })).toBe(
       'Sink₁ is 50.0% for every label; ± is the standard deviation over prompts.',
     );
   });

@@ -37,7 +37,7 @@ interface Map_ {
 
 const maps: Map_[] = [];
 const charts = new Map<Element, ChartData>();
-export const painted: Pick<MapData, 'rows' | 'cols' | 'data'>[] = [];
+export const paintedMaps: Pick<MapData, 'rows' | 'cols' | 'data'>[] = [];
 export const roses: { angles: readonly number[]; name: string }[][] = [];
 
 export const mapsIn = (place: Element) =>
@@ -51,13 +51,13 @@ export const forgetPlots = () => {
 
 export const plots = {
   heatmap: {
-    paint: (_: unknown, data: MapData) => void painted.push(data),
+    paint: (_: unknown, data: MapData) => void paintedMaps.push(data),
     createHeatmap: (root: Element, events: Map_['events'] = {}) => {
-      const made = { root, events, lit: undefined } as unknown as Map_;
-      maps.push(made);
+      const recordedMap = { root, events, lit: undefined } as unknown as Map_;
+      maps.push(recordedMap);
       return {
-        draw: (data: MapData) => (made.data = data),
-        highlight: (cell: Cell | undefined) => (made.lit = cell),
+        draw: (data: MapData) => (recordedMap.data = data),
+        highlight: (cell: Cell | undefined) => (recordedMap.lit = cell),
       };
     },
   },
@@ -66,7 +66,14 @@ export const plots = {
 };
 
 /** Views whose caption follows the selection or a measurement; other views' captions are their sentences. */
-const OWN = new Set(['channels', 'likeness', 'loss', 'perturbations', 'sweep', 'training']);
+const VIEWS_WITH_OWN_CAPTION = new Set([
+  'channels',
+  'likeness',
+  'loss',
+  'perturbations',
+  'sweep',
+  'training',
+]);
 
 interface Options extends Partial<State> {
   readonly frames?: readonly Frame[];
@@ -84,12 +91,12 @@ export function drawView(view: View, frame: Frame, options: Options = {}) {
   const [set, point, fail] = [vi.fn(), vi.fn(), vi.fn()];
   const api = { set, point, fail, pointed, effect: (run: () => void) => void effect(run) };
   const update = view.draw(root, { ...api, ...options.api } as never);
-  const own = [...maps];
+  const viewMaps = [...maps];
   const draw = (
-    of: Frame,
+    shownFrame: Frame,
     {
-      frames = [of],
-      group = [of],
+      frames = [shownFrame],
+      group = [shownFrame],
       isPlain = false,
       isAnswered = false,
       api: _,
@@ -97,55 +104,57 @@ export function drawView(view: View, frame: Frame, options: Options = {}) {
     }: Options = {},
   ) => {
     const all = { ...defaults, ...state };
-    const at = selectedHead(of, all);
-    update(of, { state: all, theme: 'light', at, frames, group, isPlain, isAnswered });
+    const at = selectedHead(shownFrame, all);
+    update(shownFrame, { state: all, theme: 'light', at, frames, group, isPlain, isAnswered });
     const caption = root.querySelector('.caption')?.textContent;
-    const said = (view.drawsAllSubjects ? frames : [of])
+    const sentences = (view.drawsAllSubjects ? frames : [shownFrame])
       .map((one) => view.says(one, at))
       .join('\n');
-    if (caption !== undefined && !OWN.has(view.name) && !isAnswered) expect(caption).toBe(said);
+    if (caption !== undefined && !VIEWS_WITH_OWN_CAPTION.has(view.name) && !isAnswered)
+      expect(caption).toBe(sentences);
   };
   draw(frame, options);
   const all = (selector: string) => [...root.querySelectorAll<HTMLElement>(selector)];
-  const words = (one: Element | undefined) => one?.textContent!.replace(/\s+/g, ' ').trim() ?? '';
+  const textOf = (one: Element | undefined) => one?.textContent!.replace(/\s+/g, ' ').trim() ?? '';
   return {
     root,
-    maps: own,
-    map: own[0]!,
+    maps: viewMaps,
+    map: viewMaps[0]!,
     pointed,
     set,
     point,
     fail,
     draw,
     all,
-    text: (selector: string) => words(all(selector)[0]),
-    texts: (selector: string) => all(selector).map(words),
+    text: (selector: string) => textOf(all(selector)[0]),
+    texts: (selector: string) => all(selector).map(textOf),
     click: (name: string) =>
       all('button')
-        .find((one) => words(one).includes(name))!
+        .find((one) => textOf(one).includes(name))!
         .click(),
     charts: () => [...charts].filter(([place]) => root.contains(place)).map(([, data]) => data),
     lines: (i = 0) =>
       [...charts][i]![1].series.map(({ name, values }) => [name, ...Array.from(values)]),
     /** Returns cells whose readout does not end in their number. */
     wrong: () =>
-      own.flatMap(({ data: { rows, cols, data, describe } }, map) =>
+      viewMaps.flatMap(({ data: { rows, cols, data, describe } }, map) =>
         Array.from(data).flatMap((value, i) => {
           const [row, col] = [Math.floor(i / cols), i % cols];
-          const said = describe({ row, col });
+          const readout = describe({ row, col });
           const [, number = 'NaN', sign] =
-            /([-+]?[\d.]+(?:e-\d+)?)(%?)\D*$/.exec(said.replace('−', '-')) ?? [];
-          const none = value === 0 && said.endsWith('not selected');
-          const off = Math.abs(Number(number) / (sign ? 100 : 1) - value);
-          const isRight = row < rows && (Number.isNaN(value) ? said !== '' : none || off <= 0.006);
-          return isRight ? [] : [`map ${map}, ${row},${col}: ${value}, “${said}”`];
+            /([-+]?[\d.]+(?:e-\d+)?)(%?)\D*$/.exec(readout.replace('−', '-')) ?? [];
+          const isNotSelected = value === 0 && readout.endsWith('not selected');
+          const error = Math.abs(Number(number) / (sign ? 100 : 1) - value);
+          const isRight =
+            row < rows && (Number.isNaN(value) ? readout !== '' : isNotSelected || error <= 0.006);
+          return isRight ? [] : [`map ${map}, ${row},${col}: ${value}, “${readout}”`];
         }),
       ),
     /** Returns a map's readouts of some cells, each as 'row,column'. */
     says: (places: string, i = 0) =>
       places.split(' ').map((place) => {
         const [row, col] = place.split(',').map(Number) as [number, number];
-        return own[i]!.data.describe({ row, col });
+        return viewMaps[i]!.data.describe({ row, col });
       }),
   };
 }

@@ -44,7 +44,7 @@ const COLORS: Record<string, number[]> = {
 let fill = '';
 /** The canvas's only pixel, onto which colors are blended. */
 let pixel: readonly number[] = COLORS.none!;
-const painted = (under: readonly number[], over: readonly number[]) => {
+const blend = (under: readonly number[], over: readonly number[]) => {
   const [a, b] = [over[3]! / 255, (under[3]! / 255) * (1 - over[3]! / 255)];
   if (a + b === 0) return COLORS.none!;
   const mixed = [0, 1, 2].map((i) => (over[i]! * a + under[i]! * b) / (a + b));
@@ -70,25 +70,25 @@ beforeEach(() => {
       fill = color;
     },
     clearRect: () => (pixel = COLORS.none!),
-    fillRect: () => (pixel = painted(pixel, COLORS[fill] ?? COLORS.none!)),
+    fillRect: () => (pixel = blend(pixel, COLORS[fill] ?? COLORS.none!)),
     getImageData: () => ({ data: pixel }),
   } as never);
 });
 
 describe('attributes', () => {
-  const elementOf = (attributes: Record<string, string>) => {
-    const made = document.createElement('p');
-    for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
-    return made;
+  const elementWith = (attributes: Record<string, string>) => {
+    const element = document.createElement('p');
+    for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+    return element;
   };
 
   it('are the settings of the state in lower case', () => {
     const { state, problems } = stateOf(
-      elementOf({ view: 'sinks', t: '32', topk: '5', class: 'x' }),
+      elementWith({ view: 'sinks', t: '32', topk: '5', class: 'x' }),
     );
     expect(state).toEqual({ ...defaults, view: 'sinks', T: 32, topK: 5 });
     expect(problems).toEqual([]);
-    expect(stateOf(elementOf({ t: 'many' })).problems).toHaveLength(1);
+    expect(stateOf(elementWith({ t: 'many' })).problems).toHaveLength(1);
     expect(attributesOf({ ...defaults, T: 32, eps: 0.4 }, ['view'])).toEqual([
       ['t', '32'],
       ['eps', '0.4'],
@@ -97,22 +97,22 @@ describe('attributes', () => {
   });
 
   it('may name a recording, relative to the page, instead of models', () => {
-    const own = elementOf({ recording: 'a b.safetensors', shown: 'sigmoid' });
-    const id = recordingOf(own)!;
+    const element = elementWith({ recording: 'a b.safetensors', shown: 'sigmoid' });
+    const id = recordingOf(element)!;
     expect(id).toMatch(/^recording:.*a%20b\.safetensors$/);
-    expect(stateOf(own).state.shown).toEqual([id]);
-    expect(recordingOf(elementOf({ recording: '' }))).toBeUndefined();
-    expect(recordingOf(elementOf({ recording: 'http://[' }))).toBeUndefined();
-    expect(stateOf(elementOf({ shown: 'sigmoid' })).state.shown).toEqual(['sigmoid']);
+    expect(stateOf(element).state.shown).toEqual([id]);
+    expect(recordingOf(elementWith({ recording: '' }))).toBeUndefined();
+    expect(recordingOf(elementWith({ recording: 'http://[' }))).toBeUndefined();
+    expect(stateOf(elementWith({ shown: 'sigmoid' })).state.shown).toEqual(['sigmoid']);
   });
 
   it('are written if they differ from the current attributes or the defaults', () => {
-    const own = elementOf({ eps: '0.4' });
-    const set = vi.spyOn(own, 'setAttribute');
-    writeAttributes(own, { ...defaults, eps: 0.4, T: 32 }, ['eps', 'T', 'n']);
+    const element = elementWith({ eps: '0.4' });
+    const set = vi.spyOn(element, 'setAttribute');
+    writeAttributes(element, { ...defaults, eps: 0.4, T: 32 }, ['eps', 'T', 'n']);
     expect(set.mock.calls).toEqual([['t', '32']]);
-    writeAttributes(own, defaults, ['eps', 'T']);
-    expect([own.getAttribute('eps'), own.getAttribute('t')]).toEqual([
+    writeAttributes(element, defaults, ['eps', 'T']);
+    expect([element.getAttribute('eps'), element.getAttribute('t')]).toEqual([
       String(defaults.eps),
       String(defaults.T),
     ]);
@@ -128,7 +128,7 @@ describe('the element sink-scope', () => {
   };
 
   it('begins near the window, follows its attributes, and ends when it is removed', async () => {
-    const own = place();
+    const figure = place();
     see(false);
     await turn();
     expect(lives).toEqual([]);
@@ -137,97 +137,97 @@ describe('the element sink-scope', () => {
     await vi.waitUntil(() => lives.length, PATIENCE);
     await turn();
     expect([lives.length, lives[0]!.state.view]).toEqual([1, 'sinks']);
-    own.setAttribute('eps', '0.4');
-    own.setAttribute('t', '32');
+    figure.setAttribute('eps', '0.4');
+    figure.setAttribute('t', '32');
     await turn();
     expect(lives[0]!.follow.mock.calls.map(([{ state }]) => [state.eps, state.T])).toEqual([
       [0.4, 32],
     ]);
-    own.setAttribute('eps', '0.5');
+    figure.setAttribute('eps', '0.5');
     await turn();
     expect(lives[0]!.follow).toHaveBeenCalledTimes(2);
-    own.remove();
+    figure.remove();
     await turn();
     expect(lives[0]!.end).toHaveBeenCalledTimes(1);
-    own.setAttribute('eps', '0.6');
+    figure.setAttribute('eps', '0.6');
     await turn();
     expect(lives[0]!.follow).toHaveBeenCalledTimes(2);
   });
 
   it('has the state as properties', () => {
-    const own = place('<sink-scope eps="0.4"></sink-scope>');
-    expect([own.eps, own.T]).toEqual([0.4, defaults.T]);
-    own.T = 16;
-    own.view = 'norms';
-    own.shown = ['relu', 'sigmoid'];
-    expect(['t', 'view', 'shown'].map((name) => own.getAttribute(name))).toEqual([
+    const figure = place('<sink-scope eps="0.4"></sink-scope>');
+    expect([figure.eps, figure.T]).toEqual([0.4, defaults.T]);
+    figure.T = 16;
+    figure.view = 'norms';
+    figure.shown = ['relu', 'sigmoid'];
+    expect(['t', 'view', 'shown'].map((name) => figure.getAttribute(name))).toEqual([
       '16',
       'norms',
       'relu,sigmoid',
     ]);
-    expect([own.internals.role, own.internals.ariaLabel]).toEqual([
+    expect([figure.internals.role, figure.internals.ariaLabel]).toEqual([
       'figure',
       'A figure of Sinkscope',
     ]);
-    expect(own.shadowRoot!.querySelector('slot')).not.toBeNull();
+    expect(figure.shadowRoot!.querySelector('slot')).not.toBeNull();
   });
 
   it('takes the size from its attributes, with a style sheet that no policy of a host blocks', () => {
-    const own = place('<sink-scope width="360" height="300"></sink-scope>');
+    const figure = place('<sink-scope width="360" height="300"></sink-scope>');
     const rules = () =>
-      own
+      figure
         .shadowRoot!.adoptedStyleSheets.at(-1)!
         .cssRules[0]!.cssText.replace(/\s+/g, ' ')
         .replace(/ ?; ?/g, '; ');
     expect(rules()).toContain('width: 360px; height: 300px;');
-    own.setAttribute('height', '12em nonsense');
-    own.setAttribute('width', 'wide');
+    figure.setAttribute('height', '12em nonsense');
+    figure.setAttribute('width', 'wide');
     expect(rules()).toContain('height: 12px');
     expect(rules()).not.toContain('width: ');
-    expect(own.hasAttribute('style')).toBe(false);
+    expect(figure.hasAttribute('style')).toBe(false);
   });
 
   it('reports whether it has a picture, and why it could not start', async () => {
     expect(place().hasAttribute('data-pictured')).toBe(false);
-    const own = document.createElement('sink-scope');
-    own.append(document.createElement('img'));
-    document.body.append(own);
-    expect(own.hasAttribute('data-pictured')).toBe(true);
-    const said: unknown[] = [];
+    const figure = document.createElement('sink-scope');
+    figure.append(document.createElement('img'));
+    document.body.append(figure);
+    expect(figure.hasAttribute('data-pictured')).toBe(true);
+    const errors: unknown[] = [];
     document.body.addEventListener('error', (event) =>
-      said.push((event as unknown as CustomEvent).detail),
+      errors.push((event as unknown as CustomEvent).detail),
     );
-    const broken = place('<sink-scope view="norms"></sink-scope>');
+    const brokenFigure = place('<sink-scope view="norms"></sink-scope>');
     see(true);
-    await vi.waitUntil(() => said.length, PATIENCE);
+    await vi.waitUntil(() => errors.length, PATIENCE);
     // The error appears once: neither another attribute nor the end is a second error on the host's page.
-    broken.setAttribute('eps', '0.4');
+    brokenFigure.setAttribute('eps', '0.4');
     await turn();
-    broken.remove();
+    brokenFigure.remove();
     await turn();
-    expect(said).toEqual([{ message: 'Error: no engine' }]);
+    expect(errors).toEqual([{ message: 'Error: no engine' }]);
   });
 });
 
 describe('iframes of this site', () => {
-  const framed = (size = '') => {
+  const addFrame = (size = '') => {
     const frame = document.createElement('iframe');
     if (size) frame.dataset.size = size;
     const source = { postMessage: vi.fn() };
     vi.spyOn(frame, 'contentWindow', 'get').mockReturnValue(source as never);
     document.body.append(frame);
-    const own = new URL(import.meta.url).origin;
-    const say = (data: object, origin = own, from: object = source) => {
+    const siteOrigin = new URL(import.meta.url).origin;
+    const sendMessage = (data: object, origin = siteOrigin, from: object = source) => {
       const event = new Event('message');
       Object.assign(event, { origin, data, source: from });
       dispatchEvent(event);
       return frame.style.height;
     };
-    return { say, source };
+    return { say: sendMessage, source };
   };
 
   it('have the requested height, and ignore messages from other windows and sites', () => {
-    const { say, source } = framed();
+    const { say, source } = addFrame();
     const height = (value: unknown) => ({ sinkscope: 'height', height: value });
     expect(say(height(300), 'https://evil.example')).toBe('');
     expect(say({ sinkscope: 'other', height: 300 })).toBe('');
@@ -245,20 +245,20 @@ describe('iframes of this site', () => {
   });
 
   it('pass keys that they do not use to the enclosing page', () => {
-    const { say, source } = framed('fixed');
-    const heard: unknown[] = [];
-    const hear = (event: Event) => heard.push((event as KeyboardEvent).key);
-    addEventListener('keydown', hear);
+    const { say, source } = addFrame('fixed');
+    const heardKeys: unknown[] = [];
+    const onKey = (event: Event) => heardKeys.push((event as KeyboardEvent).key);
+    addEventListener('keydown', onKey);
     const key = { sinkscope: 'key', key: 'ArrowRight', code: 'ArrowRight', keyCode: 39 };
     say(key);
     say(key, 'https://evil.example');
     say(key, undefined, {});
-    removeEventListener('keydown', hear);
-    expect([heard, source.postMessage.mock.calls]).toEqual([['ArrowRight'], []]);
+    removeEventListener('keydown', onKey);
+    expect([heardKeys, source.postMessage.mock.calls]).toEqual([['ArrowRight'], []]);
   });
 
   it('keep their size on a slide, and receive the theme', () => {
-    const { say, source } = framed('fixed');
+    const { say, source } = addFrame('fixed');
     document.body.style.color = 'white';
     expect(say({ sinkscope: 'height', height: 300 })).toBe('');
     expect(source.postMessage.mock.lastCall![0]).toEqual({
@@ -271,7 +271,7 @@ describe('iframes of this site', () => {
 });
 
 describe('the theme of a host', () => {
-  const theme = (letters: string, behind = '', scheme = '') => {
+  const themeFor = (letters: string, behind = '', scheme = '') => {
     document.body.innerHTML = '<div><section></section></div>';
     const [outer, inner] = [document.querySelector('div')!, document.querySelector('section')!];
     vi.spyOn(globalThis, 'getComputedStyle').mockImplementation(
@@ -282,25 +282,25 @@ describe('the theme of a host', () => {
           colorScheme: scheme,
         }) as never,
     );
-    const found = themeOf(inner);
+    const theme = themeOf(inner);
     vi.mocked(getComputedStyle).mockRestore();
-    return found;
+    return theme;
   };
 
   it('follows the text color, and also the background if the text is gray', () => {
-    expect([theme('black'), theme('white'), theme('red'), theme('green')]).toEqual([
+    expect([themeFor('black'), themeFor('white'), themeFor('red'), themeFor('green')]).toEqual([
       'light',
       'dark',
       'light',
       'light',
     ]);
-    expect([theme('white', 'white'), theme('black', 'black')]).toEqual(['dark', 'light']);
-    expect([theme('gray', 'black'), theme('gray', 'white'), theme('green', 'red')]).toEqual([
-      'dark',
-      'light',
-      'dark',
-    ]);
-    expect([theme('gray', 'pale', 'dark'), theme('gray', 'half', 'dark')]).toEqual([
+    expect([themeFor('white', 'white'), themeFor('black', 'black')]).toEqual(['dark', 'light']);
+    expect([
+      themeFor('gray', 'black'),
+      themeFor('gray', 'white'),
+      themeFor('green', 'red'),
+    ]).toEqual(['dark', 'light', 'dark']);
+    expect([themeFor('gray', 'pale', 'dark'), themeFor('gray', 'half', 'dark')]).toEqual([
       'dark',
       'light',
     ]);
@@ -308,14 +308,14 @@ describe('the theme of a host', () => {
 
   it('is that of the browser if the page has no background', () => {
     const schemes = ['', 'light', 'dark', 'light dark'];
-    expect(schemes.map((one) => theme('gray', 'none', one))).toEqual([
+    expect(schemes.map((one) => themeFor('gray', 'none', one))).toEqual([
       'light',
       'light',
       'dark',
       'light',
     ]);
     isSystemDark = true;
-    expect(schemes.map((one) => theme('gray', 'none', one))).toEqual([
+    expect(schemes.map((one) => themeFor('gray', 'none', one))).toEqual([
       'light',
       'light',
       'dark',
@@ -325,29 +325,35 @@ describe('the theme of a host', () => {
 
   it('is updated when an ancestor or a style sheet changes, until the observer ends', async () => {
     document.body.innerHTML = '<div><section></section></div>';
-    const look = vi.fn();
-    const end = watchTheme(document.querySelector('section')!, look);
-    const looks = async (change: () => void) => {
-      look.mockClear();
+    const onChange = vi.fn();
+    const end = watchTheme(document.querySelector('section')!, onChange);
+    const isUpdatedBy = async (change: () => void) => {
+      onChange.mockClear();
       change();
       await turn();
-      return look.mock.calls.length > 0;
+      return onChange.mock.calls.length > 0;
     };
-    const ended = (propertyName: string) => () => {
+    const endTransition = (propertyName: string) => () => {
       const event = new Event('transitionend');
       Object.assign(event, { propertyName });
       document.dispatchEvent(event);
     };
-    expect(await looks(() => document.querySelector('div')!.classList.add('dark'))).toBe(true);
-    expect(await looks(() => document.body.setAttribute('data-theme', 'x'))).toBe(true);
-    expect(await looks(() => document.head.append(document.createElement('style')))).toBe(true);
-    expect([await looks(ended('background-color')), await looks(ended('width'))]).toEqual([
+    expect(await isUpdatedBy(() => document.querySelector('div')!.classList.add('dark'))).toBe(
       true,
-      false,
-    ]);
-    expect(await looks(() => document.head.dispatchEvent(new Event('load')))).toBe(true);
+    );
+    expect(await isUpdatedBy(() => document.body.setAttribute('data-theme', 'x'))).toBe(true);
+    expect(await isUpdatedBy(() => document.head.append(document.createElement('style')))).toBe(
+      true,
+    );
+    expect([
+      await isUpdatedBy(endTransition('background-color')),
+      await isUpdatedBy(endTransition('width')),
+    ]).toEqual([true, false]);
+    expect(await isUpdatedBy(() => document.head.dispatchEvent(new Event('load')))).toBe(true);
     end();
-    expect(await looks(() => document.querySelector('div')!.classList.add('more'))).toBe(false);
-    expect(await looks(ended('color'))).toBe(false);
+    expect(await isUpdatedBy(() => document.querySelector('div')!.classList.add('more'))).toBe(
+      false,
+    );
+    expect(await isUpdatedBy(endTransition('color'))).toBe(false);
   });
 });

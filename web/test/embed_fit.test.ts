@@ -8,28 +8,28 @@ const HEIGHTS = { conditions: 20, captions: 60, controls: 80, axes: 40, head: 26
 const GUTTER = 50;
 let box: DOMRect;
 let room: HTMLElement;
-let due: (() => void)[] = [];
+let queued: (() => void)[] = [];
 
 const cells = () => [...room.querySelectorAll<HTMLElement>('.cell')];
 const zoom = () => Number(room.style.getPropertyValue('--zoom') || 1);
 const visibleCells = () =>
   room.classList.contains('single') ? cells().filter((one) => one.matches('.current')) : cells();
 /** Returns the width of all cells, in pixels of the screen. */
-function width(): number {
-  const given = room.style.getPropertyValue('--fit') || '100%';
+function cellsWidth(): number {
+  const fitWidth = room.style.getPropertyValue('--fit') || '100%';
   const full = room.classList.contains('side') ? 0.7 * box.width : box.width;
-  return given.endsWith('%') ? full : Math.min(full, parseFloat(given) * zoom());
+  return fitWidth.endsWith('%') ? full : Math.min(full, parseFloat(fitWidth) * zoom());
 }
-const side = () => width() / visibleCells().length - GUTTER * zoom();
-function needed(): number {
-  const without = (room.dataset.without ?? '').split(' ');
-  const parts = Object.entries(HEIGHTS).filter(([name]) => !without.includes(name));
+const mapSide = () => cellsWidth() / visibleCells().length - GUTTER * zoom();
+function neededHeight(): number {
+  const hidden = (room.dataset.without ?? '').split(' ');
+  const parts = Object.entries(HEIGHTS).filter(([name]) => !hidden.includes(name));
   const isBeside = (name: string) =>
     room.classList.contains('side') && ['captions', 'controls'].includes(name);
   const pixels = parts.map(([name, height]) => (isBeside(name) ? 0 : height));
-  return zoom() * pixels.reduce((a, b) => a + b, 0) + side();
+  return zoom() * pixels.reduce((a, b) => a + b, 0) + mapSide();
 }
-const rect = (wide: number, high = wide) => new DOMRect(0, 0, wide, high);
+const rectOf = (wide: number, high = wide) => new DOMRect(0, 0, wide, high);
 
 function build(count: number, what = '<div class="heatmap"></div>'): void {
   document.body.innerHTML = `<div class="room-figure"><div class="figure"><header class="figure-head"></header>
@@ -39,10 +39,10 @@ function build(count: number, what = '<div class="heatmap"></div>'): void {
 }
 
 const settle = () => {
-  for (let i = 0; due.length && i < 50; i++) due.shift()!();
+  for (let i = 0; queued.length && i < 50; i++) queued.shift()!();
 };
-const into = (wide: number, high: number) => {
-  box = rect(wide, high);
+const fitInto = (wide: number, high: number) => {
+  box = rectOf(wide, high);
   const fit = createFitter(
     () => room,
     () => box,
@@ -51,18 +51,20 @@ const into = (wide: number, high: number) => {
   settle();
   return fit;
 };
-const without = () => room.dataset.without!.split(' ').filter(Boolean);
+const hiddenParts = () => room.dataset.without!.split(' ').filter(Boolean);
 
 beforeEach(() => {
-  due = [];
-  vi.stubGlobal('requestAnimationFrame', (run: () => void) => due.push(run));
-  vi.stubGlobal('setTimeout', (run: () => void) => due.push(run));
+  queued = [];
+  vi.stubGlobal('requestAnimationFrame', (run: () => void) => queued.push(run));
+  vi.stubGlobal('setTimeout', (run: () => void) => queued.push(run));
   Element.prototype.checkVisibility = function (this: Element) {
     const cell = this.closest('.cell');
     return !cell || visibleCells().includes(cell as HTMLElement);
   };
   vi.spyOn(Element.prototype, 'getBoundingClientRect').mockImplementation(function (this: Element) {
-    return this.matches('.heatmap') ? rect(side()) : rect(this.matches('.cells') ? width() : 10);
+    return this.matches('.heatmap')
+      ? rectOf(mapSide())
+      : rectOf(this.matches('.cells') ? cellsWidth() : 10);
   });
   for (const name of ['clientHeight', 'clientWidth', 'scrollWidth'])
     Object.defineProperty(HTMLElement.prototype, name, { get: () => 100, configurable: true });
@@ -70,7 +72,7 @@ beforeEach(() => {
     configurable: true,
     get(this: HTMLElement) {
       const isScrolled = room.classList.contains('scrolls');
-      return this === room && !isScrolled ? 100 + Math.ceil(needed() - box.height) : 100;
+      return this === room && !isScrolled ? 100 + Math.ceil(neededHeight() - box.height) : 100;
     },
   });
 });
@@ -79,21 +81,21 @@ afterEach(() => vi.restoreAllMocks());
 describe('a figure in a box', () => {
   it('shows everything if there is room, with the largest possible picture', () => {
     build(1);
-    into(600, 650);
-    expect([without(), zoom()]).toEqual([[], 1]);
-    expect(needed()).toBeLessThanOrEqual(650);
-    expect(needed()).toBeGreaterThan(620);
+    fitInto(600, 650);
+    expect([hiddenParts(), zoom()]).toEqual([[], 1]);
+    expect(neededHeight()).toBeLessThanOrEqual(650);
+    expect(neededHeight()).toBeGreaterThan(620);
   });
 
   it('hides conditions first, then captions, controls and axis labels', () => {
-    const found = new Set<string>();
+    const hiddenSets = new Set<string>();
     for (let high = 700; high > 150; high -= 10) {
       build(1);
-      into(high, high);
-      found.add(without().join(' '));
-      expect(side()).toBeGreaterThanOrEqual(0.65 * high);
+      fitInto(high, high);
+      hiddenSets.add(hiddenParts().join(' '));
+      expect(mapSide()).toBeGreaterThanOrEqual(0.65 * high);
     }
-    expect([...found]).toEqual([
+    expect([...hiddenSets]).toEqual([
       '',
       'conditions',
       'conditions captions',
@@ -121,16 +123,16 @@ describe('a figure in a box', () => {
     ] as const)
       for (const count of [1, 2, 3]) {
         build(count);
-        into(wide, high);
-        const share = side() / Math.min(wide, high);
+        fitInto(wide, high);
+        const share = mapSide() / Math.min(wide, high);
         expect(share, `${count} in ${wide} × ${high}`).toBeGreaterThanOrEqual(0.65);
-        expect(needed(), `${count} in ${wide} × ${high}`).toBeLessThanOrEqual(high + 1);
+        expect(neededHeight(), `${count} in ${wide} × ${high}`).toBeLessThanOrEqual(high + 1);
       }
   });
 
   it('shows one subject at a time if they do not fit side by side, with buttons to switch', () => {
     build(2);
-    into(360, 300);
+    fitInto(360, 300);
     expect(visibleCells()).toEqual([cells()[0]]);
     const [first, second] = room.querySelectorAll<HTMLElement>('.cell-switch button');
     expect(first!.getAttribute('aria-pressed')).toBe('true');
@@ -138,69 +140,69 @@ describe('a figure in a box', () => {
     settle();
     expect(visibleCells()).toEqual([cells()[1]]);
     build(2);
-    into(1280, 800);
+    fitInto(1280, 800);
     expect(visibleCells()).toHaveLength(2);
   });
 
   it('has larger letters in a box larger than a screen', () => {
     build(1);
-    into(2800, 2000);
+    fitInto(2800, 2000);
     expect(zoom()).toBe(2);
     build(1);
-    into(1280, 690);
+    fitInto(1280, 690);
     expect(zoom()).toBe(1);
   });
 
   it('hides all optional parts and scrolls if even the smallest layout does not fit', () => {
     build(1);
-    into(60, 60);
-    expect([without().length, room.classList.contains('scrolls')]).toEqual([4, true]);
+    fitInto(60, 60);
+    expect([hiddenParts().length, room.classList.contains('scrolls')]).toEqual([4, true]);
   });
 
   it('shows omitted parts on request, and hides them again', () => {
     build(1);
-    into(280, 240);
+    fitInto(280, 240);
     const button = room.querySelector<HTMLElement>('.info')!;
-    const before = room.dataset.without;
-    expect(before).not.toBe('');
+    const oldHidden = room.dataset.without;
+    expect(oldHidden).not.toBe('');
     button.click();
     settle();
     expect([room.dataset.without, button.getAttribute('aria-expanded')]).toEqual(['', 'true']);
     expect(room.classList.contains('open')).toBe(true);
     button.click();
     settle();
-    expect([room.dataset.without, room.classList.contains('open')]).toEqual([before, false]);
+    expect([room.dataset.without, room.classList.contains('open')]).toEqual([oldHidden, false]);
   });
 
   it('changes to the next layout as its text grows, and not back while the reader uses it', () => {
     build(1);
-    const { look } = into(560, 560);
-    const before = without().length;
+    const { look } = fitInto(560, 560);
+    const oldCount = hiddenParts().length;
     HEIGHTS.head = 150;
     look();
     settle();
-    const after = without().length;
-    expect(after).toBeGreaterThan(before);
+    const newCount = hiddenParts().length;
+    expect(newCount).toBeGreaterThan(oldCount);
     HEIGHTS.head = 26;
     look();
     settle();
-    expect(without().length).toBe(after);
-    box = rect(900, 900);
+    expect(hiddenParts().length).toBe(newCount);
+    box = rectOf(900, 900);
     look();
     settle();
-    expect(without().length).toBeLessThan(after);
+    expect(hiddenParts().length).toBeLessThan(newCount);
   });
 
   it('has its full height if the host follows it, and so has the lab in any box', () => {
     build(1);
-    const { end, look } = into(280, 240);
+    const { end, look } = fitInto(280, 240);
     expect(room.classList.contains('fit')).toBe(true);
     end();
     look();
     settle();
     expect([room.classList.contains('fit'), room.dataset.without]).toEqual([false, '']);
     room.innerHTML = '<div class="lab-embedded"></div>';
-    into(280, 240);
+    fitInto(280, 240);
     expect(room.classList.contains('fit')).toBe(false);
   });
 });

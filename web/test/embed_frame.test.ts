@@ -11,7 +11,7 @@ const fit = vi.hoisted(() => ({ look: vi.fn(), end: vi.fn() }));
 vi.mock('../src/embed/fit', () => ({ createFitter: () => fit }));
 let height = 300;
 const { body } = document;
-const say = (data: unknown, source: object = holder) => {
+const receiveMessage = (data: unknown, source: object = holder) => {
   for (const one of listeners.message ?? []) one({ source, data });
 };
 beforeEach(() => {
@@ -58,15 +58,16 @@ describe('an embed in a frame', () => {
 
   it('keeps its own size if the host follows its height, and takes the host’s theme', () => {
     startFrame(onTheme);
-    for (const wrong of [undefined, 'host', { sinkscope: 'height', follows: true }]) say(wrong);
-    say({ sinkscope: 'host', theme: 'dark', follows: true }, {});
+    for (const wrong of [undefined, 'host', { sinkscope: 'height', follows: true }])
+      receiveMessage(wrong);
+    receiveMessage({ sinkscope: 'host', theme: 'dark', follows: true }, {});
     expect([onTheme.mock.calls, body.className]).toEqual([[], 'fit-page']);
-    say({ sinkscope: 'host', theme: 'dark' });
-    say({ sinkscope: 'host', theme: 'light', follows: false });
-    say({ sinkscope: 'host', theme: 'red', follows: false });
+    receiveMessage({ sinkscope: 'host', theme: 'dark' });
+    receiveMessage({ sinkscope: 'host', theme: 'light', follows: false });
+    receiveMessage({ sinkscope: 'host', theme: 'red', follows: false });
     expect([onTheme.mock.calls, body.className]).toEqual([[['dark'], ['light']], 'fit-page']);
     height = 420;
-    say({ sinkscope: 'host', follows: true });
+    receiveMessage({ sinkscope: 'host', follows: true });
     expect([fit.end.mock.calls.length, body.className]).toEqual([1, '']);
     expect(holder.postMessage.mock.lastCall![0]).toEqual({ sinkscope: 'height', height: 420 });
   });
@@ -83,7 +84,7 @@ describe('an embed in a frame', () => {
       const target = document.querySelector(on)!;
       vi.spyOn(event, 'composedPath').mockReturnValue([target]);
       if (isDone) event.preventDefault();
-      for (const hear of listeners.keydown!) hear(event);
+      for (const listener of listeners.keydown!) listener(event);
       return holder.postMessage.mock.lastCall?.[0] as
         { sinkscope: string; key: string } | undefined;
     };
@@ -95,12 +96,12 @@ describe('an embed in a frame', () => {
     expect(press('ArrowRight', 'button')).toBeDefined();
     expect(press('ArrowRight', '[type=checkbox]')).toBeDefined();
     // After a click on the map, the slide still receives the keys.
-    const prevents = (on: string) => {
+    const isPrevented = (on: string) => {
       const event = new MouseEvent('mousedown', { cancelable: true });
       vi.spyOn(event, 'composedPath').mockReturnValue([document.querySelector(on)!]);
       for (const hear of listeners.mousedown!) hear(event);
       return event.defaultPrevented;
     };
-    expect([prevents('.heatmap'), prevents('textarea')]).toEqual([true, false]);
+    expect([isPrevented('.heatmap'), isPrevented('textarea')]).toEqual([true, false]);
   });
 });

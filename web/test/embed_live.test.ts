@@ -15,7 +15,7 @@ import { trustOwnScripts } from '../src/page/trust';
 import { viewNamed } from '../src/views/index';
 import { frameOf as frameOf_, tensor, turn } from './fixture';
 
-interface Given {
+interface QueueOptions {
   readonly models: { canOpen: () => string };
   readonly release: (shown: ReadonlySet<string>) => Promise<void>;
   readonly admit: (id: string) => Promise<boolean>;
@@ -99,7 +99,7 @@ afterEach(() => {
   for (const live of lives.splice(0)) live.end();
 });
 
-function hosted(hash = '', attributes: Record<string, string> = {}) {
+function createLive(hash = '', attributes: Record<string, string> = {}) {
   const host = document.createElement('p');
   for (const [name, value] of Object.entries(attributes)) host.setAttribute(name, value);
   document.body.append(host);
@@ -125,9 +125,9 @@ function hosted(hash = '', attributes: Record<string, string> = {}) {
   };
 }
 async function start(hash = 'view=sinks&shown=softmax', attributes = {}) {
-  const own = hosted(hash, attributes);
+  const element = createLive(hash, attributes);
   await turn();
-  return { ...own, given: fakes.queues.at(-1)?.given as Given };
+  return { ...element, given: fakes.queues.at(-1)?.given as QueueOptions };
 }
 
 describe('the engine shared by the figures of a document', () => {
@@ -154,35 +154,35 @@ describe('the engine shared by the figures of a document', () => {
   });
 
   it('keeps a model open while a figure shows it', async () => {
-    const [one, other] = [await start(), await start()];
-    expect(one.given.models.canOpen()).toBe('one for all');
-    await one.given.release(new Set(['softmax', 'relu']));
-    await other.given.release(new Set(['sigmoid']));
+    const [oneFigure, otherFigure] = [await start(), await start()];
+    expect(oneFigure.given.models.canOpen()).toBe('one for all');
+    await oneFigure.given.release(new Set(['softmax', 'relu']));
+    await otherFigure.given.release(new Set(['sigmoid']));
     const borrower = {};
-    expect(await borrowModels(borrower, ['gelu'])).toBe(one.given.models);
-    await one.given.release(new Set(['softmax']));
+    expect(await borrowModels(borrower, ['gelu'])).toBe(oneFigure.given.models);
+    await oneFigure.given.release(new Set(['softmax']));
     expect(fakes.released).toEqual([
       ['relu', 'softmax'],
       ['relu', 'sigmoid', 'softmax'],
       ['gelu', 'sigmoid', 'softmax'],
     ]);
-    other.live.end();
+    otherFigure.live.end();
     returnModels(borrower);
-    await one.given.release(new Set());
+    await oneFigure.given.release(new Set());
     expect(fakes.released.at(-1)).toEqual([]);
   });
 
   it('fetches only recordings of this site and those that the host names', async () => {
-    const own = idOfAddress(new URL('a.safetensors', document.baseURI));
+    const hostRecording = idOfAddress(new URL('a.safetensors', document.baseURI));
     const { given } = await start('', { recording: 'a.safetensors' });
-    const near = idOfAddress(new URL('b.safetensors', base));
-    const far = idOfAddress('https://other.example/c.safetensors');
-    const asked = [own, near, far, 'hub:owner/name'];
-    expect(await Promise.all(asked.map((id) => given.admit(id)))).toEqual([
+    const siteRecording = idOfAddress(new URL('b.safetensors', base));
+    const otherRecording = idOfAddress('https://other.example/c.safetensors');
+    const ids = [hostRecording, siteRecording, otherRecording, 'hub:owner/name'];
+    expect(await Promise.all(ids.map((id) => given.admit(id)))).toEqual([
       ...[true, true],
       ...[false, false],
     ]);
-    expect(fakes.admitted).toEqual([own, near]);
+    expect(fakes.admitted).toEqual([hostRecording, siteRecording]);
   });
 });
 
@@ -238,11 +238,15 @@ describe('a figure in its element', () => {
     pickModels();
     const [first, second] = vi.mocked(window.open).mock.calls;
     expect(first).toEqual(second);
-    const [address, ...how] = first as unknown as [string, ...string[]];
-    expect(how).toEqual(['_blank', 'noopener']);
+    const [address, ...features] = first as unknown as [string, ...string[]];
+    expect(features).toEqual(['_blank', 'noopener']);
     expect(address.startsWith(base.href)).toBe(true);
-    const there = parseHash(new URL(address).hash.slice(1)).state;
-    expect([there.room, there.prompt, there.eps]).toEqual(['explore', 'Hello', 0.4]);
+    const linkedState = parseHash(new URL(address).hash.slice(1)).state;
+    expect([linkedState.room, linkedState.prompt, linkedState.eps]).toEqual([
+      'explore',
+      'Hello',
+      0.4,
+    ]);
     expect(facts()).toEqual({
       corpus: { kind: defaults.input, text: 'Hello' },
       version: '1.2.3',
@@ -328,15 +332,15 @@ describe('a figure in its element', () => {
   });
 
   it('ends with its element, and leaves no timers or listeners behind', async () => {
-    const watched = vi.spyOn(MutationObserver.prototype, 'disconnect');
-    const sized = vi.spyOn(ResizeObserver.prototype, 'disconnect');
+    const disconnectTheme = vi.spyOn(MutationObserver.prototype, 'disconnect');
+    const disconnectSize = vi.spyOn(ResizeObserver.prototype, 'disconnect');
     const { live, host, root, inside, room, know, runs } = await start();
     know({ softmax: { frame: frameOf() } });
     host.toggleAttribute('data-waits', true);
     const ended = vi.fn();
     (room().scope as Scope).onEnd(ended);
     live.end();
-    expect([watched, sized].map(({ mock }) => mock.calls.length)).toEqual([1, 1]);
+    expect([disconnectTheme, disconnectSize].map(({ mock }) => mock.calls.length)).toEqual([1, 1]);
     expect([host.hasAttribute('data-live'), host.hasAttribute('data-waits')]).toEqual([
       ...[false, false],
     ]);

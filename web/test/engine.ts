@@ -27,7 +27,7 @@ import { pageOf } from './page';
 const root = pathToFileURL(`${import.meta.dirname}/../../`);
 export const bytesOf = (path: string) => new Uint8Array(readFileSync(new URL(path, root)));
 
-function servesFiles(): void {
+function serveFiles(): void {
   vi.stubGlobal('fetch', async ({ href }: URL) => {
     const path = href.slice(zooAddress('').href.length);
     try {
@@ -44,10 +44,10 @@ function servesFiles(): void {
   );
 }
 
-const SLOW = ['effect', 'reach', 'reach_bare', 'mixing_bare'];
+const SLOW_READS = ['effect', 'reach', 'reach_bare', 'mixing_bare'];
 
 export async function openPage() {
-  servesFiles();
+  serveFiles();
   const engine: Engine = await createEngine({
     base: new URL('.build/wasm/', root),
     worker: false,
@@ -57,13 +57,15 @@ export async function openPage() {
   const models = new Models(engine, zoo);
   // The timelines of the zoo are megabytes, and have tests of their own.
   vi.spyOn(models, 'timelines').mockReturnValue(new Promise(() => {}));
-  const own = new Map<string, OpenModel>();
+  const openedModels = new Map<string, OpenModel>();
   const get = models.get.bind(models);
-  vi.spyOn(models, 'get').mockImplementation(async (id, watch) => own.get(id) ?? get(id, watch));
+  vi.spyOn(models, 'get').mockImplementation(
+    async (id, watch) => openedModels.get(id) ?? get(id, watch),
+  );
   const queue = new Queue({
     models,
     texts: (question) => textsOf(question, zoo, undefined),
-    admit: async (id) => own.has(id) || models.canOpen(id),
+    admit: async (id) => openedModels.has(id) || models.canOpen(id),
   });
   const until = (isDone: () => boolean) =>
     new Promise<void>((done) => {
@@ -84,9 +86,9 @@ export async function openPage() {
       weights: Uint8Array,
       tokenizer: AnyTokenizer,
     ) => {
-      const id = `disk:${String(own.size).padStart(16, '0')}/${name}`;
+      const id = `disk:${String(openedModels.size).padStart(16, '0')}/${name}`;
       const model = await engine.open({ config: JSON.stringify(config), weights });
-      own.set(id, { id, title: name, source: 'disk', model, tokenizer });
+      openedModels.set(id, { id, title: name, source: 'disk', model, tokenizer });
       return id;
     },
     openRecording: async (name: string, bytes: Uint8Array): Promise<string> => {
@@ -99,18 +101,18 @@ export async function openPage() {
     framesOf: async (
       subjects: readonly string[],
       change: Partial<State> = {},
-      read: readonly View[] = views,
+      shownViews: readonly View[] = views,
       more: readonly string[] = [],
     ): Promise<Frame[]> => {
       const state = { ...defaults, shown: subjects, ...change };
-      const all = [...new Set([...subjects, ...subjects.map(withoutEdits)])];
+      const neededSubjects = [...new Set([...subjects, ...subjects.map(withoutEdits)])];
       const question = questionOf(state);
-      const reads = read.flatMap((view) => [...view.reads, ...(view.optional ?? [])]);
+      const reads = shownViews.flatMap((view) => [...view.reads, ...(view.optional ?? [])]);
       queue.ask({
-        subjects: all,
+        subjects: neededSubjects,
         question,
-        reads: [...new Set([...reads, ...more])].filter((name) => !SLOW.includes(name)),
-        headReads: [...new Set(read.flatMap(({ headReads = [] }) => headReads))],
+        reads: [...new Set([...reads, ...more])].filter((name) => !SLOW_READS.includes(name)),
+        headReads: [...new Set(shownViews.flatMap(({ headReads = [] }) => headReads))],
         head: { layer: state.layer, head: state.head },
       });
       // The queue starts after this call.
@@ -118,11 +120,11 @@ export async function openPage() {
       await until(
         () =>
           queue.work.value === undefined &&
-          all.every((one) => {
+          neededSubjects.every((one) => {
             const { frame, isStale, error } = queue.entries.value.get(one) ?? {};
-            const isOf =
+            const isCurrent =
               frame && (frame.recording || questionKey(frame.question) === questionKey(question));
-            return error || (isOf && !isStale);
+            return error || (isCurrent && !isStale);
           }),
       );
       return subjects.map((one) => {
@@ -135,8 +137,8 @@ export async function openPage() {
     /** Returns a page that shows these frames, and requests nothing. */
     pageOf: (change: Partial<State>, frames: readonly Frame[]) => {
       const page = pageOf({ shown: frames.map(({ subject }) => subject), ...change }, frames);
-      const known = { ...page.engine.peek()!, models };
-      page.engine.value = known;
+      const pageEngine = { ...page.engine.peek()!, models };
+      page.engine.value = pageEngine;
       return page;
     },
     close: () => engine.close(),
@@ -144,7 +146,7 @@ export async function openPage() {
 }
 
 /** Makes charts and maps draw although they are not on a screen. */
-export function standsForScreen(): void {
+export function stubScreen(): void {
   vi.stubGlobal('matchMedia', () => ({
     matches: true,
     addEventListener: () => {},
@@ -159,21 +161,21 @@ export function standsForScreen(): void {
 
 /** Returns all texts of a part of the page: its words, its labels, and the readouts of its maps. */
 export function wordsOf(place: Element): string[] {
-  const said: string[] = [];
+  const texts: string[] = [];
   const walk = (node: Element) => {
     for (const { name, value } of node.attributes)
-      if (!['class', 'href', 'id', 'part'].includes(name)) said.push(`${name}: ${value}`);
+      if (!['class', 'href', 'id', 'part'].includes(name)) texts.push(`${name}: ${value}`);
     for (const child of node.childNodes)
-      if (child.nodeType === 3) said.push(child.textContent!.trim());
+      if (child.nodeType === 3) texts.push(child.textContent!.trim());
       else if (child.nodeType === 1) walk(child as Element);
   };
   walk(place);
   for (const { data } of mapsIn(place)) {
     const { rows, cols, label } = data;
-    said.push(label, ...(data.rowWords ?? []));
+    texts.push(label, ...(data.rowWords ?? []));
     for (let row = -1; row < rows; row += 1 + Math.floor(rows / 7))
       for (let col = -1; col < cols; col += 1 + Math.floor(cols / 7))
-        said.push(data.describe({ row, col }));
+        texts.push(data.describe({ row, col }));
   }
-  return said.filter(Boolean);
+  return texts.filter(Boolean);
 }

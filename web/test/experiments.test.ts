@@ -45,7 +45,7 @@ const describe_ = {
 } as unknown as Describe;
 const stateOf = (change: Partial<State> = {}): State => ({ ...defaults, ...change });
 
-function plan(experiment: Experiment, change: Partial<State> = {}, lead?: Frame, T = 120, n = 1) {
+function planOf(experiment: Experiment, change: Partial<State> = {}, lead?: Frame, T = 120, n = 1) {
   const state = stateOf(change);
   const question = { ...questionOf(state), T, n };
   const all = experiment.plan({ state, describe: describe_, question }, lead);
@@ -57,7 +57,7 @@ function plan(experiment: Experiment, change: Partial<State> = {}, lead?: Frame,
   };
 }
 
-function setting(
+function settingFrame(
   loss: number,
   edit?: object,
   change: object = {},
@@ -78,9 +78,9 @@ function setting(
     { loss_at: tensor([3], [NaN, loss, loss]), loss_mean: tensor([1], [loss]), ...tensors },
   );
 }
-const group = (title: string, ...frames: Frame[]): Group => ({ base: title, title, frames });
+const groupOf = (title: string, ...frames: Frame[]): Group => ({ base: title, title, frames });
 
-function show(experiment: Experiment, change: Partial<State> = {}, groups: Group[] = []) {
+function draw(experiment: Experiment, change: Partial<State> = {}, groups: Group[] = []) {
   const set = vi.fn();
   const context = {
     state: signal(stateOf(change)),
@@ -96,18 +96,18 @@ function show(experiment: Experiment, change: Partial<State> = {}, groups: Group
     ],
     root,
   );
-  const words = (one: Element): string =>
+  const rowText = (one: Element): string =>
     one.tagName === 'TR'
-      ? [...one.children].map(words).filter(Boolean).join(' ')
+      ? [...one.children].map(rowText).filter(Boolean).join(' ')
       : one.textContent!.replace(/\s+/g, ' ').trim();
   return {
     set,
-    texts: (selector: string) => [...root.querySelectorAll(selector)].map(words),
+    texts: (selector: string) => [...root.querySelectorAll(selector)].map(rowText),
     ranges: [...root.querySelectorAll<HTMLInputElement>('input[type=range]')].map(
-      (one) => `${one.getAttribute('aria-label')} ${one.min}..${one.max}: ${one.value}`,
+      (input) => `${input.getAttribute('aria-label')} ${input.min}..${input.max}: ${input.value}`,
     ),
     checks: [...root.querySelectorAll<HTMLInputElement>('input[type=checkbox]')],
-    options: [...root.querySelectorAll('option')].map((one) => one.textContent),
+    options: [...root.querySelectorAll('option')].map((element) => element.textContent),
     enter: (selector: string, value: string, event = 'input') => {
       const field = root.querySelector<HTMLInputElement>(selector)!;
       field.value = value;
@@ -129,95 +129,113 @@ describe('the streaming experiment', () => {
     streaming.says(groups, stateOf(change));
 
   it('measures a cache without the first keys, one with them, and one that is recomputed', () => {
-    expect(plan(streaming)).toMatchObject({
+    expect(planOf(streaming)).toMatchObject({
       edits: ['', '~evict(window,24)', '~evict(first,24,1)'],
       measures: ['loss_at,loss_mean'],
       look: '~evict(first,24,1)',
     });
-    const none = plan(streaming, { firstKeys: 0, recentKeys: 9, positions: 'cache' });
-    expect(none).toMatchObject({
+    const withoutFirst = planOf(streaming, { firstKeys: 0, recentKeys: 9, positions: 'cache' });
+    expect(withoutFirst).toMatchObject({
       edits: ['', '~evict(window,9,positions=cache)'],
       look: '~evict(window,9,positions=cache)',
     });
-    const again = plan(streaming, { recompute: 'yes' });
-    expect(again.questions.map((one) => one.window)).toEqual([undefined, undefined, undefined, 24]);
+    const recomputed = planOf(streaming, { recompute: 'yes' });
+    expect(recomputed.questions.map((one) => one.window)).toEqual([
+      undefined,
+      undefined,
+      undefined,
+      24,
+    ]);
   });
 
   it('says what evicting the first token costs, and what keeping it recovers', () => {
     const state = { firstKeys: 1, recentKeys: 1 };
-    const of = (own: number, kept?: number, title = 'A') =>
-      group(
+    const lossGroup = (own: number, kept?: number, title = 'A') =>
+      groupOf(
         title,
-        setting(2),
-        setting(own, window),
-        ...(kept === undefined ? [] : [setting(kept, first)]),
+        settingFrame(2),
+        settingFrame(own, window),
+        ...(kept === undefined ? [] : [settingFrame(kept, first)]),
       );
-    expect(says([of(3, 2.25)], state)).toEqual({
+    expect(says([lossGroup(3, 2.25)], state)).toEqual({
       heading: 'Without the first token, the loss rises',
       text:
         'With only the last 2 keys in the KV cache, the loss of A rises by 1.000 nats per token. Keeping the first token ' +
         'recovers all but 0.250 nats.',
     });
-    expect(says([of(3, 1.75)], { firstKeys: 4, recentKeys: 1 }).text).toMatch(
+    expect(says([lossGroup(3, 1.75)], { firstKeys: 4, recentKeys: 1 }).text).toMatch(
       /the last 5 keys .* Keeping the first 4 tokens recovers all of it\.$/,
     );
-    expect(says([of(3, 2)], state).text).toMatch(/recovers all of it\.$/);
-    expect(says([of(3, 2.5), of(1.5, 1.75, 'B'), of(2.5, undefined, 'C')], state)).toEqual({
+    expect(says([lossGroup(3, 2)], state).text).toMatch(/recovers all of it\.$/);
+    expect(
+      says([lossGroup(3, 2.5), lossGroup(1.5, 1.75, 'B'), lossGroup(2.5, undefined, 'C')], state),
+    ).toEqual({
       heading: 'Keeping the first token recovers part of the loss',
       text:
         'With only the last 2 keys in the KV cache, the loss of A changes by +1.000 nats per token, with the first token ' +
         'kept by +0.500. B: by −0.500, with the first token kept by −0.250. C: by +0.500.',
     });
-    expect(says([of(2.04, 2)], state).heading).toBe('Losing the first token costs little here');
-    expect(says([of(3, 2.96)], state).heading).toBe('Keeping the first token helps little here');
-    expect(says([of(3)], state).heading).toMatch(/^Without/);
-    expect(says([of(2.06, 2)], state).heading).toMatch(/^Without/);
+    expect(says([lossGroup(2.04, 2)], state).heading).toBe(
+      'Losing the first token costs little here',
+    );
+    expect(says([lossGroup(3, 2.96)], state).heading).toBe(
+      'Keeping the first token helps little here',
+    );
+    expect(says([lossGroup(3)], state).heading).toMatch(/^Without/);
+    expect(says([lossGroup(2.06, 2)], state).heading).toMatch(/^Without/);
     expect(says([], state)).toEqual({
       heading: 'What happens when the first token leaves the cache?',
       text: '',
     });
-    expect(says([group('A', setting(2))], state).text).toBe('');
-    const fits = group('A', setting(2), setting(2, { ...window, budget: 3 }));
-    expect(says([fits], { firstKeys: 1, recentKeys: 2 })).toEqual({
+    expect(says([groupOf('A', settingFrame(2))], state).text).toBe('');
+    const fittingGroup = groupOf('A', settingFrame(2), settingFrame(2, { ...window, budget: 3 }));
+    expect(says([fittingGroup], { firstKeys: 1, recentKeys: 2 })).toEqual({
       heading: 'The cache holds the whole text',
       text: 'The text fits into the cache of 3 keys: nothing is evicted.',
     });
-    const bytes = { bytes: { held: 2e6, all: 5e6 } };
-    const held = group('A', setting(2), setting(3, window), setting(2.25, first, bytes));
-    expect(says([held], state).text).toMatch(
+    const memory = { bytes: { held: 2e6, all: 5e6 } };
+    const memoryGroup = groupOf(
+      'A',
+      settingFrame(2),
+      settingFrame(3, window),
+      settingFrame(2.25, first, memory),
+    );
+    expect(says([memoryGroup], state).text).toMatch(
       / Besides the weights, the run needs 2\.0 MB of memory; keeping every key would need 5\.0 MB\.$/,
     );
   });
 
   it('compares caches for texts longer than the context', () => {
-    const far = { T: 12 };
-    const all = (own: number, kept?: number) =>
-      group(
+    const farText = { T: 12 };
+    const farGroup = (own: number, kept?: number) =>
+      groupOf(
         'A',
-        setting(2),
-        setting(own, window, far),
-        ...(kept === undefined ? [] : [setting(kept, first, far)]),
+        settingFrame(2),
+        settingFrame(own, window, farText),
+        ...(kept === undefined ? [] : [settingFrame(kept, first, farText)]),
       );
-    expect(says([all(3, 2.5)], { firstKeys: 1, recentKeys: 1 })).toEqual({
+    expect(says([farGroup(3, 2.5)], { firstKeys: 1, recentKeys: 1 })).toEqual({
       heading: 'With the first token kept, the model reads on',
       text:
         '12 tokens, 4 times the context of A, with the last 2 keys in the KV cache, positions counted within the cache. ' +
         'A: 3.000 nats per token; 2.500 when the cache also keeps the first token.',
     });
-    expect(says([all(3)], { firstKeys: 2, recentKeys: 1 })).toMatchObject({
+    expect(says([farGroup(3)], { firstKeys: 2, recentKeys: 1 })).toMatchObject({
       heading: 'What happens when the first token leaves the cache?',
       text: expect.stringMatching(/A: 3\.000 nats per token\.$/),
     });
-    expect(says([all(3, 2.96)]).heading).toBe('Keeping the first token helps little here');
+    expect(says([farGroup(3, 2.96)]).heading).toBe('Keeping the first token helps little here');
     // 8 tokens are 2.7 times the context of 3 tokens.
-    const shorter = group('A', setting(2), setting(3, window, { T: 8 }));
-    expect(says([shorter]).text).toMatch(/^8 tokens, 3 times the context of A/);
-    expect(says([all(3, 2.9)], { firstKeys: 3 }).text).toMatch(/keeps the first 3 tokens\.$/);
+    const shorterGroup = groupOf('A', settingFrame(2), settingFrame(3, window, { T: 8 }));
+    expect(says([shorterGroup]).text).toMatch(/^8 tokens, 3 times the context of A/);
+    expect(says([farGroup(3, 2.9)], { firstKeys: 3 }).text).toMatch(/keeps the first 3 tokens\.$/);
   });
 
   it('has a table row for each setting, and controls limited by the text', () => {
-    const groups = [group('A', setting(2), setting(3, window), setting(2.5, first))];
-    const { texts, ranges, checks, enter, turn, isOpen } = show(streaming, {}, groups);
+    const groups = [
+      groupOf('A', settingFrame(2), settingFrame(3, window), settingFrame(2.5, first)),
+    ];
+    const { texts, ranges, checks, enter, turn, isOpen } = draw(streaming, {}, groups);
     expect(texts('tbody tr')).toEqual([
       'A baseline 2.000 (2) – >_',
       'last 2 3.000 (2) +1.000 ± 0.000 >_',
@@ -234,28 +252,30 @@ describe('the streaming experiment', () => {
     expect(enter('select', 'cache', 'change')).toEqual({ positions: 'cache' });
     expect(turn(0)).toEqual({ recompute: 'yes' });
     expect(turn(1)).toEqual({ length: 4000, runs: 1, positions: 'cache' });
-    const far = show(streaming, { length: 4000, firstKeys: 9, recompute: 'yes' });
-    expect(far.checks.map((one) => one.checked)).toEqual([true, true]);
-    expect(far.ranges).toEqual(['first keys 0..9: 9', 'recent keys 1..2048: 23']);
-    expect([far.turn(0), far.turn(1)]).toEqual([
+    const farRoom = draw(streaming, { length: 4000, firstKeys: 9, recompute: 'yes' });
+    expect(farRoom.checks.map((one) => one.checked)).toEqual([true, true]);
+    expect(farRoom.ranges).toEqual(['first keys 0..9: 9', 'recent keys 1..2048: 23']);
+    expect([farRoom.turn(0), farRoom.turn(1)]).toEqual([
       { recompute: 'no' },
       { length: 120, runs: 8, positions: 'text' },
     ]);
-    expect(show(streaming, { length: 3, recentKeys: 1 }).ranges[1]).toBe('recent keys 1..8: 1');
-    const long = setting(3, window, { bytes: { held: 2e6, all: 5e6 } });
-    expect(show(streaming, {}, [group('A', long)]).texts('tbody tr')).toEqual([
+    expect(draw(streaming, { length: 3, recentKeys: 1 }).ranges[1]).toBe('recent keys 1..8: 1');
+    const longSetting = settingFrame(3, window, { bytes: { held: 2e6, all: 5e6 } });
+    expect(draw(streaming, {}, [groupOf('A', longSetting)]).texts('tbody tr')).toEqual([
       'A last 2 3.000 (2) – 3 2.0 MB >_',
     ]);
-    const many = Array.from({ length: 13 }, () => setting(2));
+    const manySettings = Array.from({ length: 13 }, () => settingFrame(2));
     expect(
-      [12, 13].map((count) => show(streaming, {}, [group('A', ...many.slice(0, count))]).isOpen),
+      [12, 13].map(
+        (count) => draw(streaming, {}, [groupOf('A', ...manySettings.slice(0, count))]).isOpen,
+      ),
     ).toEqual([true, false]);
   });
 });
 
 describe('the cache experiment', () => {
-  const evict = (policy: string, loss: number, first: number, budget = 24) =>
-    setting(
+  const evictedFrame = (policy: string, loss: number, first: number, budget = 24) =>
+    settingFrame(
       loss,
       { kind: 'evict', policy, budget },
       {},
@@ -263,7 +283,7 @@ describe('the cache experiment', () => {
     );
 
   it('measures the chosen size first, and only the policies that can use it', () => {
-    const { edits, measures, look } = plan(cache);
+    const { edits, measures, look } = planOf(cache);
     expect(edits.slice(0, 5)).toEqual([
       ...['', '~evict(window,24)', '~evict(first,24,1)', '~evict(h2o,24)', '~evict(tova,24)'],
     ]);
@@ -274,36 +294,39 @@ describe('the cache experiment', () => {
       ['loss_mean,keeps_first,kl_mean'],
       '~evict(h2o,24)',
     ]);
-    expect(plan(cache, { budget: 1 }, undefined, 24).edits).toEqual([
+    expect(planOf(cache, { budget: 1 }, undefined, 24).edits).toEqual([
       ...['', '~evict(window,1)', '~evict(h2o,1)', '~evict(tova,1)'],
       ...['~evict(window,8)', '~evict(first,8,1)', '~evict(h2o,8)', '~evict(tova,8)'],
     ]);
-    const snap = plan(cache, { policy: 'snapkv', budget: 20 }, undefined, 41);
-    expect(snap.look).toBe('~evict(snapkv,20,prompt=20,queries=16)');
-    expect(snap.edits).toContain('~evict(snapkv,8,prompt=20,queries=8)');
-    expect(plan(cache, { policy: 'snapkv', budget: 99 }, undefined, 9).look).toBe(
+    const snapkvPlan = planOf(cache, { policy: 'snapkv', budget: 20 }, undefined, 41);
+    expect(snapkvPlan.look).toBe('~evict(snapkv,20,prompt=20,queries=16)');
+    expect(snapkvPlan.edits).toContain('~evict(snapkv,8,prompt=20,queries=8)');
+    expect(planOf(cache, { policy: 'snapkv', budget: 99 }, undefined, 9).look).toBe(
       '~evict(snapkv,99,prompt=4,queries=4)',
     );
-    const all = plan(cache, { sweep: 'all', policy: 'unknown' });
-    expect(all.edits.filter((edit) => edit.startsWith('~evict(h2o'))).toEqual(
+    const fullPlan = planOf(cache, { sweep: 'all', policy: 'unknown' });
+    expect(fullPlan.edits.filter((edit) => edit.startsWith('~evict(h2o'))).toEqual(
       [24, 4, 8, 12, 16, 32, 48, 64].map((budget) => `~evict(h2o,${budget})`),
     );
-    expect([all.edits.length, all.measures]).toEqual([1 + 4 * 8, ['loss_mean,keeps_first']]);
-    expect(all.edits.some((one) => /snapkv|random|unknown/.test(one))).toBe(false);
-    expect(plan(cache, { sweep: 'all', measure: 'kl' }).measures).toEqual([
+    expect([fullPlan.edits.length, fullPlan.measures]).toEqual([
+      1 + 4 * 8,
+      ['loss_mean,keeps_first'],
+    ]);
+    expect(fullPlan.edits.some((one) => /snapkv|random|unknown/.test(one))).toBe(false);
+    expect(planOf(cache, { sweep: 'all', measure: 'kl' }).measures).toEqual([
       'loss_mean,keeps_first,kl_mean',
     ]);
   });
 
   it('names the policies with the smallest and the largest loss, and those that keep the first token', () => {
-    const says = (...frames: Frame[]) => cache.says([group('A', ...frames)], stateOf());
+    const says = (...frames: Frame[]) => cache.says([groupOf('A', ...frames)], stateOf());
     expect(
       says(
-        setting(2),
-        evict('window', 3, 0),
-        evict('h2o', 2.25, 1),
-        evict('tova', 2.5, 1),
-        evict('x', 9, 0, 8),
+        settingFrame(2),
+        evictedFrame('window', 3, 0),
+        evictedFrame('h2o', 2.25, 1),
+        evictedFrame('tova', 2.5, 1),
+        evictedFrame('x', 9, 0, 8),
       ),
     ).toEqual({
       heading: 'Policies that keep the first token lose least',
@@ -311,28 +334,28 @@ describe('the cache experiment', () => {
         'KV cache of 24 keys, 3 tokens. A: the loss is lowest when the cache keeps H2O (+0.250 nats; the first token stays in ' +
         '100% of the heads), and highest when it keeps WINDOW (+1.000; 0%).',
     });
-    const close = [evict('window', 3, 0.5), evict('h2o', 2.25, 0.75)];
-    expect(says(setting(2), ...close).heading).toBe('Which keys should the cache keep?');
+    const closeLosses = [evictedFrame('window', 3, 0.5), evictedFrame('h2o', 2.25, 0.75)];
+    expect(says(settingFrame(2), ...closeLosses).heading).toBe('Which keys should the cache keep?');
     // In the first case the best cache keeps the first token in few heads; in the second a cache that keeps it has a
     // higher loss than one that does not.
     for (const others of [
-      [evict('h2o', 2.25, 0.29), evict('window', 3, 0)],
-      [evict('h2o', 2.25, 1), evict('window', 2.5, 0), evict('tova', 3, 1)],
+      [evictedFrame('h2o', 2.25, 0.29), evictedFrame('window', 3, 0)],
+      [evictedFrame('h2o', 2.25, 1), evictedFrame('window', 2.5, 0), evictedFrame('tova', 3, 1)],
     ])
-      expect(says(setting(2), ...others).heading).toBe('Which keys should the cache keep?');
-    expect(says(setting(2), evict('window', 3, 0)).text).toBe('');
-    expect(says(...close).text).toBe('');
+      expect(says(settingFrame(2), ...others).heading).toBe('Which keys should the cache keep?');
+    expect(says(settingFrame(2), evictedFrame('window', 3, 0)).text).toBe('');
+    expect(says(...closeLosses).text).toBe('');
   });
 
   it('lists KL and the share of heads that keep the first token, and charts KL once all is measured', () => {
-    const row = evict('h2o', 3, 0.5);
+    const row = evictedFrame('h2o', 3, 0.5);
     const groups = [
-      group('A', setting(2), {
+      groupOf('A', settingFrame(2), {
         ...row,
         tensors: { ...row.tensors, kl_mean: tensor([1], [0.125]) },
       }),
     ];
-    const { texts, ranges, checks, turn, options, enter } = show(cache, {}, groups);
+    const { texts, ranges, checks, turn, options, enter } = draw(cache, {}, groups);
     expect(texts('tbody tr')[1]).toBe('H2O, 24 keys 3.000 (2) +1.000 ± 0.000 0.1250 50% >_');
     expect([ranges, checks.length, options.slice(0, 2)]).toEqual([
       ['keys kept 1..120: 24'],
@@ -343,18 +366,23 @@ describe('the cache experiment', () => {
       { sweep: 'all' },
       { policy: 'tova' },
     ]);
-    const all = show(cache, { sweep: 'all', length: 500 });
-    expect([all.turn(0), all.turn(1), all.ranges]).toEqual([
+    const allSizes = draw(cache, { sweep: 'all', length: 500 });
+    expect([allSizes.turn(0), allSizes.turn(1), allSizes.ranges]).toEqual([
       ...[{ measure: 'kl' }, { sweep: 'some' }, ['keys kept 1..128: 24']],
     ]);
-    expect(show(cache, { sweep: 'all', measure: 'kl' }).turn(0)).toEqual({ measure: 'loss' });
-    expect(show(cache, { length: 4, budget: 2 }).ranges).toEqual(['keys kept 1..8: 2']);
+    expect(draw(cache, { sweep: 'all', measure: 'kl' }).turn(0)).toEqual({ measure: 'loss' });
+    expect(draw(cache, { length: 4, budget: 2 }).ranges).toEqual(['keys kept 1..8: 2']);
   });
 });
 
 describe('the quantization experiment', () => {
-  const rounded = (loss: number, first: number | undefined, error: number, more: object = {}) =>
-    setting(
+  const roundedFrame = (
+    loss: number,
+    first: number | undefined,
+    error: number,
+    more: object = {},
+  ) =>
+    settingFrame(
       loss,
       { kind: 'quantize', what: 'hidden', bits: 6, by: 'tensor', first, ...more },
       {},
@@ -364,7 +392,7 @@ describe('the quantization experiment', () => {
     );
 
   it('measures the chosen bits first, with the first tokens rounded and exact', () => {
-    const { edits, measures } = plan(quantization);
+    const { edits, measures } = planOf(quantization);
     expect(edits.slice(0, 4)).toEqual([
       ...[
         '',
@@ -380,55 +408,55 @@ describe('the quantization experiment', () => {
     expect([...new Set(edits.slice(1).map((edit) => Number(/,(\d),/.exec(edit)![1])))]).toEqual([
       6, 8, 4, 3, 2,
     ]);
-    expect(plan(quantization, { sweep: 'all' }).edits).toHaveLength(1 + 3 * 5 * 2);
+    expect(planOf(quantization, { sweep: 'all' }).edits).toHaveLength(1 + 3 * 5 * 2);
     // Weights belong to no token, so the plan has no exact first tokens.
-    const weights = plan(quantization, { quantized: 'weights', granularity: 'token', bits: 5 });
+    const weights = planOf(quantization, { quantized: 'weights', granularity: 'token', bits: 5 });
     expect(weights.edits).toEqual([
       '',
       ...[5, 8, 6, 4, 3, 2].map((bits) => `~quantize(weights,${bits},tensor)`),
     ]);
     expect(weights.measures[0]).toContain('weight_error');
-    expect(plan(quantization, { quantized: 'weights', sweep: 'all' }).edits).toHaveLength(
+    expect(planOf(quantization, { quantized: 'weights', sweep: 'all' }).edits).toHaveLength(
       1 + 2 * 5,
     );
-    expect(plan(quantization, { exactTokens: 4 }).edits[2]).toBe(
+    expect(planOf(quantization, { exactTokens: 4 }).edits[2]).toBe(
       '~quantize(hidden,6,tensor,first=4)',
     );
   });
 
   it('says what rounding costs, and what an exact first token recovers', () => {
     const says = (change: Partial<State>, ...frames: Frame[]) =>
-      quantization.says([group('A', setting(2), ...frames)], stateOf(change));
-    expect(says({}, rounded(3, undefined, 0.5), rounded(2.25, 1, 0.125))).toEqual({
+      quantization.says([groupOf('A', settingFrame(2), ...frames)], stateOf(change));
+    expect(says({}, roundedFrame(3, undefined, 0.5), roundedFrame(2.25, 1, 0.125))).toEqual({
       heading: 'The first token sets the scale',
       text:
         'Hidden states in 6 bits, one scale. A: the loss changes by +1.000 nats (relative rounding error 50%); with the ' +
         'first token kept exact, by +0.250 (13%).',
     });
-    expect(says({ exactTokens: 3 }, rounded(3, 0, 0.5), rounded(2.5, 3, 0.125))).toEqual({
+    expect(says({ exactTokens: 3 }, roundedFrame(3, 0, 0.5), roundedFrame(2.5, 3, 0.125))).toEqual({
       heading: 'Which token sets the scale?',
       text: expect.stringMatching(/; with the first 3 tokens kept exact, by \+0\.500/),
     });
-    expect(says({}, rounded(2.019, 0, 0), rounded(2, 1, 0)).heading).toBe(
+    expect(says({}, roundedFrame(2.019, 0, 0), roundedFrame(2, 1, 0)).heading).toBe(
       'Which token sets the scale?',
     );
-    expect(says({}, rounded(2.021, 0, 0), rounded(2, 1, 0)).heading).toBe(
+    expect(says({}, roundedFrame(2.021, 0, 0), roundedFrame(2, 1, 0)).heading).toBe(
       'The first token sets the scale',
     );
-    expect(says({}, rounded(3, 0, 0.5)).text).toBe('');
-    expect(says({ bits: 4 }, rounded(3, 0, 0.5), rounded(2, 1, 0)).text).toBe('');
+    expect(says({}, roundedFrame(3, 0, 0.5)).text).toBe('');
+    expect(says({ bits: 4 }, roundedFrame(3, 0, 0.5), roundedFrame(2, 1, 0)).text).toBe('');
     const weights = { quantized: 'weights', granularity: 'channel' } as const;
-    expect(says(weights, rounded(3, 0, 0.5, { what: 'weights', by: 'channel' }))).toEqual({
+    expect(says(weights, roundedFrame(3, 0, 0.5, { what: 'weights', by: 'channel' }))).toEqual({
       heading: 'How few bits do the weights need?',
       text: 'Hidden states in 6 bits, one scale per output row. A: the loss changes by +1.000 nats (relative rounding error 50%).',
     });
   });
 
   it('has errors and sinks in its table, and controls for what is rounded', () => {
-    const row = rounded(3, 1, 0.5);
+    const row = roundedFrame(3, 1, 0.5);
     const tensors = { ...row.tensors, hidden_change: tensor([2], [0.25, 0.5]) };
-    const { texts, ranges, options, turn, enter } = show(quantization, {}, [
-      group('A', setting(2), { ...row, tensors }),
+    const { texts, ranges, options, turn, enter } = draw(quantization, {}, [
+      groupOf('A', settingFrame(2), { ...row, tensors }),
     ]);
     expect(texts('tbody tr')).toEqual([
       'A baseline 2.000 (2) – – – 50.0% >_',
@@ -440,7 +468,7 @@ describe('the quantization experiment', () => {
       { sweep: 'all' },
       { quantized: 'weights' },
     ]);
-    const weights = show(quantization, {
+    const weights = draw(quantization, {
       quantized: 'weights',
       granularity: 'token',
       sweep: 'all',
@@ -456,7 +484,7 @@ describe('the quantization experiment', () => {
 describe('the fragility experiment', () => {
   const hidden = new Float32Array(3 * 3 * 8).fill(0.5);
   hidden[24 + 2] = -8;
-  const lead = (change: object = {}) =>
+  const leadFrame = (change: object = {}) =>
     frameOf({ architecture: { ...frameOf().architecture, F: 16 }, ...change } as never, {
       hidden: tensor([3, 3, 8], hidden),
       massive: tensor([3, 4], [1, 0, 0, 1, 8, 0, 0, 0.5, 2, 0, 0, 1]),
@@ -464,7 +492,7 @@ describe('the fragility experiment', () => {
     });
 
   it('repeats a word and the start token, or changes one channel or weight and five others', () => {
-    const repeat = plan(fragility, { repeats: 9 });
+    const repeat = planOf(fragility, { repeats: 9 });
     expect(
       repeat.questions.map(({ input, T, repeatedToken }) => [input, T, repeatedToken]),
     ).toEqual([
@@ -474,10 +502,10 @@ describe('the fragility experiment', () => {
         ['repeat', 10, 'first'],
       ],
     ]);
-    expect(plan(fragility, { first: 'none' }).questions).toHaveLength(2);
+    expect(planOf(fragility, { first: 'none' }).questions).toHaveLength(2);
     expect(repeat.measures).toEqual(['loss_mean,sink_ratio,hidden_ratio,hidden_norm']);
-    expect(plan(fragility, { perturbation: 'channel' }).edits).toEqual([]);
-    const channel = plan(fragility, { perturbation: 'channel' }, lead()).edits;
+    expect(planOf(fragility, { perturbation: 'channel' }).edits).toEqual([]);
+    const channel = planOf(fragility, { perturbation: 'channel' }, leadFrame()).edits;
     expect(channel.slice(0, 3)).toEqual(['', '~clamp_channel(2)', '~clamp_channel(2,1,0)']);
     const rest = channel.slice(3);
     expect([rest.length, new Set(rest).size, rest.includes('~clamp_channel(2)')]).toEqual([
@@ -485,16 +513,16 @@ describe('the fragility experiment', () => {
       5,
       false,
     ]);
-    expect(plan(fragility, { perturbation: 'channel' }, lead()).edits).toEqual(channel);
-    expect(plan(fragility, { perturbation: 'channel', seed: 9 }, lead()).edits).not.toEqual(
+    expect(planOf(fragility, { perturbation: 'channel' }, leadFrame()).edits).toEqual(channel);
+    expect(planOf(fragility, { perturbation: 'channel', seed: 9 }, leadFrame()).edits).not.toEqual(
       channel,
     );
-    const several = plan(fragility, { perturbation: 'channel' }, lead(), 120, 2).edits;
+    const several = planOf(fragility, { perturbation: 'channel' }, leadFrame(), 120, 2).edits;
     expect(several[3]).toBe('~clamp_channel(2,1,0,to=value,value=-8.00)');
-    const weight = plan(fragility, { perturbation: 'weight' }, lead()).edits;
+    const weight = planOf(fragility, { perturbation: 'weight' }, leadFrame()).edits;
     expect(weight.slice(0, 2)).toEqual(['', '~scale_weight(down,0,3,5,0)']);
     expect([weight.length, new Set(weight).size]).toEqual([7, 7]);
-    expect(plan(fragility, { perturbation: 'tag', seed: 3 }, lead()).edits).toEqual([
+    expect(planOf(fragility, { perturbation: 'tag', seed: 3 }, leadFrame()).edits).toEqual([
       ...['', '~project', '~project(tag,heads)'],
       ...[3, 4, 5, 6, 7].map((seed) => `~project(random,seed=${seed})`),
     ]);
@@ -505,29 +533,32 @@ describe('the fragility experiment', () => {
       { gate: 'output_element' },
     ])
       expect(
-        plan(
+        planOf(
           fragility,
           { perturbation: 'tag' },
-          lead({ architecture: { ...frameOf().architecture, ...turned } }),
+          leadFrame({ architecture: { ...frameOf().architecture, ...turned } }),
         ).edits,
       ).toEqual(['']);
     for (const one of weight.slice(2)) expect(one).toMatch(/^~scale_weight\(down,0,[0-7],\d+,0\)$/);
     // Of three columns two are left for control weights.
-    const thin = lead({ architecture: { ...frameOf().architecture, D: 8, F: 3 } });
-    const few = plan(fragility, { perturbation: 'weight' }, thin).edits;
-    expect([few.length, new Set(few).size]).toEqual([4, 4]);
-    const none = {
-      ...lead(),
-      tensors: { ...lead().tensors, super_weight: tensor([2, 6], new Float32Array(12).fill(NaN)) },
+    const thinFrame = leadFrame({ architecture: { ...frameOf().architecture, D: 8, F: 3 } });
+    const fewEdits = planOf(fragility, { perturbation: 'weight' }, thinFrame).edits;
+    expect([fewEdits.length, new Set(fewEdits).size]).toEqual([4, 4]);
+    const noSuperWeight = {
+      ...leadFrame(),
+      tensors: {
+        ...leadFrame().tensors,
+        super_weight: tensor([2, 6], new Float32Array(12).fill(NaN)),
+      },
     };
-    expect(plan(fragility, { perturbation: 'weight' }, none).edits).toEqual(['']);
+    expect(planOf(fragility, { perturbation: 'weight' }, noSuperWeight).edits).toEqual(['']);
     // A narrow stream has fewer other channels for controls.
-    const narrow = lead({ architecture: { ...frameOf().architecture, D: 8, F: 16 } });
+    const narrowFrame = leadFrame({ architecture: { ...frameOf().architecture, D: 8, F: 16 } });
     expect(
-      plan(
+      planOf(
         fragility,
         { perturbation: 'channel' },
-        { ...narrow, architecture: { ...narrow.architecture, D: 4 } },
+        { ...narrowFrame, architecture: { ...narrowFrame.architecture, D: 4 } },
       ).edits,
     ).toHaveLength(6);
     expect([
@@ -542,8 +573,8 @@ describe('the fragility experiment', () => {
 
   it('says how many copies have the norm of a first token', () => {
     const T = 20;
-    const text = (ratio: number) =>
-      setting(
+    const textFrame = (ratio: number) =>
+      settingFrame(
         2,
         undefined,
         { T },
@@ -556,8 +587,8 @@ describe('the fragility experiment', () => {
           sink_ratio: tensor([1], [0.5]),
         },
       );
-    const copies = (count: number, repeatedToken?: 'first', first = ['<s>']) =>
-      setting(
+    const copiesFrame = (count: number, repeatedToken?: 'first', first = ['<s>']) =>
+      settingFrame(
         2,
         undefined,
         { T, first, question: { ...frameOf().question, input: 'repeat', repeatedToken } },
@@ -573,66 +604,79 @@ describe('the fragility experiment', () => {
           sink_ratio: tensor([1], [0.25]),
         },
       );
-    const says = (...frames: Frame[]) => fragility.says([group('A', ...frames)], stateOf());
-    expect(says(text(4), copies(7), copies(9, 'first'))).toEqual({
+    const says = (...frames: Frame[]) => fragility.says([groupOf('A', ...frames)], stateOf());
+    expect(says(textFrame(4), copiesFrame(7), copiesFrame(9, 'first'))).toEqual({
       heading: 'Repeated tokens behave like first tokens',
       text:
         'A: the first token’s hidden norm is 4.0× that of the others; the norm is at least half as large for 7 of 19 copies of a random ' +
         'word, 9 of 19 copies of “<s>”, and 1 of 19 ordinary tokens. Sink₁ 50.0% on text, 25.0% on a random word, 25.0% on “<s>”.',
     });
-    expect(says(text(4), copies(6), copies(7, 'first')).heading).toBe(
+    expect(says(textFrame(4), copiesFrame(6), copiesFrame(7, 'first')).heading).toBe(
       'Copies of the first token behave like it',
     );
-    expect(says(text(4), copies(6), copies(6, 'first')).heading).toBe('What if one token repeats?');
-    expect(says(text(1.5), copies(19))).toEqual({
+    expect(says(textFrame(4), copiesFrame(6), copiesFrame(6, 'first')).heading).toBe(
+      'What if one token repeats?',
+    );
+    expect(says(textFrame(1.5), copiesFrame(19))).toEqual({
       heading: 'What if one token repeats?',
       text: expect.stringContaining(
         'hidden norm is only 1.5× that of the others, so no copy can stand out. Sink₁',
       ),
     });
-    expect(says(text(2), copies(19))).toEqual({
+    expect(says(textFrame(2), copiesFrame(19))).toEqual({
       heading: 'Repeated tokens behave like first tokens',
       text: expect.stringContaining('2.0× that of the others; the norm is at least half as large'),
     });
     // Without a start token there is none to repeat.
-    expect(says(text(4), copies(7), copies(9, 'first', [])).text).not.toContain('9 of 19');
-    expect([says(text(4)).text, says(copies(3)).text]).toEqual(['', '']);
+    expect(says(textFrame(4), copiesFrame(7), copiesFrame(9, 'first', [])).text).not.toContain(
+      '9 of 19',
+    );
+    expect([says(textFrame(4)).text, says(copiesFrame(3)).text]).toEqual(['', '']);
   });
 
   it('compares one channel or weight with random ones', () => {
-    const clamp = (loss: number, more: object = {}) =>
-      setting(loss, { kind: 'clamp_channel', channel: 1, ...more });
+    const clampFrame = (loss: number, more: object = {}) =>
+      settingFrame(loss, { kind: 'clamp_channel', channel: 1, ...more });
     const says = (change: Partial<State>, ...frames: Frame[]) =>
-      fragility.says([group('A', ...frames)], stateOf({ perturbation: 'channel', ...change }));
-    const all = [
-      setting(2),
-      clamp(4),
-      clamp(2.5, { token: 0 }),
-      clamp(2.75, { token: 0, to: 'value' }),
-      clamp(2.125),
-      clamp(1.5),
+      fragility.says([groupOf('A', ...frames)], stateOf({ perturbation: 'channel', ...change }));
+    const frames = [
+      settingFrame(2),
+      clampFrame(4),
+      clampFrame(2.5, { token: 0 }),
+      clampFrame(2.75, { token: 0, to: 'value' }),
+      clampFrame(2.125),
+      clampFrame(1.5),
     ];
-    expect(says({}, ...all)).toEqual({
+    expect(says({}, ...frames)).toEqual({
       heading: 'A single channel matters more than random ones',
       text:
         'A: zeroing the channel with the largest activation changes the loss by +2.000 nats, zeroing one of 2 random ones by ' +
         'at most +0.125; at the first token alone, +0.500, or fixed to its value in the first prompt, +0.750. Sink₁ 50.0% → 50.0%.',
     });
-    expect(says({}, setting(2), clamp(2.75), clamp(2.25)).heading).toBe(
+    expect(says({}, settingFrame(2), clampFrame(2.75), clampFrame(2.25)).heading).toBe(
       'No single channel stands out from random ones here',
     );
-    expect(says({}, setting(2), clamp(2.77), clamp(2.25)).heading).toMatch(/^A single/);
-    expect(says({}, setting(2), clamp(2.019), clamp(2)).heading).toMatch(/^No single/);
-    const second = fragility.says(
-      [group('A', setting(2), clamp(2), clamp(2)), group('B', setting(2), clamp(4), clamp(2))],
+    expect(says({}, settingFrame(2), clampFrame(2.77), clampFrame(2.25)).heading).toMatch(
+      /^A single/,
+    );
+    expect(says({}, settingFrame(2), clampFrame(2.019), clampFrame(2)).heading).toMatch(
+      /^No single/,
+    );
+    const secondModel = fragility.says(
+      [
+        groupOf('A', settingFrame(2), clampFrame(2), clampFrame(2)),
+        groupOf('B', settingFrame(2), clampFrame(4), clampFrame(2)),
+      ],
       stateOf({ perturbation: 'channel' }),
     );
-    expect(second.heading).toBe('A single channel matters more than random ones in another model');
-    expect(says({}, setting(2), clamp(4))).toEqual({
+    expect(secondModel.heading).toBe(
+      'A single channel matters more than random ones in another model',
+    );
+    expect(says({}, settingFrame(2), clampFrame(4))).toEqual({
       heading: 'What does one channel carry?',
       text: '',
     });
-    expect(says({ perturbation: 'weight' }, setting(2))).toEqual({
+    expect(says({ perturbation: 'weight' }, settingFrame(2))).toEqual({
       heading: 'What does one weight carry?',
       text: 'None of these models sends all tokens through the same feed-forward layer.',
     });
@@ -640,16 +684,17 @@ describe('the fragility experiment', () => {
   });
 
   it('says whether later tokens need the tag, and how much of it the heads write', () => {
-    const project = (loss: number, more: object = {}) =>
-      setting(loss, { kind: 'project', ...more });
-    const random = (loss: number, seed: number) => project(loss, { direction: 'random', seed });
+    const projectFrame = (loss: number, more: object = {}) =>
+      settingFrame(loss, { kind: 'project', ...more });
+    const randomFrame = (loss: number, seed: number) =>
+      projectFrame(loss, { direction: 'random', seed });
     const says = (stream: number, heads: number) =>
       fragility.says(
         [
-          group(
+          groupOf(
             'A',
-            ...[setting(2), project(stream), project(heads, { from: 'heads' })],
-            ...[random(2.125, 1), random(2.25, 2)],
+            ...[settingFrame(2), projectFrame(stream), projectFrame(heads, { from: 'heads' })],
+            ...[randomFrame(2.125, 1), randomFrame(2.25, 2)],
           ),
         ],
         stateOf({ perturbation: 'tag' }),
@@ -664,7 +709,15 @@ describe('the fragility experiment', () => {
     expect(says(3, 2.75).heading).toBe('Later tokens use the tag that the sink writes');
     expect(
       fragility.says(
-        [group('A', setting(2), project(3), random(2.125, 1), random(2.25, 2))],
+        [
+          groupOf(
+            'A',
+            settingFrame(2),
+            projectFrame(3),
+            randomFrame(2.125, 1),
+            randomFrame(2.25, 2),
+          ),
+        ],
         stateOf({ perturbation: 'tag' }),
       ).heading,
     ).toBe('Later tokens use the directions of the tag');
@@ -672,38 +725,38 @@ describe('the fragility experiment', () => {
     expect(says(3, 2.5).heading).toContain('hardly what the sink writes');
     expect(says(3, 2.5625).heading).toContain('use the tag that the sink writes');
     expect(says(2.8125, 2).heading).toContain('hardly what the sink writes');
-    const small = (stream: number, chance: number) =>
+    const smallEffect = (stream: number, chance: number) =>
       fragility.says(
         [
-          group(
+          groupOf(
             'A',
-            ...[setting(2), project(stream), project(2, { from: 'heads' })],
-            ...[random(chance, 1), random(chance, 2)],
+            ...[settingFrame(2), projectFrame(stream), projectFrame(2, { from: 'heads' })],
+            ...[randomFrame(chance, 1), randomFrame(chance, 2)],
           ),
         ],
         stateOf({ perturbation: 'tag' }),
       ).heading;
-    expect(small(2.015625, 2)).toContain('does not stand out from random directions');
-    expect(small(2.03125, 2)).toContain('hardly what the sink writes');
-    expect(small(2.03125, 1.5)).toContain('hardly what the sink writes');
+    expect(smallEffect(2.015625, 2)).toContain('does not stand out from random directions');
+    expect(smallEffect(2.03125, 2)).toContain('hardly what the sink writes');
+    expect(smallEffect(2.03125, 1.5)).toContain('hardly what the sink writes');
     expect(says(2.75, 2.75).heading).toBe(
       'The sink’s tag does not stand out from random directions',
     );
-    expect(fragility.says([group('A', setting(2))], stateOf({ perturbation: 'tag' })).text).toBe(
-      'None of these models adds the output of its heads to the stream as W_O makes it.',
-    );
+    expect(
+      fragility.says([groupOf('A', settingFrame(2))], stateOf({ perturbation: 'tag' })).text,
+    ).toBe('None of these models adds the output of its heads to the stream as W_O makes it.');
   });
 
   it('lists norms in its table, and counts of copies if a token is repeated', () => {
     const ratio = { hidden_ratio: tensor([2], [1, 4.25]) };
-    const { texts, ranges, enter } = show(fragility, {}, [
-      group('A', setting(2, undefined, {}, ratio)),
+    const { texts, ranges, enter } = draw(fragility, {}, [
+      groupOf('A', settingFrame(2, undefined, {}, ratio)),
     ]);
     expect(texts('tbody tr')).toEqual(['A baseline 2.000 (2) – 50.0% 4.3 >_']);
     expect(ranges).toEqual(['repetitions 1..127: 100']);
     expect(enter('input', '7')).toEqual({ repeats: 7 });
-    expect(show(fragility, { length: 300 }).ranges).toEqual(['repetitions 1..300: 100']);
-    const channel = show(fragility, { perturbation: 'channel' });
+    expect(draw(fragility, { length: 300 }).ranges).toEqual(['repetitions 1..300: 100']);
+    const channel = draw(fragility, { perturbation: 'channel' });
     expect([channel.ranges, channel.texts('[aria-pressed=true]')]).toEqual([
       [],
       ['zero a channel'],
@@ -717,62 +770,72 @@ describe('the command for an experiment', () => {
     prompt: 'It’s "a" test',
     ...change,
   });
-  const of = (change: object = {}, file?: object) =>
+  const commandOfFrame = (change: object = {}, file?: object) =>
     commandOf(frameOf({ ids: [[0, 1]], ...change } as never), file as never)?.replace(
       /^sinkscope measure /,
       '',
     );
 
   it('names the model, the prompts and the edits', () => {
-    expect(of({ question: question({ first: 'bos' }) })).toBe(
+    expect(commandOfFrame({ question: question({ first: 'bos' }) })).toBe(
       `models/zoo/softmax --text 'It’s "a" test' --tokens 3 --sequences 1 --special bos --eps 0.3`,
     );
-    expect(of({ question: question({ prompt: "it's" }) })).toContain(`--text 'it'\\''s' --tokens`);
+    expect(commandOfFrame({ question: question({ prompt: "it's" }) })).toContain(
+      `--text 'it'\\''s' --tokens`,
+    );
     const edits = [
       { kind: 'evict', policy: 'window', budget: 8, first: undefined },
       { kind: 'operation', operation: 'sigmoid', parameters: { bias: -4 } },
     ];
-    expect(of({ edits, subject: 'softmax~int8', bytes: { held: 1, all: 2 }, eps: 0.5 })).toMatch(
+    expect(
+      commandOfFrame({ edits, subject: 'softmax~int8', bytes: { held: 1, all: 2 }, eps: 0.5 }),
+    ).toMatch(
       /--edit evict:policy=window,budget=8 --edit operation:operation=sigmoid,bias=-4 --eps 0\.5 --arithmetic int8 --streaming$/,
     );
     const model = { id: 'x', title: 'X' };
     const step = { step: 40 };
-    expect(of({ model: { ...model, source: 'zoo', step }, subject: 'softmax@41' })).toMatch(
-      /^models\/zoo\/softmax@40 /,
-    );
-    expect(of({ model: { ...model, source: 'hub' }, subject: 'hub:a/b@r~silence(0,0)' })).toMatch(
-      /^a\/b@r /,
-    );
-    expect(of({ model: { ...model, source: 'disk' }, subject: 'disk:0123456789abcdef/a' })).toMatch(
-      /^FOLDER /,
-    );
+    expect(
+      commandOfFrame({ model: { ...model, source: 'zoo', step }, subject: 'softmax@41' }),
+    ).toMatch(/^models\/zoo\/softmax@40 /);
+    expect(
+      commandOfFrame({ model: { ...model, source: 'hub' }, subject: 'hub:a/b@r~silence(0,0)' }),
+    ).toMatch(/^a\/b@r /);
+    expect(
+      commandOfFrame({ model: { ...model, source: 'disk' }, subject: 'disk:0123456789abcdef/a' }),
+    ).toMatch(/^FOLDER /);
   });
 
   it('names the file of the prompts or their ids, and is absent if it cannot', () => {
     const heldout = (T: number) =>
-      of({ question: question({ input: 'heldout', T }), sequences: 9 });
+      commandOfFrame({ question: question({ input: 'heldout', T }), sequences: 9 });
     expect(heldout(64)).toContain(
       '--text-file models/zoo/heldout.json --lines --tokens 3 --sequences 9',
     );
     expect(heldout(301)).toContain(
       '--text-file models/zoo/heldout-long.json --lines --join 3 --tokens',
     );
-    const own = question({ input: 'file' });
-    expect(of({ question: own }, { name: 'my file', splitting: 'lines' })).toContain(
-      `--text-file 'my file' --lines --tokens`,
-    );
-    expect(of({ question: own }, { name: 'a', splitting: 'whole' })).toContain(
+    const fileQuestion = question({ input: 'file' });
+    expect(
+      commandOfFrame({ question: fileQuestion }, { name: 'my file', splitting: 'lines' }),
+    ).toContain(`--text-file 'my file' --lines --tokens`);
+    expect(commandOfFrame({ question: fileQuestion }, { name: 'a', splitting: 'whole' })).toContain(
       '--text-file a --tokens',
     );
-    expect(of({ question: own })).toContain('--text-file FILE --tokens');
-    expect(of({ question: own }, { name: 'a', splitting: 'blocks' })).toBeUndefined();
-    const drawn = question({ input: 'random', first: 'bos' });
-    expect(of({ question: drawn })).toBe('models/zoo/softmax --ids 0,1 --eps 0.3');
-    expect(of({ question: question({}), generated: 2 })).toContain('--ids 0,1');
+    expect(commandOfFrame({ question: fileQuestion })).toContain('--text-file FILE --tokens');
+    expect(
+      commandOfFrame({ question: fileQuestion }, { name: 'a', splitting: 'blocks' }),
+    ).toBeUndefined();
+    const randomQuestion = question({ input: 'random', first: 'bos' });
+    expect(commandOfFrame({ question: randomQuestion })).toBe(
+      'models/zoo/softmax --ids 0,1 --eps 0.3',
+    );
+    expect(commandOfFrame({ question: question({}), generated: 2 })).toContain('--ids 0,1');
     const ids = Array.from({ length: 11 }, (_, i) => [i]);
-    expect(of({ question: drawn, ids, sequences: 11 })).toBeUndefined();
-    expect(of({ question: drawn, ids: ids.slice(0, 10), sequences: 10 })).toContain('--ids 9');
-    expect(of({ question: question({ window: 8 }) })).toBeUndefined();
+    expect(commandOfFrame({ question: randomQuestion, ids, sequences: 11 })).toBeUndefined();
+    expect(
+      commandOfFrame({ question: randomQuestion, ids: ids.slice(0, 10), sequences: 10 }),
+    ).toContain('--ids 9');
+    expect(commandOfFrame({ question: question({ window: 8 }) })).toBeUndefined();
     expect(
       commandOf(frameOf({ recording: {}, model: { id: 'recording:my run.safetensors' } } as never)),
     ).toBe(`sinkscope measure 'my run.safetensors'`);

@@ -9,7 +9,7 @@ import type { Frame } from '../src/frame';
 import { build } from '../src/rooms/purpose';
 import type { Study } from '../src/run/request';
 import { forgetPlots } from './drawn';
-import { openPage, standsForScreen } from './engine';
+import { openPage, stubScreen } from './engine';
 import { isBuilt, UNBUILT } from './fixture';
 import { roomOf } from './page';
 import { isWritten, mean, TEXTS } from './said';
@@ -19,7 +19,7 @@ vi.mock('../src/plot/chart', async () => (await import('./drawn')).plots.chart);
 
 let page: Awaited<ReturnType<typeof openPage>>;
 beforeAll(async () => {
-  standsForScreen();
+  stubScreen();
   if (isBuilt) page = await openPage();
 }, 60_000);
 afterAll(() => page?.close());
@@ -40,26 +40,26 @@ class Model {
     return this.loss(edits) - this.loss('');
   }
 
-  like(pattern: RegExp): string[] {
+  editsLike(pattern: RegExp): string[] {
     return [...this.frames.keys()].filter((edits) => pattern.test(edits));
   }
 }
 type Models = ReadonlyMap<string, Model>;
 
-const keeps = (frame: Frame) => mean(Array.from(frame.tensors.keeps_first!.data));
+const keptShare = (frame: Frame) => mean(Array.from(frame.tensors.keeps_first!.data));
 const errorOf = ({ tensors }: Frame) =>
   mean(Array.from((tensors.quantize_error ?? tensors.weight_error)!.data).filter(Number.isFinite));
-const first = (models: Models) => [...models.values()][0]!;
-const windowRise = (model: Model) => model.rise(model.like(/window/)[0]!);
-const firstKeysRise = (model: Model) => model.rise(model.like(/\(first/)[0]!);
-const struck = (model: Model) => {
-  const [own, ...others] = model.like(/~(?:clamp_channel\(\d+\)|scale_weight|project)/);
-  const beside = others.filter((one) => !one.includes('heads')).map((one) => model.rise(one));
-  return { own: model.rise(own!), most: Math.max(...beside) };
+const firstModel = (models: Models) => [...models.values()][0]!;
+const windowRise = (model: Model) => model.rise(model.editsLike(/window/)[0]!);
+const firstKeysRise = (model: Model) => model.rise(model.editsLike(/\(first/)[0]!);
+const effectsOf = (model: Model) => {
+  const [ownEdits, ...others] = model.editsLike(/~(?:clamp_channel\(\d+\)|scale_weight|project)/);
+  const otherRises = others.filter((one) => !one.includes('heads')).map((one) => model.rise(one));
+  return { rise: model.rise(ownEdits!), highestOther: Math.max(...otherRises) };
 };
 const standsOut = (model: Model) => {
-  const { own, most } = struck(model);
-  return own > 0.02 && own > 3 * most;
+  const { rise, highestOther } = effectsOf(model);
+  return rise > 0.02 && rise > 3 * highestOther;
 };
 
 const NATS = '([+−]?\\d+\\.\\d+)';
@@ -69,19 +69,19 @@ type Holds = (models: Models, ...said: string[]) => boolean;
 const CLAIMS: Readonly<Record<string, readonly [string, Holds]>> = {
   'the loss rises': [
     '^Without the first token, the loss rises',
-    (all) => windowRise(first(all)) > 0.05,
+    (all) => windowRise(firstModel(all)) > 0.05,
   ],
   'it costs little': [
     '^Losing the first token costs little',
-    (all) => windowRise(first(all)) <= 0.05,
+    (all) => windowRise(firstModel(all)) <= 0.05,
   ],
   'it recovers part': [
     '^Keeping the first token recovers part',
-    (all) => windowRise(first(all)) - firstKeysRise(first(all)) > 0.05,
+    (all) => windowRise(firstModel(all)) - firstKeysRise(firstModel(all)) > 0.05,
   ],
   'it helps little': [
     '^Keeping the first token helps little',
-    (all) => windowRise(first(all)) - firstKeysRise(first(all)) <= 0.05,
+    (all) => windowRise(firstModel(all)) - firstKeysRise(firstModel(all)) <= 0.05,
   ],
   'a rise': [
     `the loss of ${TITLE} rises by ${NATS} nats`,
@@ -100,45 +100,45 @@ const CLAIMS: Readonly<Record<string, readonly [string, Holds]>> = {
   ],
   'nothing is evicted': [
     'fits into the cache of (\\d+) keys',
-    (all, n) => first(all).frames.get('')!.T <= Number(n),
+    (all, n) => firstModel(all).frames.get('')!.T <= Number(n),
   ],
   'the lowest and the highest': [
     `${TITLE}: the loss is lowest when the cache keeps .*? \\(${NATS} nats; .*? in (\\d+)% of the heads\\), and highest .*? \\(${NATS}; (\\d+)%\\)`,
     (all, title, low, keepsLow, high, keepsHigh) => {
       const model = all.get(title!)!;
-      const at = model.like(/,8[,)]|,8$/).sort((a, b) => model.rise(a) - model.rise(b));
-      const [least, most] = [at[0]!, at.at(-1)!];
+      const edits = model.editsLike(/,8[,)]|,8$/).sort((a, b) => model.rise(a) - model.rise(b));
+      const [lowest, highest] = [edits[0]!, edits.at(-1)!];
       return (
-        isWritten(low!, model.rise(least), 1) &&
-        isWritten(high!, model.rise(most), 1) &&
-        isWritten(keepsLow!, keeps(model.frames.get(least)!)) &&
-        isWritten(keepsHigh!, keeps(model.frames.get(most)!))
+        isWritten(low!, model.rise(lowest), 1) &&
+        isWritten(high!, model.rise(highest), 1) &&
+        isWritten(keepsLow!, keptShare(model.frames.get(lowest)!)) &&
+        isWritten(keepsHigh!, keptShare(model.frames.get(highest)!))
       );
     },
   ],
   'those that keep it lose least': [
     '^Policies that keep the first token lose least',
     (all) => {
-      const model = first(all);
-      const at = model.like(/,8[,)]/);
-      const of = (isKept: boolean) =>
-        at
-          .filter((one) => keeps(model.frames.get(one)!) >= 0.5 === isKept)
+      const model = firstModel(all);
+      const edits = model.editsLike(/,8[,)]/);
+      const risesOf = (isKept: boolean) =>
+        edits
+          .filter((one) => keptShare(model.frames.get(one)!) >= 0.5 === isKept)
           .map((one) => model.rise(one));
-      return Math.max(...of(true)) <= Math.min(...of(false));
+      return Math.max(...risesOf(true)) <= Math.min(...risesOf(false));
     },
   ],
   'few bits': [
     `${TITLE}: the loss changes by ${NATS} nats \\(relative rounding error (\\d+)%\\); with the first token kept exact, by ${NATS} \\((\\d+)%\\)`,
     (all, title, a, error, b, less) => {
       const model = all.get(title!)!;
-      const [bare, exact] = ['6,tensor)', '6,tensor,first=1)'].map((end) =>
+      const [rounded, exact] = ['6,tensor)', '6,tensor,first=1)'].map((end) =>
         [...model.frames.keys()].find((one) => one.endsWith(end)),
       ) as [string, string];
       return (
-        isWritten(a!, model.rise(bare), 1) &&
+        isWritten(a!, model.rise(rounded), 1) &&
         isWritten(b!, model.rise(exact), 1) &&
-        isWritten(error!, errorOf(model.frames.get(bare)!)) &&
+        isWritten(error!, errorOf(model.frames.get(rounded)!)) &&
         isWritten(less!, errorOf(model.frames.get(exact)!))
       );
     },
@@ -146,35 +146,40 @@ const CLAIMS: Readonly<Record<string, readonly [string, Holds]>> = {
   'it sets the scale': [
     '^The first token sets the scale',
     (all) => {
-      const model = first(all);
-      const [bare, exact] = [/6,tensor\)/, /6,tensor,first/].map((one) =>
-        model.rise(model.like(one)[0]!),
+      const model = firstModel(all);
+      const [rounded, exact] = [/6,tensor\)/, /6,tensor,first/].map((one) =>
+        model.rise(model.editsLike(one)[0]!),
       );
-      return bare! > 0.02 && exact! < bare! / 2;
+      return rounded! > 0.02 && exact! < rounded! / 2;
     },
   ],
   'one and random ones': [
     `${TITLE}: (?:zeroing|projecting) .*? changes the loss by ${NATS} nats, .*? by at most ${NATS}`,
     (all, title, a, b) => {
-      const { own, most } = struck(all.get(title!)!);
-      return isWritten(a!, own, 1) && isWritten(b!, most, 1);
+      const { rise, highestOther } = effectsOf(all.get(title!)!);
+      return isWritten(a!, rise, 1) && isWritten(b!, highestOther, 1);
     },
   ],
   'one that matters more': [
     '^A single \\w+ matters more than random ones( in another model)?',
     (all, other) =>
-      other ? !standsOut(first(all)) && [...all.values()].some(standsOut) : standsOut(first(all)),
+      other
+        ? !standsOut(firstModel(all)) && [...all.values()].some(standsOut)
+        : standsOut(firstModel(all)),
   ],
   'none that stands out': ['^No single', (all) => ![...all.values()].some(standsOut)],
-  'a tag that does not stand out': ['^The sink’s tag does not', (all) => !standsOut(first(all))],
+  'a tag that does not stand out': [
+    '^The sink’s tag does not',
+    (all) => !standsOut(firstModel(all)),
+  ],
   'a tag that is used': [
     '^Later tokens use the (?:tag|directions)',
-    (all) => standsOut(first(all)),
+    (all) => standsOut(firstModel(all)),
   ],
   'copies among ordinary tokens': [
     `(\\d+) of (\\d+) copies of a random word`,
     (all, n, of) =>
-      Number(n) <= Number(of) && Number(of) === first(all).frames.get('repeat')!.T - 1,
+      Number(n) <= Number(of) && Number(of) === firstModel(all).frames.get('repeat')!.T - 1,
   ],
 };
 
@@ -193,11 +198,11 @@ const EXPERIMENTS: readonly Partial<State>[] = [
 async function runOn(prompt: string, change: Partial<State>) {
   const ask = vi.spyOn(page.queue, 'ask');
   const state = { prompt, source: 'text', length: 64, runs: 1, ...change } as Partial<State>;
-  const made = page.pageOf({ ...state, shown: ['softmax', 'sigmoid'] }, []);
-  const known = made.engine.peek() as object;
+  const runPage = page.pageOf({ ...state, shown: ['softmax', 'sigmoid'] }, []);
+  const pageEngine = runPage.engine.peek() as object;
   forgetPlots();
-  made.engine.value = { ...known, queue: page.queue };
-  const room = roomOf(build, made);
+  runPage.engine.value = { ...pageEngine, queue: page.queue };
+  const room = roomOf(build, runPage);
   const studies = () => ask.mock.lastCall?.[0].studies ?? [];
   await vi.waitFor(
     () => {
@@ -217,14 +222,14 @@ async function runOn(prompt: string, change: Partial<State>) {
     const frames = new Map([...(models.get(title)?.frames ?? []), [key, frame] as const]);
     models.set(title, new Model(frames));
   }
-  const said = [room.text('h1'), room.text('.lead')];
+  const sentences = [room.text('h1'), room.text('.lead')];
   room.scope.end();
   ask.mockRestore();
-  return { said, models };
+  return { sentences, models };
 }
 
 describe.skipIf(!isBuilt)(`Why it matters (${UNBUILT})`, () => {
-  const seen = new Set<string>();
+  const seenClaims = new Set<string>();
   // The texts cycle through the experiments; every second text also has the fastest one.
   const cases = EXPERIMENTS.map((change, i) => ({
     change,
@@ -233,24 +238,24 @@ describe.skipIf(!isBuilt)(`Why it matters (${UNBUILT})`, () => {
   }));
 
   it.each(cases)('$name states what it measured', async ({ change, texts }) => {
-    const wrong: string[] = [];
+    const falseClaims: string[] = [];
     for (const [prompt, own] of texts) {
-      const { said, models } = await runOn(prompt, { ...change, ...own });
-      for (const words of said)
+      const { sentences, models } = await runOn(prompt, { ...change, ...own });
+      for (const words of sentences)
         for (const [name, [pattern, holds]] of Object.entries(CLAIMS))
           for (const [whole, ...numbers] of words.matchAll(new RegExp(pattern, 'g'))) {
-            seen.add(name);
-            if (!holds(models, ...numbers)) wrong.push(`“${prompt}”: ${name}: ${whole}`);
+            seenClaims.add(name);
+            if (!holds(models, ...numbers)) falseClaims.push(`“${prompt}”: ${name}: ${whole}`);
           }
     }
-    expect(wrong).toEqual([]);
+    expect(falseClaims).toEqual([]);
   });
 
   it('the texts lead to most kinds of claims', () => {
     // No short text makes these claims true for the two models.
     const rare = ['it recovers part', 'it helps little', 'a tag that is used'];
-    expect(Object.keys(CLAIMS).filter((name) => !seen.has(name) && !rare.includes(name))).toEqual(
-      [],
-    );
+    expect(
+      Object.keys(CLAIMS).filter((name) => !seenClaims.has(name) && !rare.includes(name)),
+    ).toEqual([]);
   });
 });

@@ -74,7 +74,7 @@ export function frameOf(change: Partial<Frame> = {}, tensors: Frame['tensors'] =
   } as unknown as Frame;
 }
 
-const binary = `${import.meta.dirname}/../../.build/wasm/sinkscope.lab.wasm`;
+const labBinary = `${import.meta.dirname}/../../.build/wasm/sinkscope.lab.wasm`;
 /** Whether the engine can run. If not, tests that need it skip themselves with the reason UNBUILT. */
-export const isBuilt = existsSync(binary);
+export const isBuilt = existsSync(labBinary);
 export const UNBUILT = 'needs the binaries: cmake --build .build/native --target wasm';

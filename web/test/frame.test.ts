@@ -40,7 +40,7 @@ import {
 import { attention } from '../src/views/attention';
 import { frameOf, tensor } from './fixture';
 
-const nine = Float32Array.from({ length: 9 }, (_, i) => i);
+const numbersOfNine = Float32Array.from({ length: 9 }, (_, i) => i);
 
 it('the extent of a scale is the largest finite magnitude, or a given minimum', () => {
   expect(
@@ -63,33 +63,35 @@ describe('a frame', () => {
 
   it('maps each head to its key/value head, in layers of several numbers of them', () => {
     const sizes = [2, 1].map((G) => ({ G, K: 3, U: 3 }));
-    const groups = (architecture: object, layer: number) =>
+    const groupsOf = (architecture: object, layer: number) =>
       [0, 1, 2, 3].map((head) => groupOf({ architecture } as unknown as Frame, { layer, head }));
-    expect(groups({ H: 4, G: 2 }, 1)).toEqual([0, 0, 1, 1]);
-    expect(groups({ H: 4, G: 2, sizes }, 0)).toEqual([0, 0, 1, 1]);
-    expect(groups({ H: 4, G: 2, sizes }, 1)).toEqual([0, 0, 0, 0]);
+    expect(groupsOf({ H: 4, G: 2 }, 1)).toEqual([0, 0, 1, 1]);
+    expect(groupsOf({ H: 4, G: 2, sizes }, 0)).toEqual([0, 0, 1, 1]);
+    expect(groupsOf({ H: 4, G: 2, sizes }, 1)).toEqual([0, 0, 0, 0]);
   });
 
   it('has no weight for keys after the query, unless tokens see later ones', () => {
-    expect([...maskHidden(frameOf(), nine)]).toEqual([0, NaN, NaN, 3, 4, NaN, 6, 7, 8]);
-    const with_ = (mask: object) =>
+    expect([...maskHidden(frameOf(), numbersOfNine)]).toEqual([0, NaN, NaN, 3, 4, NaN, 6, 7, 8]);
+    const withMask = (mask: object) =>
       ({ ...frameOf(), architecture: { ...frameOf().architecture, mask } }) as Frame;
-    expect([...maskHidden(with_({ kind: 'bidirectional' }), nine)]).toEqual([...nine]);
-    expect([0, 1, 2].map((t) => visibleKeyEnd(with_({ kind: 'prefix', prefix: 2 }), t))).toEqual([
-      2, 2, 3,
+    expect([...maskHidden(withMask({ kind: 'bidirectional' }), numbersOfNine)]).toEqual([
+      ...numbersOfNine,
     ]);
-    expect(nine[1]).toBe(1);
+    expect([0, 1, 2].map((t) => visibleKeyEnd(withMask({ kind: 'prefix', prefix: 2 }), t))).toEqual(
+      [2, 2, 3],
+    );
+    expect(numbersOfNine[1]).toBe(1);
   });
 
   it('has the exact cells of a zoomed part, also if rows see all keys', () => {
     const rows = { query: 3, key: 1, att: tensor([2, 5], [1, 2, 3, 4, 0, 6, 7, 8, 9, 10]) };
-    const exact = (normalizes: boolean) =>
+    const exactCells = (normalizes: boolean) =>
       exactCellsOf({
         ...{ ...frameOf(), T: 5, pooled: {}, head: { rows: { ...rows } } },
         operation: { normalizes },
       } as unknown as Frame)!;
-    const { weights, shares, sums } = exact(false);
-    expect([[...weights], [...exact(true).shares], sums]).toEqual([
+    const { weights, shares, sums } = exactCells(false);
+    expect([[...weights], [...exactCells(true).shares], sums]).toEqual([
       [2, 3, 7, 8],
       [2, 3, 7, 8],
       [10, 40],
@@ -116,24 +118,29 @@ describe('a frame', () => {
     expect([...maps.weights]).toEqual([1, NaN, NaN, 0.5, 0.5, NaN, NaN, 0.25, 0.5]);
     expect([maps.shares, mapsOf(frame)]).toEqual([maps.weights, maps]);
     expect(mapsOf(frame)).toBe(maps);
-    const other = { ...head, tensors: { att: tensor([2, 2], [1, 0, 1, 0]) } };
-    expect([mapsOf({ ...frame, head: other }), mapsOf(frameOf())]).toEqual([undefined, undefined]);
+    const otherHead = { ...head, tensors: { att: tensor([2, 2], [1, 0, 1, 0]) } };
+    expect([mapsOf({ ...frame, head: otherHead }), mapsOf(frameOf())]).toEqual([
+      undefined,
+      undefined,
+    ]);
   });
 
   it('counts as masked if tokens see later ones and the tokenizer has a mask token', () => {
-    const of = (kind: string, maskToken?: number) =>
+    const isMaskedWith = (kind: string, maskToken?: number) =>
       isMasked({ architecture: { mask: { kind } }, maskToken } as never);
-    expect([of('bidirectional', 0), of('bidirectional'), of('causal', 0)]).toEqual([
-      ...[true, false, false],
-    ]);
+    expect([
+      isMaskedWith('bidirectional', 0),
+      isMaskedWith('bidirectional'),
+      isMaskedWith('causal', 0),
+    ]).toEqual([...[true, false, false]]);
   });
 
   it('selects a layer by the model’s own layer number', () => {
     const frame = frameOf({
       architecture: { ...frameOf().architecture, blocks: 6, layers: [1, 4] },
     });
-    const asked = [0, 1, 3, 4, 5, 9].map((layer) => selectedHead(frame, { layer, head: 1 }).layer);
-    expect(asked).toEqual([0, 0, 0, 1, 1, 1]);
+    const layers = [0, 1, 3, 4, 5, 9].map((layer) => selectedHead(frame, { layer, head: 1 }).layer);
+    expect(layers).toEqual([0, 0, 0, 1, 1, 1]);
     expect(selectedHead(frame, { layer: -1, head: -1 })).toEqual({ layer: 1, head: 0 });
     expect([0, 1].map((layer) => modelHead(frame, { layer, head: 1 }).layer)).toEqual([1, 4]);
     expect(modelHead(frameOf(), { layer: 1, head: 0 })).toEqual({ layer: 1, head: 0 });
@@ -163,11 +170,11 @@ describe('a frame', () => {
     ]);
     // The first of equal values wins, and NaN never does. Without a chosen layer, the head with the largest alpha counts.
     expect([[1, 3, 3], [NaN, -1, NaN, 5], [NaN, NaN], []].map(indexOfMax)).toEqual([1, 3, 1, 0]);
-    const last = tensor([2, 2, 3], [0, 7, 0, 0, 8, 0, 0, 9, 0, 1, 6, 0]);
-    expect(selectedHead(frameOf({}, { alpha: last }), { layer: -1, head: 0 })).toEqual({
+    const otherAlpha = tensor([2, 2, 3], [0, 7, 0, 0, 8, 0, 0, 9, 0, 1, 6, 0]);
+    expect(selectedHead(frameOf({}, { alpha: otherAlpha }), { layer: -1, head: 0 })).toEqual({
       ...{ layer: 1, head: 1 },
     });
-    expect([...alphaOfKey(frameOf({}, { alpha: last }), 1)]).toEqual([7, 8, 9, 6]);
+    expect([...alphaOfKey(frameOf({}, { alpha: otherAlpha }), 1)]).toEqual([7, 8, 9, 6]);
     expect(selectedHead(frameOf(), { layer: 0, head: 9 })).toEqual({ layer: 0, head: 1 });
     const { alpha: _, ...study } = frameOf().tensors;
     expect(selectedHead({ ...frameOf(), tensors: study }, { layer: -1, head: -1 })).toEqual({
@@ -181,20 +188,22 @@ describe('a frame', () => {
   });
 
   it('lists keys that at least eight queries see, and always the first', () => {
-    const at = (T: number, kind = 'causal') =>
+    const keyCountAt = (T: number, kind = 'causal') =>
       comparableKeyCount({ T, architecture: { mask: { kind } } as Frame['architecture'] });
-    expect([1, 7, 8, 9, 64].map((T) => at(T))).toEqual([1, 1, 1, 2, 57]);
-    expect(at(64, 'bidirectional')).toBe(64);
+    expect([1, 7, 8, 9, 64].map((T) => keyCountAt(T))).toEqual([1, 1, 1, 2, 57]);
+    expect(keyCountAt(64, 'bidirectional')).toBe(64);
   });
 
   it('hides the cells of a pooled map whose keys come after all of its queries', () => {
     // Five tokens in blocks of two: the last block has one.
     const pooled = { ...frameOf(), T: 5, pooled: 3 };
-    expect([...maskHidden(pooled, nine)]).toEqual([0, NaN, NaN, 3, 4, NaN, 6, 7, 8]);
+    expect([...maskHidden(pooled, numbersOfNine)]).toEqual([0, NaN, NaN, 3, 4, NaN, 6, 7, 8]);
     const mask = { kind: 'prefix', prefix: 3 } as Frame['architecture']['mask'];
     const architecture = { ...pooled.architecture, mask };
-    expect([...maskHidden({ ...pooled, architecture }, nine)].filter(Number.isNaN)).toHaveLength(2);
-    const head = { layer: 0, head: 0, tensors: { att: tensor([3, 3], [...nine]) } };
+    expect(
+      [...maskHidden({ ...pooled, architecture }, numbersOfNine)].filter(Number.isNaN),
+    ).toHaveLength(2);
+    const head = { layer: 0, head: 0, tensors: { att: tensor([3, 3], [...numbersOfNine]) } };
     expect(mapsOf({ ...pooled, head })).toMatchObject({ side: 3, block: 2 });
     expect(drawnMap({ ...pooled, head }, { normalize: 'no' })).toBeUndefined();
     expect(attention.says({ ...pooled, head }, head)).toContain(
@@ -213,9 +222,9 @@ describe('a frame', () => {
     const frame = frameOf({}, { massive, massive_at });
     expect([0, 1, 9].map((layer) => hiddenLayer(frame, layer))).toEqual([1, 2, 2]);
     expect(hiddenLayer(frame)).toBe(1); // 8 / 0.5 exceeds 40 / 10 and 9 / 3
-    const last = tensor([3, 4], [9, 3, 1, 3, 8, 2, 1, 2, 40, 2, 1, 2]);
-    const other = frameOf({}, { massive: last, massive_at });
-    expect([hiddenLayer(other), hiddenLayer(other, 0)]).toEqual([2, 1]);
+    const otherMassive = tensor([3, 4], [9, 3, 1, 3, 8, 2, 1, 2, 40, 2, 1, 2]);
+    const otherFrame = frameOf({}, { massive: otherMassive, massive_at });
+    expect([hiddenLayer(otherFrame), hiddenLayer(otherFrame, 0)]).toEqual([2, 1]);
   });
 
   it('finds the largest number of the stream, in the first layer that has it', () => {
@@ -226,14 +235,14 @@ describe('a frame', () => {
       size: 40,
       median: 10,
     });
-    const equal = tensor([2, 4], [4, 0, 0, 1, 4, 0, 0, 2]);
-    expect(massiveOf(frameOf({}, { massive: equal, massive_at }))).toMatchObject({
+    const equalMassive = tensor([2, 4], [4, 0, 0, 1, 4, 0, 0, 2]);
+    expect(massiveOf(frameOf({}, { massive: equalMassive, massive_at }))).toMatchObject({
       layer: 0,
       channel: 5,
       token: 6,
       median: 1,
     });
-    const deep = tensor(
+    const deepMassive = tensor(
       [6, 4],
       Array.from({ length: 24 }, (_, i) => Math.floor(i / 4)),
     );
@@ -241,7 +250,7 @@ describe('a frame', () => {
       [6, 6],
       Array.from({ length: 36 }, (_, i) => i),
     );
-    expect(massiveOf(frameOf({}, { massive: deep, massive_at: places }))).toEqual({
+    expect(massiveOf(frameOf({}, { massive: deepMassive, massive_at: places }))).toEqual({
       ...{ layer: 5, channel: 30, token: 31, size: 5, median: 5 },
     });
     expect([
@@ -264,14 +273,14 @@ describe('a frame', () => {
       token: 6,
       share: 0.75,
     });
-    const three = tensor([3, 6], [...super_weight.data, 9, 8, 7, 5, 0.5, 2.5]);
-    expect(superWeightOf(frameOf({}, { super_weight: three }))).toMatchObject({ layer: 1 });
-    const last = tensor([3, 6], [...three.data.slice(0, 17), -9]);
-    expect(superWeightOf(frameOf({}, { super_weight: last }))).toEqual({
+    const threeLayers = tensor([3, 6], [...super_weight.data, 9, 8, 7, 5, 0.5, 2.5]);
+    expect(superWeightOf(frameOf({}, { super_weight: threeLayers }))).toMatchObject({ layer: 1 });
+    const largestLast = tensor([3, 6], [...threeLayers.data.slice(0, 17), -9]);
+    expect(superWeightOf(frameOf({}, { super_weight: largestLast }))).toEqual({
       ...{ layer: 2, row: 9, column: 8, token: 7, share: 2.5 / -9 },
     });
-    const unknown = tensor([2, 6], new Float32Array(12).fill(NaN));
-    expect(superWeightOf(frameOf({}, { super_weight: unknown }))).toBeUndefined();
+    const undefinedWeights = tensor([2, 6], new Float32Array(12).fill(NaN));
+    expect(superWeightOf(frameOf({}, { super_weight: undefinedWeights }))).toBeUndefined();
     expect(superWeightOf(frameOf())).toBeUndefined();
   });
 });
@@ -288,12 +297,12 @@ describe('formatted numbers', () => {
   });
 
   it('count heads as integers for one prompt, with tenths for a mean, and as 0 for tiny means', () => {
-    const of = (share: number) => headsWords(frameOf(), share);
-    expect([0, 0.25, 1, 0.6025, 0.012, 0.0126].map(of).map((said) => said.split(' of')[0])).toEqual(
-      ['none', '1', '4', '2.4', 'none', '0.1'],
-    );
-    expect(of(0.5)).toBe('2 of the 4 heads');
-    expect(of(0)).toBe('none of the 4 heads');
+    const headsWordsOf = (share: number) => headsWords(frameOf(), share);
+    expect(
+      [0, 0.25, 1, 0.6025, 0.012, 0.0126].map(headsWordsOf).map((said) => said.split(' of')[0]),
+    ).toEqual(['none', '1', '4', '2.4', 'none', '0.1']);
+    expect(headsWordsOf(0.5)).toBe('2 of the 4 heads');
+    expect(headsWordsOf(0)).toBe('none of the 4 heads');
   });
 
   it('show invisible characters of any vocabulary', () => {
@@ -317,39 +326,41 @@ describe('formatted numbers', () => {
     expect(stampWords(frameOf({ first: [], sequences: 9 }))).toContain(
       'no start token · mean of 9 prompts',
     );
-    const swapped = frameOf({ class: 'counterfactual' });
-    expect(stampWords(swapped)).toContain('COUNTERFACTUAL');
-    expect(classWords(swapped)).toMatch(/^replaced at inference.*may behave differently/);
+    const counterfactualFrame = frameOf({ class: 'counterfactual' });
+    expect(stampWords(counterfactualFrame)).toContain('COUNTERFACTUAL');
+    expect(classWords(counterfactualFrame)).toMatch(
+      /^replaced at inference.*may behave differently/,
+    );
   });
 });
 
 describe('findings about a sink', () => {
   it('need enough tokens that uniform attention does not exceed eps', () => {
-    const even = (T: number) =>
+    const uniformShare = (T: number) =>
       Array.from({ length: T }, (_, t) => 1 / (t + 1)).reduce((a, b) => a + b) / T;
     expect(leastTokens(0.3)).toBe(10);
-    expect(even(10)).toBeLessThanOrEqual(0.3);
-    expect(even(9)).toBeGreaterThan(0.3);
+    expect(uniformShare(10)).toBeLessThanOrEqual(0.3);
+    expect(uniformShare(9)).toBeGreaterThan(0.3);
     expect([leastTokens(0), leastTokens(NaN)]).toEqual([Infinity, Infinity]);
     expect(leastTokens(1)).toBe(1);
   });
 
   it('use shares and weights where rows need not sum to 1', () => {
-    const known = { eps: 0.3, even: 0.1, sink: 0.4, sinkRaw: 0.1 };
-    expect(judge({ ...known, normalizes: true })).toMatchObject({
+    const verdictInputs = { eps: 0.3, even: 0.1, sink: 0.4, sinkRaw: 0.1 };
+    expect(judge({ ...verdictInputs, normalizes: true })).toMatchObject({
       sink: 0.4,
       of: 'weights',
       conclusive: true,
     });
-    expect(judge({ ...known, normalizes: false })).toMatchObject({
+    expect(judge({ ...verdictInputs, normalizes: false })).toMatchObject({
       sink: 0.1,
       of: 'shares and raw weights',
     });
     // The sink is the smaller of two shares of heads: by shares of rows, and by raw weights.
-    expect(judge({ ...known, sinkRaw: 1, normalizes: false }).sink).toBe(0.4);
-    expect(judge({ ...known, even: 0.46, normalizes: true }).conclusive).toBe(false);
-    expect(judge({ ...known, even: 0.3, normalizes: true }).conclusive).toBe(true);
-    expect(judge({ ...known, even: 0.3001, normalizes: true }).conclusive).toBe(false);
+    expect(judge({ ...verdictInputs, sinkRaw: 1, normalizes: false }).sink).toBe(0.4);
+    expect(judge({ ...verdictInputs, even: 0.46, normalizes: true }).conclusive).toBe(false);
+    expect(judge({ ...verdictInputs, even: 0.3, normalizes: true }).conclusive).toBe(true);
+    expect(judge({ ...verdictInputs, even: 0.3001, normalizes: true }).conclusive).toBe(false);
   });
 
   it('give uniform attention and the mean over all heads as well', () => {
@@ -364,39 +375,43 @@ describe('findings about a sink', () => {
   });
 
   it('omit the count of heads if uniform attention alone exceeds eps, but state the share of the shown head', () => {
-    const short = frameOf({ T: 5 }, { alpha_uniform: tensor([5], [0.457, 0, 0, 0, 0]) });
-    const said =
+    const shortFrame = frameOf({ T: 5 }, { alpha_uniform: tensor([5], [0.457, 0, 0, 0, 0]) });
+    const sentence =
       /Heads are not counted: in a text of 5 tokens, uniform attention alone gives the first one 46%, above ε = 0\.3; 10 tokens suffice\.$/;
-    expect(findingWords(short, { layer: 1, head: 0 })).toMatch(said);
-    expect(comparisonWords([short, short])).toMatch(said);
+    expect(findingWords(shortFrame, { layer: 1, head: 0 })).toMatch(sentence);
+    expect(comparisonWords([shortFrame, shortFrame])).toMatch(sentence);
     // The head's share and uniform attention appear at every length; a count only where it means something.
     for (let T = 1; T <= 64; T++) {
-      const even = Array.from({ length: T }, (_, t) => 1 / (t + 1)).reduce((a, b) => a + b) / T;
-      const one = findingWords(frameOf({ T }, { alpha_uniform: tensor([1], [even]) }), {
+      const uniformShare =
+        Array.from({ length: T }, (_, t) => 1 / (t + 1)).reduce((a, b) => a + b) / T;
+      const finding = findingWords(frameOf({ T }, { alpha_uniform: tensor([1], [uniformShare]) }), {
         layer: 1,
         head: 0,
       });
-      expect(one).toContain('90% of its attention');
-      expect(one).toContain(
-        `uniform attention, spread evenly over the tokens that each row sees, would give ${percent(even, 0)}`,
+      expect(finding).toContain('90% of its attention');
+      expect(finding).toContain(
+        `uniform attention, spread evenly over the tokens that each row sees, would give ${percent(uniformShare, 0)}`,
       );
-      expect(one.includes('of the 4 heads give it')).toBe(even <= 0.3);
-      expect(one.includes('Heads are not counted')).toBe(even > 0.3);
+      expect(finding.includes('of the 4 heads give it')).toBe(uniformShare <= 0.3);
+      expect(finding.includes('Heads are not counted')).toBe(uniformShare > 0.3);
     }
   });
 
   it('compare the models with the largest and the smallest sink, and are empty for one model', () => {
-    const other = frameOf(
+    const otherFrame = frameOf(
       { title: 'Other', class: 'counterfactual' },
       { sink_ratio: tensor([3], [0.25, 0, 0]) },
     );
     expect(comparisonWords([frameOf()])).toBe('');
-    expect(comparisonWords([other, frameOf()])).toBe(
+    expect(comparisonWords([otherFrame, frameOf()])).toBe(
       'On one prompt, Softmax model has the strongest sink: 2 of the 4 heads give the first token more than 30% of their attention (uniform attention would give it 10%); Other (counterfactual) has the weakest, 1 of the 4 heads.',
     );
     const architecture = { ...frameOf().architecture, bias_key: 'head' } as Frame['architecture'];
-    const bias = frameOf({ architecture, title: 'B' }, { sink_ratio_bias: tensor([1], [0.75]) });
-    expect(comparisonWords([bias, frameOf()])).toMatch(
+    const biasFrame = frameOf(
+      { architecture, title: 'B' },
+      { sink_ratio_bias: tensor([1], [0.75]) },
+    );
+    expect(comparisonWords([biasFrame, frameOf()])).toMatch(
       /B’s bias key, which is not a token, receives as much in 3 of the 4/,
     );
   });

@@ -16,7 +16,7 @@ import { snippets } from '../src/embed/snippets';
 import { selectedHead } from '../src/frame';
 import { nullForNaN } from '../src/save/numbers';
 import { viewNamed } from '../src/views/index';
-import { bytesOf, openPage, standsForScreen } from './engine';
+import { bytesOf, openPage, stubScreen } from './engine';
 import { isBuilt, PATIENCE, UNBUILT } from './fixture';
 import {
   changes,
@@ -33,11 +33,11 @@ import {
 
 const root = join(import.meta.dirname, '../..');
 const FOLDER = 'tests/frozen';
-const next = process.env.SINKSCOPE_FREEZE;
+const nextRelease = process.env.SINKSCOPE_FREEZE;
 
 let page: Awaited<ReturnType<typeof openPage>>;
 beforeAll(async () => {
-  standsForScreen();
+  stubScreen();
   if (isBuilt) page = await openPage();
 }, PATIENCE.timeout);
 afterAll(() => page?.close());
@@ -49,7 +49,7 @@ async function figureOf({ state, problems }: ParsedState, recording?: string): P
   expect(view.name).toBe(state.view);
   const shown = recording ? [recording] : state.shown;
   const frames = await page.framesOf(shown, state, [view]);
-  const found = frames.map((frame, i) => [
+  const numbers = frames.map((frame, i) => [
     recording ? 'recording' : state.shown[i]!,
     {
       ...{ T: frame.T, eps: frame.eps, sequences: frame.sequences },
@@ -61,45 +61,45 @@ async function figureOf({ state, problems }: ParsedState, recording?: string): P
       ),
     },
   ]);
-  return showsOf(Object.fromEntries(found));
+  return showsOf(Object.fromEntries(numbers));
 }
 
 /** Paths below the page's address that every release keeps. */
 const FILES = ['sink-scope.js', 'sink-widget.js', 'embed.html', ...cards().map((one) => one.page)];
 
-function expectKept(path: string): void {
+function expectIsKept(path: string): void {
   const isPicture = path.startsWith('cards/') && existsSync(join(root, 'web', path));
   if (!isPicture) expect(FILES).toContain(path);
 }
 
 function openLink(address: string): Promise<Shows> {
   const [path, hash = ''] = address.split('#');
-  expectKept(path!);
+  expectIsKept(path!);
   return figureOf(parseHash(hash));
 }
 
 /** Opens pasted code as a host does: an element with its attributes, or a frame with its address. */
 function openSnippet(code: string): Promise<Shows> {
-  for (const [, path] of code.matchAll(RegExp(`${HOME}([\\w./-]+\\w)`, 'g'))) expectKept(path!);
+  for (const [, path] of code.matchAll(RegExp(`${HOME}([\\w./-]+\\w)`, 'g'))) expectIsKept(path!);
   const place = document.createElement('div');
   place.innerHTML = code.replaceAll('<script', '<x-script');
   const element = place.querySelector('sink-scope');
   if (element) return figureOf(stateOf(element));
   const [widget] = /^\{[^]*^\}/m.exec(code) ?? [];
   if (widget) {
-    const made = document.createElement('x-figure');
+    const element = document.createElement('x-figure');
     const { attributes } = JSON.parse(widget) as { attributes: Record<string, string> };
-    for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
-    return figureOf(stateOf(made));
+    for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+    return figureOf(stateOf(element));
   }
   const [, hash = ''] = /embed\.html#([^"\s]+)/.exec(code) ?? [];
   return figureOf(parseHash(hash.replaceAll('&amp;', '&')));
 }
 
 const hashOf = (state: Readonly<Record<string, string>>) => {
-  const made = document.createElement('x-figure');
-  for (const [name, value] of Object.entries(state)) made.setAttribute(name, value);
-  return stateOf(made);
+  const element = document.createElement('x-figure');
+  for (const [name, value] of Object.entries(state)) element.setAttribute(name, value);
+  return stateOf(element);
 };
 
 const idsOfCourse = () =>
@@ -116,12 +116,12 @@ async function openRecording(path: string): Promise<Shows> {
   return figureOf(parseHash('view=sinks'), id);
 }
 
-async function run(given: readonly string[], folder: string): Promise<Shows> {
-  const all = given.map((one) => one.replace(/^\.\//, `${folder}/`));
+async function runCommand(args: readonly string[], folder: string): Promise<Shows> {
+  const paths = args.map((one) => one.replace(/^\.\//, `${folder}/`));
   const options = { cwd: root, maxBuffer: 2 ** 26 };
   const { stdout } = await promisify(execFile)(
     process.execPath,
-    ['wasm/cli.js', ...all, '--json'],
+    ['wasm/cli.js', ...paths, '--json'],
     options,
   );
   return showsOf(JSON.parse(stdout));
@@ -134,17 +134,17 @@ const lessonsOf = (release: string): readonly FrozenLesson[] =>
   JSON.parse(readFileSync(join(root, FOLDER, release, 'lessons.json'), 'utf8')) as FrozenLesson[];
 
 const releases = readdirSync(join(root, FOLDER), { withFileTypes: true })
-  .filter((entry) => entry.isDirectory() && entry.name !== next)
+  .filter((entry) => entry.isDirectory() && entry.name !== nextRelease)
   .map(({ name }) => name);
 
 describe.each(releases)('of release %s', (release) => {
   const set = setOf(release);
   const folder = `${FOLDER}/${release}`;
-  const holds = (name: string, then: Shows, now: () => Promise<Shows>) =>
+  const testNumbers = (name: string, oldNumbers: Shows, readNow: () => Promise<Shows>) =>
     it(name, PATIENCE, async ({ skip }) => {
       skip(!isBuilt, UNBUILT);
-      expect(Object.keys(then).length).toBeGreaterThan(3);
-      expect(changes(then, await now())).toEqual([]);
+      expect(Object.keys(oldNumbers).length).toBeGreaterThan(3);
+      expect(changes(oldNumbers, await readNow())).toEqual([]);
     });
 
   it('has twenty links, ten snippets and three recordings', () => {
@@ -152,91 +152,98 @@ describe.each(releases)('of release %s', (release) => {
     expect([links, codes, recordings].map(({ length }) => length)).toEqual([20, 10, 3]);
     expect(commands.length).toBeGreaterThan(2);
   });
-  for (const { address, shows } of set.links) holds(address, shows, () => openLink(address));
-  for (const { host, code, shows } of set.snippets) holds(host, shows, () => openSnippet(code));
+  for (const { address, shows } of set.links) testNumbers(address, shows, () => openLink(address));
+  for (const { host, code, shows } of set.snippets)
+    testNumbers(host, shows, () => openSnippet(code));
   for (const { file, shows } of set.recordings)
-    holds(file, shows, () => openRecording(`${folder}/${file}`));
+    testNumbers(file, shows, () => openRecording(`${folder}/${file}`));
   for (const { given, shows } of set.commands)
-    holds(given.join(' '), shows, () => run(given, folder));
+    testNumbers(given.join(' '), shows, () => runCommand(given, folder));
 
   describe.each(lessonsOf(release))('$address', ({ address, ids, links, figures }) => {
     it('is a page with the anchors to which links point', () => {
-      const now = idsOfCourse().get(address);
-      expect(now, 'the page').toBeDefined();
-      expect(ids.filter((id) => !now!.includes(id))).toEqual([]);
+      const currentIds = idsOfCourse().get(address);
+      expect(currentIds, 'the page').toBeDefined();
+      expect(ids.filter((id) => !currentIds!.includes(id))).toEqual([]);
     });
     it('links to states that the page can read', () => {
       for (const link of links) expect(parseHash(link).problems, link).toEqual([]);
       for (const { state } of figures) expect(hashOf(state).problems).toEqual([]);
     });
     figures.forEach(({ state, shows }, i) => {
-      if (shows) holds(`figure ${i + 1}, ${state.view}`, shows, () => figureOf(hashOf(state)));
+      if (shows)
+        testNumbers(`figure ${i + 1}, ${state.view}`, shows, () => figureOf(hashOf(state)));
     });
   });
 });
 
 async function freezeLessons(release: string): Promise<void> {
   const all = lessons();
-  const made: FrozenLesson[] = [];
+  const frozenLessons: FrozenLesson[] = [];
   for (const [address, ids] of idsOfCourse()) {
     const { links = [], figures = [] } =
       all.find(({ slug }) => address.includes(`/${slug}/`)) ?? {};
-    const counted = [];
+    const frozenFigures = [];
     for (const { state } of figures)
-      counted.push({
+      frozenFigures.push({
         state,
         ...(isCounted(state) ? { shows: await figureOf(hashOf(state)) } : {}),
       });
-    made.push({ address, ids, links, figures: counted });
+    frozenLessons.push({ address, ids, links, figures: frozenFigures });
   }
-  writeFileSync(join(root, FOLDER, release, 'lessons.json'), JSON.stringify(made));
+  writeFileSync(join(root, FOLDER, release, 'lessons.json'), JSON.stringify(frozenLessons));
 }
 
-if (next)
-  it(`freezes release ${next}`, { timeout: 300_000 }, async () => {
-    const folder = `${FOLDER}/${next}`;
+if (nextRelease)
+  it(`freezes release ${nextRelease}`, { timeout: 300_000 }, async () => {
+    const folder = `${FOLDER}/${nextRelease}`;
     const { state } = parseHash(EMBEDDED);
-    const made = snippets.map(({ label, make }) => [label, make(state, new URL(HOME))] as const);
+    const codesByHost = snippets.map(
+      ({ label, make }) => [label, make(state, new URL(HOME))] as const,
+    );
     const files = readdirSync(join(root, folder)).filter((file) => file.endsWith('.safetensors'));
     const links = [];
     for (const address of LINKS) links.push({ address, shows: await openLink(address) });
     const codes = [];
-    for (const [host, code] of made) codes.push({ host, code, shows: await openSnippet(code) });
+    for (const [host, code] of codesByHost)
+      codes.push({ host, code, shows: await openSnippet(code) });
     const recordings = [];
     for (const file of files)
       recordings.push({ file, shows: await openRecording(`${folder}/${file}`) });
     const commands = [];
-    for (const given of COMMANDS) commands.push({ given, shows: await run(given, folder) });
+    for (const given of COMMANDS) commands.push({ given, shows: await runCommand(given, folder) });
     const set: Frozen = { links, snippets: codes, recordings, commands };
     writeFileSync(join(root, folder, 'set.json'), JSON.stringify(set));
-    await freezeLessons(next);
+    await freezeLessons(nextRelease);
   });
 
 describe('a change of a frozen number', () => {
   const values = Float32Array.from({ length: 200 }, (_, i) => Math.sin(i) / (1 + i));
   const shows = (data: ArrayLike<number>) => showsOf({ alpha: nullForNaN(data), T: 26 });
-  const changed = (edit: (all: Float32Array) => void) => {
-    const other = values.slice();
-    edit(other);
-    return changes(shows(values), shows(other));
+  const changesAfter = (edit: (all: Float32Array) => void) => {
+    const changedValues = values.slice();
+    edit(changedValues);
+    return changes(shows(values), shows(changedValues));
   };
 
   it('is detected in the third digit of one value, and ignored in the last bit of all', () => {
     const bits = new Uint32Array(values.slice().buffer).map((one) => one + 1);
-    expect(changed((all) => all.set(new Float32Array(bits.buffer)))).toEqual([]);
-    expect(changed((all) => (all[1]! *= 1.001))[0]).toMatch(/^alpha: mean .* is now/);
+    expect(changesAfter((all) => all.set(new Float32Array(bits.buffer)))).toEqual([]);
+    expect(changesAfter((all) => (all[1]! *= 1.001))[0]).toMatch(/^alpha: mean .* is now/);
   });
 
   it('is detected if two values change places, or if one becomes undefined', () => {
-    expect(changed((all) => ([all[3], all[90]] = [all[90]!, all[3]!]))[0]).toMatch(/sum by place/);
-    expect(changed((all) => (all[7] = NaN))[0]).toMatch(/undefined 0 is now 1/);
+    expect(changesAfter((all) => ([all[3], all[90]] = [all[90]!, all[3]!]))[0]).toMatch(
+      /sum by place/,
+    );
+    expect(changesAfter((all) => (all[7] = NaN))[0]).toMatch(/undefined 0 is now 1/);
   });
 
   it('is a missing number or another condition, but not a new number', () => {
-    const before = shows(values);
-    expect(changes(before, { T: before.T! })[0]).toMatch(/^alpha is gone/);
-    expect(changes(before, { ...before, beta: [1, 0, 1, 1, 1, 1] })).toEqual([]);
-    const other = { ...before, ...showsOf({ T: 27 }) };
-    expect(changes(before, other)[0]).toMatch(/^T: .*26 is now 27/);
+    const oldNumbers = shows(values);
+    expect(changes(oldNumbers, { T: oldNumbers.T! })[0]).toMatch(/^alpha is gone/);
+    expect(changes(oldNumbers, { ...oldNumbers, beta: [1, 0, 1, 1, 1, 1] })).toEqual([]);
+    const newNumbers = { ...oldNumbers, ...showsOf({ T: 27 }) };
+    expect(changes(oldNumbers, newNumbers)[0]).toMatch(/^T: .*26 is now 27/);
   });
 });

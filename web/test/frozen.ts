@@ -8,7 +8,7 @@
  * their mean, which is tolerated. A change in the third digit of a single value among a few hundred, which a page would
  * print, changes the mean by more.
  */
-const EQUAL = 2e-6;
+const TOLERANCE = 2e-6;
 const DIGITS = 9;
 /** The golden ratio, whose multiples modulo 1 are all different, so that each place has a weight of its own. */
 const GOLDEN = (Math.sqrt(5) - 1) / 2;
@@ -18,34 +18,39 @@ type Value = number | null;
 /** For each quantity, by its name: a number for each of NAMES. */
 export type Shows = Readonly<Record<string, readonly number[]>>;
 
-const rounded = (value: number) => Number(value.toPrecision(DIGITS));
+const round = (value: number) => Number(value.toPrecision(DIGITS));
 
-function summary(values: readonly Value[]): number[] {
-  const known = values.filter((value): value is number => Number.isFinite(value));
-  const sum = (of: (value: number, i: number) => number) =>
-    known.reduce((all, value, i) => all + of(value, i), 0) / Math.max(known.length, 1);
-  const [low, high] = known.reduce(
+function summarize(values: readonly Value[]): number[] {
+  const defined = values.filter((value): value is number => Number.isFinite(value));
+  const meanOf = (of: (value: number, i: number) => number) =>
+    defined.reduce((all, value, i) => all + of(value, i), 0) / Math.max(defined.length, 1);
+  const [low, high] = defined.reduce(
     ([a, b], value) => [Math.min(a!, value), Math.max(b!, value)],
-    known.length ? [Infinity, -Infinity] : [0, 0],
+    defined.length ? [Infinity, -Infinity] : [0, 0],
   );
-  const means = [sum((value) => value), low!, high!, sum((value, i) => value * ((i * GOLDEN) % 1))];
-  return [values.length, values.length - known.length, ...means.map(rounded)];
+  const means = [
+    meanOf((value) => value),
+    low!,
+    high!,
+    meanOf((value, i) => value * ((i * GOLDEN) % 1)),
+  ];
+  return [values.length, values.length - defined.length, ...means.map(round)];
 }
 
 /** Returns all numbers of a JSON value by their keys; the numbers of a list are one quantity. */
-function quantitiesOf(value: unknown, path = '', found: Record<string, Value[]> = {}) {
+function quantitiesOf(value: unknown, path = '', quantities: Record<string, Value[]> = {}) {
   if (typeof value === 'number' || typeof value === 'boolean' || value === null)
-    (found[path] ??= []).push(value === null ? null : Number(value));
-  else if (Array.isArray(value)) for (const one of value) quantitiesOf(one, path, found);
+    (quantities[path] ??= []).push(value === null ? null : Number(value));
+  else if (Array.isArray(value)) for (const one of value) quantitiesOf(one, path, quantities);
   else if (typeof value === 'object')
     for (const [key, one] of Object.entries(value as object))
-      quantitiesOf(one, path ? `${path} ${key}` : key, found);
-  return found;
+      quantitiesOf(one, path ? `${path} ${key}` : key, quantities);
+  return quantities;
 }
 
 export const showsOf = (value: unknown): Shows =>
   Object.fromEntries(
-    Object.entries(quantitiesOf(value)).map(([name, values]) => [name, summary(values)]),
+    Object.entries(quantitiesOf(value)).map(([name, values]) => [name, summarize(values)]),
   );
 
 /**
@@ -54,14 +59,16 @@ export const showsOf = (value: unknown): Shows =>
  * @param now the numbers of today
  */
 export function changes(before: Shows, now: Shows): string[] {
-  return Object.entries(before).flatMap(([name, was]) => {
-    const is = now[name] ?? now[RENAMED[name] ?? ''];
-    if (!is) return [`${name} is gone; it was ${was.join(', ')}`];
-    const size = Math.max(...[was, is].flatMap((one) => one.slice(2).map(Math.abs)));
+  return Object.entries(before).flatMap(([name, oldNumbers]) => {
+    const newNumbers = now[name] ?? now[RENAMED[name] ?? ''];
+    if (!newNumbers) return [`${name} is gone; it was ${oldNumbers.join(', ')}`];
+    const largest = Math.max(
+      ...[oldNumbers, newNumbers].flatMap((one) => one.slice(2).map(Math.abs)),
+    );
     const isSame = (value: number, i: number) =>
-      i < 2 ? value === is[i] : Math.abs(value - is[i]!) <= EQUAL * size;
-    return was.flatMap((value, i) =>
-      isSame(value, i) ? [] : `${name}: ${NAMES[i]} ${value} is now ${is[i]}`,
+      i < 2 ? value === newNumbers[i] : Math.abs(value - newNumbers[i]!) <= TOLERANCE * largest;
+    return oldNumbers.flatMap((value, i) =>
+      isSame(value, i) ? [] : `${name}: ${NAMES[i]} ${value} is now ${newNumbers[i]}`,
     );
   });
 }

@@ -14,45 +14,48 @@ const massive = {
 describe('interventions by hand', () => {
   test('act on the selected key, value, head or channel', () => {
     const frame = frameOf({}, massive);
-    const of = (change: Partial<typeof defaults>) =>
+    const editsOf = (change: Partial<typeof defaults>) =>
       interventionsOf(frame, { ...defaults, layer: 1, head: 0, ...change }).map(({ edit }) =>
         [edit.name, ...edit.values].join(' '),
       );
     const always = ['silence 1 0', 'clamp_channel 7 1 2', 'clamp_channel 7 1 2 to=mean'];
-    expect(of({})).toEqual(['hide_key 0', 'scale_value 0 0', ...always]);
-    expect(of({ key: 2 })).toEqual(['hide_key 2', 'scale_value 2 0', ...always]);
-    expect(of({ query: 1 })).toEqual(['hide_key 1', 'scale_value 1 0', ...always]);
-    expect(of({ key: 0, scope: 'layer' })).toEqual([
+    expect(editsOf({})).toEqual(['hide_key 0', 'scale_value 0 0', ...always]);
+    expect(editsOf({ key: 2 })).toEqual(['hide_key 2', 'scale_value 2 0', ...always]);
+    expect(editsOf({ query: 1 })).toEqual(['hide_key 1', 'scale_value 1 0', ...always]);
+    expect(editsOf({ key: 0, scope: 'layer' })).toEqual([
       'hide_key 0 1',
       'scale_value 0 0 1',
       ...always,
     ]);
-    expect(of({ key: 0, scope: 'head' })).toEqual([
+    expect(editsOf({ key: 0, scope: 'head' })).toEqual([
       'hide_key 0 1 0',
       'scale_value 0 0 1 0',
       ...always,
     ]);
-    expect(of({ key: 3 })).toEqual(always); // beyond the text
-    expect(of({ channel: 4, query: 1 }).slice(-2)).toEqual([
+    expect(editsOf({ key: 3 })).toEqual(always); // beyond the text
+    expect(editsOf({ channel: 4, query: 1 }).slice(-2)).toEqual([
       'clamp_channel 4 2 1',
       'clamp_channel 4 2 1 to=mean',
     ]);
-    expect(of({ channel: 4, query: 1, layer: -1 }).at(-1)).toBe('clamp_channel 4 1 1 to=mean');
-    expect(of({ channel: 99, query: 1 }).slice(-2)).toEqual(always.slice(-2)); // no such channel
+    expect(editsOf({ channel: 4, query: 1, layer: -1 }).at(-1)).toBe('clamp_channel 4 1 1 to=mean');
+    expect(editsOf({ channel: 99, query: 1 }).slice(-2)).toEqual(always.slice(-2)); // no such channel
   });
 
   test('zero the super weight if it is known', () => {
     const super_weight = tensor([2, 6], [3, 5, 0, 0.5, 4, 2, 1, 6, 2, -0.5, 8, -5]);
-    const last = (frame: Parameters<typeof interventionsOf>[0]) =>
+    const lastIntervention = (frame: Parameters<typeof interventionsOf>[0]) =>
       interventionsOf(frame, defaults).at(-1)!;
     expect(superWeightOf(frameOf({}, { super_weight }))).toMatchObject({ layer: 1, share: 0.8 });
-    expect(last(frameOf({}, { super_weight })).edit).toEqual({
+    expect(lastIntervention(frameOf({}, { super_weight })).edit).toEqual({
       name: 'scale_weight',
       values: ['down', '1', '1', '6', '0'],
     });
     // A model with experts has no super weight.
-    const none = frameOf({}, { super_weight: tensor([2, 6], new Float32Array(12).fill(NaN)) });
-    expect(last(none).edit.name).toBe('silence');
+    const noSuperWeight = frameOf(
+      {},
+      { super_weight: tensor([2, 6], new Float32Array(12).fill(NaN)) },
+    );
+    expect(lastIntervention(noSuperWeight).edit.name).toBe('silence');
   });
 
   test('drop a value for the heads that share it', () => {
@@ -64,23 +67,23 @@ describe('interventions by hand', () => {
 
   test('are undone by applying them again', () => {
     const silence = { name: 'silence', values: ['3', '1'] };
-    const after = toggleEdit('softmax@1400~evict(window,24)', silence);
-    expect(after).toBe('softmax@1400~evict(window,24)~silence(3,1)');
-    expect(toggleEdit(after, silence)).toBe('softmax@1400~evict(window,24)');
+    const edited = toggleEdit('softmax@1400~evict(window,24)', silence);
+    expect(edited).toBe('softmax@1400~evict(window,24)~silence(3,1)');
+    expect(toggleEdit(edited, silence)).toBe('softmax@1400~evict(window,24)');
     for (const other of [
       { name: 'silence', values: ['3', '2'] },
       { name: 'mask', values: ['3', '1'] },
     ])
-      expect(toggleEdit(after, other)).toBe(`${after}~${other.name}(${other.values.join()})`);
-    expect(withoutEdits(after)).toBe('softmax@1400');
+      expect(toggleEdit(edited, other)).toBe(`${edited}~${other.name}(${other.values.join()})`);
+    expect(withoutEdits(edited)).toBe('softmax@1400');
     expect(withoutEdits('hub:owner/name@main~mask(1,4)')).toBe('hub:owner/name@main');
   });
 });
 
 describe('the view of a change by an intervention', () => {
-  const before = frameOf({}, { loss_at: tensor([3], [NaN, 2, 1]) });
-  const after = frameOf(
-    { edits: [{ kind: 'silence' }], base: before },
+  const baseline = frameOf({}, { loss_at: tensor([3], [NaN, 2, 1]) });
+  const editedFrame = frameOf(
+    { edits: [{ kind: 'silence' }], base: baseline },
     {
       loss_at: tensor([3], [NaN, 2.5, 4]),
       alpha: tensor([2, 2, 3], [0.1, 0, 0, 0.4, 0, 0, 0.2, 0, 0, 0.3, 0, 0]),
@@ -88,25 +91,25 @@ describe('the view of a change by an intervention', () => {
   );
 
   test('subtracts the unedited frame from the edited one', () => {
-    expect([...lossChange(after, before)]).toEqual([NaN, 0.5, 3]);
-    expect(change.fits!(after)).toBe(true);
-    expect(change.fits!(before)).toBe(false);
-    const said = change.says(after, { layer: 1, head: 0 });
-    expect(said).toContain('+1.750 nats per token, most at token 2');
-    expect(said).toContain(
+    expect([...lossChange(editedFrame, baseline)]).toEqual([NaN, 0.5, 3]);
+    expect(change.fits!(editedFrame)).toBe(true);
+    expect(change.fits!(baseline)).toBe(false);
+    const sentence = change.says(editedFrame, { layer: 1, head: 0 });
+    expect(sentence).toContain('+1.750 nats per token, most at token 2');
+    expect(sentence).toContain(
       'The first token’s mean weight in head L1H0 is 20%; in the baseline it is 90%.',
     );
   });
 
   test('is absent if the two texts differ', () => {
-    expect(change.fits!({ ...after, base: { ...before, T: 2 } })).toBe(false);
-    expect(change.numbers({ ...after, base: { ...before, T: 2 } }, { layer: 0, head: 0 })).toEqual(
-      [],
-    );
+    expect(change.fits!({ ...editedFrame, base: { ...baseline, T: 2 } })).toBe(false);
+    expect(
+      change.numbers({ ...editedFrame, base: { ...baseline, T: 2 } }, { layer: 0, head: 0 }),
+    ).toEqual([]);
   });
 
   test('names its numbers differently from those of the frame', () => {
-    const names = change.numbers(after, { layer: 1, head: 0 }).map(({ name }) => name);
+    const names = change.numbers(editedFrame, { layer: 1, head: 0 }).map(({ name }) => name);
     expect(names.slice(0, 2)).toEqual(['loss_change_at', 'alpha_1_change']);
   });
 });

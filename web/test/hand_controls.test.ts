@@ -9,17 +9,18 @@ import { explainTerms, field } from '../src/page/terms';
 import { frameOf, tensor } from './fixture';
 import { pageOf, mount } from './page';
 
-function hand(frame: Frame, change: Partial<State> = {}) {
+function drawHand(frame: Frame, change: Partial<State> = {}) {
   const { context, set } = pageOf({ shown: [frame.subject, 'sigmoid'], ...change });
   const { root, all, texts } = mount(interventionControls(context, frame));
   const links = all<HTMLAnchorElement>('a.move');
-  const to = (i: number) => JSON.parse(links[i]!.getAttribute('href')!.slice(1)) as Partial<State>;
-  return { root, links, says: texts('a.move'), to, set };
+  const stateOf = (i: number) =>
+    JSON.parse(links[i]!.getAttribute('href')!.slice(1)) as Partial<State>;
+  return { root, links, says: texts('a.move'), to: stateOf, set };
 }
 
 describe('interventions', () => {
   it('are links to the edited state, with the shown head selected', () => {
-    const { says, to, root } = hand(frameOf(), { key: 1 });
+    const { says, to, root } = drawHand(frameOf(), { key: 1 });
     expect(says).toEqual(['Hide token 1 “a”', 'Zero the value of token 1 “a”', 'Ablate head L1H0']);
     expect(to(0)).toEqual({ shown: ['softmax~hide_key(1)', 'sigmoid'], at: 0, layer: 1, head: 0 });
     expect(to(2).shown![0]).toBe('softmax~silence(1,0)');
@@ -29,15 +30,15 @@ describe('interventions', () => {
       'head L1H0',
     ]);
     expect(root.querySelector('.done')).toBeNull();
-    const second = hand(frameOf({ subject: 'sigmoid' }), { shown: ['softmax', 'sigmoid'] });
-    expect(second.to(0)).toMatchObject({ shown: ['softmax', 'sigmoid~hide_key(0)'], at: 1 });
+    const secondHand = drawHand(frameOf({ subject: 'sigmoid' }), { shown: ['softmax', 'sigmoid'] });
+    expect(secondHand.to(0)).toMatchObject({ shown: ['softmax', 'sigmoid~hide_key(0)'], at: 1 });
     // One intervention is in view, for the first token if none is selected; the others are in a closed section.
-    const inView = (change: Partial<State>) =>
-      hand(frameOf(), change).links.filter((one) => !one.closest('details'));
-    const acts = [{}, { key: 0 }, { query: 1 }, { key: 1, query: 2 }].map((change) =>
-      inView(change).map(({ textContent }) => textContent!.trim()),
+    const visibleLinks = (change: Partial<State>) =>
+      drawHand(frameOf(), change).links.filter((one) => !one.closest('details'));
+    const visibleTexts = [{}, { key: 0 }, { query: 1 }, { key: 1, query: 2 }].map((change) =>
+      visibleLinks(change).map(({ textContent }) => textContent!.trim()),
     );
-    expect(acts).toEqual([
+    expect(visibleTexts).toEqual([
       ['Hide the first token “<s>”'],
       ['Hide the first token “<s>”'],
       ['Hide token 1 “a”'],
@@ -45,17 +46,17 @@ describe('interventions', () => {
     ]);
     // The section is open if a channel is selected or something was changed.
     const isOpen = (channel: number, subject = 'softmax') =>
-      hand(frameOf({ subject }), { channel }).root.querySelector('details')!.open;
+      drawHand(frameOf({ subject }), { channel }).root.querySelector('details')!.open;
     expect([isOpen(-1), isOpen(0), isOpen(-1, 'softmax~hide_key(0)')]).toEqual([
       ...[false, true, true],
     ]);
-    const twice = hand(frameOf(), { shown: ['softmax', 'softmax~silence(1,0)'] });
-    expect(twice.to(2)).toMatchObject({ shown: ['softmax~silence(1,0)'], at: 0 });
+    const handOfTwo = drawHand(frameOf(), { shown: ['softmax', 'softmax~silence(1,0)'] });
+    expect(handOfTwo.to(2)).toMatchObject({ shown: ['softmax~silence(1,0)'], at: 0 });
   });
 
   it('are undone by the same link, and apply to all heads, a layer or a head', () => {
     const frame = frameOf({ subject: 'softmax~silence(1,0)~hide_key(0)' });
-    const { says, links, to, root, set } = hand(frame, { key: 0 });
+    const { says, links, to, root, set } = drawHand(frame, { key: 0 });
     expect(says).toEqual([
       ...['Zero the value of the first token “<s>”', 'silence(1,0) ×', 'hide_key(0) ×'],
     ]);
@@ -66,12 +67,12 @@ describe('interventions', () => {
     select.value = 'head';
     select.dispatchEvent(new Event('change'));
     expect(set).toHaveBeenCalledWith({ scope: 'head' });
-    expect(hand(frame, { hide: ['hand'] }).root.textContent).toBe('');
+    expect(drawHand(frame, { hide: ['hand'] }).root.textContent).toBe('');
   });
 
   it('in a model on a disk have no links for other readers', () => {
     const click = (subject: string) => {
-      const { links, set } = hand(frameOf({ subject }));
+      const { links, set } = drawHand(frameOf({ subject }));
       const event = new MouseEvent('click', { cancelable: true });
       links[0]!.dispatchEvent(event);
       return [set.mock.calls, event.defaultPrevented];
@@ -101,8 +102,13 @@ describe('interventions', () => {
       'Zero channel 0 after layer 1, token 0',
     );
     expect(says({ key: 0 })[0]).toBe('Hide the first token “<s>”');
-    const early = { ...massive, massive: tensor([3, 4], [9, 0, 0, 1, 1, 0, 0, 1, 5, 0, 0, 1]) };
-    expect(says({}, early)[3]).toBe('Zero channel 0 (the largest) at the embedding, token 0');
+    const embeddingMassive = {
+      ...massive,
+      massive: tensor([3, 4], [9, 0, 0, 1, 1, 0, 0, 1, 5, 0, 0, 1]),
+    };
+    expect(says({}, embeddingMassive)[3]).toBe(
+      'Zero channel 0 (the largest) at the embedding, token 0',
+    );
     expect(says({ channel: 3, query: 1 }, {})).toEqual([
       'Hide token 1 “a”',
       'Zero the value of token 1 “a”',
@@ -128,28 +134,28 @@ describe('interventions', () => {
 });
 
 describe('terms', () => {
-  const said = 'The head gives the first token much; a head with a sink under ε.';
-  function line(isOneStop = false) {
+  const sentence = 'The head gives the first token much; a head with a sink under ε.';
+  function drawLine(isOneStop = false) {
     const root = document.createElement('div');
     root.className = 'room';
     document.body.replaceChildren(root);
-    render(explainTerms(said, isOneStop), root);
+    render(explainTerms(sentence, isOneStop), root);
     return { root, terms: [...root.querySelectorAll<HTMLElement>('.term')] };
   }
-  const opens = vi.fn();
-  HTMLElement.prototype.showPopover = opens;
+  const showPopover = vi.fn();
+  HTMLElement.prototype.showPopover = showPopover;
   vi.spyOn(HTMLElement.prototype, 'offsetWidth', 'get').mockReturnValue(200);
   vi.spyOn(HTMLElement.prototype, 'offsetHeight', 'get').mockReturnValue(50);
 
   it('are buttons at their first use, and the sentence is otherwise unchanged', () => {
-    const { root, terms } = line();
-    expect(root.textContent).toBe(said);
+    const { root, terms } = drawLine();
+    expect(root.textContent).toBe(sentence);
     expect(terms.map(({ textContent }) => textContent)).toEqual(['head', 'token', 'sink', 'ε']);
     expect(terms.map(({ tabIndex }) => tabIndex)).toEqual([0, 0, 0, 0]);
   });
 
   it('open their definition beside them, within the window', () => {
-    const { root, terms } = line();
+    const { root, terms } = drawLine();
     const show = (left: number, bottom: number) => {
       terms[2]!.getBoundingClientRect = () => new DOMRect(left, bottom - 10, 20, 10);
       terms[2]!.click();
@@ -160,13 +166,13 @@ describe('terms', () => {
     expect(show(100, 50)).toEqual(['100px', '54px', 'status']);
     expect(show(-5, 50)[0]).toBe('8px');
     expect(show(width, height)).toEqual([`${width - 208}px`, `${height - 58}px`, 'status']);
-    expect(opens).toHaveBeenCalledTimes(3);
+    expect(showPopover).toHaveBeenCalledTimes(3);
     expect(root.querySelectorAll('.note')).toHaveLength(1);
     expect(root.querySelector('.note')!.textContent!.length).toBeGreaterThan(20);
   });
 
   it('on one line are one tab stop, traversed by the arrow keys', () => {
-    const { terms } = line(true);
+    const { terms } = drawLine(true);
     expect(terms.map(({ tabIndex }) => tabIndex)).toEqual([0, -1, -1, -1]);
     const press = (at: number, key: string) => {
       terms[at]!.focus();
@@ -186,10 +192,10 @@ describe('terms', () => {
       [3, true],
     ]);
     expect(press(1, 'a')).toEqual([1, false]);
-    const free = line().terms;
-    free[0]!.focus();
-    free[0]!.dispatchEvent(new KeyboardEvent('keydown', { key: 'ArrowRight' }));
-    expect(document.activeElement).toBe(free[0]);
+    const separateTerms = drawLine().terms;
+    separateTerms[0]!.focus();
+    separateTerms[0]!.dispatchEvent(new KeyboardEvent('keydown', { key: 'ArrowRight' }));
+    expect(document.activeElement).toBe(separateTerms[0]);
   });
 
   it('in a label do not activate the labeled control when clicked', () => {

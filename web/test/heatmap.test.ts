@@ -35,8 +35,8 @@ function mapOf(change: object = {}) {
   const [onPoint, onChoose, onBeyond] = [vi.fn(), vi.fn(), vi.fn()];
   const map = createHeatmap(root, { onPoint, onChoose, onBeyond });
   map.draw({ ...base, ...change });
-  const one = (selector: string) => root.querySelector<HTMLElement>(selector)!;
-  const plot = one('.heatmap');
+  const element = (selector: string) => root.querySelector<HTMLElement>(selector)!;
+  const plot = element('.heatmap');
   // 80 by 20 pixels, 10 from the left and 100 from the top.
   plot.getBoundingClientRect = () => new DOMRect(10, 100, 80, 20);
   const pointer = (name: string, clientX: number, clientY: number) =>
@@ -44,13 +44,13 @@ function mapOf(change: object = {}) {
   return {
     map,
     root,
-    one,
+    one: element,
     plot,
     onPoint,
     onChoose,
     onBeyond,
     pointer,
-    said: () => one('.readout').textContent,
+    said: () => element('.readout').textContent,
     key: (key: string) => {
       const event = new KeyboardEvent('keydown', { key, cancelable: true });
       plot.dispatchEvent(event);
@@ -58,12 +58,15 @@ function mapOf(change: object = {}) {
     },
     /** Returns the place of a mark, in percent; undefined if it is hidden. */
     mark: (selector: string) => {
-      const { hidden, style } = one(selector);
+      const { hidden, style } = element(selector);
       if (hidden) return undefined;
       return [style.left, style.top, style.width, style.height].join(' ');
     },
     words: (selector: string) =>
-      [...one(selector).children].map((word) => [word.textContent, (word as HTMLElement).title]),
+      [...element(selector).children].map((word) => [
+        word.textContent,
+        (word as HTMLElement).title,
+      ]),
   };
 }
 
@@ -106,8 +109,8 @@ describe('a heatmap', () => {
     ]);
     expect(words('.col-words').map(([word]) => word)).toEqual(colWords);
     const { style, dataset } = one('.map-inner');
-    const property = (name: string) => style.getPropertyValue(name);
-    expect(['--cols', '--rows', '--longest'].map(property)).toEqual(['4', '2', '4']);
+    const styleOf = (name: string) => style.getPropertyValue(name);
+    expect(['--cols', '--rows', '--longest'].map(styleOf)).toEqual(['4', '2', '4']);
     expect([dataset.row, dataset.col]).toEqual(['query', '']);
     expect([plot.style.aspectRatio.replace(/\s/g, ''), plot.getAttribute('aria-label')]).toEqual([
       '8/2',
@@ -118,28 +121,28 @@ describe('a heatmap', () => {
     expect(words('.row-words')[1]).toEqual(['e', 'e']);
     map.draw(base);
     expect([words('.row-words'), one('.map-place').classList.contains('bare')]).toEqual([[], true]);
-    expect(property('--longest')).toBe('0');
-    for (const [side, every] of [
+    expect(styleOf('--longest')).toBe('0');
+    for (const [side, step] of [
       [44, 1],
       [45, 2],
       [128, 5],
     ] as const)
       for (const rows of [side, 1]) {
         const cols = rows === 1 ? side : 1;
-        const many = Array.from({ length: side }, String);
+        const names = Array.from({ length: side }, String);
         const data = new Float32Array(side);
-        map.draw({ ...base, rows, cols, data, rowWords: many, colWords: many });
-        expect(property('--every')).toBe(String(every));
+        map.draw({ ...base, rows, cols, data, rowWords: names, colWords: names });
+        expect(styleOf('--every')).toBe(String(step));
         for (const place of ['.row-words', '.col-words']) {
-          const named = words(place).flatMap(([word]) => word || []);
-          expect(named.length, `${rows} ${cols}`).toBeLessThanOrEqual(44);
-          expect(named).toEqual(many.filter((_, i) => i % every === 0));
+          const labels = words(place).flatMap(([word]) => word || []);
+          expect(labels.length, `${rows} ${cols}`).toBeLessThanOrEqual(44);
+          expect(labels).toEqual(names.filter((_, i) => i % step === 0));
         }
       }
-    const hidden = [...document.querySelectorAll('[aria-hidden=true]')].map(
+    const hiddenClasses = [...document.querySelectorAll('[aria-hidden=true]')].map(
       (side) => side.className,
     );
-    expect(hidden).toEqual(['row-words', 'col-words']);
+    expect(hiddenClasses).toEqual(['row-words', 'col-words']);
   });
 
   it('cuts labels with a common prefix to where they differ', () => {
@@ -173,13 +176,17 @@ describe('a heatmap', () => {
   });
 
   it('marks the chosen cell, row or column, and outlines others', () => {
-    const at = (row: number, col: number) => mapOf({ chosen: { row, col } }).mark('.chosen');
-    expect(at(1, 3)).toBe('75% 50% 25% 50%');
-    expect(at(1, -1)).toBe('0% 50% 100% 50%');
-    expect(at(-1, 3)).toBe('75% 0% 25% 100%');
-    expect([at(0, -1), at(-1, 0)]).toEqual(['0% 0% 100% 50%', '0% 0% 25% 100%']);
-    expect(at(0, 0)).toBe('0% 0% 25% 50%');
-    expect([at(-1, -1), at(2, 0), at(0, 4)]).toEqual([undefined, undefined, undefined]);
+    const chosenAt = (row: number, col: number) => mapOf({ chosen: { row, col } }).mark('.chosen');
+    expect(chosenAt(1, 3)).toBe('75% 50% 25% 50%');
+    expect(chosenAt(1, -1)).toBe('0% 50% 100% 50%');
+    expect(chosenAt(-1, 3)).toBe('75% 0% 25% 100%');
+    expect([chosenAt(0, -1), chosenAt(-1, 0)]).toEqual(['0% 0% 100% 50%', '0% 0% 25% 100%']);
+    expect(chosenAt(0, 0)).toBe('0% 0% 25% 50%');
+    expect([chosenAt(-1, -1), chosenAt(2, 0), chosenAt(0, 4)]).toEqual([
+      undefined,
+      undefined,
+      undefined,
+    ]);
     const { map, root } = mapOf({
       outlined: [
         { row: 0, col: 1 },
@@ -236,20 +243,20 @@ describe('a reader of a heatmap', () => {
 
   it('moves by the arrow keys from the selected cell, and selects by Enter or space', () => {
     const { key, onPoint, onChoose, onBeyond, plot, said } = mapOf({ chosen: { row: -1, col: 2 } });
-    const last = () => Object.values(onPoint.mock.lastCall![0]);
-    expect([key('ArrowRight'), last()]).toEqual([true, [0, 3]]);
+    const lastCell = () => Object.values(onPoint.mock.lastCall![0]);
+    expect([key('ArrowRight'), lastCell()]).toEqual([true, [0, 3]]);
     expect(onBeyond).not.toHaveBeenCalled();
     key('ArrowRight');
     expect(onPoint).toHaveBeenCalledTimes(1);
     expect(onBeyond.mock.calls).toEqual([[[0, 1]]]);
-    expect([key('ArrowDown'), last(), key('ArrowLeft'), last()]).toEqual([
+    expect([key('ArrowDown'), lastCell(), key('ArrowLeft'), lastCell()]).toEqual([
       true,
       [1, 3],
       true,
       [1, 2],
     ]);
     key('ArrowDown');
-    expect([key('ArrowUp'), last(), said()]).toEqual([true, [0, 2], '0,2']);
+    expect([key('ArrowUp'), lastCell(), said()]).toEqual([true, [0, 2], '0,2']);
     expect([key('Enter'), key(' '), key('Tab')]).toEqual([true, true, false]);
     expect(onChoose.mock.calls).toEqual([[{ row: 0, col: 2 }], [{ row: 0, col: 2 }]]);
     plot.dispatchEvent(new Event('blur'));
@@ -263,13 +270,13 @@ describe('a reader of a heatmap', () => {
       press(name);
       expect(points).toHaveBeenLastCalledWith(cell);
     }
-    const free = mapOf();
+    const unchosenMap = mapOf();
     expect([
       plot.tabIndex,
       plot.getAttribute('role'),
       plot.getAttribute('aria-roledescription'),
     ]).toEqual([0, 'application', 'matrix']);
-    expect(free.one('.readout').getAttribute('aria-live')).toBe('polite');
+    expect(unchosenMap.one('.readout').getAttribute('aria-live')).toBe('polite');
   });
 
   it('sees the cell that is hovered in another view, unless this map is hovered', () => {
@@ -310,9 +317,9 @@ describe('the legend of a scale', () => {
     expect(root.querySelector('.legend-bar')).toBe(bar);
     drawLegend(root, diverging('light', 2), ['-2', '+2']);
     expect([root.textContent, root.className]).toEqual(['-2+2', 'legend']);
-    const before = root.querySelector('.legend-bar');
+    const oldBar = root.querySelector('.legend-bar');
     drawLegend(root, diverging('dark', 2), ['-2', '+2']);
-    expect(root.querySelector('.legend-bar')).not.toBe(before);
+    expect(root.querySelector('.legend-bar')).not.toBe(oldBar);
   });
 
   it('shows numbers on a diverging or sequential bar, in whole percent', () => {

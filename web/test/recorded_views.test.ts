@@ -15,7 +15,7 @@ import { toCsv } from '../src/save/numbers';
 import { viewNamed, views } from '../src/views/index';
 import { percent, show } from '../src/words';
 import { forgetPlots } from './drawn';
-import { bytesOf, openPage, standsForScreen, wordsOf } from './engine';
+import { bytesOf, openPage, stubScreen, wordsOf } from './engine';
 import { isBuilt, UNBUILT } from './fixture';
 import { roomOf } from './page';
 
@@ -95,7 +95,7 @@ const noHead = { layer: -1, head: -1 };
 
 let page: Awaited<ReturnType<typeof openPage>>;
 beforeAll(async () => {
-  standsForScreen();
+  stubScreen();
   if (isBuilt) page = await openPage();
 }, 60_000);
 afterAll(() => page?.close());

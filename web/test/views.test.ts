@@ -34,7 +34,7 @@ import { sweep } from '../src/views/sweep';
 import { compression } from '../src/views/compression';
 import { views } from '../src/views';
 import type { View } from '../src/page/view';
-import { drawView, painted, roses } from './drawn';
+import { drawView, paintedMaps, roses } from './drawn';
 import { frameOf, tensor } from './fixture';
 
 vi.mock('../src/plot/heatmap', async () => (await import('./drawn')).plots.heatmap);
@@ -1821,11 +1821,21 @@ describe('further views of a frame', () => {
       [...MAP, ...MAP, ...MAP, ...MAP].map((x, i) => (i < 9 ? x : x / 2)),
     );
     const frame = mapFrame({}, { att });
-    painted.length = 0;
+    paintedMaps.length = 0;
     const view = drawView(heads, frame);
-    expect(painted).toHaveLength(4);
-    expect(painted[1]).toMatchObject({ rows: 3, cols: 3 });
-    expect([...painted[1]!.data]).toEqual([0.5, NaN, NaN, 0.375, 0.125, NaN, 0.25, 0.125, 0.125]);
+    expect(paintedMaps).toHaveLength(4);
+    expect(paintedMaps[1]).toMatchObject({ rows: 3, cols: 3 });
+    expect([...paintedMaps[1]!.data]).toEqual([
+      0.5,
+      NaN,
+      NaN,
+      0.375,
+      0.125,
+      NaN,
+      0.25,
+      0.125,
+      0.125,
+    ]);
     const thumbs = view.all('.thumb');
     expect(thumbs.map((thumb) => thumb.getAttribute('aria-label'))).toEqual([
       'L0H0 gives the first token 13%',
@@ -1861,7 +1871,7 @@ describe('further views of a frame', () => {
       false,
     ]);
     view.draw(frame, { layer: 0, head: 0 });
-    expect(painted).toHaveLength(4);
+    expect(paintedMaps).toHaveLength(4);
     expect(thumbs[0]!.getAttribute('aria-selected')).toBe('true');
     expect(thumbs.map((thumb) => thumb.tabIndex)).toEqual([0, -1, -1, -1]);
     document.body.append(view.root);
@@ -1885,12 +1895,12 @@ describe('further views of a frame', () => {
       expect(view.set.mock.calls).toEqual([[{ layer: 0, head }]]);
     }
     view.draw(frame, { scale: 'linear' });
-    expect(painted).toHaveLength(8);
+    expect(paintedMaps).toHaveLength(8);
     const sigmoidFrame = mapFrame(sigmoid as never, { att: tensor([2, 2, 3, 3], att.data) });
     view.draw(sigmoidFrame);
-    expect([...painted.at(-1)!.data].slice(3, 5)).toEqual([0.375, 0.125]);
+    expect([...paintedMaps.at(-1)!.data].slice(3, 5)).toEqual([0.375, 0.125]);
     view.draw(sigmoidFrame, { normalize: 'yes' });
-    expect([...painted.at(-1)!.data].slice(3, 5)).toEqual([0.75, 0.25]);
+    expect([...paintedMaps.at(-1)!.data].slice(3, 5)).toEqual([0.75, 0.25]);
     view.draw(
       mapFrame({ architecture: architecture({ L: 1, H: 4 }) } as never, {
         att: tensor([1, 4, 3, 3], att.data),
