@@ -87,17 +87,18 @@ addEventListener('hashchange', () => {
   lastHash = location.hash;
   const link = parseHash(lastHash);
   notices.value = link.problems;
-  // The page keeps the reader's own models and files, which a link cannot carry.
+  // The page keeps the reader's own models, files and long texts, which a link cannot carry.
   const current = state.peek();
   const linkedState = {
     ...linkableState(current),
     ...(file.peek() ? {} : { input: current.input }),
   };
   if (printHash(link.state) === printHash(linkedState)) return;
-  const { shown, input } = linkedState;
+  const { shown, input, prompt } = linkedState;
   const localState = {
     ...(link.state.shown.join() === shown.join() ? { shown: current.shown } : {}),
     ...(link.state.input === input ? { input: current.input } : {}),
+    ...(link.state.prompt === prompt ? { prompt: current.prompt } : {}),
   };
   failure.value = '';
   state.value = { ...link.state, ...localState };
