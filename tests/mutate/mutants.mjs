@@ -945,8 +945,8 @@ export default [
   [
     'a first window has no losses but its last',
     'web/src/run/averages.ts',
-    'if (offset === 0) windowLosses.set(measured!.data);',
-    'if (offset < 0) windowLosses.set(measured!.data);',
+    'if (offset === 0) windowLosses.set(measuredLosses!.data);',
+    'if (offset < 0) windowLosses.set(measuredLosses!.data);',
     'averages',
   ],
   [
