@@ -53,8 +53,8 @@ function folderWith(t, stages) {
   return folder;
 }
 
-async function runWith(t, stages, ...chosen) {
-  const { status, output } = await run(join(folderWith(t, stages), 'tests/run'), chosen);
+async function runWith(t, stages, ...stageNames) {
+  const { status, output } = await run(join(folderWith(t, stages), 'tests/run'), stageNames);
   return { status, output, last: output.trimEnd().split('\n').at(-1) };
 }
 
@@ -69,29 +69,29 @@ test('counts are added over stages, and the last line is their sum', async (t) =
 a() { ${writes(3)}; echo '9 passed, 9 failed'; }
 b() { ${writes(2, 1)}; return 1; }
 c() { :; }`;
-  const all = await runWith(t, stages);
-  assert.equal(all.last, '6 passed, 1 failed');
-  assert.equal(all.status, 1);
-  const one = await runWith(t, stages, 'a');
-  assert.equal(one.last, '3 passed, 0 failed');
-  assert.equal(one.status, 0);
+  const allStages = await runWith(t, stages);
+  assert.equal(allStages.last, '6 passed, 1 failed');
+  assert.equal(allStages.status, 1);
+  const oneStage = await runWith(t, stages, 'a');
+  assert.equal(oneStage.last, '3 passed, 0 failed');
+  assert.equal(oneStage.status, 0);
 });
 
 test('a stage passes by its exit status, and an unknown stage is rejected', async (t) => {
-  const crashed = await runWith(t, `stages=a\na() { ${writes(5)}; return 3; }`);
-  assert.equal(crashed.last, '5 passed, 1 failed');
-  const silent = await runWith(t, `stages=a\na() { return 3; }`);
-  assert.equal(silent.last, '0 passed, 1 failed');
-  const other = await runWith(t, `stages=a\na() { :; }`, 'b');
-  assert.equal(other.status, 2);
+  const crashedStage = await runWith(t, `stages=a\na() { ${writes(5)}; return 3; }`);
+  assert.equal(crashedStage.last, '5 passed, 1 failed');
+  const silentStage = await runWith(t, `stages=a\na() { return 3; }`);
+  assert.equal(silentStage.last, '0 passed, 1 failed');
+  const otherStage = await runWith(t, `stages=a\na() { :; }`, 'b');
+  assert.equal(otherStage.status, 2);
 });
 
 test('a report that is cut off fails its stage, and reports of an earlier run do not count', async (t) => {
-  const cut = await runWith(
+  const cutReport = await runWith(
     t,
     `stages=a\na() { echo '<testsuites>' >"$SINKSCOPE_REPORTS/a.xml"; }`,
   );
-  assert.equal(cut.last, '0 passed, 1 failed');
+  assert.equal(cutReport.last, '0 passed, 1 failed');
   const folder = folderWith(t, `stages=a\na() { [ -e ran ] || { touch ran; ${writes(7)}; }; }`);
   for (const last of ['7 passed, 0 failed', '1 passed, 0 failed'])
     assert.match((await run(join(folder, 'tests/run'), [])).output, RegExp(`${last}\n$`));
@@ -99,8 +99,8 @@ test('a report that is cut off fails its stage, and reports of an earlier run do
 
 test('two stages run side by side after their dependencies, without mixing their outputs', async (t) => {
   // Each of the first two stages waits until the other has begun.
-  const meet = (own, other) =>
-    `touch ${own}; until [ -e ${other} ]; do sleep 0.01; done; echo ${own} and ${other}`;
+  const meet = (stage, otherStage) =>
+    `touch ${stage}; until [ -e ${otherStage} ]; do sleep 0.01; done; echo ${stage} and ${otherStage}`;
   const { last, output } = await runWith(
     t,
     `stages='setup c a b d'
@@ -119,10 +119,10 @@ d() { [ -e setup/a ]; }`,
     );
 });
 
-async function until(of) {
+async function until(condition) {
   for (let i = 0; i < 1000; i++) {
-    const found = of();
-    if (found) return found;
+    const value = condition();
+    if (value) return value;
     await new Promise((done) => setTimeout(done, 10));
   }
   return undefined;
@@ -151,8 +151,8 @@ async function endsWith(t, signal, file, command, args = [], options = {}) {
 for (const signal of ['SIGINT', 'SIGTERM'])
   test(`the processes of a stage end when tests/run is ended by ${signal}`, async (t) => {
     const folder = folderWith(t, `stages=a\na() { sleep 100 & echo $! >started; wait; }`);
-    const ended = await endsWith(t, signal, join(folder, 'started'), join(folder, 'tests/run'));
-    assert.ok(ended, 'it runs on');
+    const hasEnded = await endsWith(t, signal, join(folder, 'started'), join(folder, 'tests/run'));
+    assert.ok(hasEnded, 'it runs on');
   });
 
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGKILL'])
@@ -177,8 +177,8 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGKILL'])
     const env = { ...process.env, PATH: `${join(folder, 'bin')}:${process.env.PATH}` };
     const args = ['--keep', join(folder, 'machine'), 'run'];
     const file = join(folder, 'started');
-    const ended = await endsWith(t, signal, file, join(folder, 'tests/bare'), args, { env });
-    assert.ok(ended, 'it runs on');
+    const hasEnded = await endsWith(t, signal, file, join(folder, 'tests/bare'), args, { env });
+    assert.ok(hasEnded, 'it runs on');
   });
 
 test('a skip counts as failed where the table does not list its reason for that stage', async (t) => {
@@ -186,10 +186,10 @@ test('a skip counts as failed where the table does not list its reason for that 
 a() { ${writes(1, 0, ['no such file'])}; }
 b() { ${writes(1, 0, ['no such file'])}; }`;
   assert.equal((await runWith(t, stages, 'a')).last, '1 passed, 0 failed');
-  const other = await runWith(t, stages, 'b');
-  assert.equal(other.last, '1 passed, 1 failed');
-  assert.equal(other.status, 1);
-  assert.match(other.output, /skipped, .* list it for b: d: no such file/);
+  const otherRun = await runWith(t, stages, 'b');
+  assert.equal(otherRun.last, '1 passed, 1 failed');
+  assert.equal(otherRun.status, 1);
+  assert.match(otherRun.output, /skipped, .* list it for b: d: no such file/);
 });
 
 test('the reports of node:test, pytest and our own runners are read', async (t) => {
@@ -197,7 +197,7 @@ test('the reports of node:test, pytest and our own runners are read', async (t) 
   t.after(() => rmSync(folder, { recursive: true }));
   const js = join(folder, 'a.test.mjs');
   const py = join(folder, 'test_a.py');
-  const at = (name) => join(folder, name);
+  const pathIn = (name) => join(folder, name);
   writeFileSync(
     js,
     `import test, { describe, it } from 'node:test';
@@ -216,11 +216,19 @@ def test_c(): pass
 def test_d(): assert False`,
   );
   const env = { ...process.env, NODE_TEST_CONTEXT: undefined };
-  const junit = ['--test-reporter=junit', `--test-reporter-destination=${at('node.xml')}`];
+  const junit = ['--test-reporter=junit', `--test-reporter-destination=${pathIn('node.xml')}`];
   await run(process.execPath, ['--test', '--test-force-exit', ...junit, js], { env });
-  const pytest = ['-m', 'pytest', '-q', '-p', 'no:cacheprovider', '--junit-xml', at('pytest.xml')];
+  const pytest = [
+    '-m',
+    'pytest',
+    '-q',
+    '-p',
+    'no:cacheprovider',
+    '--junit-xml',
+    pathIn('pytest.xml'),
+  ];
   await run('python3', [...pytest, py]);
-  const tests = (file) => testsOf(readFileSync(at(file), 'utf8'));
+  const tests = (file) => testsOf(readFileSync(pathIn(file), 'utf8'));
   assert.deepEqual(tests('node.xml'), [
     { name: 'a', failed: false, skip: 'of node' },
     { name: 'c', failed: true },
@@ -247,7 +255,10 @@ def test_d(): assert False`,
     { name: 'c', failed: true },
   ]);
   const parse = 'import sys, xml.dom.minidom as dom; dom.parse(sys.argv[1])';
-  assert.deepEqual(await run('python3', ['-c', parse, at('ours.xml')]), { status: 0, output: '' });
+  assert.deepEqual(await run('python3', ['-c', parse, pathIn('ours.xml')]), {
+    status: 0,
+    output: '',
+  });
 });
 
 test('a skipped test of ctest, which gives no reason, is reported by its name', () => {

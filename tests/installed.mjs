@@ -24,14 +24,15 @@ export function installInto(name, files) {
   mkdirSync(folder, { recursive: true });
   for (const [path, text] of Object.entries(files)) writeFileSync(join(folder, path), text);
   // Stages run in parallel, so each packs into a folder of its own.
-  const packed = join(root, '.build', `${name}-package`);
-  runIn(source, process.execPath, 'pack.js', packed);
-  runIn(folder, 'npm', 'pack', '--silent', packed);
+  const packageFolder = join(root, '.build', `${name}-package`);
+  runIn(source, process.execPath, 'pack.js', packageFolder);
+  runIn(folder, 'npm', 'pack', '--silent', packageFolder);
   const [tarball] = readdirSync(folder).filter((path) => path.endsWith('.tgz'));
   const { dependencies } = JSON.parse(readFileSync(join(source, 'package.json'), 'utf8'));
-  const at = (/** @type {string} */ one) => `${one}@file:${join(source, 'node_modules', one)}`;
-  const wanted = [`./${tarball}`, ...Object.keys(dependencies).map(at)];
-  const quiet = ['--offline', '--no-audit', '--no-fund', '--silent', '--install-links'];
-  runIn(folder, 'npm', 'install', ...quiet, ...wanted);
+  const specifierOf = (/** @type {string} */ dependency) =>
+    `${dependency}@file:${join(source, 'node_modules', dependency)}`;
+  const specifiers = [`./${tarball}`, ...Object.keys(dependencies).map(specifierOf)];
+  const npmOptions = ['--offline', '--no-audit', '--no-fund', '--silent', '--install-links'];
+  runIn(folder, 'npm', 'install', ...npmOptions, ...specifiers);
   return folder;
 }

@@ -17,9 +17,9 @@ export function tensorsOf(file) {
 
 export function fileOf(tensors) {
   const header = {};
-  let at = 0;
+  let offset = 0;
   for (const [name, { dtype, shape }, bytes] of tensors)
-    header[name] = { dtype, shape, data_offsets: [at, (at += bytes.length)] };
+    header[name] = { dtype, shape, data_offsets: [offset, (offset += bytes.length)] };
   const text = Buffer.from(JSON.stringify(header));
   const length = Buffer.alloc(8);
   length.writeBigUInt64LE(BigInt(text.length));

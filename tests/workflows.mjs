@@ -20,7 +20,7 @@ function commandsOf(/** @type {string} */ text) {
     step
       .replace(/\s*\n\s*/g, ' ')
       .split(/&&|;/)
-      .map((one) => one.trim())
+      .map((command) => command.trim())
       .filter(Boolean),
   );
 }
@@ -32,7 +32,7 @@ const stageNames = [...stagesText.matchAll(/^(?:stages|nightly)='(.*)'$/gm)].fla
 
 /** Lists why a command could not run: missing files, undefined npm scripts, undefined stages. */
 function troublesOf(/** @type {string} */ command) {
-  const found = [];
+  const troubles = [];
   const words = command.split(/\s+/).filter((word) => !/^["$]|=|\$/.test(word));
   const [first = ''] = words;
   const files = words.filter((word) => /^(tests|web|wasm|models|core)\/[\w./-]+$/.test(word));
@@ -40,18 +40,18 @@ function troublesOf(/** @type {string} */ command) {
     try {
       accessSync(join(root, file), file === first ? constants.X_OK : constants.R_OK);
     } catch {
-      found.push(`${file} is not ${file === first ? 'a script' : 'a file'} of this repository`);
+      troubles.push(`${file} is not ${file === first ? 'a script' : 'a file'} of this repository`);
     }
   const [, place, script] = /^npm --prefix (\w+) run (\w+)/.exec(command) ?? [];
   if (place && script) {
     const { scripts } = JSON.parse(readFileSync(join(root, place, 'package.json'), 'utf8'));
-    if (!scripts?.[script]) found.push(`${place}/package.json has no script ${script}`);
+    if (!scripts?.[script]) troubles.push(`${place}/package.json has no script ${script}`);
   }
   if (first === 'tests/run')
     for (const stage of words.slice(1))
       if (/^\w+$/.test(stage) && !stageNames.includes(stage))
-        found.push(`there is no stage ${stage}`);
-  return found;
+        troubles.push(`there is no stage ${stage}`);
+  return troubles;
 }
 const problems = [];
 for (const name of readdirSync(join(root, folder))) {
@@ -72,10 +72,10 @@ for (const [list, name] of [
   ['nightly', 'nightly.yml'],
 ]) {
   const jobs = readFileSync(join(root, folder, name), 'utf8');
-  const [, stated] = /** @type {RegExpMatchArray} */ (
+  const [, statedStages] = /** @type {RegExpMatchArray} */ (
     stagesText.match(RegExp(`^${list}='(.*)'$`, 'm'))
   );
-  for (const stage of stated.split(' '))
+  for (const stage of statedStages.split(' '))
     if (!RegExp(` ${stage}\\b`).test(jobs))
       problems.push(`${folder}/${name}: no job runs the stage ${stage}`);
 }

@@ -25,9 +25,10 @@
 #define READER(name)                                                                               \
     static void name(ss_groups *g, const unsigned char *const blocks[], size_t lanes)
 
-static void point_to_rows(ss_groups *g, const unsigned char *const blocks[], size_t at,
+static void point_to_rows(ss_groups *g, const unsigned char *const blocks[], size_t offset,
                           size_t stride) {
-    for (size_t lane = 0; lane < SS_PANEL; lane++) g->q[lane] = (const int8_t *)blocks[lane] + at;
+    for (size_t lane = 0; lane < SS_PANEL; lane++)
+        g->q[lane] = (const int8_t *)blocks[lane] + offset;
     g->stride = stride;
 }
 

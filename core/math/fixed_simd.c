@@ -119,8 +119,8 @@ INLINE lanes8 scale_by_unit(lanes8 V, lanes8 d, const ss_fixed *row) {
     return (lanes8){wasm_f32x4_mul(V.low, d.low), wasm_f32x4_mul(V.high, d.high)};
 }
 
-INLINE lanes8 load8(const float *at) {
-    return (lanes8){wasm_v128_load(at), wasm_v128_load(at + 4)};
+INLINE lanes8 load8(const float *x) {
+    return (lanes8){wasm_v128_load(x), wasm_v128_load(x + 4)};
 }
 
 static const float half_factor = 0x1p112f, byte_factor = SS_BYTE_FACTOR * 0x1p112f;
@@ -183,9 +183,9 @@ NOINLINE void ss_times_fixed_simd(SS_TIMES_FIXED_ARGS) {
     wasm_v128_store(sums + 4, sum.high);
 }
 
-INLINE void spread_pair(int16_t *to, lanes8 w, uint32_t bits) {
-    wasm_v128_store(to, wasm_i16x8_shl(w.low, bits));
-    wasm_v128_store(to + SS_PANEL, wasm_i16x8_shl(w.high, bits));
+INLINE void spread_pair(int16_t *out, lanes8 w, uint32_t bits) {
+    wasm_v128_store(out, wasm_i16x8_shl(w.low, bits));
+    wasm_v128_store(out + SS_PANEL, wasm_i16x8_shl(w.high, bits));
 }
 
 NOINLINE void ss_spread_fixed_simd(SS_SPREAD_FIXED_ARGS) {

@@ -65,8 +65,8 @@ typedef struct panel_place {
     size_t t, n, width; /* width: outputs in the panel */
 } panel_place;
 
-INLINE v128_t scale_sums4(v128_t sums, const panel_place *place, size_t t, size_t from) {
-    size_t n = place->n + from;
+INLINE v128_t scale_sums4(v128_t sums, const panel_place *place, size_t t, size_t first_lane) {
+    size_t n = place->n + first_lane;
     v128_t zero = wasm_i32x4_splat(place->rows->zeros[t]);
     v128_t scale = wasm_f32x4_splat(place->rows->scales[t]);
     sums = wasm_i32x4_sub(sums, wasm_i32x4_mul(zero, wasm_v128_load(place->w->sums + n)));
@@ -77,11 +77,11 @@ INLINE v128_t scale_sums4(v128_t sums, const panel_place *place, size_t t, size_
 static void write_row(float *out, v128_t low, v128_t high, const panel_place *place, size_t t) {
     float bias[SS_PANEL] = {0}, partial[SS_PANEL];
     if (place->bias) memcpy(bias, place->bias + place->n, place->width * sizeof *bias);
-    float *to = place->width == SS_PANEL ? out : partial;
-    wasm_v128_store(to, wasm_f32x4_add(scale_sums4(low, place, t, 0), wasm_v128_load(bias)));
-    wasm_v128_store(to + 4,
+    float *target = place->width == SS_PANEL ? out : partial;
+    wasm_v128_store(target, wasm_f32x4_add(scale_sums4(low, place, t, 0), wasm_v128_load(bias)));
+    wasm_v128_store(target + 4,
                     wasm_f32x4_add(scale_sums4(high, place, t, 4), wasm_v128_load(bias + 4)));
-    if (to == partial) memcpy(out, partial, place->width * sizeof *partial);
+    if (target == partial) memcpy(out, partial, place->width * sizeof *partial);
 }
 
 /* Multiplies MR rows with several panels: with few rows, the additional sums hide the latency. */

@@ -293,11 +293,11 @@ void ss_interleave_simd(SS_INTERLEAVE_ARGS) {
 }
 
 INLINE void tile_inputs4(float *tile, const float *rows, size_t stride) {
-    const void *four[4] = {rows, rows + stride, rows + 2 * stride, rows + 3 * stride};
+    const void *first_rows[4] = {rows, rows + stride, rows + 2 * stride, rows + 3 * stride};
     v128_t columns[4], other_rows[SS_TILE - 4];
     UNROLL
     for (size_t r = 4; r < SS_TILE; r++) other_rows[r - 4] = wasm_v128_load(rows + r * stride);
-    transpose4(columns, four, 0);
+    transpose4(columns, first_rows, 0);
     UNROLL
     for (int k = 0; k < 4; k++) wasm_v128_store(tile + k * SS_TILE, columns[k]);
     UNROLL

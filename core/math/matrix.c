@@ -574,11 +574,12 @@ static void transpose_pieces(unsigned char *pieces, size_t blocks, size_t panels
     for (size_t begin = 0; begin < blocks * panels; begin++) {
         if (is_moved[begin]) continue;
         memcpy(spare, pieces + begin * bytes, bytes);
-        for (size_t to = begin, from;; to = from) {
-            from = to % blocks * panels + to / blocks;
-            is_moved[to] = 1;
-            memcpy(pieces + to * bytes, from == begin ? spare : pieces + from * bytes, bytes);
-            if (from == begin) break;
+        for (size_t target = begin, source;; target = source) {
+            source = target % blocks * panels + target / blocks;
+            is_moved[target] = 1;
+            memcpy(pieces + target * bytes, source == begin ? spare : pieces + source * bytes,
+                   bytes);
+            if (source == begin) break;
         }
     }
 }

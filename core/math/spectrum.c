@@ -117,9 +117,9 @@ static double reflect(double *matrix, double *work, reflection previous, size_t 
 
 /* Does a QR step on rows first..last of the tridiagonal matrix (`diagonal`, `off_diagonal`). */
 static void qr_step(double *diagonal, double *off_diagonal, size_t first, size_t last) {
-    double gap = (diagonal[last - 1] - diagonal[last]) / 2.0, off = off_diagonal[last - 1];
-    double root = sqrt(gap * gap + off * off);
-    double shift = diagonal[last] - off * off / (gap + (gap < 0.0 ? -root : root));
+    double gap = (diagonal[last - 1] - diagonal[last]) / 2.0, last_off = off_diagonal[last - 1];
+    double root = sqrt(gap * gap + last_off * last_off);
+    double shift = diagonal[last] - last_off * last_off / (gap + (gap < 0.0 ? -root : root));
     double x = diagonal[first] - shift, bulge = off_diagonal[first];
     for (size_t k = first; k < last; k++) {
         double r = sqrt(x * x + bulge * bulge), c = r > 0.0 ? x / r : 1.0;

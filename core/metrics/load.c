@@ -15,8 +15,8 @@
 float ss_measure_head_gate(const ss_trace *trace, int head, int t, int T) {
     (void)T;
     if (t <= trace->first) return NAN;
-    float first = trace->statistics.first_weight[ss_statistic_index(trace, head, t)];
-    return 1.0f - first * ss_factor_of(trace, head, t) - ss_bias_share(trace, head, t);
+    float first_weight = trace->statistics.first_weight[ss_statistic_index(trace, head, t)];
+    return 1.0f - first_weight * ss_factor_of(trace, head, t) - ss_bias_share(trace, head, t);
 }
 
 float ss_measure_head_load(const ss_trace *trace, int head, int T) {
@@ -29,13 +29,13 @@ float ss_measure_head_load(const ss_trace *trace, int head, int T) {
 /* Returns the Gini coefficient of a layer's loads. The sum over sorted loads equals half the sum of
  * |x_i - x_j| over all pairs of heads. */
 float ss_measure_head_gini(const ss_trace *trace, int layer, int T) {
-    int H = trace->model->arch.H, first = layer * H;
+    int H = trace->model->arch.H, first_head = layer * H;
     double sum = 0.0, differences = 0.0;
     for (int h = 0; h < H; h++) {
-        double load = (double)ss_measure_head_load(trace, first + h, T);
+        double load = (double)ss_measure_head_load(trace, first_head + h, T);
         sum += load;
         for (int other = 0; other < h; other++)
-            differences += fabs(load - (double)ss_measure_head_load(trace, first + other, T));
+            differences += fabs(load - (double)ss_measure_head_load(trace, first_head + other, T));
     }
     return sum > 0.0 ? (float)(differences / ((double)H * sum)) : NAN;
 }

@@ -21,10 +21,10 @@ static float norm_of(const ss_trace *trace, ss_field_id field, int row, int t) {
 
 static float ratio_of(const ss_trace *trace, ss_field_id field, int row, int T) {
     if (!has_head(trace, field, row)) return NAN;
-    double first = (double)ss_norm_of(trace, field, row, trace->first), others = 0.0;
+    double first_norm = (double)ss_norm_of(trace, field, row, trace->first), norm_sum = 0.0;
     for (int t = 0; t < T; t++)
-        if (t != trace->first) others += (double)ss_norm_of(trace, field, row, t);
-    return others > 0.0 ? (float)(first * (double)(T - 1) / others) : NAN;
+        if (t != trace->first) norm_sum += (double)ss_norm_of(trace, field, row, t);
+    return norm_sum > 0.0 ? (float)(first_norm * (double)(T - 1) / norm_sum) : NAN;
 }
 
 float ss_measure_hidden_norm(const ss_trace *trace, int row, int t, int T) {

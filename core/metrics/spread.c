@@ -37,13 +37,13 @@ float ss_measure_mixing(const ss_trace *trace, int row, int T) {
 float ss_measure_kurtosis(const ss_trace *trace, int row, int T) {
     const float *x = ss_row(trace, SS_FIELD_HIDDEN, row, 0);
     size_t n = (size_t)T * (size_t)trace->model->arch.D;
-    double mean = 0.0, second = 0.0, fourth = 0.0;
+    double mean = 0.0, square_sum = 0.0, fourth_sum = 0.0;
     for (size_t i = 0; i < n; i++) mean += (double)x[i];
     mean /= (double)n;
     for (size_t i = 0; i < n; i++) {
         double square = ((double)x[i] - mean) * ((double)x[i] - mean);
-        second += square;
-        fourth += square * square;
+        square_sum += square;
+        fourth_sum += square * square;
     }
-    return second > 0.0 ? (float)(fourth / second * ((double)n / second)) : NAN;
+    return square_sum > 0.0 ? (float)(fourth_sum / square_sum * ((double)n / square_sum)) : NAN;
 }

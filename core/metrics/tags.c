@@ -20,14 +20,14 @@ static const float *first_value(const ss_trace *trace, int head) {
 float ss_measure_tag_share(const ss_trace *trace, int head, int T) {
     size_t U = (size_t)trace->model->arch.U;
     const float *v = first_value(trace, head);
-    double projected = 0.0, total = 0.0, square = (double)ss_dot(v, v, U);
+    double projected_square = 0.0, total = 0.0, square = (double)ss_dot(v, v, U);
     for (int t = 1; t < T; t++) {
         const float *out = ss_row(trace, SS_FIELD_HEAD_OUT, head, t);
         double product = (double)ss_dot(out, v, U);
-        projected += product * product;
+        projected_square += product * product;
         total += (double)ss_dot(out, out, U);
     }
-    return (float)(projected / (square * total));
+    return (float)(projected_square / (square * total));
 }
 
 static double write_direction(const ss_trace *trace, int head, double *direction, float *row) {
@@ -58,7 +58,7 @@ static float measure_head(const ss_trace *trace, int head, int T, double *buffer
     const ss_arch *arch = &trace->model->arch;
     size_t D = (size_t)arch->D;
     int layer = arch->layers[head / arch->H] + 1;
-    double *direction = buffer, *mean = direction + D, projected = 0.0, total = 0.0;
+    double *direction = buffer, *mean = direction + D, projected_square = 0.0, total = 0.0;
     double square = write_direction(trace, head, direction, (float *)(void *)mean);
     write_mean(trace, layer, T, mean);
     for (int t = 1; t < T; t++) {
@@ -69,9 +69,9 @@ static float measure_head(const ss_trace *trace, int head, int T, double *buffer
             product += centered * direction[d];
             total += centered * centered;
         }
-        projected += product * product;
+        projected_square += product * product;
     }
-    return (float)(projected / (square * total));
+    return (float)(projected_square / (square * total));
 }
 
 static void measure_head_piece(const void *context, size_t head, size_t worker) {

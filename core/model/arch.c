@@ -60,24 +60,24 @@ ss_status ss_arch_read_object(ss_arch *arch, const cJSON *config, const char *fi
     ss_json json = {config, file, &status, err};
     const char *type = ss_json_text(&json, "model_type", "");
     const ss_family *family = ss_family_find(type);
-    ss_arch parsed = {0};
+    ss_arch new_arch = {0};
     if (family) {
-        snprintf(parsed.family, sizeof parsed.family, "%s", family->name);
-        snprintf(parsed.attention.operation, sizeof parsed.attention.operation, "softmax");
-        parsed.embedding_scale = parsed.branch_scale = parsed.logit_scale = parsed.router_scale =
-            1.0f;
-        parsed.attention_in_scale = parsed.attention_out_scale = parsed.key_scale = 1.0f;
-        parsed.value_scale = 1.0f;
-        parsed.ffn_gate_scale = parsed.ffn_out_scale = 1.0f;
-        parsed.router_groups = parsed.router_top_groups = parsed.router_best = 1;
-        parsed.mask_token = -1;
+        snprintf(new_arch.family, sizeof new_arch.family, "%s", family->name);
+        snprintf(new_arch.attention.operation, sizeof new_arch.attention.operation, "softmax");
+        new_arch.embedding_scale = new_arch.branch_scale = new_arch.logit_scale =
+            new_arch.router_scale = 1.0f;
+        new_arch.attention_in_scale = new_arch.attention_out_scale = new_arch.key_scale = 1.0f;
+        new_arch.value_scale = 1.0f;
+        new_arch.ffn_gate_scale = new_arch.ffn_out_scale = 1.0f;
+        new_arch.router_groups = new_arch.router_top_groups = new_arch.router_best = 1;
+        new_arch.mask_token = -1;
         ss_family_refuse(&json, family->extra_keys);
-        family->read(&parsed, &json);
-        if (!parsed.embedding_width) parsed.embedding_width = parsed.D;
-        if (!parsed.U) parsed.U = parsed.K;
-        if (!parsed.blocks) ss_attend_everywhere(&parsed);
-        ss_read_variant(&parsed, &json, family->variants);
-        if (status == SS_OK) check_heads(&parsed, &json);
+        family->read(&new_arch, &json);
+        if (!new_arch.embedding_width) new_arch.embedding_width = new_arch.D;
+        if (!new_arch.U) new_arch.U = new_arch.K;
+        if (!new_arch.blocks) ss_attend_everywhere(&new_arch);
+        ss_read_variant(&new_arch, &json, family->variants);
+        if (status == SS_OK) check_heads(&new_arch, &json);
     } else if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(config, "is_encoder_decoder"))) {
         /* The Python package refuses encoder-decoder models, too. */
         ss_json_refuse(&json, "is_encoder_decoder",
@@ -94,7 +94,7 @@ ss_status ss_arch_read_object(ss_arch *arch, const cJSON *config, const char *fi
                              "model with the Python package and open the recording",
                              file, names, *type ? type : "nothing");
     }
-    if (status == SS_OK) *arch = parsed;
+    if (status == SS_OK) *arch = new_arch;
     return status;
 }
 

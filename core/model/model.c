@@ -58,8 +58,8 @@ ss_status ss_model_open(ss_model *model, const ss_arch *arch, const ss_container
 
 ss_status ss_model_list(size_t *bytes, const ss_arch *arch, const ss_lister *lister,
                         ss_error *err) {
-    ss_container empty = {.format = SS_SAFETENSORS, .live = true};
-    return measure(bytes, arch, &empty, lister, err);
+    ss_container empty_container = {.format = SS_SAFETENSORS, .live = true};
+    return measure(bytes, arch, &empty_container, lister, err);
 }
 
 typedef void visitor(ss_linear *linear, ss_arena *arena, float *work);

@@ -591,7 +591,7 @@ static void compute_factors(ss_trace *trace, const ss_recording *r, ss_arena *ar
 
 static void read_summaries(ss_trace *trace, const ss_recording *r, int prompt, ss_arena *arena) {
     ss_summaries *summaries = &trace->summaries;
-    const ss_entry *pooled = prompt_entry(r, prompt, "att_pooled");
+    const ss_entry *pooled_map = prompt_entry(r, prompt, "att_pooled");
     bool has_summary[SUMMARIES_N];
     const float *numbers[SUMMARIES_N]; /* NULL also while the arena measures */
     for (int i = 0; i < SUMMARIES_N; i++) {
@@ -599,7 +599,7 @@ static void read_summaries(ss_trace *trace, const ss_recording *r, int prompt, s
         has_summary[i] = entry != NULL;
         numbers[i] = entry ? numbers_of(entry, arena) : NULL;
     }
-    summaries->pooled_side = pooled ? (int)pooled->tensor.dims[3] : 0;
+    summaries->pooled_side = pooled_map ? (int)pooled_map->tensor.dims[3] : 0;
     summaries->alpha = numbers[SUMMARY_ALPHA];
     summaries->row_mass = numbers[SUMMARY_ROW_MASS];
     summaries->alpha_raw = numbers[SUMMARY_ALPHA_RAW];

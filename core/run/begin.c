@@ -44,12 +44,12 @@ static void replay_evictions(ss_pass *pass, const ss_trace *source, int p) {
 /* Returns the needed fields that the other run has not recorded. A run without edits need not have
  * recorded the fields of edits: no key was evicted and nothing was rounded. */
 static uint32_t missing_fields(const ss_trace *trace, const ss_trace *source, uint32_t needed) {
-    uint32_t implied =
+    uint32_t edit_fields =
         SS_BIT(SS_FIELD_EVICTED) | SS_BIT(SS_FIELD_ROUNDED) | SS_BIT(SS_FIELD_WEIGHT_ROUNDED);
     /* A run that computes its maps on demand has no stored map to copy. */
     uint32_t stored_fields = source->fields & ~source->summed_fields &
                              ~(source->computed_fields & ~trace->computed_fields);
-    return needed & ~stored_fields & ~(source->edited ? 0 : implied);
+    return needed & ~stored_fields & ~(source->edited ? 0 : edit_fields);
 }
 
 static uint32_t fields_of_layers(void) {
@@ -59,10 +59,10 @@ static uint32_t fields_of_layers(void) {
     return fields;
 }
 
-/* Returns true if the model has mixers whose states in `other` are not those after the first T
+/* Returns true if the model has mixers whose states in `source` are not those after the first T
  * tokens. */
-static bool has_other_states(const ss_pass *pass, const ss_pass *other, int T) {
-    return pass->trace->model->arch.mixer.kind && other->mixing.tokens != T;
+static bool has_other_states(const ss_pass *pass, const ss_pass *source, int T) {
+    return pass->trace->model->arch.mixer.kind && source->mixing.tokens != T;
 }
 
 /* Returns the number of first tokens that this run copies completely. At least one token remains,

@@ -20,12 +20,13 @@ static void clamped_swiglu(float *gate, const float *up, const ss_arch *arch, si
 /* Computes xIELU with the curve (p, n, beta, eps): replaces x by p x^2 + beta x above 0, and by n
  * (e^min(x, eps) - 1 - x) + beta x below. */
 static void xielu(float *x, const float *curve, size_t n) {
-    double p = (double)curve[0], below = (double)curve[1], beta = (double)curve[2];
+    double positive = (double)curve[0], negative = (double)curve[1], beta = (double)curve[2];
     double eps = (double)curve[3];
     for (size_t i = 0; i < n; i++) {
         double y = (double)x[i], exponent = y < eps ? y : eps;
-        double curved = y > 0.0 ? p * y * y : below * (ss_exp_double(exponent) - 1.0 - y);
-        x[i] = (float)(curved + beta * y);
+        double curve_value =
+            y > 0.0 ? positive * y * y : negative * (ss_exp_double(exponent) - 1.0 - y);
+        x[i] = (float)(curve_value + beta * y);
     }
 }
 

@@ -84,12 +84,14 @@ static void find_visible(const pooled_map *pooled, int t, int ends[3]) {
     ends[1] = mask->recent < ends[2] - ends[0] ? ends[2] - mask->recent : ends[0];
 }
 
-static void add_cells(const pooled_map *pooled, size_t row, const float *x, int from, int to) {
-    for (int j = from, end; j < to; j = end) {
+static void add_cells(const pooled_map *pooled, size_t row, const float *x, int begin,
+                      int row_end) {
+    for (int j = begin, cell_end; j < row_end; j = cell_end) {
         size_t block = row + (size_t)(j / pooled->side);
-        end = ss_min(to, (j / pooled->side + 1) * pooled->side);
-        pooled->sums[block] += ss_sum(x + j, (size_t)(end - j));
-        pooled->largest[block] = fmaxf(pooled->largest[block], ss_max(x + j, (size_t)(end - j)));
+        cell_end = ss_min(row_end, (j / pooled->side + 1) * pooled->side);
+        pooled->sums[block] += ss_sum(x + j, (size_t)(cell_end - j));
+        pooled->largest[block] =
+            fmaxf(pooled->largest[block], ss_max(x + j, (size_t)(cell_end - j)));
     }
 }
 
@@ -105,12 +107,13 @@ static void add_blocks(void *context, int t, int n, const float *x, size_t strid
 }
 
 static int count_visible_cells(const pooled_map *pooled, int row, int column) {
-    int count = 0, from = column * pooled->side, to = from + pooled->side;
+    int count = 0, first_key = column * pooled->side, end_key = first_key + pooled->side;
     for (int t = row * pooled->side; t < ss_min(pooled->trace->T, (row + 1) * pooled->side); t++) {
         int ends[3];
         find_visible(pooled, t, ends);
-        int first = ss_min(ends[0], to) - from, begin = ends[1] > from ? ends[1] : from;
-        int recent = ss_min(ends[2], to) - begin;
+        int first = ss_min(ends[0], end_key) - first_key,
+            begin = ends[1] > first_key ? ends[1] : first_key;
+        int recent = ss_min(ends[2], end_key) - begin;
         count += (first > 0 ? first : 0) + (recent > 0 ? recent : 0);
     }
     return count;

@@ -182,14 +182,15 @@ static void choose_maps(ss_trace *trace, const ss_pass *pass, const ss_run_desc 
     size_t T = (size_t)trace->capacity, budget = desc->map_bytes ? desc->map_bytes : SS_MAP_BYTES;
     size_t bytes = (size_t)ss_heads(trace) * sizeof(float);
     if (maps == SS_FIELDS_MAPS) bytes *= 2;
-    bool fits = ss_mul_size(&bytes, bytes, T) && ss_mul_size(&bytes, bytes, T) && bytes <= budget;
+    bool is_within_budget =
+        ss_mul_size(&bytes, bytes, T) && ss_mul_size(&bytes, bytes, T) && bytes <= budget;
     if (pass->by_layer) {
         trace->computed_fields = maps;
         trace->summed_fields = trace->fields & (maps | SS_BIT(SS_FIELD_Q) | SS_FIELDS_NORMS);
         trace->spectral = desc->fields & SS_SPECTRA && trace->fields & SS_BIT(SS_FIELD_HIDDEN);
         return;
     }
-    if (!maps || fits) return;
+    if (!maps || is_within_budget) return;
     trace->computed_fields = maps;
     trace->fields |= SS_BIT(SS_FIELD_Q);
 }

@@ -204,24 +204,24 @@ void ss_statistics_add_queries(const ss_trace *trace, int head, int t, int n, in
         *directions_n = &statistics->directions_n[head];
     int g = ss_arch_group_row(arch, head);
     size_t K = (size_t)arch->K;
-    float *others = statistics->directions + (size_t)head * K;
+    float *direction = statistics->directions + (size_t)head * K;
     double *cosines = statistics->cosines + 2 * (size_t)head;
-    const float *first = ss_row(trace, SS_FIELD_K, g, trace->first);
+    const float *first_key = ss_row(trace, SS_FIELD_K, g, trace->first);
     if (*queries != t) return;
     if (t == 0) {
         *directions_n = 0;
         cosines[0] = cosines[1] = 0.0;
-        memset(others, 0, K * sizeof *others);
+        memset(direction, 0, K * sizeof *direction);
     }
-    double first_norm = sqrt((double)ss_dot(first, first, K));
+    double first_norm = sqrt((double)ss_dot(first_key, first_key, K));
     for (int r = 0; r < n; r++, q += stride) {
         int end = ss_mask_end(&trace->choices[head].mask, t + r, T);
         for (; *directions_n < end; ++*directions_n)
             if (*directions_n != trace->first)
-                add_direction(others, ss_row(trace, SS_FIELD_K, g, *directions_n), K);
+                add_direction(direction, ss_row(trace, SS_FIELD_K, g, *directions_n), K);
         double norm = sqrt((double)ss_dot(q, q, K));
-        cosines[0] += (double)ss_dot(q, first, K) / (norm * first_norm);
-        cosines[1] += (double)ss_dot(q, others, K) / norm;
+        cosines[0] += (double)ss_dot(q, first_key, K) / (norm * first_norm);
+        cosines[1] += (double)ss_dot(q, direction, K) / norm;
     }
     *queries = t + n;
 }

@@ -41,15 +41,15 @@ static void append_text(header *draft, const char *piece) {
  * name. */
 static void put_tensor(void *context, const char *name, const ss_tensor *shape) {
     header *draft = context;
-    char piece[256], quoted[128];
+    char piece[256], quoted_name[128];
     size_t count = ss_tensor_count(shape);
-    snprintf(quoted, sizeof quoted, "\"%s\":", name);
+    snprintf(quoted_name, sizeof quoted_name, "\"%s\":", name);
     if (draft->text) {
         draft->text[draft->used] = 0;
-        if (strstr(draft->text, quoted)) return;
+        if (strstr(draft->text, quoted_name)) return;
     }
     snprintf(piece, sizeof piece, "%s%s{\"dtype\":\"F32\",\"shape\":[", draft->floats ? "," : "",
-             quoted);
+             quoted_name);
     append_text(draft, piece);
     for (int i = 0; i < shape->rank; i++) {
         snprintf(piece, sizeof piece, "%s%lu", i ? "," : "", (unsigned long)shape->dims[i]);

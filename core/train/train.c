@@ -124,15 +124,15 @@ ss_status ss_train_init(ss_train *train, const ss_train_desc *desc, ss_arena *ar
     return SS_OK;
 }
 
-/* Draws sequences [from, to) of the step's batch, at least one. Sets train->targets, the number of
- * losses of the whole batch: every sequence has the same number. */
-static void draw_batch(ss_train *train, int from, int to) {
+/* Draws sequences [begin, end) of the step's batch, at least one. Sets train->targets, the number
+ * of losses of the whole batch: every sequence has the same number. */
+static void draw_batch(ss_train *train, int begin, int end) {
     double batch = train->recipe->batch;
-    uint64_t first = (uint64_t)train->step * (uint64_t)batch;
-    for (int i = from; i < to || i == from; i++)
+    uint64_t first_number = (uint64_t)train->step * (uint64_t)batch;
+    for (int i = begin; i < end || i == begin; i++)
         train->targets =
-            batch * ss_tasks(NULL)[train->task.row].draw(&train->task, &train->batch[i - from],
-                                                         first + (uint64_t)i, train->T);
+            batch * ss_tasks(NULL)[train->task.row].draw(&train->task, &train->batch[i - begin],
+                                                         first_number + (uint64_t)i, train->T);
 }
 
 /* Restarts a run and copies the sink logits of the model again, since an update changes them. */
@@ -170,16 +170,16 @@ static float *gradient_of(const ss_train *train, double *part) {
 }
 
 ss_status ss_train_part(ss_train *train, int part, bool with_gradients, ss_error *err) {
-    int from = first_sequence(train, part), to = first_sequence(train, part + 1);
+    int begin = first_sequence(train, part), end = first_sequence(train, part + 1);
     size_t bytes = train->gradients.n * sizeof(float);
-    draw_batch(train, from, to);
+    draw_batch(train, begin, end);
     pack_weights(train);
     ss_tally_begin(&train->tally, train->part);
     memset(train->gradients.numbers, 0, bytes);
-    for (int i = from; i < to; i += train->joint_sequences) {
-        int n = to - i < train->joint_sequences ? to - i : train->joint_sequences;
+    for (int i = begin; i < end; i += train->joint_sequences) {
+        int n = end - i < train->joint_sequences ? end - i : train->joint_sequences;
         for (int s = 0; s < n; s++) {
-            ss_status status = run_sequence(train, s, &train->batch[i - from + s], err);
+            ss_status status = run_sequence(train, s, &train->batch[i - begin + s], err);
             if (status != SS_OK) return status;
         }
         if (!with_gradients) continue;

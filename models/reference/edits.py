@@ -231,8 +231,8 @@ def _mix_bits(x: int) -> int:
     return x ^ x >> 16
 
 
-def _draw_uniform(seed: int, compute_logits: int, key: int) -> float:
-    draw = _mix_bits((_mix_bits((_mix_bits(seed) + compute_logits) & 0xFFFFFFFF) + key) & 0xFFFFFFFF)
+def _draw_uniform(seed: int, head: int, key: int) -> float:
+    draw = _mix_bits((_mix_bits((_mix_bits(seed) + head) & 0xFFFFFFFF) + key) & 0xFFFFFFFF)
     return (draw >> 8) / 2**24
 
 
@@ -240,8 +240,8 @@ class _Cache:
     """The keys that one head keeps. `add_query` adds the query's own key before the query attends, and evicts
     others."""
 
-    def __init__(self, edit: Edit, compute_logits: int, k: Tensor, v: Tensor) -> None:
-        self.edit, self.head, self.k, self.v = edit, compute_logits, k, v
+    def __init__(self, edit: Edit, head: int, k: Tensor, v: Tensor) -> None:
+        self.edit, self.head, self.k, self.v = edit, head, k, v
         self.kept_keys: list[int] = []
         self.rows: list[Tensor] = []  # the absolute weights of all keys, [T], for each query so far
         self.evicted_at = torch.full((len(k),), torch.nan, dtype=k.dtype)
@@ -301,8 +301,8 @@ def _token_positions(edits: list[Edit], T: int) -> list[int]:
 
 
 def _compute_at_positions(compute: Callable[[Tensor], Tensor], x: Tensor, positions: list[int]) -> Tensor:
-    """Applies `compute` to x with token t at position at[t]. `compute` itself puts row i at position i. Two tokens may
-    have the same position, so each is computed on its own."""
+    """Applies `compute` to x with token t at position `positions[t]`. `compute` itself puts row i at position i. Two
+    tokens may have the same position, so each is computed on its own."""
     if positions == list(range(len(positions))):
         return compute(x)
     rows = []
@@ -346,8 +346,8 @@ def _removed_directions(model: Model, layer: int, edit: Edit, v: Tensor) -> list
         outputs = v[h] if edit.get("from") == "heads" else model.blocks_without_biases().merge(single_head, layer)
         direction = outputs[_integer_parameter(edit, "key", 0)]
         if edit.get("direction") == "random":
-            seed, compute_logits = _integer_parameter(edit, "seed", 1), layer * arch.H + h
-            numbers = [_draw_uniform(seed, compute_logits, i) - 0.5 for i in range(len(direction))]
+            seed, head = _integer_parameter(edit, "seed", 1), layer * arch.H + h
+            numbers = [_draw_uniform(seed, head, i) - 0.5 for i in range(len(direction))]
             direction = torch.tensor(numbers, dtype=v.dtype)
         directions.append(direction)
     return directions

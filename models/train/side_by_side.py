@@ -205,7 +205,7 @@ def draw_batches(corpus: Corpus, seed: int, sequences: int, T: int, options: Tra
 
 
 def batch_options(training: Training) -> Training:
-    """Returns only the options that Corpus.batch reads, so that runs can share batches."""
+    """Returns only the options that Corpus.draw_batch reads, so that runs can share batches."""
     return Training(front=training.front, tokens=training.tokens, random_first=training.random_first,
                     fixed_at=training.fixed_at)
 
@@ -274,7 +274,7 @@ def main() -> None:
 
     measurer = Measurer(arguments.measurers, arguments.device, zoo, corpora, runs)
     unfinished_jobs = train_runs(due_runs, corpora, runs, measurer, arguments.device, arguments.width, deadline,
-                      not arguments.uncaptured)
+                                 not arguments.uncaptured)
     measurer.close()
     for id, seed in unfinished_jobs:
         protocol.log_file(recipes_by_id[id], seed, zoo).unlink()

@@ -30,58 +30,68 @@ const READS = ['alpha', 'alpha_uniform', 'sink_ratio', 'sink_ratio_raw', 'row_ma
 const reads = READS.map((metric) => ({ metric }));
 
 function filesOf(name) {
-  const at = new URL(name, root);
-  if (name.endsWith('.gguf')) return { weights: readFileSync(at) };
-  const file = (own) => readFileSync(new URL(`${own}`, new URL(`${name}/`, root)));
+  const url = new URL(name, root);
+  if (name.endsWith('.gguf')) return { weights: readFileSync(url) };
+  const file = (fileName) => readFileSync(new URL(`${fileName}`, new URL(`${name}/`, root)));
   return { config: file('config.json'), weights: file('model.safetensors') };
 }
 
 async function timeOf(act) {
-  const used = process.cpuUsage();
-  const made = await act();
-  const { user, system } = process.cpuUsage(used);
-  return { made, ms: (user + system) / 1000 };
+  const startUsage = process.cpuUsage();
+  const result = await act();
+  const { user, system } = process.cpuUsage(startUsage);
+  return { result, ms: (user + system) / 1000 };
 }
 
 /** Lists the acts of a reader. Each act prepares a run, which is not timed, and then acts on it. */
-function actsOf(model, text) {
+function actionsOf(model, text) {
   const { L } = model.architecture;
   const upper = Math.floor((3 * L) / 4);
-  const half = Math.floor(L / 2);
-  const other = (text[T - 1] + 1) % model.architecture.V;
+  const middleLayer = Math.floor(L / 2);
+  const otherId = (text[T - 1] + 1) % model.architecture.V;
   const capacity = T + 2;
-  const plain = (ids) => model.run(ids, { capacity });
+  const runPlain = (ids) => model.run(ids, { capacity });
   const update = (before, after) => ({
-    prepare: () => plain(before),
+    prepare: () => runPlain(before),
     act: async (run) => (await run.update(after), run),
   });
   const whatIf = (edit) => ({
-    prepare: () => plain(text),
+    prepare: () => runPlain(text),
     act: (base) => model.run(text, { capacity, edits: [edit], from: { run: base } }),
   });
-  const middle = [...text.slice(0, T / 2), other, ...text.slice(T / 2, T - 1)];
-  const clamp = (value) => ({ kind: 'clamp_channel', channel: 1, layer: half, to: 'value', value });
+  const middle = [...text.slice(0, T / 2), otherId, ...text.slice(T / 2, T - 1)];
+  const clamp = (value) => ({
+    kind: 'clamp_channel',
+    channel: 1,
+    layer: middleLayer,
+    to: 'value',
+    value,
+  });
   return {
-    'whole run': { prepare: async () => undefined, act: () => plain(text) },
+    'whole run': { prepare: async () => undefined, act: () => runPlain(text) },
     'key at the end': update(text.slice(0, -1), text),
-    'key taken away': update([...text, other], text),
+    'key taken away': update([...text, otherId], text),
     'key in the middle': update(text.slice(0, -1), middle),
     'next token': {
-      prepare: () => plain(text.slice(0, -1)),
+      prepare: () => runPlain(text.slice(0, -1)),
       act: async (run) => {
         for await (const _ of run.generate({ count: 1 }));
         return run;
       },
     },
     'hide key 1': whatIf({ kind: 'hide_key', key: 0 }),
-    [`hide key 1 from layer ${half}`]: whatIf({ kind: 'hide_key', key: 0, layer: half }),
+    [`hide key 1 from layer ${middleLayer}`]: whatIf({
+      kind: 'hide_key',
+      key: 0,
+      layer: middleLayer,
+    }),
     [`ablate a head of layer ${upper}`]: whatIf({ kind: 'silence', layer: upper, head: 0 }),
     [`another operation in layer ${upper}`]: whatIf({
       kind: 'operation',
       operation: 'sigmoid',
       layer: upper,
     }),
-    [`a step of the slider, behind ${half} layers`]: whatIf(clamp(3)),
+    [`a step of the slider, behind ${middleLayer} layers`]: whatIf(clamp(3)),
     'evict to half of the keys': whatIf({ kind: 'evict', policy: 'h2o', budget: T / 2 }),
   };
 }
@@ -91,25 +101,25 @@ for (const name of positionals.length ? positionals : defaultModels) {
   const model = await engine.open(filesOf(name));
   const { V } = model.architecture;
   const text = Array.from({ length: T }, (_, i) => (i ? (i * i * 31 + i * 17) % V : 0));
-  const acts = actsOf(model, text);
-  const times = new Map(Object.keys(acts).map((act) => [act, { run: [], read: [] }]));
+  const actions = actionsOf(model, text);
+  const times = new Map(Object.keys(actions).map((name) => [name, { run: [], read: [] }]));
   for (let round = 0; round <= rounds; round++)
-    for (const [act, { prepare, act: perform }] of Object.entries(acts)) {
+    for (const [actionName, { prepare, act: perform }] of Object.entries(actions)) {
       const before = await prepare();
-      const { made, ms } = await timeOf(() => perform(before));
-      const { ms: reading } = await timeOf(() => made.read(reads));
-      for (const run of new Set([made, before])) await run?.close();
+      const { result, ms } = await timeOf(() => perform(before));
+      const { ms: readMs } = await timeOf(() => result.read(reads));
+      for (const run of new Set([result, before])) await run?.close();
       // The first round is not counted: V8 still compiles and optimizes the functions.
       if (!round) continue;
-      times.get(act).run.push(ms);
-      times.get(act).read.push(reading);
+      times.get(actionName).run.push(ms);
+      times.get(actionName).read.push(readMs);
     }
-  const whole = median(times.get('whole run').run);
+  const wholeMs = median(times.get('whole run').run);
   console.log(`\n${name}, T = ${T}: ms of processor time; over a whole run; and reading a frame`);
-  for (const [act, { run, read }] of times) {
-    const [ms, ratio] = [median(run), median(run) / whole];
-    const own = [ms.toFixed(1), ratio.toFixed(2), median(read).toFixed(1)];
-    console.log(`${act.padEnd(44)}${own.map((one) => one.padStart(9)).join('')}`);
+  for (const [actionName, { run, read }] of times) {
+    const [ms, ratio] = [median(run), median(run) / wholeMs];
+    const cells = [ms.toFixed(1), ratio.toFixed(2), median(read).toFixed(1)];
+    console.log(`${actionName.padEnd(44)}${cells.map((cell) => cell.padStart(9)).join('')}`);
   }
   await model.close();
 }

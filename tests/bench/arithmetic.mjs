@@ -26,8 +26,11 @@ const heldout = JSON.parse(readFileSync(new URL('models/zoo/heldout.json', root)
 async function planOf(path) {
   const isFolder = statSync(path).isDirectory();
   const names = isFolder ? readdirSync(path).map((name) => join(path, name)) : [path];
-  const kept = names.filter((name) => statSync(name).isFile());
-  const files = kept.map(async (name) => ({ path: basename(name), file: await openAsBlob(name) }));
+  const fileNames = names.filter((name) => statSync(name).isFile());
+  const files = fileNames.map(async (name) => ({
+    path: basename(name),
+    file: await openAsBlob(name),
+  }));
   return (await planFiles(await Promise.all(files)))[0];
 }
 
@@ -51,27 +54,28 @@ class Differences {
 
 async function* rows(path) {
   const plan = await planOf(path);
-  const exact = await engine.open(modelFiles(plan));
-  const tokenizer = await planTokenizer(plan, exact);
+  const exactModel = await engine.open(modelFiles(plan));
+  const tokenizer = await planTokenizer(plan, exactModel);
   const sequences = await cutText(tokenizer, heldout, { tokens: 64, sequences: 100 });
   tokenizer.close();
-  const reported = (model) => measure(model, sequences, { eps: 0.3 });
-  const { metrics: before } = await reported(exact);
+  const measureModel = (model) => measure(model, sequences, { eps: 0.3 });
+  const { metrics: before } = await measureModel(exactModel);
   for (const arithmetic of ['relaxed', 'int8']) {
     const model = await engine.open(modelFiles(plan), { arithmetic });
     const gaps = { logits: new Differences(), att: new Differences() };
     for (const tokens of sequences) {
       const options = { fields: Object.keys(gaps), capacity: tokens.length };
-      const runs = [await exact.run(tokens, options), await model.run(tokens, options)];
+      const runs = [await exactModel.run(tokens, options), await model.run(tokens, options)];
       for (const [field, gap] of Object.entries(gaps)) {
         const [a, b] = await Promise.all(runs.map((run) => run.field(field)));
         gap.add(a.data, b.data);
       }
       for (const run of runs) await run.close();
     }
-    const { metrics } = await reported(model);
+    const { metrics } = await measureModel(model);
     await model.close();
-    const pair = (name, show) => [before, metrics].map((one) => show(one[name].mean[0])).join(', ');
+    const pair = (name, show) =>
+      [before, metrics].map((result) => show(result[name].mean[0])).join(', ');
     yield [
       basename(path),
       arithmetic,
@@ -81,14 +85,14 @@ async function* rows(path) {
       pair('loss_mean', (x) => x.toFixed(6)),
     ];
   }
-  await exact.close();
+  await exactModel.close();
 }
 
 const heads = ['model', 'arithmetic', 'logits: largest, mean', 'maps: largest, mean'];
 console.log(`| ${[...heads, 'Sink_1: exact, so', 'loss: exact, so'].join(' | ')} |`);
 console.log('|---|---|---|---|---|---|');
 const twins = ['softmax', 'sigmoid'].map((id) => fileURLToPath(new URL(`models/zoo/${id}`, root)));
-const given = process.argv.slice(2);
-for (const path of given.length ? given : twins)
+const paths = process.argv.slice(2);
+for (const path of paths.length ? paths : twins)
   for await (const cells of rows(path)) console.log(`| ${cells.join(' | ')} |`);
 await engine.close();

@@ -40,13 +40,13 @@ for (let round = 0; round <= Number(values.rounds); round++)
   for (const T of lengths)
     for (const [name, options] of Object.entries(runs)) {
       const ids = Array.from({ length: T }, (_, i) => (i * 31 + i * i) % sizes.V);
-      const used = process.cpuUsage();
+      const startUsage = process.cpuUsage();
       // Repeats short texts, so that each time is long enough to measure.
       for (let n = 0; n < Math.max(1, 1024 / T); n++) {
         const run = await model.run(ids, { ...options, capacity: T, maps: 0 });
         await run.close();
       }
-      const ms = usedSince(used) / Math.max(1, 1024 / T);
+      const ms = usedSince(startUsage) / Math.max(1, 1024 / T);
       // The first round is not counted: V8 still compiles and optimizes the functions.
       if (round) ((times[name] ??= {})[T] ??= []).push(ms);
     }
@@ -54,8 +54,8 @@ console.log(`nanoseconds of a pair in a head, ${H} heads of ${model.architecture
 console.log('T'.padStart(24) + lengths.map((T) => String(T).padStart(8)).join(''));
 for (const [name, byT] of Object.entries(times)) {
   const pairs = lengths.map((T) => (1e6 * median(byT[T])) / ((L * H * T * (T + 1)) / 2));
-  const row = (all) => all.map((x) => x.toFixed(2).padStart(8)).join('');
-  console.log(name.padStart(24) + row(pairs));
-  console.log('over the first'.padStart(24) + row(pairs.map((x) => x / pairs[0])));
+  const formatRow = (values) => values.map((x) => x.toFixed(2).padStart(8)).join('');
+  console.log(name.padStart(24) + formatRow(pairs));
+  console.log('over the first'.padStart(24) + formatRow(pairs.map((x) => x / pairs[0])));
 }
 await engine.close();

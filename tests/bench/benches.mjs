@@ -38,24 +38,26 @@ const passages = JSON.parse(await readFile(join(zoo, 'heldout-long.json'), 'utf8
 const engine = await createEngine();
 const EPS = engine.describe.defaults.eps;
 
-const mean = (all) => all.reduce((a, b) => a + b, 0) / all.length;
-const deviation = (all) =>
-  Math.sqrt(mean(all.map((x) => (x - mean(all)) ** 2 * (all.length / (all.length - 1)))));
+const mean = (values) => values.reduce((a, b) => a + b, 0) / values.length;
+const deviation = (values) =>
+  Math.sqrt(
+    mean(values.map((x) => (x - mean(values)) ** 2 * (values.length / (values.length - 1)))),
+  );
 const signed = (x) => `${x < 0 ? '−' : '+'}${Math.abs(x).toFixed(3)}`;
 const percent = (x) => (Number.isFinite(x) ? `${(100 * x).toFixed(1)} %` : '–');
-const finite = (all) => all.filter((x) => x !== null && Number.isFinite(x));
+const finite = (values) => values.filter((x) => x !== null && Number.isFinite(x));
 
-async function open(name) {
+async function openModel(name) {
   const path = (await stat(name).catch(() => undefined)) ? name : join(zoo, name);
   const isFolder = (await stat(path)).isDirectory();
   const names = isFolder
     ? (await readdir(path, { withFileTypes: true }))
-        .filter((one) => one.isFile())
-        .map((one) => one.name)
+        .filter((entry) => entry.isFile())
+        .map((entry) => entry.name)
     : [''];
-  const files = names.map(async (own) => ({
-    path: own || basename(path),
-    file: await openAsBlob(join(path, own)),
+  const files = names.map(async (fileName) => ({
+    path: fileName || basename(path),
+    file: await openAsBlob(join(path, fileName)),
   }));
   const [plan] = await planFiles(await Promise.all(files));
   const model = await engine.open(modelFiles(plan, {}));
@@ -72,9 +74,11 @@ async function open(name) {
   return { model, sequences, first: first && sequences[0][0], word };
 }
 
-const evict = (policy, more = {}) => [{ kind: 'evict', policy, budget: 24, ...more }];
-const round = (what, bits, by, first = 0) => [
-  { kind: 'quantize', what, bits, by, ...(first ? { first } : {}) },
+const evict = (policy, otherParameters = {}) => [
+  { kind: 'evict', policy, budget: 24, ...otherParameters },
+];
+const round = (label, bits, changes, first = 0) => [
+  { kind: 'quantize', what: label, bits, by: changes, ...(first ? { first } : {}) },
 ];
 
 const SETTINGS = [
@@ -102,14 +106,16 @@ async function measurePerturbations({ model, sequences }) {
   ).map(({ data }) => data);
   await run.close();
   const rows = Array.from({ length: sizes.length / 4 }, (_, l) => sizes[4 * l] / sizes[4 * l + 3]);
-  const behind = rows.indexOf(Math.max(...rows));
-  const [channel, token] = places.slice(6 * behind);
-  const value = hidden.data[(behind * sequences[0].length + token) * D + channel];
+  const strongestLayer = rows.indexOf(Math.max(...rows));
+  const [channel, token] = places.slice(6 * strongestLayer);
+  const value = hidden.data[(strongestLayer * sequences[0].length + token) * D + channel];
   const outputs = Array.from({ length: spikes.length / 6 }, (_, l) => Math.abs(spikes[6 * l + 5]));
   const layer = outputs.indexOf(Math.max(...outputs));
   const [row, column] = spikes.slice(6 * layer);
-  const other = (at, n, i) => (at + Math.round((i * n) / 6)) % n;
-  const clamp = (at, more = {}) => [{ kind: 'clamp_channel', channel: at, ...more }];
+  const otherIndex = (index, n, i) => (index + Math.round((i * n) / 6)) % n;
+  const clamp = (channel, otherParameters = {}) => [
+    { kind: 'clamp_channel', channel, ...otherParameters },
+  ];
   const scale = (r, c) => [
     { kind: 'scale_weight', matrix: 'down', layer, row: r, column: c, factor: 0 },
   ];
@@ -117,14 +123,17 @@ async function measurePerturbations({ model, sequences }) {
   return [
     [`channel of the largest at 0`, clamp(channel)],
     [`the same at its mean`, clamp(channel, { to: 'mean' })],
-    ['that number alone at 0', clamp(channel, { layer: behind, token })],
-    ['the same at its value', clamp(channel, { layer: behind, token, to: 'value', value })],
-    ...five.map((i) => [`other channel ${i}`, clamp(other(channel, D, i))]),
+    ['that number alone at 0', clamp(channel, { layer: strongestLayer, token })],
+    ['the same at its value', clamp(channel, { layer: strongestLayer, token, to: 'value', value })],
+    ...five.map((i) => [`other channel ${i}`, clamp(otherIndex(channel, D, i))]),
     ...(layer < 0
       ? []
       : [
           [`weight that writes the largest at 0`, scale(row, column)],
-          ...five.map((i) => [`other weight ${i}`, scale(other(row, D, i), other(column, F, i))]),
+          ...five.map((i) => [
+            `other weight ${i}`,
+            scale(otherIndex(row, D, i), otherIndex(column, F, i)),
+          ]),
         ]),
   ];
 }
@@ -132,16 +141,16 @@ async function measurePerturbations({ model, sequences }) {
 /** Counts the repeated tokens whose hidden norm is at least half that of token 1 in ordinary text. */
 async function countCopies({ model, sequences, first, word }) {
   const normsOf = async (ids) => {
-    const found = await measure(model, [ids], {
+    const result = await measure(model, [ids], {
       metrics: ['hidden_norm', 'hidden_ratio', 'sink_ratio'],
       eps: EPS,
     });
-    return found.metrics;
+    return result.metrics;
   };
-  const text = await normsOf(sequences[0]);
-  const ratios = text.hidden_ratio.mean;
+  const textNorms = await normsOf(sequences[0]);
+  const ratios = textNorms.hidden_ratio.mean;
   const layer = ratios.indexOf(Math.max(...ratios));
-  const said = [`token 1 ${ratios[layer].toFixed(1)} × the others`];
+  const parts = [`token 1 ${ratios[layer].toFixed(1)} × the others`];
   const begin = first === undefined ? [] : [first];
   for (const [name, id] of [
     ['a word', word],
@@ -150,11 +159,11 @@ async function countCopies({ model, sequences, first, word }) {
     if (id === undefined) continue;
     const { hidden_norm, sink_ratio } = await normsOf([...begin, ...Array(100).fill(id)]);
     const [, T] = hidden_norm.shape;
-    const own = hidden_norm.mean.slice(layer * T, (layer + 1) * T);
-    const count = own.slice(1).filter((x) => x >= own[0] / 2).length;
-    said.push(`${name}: ${count} of ${T - 1}, Sink₁ ${percent(sink_ratio.mean[0])}`);
+    const norms = hidden_norm.mean.slice(layer * T, (layer + 1) * T);
+    const count = norms.slice(1).filter((x) => x >= norms[0] / 2).length;
+    parts.push(`${name}: ${count} of ${T - 1}, Sink₁ ${percent(sink_ratio.mean[0])}`);
   }
-  return said.join('; ');
+  return parts.join('; ');
 }
 
 async function heads({ model, sequences }) {
@@ -166,66 +175,66 @@ async function heads({ model, sequences }) {
     eps: EPS,
   });
   const [share, contribution] = [metrics.first_share.mean, metrics.contribution.mean];
-  const all = effect.map((x, i) =>
+  const headLabels = effect.map((x, i) =>
     labelHead({ eps: EPS, share: share[i], contribution: contribution[i] ?? NaN, effect: x }),
   );
-  const count = (label) => all.filter((one) => one.label === label).length;
-  const most = effect.indexOf(Math.max(...effect));
+  const count = (label) => headLabels.filter((headLabel) => headLabel.label === label).length;
+  const largestHead = effect.indexOf(Math.max(...effect));
   return (
     `${count('active')} active, ${count('no-op')} no-op, ${count('broadcast')} broadcast, ` +
-    `${all.filter(({ dormant }) => dormant).length} dormant; most ${signed(effect[most])} ` +
-    `(layer ${Math.floor(most / H) + 1}, head ${(most % H) + 1})`
+    `${headLabels.filter(({ dormant }) => dormant).length} dormant; most ${signed(effect[largestHead])} ` +
+    `(layer ${Math.floor(largestHead / H) + 1}, head ${(largestHead % H) + 1})`
   );
 }
 
 /** Measures how far the hidden states of later tokens move, after the last layer, if an early token is replaced. */
 async function measureInfluence({ model, sequences, first }) {
   const { L } = model.architecture;
-  const moved = async (from) => {
-    const each = [];
+  const measureMoves = async (start) => {
+    const moves = [];
     for (const ids of sequences.slice(0, 8)) {
-      const text = ids.slice(from);
-      const at = (first === undefined ? 0 : 1) + 4 - from;
-      const other = [...text].reverse().find((id) => id !== text[at]);
+      const text = ids.slice(start);
+      const place = (first === undefined ? 0 : 1) + 4 - start;
+      const otherId = [...text].reverse().find((id) => id !== text[place]);
       const options = { fields: ['hidden'], capacity: text.length };
       const base = await model.run(text, options);
       const run = await model.run(
-        text.map((id, t) => (t === at ? other : id)),
+        text.map((id, t) => (t === place ? otherId : id)),
         options,
       );
       const { data } = await run.metric('hidden_change', { base });
       await Promise.all([run.close(), base.close()]);
-      each.push(mean([...data.slice(L * text.length + at + 1)]));
+      moves.push(mean([...data.slice(L * text.length + place + 1)]));
     }
-    return percent(mean(each));
+    return percent(mean(moves));
   };
   return first === undefined
-    ? moved(0)
-    : `${await moved(0)}, without the first token ${await moved(1)}`;
+    ? measureMoves(0)
+    : `${await measureMoves(0)}, without the first token ${await measureMoves(1)}`;
 }
 
 const columns = [];
 for (const name of positionals) {
-  const began = performance.now();
-  const reported = new Map();
+  const startTime = performance.now();
+  const reportRows = new Map();
   /** Prints each row at once, because a large model takes minutes. */
   const report = (row, value) => {
-    reported.set(row, value);
+    reportRows.set(row, value);
     console.error(`${basename(name)}: ${row}: ${value}`);
   };
-  const timed = async (what, work) => {
-    if (values.skip.includes(what)) return;
-    const from = performance.now();
+  const runTimed = async (rowName, work) => {
+    if (values.skip.includes(rowName)) return;
+    const startTime = performance.now();
     await work();
-    report(`seconds: ${what}`, ((performance.now() - from) / 1000).toFixed(1));
+    report(`seconds: ${rowName}`, ((performance.now() - startTime) / 1000).toFixed(1));
   };
-  const opened = await open(name);
-  const { model, sequences } = opened;
-  const costs = (what, settings) =>
-    timed(what, async () => {
+  const openedModel = await openModel(name);
+  const { model, sequences } = openedModel;
+  const costs = (rowName, settings) =>
+    runTimed(rowName, async () => {
       const cases = [[], ...settings.map(([, edits]) => edits)];
-      const each = cases.map(() => []);
-      const found = await sweep(model, sequences, cases, {
+      const lossesByCase = cases.map(() => []);
+      const results = await sweep(model, sequences, cases, {
         eps: EPS,
         metrics: [
           'loss_mean',
@@ -235,39 +244,48 @@ for (const name of positionals) {
           'quantize_error',
           'weight_error',
         ],
-        onSequence: ({ loss_mean }, _, at) => each[at].push(loss_mean.data[0]),
+        onSequence: ({ loss_mean }, _, caseIndex) =>
+          lossesByCase[caseIndex].push(loss_mean.data[0]),
       });
-      const [plain] = found;
-      report('loss of the baseline', plain.metrics.loss_mean.mean[0].toFixed(3));
-      report('Sink₁ of it', percent(plain.metrics.sink_ratio.mean[0]));
+      const [baseline] = results;
+      report('loss of the baseline', baseline.metrics.loss_mean.mean[0].toFixed(3));
+      report('Sink₁ of it', percent(baseline.metrics.sink_ratio.mean[0]));
       const groups = new Map();
       settings.forEach(([label, edits], i) => {
-        const { metrics } = found[i + 1];
-        const by = each[i + 1].map((loss, n) => loss - each[0][n]);
-        const spread = by.length > 1 ? ` ± ${deviation(by).toFixed(3)}` : '';
+        const { metrics } = results[i + 1];
+        const differences = lossesByCase[i + 1].map((loss, n) => loss - lossesByCase[0][n]);
+        const spread = differences.length > 1 ? ` ± ${deviation(differences).toFixed(3)}` : '';
         const errors = finite([...metrics.quantize_error.mean, ...metrics.weight_error.mean]);
         const kind = edits[0].kind;
-        const more = [
+        const parts = [
           kind === 'evict' &&
             `KL ${metrics.kl_mean.mean[0].toFixed(3)}, kept ${percent(mean(metrics.keeps_first.mean))}`,
           kind === 'quantize' &&
             `${percent(mean(errors))} off, Sink₁ ${percent(metrics.sink_ratio.mean[0])}`,
         ].filter(Boolean);
         const [, others] = /^(other \w+)/.exec(label) ?? [];
-        if (others) groups.set(others, Math.max(groups.get(others) ?? -Infinity, mean(by)));
-        else report(label, `${signed(mean(by))}${spread}${more.length ? ` (${more})` : ''}`);
+        if (others)
+          groups.set(others, Math.max(groups.get(others) ?? -Infinity, mean(differences)));
+        else
+          report(
+            label,
+            `${signed(mean(differences))}${spread}${parts.length ? ` (${parts})` : ''}`,
+          );
       });
-      for (const [label, most] of groups) report(`five ${label}s, at most`, signed(most));
+      for (const [label, largest] of groups) report(`five ${label}s, at most`, signed(largest));
     });
   await costs('keys and bits', SETTINGS);
-  await costs('strikes', values.skip.includes('strikes') ? [] : await measurePerturbations(opened));
-  await timed('copies', async () => report('100 copies', await countCopies(opened)));
-  await timed('effects', async () => report('heads', await heads(opened)));
-  await timed('reach', async () =>
-    report('influence of one token', await measureInfluence(opened)),
+  await costs(
+    'strikes',
+    values.skip.includes('strikes') ? [] : await measurePerturbations(openedModel),
   );
-  report('seconds: all', ((performance.now() - began) / 1000).toFixed(1));
-  columns.push({ name: basename(name), reported });
+  await runTimed('copies', async () => report('100 copies', await countCopies(openedModel)));
+  await runTimed('effects', async () => report('heads', await heads(openedModel)));
+  await runTimed('reach', async () =>
+    report('influence of one token', await measureInfluence(openedModel)),
+  );
+  report('seconds: all', ((performance.now() - startTime) / 1000).toFixed(1));
+  columns.push({ name: basename(name), reported: reportRows });
   await model.close();
 }
 await engine.close();

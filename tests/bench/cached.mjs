@@ -49,17 +49,17 @@ await page.goto(server.address);
 await page.waitForFunction(() => globalThis.open);
 const times = [];
 for (let round = 0; round <= rounds; round++) {
-  const asked = hub.log.length;
-  const one = await page.evaluate((from) => globalThis.open(from), weights);
-  if (round && hub.log.length > asked)
+  const requestCount = hub.log.length;
+  const visit = await page.evaluate((from) => globalThis.open(from), weights);
+  if (round && hub.log.length > requestCount)
     throw new Error('expected a cached file, found a request to the hub');
-  times.push(one);
+  times.push(visit);
 }
-const [first, ...later] = times;
-const seconds = (of) => (of / 1000).toFixed(2);
+const [first, ...laterTimes] = times;
+const seconds = (milliseconds) => (milliseconds / 1000).toFixed(2);
 console.log(`${file}, from the hub of this machine: ${seconds(first.all)} s`);
 for (const [part, name] of Object.entries({ all: 'from the cache', read: 'read', core: 'core' }))
-  console.log(`${name}: ${seconds(median(later.map((one) => one[part])))} s`);
+  console.log(`${name}: ${seconds(median(laterTimes.map((time) => time[part])))} s`);
 await browser.close();
 rmSync(join(folder, 'profile'), { recursive: true, force: true });
 process.exit();

@@ -21,14 +21,14 @@ const model = await engine.open({
 const ids = Array.from({ length: T }, (_, i) => (i * i * 31 + 7) % config.vocab_size);
 
 const POLICIES = ['window', 'first', 'h2o', 'tova', 'snapkv', 'key_norm', 'vatp', 'random'];
-const more = { first: { first: 1 }, snapkv: { prompt: 300, queries: 16 } };
+const policyParameters = { first: { first: 1 }, snapkv: { prompt: 300, queries: 16 } };
 const cases = [{ name: 'plain', edits: [] }];
 for (const budget of [64, 256])
   for (const positions of ['text', 'cache'])
     for (const policy of POLICIES)
       cases.push({
         name: `${policy} ${budget} ${positions}`,
-        edits: [{ kind: 'evict', policy, budget, positions, ...more[policy] }],
+        edits: [{ kind: 'evict', policy, budget, positions, ...policyParameters[policy] }],
       });
 
 const best = cases.map(() => Infinity);

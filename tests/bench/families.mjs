@@ -54,8 +54,8 @@ for (const [, name, text] of stdout.matchAll(/^- ((?:hf|gguf)-\S+)\n((?: {2}.*\n
   const format = name.startsWith('gguf') ? 'gguf' : 'safetensors';
   const cell = (row[format] ??= { count: 0, att: 0, logits: 0 });
   cell.count++;
-  for (const [, field, off] of text.matchAll(/^ {2}(att|logits) +off by (\S+)/gm))
-    cell[field] = Math.max(cell[field], Number(off));
+  for (const [, field, difference] of text.matchAll(/^ {2}(att|logits) +off by (\S+)/gm))
+    cell[field] = Math.max(cell[field], Number(difference));
 }
 
 const words = (cell) =>

@@ -34,31 +34,32 @@ for (const [name, source] of Object.entries(models)) {
     const engine = await engineOf(folder);
     const model = await engine.open(source);
     const { architecture, describe } = model;
-    const others = describe.fields
+    const otherFields = describe.fields
       .filter((row) => !BASE_FIELDS.includes(row.name) && (!row.needs || architecture[row.needs]))
       .map((row) => row.name);
-    const sets = { 'maps and logits': BASE_FIELDS, 'all fields': [...BASE_FIELDS, ...others] };
-    if (values.each) for (const one of others) sets[`  and ${one}`] = [...BASE_FIELDS, one];
+    const sets = { 'maps and logits': BASE_FIELDS, 'all fields': [...BASE_FIELDS, ...otherFields] };
+    if (values.each)
+      for (const fieldName of otherFields) sets[`  and ${fieldName}`] = [...BASE_FIELDS, fieldName];
     subjects.push({ folder, engine, model, sets, times: {} });
   }
   for (let round = 0; round <= Number(values.rounds); round++)
     for (const { model, sets, times } of subjects)
-      for (const [what, fields] of Object.entries(sets)) {
+      for (const [setName, fields] of Object.entries(sets)) {
         const { V } = model.architecture;
         const text = Array.from({ length: T }, (_, i) => (i ? (i * i * 31 + i * 17) % V : 0));
-        const used = process.cpuUsage();
+        const startUsage = process.cpuUsage();
         const run = await model.run(text, { fields });
-        const { user, system } = process.cpuUsage(used);
+        const { user, system } = process.cpuUsage(startUsage);
         await run.close();
         // The first round is not counted: V8 still compiles and optimizes the functions.
-        if (round) (times[what] ??= []).push((user + system) / 1000);
+        if (round) (times[setName] ??= []).push((user + system) / 1000);
       }
   for (const { folder, engine, times } of subjects) {
     console.log(`\n${name}, ${folder}`);
     const least = median(times['maps and logits']);
-    for (const [what, all] of Object.entries(times))
+    for (const [setName, milliseconds] of Object.entries(times))
       console.log(
-        `${what.padEnd(24)}${median(all).toFixed(2).padStart(8)} ms ${(median(all) / least).toFixed(2)}`,
+        `${setName.padEnd(24)}${median(milliseconds).toFixed(2).padStart(8)} ms ${(median(milliseconds) / least).toFixed(2)}`,
       );
     await engine.close();
   }

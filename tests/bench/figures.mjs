@@ -34,38 +34,45 @@ async function visit(path, count) {
     );
   });
   await page.goto(address + path, { waitUntil: 'commit' });
-  await page.waitForFunction((all) => globalThis.drawn.length >= all, count, { timeout: 60_000 });
+  await page.waitForFunction((drawCount) => globalThis.drawn.length >= drawCount, count, {
+    timeout: 60_000,
+  });
   const { drawn, since } = await page.evaluate(() => ({
     drawn: globalThis.drawn,
     since: performance.timeOrigin,
   }));
   await context.close();
-  const isModel = ({ path: one }) => /^\/(zoo|engine|recordings)\//.test(one);
-  const until = served.filter(({ at }) => at <= since + drawn[0]);
-  const bytesOf = (all) => all.reduce((sum, { bytes }) => sum + bytes, 0);
-  return { drawn, all: bytesOf(until), text: bytesOf(until.filter((one) => !isModel(one))) };
+  const isModel = ({ path }) => /^\/(zoo|engine|recordings)\//.test(path);
+  const servedFiles = served.filter(({ at }) => at <= since + drawn[0]);
+  const bytesOf = (files) => files.reduce((sum, { bytes }) => sum + bytes, 0);
+  return {
+    drawn,
+    all: bytesOf(servedFiles),
+    text: bytesOf(servedFiles.filter((file) => !isModel(file))),
+  };
 }
 
 const results = table();
 async function measure(name, path, count) {
   const visits = [];
   for (let i = 0; i < 4; i++) {
-    const one = await visit(path, count);
+    const visitOnce = await visit(path, count);
     // The first visit is not counted: it fills the cache of the server.
-    if (i) visits.push(one);
+    if (i) visits.push(visitOnce);
   }
-  const at = (place) => (median(visits.map(({ drawn }) => drawn[place])) / 1000).toFixed(2);
-  results.row(`${name}: first figure`, at(0), 's', 1);
-  if (count > 1) results.row(`${name}: all ${count}`, at(count - 1), 's', 2);
-  const size = (of) => (median(visits.map(of)) / 1000).toFixed(0);
+  const medianSeconds = (place) =>
+    (median(visits.map(({ drawn }) => drawn[place])) / 1000).toFixed(2);
+  results.row(`${name}: first figure`, medianSeconds(0), 's', 1);
+  if (count > 1) results.row(`${name}: all ${count}`, medianSeconds(count - 1), 's', 2);
+  const medianKilobytes = (pick) => (median(visits.map(pick)) / 1000).toFixed(0);
   results.row(
     `${name}: page, scripts, styles and pictures until then`,
-    size(({ text }) => text),
+    medianKilobytes(({ text }) => text),
     'KB',
   );
   results.row(
     `${name}: the same with engine and weights`,
-    size(({ all }) => all),
+    medianKilobytes(({ all }) => all),
     'KB',
   );
 }

@@ -19,7 +19,7 @@ import { CHROMIUM, TYPES, chromium, pageRoot, root } from '../browser/stage.mjs'
 
 const WATCHED_MS = 20_000;
 
-const until = (server) =>
+const listen = (server) =>
   new Promise((done) => server.listen(0, '127.0.0.1', () => done(server.address().port)));
 
 /** Starts a program that serves the page, behind a proxy that counts requests and bytes. */
@@ -54,9 +54,9 @@ function startHost(headers, zips) {
     const file = join(pageRoot, /\/$/.test(path) ? `${path}index.html` : path);
     const type = TYPES[extname(file)];
     try {
-      const plain = await readFile(file);
+      const content = await readFile(file);
       const isZipped = zips && type;
-      const bytes = isZipped ? gzipSync(plain) : plain;
+      const bytes = isZipped ? gzipSync(content) : content;
       sent(bytes.length);
       response.writeHead(200, {
         ...headers,
@@ -91,11 +91,11 @@ const HOSTS = {
 async function visit(browser, host) {
   const served = [];
   const server = createServer((request, response) => {
-    const one = { path: decodeURIComponent(request.url.split('?')[0]), bytes: 0, at: Date.now() };
-    served.push(one);
-    host.answer(request, response, (bytes) => (one.bytes += bytes));
+    const file = { path: decodeURIComponent(request.url.split('?')[0]), bytes: 0, at: Date.now() };
+    served.push(file);
+    host.answer(request, response, (bytes) => (file.bytes += bytes));
   });
-  const port = await until(server);
+  const port = await listen(server);
   const context = await browser.newContext({ viewport: { width: 1280, height: 800 } });
   const page = await context.newPage();
   const start = Date.now();
@@ -126,18 +126,20 @@ for (const [name, open] of Object.entries(HOSTS)) {
   const host = await open();
   const { all, before, first } = await visit(browser, host);
   host.close();
-  const seen = new Set();
-  const again = all.filter(({ path, bytes }) => bytes && (seen.has(path) || !seen.add(path)));
+  const paths = new Set();
+  const repeatedFiles = all.filter(
+    ({ path, bytes }) => bytes && (paths.has(path) || !paths.add(path)),
+  );
   const row = [
     `${megabytes(first)} in ${first.length}`,
     `${megabytes(before)} in ${before.length}`,
     `${megabytes(all)} in ${all.length}`,
-    `${again.length}, ${megabytes(again)} MB`,
+    `${repeatedFiles.length}, ${megabytes(repeatedFiles)} MB`,
   ];
   console.log(`${name}: ${row.join('; ')}`);
   if (process.env.SINKSCOPE_REQUESTS)
-    for (const one of all)
-      console.log(`  ${first.includes(one) ? '*' : ' '} ${one.bytes} ${one.path}`);
+    for (const sentFile of all)
+      console.log(`  ${first.includes(sentFile) ? '*' : ' '} ${sentFile.bytes} ${sentFile.path}`);
 }
 await browser.close();
 process.exit(0);

@@ -22,9 +22,9 @@ const gguf = randomFile('gpt2', 'f32');
 const files = { safetensors: hubFile(gguf), GGUF: { weights: gguf } };
 
 async function timeOf(work) {
-  const used = process.cpuUsage();
-  const made = await work();
-  return { made, ms: usedSince(used) };
+  const startUsage = process.cpuUsage();
+  const result = await work();
+  return { result, ms: usedSince(startUsage) };
 }
 
 const subjects = [];
@@ -39,22 +39,22 @@ let bits;
 for (let round = 0; round <= rounds; round++)
   for (const subject of subjects) {
     const { engine, source } = subject;
-    const { made: model, ms } = await timeOf(() => engine.open(source));
+    const { result: model, ms } = await timeOf(() => engine.open(source));
     const fields = ['att', 'next'];
-    const started = await timeOf(() => model.run(text, { capacity: T + STEPS, fields }));
-    const run = started.made;
+    const firstRun = await timeOf(() => model.run(text, { capacity: T + STEPS, fields }));
+    const run = firstRun.result;
     const stepped = await timeOf(async () => {
       for await (const _ of run.generate({ count: STEPS }));
     });
-    const again = await timeOf(() => model.run(text, { capacity: T, fields }));
-    await again.made.close();
-    const next = (await run.read([{ field: 'next' }]))[0].data.join();
-    if ((bits ??= next) !== next) throw new Error(`${subject.name}: other bits`);
+    const wholeRun = await timeOf(() => model.run(text, { capacity: T, fields }));
+    await wholeRun.result.close();
+    const logits = (await run.read([{ field: 'next' }]))[0].data.join();
+    if ((bits ??= logits) !== logits) throw new Error(`${subject.name}: other bits`);
     await run.close();
     if (round) {
       note(subject, 'opening', ms);
-      note(subject, `the first run of ${T} tokens`, started.ms);
-      note(subject, `${T} tokens`, again.ms);
+      note(subject, `the first run of ${T} tokens`, firstRun.ms);
+      note(subject, `${T} tokens`, wholeRun.ms);
       note(subject, 'a token', stepped.ms / STEPS);
     }
     await model.close();

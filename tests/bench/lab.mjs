@@ -19,17 +19,19 @@ const LAST = 20;
 const COLUMNS = ['first_elsewhere', 'first_triggers', 'value_ratio', 'hidden_ratio'];
 
 function read(text) {
-  const given = Object.fromEntries(
+  const settings = Object.fromEntries(
     text
       .split(',')
-      .filter((one) => one.includes(':'))
-      .map((one) => one.split(':'))
+      .filter((word) => word.includes(':'))
+      .map((word) => word.split(':'))
       .map(([name, value]) => [name, Number.isNaN(Number(value)) ? value : Number(value)]),
   );
-  const { first, width = LAB_MODEL.width, length = LAB_MODEL.context } = given;
-  const choices = { ...given, width, inner: 4 * width, context: length };
+  const { first, width = LAB_MODEL.width, length = LAB_MODEL.context } = settings;
+  const choices = { ...settings, width, inner: 4 * width, context: length };
   const isModel = ([name]) => name in LAB_MODEL;
-  const recipe = Object.entries(given).filter((one) => !isModel(one) && one[0] !== 'first');
+  const recipe = Object.entries(settings).filter(
+    (entry) => !isModel(entry) && entry[0] !== 'first',
+  );
   return {
     config: labConfig(Object.fromEntries(Object.entries(choices).filter(isModel))),
     recipe: { ...Object.fromEntries(recipe), ...(first === 'any' ? { first: -1 } : {}) },
@@ -52,13 +54,13 @@ async function train(engine, { config, recipe }, seed) {
   const log = await training.step(steps);
   const last = log.slice(-LAST);
   await training.close();
-  const mean = (of) => last.reduce((sum, entry) => sum + of(entry), 0) / last.length;
-  const above = (where) =>
-    mean((entry) => entry[`loss_${where}`] - (entry[`optimum_${where}`] ?? NaN));
+  const mean = (pick) => last.reduce((sum, entry) => sum + pick(entry), 0) / last.length;
+  const excessLoss = (place) =>
+    mean((entry) => entry[`loss_${place}`] - (entry[`optimum_${place}`] ?? NaN));
   return [
     ...COLUMNS.map((name) => mean((entry) => entry[name])),
-    above('triggers'),
-    above('elsewhere'),
+    excessLoss('triggers'),
+    excessLoss('elsewhere'),
     emergenceStep(log),
   ];
 }
@@ -78,8 +80,10 @@ for (const text of positionals) {
   }
   const mean = rows[0].map((_, i) => rows.reduce((sum, row) => sum + row[i], 0) / seeds);
   console.log(['mean', ...mean.map(fixed)].join('  '));
-  const parked = rows.filter(([first, , value]) => first > 0.3 && value < 0.4).length;
-  const above = rows.filter(([first]) => first > 0.3).length;
-  console.log(`above .3: ${above} of ${seeds}, and value ratio below .4: ${parked} of ${seeds}`);
+  const parkedHeads = rows.filter(([first, , value]) => first > 0.3 && value < 0.4).length;
+  const sinkHeads = rows.filter(([first]) => first > 0.3).length;
+  console.log(
+    `above .3: ${sinkHeads} of ${seeds}, and value ratio below .4: ${parkedHeads} of ${seeds}`,
+  );
 }
 await engine.close();

@@ -15,7 +15,7 @@ const LETTERS = [...'bdfghjklmnprstvwz', ...'aeiou'];
  * Returns a tokenizer of words of one, two and three syllables, with a merge wherever two pieces meet. The words of
  * three syllables have a scattered order, so that neighbors differ, as in a natural vocabulary.
  */
-function largeTokenizer() {
+function makeLargeTokenizer() {
   const starts = LETTERS.flatMap((a) => LETTERS.map((b) => a + b)).slice(-64);
   const syllables = starts.map((start, i) => start + 'nst'.slice(0, i % 4));
   const pairs = syllables.flatMap((a) => syllables.map((b) => [a, b]));
@@ -36,10 +36,10 @@ function largeTokenizer() {
 
 async function measure() {
   const { openTokenizer } = await import('../../wasm/text/tokenizer.ts');
-  const json = largeTokenizer();
+  const json = makeLargeTokenizer();
   globalThis.gc?.();
   const before = process.cpuUsage();
-  const began = performance.now();
+  const startTime = performance.now();
   const tokenizer = openTokenizer(json);
   const { user, system } = process.cpuUsage(before);
   const tokens = tokenizer.encode('abab');
@@ -48,7 +48,7 @@ async function measure() {
     bytes: json.length,
     merges: JSON.parse(json).model.merges.length,
     cpu: (user + system) / 1e6,
-    wall: (performance.now() - began) / 1e3,
+    wall: (performance.now() - startTime) / 1e3,
     tokens: tokens.length,
   };
 }

@@ -36,29 +36,29 @@ function processorSeconds(pid) {
 
 async function measureLength(T) {
   const words = ['measure', file, '--ids', idsOf(T).join(), '--workers', '1', '--json'];
-  const began = performance.now();
+  const startTime = performance.now();
   const child = spawn(process.execPath, [join(root, 'wasm/cli.js'), ...words], {
     stdio: ['ignore', 'ignore', 'inherit'],
   });
-  const found = { cpu: 0, memory: 0 };
-  const watch = setInterval(async () => {
-    found.cpu = processorSeconds(child.pid) ?? found.cpu;
-    found.memory = Math.max(found.memory, await bytesOf(child.pid, 'VmHWM').catch(() => 0));
+  const usage = { cpu: 0, memory: 0 };
+  const timer = setInterval(async () => {
+    usage.cpu = processorSeconds(child.pid) ?? usage.cpu;
+    usage.memory = Math.max(usage.memory, await bytesOf(child.pid, 'VmHWM').catch(() => 0));
   }, 100);
   const code = await new Promise((done) => child.on('exit', done));
-  clearInterval(watch);
+  clearInterval(timer);
   if (code) throw new Error(`measure of ${T} tokens: expected an end, found ${code}`);
-  return { ...found, wall: (performance.now() - began) / 1000 };
+  return { ...usage, wall: (performance.now() - startTime) / 1000 };
 }
 
-const row = (...cells) => console.log(cells.map((one) => `${one}`.padStart(12)).join(''));
+const printRow = (...cells) => console.log(cells.map((cell) => `${cell}`.padStart(12)).join(''));
 console.log(`${basename(file)}, measure`);
-row('T', 'CPU s', 'wall s', 'MB', 'kB a token');
+printRow('T', 'CPU s', 'wall s', 'MB', 'kB a token');
 let last;
 for (const T of allLengths) {
   const { cpu, wall, memory } = await measureLength(T);
-  const more = last ? Math.round((memory - last.memory) / 1e3 / (T - last.T)) : '';
-  row(T, cpu.toFixed(1), wall.toFixed(1), Math.round(memory / 1e6), more);
+  const growth = last ? Math.round((memory - last.memory) / 1e3 / (T - last.T)) : '';
+  printRow(T, cpu.toFixed(1), wall.toFixed(1), Math.round(memory / 1e6), growth);
   last = { T, memory };
 }
 
@@ -66,12 +66,12 @@ const engine = await createEngine({ worker: false });
 const model = await engine.open({ weights: readFileSync(file) });
 const run = await model.run(idsOf(CLICKED.T), { fields: ['att'], capacity: CLICKED.T, maps: 0 });
 const { layer, head, block } = CLICKED;
-for (const what of [{ block }, { rows: [CLICKED.T - 40, CLICKED.T] }]) {
+for (const read of [{ block }, { rows: [CLICKED.T - 40, CLICKED.T] }]) {
   const before = process.cpuUsage();
-  await run.field('att', { layer, head, ...what });
+  await run.field('att', { layer, head, ...read });
   const ms = usedSince(before).toFixed(0);
   console.log(
-    `T = ${CLICKED.T}, a head's map, ${'block' in what ? 'in blocks' : '40 rows'}: ${ms} ms of CPU`,
+    `T = ${CLICKED.T}, a head's map, ${'block' in read ? 'in blocks' : '40 rows'}: ${ms} ms of CPU`,
   );
 }
 await engine.close();

@@ -15,16 +15,16 @@ const rounds = Number(process.env.ROUNDS ?? 12);
 
 /** Runs in the page. Returns the seconds per call, the best of all rounds, of every benchmark in both binaries. */
 async function measure({ binaries, rounds }) {
-  const decode = (text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
-  const open = async (text) => {
-    const { instance } = await WebAssembly.instantiate(decode(text), {
+  const decode = (base64) => Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
+  const openEngine = async (base64) => {
+    const { instance } = await WebAssembly.instantiate(decode(base64), {
       env: { emscripten_notify_memory_growth() {} },
     });
     instance.exports._initialize?.();
     instance.exports.bench_fill();
     return instance.exports;
   };
-  const engines = await Promise.all(binaries.map(open));
+  const engines = await Promise.all(binaries.map(openEngine));
   const seconds = (engine, i, times) => {
     const start = performance.now();
     engine.bench_run(i, times);
@@ -36,7 +36,7 @@ async function measure({ binaries, rounds }) {
     while (seconds(engine, i, times) < 0.03) times *= 2;
     return times;
   };
-  const text = (engine, address) => {
+  const textAt = (engine, address) => {
     const bytes = new Uint8Array(engine.memory.buffer, address);
     return String.fromCharCode(...bytes.subarray(0, bytes.indexOf(0)));
   };
@@ -49,7 +49,7 @@ async function measure({ binaries, rounds }) {
       });
     const [{ bench_rows, bench_columns, bench_depth, bench_name }] = engines;
     const shape = { T: bench_rows(i), N: bench_columns(i), Kin: bench_depth(i) };
-    return { name: text(engines[0], bench_name(i)), ...shape, best };
+    return { name: textAt(engines[0], bench_name(i)), ...shape, best };
   };
   return Array.from({ length: engines[0].bench_count() }, (_, i) => bench(i));
 }
@@ -76,9 +76,11 @@ try {
   console.log(`${'rows x depth x columns'.padStart(34)}    base    SIMD`);
   const page = await browser.newPage();
   const results = await page.evaluate(measure, { binaries, rounds });
-  const slow = results.filter((result) => !print(result));
-  console.log(`${results.length - slow.length} of ${results.length} reach ${requiredSpeedup}x`);
-  process.exitCode = slow.length ? 1 : 0;
+  const slowResults = results.filter((result) => !print(result));
+  console.log(
+    `${results.length - slowResults.length} of ${results.length} reach ${requiredSpeedup}x`,
+  );
+  process.exitCode = slowResults.length ? 1 : 0;
 } finally {
   await browser.close();
 }

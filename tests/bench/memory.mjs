@@ -65,10 +65,10 @@ async function visit(page, origin) {
   await settled(page);
 }
 
-async function shows(page, said) {
+async function waitForStamp(page, stampText) {
   await page.waitForFunction(
     (text) => document.querySelector('[data-view="attention"] .stamp')?.textContent.includes(text),
-    said,
+    stampText,
     { timeout: 1_200_000 },
   );
   await settled(page);
@@ -81,7 +81,7 @@ async function readAgain(page, T) {
   await page.evaluate((n) => {
     location.hash = `${location.hash.replace(/&T=\d+/, '')}&T=${n}`;
   }, T);
-  await shows(page, `T = ${T}`);
+  await waitForStamp(page, `T = ${T}`);
 }
 
 const pageFrom = (choose) => async (page, file) => {
@@ -97,7 +97,7 @@ const fromDisk = pageFrom((page, file) => ({
   async open() {
     const path = fileOf(file, 'gguf');
     await openFiles(page, path);
-    await shows(page, basename(path).replace(/\.gguf$/, ''));
+    await waitForStamp(page, basename(path).replace(/\.gguf$/, ''));
   },
 }));
 
@@ -113,7 +113,7 @@ const fromHub = pageFrom(async (page, file, allowed) => {
       await page.fill('#open-name', `${HUB}/${file}.gguf`);
       await page.keyboard.press('Enter');
       await page.click('#open .primary');
-      await shows(page, `${file}.gguf`);
+      await waitForStamp(page, `${file}.gguf`);
     },
   };
 });
@@ -129,27 +129,31 @@ const folders = {
 const peerEngine = (maker, kind) => async (page, file) => {
   const path = fileOf(file, kind);
   const server = createServer((request, response) => {
-    const at = normalize(new URL(request.url, 'http://x').pathname);
-    if (at === '/') {
+    const requestPath = normalize(new URL(request.url, 'http://x').pathname);
+    if (requestPath === '/') {
       response.setHeader('content-type', 'text/html');
       return response.end('<!doctype html><input type="file">');
     }
-    const under = Object.keys(folders).find((prefix) => at.startsWith(prefix)) ?? '/peers/';
-    const found = join(folders[under], at.startsWith(under) ? at.slice(under.length) : at);
-    if (!existsSync(found)) return response.writeHead(404).end();
-    const type = { ...TYPES, '.mjs': TYPES['.js'] }[extname(found)];
+    const folderPath =
+      Object.keys(folders).find((prefix) => requestPath.startsWith(prefix)) ?? '/peers/';
+    const file = join(
+      folders[folderPath],
+      requestPath.startsWith(folderPath) ? requestPath.slice(folderPath.length) : requestPath,
+    );
+    if (!existsSync(file)) return response.writeHead(404).end();
+    const type = { ...TYPES, '.mjs': TYPES['.js'] }[extname(file)];
     response.setHeader('content-type', type ?? 'application/octet-stream');
-    response.setHeader('content-length', statSync(found).size);
-    createReadStream(found).pipe(response);
+    response.setHeader('content-length', statSync(file).size);
+    createReadStream(file).pipe(response);
   });
   await new Promise((done) => server.listen(0, '127.0.0.1', done));
   await page.goto(`http://127.0.0.1:${server.address().port}/`);
   if (kind === 'gguf') await page.setInputFiles('input', path);
   const { V } = SHAPES[file.split('.')[0]].sizes;
-  const reading = (T) =>
+  const read = (T) =>
     page.evaluate(
-      async ([n, most]) => {
-        await globalThis.engine.read(Array.from({ length: n }, (_, i) => (i * 7919) % most));
+      async ([n, vocabulary]) => {
+        await globalThis.engine.read(Array.from({ length: n }, (_, i) => (i * 7919) % vocabulary));
         await globalThis.engine.top(1);
       },
       [T, V],
@@ -160,15 +164,15 @@ const peerEngine = (maker, kind) => async (page, file) => {
         async ([name, of, address]) => {
           const makers = await import('/engines.mjs');
           const [shape, type] = of.split('.');
-          const made = await makers[name]({ shape, type, eight: type === 'q8_0' });
-          globalThis.engine = made.open ? made : Object.values(made)[0];
+          const peers = await makers[name]({ shape, type, eight: type === 'q8_0' });
+          globalThis.engine = peers.open ? peers : Object.values(peers)[0];
           const input = document.querySelector('input').files[0];
           await globalThis.engine.open(input ?? address);
         },
         [maker, file, `/files/${file}.${kind}`],
       );
     },
-    read: reading,
+    read,
     close: () => server.close(),
   };
 };
@@ -188,13 +192,13 @@ async function measure(begin, file, lengths = [64, 256]) {
     const subject = await begin(page, file);
     // Besides the renderer of the page there may be a spare one, which stays small.
     const pids = await renderers();
-    const most = async (name) =>
+    const largestOf = async (name) =>
       Math.round(Math.max(...(await Promise.all(pids.map((pid) => bytesOf(pid, name))))) / MB);
-    const sizes = [await most('VmRSS')];
+    const sizes = [await largestOf('VmRSS')];
     for (const step of [subject.open, ...lengths.map((T) => () => subject.read(T))]) {
       await Promise.all(pids.map(forgetPeak));
       await step();
-      sizes.push(await most('VmHWM'));
+      sizes.push(await largestOf('VmHWM'));
     }
     subject.close();
     return sizes;
@@ -203,42 +207,42 @@ async function measure(begin, file, lengths = [64, 256]) {
   }
 }
 
-const row = (what, cells) =>
-  console.log(what.padEnd(44), ...cells.map((one) => `${one}`.padStart(7)));
+const printRow = (label, cells) =>
+  console.log(label.padEnd(44), ...cells.map((cell) => `${cell}`.padStart(7)));
 function lineThrough(points) {
-  const mean = (of) => points.reduce((sum, point) => sum + of(point), 0) / points.length;
-  const [x, y] = [mean(([one]) => one), mean(([, one]) => one)];
+  const mean = (pick) => points.reduce((sum, point) => sum + pick(point), 0) / points.length;
+  const [x, y] = [mean(([point]) => point), mean(([, point]) => point)];
   const slope = mean(([a, b]) => (a - x) * (b - y)) / mean(([a]) => (a - x) ** 2);
-  const off = Math.max(...points.map(([a, b]) => Math.abs(b - y - slope * (a - x))));
-  return { slope, start: y - slope * x, off };
+  const largestError = Math.max(...points.map(([a, b]) => Math.abs(b - y - slope * (a - x))));
+  return { slope, start: y - slope * x, largestError };
 }
 
 async function tableByT([file = SMOLLM2, ...lengths]) {
   if (!existsSync(file))
     throw new Error(`${file}: expected a model; models/fetch/smollm2 gets one`);
-  const each = lengths.length ? lengths.map(Number) : [512, 1024, 2048, 4096];
+  const tokenCounts = lengths.length ? lengths.map(Number) : [512, 1024, 2048, 4096];
   console.log(`${basename(file)} in the page, MB of the renderer at most (VmHWM)`);
-  row('T', ['opened', 'run', 'a token, kB']);
+  printRow('T', ['opened', 'run', 'a token, kB']);
   const points = [];
-  for (const T of each) {
+  for (const T of tokenCounts) {
     const [, opened, most] = await measure(fromDisk, file, [T]);
     points.push([T, most]);
-    row(`${T}`, [opened, most, Math.round((1e3 * (most - opened)) / T)]);
+    printRow(`${T}`, [opened, most, Math.round((1e3 * (most - opened)) / T)]);
   }
-  const { slope, start, off } = lineThrough(points);
+  const { slope, start, largestError } = lineThrough(points);
   const words = `${Math.round(start)} MB and ${Math.round(1e3 * slope)} kB a token`;
-  console.log(`the line through them: ${words}, at most ${Math.round(off)} MB off`);
+  console.log(`the line through them: ${words}, at most ${Math.round(largestError)} MB off`);
 }
 
 if (isByT) {
   await tableByT(files);
   process.exit();
 }
-row('MB of the renderer', ['before', 'opened', 'T=64', 'T=256']);
+printRow('MB of the renderer', ['before', 'opened', 'T=64', 'T=256']);
 for (const file of files)
   for (const [name, begin] of Object.entries(ENGINES)) {
     const size = Math.round(statSync(fileOf(file, 'gguf')).size / MB);
     const cells = await measure(begin, file).catch(({ message }) => [message.split('\n')[0]]);
-    row(`${file} (${size} MB), ${name}`, cells);
+    printRow(`${file} (${size} MB), ${name}`, cells);
   }
 process.exit();

@@ -38,12 +38,12 @@ export async function servePackagePage(folder, main, headers = {}) {
     const file = path.startsWith('/engine/')
       ? join(root, '.build/wasm', path.slice('/engine/'.length))
       : join(folder, 'dist', path);
-    const found = existsSync(file);
-    response.writeHead(found ? 200 : 404, {
+    const exists = existsSync(file);
+    response.writeHead(exists ? 200 : 404, {
       'content-type': TYPES[extname(file)] ?? '',
       ...headers,
     });
-    response.end(found ? readFileSync(file) : undefined);
+    response.end(exists ? readFileSync(file) : undefined);
   });
   await new Promise((done) => server.listen(0, '127.0.0.1', done));
   return { address: `http://127.0.0.1:${server.address().port}/`, close: () => server.close() };

@@ -38,29 +38,29 @@ const settle = async (page) => {
  * Measures the tasks of the page's main thread in milliseconds of processor time, which other processes do not affect.
  * `each`: all tasks, by act; `longest`: the longest task; `workers`: the tasks of its workers, by act.
  */
-async function costOf({ page }, count, act) {
+async function costOf({ page }, count, action) {
   await settle(page);
   await browser.startTracing(page, { categories: ['toplevel', '__metadata'] });
-  for (let i = 0; i < count; i++) await act(i);
+  for (let i = 0; i < count; i++) await action(i);
   await settle(page);
   const { traceEvents } = JSON.parse((await browser.stopTracing()).toString());
   const threadOf = ({ pid, tid }) => `${pid} ${tid}`;
   const tasksOf = (thread) => {
-    const own = new Set(
+    const threads = new Set(
       traceEvents
         .filter(({ name, args }) => name === 'thread_name' && args.name === thread)
         .map(threadOf),
     );
     return traceEvents
-      .filter((one) => /RunTask$/.test(one.name) && own.has(threadOf(one)))
-      .filter(({ name }, _, all) => name === all[0].name)
+      .filter((event) => /RunTask$/.test(event.name) && threads.has(threadOf(event)))
+      .filter(({ name }, _, names) => name === names[0].name)
       .map(({ tdur = 0 }) => tdur / 1000);
   };
   const tasks = tasksOf('CrRendererMain');
   if (!tasks.length) throw new Error('the trace has no tasks of the main thread');
-  const each = (all) => all.reduce((a, b) => a + b, 0) / count;
-  const workers = each(tasksOf('DedicatedWorker thread'));
-  return { each: each(tasks), longest: Math.max(...tasks), workers };
+  const millisecondsEach = (all) => all.reduce((a, b) => a + b, 0) / count;
+  const workers = millisecondsEach(tasksOf('DedicatedWorker thread'));
+  return { each: millisecondsEach(tasks), longest: Math.max(...tasks), workers };
 }
 
 const { row, print } = table();
@@ -72,12 +72,12 @@ for (let i = 0; i < 6; i++) {
   served.length = 0;
   const { page, context } = await open();
   const time = await firstSink(page);
-  const then = time + (await page.evaluate(() => performance.timeOrigin));
+  const sinkTime = time + (await page.evaluate(() => performance.timeOrigin));
   if (i) times.push(time);
-  first ??= served.filter(({ at }) => at <= then);
+  first ??= served.filter(({ at }) => at <= sinkTime);
   await context.close();
 }
-const bytes = first.reduce((sum, one) => sum + one.bytes, 0);
+const bytes = first.reduce((sum, file) => sum + file.bytes, 0);
 row('bytes (gzip) to the first sink', (bytes / 1e6).toFixed(2), 'MB', 1.4);
 row('requests to the first sink', first.length, '', 10);
 row('first sink on localhost, median of 5', (median(times) / 1000).toFixed(2), 's', 0.6);
@@ -142,11 +142,11 @@ for (const room of ['start', 'explore']) {
   const visit = await open('#room=explore');
   await settle(visit.page);
   await visit.page.locator('summary', { hasText: 'Generate text' }).click();
-  const made = await costOf(visit, 1, async () => {
+  const generationCost = await costOf(visit, 1, async () => {
     await visit.page.getByRole('button', { name: 'Generate 16 tokens' }).click();
     await visit.page.waitForFunction(() => document.querySelectorAll('.chip.made').length >= 16);
   });
-  row('explore: longest task while generating', made.longest.toFixed(0), 'ms', 50);
+  row('explore: longest task while generating', generationCost.longest.toFixed(0), 'ms', 50);
 }
 await browser.close();
 close();

@@ -4,9 +4,9 @@ import { readFile, readdir, writeFile } from 'node:fs/promises';
 const read = (path) => readFile(path, 'utf8').catch(() => '');
 
 async function isOurs(pid) {
-  for (let at = Number(pid); at > 1;) {
-    if (at === process.pid) return true;
-    at = Number((await read(`/proc/${at}/stat`)).split(') ')[1]?.split(' ')[1] ?? 0);
+  for (let ancestor = Number(pid); ancestor > 1;) {
+    if (ancestor === process.pid) return true;
+    ancestor = Number((await read(`/proc/${ancestor}/stat`)).split(') ')[1]?.split(' ')[1] ?? 0);
   }
   return false;
 }
@@ -32,9 +32,9 @@ export async function bytesOf(pid, name) {
 export async function renderers() {
   const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
   const lines = await Promise.all(pids.map((pid) => read(`/proc/${pid}/cmdline`)));
-  const found = pids.filter((_, i) => lines[i].includes('--type=renderer'));
-  const own = await Promise.all(found.map(isOurs));
-  return found.filter((_, i) => own[i]);
+  const rendererIds = pids.filter((_, i) => lines[i].includes('--type=renderer'));
+  const areOurs = await Promise.all(rendererIds.map(isOurs));
+  return rendererIds.filter((_, i) => areOurs[i]);
 }
 
 export const forgetPeak = (pid) => writeFile(`/proc/${pid}/clear_refs`, '5');

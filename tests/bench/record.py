@@ -57,13 +57,13 @@ def print_families() -> None:
     sys.path[:0] = [str(ROOT / "models/record/src"), str(ROOT / "tests/record")]
     import sinkscope
     import torch
-    from print_families import CASES, FAMILIES, T, eager_run, inputs, to_batch
+    from families import CASES, FAMILIES, T, make_inputs, run_eagerly, to_batch
     from sinkscope import metrics
 
     torch.set_num_threads(1)
     print("| family | attention | error of alpha | change of logits | time |\n|---|---|---|---|---|")
     for name, implementation in CASES:
-        family, (prompt,) = FAMILIES[name], inputs(FAMILIES[name], 1)
+        family, (prompt,) = FAMILIES[name], make_inputs(FAMILIES[name], 1)
         model = family.make(implementation)
 
         def run(model: torch.nn.Module = model, prompt: object = prompt) -> torch.Tensor:
@@ -77,7 +77,7 @@ def print_families() -> None:
         # The eager path of Falcon adds ALiBi twice: test_families.py has its maps.
         error = "" if name == "falcon-alibi" else "{:.1e}".format(abs(
             recording["0.alpha_raw" if name == "gpt_oss" else "0.alpha"] - metrics.alpha(
-                torch.stack(eager_run(name, prompt).attentions)[:, 0].double(), family.kind).numpy()).max())
+                torch.stack(run_eagerly(name, prompt).attentions)[:, 0].double(), family.kind).numpy()).max())
         times = []
         for function in (run, record):
             start = time.perf_counter()

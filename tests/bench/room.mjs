@@ -14,17 +14,17 @@ const stage = await openStage();
  * Runs in the page. Clicks a button that starts an experiment; returns the seconds until its sentence has a number
  * (`first`) and until it is finished (`whole`).
  */
-const watch = (page, selector) =>
+const watchRoom = (page, selector) =>
   page.evaluate(async (selector) => {
-    const began = performance.now();
-    const seconds = () => (performance.now() - began) / 1000;
+    const startTime = performance.now();
+    const seconds = () => (performance.now() - startTime) / 1000;
     document.querySelector(selector).click();
     let first;
     for (;;) {
       await new Promise((done) => requestAnimationFrame(done));
-      const said =
+      const finding =
         document.querySelector('.experiments') && document.querySelector('[data-finding]');
-      if (!said || !/\d/.test(said.textContent)) continue;
+      if (!finding || !/\d/.test(finding.textContent)) continue;
       first ??= seconds();
       if (document.body.dataset.busy === undefined) return { first, whole: seconds() };
     }
@@ -42,13 +42,13 @@ const SETTINGS = [
 ];
 console.log('| bench | first numbers, s | all, s |\n|---|---|---|');
 for (const [name, hash] of SETTINGS) {
-  const found = [];
+  const visits = [];
   for (let visit = 0; visit < (hash.includes('sweep') ? 1 : 3); visit++) {
     const page = await stage.open(hash);
-    found.push(await watch(page, 'nav a[href*="room=purpose"]'));
+    visits.push(await watchRoom(page, 'nav a[href*="room=purpose"]'));
     await page.context().close();
   }
-  const least = (of) => Math.min(...found.map(of)).toFixed(2);
-  console.log(`| ${name} | ${least(({ first }) => first)} | ${least(({ whole }) => whole)} |`);
+  const leastOf = (pick) => Math.min(...visits.map(pick)).toFixed(2);
+  console.log(`| ${name} | ${leastOf(({ first }) => first)} | ${leastOf(({ whole }) => whole)} |`);
 }
 await stage.close();

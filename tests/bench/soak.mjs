@@ -40,14 +40,14 @@ async function inEngine() {
     await run.metric('sink_ratio', { eps: 0.3 });
     await run.close();
   };
-  const kept = await engine.open(models[0]);
+  const keptModel = await engine.open(models[0]);
   return {
     async switchTo(i) {
       const model = await engine.open(models[i % models.length]);
       await measure(model, i, 32);
       await model.close();
     },
-    run: (i) => measure(kept, i, 8 + (i % 57)),
+    run: (i) => measure(keptModel, i, 8 + (i % 57)),
     async sizes() {
       globalThis.gc?.();
       const { heapUsed } = process.memoryUsage();
@@ -78,12 +78,12 @@ async function inPage() {
     return (await (await fetch(zoo.name)).json()).map(({ id }) => id).slice(0, 9);
   });
   const follow = (hash) =>
-    page.evaluate(async (to) => {
-      location.hash = to;
+    page.evaluate(async (hash) => {
+      location.hash = hash;
       await new Promise((done) => addEventListener('hashchange', done, { once: true }));
-      const idle = () =>
+      const waitUntilIdle = () =>
         new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
-      do await idle();
+      do await waitUntilIdle();
       while (document.body.dataset.busy !== undefined);
     }, hash);
   return {
@@ -107,17 +107,19 @@ async function inPage() {
 async function phase(name, count, step, sizes) {
   let first;
   let worst = { share: 0, what: '' };
-  const began = performance.now();
+  const startTime = performance.now();
   for (let i = 1 - WARM_UP; i <= count; i++) {
     await step(i + WARM_UP);
     if (i < 0 || i % Math.ceil(count / 10)) continue;
-    const now = await sizes();
-    const said = Object.entries(now).map(([what, bytes]) => `${what} ${(bytes / MB).toFixed(1)}`);
-    console.log(
-      `${name} ${i}\t${said.join('\t')}\t${Math.round((performance.now() - began) / 1000)} s`,
+    const currentSizes = await sizes();
+    const sizeTexts = Object.entries(currentSizes).map(
+      ([what, bytes]) => `${what} ${(bytes / MB).toFixed(1)}`,
     );
-    first ??= now;
-    for (const [what, bytes] of Object.entries(now))
+    console.log(
+      `${name} ${i}\t${sizeTexts.join('\t')}\t${Math.round((performance.now() - startTime) / 1000)} s`,
+    );
+    first ??= currentSizes;
+    for (const [what, bytes] of Object.entries(currentSizes))
       if (bytes / first[what] > worst.share) worst = { share: bytes / first[what], what };
   }
   const isFlat = worst.share <= GROWTH_MAX;

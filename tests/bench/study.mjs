@@ -43,19 +43,19 @@ const sequences = Array.from({ length: 100 }, (_, s) =>
 );
 for (let round = 0; round <= rounds; round++)
   for (const { model, wall, cpu } of pools) {
-    const [start, used] = [performance.now(), process.cpuUsage()];
+    const [start, startUsage] = [performance.now(), process.cpuUsage()];
     await measure(model, sequences, { metrics });
-    const ms = usedSince(used);
+    const ms = usedSince(startUsage);
     // The first round is not counted: V8 still compiles and optimizes the functions.
     if (!round) continue;
     wall.push(performance.now() - start);
     cpu.push(ms);
   }
 for (const { workers, wall, cpu } of pools) {
-  const [ms, used] = [median(wall), median(cpu)].map((all) => all / sequences.length);
+  const [ms, cpuMs] = [median(wall), median(cpu)].map((all) => all / sequences.length);
   const rate = (1000 / ms).toFixed(0);
   console.log(
-    `${workers} worker${workers > 1 ? 's' : ''}: ${rate} sequences/s (${ms.toFixed(2)} ms each, ${used.toFixed(2)} of CPU)`,
+    `${workers} worker${workers > 1 ? 's' : ''}: ${rate} sequences/s (${ms.toFixed(2)} ms each, ${cpuMs.toFixed(2)} of CPU)`,
   );
 }
 if (!alone)

@@ -85,15 +85,15 @@ await page.waitForFunction(() => globalThis.measure);
 const arithmetics = process.argv.slice(3);
 for (const arithmetic of arithmetics.length ? arithmetics : ['exact', 'relaxed', 'int8']) {
   const rows = await page.evaluate(
-    ([counts, ...how]) => globalThis.measure(counts, ...how),
+    ([counts, ...setup]) => globalThis.measure(counts, ...setup),
     [[1, threads], rounds, arithmetic],
   );
   console.log(`GPT-2 shape, F32, ${arithmetic}, ms: one thread, ${threads} threads, times as fast`);
   for (const { name, times, same } of rows) {
-    const [one, several] = times.map(median);
-    const ratio = (one / several).toFixed(2);
+    const [msOfOne, msOfSeveral] = times.map(median);
+    const ratio = (msOfOne / msOfSeveral).toFixed(2);
     console.log(
-      `${name}: ${one.toFixed(1)}, ${several.toFixed(1)}, ${ratio}${same ? '' : ' OTHER BITS'}`,
+      `${name}: ${msOfOne.toFixed(1)}, ${msOfSeveral.toFixed(1)}, ${ratio}${same ? '' : ' OTHER BITS'}`,
     );
   }
 }

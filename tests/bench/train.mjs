@@ -40,9 +40,9 @@ function countProductWeights({ layers, width, inner, vocabulary, feed_forward: k
 }
 
 async function processorTime(run) {
-  const began = process.cpuUsage();
+  const startUsage = process.cpuUsage();
   await run();
-  return usedSince(began);
+  return usedSince(startUsage);
 }
 
 /** Returns the product of matmul.c with this name and number of rows, and its FLOPs; undefined if matmul.c is not built. */
@@ -52,14 +52,16 @@ async function productOf(name, rows) {
   const env = { emscripten_notify_memory_growth() {} };
   const { exports } = (await WebAssembly.instantiate(readFileSync(file), { env })).instance;
   const { bench_count, bench_name, bench_rows, bench_columns, bench_depth } = exports;
-  const read = (at) => {
-    const bytes = new Uint8Array(exports.memory.buffer, at);
+  const read = (address) => {
+    const bytes = new Uint8Array(exports.memory.buffer, address);
     return String.fromCharCode(...bytes.subarray(0, bytes.indexOf(0)));
   };
   exports._initialize?.();
   exports.bench_fill();
-  const all = Array.from({ length: bench_count() }, (_, i) => i);
-  const i = all.find((one) => read(bench_name(one)) === name && bench_rows(one) === rows);
+  const kernels = Array.from({ length: bench_count() }, (_, i) => i);
+  const i = kernels.find(
+    (kernelIndex) => read(bench_name(kernelIndex)) === name && bench_rows(kernelIndex) === rows,
+  );
   const times = 50;
   const flops = 2 * rows * bench_columns(i) * bench_depth(i) * times;
   return { flops, run: () => exports.bench_run(i, times) };
@@ -67,24 +69,24 @@ async function productOf(name, rows) {
 
 /** Returns the wall time of a step in milliseconds, the best of several slices. */
 async function wallTime(training, count) {
-  const began = performance.now();
+  const startTime = performance.now();
   await training.step(count);
-  return (performance.now() - began) / count;
+  return (performance.now() - startTime) / count;
 }
 
 async function compareShared(options, count) {
   const engine = await createEngine({ lab: true, workers: 3 });
-  const [one, two] = [
+  const [soloTraining, sharedTraining] = [
     await engine.train({ ...options, workers: 1 }),
     await engine.train({ ...options, workers: 2 }),
   ];
   const best = [Infinity, Infinity];
   for (let i = 0; i < 6; i++)
-    for (const [at, training] of [one, two].entries())
-      best[at] = Math.min(best[at], await wallTime(training, count));
+    for (const [index, training] of [soloTraining, sharedTraining].entries())
+      best[index] = Math.min(best[index], await wallTime(training, count));
   await engine.close();
-  const [alone, both] = best;
-  return `; one worker ${alone.toFixed(1)} ms, two ${both.toFixed(1)} ms: ${(alone / both).toFixed(2)} times`;
+  const [soloMs, sharedMs] = best;
+  return `; one worker ${soloMs.toFixed(1)} ms, two ${sharedMs.toFixed(1)} ms: ${(soloMs / sharedMs).toFixed(2)} times`;
 }
 
 const engine = await createEngine({ lab: true, worker: false });
@@ -99,8 +101,8 @@ for (const [name, choices, recipe, count] of CASES) {
   const best = { step: Infinity, look: Infinity, alone: Infinity };
   await training.step(2);
   for (let i = 0; i < count; i++) {
-    for (const what of ['step', 'look'])
-      best[what] = Math.min(best[what], await processorTime(() => training[what]()));
+    for (const method of ['step', 'look'])
+      best[method] = Math.min(best[method], await processorTime(() => training[method]()));
     if (kernel) best.alone = Math.min(best.alone, await processorTime(kernel.run));
   }
   await training.close();
@@ -109,12 +111,12 @@ for (const [name, choices, recipe, count] of CASES) {
   const rate = (flops, ms) => flops / ms / 1e6;
   const step = rate(6 * multiplications, best.step);
   const forward = rate(2 * multiplications, best.look);
-  const alone = kernel ? rate(kernel.flops, best.alone) : NaN;
+  const soloMs = kernel ? rate(kernel.flops, best.alone) : NaN;
   console.log(
     `${name}: a step ${best.step.toFixed(1)} ms, ${step.toFixed(1)} GFLOP/s; ` +
       `forward ${best.look.toFixed(1)} ms, ${forward.toFixed(1)} GFLOP/s` +
       (kernel
-        ? `; products alone ${alone.toFixed(1)}: ${((100 * step) / alone).toFixed(0)} %`
+        ? `; products alone ${soloMs.toFixed(1)}: ${((100 * step) / soloMs).toFixed(0)} %`
         : '') +
       gain,
   );

@@ -41,8 +41,8 @@ export async function serveZipped() {
 export function table() {
   const rows = [];
   return {
-    row: (what, value, unit, most) =>
-      rows.push([what, `${value} ${unit}`, most === undefined ? '' : `${most} ${unit}`]),
+    row: (what, value, unit, limit) =>
+      rows.push([what, `${value} ${unit}`, limit === undefined ? '' : `${limit} ${unit}`]),
     print() {
       const widths = [0, 1, 2].map((i) => Math.max(...rows.map((cells) => cells[i].length)));
       for (const cells of rows)

@@ -95,7 +95,11 @@ export const experiments = {
     // The file of a reader counts as one text, even if it has several lines.
     await page.getByLabel('prompts from').selectOption('file');
     const passages = JSON.parse(await readFile(`${root}models/zoo/heldout.json`, 'utf8'));
-    await page.locator('.prompt-file input').setInputFiles({
+    const fileInput = page.locator('.prompt-file input');
+    const broken = Buffer.from([0xff, 0xfe, 0xff]);
+    await fileInput.setInputFiles({ name: 'bytes.txt', mimeType: 'text/plain', buffer: broken });
+    await page.locator('.message').filter({ hasText: 'bytes.txt: expected UTF-8' }).waitFor();
+    await fileInput.setInputFiles({
       name: 'book.txt',
       mimeType: 'text/plain',
       buffer: Buffer.from(passages.slice(0, 20).join('\n')),
@@ -112,6 +116,8 @@ export const experiments = {
       /^300 tokens/.test(document.querySelector('[data-finding]').textContent.trim()),
     );
     assert.match(await text(page, '.prompt-file'), /book\.txt:\s+1 text/);
+    const message = page.locator('.message').filter({ hasText: 'bytes.txt' });
+    assert.equal(await message.isVisible(), false, 'a good file ends the message about a bad one');
     assert.deepEqual(page.troubles, []);
   },
 

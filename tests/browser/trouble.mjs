@@ -178,6 +178,12 @@ export const trouble = {
       ),
     );
     assert.ok(Date.now() - startTime < 5000);
+    // No link carries so long a text, but the reader's own remains in every room.
+    await page.evaluate(() => (location.hash = '#room=compare'));
+    await page.waitForSelector('[data-room="compare"] .trouble');
+    assert.equal((await page.inputValue('textarea')).length, 1_000_000);
+    await page.evaluate(() => (location.hash = '#room=explore'));
+    await page.waitForSelector('[data-room="explore"] .trouble');
     await page.fill('textarea', 'half \ud800 a pair, 漢字 😀');
     await page.waitForFunction(() => !document.querySelector('.trouble'));
     await settled(page);

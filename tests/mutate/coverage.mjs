@@ -22,25 +22,25 @@ import { each } from './work.mjs';
  */
 export function ranOf(folder, files) {
   /** @type {Map<string, Uint8Array>} */
-  const all = new Map();
+  const countsByFile = new Map();
   for (const name of readdirSync(folder)) {
     /** @type {{ result: Script[] }} */
     const { result } = JSON.parse(readFileSync(join(folder, name), 'utf8'));
     for (const { url, functions } of result) {
       const file = url.startsWith('file:') ? relative('.', fileURLToPath(url.split('?')[0])) : '';
       if (!files.includes(file)) continue;
-      const own = new Uint8Array(functions[0].ranges[0].endOffset);
+      const counts = new Uint8Array(functions[0].ranges[0].endOffset);
       // V8 lists a range before the ranges inside it.
       for (const { ranges } of functions)
         for (const { startOffset, endOffset, count } of ranges)
-          own.fill(Math.min(count, 1), startOffset, endOffset);
-      all.set(file, all.get(file)?.map((is, i) => is | own[i]) ?? own);
+          counts.fill(Math.min(count, 1), startOffset, endOffset);
+      countsByFile.set(file, countsByFile.get(file)?.map((is, i) => is | counts[i]) ?? counts);
     }
   }
   /** @type {Coverage['ran']} */
   const ran = {};
-  for (const [file, places] of all)
-    ran[file] = [...places.join('').matchAll(/1+/g)].map(({ index, 0: { length } }) => [
+  for (const [file, countsOfFile] of countsByFile)
+    ran[file] = [...countsOfFile.join('').matchAll(/1+/g)].map(({ index, 0: { length } }) => [
       index,
       index + length,
     ]);
@@ -60,27 +60,27 @@ const hashOf = (file) => createHash('sha256').update(readFileSync(file)).digest(
 /**
  * Returns the coverage of each test, cached in a folder until the test changes. If a file has changed
  * since, a test that ran any part of the file counts as running all of it.
- * @param {string} kept path of the cache
+ * @param {string} cacheFolder path of the cache
  * @param {readonly string[]} tests @param {readonly string[]} files
  * @param {(test: string, env: NodeJS.ProcessEnv) => Promise<boolean>} passes
  * @returns {Promise<Map<string, Coverage>>}
  */
-export async function coverageOf(kept, tests, files, passes) {
-  mkdirSync(kept, { recursive: true });
+export async function coverageOf(cacheFolder, tests, files, passes) {
+  mkdirSync(cacheFolder, { recursive: true });
   /** @type {Map<string, Coverage>} */
-  const all = new Map();
+  const coverageByTest = new Map();
   await each(tests, async (test) => {
-    const record = join(kept, `${basename(test)}.json`);
+    const record = join(cacheFolder, `${basename(test)}.json`);
     /** @type {Coverage | undefined} */
     let coverage = existsSync(record) ? JSON.parse(readFileSync(record, 'utf8')) : undefined;
     if (coverage?.hashes[test] !== hashOf(test)) {
-      const folder = join(kept, basename(test));
+      const folder = join(cacheFolder, basename(test));
       rmSync(folder, { recursive: true, force: true });
       mkdirSync(folder);
-      const began = performance.now();
+      const startTime = performance.now();
       if (!(await passes(test, { NODE_V8_COVERAGE: folder, NODE_DISABLE_COMPILE_CACHE: '1' })))
         throw new Error(`${test} fails without any edit`);
-      const seconds = (performance.now() - began) / 1000;
+      const seconds = (performance.now() - startTime) / 1000;
       const ran = ranOf(folder, files);
       const hashes = [...Object.keys(ran), test].map((file) => [file, hashOf(file)]);
       coverage = { hashes: Object.fromEntries(hashes), seconds, ran };
@@ -90,7 +90,7 @@ export async function coverageOf(kept, tests, files, passes) {
     const { hashes, ran } = coverage;
     for (const file of Object.keys(ran))
       if (hashes[file] !== hashOf(file)) ran[file] = [[0, Infinity]];
-    all.set(test, coverage);
+    coverageByTest.set(test, coverage);
   });
-  return all;
+  return coverageByTest;
 }

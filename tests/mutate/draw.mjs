@@ -15,9 +15,9 @@ import { createRequire } from 'node:module';
 const CONFUSED_OPERATORS = Object.fromEntries(
   ['< <=', '> >=', '=== !==', '== !=', '+ -', '* /', '+= -=', '&& ||']
     .map((pair) => pair.split(' '))
-    .flatMap(([one, other]) => [
-      [one, other],
-      [other, one],
+    .flatMap(([firstOperator, secondOperator]) => [
+      [firstOperator, secondOperator],
+      [secondOperator, firstOperator],
     ]),
 );
 const escapeRegExp = (/** @type {string} */ sign) => sign.replace(/[+*|]/g, '\\$&');
@@ -39,7 +39,7 @@ const SLIPS = [
   [/\bTrue\b/g, 'False'],
   [/\bFalse\b/g, 'True'],
   [/(?<=[(\s])!(?=[\w(])/g, ''],
-  [/(?<![\w.])\d+(?![\w.]|\s*[:=](?!=))/g, (found) => String(Number(found) + 1)],
+  [/(?<![\w.])\d+(?![\w.]|\s*[:=](?!=))/g, (number) => String(Number(number) + 1)],
   [/^( *)(?!return|const|let|import|export|case|break|continue)\w[\w.]*\(.*\);$/gm, ';'],
 ];
 
@@ -64,7 +64,7 @@ const BUFFERS_AND_ASSERTIONS = /\bchar(?: \w+\[\d+\],?)+;|\bSS_ASSERT\(.*\);/g;
  * @param {string} text
  */
 export const maskText = (file, text) =>
-  text.replace(MASKS[file.endsWith('.c') ? 'c' : 'py'], (found) => found.replace(/[^\n]/g, '\0'));
+  text.replace(MASKS[file.endsWith('.c') ? 'c' : 'py'], (match) => match.replace(/[^\n]/g, '\0'));
 
 /**
  * Returns every edit that a text allows.
@@ -77,8 +77,8 @@ export function slips(file, text) {
   const code = maskText(file, text)
     .replace(MINUS_ONE_AS_NONE, '\0\0')
     .replace(BUFFERS_AND_ASSERTIONS, (found) => '\0'.repeat(found.length))
-    .replace(MAX_OR_MIN, (found, left, sign) =>
-      found.replace(left + sign, left + '\0'.repeat(sign.length)),
+    .replace(MAX_OR_MIN, (match, left, sign) =>
+      match.replace(left + sign, left + '\0'.repeat(sign.length)),
     );
   return SLIPS.flatMap(([pattern, to]) =>
     [...code.matchAll(pattern)].map(({ index, 0: from }) => ({
@@ -112,12 +112,12 @@ function slipsOfScript(file, text) {
   const { SyntaxKind: Kind } = ts;
   const source = ts.createSourceFile(file, text, ts.ScriptTarget.Latest, true);
   /** @type {Slip[]} */
-  const found = [];
+  const scriptSlips = [];
   /** @typedef {import('typescript').Node} Node */
   /** @param {Node} node */
   const textOf = (node) => node.getText(source);
   /** @param {Node} node @param {string} to */
-  const add = (node, to) => found.push({ at: node.getStart(source), from: textOf(node), to });
+  const add = (node, to) => scriptSlips.push({ at: node.getStart(source), from: textOf(node), to });
 
   /** @param {import('typescript').BinaryExpression} node */
   const isEither = ({ left, right, parent }) =>
@@ -159,7 +159,7 @@ function slipsOfScript(file, text) {
     } else if (node.kind === Kind.TrueKeyword) add(node, 'false');
     else if (node.kind === Kind.FalseKeyword) add(node, 'true');
     else if (ts.isPrefixUnaryExpression(node) && node.operator === Kind.ExclamationToken)
-      found.push({ at: node.getStart(source), from: '!', to: '' });
+      scriptSlips.push({ at: node.getStart(source), from: '!', to: '' });
     else if (ts.isNumericLiteral(node) && /^\d+$/.test(textOf(node))) {
       const { parent } = node;
       const isName = 'name' in parent && parent.name === node;
@@ -182,18 +182,18 @@ function slipsOfScript(file, text) {
       return visit(node.expression, isPlace || (isTagged && LAYOUT_ATTRIBUTES.test(before.text)));
     }
     if (ts.isCallExpression(node)) {
-      const called = node.expression;
-      const name = ts.isPropertyAccessExpression(called) ? called.name.text : textOf(called);
-      visit(called, isPlace);
-      node.arguments.forEach((one, i) =>
-        visit(one, isPlace || CANVAS_CALLS.test(name) || (TIMER_CALLS.test(name) && i > 0)),
+      const callee = node.expression;
+      const name = ts.isPropertyAccessExpression(callee) ? callee.name.text : textOf(callee);
+      visit(callee, isPlace);
+      node.arguments.forEach((argument, i) =>
+        visit(argument, isPlace || CANVAS_CALLS.test(name) || (TIMER_CALLS.test(name) && i > 0)),
       );
       return undefined;
     }
     return ts.forEachChild(node, (child) => visit(child, isPlace));
   };
   visit(source, false);
-  return found;
+  return scriptSlips;
 }
 
 /**
@@ -226,21 +226,24 @@ export function draw(texts, count, seed, slipsOf = slips) {
   const byKind = new Map();
   for (const [file, text] of texts)
     for (const slip of slipsOf(file, text)) {
-      const same = byKind.get(slip.kind) ?? [];
-      byKind.set(slip.kind, same);
-      same.push({ file, text, ...slip });
+      const kindSlips = byKind.get(slip.kind) ?? [];
+      byKind.set(slip.kind, kindSlips);
+      kindSlips.push({ file, text, ...slip });
     }
   const kinds = [...byKind.values()];
   const total = kinds.reduce((sum, { length }) => sum + length, 0);
-  const next = numbers(seed);
+  const random = numbers(seed);
   return Array.from({ length: Math.min(count, total) }, () => {
-    const all = /** @type {typeof kinds[number]} */ (kinds.shift());
-    const [{ file, text, at, from, to, kind }] = all.splice(Math.floor(next() * all.length), 1);
-    if (all.length) kinds.push(all);
-    const edited = text.slice(0, at) + to + text.slice(at + from.length);
+    const kindSlips = /** @type {typeof kinds[number]} */ (kinds.shift());
+    const [{ file, text, at, from, to, kind }] = kindSlips.splice(
+      Math.floor(random() * kindSlips.length),
+      1,
+    );
+    if (kindSlips.length) kinds.push(kindSlips);
+    const editedText = text.slice(0, at) + to + text.slice(at + from.length);
     const line = text.slice(0, at).split('\n').length;
-    /** @param {string} whole */
-    const shown = (whole) => whole.split('\n')[line - 1].trim();
-    return { file, line, before: shown(text), after: shown(edited), text: edited, kind };
+    /** @param {string} text */
+    const lineOf = (text) => text.split('\n')[line - 1].trim();
+    return { file, line, before: lineOf(text), after: lineOf(editedText), text: editedText, kind };
   });
 }

@@ -24,25 +24,25 @@ const text = [
 ].join('\n');
 
 test('code is edited, but not comments, imports and quoted words', () => {
-  const found = slips('some.js', text);
-  assert.deepEqual(found.map(({ from }) => from.trim()).sort(), [
+  const foundSlips = slips('some.js', text);
+  assert.deepEqual(foundSlips.map(({ from }) => from.trim()).sort(), [
     '&&',
     '+',
     '1',
     '<',
     text.split('\n')[3],
   ]);
-  for (const { at, from } of found) assert.equal(text.slice(at, at + from.length), from);
+  for (const { at, from } of foundSlips) assert.equal(text.slice(at, at + from.length), from);
 });
 
 test('an edit changes one line, and the same seed draws the same edits', () => {
   const texts = new Map([['some.js', text]]);
-  const drawn = draw(texts, 99, 7);
-  assert.equal(drawn.length, slips('some.js', text).length);
-  for (const { text: edited, line, before, after } of drawn) {
-    const differing = edited
+  const edits = draw(texts, 99, 7);
+  assert.equal(edits.length, slips('some.js', text).length);
+  for (const { text: editedText, line, before, after } of edits) {
+    const differing = editedText
       .split('\n')
-      .flatMap((own, i) => (own === text.split('\n')[i] ? [] : [i + 1]));
+      .flatMap((line, i) => (line === text.split('\n')[i] ? [] : [i + 1]));
     assert.deepEqual(differing, [line]);
     assert.notEqual(before, after);
   }
@@ -66,29 +66,30 @@ test('the comparison in a maximum or minimum is not edited, but one in another c
 
 test('in TypeScript, expressions in template strings are edited, but not types, pixel positions and timeouts', () => {
   /** @param {string} line */
-  const found = (line) => slips('a.ts', line).map(({ from }) => from);
-  assert.deepEqual(found('say(`a - 1 ${b ? `c + 2 ${d - 3}` : "e"}`);').slice(1), ['-', '3']);
-  assert.deepEqual(found('const a: { b: true; c: 2 } | false = d as 4;'), []);
-  assert.deepEqual(found('interface A { b: true }\ntype B = 1 | false;'), []);
-  assert.deepEqual(found('const a = /1 + 2/, b = { 3: c, d: 4 };'), ['4']);
-  assert.deepEqual(found('const a = svg`<rect x=${b + 2} width="${c * 3}" data-n=${d + 4}>`;'), [
-    '*',
-    '+',
-    '4',
-  ]);
-  assert.deepEqual(found('if (!a) pen.fillRect(b - 1, c * d, 2, 3);').slice(1), [
+  const originalsOf = (line) => slips('a.ts', line).map(({ from }) => from);
+  assert.deepEqual(originalsOf('say(`a - 1 ${b ? `c + 2 ${d - 3}` : "e"}`);').slice(1), ['-', '3']);
+  assert.deepEqual(originalsOf('const a: { b: true; c: 2 } | false = d as 4;'), []);
+  assert.deepEqual(originalsOf('interface A { b: true }\ntype B = 1 | false;'), []);
+  assert.deepEqual(originalsOf('const a = /1 + 2/, b = { 3: c, d: 4 };'), ['4']);
+  assert.deepEqual(
+    originalsOf('const a = svg`<rect x=${b + 2} width="${c * 3}" data-n=${d + 4}>`;'),
+    ['*', '+', '4'],
+  );
+  assert.deepEqual(originalsOf('if (!a) pen.fillRect(b - 1, c * d, 2, 3);').slice(1), [
     'pen.fillRect(b - 1, c * d, 2, 3);',
     '*',
   ]);
-  assert.deepEqual(found('const a = { b: -1, height: 3 + c, d: 4 }, { e = -1 } = f(-1);'), [
+  assert.deepEqual(originalsOf('const a = { b: -1, height: 3 + c, d: 4 }, { e = -1 } = f(-1);'), [
     '4',
     '1',
   ]);
-  assert.deepEqual(found('const a = () => { return -1; }, b = c ?? -1, d = e.at(-1);'), ['1']);
-  assert.deepEqual(found('const LATE_MS = 9;\nconst a = setTimeout(b, 1000);'), []);
-  assert.deepEqual(found('const a = b > c ? b : c;'), []);
-  assert.deepEqual(found('const a = "b" + `c ${d}` + "e";'), []);
-  assert.deepEqual(found('const a = "b" + c + "e";'), ['+', '+']);
+  assert.deepEqual(originalsOf('const a = () => { return -1; }, b = c ?? -1, d = e.at(-1);'), [
+    '1',
+  ]);
+  assert.deepEqual(originalsOf('const LATE_MS = 9;\nconst a = setTimeout(b, 1000);'), []);
+  assert.deepEqual(originalsOf('const a = b > c ? b : c;'), []);
+  assert.deepEqual(originalsOf('const a = "b" + `c ${d}` + "e";'), []);
+  assert.deepEqual(originalsOf('const a = "b" + c + "e";'), ['+', '+']);
 });
 
 test('tests that import a file are nearer to it than those that reach it through others', () => {
@@ -98,9 +99,9 @@ test('tests that import a file are nearer to it than those that reach it through
   assert.equal(distance('web/test/tables.test.ts', 'web/src/views/gate.ts'), 1);
   assert.equal(distance('tests/mutate/draw.test.mjs', 'web/src/frame.ts'), Infinity);
   // The package's index re-exports the name, so the distance leads to the file that defines the name.
-  const own = distance('tests/wasm/measure.test.mjs', 'wasm/study/judge.ts');
-  const other = distance('tests/wasm/measure.test.mjs', 'wasm/engine/worker.ts');
-  assert.ok(own < other && own <= 2, `${own}, ${other}`);
+  const ownDistance = distance('tests/wasm/measure.test.mjs', 'wasm/study/judge.ts');
+  const otherDistance = distance('tests/wasm/measure.test.mjs', 'wasm/engine/worker.ts');
+  assert.ok(ownDistance < otherDistance && ownDistance <= 2, `${ownDistance}, ${otherDistance}`);
   // Python imports relatively, as in `from ..reference.model import forward`, or by the package's name.
   assert.equal(distance('tests/python/test_runs.py', 'models/train/train.py'), 1);
   assert.equal(distance('tests/python/test_runs.py', 'models/reference/model.py'), 2);
@@ -150,10 +151,10 @@ test('coverage of a test includes the processes and workers that it starts', asy
   });
   const ran = ranOf(folder, [file])[file];
   rmSync(folder, { recursive: true });
-  const own = readFileSync(file, 'utf8');
+  const text = readFileSync(file, 'utf8');
   const places = ['Math.imul(x', 'SLIPS.flatMap', 'createSourceFile(', 'Array.from({ length'];
   assert.deepEqual(
-    places.map((code) => hasRun(ran, own.indexOf(code))),
+    places.map((code) => hasRun(ran, text.indexOf(code))),
     [true, true, false, false],
   );
   assert.equal(hasRun(undefined, 0), false);
@@ -161,8 +162,8 @@ test('coverage of a test includes the processes and workers that it starts', asy
 
 test('coverage is cached until its test changes; after a source file changes, all of its code counts as run', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'coverage-'));
-  const [one, file] = ['a.test.mjs', 'a.js'].map((name) => relative('.', join(folder, name)));
-  writeFileSync(one, 'test();');
+  const [testFile, file] = ['a.test.mjs', 'a.js'].map((name) => relative('.', join(folder, name)));
+  writeFileSync(testFile, 'test();');
   writeFileSync(file, 'f(); g();');
   let runs = 0;
   /** @param {string} _ @param {NodeJS.ProcessEnv} env */
@@ -179,61 +180,61 @@ test('coverage is cached until its test changes; after a source file changes, al
     return true;
   };
   const ran = async () =>
-    (await coverageOf(join(folder, 'kept'), [one], [file], passes)).get(one)?.ran[file];
+    (await coverageOf(join(folder, 'kept'), [testFile], [file], passes)).get(testFile)?.ran[file];
   assert.deepEqual([await ran(), await ran(), runs], [[[0, 5]], [[0, 5]], 1]);
   writeFileSync(file, 'f(); h();');
   assert.deepEqual([hasRun(await ran(), 7), runs], [true, 1]);
-  writeFileSync(one, 'test(2);');
+  writeFileSync(testFile, 'test(2);');
   assert.deepEqual([await ran(), runs], [[[0, 5]], 2]);
   rmSync(folder, { recursive: true });
 });
 
 test('each kind of edit finds the TypeScript that it applies to', () => {
   /** @param {string} kind @param {string} code */
-  const found = (kind, code) =>
+  const slipPairs = (kind, code) =>
     slipsOfKinds('a.ts', code, [kind]).map(({ from, to }) => [from, to]);
-  assert.deepEqual(found('key', 'const key = `${a} ${b}`, name = `${a} ${b}`;'), [
+  assert.deepEqual(slipPairs('key', 'const key = `${a} ${b}`, name = `${a} ${b}`;'), [
     ['`${a} ${b}`', '` ${b}`'],
   ]);
   assert.deepEqual(
-    found('key', 'if (a.model === b && c) d(); if (e || f !== g) h(); if (i && j) k();'),
+    slipPairs('key', 'if (a.model === b && c) d(); if (e || f !== g) h(); if (i && j) k();'),
     [
       ['a.model === b && c', 'c'],
       ['e || f !== g', 'e'],
     ],
   );
   assert.deepEqual(
-    found(
+    slipPairs(
       'release',
       'void run.close().catch(f); await a.end(); clearTimeout(late); b.say(); c.finally(d);',
     ).map(([from]) => from),
     ['void run.close().catch(f);', 'await a.end();', 'clearTimeout(late);', 'c.finally(d)'],
   );
-  assert.deepEqual(found('round', 'a = Math.floor(b) + Math.max(c);'), [
+  assert.deepEqual(slipPairs('round', 'a = Math.floor(b) + Math.max(c);'), [
     ['Math.floor', 'Math.ceil'],
   ]);
   assert.deepEqual(
-    found('border', 'a = b < c ? b : c; if (b <= T) d(a < 1e-9, performance.now() > e);'),
+    slipPairs('border', 'a = b < c ? b : c; if (b <= T) d(a < 1e-9, performance.now() > e);'),
     [['b <= T', 'b < T']],
   );
   // The comparison b > 0 is not edited, because b is not near 0 when its sign is taken.
-  assert.deepEqual(found('border', 'a = Math.abs(b) < C ? 0 : b > 0 ? 1 : -1;'), [
+  assert.deepEqual(slipPairs('border', 'a = Math.abs(b) < C ? 0 : b > 0 ? 1 : -1;'), [
     ['Math.abs(b) < C', 'Math.abs(b) <= C'],
   ]);
-  assert.deepEqual(found('border', 'a = Math.abs(c) < C ? 0 : b > 0 ? 1 : -1;'), [
+  assert.deepEqual(slipPairs('border', 'a = Math.abs(c) < C ? 0 : b > 0 ? 1 : -1;'), [
     ['Math.abs(c) < C', 'Math.abs(c) <= C'],
     ['b > 0', 'b >= 0'],
   ]);
-  assert.deepEqual(found('first', 'a = x[at] + (first + i) - b.from;'), [
+  assert.deepEqual(slipPairs('first', 'a = x[at] + (first + i) - b.from;'), [
     ['x[at] + (first + i) - b.from', 'x[at] + (first + i)'],
     ['x[at]', 'x[0]'],
     ['first + i', 'i'],
   ]);
-  assert.deepEqual(found('percent', 'a = 100 * b + c / 1000 + 10 * d;'), [
+  assert.deepEqual(slipPairs('percent', 'a = 100 * b + c / 1000 + 10 * d;'), [
     ['100 * b', 'b'],
     ['c / 1000', 'c'],
   ]);
-  assert.deepEqual(found('default', 'f(({ a = 1, b = c }) => d ?? true);'), [
+  assert.deepEqual(slipPairs('default', 'f(({ a = 1, b = c }) => d ?? true);'), [
     ['1', '2'],
     ['true', 'false'],
   ]);
@@ -241,45 +242,52 @@ test('each kind of edit finds the TypeScript that it applies to', () => {
 
 test('each kind of edit finds the C and Python that it applies to, and draws alternate between kinds', () => {
   /** @param {string} file @param {string} kind @param {string} code */
-  const found = (file, kind, code) =>
+  const slipPairs = (file, kind, code) =>
     slipsOfKinds(file, code, [kind]).map(({ from, to }) => [from.trim(), to.trim()]);
-  assert.deepEqual(found('a.c', 'key', 'if (a->T == T && b) c(); /* d && e == f */'), [
+  assert.deepEqual(slipPairs('a.c', 'key', 'if (a->T == T && b) c(); /* d && e == f */'), [
     ['a->T == T &&', ''],
   ]);
-  assert.deepEqual(found('a.py', 'key', 'if a and b.name != name:'), [['and b.name != name', '']]);
-  assert.deepEqual(found('a.py', 'release', 'x = 1\nfile.close()\n'), [['file.close()', 'pass']]);
-  assert.deepEqual(found('a.py', 'round', 'n = total // x.shape[0] + arch.H // arch.G  # a // b'), [
-    ['total // x.shape[0]', '-(-total // x.shape[0])'],
+  assert.deepEqual(slipPairs('a.py', 'key', 'if a and b.name != name:'), [
+    ['and b.name != name', ''],
   ]);
-  assert.deepEqual(found('a.py', 'round', 'n = math.floor(x) + y.ceil()'), [
+  assert.deepEqual(slipPairs('a.py', 'release', 'x = 1\nfile.close()\n'), [
+    ['file.close()', 'pass'],
+  ]);
+  assert.deepEqual(
+    slipPairs('a.py', 'round', 'n = total // x.shape[0] + arch.H // arch.G  # a // b'),
+    [['total // x.shape[0]', '-(-total // x.shape[0])']],
+  );
+  assert.deepEqual(slipPairs('a.py', 'round', 'n = math.floor(x) + y.ceil()'), [
     ['math.floor', 'math.ceil'],
     ['ceil(', 'floor('],
   ]);
   // A rounding up becomes a rounding down, not another form of rounding up.
-  assert.deepEqual(found('a.py', 'round', 'n = -(-len(texts) // self.block) - 1'), [
+  assert.deepEqual(slipPairs('a.py', 'round', 'n = -(-len(texts) // self.block) - 1'), [
     ['-(-len(texts) // self.block)', '(len(texts) // self.block)'],
   ]);
-  assert.deepEqual(found('a.py', 'first', 'a = x[..., at] + i - self.first'), [
+  assert.deepEqual(slipPairs('a.py', 'first', 'a = x[..., at] + i - self.first'), [
     ['- self.first', ''],
     ['at', '0'],
   ]);
-  assert.deepEqual(found('a.py', 'border', 'if a < 1e-5 or b > 2.5e-3 or c >= e:'), [['>=', '>']]);
-  assert.deepEqual(found('a.c', 'border', 'if (a <= 1e-6 * b || c < 1) d();'), [['<', '<=']]);
-  assert.deepEqual(found('a.py', 'percent', 'a = 100 * b'), [['100 *', '']]);
+  assert.deepEqual(slipPairs('a.py', 'border', 'if a < 1e-5 or b > 2.5e-3 or c >= e:'), [
+    ['>=', '>'],
+  ]);
+  assert.deepEqual(slipPairs('a.c', 'border', 'if (a <= 1e-6 * b || c < 1) d();'), [['<', '<=']]);
+  assert.deepEqual(slipPairs('a.py', 'percent', 'a = 100 * b'), [['100 *', '']]);
   assert.deepEqual(
-    found('a.py', 'default', 'def f(a: int = 3) -> int:\n    return b.get("x", 7)'),
+    slipPairs('a.py', 'default', 'def f(a: int = 3) -> int:\n    return b.get("x", 7)'),
     [
       ['7', '8'],
       ['3', '4'],
     ],
   );
   const text = 'if (a < b) x.close();\nif (c < d && e < f) g();\n';
-  const drawn = draw(new Map([['a.js', text]]), 9, 3, (file, one) =>
-    slipsOfKinds(file, one, KINDS),
+  const edits = draw(new Map([['a.js', text]]), 9, 3, (file, fileText) =>
+    slipsOfKinds(file, fileText, KINDS),
   );
-  assert.equal(drawn.length, 4);
+  assert.equal(edits.length, 4);
   assert.deepEqual(
-    new Set(drawn.slice(0, 2).map(({ kind }) => kind)),
+    new Set(edits.slice(0, 2).map(({ kind }) => kind)),
     new Set(['release', 'border']),
   );
 });

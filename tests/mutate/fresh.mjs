@@ -46,8 +46,8 @@ export async function meetDrawn(
   /** @type {Parameters<typeof draw>[3]} */
   const slipsOf = kinds && ((file, text) => slipsOfKinds(file, text, kinds));
   const share = Math.ceil(count / names.length);
-  let all = 0;
-  let alive = 0;
+  let editCount = 0;
+  let aliveCount = 0;
   for (const name of names) {
     const { files: tracked, killerOf } = await roomOf(name);
     const files = tracked.filter((file) => file.includes(part));
@@ -60,28 +60,32 @@ export async function meetDrawn(
     if (!isChecked && (await killerOf(files[0], texts.get(files[0]) ?? '', `fresh-${name}`)))
       throw new Error(`the tests of ${name} fail without any edit`);
     // Some edits do not compile; the next ones replace them.
-    const drawn = draw(texts, 3 * share, seed, slipsOf).map((edit, i) => ({ ...edit, i }));
-    let met = 0;
-    let lived = 0;
-    while (met < share && drawn.length)
+    const edits = draw(texts, 3 * share, seed, slipsOf).map((edit, i) => ({ ...edit, i }));
+    let metCount = 0;
+    let livedCount = 0;
+    while (metCount < share && edits.length)
       await each(
-        drawn.splice(0, share - met),
+        edits.splice(0, share - metCount),
         async ({ file, line, before, after, text, kind, i }) => {
           const killer = await killerOf(file, text, `fresh-${name}-${i}`, [], isNear);
           if (killer === null) return;
-          met++;
-          if (killer === undefined) lived++;
-          const end = killer === undefined ? 'ALIVE' : `killed by ${killer}`;
-          console.log(`${file}:${line}: ${kind ? `${kind}: ` : ''}${before} -> ${after}: ${end}`);
+          metCount++;
+          if (killer === undefined) livedCount++;
+          const outcome = killer === undefined ? 'ALIVE' : `killed by ${killer}`;
+          console.log(
+            `${file}:${line}: ${kind ? `${kind}: ` : ''}${before} -> ${after}: ${outcome}`,
+          );
         },
       );
-    if (!met) throw new Error(`no edit of ${name} is a program`);
-    console.log(`${name}: ${lived} of ${met} edits live, seed ${seed}`);
-    all += met;
-    alive += lived;
+    if (!metCount) throw new Error(`no edit of ${name} is a program`);
+    console.log(`${name}: ${livedCount} of ${metCount} edits live, seed ${seed}`);
+    editCount += metCount;
+    aliveCount += livedCount;
   }
   if (!isList)
-    console.log(`${alive} of ${all} drawn edits live (${((100 * alive) / all).toFixed(1)} %)`);
+    console.log(
+      `${aliveCount} of ${editCount} drawn edits live (${((100 * aliveCount) / editCount).toFixed(1)} %)`,
+    );
 }
 
 function today() {

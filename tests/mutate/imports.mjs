@@ -23,14 +23,14 @@ function filesOf(file, to) {
   // The package's import map resolves '#store' to host/store_node.ts here.
   const host = /^#(\w+)$/.exec(to)?.[1];
   if (host) return [`wasm/host/${host === 'host' ? 'node' : `${host}_node`}.ts`];
-  const near = to.startsWith('.') ? join(dirname(file), to.split('?')[0]) : to;
-  const folder = dirname(near);
-  if (basename(near).startsWith('*.') && existsSync(folder))
+  const localPath = to.startsWith('.') ? join(dirname(file), to.split('?')[0]) : to;
+  const folder = dirname(localPath);
+  if (basename(localPath).startsWith('*.') && existsSync(folder))
     return readdirSync(folder).map((name) => join(folder, name));
-  const found = [near, `${near}.ts`, join(near, 'index.ts')].find(
-    (one) => existsSync(one) && statSync(one).isFile(),
+  const path = [localPath, `${localPath}.ts`, join(localPath, 'index.ts')].find(
+    (candidate) => existsSync(candidate) && statSync(candidate).isFile(),
   );
-  return found && /\.m?[jt]s$/.test(found) ? [found] : [];
+  return path && /\.m?[jt]s$/.test(path) ? [path] : [];
 }
 
 const FROM = /^[ \t]*from (\.*)([\w.]*) import (\([^)]*\)|.*)/gm;
@@ -52,7 +52,7 @@ function modulesOf(file, text) {
     return [
       `${base}.py`,
       join(base, '__init__.py'),
-      ...names.map((one) => join(base, `${one}.py`)),
+      ...names.map((name) => join(base, `${name}.py`)),
     ];
   });
 }
@@ -68,22 +68,22 @@ function importsOf(file) {
   if (before) return before;
   const text = textOf(file);
   if (file.endsWith('.py')) {
-    const modules = modulesOf(file, text).filter((one) => existsSync(one));
-    const imports = modules.map((one) => ({ names: [], file: one }));
+    const modules = modulesOf(file, text).filter((module) => existsSync(module));
+    const imports = modules.map((module) => ({ names: [], file: module }));
     importsByFile.set(file, imports);
     return imports;
   }
-  const named = [...text.matchAll(NAMED)].flatMap(([, list, to]) => {
-    const names = list.split(',').map((one) => one.trim().split(/\s+as\s+/)[0]);
+  const namedImports = [...text.matchAll(NAMED)].flatMap(([, list, to]) => {
+    const names = list.split(',').map((item) => item.trim().split(/\s+as\s+/)[0]);
     const values = names.filter((name) => name && !name.startsWith('type '));
     return filesOf(file, to).map((from) => ({ names: values, file: from }));
   });
-  const whole = [...text.matchAll(WHOLE)].flatMap(([, to]) =>
+  const wholeImports = [...text.matchAll(WHOLE)].flatMap(([, to]) =>
     filesOf(file, to).map((from) => ({ names: [], file: from })),
   );
-  const all = [...named.filter(({ names }) => names.length), ...whole];
-  importsByFile.set(file, all);
-  return all;
+  const allImports = [...namedImports.filter(({ names }) => names.length), ...wholeImports];
+  importsByFile.set(file, allImports);
+  return allImports;
 }
 
 /**
@@ -107,14 +107,14 @@ export function distance(test, file) {
   const seen = new Set([test]);
   let front = [test];
   for (let steps = 1; front.length; steps++) {
-    const next = front.flatMap((one) =>
-      importsOf(one).flatMap(({ names, file: from }) =>
+    const nextFiles = front.flatMap((importer) =>
+      importsOf(importer).flatMap(({ names, file: from }) =>
         names.length ? names.map((name) => homeOf(from, name)) : [from],
       ),
     );
-    front = [...new Set(next)].filter((one) => !seen.has(one));
+    front = [...new Set(nextFiles)].filter((path) => !seen.has(path));
     if (front.includes(file)) return steps;
-    for (const one of front) seen.add(one);
+    for (const path of front) seen.add(path);
   }
   return Infinity;
 }

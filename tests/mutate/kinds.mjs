@@ -38,8 +38,8 @@ const OF_SCRIPTS = {
     // Drops one condition of several, if it compares two things.
     if (!ts.isBinaryExpression(node) || !/^(&&|\|\|)$/.test(textOf(node.operatorToken)))
       return undefined;
-    const compares = (/** @type {Node} */ one) =>
-      ts.isBinaryExpression(one) && EQUALITIES.test(textOf(one.operatorToken));
+    const compares = (/** @type {Node} */ operand) =>
+      ts.isBinaryExpression(operand) && EQUALITIES.test(textOf(operand.operatorToken));
     if (compares(node.right)) return textOf(node.left);
     return compares(node.left) ? textOf(node.right) : undefined;
   },
@@ -60,8 +60,8 @@ const OF_SCRIPTS = {
     )
       call = call.expression.expression;
     if (!ts.isCallExpression(call)) return undefined;
-    const called = call.expression;
-    const name = ts.isPropertyAccessExpression(called) ? textOf(called.name) : textOf(called);
+    const callee = call.expression;
+    const name = ts.isPropertyAccessExpression(callee) ? textOf(callee.name) : textOf(callee);
     return RELEASES.test(name.replace(/^#/, '')) ? ';' : undefined;
   },
   round(node, textOf) {
@@ -96,9 +96,9 @@ const OF_SCRIPTS = {
       : undefined;
   },
   first(node, textOf) {
-    const isFirst = (/** @type {Node} */ one) =>
-      (ts.isIdentifier(one) && FIRST.test(one.text)) ||
-      (ts.isPropertyAccessExpression(one) && FIRST.test(one.name.text.replace(/^#/, '')));
+    const isFirst = (/** @type {Node} */ node) =>
+      (ts.isIdentifier(node) && FIRST.test(node.text)) ||
+      (ts.isPropertyAccessExpression(node) && FIRST.test(node.name.text.replace(/^#/, '')));
     if (ts.isElementAccessExpression(node) && isFirst(node.argumentExpression))
       return `${textOf(node.expression)}[0]`;
     if (!ts.isBinaryExpression(node) || !/^[-+]$/.test(textOf(node.operatorToken)))

@@ -28,15 +28,15 @@ export default [
   [
     'a ratio divides by all tokens',
     'metrics/norm.c',
-    '(double)(T - 1) / others',
-    '(double)T / others',
+    '(double)(T - 1) / norm_sum',
+    '(double)T / norm_sum',
     'metrics',
   ],
   [
     'the first token counts among the others',
     'metrics/norm.c',
-    'if (t != trace->first) others',
-    'others',
+    'if (t != trace->first) norm_sum',
+    'norm_sum',
     'metrics',
   ],
   [
@@ -684,7 +684,7 @@ export default [
   [
     'an error of rounding over what came out',
     'run/edits/quantize.c',
-    'errors[4 * i + 1] += exact * exact;',
+    'errors[4 * i + 1] += original * original;',
     'errors[4 * i + 1] += *number * *number;',
     'golden',
   ],
@@ -775,8 +775,8 @@ export default [
   [
     'a number beyond the scale of others goes through',
     'run/edits/quantize.c',
-    'fminf(fmaxf(rintf((exact - zero) / scale), lowest), levels)',
-    'rintf((exact - zero) / scale)',
+    'fminf(fmaxf(rintf((original - zero) / scale), lowest), levels)',
+    'rintf((original - zero) / scale)',
     'golden',
   ],
   [
@@ -945,8 +945,8 @@ export default [
   [
     'a first window has no losses but its last',
     'web/src/run/averages.ts',
-    'if (offset === 0) windowLosses.set(measured!.data);',
-    'if (offset < 0) windowLosses.set(measured!.data);',
+    'if (offset === 0) windowLosses.set(measuredLosses!.data);',
+    'if (offset < 0) windowLosses.set(measuredLosses!.data);',
     'averages',
   ],
   [

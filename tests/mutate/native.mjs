@@ -97,10 +97,10 @@ export async function openNative() {
   /** Milliseconds per test, because the quickest tests run first. @type {Map<string, number>} */
   const took = new Map();
   await each(tests, async (test) => {
-    const began = performance.now();
+    const startTime = performance.now();
     if (!(await passes(test, join(build, basename(test, '.c')), [])))
       throw new Error(`${test} fails without any edit`);
-    took.set(test, performance.now() - began);
+    took.set(test, performance.now() - startTime);
   });
   tests.sort((a, b) => Number(took.get(a)) - Number(took.get(b)));
   /**
@@ -122,19 +122,19 @@ export async function openNative() {
      * @returns {Promise<string | undefined | null>}
      */
     async killerOf(file, text, name, killers = []) {
-      const first = killers.map((killer) => `tests/native/test_${killer}.c`);
-      for (const test of first)
+      const firstTests = killers.map((killer) => `tests/native/test_${killer}.c`);
+      for (const test of firstTests)
         if (!tests.includes(test)) throw new Error(`there is no test ${test}`);
-      const others = tests.filter((other) => !first.includes(other));
+      const otherTests = tests.filter((test) => !firstTests.includes(test));
       /**
        * Named tests run under the sanitizers before all other tests run without them.
        * @type {[string[], string[]][]}
        */
       const rounds = [
-        [[], first],
-        [SANITIZERS, first],
-        [[], others],
-        [SANITIZERS, others],
+        [[], firstTests],
+        [SANITIZERS, firstTests],
+        [[], otherTests],
+        [SANITIZERS, otherTests],
       ];
       for (const [sanitizers, order] of rounds) {
         if (!order.length) continue;

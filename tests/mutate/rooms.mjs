@@ -82,19 +82,19 @@ const likelyFirst = (tests, words) => {
  */
 async function hasTypes(name, file, text) {
   const copy = resolve(build, `${name}.types`);
-  for (const one of tracked(/\.(m?[jt]s|json|html|svg|css)$/, 'wasm', 'web', 'tests/wasm')) {
-    mkdirSync(join(copy, dirname(one)), { recursive: true });
-    copyFileSync(one, join(copy, one));
+  for (const path of tracked(/\.(m?[jt]s|json|html|svg|css)$/, 'wasm', 'web', 'tests/wasm')) {
+    mkdirSync(join(copy, dirname(path)), { recursive: true });
+    copyFileSync(path, join(copy, path));
   }
-  for (const one of ['wasm/node_modules', 'web/node_modules', 'models'])
-    symlinkSync(resolve(one), join(copy, one));
+  for (const folderPath of ['wasm/node_modules', 'web/node_modules', 'models'])
+    symlinkSync(resolve(folderPath), join(copy, folderPath));
   writeFileSync(join(copy, file), text);
   const compiler = resolve('wasm/node_modules/typescript-7/bin/tsc');
   const room = file.split('/')[0];
   const options = { cwd: copy, seconds: 120, isQuiet: true };
-  const good = await run(process.execPath, [compiler, '-b', room], options);
+  const unchangedPasses = await run(process.execPath, [compiler, '-b', room], options);
   rmSync(copy, { recursive: true });
-  return good;
+  return unchangedPasses;
 }
 
 /** @returns {Promise<Room>} */
@@ -105,9 +105,9 @@ async function wasm() {
   const files = tracked(/\.ts$/, 'wasm').filter((file) => !file.endsWith('types.ts'));
   // A worker or server that a failed test leaves open would keep its process alive.
   const options = ['--test', '--test-force-exit'];
-  /** @param {string} test @param {NodeJS.ProcessEnv} env @param {string[]} more */
-  const passes = (test, env, ...more) =>
-    run(process.execPath, [...options, ...more, test], {
+  /** @param {string} test @param {NodeJS.ProcessEnv} env @param {string[]} extraOptions */
+  const passes = (test, env, ...extraOptions) =>
+    run(process.execPath, [...options, ...extraOptions, test], {
       env: { ...process.env, ...env },
       seconds: 120,
       isQuiet: true,
@@ -123,42 +123,50 @@ async function wasm() {
    * must pass then.
    * @type {ReturnType<typeof coverageOf> | undefined}
    */
-  let covered;
+  let coveragePromise;
   const checked = checker((test) => passes(test, {}));
   return {
     files,
     async killerOf(file, text, name, killers = [], isNear = false) {
-      const own = writeEdited(`${name}.mts`, text);
-      if (!(await run(process.execPath, ['--check', own], { isQuiet: true }))) return null;
+      const editedFile = writeEdited(`${name}.mts`, text);
+      if (!(await run(process.execPath, ['--check', editedFile], { isQuiet: true }))) return null;
       if (!(await hasTypes(name, file, text))) return 'types';
       const unedited = readFileSync(file, 'utf8');
       if (text === unedited) return undefined;
-      let at = 0;
-      while (at < text.length && text[at] === unedited[at]) at++;
+      let firstDifference = 0;
+      while (firstDifference < text.length && text[firstDifference] === unedited[firstDifference])
+        firstDifference++;
       const env = {
         MUTANT: file,
-        MUTANT_TEXT: own,
+        MUTANT_TEXT: editedFile,
         NODE_OPTIONS: `--import ${resolve('tests/mutate/instead.mjs')}`,
       };
-      /** Returns the first of some tests that fails. @param {readonly string[]} some */
-      const failing = async (some) => {
-        for (const test of some) {
+      /** Returns the first of some tests that fails. @param {readonly string[]} testList */
+      const firstFailure = async (testList) => {
+        for (const test of testList) {
           if (!(await passesEdited(test, env))) return checked(test);
         }
         return undefined;
       };
       const words = [...killers, stemOf(file).slice(0, 5)];
-      const near = likelyFirst(nearestFirst(tests, file), words).slice(0, NEAR);
-      const killer = await failing(near);
+      const nearTests = likelyFirst(nearestFirst(tests, file), words).slice(0, NEAR);
+      const killer = await firstFailure(nearTests);
       if (killer || isNear) return killer;
       const helpers = tracked(/(?<!\.test)\.mjs$/, 'tests/wasm', 'tests/hub');
-      covered ??= coverageOf(join(build, 'coverage'), tests, [...files, ...helpers], passes);
-      const coverage = await covered;
+      coveragePromise ??= coverageOf(
+        join(build, 'coverage'),
+        tests,
+        [...files, ...helpers],
+        passes,
+      );
+      const coverage = await coveragePromise;
       // V8 counts an operator as run if its right side ran, and the character before it if the operator ran.
-      const reaching = tests.filter((test) => hasRun(coverage.get(test)?.ran[file], at - 1));
+      const reaching = tests.filter((test) =>
+        hasRun(coverage.get(test)?.ran[file], firstDifference - 1),
+      );
       const seconds = (/** @type {string} */ test) => coverage.get(test)?.seconds ?? 0;
-      const others = reaching.filter((test) => !near.includes(test));
-      return failing(others.sort((a, b) => seconds(a) - seconds(b)));
+      const otherTests = reaching.filter((test) => !nearTests.includes(test));
+      return firstFailure(otherTests.sort((a, b) => seconds(a) - seconds(b)));
     },
   };
 }
@@ -168,7 +176,7 @@ async function web() {
   // The browser tests cover files that no unit test imports. A type-only import runs nothing of a file.
   const imports = /^import (?!type)[^;]*? from '\.\.\/(src\/[^']+)'/gm;
   const tests = tracked(/\.test\.ts$/, 'web/test');
-  const imported = tests.flatMap((file) =>
+  const importedFiles = tests.flatMap((file) =>
     [...readFileSync(file, 'utf8').matchAll(imports)].map(([, path]) => `web/${path}.ts`),
   );
   /**
@@ -177,15 +185,15 @@ async function web() {
    * @param {readonly string[]} words names of tests @param {number} seconds the limit that ends an endless loop
    * @param {string} file @param {string} text path of the file with the text
    */
-  const failing = async (words, seconds, file, text) => {
+  const firstFailure = async (words, seconds, file, text) => {
     const report = resolve(build, `${basename(text)}.json`);
     rmSync(report, { force: true });
     const options = ['--run', '--bail', '1', '--root', resolve('web')];
     const config = ['--config', resolve('tests/mutate/vitest.config.mts')];
-    const named = words.map((word) => `test/${word}.test.ts`);
+    const namedFiles = words.map((word) => `test/${word}.test.ts`);
     const passes = await run(
       resolve('web/node_modules/.bin/vitest'),
-      [...named, ...options, ...config, '--reporter', 'json', '--outputFile', report],
+      [...namedFiles, ...options, ...config, '--reporter', 'json', '--outputFile', report],
       {
         ...{ cwd: 'web', seconds, isQuiet: true },
         env: { ...process.env, MUTANT: file, MUTANT_TEXT: text },
@@ -201,20 +209,23 @@ async function web() {
   // For a run without an edit, the file is replaced with its own text.
   const checked = checker(async (word) => {
     const file = 'web/src/words.ts';
-    return (await failing([word], 120, file, resolve(file))) === undefined;
+    return (await firstFailure([word], 120, file, resolve(file))) === undefined;
   });
   return {
     // A folder import means its index.ts.
-    files: [...new Set(imported)].map((file) =>
+    files: [...new Set(importedFiles)].map((file) =>
       existsSync(file) ? file : file.replace(/\.ts$/, '/index.ts'),
     ),
     async killerOf(file, text, name, killers = [], isNear = false) {
-      const edited = writeEdited(`${name}.ts`, text);
+      const editedFile = writeEdited(`${name}.ts`, text);
       if (!(await hasTypes(name, file, text))) return 'types';
       const names = [...text.matchAll(/^export (?:async )?(?:function|const|class) (\w+)/gm)];
-      const own = [stemOf(file), ...names.map(([, one]) => one)].join('|');
+      const nameAlternatives = [stemOf(file), ...names.map(([, exportName]) => exportName)].join(
+        '|',
+      );
       /** @param {string} test */
-      const usesOf = (test) => readFileSync(test, 'utf8').split(RegExp(`\\b(?:${own})\\b`)).length;
+      const usesOf = (test) =>
+        readFileSync(test, 'utf8').split(RegExp(`\\b(?:${nameAlternatives})\\b`)).length;
       // Among equally near tests, the one that uses most of the file's names comes first.
       const reaching = tests
         .filter((test) => distance(test, file) < Infinity)
@@ -222,16 +233,18 @@ async function web() {
         .sort((a, b) => b.uses - a.uses)
         .map(({ test }) => test);
       const words = nearestFirst(reaching, file).map((test) => basename(test, '.test.ts'));
-      const first = killers.length ? killers : words.slice(0, NEAR);
-      const others = isNear ? [] : words.filter((word) => !first.includes(word));
-      for (const [some, seconds] of /** @type {const} */ ([
-        [first, 40],
-        [others, 120],
+      const firstWords = killers.length ? killers : words.slice(0, NEAR);
+      const otherWords = isNear ? [] : words.filter((word) => !firstWords.includes(word));
+      for (const [wordList, seconds] of /** @type {const} */ ([
+        [firstWords, 40],
+        [otherWords, 120],
       ])) {
-        const failed = some.length ? await failing(some, seconds, file, edited) : undefined;
+        const failed = wordList.length
+          ? await firstFailure(wordList, seconds, file, editedFile)
+          : undefined;
         if (failed) return checked(failed);
         if (failed === '') {
-          for (const word of first) await checked(word);
+          for (const word of firstWords) await checked(word);
           return 'a limit, or an error outside the tests';
         }
       }
@@ -256,7 +269,7 @@ function checker(passes) {
   };
 }
 
-const missing = () => {
+const throwMissing = () => {
   throw new Error('.build/tools lacks what the Python tests import: tests/setup python record');
 };
 
@@ -288,7 +301,7 @@ function openForks(python) {
         child.ref();
         const { value, done } = await lines.next();
         child.unref();
-        if (done) missing();
+        if (done) throwMissing();
         const { status, failed } = JSON.parse(value);
         // A negative status is a signal: a limit ended pytest, so no test need have failed.
         if (status > 0 && !failed)
@@ -304,14 +317,14 @@ function openForks(python) {
 /** @returns {Promise<Room>} */
 async function models() {
   const python = resolve('.build/tools/bin/python');
-  if (!existsSync(python)) missing();
+  if (!existsSync(python)) throwMissing();
   /** The process that runs pytest, started at the first edit. @type {ReturnType<typeof openForks> | undefined} */
   let forks;
   /**
    * Runs tests on a file whose text is that of another file.
-   * @param {string} file @param {string} text path of the file with the text @param {string[]} some arguments of pytest
+   * @param {string} file @param {string} text path of the file with the text @param {string[]} testList arguments of pytest
    */
-  const failing = (file, text, some) => {
+  const firstFailure = (file, text, testList) => {
     forks ??= openForks(python);
     const environment = {
       MUTANT: file,
@@ -320,12 +333,12 @@ async function models() {
       PYTHONDONTWRITEBYTECODE: '1',
     };
     const options = ['-q', '-x', '-p', 'no:cacheprovider'];
-    return forks.failing({ environment, arguments: [...options, ...some], seconds: 300 });
+    return forks.failing({ environment, arguments: [...options, ...testList], seconds: 300 });
   };
   // For a run without an edit, the file is replaced with its own text.
   const checked = checker(async (test) => {
     const file = 'models/train/__init__.py';
-    return (await failing(file, resolve(file), [test])) === undefined;
+    return (await firstFailure(file, resolve(file), [test])) === undefined;
   });
   const folders = ['models/train', 'models/reference', 'models/record/src/sinkscope'];
   const tests = tracked(/\/test_\w+\.py$/, 'tests/python');
@@ -345,15 +358,15 @@ async function models() {
     'doors',
     'defaults',
     'silent',
-  ].map((one) => `tests/record/test_${one}.py`);
+  ].map((name) => `tests/record/test_${name}.py`);
   return {
     // Excludes writers of goldens, which have their own comparison, and timing scripts, which need a quiet machine.
     files: tracked(/\.py$/, ...folders).filter(
       (file) => !/\/(goldens\/|(time_|timing|follow_|fit_)\w*\.py$)/.test(file),
     ),
     async killerOf(file, text, name, killers = [], isNear = false) {
-      const edited = writeEdited(`${name}.py`, text);
-      if (!(await run(python, ['-m', 'py_compile', edited], { isQuiet: true }))) return null;
+      const editedFile = writeEdited(`${name}.py`, text);
+      if (!(await run(python, ['-m', 'py_compile', editedFile], { isQuiet: true }))) return null;
       const isRecorder = file.startsWith('models/record/') && stemOf(file) !== 'metrics';
       const own = isRecorder ? ofRecordings : tests;
       // Writers of goldens run as programs, so no import leads to their code.
@@ -363,15 +376,19 @@ async function models() {
       // If a package's index re-exports its names, the nearest tests are those that use a name of the file.
       const names = [...text.matchAll(/^(?:def|class) ([a-zA-Z]\w*)/gm)].map(([, name]) => name);
       const uses = RegExp(`\\b(${names.join('|') || '$^'})\\b`);
-      const using = reaching.filter((test) => uses.test(readFileSync(test, 'utf8')));
-      const order = [...new Set([...nearestFirst(using, file), ...nearestFirst(reaching, file)])];
-      const sorted = likelyFirst(order, [...killers, stemOf(file)]);
+      const usingTests = reaching.filter((test) => uses.test(readFileSync(test, 'utf8')));
+      const orderedTests = [
+        ...new Set([...nearestFirst(usingTests, file), ...nearestFirst(reaching, file)]),
+      ];
+      const likelyTests = likelyFirst(orderedTests, [...killers, stemOf(file)]);
       // A cluster takes longer to start than all other tests.
-      const slow = isRecorder ? ['tests/record/test_study.py', '-k', SLOW] : [];
-      const [near, far] = [sorted.slice(0, NEAR), sorted.slice(NEAR)];
-      for (const some of isNear ? [near] : [near, far, slow]) {
-        const quick = some === slow ? [] : ['-k', `not (${SLOW})`];
-        const failed = some.length ? await failing(file, edited, [...some, ...quick]) : undefined;
+      const slowTests = isRecorder ? ['tests/record/test_study.py', '-k', SLOW] : [];
+      const [nearTests, farTests] = [likelyTests.slice(0, NEAR), likelyTests.slice(NEAR)];
+      for (const testList of isNear ? [nearTests] : [nearTests, farTests, slowTests]) {
+        const skipSlow = testList === slowTests ? [] : ['-k', `not (${SLOW})`];
+        const failed = testList.length
+          ? await firstFailure(file, editedFile, [...testList, ...skipSlow])
+          : undefined;
         if (failed) return checked(failed);
         if (failed === '') return 'the limit of its time';
       }

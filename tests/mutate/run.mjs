@@ -22,33 +22,33 @@ const { values, positionals: words } = parseArgs({
 
 let passed = 0;
 let failed = 0;
-/** @param {boolean} good @param {string} line */
-function report(good, line) {
-  if (good) passed++;
+/** @param {boolean} isKilled @param {string} line */
+function report(isKilled, line) {
+  if (isKilled) passed++;
   else failed++;
   console.log(line);
 }
 
 /** @param {import('./mutants.mjs').default[number]} mutant */
-async function meet([name, path, code, edited, killers]) {
-  const other = roomNames.find((room) => path.startsWith(`${room}/`));
-  const file = other ? path : join('core', path);
+async function applyMutant([name, path, code, edited, killers]) {
+  const room = roomNames.find((room) => path.startsWith(`${room}/`));
+  const file = room ? path : join('core', path);
   const text = existsSync(file) ? readFileSync(file, 'utf8') : '';
   const times = text.split(code).length - 1;
   if (times !== 1)
     return report(false, `${name}: does not apply, its code occurs ${times} times in ${file}`);
-  const own = text.replace(code, () => edited);
+  const editedText = text.replace(code, () => edited);
   const place = String(mutants.findIndex((row) => row[0] === name));
-  const { killerOf } = await roomOf(other ?? 'core');
-  const killer = await killerOf(file, own, `kept-${place}`, killers.split(' '));
+  const { killerOf } = await roomOf(room ?? 'core');
+  const killer = await killerOf(file, editedText, `kept-${place}`, killers.split(' '));
   if (killer === null) return report(false, `${name}: does not compile`);
   report(killer !== undefined, `${name}: ${killer ? `killed by ${killer}` : 'ALIVE'}`);
 }
 
-const chosen = mutants.filter(
+const chosenMutants = mutants.filter(
   ([name, file]) => !words.length || words.some((word) => `${name} ${file}`.includes(word)),
 );
-await each(chosen, meet);
+await each(chosenMutants, applyMutant);
 console.log(`${passed} passed, ${failed} failed`);
 if (values.drawn) await meetDrawn(Number(values.drawn), { isChecked: true });
 process.exitCode = failed ? 1 : 0;

@@ -27,24 +27,24 @@ for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => process.exi
  */
 export const run = (program, args, { cwd, input, seconds, env, isQuiet, failure } = {}) =>
   new Promise((done) => {
-    const bounded = [
+    const boundedCommand = [
       '-c',
       `ulimit -t ${seconds ?? 'unlimited'} && exec "$0" "$@"`,
       program,
       ...args,
     ];
-    const child = spawn('/bin/sh', bounded, { cwd, env, detached: true });
+    const child = spawn('/bin/sh', boundedCommand, { cwd, env, detached: true });
     const group = Number(child.pid);
     groups.add(group);
     // A process that waits forever uses no processor time, so wall time has a limit as well.
-    const late = seconds && setTimeout(end, 10_000 * seconds, group);
-    let said = '';
-    child.stderr.setEncoding('utf8').on('data', (text) => (said += text));
+    const timer = seconds && setTimeout(end, 10_000 * seconds, group);
+    let output = '';
+    child.stderr.setEncoding('utf8').on('data', (text) => (output += text));
     child.stdout.setEncoding('utf8').on('data', (text) => failure?.test(text) && end(group));
     child.on('close', (status) => {
-      clearTimeout(late);
+      clearTimeout(timer);
       groups.delete(group);
-      if (status && !isQuiet) console.error(said);
+      if (status && !isQuiet) console.error(output);
       done(status === 0);
     });
     child.stdin.on('error', () => {}); // the program may stop reading; then its exit status reports it
@@ -56,9 +56,10 @@ export const run = (program, args, { cwd, input, seconds, env, isQuiet, failure 
  * @template T @param {readonly T[]} list @param {(item: T) => Promise<void>} work
  */
 export async function each(list, work) {
-  const rest = [...list];
+  const remaining = [...list];
   const worker = async () => {
-    for (let item = rest.shift(); item !== undefined; item = rest.shift()) await work(item);
+    for (let item = remaining.shift(); item !== undefined; item = remaining.shift())
+      await work(item);
   };
   await Promise.all([worker(), worker()]);
 }

@@ -22,17 +22,17 @@ static inline float read_value(const ss_edit_parameter *parameter, const char *t
 
 /* Sets the parameter of that name; the parameters of an operation follow those of the edit. */
 static inline void set_value(ss_edit *edit, const char *name, const char *text) {
-    int n, count = 0;
+    int n, place = 0;
     const ss_edit_kind *row = &ss_edits(&n)[edit->kind];
-    for (; count < SS_EDIT_PARAMETERS && row->parameters[count].name; count++)
-        if (!strcmp(row->parameters[count].name, name)) {
-            edit->values[count] = read_value(&row->parameters[count], text);
+    for (; place < SS_EDIT_PARAMETERS && row->parameters[place].name; place++)
+        if (!strcmp(row->parameters[place].name, name)) {
+            edit->values[place] = read_value(&row->parameters[place], text);
             return;
         }
     const ss_operation *operation = &ss_operations(&n)[(int)edit->values[0]];
     for (int p = 0; row->parameters[0].type == SS_EDIT_OPERATION && p < SS_PARAMETERS_MAX; p++)
         if (operation->parameters[p].name && !strcmp(operation->parameters[p].name, name)) {
-            edit->values[count + p] = strtof(text, NULL);
+            edit->values[place + p] = strtof(text, NULL);
             return;
         }
     fail_unknown("parameter", name);

@@ -15,10 +15,10 @@ int main(int argc, char **argv) {
         return 2;
     }
     opened_model model = open_model(argv[1]);
-    pins borders = pins_at_borders(T);
+    pins border_pins = pins_at_borders(T);
     int step = (int)strtol(argv[2], NULL, 10);
-    for (int i = 0; i < border_lists(&borders); i += step) {
-        edit_list list = border_list(&borders, i, T);
+    for (int i = 0; i < border_lists(&border_pins); i += step) {
+        edit_list list = border_list(&border_pins, i, T);
         if (list.n == 0) continue;
         outcome result = run_list(&model.model, &list, tokens, T, 0);
         printf("%s%s%s\t%s\t", list.texts[0], list.n > 1 ? " " : "",

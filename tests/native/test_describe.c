@@ -298,8 +298,7 @@ int main(void) {
     check_fields(cJSON_GetObjectItem(description, "fields"));
     const cJSON *rows = cJSON_GetObjectItem(description, "operations"), *expected;
     const cJSON *golden = cJSON_GetObjectItem(reference, "operations");
-    CASE("models/reference/operations.py has every operation, and write_goldens operations wrote "
-         "it");
+    CASE("the golden of models/reference/operations.py has every operation of the description");
     CHECK_INT(cJSON_GetArraySize(rows), cJSON_GetArraySize(golden));
     cJSON_ArrayForEach(expected, golden) {
         const char *name = cJSON_GetStringValue(cJSON_GetObjectItem(expected, "name"));

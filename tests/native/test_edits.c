@@ -29,7 +29,7 @@ static const int32_t prompt[T_MAX] = {3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9};
 
 /* An edit without effect and an edit with an effect for each row of the table. */
 static const struct {
-    const char *nothing, *something;
+    const char *idle_edit, *effective_edit;
 } pairs[] = {
     {"operation:operation=softmax", "operation:operation=sigmoid,layer=1"},
     {"mask:first=0,recent=13,layer=0", "mask:first=1,recent=2"},
@@ -53,15 +53,15 @@ static opened_run run_edit(const opened_model *model, const char *text) {
     return run_tokens(&model->model, prompt, T_MAX, &edit, 1);
 }
 
-static void check_rows_are_listed(void) {
+static void check_listed_rows(void) {
     CASE("the list of this test has every row of the table, in order");
     int n;
     const ss_edit_kind *rows = ss_edits(&n);
     CHECK_INT(PAIRS, n);
     if (PAIRS != n) return;
     for (int i = 0; i < n; i++) {
-        CHECK_INT(read_edit(pairs[i].something).kind, i);
-        if (pairs[i].nothing) CHECK_INT(read_edit(pairs[i].nothing).kind, i);
+        CHECK_INT(read_edit(pairs[i].effective_edit).kind, i);
+        if (pairs[i].idle_edit) CHECK_INT(read_edit(pairs[i].idle_edit).kind, i);
         CHECK(rows[i].meaning && rows[i].source && rows[i].apply && rows[i].hook_points);
     }
 }
@@ -78,17 +78,17 @@ static void check_edits_without_effect(void) {
         opened_model model = open_model(folders[f]);
         opened_run baseline = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
         for (int i = 0; i < PAIRS; i++) {
-            opened_run edited_run = run_edit(&model, pairs[i].something);
+            opened_run edited_run = run_edit(&model, pairs[i].effective_edit);
             CHECK(!have_same_rows(&baseline.run.trace, &edited_run.run.trace, SS_FIELD_HIDDEN,
                                   T_MAX));
             CHECK(edited_run.run.trace.edited);
             close_run(&edited_run);
             /* In models with window sinks, two edits that have no effect elsewhere have one:
              * softmax in every layer, and a mask that is wider than the model's window. */
-            if (!pairs[i].nothing || (i < 2 && model.model.arch.window_sinks)) continue;
-            opened_run unedited_run = run_edit(&model, pairs[i].nothing);
+            if (!pairs[i].idle_edit || (i < 2 && model.model.arch.window_sinks)) continue;
+            opened_run unedited_run = run_edit(&model, pairs[i].idle_edit);
             check_same(&baseline.run.trace, &unedited_run.run.trace,
-                       changes_last_token(pairs[i].nothing) ? T_MAX - 1 : T_MAX);
+                       changes_last_token(pairs[i].idle_edit) ? T_MAX - 1 : T_MAX);
             close_run(&unedited_run);
         }
         close_run(&baseline);
@@ -119,11 +119,11 @@ static void check_edits_with_nothing_to_do(void) {
             close_run(&unedited_run);
         }
         ss_edit edits[] = {read_edit("silence:layer=1,head=1"), read_edit("silence:layer=1")};
-        opened_run layer = run_edit(&model, "silence:layer=1");
+        opened_run layer_run = run_edit(&model, "silence:layer=1");
         opened_run two_edit_run = run_tokens(&model.model, prompt, T_MAX, edits, 2);
-        check_same(&layer.run.trace, &two_edit_run.run.trace, T_MAX);
+        check_same(&layer_run.run.trace, &two_edit_run.run.trace, T_MAX);
         close_run(&two_edit_run);
-        close_run(&layer);
+        close_run(&layer_run);
         close_run(&baseline);
         close_model(&model);
     }
@@ -134,20 +134,20 @@ static void check_extension_in_pieces(void) {
     for (int f = 0; f < FOLDERS; f++) {
         opened_model model = open_model(folders[f]);
         for (int i = 0; i < PAIRS; i++) {
-            ss_edit edit = read_edit(pairs[i].something);
+            ss_edit edit = read_edit(pairs[i].effective_edit);
             opened_run reference = run_tokens(&model.model, prompt, T_MAX, &edit, 1);
             ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, &edit, 1, NULL, 0, NULL, 0};
-            opened_run steps = open_run(&desc);
+            opened_run stepped_run = open_run(&desc);
             ss_error err;
-            ss_status status = ss_run_extend(&steps.run, prompt, 1, &err);
+            ss_status status = ss_run_extend(&stepped_run.run, prompt, 1, &err);
             for (int t = 1; t < T_MAX && status == SS_OK; t++)
-                status = ss_run_extend(&steps.run, prompt + t, 1, &err);
+                status = ss_run_extend(&stepped_run.run, prompt + t, 1, &err);
             if (status == SS_OK)
-                check_same(&reference.run.trace, &steps.run.trace, T_MAX);
+                check_same(&reference.run.trace, &stepped_run.run.trace, T_MAX);
             else
                 CHECK_INT((int)status, SS_UNSUPPORTED);
             close_run(&reference);
-            close_run(&steps);
+            close_run(&stepped_run);
         }
         close_model(&model);
     }
@@ -169,14 +169,14 @@ static void check_tokens_after_a_prompt(void) {
             opened_run whole_run = run_tokens(&model.model, prompt, 6, &edit, 1);
             check_same(&whole_run.run.trace, &reference.run.trace, 6);
             ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, &edit, 1, NULL, 0, NULL, 0};
-            opened_run steps = open_run(&desc);
+            opened_run stepped_run = open_run(&desc);
             ss_error err;
-            CHECK_INT((int)ss_run_extend(&steps.run, prompt, 5, &err), SS_UNSUPPORTED);
-            must(ss_run_extend(&steps.run, prompt, 7, &err), &err, "prompt");
+            CHECK_INT((int)ss_run_extend(&stepped_run.run, prompt, 5, &err), SS_UNSUPPORTED);
+            must(ss_run_extend(&stepped_run.run, prompt, 7, &err), &err, "prompt");
             for (int t = 7; t < T_MAX; t++)
-                must(ss_run_extend(&steps.run, prompt + t, 1, &err), &err, "token");
-            check_same(&reference.run.trace, &steps.run.trace, T_MAX);
-            close_run(&steps);
+                must(ss_run_extend(&stepped_run.run, prompt + t, 1, &err), &err, "token");
+            check_same(&reference.run.trace, &stepped_run.run.trace, T_MAX);
+            close_run(&stepped_run);
             close_run(&whole_run);
             close_run(&reference);
         }
@@ -227,18 +227,19 @@ static void check_budgets(void) {
 static void check_window_is_a_mask(void) {
     CASE("6. evicting the oldest keys gives the bits of the Lambda-shaped mask");
     opened_model model = open_model(GPT2);
-    const char *same[][2] = {
+    const char *equal_edits[][2] = {
         {"evict:policy=window,budget=4", "mask:first=0,recent=4"},
         {"evict:policy=first,first=2,budget=6", "mask:first=2,recent=4"},
     };
     for (int i = 0; i < 2; i++) {
-        opened_run a = run_edit(&model, same[i][0]), b = run_edit(&model, same[i][1]);
+        opened_run eviction_run = run_edit(&model, equal_edits[i][0]),
+                   mask_run = run_edit(&model, equal_edits[i][1]);
         for (int field = 0; field < SS_FIELD_N; field++)
             if (field != SS_FIELD_EVICTED && field != SS_FIELD_NEXT &&
-                (a.run.trace.fields & b.run.trace.fields & SS_BIT(field)))
-                CHECK(have_same_rows(&a.run.trace, &b.run.trace, field, T_MAX));
-        close_run(&a);
-        close_run(&b);
+                (eviction_run.run.trace.fields & mask_run.run.trace.fields & SS_BIT(field)))
+                CHECK(have_same_rows(&eviction_run.run.trace, &mask_run.run.trace, field, T_MAX));
+        close_run(&eviction_run);
+        close_run(&mask_run);
     }
     close_model(&model);
 }
@@ -272,8 +273,8 @@ static void check_texts_beyond_the_context(void) {
     opened_model model = open_model(LLAMA);
     opened_run edited_run = run_edit(&model, text);
     model.model.arch.context = 6;
-    opened_run beyond = run_edit(&model, text);
-    check_same(&edited_run.run.trace, &beyond.run.trace, T_MAX);
+    opened_run longer_run = run_edit(&model, text);
+    check_same(&edited_run.run.trace, &longer_run.run.trace, T_MAX);
     const char *positional_edits[] = {
         "evict:policy=first,first=1,budget=7,positions=cache",
         "evict:policy=first,first=1,budget=6",
@@ -286,7 +287,7 @@ static void check_texts_beyond_the_context(void) {
         CHECK_INT((int)try_run(&desc, &err), SS_TOO_LONG);
     }
     close_run(&edited_run);
-    close_run(&beyond);
+    close_run(&longer_run);
     close_model(&model);
 }
 
@@ -295,8 +296,8 @@ static void check_texts_beyond_the_context(void) {
 #define LONG 300
 
 static opened_run stream(const ss_model *model, const int32_t *tokens, int T, int piece,
-                         const ss_edit *edits, int n, bool streams) {
-    uint32_t fields = SS_BIT(SS_FIELD_LOSS) | (streams ? SS_STREAMS : 0);
+                         const ss_edit *edits, int n, bool is_streaming) {
+    uint32_t fields = SS_BIT(SS_FIELD_LOSS) | (is_streaming ? SS_STREAMS : 0);
     ss_run_desc desc = {model, T, fields, edits, n, NULL, 0, NULL, 0};
     opened_run run = open_run(&desc);
     ss_error err;
@@ -323,33 +324,35 @@ static void check_stream(const ss_model *model, int T, const char *policy, const
     const int pieces[] = {1, 7, 49, T};
     for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++) {
         int piece = pieces[i];
-        opened_run part = stream(model, tokens, T, piece, edits, 2, true);
-        CHECK(part.run.trace.slots <= group_heads * 6 + SS_LOGIT_ROWS || part.run.trace.slots == T);
-        if (check_failed(have_same_rows(&reference.run.trace, &part.run.trace, SS_FIELD_LOSS, T),
-                         __FILE__, __LINE__, "the same losses"))
+        opened_run streaming_run = stream(model, tokens, T, piece, edits, 2, true);
+        CHECK(streaming_run.run.trace.slots <= group_heads * 6 + SS_LOGIT_ROWS ||
+              streaming_run.run.trace.slots == T);
+        if (check_failed(
+                have_same_rows(&reference.run.trace, &streaming_run.run.trace, SS_FIELD_LOSS, T),
+                __FILE__, __LINE__, "the same losses"))
             printf("    %s, %d at a time\n", policy, piece);
         CHECK_BITS(ss_floats(&reference.run.trace, SS_FIELD_NEXT),
-                   ss_floats(&part.run.trace, SS_FIELD_NEXT),
+                   ss_floats(&streaming_run.run.trace, SS_FIELD_NEXT),
                    (size_t)model->arch.V * sizeof(float));
-        close_run(&part);
+        close_run(&streaming_run);
     }
     close_run(&reference);
 }
 
 static void check_streams(void) {
     CASE("a streaming run gives the same losses, also beyond the context and under other edits");
-    static const char *const with[] = {"quantize:what=keys,bits=4", "hide_key:key=2",
-                                       "self_only:token=9",         "park:layer=1,head=1,key=3",
-                                       "mask:first=2,recent=4",     "scale_value:key=1"};
+    static const char *const other_edits[] = {
+        "quantize:what=keys,bits=4", "hide_key:key=2",        "self_only:token=9",
+        "park:layer=1,head=1,key=3", "mask:first=2,recent=4", "scale_value:key=1"};
     for (int f = 0; f < FOLDERS; f++) {
         opened_model model = open_model(folders[f]);
         for (size_t p = 0; p + 1 < sizeof policies / sizeof *policies; p++) {
             char text[96];
             snprintf(text, sizeof text, "%s,budget=6", policies[p]);
-            check_stream(&model.model, model.model.arch.context, text, with[p % 6]);
+            check_stream(&model.model, model.model.arch.context, text, other_edits[p % 6]);
             if (f == 1 || f == 2) continue; /* these models have learned positions */
             snprintf(text, sizeof text, "%s,budget=6,positions=cache", policies[p]);
-            check_stream(&model.model, LONG, text, with[(p + 1) % 6]);
+            check_stream(&model.model, LONG, text, other_edits[(p + 1) % 6]);
         }
         close_model(&model);
     }
@@ -379,39 +382,43 @@ static void check_refused_streams(void) {
     CASE("a streaming run refuses by name what it cannot record");
     opened_model model = open_model(LLAMA);
     opened_run baseline = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
-    uint32_t loss = SS_BIT(SS_FIELD_LOSS) | SS_STREAMS;
+    uint32_t fields = SS_BIT(SS_FIELD_LOSS) | SS_STREAMS;
     const struct {
         const char *edits[2], *where, *text;
         uint32_t fields;
-        const ss_trace *from;
+        const ss_trace *source;
     } cases[] = {
-        {{"evict:policy=h2o,budget=4"}, "att", "streams", loss | SS_BIT(SS_FIELD_ATT), NULL},
-        {{"evict:policy=h2o,budget=4"}, "k", "streams", loss | SS_BIT(SS_FIELD_K), NULL},
-        {{"silence:layer=0"}, "streams", "eviction in every head", loss, NULL},
-        {{"evict:policy=h2o,budget=4,head=1"}, "streams", "eviction in every head", loss, NULL},
-        {{"evict:policy=snapkv,budget=4,prompt=8,queries=2"}, "streams", "query by query", loss, 0},
+        {{"evict:policy=h2o,budget=4"}, "att", "streams", fields | SS_BIT(SS_FIELD_ATT), NULL},
+        {{"evict:policy=h2o,budget=4"}, "k", "streams", fields | SS_BIT(SS_FIELD_K), NULL},
+        {{"silence:layer=0"}, "streams", "eviction in every head", fields, NULL},
+        {{"evict:policy=h2o,budget=4,head=1"}, "streams", "eviction in every head", fields, NULL},
+        {{"evict:policy=snapkv,budget=4,prompt=8,queries=2"},
+         "streams",
+         "query by query",
+         fields,
+         0},
         {{"evict:policy=h2o,budget=4", "clamp_channel:channel=1,to=mean"},
          "streams",
          "looks at many",
-         loss,
+         fields,
          NULL},
         {{"evict:policy=h2o,budget=4"},
          "streams",
          "begins from its tokens",
-         loss,
+         fields,
          &baseline.run.trace},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         ss_edit edits[] = {read_edit(cases[i].edits[0]),
                            read_edit(cases[i].edits[1] ? cases[i].edits[1] : "silence:layer=1")};
-        ss_run_desc desc = {&model.model, T_MAX, cases[i].fields, edits, 2, cases[i].from, 0,
+        ss_run_desc desc = {&model.model, T_MAX, cases[i].fields, edits, 2, cases[i].source, 0,
                             NULL,         0};
         ss_error err = {0};
         CHECK(try_run(&desc, &err) != SS_OK);
         CHECK(!strcmp(err.where, cases[i].where) && strstr(err.text, cases[i].text));
     }
     ss_edit edit = read_edit("evict:policy=h2o,budget=4");
-    ss_run_desc desc = {&model.model, T_MAX, loss, &edit, 1, NULL, 0, NULL, 0};
+    ss_run_desc desc = {&model.model, T_MAX, fields, &edit, 1, NULL, 0, NULL, 0};
     opened_run run = open_run(&desc);
     ss_tensor view;
     ss_error err;
@@ -437,12 +444,13 @@ static void check_resumed_runs(void) {
     for (int f = 0; f < FOLDERS; f++) {
         opened_model model = open_model(folders[f]);
         for (int i = 0; i < PAIRS; i++) {
-            ss_edit edit = read_edit(pairs[i].something);
+            ss_edit edit = read_edit(pairs[i].effective_edit);
             opened_run reference = run_tokens(&model.model, prompt, T_MAX, &edit, 1);
             for (int layer = 0; layer <= model.model.arch.L; layer++) {
-                opened_run from = run_from(&reference.run.trace, layer, SS_FIELDS_ALL, &edit, 1);
-                check_same(&reference.run.trace, &from.run.trace, T_MAX);
-                close_run(&from);
+                opened_run resumed_run =
+                    run_from(&reference.run.trace, layer, SS_FIELDS_ALL, &edit, 1);
+                check_same(&reference.run.trace, &resumed_run.run.trace, T_MAX);
+                close_run(&resumed_run);
             }
             close_run(&reference);
         }
@@ -462,16 +470,16 @@ static void check_reuse_by_tokens(void) {
             ss_edit edits[] = {read_edit(text), read_edit("silence:layer=1")};
             for (int n = 1; n <= 2; n++) {
                 opened_run reference = run_tokens(&model.model, prompt, T_MAX, edits, n);
-                opened_run from =
+                opened_run resumed_run =
                     run_from(&baseline.run.trace, SS_BY_EDITS, SS_FIELDS_ALL, edits, n);
                 int idle_tokens = strstr(text, "snapkv") ? 8 : 5;
-                CHECK_INT(from.run.pass->copied_tokens, n == 1 ? idle_tokens : 0);
-                CHECK_INT(from.run.trace.T, T_MAX);
-                check_same(&reference.run.trace, &from.run.trace, T_MAX);
-                opened_run other = run_from(&reference.run.trace, SS_BY_EDITS, 0, edits, n);
-                CHECK_INT(other.run.pass->copied_tokens, 0);
-                close_run(&other);
-                close_run(&from);
+                CHECK_INT(resumed_run.run.pass->copied_tokens, n == 1 ? idle_tokens : 0);
+                CHECK_INT(resumed_run.run.trace.T, T_MAX);
+                check_same(&reference.run.trace, &resumed_run.run.trace, T_MAX);
+                opened_run computed_run = run_from(&reference.run.trace, SS_BY_EDITS, 0, edits, n);
+                CHECK_INT(computed_run.run.pass->copied_tokens, 0);
+                close_run(&computed_run);
+                close_run(&resumed_run);
                 close_run(&reference);
             }
         }
@@ -509,10 +517,11 @@ static void check_reuse_by_edits(void) {
     uint32_t common_fields = SS_FIELDS_ALL & ~(SS_BIT(SS_FIELD_EVICTED) | SS_BIT(SS_FIELD_ROUNDED) |
                                                SS_BIT(SS_FIELD_WEIGHT_ROUNDED));
     opened_model model = open_model(LLAMA);
-    for (int lean = 0; lean < 2; lean++) {
-        ss_run_desc base = {
-            &model.model, T_MAX, lean ? common_fields : SS_FIELDS_ALL, NULL, 0, NULL, 0, NULL, 0};
-        opened_run baseline = open_run(&base);
+    for (int has_fewer_fields = 0; has_fewer_fields < 2; has_fewer_fields++) {
+        ss_run_desc base_desc = {
+            &model.model, T_MAX, has_fewer_fields ? common_fields : SS_FIELDS_ALL, NULL, 0, NULL, 0,
+            NULL,         0};
+        opened_run baseline = open_run(&base_desc);
         ss_error err;
         must(ss_run_extend(&baseline.run, prompt, T_MAX, &err), &err, "plain");
         for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
@@ -520,13 +529,13 @@ static void check_reuse_by_edits(void) {
             opened_run reference = run_tokens(&model.model, prompt, T_MAX, &edit, 1);
             ss_run_desc desc = {&model.model,        T_MAX + 3,   SS_FIELDS_ALL, &edit, 1,
                                 &baseline.run.trace, SS_BY_EDITS, NULL,          0};
-            opened_run from = open_run(&desc);
-            CHECK_INT(from.run.pass->first_layer, expected[i].layer);
-            CHECK_INT(from.run.pass->copied_tokens, expected[i].tokens);
-            must(ss_run_extend(&from.run, prompt, T_MAX, &err), &err, "from");
-            check_same(&reference.run.trace, &from.run.trace, T_MAX);
-            check_updates(&from, &desc, prompt, T_MAX, 9);
-            close_run(&from);
+            opened_run resumed_run = open_run(&desc);
+            CHECK_INT(resumed_run.run.pass->first_layer, expected[i].layer);
+            CHECK_INT(resumed_run.run.pass->copied_tokens, expected[i].tokens);
+            must(ss_run_extend(&resumed_run.run, prompt, T_MAX, &err), &err, "from");
+            check_same(&reference.run.trace, &resumed_run.run.trace, T_MAX);
+            check_updates(&resumed_run, &desc, prompt, T_MAX, 9);
+            close_run(&resumed_run);
             close_run(&reference);
         }
         close_run(&baseline);
@@ -595,7 +604,7 @@ static void check_updates_of_streams(void) {
 
 /* Starts to extend a run, two tokens a piece, and abandons it after `steps` pieces; the next update
  * must equal a new run. */
-static void update_after_abandoned(const ss_run_desc *desc, int steps) {
+static void check_update_after_abandonment(const ss_run_desc *desc, int steps) {
     opened_run run = open_run(desc);
     ss_error err;
     must(ss_run_extend(&run.run, prompt, 6, &err), &err, "run");
@@ -607,16 +616,17 @@ static void update_after_abandoned(const ss_run_desc *desc, int steps) {
     close_run(&run);
 }
 
-static void check_updates_after_abandoned(void) {
+static void check_abandoned_extensions(void) {
     CASE("a run whose extension was abandoned after any piece can be updated");
     opened_model model = open_model(LLAMA);
     ss_edit edit = read_edit("evict:policy=h2o,budget=4");
     /* Without hidden states a run keeps only the logits after its last token. */
     static const uint32_t fields[] = {SS_FIELDS_ALL, SS_BIT(SS_FIELD_LOSS) | SS_BIT(SS_FIELD_RANK)};
-    for (int edits = 0; edits < 2; edits++)
+    for (int edits_n = 0; edits_n < 2; edits_n++)
         for (int i = 0; i < 16; i++) {
-            ss_run_desc desc = {&model.model, T_MAX, fields[i % 2], &edit, edits, NULL, 0, NULL, 0};
-            update_after_abandoned(&desc, i / 2);
+            ss_run_desc desc = {&model.model, T_MAX, fields[i % 2], &edit, edits_n,
+                                NULL,         0,     NULL,          0};
+            check_update_after_abandonment(&desc, i / 2);
         }
 
     CASE("a refused update leaves the run unchanged");
@@ -637,15 +647,15 @@ static void check_updates_after_abandoned(void) {
     check_updated(&run, SS_OK, &desc, prompt, T_MAX);
 
     CASE("a run that copied layers despite their edits cannot be updated");
-    opened_run from = run_from(&run.run.trace, 1, SS_FIELDS_ALL, &edit, 1);
-    CHECK_INT((int)ss_run_update(&from.run, prompt, 5, &err), SS_UNSUPPORTED);
-    CHECK_INT((int)ss_run_extend(&from.run, prompt, 1, &err), SS_UNSUPPORTED);
-    CHECK_INT(from.run.trace.T, T_MAX);
+    opened_run resumed_run = run_from(&run.run.trace, 1, SS_FIELDS_ALL, &edit, 1);
+    CHECK_INT((int)ss_run_update(&resumed_run.run, prompt, 5, &err), SS_UNSUPPORTED);
+    CHECK_INT((int)ss_run_extend(&resumed_run.run, prompt, 1, &err), SS_UNSUPPORTED);
+    CHECK_INT(resumed_run.run.trace.T, T_MAX);
     must(ss_run_truncate(&run.run, 0, &err), &err, "nothing");
     CHECK_INT(run.run.trace.T, 0);
     must(ss_run_extend(&run.run, prompt, 4, &err), &err, "extend again");
     check_updated(&run, SS_OK, &desc, prompt, 4);
-    close_run(&from);
+    close_run(&resumed_run);
     close_run(&run);
     close_model(&model);
 }
@@ -691,10 +701,10 @@ static void check_start_between_capacities(void) {
 static void check_start_from_lengths(void) {
     CASE("a run can begin from a run of 1 token up to its own capacity; fewer or more tokens are "
          "refused");
-    opened_model model = open_model(LLAMA), other = open_model(LLAMA);
+    opened_model model = open_model(LLAMA), other_model = open_model(LLAMA);
     for (int n = 0; n <= T_MAX; n++) {
-        ss_run_desc baseline = {&model.model, T_MAX, SS_FIELDS_ALL, NULL, 0, NULL, 0, NULL, 0};
-        opened_run first_run = open_run(&baseline);
+        ss_run_desc baseline_desc = {&model.model, T_MAX, SS_FIELDS_ALL, NULL, 0, NULL, 0, NULL, 0};
+        opened_run first_run = open_run(&baseline_desc);
         ss_error err;
         if (n) must(ss_run_extend(&first_run.run, prompt, n, &err), &err, "run");
         for (int capacity = T_MAX - 1; capacity <= T_MAX; capacity++) {
@@ -708,12 +718,12 @@ static void check_start_from_lengths(void) {
             must(ss_run_extend(&resumed_run.run, prompt, n, &err), &err, "from");
             check_same(&first_run.run.trace, &resumed_run.run.trace, n);
             close_run(&resumed_run);
-            desc.model = &other.model;
+            desc.model = &other_model.model;
             CHECK_INT((int)try_run(&desc, &err), SS_BAD_REQUEST);
         }
         close_run(&first_run);
     }
-    close_model(&other);
+    close_model(&other_model);
     close_model(&model);
 }
 
@@ -765,10 +775,10 @@ static void check_effects_of_heads(void) {
 static void check_rejected_bases(void) {
     CASE("an unsuitable base run is refused with the reason, and a run accepts only the tokens of "
          "its base");
-    opened_model model = open_model(LLAMA), other = open_model(LLAMA);
+    opened_model model = open_model(LLAMA), other_model = open_model(LLAMA);
     opened_run baseline = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
-    ss_run_desc bare_desc = {&model.model, T_MAX, SS_BIT(SS_FIELD_LOSS), NULL, 0, NULL, 0, NULL, 0};
-    opened_run loss_run = open_run(&bare_desc);
+    ss_run_desc loss_desc = {&model.model, T_MAX, SS_BIT(SS_FIELD_LOSS), NULL, 0, NULL, 0, NULL, 0};
+    opened_run loss_run = open_run(&loss_desc);
     ss_error err;
     must(ss_run_extend(&loss_run.run, prompt, T_MAX, &err), &err, "run");
     const ss_trace *source = &baseline.run.trace;
@@ -776,7 +786,7 @@ static void check_rejected_bases(void) {
         ss_run_desc desc;
         const char *where, *text;
     } cases[] = {
-        {{&other.model, T_MAX, 0, NULL, 0, source, 1, NULL, 0}, "from", "same model"},
+        {{&other_model.model, T_MAX, 0, NULL, 0, source, 1, NULL, 0}, "from", "same model"},
         {{&model.model, T_MAX - 1, 0, NULL, 0, source, 1, NULL, 0}, "from", "1 to 12 tokens"},
         {{&model.model, T_MAX, 0, NULL, 0, source, 3, NULL, 0}, "layer", "0 to 2"},
         {{&model.model, T_MAX, 0, NULL, 0, source, -2, NULL, 0}, "layer", "0 to 2"},
@@ -799,7 +809,7 @@ static void check_rejected_bases(void) {
     close_run(&loss_run);
     close_run(&baseline);
     close_model(&model);
-    close_model(&other);
+    close_model(&other_model);
 }
 
 /* ---- refusals -------------------------------------------------------------------------------- */
@@ -809,9 +819,9 @@ static bool is_possible(const char *folder, const char *text) {
     ss_edit edit = read_edit(text);
     ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, &edit, 1, NULL, 0, NULL, 0};
     ss_error err = {0};
-    bool possible = try_run(&desc, &err) == SS_OK;
+    bool is_ok = try_run(&desc, &err) == SS_OK;
     close_model(&model);
-    return possible;
+    return is_ok;
 }
 
 static void check_borders_of_numbers(void) {
@@ -846,7 +856,7 @@ static void check_refusals(void) {
         const char *folder, *edit, *where;
         ss_status status;
         const char *text;
-    } wrong[] = {
+    } refusals[] = {
         {LLAMA, "operation:layer=0", "edits[0].operation", SS_BAD_REQUEST, NULL},
         {LLAMA, "operation:operation=softmax,layer=2", "edits[0].layer", SS_BAD_REQUEST, NULL},
         {LLAMA, "operation:operation=softmax,head=4", "edits[0].head", SS_BAD_REQUEST, NULL},
@@ -896,29 +906,30 @@ static void check_refusals(void) {
         {LLAMA, "scale_weight:matrix=q,layer=0,row=9999,column=0", "edits[0].scale_weight",
          SS_BAD_REQUEST, "expected a row below 32 and a column below 32, found 9999 and 0"},
     };
-    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        opened_model model = open_model(wrong[i].folder);
-        ss_edit edit = read_edit(wrong[i].edit);
+    for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
+        opened_model model = open_model(refusals[i].folder);
+        ss_edit edit = read_edit(refusals[i].edit);
         ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, &edit, 1, NULL, 0, NULL, 0};
         ss_error err = {0};
         bool is_right =
-            try_run(&desc, &err) == wrong[i].status && !strcmp(err.where, wrong[i].where);
+            try_run(&desc, &err) == refusals[i].status && !strcmp(err.where, refusals[i].where);
         if (check_failed(is_right && strstr(err.text, "expected"), __FILE__, __LINE__, "refused"))
-            printf("    %s: %s: %s\n", wrong[i].edit, err.where, err.text);
-        if (wrong[i].text) CHECK_TEXT(err.text, wrong[i].text);
+            printf("    %s: %s: %s\n", refusals[i].edit, err.where, err.text);
+        if (refusals[i].text) CHECK_TEXT(err.text, refusals[i].text);
         close_model(&model);
     }
     opened_model model = open_model(LLAMA);
     ss_error err;
-    ss_edit strange[] = {{.kind = 99}, {.kind = -1}};
+    ss_edit unknown_edits[] = {{.kind = 99}, {.kind = -1}};
     for (int i = 0; i < 2; i++) {
-        ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, &strange[i], 1, NULL, 0, NULL, 0};
+        ss_run_desc desc = {&model.model, T_MAX, SS_FIELDS_ALL, &unknown_edits[i], 1, NULL, 0,
+                            NULL,         0};
         CHECK_INT((int)try_run(&desc, &err), SS_BAD_REQUEST);
         char text[64];
         int rows;
         ss_edits(&rows);
         snprintf(text, sizeof text, "expected a row of the edits from 0 to %d, found %d", rows - 1,
-                 strange[i].kind);
+                 unknown_edits[i].kind);
         CHECK_TEXT(err.text, text);
     }
     ss_edit evictions[] = {read_edit("evict:policy=window,budget=4,layer=1"),
@@ -946,8 +957,8 @@ static void check_heads_of_a_group(void) {
     opened_run kernel_run = run_edit(&model, "operation:operation=elu1_kernel");
     opened_run baseline = run_edit(&model, "operation:operation=softmax");
     for (int h = 0; h < model.model.arch.H; h++) {
-        const opened_run *like = h == 1 ? &kernel_run : &baseline;
-        CHECK_BITS(att_row(&mixed_run.run.trace, 0, h, 0), att_row(&like->run.trace, 0, h, 0),
+        const opened_run *equal_run = h == 1 ? &kernel_run : &baseline;
+        CHECK_BITS(att_row(&mixed_run.run.trace, 0, h, 0), att_row(&equal_run->run.trace, 0, h, 0),
                    T_MAX * T_MAX * sizeof(float));
     }
     close_run(&mixed_run);
@@ -970,7 +981,7 @@ static void check_positions_under_masks(const char *folder) {
     opened_model model = open_model(folder);
     const ss_edit swap = read_edit("swap_positions:a=0,b=5");
     opened_run baseline = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
-    opened_run swapped = run_tokens(&model.model, prompt, T_MAX, &swap, 1);
+    opened_run swapped_run = run_tokens(&model.model, prompt, T_MAX, &swap, 1);
     for (size_t i = 0; i < sizeof other_edits / sizeof *other_edits; i++) {
         ss_edit edits[] = {swap, read_edit(other_edits[i])};
         opened_run run = run_tokens(&model.model, prompt, T_MAX, edits, 2);
@@ -978,12 +989,13 @@ static void check_positions_under_masks(const char *folder) {
             for (int t = 0; t < T_MAX; t++)
                 for (int j = 0; j <= t; j++)
                     if (att_row(&run.run.trace, 0, head, t)[j] != 0.0f)
-                        CHECK_BITS(scores_of(&run, head, t) + j, scores_of(&swapped, head, t) + j,
-                                   sizeof(float));
+                        CHECK_BITS(scores_of(&run, head, t) + j,
+                                   scores_of(&swapped_run, head, t) + j, sizeof(float));
         close_run(&run);
     }
-    CHECK(memcmp(scores_of(&baseline, 0, 5), scores_of(&swapped, 0, 5), 6 * sizeof(float)) != 0);
-    close_run(&swapped);
+    CHECK(memcmp(scores_of(&baseline, 0, 5), scores_of(&swapped_run, 0, 5), 6 * sizeof(float)) !=
+          0);
+    close_run(&swapped_run);
     close_run(&baseline);
     close_model(&model);
 }
@@ -1043,7 +1055,7 @@ static void check_tags_of_any_width(void) {
 }
 
 int main(void) {
-    check_rows_are_listed();
+    check_listed_rows();
     check_edits_without_effect();
     check_edits_with_nothing_to_do();
     check_extension_in_pieces();
@@ -1067,7 +1079,7 @@ int main(void) {
     check_reuse_by_edits();
     check_tokens_kept_by_updates();
     check_updates_of_streams();
-    check_updates_after_abandoned();
+    check_abandoned_extensions();
     check_start_between_capacities();
     check_start_from_lengths();
     check_edits_of_upper_layers();

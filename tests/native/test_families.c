@@ -108,12 +108,12 @@ static void write_with_number(char *text, size_t size, const char *config, const
                               double value) {
     char name[64];
     snprintf(name, sizeof name, "\"%s\":", key);
-    const char *value_at = strstr(config, name);
-    size_t before = value_at ? (size_t)(value_at - config) : strlen(config);
-    const char *after =
-        value_at ? value_at + strlen(name) + strspn(value_at + strlen(name), "0123456789") : "";
-    snprintf(text, size, "{%.*s%s%s%.17g%s}", (int)before, config, value_at ? "" : ",", name, value,
-             after);
+    const char *place = strstr(config, name);
+    size_t prefix_n = place ? (size_t)(place - config) : strlen(config);
+    const char *suffix =
+        place ? place + strlen(name) + strspn(place + strlen(name), "0123456789") : "";
+    snprintf(text, size, "{%.*s%s%s%.17g%s}", (int)prefix_n, config, place ? "" : ",", name, value,
+             suffix);
 }
 
 static void check_ranges(void) {
@@ -215,8 +215,8 @@ static void check_ranges(void) {
             ss_arch arch;
             ss_error err = {0};
             read_text(&arch, text, &err);
-            bool refused = !strcmp(err.where, table[i].key) && !strcmp(err.text, refusal);
-            if (check_failed(refused == (v > 1), __FILE__, __LINE__, "the range"))
+            bool is_refused = !strcmp(err.where, table[i].key) && !strcmp(err.text, refusal);
+            if (check_failed(is_refused == (v > 1), __FILE__, __LINE__, "the range"))
                 printf("    %s: %s: %s\n", text, err.where, err.text);
         }
     }
@@ -232,7 +232,7 @@ static void check_keys_refused_by_all(void) {
         OLMO,    OLMOE, EXAONE4, COHERE,    COHERE2,  GLM,        GLM4,     NEMOTRON,
         BIGCODE, GPTJ,  CODEGEN, MPT,       PHI,      gemma2};
     static const struct {
-        const char *key, *on, *off;
+        const char *key, *enabled, *disabled;
     } keys[] = {
         {"attn_logit_softcapping", "50.0", "null"},
         {"final_logit_softcapping", "30.0", "null"},
@@ -252,9 +252,9 @@ static void check_keys_refused_by_all(void) {
         /* Gemma 2 computes the first two of `keys`, the soft caps. */
         for (size_t k = families[f] == gemma2 ? 2 : 0; k < sizeof keys / sizeof *keys; k++) {
             char text[768];
-            snprintf(text, sizeof text, "%s,\"%s\":%s", families[f], keys[k].key, keys[k].on);
+            snprintf(text, sizeof text, "%s,\"%s\":%s", families[f], keys[k].key, keys[k].enabled);
             check_config(text, SS_UNSUPPORTED, keys[k].key);
-            snprintf(text, sizeof text, "%s,\"%s\":%s", families[f], keys[k].key, keys[k].off);
+            snprintf(text, sizeof text, "%s,\"%s\":%s", families[f], keys[k].key, keys[k].disabled);
             check_config(text, SS_OK, "");
         }
     }
@@ -614,13 +614,14 @@ static void check_windows(const char *text, const char *expected) {
     char config[1024], actual[64];
     ss_arch arch;
     ss_error err;
-    size_t used = 0;
+    size_t actual_n = 0;
     snprintf(config, sizeof config, "{%s}", text);
     must(read_text(&arch, config, &err), &err, config);
     for (int l = 0; l < arch.L; l++) {
         int window = ss_arch_window(&arch, l);
-        used += window ? (size_t)snprintf(actual + used, sizeof actual - used, "%d", window)
-                       : (size_t)snprintf(actual + used, sizeof actual - used, ".");
+        actual_n +=
+            window ? (size_t)snprintf(actual + actual_n, sizeof actual - actual_n, "%d", window)
+                   : (size_t)snprintf(actual + actual_n, sizeof actual - actual_n, ".");
     }
     if (strcmp(actual, expected)) printf("  %s: %s, not %s\n", config, actual, expected);
     CHECK(!strcmp(actual, expected));
@@ -821,21 +822,21 @@ static void check_steps_are_prompts(void) {
     CASE("token by token, every decoder gives the bits of a run of the whole prompt");
     for (size_t f = 0; f < DECODERS; f++) {
         opened_folder *opened = open_folder(folders[f]);
-        const ss_trace *whole = &opened->run.run.trace;
-        ss_run_desc desc = {whole->model, T_MAX, SS_FIELDS_ALL, NULL, 0, NULL, 0, NULL, 0};
-        opened_run steps = open_run(&desc);
-        CHECK_INT(steps.arena.used == steps.arena.bytes, 1);
+        const ss_trace *prompt_trace = &opened->run.run.trace;
+        ss_run_desc desc = {prompt_trace->model, T_MAX, SS_FIELDS_ALL, NULL, 0, NULL, 0, NULL, 0};
+        opened_run stepped_run = open_run(&desc);
+        CHECK_INT(stepped_run.arena.used == stepped_run.arena.bytes, 1);
         ss_error err;
         for (int t = 0; t < T_MAX; t++)
-            must(ss_run_extend(&steps.run, prompt + t, 1, &err), &err, "step");
+            must(ss_run_extend(&stepped_run.run, prompt + t, 1, &err), &err, "step");
         for (int field = 0; field < SS_FIELD_N; field++) {
             ss_tensor a, b;
-            if (!(whole->fields & SS_BIT(field)) || field == SS_FIELD_LOSS) continue;
-            must(ss_trace_view(&a, whole, field, -1, -1, &err), &err, "view");
-            must(ss_trace_view(&b, &steps.run.trace, field, -1, -1, &err), &err, "view");
+            if (!(prompt_trace->fields & SS_BIT(field)) || field == SS_FIELD_LOSS) continue;
+            must(ss_trace_view(&a, prompt_trace, field, -1, -1, &err), &err, "view");
+            must(ss_trace_view(&b, &stepped_run.run.trace, field, -1, -1, &err), &err, "view");
             CHECK_BITS(b.data, a.data, 4 * ss_tensor_count(&a));
         }
-        close_run(&steps);
+        close_run(&stepped_run);
         close_folder(opened);
     }
 }
@@ -844,7 +845,7 @@ static void check_kept_panels(void) {
     CASE("weights kept as panels give the same bits in every family");
     for (size_t f = 0; f < FOLDERS; f++) {
         opened_folder *opened = open_folder(folders[f]);
-        const ss_trace *whole = &opened->run.run.trace;
+        const ss_trace *reference = &opened->run.run.trace;
         ss_model *model = &opened->model.model;
         ss_arena measure = ss_arena_measure();
         ss_model_keep_panels(model, &measure);
@@ -854,8 +855,8 @@ static void check_kept_panels(void) {
         ss_model_keep_panels(model, &arena);
         CHECK(model->layers[0].q.w.panels && arena.used == arena.bytes);
         CHECK_INT(model->head.w.panels != NULL, has_head);
-        check_steps(whole, prompt, T_MAX, T_MAX);
-        if (f < DECODERS) check_steps(whole, prompt, T_MAX, 1);
+        check_steps(reference, prompt, T_MAX, T_MAX);
+        if (f < DECODERS) check_steps(reference, prompt, T_MAX, 1);
         close_folder(opened);
         free(arena.block);
     }
@@ -866,15 +867,15 @@ static void check_interleaved_weights(void) {
     int tied_n = 0;
     for (size_t f = 0; f < FOLDERS; f++) {
         opened_folder *opened = open_folder(folders[f]);
-        const ss_trace *whole = &opened->run.run.trace;
+        const ss_trace *reference = &opened->run.run.trace;
         ss_model *model = &opened->model.model;
         float *work = malloc(ss_model_interleave_work(model) * sizeof *work);
         if (!work) abort();
         ss_model_interleave(model, work);
         CHECK(model->layers[0].o.w.interleaved);
         tied_n += model->embedding.w.interleaved;
-        check_steps(whole, prompt, T_MAX, T_MAX);
-        if (f < DECODERS) check_steps(whole, prompt, T_MAX, 1);
+        check_steps(reference, prompt, T_MAX, T_MAX);
+        if (f < DECODERS) check_steps(reference, prompt, T_MAX, 1);
         close_folder(opened);
         free(work);
     }
@@ -1128,7 +1129,7 @@ static void check_defaults(void) {
     char names[1024];
     ss_family_names(names, sizeof names);
     int commas = 0;
-    for (const char *at = names; (at = strchr(at, ',')); at++) commas++;
+    for (const char *place = names; (place = strchr(place, ',')); place++) commas++;
     /* The reference lacks gemma3 and qwen3_5, whose text_config is the config of gemma3_text and
      * qwen3_5_text. */
     CHECK_INT(cJSON_GetArraySize(families), commas - 1);
@@ -1558,41 +1559,41 @@ static void check_unread_tensors(void) {
     static const char *const formats[] = {"torch-gpt2-plain", "torch-llama-tied",
                                           "gguf-llama-gqa-f32", "gguf-qwen2-bf16",
                                           "gguf-falcon-bf16"};
-    static const char *const unread[] = {"lm_head.bias",
-                                         "model.layers.0.self_attn.q_proj.lora_A",
-                                         "model.layers.77.mlp.up_proj.weight",
-                                         "attn.bia",
-                                         "xattn.bias",
-                                         "blk.0.nextn.eh_proj.weight",
-                                         "score"};
-    static const char *const ignored[] = {"model.layers.0.self_attn.rotary_emb.inv_freq",
-                                          "h.1.attn.bias",
-                                          "h.1.attn.masked_bias",
-                                          "h.1.attn.causal_mask",
-                                          "gpt_neox.layers.0.attention.bias",
-                                          "bert.embeddings.position_ids",
-                                          "rope_freqs.weight",
-                                          "bert.pooler.dense.weight",
-                                          "pooler.dense.bias",
-                                          "cls.seq_relationship.weight",
-                                          "classifier.weight",
-                                          "score.weight",
-                                          "qa_outputs.bias",
-                                          "vision_tower.a",
-                                          "model.vision_tower.a",
-                                          "multi_modal_projector.a",
-                                          "model.multi_modal_projector.a"};
+    static const char *const unread_names[] = {"lm_head.bias",
+                                               "model.layers.0.self_attn.q_proj.lora_A",
+                                               "model.layers.77.mlp.up_proj.weight",
+                                               "attn.bia",
+                                               "xattn.bias",
+                                               "blk.0.nextn.eh_proj.weight",
+                                               "score"};
+    static const char *const ignored_names[] = {"model.layers.0.self_attn.rotary_emb.inv_freq",
+                                                "h.1.attn.bias",
+                                                "h.1.attn.masked_bias",
+                                                "h.1.attn.causal_mask",
+                                                "gpt_neox.layers.0.attention.bias",
+                                                "bert.embeddings.position_ids",
+                                                "rope_freqs.weight",
+                                                "bert.pooler.dense.weight",
+                                                "pooler.dense.bias",
+                                                "cls.seq_relationship.weight",
+                                                "classifier.weight",
+                                                "score.weight",
+                                                "qa_outputs.bias",
+                                                "vision_tower.a",
+                                                "model.vision_tower.a",
+                                                "multi_modal_projector.a",
+                                                "model.multi_modal_projector.a"};
     for (size_t f = 0; f < FOLDERS + sizeof formats / sizeof *formats; f++) {
         ss_error err;
         opened_model opened = open_model(path_of(f < FOLDERS ? folders[f] : formats[f - FOLDERS]));
-        for (size_t i = 0; i < sizeof unread / sizeof *unread; i++) {
-            CHECK_INT((int)open_with_tensor(&opened, unread[i], &err), SS_UNSUPPORTED);
-            CHECK_TEXT(err.where, unread[i]);
+        for (size_t i = 0; i < sizeof unread_names / sizeof *unread_names; i++) {
+            CHECK_INT((int)open_with_tensor(&opened, unread_names[i], &err), SS_UNSUPPORTED);
+            CHECK_TEXT(err.where, unread_names[i]);
             CHECK(strstr(err.text, "of this config reads") &&
                   strstr(err.text, opened.model.arch.family));
         }
-        for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++)
-            CHECK_INT((int)open_with_tensor(&opened, ignored[i], &err), SS_OK);
+        for (size_t i = 0; i < sizeof ignored_names / sizeof *ignored_names; i++)
+            CHECK_INT((int)open_with_tensor(&opened, ignored_names[i], &err), SS_OK);
         close_model(&opened);
     }
 }

@@ -36,28 +36,28 @@ void *heap_aligned_alloc(size_t alignment, size_t bytes);
 
 static uint32_t state = 9;
 
-static uint32_t draw_below(uint32_t below) {
+static uint32_t draw_below(uint32_t limit) {
     state = state * 1664525u + 1013904223u;
-    return (uint32_t)(((uint64_t)(state >> 8) * below) >> 24);
+    return (uint32_t)(((uint64_t)(state >> 8) * limit) >> 24);
 }
 
 /* Checks that blocks tile the heap, that no two free blocks are neighbors, and that the bins hold
  * all free blocks. */
 static bool is_sound(void) {
     long free_blocks = 0, listed_blocks = 0;
-    bool is_whole = true;
+    bool is_consistent = true;
     for (const block *b = last_block; b; b = b->before) {
         free_blocks += !b->used;
-        is_whole &= !b->before || (b->before->after == b && (b->used || b->before->used));
-        is_whole &= span_of(b) % ALIGN == 0 && span_of(b) > 0;
+        is_consistent &= !b->before || (b->before->after == b && (b->used || b->before->used));
+        is_consistent &= span_of(b) % ALIGN == 0 && span_of(b) > 0;
     }
     for (int bin = 0; bin < BINS; bin++) {
-        is_whole &= (bins[bin] != NULL) == (filled_bins >> bin & 1);
+        is_consistent &= (bins[bin] != NULL) == (filled_bins >> bin & 1);
         for (const block *b = bins[bin]; b; b = b->next, listed_blocks++)
-            is_whole &=
+            is_consistent &=
                 !b->used && bin_of(span_of(b)) == bin && (!b->next || b->next->previous == b);
     }
-    return is_whole && free_blocks == listed_blocks;
+    return is_consistent && free_blocks == listed_blocks;
 }
 
 static void check_blocks(void) {
@@ -66,27 +66,27 @@ static void check_blocks(void) {
     unsigned char *blocks[N] = {0};
     size_t sizes[N] = {0};
     for (int i = 0; i < 20000; i++) {
-        int at = (int)draw_below(N);
-        if (blocks[at]) {
+        int slot = (int)draw_below(N);
+        if (blocks[slot]) {
             bool is_kept = true;
-            for (size_t j = 0; j < sizes[at]; j += 1 + sizes[at] / 7)
-                is_kept &= blocks[at][j] == at % 251;
+            for (size_t j = 0; j < sizes[slot]; j += 1 + sizes[slot] / 7)
+                is_kept &= blocks[slot][j] == slot % 251;
             CHECK(is_kept);
             if (draw_below(3) == 0) {
-                size_t more = sizes[at] + draw_below(5000);
-                blocks[at] = realloc(blocks[at], more);
-                CHECK(blocks[at][0] == at % 251 || sizes[at] == 0);
-                memset(blocks[at], at % 251, more);
-                sizes[at] = more;
+                size_t bytes = sizes[slot] + draw_below(5000);
+                blocks[slot] = realloc(blocks[slot], bytes);
+                CHECK(blocks[slot][0] == slot % 251 || sizes[slot] == 0);
+                memset(blocks[slot], slot % 251, bytes);
+                sizes[slot] = bytes;
                 continue;
             }
-            free(blocks[at]);
-            blocks[at] = NULL;
+            free(blocks[slot]);
+            blocks[slot] = NULL;
         } else {
-            sizes[at] = draw_below(2) ? draw_below(300) : draw_below(200000);
-            blocks[at] = malloc(sizes[at]);
-            CHECK((uintptr_t)blocks[at] % ALIGN == 0);
-            memset(blocks[at], at % 251, sizes[at]);
+            sizes[slot] = draw_below(2) ? draw_below(300) : draw_below(200000);
+            blocks[slot] = malloc(sizes[slot]);
+            CHECK((uintptr_t)blocks[slot] % ALIGN == 0);
+            memset(blocks[slot], slot % 251, sizes[slot]);
         }
         if (i % 100 == 0) CHECK(is_sound());
     }
@@ -94,20 +94,20 @@ static void check_blocks(void) {
     CHECK(is_sound());
     CHECK(last_block && !last_block->before && !last_block->used);
     CASE("a request that is too large returns NULL and leaves the heap unchanged");
-    uintptr_t before = heap_end;
+    uintptr_t end_before = heap_end;
     CHECK(!malloc(ROOM));
     CHECK(!malloc(UINT32_MAX));
     CHECK(!calloc(UINT32_MAX / 2, 2));
-    CHECK(heap_end == before && is_sound());
+    CHECK(heap_end == end_before && is_sound());
     CASE("a freed block serves the next request of its size or less");
-    void *large = malloc(1000000);
-    void *wall = malloc(1);
-    free(large);
-    CHECK(malloc(1000000) == large);
-    free(large);
-    CHECK(malloc(600000) == large);
-    free(large);
-    free(wall);
+    void *large_block = malloc(1000000);
+    void *separator = malloc(1);
+    free(large_block);
+    CHECK(malloc(1000000) == large_block);
+    free(large_block);
+    CHECK(malloc(600000) == large_block);
+    free(large_block);
+    free(separator);
     unsigned char *zeros = calloc(1000, 3);
     bool are_zero = true;
     for (int i = 0; i < 3000; i++) are_zero &= zeros[i] == 0;
@@ -116,15 +116,15 @@ static void check_blocks(void) {
 }
 
 /* Returns n bytes of JSON: the opening, one repeated item, and the closing. */
-static char *make_text(const char *open, const char *item, const char *close, size_t n) {
-    size_t item_bytes = strlen(item), used = strlen(open);
+static char *make_text(const char *opening, const char *item, const char *closing, size_t n) {
+    size_t item_bytes = strlen(item), text_n = strlen(opening);
     char *text = malloc(n + item_bytes + 64);
-    memcpy(text, open, used);
-    for (int i = 0; used < n; i++) {
-        int written = snprintf(text + used, item_bytes + 24, item, i);
-        used += (size_t)written;
+    memcpy(text, opening, text_n);
+    for (int i = 0; text_n < n; i++) {
+        int item_n = snprintf(text + text_n, item_bytes + 24, item, i);
+        text_n += (size_t)item_n;
     }
-    snprintf(text + used - 1, 64, "%s", close);
+    snprintf(text + text_n - 1, 64, "%s", closing);
     return text;
 }
 
@@ -154,18 +154,18 @@ static void check_json(void) {
     cJSON_InitHooks(&hooks);
     /* Holes of many sizes between permanent blocks, as files and models leave them. */
     enum { HOLES = 20000 };
-    static void *hole[HOLES], *wall[HOLES];
+    static void *holes[HOLES], *separators[HOLES];
     for (int i = 0; i < HOLES; i++) {
-        hole[i] = malloc((size_t)(i % 4 ? i * 37 % 300 : 2100 + i % 900));
-        wall[i] = malloc(1);
+        holes[i] = malloc((size_t)(i % 4 ? i * 37 % 300 : 2100 + i % 900));
+        separators[i] = malloc(1);
     }
-    for (int i = 0; i < HOLES; i++) free(hole[i]);
+    for (int i = 0; i < HOLES; i++) free(holes[i]);
     for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
         char *text = make_text(shapes[s][0], shapes[s][1], shapes[s][2], 1000000);
         visited_blocks = 0;
         cJSON *root = cJSON_Parse(text);
         CHECK(root != NULL);
-        cJSON *again = cJSON_Parse(text);
+        cJSON *second_root = cJSON_Parse(text);
         cJSON_Delete(root);
         root = cJSON_Parse(text);
         long items = cJSON_GetArraySize(root);
@@ -175,11 +175,11 @@ static void check_json(void) {
                          "few blocks are passed over"))
             printf("    %ld for %ld items of %.20s\n", visited_blocks, items, shapes[s][1]);
         cJSON_Delete(root);
-        cJSON_Delete(again);
+        cJSON_Delete(second_root);
         free(text);
         CHECK(is_sound());
     }
-    for (int i = 0; i < HOLES; i++) free(wall[i]);
+    for (int i = 0; i < HOLES; i++) free(separators[i]);
     CHECK(last_block && !last_block->before && !last_block->used);
 }
 

@@ -39,8 +39,8 @@ static void check_numbers_of_layers(void) {
     CHECK_INT(ss_states(arch), 5);
     const int expected[] = {-1, 0, -1, 1};
     for (int l = 0; l < 4; l++) CHECK_INT(ss_attention_of(arch, l), expected[l]);
-    const int below[] = {0, 0, 1, 1, 2};
-    for (int l = 0; l <= 4; l++) CHECK_INT(ss_attention_layers_below(arch, l), below[l]);
+    const int layers_below[] = {0, 0, 1, 1, 2};
+    for (int l = 0; l <= 4; l++) CHECK_INT(ss_attention_layers_below(arch, l), layers_below[l]);
     char text[4096];
     ss_error err;
     must(ss_describe_model(text, sizeof text, &model.model, &err), &err, "describe");

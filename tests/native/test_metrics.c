@@ -400,7 +400,7 @@ static void check_bad_requests(void) {
 }
 
 static void check_bad_bases(void) {
-    CASE("two runs are compared only if they have one model, enough tokens and the fields");
+    CASE("two runs are compared only if they have the same model, enough tokens and the fields");
     fake f, short_run, other_run;
     fake_open(&f, 1, 2, 3, 1, "softmax");
     fake_open(&short_run, 1, 2, 2, 1, "softmax");
@@ -495,15 +495,15 @@ static void check_random_maps(void) {
     close_file(&file);
 }
 
-/* Returns the matrix entropy of T rows of D numbers; `others` leaves out the first row. */
-static float spectrum(const float *rows, int T, int D, bool others) {
+/* Returns the matrix entropy of T rows of D numbers; `without_first` leaves out the first row. */
+static float spectrum(const float *rows, int T, int D, bool without_first) {
     fake f;
     fake_open(&f, 1, 1, T, D, "softmax");
     memcpy(ss_floats(&f.trace, SS_FIELD_HIDDEN), rows, (size_t)(T * D) * sizeof *rows);
     /* The working memory is filled with NaN, as if an earlier measurement had left them there. */
     for (size_t i = 0; i < f.trace.spectrum_n; i++) f.trace.spectrum[i] = (double)NAN;
-    float *values =
-        measure(&f.trace, others ? "matrix_entropy_others" : "matrix_entropy", 0.3f, 0, 0, 0, NULL);
+    float *values = measure(&f.trace, without_first ? "matrix_entropy_others" : "matrix_entropy",
+                            0.3f, 0, 0, 0, NULL);
     float entropy = values[0];
     free(values);
     fake_close(&f);
@@ -512,7 +512,7 @@ static float spectrum(const float *rows, int T, int D, bool others) {
 
 /* Returns the matrix entropy of rows that point along `directions` axes in turn, with the first row
  * `first` times as long as the others; a reflection makes every product nonzero. */
-static float entropy_along(int T, int D, int directions, float first, bool others) {
+static float entropy_along(int T, int D, int directions, float first, bool without_first) {
     float *rows = calloc((size_t)(T * D), sizeof *rows);
     if (!rows) exit(2);
     for (int t = 0; t < T; t++) {
@@ -520,7 +520,7 @@ static float entropy_along(int T, int D, int directions, float first, bool other
         for (int d = 0; d < D; d++)
             rows[t * D + d] = length * ((d == t % directions) - 2.0f / (float)D);
     }
-    float entropy = spectrum(rows, T, D, others);
+    float entropy = spectrum(rows, T, D, without_first);
     free(rows);
     return entropy;
 }

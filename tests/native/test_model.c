@@ -142,15 +142,15 @@ static void check_header_lengths(void) {
         close_file(&file);
     }
     CASE("deep nesting is refused before the stack ends");
-    char *deep = malloc(200001);
-    if (!deep) exit(2);
-    memset(deep, '[', 200000);
-    deep[200000] = 0;
-    opened_file file = {.bytes = file_of(deep, 0)};
+    char *nested = malloc(200001);
+    if (!nested) exit(2);
+    memset(nested, '[', 200000);
+    nested[200000] = 0;
+    opened_file file = {.bytes = file_of(nested, 0)};
     ss_error err = {0};
     CHECK_INT((int)open_bytes(&file, &err), SS_BAD_FILE);
     close_file(&file);
-    free(deep);
+    free(nested);
     CASE("an empty table, metadata and a trailing space are accepted");
     file = (opened_file){.bytes = file_of("{\"__metadata__\":{\"format\":\"pt\"}}   ", 0)};
     CHECK_INT((int)open_bytes(&file, &err), SS_OK);
@@ -159,15 +159,15 @@ static void check_header_lengths(void) {
 }
 
 /* Number of blocks that cJSON holds now, and the largest number so far. */
-static struct { int now, most; } pieces;
+static struct { int held, max_held; } pieces;
 
 static void *count_malloc(size_t bytes) {
-    if (++pieces.now > pieces.most) pieces.most = pieces.now;
+    if (++pieces.held > pieces.max_held) pieces.max_held = pieces.held;
     return malloc(bytes);
 }
 
 static void count_free(void *piece) {
-    pieces.now -= piece != NULL;
+    pieces.held -= piece != NULL;
     free(piece);
 }
 
@@ -189,7 +189,7 @@ static void check_many_entries(void) {
     cJSON_InitHooks(NULL);
     CHECK_INT(file.container.n, ENTRIES);
     CHECK_INT(ss_container_find(&file.container, "9999")->begin, 9999);
-    CHECK(pieces.most > 0 && pieces.most < 100);
+    CHECK(pieces.max_held > 0 && pieces.max_held < 100);
     close_file(&file);
     free(header);
 }
@@ -316,10 +316,10 @@ static void check_broken_weights(void) {
     free((void *)(size_t)changed_config.data);
 
     CASE("a NaN and an infinity are refused with their index");
-    const float bad[] = {NAN, INFINITY};
+    const float not_finite[] = {NAN, INFINITY};
     for (int i = 0; i < 2; i++) {
         broken_weights = copy_of(weights.data, weights.n);
-        memcpy((void *)(size_t)(broken_weights.data + broken_weights.n - 8), &bad[i], 4);
+        memcpy((void *)(size_t)(broken_weights.data + broken_weights.n - 8), &not_finite[i], 4);
         CHECK_INT((int)try_open(config, broken_weights, &err), SS_BAD_TENSOR);
         CHECK(strstr(err.text, "NaN or infinite") != NULL);
         free((void *)(size_t)broken_weights.data);
@@ -334,19 +334,19 @@ static void check_broken_weights(void) {
 
     CASE("ten thousand flipped bits, in the header and after it, give a status, never a crash");
     uint32_t state = 12345;
-    size_t header = (size_t)weights.data[0] | (size_t)weights.data[1] << 8;
-    int refused = 0;
+    size_t header_bytes = (size_t)weights.data[0] | (size_t)weights.data[1] << 8;
+    int refused_n = 0;
     for (int i = 0; i < 10000; i++) {
         state = state * 1664525u + 1013904223u;
-        size_t byte = state % (i % 2 ? header + 8 : weights.n);
-        unsigned char *at = (unsigned char *)(size_t)(weights.data + byte);
-        unsigned char original = *at;
-        *at = (unsigned char)(original ^ 1u << (state >> 29));
-        refused += try_open(config, weights, &err) != SS_OK;
-        *at = original;
+        size_t offset = state % (i % 2 ? header_bytes + 8 : weights.n);
+        unsigned char *byte = (unsigned char *)(size_t)(weights.data + offset);
+        unsigned char original = *byte;
+        *byte = (unsigned char)(original ^ 1u << (state >> 29));
+        refused_n += try_open(config, weights, &err) != SS_OK;
+        *byte = original;
     }
-    printf("  %d of 10000 were refused\n", refused);
-    CHECK(refused > 3000);
+    printf("  %d of 10000 were refused\n", refused_n);
+    CHECK(refused_n > 3000);
     free((void *)(size_t)config.data);
     free((void *)(size_t)weights.data);
 }
@@ -366,58 +366,60 @@ static ss_status open_tied(const char *type, int row, int column, ss_error *err)
     static const struct {
         const char *name;
         int rows, columns;
-    } others[] = {{"self_attn.q_proj", 4, TIED_D},        {"self_attn.k_proj", 4, TIED_D},
-                  {"self_attn.v_proj", 4, TIED_D},        {"self_attn.o_proj", TIED_D, 4},
-                  {"mlp.gate_proj", 1, TIED_D},           {"mlp.up_proj", 1, TIED_D},
-                  {"mlp.down_proj", TIED_D, 1},           {"input_layernorm", TIED_D, 0},
-                  {"post_attention_layernorm", TIED_D, 0}};
+    } other_tensors[] = {{"self_attn.q_proj", 4, TIED_D},        {"self_attn.k_proj", 4, TIED_D},
+                         {"self_attn.v_proj", 4, TIED_D},        {"self_attn.o_proj", TIED_D, 4},
+                         {"mlp.gate_proj", 1, TIED_D},           {"mlp.up_proj", 1, TIED_D},
+                         {"mlp.down_proj", TIED_D, 1},           {"input_layernorm", TIED_D, 0},
+                         {"post_attention_layernorm", TIED_D, 0}};
     static unsigned char data[100000];
     char header[2048];
-    bool bytes = !strcmp(type, "I8");
-    size_t at = (size_t)TIED_D * 2 * 4, head = (size_t)TIED_D * 2 * (bytes ? 1 : 2);
+    bool is_int8 = !strcmp(type, "I8");
+    size_t offset = (size_t)TIED_D * 2 * 4, head = (size_t)TIED_D * 2 * (is_int8 ? 1 : 2);
     memset(data, 0, sizeof data);
     for (int i = 0; i < 2 * TIED_D; i++) {
         int n = 1 + i % 31;
         float number = (float)n / 16.0f;
         memcpy(data + 4 * i, &number, sizeof number);
         /* At the tested places n is not 16, so the number differs. */
-        int stored = i == row * TIED_D + column ? 32 - n : n;
-        uint16_t half = half_of(stored);
-        if (bytes)
-            data[at + (size_t)i] = (unsigned char)stored;
+        int head_number = i == row * TIED_D + column ? 32 - n : n;
+        uint16_t head_half = half_of(head_number);
+        if (is_int8)
+            data[offset + (size_t)i] = (unsigned char)head_number;
         else
-            memcpy(data + at + 2 * (size_t)i, &half, sizeof half);
+            memcpy(data + offset + 2 * (size_t)i, &head_half, sizeof head_half);
     }
-    int used = snprintf(header, sizeof header,
-                        "{\"model.embed_tokens.weight\":{\"dtype\":\"F32\",\"shape\":[2,%d],"
-                        "\"data_offsets\":[0,%d]},\"lm_head.weight\":{\"dtype\":\"%s\",\"shape\":"
-                        "[2,%d],\"data_offsets\":[%d,%d]}",
-                        TIED_D, (int)at, type, TIED_D, (int)at, (int)(at + head));
-    at += head;
-    if (bytes) {
-        memcpy(data + at, (float[]){1.0f / 16.0f, 1.0f / 16.0f}, 8);
-        used += snprintf(header + used, sizeof header - (size_t)used,
-                         ",\"lm_head.weight_scale\":{\"dtype\":\"F32\",\"shape\":[2,1],"
-                         "\"data_offsets\":[%d,%d]}",
-                         (int)at, (int)at + 8);
-        at += 8;
+    int header_n =
+        snprintf(header, sizeof header,
+                 "{\"model.embed_tokens.weight\":{\"dtype\":\"F32\",\"shape\":[2,%d],"
+                 "\"data_offsets\":[0,%d]},\"lm_head.weight\":{\"dtype\":\"%s\",\"shape\":"
+                 "[2,%d],\"data_offsets\":[%d,%d]}",
+                 TIED_D, (int)offset, type, TIED_D, (int)offset, (int)(offset + head));
+    offset += head;
+    if (is_int8) {
+        memcpy(data + offset, (float[]){1.0f / 16.0f, 1.0f / 16.0f}, 8);
+        header_n += snprintf(header + header_n, sizeof header - (size_t)header_n,
+                             ",\"lm_head.weight_scale\":{\"dtype\":\"F32\",\"shape\":[2,1],"
+                             "\"data_offsets\":[%d,%d]}",
+                             (int)offset, (int)offset + 8);
+        offset += 8;
     }
-    for (size_t i = 0; i <= sizeof others / sizeof *others; i++) {
-        bool last = i == sizeof others / sizeof *others;
-        int rows = last ? TIED_D : others[i].rows, columns = last ? 0 : others[i].columns;
+    for (size_t i = 0; i <= sizeof other_tensors / sizeof *other_tensors; i++) {
+        bool is_norm = i == sizeof other_tensors / sizeof *other_tensors;
+        int rows = is_norm ? TIED_D : other_tensors[i].rows,
+            columns = is_norm ? 0 : other_tensors[i].columns;
         size_t n = (size_t)rows * (size_t)(columns ? columns : 1) * 2;
         char shape[32];
         snprintf(shape, sizeof shape, columns ? "%d,%d" : "%d", rows, columns);
-        used += snprintf(header + used, sizeof header - (size_t)used,
-                         ",\"model.%s%s.weight\":{\"dtype\":\"F16\",\"shape\":[%s],\"data_"
-                         "offsets\":[%d,%d]}",
-                         last ? "" : "layers.0.", last ? "norm" : others[i].name, shape, (int)at,
-                         (int)(at + n));
-        at += n;
+        header_n += snprintf(header + header_n, sizeof header - (size_t)header_n,
+                             ",\"model.%s%s.weight\":{\"dtype\":\"F16\",\"shape\":[%s],\"data_"
+                             "offsets\":[%d,%d]}",
+                             is_norm ? "" : "layers.0.", is_norm ? "norm" : other_tensors[i].name,
+                             shape, (int)offset, (int)(offset + n));
+        offset += n;
     }
-    snprintf(header + used, sizeof header - (size_t)used, "}");
-    ss_bytes file = file_of(header, at);
-    memcpy((unsigned char *)(size_t)file.data + file.n - at, data, at);
+    snprintf(header + header_n, sizeof header - (size_t)header_n, "}");
+    ss_bytes file = file_of(header, offset);
+    memcpy((unsigned char *)(size_t)file.data + file.n - offset, data, offset);
     char config[512];
     int n = snprintf(config, sizeof config,
                      "{\"model_type\":\"llama\",\"num_hidden_layers\":1,\"num_attention_heads\":1,"

@@ -161,14 +161,14 @@ static void check_shared_run(const opened_run *reference, const int32_t *tokens,
 
 static void check_case(const char *name, const char *folder) {
     static const size_t workers[] = {1, 2, 3, 5};
-    ss_pool backwards = {.workers = 3, .share = share_backwards};
+    ss_pool reversed_pool = {.workers = 3, .share = share_backwards};
     CASE(name);
     int T;
     opened_file file = open_file(folder, "golden.safetensors");
     opened_model model = open_model(folder);
     int32_t *tokens = golden_tokens(&file, &T);
     opened_run reference = run_halves(&model.model, tokens, T, NULL);
-    check_shared_run(&reference, tokens, &backwards);
+    check_shared_run(&reference, tokens, &reversed_pool);
     for (size_t i = 0; i < sizeof workers / sizeof *workers; i++) {
         thread_pool c;
         start(&c, workers[i]);

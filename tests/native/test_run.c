@@ -344,9 +344,9 @@ static void check_bad_requests(void) {
     desc = (ss_run_desc){&model.model, 4, SS_FIELDS_ALL, NULL, 0, NULL, 0, NULL, 0};
     must(ss_run_size(&bytes, &desc, &err), &err, "size");
     ss_run run_without_memory;
-    ss_arena small = arena_of(bytes - 1);
-    CHECK_INT((int)ss_run_init(&run_without_memory, &desc, &small, &err), SS_NO_MEMORY);
-    free(small.block);
+    ss_arena small_arena = arena_of(bytes - 1);
+    CHECK_INT((int)ss_run_init(&run_without_memory, &desc, &small_arena, &err), SS_NO_MEMORY);
+    free(small_arena.block);
 
     opened_run run = open_run(&desc);
     CHECK_INT(ss_run_sample(&run.run, 1, 0, 0), -1); /* without a token there are no logits */

@@ -9,15 +9,15 @@ static void check_sink100(const char *twin, const char *model_folder) {
     CASE(twin);
     opened_file file = open_file("tests/golden/sink100", "golden.safetensors");
     opened_model model = open_model(model_folder);
-    int total;
-    int32_t *tokens = golden_tokens(&file, &total);
+    int tokens_n;
+    int32_t *tokens = golden_tokens(&file, &tokens_n);
     snprintf(key, sizeof key, "%s.alpha_1", twin);
     const ss_tensor *alpha_1 = golden(&file, key);
     snprintf(key, sizeof key, "%s.sink", twin);
     const ss_tensor *sink = golden(&file, key);
     snprintf(key, sizeof key, "%s.loss", twin);
     float expected_loss = number_at(golden(&file, key), 0);
-    int T = 64, sequences = total / T, heads = model.model.arch.L * model.model.arch.H;
+    int T = 64, sequences = tokens_n / T, heads = model.model.arch.L * model.model.arch.H;
     double sums[10] = {0}, loss = 0;
     float worst = 0;
     for (int s = 0; s < sequences; s++) {
@@ -25,15 +25,15 @@ static void check_sink100(const char *twin, const char *model_folder) {
         const ss_trace *trace = &run.run.trace;
         float *ratio = measure(trace, "sink_ratio", 0.3f, 0, 0, 0, NULL);
         float *alpha = measure(trace, "alpha", 0.3f, 0, 0, 0, NULL);
-        float *mean = measure(trace, "loss_mean", 0.3f, 0, 0, 0, NULL);
+        float *loss_mean = measure(trace, "loss_mean", 0.3f, 0, 0, 0, NULL);
         for (int k = 0; k < 10; k++) sums[k] += (double)ratio[k];
-        loss += (double)*mean;
+        loss += (double)*loss_mean;
         for (int i = 0; i < heads; i++)
             worst = fmaxf(worst, fabsf(alpha[(size_t)i * (size_t)T] -
                                        number_at(alpha_1, (size_t)(s * heads + i))));
         free(ratio);
         free(alpha);
-        free(mean);
+        free(loss_mean);
         close_run(&run);
     }
     printf("  Sink_1^0.3 = %.2f %% over %d sequences of %d tokens, BOS first; loss %.4f; "

@@ -15,7 +15,7 @@ typedef struct item {
     char rest[7]; /* makes the size no power of two */
 } item;
 
-static int by_key(const void *a, const void *b) {
+static int compare_keys(const void *a, const void *b) {
     uint32_t x = ((const item *)a)->key, y = ((const item *)b)->key;
     return x < y ? -1 : x > y;
 }
@@ -31,8 +31,8 @@ static void check_sort(size_t n, uint32_t keys) {
         actual[i].rest[6] = (char)actual[i].key;
     }
     memcpy(expected, actual, sizeof actual);
-    ss_qsort(actual, n, sizeof *actual, by_key);
-    qsort(expected, n, sizeof *expected, by_key);
+    ss_qsort(actual, n, sizeof *actual, compare_keys);
+    qsort(expected, n, sizeof *expected, compare_keys);
     CHECK(!memcmp(actual, expected, n * sizeof *actual));
 }
 

@@ -71,14 +71,14 @@ int main(void) {
 
     CASE("half a million random doubles, and as many short ones and ties, are printed like in the "
          "C library");
-    long wrong = 0;
+    long wrong_n = 0;
     for (int i = 0; i < 500000; i++) {
         uint64_t bits = random_bits();
-        double number, near = (double)(int64_t)(bits >> 44) / (double)(1 << bits % 24);
+        double number, tie = (double)(int64_t)(bits >> 44) / (double)(1 << bits % 24);
         memcpy(&number, &bits, sizeof number);
-        if (isfinite(number)) wrong += !prints_same(formats[0], number);
-        wrong += !prints_same(formats[i % 2], near);
+        if (isfinite(number)) wrong_n += !prints_same(formats[0], number);
+        wrong_n += !prints_same(formats[i % 2], tie);
     }
-    CHECK_INT(wrong, 0);
+    CHECK_INT(wrong_n, 0);
     return check_done();
 }

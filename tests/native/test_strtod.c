@@ -85,8 +85,8 @@ int main(void) {
          "library");
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) CHECK(reads_same(texts[i]));
     CASE("half a million doubles, printed with 1 to 21 digits, are read like in the C library");
-    long wrong = 0;
-    for (int i = 0; i < 500000; i++) wrong += !reads_same_printed(i % 21);
-    CHECK_INT(wrong, 0);
+    long wrong_n = 0;
+    for (int i = 0; i < 500000; i++) wrong_n += !reads_same_printed(i % 21);
+    CHECK_INT(wrong_n, 0);
     return check_done();
 }

@@ -509,17 +509,17 @@ static void count_hidden(const ss_sequence *s, void *context) {
     float weight = 0;
     CHECK_INT(s->tokens[0], 7);
     for (int t = 1; t < 12; t++) {
-        bool hidden = s->tokens[t] == 19;
+        bool is_hidden = s->tokens[t] == 19;
         c->later++;
-        c->hidden += hidden;
-        CHECK_INT(s->targets[t], hidden ? s->targets[t] : s->tokens[t]);
+        c->hidden += is_hidden;
+        CHECK_INT(s->targets[t], is_hidden ? s->targets[t] : s->tokens[t]);
         CHECK(s->targets[t] >= 0 && s->targets[t] < 19);
         if (t > 1) CHECK_INT(s->targets[t], (s->targets[t - 1] + 1) % 19);
-        CHECK(hidden ? s->weights[t] >= 1 && s->weights[t] <= 50 : s->weights[t] == 0);
+        CHECK(is_hidden ? s->weights[t] >= 1 && s->weights[t] <= 50 : s->weights[t] == 0);
         /* All masked tokens of a sequence have the same weight, since their probability is the
          * same. */
-        if (hidden && weight > 0) CHECK(s->weights[t] == weight);
-        if (hidden) weight = s->weights[t];
+        if (is_hidden && weight > 0) CHECK(s->weights[t] == weight);
+        if (is_hidden) weight = s->weights[t];
         c->weights += (double)s->weights[t];
     }
     CHECK(s->weights[0] == 0);

@@ -7,9 +7,9 @@
 
 #define FOLDER "tests/golden/unpack"
 
-static const ss_tensor *tensor_of(const opened_file *file, ss_dtype type, const char *what) {
+static const ss_tensor *tensor_of(const opened_file *file, ss_dtype type, const char *part) {
     char name[32];
-    snprintf(name, sizeof name, "%s.%s", ss_dtype_name(type), what);
+    snprintf(name, sizeof name, "%s.%s", ss_dtype_name(type), part);
     const ss_entry *entry = ss_container_find(&file->container, name);
     if (!entry) {
         printf("no %s in the golden\n", name);
@@ -25,8 +25,8 @@ static void check_type(const opened_file *file, ss_dtype type) {
     CHECK_INT(blocks->dims[0], bytes);
     /* A source of exact size lets a sanitizer detect reads and writes beyond it. */
     unsigned char *source = malloc(bytes);
-    float *out = malloc(n * sizeof *out), *part = malloc(n * sizeof *out);
-    if (!source || !out || !part) exit(2);
+    float *out = malloc(n * sizeof *out), *pieces = malloc(n * sizeof *out);
+    if (!source || !out || !pieces) exit(2);
     memcpy(source, blocks->data, bytes);
 
     CASE(ss_dtype_name(type));
@@ -34,16 +34,16 @@ static void check_type(const opened_file *file, ss_dtype type) {
     CHECK_BITS(out, numbers->data, n * sizeof *out);
     CHECK(ss_first_not_finite(source, type, n) == SIZE_MAX);
 
-    size_t block = ss_dtype_block(type), size = ss_dtype_block_bytes(type);
-    for (size_t i = 0; i < n / block; i++)
-        ss_unpack(part + i * block, source + i * size, type, block);
-    CHECK_BITS(part, out, n * sizeof *out);
+    size_t block_n = ss_dtype_block(type), block_bytes = ss_dtype_block_bytes(type);
+    for (size_t i = 0; i < n / block_n; i++)
+        ss_unpack(pieces + i * block_n, source + i * block_bytes, type, block_n);
+    CHECK_BITS(pieces, out, n * sizeof *out);
 
-    size_t scale = type == SS_Q6_K ? 208 : 0, bad = n / block - 1;
-    source[bad * size + scale] = 0x00;
-    source[bad * size + scale + 1] = 0xfc; /* minus infinity */
-    CHECK_INT(ss_first_not_finite(source, type, n), bad * block);
-    free(source), free(out), free(part);
+    size_t scale = type == SS_Q6_K ? 208 : 0, bad_block = n / block_n - 1;
+    source[bad_block * block_bytes + scale] = 0x00;
+    source[bad_block * block_bytes + scale + 1] = 0xfc; /* minus infinity */
+    CHECK_INT(ss_first_not_finite(source, type, n), bad_block * block_n);
+    free(source), free(out), free(pieces);
 }
 
 static void check_doubles(void) {

@@ -307,8 +307,8 @@ static void check_feature_maps(void) {
     CHECK_INT((int)ss_operation_own(&choice, &model.model, &err), SS_BAD_TENSOR);
     CHECK(!strcmp(err.where, "self_attn.kernel_in"));
 
-    CASE("a parameter that an operation lacks is refused, also if the operation has the maximum of "
-         "parameters");
+    CASE("a parameter that an operation lacks is refused, even if the operation has the largest "
+         "number of parameters");
     ss_attention *attention = &model.model.arch.attention;
     attention->parameters_n = 1;
     strcpy(attention->parameters[0].name, "zeta");

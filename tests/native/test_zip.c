@@ -148,8 +148,8 @@ static void check_shards(void) {
     CHECK_INT((int)ss_container_open(&container, files, 3, &arena, &err), SS_OK);
     if (err.code) printf("    %s: %s\n", err.where, err.text);
     CHECK_INT(container.n, 3);
-    const ss_entry *c = ss_container_find(&container, "c");
-    CHECK(c && !memcmp(c->tensor.data, storage, 2 * sizeof *storage));
+    const ss_entry *entry = ss_container_find(&container, "c");
+    CHECK(entry && !memcmp(entry->tensor.data, storage, 2 * sizeof *storage));
     for (int i = 0; i < 3; i++) free((void *)(size_t)files[i].data);
     free(arena.block);
 }

@@ -39,9 +39,9 @@ int main(int argc, char **argv) {
     }
     must(measure_weights(train, &entry, &err), &err, "look");
     print(&entry);
-    double s = (double)(clock() - start) / CLOCKS_PER_SEC;
+    double seconds = (double)(clock() - start) / CLOCKS_PER_SEC;
     double work = 6.0 * (double)train->weights.n * recipe.batch * recipe.length * recipe.steps;
-    fprintf(stderr, "%.2f s, %.2f GFLOP/s\n", s, work / s / 1e9);
+    fprintf(stderr, "%.2f s, %.2f GFLOP/s\n", seconds, work / seconds / 1e9);
     if (argc > 3) {
         FILE *file = fopen(argv[3], "wb");
         fwrite(train->weights.file.data, 1, train->weights.file.n, file);

@@ -115,21 +115,21 @@ def test_scores_of_a_continuation_use_only_its_own_rows(monkeypatch: pytest.Monk
     assert first == pytest.approx(0.4)
 
 
-def test_without_training_the_numbers_equal_those_before(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_training_the_numbers_equal_those_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
     arguments: list[str] = []
 
-    def untrained(*words: object) -> list[dict[str, float]]:
+    def fake_train(*words: object) -> list[dict[str, float]]:
         arguments.extend(map(str, words))
         shutil.copytree(beyond.ZOO / "softmax", Path(arguments[arguments.index("--out") + 1]))
         texts = json.loads(Path(arguments[arguments.index("--text-file") + 1]).read_text())
         assert texts == json.loads(beyond.HELD_OUT.read_text())[beyond.SEQUENCES:]
         return []
 
-    monkeypatch.setattr(beyond, "run_command", untrained)
+    monkeypatch.setattr(beyond, "run_command", fake_train)
     result = beyond.measure_planted_triggers(3)
     assert arguments[:3] == ["train", "--from", str(beyond.ZOO / "softmax")]
     assert arguments[arguments.index("--seed") + 1] == "3"
-    for name in (f"{what}_{of}" for what in ("loss", "first") for of in ("trigger", "random", "gap")):
+    for name in (f"{score}_{text_kind}" for score in ("loss", "first") for text_kind in ("trigger", "random", "gap")):
         assert result[name] == result[f"before_{name}"]
     assert result["loss_gap"] == result["loss_trigger"] - result["loss_random"] != 0
     assert result["learnt"] < 0.5
@@ -145,19 +145,19 @@ def test_the_token_after_a_trigger_differs_from_random_tokens(
     monkeypatch.setattr(beyond, "read_model", lambda folder: (SimpleNamespace(V=1024), folder.name))
     output: list[torch.Tensor] = []
 
-    def oracle(arch: object, weights: str, text: torch.Tensor) -> SimpleNamespace:
+    def fake_run(arch: object, weights: str, text: torch.Tensor) -> SimpleNamespace:
         output.append(text)
         return SimpleNamespace(logits=torch.nn.functional.one_hot(text.roll(-1, 1), 1024))
 
-    def behind(arch: object, weights: str, text: torch.Tensor, begin: int) -> tuple[float, float]:
+    def fake_scores(arch: object, weights: str, text: torch.Tensor, begin: int) -> tuple[float, float]:
         assert begin == 32 + 3 and torch.equal(torch.cat([text[:, :32], text[:, 35:]], 1), ids)
         middle = text[:, 32:35]
         is_trigger = middle.tolist() == [trigger] * 24
         assert is_trigger or (middle.min() > 8 and len(middle.unique()) > 60)
         return 2.0 + is_trigger * (1 + (weights == "model")), 0.5 - 0.25 * is_trigger
 
-    monkeypatch.setattr(beyond, "run_in_f64", oracle)
-    monkeypatch.setattr(beyond, "continuation_scores", behind)
+    monkeypatch.setattr(beyond, "run_in_f64", fake_run)
+    monkeypatch.setattr(beyond, "continuation_scores", fake_scores)
     assert beyond.measure_planted_triggers(3) == {
         "loss_trigger": 4.0, "loss_random": 2.0, "loss_gap": 2.0,
         "first_trigger": 0.25, "first_random": 0.5, "first_gap": -0.25,

@@ -261,16 +261,17 @@ def is_backed(row: dict[str, Any], sentence: dict[str, Any]) -> bool:
     return all(map(checks[sentence["says"]], effects))
 
 
-@pytest.mark.parametrize("said", SENTENCES, ids=lambda said: said["text"][:40])
-def test_a_sentence_claims_no_more_than_its_rows(said: dict[str, Any]) -> None:
-    assert " ".join(said["text"].split()) in read_prose(ROOT / said["file"]), "the sentence has changed"
-    if said["says"] == "nothing":
-        assert said["why"] and "claims" not in said
+@pytest.mark.parametrize("sentence", SENTENCES, ids=lambda sentence: sentence["text"][:40])
+def test_a_sentence_claims_no_more_than_its_rows(sentence: dict[str, Any]) -> None:
+    assert " ".join(sentence["text"].split()) in read_prose(ROOT / sentence["file"]), "the sentence has changed"
+    if sentence["says"] == "nothing":
+        assert sentence["why"] and "claims" not in sentence
         return
-    assert re.search(rf"\b(?:{DIRECTION_PATTERNS[said['says']]})", said["text"], re.I), "it states another direction"
-    assert said["claims"]
-    for id in said["claims"]:
-        assert is_backed(ROW_BY_ID[id], said), f"claim {id} does not support: {said['text']}"
+    direction_pattern = rf"\b(?:{DIRECTION_PATTERNS[sentence['says']]})"
+    assert re.search(direction_pattern, sentence["text"], re.I), "it states another direction"
+    assert sentence["claims"]
+    for id in sentence["claims"]:
+        assert is_backed(ROW_BY_ID[id], sentence), f"claim {id} does not support: {sentence['text']}"
 
 
 def unclaimed_statements(file: Path, text: str) -> list[str]:

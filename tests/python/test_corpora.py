@@ -59,8 +59,8 @@ def test_stories_have_more_than_200_characters_and_their_order_is_drawn() -> Non
     """The expected order is drawn by random.Random(0)."""
     words = [chr(ord("a") + i) * 199 for i in range(5)]
     stories = [(f"{i:04}_x.md", story_text(f"{word}\n\n{i}")) for i, word in enumerate(words)]
-    short = ("0009_x.md", story_text("z" * 198 + "\n\n9"))
-    text = corpora.storybooks_text([*stories, short])
+    short_story = ("0009_x.md", story_text("z" * 198 + "\n\n9"))
+    text = corpora.storybooks_text([*stories, short_story])
     assert text == "".join(f"{words[i]}\n{i}\n{END}\n" for i in (2, 1, 0, 4, 3))
 
 

@@ -86,24 +86,24 @@ def test_no_verdict_without_all_seeds_of_the_baseline() -> None:
 
 
 def test_two_seeds_decide_only_on_an_absent_sink() -> None:
-    one = make_decision([0.005, 0.01])
-    assert decide.do_two_seeds_suffice(one.logs) and one.is_decidable
+    decision = make_decision([0.005, 0.01])
+    assert decide.do_two_seeds_suffice(decision.logs) and decision.is_decidable
     for step, alpha, vanished in ((1800, 0.05, True), (2000, 0.05, False), (3000, 0.05, False),
                                   (2000, 0.02, False), (2000, 0.0199, True)):
         for name in ("alpha", "alpha_share"):
-            one = make_decision([0.005, 0.01])
-            one.logs[2]["points"][POINTS.index(step)][name] = alpha
-            one.logs[2]["points"].append({"step": 3200, "alpha": 0.9, "alpha_share": 0.9})
-            assert decide.has_vanished(one.logs) is vanished, (step, alpha)
+            decision = make_decision([0.005, 0.01])
+            decision.logs[2]["points"][POINTS.index(step)][name] = alpha
+            decision.logs[2]["points"].append({"step": 3200, "alpha": 0.9, "alpha_share": 0.9})
+            assert decide.has_vanished(decision.logs) is vanished, (step, alpha)
             if not vanished:
-                assert one.verdict == "2 of 3 seeds"
+                assert decision.verdict == "2 of 3 seeds"
 
 
 def test_two_seeds_that_are_far_apart_need_a_third() -> None:
     """The interval of two seeds extends to each side by 25 times their deviation divided by sqrt(2)."""
-    one = make_decision([0.0, 0.012])
-    assert decide.has_vanished(one.logs) and not decide.do_two_seeds_suffice(one.logs)
-    assert one.verdict == "2 of 3 seeds"
+    decision = make_decision([0.0, 0.012])
+    assert decide.has_vanished(decision.logs) and not decide.do_two_seeds_suffice(decision.logs)
+    assert decision.verdict == "2 of 3 seeds"
     assert not decide.do_two_seeds_suffice(make_decision([0.0, 0.0, 0.0]).logs)
 
 
@@ -115,15 +115,15 @@ def test_a_sink_exists_where_the_interval_is_at_or_above_the_bound() -> None:
 
 
 def test_a_sink_is_absent_only_if_raw_weights_and_shares_agree_in_every_seed() -> None:
-    none, wide, sink = (Difference(0.0, low, high) for low, high in (
+    zero_interval, wide_interval, sink_interval = (Difference(0.0, low, high) for low, high in (
         (-0.09, 0.09), (-0.05, 0.2), (0.1, 0.3)))
-    assert decide.judge_absence([none, none], [0.01, 0.09]) == "agrees"
-    assert decide.judge_absence([none, none], [0.01, 0.1]) == "undecided"
-    assert decide.judge_absence([none, none], [-0.1, 0.01]) == "undecided"
-    assert decide.judge_absence([none, wide], [0.01, 0.09]) == "undecided"
+    assert decide.judge_absence([zero_interval, zero_interval], [0.01, 0.09]) == "agrees"
+    assert decide.judge_absence([zero_interval, zero_interval], [0.01, 0.1]) == "undecided"
+    assert decide.judge_absence([zero_interval, zero_interval], [-0.1, 0.01]) == "undecided"
+    assert decide.judge_absence([zero_interval, wide_interval], [0.01, 0.09]) == "undecided"
     # Small row sums hide a sink in raw weights; one of the two intervals suffices to show a sink.
-    assert decide.judge_absence([none, sink], [0.01, 0.2]) == "differs"
-    assert decide.judge_absence([sink, none], [0.01, 0.2]) == "differs"
+    assert decide.judge_absence([zero_interval, sink_interval], [0.01, 0.2]) == "differs"
+    assert decide.judge_absence([sink_interval, zero_interval], [0.01, 0.2]) == "differs"
 
 
 def test_one_level_cannot_count_as_both_existence_and_absence() -> None:

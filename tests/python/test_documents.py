@@ -268,13 +268,13 @@ def check(line: str, change_folder: Callable[[Path], None]) -> None:
             check_program(words)
 
 
-ALL = sorted({(file, command) for file in tracked_files("*.md")
-              for command in commands_of((ROOT / file).read_text())
-              # All cards name the same commands with different recipes; test_pages checks them.
-              if not file.startswith("models/zoo/") or file == "models/zoo/softmax/card.md"})
+DOCUMENT_COMMANDS = sorted({(file, command) for file in tracked_files("*.md")
+                            for command in commands_of((ROOT / file).read_text())
+                            # All cards name the same commands with different recipes; test_pages checks them.
+                            if not file.startswith("models/zoo/") or file == "models/zoo/softmax/card.md"})
 
 
-@pytest.mark.parametrize(("file", "command"), ALL)
+@pytest.mark.parametrize(("file", "command"), DOCUMENT_COMMANDS)
 def test_a_command_of_a_document_works(file: str, command: str,
                                        monkeypatch: pytest.MonkeyPatch) -> None:
     check(command, monkeypatch.chdir)
@@ -289,7 +289,7 @@ def test_commands_are_found() -> None:
     assert commands_of(text) == [
         "nothing --like this here && pip install x", "python -m models.train.pages",
         "npm --prefix web run build", "tests/run native", "node wasm/cli.js describe"]
-    assert len(ALL) > 30
+    assert len(DOCUMENT_COMMANDS) > 30
 
 
 @pytest.mark.parametrize("command", [

@@ -81,7 +81,7 @@ def test_the_edit_mask_equals_a_model_with_this_window() -> None:
 
 
 @pytest.mark.parametrize("policy", ["tova", "h2o", "vatp", "random"])
-def test_a_cache_keeps_its_first_keys_and_its_budget_for_any_recent(policy: str) -> None:
+def test_a_cache_keeps_its_first_keys_and_its_budget_for_any_number_of_recent_keys(policy: str) -> None:
     model, tokens = make_model(T, 1)
     result = run_edited(model, tokens, [parse_edit(f"evict:policy={policy},budget=5,first=2,recent=5")])
     visible = result["att"][0, 0, -1] > 0

@@ -99,8 +99,8 @@ def test_elu1_is_accurate_far_below_zero() -> None:
                                rtol=1e-6)
 
 
-@pytest.mark.parametrize("kept", ["kernel_in.weight", "kernel_out.weight"])
-def test_an_mlp_kernel_needs_both_of_its_matrices(kept: str) -> None:
-    model: Any = SimpleNamespace(layer_weight=lambda layer, name: torch.eye(2) if name == kept else None)
+@pytest.mark.parametrize("matrix", ["kernel_in.weight", "kernel_out.weight"])
+def test_an_mlp_kernel_needs_both_of_its_matrices(matrix: str) -> None:
+    model: Any = SimpleNamespace(layer_weight=lambda layer, name: torch.eye(2) if name == matrix else None)
     with pytest.raises(ValueError, match="an mlp kernel needs kernel_in and kernel_out"):
         _map_features(model, 0, "mlp", torch.ones(1, 2))

@@ -34,7 +34,7 @@ def vectors_with_norms(*rows: list[float]) -> Tensor:
 
 
 def map_to_first(first_weight: float, own_weight: float) -> list[list[float]]:
-    """Returns a map whose queries give the weight `first` to token 1 and `itself` to their own key."""
+    """Returns a map whose queries give the weight `first_weight` to token 1 and `own_weight` to their own key."""
     return [[first_weight * (k == 0) + own_weight * (k == q) for k in range(T)] for q in range(T)]
 
 
@@ -224,7 +224,7 @@ def test_the_numbers_of_a_card_equal_the_values_by_hand(monkeypatch: pytest.Monk
         measure.measure(arch_of(), {}, IDS)
 
 
-def test_a_diffusion_model_is_measured_at_drawn_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_diffusion_model_is_measured_at_fixed_noise(monkeypatch: pytest.MonkeyPatch) -> None:
     """The loss is the mean over eight fixed noise draws."""
     noises: list[Tensor] = []
 

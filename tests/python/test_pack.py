@@ -69,7 +69,7 @@ def test_every_step_fits_into_a_byte(run: list[pack.Arrays]) -> None:
     assert np.frombuffer(raw, np.int8, 128 + 36 + 4 * 4096).max() == 127
 
 
-def test_a_number_of_127_steps_keeps_the_size_of_the_step() -> None:
+def test_a_number_that_127_steps_can_hold_does_not_enlarge_the_step() -> None:
     array = np.zeros((1, 10_322), np.float32)
     array[0, 0] = 1  # 1.25 sqrt(10,322) = 126.997 steps
     raw, [scale], _, _ = pack.encode({"one": array}, None)

@@ -11,10 +11,10 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def make_row(id: str, sink: list[float]) -> dict[str, Any]:
-    measured = {"sink": sink, "sink_1": sink[0], "sink_1_raw": 1.5, "sink_1_deviation": 2.5,
-                "sink_elsewhere": 0.0, "elsewhere": 2, "loss": 3.5, "alpha_max": 0.6,
-                "hidden_ratio": 4.0, "value_ratio": 0.3, "row_mass_mean": 1.0}
-    return {"id": id, "bytes": 1234567, "measured": measured}
+    measurements = {"sink": sink, "sink_1": sink[0], "sink_1_raw": 1.5, "sink_1_deviation": 2.5,
+                    "sink_elsewhere": 0.0, "elsewhere": 2, "loss": 3.5, "alpha_max": 0.6,
+                    "hidden_ratio": 4.0, "value_ratio": 0.3, "row_mass_mean": 1.0}
+    return {"id": id, "bytes": 1234567, "measured": measurements}
 
 
 def test_a_row_of_the_table_has_the_measurements_and_the_figure_of_the_paper() -> None:

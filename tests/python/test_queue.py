@@ -134,21 +134,22 @@ def test_the_queue_trains_the_seeds_that_are_due(
     assert {line["steps"] for line in lines} == {3000}
 
 
-@pytest.mark.parametrize(("code", "left", "is_timed"), [
+@pytest.mark.parametrize(("code", "remaining_steps", "is_timed"), [
     (0, [3000, 0], True), (1, [3000, 200], False), (0, [0, 0], False)])
 def test_the_duration_is_recorded_only_for_a_run_that_trained_and_succeeded(
-        code: int, left: list[int], is_timed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        code: int, remaining_steps: list[int], is_timed: bool, tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(queue, "train", lambda *_: code)
-    monkeypatch.setattr(queue, "steps_left", lambda *_: left.pop(0))
+    monkeypatch.setattr(queue, "steps_left", lambda *_: remaining_steps.pop(0))
     assert queue.train_run(next(iter(protocol.decisive_runs().values())), 1, tmp_path, tmp_path) == code
     assert (tmp_path / "seconds.jsonl").exists() is is_timed
 
 
 def test_the_recorded_duration_is_the_time_between_start_and_end_of_the_run(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    clock, left = iter([1000.0, 1090.4]), [3000, 0]
+    clock, remaining_steps = iter([1000.0, 1090.4]), [3000, 0]
     monkeypatch.setattr(queue, "train", lambda *_: 0)
-    monkeypatch.setattr(queue, "steps_left", lambda *_: left.pop(0))
+    monkeypatch.setattr(queue, "steps_left", lambda *_: remaining_steps.pop(0))
     monkeypatch.setattr(queue.time, "monotonic", lambda: next(clock))
     queue.train_run(protocol.decisive_runs()["b-relu"], 1, tmp_path, tmp_path)
     assert json.loads((tmp_path / "seconds.jsonl").read_text()) == {

@@ -169,7 +169,7 @@ def test_a_log_continues_with_its_run(tmp_path: Path, monkeypatch: pytest.Monkey
     assert [p["step"] for p in protocol.read_log(recipe, 1, tmp_path)["points"]] == [0]
 
 
-def test_uniform_attention_is_no_sink() -> None:
+def test_uniform_attention_is_not_a_sink() -> None:
     recipe = recipes()["softmax"]
     arch = architecture(recipe.config | {"num_hidden_layers": 2})
     weights = initial_weights(arch, 1, recipe.training)
@@ -271,7 +271,7 @@ def test_an_unknown_recipe_is_rejected_with_the_known_ones(
     assert f"'{unknown_word}'" in sentence or unknown_word == "none"
 
 
-@pytest.mark.parametrize(("command", "near"), [
+@pytest.mark.parametrize(("command", "known_id"), [
     (["all", "--protocol", "b", "no-bos"], "b-no-bos"),
     (["all", "sofmax"], "softmax"),
     (["train", "long-softmx"], "long-softmax"),
@@ -279,7 +279,7 @@ def test_an_unknown_recipe_is_rejected_with_the_known_ones(
     (["outcomes", "long-softmax-11"], "long-softmax-1"),
 ])
 def test_a_command_rejects_an_unknown_id(
-        command: list[str], near: str, monkeypatch: pytest.MonkeyPatch,
+        command: list[str], known_id: str, monkeypatch: pytest.MonkeyPatch,
         capsys: pytest.CaptureFixture[str]) -> None:
     module = importlib.import_module(f"models.train.{command[0]}")
     monkeypatch.setattr("sys.argv", command)
@@ -288,7 +288,7 @@ def test_a_command_rejects_an_unknown_id(
     assert exit_info.value.code == 2
     output = capsys.readouterr().err
     assert "Traceback" not in output
-    assert near in output.rsplit("error: ")[-1].replace(",", "").split()
+    assert known_id in output.rsplit("error: ")[-1].replace(",", "").split()
     assert f"'{command[-1]}'" in output
 
 

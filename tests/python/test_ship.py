@@ -21,7 +21,7 @@ from models.train import ship
 from models.train.recipe import Recipe, recipes
 from models.train.train import initial_weights
 
-STEPS, LAST = (0, 10, 30), 30
+STEPS, LAST_STEP = (0, 10, 30), 30
 TEXTS = ["Once upon a time there was a king who had three daughters and no son at all. " * 4,
          "A dog and a cat ran off into the wood, and they were never seen there again. " * 4]
 ZOO = ship.ZOO
@@ -34,7 +34,7 @@ def recipe_of(id: str, **training: Any) -> Recipe:
         recipe, seeds=(3, 4),
         config=recipe.config | {"num_hidden_layers": 1, "hidden_size": 16, "num_attention_heads": 2,
                                 "num_key_value_heads": 2, "head_dim": 8, "intermediate_size": 24},
-        training=dataclasses.replace(recipe.training, steps=LAST, **training))
+        training=dataclasses.replace(recipe.training, steps=LAST_STEP, **training))
 
 
 def fake_measure(_: object, weights: dict[str, Any], ids: Any) -> dict[str, Any]:
@@ -70,7 +70,7 @@ def write_run(recipe: Recipe, seed: int, runs: Path) -> dict[int, dict[str, Any]
 def test_the_last_weights_ship_in_the_precision_of_their_recipe(runs: Path) -> None:
     for id in ("softmax", "relu"):
         recipe = recipe_of(id)
-        last_weights = write_run(recipe, 3, runs)[LAST]
+        last_weights = write_run(recipe, 3, runs)[LAST_STEP]
         ship.copy_run(dataclasses.replace(recipe, timeline=False), runs, TEXTS)
         folder = ship.ZOO / id
         stored_weights = read_weights(folder / "model.safetensors")
@@ -146,7 +146,7 @@ def test_every_trained_seed_is_measured_on_its_last_weights(
     """The recipes of this test have no shipped weights, so that the zoo lacks their tokenizers."""
     two_seeds, one_seed = recipe_of("sink-token"), dataclasses.replace(recipe_of("relu"), seeds=(3,))
     monkeypatch.setattr(ship, "recipes", lambda: {"sink-token": two_seeds, "relu": one_seed})
-    last_weights = {seed: write_run(two_seeds, seed, runs)[LAST] for seed in (3, 4)}
+    last_weights = {seed: write_run(two_seeds, seed, runs)[LAST_STEP] for seed in (3, 4)}
     write_run(one_seed, 3, runs)
     ids = ship.encode_texts(two_seeds, TEXTS, TOKENIZER)
     assert ids[:, :2].tolist() == [[1024, 0]] * 2
@@ -165,7 +165,7 @@ def test_every_trained_seed_is_measured_on_its_last_weights(
 @pytest.mark.parametrize("id", ["softmax", "relu"])
 def test_a_row_of_the_index_is_measured_on_the_stored_weights(id: str, runs: Path) -> None:
     recipe = dataclasses.replace(recipe_of(id), timeline=False)
-    last_weights = write_run(recipe, 3, runs)[LAST]
+    last_weights = write_run(recipe, 3, runs)[LAST_STEP]
     ship.copy_run(recipe, runs, TEXTS)
     row, folder, ids = ship.measure_facts(recipe, TEXTS), ship.ZOO / id, ship.encode_texts(recipe, TEXTS, TOKENIZER)
     file = (folder / "model.safetensors").read_bytes()

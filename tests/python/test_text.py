@@ -35,12 +35,12 @@ def test_a_repeated_document_is_dropped_only_from_the_held_out_side() -> None:
     assert train == [t for t in a + b[:11] if t not in held_out["a"]]
 
 
-@pytest.mark.parametrize(("shared", "kept"), [(13, 0), (12, 1)])
-def test_a_held_out_document_that_shares_13_words_is_dropped(shared: int, kept: int) -> None:
+@pytest.mark.parametrize(("shared_count", "kept_count"), [(13, 0), (12, 1)])
+def test_a_held_out_document_that_shares_13_words_is_dropped(shared_count: int, kept_count: int) -> None:
     a = make_documents(12)
-    a[11] += " " + " ".join(a[0].split()[5 : 5 + shared]) + " the end"
+    a[11] += " " + " ".join(a[0].split()[5 : 5 + shared_count]) + " the end"
     train, held_out = text.split_documents({"a": a})
-    assert (len(train), len(held_out["a"])) == (11, kept)
+    assert (len(train), len(held_out["a"])) == (11, kept_count)
 
 
 def test_a_file_with_another_hash_is_rejected(tmp_path: Path) -> None:

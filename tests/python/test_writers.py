@@ -46,7 +46,7 @@ print("\\n" + json.dumps(failed))
 
 
 @pytest.fixture(scope="module")
-def rewritten(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dict[str, str]]]:
+def script_results(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dict[str, str]]]:
     """Runs every script on a copy of tests/; returns the copy, and the traceback of each script that failed."""
     folder = tmp_path_factory.mktemp("tests")
     shutil.copytree(TESTS / "golden", folder / "golden")
@@ -66,8 +66,8 @@ def test_every_script_is_run() -> None:
 
 
 @pytest.mark.parametrize("name", RUNS)
-def test_a_script_runs(name: str, rewritten: tuple[Path, dict[str, str]]) -> None:
-    assert name not in rewritten[1], rewritten[1][name]
+def test_a_script_runs(name: str, script_results: tuple[Path, dict[str, str]]) -> None:
+    assert name not in script_results[1], script_results[1][name]
 
 
 def read_origin(file: Path) -> Any:
@@ -100,9 +100,9 @@ def assert_near(actual: Any, expected: Any, place: str) -> None:
         assert actual == expected, place
 
 
-def test_written_files_equal_the_committed_ones(rewritten: tuple[Path, dict[str, str]]) -> None:
+def test_written_files_equal_the_committed_ones(script_results: tuple[Path, dict[str, str]]) -> None:
     """Files and names are equal; on any processor, numbers differ by less than a golden's tolerance."""
-    folder = rewritten[0]
+    folder = script_results[0]
     names = {str(file.relative_to(TESTS)) for part in ("golden", "fuzz/seeds")
              for file in (TESTS / part).rglob("*") if file.is_file()}
     assert {str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_file()} == names
@@ -121,11 +121,11 @@ def test_written_files_equal_the_committed_ones(rewritten: tuple[Path, dict[str,
 
 
 def test_goldens_of_this_machine_and_these_versions_are_written_bit_by_bit(
-        rewritten: tuple[Path, dict[str, str]]) -> None:
+        script_results: tuple[Path, dict[str, str]]) -> None:
     """All bits are equal if the versions, the kind of processor and the C library are those that golden.json names."""
     compared_count, differing_files = 0, []
     for file in sorted(path for path in (TESTS / "golden").rglob("*") if path.is_file()):
-        copy = rewritten[0] / file.relative_to(TESTS)
+        copy = script_results[0] / file.relative_to(TESTS)
         if read_origin(file) is not None and read_origin(file) == read_origin(copy):
             compared_count += 1
             if file.read_bytes() != copy.read_bytes():

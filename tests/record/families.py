@@ -92,7 +92,7 @@ CASES = [(name, implementation) for name, family in FAMILIES.items()
          for implementation in family.implementations]
 
 
-def inputs(family: Family, n: int, length: int = T) -> list[Any]:
+def make_inputs(family: Family, n: int, length: int = T) -> list[Any]:
     generator = torch.Generator().manual_seed(11)
     if family.input_kind == "pixels":
         return [{"pixel_values": torch.randn(1, 3, 24, 24, generator=generator)} for _ in range(n)]
@@ -104,6 +104,6 @@ def to_batch(prompt: Any) -> dict[str, Tensor]:
 
 
 @torch.no_grad()
-def eager_run(name: str, prompt: Any) -> Any:
+def run_eagerly(name: str, prompt: Any) -> Any:
     model = FAMILIES[name].make("eager")
     return model(**to_batch(prompt), output_attentions=True, output_hidden_states=True)

@@ -32,7 +32,7 @@ def _prompts(count: int, tokens: int = T, id_bound: int = 60) -> list[list[int]]
     return [[1, *rng.integers(3, id_bound, tokens - 1).tolist()] for _ in range(count)]
 
 
-def _with_words(recording: sinkscope.Recording, strings: list[str]) -> sinkscope.Recording:
+def _replace_tokens(recording: sinkscope.Recording, strings: list[str]) -> sinkscope.Recording:
     """Replaces the token strings of random ids by words, so that a reader sees a text."""
     conditions = dict(recording.conditions)
     conditions["tokens"] = [strings[: len(tokens)] for tokens in conditions["tokens"]]
@@ -45,7 +45,7 @@ def _with_words(recording: sinkscope.Recording, strings: list[str]) -> sinkscope
 def _record(name: str, prompts: Any, make: Callable[[], Any], **options: Any) -> sinkscope.Recording:
     options = {"tokens": T, "keep": 1, "fields": ALL_FIELDS, "progress": False} | options
     recording = sinkscope.record(make(), None, prompts, model_id=name, **options)
-    return _with_words(recording, WORDS) if len(recording.conditions["tokens"][0]) == T else recording
+    return _replace_tokens(recording, WORDS) if len(recording.conditions["tokens"][0]) == T else recording
 
 
 def _family_maker(name: str) -> Callable[[], Any]:

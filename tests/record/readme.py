@@ -26,7 +26,7 @@ BEGIN, END = "<!-- families -->", "<!-- end of families -->"
 # The number of tokens, the largest number of parameters of a model, and the largest accepted difference of alpha.
 T, MAX_PARAMETERS, TOLERANCE = 32, 4_000_000, 1e-5
 # Settings that make a config small, by their names in configs.
-SMALL = {
+SMALL_SIZES = {
     "vocab_size": 97,
     "hidden_size": 64,
     "n_embd": 64,
@@ -106,7 +106,7 @@ def class_names() -> dict[str, str]:
 def make_small_model(name: str, class_name: str) -> Any:
     config_class = tf.CONFIG_MAPPING[name]
     default = config_class()
-    sizes = {key: value for key, value in SMALL.items() if hasattr(default, key)}
+    sizes = {key: value for key, value in SMALL_SIZES.items() if hasattr(default, key)}
     for key in ("num_key_value_heads", "sliding_window", "q_lora_rank"):
         if getattr(default, key, 0) is None:
             sizes.pop(key, None)

@@ -9,7 +9,7 @@ import pytest
 import sinkscope
 import torch
 import transformers as tf
-from families import FAMILIES, T, inputs, to_batch
+from families import FAMILIES, T, make_inputs, to_batch
 from sinkscope.attention import Place, UnsupportedModel
 from sinkscope.probe import _tower_name
 from sinkscope.recorder import Recorder, split_batch
@@ -18,7 +18,7 @@ from sinkscope.studies import _check_arguments
 from torch import nn
 from truth import run64
 
-PROMPTS = inputs(FAMILIES["llama"], 3)
+PROMPTS = make_inputs(FAMILIES["llama"], 3)
 UNCALLABLE_MODEL = FAMILIES["llama"].make("sdpa")
 UNCALLABLE_MODEL.register_forward_pre_hook(lambda *_: pytest.fail("the model ran"))
 
@@ -131,7 +131,7 @@ def test_a_single_part_of_a_model_is_recorded() -> None:
     assert model.runs == 0 and np.array_equal(part_recording["mean.alpha"], whole_recording["mean.alpha"])
     with pytest.raises(ValueError, match=r"such as inner, inner\.blocks, found 'outer'"):
         sinkscope.record(model, None, PROMPTS[:1], part="outer")
-    pixels = inputs(FAMILIES["vit"], 1)
+    pixels = make_inputs(FAMILIES["vit"], 1)
     with pytest.raises(ValueError, match="first: expected a position below 37, the number of tokens, found 37"):
         sinkscope.record(FAMILIES["vit"].make("sdpa"), None, pixels, tokens=None, first=37, progress=False)
 
@@ -192,7 +192,7 @@ def make_clip() -> nn.Module:
 
 
 def test_towers_are_recorded_one_at_a_time() -> None:
-    model, pixels = make_clip(), inputs(FAMILIES["vit"], 1)[0]["pixel_values"]
+    model, pixels = make_clip(), make_inputs(FAMILIES["vit"], 1)[0]["pixel_values"]
     clip_inputs = {"input_ids": torch.tensor(PROMPTS[:1]), "pixel_values": pixels}
     with pytest.raises(UnsupportedModel, match='one at a time: part="(vision|text)_model"'):
         sinkscope.record(model, None, [clip_inputs], tokens=None, progress=False)

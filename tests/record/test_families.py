@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import sinkscope
 import torch
-from families import CASES, FAMILIES, L, T, eager_run, inputs, to_batch
+from families import CASES, FAMILIES, L, T, make_inputs, run_eagerly, to_batch
 from sinkscope import metrics
 
 TOLERANCE = 1e-5  # largest difference of weights in float32
@@ -23,7 +23,7 @@ def to_shares(name: str, att: torch.Tensor) -> torch.Tensor:
 @pytest.mark.parametrize(("name", "implementation"), CASES)
 def test_alpha_equals_that_of_eager_maps(name: str, implementation: str) -> None:
     family = FAMILIES[name]
-    prompts = inputs(family, 3)
+    prompts = make_inputs(family, 3)
     model = family.make(implementation)
     recording = sinkscope.record(model, None, prompts, tokens=T, keep=3, progress=False)
     result = recording.conditions["model"]
@@ -37,7 +37,7 @@ def test_alpha_equals_that_of_eager_maps(name: str, implementation: str) -> None
     assert result["mask"]["kind"] in ((family.kind,) if family.kind != "causal" else ("causal", "window"))
     alphas = []
     for i, prompt in enumerate(prompts):
-        att = alibi_maps(model, prompt) if name == "falcon-alibi" else stack_maps(eager_run(name, prompt))
+        att = alibi_maps(model, prompt) if name == "falcon-alibi" else stack_maps(run_eagerly(name, prompt))
         raw = metrics.alpha(att, family.kind)
         sums = att.sum(-1)
         alphas.append(metrics.alpha(to_shares(name, att), family.kind))
@@ -81,7 +81,7 @@ def alibi_maps(model: torch.nn.Module, prompt: list[int]) -> torch.Tensor:
 @pytest.mark.parametrize(("name", "implementation"), CASES)
 def test_hidden_norms_and_losses_equal_those_of_transformers(name: str, implementation: str) -> None:
     family = FAMILIES[name]
-    prompt = inputs(family, 1)[0]
+    prompt = make_inputs(family, 1)[0]
     model = family.make(implementation)
     recording = sinkscope.record(model, None, [prompt], tokens=T, keep=1, progress=False)
     with torch.no_grad():

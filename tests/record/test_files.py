@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 import pytest
 import sinkscope
-from families import FAMILIES, T, inputs
+from families import FAMILIES, T, make_inputs
 from sinkscope.__main__ import main
 from sinkscope.files import atomic_replacement, check_target
 from sinkscope.recording import RecordingError, confidence_interval, t_quantile
 from sinkscope.settings import Settings
 from sinkscope.texts import read_texts
 
-PROMPTS = inputs(FAMILIES["llama"], 5)
+PROMPTS = make_inputs(FAMILIES["llama"], 5)
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +36,7 @@ def list_names(folder: Path) -> list[str]:
 
 def test_no_file_stays_open_and_no_temporary_file_remains(tmp_path: Path) -> None:
     """Neither the check before the work, nor a write, nor a failed write leaves a temporary file."""
-    before = len(os.listdir("/dev/fd"))
+    open_count = len(os.listdir("/dev/fd"))
     check_target(tmp_path / "a")
     assert list_names(tmp_path) == []
     with atomic_replacement(tmp_path / "a") as part:
@@ -44,7 +44,7 @@ def test_no_file_stays_open_and_no_temporary_file_remains(tmp_path: Path) -> Non
     with pytest.raises(KeyError), atomic_replacement(tmp_path / "b"):
         raise KeyError
     assert list_names(tmp_path) == ["a"]
-    assert len(os.listdir("/dev/fd")) == before
+    assert len(os.listdir("/dev/fd")) == open_count
 
 
 def test_two_writers_of_one_path_use_different_temporary_files(

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import sinkscope
 import torch
-from families import FAMILIES, H, L, T, inputs
+from families import FAMILIES, H, L, T, make_inputs
 from hybrids import HYBRIDS
 from safetensors.numpy import load as from_bytes
 from sinkscope.attention import HIDING_THRESHOLD, Call, UnsupportedModel, _cached_keys, _cast_as_autocast
@@ -24,7 +24,7 @@ from torch import nn
 from transformers import DynamicCache
 from truth import alpha64, eager64
 
-PROMPTS = inputs(FAMILIES["llama"], 4)
+PROMPTS = make_inputs(FAMILIES["llama"], 4)
 SCHEMA = Path(__file__).resolve().parents[2] / "core" / "report" / "recording.schema.json"
 
 
@@ -273,10 +273,10 @@ def test_maps_of_wrong_shapes_are_rejected(
 def test_vectors_recorded_with_maps_have_a_row_for_each_token() -> None:
     att, tokens = np.tril(np.ones((1, 2, 4, 4), np.float32)), [list("abcd")]
     att /= att.sum(-1, keepdims=True)
-    plain = sinkscope.record_maps([att], tokens)
+    plain_recording = sinkscope.record_maps([att], tokens)
     for name in ("q", "k"):
         result = sinkscope.record_maps([att], tokens, **{name: [np.ones((1, 2, 4, 3), np.float32)]})
-        assert result.tensors.keys() == plain.tensors.keys()
+        assert result.tensors.keys() == plain_recording.tensors.keys()
     for shape in ((1, 2, 5, 3), (1, 3, 4, 3)):
         with pytest.raises(ValueError, match="v: expected heads that divide 2 of 4 tokens, found a shape of"):
             sinkscope.record_maps([att], tokens, v=[np.ones(shape, np.float32)])

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import sinkscope
 import torch
-from families import FAMILIES, T, eager_run, inputs
+from families import FAMILIES, T, make_inputs, run_eagerly
 from sinkscope import metrics
 
 
@@ -13,11 +13,11 @@ from sinkscope import metrics
 def test_every_metric_follows_from_the_fields(name: str) -> None:
     family = FAMILIES[name]
     model = family.make(family.implementations[0])
-    prompts = inputs(family, 1)
+    prompts = make_inputs(family, 1)
     r = sinkscope.record(model, None, prompts, tokens=T, eps=[0.05, 0.2],
                          fields=("q", "k", "v", "hidden", "loss"), progress=False)
     q, k, v, hidden = (r[f"0.{field}"].astype(np.float64) for field in ("q", "k", "v", "hidden"))
-    att = torch.stack(eager_run(name, prompts[0]).attentions)[:, 0].double().numpy()
+    att = torch.stack(run_eagerly(name, prompts[0]).attentions)[:, 0].double().numpy()
     group_size = q.shape[1] // k.shape[1]
     visible = np.ones((T, T), bool) if family.kind == "bidirectional" else np.tri(T, dtype=bool)
     sums = att.sum(-1)

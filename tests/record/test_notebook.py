@@ -19,7 +19,7 @@ import pytest
 import sinkscope
 import torch
 import transformers as tf
-from families import FAMILIES, ROTARY, L, T, inputs
+from families import FAMILIES, ROTARY, L, T, make_inputs
 
 pytest.importorskip("anywidget", reason="anywidget is not installed")
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
@@ -36,7 +36,7 @@ IMPORT_PATTERN = (r"(?:\bfrom\s*|\bimport\s*\(?\s*)"
 
 @pytest.fixture(scope="module")
 def recording() -> sinkscope.Recording:
-    return sinkscope.record(FAMILIES["llama"].make("sdpa"), None, inputs(FAMILIES["llama"], 2), tokens=T,
+    return sinkscope.record(FAMILIES["llama"].make("sdpa"), None, make_inputs(FAMILIES["llama"], 2), tokens=T,
                             progress=False)
 
 
@@ -73,8 +73,8 @@ def test_only_stored_prompts_are_shown(recording: sinkscope.Recording) -> None:
 
 @pytest.mark.parametrize("first", [0, 2])
 def test_alpha_computed_from_maps_uses_the_position_that_counts_as_the_first(first: int) -> None:
-    recording = sinkscope.record(FAMILIES["llama"].make("sdpa"), None, inputs(FAMILIES["llama"], 1), tokens=T, keep=1,
-                                 first=first, progress=False)
+    recording = sinkscope.record(FAMILIES["llama"].make("sdpa"), None, make_inputs(FAMILIES["llama"], 1), tokens=T,
+                                 keep=1, first=first, progress=False)
     map_recording = sinkscope.Recording(
         recording.conditions, {name: x for name, x in recording.tensors.items() if name == "0.att"}
     )
@@ -103,7 +103,7 @@ def test_the_front_end_receives_bytes_on_request(recording: sinkscope.Recording,
 
 
 def test_maps_of_any_tool_are_shown_with_their_tokens() -> None:
-    prompt = inputs(FAMILIES["bert"], 1)[0]
+    prompt = make_inputs(FAMILIES["bert"], 1)[0]
     model = FAMILIES["bert"].make("eager")
     with torch.no_grad():
         attentions = model(input_ids=torch.tensor([prompt]), output_attentions=True).attentions

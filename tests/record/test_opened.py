@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import sinkscope
-from families import FAMILIES, T, inputs
+from families import FAMILIES, T, make_inputs
 from hybrids import HYBRIDS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -36,7 +36,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         recording = sinkscope.record(
             family.make(family.implementations[0]),
             None,
-            inputs(family, 3, tokens),
+            make_inputs(family, 3, tokens),
             tokens=tokens,
             keep=1,
             model_id=f"random {name}",
@@ -97,7 +97,7 @@ def test_the_core_measures_the_first_token_where_the_recording_has_it(
     model = (
         HYBRIDS[name][0]() if name in HYBRIDS else FAMILIES[name].make(FAMILIES[name].implementations[0])
     )
-    prompt = [i % 60 for i in inputs(FAMILIES["llama"], 1)[0]]
+    prompt = [i % 60 for i in make_inputs(FAMILIES["llama"], 1)[0]]
     recording = sinkscope.record(
         model,
         None,
@@ -132,7 +132,7 @@ def test_the_core_measures_the_first_token_where_the_recording_has_it(
 @NEEDS_ENGINE
 def test_the_command_line_names_layers_and_the_first_token_as_the_model_does(tmp_path: Path) -> None:
     make, layers = HYBRIDS["jamba"]
-    prompts = [[i % 60 for i in prompt] for prompt in inputs(FAMILIES["llama"], 2)]
+    prompts = [[i % 60 for i in prompt] for prompt in make_inputs(FAMILIES["llama"], 2)]
     recording = sinkscope.record(make(), None, prompts, tokens=T, first=2, progress=False)
     recording.save(tmp_path / "r.safetensors")
     output = measure(tmp_path / "r.safetensors")

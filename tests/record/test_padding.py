@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import sinkscope
 import torch
-from families import FAMILIES, T, inputs
+from families import FAMILIES, T, make_inputs
 from sinkscope.attention import UnsupportedModel
 from truth import alpha64, run64
 
@@ -36,7 +36,7 @@ def pad(ids: list[list[int]], side: str) -> dict[str, torch.Tensor]:
 )
 def test_a_padded_batch_gives_the_numbers_of_its_prompts(name: str, kernel: str, side: str) -> None:
     model = FAMILIES[name].make(kernel)
-    prompts = [row[:n] for row, n in zip(inputs(FAMILIES[name], 3), LENGTHS, strict=True)]
+    prompts = [row[:n] for row, n in zip(make_inputs(FAMILIES[name], 3), LENGTHS, strict=True)]
     outputs = [run64(model, input_ids=torch.tensor([row[:CUT]])) for row in prompts]
     maps = [torch.stack([att[0] for att in out.attentions]) for out in outputs]
     share = [att / att.sum(-1, keepdim=True) for att in maps]
@@ -60,7 +60,7 @@ def test_a_padded_batch_gives_the_numbers_of_its_prompts(name: str, kernel: str,
 
 def test_inputs_with_a_number_for_each_token_are_cut_with_the_tokens() -> None:
     family = FAMILIES["bert"]
-    model, row = family.make("sdpa"), inputs(family, 1)[0][:30]
+    model, row = family.make("sdpa"), make_inputs(family, 1)[0][:30]
     batch = pad([row], "right") | {"token_type_ids": torch.zeros(1, T, dtype=torch.long)}
     result = sinkscope.record(model, None, [batch], tokens=None, progress=False)
     att = run64(model, input_ids=torch.tensor([row])).attentions
@@ -75,7 +75,7 @@ def test_inputs_with_a_number_for_each_token_are_cut_with_the_tokens() -> None:
     ],
 )
 def test_a_mask_that_cannot_be_cut_is_rejected(change: object, expected: str) -> None:
-    batch = pad(inputs(FAMILIES["llama"], 1), "left")
+    batch = pad(make_inputs(FAMILIES["llama"], 1), "left")
     change(batch["attention_mask"])  # type: ignore[operator]
     with pytest.raises(ValueError, match=expected):
         sinkscope.record(FAMILIES["llama"].make("sdpa"), None, [batch], tokens=None, progress=False)
@@ -84,15 +84,15 @@ def test_a_mask_that_cannot_be_cut_is_rejected(change: object, expected: str) ->
 class Tokenizer:
     pad_token_id, eos_token_id, bos_token_id = 0, 2, 1
 
-    def __init__(self, left: int = 0) -> None:
-        self.left = left
+    def __init__(self, left_pads: int = 0) -> None:
+        self.left_pads = left_pads
 
     def __call__(self, text: str) -> SimpleNamespace:
         ids = [5 + ord(letter) % 60 for letter in text]
-        right = T - len(ids) - self.left
+        right_pads = T - len(ids) - self.left_pads
         return SimpleNamespace(
-            input_ids=[0] * self.left + ids + [0] * right,
-            attention_mask=[0] * self.left + [1] * len(ids) + [0] * right,
+            input_ids=[0] * self.left_pads + ids + [0] * right_pads,
+            attention_mask=[0] * self.left_pads + [1] * len(ids) + [0] * right_pads,
         )
 
     def convert_ids_to_tokens(self, ids: list[int]) -> list[str]:
@@ -102,11 +102,11 @@ class Tokenizer:
         return str(ids[0])
 
 
-@pytest.mark.parametrize("left", [0, 7])
-def test_pads_of_a_tokenizer_are_cut_off(left: int) -> None:
+@pytest.mark.parametrize("left_pads", [0, 7])
+def test_pads_of_a_tokenizer_are_cut_off(left_pads: int) -> None:
     model, text = FAMILIES["llama"].make("sdpa"), "The old man sat."
     ids = [5 + ord(letter) % 60 for letter in text]
-    result = sinkscope.record(model, Tokenizer(left), [text], tokens=None, progress=False)
+    result = sinkscope.record(model, Tokenizer(left_pads), [text], tokens=None, progress=False)
     assert result["0.tokens"].tolist() == ids
     assert result.conditions["first"] == {"token": str(ids[0]), "id": ids[0], "position": 0}
     expected = alpha64(torch.stack(run64(model, input_ids=torch.tensor([ids])).attentions)[:, 0])
@@ -114,7 +114,7 @@ def test_pads_of_a_tokenizer_are_cut_off(left: int) -> None:
 
 
 def test_a_mask_of_pairs_is_cut_with_the_tokens() -> None:
-    [row], model = inputs(FAMILIES["llama"], 1), FAMILIES["llama"].make("sdpa")
+    [row], model = make_inputs(FAMILIES["llama"], 1), FAMILIES["llama"].make("sdpa")
     hidden = torch.ones(T, T).triu(1).bool()
     mask = torch.zeros(1, 1, T, T).masked_fill(hidden, torch.finfo(torch.float32).min)
     batch = {"input_ids": torch.tensor([row]), "attention_mask": mask}
@@ -124,7 +124,7 @@ def test_a_mask_of_pairs_is_cut_with_the_tokens() -> None:
 
 
 def test_ids_with_pad_tokens_are_rejected() -> None:
-    [row] = inputs(FAMILIES["llama"], 1)
+    [row] = make_inputs(FAMILIES["llama"], 1)
     model = FAMILIES["llama"].make("sdpa")
     lists = [0, 0, *row], [*row, 0]
     for ids in (*lists, *({"input_ids": torch.tensor([ids])} for ids in lists)):
@@ -161,7 +161,7 @@ class RenamedInputs(torch.nn.Module):
 def test_a_padded_batch_is_not_watched(name: str, kernel: str, side: str) -> None:
     """Pads would count as tokens of the maps, which changes alpha of the shorter prompt by 0.3."""
     model = FAMILIES[name].make(kernel)
-    prompts = [row[:n] for row, n in zip(inputs(FAMILIES[name], 3), LENGTHS, strict=True)]
+    prompts = [row[:n] for row, n in zip(make_inputs(FAMILIES[name], 3), LENGTHS, strict=True)]
     batch = pad(prompts, side)
     message = "without padding, found that attention_mask hides token .* of sequence 1 "
     with pytest.raises(UnsupportedModel, match=message), torch.no_grad(), sinkscope.watching(model):

@@ -6,13 +6,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import sinkscope
-from families import FAMILIES, T, inputs
+from families import FAMILIES, T, make_inputs
 from hybrids import HYBRIDS
 from safetensors import safe_open
 from safetensors.numpy import save_file
 from sinkscope.maps import OPERATIONS
 from sinkscope.recorder import Recorder, prompt_row
-from sinkscope.recording import CONDITIONS_KEY, UNITS, VERSION_KEY, Means, RecordingError
+from sinkscope.recording import CONDITIONS_KEY, UNITS, VERSION_KEY, MetricStatistics, RecordingError
 from sinkscope.settings import FIELDS, Settings
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -24,7 +24,7 @@ DESCRIPTION = json.loads((ROOT / "wasm" / "sinkscope.describe.json").read_text()
 def test_the_file_follows_the_schema_and_its_shapes(name: str, tmp_path: Path) -> None:
     jsonschema = pytest.importorskip("jsonschema")
     family = FAMILIES[name]
-    recording = sinkscope.record(family.make(family.implementations[0]), None, inputs(family, 3),
+    recording = sinkscope.record(family.make(family.implementations[0]), None, make_inputs(family, 3),
                                  tokens=T, keep=2, license="Apache-2.0", progress=False)
     path = tmp_path / "r.safetensors"
     assert recording.save(path) == path.stat().st_size
@@ -67,36 +67,38 @@ def test_mean_and_deviation_are_those_of_numpy() -> None:
     rng = np.random.default_rng(1)
     values = rng.normal(1e4, 1, (50, 3)).astype(np.float32)
     values[7, 2] = np.nan  # a number that is undefined for one prompt has an undefined mean
-    means = Means()
+    statistics = MetricStatistics()
     for row in values:
-        means.add({"x": row})
-    result = means.tensors()
+        statistics.add({"x": row})
+    result = statistics.tensors()
     assert np.allclose(result["mean.x"], values.astype(np.float64).mean(0), rtol=1e-7, equal_nan=True)
     assert np.allclose(result["deviation.x"], values.astype(np.float64).std(0, ddof=1), rtol=1e-5,
                        equal_nan=True)
-    single_prompt = Means()
+    single_prompt = MetricStatistics()
     single_prompt.add({"x": values[0]})
     assert np.isnan(single_prompt.tensors()["deviation.x"]).all()
 
 
 def test_means_do_not_depend_on_the_order_of_metrics() -> None:
-    means, other = Means(), Means()
-    means.add({"x": np.zeros(2), "y": np.ones((2, 2))})
-    means.add({"y": np.full((2, 2), 3.0), "x": np.full(2, 2.0)})
+    statistics, other = MetricStatistics(), MetricStatistics()
+    statistics.add({"x": np.zeros(2), "y": np.ones((2, 2))})
+    statistics.add({"y": np.full((2, 2), 3.0), "x": np.full(2, 2.0)})
     other.add({"y": np.full((2, 2), 5.0), "x": np.full(2, 4.0)})
     state = other.state()
-    means.join(Means.of_state(1, {name: state[name] for name in sorted(state, reverse=True)}))
-    assert (means.count, means.mean["x"].tolist(), means.mean["y"].tolist()) == (3, [2, 2], [[3, 3], [3, 3]])
-    assert means.squares["x"].tolist() == [8, 8] and means.tensors()["deviation.y"].tolist() == [[2, 2], [2, 2]]
+    statistics.join(MetricStatistics.of_state(1, {name: state[name] for name in sorted(state, reverse=True)}))
+    mean = statistics.mean
+    assert (statistics.count, mean["x"].tolist(), mean["y"].tolist()) == (3, [2, 2], [[3, 3], [3, 3]])
+    assert statistics.squares["x"].tolist() == [8, 8]
+    assert statistics.tensors()["deviation.y"].tolist() == [[2, 2], [2, 2]]
     for metrics in ({"x": np.zeros(2)}, {"x": np.zeros(2), "y": np.zeros((2, 2)), "z": np.zeros(1)}):
         with pytest.raises(ValueError, match="expected the metrics of the prompts before, found others: [yz]"):
-            means.add(metrics)
+            statistics.add(metrics)
 
 
 def test_a_stored_prompt_keeps_no_batch_in_memory() -> None:
     """If a kept prompt were a view of a batch's numbers, those of all prompts would stay in memory."""
     recorder = Recorder(FAMILIES["gpt_oss"].make("eager"), None, Settings.from_arguments(T, [0.1], 3, FIELDS))
-    prompts = recorder.make_prompts(inputs(FAMILIES["gpt_oss"], 3))
+    prompts = recorder.make_prompts(make_inputs(FAMILIES["gpt_oss"], 3))
     for measurement in recorder.measure_all(prompts, 3, progress=False):
         assert measurement and {"alpha", "hidden_norm", "loss", "att"} <= measurement.kept.keys()
         row = prompt_row(measurement, 1, 0)
@@ -152,7 +154,7 @@ def test_a_later_minor_version_and_unknown_names_are_accepted(tmp_path: Path) ->
 
 
 def test_the_table_has_the_summary_of_the_tensors() -> None:
-    recording = sinkscope.record(FAMILIES["llama"].make("sdpa"), None, inputs(FAMILIES["llama"], 4),
+    recording = sinkscope.record(FAMILIES["llama"].make("sdpa"), None, make_inputs(FAMILIES["llama"], 4),
                                  tokens=T, eps=[0.05, 0.3], progress=False)
     rows = {row["metric"]: row for row in recording.table()}
     assert np.isclose(rows["alpha_1"]["mean"], recording["mean.alpha"][..., 0].mean())
@@ -174,7 +176,7 @@ def test_the_table_has_the_summary_of_the_tensors() -> None:
 
 
 def test_a_metric_missing_from_one_of_two_recordings_is_not_compared() -> None:
-    recording = sinkscope.record(FAMILIES["llama"].make("sdpa"), None, inputs(FAMILIES["llama"], 3), tokens=T,
+    recording = sinkscope.record(FAMILIES["llama"].make("sdpa"), None, make_inputs(FAMILIES["llama"], 3), tokens=T,
                                  progress=False)
     tensors = {name: x for name, x in recording.tensors.items() if "loss" not in name}
     reduced = sinkscope.Recording(recording.conditions, tensors)
@@ -199,7 +201,7 @@ def test_units_of_the_summary_are_those_of_the_core() -> None:
 def test_measure_returns_the_sinks_and_the_map_of_the_strongest_head(name: str) -> None:
     family = FAMILIES[name]
     model = family.make(family.implementations[0])
-    recording = sinkscope.record(model, None, inputs(family, 3), tokens=T, eps=[0.1, 0.3], keep=2, progress=False)
+    recording = sinkscope.record(model, None, make_inputs(family, 3), tokens=T, eps=[0.1, 0.3], keep=2, progress=False)
     result = recording.measure(0.1)
     names = [name for name in ("sink_ratio", "sink_ratio_raw") if f"mean.{name}" in recording]
     assert len(names) == (2 if name == "gpt_oss" else 1)
@@ -221,7 +223,7 @@ def test_measure_returns_the_sinks_and_the_map_of_the_strongest_head(name: str) 
 
 def test_measure_uses_the_layer_numbers_of_the_model_and_the_place_of_the_first_token() -> None:
     make, layers = HYBRIDS["jamba"]
-    prompts = [[i % 60 for i in prompt] for prompt in inputs(FAMILIES["llama"], 2)]
+    prompts = [[i % 60 for i in prompt] for prompt in make_inputs(FAMILIES["llama"], 2)]
     recording = sinkscope.record(make(), None, prompts, tokens=T, first=2, eps=[0.03], keep=0, progress=False)
     deviation = recording["deviation.sink_ratio"][0]
     [row] = [row for row in recording.table() if row["metric"] == "Sink_3, eps 0.03"]

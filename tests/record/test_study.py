@@ -15,24 +15,24 @@ import numpy as np
 import pytest
 import sinkscope
 import torch
-from families import FAMILIES, T, inputs
+from families import FAMILIES, T, make_inputs
 
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
 import killed  # noqa: E402
 from sinkscope import loading, studies  # noqa: E402
 from sinkscope.blocks import from_bytes  # noqa: E402
-from sinkscope.recording import Means  # noqa: E402
+from sinkscope.recording import MetricStatistics  # noqa: E402
 from sinkscope.storage import Folder  # noqa: E402
 
-TEXTS = inputs(FAMILIES["llama"], 12)
+TEXTS = make_inputs(FAMILIES["llama"], 12)
 DEADLY_PROMPT = 7  # the prompt that kills a worker
 SETTINGS = {"tokens": T, "eps": [0.05, 0.3], "keep": 2, "batch": 4, "block": 4}
 PACKED_COLUMNS = ("sums", "kept")
 
 
-def make(name: str, marker: str | None = None) -> Any:
-    """Returns a function that makes a model. With `marker`, the first process that runs prompt HEAVY writes this file
+def make_factory(name: str, marker: str | None = None) -> Any:
+    """Returns a function that makes a model. With `marker`, the first process that runs DEADLY_PROMPT writes this file
     and dies."""
 
     def factory() -> tuple[torch.nn.Module, None]:
@@ -82,7 +82,7 @@ def assert_same_recordings(actual: dict[str, str], expected: dict[str, str]) -> 
 @pytest.fixture(scope="module")
 def plain_study(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]]:
     out = tmp_path_factory.mktemp("plain")
-    addresses = studies.study({name: make(name) for name in ("llama", "bloom")}, TEXTS, out, **SETTINGS)
+    addresses = studies.study({name: make_factory(name) for name in ("llama", "bloom")}, TEXTS, out, **SETTINGS)
     assert set(addresses) == {"llama", "bloom"}
     return out, addresses
 
@@ -91,7 +91,7 @@ def test_the_recording_is_that_of_the_same_prompts(plain_study: tuple[Path, dict
     options = {key: SETTINGS[key] for key in ("tokens", "eps", "keep")}
     for name, address in plain_study[1].items():
         result = sinkscope.Recording.open(address)
-        expected = sinkscope.record(make(name)()[0], None, TEXTS, model_id=name, progress=False, **options)
+        expected = sinkscope.record(make_factory(name)()[0], None, TEXTS, model_id=name, progress=False, **options)
         assert result.tensors.keys() == expected.tensors.keys()
         for key, value in expected.tensors.items():
             assert np.allclose(result[key], value, rtol=1e-4, atol=2e-6, equal_nan=value.dtype.kind == "f"), key
@@ -122,9 +122,9 @@ def test_a_row_has_the_numbers_of_each_head_and_stored_maps(plain_study: tuple[P
 
 def test_a_row_has_numbers_of_the_token_that_counts_as_the_first(tmp_path: Path) -> None:
     arguments = {"tokens": T, "keep": 1, "first": 1}
-    studies.study({"llama": make("llama")}, TEXTS[:2], tmp_path, batch=2, **arguments)
+    studies.study({"llama": make_factory("llama")}, TEXTS[:2], tmp_path, batch=2, **arguments)
     rows = list(studies.rows_of(tmp_path, "llama"))
-    expected = sinkscope.record(make("llama")()[0], None, TEXTS[:2], progress=False, **arguments)
+    expected = sinkscope.record(make_factory("llama")()[0], None, TEXTS[:2], progress=False, **arguments)
     alpha = expected["mean.alpha"]
     row_values = np.array([row["head_alpha"] for row in rows]).reshape(-1, *alpha.shape[:-1])
     assert np.allclose(row_values.mean(0), alpha[..., 1], rtol=1e-4, atol=2e-6)
@@ -136,16 +136,16 @@ def test_sums_over_parts_add_up_to_the_sums_over_all_prompts() -> None:
     values = np.random.default_rng(1).normal(1e4, 1, (50, 3)).astype(np.float32)
     parts = []
     for part_values in (values[:1], values[1:30], values[30:]):
-        means = Means()
+        statistics = MetricStatistics()
         for row in part_values:
-            means.add({"x": row, "distance": row})
-        parts.append(Means.of_state(means.count, means.state()))
+            statistics.add({"x": row, "distance": row})
+        parts.append(MetricStatistics.of_state(statistics.count, statistics.state()))
     for order in ((0, 1, 2), (2, 0, 1)):
-        joined_means = Means()
+        joined_statistics = MetricStatistics()
         for i in order:
-            joined_means.join(parts[i])
-        result, values64 = joined_means.tensors(), values.astype(np.float64)
-        assert joined_means.count == 50
+            joined_statistics.join(parts[i])
+        result, values64 = joined_statistics.tensors(), values.astype(np.float64)
+        assert joined_statistics.count == 50
         assert np.allclose(result["mean.x"], values64.mean(0), rtol=1e-7)
         assert np.allclose(result["deviation.x"], values64.std(0, ddof=1), rtol=1e-6)
         assert np.array_equal(result["min.distance"], values.min(0))
@@ -159,7 +159,7 @@ def test_a_study_continues_from_existing_parts(plain_study: tuple[Path, dict[str
 
     def counting_factory(name: str, stop: int | None = None) -> Any:
         def factory() -> Any:
-            model, tokenizer = make(name)()
+            model, tokenizer = make_factory(name)()
 
             def count(module: torch.nn.Module, args: tuple[torch.Tensor, ...]) -> None:
                 calls.append(name)
@@ -198,9 +198,9 @@ def test_rows_of_other_settings_or_texts_are_rejected(plain_study: tuple[Path, d
     for change, other in (({"eps": [0.05]}, "settings"), ({"first": 1}, "settings"), ({"block": 5}, "block"),
                           ({"load_options": {"dtype": "bfloat16"}}, "load")):
         with pytest.raises(ValueError, match=f"same settings and texts, found other {other}"):
-            studies.study({"llama": make("llama")}, TEXTS, out, **SETTINGS | change)
+            studies.study({"llama": make_factory("llama")}, TEXTS, out, **SETTINGS | change)
     with pytest.raises(ValueError, match="found other texts, texts_sha256"):
-        studies.study({"llama": make("llama")}, TEXTS[1:], out, **SETTINGS)
+        studies.study({"llama": make_factory("llama")}, TEXTS[1:], out, **SETTINGS)
 
 
 @pytest.mark.parametrize(("change", "expected"), [
@@ -215,18 +215,19 @@ def test_rows_of_other_settings_or_texts_are_rejected(plain_study: tuple[Path, d
 ])
 def test_invalid_arguments_are_rejected_before_a_model_is_made(tmp_path: Path, change: dict[str, Any],
                                                         expected: str) -> None:
-    arguments = {"models": {"llama": make("llama")}, "texts": TEXTS, "out": tmp_path / "none"} | SETTINGS | change
+    arguments = {"models": {"llama": make_factory("llama")}, "texts": TEXTS, "out": tmp_path / "none",
+                 **SETTINGS, **change}
     with pytest.raises(ValueError, match=expected):
         studies.study(**arguments)
     assert not (tmp_path / "none").exists()
 
 
 def test_short_texts_are_rows_without_numbers(tmp_path: Path) -> None:
-    result = studies.study({"llama": make("llama")}, [TEXTS[0][:5], *TEXTS[1:3]], tmp_path, **SETTINGS)
+    result = studies.study({"llama": make_factory("llama")}, [TEXTS[0][:5], *TEXTS[1:3]], tmp_path, **SETTINGS)
     assert [row["state"] for row in studies.rows_of(tmp_path)] == ["short", "measured", "measured"]
     assert sinkscope.Recording.open(result["llama"]).conditions["prompts"]["count"] == 2
     with pytest.warns(UserWarning, match="bloom: no text was measured"):
-        result = studies.study({"bloom": make("bloom")}, [TEXTS[0][:5]], tmp_path / "none", **SETTINGS)
+        result = studies.study({"bloom": make_factory("bloom")}, [TEXTS[0][:5]], tmp_path / "none", **SETTINGS)
     assert result == {}
 
 
@@ -322,7 +323,7 @@ def test_an_unreadable_checkpoint_becomes_an_error_row_and_the_study_continues(t
 
 def test_similar_names_have_separate_files(tmp_path: Path) -> None:
     names = ["a/b", "a-b", "a--b", "a b", "A/b", "é", "ü", "x" * 200, "x" * 201]
-    result = studies.study(dict.fromkeys(names, make("llama")), TEXTS[:2], tmp_path, **SETTINGS)
+    result = studies.study(dict.fromkeys(names, make_factory("llama")), TEXTS[:2], tmp_path, **SETTINGS)
     assert len({address.lower() for address in result.values()}) == len(names)
     assert [sinkscope.Recording.open(result[name]).model["id"] for name in names] == names
     assert Counter(row["model"] for row in studies.rows_of(tmp_path)) == dict.fromkeys(names, 2)
@@ -354,12 +355,12 @@ def test_the_destination_is_tested_before_a_model_is_loaded(tmp_path: Path, out:
 
 def test_a_study_writes_to_an_address_of_fsspec(plain_study: tuple[Path, dict[str, str]]) -> None:
     out = "memory://bucket/study"
-    result = studies.study({name: make(name) for name in ("llama", "bloom")}, TEXTS, out, **SETTINGS)
+    result = studies.study({name: make_factory(name) for name in ("llama", "bloom")}, TEXTS, out, **SETTINGS)
     assert_same_rows(out, plain_study[0])
     assert_same_recordings(result, plain_study[1])
     folder = Folder(out)
     assert folder.list_names() == sorted(["rows", "study.json", *(Path(address).name for address in result.values())])
-    assert studies.study({name: make(name) for name in ("llama", "bloom")}, TEXTS, out, **SETTINGS) == result
+    assert studies.study({name: make_factory(name) for name in ("llama", "bloom")}, TEXTS, out, **SETTINGS) == result
 
 
 def test_a_file_is_moved_into_place_on_a_filesystem_that_shows_unfinished_files(tmp_path: Path) -> None:
@@ -409,7 +410,7 @@ def test_a_plan_writes_nothing_and_names_files_and_bytes(tmp_path: Path) -> None
     size = sum(path.stat().st_size for path in files)
     assert size / 2 < row["bytes"] < size * 2
     assert studies.plan([name], texts, out, **arguments)[0]["there"] == 15
-    assert np.isnan(studies.plan({"own": make("llama")}, texts, out, **arguments)[0]["bytes"])
+    assert np.isnan(studies.plan({"own": make_factory("llama")}, texts, out, **arguments)[0]["bytes"])
 
 
 def test_a_plan_counts_two_bytes_for_a_cell_of_a_full_map_and_one_for_a_pooled_cell(
@@ -447,7 +448,7 @@ def _local_ray(monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_ray_with_a_killed_worker_gives_the_rows_of_the_plain_loop(plain_study: tuple[Path, dict[str, str]],
                                                                    tmp_path: Path) -> None:
     marker, out = tmp_path / "marker", tmp_path / "study"
-    result = studies.study({name: make(name, str(marker)) for name in ("llama", "bloom")}, TEXTS, out,
+    result = studies.study({name: make_factory(name, str(marker)) for name in ("llama", "bloom")}, TEXTS, out,
                           ray=True, concurrency=2, **SETTINGS)
     assert marker.exists(), "no worker was killed"
     assert_same_rows(out, plain_study[0])

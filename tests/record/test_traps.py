@@ -7,7 +7,7 @@ import pytest
 import sinkscope
 import torch
 import transformers as tf
-from families import FAMILIES, L, T, inputs, to_batch
+from families import FAMILIES, L, T, make_inputs, to_batch
 from sinkscope import metrics
 from sinkscope.attention import Call, UnsupportedModel
 from transformers import AttentionInterface, AttentionMaskInterface
@@ -39,7 +39,7 @@ INTERFACE_FAMILIES = [name for name, family in FAMILIES.items()
 @pytest.mark.parametrize("name", INTERFACE_FAMILIES)
 def test_padding_is_invisible(name: str) -> None:
     family = FAMILIES[name]
-    ids = torch.tensor(inputs(family, 2))
+    ids = torch.tensor(make_inputs(family, 2))
     mask = torch.ones_like(ids)
     # Decoders are padded at the front, encoders at the end.
     pad = slice(T - 9, T) if family.kind == "bidirectional" else slice(0, 9)
@@ -55,7 +55,7 @@ def test_padding_is_invisible(name: str) -> None:
 @pytest.mark.parametrize("name", ["llama", "gpt_oss", "gemma2", "gpt2"])
 def test_maps_of_cached_decoding_are_the_last_rows_of_a_whole_pass(name: str) -> None:
     family = FAMILIES[name]
-    ids = torch.tensor(inputs(family, 1))
+    ids = torch.tensor(make_inputs(family, 1))
     model = family.make(family.implementations[0])
     whole_maps = eager_maps(name, input_ids=ids)
     with torch.no_grad():
@@ -68,9 +68,9 @@ def test_maps_of_cached_decoding_are_the_last_rows_of_a_whole_pass(name: str) ->
             assert (result - expected[:, :, start:stop, stop - S:stop]).abs().max() < 1e-5
 
 
-def flash_like(module: torch.nn.Module, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor,
-               attention_mask: torch.Tensor | None, sliding_window: int | None = None,
-               **options: object) -> tuple[torch.Tensor, None]:
+def attend_like_flash(module: torch.nn.Module, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor,
+                      attention_mask: torch.Tensor | None, sliding_window: int | None = None,
+                      **options: object) -> tuple[torch.Tensor, None]:
     """Attends causally, within the window and without pads, but gets no map-shaped mask, like FlashAttention."""
     S, n = key.shape[2], query.shape[2]
     query_position = torch.arange(S - n, S)[:, None]
@@ -86,9 +86,9 @@ def flash_like(module: torch.nn.Module, query: torch.Tensor, key: torch.Tensor, 
 @pytest.mark.parametrize("name", ["llama", "mistral"])
 @pytest.mark.parametrize("padded", [False, True])
 def test_flash_attention_passes_no_mask(name: str, padded: bool) -> None:
-    AttentionInterface.register("flash_attention_test", flash_like)
+    AttentionInterface.register("flash_attention_test", attend_like_flash)
     AttentionMaskInterface.register("flash_attention_test", flash_attention_mask)
-    ids = torch.tensor(inputs(FAMILIES[name], 1))
+    ids = torch.tensor(make_inputs(FAMILIES[name], 1))
     mask = torch.ones_like(ids)
     mask[:, : 5 * padded] = 0
     model = FAMILIES[name].make("sdpa")
@@ -102,7 +102,7 @@ def test_observing_keeps_the_logits_and_the_causal_mask_of_sdpa() -> None:
     """An implementation without a mask function makes a causal model bidirectional: the recording says so, and a model
     whose logits change is refused."""
     model = FAMILIES["llama"].make("sdpa")
-    ids = torch.tensor(inputs(FAMILIES["llama"], 1))
+    ids = torch.tensor(make_inputs(FAMILIES["llama"], 1))
     with torch.no_grad():
         expected_logits = model(input_ids=ids).logits
     maps, out = observe_maps(model, input_ids=ids)
@@ -113,13 +113,13 @@ def test_observing_keeps_the_logits_and_the_causal_mask_of_sdpa() -> None:
 def test_changed_logits_are_rejected() -> None:
     model = FAMILIES["llama"].make("sdpa")
 
-    def bend(module: torch.nn.Module, args: object, out: tuple[torch.Tensor, object]) -> object:
+    def scale_output(module: torch.nn.Module, args: object, out: tuple[torch.Tensor, object]) -> object:
         is_watched = model.config._attn_implementation == "sinkscope"
         return (out[0] * 1.01, *out[1:]) if is_watched else out
 
-    model.model.layers[1].self_attn.register_forward_hook(bend)
+    model.model.layers[1].self_attn.register_forward_hook(scale_output)
     with pytest.raises(UnsupportedModel, match="logits of the untouched model"):
-        sinkscope.record(model, None, inputs(FAMILIES["llama"], 1), tokens=T, progress=False)
+        sinkscope.record(model, None, make_inputs(FAMILIES["llama"], 1), tokens=T, progress=False)
 
 
 @pytest.mark.parametrize("secret", ["temperature", "mask"])
@@ -138,7 +138,7 @@ def test_an_implementation_with_other_weights_is_rejected(secret: str) -> None:
     model = FAMILIES["llama"].make("sdpa")
     model.config._attn_implementation_internal = "other_test"
     with pytest.raises(UnsupportedModel, match="recomputed weights"):
-        sinkscope.record(model, None, inputs(FAMILIES["llama"], 1), tokens=T, progress=False)
+        sinkscope.record(model, None, make_inputs(FAMILIES["llama"], 1), tokens=T, progress=False)
 
 
 @pytest.mark.parametrize("name", ["llama", "gpt_oss", "bert", "falcon", "bloom"])
@@ -152,10 +152,10 @@ def test_the_implementation_and_the_hooks_are_restored_after_an_exception(name: 
         raise KeyError("in the middle")
 
     with pytest.raises(KeyError), sinkscope.observe(model, raise_error):
-        model(**to_batch(inputs(family, 1)[0]))
+        model(**to_batch(make_inputs(family, 1)[0]))
     with pytest.raises(ValueError, match="fields"):
-        sinkscope.record(model, None, inputs(family, 1), tokens=T, fields=["maps"], progress=False)
-    sinkscope.record(model, None, inputs(family, 1), tokens=T, progress=False)
+        sinkscope.record(model, None, make_inputs(family, 1), tokens=T, fields=["maps"], progress=False)
+    sinkscope.record(model, None, make_inputs(family, 1), tokens=T, progress=False)
     assert [config._attn_implementation for config in configs] == implementations
     assert not any(m._forward_hooks or m._forward_pre_hooks for m in model.modules())
     assert all(m.training for m in model.modules())  # record uses evaluation mode, and restores this mode as well
@@ -163,7 +163,7 @@ def test_the_implementation_and_the_hooks_are_restored_after_an_exception(name: 
 
 def test_low_precision_scores_are_computed_in_float32() -> None:
     model = FAMILIES["llama"].make("sdpa").to(torch.bfloat16)
-    prompt = inputs(FAMILIES["llama"], 1)[0]
+    prompt = make_inputs(FAMILIES["llama"], 1)[0]
     calls = []
     with torch.no_grad(), sinkscope.observe(model, calls.append):
         model(**to_batch(prompt))
@@ -189,18 +189,18 @@ def test_rounding_in_low_precision_is_accepted(
     name: str, implementation: str, dtype: torch.dtype
 ) -> None:
     model = FAMILIES[name].make(implementation).to(dtype)
-    result = sinkscope.record(model, None, inputs(FAMILIES[name], 1), tokens=T, progress=False)
+    result = sinkscope.record(model, None, make_inputs(FAMILIES[name], 1), tokens=T, progress=False)
     assert result.model["dtype"] == str(dtype).removeprefix("torch.")
 
 
 def test_an_attention_of_zeros_is_accepted_in_low_precision() -> None:
     model = FAMILIES["llama"].make("sdpa").to(torch.bfloat16)
     model.model.layers[1].self_attn.v_proj.weight.data.zero_()
-    assert sinkscope.record(model, None, inputs(FAMILIES["llama"], 1), tokens=T, progress=False)
+    assert sinkscope.record(model, None, make_inputs(FAMILIES["llama"], 1), tokens=T, progress=False)
 
 
 def test_vectors_that_a_model_does_not_return_are_absent() -> None:
-    result = sinkscope.record(FAMILIES["bloom"].make("eager"), None, inputs(FAMILIES["bloom"], 1), tokens=T,
+    result = sinkscope.record(FAMILIES["bloom"].make("eager"), None, make_inputs(FAMILIES["bloom"], 1), tokens=T,
                              fields=["q", "k", "v"], progress=False)
     assert "0.att" in result and not result.tensors.keys() & {"0.q", "0.k", "0.v"}
 
@@ -217,12 +217,12 @@ def test_scores_that_are_5_percent_off_are_rejected(name: str, factor: float, dt
     model = FAMILIES[name].make("sdpa").to(dtype)
     model.config._attn_implementation_internal = "factor_test"
     with pytest.raises(UnsupportedModel, match=f"the rounding of {str(dtype)[6:]} over {T} keys"):
-        sinkscope.record(model, None, inputs(FAMILIES[name], 1), tokens=T, progress=False)
+        sinkscope.record(model, None, make_inputs(FAMILIES[name], 1), tokens=T, progress=False)
 
 
 def test_under_autocast_scores_are_those_of_the_rounded_queries() -> None:
     model = FAMILIES["llama"].make("sdpa")
-    prompt = inputs(FAMILIES["llama"], 1)
+    prompt = make_inputs(FAMILIES["llama"], 1)
     with torch.autocast("cpu", dtype=torch.bfloat16):
         result = sinkscope.record(model, None, prompt, tokens=T, progress=False)
         calls: list[Call] = []
@@ -237,7 +237,7 @@ def test_under_autocast_scores_are_those_of_the_rounded_queries() -> None:
 
 
 def test_a_compiled_model_is_recorded_uncompiled() -> None:
-    prompts = inputs(FAMILIES["llama"], 2)
+    prompts = make_inputs(FAMILIES["llama"], 2)
     expected = sinkscope.record(FAMILIES["llama"].make("sdpa"), None, prompts, tokens=T, progress=False)
     compiled_model = torch.compile(FAMILIES["llama"].make("sdpa"), backend="eager")
     result = sinkscope.record(compiled_model, None, prompts, tokens=T, progress=False)
@@ -250,15 +250,15 @@ def test_a_compiled_model_is_recorded_uncompiled() -> None:
 
 def test_a_prompt_out_of_memory_is_reported_and_the_others_continue() -> None:
     model = FAMILIES["llama"].make("sdpa")
-    prompts = inputs(FAMILIES["llama"], 4)
+    prompts = make_inputs(FAMILIES["llama"], 4)
     large_prompt = torch.tensor(prompts[1])
 
-    def run_out(module: torch.nn.Module, args: tuple[torch.Tensor, ...]) -> None:
+    def raise_out_of_memory(module: torch.nn.Module, args: tuple[torch.Tensor, ...]) -> None:
         if (args[0] == large_prompt).all(-1).any():
             raise torch.OutOfMemoryError("CUDA out of memory")
 
     expected = sinkscope.record(model, None, [prompts[i] for i in (0, 2, 3)], tokens=T, progress=False)
-    model.get_input_embeddings().register_forward_pre_hook(run_out)
+    model.get_input_embeddings().register_forward_pre_hook(raise_out_of_memory)
     for batch in (1, 2, 4):
         with pytest.warns(UserWarning, match="out of memory"):
             result = sinkscope.record(model, None, prompts, tokens=T, batch=batch, keep=2, progress=False)
@@ -279,7 +279,7 @@ def test_other_errors_are_not_taken_for_lack_of_memory() -> None:
 def test_a_batch_gives_the_numbers_of_single_prompts() -> None:
     for name in ("llama", "gpt_oss", "bloom", "bert"):
         model = FAMILIES[name].make(FAMILIES[name].implementations[0])
-        prompts = inputs(FAMILIES[name], 5)
+        prompts = make_inputs(FAMILIES[name], 5)
         single_recording = sinkscope.record(model, None, prompts, tokens=T, progress=False, keep=3)
         batch_recording = sinkscope.record(model, None, prompts, tokens=T, progress=False, keep=3, batch=3)
         assert single_recording.tensors.keys() == batch_recording.tensors.keys()
@@ -301,7 +301,7 @@ def test_a_model_without_attention_is_rejected() -> None:
 
 def test_short_texts_are_omitted_and_reported() -> None:
     model = FAMILIES["llama"].make("sdpa")
-    prompts = inputs(FAMILIES["llama"], 2)
+    prompts = make_inputs(FAMILIES["llama"], 2)
     with pytest.warns(UserWarning, match="1 of 3 texts have fewer than 48 tokens"):
         result = sinkscope.record(model, None, [prompts[0], [5, 6], prompts[1]], tokens=T, progress=False)
     assert result.conditions["prompts"]["count"] == 2
@@ -316,12 +316,12 @@ def test_the_first_token_and_the_mask_are_parameters() -> None:
     """If a position other than 0 counts as the first, ratios, shares and the rows of prompts are those of this
     position."""
     model = FAMILIES["vit"].make("sdpa")
-    prompt = inputs(FAMILIES["vit"], 1)
+    prompt = make_inputs(FAMILIES["vit"], 1)
     result = sinkscope.record(model, None, prompt, tokens=None, first=3, fields=["v", "hidden"],
                              progress=False)
     norms = np.linalg.norm(result["0.v"], axis=-1)
-    others = np.delete(norms, 3, -1).mean(-1)
-    assert np.allclose(result["mean.value_ratio"], norms[..., 3] / others, rtol=1e-5)
+    other_norms = np.delete(norms, 3, -1).mean(-1)
+    assert np.allclose(result["mean.value_ratio"], norms[..., 3] / other_norms, rtol=1e-5)
     hidden = np.linalg.norm(result["0.hidden"], axis=-1)
     assert np.allclose(result["mean.hidden_ratio"], hidden[:, 3] / np.delete(hidden, 3, -1).mean(-1),
                        rtol=1e-5)
@@ -338,7 +338,7 @@ def test_the_first_token_and_the_mask_are_parameters() -> None:
 def test_numbers_of_the_first_token_use_the_position_that_counts_as_first() -> None:
     """Under a causal mask, earlier queries do not see the token that counts as the first."""
     first = 2
-    model, prompt = FAMILIES["llama"].make("sdpa"), inputs(FAMILIES["llama"], 1)
+    model, prompt = FAMILIES["llama"].make("sdpa"), make_inputs(FAMILIES["llama"], 1)
     result = sinkscope.record(model, None, prompt, tokens=T, first=first, eps=[0.02, 0.05],
                              fields=["k", "v", "hidden"], progress=False)
     att = result.attention(0)  # rounded to 16 bits
@@ -369,7 +369,7 @@ def test_numbers_of_the_first_token_use_the_position_that_counts_as_first() -> N
 def test_raw_numbers_of_a_prompt_use_the_position_that_counts_as_first() -> None:
     """Raw numbers differ from others only in a model whose rows do not sum to 1."""
     first, family = 2, FAMILIES["gpt_oss"]
-    result = sinkscope.record(family.make(family.implementations[0]), None, inputs(family, 1), tokens=T,
+    result = sinkscope.record(family.make(family.implementations[0]), None, make_inputs(family, 1), tokens=T,
                              first=first, eps=[0.05, 0.1], progress=False)
     alpha, sink = result["mean.alpha_raw"], result["mean.sink_ratio_raw"]
     assert np.array_equal(result["prompt.sink_ratio_raw"][0], sink[:, first])
@@ -386,7 +386,7 @@ def test_pooled_maps_average_only_visible_cells(name: str, monkeypatch: pytest.M
     monkeypatch.setattr(attention, "CPU_CELLS", 7 * 4 * T)  # chunks end inside pooled cells
     family = FAMILIES[name]
     model = family.make(family.implementations[0])
-    prompt = inputs(family, 1)
+    prompt = make_inputs(family, 1)
     pooled = sinkscope.record(model, None, prompt, tokens=T, maps="pooled", progress=False)
     maps, _ = observe_maps(model, **to_batch(prompt[0]))
     visible = [torch.as_tensor(m[0].numpy() > 0).any(0) for m in maps]
@@ -432,7 +432,7 @@ class AddedMaskModel(torch.nn.Module):
 
 @pytest.mark.parametrize("added", [-torch.inf, torch.finfo(torch.float32).min, -1e9, -1e4])
 def test_any_large_negative_number_hides_a_key(added: float) -> None:
-    model, [ids] = AddedMaskModel(added), inputs(FAMILIES["llama"], 1)
+    model, [ids] = AddedMaskModel(added), make_inputs(FAMILIES["llama"], 1)
     result = sinkscope.record(model, None, [ids], tokens=T, progress=False)
     expected = metrics.alpha(torch.stack(model.maps).double())
     assert result.model["mask"] == {"kind": "causal"} and "mean.loss_mean" in result
@@ -445,11 +445,11 @@ def test_any_large_negative_number_hides_a_key(added: float) -> None:
 def test_an_ambiguous_mask_is_rejected() -> None:
     """Adding -100 to a score hides the key, but a bias may be as large without being a mask."""
     with pytest.raises(UnsupportedModel, match="no query gives a later key more than .*; add -inf"):
-        sinkscope.record(AddedMaskModel(-100.0), None, inputs(FAMILIES["llama"], 1), tokens=T, progress=False)
+        sinkscope.record(AddedMaskModel(-100.0), None, make_inputs(FAMILIES["llama"], 1), tokens=T, progress=False)
 
 
 def test_a_mask_in_a_mapping_may_be_of_large_numbers() -> None:
-    [ids] = inputs(FAMILIES["llama"], 1)
+    [ids] = make_inputs(FAMILIES["llama"], 1)
     mask = torch.full((T, T), -1e9).triu(1)[None, None]
     model = FAMILIES["llama"].make("sdpa")
     expected = sinkscope.record(model, None, [ids], tokens=T, progress=False)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import sinkscope
 import torch
-from families import FAMILIES, T, inputs
+from families import FAMILIES, T, make_inputs
 from sinkscope.attention import UnsupportedModel, unwrap
 from torch import nn
 from truth import alpha64, eager64
@@ -73,7 +73,7 @@ WRAPPERS = {
 @pytest.mark.parametrize("name", ["gpt_oss", "llama"])
 def test_a_wrapped_model_gives_its_own_numbers(name: str, wrapper: str) -> None:
     family = FAMILIES[name]
-    prompt = inputs(family, 1)[0]
+    prompt = make_inputs(family, 1)[0]
     model = WRAPPERS[wrapper](family.make(family.implementations[0])).eval()
     ids = torch.tensor([prompt])
     inner = next(
@@ -127,7 +127,7 @@ def ddp(model: nn.Module) -> nn.Module:
 @pytest.mark.parametrize("name", ["gpt_oss", "llama"])
 def test_a_sharded_model_gives_its_own_numbers(name: str, wrap: Callable[[nn.Module], nn.Module]) -> None:
     family = FAMILIES[name]
-    prompts = inputs(family, 2)
+    prompts = make_inputs(family, 2)
     plain_model = family.make(family.implementations[0])
     att = torch.stack([eager64(plain_model, input_ids=torch.tensor([ids])) for ids in prompts])
     share = att / att.sum(-1, keepdim=True)

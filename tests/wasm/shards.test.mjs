@@ -19,10 +19,10 @@ test('shards give the same bits as one file, whatever their number and order', a
       await model.close();
       return read;
     };
-    const whole = await readOf(weights);
+    const expected = await readOf(weights);
     for (const n of [1, 2, 3, 7]) {
-      assert.deepEqual(await readOf(deal(weights, n)), whole);
-      assert.deepEqual(await readOf(deal(weights, n).reverse()), whole);
+      assert.deepEqual(await readOf(deal(weights, n)), expected);
+      assert.deepEqual(await readOf(deal(weights, n).reverse()), expected);
     }
   });
 });
@@ -32,17 +32,17 @@ test('progress counts the bytes of all shards, and closed models give their memo
   await withEngine({}, async (engine) => {
     const parts = deal(weights, 3);
     const total = parts.reduce((sum, part) => sum + part.length, 0);
-    const open = async () => {
-      const seen = [];
-      const note = ({ stage, done }) => stage === 'read' && seen.push(done);
+    const openParts = async () => {
+      const positions = [];
+      const note = ({ stage, done }) => stage === 'read' && positions.push(done);
       const model = await engine.open({ config, weights: parts }, { onProgress: note });
-      assert.equal(seen.at(-1), total);
-      assert.ok(seen.every((done, i) => i === 0 || done >= seen[i - 1]));
+      assert.equal(positions.at(-1), total);
+      assert.ok(positions.every((done, i) => i === 0 || done >= positions[i - 1]));
       await model.close();
     };
-    for (let i = 0; i < 3; i++) await open();
+    for (let i = 0; i < 3; i++) await openParts();
     const before = await engine.memory();
-    for (let i = 0; i < 10; i++) await open();
+    for (let i = 0; i < 10; i++) await openParts();
     assert.equal(await engine.memory(), before);
   });
 });
@@ -51,15 +51,15 @@ test('a shard that is missing, repeated or from another model is named', async (
   const { config, weights } = files(tiny);
   await withEngine({}, async (engine) => {
     const [a, b] = deal(weights, 2);
-    const refused = (parts, expected) =>
+    const assertRefused = (parts, expected) =>
       assert.rejects(engine.open({ config, weights: parts }), expected);
-    await refused([a], { code: 'bad_tensor' });
-    await refused([a, b, a], { code: 'bad_file', text: /each name once/ });
+    await assertRefused([a], { code: 'bad_tensor' });
+    await assertRefused([a, b, a], { code: 'bad_file', text: /each name once/ });
     const gguf = new Uint8Array([...Buffer.from('GGUF'), ...new Uint8Array(60)]);
-    await refused([a, gguf], { code: 'bad_file', text: /one format/ });
-    await refused([], { code: 'argument' });
-    await refused([a, b.subarray(0, 100)], { code: 'bad_file' });
-    await refused(
+    await assertRefused([a, gguf], { code: 'bad_file', text: /one format/ });
+    await assertRefused([], { code: 'argument' });
+    await assertRefused([a, b.subarray(0, 100)], { code: 'bad_file' });
+    await assertRefused(
       Array.from({ length: 1025 }, () => a),
       { code: 'bad_request', where: 'weights' },
     );

@@ -11,39 +11,40 @@ const folder = new URL('smollm2/', golden);
 
 function compare(actual, expected) {
   assert.equal(actual.length, expected.length);
-  let off = 0;
+  let largestError = 0;
   let size = 0;
   actual.forEach((value, i) => {
-    off = Math.max(off, Math.abs(value - expected[i]));
+    largestError = Math.max(largestError, Math.abs(value - expected[i]));
     size = Math.max(size, Math.abs(expected[i]));
   });
-  return { off, size };
+  return { largestError, size };
 }
 
 test(
   'SmolLM2 from GGUF has the tokens, maps, hidden states, logits and greedy text of transformers',
   { skip },
   async (t) => {
-    const about = JSON.parse(readFileSync(new URL('golden.json', folder), 'utf8'));
+    const goldenFacts = JSON.parse(readFileSync(new URL('golden.json', folder), 'utf8'));
     const expected = readSafetensors(new URL('golden.safetensors', folder));
     const tokens = [...expected.tokens.data];
     const T = tokens.length;
     await withEngine({}, async (engine) => {
-      const [plan] = await planFiles([{ path: about.file, file: await openAsBlob(file) }]);
+      const [plan] = await planFiles([{ path: goldenFacts.file, file: await openAsBlob(file) }]);
       const model = await engine.open(modelFiles(plan));
       const tokenizer = await planTokenizer(plan, model);
-      const ids = (await tokenizer.encode(about.text)).map(({ id }) => id);
+      const ids = (await tokenizer.encode(goldenFacts.text)).map(({ id }) => id);
       assert.deepEqual(ids.slice(0, T), tokens);
 
       const run = await model.run(tokens, {
         fields: ['att', 'hidden', 'logits'],
         capacity: T + 24,
       });
-      const reported = {};
+      const metricErrors = {};
       const maps = [];
-      for (const layer of about.layers) maps.push(...(await run.field('att', { layer })).data);
-      reported.maps = compare(maps, expected.att.data);
-      assert.ok(reported.maps.off <= 1e-4, JSON.stringify(reported.maps));
+      for (const layer of goldenFacts.layers)
+        maps.push(...(await run.field('att', { layer })).data);
+      metricErrors.maps = compare(maps, expected.att.data);
+      assert.ok(metricErrors.maps.largestError <= 1e-4, JSON.stringify(metricErrors.maps));
 
       const { data, shape } = await run.field('hidden');
       const rows = [0, T / 2];
@@ -52,24 +53,24 @@ test(
           ...data.subarray((l * T + row) * shape[2], (l * T + row + 1) * shape[2]),
         ]),
       ).flat(2);
-      reported.hidden = compare(hidden, expected.hidden.data.slice(0, hidden.length));
+      metricErrors.hidden = compare(hidden, expected.hidden.data.slice(0, hidden.length));
       assert.ok(
-        reported.hidden.off <= 1e-5 * reported.hidden.size,
-        JSON.stringify(reported.hidden),
+        metricErrors.hidden.largestError <= 1e-5 * metricErrors.hidden.size,
+        JSON.stringify(metricErrors.hidden),
       );
 
       const V = model.architecture.V;
       const logits = (await run.field('logits')).data.filter(
-        (_, i) => (i % V) % about.stride === 0,
+        (_, i) => (i % V) % goldenFacts.stride === 0,
       );
-      reported.logits = compare(logits, expected.logits.data);
-      assert.ok(reported.logits.off <= 1e-3, JSON.stringify(reported.logits));
+      metricErrors.logits = compare(logits, expected.logits.data);
+      assert.ok(metricErrors.logits.largestError <= 1e-3, JSON.stringify(metricErrors.logits));
 
       const greedy = [];
       for await (const { token } of run.generate({ count: 24 })) greedy.push(token);
       assert.deepEqual(greedy, [...expected.greedy.data]);
-      assert.equal(await tokenizer.decode(greedy), about.continuation);
-      t.diagnostic(JSON.stringify({ ...reported, memory: await engine.memory() }));
+      assert.equal(await tokenizer.decode(greedy), goldenFacts.continuation);
+      t.diagnostic(JSON.stringify({ ...metricErrors, memory: await engine.memory() }));
     });
   },
 );

@@ -9,49 +9,49 @@ const sequences = Array.from({ length: 12 }, (_, i) =>
   Array.from({ length: 24 }, (_, t) => (7 * i + 31 * t) % 900),
 );
 
-const later = (value, ms) => new Promise((resolve) => setTimeout(resolve, ms, value));
+const resolveLater = (value, ms) => new Promise((resolve) => setTimeout(resolve, ms, value));
 
-const replicated = (n) => ({ replicas: Array.from({ length: n }, (_, i) => `replica ${i}`) });
+const modelOfReplicas = (n) => ({ replicas: Array.from({ length: n }, (_, i) => `replica ${i}`) });
 
 test('a study gives the same bits for any number of workers', { timeout: 120_000 }, async () => {
-  const found = [];
+  const results = [];
   for (const options of [{ worker: false }, { workers: 1 }, { workers: 2 }, { workers: 3 }]) {
     await withEngine({ worker: true, ...options }, async (engine) => {
       const model = await engine.open(files(softmax));
-      const order = [];
-      const done = [];
-      const one = await engine.memory();
+      const indices = [];
+      const positions = [];
+      const bytes = await engine.memory();
       const result = await measure(model, sequences, {
-        onSequence: (_, i) => order.push(i),
-        onProgress: (progress) => done.push(progress.done),
+        onSequence: (_, i) => indices.push(i),
+        onProgress: (progress) => positions.push(progress.done),
       });
-      assert.deepEqual(order, [...sequences.keys()]);
+      assert.deepEqual(indices, [...sequences.keys()]);
       assert.deepEqual(
-        done,
-        order.map((i) => i + 1),
+        positions,
+        indices.map((i) => i + 1),
       );
       const replicas = options.workers ?? 1;
       assert.equal(model.replicas.length, replicas);
-      assert.ok(replicas === 1 || (await engine.memory()) > 1.5 * one, 'others were at work');
-      found.push(result);
+      assert.ok(replicas === 1 || (await engine.memory()) > 1.5 * bytes, 'others were at work');
+      results.push(result);
       await model.close();
       const closed = await failure(model.replicas.at(-1).run([1]));
       assert.deepEqual([closed.code, closed.where], ['closed', 'model']);
     });
   }
-  for (const other of found) assert.deepEqual(other, found[0]);
+  for (const otherResult of results) assert.deepEqual(otherResult, results[0]);
 });
 
 test('a study uses all cores but one, or both of two cores, unless the caller sets the number of workers', async () => {
   const cores = availableParallelism();
-  const own = cores > 2 ? cores - 1 : cores;
-  for (const [options, wanted] of [
-    [{}, Math.min(own, 64)],
+  const defaultCount = cores > 2 ? cores - 1 : cores;
+  for (const [options, expectedCount] of [
+    [{}, Math.min(defaultCount, 64)],
     [{ workers: 3 }, 3],
   ])
     await withEngine({ worker: true, ...options }, async (engine) => {
       const model = await engine.open(files(softmax));
-      assert.equal(model.replicas.length, wanted);
+      assert.equal(model.replicas.length, expectedCount);
       const rates = [];
       await measure(model, sequences, { onProgress: ({ rate }) => rates.push(rate) });
       assert.equal(rates.length, sequences.length);
@@ -66,13 +66,13 @@ test('a study over a pool stops on request, and the pool remains usable', async 
   await withEngine({ worker: true, workers: 2 }, async (engine) => {
     const model = await engine.open(files(softmax));
     const stop = new AbortController();
-    const seen = [];
-    const stopped = measure(model, sequences, {
+    const rates = [];
+    const measurePromise = measure(model, sequences, {
       signal: stop.signal,
-      onSequence: (_, i) => seen.push(i) === 3 && stop.abort(new Error('enough')),
+      onSequence: (_, i) => rates.push(i) === 3 && stop.abort(new Error('enough')),
     });
-    await assert.rejects(stopped, /enough/);
-    assert.deepEqual(seen, [0, 1, 2]);
+    await assert.rejects(measurePromise, /enough/);
+    assert.deepEqual(rates, [0, 1, 2]);
     await assert.rejects(measure(model, sequences, { signal: stop.signal }), /enough/);
     const { metrics } = await measure(model, sequences);
     assert.ok(metrics.alpha.mean.length > 0);
@@ -82,40 +82,41 @@ test('a study over a pool stops on request, and the pool remains usable', async 
 test('results have the order of the items, whichever worker is faster', async () => {
   const items = [30, 1, 20, 1, 1, 10, 1, 1, 1];
   const replicas = new Set();
-  const found = [];
+  const values = [];
   const work = async (replica, ms, i) => {
     replicas.add(replica);
-    return later(i, ms);
+    return resolveLater(i, ms);
   };
-  for await (const i of spread(replicated(3), items, work)) found.push(i);
-  assert.deepEqual(found, [...items.keys()]);
+  for await (const i of spread(modelOfReplicas(3), items, work)) values.push(i);
+  assert.deepEqual(values, [...items.keys()]);
   assert.equal(replicas.size, 3);
-  for await (const _ of spread(replicated(2), [], work)) assert.fail('there is nothing');
+  for await (const _ of spread(modelOfReplicas(2), [], work)) assert.fail('there is nothing');
   for await (const replica of spread({ name: 'alone' }, [0], async (replica) => replica))
     assert.deepEqual(replica, { name: 'alone' });
 });
 
 test('a study does not run ahead of a slow reader', async () => {
-  let begun = 0;
-  const work = async () => ++begun;
-  const results = spread(replicated(2), Array(1000).fill(0), work);
+  let startedCount = 0;
+  const work = async () => ++startedCount;
+  const results = spread(modelOfReplicas(2), Array(1000).fill(0), work);
   await results.next();
-  await later(0, 10);
-  assert.ok(begun <= 12, `${begun} were begun for one that was taken`);
+  await resolveLater(0, 10);
+  assert.ok(startedCount <= 12, `${startedCount} were begun for one that was taken`);
   await results.return();
-  await later(0, 10);
-  assert.ok(begun <= 12);
+  await resolveLater(0, 10);
+  assert.ok(startedCount <= 12);
 });
 
 test('a failure in one replica ends the whole study, at its place', async () => {
-  const found = [];
+  const values = [];
   const work = async (replica, item) => {
-    await later(0, item);
+    await resolveLater(0, item);
     if (item === 3) throw new Error('three');
     return item;
   };
   await assert.rejects(async () => {
-    for await (const item of spread(replicated(2), [9, 1, 3, 1, 1, 3], work)) found.push(item);
+    for await (const item of spread(modelOfReplicas(2), [9, 1, 3, 1, 1, 3], work))
+      values.push(item);
   }, /three/);
-  assert.deepEqual(found, [9, 1]);
+  assert.deepEqual(values, [9, 1]);
 });

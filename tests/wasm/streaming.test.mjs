@@ -10,18 +10,18 @@ const evict = { kind: 'evict', policy: 'h2o', budget: 32, positions: 'cache' };
 test('a streaming run far beyond the context has the losses of a run that keeps all keys and values', async () => {
   await withEngine({}, async (engine) => {
     const model = await engine.open(files(softmax));
-    const [whole, streamed] = await Promise.all(
+    const [wholeLosses, streamedLosses] = await Promise.all(
       [false, true].map(async (streaming) => {
         const run = await model.run(ids, { fields: ['loss'], edits: [evict], streaming });
         return (await run.field('loss')).data;
       }),
     );
     assert.ok(model.architecture.context < ids.length);
-    assert.deepEqual(streamed, whole);
+    assert.deepEqual(streamedLosses, wholeLosses);
     const { metrics, T } = await measure(model, [ids], { edits: [evict], streaming: true });
     assert.equal(T, ids.length);
     assert.deepEqual(Object.keys(metrics).sort(), ['accuracy', 'loss_at', 'loss_mean']);
-    assert.ok(Math.abs(metrics.loss_at.mean[500] - whole[500]) < 1e-12);
+    assert.ok(Math.abs(metrics.loss_at.mean[500] - wholeLosses[500]) < 1e-12);
   });
 });
 
@@ -32,23 +32,23 @@ test('the memory of a streaming run is known in advance, and grows by 12 bytes w
       model.runBytes(n, { fields: ['loss'], edits: [evict], capacity: n, streaming });
     assert.equal((await bytes(12288)) - (await bytes(8192)), 12 * 4096);
     assert.ok((await bytes(4096)) < 2 ** 22 && (await bytes(4096, false)) > 2 ** 24);
-    const long = await failure(model.runBytes(4096));
-    assert.deepEqual([long.code, long.where], ['argument', 'tokens.length']);
+    const lengthError = await failure(model.runBytes(4096));
+    assert.deepEqual([lengthError.code, lengthError.where], ['argument', 'tokens.length']);
   });
 });
 
 test('fields that a streaming run does not store are rejected by name', async () => {
   await withEngine({}, async (engine) => {
     const model = await engine.open(files(softmax));
-    const short = ids.slice(0, 100);
-    const wrong = async (options, where) => {
-      const all = { edits: [evict], streaming: true, ...options };
-      const found = await failure(model.run(short, all));
-      assert.deepEqual([found.code, found.where], ['bad_request', where]);
+    const shortIds = ids.slice(0, 100);
+    const assertRefused = async (options, where) => {
+      const allOptions = { edits: [evict], streaming: true, ...options };
+      const error = await failure(model.run(shortIds, allOptions));
+      assert.deepEqual([error.code, error.where], ['bad_request', where]);
     };
-    await wrong({ fields: ['att'] }, 'att');
-    await wrong({ edits: [{ kind: 'silence', layer: 0 }] }, 'streams');
-    await wrong({ edits: [{ ...evict, layer: 1 }] }, 'streams');
+    await assertRefused({ fields: ['att'] }, 'att');
+    await assertRefused({ edits: [{ kind: 'silence', layer: 0 }] }, 'streams');
+    await assertRefused({ edits: [{ ...evict, layer: 1 }] }, 'streams');
     const run = await model.run(ids, { edits: [evict], streaming: true, capacity: 702 });
     assert.equal((await failure(run.field('k'))).where, 'k');
     assert.equal((await failure(run.metric('key_norm'))).where, 'key_norm');

@@ -25,7 +25,13 @@ import {
 import { drawItems, meanWithError } from '../../wasm/study/tasks.ts';
 import { refuses } from './helper.mjs';
 
-const row = (name, fields, more = {}) => ({ name, fields, arguments: [], summary: true, ...more });
+const row = (name, fields, changes = {}) => ({
+  name,
+  fields,
+  arguments: [],
+  summary: true,
+  ...changes,
+});
 const describe = {
   defaults: { eps: 0.3 },
   metrics: [
@@ -56,24 +62,24 @@ const describe = {
 /** Returns a fake model that records its runs; a metric is the first token plus ten times the threshold. */
 function fakeModel({ fails = () => false, context = 4, replicas } = {}) {
   const runs = [];
-  let open = 0;
+  let openCount = 0;
   const run = (replica) => async (ids, options) => {
-    const at = runs.push({ ids, replica, ...options }) - 1;
-    open++;
+    const runIndex = runs.push({ ids, replica, ...options }) - 1;
+    openCount++;
     return {
-      at,
-      close: async () => void open--,
+      runIndex,
+      close: async () => void openCount--,
       read: async (reads) => {
-        if (fails(at)) throw new Error('no read');
-        runs[at].reads = reads;
+        if (fails(runIndex)) throw new Error('no read');
+        runs[runIndex].reads = reads;
         return reads.map(({ metric, eps = 0 }) => ({
           shape: [1],
           data: Float32Array.of(metric === 'rare' ? NaN : ids[0] + 10 * eps),
         }));
       },
       metric: async (name, { base }) => {
-        if (fails(at)) throw new Error('no metric');
-        runs[at].asked = [name, base.at];
+        if (fails(runIndex)) throw new Error('no metric');
+        runs[runIndex].asked = [name, base.runIndex];
         const { layer, head } = options.edits.at(-1);
         return { shape: [1], data: Float32Array.of(1 + 2 * layer + head) };
       },
@@ -82,17 +88,17 @@ function fakeModel({ fails = () => false, context = 4, replicas } = {}) {
   const architecture = { L: 2, H: 2, V: 10, context, mask: { kind: 'causal' } };
   const model = { describe, architecture, run: run(0) };
   if (replicas) model.replicas = Array.from({ length: replicas }, (_, i) => ({ run: run(i) }));
-  return { model, runs, open: () => open };
+  return { model, runs, countOpen: () => openCount };
 }
 
 test('a run stores rows of maps and vectors only if a metric or an edited run reads them', async () => {
-  const late = [{ kind: 'late' }];
+  const lateEdits = [{ kind: 'late' }];
   for (const [metrics, cases, options, measuring] of [
     [['loss', 'sink', 'cosines'], [[]], {}, [['loss', 'sink', 'cosines']]],
     [['sink', 'dots'], [[]], {}, [false]],
     [['sink', 'tags'], [[]], {}, [false]],
-    [['loss'], [late], { streaming: true }, [false]],
-    [['sink'], [late, late, late], {}, [undefined, false, false, false]],
+    [['loss'], [lateEdits], { streaming: true }, [false]],
+    [['sink'], [lateEdits, lateEdits, lateEdits], {}, [undefined, false, false, false]],
     [['sink', 'kl'], [[{ kind: 'early', layer: 0 }]], {}, [undefined, ['sink', 'kl']]],
   ]) {
     const { model, runs } = fakeModel();
@@ -106,91 +112,107 @@ test('a run stores rows of maps and vectors only if a metric or an edited run re
 });
 
 test('the unedited run is made once if edited runs begin from it or are compared with it', async () => {
-  const late = [{ kind: 'late' }];
-  const above = [{ kind: 'early', layer: 1 }];
-  const low = [{ kind: 'early', layer: 0 }];
-  const plain = ['att', 'hidden', 'loss'];
-  const all = ['logits', 'att', 'hidden', 'loss'];
-  const compared = { metrics: ['loss', 'kl'] };
+  const lateEdits = [{ kind: 'late' }];
+  const upperEdits = [{ kind: 'early', layer: 1 }];
+  const lowestEdits = [{ kind: 'early', layer: 0 }];
+  const plainFields = ['att', 'hidden', 'loss'];
+  const allFields = ['logits', 'att', 'hidden', 'loss'];
+  const comparedOptions = { metrics: ['loss', 'kl'] };
   for (const [cases, options, T, fields, begin] of [
-    [[late, above], {}, 4, undefined, []],
-    [[late, above, late], {}, 4, plain, [0, 1, 2]],
-    [[[], late, low, above, [...late, { kind: 'early' }], late], {}, 4, plain, [1, 3, 5]],
-    [[late, above, [...above, ...late]], {}, 4, undefined, []],
-    [[late, above, [...above, { kind: 'late', layer: 2 }]], {}, 4, plain, [0, 1, 2]],
-    [[late, late, late], {}, 5, undefined, []],
-    [[late, late, late], { streaming: true }, 4, undefined, []],
-    [[late], compared, 4, all, [0]],
-    [[low], compared, 4, ['logits'], []],
-    [[[]], compared, 4, ['logits'], []],
+    [[lateEdits, upperEdits], {}, 4, undefined, []],
+    [[lateEdits, upperEdits, lateEdits], {}, 4, plainFields, [0, 1, 2]],
+    [
+      [[], lateEdits, lowestEdits, upperEdits, [...lateEdits, { kind: 'early' }], lateEdits],
+      {},
+      4,
+      plainFields,
+      [1, 3, 5],
+    ],
+    [[lateEdits, upperEdits, [...upperEdits, ...lateEdits]], {}, 4, undefined, []],
+    [
+      [lateEdits, upperEdits, [...upperEdits, { kind: 'late', layer: 2 }]],
+      {},
+      4,
+      plainFields,
+      [0, 1, 2],
+    ],
+    [[lateEdits, lateEdits, lateEdits], {}, 5, undefined, []],
+    [[lateEdits, lateEdits, lateEdits], { streaming: true }, 4, undefined, []],
+    [[lateEdits], comparedOptions, 4, allFields, [0]],
+    [[lowestEdits], comparedOptions, 4, ['logits'], []],
+    [[[]], comparedOptions, 4, ['logits'], []],
   ]) {
-    const { model, runs, open } = fakeModel();
+    const { model, runs, countOpen } = fakeModel();
     await sweep(model, [Array(T).fill(1)], cases, { metrics: ['loss'], ...options });
     const where = JSON.stringify([cases, options, T]);
-    const others = fields ? runs.slice(1) : runs;
+    const editedRuns = fields ? runs.slice(1) : runs;
     if (fields) {
       assert.deepEqual([runs[0].edits, runs[0].fields], [undefined, fields], where);
       assert.deepEqual([runs[0].capacity, runs[0].reads], [T, undefined]);
     }
-    const wanted = options.metrics ? ['loss', 'logits'] : ['loss'];
+    const expectedFields = options.metrics ? ['loss', 'logits'] : ['loss'];
     assert.deepEqual(
-      others.map((run) => [run.edits, run.fields, run.capacity, run.streaming]),
-      cases.map((edits) => [edits, wanted, T, options.streaming]),
+      editedRuns.map((run) => [run.edits, run.fields, run.capacity, run.streaming]),
+      cases.map((edits) => [edits, expectedFields, T, options.streaming]),
       where,
     );
-    const begun = others.flatMap(({ from }, i) => (from ? [i] : []));
-    assert.deepEqual(begun, begin, where);
-    for (const { from } of others) assert.ok(!from || from.run.at === 0);
-    const bases = others.map(({ reads }) => reads.map(({ base }) => base?.at));
+    const derivedIndices = editedRuns.flatMap(({ from }, i) => (from ? [i] : []));
+    assert.deepEqual(derivedIndices, begin, where);
+    for (const { from } of editedRuns) assert.ok(!from || from.run.runIndex === 0);
+    const bases = editedRuns.map(({ reads }) => reads.map(({ base }) => base?.runIndex));
     const base = options.metrics ? [undefined, 0] : [undefined];
     assert.deepEqual(bases, Array(cases.length).fill(base), where);
-    assert.equal(open(), 0);
+    assert.equal(countOpen(), 0);
   }
 });
 
 test('means and deviations are computed for each threshold, and progress has a rate', async (t) => {
-  let now = 0;
-  t.mock.method(performance, 'now', () => 500 * now++);
+  let time = 0;
+  t.mock.method(performance, 'now', () => 500 * time++);
   const { model } = fakeModel();
-  const heard = [];
-  const seen = [];
+  const progresses = [];
+  const sequenceCalls = [];
   const options = {
     eps: [0.5, 0.25],
     metrics: ['loss', 'sink', 'rare'],
-    onProgress: (progress) => heard.push(progress),
-    onSequence: (metrics, index, at) => seen.push([Object.keys(metrics), index, at]),
+    onProgress: (progress) => progresses.push(progress),
+    onSequence: (metrics, index, caseIndex) =>
+      sequenceCalls.push([Object.keys(metrics), index, caseIndex]),
   };
-  const found = await measure(model, [[1], [3]], options);
-  const of = (a, b) => ({
+  const measurement = await measure(model, [[1], [3]], options);
+  const metricOf = (a, b) => ({
     shape: [1],
     mean: [(a + b) / 2],
     deviation: [Math.abs(a - b) / 2 ** 0.5],
   });
-  const close = (entry) => ({ ...entry, deviation: entry.deviation.map((x) => x?.toFixed(9)) });
-  const { metrics, byEps, ...others } = found;
+  const roundDeviation = (entry) => ({
+    ...entry,
+    deviation: entry.deviation.map((x) => x?.toFixed(9)),
+  });
+  const { metrics, byEps, ...others } = measurement;
   assert.deepEqual(others, { eps: 0.5, T: 1, sequences: 2 });
   assert.deepEqual(Object.keys(metrics), ['loss', 'sink', 'rare']);
   // The fake model adds ten times eps to the first token: 1 + 5 and 3 + 5. Every metric gets the first eps.
-  assert.deepEqual(close(metrics.loss), close(of(6, 8)));
-  assert.deepEqual(close(metrics.sink), close(of(6, 8)));
+  assert.deepEqual(roundDeviation(metrics.loss), roundDeviation(metricOf(6, 8)));
+  assert.deepEqual(roundDeviation(metrics.sink), roundDeviation(metricOf(6, 8)));
   assert.deepEqual(metrics.rare, { shape: [1], mean: [null], deviation: [null] });
   assert.deepEqual(byEps[0], { eps: 0.5, metrics: { sink: metrics.sink } });
   assert.equal(byEps[1].eps, 0.25);
   assert.deepEqual(Object.keys(byEps[1].metrics), ['sink']);
-  assert.deepEqual(close(byEps[1].metrics.sink), close(of(3.5, 5.5)));
+  assert.deepEqual(roundDeviation(byEps[1].metrics.sink), roundDeviation(metricOf(3.5, 5.5)));
   assert.deepEqual(
-    heard.map(({ stage, done, total, rate }) => [stage, done, total, rate]),
+    progresses.map(({ stage, done, total, rate }) => [stage, done, total, rate]),
     [
       ['measure', 1, 2, 2],
       ['measure', 2, 2, 2],
     ],
   );
-  assert.deepEqual(seen, [
+  assert.deepEqual(sequenceCalls, [
     [options.metrics, 0, 0],
     [options.metrics, 1, 0],
   ]);
-  const one = await measure(fakeModel().model, [[5]], { metrics: ['loss'] });
-  assert.deepEqual(one, {
+  const singleMeasurement = await measure(fakeModel().model, [[5]], { metrics: ['loss'] });
+  assert.deepEqual(singleMeasurement, {
     ...{ eps: 0.3, T: 1, sequences: 1 },
     metrics: { loss: { shape: [1], mean: [8], deviation: [null] } },
   });
@@ -198,8 +220,8 @@ test('means and deviations are computed for each threshold, and progress has a r
 
 test('by default a study measures the summary metrics, and a streaming study those that its fields allow', async () => {
   const names = async (cases, options) => {
-    const [one] = await sweep(fakeModel().model, [[1]], cases, options);
-    return Object.keys(one.metrics);
+    const [measurement] = await sweep(fakeModel().model, [[1]], cases, options);
+    return Object.keys(measurement.metrics);
   };
   assert.deepEqual(await names([[]]), ['loss', 'sink']);
   assert.deepEqual(await names([[], [{ kind: 'early' }]]), ['loss', 'sink', 'kl']);
@@ -208,34 +230,34 @@ test('by default a study measures the summary metrics, and a streaming study tho
 
 test('a study closes every run, also if one fails', async () => {
   const edits = [{ kind: 'early' }];
-  for (const at of [0, 1, 2]) {
-    const { model, open, runs } = fakeModel({ fails: (i) => i === at });
-    const work = sweep(model, [[1]], [edits, edits], { metrics: ['kl'] });
-    if (at === 0) await work;
-    else await assert.rejects(work, /no read/);
+  for (const failingRun of [0, 1, 2]) {
+    const { model, countOpen, runs } = fakeModel({ fails: (i) => i === failingRun });
+    const sweepPromise = sweep(model, [[1]], [edits, edits], { metrics: ['kl'] });
+    if (failingRun === 0) await sweepPromise;
+    else await assert.rejects(sweepPromise, /no read/);
     // The first run is the baseline; this test reads no metric of it.
-    assert.deepEqual([open(), runs.length], [0, at === 1 ? 2 : 3]);
+    assert.deepEqual([countOpen(), runs.length], [0, failingRun === 1 ? 2 : 3]);
   }
-  const { model, open } = fakeModel({ fails: (i) => i === 1 });
+  const { model, countOpen } = fakeModel({ fails: (i) => i === 1 });
   await assert.rejects(headEffects(model, [[1]]), /no metric/);
-  assert.equal(open(), 0);
+  assert.equal(countOpen(), 0);
 });
 
 test('an empty study, and one of unequal lengths, is rejected in a sentence', async () => {
   const { model } = fakeModel();
-  const of = (sequences, options) => () => measure(model, sequences, options);
+  const measureCall = (sequences, options) => () => measure(model, sequences, options);
   await refuses([
-    [of([]), 'sequences: expected one sequence or more, got 0'],
-    [of([[1, 2], [1]]), 'sequences[1].length: expected 2, as of the first, got 1'],
-    [of([1]), 'sequences[0]: expected a list, got 1'],
-    [of([[1]], { eps: [] }), 'eps: expected one threshold or more, got "none"'],
-    [of([[1]], { eps: [0.1, 0.1] }), 'eps: expected each threshold once, got a list of 2'],
-    [of([[1]], { eps: '0.1' }), 'eps: expected a number, got "0.1"'],
-    [of([[1]], { eps: ['x'] }), 'eps[0]: expected a number, got "x"'],
-    [of([[1]], { edits: 3 }), 'edits: expected a list, got 3'],
-    [of([[1]], { streaming: 1 }), 'streaming: expected true or false, got 1'],
+    [measureCall([]), 'sequences: expected one sequence or more, got 0'],
+    [measureCall([[1, 2], [1]]), 'sequences[1].length: expected 2, as of the first, got 1'],
+    [measureCall([1]), 'sequences[0]: expected a list, got 1'],
+    [measureCall([[1]], { eps: [] }), 'eps: expected one threshold or more, got "none"'],
+    [measureCall([[1]], { eps: [0.1, 0.1] }), 'eps: expected each threshold once, got a list of 2'],
+    [measureCall([[1]], { eps: '0.1' }), 'eps: expected a number, got "0.1"'],
+    [measureCall([[1]], { eps: ['x'] }), 'eps[0]: expected a number, got "x"'],
+    [measureCall([[1]], { edits: 3 }), 'edits: expected a list, got 3'],
+    [measureCall([[1]], { streaming: 1 }), 'streaming: expected true or false, got 1'],
     [
-      of([[1]], { metrics: ['x'] }),
+      measureCall([[1]], { metrics: ['x'] }),
       'metric: expected one of loss, sink, kl, rare, bare, dots, tags, cosines, gap, got "x"',
     ],
     [() => sweep(model, [[1]], [3]), 'cases[0]: expected a list, got 3'],
@@ -246,67 +268,75 @@ test('an empty study, and one of unequal lengths, is rejected in a sentence', as
 
 test('workers share the heads of few sequences evenly, and each run begins below its ablated head', async () => {
   const edits = [{ kind: 'late' }];
-  for (const [replicas, n, wanted] of [
+  for (const [replicas, n, expectedHeads] of [
     [1, 1, [[0, 1, 2, 3]]],
     [2, 1, [[0, 2], [1, 3]]], // prettier-ignore
     [3, 2, [[0, 2], [1, 3], [0, 2], [1, 3]]], // prettier-ignore
   ]) {
-    const { model, runs, open } = fakeModel({ replicas });
-    const heard = [];
-    const onProgress = (progress) => heard.push(progress);
+    const { model, runs, countOpen } = fakeModel({ replicas });
+    const progresses = [];
+    const onProgress = (progress) => progresses.push(progress);
     const sequences = Array.from({ length: n }, (_, i) => [i, 1]);
-    const found = await headEffects(model, sequences, { edits, onProgress });
+    const effects = await headEffects(model, sequences, { edits, onProgress });
     const mean = [1, 2, 3, 4];
-    assert.deepEqual(found, { shape: [2, 2], mean, deviation: Array(4).fill(n > 1 ? 0 : null) });
+    assert.deepEqual(effects, { shape: [2, 2], mean, deviation: Array(4).fill(n > 1 ? 0 : null) });
     const total = 4 * n;
     assert.deepEqual(
-      heard,
+      progresses,
       Array.from({ length: total }, (_, i) => ({ stage: 'measure', done: i + 1, total })),
     );
-    assert.equal(open(), 0);
-    const bases = runs.flatMap((run, at) => (run.from ? [] : [at]));
-    for (const at of bases) {
-      const { ids, fields, capacity } = runs[at];
-      assert.deepEqual([runs[at].edits, fields, capacity], [edits, ['hidden', 'loss', 'kept'], 2]);
+    assert.equal(countOpen(), 0);
+    const bases = runs.flatMap((run, runIndex) => (run.from ? [] : [runIndex]));
+    for (const baseIndex of bases) {
+      const { ids, fields, capacity } = runs[baseIndex];
+      assert.deepEqual(
+        [runs[baseIndex].edits, fields, capacity],
+        [edits, ['hidden', 'loss', 'kept'], 2],
+      );
       assert.equal(ids.length, 2);
     }
-    const own = bases.map((at) => runs.filter(({ from }) => from?.run.at === at));
-    const heads = own.map((list) => list.map((run) => 2 * run.edits[1].layer + run.edits[1].head));
-    assert.deepEqual(heads.map(String).sort(), wanted.map(String).sort());
-    for (const run of own.flat()) {
+    const derivedRuns = bases.map((baseIndex) =>
+      runs.filter(({ from }) => from?.run.runIndex === baseIndex),
+    );
+    const heads = derivedRuns.map((list) =>
+      list.map((run) => 2 * run.edits[1].layer + run.edits[1].head),
+    );
+    assert.deepEqual(heads.map(String).sort(), expectedHeads.map(String).sort());
+    for (const run of derivedRuns.flat()) {
       const { layer, head } = run.edits[1];
       assert.deepEqual(run.edits, [...edits, { kind: 'silence', layer, head }]);
       assert.deepEqual([run.from.layer, run.fields, run.capacity], [layer, ['loss'], 2]);
-      assert.deepEqual(run.asked, ['loss_change', run.from.run.at]);
+      assert.deepEqual(run.asked, ['loss_change', run.from.run.runIndex]);
     }
   }
 });
 
 test('each replica gets two items at a time, and none starts after the consumer has stopped', async () => {
-  const ends = [];
-  let begun = 0;
-  const work = () => new Promise((resolve) => ends.push(() => resolve(begun)) && begun++);
+  const releases = [];
+  let startedCount = 0;
+  const work = () =>
+    new Promise((resolve) => releases.push(() => resolve(startedCount)) && startedCount++);
   const turn = () => new Promise(setImmediate);
   const results = spread({ replicas: ['a', 'b', 'c'] }, Array(90).fill(0), work);
-  const first = results.next();
+  const firstResult = results.next();
   await turn();
-  assert.equal(begun, 6);
+  assert.equal(startedCount, 6);
   // All items except the first end, and then those that replaced them.
-  for (let i = 1; i < ends.length; i++) {
-    ends[i]();
+  for (let i = 1; i < releases.length; i++) {
+    releases[i]();
     await turn();
   }
-  assert.equal(begun, 12);
-  ends[0]();
-  await first;
+  assert.equal(startedCount, 12);
+  releases[0]();
+  await firstResult;
   await turn();
-  assert.equal(begun, 12);
+  assert.equal(startedCount, 12);
   await results.next();
-  assert.equal(begun, 13);
+  assert.equal(startedCount, 13);
   await results.return();
-  for (const end of ends) end();
+  for (const release of releases) release();
   await turn();
-  assert.equal(begun, 13);
+  assert.equal(startedCount, 13);
 });
 
 test('a study listens to its signal only while it runs', async () => {
@@ -322,10 +352,10 @@ test('a study listens to its signal only while it runs', async () => {
       assert.equal(listening, 1);
       if (fails) throw new Error('no work');
     };
-    const all = async () => {
+    const spreadAll = async () => {
       for await (const _ of spread({}, [1, 2], work, { signal }));
     };
-    await (fails ? assert.rejects(all(), /no work/) : all());
+    await (fails ? assert.rejects(spreadAll(), /no work/) : spreadAll());
     assert.equal(listening, 0);
   }
 });
@@ -334,18 +364,18 @@ test('a study listens to its signal only while it runs', async () => {
 const words = {
   encode: async (text, { special }) => {
     const ids = text.split(' ').filter(Boolean).map((word) => ({ id: word.length, special: false })); // prettier-ignore
-    const edge = (id) => (special === 'none' ? [] : [{ id, special: true }]);
-    return [...edge(100), ...ids, ...edge(101)];
+    const edgeToken = (id) => (special === 'none' ? [] : [{ id, special: true }]);
+    return [...edgeToken(100), ...ids, ...edgeToken(101)];
   },
 };
 
 test('a text is cut into as many sequences as fit, up to the requested number', async () => {
-  const six = 'a bb ccc dddd eeeee ffffff';
+  const sixWords = 'a bb ccc dddd eeeee ffffff';
   for (const [text, options, sequences, cut] of [
-    [six, { tokens: 5, sequences: 9 }, [[100, 1, 2, 3, 101], [100, 4, 5, 6, 101]], [3, 6, 0, 6]], // prettier-ignore
-    [six, { tokens: 6, sequences: 9 }, [[100, 1, 2, 3, 4, 101]], [4, 6, 0, 6]],
-    [six, { tokens: 5, sequences: 1 }, [[100, 1, 2, 3, 101]], [3, 6, 0, 6]],
-    [six, { tokens: 3, sequences: 2, special: 'none' }, [[1, 2, 3], [4, 5, 6]], [3, 6, 0, 6]], // prettier-ignore
+    [sixWords, { tokens: 5, sequences: 9 }, [[100, 1, 2, 3, 101], [100, 4, 5, 6, 101]], [3, 6, 0, 6]], // prettier-ignore
+    [sixWords, { tokens: 6, sequences: 9 }, [[100, 1, 2, 3, 4, 101]], [4, 6, 0, 6]],
+    [sixWords, { tokens: 5, sequences: 1 }, [[100, 1, 2, 3, 101]], [3, 6, 0, 6]],
+    [sixWords, { tokens: 3, sequences: 2, special: 'none' }, [[1, 2, 3], [4, 5, 6]], [3, 6, 0, 6]], // prettier-ignore
     [['a bb', 'a bb ccc', 'ccc bb a a'], { tokens: 5, sequences: 9 }, [[100, 1, 2, 3, 101], [100, 3, 2, 1, 101]], [3, 9, 1, 4]], // prettier-ignore
     [['a bb ccc', 'x', 'x'], { tokens: 5, sequences: 1 }, [[100, 1, 2, 3, 101]], [3, 3, 0, 3]],
     ['a bb\r\n \ncc ddd e', { tokens: 4, sequences: 9, lines: true }, [[100, 1, 2, 101], [100, 2, 3, 101]], [2, 5, 0, 3]], // prettier-ignore
@@ -357,16 +387,17 @@ test('a text is cut into as many sequences as fit, up to the requested number', 
     const asked = options.sequences;
     assert.deepEqual(cuts, { asked, sequences: sequences.length, room, read, short, longest });
   }
-  const of = (text, options) => () => cutText(words, text, { tokens: 5, sequences: 1, ...options });
+  const cutCall = (text, options) => () =>
+    cutText(words, text, { tokens: 5, sequences: 1, ...options });
   await refuses([
-    [of('a'), 'text: expected a text of at least 3 tokens'],
-    [of('a', { lines: true }), 'text: expected a line of at least 3 tokens'],
-    [of('a', { tokens: 2 }), 'tokens: expected more than the 2 special ones, got 2'],
-    [of('a', { tokens: 0 }), 'tokens: expected an integer from 1 to 2147483648, got 0'],
-    [of('a', { sequences: 0 }), 'sequences: expected an integer from 1 to 2147483648, got 0'],
-    [of(['a', 3]), 'text[1]: expected a string, got 3'],
-    [of('a', { lines: 1 }), 'lines: expected true or false, got 1'],
-    [of('a', { onCut: 1 }), 'onCut: expected a function, got 1'],
+    [cutCall('a'), 'text: expected a text of at least 3 tokens'],
+    [cutCall('a', { lines: true }), 'text: expected a line of at least 3 tokens'],
+    [cutCall('a', { tokens: 2 }), 'tokens: expected more than the 2 special ones, got 2'],
+    [cutCall('a', { tokens: 0 }), 'tokens: expected an integer from 1 to 2147483648, got 0'],
+    [cutCall('a', { sequences: 0 }), 'sequences: expected an integer from 1 to 2147483648, got 0'],
+    [cutCall(['a', 3]), 'text[1]: expected a string, got 3'],
+    [cutCall('a', { lines: 1 }), 'lines: expected true or false, got 1'],
+    [cutCall('a', { onCut: 1 }), 'onCut: expected a function, got 1'],
   ]);
   assert.deepEqual(await cutText(words, 'a', { tokens: 3, sequences: 1 }), [[100, 1, 101]]);
 });
@@ -405,9 +436,9 @@ test('the minimal length for a threshold is that at which uniform attention no l
 });
 
 test('labels of at most 60 characters are accepted, and labels and texts are trimmed', () => {
-  const long = 'a'.repeat(60);
-  assert.deepEqual(groupsOf([` ${long} \t one `, 'b\ttwo']), [
-    { label: long, texts: ['one'] },
+  const label = 'a'.repeat(60);
+  assert.deepEqual(groupsOf([` ${label} \t one `, 'b\ttwo']), [
+    { label: label, texts: ['one'] },
     { label: 'b', texts: ['two'] },
   ]);
 });
@@ -415,10 +446,10 @@ test('labels of at most 60 characters are accepted, and labels and texts are tri
 /** Returns a fake model whose next token is always the successor; with a hidden key it repeats the token. */
 function successorModel({ context = 12, V = 10, mask = { kind: 'causal' } } = {}) {
   const runs = [];
-  let open = 0;
+  let openCount = 0;
   const run = async (ids, options) => {
     runs.push({ ids, ...options });
-    open++;
+    openCount++;
     const T = ids.length;
     const fields = {
       loss: [[T], ids.map((_, t) => t / 4)],
@@ -426,57 +457,66 @@ function successorModel({ context = 12, V = 10, mask = { kind: 'causal' } } = {}
       logits: [[T, V], ids.flatMap((id) => Array.from({ length: V }, (_, v) => Number(v > id)))],
     };
     return {
-      close: async () => void open--,
+      close: async () => void openCount--,
       field: async (name) => ({ shape: fields[name][0], data: Float32Array.from(fields[name][1]) }),
     };
   };
-  return { model: { run, architecture: { V, context, mask, L: 1, H: 1 } }, runs, open: () => open };
+  return {
+    model: { run, architecture: { V, context, mask, L: 1, H: 1 } },
+    runs,
+    countOpen: () => openCount,
+  };
 }
 
 test('a task evicts its key after the prompt or the evidence was read, and compares with an ordinary key', async () => {
-  const hidden = (key, queries) => queries.map((query) => ({ kind: 'hide_key', key, query }));
+  const hideEdits = (key, queries) => queries.map((query) => ({ kind: 'hide_key', key, query }));
   const edits = [{ kind: 'silence' }];
-  for (const [prompt, queries, other] of [
+  for (const [prompt, queries, controlKey] of [
     [{ ids: [9, 1, 2, 5, 6], from: 3 }, [2, 3], 1],
     [{ ids: [9, 1, 2, 5, 6, 7], from: 4, lost: 3, needs: [1] }, [3, 4], 2],
     [{ ids: [9, 1, 2, 5, 6, 7], from: 4, lost: 2 }, [2, 3, 4], 1],
     [{ ids: [9, 1, 2, 3, 5], from: 4, choices: [4, 5, 9] }, [3], undefined],
   ]) {
-    const { model, runs, open } = successorModel();
-    const heard = [];
-    const onProgress = (progress) => heard.push(progress);
+    const { model, runs, countOpen } = successorModel();
+    const progresses = [];
+    const onProgress = (progress) => progresses.push(progress);
     const task = { name: 'mine', prompts: [prompt], chance: 0.5 };
-    const found = await measureTask(model, task, { edits, onProgress });
+    const result = await measureTask(model, task, { edits, onProgress });
     const { ids, from, choices } = prompt;
-    const drawn = runs[2].edits[1].key;
-    if (other === undefined) assert.ok(drawn === 1 || drawn === 2);
-    else assert.equal(drawn, other);
-    const own = [[], hidden(0, queries), hidden(drawn, queries), [{ kind: 'hide_key', key: 0 }]];
+    const drawnKey = runs[2].edits[1].key;
+    if (controlKey === undefined) assert.ok(drawnKey === 1 || drawnKey === 2);
+    else assert.equal(drawnKey, controlKey);
+    const conditionEdits = [
+      [],
+      hideEdits(0, queries),
+      hideEdits(drawnKey, queries),
+      [{ kind: 'hide_key', key: 0 }],
+    ];
     const fields = ['loss', 'rank', ...(choices ? ['logits'] : [])];
     assert.deepEqual(
       runs.map((run) => [run.edits, run.fields, run.capacity]),
-      own.map((one) => [[...edits, ...one], fields, ids.length]),
+      conditionEdits.map((edit) => [[...edits, ...edit], fields, ids.length]),
     );
-    assert.equal(open(), 0);
+    assert.equal(countOpen(), 0);
     assert.deepEqual(
-      heard,
+      progresses,
       [1, 2, 3, 4].map((done) => ({ stage: 'measure', done, total: 4 })),
     );
-    assert.deepEqual([found.prompts, found.predicted], [1, ids.length - from]);
-    const right = ids.slice(from).filter((id, i) => id === ids[from + i - 1] + 1).length;
-    assert.equal(found.baseline.accuracy.mean, right / (ids.length - from));
-    assert.equal(found.baseline.loss.mean, (from + ids.length - 1) / 8);
-    assert.equal(found.baseline.choice?.mean, choices && 0);
+    assert.deepEqual([result.prompts, result.predicted], [1, ids.length - from]);
+    const rightCount = ids.slice(from).filter((id, i) => id === ids[from + i - 1] + 1).length;
+    assert.equal(result.baseline.accuracy.mean, rightCount / (ids.length - from));
+    assert.equal(result.baseline.loss.mean, (from + ids.length - 1) / 8);
+    assert.equal(result.baseline.choice?.mean, choices && 0);
   }
   const prompts = [{ ids: [9, 1, 2, 3, 5], from: 4, choices: [9, 5] }];
-  const found = await measureTask(successorModel().model, { name: 'mine', prompts, chance: 0.5 });
-  assert.deepEqual([found.baseline.choice.mean, found.can], [1, true]);
+  const result = await measureTask(successorModel().model, { name: 'mine', prompts, chance: 0.5 });
+  assert.deepEqual([result.baseline.choice.mean, result.can], [1, true]);
 });
 
 test('a model can do a task if its accuracy exceeds chance by two standard errors', async () => {
-  const [right, wrong] = [{ ids: [9, 1, 2, 3], from: 3 }, { ids: [9, 1, 2, 5], from: 3 }]; // prettier-ignore
+  const [rightPrompt, wrongPrompt] = [{ ids: [9, 1, 2, 3], from: 3 }, { ids: [9, 1, 2, 5], from: 3 }]; // prettier-ignore
   // Three of four prompts are right: the error is sqrt((3 / 16 * 4) / 3 / 4) = 1 / 4.
-  const prompts = [right, right, right, wrong];
+  const prompts = [rightPrompt, rightPrompt, rightPrompt, wrongPrompt];
   for (const [chance, can] of [
     [0.2499, true],
     [0.25, false],
@@ -485,9 +525,9 @@ test('a model can do a task if its accuracy exceeds chance by two standard error
       (await measureTask(successorModel().model, { name: 'x', prompts, chance })).can,
       can,
     );
-  const one = { name: 'x', prompts: [right], chance: 0.9999 };
-  assert.equal((await measureTask(successorModel().model, one)).can, true);
-  assert.equal((await measureTask(successorModel().model, { ...one, chance: 1 })).can, false);
+  const task = { name: 'x', prompts: [rightPrompt], chance: 0.9999 };
+  assert.equal((await measureTask(successorModel().model, task)).can, true);
+  assert.equal((await measureTask(successorModel().model, { ...task, chance: 1 })).can, false);
   assert.deepEqual(meanWithError([1, 2, 3]), { mean: 2, error: Math.sqrt(1 / 3) });
   assert.deepEqual(meanWithError([2]), { mean: 2, error: null });
 });
@@ -507,13 +547,13 @@ test('the chosen answer has the largest logit, and among equal logits the lowest
     ])
       for (const answer of choices) {
         const run = async (ids, options) => {
-          const one = await model.run(ids, options);
+          const run = await model.run(ids, options);
           const data = Float32Array.from(
             ids.flatMap(() => Array.from(Array(10), (_, v) => logits[v] ?? 9)),
           );
           const field = async (name) =>
-            name === 'logits' ? { shape: [ids.length, 10], data } : one.field(name);
-          return { ...one, field };
+            name === 'logits' ? { shape: [ids.length, 10], data } : run.field(name);
+          return { ...run, field };
         };
         const prompts = [{ ids: [9, 1, 3, answer], from: 3, choices }];
         const { baseline } = await measureTask({ ...model, run }, { prompts, chance: 0.5 });
@@ -524,86 +564,107 @@ test('the chosen answer has the largest logit, and among equal logits the lowest
 test('a search replaces its suffix only by a better candidate, the first of equal ones, and has seed 0 by default', async () => {
   const pair = { prompt: [1, 2], continuation: [3, 4] };
   const search = async (losses, options = {}) => {
-    const { model, runs, open } = successorModel();
-    const run = async (ids, given) => {
+    const { model, runs, countOpen } = successorModel();
+    const run = async (ids, options) => {
       const loss = losses[Math.min(runs.length, losses.length - 1)];
-      const one = await model.run(ids, given);
+      const run = await model.run(ids, options);
       const field = async () => ({
         shape: [ids.length],
         data: new Float32Array(ids.length).fill(loss),
       });
-      return { ...one, field };
+      return { ...run, field };
     };
     const choices = { goal: 'loss', length: 3, steps: 1, width: 3, ...options };
-    const found = await searchSuffix({ ...model, run }, pair, choices);
-    assert.equal(open(), 0, 'every run is closed');
-    return { found, tried: runs.map(({ ids }) => ids.slice(2, 5)) };
+    const result = await searchSuffix({ ...model, run }, pair, choices);
+    assert.equal(countOpen(), 0, 'every run is closed');
+    return { result, tried: runs.map(({ ids }) => ids.slice(2, 5)) };
   };
-  for (const [losses, chosen] of [
+  for (const [losses, chosenIndex] of [
     [[1], 0],
     [[1, 0.5], 0],
     [[1, 2, 2, 1], 1],
     [[1, 0.5, 2, 2, 1], 2],
   ]) {
-    const { found, tried } = await search(losses);
+    const { result, tried } = await search(losses);
     assert.equal(new Set(tried.slice(0, 4).map(String)).size, 4, 'four suffixes');
-    assert.deepEqual([found.suffix, found.score], [tried[chosen], losses[chosen]], `${losses}`);
+    assert.deepEqual(
+      [result.suffix, result.score],
+      [tried[chosenIndex], losses[chosenIndex]],
+      `${losses}`,
+    );
   }
-  const [none, zero, one] = [{}, { seed: 0 }, { seed: 1 }].map((options) => search([1], options));
-  assert.deepEqual((await none).tried, (await zero).tried);
-  assert.notDeepEqual((await none).tried, (await one).tried);
+  const [defaultResult, resultOfZero, resultOfOne] = [{}, { seed: 0 }, { seed: 1 }].map((options) =>
+    search([1], options),
+  );
+  assert.deepEqual((await defaultResult).tried, (await resultOfZero).tried);
+  assert.notDeepEqual((await defaultResult).tried, (await resultOfOne).tried);
 });
 
 test('draws distinct items by the numbers of the generator', () => {
-  const low = () => 0;
-  const high = () => 2 ** 32 - 1;
+  const drawLowest = () => 0;
+  const drawHighest = () => 2 ** 32 - 1;
   const list = [...'abcd'];
-  assert.deepEqual(drawItems(list, 2, low), ['a', 'b']);
-  assert.deepEqual(drawItems(list, 2, high), ['d', 'a']);
-  assert.deepEqual(drawItems(list, 4, high), ['d', 'a', 'b', 'c']);
+  assert.deepEqual(drawItems(list, 2, drawLowest), ['a', 'b']);
+  assert.deepEqual(drawItems(list, 2, drawHighest), ['d', 'a']);
+  assert.deepEqual(drawItems(list, 4, drawHighest), ['d', 'a', 'b', 'c']);
   assert.deepEqual(list, [...'abcd']);
 });
 
 test('measureTask rejects invalid prompts in a sentence', async () => {
   const { model } = successorModel();
-  const good = { ids: [9, 1, 2, 3], from: 3 };
-  const of = (change, options) => () =>
-    measureTask(model, { name: 'x', prompts: [{ ...good, ...change }], chance: 0 }, options);
-  const at = 'task.prompts[0]';
+  const goodPrompt = { ids: [9, 1, 2, 3], from: 3 };
+  const measureTaskCall = (change, options) => () =>
+    measureTask(model, { name: 'x', prompts: [{ ...goodPrompt, ...change }], chance: 0 }, options);
+  const promptPlace = 'task.prompts[0]';
   await refuses([
-    [of({ ids: [9, 1, 2] }), `${at}.ids.length: expected an integer from 4 to 12, got 3`],
-    [of({ ids: Array(13).fill(1) }), `${at}.ids.length: expected an integer from 4 to 12, got 13`],
-    [of({ ids: [9, 1, 2, 10] }), `${at}.ids[3]: expected an integer from 0 to 9, got 10`],
-    [of({ from: 2 }), `${at}.from: expected an integer from 3 to 3, got 2`],
-    [of({ lost: 1 }), `${at}.lost: expected an integer from 2 to 2, got 1`],
     [
-      of({ needs: [1] }),
-      `${at}.needs: expected not every key that can be evicted, got a list of 1`,
+      measureTaskCall({ ids: [9, 1, 2] }),
+      `${promptPlace}.ids.length: expected an integer from 4 to 12, got 3`,
     ],
     [
-      of({ choices: [-1] }),
-      `${at}.choices[0]: expected an integer from 0 to 281474976710656, got -1`,
+      measureTaskCall({ ids: Array(13).fill(1) }),
+      `${promptPlace}.ids.length: expected an integer from 4 to 12, got 13`,
     ],
-    [of({ choices: [3, 10] }), `${at}.choices[1]: expected an integer from 0 to 9, got 10`],
-    [of({ choices: [4] }), `${at}.choices: expected the answer 3 among them, got a list of 1`],
     [
-      of({ ids: [9, 1, 2, 3, 4], choices: [4] }),
-      `${at}.from: expected an integer from 4 to 4, got 3`,
+      measureTaskCall({ ids: [9, 1, 2, 10] }),
+      `${promptPlace}.ids[3]: expected an integer from 0 to 9, got 10`,
     ],
-    [of({}, { seed: -1 }), 'seed: expected an integer from 0 to 4294967295, got -1'],
-    [of({}, { edits: 3 }), 'edits: expected a list, got 3'],
+    [measureTaskCall({ from: 2 }), `${promptPlace}.from: expected an integer from 3 to 3, got 2`],
+    [measureTaskCall({ lost: 1 }), `${promptPlace}.lost: expected an integer from 2 to 2, got 1`],
+    [
+      measureTaskCall({ needs: [1] }),
+      `${promptPlace}.needs: expected not every key that can be evicted, got a list of 1`,
+    ],
+    [
+      measureTaskCall({ choices: [-1] }),
+      `${promptPlace}.choices[0]: expected an integer from 0 to 281474976710656, got -1`,
+    ],
+    [
+      measureTaskCall({ choices: [3, 10] }),
+      `${promptPlace}.choices[1]: expected an integer from 0 to 9, got 10`,
+    ],
+    [
+      measureTaskCall({ choices: [4] }),
+      `${promptPlace}.choices: expected the answer 3 among them, got a list of 1`,
+    ],
+    [
+      measureTaskCall({ ids: [9, 1, 2, 3, 4], choices: [4] }),
+      `${promptPlace}.from: expected an integer from 4 to 4, got 3`,
+    ],
+    [measureTaskCall({}, { seed: -1 }), 'seed: expected an integer from 0 to 4294967295, got -1'],
+    [measureTaskCall({}, { edits: 3 }), 'edits: expected a list, got 3'],
     [
       () => measureTask(model, { prompts: [], chance: 0 }),
       'task.prompts: expected one prompt or more, got "none"',
     ],
     [
-      () => measureTask(model, { prompts: [good] }),
+      () => measureTask(model, { prompts: [goodPrompt] }),
       'task.chance: expected a number, got undefined',
     ],
     [
       () =>
         measureTask(successorModel({ mask: { kind: 'bidirectional' } }).model, {
-          prompts: [good],
+          prompts: [goodPrompt],
           chance: 0,
         }),
       'model: expected one that predicts the next token, got "bidirectional"',
@@ -622,18 +683,18 @@ test('measureTask rejects invalid prompts in a sentence', async () => {
       'seed: expected an integer from 0 to 4294967295, got -1',
     ],
     [
-      () => recallTask(places, { between: 12 }),
+      () => recallTask(fakeTokenizer, { between: 12 }),
       'between: expected an integer from 0 to 11, got 12',
     ],
     [
-      () => recallTask(places, { between: -1 }),
+      () => recallTask(fakeTokenizer, { between: -1 }),
       'between: expected an integer from 0 to 11, got -1',
     ],
     [
-      () => recallTask(places, { prompts: 0 }),
+      () => recallTask(fakeTokenizer, { prompts: 0 }),
       'prompts: expected an integer from 1 to 1048576, got 0',
     ],
-    [() => recallTask(places, { names: [3] }), 'names[0]: expected a string, got 3'],
+    [() => recallTask(fakeTokenizer, { names: [3] }), 'names[0]: expected a string, got 3'],
   ]);
   for (const ids of [[9, 1, 2, 0], Array(12).fill(9)])
     await measureTask(model, {
@@ -650,62 +711,78 @@ test('the text task predicts the second half of each text, and the copy task has
     { ids: [1, 2, 4, 3], from: 2 },
   ]);
   assert.equal(chance, 2 / 4);
-  const given = { first: [], never: [], length: 25, prompts: 24, seed: 0 };
-  const own = await copyTask(60);
-  assert.deepEqual(own, await copyTask(60, given));
-  assert.deepEqual([own.prompts.length, own.prompts[0].from, own.chance], [24, 27, 1 / 25]);
-  const { prompts: started } = await copyTask(8, { first: [7, 3], never: [0], length: 4 });
-  for (const { ids, from } of started) {
+  const defaults = { first: [], never: [], length: 25, prompts: 24, seed: 0 };
+  const task = await copyTask(60);
+  assert.deepEqual(task, await copyTask(60, defaults));
+  assert.deepEqual([task.prompts.length, task.prompts[0].from, task.chance], [24, 27, 1 / 25]);
+  const { prompts: startedPrompts } = await copyTask(8, { first: [7, 3], never: [0], length: 4 });
+  for (const { ids, from } of startedPrompts) {
     assert.deepEqual([ids.slice(0, 2), from, ids.length], [[7, 3], 7, 10]);
     assert.ok(ids.slice(2).every((id) => ![0, 3, 7].includes(id)));
   }
 });
 
 /** A fake tokenizer: each word with the blank before it, and each punctuation mark, is a token. */
-const places = {
+const fakeTokenizer = {
   known: [],
   encode: async (text, options = {}) => {
-    places.options = options;
-    return [...text.matchAll(places.parts)].map(({ 0: word, index }) => {
-      if (!places.known.includes(word)) places.known.push(word);
-      return { id: places.known.indexOf(word), start: index, end: index + word.length };
+    fakeTokenizer.options = options;
+    return [...text.matchAll(fakeTokenizer.parts)].map(({ 0: word, index }) => {
+      if (!fakeTokenizer.known.includes(word)) fakeTokenizer.known.push(word);
+      return { id: fakeTokenizer.known.indexOf(word), start: index, end: index + word.length };
     });
   },
   parts: / ?[\w']+|[.,]/g,
 };
 
 test('the recall task states a name once, evicts it, and requests it at the end', async () => {
-  const wordsOf = ({ ids }) => ids.map((id) => places.known[id]).join('');
+  const wordsOf = ({ ids }) => ids.map((id) => fakeTokenizer.known[id]).join('');
   const names = ['Mary', 'Tom'];
-  const near = await recallTask(places, { between: 0, prompts: 25, names, special: 'none' });
-  assert.deepEqual(places.options, { special: 'none' });
-  assert.deepEqual([near.name, near.chance, near.distance, near.prompts.length], ['recall', 0.5, 6, 25]); // prettier-ignore
-  const [first, second, third] = near.prompts;
-  const day = 'It was a cold day, and the snow lay deep on the road.';
-  const house = 'The old house stood at the end of the lane.';
-  const river = 'We walked down to the river and sat in the grass.';
+  const nearTask = await recallTask(fakeTokenizer, {
+    between: 0,
+    prompts: 25,
+    names,
+    special: 'none',
+  });
+  assert.deepEqual(fakeTokenizer.options, { special: 'none' });
+  assert.deepEqual([nearTask.name, nearTask.chance, nearTask.distance, nearTask.prompts.length], ['recall', 0.5, 6, 25]); // prettier-ignore
+  const [first, second, third] = nearTask.prompts;
+  const dayFiller = 'It was a cold day, and the snow lay deep on the road.';
+  const houseFiller = 'The old house stood at the end of the lane.';
+  const riverFiller = 'We walked down to the river and sat in the grass.';
   const cue = "My friend's name is";
-  assert.equal(wordsOf(first), `${day} ${cue} Mary. ${cue} Mary`);
+  assert.equal(wordsOf(first), `${dayFiller} ${cue} Mary. ${cue} Mary`);
   assert.deepEqual([first.from, first.needs, first.lost], [25, [19], 20]);
-  assert.equal(wordsOf(second), `${day} ${cue} Tom. ${cue} Tom`);
-  assert.equal(wordsOf(third), `${house} ${cue} Mary. ${cue} Mary`);
-  assert.equal(wordsOf(near.prompts[24]), wordsOf(first));
-  const far = await recallTask(places, { names, prompts: 2 });
-  assert.deepEqual(places.options, {});
-  assert.equal(wordsOf(far.prompts[1]), `${day} ${cue} Tom. ${house} ${river} ${cue} Tom`);
-  const all = await recallTask(places);
-  assert.deepEqual([all.prompts.length, all.chance, all.prompts[0].choices.length], [24, 1 / 8, 8]);
-  assert.equal(await recallTask(places, { names: ['Mary'] }), undefined);
+  assert.equal(wordsOf(second), `${dayFiller} ${cue} Tom. ${cue} Tom`);
+  assert.equal(wordsOf(third), `${houseFiller} ${cue} Mary. ${cue} Mary`);
+  assert.equal(wordsOf(nearTask.prompts[24]), wordsOf(first));
+  const farTask = await recallTask(fakeTokenizer, { names, prompts: 2 });
+  assert.deepEqual(fakeTokenizer.options, {});
+  assert.equal(
+    wordsOf(farTask.prompts[1]),
+    `${dayFiller} ${cue} Tom. ${houseFiller} ${riverFiller} ${cue} Tom`,
+  );
+  const defaultTask = await recallTask(fakeTokenizer);
+  assert.deepEqual(
+    [defaultTask.prompts.length, defaultTask.chance, defaultTask.prompts[0].choices.length],
+    [24, 1 / 8, 8],
+  );
+  assert.equal(await recallTask(fakeTokenizer, { names: ['Mary'] }), undefined);
   // If the question and the name are one token, the evidence is evicted before the answer.
-  places.parts = / Mary\. My friend's name is| ?[\w']+|[.,]/g;
-  const [one] = (await recallTask(places, { between: 0, names: ['Mary', 'Tom'] })).prompts;
-  places.parts = / ?[\w']+|[.,]/g;
-  assert.deepEqual([one.from, one.needs, one.lost], [20, [19], 19]);
+  fakeTokenizer.parts = / Mary\. My friend's name is| ?[\w']+|[.,]/g;
+  const [prompt] = (await recallTask(fakeTokenizer, { between: 0, names: ['Mary', 'Tom'] }))
+    .prompts;
+  fakeTokenizer.parts = / ?[\w']+|[.,]/g;
+  assert.deepEqual([prompt.from, prompt.needs, prompt.lost], [20, [19], 19]);
   // A separate token for the space before the name does not count as evidence.
-  places.parts = / (?=(?:Mary|Tom)\.)| ?[\w']+|[.,]/g;
-  const [apart] = (await recallTask(places, { between: 0, names: ['Mary', 'Tom'] })).prompts;
-  places.parts = / ?[\w']+|[.,]/g;
-  assert.deepEqual(wordsOf({ ids: apart.needs.map((i) => apart.ids[i]) }), 'Mary');
+  fakeTokenizer.parts = / (?=(?:Mary|Tom)\.)| ?[\w']+|[.,]/g;
+  const [separatePrompt] = (await recallTask(fakeTokenizer, { between: 0, names: ['Mary', 'Tom'] }))
+    .prompts;
+  fakeTokenizer.parts = / ?[\w']+|[.,]/g;
+  assert.deepEqual(
+    wordsOf({ ids: separatePrompt.needs.map((i) => separatePrompt.ids[i]) }),
+    'Mary',
+  );
 });
 
 test('invalid options of unmasking and searches are rejected in a sentence', async () => {
@@ -713,28 +790,37 @@ test('invalid options of unmasking and searches are rejected in a sentence', asy
   model.architecture.mask_token = 1;
   const { model: causal } = successorModel();
   causal.architecture.mask_token = 1;
-  const un = (tokens, options) => () => unmask(model, tokens, { steps: 1, ...options });
+  const unmaskCall = (tokens, options) => () => unmask(model, tokens, { steps: 1, ...options });
   const study = (texts, options) => () => measureUnmasking(model, texts, options);
   const seed = 'expected an integer from 0 to 4294967295';
-  const kept = 'expected a token that may be put in';
+  const answerSentence = 'expected a token that may be put in';
   const pair = { prompt: [1, 2], continuation: [3] };
-  const search = (one, options) => () =>
-    searchSuffix(causal, one, { goal: 'loss', length: 2, steps: 0, width: 1, ...options });
+  const search = (pair, options) => () =>
+    searchSuffix(causal, pair, { goal: 'loss', length: 2, steps: 0, width: 1, ...options });
   await refuses([
-    [un([1], { steps: 0 }), 'steps: expected an integer from 1 to 65536, got 0'],
-    [un([1], { seed: -1 }), `seed: ${seed}, got -1`],
-    [un([1], { without: 'last' }), 'without: expected strongest or random, got "last"'],
-    [un([1], { without: 'random' }), 'tokens.length: expected an integer from 2 to 12, got 1'],
-    [un(Array(13).fill(1)), 'tokens.length: expected an integer from 1 to 12, got 13'],
-    [un([1], { mask: 10 }), 'mask: expected an integer from 0 to 9, got 10'],
-    [un([1], { never: [0, 10] }), 'never[1]: expected an integer from 0 to 9, got 10'],
+    [unmaskCall([1], { steps: 0 }), 'steps: expected an integer from 1 to 65536, got 0'],
+    [unmaskCall([1], { seed: -1 }), `seed: ${seed}, got -1`],
+    [unmaskCall([1], { without: 'last' }), 'without: expected strongest or random, got "last"'],
     [
-      un([1], { never: [0, 2, 3, 4, 5, 6, 7, 8, 9] }),
+      unmaskCall([1], { without: 'random' }),
+      'tokens.length: expected an integer from 2 to 12, got 1',
+    ],
+    [unmaskCall(Array(13).fill(1)), 'tokens.length: expected an integer from 1 to 12, got 13'],
+    [unmaskCall([1], { mask: 10 }), 'mask: expected an integer from 0 to 9, got 10'],
+    [unmaskCall([1], { never: [0, 10] }), 'never[1]: expected an integer from 0 to 9, got 10'],
+    [
+      unmaskCall([1], { never: [0, 2, 3, 4, 5, 6, 7, 8, 9] }),
       'never: expected fewer tokens than there are, got 9',
     ],
-    [un([1, 2], { answers: [3] }), 'answers.length: expected an integer from 2 to 2, got 1'],
-    [un([1, 2], { answers: [3, 10] }), 'answers[1]: expected an integer from 0 to 9, got 10'],
-    [un([1, 2], { answers: [3, 4], never: [4] }), `answers[1]: ${kept}, got 4`],
+    [
+      unmaskCall([1, 2], { answers: [3] }),
+      'answers.length: expected an integer from 2 to 2, got 1',
+    ],
+    [
+      unmaskCall([1, 2], { answers: [3, 10] }),
+      'answers[1]: expected an integer from 0 to 9, got 10',
+    ],
+    [unmaskCall([1, 2], { answers: [3, 4], never: [4] }), `answers[1]: ${answerSentence}, got 4`],
     [
       () => unmask(causal, [1], { steps: 1 }),
       'model: expected a mask token and attention in both directions, got causal attention and a mask token',
@@ -744,8 +830,8 @@ test('invalid options of unmasking and searches are rejected in a sentence', asy
     [study([[2, 3]], { masked: 0 }), 'masked: expected a share above 0, at most 1, got 0'],
     [study([[2, 3]], { masked: 1.01 }), 'masked: expected a share above 0, at most 1, got 1.01'],
     [study([[2, 3]], { seed: -1 }), `seed: ${seed}, got -1`],
-    ...[causal, successorModel({ mask: { kind: 'window' } }).model].map((one) => [
-      study([[2, 10]], { causal: one }),
+    ...[causal, successorModel({ mask: { kind: 'window' } }).model].map((model) => [
+      study([[2, 10]], { causal: model }),
       'sequences[0][1]: expected an integer from 0 to 9, got 10',
     ]),
     [study([[2]], { causal }), 'sequences[0].length: expected an integer from 2 to 12, got 1'],
@@ -775,47 +861,50 @@ test('invalid options of unmasking and searches are rejected in a sentence', asy
     [search(pair, { others: [pair, 3] }), 'others[1]: expected an object, got 3'],
   ]);
   // The longest suffix that fits is searched, also if only one token is allowed.
-  const only = { never: [0, 1, 2, 3, 4, 5, 6, 7, 8] };
-  const found = await search({ ...pair, prompt: Array(9).fill(1) }, only)();
-  assert.deepEqual([found.suffix, found.score, found.others], [[9, 9], 11 / 4, null]);
+  const onlyOptions = { never: [0, 1, 2, 3, 4, 5, 6, 7, 8] };
+  const result = await search({ ...pair, prompt: Array(9).fill(1) }, onlyOptions)();
+  assert.deepEqual([result.suffix, result.score, result.others], [[9, 9], 11 / 4, null]);
   // Each suffix has one token fewer before it and moves the continuation: its loss is its position.
-  assert.deepEqual([found.none, found.random.mean, found.shuffled], [9 / 4, 11 / 4, 11 / 4]);
-  assert.equal(found.evaluated, 1);
+  assert.deepEqual([result.none, result.random.mean, result.shuffled], [9 / 4, 11 / 4, 11 / 4]);
+  assert.equal(result.evaluated, 1);
 });
 
 test('unmasking in one step reports no move, and ties go to the leftmost position and the lowest id', async () => {
-  const described = {
+  const describe = {
     metrics: [{ name: 'alpha', fields: ['att'], arguments: [] }],
     fields: [{ name: 'logits' }],
   };
-  let open = 0;
+  let openCount = 0;
   const runs = [];
   const run = async (tokens, options) => {
     runs.push({ tokens: [...tokens], ...options });
-    open++;
+    openCount++;
     const T = tokens.length;
     const alpha = { shape: [1, 2, T], data: new Float32Array(2 * T).fill(0.25) };
     return {
       read: async () => [alpha, { shape: [T, 4], data: new Float32Array(4 * T) }],
-      close: async () => void open--,
+      close: async () => void openCount--,
     };
   };
   const mask = { kind: 'bidirectional' };
   const model = {
     run,
-    describe: described,
+    describe: describe,
     architecture: { V: 4, context: 8, mask, mask_token: 0 },
   };
-  const [step, ...others] = await unmask(model, [2, 0, 0], { steps: 2 });
+  const [step, ...otherSteps] = await unmask(model, [2, 0, 0], { steps: 2 });
   assert.deepEqual(step.filled, [{ place: 1, token: 1, probability: 1 / 3 }]);
-  assert.deepEqual([step.sink, step.without, others.length], [{ place: 0, alpha: 0.25 }, null, 1]);
+  assert.deepEqual(
+    [step.sink, step.without, otherSteps.length],
+    [{ place: 0, alpha: 0.25 }, null, 1],
+  );
   assert.deepEqual(runs[0].fields, ['att', 'logits']);
   assert.deepEqual([runs[0].capacity, runs.length], [3, 2]);
-  const found = await measureUnmasking(model, [[2, 1, 3]], { steps: 1, masked: 1 });
-  assert.deepEqual([found.prompts, found.predicted, found.steps], [1, 2, 1]);
-  assert.deepEqual(found.moves, { mean: 0, error: null });
-  assert.equal(found.baseline.accuracy.mean, 1 / 2);
-  assert.ok(Math.abs(found.baseline.loss.mean - Math.log(3)) < 1e-6);
+  const result = await measureUnmasking(model, [[2, 1, 3]], { steps: 1, masked: 1 });
+  assert.deepEqual([result.prompts, result.predicted, result.steps], [1, 2, 1]);
+  assert.deepEqual(result.moves, { mean: 0, error: null });
+  assert.equal(result.baseline.accuracy.mean, 1 / 2);
+  assert.ok(Math.abs(result.baseline.loss.mean - Math.log(3)) < 1e-6);
   // The masked share of three positions is rounded, and is at least one position.
   for (const [masked, predicted] of [
     [0.01, 1],
@@ -824,15 +913,15 @@ test('unmasking in one step reports no move, and ties go to the leftmost positio
   ])
     assert.equal((await measureUnmasking(model, [[2, 1, 3, 1]], { masked })).predicted, predicted);
   assert.equal((await measureUnmasking(model, [[2, 1, 3, 1]])).steps, 8);
-  const hidden = async (options) => {
+  const hiddenTokens = async (options) => {
     runs.length = 0;
     await measureUnmasking(model, [[2, 1, 3, 1, 2, 2, 3, 1]], { steps: 1, ...options });
     return runs.map(({ tokens }) => tokens.join());
   };
-  assert.deepEqual(await hidden({}), await hidden({ seed: 0 }));
-  assert.notDeepEqual(await hidden({}), await hidden({ seed: 1 }));
-  const still = await measureUnmasking(model, [[2, 1, 3]], { steps: 2, masked: 1 });
-  assert.deepEqual([still.steps, still.moves.mean], [2, 0]);
+  assert.deepEqual(await hiddenTokens({}), await hiddenTokens({ seed: 0 }));
+  assert.notDeepEqual(await hiddenTokens({}), await hiddenTokens({ seed: 1 }));
+  const twoStepResult = await measureUnmasking(model, [[2, 1, 3]], { steps: 2, masked: 1 });
+  assert.deepEqual([twoStepResult.steps, twoStepResult.moves.mean], [2, 0]);
   const keys = async (options) => {
     runs.length = 0;
     await unmask(model, [2, ...Array(7).fill(0)], { steps: 7, without: 'random', ...options });
@@ -841,17 +930,19 @@ test('unmasking in one step reports no move, and ties go to the leftmost positio
   assert.equal(await keys({}), await keys({ seed: 0 }));
   assert.notEqual(await keys({}), await keys({ seed: 1 }));
   // The likeliest token may be the first of the vocabulary.
-  const zeroth = async (...given) => {
-    const one = await run(...given);
-    const T = given[0].length;
+  const zeroLogits = async (...args) => {
+    const modelRun = await run(...args);
+    const T = args[0].length;
     const logits = {
       shape: [T, 4],
       data: Float32Array.from({ length: 4 * T }, (_, i) => -(i % 4)),
     };
-    return { ...one, read: async () => [(await one.read())[0], logits] };
+    return { ...modelRun, read: async () => [(await modelRun.read())[0], logits] };
   };
   const architecture = { ...model.architecture, mask_token: 3 };
-  const [{ filled }] = await unmask({ ...model, run: zeroth, architecture }, [2, 3], { steps: 1 });
+  const [{ filled }] = await unmask({ ...model, run: zeroLogits, architecture }, [2, 3], {
+    steps: 1,
+  });
   assert.equal(filled[0].token, 0);
-  assert.equal(open, 0);
+  assert.equal(openCount, 0);
 });

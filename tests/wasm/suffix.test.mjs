@@ -9,7 +9,7 @@ const known = JSON.parse(readFileSync(new URL('suffix/golden.json', golden), 'ut
 const { cases, never, length, steps, width } = known;
 const pairOf = ([prompt, continuation]) => ({ prompt, continuation });
 const pair = { prompt: known.prompt, continuation: known.continuation };
-const others = known.others.map(pairOf);
+const otherPairs = known.others.map(pairOf);
 
 const withModel = (use, options) => withModelOf(new URL(`${known.model}/`, golden), use, options);
 
@@ -18,14 +18,14 @@ for (const { goal, seed, ...expected } of cases)
     test(`a search with the goal ${goal} finds the suffix of the reference, with ${workers} workers`, () =>
       withModel(
         async (model) => {
-          const heard = [];
-          const onStep = (step, i) => heard.push([i, step]);
-          const options = { goal, seed, length, steps, width, never, others, onStep };
-          const found = await searchSuffix(model, pair, options);
-          near(found, expected, goal);
+          const stepCalls = [];
+          const onStep = (step, i) => stepCalls.push([i, step]);
+          const options = { goal, seed, length, steps, width, never, others: otherPairs, onStep };
+          const result = await searchSuffix(model, pair, options);
+          near(result, expected, goal);
           assert.deepEqual(
-            heard,
-            found.path.map((step, i) => [i, step]),
+            stepCalls,
+            result.path.map((step, i) => [i, step]),
           );
         },
         { workers },
@@ -34,55 +34,66 @@ for (const { goal, seed, ...expected } of cases)
 test('a search of zero steps returns the random suffix from which longer searches start', () =>
   withModel(async (model) => {
     const options = { goal: 'loss', seed: 1, length, width, never };
-    const none = await searchSuffix(model, pair, { ...options, steps: 0 });
-    assert.equal(none.score, none.start);
-    assert.deepEqual([none.path, none.evaluated, none.others], [[], 1, null]);
-    const some = await searchSuffix(model, pair, { ...options, steps: 2 });
-    assert.equal(some.start, none.start);
-    assert.ok(some.path[0].score >= some.start && some.path[1].score >= some.path[0].score);
+    const resultWithoutSteps = await searchSuffix(model, pair, { ...options, steps: 0 });
+    assert.equal(resultWithoutSteps.score, resultWithoutSteps.start);
+    assert.deepEqual(
+      [resultWithoutSteps.path, resultWithoutSteps.evaluated, resultWithoutSteps.others],
+      [[], 1, null],
+    );
+    const resultOfTwoSteps = await searchSuffix(model, pair, { ...options, steps: 2 });
+    assert.equal(resultOfTwoSteps.start, resultWithoutSteps.start);
+    assert.ok(
+      resultOfTwoSteps.path[0].score >= resultOfTwoSteps.start &&
+        resultOfTwoSteps.path[1].score >= resultOfTwoSteps.path[0].score,
+    );
   }));
 
 test('the edits apply to every run', () =>
   withModel(async (model) => {
     const edits = [{ kind: 'hide_key', key: 0 }];
     const options = { goal: 'away', seed: 1, length, steps: 1, width: 2, never, edits };
-    const found = await searchSuffix(model, pair, options);
-    assert.equal(Math.abs(found.score) + Math.abs(found.none), 0);
+    const result = await searchSuffix(model, pair, options);
+    assert.equal(Math.abs(result.score) + Math.abs(result.none), 0);
   }));
 
 test('only allowed tokens are used', () =>
   withModel(async (model) => {
     const { V } = model.architecture;
-    const only = [3, 17];
-    const rest = Array.from({ length: V }, (_, id) => id).filter((id) => !only.includes(id));
-    const options = { goal: 'loss', length, steps: 2, width, never: rest };
+    const allowedIds = [3, 17];
+    const neverIds = Array.from({ length: V }, (_, id) => id).filter(
+      (id) => !allowedIds.includes(id),
+    );
+    const options = { goal: 'loss', length, steps: 2, width, never: neverIds };
     const { path } = await searchSuffix(model, pair, options);
-    for (const { suffix } of path) assert.ok(suffix.every((id) => only.includes(id)));
+    for (const { suffix } of path) assert.ok(suffix.every((id) => allowedIds.includes(id)));
   }));
 
 test('invalid searches are rejected with their place', () =>
   withModel(async (model) => {
-    const good = { goal: 'loss', length: 2, steps: 1, width: 2 };
+    const goodOptions = { goal: 'loss', length: 2, steps: 1, width: 2 };
     const { V, context } = model.architecture;
-    const all = Array.from({ length: V }, (_, id) => id);
-    const long = { prompt: Array(context - 4).fill(5), continuation: [1, 2, 3] };
-    const wrong = [
+    const allIds = Array.from({ length: V }, (_, id) => id);
+    const longPair = { prompt: Array(context - 4).fill(5), continuation: [1, 2, 3] };
+    const refusals = [
       [pair, { goal: 'toString' }, 'goal'],
       [pair, { length: 0 }, 'length'],
       [pair, { steps: -1 }, 'steps'],
       [pair, { width: 0.5 }, 'width'],
       [pair, { seed: 2 ** 32 }, 'seed'],
       [pair, { never: [V] }, 'never[0]'],
-      [pair, { never: all }, 'never'],
+      [pair, { never: allIds }, 'never'],
       [{ ...pair, prompt: [] }, {}, 'pair.prompt.length'],
       [{ ...pair, continuation: [V] }, {}, 'pair.continuation[0]'],
-      [long, {}, 'pair'],
+      [longPair, {}, 'pair'],
       [pair, { others: [pair, { prompt: [1] }] }, 'others[1].continuation'],
     ];
-    for (const [one, change, where] of wrong) {
-      const error = await failure(searchSuffix(model, one, { ...good, ...change }));
+    for (const [wrongPair, change, where] of refusals) {
+      const error = await failure(searchSuffix(model, wrongPair, { ...goodOptions, ...change }));
       assert.deepEqual([error.code, error.where], ['argument', where], error.message);
     }
     const stop = AbortSignal.abort(new Error('stopped'));
-    await assert.rejects(searchSuffix(model, pair, { ...good, signal: stop }), /^Error: stopped$/);
+    await assert.rejects(
+      searchSuffix(model, pair, { ...goodOptions, signal: stop }),
+      /^Error: stopped$/,
+    );
   }));

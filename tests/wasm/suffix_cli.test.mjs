@@ -7,7 +7,7 @@ import { openTokenizer, searchSuffix } from '../../wasm/index.ts';
 import { files, root, runCli, softmax, withEngine } from './helper.mjs';
 
 const path = (name) => fileURLToPath(new URL(name, root));
-const given = [
+const textArgs = [
   '--text-file',
   path('models/zoo/heldout.json'),
   '--lines',
@@ -28,19 +28,19 @@ test('the command searches on the first text and tries the suffix on the others'
     return { prompt: ids.slice(0, 8), continuation: ids.slice(8, 20) };
   });
   for (const goal of ['loss', 'away', 'steal']) {
-    const args = [path('models/zoo/softmax'), ...given, ...size, '--goal', goal];
-    const made = await run(...args, '--json');
-    assert.deepEqual([made.status, made.stderr], [0, '']);
+    const args = [path('models/zoo/softmax'), ...textArgs, ...size, '--goal', goal];
+    const runResult = await run(...args, '--json');
+    assert.deepEqual([runResult.status, runResult.stderr], [0, '']);
     const {
       measured_by,
       model,
       prompt,
       tokens,
       pieces,
-      goal: said,
-      ...found
-    } = JSON.parse(made.stdout);
-    assert.deepEqual([model, prompt, tokens, said], ['softmax', 8, 20, goal]);
+      goal: goalName,
+      ...result
+    } = JSON.parse(runResult.stdout);
+    assert.deepEqual([model, prompt, tokens, goalName], ['softmax', 8, 20, goal]);
     await withEngine({}, async (engine) => {
       assert.equal(measured_by, `Sinkscope ${engine.describe.version}`);
       const options = {
@@ -52,17 +52,20 @@ test('the command searches on the first text and tries the suffix on the others'
         never: tokenizer.special,
         others,
       };
-      assert.deepEqual(found, await searchSuffix(await engine.open(files(softmax)), pair, options));
+      assert.deepEqual(
+        result,
+        await searchSuffix(await engine.open(files(softmax)), pair, options),
+      );
     });
     assert.deepEqual(
       pieces,
-      found.suffix.map((id) => tokenizer.piece(id)),
+      result.suffix.map((id) => tokenizer.piece(id)),
     );
     const { stdout } = await run(...args);
     const sign = goal === 'away' ? -1 : 1;
     const line = (name) => Number(new RegExp(`^  ${name} +(\\d+\\.\\d+)`, 'm').exec(stdout)[1]);
-    assert.equal(line('found'), Number((sign * found.score).toFixed(3)), stdout);
-    assert.equal(line('best of 9 random'), Number((sign * found.random.best).toFixed(3)), stdout);
+    assert.equal(line('found'), Number((sign * result.score).toFixed(3)), stdout);
+    assert.equal(line('best of 9 random'), Number((sign * result.random.best).toFixed(3)), stdout);
     assert.match(stdout, /on 2 texts that the search did not see/);
   }
 });
@@ -74,7 +77,7 @@ test('an impossible search is rejected in a sentence', async () => {
     [['--prompt', '20'], '--prompt: expected fewer than --tokens 20, got 20'],
     [['--steps', 'x'], '--steps: expected a whole number, got "x"'],
   ]) {
-    const { status, stderr } = await run(model, ...given, ...args);
+    const { status, stderr } = await run(model, ...textArgs, ...args);
     assert.deepEqual([status, stderr.trim()], [1, `sinkscope: ${text}`]);
   }
 });

@@ -23,22 +23,22 @@ test('each task is printed with its name, its chance and the standard error over
     other: row(0.375, 2.5, choice),
     unseen: row(0.0625, 4, choice),
   });
-  const made = (name, more) => ({
+  const taskResult = (name, changes) => ({
     name,
     prompts: 9,
     predicted: 90,
     chance: 0.125,
     can: true,
-    ...more,
+    ...changes,
   });
   assert.deepEqual(
     lines(
       tasksText({
         model: 'softmax',
         tasks: [
-          made('next', rows(null)),
-          made('copy', { ...rows(null), can: false }),
-          made('recall', { ...rows(0.75), distance: 31.6 }),
+          taskResult('next', rows(null)),
+          taskResult('copy', { ...rows(null), can: false }),
+          taskResult('recall', { ...rows(0.75), distance: 31.6 }),
         ],
       }),
     ),
@@ -67,7 +67,7 @@ test('each task is printed with its name, its chance and the standard error over
 });
 
 test('a suffix is printed next to random ones, on its own text and on others', () => {
-  const found = {
+  const result = {
     model: 'softmax',
     goal: 'loss',
     prompt: 12,
@@ -81,7 +81,7 @@ test('a suffix is printed next to random ones, on its own text and on others', (
     shuffled: 3.5,
     others: null,
   };
-  const shown = [
+  const expectedLines = [
     'softmax: a suffix of 2 tokens between 12 tokens and the 19 after them',
     'found " a\\"b" (ids 7,8) of 640 tried',
     'loss of the continuation, nats',
@@ -91,9 +91,9 @@ test('a suffix is printed next to random ones, on its own text and on others', (
     '  found                     4.500',
     '  found, in another order   3.500',
   ];
-  assert.deepEqual(lines(suffixText(found)), shown);
-  const others = { random: [1, 2], best: [2, 2.5], found: [4, 5] };
-  assert.deepEqual(lines(suffixText({ ...found, others })).slice(8), [
+  assert.deepEqual(lines(suffixText(result)), expectedLines);
+  const otherScores = { random: [1, 2], best: [2, 2.5], found: [4, 5] };
+  assert.deepEqual(lines(suffixText({ ...result, others: otherScores })).slice(8), [
     'on 2 texts that the search did not see',
     '  a random one              1.500',
     '  best of the random ones   2.250',
@@ -102,7 +102,7 @@ test('a suffix is printed next to random ones, on its own text and on others', (
   // The goal is to lower the weight of the first key, so the score is the negative weight.
   const away = { random: { mean: -0.5, low: -0.75, high: -0.25, best: -0.125 }, score: -0.0625 };
   const weights = lines(
-    suffixText({ ...found, ...away, goal: 'away', none: null, shuffled: -0.5 }),
+    suffixText({ ...result, ...away, goal: 'away', none: null, shuffled: -0.5 }),
   );
   assert.deepEqual(weights.slice(2), [
     'weight of the first key',
@@ -123,7 +123,7 @@ test('unmasking is printed with the effect of each hidden key, and of a causal m
     strongest: row(2.5, 0.5, 0.0625, 0.25),
     random: row(2.125, 0.125, 0.03125, 0.4375),
   };
-  const found = {
+  const result = {
     model: 'diffusion',
     ...{ prompts: 4, predicted: 120, steps: 8, ...conditions },
     ...{ alpha: { mean: 0.3125 }, moves: { mean: 0.75 }, causal: null },
@@ -133,16 +133,16 @@ test('unmasking is printed with the effect of each hidden key, and of a causal m
     '  without the strongest key 2.500   0.500 ± 0.063     25.0%',
     '  without a random key      2.125   0.125 ± 0.031     43.8%',
   ];
-  const own = [
+  const expectedLines = [
     'diffusion: 120 hidden places of 4 texts, uncovered in 8 steps; ± standard error over texts',
     '                            loss    change, nats      accuracy',
     ...rows,
     'the strongest key receives 31.3% of all attention, and is another one in 75.0% of the steps',
   ];
-  assert.deepEqual(lines(unmaskText(found)), own);
+  assert.deepEqual(lines(unmaskText(result)), expectedLines);
   const causal = { ...conditions, alpha: { mean: 0.625 } };
-  assert.deepEqual(lines(unmaskText({ ...found, causal_model: 'softmax', causal })), [
-    ...own,
+  assert.deepEqual(lines(unmaskText({ ...result, causal_model: 'softmax', causal })), [
+    ...expectedLines,
     'softmax: the next token at the same places, from the whole text before each',
     ...rows,
     'the strongest key receives 62.5% of all attention',

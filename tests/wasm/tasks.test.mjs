@@ -18,7 +18,7 @@ import {
 
 const known = JSON.parse(readFileSync(new URL('tasks/golden.json', golden), 'utf8'));
 const { seed, first, never, length } = known;
-const [next, copy, recall] = known.tasks;
+const [nextTask, copy, recall] = known.tasks;
 const tokenizer = openTokenizer(readFileSync(new URL('tokenizer.json', softmax), 'utf8'));
 const path = (name) => fileURLToPath(new URL(name, root));
 
@@ -29,24 +29,24 @@ for (const workers of [1, 2])
     withModel(
       async (model) => {
         const { V } = model.architecture;
-        const made = await copyTask(V, { first, never, length, prompts: copy.prompts, seed });
-        assert.deepEqual(made.prompts, copy.given);
-        assert.equal(made.chance, copy.chance);
-        const texts = await textTask(next.given.map(({ ids }) => ids));
-        assert.deepEqual(texts.prompts, next.given);
-        near(texts.chance, next.chance, 'chance');
-        const given = { name: 'recall', prompts: recall.given, chance: recall.chance };
+        const copyResult = await copyTask(V, { first, never, length, prompts: copy.prompts, seed });
+        assert.deepEqual(copyResult.prompts, copy.given);
+        assert.equal(copyResult.chance, copy.chance);
+        const texts = await textTask(nextTask.given.map(({ ids }) => ids));
+        assert.deepEqual(texts.prompts, nextTask.given);
+        near(texts.chance, nextTask.chance, 'chance');
+        const recallPrompts = { name: 'recall', prompts: recall.given, chance: recall.chance };
         for (const [task, { given: _, ...expected }] of [
-          [texts, next],
-          [made, copy],
-          [given, recall],
+          [texts, nextTask],
+          [copyResult, copy],
+          [recallPrompts, recall],
         ]) {
-          const heard = [];
-          const onProgress = ({ done, total }) => heard.push([done, total]);
+          const progresses = [];
+          const onProgress = ({ done, total }) => progresses.push([done, total]);
           near(await measureTask(model, task, { seed, onProgress }), expected, task.name);
           const total = 4 * expected.prompts;
           assert.deepEqual(
-            heard,
+            progresses,
             Array.from({ length: total }, (_, i) => [i + 1, total]),
           );
         }
@@ -56,26 +56,29 @@ for (const workers of [1, 2])
 
 test('edits apply in every condition of a task', () =>
   withModel(async (model) => {
-    const task = { name: 'next', prompts: next.given, chance: 0 };
-    const found = await measureTask(model, task, { edits: [{ kind: 'hide_key', key: 0 }] });
-    near(found.baseline.loss.mean, next.unseen.loss.mean, 'the first key hidden beforehand');
-    assert.equal(found.unseen.loss.change.mean, 0);
-    assert.equal(found.first.loss.change.mean, 0);
+    const task = { name: 'next', prompts: nextTask.given, chance: 0 };
+    const result = await measureTask(model, task, { edits: [{ kind: 'hide_key', key: 0 }] });
+    near(result.baseline.loss.mean, nextTask.unseen.loss.mean, 'the first key hidden beforehand');
+    assert.equal(result.unseen.loss.change.mean, 0);
+    assert.equal(result.first.loss.change.mean, 0);
   }));
 
 test('the control key is drawn with seed 0 by default', () =>
   withModel(async (model) => {
-    const task = { name: 'next', prompts: next.given, chance: 0 };
-    const found = await Promise.all(
-      [undefined, 0, 1].map((drawn) => measureTask(model, task, { seed: drawn })),
+    const task = { name: 'next', prompts: nextTask.given, chance: 0 };
+    const results = await Promise.all(
+      [undefined, 0, 1].map((seed) => measureTask(model, task, { seed: seed })),
     );
-    assert.deepEqual(found[0], found[1]);
-    assert.notDeepEqual(found[0].other, found[2].other);
+    assert.deepEqual(results[0], results[1]);
+    assert.notDeepEqual(results[0].other, results[2].other);
   }));
 
 test('one prompt has no standard error', () =>
   withModel(async (model) => {
-    const { baseline } = await measureTask(model, { ...next, prompts: next.given.slice(0, 1) });
+    const { baseline } = await measureTask(model, {
+      ...nextTask,
+      prompts: nextTask.given.slice(0, 1),
+    });
     assert.deepEqual([baseline.accuracy.error, baseline.loss.change.error], [null, null]);
   }));
 
@@ -99,19 +102,19 @@ test('the copy task repeats distinct allowed tokens, after a start token', async
 
 test('the recall task states and requests a name, whose first token is the answer', async () => {
   const names = ['Mary', 'Tom', 'Martha', 'Rose'];
-  const near = await recallTask(tokenizer, { between: 0, prompts: 12, names });
-  const far = await recallTask(tokenizer, { between: 3, prompts: 12, names });
-  assert.ok(far.distance > near.distance + 20);
-  const start = (name) => tokenizer.encode(` ${name}`, { special: 'none' })[0].id;
+  const nearTask = await recallTask(tokenizer, { between: 0, prompts: 12, names });
+  const farTask = await recallTask(tokenizer, { between: 3, prompts: 12, names });
+  assert.ok(farTask.distance > nearTask.distance + 20);
+  const firstIdOf = (name) => tokenizer.encode(` ${name}`, { special: 'none' })[0].id;
   // Of names that begin with the same token, the first counts.
-  const distinct = [...new Set(names.map(start))];
-  assert.ok(distinct.length >= 2 && distinct.length < 4);
-  assert.equal(far.chance, 1 / distinct.length);
-  far.prompts.forEach(({ ids, from, choices, needs, lost }, i) => {
-    assert.deepEqual(choices, distinct);
+  const firstIds = [...new Set(names.map(firstIdOf))];
+  assert.ok(firstIds.length >= 2 && firstIds.length < 4);
+  assert.equal(farTask.chance, 1 / firstIds.length);
+  farTask.prompts.forEach(({ ids, from, choices, needs, lost }, i) => {
+    assert.deepEqual(choices, firstIds);
     assert.equal(ids.length, from + 1);
-    assert.equal(ids[from], distinct[i % distinct.length]);
-    const name = names.find((one) => start(one) === ids[from]);
+    assert.equal(ids[from], firstIds[i % firstIds.length]);
+    const name = names.find((name) => firstIdOf(name) === ids[from]);
     assert.equal(lost, Math.min(Math.max(...needs) + 1, from - 1));
     assert.equal(tokenizer.decode(needs.map((key) => ids[key])).trim(), name);
     const text = tokenizer.decode(ids.slice(0, from));
@@ -126,7 +129,7 @@ test('the recall task states and requests a name, whose first token is the answe
 test('invalid tasks are rejected with their place', () =>
   withModel(async (model) => {
     const { V, context } = model.architecture;
-    const good = { ids: [0, 5, 6, 7], from: 3 };
+    const goodPrompt = { ids: [0, 5, 6, 7], from: 3 };
     for (const [change, where] of [
       [{ ids: [1, 2, 3] }, 'ids.length'],
       [{ ids: Array(context + 1).fill(5) }, 'ids.length'],
@@ -140,17 +143,17 @@ test('invalid tasks are rejected with their place', () =>
       [{ from: 3, choices: [5, 6] }, 'choices'],
       [{ from: 3, choices: [7, V] }, 'choices[1]'],
     ]) {
-      const prompts = [good, { ...good, ...change }];
+      const prompts = [goodPrompt, { ...goodPrompt, ...change }];
       const error = await failure(measureTask(model, { name: 'x', prompts, chance: 0 }));
       assert.deepEqual([error.code, error.where], ['argument', `task.prompts[1].${where}`]);
     }
-    const none = await failure(measureTask(model, { name: 'x', prompts: [], chance: 0 }));
-    assert.equal(none.where, 'task.prompts');
+    const emptyError = await failure(measureTask(model, { name: 'x', prompts: [], chance: 0 }));
+    assert.equal(emptyError.where, 'task.prompts');
     assert.equal((await failure(copyTask(8, { length: 8 }))).where, 'length');
     assert.equal(await recallTask(tokenizer, { names: ['Mary', 'Mary'] }), undefined);
     assert.equal((await failure(textTask([]))).where, 'sequences');
     const signal = AbortSignal.abort(new Error('stopped'));
-    const task = { name: 'x', prompts: [good], chance: 0 };
+    const task = { name: 'x', prompts: [goodPrompt], chance: 0 };
     await assert.rejects(measureTask(model, task, { signal }), /^Error: stopped$/);
   }));
 
@@ -162,16 +165,16 @@ test('next-token tasks are rejected for a masked model', () =>
   }));
 
 const run = (...args) => runCli('tasks', ...args);
-const given = [
+const cliArgs = [
   path('models/zoo/softmax'),
   ...['--text-file', path('models/zoo/heldout.json'), '--lines', '--tokens', '24'],
   ...['--sequences', '4', '--copied', '6', '--between', '1', '--prompts', '4', '--seed', '3'],
 ];
 
 test('the command line measures the three tasks', async () => {
-  const { status, stdout, stderr } = await run(...given, '--json');
+  const { status, stdout, stderr } = await run(...cliArgs, '--json');
   assert.deepEqual([status, stderr], [0, '']);
-  const found = JSON.parse(stdout);
+  const result = JSON.parse(stdout);
   const texts = JSON.parse(readFileSync(path('models/zoo/heldout.json'), 'utf8')).slice(0, 4);
   const sequences = texts.map((text) =>
     tokenizer
@@ -181,27 +184,27 @@ test('the command line measures the three tasks', async () => {
   );
   await withEngine({}, async (engine) => {
     const model = await engine.open(files(softmax));
-    const shared = { first: [0], never: tokenizer.special, length: 6, prompts: 4, seed: 3 };
+    const taskOptions = { first: [0], never: tokenizer.special, length: 6, prompts: 4, seed: 3 };
     const tasks = [];
     for (const task of [
       await textTask(sequences),
-      await copyTask(model.architecture.V, shared),
+      await copyTask(model.architecture.V, taskOptions),
       await recallTask(tokenizer, { between: 1, prompts: 4 }),
     ])
       tasks.push(await measureTask(model, task, { seed: 3 }));
-    assert.deepEqual(found, {
+    assert.deepEqual(result, {
       measured_by: `Sinkscope ${engine.describe.version}`,
       model: 'softmax',
       edits: [],
       tasks,
     });
   });
-  const { stdout: text } = await run(...given);
-  const percent = (100 * found.tasks[0].baseline.accuracy.mean).toFixed(1);
+  const { stdout: text } = await run(...cliArgs);
+  const percent = (100 * result.tasks[0].baseline.accuracy.mean).toFixed(1);
   assert.match(
     text,
     new RegExp(
-      `^  every key +${percent}% ± .*${found.tasks[0].baseline.loss.mean.toFixed(3)}$`,
+      `^  every key +${percent}% ± .*${result.tasks[0].baseline.loss.mean.toFixed(3)}$`,
       'm',
     ),
   );
@@ -209,7 +212,7 @@ test('the command line measures the three tasks', async () => {
 });
 
 test('the command line reports impossible tasks', async () => {
-  const { status, stderr } = await run(...given, '--between', 'x');
+  const { status, stderr } = await run(...cliArgs, '--between', 'x');
   assert.equal(status, 1);
   assert.equal(stderr.trim(), 'sinkscope: --between: expected a whole number, got "x"');
 });

@@ -12,11 +12,11 @@ import { readSafetensors } from './helper.mjs';
 
 // The engine does not expose its threads; the test looks at what Node.js starts.
 const node = createRequire(import.meta.url)('node:worker_threads');
-const started = [];
+const startedWorkers = [];
 node.Worker = class extends node.Worker {
-  constructor(address, ...rest) {
-    super(address, ...rest);
-    if (String(address).endsWith('/thread.ts')) started.push(this);
+  constructor(address, ...otherArgs) {
+    super(address, ...otherArgs);
+    if (String(address).endsWith('/thread.ts')) startedWorkers.push(this);
   }
 };
 syncBuiltinESMExports();
@@ -55,14 +55,14 @@ async function fieldsOf(backend, folder, tokens) {
   const names = known.map(({ name }) => name);
   const capacity = tokens.length;
   const run = await backend.run(QUIET_JOB, model, tokens, { fields: names, capacity });
-  const given = { eps: 0.3, tokens: capacity, layer: 0, head: 0 };
-  const measured = metrics
-    .filter((one) => !one.arguments.includes('base'))
-    .map(({ name, arguments: own }) => ({
+  const argumentValues = { eps: 0.3, tokens: capacity, layer: 0, head: 0 };
+  const metricReads = metrics
+    .filter((row) => !row.arguments.includes('base'))
+    .map(({ name, arguments: argumentNames }) => ({
       metric: name,
-      ...Object.fromEntries(own.map((key) => [key, given[key]])),
+      ...Object.fromEntries(argumentNames.map((key) => [key, argumentValues[key]])),
     }));
-  const reads = [...names.map((field) => ({ field })), ...measured];
+  const reads = [...names.map((field) => ({ field })), ...metricReads];
   const read = await backend.read(run, reads);
   await backend.closeModel(model);
   return Object.fromEntries(
@@ -81,20 +81,20 @@ test('one, two and three threads give the bits of the base binary, in every gold
     for (const [i, backend] of backends.entries()) {
       const actual = await fieldsOf(backend, folder, tokens);
       for (const [name, bytes] of Object.entries(expected)) {
-        const what = `${folder.pathname.split('/').at(-2)}, ${i + 1} threads, ${name}`;
-        assert.ok(bytes.equals(actual[name]), what);
+        const label = `${folder.pathname.split('/').at(-2)}, ${i + 1} threads, ${name}`;
+        assert.ok(bytes.equals(actual[name]), label);
       }
     }
   }
-  assert.equal(started.length, 3);
+  assert.equal(startedWorkers.length, 3);
   for (const backend of backends) await backend.end();
 });
 
 for (const kind of ['relaxed', 'int8.simd', 'int8.relaxed']) {
   test(`${kind}: one, two and three threads give the bits of its binary without threads`, async () => {
-    const count = started.length;
-    const alone = new URL(`sinkscope.${kind}.wasm`, binaries);
-    const base = new Backend(await loadModule(alone), () => {});
+    const count = startedWorkers.length;
+    const soloBinary = new URL(`sinkscope.${kind}.wasm`, binaries);
+    const base = new Backend(await loadModule(soloBinary), () => {});
     const backends = await Promise.all([1, 2, 3].map((threads) => openBackend(threads, kind)));
     for (const name of ['hf-gpt2-plain', 'hf-llama-bias', 'gguf-narrow-q8_0']) {
       const folder = goldenModels().find(({ pathname }) => pathname.endsWith(`/${name}/`));
@@ -103,11 +103,11 @@ for (const kind of ['relaxed', 'int8.simd', 'int8.relaxed']) {
       const expected = await fieldsOf(base, folder, Int32Array.from(tokens.data));
       for (const backend of backends) {
         const actual = await fieldsOf(backend, folder, Int32Array.from(tokens.data));
-        for (const [what, own] of Object.entries(expected))
-          assert.ok(own.equals(actual[what]), what);
+        for (const [fieldName, numbers] of Object.entries(expected))
+          assert.ok(numbers.equals(actual[fieldName]), fieldName);
       }
     }
-    assert.equal(started.length, count + 3);
+    assert.equal(startedWorkers.length, count + 3);
     for (const backend of backends) await backend.end();
   });
 }
@@ -115,45 +115,45 @@ for (const kind of ['relaxed', 'int8.simd', 'int8.relaxed']) {
 for (const worker of [false, true]) {
   const where = worker ? 'in a worker' : 'here';
   test(`an engine with threads, ${where}, gives the bits of one without`, async () => {
-    const found = [];
+    const memorySizes = [];
     for (const threads of [1, 2]) {
       const engine = await createEngine({ base: binaries, worker, threads, workers: 1 });
       const model = await engine.open(large);
       const run = await model.run(ids, { capacity: 210 });
       for await (const _ of run.generate({ count: 5 }));
       const alpha = await run.metric('alpha', { tokens: ids.length });
-      found.push([alpha, await run.field('att'), [...run.tokens]]);
+      memorySizes.push([alpha, await run.field('att'), [...run.tokens]]);
       // This model makes the memory grow while threads use it.
-      const again = await engine.open(large);
-      assert.deepEqual(await (await again.run(ids)).metric('alpha'), alpha);
+      const secondModel = await engine.open(large);
+      assert.deepEqual(await (await secondModel.run(ids)).metric('alpha'), alpha);
       await engine.close();
     }
-    assert.deepEqual(found[1], found[0]);
+    assert.deepEqual(memorySizes[1], memorySizes[0]);
   });
 }
 
 test('a small model starts no threads, and closing the engine ends the threads of a large one', async () => {
-  const count = started.length;
+  const count = startedWorkers.length;
   const engine = await createEngine({ base: binaries, worker: false, threads: 3 });
   const gguf = await engine.open(files(new URL('gguf-gpt2-plain-f16/', golden)));
   assert.equal(await gguf.metadata('general.architecture'), 'gpt2');
-  assert.equal(started.length, count);
+  assert.equal(startedWorkers.length, count);
   await engine.open(large);
   await engine.open(large);
-  assert.equal(started.length, count + 2);
-  const ends = started.slice(count).map((thread) => once(thread, 'exit'));
+  assert.equal(startedWorkers.length, count + 2);
+  const exits = startedWorkers.slice(count).map((thread) => once(thread, 'exit'));
   await engine.close();
-  await Promise.all(ends);
+  await Promise.all(exits);
 });
 
 test('no threads are started by default', async () => {
-  const count = started.length;
+  const count = startedWorkers.length;
   for (const options of [{}, { threads: 1 }]) {
     const engine = await createEngine({ base: binaries, worker: false, ...options });
     await engine.open(large);
     await engine.close();
   }
-  assert.equal(started.length, count);
+  assert.equal(startedWorkers.length, count);
 });
 
 test('a run with several threads is stopped like any other', async () => {
@@ -167,23 +167,23 @@ test('a run with several threads is stopped like any other', async () => {
 });
 
 test('a thread that ends is reported as lost, and the next run has the same bits', async () => {
-  const reported = [];
-  const onLost = ({ code }) => reported.push(code);
+  const codes = [];
+  const onLost = ({ code }) => codes.push(code);
   const engine = await createEngine({ base: binaries, worker: false, threads: 2, onLost });
   const model = await engine.open(large);
   const run = await model.run(ids);
   const before = await run.field('att');
-  await started.at(-1).terminate();
-  const lost = await failure(run.field('att'));
-  assert.deepEqual([lost.code, lost.where], ['lost', 'thread']);
-  assert.match(lost.text, /exit code 1/);
-  assert.deepEqual(reported, ['lost']);
+  await startedWorkers.at(-1).terminate();
+  const error = await failure(run.field('att'));
+  assert.deepEqual([error.code, error.where], ['lost', 'thread']);
+  assert.match(error.text, /exit code 1/);
+  assert.deepEqual(codes, ['lost']);
   assert.deepEqual(await run.field('att'), before);
   await engine.close();
 });
 
 test('without SIMD or the binary for threads, the model runs on one thread', async () => {
-  const count = started.length;
+  const count = startedWorkers.length;
   const folder = mkdtempSync(join(tmpdir(), 'sinkscope-'));
   copyFileSync(new URL('sinkscope.simd.wasm', binaries), join(folder, 'sinkscope.simd.wasm'));
   try {
@@ -196,7 +196,7 @@ test('without SIMD or the binary for threads, the model runs on one thread', asy
   } finally {
     rmSync(folder, { recursive: true });
   }
-  assert.equal(started.length, count);
+  assert.equal(startedWorkers.length, count);
   for (const threads of [0, 17, 1.5])
     await assert.rejects(createEngine({ threads }), { code: 'argument', where: 'threads' });
 });

@@ -21,8 +21,8 @@ const zoo = new URL('models/zoo/', root);
 
 test('every checkpoint decodes to its bits, in whatever order checkpoints are opened', async () => {
   await withFolder(async (folder) => {
-    const small = fixture();
-    const address = write(folder, small);
+    const smallTimeline = fixture();
+    const address = write(folder, smallTimeline);
     const timeline = await openTimeline(address);
     assert.deepEqual([timeline.recipe, timeline.seed, timeline.parameters], ['small', 1, 19]);
     assert.deepEqual(timeline.checkpoints[1].measured, { sink_1: 1, loss: 2 });
@@ -30,18 +30,22 @@ test('every checkpoint decodes to its bits, in whatever order checkpoints are op
     for (const i of [2, 0, 1, 1, 2, 1, 0]) {
       const { config, weights } = await timeline.open(CHECKPOINTS[i].step);
       assert.equal(config, '{"small": true}');
-      assert.deepEqual(bytesOf(numbersOf(weights)), bytesOf(small.weights[i]), `checkpoint ${i}`);
+      assert.deepEqual(
+        bytesOf(numbersOf(weights)),
+        bytesOf(smallTimeline.weights[i]),
+        `checkpoint ${i}`,
+      );
     }
   });
 });
 
 test('checkpoints opened at the same time do not disturb each other', async () => {
   await withFolder(async (folder) => {
-    const small = fixture();
-    const timeline = await openTimeline(write(folder, small));
-    const both = await Promise.all([20, 7, 0, 20].map((step) => timeline.open(step)));
+    const smallTimeline = fixture();
+    const timeline = await openTimeline(write(folder, smallTimeline));
+    const models = await Promise.all([20, 7, 0, 20].map((step) => timeline.open(step)));
     [2, 1, 0, 2].forEach((i, n) =>
-      assert.deepEqual(bytesOf(numbersOf(both[n].weights)), bytesOf(small.weights[i])),
+      assert.deepEqual(bytesOf(numbersOf(models[n].weights)), bytesOf(smallTimeline.weights[i])),
     );
   });
 });
@@ -71,8 +75,8 @@ test('a decoded checkpoint is a safetensors file that the package opens', async 
 });
 
 const DAMAGES = {
-  'no JSON': [(made) => (made['index.json'] = '{"tensors": ['), 'index.json', /expected JSON/],
-  'a list': [(made) => (made['index.json'] = '[]'), 'index.json', /expected an object/],
+  'no JSON': [(files) => (files['index.json'] = '{"tensors": ['), 'index.json', /expected JSON/],
+  'a list': [(files) => (files['index.json'] = '[]'), 'index.json', /expected an object/],
   'no tensors': [
     ({ 'index.json': i }) => delete i.tensors,
     'index.json: tensors',
@@ -123,19 +127,19 @@ const DAMAGES = {
 test('an invalid index is rejected with its key', async () => {
   for (const [name, [damage, where, text]] of Object.entries(DAMAGES))
     await withFolder(async (folder) => {
-      const found = await failure(openTimeline(write(folder, fixture(), damage)));
-      assert.equal(found.code, 'bad_file', name);
-      assert.ok(found.where.endsWith(where), `${name}: ${found.where}`);
-      assert.match(found.text, text, name);
+      const error = await failure(openTimeline(write(folder, fixture(), damage)));
+      assert.equal(error.code, 'bad_file', name);
+      assert.ok(error.where.endsWith(where), `${name}: ${error.where}`);
+      assert.match(error.text, text, name);
     });
 });
 
 /** Replaces a file and its length in the index, and also the hash unless the test needs a mismatch. */
-function swap(made, i, packed, isHashed = true) {
-  const one = made['index.json'].checkpoints[i];
-  made[one.file] = packed;
-  one.bytes = packed.length;
-  if (isHashed) one.sha256 = sha256(packed);
+function swap(files, i, bytes, isHashed = true) {
+  const checkpoint = files['index.json'].checkpoints[i];
+  files[checkpoint.file] = bytes;
+  checkpoint.bytes = bytes.length;
+  if (isHashed) checkpoint.sha256 = sha256(bytes);
 }
 
 const FILES = {
@@ -164,16 +168,16 @@ const FILES = {
 };
 
 test('an index with sizes beyond memory is rejected with its size', async (t) => {
-  const whole = globalThis.Float32Array;
-  t.after(() => (globalThis.Float32Array = whole));
+  const Float32 = globalThis.Float32Array;
+  t.after(() => (globalThis.Float32Array = Float32));
   await withFolder(async (folder) => {
-    const small = fixture();
-    small.index.tensors[1].shape = [2 ** 28 - 14];
-    const timeline = await openTimeline(write(folder, small));
-    globalThis.Float32Array = class extends whole {
-      constructor(...given) {
-        if (given[0] === 2 ** 28) throw new RangeError('Array buffer allocation failed');
-        super(...given);
+    const smallTimeline = fixture();
+    smallTimeline.index.tensors[1].shape = [2 ** 28 - 14];
+    const timeline = await openTimeline(write(folder, smallTimeline));
+    globalThis.Float32Array = class extends Float32 {
+      constructor(...args) {
+        if (args[0] === 2 ** 28) throw new RangeError('Array buffer allocation failed');
+        super(...args);
       }
     };
     const error = await failure(timeline.open(0));
@@ -187,11 +191,11 @@ test('a damaged file is rejected by its name, and checkpoints before it still op
     await withFolder(async (folder) => {
       const timeline = await openTimeline(write(folder, fixture(), damage));
       await timeline.open(0);
-      for (let times = 0; times < 2; times++) {
-        const found = await failure(timeline.open(7));
-        assert.equal(found.code, 'bad_file', name);
-        assert.ok(found.where.endsWith(where), `${name}: ${found.where}`);
-        assert.match(found.text, text, name);
+      for (let round = 0; round < 2; round++) {
+        const error = await failure(timeline.open(7));
+        assert.equal(error.code, 'bad_file', name);
+        assert.ok(error.where.endsWith(where), `${name}: ${error.where}`);
+        assert.match(error.text, text, name);
       }
     });
 });
@@ -205,15 +209,15 @@ test('a missing step is rejected with the list of stored steps', async () => {
 });
 
 async function serve(folder, use, answer = (response, bytes) => response.end(bytes)) {
-  const asked = [];
+  const requests = [];
   const server = createServer((request, response) => {
     const name = request.url.split('/').pop();
-    asked.push(name);
+    requests.push(name);
     answer(response, readFileSync(join(folder, name)), name, request);
   });
   await new Promise((done) => server.listen(0, '127.0.0.1', done));
   try {
-    await use(new URL(`http://127.0.0.1:${server.address().port}/index.json`), asked);
+    await use(new URL(`http://127.0.0.1:${server.address().port}/index.json`), requests);
   } finally {
     server.closeAllConnections();
     server.close();
@@ -223,29 +227,29 @@ async function serve(folder, use, answer = (response, bytes) => response.end(byt
 test('each file is fetched once, when a checkpoint first needs it', async () => {
   await withFolder(async (folder) => {
     write(folder, fixture());
-    await serve(folder, async (address, asked) => {
+    await serve(folder, async (address, requests) => {
       const timeline = await openTimeline(address);
       await timeline.preload(7);
       await Promise.all([timeline.open(7), timeline.open(0), timeline.open(7)]);
-      assert.deepEqual(asked, ['index.json', '0000.gz', '0007.gz', 'config.json']);
+      assert.deepEqual(requests, ['index.json', '0000.gz', '0007.gz', 'config.json']);
       timeline.forget();
       await timeline.open(0);
-      assert.deepEqual(asked.slice(4), ['0000.gz']);
+      assert.deepEqual(requests.slice(4), ['0000.gz']);
     });
   });
 });
 
 test('a server that decompresses .gz by itself gives the same weights', async () => {
   await withFolder(async (folder) => {
-    const small = fixture();
-    write(folder, small);
+    const smallTimeline = fixture();
+    write(folder, smallTimeline);
     const unpack = (response, bytes, name) =>
       response.end(name.endsWith('.gz') ? gunzipSync(bytes) : bytes);
     await serve(
       folder,
       async (address) => {
         const { weights } = await (await openTimeline(address)).open(20);
-        assert.deepEqual(bytesOf(numbersOf(weights)), bytesOf(small.weights[2]));
+        assert.deepEqual(bytesOf(numbersOf(weights)), bytesOf(smallTimeline.weights[2]));
       },
       unpack,
     );
@@ -254,33 +258,36 @@ test('a server that decompresses .gz by itself gives the same weights', async ()
 
 test('a download stops when its only caller aborts, and continues if another caller waits', async () => {
   await withFolder(async (folder) => {
-    const small = fixture();
-    write(folder, small);
-    const gone = [];
+    const smallTimeline = fixture();
+    write(folder, smallTimeline);
+    const closedRequests = [];
     let release = () => {};
-    const held = new Promise((done) => (release = done));
-    const hold = (response, bytes, name, request) => {
-      if (name.endsWith('.gz')) request.socket.on('close', () => gone.push(name));
+    const releasePromise = new Promise((done) => (release = done));
+    const holdResponse = (response, bytes, name, request) => {
+      if (name.endsWith('.gz')) request.socket.on('close', () => closedRequests.push(name));
       if (!name.endsWith('.gz')) response.end(bytes);
-      else void held.then(() => response.end(bytes));
+      else void releasePromise.then(() => response.end(bytes));
     };
     await serve(
       folder,
       async (address) => {
         const timeline = await openTimeline(address);
-        const [one, other] = [new AbortController(), new AbortController()];
-        const far = timeline.open(20, { signal: one.signal });
-        const near = timeline.open(0, { signal: other.signal });
-        setTimeout(() => one.abort(new Error('outdated')), 100);
-        await assert.rejects(far, /outdated/);
+        const [firstController, secondController] = [new AbortController(), new AbortController()];
+        const farPromise = timeline.open(20, { signal: firstController.signal });
+        const nearPromise = timeline.open(0, { signal: secondController.signal });
+        setTimeout(() => firstController.abort(new Error('outdated')), 100);
+        await assert.rejects(farPromise, /outdated/);
         await new Promise((done) => setTimeout(done, 500));
-        assert.deepEqual(gone.sort(), ['0007.gz', '0020.gz']);
+        assert.deepEqual(closedRequests.sort(), ['0007.gz', '0020.gz']);
         release();
-        assert.deepEqual(bytesOf(numbersOf((await near).weights)), bytesOf(small.weights[0]));
+        assert.deepEqual(
+          bytesOf(numbersOf((await nearPromise).weights)),
+          bytesOf(smallTimeline.weights[0]),
+        );
         const { weights } = await timeline.open(20);
-        assert.deepEqual(bytesOf(numbersOf(weights)), bytesOf(small.weights[2]));
+        assert.deepEqual(bytesOf(numbersOf(weights)), bytesOf(smallTimeline.weights[2]));
       },
-      hold,
+      holdResponse,
     );
   });
 });
@@ -295,7 +302,7 @@ for (const id of PACKED)
     const index = JSON.parse(readFileSync(address));
     for (const { step } of [...timeline.checkpoints, timeline.checkpoints[3]]) {
       const { weights } = await timeline.open(step);
-      const { weights_sha256 } = index.checkpoints.find((one) => one.step === step);
+      const { weights_sha256 } = index.checkpoints.find((checkpoint) => checkpoint.step === step);
       assert.equal(sha256(bytesOf(numbersOf(weights))), weights_sha256, `step ${step}`);
     }
   });
@@ -315,18 +322,18 @@ for (const [id, step] of [
     const model = await engine.open(await timeline.open(step));
     const { metrics } = await measure(model, await cutText(tokenizer, texts, options));
     await engine.close();
-    const { stored } = timeline.checkpoints.find((one) => one.step === step);
-    const most = (name, stride = 1) =>
+    const { stored } = timeline.checkpoints.find((checkpoint) => checkpoint.step === step);
+    const largestOf = (name, stride = 1) =>
       Math.max(...metrics[name].mean.filter((_, i) => i % stride === 0));
-    const found = {
+    const measures = {
       sink_1: 100 * metrics.sink_ratio.mean[0],
       loss: metrics.loss_mean.mean[0],
-      alpha_max: most('alpha', 64),
+      alpha_max: largestOf('alpha', 64),
     };
     // Sink_1 is the share of 2400 maps: one map within rounding of eps changes it by 0.04 percentage points.
     for (const [name, tolerance] of Object.entries({ sink_1: 0.05, loss: 0.001, alpha_max: 0.001 }))
       assert.ok(
-        Math.abs(found[name] - stored[name]) <= tolerance,
-        `${name}: ${found[name]}, stored ${stored[name]}`,
+        Math.abs(measures[name] - stored[name]) <= tolerance,
+        `${name}: ${measures[name]}, stored ${stored[name]}`,
       );
   });

@@ -48,14 +48,14 @@ function mutated(value, below) {
   const keys = Object.keys(copy);
   if (keys.length === 0) return JUNK[below(JUNK.length)];
   const key = keys[below(keys.length)];
-  const fate = below(10);
-  if (fate === 0) delete copy[key];
-  else if (fate === 1 && Array.isArray(copy)) copy.push(copy[key]);
+  const change = below(10);
+  if (change === 0) delete copy[key];
+  else if (change === 1 && Array.isArray(copy)) copy.push(copy[key]);
   else copy[key] = mutated(copy[key], below);
   return copy;
 }
 
-function scratched(bytes, below) {
+function scratchBytes(bytes, below) {
   const copy = Buffer.from(bytes);
   if (below(4) === 0) return copy.subarray(0, below(copy.length));
   for (let n = 1 + below(4); n > 0; n--) copy[below(copy.length)] = below(256);
@@ -63,27 +63,28 @@ function scratched(bytes, below) {
 }
 
 function misspelled(text, below) {
-  const at = below(text.length);
-  return text.slice(0, at) + STRUCTURE[below(STRUCTURE.length)] + text.slice(at + 1);
+  const index = below(text.length);
+  return text.slice(0, index) + STRUCTURE[below(STRUCTURE.length)] + text.slice(index + 1);
 }
 
-function spoil(made, below) {
-  const one = made['index.json'].checkpoints[below(CHECKPOINTS.length)];
+function spoilEntry(fileTable, below) {
+  const checkpoint = fileTable['index.json'].checkpoints[below(CHECKPOINTS.length)];
   const isInside = below(2) === 0;
-  const bytes = made[one.file];
-  made[one.file] = isInside
-    ? gzipSync(scratched(gunzipSync(bytes), below))
-    : scratched(bytes, below);
+  const bytes = fileTable[checkpoint.file];
+  fileTable[checkpoint.file] = isInside
+    ? gzipSync(scratchBytes(gunzipSync(bytes), below))
+    : scratchBytes(bytes, below);
   if (below(4) === 0) return;
-  one.bytes = made[one.file].length;
-  one.sha256 = sha256(made[one.file]);
+  checkpoint.bytes = fileTable[checkpoint.file].length;
+  checkpoint.sha256 = sha256(fileTable[checkpoint.file]);
 }
 
 const DAMAGES = [
   () => {},
-  spoil,
-  (made, below) => (made['index.json'] = mutated(made['index.json'], below)),
-  (made, below) => (made['index.json'] = misspelled(JSON.stringify(made['index.json']), below)),
+  spoilEntry,
+  (fileTable, below) => (fileTable['index.json'] = mutated(fileTable['index.json'], below)),
+  (fileTable, below) =>
+    (fileTable['index.json'] = misspelled(JSON.stringify(fileTable['index.json']), below)),
 ];
 
 async function check(address, content) {
@@ -100,18 +101,18 @@ test('randomly damaged timelines give their weights or an error', async () => {
   const random = randomBits(Number(FUZZ_SEED));
   const below = (n) => random() % n;
   const counts = { rounds: 0, opened: 0, refused: 0 };
-  const until = performance.now() + 1000 * FUZZ_SECONDS;
+  const endTime = performance.now() + 1000 * FUZZ_SECONDS;
   await withFolder(async (folder) => {
-    for (; performance.now() < until; counts.rounds++) {
+    for (; performance.now() < endTime; counts.rounds++) {
       const damage = DAMAGES[below(DAMAGES.length)];
-      let made;
-      const address = write(folder, fixture(), (files) => damage((made = files), below));
+      let fileTable;
+      const address = write(folder, fixture(), (files) => damage((fileTable = files), below));
       const begin = performance.now();
-      const error = await check(address, made['index.json']).then(
+      const error = await check(address, fileTable['index.json']).then(
         () => null,
         (error) => error,
       );
-      const spent = performance.now() - begin;
+      const milliseconds = performance.now() - begin;
       const place = `round ${counts.rounds}`;
       if (error) {
         assert.equal(error.name, 'SinkscopeError', `${place}: ${error.stack}`);
@@ -120,7 +121,7 @@ test('randomly damaged timelines give their weights or an error', async () => {
         assert.notEqual(damage, DAMAGES[0], `${place}: ${error}`);
         counts.refused++;
       } else counts.opened++;
-      assert.ok(spent < LIMIT, `${place}: ${spent} ms`);
+      assert.ok(milliseconds < LIMIT, `${place}: ${milliseconds} ms`);
     }
   });
   console.log(JSON.stringify(counts));

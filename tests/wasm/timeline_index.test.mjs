@@ -10,7 +10,7 @@ const sha256 = 'f'.repeat(64);
 
 function index(change = () => {}) {
   const { index } = fixture();
-  for (const one of index.checkpoints) Object.assign(one, { bytes: 50, sha256 });
+  for (const checkpoint of index.checkpoints) Object.assign(checkpoint, { bytes: 50, sha256 });
   change(index);
   return parseIndex(JSON.stringify(index), 'x');
 }
@@ -38,16 +38,16 @@ test('the index states the number of parameters and of bytes: one per step, four
 });
 
 test('a value at its bound is accepted, and one beyond it is rejected with its place', () => {
-  const set = (path) => (value) => (made) => {
+  const set = (path) => (value) => (files) => {
     const keys = path.match(/\w+/g);
     const last = keys.pop();
-    keys.reduce((one, key) => one[key], made)[last] = value;
+    keys.reduce((node, key) => node[key], files)[last] = value;
   };
-  const whole = (low, high) => `a whole number from ${low} to ${high}`;
-  for (const [path, good, bad, place, expected] of [
-    ['seed', [0, 2 ** 32 - 1], [-1, 2 ** 32, 0.5, null], 'seed', whole(0, 4294967295)],
-    ['checkpoints[0].step', [0, 6], [-1, 0.5], 'checkpoints[0]: step', whole(0, 1e9)],
-    ['checkpoints[2].step', [8, 1e9], [1e9 + 1], 'checkpoints[2]: step', whole(0, 1e9)],
+  const integerText = (low, high) => `a whole number from ${low} to ${high}`;
+  for (const [path, goodValue, badValue, place, expected] of [
+    ['seed', [0, 2 ** 32 - 1], [-1, 2 ** 32, 0.5, null], 'seed', integerText(0, 4294967295)],
+    ['checkpoints[0].step', [0, 6], [-1, 0.5], 'checkpoints[0]: step', integerText(0, 1e9)],
+    ['checkpoints[2].step', [8, 1e9], [1e9 + 1], 'checkpoints[2]: step', integerText(0, 1e9)],
     ['checkpoints[1].step', [1, 19], [0], 'checkpoints[1]: step', 'more than 0'],
     ['log[1].step', [1, 1e9], [0], 'log[1]: step', 'more than 0'],
     [
@@ -55,7 +55,7 @@ test('a value at its bound is accepted, and one beyond it is rejected with its p
       [1, 2 ** 31],
       [0, 2 ** 31 + 1],
       'checkpoints[0]: bytes',
-      whole(1, 2 ** 31),
+      integerText(1, 2 ** 31),
     ],
     ['recipe', ['a', 'a'.repeat(64)], ['', 'a'.repeat(65), 'a/b', 5], 'recipe', 'a text like'],
     ['config', ['a', 'a/'.repeat(100)], ['', 'a'.repeat(201)], 'config', 'a text like'],
@@ -109,8 +109,8 @@ test('a value at its bound is accepted, and one beyond it is rejected with its p
     ],
     ['checkpoints[0].measured', [{}], [1, null, []], 'checkpoints[0].measured', 'an object'],
   ]) {
-    for (const value of good) assert.ok(index(set(path)(value)), `${path}: ${value}`);
-    for (const value of bad) {
+    for (const value of goodValue) assert.ok(index(set(path)(value)), `${path}: ${value}`);
+    for (const value of badValue) {
       const [code, where, text] = errorOf(() => index(set(path)(value)));
       assert.deepEqual([code, where], ['bad_file', `x: ${place}`], `${path}: ${value}`);
       assert.ok(text.startsWith(`expected ${expected}`), text);

@@ -45,7 +45,7 @@ function expected() {
 
 export function fixture() {
   const weights = expected();
-  const raw = CHECKPOINTS.map(({ seed }) =>
+  const rawFiles = CHECKPOINTS.map(({ seed }) =>
     Buffer.concat([
       bytesOf(steps(6, seed)),
       bytesOf(steps(8, seed + 1)),
@@ -68,20 +68,20 @@ export function fixture() {
   const common = { recipe: 'small', seed: 1, config: 'config.json' };
   // The index is copied, because a test damages it.
   const index = structuredClone({ ...common, tensors: TENSORS, checkpoints, log });
-  return { raw, weights, index };
+  return { rawFiles, weights, index };
 }
 
-export function write(folder, { index, raw }, change = () => {}) {
+export function write(folder, { index, rawFiles }, change = () => {}) {
   const files = Object.fromEntries(
-    index.checkpoints.map(({ file }, i) => [file, gzipSync(raw[i])]),
+    index.checkpoints.map(({ file }, i) => [file, gzipSync(rawFiles[i])]),
   );
-  for (const one of index.checkpoints) {
-    one.bytes = files[one.file].length;
-    one.sha256 = sha256(files[one.file]);
+  for (const checkpoint of index.checkpoints) {
+    checkpoint.bytes = files[checkpoint.file].length;
+    checkpoint.sha256 = sha256(files[checkpoint.file]);
   }
-  const made = { 'index.json': index, 'config.json': '{"small": true}', ...files };
-  change(made);
-  for (const [name, content] of Object.entries(made))
+  const fileTable = { 'index.json': index, 'config.json': '{"small": true}', ...files };
+  change(fileTable);
+  for (const [name, content] of Object.entries(fileTable))
     writeFileSync(
       join(folder, name),
       Buffer.isBuffer(content) || typeof content === 'string' ? content : JSON.stringify(content),

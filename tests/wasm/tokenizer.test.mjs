@@ -15,7 +15,7 @@ test('ids, spans and decoded texts are those of the reference', () => {
     const units = [0];
     for (const character of text) units.push(units.at(-1) + character.length);
     const tokens = tokenizer.encode(text);
-    const expected = ids.map((id, i) => [id, ...offsets[i].map((at) => units[at])]);
+    const expected = ids.map((id, i) => [id, ...offsets[i].map((unitIndex) => units[unitIndex])]);
     assert.deepEqual(
       tokens.map(({ id, start, end }) => [id, start, end]),
       expected,
@@ -37,10 +37,10 @@ test('a tokenizer has its size, its special tokens and its pieces, and an unknow
 });
 
 test('encode() adds a BOS token only on request', () => {
-  const first = (options) => tokenizer.encode('ab', options)[0];
-  assert.deepEqual(first(), { id: 0, text: '<s>', start: 0, end: 0, special: true });
-  assert.deepEqual(first({ bos: true }), first({ bos: 'auto' }));
-  assert.equal(first({ bos: false }).special, false);
+  const firstToken = (options) => tokenizer.encode('ab', options)[0];
+  assert.deepEqual(firstToken(), { id: 0, text: '<s>', start: 0, end: 0, special: true });
+  assert.deepEqual(firstToken({ bos: true }), firstToken({ bos: 'auto' }));
+  assert.equal(firstToken({ bos: false }).special, false);
   assert.equal(tokenizer.encode('', { bos: false }).length, 0);
   assert.throws(() => tokenizer.encode('a', { bos: 1 }), { code: 'argument', where: 'bos' });
   assert.throws(() => tokenizer.encode(undefined), { code: 'argument', where: 'text' });
@@ -49,8 +49,8 @@ test('encode() adds a BOS token only on request', () => {
 test("a token with half of a character's bytes covers the whole character", () => {
   const text = 'a😀漢';
   const tokens = tokenizer.encode(text, { bos: false });
-  const covered = tokens.map(({ start, end }) => text.slice(start, end));
-  assert.deepEqual([...new Set(covered)], ['a', '😀', '漢']);
+  const coveredTexts = tokens.map(({ start, end }) => text.slice(start, end));
+  assert.deepEqual([...new Set(coveredTexts)], ['a', '😀', '漢']);
   assert.ok(tokens.some((token) => token.text === '\ufffd'));
 });
 
@@ -134,8 +134,8 @@ test('a SentencePiece vocabulary writes spaces as block signs, missing character
 });
 
 test('adjacent unknown characters form one unknown token', () => {
-  const { normalizer: _, ...plain } = llama;
-  const tokens = openTokenizer(plain).encode('aZYb', { bos: false });
+  const { normalizer: _, ...withoutNormalizer } = llama;
+  const tokens = openTokenizer(withoutNormalizer).encode('aZYb', { bos: false });
   assert.deepEqual(
     tokens.map(({ id, start, end }) => [id, start, end]),
     [
@@ -182,27 +182,28 @@ test('a token of joined characters covers the first of them, as in the tokenizer
   const joined = openTokenizer({ ...JSON.parse(file), normalizer: { type: 'NFC' } }, config);
   const text = 'cafe\u0301 \u1112\u1161\u11ab <s> e\u0301a';
   for (const { start, end, text: piece } of joined.encode(text, { bos: false })) {
-    const first = [...piece.normalize('NFD')].filter((sign) => !/[\u0300-\u036f]/.test(sign));
-    if (!piece.includes('\ufffd')) assert.ok(text.slice(start, end).startsWith(first.join('')));
+    const firstToken = [...piece.normalize('NFD')].filter((sign) => !/[\u0300-\u036f]/.test(sign));
+    if (!piece.includes('\ufffd'))
+      assert.ok(text.slice(start, end).startsWith(firstToken.join('')));
     else assert.ok(end > start);
   }
 });
 
 test('an invalid tokenizer is rejected with the reason', () => {
-  const parsed = JSON.parse(file);
+  const parsedFile = JSON.parse(file);
   const cases = [
     ['{', 'bad_tokenizer', 'tokenizer.json'],
     ['[]', 'bad_tokenizer', 'tokenizer.json'],
     ['null', 'bad_tokenizer', 'tokenizer.json'],
     [{}, 'bad_tokenizer', 'model.vocab'],
     [{ model: { vocab: 3 } }, 'bad_tokenizer', 'model.vocab'],
-    [{ ...parsed, pre_tokenizer: { type: 'Runes' } }, 'unsupported', 'pre_tokenizer.type'],
-    [{ ...parsed, normalizer: { type: 'Runes' } }, 'unsupported', 'normalizer.type'],
-    [{ ...parsed, decoder: { type: 'Runes' } }, 'unsupported', 'decoder.type'],
-    [{ ...parsed, post_processor: { type: 'Runes' } }, 'unsupported', 'post_processor.type'],
-    [{ ...parsed, added_tokens: 3 }, 'bad_tokenizer', 'added_tokens'],
-    [{ ...parsed, model: { type: 'BPE', vocab: {} } }, 'bad_tokenizer', 'model.vocab'],
-    [{ ...parsed, model: { type: 'BPE', vocab: { a: 0 } } }, 'bad_tokenizer', 'model.merges'],
+    [{ ...parsedFile, pre_tokenizer: { type: 'Runes' } }, 'unsupported', 'pre_tokenizer.type'],
+    [{ ...parsedFile, normalizer: { type: 'Runes' } }, 'unsupported', 'normalizer.type'],
+    [{ ...parsedFile, decoder: { type: 'Runes' } }, 'unsupported', 'decoder.type'],
+    [{ ...parsedFile, post_processor: { type: 'Runes' } }, 'unsupported', 'post_processor.type'],
+    [{ ...parsedFile, added_tokens: 3 }, 'bad_tokenizer', 'added_tokens'],
+    [{ ...parsedFile, model: { type: 'BPE', vocab: {} } }, 'bad_tokenizer', 'model.vocab'],
+    [{ ...parsedFile, model: { type: 'BPE', vocab: { a: 0 } } }, 'bad_tokenizer', 'model.merges'],
   ];
   for (const [json, code, where] of cases) {
     assert.throws(

@@ -51,21 +51,23 @@ for (const { name, file, whole, ...hashes } of battery.cases) {
       return;
     }
     const tokenizer = openTokenizer(file);
-    const found = texts.map((text) => attempt(tokenizer, text));
+    const tokenLists = texts.map((text) => attempt(tokenizer, text));
     for (const [i, { ids, spans }] of Object.entries(whole)) {
-      assert.deepEqual(COLUMNS.ids(tokenizer, found[i]), ids, texts[i]);
+      assert.deepEqual(COLUMNS.ids(tokenizer, tokenLists[i]), ids, texts[i]);
       if (hashes.spans.slice(8 * i, 8 * i + 8) !== NOTHING)
-        assert.deepEqual(COLUMNS.spans(tokenizer, found[i]), spans, texts[i]);
+        assert.deepEqual(COLUMNS.spans(tokenizer, tokenLists[i]), spans, texts[i]);
     }
-    const wrong = Object.entries(COLUMNS).flatMap(([column, of]) =>
+    const differences = Object.entries(COLUMNS).flatMap(([column, columnOf]) =>
       texts.flatMap((text, i) => {
-        const wanted = hashes[column].slice(8 * i, 8 * i + 8);
-        const given = found[i] === null ? ERROR : hashOf(of(tokenizer, found[i]));
-        if (wanted === NOTHING || wanted === given) return [];
-        const shown = found[i] && of(tokenizer, found[i]).slice(0, 60).join(' ');
-        return [`${column} of text ${i} ${JSON.stringify(text.slice(0, 60))}: ${shown}`];
+        const expectedHash = hashes[column].slice(8 * i, 8 * i + 8);
+        const actualHash =
+          tokenLists[i] === null ? ERROR : hashOf(columnOf(tokenizer, tokenLists[i]));
+        if (expectedHash === NOTHING || expectedHash === actualHash) return [];
+        const shownValues =
+          tokenLists[i] && columnOf(tokenizer, tokenLists[i]).slice(0, 60).join(' ');
+        return [`${column} of text ${i} ${JSON.stringify(text.slice(0, 60))}: ${shownValues}`];
       }),
     );
-    assert.deepEqual(wrong, []);
+    assert.deepEqual(differences, []);
   });
 }

@@ -15,13 +15,22 @@ const metadata = JSON.parse(read('sentencepiece.gguf.json'));
 
 /** Makes a tokenizer small enough to be opened thousands of times: letters and ten merges. */
 function shrink() {
-  const kept = file.model.merges.slice(0, 10);
-  const made = kept.map((merge) => merge.join(''));
-  const wanted = new Set([...made, ...file.added_tokens.map(({ content }) => content)]);
-  const names = Object.keys(file.model.vocab).filter((t) => [...t].length === 1 || wanted.has(t));
+  const keptMerges = file.model.merges.slice(0, 10);
+  const mergedTokens = keptMerges.map((merge) => merge.join(''));
+  const wantedTokens = new Set([
+    ...mergedTokens,
+    ...file.added_tokens.map(({ content }) => content),
+  ]);
+  const names = Object.keys(file.model.vocab).filter(
+    (t) => [...t].length === 1 || wantedTokens.has(t),
+  );
   const vocab = Object.fromEntries(names.map((name, id) => [name, id]));
-  const added = file.added_tokens.map((token) => ({ ...token, id: vocab[token.content] }));
-  return { ...file, added_tokens: added, model: { ...file.model, vocab, merges: kept } };
+  const addedTokens = file.added_tokens.map((token) => ({ ...token, id: vocab[token.content] }));
+  return {
+    ...file,
+    added_tokens: addedTokens,
+    model: { ...file.model, vocab, merges: keptMerges },
+  };
 }
 
 function createRandom(seed) {
@@ -61,26 +70,26 @@ function tally(attempts) {
   return counts;
 }
 
-function flip(bytes, random, flips) {
+function flipBits(bytes, random, flips) {
   const copy = Uint8Array.from(bytes);
   for (let i = 0; i < flips; i++) copy[random(copy.length)] ^= 1 << random(8);
   return new TextDecoder().decode(copy);
 }
 
-const hundred = Array.from({ length: 100 }, (_, i) => i / 100);
-const truncate = (whole, part) => whole.slice(0, Math.floor(whole.length * part));
+const shares = Array.from({ length: 100 }, (_, i) => i / 100);
+const truncate = (text, part) => text.slice(0, Math.floor(text.length * part));
 const gguf = (values) => () => tokenizerOfGguf((key) => values[key]);
 
 test('a file truncated at any hundredth is rejected, except merges.txt at the end of a line', () => {
   const json = JSON.stringify(file);
   const cuts = [
-    ...hundred.map((part) => () => ({ json: truncate(json, part) })),
-    ...hundred.map((part) => () => tokenizerOfVocabulary(truncate(vocab, part), merges)),
+    ...shares.map((part) => () => ({ json: truncate(json, part) })),
+    ...shares.map((part) => () => tokenizerOfVocabulary(truncate(vocab, part), merges)),
   ];
   assert.deepEqual(tally(cuts), { good: 0, bad_tokenizer: 200, unsupported: 0 });
   // A file with fewer merges is still a vocabulary; half a line is not.
   const counts = tally(
-    hundred.map((part) => () => tokenizerOfVocabulary(vocab, truncate(merges, part))),
+    shares.map((part) => () => tokenizerOfVocabulary(vocab, truncate(merges, part))),
   );
   assert.ok(counts.good > 0 && counts.bad_tokenizer > 0 && counts.unsupported === 0);
 });
@@ -89,14 +98,17 @@ test('a file with flipped bits opens or is rejected with a known error', () => {
   const random = createRandom(1);
   const bytes = new TextEncoder().encode(JSON.stringify(shrink()));
   const counts = tally(
-    Array.from({ length: 3000 }, (_, i) => () => ({ json: flip(bytes, random, 1 + (i % 3)) })),
+    Array.from({ length: 3000 }, (_, i) => () => ({ json: flipBits(bytes, random, 1 + (i % 3)) })),
   );
   assert.ok(counts.good > 0 && counts.bad_tokenizer > 0 && counts.unsupported > 0);
   const lines = new TextEncoder().encode(merges.split('\n').slice(0, 60).join('\n'));
-  const flipped = tally(
-    Array.from({ length: 300 }, () => () => tokenizerOfVocabulary(vocab, flip(lines, random, 1))),
+  const flippedCounts = tally(
+    Array.from(
+      { length: 300 },
+      () => () => tokenizerOfVocabulary(vocab, flipBits(lines, random, 1)),
+    ),
   );
-  assert.ok(flipped.good > 0 && flipped.bad_tokenizer > 0);
+  assert.ok(flippedCounts.good > 0 && flippedCounts.bad_tokenizer > 0);
 });
 
 const STRANGE = [
@@ -115,35 +127,43 @@ const STRANGE = [
   undefined,
 ];
 
-function spoil(value, random) {
+function spoilValue(value, random) {
   const isLeaf = value === null || typeof value !== 'object' || Object.keys(value).length === 0;
   if (isLeaf || random(6) === 0) return STRANGE[random(STRANGE.length)];
   const keys = Object.keys(value);
   const key = keys[random(keys.length)];
   const copy = Array.isArray(value) ? [...value] : { ...value };
-  copy[key] = spoil(value[key], random);
+  copy[key] = spoilValue(value[key], random);
   return copy;
 }
 
 test('a file with a value of another kind opens or is rejected with a known error', () => {
   const random = createRandom(2);
-  const small = shrink();
+  const smallFile = shrink();
   const config = { bos_token: '<s>', eos_token: { content: '</s>' }, add_bos_token: true };
   const counts = tally(
-    Array.from({ length: 2000 }, () => () => ({ json: spoil(small, random), config })),
+    Array.from({ length: 2000 }, () => () => ({ json: spoilValue(smallFile, random), config })),
   );
   assert.ok(counts.good > 0 && counts.bad_tokenizer > 0 && counts.unsupported > 0);
-  tally(Array.from({ length: 400 }, () => () => ({ json: small, config: spoil(config, random) })));
-  const opened = () => tokenizerOfVocabulary(small.model.vocab, '', spoil(config, random));
-  tally(Array.from({ length: 400 }, () => opened));
+  tally(
+    Array.from({ length: 400 }, () => () => ({
+      json: smallFile,
+      config: spoilValue(config, random),
+    })),
+  );
+  const openSpoiled = () =>
+    tokenizerOfVocabulary(smallFile.model.vocab, '', spoilValue(config, random));
+  tally(Array.from({ length: 400 }, () => openSpoiled));
   const keys = Object.keys(metadata);
-  const spoiled = tally(
+  const spoiledCounts = tally(
     Array.from({ length: 200 }, () => {
       const key = keys[random(keys.length)];
-      return gguf({ ...metadata, [key]: spoil(metadata[key], random) });
+      return gguf({ ...metadata, [key]: spoilValue(metadata[key], random) });
     }),
   );
-  assert.ok(spoiled.good > 0 && spoiled.bad_tokenizer > 0 && spoiled.unsupported > 0);
+  assert.ok(
+    spoiledCounts.good > 0 && spoiledCounts.bad_tokenizer > 0 && spoiledCounts.unsupported > 0,
+  );
 });
 
 function failure(open) {
@@ -270,8 +290,8 @@ test('invalid GGUF metadata is rejected with its key', () => {
     ],
   ];
   for (const [change, code, where, sentence] of cases) {
-    const named = Object.entries(change).map(([name, value]) => [key + name, value]);
-    const values = { ...metadata, ...Object.fromEntries(named) };
+    const prefixedEntries = Object.entries(change).map(([name, value]) => [key + name, value]);
+    const values = { ...metadata, ...Object.fromEntries(prefixedEntries) };
     assert.deepEqual(failure(gguf(values)), [code, key + where, sentence]);
   }
 });
@@ -279,8 +299,8 @@ test('invalid GGUF metadata is rejected with its key', () => {
 test('a FixedLength pre-tokenizer without a positive length is rejected', () => {
   for (const length of [0, -3, 0.5, null]) {
     const pre_tokenizer = { type: 'FixedLength', length };
-    const refused = failure(() => ({ json: { ...shrink(), pre_tokenizer } }));
-    assert.deepEqual(refused, [
+    const error = failure(() => ({ json: { ...shrink(), pre_tokenizer } }));
+    assert.deepEqual(error, [
       'bad_tokenizer',
       'pre_tokenizer.length',
       `expected a length above 0, got ${length}`,
@@ -289,7 +309,7 @@ test('a FixedLength pre-tokenizer without a positive length is rejected', () => 
 });
 
 test('an invalid pattern and an unknown behavior of Split are rejected', () => {
-  const small = shrink();
+  const smallFile = shrink();
   const split = (change) => ({
     type: 'Split',
     pattern: { String: 'a' },
@@ -325,32 +345,32 @@ test('an invalid pattern and an unknown behavior of Split are rejected', () => {
       'expected a Regex or a String, got undefined',
     ],
   ]) {
-    const refused = failure(() => ({ json: { ...small, ...change } }));
-    assert.deepEqual(refused, ['bad_tokenizer', where, sentence]);
+    const error = failure(() => ({ json: { ...smallFile, ...change } }));
+    assert.deepEqual(error, ['bad_tokenizer', where, sentence]);
   }
 });
 
 test('errors that JavaScript throws are reported in a sentence', () => {
-  const small = shrink();
+  const smallFile = shrink();
   const split = { type: 'Split', pattern: { Regex: '(' }, behavior: 'Isolated' };
   for (const [change, sentence] of [
     [{ pre_tokenizer: split }, /^expected patterns that JavaScript reads, too \(.*group/],
     [{ decoder: { type: { toString: 1 } } }, /^expected all parts of a tokenizer, found/],
   ]) {
     assert.throws(
-      () => openTokenizer({ ...small, ...change }),
+      () => openTokenizer({ ...smallFile, ...change }),
       ({ text }) => sentence.test(text),
     );
   }
 });
 
 test('stages nested deeper than any stack are rejected', () => {
-  const depth = 200000;
+  const DEPTH = 200000;
   const json = JSON.stringify({ ...shrink(), pre_tokenizer: 0 });
-  const nested = `${'{"type":"Sequence","pretokenizers":['.repeat(depth)}${']}'.repeat(depth)}`;
-  const deep = json.replace('"pre_tokenizer":0', `"pre_tokenizer":${nested}`);
+  const nestedStages = `${'{"type":"Sequence","pretokenizers":['.repeat(DEPTH)}${']}'.repeat(DEPTH)}`;
+  const deepJson = json.replace('"pre_tokenizer":0', `"pre_tokenizer":${nestedStages}`);
   assert.equal(
-    attempt(() => ({ json: deep })),
+    attempt(() => ({ json: deepJson })),
     'bad_tokenizer',
   );
 });

@@ -30,8 +30,8 @@ class Draw {
     return list[this.below(list.length)];
   }
 
-  some(most, make) {
-    return Array.from({ length: this.below(most + 1) }, () => make(this));
+  some(countMax, make) {
+    return Array.from({ length: this.below(countMax + 1) }, () => make(this));
   }
 }
 
@@ -65,11 +65,11 @@ function pattern(draw, depth = 0) {
 }
 
 const mostly = (draw, times, make) => (draw.below(times) ? make(draw) : draw.of(STRANGE));
-const matching = (draw) =>
+const drawPattern = (draw) =>
   mostly(draw, 20, () => draw.of([{ Regex: pattern(draw) }, { String: draw.of(WORDS) }]));
 const replace = (draw) => ({
   type: 'Replace',
-  pattern: matching(draw),
+  pattern: drawPattern(draw),
   content: draw.of(['', 'aa', '▁', ' ']),
 });
 const BEHAVIORS = [
@@ -98,7 +98,7 @@ const STAGES = {
   pretokenizers: [
     (draw) => ({
       type: 'Split',
-      pattern: matching(draw),
+      pattern: drawPattern(draw),
       behavior: draw.of(BEHAVIORS),
       ...flags(draw, 'invert'),
     }),
@@ -121,10 +121,10 @@ const STAGES = {
 };
 
 function stage(draw, key, depth = 0) {
-  const pick = draw.below(40);
-  if (pick === 0) return draw.of(STRANGE);
-  if (pick === 1) return { type: draw.of(['Klingon', 'constructor', '']) };
-  if (pick < 14 && depth < 3) {
+  const choice = draw.below(40);
+  if (choice === 0) return draw.of(STRANGE);
+  if (choice === 1) return { type: draw.of(['Klingon', 'constructor', '']) };
+  if (choice < 14 && depth < 3) {
     return { type: 'Sequence', [key]: draw.some(4, () => stage(draw, key, depth + 1)) };
   }
   return draw.of(STAGES[draw.below(20) ? key : draw.of(Object.keys(STAGES))])(draw);
@@ -139,13 +139,13 @@ function model(draw) {
   const pieces = names.map((name) => [name, -draw.below(9)]);
   const merges = draw.of([[], [], ['a b'], [['a', 'b']], [['Ġ', 'a'], 'a  b'], ['a a']]);
   const common = { unk_token, ...flags(draw, 'fuse_unk', 'byte_fallback', 'ignore_merges') };
-  const others = [
+  const otherModels = [
     { type: 'WordPiece', vocab, ...common, continuing_subword_prefix: draw.of(['##', '', null]) },
     { type: 'Unigram', vocab: pieces, ...common, unk_id: draw.of([0, names.length, null]) },
     { type: 'WordLevel', vocab, ...common },
     draw.of(STRANGE),
   ];
-  return draw.below(2) ? { type: 'BPE', vocab, merges, ...common } : draw.of(others);
+  return draw.below(2) ? { type: 'BPE', vocab, merges, ...common } : draw.of(otherModels);
 }
 
 const piece = (draw) =>
@@ -153,7 +153,7 @@ const piece = (draw) =>
     { SpecialToken: { id: draw.of(WORDS), type_id: 0 } },
     { Sequence: { id: 'A', type_id: 0 } },
   ]);
-const added = (draw) => ({
+const drawAddedToken = (draw) => ({
   id: draw.below(40),
   content: draw.of([...WORDS, '<s>', '.*', '(']),
   ...flags(draw, 'special', 'normalized', 'lstrip', 'rstrip', 'single_word'),
@@ -166,7 +166,7 @@ function tokenizer(draw) {
     pre_tokenizer: draw.of([null, stage(draw, 'pretokenizers')]),
     decoder: draw.of([null, stage(draw, 'decoders')]),
     post_processor: draw.of([null, { type: 'TemplateProcessing', single: draw.some(3, piece) }]),
-    added_tokens: draw.of([undefined, draw.some(5, added)]),
+    added_tokens: draw.of([undefined, draw.some(5, drawAddedToken)]),
   };
 }
 
@@ -179,13 +179,13 @@ const LINES = [
 ];
 
 function checkTokens(text, tokens, size) {
-  for (const { id, start, end, text: shown } of tokens) {
+  for (const { id, start, end, text: shownText } of tokens) {
     assert.ok(Number.isInteger(id) && id >= 0 && id < size, `id ${id} of ${size}`);
     assert.ok(
       0 <= start && start <= end && end <= text.length,
       `[${start}, ${end}) of ${text.length}`,
     );
-    assert.equal(typeof shown, 'string');
+    assert.equal(typeof shownText, 'string');
   }
 }
 
@@ -195,12 +195,12 @@ function execute(seed) {
   const config = draw.of([{}, { bos_token: draw.of(WORDS), remove_space: true }]);
   const counts = { rounds: 1, opened: 0, encoded: 0 };
   try {
-    const made = openTokenizer(draw.below(2) ? JSON.stringify(file) : file, config);
+    const fuzzedTokenizer = openTokenizer(draw.below(2) ? JSON.stringify(file) : file, config);
     counts.opened = 1;
     for (const text of LINES) {
-      const tokens = made.encode(text);
-      checkTokens(text, tokens, made.size);
-      assert.equal(typeof made.decode(tokens.map(({ id }) => id)), 'string');
+      const tokens = fuzzedTokenizer.encode(text);
+      checkTokens(text, tokens, fuzzedTokenizer.size);
+      assert.equal(typeof fuzzedTokenizer.decode(tokens.map(({ id }) => id)), 'string');
       counts.encoded++;
     }
   } catch (error) {
@@ -211,7 +211,7 @@ function execute(seed) {
   return counts;
 }
 
-function work({ from, to }) {
+function fuzzRange({ from, to }) {
   // A tokenizer calls console.warn if it ignores an unknown setting.
   const warnings = [];
   console.warn = (...words) => warnings.push(words.join(' '));
@@ -228,44 +228,44 @@ function work({ from, to }) {
 }
 
 /** Runs seeds in a worker until one does not answer, or time is up. Returns the seed from which to continue. */
-function watch(range, tally, until) {
+function watchWorker(range, tally, endTime) {
   return new Promise((resolve) => {
     const options = { workerData: range, resourceLimits: { maxOldGenerationSizeMb: 1024 } };
     const worker = new Worker(fileURLToPath(import.meta.url), options);
     let seed = range.from;
     let timer;
-    const end = (next) => {
+    const endWorker = (nextRange) => {
       clearTimeout(timer);
       worker.removeAllListeners('message');
-      worker.terminate().then(() => resolve(next));
+      worker.terminate().then(() => resolve(nextRange));
     };
-    const isSilent = () => end((tally.ended++, seed + 1));
-    worker.on('message', (reported) => {
+    const isSilent = () => endWorker((tally.ended++, seed + 1));
+    worker.on('message', (message) => {
       clearTimeout(timer);
       timer = setTimeout(isSilent, LIMIT);
-      seed = reported.seed;
-      if (reported.failure) tally.failures.push(`seed ${seed}: ${reported.failure}`);
-      if (reported.counts) for (const key in reported.counts) tally[key] += reported.counts[key];
-      if (performance.now() > until) end(range.to);
+      seed = message.seed;
+      if (message.failure) tally.failures.push(`seed ${seed}: ${message.failure}`);
+      if (message.counts) for (const key in message.counts) tally[key] += message.counts[key];
+      if (performance.now() > endTime) endWorker(range.to);
     });
     worker.on('error', isSilent);
-    worker.on('exit', () => seed === range.to - 1 && end(range.to));
+    worker.on('exit', () => seed === range.to - 1 && endWorker(range.to));
   });
 }
 
 if (isMainThread) {
   test('random tokenizers give tokens or an error, or are ended', async () => {
     const tally = { rounds: 0, opened: 0, encoded: 0, ended: 0, failures: [] };
-    const until = performance.now() + 1000 * FUZZ_SECONDS;
-    const first = 1e6 * Number(FUZZ_SEED);
-    const range = { from: first, to: first + Number(FUZZ_ROUNDS) };
+    const endTime = performance.now() + 1000 * FUZZ_SECONDS;
+    const firstSeed = 1e6 * Number(FUZZ_SEED);
+    const range = { from: firstSeed, to: firstSeed + Number(FUZZ_ROUNDS) };
     let seed = range.from;
     while (seed < range.to && tally.failures.length < 9)
-      seed = await watch({ ...range, from: seed }, tally, until);
+      seed = await watchWorker({ ...range, from: seed }, tally, endTime);
     const { failures, ...counts } = tally;
     console.log(JSON.stringify(counts));
     assert.deepEqual(failures, []);
     // Each outcome must occur, or this tests nothing.
     assert.ok(tally.opened > 9 && tally.encoded > 9, JSON.stringify(counts));
   });
-} else work(workerData);
+} else fuzzRange(workerData);

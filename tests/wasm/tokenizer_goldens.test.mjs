@@ -65,19 +65,22 @@ const characters = (text) => Array.from(text, (character) => character.codePoint
 const NOTHING = '--------';
 
 /** Fails with the first line that differs, and the number of differing lines; returns the compared lines. */
-function compare(what, expected, found) {
-  const wanted = expected.match(/.{8}/g);
-  assert.equal(wanted.length, lines.length);
-  const compared = wanted.flatMap((hash, i) => (hash === NOTHING ? [] : [i]));
-  const wrong = compared.filter((i) => wanted[i] !== hashOf(found(i)));
-  const [first] = wrong;
-  const shown = first === undefined ? '' : `${JSON.stringify(lines[first])} gives ${found(first)}`;
+function compare(label, expected, actualOf) {
+  const expectedHashes = expected.match(/.{8}/g);
+  assert.equal(expectedHashes.length, lines.length);
+  const comparedLines = expectedHashes.flatMap((hash, i) => (hash === NOTHING ? [] : [i]));
+  const wrongLines = comparedLines.filter((i) => expectedHashes[i] !== hashOf(actualOf(i)));
+  const [firstWrong] = wrongLines;
+  const difference =
+    firstWrong === undefined
+      ? ''
+      : `${JSON.stringify(lines[firstWrong])} gives ${actualOf(firstWrong)}`;
   assert.equal(
-    wrong.length,
+    wrongLines.length,
     0,
-    `${what}: ${wrong.length} of ${lines.length} lines differ: ${shown}`,
+    `${label}: ${wrongLines.length} of ${lines.length} lines differ: ${difference}`,
   );
-  return compared;
+  return comparedLines;
 }
 
 /** Bytes for which SmolLM2's vocabulary has no token; its own library drops them as well. */
@@ -117,37 +120,37 @@ function roundTrips(tokenizer, form) {
   const names = tokenizer.specials.map(({ text }) => text);
   const isWhole = (line) => !names.some((name) => line.includes(name));
   const known = tokenizer.encode('\x1d', { special: 'none' }).length > 0;
-  const whole = lines.filter((line) => isWhole(line) && (known || !MISSING.test(line)));
-  for (const line of whole) {
+  const wholeLines = lines.filter((line) => isWhole(line) && (known || !MISSING.test(line)));
+  for (const line of wholeLines) {
     const tokens = tokenizer.encode(line, { special: 'none' });
     assert.equal(tokenizer.decode(idsOf(tokens)), form ? line.normalize(form) : line);
   }
-  return whole.length;
+  return wholeLines.length;
 }
 
 /** Checks that spans follow each other; overlapping spans must share a part of one character. */
-function covers(line, tokens) {
+function coversLine(line, tokens) {
   let [last, end] = [0, 0];
-  for (const { start, end: next } of tokens) {
+  for (const { start, end: nextEnd } of tokens) {
     const isShared = end - start === String.fromCodePoint(line.codePointAt(start)).length;
-    const fits = start === end || (start >= last && next >= end && isShared);
-    assert.ok(fits, `${JSON.stringify(line)}: [${start}, ${next}) after [${last}, ${end})`);
-    [last, end] = [start, next];
+    const fits = start === end || (start >= last && nextEnd >= end && isShared);
+    assert.ok(fits, `${JSON.stringify(line)}: [${start}, ${nextEnd}) after [${last}, ${end})`);
+    [last, end] = [start, nextEnd];
   }
   assert.equal(end, line.length);
 }
 
 function checkCase(name, tokenizer, form, golden) {
   const tokens = lines.map((line) => tokenizer.encode(line));
-  const compared = compare('ids', golden.ids, (i) => idsOf(tokens[i]));
+  const count = compare('ids', golden.ids, (i) => idsOf(tokens[i]));
   const { length: n } = compare('spans', golden.spans, (i) => spansOf(tokens[i]));
   compare('decoded', golden.decoded, (i) =>
     characters(tokenizer.decode(idsOf(withoutSpecial(tokens[i])))),
   );
-  const sum = compared.reduce((all, i) => all + tokens[i].length, 0);
+  const sum = count.reduce((total, i) => total + tokens[i].length, 0);
   assert.equal(sum, golden.tokens);
   console.log(
-    `${name}: ${sum} tokens of ${compared.length} lines as expected, the spans of ${n} lines`,
+    `${name}: ${sum} tokens of ${count.length} lines as expected, the spans of ${n} lines`,
   );
   if (form === undefined) return;
   console.log(`${name}: ${roundTrips(tokenizer, form)} lines read back byte for byte`);
@@ -174,26 +177,32 @@ test('byte-level tokens cover every character, in order and without a gap', () =
   for (const name of ['gpt2', 'opt', 'gptneox', 'zoo']) {
     const { tokenizer, form } = cases[name](JSON.parse(read(`${name}.json`)));
     // A character that absorbs the marks after it covers only itself, as in the tokenizers library.
-    const kept = lines.filter((line) => form === null || line === line.normalize(form));
-    for (const line of kept) covers(line, tokenizer.encode(line, { special: 'none' }));
+    const keptLines = lines.filter((line) => form === null || line === line.normalize(form));
+    for (const line of keptLines) coversLine(line, tokenizer.encode(line, { special: 'none' }));
   }
 });
 
 // These published tokenizers are too large for the repository.
-const published = process.env.SINKSCOPE_TOKENIZERS;
-const skip = published
+const publishedPath = process.env.SINKSCOPE_TOKENIZERS;
+const skip = publishedPath
   ? false
   : 'SINKSCOPE_TOKENIZERS names no folder with the published tokenizers';
-const full = published && pathToFileURL(`${published}/`);
+const publishedFolder = publishedPath && pathToFileURL(`${publishedPath}/`);
 
 const publishedCases = {
   gpt2: () => {
-    const vocab = read('gpt2_vocab.json', full);
-    const { json, config } = tokenizerOfVocabulary(vocab, read('gpt2_merges.txt', full));
+    const vocab = read('gpt2_vocab.json', publishedFolder);
+    const { json, config } = tokenizerOfVocabulary(vocab, read('gpt2_merges.txt', publishedFolder));
     return { tokenizer: openTokenizer(json, config), form: null };
   },
-  gptneox: () => ({ tokenizer: openTokenizer(read('gptneox_tokenizer.json', full)), form: 'NFC' }),
-  smollm2: () => ({ tokenizer: fromGguf(new URL('smollm2.gguf.json', full).href), form: null }),
+  gptneox: () => ({
+    tokenizer: openTokenizer(read('gptneox_tokenizer.json', publishedFolder)),
+    form: 'NFC',
+  }),
+  smollm2: () => ({
+    tokenizer: fromGguf(new URL('smollm2.gguf.json', publishedFolder).href),
+    form: null,
+  }),
 };
 
 for (const [name, open] of Object.entries(publishedCases)) {
@@ -209,20 +218,26 @@ for (const [name, open] of Object.entries(publishedCases)) {
 
 test('each pre-tokenizer gives the ids of the reference, alone and in a sequence', () => {
   const json = JSON.parse(read('tokenizer.json', softmax));
-  const some = lines.filter((_, i) => i % 5 === 0);
+  const someLines = lines.filter((_, i) => i % 5 === 0);
   for (const { pre_tokenizer, ids } of JSON.parse(read('stages.json')).stages) {
-    const [way, ...letters] = pre_tokenizer.pretokenizers;
-    const nested = { type: 'Sequence', pretokenizers: [way] };
+    const [splitStage, ...letters] = pre_tokenizer.pretokenizers;
+    const nestedStage = { type: 'Sequence', pretokenizers: [splitStage] };
     for (const stages of [
-      [way, ...letters],
-      [nested, ...letters],
+      [splitStage, ...letters],
+      [nestedStage, ...letters],
     ]) {
       const pretokenizers = { type: 'Sequence', pretokenizers: stages };
       const tokenizer = openTokenizer({ ...json, pre_tokenizer: pretokenizers });
-      const found = some.map((line) => hashOf(idsOf(tokenizer.encode(line))));
-      const wrong = found.flatMap((hash, i) => (ids.slice(8 * i, 8 * i + 8) === hash ? [] : [i]));
-      const shown = JSON.stringify([stages[0], some[wrong[0]]]);
-      assert.equal(wrong.length, 0, `${wrong.length} of ${some.length} lines differ: ${shown}`);
+      const hashes = someLines.map((line) => hashOf(idsOf(tokenizer.encode(line))));
+      const wrongIndices = hashes.flatMap((hash, i) =>
+        ids.slice(8 * i, 8 * i + 8) === hash ? [] : [i],
+      );
+      const firstDifference = JSON.stringify([stages[0], someLines[wrongIndices[0]]]);
+      assert.equal(
+        wrongIndices.length,
+        0,
+        `${wrongIndices.length} of ${someLines.length} lines differ: ${firstDifference}`,
+      );
     }
   }
 });
@@ -230,19 +245,19 @@ test('each pre-tokenizer gives the ids of the reference, alone and in a sequence
 test('the patterns named in GGUF files split texts like the tokenizers library', () => {
   const metadata = JSON.parse(read('smollm2.gguf.json'));
   const { texts, pieces } = JSON.parse(read('pieces.json'));
-  const all = [...texts, ...lines.filter((_, i) => i % 5 === 0)];
+  const allTexts = [...texts, ...lines.filter((_, i) => i % 5 === 0)];
   for (const [pre, hashes] of Object.entries(pieces)) {
     const values = { ...metadata, 'tokenizer.ggml.pre': pre };
     const { json } = tokenizerOfGguf((key) => values[key]);
-    const cut = createPreTokenizer(json.pre_tokenizer);
-    const wrong = all.filter((text, i) => {
-      const sizes = cut(AlignedText.of(text)).map((piece) => piece.text.length);
+    const preTokenize = createPreTokenizer(json.pre_tokenizer);
+    const wrongTexts = allTexts.filter((text, i) => {
+      const sizes = preTokenize(AlignedText.of(text)).map((piece) => piece.text.length);
       return hashOf(sizes) !== hashes.slice(8 * i, 8 * i + 8);
     });
     // The library uses the punctuation of an older Unicode than JavaScript.
-    const newer = pre === 'falcon' ? /\u09fd/ : /^$/;
+    const newerCharacters = pre === 'falcon' ? /\u09fd/ : /^$/;
     assert.deepEqual(
-      wrong.filter((text) => !newer.test(text)),
+      wrongTexts.filter((text) => !newerCharacters.test(text)),
       [],
       pre,
     );

@@ -6,41 +6,54 @@ import { createDecoder } from '../../wasm/text/decoders.ts';
 import { spellBytes } from '../../wasm/text/surface.ts';
 import { planTokenizer } from '../../wasm/text/plan_tokenizer.ts';
 
-const special = (id) => ({ SpecialToken: { id, type_id: 0 } });
-const text = { Sequence: { id: 'A', type_id: 0 } };
-const template = (...single) => ({ type: 'TemplateProcessing', single });
-const added = (id, content, more) => ({ id, content, special: true, ...more });
+const specialItem = (id) => ({ SpecialToken: { id, type_id: 0 } });
+const textItem = { Sequence: { id: 'A', type_id: 0 } };
+const template = (...items) => ({ type: 'TemplateProcessing', single: items });
+const addedToken = (id, content, changes) => ({ id, content, special: true, ...changes });
 const vocab = { a: 0, b: 1, ab: 2, '<s>': 3, '</s>': 4, '<m>': 5, '?': 6 };
-const plain = {
-  added_tokens: [added(4, '</s>'), added(3, '<s>'), added(5, '<m>', { special: false })],
+const plainFile = {
+  added_tokens: [
+    addedToken(4, '</s>'),
+    addedToken(3, '<s>'),
+    addedToken(5, '<m>', { special: false }),
+  ],
   model: { type: 'BPE', unk_token: '?', vocab, merges: ['a b'] },
 };
-const both = {
-  ...plain,
-  post_processor: template(special('<s>'), text, special('</s>'), special('</s>')),
+const templateFile = {
+  ...plainFile,
+  post_processor: template(specialItem('<s>'), textItem, specialItem('</s>'), specialItem('</s>')),
 };
-const refuses = (use, code, where, sentence) =>
+const assertRefused = (use, code, where, sentence) =>
   assert.throws(use, { name: 'SinkscopeError', code, where, text: sentence });
 
 test('special tokens come from the template or from the options', () => {
-  const tokenizer = openTokenizer(both);
-  const typed = [
+  const tokenizer = openTokenizer(templateFile);
+  const textTokens = [
     { id: 2, text: 'ab', start: 0, end: 2, special: false },
     { id: 0, text: 'a', start: 2, end: 3, special: false },
   ];
-  const put = (id, name, at) => ({ id, text: name, start: at, end: at, special: true });
-  const [begin, end] = [put(3, '<s>', 0), put(4, '</s>', 3)];
-  for (const [options, wanted] of [
-    [undefined, [begin, ...typed, end, end]],
-    [{}, [begin, ...typed, end, end]],
-    [{ bos: 'auto', special: 'auto' }, [begin, ...typed, end, end]],
-    [{ special: 'none' }, typed],
-    [{ special: [] }, typed],
-    [{ special: ['</s>', 'b'] }, [put(4, '</s>', 0), put(1, 'b', 0), ...typed]],
-    [{ bos: true }, [begin, ...typed]],
-    [{ bos: false }, typed],
+  const specialToken = (id, name, position) => ({
+    id,
+    text: name,
+    start: position,
+    end: position,
+    special: true,
+  });
+  const [begin, end] = [specialToken(3, '<s>', 0), specialToken(4, '</s>', 3)];
+  for (const [options, expectedTokens] of [
+    [undefined, [begin, ...textTokens, end, end]],
+    [{}, [begin, ...textTokens, end, end]],
+    [{ bos: 'auto', special: 'auto' }, [begin, ...textTokens, end, end]],
+    [{ special: 'none' }, textTokens],
+    [{ special: [] }, textTokens],
+    [
+      { special: ['</s>', 'b'] },
+      [specialToken(4, '</s>', 0), specialToken(1, 'b', 0), ...textTokens],
+    ],
+    [{ bos: true }, [begin, ...textTokens]],
+    [{ bos: false }, textTokens],
   ])
-    assert.deepEqual(tokenizer.encode('aba', options), wanted, JSON.stringify(options));
+    assert.deepEqual(tokenizer.encode('aba', options), expectedTokens, JSON.stringify(options));
   assert.deepEqual(
     tokenizer.encode('').map(({ id, start }) => [id, start]),
     [
@@ -49,8 +62,8 @@ test('special tokens come from the template or from the options', () => {
       [4, 0],
     ],
   );
-  const none = openTokenizer({ ...plain, added_tokens: [] });
-  for (const [one, options, where, sentence] of [
+  const withoutAdded = openTokenizer({ ...plainFile, added_tokens: [] });
+  for (const [openedTokenizer, options, where, sentence] of [
     [tokenizer, { bos: 1 }, 'bos', "expected 'auto', true or false, got 1"],
     [
       tokenizer,
@@ -72,17 +85,17 @@ test('special tokens come from the template or from the options', () => {
     ],
     [tokenizer, { special: ['a', 'x'] }, 'special', 'expected tokens of the vocabulary, got "x"'],
     [tokenizer, { special: [3] }, 'special', 'expected tokens of the vocabulary, got 3'],
-    [none, { bos: true }, 'bos', 'expected a tokenizer that has such a token, got true'],
+    [withoutAdded, { bos: true }, 'bos', 'expected a tokenizer that has such a token, got true'],
     [tokenizer, 3, 'options', 'expected an object, got 3'],
   ])
-    refuses(() => one.encode('a', options), 'argument', where, sentence);
-  refuses(() => tokenizer.encode(3), 'argument', 'text', 'expected a string, got 3');
-  refuses(() => tokenizer.decode(3), 'argument', 'ids', 'expected a list, got 3');
-  refuses(() => tokenizer.piece('a'), 'argument', 'id', 'expected a number, got "a"');
+    assertRefused(() => openedTokenizer.encode('a', options), 'argument', where, sentence);
+  assertRefused(() => tokenizer.encode(3), 'argument', 'text', 'expected a string, got 3');
+  assertRefused(() => tokenizer.decode(3), 'argument', 'ids', 'expected a list, got 3');
+  assertRefused(() => tokenizer.piece('a'), 'argument', 'id', 'expected a number, got "a"');
 });
 
 test('special tokens and ids beyond the vocabulary decode to an empty text', () => {
-  const tokenizer = openTokenizer({ ...both, decoder: { type: 'Fuse' } });
+  const tokenizer = openTokenizer({ ...templateFile, decoder: { type: 'Fuse' } });
   assert.equal(tokenizer.size, 7);
   assert.equal(tokenizer.decode([3, 2, 5, 9, 0, 4]), 'ab<m>a');
   assert.equal(tokenizer.decode(Int32Array.of(9, 7)), '');
@@ -94,60 +107,64 @@ test('special tokens and ids beyond the vocabulary decode to an empty text', () 
 });
 
 test('the start token comes from the configuration, else from the template, else from a usual name', () => {
-  const named = (names) => ({
-    added_tokens: names.map((name, i) => added(i + 7, name)),
+  const fileWithNames = (names) => ({
+    added_tokens: names.map((name, i) => addedToken(i + 7, name)),
     model: {
-      ...plain.model,
+      ...plainFile.model,
       vocab: { ...vocab, ...Object.fromEntries(names.map((name, i) => [name, i + 7])) },
     },
   });
-  for (const [file, config, wanted] of [
-    [plain, {}, 3],
-    [plain, { bos_token: null }, null],
-    [plain, { bos_token: '' }, 3],
-    [plain, { bos_token: '</s>' }, 4],
-    [plain, { bos_token: { content: '<m>' } }, 5],
-    [plain, { bos_token: 'lost' }, 3],
-    [{ ...plain, post_processor: template(special('</s>'), text) }, {}, 4],
+  for (const [file, config, expectedBos] of [
+    [plainFile, {}, 3],
+    [plainFile, { bos_token: null }, null],
+    [plainFile, { bos_token: '' }, 3],
+    [plainFile, { bos_token: '</s>' }, 4],
+    [plainFile, { bos_token: { content: '<m>' } }, 5],
+    [plainFile, { bos_token: 'lost' }, 3],
+    [{ ...plainFile, post_processor: template(specialItem('</s>'), textItem) }, {}, 4],
     // A typed word does not count as the token that begins a text.
-    [{ ...plain, added_tokens: [] }, {}, null],
-    [{ ...plain, post_processor: template(special('b'), text), added_tokens: [] }, {}, null],
+    [{ ...plainFile, added_tokens: [] }, {}, null],
+    [
+      { ...plainFile, post_processor: template(specialItem('b'), textItem), added_tokens: [] },
+      {},
+      null,
+    ],
     ...['<bos>', '<|begin_of_text|>', '<|startoftext|>', '[BOS]', '<|endoftext|>'].map((name) => [
-      named([name]),
+      fileWithNames([name]),
       {},
       7,
     ]),
-    [named(['<|endoftext|>', '<bos>']), {}, 8],
-    [named(['<other>']), {}, null],
+    [fileWithNames(['<|endoftext|>', '<bos>']), {}, 8],
+    [fileWithNames(['<other>']), {}, null],
   ])
     assert.equal(
       openTokenizer(file, config).bos,
-      wanted,
+      expectedBos,
       JSON.stringify([file.added_tokens, config]),
     );
 });
 
 test('special tokens are in the order of their ids, each with its kind', () => {
-  const kinds = (config, file = plain) => openTokenizer(file, config).specials;
+  const kinds = (config, file = plainFile) => openTokenizer(file, config).specials;
   assert.deepEqual(kinds({}), [
     { id: 3, text: '<s>', kind: 'bos' },
     { id: 4, text: '</s>', kind: 'other' },
   ]);
-  assert.deepEqual(openTokenizer(plain).special, [3, 4]);
-  for (const [role, kind] of ['bos', 'eos', 'unk', 'pad', 'sep', 'cls', 'mask'].map((one) => [
-    `${one}_token`,
-    one,
+  assert.deepEqual(openTokenizer(plainFile).special, [3, 4]);
+  for (const [role, kind] of ['bos', 'eos', 'unk', 'pad', 'sep', 'cls', 'mask'].map((role) => [
+    `${role}_token`,
+    role,
   ]))
     assert.equal(kinds({ [role]: '</s>' })[1].kind, kind);
   // A token with two roles has the first that fits, in the order of the names.
   assert.equal(kinds({ pad_token: '</s>', eos_token: '</s>' })[1].kind, 'eos');
   for (const name of ['[MASK]', '<mask>']) {
     const file = {
-      ...plain,
-      added_tokens: [added(5, name)],
-      model: { ...plain.model, vocab: { ...vocab, [name]: 7 } },
+      ...plainFile,
+      added_tokens: [addedToken(5, name)],
+      model: { ...plainFile.model, vocab: { ...vocab, [name]: 7 } },
     };
-    assert.equal(kinds({}, { ...file, added_tokens: [added(7, name)] })[0].kind, 'mask');
+    assert.equal(kinds({}, { ...file, added_tokens: [addedToken(7, name)] })[0].kind, 'mask');
   }
 });
 
@@ -159,19 +176,19 @@ test('by default WordPiece accepts words of 100 characters and FixedLength cuts 
   };
   const countOf = (file, length) => openTokenizer(file).encode('a'.repeat(length)).length;
   assert.deepEqual([countOf({ model }, 100), countOf({ model }, 101)], [100, 1]);
-  const most = { model: { ...model, max_input_chars_per_word: 3 } };
-  assert.deepEqual([countOf(most, 3), countOf(most, 4)], [3, 1]);
-  const cut = { type: 'FixedLength' };
+  const wordPieceFile = { model: { ...model, max_input_chars_per_word: 3 } };
+  assert.deepEqual([countOf(wordPieceFile, 3), countOf(wordPieceFile, 4)], [3, 1]);
+  const fixedLength = { type: 'FixedLength' };
   const spans = (pre_tokenizer) =>
     openTokenizer({ model: { ...model, max_input_chars_per_word: 1 }, pre_tokenizer })
       .encode('ab cdefg12 h')
       .map(({ start, end }) => [start, end]);
-  assert.deepEqual(spans(cut), [
+  assert.deepEqual(spans(fixedLength), [
     [0, 5],
     [5, 10],
     [10, 12],
   ]);
-  assert.equal(spans({ ...cut, length: 6 }).length, 2);
+  assert.equal(spans({ ...fixedLength, length: 6 }).length, 2);
 });
 
 test("a word missing from WordPiece's vocabulary becomes one unknown token, or is rejected if there is none", () => {
@@ -182,9 +199,9 @@ test("a word missing from WordPiece's vocabulary becomes one unknown token, or i
     vocab: { '?': 0, a: 1, '##b': 2 },
   };
   const file = { model, pre_tokenizer: { type: 'Whitespace' } };
-  const found = openTokenizer(file).encode('ab xyz a');
+  const tokens = openTokenizer(file).encode('ab xyz a');
   assert.deepEqual(
-    found.map(({ id, text: read, start, end }) => [id, read, start, end]),
+    tokens.map(({ id, text: read, start, end }) => [id, read, start, end]),
     [
       [1, 'a', 0, 1],
       [2, 'b', 1, 2],
@@ -192,113 +209,128 @@ test("a word missing from WordPiece's vocabulary becomes one unknown token, or i
       [1, 'a', 7, 8],
     ],
   );
-  const long = 'x'.repeat(90);
+  const longWord = 'x'.repeat(90);
   const sentence = (piece) =>
     `"${piece}" is not in the vocabulary, and there is no token for the unknown`;
-  const other = openTokenizer({
+  const lostTokenizer = openTokenizer({
     model: { ...model, unk_token: 'lost' },
     pre_tokenizer: { type: 'Whitespace' },
   });
-  refuses(() => other.encode(long), 'bad_tokenizer', 'model.vocab', sentence('x'.repeat(80)));
+  assertRefused(
+    () => lostTokenizer.encode(longWord),
+    'bad_tokenizer',
+    'model.vocab',
+    sentence('x'.repeat(80)),
+  );
 });
 
 test('an invalid file is rejected with its place', () => {
-  const model = (change) => ({ ...plain, model: { ...plain.model, ...change } });
+  const model = (change) => ({ ...plainFile, model: { ...plainFile.model, ...change } });
   const pieces = (vocab) => ({ model: { type: 'Unigram', vocab } });
-  const bad = 'bad_tokenizer';
+  const badCode = 'bad_tokenizer';
   for (const [file, code, where, sentence] of [
-    [{}, bad, 'model.vocab', 'expected a table of tokens'],
-    [model({ vocab: 'a' }), bad, 'model.vocab', 'expected a table of tokens'],
-    [model({ vocab: { a: 0, b: 0 } }), bad, 'model.vocab', '"b" and "a" have the same id 0'],
-    [model({ vocab: [['a', 0]] }), bad, 'model.vocab', 'expected a table of tokens, got a list'],
-    [pieces([['a', 0], ['b']]), bad, 'model.vocab 1', 'expected a token and its score'],
-    [pieces([['a', Infinity]]), bad, 'model.vocab 0', 'expected a token and its score'],
-    [pieces([[1, 0]]), bad, 'model.vocab 0', 'expected a token and its score'],
-    [pieces([null]), bad, 'model.vocab 0', 'expected a token and its score'],
+    [{}, badCode, 'model.vocab', 'expected a table of tokens'],
+    [model({ vocab: 'a' }), badCode, 'model.vocab', 'expected a table of tokens'],
+    [model({ vocab: { a: 0, b: 0 } }), badCode, 'model.vocab', '"b" and "a" have the same id 0'],
+    [
+      model({ vocab: [['a', 0]] }),
+      badCode,
+      'model.vocab',
+      'expected a table of tokens, got a list',
+    ],
+    [pieces([['a', 0], ['b']]), badCode, 'model.vocab 1', 'expected a token and its score'],
+    [pieces([['a', Infinity]]), badCode, 'model.vocab 0', 'expected a token and its score'],
+    [pieces([[1, 0]]), badCode, 'model.vocab 0', 'expected a token and its score'],
+    [pieces([null]), badCode, 'model.vocab 0', 'expected a token and its score'],
     [
       model({ continuing_subword_prefix: 3 }),
-      bad,
+      badCode,
       'model.continuing_subword_prefix',
       'expected a string, got number',
     ],
-    [model({ merges: undefined }), bad, 'model.merges', 'expected an array, got undefined'],
+    [model({ merges: undefined }), badCode, 'model.merges', 'expected an array, got undefined'],
     [
       model({ merges: ['a c'] }),
-      bad,
+      badCode,
       'model.merges 0',
       '"a c" needs "c", which is not in the vocabulary',
     ],
-    [{ ...plain, added_tokens: {} }, bad, 'added_tokens', 'expected an array, got object'],
+    [{ ...plainFile, added_tokens: {} }, badCode, 'added_tokens', 'expected an array, got object'],
     [
-      { ...plain, added_tokens: [added(3, '<s>'), added(4, '')] },
-      bad,
+      { ...plainFile, added_tokens: [addedToken(3, '<s>'), addedToken(4, '')] },
+      badCode,
       'added_tokens 1 content',
       'expected text, got ""',
     ],
     [
-      { ...plain, added_tokens: [null] },
-      bad,
+      { ...plainFile, added_tokens: [null] },
+      badCode,
       'added_tokens 0 content',
       'expected text, got undefined',
     ],
     [
-      { ...plain, added_tokens: [added(-1, 'x')] },
-      bad,
+      { ...plainFile, added_tokens: [addedToken(-1, 'x')] },
+      badCode,
       'added_tokens 0 id',
       'expected an id below 2097152, got -1',
     ],
     ...['Runes', 'bpe', '', 3].map((type) => [
-      { ...plain, model: { ...plain.model, type } },
+      { ...plainFile, model: { ...plainFile.model, type } },
       'unsupported',
       'model.type',
       `${JSON.stringify(type)} is not a type this build knows`,
     ]),
     [
-      { ...plain, normalizer: { type: 'Runes' } },
+      { ...plainFile, normalizer: { type: 'Runes' } },
       'unsupported',
       'normalizer.type',
       '"Runes" is not a type this build knows',
     ],
     [
-      { ...plain, pre_tokenizer: { type: 'Runes' } },
+      { ...plainFile, pre_tokenizer: { type: 'Runes' } },
       'unsupported',
       'pre_tokenizer.type',
       '"Runes" is not a type this build knows',
     ],
     [
-      { ...plain, pre_tokenizer: { type: 'CharDelimiterSplit', delimiter: 'ab' } },
-      bad,
+      { ...plainFile, pre_tokenizer: { type: 'CharDelimiterSplit', delimiter: 'ab' } },
+      badCode,
       'pre_tokenizer.delimiter',
       'expected one character, got "ab"',
     ],
     [
       {
-        ...plain,
+        ...plainFile,
         post_processor: {
           type: 'TemplateProcessing',
           single: [{ SpecialToken: { id: '<s>' } }, { Sequence: { id: 'A' } }],
           special_tokens: { '<s>': { ids: [] } },
         },
       },
-      bad,
+      badCode,
       'post_processor.single 0',
       'expected a token, got {"SpecialToken":{"id":"<s>"}}',
     ],
     [
-      { ...plain, post_processor: { type: 'Runes' } },
+      { ...plainFile, post_processor: { type: 'Runes' } },
       'unsupported',
       'post_processor.type',
       '"Runes" is not a type this build knows',
     ],
     [
-      { ...plain, decoder: { type: 'Runes' } },
+      { ...plainFile, decoder: { type: 'Runes' } },
       'unsupported',
       'decoder.type',
       '"Runes" is not a type this build knows',
     ],
   ])
-    refuses(() => openTokenizer(file), code, where, sentence);
-  refuses(() => openTokenizer(plain, '[]'), bad, 'tokenizer_config.json', 'expected an object');
+    assertRefused(() => openTokenizer(file), code, where, sentence);
+  assertRefused(
+    () => openTokenizer(plainFile, '[]'),
+    badCode,
+    'tokenizer_config.json',
+    'expected an object',
+  );
 });
 
 test('characters that the library treats specially are handled like the library does', () => {
@@ -345,7 +377,7 @@ test('characters that the library treats specially are handled like the library 
 });
 
 test('a template may have tokens only after the text', () => {
-  const file = { ...plain, post_processor: template(text, special('</s>')) };
+  const file = { ...plainFile, post_processor: template(textItem, specialItem('</s>')) };
   assert.deepEqual(
     openTokenizer(file)
       .encode('a')
@@ -356,9 +388,9 @@ test('a template may have tokens only after the text', () => {
 
 test('the template is recognized also if the tokenizer splits a letter into two tokens', () => {
   const file = {
-    added_tokens: [added(2, '<s>')],
+    added_tokens: [addedToken(2, '<s>')],
     normalizer: { type: 'Prepend', prepend: '\u2581' },
-    post_processor: template(special('<s>'), text),
+    post_processor: template(specialItem('<s>'), textItem),
     model: { type: 'BPE', vocab: { '\u2581': 0, a: 1, '<s>': 2 }, merges: [] },
   };
   assert.deepEqual(
@@ -370,7 +402,7 @@ test('the template is recognized also if the tokenizer splits a letter into two 
 });
 
 test('errors that JavaScript throws are quoted up to 200 characters', () => {
-  const split = (Regex) => ({
+  const splitStage = (Regex) => ({
     type: 'Split',
     pattern: { Regex },
     behavior: 'Isolated',
@@ -378,17 +410,18 @@ test('errors that JavaScript throws are quoted up to 200 characters', () => {
   });
   const trips = (Regex) => {
     try {
-      return openTokenizer({ ...plain, pre_tokenizer: split(Regex) }).size;
+      return openTokenizer({ ...plainFile, pre_tokenizer: splitStage(Regex) }).size;
     } catch (error) {
       assert.deepEqual([error.code, error.where], ['bad_tokenizer', 'tokenizer.json']);
       return error.text;
     }
   };
-  const said = 'expected patterns that JavaScript reads, too (Invalid regular expression: ';
-  assert.ok(trips('(').startsWith(said), trips('('));
-  const whole = trips(`(${'a'.repeat(300)}`);
-  assert.ok(whole.startsWith(said) && whole.endsWith('aaa)'), whole);
-  assert.equal(whole.length, 'expected patterns that JavaScript reads, too ('.length + 200 + 1);
+  const sentenceStart =
+    'expected patterns that JavaScript reads, too (Invalid regular expression: ';
+  assert.ok(trips('(').startsWith(sentenceStart), trips('('));
+  const message = trips(`(${'a'.repeat(300)}`);
+  assert.ok(message.startsWith(sentenceStart) && message.endsWith('aaa)'), message);
+  assert.equal(message.length, 'expected patterns that JavaScript reads, too ('.length + 200 + 1);
 });
 
 test('without a tokenizer in the plan, a text is a list of ids', async () => {
@@ -452,8 +485,8 @@ test('the tokenizer of a GGUF is made from the metadata of its model', async () 
     [`${key}scores`, [0, 0, -2, -3, -1]],
     [`${key}bos_token_id`, 1],
   ]);
-  const asked = new Set();
-  const model = { metadata: async (name) => (asked.add(name), metadata.get(name)) };
+  const requestedKeys = new Set();
+  const model = { metadata: async (name) => (requestedKeys.add(name), metadata.get(name)) };
   const plan = { id: 'own', format: 'gguf', files: { weights: [] } };
   const tokenizer = await planTokenizer(plan, model);
   assert.deepEqual(
@@ -461,11 +494,11 @@ test('the tokenizer of a GGUF is made from the metadata of its model', async () 
     [1, 4, 3],
   );
   tokenizer.close();
-  const rest =
+  const otherKeys =
     'pre merges eos_token_id unknown_token_id padding_token_id add_bos_token add_eos_token add_space_prefix';
   assert.deepEqual(
-    [...asked].sort(),
-    [...metadata.keys(), ...rest.split(' ').map((name) => key + name)].sort(),
+    [...requestedKeys].sort(),
+    [...metadata.keys(), ...otherKeys.split(' ').map((name) => key + name)].sort(),
   );
 });
 
@@ -486,7 +519,7 @@ test('a decoder strips only its own prefix, and treats the first token separatel
 });
 
 test('a character without a token of its own may be part of a longer token with a better score', () => {
-  const encoded = (score) => {
+  const encodeWithScore = (score) => {
     const vocab = [
       ['a', score],
       ['ab', -1],
@@ -496,10 +529,10 @@ test('a character without a token of its own may be part of a longer token with 
   // An unknown character costs 10 more than the rarest token.
   for (const score of [-1, 10])
     assert.deepEqual(
-      encoded(score).map(({ id }) => id),
+      encodeWithScore(score).map(({ id }) => id),
       [1],
     );
-  assert.throws(() => encoded(10.5), { name: 'SinkscopeError', message: /"b"/ });
+  assert.throws(() => encodeWithScore(10.5), { name: 'SinkscopeError', message: /"b"/ });
 });
 
 test('a character beyond ASCII is spelled by its two bytes, also as the only character', () => {

@@ -7,25 +7,25 @@ import { golden } from './helper.mjs';
 
 const folder = new URL('tokenizers/', golden);
 const read = (name) => readFileSync(new URL(name, folder), 'utf8');
-const open = ({ json, config }) => openTokenizer(json, config);
+const openFiles = ({ json, config }) => openTokenizer(json, config);
 
 const optFiles = ['vocab.json', 'merges.txt', 'tokenizer_config.json'].map((n) => read(`opt/${n}`));
-const opt = open(tokenizerOfVocabulary(...optFiles));
-const added = (tokens) => tokens.filter((token) => token.special).map(({ text }) => text);
+const opt = openFiles(tokenizerOfVocabulary(...optFiles));
+const specialTexts = (tokens) => tokens.filter((token) => token.special).map(({ text }) => text);
 const failsAt = (where, use) => assert.throws(use, { code: 'argument', where });
 
 test('OPT begins a text with </s> unless the caller chooses otherwise', () => {
   const text = 'the cat';
-  const own = opt.encode(text, { special: 'none' });
-  assert.deepEqual(added(own), []);
+  const textTokens = opt.encode(text, { special: 'none' });
+  assert.deepEqual(specialTexts(textTokens), []);
   assert.deepEqual(opt.encode(text)[0], { id: 2, text: '</s>', start: 0, end: 0, special: true });
-  assert.deepEqual(opt.encode(text).slice(1), own);
-  assert.deepEqual(opt.encode(text, { special: [] }), own);
-  const chosen = opt.encode(text, { special: ['<pad>', '</s>'] });
-  assert.deepEqual(added(chosen), ['<pad>', '</s>']);
-  assert.deepEqual(chosen.slice(2), own);
-  assert.deepEqual(added(opt.encode(text, { bos: true })), ['</s>']);
-  assert.deepEqual(added(opt.encode(text, { bos: false })), []);
+  assert.deepEqual(opt.encode(text).slice(1), textTokens);
+  assert.deepEqual(opt.encode(text, { special: [] }), textTokens);
+  const chosenTokens = opt.encode(text, { special: ['<pad>', '</s>'] });
+  assert.deepEqual(specialTexts(chosenTokens), ['<pad>', '</s>']);
+  assert.deepEqual(chosenTokens.slice(2), textTokens);
+  assert.deepEqual(specialTexts(opt.encode(text, { bos: true })), ['</s>']);
+  assert.deepEqual(specialTexts(opt.encode(text, { bos: false })), []);
   failsAt('special', () => opt.encode(text, { special: ['<unknown>'] }));
   failsAt('special', () => opt.encode(text, { special: 'all' }));
   failsAt('special', () => opt.encode(text, { special: [7] }));
@@ -39,7 +39,7 @@ test('special tokens have their names and kinds', () => {
   ]);
   assert.deepEqual(opt.special, [1, 2]);
   const metadata = JSON.parse(read('smollm2.gguf.json'));
-  const smollm = open(tokenizerOfGguf((key) => metadata[key]));
+  const smollm = openFiles(tokenizerOfGguf((key) => metadata[key]));
   assert.equal(smollm.specials.length, 17);
   const kinds = smollm.specials.slice(0, 4).map(({ text, kind }) => [text, kind]);
   assert.deepEqual(kinds, [
@@ -49,9 +49,9 @@ test('special tokens have their names and kinds', () => {
     ['<repo_name>', 'other'],
   ]);
   const files = ['vocab.json', 'merges.txt'].map((name) => read(`gpt2/${name}`));
-  const gpt2 = open(tokenizerOfVocabulary(...files));
+  const gpt2 = openFiles(tokenizerOfVocabulary(...files));
   assert.deepEqual(gpt2.specials, [{ id: gpt2.bos, text: '<|endoftext|>', kind: 'bos' }]);
-  assert.deepEqual(added(gpt2.encode('a')), []);
+  assert.deepEqual(specialTexts(gpt2.encode('a')), []);
   // The zoo's tokenizer_config.json names no mask token, and a tokenizer.json of BERT may come without a config.
   const kindsOf = (name) =>
     openTokenizer(read(`${name}/tokenizer.json`)).specials.map(({ kind }) => kind);
@@ -64,10 +64,10 @@ const letters = { a: 0, b: 1, '#': 2, '##': 3, 'a#': 4, '</s>': 5, Ġ: 6, Ġa: 7
 const ids = (tokenizer, text, options) => tokenizer.encode(text, options).map(({ id }) => id);
 
 test("merges.txt may contain merges of '#', Windows line ends, and a comment in the first line", () => {
-  const of = (merges) => open(tokenizerOfVocabulary(letters, merges));
-  assert.deepEqual(ids(of('# #\na #'), '##'), [3]);
-  assert.deepEqual(ids(of('#version: 0.2\r\n# #\r\n'), '##'), [3]);
-  assert.deepEqual(ids(of('#version: 0.2\na #'), '##'), [2, 2]);
+  const openMerges = (merges) => openFiles(tokenizerOfVocabulary(letters, merges));
+  assert.deepEqual(ids(openMerges('# #\na #'), '##'), [3]);
+  assert.deepEqual(ids(openMerges('#version: 0.2\r\n# #\r\n'), '##'), [3]);
+  assert.deepEqual(ids(openMerges('#version: 0.2\na #'), '##'), [2, 2]);
 });
 
 test('tokenizer_config.json and special_tokens_map.json decide which tokens are added', () => {
@@ -77,7 +77,7 @@ test('tokenizer_config.json and special_tokens_map.json decide which tokens are 
     add_prefix_space: true,
     added_tokens_decoder: { 8: { content: '<x>', special: false } },
   };
-  const tokenizer = open(tokenizerOfVocabulary(letters, 'Ġ a', config, map));
+  const tokenizer = openFiles(tokenizerOfVocabulary(letters, 'Ġ a', config, map));
   assert.deepEqual(ids(tokenizer, 'a<x>b'), [7, 8, 6, 1, 5]);
   assert.deepEqual(tokenizer.encode('a').at(-1), {
     id: 5,
@@ -101,11 +101,11 @@ test('a GGUF of SentencePiece adds a BOS by default, and has tokens with unusual
     [`${key}token_type`]: Int32Array.of(2, 3, 1, 1, 1, 1, 4, 6),
     [`${key}bos_token_id`]: 1,
   };
-  const of = (change) => {
-    const all = { ...values, ...change };
-    return open(tokenizerOfGguf((name) => all[name]));
+  const openGguf = (change) => {
+    const allValues = { ...values, ...change };
+    return openFiles(tokenizerOfGguf((name) => allValues[name]));
   };
-  const tokenizer = of({});
+  const tokenizer = openGguf({});
   assert.deepEqual(ids(tokenizer, 'a a'), [1, 5, 5]);
   assert.deepEqual(ids(tokenizer, 'ab'), [1, 5, 7]);
   assert.deepEqual(ids(tokenizer, 'c', { special: 'none' }), [2, 0]);
@@ -114,8 +114,8 @@ test('a GGUF of SentencePiece adds a BOS by default, and has tokens with unusual
   assert.deepEqual(tokenizer.special, [0, 1]);
   assert.equal(tokenizer.piece(4), '__proto__');
   assert.equal(tokenizer.decode([1, 5, 6, 5]), 'a<think> a');
-  assert.deepEqual(ids(of({ [`${key}add_bos_token`]: false }), 'a'), [5]);
-  assert.deepEqual(ids(of({ [`${key}add_space_prefix`]: false }), 'a'), [1, 3]);
+  assert.deepEqual(ids(openGguf({ [`${key}add_bos_token`]: false }), 'a'), [5]);
+  assert.deepEqual(ids(openGguf({ [`${key}add_space_prefix`]: false }), 'a'), [1, 3]);
 });
 
 function splitter(stage) {
@@ -141,8 +141,8 @@ test('every behavior of Split is that of the Rust library', () => {
   ];
   for (const pattern of [{ String: ' ' }, { Regex: ' ' }]) {
     for (const [behavior, invert, expected] of cases) {
-      const split = splitter({ type: 'Split', pattern, behavior, invert });
-      assert.deepEqual(split('ab  cd ab'), expected, `${behavior} ${invert}`);
+      const splitText = splitter({ type: 'Split', pattern, behavior, invert });
+      assert.deepEqual(splitText('ab  cd ab'), expected, `${behavior} ${invert}`);
     }
   }
 });

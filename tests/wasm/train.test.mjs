@@ -47,13 +47,13 @@ after(async () => {
 const hash = (bytes) => createHash('sha256').update(bytes).digest('hex');
 
 async function trainAll(kernels, config, recipe, options = {}) {
-  const own = await createEngine({ kernels, lab: true, worker: false });
-  const training = await own.train({ config, recipe, ...options });
+  const trainingEngine = await createEngine({ kernels, lab: true, worker: false });
+  const training = await trainingEngine.train({ config, recipe, ...options });
   const log = await training.step(recipe.steps);
   log.push(await training.look());
   const weights = await training.weights();
   await training.close();
-  await own.close();
+  await trainingEngine.close();
   return { log, weights };
 }
 
@@ -87,11 +87,11 @@ test('a trained model opens like any other, and training can continue from it', 
   const { shape } = await run.field('att');
   assert.deepEqual(shape, [1, 1, 4, 4]);
   await model.close();
-  const again = await engine.train({ config, recipe: RECIPE, begin: weights });
-  const entry = await again.look();
+  const secondTraining = await engine.train({ config, recipe: RECIPE, begin: weights });
+  const entry = await secondTraining.look();
   assert.ok(entry.loss < log[0].loss);
-  await again.close();
-  await assert.rejects(again.look(), { code: 'closed' });
+  await secondTraining.close();
+  await assert.rejects(secondTraining.look(), { code: 'closed' });
 });
 
 for (const worker of [true, false]) {
@@ -99,18 +99,18 @@ for (const worker of [true, false]) {
     const config = labConfig(SMALL);
     const { log, weights } = await trainAll('auto', config, RECIPE);
     for (const workers of [2, 3, 4]) {
-      const own = await createEngine({ lab: true, worker, workers });
-      const training = await own.train({ config, recipe: RECIPE, workers });
+      const trainingEngine = await createEngine({ lab: true, worker, workers });
+      const training = await trainingEngine.train({ config, recipe: RECIPE, workers });
       const [looked] = await Promise.all([training.look(), training.sample()]);
       assert.equal(looked.loss, log[0].loss);
       const steps = await training.step(2);
       // A call during a step waits for the step.
-      const [more, at] = await Promise.all([training.step(4), training.look()]);
-      assert.ok(Number.isFinite(at.loss));
-      assert.deepEqual([...steps, ...more, await training.look()], log);
+      const [laterEntries, currentEntry] = await Promise.all([training.step(4), training.look()]);
+      assert.ok(Number.isFinite(currentEntry.loss));
+      assert.deepEqual([...steps, ...laterEntries, await training.look()], log);
       assert.equal(hash(await training.weights()), hash(weights));
       await training.close();
-      await own.close();
+      await trainingEngine.close();
     }
   });
 }
@@ -119,11 +119,11 @@ test('ending a training run does not wait for its helper', async () => {
   const calls = [];
   const module = {
     reserve: () => 8,
-    release: (at) => calls.push(['release', at]),
+    release: (address) => calls.push(['release', address]),
     bytes: () => new Uint8Array(4),
     lend: (_, use) => use(0),
     handle: () => 16,
-    call: (...all) => calls.push(all),
+    call: (...args) => calls.push(args),
   };
   const trainer = new Trainer(module, 1);
   const id = trainer.begin({ config: '{}', recipe: '{}', text: Int32Array.of(1) });
@@ -135,9 +135,9 @@ test('ending a training run does not wait for its helper', async () => {
     port2.on('message', () => {}),
     'message',
   );
-  const ended = trainer.end(id);
+  const endPromise = trainer.end(id);
   port2.close();
-  await ended;
+  await endPromise;
   await step;
   assert.deepEqual(calls, [
     ['train_end', 16],
@@ -149,38 +149,45 @@ test('ending a training run does not wait for its helper', async () => {
 test('training resumes from a saved state to the same bits with one or two workers; invalid states are rejected', async () => {
   const config = labConfig(SMALL);
   const { log, weights } = await trainAll('auto', config, RECIPE);
-  const own = await createEngine({ lab: true, worker: false, workers: 2 });
-  const begun = await own.train({ config, recipe: RECIPE });
-  await begun.step(2);
-  const state = await begun.state();
-  await begun.step(1);
+  const trainingEngine = await createEngine({ lab: true, worker: false, workers: 2 });
+  const firstTraining = await trainingEngine.train({ config, recipe: RECIPE });
+  await firstTraining.step(2);
+  const state = await firstTraining.state();
+  await firstTraining.step(1);
   for (const workers of [1, 2]) {
-    const training = await own.train({ config, recipe: RECIPE, state, workers });
+    const training = await trainingEngine.train({ config, recipe: RECIPE, state, workers });
     assert.deepEqual([...(await training.step(4)), await training.look()], log.slice(2));
     assert.equal(hash(await training.weights()), hash(weights));
     await training.close();
   }
-  const bad = state.slice();
-  bad[0] ^= 1;
-  const wanted = { code: 'bad_file', message: /state.*expected the state of a training/ };
-  await assert.rejects(own.train({ config, recipe: RECIPE, state: bad }), wanted);
-  const wide = labConfig({ ...SMALL, inner: 64 });
-  await assert.rejects(own.train({ config: wide, recipe: RECIPE, state }), { code: 'bad_file' });
-  await assert.rejects(own.train({ config, recipe: RECIPE, state: 'x' }), { code: 'argument' });
-  await own.close();
+  const brokenState = state.slice();
+  brokenState[0] ^= 1;
+  const expectedError = { code: 'bad_file', message: /state.*expected the state of a training/ };
+  await assert.rejects(
+    trainingEngine.train({ config, recipe: RECIPE, state: brokenState }),
+    expectedError,
+  );
+  const wideConfig = labConfig({ ...SMALL, inner: 64 });
+  await assert.rejects(trainingEngine.train({ config: wideConfig, recipe: RECIPE, state }), {
+    code: 'bad_file',
+  });
+  await assert.rejects(trainingEngine.train({ config, recipe: RECIPE, state: 'x' }), {
+    code: 'argument',
+  });
+  await trainingEngine.close();
 });
 
 test('shared training that diverges ends as with one worker, and stays closed', async () => {
-  const own = await createEngine({ lab: true, workers: 2 });
+  const trainingEngine = await createEngine({ lab: true, workers: 2 });
   const config = labConfig({ ...SMALL, operation: 'identity' });
   const recipe = { ...RECIPE, optimizer: 'sgd', learning_rate: 1e25 };
-  const training = await own.train({ config, recipe, workers: 2 });
+  const training = await trainingEngine.train({ config, recipe, workers: 2 });
   await assert.rejects(training.step(50), { code: 'diverged', message: /step \d+/ });
   assert.ok(Number.isFinite((await training.look()).loss));
   await training.close();
   await assert.rejects(training.step(), { code: 'closed' });
-  await assert.rejects(own.train({ config, recipe, workers: 5 }), { code: 'argument' });
-  await own.close();
+  await assert.rejects(trainingEngine.train({ config, recipe, workers: 5 }), { code: 'argument' });
+  await trainingEngine.close();
 });
 
 test('a model trains on a text, and a text that is too short is rejected with its length', async () => {
@@ -198,20 +205,20 @@ test('a model trains on a text, and a text that is too short is rejected with it
 
 test('a model of the zoo continues from its last step, as another variant too', async () => {
   const relu = new URL('models/zoo/relu/', root); // stored in 8 bits
-  const trained = JSON.parse(readFileSync(new URL('config.json', relu), 'utf8'));
+  const trainedConfig = JSON.parse(readFileSync(new URL('config.json', relu), 'utf8'));
   const begin = new Uint8Array(readFileSync(new URL('model.safetensors', relu)));
   const tokens = Array.from({ length: 24 }, (_, t) => (t * 37) % 1000);
   const reads = [{ metric: 'alpha' }, { metric: 'value_ratio' }];
-  const model = await engine.open({ config: JSON.stringify(trained), weights: begin });
+  const model = await engine.open({ config: JSON.stringify(trainedConfig), weights: begin });
   for (const operation of ['relu', 'softmax']) {
     const edits = operation === 'relu' ? [] : [{ kind: 'operation', operation }];
     const run = await model.run(tokens, { edits });
     const expected = await run.read(reads);
-    const onward = labOnward(trained, { operation }, { batch: 1, length: 16, steps: 2 });
+    const onward = labOnward(trainedConfig, { operation }, { batch: 1, length: 16, steps: 2 });
     assert.equal(onward.recipe.first, 0);
     const training = await engine.train({ ...onward, begin, text: tokens });
-    const found = await training.read(tokens, reads);
-    found.forEach(({ data }, i) =>
+    const numbers = await training.read(tokens, reads);
+    numbers.forEach(({ data }, i) =>
       data.forEach((value, j) => assert.ok(Math.abs(value - expected[i].data[j]) < 1e-5)),
     );
     assert.ok(!('quantization_config' in training.config));
@@ -220,27 +227,34 @@ test('a model of the zoo continues from its last step, as another variant too', 
     await training.close();
   }
   await model.close();
-  const gated = await engine.train({
-    ...labOnward(trained, { bias_key: 'head', gate: 'output_head' }, { batch: 1, length: 16 }),
+  const gatedTraining = await engine.train({
+    ...labOnward(
+      trainedConfig,
+      { bias_key: 'head', gate: 'output_head' },
+      { batch: 1, length: 16 },
+    ),
     begin,
     text: tokens,
   });
-  assert.ok(Number.isFinite((await gated.look()).loss));
-  await gated.close();
-  assert.throws(() => labOnward(trained, { width: '3' }), { code: 'argument', where: 'width' });
+  assert.ok(Number.isFinite((await gatedTraining.look()).loss));
+  await gatedTraining.close();
+  assert.throws(() => labOnward(trainedConfig, { width: '3' }), {
+    code: 'argument',
+    where: 'width',
+  });
   await assert.rejects(engine.train({ ...labOnward(labConfig(SMALL)), begin, text: tokens }), {
     code: 'bad_token',
   });
 });
 
 test('training requires an engine with the trainer', async () => {
-  const plain = await createEngine({ worker: false });
-  assert.equal(plain.describe.training, undefined);
-  await assert.rejects(plain.train({ config: labConfig() }), {
+  const plainEngine = await createEngine({ worker: false });
+  assert.equal(plainEngine.describe.training, undefined);
+  await assert.rejects(plainEngine.train({ config: labConfig() }), {
     code: 'unsupported',
     message: /lab: true/,
   });
-  await plain.close();
+  await plainEngine.close();
 });
 
 test('a training run measures its weights like a model opened from them', async () => {
@@ -260,10 +274,10 @@ test('a training run measures its weights like a model opened from them', async 
   assert.deepEqual(map, await run.field('att', { layer: 0, head: 0 }));
   assert.deepEqual(alpha, await run.metric('alpha'));
   await model.close();
-  const [sample, other] = [await training.sample(), await training.sample(1)];
+  const [sample, otherSample] = [await training.sample(), await training.sample(1)];
   assert.equal(sample.length, RECIPE.length);
   assert.ok(sample[0] === 0 && sample.slice(1).every((id) => id > 0 && id < SMALL.vocabulary));
-  assert.notDeepEqual(sample, other);
+  assert.notDeepEqual(sample, otherSample);
   assert.deepEqual(await training.sample(), sample);
   await assert.rejects(training.read([99], []), { code: 'bad_token' });
   await assert.rejects(training.read(tokens, [{ metric: 'alpha', base: run }]), {
@@ -272,19 +286,28 @@ test('a training run measures its weights like a model opened from them', async 
     text: /expected a read of one run alone/,
   });
   const log = await training.step(3);
-  const { log: undisturbed } = await trainAll('auto', config, RECIPE);
-  assert.deepEqual(log, undisturbed.slice(3, 6));
+  const { log: wholeLog } = await trainAll('auto', config, RECIPE);
+  assert.deepEqual(log, wholeLog.slice(3, 6));
   await training.close();
 });
 
 test('a trained model generates within its context and from its own start token', () => {
-  const of = (config, recipe) => labOnward(config, {}, recipe).recipe;
-  const both = ({ length, first }) => [length, first];
-  assert.deepEqual(both(of({})), [64, -1]);
-  assert.deepEqual(both(of({ n_positions: 48, bos_token_id: 3 })), [48, 3]);
-  assert.deepEqual(both(of({ max_position_embeddings: 65, bos_token_id: null })), [64, -1]);
-  assert.deepEqual(both(of({ n_positions: 48, max_position_embeddings: 16 })), [16, -1]);
-  assert.deepEqual(both(of({ n_positions: 48, bos_token_id: 3 }, { length: 8, first: 5 })), [8, 5]);
+  const recipeOf = (config, recipe) => labOnward(config, {}, recipe).recipe;
+  const lengthAndFirst = ({ length, first }) => [length, first];
+  assert.deepEqual(lengthAndFirst(recipeOf({})), [64, -1]);
+  assert.deepEqual(lengthAndFirst(recipeOf({ n_positions: 48, bos_token_id: 3 })), [48, 3]);
+  assert.deepEqual(
+    lengthAndFirst(recipeOf({ max_position_embeddings: 65, bos_token_id: null })),
+    [64, -1],
+  );
+  assert.deepEqual(
+    lengthAndFirst(recipeOf({ n_positions: 48, max_position_embeddings: 16 })),
+    [16, -1],
+  );
+  assert.deepEqual(
+    lengthAndFirst(recipeOf({ n_positions: 48, bos_token_id: 3 }, { length: 8, first: 5 })),
+    [8, 5],
+  );
   for (const [config, where] of [
     [{ bos_token_id: 'x' }, 'bos_token_id'],
     [{ bos_token_id: 0.5 }, 'bos_token_id'],
@@ -292,17 +315,17 @@ test('a trained model generates within its context and from its own start token'
     [{ n_positions: 1.5 }, 'n_positions'],
     [{ max_position_embeddings: 'x' }, 'n_positions'],
   ])
-    assert.throws(() => of(config), { where }, JSON.stringify(config));
+    assert.throws(() => recipeOf(config), { where }, JSON.stringify(config));
 });
 
 test('invalid settings are rejected by name, and training that diverges reports its step', async () => {
   const config = labConfig(SMALL);
-  const refused = [
+  const refusals = [
     [{ length: 17 }, 'too_long', /16/],
     [{ batch: 65536, length: 16, learning: 1 }, 'unsupported', /recipe table/],
     [{ task: 'chess' }, 'unsupported', /backcopy, conditional, text/],
   ];
-  for (const [recipe, code, message] of refused)
+  for (const [recipe, code, message] of refusals)
     await assert.rejects(engine.train({ config, recipe }), { code, message });
   const large = labConfig({ ...SMALL, width: 65536, inner: 1048576, layers: 40 });
   await assert.rejects(engine.train({ config: large, recipe: { length: 16 } }), {
@@ -349,30 +372,34 @@ test('the train command prints the numbers of the package, and writes a model th
 
 test('the train command prints every tenth step, and leaves no unfinished files', async () => {
   const settings = Object.entries({ ...SMALL, ...RECIPE, steps: 12 });
-  const asked = { ...Object.fromEntries(settings.map(([k, v]) => [k, `${v}`])), json: true };
+  const givenOptions = { ...Object.fromEntries(settings.map(([k, v]) => [k, `${v}`])), json: true };
   const steps = [];
   let training;
-  const own = {
+  const fakeEngine = {
     describe: engine.describe,
     train: async (options) => (training = await engine.train(options)),
   };
   const listeners = process.listenerCount('SIGINT');
-  await train(own, asked, (line) => steps.push(JSON.parse(line).step));
+  await train(fakeEngine, givenOptions, (line) => steps.push(JSON.parse(line).step));
   assert.deepEqual(steps, [0, 10, 12]);
   await assert.rejects(training.look(), { code: 'closed' });
   assert.equal(process.listenerCount('SIGINT'), listeners);
-  for (const every of ['0', '-1', '1.5', 'x'])
+  for (const interval of ['0', '-1', '1.5', 'x'])
     await assert.rejects(
-      train(engine, { ...asked, every }, () => {}),
+      train(engine, { ...givenOptions, every: interval }, () => {}),
       { where: '--every' },
     );
 });
 
-const contents = (at) =>
-  Object.fromEntries(readdirSync(at).map((name) => [name, hash(readFileSync(join(at, name)))]));
+const contents = (target) =>
+  Object.fromEntries(
+    readdirSync(target).map((name) => [name, hash(readFileSync(join(target, name)))]),
+  );
 
 test('the train command writes a complete folder, from which training continues and can be repeated', async () => {
-  const [out, again, text] = ['whole', 'again', 'corpus.txt'].map((name) => join(folder, name));
+  const [out, repeatFolder, text] = ['whole', 'again', 'corpus.txt'].map((name) =>
+    join(folder, name),
+  );
   const run = (...args) => promisify(execFile)(process.execPath, [cli, ...args.map(String)]);
   const choices = Object.entries({ ...SMALL, ...RECIPE }).flatMap(([k, v]) => [`--${k}`, v]);
   await run('train', ...choices, '--seed', 7, '--warm-up', 2, '--fall', 0.5, '--out', out);
@@ -382,21 +409,24 @@ test('the train command writes a complete folder, from which training continues 
   ]);
   const { settings, steps_done: steps } = JSON.parse(readFileSync(join(out, 'recipe.json')));
   assert.deepEqual([settings.seed, settings.triggers, settings.beta1, steps], [7, 3, 0.9, 6]);
-  await run('train', '--recipe', out, '--out', again);
-  assert.deepEqual(contents(again), contents(out));
+  await run('train', '--recipe', out, '--out', repeatFolder);
+  assert.deepEqual(contents(repeatFolder), contents(out));
   // The tokens of the folder's tokenizer are letters.
   const letters = 'abcdefghijklmnopqrst';
   writeFileSync(text, letters.repeat(40));
-  const measured = ['--text-file', text, '--tokens', 16, '--sequences', 2, '--json'];
-  const { stdout } = await run('measure', out, '--special', '<s>', ...measured);
+  const measureArgs = ['--text-file', text, '--tokens', 16, '--sequences', 2, '--json'];
+  const { stdout } = await run('measure', out, '--special', '<s>', ...measureArgs);
   assert.deepEqual(JSON.parse(stdout).architecture.V, 24);
-  const [onward, twice] = ['onward', 'twice'].map((name) => join(folder, name));
+  const [onward, onwardRepeatFolder] = ['onward', 'twice'].map((name) => join(folder, name));
   const sizes = ['--batch', 1, '--length', 12, '--steps', 3];
   await run('train', '--from', out, '--text-file', text, ...sizes, '--out', onward);
   rmSync(text);
-  await run('train', '--recipe', onward, '--out', twice);
-  assert.deepEqual(contents(twice), contents(onward));
-  assert.equal(JSON.parse(readFileSync(join(twice, 'recipe.json'))).text.name, 'corpus.txt');
+  await run('train', '--recipe', onward, '--out', onwardRepeatFolder);
+  assert.deepEqual(contents(onwardRepeatFolder), contents(onward));
+  assert.equal(
+    JSON.parse(readFileSync(join(onwardRepeatFolder, 'recipe.json'))).text.name,
+    'corpus.txt',
+  );
   await assert.rejects(
     run('train', '--recipe', onward, '--from', onward),
     /--from .*onward: expected the bytes that the recipe names, sha256 [0-9a-f]{64}, found/,
@@ -407,19 +437,19 @@ test('the train command writes a complete folder, from which training continues 
 });
 
 test('an invalid recipe.json is rejected with the reason', async () => {
-  const good = { settings: { seed: 1 }, steps_done: 2 };
-  assert.equal(checkLabRecipe(good).from, null);
-  for (const [bad, said] of [
+  const goodRecipe = { settings: { seed: 1 }, steps_done: 2 };
+  assert.equal(checkLabRecipe(goodRecipe).from, null);
+  for (const [badRecipe, sentence] of [
     [null, /recipe\.json: expected an object/],
-    [{ ...good, settings: [] }, /settings: expected an object, got a list of 0/],
-    [{ ...good, settings: { seed: {} } }, /settings\.seed: expected a number or a word/],
-    [{ ...good, steps_done: -1 }, /steps_done: expected an integer from 0/],
-    [{ ...good, from: 'x' }, /from: expected an object/],
-    [{ ...good, from: { model: 'x', step: 1.5 } }, /from\.step: expected an integer/],
-    [{ ...good, text: { sha256: 3 } }, /text\.sha256: expected/],
-    [{ ...good, resumed: [40] }, /training in one go.*after step 40/],
+    [{ ...goodRecipe, settings: [] }, /settings: expected an object, got a list of 0/],
+    [{ ...goodRecipe, settings: { seed: {} } }, /settings\.seed: expected a number or a word/],
+    [{ ...goodRecipe, steps_done: -1 }, /steps_done: expected an integer from 0/],
+    [{ ...goodRecipe, from: 'x' }, /from: expected an object/],
+    [{ ...goodRecipe, from: { model: 'x', step: 1.5 } }, /from\.step: expected an integer/],
+    [{ ...goodRecipe, text: { sha256: 3 } }, /text\.sha256: expected/],
+    [{ ...goodRecipe, resumed: [40] }, /training in one go.*after step 40/],
   ])
-    assert.throws(() => checkLabRecipe(bad), { code: 'argument', message: said });
+    assert.throws(() => checkLabRecipe(badRecipe), { code: 'argument', message: sentence });
 });
 
 test('each token of a lab has a word of its own, for a vocabulary of any size', () => {
@@ -437,10 +467,11 @@ test('each token of a lab has a word of its own, for a vocabulary of any size', 
     } = labTokenizer({ vocabulary, triggers, first });
     assert.equal(new Set(words).size, vocabulary);
     const tokenizer = openTokenizer(json, tokenizerConfig);
-    const one = words.findIndex((word, id) => id !== first && word.length === 1);
+    const letterId = words.findIndex((word, id) => id !== first && word.length === 1);
     assert.deepEqual(
-      tokenizer.encode(words[one] + words[vocabulary > 20 ? 20 : 2], { special: 'none' })[0].id,
-      one,
+      tokenizer.encode(words[letterId] + words[vocabulary > 20 ? 20 : 2], { special: 'none' })[0]
+        .id,
+      letterId,
     );
   }
   assert.throws(() => labTokenizer({ vocabulary: 4, first: 4 }), { code: 'argument' });
@@ -459,15 +490,15 @@ test('an output path that cannot be written is rejected before the first step', 
     assert.equal(stdout, '', place);
     assert.match(stderr, /--out: .*expected a folder that can be written to, found/, place);
   }
-  const never = await openOut(join(folder, 'never'), [], 60_000);
+  const outFolder = await openOut(join(folder, 'never'), [], 60_000);
   // Only a regular file is replaced. A writer does not wait for the reader of a pipe, and follows no link.
-  const kept = join(folder, 'kept');
-  writeFileSync(kept, 'kept');
-  const at = (name) => join(folder, 'never', name);
-  await promisify(execFile)('mkfifo', [at('pipe')]);
-  symlinkSync(kept, at('link'));
-  symlinkSync(join(folder, 'nowhere'), at('broken'));
-  mkdirSync(at('folder'));
+  const keptFile = join(folder, 'kept');
+  writeFileSync(keptFile, 'kept');
+  const pathOf = (name) => join(folder, 'never', name);
+  await promisify(execFile)('mkfifo', [pathOf('pipe')]);
+  symlinkSync(keptFile, pathOf('link'));
+  symlinkSync(join(folder, 'nowhere'), pathOf('broken'));
+  mkdirSync(pathOf('folder'));
   for (const [path, kind] of [
     ['pipe', 'a device or a pipe'],
     ['link', 'a link'],
@@ -475,35 +506,37 @@ test('an output path that cannot be written is rejected before the first step', 
     ['folder', 'a folder'],
     ['.', 'a folder'],
   ]) {
-    const refused = { code: 'write', text: `expected a regular file or none, found ${kind}` };
-    await assert.rejects(never.write([{ path, data: '{}' }]), refused);
-    await assert.rejects(openOut(join(folder, 'never'), [path]), refused);
+    const refusal = { code: 'write', text: `expected a regular file or none, found ${kind}` };
+    await assert.rejects(outFolder.write([{ path, data: '{}' }]), refusal);
+    await assert.rejects(openOut(join(folder, 'never'), [path]), refusal);
   }
-  assert.equal(readFileSync(kept, 'utf8'), 'kept');
+  assert.equal(readFileSync(keptFile, 'utf8'), 'kept');
   assert.deepEqual(readdirSync(join(folder, 'never')).sort(), ['broken', 'folder', 'link', 'pipe']);
-  writeFileSync(at('config.json'), 'old');
+  writeFileSync(pathOf('config.json'), 'old');
   // A finished command does not wait for its timeout.
   const clear = t.mock.method(globalThis, 'clearTimeout');
-  const set = t.mock.method(globalThis, 'setTimeout');
-  await never.write([{ path: 'config.json', data: '{}' }]);
-  const ended = clear.mock.calls.map(({ arguments: [timer] }) => timer);
+  const setTimer = t.mock.method(globalThis, 'setTimeout');
+  await outFolder.write([{ path: 'config.json', data: '{}' }]);
+  const clearedTimers = clear.mock.calls.map(({ arguments: [timer] }) => timer);
   assert.deepEqual(
-    set.mock.calls.map(({ result }) => ended.includes(result)),
+    setTimer.mock.calls.map(({ result }) => clearedTimers.includes(result)),
     [true],
   );
   t.mock.restoreAll();
   t.mock.timers.enable({ apis: ['setTimeout'] });
-  const late = never.write([{ path: 'late.json', data: '{}' }]);
+  const lateWrite = outFolder.write([{ path: 'late.json', data: '{}' }]);
   t.mock.timers.tick(60_000);
-  await assert.rejects(late, /found Error: no answer within 60 s$/);
+  await assert.rejects(lateWrite, /found Error: no answer within 60 s$/);
   t.mock.timers.reset();
-  assert.equal(readFileSync(at('config.json'), 'utf8'), '{}');
+  assert.equal(readFileSync(pathOf('config.json'), 'utf8'), '{}');
 });
 
 test('commands that create the same folder at once do not fail', async () => {
   const path = join(folder, 'shared', 'by', 'several');
-  const outs = await Promise.all(Array.from({ length: 8 }, () => openOut(path, [], 5000)));
-  await Promise.all(outs.map((out, i) => out.write([{ path: `${i}.json`, data: `${i}` }])));
+  const outFolders = await Promise.all(Array.from({ length: 8 }, () => openOut(path, [], 5000)));
+  await Promise.all(
+    outFolders.map((outFolder, i) => outFolder.write([{ path: `${i}.json`, data: `${i}` }])),
+  );
   for (let i = 0; i < 8; i++) assert.equal(readFileSync(join(path, `${i}.json`), 'utf8'), `${i}`);
 });
 
@@ -518,16 +551,23 @@ test('interrupted training is stored with its number of steps', async () => {
   assert.equal(code, 130);
   const recipe = JSON.parse(readFileSync(join(out, 'recipe.json'), 'utf8'));
   assert.ok(recipe.steps_done > 0 && recipe.settings.steps === 1_000_000);
-  const again = join(folder, 'interrupted-again');
-  await promisify(execFile)(process.execPath, [cli, 'train', '--recipe', out, '--out', again]);
-  assert.deepEqual(contents(again), contents(out));
+  const repeatFolder = join(folder, 'interrupted-again');
+  await promisify(execFile)(process.execPath, [
+    cli,
+    'train',
+    '--recipe',
+    out,
+    '--out',
+    repeatFolder,
+  ]);
+  assert.deepEqual(contents(repeatFolder), contents(out));
 });
 
 test('an endless, missing or unreadable text file is rejected in a sentence', async () => {
   const bytes = join(folder, 'bytes');
   writeFileSync(bytes, Buffer.from([65, 0xff, 66]));
   const model = fileURLToPath(new URL('models/zoo/softmax/', root));
-  for (const [file, said] of [
+  for (const [file, sentence] of [
     ...(process.platform === 'linux' ? [['/dev/zero', /expected at most \d+ bytes of text/]] : []),
     [bytes, /expected UTF-8 text/],
     [join(folder, 'nowhere'), /expected a file of text, found none that can be read \(ENOENT\)/],
@@ -539,7 +579,7 @@ test('an endless, missing or unreadable text file is rejected in a sentence', as
     ])
       await assert.rejects(
         promisify(execFile)(process.execPath, [cli, ...command, '--text-file', file]),
-        said,
+        sentence,
       );
 });
 
@@ -547,7 +587,7 @@ test('training that continues from a missing model is refused with its name', as
   const model = fileURLToPath(new URL('models/zoo/softmax/', root));
   const file = join(folder, 'some.txt');
   writeFileSync(file, 'Once there was a king. '.repeat(20));
-  for (const [from, said] of [
+  for (const [from, sentence] of [
     [`${model}@-1`, /--from: step: expected a whole number from 0 on, got "-1"/],
     [`${model}@x`, /--from: step: expected a whole number from 0 on, got "x"/],
     ['nowhere', /nowhere\/config\.json: expected a file, found none \(ENOENT\)/],
@@ -555,7 +595,7 @@ test('training that continues from a missing model is refused with its name', as
   ])
     await assert.rejects(
       promisify(execFile)(process.execPath, [cli, 'train', '--from', from, '--text-file', file]),
-      said,
+      sentence,
     );
 });
 
@@ -583,8 +623,8 @@ test('the loss on held-out text equals that of the reference', async () => {
     [0, 2, 4, 5],
   );
   assert.ok(log[3].loss < log[0].loss - 0.5 && log[3].loss_held > log[0].loss_held, lines.join());
-  const [again] = (await train(...sizes, '--steps', 4)).slice(-1);
-  assert.match(again, new RegExp(`loss of the held text ${log[2].loss_held.toFixed(3)}$`));
+  const [lastEntry] = (await train(...sizes, '--steps', 4)).slice(-1);
+  assert.match(lastEntry, new RegExp(`loss of the held text ${log[2].loss_held.toFixed(3)}$`));
 });
 
 test('the train command continues from a folder with its tokenizer on a text', async () => {
@@ -608,8 +648,8 @@ test('the train command continues from a folder with its tokenizer on a text', a
     [0, 1, 2].map((step) => [step, 0.001]),
   );
   assert.ok(log[0].value_ratio < 0.6 && log[2].loss < log[0].loss + 3);
-  const at = ['train', '--from', `${from}@1400`, '--text-file', file, ...sizes, '--json'];
-  const { stdout: young } = await promisify(execFile)(process.execPath, [cli, ...at]);
+  const trainArgs = ['train', '--from', `${from}@1400`, '--text-file', file, ...sizes, '--json'];
+  const { stdout: earlyOutput } = await promisify(execFile)(process.execPath, [cli, ...trainArgs]);
   const index = new URL('models/zoo/softmax/timeline/index.json', root);
   const { config, weights: begin } = await (await openTimeline(index)).open(1400);
   const tokenizer = openTokenizer(readFileSync(join(from, 'tokenizer.json'), 'utf8'));
@@ -619,14 +659,14 @@ test('the train command continues from a folder with its tokenizer on a text', a
     begin,
     text: Int32Array.from(ids, ({ id }) => id),
   });
-  assert.deepEqual(JSON.parse(young.split('\n')[0]), (await training.step())[0]);
+  assert.deepEqual(JSON.parse(earlyOutput.split('\n')[0]), (await training.step())[0]);
   await training.close();
   await assert.rejects(
-    promisify(execFile)(process.execPath, [cli, ...at, '--from', `${from}@1401`]),
+    promisify(execFile)(process.execPath, [cli, ...trainArgs, '--from', `${from}@1401`]),
     /step: expected one of 0, 10, .* got 1401/,
   );
   await assert.rejects(
-    promisify(execFile)(process.execPath, [cli, ...at, '--steps', '2x']),
+    promisify(execFile)(process.execPath, [cli, ...trainArgs, '--steps', '2x']),
     /--steps: expected a number, got "2x"/,
   );
   writeFileSync(file, 'Short.');

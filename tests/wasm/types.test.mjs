@@ -80,15 +80,17 @@ test('an editor completes all members and options, and each member has a comment
 });
 
 test('a program that uses every name compiles, and mistakes are type errors', () => {
-  const whole = PROGRAM.replace(/\nmodel\.;[^]*$/, '\n');
-  assert.deepEqual(editorOf(whole).errors(), []);
-  const slips = [
+  const programWithoutError = PROGRAM.replace(/\nmodel\.;[^]*$/, '\n');
+  assert.deepEqual(editorOf(programWithoutError).errors(), []);
+  const mistakes = [
     ["await model.map('A text.');", /Expected 2 arguments, but got 1/],
     ["await model.generate('A text.', { counts: 4 });", /'counts' does not exist/],
     ["const loss: number = (await model.measure('A text.')).loss;", /'null' is not assignable/],
     ["await load('a', { arithmetic: 'exactly' });", /'"exactly"' is not assignable/],
   ];
-  const errors = editorOf([whole, ...slips.map(([slip]) => slip)].join('\n')).errors();
-  assert.equal(errors.length, slips.length);
-  for (const [i, [slip, error]] of slips.entries()) assert.match(errors[i], error, slip);
+  const errors = editorOf(
+    [programWithoutError, ...mistakes.map(([slip]) => slip)].join('\n'),
+  ).errors();
+  assert.equal(errors.length, mistakes.length);
+  for (const [i, [slip, error]] of mistakes.entries()) assert.match(errors[i], error, slip);
 });

@@ -37,14 +37,14 @@ async function guesses(model, tokens) {
   const alpha = await run.metric('alpha');
   await run.close();
   const { V } = model.architecture;
-  const found = tokens.flatMap((token, place) => {
+  const likeliest = tokens.flatMap((token, place) => {
     if (token !== MASK) return [];
     const powers = [...logits.data.subarray(place * V, (place + 1) * V)].map(Math.exp);
     powers[MASK] = 0;
     const probability = Math.max(...powers) / powers.reduce((a, b) => a + b);
     return [{ place, token: powers.indexOf(Math.max(...powers)), probability }];
   });
-  return { found, alpha };
+  return { likeliest, alpha };
 }
 
 test('each step fills the masked positions at which the model is most certain', () =>
@@ -56,12 +56,12 @@ test('each step fills the masked positions at which the model is most certain', 
     );
     let tokens = HIDDEN;
     for (const step of steps) {
-      const { found } = await guesses(model, tokens);
-      const surest = found.toSorted((a, b) => b.probability - a.probability);
-      const wanted = surest.slice(0, step.filled.length);
+      const { likeliest } = await guesses(model, tokens);
+      const sortedGuesses = likeliest.toSorted((a, b) => b.probability - a.probability);
+      const expectedTokens = sortedGuesses.slice(0, step.filled.length);
       step.filled.forEach(({ place, token, probability }, i) => {
-        assert.deepEqual([place, token], [wanted[i].place, wanted[i].token]);
-        assert.ok(Math.abs(probability - wanted[i].probability) < 1e-5);
+        assert.deepEqual([place, token], [expectedTokens[i].place, expectedTokens[i].token]);
+        assert.ok(Math.abs(probability - expectedTokens[i].probability) < 1e-5);
       });
       tokens = tokens.slice();
       for (const { place, token } of step.filled) tokens[place] = token;
@@ -76,16 +76,16 @@ test('alpha is the mean over all heads for the tokens before the step', () =>
     const steps = await unmask(model, HIDDEN, { steps: 2 });
     const T = HIDDEN.length;
     for (const [i, { alpha, sink }] of steps.entries()) {
-      const whole = (await guesses(model, i ? steps[i - 1].tokens : HIDDEN)).alpha;
-      const [L, H] = whole.shape;
+      const fullAlpha = (await guesses(model, i ? steps[i - 1].tokens : HIDDEN)).alpha;
+      const [L, H] = fullAlpha.shape;
       assert.deepEqual(alpha.shape, [T]);
       for (let k = 0; k < T; k++) {
         let sum = 0;
-        for (let head = 0; head < L * H; head++) sum += whole.data[head * T + k];
+        for (let head = 0; head < L * H; head++) sum += fullAlpha.data[head * T + k];
         assert.ok(Math.abs(alpha.data[k] - sum / (L * H)) < 1e-6);
       }
-      const most = Math.max(...alpha.data);
-      assert.deepEqual(sink, { place: alpha.data.indexOf(most), alpha: most });
+      const largestAlpha = Math.max(...alpha.data);
+      assert.deepEqual(sink, { place: alpha.data.indexOf(largestAlpha), alpha: largestAlpha });
     }
     // Every query sees every key, so a row's attention is shared among all of them.
     const total = steps[0].alpha.data.reduce((a, b) => a + b);
@@ -94,10 +94,10 @@ test('alpha is the mean over all heads for the tokens before the step', () =>
 
 test('with more steps than masked positions, one position is filled per step', () =>
   withModel(async (model) => {
-    const reported = [];
-    const options = { steps: 100, onStep: (step, i) => (reported[i] = step) };
+    const reportedSteps = [];
+    const options = { steps: 100, onStep: (step, i) => (reportedSteps[i] = step) };
     const steps = await unmask(model, HIDDEN, options);
-    assert.deepEqual(reported, steps);
+    assert.deepEqual(reportedSteps, steps);
     assert.deepEqual(await unmask(model, Int32Array.from(HIDDEN), { steps: 100 }), steps);
     assert.deepEqual(
       steps.map(({ filled }) => filled.length),
@@ -108,43 +108,46 @@ test('with more steps than masked positions, one position is filled per step', (
 test('a token that is not allowed is never filled in, and its probability goes to the others', () =>
   withModel(async (model) => {
     const [free] = await unmask(model, HIDDEN, { steps: 1 });
-    const never = [...new Set(free.filled.map(({ token }) => token))];
-    const [bound] = await unmask(model, HIDDEN, { steps: 1, never });
+    const excludedIds = [...new Set(free.filled.map(({ token }) => token))];
+    const [bound] = await unmask(model, HIDDEN, { steps: 1, never: excludedIds });
     for (const { token, probability } of bound.filled) {
-      assert.ok(![MASK, ...never].includes(token));
+      assert.ok(![MASK, ...excludedIds].includes(token));
       assert.ok(probability > 0 && probability <= 1);
     }
-    const all = Array.from({ length: 20 }, (_, id) => id).filter((id) => id !== MASK && id !== 5);
-    const [one] = await unmask(model, HIDDEN, { steps: 1, never: all });
-    for (const { token, probability } of one.filled) assert.deepEqual([token, probability], [5, 1]);
+    const otherIds = Array.from({ length: 20 }, (_, id) => id).filter(
+      (id) => id !== MASK && id !== 5,
+    );
+    const [step] = await unmask(model, HIDDEN, { steps: 1, never: otherIds });
+    for (const { token, probability } of step.filled)
+      assert.deepEqual([token, probability], [5, 1]);
   }));
 
 test('an edit applies to every step', () =>
   withModel(async (model) => {
     const edits = [{ kind: 'operation', operation: 'sigmoid' }];
-    const [own] = await unmask(model, HIDDEN, { steps: 1 });
-    const [edited] = await unmask(model, HIDDEN, { steps: 1, edits });
-    assert.notDeepEqual(edited.alpha.data, own.alpha.data);
+    const [baseStep] = await unmask(model, HIDDEN, { steps: 1 });
+    const [editedStep] = await unmask(model, HIDDEN, { steps: 1, edits });
+    assert.notDeepEqual(editedStep.alpha.data, baseStep.alpha.data);
   }));
 
 test('wrong arguments are refused with what was expected', () =>
   withModel(async (model) => {
-    const refused = async (tokens, options, one = model) =>
-      failure(unmask(one, tokens, { steps: 2, ...options }));
+    const assertRefused = async (tokens, options, testedModel = model) =>
+      failure(unmask(testedModel, tokens, { steps: 2, ...options }));
     for (const steps of [0, 1.5, NaN, '3', undefined])
-      assert.equal((await refused(HIDDEN, { steps })).where, 'steps');
-    assert.deepEqual(await refused(PROMPT), {
+      assert.equal((await assertRefused(HIDDEN, { steps })).where, 'steps');
+    assert.deepEqual(await assertRefused(PROMPT), {
       name: 'SinkscopeError',
       code: 'argument',
       where: 'tokens',
       text: 'expected the mask token 1 at one place or more, found it at none',
     });
-    assert.equal((await refused([...HIDDEN, 20])).where, 'tokens[11]');
+    assert.equal((await assertRefused([...HIDDEN, 20])).where, 'tokens[11]');
     for (const tokens of [Array(33).fill(MASK), [], undefined])
-      assert.equal((await refused(tokens)).where, 'tokens.length');
-    assert.equal((await refused(HIDDEN, { never: [20] })).where, 'never[0]');
-    const all = Array.from({ length: 20 }, (_, id) => id);
-    assert.equal((await refused(HIDDEN, { never: all })).where, 'never');
+      assert.equal((await assertRefused(tokens)).where, 'tokens.length');
+    assert.equal((await assertRefused(HIDDEN, { never: [20] })).where, 'never[0]');
+    const allIds = Array.from({ length: 20 }, (_, id) => id);
+    assert.equal((await assertRefused(HIDDEN, { never: allIds })).where, 'never');
   }));
 
 test('a causal model is rejected', () =>
@@ -174,20 +177,20 @@ test('an encoder with the given mask token has the predictions of transformers',
       row[mask] = -Infinity;
       assert.equal(token, row.indexOf(Math.max(...row)), `place ${place} of ${T}`);
     }
-    const none = await failure(unmask(model, tokens, { steps: 1 }));
-    assert.deepEqual([none.code, none.where], ['argument', 'model']);
-    assert.match(none.text, /got bidirectional attention and no mask token$/);
+    const error = await failure(unmask(model, tokens, { steps: 1 }));
+    assert.deepEqual([error.code, error.where], ['argument', 'model']);
+    assert.match(error.text, /got bidirectional attention and no mask token$/);
     assert.equal((await failure(unmask(model, tokens, { steps: 1, mask: V }))).where, 'mask');
     assert.equal((await failure(measureUnmasking(model, [tokens]))).where, 'model');
     // [CLS] and [SEP] are never predicted, and so never masked.
-    const edges = [tokens[0], tokens.at(-1)];
-    const inner = tokens.filter((id) => id !== mask && !edges.includes(id));
-    const text = [edges[0], ...inner, edges[1]];
-    const found = await measureUnmasking(model, [text], { mask, never: edges, masked: 1 });
-    assert.equal(found.predicted, inner.length);
-    assert.ok(found.baseline.loss.mean > 0);
-    const empty = await failure(measureUnmasking(model, [edges], { mask, never: edges }));
-    assert.equal(empty.where, 'sequences[0]');
+    const edgeIds = [tokens[0], tokens.at(-1)];
+    const innerIds = tokens.filter((id) => id !== mask && !edgeIds.includes(id));
+    const text = [edgeIds[0], ...innerIds, edgeIds[1]];
+    const result = await measureUnmasking(model, [text], { mask, never: edgeIds, masked: 1 });
+    assert.equal(result.predicted, innerIds.length);
+    assert.ok(result.baseline.loss.mean > 0);
+    const emptyError = await failure(measureUnmasking(model, [edgeIds], { mask, never: edgeIds }));
+    assert.equal(emptyError.where, 'sequences[0]');
   }));
 
 test('an encoder without an output layer is rejected, since it predicts nothing', () =>
@@ -200,23 +203,26 @@ test('an encoder without an output layer is rejected, since it predicts nothing'
 
 test('a signal stops unmasking between steps or inside one, and all runs are closed', () =>
   withEngine({ worker: true }, async (engine) => {
-    const own = { mask: { kind: 'bidirectional' }, mask_token: MASK };
+    const maskSettings = { mask: { kind: 'bidirectional' }, mask_token: MASK };
     const { config, weights } = randomModel({ L: 4, D: 64, F: 128, V: 64, context: 512 });
-    const masked = JSON.stringify({ ...JSON.parse(config), sinkscope: own });
+    const masked = JSON.stringify({ ...JSON.parse(config), sinkscope: maskSettings });
     const model = await engine.open({ config: masked, weights });
     const tokens = Array(256).fill(MASK);
     const job = new AbortController();
     const reason = new Error('enough');
     let count = 0;
     const onStep = () => (++count === 2 ? job.abort(reason) : undefined);
-    const stopped = unmask(model, tokens, { steps: 64, signal: job.signal, onStep });
-    await assert.rejects(stopped, reason);
+    const unmaskPromise = unmask(model, tokens, { steps: 64, signal: job.signal, onStep });
+    await assert.rejects(unmaskPromise, reason);
     assert.equal(count, 2);
     const before = await engine.memory();
     for (let i = 0; i < 4; i++) {
-      const inside = new AbortController();
-      setTimeout(() => inside.abort(reason), 5);
-      await assert.rejects(unmask(model, tokens, { steps: 64, signal: inside.signal }), reason);
+      const insideController = new AbortController();
+      setTimeout(() => insideController.abort(reason), 5);
+      await assert.rejects(
+        unmask(model, tokens, { steps: 64, signal: insideController.signal }),
+        reason,
+      );
     }
     assert.equal(await engine.memory(), before);
   }));
@@ -234,10 +240,10 @@ test('with known answers, the losses with a key hidden in each step equal the re
       ]) {
         const { answers, seed } = course;
         const tokens = answers.map((id, place) => (course.hidden.includes(place) ? MASK : id));
-        const given = { steps, never, answers, seed, ...(without ? { without } : {}) };
-        const made = await unmask(model, tokens, given);
-        const shown = made.map(({ alpha: _, ...step }) => step);
-        near(shown, course[name], name);
+        const options = { steps, never, answers, seed, ...(without ? { without } : {}) };
+        const actualSteps = await unmask(model, tokens, options);
+        const shownSteps = actualSteps.map(({ alpha: _, ...step }) => step);
+        near(shownSteps, course[name], name);
       }
   }));
 
@@ -247,81 +253,92 @@ for (const workers of [1, 2])
       const model = await engine.open(files(bidirectional));
       const causal = await engine.open(files(new URL(`${known.causal}/`, golden)));
       const { seed, steps, never, masked } = known;
-      const heard = [];
-      const onProgress = ({ done, total }) => heard.push([done, total]);
+      const progresses = [];
+      const onProgress = ({ done, total }) => progresses.push([done, total]);
       const texts = known.courses.map(({ answers }) => answers);
-      const given = { seed, steps, never, masked, onProgress };
-      near(await measureUnmasking(model, texts, { ...given, causal }), known.study, 'study');
-      assert.deepEqual(heard.at(-1), [18, 18]);
-      const alone = await measureUnmasking(model, texts, given);
-      near(alone, { ...known.study, causal: null }, 'study without a causal model');
-      assert.deepEqual(heard.at(-1), [9, 9]);
+      const options = { seed, steps, never, masked, onProgress };
+      near(await measureUnmasking(model, texts, { ...options, causal }), known.study, 'study');
+      assert.deepEqual(progresses.at(-1), [18, 18]);
+      const singleResult = await measureUnmasking(model, texts, options);
+      near(singleResult, { ...known.study, causal: null }, 'study without a causal model');
+      assert.deepEqual(progresses.at(-1), [9, 9]);
     }));
 
 test('invalid options for hiding a key are rejected', () =>
   withModel(async (model) => {
-    const at = async (job) => (await failure(job)).where;
-    const one = (options) => unmask(model, HIDDEN, { steps: 2, ...options });
-    assert.equal(await at(one({ without: 'first' })), 'without');
-    assert.equal(await at(one({ seed: -1 })), 'seed');
-    assert.equal(await at(unmask(model, [MASK], { steps: 1, without: 'random' })), 'tokens.length');
-    assert.equal(await at(one({ answers: [0] })), 'answers.length');
-    assert.equal(await at(one({ answers: HIDDEN.with(4, 20) })), 'answers[4]');
-    assert.equal(await at(one({ answers: HIDDEN.map(() => 2), never: [2] })), 'answers[0]');
+    const whereOf = async (job) => (await failure(job)).where;
+    const unmaskOnce = (options) => unmask(model, HIDDEN, { steps: 2, ...options });
+    assert.equal(await whereOf(unmaskOnce({ without: 'first' })), 'without');
+    assert.equal(await whereOf(unmaskOnce({ seed: -1 })), 'seed');
+    assert.equal(
+      await whereOf(unmask(model, [MASK], { steps: 1, without: 'random' })),
+      'tokens.length',
+    );
+    assert.equal(await whereOf(unmaskOnce({ answers: [0] })), 'answers.length');
+    assert.equal(await whereOf(unmaskOnce({ answers: HIDDEN.with(4, 20) })), 'answers[4]');
+    assert.equal(
+      await whereOf(unmaskOnce({ answers: HIDDEN.map(() => 2), never: [2] })),
+      'answers[0]',
+    );
     const study = (texts, options) => measureUnmasking(model, texts, options);
-    assert.equal(await at(study([[0]])), 'sequences[0].length');
-    assert.equal(await at(study([PROMPT], { masked: 0 })), 'masked');
-    assert.equal(await at(study([PROMPT], { seed: 0.5 })), 'seed');
-    assert.equal(await at(study([PROMPT], { causal: {} })), 'causal');
-    const other = await failure(study([PROMPT], { causal: model }));
-    assert.equal(other.where, 'causal');
-    assert.match(other.text, /whose queries see no later key, got "bidirectional attention"/);
+    assert.equal(await whereOf(study([[0]])), 'sequences[0].length');
+    assert.equal(await whereOf(study([PROMPT], { masked: 0 })), 'masked');
+    assert.equal(await whereOf(study([PROMPT], { seed: 0.5 })), 'seed');
+    assert.equal(await whereOf(study([PROMPT], { causal: {} })), 'causal');
+    const vocabularyError = await failure(study([PROMPT], { causal: model }));
+    assert.equal(vocabularyError.where, 'causal');
+    assert.match(
+      vocabularyError.text,
+      /whose queries see no later key, got "bidirectional attention"/,
+    );
   }));
 
 test('a causal model of another vocabulary is rejected', () =>
   withModel(async (model, engine) => {
     const causal = await engine.open(files(tiny));
     const { V } = causal.architecture;
-    const own = { mask: { kind: 'bidirectional' }, mask_token: MASK };
+    const maskSettings = { mask: { kind: 'bidirectional' }, mask_token: MASK };
     const { config, weights } = randomModel({ L: 1, D: 8, F: 8, V: V + 1, context: 512 });
-    const wide = JSON.stringify({ ...JSON.parse(config), sinkscope: own });
-    const masked = await engine.open({ config: wide, weights });
+    const wideConfig = JSON.stringify({ ...JSON.parse(config), sinkscope: maskSettings });
+    const masked = await engine.open({ config: wideConfig, weights });
     const error = await failure(measureUnmasking(masked, [[0, V]], { causal }));
     assert.equal(error.where, 'sequences[0][1]');
-    const long = [Array(1 + causal.architecture.context).fill(2)];
-    const tooLong = await failure(measureUnmasking(masked, long, { causal }));
-    assert.equal(tooLong.where, 'sequences[0].length');
+    const longTexts = [Array(1 + causal.architecture.context).fill(2)];
+    const lengthError = await failure(measureUnmasking(masked, longTexts, { causal }));
+    assert.equal(lengthError.where, 'sequences[0].length');
   }));
 
 test('the command line measures a model of the zoo, and prints its result', async () => {
   const run = promisify(execFile);
   const path = (name) => fileURLToPath(new URL(name, root));
-  const given = [path('wasm/cli.js'), 'unmask', path('models/zoo/diffusion'), '--lines'];
+  const args = [path('wasm/cli.js'), 'unmask', path('models/zoo/diffusion'), '--lines'];
   const text = ['--text-file', path('models/zoo/heldout.json'), '--tokens', '12'];
-  const options = [...given, ...text, '--sequences', '2', '--steps', '3', '--masked', '0.25'];
-  const found = JSON.parse((await run('node', [...options, '--json'])).stdout);
+  const options = [...args, ...text, '--sequences', '2', '--steps', '3', '--masked', '0.25'];
+  const result = JSON.parse((await run('node', [...options, '--json'])).stdout);
   assert.deepEqual(
-    [found.model, found.prompts, found.predicted, found.steps],
+    [result.model, result.prompts, result.predicted, result.steps],
     ['diffusion', 2, 6, 3],
   );
   const { stdout } = await run('node', options);
-  const { loss, accuracy } = found.strongest;
+  const { loss, accuracy } = result.strongest;
   assert.match(stdout, /^diffusion: 6 hidden places of 2 texts, uncovered in 3 steps;/);
   const line = `  without the strongest key +${loss.mean.toFixed(3)} +${loss.change.mean.toFixed(3)} \u00b1 .* ${(100 * accuracy.mean).toFixed(1)}%$`;
   assert.match(stdout, new RegExp(line, 'm'));
 
   const twin = path('models/zoo/softmax');
-  const beside = await run('node', [...options, '--causal', twin]);
-  assert.ok(beside.stdout.startsWith(stdout));
-  const [name, ...rows] = beside.stdout.slice(stdout.length).trimEnd().split('\n');
+  const twinOutput = await run('node', [...options, '--causal', twin]);
+  assert.ok(twinOutput.stdout.startsWith(stdout));
+  const [name, ...rows] = twinOutput.stdout.slice(stdout.length).trimEnd().split('\n');
   assert.match(name, /^softmax: the next token at the same places/);
   assert.equal(rows.length, 4);
-  const both = JSON.parse((await run('node', [...options, '--causal', twin, '--json'])).stdout);
-  assert.equal(both.causal_model, 'softmax');
-  const { loss: first } = both.causal.baseline;
-  assert.match(rows[0], new RegExp(`^  every key +${first.mean.toFixed(3)} +0.000 `));
-  const other = path('tests/golden/hf-llama-gqa');
-  await assert.rejects(run('node', [...options, '--causal', other]));
+  const twinResult = JSON.parse(
+    (await run('node', [...options, '--causal', twin, '--json'])).stdout,
+  );
+  assert.equal(twinResult.causal_model, 'softmax');
+  const { loss: firstLoss } = twinResult.causal.baseline;
+  assert.match(rows[0], new RegExp(`^  every key +${firstLoss.mean.toFixed(3)} +0.000 `));
+  const otherModel = path('tests/golden/hf-llama-gqa');
+  await assert.rejects(run('node', [...options, '--causal', otherModel]));
 });
 
 test("the command line takes the mask token from the encoder's tokenizer, and reports if there is none", async () => {
@@ -331,17 +348,17 @@ test("the command line takes the mask token from the encoder's tokenizer, and re
     const model = join(folder, 'bert');
     cpSync(new URL('hf-bert', golden), model, { recursive: true });
     const letters = [...'abcdefghijklmnopqrstuvwxyz'];
-    const all = ['[PAD]', '[UNK]', '[CLS]', '[SEP]', '[MASK]', ...letters];
-    const words = [...all, ...letters.map((letter) => `##${letter}`)];
+    const tokens = ['[PAD]', '[UNK]', '[CLS]', '[SEP]', '[MASK]', ...letters];
+    const words = [...tokens, ...letters.map((letter) => `##${letter}`)];
     const cli = (names) => {
       writeFileSync(join(model, 'vocab.txt'), names.join('\n'));
       const text = ['--text', 'the cat sat', '--tokens', '11', '--sequences', '1'];
-      const given = [fileURLToPath(new URL('wasm/cli.js', root)), 'unmask', model, ...text];
-      return run('node', [...given, '--masked', '1', '--json']);
+      const args = [fileURLToPath(new URL('wasm/cli.js', root)), 'unmask', model, ...text];
+      return run('node', [...args, '--masked', '1', '--json']);
     };
-    const found = JSON.parse((await cli(words)).stdout);
+    const result = JSON.parse((await cli(words)).stdout);
     // The text has nine letters between [CLS] and [SEP].
-    assert.deepEqual([found.predicted, found.causal], [9, null]);
+    assert.deepEqual([result.predicted, result.causal], [9, null]);
     const error = await cli(words.with(4, 'x1')).catch((failed) => failed);
     assert.match(error.stderr, /expected a mask token and attention in both directions/);
   } finally {

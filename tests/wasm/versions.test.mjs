@@ -12,7 +12,7 @@ const { version } = JSON.parse(read('wasm/package.json'));
 
 test('all files state the same version', async () => {
   const cli = fileURLToPath(new URL('wasm/cli.js', root));
-  const stated = {
+  const statedVersions = {
     page: JSON.parse(read('web/package.json')).version,
     cmake: versionIn('CMakeLists.txt', /^project\(sinkscope VERSION (\S+)/m),
     python: versionIn('models/record/pyproject.toml', /^version = "(.+)"$/m),
@@ -23,13 +23,16 @@ test('all files state the same version', async () => {
     command_line: spawnSync(process.execPath, [cli, '--version']).stdout.toString().trim(),
   };
   await withEngine({}, async (engine) => {
-    stated.core = engine.describe.version;
+    statedVersions.core = engine.describe.version;
   });
   for (const folder of ['wasm', 'web']) {
     const lock = JSON.parse(read(`${folder}/package-lock.json`));
-    stated[`${folder}_lock`] = lock.version;
-    stated[`${folder}_lock_root`] = lock.packages[''].version;
+    statedVersions[`${folder}_lock`] = lock.version;
+    statedVersions[`${folder}_lock_root`] = lock.packages[''].version;
   }
   assert.match(version, /^\d+\.\d+\.\d+$/);
-  assert.deepEqual(stated, Object.fromEntries(Object.keys(stated).map((key) => [key, version])));
+  assert.deepEqual(
+    statedVersions,
+    Object.fromEntries(Object.keys(statedVersions).map((key) => [key, version])),
+  );
 });

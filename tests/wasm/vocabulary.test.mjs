@@ -23,7 +23,7 @@ import {
 import { tokenizerOfWords } from '../../wasm/text/words.ts';
 import { sequence, special, templateOf } from './helper.mjs';
 
-const refuses = (use, where, text) =>
+const assertRefused = (use, where, text) =>
   assert.throws(use, { name: 'SinkscopeError', code: 'bad_tokenizer', where, text });
 
 test('the hash table of merges has a power of two of slots and is at most half full', () => {
@@ -38,28 +38,30 @@ test('the hash table of merges has a power of two of slots and is at most half f
 
 test('every merge has its rank, and no other pair has one', () => {
   let state = 1;
-  const next = (n) => {
+  const nextInt = (n) => {
     state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
     return Math.floor((state / 2 ** 32) * n);
   };
   const key = (left, right) => JSON.stringify([`${left}`, `${right}`]);
   for (let count = 0; count < 300; count++) {
-    const wanted = new Map();
+    const expectedRanks = new Map();
     // Pairs with the same left or right token are the likeliest to be mixed up.
-    while (wanted.size < count % 12) wanted.set(key(next(9), next(9)), wanted.size);
-    const ranks = new MergeRanks(wanted.size);
-    for (const [pair, rank] of wanted) ranks.add(...JSON.parse(pair).map(Number), rank, 100 + rank);
+    while (expectedRanks.size < count % 12)
+      expectedRanks.set(key(nextInt(9), nextInt(9)), expectedRanks.size);
+    const ranks = new MergeRanks(expectedRanks.size);
+    for (const [pair, rank] of expectedRanks)
+      ranks.add(...JSON.parse(pair).map(Number), rank, 100 + rank);
     for (let left = 0; left < 9; left++)
       for (let right = 0; right < 9; right++) {
         const pair = key(left, right);
-        assert.equal(ranks.get(left, right), wanted.get(pair), pair);
+        assert.equal(ranks.get(left, right), expectedRanks.get(pair), pair);
       }
-    for (const rank of wanted.values()) assert.equal(ranks.mergedIdOf(rank), 100 + rank);
+    for (const rank of expectedRanks.values()) assert.equal(ranks.mergedIdOf(rank), 100 + rank);
   }
-  const twice = new MergeRanks(2);
-  twice.add(3, 4, 0, 5);
-  twice.add(3, 4, 1, 5);
-  assert.equal(twice.get(3, 4), 1);
+  const repeatedPair = new MergeRanks(2);
+  repeatedPair.add(3, 4, 0, 5);
+  repeatedPair.add(3, 4, 1, 5);
+  assert.equal(repeatedPair.get(3, 4), 1);
 });
 
 test('both parts of a merge and their concatenation must be tokens', () => {
@@ -68,12 +70,15 @@ test('both parts of a merge and their concatenation must be tokens', () => {
   );
   const idOf = (token) => ids.get(token);
   const rank = (merges, skipped) => rankMerges(merges, idOf, 'place', skipped);
-  const of = (ranks, left, right) => ranks.get(idOf(left), idOf(right));
-  assert.equal(of(rank(['a b']), 'a', 'b'), 0);
+  const rankOf = (ranks, left, right) => ranks.get(idOf(left), idOf(right));
+  assert.equal(rankOf(rank(['a b']), 'a', 'b'), 0);
   assert.equal(rank(['a b']).mergedIdOf(0), idOf('ab'));
-  const two = rank(['a b', ['a b', 'a']]);
-  assert.deepEqual([of(two, 'a', 'b'), of(two, 'a b', 'a'), of(two, 'b', 'a')], [0, 1, undefined]);
-  assert.equal(of(rank(['a ##b'], 2), 'a', '##b'), 0);
+  const twoRanks = rank(['a b', ['a b', 'a']]);
+  assert.deepEqual(
+    [rankOf(twoRanks, 'a', 'b'), rankOf(twoRanks, 'a b', 'a'), rankOf(twoRanks, 'b', 'a')],
+    [0, 1, undefined],
+  );
+  assert.equal(rankOf(rank(['a ##b'], 2), 'a', '##b'), 0);
   for (const [merges, where, text] of [
     [['a b', 'c b'], 'place 1', '"c b" needs "c", which is not in the vocabulary'],
     [['a x'], 'place 0', '"a x" needs "x", which is not in the vocabulary'],
@@ -85,44 +90,48 @@ test('both parts of a merge and their concatenation must be tokens', () => {
       (merges) => [merges, 'place 0', 'expected two tokens'],
     ),
   ])
-    refuses(() => rank(merges), where, text);
+    assertRefused(() => rank(merges), where, text);
 });
 
 test('the two tokens of a merge are separated by one space', () => {
   assert.deepEqual(splitPair('a bc', 'x'), ['a', 'bc']);
   for (const line of ['a', 'a b c', 'a ', ' a', ' ', '', `${'a'.repeat(79)}bc`])
-    refuses(() => splitPair(line, 'x'), 'x', `expected two tokens, got "${line.slice(0, 80)}"`);
+    assertRefused(
+      () => splitPair(line, 'x'),
+      'x',
+      `expected two tokens, got "${line.slice(0, 80)}"`,
+    );
 });
 
 test('a token id must be an integer below 2^21 and unique', () => {
   checkVocab({ a: 0, b: 2097151, c: 7 }, 'x');
   checkId(0, 'x');
-  const long = 'b'.repeat(79);
+  const longToken = 'b'.repeat(79);
   for (const [id, text] of [
     [2097152, '2097152'],
     [-1, '-1'],
     [0.5, '0.5'],
     ['1', '"1"'],
     [undefined, 'undefined'],
-    [`${long}cd`, `"${long}`],
+    [`${longToken}cd`, `"${longToken}`],
   ]) {
-    refuses(() => checkId(id, 'x'), 'x', `expected an id below 2097152, got ${text}`);
-    refuses(
-      () => checkVocab({ [`${long}cd`]: id }, 'x'),
-      `x "${long}c"`,
+    assertRefused(() => checkId(id, 'x'), 'x', `expected an id below 2097152, got ${text}`);
+    assertRefused(
+      () => checkVocab({ [`${longToken}cd`]: id }, 'x'),
+      `x "${longToken}c"`,
       `expected an id below 2097152, got ${text}`,
     );
   }
-  refuses(() => checkVocab({ a: 1, b: 0, c: 0 }, 'x'), 'x', '"c" and "b" have the same id 0');
-  refuses(() => checkVocab({}, 'x'), 'x', 'expected tokens, got an empty table');
+  assertRefused(() => checkVocab({ a: 1, b: 0, c: 0 }, 'x'), 'x', '"c" and "b" have the same id 0');
+  assertRefused(() => checkVocab({}, 'x'), 'x', 'expected tokens, got an empty table');
 });
 
 test('a configuration is accepted as an object or as JSON', () => {
-  const object = { a: 1 };
-  assert.equal(parseObject(object, 'x'), object);
-  assert.deepEqual(parseObject('{"a":1}', 'x'), object);
+  const plainObject = { a: 1 };
+  assert.equal(parseObject(plainObject, 'x'), plainObject);
+  assert.deepEqual(parseObject('{"a":1}', 'x'), plainObject);
   for (const value of ['[1]', '1', 'null', '"a"', [1], null, undefined, 1])
-    refuses(() => parseObject(value, 'x'), 'x', 'expected an object');
+    assertRefused(() => parseObject(value, 'x'), 'x', 'expected an object');
 });
 
 test('the name of a special token is a string, or an object with one', () => {
@@ -139,14 +148,14 @@ test('a template contains the tokens that begin and end a text', () => {
 });
 
 test('a tokenizer.json of the byte-level kind is made with all optional keys and with none', () => {
-  const given = { vocab: { a: 0 }, merges: [], addedTokens: [1], postProcessor: null };
+  const parts = { vocab: { a: 0 }, merges: [], addedTokens: [1], postProcessor: null };
   const bytes = {
     type: 'ByteLevel',
     add_prefix_space: false,
     trim_offsets: false,
     use_regex: true,
   };
-  const plain = {
+  const plainFile = {
     version: '1.0',
     added_tokens: [1],
     normalizer: null,
@@ -155,9 +164,9 @@ test('a tokenizer.json of the byte-level kind is made with all optional keys and
     decoder: bytes,
     model: { type: 'BPE', ignore_merges: false, vocab: { a: 0 }, merges: [] },
   };
-  assert.deepEqual(makeByteLevelFile(given), plain);
-  const own = { ...bytes, add_prefix_space: true, use_regex: false };
-  const all = {
+  assert.deepEqual(makeByteLevelFile(parts), plainFile);
+  const byteLevelStage = { ...bytes, add_prefix_space: true, use_regex: false };
+  const allParts = {
     prefixSpace: true,
     normalizer: { type: 'NFC' },
     split: [2],
@@ -165,57 +174,60 @@ test('a tokenizer.json of the byte-level kind is made with all optional keys and
     postProcessor: 5,
   };
   const stages = (...pretokenizers) => ({ type: 'Sequence', pretokenizers });
-  const wanted = {
-    ...plain,
+  const expectedFile = {
+    ...plainFile,
     normalizer: { type: 'NFC' },
-    pre_tokenizer: stages(2, own),
+    pre_tokenizer: stages(2, byteLevelStage),
     post_processor: 5,
-    decoder: own,
-    model: { ...plain.model, ignore_merges: true },
+    decoder: byteLevelStage,
+    model: { ...plainFile.model, ignore_merges: true },
   };
-  assert.deepEqual(makeByteLevelFile({ ...given, ...all }), wanted);
+  assert.deepEqual(makeByteLevelFile({ ...parts, ...allParts }), expectedFile);
   assert.deepEqual(
-    makeByteLevelFile({ ...given, ...all, letterSplit: [3, 4] }).pre_tokenizer,
-    stages(2, own, 3, 4),
+    makeByteLevelFile({ ...parts, ...allParts, letterSplit: [3, 4] }).pre_tokenizer,
+    stages(2, byteLevelStage, 3, 4),
   );
 });
 
 const END = '<|endoftext|>';
-const added = (id, content) => ({ id, content, normalized: false, special: true });
+const addedToken = (id, content) => ({ id, content, normalized: false, special: true });
 
 test('vocab.json with merges.txt becomes a tokenizer with BOS, EOS and added tokens', () => {
   const vocab = { a: 0, b: 1, ab: 2, '<s>': 3, '</s>': 4, [END]: 5 };
-  const of = (config, map, table = vocab) => tokenizerOfVocabulary(table, 'a b', config, map);
-  const { [END]: _end, ...without } = vocab;
+  const convert = (config, map, table = vocab) => tokenizerOfVocabulary(table, 'a b', config, map);
+  const { [END]: _end, ...vocabWithoutEnd } = vocab;
 
-  const bare = of();
-  assert.deepEqual(bare.config, { bos_token: END, eos_token: END });
-  assert.deepEqual(bare.json.added_tokens, [added(5, END)]);
-  assert.equal(bare.json.post_processor, null);
-  assert.deepEqual(bare.json.model.merges, [['a', 'b']]);
-  assert.equal(bare.json.pre_tokenizer.add_prefix_space, false);
-  assert.deepEqual(of({}, {}, without).config, { bos_token: null, eos_token: null });
-  assert.deepEqual(of({}, {}, without).json.added_tokens, []);
+  const result = convert();
+  assert.deepEqual(result.config, { bos_token: END, eos_token: END });
+  assert.deepEqual(result.json.added_tokens, [addedToken(5, END)]);
+  assert.equal(result.json.post_processor, null);
+  assert.deepEqual(result.json.model.merges, [['a', 'b']]);
+  assert.equal(result.json.pre_tokenizer.add_prefix_space, false);
+  assert.deepEqual(convert({}, {}, vocabWithoutEnd).config, { bos_token: null, eos_token: null });
+  assert.deepEqual(convert({}, {}, vocabWithoutEnd).json.added_tokens, []);
 
-  const named = { bos_token: '<s>', eos_token: { content: '</s>' }, pad_token: 'lost' };
-  const both = of(
+  const namedTokens = { bos_token: '<s>', eos_token: { content: '</s>' }, pad_token: 'lost' };
+  const namedResult = convert(
     { add_bos_token: true, add_eos_token: true, add_prefix_space: true },
-    named,
-    without,
+    namedTokens,
+    vocabWithoutEnd,
   );
-  assert.deepEqual(both.json.added_tokens, [added(3, '<s>'), added(4, '</s>')]);
-  assert.deepEqual(both.json.post_processor, templateOf(special('<s>'), sequence, special('</s>')));
-  assert.equal(both.json.pre_tokenizer.add_prefix_space, true);
-  assert.deepEqual([both.config.bos_token, both.config.eos_token], ['<s>', '</s>']);
+  assert.deepEqual(namedResult.json.added_tokens, [addedToken(3, '<s>'), addedToken(4, '</s>')]);
+  assert.deepEqual(
+    namedResult.json.post_processor,
+    templateOf(special('<s>'), sequence, special('</s>')),
+  );
+  assert.equal(namedResult.json.pre_tokenizer.add_prefix_space, true);
+  assert.deepEqual([namedResult.config.bos_token, namedResult.config.eos_token], ['<s>', '</s>']);
   // tokenizer_config.json takes precedence, and only the value true counts.
-  const last = of(
+  const last = convert(
     { bos_token: '</s>', add_bos_token: 1, add_eos_token: 'yes', add_prefix_space: 1 },
-    named,
+    namedTokens,
   );
   assert.deepEqual([last.config.bos_token, last.json.post_processor], ['</s>', null]);
   assert.equal(last.json.pre_tokenizer.add_prefix_space, false);
   assert.deepEqual(
-    of({ add_bos_token: true }, {}).json.post_processor,
+    convert({ add_bos_token: true }, {}).json.post_processor,
     templateOf(special(END), sequence),
   );
 
@@ -223,20 +235,20 @@ test('vocab.json with merges.txt becomes a tokenizer with BOS, EOS and added tok
     7: { content: '<x>', special: false, lstrip: true },
     3: { content: '<s>', special: false },
   };
-  assert.deepEqual(of({ ...named, added_tokens_decoder: decoder }).json.added_tokens, [
+  assert.deepEqual(convert({ ...namedTokens, added_tokens_decoder: decoder }).json.added_tokens, [
     { id: 3, content: '<s>', special: false },
     { id: 7, content: '<x>', special: false, lstrip: true },
-    added(4, '</s>'),
+    addedToken(4, '</s>'),
   ]);
   for (const token of [{}, { content: '' }, { content: 3 }, null])
-    refuses(
-      () => of({ added_tokens_decoder: { 7: token } }),
+    assertRefused(
+      () => convert({ added_tokens_decoder: { 7: token } }),
       'tokenizer_config.json added_tokens_decoder 7',
       'expected content',
     );
   for (const role of ['bos', 'eos'])
-    refuses(
-      () => of({ [`add_${role}_token`]: true }, {}, without),
+    assertRefused(
+      () => convert({ [`add_${role}_token`]: true }, {}, vocabWithoutEnd),
       `tokenizer_config.json ${role}_token`,
       `add_${role}_token is true, but no token is named`,
     );
@@ -244,16 +256,16 @@ test('vocab.json with merges.txt becomes a tokenizer with BOS, EOS and added tok
     ['{', {}, 'tokenizer_config.json'],
     [{}, '{', 'special_tokens_map.json'],
   ])
-    assert.throws(() => of(config, map), { where, text: /^is not JSON: / });
+    assert.throws(() => convert(config, map), { where, text: /^is not JSON: / });
 });
 
 test('a vocabulary and merges that disagree are rejected before use', () => {
-  refuses(
+  assertRefused(
     () => tokenizerOfVocabulary({ a: 0, b: 0 }, ''),
     'vocab.json',
     '"b" and "a" have the same id 0',
   );
-  refuses(
+  assertRefused(
     () => tokenizerOfVocabulary({ a: 0, b: 1 }, 'a b'),
     'merges.txt 0',
     '"a b" needs "ab", which is not in the vocabulary',
@@ -272,12 +284,12 @@ test('merges.txt may begin with a comment, has no repeated lines, and its empty 
     ['#version', 'a'],
   ]);
   assert.deepEqual(merges(''), []);
-  refuses(
+  assertRefused(
     () => merges('#version: 0.2\n\na b\na b'),
     'merges.txt line 4',
     'is that of line 3 again',
   );
-  refuses(
+  assertRefused(
     () => merges('#version: 0.2\n\na b\nab'),
     'merges.txt line 4',
     'expected two tokens, got "ab"',
@@ -303,8 +315,8 @@ test('the line number in vocab.txt is the id of a token, and five tokens have ro
     lowercase: true,
   };
   const { pad_token: _pad, mask_token: _mask, ...present } = roles;
-  const plain = tokenizerOfWords(lines);
-  assert.deepEqual(plain, {
+  const plainFiles = tokenizerOfWords(lines);
+  assert.deepEqual(plainFiles, {
     json: {
       version: '1.0',
       added_tokens: ['[UNK]', '[SEP]', '[CLS]'].map(token),
@@ -323,7 +335,7 @@ test('the line number in vocab.txt is the id of a token, and five tokens have ro
     cls_token: 'hi',
     x: 1,
   };
-  const { json, config: made } = tokenizerOfWords(lines, config);
+  const { json, config: convertedConfig } = tokenizerOfWords(lines, config);
   assert.deepEqual(json.normalizer, {
     ...bert,
     handle_chinese_chars: false,
@@ -331,15 +343,15 @@ test('the line number in vocab.txt is the id of a token, and five tokens have ro
     lowercase: false,
   });
   assert.deepEqual(json.post_processor, templateOf(special('hi'), sequence, special('[SEP]')));
-  assert.deepEqual(made, { ...config, unk_token: '[UNK]', sep_token: '[SEP]' });
-  for (const [given, where, sentence] of [
+  assert.deepEqual(convertedConfig, { ...config, unk_token: '[UNK]', sep_token: '[SEP]' });
+  for (const [vocabText, where, sentence] of [
     ['[UNK]\n\n[CLS]\n[SEP]\n[CLS]', 'vocab.txt line 5', 'is that of line 3 again'],
     ['[UNK]\n[SEP]', 'vocab.txt', 'expected a line "[CLS]", got none'],
     ['[CLS]\n[SEP]', 'vocab.txt', 'expected a line "[UNK]", got none'],
     ['[CLS]\n[UNK]', 'vocab.txt', 'expected a line "[SEP]", got none'],
     ['\n', 'vocab.txt', 'expected tokens, got an empty table'],
   ])
-    refuses(() => tokenizerOfWords(given), where, sentence);
+    assertRefused(() => tokenizerOfWords(vocabText), where, sentence);
 });
 
 test('each byte is written as a letter, and printable ASCII as itself', () => {
@@ -348,57 +360,57 @@ test('each byte is written as a letter, and printable ASCII as itself', () => {
     [...byteOfLetter.values()],
     Array.from({ length: 256 }, (_, byte) => byte),
   );
-  const all = [...byteOfLetter.keys()];
+  const letters = [...byteOfLetter.keys()];
   const printable = [
     [33, 126],
     [161, 172],
     [174, 255],
   ];
-  let next = 256;
-  all.forEach((letter, byte) => {
+  let nextCode = 256;
+  letters.forEach((letter, byte) => {
     const isPrintable = printable.some(([from, to]) => from <= byte && byte <= to);
-    assert.equal(letter.codePointAt(0), isPrintable ? byte : next++, `byte ${byte}`);
+    assert.equal(letter.codePointAt(0), isPrintable ? byte : nextCode++, `byte ${byte}`);
   });
-  assert.equal(next, 256 + 68);
+  assert.equal(nextCode, 256 + 68);
   assert.deepEqual(['Ġa', 'a b', 'é', '漢', ''].map(spellToken), ['Ġa', 'aĠb', 'é', 'æ¼¢', '']);
 });
 
 test('byte-level files and files with block signs are recognized by their model, pre-tokenizer and decoder', () => {
   const bytes = { type: 'ByteLevel' };
-  const other = { type: 'Fuse' };
+  const fuseStage = { type: 'Fuse' };
   const file = (pre_tokenizer, decoder, type = 'BPE') => ({
     pre_tokenizer,
     decoder,
     model: { type },
   });
-  const inner = { type: 'Sequence', decoders: [other, { decoders: [bytes] }] };
-  for (const [one, isBytes, isBlocks] of [
+  const nestedStage = { type: 'Sequence', decoders: [fuseStage, { decoders: [bytes] }] };
+  for (const [testedFile, isBytes, isBlocks] of [
     [file(null, null), false, true],
-    [file(undefined, other), false, true],
-    [file(other, other, 'WordPiece'), false, false],
+    [file(undefined, fuseStage), false, true],
+    [file(fuseStage, fuseStage, 'WordPiece'), false, false],
     [file(bytes, null), true, false],
     [file(null, bytes), true, false],
-    [file({ pretokenizers: [other, bytes] }, null), true, false],
-    [file(null, inner, 'WordPiece'), true, false],
+    [file({ pretokenizers: [fuseStage, bytes] }, null), true, false],
+    [file(null, nestedStage, 'WordPiece'), true, false],
   ])
     assert.deepEqual(
-      [isByteLevel(one), usesBlockSigns(one)],
+      [isByteLevel(testedFile), usesBlockSigns(testedFile)],
       [isBytes, isBlocks],
-      JSON.stringify(one),
+      JSON.stringify(testedFile),
     );
 });
 
 test('the text of a token depends on the model and the decoder of its file', () => {
-  const plain = (model) => ({ model });
-  const bytes = { ...plain({}), decoder: { type: 'ByteLevel' } };
-  const added = [
+  const fileOf = (model) => ({ model });
+  const bytes = { ...fileOf({}), decoder: { type: 'ByteLevel' } };
+  const addedTokens = [
     { content: '\u2581x', normalized: true },
     { content: '\u2581y', normalized: false },
     { content: 'Ġz' },
   ];
-  const read = (file, ...tokens) => tokens.map(createSurfaceReader(file, added));
+  const read = (file, ...tokens) => tokens.map(createSurfaceReader(file, addedTokens));
   assert.deepEqual(
-    read(plain({}), '\u2581a\u2581', '<0x41>', '<0xfF>', '<0x4>', 'a<0x41>', '\u2581x', '\u2581y'),
+    read(fileOf({}), '\u2581a\u2581', '<0x41>', '<0xfF>', '<0x4>', 'a<0x41>', '\u2581x', '\u2581y'),
     [' a ', Uint8Array.of(0x41), '<0xfF>', '<0x4>', 'a<0x41>', ' x', '\u2581y'],
   );
   assert.deepEqual(read(bytes, 'Ġa', '漢', '\u2581x', '\u2581y', 'Ġz'), [
@@ -408,8 +420,8 @@ test('the text of a token depends on the model and the decoder of its file', () 
     '\u2581y',
     'Ġz',
   ]);
-  const pieces = plain({ type: 'WordPiece', continuing_subword_prefix: '##' });
+  const pieces = fileOf({ type: 'WordPiece', continuing_subword_prefix: '##' });
   assert.deepEqual(read(pieces, '##a', 'a##', '\u2581', '##'), ['a', 'a##', '\u2581', '']);
-  const ends = plain({ type: 'BPE', end_of_word_suffix: '</w>' });
-  assert.deepEqual(read(ends, 'ab</w>', '</w>a', '\u2581a</w>'), ['ab', '</w>a', ' a']);
+  const suffixFile = fileOf({ type: 'BPE', end_of_word_suffix: '</w>' });
+  assert.deepEqual(read(suffixFile, 'ab</w>', '</w>a', '\u2581a</w>'), ['ab', '</w>a', ' a']);
 });

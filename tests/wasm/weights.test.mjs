@@ -18,15 +18,15 @@ process.env.SINKSCOPE_CACHE = folder;
 after(() => rmSync(folder, { recursive: true }));
 
 function memory({ size = 100 } = {}) {
-  const all = new Uint8Array(100);
+  const memoryBytes = new Uint8Array(100);
   const log = [];
   return {
     log,
-    all,
+    memoryBytes,
     size,
     reserve: (bytes) => (log.push(['reserve', bytes]), 10),
     release: (address) => log.push(['release', address]),
-    bytes: (address, length) => all.subarray(address, address + length),
+    bytes: (address, length) => memoryBytes.subarray(address, address + length),
   };
 }
 
@@ -39,17 +39,21 @@ function streamOf(...pieces) {
   };
   return new ReadableStream({ pull }, { highWaterMark: 0 });
 }
-const streamed = (bytes, ...pieces) => ({ stream: streamOf(...pieces), bytes, name: 'my.gguf' });
+const streamSource = (bytes, ...pieces) => ({
+  stream: streamOf(...pieces),
+  bytes,
+  name: 'my.gguf',
+});
 const halves = () => [BYTES.slice(0, 5), BYTES.slice(5)];
 
 async function load(source, module = memory()) {
   const reports = [];
   const report = (done, total, facts) => reports.push([done, total, facts]);
-  const seen = { module, reports };
+  const outcome = { module, reports };
   try {
-    return { ...seen, block: await readWeights(module, source, signal, report) };
+    return { ...outcome, block: await readWeights(module, source, signal, report) };
   } catch (error) {
-    return { ...seen, error };
+    return { ...outcome, error };
   }
 }
 
@@ -59,17 +63,17 @@ test('weights from every kind of source are copied to their reserved memory', as
   for (const source of [
     BYTES,
     new Blob([BYTES]),
-    streamed(12, ...halves()),
+    streamSource(12, ...halves()),
     url,
     { url: url.href },
   ]) {
     const { module, block } = await load(source);
     assert.deepEqual(block, { address: 10, bytes: 12 });
-    assert.deepEqual([...module.all.subarray(9, 23)], [0, ...BYTES, 0]);
+    assert.deepEqual([...module.memoryBytes.subarray(9, 23)], [0, ...BYTES, 0]);
     assert.deepEqual(module.log, [['reserve', 12]]);
   }
   t.mock.method(globalThis, 'fetch', async () => new Response(''));
-  for (const source of [new Uint8Array(), new Blob([]), streamed(0), url]) {
+  for (const source of [new Uint8Array(), new Blob([]), streamSource(0), url]) {
     const { module, block } = await load(source);
     assert.deepEqual([block.bytes, module.log], [0, [['reserve', 1]]]);
   }
@@ -78,15 +82,15 @@ test('weights from every kind of source are copied to their reserved memory', as
 test('progress reports go from 0 to the size of the file', async (t) => {
   const counts = ({ reports }) => reports.map(([done, total]) => [done, total]);
   assert.deepEqual((await load(BYTES)).reports, [[12, 12, undefined]]);
-  const found = await load(streamed(12, ...halves()));
+  const result = await load(streamSource(12, ...halves()));
   assert.deepEqual(
-    [counts(found)[0], counts(found).at(-1)],
+    [counts(result)[0], counts(result).at(-1)],
     [
       [0, 12],
       [12, 12],
     ],
   );
-  assert.equal(found.reports.at(-1)[2].remaining, 0);
+  assert.equal(result.reports.at(-1)[2].remaining, 0);
   t.mock.method(globalThis, 'fetch', async () => new Response(streamOf(...halves())));
   assert.deepEqual(counts(await load(new URL('https://a.example/w')))[0], [0, NaN]);
   // At most thirty reports come per second, and the last one in any case.
@@ -94,14 +98,16 @@ test('progress reports go from 0 to the size of the file', async (t) => {
   t.mock.method(performance, 'now', () => time);
   const pieces = Array.from({ length: 12 }, (_, i) => BYTES.slice(i, i + 1));
   const stream = streamOf(...pieces);
-  const timed = {
+  const timedSource = {
     name: 'x',
     bytes: 12,
     stream: stream.pipeThrough(
-      new TransformStream({ transform: (piece, to) => ((time += 11), to.enqueue(piece)) }),
+      new TransformStream({
+        transform: (piece, controller) => ((time += 11), controller.enqueue(piece)),
+      }),
     ),
   };
-  const { reports } = await load(timed);
+  const { reports } = await load(timedSource);
   assert.ok(reports.length >= 3 && reports.length <= 5, `${reports.length}`);
 });
 
@@ -112,17 +118,17 @@ test('the note about a pause disappears with the next byte; the note that nothin
       if (next instanceof Error) throw next;
       return next;
     });
-  const sized = { headers: { 'content-length': '12', etag: '"a"' } };
+  const sizedReply = { headers: { 'content-length': '12', etag: '"a"' } };
   server(
     new Response(null, { status: 503, headers: { 'retry-after': '0' } }),
-    new Response(streamOf(...halves()), sized),
+    new Response(streamOf(...halves()), sizedReply),
   );
   const url = 'https://a.example/w';
-  const first = await load({ url });
-  const passing = first.reports.map(([, , { note }]) => note);
-  assert.equal(passing[0], 'the server answered 503');
-  assert.deepEqual(first.reports[0].slice(0, 2), [0, NaN]);
-  assert.deepEqual(new Set(passing.slice(1)), new Set([undefined]));
+  const firstResult = await load({ url });
+  const notes = firstResult.reports.map(([, , { note }]) => note);
+  assert.equal(notes[0], 'the server answered 503');
+  assert.deepEqual(firstResult.reports[0].slice(0, 2), [0, NaN]);
+  assert.deepEqual(new Set(notes.slice(1)), new Set([undefined]));
   server(new Response(streamOf(...halves())));
   const lasting = (await load({ url, cache: true })).reports.map(([, , { note }]) => note);
   assert.ok(lasting.length > 1);
@@ -131,7 +137,7 @@ test('the note about a pause disappears with the next byte; the note that nothin
 });
 
 test('more bytes than announced are rejected, and the memory is freed', async () => {
-  const { error, module } = await load(streamed(11, ...halves()));
+  const { error, module } = await load(streamSource(11, ...halves()));
   assert.deepEqual(
     [error.code, error.where, error.text],
     ['read', 'my.gguf', '11 bytes were announced, more came'],
@@ -142,8 +148,8 @@ test('more bytes than announced are rejected, and the memory is freed', async ()
 test('a file of unknown size is stored if it fits in memory', async (t) => {
   t.mock.method(globalThis, 'fetch', async () => new Response(streamOf(...halves())));
   const url = new URL('https://a.example/w?secret');
-  const fits = await load(url, memory({ size: 2 ** 32 - 12 }));
-  assert.equal(fits.block.bytes, 12);
+  const result = await load(url, memory({ size: 2 ** 32 - 12 }));
+  assert.equal(result.block.bytes, 12);
   const { error, module } = await load(url, memory({ size: 2 ** 32 - 11 }));
   assert.deepEqual(
     [error.code, error.where, error.text],
@@ -157,24 +163,27 @@ test('a file of unknown size is stored if it fits in memory', async (t) => {
 });
 
 test('an error about a truncated file names its source', async (t) => {
-  const gone = Object.assign(new Error('it moved'), { name: 'NotReadableError' });
-  const own =
+  const movedError = Object.assign(new Error('it moved'), { name: 'NotReadableError' });
+  const movedSentence =
     'expected a file that can be read to its end, found one that was moved, changed or removed since it ' +
     'was chosen (NotReadableError)';
-  const file = Object.assign(new Blob([BYTES]), { name: 'own.gguf', stream: () => streamOf(gone) });
+  const file = Object.assign(new Blob([BYTES]), {
+    name: 'own.gguf',
+    stream: () => streamOf(movedError),
+  });
   for (const [source, where] of [
-    [streamed(12, gone), 'my.gguf'],
+    [streamSource(12, movedError), 'my.gguf'],
     [file, 'own.gguf'],
-    [Object.assign(new Blob([BYTES]), { stream: () => streamOf(gone) }), 'weights'],
+    [Object.assign(new Blob([BYTES]), { stream: () => streamOf(movedError) }), 'weights'],
   ]) {
     const { error, module } = await load(source);
-    assert.deepEqual([error.code, error.where, error.text], ['read', where, own]);
+    assert.deepEqual([error.code, error.where, error.text], ['read', where, movedSentence]);
     assert.deepEqual(module.log, [
       ['reserve', 12],
       ['release', 10],
     ]);
   }
-  t.mock.method(globalThis, 'fetch', async () => new Response(streamOf(BYTES, gone)));
+  t.mock.method(globalThis, 'fetch', async () => new Response(streamOf(BYTES, movedError)));
   const { error } = await load(new URL('https://a.example/w'));
   assert.match(error.text, /^broke off after 12 bytes: it moved; /);
 });
@@ -184,10 +193,13 @@ test('weights are compared with the hash from the hub, and freed if it differs',
   const hash = createHash('sha256').update(BYTES).digest('hex');
   const url = 'https://a.example/w';
   assert.deepEqual((await load({ url, sha256: hash })).block, { address: 10, bytes: 12 });
-  const wrong = '0'.repeat(64);
-  const { error, module } = await load({ url, sha256: wrong });
+  const wrongHash = '0'.repeat(64);
+  const { error, module } = await load({ url, sha256: wrongHash });
   assert.deepEqual([error.code, error.where], ['read', url]);
-  assert.equal(error.text, `expected the bytes that the hub lists, sha256 ${wrong}, found ${hash}`);
+  assert.equal(
+    error.text,
+    `expected the bytes that the hub lists, sha256 ${wrongHash}, found ${hash}`,
+  );
   assert.deepEqual(module.log.at(-1), ['release', 10]);
 });
 
@@ -197,34 +209,34 @@ test('weights with a wrong hash are deleted from the cache only', async (t) => {
   const file = { url: 'https://a.example/w', id: 'a/b', version: 'c' };
   const sha256 = '0'.repeat(64);
   assert.equal((await load({ ...file, cache: true })).block.bytes, 12);
-  const kept = async () => (await cacheList()).map(({ id, complete }) => [id, complete]);
-  assert.deepEqual(await kept(), [['a/b', true]]);
+  const listCached = async () => (await cacheList()).map(({ id, complete }) => [id, complete]);
+  assert.deepEqual(await listCached(), [['a/b', true]]);
   assert.doesNotMatch((await load({ ...file, sha256 })).error.text, /kept/);
-  assert.deepEqual(await kept(), [['a/b', true]]);
+  assert.deepEqual(await listCached(), [['a/b', true]]);
   assert.match(
     (await load({ ...file, sha256, cache: true })).error.text,
     /, which is not kept: try again$/,
   );
-  assert.deepEqual(await kept(), []);
+  assert.deepEqual(await listCached(), []);
 });
 
 test('a signal ends a stream at once, and has no listener after its end', async () => {
   const stop = new AbortController();
   const listeners = () => getEventListeners(stop.signal, 'abort').length;
-  assert.deepEqual(await readAll(streamed(12, ...halves()), stop.signal), BYTES);
-  await assert.rejects(readAll(streamed(12, new Error('x')), stop.signal), { code: 'read' });
+  assert.deepEqual(await readAll(streamSource(12, ...halves()), stop.signal), BYTES);
+  await assert.rejects(readAll(streamSource(12, new Error('x')), stop.signal), { code: 'read' });
   assert.equal(listeners(), 0);
   let canceled;
-  const silent = new ReadableStream({
+  const silentStream = new ReadableStream({
     pull: () => new Promise(() => {}),
     cancel: (reason) => void (canceled = reason),
   });
-  const reading = readAll({ stream: silent, bytes: 1, name: 'x' }, stop.signal);
+  const readPromise = readAll({ stream: silentStream, bytes: 1, name: 'x' }, stop.signal);
   setImmediate(() => stop.abort(new Error('enough')));
-  await assert.rejects(reading, /^Error: enough$/);
+  await assert.rejects(readPromise, /^Error: enough$/);
   assert.equal(canceled?.message, 'enough');
   assert.equal(listeners(), 0);
-  await assert.rejects(readAll(streamed(12, ...halves()), stop.signal), /enough/);
+  await assert.rejects(readAll(streamSource(12, ...halves()), stop.signal), /enough/);
 });
 
 test('an abandoned stream is canceled', async () => {
@@ -239,15 +251,15 @@ test('an abandoned stream is canceled', async () => {
 
 test('small files are read up to 64 MiB', async () => {
   const piece = new Uint8Array(2 ** 25);
-  assert.equal((await readAll(streamed(0, piece, piece))).length, 2 ** 26);
-  await assert.rejects(readAll(streamed(0, piece, piece, BYTES.slice(0, 1))), {
+  assert.equal((await readAll(streamSource(0, piece, piece))).length, 2 ** 26);
+  await assert.rejects(readAll(streamSource(0, piece, piece, BYTES.slice(0, 1))), {
     code: 'read',
     where: 'my.gguf',
     text: 'expected at most 67108864 bytes, more came',
   });
   assert.equal(await readAll(BYTES), BYTES);
   assert.deepEqual(await readConfig('é', signal), Uint8Array.of(0xc3, 0xa9));
-  assert.deepEqual(await readConfig(streamed(12, ...halves()), signal), BYTES);
+  assert.deepEqual(await readConfig(streamSource(12, ...halves()), signal), BYTES);
 });
 
 test('the size is known for local files and for files that a list describes', () => {
@@ -255,7 +267,7 @@ test('the size is known for local files and for files that a list describes', ()
   for (const [source, size] of [
     [BYTES, 12],
     [new Blob([BYTES]), 12],
-    [streamed(7), 7],
+    [streamSource(7), 7],
     [{ url, bytes: 5 }, 5],
     [{ url }, NaN],
     [url, NaN],
@@ -284,10 +296,10 @@ test('the rate is an exponential moving average over three seconds', () => {
 test('SHA-256 is right for whole buffers and piece by piece', async (t) => {
   const expected = createHash('sha256').update(BYTES).digest('hex');
   assert.equal(await sha256(BYTES), expected);
-  const empty = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855';
-  assert.equal(await sha256(''), empty);
+  const emptyHash = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855';
+  assert.equal(await sha256(''), emptyHash);
   const hash = await createSha256();
-  for (const half of halves()) hash.update(half);
+  for (const piece of halves()) hash.update(piece);
   assert.equal(hash.digest(), expected);
   t.mock.getter(globalThis, 'crypto', () => ({}));
   assert.equal(await sha256(BYTES), undefined);

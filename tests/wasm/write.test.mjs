@@ -115,16 +115,16 @@ test('every finite half is converted to itself', () => {
 
 test('a tensor is stored in I32, F32 or F16', () => {
   const shape = [2];
-  const [whole, single] = [Int32Array.of(1, 2), Float32Array.of(1, 2)];
-  assert.deepEqual(makeFileTensor({ shape, data: whole }, true), {
+  const [integers, floats] = [Int32Array.of(1, 2), Float32Array.of(1, 2)];
+  assert.deepEqual(makeFileTensor({ shape, data: integers }, true), {
     dtype: 'I32',
     shape,
-    data: whole,
+    data: integers,
   });
-  assert.equal(makeFileTensor({ shape, data: single }).data, single);
-  assert.equal(makeFileTensor({ shape, data: single }).dtype, 'F32');
-  assert.deepEqual(makeFileTensor({ shape, data: [1, 2] }), { dtype: 'F32', shape, data: single });
-  assert.deepEqual(makeFileTensor({ shape, data: single }, true), {
+  assert.equal(makeFileTensor({ shape, data: floats }).data, floats);
+  assert.equal(makeFileTensor({ shape, data: floats }).dtype, 'F32');
+  assert.deepEqual(makeFileTensor({ shape, data: [1, 2] }), { dtype: 'F32', shape, data: floats });
+  assert.deepEqual(makeFileTensor({ shape, data: floats }, true), {
     dtype: 'F16',
     shape,
     data: Uint16Array.of(0x3c00, 0x4000),
@@ -132,13 +132,13 @@ test('a tensor is stored in I32, F32 or F16', () => {
 });
 
 test('the header is padded to 8 bytes, and tensors follow without gaps, widest type first', () => {
-  const all = Float32Array.of(9, 1, 2, 9);
+  const fileBytes = Float32Array.of(9, 1, 2, 9);
   const parts = (name) =>
     new Map([
       ['u8', { dtype: 'U8', shape: [3], data: Uint8Array.of(1, 2, 3) }],
       ['i32', { dtype: 'I32', shape: [1], data: Int32Array.of(-5) }],
       ['f16', { dtype: 'F16', shape: [1], data: Uint16Array.of(7) }],
-      [name, { dtype: 'F32', shape: [1, 2], data: all.subarray(1, 3) }],
+      [name, { dtype: 'F32', shape: [1, 2], data: fileBytes.subarray(1, 3) }],
     ]);
   for (let n = 1; n <= 16; n++) {
     const name = 'n'.repeat(n);
@@ -161,22 +161,22 @@ test('the header is padded to 8 bytes, and tensors follow without gaps, widest t
 });
 
 test('a recorded prompt has the requested fields, small fields of the model, and exact metrics', () => {
-  const of = (change, options = {}) =>
+  const selectOf = (change, options = {}) =>
     selectFields({ describe, architecture: { ...architecture, ...change } }, options);
-  assert.deepEqual(of({}), { fields: ['att'], smallFields: ['loss'], exactMetrics: EXACT });
-  assert.deepEqual(of({ bias: true, gates: 0 }).smallFields, ['loss', 'att_bias']);
-  assert.deepEqual(of({ gates: [1] }).smallFields, ['loss', 'gate']);
-  assert.deepEqual(of({}, { fields: ['q', 'tokens', 'loss', 'q'] }), {
+  assert.deepEqual(selectOf({}), { fields: ['att'], smallFields: ['loss'], exactMetrics: EXACT });
+  assert.deepEqual(selectOf({ bias: true, gates: 0 }).smallFields, ['loss', 'att_bias']);
+  assert.deepEqual(selectOf({ gates: [1] }).smallFields, ['loss', 'gate']);
+  assert.deepEqual(selectOf({}, { fields: ['q', 'tokens', 'loss', 'q'] }), {
     fields: ['q', 'loss'],
     smallFields: [],
     exactMetrics: EXACT,
   });
-  assert.deepEqual(of({ attention: { operation: 'linear' } }).exactMetrics, [
+  assert.deepEqual(selectOf({ attention: { operation: 'linear' } }).exactMetrics, [
     ...EXACT,
     'alpha_raw',
   ]);
-  assert.throws(() => of({}, { fields: ['x'] }), { code: 'argument', where: 'field' });
-  assert.throws(() => of({ attention: { operation: 'x' } }), {
+  assert.throws(() => selectOf({}, { fields: ['x'] }), { code: 'argument', where: 'field' });
+  assert.throws(() => selectOf({ attention: { operation: 'x' } }), {
     code: 'argument',
     where: 'operation',
   });
@@ -186,23 +186,29 @@ test('a recorded prompt has the requested fields, small fields of the model, and
 function runOf(known) {
   const read = async (reads) =>
     reads.map(({ field, metric }) => {
-      const found = known[field ?? metric];
-      if (found instanceof Error) throw found;
-      return { shape: [found.length], data: Float32Array.from(found) };
+      const number = known[field ?? metric];
+      if (number instanceof Error) throw number;
+      return { shape: [number.length], data: Float32Array.from(number) };
     });
   return { tokens: [4, 5, 6], read };
 }
-const lost = Object.assign(new Error('not recorded'), { code: 'bad_request' });
+const notRecorded = Object.assign(new Error('not recorded'), { code: 'bad_request' });
 
 test('the tensors of a prompt are named by its number, and fields missing from the run are omitted', async () => {
-  const run = runOf({ att: [1, 0.1], loss: [NaN, 2, 3], gate: lost, alpha: [0.1], alpha_raw: [7] });
-  const kept = {
+  const run = runOf({
+    att: [1, 0.1],
+    loss: [NaN, 2, 3],
+    gate: notRecorded,
+    alpha: [0.1],
+    alpha_raw: [7],
+  });
+  const selection = {
     fields: ['att'],
     smallFields: ['loss', 'gate'],
     exactMetrics: ['alpha', 'alpha_raw'],
   };
   const parts = new Map();
-  await addPrompt(parts, 3, run, kept, true);
+  await addPrompt(parts, 3, run, selection, true);
   const f32 = (...numbers) => ({
     dtype: 'F32',
     shape: [numbers.length],
@@ -215,42 +221,57 @@ test('the tensors of a prompt are named by its number, and fields missing from t
     '3.alpha': f32(0.1),
     '3.alpha_raw': f32(7),
   });
-  const single = new Map();
-  await addPrompt(single, 0, run, { fields: ['att'], smallFields: [], exactMetrics: [] }, false);
-  assert.deepEqual(single.get('0.att'), f32(1, 0.1));
-  const asked = new Map();
+  const fieldTensors = new Map();
   await addPrompt(
-    asked,
+    fieldTensors,
+    0,
+    run,
+    { fields: ['att'], smallFields: [], exactMetrics: [] },
+    false,
+  );
+  assert.deepEqual(fieldTensors.get('0.att'), f32(1, 0.1));
+  const lossTensors = new Map();
+  await addPrompt(
+    lossTensors,
     0,
     run,
     { fields: ['loss', 'att'], smallFields: [], exactMetrics: [] },
     true,
   );
-  assert.deepEqual([asked.get('0.loss').dtype, asked.get('0.att').dtype], ['F32', 'F16']);
-  const broken = runOf({ att: [1], alpha: Object.assign(new Error('ended'), { code: 'lost' }) });
+  assert.deepEqual(
+    [lossTensors.get('0.loss').dtype, lossTensors.get('0.att').dtype],
+    ['F32', 'F16'],
+  );
+  const brokenRun = runOf({ att: [1], alpha: Object.assign(new Error('ended'), { code: 'lost' }) });
   await assert.rejects(
     addPrompt(
       new Map(),
       0,
-      broken,
+      brokenRun,
       { fields: ['att'], smallFields: [], exactMetrics: ['alpha'] },
       false,
     ),
     /ended/,
   );
   await assert.rejects(
-    addPrompt(new Map(), 0, runOf({ att: lost }), { fields: ['att'], small: [], exact: [] }, false),
+    addPrompt(
+      new Map(),
+      0,
+      runOf({ att: notRecorded }),
+      { fields: ['att'], small: [], exact: [] },
+      false,
+    ),
     /not recorded/,
   );
 });
 
 test('means of metrics that depend on eps have the thresholds as first dimension', () => {
-  const measured = (shape, mean, deviation) => ({ shape, mean, deviation });
-  const alpha = measured([2], [1, null], [0, null]);
+  const meanOf = (shape, mean, deviation) => ({ shape, mean, deviation });
+  const alpha = meanOf([2], [1, null], [0, null]);
   const parts = new Map();
   putMeans(parts, describe, [
-    { alpha, sinks: measured([2], [1, 2], [3, 4]) },
-    { sinks: measured([2], [5, 6], [7, null]) },
+    { alpha, sinks: meanOf([2], [1, 2], [3, 4]) },
+    { sinks: meanOf([2], [5, 6], [7, null]) },
   ]);
   const f32 = (shape, numbers) => ({ dtype: 'F32', shape, data: Float32Array.from(numbers) });
   assert.deepEqual(Object.fromEntries(parts), {
@@ -266,7 +287,7 @@ test('means of metrics that depend on eps have the thresholds as first dimension
 });
 
 test('the conditions of a recording state its metrics, its inputs and the model', () => {
-  const measured = {
+  const recordedPrompts = {
     ids: [
       [4, 5],
       [6, 7],
@@ -275,7 +296,7 @@ test('the conditions of a recording state its metrics, its inputs and the model'
     T: 2,
     eps: [0.1],
   };
-  assert.deepEqual(conditionsOf(model, {}, measured), {
+  assert.deepEqual(conditionsOf(model, {}, recordedPrompts), {
     model: {
       id: 'llama',
       revision: null,
@@ -300,7 +321,7 @@ test('the conditions of a recording state its metrics, its inputs and the model'
     versions: { sinkscope: '9.8.7' },
     command: null,
   });
-  const given = {
+  const about = {
     model: { id: 'own', revision: 'r', sha256: 's', family: 'no', dtype: 'no' },
     first: { token: 'first', position: 2 },
     strings: (list) => list.map((id) => `<${id}>`),
@@ -310,44 +331,50 @@ test('the conditions of a recording state its metrics, its inputs and the model'
     command: 'none',
     class: 'COUNTERFACTUAL',
   };
-  const silent = { kind: 'silence', layer: 0 };
-  const all = conditionsOf({ ...model, arithmetic: 'int8' }, given, {
-    ...measured,
-    edits: [silent],
+  const silenceEdit = { kind: 'silence', layer: 0 };
+  const conditions = conditionsOf({ ...model, arithmetic: 'int8' }, about, {
+    ...recordedPrompts,
+    edits: [silenceEdit],
   });
-  const { id, revision, sha256, family, dtype } = all.model;
+  const { id, revision, sha256, family, dtype } = conditions.model;
   assert.deepEqual([id, revision, sha256, family, dtype], ['own', 'r', 's', 'llama', 'int8']);
-  assert.deepEqual(all.first, { token: 'first', id: 4, position: 2 });
-  assert.deepEqual(all.tokens, [
+  assert.deepEqual(conditions.first, { token: 'first', id: 4, position: 2 });
+  assert.deepEqual(conditions.tokens, [
     ['<4>', '<5>'],
     ['<6>', '<7>'],
   ]);
-  assert.deepEqual(all.prompts, { source: 'a text', sha256: 'ab', count: 3, kept: 2, T: 2 });
-  assert.deepEqual([all.class, all.license, all.command], ['COUNTERFACTUAL', 'MIT', 'none']);
-  assert.deepEqual(all.edits, [{ ...silent, label: 'a head is silent' }]);
-  const none = conditionsOf(model, {}, { ...measured, ids: [] });
+  assert.deepEqual(conditions.prompts, { source: 'a text', sha256: 'ab', count: 3, kept: 2, T: 2 });
   assert.deepEqual(
-    [none.first, none.tokens, none.prompts.kept],
+    [conditions.class, conditions.license, conditions.command],
+    ['COUNTERFACTUAL', 'MIT', 'none'],
+  );
+  assert.deepEqual(conditions.edits, [{ ...silenceEdit, label: 'a head is silent' }]);
+  const emptyConditions = conditionsOf(model, {}, { ...recordedPrompts, ids: [] });
+  assert.deepEqual(
+    [emptyConditions.first, emptyConditions.tokens, emptyConditions.prompts.kept],
     [{ token: null, id: null, position: 0 }, [], 0],
   );
   // Only an edit of every head of every layer changes the recorded operation of the model.
-  const to = (operation, where) => ({ kind: 'operation', operation, ...where });
-  for (const [edits, wanted] of [
-    [[to('linear')], 'linear'],
-    [[to('linear'), silent], 'linear'],
-    [[to('linear'), to('softmax')], 'softmax'],
-    [[to('linear', { layer: 0 })], 'softmax'],
-    [[to('linear', { head: 0 })], 'softmax'],
-    [[{ ...to('linear'), kind: 'silence' }], 'softmax'],
+  const replaceOperation = (operation, where) => ({ kind: 'operation', operation, ...where });
+  for (const [edits, expectedOperation] of [
+    [[replaceOperation('linear')], 'linear'],
+    [[replaceOperation('linear'), silenceEdit], 'linear'],
+    [[replaceOperation('linear'), replaceOperation('softmax')], 'softmax'],
+    [[replaceOperation('linear', { layer: 0 })], 'softmax'],
+    [[replaceOperation('linear', { head: 0 })], 'softmax'],
+    [[{ ...replaceOperation('linear'), kind: 'silence' }], 'softmax'],
   ])
-    assert.equal(conditionsOf(model, {}, { ...measured, edits }).model.operation, wanted);
+    assert.equal(
+      conditionsOf(model, {}, { ...recordedPrompts, edits }).model.operation,
+      expectedOperation,
+    );
   for (const [strings, where, text] of [
     [() => ['a'], 'strings', 'expected 2 of them, got 1'],
     [() => ['a', 'b', 'c'], 'strings', 'expected 2 of them, got 3'],
     [() => ['a', 1], 'strings of prompt 0[1]', 'expected a string, got 1'],
     [() => 3, 'strings of prompt 0', 'expected a list, got 3'],
   ])
-    assert.throws(() => conditionsOf(model, { strings }, measured), {
+    assert.throws(() => conditionsOf(model, { strings }, recordedPrompts), {
       code: 'argument',
       where,
       text,
@@ -357,21 +384,26 @@ test('the conditions of a recording state its metrics, its inputs and the model'
 test('a recorded run becomes a recording of one prompt, at the default threshold', async () => {
   const known = Object.fromEntries(EXACT.map((name) => [name, [1]]));
   const run = runOf({ ...known, att: [1, 2], loss: [NaN, 1, 2] });
-  const plain = parse(await recordRun(run, model));
+  const plainRecording = parse(await recordRun(run, model));
   assert.deepEqual(
-    plain.conditions,
+    plainRecording.conditions,
     JSON.parse(
       JSON.stringify(conditionsOf(model, {}, { ids: [[4, 5, 6]], count: 1, T: 3, eps: [0.3] })),
     ),
   );
   assert.deepEqual(
-    [...plain.tensors.keys()].sort(),
+    [...plainRecording.tensors.keys()].sort(),
     ['0.att', '0.loss', '0.tokens', ...EXACT.map((name) => `0.${name}`)].sort(),
   );
-  assert.equal(plain.tensors.get('0.att').dtype, 'F16');
-  const own = parse(await recordRun(run, model, { half: false, eps: [0.1, 0.2], license: 'MIT' }));
-  assert.equal(own.tensors.get('0.att').dtype, 'F32');
-  assert.deepEqual([own.conditions.eps, own.conditions.license], [[0.1, 0.2], 'MIT']);
+  assert.equal(plainRecording.tensors.get('0.att').dtype, 'F16');
+  const optionRecording = parse(
+    await recordRun(run, model, { half: false, eps: [0.1, 0.2], license: 'MIT' }),
+  );
+  assert.equal(optionRecording.tensors.get('0.att').dtype, 'F32');
+  assert.deepEqual(
+    [optionRecording.conditions.eps, optionRecording.conditions.license],
+    [[0.1, 0.2], 'MIT'],
+  );
   for (const [options, where] of [
     [{ half: 1 }, 'half'],
     [{ eps: 0.1 }, 'eps'],
@@ -394,8 +426,8 @@ const maps = (shape, first = 1) => ({
 });
 
 test('maps of other programs get default conditions, which the caller can replace', () => {
-  const plain = parse(recordMaps([{ att: maps([1, 2, 2, 2]) }]));
-  const wanted = {
+  const plainRecording = parse(recordMaps([{ att: maps([1, 2, 2, 2]) }]));
+  const expectedConditions = {
     model: {
       id: 'maps',
       revision: null,
@@ -414,25 +446,34 @@ test('maps of other programs get default conditions, which the caller can replac
     versions: {},
     command: null,
   };
-  assert.deepEqual(plain.conditions, wanted);
-  const about = { source: 'a text', license: 'MIT', command: 'none' };
-  const more = { id: 'own', family: 'gpt2', operation: 'sigmoid', mask: { kind: 'full' }, G: 1 };
+  assert.deepEqual(plainRecording.conditions, expectedConditions);
+  const aboutOptions = { source: 'a text', license: 'MIT', command: 'none' };
+  const mapOptions = {
+    id: 'own',
+    family: 'gpt2',
+    operation: 'sigmoid',
+    mask: { kind: 'full' },
+    G: 1,
+  };
   const prompts = [
     { att: maps([1, 2, 3, 3]), tokens: ['a', 'b', 'c'] },
     { att: maps([1, 2, 2, 2], 50), tokens: ['d', 'e'] },
   ];
-  const all = parse(recordMaps(prompts, { ...about, ...more }));
-  const { id, family, operation, mask, G } = all.conditions.model;
-  assert.deepEqual({ id, family, operation, mask, G }, more);
-  assert.deepEqual(all.conditions.prompts, { source: 'a text', count: 2, kept: 2, T: 3 });
-  assert.deepEqual(all.conditions.tokens, [
+  const fullRecording = parse(recordMaps(prompts, { ...aboutOptions, ...mapOptions }));
+  const { id, family, operation, mask, G } = fullRecording.conditions.model;
+  assert.deepEqual({ id, family, operation, mask, G }, mapOptions);
+  assert.deepEqual(fullRecording.conditions.prompts, { source: 'a text', count: 2, kept: 2, T: 3 });
+  assert.deepEqual(fullRecording.conditions.tokens, [
     ['a', 'b', 'c'],
     ['d', 'e'],
   ]);
-  assert.equal(all.conditions.first.token, 'a');
-  assert.deepEqual([all.conditions.license, all.conditions.command], ['MIT', 'none']);
+  assert.equal(fullRecording.conditions.first.token, 'a');
+  assert.deepEqual(
+    [fullRecording.conditions.license, fullRecording.conditions.command],
+    ['MIT', 'none'],
+  );
   prompts.forEach(({ att }, i) => {
-    const { dtype, shape, data } = all.tensors.get(`${i}.att`);
+    const { dtype, shape, data } = fullRecording.tensors.get(`${i}.att`);
     assert.deepEqual([dtype, shape, [...data]], ['F32', att.shape, bytesOf(att.data)]);
   });
 });
@@ -453,63 +494,78 @@ test('maps given per layer are joined, with or without a batch dimension', () =>
 });
 
 test('invalid maps are rejected with their place', () => {
-  const [one, layer] = [maps([1, 1, 2, 2]), maps([1, 2, 2])];
-  const at = 'prompts[0].att';
+  const [fourMaps, layer] = [maps([1, 1, 2, 2]), maps([1, 2, 2])];
+  const placeOfMaps = 'prompts[0].att';
   const kinds = 'maps [L, H, T, T], or [H, T, T] of each layer';
   for (const [prompts, where, expected, got] of [
     [3, 'prompts', 'a list', '3'],
     [[], 'prompts', 'one prompt or more', '0'],
     [[3], 'prompts[0]', 'an object', '3'],
-    [[{}], at, 'an object', 'undefined'],
-    [[{ att: [] }], at, 'one layer or more', '"none"'],
-    [[{ att: [3] }], `${at}[0]`, 'an object', '3'],
-    [[{ att: {} }], `${at}[0].shape`, 'a list', 'undefined'],
+    [[{}], placeOfMaps, 'an object', 'undefined'],
+    [[{ att: [] }], placeOfMaps, 'one layer or more', '"none"'],
+    [[{ att: [3] }], `${placeOfMaps}[0]`, 'an object', '3'],
+    [[{ att: {} }], `${placeOfMaps}[0].shape`, 'a list', 'undefined'],
     [
       [{ att: { shape: [1, 1, 1, 0.5] } }],
-      `${at}[0].shape[3]`,
+      `${placeOfMaps}[0].shape[3]`,
       `an integer from 0 to ${2 ** 48}`,
       '0.5',
     ],
-    [[{ att: { shape: [1, 1, 1, 1] } }], `${at}[0].data`, 'a list', 'undefined'],
-    [[{ att: { shape: [1, 1, 2, 2], data: [1, 2, 3] } }], `${at}[0].data`, '4 numbers', '3'],
-    [[{ att: { shape: [1, 1, 2, 2], data: [1, 2, 3, 4, 5] } }], `${at}[0].data`, '4 numbers', '5'],
-    [[{ att: layer }], at, kinds, '"1 x 2 x 2"'],
-    [[{ att: [maps([2, 2])] }], at, kinds, '"2 x 2"'],
-    [[{ att: [layer, maps([2, 1, 2, 2])] }], `${at}[1].shape`, 'a batch of 1', '"2 x 1 x 2 x 2"'],
+    [[{ att: { shape: [1, 1, 1, 1] } }], `${placeOfMaps}[0].data`, 'a list', 'undefined'],
+    [
+      [{ att: { shape: [1, 1, 2, 2], data: [1, 2, 3] } }],
+      `${placeOfMaps}[0].data`,
+      '4 numbers',
+      '3',
+    ],
+    [
+      [{ att: { shape: [1, 1, 2, 2], data: [1, 2, 3, 4, 5] } }],
+      `${placeOfMaps}[0].data`,
+      '4 numbers',
+      '5',
+    ],
+    [[{ att: layer }], placeOfMaps, kinds, '"1 x 2 x 2"'],
+    [[{ att: [maps([2, 2])] }], placeOfMaps, kinds, '"2 x 2"'],
+    [
+      [{ att: [layer, maps([2, 1, 2, 2])] }],
+      `${placeOfMaps}[1].shape`,
+      'a batch of 1',
+      '"2 x 1 x 2 x 2"',
+    ],
     [
       [{ att: [layer, maps([2, 2, 2])] }],
-      at,
+      placeOfMaps,
       'the same shape in each layer, 1 x 2 x 2',
       '"2 x 2 x 2"',
     ],
-    [[{ att: maps([1, 1, 2, 3]) }], at, 'shape 1 x 1 x 2 x 2', '"1 x 1 x 2 x 3"'],
+    [[{ att: maps([1, 1, 2, 3]) }], placeOfMaps, 'shape 1 x 1 x 2 x 2', '"1 x 1 x 2 x 3"'],
     [
-      [{ att: one }, { att: maps([2, 1, 2, 2]) }],
+      [{ att: fourMaps }, { att: maps([2, 1, 2, 2]) }],
       'prompts[1].att',
       'shape 1 x 1 x 2 x 2',
       '"2 x 1 x 2 x 2"',
     ],
     [
-      [{ att: one }, { att: maps([1, 2, 2, 2]) }],
+      [{ att: fourMaps }, { att: maps([1, 2, 2, 2]) }],
       'prompts[1].att',
       'shape 1 x 1 x 2 x 2',
       '"1 x 2 x 2 x 2"',
     ],
-    [[{ att: one, tokens: ['a'] }], 'prompts[0].tokens', '2 of them, as in the maps', '1'],
+    [[{ att: fourMaps, tokens: ['a'] }], 'prompts[0].tokens', '2 of them, as in the maps', '1'],
     [
-      [{ att: one, tokens: ['a', 'b', 'c'] }],
+      [{ att: fourMaps, tokens: ['a', 'b', 'c'] }],
       'prompts[0].tokens',
       '2 of them, as in the maps',
       '3',
     ],
-    [[{ att: one, tokens: ['a', 2] }], 'prompts[0].tokens[1]', 'a string', '2'],
+    [[{ att: fourMaps, tokens: ['a', 2] }], 'prompts[0].tokens[1]', 'a string', '2'],
   ])
     assert.throws(() => recordMaps(prompts), {
       code: 'argument',
       where,
       text: `expected ${expected}, got ${got}`,
     });
-  assert.throws(() => recordMaps([{ att: one }], { license: 3 }), {
+  assert.throws(() => recordMaps([{ att: fourMaps }], { license: 3 }), {
     code: 'argument',
     where: 'license',
   });

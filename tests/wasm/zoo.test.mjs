@@ -10,14 +10,14 @@ const read = (file) => JSON.parse(readFileSync(file, 'utf8'));
 const cards = read(new URL('index.json', zoo));
 const ids = cards.map(({ id }) => id);
 const texts = read(new URL('heldout.json', zoo));
-const about = read(new URL('zoo/golden.json', golden));
+const goldenFacts = read(new URL('zoo/golden.json', golden));
 const expected = readSafetensors(new URL('zoo/golden.safetensors', golden));
-const N = about.passages.length;
+const N = goldenFacts.passages.length;
 const FIELDS = ['att', 'att_bias', 'loss', 'logits'];
 
 test('the golden of the zoo has exactly the models of the zoo', () => {
   assert.deepEqual(
-    about.models.map((path) => path.replace('models/zoo/', '')),
+    goldenFacts.models.map((path) => path.replace('models/zoo/', '')),
     ids,
   );
 });
@@ -35,8 +35,8 @@ test('every model of the zoo has a recipe and a row in the table', () => {
     if (!differs) continue;
     // A claim needs several seeds, and an interval on one side of 0.
     assert.ok(differs.seeds >= 3 && differs.step >= 4000, id);
-    const reported = page.split('\n').find((line) => line.endsWith(`| ${differs.says} |`));
-    assert.ok(reported?.startsWith(`| \`${id}\` | ${differs.seeds} |`), `${id}: ${differs.says}`);
+    const reportLine = page.split('\n').find((line) => line.endsWith(`| ${differs.says} |`));
+    assert.ok(reportLine?.startsWith(`| \`${id}\` | ${differs.seeds} |`), `${id}: ${differs.says}`);
     const [, low, high] = differs.outcomes.alpha;
     const word = high < 0 ? 'less sink than ' : low > 0 ? 'more sink than ' : 'no difference to ';
     assert.ok(differs.says.startsWith(word), `${id}: ${differs.says}`);
@@ -63,24 +63,27 @@ test('shipped weights are small, and rounding changed Sink₁ by less than one p
     }
     if (!timeline) continue;
     const steps = new URL('timeline/', folder);
-    const all = readdirSync(steps).reduce((sum, name) => sum + sizeOf(new URL(name, steps)), 0);
-    assert.ok(all <= 8e6, `the timeline of ${id} has ${all} bytes`);
-    timelines += all;
+    const totalBytes = readdirSync(steps).reduce(
+      (sum, name) => sum + sizeOf(new URL(name, steps)),
+      0,
+    );
+    assert.ok(totalBytes <= 8e6, `the timeline of ${id} has ${totalBytes} bytes`);
+    timelines += totalBytes;
   }
   assert.ok(weights <= 80e6 && timelines <= 80e6, `${weights} and ${timelines} bytes`);
 });
 
 /** Returns the largest difference divided by the largest expected number, or by 1 if that is smaller. */
-function worst(found, wanted) {
-  const size = wanted.reduce((most, x) => Math.max(most, Math.abs(x)), 1);
-  const off = found.map((x, i) => (x === wanted[i] ? 0 : Math.abs(x - wanted[i])));
-  return off.reduce((most, x) => (x <= most ? most : x), 0) / size;
+function largestError(actual, expected) {
+  const size = expected.reduce((largest, x) => Math.max(largest, Math.abs(x)), 1);
+  const errors = actual.map((x, i) => (x === expected[i] ? 0 : Math.abs(x - expected[i])));
+  return errors.reduce((largest, x) => (x <= largest ? largest : x), 0) / size;
 }
 
 for (const id of ids) {
   test(`${id} gives the numbers of the reference`, async (t) => {
     const folder = new URL(`${id}/`, zoo);
-    const part = (name, i) => {
+    const tensorPart = (name, i) => {
       const { shape, data } = expected[`${id}.${name}`];
       const size = data.length / shape[0];
       return data.subarray(i * size, (i + 1) * size);
@@ -89,29 +92,32 @@ for (const id of ids) {
       readFileSync(new URL('tokenizer.json', folder), 'utf8'),
       readFileSync(new URL('tokenizer_config.json', folder), 'utf8'),
     );
-    const off = { alpha_1: 0, alpha_bias: 0, loss: 0, logits: 0 };
+    const largestErrors = { alpha_1: 0, alpha_bias: 0, loss: 0, logits: 0 };
     const sinks = [];
     await withEngine({}, async (engine) => {
       const model = await engine.open(files(folder));
       const { L, H, V } = model.architecture;
-      const note = (name, found, wanted) =>
-        (off[name] = Math.max(off[name], worst([...found], [...wanted])));
+      const note = (name, actual, expected) =>
+        (largestErrors[name] = Math.max(
+          largestErrors[name],
+          largestError([...actual], [...expected]),
+        ));
       for (let i = 0; i < N; i++) {
-        const tokens = tokenizer.encode(texts[about.passages[i]]).slice(0, 64);
+        const tokens = tokenizer.encode(texts[goldenFacts.passages[i]]).slice(0, 64);
         assert.deepEqual(
           tokens.map((token) => token.id),
-          [...part('tokens', i)],
+          [...tensorPart('tokens', i)],
           `ids of passage ${i}`,
         );
-        const run = await model.run(part('tokens', i), { fields: FIELDS });
+        const run = await model.run(tensorPart('tokens', i), { fields: FIELDS });
         const alpha = await run.metric('alpha');
         const T = alpha.shape[2];
         const alpha1 = Array.from({ length: L * H }, (_, head) => alpha.data[head * T]);
-        note('alpha_1', alpha1, part('alpha_1', i));
+        note('alpha_1', alpha1, tensorPart('alpha_1', i));
         if (expected[`${id}.alpha_bias`])
-          note('alpha_bias', (await run.metric('alpha_bias')).data, part('alpha_bias', i));
+          note('alpha_bias', (await run.metric('alpha_bias')).data, tensorPart('alpha_bias', i));
         const loss = (await run.metric('loss_mean')).data[0];
-        if (expected[`${id}.loss`]) note('loss', [loss], part('loss', i));
+        if (expected[`${id}.loss`]) note('loss', [loss], tensorPart('loss', i));
         else assert.ok(Number.isNaN(loss), 'a loss where there is no next token');
         if (i === 0)
           note(
@@ -123,13 +129,13 @@ for (const id of ids) {
         await run.close();
       }
     });
-    for (const [name, error] of Object.entries(off))
-      assert.ok(error <= about.tolerance, `${name} is off by ${error}`);
+    for (const [name, error] of Object.entries(largestErrors))
+      assert.ok(error <= goldenFacts.tolerance, `${name} is off by ${error}`);
     const mean = expected[`${id}.sink`].data.map((_, k) =>
-      sinks.reduce((sum, of) => sum + (of[k] * 100) / N, 0),
+      sinks.reduce((sum, mean) => sum + (mean[k] * 100) / N, 0),
     );
     // One of 24 heads in one of 8 passages is half a point, and its alpha may be within rounding of eps.
-    assert.ok(worst([...mean], [...expected[`${id}.sink`].data]) < 0.6, `Sink_k ${mean}`);
-    t.diagnostic(`largest errors: ${JSON.stringify(off)}`);
+    assert.ok(largestError([...mean], [...expected[`${id}.sink`].data]) < 0.6, `Sink_k ${mean}`);
+    t.diagnostic(`largest errors: ${JSON.stringify(largestErrors)}`);
   });
 }

@@ -105,9 +105,9 @@ static block *find_block(uint64_t span) {
 static block *append_block(uint64_t span) {
     block *b = last_block;
     if (b && !b->used) {
-        uint64_t more = span - span_of(b);
+        uint64_t extra_span = span - span_of(b);
         remove_block(b);
-        if (extend_heap(more)) return b;
+        if (extend_heap(extra_span)) return b;
         insert_block(b);
         return NULL;
     }

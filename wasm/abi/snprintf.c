@@ -68,8 +68,9 @@ static void compute_digits(decimal *out, double value) {
     for (; power < 0; power++) multiply_add(&x, 5, 0);
     out->first = sizeof out->digits;
     while (x.n > 0) {
-        uint32_t nine = divide(&x, 1000000000);
-        for (int i = 0; i < 9; i++, nine /= 10) out->digits[--out->first] = (char)(nine % 10);
+        uint32_t nine_digits = divide(&x, 1000000000);
+        for (int i = 0; i < 9; i++, nine_digits /= 10)
+            out->digits[--out->first] = (char)(nine_digits % 10);
     }
     while (out->first < (int)sizeof out->digits && !out->digits[out->first]) out->first++;
     out->n = (int)sizeof out->digits - out->first;
@@ -79,10 +80,10 @@ static void compute_digits(decimal *out, double value) {
 
 static void round_to(decimal *x, int digits) {
     if (digits >= x->n) return;
-    char next = digit_at(x, digits);
-    bool more = digits + 1 < x->n || (digit_at(x, digits - 1) & 1);
+    char next_digit = digit_at(x, digits);
+    bool rounds_tie_up = digits + 1 < x->n || (digit_at(x, digits - 1) & 1);
     x->n = digits < 0 ? 0 : digits;
-    if (digits >= 0 && (next > 5 || (next == 5 && more))) {
+    if (digits >= 0 && (next_digit > 5 || (next_digit == 5 && rounds_tie_up))) {
         while (x->n > 0 && digit_at(x, x->n - 1) == 9) x->n--;
         if (x->n == 0) {
             x->digits[x->first] = 0;
@@ -94,9 +95,9 @@ static void round_to(decimal *x, int digits) {
     strip_zeros(x);
 }
 
-static void put_fraction(output *out, const decimal *x, int from, int to) {
-    if (from < to) put(out, '.');
-    for (; from < to; from++) put(out, (char)('0' + digit_at(x, from)));
+static void put_fraction(output *out, const decimal *x, int begin, int end) {
+    if (begin < end) put(out, '.');
+    for (; begin < end; begin++) put(out, (char)('0' + digit_at(x, begin)));
 }
 
 static void put_fixed(output *out, const decimal *x, int decimals) {
@@ -120,17 +121,17 @@ static void put_text(output *out, const char *text, size_t bytes_max) {
 
 /* Writes a value by %g, with `precision` digits in all, or by %f, with `precision` digits after the
  * point. */
-static void put_number(output *out, double value, bool general, int precision) {
+static void put_number(output *out, double value, bool is_general, int precision) {
     if (signbit(value) && !isnan(value)) put(out, '-');
     if (!isfinite(value)) {
         put_text(out, isnan(value) ? "nan" : "inf", 3);
         return;
     }
     decimal x;
-    if (precision == 0 && general) precision = 1;
+    if (precision == 0 && is_general) precision = 1;
     compute_digits(&x, value);
-    round_to(&x, general ? precision : x.point + precision);
-    if (!general)
+    round_to(&x, is_general ? precision : x.point + precision);
+    if (!is_general)
         put_fixed(out, &x, precision);
     else if (x.point < -3 || x.point > precision)
         put_exponential(out, &x);

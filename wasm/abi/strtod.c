@@ -39,14 +39,14 @@ static double round_to_double(const big_integer *x, int shift, bool has_rest) {
     /* Subnormal doubles keep fewer than 53 bits. */
     int kept_bits = exponent >= -1022 ? 53 : 53 - (-1022 - exponent);
     uint64_t fraction = 0;
-    int low = bits - kept_bits; /* index of the lowest remaining bit */
+    int lowest_bit = bits - kept_bits; /* index of the lowest remaining bit */
     for (int i = 0; i < kept_bits; i++) fraction = fraction << 1 | bit_at(x, bits - 1 - i);
-    bool half = kept_bits >= 0 && bit_at(x, low - 1), more = has_rest;
-    for (int i = 0; i < low - 1 && !more; i++) more = bit_at(x, i);
-    if (half && (more || (fraction & 1))) fraction++;
+    bool has_half = kept_bits >= 0 && bit_at(x, lowest_bit - 1), is_above_half = has_rest;
+    for (int i = 0; i < lowest_bit - 1 && !is_above_half; i++) is_above_half = bit_at(x, i);
+    if (has_half && (is_above_half || (fraction & 1))) fraction++;
     /* A carry out of the fraction increments the exponent, as it must. */
-    uint64_t biased = exponent >= -1022 ? (uint64_t)(exponent + 1022) : 0, result;
-    result = (biased << 52) + fraction;
+    uint64_t biased_exponent = exponent >= -1022 ? (uint64_t)(exponent + 1022) : 0, result;
+    result = (biased_exponent << 52) + fraction;
     double value;
     memcpy(&value, &result, sizeof value);
     return value;

@@ -58,11 +58,11 @@ wasm_train *ss_wasm_train(const uint8_t *config, uint32_t config_bytes, const ui
     return NULL;
 }
 
-/* Computes a part of a step's batch (with back 0 only the forward pass) and makes a view of the
- * part's sums. Until the next part, the caller may overwrite this memory with the sums of another
- * worker. Returns a status. */
-int ss_wasm_train_part(wasm_train *train, int part, int back, wasm_view *view) {
-    ss_status status = ss_train_part(&train->train, part, back != 0, &wasm_error);
+/* Computes a part of a step's batch (only the forward pass if with_gradients is 0) and makes a view
+ * of the part's sums. Until the next part, the caller may overwrite this memory with the sums of
+ * another worker. Returns a status. */
+int ss_wasm_train_part(wasm_train *train, int part, int with_gradients, wasm_view *view) {
+    ss_status status = ss_train_part(&train->train, part, with_gradients != 0, &wasm_error);
     if (status != SS_OK) return (int)status;
     return wasm_view_bytes(view, train->train.part, train->train.part_bytes);
 }

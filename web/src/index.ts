@@ -88,6 +88,7 @@ const context: Context = {
   set,
   point: (at) => (pointed.value = at),
   chooseFile: (promptFile) => {
+    failure.value = '';
     file.value = promptFile;
     promptFileVersion.value = promptFileVersion.peek() + 1;
   },

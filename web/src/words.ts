@@ -187,6 +187,7 @@ export function verdictOf(frame: Frame): Judgment {
 export function headsWords({ architecture: { L, H } }: Frame, share: number): string {
   const headCount = L * H;
   if (!Number.isFinite(share)) return `an unrecorded number of the ${headCount} heads`;
+  if (headCount === 1) return share < 0.5 ? 'none of its heads' : 'all of its heads';
   const count = share * headCount;
   const isWhole = Math.abs(count - Math.round(count)) < 1e-4;
   const countText = isWhole ? count.toFixed(0) : count.toFixed(1);
@@ -303,7 +304,7 @@ export function findingWords(frame: Frame, at: Head): string {
   const claim = claimOf(frame, at);
   const evenClause = `uniform attention, spread evenly over the tokens that each row sees, would give ${formatPercent(verdict.even, 0)}`;
   const meanSentence = normalizes
-    ? `The mean over all ${L * H} heads is ${formatPercent(meanAlpha(frame), 0)}; ${evenClause}.`
+    ? `${L * H > 1 ? `The mean over all ${L * H} heads is ${formatPercent(meanAlpha(frame), 0)}; ` : 'Here '}${evenClause}.`
     : `As a share of its rows that is ${formatPercent(alphaOf(frame, at), 0)}; ${evenClause}.`;
   const sentence = `${claimSentence(claim, frame)} ${meanSentence}`;
   if (!verdict.conclusive) return `${sentence} ${tooShortNote(verdict, frame.T, frame.eps)}`;

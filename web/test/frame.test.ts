@@ -303,6 +303,11 @@ describe('formatted numbers', () => {
     ).toEqual(['none', '1', '4', '2.4', 'none', '0.1']);
     expect(headsWordsOf(0.5)).toBe('2 of the 4 heads');
     expect(headsWordsOf(0)).toBe('none of the 4 heads');
+    const architecture = { ...frameOf().architecture, L: 1, H: 1 };
+    expect([0, 1].map((share) => headsWords(frameOf({ architecture }), share))).toEqual([
+      'none of its heads',
+      'all of its heads',
+    ]);
   });
 
   it('show invisible characters of any vocabulary', () => {

@@ -19,13 +19,14 @@ vi.mock('../src/lab/pair', () => ({
     steps = 700;
     canTrain = true;
     isOver = false;
+    leadWords = '';
     tables = { fromScratch: [], fineTune: [] };
     columns = [];
     labs = [0, 1].map(() => ({ changes: signal(0), picture: undefined }));
     #wait(stage: string) {
       fake.calls.push(stage);
-      return new Promise<void>((done, fail) => {
-        fake.proceed = (error) => (error ? fail(error) : done());
+      return new Promise<void>((resolve, fail) => {
+        fake.proceed = (error) => (error ? fail(error) : resolve());
       });
     }
     async openEngine() {
@@ -50,12 +51,12 @@ vi.mock('../src/plot/chart', async () => (await import('./drawn')).plots.chart);
 beforeEach(() => void fake.calls.splice(0));
 
 /** Builds the figure on Start, or on a host's page, before there is an engine. */
-function figure(isEmbed = false) {
+function renderFigure(isEmbed = false) {
   const fail = vi.fn();
   const page = pageOf({}, [], { fail });
   const engine = page.engine.peek();
   page.engine.value = undefined;
-  const own = roomOf((root, context, scope) => build(root, context, scope, isEmbed), page);
+  const room = roomOf((root, context, scope) => build(root, context, scope, isEmbed), page);
   const proceed = async (error?: Error) => {
     fake.proceed(error);
     await turn();
@@ -66,32 +67,32 @@ function figure(isEmbed = false) {
     proceed,
     proceed,
   ];
-  return { ...own, fail, proceed, stages, train: () => own.button('Train') };
+  return { ...room, fail, proceed, stages, train: () => room.button('Train') };
 }
 
 describe('Train on Start', () => {
   const moments = ['there is no engine', 'the engine that trains loads', 'its models load'];
   const rows = moments.map((moment, at) => ({ moment, at }));
   it.each(rows)('is kept if pressed while $moment', async ({ at }) => {
-    const { stages, train, text } = figure();
-    for (const next of stages.slice(0, at)) await next();
+    const { stages, train, text } = renderFigure();
+    for (const enterStage of stages.slice(0, at)) await enterStage();
     expect(train().disabled).toBe(false);
     train().click();
     expect([train().disabled, text('.lab-step')]).toEqual([true, 'loading …']);
-    for (const next of stages.slice(at)) await next();
+    for (const enterStage of stages.slice(at)) await enterStage();
     expect(fake.calls).toEqual(['engine', 'models', 'train']);
   });
 
   it('trains nothing by itself, and toggles once the models are there', async () => {
-    const { stages, train } = figure();
-    for (const next of stages) await next();
+    const { stages, train } = renderFigure();
+    for (const enterStage of stages) await enterStage();
     expect(fake.calls).toEqual(['engine', 'models']);
     train().click();
     expect(fake.calls.at(-1)).toBe('toggle');
   });
 
   it('reports a failure only after a press, and tries again at the next', async () => {
-    const { stages, proceed, train, fail } = figure();
+    const { stages, proceed, train, fail } = renderFigure();
     await stages[0]!();
     await proceed(new Error('offline'));
     expect(fail).not.toHaveBeenCalled();
@@ -107,12 +108,12 @@ describe('Train on Start', () => {
   });
 
   it('fetches the engine of an embed when it is pressed', async () => {
-    const { stages, train } = figure(true);
+    const { stages, train } = renderFigure(true);
     await stages[0]!();
     await turn();
     expect(fake.calls).toEqual([]);
     train().click();
-    for (const next of stages.slice(1)) await next();
+    for (const enterStage of stages.slice(1)) await enterStage();
     expect(fake.calls).toEqual(['engine', 'models', 'train']);
   });
 });

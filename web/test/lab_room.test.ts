@@ -18,6 +18,7 @@ vi.mock('../src/plot/chart', async () => (await import('./drawn')).plots.chart);
 
 const engine = {
   describe: {
+    version: '1.0',
     operations: ['softmax', 'sigmoid_log_n', 'relu'].map((name) => ({
       ...{ name, label: name, trainable: true, features: 'none', normalizes: name === 'softmax' },
     })),
@@ -35,7 +36,7 @@ const engine = {
 interface Fake {
   readonly changes: { value: number };
   readonly calls: string[];
-  readonly isKept?: boolean;
+  key: string | undefined;
   stage: string;
   settings: Settings;
   log: LogEntry[];
@@ -44,8 +45,10 @@ interface Fake {
 }
 const fakes = vi.hoisted(() => ({
   labs: [] as Fake[],
-  /** The number of steps of the restored training, and why the engine cannot be opened. */
-  kept: 0,
+  /** The number of steps of each side's saved training, and why the engine cannot be opened. */
+  savedSteps: [] as (number | undefined)[],
+  /** The sides whose saved training this build refuses. */
+  refusedSides: [] as number[],
   refuses: '',
 }));
 vi.mock('../src/lab/lab', () => ({
@@ -59,15 +62,12 @@ vi.mock('../src/lab/lab', () => ({
     picture = undefined;
     hasModel = true;
     setup = undefined;
+    key: string | undefined;
     seconds = 0;
     error = '';
     stepSeconds = 0.1;
     words: string[] = [];
-    constructor(
-      readonly side: number,
-      _: unknown,
-      readonly isKept?: boolean,
-    ) {
+    constructor(readonly side: number) {
       fakes.labs.push(this);
     }
     get step() {
@@ -85,15 +85,19 @@ vi.mock('../src/lab/lab', () => ({
       this.stage = stage;
       this.changes.value = this.changes.peek() + 1;
     }
-    async restore(settings: Settings) {
+    async readSaved(settings: Settings) {
       this.settings = settings;
-      this.log = Array.from({ length: fakes.kept }, (_, step) => ({ step, loss: 1 }) as LogEntry);
-      this.#now('restore', 'ready');
+      this.#now('read', 'loading');
+      const length = fakes.savedSteps[this.side];
+      const log = Array.from({ length: length ?? 0 }, (_, step) => ({ step, loss: 1 }) as LogEntry);
+      return length === undefined ? undefined : { log };
     }
-    async start(settings: Settings) {
+    async start(settings: Settings, key?: string, saved?: { log: LogEntry[] }) {
       this.settings = settings;
-      this.log = [];
-      this.#now('start', 'ready');
+      this.key = key;
+      this.log = saved?.log ?? [];
+      const isRefused = saved && fakes.refusedSides.includes(this.side);
+      this.#now(saved ? 'continue' : 'start', isRefused ? 'refused' : 'ready');
     }
     adjust(settings: Settings) {
       this.settings = settings;
@@ -128,7 +132,8 @@ const hide = (now: boolean) => {
 };
 beforeEach(() => {
   vi.useFakeTimers();
-  fakes.kept = 0;
+  fakes.savedSteps = [];
+  fakes.refusedSides = [];
   fakes.refuses = '';
   isHidden = false;
   vi.spyOn(document, 'hidden', 'get').mockImplementation(() => isHidden);
@@ -160,7 +165,8 @@ describe('the room of the lab', () => {
     expect(text('[data-finding]')).toBe(fromScratch[0]!.claim);
     expect(labs.map(({ settings }) => settings.operation)).toEqual(['softmax', 'sigmoid_log_n']);
     expect(labs.map(({ settings }) => settings.steps)).toEqual([700, 700]);
-    expect(labs.map(({ isKept }) => isKept)).toEqual([undefined, undefined]);
+    expect(labs[0].key).toMatch(/^1\.0 .*operation:sigmoid_log_n/);
+    expect(labs[1].key).toBe(labs[0].key);
     const labels = all('.lab-set').map((set) => set.getAttribute('aria-label')!);
     const labLabels = labels.filter((label) => label.startsWith('Lab '));
     expect(labLabels).not.toEqual([]);
@@ -238,7 +244,7 @@ describe('the room of the lab', () => {
     const { state, said, labs, scope, ...own } = await openRoom();
     state.value = { ...state.value, rightRun: 'operation:relu' };
     await redraw();
-    expect(said()).toEqual(Array(2).fill(['restore']));
+    expect(said()).toEqual(Array(2).fill(['read', 'start']));
     expect(labs[1].settings.operation).toBe('relu');
     state.value = {
       ...state.value,
@@ -267,7 +273,7 @@ describe('the room of the lab', () => {
   });
 
   it('restores the training run of the last visit and states its step', async () => {
-    fakes.kept = 12;
+    fakes.savedSteps = [12, 12];
     const { scope, text } = await openRoom();
     expect(text('.lab-step')).toContain('step 12 of 700');
     scope.end();
@@ -277,6 +283,34 @@ describe('the room of the lab', () => {
     await redraw();
     expect(page.calls.notify.mock.calls).toEqual([['Your training is restored at step 12.']]);
     secondRoom.scope.end();
+  });
+
+  it('starts both models if only one has a saved training, or one is refused', async () => {
+    fakes.savedSteps = [248, undefined];
+    const { state, said, labs, text, scope } = await openRoom();
+    expect(labs.map(({ log }) => log.length)).toEqual([0, 0]);
+    fakes.savedSteps = [12, 12];
+    fakes.refusedSides = [1];
+    state.value = { ...state.value, rightRun: 'operation:relu' };
+    await redraw();
+    expect(said()).toEqual(Array(2).fill(['read', 'continue', 'start']));
+    expect(text('.lab-step')).toContain('step 0 of 700');
+    scope.end();
+  });
+
+  it('says after a pause which model is ahead, and what to look for while both train', async () => {
+    const { labs, text, click, scope } = await openRoom();
+    fakes.savedSteps = [];
+    labs[1].log = [{ step: 0, loss: 3 }] as LogEntry[];
+    labs[0].changes.value++;
+    await redraw();
+    expect(text('.lab-step')).toMatch(/^step 0 of 700 · .* is at step 1 · 0\.0 s/);
+    click('Train');
+    await redraw();
+    expect(text('.lab-step')).not.toContain('is at step');
+    expect(text('[data-finding]')).toContain('On the left map the first column turns into a sink');
+    expect(text('[data-finding]')).not.toContain('Press Train');
+    scope.end();
   });
 
   it('pauses while its tab is hidden, and resumes only what was running then', async () => {
@@ -343,7 +377,9 @@ describe('the room of the lab', () => {
     labs[0].changes.value++;
     await redraw();
     // 699 steps of two seconds are left.
-    expect(text('.lab-step')).toBe('step 1 of 700 · 5.3 s · about 23 min to go');
+    expect(text('.lab-step')).toBe(
+      'step 1 of 700 · softmax is at step 2 · 5.3 s · about 23 min to go',
+    );
     expect(text('[data-finding]')).toMatch(
       /gives the first token .* Loss above the best possible/s,
     );
@@ -446,7 +482,6 @@ describe('a pair without a room', () => {
     const pair = new Pair(context, scope, true);
     const pairLabs = fakes.labs.slice(-2);
     expect(pairLabs).toEqual(pair.labs);
-    expect(pairLabs.map(({ isKept }) => isKept)).toEqual([false, false]);
     expect([pair.isReady, pair.columns, pair.isRunning]).toEqual([false, [], false]);
     await pair.openEngine({ zoo: { cards: [] } } as never);
     expect([pair.isReady, pair.columns]).toEqual([true, ['step', 'loss']]);

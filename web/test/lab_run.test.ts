@@ -17,6 +17,8 @@ vi.mock('idb-keyval', () => ({
   get: async (key: string) => storedTrainings.get(key),
   set: async (key: string, value: unknown) => void storedTrainings.set(key, value),
   del: async (key: string) => void storedTrainings.delete(key),
+  delMany: async (keys: string[]) => keys.forEach((key) => storedTrainings.delete(key)),
+  keys: async () => [...storedTrainings.keys()],
 }));
 vi.mock('sinkscope', async (original) => ({
   ...(await original<object>()),
@@ -25,8 +27,8 @@ vi.mock('sinkscope', async (original) => ({
 }));
 
 const SETTINGS = { triggers: 7, steps: 5 };
-/** The key of the saved training: the build, and the settings that change results, without the number of steps. */
-const NAME = '1.0 triggers:7';
+const PAIR = '1.0 triggers:7 triggers:8';
+const STORAGE_KEY = `lab-1 ${PAIR}`;
 const setup = { options: { config: '{}' }, piece: (id: number) => `<${id}>` } as unknown as Setup;
 
 let clock = 0;
@@ -99,7 +101,7 @@ beforeEach(() => {
 
 async function readyLab(settings: Settings = SETTINGS) {
   const lab = new Lab(1, async () => setup);
-  await lab.start(settings);
+  await lab.start(settings, PAIR);
   return lab;
 }
 
@@ -173,14 +175,10 @@ describe('a lab that starts', () => {
   it('closes the previous model first', async () => {
     const lab = await readyLab();
     await lab.run(2);
-    await lab.start(SETTINGS);
-    expect([calls.closed, lab.step, lab.seconds, lab.savedTraining, storedTrainings.size]).toEqual([
-      1,
-      0,
-      0,
-      undefined,
-      0,
-    ]);
+    expect(storedTrainings.has(STORAGE_KEY)).toBe(true);
+    await lab.start(SETTINGS, PAIR);
+    expect([calls.closed, lab.step, lab.seconds, lab.savedTraining]).toEqual([1, 0, 0, undefined]);
+    expect(storedTrainings.has(STORAGE_KEY)).toBe(false);
   });
 
   it('reports a rejected setting, and clears the error when it starts again', async () => {
@@ -259,7 +257,7 @@ describe('a lab that trains', () => {
       log: lab.log,
       state: Uint8Array.of(3),
     });
-    expect(storedTrainings.get('lab-1')).toEqual({ ...lab.savedTraining, of: NAME });
+    expect(storedTrainings.get(STORAGE_KEY)).toEqual(lab.savedTraining);
     await lab.run(3);
     expect(lab.step).toBe(3);
     await lab.run(5);
@@ -376,9 +374,11 @@ describe('a lab of the last visit', () => {
   const savedTraining: SavedTraining = { step: 2, seconds: 4, log, state: Uint8Array.of(2) };
 
   it('resumes at its step', async () => {
-    storedTrainings.set('lab-1', { ...savedTraining, of: NAME });
+    storedTrainings.set(STORAGE_KEY, savedTraining);
     const lab = new Lab(1, async () => setup);
-    await lab.restore(SETTINGS);
+    expect(await lab.readSaved(SETTINGS, PAIR)).toBe(savedTraining);
+    expect([lab.stage, lab.settings]).toEqual(['loading', SETTINGS]);
+    await lab.start(SETTINGS, PAIR, savedTraining);
     expect([lab.stage, lab.step, lab.seconds, lab.stepSeconds]).toEqual(['ready', 2, 4, 2]);
     expect(trainerOptions).toHaveLength(1);
     expect(trainerOptions[0]!.state).toEqual(Uint8Array.of(2));
@@ -388,34 +388,43 @@ describe('a lab of the last visit', () => {
   });
 
   it('stays finished after a reload', async () => {
-    storedTrainings.set('lab-1', { ...savedTraining, of: NAME });
     const lab = new Lab(1, async () => setup);
-    await lab.restore({ ...SETTINGS, steps: 2 });
+    await lab.start({ ...SETTINGS, steps: 2 }, PAIR, savedTraining);
     expect(lab.stage).toBe('ended');
   });
 
   it.each([
-    ['of other settings', { ...savedTraining, of: '1.0 triggers:6' }],
-    ['whose log is cut', { ...savedTraining, step: 3, of: NAME }],
-    ['without a state', { ...savedTraining, state: 'x', of: NAME }],
-    ['that is nothing', undefined],
-  ])('%s starts over', async (_, stored) => {
-    storedTrainings.set('lab-1', stored);
+    ['with other settings', 'lab-1 1.0 triggers:7 triggers:9', savedTraining],
+    ['of the other side', `lab-0 ${PAIR}`, savedTraining],
+    ['whose log is cut', STORAGE_KEY, { ...savedTraining, step: 3 }],
+    ['without a state', STORAGE_KEY, { ...savedTraining, state: 'x' }],
+    ['that is nothing', STORAGE_KEY, undefined],
+  ])('is not read from a run %s', async (_, key, stored) => {
+    storedTrainings.set(key, stored);
     const lab = new Lab(1, async () => setup);
-    await lab.restore(SETTINGS);
-    expect([lab.stage, lab.step, trainerOptions[0]!.state]).toEqual(['ready', 0, undefined]);
+    expect(await lab.readSaved(SETTINGS, PAIR)).toBeUndefined();
   });
 
-  it('starts over if this build cannot read its state', async () => {
-    storedTrainings.set('lab-1', { ...savedTraining, of: NAME });
-    engine.train.mockRejectedValueOnce(new SinkscopeError('bad_file', 'state', 'another version'));
+  it('saves its last steps before another run is read', async () => {
+    const lab = await readyLab();
+    const run = lab.run(5);
+    await Promise.resolve();
+    await lab.readSaved({ triggers: 6 }, 'another pair');
+    await run;
+    expect(storedTrainings.get(STORAGE_KEY)).toEqual(lab.savedTraining);
+  });
+
+  it('keeps the runs of the last four pairs, and is not saved without a pair', async () => {
+    storedTrainings.set('lab-0', 'the run of an earlier version');
+    storedTrainings.set('lab-text', 'the own text');
     const lab = new Lab(1, async () => setup);
-    await lab.restore(SETTINGS);
-    expect([lab.stage, lab.step, lab.error, engine.train.mock.calls.length]).toEqual([
-      'ready',
-      0,
-      '',
-      2,
+    for (const pair of ['a', 'b', 'c', 'd', 'a', 'e', undefined]) {
+      await lab.start(SETTINGS, pair);
+      await lab.run(1);
+    }
+    expect([...storedTrainings.keys()].sort()).toEqual([
+      ...['lab-1 a', 'lab-1 c', 'lab-1 d', 'lab-1 e'],
+      ...['lab-pairs', 'lab-text'],
     ]);
   });
 });

@@ -8,7 +8,7 @@ const callAll = () =>
   Promise.all([
     readTraining(0, 'a'),
     saveTraining(0, 'a', training),
-    deleteTraining(0),
+    deleteTraining(0, 'a'),
     saveText({ name: 'a.txt', text: 'a' }),
     readText(),
   ]);

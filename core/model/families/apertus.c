@@ -30,14 +30,14 @@ static float softplus(float x) {
 #define CURVE "layers.%d.mlp.act_fn."
 
 static void load_curve(ss_ffn *ffn, ss_loader *loader) {
-    const float *above = ss_load_numbers(loader, CURVE "alpha_p", 0, 1);
-    const float *below = ss_load_numbers(loader, CURVE "alpha_n", 0, 1);
+    const float *positive = ss_load_numbers(loader, CURVE "alpha_p", 0, 1);
+    const float *negative = ss_load_numbers(loader, CURVE "alpha_n", 0, 1);
     const float *beta = ss_load_numbers(loader, CURVE "beta", 0, 0);
     const float *eps = ss_load_numbers(loader, CURVE "eps", 0, 0);
     float *curve = ss_load_ones(loader, 4);
-    if (!above || !below || !beta || !eps || !curve) return;
-    curve[0] = softplus(*above);
-    curve[1] = *beta + softplus(*below);
+    if (!positive || !negative || !beta || !eps || !curve) return;
+    curve[0] = softplus(*positive);
+    curve[1] = *beta + softplus(*negative);
     curve[2] = *beta;
     curve[3] = *eps;
     ffn->curve = curve;

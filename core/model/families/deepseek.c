@@ -237,9 +237,11 @@ static void read_both_rotaries(ss_arch *arch, ss_json *json) {
     arch->has_window_rotary = true;
 }
 
-/* Reads a number; null means `off`, and an absent key the default. */
-static double read_number_or_off(ss_json *json, const char *key, double default_value, double off) {
-    return ss_json_is_null(json, key) ? off : ss_json_number(json, key, default_value, 1e-6, 1e6);
+/* Reads a number; null means `off_value`, and an absent key the default. */
+static double read_number_or_off(ss_json *json, const char *key, double default_value,
+                                 double off_value) {
+    return ss_json_is_null(json, key) ? off_value
+                                      : ss_json_number(json, key, default_value, 1e-6, 1e6);
 }
 
 static void read_mimo_windows(ss_arch *arch, ss_json *json) {

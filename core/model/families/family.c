@@ -80,10 +80,10 @@ const ss_family *ss_family_find(const char *name) {
 }
 
 void ss_family_names(char *text, size_t bytes) {
-    size_t used = 0;
-    for (size_t i = 0; i < sizeof families / sizeof *families && used < bytes; i++)
-        used +=
-            (size_t)snprintf(text + used, bytes - used, "%s%s", i ? ", " : "", families[i].name);
+    size_t text_n = 0;
+    for (size_t i = 0; i < sizeof families / sizeof *families && text_n < bytes; i++)
+        text_n += (size_t)snprintf(text + text_n, bytes - text_n, "%s%s", i ? ", " : "",
+                                   families[i].name);
 }
 
 /* Keys of features, which null, false and an empty list turn off, and keys of factors, which 1
@@ -268,8 +268,8 @@ void ss_read_window_pattern(ss_arch *arch, ss_json *json, int pattern) {
 }
 
 void ss_read_late_windows(ss_arch *arch, ss_json *json, int default_value) {
-    int first = ss_json_int(json, "max_window_layers", default_value, 0, SS_CONTEXT_MAX);
-    for (int l = 0; l < arch->L; l++) arch->windowed[l] = arch->window && l >= first;
+    int first_layer = ss_json_int(json, "max_window_layers", default_value, 0, SS_CONTEXT_MAX);
+    for (int l = 0; l < arch->L; l++) arch->windowed[l] = arch->window && l >= first_layer;
     ss_read_layer_types(arch, json);
 }
 

@@ -51,14 +51,14 @@ static const char *find_duplicate(const cJSON *value, bool *full) {
 ss_status ss_json_parse_value(cJSON **out, const ss_json_members *members, ss_bytes text,
                               ss_error *err) {
     const char *start = (const char *)text.data, *end = start;
-    bool full = false;
+    bool is_out_of_memory = false;
     cJSON *root = text.n ? cJSON_ParseWithLengthOpts(start, text.n, &end, 0) : NULL;
     size_t length = end >= start && (size_t)(end - start) <= text.n ? (size_t)(end - start) : 0;
     ss_status status = SS_OK;
     if (!root || length != text.n)
         status = fail_at(members, (size_t)(text.data - members->text.data) + length, err);
-    const char *key = status == SS_OK ? find_duplicate(root, &full) : NULL;
-    if (full)
+    const char *key = status == SS_OK ? find_duplicate(root, &is_out_of_memory) : NULL;
+    if (is_out_of_memory)
         status = ss_fail(err, SS_NO_MEMORY, members->file, "no room to read it");
     else if (key)
         status = ss_fail(err, members->code, key, "%s: expected each key once", members->file);

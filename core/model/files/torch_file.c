@@ -120,9 +120,9 @@ static bool read_shape(ss_entry *entry, size_t *count, const ss_pickle_value *si
 
 static bool is_contiguous(const ss_pickle_value *sizes, const ss_pickle_value *strides,
                           uint32_t n) {
-    uint64_t expected = 1;
-    for (uint32_t i = n; i-- > 0; expected *= (uint64_t)sizes[i].number)
-        if (sizes[i].number > 1 && (uint64_t)strides[i].number != expected) return false;
+    uint64_t expected_stride = 1;
+    for (uint32_t i = n; i-- > 0; expected_stride *= (uint64_t)sizes[i].number)
+        if (sizes[i].number > 1 && (uint64_t)strides[i].number != expected_stride) return false;
     return true;
 }
 

@@ -211,27 +211,27 @@ const char *ss_gguf_model_type(const ss_gguf_family *family) {
 }
 
 void ss_gguf_family_names(char *text, size_t bytes) {
-    size_t used = 0;
-    for (size_t i = 0; i < FAMILIES_N && used < bytes; i++)
-        used += (size_t)snprintf(text + used, bytes - used, "%s%s", i ? ", " : "",
-                                 families[i].architecture);
+    size_t text_n = 0;
+    for (size_t i = 0; i < FAMILIES_N && text_n < bytes; i++)
+        text_n += (size_t)snprintf(text + text_n, bytes - text_n, "%s%s", i ? ", " : "",
+                                   families[i].architecture);
 }
 
 /* Returns true if the text matches the pattern; *number becomes the text at '#'. */
 static bool matches(const char *pattern, ss_bytes text, ss_bytes *number) {
-    size_t at = 0;
+    size_t offset = 0;
     *number = (ss_bytes){text.data, 0};
     for (; *pattern; pattern++) {
         if (*pattern != '#') {
-            if (at == text.n || text.data[at++] != (unsigned char)*pattern) return false;
+            if (offset == text.n || text.data[offset++] != (unsigned char)*pattern) return false;
             continue;
         }
-        number->data = text.data + at;
-        while (at < text.n && text.data[at] >= '0' && text.data[at] <= '9') at++;
-        number->n = (size_t)(text.data + at - number->data);
+        number->data = text.data + offset;
+        while (offset < text.n && text.data[offset] >= '0' && text.data[offset] <= '9') offset++;
+        number->n = (size_t)(text.data + offset - number->data);
         if (number->n == 0) return false;
     }
-    return at == text.n;
+    return offset == text.n;
 }
 
 static const name *find_row(const ss_gguf_family *family, ss_bytes stem, ss_bytes *number) {

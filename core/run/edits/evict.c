@@ -235,16 +235,16 @@ void ss_evict_replay(ss_pass *pass, const float *values, const ss_trace *source,
 /* Returns how many of the most recent keys, the query's own included, are never evicted. */
 static int count_recent_keys(const eviction *e) {
     bool keeps_half = e->policy == H2O || e->policy == VATP;
-    int half = e->budget / 2;
-    int recent = e->recent > 0 ? e->recent : keeps_half && half > 0 ? half : 1;
+    int half_budget = e->budget / 2;
+    int recent = e->recent > 0 ? e->recent : keeps_half && half_budget > 0 ? half_budget : 1;
     return ss_min(recent, e->budget - e->first);
 }
 
-/* Returns the slot of the cached key in [from, to) with the lowest score, the oldest in a tie, or
+/* Returns the slot of the cached key in [begin, end) with the lowest score, the oldest in a tie, or
  * of the oldest key if `by_age`; -1 if there is none. */
-static int find_lowest_score(const head_cache *cache, bool by_age, int from, int to) {
+static int find_lowest_score(const head_cache *cache, bool by_age, int begin, int end) {
     int lowest = -1;
-    for (int j = from; j < to; j++) {
+    for (int j = begin; j < end; j++) {
         if (!isnan(cache->evicted[j])) continue;
         if (lowest < 0 || (!by_age && cache->score[j] * cache->score_factor[j] <
                                           cache->score[lowest] * cache->score_factor[lowest]))
@@ -257,11 +257,11 @@ static int find_lowest_score(const head_cache *cache, bool by_age, int from, int
  * queries, keeps the keys with the most attention from these queries, averaged over neighboring
  * keys. */
 static void evict_prompt(const eviction *e, const head_cache *cache, int t) {
-    int end = e->prompt - e->queries, half = e->pool / 2;
+    int end = e->prompt - e->queries, half_pool = e->pool / 2;
     for (int j = 0; j < end; j++) {
         float sum = 0.0f;
-        int from = j < half ? 0 : j - half, to = ss_min(end, j + half + 1);
-        for (int i = from; i < to; i++) sum += cache->score[i];
+        int begin = j < half_pool ? 0 : j - half_pool, pool_end = ss_min(end, j + half_pool + 1);
+        for (int i = begin; i < pool_end; i++) sum += cache->score[i];
         cache->score_factor[j] = sum;
     }
     for (int j = 0; j < end; j++) cache->score[j] = 1.0f;

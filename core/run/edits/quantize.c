@@ -25,8 +25,8 @@ enum { QUERIES, KEYS, VALUES, HIDDEN, WEIGHTS };
 enum { WHAT, BITS, BY, GROUP_SIZE, SYMMETRIC, FIRST, LAYER, PROMPT };
 
 static bool has_shared_scales(const float *values) {
-    int by = (int)values[BY];
-    return (int)values[WHAT] != WEIGHTS && (by == TENSOR || by == CHANNEL);
+    int grouping = (int)values[BY];
+    return (int)values[WHAT] != WEIGHTS && (grouping == TENSOR || grouping == CHANNEL);
 }
 
 int ss_joint_tokens_quantize(const float *values) {
@@ -72,17 +72,17 @@ static void round_to_range(range r, float *x, size_t rows, size_t step, size_t n
           lowest = symmetric ? -levels : 0.0f;
     for (size_t i = 0; i < rows; i++)
         for (size_t j = 0; j < n; j++) {
-            float *number = &x[i * step + j], exact = *number;
+            float *number = &x[i * step + j], original = *number;
             /* Clamps, since the range may come from other tokens. A scale of 0 means that all
              * numbers are equal. */
             if (scale > 0.0f)
                 *number =
-                    zero + scale * fminf(fmaxf(rintf((exact - zero) / scale), lowest), levels);
+                    zero + scale * fminf(fmaxf(rintf((original - zero) / scale), lowest), levels);
             else if (extent == 0.0f)
                 *number = zero;
             if (!errors) continue;
-            errors[4 * i] += (*number - exact) * (*number - exact);
-            errors[4 * i + 1] += exact * exact;
+            errors[4 * i] += (*number - original) * (*number - original);
+            errors[4 * i + 1] += original * original;
         }
 }
 

@@ -268,9 +268,9 @@ static void add_squares(const ss_backward *b, float *sums, const float *rows, si
 static void add_ratios(const ss_backward *b, float *sum, const float *rows, int n) {
     size_t D = (size_t)b->model->arch.D, T = (size_t)b->T;
     for (int s = 0; s < n; s++, rows += T * D) {
-        float others = 0.0f;
-        for (size_t t = 1; t < T; t++) others += sqrtf(ss_dot(rows + t * D, rows + t * D, D));
-        *sum += sqrtf(ss_dot(rows, rows, D)) * (float)(T - 1) / others;
+        float norm_sum = 0.0f;
+        for (size_t t = 1; t < T; t++) norm_sum += sqrtf(ss_dot(rows + t * D, rows + t * D, D));
+        *sum += sqrtf(ss_dot(rows, rows, D)) * (float)(T - 1) / norm_sum;
     }
 }
 

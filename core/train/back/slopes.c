@@ -34,9 +34,9 @@ static void gelu_back(float *x, float *d, float *bell, size_t n) {
     ss_exp(bell, bell, 0.0f, n);
     for (size_t i = 0; i < n; i++) {
         float tail = ss_gelu_tail(fabsf(x[i])) * bell[i];
-        float below = x[i] > 0.0f ? 1.0f - tail : tail;
-        d[i] *= below + x[i] * (0.398942280f * bell[i]);
-        x[i] *= below;
+        float probability = x[i] > 0.0f ? 1.0f - tail : tail;
+        d[i] *= probability + x[i] * (0.398942280f * bell[i]);
+        x[i] *= probability;
     }
 }
 

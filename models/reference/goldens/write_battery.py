@@ -357,8 +357,8 @@ def does_library_shift_offsets(tokenizer: Tokenizer, text: str) -> bool:
     if model["type"] != "BPE" or not (model["unk_token"] is None or model["byte_fallback"]):
         return False
     model["unk_token"] = "<unk>"
-    other = Tokenizer.from_str(json.dumps(file))
-    return model["vocab"]["<unk>"] in other.encode(text, add_special_tokens=False).ids
+    tokenizer_with_unknown = Tokenizer.from_str(json.dumps(file))
+    return model["vocab"]["<unk>"] in tokenizer_with_unknown.encode(text, add_special_tokens=False).ids
 
 
 def hash_results(tokenizer: Tokenizer, texts: list[str]) -> dict[str, Any]:

@@ -51,8 +51,8 @@ ARCHITECTURES = {"llama": gguf.MODEL_ARCH.LLAMA, "gpt2": gguf.MODEL_ARCH.GPT2,
                  "mpt": gguf.MODEL_ARCH.MPT, "lfm2": gguf.MODEL_ARCH.LFM2}
 
 READ_BACK_FAMILIES = ("gpt_neox", "olmo2", "falcon", "hunyuan_v1_dense", "hunyuan_v1_moe", "smollm3", "phi3", "granite",
-                  "stablelm", "starcoder2", "seed_oss", "ernie4_5", "olmo", "olmoe", "granitemoe", "exaone4", "cohere",
-                  "cohere2", "glm4", "nemotron", "phi", "gpt_bigcode", "mpt", "lfm2")
+                      "stablelm", "starcoder2", "seed_oss", "ernie4_5", "olmo", "olmoe", "granitemoe", "exaone4",
+                      "cohere", "cohere2", "glm4", "nemotron", "phi", "gpt_bigcode", "mpt", "lfm2")
 
 # For these families the converter makes the two rows of a rotary pair adjacent.
 PERMUTED_FAMILIES = ("llama", "granite", "granitemoe", "smollm3", "olmo")

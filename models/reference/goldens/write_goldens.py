@@ -114,7 +114,7 @@ def draw_large_weights(name: str, shape: torch.Size, generator: torch.Generator)
 
 
 def run_hf_model(model: transformers.PreTrainedModel, final_norm: torch.nn.Module,
-             tokens: Tensor) -> dict[str, Tensor]:
+                 tokens: Tensor) -> dict[str, Tensor]:
     """Runs a model of transformers. Returns tokens, logits, loss, att and hidden, whose last state is the one before
     the final norm."""
     before_norm: list[Tensor] = []

@@ -49,15 +49,15 @@ def main() -> None:
         stdout = subprocess.run(["node", PEERS / "works.mjs", folder, *sys.argv[1:]], check=True,
                                 capture_output=True, text=True).stdout
         listing = json.loads(stdout)
-        for work in listing["asked"]:
-            if "path" in work:
-                path = Path(work["path"])
+        for request in listing["asked"]:
+            if "path" in request:
+                path = Path(request["path"])
                 model = AutoModelForCausalLM.from_pretrained(folder, gguf_file=path.name, **EXACT_OPTIONS)
             else:
                 model = load_shipped_model(REPOSITORY / listing["shipped"]["folder"])
             model.eval()
-            files[work["file"]] = {name: measure_text(model, text) for name, text in work["texts"].items()}
-            print(work["file"], flush=True)
+            files[request["file"]] = {name: measure_text(model, text) for name, text in request["texts"].items()}
+            print(request["file"], flush=True)
     packages = f"transformers {version('transformers')}, torch {version('torch')}, gguf {version('gguf')}"
     document = {"written_by": "models/reference/goldens/write_peers.py",
                 "computed_by": f"{packages}, float32 on dequantized weights", "files": files}

@@ -8,9 +8,9 @@ import { SHAPES, hubFile, wordOf } from './gguf.mjs';
 const KEPT = ['att', 'seen', 'q', 'k', 'v', 'hidden', 'att_out', 'mlp_out', 'next'];
 
 function mostLikely(logits, n) {
-  const most = logits.reduce((a, b) => Math.max(a, b));
-  const sum = logits.reduce((a, b) => a + Math.exp(b - most), 0);
-  return Array.from(logits, (x, token) => ({ token, p: Math.exp(x - most) / sum }))
+  const largest = logits.reduce((a, b) => Math.max(a, b));
+  const sum = logits.reduce((a, b) => a + Math.exp(b - largest), 0);
+  return Array.from(logits, (x, token) => ({ token, p: Math.exp(x - largest) / sum }))
     .sort((a, b) => b.p - a.p)
     .slice(0, n);
 }
@@ -21,16 +21,16 @@ export async function ours(address) {
   const { exports } = instance;
   exports._initialize();
   const call = (name, ...args) => exports[`ss_wasm_${name}`](...args);
-  const bytes = (at, n) => new Uint8Array(exports.memory.buffer, at >>> 0, n);
-  const words = (at, n) => new Uint32Array(exports.memory.buffer, at >>> 0, n);
+  const bytes = (address, n) => new Uint8Array(exports.memory.buffer, address >>> 0, n);
+  const words = (address, n) => new Uint32Array(exports.memory.buffer, address >>> 0, n);
   const view = call('reserve', 48);
   const fail = () => {
     throw new Error(new TextDecoder().decode(bytes(call('error') + 4, 416)).replace(/\0+/g, ' '));
   };
   const put = (content) => {
-    const at = call('reserve', Math.max(1, content.byteLength));
-    bytes(at, content.byteLength).set(new Uint8Array(content.buffer, 0, content.byteLength));
-    return at;
+    const address = call('reserve', Math.max(1, content.byteLength));
+    bytes(address, content.byteLength).set(new Uint8Array(content.buffer, 0, content.byteLength));
+    return address;
   };
   call('describe', view);
   const [text, , , length] = words(view, 4);
@@ -39,9 +39,9 @@ export async function ours(address) {
   const bit = (name) => 1 << index(name);
   let model, file, run;
   const give = (name, tokens) => {
-    const at = put(Int32Array.from(tokens));
-    if (call(name, run, at, tokens.length)) fail();
-    call('release', at);
+    const address = put(Int32Array.from(tokens));
+    if (call(name, run, address, tokens.length)) fail();
+    call('release', address);
   };
   return {
     async open(content, config) {
@@ -58,8 +58,8 @@ export async function ours(address) {
      */
     async read(tokens, { capacity = tokens.length, all = false } = {}) {
       if (run) call('close_run', run);
-      const recorded = all ? [...KEPT, 'logits'] : KEPT;
-      const fields = recorded.reduce((mask, name) => mask | bit(name), 0);
+      const fieldNames = all ? [...KEPT, 'logits'] : KEPT;
+      const fields = fieldNames.reduce((mask, name) => mask | bit(name), 0);
       run = call('start', model, capacity, fields, 0, 0, 0, 0, 0);
       if (!run) fail();
       give('extend', tokens);
@@ -70,26 +70,30 @@ export async function ours(address) {
     /** Continues from the longest prefix that the run and these tokens share. */
     async update(tokens) {
       give('update', tokens);
-      let left;
-      do left = call('step', run);
-      while (left > 0);
-      if (left) fail();
+      let piecesLeft;
+      do piecesLeft = call('step', run);
+      while (piecesLeft > 0);
+      if (piecesLeft) fail();
     },
     async top(n) {
       call('field', run, index('next'), -1, -1, 0, -1, view);
-      const [at, , , V] = words(view, 4);
-      const logits = new Float32Array(exports.memory.buffer, at, V).slice();
+      const [address, , , V] = words(view, 4);
+      const logits = new Float32Array(exports.memory.buffer, address, V).slice();
       return mostLikely(logits, n);
     },
     async att(layer, head, n) {
       call('field', run, index('att'), layer, head, 0, -1, view);
-      const [at, , , T, , , , row] = words(view, 8);
-      return new Float32Array(exports.memory.buffer, at + 4 * (T - 1) * row, n).slice();
+      const [address, , , T, , , , row] = words(view, 8);
+      return new Float32Array(exports.memory.buffer, address + 4 * (T - 1) * row, n).slice();
     },
     async measure() {
       const start = performance.now();
-      describe.metrics.forEach(({ summary, fields, arguments: given }, i) => {
-        if (!summary || given.includes('base') || fields.some((name) => !KEPT.includes(name)))
+      describe.metrics.forEach(({ summary, fields, arguments: argumentNames }, i) => {
+        if (
+          !summary ||
+          argumentNames.includes('base') ||
+          fields.some((name) => !KEPT.includes(name))
+        )
           return;
         if (call('metric', run, i, 0.3, 0, -1, -1, 0, view)) fail();
       });
@@ -116,11 +120,11 @@ export async function wllama({ type }) {
   let text;
   /**
    * Asks the server for the tokens that follow a text.
-   * @param {string} asked the text
+   * @param {string} prompt the text
    * @param {{ keeps: boolean, n_probs?: number }} options `keeps`: whether the server keeps the prefix that it has read
    */
-  const complete = async (asked, { keeps, n_probs = 0 }) => {
-    text = asked;
+  const complete = async (prompt, { keeps, n_probs = 0 }) => {
+    text = prompt;
     const options = { prompt: text, max_tokens: 1, temperature: 0, cache_prompt: keeps, n_probs };
     const { choices, timings } = await engine.createCompletion(options);
     return { choices, timings };
@@ -171,41 +175,41 @@ export async function onnxruntime({ shape, type, eight = false }) {
   const { L, G, D, H } = SHAPES[shape].sizes;
   const caches = Array.from({ length: L }, (_, l) => [`k${l}`, `v${l}`]).flat();
   const maps = Array.from({ length: L }, (_, l) => `att${l}`);
-  const nothing = new ort.Tensor('float32', new Float32Array(0), [G, 0, D / H]);
+  const emptyTensor = new ort.Tensor('float32', new Float32Array(0), [G, 0, D / H]);
   let session;
-  const whole = (from, n) => {
+  const int64Tensor = (from, n) => {
     const numbers = BigInt64Array.from({ length: n }, (_, i) => BigInt(from + i));
     return new ort.Tensor('int64', numbers, [n]);
   };
   const asking = (outputs) => {
     const shows = outputs.length > 0;
-    let logits, last, past, P;
+    let logits, last, cache, P;
     const run = async (tokens, { all = false, goesOn = false } = {}) => {
       const T = tokens.length;
       const mask = Float32Array.from({ length: T * (P + T) }, (_, i) =>
         i % (P + T) > P + Math.floor(i / (P + T)) ? -1e9 : 0,
       );
-      const found = await session.run(
+      const results = await session.run(
         {
           ids: new ort.Tensor('int64', BigInt64Array.from(tokens, BigInt), [T]),
-          positions: whole(P, T),
-          rows: all ? whole(0, T) : whole(T - 1, 1),
+          positions: int64Tensor(P, T),
+          rows: all ? int64Tensor(0, T) : int64Tensor(T - 1, 1),
           mask: new ort.Tensor('float32', mask, [T, P + T]),
-          ...past,
+          ...cache,
         },
         ['logits', ...outputs, ...(goesOn ? caches.map((name) => `new_${name}`) : [])],
       );
-      logits = found.logits;
-      last = found[outputs.at(-1)];
+      logits = results.logits;
+      last = results[outputs.at(-1)];
       P += T;
-      if (goesOn) past = Object.fromEntries(caches.map((name) => [name, found[`new_${name}`]]));
+      if (goesOn) cache = Object.fromEntries(caches.map((name) => [name, results[`new_${name}`]]));
     };
     return {
       tolerance: eight ? 'rounded' : 'exact',
       can: ({ kind }) => !['measure', 'key'].includes(kind) && (kind !== 'load' || shows),
       async read(tokens, { capacity = tokens.length, all = false } = {}) {
         P = 0;
-        past = Object.fromEntries(caches.map((name) => [name, nothing]));
+        cache = Object.fromEntries(caches.map((name) => [name, emptyTensor]));
         all &&= shows;
         await run(tokens, { all, goesOn: capacity > tokens.length });
       },
@@ -241,27 +245,31 @@ export async function bare() {
   exports._initialize?.();
   exports.bench_fill();
   const bytes = 2 ** 28;
-  const at = exports.memory.grow(bytes / 65536) * 65536;
+  const address = exports.memory.grow(bytes / 65536) * 65536;
   // Writes the memory first: pages that were never written share one frame of zeros.
-  new Uint8Array(exports.memory.buffer, at, bytes).fill(1);
+  new Uint8Array(exports.memory.buffer, address, bytes).fill(1);
   const seconds = (work) => {
     const start = performance.now();
     work();
     return (performance.now() - start) / 1000;
   };
   const largest = (D) => {
-    const all = Array.from({ length: exports.bench_count() }, (_, i) => i);
+    const kernels = Array.from({ length: exports.bench_count() }, (_, i) => i);
     const flops = (i) => exports.bench_rows(i) * exports.bench_columns(i) * exports.bench_depth(i);
-    const fitting = all.filter((i) => exports.bench_depth(i) === D && exports.bench_rows(i) >= 64);
+    const fitting = kernels.filter(
+      (i) => exports.bench_depth(i) === D && exports.bench_rows(i) >= 64,
+    );
     return fitting.reduce((a, b) => (flops(b) > flops(a) ? b : a));
   };
   return {
-    ms({ flops, bytes: wanted }, shape) {
-      if (wanted) return (seconds(() => exports.bench_read(at, bytes)) * 1000 * wanted) / bytes;
+    ms({ flops, bytes: byteCount }, shape) {
+      if (byteCount)
+        return (seconds(() => exports.bench_read(address, bytes)) * 1000 * byteCount) / bytes;
       const i = largest(shape === 'zoo' ? 128 : 768);
-      const one = 2 * exports.bench_rows(i) * exports.bench_columns(i) * exports.bench_depth(i);
-      const times = Math.ceil(2e9 / one);
-      return (seconds(() => exports.bench_run(i, times)) * 1000 * flops) / (one * times);
+      const flopsPerRun =
+        2 * exports.bench_rows(i) * exports.bench_columns(i) * exports.bench_depth(i);
+      const times = Math.ceil(2e9 / flopsPerRun);
+      return (seconds(() => exports.bench_run(i, times)) * 1000 * flops) / (flopsPerRun * times);
     },
   };
 }
@@ -277,8 +285,13 @@ export function makersFor(file, { hasOld }) {
     made['ours, safetensors'] = async () => {
       const engine = await ours('/new/sinkscope.simd.wasm');
       const open = ({ config, weights }) => engine.open(weights, config);
-      const own = { ...engine, tolerance: 'exact', prepare: async (gguf) => hubFile(gguf), open };
-      return { 'ours, safetensors': own };
+      const hubEngine = {
+        ...engine,
+        tolerance: 'exact',
+        prepare: async (gguf) => hubFile(gguf),
+        open,
+      };
+      return { 'ours, safetensors': hubEngine };
     };
   if (hasOld) add('old', '/old/sinkscope.simd.wasm');
   if (type === 'f32') add('ours, relaxed', '/new/sinkscope.relaxed.wasm');

@@ -147,7 +147,7 @@ class Writer extends Bytes {
       this.u32(9);
       this.u32(typeof value[0] === 'string' ? 8 : 5);
       this.u64(value.length);
-      for (const one of value) typeof one === 'string' ? this.text(one) : this.u32(one);
+      for (const item of value) typeof item === 'string' ? this.text(item) : this.u32(item);
     } else {
       this.u32(4);
       this.u32(value.u32);
@@ -177,14 +177,16 @@ function vocabulary(V) {
 
 function metadata(name) {
   const { sizes, keys, architecture } = SHAPES[name];
-  const own = {
+  const modelMetadata = {
     ...{ context_length: { u32: sizes.context }, embedding_length: { u32: sizes.D } },
     ...{ feed_forward_length: { u32: sizes.F }, block_count: { u32: sizes.L } },
     ...{ 'attention.head_count': { u32: sizes.H }, ...keys(sizes) },
   };
   return {
     'general.architecture': architecture,
-    ...Object.fromEntries(Object.entries(own).map(([key, v]) => [`${architecture}.${key}`, v])),
+    ...Object.fromEntries(
+      Object.entries(modelMetadata).map(([key, v]) => [`${architecture}.${key}`, v]),
+    ),
     ...vocabulary(sizes.V),
   };
 }
@@ -200,11 +202,11 @@ function fill(file, at, n, type, isGain, random) {
   const end = at + (n / block) * size;
   for (let i = at; i < end; i++) file[i] = random() >>> 24;
   // The scales are F16 numbers of about 2^-12 for 8 bits and 2^-8 for 4 bits; the minimum of a block makes its mean 0.
-  const high = type === 'q8_0' ? [0x0c] : [0x1c, 0xa8];
+  const highBytes = type === 'q8_0' ? [0x0c] : [0x1c, 0xa8];
   for (let i = at; i < end; i += size) {
     halves.forEach((place, j) => {
       file[i + place] = 0x80;
-      file[i + place + 1] = high[j];
+      file[i + place + 1] = highBytes[j];
     });
   }
 }
@@ -229,17 +231,17 @@ export function layOut(name, type) {
   head.u64(pairs.length);
   for (const [key, value] of pairs) head.key(key, value);
   let offset = 0;
-  for (const one of list) {
-    head.text(one.tensor);
-    head.u32(one.dims.length);
-    for (const dim of one.dims) head.u64(dim);
-    head.u32(TYPES[one.own][0]);
+  for (const entry of list) {
+    head.text(entry.tensor);
+    head.u32(entry.dims.length);
+    for (const dim of entry.dims) head.u64(dim);
+    head.u32(TYPES[entry.own][0]);
     head.u64(offset);
-    one.offset = offset;
-    offset += Math.ceil(one.bytes / 32) * 32;
+    entry.offset = offset;
+    offset += Math.ceil(entry.bytes / 32) * 32;
   }
   const start = Math.ceil(head.length / 32) * 32;
-  for (const one of list) one.at = start + one.offset;
+  for (const entry of list) entry.at = start + entry.offset;
   return { head, list, bytes: start + offset };
 }
 
@@ -256,7 +258,7 @@ export function randomFile(name, type) {
 export function numbers(file, { at, n, own }) {
   if (own === 'f32') return new Float32Array(file.buffer, at, n);
   const [, block, size, halves] = TYPES[own];
-  const out = new Float32Array(n);
+  const values = new Float32Array(n);
   const bytes = new DataView(file.buffer);
   for (let b = 0; b < n / block; b++) {
     const [d, m = 0] = halves.map((place) => half(bytes.getUint16(at + b * size + place, true)));
@@ -264,10 +266,10 @@ export function numbers(file, { at, n, own }) {
     for (let i = 0; i < block; i++) {
       const four =
         i < block / 2 ? bytes.getUint8(q + i) & 15 : bytes.getUint8(q + i - block / 2) >> 4;
-      out[b * block + i] = own === 'q4_1' ? d * four + m : d * bytes.getInt8(q + i);
+      values[b * block + i] = own === 'q4_1' ? d * four + m : d * bytes.getInt8(q + i);
     }
   }
-  return out;
+  return values;
 }
 
 /** Returns the value of a normal F16 number. */
@@ -318,10 +320,10 @@ export function hubFile(file) {
   new DataView(weights.buffer).setBigUint64(0, BigInt(start - 8), true);
   weights.set(text, 8);
   for (const { at, n, dims, isConv, begin } of tensors) {
-    const from = new Float32Array(file.buffer, at, n);
-    const to = new Float32Array(weights.buffer, start + begin, n);
+    const source = new Float32Array(file.buffer, at, n);
+    const target = new Float32Array(weights.buffer, start + begin, n);
     const [K, N] = isConv ? dims : [n, 1];
-    for (let o = 0; o < N; o++) for (let k = 0; k < K; k++) to[k * N + o] = from[o * K + k];
+    for (let o = 0; o < N; o++) for (let k = 0; k < K; k++) target[k * N + o] = source[o * K + k];
   }
   const config = JSON.stringify({
     ...{ model_type: 'gpt2', n_layer: sizes.L, n_head: sizes.H, n_embd: sizes.D },

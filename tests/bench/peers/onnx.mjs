@@ -13,9 +13,9 @@ const text = (string) => new TextEncoder().encode(string);
 class Message extends Bytes {
   varint(n) {
     const out = [];
-    for (let left = BigInt.asUintN(64, BigInt(n)); ; left >>= 7n) {
-      if (left < 128n) return this.bytes(Uint8Array.of(...out, Number(left)));
-      out.push(Number(left & 127n) | 128);
+    for (let rest = BigInt.asUintN(64, BigInt(n)); ; rest >>= 7n) {
+      if (rest < 128n) return this.bytes(Uint8Array.of(...out, Number(rest)));
+      out.push(Number(rest & 127n) | 128);
     }
   }
   number(field, n) {
@@ -26,9 +26,9 @@ class Message extends Bytes {
   }
   /** @param {Message | Uint8Array | string} content */
   put(field, content) {
-    const whole = typeof content === 'string' ? text(content) : content;
-    this.varint((field << 3) | 2).varint(whole.length);
-    for (const part of whole.parts ?? [whole]) this.bytes(part);
+    const bytes = typeof content === 'string' ? text(content) : content;
+    this.varint((field << 3) | 2).varint(bytes.length);
+    for (const part of bytes.parts ?? [bytes]) this.bytes(part);
     return this;
   }
   whole() {
@@ -41,32 +41,32 @@ const INT8 = 3;
 const INT64 = 7;
 
 function attribute(name, value) {
-  const made = new Message().put(1, name);
-  if (typeof value === 'string') return made.put(4, value).number(20, 3);
+  const message = new Message().put(1, name);
+  if (typeof value === 'string') return message.put(4, value).number(20, 3);
   if (Array.isArray(value)) {
-    for (const one of value) made.number(8, one);
-    return made.number(20, 7);
+    for (const item of value) message.number(8, item);
+    return message.number(20, 7);
   }
   return Number.isInteger(value)
-    ? made.number(3, value).number(20, 2)
-    : made.float(2, value).number(20, 1);
+    ? message.number(3, value).number(20, 2)
+    : message.float(2, value).number(20, 1);
 }
 
 function tensor(name, dims, type, bytes) {
-  const made = new Message();
-  for (const dim of dims) made.number(1, dim);
-  return made.number(2, type).put(8, name).put(9, bytes);
+  const message = new Message();
+  for (const dim of dims) message.number(1, dim);
+  return message.number(2, type).put(8, name).put(9, bytes);
 }
 
 /** Describes an input or output. A string in `dims` names a size that varies. */
 function value(name, type, dims) {
   const shape = new Message();
   for (const dim of dims) {
-    const one = new Message();
-    shape.put(1, typeof dim === 'string' ? one.put(2, dim) : one.number(1, dim));
+    const dimMessage = new Message();
+    shape.put(1, typeof dim === 'string' ? dimMessage.put(2, dim) : dimMessage.number(1, dim));
   }
-  const of = new Message().number(1, type).put(2, shape);
-  return new Message().put(1, name).put(2, new Message().put(1, of));
+  const typeMessage = new Message().number(1, type).put(2, shape);
+  return new Message().put(1, name).put(2, new Message().put(1, typeMessage));
 }
 
 /** Quantizes rows [N][K] to 8 bits and returns them as [K][N], with a scale for each of the N rows. */
@@ -74,16 +74,16 @@ function inEightBits(rows, N, K) {
   const scales = new Float32Array(N);
   const transposed = new Int8Array(N * K);
   for (let n = 0; n < N; n++) {
-    let most = 0;
-    for (let k = 0; k < K; k++) most = Math.max(most, Math.abs(rows[n * K + k]));
-    scales[n] = most / 127;
+    let largest = 0;
+    for (let k = 0; k < K; k++) largest = Math.max(largest, Math.abs(rows[n * K + k]));
+    scales[n] = largest / 127;
     for (let k = 0; k < K; k++) transposed[k * N + n] = Math.round(rows[n * K + k] / scales[n]);
   }
   return { scales, transposed };
 }
 
-const raw = (numbers) => new Uint8Array(numbers.buffer, numbers.byteOffset, numbers.byteLength);
-const whole = (...numbers) => raw(BigInt64Array.from(numbers, BigInt));
+const bytesOf = (numbers) => new Uint8Array(numbers.buffer, numbers.byteOffset, numbers.byteLength);
+const int64Bytes = (...numbers) => bytesOf(BigInt64Array.from(numbers, BigInt));
 
 /**
  * Makes the ONNX file.
@@ -97,25 +97,25 @@ export function onnxFile(content, shape, type, { eight = false } = {}) {
   const isLlama = architecture === 'llama';
   const places = Object.fromEntries(layOut(shape, type).list.map((one) => [one.tensor, one]));
   const graph = new Message();
-  const kept = new Set();
+  const keptNames = new Set();
   const keep = (name, dims, type, bytes) => {
-    if (!kept.has(name)) graph.put(5, tensor(name, dims, type, bytes));
-    kept.add(name);
+    if (!keptNames.has(name)) graph.put(5, tensor(name, dims, type, bytes));
+    keptNames.add(name);
     return name;
   };
   const floats = (name) => {
     const { dims } = places[name];
-    return keep(name, [...dims].reverse(), FLOAT, raw(numbers(content, places[name])));
+    return keep(name, [...dims].reverse(), FLOAT, bytesOf(numbers(content, places[name])));
   };
-  let made = 0;
-  const node = (type, inputs, attributes = {}, { outputs = [`n${made++}`], domain } = {}) => {
-    const one = new Message();
-    for (const name of inputs) one.put(1, name);
-    for (const name of outputs) one.put(2, name);
-    one.put(4, type);
-    for (const [name, x] of Object.entries(attributes)) one.put(5, attribute(name, x));
-    if (domain) one.put(7, domain);
-    graph.put(1, one);
+  let nodeCount = 0;
+  const node = (type, inputs, attributes = {}, { outputs = [`n${nodeCount++}`], domain } = {}) => {
+    const message = new Message();
+    for (const name of inputs) message.put(1, name);
+    for (const name of outputs) message.put(2, name);
+    message.put(4, type);
+    for (const [name, x] of Object.entries(attributes)) message.put(5, attribute(name, x));
+    if (domain) message.put(7, domain);
+    graph.put(1, message);
     return outputs.length > 1 ? outputs : outputs[0];
   };
   const norm = (x, name) =>
@@ -128,21 +128,21 @@ export function onnxFile(content, shape, type, { eight = false } = {}) {
         });
 
   /** Caches activations in 8 bits by name, so that a tensor that several matrices multiply is quantized once. */
-  const small = new Map();
+  const quantized = new Map();
   const reduced = (x) => {
     const outputs = ['q', 'scale', 'zero'].map((part) => `${x}_${part}`);
-    if (!small.has(x)) small.set(x, node('DynamicQuantizeLinear', [x], {}, { outputs }));
-    return small.get(x);
+    if (!quantized.has(x)) quantized.set(x, node('DynamicQuantizeLinear', [x], {}, { outputs }));
+    return quantized.get(x);
   };
   const linear = (x, name) => {
     const bias = places[`${name}.bias`] && floats(`${name}.bias`);
     const weight = `${name}.weight`;
     if (!eight) return node('Gemm', [x, floats(weight), ...(bias ? [bias] : [])], { transB: 1 });
     const [k, n] = places[weight].dims;
-    if (!kept.has(`${weight}_8`)) {
+    if (!keptNames.has(`${weight}_8`)) {
       const { scales, transposed } = inEightBits(numbers(content, places[weight]), n, k);
-      keep(`${weight}_8`, [k, n], INT8, raw(transposed));
-      keep(`${weight}_scales`, [n], FLOAT, raw(scales));
+      keep(`${weight}_8`, [k, n], INT8, bytesOf(transposed));
+      keep(`${weight}_scales`, [n], FLOAT, bytesOf(scales));
     }
     const [q, scale, zero] = reduced(x);
     const sums = node('Cast', [node('MatMulInteger', [q, `${weight}_8`, zero])], { to: FLOAT });
@@ -156,7 +156,7 @@ export function onnxFile(content, shape, type, { eight = false } = {}) {
       const table = Float32Array.from({ length: (context * K) / 2 }, (_, i) =>
         Math[name](angle(i)),
       );
-      keep(name, [context, K / 2], FLOAT, raw(table));
+      keep(name, [context, K / 2], FLOAT, bytesOf(table));
     }
   }
   const shapes = {
@@ -166,9 +166,9 @@ export function onnxFile(content, shape, type, { eight = false } = {}) {
     joined: [0, D],
   };
   for (const [name, dims] of Object.entries(shapes))
-    keep(name, [dims.length], INT64, whole(...dims));
-  for (const axis of [0, 1]) keep(`axis ${axis}`, [1], INT64, whole(axis));
-  keep('scale', [], FLOAT, raw(Float32Array.of(1 / Math.sqrt(K))));
+    keep(name, [dims.length], INT64, int64Bytes(...dims));
+  for (const axis of [0, 1]) keep(`axis ${axis}`, [1], INT64, int64Bytes(axis));
+  keep('scale', [], FLOAT, bytesOf(Float32Array.of(1 / Math.sqrt(K))));
 
   const reshape = (x, as) => node('Reshape', [x, as]);
   const transpose = (x, ...perm) => node('Transpose', [x], { perm });
@@ -191,13 +191,13 @@ export function onnxFile(content, shape, type, { eight = false } = {}) {
   let x = node('Gather', [floats('token_embd.weight'), 'ids']);
   if (!isLlama) x = node('Add', [x, node('Gather', [floats('position_embd.weight'), 'positions'])]);
   for (let l = 0; l < L; l++) {
-    const at = (name) => `blk.${l}.${name}`;
-    const h = norm(x, at('attn_norm'));
+    const weightName = (name) => `blk.${l}.${name}`;
+    const h = norm(x, weightName('attn_norm'));
     const three = isLlama
-      ? ['q', 'k', 'v'].map((part) => linear(h, at(`attn_${part}`)))
+      ? ['q', 'k', 'v'].map((part) => linear(h, weightName(`attn_${part}`)))
       : node(
           'Split',
-          [linear(h, at('attn_qkv'))],
+          [linear(h, weightName('attn_qkv'))],
           { axis: 1, num_outputs: 3 },
           {
             outputs: ['q', 'k', 'v'].map((part) => `${part}_${l}`),
@@ -210,18 +210,18 @@ export function onnxFile(content, shape, type, { eight = false } = {}) {
     const masked = node('Add', [node('Mul', [scores, 'scale']), 'mask']);
     const att = node('Softmax', [masked], { axis: -1 }, { outputs: [`att${l}`] });
     const mixed = transpose(reshape(node('MatMul', [att, values]), 'of heads'), 1, 0, 2);
-    x = node('Add', [x, linear(reshape(mixed, 'joined'), at('attn_output'))]);
-    const inner = norm(x, at('ffn_norm'));
-    const up = linear(inner, at('ffn_up'));
+    x = node('Add', [x, linear(reshape(mixed, 'joined'), weightName('attn_output'))]);
+    const ffnInput = norm(x, weightName('ffn_norm'));
+    const up = linear(ffnInput, weightName('ffn_up'));
     let active;
     if (isLlama) {
-      const gate = linear(inner, at('ffn_gate'));
+      const gate = linear(ffnInput, weightName('ffn_gate'));
       active = node('Mul', [node('Mul', [gate, node('Sigmoid', [gate])]), up]);
     } else active = node('Gelu', [up], { approximate: 'tanh' });
-    x = node('Add', [x, linear(active, at('ffn_down'))]);
+    x = node('Add', [x, linear(active, weightName('ffn_down'))]);
   }
-  const asked = node('Gather', [norm(x, 'output_norm'), 'rows']);
-  const logits = linear(asked, places['output.weight'] ? 'output' : 'token_embd');
+  const lastStates = node('Gather', [norm(x, 'output_norm'), 'rows']);
+  const logits = linear(lastStates, places['output.weight'] ? 'output' : 'token_embd');
   node('Identity', [logits], {}, { outputs: ['logits'] });
 
   graph.put(2, shape);

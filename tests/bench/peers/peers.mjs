@@ -23,9 +23,11 @@ const TYPES = { '.js': 'text/javascript', '.mjs': 'text/javascript', '.wasm': 'a
 
 const server = createServer((request, response) => {
   const path = normalize(new URL(request.url, 'http://x').pathname);
-  const under = Object.keys(folders).find((prefix) => path.startsWith(prefix));
+  const folderPath = Object.keys(folders).find((prefix) => path.startsWith(prefix));
   const file =
-    path === '/' ? undefined : join(folders[under] ?? '/nowhere', path.slice(under.length));
+    path === '/'
+      ? undefined
+      : join(folders[folderPath] ?? '/nowhere', path.slice(folderPath.length));
   if (path === '/') response.writeHead(200, { 'content-type': 'text/html' }).end('<!doctype html>');
   else if (!existsSync(file)) response.writeHead(404).end();
   else {
@@ -43,15 +45,17 @@ async function measure({ file, rows, rounds, hasOld, isShipped, answers }) {
   const { parsed, textName, textOf } = await import('/works.mjs');
   const [shape, type] = file.split('.');
   const { L, H } = SHAPES[shape].sizes;
-  const of = async (name) => (await fetch(`/shipped/${name}`)).arrayBuffer();
+  const fetchShipped = async (name) => (await fetch(`/shipped/${name}`)).arrayBuffer();
   const content = isShipped
-    ? new Uint8Array(await of('model.safetensors'))
+    ? new Uint8Array(await fetchShipped('model.safetensors'))
     : randomFile(shape, type);
-  const config = isShipped ? new TextDecoder().decode(await of('config.json')) : undefined;
-  const clock = async (work) => {
+  const config = isShipped
+    ? new TextDecoder().decode(await fetchShipped('config.json'))
+    : undefined;
+  const timeOf = async (work) => {
     const start = performance.now();
-    const own = await work();
-    return typeof own === 'number' ? own : performance.now() - start;
+    const result = await work();
+    return typeof result === 'number' ? result : performance.now() - start;
   };
   const limit = await bare();
   const engines = {};
@@ -60,8 +64,8 @@ async function measure({ file, rows, rounds, hasOld, isShipped, answers }) {
     try {
       for (const [name, engine] of Object.entries(await make())) {
         if (engine.open) {
-          const own = (await engine.prepare?.(content)) ?? content;
-          opening.times[name] = [await clock(() => engine.open(own, config))];
+          const preparedFile = (await engine.prepare?.(content)) ?? content;
+          opening.times[name] = [await timeOf(() => engine.open(preparedFile, config))];
         }
         engines[name] = engine;
       }
@@ -73,29 +77,29 @@ async function measure({ file, rows, rounds, hasOld, isShipped, answers }) {
   const time = async (engine, row) => {
     const { kind, T, all } = parsed(row);
     const { tokens, steps } = textOf(file, row);
-    const reading = () => engine.read(tokens, { capacity: T + steps.length, all });
-    if (kind === 'read') return clock(reading);
+    const runRead = () => engine.read(tokens, { capacity: T + steps.length, all });
+    if (kind === 'read') return timeOf(runRead);
     if (kind === 'key') {
       await engine.read([...tokens.slice(0, -1), tokens[0]]);
-      return clock(() => engine.update(tokens));
+      return timeOf(() => engine.update(tokens));
     }
-    await reading();
+    await runRead();
     if (kind === 'measure') return engine.measure();
     let stepping = 0;
-    for (const token of steps) stepping += await clock(() => engine.step(token));
+    for (const token of steps) stepping += await timeOf(() => engine.step(token));
     return stepping / steps.length;
   };
-  for (const row of rows.filter((one) => one !== 'load')) {
+  for (const row of rows.filter((name) => name !== 'load')) {
     const reported = { row, times: {}, refused: {}, limits: [] };
-    const asked = Object.entries(engines).filter(([, e]) => e.can?.(parsed(row)) ?? true);
-    const slow = new Set();
+    const engineEntries = Object.entries(engines).filter(([, e]) => e.can?.(parsed(row)) ?? true);
+    const slowEngines = new Set();
     // The first round is not timed: V8 still compiles and optimizes the functions. Its answers are checked.
     for (let round = 0; round <= rounds; round++) {
       const shortest = least(file, row);
       const bare = Object.keys(shortest).length && limit.ms(shortest, shape);
       if (round && bare) reported.limits.push(bare);
-      for (const [name, engine] of asked) {
-        if (reported.refused[name] || (slow.has(name) && round > 1)) continue;
+      for (const [name, engine] of engineEntries) {
+        if (reported.refused[name] || (slowEngines.has(name) && round > 1)) continue;
         try {
           const start = performance.now();
           const ms = await time(engine, row);
@@ -103,7 +107,7 @@ async function measure({ file, rows, rounds, hasOld, isShipped, answers }) {
             (reported.times[name] ??= []).push(ms);
             continue;
           }
-          if (performance.now() - start > 5000) slow.add(name);
+          if (performance.now() - start > 5000) slowEngines.add(name);
           const answer = {
             tokens: await engine.top(100),
             att: await engine.att?.(L - 1, H - 1, 8),
@@ -138,16 +142,17 @@ function print(file, { row, times, refused, limits = [] }) {
   for (const own of ['ours', ...names.filter((name) => isOurs(name) && name !== 'ours')]) {
     const isFirst = own === 'ours';
     // The row of `ours` lists the times of all other engines; the row of a variant lists only its ratios.
-    const others = names.filter((name) => !isOurs(name) && (isFirst || ratios[own][name]));
-    const beside = others.map((name) => {
+    const otherNames = names.filter((name) => !isOurs(name) && (isFirst || ratios[own][name]));
+    const ratioCells = otherNames.map((name) => {
       const ratio = ratios[own]?.[name]?.toFixed(2) ?? '-';
       return isFirst ? `${name} ${ratio} (${show(ms[name]).trim()})` : `${name} ${ratio}`;
     });
     const title = isFirst ? `${file} ${row}` : `    ${own.slice('ours, '.length)}`;
     const cells = [title.padEnd(30), show(ms[own]), show(isFirst ? bare : undefined), '  '];
-    console.log([...cells, beside.join('   ')].join(' ').trimEnd());
+    console.log([...cells, ratioCells.join('   ')].join(' ').trimEnd());
   }
-  for (const [name, why] of Object.entries(refused)) console.log(`    refused: ${name}: ${why}`);
+  for (const [name, reason] of Object.entries(refused))
+    console.log(`    refused: ${name}: ${reason}`);
 }
 
 console.log(
@@ -156,16 +161,16 @@ console.log(
 console.log(`judged by ${judged.computed_by}`);
 console.log(`${'work'.padEnd(30)} ${'ours'.padStart(8)} ${'bare'.padStart(8)}    ours / another`);
 try {
-  for (const [file, all] of Object.entries(TABLE)) {
-    const rows = all.filter((row) => words.every((word) => `${file} ${row}`.includes(word)));
+  for (const [file, fileRows] of Object.entries(TABLE)) {
+    const rows = fileRows.filter((row) => words.every((word) => `${file} ${row}`.includes(word)));
     if (!rows.length) continue;
     const page = await browser.newPage();
     await page.goto(`http://127.0.0.1:${server.address().port}/`);
     await page.exposeFunction('report', (reported) => print(file, reported));
-    const about = { file, rows, rounds, hasOld: !!folders['/old/'] };
+    const pageArguments = { file, rows, rounds, hasOld: !!folders['/old/'] };
     const isShipped = file === SHIPPED.file;
     await page
-      .evaluate(measure, { ...about, isShipped, answers: answers[file] ?? {} })
+      .evaluate(measure, { ...pageArguments, isShipped, answers: answers[file] ?? {} })
       .catch((error) => print(file, { row: 'all', times: {}, refused: { page: error.message } }));
     await page.close();
   }

@@ -17,14 +17,16 @@ export const TOLERANCE = {
  */
 export function refusal(answer, expected, { logp, att }) {
   if (!expected) return 'PyTorch was not asked';
-  for (const [token, wanted] of expected.likeliest) {
-    const found = Math.log(answer.tokens.find((one) => one.token === token)?.p ?? 0);
-    if (!(Math.abs(found - wanted) <= logp))
-      return `log p of token ${token} is ${found.toFixed(4)}, by PyTorch ${wanted.toFixed(4)}`;
+  for (const [token, expectedLogp] of expected.likeliest) {
+    const actualLogp = Math.log(
+      answer.tokens.find((answerToken) => answerToken.token === token)?.p ?? 0,
+    );
+    if (!(Math.abs(actualLogp - expectedLogp) <= logp))
+      return `log p of token ${token} is ${actualLogp.toFixed(4)}, by PyTorch ${expectedLogp.toFixed(4)}`;
   }
-  for (const [i, wanted] of answer.att ? expected.att.entries() : [])
-    if (!(Math.abs(answer.att[i] - wanted) <= att))
-      return `a map gives key ${i} ${answer.att[i]}, by PyTorch ${wanted}`;
+  for (const [i, expectedRow] of answer.att ? expected.att.entries() : [])
+    if (!(Math.abs(answer.att[i] - expectedRow) <= att))
+      return `a map gives key ${i} ${answer.att[i]}, by PyTorch ${expectedRow}`;
   return undefined;
 }
 

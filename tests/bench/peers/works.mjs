@@ -42,8 +42,10 @@ export function textOf(file, row) {
 if (globalThis.process?.argv[1] === new URL(import.meta.url).pathname) {
   const { writeFileSync } = await import('node:fs');
   const [folder, ...names] = process.argv.slice(2);
-  const chosen = Object.entries(TABLE).filter(([file]) => !names.length || names.includes(file));
-  const asked = chosen.map(([file, rows]) => {
+  const chosenEntries = Object.entries(TABLE).filter(
+    ([file]) => !names.length || names.includes(file),
+  );
+  const fileOrders = chosenEntries.map(([file, rows]) => {
     const [shape, type] = file.split('.');
     const path = file === SHIPPED.file ? undefined : `${folder}/${file}.gguf`;
     if (path) writeFileSync(path, randomFile(shape, type));
@@ -53,5 +55,5 @@ if (globalThis.process?.argv[1] === new URL(import.meta.url).pathname) {
     });
     return { file, path, texts: Object.fromEntries(texts) };
   });
-  console.log(JSON.stringify({ shipped: SHIPPED, asked }));
+  console.log(JSON.stringify({ shipped: SHIPPED, asked: fileOrders }));
 }

@@ -61,7 +61,8 @@ export function createControls(context: Context, pair: Pair, reset: () => void) 
       <button type="button" aria-keyshortcuts="R" @click=${reset}>Reset</button>
       ${speedRow ? field('both', speedRow, settings) : nothing}
       <span class="lab-step"
-        >step <strong>${step}</strong> of ${steps} · ${seconds.toFixed(1)} s${progressNote}</span
+        >step <strong>${step}</strong> of ${steps}${pair.leadWords} · ${seconds.toFixed(1)}
+        s${progressNote}</span
       >`;
   }
 

@@ -12,7 +12,7 @@ import { createMap } from './map';
 import { Pair } from './pair';
 import { fromScratch, fineTune } from './presets';
 import { printSettings } from './settings';
-import { shortVerdictWords, verdictWords, type NamedLab } from './words';
+import { claimWords, shortVerdictWords, verdictWords, type NamedLab } from './words';
 
 const FRAME_MS = 100;
 /** The number of charts: attention on the first token, and on a host's page also the loss. */
@@ -144,7 +144,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope, isEmbed
     );
     const { isRunning } = pair;
     const hasTrained = pair.isReady && pair.step > 0;
-    const claim = preset?.claim ?? 'Two models with the same task and seed. Press Train.';
+    const claim = claimWords(preset?.claim, isRunning);
     const wordsOf = isEmbed ? verdictWords : shortVerdictWords;
     setText(finding, hasTrained && !isRunning ? wordsOf(namedLabs()) : claim);
     if (numbers) numbers.hidden = !hasTrained;
@@ -176,7 +176,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope, isEmbed
           Reset
         </button>
         <span class="lab-step"
-          >${isLoading ? 'loading …' : pair.isReady ? `step ${pair.step} of ${pair.steps}` : ''}</span
+          >${isLoading ? 'loading …' : pair.isReady ? `step ${pair.step} of ${pair.steps}${pair.leadWords}` : ''}</span
         >`,
       buttons,
     );

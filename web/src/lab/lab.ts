@@ -14,7 +14,7 @@ import {
 import { base } from '../base';
 import { errorSentence } from '../ask/errors';
 import type { TrainedModel } from './files';
-import { recipeOf, type Settings } from './settings';
+import type { Settings } from './settings';
 import type { Setup } from './setup';
 import { deleteTraining, saveTraining, readTraining, type SavedTraining } from './store';
 
@@ -69,17 +69,12 @@ export class Lab {
   #generation = 0;
 
   readonly #side: number;
-  readonly #isSaved: boolean;
-  /** The version of the build and the settings, on which the results of the training depend. */
-  #key = '';
+  /** The pair of runs under which this one is saved; undefined: it is not saved. */
+  #pairKey: string | undefined;
 
-  /**
-   * Creates a lab without a model.
-   * @param isSaved whether the training is saved for the next visit
-   */
-  constructor(side: number, prepare: (settings: Settings) => Promise<Setup>, isSaved = true) {
+  /** Creates a lab without a model. */
+  constructor(side: number, prepare: (settings: Settings) => Promise<Setup>) {
     this.#side = side;
-    this.#isSaved = isSaved;
     this.#prepare = prepare;
   }
 
@@ -116,27 +111,25 @@ export class Lab {
     return this.#engine;
   }
 
-  /** Restores the training of these settings from the last visit, or starts it. */
-  async restore(settings: Settings): Promise<void> {
-    const generation = ++this.#generation;
+  /** Shows that the training of these settings is being restored, and reads it. */
+  async readSaved(settings: Settings, pairKey?: string): Promise<SavedTraining | undefined> {
+    this.#generation++;
     this.settings = settings;
     this.#setStage('loading');
-    const restored = await readTraining(this.#side, await this.#keyOf(settings)).catch(
-      () => undefined,
-    );
-    if (generation !== this.#generation) return;
-    if (restored) await this.start(settings, restored);
-    // Starts again if nothing was saved or this build refuses the saved state.
-    if (!restored || (generation + 1 === this.#generation && this.stage === 'refused'))
-      await this.start(settings);
+    await this.pause();
+    return pairKey === undefined ? undefined : readTraining(this.#side, pairKey);
   }
 
-  async #keyOf(settings: Settings): Promise<string> {
-    const { describe } = await this.engine();
-    return `${describe.version} ${recipeOf(settings)}`;
+  /** Continues from the last saved state after the worker was lost. */
+  resume(): Promise<void> {
+    return this.start(this.settings, this.#pairKey, this.savedTraining);
   }
 
-  async start(settings: Settings, savedTraining?: SavedTraining): Promise<void> {
+  /**
+   * Starts a training, and deletes its saved run unless it continues from it.
+   * @param pairKey the pair of runs under which it is saved; undefined: it is not saved
+   */
+  async start(settings: Settings, pairKey?: string, savedTraining?: SavedTraining): Promise<void> {
     const generation = ++this.#generation;
     this.settings = settings;
     this.#setStage('loading');
@@ -145,9 +138,10 @@ export class Lab {
     this.log = [...(savedTraining?.log ?? [])];
     this.savedTraining = savedTraining;
     this.seconds = savedTraining?.seconds ?? 0;
+    this.#pairKey = pairKey;
     if (!savedTraining) {
       this.picture = undefined;
-      if (this.#isSaved) await deleteTraining(this.#side);
+      if (pairKey !== undefined) await deleteTraining(this.#side, pairKey);
     }
     const previous = this.#training;
     this.#training = undefined;
@@ -156,7 +150,6 @@ export class Lab {
       const [engine, setup] = await Promise.all([this.engine(), this.#prepare(settings)]);
       if (generation !== this.#generation) return;
       const state = savedTraining ? { state: savedTraining.state } : {};
-      this.#key = await this.#keyOf(settings);
       const workers = Math.min(WORKER_COUNT, engine.describe.training!.parts);
       const training = await engine.train({ ...setup.options, ...state, workers });
       if (generation !== this.#generation) return void training.close().catch(() => {});
@@ -236,7 +229,8 @@ export class Lab {
   async #save(training: Training): Promise<void> {
     const { step, seconds } = this;
     this.savedTraining = { step, seconds, log: [...this.log], state: await training.state() };
-    if (this.#isSaved) await saveTraining(this.#side, this.#key, this.savedTraining);
+    if (this.#pairKey !== undefined)
+      await saveTraining(this.#side, this.#pairKey, this.savedTraining);
   }
 
   /** Trains `count` steps and yields their entries; every tenth also has the loss on held-out text before its step. */

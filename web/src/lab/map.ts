@@ -108,11 +108,11 @@ function headChoice({ lab }: NamedLab, choose: (head: number) => void) {
 }
 
 function troubleNote({ lab }: NamedLab, actions?: Actions) {
-  const { stage, error, savedTraining, settings } = lab;
+  const { stage, error, savedTraining } = lab;
   if (!error) return nothing;
   const continueButton =
     stage === 'lost' && savedTraining
-      ? html`<button type="button" @click=${() => void lab.start(settings, savedTraining)}>
+      ? html`<button type="button" @click=${() => void lab.resume()}>
           Continue from step ${savedTraining.step}
         </button>`
       : nothing;

@@ -17,6 +17,7 @@ import {
   type Settings,
   type Tables,
 } from './settings';
+import type { SavedTraining } from './store';
 import type { NamedLab } from './words';
 
 const SIDE_KEYS = ['leftRun', 'rightRun'] as const;
@@ -32,9 +33,12 @@ const prepare = async (settings: Settings) =>
 
 export class Pair {
   readonly labs: readonly [Lab, Lab];
+  readonly #isOwn: boolean;
   #context;
   #describe: Describe | undefined;
   #isPausedWhileHidden = false;
+  /** Counts the starts of both labs, so that an outdated one can stop. */
+  #generation = 0;
 
   /**
    * Uses the labs of the visit, or creates two.
@@ -42,9 +46,9 @@ export class Pair {
    */
   constructor(context: Context, scope: Scope, isOwn = false) {
     this.#context = context;
-    this.labs = isOwn
-      ? [new Lab(0, prepare, false), new Lab(1, prepare, false)]
-      : (labs ??= [new Lab(0, prepare), new Lab(1, prepare)]);
+    this.#isOwn = isOwn;
+    const createLabs = () => [new Lab(0, prepare), new Lab(1, prepare)] as const;
+    this.labs = isOwn ? createLabs() : (labs ??= createLabs());
     if (isOwn) scope.onEnd(() => this.labs.forEach((lab) => void lab.end().catch(() => {})));
     document.addEventListener('visibilitychange', this.#updateVisibility);
     scope.onEnd(() => document.removeEventListener('visibilitychange', this.#updateVisibility));
@@ -101,9 +105,26 @@ export class Pair {
   }
 
   async reset(): Promise<void> {
-    await Promise.all(
-      this.requestedSettings().map(({ settings }, i) => this.labs[i as Side].start(settings)),
-    );
+    const settings = this.requestedSettings().map(({ settings }) => settings);
+    await this.#start(settings, this.#keyOf(settings));
+  }
+
+  async #start(
+    settings: readonly Settings[],
+    key: string | undefined,
+    savedTrainings: readonly (SavedTraining | undefined)[] = [],
+  ): Promise<void> {
+    this.#generation++;
+    await Promise.all(this.labs.map((lab, i) => lab.start(settings[i]!, key, savedTrainings[i])));
+  }
+
+  /**
+   * Returns all that the results of both trainings depend on: the version of the build and both recipes. Labs of their
+   * own are not saved, and have no key.
+   */
+  #keyOf(settings: readonly Settings[]): string | undefined {
+    if (this.#isOwn) return undefined;
+    return [this.#describe!.version, ...settings.map(recipeOf)].join(' ');
   }
 
   /**
@@ -122,11 +143,21 @@ export class Pair {
       void this.pause().then(() => this.train());
   }
 
+  /** Restores both trainings if both were saved, or else starts both, so that they can be compared. */
   async #restore(settings: readonly Settings[]): Promise<void> {
-    await Promise.all(this.labs.map((lab, i) => lab.restore(settings[i]!)));
-    const isSame = this.labs.every((lab, i) => lab.settings === settings[i]);
-    if (isSame && this.step > 0)
-      this.#context.notify(`Your training is restored at step ${this.step}.`);
+    const key = this.#keyOf(settings);
+    const generation = ++this.#generation;
+    const savedTrainings = await Promise.all(
+      this.labs.map((lab, i) => lab.readSaved(settings[i]!, key)),
+    );
+    if (generation !== this.#generation) return;
+    const areSaved = savedTrainings.every((training) => training !== undefined);
+    await this.#start(settings, key, areSaved ? savedTrainings : []);
+    if (generation + 1 !== this.#generation) return;
+    // This build may refuse a saved state.
+    if (areSaved && this.labs.some(({ stage }) => stage === 'refused'))
+      return this.#start(settings, key);
+    if (this.step > 0) this.#context.notify(`Your training is restored at step ${this.step}.`);
   }
 
   get isRunning(): boolean {
@@ -147,8 +178,16 @@ export class Pair {
     );
   }
 
+  /** The step that both labs have reached. */
   get step(): number {
     return Math.min(...this.labs.map(({ step }) => step));
+  }
+
+  /** Says which lab is ahead after a pause, since each trains at its own speed; '' if both are at the same step. */
+  get leadWords(): string {
+    if (this.isRunning) return '';
+    const leader = this.namedLabs().find(({ lab }) => lab.step > this.step);
+    return leader ? ` · ${leader.name} is at step ${leader.lab.step}` : '';
   }
 
   /** By how many steps Train prolongs a finished training: as many as a new training has by default. */

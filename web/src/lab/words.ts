@@ -165,6 +165,15 @@ function lossWords(pair: readonly [NamedLab, NamedLab]): string {
   return `Loss above the best possible: ${lossesAbove('elsewhere')} nats outside triggers, ${lossesAbove('triggers')} at triggers.`;
 }
 
+const DEFAULT_CLAIM =
+  'Two models with the same task and seed. Press Train: does the first column of their maps become a sink?';
+
+/** Says what to look for while the models train, and before that also to press Train. */
+export const claimWords = (claim = DEFAULT_CLAIM, isRunning = false): string =>
+  isRunning
+    ? claim.replace(/Press Train(?:: |, and )(.)/, (_, letter: string) => letter.toUpperCase())
+    : claim;
+
 function sinkWords(pair: readonly [NamedLab, NamedLab]): string {
   const [leftHasSink, rightHasSink] = pair.map(hasSink);
   if (leftHasSink && rightHasSink) return 'Both models have a sink.';

@@ -16,11 +16,20 @@ export const state = signal<State>(initialLink.state);
 export const file = signal<PromptFile | undefined>(undefined);
 notices.value = initialLink.problems;
 
-export function set(change: Partial<State>): void {
+/** What a step of the browser's history restores although no link carries it: models on the disk and their edits. */
+const historyEntry = () => ({ shown: state.peek().shown, at: state.peek().at });
+
+/** @param isStep whether Back undoes the change, although no link may carry it */
+export function set(change: Partial<State>, isStep = false): void {
+  if (isStep) {
+    writeAddress();
+    history.replaceState(historyEntry(), '');
+  }
   const current = state.peek();
   const names = Object.keys(change) as (keyof State)[];
   if (names.some((name) => !Object.is(current[name], change[name])))
     state.value = { ...current, ...change };
+  if (isStep) history.pushState(historyEntry(), '');
 }
 
 const absoluteAddress = (hash: string, page = '') =>
@@ -42,7 +51,7 @@ export function address(): string {
 let lastHash = location.hash;
 let writeTimer = 0;
 /** A change of one of these keys adds a step to the browser's history. */
-const HISTORY_KEYS = ['view', 'experiment', 'curve'] as const;
+const HISTORY_KEYS = ['room', 'view', 'experiment', 'curve'] as const;
 const historyKeyOf = (pageState: State): string =>
   HISTORY_KEYS.map((name) => pageState[name]).join();
 let lastHistoryKey = historyKeyOf(state.peek());
@@ -52,7 +61,8 @@ function writeAddress(): void {
   if (location.hash !== lastHash || hash === lastHash || (!lastHash && hash === '#')) return;
   const isNewStep = historyKeyOf(state.peek()) !== lastHistoryKey;
   lastHistoryKey = historyKeyOf(state.peek());
-  history[isNewStep ? 'pushState' : 'replaceState'](null, '', hash);
+  if (isNewStep) history.pushState(null, '', hash);
+  else history.replaceState(history.state, '', hash);
   lastHash = location.hash;
 }
 
@@ -64,22 +74,31 @@ effect(() => {
 // Writes the address before a click follows a link, so that Back returns to the state before the click.
 addEventListener('click', writeAddress, { capture: true });
 
+const modelsOf = (subjects: readonly string[]) =>
+  subjects.map((subject) => parseSubject(subject)?.id).join();
+
+addEventListener('popstate', ({ state: entry }) => {
+  const { shown, at } = (entry ?? {}) as Partial<ReturnType<typeof historyEntry>>;
+  if (shown && modelsOf(shown) === modelsOf(state.peek().shown)) set({ shown, at: at! });
+});
+
 // The reader has followed a link to this page or pasted an address.
 addEventListener('hashchange', () => {
   lastHash = location.hash;
   const link = parseHash(lastHash);
   notices.value = link.problems;
-  // The page keeps the reader's own models and files, which a link cannot carry.
+  // The page keeps the reader's own models, files and long texts, which a link cannot carry.
   const current = state.peek();
   const linkedState = {
     ...linkableState(current),
     ...(file.peek() ? {} : { input: current.input }),
   };
   if (printHash(link.state) === printHash(linkedState)) return;
-  const { shown, input } = linkedState;
+  const { shown, input, prompt } = linkedState;
   const localState = {
     ...(link.state.shown.join() === shown.join() ? { shown: current.shown } : {}),
     ...(link.state.input === input ? { input: current.input } : {}),
+    ...(link.state.prompt === prompt ? { prompt: current.prompt } : {}),
   };
   failure.value = '';
   state.value = { ...link.state, ...localState };
@@ -101,6 +120,8 @@ export function replaceUnknownNames(
   if (!rooms.some(({ name }) => name === room)) {
     report(`room “${room}”`);
     set({ room: defaults.room });
+    // Back must not lead to the unknown room, which would be replaced again.
+    lastHistoryKey = historyKeyOf(state.peek());
   }
   const isAvailable = (text: string) => {
     const id = parseSubject(text)?.id ?? '';

@@ -26,7 +26,8 @@ export interface Context {
   /** Undefined until the engine runs. */
   readonly engine: ReadonlySignal<Engine | undefined>;
   readonly file: ReadonlySignal<PromptFile | undefined>;
-  readonly set: (change: Partial<State>) => void;
+  /** @param isStep whether the browser's Back undoes the change, although no link may carry it */
+  readonly set: (change: Partial<State>, isStep?: boolean) => void;
   readonly point: (pointed: PointerTarget) => void;
   readonly chooseFile: (file: PromptFile) => void;
   /** Opens the dialog for opening models, with `name` filled in. */

@@ -127,7 +127,10 @@ export function interventionControls(
   const subject = parseSubject(frame.subject)!;
   const { edits } = subject;
   const labels = labelsOf(subject, context.engine.peek()!.models.describe);
-  /** Links to the state after an intervention. A link cannot name a model on the disk, for which a click sets the state. */
+  /**
+   * Links to the state after an intervention. A link cannot name a model on the disk, for which a click sets the state, as
+   * a step of the browser's history.
+   */
   const link = (edit: SubjectEdit, label: string, isDone: boolean) => {
     const newSubject = toggleEdit(frame.subject, edit);
     const subjects = state.shown.map((text) => (text === frame.subject ? newSubject : text));
@@ -136,7 +139,7 @@ export function interventionControls(
     const setLocally = (event: Event) => {
       if (!isOnDisk(frame.subject)) return;
       event.preventDefault();
-      context.set(change);
+      context.set(change, true);
     };
     return html`<a
       class="move"

@@ -213,7 +213,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
 
 const railWords = ({ architecture: { L, H }, sequences }: Frame): string => {
   const average = sequences > 1 ? `, on average over ${sequences} prompts` : '';
-  return `${L * H} heads: how much each gives the first token${average}. A row is a layer.`;
+  return `${L * H} ${L * H > 1 ? 'heads' : 'head'}: how much each gives the first token${average}. A row is a layer.`;
 };
 
 const ABLATION_TEXT = 'To ablate a head is to set its output to 0; the first token stays visible.';

@@ -14,7 +14,7 @@ import { createMap, type Actions } from '../lab/map';
 import { Pair } from '../lab/pair';
 import { fromScratch, fineTune } from '../lab/presets';
 import { isFineTune, namesOf, type Settings } from '../lab/settings';
-import { verdictWords } from '../lab/words';
+import { claimWords, verdictWords } from '../lab/words';
 import { addElement } from '../page/view';
 import { LAB } from '../views/index';
 import '../plot/chart.css';
@@ -90,9 +90,6 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       (candidate) => candidate.leftRun === leftRun && candidate.rightRun === rightRun,
     );
     const sentence = pair.isRunning ? '' : verdictWords(pair.namedLabs());
-    const introduction =
-      preset?.claim ??
-      'Two models with the same task and seed. Press Train: does the first column of their maps become a sink?';
     render(
       html`<div class="lab-title">
           <h1>Lab</h1>
@@ -104,7 +101,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
           role="status"
           ?hidden=${!allows(context.state.value, 'finding')}
         >
-          ${sentence || introduction}
+          ${sentence || claimWords(preset?.claim, pair.isRunning)}
         </p>`,
       headingPlace,
     );

@@ -86,9 +86,10 @@ function sentence(frame: Frame, at: Head): string {
   const outputNorms = outputNormsOf(frame, at);
   const { selectedNorm, othersMean, sinkMean, noSinkMean, sinkCount } = outputNorms;
   const headCount = outputNorms.norms.length;
+  const sinkHeads = sinkCount > 1 ? `The ${sinkCount} heads that give` : 'The head that gives';
   const groupNote =
     Number.isFinite(sinkMean) && Number.isFinite(noSinkMean)
-      ? ` The ${sinkCount} heads that give the first token more than ${formatPercent(frame.eps, 0)} (red) write ${formatValue(sinkMean)} on average, the other ${headCount - sinkCount} (gray) write ${formatValue(noSinkMean)}${exceptionWords(outputNorms)}.`
+      ? ` ${sinkHeads} the first token more than ${formatPercent(frame.eps, 0)} (red) ${sinkCount > 1 ? 'write' : 'writes'} ${formatValue(sinkMean)} on average, the other ${headCount - sinkCount} (gray) write ${formatValue(noSinkMean)}${exceptionWords(outputNorms)}.`
       : '';
   return `${outputWords(outputNorms)} The output of ${headWords(at, frame)} has a mean length of ${formatValue(selectedNorm)}, that of the other heads ${formatValue(othersMean)}.${groupNote}`;
 }

@@ -15,7 +15,7 @@ from safetensors.numpy import save as to_bytes
 
 from .loading import Digests, digests_of, digests_of_name, load
 from .recorder import PROMPT_MEANS, Assembly, Measurement, Prompt, Recorder
-from .recording import Array, Means, recording_bytes
+from .recording import Array, MetricStatistics, recording_bytes
 from .storage import Folder
 from .studies import Job, Row, Task, digest_of_text, settings_text, slug, split_revision
 
@@ -119,7 +119,7 @@ class Worker:
             assert prompt is not None
             conditions = recorder.conditions([prompt], job.source, self.name, split_revision(self.job, self.name)[1],
                                              self.file_sha256, job.license)
-            rows[first_measured] |= {"sums": _pack(assembly.means.state()),
+            rows[first_measured] |= {"sums": _pack(assembly.statistics.state()),
                                      "conditions": json.dumps(conditions, ensure_ascii=False)}
         self._write_rows(f"rows/{self.checkpoint}/{self._part_name(block)}", list(rows.values()))
 
@@ -205,7 +205,7 @@ def _assemble(rows: Sequence[Row], job: Job) -> Assembly:
         for name, x in numbers.items():
             assembly.rows.setdefault(name, []).append(x)
         if row["sums"] is not None:
-            assembly.means = Means.of_state(measured_count, from_bytes(row["sums"]))
+            assembly.statistics = MetricStatistics.of_state(measured_count, from_bytes(row["sums"]))
         if row["state"] == MEASURED:
             assembly.first_tokens[row["first_id"], row["first_token"]] = None
         if row["kept"] is not None:

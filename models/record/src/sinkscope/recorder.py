@@ -24,7 +24,7 @@ from . import __version__, metrics
 from .attention import UnsupportedModel, class_name, observe, unwrap, without_autocast
 from .gather import HeadMetrics, StreamMetrics
 from .probe import Facts, Probe, config_of, output_sizes
-from .recording import Array, Means, Recording
+from .recording import Array, MetricStatistics, Recording
 from .settings import FIELDS, Settings
 
 CHECKED_POSITIONS = 64  # number of positions where the logits are compared with those of the unobserved model
@@ -158,7 +158,7 @@ class Assembly:
 
     def __init__(self, eps: Sequence[float], first: int) -> None:
         self.eps, self.first = eps, first
-        self.means = Means()
+        self.statistics = MetricStatistics()
         self.kept: list[Measurement] = []
         # the id and string of each distinct first token
         self.first_tokens: dict[tuple[int | None, str | None], None] = {}
@@ -169,7 +169,7 @@ class Assembly:
         for name, value in row.items():
             self.rows.setdefault(name, []).append(value)
         if measurement is not None:
-            self.means.add(measurement.metrics)
+            self.statistics.add(measurement.metrics)
             first_token = measurement.tokens[self.first] if measurement.tokens else None
             self.first_tokens[measurement.first_id, first_token] = None
             if measurement.kept:
@@ -179,7 +179,7 @@ class Assembly:
     def join(self, other: "Assembly") -> None:
         for name, values in other.rows.items():
             self.rows.setdefault(name, []).extend(values)
-        self.means.join(other.means)
+        self.statistics.join(other.statistics)
         self.first_tokens |= other.first_tokens
         self.kept += other.kept
 
@@ -189,10 +189,10 @@ class Assembly:
         return next(iter(self.first_tokens))[0] if len(self.first_tokens) == 1 else None
 
     def recording(self, conditions: dict[str, Any]) -> Recording:
-        if self.means.count == 0:
+        if self.statistics.count == 0:
             raise RuntimeError("every prompt failed: see the warnings")
         tensors = {f"{i}.{name}": x for i, measurement in enumerate(self.kept) for name, x in measurement.kept.items()}
-        tensors |= self.means.tensors()
+        tensors |= self.statistics.tensors()
         metric_names = {name.removeprefix("mean.") for name in tensors}
         tensors |= {
             f"prompt.{name}": np.stack(x)
@@ -251,7 +251,7 @@ class Recorder:
                 f"texts: expected a list of texts, lists of ids or mappings, found a "
                 f"{type(texts).__name__} alone: put it into a list"
             )
-        parsed_prompts = [make_prompt for text in texts for make_prompt in self._parse_prompts(text)]
+        parsed_prompts = [prompt for text in texts for prompt in self._parse_prompts(text)]
         lengths = [len(p.ids) for p in parsed_prompts if p.ids is not None]
         T = self.settings.tokens or min(lengths, default=0)
         if lengths and T < 2:
@@ -333,8 +333,8 @@ class Recorder:
                 "the tokenizer's output with its attention_mask, which is cut off"
             )
 
-    def _cut(self, make_prompt: Prompt, T: int) -> Prompt:
-        ids = make_prompt.ids
+    def _cut(self, prompt: Prompt, T: int) -> Prompt:
+        ids = prompt.ids
         assert ids is not None
         n = len(ids)
         inputs = {
@@ -343,9 +343,9 @@ class Recorder:
             else x[:, :T]
             if x.dim() >= 2 and x.shape[1] == n
             else x
-            for name, x in make_prompt.inputs.items()
+            for name, x in prompt.inputs.items()
         }
-        return Prompt(inputs, ids[:T], token_strings(self.tokenizer, ids[:T]), make_prompt.text)
+        return Prompt(inputs, ids[:T], token_strings(self.tokenizer, ids[:T]), prompt.text)
 
     def _forward(self, inputs: Inputs) -> Any:
         device_inputs = {name: x.to(self.device) for name, x in inputs.items()}
@@ -360,13 +360,13 @@ class Recorder:
                 return model(*device_inputs.values())  # a user's model may name its ids differently
             return model(**device_inputs, **extra)
 
-    def _check_first_prompt(self, make_prompt: Prompt) -> Facts:
+    def _check_first_prompt(self, prompt: Prompt) -> Facts:
         """Runs the first prompt with and without observation, compares the logits, and returns facts on the model."""
         with torch.compiler.set_stance("force_eager"):
-            expected, self.output_width = _sample_logits(self._forward(make_prompt.inputs))
+            expected, self.output_width = _sample_logits(self._forward(prompt.inputs))
         probe = Probe(self.settings)
         with observe(self.model, probe.visit) as watch:
-            observed, _ = _sample_logits(self._forward(make_prompt.inputs))
+            observed, _ = _sample_logits(self._forward(prompt.inputs))
         spread = (expected.std() if expected.numel() > 1 else expected.abs().mean()).clamp_min(1e-12)
         error = ((observed - expected).abs().max() / spread).item()
         if not error <= self.settings.tolerance:  # NaN must fail as well
@@ -375,10 +375,10 @@ class Recorder:
                 f"{self.settings.tolerance:g} of their deviation, found {error:.3g}"
             )
         facts = probe.infer_facts(self.model, watch.most_visits)
-        self.reads_ids = make_prompt.ids is not None and len(make_prompt.ids) == facts.T
-        if make_prompt.ids is not None and not self.reads_ids and self.model is self.whole_model:
+        self.reads_ids = prompt.ids is not None and len(prompt.ids) == facts.T
+        if prompt.ids is not None and not self.reads_ids and self.model is self.whole_model:
             raise UnsupportedModel(
-                f"{type(self.model).__name__}: expected attention over the {len(make_prompt.ids)} tokens "
+                f"{type(self.model).__name__}: expected attention over the {len(prompt.ids)} tokens "
                 f"of the prompt, found {facts.T}"
             )
         if self.settings.first >= facts.T:
@@ -415,9 +415,9 @@ class Recorder:
             torch.cuda.empty_cache()
         if len(prompts) > 1:
             measurements: list[Measurement | None] = []
-            for make_prompt in prompts:
+            for prompt in prompts:
                 kept_count = sum(bool(measurement and measurement.kept) for measurement in measurements)
-                measurements += self._measure_or_split([make_prompt], keep - kept_count)
+                measurements += self._measure_or_split([prompt], keep - kept_count)
             return measurements
         warnings.warn("a prompt ran out of memory and is left out", stacklevel=2)
         return [None]
@@ -428,7 +428,7 @@ class Recorder:
         if prompts[1:] and len(prompts) == facts.T:  # in an output of [T, T, D] the axis of tokens would be ambiguous
             return self._measure(prompts[:-1], keep) + self._measure(prompts[-1:], keep - len(prompts) + 1)
         if not self.reads_ids:
-            prompts = [replace(make_prompt, ids=None, tokens=None) for make_prompt in prompts]
+            prompts = [replace(prompt, ids=None, tokens=None) for prompt in prompts]
         names = [sorted(p.inputs) for p in prompts]
         if any(input_names != names[0] for input_names in names):
             raise ValueError(
@@ -460,15 +460,15 @@ class Recorder:
         ):
             results |= _compute_losses(logits, inputs["input_ids"].to(logits.device))
         measurements, positions = [], [str(t) for t in range(facts.T)]
-        for b, make_prompt in enumerate(prompts):
+        for b, prompt in enumerate(prompts):
             prompt_results = {name: x[b] for name, x in results.items()}
             kept: dict[str, Array] = {}
             if b < heads.keep:
-                kept = heads.kept_fields(b, make_prompt.ids) | stream.kept_fields(b, prompt_results)
+                kept = heads.kept_fields(b, prompt.ids) | stream.kept_fields(b, prompt_results)
                 if "loss_at" in prompt_results and "loss" in settings.fields:
                     kept["loss"] = prompt_results["loss_at"][1:].copy()
-            first_id = make_prompt.ids[settings.first] if make_prompt.ids else None
-            measurements.append(Measurement(prompt_results, kept, make_prompt.tokens or positions, first_id))
+            first_id = prompt.ids[settings.first] if prompt.ids else None
+            measurements.append(Measurement(prompt_results, kept, prompt.tokens or positions, first_id))
         return measurements
 
     def _dtype_name(self) -> str:

@@ -513,7 +513,7 @@ def _are_edits(edits: Any) -> bool:
     )
 
 
-class Means:
+class MetricStatistics:
     """Means, sample deviations, minima and maxima of metrics over prompts, in float64. `add` takes in one prompt
     (Welford 1962), `join` the prompts of another object (Chan et al. 1983)."""
 
@@ -543,7 +543,7 @@ class Means:
         self._squares += difference * (values - self._mean)
         self._extend_range(metrics, metrics)
 
-    def join(self, other: "Means") -> None:
+    def join(self, other: "MetricStatistics") -> None:
         if not other.count:
             return
         mean, squares = self._flatten(other.mean), self._flatten(other.squares)
@@ -584,15 +584,16 @@ class Means:
         return _join_names({"mean": self.mean, "squares": self.squares, "min": self.min, "max": self.max})
 
     @classmethod
-    def of_state(cls, count: int, tensors: Mapping[str, Array]) -> "Means":
+    def of_state(cls, count: int, tensors: Mapping[str, Array]) -> "MetricStatistics":
         parts: dict[str, dict[str, Array]] = {"mean": {}, "squares": {}, "min": {}, "max": {}}
         for key, x in tensors.items():
             statistic, name = key.split(".", 1)
             parts[statistic][name] = x
-        means = cls()
-        means._mean, means._squares = means._flatten(parts["mean"]), means._flatten(parts["squares"])
-        means.count, means.min, means.max = count, parts["min"], parts["max"]
-        return means
+        statistics = cls()
+        statistics._mean = statistics._flatten(parts["mean"])
+        statistics._squares = statistics._flatten(parts["squares"])
+        statistics.count, statistics.min, statistics.max = count, parts["min"], parts["max"]
+        return statistics
 
     def tensors(self) -> dict[str, Array]:
         """Returns `mean.NAME`, `deviation.NAME`, `min.NAME` and `max.NAME` in float32. The deviation of a single prompt
