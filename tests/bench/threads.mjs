@@ -13,7 +13,7 @@ const rounds = Number(process.env.ROUNDS ?? 7);
 const folder = join(root, '.build/bench/threads');
 
 /** Runs in the page. Times the rows in turn and returns the milliseconds of each. */
-const MAIN = `
+const PAGE_SCRIPT = `
 import { createEngine } from 'sinkscope';
 import { randomFile } from ${JSON.stringify(join(root, 'tests/bench/peers/gguf.mjs'))};
 
@@ -73,7 +73,7 @@ globalThis.measure = async (counts, rounds, arithmetic) => {
   return rows;
 };
 `;
-const server = await servePackagePage(folder, MAIN, {
+const server = await servePackagePage(folder, PAGE_SCRIPT, {
   'Cross-Origin-Opener-Policy': 'same-origin',
   'Cross-Origin-Embedder-Policy': 'require-corp',
 });

@@ -13,10 +13,10 @@ import { maskText } from './draw.mjs';
 const ts = createRequire(new URL('../../wasm/package.json', import.meta.url))('typescript');
 const { SyntaxKind: Kind } = ts;
 
-const RELEASES =
+const RELEASE_NAMES =
   /^(close|clear\w*|remove\w*|delete|release\w*|terminate|end\w*|abort|cancel|forget|unsubscribe|unobserve|disconnect|revoke\w*|dispose|free|drop\w*|stop|unlink|destroy)$/;
 /** Matches names of positions from which something is counted. */
-const FIRST = /^(first|at|from|begin|begun|start|offset|before|front|position|resumed)$/;
+const FIRST_NAMES = /^(first|at|from|begin|begun|start|offset|before|front|position|resumed)$/;
 const BORDERS = { '<': '<=', '<=': '<', '>': '>=', '>=': '>' };
 const ROUNDS = { floor: 'ceil', ceil: 'floor', trunc: 'ceil', round: 'floor' };
 const EQUALITIES = /^[!=]==?$/;
@@ -26,7 +26,7 @@ const EQUALITIES = /^[!=]==?$/;
  * or undefined if the node allows none.
  * @type {Record<string, (node: Node, textOf: (node: Node) => string) => string | undefined>}
  */
-const OF_SCRIPTS = {
+const SCRIPT_EDITS = {
   key(node, textOf) {
     if (ts.isTemplateExpression(node) && node.templateSpans.length > 1) {
       const { parent } = node;
@@ -62,7 +62,7 @@ const OF_SCRIPTS = {
     if (!ts.isCallExpression(call)) return undefined;
     const callee = call.expression;
     const name = ts.isPropertyAccessExpression(callee) ? textOf(callee.name) : textOf(callee);
-    return RELEASES.test(name.replace(/^#/, '')) ? ';' : undefined;
+    return RELEASE_NAMES.test(name.replace(/^#/, '')) ? ';' : undefined;
   },
   round(node, textOf) {
     if (!ts.isPropertyAccessExpression(node) || textOf(node.expression) !== 'Math')
@@ -97,8 +97,8 @@ const OF_SCRIPTS = {
   },
   first(node, textOf) {
     const isFirst = (/** @type {Node} */ node) =>
-      (ts.isIdentifier(node) && FIRST.test(node.text)) ||
-      (ts.isPropertyAccessExpression(node) && FIRST.test(node.name.text.replace(/^#/, '')));
+      (ts.isIdentifier(node) && FIRST_NAMES.test(node.text)) ||
+      (ts.isPropertyAccessExpression(node) && FIRST_NAMES.test(node.name.text.replace(/^#/, '')));
     if (ts.isElementAccessExpression(node) && isFirst(node.argumentExpression))
       return `${textOf(node.expression)}[0]`;
     if (!ts.isBinaryExpression(node) || !/^[-+]$/.test(textOf(node.operatorToken)))
@@ -131,22 +131,28 @@ const OF_SCRIPTS = {
 
 /** A tolerance, which no computed number meets exactly. */
 const TOLERANCE = String.raw`(?!\d[\d.]*e-\d)`;
-const TERM = String.raw`[\w.>-]+(?:\[[\w.]+\])?`;
+const TERM_PATTERN = String.raw`[\w.>-]+(?:\[[\w.]+\])?`;
 
 /**
  * Edits of C and Python by kind: pattern and replacement.
  * @type {Record<string, [RegExp, string | ((...found: string[]) => string)][]>}
  */
-const OF_LINES = {
+const LINE_EDITS = {
   key: [
     [
       RegExp(
-        String.raw` (?:&&|\|\||and|or) ${TERM} (?:==|!=|is(?: not)?) ${TERM}(?=[ ;:),\]]|$)`,
+        String.raw` (?:&&|\|\||and|or) ${TERM_PATTERN} (?:==|!=|is(?: not)?) ${TERM_PATTERN}(?=[ ;:),\]]|$)`,
         'gm',
       ),
       '',
     ],
-    [RegExp(String.raw`(?<=[( ])${TERM} (?:==|!=) ${TERM} (?:&&|\|\||and|or) `, 'g'), ''],
+    [
+      RegExp(
+        String.raw`(?<=[( ])${TERM_PATTERN} (?:==|!=) ${TERM_PATTERN} (?:&&|\|\||and|or) `,
+        'g',
+      ),
+      '',
+    ],
   ],
   release: [
     [
@@ -192,13 +198,13 @@ const OF_LINES = {
   ],
 };
 
-export const KINDS = Object.keys(OF_SCRIPTS);
+export const KINDS = Object.keys(SCRIPT_EDITS);
 
 /** @param {string} file @param {string} text @param {string} kind @returns {Slip[]} */
 function slipsOf(file, text, kind) {
   if (!/\.[mc]?[jt]s$/.test(file)) {
     const code = maskText(file, text);
-    return OF_LINES[kind].flatMap(([pattern, to]) =>
+    return LINE_EDITS[kind].flatMap(([pattern, to]) =>
       [...code.matchAll(pattern)].map(({ index, 0: found, 1: indent = '' }) => ({
         at: index,
         from: text.slice(index, index + found.length),
@@ -213,7 +219,7 @@ function slipsOf(file, text, kind) {
   const visit = (/** @type {Node} */ node) => {
     if (ts.isTypeNode(node) || ts.isImportDeclaration(node) || ts.isInterfaceDeclaration(node))
       return;
-    const to = node.parent && OF_SCRIPTS[kind](node, textOf);
+    const to = node.parent && SCRIPT_EDITS[kind](node, textOf);
     if (to !== undefined) found.push({ at: node.getStart(source), from: textOf(node), to });
     ts.forEachChild(node, visit);
   };

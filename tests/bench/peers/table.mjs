@@ -55,7 +55,7 @@ export function summary(times) {
 }
 
 /** Matrices with fewer bytes may stay in the cache, where reading takes hardly any time. */
-const CACHED = 2 ** 26;
+const CACHED_BYTES = 2 ** 26;
 
 /**
  * Returns the minimal work of a row: the floating-point operations of its products, or for one token the bytes of all
@@ -76,6 +76,6 @@ export function least(file, row) {
     flops += 2 * n * (isHead && !all ? 1 : T);
     read += type === 'i8' ? n : bytes;
   }
-  if (kind === 'decode' || kind === 'key') return read < CACHED ? {} : { bytes: read };
+  if (kind === 'decode' || kind === 'key') return read < CACHED_BYTES ? {} : { bytes: read };
   return kind === 'read' ? { flops } : {};
 }
