@@ -63,9 +63,9 @@ globalThis.measure = async (counts, rounds, arithmetic) => {
     const bits = new Set();
     for (let round = 0; round <= rounds; round++)
       for (const [i, model] of models.entries()) {
-        const one = await time(model, ...what);
-        bits.add(one.bits);
-        if (round) times[i].push(one.ms);
+        const result = await time(model, ...what);
+        bits.add(result.bits);
+        if (round) times[i].push(result.ms);
       }
     rows.push({ name, times, same: bits.size === 1 });
   }

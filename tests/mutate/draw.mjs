@@ -76,7 +76,7 @@ export function slips(file, text) {
   if (/\.[mc]?[jt]s$/.test(file)) return slipsOfScript(file, text);
   const code = maskText(file, text)
     .replace(MINUS_ONE_AS_NONE, '\0\0')
-    .replace(BUFFERS_AND_ASSERTIONS, (found) => '\0'.repeat(found.length))
+    .replace(BUFFERS_AND_ASSERTIONS, (match) => '\0'.repeat(match.length))
     .replace(MAX_OR_MIN, (match, left, sign) =>
       match.replace(left + sign, left + '\0'.repeat(sign.length)),
     );

@@ -104,7 +104,7 @@ function homeOf(file, name) {
  * @param {string} file path from the top of the tree
  */
 export function distance(test, file) {
-  const seen = new Set([test]);
+  const visited = new Set([test]);
   let front = [test];
   for (let steps = 1; front.length; steps++) {
     const nextFiles = front.flatMap((importer) =>
@@ -112,9 +112,9 @@ export function distance(test, file) {
         names.length ? names.map((name) => homeOf(from, name)) : [from],
       ),
     );
-    front = [...new Set(nextFiles)].filter((path) => !seen.has(path));
+    front = [...new Set(nextFiles)].filter((path) => !visited.has(path));
     if (front.includes(file)) return steps;
-    for (const path of front) seen.add(path);
+    for (const path of front) visited.add(path);
   }
   return Infinity;
 }

@@ -167,15 +167,15 @@ const LINE_EDITS = {
     [/\bmath\.ceil\b/g, 'math.floor'],
     [
       /-\(-[\w.]+(?:\([^()]*\)|\[[^[\]]*\])? \/\/ [\w.]+(?:\[[^[\]]*\])?\)/g,
-      (found) => found.replace('-(-', '('),
+      (match) => match.replace('-(-', '('),
     ],
     // Rounding down becomes rounding up, except in divisions by H or G, which have no remainder.
     [
       /(?<!-)(?<![\w.])(?!(?:\w+\.)*H \/)([\w.]+(?:\([^()]*\)|\[[^[\]]*\])?) \/\/ (?!(?:\w+\.)*[GH]\b)([\w.]+(?:\[[^[\]]*\])?)/g,
-      (found) => `-(-${found})`,
+      (match) => `-(-${match})`,
     ],
-    [/(?<!math\.)\bfloorf?\(/g, (found) => found.replace('floor', 'ceil')],
-    [/(?<!math\.)\bceilf?\(/g, (found) => found.replace('ceil', 'floor')],
+    [/(?<!math\.)\bfloorf?\(/g, (match) => match.replace('floor', 'ceil')],
+    [/(?<!math\.)\bceilf?\(/g, (match) => match.replace('ceil', 'floor')],
   ],
   border: [
     [RegExp(` < ${TOLERANCE}`, 'g'), ' <= '],
@@ -192,9 +192,9 @@ const LINE_EDITS = {
     [/ [*/] 1000?(?:\.0?f?)?(?!\w)/g, ''],
   ],
   default: [
-    [/(?<=\.get\(\0+, )\d+(?=\))/g, (found) => String(Number(found) + 1)],
-    [/(?<=^ *(?:def |\w+: ).*= )\d+(?=[,)]|$)/gm, (found) => String(Number(found) + 1)],
-    [/(?<=json_\w+\(.*, )\d+(?=\))/g, (found) => String(Number(found) + 1)],
+    [/(?<=\.get\(\0+, )\d+(?=\))/g, (match) => String(Number(match) + 1)],
+    [/(?<=^ *(?:def |\w+: ).*= )\d+(?=[,)]|$)/gm, (match) => String(Number(match) + 1)],
+    [/(?<=json_\w+\(.*, )\d+(?=\))/g, (match) => String(Number(match) + 1)],
   ],
 };
 
@@ -215,16 +215,16 @@ function slipsOf(file, text, kind) {
   const source = ts.createSourceFile(file, text, ts.ScriptTarget.Latest, true);
   const textOf = (/** @type {Node} */ node) => node.getText(source);
   /** @type {Slip[]} */
-  const found = [];
+  const list = [];
   const visit = (/** @type {Node} */ node) => {
     if (ts.isTypeNode(node) || ts.isImportDeclaration(node) || ts.isInterfaceDeclaration(node))
       return;
     const to = node.parent && SCRIPT_EDITS[kind](node, textOf);
-    if (to !== undefined) found.push({ at: node.getStart(source), from: textOf(node), to });
+    if (to !== undefined) list.push({ at: node.getStart(source), from: textOf(node), to });
     ts.forEachChild(node, visit);
   };
   visit(source);
-  return found;
+  return list;
 }
 
 /**

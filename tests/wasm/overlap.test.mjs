@@ -211,10 +211,10 @@ test('reads run together, a change waits for earlier reads, and later calls wait
   await last;
   await turn();
   assert.deepEqual(chain.predecessors(true), []);
-  const again = runInTurn(change, act('again'));
+  const repeat = runInTurn(change, act('again'));
   assert.equal(startedNames.at(-1), 'again');
   ends.again.resolve();
-  await again;
+  await repeat;
 });
 
 test('a call aborted while it waits rejects at once, keeps its turn, and leaves no listener', async () => {

@@ -276,13 +276,13 @@ export async function bare() {
 
 export function makersFor(file, { hasOld }) {
   const [shape, type] = file.split('.');
-  const made = {};
+  const makers = {};
   const add = (name, binary, tolerance = 'exact') => {
-    made[name] = async () => ({ [name]: { ...(await ours(binary)), tolerance } });
+    makers[name] = async () => ({ [name]: { ...(await ours(binary)), tolerance } });
   };
   add('ours', '/new/sinkscope.simd.wasm');
   if (file === 'gpt2.f32')
-    made['ours, safetensors'] = async () => {
+    makers['ours, safetensors'] = async () => {
       const engine = await ours('/new/sinkscope.simd.wasm');
       const open = ({ config, weights }) => engine.open(weights, config);
       const hubEngine = {
@@ -299,8 +299,8 @@ export function makersFor(file, { hasOld }) {
     add('ours, int8', '/new/sinkscope.int8.relaxed.wasm', 'rounded');
     add('ours, int8 without relaxed SIMD', '/new/sinkscope.int8.simd.wasm', 'rounded');
   }
-  if (type !== 'i8') made.wllama = async () => ({ wllama: await wllama({ type }) });
+  if (type !== 'i8') makers.wllama = async () => ({ wllama: await wllama({ type }) });
   if (['f32', 'q8_0'].includes(type))
-    made.ort = () => onnxruntime({ shape, type, eight: type === 'q8_0' });
-  return made;
+    makers.ort = () => onnxruntime({ shape, type, eight: type === 'q8_0' });
+  return makers;
 }

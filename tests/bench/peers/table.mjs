@@ -45,12 +45,14 @@ export const isOurs = (name) => name.startsWith('ours');
 export function summary(times) {
   const ms = Object.fromEntries(Object.entries(times).map(([name, all]) => [name, median(all)]));
   const names = Object.keys(ms);
-  const isRival = (own, other) => own.includes('int8') || !other.startsWith('ort 8 bit');
-  const ratiosOf = (own) =>
+  const isRival = (engine, other) => engine.includes('int8') || !other.startsWith('ort 8 bit');
+  const ratiosOf = (engine) =>
     names
-      .filter((other) => !isOurs(other) && isRival(own, other))
-      .map((other) => [other, ms[own] / ms[other]]);
-  const ratios = names.filter(isOurs).map((own) => [own, Object.fromEntries(ratiosOf(own))]);
+      .filter((other) => !isOurs(other) && isRival(engine, other))
+      .map((other) => [other, ms[engine] / ms[other]]);
+  const ratios = names
+    .filter(isOurs)
+    .map((engine) => [engine, Object.fromEntries(ratiosOf(engine))]);
   return { ms, ratios: Object.fromEntries(ratios) };
 }
 
