@@ -16,7 +16,8 @@ const { SyntaxKind: Kind } = ts;
 const RELEASE_NAMES =
   /^(close|clear\w*|remove\w*|delete|release\w*|terminate|end\w*|abort|cancel|forget|unsubscribe|unobserve|disconnect|revoke\w*|dispose|free|drop\w*|stop|unlink|destroy)$/;
 /** Matches names of positions from which something is counted. */
-const FIRST_NAMES = /^(first|at|from|begin|begun|start|offset|before|front|position|resumed)$/;
+const FIRST_NAMES =
+  /^(first|at|from|begin|start|offset|before|front|position|resumed|index|\w+Index)$/;
 const BORDERS = { '<': '<=', '<=': '<', '>': '>=', '>=': '>' };
 const ROUNDS = { floor: 'ceil', ceil: 'floor', trunc: 'ceil', round: 'floor' };
 const EQUALITIES = /^[!=]==?$/;
