@@ -19,7 +19,7 @@ const binaries = resolve(root, '../.build/wasm');
 const { version, license } = JSON.parse(readFileSync(resolve(root, 'package.json'), 'utf8'));
 
 const zooModule = pathToFileURL(resolve(root, '../wasm/loading/zoo.ts')).href;
-const { ZOO } = (await import(zooModule)) as { readonly ZOO: readonly string[] };
+const { ZOO_NAMES } = (await import(zooModule)) as { readonly ZOO_NAMES: readonly string[] };
 
 const zooFolder = resolve(root, '../models/zoo');
 interface Listed {
@@ -27,7 +27,7 @@ interface Listed {
   readonly preview?: object;
 }
 const cards = (JSON.parse(readFileSync(`${zooFolder}/index.json`, 'utf8')) as Listed[]).filter(
-  ({ id }) => ZOO.includes(id),
+  ({ id }) => ZOO_NAMES.includes(id),
 );
 
 /**
@@ -36,7 +36,7 @@ const cards = (JSON.parse(readFileSync(`${zooFolder}/index.json`, 'utf8')) as Li
  */
 function isShipped(file: string): boolean {
   const [id = '', name] = file.split('/');
-  return ZOO.includes(id) && name !== 'timeline' && name !== 'refinement.gz';
+  return ZOO_NAMES.includes(id) && name !== 'timeline' && name !== 'refinement.gz';
 }
 /** The zoo's address needs no hash of its contents, since the package's address has a version. */
 const zoo = new Part('zoo', zooFolder, (file) => !file.includes('/') || isShipped(file), 'zoo/');
@@ -61,7 +61,7 @@ The same files run in programs, such as notebooks:
     const model = await load('softmax'); // or a model of Hugging Face: 'owner/name'
     const { sink, map } = await model.measure('The old man sat at the door.');
 
-Models: ${ZOO.join(', ')}. Pictures of the course's figures lie in \`pictures\`. Views, attributes, and all other models:
+Models: ${ZOO_NAMES.join(', ')}. Pictures of the course's figures lie in \`pictures\`. Views, attributes, and all other models:
 ${home}
 `;
 

@@ -85,7 +85,7 @@ export const delivery = {
   }) {
     const requestCounts = new Map();
     const host = createHost({
-      sent: {},
+      sentHeaders: {},
       instead: (path) => void requestCounts.set(path, (requestCounts.get(path) ?? 0) + 1),
     });
     await new Promise((done) => host.listen(0, '127.0.0.1', done));
@@ -203,7 +203,7 @@ export const delivery = {
   },
 
   async 'a sandboxed frame says that its host must let other origins read its scripts'(stage) {
-    const host = createHost({ sent: {} });
+    const host = createHost({ sentHeaders: {} });
     await new Promise((done) => host.listen(0, '127.0.0.1', done));
     try {
       const page = await (await stage.browser.newContext()).newPage();
@@ -226,7 +226,7 @@ export const delivery = {
   }) {
     const removeKeyword = (value) => value.replace(" 'wasm-unsafe-eval'", '');
     const headers = { 'content-security-policy': "script-src 'self'; worker-src 'self'" };
-    const host = createHost({ sent: headers, change: removeKeyword });
+    const host = createHost({ sentHeaders: headers, change: removeKeyword });
     await new Promise((done) => host.listen(0, '127.0.0.1', done));
     try {
       const page = await (await browser.newContext({ serviceWorkers: 'block' })).newPage();

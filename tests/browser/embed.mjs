@@ -610,7 +610,7 @@ export const embed = {
   async 'on a server without CORS headers the figure falls back to a picture and a link, and the dialog offers the iframe'(
     stage,
   ) {
-    const server = createHost({ sent: {} });
+    const server = createHost({ sentHeaders: {} });
     await new Promise((done) => server.listen(0, '127.0.0.1', done));
     const origin = `http://127.0.0.1:${server.address().port}`;
     try {

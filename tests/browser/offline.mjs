@@ -43,7 +43,7 @@ async function openHost() {
   // Like most hosts, this one does not send the headers of `_headers`.
   const host = createHost({
     folder: () => folder,
-    sent: {},
+    sentHeaders: {},
     instead: (path) => (intercepted.test(path) ? login : undefined),
   });
   await new Promise((done) => host.listen(0, '127.0.0.1', done));

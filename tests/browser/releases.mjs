@@ -13,11 +13,11 @@ const NEWER = '0.2.0';
 
 function writeRelease(site, version, change) {
   for (const file of filesOf(pageRoot)) {
-    const to = join(site, version, file);
-    mkdirSync(dirname(to), { recursive: true });
+    const target = join(site, version, file);
+    mkdirSync(dirname(target), { recursive: true });
     if (change && /^zoo\/\w+\/index\.json$/.test(file))
-      writeFileSync(to, change(readFileSync(join(pageRoot, file), 'utf8')));
-    else linkSync(join(pageRoot, file), to);
+      writeFileSync(target, change(readFileSync(join(pageRoot, file), 'utf8')));
+    else linkSync(join(pageRoot, file), target);
   }
 }
 
@@ -40,7 +40,7 @@ export const releases = {
     writeFileSync(join(site, 'course.html'), COURSE);
     // GitHub Pages sends this header; without it the dialog offers only frames.
     const headers = { 'Access-Control-Allow-Origin': '*' };
-    const server = createHost({ folder: () => site, sent: headers });
+    const server = createHost({ folder: () => site, sentHeaders: headers });
     await new Promise((done) => server.listen(0, '127.0.0.1', done));
     const origin = `http://127.0.0.1:${server.address().port}`;
     const context = await stage.browser.newContext({

@@ -35,14 +35,14 @@ const asXml = (page, text) =>
 async function openWith(page, content) {
   const readZoo = (name) => readFile(`${root}models/zoo/softmax/${name}`);
   const json = JSON.parse(await readZoo('tokenizer.json'));
-  const plain = { single_word: false, lstrip: false, rstrip: false, normalized: false };
+  const tokenOptions = { single_word: false, lstrip: false, rstrip: false, normalized: false };
   // An added token has the id of its text in the vocabulary, or a new one.
   const { vocab, merges } = json.model;
   const lastToken = merges.pop().join('');
   const id = vocab[lastToken];
   delete vocab[lastToken];
   vocab[content] = id;
-  json.added_tokens.push({ id, content, ...plain, special: false });
+  json.added_tokens.push({ id, content, ...tokenOptions, special: false });
   const file = (name, buffer) => ({ name, mimeType: 'application/octet-stream', buffer });
   await openFiles(page, [
     file('config.json', await readZoo('config.json')),

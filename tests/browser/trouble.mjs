@@ -89,8 +89,8 @@ async function waitForMessage(page, says = /./) {
   const selector = '.message:not([hidden]), #open[open] .open-error:not([hidden])';
   const message = page.locator(selector).filter({ hasText: says }).first();
   await message.waitFor({ timeout: 60_000 }).catch(() => {});
-  const all = await page.locator(selector).allTextContents();
-  return all.join(' ').replaceAll(/\s+/g, ' ').trim();
+  const texts = await page.locator(selector).allTextContents();
+  return texts.join(' ').replaceAll(/\s+/g, ' ').trim();
 }
 
 async function checkStillWorks(page) {

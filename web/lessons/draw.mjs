@@ -127,9 +127,9 @@ for (const { writes } of lessons)
         const element = document.createElement('sink-write');
         for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
         document.querySelector('main').replaceChildren(element);
-        const all = [];
-        for (let seed = 1; seed <= seeds; seed++) all.push(await element.write(seed));
-        return all;
+        const seedTexts = [];
+        for (let seed = 1; seed <= seeds; seed++) seedTexts.push(await element.write(seed));
+        return seedTexts;
       },
       [{ model, prompt }, SEEDS],
     );

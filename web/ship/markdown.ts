@@ -40,7 +40,7 @@ import {
   defaultRow,
   forms,
   formulaOf,
-  percent,
+  formatPercent,
   SWITCHES,
   type MathNode,
   type Row,
@@ -289,7 +289,7 @@ function initialRow({ switches = '', beside = '', ...set }: Record<string, strin
     checkedWord(value, name, SWITCHES[checkedWord(name, 'switch', SWITCHES) as Switch].values);
   const row: Row = { ...defaultRow, ...(set as Partial<Row>) };
   const formsBeside = splitWords(beside).map((name) => forms[checkedWord(name, 'form', forms)]!);
-  const all = [row, ...formsBeside.map((form) => ({ ...row, ...form.settings }))].map(attend);
+  const results = [row, ...formsBeside.map((form) => ({ ...row, ...form.settings }))].map(attend);
   const formatScore = (i: number) => String(defaultRow.scores[i]).replace('-', '−');
   return [
     make(
@@ -303,12 +303,12 @@ function initialRow({ switches = '', beside = '', ...set }: Record<string, strin
         ...defaultRow.scores.map((_, i) => [
           `token ${i + 1}`,
           formatScore(i),
-          ...all.map(({ weights }) => percent(weights[i]!)),
+          ...results.map(({ weights }) => formatPercent(weights[i]!)),
         ]),
         [
           'no token',
           '',
-          ...all.map(({ extraWeight }) => (extraWeight ? percent(extraWeight) : '–')),
+          ...results.map(({ extraWeight }) => (extraWeight ? formatPercent(extraWeight) : '–')),
         ],
       ],
     ),
@@ -432,7 +432,7 @@ function directives(slug: string, parts: LessonParts) {
       const { texts, trials } = readRecorded(recordedTrials as RecordedTrials);
       const rows = CONDITION_NAMES.map((name) => {
         const mean = meanOf(trials.map((trial) => trial[name].repeated));
-        return [CONDITIONS[name].title, `${prompt} …${texts[name]}`, percent(mean)];
+        return [CONDITIONS[name].title, `${prompt} …${texts[name]}`, formatPercent(mean)];
       });
       const textsTable = table(['First token', 'The model writes', 'Repeated'], rows);
       replaceByFigure(node, [textsTable], ['lesson-figure']);

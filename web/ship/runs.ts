@@ -31,16 +31,16 @@ function ticksOf([low, high]: Domain): number[] {
   const rawStep = (high - low) / TICK_COUNT;
   const power = 10 ** Math.floor(Math.log10(rawStep));
   const step = [1, 2, 5, 10].find((factor) => factor * power >= rawStep)! * power;
-  const first = Math.ceil(low / step - 1e-9);
-  const count = Math.floor(high / step + 1e-9) - first + 1;
-  return Array.from({ length: count }, (_, i) => (first + i) * step);
+  const firstMultiple = Math.ceil(low / step - 1e-9);
+  const count = Math.floor(high / step + 1e-9) - firstMultiple + 1;
+  return Array.from({ length: count }, (_, i) => (firstMultiple + i) * step);
 }
 
-const format = (value: number) => formatFixed(value, 2);
+const formatNumber = (value: number) => formatFixed(value, 2);
 const rangeWords = (values: readonly number[]) =>
   values.length === 1
-    ? format(values[0]!)
-    : `${format(meanOf(values))} (${format(Math.min(...values))} to ${format(Math.max(...values))})`;
+    ? formatNumber(values[0]!)
+    : `${formatNumber(meanOf(values))} (${formatNumber(Math.min(...values))} to ${formatNumber(Math.max(...values))})`;
 
 type Domain = readonly [low: number, high: number];
 
@@ -93,11 +93,11 @@ export function runsOf(
   const axes = [
     ...ticksOf(xDomain).flatMap((value) => [
       line('grid', x(value), top, x(value), bottom),
-      label('tick', x(value), bottom + 16, format(value), 'middle'),
+      label('tick', x(value), bottom + 16, formatNumber(value), 'middle'),
     ]),
     ...ticksOf(yDomain).flatMap((value) => [
       line(Math.abs(value) < 1e-9 ? 'zero' : 'grid', left, y(value), right, y(value)),
-      label('tick', left - 6, y(value) + 4, format(value), 'end'),
+      label('tick', left - 6, y(value) + 4, formatNumber(value), 'end'),
     ]),
     label('axis', (left + right) / 2, HEIGHT - 6, LOSS, 'middle'),
     label('axis', left, top - 1, ALPHA),

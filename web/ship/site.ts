@@ -78,13 +78,13 @@ function writeRedirects(site: string, folder: string, release: string): void {
   for (const path of filesOf(releaseFolder)) {
     if (/^(assets|engine|zoo|recordings)\//.test(path)) continue;
     const depth = path.split('/').length - 1;
-    const to = `${pathUp(depth + folderDepth)}${release}/${path}`;
+    const target = `${pathUp(depth + folderDepth)}${release}/${path}`;
     if (path.endsWith('.html'))
       write(
         path,
         redirectPage(
           readFileSync(join(releaseFolder, path), 'utf8'),
-          to,
+          target,
           `${pathUp(depth)}goes.js`,
         ),
       );

@@ -12,7 +12,7 @@ import { emergenceOf } from './views/training';
 import type { Choice } from './views/index';
 import { normProfile } from './views/norms';
 import { formatLossChange, SMALL_CHANGE } from './views/settings';
-import { firstTokenText, verdictOf, word } from './words';
+import { firstTokenText, verdictOf, tokenWord } from './words';
 
 function attentionAnswer(frame: Frame, at: Head, state: State): string {
   const { kind } = claimOf(frame, at, state);
@@ -43,8 +43,8 @@ const rowSumAnswer = ({ operation }: Frame): string =>
     : 'A token may attend to little: its row need not sum to one.';
 
 function keyAnswer(frame: Frame, at: Head): string {
-  const contest = firstKey(frame) ? undefined : compareKeys(frame, at);
-  return contest ? contestWords(contest) : '';
+  const keyComparison = firstKey(frame) ? undefined : compareKeys(frame, at);
+  return keyComparison ? contestWords(keyComparison) : '';
 }
 
 function contributionAnswer(frame: Frame, at: Head): string {
@@ -110,14 +110,14 @@ export function dormantWords(
 }
 
 function emergenceAnswer(frame: Frame): string {
-  const course = emergenceOf(frame);
-  if (!course) return '';
-  if (course.isNone) return 'At no step of the training did many heads have a sink.';
-  const { from, last } = course;
-  const opening = from > 0 ? 'Some heads have a sink' : 'No head has a sink';
+  const emergence = emergenceOf(frame);
+  if (!emergence) return '';
+  if (emergence.isNone) return 'At no step of the training did many heads have a sink.';
+  const { from, last } = emergence;
+  const firstClause = from > 0 ? 'Some heads have a sink' : 'No head has a sink';
   return last > from
-    ? `${opening} at first; after training ${last > 50 ? 'most' : 'some'} have one.`
-    : `${opening} at first, and training does not give more heads one.`;
+    ? `${firstClause} at first; after training ${last > 50 ? 'most' : 'some'} have one.`
+    : `${firstClause} at first, and training does not give more heads one.`;
 }
 
 export function emergenceWords(frame: Frame): string {
@@ -152,16 +152,16 @@ function vectorsAnswer(frame: Frame): string {
 }
 
 function nextTokenAnswer({ next: [first] }: Frame): string {
-  return first ? `The model’s first guess for the next token is “${word(first.text)}”.` : '';
+  return first ? `The model’s first guess for the next token is “${tokenWord(first.text)}”.` : '';
 }
 
 function halvesAnswer(frame: Frame): string {
   const losses = Array.from(frame.tensors.loss_at?.data ?? []).filter(Number.isFinite);
   if (losses.length < 8) return '';
   const halfLength = losses.length >> 1;
-  const fall = mean(losses.slice(0, halfLength)) - mean(losses.slice(halfLength));
-  if (Math.abs(fall) < 0.1) return 'The second half is predicted about as well as the first.';
-  return `The second half is predicted ${fall > 0 ? 'better' : 'worse'} than the first.`;
+  const lossDrop = mean(losses.slice(0, halfLength)) - mean(losses.slice(halfLength));
+  if (Math.abs(lossDrop) < 0.1) return 'The second half is predicted about as well as the first.';
+  return `The second half is predicted ${lossDrop > 0 ? 'better' : 'worse'} than the first.`;
 }
 
 function biasKeyAnswer({ tensors: { sink_ratio_bias } }: Frame): string {

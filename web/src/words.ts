@@ -15,7 +15,7 @@ import {
 } from './frame';
 
 /** Formats a number; a dash if it is undefined. */
-export function show(value: number, digits = 2): string {
+export function formatValue(value: number, digits = 2): string {
   if (!Number.isFinite(value)) return '–';
   if (value === 0) return '0';
   const size = Math.abs(value);
@@ -23,14 +23,14 @@ export function show(value: number, digits = 2): string {
   return value.toFixed(digits);
 }
 
-/** `show` with a minus sign instead of a hyphen. */
+/** `formatValue` with a minus sign instead of a hyphen. */
 export const formatReal = (value: number, digits = 2): string =>
-  show(value, digits).replace('-', '−');
+  formatValue(value, digits).replace('-', '−');
 export const formatSigned = (value: number, digits = 2): string =>
   `${value > 0 ? '+' : ''}${formatReal(value, digits)}`;
 
 /** Formats a share; `<0.1%` if it rounds to nothing. */
-export function percent(share: number, digits = 1): string {
+export function formatPercent(share: number, digits = 1): string {
   if (!Number.isFinite(share)) return '–';
   const digitsText = (100 * share).toFixed(digits);
   const smallest = 10 ** -digits;
@@ -38,7 +38,7 @@ export function percent(share: number, digits = 1): string {
 }
 
 /** Formats a row sum in whole percents, below 1% with one decimal. */
-export const sumWords = (sum: number): string => percent(sum, sum < 0.01 ? 1 : 0);
+export const sumWords = (sum: number): string => formatPercent(sum, sum < 0.01 ? 1 : 0);
 
 export function rowsWords({ sums: [least, most], isApproximate }: Claim): string {
   const [low, high] = [sumWords(least), sumWords(most)];
@@ -68,12 +68,12 @@ export function makeReadable(text: string): string {
 }
 
 /** Returns a token's text without the space before it. */
-export function word(text: string): string {
+export function tokenWord(text: string): string {
   return makeReadable(text.replace(/^ (?=\S)/, ''));
 }
 
 export function quote(frame: Frame, t: number): string {
-  return `“${word(frame.tokens[t]?.text ?? '')}”`;
+  return `“${tokenWord(frame.tokens[t]?.text ?? '')}”`;
 }
 
 /** Returns the first token; in quotation marks unless it is a special token. */
@@ -156,11 +156,11 @@ export function startTokenWords(frame: Pick<Frame, 'first' | 'firstAt' | 'specia
 export function stampWords(frame: Frame): string {
   const { eps, T, sequences, model, title } = frame;
   const promptWords = sequences === 1 ? '1 prompt' : `mean of ${sequences} prompts`;
-  const setting =
+  const settingWords =
     frame.setting ?? `ε = ${eps} · T = ${T} · ${startTokenWords(frame)} · ${promptWords}`;
   const recordedNote = model.source === 'recording' ? ' · recorded' : '';
   const storageNote = model.bits ? ` · stored at ${model.bits.toFixed(1)} bits per weight` : '';
-  return `${CLASS_WORDS[frame.class]} · ${setting} · ${title}${recordedNote}${storageNote}`;
+  return `${CLASS_WORDS[frame.class]} · ${settingWords} · ${title}${recordedNote}${storageNote}`;
 }
 
 /** Returns the parts of their stamps that all frames share. */
@@ -198,7 +198,7 @@ export function tooShortNote({ even, least }: Judgment, T: number, eps: number):
   const minimumWords = Number.isFinite(least) ? `; ${least} tokens suffice` : '';
   return (
     `Heads are not counted: in a text of ${T} ${T === 1 ? 'token' : 'tokens'}, uniform attention alone gives ` +
-    `the first one ${percent(even, 0)}, above ε = ${eps}${minimumWords}.`
+    `the first one ${formatPercent(even, 0)}, above ε = ${eps}${minimumWords}.`
   );
 }
 
@@ -228,7 +228,7 @@ export function meanAlpha(frame: Frame): number {
 }
 
 /** Formats a share in whole percents, below 1% with one decimal. */
-export const wholePercent = (share: number): string => percent(share, share < 0.0095 ? 1 : 0);
+export const wholePercent = (share: number): string => formatPercent(share, share < 0.0095 ? 1 : 0);
 
 /** Whether rows need not sum to 1 and no head gives the first token as much as uniform attention would. */
 export function isBelowUniform({ isShare, isStrongest, attention, uniform }: Claim): boolean {
@@ -240,13 +240,13 @@ export function attentionWords(claim: Claim): string {
   // A bound is rounded up so that it holds; from a preview it is raised by a tenth, to hold for the exact weights.
   if (isBelowUniform(claim)) {
     const bound = claim.isApproximate ? 1.1 * claim.attention : claim.attention;
-    return percent(Math.ceil(100 * bound - 1e-4) / 100, 0);
+    return formatPercent(Math.ceil(100 * bound - 1e-4) / 100, 0);
   }
   const number = wholePercent(claim.attention);
   if (!claim.isApproximate) return number;
   // A preview's numbers are approximate, so a large one is rounded to 5%.
   const isLarge = claim.attention >= 0.1;
-  return `about ${isLarge ? percent(Math.min(0.95, Math.round(20 * claim.attention) / 20), 0) : number}`;
+  return `about ${isLarge ? formatPercent(Math.min(0.95, Math.round(20 * claim.attention) / 20), 0) : number}`;
 }
 
 /** Says what the head's number is a share of. */
@@ -255,10 +255,10 @@ export const shareWords = ({ operation: { normalizes } }: Frame): string =>
 
 /** Compares a share with `even`, the share that the first token would get under uniform attention. */
 export function evenShareWords(share: number, even: number): string {
-  const times = share / even;
-  if (times < 0.8) return 'less than an even share';
-  if (times < 1.25) return 'about an even share';
-  const number = times.toFixed(times < 2.95 ? 1 : 0).replace('.0', '');
+  const multiple = share / even;
+  if (multiple < 0.8) return 'less than an even share';
+  if (multiple < 1.25) return 'about an even share';
+  const number = multiple.toFixed(multiple < 2.95 ? 1 : 0).replace('.0', '');
   return `${number === '2' ? 'twice' : `${number} times`} an even share`;
 }
 
@@ -277,7 +277,7 @@ export function purposeWords(frame: Frame, at: Head): string {
   if (frame.operation.name !== 'softmax' || !(ratio! < 0.5) || claim.attention < 2 * claim.uniform)
     return '';
   return (
-    `The sink lets the head say almost nothing: the value of ${firstTokenName(frame)} is ${show(ratio!)}× as long as those of ` +
+    `The sink lets the head say almost nothing: the value of ${firstTokenName(frame)} is ${formatValue(ratio!)}× as long as those of ` +
     'other tokens, so attention on it adds little.'
   );
 }
@@ -302,13 +302,13 @@ export function findingWords(frame: Frame, at: Head): string {
   const { normalizes } = frame.operation;
   const { L, H } = frame.architecture;
   const claim = claimOf(frame, at);
-  const evenClause = `uniform attention, spread evenly over the tokens that each row sees, would give ${percent(verdict.even, 0)}`;
+  const evenClause = `uniform attention, spread evenly over the tokens that each row sees, would give ${formatPercent(verdict.even, 0)}`;
   const meanSentence = normalizes
-    ? `${L * H > 1 ? `The mean over all ${L * H} heads is ${percent(meanAlpha(frame), 0)}; ` : 'Here '}${evenClause}.`
-    : `As a share of its rows that is ${percent(alphaOf(frame, at), 0)}; ${evenClause}.`;
+    ? `${L * H > 1 ? `The mean over all ${L * H} heads is ${formatPercent(meanAlpha(frame), 0)}; ` : 'Here '}${evenClause}.`
+    : `As a share of its rows that is ${formatPercent(alphaOf(frame, at), 0)}; ${evenClause}.`;
   const sentence = `${claimSentence(claim, frame)} ${meanSentence}`;
   if (!verdict.conclusive) return `${sentence} ${tooShortNote(verdict, frame.T, frame.eps)}`;
-  const basis = normalizes ? '' : ', both as a share and as a raw weight';
+  const basisWords = normalizes ? '' : ', both as a share and as a raw weight';
   const sumsSentence = normalizes
     ? ''
     : ` Rows need not sum to 100%: they sum to ${sumWords(meanRowSum(frame))} on average.`;
@@ -319,7 +319,7 @@ export function findingWords(frame: Frame, at: Head): string {
     frame.sequences > 1 && verdict.sink > 0
       ? `On average ${headCountWords}`
       : capitalize(headCountWords);
-  const countSentence = `${subjectWords} give it more than ${percent(frame.eps, 0)}${basis}${sinkClause}.`;
+  const countSentence = `${subjectWords} give it more than ${formatPercent(frame.eps, 0)}${basisWords}${sinkClause}.`;
   return `${sentence} ${countSentence}${sumsSentence}${biasNote(frame)}`;
 }
 
@@ -359,8 +359,8 @@ function sideBySideWords(frames: readonly Frame[]): string {
     const { sink, even } = verdictOf(frame);
     const promptWords = frame.sequences === 1 ? 'one prompt' : `${frame.sequences} prompts`;
     return (
-      `${nameOf(frame)} ${percent(sink)} (more than ${percent(frame.eps, 0)} in ${promptWords}, T = ${frame.T}; uniform attention ` +
-      `would give it ${percent(even, 0)})`
+      `${nameOf(frame)} ${formatPercent(sink)} (more than ${formatPercent(frame.eps, 0)} in ${promptWords}, T = ${frame.T}; uniform attention ` +
+      `would give it ${formatPercent(even, 0)})`
     );
   });
   return `These models read different texts, so their sinks are not ranked. Heads that give the first token much: ${models.join('; ')}.`;
@@ -392,7 +392,7 @@ export function comparisonWords(frames: readonly Frame[]): string {
   const scopeWords =
     promptCounts.size > 1 ? 'Over their prompts' : n === 1 ? 'On one prompt' : `Over ${n} prompts`;
   const { eps } = strongest.frame;
-  const uniformWords = `uniform attention would give it ${percent(strongest.verdict.even, 0)}`;
+  const uniformWords = `uniform attention would give it ${formatPercent(strongest.verdict.even, 0)}`;
   const rawNote = frames.some(({ operation }) => !operation.normalizes)
     ? ' Where rows need not sum to 100%, both the share and the raw weight must be that large.'
     : '';
@@ -400,9 +400,9 @@ export function comparisonWords(frames: readonly Frame[]): string {
   // Models with different numbers of heads are compared by shares.
   const isAlike = new Set(frames.map(({ architecture: { L, H } }) => L * H)).size === 1;
   const countWords = ({ frame, verdict }: (typeof verdicts)[number]) =>
-    isAlike ? headsWords(frame, verdict.sink) : `${percent(verdict.sink)} of its heads`;
+    isAlike ? headsWords(frame, verdict.sink) : `${formatPercent(verdict.sink)} of its heads`;
   if (strongest.verdict.sink === weakest.verdict.sink)
-    return `${scopeWords}, ${countWords(strongest)} give the first token more than ${percent(eps, 0)} in each model; ${uniformWords}.${notes}`;
+    return `${scopeWords}, ${countWords(strongest)} give the first token more than ${formatPercent(eps, 0)} in each model; ${uniformWords}.${notes}`;
   const weakestVerdicts = verdicts.filter(({ verdict }) => verdict.sink === weakest.verdict.sink);
   const othersWords =
     weakestVerdicts.length === verdicts.length - 1
@@ -412,7 +412,7 @@ export function comparisonWords(frames: readonly Frame[]): string {
     weakestVerdicts.length > 1 ? `${othersWords} have` : `${nameOf(weakest.frame)} has`;
   return (
     `${scopeWords}, ${nameOf(strongest.frame)} has the strongest sink: ${countWords(strongest)} give the first token more than ` +
-    `${percent(eps, 0)} of their attention (${uniformWords}); ${subject} ${weakest.verdict.sink ? `the weakest, ${countWords(weakest)}` : 'none'}.${notes}`
+    `${formatPercent(eps, 0)} of their attention (${uniformWords}); ${subject} ${weakest.verdict.sink ? `the weakest, ${countWords(weakest)}` : 'none'}.${notes}`
   );
 }
 

@@ -11,7 +11,13 @@ import { tableOf } from '../src/rooms/metrics';
 import { sinks } from '../src/views/sinks';
 import { tasks } from '../src/views/tasks';
 import { training } from '../src/views/training';
-import { areLossesAlike, OTHER_VOCABULARIES, percent, show, stampWords } from '../src/words';
+import {
+  areLossesAlike,
+  OTHER_VOCABULARIES,
+  formatPercent,
+  formatValue,
+  stampWords,
+} from '../src/words';
 import { frameOf, tensor } from './fixture';
 import { mount } from './page';
 
@@ -21,13 +27,17 @@ const frameNamed = (id: string) => frameOf({ model: { id, title: id, source: 'zo
 
 describe('small numbers', () => {
   it('are shown as numbers everywhere, never as a dash', () => {
-    expect([show(0), show(0, 3), show(1.4e-4), show(-1.4e-4)]).toEqual([
+    expect([formatValue(0), formatValue(0, 3), formatValue(1.4e-4), formatValue(-1.4e-4)]).toEqual([
       ...['0', '0', '1.4e-4', '-1.4e-4'],
     ]);
-    expect([0, 1.4e-4, 4e-4, 6e-4, 0.004, 0.006].map((x) => percent(x))).toEqual([
+    expect([0, 1.4e-4, 4e-4, 6e-4, 0.004, 0.006].map((x) => formatPercent(x))).toEqual([
       ...['0.0%', '<0.1%', '<0.1%', '0.1%', '0.4%', '0.6%'],
     ]);
-    expect([percent(0, 0), percent(0.004, 0), percent(0.006, 0)]).toEqual(['0%', '<1%', '1%']);
+    expect([formatPercent(0, 0), formatPercent(0.004, 0), formatPercent(0.006, 0)]).toEqual([
+      '0%',
+      '<1%',
+      '1%',
+    ]);
   });
 });
 

@@ -111,7 +111,7 @@ describe('the parts of a logit', () => {
   });
 });
 
-it('state the tag of the chosen head, of the strongest one, and of chance', () => {
+it('the sentence about a sink’s tag states the tag of the chosen head, of the strongest one, and of chance', () => {
   const shares = tensor([2, 2], [0.5, 0.25, 0.125, 1]);
   const tagFrame = (...stream: number[]) =>
     frameOf({}, { tag_share: shares, tag_stream: tensor([2, 2], stream) });

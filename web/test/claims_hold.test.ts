@@ -423,7 +423,7 @@ const parts = Array.from({ length: TEXTS.length / TEXTS_PER_TEST }, (_, i) =>
   TEXTS.slice(i * TEXTS_PER_TEST, (i + 1) * TEXTS_PER_TEST),
 );
 
-describe.skipIf(!isBuilt)(`on forty texts (${UNBUILT})`, () => {
+describe.skipIf(!isBuilt)(`claims on forty texts (${UNBUILT})`, () => {
   const seenClaims = new Set<string>();
 
   it.each(parts)(
@@ -604,7 +604,7 @@ const VIEW_NUMBERS: Readonly<Record<string, (frame: Frame, at: Head) => number[]
  */
 const OMITTED_VIEWS = ['training', 'arrows', 'outputs'];
 
-describe.skipIf(!isBuilt)(`of five kinds of subjects (${UNBUILT})`, () => {
+describe.skipIf(!isBuilt)(`five kinds of subjects (${UNBUILT})`, () => {
   const fewTexts = [TEXTS[0]!, TEXTS[6]!, TEXTS[15]!] as const;
   const cases = Object.keys(subjects).flatMap((name) =>
     (name === 'recording' ? fewTexts.slice(0, 1) : fewTexts).map(

@@ -214,7 +214,7 @@ describe('the picker of models', () => {
     expect(all('[name=p]')[0]!.title).toBe('The exponent.');
   });
 
-  it('leads to models that it does not list', async () => {
+  it('has a button that opens a model it does not list', async () => {
     const { click, calls } = await open();
     click('Open another model …');
     expect(calls.open).toHaveBeenCalledWith();
@@ -680,7 +680,7 @@ describe('the address', () => {
     expect(sharedLink('#x')).toMatch(/\/lab\/index\.html#x$/);
   });
 
-  it('names only models and rooms of the page', () => {
+  it('loses models and rooms that the page does not have, and says so', () => {
     const models = { canOpen: (id: string) => ['softmax', 'sigmoid'].includes(id) } as never;
     const rooms = [{ name: 'start' }, { name: 'explore' }];
     set({ room: 'explore', shown: ['softmax', 'hub:a/b', DISK, 'recording:x.safetensors'] });

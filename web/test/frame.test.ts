@@ -31,10 +31,10 @@ import {
   comparisonWords,
   findingWords,
   headsWords,
-  percent,
+  formatPercent,
   quote,
   makeReadable,
-  show,
+  formatValue,
   stampWords,
 } from '../src/words';
 import { attention } from '../src/views/attention';
@@ -61,7 +61,7 @@ describe('a frame', () => {
     ]);
   });
 
-  it('maps each head to its key/value head, in layers of several numbers of them', () => {
+  it('maps each head to its key/value head, also if layers differ in how many they have', () => {
     const sizes = [2, 1].map((G) => ({ G, K: 3, U: 3 }));
     const groupsOf = (architecture: object, layer: number) =>
       [0, 1, 2, 3].map((head) => groupOf({ architecture } as unknown as Frame, { layer, head }));
@@ -187,7 +187,7 @@ describe('a frame', () => {
     expect(mean([9, 2, 4], 1)).toBe(3);
   });
 
-  it('lists keys that at least eight queries see, and always the first', () => {
+  it('counts the keys that at least eight queries see, and always the first', () => {
     const keyCountAt = (T: number, kind = 'causal') =>
       comparableKeyCount({ T, architecture: { mask: { kind } } as Frame['architecture'] });
     expect([1, 7, 8, 9, 64].map((T) => keyCountAt(T))).toEqual([1, 1, 1, 2, 57]);
@@ -287,13 +287,13 @@ describe('a frame', () => {
 
 describe('formatted numbers', () => {
   it('show a dash for undefined values, and more digits if fixed ones would hide the value', () => {
-    expect([show(NaN), percent(NaN), show(0.0004), show(0), percent(0.6029)]).toEqual([
-      '–',
-      '–',
-      '4.0e-4',
-      '0',
-      '60.3%',
-    ]);
+    expect([
+      formatValue(NaN),
+      formatPercent(NaN),
+      formatValue(0.0004),
+      formatValue(0),
+      formatPercent(0.6029),
+    ]).toEqual(['–', '–', '4.0e-4', '0', '60.3%']);
   });
 
   it('count heads as integers for one prompt, with tenths for a mean, and as 0 for tiny means', () => {
@@ -395,7 +395,7 @@ describe('findings about a sink', () => {
       });
       expect(finding).toContain('90% of its attention');
       expect(finding).toContain(
-        `uniform attention, spread evenly over the tokens that each row sees, would give ${percent(uniformShare, 0)}`,
+        `uniform attention, spread evenly over the tokens that each row sees, would give ${formatPercent(uniformShare, 0)}`,
       );
       expect(finding.includes('of the 4 heads give it')).toBe(uniformShare <= 0.3);
       expect(finding.includes('Heads are not counted')).toBe(uniformShare > 0.3);

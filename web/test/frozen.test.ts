@@ -137,7 +137,7 @@ const releases = readdirSync(join(root, FOLDER), { withFileTypes: true })
   .filter((entry) => entry.isDirectory() && entry.name !== nextRelease)
   .map(({ name }) => name);
 
-describe.each(releases)('of release %s', (release) => {
+describe.each(releases)('release %s', (release) => {
   const set = setOf(release);
   const folder = `${FOLDER}/${release}`;
   const testNumbers = (name: string, oldNumbers: Shows, readNow: () => Promise<Shows>) =>

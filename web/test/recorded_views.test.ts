@@ -13,7 +13,7 @@ import { readsOf, tableOf } from '../src/rooms/metrics';
 import { build as figure } from '../src/rooms/figure';
 import { toCsv } from '../src/save/numbers';
 import { viewNamed, views } from '../src/views/index';
-import { percent, show } from '../src/words';
+import { formatPercent, formatValue } from '../src/words';
 import { forgetPlots } from './drawn';
 import { bytesOf, openPage, stubScreen, wordsOf } from './engine';
 import { isBuilt, UNBUILT } from './fixture';
@@ -187,7 +187,7 @@ describe.skipIf(!isBuilt)(`a recording (${UNBUILT})`, () => {
     const sentenceOf = (name: string) => viewNamed(name).says(frame, at);
     const alpha = [...alphaOfKey(frame, 3)];
     const shareAbove = (eps: number) =>
-      percent(alpha.filter((weight) => weight > eps).length / 12, 0);
+      formatPercent(alpha.filter((weight) => weight > eps).length / 12, 0);
     expect(sentenceOf('threshold')).toBe(
       `Of 12 heads, ${[0.1, 0.2, 0.3, 0.5].map((eps) => `${shareAbove(eps)} have α₄ > ${eps}`).join(', ')}; ` +
         'uniform attention has α₄ = 0.14.',
@@ -197,10 +197,10 @@ describe.skipIf(!isBuilt)(`a recording (${UNBUILT})`, () => {
       mean(Array.from({ length: 9 }, (_, t) => data[(12 * i + t + 3) * 12 + 3]!)),
     );
     expect(sentenceOf('length')).toMatch(
-      new RegExp(`T = 12: Sink₄ .*, mean α₄ ${show(mean(headMeans))} `),
+      new RegExp(`T = 12: Sink₄ .*, mean α₄ ${formatValue(mean(headMeans))} `),
     );
     expect(sentenceOf('secondary')).toContain(
-      `The first key receives ${percent(mean(alpha))} on average`,
+      `The first key receives ${formatPercent(mean(alpha))} on average`,
     );
     expect(sentenceOf('mass')).toContain('unnormalized α₄ ');
     expect(sentenceOf('geometry')).toContain('‖k₄‖ is ');
@@ -233,7 +233,7 @@ describe.skipIf(!isBuilt)(`a recording (${UNBUILT})`, () => {
     const map = frame.head!.tensors.att!.data;
     const firstMean = mean(Array.from({ length: 12 }, (_, t) => map[12 * t]!));
     expect(viewNamed('attention').says(frame, at)).toContain(
-      `In the first of 5 prompts the first token, “<s>”, receives ${percent(firstMean, 0)} on average`,
+      `In the first of 5 prompts the first token, “<s>”, receives ${formatPercent(firstMean, 0)} on average`,
     );
   });
 });

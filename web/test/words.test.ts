@@ -14,12 +14,12 @@ import {
   meanRowSum,
   formatReal,
   tooShortNote,
-  show,
+  formatValue,
   purposeWords,
   stampWords,
   sumWords,
   formatSigned,
-  word,
+  tokenWord,
 } from '../src/words';
 import { frameOf, tensor } from './fixture';
 
@@ -32,9 +32,12 @@ const sinkTensor = (share: number) => ({ sink_ratio: tensor([3], [share, 0, 0]) 
 
 describe('a displayed number', () => {
   it('has two decimals unless its caller asks for others', () => {
-    expect([show(-0.126), formatReal(-0.126), formatSigned(-0.126), formatSigned(0.126)]).toEqual([
-      ...['-0.13', '−0.13', '−0.13', '+0.13'],
-    ]);
+    expect([
+      formatValue(-0.126),
+      formatReal(-0.126),
+      formatSigned(-0.126),
+      formatSigned(0.126),
+    ]).toEqual([...['-0.13', '−0.13', '−0.13', '+0.13']]);
     expect([formatReal(-0.126, 1), formatSigned(0.126, 1)]).toEqual(['−0.1', '+0.1']);
   });
 
@@ -65,11 +68,15 @@ describe('a displayed number', () => {
 
 describe('a number in a table', () => {
   it('has a fixed number of decimals unless these would hide it', () => {
-    const texts = [0.01, 0.0099, -0.005, 99_999, 100_000, -123_456].map((x) => show(x));
+    const texts = [0.01, 0.0099, -0.005, 99_999, 100_000, -123_456].map((x) => formatValue(x));
     expect(texts).toEqual(['0.01', '9.9e-3', '-5.0e-3', '99999.00', '1.0e+5', '-1.2e+5']);
-    expect([show(1.25, 1), show(0.05, 1), show(-Infinity), word('  a'), word(' a')]).toEqual([
-      ...['1.3', '5.0e-2', '–', '\u00a0\u00a0a', 'a'],
-    ]);
+    expect([
+      formatValue(1.25, 1),
+      formatValue(0.05, 1),
+      formatValue(-Infinity),
+      tokenWord('  a'),
+      tokenWord(' a'),
+    ]).toEqual([...['1.3', '5.0e-2', '–', '\u00a0\u00a0a', 'a']]);
   });
 
   it('keeps a decimal of a row sum that a whole percent would hide', () => {

@@ -42,7 +42,7 @@ const ownValue = <Value>(
 
 export function translate(name: string, value: string): readonly [name: string, value: string] {
   const key = ownValue(FORMER_KEYS, name) ?? name;
-  const word = ownValue(WORDS, key);
-  if (word) return [key, value.replaceAll(...word)];
+  const replacement = ownValue(WORDS, key);
+  if (replacement) return [key, value.replaceAll(...replacement)];
   return [key, ownValue(ownValue(VALUES, key) ?? {}, value) ?? value];
 }

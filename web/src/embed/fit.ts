@@ -71,8 +71,8 @@ function hasOverflow(room: HTMLElement, { scrolls }: Layout): boolean {
 
 /** Returns the visible pictures; if the reader scrolls, only the first. */
 function visiblePictures(room: HTMLElement, { scrolls }: Layout): Element[] {
-  const all = [...room.querySelectorAll(PICTURE_SELECTOR)].filter(isVisible);
-  return scrolls ? all.slice(0, 1) : all;
+  const pictures = [...room.querySelectorAll(PICTURE_SELECTOR)].filter(isVisible);
+  return scrolls ? pictures.slice(0, 1) : pictures;
 }
 
 function largestSide(pictures: readonly Element[]): number {

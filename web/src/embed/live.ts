@@ -257,11 +257,11 @@ export class Live {
     const state = this.#state.value;
     if (isWholeRoom(state.view)) return;
     const view = viewNamed(state.view);
-    const shown = entriesOf(context, state.shown);
-    for (const { error } of shown) if (error) this.#host.report('error', { message: error });
-    const frames = framesOf(shown).filter((frame) => view.fits?.(frame) ?? true);
+    const entries = entriesOf(context, state.shown);
+    for (const { error } of entries) if (error) this.#host.report('error', { message: error });
+    const frames = framesOf(entries).filter((frame) => view.fits?.(frame) ?? true);
     const describe = this.#engine.value?.models.describe;
-    const isOutdated = shown.some(({ frame, isStale, error }) => !error && (!frame || isStale));
+    const isOutdated = entries.some(({ frame, isStale, error }) => !error && (!frame || isStale));
     const isComplete = frames.every((frame) => describe && hasNumbersOf(view, frame, describe));
     const isPending = frames.some((frame) => view.isPending?.(frame));
     if (!frames.length || isOutdated || !isComplete || isPending) return;

@@ -140,14 +140,14 @@ export const snippets: readonly Snippet[] = [
     // Uses MyST's directive for widgets, since MyST prints raw HTML as text.
     label: 'Jupyter Book 2 (MyST): widget',
     make: (state, base, size = DEFAULT_SIZE) => {
-      const model = {
+      const widgetModel = {
         script: new URL('sink-scope.js', base).href,
         attributes: Object.fromEntries(elementAttributes(state, size)),
         content: fallbackOf(state, base, size),
       };
       return [
         `:::{anywidget} ${new URL('sink-widget.js', base).href}`,
-        JSON.stringify(model, null, 2),
+        JSON.stringify(widgetModel, null, 2),
         ':::',
       ].join('\n');
     },

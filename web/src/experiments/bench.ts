@@ -159,9 +159,13 @@ export function build(
     },
     state: computed(() => {
       const engine = roomContext.engine.value;
-      const shown = [...new Set(engine ? subjects(engine) : [])].slice(0, MAX_SUBJECTS);
+      const shownSubjects = [...new Set(engine ? subjects(engine) : [])].slice(0, MAX_SUBJECTS);
       const state = experimentState(roomContext.state.value);
-      return { ...state, ...change(state), ...(shown.length ? { shown } : {}) };
+      return {
+        ...state,
+        ...change(state),
+        ...(shownSubjects.length ? { shown: shownSubjects } : {}),
+      };
     }),
   });
   const context = contextOf(
@@ -240,10 +244,13 @@ export function build(
     >`;
 
   function sideNotes(): TemplateResult {
-    const shown = basesOf(roomContext.state.value);
+    const bases = basesOf(roomContext.state.value);
     return html`${experiment().footer?.() ?? nothing}
       <p>
-        <button type="button" @click=${() => roomContext.embed(EXPERIMENT, roomContext, { shown })}>
+        <button
+          type="button"
+          @click=${() => roomContext.embed(EXPERIMENT, roomContext, { shown: bases })}
+        >
           Embed this experiment
         </button>
       </p>`;

@@ -6,7 +6,7 @@ import { mean, type Frame } from '../frame';
 import { cache as cacheView } from '../views/cache';
 import { costOf, editFields, choiceLabels, formatLossChange } from '../views/settings';
 import { sweep } from '../views/sweep';
-import { percent } from '../words';
+import { formatPercent } from '../words';
 import type { Experiment } from './experiment';
 import { checkbox, choicesIn, slider, baselineOf } from './parts';
 
@@ -75,8 +75,8 @@ export const cache: Experiment = {
     const sentences = results.map(
       ({ title, best, worst }) =>
         `${title}: the loss is lowest when the cache keeps ${policyLabel(best.frame)} (${formatLossChange(best.cost)} nats; the first token stays ` +
-        `in ${percent(keptShare(best.frame), 0)} of the heads), and highest when it keeps ${policyLabel(worst.frame)} ` +
-        `(${formatLossChange(worst.cost)}; ${percent(keptShare(worst.frame), 0)}).`,
+        `in ${formatPercent(keptShare(best.frame), 0)} of the heads), and highest when it keeps ${policyLabel(worst.frame)} ` +
+        `(${formatLossChange(worst.cost)}; ${formatPercent(keptShare(worst.frame), 0)}).`,
     );
     // States a result only if all policies that keep the first token in most heads lose less than the others.
     const keepsFirst = mainResult!.costs.map(({ frame }) => keptShare(frame) >= 0.5);
@@ -95,7 +95,7 @@ export const cache: Experiment = {
     { name: 'KL, nats', valueOfFrame: ({ tensors }) => tensors.kl_mean?.data[0]?.toFixed(4) },
     {
       name: 'heads that keep the first token',
-      valueOfFrame: (frame) => percent(keptShare(frame), 0),
+      valueOfFrame: (frame) => formatPercent(keptShare(frame), 0),
     },
   ],
   controls: (context) => {

@@ -11,7 +11,7 @@ import { channels, peakOf } from '../views/channels';
 import { likeness, countLikeFirst, peakLayerOfFirst } from '../views/likeness';
 import { perturbations } from '../views/perturbations';
 import { costOf, editFields, isUnedited, formatLossChange } from '../views/settings';
-import { percent } from '../words';
+import { formatPercent } from '../words';
 import type { ExperimentRequest, Experiment, Group, Setting } from './experiment';
 import { slider, baselineOf, SINK_COLUMN } from './parts';
 
@@ -97,7 +97,7 @@ function repeatFinding(groups: readonly Group[]) {
         : `the first token’s hidden norm is ${ratio.toFixed(1)}× that of the others; the norm is at least half as large for ${copyPhrases.join(', ')}, and ${textCount} of ${textFrame.T - 1} ordinary tokens`;
     const sinkWords = [textFrame, ...comparableFrames].map(
       (frame) =>
-        `${percent(frame.tensors.sink_ratio!.data[0]!)} on ${frame === textFrame ? 'text' : repeatedTokenText(frame)}`,
+        `${formatPercent(frame.tensors.sink_ratio!.data[0]!)} on ${frame === textFrame ? 'text' : repeatedTokenText(frame)}`,
     );
     return [
       {
@@ -150,7 +150,7 @@ function perturbationFinding(groups: readonly Group[], perturbation: Perturbatio
     const maxControlCost = Math.max(...controlCosts);
     const isSpecial = ownCost > 0.02 && ownCost > 3 * maxControlCost;
     const sinkWords = [baseline, perturbedFrame].map(({ tensors }) =>
-      percent(tensors.sink_ratio!.data[0]!),
+      formatPercent(tensors.sink_ratio!.data[0]!),
     );
     const noteOf = (words: string, cost: number | undefined) =>
       cost === undefined ? '' : `${words} ${formatLossChange(cost)}`;

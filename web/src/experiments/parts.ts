@@ -8,7 +8,7 @@ import type { Frame } from '../frame';
 import type { PromptFile } from '../ask/question';
 import type { NumberName } from '../ask/state';
 import { choicesOf } from '../ask/subject';
-import { percent } from '../words';
+import { formatPercent } from '../words';
 import type { Column, Experiment, Group } from './experiment';
 import { costOf, isUnedited, settingName, formatLossChange, type Cost } from '../views/settings';
 
@@ -99,7 +99,7 @@ const LOSS_COLUMNS: readonly Column[] = [
 
 export const SINK_COLUMN: Column = {
   name: 'Sink₁',
-  valueOfFrame: ({ tensors }) => percent(tensors.sink_ratio?.data[0] ?? NaN),
+  valueOfFrame: ({ tensors }) => formatPercent(tensors.sink_ratio?.data[0] ?? NaN),
 };
 
 /** A table with more rows is folded. */

@@ -7,7 +7,7 @@ import type { State } from '../ask/state';
 import { channels } from '../views/channels';
 import { costOf, editFields, choiceLabels, formatLossChange } from '../views/settings';
 import { roundingErrorOf, sweep } from '../views/sweep';
-import { capitalize, percent } from '../words';
+import { capitalize, formatPercent } from '../words';
 import type { Experiment } from './experiment';
 import { checkbox, choicesIn, firstTokensWords, slider, baselineOf, SINK_COLUMN } from './parts';
 
@@ -89,8 +89,8 @@ export const quantization: Experiment = {
       (quantized === 'weights' && WEIGHT_SCALES[granularity]) || mainResult.labels.by;
     const sentences = results.map(
       ({ title, roundedResult, exactResult }) =>
-        `${title}: the loss changes by ${formatLossChange(roundedResult.cost)} nats (relative rounding error ${percent(roundedResult.error, 0)})` +
-        `${exactTokens ? `; with ${firstTokensWords(exactTokens)} kept exact, by ${formatLossChange(exactResult.cost)} (${percent(exactResult.error, 0)})` : ''}.`,
+        `${title}: the loss changes by ${formatLossChange(roundedResult.cost)} nats (relative rounding error ${formatPercent(roundedResult.error, 0)})` +
+        `${exactTokens ? `; with ${firstTokensWords(exactTokens)} kept exact, by ${formatLossChange(exactResult.cost)} (${formatPercent(exactResult.error, 0)})` : ''}.`,
     );
     return {
       heading:
@@ -106,11 +106,11 @@ export const quantization: Experiment = {
   },
   caption: 'Loss and sink after quantization',
   columnsOf: () => [
-    { name: 'rounding error', valueOfFrame: (frame) => percent(roundingErrorOf(frame)) },
+    { name: 'rounding error', valueOfFrame: (frame) => formatPercent(roundingErrorOf(frame)) },
     {
       name: 'change of h',
       valueOfFrame: ({ tensors }) =>
-        tensors.hidden_change && percent(mean(tensors.hidden_change.data)),
+        tensors.hidden_change && formatPercent(mean(tensors.hidden_change.data)),
     },
     SINK_COLUMN,
   ],

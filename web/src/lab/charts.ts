@@ -1,7 +1,7 @@
 /** Draws the lab's charts: a table says which columns of a log each chart shows, with a line for each lab. */
 import { drawChart, type Series } from '../plot/chart';
 import { addElement } from '../page/view';
-import { percent, show } from '../words';
+import { formatPercent, formatValue } from '../words';
 import type { Lab } from './lab';
 import { recentMean, type NamedLab } from './words';
 
@@ -105,7 +105,7 @@ export function createCharts(
       );
       const lastValues = pair.map(({ lab, name }) => {
         const value = recentMean(lab, lines[0]!.column);
-        return `${name} ${isShare ? percent(value, 0) : show(value)}`;
+        return `${name} ${isShare ? formatPercent(value, 0) : formatValue(value)}`;
       });
       const hasHeldOut = shownLines.some(({ column }) => column === 'loss_held');
       const keys = [isPlanted ? plantedKey : !hasHeldOut && key, hasHeldOut && heldOutKey];

@@ -145,8 +145,8 @@ export function build(root: HTMLElement, context: Context, scope: Scope, isEmbed
     const { isRunning } = pair;
     const hasTrained = pair.isReady && pair.step > 0;
     const claim = claimWords(preset?.claim, isRunning);
-    const answer = isEmbed ? verdictWords : shortVerdictWords;
-    setText(finding, hasTrained && !isRunning ? answer(namedLabs()) : claim);
+    const wordsOf = isEmbed ? verdictWords : shortVerdictWords;
+    setText(finding, hasTrained && !isRunning ? wordsOf(namedLabs()) : claim);
     if (numbers) numbers.hidden = !hasTrained;
     if (numbersText && hasTrained && !isRunning) setText(numbersText, verdictWords(namedLabs()));
     finding.hidden = !allows(context.state.peek(), 'finding');

@@ -57,8 +57,8 @@ async function checkpointFor(card: Card, step: number, models: Models) {
  * Returns held-out sequences: beginnings of passages like those that the zoo was trained on. They are as long as the
  * sequences of the training, but at most HELD_TOKENS tokens.
  */
-async function heldOutSequences(tokenizer: Tokenizer, length: number, first: number) {
-  const prefix = first >= 0 ? [first] : [];
+async function heldOutSequences(tokenizer: Tokenizer, length: number, firstId: number) {
+  const prefix = firstId >= 0 ? [firstId] : [];
   const [file] = PASSAGE_FILES;
   const passages = JSON.parse(await fetchText(file)) as string[];
   const sequences = await cutText(tokenizer, passages, {
@@ -89,22 +89,22 @@ export async function setUp(settings: Settings, models: Models): Promise<Setup> 
   );
   const { optimizer, learning_rate, weight_decay, length, batch, planted, seed, steps } = settings;
   const recipe = { optimizer, learning_rate, weight_decay, length, batch, planted, seed, steps };
-  const first = FIRST_IDS[String(settings.first)];
+  const firstTokenId = FIRST_IDS[String(settings.first)];
   const labOptions = labOnward(
     JSON.parse(checkpoint.config) as object,
     architectureChanges(settings),
     {
       ...(recipe as Record<string, number | string>),
-      ...(first === undefined ? {} : { first }),
+      ...(firstTokenId === undefined ? {} : { first: firstTokenId }),
     },
   );
-  const firstId = Number(labOptions.recipe.first);
+  const trainedFirstId = Number(labOptions.recipe.first);
   return {
     // Measures forgetting only if the model is not trained on the same passages.
     heldOut:
       settings.text === 'passages'
         ? undefined
-        : await heldOutSequences(tokenizer, Number(length), firstId),
+        : await heldOutSequences(tokenizer, Number(length), trainedFirstId),
     options: { ...labOptions, begin: checkpoint.begin, text },
     piece: (id) => pieceOf(tokenizer, id),
     tokenizer: tokenizerFile,
@@ -114,7 +114,7 @@ export async function setUp(settings: Settings, models: Models): Promise<Setup> 
       model: `models/zoo/${card.id}`,
       step: Number(settings.at) >= TRAINED_STEPS ? null : checkpoint.step,
     },
-    ...(firstId >= 0 ? { firstText: pieceOf(tokenizer, firstId) } : {}),
+    ...(trainedFirstId >= 0 ? { firstText: pieceOf(tokenizer, trainedFirstId) } : {}),
   };
 }
 

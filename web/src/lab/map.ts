@@ -5,7 +5,7 @@ import { choiceField } from '../page/controls';
 import { diverging, sequential, type Theme } from '../plot/color';
 import { createHeatmap, type Heatmap } from '../plot/heatmap';
 import { addElement } from '../page/view';
-import { headName, percent, show } from '../words';
+import { headName, formatPercent, formatValue } from '../words';
 import { COLORS } from './charts';
 import type { Settings } from './settings';
 import { captionWords, shownHead, type NamedLab } from './words';
@@ -75,8 +75,8 @@ function drawMap(map: Heatmap, namedLab: NamedLab, theme: Theme, width: number):
     describe: ({ row, col }) => {
       if (row < 0 || col < 0) return '';
       if (col > row) return `“${labels[row]}” cannot attend to later tokens`;
-      const share = percent(headShown.shares[row * T + col]!, 1);
-      const weight = show(headShown.weights[row * T + col]!, 3);
+      const share = formatPercent(headShown.shares[row * T + col]!, 1);
+      const weight = formatValue(headShown.weights[row * T + col]!, 3);
       return `query ${row} “${labels[row]}” → key ${col} “${labels[col]}”: ${share} of the row, weight ${weight}`;
     },
   });

@@ -2,7 +2,7 @@
 import type { LogEntry, Operation } from 'sinkscope';
 import { defaults } from '../ask/state';
 import { headAt, mean, type Head } from '../frame';
-import { capitalize, headName, percent, show, sumWords } from '../words';
+import { capitalize, headName, formatPercent, formatValue, sumWords } from '../words';
 import type { Lab } from './lab';
 import { isFineTune, type Settings } from './settings';
 
@@ -90,9 +90,9 @@ function hasSink({ lab: lab, operation }: NamedLab): boolean {
  * Formats the attention on a token: a share, or, if rows need not sum to 1, a weight with its share if that is given.
  */
 function amountWords({ operation }: NamedLab, weight: number, share?: number): string {
-  if (operation?.normalizes) return `${percent(weight, 0)} of its attention`;
-  const weightWords = weight >= 0 && weight <= 1 ? sumWords(weight) : show(weight);
-  return `a weight of ${weightWords}${share === undefined ? '' : ` (${percent(share, 0)} of its row)`}`;
+  if (operation?.normalizes) return `${formatPercent(weight, 0)} of its attention`;
+  const weightWords = weight >= 0 && weight <= 1 ? sumWords(weight) : formatValue(weight);
+  return `a weight of ${weightWords}${share === undefined ? '' : ` (${formatPercent(share, 0)} of its row)`}`;
 }
 
 function firstTokenAmountWords(namedLab: NamedLab): string {
@@ -121,29 +121,29 @@ function modelWords(namedLab: NamedLab, side: number): string {
   const positionWords = side ? '' : ' at positions without a trigger';
   if (!hasSink(namedLab)) {
     const uniformNote = operation?.normalizes
-      ? ` (uniform attention: ${percent(uniformShare(lab.settings), 0)})`
+      ? ` (uniform attention: ${formatPercent(uniformShare(lab.settings), 0)})`
       : '';
     return `${capitalize(name)} gives the first token ${firstTokenAmountWords(namedLab)}${positionWords}${uniformNote}`;
   }
   const sinkStart = sinkStep(lab.log);
   return (
     `${capitalize(name)} gives the first token ${firstTokenAmountWords(namedLab)}${positionWords}` +
-    `${sinkStart === undefined ? '' : ` (above ${percent(EPS, 0)} since step ${sinkStart})`}; the first token’s value norm is ` +
-    `${show(recentMean(lab, 'value_ratio'))}× that of the others`
+    `${sinkStart === undefined ? '' : ` (above ${formatPercent(EPS, 0)} since step ${sinkStart})`}; the first token’s value norm is ` +
+    `${formatValue(recentMean(lab, 'value_ratio'))}× that of the others`
   );
 }
 
 function fineTuneWords({ name, lab, operation }: NamedLab): string {
-  const format = operation?.normalizes ? (value: number) => percent(value, 0) : show;
+  const format = operation?.normalizes ? (value: number) => formatPercent(value, 0) : formatValue;
   const quantity = operation?.normalizes
-    ? `attention on the first token (uniform: ${percent(uniformShare(lab.settings), 0)})`
+    ? `attention on the first token (uniform: ${formatPercent(uniformShare(lab.settings), 0)})`
     : 'weight on the first token';
   const changeWords = (column: string, print: (value: number) => string) =>
     `${print(lab.log[0]?.[column] ?? NaN)} → ${print(recentMean(lab, column))}`;
   const formatNats = (value: number) => value.toFixed(2);
   const plantedWords =
     Number(lab.settings.planted) > 0
-      ? `; after the planted trigger: loss ${changeWords('loss_triggers', show)}, attention on the first token ` +
+      ? `; after the planted trigger: loss ${changeWords('loss_triggers', formatValue)}, attention on the first token ` +
         changeWords('first_triggers', format)
       : '';
   const heldLosses = lab.log.flatMap(({ loss_held: loss }) => loss ?? []);
@@ -152,7 +152,7 @@ function fineTuneWords({ name, lab, operation }: NamedLab): string {
     : '';
   return (
     `${capitalize(name)}: ${quantity} ${changeWords('first_elsewhere', format)}, its value norm relative to the others ` +
-    `${changeWords('value_ratio', show)}, loss ${oldTextWords && 'on the new text '}${changeWords('loss', formatNats)}${oldTextWords}${plantedWords}`
+    `${changeWords('value_ratio', formatValue)}, loss ${oldTextWords && 'on the new text '}${changeWords('loss', formatNats)}${oldTextWords}${plantedWords}`
   );
 }
 
@@ -207,6 +207,6 @@ export function verdictWords(pair: readonly [NamedLab, NamedLab]): string {
   if (!shortSettings) return summary;
   return (
     `Short sequences (${shortSettings.length} tokens): uniform attention alone gives the first token ` +
-    `${percent(uniformShare(shortSettings), 0)}. ${summary}`
+    `${formatPercent(uniformShare(shortSettings), 0)}. ${summary}`
   );
 }

@@ -9,7 +9,7 @@ import {
   formatFixed,
   forms,
   formulaOf,
-  percent,
+  formatPercent,
   rowWords,
   SWITCHES,
   type MathNode,
@@ -103,7 +103,7 @@ class SinkRow extends HTMLElement {
           class=${isToken ? 'bar' : 'bar nowhere'}
           style="--share: ${Math.max(0, Math.min(1, share))}"
         ></span
-        ><span>${percent(share)}</span>
+        ><span>${formatPercent(share)}</span>
       </td>`;
     const setScore = (i: number) => (value: number) =>
       this.#set({ scores: row.scores.map((old, at) => (at === i ? value : old)) });

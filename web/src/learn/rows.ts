@@ -147,7 +147,7 @@ const isSame = (a: RowResult, b: RowResult) =>
   Math.abs(a.output - b.output) < 1e-9 &&
   a.weights.every((weight, i) => Math.abs(weight - b.weights[i]!) < 1e-9);
 
-export const percent = (share: number) => `${(100 * share).toFixed(0).replace('-', '−')}%`;
+export const formatPercent = (share: number) => `${(100 * share).toFixed(0).replace('-', '−')}%`;
 export const formatFixed = (value: number) => value.toFixed(2).replace('-', '−');
 
 /**
@@ -176,10 +176,12 @@ export function rowWords(row: Row, otherForms: readonly string[]): string {
   const otherPhrases = otherForms.map((name) => {
     const { title, settings } = forms[name]!;
     const { weights, output } = attend({ ...row, ...settings });
-    return `${title}: ${percent(sum(weights))} and ${formatFixed(output)}`;
+    return `${title}: ${formatPercent(sum(weights))} and ${formatFixed(output)}`;
   });
-  const extraWords = result.extraWeight ? `, ${percent(result.extraWeight)} goes to no token` : '';
-  const numbersSentence = `The three weights sum to ${percent(sum(result.weights))}${extraWords}, and the head writes ${formatFixed(result.output)} (${otherPhrases.join('; ')}).`;
+  const extraWords = result.extraWeight
+    ? `, ${formatPercent(result.extraWeight)} goes to no token`
+    : '';
+  const numbersSentence = `The three weights sum to ${formatPercent(sum(result.weights))}${extraWords}, and the head writes ${formatFixed(result.output)} (${otherPhrases.join('; ')}).`;
   const equivalence = equivalenceWords(row);
   return equivalence ? `${equivalence} ${numbersSentence}` : numbersSentence;
 }

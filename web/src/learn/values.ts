@@ -49,7 +49,8 @@ export function headScores(result: Result): HeadScore[] {
   }));
 }
 
-const percent = (share = NaN) => (Number.isFinite(share) ? `${(100 * share).toFixed(0)}%` : '–');
+const formatPercent = (share = NaN) =>
+  Number.isFinite(share) ? `${(100 * share).toFixed(0)}%` : '–';
 const formatRatio = (value = NaN) =>
   Number.isFinite(value) ? `${value.toFixed(value < 0.995 ? 2 : 1)}×` : '–';
 const formatFixed = (value = NaN) =>
@@ -129,34 +130,34 @@ function columnMeans(result: Result | undefined, name: string) {
 
 export const valueFormatters: Readonly<Record<string, (results: readonly Result[]) => string>> = {
   tokens: ([first]) => String(first?.T ?? '–'),
-  uniform: ([first]) => percent(first && uniformAlpha(first)),
+  uniform: ([first]) => formatPercent(first && uniformAlpha(first)),
   heads: ([first]) => String(first ? headScores(first).length : '–'),
   count: ([first]) =>
     String(first ? headScores(first).filter(({ alpha }) => alpha > first.eps).length : '–'),
   share: ([first]) => {
     // Over several prompts the mean of Sink₁ is not the share of heads whose mean α₁ exceeds ε.
     const sink = quantityOf(first, 'sink_1');
-    if (sink) return percent(sink.data[0]);
+    if (sink) return formatPercent(sink.data[0]);
     const scores = first ? headScores(first) : [];
-    return percent(scores.filter(({ alpha }) => alpha > first!.eps).length / scores.length);
+    return formatPercent(scores.filter(({ alpha }) => alpha > first!.eps).length / scores.length);
   },
-  alpha: ([first]) => percent(columnMean(first)),
-  second_alpha: ([, second]) => percent(columnMean(second)),
-  gets: ([first]) => percent(atStrongestHead(first, 'alpha')),
-  gives: ([first]) => percent(atStrongestHead(first, 'contribution_out_at')),
-  at_10: ([first]) => percent(quantityOf(first, 'sink_1_by_eps')?.data[10]),
-  at_30: ([first]) => percent(quantityOf(first, 'sink_1_by_eps')?.data[30]),
-  at_50: ([first]) => percent(quantityOf(first, 'sink_1_by_eps')?.data[50]),
-  row_sum: ([first]) => percent(meanRowSum(first)),
-  second_row_sum: ([, second]) => percent(meanRowSum(second)),
-  bias: ([first]) => percent(quantityOf(first, 'sink_bias')?.data[0]),
+  alpha: ([first]) => formatPercent(columnMean(first)),
+  second_alpha: ([, second]) => formatPercent(columnMean(second)),
+  gets: ([first]) => formatPercent(atStrongestHead(first, 'alpha')),
+  gives: ([first]) => formatPercent(atStrongestHead(first, 'contribution_out_at')),
+  at_10: ([first]) => formatPercent(quantityOf(first, 'sink_1_by_eps')?.data[10]),
+  at_30: ([first]) => formatPercent(quantityOf(first, 'sink_1_by_eps')?.data[30]),
+  at_50: ([first]) => formatPercent(quantityOf(first, 'sink_1_by_eps')?.data[50]),
+  row_sum: ([first]) => formatPercent(meanRowSum(first)),
+  second_row_sum: ([, second]) => formatPercent(meanRowSum(second)),
+  bias: ([first]) => formatPercent(quantityOf(first, 'sink_bias')?.data[0]),
   gate: ([first]) => {
     const gates = quantityOf(first, 'gate_mean');
     return gates ? mean(gates.data).toFixed(2) : '–';
   },
-  second_key: ([first]) => percent(columnMean(first, 1)),
+  second_key: ([first]) => formatPercent(columnMean(first, 1)),
   most_given: ([first]) =>
-    percent(Math.max(...Array.from(quantityOf(first, 'alpha_1')?.data ?? [NaN]))),
+    formatPercent(Math.max(...Array.from(quantityOf(first, 'alpha_1')?.data ?? [NaN]))),
   output: ([first]) => formatFixed(outputNorms(first)?.strongest),
   other_outputs: ([first]) => formatFixed(outputNorms(first)?.others),
   embedding_ratio: ([first]) => formatRatio(firstRatios(first, 'hidden_norm')[0]),

@@ -28,7 +28,7 @@ const CACHES: readonly (Condition & { readonly name: string })[] = [
   },
 ];
 
-const percent = (share: number) => `${(100 * share).toFixed(0)}%`;
+const formatPercent = (share: number) => `${(100 * share).toFixed(0)}%`;
 
 class SinkWrite extends HTMLElement {
   #prompt = '';
@@ -97,7 +97,7 @@ class SinkWrite extends HTMLElement {
                         html`<tr>
                           <th scope="row">${CACHES[i]!.title}</th>
                           <td>${continuation.text}</td>
-                          <td>${percent(distinctShare(continuation))}</td>
+                          <td>${formatPercent(distinctShare(continuation))}</td>
                         </tr>`,
                     )}
                   </tbody>

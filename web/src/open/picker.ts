@@ -47,12 +47,12 @@ export class Picker {
     this.#dialog.showModal();
   }
 
-  get #shown(): readonly string[] {
+  get #shownSubjects(): readonly string[] {
     return this.#context.state.peek().shown;
   }
 
   get #isFull(): boolean {
-    return this.#shown.length >= MAX_SUBJECTS;
+    return this.#shownSubjects.length >= MAX_SUBJECTS;
   }
 
   #set(shown: readonly string[]): void {
@@ -61,7 +61,7 @@ export class Picker {
   }
 
   #add(text: string): void {
-    if (!this.#shown.includes(text)) this.#set(toggleSubject(this.#shown, text));
+    if (!this.#shownSubjects.includes(text)) this.#set(toggleSubject(this.#shownSubjects, text));
   }
 
   async #loadSteps(): Promise<void> {
@@ -90,15 +90,15 @@ export class Picker {
   }
 
   #chip(text: string, name: string): TemplateResult {
-    const shown = this.#shown;
-    const isPicked = shown.includes(text);
-    const isStuck = isPicked ? shown.length === 1 : this.#isFull;
+    const shownSubjects = this.#shownSubjects;
+    const isPicked = shownSubjects.includes(text);
+    const isStuck = isPicked ? shownSubjects.length === 1 : this.#isFull;
     return html`<label class="pick ${isPicked ? 'picked' : ''}"
       ><input
         type="checkbox"
         .checked=${isPicked}
         ?disabled=${isStuck}
-        @change=${() => this.#set(toggleSubject(shown, text))}
+        @change=${() => this.#set(toggleSubject(shownSubjects, text))}
       />${name}</label
     >`;
   }
@@ -201,16 +201,16 @@ export class Picker {
   draw(): void {
     const context = this.#context;
     const { models } = context.engine.peek()!;
-    const shown = this.#shown;
+    const shownSubjects = this.#shownSubjects;
     const offeredIds = new Set(models.choices.map(({ id }) => id));
-    const unlistedSubjects = shown.filter((text) => !offeredIds.has(text));
+    const unlistedSubjects = shownSubjects.filter((text) => !offeredIds.has(text));
     const choose = (event: Event) => {
       this.#model = valueOf(event);
       void this.#loadSteps();
     };
     const countWords = this.#isFull
       ? `At most ${MAX_SUBJECTS}.`
-      : `${shown.length} of ${MAX_SUBJECTS}`;
+      : `${shownSubjects.length} of ${MAX_SUBJECTS}`;
     render(
       html`<div class="open-head">
           <h2 id="pick-title">Choose models</h2>

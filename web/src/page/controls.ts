@@ -10,7 +10,7 @@ import { INPUTS, isInputMissing, readPrompts } from '../ask/question';
 import { defaults, table, type NumberName, type State } from '../ask/state';
 import { MAX_SUBJECTS, parseSubject, titleOf } from '../ask/subject';
 import { explainTerms, field } from './terms';
-import { startTokenWords, makeReadable, word } from '../words';
+import { startTokenWords, makeReadable, tokenWord } from '../words';
 import { addElement } from './view';
 
 /**
@@ -454,7 +454,7 @@ export function tokenChips(frame: Frame, { state, set, point }: Context): Templa
       tabindex=${t === tabStop ? 0 : -1}
       aria-pressed=${query === t}
       title="position ${t}, id ${token.id}"
-      .textContent=${word(token.text)}
+      .textContent=${tokenWord(token.text)}
       @pointerenter=${() => point({ query: t })}
       @focus=${() => point({ query: t })}
       @click=${() => set({ query: query === t ? -1 : t, key: -1 })}

@@ -5,13 +5,13 @@ import type { Context } from '../page/context';
 import { isBidirectional, type Frame } from '../frame';
 import { MEASURING_CONDITIONS, splitStep } from '../ask/steps';
 import { splitArithmetic, operationOf } from '../ask/subject';
-import { CLASS_WORDS, classWords, show } from '../words';
+import { CLASS_WORDS, classWords, formatValue } from '../words';
 import { seedsOf, type Card, type Reported } from '../ask/zoo';
 import { seedsTable } from './seeds_table';
 
 function reportedWords({ sink_1, base, where }: Reported): string {
-  const baselineWords = base === undefined ? '' : `, baseline ${show(base)}%`;
-  const sinkWords = sink_1 === undefined ? '' : `Sink₁ ${show(sink_1)}%${baselineWords}: `;
+  const baselineWords = base === undefined ? '' : `, baseline ${formatValue(base)}%`;
+  const sinkWords = sink_1 === undefined ? '' : `Sink₁ ${formatValue(sink_1)}%${baselineWords}: `;
   return `Reported: ${sinkWords}${where}.`;
 }
 
@@ -22,17 +22,17 @@ function cardWords(card: Card, frame: Frame): TemplateResult {
   const startWords = startTokens ? `starting with ${startTokens}` : 'no start token';
   const suffix = isBidirectional(frame) ? ' at masked positions' : '';
   const biasWords =
-    sink_bias === undefined ? '' : `, on the bias key ${show(Number(sink_bias), 1)}%`;
+    sink_bias === undefined ? '' : `, on the bias key ${formatValue(Number(sink_bias), 1)}%`;
   const { shippedSeed, all } = seedsOf(card);
-  const seedWords = all.slice(1).map((run) => `seed ${run.seed}: ${show(run.sink_1, 1)}%`);
+  const seedWords = all.slice(1).map((run) => `seed ${run.seed}: ${formatValue(run.sink_1, 1)}%`);
   const seedsNote = seedWords.length
     ? `seed ${shippedSeed}; ${seedWords.join(', ')}`
     : `seed ${shippedSeed}, the only one`;
   return html`<p>${card.what}</p>
     <p>
       Over ${sequences} held-out sequences (T = ${T}, ε = ${eps}, ${startWords}): Sink₁
-      ${show(Number(sink_1), 1)}% (${seedsNote})${biasWords}, loss${suffix} ${show(Number(loss))}.
-      ${card.paper ? reportedWords(card.paper) : nothing}
+      ${formatValue(Number(sink_1), 1)}% (${seedsNote})${biasWords}, loss${suffix}
+      ${formatValue(Number(loss))}. ${card.paper ? reportedWords(card.paper) : nothing}
     </p>`;
 }
 
@@ -40,10 +40,10 @@ function checkpointWords({ model: { step } }: Frame): TemplateResult | typeof no
   if (!step) return nothing;
   const { sequences, T, eps } = MEASURING_CONDITIONS;
   return html`<p>
-    Stored at ${show(step.bits, 1)} bits per weight. Over ${sequences} held-out sequences (T = ${T},
-    ε = ${eps}, with start token): Sink₁ ${show(step.stored.sink_1!, 1)}%, loss
-    ${show(step.stored.loss!)}; exact weights: ${show(step.measured.sink_1!, 1)}%,
-    ${show(step.measured.loss!)}.
+    Stored at ${formatValue(step.bits, 1)} bits per weight. Over ${sequences} held-out sequences (T
+    = ${T}, ε = ${eps}, with start token): Sink₁ ${formatValue(step.stored.sink_1!, 1)}%, loss
+    ${formatValue(step.stored.loss!)}; exact weights: ${formatValue(step.measured.sink_1!, 1)}%,
+    ${formatValue(step.measured.loss!)}.
   </p>`;
 }
 
@@ -71,7 +71,7 @@ export function aboutModel(frame: Frame, context: Context): TemplateResult {
     ? (edit.parameters ?? {})
     : frame.architecture.attention.parameters;
   const parameters = Object.entries(operationParameters).map(
-    ([name, value]) => `, ${name} = ${show(value)}`,
+    ([name, value]) => `, ${name} = ${formatValue(value)}`,
   );
   const isAsTrained = frame.class === 'measured' && !frame.model.step;
   return html`<details class="more about ${frame.class}">

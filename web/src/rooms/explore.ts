@@ -36,7 +36,7 @@ import {
   claimSentence,
   headName,
   purposeWords,
-  show,
+  formatValue,
   SOFTMAX_AND_SIGMOID,
   stampWords,
 } from '../words';
@@ -235,7 +235,7 @@ function withoutFirstWords(frame: Frame, rise: number | undefined): string {
   if (!Number.isFinite(rise)) return 'Taking the first token away …';
   const loss = frame.tensors.loss_mean?.data[0] ?? NaN;
   const change = Number.isFinite(loss)
-    ? `goes from ${show(loss)} to ${show(loss + rise!)}`
+    ? `goes from ${formatValue(loss)} to ${formatValue(loss + rise!)}`
     : `changes by ${formatLossChange(rise!)}`;
   const reason = frame.operation.normalizes
     ? 'rows still sum to 100%, so this attention is forced onto other tokens'

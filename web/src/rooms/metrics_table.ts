@@ -10,9 +10,9 @@ import {
   headName,
   verdictOf,
   OTHER_VOCABULARIES,
-  percent,
+  formatPercent,
   quote,
-  show,
+  formatValue,
 } from '../words';
 import {
   metricsOf,
@@ -74,7 +74,7 @@ function cellTemplate(
   { name, digits, isPercent: isShare, cellOf }: TableMetric,
 ): TemplateResult {
   const { mean, deviation, where } = cellOf(frame);
-  const format = (x: number) => (isShare ? percent(x, digits) : show(x, digits));
+  const format = (x: number) => (isShare ? formatPercent(x, digits) : formatValue(x, digits));
   const resolution = 10 ** -digits / (isShare ? 100 : 1);
   const hasStar = !frame.operation.normalizes && name === 'sink_1';
   return html`<td data-metric=${name}>
@@ -118,7 +118,7 @@ const hasValue = (row: ReportedRow, name: string) =>
 function reportedRow(row: ReportedRow, metrics: readonly TableMetric[]): TemplateResult {
   const valueWords = (metric: TableMetric) => {
     const x = Number(reportedValue(row, metric.name));
-    return metric.isPercent ? percent(x, 2) : show(x, 2);
+    return metric.isPercent ? formatPercent(x, 2) : formatValue(x, 2);
   };
   return html`<tr class="reported">
     <th scope="row">

@@ -13,7 +13,7 @@ import { framesOf, type Context, type Scope, type SubjectEntry } from '../page/c
 import { addElement, setText } from '../page/view';
 import { colorsOf } from '../timeline/course';
 import { seedRuns, type SeedRun } from '../timeline/seeds';
-import { areLossesAlike, OTHER_VOCABULARIES, show } from '../words';
+import { areLossesAlike, OTHER_VOCABULARIES, formatValue } from '../words';
 
 type XAxis = State['xAxis'];
 
@@ -178,7 +178,7 @@ export function scatterWords(
   }
   if (drawnPoints.length < MIN_POINTS)
     sentences.push(
-      `${drawnPoints.map((point) => `${point.title}: α₁ ${formatFixed(point.alpha)} above uniform attention at ${AXES[xAxis].title} ${show(point[xAxis])}`).join('; ')}.`,
+      `${drawnPoints.map((point) => `${point.title}: α₁ ${formatFixed(point.alpha)} above uniform attention at ${AXES[xAxis].title} ${formatValue(point[xAxis])}`).join('; ')}.`,
     );
   return sentences.join(' ');
 }
@@ -221,7 +221,11 @@ export function drawScatter(
     .range([HEIGHT - BOTTOM, TOP])
     .nice(5);
   const formatTick = (value: number) =>
-    value >= 1e6 ? `${show(value / 1e6)} M` : value >= 1e3 ? `${show(value / 1e3)} k` : show(value);
+    value >= 1e6
+      ? `${formatValue(value / 1e6)} M`
+      : value >= 1e3
+        ? `${formatValue(value / 1e3)} k`
+        : formatValue(value);
   const dot = (point: Point, radius: number, color: string, name: string): TemplateResult =>
     svg`<circle class=${name} r=${radius} cx=${x(point[xAxis]).toFixed(1)} cy=${y(point.alpha).toFixed(1)}
       style=${`fill: var(${color})`}><title>${point.title}: α₁ ${formatFixed(point.alpha)}, ${axis.title} ${formatTick(point[xAxis])}</title></circle>`;

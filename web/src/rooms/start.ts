@@ -45,7 +45,7 @@ import {
   headName,
   isBelowUniform,
   meanAlpha,
-  percent,
+  formatPercent,
   rowsWords,
   firstTokenText,
   shareWords,
@@ -146,10 +146,10 @@ export function sideWords(claim: Claim, frame: Frame): TemplateResult {
 function detailsWords(frame: Frame, claim: Claim): string {
   const { L, H } = frame.architecture;
   const { layer, head } = claim.at;
-  const meanShareText = percent(meanAlpha(frame), 0);
+  const meanShareText = formatPercent(meanAlpha(frame), 0);
   const comparison = frame.operation.normalizes
-    ? `; evenly spread over the tokens that each row sees, the first token would get ${percent(claim.uniform, 0)}. The mean over all ${L * H} heads is ${meanShareText}`
-    : `, ${sumWords(claim.rowSum)} on average. As a share of its row sums the first token gets ${percent(alphaOf(frame, claim.at), 0)} in this head, ${meanShareText} on average`;
+    ? `; evenly spread over the tokens that each row sees, the first token would get ${formatPercent(claim.uniform, 0)}. The mean over all ${L * H} heads is ${meanShareText}`
+    : `, ${sumWords(claim.rowSum)} on average. As a share of its row sums the first token gets ${formatPercent(alphaOf(frame, claim.at), 0)} in this head, ${meanShareText} on average`;
   return (
     `${capitalize(modelName(frame))}: head ${headName(claim.at, frame)} (layer ${layerNumber(frame, layer)}, head ${head}, counted from 0) ` +
     `${claim.isStrongest ? `of ${L * H}, the one that gives the first token most` : 'is selected'}. ` +

@@ -40,10 +40,10 @@ import {
   headsWords,
   isBelowUniform,
   verdictOf,
-  percent,
+  formatPercent,
   shareWords,
   tooShortNote,
-  show,
+  formatValue,
   MUST_SPEND_SENTENCE,
 } from '../words';
 import { cardOf } from './about';
@@ -135,7 +135,7 @@ function sinkCountWords(frame: Frame): string {
         : share > 0
           ? 'Only one head does it.'
           : 'No head does it on this text.';
-  return `${opening} ${gridText} ${capitalize(headsWords(frame, share))} give the first token more than ${percent(frame.eps, 0)}${frame.eps === defaults.eps ? ', the usual threshold' : ''} (evenly spread over the tokens that each row sees, it would be ${percent(verdict.even, 0)}): such a head has an attention sink.`;
+  return `${opening} ${gridText} ${capitalize(headsWords(frame, share))} give the first token more than ${formatPercent(frame.eps, 0)}${frame.eps === defaults.eps ? ', the usual threshold' : ''} (evenly spread over the tokens that each row sees, it would be ${formatPercent(verdict.even, 0)}): such a head has an attention sink.`;
 }
 
 /** Step 1: all heads, and the selected one beside them. */
@@ -545,7 +545,7 @@ const trainingStep: Build = (place, { context, scope }) => {
           </p>
           <p role="status">
             ${capitalize(stepName)}: head ${headName(at, frame)} gives the first token
-            ${claim.isShare ? `${attentionWords(claim)} ${shareWords(frame)}` : `a weight of ${percent(claim.attention)}`}${uniformText}${finalText}.
+            ${claim.isShare ? `${attentionWords(claim)} ${shareWords(frame)}` : `a weight of ${formatPercent(claim.attention)}`}${uniformText}${finalText}.
           </p>
           <p>
             Training only asks for a better guess of the next token. At step 0 only the first rows
@@ -610,8 +610,8 @@ function twinWords([frame, twinFrame]: readonly Frame[], context: Context): stri
   if (!Number.isFinite(loss + twinLoss + sinkShare + twinShare)) return '';
   const perplexityRise = 100 * Math.expm1(twinLoss - loss);
   return (
-    `Yes${perplexityRise > 0 ? ', but this one predicts worse' : ''}. On average over 100 other passages ${percent(twinShare)} of the heads of the sigmoid model have a sink, of the softmax model (same ` +
-    `size, same data) ${percent(sinkShare, 0)}. The loss of the sigmoid model is ${show(twinLoss)} nats per token against ${show(loss)}: its perplexity is ` +
+    `Yes${perplexityRise > 0 ? ', but this one predicts worse' : ''}. On average over 100 other passages ${formatPercent(twinShare)} of the heads of the sigmoid model have a sink, of the softmax model (same ` +
+    `size, same data) ${formatPercent(sinkShare, 0)}. The loss of the sigmoid model is ${formatValue(twinLoss)} nats per token against ${formatValue(loss)}: its perplexity is ` +
     `${Math.abs(perplexityRise).toFixed(0)}% ${perplexityRise > 0 ? 'higher' : 'lower'}.${perplexityRise > 0 ? ' These are two models: Compare has further seeds.' : ''}`
   );
 }

@@ -17,7 +17,7 @@ import type { Frame } from '../frame';
 import { addElement } from '../page/view';
 import { emergenceOf } from '../views/training';
 import { explainTerms } from '../page/terms';
-import { headsWords, verdictOf, percent, sharedConditions, tooShortNote } from '../words';
+import { headsWords, verdictOf, formatPercent, sharedConditions, tooShortNote } from '../words';
 import { addTrainingSlider } from './walk';
 import './panes.css';
 import './training.css';
@@ -68,11 +68,11 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       if (!verdict.conclusive) return tooShortNote(verdict, frame.T, frame.eps).slice(0, -1);
       const summary = `${frame.title}: ${headsWords(frame, verdict.sink)}`;
       if (i && verdicts[0]!.conclusive) return summary;
-      return `${summary} give the first token more than ${percent(frame.eps, 0)} of their attention`;
+      return `${summary} give the first token more than ${formatPercent(frame.eps, 0)} of their attention`;
     });
     const hasError = entries.some(({ error }) => error);
     const uniformShareTexts = verdicts.flatMap((verdict) =>
-      verdict.conclusive ? percent(verdict.even, 0) : [],
+      verdict.conclusive ? formatPercent(verdict.even, 0) : [],
     );
     const uniformNote = uniformShareTexts.length
       ? `; uniform attention would give it ${[...new Set(uniformShareTexts)].join(' / ')}`

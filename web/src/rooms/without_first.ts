@@ -20,7 +20,7 @@ import {
   type Trial,
 } from '../run/without_first';
 import { formatNumber, halfInterval } from '../timeline/seeds';
-import { firstTokenName, percent } from '../words';
+import { firstTokenName, formatPercent } from '../words';
 import { barsTable, linesTable } from './tables';
 import './without_first.css';
 
@@ -70,7 +70,7 @@ export function verdictOf(trials: readonly Numbers[], count: number) {
       ? 'worse'
       : 'same';
   const shareText = (name: ConditionName, measure: keyof Measures) =>
-    percent(meanOf(trials, name, measure), 0);
+    formatPercent(meanOf(trials, name, measure), 0);
   const lossWords = (name: ConditionName) => meanOf(trials, name, 'loss').toFixed(2);
   const numbersText =
     `Over ${trials.length} seeds, ${shareText('deleted', 'repeated')} of the text written without it repeats three earlier ` +
@@ -108,7 +108,7 @@ function textsTable(
     title: CONDITIONS[name].title,
     cells: [
       html`<div class="written"><span class="hint">${prompt}</span>${textOf(name)}</div>`,
-      percent(meanOf(trials, name, 'repeated'), 0),
+      formatPercent(meanOf(trials, name, 'repeated'), 0),
       formatNumber(meanOf(trials, name, 'loss'), 2),
     ],
   }));
@@ -164,7 +164,7 @@ export function addRecordedTexts(place: HTMLElement, scope: Scope): void {
             `Written tokens that repeat a phrase of three tokens, over ${trials.length} texts`,
             BARS.map(([one, title]) => {
               const share = meanOf(trials, one, 'repeated');
-              return { title, share, text: percent(share, 0) };
+              return { title, share, text: formatPercent(share, 0) };
             }),
           )}
         </div>

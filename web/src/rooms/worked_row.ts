@@ -6,7 +6,7 @@ import { html, nothing, render } from 'lit';
 import { defaults } from '../ask/state';
 import { firstKey, mapsOf, mean, ofHead, rowSumOf, type Frame, type Head } from '../frame';
 import { quantity } from '../save/numbers';
-import { firstTokenText, headName, percent, quote, show, sumWords } from '../words';
+import { firstTokenText, headName, formatPercent, quote, formatValue, sumWords } from '../words';
 import { barCell } from './tables';
 import { formatNumber } from '../timeline/seeds';
 import { addElement, setText, type View } from '../page/view';
@@ -186,13 +186,13 @@ export function compareRows(frames: readonly Frame[], query: number): string {
     Math.max(workedRow.output, otherRow.output) < workedRow.outputWithoutFirst / 2;
   if (!isContrast || !areOutputsSmall) return '';
   return (
-    `Both heads write little in this row (${lengthWords(workedRow.output)} and ${lengthWords(otherRow.output)}): softmax gives ${percent(firstEntry.weight, 0)} to ` +
+    `Both heads write little in this row (${lengthWords(workedRow.output)} and ${lengthWords(otherRow.output)}): softmax gives ${formatPercent(firstEntry.weight, 0)} to ` +
     `${firstTokenText(frame!)}, whose value is small, and sigmoid gives ${sumWords(otherRow.sum)} in all.`
   );
 }
 
 /** Formats a norm; `<0.01` if it would round to 0. */
-const lengthWords = (x: number) => (x > 0 && x < 0.01 ? '<0.01' : show(x));
+const lengthWords = (x: number) => (x > 0 && x < 0.01 ? '<0.01' : formatValue(x));
 
 const sumOf = (values: readonly number[]) => values.reduce((a, b) => a + b, 0);
 
@@ -227,7 +227,7 @@ function tableOf(workedRow: WorkedRow, barMax: number, frame: Frame, at: Head) {
               ${isFirst(entry.key) ? firstTokenText(frame) : quote(frame, entry.key)}
             </th>
             <td>${formatNumber(entry.score, 2)}</td>
-            ${barCell(Math.abs(entry.weight), percent(entry.weight))}
+            ${barCell(Math.abs(entry.weight), formatPercent(entry.weight))}
             ${barCell(entry.value / barMax, lengthWords(entry.value))}
             ${barCell(entry.adds / barMax, lengthWords(entry.adds))}
           </tr>`,
@@ -239,7 +239,7 @@ function tableOf(workedRow: WorkedRow, barMax: number, frame: Frame, at: Head) {
               <td>
                 ${formatNumber(Math.min(...scores), 2)} to ${formatNumber(Math.max(...scores), 2)}
               </td>
-              ${barCell(Math.abs(otherWeight), percent(otherWeight))}
+              ${barCell(Math.abs(otherWeight), formatPercent(otherWeight))}
               ${barCell(otherValue / barMax, `${lengthWords(otherValue)} each`)}
               ${barCell(othersOutput / barMax, `${lengthWords(othersOutput)} together`)}
             </tr>`

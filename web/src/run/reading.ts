@@ -306,9 +306,9 @@ export async function completeFrame(
     );
   const tensors = { ...frame.tensors, ...tensorsByName(names, results) };
   const perPrompt = frame.sequences === 1 ? addPromptNumbers({}, tensors) : frame.perPrompt;
-  const next =
+  const predictions =
     tensors.next && !frame.next.length ? likeliestTokens(tensors.next, openModel) : frame.next;
-  const filledFrame = { ...frame, tensors, perPrompt, next };
+  const filledFrame = { ...frame, tensors, perPrompt, next: predictions };
   const at = headOf(filledFrame);
   const isGuessRight = guessedHead?.layer === at.layer && guessedHead.head === at.head;
   const availableTensors = {

@@ -48,7 +48,7 @@ async function measureTasks(
   const { V, context } = model.architecture;
   const prefixLength = frame.tokens.findIndex(({ special }) => !special);
   const prefix = frame.tokens.slice(0, Math.max(0, prefixLength));
-  const special = prefix.map(({ text }) => text);
+  const specialTexts = prefix.map(({ text }) => text);
   const candidates = [
     await textTask(frame.ids),
     await copyTask(V, {
@@ -56,8 +56,8 @@ async function measureTasks(
       never: tokenizer.special,
       length: Math.min(COPY_LENGTH, Math.floor((context - 2) / 2)),
     }),
-    await recallTask(tokenizer, { between: 1, special }),
-    await recallTask(tokenizer, { between: 4, special }),
+    await recallTask(tokenizer, { between: 1, special: specialTexts }),
+    await recallTask(tokenizer, { between: 4, special: specialTexts }),
   ];
   const fittingTasks = candidates
     .filter((task) => task !== undefined)

@@ -65,7 +65,7 @@ export function cardOf(frame: Frame, at: Head, { version, link }: Origin): HTMLC
   context.textBaseline = 'top';
   const textWidth = WIDTH - MAP_SIZE - 3 * MARGIN;
   let y = MARGIN;
-  const write = (text: string, size: number, color: string, maxLines: number, weight = 400) => {
+  const writeText = (text: string, size: number, color: string, maxLines: number, weight = 400) => {
     context.font = `${weight} ${size}px ${FONT}`;
     context.fillStyle = color;
     const isWithin = (line: string) => context.measureText(line).width <= textWidth;
@@ -75,10 +75,10 @@ export function cardOf(frame: Frame, at: Head, { version, link }: Origin): HTMLC
     }
     y += 0.4 * size;
   };
-  write(`“${frame.question.prompt}”`, 30, INK, 5, 600);
-  write(attentionWords(claimOf(frame, at)), 92, SINK, 1, 700);
-  write(findingWords(frame, at), 22, INK, 4);
-  write(stampWords(frame), 15, LIGHT_INK, 2);
+  writeText(`“${frame.question.prompt}”`, 30, INK, 5, 600);
+  writeText(attentionWords(claimOf(frame, at)), 92, SINK, 1, 700);
+  writeText(findingWords(frame, at), 22, INK, 4);
+  writeText(stampWords(frame), 15, LIGHT_INK, 2);
   context.imageSmoothingEnabled = false;
   const map = drawMap(frame);
   const mapLeft = WIDTH - MARGIN - MAP_SIZE;

@@ -206,7 +206,7 @@ export function addKinds<const K extends string>(
 ): HTMLDetailsElement {
   const menu = document.createElement('details');
   menu.className = 'save';
-  const press = (kind: K) => {
+  const chooseKind = (kind: K) => {
     menu.open = false;
     menu.querySelector('summary')!.focus();
     choose(kind);
@@ -214,7 +214,7 @@ export function addKinds<const K extends string>(
   render(
     html`<summary aria-label="Save ${name}">Save</summary>
       <div>
-        ${kinds.map((kind) => html`<button type="button" @click=${() => press(kind)}>${kind}</button>`)}
+        ${kinds.map((kind) => html`<button type="button" @click=${() => chooseKind(kind)}>${kind}</button>`)}
       </div>`,
     menu,
   );

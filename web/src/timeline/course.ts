@@ -3,7 +3,7 @@ import type { Timeline } from 'sinkscope';
 import { splitStep } from '../ask/steps';
 import { splitArithmetic } from '../ask/subject';
 import type { Frame } from '../frame';
-import { show } from '../words';
+import { formatValue } from '../words';
 import type { Timelines } from './timelines';
 
 export interface Quantity {
@@ -190,5 +190,5 @@ export function valueWords(value: number | undefined, { digits, unit }: Quantity
   if (value === undefined) return '–';
   // A share of zero is 0.0%, not a power of ten.
   if (unit === '%') return `${value.toFixed(digits)}%`;
-  return `${show(value, digits)}${unit === '×' ? ' ×' : ''}`;
+  return `${formatValue(value, digits)}${unit === '×' ? ' ×' : ''}`;
 }

@@ -5,7 +5,7 @@
 import { svg, render, type TemplateResult } from 'lit';
 import { firstKey, groupOf, mean, ofHead, visibleKeyEnd, type Frame, type Head } from '../frame';
 import { quantity } from '../save/numbers';
-import { headWords, quote, show, formatSigned, word } from '../words';
+import { headWords, quote, formatValue, formatSigned, tokenWord } from '../words';
 import { addElement, setText, type View } from '../page/view';
 import { queryRange, shownQuery } from './query';
 
@@ -85,7 +85,7 @@ function sentence(frame: Frame, at: Head): string {
       : '';
   return (
     `${answerOf(comparison)} In ${headWords(at, frame)} the cosine of query and key is ${formatSigned(firstCosine)} on average with the first ` +
-    `key and ${formatSigned(otherCosine)} with the others; the first key is ${show(normRatio)}× as long as these, and has the highest score in ` +
+    `key and ${formatSigned(otherCosine)} with the others; the first key is ${formatValue(normRatio)}× as long as these, and has the highest score in ` +
     `${winCount === rowCount ? 'all' : `${winCount} of the`} ${rowCount} later rows.${shortKeyNote}`
   );
 }
@@ -168,7 +168,7 @@ export const arrows: View = {
       plot.hidden = slider.hidden = !vectors;
       if (!vectors) return;
       const query = shownQuery(frame, state.query);
-      const queryText = `query of token ${query}, ${word(frame.tokens[query]!.text)}`;
+      const queryText = `query of token ${query}, ${tokenWord(frame.tokens[query]!.text)}`;
       const caption = sentence(frame, at);
       setText(captionElement, isAnswered ? caption.replace(/^.*?\. (?=In head)/, '') : caption);
       render(drawPicture(frame, vectors, query, `Arrows for the ${queryText}. ${caption}`), plot);

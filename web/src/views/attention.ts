@@ -27,12 +27,12 @@ import {
   headWords,
   isBelowUniform,
   verdictOf,
-  percent,
+  formatPercent,
   quote,
   tooShortNote,
-  show,
+  formatValue,
   sumWords,
-  word,
+  tokenWord,
 } from '../words';
 import { cacheLast, addElement, setText, type DrawOptions, type View } from '../page/view';
 
@@ -65,9 +65,9 @@ function formatBlock(frame: Frame, { weights, largest: maxima, side }: Maps, { r
   const mean = weights[row * side + col]!;
   const meanWords = Number.isNaN(mean)
     ? 'not visible (later tokens)'
-    : `mean weight ${show(mean, 4)}`;
+    : `mean weight ${formatValue(mean, 4)}`;
   const largestWords =
-    maxima && !Number.isNaN(mean) ? `, largest ${show(maxima[row * side + col]!, 4)}` : '';
+    maxima && !Number.isNaN(mean) ? `, largest ${formatValue(maxima[row * side + col]!, 4)}` : '';
   return `queries ${queries} → keys ${keys}: ${meanWords}${largestWords}`;
 }
 
@@ -89,15 +89,15 @@ function formatCell(
     const [queryText, keyText] = [quote(frame, row), quote(frame, col)];
     if (col >= visibleKeyEnd(frame, row))
       return `${queryText} cannot attend to ${keyText}, a later token`;
-    return `${queryText} attends to ${keyText}: ${percent(cellsOf(map, state)[index]!)}`;
+    return `${queryText} attends to ${keyText}: ${formatPercent(cellsOf(map, state)[index]!)}`;
   }
   const cellName = `query ${row} ${quote(frame, row)} → key ${col} ${quote(frame, col)}`;
   if (col >= visibleKeyEnd(frame, row)) return `${cellName}: not visible (later token)`;
   if (Number.isNaN(shares[index])) return `${cellName}: forgotten (not in the cache)`;
-  const weightText = show(weights[index]!, 4);
+  const weightText = formatValue(weights[index]!, 4);
   if (frame.operation.normalizes) return `${cellName}: ${weightText}`;
   const sum = map.sums?.[cell.row] ?? rowSumOf(weights, frame.T, row);
-  return `${cellName}: ${percent(shares[index]!, 1)} of the row, weight ${weightText} of row sum ${show(sum, 3)}`;
+  return `${cellName}: ${formatPercent(shares[index]!, 1)} of the row, weight ${weightText} of row sum ${formatValue(sum, 3)}`;
 }
 
 /** Creates a thumbnail of the whole map with a frame that encloses the exact cells; a click on it moves the frame. */
@@ -209,7 +209,7 @@ export const attention: View = {
         ? `a weight of ${weightText} at most, the most that any head gives it`
         : `a mean weight of ${weightText}`;
     const sumsNote = claim.isShare
-      ? `; uniform attention would give it ${percent(verdict.even, 0)}`
+      ? `; uniform attention would give it ${formatPercent(verdict.even, 0)}`
       : `; rows sum to ${sumWords(claim.rowSum)} on average`;
     const { side, block } = gridOf(frame);
     const blocksNote = frame.pooled
@@ -273,7 +273,9 @@ export const attention: View = {
       const { query = -1, key = -1 } = pointed.value;
       heatmap.highlight(cellOf(query, key));
     });
-    const wordsOf = cacheLast((tokens: Frame['tokens']) => tokens.map(({ text }) => word(text)));
+    const wordsOf = cacheLast((tokens: Frame['tokens']) =>
+      tokens.map(({ text }) => tokenWord(text)),
+    );
     return (frame, options) => {
       const maps = mapsOf(frame);
       if (!maps) return;
@@ -306,7 +308,7 @@ export const attention: View = {
       title.hidden = legendRow.hidden = isUnlabeled;
       if (hasBlockCells && !hasMaxima) {
         setText(scaleTitle, '');
-        drawLegend(legend, scale, ['mean weight 0', show(scale.high, 3)]);
+        drawLegend(legend, scale, ['mean weight 0', formatValue(scale.high, 3)]);
       } else {
         setText(
           scaleTitle,

@@ -2,7 +2,7 @@
 import { ofHead } from '../frame';
 import { sequential } from '../plot/color';
 import { quantity } from '../save/numbers';
-import { headsWords, headWords, percent, show } from '../words';
+import { headsWords, headWords, formatPercent, formatValue } from '../words';
 import { createHeadsDraw } from './head_map';
 import type { View } from '../page/view';
 
@@ -23,9 +23,9 @@ export const bias: View = {
     quantity('weight_of_bias', ['layer', 'head', 'query'], tensors.att_bias!),
   ],
   says: (frame) =>
-    `The bias key receives more than ${percent(frame.eps, 0)} of the attention in ` +
+    `The bias key receives more than ${formatPercent(frame.eps, 0)} of the attention in ` +
     `${headsWords(frame, frame.tensors.sink_ratio_bias!.data[0]!)}; largest α∗ ` +
-    `${show(Math.max(...frame.tensors.alpha_bias!.data))}.`,
+    `${formatValue(Math.max(...frame.tensors.alpha_bias!.data))}.`,
   draw: createHeadsDraw(
     (frame, at) => bias.says(frame, at),
     (frame, { at, theme }) => ({

@@ -4,7 +4,7 @@ import { sequential } from '../plot/color';
 import { createHeatmap } from '../plot/heatmap';
 import { drawLegend } from '../plot/legend';
 import { quantity } from '../save/numbers';
-import { capitalize, headName, percent, quote } from '../words';
+import { capitalize, headName, formatPercent, quote } from '../words';
 import { editFields, settingName } from './settings';
 import { cacheLast, addElement, setText, type View } from '../page/view';
 
@@ -33,7 +33,7 @@ export const cache: View = {
     const { data } = frame.tensors.keeps_first!;
     const share = mean(data);
     const count = Math.round(data.length * share);
-    return `${capitalize(settingName(frame))}: ${count} of ${data.length} heads (${percent(share, 0)}) keep the first token, ${quote(frame, 0)}, until the end.`;
+    return `${capitalize(settingName(frame))}: ${count} of ${data.length} heads (${formatPercent(share, 0)}) keep the first token, ${quote(frame, 0)}, until the end.`;
   },
   draw(root, { set, point }) {
     const captionElement = addElement(root, 'caption', 'p');

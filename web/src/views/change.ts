@@ -16,7 +16,7 @@ import { diverging } from '../plot/color';
 import { createHeatmap } from '../plot/heatmap';
 import { drawLegend } from '../plot/legend';
 import { quantity } from '../save/numbers';
-import { headWords, percent, quote, formatSigned, word } from '../words';
+import { headWords, formatPercent, quote, formatSigned, tokenWord } from '../words';
 import { axesOf } from './attention';
 import { createHeadMap } from './head_map';
 import { addElement, setText, type View } from '../page/view';
@@ -54,7 +54,7 @@ function sentence(frame: Frame, base: Frame, at: Head): string {
     ? `The loss changes by ${formatSigned(mean(finiteChanges), 3)} nats per token, most at token ${largestAt} ` +
       `${quote(frame, largestAt)}: ${formatSigned(change[largestAt]!)}. `
     : '';
-  return `${lossWords}The first token’s mean weight in ${headWords(at, frame)} is ${percent(after!, 0)}; in the baseline it is ${percent(before!, 0)}.`;
+  return `${lossWords}The first token’s mean weight in ${headWords(at, frame)} is ${formatPercent(after!, 0)}; in the baseline it is ${formatPercent(before!, 0)}.`;
 }
 
 export const change: View = {
@@ -132,7 +132,7 @@ export const change: View = {
         drawLegend(legend, scale, [formatSigned(scale.low), formatSigned(scale.high)]);
         const { side, block } = gridOf(frame);
         blockSize = block;
-        const labels = frame.pooled ? undefined : frame.tokens.map(({ text }) => word(text));
+        const labels = frame.pooled ? undefined : frame.tokens.map(({ text }) => tokenWord(text));
         const nameOf = (place: number) =>
           frame.pooled ? blockWords(frame, place) : `${place} ${quote(frame, place)}`;
         heatmap.draw({

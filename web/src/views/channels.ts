@@ -12,7 +12,7 @@ import { sequential } from '../plot/color';
 import { createHeatmap } from '../plot/heatmap';
 import { drawLegend } from '../plot/legend';
 import { quantity } from '../save/numbers';
-import { capitalize, percent, quote, show, stateWords } from '../words';
+import { capitalize, formatPercent, quote, formatValue, stateWords } from '../words';
 import type { State } from '../ask/state';
 import { addElement, cacheLast, setText, type View } from '../page/view';
 
@@ -53,7 +53,7 @@ function superWeightWords(frame: Frame): string {
   const { layer, row, column, token, share } = candidate;
   return (
     ` Layer ${layerNumber(frame, layer)} writes the largest activation, into channel ${row} of token ${token}; a single weight ` +
-    `(row ${row}, column ${column} of the down projection) contributes ${percent(share, 0)} of it.`
+    `(row ${row}, column ${column} of the down projection) contributes ${formatPercent(share, 0)} of it.`
   );
 }
 
@@ -63,8 +63,8 @@ function peakWords(
 ) {
   const kurtosis = frame.tensors.kurtosis!.data[layer]!;
   return (
-    `${capitalize(stateWords(layer))}, the largest activation is ${show(size, 1)}, ${show(size / median, 0)}× the median: ` +
-    `channel ${channel} of token ${token}, ${quote(frame, token)}. Kurtosis ${show(kurtosis, 0)} ` +
+    `${capitalize(stateWords(layer))}, the largest activation is ${formatValue(size, 1)}, ${formatValue(size / median, 0)}× the median: ` +
+    `channel ${channel} of token ${token}, ${quote(frame, token)}. Kurtosis ${formatValue(kurtosis, 0)} ` +
     `(${frame.sequences > 1 ? `mean over ${frame.sequences} prompts; ` : ''}a normal distribution has 3).${superWeightWords(frame)}`
   );
 }
@@ -131,7 +131,7 @@ export const channels: View = {
       const maximum = largestMagnitude(frames.map((member) => [peakOf(member, state.layer).size]));
       const scale = sequential(theme, maximum, true);
       setText(captionElement, peakWords(frame, peak));
-      drawLegend(legend, scale, ['|h| 0', show(maximum, 1)]);
+      drawLegend(legend, scale, ['|h| 0', formatValue(maximum, 1)]);
       map.draw({
         rows: T,
         cols: D,
@@ -148,7 +148,7 @@ export const channels: View = {
         describe: ({ row, col }) =>
           row < 0 || col < 0
             ? ''
-            : `token ${row} ${quote(frame, row)}, channel ${col}: |h| = ${show(data[row * D + col]!)}`,
+            : `token ${row} ${quote(frame, row)}, channel ${col}: |h| = ${formatValue(data[row * D + col]!)}`,
       });
     };
   },

@@ -7,7 +7,7 @@ import type { View } from '../page/view';
 import { createChartDraw } from './chart_draw';
 import { quantity } from '../save/numbers';
 import { colorsOf } from '../timeline/course';
-import { show } from '../words';
+import { formatValue } from '../words';
 
 const dataOf = (frame: Frame, name: string) => frame.tensors[name]!.data as Float32Array;
 
@@ -45,13 +45,13 @@ export const compression: View = {
   says: (frame) => {
     const entropy = dataOf(frame, 'matrix_entropy');
     const { depth, layer } = valleyOf(entropy);
-    const endWords = `${show(entropy[0]!)} at the embedding and ${show(entropy.at(-1)!)} after the last layer`;
+    const endWords = `${formatValue(entropy[0]!)} at the embedding and ${formatValue(entropy.at(-1)!)} after the last layer`;
     if (!(depth > 0)) return `${frame.title}: no valley; matrix entropy is ${endWords}.`;
     const { depth: depthWithoutFirst } = valleyOf(dataOf(frame, 'matrix_entropy_others'));
     return (
-      `${frame.title}: matrix entropy is ${endWords}, and ${show(entropy[layer + 1]!)} after layer ${layer}, ` +
-      `${show(depth)} below both; without the first token ` +
-      `${depthWithoutFirst > 0 ? `the valley is ${show(depthWithoutFirst)} deep` : 'there is no valley'}.`
+      `${frame.title}: matrix entropy is ${endWords}, and ${formatValue(entropy[layer + 1]!)} after layer ${layer}, ` +
+      `${formatValue(depth)} below both; without the first token ` +
+      `${depthWithoutFirst > 0 ? `the valley is ${formatValue(depthWithoutFirst)} deep` : 'there is no valley'}.`
     );
   },
   draw: createChartDraw(

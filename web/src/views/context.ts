@@ -1,7 +1,7 @@
 /** Draws Sink_1 of the first 16, 23, 32, ... tokens of the prompts, up to all of their tokens. */
 import { isBidirectional, mean, type Frame } from '../frame';
 import { quantity } from '../save/numbers';
-import { percent, show } from '../words';
+import { formatPercent, formatValue } from '../words';
 import type { View } from '../page/view';
 import { createChartDraw } from './chart_draw';
 
@@ -50,7 +50,7 @@ export const context: View = {
     const indices = [...new Set([0, Math.floor(lastIndex / 2), lastIndex])];
     const phrases = indices.map(
       (i) =>
-        `${percent(sink[i]!, 0)} with ${lengths[i]!.toLocaleString('en')} tokens (mean α₁ ${show(alpha[i]!, 2)}, uniform ${show(uniform[i]!, 2)})`,
+        `${formatPercent(sink[i]!, 0)} with ${lengths[i]!.toLocaleString('en')} tokens (mean α₁ ${formatValue(alpha[i]!, 2)}, uniform ${formatValue(uniform[i]!, 2)})`,
     );
     return `Sink₁ is ${phrases.join(', ')}.`;
   },

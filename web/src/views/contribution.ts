@@ -2,7 +2,7 @@
 import { alphaOfKey, firstKey, ofHead, type Frame, type Head } from '../frame';
 import { sequential } from '../plot/color';
 import { quantity } from '../save/numbers';
-import { capitalize, firstTokenName, headWords, percent } from '../words';
+import { capitalize, firstTokenName, headWords, formatPercent } from '../words';
 import { createHeadsDraw } from './head_map';
 import { outputNormsOf, writesLittle } from './outputs';
 import type { View } from '../page/view';
@@ -24,7 +24,9 @@ const sharesOf = (frame: Frame, at: Head) =>
 
 function sentence(frame: Frame, at: Head): string {
   const shares = sharesOf(frame, at).map((byKey) => byKey?.[firstKey(frame)] ?? NaN);
-  const [attentionWords, mixtureWords, outputWords] = shares.map((share) => percent(share, 0));
+  const [attentionWords, mixtureWords, outputWords] = shares.map((share) =>
+    formatPercent(share, 0),
+  );
   const verb = shares[1]! < shares[0]! / 2 ? 'but contributes only' : 'and contributes';
   const isSmall = frame.tensors.head_out && writesLittle(outputNormsOf(frame, at));
   const outputName = isSmall ? 'the little that the head writes' : 'what the head writes';

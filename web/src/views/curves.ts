@@ -1,7 +1,7 @@
 /** Draws Sink_1 by threshold, and Sink_1 by length of the text. */
 import { alphaOfKey, firstKey, isBidirectional, sharesOf, type Frame } from '../frame';
 import { quantity } from '../save/numbers';
-import { firstTokenSubscript, percent, show } from '../words';
+import { firstTokenSubscript, formatPercent, formatValue } from '../words';
 import type { View } from '../page/view';
 import { createChartDraw } from './chart_draw';
 
@@ -40,8 +40,8 @@ export const threshold: View = {
     const alphas = firstAlphas(frame);
     if (!alphas.every(Number.isFinite)) return 'The attention of the first token is not recorded.';
     const symbol = `α${firstTokenSubscript(frame)}`;
-    const uniform = show(frame.tensors.alpha_uniform!.data[firstKey(frame)]!, 2);
-    return `Of ${alphas.length} heads, ${[0.1, 0.2, 0.3, 0.5].map((eps) => `${percent(shareAbove(eps, alphas), 0)} have ${symbol} > ${eps}`).join(', ')}; uniform attention has ${symbol} = ${uniform}.`;
+    const uniform = formatValue(frame.tensors.alpha_uniform!.data[firstKey(frame)]!, 2);
+    return `Of ${alphas.length} heads, ${[0.1, 0.2, 0.3, 0.5].map((eps) => `${formatPercent(shareAbove(eps, alphas), 0)} have ${symbol} > ${eps}`).join(', ')}; uniform attention has ${symbol} = ${uniform}.`;
   },
   draw: createChartDraw(
     (frame, { at }) => threshold.says(frame, at),
@@ -146,7 +146,7 @@ export const length: View = {
       .slice(-4)
       .map(
         (n) =>
-          `T = ${n}: Sink${subscript} ${percent(sink[n - 1]!, 0)}, mean α${subscript} ${show(mean[n - 1]!, 2)} (uniform ${show(uniform[n - 1]!, 2)})`,
+          `T = ${n}: Sink${subscript} ${formatPercent(sink[n - 1]!, 0)}, mean α${subscript} ${formatValue(mean[n - 1]!, 2)} (uniform ${formatValue(uniform[n - 1]!, 2)})`,
       )
       .join('; ')
       .concat('.');

@@ -1,7 +1,7 @@
 /** Draws Sink_1 of each prompt, grouped by label, to show whether the sink depends on the domain of the text. */
 import { html, render, svg } from 'lit';
 import { deviation, mean, type Frame } from '../frame';
-import { percent } from '../words';
+import { formatPercent } from '../words';
 import { addElement, setText, type View } from '../page/view';
 
 export function groupsIn({ groups = [], perPrompt }: Pick<Frame, 'groups' | 'perPrompt'>) {
@@ -20,9 +20,9 @@ export function groupsIn({ groups = [], perPrompt }: Pick<Frame, 'groups' | 'per
 type Group = ReturnType<typeof groupsIn>[number];
 
 const spreadWords = (group: Group) =>
-  Number.isFinite(group.deviation) ? ` ± ${percent(group.deviation)}` : '';
+  Number.isFinite(group.deviation) ? ` ± ${formatPercent(group.deviation)}` : '';
 const groupWords = (group: Group) =>
-  `“${group.label}” (${percent(group.mean)}${spreadWords(group)}, ${group.values.length} prompt${group.values.length === 1 ? '' : 's'})`;
+  `“${group.label}” (${formatPercent(group.mean)}${spreadWords(group)}, ${group.values.length} prompt${group.values.length === 1 ? '' : 's'})`;
 const [WIDTH, HEIGHT, EDGE] = [240, 20, 6];
 const xOf = (share: number) => EDGE + share * (WIDTH - 2 * EDGE);
 const drawDot = (share: number) => svg`<circle r="2.6" cx=${xOf(share)} cy="10"></circle>`;
@@ -51,8 +51,8 @@ export const domains: View = {
     const [largest, smallest] = [sortedGroups[0], sortedGroups.at(-1)];
     if (!largest || !smallest || groups.some(({ mean: groupMean }) => !Number.isFinite(groupMean)))
       return '';
-    if (percent(largest.mean) === percent(smallest.mean))
-      return `Sink₁ is ${percent(largest.mean)} for every label; ± is the standard deviation over prompts.`;
+    if (formatPercent(largest.mean) === formatPercent(smallest.mean))
+      return `Sink₁ is ${formatPercent(largest.mean)} for every label; ± is the standard deviation over prompts.`;
     const spreadNote = [largest, smallest].some(spreadWords)
       ? '; ± is the standard deviation over prompts'
       : '';
@@ -90,7 +90,7 @@ export const domains: View = {
                       ${group.values.map((value) => drawDot(value))}
                     </svg>
                   </td>
-                  <td>${percent(group.mean)}${spreadWords(group)}</td>
+                  <td>${formatPercent(group.mean)}${spreadWords(group)}</td>
                 </tr>`,
             )}
           </tbody>

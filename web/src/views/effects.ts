@@ -4,7 +4,7 @@ import { labelHead } from 'sinkscope';
 import { headAt, isBidirectional, largestMagnitude, mean, type Frame, type Head } from '../frame';
 import { diverging } from '../plot/color';
 import { quantity } from '../save/numbers';
-import { capitalize, headWords, percent } from '../words';
+import { capitalize, headWords, formatPercent } from '../words';
 import { createHeadMap } from './head_map';
 import { formatLossChange } from './settings';
 import { addElement, setText, type View } from '../page/view';
@@ -53,7 +53,7 @@ function changeWords(heads: readonly LabeledHead[], frame: Frame, { layer, head 
   const selectedHead = heads[layer * frame.architecture.H + head]!;
   const largestHead = heads.reduce((a, b) => (Math.abs(b.effect) > Math.abs(a.effect) ? b : a));
   return (
-    `${capitalize(headWords(selectedHead))} ${kindWords(selectedHead)}: it gives the first token ${percent(selectedHead.share, 0)} of its attention, and ` +
+    `${capitalize(headWords(selectedHead))} ${kindWords(selectedHead)}: it gives the first token ${formatPercent(selectedHead.share, 0)} of its attention, and ` +
     `ablating it changes the loss by ${formatLossChange(selectedHead.effect)}. Ablating ${headWords(largestHead)} changes the loss most, by ` +
     `${formatLossChange(largestHead.effect)} nats per token.` +
     (heads.some(({ effect }) => effect < 0)
@@ -140,7 +140,7 @@ export const effects: View = {
               return html`<tr>
                 <th scope="row">${title}</th>
                 <td>${members.length}</td>
-                <td>${percent(mean(members.map(({ share }) => share)), 0)}</td>
+                <td>${formatPercent(mean(members.map(({ share }) => share)), 0)}</td>
                 <td>${formatLossChange(mean(members.map(({ effect }) => effect)))}</td>
               </tr>`;
             })}

@@ -2,7 +2,7 @@
 import { mean, ofHead } from '../frame';
 import { sequential } from '../plot/color';
 import { quantity } from '../save/numbers';
-import { headWords, show } from '../words';
+import { headWords, formatValue } from '../words';
 import { createHeadsDraw } from './head_map';
 import type { View } from '../page/view';
 
@@ -24,10 +24,10 @@ export const gate: View = {
   says: ({ tensors, T }, at) => {
     const gates = ofHead(tensors.gate!, at);
     const { data } = tensors.gate_mean!;
-    const othersWords = T > 1 ? `, ${show(mean(gates, 1))} at the others` : '';
+    const othersWords = T > 1 ? `, ${formatValue(mean(gates, 1))} at the others` : '';
     return (
-      `Mean gate over all heads: ${show(mean(data))}, from ${show(Math.min(...data))} to ` +
-      `${show(Math.max(...data))}. ${headWords(at)}: ${show(gates[0]!)} at the first token${othersWords}.`
+      `Mean gate over all heads: ${formatValue(mean(data))}, from ${formatValue(Math.min(...data))} to ` +
+      `${formatValue(Math.max(...data))}. ${headWords(at)}: ${formatValue(gates[0]!)} at the first token${othersWords}.`
     );
   },
   draw: createHeadsDraw(

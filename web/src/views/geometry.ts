@@ -10,7 +10,7 @@ import { drawLegend } from '../plot/legend';
 import { drawRose } from '../plot/rose';
 import { quantity } from '../save/numbers';
 import type { State } from '../ask/state';
-import { firstTokenSubscript, headWords, show, formatSigned, word } from '../words';
+import { firstTokenSubscript, headWords, formatValue, formatSigned, tokenWord } from '../words';
 import { cacheLast, addElement, setText, type View } from '../page/view';
 
 const MAPS = {
@@ -71,7 +71,7 @@ export const geometry: View = {
     const ratio = frame.tensors.key_ratio!.data[at.layer * G + groupOf(frame, at)]!;
     return (
       `Cosine of query and key: ${formatSigned(mean(first))} with the first key, ${formatSigned(mean(others))} with the ` +
-      `others. ‖k${firstTokenSubscript(frame)}‖ is ${show(ratio)}× the mean norm of the others.`
+      `others. ‖k${firstTokenSubscript(frame)}‖ is ${formatValue(ratio)}× the mean norm of the others.`
     );
   },
   draw(root, { point, pointed, effect, set }) {
@@ -88,7 +88,9 @@ export const geometry: View = {
     });
     const rose = addElement(root, 'rose');
     const angleLegend = addElement(root, 'chart-key', 'p');
-    const wordsOf = cacheLast((tokens: Frame['tokens']) => tokens.map(({ text }) => word(text)));
+    const wordsOf = cacheLast((tokens: Frame['tokens']) =>
+      tokens.map(({ text }) => tokenWord(text)),
+    );
     let drawnCosines: unknown;
     return (frame, { state, theme, ...options }) => {
       // Keeps showing the previous head until the selected head's map is read.
@@ -112,7 +114,7 @@ export const geometry: View = {
       if (shownMap) {
         const maximum = state.map === 'cos' ? 1 : largestMagnitude([tensor.data]);
         const scale = shownMap.isSigned ? diverging(theme, maximum) : sequential(theme, maximum);
-        drawLegend(legend, scale, [show(scale.low, 1), show(maximum, 1)]);
+        drawLegend(legend, scale, [formatValue(scale.low, 1), formatValue(maximum, 1)]);
         const T = frame.T;
         map.draw({
           rows: T,
@@ -125,7 +127,9 @@ export const geometry: View = {
           colWords: wordsOf(frame.tokens),
           label: `${KINDS[state.map]} of every query and key, ${headWords(at, frame)} of ${frame.title}. ${geometry.says(frame, at)}`,
           describe: ({ row, col }) =>
-            row < 0 || col < 0 ? '' : `q ${row}, k ${col}: ${show(tensor.data[row * T + col]!)}`,
+            row < 0 || col < 0
+              ? ''
+              : `q ${row}, k ${col}: ${formatValue(tensor.data[row * T + col]!)}`,
         });
         return;
       }

@@ -5,7 +5,7 @@ import { drawChart, type ChartData } from '../plot/chart';
 import type { Scale } from '../plot/color';
 import { createHeatmap, type Cell } from '../plot/heatmap';
 import { drawLegend } from '../plot/legend';
-import { headName, formatReal, show } from '../words';
+import { headName, formatReal, formatValue } from '../words';
 import { addElement, setText, type DrawOptions, type ViewApi, type View } from '../page/view';
 
 interface HeadNumbers {
@@ -40,7 +40,15 @@ export function createHeadMap(root: HTMLElement, { set, point, pointed, effect }
   return (
     frame: Frame,
     { at }: DrawOptions,
-    { data, scale, symbol, label, outlined, print = (value) => show(value, 3), more }: HeadNumbers,
+    {
+      data,
+      scale,
+      symbol,
+      label,
+      outlined,
+      print = (value) => formatValue(value, 3),
+      more,
+    }: HeadNumbers,
   ): void => {
     shownFrame = frame;
     const { L, H } = frame.architecture;

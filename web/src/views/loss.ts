@@ -1,7 +1,7 @@
 /** Draws the loss along the text, with a line for each setting of a model. */
 import { isBidirectional, mean, type Frame } from '../frame';
 import { quantity } from '../save/numbers';
-import { show } from '../words';
+import { formatValue } from '../words';
 import { editFields, isUnedited, settingName } from './settings';
 import type { View } from '../page/view';
 import { createChartDraw } from './chart_draw';
@@ -37,7 +37,7 @@ export function queryWithoutFirst(frame: Frame): number {
 }
 
 const meanLossWords = (frame: Frame) =>
-  `${settingName(frame)} ${show(mean(frame.tensors.loss_at!.data, 1), 3)}`;
+  `${settingName(frame)} ${formatValue(mean(frame.tensors.loss_at!.data, 1), 3)}`;
 
 function lossWords(frames: readonly Frame[]): string {
   const maxLength = Math.max(...frames.map(({ T }) => T));

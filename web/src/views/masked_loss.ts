@@ -9,7 +9,7 @@ import { drawChart } from '../plot/chart';
 import type { MaskedLoss } from '../run/started';
 import { labeledQuantity } from '../save/numbers';
 import { formatNumber } from '../timeline/seeds';
-import { percent } from '../words';
+import { formatPercent } from '../words';
 import { createJob, createJobParts } from './job';
 
 /** The finished share of the work, and the result once the work is complete. */
@@ -43,7 +43,7 @@ function changeWords({ change }: TaskScore): string {
 
 function conditionWords({ strongest, random, alpha }: UnmaskConditions): string {
   return (
-    `Without its strongest key, which receives ${percent(alpha.mean)} of all attention, the loss ` +
+    `Without its strongest key, which receives ${formatPercent(alpha.mean)} of all attention, the loss ` +
     `${changeWords(strongest.loss)}; without a random other key it ${changeWords(random.loss)}.`
   );
 }
@@ -117,7 +117,7 @@ export const maskedLoss: View = {
       draw(frame, options, job) {
         const measurement = results.get(frame.tokens);
         showJob(job, 'Measure', maskedLoss.says(frame, options.at), {
-          progress: measurement ? percent(measurement.share, 0) : nothing,
+          progress: measurement ? formatPercent(measurement.share, 0) : nothing,
         });
         chart.hidden = !measurement?.result;
         if (!measurement?.result) return;

@@ -2,7 +2,7 @@
 import { html, render } from 'lit';
 import { isBidirectional } from '../frame';
 import { labeledQuantity } from '../save/numbers';
-import { percent, makeReadable, show } from '../words';
+import { formatPercent, makeReadable, formatValue } from '../words';
 import { addElement, setText, type View } from '../page/view';
 
 export const next: View = {
@@ -23,7 +23,7 @@ export const next: View = {
   says: ({ tensors, sequences, generated, lacks }) => {
     const loss = tensors.loss_mean!.data[0]!;
     return (
-      `Mean loss ${show(loss, 3)} nats per token (perplexity ${show(Math.exp(loss), 1)})` +
+      `Mean loss ${formatValue(loss, 3)} nats per token (perplexity ${formatValue(Math.exp(loss), 1)})` +
       (sequences > 1
         ? ` over all prompts${lacks?.next ? '' : '; the list continues the first one'}`
         : '') +
@@ -40,7 +40,7 @@ export const next: View = {
         frame.next.map(
           ({ text, probability }) =>
             html`<li style="--share: ${probability / mostLikely!.probability}">
-              <span>${makeReadable(text)}</span><span>${percent(probability)}</span>
+              <span>${makeReadable(text)}</span><span>${formatPercent(probability)}</span>
             </li>`,
         ),
         list,

@@ -3,7 +3,7 @@ import type { Tensor } from 'sinkscope';
 import { firstKey, layerNumber, massiveOf, mean, withoutNaN, type Frame } from '../frame';
 import { drawChart } from '../plot/chart';
 import { quantity } from '../save/numbers';
-import { show, stateWords } from '../words';
+import { formatValue, stateWords } from '../words';
 import { cacheLast, addElement, setText, type View } from '../page/view';
 
 const KINDS = [
@@ -38,7 +38,7 @@ function massiveWords(frame: Frame): string {
   const { layer, channel, token, size, median } = activation;
   const promptNote = frame.sequences > 1 ? ' of the first prompt' : '';
   return (
-    ` Largest activation: ${show(size, 1)}, ${show(size / median, 0)}× the median, ${stateWords(layer)}, ` +
+    ` Largest activation: ${formatValue(size, 1)}, ${formatValue(size / median, 0)}× the median, ${stateWords(layer)}, ` +
     `channel ${channel}, token ${token}${promptNote}.`
   );
 }
@@ -62,8 +62,8 @@ export const norms: View = {
     const hiddenRatio = Math.max(...frame.tensors.hidden_ratio!.data);
     const valueRatio = Math.min(...withoutNaN(frame.tensors.value_ratio!.data));
     return (
-      `First token relative to the others: hidden norm up to ${show(hiddenRatio, 1)}×, value norm down to ` +
-      `${show(valueRatio)}×.${massiveWords(frame)}`
+      `First token relative to the others: hidden norm up to ${formatValue(hiddenRatio, 1)}×, value norm down to ` +
+      `${formatValue(valueRatio)}×.${massiveWords(frame)}`
     );
   },
   draw(root) {

@@ -10,7 +10,7 @@ import {
   type Head,
 } from '../frame';
 import { quantity } from '../save/numbers';
-import { capitalize, headName, headWords, percent, show } from '../words';
+import { capitalize, headName, headWords, formatPercent, formatValue } from '../words';
 import { addElement, setText, type View } from '../page/view';
 
 /** Whether a head with this weight on the first token has a sink. It compares 32-bit floats, as the core does. */
@@ -78,7 +78,7 @@ function exceptionWords(outputNorms: OutputNorms): string {
 export function groupWords(outputNorms: OutputNorms): string {
   const { sinkMean, noSinkMean } = outputNorms;
   if (!Number.isFinite(sinkMean) || !Number.isFinite(noSinkMean)) return '';
-  return `Red heads write ${show(sinkMean)} on average, gray heads ${show(noSinkMean)}${exceptionWords(outputNorms)}.`;
+  return `Red heads write ${formatValue(sinkMean)} on average, gray heads ${formatValue(noSinkMean)}${exceptionWords(outputNorms)}.`;
 }
 
 function sentence(frame: Frame, at: Head): string {
@@ -89,9 +89,9 @@ function sentence(frame: Frame, at: Head): string {
   const sinkHeads = sinkCount > 1 ? `The ${sinkCount} heads that give` : 'The head that gives';
   const groupNote =
     Number.isFinite(sinkMean) && Number.isFinite(noSinkMean)
-      ? ` ${sinkHeads} the first token more than ${percent(frame.eps, 0)} (red) ${sinkCount > 1 ? 'write' : 'writes'} ${show(sinkMean)} on average, the other ${headCount - sinkCount} (gray) write ${show(noSinkMean)}${exceptionWords(outputNorms)}.`
+      ? ` ${sinkHeads} the first token more than ${formatPercent(frame.eps, 0)} (red) ${sinkCount > 1 ? 'write' : 'writes'} ${formatValue(sinkMean)} on average, the other ${headCount - sinkCount} (gray) write ${formatValue(noSinkMean)}${exceptionWords(outputNorms)}.`
       : '';
-  return `${outputWords(outputNorms)} The output of ${headWords(at, frame)} has a mean length of ${show(selectedNorm)}, that of the other heads ${show(othersMean)}.${groupNote}`;
+  return `${outputWords(outputNorms)} The output of ${headWords(at, frame)} has a mean length of ${formatValue(selectedNorm)}, that of the other heads ${formatValue(othersMean)}.${groupNote}`;
 }
 
 export const outputs: View = {
@@ -133,7 +133,7 @@ export const outputs: View = {
       const drawBar = (layer: number, head: number) => {
         const i = layer * H + head;
         const name = headName({ layer, head }, frame);
-        const label = `${name} writes ${show(norms[i]!)} and gives the first token ${percent(weights[i]!, 0)}`;
+        const label = `${name} writes ${formatValue(norms[i]!)} and gives the first token ${formatPercent(weights[i]!, 0)}`;
         return html`<button
           type="button"
           class=${hasSink(weights[i]!, frame) ? 'output sink' : 'output'}
@@ -143,7 +143,7 @@ export const outputs: View = {
           style=${`--share: ${norms[i]! / maximum}`}
           @click=${() => set(modelHead(frame, { layer, head }))}
         >
-          <span></span>${show(norms[i]!)}
+          <span></span>${formatValue(norms[i]!)}
         </button>`;
       };
       render(

@@ -3,7 +3,7 @@ import { html, type TemplateResult } from 'lit';
 import { live } from 'lit/directives/live.js';
 import type { State } from '../ask/state';
 import { firstKey, type Frame } from '../frame';
-import { quote, word } from '../words';
+import { quote, tokenWord } from '../words';
 
 /** Returns the selected query, moved to one that sees the first token and another key. */
 export function shownQuery(frame: Frame, selected: number): number {
@@ -26,7 +26,7 @@ export function queryRange(
       min=${firstKey(frame) + 1}
       max=${frame.T - 1}
       .value=${live(String(query))}
-      aria-valuetext=${`${name.toLowerCase()} of token ${query}, ${word(frame.tokens[query]!.text)}`}
+      aria-valuetext=${`${name.toLowerCase()} of token ${query}, ${tokenWord(frame.tokens[query]!.text)}`}
       @input=${(event: Event) => set({ query: Number((event.target as HTMLInputElement).value) })}
   /></label>`;
 }

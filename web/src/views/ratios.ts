@@ -4,7 +4,7 @@ import type { View } from '../page/view';
 import { createChartDraw } from './chart_draw';
 import { quantity } from '../save/numbers';
 import { colorsOf } from '../timeline/course';
-import { show, stateWords } from '../words';
+import { formatValue, stateWords } from '../words';
 
 const ratiosOf = ({ tensors }: Frame) => tensors.hidden_ratio!.data as Float32Array;
 
@@ -25,7 +25,7 @@ export const ratios: View = {
   says: (frame) => {
     const layerRatios = ratiosOf(frame);
     const maximum = Math.max(...layerRatios);
-    return `${frame.title}: at most ${show(maximum, 1)}×, ${stateWords(layerRatios.indexOf(maximum))}.`;
+    return `${frame.title}: at most ${formatValue(maximum, 1)}×, ${stateWords(layerRatios.indexOf(maximum))}.`;
   },
   draw: createChartDraw(
     (_, { frames, at }) => frames.map((frame) => ratios.says(frame, at)).join('\n'),

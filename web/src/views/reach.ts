@@ -6,7 +6,7 @@ import { createHeatmap } from '../plot/heatmap';
 import { drawLegend } from '../plot/legend';
 import { exchangeOf } from '../run/measurements';
 import { quantity } from '../save/numbers';
-import { capitalize, percent, quote, show, stateWords, word } from '../words';
+import { capitalize, formatPercent, quote, formatValue, stateWords, tokenWord } from '../words';
 import { cacheLast, addElement, setText, type View } from '../page/view';
 
 /** Returns which token of the first prompt is replaced, and by which one. */
@@ -33,7 +33,7 @@ function padTensor({ shape, data }: Tensor, T: number): Float32Array {
 }
 
 function variantsOf({ tensors, first, T }: Frame): Variant[] {
-  const startTokens = first.map((text) => `“${word(text)}”`).join(' ');
+  const startTokens = first.map((text) => `“${tokenWord(text)}”`).join(' ');
   const labeledTensors = [
     [startTokens ? `with ${startTokens} first` : 'in the baseline', tensors.reach!],
     [`without ${startTokens}`, tensors.reach_bare!],
@@ -56,15 +56,15 @@ function sentence(frame: Frame): string {
   const replacement = frame.tokens.find(({ id }) => id === exchange.token)!.text;
   const changePhrases = variants.map(
     (variant) =>
-      `${percent(meanLaterChange(variant, exchange.at))} of its norm ${variant.condition}`,
+      `${formatPercent(meanLaterChange(variant, exchange.at))} of its norm ${variant.condition}`,
   );
   const lastBareMixing = tensors.mixing_bare!.data[architecture.L];
   const mixingNote =
     lastBareMixing === undefined
       ? ''
-      : ` The mean distance of a token from the mean over tokens is ${show(tensors.mixing!.data[architecture.L]!, 1)}, and ${show(lastBareMixing, 1)} without the first token.`;
+      : ` The mean distance of a token from the mean over tokens is ${formatValue(tensors.mixing!.data[architecture.L]!, 1)}, and ${formatValue(lastBareMixing, 1)} without the first token.`;
   return (
-    `Replacing token ${exchange.at}, ${quote(frame, exchange.at)}, by “${word(replacement)}”${frame.sequences > 1 ? ' in the first prompt' : ''}: after the last layer the residual stream of a later ` +
+    `Replacing token ${exchange.at}, ${quote(frame, exchange.at)}, by “${tokenWord(replacement)}”${frame.sequences > 1 ? ' in the first prompt' : ''}: after the last layer the residual stream of a later ` +
     `token changes on average by ${changePhrases.join(', ')}.${mixingNote}`
   );
 }
@@ -116,7 +116,7 @@ export const reach: View = {
           describe: ({ row, col }) =>
             row < 0 || col < 0
               ? ''
-              : `${stateWords(row)}, token ${col} ${quote(frame, col)}: ${percent(data[row * T + col]!)}`,
+              : `${stateWords(row)}, token ${col} ${quote(frame, col)}: ${formatPercent(data[row * T + col]!)}`,
         });
       };
     });
@@ -127,7 +127,7 @@ export const reach: View = {
       const maximum = largestMagnitude(changes.map(({ data }) => data));
       const scale = sequential(theme, Math.min(1, maximum), true);
       setText(captionElement, sentence(frame));
-      drawLegend(legend, scale, ['0', maximum > 1 ? '100% or more' : percent(maximum, 0)]);
+      drawLegend(legend, scale, ['0', maximum > 1 ? '100% or more' : formatPercent(maximum, 0)]);
       drawMaps.forEach((draw, i) => draw(frame, variants[i], scale));
     };
   },

@@ -5,7 +5,7 @@ import { sequential } from '../plot/color';
 import { createHeatmap, type Cell } from '../plot/heatmap';
 import { drawLegend } from '../plot/legend';
 import { quantity } from '../save/numbers';
-import { percent, quote, show } from '../words';
+import { formatPercent, quote, formatValue } from '../words';
 import { cacheLast, addElement, setText, type View } from '../page/view';
 
 /** Returns the weight of each expert for one token, [E]; 0 for an expert that was not chosen. */
@@ -66,14 +66,14 @@ function sentence(frame: Frame, layer: number): string {
   const sameShare =
     laterSets.filter((experts) => experts === expertSet(0)).length / laterSets.length;
   const sameNote = laterSets.length
-    ? `; ${percent(sameShare, 0)} of the other tokens use the same`
+    ? `; ${formatPercent(sameShare, 0)} of the other tokens use the same`
     : '';
   const weights = weightsOf(frame, layer, 0);
-  const experts = expertsOf(frame, layer, 0).map((e) => `${e} (${show(weights[e]!)})`);
+  const experts = expertsOf(frame, layer, 0).map((e) => `${e} (${formatValue(weights[e]!)})`);
   const largestAlpha = Math.max(...alphaOfKey(frame, 0));
   return (
     `Layer ${layerNumber(frame, layer)}: the first token, ${quote(frame, 0)}, is routed to expert ${experts.join(' and ')}` +
-    `${sameNote}. Its largest α₁: ${show(largestAlpha)}.`
+    `${sameNote}. Its largest α₁: ${formatValue(largestAlpha)}.`
   );
 }
 
@@ -82,7 +82,7 @@ function formatCell(frame: Frame, layer: number, expert: number, token: number):
   const tokenName = `token ${token} ${quote(frame, token)}`;
   if (expert < 0) return `${tokenName}: expert ${expertsOf(frame, layer, token).join(' and ')}`;
   const weight = weightsOf(frame, layer, token)[expert];
-  return `${tokenName}, expert ${expert}: ${weight ? `weight ${show(weight, 3)}` : 'not selected'}`;
+  return `${tokenName}, expert ${expert}: ${weight ? `weight ${formatValue(weight, 3)}` : 'not selected'}`;
 }
 
 const LAYER_TITLES = { first: 'first token', others: 'mean of the others' } as const;
@@ -160,7 +160,7 @@ export const router: View = {
         describe: ({ row, col }) => formatCell(frame, layer, row, col),
       });
       const values = loads.subarray(layer * E, (layer + 1) * E);
-      const loadWords = [...values].map((load) => percent(load, 0)).join(', ');
+      const loadWords = [...values].map((load) => formatPercent(load, 0)).join(', ');
       drawChart(chart, {
         kind: 'bars',
         xLabel: 'expert',
@@ -189,7 +189,7 @@ export const router: View = {
           describe: ({ row, col }) =>
             row < 0 || col < 0
               ? ''
-              : `layer ${layerNumber(frame, row)}, expert ${col}, ${LAYER_TITLES[tokenKind]}: ${show(data[row * E + col]!, 3)}`,
+              : `layer ${layerNumber(frame, row)}, expert ${col}, ${LAYER_TITLES[tokenKind]}: ${formatValue(data[row * E + col]!, 3)}`,
         });
       });
     };

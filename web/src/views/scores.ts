@@ -2,7 +2,7 @@
 import { comparableKeyCount, ofHead, type Frame, type Head } from '../frame';
 import { drawChart } from '../plot/chart';
 import { quantity } from '../save/numbers';
-import { headWords, percent, quote } from '../words';
+import { headWords, formatPercent, quote } from '../words';
 import { addElement, setText, type View } from '../page/view';
 
 /** Returns up to four keys with a sink, the one with a sink in the most heads first. */
@@ -39,7 +39,7 @@ export const scores: View = {
     if (!sinkKeys.length) return `No key has a sink in any head of ${frame.title}.`;
     const sinkWords = ({ key, sink }: (typeof sinkKeys)[number]) => {
       const name = frame.sequences === 1 || key === 0 ? ` ${quote(frame, key)}` : '';
-      return `k = ${key + 1}${name} in ${percent(sink, 0)}`;
+      return `k = ${key + 1}${name} in ${formatPercent(sink, 0)}`;
     };
     return `Sinks: ${sinkKeys.map(sinkWords).join(', ')} of the heads.`;
   },

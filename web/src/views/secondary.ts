@@ -5,7 +5,7 @@
 import { alphaOfKey, firstKey, isBidirectional, layerNumber, mean, type Frame } from '../frame';
 import type { View } from '../page/view';
 import { createChartDraw } from './chart_draw';
-import { percent, quote, show } from '../words';
+import { formatPercent, quote, formatValue } from '../words';
 
 /** A secondary sink receives more than this multiple of uniform attention. */
 const SINK_MULTIPLE = 5;
@@ -52,10 +52,10 @@ function sentence(frame: Frame): string {
   const sinks = keys.filter(({ lifetime }) => lifetime > 0);
   const firstMean = mean(alphaOfKey(frame, firstKey(frame)));
   if (!Number.isFinite(firstMean)) return 'What each key receives is not recorded.';
-  const comparison = `The first key receives ${percent(firstMean)} on average over all heads.`;
+  const comparison = `The first key receives ${formatPercent(firstMean)} on average over all heads.`;
   if (!sinks.length)
     return (
-      `No secondary sink: after the first, ${nameOf(strongest)} receives most, at most ${show(Math.max(...strongest.multiples), 1)} times ` +
+      `No secondary sink: after the first, ${nameOf(strongest)} receives most, at most ${formatValue(Math.max(...strongest.multiples), 1)} times ` +
       `uniform attention in a layer. ${comparison}`
     );
   const descriptions = sinks
@@ -63,7 +63,7 @@ function sentence(frame: Frame): string {
     .map(
       (sink) =>
         `${nameOf(sink)} from layer ${layerNumber(frame, sink.birth)} on in ${sink.lifetime} layer${sink.lifetime > 1 ? 's' : ''} (up to ` +
-        `${show(Math.max(...sink.multiples), 1)} times, its norm ${show(sink.norm)} of the mean)`,
+        `${formatValue(Math.max(...sink.multiples), 1)} times, its norm ${formatValue(sink.norm)} of the mean)`,
     );
   return `${sinks.length} secondary sink${sinks.length > 1 ? 's' : ''}: ${descriptions.join('; ')}. ${comparison}`;
 }

@@ -6,7 +6,7 @@ import { headAt, indexOfMax, type Frame, type Head } from '../frame';
 import { sequential } from '../plot/color';
 import { addElement, setText, type View } from '../page/view';
 import { quantity } from '../save/numbers';
-import { capitalize, headName, headWords, percent } from '../words';
+import { capitalize, headName, headWords, formatPercent } from '../words';
 import { createHeadMap } from './head_map';
 
 const dataOf = (frame: Frame, name: string) => frame.tensors[name]!.data as Float32Array;
@@ -18,14 +18,14 @@ function sentence(frame: Frame, at: Head): string {
   const finiteShares = Array.from(streamShares, (x) => (Number.isFinite(x) ? x : -1));
   const indexOfLargest = indexOfMax(finiteShares);
   const headSentence =
-    `${capitalize(headWords(at))}: ${percent(mixtureShares[i]!)} of what the head mixes for the other tokens lies along the first ` +
+    `${capitalize(headWords(at))}: ${formatPercent(mixtureShares[i]!)} of what the head mixes for the other tokens lies along the first ` +
     'token’s value';
   if (finiteShares[indexOfLargest]! < 0) return `${headSentence}.`;
   const name = headName(headAt(indexOfLargest, H));
   return (
-    `${headSentence}, and ${percent(streamShares[i]!)} of the variance of their hidden states after layer ${at.layer} along what W_O makes ` +
-    `of it; most of all heads: ${percent(streamShares[indexOfLargest]!)}, ${name}. A random direction of ${frame.architecture.D} would ` +
-    `have ${percent(1 / frame.architecture.D)} on average.`
+    `${headSentence}, and ${formatPercent(streamShares[i]!)} of the variance of their hidden states after layer ${at.layer} along what W_O makes ` +
+    `of it; most of all heads: ${formatPercent(streamShares[indexOfLargest]!)}, ${name}. A random direction of ${frame.architecture.D} would ` +
+    `have ${formatPercent(1 / frame.architecture.D)} on average.`
   );
 }
 

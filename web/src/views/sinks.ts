@@ -7,9 +7,9 @@ import {
   headsWords,
   verdictOf,
   meanRowSum,
-  percent,
+  formatPercent,
   tooShortNote,
-  show,
+  formatValue,
 } from '../words';
 import { createHeadMap } from './head_map';
 import { cacheLast, addElement, setText, type View } from '../page/view';
@@ -49,9 +49,9 @@ export const sinks: View = {
     const hasRawWeights = verdict.of !== 'weights';
     const nearThresholdCount = frame.tensors.near_eps?.data[firstKey(frame)] ?? 0;
     return (
-      `${headsWords(frame, verdict.sink)} give the first token more than ${percent(frame.eps, 0)}` +
-      `${hasRawWeights ? ` both as a share and as a raw weight; rows sum to ${show(meanRowSum(frame))} on average` : ''} (uniform ` +
-      `attention: ${percent(verdict.even, 0)})${nearThresholdCount ? `; ${show(nearThresholdCount, Number.isInteger(nearThresholdCount) ? 0 : 1)} within 0.002 of ε` : ''}.`
+      `${headsWords(frame, verdict.sink)} give the first token more than ${formatPercent(frame.eps, 0)}` +
+      `${hasRawWeights ? ` both as a share and as a raw weight; rows sum to ${formatValue(meanRowSum(frame))} on average` : ''} (uniform ` +
+      `attention: ${formatPercent(verdict.even, 0)})${nearThresholdCount ? `; ${formatValue(nearThresholdCount, Number.isInteger(nearThresholdCount) ? 0 : 1)} within 0.002 of ε` : ''}.`
     );
   },
   draw(root, api) {

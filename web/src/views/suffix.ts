@@ -10,7 +10,7 @@ import { createJob, createJobParts } from './job';
 import { addElement, type View } from '../page/view';
 import { drawChart } from '../plot/chart';
 import { labeledQuantity } from '../save/numbers';
-import { percent } from '../words';
+import { formatPercent } from '../words';
 
 const STEPS = 12;
 const WIDTH = 32;
@@ -39,7 +39,7 @@ export function sentence({ goal, text, found }: Search): string {
   const { score, none, random, evaluated, shuffled } = found;
   const toValue = converterOf(goal);
   const valueWords = (score: number) =>
-    goal === 'loss' ? toValue(score).toFixed(2) : percent(toValue(score));
+    goal === 'loss' ? toValue(score).toFixed(2) : formatPercent(toValue(score));
   const count = evaluated.toLocaleString('en');
   const effect = {
     loss: `raises the loss of the second half from ${valueWords(none ?? NaN)} to ${valueWords(score)} nats`,

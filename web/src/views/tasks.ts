@@ -4,7 +4,7 @@ import { isBidirectional, type Frame } from '../frame';
 import { addElement, type View } from '../page/view';
 import { drawChart } from '../plot/chart';
 import { labeledQuantity } from '../save/numbers';
-import { capitalize, percent } from '../words';
+import { capitalize, formatPercent } from '../words';
 import { createJob, createJobParts } from './job';
 
 /** The tasks measured so far, and the finished share of the work. */
@@ -36,7 +36,7 @@ function taskName({ name, distance = NaN }: Pick<TaskResult, 'name' | 'distance'
 const scoreOf = ({ choice, accuracy }: TaskScores): TaskScore => choice ?? accuracy;
 
 const formatWithError = ({ mean, error }: TaskScore['change']) =>
-  percent(mean) + (error === null ? '' : ` ± ${percent(error)}`);
+  formatPercent(mean) + (error === null ? '' : ` ± ${formatPercent(error)}`);
 
 /**
  * States the change of a score; a change within twice its standard error is called unclear. One prompt has no standard
@@ -56,9 +56,9 @@ function sentenceOf(task: TaskResult): string {
   const opening = `${capitalize(name)} (${prompts} prompt${prompts === 1 ? '' : 's'}): `;
   const baselineScore = formatWithError(scoreOf(baseline));
   if (!can)
-    return `${opening}the model cannot do this, its accuracy is ${baselineScore}, by chance ${percent(chance)}.`;
+    return `${opening}the model cannot do this, its accuracy is ${baselineScore}, by chance ${formatPercent(chance)}.`;
   return (
-    `${opening}accuracy is ${baselineScore}, by chance ${percent(chance)}. With the first key evicted it ` +
+    `${opening}accuracy is ${baselineScore}, by chance ${formatPercent(chance)}. With the first key evicted it ` +
     `${changeWords(scoreOf(first))}, with another key evicted it ${changeWords(scoreOf(other))}, with the first key hidden from ` +
     `the start it ${changeWords(scoreOf(unseen))}.`
   );
@@ -119,7 +119,7 @@ export const tasks: View = {
       draw(frame, options, job) {
         const taskResults = resultsOf(frame);
         showJob(job, 'Measure', tasks.says(frame, options.at), {
-          progress: percent(results.get(frame.tokens)?.share ?? 0, 0),
+          progress: formatPercent(results.get(frame.tokens)?.share ?? 0, 0),
         });
         chart.hidden = !taskResults.length;
         if (!taskResults.length) return;

@@ -10,7 +10,7 @@ import type { OpenModel } from '../run/opened';
 import { sequential } from '../plot/color';
 import { createHeatmap } from '../plot/heatmap';
 import { drawLegend } from '../plot/legend';
-import { makeReadable, show } from '../words';
+import { makeReadable, formatValue } from '../words';
 import {
   alphaMap,
   addMasks,
@@ -143,7 +143,7 @@ export const unmasking: View = {
         const { course, data, tokenizer } = result;
         const T = course.tokens.length;
         const scale = sequential(theme, largestMagnitude([data]));
-        drawLegend(legend, scale, ['mean α = 0', show(scale.high, 3)]);
+        drawLegend(legend, scale, ['mean α = 0', formatValue(scale.high, 3)]);
         map.draw({
           rows: course.count,
           cols: T,
@@ -158,7 +158,7 @@ export const unmasking: View = {
           describe: ({ row, col }) => {
             if (row < 0 || row >= count) return '';
             const position = col < 0 ? course.steps[row]!.sink.place : col;
-            const alpha = show(data[row * T + position]!, 3);
+            const alpha = formatValue(data[row * T + position]!, 3);
             const positionName = positionWords(course, row, position, tokenizer);
             return `step ${row + 1}, ${positionName}: mean α = ${alpha}${col < 0 ? ', the largest' : ''}`;
           },

@@ -2,7 +2,7 @@
 import type { Tokenizer, Token, UnmaskStep } from 'sinkscope';
 import type { Frame } from '../frame';
 import type { Quantity } from '../save/numbers';
-import { percent, makeReadable, show } from '../words';
+import { formatPercent, makeReadable, formatValue } from '../words';
 
 type Pieces = Pick<Tokenizer, 'piece'>;
 
@@ -59,7 +59,7 @@ export function positionStates(course: Course, s: number, tokenizer: Pieces) {
     if (!filling) return { text: course.tokens[t]!.text, kind: 'kept', isSink, title: name };
     if (filling.step > s) return { text: MASK_SIGN, kind: 'hidden', isSink, title: name };
     const kind = filling.step === s ? 'now' : 'filled';
-    const title = `${name}, filled in step ${filling.step + 1}, probability ${percent(filling.probability)}`;
+    const title = `${name}, filled in step ${filling.step + 1}, probability ${formatPercent(filling.probability)}`;
     return { text: tokenizer.piece(id), kind, isSink, title };
   });
 }
@@ -92,9 +92,11 @@ export function sentence(course: Course, tokenizer: Pieces): string {
 function attentionWords(course: Course, tokenizer: Pieces): string {
   const { steps } = course;
   const alphas = steps.map(({ sink }) => sink.alpha);
-  const [least, most] = [Math.min(...alphas), Math.max(...alphas)].map((alpha) => show(alpha, 3));
+  const [least, most] = [Math.min(...alphas), Math.max(...alphas)].map((alpha) =>
+    formatValue(alpha, 3),
+  );
   const rangeText = least === most ? least : `${least} to ${most}`;
-  const uniformShare = show(1 / course.tokens.length, 3);
+  const uniformShare = formatValue(1 / course.tokens.length, 3);
   const stepCountWords = `${steps.length} ${steps.length === 1 ? 'step' : 'steps'}`;
   const shareSentence = `It receives ${rangeText} of all attention; uniform attention would give each token ${uniformShare}.`;
   const [firstPosition, lastPosition] = [0, steps.length - 1].map((s) =>
