@@ -79,7 +79,7 @@ describe('interventions', () => {
     };
     const disk = 'disk:0123456789abcdef/a';
     expect(click(disk)).toEqual([
-      [[{ shown: [`${disk}~hide_key(0)`, 'sigmoid'], at: 0, layer: 1, head: 0 }]],
+      [[{ shown: [`${disk}~hide_key(0)`, 'sigmoid'], at: 0, layer: 1, head: 0 }, true]],
       true,
     ]);
     expect(click('softmax')).toEqual([[], false]);
