@@ -16,7 +16,7 @@ const rounds = Number(process.env.ROUNDS ?? 7);
 const folder = join(root, '.build/bench/cached');
 
 /** Runs in the page. Opens the model each time in a new engine, as each visit does. */
-const MAIN = `
+const PAGE_SCRIPT = `
 import { createEngine } from 'sinkscope';
 globalThis.open = async (weights) => {
   const engine = await createEngine({ base: new URL('engine/', document.baseURI), workers: 1 });
@@ -30,7 +30,7 @@ globalThis.open = async (weights) => {
 };
 `;
 rmSync(join(folder, 'profile'), { recursive: true, force: true });
-const server = await servePackagePage(folder, MAIN);
+const server = await servePackagePage(folder, PAGE_SCRIPT);
 const hub = await openHub();
 const NAME = 'sinkscope/quantized';
 const { revisions } = hub.repository(NAME);

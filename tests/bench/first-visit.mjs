@@ -17,7 +17,7 @@ import { gzipSync } from 'node:zlib';
 import { freePort, waitUntilListening } from '../browser/drivers.mjs';
 import { CHROMIUM, TYPES, chromium, pageRoot, root } from '../browser/stage.mjs';
 
-const WATCHED_MS = 20_000;
+const WATCH_MS = 20_000;
 
 const listen = (server) =>
   new Promise((done) => server.listen(0, '127.0.0.1', () => done(server.address().port)));
@@ -104,7 +104,7 @@ async function visit(browser, host) {
   const sink = await page.evaluate(
     () => performance.timeOrigin + performance.getEntriesByName('first-sink')[0].startTime,
   );
-  await page.waitForTimeout(Math.max(0, start + WATCHED_MS - Date.now()));
+  await page.waitForTimeout(Math.max(0, start + WATCH_MS - Date.now()));
   const before = [...served];
   await page.getByRole('button', { name: /^Use exact weights/ }).click();
   await page.waitForFunction(() => !document.querySelector('.preview'));

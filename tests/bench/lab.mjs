@@ -15,7 +15,7 @@ const { values, positionals } = parseArgs({
 });
 const seeds = Number(values.seeds ?? 10);
 const steps = Number(values.steps ?? 350);
-const LAST = 20;
+const LAST_ENTRIES = 20;
 const COLUMNS = ['first_elsewhere', 'first_triggers', 'value_ratio', 'hidden_ratio'];
 
 function read(text) {
@@ -42,7 +42,7 @@ function read(text) {
 function emergenceStep(log) {
   let since = NaN;
   log.forEach(({ step }, i) => {
-    const piece = log.slice(Math.max(0, i + 1 - LAST), i + 1);
+    const piece = log.slice(Math.max(0, i + 1 - LAST_ENTRIES), i + 1);
     const mean = piece.reduce((sum, entry) => sum + entry.first_elsewhere, 0) / piece.length;
     since = mean > 0.3 ? (Number.isNaN(since) ? step : since) : NaN;
   });
@@ -52,7 +52,7 @@ function emergenceStep(log) {
 async function train(engine, { config, recipe }, seed) {
   const training = await engine.train({ config, recipe: { ...recipe, seed } });
   const log = await training.step(steps);
-  const last = log.slice(-LAST);
+  const last = log.slice(-LAST_ENTRIES);
   await training.close();
   const mean = (pick) => last.reduce((sum, entry) => sum + pick(entry), 0) / last.length;
   const excessLoss = (place) =>
@@ -69,7 +69,7 @@ const engine = await createEngine({ lab: true, worker: false });
 const fixed = (x) => x.toFixed(3).padStart(7);
 for (const text of positionals) {
   const rows = [];
-  console.log(`\n${text}: means of the last ${LAST} of ${steps} steps`);
+  console.log(`\n${text}: means of the last ${LAST_ENTRIES} of ${steps} steps`);
   console.log(
     ['seed', ...COLUMNS, 'above optimum: triggers', 'elsewhere', 'over .3 since'].join('  '),
   );

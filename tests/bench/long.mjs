@@ -20,7 +20,7 @@ if (!existsSync(file)) throw new Error(`${file}: expected a model; models/fetch/
 const allLengths = lengths.length ? lengths.map(Number) : [1024, 2048, 4096, 8192];
 const V = 40_000;
 const idsOf = (T) => Array.from({ length: T }, (_, i) => (i * 7919 + i * i * 31 + 11) % V);
-const CLICKED = { T: Math.min(2048, Math.max(...allLengths)), layer: 12, head: 3, block: 8 };
+const CLICKED_HEAD = { T: Math.min(2048, Math.max(...allLengths)), layer: 12, head: 3, block: 8 };
 
 function processorSeconds(pid) {
   try {
@@ -64,14 +64,18 @@ for (const T of allLengths) {
 
 const engine = await createEngine({ worker: false });
 const model = await engine.open({ weights: readFileSync(file) });
-const run = await model.run(idsOf(CLICKED.T), { fields: ['att'], capacity: CLICKED.T, maps: 0 });
-const { layer, head, block } = CLICKED;
-for (const read of [{ block }, { rows: [CLICKED.T - 40, CLICKED.T] }]) {
+const run = await model.run(idsOf(CLICKED_HEAD.T), {
+  fields: ['att'],
+  capacity: CLICKED_HEAD.T,
+  maps: 0,
+});
+const { layer, head, block } = CLICKED_HEAD;
+for (const read of [{ block }, { rows: [CLICKED_HEAD.T - 40, CLICKED_HEAD.T] }]) {
   const before = process.cpuUsage();
   await run.field('att', { layer, head, ...read });
   const ms = usedSince(before).toFixed(0);
   console.log(
-    `T = ${CLICKED.T}, a head's map, ${'block' in read ? 'in blocks' : '40 rows'}: ${ms} ms of CPU`,
+    `T = ${CLICKED_HEAD.T}, a head's map, ${'block' in read ? 'in blocks' : '40 rows'}: ${ms} ms of CPU`,
   );
 }
 await engine.close();

@@ -13,18 +13,18 @@ const rounds = Number(process.env.ROUNDS ?? 7);
 const folder = join(root, '.build/bench/threads');
 
 /** Runs in the page. Times the rows in turn and returns the milliseconds of each. */
-const MAIN = `
+const PAGE_SCRIPT = `
 import { createEngine } from 'sinkscope';
 import { randomFile } from ${JSON.stringify(join(root, 'tests/bench/peers/gguf.mjs'))};
 
-const KEPT = ['att', 'seen', 'q', 'k', 'v', 'hidden', 'att_out', 'mlp_out', 'next'];
+const FIELDS = ['att', 'seen', 'q', 'k', 'v', 'hidden', 'att_out', 'mlp_out', 'next'];
 const TOKENS = 16;
 const ROWS = [
-  ['T=256, maps + all logits', 256, [...KEPT, 'logits']],
-  ['T=256, maps + last row', 256, KEPT],
-  ['T=64, maps + last row', 64, KEPT],
-  ['a token after 64', 64, KEPT, TOKENS],
-  ['summary of T=256', 256, KEPT, 0, true],
+  ['T=256, maps + all logits', 256, [...FIELDS, 'logits']],
+  ['T=256, maps + last row', 256, FIELDS],
+  ['T=64, maps + last row', 64, FIELDS],
+  ['a token after 64', 64, FIELDS, TOKENS],
+  ['summary of T=256', 256, FIELDS, 0, true],
 ];
 
 globalThis.measure = async (counts, rounds, arithmetic) => {
@@ -37,7 +37,7 @@ globalThis.measure = async (counts, rounds, arithmetic) => {
     models.push(await engines.at(-1).open({ weights }, { arithmetic }));
   }
   const { metrics } = engines[0].describe;
-  const summary = metrics.filter((one) => one.summary && one.fields.every((of) => KEPT.includes(of)));
+  const summary = metrics.filter((metric) => metric.summary && metric.fields.every((field) => FIELDS.includes(field)));
   const reads = summary.map(({ name }) => ({ metric: name }));
   const time = async (model, T, fields, count, measures) => {
     const ids = Array.from({ length: T }, (_, i) => (i * 7919) % 50257);
@@ -63,9 +63,9 @@ globalThis.measure = async (counts, rounds, arithmetic) => {
     const bits = new Set();
     for (let round = 0; round <= rounds; round++)
       for (const [i, model] of models.entries()) {
-        const one = await time(model, ...what);
-        bits.add(one.bits);
-        if (round) times[i].push(one.ms);
+        const result = await time(model, ...what);
+        bits.add(result.bits);
+        if (round) times[i].push(result.ms);
       }
     rows.push({ name, times, same: bits.size === 1 });
   }
@@ -73,7 +73,7 @@ globalThis.measure = async (counts, rounds, arithmetic) => {
   return rows;
 };
 `;
-const server = await servePackagePage(folder, MAIN, {
+const server = await servePackagePage(folder, PAGE_SCRIPT, {
   'Cross-Origin-Opener-Policy': 'same-origin',
   'Cross-Origin-Embedder-Policy': 'require-corp',
 });

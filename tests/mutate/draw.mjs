@@ -76,7 +76,7 @@ export function slips(file, text) {
   if (/\.[mc]?[jt]s$/.test(file)) return slipsOfScript(file, text);
   const code = maskText(file, text)
     .replace(MINUS_ONE_AS_NONE, '\0\0')
-    .replace(BUFFERS_AND_ASSERTIONS, (found) => '\0'.repeat(found.length))
+    .replace(BUFFERS_AND_ASSERTIONS, (match) => '\0'.repeat(match.length))
     .replace(MAX_OR_MIN, (match, left, sign) =>
       match.replace(left + sign, left + '\0'.repeat(sign.length)),
     );
@@ -90,7 +90,7 @@ export function slips(file, text) {
 }
 
 /** @type {Record<string, string>} */
-const OTHERS = { max: 'min', min: 'max', floor: 'ceil' };
+const OPPOSITE_CALLS = { max: 'min', min: 'max', floor: 'ceil' };
 /** Matches canvas calls, whose arguments are pixels. */
 const CANVAS_CALLS =
   /^(fillRect|clearRect|strokeRect|rect|fillText|strokeText|moveTo|lineTo|arc|arcTo|quadraticCurveTo|bezierCurveTo|roundRect|drawImage|putImageData|translate|setLineDash)$/;
@@ -165,7 +165,7 @@ function slipsOfScript(file, text) {
       const isName = 'name' in parent && parent.name === node;
       if (!isName && !isPlace) add(node, String(Number(node.text) + 1));
     } else if (ts.isPropertyAccessExpression(node) && textOf(node.expression) === 'Math') {
-      const to = OTHERS[node.name.text];
+      const to = OPPOSITE_CALLS[node.name.text];
       if (to) add(node.name, to);
     } else if (ts.isExpressionStatement(node) && ts.isCallExpression(node.expression)) {
       if (!textOf(node).includes('\n') && node.expression.expression.kind !== Kind.SuperKeyword)

@@ -6,9 +6,9 @@ import { existsSync, readFileSync, readdirSync, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 
 /** Matches the names that a file imports or re-exports. */
-const NAMED = /(?:import|export)\s+(?!type\b)(?:\w+,\s*)?\{([^}]*)\}\s*from '([^']+)'/g;
+const NAMED_IMPORT = /(?:import|export)\s+(?!type\b)(?:\w+,\s*)?\{([^}]*)\}\s*from '([^']+)'/g;
 /** Matches files that are imported as a whole, started as workers or programs, or matched by a pattern. */
-const WHOLE =
+const WHOLE_IMPORT =
   /(?:(?:import|export)\s+(?!type\b)(?:\* as )?\w+ from |\bimport\s*\(?\s*|\bURL\(\s*|\bglob\b[^(]*\(\s*)'([^']+)'/g;
 
 /** @param {string} file @returns {string} */
@@ -33,7 +33,7 @@ function filesOf(file, to) {
   return path && /\.m?[jt]s$/.test(path) ? [path] : [];
 }
 
-const FROM = /^[ \t]*from (\.*)([\w.]*) import (\([^)]*\)|.*)/gm;
+const PYTHON_IMPORT = /^[ \t]*from (\.*)([\w.]*) import (\([^)]*\)|.*)/gm;
 
 /**
  * Returns the modules of models/ that a Python file imports.
@@ -41,7 +41,7 @@ const FROM = /^[ \t]*from (\.*)([\w.]*) import (\([^)]*\)|.*)/gm;
  * @param {string} text
  */
 function modulesOf(file, text) {
-  return [...text.matchAll(FROM)].flatMap(([, dots, name, list]) => {
+  return [...text.matchAll(PYTHON_IMPORT)].flatMap(([, dots, name, list]) => {
     const home = dots ? join(dirname(file), ...Array(dots.length - 1).fill('..')) : '';
     const path = name
       .split('.')
@@ -73,12 +73,12 @@ function importsOf(file) {
     importsByFile.set(file, imports);
     return imports;
   }
-  const namedImports = [...text.matchAll(NAMED)].flatMap(([, list, to]) => {
+  const namedImports = [...text.matchAll(NAMED_IMPORT)].flatMap(([, list, to]) => {
     const names = list.split(',').map((item) => item.trim().split(/\s+as\s+/)[0]);
     const values = names.filter((name) => name && !name.startsWith('type '));
     return filesOf(file, to).map((from) => ({ names: values, file: from }));
   });
-  const wholeImports = [...text.matchAll(WHOLE)].flatMap(([, to]) =>
+  const wholeImports = [...text.matchAll(WHOLE_IMPORT)].flatMap(([, to]) =>
     filesOf(file, to).map((from) => ({ names: [], file: from })),
   );
   const allImports = [...namedImports.filter(({ names }) => names.length), ...wholeImports];
@@ -104,7 +104,7 @@ function homeOf(file, name) {
  * @param {string} file path from the top of the tree
  */
 export function distance(test, file) {
-  const seen = new Set([test]);
+  const visited = new Set([test]);
   let front = [test];
   for (let steps = 1; front.length; steps++) {
     const nextFiles = front.flatMap((importer) =>
@@ -112,9 +112,9 @@ export function distance(test, file) {
         names.length ? names.map((name) => homeOf(from, name)) : [from],
       ),
     );
-    front = [...new Set(nextFiles)].filter((path) => !seen.has(path));
+    front = [...new Set(nextFiles)].filter((path) => !visited.has(path));
     if (front.includes(file)) return steps;
-    for (const path of front) seen.add(path);
+    for (const path of front) visited.add(path);
   }
   return Infinity;
 }

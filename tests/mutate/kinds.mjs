@@ -13,10 +13,11 @@ import { maskText } from './draw.mjs';
 const ts = createRequire(new URL('../../wasm/package.json', import.meta.url))('typescript');
 const { SyntaxKind: Kind } = ts;
 
-const RELEASES =
+const RELEASE_NAMES =
   /^(close|clear\w*|remove\w*|delete|release\w*|terminate|end\w*|abort|cancel|forget|unsubscribe|unobserve|disconnect|revoke\w*|dispose|free|drop\w*|stop|unlink|destroy)$/;
 /** Matches names of positions from which something is counted. */
-const FIRST = /^(first|at|from|begin|begun|start|offset|before|front|position|resumed)$/;
+const FIRST_NAMES =
+  /^(first|at|from|begin|start|offset|before|front|position|resumed|index|\w+Index)$/;
 const BORDERS = { '<': '<=', '<=': '<', '>': '>=', '>=': '>' };
 const ROUNDS = { floor: 'ceil', ceil: 'floor', trunc: 'ceil', round: 'floor' };
 const EQUALITIES = /^[!=]==?$/;
@@ -26,7 +27,7 @@ const EQUALITIES = /^[!=]==?$/;
  * or undefined if the node allows none.
  * @type {Record<string, (node: Node, textOf: (node: Node) => string) => string | undefined>}
  */
-const OF_SCRIPTS = {
+const SCRIPT_EDITS = {
   key(node, textOf) {
     if (ts.isTemplateExpression(node) && node.templateSpans.length > 1) {
       const { parent } = node;
@@ -62,7 +63,7 @@ const OF_SCRIPTS = {
     if (!ts.isCallExpression(call)) return undefined;
     const callee = call.expression;
     const name = ts.isPropertyAccessExpression(callee) ? textOf(callee.name) : textOf(callee);
-    return RELEASES.test(name.replace(/^#/, '')) ? ';' : undefined;
+    return RELEASE_NAMES.test(name.replace(/^#/, '')) ? ';' : undefined;
   },
   round(node, textOf) {
     if (!ts.isPropertyAccessExpression(node) || textOf(node.expression) !== 'Math')
@@ -97,8 +98,8 @@ const OF_SCRIPTS = {
   },
   first(node, textOf) {
     const isFirst = (/** @type {Node} */ node) =>
-      (ts.isIdentifier(node) && FIRST.test(node.text)) ||
-      (ts.isPropertyAccessExpression(node) && FIRST.test(node.name.text.replace(/^#/, '')));
+      (ts.isIdentifier(node) && FIRST_NAMES.test(node.text)) ||
+      (ts.isPropertyAccessExpression(node) && FIRST_NAMES.test(node.name.text.replace(/^#/, '')));
     if (ts.isElementAccessExpression(node) && isFirst(node.argumentExpression))
       return `${textOf(node.expression)}[0]`;
     if (!ts.isBinaryExpression(node) || !/^[-+]$/.test(textOf(node.operatorToken)))
@@ -131,22 +132,28 @@ const OF_SCRIPTS = {
 
 /** A tolerance, which no computed number meets exactly. */
 const TOLERANCE = String.raw`(?!\d[\d.]*e-\d)`;
-const TERM = String.raw`[\w.>-]+(?:\[[\w.]+\])?`;
+const TERM_PATTERN = String.raw`[\w.>-]+(?:\[[\w.]+\])?`;
 
 /**
  * Edits of C and Python by kind: pattern and replacement.
  * @type {Record<string, [RegExp, string | ((...found: string[]) => string)][]>}
  */
-const OF_LINES = {
+const LINE_EDITS = {
   key: [
     [
       RegExp(
-        String.raw` (?:&&|\|\||and|or) ${TERM} (?:==|!=|is(?: not)?) ${TERM}(?=[ ;:),\]]|$)`,
+        String.raw` (?:&&|\|\||and|or) ${TERM_PATTERN} (?:==|!=|is(?: not)?) ${TERM_PATTERN}(?=[ ;:),\]]|$)`,
         'gm',
       ),
       '',
     ],
-    [RegExp(String.raw`(?<=[( ])${TERM} (?:==|!=) ${TERM} (?:&&|\|\||and|or) `, 'g'), ''],
+    [
+      RegExp(
+        String.raw`(?<=[( ])${TERM_PATTERN} (?:==|!=) ${TERM_PATTERN} (?:&&|\|\||and|or) `,
+        'g',
+      ),
+      '',
+    ],
   ],
   release: [
     [
@@ -161,15 +168,15 @@ const OF_LINES = {
     [/\bmath\.ceil\b/g, 'math.floor'],
     [
       /-\(-[\w.]+(?:\([^()]*\)|\[[^[\]]*\])? \/\/ [\w.]+(?:\[[^[\]]*\])?\)/g,
-      (found) => found.replace('-(-', '('),
+      (match) => match.replace('-(-', '('),
     ],
     // Rounding down becomes rounding up, except in divisions by H or G, which have no remainder.
     [
       /(?<!-)(?<![\w.])(?!(?:\w+\.)*H \/)([\w.]+(?:\([^()]*\)|\[[^[\]]*\])?) \/\/ (?!(?:\w+\.)*[GH]\b)([\w.]+(?:\[[^[\]]*\])?)/g,
-      (found) => `-(-${found})`,
+      (match) => `-(-${match})`,
     ],
-    [/(?<!math\.)\bfloorf?\(/g, (found) => found.replace('floor', 'ceil')],
-    [/(?<!math\.)\bceilf?\(/g, (found) => found.replace('ceil', 'floor')],
+    [/(?<!math\.)\bfloorf?\(/g, (match) => match.replace('floor', 'ceil')],
+    [/(?<!math\.)\bceilf?\(/g, (match) => match.replace('ceil', 'floor')],
   ],
   border: [
     [RegExp(` < ${TOLERANCE}`, 'g'), ' <= '],
@@ -186,19 +193,19 @@ const OF_LINES = {
     [/ [*/] 1000?(?:\.0?f?)?(?!\w)/g, ''],
   ],
   default: [
-    [/(?<=\.get\(\0+, )\d+(?=\))/g, (found) => String(Number(found) + 1)],
-    [/(?<=^ *(?:def |\w+: ).*= )\d+(?=[,)]|$)/gm, (found) => String(Number(found) + 1)],
-    [/(?<=json_\w+\(.*, )\d+(?=\))/g, (found) => String(Number(found) + 1)],
+    [/(?<=\.get\(\0+, )\d+(?=\))/g, (match) => String(Number(match) + 1)],
+    [/(?<=^ *(?:def |\w+: ).*= )\d+(?=[,)]|$)/gm, (match) => String(Number(match) + 1)],
+    [/(?<=json_\w+\(.*, )\d+(?=\))/g, (match) => String(Number(match) + 1)],
   ],
 };
 
-export const KINDS = Object.keys(OF_SCRIPTS);
+export const KINDS = Object.keys(SCRIPT_EDITS);
 
 /** @param {string} file @param {string} text @param {string} kind @returns {Slip[]} */
 function slipsOf(file, text, kind) {
   if (!/\.[mc]?[jt]s$/.test(file)) {
     const code = maskText(file, text);
-    return OF_LINES[kind].flatMap(([pattern, to]) =>
+    return LINE_EDITS[kind].flatMap(([pattern, to]) =>
       [...code.matchAll(pattern)].map(({ index, 0: found, 1: indent = '' }) => ({
         at: index,
         from: text.slice(index, index + found.length),
@@ -209,16 +216,16 @@ function slipsOf(file, text, kind) {
   const source = ts.createSourceFile(file, text, ts.ScriptTarget.Latest, true);
   const textOf = (/** @type {Node} */ node) => node.getText(source);
   /** @type {Slip[]} */
-  const found = [];
+  const list = [];
   const visit = (/** @type {Node} */ node) => {
     if (ts.isTypeNode(node) || ts.isImportDeclaration(node) || ts.isInterfaceDeclaration(node))
       return;
-    const to = node.parent && OF_SCRIPTS[kind](node, textOf);
-    if (to !== undefined) found.push({ at: node.getStart(source), from: textOf(node), to });
+    const to = node.parent && SCRIPT_EDITS[kind](node, textOf);
+    if (to !== undefined) list.push({ at: node.getStart(source), from: textOf(node), to });
     ts.forEachChild(node, visit);
   };
   visit(source);
-  return found;
+  return list;
 }
 
 /**

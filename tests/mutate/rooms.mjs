@@ -368,9 +368,9 @@ async function models() {
       const editedFile = writeEdited(`${name}.py`, text);
       if (!(await run(python, ['-m', 'py_compile', editedFile], { isQuiet: true }))) return null;
       const isRecorder = file.startsWith('models/record/') && stemOf(file) !== 'metrics';
-      const own = isRecorder ? ofRecordings : tests;
+      const ownTests = isRecorder ? ofRecordings : tests;
       // Writers of goldens run as programs, so no import leads to their code.
-      const reaching = own.filter(
+      const reaching = ownTests.filter(
         (test) => distance(test, file) < Infinity || /_writers/.test(test) || isRecorder,
       );
       // If a package's index re-exports its names, the nearest tests are those that use a name of the file.

@@ -277,11 +277,13 @@ test('a block has room for its values, is reused from its start, and is freed', 
     ['release', 4096],
   ]);
   assert.equal(module.size, 65536);
-  const none = binary({ ss_wasm_reserve: (bytes) => (bytes === 48 ? 64 : bytes === 9 ? -64 : 0) });
-  assert.equal(none.module.reserve(9), 2 ** 32 - 64);
+  const fullBinary = binary({
+    ss_wasm_reserve: (bytes) => (bytes === 48 ? 64 : bytes === 9 ? -64 : 0),
+  });
+  assert.equal(fullBinary.module.reserve(9), 2 ** 32 - 64);
   for (const bytes of [5, 2 ** 32 - 1, 2 ** 32])
     assert.deepEqual(
-      errorOf(() => none.module.reserve(bytes)),
+      errorOf(() => fullBinary.module.reserve(bytes)),
       ['no_memory', 'memory', `expected room for ${bytes} more bytes; 65536 are in use`],
     );
   assert.equal(errorOf(() => binary({ ss_wasm_reserve: () => 0 }))[0], 'no_memory');

@@ -61,7 +61,7 @@ const LAB_FOLDER = {
 };
 
 /** Invalid values; undefined is a forgotten argument. */
-const JUNK = {
+const JUNK_VALUES = {
   null: null,
   undefined: undefined,
   NaN: NaN,
@@ -107,7 +107,7 @@ const timeline = await openTimeline(index);
  * Each public function with valid arguments. The test replaces every argument, and every entry of plain
  * objects.
  */
-const FACE = {
+const PUBLIC_CALLS = {
   createEngine: [
     async (...args) => (await createEngine(...args)).close(),
     {
@@ -380,7 +380,7 @@ function notThere(error) {
 
 function* spoilArguments(args) {
   for (const [i, arg] of args.entries()) {
-    for (const [junkName, junk] of Object.entries(JUNK)) {
+    for (const [junkName, junk] of Object.entries(JUNK_VALUES)) {
       yield [`argument ${i + 1} is ${junkName}`, args.with(i, junk)];
       if (Object.getPrototypeOf(Object(arg)) !== Object.prototype) continue;
       for (const key of Object.keys(arg)) {
@@ -395,11 +395,11 @@ test('the table has every function that the package exports', () => {
   const uncheckedNames = ['cacheBytes', 'cacheKind', 'cacheList'];
   const untestedNames = functions
     .map(([name]) => name)
-    .filter((name) => !(name in FACE || uncheckedNames.includes(name)));
+    .filter((name) => !(name in PUBLIC_CALLS || uncheckedNames.includes(name)));
   assert.deepEqual(untestedNames, []);
 });
 
-for (const [name, [call, ...args]] of Object.entries(FACE)) {
+for (const [name, [call, ...args]] of Object.entries(PUBLIC_CALLS)) {
   test(`${name} rejects invalid arguments in a sentence`, { timeout: 30_000 }, async () => {
     const failures = [];
     for (const [junkName, spoilt] of spoilArguments(args)) {

@@ -62,9 +62,9 @@ test('the worker gives the tokens of the tokenizer in this thread', async () => 
 
 const HOUR = 3600_000;
 
-const STUCK = 600_000;
+const STUCK_MS = 600_000;
 
-const HOSTILE = {
+const HOSTILE_SOURCES = {
   'equal alternatives, forty times': [withSplit('(?:[a-z ]|[a-z ]){40}#'), 'a'.repeat(200)],
   'an optional character, 32 times': [withSplit('(?:a?){32}b'), 'a'.repeat(64)],
   'six runs of the same': [withSplit('\\s*\\s*\\s*\\s*\\s*\\s*x'), ' '.repeat(2000)],
@@ -72,23 +72,33 @@ const HOSTILE = {
   'back-references': [withSplit('(a*)(a*)(a*)\\1\\2\\3b'), 'a'.repeat(400)],
 };
 
-for (const [name, [source, hostileText]] of Object.entries(HOSTILE)) {
+for (const [name, [source, hostileText]] of Object.entries(HOSTILE_SOURCES)) {
   // If a worker were not ended, it would never answer the last text.
-  test(`${name}: the stuck worker is ended, and a new one starts`, { timeout: STUCK }, async () => {
-    const [tokenizer, other] = await Promise.all([guardTokenizer(source), guardTokenizer(source)]);
-    const harmlessTokens = await tokenizer.encode('harmless', { special: 'none' });
-    assert.ok(harmlessTokens.length > 0);
-    const answer = failure(tokenizer.encode(hostileText));
-    // A late answer would arrive while another worker reads a hundred texts.
-    for (let i = 0; i < 100; i++)
-      assert.deepEqual(await other.encode('harmless', { special: 'none' }), harmlessTokens);
-    mock.timers.tick(HOUR);
-    const result = await answer;
-    assert.deepEqual([result.code, result.where], ['too_slow', 'text']);
-    assert.match(result.text, /expected an answer within [\d.]+ s, none came.*machine may be busy/);
-    assert.deepEqual(await tokenizer.encode('harmless', { special: 'none' }), harmlessTokens);
-    for (const guard of [tokenizer, other]) guard.close();
-  });
+  test(
+    `${name}: the stuck worker is ended, and a new one starts`,
+    { timeout: STUCK_MS },
+    async () => {
+      const [tokenizer, other] = await Promise.all([
+        guardTokenizer(source),
+        guardTokenizer(source),
+      ]);
+      const harmlessTokens = await tokenizer.encode('harmless', { special: 'none' });
+      assert.ok(harmlessTokens.length > 0);
+      const answer = failure(tokenizer.encode(hostileText));
+      // A late answer would arrive while another worker reads a hundred texts.
+      for (let i = 0; i < 100; i++)
+        assert.deepEqual(await other.encode('harmless', { special: 'none' }), harmlessTokens);
+      mock.timers.tick(HOUR);
+      const result = await answer;
+      assert.deepEqual([result.code, result.where], ['too_slow', 'text']);
+      assert.match(
+        result.text,
+        /expected an answer within [\d.]+ s, none came.*machine may be busy/,
+      );
+      assert.deepEqual(await tokenizer.encode('harmless', { special: 'none' }), harmlessTokens);
+      for (const guard of [tokenizer, other]) guard.close();
+    },
+  );
 }
 
 test('forty stages that double a text end in an error', async () => {
@@ -118,7 +128,7 @@ test('a vocabulary of a million tokens opens or is rejected, and this thread rem
 });
 
 test('a signal and close() end the current work', async () => {
-  const source = HOSTILE['a repeat of repeats'][0];
+  const source = HOSTILE_SOURCES['a repeat of repeats'][0];
   const reason = new Error('enough');
   const controller = new AbortController();
   const guardPromise = guardTokenizer(source, { signal: controller.signal });
@@ -169,7 +179,7 @@ function stubWorker({ benchmarkMs }) {
   return { start, workers };
 }
 
-const OPENED = { size: 1, bos: null, specials: [], text: 'a', ends: new Uint32Array([1]) };
+const OPEN_ANSWER = { size: 1, bos: null, specials: [], text: 'a', ends: new Uint32Array([1]) };
 const IDLE_MS = 30;
 
 async function patienceOf(worker, failed) {
@@ -212,14 +222,14 @@ test('the timeout grows for a slow machine, for large files, and for a repeated 
   const { start, workers } = stubWorker({ benchmarkMs: 2 * IDLE_MS });
   const guardPromise = createGuard(start)(smallSource);
   await Promise.resolve();
-  workers[0].say({ value: OPENED });
+  workers[0].say({ value: OPEN_ANSWER });
   const tokenizer = await guardPromise;
   const patiences = [];
   for (let i = 0; i < 3; i++) {
     const failed = failure(tokenizer.encode('ab'));
     for (let turn = 0; turn < 5; turn++) await Promise.resolve();
     if (i > 0) {
-      workers.at(-1).say({ value: OPENED });
+      workers.at(-1).say({ value: OPEN_ANSWER });
       for (let turn = 0; turn < 5; turn++) await Promise.resolve();
     }
     patiences.push(await patienceOf(() => workers.at(-1), failed));

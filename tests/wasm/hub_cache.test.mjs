@@ -26,7 +26,7 @@ import { openHub } from '../hub/server.mjs';
 import { failure, softmax, withEngine } from './helper.mjs';
 
 const weights = readFileSync(new URL('model.safetensors', softmax));
-const PATH = /model\.safetensors$/;
+const MODEL_PATH = /model\.safetensors$/;
 const folder = mkdtempSync(join(tmpdir(), 'sinkscope-'));
 process.env.SINKSCOPE_CACHE = folder;
 let hub;
@@ -66,7 +66,7 @@ test('cached files are not fetched again, in this thread and in a worker', async
       await planText(plan, plan.files.tokenizer, { cache: true });
     });
   }
-  assert.equal(hub.seen(PATH, 'hub').length, 1);
+  assert.equal(hub.seen(MODEL_PATH, 'hub').length, 1);
   assert.equal(hub.seen(/resolve-cache.*tokenizer\.json$/).length, 1);
   const listed = await cacheList();
   assert.equal(listed.length, 3);
@@ -88,15 +88,15 @@ test('an unfinished download continues at its last byte', async () => {
   const { bytes, content } = await read({ version: 'c' });
   assert.equal(bytes, weights.length);
   assert.ok(content.equals(weights));
-  assert.equal(hub.seen(PATH, 'cdn').at(-1).headers.range, `bytes=${cachedBytes}-`);
+  assert.equal(hub.seen(MODEL_PATH, 'cdn').at(-1).headers.range, `bytes=${cachedBytes}-`);
   hub.reset();
   assert.ok((await read({ version: 'c' })).content.equals(weights));
   assert.equal(hub.log.length, 0);
 });
 
 test('a failed download keeps the bytes that it received', async () => {
-  hub.fault({ host: 'cdn', path: PATH, times: 1, cut: 1_000_000 });
-  hub.fault({ host: 'cdn', path: PATH, status: 404 });
+  hub.fault({ host: 'cdn', path: MODEL_PATH, times: 1, cut: 1_000_000 });
+  hub.fault({ host: 'cdn', path: MODEL_PATH, status: 404 });
   assert.equal((await failure(read())).code, 'read');
   assert.ok((await cacheBytes()) > 0);
   hub.reset();
@@ -107,12 +107,12 @@ test('where only the ETag names the version, it is checked, and another one is f
   await read();
   hub.reset();
   assert.ok((await read()).content.equals(weights));
-  assert.equal(hub.seen(PATH, 'cdn').length, 1);
-  hub.fault({ host: 'cdn', path: PATH, etag: '"another"' });
+  assert.equal(hub.seen(MODEL_PATH, 'cdn').length, 1);
+  hub.fault({ host: 'cdn', path: MODEL_PATH, etag: '"another"' });
   assert.ok((await read()).content.equals(weights));
   assert.equal((await cacheList()).length, 2);
   hub.reset();
-  hub.fault({ host: 'cdn', path: PATH, etag: null });
+  hub.fault({ host: 'cdn', path: MODEL_PATH, etag: null });
   const notes = [];
   await read({ onNote: (note) => notes.push(note) });
   assert.match(notes.join(), /not kept: the server sends no size or ETag/);
@@ -221,7 +221,7 @@ test('a wrong file of the right size is rejected by its hash and not cached, in 
       await withEngine({ worker }, async (engine) => {
         hub.reset();
         await cacheClear();
-        hub.fault({ host: 'cdn', path: PATH, times: 1, garbage: true });
+        hub.fault({ host: 'cdn', path: MODEL_PATH, times: 1, garbage: true });
         const plan = await resolve('sinkscope/softmax');
         const openModel = () => engine.open(modelFiles(plan, { cache }));
         const error = await failure(openModel());

@@ -10,7 +10,7 @@ import { openHub } from '../hub/server.mjs';
 import { softmax } from './helper.mjs';
 
 const weights = readFileSync(new URL('model.safetensors', softmax));
-const PATH = /model\.safetensors$/;
+const MODEL_PATH = /model\.safetensors$/;
 let hub;
 let url;
 
@@ -28,24 +28,24 @@ async function read(options = {}) {
   return { bytes, content: Buffer.concat(chunks) };
 }
 
-const ranges = () => hub.seen(PATH, 'cdn').map(({ headers }) => headers.range);
+const ranges = () => hub.seen(MODEL_PATH, 'cdn').map(({ headers }) => headers.range);
 
 test('a file arrives whole, with its size, through the redirect', async () => {
   const { bytes, content } = await read();
   assert.equal(bytes, weights.length);
   assert.ok(content.equals(weights));
-  assert.equal(hub.seen(PATH, 'cdn')[0].headers['accept-encoding'], 'identity');
+  assert.equal(hub.seen(MODEL_PATH, 'cdn')[0].headers['accept-encoding'], 'identity');
 });
 
 test('the token is sent only to its host', async () => {
   const { content } = await read({ token: 'hf_member' });
   assert.ok(content.equals(weights));
-  assert.equal(hub.seen(PATH, 'hub')[0].headers.authorization, 'Bearer hf_member');
-  assert.equal(hub.seen(PATH, 'cdn')[0].headers.authorization, undefined);
+  assert.equal(hub.seen(MODEL_PATH, 'hub')[0].headers.authorization, 'Bearer hf_member');
+  assert.equal(hub.seen(MODEL_PATH, 'cdn')[0].headers.authorization, undefined);
 });
 
 test('a cut connection is continued at its last byte', async () => {
-  hub.fault({ host: 'cdn', path: PATH, times: 1, cut: 1_000_000 });
+  hub.fault({ host: 'cdn', path: MODEL_PATH, times: 1, cut: 1_000_000 });
   const reasons = [];
   const { content } = await read({ onRetry: ({ reason }) => reasons.push(reason) });
   assert.ok(content.equals(weights));
@@ -53,12 +53,12 @@ test('a cut connection is continued at its last byte', async () => {
   assert.equal(first, undefined);
   const from = Number(/^bytes=(\d+)-$/.exec(second)[1]);
   assert.ok(from > 0 && from <= 1_000_000, second);
-  assert.match(hub.seen(PATH, 'cdn')[1].headers['if-range'], /^"[0-9a-f]{64}"$/);
+  assert.match(hub.seen(MODEL_PATH, 'cdn')[1].headers['if-range'], /^"[0-9a-f]{64}"$/);
   assert.match(reasons.join(), new RegExp(`broke off after ${from} bytes`));
 });
 
 test('if a store rejects a range, the whole file is downloaded', async (t) => {
-  hub.fault({ host: 'cdn', path: PATH, times: 1, cut: 1_000_000 });
+  hub.fault({ host: 'cdn', path: MODEL_PATH, times: 1, cut: 1_000_000 });
   // If another site does not allow ranges, a page learns only that its request failed.
   const { fetch } = globalThis;
   const refusedRanges = [];
@@ -75,14 +75,14 @@ test('if a store rejects a range, the whole file is downloaded', async (t) => {
 });
 
 test('a file arrives over many cut connections if each brings bytes', async () => {
-  hub.fault({ host: 'cdn', path: PATH, cut: 400_000 });
+  hub.fault({ host: 'cdn', path: MODEL_PATH, cut: 400_000 });
   const { content } = await read();
   assert.ok(content.equals(weights));
   assert.ok(ranges().length >= Math.ceil(weights.length / 400_000));
 });
 
 test('tries without bytes end the download', async () => {
-  hub.fault({ host: 'cdn', path: PATH, cut: 0 });
+  hub.fault({ host: 'cdn', path: MODEL_PATH, cut: 0 });
   await assert.rejects(read({ tries: 3 }), {
     code: 'read',
     message: /model\.safetensors: broke off after 0 bytes: .*3 tries brought nothing/,
@@ -91,31 +91,31 @@ test('tries without bytes end the download', async () => {
 });
 
 test('a resumed download does not join parts of two versions of a file', async () => {
-  hub.fault({ host: 'cdn', path: PATH, times: 1, cut: 500 });
-  hub.fault({ host: 'cdn', path: PATH, etag: '"another"' });
+  hub.fault({ host: 'cdn', path: MODEL_PATH, times: 1, cut: 500 });
+  hub.fault({ host: 'cdn', path: MODEL_PATH, etag: '"another"' });
   await assert.rejects(read(), { code: 'read', message: /expected to go on with .*"another"/ });
 });
 
 test('a server without ranges sends the whole file again, and bytes received before are skipped', async () => {
-  hub.fault({ host: 'cdn', path: PATH, times: 1, cut: 1_000_000, noRange: true });
-  hub.fault({ host: 'cdn', path: PATH, noRange: true });
+  hub.fault({ host: 'cdn', path: MODEL_PATH, times: 1, cut: 1_000_000, noRange: true });
+  hub.fault({ host: 'cdn', path: MODEL_PATH, noRange: true });
   const { content } = await read();
   assert.ok(content.equals(weights));
 });
 
 test('without an ETag a cut download continues only if the address names a commit', async () => {
-  hub.fault({ host: 'cdn', path: PATH, etag: null, cut: 1_000_000 });
+  hub.fault({ host: 'cdn', path: MODEL_PATH, etag: null, cut: 1_000_000 });
   await assert.rejects(read(), { code: 'read', message: /after [1-9]\d* bytes.*expected an ETag/ });
   assert.equal(ranges().length, 1);
   // An address that names a commit always has the same bytes.
   hub.reset();
-  hub.fault({ host: 'cdn', path: PATH, etag: null, times: 1, cut: 1_000_000 });
-  hub.fault({ host: 'cdn', path: PATH, etag: null });
+  hub.fault({ host: 'cdn', path: MODEL_PATH, etag: null, times: 1, cut: 1_000_000 });
+  hub.fault({ host: 'cdn', path: MODEL_PATH, etag: null });
   assert.ok((await read({ version: 'commit' })).content.equals(weights));
 });
 
 test('a wrong length is reported', async () => {
-  hub.fault({ host: 'cdn', path: PATH, length: weights.length + 10 });
+  hub.fault({ host: 'cdn', path: MODEL_PATH, length: weights.length + 10 });
   await assert.rejects(read(), {
     code: 'read',
     message: new RegExp(
@@ -125,33 +125,33 @@ test('a wrong length is reported', async () => {
 });
 
 test('a silent connection counts as cut', async () => {
-  hub.fault({ host: 'cdn', path: PATH, times: 1, hang: true });
+  hub.fault({ host: 'cdn', path: MODEL_PATH, times: 1, hang: true });
   const { content } = await read({ stall: 300 });
   assert.ok(content.equals(weights));
-  hub.fault({ path: PATH, silent: true });
+  hub.fault({ path: MODEL_PATH, silent: true });
   const silenceError = { code: 'read', message: /no answer came for 100 ms/ };
   await assert.rejects(read({ stall: 100, tries: 2 }), silenceError);
 });
 
 test('a busy server is tried again after the wait that it states, but not endlessly', async () => {
-  hub.fault({ path: PATH, times: 1, status: 429, headers: { 'retry-after': '1' } });
-  hub.fault({ path: PATH, times: 2, status: 503 });
+  hub.fault({ path: MODEL_PATH, times: 1, status: 429, headers: { 'retry-after': '1' } });
+  hub.fault({ path: MODEL_PATH, times: 2, status: 503 });
   const waits = [];
   const { content } = await read({ onRetry: ({ wait }) => waits.push(wait) });
   assert.ok(content.equals(weights));
   assert.deepEqual(waits, [1000, 10, 20]);
   hub.reset();
-  hub.fault({ path: PATH, status: 429, headers: { 'retry-after': '3600' } });
+  hub.fault({ path: MODEL_PATH, status: 429, headers: { 'retry-after': '3600' } });
   await assert.rejects(read(), { code: 'busy', message: /too many requests.*in 3600 s/ });
-  assert.equal(hub.seen(PATH).length, 1);
+  assert.equal(hub.seen(MODEL_PATH).length, 1);
   hub.reset();
   const ratelimit = '"resolvers";r=0;t=200';
-  hub.fault({ path: PATH, status: 429, headers: { ratelimit } });
+  hub.fault({ path: MODEL_PATH, status: 429, headers: { ratelimit } });
   await assert.rejects(read(), { code: 'busy', message: /in 200 s/ });
   hub.reset();
-  hub.fault({ path: PATH, status: 500 });
+  hub.fault({ path: MODEL_PATH, status: 500 });
   await assert.rejects(read({ tries: 3 }), { code: 'read', message: /answered 500/ });
-  assert.equal(hub.seen(PATH).length, 3);
+  assert.equal(hub.seen(MODEL_PATH).length, 3);
 });
 
 test('a permanent failure is reported at once', async () => {
@@ -162,9 +162,9 @@ test('a permanent failure is reported at once', async () => {
     [410, 'read'],
   ]) {
     hub.reset();
-    hub.fault({ path: PATH, status });
+    hub.fault({ path: MODEL_PATH, status });
     await assert.rejects(read(), { code, message: new RegExp(`answered ${status}`) });
-    assert.equal(hub.seen(PATH).length, 1);
+    assert.equal(hub.seen(MODEL_PATH).length, 1);
   }
   const download = openDownload('http://127.0.0.1:1/x', { wait: 1, tries: 2 });
   const messageStart =
@@ -177,11 +177,11 @@ test('a finished download has no listener on its signal', async () => {
   const listeners = () => getEventListeners(signal, 'abort').length;
   await read({ signal });
   assert.equal(listeners(), 0, 'a whole one');
-  hub.fault({ path: PATH, status: 404 });
+  hub.fault({ path: MODEL_PATH, status: 404 });
   await assert.rejects(read({ signal }), { code: 'read' });
   assert.equal(listeners(), 0, 'one that was refused');
   hub.reset();
-  hub.fault({ host: 'cdn', path: PATH, cut: 1_000_000 });
+  hub.fault({ host: 'cdn', path: MODEL_PATH, cut: 1_000_000 });
   await assert.rejects(read({ signal, tries: 1 }), { code: 'read' });
   assert.equal(listeners(), 0, 'one that broke off');
   hub.reset();
@@ -218,12 +218,12 @@ test('no secret of an address is shown', async () => {
 
 test('a signal stops a download at once, whether it has not begun, waits, or receives bytes', async () => {
   await assert.rejects(read({ signal: AbortSignal.abort() }), { name: 'AbortError' });
-  hub.fault({ path: PATH, status: 503 });
+  hub.fault({ path: MODEL_PATH, status: 503 });
   const startTime = performance.now();
   const readPromise = read({ signal: AbortSignal.timeout(50), wait: 20_000 });
   await assert.rejects(readPromise, { name: 'TimeoutError' });
   hub.reset();
-  hub.fault({ host: 'cdn', path: PATH, hang: true });
+  hub.fault({ host: 'cdn', path: MODEL_PATH, hang: true });
   await assert.rejects(read({ signal: AbortSignal.timeout(50) }), { name: 'TimeoutError' });
   assert.ok(performance.now() - startTime < 2000);
 });
@@ -234,7 +234,7 @@ test('only the ranges that are read are downloaded', async () => {
   await reader.read();
   await reader.cancel();
   await new Promise((done) => setTimeout(done, 50));
-  assert.equal(hub.seen(PATH, 'cdn').length, 1);
+  assert.equal(hub.seen(MODEL_PATH, 'cdn').length, 1);
 });
 
 test('empty files, and files compressed without a request for it, are read', async () => {
@@ -242,7 +242,7 @@ test('empty files, and files compressed without a request for it, are read', asy
   const emptyFile = `${hub.endpoint}/sinkscope/softmax/resolve/main/empty.txt`;
   const { bytes, stream } = await openDownload(emptyFile);
   assert.equal(bytes, 0);
-  hub.fault({ host: 'cdn', path: PATH, gzip: true });
+  hub.fault({ host: 'cdn', path: MODEL_PATH, gzip: true });
   const compressedFile = await read();
   assert.equal(compressedFile.bytes, undefined);
   assert.ok(compressedFile.content.equals(weights));
@@ -268,8 +268,8 @@ test('the rate is smoothed, and the remaining time follows from it', () => {
 });
 
 test('reports give the rate, the remaining time, and the reason of a pause', async () => {
-  hub.fault({ host: 'cdn', path: PATH, times: 1, cut: 1_000_000 });
-  hub.fault({ host: 'cdn', path: PATH, slow: 10_000_000 });
+  hub.fault({ host: 'cdn', path: MODEL_PATH, times: 1, cut: 1_000_000 });
+  hub.fault({ host: 'cdn', path: MODEL_PATH, slow: 10_000_000 });
   const memory = new Uint8Array(weights.length + 1);
   const module = {
     reserve: () => 1,
@@ -317,7 +317,13 @@ async function openServer(answers) {
 test('an invalid wait is replaced by the package’s own', async () => {
   for (const wait of ['-1', 'soon', '1e3', '']) {
     hub.reset();
-    hub.fault({ host: 'hub', path: PATH, times: 1, status: 429, headers: { 'retry-after': wait } });
+    hub.fault({
+      host: 'hub',
+      path: MODEL_PATH,
+      times: 1,
+      status: 429,
+      headers: { 'retry-after': wait },
+    });
     const reasons = [];
     const startTime = performance.now();
     const { content } = await read({ wait: 50, onRetry: ({ reason }) => reasons.push(reason) });

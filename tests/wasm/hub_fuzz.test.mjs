@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import { planFiles, resolveHub } from '../../wasm/index.ts';
 
-const JUNK = [
+const JUNK_VALUES = [
   null,
   true,
   -1,
@@ -29,10 +29,10 @@ function randomOf(seed) {
 
 function mutated(value, random) {
   if (typeof value !== 'object' || value === null || random(6) === 0)
-    return JUNK[random(JUNK.length)];
+    return JUNK_VALUES[random(JUNK_VALUES.length)];
   const copy = Array.isArray(value) ? [...value] : { ...value };
   const keys = Object.keys(copy);
-  if (keys.length === 0) return JUNK[random(JUNK.length)];
+  if (keys.length === 0) return JUNK_VALUES[random(JUNK_VALUES.length)];
   const key = keys[random(keys.length)];
   if (random(8) === 0) delete copy[key];
   else copy[key] = mutated(copy[key], random);
@@ -40,7 +40,7 @@ function mutated(value, random) {
 }
 
 const listed = ['config.json', 'model.safetensors.index.json', 'tokenizer.json', 'a.safetensors'];
-const LIST = {
+const LISTING = {
   sha: 'c'.repeat(40),
   gated: false,
   cardData: { license: 'mit' },
@@ -82,7 +82,7 @@ test('a thousand random lists, configs and indexes end in a plan or an error', a
   const rounds = 1000;
   try {
     for (let i = 0; i < rounds; i++) {
-      const original = { 'api/models': LIST, 'index.json': INDEX, 'config.json': CONFIG };
+      const original = { 'api/models': LISTING, 'index.json': INDEX, 'config.json': CONFIG };
       const brokenName = Object.keys(original)[i % 3];
       servedFiles = { ...original, [brokenName]: mutated(original[brokenName], random) };
       const id = i % 5 ? 'a/b' : 'a/b:x.gguf';

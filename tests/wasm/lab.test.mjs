@@ -252,13 +252,13 @@ function core(fails = () => false) {
     calls.push(all.map((argument) => (argument instanceof Uint8Array ? [...argument] : argument)));
     if (fails(all[0])) throw new Error(all[0]);
   };
-  const bytes = (at, length) => memory.subarray(at, at + length);
+  const bytes = (address, length) => memory.subarray(address, address + length);
   return {
     memory,
     calls,
     bytes,
     reserve: (length) => (note('reserve', length), 32),
-    release: (at) => note('release', at),
+    release: (address) => note('release', address),
     lend: (data, use) => use(data.length),
     handle: (...all) => (note(...all), 16),
     check: (...all) => note(...all),

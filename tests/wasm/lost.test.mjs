@@ -43,7 +43,7 @@ const { createEngine, labConfig, spread } = await import('../../wasm/index.ts');
 
 const ids = [0, 17, 392, 5, 5, 81];
 
-const ENDS = {
+const WORKER_ENDS = {
   'is ended from outside': [(worker) => worker.terminate(), /exit code 1/],
   'runs into an error': [(worker) => worker.emit('error', new Error('out of heap')), /out of heap/],
   'gets what it cannot read': [
@@ -52,7 +52,7 @@ const ENDS = {
   ],
 };
 
-for (const [title, [end, reason]] of Object.entries(ENDS)) {
+for (const [title, [end, reason]] of Object.entries(WORKER_ENDS)) {
   test(
     `a worker that ${title} is noticed, reported, and replaced`,
     { timeout: 60_000 },

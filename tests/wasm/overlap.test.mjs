@@ -10,7 +10,7 @@ const turn = () => new Promise(setImmediate);
 const CAPACITY = 12;
 const FIELDS = ['hidden', 'loss', 'att', 'next', 'q', 'k'];
 const READS = [{ field: 'tokens' }, { field: 'hidden' }, { field: 'loss' }, { metric: 'alpha' }];
-const COMPARED = 'hidden_change';
+const COMPARED_METRIC = 'hidden_change';
 
 /** Returns the outcome of a promise, so that two can be compared. @param {Promise<unknown>} promise */
 const outcome = (promise) =>
@@ -79,10 +79,10 @@ async function storm(model, seed, count) {
       };
     },
     compare(i) {
-      const outcomePromise = outcome(runs[i].metric(COMPARED, { base: runs[1 - i] }));
+      const outcomePromise = outcome(runs[i].metric(COMPARED_METRIC, { base: runs[1 - i] }));
       const repeat = async () =>
         withRun(await freshRun(i), async (run) =>
-          withRun(await freshRun(1 - i), (base) => run.metric(COMPARED, { base })),
+          withRun(await freshRun(1 - i), (base) => run.metric(COMPARED_METRIC, { base })),
         );
       return { outcomePromise, repeat };
     },
@@ -211,10 +211,10 @@ test('reads run together, a change waits for earlier reads, and later calls wait
   await last;
   await turn();
   assert.deepEqual(chain.predecessors(true), []);
-  const again = runInTurn(change, act('again'));
+  const repeat = runInTurn(change, act('again'));
   assert.equal(startedNames.at(-1), 'again');
   ends.again.resolve();
-  await again;
+  await repeat;
 });
 
 test('a call aborted while it waits rejects at once, keeps its turn, and leaves no listener', async () => {

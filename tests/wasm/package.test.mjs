@@ -8,7 +8,7 @@ import { installInto, runIn } from '../installed.mjs';
 import { files, root, softmax, withEngine } from './helper.mjs';
 
 const model = fileURLToPath(softmax);
-const MAIN = `
+const MAIN_PROGRAM = `
 import { pathToFileURL } from 'node:url';
 import { createEngine } from 'sinkscope';
 const at = (name) => new URL(name, pathToFileURL(process.argv[2] + '/'));
@@ -21,7 +21,7 @@ await engine.close();
 const [, PROGRAM] = /## Ten lines[^]*?```js\n([^]*?)```/.exec(
   readFileSync(new URL('wasm/README.md', root), 'utf8'),
 );
-const TYPED = `
+const TYPED_PROGRAM = `
 import { createEngine, type Engine, type Tensor } from 'sinkscope';
 export const engine: Engine = await createEngine({ workers: 1 });
 export async function look(ids: number[]): Promise<Tensor> {
@@ -38,9 +38,9 @@ test(
   async () => {
     const folder = installInto('installed-node', {
       'package.json': '{ "type": "module", "private": true }',
-      'main.js': MAIN,
+      'main.js': MAIN_PROGRAM,
       'sink.mjs': PROGRAM,
-      'typed.ts': TYPED,
+      'typed.ts': TYPED_PROGRAM,
       'text.txt': 'Once upon a time there was a king who had lost his name. '.repeat(20),
     });
     const pathInPackage = (path) => join(folder, 'node_modules/sinkscope', path);

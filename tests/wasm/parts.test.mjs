@@ -14,7 +14,7 @@ import {
 } from '../../wasm/loading/parts.ts';
 
 const KEY = 'a'.repeat(32);
-const OTHER = 'b'.repeat(32);
+const OTHER_KEY = 'b'.repeat(32);
 const card = { url: 'https://a.example/w', id: 'a/b', version: 'c', bytes: 100 };
 
 /** Returns a store in memory, in which `room` writes succeed. */
@@ -121,7 +121,7 @@ test('on a slow line a part is written after two seconds', async (t) => {
 test('a full disk is reported once; the file is deleted and other files stay', async () => {
   for (const room of [1, 2]) {
     const store = memory(room + 1);
-    await store.put(`${OTHER}.json`, Uint8Array.of(1));
+    await store.put(`${OTHER_KEY}.json`, Uint8Array.of(1));
     const notes = [];
     const keeper = new PartWriter(store, KEY, { ...card, bytes: 10 }, 0, (note) =>
       notes.push(note),
@@ -133,7 +133,7 @@ test('a full disk is reported once; the file is deleted and other files stay', a
     assert.deepEqual(notes, [
       'not kept: the browser or the disk has no room for it (the disk is full)',
     ]);
-    assert.deepEqual([...store.files.keys()], [`${OTHER}.json`]);
+    assert.deepEqual([...store.files.keys()], [`${OTHER_KEY}.json`]);
   }
 });
 
@@ -151,7 +151,7 @@ test('an incomplete or damaged card is ignored', async () => {
     assert.equal(await read(JSON.stringify({ ...card, [key]: otherValue })), undefined, key);
   }
   assert.equal(await read('{'), undefined);
-  assert.equal(await readCard(store, OTHER), undefined);
+  assert.equal(await readCard(store, OTHER_KEY), undefined);
 });
 
 test('the name of a part encodes its range, also in names of older versions', () => {
@@ -179,7 +179,7 @@ test('a chain begins at the first byte, takes the longest part each time, and en
     contiguousParts(names, KEY).map(({ start, bytes }) => [start, bytes]);
   assert.deepEqual(layoutOf(), []);
   assert.deepEqual(layoutOf(name(5, 5)), []);
-  const otherNames = [name(0, 99, OTHER), 'x.json'];
+  const otherNames = [name(0, 99, OTHER_KEY), 'x.json'];
   assert.deepEqual(layoutOf(name(15, 1), name(5, 10), name(0, 5), ...otherNames), [
     [0, 5],
     [5, 10],
@@ -228,7 +228,8 @@ test('the key of a file is half of the SHA-256 of its address and version', asyn
   assert.equal(await hashOf(''), 'e3b0c44298fc1c149afbf4c8996fb924');
   assert.equal(await keyOf('a', 'b'), await hashOf('a\nb'));
   const store = memory();
-  for (const name of [`${KEY}.json`, `${KEY}.0.5`, `${OTHER}.0.5`, KEY]) store.files.set(name, 0);
+  for (const name of [`${KEY}.json`, `${KEY}.0.5`, `${OTHER_KEY}.0.5`, KEY])
+    store.files.set(name, 0);
   await removeKey(store, KEY);
-  assert.deepEqual([...store.files.keys()], [`${OTHER}.0.5`, KEY]);
+  assert.deepEqual([...store.files.keys()], [`${OTHER_KEY}.0.5`, KEY]);
 });

@@ -5,7 +5,7 @@ import { createGuard } from '../../wasm/text/guard.ts';
 import { failure } from './helper.mjs';
 
 const settle = () => new Promise(setImmediate);
-const OPENED = {
+const OPEN_ANSWER = {
   size: 3,
   bos: 1,
   specials: [
@@ -15,7 +15,7 @@ const OPENED = {
   text: 'ab<s>!',
   ends: Uint32Array.of(2, 5, 6),
 };
-const SMALL = { tokenizer: '' };
+const SMALL_SOURCE = { tokenizer: '' };
 
 function stage() {
   const workers = [];
@@ -33,12 +33,12 @@ function stage() {
   return { workers, guard: createGuard(start) };
 }
 
-async function open({ source = SMALL, benchmarkMs = 30, ...options } = {}) {
+async function open({ source = SMALL_SOURCE, benchmarkMs = 30, ...options } = {}) {
   const { workers, guard } = stage();
   const guardPromise = guard(source, options);
   await settle();
   await workers[0].say({ isAlive: true, benchmarkMs });
-  await workers[0].say({ value: OPENED });
+  await workers[0].say({ value: OPEN_ANSWER });
   return { workers, tokenizer: await guardPromise };
 }
 
@@ -70,17 +70,17 @@ onClock('a call has five seconds, more for long inputs, and more on a slow machi
     ['e', undefined],
   ]);
   for (const [title, ms, source, benchmarkMs, options] of [
-    ['a small one', 5000, SMALL, 30],
-    ['a fast machine', 5000, SMALL, 3],
-    ['one that does not say', 5000, SMALL, undefined],
-    ['a slow one', 7500, SMALL, 45],
-    ['a slower one', 50_000, SMALL, 300],
+    ['a small one', 5000, SMALL_SOURCE, 30],
+    ['a fast machine', 5000, SMALL_SOURCE, 3],
+    ['one that does not say', 5000, SMALL_SOURCE, undefined],
+    ['a slow one', 7500, SMALL_SOURCE, 45],
+    ['a slower one', 50_000, SMALL_SOURCE, 300],
     ['half of the long files', 7500, { tokenizer: 'x'.repeat(2 ** 21) }, 30],
     ['two files', 10_000, { vocab: 'x'.repeat(2 ** 21), merges: 'x'.repeat(2 ** 21) }, 30],
     ['a missing file', 5000, { tokenizer: '', config: undefined }, 30],
     ['both', 30_000, { tokenizer: 'x'.repeat(2 ** 22) }, 90],
     ['lists count for 16 an entry', 10_000, { gguf }, 30],
-    ['a limit', 700, SMALL, 30, { limit: 700 }],
+    ['a limit', 700, SMALL_SOURCE, 30, { limit: 700 }],
   ]) {
     const { workers, guard } = stage();
     const error = failure(guard(source, options));
@@ -99,7 +99,7 @@ onClock('a call has five seconds, more for long inputs, and more on a slow machi
 
 onClock('each report of a worker restarts the timeout', async () => {
   const { workers, guard } = stage();
-  const error = failure(guard(SMALL));
+  const error = failure(guard(SMALL_SOURCE));
   await settle();
   await workers[0].say({ isAlive: true, benchmarkMs: 60 });
   mock.timers.tick(9000);
@@ -162,7 +162,7 @@ onClock('the error states the duration, how slow the machine is, and what to do'
     ],
   ]) {
     const { workers, guard } = stage();
-    const error = failure(guard(SMALL, { limit }));
+    const error = failure(guard(SMALL_SOURCE, { limit }));
     await settle();
     await workers[0].say({ isAlive: true, benchmarkMs });
     mock.timers.tick(2e6);
@@ -185,10 +185,10 @@ onClock(
     assert.equal((await firstError).code, 'too_slow');
     const secondTokens = tokenizer.encode('ab', { special: 'none' });
     await settle();
-    assert.deepEqual(workers[1].asked, [{ method: 'open', source: SMALL }]);
+    assert.deepEqual(workers[1].asked, [{ method: 'open', source: SMALL_SOURCE }]);
     await workers[1].say({ isAlive: true, benchmarkMs: 30 });
     mock.timers.tick(9999);
-    await workers[1].say({ value: OPENED });
+    await workers[1].say({ value: OPEN_ANSWER });
     assert.deepEqual(workers[1].asked.at(-1), {
       method: 'encode',
       text: 'ab',
@@ -219,7 +219,7 @@ onClock(
       [undefined, 'it could not be started'],
     ]) {
       const { workers, guard } = stage();
-      const error = failure(guard(SMALL));
+      const error = failure(guard(SMALL_SOURCE));
       await settle();
       workers[0].onerror({ message });
       assert.deepEqual(await error, {
@@ -283,12 +283,12 @@ onClock('a signal stops opening, and has no listener afterwards', async () => {
     const listeners = new Set();
     mock.method(signal, 'addEventListener', (_, listener) => listeners.add(listener));
     mock.method(signal, 'removeEventListener', (_, listener) => listeners.delete(listener));
-    const guardPromise = guard(SMALL, { signal });
+    const guardPromise = guard(SMALL_SOURCE, { signal });
     await settle();
     assert.equal(listeners.size, 1);
     if (isLate) {
       await workers[0].say({ isAlive: true, benchmarkMs: 30 });
-      await workers[0].say({ value: OPENED });
+      await workers[0].say({ value: OPEN_ANSWER });
       await guardPromise;
     } else {
       controller.abort(reason);
@@ -298,13 +298,13 @@ onClock('a signal stops opening, and has no listener afterwards', async () => {
     assert.deepEqual([listeners.size, workers[0].isEnded], [0, !isLate]);
   }
   const { workers, guard } = stage();
-  await assert.rejects(guard(SMALL, { signal: AbortSignal.abort(reason) }), reason);
+  await assert.rejects(guard(SMALL_SOURCE, { signal: AbortSignal.abort(reason) }), reason);
   assert.equal(workers.length, 0);
 });
 
 onClock('a worker that refuses its files is ended', async () => {
   const { workers, guard } = stage();
-  const error = failure(guard(SMALL));
+  const error = failure(guard(SMALL_SOURCE));
   await settle();
   await workers[0].say({ error: { code: 'unsupported', where: 'model.type', text: 'x' } });
   assert.deepEqual([(await error).code, workers[0].isEnded], ['unsupported', true]);
@@ -316,9 +316,9 @@ test('invalid sources, options and texts are rejected before a worker is called'
     [null, {}, 'source'],
     [{ tokenizer: 3 }, {}, 'tokenizer'],
     [{ gguf: 'a' }, {}, 'gguf'],
-    [SMALL, { limit: -1 }, 'limit'],
-    [SMALL, { signal: {} }, 'signal'],
-    [SMALL, 3, 'options'],
+    [SMALL_SOURCE, { limit: -1 }, 'limit'],
+    [SMALL_SOURCE, { signal: {} }, 'signal'],
+    [SMALL_SOURCE, 3, 'options'],
   ]) {
     const { code, where: place } = await failure(guard(source, options));
     assert.deepEqual([code, place], ['argument', where]);
@@ -329,7 +329,7 @@ test('invalid sources, options and texts are rejected before a worker is called'
   assert.deepEqual([code, where, text], ['argument', 'text', 'expected a string, got 7']);
   assert.equal(openWorkers[0].asked.length, 1);
   const { size, bos, special, specials } = tokenizer;
-  assert.deepEqual([size, bos, special, specials], [3, 1, [1, 2], OPENED.specials]);
+  assert.deepEqual([size, bos, special, specials], [3, 1, [1, 2], OPEN_ANSWER.specials]);
   const pieces = [-1, 0, 1, 2, 3].map((id) => tokenizer.piece(id));
   assert.deepEqual(pieces, ['[-1]', 'ab', '<s>', '!', '[3]']);
   tokenizer.close();

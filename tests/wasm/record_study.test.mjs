@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { recordStudy } from '../../wasm/index.ts';
 import { tensorsOf } from '../safetensors.mjs';
 
-const EXACT = ['alpha', 'row_mass', 'hidden_norm', 'key_norm', 'value_norm'];
+const EXACT_METRICS = ['alpha', 'row_mass', 'hidden_norm', 'key_norm', 'value_norm'];
 const metric = (name, fields, otherFields = {}) => ({
   name,
   fields,
@@ -30,7 +30,7 @@ const describe = {
     metric('kl', ['att'], { arguments: ['base'] }),
     metric('deep', ['att', 'hidden']),
     metric('single', ['att'], { averaged: false }),
-    ...EXACT.slice(1).map((name) => metric(name, ['hidden'], { averaged: false })),
+    ...EXACT_METRICS.slice(1).map((name) => metric(name, ['hidden'], { averaged: false })),
   ],
   edits: [
     { name: 'silence', label: 'silent', parameters: [], counterfactual: true },
@@ -48,7 +48,7 @@ const architecture = {
 };
 
 /** The weights of the first key by the first token of a sequence; the weights of the other keys are 7. */
-const FIRSTS = { 1: [0.5, 0.3, 0.1, 0.9], 2: [0.1, 0.2, 0.3, 0.4], 3: [NaN, 1, 1, 1] };
+const FIRST_ALPHAS = { 1: [0.5, 0.3, 0.1, 0.9], 2: [0.1, 0.2, 0.3, 0.4], 3: [NaN, 1, 1, 1] };
 const tensor = (shape, numbers) => ({ shape, data: Float32Array.from(numbers) });
 
 function fakeModel() {
@@ -57,7 +57,7 @@ function fakeModel() {
     if (name === 'alpha')
       return tensor(
         [2, 2, 2],
-        FIRSTS[first].flatMap((x) => [x, 7]),
+        FIRST_ALPHAS[first].flatMap((x) => [x, 7]),
       );
     if (name === 'loss_mean') return tensor([2], [first * 2, 99]);
     if (name === 'sinks') return tensor([1], [first + eps]);

@@ -255,7 +255,7 @@ test('pooled maps have 255 levels, with a scale for each map', async () => {
   assert.match((await failure(recording.pooled())).text, /^expected 0\.att_pooled in/);
 });
 
-const MEANS = {
+const MEAN_TENSORS = {
   'mean.alpha': tensor([4], [1, 2, NaN, 4]),
   'deviation.alpha': tensor([4], [5, 6, 7, NaN]),
   'mean.sinks': tensor([2, 2], [1, 2, 3, 4]),
@@ -265,7 +265,7 @@ const alpha = { shape: [2, 2], mean: [1, 2, null, 4], deviation: [5, 6, 7, null]
 const sinks = (...mean) => ({ shape: [2], mean, deviation: [null, null] });
 
 test('measuring a recording gives its stored means at each threshold', async () => {
-  const { recording } = await openFake(MEANS);
+  const { recording } = await openFake(MEAN_TENSORS);
   const firstResult = { eps: 0.1, T: 2, sequences: 3, metrics: { alpha, sinks: sinks(1, 2) } };
   const byEps = [
     { eps: 0.1, metrics: { sinks: sinks(1, 2) } },
@@ -292,7 +292,7 @@ test('measuring a recording gives its stored means at each threshold', async () 
     const error = await failure(recording.measure(options));
     assert.deepEqual([error.code, error.where], [code, where], JSON.stringify(options));
   }
-  const bareRecording = await openFake(MEANS, { eps: [] });
+  const bareRecording = await openFake(MEAN_TENSORS, { eps: [] });
   assert.equal(
     (await failure(bareRecording.recording.measure({ metrics: ['sinks'] }))).where,
     'eps',

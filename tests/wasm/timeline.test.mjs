@@ -293,9 +293,9 @@ test('a download stops when its only caller aborts, and continues if another cal
 });
 
 const cards = JSON.parse(readFileSync(new URL('index.json', zoo)));
-const PACKED = cards.filter(({ timeline }) => timeline).map(({ id }) => id);
+const PACKED_MODELS = cards.filter(({ timeline }) => timeline).map(({ id }) => id);
 
-for (const id of PACKED)
+for (const id of PACKED_MODELS)
   test(`${id}: decoded weights have the hashes of the Python packer`, async () => {
     const address = new URL(`${id}/timeline/index.json`, zoo);
     const timeline = await openTimeline(address);

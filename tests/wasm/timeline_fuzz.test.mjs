@@ -20,9 +20,9 @@ import {
 } from './timelines.mjs';
 
 const { FUZZ_SECONDS = 3, FUZZ_SEED = 1 } = process.env;
-const LIMIT = 5000;
+const LIMIT_MS = 5000;
 
-const JUNK = [
+const JUNK_VALUES = [
   null,
   true,
   -1,
@@ -43,10 +43,10 @@ const STRUCTURE = '{}[]",:0-eE\\';
 
 function mutated(value, below) {
   if (typeof value !== 'object' || value === null || below(9) === 0)
-    return JUNK[below(JUNK.length)];
+    return JUNK_VALUES[below(JUNK_VALUES.length)];
   const copy = Array.isArray(value) ? [...value] : { ...value };
   const keys = Object.keys(copy);
-  if (keys.length === 0) return JUNK[below(JUNK.length)];
+  if (keys.length === 0) return JUNK_VALUES[below(JUNK_VALUES.length)];
   const key = keys[below(keys.length)];
   const change = below(10);
   if (change === 0) delete copy[key];
@@ -121,7 +121,7 @@ test('randomly damaged timelines give their weights or an error', async () => {
         assert.notEqual(damage, DAMAGES[0], `${place}: ${error}`);
         counts.refused++;
       } else counts.opened++;
-      assert.ok(milliseconds < LIMIT, `${place}: ${milliseconds} ms`);
+      assert.ok(milliseconds < LIMIT_MS, `${place}: ${milliseconds} ms`);
     }
   });
   console.log(JSON.stringify(counts));

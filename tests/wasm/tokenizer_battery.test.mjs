@@ -13,14 +13,14 @@ const battery = JSON.parse(readFileSync(new URL('tokenizers/battery.json', golde
 const texts = [...battery.texts, ...battery.long.map(([text, times]) => text.repeat(times))];
 
 /** Kinds that this build refuses, with the place that the refusal names. */
-const REFUSED = {
+const REFUSALS = {
   'bpe dropout': ['bad_tokenizer', 'model.dropout'],
   'wordlevel UnicodeScripts': ['unsupported', 'pre_tokenizer.type'],
   'unigram Precompiled': ['unsupported', 'normalizer.type'],
 };
 
 /** Replaces the hash of offsets that are wrong in the library, and are not compared. */
-const NOTHING = '--------';
+const NO_HASH = '--------';
 /** Replaces the hash of a text that the library refuses. */
 const ERROR = 'refused!';
 
@@ -43,7 +43,7 @@ function attempt(tokenizer, text) {
 }
 
 for (const { name, file, whole, ...hashes } of battery.cases) {
-  const refusal = REFUSED[name];
+  const refusal = REFUSALS[name];
   test(`${name}: ${refusal ? 'rejected by name' : 'has the ids, offsets and decoded texts of the library'}`, () => {
     if (refusal) {
       const [code, where] = refusal;
@@ -54,7 +54,7 @@ for (const { name, file, whole, ...hashes } of battery.cases) {
     const tokenLists = texts.map((text) => attempt(tokenizer, text));
     for (const [i, { ids, spans }] of Object.entries(whole)) {
       assert.deepEqual(COLUMNS.ids(tokenizer, tokenLists[i]), ids, texts[i]);
-      if (hashes.spans.slice(8 * i, 8 * i + 8) !== NOTHING)
+      if (hashes.spans.slice(8 * i, 8 * i + 8) !== NO_HASH)
         assert.deepEqual(COLUMNS.spans(tokenizer, tokenLists[i]), spans, texts[i]);
     }
     const differences = Object.entries(COLUMNS).flatMap(([column, columnOf]) =>
@@ -62,7 +62,7 @@ for (const { name, file, whole, ...hashes } of battery.cases) {
         const expectedHash = hashes[column].slice(8 * i, 8 * i + 8);
         const actualHash =
           tokenLists[i] === null ? ERROR : hashOf(columnOf(tokenizer, tokenLists[i]));
-        if (expectedHash === NOTHING || expectedHash === actualHash) return [];
+        if (expectedHash === NO_HASH || expectedHash === actualHash) return [];
         const shownValues =
           tokenLists[i] && columnOf(tokenizer, tokenLists[i]).slice(0, 60).join(' ');
         return [`${column} of text ${i} ${JSON.stringify(text.slice(0, 60))}: ${shownValues}`];

@@ -111,7 +111,7 @@ test('a file with flipped bits opens or is rejected with a known error', () => {
   assert.ok(flippedCounts.good > 0 && flippedCounts.bad_tokenizer > 0);
 });
 
-const STRANGE = [
+const STRANGE_VALUES = [
   null,
   true,
   -1,
@@ -129,7 +129,7 @@ const STRANGE = [
 
 function spoilValue(value, random) {
   const isLeaf = value === null || typeof value !== 'object' || Object.keys(value).length === 0;
-  if (isLeaf || random(6) === 0) return STRANGE[random(STRANGE.length)];
+  if (isLeaf || random(6) === 0) return STRANGE_VALUES[random(STRANGE_VALUES.length)];
   const keys = Object.keys(value);
   const key = keys[random(keys.length)];
   const copy = Array.isArray(value) ? [...value] : { ...value };

@@ -12,7 +12,7 @@ import { openTokenizer } from '../../wasm/index.ts';
 
 const { FUZZ_ROUNDS = 1500, FUZZ_SECONDS = 60, FUZZ_SEED = 1 } = process.env;
 /** Milliseconds after which a call without an answer is ended. */
-const LIMIT = 1000;
+const LIMIT_MS = 1000;
 
 class Draw {
   #state;
@@ -35,9 +35,9 @@ class Draw {
   }
 }
 
-const STRANGE = [null, true, -1, 0.5, 1e300, '', 'x', '__proto__', [], [[]], {}, undefined];
+const STRANGE_VALUES = [null, true, -1, 0.5, 1e300, '', 'x', '__proto__', [], [[]], {}, undefined];
 const WORDS = ['a', 'b', 'ab', ' a', '▁a', 'Ġa', '##b', 'é', '😀', '\ufeff', '<0x41>', '</w>', ' '];
-const ATOMS = [
+const PATTERN_ATOMS = [
   'a',
   '.',
   '\\s',
@@ -59,12 +59,14 @@ function pattern(draw, depth = 0) {
     if (draw.below(40) === 0) return draw.of(MARKS);
     const open = draw.of(['(?:', '(', '(?=', '(?!']);
     const isGroup = depth < 3 && draw.below(4) === 0;
-    return (isGroup ? `${open}${pattern(draw, depth + 1)})` : draw.of(ATOMS)) + draw.of(REPEATS);
+    return (
+      (isGroup ? `${open}${pattern(draw, depth + 1)})` : draw.of(PATTERN_ATOMS)) + draw.of(REPEATS)
+    );
   };
   return [part(), ...draw.some(3, part)].join(draw.of(['', '', '|']));
 }
 
-const mostly = (draw, times, make) => (draw.below(times) ? make(draw) : draw.of(STRANGE));
+const mostly = (draw, times, make) => (draw.below(times) ? make(draw) : draw.of(STRANGE_VALUES));
 const drawPattern = (draw) =>
   mostly(draw, 20, () => draw.of([{ Regex: pattern(draw) }, { String: draw.of(WORDS) }]));
 const replace = (draw) => ({
@@ -108,7 +110,7 @@ const STAGES = {
     }),
     (draw) => ({ type: 'Digits', ...flags(draw, 'individual_digits') }),
     (draw) => ({ type: 'Metaspace', replacement: '▁', prepend_scheme: draw.of(['always', 'x']) }),
-    (draw) => ({ type: 'FixedLength', length: draw.of([1, 3, ...STRANGE]) }),
+    (draw) => ({ type: 'FixedLength', length: draw.of([1, 3, ...STRANGE_VALUES]) }),
     replace,
   ],
   decoders: [
@@ -122,7 +124,7 @@ const STAGES = {
 
 function stage(draw, key, depth = 0) {
   const choice = draw.below(40);
-  if (choice === 0) return draw.of(STRANGE);
+  if (choice === 0) return draw.of(STRANGE_VALUES);
   if (choice === 1) return { type: draw.of(['Klingon', 'constructor', '']) };
   if (choice < 14 && depth < 3) {
     return { type: 'Sequence', [key]: draw.some(4, () => stage(draw, key, depth + 1)) };
@@ -143,7 +145,7 @@ function model(draw) {
     { type: 'WordPiece', vocab, ...common, continuing_subword_prefix: draw.of(['##', '', null]) },
     { type: 'Unigram', vocab: pieces, ...common, unk_id: draw.of([0, names.length, null]) },
     { type: 'WordLevel', vocab, ...common },
-    draw.of(STRANGE),
+    draw.of(STRANGE_VALUES),
   ];
   return draw.below(2) ? { type: 'BPE', vocab, merges, ...common } : draw.of(otherModels);
 }
@@ -242,7 +244,7 @@ function watchWorker(range, tally, endTime) {
     const isSilent = () => endWorker((tally.ended++, seed + 1));
     worker.on('message', (message) => {
       clearTimeout(timer);
-      timer = setTimeout(isSilent, LIMIT);
+      timer = setTimeout(isSilent, LIMIT_MS);
       seed = message.seed;
       if (message.failure) tally.failures.push(`seed ${seed}: ${message.failure}`);
       if (message.counts) for (const key in message.counts) tally[key] += message.counts[key];

@@ -62,13 +62,13 @@ const idsOf = (tokens) => tokens.map(({ id }) => id);
 const characters = (text) => Array.from(text, (character) => character.codePointAt(0));
 
 /** Marks lines without a comparable reference. */
-const NOTHING = '--------';
+const NO_HASH = '--------';
 
 /** Fails with the first line that differs, and the number of differing lines; returns the compared lines. */
 function compare(label, expected, actualOf) {
   const expectedHashes = expected.match(/.{8}/g);
   assert.equal(expectedHashes.length, lines.length);
-  const comparedLines = expectedHashes.flatMap((hash, i) => (hash === NOTHING ? [] : [i]));
+  const comparedLines = expectedHashes.flatMap((hash, i) => (hash === NO_HASH ? [] : [i]));
   const wrongLines = comparedLines.filter((i) => expectedHashes[i] !== hashOf(actualOf(i)));
   const [firstWrong] = wrongLines;
   const difference =
@@ -84,7 +84,7 @@ function compare(label, expected, actualOf) {
 }
 
 /** Bytes for which SmolLM2's vocabulary has no token; its own library drops them as well. */
-const MISSING = /[\x04\x06\x13\x14\x16\x1d\u{40000}-\u{bffff}]/u;
+const MISSING_CHARACTERS = /[\x04\x06\x13\x14\x16\x1d\u{40000}-\u{bffff}]/u;
 
 test('vocab.txt, cased or uncased, gives the tokens of tokenizer.json with the same vocabulary', () => {
   const { model } = JSON.parse(read('bert/tokenizer.json'));
@@ -120,7 +120,9 @@ function roundTrips(tokenizer, form) {
   const names = tokenizer.specials.map(({ text }) => text);
   const isWhole = (line) => !names.some((name) => line.includes(name));
   const known = tokenizer.encode('\x1d', { special: 'none' }).length > 0;
-  const wholeLines = lines.filter((line) => isWhole(line) && (known || !MISSING.test(line)));
+  const wholeLines = lines.filter(
+    (line) => isWhole(line) && (known || !MISSING_CHARACTERS.test(line)),
+  );
   for (const line of wholeLines) {
     const tokens = tokenizer.encode(line, { special: 'none' });
     assert.equal(tokenizer.decode(idsOf(tokens)), form ? line.normalize(form) : line);

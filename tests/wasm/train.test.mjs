@@ -34,7 +34,7 @@ import { root } from './helper.mjs';
 
 const cli = fileURLToPath(new URL('wasm/cli.js', root));
 const folder = mkdtempSync(join(tmpdir(), 'sinkscope-train-'));
-const SMALL = { width: 16, inner: 32, vocabulary: 24, context: 16 };
+const SMALL_MODEL = { width: 16, inner: 32, vocabulary: 24, context: 16 };
 const RECIPE = { batch: 8, length: 16, triggers: 3, steps: 6 };
 
 let engine;
@@ -69,7 +69,7 @@ for (const choices of [
   { operation: 'sink_logit', gate: 'output_element', bias_key: 'head', heads: 2 },
 ]) {
   test(`both builds train ${JSON.stringify(choices)} to the same bits`, async () => {
-    const config = labConfig({ ...SMALL, ...choices });
+    const config = labConfig({ ...SMALL_MODEL, ...choices });
     const [base, simd] = await Promise.all(
       ['base', 'simd'].map((kernels) => trainAll(kernels, config, RECIPE)),
     );
@@ -80,7 +80,7 @@ for (const choices of [
 }
 
 test('a trained model opens like any other, and training can continue from it', async () => {
-  const config = labConfig(SMALL);
+  const config = labConfig(SMALL_MODEL);
   const { log, weights } = await trainAll('auto', config, RECIPE);
   const model = await engine.open({ config: JSON.stringify(config), weights });
   const run = await model.run([0, 5, 6, 7], { fields: ['att'] });
@@ -96,7 +96,7 @@ test('a trained model opens like any other, and training can continue from it', 
 
 for (const worker of [true, false]) {
   test(`workers that share a training run have the bits of one worker, ${worker ? 'in a worker' : 'in this thread'}`, async () => {
-    const config = labConfig(SMALL);
+    const config = labConfig(SMALL_MODEL);
     const { log, weights } = await trainAll('auto', config, RECIPE);
     for (const workers of [2, 3, 4]) {
       const trainingEngine = await createEngine({ lab: true, worker, workers });
@@ -147,7 +147,7 @@ test('ending a training run does not wait for its helper', async () => {
 });
 
 test('training resumes from a saved state to the same bits with one or two workers; invalid states are rejected', async () => {
-  const config = labConfig(SMALL);
+  const config = labConfig(SMALL_MODEL);
   const { log, weights } = await trainAll('auto', config, RECIPE);
   const trainingEngine = await createEngine({ lab: true, worker: false, workers: 2 });
   const firstTraining = await trainingEngine.train({ config, recipe: RECIPE });
@@ -167,7 +167,7 @@ test('training resumes from a saved state to the same bits with one or two worke
     trainingEngine.train({ config, recipe: RECIPE, state: brokenState }),
     expectedError,
   );
-  const wideConfig = labConfig({ ...SMALL, inner: 64 });
+  const wideConfig = labConfig({ ...SMALL_MODEL, inner: 64 });
   await assert.rejects(trainingEngine.train({ config: wideConfig, recipe: RECIPE, state }), {
     code: 'bad_file',
   });
@@ -179,7 +179,7 @@ test('training resumes from a saved state to the same bits with one or two worke
 
 test('shared training that diverges ends as with one worker, and stays closed', async () => {
   const trainingEngine = await createEngine({ lab: true, workers: 2 });
-  const config = labConfig({ ...SMALL, operation: 'identity' });
+  const config = labConfig({ ...SMALL_MODEL, operation: 'identity' });
   const recipe = { ...RECIPE, optimizer: 'sgd', learning_rate: 1e25 };
   const training = await trainingEngine.train({ config, recipe, workers: 2 });
   await assert.rejects(training.step(50), { code: 'diverged', message: /step \d+/ });
@@ -191,7 +191,7 @@ test('shared training that diverges ends as with one worker, and stays closed', 
 });
 
 test('a model trains on a text, and a text that is too short is rejected with its length', async () => {
-  const config = labConfig(SMALL);
+  const config = labConfig(SMALL_MODEL);
   const recipe = { task: 'text', batch: 4, length: 16, steps: 20 };
   const text = Array.from({ length: 300 }, (_, i) => (i * 7) % 24);
   const { log } = await trainAll('auto', config, { ...recipe, learning_rate: 0.02 }, { text });
@@ -242,9 +242,12 @@ test('a model of the zoo continues from its last step, as another variant too', 
     code: 'argument',
     where: 'width',
   });
-  await assert.rejects(engine.train({ ...labOnward(labConfig(SMALL)), begin, text: tokens }), {
-    code: 'bad_token',
-  });
+  await assert.rejects(
+    engine.train({ ...labOnward(labConfig(SMALL_MODEL)), begin, text: tokens }),
+    {
+      code: 'bad_token',
+    },
+  );
 });
 
 test('training requires an engine with the trainer', async () => {
@@ -258,7 +261,7 @@ test('training requires an engine with the trainer', async () => {
 });
 
 test('a training run measures its weights like a model opened from them', async () => {
-  const config = labConfig(SMALL);
+  const config = labConfig(SMALL_MODEL);
   const training = await engine.train({ config, recipe: RECIPE });
   await training.step(3);
   const tokens = [0, 5, 1, 7, 9];
@@ -276,7 +279,9 @@ test('a training run measures its weights like a model opened from them', async 
   await model.close();
   const [sample, otherSample] = [await training.sample(), await training.sample(1)];
   assert.equal(sample.length, RECIPE.length);
-  assert.ok(sample[0] === 0 && sample.slice(1).every((id) => id > 0 && id < SMALL.vocabulary));
+  assert.ok(
+    sample[0] === 0 && sample.slice(1).every((id) => id > 0 && id < SMALL_MODEL.vocabulary),
+  );
   assert.notDeepEqual(sample, otherSample);
   assert.deepEqual(await training.sample(), sample);
   await assert.rejects(training.read([99], []), { code: 'bad_token' });
@@ -319,7 +324,7 @@ test('a trained model generates within its context and from its own start token'
 });
 
 test('invalid settings are rejected by name, and training that diverges reports its step', async () => {
-  const config = labConfig(SMALL);
+  const config = labConfig(SMALL_MODEL);
   const refusals = [
     [{ length: 17 }, 'too_long', /16/],
     [{ batch: 65536, length: 16, learning: 1 }, 'unsupported', /recipe table/],
@@ -327,14 +332,14 @@ test('invalid settings are rejected by name, and training that diverges reports 
   ];
   for (const [recipe, code, message] of refusals)
     await assert.rejects(engine.train({ config, recipe }), { code, message });
-  const large = labConfig({ ...SMALL, width: 65536, inner: 1048576, layers: 40 });
+  const large = labConfig({ ...SMALL_MODEL, width: 65536, inner: 1048576, layers: 40 });
   await assert.rejects(engine.train({ config: large, recipe: { length: 16 } }), {
     code: 'no_memory',
   });
   assert.throws(() => labConfig({ depth: 2 }), { code: 'argument' });
   const recipe = { ...RECIPE, optimizer: 'sgd', learning_rate: 1e25 };
   const training = await engine.train({
-    config: labConfig({ ...SMALL, operation: 'identity' }),
+    config: labConfig({ ...SMALL_MODEL, operation: 'identity' }),
     recipe,
   });
   await assert.rejects(training.step(50), { code: 'diverged', message: /step \d+/ });
@@ -345,7 +350,10 @@ test('invalid settings are rejected by name, and training that diverges reports 
 
 test('the train command prints the numbers of the package, and writes a model that opens', async () => {
   const out = join(folder, 'out');
-  const choices = Object.entries({ ...SMALL, ...RECIPE }).flatMap(([k, v]) => [`--${k}`, `${v}`]);
+  const choices = Object.entries({ ...SMALL_MODEL, ...RECIPE }).flatMap(([k, v]) => [
+    `--${k}`,
+    `${v}`,
+  ]);
   const { stdout } = await promisify(execFile)(process.execPath, [
     ...[cli, 'train', '--task', 'backcopy', '--operation', 'relu', '--seed', '3', '--every', '2'],
     ...choices,
@@ -359,7 +367,7 @@ test('the train command prints the numbers of the package, and writes a model th
     lines.map(({ step }) => step),
     [0, 2, 4, 6],
   );
-  const config = labConfig({ ...SMALL, operation: 'relu' });
+  const config = labConfig({ ...SMALL_MODEL, operation: 'relu' });
   const { log, weights } = await trainAll('base', config, { ...RECIPE, seed: 3 });
   assert.deepEqual(
     lines,
@@ -371,7 +379,7 @@ test('the train command prints the numbers of the package, and writes a model th
 });
 
 test('the train command prints every tenth step, and leaves no unfinished files', async () => {
-  const settings = Object.entries({ ...SMALL, ...RECIPE, steps: 12 });
+  const settings = Object.entries({ ...SMALL_MODEL, ...RECIPE, steps: 12 });
   const givenOptions = { ...Object.fromEntries(settings.map(([k, v]) => [k, `${v}`])), json: true };
   const steps = [];
   let training;
@@ -401,7 +409,7 @@ test('the train command writes a complete folder, from which training continues 
     join(folder, name),
   );
   const run = (...args) => promisify(execFile)(process.execPath, [cli, ...args.map(String)]);
-  const choices = Object.entries({ ...SMALL, ...RECIPE }).flatMap(([k, v]) => [`--${k}`, v]);
+  const choices = Object.entries({ ...SMALL_MODEL, ...RECIPE }).flatMap(([k, v]) => [`--${k}`, v]);
   await run('train', ...choices, '--seed', 7, '--warm-up', 2, '--fall', 0.5, '--out', out);
   assert.deepEqual(readdirSync(out).sort(), [
     ...['config.json', 'model.safetensors', 'recipe.json'],
@@ -542,7 +550,7 @@ test('commands that create the same folder at once do not fail', async () => {
 
 test('interrupted training is stored with its number of steps', async () => {
   const out = join(folder, 'interrupted');
-  const choices = Object.entries(SMALL).flatMap(([k, v]) => [`--${k}`, `${v}`]);
+  const choices = Object.entries(SMALL_MODEL).flatMap(([k, v]) => [`--${k}`, `${v}`]);
   const args = [cli, 'train', ...choices, '--length', '16', '--steps', '1000000', '--every', '1'];
   const child = execFile(process.execPath, [...args, '--out', out]);
   await new Promise((resolve) => child.stdout.once('data', resolve));

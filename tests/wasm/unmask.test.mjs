@@ -24,7 +24,7 @@ import {
 const bidirectional = new URL('var-bidirectional/', golden);
 const MASK = 1;
 const PROMPT = [0, 7, 12, 3];
-const HIDDEN = [...PROMPT, ...Array(7).fill(MASK)];
+const MASKED_TOKENS = [...PROMPT, ...Array(7).fill(MASK)];
 
 async function withModel(use) {
   await withEngine({}, async (engine) => use(await engine.open(files(bidirectional)), engine));
@@ -49,12 +49,12 @@ async function guesses(model, tokens) {
 
 test('each step fills the masked positions at which the model is most certain', () =>
   withModel(async (model) => {
-    const steps = await unmask(model, HIDDEN, { steps: 3 });
+    const steps = await unmask(model, MASKED_TOKENS, { steps: 3 });
     assert.deepEqual(
       steps.map(({ filled }) => filled.length),
       [3, 2, 2],
     );
-    let tokens = HIDDEN;
+    let tokens = MASKED_TOKENS;
     for (const step of steps) {
       const { likeliest } = await guesses(model, tokens);
       const sortedGuesses = likeliest.toSorted((a, b) => b.probability - a.probability);
@@ -73,10 +73,10 @@ test('each step fills the masked positions at which the model is most certain', 
 
 test('alpha is the mean over all heads for the tokens before the step', () =>
   withModel(async (model) => {
-    const steps = await unmask(model, HIDDEN, { steps: 2 });
-    const T = HIDDEN.length;
+    const steps = await unmask(model, MASKED_TOKENS, { steps: 2 });
+    const T = MASKED_TOKENS.length;
     for (const [i, { alpha, sink }] of steps.entries()) {
-      const fullAlpha = (await guesses(model, i ? steps[i - 1].tokens : HIDDEN)).alpha;
+      const fullAlpha = (await guesses(model, i ? steps[i - 1].tokens : MASKED_TOKENS)).alpha;
       const [L, H] = fullAlpha.shape;
       assert.deepEqual(alpha.shape, [T]);
       for (let k = 0; k < T; k++) {
@@ -96,9 +96,9 @@ test('with more steps than masked positions, one position is filled per step', (
   withModel(async (model) => {
     const reportedSteps = [];
     const options = { steps: 100, onStep: (step, i) => (reportedSteps[i] = step) };
-    const steps = await unmask(model, HIDDEN, options);
+    const steps = await unmask(model, MASKED_TOKENS, options);
     assert.deepEqual(reportedSteps, steps);
-    assert.deepEqual(await unmask(model, Int32Array.from(HIDDEN), { steps: 100 }), steps);
+    assert.deepEqual(await unmask(model, Int32Array.from(MASKED_TOKENS), { steps: 100 }), steps);
     assert.deepEqual(
       steps.map(({ filled }) => filled.length),
       Array(7).fill(1),
@@ -107,9 +107,9 @@ test('with more steps than masked positions, one position is filled per step', (
 
 test('a token that is not allowed is never filled in, and its probability goes to the others', () =>
   withModel(async (model) => {
-    const [free] = await unmask(model, HIDDEN, { steps: 1 });
+    const [free] = await unmask(model, MASKED_TOKENS, { steps: 1 });
     const excludedIds = [...new Set(free.filled.map(({ token }) => token))];
-    const [bound] = await unmask(model, HIDDEN, { steps: 1, never: excludedIds });
+    const [bound] = await unmask(model, MASKED_TOKENS, { steps: 1, never: excludedIds });
     for (const { token, probability } of bound.filled) {
       assert.ok(![MASK, ...excludedIds].includes(token));
       assert.ok(probability > 0 && probability <= 1);
@@ -117,7 +117,7 @@ test('a token that is not allowed is never filled in, and its probability goes t
     const otherIds = Array.from({ length: 20 }, (_, id) => id).filter(
       (id) => id !== MASK && id !== 5,
     );
-    const [step] = await unmask(model, HIDDEN, { steps: 1, never: otherIds });
+    const [step] = await unmask(model, MASKED_TOKENS, { steps: 1, never: otherIds });
     for (const { token, probability } of step.filled)
       assert.deepEqual([token, probability], [5, 1]);
   }));
@@ -125,8 +125,8 @@ test('a token that is not allowed is never filled in, and its probability goes t
 test('an edit applies to every step', () =>
   withModel(async (model) => {
     const edits = [{ kind: 'operation', operation: 'sigmoid' }];
-    const [baseStep] = await unmask(model, HIDDEN, { steps: 1 });
-    const [editedStep] = await unmask(model, HIDDEN, { steps: 1, edits });
+    const [baseStep] = await unmask(model, MASKED_TOKENS, { steps: 1 });
+    const [editedStep] = await unmask(model, MASKED_TOKENS, { steps: 1, edits });
     assert.notDeepEqual(editedStep.alpha.data, baseStep.alpha.data);
   }));
 
@@ -135,19 +135,19 @@ test('wrong arguments are refused with what was expected', () =>
     const assertRefused = async (tokens, options, testedModel = model) =>
       failure(unmask(testedModel, tokens, { steps: 2, ...options }));
     for (const steps of [0, 1.5, NaN, '3', undefined])
-      assert.equal((await assertRefused(HIDDEN, { steps })).where, 'steps');
+      assert.equal((await assertRefused(MASKED_TOKENS, { steps })).where, 'steps');
     assert.deepEqual(await assertRefused(PROMPT), {
       name: 'SinkscopeError',
       code: 'argument',
       where: 'tokens',
       text: 'expected the mask token 1 at one place or more, found it at none',
     });
-    assert.equal((await assertRefused([...HIDDEN, 20])).where, 'tokens[11]');
+    assert.equal((await assertRefused([...MASKED_TOKENS, 20])).where, 'tokens[11]');
     for (const tokens of [Array(33).fill(MASK), [], undefined])
       assert.equal((await assertRefused(tokens)).where, 'tokens.length');
-    assert.equal((await assertRefused(HIDDEN, { never: [20] })).where, 'never[0]');
+    assert.equal((await assertRefused(MASKED_TOKENS, { never: [20] })).where, 'never[0]');
     const allIds = Array.from({ length: 20 }, (_, id) => id);
-    assert.equal((await assertRefused(HIDDEN, { never: allIds })).where, 'never');
+    assert.equal((await assertRefused(MASKED_TOKENS, { never: allIds })).where, 'never');
   }));
 
 test('a causal model is rejected', () =>
@@ -267,7 +267,7 @@ for (const workers of [1, 2])
 test('invalid options for hiding a key are rejected', () =>
   withModel(async (model) => {
     const whereOf = async (job) => (await failure(job)).where;
-    const unmaskOnce = (options) => unmask(model, HIDDEN, { steps: 2, ...options });
+    const unmaskOnce = (options) => unmask(model, MASKED_TOKENS, { steps: 2, ...options });
     assert.equal(await whereOf(unmaskOnce({ without: 'first' })), 'without');
     assert.equal(await whereOf(unmaskOnce({ seed: -1 })), 'seed');
     assert.equal(
@@ -275,9 +275,9 @@ test('invalid options for hiding a key are rejected', () =>
       'tokens.length',
     );
     assert.equal(await whereOf(unmaskOnce({ answers: [0] })), 'answers.length');
-    assert.equal(await whereOf(unmaskOnce({ answers: HIDDEN.with(4, 20) })), 'answers[4]');
+    assert.equal(await whereOf(unmaskOnce({ answers: MASKED_TOKENS.with(4, 20) })), 'answers[4]');
     assert.equal(
-      await whereOf(unmaskOnce({ answers: HIDDEN.map(() => 2), never: [2] })),
+      await whereOf(unmaskOnce({ answers: MASKED_TOKENS.map(() => 2), never: [2] })),
       'answers[0]',
     );
     const study = (texts, options) => measureUnmasking(model, texts, options);

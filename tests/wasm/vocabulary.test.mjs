@@ -189,17 +189,17 @@ test('a tokenizer.json of the byte-level kind is made with all optional keys and
   );
 });
 
-const END = '<|endoftext|>';
+const END_TOKEN = '<|endoftext|>';
 const addedToken = (id, content) => ({ id, content, normalized: false, special: true });
 
 test('vocab.json with merges.txt becomes a tokenizer with BOS, EOS and added tokens', () => {
-  const vocab = { a: 0, b: 1, ab: 2, '<s>': 3, '</s>': 4, [END]: 5 };
+  const vocab = { a: 0, b: 1, ab: 2, '<s>': 3, '</s>': 4, [END_TOKEN]: 5 };
   const convert = (config, map, table = vocab) => tokenizerOfVocabulary(table, 'a b', config, map);
-  const { [END]: _end, ...vocabWithoutEnd } = vocab;
+  const { [END_TOKEN]: _end, ...vocabWithoutEnd } = vocab;
 
   const result = convert();
-  assert.deepEqual(result.config, { bos_token: END, eos_token: END });
-  assert.deepEqual(result.json.added_tokens, [addedToken(5, END)]);
+  assert.deepEqual(result.config, { bos_token: END_TOKEN, eos_token: END_TOKEN });
+  assert.deepEqual(result.json.added_tokens, [addedToken(5, END_TOKEN)]);
   assert.equal(result.json.post_processor, null);
   assert.deepEqual(result.json.model.merges, [['a', 'b']]);
   assert.equal(result.json.pre_tokenizer.add_prefix_space, false);
@@ -228,7 +228,7 @@ test('vocab.json with merges.txt becomes a tokenizer with BOS, EOS and added tok
   assert.equal(last.json.pre_tokenizer.add_prefix_space, false);
   assert.deepEqual(
     convert({ add_bos_token: true }, {}).json.post_processor,
-    templateOf(special(END), sequence),
+    templateOf(special(END_TOKEN), sequence),
   );
 
   const decoder = {

@@ -43,7 +43,7 @@ const architecture = {
   attention: { operation: 'softmax', parameters: {} },
 };
 const model = { describe, architecture, arithmetic: 'float' };
-const EXACT = ['alpha', 'row_mass', 'hidden_norm', 'key_norm', 'value_norm'];
+const EXACT_METRICS = ['alpha', 'row_mass', 'hidden_norm', 'key_norm', 'value_norm'];
 
 function parse(file) {
   const bytes = Buffer.from(file);
@@ -163,16 +163,20 @@ test('the header is padded to 8 bytes, and tensors follow without gaps, widest t
 test('a recorded prompt has the requested fields, small fields of the model, and exact metrics', () => {
   const selectOf = (change, options = {}) =>
     selectFields({ describe, architecture: { ...architecture, ...change } }, options);
-  assert.deepEqual(selectOf({}), { fields: ['att'], smallFields: ['loss'], exactMetrics: EXACT });
+  assert.deepEqual(selectOf({}), {
+    fields: ['att'],
+    smallFields: ['loss'],
+    exactMetrics: EXACT_METRICS,
+  });
   assert.deepEqual(selectOf({ bias: true, gates: 0 }).smallFields, ['loss', 'att_bias']);
   assert.deepEqual(selectOf({ gates: [1] }).smallFields, ['loss', 'gate']);
   assert.deepEqual(selectOf({}, { fields: ['q', 'tokens', 'loss', 'q'] }), {
     fields: ['q', 'loss'],
     smallFields: [],
-    exactMetrics: EXACT,
+    exactMetrics: EXACT_METRICS,
   });
   assert.deepEqual(selectOf({ attention: { operation: 'linear' } }).exactMetrics, [
-    ...EXACT,
+    ...EXACT_METRICS,
     'alpha_raw',
   ]);
   assert.throws(() => selectOf({}, { fields: ['x'] }), { code: 'argument', where: 'field' });
@@ -382,7 +386,7 @@ test('the conditions of a recording state its metrics, its inputs and the model'
 });
 
 test('a recorded run becomes a recording of one prompt, at the default threshold', async () => {
-  const known = Object.fromEntries(EXACT.map((name) => [name, [1]]));
+  const known = Object.fromEntries(EXACT_METRICS.map((name) => [name, [1]]));
   const run = runOf({ ...known, att: [1, 2], loss: [NaN, 1, 2] });
   const plainRecording = parse(await recordRun(run, model));
   assert.deepEqual(
@@ -393,7 +397,7 @@ test('a recorded run becomes a recording of one prompt, at the default threshold
   );
   assert.deepEqual(
     [...plainRecording.tensors.keys()].sort(),
-    ['0.att', '0.loss', '0.tokens', ...EXACT.map((name) => `0.${name}`)].sort(),
+    ['0.att', '0.loss', '0.tokens', ...EXACT_METRICS.map((name) => `0.${name}`)].sort(),
   );
   assert.equal(plainRecording.tensors.get('0.att').dtype, 'F16');
   const optionRecording = parse(

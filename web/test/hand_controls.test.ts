@@ -79,7 +79,6 @@ describe('interventions', () => {
     };
     const disk = 'disk:0123456789abcdef/a';
     expect(click(disk)).toEqual([
-      // The edit has a history entry, so that Back undoes it.
       [[{ shown: [`${disk}~hide_key(0)`, 'sigmoid'], at: 0, layer: 1, head: 0 }, true]],
       true,
     ]);

@@ -5,9 +5,9 @@
 import { SHAPES, hubFile, wordOf } from './gguf.mjs';
 
 /** Fields that an explorer records: maps and all their inputs. */
-const KEPT = ['att', 'seen', 'q', 'k', 'v', 'hidden', 'att_out', 'mlp_out', 'next'];
+const KEPT_FIELDS = ['att', 'seen', 'q', 'k', 'v', 'hidden', 'att_out', 'mlp_out', 'next'];
 
-function mostLikely(logits, n) {
+function mostLikelyTokens(logits, n) {
   const largest = logits.reduce((a, b) => Math.max(a, b));
   const sum = logits.reduce((a, b) => a + Math.exp(b - largest), 0);
   return Array.from(logits, (x, token) => ({ token, p: Math.exp(x - largest) / sum }))
@@ -58,7 +58,7 @@ export async function ours(address) {
      */
     async read(tokens, { capacity = tokens.length, all = false } = {}) {
       if (run) call('close_run', run);
-      const fieldNames = all ? [...KEPT, 'logits'] : KEPT;
+      const fieldNames = all ? [...KEPT_FIELDS, 'logits'] : KEPT_FIELDS;
       const fields = fieldNames.reduce((mask, name) => mask | bit(name), 0);
       run = call('start', model, capacity, fields, 0, 0, 0, 0, 0);
       if (!run) fail();
@@ -79,7 +79,7 @@ export async function ours(address) {
       call('field', run, index('next'), -1, -1, 0, -1, view);
       const [address, , , V] = words(view, 4);
       const logits = new Float32Array(exports.memory.buffer, address, V).slice();
-      return mostLikely(logits, n);
+      return mostLikelyTokens(logits, n);
     },
     async att(layer, head, n) {
       call('field', run, index('att'), layer, head, 0, -1, view);
@@ -92,7 +92,7 @@ export async function ours(address) {
         if (
           !summary ||
           argumentNames.includes('base') ||
-          fields.some((name) => !KEPT.includes(name))
+          fields.some((name) => !KEPT_FIELDS.includes(name))
         )
           return;
         if (call('metric', run, i, 0.3, 0, -1, -1, 0, view)) fail();
@@ -214,7 +214,7 @@ export async function onnxruntime({ shape, type, eight = false }) {
         await run(tokens, { all, goesOn: capacity > tokens.length });
       },
       step: (token) => run([token], { goesOn: true }),
-      top: async (n) => mostLikely(logits.data.slice(-logits.dims[1]), n),
+      top: async (n) => mostLikelyTokens(logits.data.slice(-logits.dims[1]), n),
       /** The map of the last layer's last head; no other is requested. */
       att: shows
         ? async (_layer, _head, n) =>
@@ -276,13 +276,13 @@ export async function bare() {
 
 export function makersFor(file, { hasOld }) {
   const [shape, type] = file.split('.');
-  const made = {};
+  const makers = {};
   const add = (name, binary, tolerance = 'exact') => {
-    made[name] = async () => ({ [name]: { ...(await ours(binary)), tolerance } });
+    makers[name] = async () => ({ [name]: { ...(await ours(binary)), tolerance } });
   };
   add('ours', '/new/sinkscope.simd.wasm');
   if (file === 'gpt2.f32')
-    made['ours, safetensors'] = async () => {
+    makers['ours, safetensors'] = async () => {
       const engine = await ours('/new/sinkscope.simd.wasm');
       const open = ({ config, weights }) => engine.open(weights, config);
       const hubEngine = {
@@ -299,8 +299,8 @@ export function makersFor(file, { hasOld }) {
     add('ours, int8', '/new/sinkscope.int8.relaxed.wasm', 'rounded');
     add('ours, int8 without relaxed SIMD', '/new/sinkscope.int8.simd.wasm', 'rounded');
   }
-  if (type !== 'i8') made.wllama = async () => ({ wllama: await wllama({ type }) });
+  if (type !== 'i8') makers.wllama = async () => ({ wllama: await wllama({ type }) });
   if (['f32', 'q8_0'].includes(type))
-    made.ort = () => onnxruntime({ shape, type, eight: type === 'q8_0' });
-  return made;
+    makers.ort = () => onnxruntime({ shape, type, eight: type === 'q8_0' });
+  return makers;
 }

@@ -101,10 +101,10 @@ export class Bytes {
     return this;
   }
   into(file) {
-    let at = 0;
+    let position = 0;
     for (const part of this.parts) {
-      file.set(part, at);
-      at += part.length;
+      file.set(part, position);
+      position += part.length;
     }
     return file;
   }
@@ -221,8 +221,14 @@ export function layOut(name, type) {
   const pairs = Object.entries(metadata(name));
   const list = tensors(sizes).map(([tensor, dims, plain]) => {
     const n = dims.reduce((a, b) => a * b, 1);
-    const own = plain ? 'f32' : type;
-    return { tensor, dims, n, own, bytes: (n / TYPES[own][1]) * TYPES[own][2] };
+    const tensorType = plain ? 'f32' : type;
+    return {
+      tensor,
+      dims,
+      n,
+      tensorType,
+      bytes: (n / TYPES[tensorType][1]) * TYPES[tensorType][2],
+    };
   });
   const head = new Writer();
   head.bytes(new TextEncoder().encode('GGUF'));
@@ -235,7 +241,7 @@ export function layOut(name, type) {
     head.text(entry.tensor);
     head.u32(entry.dims.length);
     for (const dim of entry.dims) head.u64(dim);
-    head.u32(TYPES[entry.own][0]);
+    head.u32(TYPES[entry.tensorType][0]);
     head.u64(offset);
     entry.offset = offset;
     offset += Math.ceil(entry.bytes / 32) * 32;
@@ -250,14 +256,14 @@ export function randomFile(name, type) {
   const file = head.into(new Uint8Array(bytes));
   let seed = 1;
   const random = () => (seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0);
-  for (const { tensor, n, own, at } of list)
-    fill(file, at, n, own, tensor.endsWith('norm.weight'), random);
+  for (const { tensor, n, tensorType, at } of list)
+    fill(file, at, n, tensorType, tensor.endsWith('norm.weight'), random);
   return file;
 }
 
-export function numbers(file, { at, n, own }) {
-  if (own === 'f32') return new Float32Array(file.buffer, at, n);
-  const [, block, size, halves] = TYPES[own];
+export function numbers(file, { at, n, tensorType }) {
+  if (tensorType === 'f32') return new Float32Array(file.buffer, at, n);
+  const [, block, size, halves] = TYPES[tensorType];
   const values = new Float32Array(n);
   const bytes = new DataView(file.buffer);
   for (let b = 0; b < n / block; b++) {
@@ -266,7 +272,7 @@ export function numbers(file, { at, n, own }) {
     for (let i = 0; i < block; i++) {
       const four =
         i < block / 2 ? bytes.getUint8(q + i) & 15 : bytes.getUint8(q + i - block / 2) >> 4;
-      values[b * block + i] = own === 'q4_1' ? d * four + m : d * bytes.getInt8(q + i);
+      values[b * block + i] = tensorType === 'q4_1' ? d * four + m : d * bytes.getInt8(q + i);
     }
   }
   return values;
@@ -301,18 +307,18 @@ export function hubFile(file) {
   const { list } = layOut('gpt2', 'f32');
   const header = {};
   let end = 0;
-  const tensors = list.map((one) => {
-    const [, layer, own = one.tensor] = one.tensor.match(/^blk\.(\d+)\.(.*)$/) ?? [];
-    const [name, part] = own.split('.');
-    const isConv = part === 'weight' && one.dims.length > 1 && layer !== undefined;
-    const base = HUB_NAMES[own] ?? `${HUB_NAMES[name]}.${part}`;
-    const shape = isConv ? one.dims : [...one.dims].reverse();
+  const tensors = list.map((entry) => {
+    const [, layer, tensorName = entry.tensor] = entry.tensor.match(/^blk\.(\d+)\.(.*)$/) ?? [];
+    const [name, part] = tensorName.split('.');
+    const isConv = part === 'weight' && entry.dims.length > 1 && layer !== undefined;
+    const base = HUB_NAMES[tensorName] ?? `${HUB_NAMES[name]}.${part}`;
+    const shape = isConv ? entry.dims : [...entry.dims].reverse();
     const begin = end;
-    end += one.bytes;
+    end += entry.bytes;
     header[layer === undefined ? base : `h.${layer}.${base}`] = {
       ...{ dtype: 'F32', shape, data_offsets: [begin, end] },
     };
-    return { ...one, isConv, begin };
+    return { ...entry, isConv, begin };
   });
   const text = new TextEncoder().encode(JSON.stringify(header));
   const start = Math.ceil((8 + text.length) / 8) * 8;

@@ -95,7 +95,7 @@ export function onnxFile(content, shape, type, { eight = false } = {}) {
   const { D, L, V, H, G, context } = sizes;
   const K = D / H;
   const isLlama = architecture === 'llama';
-  const places = Object.fromEntries(layOut(shape, type).list.map((one) => [one.tensor, one]));
+  const places = Object.fromEntries(layOut(shape, type).list.map((entry) => [entry.tensor, entry]));
   const graph = new Message();
   const keptNames = new Set();
   const keep = (name, dims, type, bytes) => {
@@ -175,10 +175,10 @@ export function onnxFile(content, shape, type, { eight = false } = {}) {
   const place = isLlama && node('Unsqueeze', ['positions', 'axis 0']);
   const rotate = (x) => {
     if (!isLlama) return x;
-    const one = node('Unsqueeze', [x, 'axis 0']);
+    const batch = node('Unsqueeze', [x, 'axis 0']);
     const transposed = node(
       'RotaryEmbedding',
-      [one, place, 'cos', 'sin'],
+      [batch, place, 'cos', 'sin'],
       { interleaved: 1 },
       {
         domain: 'com.microsoft',

@@ -139,16 +139,16 @@ function print(file, { row, times, refused, limits = [] }) {
   writeFileSync(out, `${JSON.stringify(facts, null, 2)}\n`);
   const show = (x) => (x === undefined ? '-' : x.toFixed(x < 100 ? 2 : 0)).padStart(8);
   const names = Object.keys(ms);
-  for (const own of ['ours', ...names.filter((name) => isOurs(name) && name !== 'ours')]) {
-    const isFirst = own === 'ours';
+  for (const engine of ['ours', ...names.filter((name) => isOurs(name) && name !== 'ours')]) {
+    const isFirst = engine === 'ours';
     // The row of `ours` lists the times of all other engines; the row of a variant lists only its ratios.
-    const otherNames = names.filter((name) => !isOurs(name) && (isFirst || ratios[own][name]));
+    const otherNames = names.filter((name) => !isOurs(name) && (isFirst || ratios[engine][name]));
     const ratioCells = otherNames.map((name) => {
-      const ratio = ratios[own]?.[name]?.toFixed(2) ?? '-';
+      const ratio = ratios[engine]?.[name]?.toFixed(2) ?? '-';
       return isFirst ? `${name} ${ratio} (${show(ms[name]).trim()})` : `${name} ${ratio}`;
     });
-    const title = isFirst ? `${file} ${row}` : `    ${own.slice('ours, '.length)}`;
-    const cells = [title.padEnd(30), show(ms[own]), show(isFirst ? bare : undefined), '  '];
+    const title = isFirst ? `${file} ${row}` : `    ${engine.slice('ours, '.length)}`;
+    const cells = [title.padEnd(30), show(ms[engine]), show(isFirst ? bare : undefined), '  '];
     console.log([...cells, ratioCells.join('   ')].join(' ').trimEnd());
   }
   for (const [name, reason] of Object.entries(refused))

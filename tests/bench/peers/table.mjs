@@ -45,17 +45,19 @@ export const isOurs = (name) => name.startsWith('ours');
 export function summary(times) {
   const ms = Object.fromEntries(Object.entries(times).map(([name, all]) => [name, median(all)]));
   const names = Object.keys(ms);
-  const isRival = (own, other) => own.includes('int8') || !other.startsWith('ort 8 bit');
-  const ratiosOf = (own) =>
+  const isRival = (engine, other) => engine.includes('int8') || !other.startsWith('ort 8 bit');
+  const ratiosOf = (engine) =>
     names
-      .filter((other) => !isOurs(other) && isRival(own, other))
-      .map((other) => [other, ms[own] / ms[other]]);
-  const ratios = names.filter(isOurs).map((own) => [own, Object.fromEntries(ratiosOf(own))]);
+      .filter((other) => !isOurs(other) && isRival(engine, other))
+      .map((other) => [other, ms[engine] / ms[other]]);
+  const ratios = names
+    .filter(isOurs)
+    .map((engine) => [engine, Object.fromEntries(ratiosOf(engine))]);
   return { ms, ratios: Object.fromEntries(ratios) };
 }
 
 /** Matrices with fewer bytes may stay in the cache, where reading takes hardly any time. */
-const CACHED = 2 ** 26;
+const CACHED_BYTES = 2 ** 26;
 
 /**
  * Returns the minimal work of a row: the floating-point operations of its products, or for one token the bytes of all
@@ -76,6 +78,6 @@ export function least(file, row) {
     flops += 2 * n * (isHead && !all ? 1 : T);
     read += type === 'i8' ? n : bytes;
   }
-  if (kind === 'decode' || kind === 'key') return read < CACHED ? {} : { bytes: read };
+  if (kind === 'decode' || kind === 'key') return read < CACHED_BYTES ? {} : { bytes: read };
   return kind === 'read' ? { flops } : {};
 }
