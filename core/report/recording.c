@@ -197,7 +197,8 @@ static void read_prompts(ss_recording *r, ss_json *json) {
                             r->count < KEPT_PROMPTS_MAX ? r->count : KEPT_PROMPTS_MAX);
     r->T = ss_json_int(&prompts, "T", SS_JSON_REQUIRED, 1, INT_MAX);
     if (r->first >= r->T) ss_json_fail(&prompts, "first.position", "a position below T");
-    check_texts(&prompts, (const char *const[]){"source", "sha256", NULL});
+    static const char *const TEXTS[] = {"source", "sha256", "source_sha256", "texts_sha256", NULL};
+    check_texts(&prompts, TEXTS);
 }
 
 static void read_thresholds(ss_recording *r, ss_json *json) {

@@ -491,7 +491,7 @@ test('conditions without optional keys mean a causal softmax model whose first t
       ...{ attention: null, operation: 'softmax', mask: { kind: 'causal' }, windows: [null, null] },
     },
     first: { token: null, id: null, position: 0 },
-    prompts: { ...json.prompts, source: null, sha256: null },
+    prompts: { ...json.prompts, source: null, sha256: null, source_sha256: null },
     class: 'MEASURED',
   });
 });

@@ -1,4 +1,5 @@
 // Tests the writing of a recording: tensors, the file format, the conditions, maps of other programs.
+import { createHash } from 'node:crypto';
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { recordMaps } from '../../wasm/index.ts';
@@ -293,7 +294,7 @@ test('the conditions of a recording state its metrics, its inputs and the model'
       ['4', '5'],
       ['6', '7'],
     ],
-    prompts: { source: null, sha256: null, count: 3, kept: 2, T: 2 },
+    prompts: { source: null, sha256: null, source_sha256: null, count: 3, kept: 2, T: 2 },
     eps: [0.1],
     class: 'MEASURED',
     license: null,
@@ -312,7 +313,7 @@ test('the conditions of a recording state its metrics, its inputs and the model'
   };
   const silent = { kind: 'silence', layer: 0 };
   const all = conditionsOf({ ...model, arithmetic: 'int8' }, given, {
-    ...measured,
+    ...{ ...measured, idsSha256: 'cd' },
     edits: [silent],
   });
   const { id, revision, sha256, family, dtype } = all.model;
@@ -322,7 +323,10 @@ test('the conditions of a recording state its metrics, its inputs and the model'
     ['<4>', '<5>'],
     ['<6>', '<7>'],
   ]);
-  assert.deepEqual(all.prompts, { source: 'a text', sha256: 'ab', count: 3, kept: 2, T: 2 });
+  assert.deepEqual(all.prompts, {
+    ...{ source: 'a text', sha256: 'cd', source_sha256: 'ab' },
+    ...{ count: 3, kept: 2, T: 2 },
+  });
   assert.deepEqual([all.class, all.license, all.command], ['COUNTERFACTUAL', 'MIT', 'none']);
   assert.deepEqual(all.edits, [{ ...silent, label: 'a head is silent' }]);
   const none = conditionsOf(model, {}, { ...measured, ids: [] });
@@ -358,10 +362,14 @@ test('a recorded run becomes a recording of one prompt, at the default threshold
   const known = Object.fromEntries(EXACT.map((name) => [name, [1]]));
   const run = runOf({ ...known, att: [1, 2], loss: [NaN, 1, 2] });
   const plain = parse(await recordRun(run, model));
+  const int32 = Buffer.from([4, 0, 0, 0, 5, 0, 0, 0, 6, 0, 0, 0]);
+  const idsSha256 = createHash('sha256').update(int32).digest('hex');
   assert.deepEqual(
     plain.conditions,
     JSON.parse(
-      JSON.stringify(conditionsOf(model, {}, { ids: [[4, 5, 6]], count: 1, T: 3, eps: [0.3] })),
+      JSON.stringify(
+        conditionsOf(model, {}, { ids: [[4, 5, 6]], idsSha256, count: 1, T: 3, eps: [0.3] }),
+      ),
     ),
   );
   assert.deepEqual(
@@ -407,7 +415,7 @@ test('maps of other programs get default conditions, which the caller can replac
     },
     first: { token: '0', id: null, position: 0 },
     tokens: [['0', '1']],
-    prompts: { source: null, count: 1, kept: 1, T: 2 },
+    prompts: { source: null, source_sha256: null, count: 1, kept: 1, T: 2 },
     eps: [],
     class: 'MEASURED',
     license: null,
@@ -415,7 +423,7 @@ test('maps of other programs get default conditions, which the caller can replac
     command: null,
   };
   assert.deepEqual(plain.conditions, wanted);
-  const about = { source: 'a text', license: 'MIT', command: 'none' };
+  const about = { source: 'a text', sourceSha256: 'ab', license: 'MIT', command: 'none' };
   const more = { id: 'own', family: 'gpt2', operation: 'sigmoid', mask: { kind: 'full' }, G: 1 };
   const prompts = [
     { att: maps([1, 2, 3, 3]), tokens: ['a', 'b', 'c'] },
@@ -424,7 +432,8 @@ test('maps of other programs get default conditions, which the caller can replac
   const all = parse(recordMaps(prompts, { ...about, ...more }));
   const { id, family, operation, mask, G } = all.conditions.model;
   assert.deepEqual({ id, family, operation, mask, G }, more);
-  assert.deepEqual(all.conditions.prompts, { source: 'a text', count: 2, kept: 2, T: 3 });
+  const source = { source: 'a text', source_sha256: 'ab' };
+  assert.deepEqual(all.conditions.prompts, { ...source, count: 2, kept: 2, T: 3 });
   assert.deepEqual(all.conditions.tokens, [
     ['a', 'b', 'c'],
     ['d', 'e'],

@@ -5,6 +5,7 @@
 import { check, checkList, checkOptions } from '../abi/arguments.ts';
 import { expect, rowNamed } from '../abi/errors.ts';
 import { editLabel } from '../engine/edits.ts';
+import { sha256 } from '../loading/hash.ts';
 import { FORMAT_VERSION } from './conditions.ts';
 import type { Tensor, Describe, Bytes } from '../abi/types.ts';
 import type { Run, Edit } from '../engine/types.ts';
@@ -20,6 +21,8 @@ export type FileTensors = Map<string, FileTensor>;
 type RecordedPrompts = {
   /** Token ids of the recorded prompts. */
   ids: readonly (readonly number[])[];
+  /** Hash of the token ids of all prompts, from `hashIds`. */
+  idsSha256?: string;
   count: number;
   T: number;
   eps: readonly number[];
@@ -198,11 +201,21 @@ export function putMeans(
 
 /* ---- conditions --------------------------------------------------------------------------- */
 
+/**
+ * Returns the SHA-256 of the token ids of all prompts as little-endian int32, one prompt after the
+ * other, as the Python package computes it: with equal T it is the same only for the same prompts.
+ */
+export function hashIds(prompts: readonly (readonly number[])[]) {
+  const view = new DataView(new ArrayBuffer(4 * prompts.reduce((n, ids) => n + ids.length, 0)));
+  prompts.flat().forEach((id, i) => view.setInt32(4 * i, id, true));
+  return sha256(new Uint8Array(view.buffer));
+}
+
 /** Builds the conditions of a recording, as its metadata stores them. */
 export function conditionsOf(
   { architecture, describe, arithmetic }: Recordable,
   options: RecordOptions,
-  { ids, count, T, eps, edits = [] }: RecordedPrompts,
+  { ids, idsSha256, count, T, eps, edits = [] }: RecordedPrompts,
 ) {
   const { strings = (list: readonly number[]) => list.map(String) } = options;
   const { family, L, blocks, layers, H, G, K, D, V, F, E, mask, windows, attention } = architecture;
@@ -233,7 +246,8 @@ export function conditionsOf(
     tokens,
     prompts: {
       source: options.source ?? null,
-      sha256: options.sourceSha256 ?? null,
+      sha256: idsSha256 ?? null,
+      source_sha256: options.sourceSha256 ?? null,
       count,
       kept: ids.length,
       T,
@@ -294,7 +308,13 @@ export function recordMaps(prompts: readonly Maps[], options: MapsOptions = {}):
     model: { id, revision: null, sha256: null, family, ...sizes, operation, mask },
     first: { token: tokens[0][0], id: null, position: 0 },
     tokens,
-    prompts: { source: options.source ?? null, count: prompts.length, kept: prompts.length, T },
+    prompts: {
+      source: options.source ?? null,
+      source_sha256: options.sourceSha256 ?? null,
+      count: prompts.length,
+      kept: prompts.length,
+      T,
+    },
     eps: [],
     class: 'MEASURED',
     license: options.license ?? null,
