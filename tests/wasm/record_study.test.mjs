@@ -122,6 +122,22 @@ test("a recording has the sinks, the first key's weight and the loss of each pro
   );
 });
 
+test('the first token is that of all prompts, also of those that are not kept', async () => {
+  const { model } = fakeModel();
+  const strings = (ids) => ids.map((id) => `<${id}>`);
+  const firstOf = async (rows, keep) => {
+    const { conditions } = parse(await recordStudy(model, rows, { keep, strings }));
+    return conditions.first;
+  };
+  const none = { token: null, id: null, position: 0 };
+  const one = { token: '<1>', id: 1, position: 0 };
+  for (const keep of [0, 1]) {
+    assert.deepEqual(await firstOf(sinkRows, keep), none, 'the prompts begin with 1 and with 2');
+    assert.deepEqual(await firstOf([sinkRows[0], [1, 6]], keep), one);
+    assert.deepEqual(await firstOf(sinkRows.slice(0, 1), keep), one);
+  }
+});
+
 test("the hash of the source is stored under another key than that of the prompts' ids", async () => {
   const { model } = fakeModel();
   const hashes = [];

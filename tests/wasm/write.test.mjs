@@ -270,7 +270,7 @@ test('the conditions of a recording state its metrics, its inputs and the model'
   const measured = {
     ids: [
       [4, 5],
-      [6, 7],
+      [4, 7],
     ],
     count: 3,
     T: 2,
@@ -292,7 +292,7 @@ test('the conditions of a recording state its metrics, its inputs and the model'
     first: { token: '4', id: 4, position: 0 },
     tokens: [
       ['4', '5'],
-      ['6', '7'],
+      ['4', '7'],
     ],
     prompts: { source: null, sha256: null, source_sha256: null, count: 3, kept: 2, T: 2 },
     eps: [0.1],
@@ -321,7 +321,7 @@ test('the conditions of a recording state its metrics, its inputs and the model'
   assert.deepEqual(all.first, { token: 'first', id: 4, position: 2 });
   assert.deepEqual(all.tokens, [
     ['<4>', '<5>'],
-    ['<6>', '<7>'],
+    ['<4>', '<7>'],
   ]);
   assert.deepEqual(all.prompts, {
     ...{ source: 'a text', sha256: 'cd', source_sha256: 'ab' },
@@ -438,7 +438,7 @@ test('maps of other programs get default conditions, which the caller can replac
     ['a', 'b', 'c'],
     ['d', 'e'],
   ]);
-  assert.equal(all.conditions.first.token, 'a');
+  assert.equal(all.conditions.first.token, null, 'the prompts begin with other tokens');
   assert.deepEqual([all.conditions.license, all.conditions.command], ['MIT', 'none']);
   prompts.forEach(({ att }, i) => {
     const { dtype, shape, data } = all.tensors.get(`${i}.att`);

@@ -21,6 +21,8 @@ export type FileTensors = Map<string, FileTensor>;
 type RecordedPrompts = {
   /** Token ids of the recorded prompts. */
   ids: readonly (readonly number[])[];
+  /** First token of all prompts, null if they differ; default: that of `ids`. */
+  firstId?: number | null;
   /** Hash of the token ids of all prompts, from `hashIds`. */
   idsSha256?: string;
   count: number;
@@ -201,6 +203,12 @@ export function putMeans(
 
 /* ---- conditions --------------------------------------------------------------------------- */
 
+/** Returns the first element of all lists; null if they differ or there is none. */
+export function commonFirst<T>(lists: readonly (readonly T[])[]): T | null {
+  const first = lists[0]?.[0];
+  return first !== undefined && lists.every((list) => list[0] === first) ? first : null;
+}
+
 /**
  * Returns the SHA-256 of the token ids of all prompts as little-endian int32, one prompt after the
  * other, as the Python package computes it: with equal T it is the same only for the same prompts.
@@ -215,7 +223,7 @@ export function hashIds(prompts: readonly (readonly number[])[]) {
 export function conditionsOf(
   { architecture, describe, arithmetic }: Recordable,
   options: RecordOptions,
-  { ids, idsSha256, count, T, eps, edits = [] }: RecordedPrompts,
+  { ids, firstId = commonFirst(ids), idsSha256, count, T, eps, edits = [] }: RecordedPrompts,
 ) {
   const { strings = (list: readonly number[]) => list.map(String) } = options;
   const { family, L, blocks, layers, H, G, K, D, V, F, E, mask, windows, attention } = architecture;
@@ -239,7 +247,8 @@ export function conditionsOf(
         : name,
     attention.operation,
   );
-  const firstToken = { token: tokens[0]?.[0] ?? null, id: ids[0]?.[0] ?? null, position: 0 };
+  const first = firstId === null ? null : (strings([firstId])[0] ?? null);
+  const firstToken = { token: first, id: firstId, position: 0 };
   return {
     model: { ...identity, family, ...sizes, ...implementation, operation, mask, windows },
     first: { ...firstToken, ...options.first },
@@ -306,7 +315,7 @@ export function recordMaps(prompts: readonly Maps[], options: MapsOptions = {}):
   const sizes = { L, H, G: options.G ?? H, K: 1, D: 1, V: 1 };
   return encode(fileTensors, {
     model: { id, revision: null, sha256: null, family, ...sizes, operation, mask },
-    first: { token: tokens[0][0], id: null, position: 0 },
+    first: { token: commonFirst(tokens), id: null, position: 0 },
     tokens,
     prompts: {
       source: options.source ?? null,
