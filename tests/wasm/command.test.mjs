@@ -476,10 +476,12 @@ test('a summary shows each metric as its shape allows', () => {
     summaryLines({ T: 9 })[2],
     'too short: uniform attention alone exceeds eps 0.3; Sink_1 needs at least 10 tokens',
   );
-  const laterText = summaryLines({
-    position: 1,
-    metrics: { ...metrics, first: metricMean([2], [1, null]) },
-  });
+  const later = { position: 1, metrics: { ...metrics, first: metricMean([2], [1, null]) } };
+  const laterText = summaryLines(later);
+  assert.equal(
+    summaryLines({ ...later, T: 5 })[2],
+    'too short: uniform attention alone exceeds eps 0.3; Sink_2 needs at least 6 tokens',
+  );
   assert.equal(laterText[1], `${usualConditions} at position 1`);
   assert.deepEqual(laterText.slice(2, 5), [
     'Sink_2            25.00% (deviation 12.50%)',

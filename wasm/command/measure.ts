@@ -70,7 +70,7 @@ async function measureModel(engine: Engine, name: string, values: Values) {
   }
   const firstId = commonFirst(sequences);
   const first = firstId === null ? null : tokenizer.piece(firstId);
-  const least_tokens = leastTokens(result.eps);
+  const least_tokens = leastTokens(result.eps, model.architecture);
   return {
     model: name,
     class: classOf(edits, describe),
