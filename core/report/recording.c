@@ -197,7 +197,8 @@ static void read_prompts(ss_recording *r, ss_json *json) {
                             r->count < KEPT_PROMPTS_MAX ? r->count : KEPT_PROMPTS_MAX);
     r->T = ss_json_int(&prompts, "T", SS_JSON_REQUIRED, 1, INT_MAX);
     if (r->first >= r->T) ss_json_fail(&prompts, "first.position", "a position below T");
-    check_texts(&prompts, (const char *const[]){"source", "sha256", NULL});
+    static const char *const TEXTS[] = {"source", "sha256", "source_sha256", "texts_sha256", NULL};
+    check_texts(&prompts, TEXTS);
 }
 
 static void read_thresholds(ss_recording *r, ss_json *json) {
@@ -305,6 +306,16 @@ static ss_status check_entry(const ss_entry *entry, const ss_tensor *expected, i
                    ss_tensor_shape(tensor).text);
 }
 
+/* Refuses attention that is NaN or infinite: every metric that reads it would be wrong, and some
+ * would be a number. */
+static ss_status check_weights(const ss_entry *entry, ss_error *err) {
+    const ss_tensor *tensor = &entry->tensor;
+    size_t at = ss_first_not_finite(tensor->data, tensor->type, ss_tensor_count(tensor));
+    if (at == SIZE_MAX) return SS_OK;
+    return ss_fail(err, SS_BAD_TENSOR, entry->name,
+                   "expected finite numbers, but number %lu is NaN or infinite", (unsigned long)at);
+}
+
 /* Returns an empty trace of T tokens, from which letters of shapes take their sizes. */
 static ss_trace sizes_of(const ss_recording *r, int T) {
     return (ss_trace){.model = &r->model, .T = T, .capacity = T, .slots = T};
@@ -352,9 +363,9 @@ static ss_status check_pooled(const ss_recording *r, int prompt, ss_error *err) 
     if (status == SS_OK && !scale)
         status = ss_fail(err, SS_BAD_TENSOR, prompt_name(prompt, "att_scale").text,
                          "expected the scales of the pooled maps, but the file has none");
-    return status == SS_OK
-               ? check_entry(scale, &(ss_tensor){.rank = 2, .dims = {L, H}}, EXACT, false, err)
-               : status;
+    if (status == SS_OK)
+        status = check_entry(scale, &(ss_tensor){.rank = 2, .dims = {L, H}}, EXACT, false, err);
+    return status == SS_OK ? check_weights(scale, err) : status;
 }
 
 static ss_status check_tokens(const ss_recording *r, const ss_entry *entry, ss_error *err) {
@@ -381,6 +392,7 @@ static ss_status check_prompt(const ss_recording *r, int prompt, ss_error *err) 
         int types = row->type == SS_I32 ? 1 << SS_I32 : FLOATS;
         ss_status status = check_entry(entry, &s, types, false, err);
         if (status == SS_OK && field == SS_FIELD_TOKENS) status = check_tokens(r, entry, err);
+        if (status == SS_OK && field == SS_FIELD_ATT) status = check_weights(entry, err);
         if (status != SS_OK) return status;
     }
     for (int i = 0; i < SUMMARIES_N; i++) {

@@ -33,9 +33,11 @@ const etagOf = (bytes) => `"${createHash('sha256').update(bytes).digest('hex')}"
  *   noRange           a requested range is ignored
  *   hang              no byte of the body comes
  *   silent            no answer comes
+ *   reset             the connection ends before an answer comes
  * @typedef {{ host?: 'hub' | 'cdn', path: RegExp, method?: string, times?: number, status?: number,
  *   headers?: Record<string, string>, cut?: number, slow?: number, length?: number, gzip?: boolean,
- *   etag?: string | null, garbage?: boolean, noRange?: boolean, hang?: boolean, silent?: boolean }} Fault
+ *   etag?: string | null, garbage?: boolean, noRange?: boolean, hang?: boolean, silent?: boolean,
+ *   reset?: boolean }} Fault
  */
 
 class Hub {
@@ -103,6 +105,7 @@ class Hub {
     if (method === 'OPTIONS') return allow(host, headers, response);
     const fault = this.#take(host, method, path);
     if (fault.silent) return;
+    if (fault.reset) return request.socket.destroy();
     if (fault.status) return refuse(response, fault.status, fault.headers);
     if (host === 'cdn') return this.#blob(path, request, response, fault);
     if (path.startsWith('/api/resolve-cache/')) {

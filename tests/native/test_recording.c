@@ -488,7 +488,8 @@ static void check_shapes(void) {
         ss_status status;
         const char *text;
     } table[] = {
-        {"0.att", "F32", "[1,2,2,2]", 32, SS_OK, ""},
+        {"0.att", "F32", "[1,2,2,2]", 32, SS_BAD_TENSOR, "number 0 is NaN or infinite"},
+        {"0.att", "F16", "[1,2,2,2]", 16, SS_BAD_TENSOR, "number 0 is NaN or infinite"},
         {"0.att", "F32", "[1,2,2]", 16, SS_BAD_TENSOR, "[1, 2, 2, 2]"},
         {"0.att", "F32", "[2,1,2,2]", 32, SS_BAD_TENSOR, "[2, 1, 2, 2]"},
         {"0.att", "U8", "[1,2,2,2]", 8, SS_BAD_TENSOR, "U8"},
@@ -544,16 +545,38 @@ static void check_shapes(void) {
 
 static void check_undefined_metrics(void) {
     CASE("metrics of NaN numbers are NaN");
-    unsigned char bytes[32];
+    unsigned char bytes[16];
     memset(bytes, 0xff, sizeof bytes);
     recording_writer w = begin_small("softmax");
-    add_claimed(&w, "0.att", "F32", "[1,2,2,2]", bytes, sizeof bytes);
+    add_claimed(&w, "0.alpha", "F32", "[1,2,2]", bytes, sizeof bytes);
+    add_claimed(&w, "0.row_mass", "F32", "[1,2,2]", sums, sizeof sums);
     opened_trace opened;
     open_trace(&opened, end_recording(&w, 0));
     size_t n;
     float *sinks = measure(&opened.trace, "sink_ratio", 0.3f, 0, 0, 0, &n);
     for (size_t i = 0; i < n; i++) CHECK(isnan(sinks[i]));
     free(sinks);
+    close_trace(&opened);
+}
+
+static void check_finite_weights(void) {
+    CASE("attention that is NaN or infinite is refused by the place of its first number");
+    static const float infinite[] = {1, 0, 0.75f, 0.25f, 1, 0, INFINITY, 0.5f};
+    recording_writer w = begin_small("softmax");
+    add_claimed(&w, "0.att", "F32", "[1,2,2,2]", infinite, sizeof infinite);
+    check_refused(end_recording(&w, 0), SS_BAD_TENSOR, "0.att", "number 6 is NaN or infinite");
+    static const uint8_t cells[8] = {255};
+    static const float scale[] = {1, NAN};
+    w = begin_small("softmax");
+    add_claimed(&w, "0.att_pooled", "U8", "[1,2,2,2]", cells, sizeof cells);
+    add_claimed(&w, "0.att_scale", "F32", "[1,2]", scale, sizeof scale);
+    check_refused(end_recording(&w, 0), SS_BAD_TENSOR, "0.att_scale", "number 1 is NaN");
+    CASE("attention may be negative or above 1, as without a softmax");
+    static const float signed_weights[] = {1, 0, -0.75f, 2.25f, 1, 0, -3, 0.5f};
+    w = begin_small("identity");
+    add_claimed(&w, "0.att", "F32", "[1,2,2,2]", signed_weights, sizeof signed_weights);
+    opened_trace opened;
+    open_trace(&opened, end_recording(&w, 0));
     close_trace(&opened);
 }
 
@@ -588,6 +611,7 @@ int main(void) {
     check_first_token();
     check_shapes();
     check_undefined_metrics();
+    check_finite_weights();
     check_million_tensors();
     return check_done();
 }

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import sinkscope
+import torch
 from families import FAMILIES, T, make_inputs
 from hybrids import HYBRIDS
 
@@ -127,6 +128,38 @@ def test_the_core_measures_the_first_token_where_the_recording_has_it(
         assert np.allclose(value, expected.ravel(), rtol=2e-3, atol=1e-4, equal_nan=True), metric
     alpha = np.array(result["alpha"]["mean"]).reshape(recording["mean.alpha"].shape)
     assert np.allclose(alpha, recording["mean.alpha"], atol=1e-5)
+
+
+class Strided(torch.nn.Module):
+    """A layer of attention that sees every second key, and the first."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding, self.head = torch.nn.Embedding(60, 16), torch.nn.Linear(16, 60)
+        self.project = torch.nn.Linear(16, 48)
+
+    def forward(self, input_ids: torch.Tensor) -> torch.Tensor:
+        x = self.project(self.embedding(input_ids)).unflatten(-1, (3, 2, 8)).permute(2, 0, 3, 1, 4)
+        t = torch.arange(input_ids.shape[1])
+        distance = t[:, None] - t
+        mask = (distance >= 0) & ((distance % 2 == 0) | (t == 0))
+        y = torch.nn.functional.scaled_dot_product_attention(*x, attn_mask=mask)
+        return self.head(y.transpose(1, 2).flatten(2))
+
+
+@NEEDS_ENGINE
+def test_the_entropy_counts_the_keys_of_a_mask_with_holes(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    prompt = [i % 60 for i in inputs(FAMILIES["llama"], 1)[0]]
+    recording = sinkscope.record(Strided(), None, [prompt], tokens=T, maps="full", progress=False)
+    kept_tensors = {name: x for name, x in recording.tensors.items() if name.startswith("0.")}
+    sinkscope.Recording(recording.conditions, kept_tensors).save(tmp_path / "r.safetensors")
+    result = json.loads(measure(tmp_path / "r.safetensors", "--json"))["metrics"]
+    expected = recording["mean.entropy_mean"].ravel()
+    assert np.allclose(result["entropy_mean"]["mean"], expected, rtol=2e-3)
+    assert "0.seen" not in sinkscope.record(
+        FAMILIES["llama"].make("sdpa"), None, [prompt], tokens=T, progress=False
+    ), "a mask that the conditions name is not stored"
 
 
 @NEEDS_ENGINE

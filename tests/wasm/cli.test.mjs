@@ -249,6 +249,14 @@ test('the command prints a summary for people, its usage, and errors on one line
     shortResult.stdout,
     /too short: uniform attention alone exceeds eps 0\.3; Sink_1 needs at least 10 tokens/,
   );
+  const endless = await run(...args, '--tokens', '9', '--eps', '0');
+  assert.match(endless.stdout, /no text is long enough: uniform attention alone exceeds eps 0\n/);
+  const { stdout: diffusion } = await run(
+    ...['measure', zoo('diffusion'), '--text-file', wholeFile, '--sequences', '1'],
+    ...['--tokens', '6'],
+  );
+  assert.match(diffusion, /6 tokens/);
+  assert.doesNotMatch(diffusion, /too short/);
   const { conclusive, least_tokens: least } = JSON.parse((await run(...args, '--json')).stdout);
   assert.deepEqual([conclusive, least], [true, 10]);
   assert.match((await run('--help')).stdout, /sinkscope measure MODEL/);

@@ -257,6 +257,8 @@ test('a measurement begins with the model, its size and its text, and omits its 
     'measured over 1 sequences of 10 tokens, eps 0.3, special tokens auto, first token "<s>"',
   );
   assert.ok(!lines[2].startsWith('too short') && !/deviation/.test(stdout), stdout);
+  const other = await outputOf('measure', path, ...ids, '--ids', '5,1,2,3,4,5,6,7,8,9');
+  assert.match(other.stdout.split('\n')[1], /over 2 sequences .*, no common first token$/);
 });
 
 test('a wrong option is rejected in one line, and nothing is printed', async () => {
@@ -474,10 +476,12 @@ test('a summary shows each metric as its shape allows', () => {
     summaryLines({ T: 9 })[2],
     'too short: uniform attention alone exceeds eps 0.3; Sink_1 needs at least 10 tokens',
   );
-  const laterText = summaryLines({
-    position: 1,
-    metrics: { ...metrics, first: metricMean([2], [1, null]) },
-  });
+  const later = { position: 1, metrics: { ...metrics, first: metricMean([2], [1, null]) } };
+  const laterText = summaryLines(later);
+  assert.equal(
+    summaryLines({ ...later, T: 5 })[2],
+    'too short: uniform attention alone exceeds eps 0.3; Sink_2 needs at least 6 tokens',
+  );
   assert.equal(laterText[1], `${usualConditions} at position 1`);
   assert.deepEqual(laterText.slice(2, 5), [
     'Sink_2            25.00% (deviation 12.50%)',
@@ -552,7 +556,7 @@ test('CSV states the place of each number: the layer number of the model, the he
     toCsv({ ...result, ...changes }, describe)
       .trimEnd()
       .split('\n')
-      .filter((line) => !line.startsWith('"#'));
+      .filter((line) => !line.startsWith('#'));
   const head = 'subject,class,metric,mean,deviation,layer,head,key,prompts,index,eps,label';
   const firstLines = (start, layers = [1, 4]) =>
     layers.flatMap((layer, l) =>

@@ -35,7 +35,7 @@ test('all known conditions are read, and unknown ones are dropped', () => {
     model,
     first: { token: '<s>', id: 0, position: 1 },
     tokens: [['<s>', 'a'], []],
-    prompts: { source: 'text.txt', sha256: 'cd', count: 3, kept: 2, T: 5 },
+    prompts: { source: 'text.txt', sha256: 'cd', source_sha256: 'ef', count: 3, kept: 2, T: 5 },
     eps: [0.1, 0, -1],
     edits: [{ kind: 'silence', label: 'every head', layer: 1 }],
     class: 'COUNTERFACTUAL',

@@ -1,6 +1,6 @@
 import { after, before, beforeEach, test } from 'node:test';
 import assert from 'node:assert/strict';
-import { resolveHub, modelFiles, openTokenizer, planText } from '../../wasm/index.ts';
+import { findPlan, resolveHub, modelFiles, openTokenizer, planText } from '../../wasm/index.ts';
 import { parseHubId } from '../../wasm/loading/hub.ts';
 import { MEMORY_LIMIT, makePlan, runBytes } from '../../wasm/loading/plan.ts';
 import { TOKENS } from '../hub/repositories.mjs';
@@ -226,6 +226,29 @@ test('a busy list is requested again, and a hub without lists is probed for file
   assert.match(plan.commit, /^[0-9a-f]{40}$/);
   assert.ok(hub.seen(/model\.safetensors$/, 'hub').every(({ method }) => method === 'HEAD'));
   await assert.rejects(resolve('no-owner/nothing'), { code: 'access' });
+});
+
+test('a probe that fails does not count as a file that is missing', async () => {
+  const probe = { path: /\/tokenizer\.json$/, method: 'HEAD' };
+  for (const [fault, message] of [
+    [{ status: 503 }, /tokenizer\.json: the server answered 503/],
+    [{ status: 405 }, /tokenizer\.json: the server answered 405/],
+    [{ reset: true }, /tokenizer\.json: no answer came/],
+  ]) {
+    hub.reset();
+    hub.fault({ path: /api\/models/, status: 404 });
+    hub.fault({ ...probe, ...fault });
+    await assert.rejects(resolve('sinkscope/softmax', { wait: 1 }), { code: 'read', message });
+    const address = `${hub.endpoint}/sinkscope/softmax/resolve/main/`;
+    await assert.rejects(findPlan(new URL(address), { wait: 1 }), { code: 'read', message });
+  }
+  for (const status of [404, 410]) {
+    hub.reset();
+    hub.fault({ path: /api\/models/, status: 404 });
+    hub.fault({ ...probe, status });
+    assert.equal((await resolve('sinkscope/softmax')).files.tokenizer, undefined);
+  }
+  hub.reset();
 });
 
 test('impossible entries in a list are ignored, and a list without files is an error', async (t) => {

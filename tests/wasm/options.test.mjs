@@ -200,6 +200,10 @@ test('CSV has a line for each number of JSON, with the columns of the page', asy
     runCli(...args, ...size, '--json'),
   ]);
   const { metrics, byEps } = JSON.parse(json.stdout);
+  // A parser that skips comments looks at the lines before it removes quotes.
+  const lines = csv.stdout.split('\n');
+  assert.equal(lines.filter((line) => line.startsWith('#')).length, 3);
+  assert.ok(lines[3].startsWith('subject,class,metric,'));
   const { facts, head, rows } = parseCsv(csv.stdout);
   const page = 'subject,class,metric,mean,deviation,layer,head,key,prompts';
   assert.equal(head.join(), `${page},index,eps,label`);

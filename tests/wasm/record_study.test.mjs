@@ -1,4 +1,5 @@
 // Tests a study that becomes a recording, on a fake model, so that every number is known.
+import { createHash } from 'node:crypto';
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { recordStudy } from '../../wasm/index.ts';
@@ -113,10 +114,39 @@ test("a recording has the sinks, the first key's weight and the loss of each pro
   assert.deepEqual(means.sort(), ['mean.alpha', 'mean.loss_mean', 'mean.sinks']);
   assert.equal(Object.keys(tensors).length, 2 * means.length + 3);
   assert.equal(runs.length, 2);
+  // The hash of what was run: the ids of all sequences, also of those that are not kept.
+  const sha256 = createHash('sha256').update(new Int32Array(sinkRows.flat())).digest('hex');
   assert.deepEqual(
     [conditions.prompts, conditions.eps, conditions.tokens],
-    [{ source: null, sha256: null, count: 2, kept: 0, T: 2 }, [0.3, 0.2], []],
+    [{ source: null, sha256, source_sha256: null, count: 2, kept: 0, T: 2 }, [0.3, 0.2], []],
   );
+});
+
+test('the first token is that of all prompts, also of those that are not kept', async () => {
+  const { model } = fakeModel();
+  const strings = (ids) => ids.map((id) => `<${id}>`);
+  const firstOf = async (rows, keep) => {
+    const { conditions } = parse(await recordStudy(model, rows, { keep, strings }));
+    return conditions.first;
+  };
+  const none = { token: null, id: null, position: 0 };
+  const one = { token: '<1>', id: 1, position: 0 };
+  for (const keep of [0, 1]) {
+    assert.deepEqual(await firstOf(sinkRows, keep), none, 'the prompts begin with 1 and with 2');
+    assert.deepEqual(await firstOf([sinkRows[0], [1, 6]], keep), one);
+    assert.deepEqual(await firstOf(sinkRows.slice(0, 1), keep), one);
+  }
+});
+
+test("the hash of the source is stored under another key than that of the prompts' ids", async () => {
+  const { model } = fakeModel();
+  const hashes = [];
+  for (const rows of [sinkRows, sinkRows.slice(0, 1)]) {
+    const { conditions } = parse(await recordStudy(model, rows, { sourceSha256: 'ab' }));
+    assert.equal(conditions.prompts.source_sha256, 'ab');
+    hashes.push(conditions.prompts.sha256);
+  }
+  assert.notEqual(hashes[0], hashes[1]);
 });
 
 test('a prompt with an undefined weight has no sinks, and one without a loss has no loss', async () => {

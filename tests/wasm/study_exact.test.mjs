@@ -403,7 +403,7 @@ test('a text is cut into as many sequences as fit, up to the requested number', 
 });
 
 test('the minimal length for a threshold is that at which uniform attention no longer exceeds it', async () => {
-  // Uniform attention over 2 tokens is (1 + 1/2) / 2; over 4096, the longest text that is tried, sum / 4096.
+  // Uniform attention over 2 tokens is (1 + 1/2) / 2; over 4096 it is sum / 4096.
   let sum = 0;
   for (let t = 1; t <= 4096; t++) sum += 1 / t;
   for (const [eps, least] of [
@@ -412,16 +412,32 @@ test('the minimal length for a threshold is that at which uniform attention no l
     [0.7499, 3],
     [0.3, 10],
     [sum / 4096, 4096],
-    [(sum / 4096) * 0.99999, Infinity],
+    [(sum / 4096) * 0.99999, 4097],
+    [1e-7, Infinity],
     [0, Infinity],
+    [-1, Infinity],
     [NaN, Infinity],
   ])
     assert.equal(leastTokens(eps), least, `eps ${eps}`);
+  // Where all queries see all keys it is 1/T, with a bias key 1/(T+1); a prefix adds earlier queries.
+  const bidirectional = { kind: 'bidirectional' };
+  for (const [seen, least] of [
+    [{ mask: { kind: 'causal' } }, 10],
+    [{ mask: { kind: 'window', window: 4 } }, 10],
+    [{ mask: bidirectional }, 4],
+    [{ mask: bidirectional, bias_key: 'head' }, 3],
+    [{ mask: { kind: 'prefix', prefix: 3 } }, 5], // (3/3 + 1/4 + 1/5) / 5 = 0.29
+    [{ first: 3 }, 4], // the fourth query alone gives it 1/4
+    [{ first: 1 }, 6], // (1/2 + 1/3 + 1/4 + 1/5 + 1/6) / 5 = 0.29
+    [{ bias_key: 'shared' }, 5], // (1/2 + ... + 1/6) / 5 = 0.29
+  ])
+    assert.equal(leastTokens(0.3, seen), least, JSON.stringify(seen));
   const known = { eps: 0.3, even: 0.1, sink: 0.4, sinkRaw: 0.2, normalizes: false };
   assert.deepEqual(judge(known), {
     ...{ sink: 0.2, of: 'shares and raw weights', even: 0.1, conclusive: true, least: 10 },
   });
   assert.equal(judge({ ...known, sinkRaw: 0.5 }).sink, 0.4);
+  assert.equal(judge({ ...known, mask: bidirectional }).least, 4);
   const head = { eps: 0.3, share: 0.5, contribution: 0 };
   await refuses([
     [() => leastTokens('1'), 'eps: expected a number, got "1"'],

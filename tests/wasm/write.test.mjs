@@ -1,4 +1,5 @@
 // Tests the writing of a recording: tensors, the file format, the conditions, maps of other programs.
+import { createHash } from 'node:crypto';
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { recordMaps } from '../../wasm/index.ts';
@@ -294,7 +295,7 @@ test('the conditions of a recording state its metrics, its inputs and the model'
   const recordedPrompts = {
     ids: [
       [4, 5],
-      [6, 7],
+      [4, 7],
     ],
     count: 3,
     T: 2,
@@ -316,9 +317,9 @@ test('the conditions of a recording state its metrics, its inputs and the model'
     first: { token: '4', id: 4, position: 0 },
     tokens: [
       ['4', '5'],
-      ['6', '7'],
+      ['4', '7'],
     ],
-    prompts: { source: null, sha256: null, count: 3, kept: 2, T: 2 },
+    prompts: { source: null, sha256: null, source_sha256: null, count: 3, kept: 2, T: 2 },
     eps: [0.1],
     class: 'MEASURED',
     license: null,
@@ -337,7 +338,7 @@ test('the conditions of a recording state its metrics, its inputs and the model'
   };
   const silenceEdit = { kind: 'silence', layer: 0 };
   const conditions = conditionsOf({ ...model, arithmetic: 'int8' }, about, {
-    ...recordedPrompts,
+    ...{ ...recordedPrompts, idsSha256: 'cd' },
     edits: [silenceEdit],
   });
   const { id, revision, sha256, family, dtype } = conditions.model;
@@ -345,9 +346,12 @@ test('the conditions of a recording state its metrics, its inputs and the model'
   assert.deepEqual(conditions.first, { token: 'first', id: 4, position: 2 });
   assert.deepEqual(conditions.tokens, [
     ['<4>', '<5>'],
-    ['<6>', '<7>'],
+    ['<4>', '<7>'],
   ]);
-  assert.deepEqual(conditions.prompts, { source: 'a text', sha256: 'ab', count: 3, kept: 2, T: 2 });
+  assert.deepEqual(conditions.prompts, {
+    ...{ source: 'a text', sha256: 'cd', source_sha256: 'ab' },
+    ...{ count: 3, kept: 2, T: 2 },
+  });
   assert.deepEqual(
     [conditions.class, conditions.license, conditions.command],
     ['COUNTERFACTUAL', 'MIT', 'none'],
@@ -389,10 +393,14 @@ test('a recorded run becomes a recording of one prompt, at the default threshold
   const known = Object.fromEntries(EXACT_METRICS.map((name) => [name, [1]]));
   const run = runOf({ ...known, att: [1, 2], loss: [NaN, 1, 2] });
   const plainRecording = parse(await recordRun(run, model));
+  const int32 = Buffer.from([4, 0, 0, 0, 5, 0, 0, 0, 6, 0, 0, 0]);
+  const idsSha256 = createHash('sha256').update(int32).digest('hex');
   assert.deepEqual(
     plainRecording.conditions,
     JSON.parse(
-      JSON.stringify(conditionsOf(model, {}, { ids: [[4, 5, 6]], count: 1, T: 3, eps: [0.3] })),
+      JSON.stringify(
+        conditionsOf(model, {}, { ids: [[4, 5, 6]], idsSha256, count: 1, T: 3, eps: [0.3] }),
+      ),
     ),
   );
   assert.deepEqual(
@@ -443,7 +451,7 @@ test('maps of other programs get default conditions, which the caller can replac
     },
     first: { token: '0', id: null, position: 0 },
     tokens: [['0', '1']],
-    prompts: { source: null, count: 1, kept: 1, T: 2 },
+    prompts: { source: null, source_sha256: null, count: 1, kept: 1, T: 2 },
     eps: [],
     class: 'MEASURED',
     license: null,
@@ -451,7 +459,7 @@ test('maps of other programs get default conditions, which the caller can replac
     command: null,
   };
   assert.deepEqual(plainRecording.conditions, expectedConditions);
-  const aboutOptions = { source: 'a text', license: 'MIT', command: 'none' };
+  const aboutOptions = { source: 'a text', sourceSha256: 'ab', license: 'MIT', command: 'none' };
   const mapOptions = {
     id: 'own',
     family: 'gpt2',
@@ -466,12 +474,13 @@ test('maps of other programs get default conditions, which the caller can replac
   const fullRecording = parse(recordMaps(prompts, { ...aboutOptions, ...mapOptions }));
   const { id, family, operation, mask, G } = fullRecording.conditions.model;
   assert.deepEqual({ id, family, operation, mask, G }, mapOptions);
-  assert.deepEqual(fullRecording.conditions.prompts, { source: 'a text', count: 2, kept: 2, T: 3 });
+  const source = { source: 'a text', source_sha256: 'ab' };
+  assert.deepEqual(fullRecording.conditions.prompts, { ...source, count: 2, kept: 2, T: 3 });
   assert.deepEqual(fullRecording.conditions.tokens, [
     ['a', 'b', 'c'],
     ['d', 'e'],
   ]);
-  assert.equal(fullRecording.conditions.first.token, 'a');
+  assert.equal(fullRecording.conditions.first.token, null, 'the prompts begin with other tokens');
   assert.deepEqual(
     [fullRecording.conditions.license, fullRecording.conditions.command],
     ['MIT', 'none'],

@@ -1,5 +1,6 @@
 /** Implements `measure`, for a model over sequences or for a recording. */
 import { expect } from '../abi/errors.ts';
+import { commonFirst } from '../recording/write.ts';
 import { leastTokens } from '../study/judge.ts';
 import { finiteOrNull, measure } from '../study/measure.ts';
 import { openModel } from './open.ts';
@@ -67,8 +68,9 @@ async function measureModel(engine: Engine, name: string, values: Values) {
     const { metrics, byEps } = await measure(model, labelSequences, options);
     byLabel.push({ label, sequences: labelSequences.length, metrics, byEps });
   }
-  const [first] = sequences[0].slice(0, 1).map((id) => tokenizer.piece(id));
-  const least_tokens = leastTokens(result.eps);
+  const firstId = commonFirst(sequences);
+  const first = firstId === null ? null : tokenizer.piece(firstId);
+  const least_tokens = leastTokens(result.eps, model.architecture);
   return {
     model: name,
     class: classOf(edits, describe),

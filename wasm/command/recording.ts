@@ -44,7 +44,8 @@ export async function readRecording(engine: Engine, path: string, thresholds?: n
   const { conditions, architecture } = recording;
   const eps = thresholds?.length === 1 ? thresholds[0] : thresholds;
   const result = await recording.measure({ eps });
-  const least_tokens = leastTokens(result.eps);
+  const { mask } = architecture;
+  const least_tokens = leastTokens(result.eps, { mask, first: conditions.first.position });
   return {
     model: conditions.model.id,
     class: conditions.class.toLowerCase(),

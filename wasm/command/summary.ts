@@ -21,7 +21,7 @@ export function summaryText(result: MeasureResult, describe: Describe) {
   const notes = [
     cutNote(result),
     maskNote(result.architecture),
-    ...thresholdResults.map(({ eps }) => lengthNote({ T, eps })),
+    ...thresholdResults.map(({ eps }) => lengthNote(result, eps)),
   ].filter(Boolean);
   const lines = describe.metrics
     .filter(({ name }) => name in result.metrics)
@@ -86,11 +86,14 @@ function maskNote({ mask }: Pick<Architecture, 'mask'>) {
  * Returns a note if the text is too short to interpret Sink_1, by the same rule as the page, else
  * an empty string.
  */
-function lengthNote({ T, eps }: { T: number; eps: number }) {
-  const tokensMin = leastTokens(eps);
-  return T >= tokensMin
-    ? ''
-    : `too short: uniform attention alone exceeds eps ${eps}; Sink_1 needs at least ${tokensMin} tokens`;
+function lengthNote(result: MeasureResult, eps: number) {
+  const first = firstPosition(result);
+  const tokensMin = leastTokens(eps, { ...result.architecture, first });
+  if (result.T >= tokensMin) return '';
+  const reason = `uniform attention alone exceeds eps ${eps}`;
+  return Number.isFinite(tokensMin)
+    ? `too short: ${reason}; Sink_${first + 1} needs at least ${tokensMin} tokens`
+    : `no text is long enough: ${reason}`;
 }
 
 /**

@@ -178,7 +178,17 @@ function refusalError(address: URL, answer: Response | Error, hasToken: boolean)
   const sentence = Object.hasOwn(HUB_ERRORS, hubError) && HUB_ERRORS[hubError];
   return sentence
     ? new SinkscopeError('not_found', place, `${sentence}; ${failure}`)
-    : new SinkscopeError('read', place, failure);
+    : Object.assign(new SinkscopeError('read', place, failure), { status });
+}
+
+/**
+ * Returns whether `ask` failed because the server has no such file. Any other failure, such as a
+ * cut connection or a server that is down, does not say whether there is one.
+ */
+export function isMissing(error: unknown) {
+  if (!(error instanceof SinkscopeError)) return false;
+  const { status } = error as SinkscopeError & { status?: number };
+  return error.code === 'not_found' || status === 404 || status === 410;
 }
 
 function noAnswerHint({ protocol, host, origin }: URL) {

@@ -1,5 +1,5 @@
 /** Finds models on a hub by name: their files, sizes and addresses. */
-import { REQUEST_OPTIONS, ask } from './ask.ts';
+import { REQUEST_OPTIONS, ask, isMissing } from './ask.ts';
 import { recallPlan, rememberPlan } from './cache.ts';
 import { check, checkOptions } from '../abi/arguments.ts';
 import { SinkscopeError, expect } from '../abi/errors.ts';
@@ -186,7 +186,8 @@ async function probeFiles(endpoint: URL, name: HubName, options: HubOptions): Pr
 }
 
 /**
- * Returns the standard files of a model that exist, with their sizes if stated.
+ * Returns the standard files of a model that exist, with their sizes if stated. A request that fails
+ * otherwise is an error: without its tokenizer.json a model would open with another tokenizer or none.
  * @param extraFile one more file to look for
  */
 export async function findStandardFiles(
@@ -203,8 +204,7 @@ export async function findStandardFiles(
         const bytes = length === null ? undefined : Number(length);
         return [{ file, bytes, commit: headers.get('x-repo-commit') ?? undefined }];
       } catch (error) {
-        const isMissing = error instanceof SinkscopeError && /read|not_found/.test(error.code);
-        if (isMissing) return [];
+        if (isMissing(error)) return [];
         throw error;
       }
     }),

@@ -107,6 +107,7 @@ export function readConditions(json: string): Conditions {
     prompts: {
       source: textOf(prompts, 'source'),
       sha256: textOf(prompts, 'sha256'),
+      source_sha256: textOf(prompts, 'source_sha256'),
       count: integerOf(prompts, 'count'),
       kept: integerOf(prompts, 'kept'),
       T: integerOf(prompts, 'T'),

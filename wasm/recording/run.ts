@@ -3,7 +3,14 @@
  * record studies.
  */
 import { checkList, checkOptions } from '../abi/arguments.ts';
-import { RECORD_OPTIONS, conditionsOf, encode, addPrompt, selectFields } from './write.ts';
+import {
+  RECORD_OPTIONS,
+  conditionsOf,
+  encode,
+  addPrompt,
+  hashIds,
+  selectFields,
+} from './write.ts';
 import type { Run } from '../engine/types.ts';
 import type { Recordable, RecordOptions } from './types.ts';
 import type { FileTensors } from './write.ts';
@@ -23,6 +30,8 @@ export async function recordRun(
   checkList(eps, 'number', 'eps');
   const fileTensors: FileTensors = new Map();
   await addPrompt(fileTensors, 0, run, selectFields(model, options), half);
-  const prompts = { ids: [[...run.tokens]], count: 1, T: run.tokens.length, eps };
+  const ids = [[...run.tokens]];
+  const idsSha256 = await hashIds(ids);
+  const prompts = { ids, idsSha256, count: 1, T: run.tokens.length, eps };
   return encode(fileTensors, conditionsOf(model, options, prompts));
 }

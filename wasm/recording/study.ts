@@ -7,6 +7,8 @@ import {
   conditionsOf,
   encode,
   addPrompt,
+  commonFirst,
+  hashIds,
   selectFields,
   makeFileTensor,
   putMeans,
@@ -112,13 +114,14 @@ export async function recordStudy(
     fileTensors.set(`prompt.${name}`, makeFileTensor({ shape, data }));
   }
   const ids = sequences.slice(0, promptsKept).map((list) => [...list]);
+  const prompts = { ids, firstId: commonFirst(sequences), idsSha256: await hashIds(sequences) };
   const isCounterfactual = edits.some(
     ({ kind }) => rowNamed(describe.edits, kind, 'edit').counterfactual,
   );
   const recordOptions = isCounterfactual ? { class: 'COUNTERFACTUAL', ...options } : options;
   return encode(
     fileTensors,
-    conditionsOf(model, recordOptions, { ids, count, T: measurement.T, eps, edits }),
+    conditionsOf(model, recordOptions, { ...prompts, count, T: measurement.T, eps, edits }),
   );
 }
 

@@ -5,6 +5,7 @@
 import { check, checkList, checkOptions } from '../abi/arguments.ts';
 import { expect, rowNamed } from '../abi/errors.ts';
 import { editLabel } from '../engine/edits.ts';
+import { sha256 } from '../loading/hash.ts';
 import { FORMAT_VERSION } from './conditions.ts';
 import type { Tensor, Describe, Bytes } from '../abi/types.ts';
 import type { Run, Edit } from '../engine/types.ts';
@@ -20,6 +21,10 @@ export type FileTensors = Map<string, FileTensor>;
 type RecordedPrompts = {
   /** Token ids of the recorded prompts. */
   ids: readonly (readonly number[])[];
+  /** First token of all prompts, null if they differ; default: that of `ids`. */
+  firstId?: number | null;
+  /** Hash of the token ids of all prompts, from `hashIds`. */
+  idsSha256?: string;
   count: number;
   T: number;
   eps: readonly number[];
@@ -198,11 +203,27 @@ export function putMeans(
 
 /* ---- conditions --------------------------------------------------------------------------- */
 
+/** Returns the first element of all lists; null if they differ or there is none. */
+export function commonFirst<T>(lists: readonly (readonly T[])[]): T | null {
+  const first = lists[0]?.[0];
+  return first !== undefined && lists.every((list) => list[0] === first) ? first : null;
+}
+
+/**
+ * Returns the SHA-256 of the token ids of all prompts as little-endian int32, one prompt after the
+ * other, as the Python package computes it: with equal T it is the same only for the same prompts.
+ */
+export function hashIds(prompts: readonly (readonly number[])[]) {
+  const view = new DataView(new ArrayBuffer(4 * prompts.reduce((n, ids) => n + ids.length, 0)));
+  prompts.flat().forEach((id, i) => view.setInt32(4 * i, id, true));
+  return sha256(new Uint8Array(view.buffer));
+}
+
 /** Builds the conditions of a recording, as its metadata stores them. */
 export function conditionsOf(
   { architecture, describe, arithmetic }: Recordable,
   options: RecordOptions,
-  { ids, count, T, eps, edits = [] }: RecordedPrompts,
+  { ids, firstId = commonFirst(ids), idsSha256, count, T, eps, edits = [] }: RecordedPrompts,
 ) {
   const { strings = (list: readonly number[]) => list.map(String) } = options;
   const { family, L, blocks, layers, H, G, K, D, V, F, E, mask, windows, attention } = architecture;
@@ -226,14 +247,16 @@ export function conditionsOf(
         : name,
     attention.operation,
   );
-  const firstToken = { token: tokens[0]?.[0] ?? null, id: ids[0]?.[0] ?? null, position: 0 };
+  const first = firstId === null ? null : (strings([firstId])[0] ?? null);
+  const firstToken = { token: first, id: firstId, position: 0 };
   return {
     model: { ...identity, family, ...sizes, ...implementation, operation, mask, windows },
     first: { ...firstToken, ...options.first },
     tokens,
     prompts: {
       source: options.source ?? null,
-      sha256: options.sourceSha256 ?? null,
+      sha256: idsSha256 ?? null,
+      source_sha256: options.sourceSha256 ?? null,
       count,
       kept: ids.length,
       T,
@@ -292,9 +315,15 @@ export function recordMaps(prompts: readonly Maps[], options: MapsOptions = {}):
   const sizes = { L, H, G: options.G ?? H, K: 1, D: 1, V: 1 };
   return encode(fileTensors, {
     model: { id, revision: null, sha256: null, family, ...sizes, operation, mask },
-    first: { token: tokens[0][0], id: null, position: 0 },
+    first: { token: commonFirst(tokens), id: null, position: 0 },
     tokens,
-    prompts: { source: options.source ?? null, count: prompts.length, kept: prompts.length, T },
+    prompts: {
+      source: options.source ?? null,
+      source_sha256: options.sourceSha256 ?? null,
+      count: prompts.length,
+      kept: prompts.length,
+      T,
+    },
     eps: [],
     class: 'MEASURED',
     license: options.license ?? null,

@@ -4,29 +4,54 @@
  *
  * Under uniform attention the first token of a causal text receives the mean of 1/t over queries t:
  * (1 + 1/2 + ... + 1/T) / T. If this exceeds eps, every head without a preference counts as a sink:
- * at eps = 0.3 in texts of fewer than 10 tokens. If rows need not sum to 1, a large share of a row
+ * at eps = 0.3 in texts of fewer than 10 tokens. Where every query sees every token it is 1/T, which
+ * needs 4 of them. If rows need not sum to 1, a large share of a row
  * whose sum is near 0 is no sink, and neither is a large weight that all keys receive: both the
  * share and the raw weight must exceed eps.
  */
 import { check } from '../abi/arguments.ts';
 import { expect } from '../abi/errors.ts';
-import type { SinkMeasures, Judgment, KnownHead, HeadLabel } from './types.ts';
+import type { SinkMeasures, Judgment, KnownHead, HeadLabel, SeenKeys } from './types.ts';
 
 /** A head is dormant on a text if silencing it changes the loss by less than this, in nats. */
 const DORMANT_EFFECT_MAX = 0.01;
 
-/**
- * Returns the smallest T at which uniform causal attention gives the first token at most eps;
- * Infinity if there is none.
- */
-export function leastTokens(eps: number): number {
-  expect(typeof eps === 'number', 'eps', 'a number', eps);
+/** Texts are not longer than this. */
+const TOKENS_MAX = 2 ** 20;
+
+/** Returns alpha of the first token under uniform attention, as the metric `alpha_uniform` does. */
+function uniformAlpha(T: number, { mask, bias_key, first = 0 }: SeenKeys) {
+  const seesAll = mask?.kind === 'bidirectional';
+  const prefix = seesAll ? T : Math.min(mask?.prefix ?? 0, T);
   let sum = 0;
-  for (let T = 1; T <= 4096; T++) {
-    sum += 1 / T;
-    if (sum / T <= eps) return T;
+  for (let t = 1; t <= T; t++) {
+    const keys = Math.max(t, prefix);
+    if (first < keys) sum += 1 / (keys + (bias_key ? 1 : 0));
   }
-  return Infinity;
+  return sum / (seesAll ? T : T - first);
+}
+
+/**
+ * Returns the smallest T at which uniform attention gives the first token at most eps; Infinity if
+ * there is none.
+ * @param seen what queries see; default: a causal mask
+ */
+export function leastTokens(eps: number, seen: SeenKeys = {}): number {
+  expect(typeof eps === 'number', 'eps', 'a number', eps);
+  if (!(eps > 0)) return Infinity;
+  // The share falls with T, so the search doubles T and then halves the interval.
+  let low = seen.first ?? 0;
+  let high = low + 1;
+  for (; uniformAlpha(high, seen) > eps; high *= 2) {
+    if (high > TOKENS_MAX) return Infinity;
+    low = high;
+  }
+  while (high - low > 1) {
+    const middle = Math.floor((low + high) / 2);
+    if (uniformAlpha(middle, seen) > eps) low = middle;
+    else high = middle;
+  }
+  return high;
 }
 
 /**
@@ -44,7 +69,7 @@ export function judge(measures: SinkMeasures): Judgment {
   const verdict = normalizes
     ? { sink, of: 'weights' as const }
     : { sink: Math.min(sink, sinkRaw), of: 'shares and raw weights' as const };
-  return { ...verdict, even, conclusive, least: leastTokens(eps) };
+  return { ...verdict, even, conclusive, least: leastTokens(eps, measures) };
 }
 
 /**

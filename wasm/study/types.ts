@@ -1,5 +1,5 @@
 /** Types of the studies: measuring models over many sequences, on tasks and under unmasking. */
-import type { Tensor } from '../abi/types.ts';
+import type { Architecture, Tensor } from '../abi/types.ts';
 import type { Edit, Replica, Model, Options } from '../engine/types.ts';
 
 /* Measuring: the page's measurements, over many sequences. */
@@ -335,7 +335,16 @@ export interface TaskResult extends Omit<Task, 'prompts'> {
 
 /* Judging: what can be concluded from a value of Sink_1. */
 
-export interface SinkMeasures {
+/** Which keys queries see, of which uniform attention depends; windows count as no limit. */
+export interface SeenKeys {
+  /** Default: causal. */
+  readonly mask?: Architecture['mask'];
+  readonly bias_key?: Architecture['bias_key'];
+  /** Position of the token that counts as the first; default 0. */
+  readonly first?: number;
+}
+
+export interface SinkMeasures extends SeenKeys {
   readonly eps: number;
   /** alpha_1 under uniform attention: `alpha_uniform[0]`. */
   readonly even: number;
@@ -358,7 +367,7 @@ export interface Judgment {
    * False if uniform attention alone gives the first token more than eps: the text is too short.
    */
   readonly conclusive: boolean;
-  /** Smallest number of tokens of a causal text at which `conclusive` is true: 10 at eps 0.3. */
+  /** Smallest number of tokens at which `conclusive` is true: 10 of a causal text at eps 0.3. */
   readonly least: number;
 }
 

@@ -172,10 +172,10 @@ export function sharedConditions(frames: readonly Frame[]): string[] {
 }
 
 export function verdictOf(frame: Frame): Judgment {
-  const { tensors, eps, operation } = frame;
+  const { tensors, eps, operation, architecture } = frame;
   const key = firstKey(frame);
   return judge({
-    eps,
+    ...{ eps, mask: architecture.mask, bias_key: architecture.bias_key, first: key },
     even: tensors.alpha_uniform!.data[key]!,
     normalizes: operation.normalizes,
     sink: tensors.sink_ratio!.data[key]!,

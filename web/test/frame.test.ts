@@ -36,6 +36,7 @@ import {
   makeReadable,
   formatValue,
   stampWords,
+  verdictOf,
 } from '../src/words';
 import { attention } from '../src/views/attention';
 import { frameOf, tensor } from './fixture';
@@ -348,6 +349,12 @@ describe('findings about a sink', () => {
     expect(uniformShare(9)).toBeGreaterThan(0.3);
     expect([leastTokens(0), leastTokens(NaN)]).toEqual([Infinity, Infinity]);
     expect(leastTokens(1)).toBe(1);
+  });
+
+  it('need fewer tokens where every query sees every token', () => {
+    const architecture = { ...frameOf().architecture, mask: { kind: 'bidirectional' as const } };
+    expect(verdictOf(frameOf()).least).toBe(10);
+    expect(verdictOf(frameOf({ architecture })).least).toBe(4);
   });
 
   it('use shares and weights where rows need not sum to 1', () => {

@@ -80,6 +80,20 @@ describe('a file of numbers', () => {
     expect(parse(text, { comment: '#' })).toHaveLength(1 + 3 + 2);
   });
 
+  it('has facts that are comments before quotes are removed, and no other comment', () => {
+    const subject = 'hub:a "quoted", #name';
+    const frame = { ...hostile, subject };
+    const lines = toCsv([{ frame, quantities: [weightQuantity] }], facts)
+      .trimEnd()
+      .split('\n');
+    const head = lines.findIndex((line) => !line.startsWith('# '));
+    expect(head).toBeGreaterThan(4);
+    expect(lines[head]).toMatch(/^subject,quantity,/);
+    // Parsers that skip comments cut a record at a # outside quotes, too.
+    for (const line of lines.slice(head))
+      expect(line.replace(/"(?:[^"]|"")*"/g, '')).not.toContain('#');
+  });
+
   it('has no field that a spreadsheet would take for a formula, except negative numbers', () => {
     const wideTexts = ['＝1', '＋1', '－x', '＠a', ';=1', 'a;=1+1', ' =1', ';;@x'];
     for (const text of ['=1+1', '+1', '-x', '@a', '\tb', ...wideTexts])

@@ -210,13 +210,16 @@ function fillGaps(frame: Frame): Frame {
   };
 }
 
-/** Returns alpha under uniform attention: (H_T - H_{k-1}) / (T-k+1), or 1/T if every query sees every key. */
+/** Returns alpha under uniform attention as the metric `alpha_uniform` does: (H_T - H_{k-1}) / (T-k+1) under a causal mask. */
 function uniformAlpha({ T, architecture: { mask } }: Frame): Tensor {
   const data = new Float32Array(T);
+  const seesAll = mask.kind === 'bidirectional';
+  const prefix = seesAll ? T : Math.min(mask.prefix ?? 0, T);
   let tail = 0;
   for (let k = T - 1; k >= 0; k--) {
-    tail += 1 / (k + 1);
-    data[k] = mask.kind === 'bidirectional' ? 1 / T : tail / (T - k);
+    tail += 1 / Math.max(k + 1, prefix);
+    const earlier = k < prefix ? k / prefix : 0;
+    data[k] = (tail + earlier) / (seesAll ? T : T - k);
   }
   return { shape: [T], data };
 }

@@ -101,7 +101,7 @@ export function csvField(value: string | number): string {
   const safeText = /^[\t\r]|^[\s;|]*[=+\-@＝＋－＠]|;[=+\-@＝＋－＠]/.test(value)
     ? `'${value}`
     : value;
-  return /[",;\n\r']/.test(safeText) ? `"${safeText.replaceAll('"', '""')}"` : safeText;
+  return /[",;#\n\r']/.test(safeText) ? `"${safeText.replaceAll('"', '""')}"` : safeText;
 }
 
 /**
@@ -119,7 +119,8 @@ export function formatCsv(
   // A parser that skips comments skips lines, so each fact is on one line.
   const comments = facts.map(([name, value]) => {
     const text = typeof value === 'string' ? value : JSON.stringify(value);
-    return formatLine([`# ${name}`, text].map((cell) => cell.replace(/[\r\n]+/g, ' ')));
+    // The # stands before any quote, which would hide it, so the name has nothing that needs one.
+    return `# ${formatLine([name.replace(/[",;#'\r\n]+/g, ' '), text.replace(/[\r\n]+/g, ' ')])}`;
   });
   return `${[...comments, formatLine(head), ...records.map(formatLine)].join('\n')}\n`;
 }

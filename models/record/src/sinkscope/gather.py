@@ -26,6 +26,7 @@ class HeadMetrics:
         self.stacked: dict[str, Array] = {}  # cache of `_stack_layers`, [B, L, ...]
         # fields of the first `keep` prompts: a tensor for each layer
         self.store: dict[str, list[Tensor]] = {}
+        self.visible_counts: list[Tensor] = []  # for each layer, how many keys each query sees, [B, T]
         self.seen_keys = torch.zeros(batch, facts.T, dtype=torch.bool)  # keys that some query sees in some layer
         # the smallest key that each query sees in any layer
         self.first_keys = torch.full((batch, facts.T), facts.T)
@@ -69,11 +70,13 @@ class HeadMetrics:
         head_norms = None if norms is None else norms.repeat_interleave(H // call.G, 1)
         kept_map = self._allocate_map(B, H, device)
         ranges = torch.zeros(2, B, T, dtype=torch.long, device=device)
+        visible_counts = torch.zeros(B, T, device=device)
         visible_keys = torch.zeros(B, T, dtype=torch.bool, device=device)
         for chunk in call.chunks():
             if not (facts.uses_shares or facts.is_from_maps):
                 check_rows(call, chunk)
             ranges[..., chunk.rows] = torch.stack(key_ranges(chunk.visible[:, 0]))
+            visible_counts[:, chunk.rows] = chunk.visible[:, 0].sum(-1, dtype=torch.float32)
             # If the model returned only its weights, a key without any weight counts as hidden.
             visible_keys |= (chunk.visible[:, 0] if weights is None else (chunk.att > 0).any(1)).any(-2)
             att, visible = chunk.att, facts.visible_keys(chunk.rows, device)
@@ -94,6 +97,7 @@ class HeadMetrics:
             if kept_map is not None:
                 self._keep_rows(kept_map, chunk)
         self._compare_mask(call, ranges.cpu(), visible_keys.cpu())
+        self.visible_counts.append(visible_counts.cpu())
         rows["head_gate"] = metrics.head_gate(rows["head_gate"], self.settings.first)
         omitted_names = set() if facts.uses_shares else {"alpha_raw"}
         omitted_names |= set() if facts.operation == "sink_logit" else {"att_bias"}
@@ -251,9 +255,10 @@ class HeadMetrics:
         for name in ("alpha", "alpha_raw", ROW_SUM, "att_bias"):
             if (x := self._stack_layers(name)) is not None:
                 fields[name] = x[b].copy()  # a view would keep the whole batch in memory
-        if facts.kind != "causal" and any(facts.windows):
-            counts = facts.visible_counts[:, None].expand(-1, facts.H, -1)
-            fields[SEEN] = counts.float().contiguous().numpy()
+        counts = torch.stack([layer[b] for layer in self.visible_counts])
+        # A reader counts the keys by the mask of the conditions, which has no holes and no windows but causal ones.
+        if not torch.equal(counts, facts.counts_of_mask()):
+            fields[SEEN] = counts[:, None].expand(-1, facts.H, -1).contiguous().numpy()
         for name in ("key_norm", "value_norm"):
             if name in self.settings.fields and (x := self._stack_layers(name)) is not None:
                 fields[name] = x[b].copy()

@@ -16,7 +16,6 @@ from .probe import (
     ROW_SUM_ROUNDING,
     Facts,
     key_ranges,
-    last_visible_keys,
     mask_of_ranges,
     mask_ranges_of_weights,
     window_of,
@@ -121,7 +120,6 @@ def record_maps(
             facts = replace(
                 facts,
                 windows=[window_of(*key_range, facts.kind) for key_range in ranges],
-                visible_counts=torch.stack([visible_keys.sum(-1) for visible_keys in layer_masks]),
                 ranges=tuple(ranges),
             )
         ids, token_texts = _parse_tokens(prompt_tokens, facts.T, i)
@@ -283,7 +281,6 @@ def _infer_facts(
         kind,
         prefix if kind == "prefix" else 0,
         [None] * L,
-        (last_visible_keys(kind, prefix, T) + 1).expand(L, T),
         operation,
         known_facts.softcap if known_facts else None,
         numbers,

@@ -33,7 +33,6 @@ class Facts:
     kind: str  # causal, prefix or bidirectional
     prefix: int
     windows: list[int | None]  # window of each layer with attention, in keys; None if it has none
-    visible_counts: Tensor  # [L, T]: how many keys each query sees
     operation: str  # its name in the core's table
     softcap: float | None
     layers: list[int]  # the model's own numbers of the layers with attention
@@ -69,6 +68,12 @@ class Facts:
     def last_keys(self) -> Tensor:
         """The last key that each query may see, windows aside, [T]."""
         return last_visible_keys(self.kind, self.prefix, self.T)
+
+    def counts_of_mask(self) -> Tensor:
+        """How many keys each query sees by `mask_conditions`, which readers know, float [L, T]."""
+        counts = (self.last_keys + 1).float()
+        windows = self.windows if self.kind == "causal" else [None] * self.L
+        return torch.stack([counts.clamp_max(self.T if window is None else window) for window in windows])
 
     def visible_keys(self, rows: slice, device: torch.device) -> Tensor:
         """Returns the keys that the queries see, windows aside, bool [t, T]."""
@@ -123,7 +128,7 @@ class Probe:
         self.settings = settings
         self.calls: list[ObservedCall] = []
         self.T = 0
-        self.ranges: list[tuple[Tensor, Tensor, Tensor]] = []
+        self.ranges: list[tuple[Tensor, Tensor]] = []
         self.has_sink_logits = False
         self.softcap: float | None = None
         self.later_weight = 0.0  # the largest weight that a query gives to a key after it
@@ -151,15 +156,14 @@ class Probe:
         self.calls.append(ObservedCall.of(call))
         self.T, self.softcap = T, call.softcap
         self.has_sink_logits = self.has_sink_logits or call.sinks is not None
-        first, last, count = torch.empty(3, T, dtype=torch.long)
+        first, last = torch.empty(2, T, dtype=torch.long)
         for chunk in call.chunks(scores=True):
             self._check_output(call, chunk)
             check_rows(call, chunk)
             visible = chunk.visible[0, 0]
             self.later_weight = max(self.later_weight, chunk.att.triu(chunk.rows.start + 1).max().item())
             first[chunk.rows], last[chunk.rows] = (x.cpu() for x in key_ranges(visible))
-            count[chunk.rows] = visible.sum(-1).cpu()
-        self.ranges.append((first, last, count))
+        self.ranges.append((first, last))
 
     def _check_output(self, call: Call, chunk: Chunk) -> None:
         """Refuses a call whose output differs from its recomputed weights times the values by more than rounding."""
@@ -223,12 +227,12 @@ class Probe:
         kind, prefix = self._mask_kind()
         for i, call in enumerate(self.calls):
             if call.has_only_weights:
-                first, last, _ = self.ranges[i]
+                first, last = self.ranges[i]
                 # The caller's mask may be narrower than the weights show.
                 limit = last.maximum(last_visible_keys(kind, prefix, T))
                 first, last = mask_ranges_of_weights(first, last, kind, limit)
-                self.ranges[i] = first, last, mask_of_ranges(first, last).sum(-1)
-        windows = [window_of(first, last, kind) for first, last, _ in self.ranges]
+                self.ranges[i] = first, last
+        windows = [window_of(first, last, kind) for first, last in self.ranges]
         layers, blocks, members = find_layers(model, self.calls, member_runs)
         uneven_vectors = (("q", "k") if len(key_widths) > 1 else ()) + (("v",) if len(value_widths) > 1 else ())
         return Facts(
@@ -239,7 +243,6 @@ class Probe:
             kind,
             prefix,
             windows,
-            torch.stack([n for _, _, n in self.ranges]),
             "sink_logit" if self.has_sink_logits else "softmax",
             self.softcap,
             layers,
@@ -248,15 +251,15 @@ class Probe:
             uneven_vectors,
             tuple(call.path for call in self.calls),
             U=max(value_widths),
-            ranges=tuple((first, last) for first, last, _ in self.ranges),
+            ranges=tuple(self.ranges),
         )
 
     def _mask_kind(self) -> tuple[str, int]:
         t = torch.arange(self.T)
-        later_ends = [last for _, last, _ in self.ranges if (last > t).any()]
+        later_ends = [last for _, last in self.ranges if (last > t).any()]
         prefix = int(later_ends[0][0]) + 1 if later_ends else 0
         kind = "causal"
-        unknown_masks = [i for i, (first, last, _) in enumerate(self.ranges) if not has_mask_kind(first, last)]
+        unknown_masks = [i for i, (first, last) in enumerate(self.ranges) if not has_mask_kind(first, last)]
         if unknown_masks and self.settings.mask is None:
             raise UnsupportedModel(
                 f"{self.calls[unknown_masks[0]].name}: expected a causal, prefix or bidirectional mask, found another, "
