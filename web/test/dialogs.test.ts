@@ -292,6 +292,14 @@ describe('the code to embed a figure', () => {
     expect(probe.isConnected).toBe(false);
   });
 
+  it('probes an isolated page only by a frame that such a page admits', async () => {
+    vi.stubGlobal('crossOriginIsolated', true);
+    const { all } = open();
+    await turn();
+    expect([document.querySelector('iframe[sandbox]'), all('[data-refused]')]).toEqual([null, []]);
+    vi.unstubAllGlobals();
+  });
+
   it('offers the element if the probe can load it', async () => {
     vi.useFakeTimers();
     const listen = vi.spyOn(window, 'addEventListener');
