@@ -273,6 +273,16 @@ describe('the code to embed a figure', () => {
     expect(stateIn(code()).theme).toBe('dark');
   });
 
+  it('keeps a blank line of the text inside its attribute, where Markdown does not see it', () => {
+    const prompt = 'One line.\n\nAnother "line".';
+    const { code, enter } = open({ prompt });
+    expect(code()).toContain('prompt="One line.&#10;&#10;Another &quot;line&quot;."');
+    for (const i of snippets.keys()) {
+      enter('[aria-label=for]', String(i));
+      expect(code(), snippets[i]!.label).not.toMatch(/\n\n/);
+    }
+  });
+
   it('omits our script if the server does not allow other sites to load it', async () => {
     vi.useFakeTimers();
     const { texts, code, all } = open();
