@@ -640,6 +640,38 @@ export const embed = {
     }
   },
 
+  async 'on the second visit, which the service worker answers, the dialog still sees that other sites may load the element'(
+    stage,
+  ) {
+    for (const [sent, isAllowed] of [
+      [{ 'Access-Control-Allow-Origin': '*' }, true],
+      [{}, false],
+    ]) {
+      const server = createHost({ sent });
+      await new Promise((done) => server.listen(0, '127.0.0.1', done));
+      const address = `http://127.0.0.1:${server.address().port}/#room=explore`;
+      const context = await stage.browser.newContext({ serviceWorkers: 'allow' });
+      try {
+        const firstPage = await context.newPage();
+        await firstPage.goto(address);
+        await firstPage.waitForFunction(() => navigator.serviceWorker.controller);
+        const page = await context.newPage();
+        await page.goto(address);
+        assert.ok(await page.evaluate(() => globalThis.crossOriginIsolated));
+        await page.locator('[data-view="attention"] .code').click();
+        await page.locator('iframe[sandbox]').waitFor({ state: 'attached' });
+        await page.locator('iframe[sandbox]').waitFor({ state: 'detached' });
+        const kinds = await page.getByLabel('for', { exact: true }).locator('option').count();
+        const refusals = await page.locator('[data-refused]').count();
+        assert.deepEqual([refusals, kinds], isAllowed ? [0, 10] : [1, 4]);
+      } finally {
+        await context.close();
+        server.close();
+        server.closeAllConnections();
+      }
+    }
+  },
+
   async 'iframe and element have their size under a policy that forbids inline styles'(stage) {
     const page = await stage.open('room=explore', { waits: false });
     await page.locator('[data-view="attention"] .code').click();

@@ -11,7 +11,14 @@ import { base } from './base';
 import { acceptDrops } from './open/drop';
 import { Opener } from './open/opener';
 import type { Picker } from './open/picker';
-import { address, replaceUnknownNames, file, set, state } from './page/address';
+import {
+  address,
+  replaceUnknownNames,
+  replaceUnknownValues,
+  file,
+  set,
+  state,
+} from './page/address';
 import type { Context, Engine } from './page/context';
 import { enter } from './page/enter';
 import { drawMessages, fail, failure, offerNewVersion, notify } from './page/messages';
@@ -133,6 +140,18 @@ function prefetch({ cards, preview }: Zoo): void {
     preview(firstId!).catch(() => {});
 }
 
+/** Reports names in the link that this page does not know. */
+function checkNames(models: Models): void {
+  replaceUnknownNames(models, rooms);
+  // Fetched only for links that name something, since the page's first screen must wait for few files.
+  if (location.hash)
+    import('./rooms/link_names').then(
+      ({ unknownNames }) => replaceUnknownValues(unknownNames(state.peek(), models.describe)),
+      // Without a network the views still show their defaults.
+      () => {},
+    );
+}
+
 async function start(): Promise<void> {
   try {
     const zooLoading = openZoo();
@@ -153,7 +172,7 @@ async function start(): Promise<void> {
     });
     failure.value = '';
     engine.value = { models, queue, fileVersion: promptFileVersion };
-    replaceUnknownNames(models, rooms);
+    checkNames(models);
   } catch (error) {
     fail(error);
     render(
@@ -172,7 +191,7 @@ effect(() => {
 });
 addEventListener('hashchange', () => {
   const models = engine.peek()?.models;
-  if (models) replaceUnknownNames(models, rooms);
+  if (models) checkNames(models);
 });
 if (!isEmbed) drawHeader(elementById('header'), rooms, () => opener.show());
 drawNamesOffer(elementById('messages'), context);

@@ -21,6 +21,7 @@ import {
   segmentedControl,
   startTokenButton,
   subjectList,
+  substitutionNotes,
   textField,
   troubleNotes,
 } from '../src/page/controls';
@@ -556,6 +557,33 @@ describe('an error message', () => {
     );
     expect(drawNotes({ error: 'expected an end (too_slow)' }).text('button')).toBe('Wait longer');
     expect(drawNotes({ frame: frameOf() }).root.textContent).toBe('');
+  });
+
+  it('names what a model does not have of a request, and what is shown instead', () => {
+    const words = (change: Partial<State>, first = '', more: Partial<Frame> = {}) => {
+      const frame = frameOf({ question: { ...frameOf().question, first }, ...more });
+      const notes = troubleNotes(
+        [{ subject: 'softmax', isStale: false, frame }],
+        as(context(change)),
+      );
+      return mount(notes).text('[role=status]');
+    };
+    expect(words({ layer: 1, head: 0 }, '<s>')).toBe('');
+    expect(words({ layer: 1, head: -1 }, 'none')).toBe('');
+    const { title } = frameOf();
+    expect(words({ layer: 100, head: 100 })).toBe(`${title} has no head L100H100; L1H1 is shown.`);
+    expect(words({ layer: 1, head: 2 })).toBe(`${title} has no head L1H2; L1H1 is shown.`);
+    expect(words({}, 'zzz')).toBe(
+      `${title} has no special token “zzz”; its text starts with <s> (start token).`,
+    );
+    const special = { automatic: [], bos: null, choices: [] };
+    expect(words({}, 'bos', { special, first: [] })).toBe(
+      `${title} has no start token; its text has no start token.`,
+    );
+    expect(words({}, 'zzz', { recording: {} as never })).toBe('');
+    // Numbers of an earlier question say nothing about this one.
+    const stale = { subject: 'softmax', isStale: true, frame: frameOf() };
+    expect(substitutionNotes([stale], { layer: 100, head: 100 })).toEqual([]);
   });
 
   it('offers to open a model that is not open yet', () => {

@@ -6,7 +6,15 @@ import { defaults, linkTo, parseHash, printHash, type State } from '../src/ask/s
 import { showEmbed } from '../src/embed/dialog';
 import { snippets } from '../src/embed/snippets';
 import { Picker } from '../src/open/picker';
-import { address, replaceUnknownNames, file, set, sharedLink, state } from '../src/page/address';
+import {
+  address,
+  replaceUnknownNames,
+  replaceUnknownValues,
+  file,
+  set,
+  sharedLink,
+  state,
+} from '../src/page/address';
 import { enter } from '../src/page/enter';
 import { fail, failure, notices, notify, offerNewVersion } from '../src/page/messages';
 import { drawMessages } from '../src/page/messages';
@@ -273,6 +281,16 @@ describe('the code to embed a figure', () => {
     expect(stateIn(code()).theme).toBe('dark');
   });
 
+  it('keeps a blank line of the text inside its attribute, where Markdown does not see it', () => {
+    const prompt = 'One line.\n\nAnother "line".';
+    const { code, enter } = open({ prompt });
+    expect(code()).toContain('prompt="One line.&#10;&#10;Another &quot;line&quot;."');
+    for (const i of snippets.keys()) {
+      enter('[aria-label=for]', String(i));
+      expect(code(), snippets[i]!.label).not.toMatch(/\n\n/);
+    }
+  });
+
   it('omits our script if the server does not allow other sites to load it', async () => {
     vi.useFakeTimers();
     const { texts, code, all } = openDialog();
@@ -290,6 +308,14 @@ describe('the code to embed a figure', () => {
     expect(code()).toMatch(/^<iframe /);
     expect(all('[data-refused]')).toHaveLength(1);
     expect(probe.isConnected).toBe(false);
+  });
+
+  it('probes an isolated page only by a frame that such a page admits', async () => {
+    vi.stubGlobal('crossOriginIsolated', true);
+    const { all } = open();
+    await turn();
+    expect([document.querySelector('iframe[sandbox]'), all('[data-refused]')]).toEqual([null, []]);
+    vi.unstubAllGlobals();
   });
 
   it('offers the element if the probe can load it', async () => {
@@ -652,6 +678,28 @@ describe('the address', () => {
     expect(state.value).toMatchObject({ eps: 0.1, shown: [DISK, 'softmax'], input: 'file' });
     follow(`#${printHash({ ...state.value, shown: ['sigmoid'], input: 'random' })}`);
     expect(state.value).toMatchObject({ shown: ['sigmoid'], input: 'random' });
+  });
+
+  it('reports values that the page cannot show, and replaces them without a step in the history', () => {
+    vi.useFakeTimers();
+    set({ room: 'explore', view: 'hedas', columns: ['foo'] });
+    vi.advanceTimersByTime(150);
+    const pushed = vi.spyOn(history, 'pushState');
+    notices.value = ['The link names “x”, which this page does not know.'];
+    replaceUnknownValues([]);
+    replaceUnknownValues([
+      ['view', 'hedas'],
+      ['columns', 'foo'],
+    ]);
+    vi.advanceTimersByTime(150);
+    expect(notices.value).toEqual([
+      'The link names “x”, which this page does not know.',
+      'The link gives view the value “hedas”, which it cannot have.',
+      'The link gives columns the value “foo”, which it cannot have.',
+    ]);
+    expect(state.value).toMatchObject({ view: defaults.view, columns: [] });
+    expect(pushed).not.toHaveBeenCalled();
+    pushed.mockRestore();
   });
 
   it('has a history entry for each picture that a reader opens', () => {

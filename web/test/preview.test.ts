@@ -49,6 +49,8 @@ describe('a damaged file', () => {
       expect(() => refine(wrong, refinement, rest)).toThrow(expect.objectContaining(code));
     const truncated = new Uint8Array(read(rest).subarray(0, 5000));
     await expect(unpack(truncated, rest)).rejects.toThrow(SinkscopeError);
+    const cutMessage = 'expected a complete gzip file, found 5,000 bytes that do not unpack';
+    await expect(unpack(truncated, rest)).rejects.toThrow(cutMessage);
     // A file is packed only if both of its first bytes say so.
     const plainBytes = Uint8Array.of(0x1f, 1, 2);
     expect(await unpack(plainBytes, first)).toBe(plainBytes);

@@ -60,3 +60,15 @@ it('the figure states the sentence of its view once per model, or that the view 
   expect(sentenceOf('heads')).toBe('Attention maps of 2 layers by 2 heads of The model.');
   expect(sentenceOf('router')).toBe('This view does not apply to The model.');
 });
+
+it('the figure says that a model is loading until the model has failed', () => {
+  const page = pageOf({ view: 'heads', shown: ['softmax', 'relu'] } as never);
+  const room = roomOf(build, page);
+  expect(room.text('[data-finding]')).toMatch(/Loading .* Loading /);
+  page.queue.entries.value = new Map([['softmax', { error: 'no such file' }]]) as never;
+  expect(room.text('[data-finding]')).toMatch(/^Loading relu …$/);
+  page.queue.entries.value = new Map(
+    ['softmax', 'relu'].map((name) => [name, { error: 'no such file' }]),
+  ) as never;
+  expect(room.text('[data-finding]')).toBe('');
+});

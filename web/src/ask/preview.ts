@@ -22,8 +22,13 @@ export async function unpack(bytes: Uint8Array<ArrayBuffer>, where: string): Pro
   const [first, second] = bytes;
   if (first !== 0x1f || second !== 0x8b) return bytes;
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('gzip'));
-  const content = await new Response(stream).arrayBuffer().catch((error: unknown) => {
-    throw damageError(where, `expected a gzip file: ${String(error)}`);
+  const content = await new Response(stream).arrayBuffer().catch(() => {
+    // The browser's own error does not say what is wrong: in Chromium, that a fetch failed.
+    const size = bytes.length.toLocaleString('en');
+    throw damageError(
+      where,
+      `expected a complete gzip file, found ${size} bytes that do not unpack`,
+    );
   });
   return new Uint8Array(content);
 }

@@ -32,9 +32,13 @@ function choiceRow<const Value extends string>(
   return { default: standard, parse: (t) => values.find((v) => v === t), print: (v) => v };
 }
 
-function namesRow(): Row<readonly string[]> {
-  const parse = (t: string) =>
-    /^[\w\s,-]{0,400}$/.test(t) ? t.split(/[\s,]+/).filter(Boolean) : undefined;
+/** @param known the names that the list may have; without them, any name */
+function namesRow(known?: readonly string[]): Row<readonly string[]> {
+  const parse = (t: string) => {
+    if (!/^[\w\s,-]{0,400}$/.test(t)) return undefined;
+    const names = t.split(/[\s,]+/).filter(Boolean);
+    return names.every((name) => known?.includes(name) ?? true) ? names : undefined;
+  };
   return { default: [], parse, print: (v) => v.join(',') };
 }
 
@@ -73,6 +77,12 @@ const DEFAULT_TEXT =
 
 /** Controls that an embed may show next to its figure: `controls="text step"`. */
 export const CONTROLS = ['text', 'question', 'step', 'generate', 'save'] as const;
+
+/** Parts of a page that a link may hide. */
+const HIDEABLE = [
+  ...['text', 'numbers', 'subjects', 'generate', 'finding'],
+  ...['how', 'save', 'links', 'hand'],
+] as const;
 
 export const table = {
   room: nameRow('start'),
@@ -155,8 +165,8 @@ export const table = {
   checkpoints: choiceRow('none', 'none', 'all'),
   measure: nameRow('loss'),
   theme: choiceRow('auto', 'auto', 'light', 'dark'),
-  controls: namesRow(),
-  hide: namesRow(),
+  controls: namesRow(CONTROLS),
+  hide: namesRow(HIDEABLE),
 } as const;
 
 export type State = {
@@ -199,20 +209,24 @@ function shorten(value: string): string {
   return value.length > 40 ? `${value.slice(0, 40)}…` : value;
 }
 
-export function parseHash(hash: string): ParsedState {
+/** Says that a key has a value that cannot be read; `source` is what gives the value: a link or an element. */
+export function unreadableValue(name: string, value: string, source = 'The link'): string {
+  return `${source} gives ${name} the value “${shorten(value)}”, which it cannot have.`;
+}
+
+export function parseHash(hash: string, source = 'The link'): ParsedState {
   if (hash.length > HASH_MAX)
-    return { state: defaults, problems: ['The link is too long for this page.'] };
+    return { state: defaults, problems: [`${source} is too long for this page.`] };
   const state: Record<string, unknown> = { ...defaults };
   const problems: string[] = [];
   for (const pair of new URLSearchParams(hash.replace(/^#/, ''))) {
     const [name, value] = translate(...pair);
     if (!Object.hasOwn(table, name)) {
-      problems.push(`The link names “${shorten(name)}”, which this page does not know.`);
+      problems.push(`${source} names “${shorten(name)}”, which this page does not know.`);
       continue;
     }
     const parsedValue = (table[name as keyof State] as Row<unknown>).parse(value);
-    if (parsedValue === undefined)
-      problems.push(`The link gives ${name} the value “${shorten(value)}”, which it cannot have.`);
+    if (parsedValue === undefined) problems.push(unreadableValue(name, value, source));
     else state[name] = parsedValue;
   }
   return { state: state as unknown as State, problems: problems.slice(0, 5) };

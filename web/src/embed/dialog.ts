@@ -27,6 +27,10 @@ const THEMES = [
 /** Tests in a frame with an opaque origin whether pages of other sites may load the element's script. */
 async function probeAccess(): Promise<boolean> {
   const frame = document.createElement('iframe');
+  // An isolated page refuses frames that are not isolated, and the service worker does not serve a sandboxed frame.
+  // Browsers without credentialless frames cannot test, and the dialog reports only a refusal that it has seen.
+  if (globalThis.crossOriginIsolated && !('credentialless' in frame)) return true;
+  frame.setAttribute('credentialless', '');
   frame.hidden = true;
   frame.setAttribute('sandbox', 'allow-scripts');
   frame.src = new URL('examples/probe.html', base).href;

@@ -22,9 +22,12 @@ const ENTITIES: Readonly<Record<string, string>> = {
   '"': '&quot;',
   '<': '&lt;',
   '>': '&gt;',
+  // In Markdown a blank line ends a block of HTML.
+  '\n': '&#10;',
+  '\r': '&#13;',
 };
 const quoteAttribute = (text: string) =>
-  `"${text.replace(/[&"<>]/g, (letter) => ENTITIES[letter]!)}"`;
+  `"${text.replace(/[&"<>\n\r]/g, (letter) => ENTITIES[letter]!)}"`;
 
 function embedState(state: State): State {
   return { ...state, room: 'start', why: 0 };

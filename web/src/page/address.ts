@@ -2,7 +2,15 @@
 import { effect, signal } from '@preact/signals-core';
 import { isOutsideZoo } from '../ask/ids';
 import type { PromptFile } from '../ask/question';
-import { defaults, linkableState, linkTo, parseHash, printHash, type State } from '../ask/state';
+import {
+  defaults,
+  linkableState,
+  linkTo,
+  parseHash,
+  printHash,
+  unreadableValue,
+  type State,
+} from '../ask/state';
 import { parseSubject } from '../ask/subject';
 import type { Models } from '../run/models';
 import { failure, notices } from './messages';
@@ -104,6 +112,17 @@ addEventListener('hashchange', () => {
   state.value = { ...link.state, ...localState };
   lastHistoryKey = historyKeyOf(state.peek());
 });
+
+/** Replaces the values of keys that the page cannot show by the defaults, and shows a notice for each. */
+export function replaceUnknownValues(
+  values: readonly (readonly [key: keyof State, value: string])[],
+): void {
+  if (!values.length) return;
+  notices.value = [...notices.peek(), ...values.map((value) => unreadableValue(...value))];
+  set(Object.fromEntries(values.map(([key]) => [key, defaults[key]])));
+  // A correction is no step of the reader's.
+  lastHistoryKey = historyKeyOf(state.peek());
+}
 
 /** If this page lacks a room or model that the link names, uses the default and shows a notice. */
 export function replaceUnknownNames(

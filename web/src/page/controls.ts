@@ -3,14 +3,14 @@ import { html, nothing, type TemplateResult } from 'lit';
 import { live } from 'lit/directives/live.js';
 import { splitText, type Splitting } from 'sinkscope';
 import { framesOf, type Context, type Scope, type SubjectEntry } from './context';
-import { isBidirectional, type Frame, mapsOf } from '../frame';
+import { isBidirectional, type Frame, mapsOf, selectedHead } from '../frame';
 import { hubName, isHubId, isOutsideZoo, nameOfId } from '../ask/ids';
 import { NO_WEIGHTS } from '../run/recordings';
 import { INPUTS, isInputMissing, readPrompts } from '../ask/question';
 import { defaults, table, type NumberName, type State } from '../ask/state';
 import { MAX_SUBJECTS, parseSubject, titleOf } from '../ask/subject';
 import { explainTerms, field } from './terms';
-import { startTokenWords, makeReadable, tokenWord } from '../words';
+import { headName, startTokenWords, makeReadable, tokenWord } from '../words';
 import { addElement } from './view';
 
 /**
@@ -574,12 +574,51 @@ export function generateControls(
   </details>`;
 }
 
-/** Explains why subjects are not shown, and how to fix that. */
+/** Says which requested head or start token a model does not have, and what is shown instead. */
+export function substitutionNotes(
+  entries: readonly SubjectEntry[],
+  { layer, head }: Pick<State, 'layer' | 'head'>,
+): readonly string[] {
+  const notes = entries.flatMap(({ frame, isStale }) => {
+    if (!frame || isStale) return [];
+    const { title, special, question, recording } = frame;
+    const requestedHead = headName({ layer, head });
+    const shownHead = headName(selectedHead(frame, { layer, head }), frame);
+    const lacksHead = layer >= 0 && head >= 0 && shownHead !== requestedHead;
+    const { first } = question;
+    const token = first === 'bos' ? special.bos : first;
+    // A recording has the start of its own prompts.
+    const lacksToken =
+      !recording && first && first !== 'none' && !(token && frame.first.includes(token));
+    const tokenWords = first === 'bos' ? 'start token' : `special token “${first}”`;
+    const startWords = `${frame.first.length ? '' : 'has '}${startTokenWords(frame)}`;
+    return [
+      ...(lacksHead ? [`${title} has no head ${requestedHead}; ${shownHead} is shown.`] : []),
+      ...(lacksToken ? [`${title} has no ${tokenWords}; its text ${startWords}.`] : []),
+    ];
+  });
+  return [...new Set(notes)];
+}
+
+/** Explains why subjects, or what was requested of them, are not shown, and how to fix that. */
 export function troubleNotes(
   entries: readonly SubjectEntry[],
   context: Context,
 ): TemplateResult | typeof nothing {
   const failures = entries.filter(({ error }) => error);
+  const substitutions = substitutionNotes(entries, context.state.value);
+  if (substitutions.length)
+    return html`<div class="trouble wanting" role="status">
+        ${substitutions.map((text) => html`<p>${text}</p>`)}
+      </div>
+      ${failureNotes(failures, context)}`;
+  return failureNotes(failures, context);
+}
+
+function failureNotes(
+  failures: readonly SubjectEntry[],
+  context: Context,
+): TemplateResult | typeof nothing {
   if (!failures.length) return nothing;
   const keptResultWords = ({ frame }: SubjectEntry) =>
     frame ? ' The last good result is shown.' : '';

@@ -4,7 +4,14 @@
  */
 import { html, nothing, render } from 'lit';
 import { askBar, generateControls, nameOf, textField, troubleNotes } from '../page/controls';
-import { requestFrames, framesOf, entriesOf, type Context, type Scope } from '../page/context';
+import {
+  requestFrames,
+  framesOf,
+  entriesOf,
+  type Context,
+  type Scope,
+  type SubjectEntry,
+} from '../page/context';
 import { Figure } from '../page/figure';
 import type { CONTROLS } from '../ask/state';
 import { selectedHead } from '../frame';
@@ -63,18 +70,21 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       controls,
     );
     figure.update(entries);
-    const placeholders = entries.map((entry) => `Loading ${nameOf(entry, context)} …`);
-    const sentences = entries.flatMap(({ frame }, i) => {
+    const placeholderOf = (entry: SubjectEntry) => `Loading ${nameOf(entry, context)} …`;
+    const sentences = entries.flatMap((entry) => {
+      const { frame } = entry;
       if (!frame) return [];
       if (!(view.fits?.(frame) ?? true)) return `This view does not apply to ${frame.title}.`;
       const { describe } = context.engine.value!.models;
       return hasNumbersOf(view, frame, describe)
         ? view.says(frame, selectedHead(frame, state), state)
-        : lackWords(view, frame) || placeholders[i]!;
+        : lackWords(view, frame) || placeholderOf(entry);
     });
+    // A model that failed is not loading: its error is above the figure.
+    const loadingEntries = entries.filter(({ error }) => !error);
     render(
       html`<span data-finding
-          >${sentencesOf(sentences.length ? sentences : placeholders).map((sentence) => html`<span>${sentence}</span> `)}</span
+          >${sentencesOf(sentences.length ? sentences : loadingEntries.map(placeholderOf)).map((sentence) => html`<span>${sentence}</span> `)}</span
         >
         <span class="foot-tools"
           ><button type="button" class="info" aria-label="About this figure" aria-expanded="false">

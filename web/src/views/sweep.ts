@@ -39,7 +39,7 @@ export function roundingErrorOf({ tensors: { quantize_error, weight_error } }: F
 const costWithoutDeviation = (value: number): Cost | undefined =>
   Number.isFinite(value) ? { mean: value, deviation: NaN } : undefined;
 
-const MEASURES: readonly Measure[] = [
+export const MEASURES: readonly Measure[] = [
   {
     name: 'loss',
     short: 'Loss',
