@@ -150,7 +150,7 @@ class Strided(torch.nn.Module):
 @NEEDS_ENGINE
 def test_the_entropy_counts_the_keys_of_a_mask_with_holes(tmp_path: Path) -> None:
     torch.manual_seed(0)
-    prompt = [i % 60 for i in inputs(FAMILIES["llama"], 1)[0]]
+    prompt = [i % 60 for i in make_inputs(FAMILIES["llama"], 1)[0]]
     recording = sinkscope.record(Strided(), None, [prompt], tokens=T, maps="full", progress=False)
     kept_tensors = {name: x for name, x in recording.tensors.items() if name.startswith("0.")}
     sinkscope.Recording(recording.conditions, kept_tensors).save(tmp_path / "r.safetensors")
