@@ -28,6 +28,8 @@ export type Question = Pick<State, (typeof QUESTION)[number]> & {
   readonly window?: number | undefined;
   /** `first`: the start token is repeated; absent: a random token. */
   readonly repeatedToken?: 'first';
+  /** The token ids of the only prompt, if it is no text that the reader typed, such as one with generated tokens. */
+  readonly ids?: readonly number[];
 };
 
 export function questionOf(state: State, file = 0): Question {
@@ -186,6 +188,8 @@ export interface Prompts {
   /** The token ids of all prompts, the first one included, which all have the same length. */
   readonly ids: readonly (readonly number[])[];
   readonly groups?: readonly string[];
+  /** How many of the last tokens are generated; absent: none. */
+  readonly generated?: number;
 }
 
 async function promptsOfText(
@@ -278,6 +282,10 @@ export async function promptsOf(
   const T = Math.min(question.T, context);
   const boundedQuestion = { ...question, T };
   const special = await specialOption(tokenizer, question.first);
+  if (question.ids) {
+    const tokens = tokensOf(tokenizer, question.ids, await affixesOfText(tokenizer, special));
+    return { tokens, dropped: 0, ids: [question.ids] };
+  }
   if (question.input === 'text') return promptsOfText(tokenizer, boundedQuestion, special);
   const affixes = await affixesOfText(tokenizer, special);
   if (question.input === 'random' || question.input === 'repeat') {

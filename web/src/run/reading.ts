@@ -246,7 +246,7 @@ export async function emptyFrame(
     ids: prompts.ids,
     eps: question.eps,
     dropped: prompts.dropped,
-    generated: 0,
+    generated: prompts.generated ?? 0,
     first: startTokens(prompts.tokens),
     special: await specialWords(tokenizer),
     ...(maskToken === undefined ? {} : { maskToken }),
