@@ -76,6 +76,10 @@ export function quote(frame: Frame, t: number): string {
   return `“${word(frame.tokens[t]?.text ?? '')}”`;
 }
 
+/** Names the prompt of numbers that are not means over the prompts; empty if there is only one. */
+export const firstPromptWords = ({ sequences }: Pick<Frame, 'sequences'>): string =>
+  sequences > 1 ? ' on the first prompt' : '';
+
 /** Returns the first token; in quotation marks unless it is a special token. */
 export function firstTokenText(frame: Frame): string {
   const key = firstKey(frame);

@@ -64,14 +64,13 @@ describe('the answer', () => {
   });
 
   it('explains why the first key wins with the numbers of the arrows', () => {
-    const of = (first: number, others: number) =>
-      answer(
-        'geometry',
-        headOf('qk_cos', [0, NaN, NaN, first, others, NaN, first, others, 0]) as never,
-        {
-          key_norm: tensor([2, 2, 3], Array(12).fill(1)),
-        },
-      );
+    const of = (first: number, others: number) => {
+      const { head } = headOf('qk_cos', [0, NaN, NaN, first, others, NaN, first, others, 0]);
+      const key_norm = tensor([2, 2, 3], Array(12).fill(1));
+      return answer('geometry', {
+        head: { ...head, tensors: { ...head.tensors, key_norm } },
+      } as never);
+    };
     expect(of(0.6, -0.5)).toBe(
       'Every later token’s query points towards the first key and away from the others.',
     );

@@ -481,13 +481,13 @@ describe('query-key geometry', () => {
     qk_cos: tensor([3, 3], [1, NaN, NaN, 0.5, -0.5, NaN, 0, -1, -1]),
     qk_dot: tensor([3, 3], [4, NaN, NaN, -8, 2, NaN, 0, 1, 1]),
     qk_norm: tensor([3, 3], [4, NaN, NaN, 8, 2, NaN, 1, 1, 1]),
+    cos_gap: tensor([2, 2], [0, 0, 1, 0]),
+    key_ratio: tensor([2, 1], [9, 0.25]),
   };
   const frame = mapFrame(
     { head: headOf(MAP, geometryTensors), architecture: architecture({ G: 1 }) } as never,
-    {
-      cos_gap: tensor([2, 2], [0, 0, 1, 0]),
-      key_ratio: tensor([2, 1], [9, 0.25]),
-    },
+    // A mean over the prompts, which belongs to no cosine of the first prompt.
+    { key_ratio: tensor([2, 1], [7, 7]) },
   );
 
   it('gives the mean cosines and the norm of the first key', () => {
@@ -497,6 +497,9 @@ describe('query-key geometry', () => {
     );
     expect(geometry.says(frame, { layer: 1, head: 1 })).toMatch(/‖k₁‖ is 0\.25× the mean/);
     expect(geometry.says(mapFrame(), at)).toBe('');
+    expect(geometry.says({ ...frame, sequences: 8 }, at)).toMatch(
+      /^Cosine of query and key on the first prompt: \+0\.25 .*‖k₁‖ is 0\.25×/,
+    );
     expect(shapesOf(geometry.numbers(frame, at))).toEqual([
       ['cos', 3, 3],
       ['dot', 3, 3],
