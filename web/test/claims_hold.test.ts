@@ -630,6 +630,10 @@ describe.skipIf(!isBuilt)(`of five kinds of subjects (${UNBUILT})`, () => {
             const { data = [], shape = [] } = frame!.tensors[one] ?? {};
             return givenBy(data, shape.at(-1) || 1);
           }),
+          ...(view.headReads ?? []).flatMap((one) => {
+            const { data = [], shape = [] } = frame!.head?.tensors[one] ?? {};
+            return givenBy(data, shape.at(-1) || 1);
+          }),
           ...(OWN[view.name]?.(frame!, at) ?? []),
         ];
         const texts = [view.says(frame!, at), ...mapsIn(room.root).map(({ data }) => data.label)];

@@ -729,18 +729,20 @@ describe('views with lines and bars', () => {
     const lengthTensors = {
       lengths: tensor([2], [16, 32]),
       alpha_by_length: tensor([2, 4], [0.5, 0.2, 0.1, 0.4, 0.9, 0.8, 0.35, 0.3]),
+      // Means over prompts: not the shares of heads whose mean α₁ exceeds ε.
+      sink_by_length: tensor([2], [0.375, 0.625]),
+      uniform_by_length: tensor([2], [0.25, 0.125]),
     };
     const frame = mapFrame({ T: 32 }, lengthTensors);
     const view = drawView(context, frame);
-    // More than eps = 0.3: two heads of four, then three; the fourth has exactly 0.3, which does not count.
     expect(view.lines().map(([name, ...values]) => [name, ...values.slice(0, 2)])).toEqual([
-      ['Sink₁', 0.5, 0.75],
+      ['Sink₁', 0.375, 0.625],
       ['mean α₁', expect.closeTo(0.3), expect.closeTo(0.5875)],
-      ['uniform attention', expect.closeTo(0.2113, 3), expect.closeTo(0.1268, 3)],
+      ['uniform attention', 0.25, 0.125],
     ]);
     expect(view.charts()[0]!.series[0]!.places).toEqual([16, 32]);
     expect(context.says(frame, at)).toBe(
-      'Sink₁ is 50% with 16 tokens (mean α₁ 0.30, uniform 0.21), 75% with 32 tokens (mean α₁ 0.59, uniform 0.13).',
+      'Sink₁ is 38% with 16 tokens (mean α₁ 0.30, uniform 0.25), 63% with 32 tokens (mean α₁ 0.59, uniform 0.13).',
     );
     const frameOfLengths = (count: number) =>
       mapFrame(
@@ -751,6 +753,8 @@ describe('views with lines and bars', () => {
             Array.from({ length: count }, (_, i) => 16 + i),
           ),
           alpha_by_length: tensor([count, 4], new Float32Array(4 * count)),
+          sink_by_length: tensor([count], new Float32Array(count)),
+          uniform_by_length: tensor([count], new Float32Array(count)),
         },
       );
     const lengthWords = (count: number) =>
@@ -798,6 +802,42 @@ describe('views with lines and bars', () => {
       dots: false,
       percent: true,
     });
+  });
+
+  it('Sink₁ by threshold: averages the shares of the prompts, which are not the share of the means', () => {
+    // Two prompts of four heads: 3 of 4 and 1 of 4 are above 0.3, 50% on average; of the means, 0.29 or more, 3 are.
+    const first_alphas = tensor([2, 4], [0.9, 0.9, 0.9, 0.1, 0.9, 0.2, 0.2, 0.1]);
+    const alpha = tensor([2, 2, 3], [0.9, 0, 0, 0.55, 0, 0, 0.55, 0, 0, 0.1, 0, 0]);
+    const means = mapFrame({ sequences: 2 }, { alpha });
+    const eachPrompt = mapFrame({ sequences: 2 }, { alpha, first_alphas });
+    expect(threshold.says(eachPrompt, at)).toMatch(
+      /^Of 4 heads, on average over 2 prompts 75% have α₁ > 0\.1, .* 50% have α₁ > 0\.3, /,
+    );
+    expect(threshold.numbers(eachPrompt, at)[0]!.data[30]).toBe(0.5);
+    // Of a recording only the means may be known: it then says so, and draws no Sink₁.
+    expect(threshold.says(means, at)).toMatch(/^Of 4 heads, .* 75% have mean α₁ > 0\.3, /);
+    expect(drawView(threshold, means).charts()[0]!.yLabel).toBe('share of heads');
+    expect(drawView(threshold, eachPrompt).charts()[0]!.yLabel).toBe('Sink₁');
+  });
+
+  it('Sink₁ by length: its uniform attention is that of the mask, a bias key included', () => {
+    const T = 9;
+    const att = tensor([1, 1, T, T], new Float32Array(T * T));
+    const uniformOf = (more: object) =>
+      length
+        .numbers(
+          mapFrame({ T, architecture: architecture({ L: 1, H: 1, ...more }) } as never, { att }),
+          at,
+        )
+        .map(({ data }) => Array.from(data))[2]!;
+    // With a prefix of 4 tokens each of the first four queries sees 4 keys.
+    const prefix = uniformOf({ mask: { kind: 'prefix', prefix: 4 } });
+    expect(prefix.slice(0, 3)).toEqual([NaN, NaN, NaN]);
+    expect(prefix.slice(3, 5)).toEqual([0.25, expect.closeTo((4 / 4 + 1 / 5) / 5)]);
+    expect(uniformOf({ bias_key: 'head' }).slice(0, 2)).toEqual([
+      0.5,
+      expect.closeTo((1 / 2 + 1 / 3) / 2),
+    ]);
   });
 
   it('Sink₁ by length: draws running means of the first column', () => {
