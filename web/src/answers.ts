@@ -37,10 +37,12 @@ function otherSinksAnswer(frame: Frame): string {
   return verdict.sink > 0 ? 'No token but the first is a sink.' : 'No token is a sink.';
 }
 
-const rowSumAnswer = ({ operation }: Frame): string =>
-  operation.normalizes
-    ? 'Each token must spend all of its attention somewhere.'
-    : 'A token may attend to little: its row need not sum to one.';
+const rowSumAnswer = ({ operation, architecture }: Frame): string =>
+  operation.normalizes && architecture.bias_key
+    ? 'Each token may spend attention on the bias key, so its weights on tokens may sum to less than 100%.'
+    : operation.normalizes
+      ? 'Each token must spend all of its attention somewhere.'
+      : 'A token may attend to little: its row need not sum to one.';
 
 function keyAnswer(frame: Frame, at: Head): string {
   const contest = firstKey(frame) ? undefined : compareKeys(frame, at);

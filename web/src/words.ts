@@ -8,6 +8,7 @@ import {
   type Frame,
   groupOf,
   type Head,
+  isBidirectional,
   layerNumber,
   mean,
   ofHead,
@@ -197,6 +198,26 @@ export function headsWords({ architecture: { L, H } }: Frame, share: number): st
   return count < 0.05 ? `none of the ${headCount} heads` : `${countText} of the ${headCount} heads`;
 }
 
+/** Whether an edit hides the first token from all queries: a share under uniform attention would then mislead. */
+export const isFirstHidden = (frame: Pick<Frame, 'edits' | 'firstAt'>): boolean =>
+  frame.edits.some(
+    (edit) => edit.kind === 'hide_key' && edit.key === firstKey(frame) && edit.query === undefined,
+  );
+
+const HIDING_EDITS = ['mask', 'hide_key', 'self_only', 'evict'];
+
+/** Says over which tokens uniform attention is spread. Its definition ignores windows and edits that hide keys. */
+export function spreadWords(frame: Pick<Frame, 'architecture' | 'edits' | 'T'>): string {
+  const { windows = [], bias_key } = frame.architecture;
+  const hidesKeys =
+    windows.some((size) => size !== null && size < frame.T) ||
+    frame.edits.some(({ kind }) => HIDING_EDITS.includes(kind));
+  const tokens = hidesKeys
+    ? `all ${isBidirectional(frame) ? '' : 'earlier '}tokens, seen or not`
+    : 'the tokens that each row sees';
+  return `over ${tokens}${bias_key ? ', and the bias key' : ''}`;
+}
+
 export function tooShortNote({ even, least }: Judgment, T: number, eps: number): string {
   const minimumWords = Number.isFinite(least) ? `; ${least} tokens suffice` : '';
   return (
@@ -305,10 +326,12 @@ export function findingWords(frame: Frame, at: Head): string {
   const { normalizes } = frame.operation;
   const { L, H } = frame.architecture;
   const claim = claimOf(frame, at);
-  const evenClause = `uniform attention, spread evenly over the tokens that each row sees, would give ${percent(verdict.even, 0)}`;
+  const evenClause = isFirstHidden(frame)
+    ? ''
+    : `; uniform attention, spread evenly ${spreadWords(frame)}, would give ${percent(verdict.even, 0)}`;
   const meanSentence = normalizes
-    ? `The mean over all ${L * H} heads is ${percent(meanAlpha(frame), 0)}; ${evenClause}.`
-    : `As a share of its rows that is ${percent(alphaOf(frame, at), 0)}; ${evenClause}.`;
+    ? `The mean over all ${L * H} heads is ${percent(meanAlpha(frame), 0)}${evenClause}.`
+    : `As a share of its rows that is ${percent(alphaOf(frame, at), 0)}${evenClause}.`;
   const sentence = `${claimSentence(claim, frame)} ${meanSentence}`;
   if (!verdict.conclusive) return `${sentence} ${tooShortNote(verdict, frame.T, frame.eps)}`;
   const basis = normalizes ? '' : ', both as a share and as a raw weight';
@@ -395,7 +418,9 @@ export function comparisonWords(frames: readonly Frame[]): string {
   const scopeWords =
     promptCounts.size > 1 ? 'Over their prompts' : n === 1 ? 'On one prompt' : `Over ${n} prompts`;
   const { eps } = strongest.frame;
-  const uniformWords = `uniform attention would give it ${percent(strongest.verdict.even, 0)}`;
+  const uniformWords = isFirstHidden(strongest.frame)
+    ? 'hidden by an edit'
+    : `uniform attention would give it ${percent(strongest.verdict.even, 0)}`;
   const rawNote = frames.some(({ operation }) => !operation.normalizes)
     ? ' Where rows need not sum to 100%, both the share and the raw weight must be that large.'
     : '';

@@ -63,6 +63,17 @@ describe('the answer', () => {
     expect(answer('scores', {}, even)).toBe('Is the sink only at the first token?');
   });
 
+  it('says whether a row must spend all of its attention on tokens', () => {
+    const { architecture, operation } = frameOf();
+    expect(answer('mass')).toBe('Each token must spend all of its attention somewhere.');
+    expect(answer('mass', { architecture: { ...architecture, bias_key: 'head' } as never })).toBe(
+      'Each token may spend attention on the bias key, so its weights on tokens may sum to less than 100%.',
+    );
+    expect(answer('mass', { operation: { ...operation, normalizes: false } })).toBe(
+      'A token may attend to little: its row need not sum to one.',
+    );
+  });
+
   it('explains why the first key wins with the numbers of the arrows', () => {
     const of = (first: number, others: number) => {
       const { head } = headOf('qk_cos', [0, NaN, NaN, first, others, NaN, first, others, 0]);

@@ -1968,7 +1968,7 @@ describe('further views of a frame', () => {
     // Of 4 tokens of text, the third is the last one with a successor, by which it is replaced.
     expect(view.text('.caption')).toBe(
       'Replacing token 3, “c”, by “d”: after the last layer the residual stream of a later token changes on average by ' +
-        '25.0% of its norm with “<s>” first, 50.0% of its norm without “<s>”. The mean distance of a token from the mean ' +
+        '25.0% of its norm with “<s>” first, 50.0% of its norm without “<s>”. The root-mean-square distance of a token from the mean ' +
         'over tokens is 8.0, and 4.0 without the first token.',
     );
     expect(reach.says({ ...frame, sequences: 2 }, at)).toContain('by “d” in the first prompt:');

@@ -44,11 +44,13 @@ import {
   attentionWords,
   headName,
   isBelowUniform,
+  isFirstHidden,
   meanAlpha,
   percent,
   rowsWords,
   firstTokenText,
   shareWords,
+  spreadWords,
   stampWords,
   sumWords,
 } from '../words';
@@ -147,8 +149,11 @@ function detailsWords(frame: Frame, claim: Claim): string {
   const { L, H } = frame.architecture;
   const { layer, head } = claim.at;
   const meanShareText = percent(meanAlpha(frame), 0);
+  const evenNote = isFirstHidden(frame)
+    ? ''
+    : `; evenly spread ${spreadWords(frame)}, the first token would get ${percent(claim.uniform, 0)}`;
   const comparison = frame.operation.normalizes
-    ? `; evenly spread over the tokens that each row sees, the first token would get ${percent(claim.uniform, 0)}. The mean over all ${L * H} heads is ${meanShareText}`
+    ? `${evenNote}. The mean over all ${L * H} heads is ${meanShareText}`
     : `, ${sumWords(claim.rowSum)} on average. As a share of its row sums the first token gets ${percent(alphaOf(frame, claim.at), 0)} in this head, ${meanShareText} on average`;
   return (
     `${capitalize(modelName(frame))}: head ${headName(claim.at, frame)} (layer ${layerNumber(frame, layer)}, head ${head}, counted from 0) ` +

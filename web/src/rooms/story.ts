@@ -45,6 +45,8 @@ import {
   tooShortNote,
   show,
   MUST_SPEND_SENTENCE,
+  isFirstHidden,
+  spreadWords,
 } from '../words';
 import { cardOf } from './about';
 import { barsTable, linesTable } from './tables';
@@ -135,7 +137,10 @@ function sinkCountWords(frame: Frame): string {
         : share > 0
           ? 'Only one head does it.'
           : 'No head does it on this text.';
-  return `${opening} ${gridText} ${capitalize(headsWords(frame, share))} give the first token more than ${percent(frame.eps, 0)}${frame.eps === defaults.eps ? ', the usual threshold' : ''} (evenly spread over the tokens that each row sees, it would be ${percent(verdict.even, 0)}): such a head has an attention sink.`;
+  const evenNote = isFirstHidden(frame)
+    ? ''
+    : ` (evenly spread ${spreadWords(frame)}, it would be ${percent(verdict.even, 0)})`;
+  return `${opening} ${gridText} ${capitalize(headsWords(frame, share))} give the first token more than ${percent(frame.eps, 0)}${frame.eps === defaults.eps ? ', the usual threshold' : ''}${evenNote}: such a head has an attention sink.`;
 }
 
 /** Step 1: all heads, and the selected one beside them. */

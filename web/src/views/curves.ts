@@ -9,7 +9,7 @@ import {
   type Frame,
 } from '../frame';
 import { quantity } from '../save/numbers';
-import { firstTokenSubscript, percent, show } from '../words';
+import { firstTokenSubscript, isFirstHidden, percent, show } from '../words';
 import type { View } from '../page/view';
 import { createChartDraw } from './chart_draw';
 
@@ -64,7 +64,7 @@ export const threshold: View = {
     const { L, H } = frame.architecture;
     const promptWords =
       frame.sequences > 1 && !areMeans(frame) ? ` on average over ${frame.sequences} prompts` : '';
-    return `Of ${L * H} heads,${promptWords} ${[0.1, 0.2, 0.3, 0.5].map((eps) => `${percent(shareAbove(eps, alphas), 0)} have ${alphaName(frame)} > ${eps}`).join(', ')}; uniform attention has ${symbol} = ${uniform}.`;
+    return `Of ${L * H} heads,${promptWords} ${[0.1, 0.2, 0.3, 0.5].map((eps) => `${percent(shareAbove(eps, alphas), 0)} have ${alphaName(frame)} > ${eps}`).join(', ')}${isFirstHidden(frame) ? '' : `; uniform attention has ${symbol} = ${uniform}`}.`;
   },
   draw: createChartDraw(
     (frame, { at }) => threshold.says(frame, at),
