@@ -74,7 +74,7 @@ export interface Frame {
   readonly T: number;
   readonly eps: number;
   readonly ids: readonly (readonly number[])[];
-  /** How many tokens of the first prompt were left out because T or the model's context is shorter. */
+  /** How many tokens of the text no prompt has, because T or the model's context is shorter. */
   readonly dropped: number;
   readonly generated: number;
   readonly first: readonly string[];

@@ -77,6 +77,10 @@ export function quote(frame: Frame, t: number): string {
   return `“${word(frame.tokens[t]?.text ?? '')}”`;
 }
 
+/** Says how much of a long text is left out. */
+export const cutWords = ({ dropped, T }: Pick<Frame, 'dropped' | 'T'>): string =>
+  `${dropped.toLocaleString('en')} more ${dropped === 1 ? 'token' : 'tokens'} of this text not read (T = ${T})`;
+
 /** Names the prompt of numbers that are not means over the prompts; empty if there is only one. */
 export const firstPromptWords = ({ sequences }: Pick<Frame, 'sequences'>): string =>
   sequences > 1 ? ' on the first prompt' : '';

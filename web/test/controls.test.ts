@@ -368,7 +368,10 @@ describe('the row of tokens', () => {
     expect(all.map((one) => one.className.replace(/\s+/g, ' ').trim())).toEqual([
       ...['chip special', 'chip', 'chip', 'chip made'],
     ]);
-    expect([all[1]!.title, text('.cut')]).toEqual(['position 1, id 8', '… 5 more not run (T = 4)']);
+    expect([all[1]!.title, text('.cut')]).toEqual([
+      'position 1, id 8',
+      '… 5 more tokens of this text not read (T = 4)',
+    ]);
     expect(row().chips.map((one) => one.tabIndex)).toEqual([0, -1, -1, -1]);
     expect(row({ query: 99 }).chips.map((one) => one.tabIndex)).toEqual([-1, -1, -1, 0]);
     const usual = mount(tokenChips(frame(), as(context())));

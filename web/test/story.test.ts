@@ -768,6 +768,20 @@ describe('the story', () => {
     ]);
   });
 
+  it('step 5: says of no checkpoint on the first screen that it learned the sink', async () => {
+    const step = { step: 0, of: 4000 };
+    const checkpoint = { ...withKeys(), subject: 'softmax@0' } as Frame;
+    const { know, state, text } = renderStory(5, [withKeys(), withSigmoid(withKeys())]);
+    await turn();
+    await turn();
+    state.value = { ...state.value, shown: ['softmax@0'] };
+    know([
+      withKeys(),
+      { ...checkpoint, model: { ...checkpoint.model, id: 'softmax@0', step } } as never,
+    ]);
+    expect(text('.step-words p')).toBe('Where a head attends is learned in training.');
+  });
+
   it('step 5: plays the training of the shown model, and leaves the first screen unchanged', async () => {
     const { root, state, know, texts, text, needs, click, entries } = renderStory(5, [
       withKeys(),

@@ -183,7 +183,7 @@ type Special = Awaited<ReturnType<typeof specialOption>>;
 
 export interface Prompts {
   readonly tokens: readonly Token[];
-  /** The tokens of the first prompt beyond T, which are not run. */
+  /** How many tokens of the text are in no prompt, and so are not run. */
   readonly dropped: number;
   /** The token ids of all prompts, the first one included, which all have the same length. */
   readonly ids: readonly (readonly number[])[];
@@ -263,7 +263,9 @@ async function cutPrompts(
   const [firstPrompt = allTokens, ...others] = cutTokens(allTokens, length, n);
   const tokens = firstPrompt.slice(0, T);
   const ids = [tokens, ...others].map((prompt) => prompt.map(({ id }) => id));
-  return { tokens, dropped: allTokens.length - tokens.length, ids };
+  const ownLength = length - before.length - after.length;
+  const dropped = allTokens.length - tokens.length - others.length * ownLength;
+  return { tokens, dropped, ids };
 }
 
 /**
