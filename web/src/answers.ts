@@ -11,6 +11,7 @@ import { outputWords, outputNormsOf } from './views/outputs';
 import { emergenceOf } from './views/training';
 import type { Choice } from './views/index';
 import { normProfile } from './views/norms';
+import { keysBySink } from './views/scores';
 import { formatLossChange, SMALL_CHANGE } from './views/settings';
 import { firstTokenText, verdictOf, word } from './words';
 
@@ -29,11 +30,10 @@ function headCountAnswer(frame: Frame): string {
 /** Answers whether another key is a sink, among keys that enough queries see. */
 function otherSinksAnswer(frame: Frame): string {
   const verdict = verdictOf(frame);
-  const { sink_ratio } = frame.tensors;
-  if (!verdict.conclusive || firstKey(frame) || !sink_ratio) return '';
-  const laterShares = Array.from(sink_ratio.data).slice(1, comparableKeyCount(frame));
-  if (!laterShares.length) return '';
-  if (laterShares.some((share) => share > 0)) return 'In some heads, another token is a sink.';
+  if (!verdict.conclusive || firstKey(frame) || !frame.tensors.sink_ratio) return '';
+  if (comparableKeyCount(frame) < 2) return '';
+  if (keysBySink(frame).some(({ key }) => key > 0))
+    return 'In some heads, another token is a sink.';
   return verdict.sink > 0 ? 'No token but the first is a sink.' : 'No token is a sink.';
 }
 

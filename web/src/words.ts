@@ -180,9 +180,9 @@ export function sharedConditions(frames: readonly Frame[]): string[] {
   );
 }
 
-export function verdictOf(frame: Frame): Judgment {
+/** Judges Sink_k of one key, by default of the first token. */
+export function verdictOf(frame: Frame, key = firstKey(frame)): Judgment {
   const { tensors, eps, operation } = frame;
-  const key = firstKey(frame);
   return judge({
     eps,
     even: tensors.alpha_uniform!.data[key]!,

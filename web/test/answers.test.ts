@@ -18,10 +18,11 @@ const headOf = (name: string, values: number[]) => ({
  * Returns the share of heads with a sink at each key. The text has 12 tokens, so that enough queries see the second
  * key.
  */
-const sinksOf = (...shares: number[]) => ({
-  T: 12,
-  tensors: { sink_ratio: tensor([12], [...shares, ...Array(12 - shares.length).fill(0)]) },
-});
+function sinksOf(...shares: number[]) {
+  const sink_ratio = tensor([12], [...shares, ...Array(12 - shares.length).fill(0)]);
+  const alpha_uniform = tensor([12], Array(12).fill(0.25));
+  return { T: 12, tensors: { sink_ratio, sink_ratio_raw: sink_ratio, alpha_uniform } };
+}
 
 describe('the answer', () => {
   it('says where attention goes in the drawn map', () => {
@@ -56,6 +57,11 @@ describe('the answer', () => {
     expect(of('scores', 0.6)).toBe('No token but the first is a sink.');
     expect(of('secondary', 0.6, 0.1)).toBe('In some heads, another token is a sink.');
     expect(of('scores', 0)).toBe('No token is a sink.');
+    // Where rows need not sum to 1, a share without the raw weight is no sink.
+    const { T, tensors } = sinksOf(0.6, 0.1);
+    const sink_ratio_raw = tensor([12], Array(12).fill(0));
+    const sigmoid = { T, operation: { ...frameOf().operation, normalizes: false } };
+    expect(answer('scores', sigmoid, { ...tensors, sink_ratio_raw })).toBe('No token is a sink.');
     const even = { alpha_uniform: tensor([3], [0.5, 0, 0]) };
     expect(answer('sinks', {}, even)).toBe(
       'This text is too short to tell sinks from uniform attention.',

@@ -127,7 +127,7 @@ describe('Explore', () => {
     const tensors = {
       effect: zeros,
       contribution: zeros,
-      first_share: tensor([2, 2], [0.9, 0.9, 0, 0]),
+      first_share: tensor([2, 2], [0.9, 0.9, 0.9, 0.9]),
     };
     const loss_mean = (subject: string) => tensor([1], [subject.includes('~') ? 2.5 : 2]);
     const leadOf = (change: Partial<Frame>) => {

@@ -686,6 +686,7 @@ describe('views with lines and bars', () => {
         Float32Array.from({ length: T }, (_, t) => t / 16),
       ),
       sink_ratio: tensor([T], [0.5, 0, 0.75, 1, 0, 0, 0, 0, 0, 0]),
+      sink_ratio_raw: tensor([T], [0.25, 0, 0, 0, 0, 0, 0, 0, 0, 0]),
     });
     const mask = { kind: 'bidirectional' };
     const alphaTensor = tensor([T], [0.1, 0.2, 0.3, 0.4, 0.5, 0, 0, 0, 0, 0]);
@@ -694,6 +695,14 @@ describe('views with lines and bars', () => {
       scores.says({ ...encoder, tensors: { ...encoder.tensors, sink_ratio: alphaTensor } }, at),
     ).toBe(
       'Sinks: k = 5 “w4” in 50%, k = 4 “w3” in 40%, k = 3 “w2” in 30%, k = 2 “w1” in 20% of the heads.',
+    );
+    // Where rows need not sum to 1, heads count by their shares and by their raw weights.
+    const sigmoidView = drawView(scores, { ...frame, ...(sigmoid as Partial<Frame>) }, at);
+    expect(sigmoidView.text('.caption')).toBe('Sinks: k = 1 “w0” in 25% of the heads.');
+    expect(sigmoidView.lines(1)).toEqual([['αₖ > 0.3, share and raw weight', 0.25, 0, 0]]);
+    const even = { ...frame.tensors, alpha_uniform: tensor([T], Array(T).fill(0.5)) };
+    expect(scores.says({ ...frame, tensors: even } as Frame, at)).toMatch(
+      /^Heads are not counted: in a text of 10 tokens/,
     );
     const view = drawView(scores, frame, at);
     expect(view.text('.caption')).toBe('Sinks: k = 3 “w2” in 75%, k = 1 “w0” in 50% of the heads.');
@@ -1280,6 +1289,23 @@ describe('views with a number for each head and a line over the text', () => {
       table!.getAttribute('role'),
       table!.getAttribute('aria-label'),
     ]).toEqual([...[0, 'region', 'Heads by kind']]);
+    // Where rows need not sum to 1, a large share without a large raw weight is no sink.
+    const alpha_raw = tensor([2, 2, 3], [1, 0, 0, 0.1, 0, 0, 1, 0, 0, 0.1, 0, 0]);
+    const sigmoidFrame = {
+      ...frame,
+      ...sigmoid,
+      tensors: { ...frame.tensors, alpha_raw },
+    } as Frame;
+    expect(effects.says(sigmoidFrame, { layer: 0, head: 1 })).toMatch(
+      /^0 of 4 heads are dormant .* Head L0H1 has no sink: it gives the first token 75% of its row sums,/,
+    );
+    // In a text that is too short to tell, no head is said to have a sink or none.
+    const shortTensors = { ...frame.tensors, alpha_uniform: tensor([3], [0.5, 0, 0]) };
+    const shortView = drawView(effects, { ...frame, tensors: shortTensors }, { isAnswered: true });
+    expect(shortView.text('.caption')).toMatch(
+      /^Heads are not counted: .* Head L1H0 gives the first token 50% of its attention, and ablating/,
+    );
+    expect(shortView.all('.table-place')[0]!.hidden).toBe(true);
     const weakFrame = {
       ...frame,
       tensors: { ...frame.tensors, effect: tensor([2, 2], [0, 0, 0.001, 0]) },
