@@ -702,6 +702,23 @@ describe('Compare', () => {
     expect(waitingRoom.text('.lead')).toBe('');
   });
 
+  it('explains shares by columns that the table has, and names those that it could have', async () => {
+    const operation = { ...frameOf().operation, normalizes: false };
+    const noteFor = async (columns: readonly string[]) => {
+      const frames = [softmax({}, ratios), sigmoid({ operation } as never, ratios)];
+      return (await compareRoom({ columns }, frames)).text('.table-of-all .hint');
+    };
+    const opening = '* marks shares of rows that need not sum to 1';
+    expect(await noteFor(['sink_1', 'row_mass'])).toMatch(
+      /1: read them with “row sum”; choose “.*” under Columns\.$/,
+    );
+    expect(await noteFor(['sink_1', 'sink_1_raw', 'row_mass'])).toMatch(
+      /1: read them with “.*” and “row sum”\.$/,
+    );
+    expect(await noteFor(['sink_1'])).toMatch(/1; choose “.*” and “row sum” under Columns\.$/);
+    expect(await noteFor(['sink_1'])).toContain(opening);
+  });
+
   it('opens the section that a link names, before the engine is loaded', () => {
     for (const panel of ['reported', 'seeds', 'scatter'] as const) {
       const page = createPage({ panel }, pair(), { zoo });
