@@ -3,7 +3,15 @@
  * stage draws; it is empty if its condition does not hold.
  */
 import { claimOf, KIND_SENTENCES } from './claims';
-import { firstKey, comparableKeyCount, mean, ofHead, type Frame, type Head } from './frame';
+import {
+  firstKey,
+  comparableKeyCount,
+  isCommonToken,
+  mean,
+  ofHead,
+  type Frame,
+  type Head,
+} from './frame';
 import type { State } from './ask/state';
 import { answerOf as contestWords, compareKeys } from './views/arrows';
 import { lossChange } from './views/change';
@@ -220,7 +228,7 @@ export function firstTokenClause(frame: Frame): string {
   const name = firstTokenText(frame);
   if (frame.tokens[firstKey(frame)]?.special) return `${name} is a marker that begins every text`;
   // The clause says “of this prompt” if other prompts have another first token, since means cover all prompts.
-  const ofPrompt = frame.firstAt?.isCommon === false ? ' of this prompt' : '';
+  const ofPrompt = isCommonToken(frame, firstKey(frame)) ? '' : ' of this prompt';
   return `the first token${ofPrompt} is ${name}`;
 }
 

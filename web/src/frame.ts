@@ -122,6 +122,19 @@ export function layerNumber({ architecture }: Pick<Frame, 'architecture'>, layer
   return architecture.layers?.[layer] ?? layer;
 }
 
+/**
+ * Whether all prompts have the same token at a position; otherwise a mean over the prompts belongs to no token. Of a
+ * recording of several prompts this is known of the first token only.
+ */
+export function isCommonToken(
+  { firstAt, sequences, recording, ids }: Frame,
+  position: number,
+): boolean {
+  if (firstAt?.key === position) return firstAt.isCommon;
+  if (sequences === 1) return true;
+  return !recording && ids.every((prompt) => prompt[position] === ids[0]![position]);
+}
+
 /** Whether every token sees all others, so that the model predicts no next token. */
 export function isBidirectional({ architecture }: Pick<Frame, 'architecture'>): boolean {
   return architecture.mask.kind === 'bidirectional';

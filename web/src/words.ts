@@ -9,6 +9,7 @@ import {
   groupOf,
   type Head,
   isBidirectional,
+  isCommonToken,
   layerNumber,
   mean,
   ofHead,
@@ -80,6 +81,10 @@ export function quote(frame: Frame, t: number): string {
 /** Says how much of a long text is left out. */
 export const cutWords = ({ dropped, T }: Pick<Frame, 'dropped' | 'T'>): string =>
   `${dropped.toLocaleString('en')} more ${dropped === 1 ? 'token' : 'tokens'} of this text not read (T = ${T})`;
+
+/** Returns a token after a space, for a number of all prompts; empty if they differ in it. */
+export const commonQuote = (frame: Frame, t: number): string =>
+  isCommonToken(frame, t) ? ` ${quote(frame, t)}` : '';
 
 /** Names the prompt of numbers that are not means over the prompts; empty if there is only one. */
 export const firstPromptWords = ({ sequences }: Pick<Frame, 'sequences'>): string =>
@@ -234,10 +239,8 @@ export function tooShortNote({ even, least }: Judgment, T: number, eps: number):
 export function firstTokenName(frame: Frame): string {
   const key = firstKey(frame);
   const role = frame.tokens[key]?.special ? 'start token' : 'first token';
-  // If the prompts begin differently, a mean belongs to no token in particular.
-  const isCommon = frame.firstAt?.isCommon ?? true;
   const positionNote = key ? ` (position ${key})` : '';
-  return `the ${role}${isCommon ? ` ${quote(frame, key)}` : ''}${positionNote}`;
+  return `the ${role}${commonQuote(frame, key)}${positionNote}`;
 }
 
 const SUBSCRIPTS = '₀₁₂₃₄₅₆₇₈₉';

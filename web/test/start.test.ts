@@ -266,6 +266,17 @@ describe('the rest of Start', () => {
     root.remove();
   });
 
+  it('gives a mean over prompts that begin differently to no token', () => {
+    const ids = [
+      [0, 5, 6],
+      [1, 5, 6],
+    ];
+    const several = { ...softmax(), sequences: 2, ids };
+    expect(startRoom({ shown: ['softmax'] }, [several]).text('.twin-0')).toMatch(
+      /gives the first token 90% on average\.$/,
+    );
+  });
+
   it('says what the models read if that is not the text in the field', () => {
     const noteOf = (change: Partial<Frame>) =>
       startRoom({ shown: ['softmax'] }, [{ ...softmax(), ...change }]).text('[data-input]');

@@ -717,10 +717,30 @@ describe('views with lines and bars', () => {
     ]);
     // The paper's α₁ is that of the first token.
     expect(view.charts().map((chart) => chart.from)).toEqual([1, 1]);
-    const manyPrompts = { ...frame, sequences: 2 };
+    // A number of all prompts is of a token only if all of them have it at that position.
+    const manyPrompts = {
+      ...frame,
+      sequences: 2,
+      ids: [
+        [0, 5, 6],
+        [0, 5, 7],
+      ],
+    };
     expect(scores.says(manyPrompts, at)).toBe(
       'Sinks: k = 3 in 75%, k = 1 “w0” in 50% of the heads.',
     );
+    expect(
+      scores.says(
+        {
+          ...manyPrompts,
+          ids: [
+            [0, 5, 6],
+            [1, 5, 7],
+          ],
+        },
+        at,
+      ),
+    ).toMatch(/ k = 1 in 50%/);
     const withoutSink = {
       ...frame,
       tensors: { ...frame.tensors, sink_ratio: tensor([T], new Float32Array(T)) },
@@ -1028,6 +1048,9 @@ describe('views with lines and bars', () => {
         hidden_norm: tensor([3, T], new Float32Array(3 * T).fill(1)),
       },
     );
+    const differing = { ...frame, sequences: 2, ids: [Array(T).fill(1), Array(T).fill(2)] };
+    expect(secondary.says(differing, at)).toContain('position 7 receives most');
+    expect(drawView(secondary, differing).lines()[0]).toEqual(['7', 0, 3.5]);
     const view = drawView(secondary, frame);
     const lineOf = (k: number) => [`${k} “a”`, 0, k / 2];
     const [chart] = view.charts();
@@ -1293,9 +1316,9 @@ describe('views with a number for each head and a line over the text', () => {
     const alpha_raw = tensor([2, 2, 3], [1, 0, 0, 0.1, 0, 0, 1, 0, 0, 0.1, 0, 0]);
     const sigmoidFrame = {
       ...frame,
-      ...sigmoid,
+      ...(sigmoid as Partial<Frame>),
       tensors: { ...frame.tensors, alpha_raw },
-    } as Frame;
+    };
     expect(effects.says(sigmoidFrame, { layer: 0, head: 1 })).toMatch(
       /^0 of 4 heads are dormant .* Head L0H1 has no sink: it gives the first token 75% of its row sums,/,
     );

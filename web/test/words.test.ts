@@ -176,6 +176,19 @@ describe('the finding about a head', () => {
     );
   });
 
+  it('names no token if the prompts begin differently', () => {
+    const ids = [
+      [0, 5, 6],
+      [1, 5, 6],
+    ];
+    expect(findingWords(frameOf({ sequences: 2, ids }), at)).toMatch(
+      /^Head L1H0 gives the start token 90% of its attention on average over 2 prompts\./,
+    );
+    expect(findingWords(frameOf({ sequences: 2, ids: [ids[0]!, ids[0]!] }), at)).toMatch(
+      /^Head L1H0 gives the start token “<s>” 90%/,
+    );
+  });
+
   it('says over what uniform attention is spread, and gives no such share of a hidden token', () => {
     const { architecture } = frameOf();
     const saidOf = (change: object, more: object = {}) =>

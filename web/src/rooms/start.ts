@@ -26,6 +26,7 @@ import {
   firstKey,
   gridOf,
   isBidirectional,
+  isCommonToken,
   layerNumber,
   selectedHead,
   type Frame,
@@ -126,7 +127,9 @@ export function leadSentence(frames: readonly Frame[], claims: readonly Claim[])
 }
 
 export function sideWords(claim: Claim, frame: Frame): TemplateResult {
-  const firstToken = firstTokenText(frame);
+  // The number may be a mean over prompts that begin differently.
+  const isCommon = isCommonToken(frame, firstKey(frame));
+  const firstToken = isCommon ? firstTokenText(frame) : 'the first token';
   const shareText = html`<strong>${attentionWords(claim)}</strong>`;
   const shortName = headName(claim.at, frame);
   const { L, H } = frame.architecture;

@@ -2,7 +2,7 @@
 import { comparableKeyCount, ofHead, type Frame, type Head } from '../frame';
 import { drawChart } from '../plot/chart';
 import { quantity } from '../save/numbers';
-import { headWords, percent, quote, tooShortNote, verdictOf } from '../words';
+import { commonQuote, headWords, percent, tooShortNote, verdictOf } from '../words';
 import { addElement, setText, type View } from '../page/view';
 
 /** Returns Sink_k of the first keys; where rows need not sum to 1, heads count by shares and by raw weights. */
@@ -49,8 +49,7 @@ export const scores: View = {
     const sinkKeys = keysBySink(frame).slice(0, 4);
     if (!sinkKeys.length) return `No key has a sink in any head of ${frame.title}.`;
     const sinkWords = ({ key, sink }: (typeof sinkKeys)[number]) => {
-      const name = frame.sequences === 1 || key === 0 ? ` ${quote(frame, key)}` : '';
-      return `k = ${key + 1}${name} in ${percent(sink, 0)}`;
+      return `k = ${key + 1}${commonQuote(frame, key)} in ${percent(sink, 0)}`;
     };
     return `Sinks: ${sinkKeys.map(sinkWords).join(', ')} of the heads.`;
   },
