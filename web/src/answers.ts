@@ -3,7 +3,15 @@
  * stage draws; it is empty if its condition does not hold.
  */
 import { claimOf, KIND_SENTENCES } from './claims';
-import { firstKey, comparableKeyCount, mean, ofHead, type Frame, type Head } from './frame';
+import {
+  firstKey,
+  comparableKeyCount,
+  isCommonToken,
+  mean,
+  ofHead,
+  type Frame,
+  type Head,
+} from './frame';
 import type { State } from './ask/state';
 import { answerOf as contestWords, compareKeys } from './views/arrows';
 import { lossChange } from './views/change';
@@ -11,6 +19,7 @@ import { outputWords, outputNormsOf } from './views/outputs';
 import { emergenceOf } from './views/training';
 import type { Choice } from './views/index';
 import { normProfile } from './views/norms';
+import { keysBySink } from './views/scores';
 import { formatLossChange, SMALL_CHANGE } from './views/settings';
 import { firstTokenText, verdictOf, tokenWord } from './words';
 
@@ -29,18 +38,19 @@ function headCountAnswer(frame: Frame): string {
 /** Answers whether another key is a sink, among keys that enough queries see. */
 function otherSinksAnswer(frame: Frame): string {
   const verdict = verdictOf(frame);
-  const { sink_ratio } = frame.tensors;
-  if (!verdict.conclusive || firstKey(frame) || !sink_ratio) return '';
-  const laterShares = Array.from(sink_ratio.data).slice(1, comparableKeyCount(frame));
-  if (!laterShares.length) return '';
-  if (laterShares.some((share) => share > 0)) return 'In some heads, another token is a sink.';
+  if (!verdict.conclusive || firstKey(frame) || !frame.tensors.sink_ratio) return '';
+  if (comparableKeyCount(frame) < 2) return '';
+  if (keysBySink(frame).some(({ key }) => key > 0))
+    return 'In some heads, another token is a sink.';
   return verdict.sink > 0 ? 'No token but the first is a sink.' : 'No token is a sink.';
 }
 
-const rowSumAnswer = ({ operation }: Frame): string =>
-  operation.normalizes
-    ? 'Each token must spend all of its attention somewhere.'
-    : 'A token may attend to little: its row need not sum to one.';
+const rowSumAnswer = ({ operation, architecture }: Frame): string =>
+  operation.normalizes && architecture.bias_key
+    ? 'Each token may spend attention on the bias key, so its weights on tokens may sum to less than 100%.'
+    : operation.normalizes
+      ? 'Each token must spend all of its attention somewhere.'
+      : 'A token may attend to little: its row need not sum to one.';
 
 function keyAnswer(frame: Frame, at: Head): string {
   const keyComparison = firstKey(frame) ? undefined : compareKeys(frame, at);
@@ -218,7 +228,7 @@ export function firstTokenClause(frame: Frame): string {
   const name = firstTokenText(frame);
   if (frame.tokens[firstKey(frame)]?.special) return `${name} is a marker that begins every text`;
   // The clause says “of this prompt” if other prompts have another first token, since means cover all prompts.
-  const ofPrompt = frame.firstAt?.isCommon === false ? ' of this prompt' : '';
+  const ofPrompt = isCommonToken(frame, firstKey(frame)) ? '' : ' of this prompt';
   return `the first token${ofPrompt} is ${name}`;
 }
 

@@ -74,7 +74,7 @@ export interface Frame {
   readonly T: number;
   readonly eps: number;
   readonly ids: readonly (readonly number[])[];
-  /** How many tokens of the first prompt were left out because T or the model's context is shorter. */
+  /** How many tokens of the text no prompt has, because T or the model's context is shorter. */
   readonly dropped: number;
   readonly generated: number;
   readonly first: readonly string[];
@@ -84,7 +84,10 @@ export interface Frame {
   readonly groups?: readonly string[];
   /** How many prompts were measured. */
   readonly sequences: number;
-  /** Metrics and fields by their names in describe. Names that are also in `spread` are means over the prompts. */
+  /**
+   * Metrics and fields by their names in describe. Names that are also in `spread` are means over the prompts. Over
+   * several prompts `first_alphas` has alpha of the first key in every head of each prompt, [prompts, L * H].
+   */
   readonly tensors: Readonly<Record<string, Tensor>>;
   /** Standard deviations over the prompts (n - 1), for each mean; NaN for one prompt. */
   readonly spread: Readonly<Record<string, Float32Array>>;
@@ -119,6 +122,19 @@ export function layerNumber({ architecture }: Pick<Frame, 'architecture'>, layer
   return architecture.layers?.[layer] ?? layer;
 }
 
+/**
+ * Whether all prompts have the same token at a position; otherwise a mean over the prompts belongs to no token. Of a
+ * recording of several prompts this is known of the first token only.
+ */
+export function isCommonToken(
+  { firstAt, sequences, recording, ids }: Frame,
+  position: number,
+): boolean {
+  if (firstAt?.key === position) return firstAt.isCommon;
+  if (sequences === 1) return true;
+  return !recording && ids.every((prompt) => prompt[position] === ids[0]![position]);
+}
+
 /** Whether every token sees all others, so that the model predicts no next token. */
 export function isBidirectional({ architecture }: Pick<Frame, 'architecture'>): boolean {
   return architecture.mask.kind === 'bidirectional';
@@ -136,6 +152,26 @@ export function visibleKeyEnd(
   if (mask.kind === 'bidirectional') return T;
   const end = mask.prefix === undefined ? query + 1 : Math.max(query + 1, mask.prefix);
   return Math.min(T, end);
+}
+
+/**
+ * Returns alpha of each key under uniform attention, by the definition of the metric alpha_uniform: the mean over the
+ * queries that see the key of 1 over the number of keys that they see, a bias key included. Windows are ignored.
+ */
+export function uniformAlphas(frame: Pick<Frame, 'architecture' | 'T'>): Float32Array {
+  const { T, architecture } = frame;
+  const biasCount = architecture.bias_key ? 1 : 0;
+  const sharedEnd = visibleKeyEnd(frame, 0);
+  const alphas = new Float32Array(T);
+  // The sum of the shares over the queries from k on.
+  const tails = new Float64Array(T + 1);
+  for (let k = T - 1; k >= 0; k--)
+    tails[k] = tails[k + 1]! + 1 / (visibleKeyEnd(frame, k) + biasCount);
+  for (let k = 0; k < T; k++) {
+    const firstQuery = k < sharedEnd ? 0 : k;
+    alphas[k] = tails[firstQuery]! / (T - firstQuery);
+  }
+  return alphas;
 }
 
 /** Returns the side of a map that has at most `cells` cells a side; undefined if it need not be pooled. */

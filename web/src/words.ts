@@ -8,6 +8,8 @@ import {
   type Frame,
   groupOf,
   type Head,
+  isBidirectional,
+  isCommonToken,
   layerNumber,
   mean,
   ofHead,
@@ -75,6 +77,18 @@ export function tokenWord(text: string): string {
 export function quote(frame: Frame, t: number): string {
   return `“${tokenWord(frame.tokens[t]?.text ?? '')}”`;
 }
+
+/** Says how much of a long text is left out. */
+export const cutWords = ({ dropped, T }: Pick<Frame, 'dropped' | 'T'>): string =>
+  `${dropped.toLocaleString('en')} more ${dropped === 1 ? 'token' : 'tokens'} of this text not read (T = ${T})`;
+
+/** Returns a token after a space, for a number of all prompts; empty if they differ in it. */
+export const commonQuote = (frame: Frame, t: number): string =>
+  isCommonToken(frame, t) ? ` ${quote(frame, t)}` : '';
+
+/** Names the prompt of numbers that are not means over the prompts; empty if there is only one. */
+export const firstPromptWords = ({ sequences }: Pick<Frame, 'sequences'>): string =>
+  sequences > 1 ? ' on the first prompt' : '';
 
 /** Returns the first token; in quotation marks unless it is a special token. */
 export function firstTokenText(frame: Frame): string {
@@ -171,9 +185,9 @@ export function sharedConditions(frames: readonly Frame[]): string[] {
   );
 }
 
-export function verdictOf(frame: Frame): Judgment {
+/** Judges Sink_k of one key, by default of the first token. */
+export function verdictOf(frame: Frame, key = firstKey(frame)): Judgment {
   const { tensors, eps, operation, architecture } = frame;
-  const key = firstKey(frame);
   return judge({
     ...{ eps, mask: architecture.mask, bias_key: architecture.bias_key, first: key },
     even: tensors.alpha_uniform!.data[key]!,
@@ -194,6 +208,26 @@ export function headsWords({ architecture: { L, H } }: Frame, share: number): st
   return count < 0.05 ? `none of the ${headCount} heads` : `${countText} of the ${headCount} heads`;
 }
 
+/** Whether an edit hides the first token from all queries: a share under uniform attention would then mislead. */
+export const isFirstHidden = (frame: Pick<Frame, 'edits' | 'firstAt'>): boolean =>
+  frame.edits.some(
+    (edit) => edit.kind === 'hide_key' && edit.key === firstKey(frame) && edit.query === undefined,
+  );
+
+const HIDING_EDITS = ['mask', 'hide_key', 'self_only', 'evict'];
+
+/** Says over which tokens uniform attention is spread. Its definition ignores windows and edits that hide keys. */
+export function spreadWords(frame: Pick<Frame, 'architecture' | 'edits' | 'T'>): string {
+  const { windows = [], bias_key } = frame.architecture;
+  const hidesKeys =
+    windows.some((size) => size !== null && size < frame.T) ||
+    frame.edits.some(({ kind }) => HIDING_EDITS.includes(kind));
+  const tokens = hidesKeys
+    ? `all ${isBidirectional(frame) ? '' : 'earlier '}tokens, seen or not`
+    : 'the tokens that each row sees';
+  return `over ${tokens}${bias_key ? ', and the bias key' : ''}`;
+}
+
 export function tooShortNote({ even, least }: Judgment, T: number, eps: number): string {
   const minimumWords = Number.isFinite(least) ? `; ${least} tokens suffice` : '';
   return (
@@ -206,10 +240,8 @@ export function tooShortNote({ even, least }: Judgment, T: number, eps: number):
 export function firstTokenName(frame: Frame): string {
   const key = firstKey(frame);
   const role = frame.tokens[key]?.special ? 'start token' : 'first token';
-  // If the prompts begin differently, a mean belongs to no token in particular.
-  const isCommon = frame.firstAt?.isCommon ?? true;
   const positionNote = key ? ` (position ${key})` : '';
-  return `the ${role}${isCommon ? ` ${quote(frame, key)}` : ''}${positionNote}`;
+  return `the ${role}${commonQuote(frame, key)}${positionNote}`;
 }
 
 const SUBSCRIPTS = '₀₁₂₃₄₅₆₇₈₉';
@@ -302,10 +334,16 @@ export function findingWords(frame: Frame, at: Head): string {
   const { normalizes } = frame.operation;
   const { L, H } = frame.architecture;
   const claim = claimOf(frame, at);
-  const evenClause = `uniform attention, spread evenly over the tokens that each row sees, would give ${formatPercent(verdict.even, 0)}`;
+  const evenClause = isFirstHidden(frame)
+    ? ''
+    : `; uniform attention, spread evenly ${spreadWords(frame)}, would give ${formatPercent(verdict.even, 0)}`;
+  const portionWords =
+    L * H > 1
+      ? `The mean over all ${L * H} heads is ${formatPercent(meanAlpha(frame), 0)}`
+      : 'It is the only head';
   const meanSentence = normalizes
-    ? `${L * H > 1 ? `The mean over all ${L * H} heads is ${formatPercent(meanAlpha(frame), 0)}; ` : 'Here '}${evenClause}.`
-    : `As a share of its rows that is ${formatPercent(alphaOf(frame, at), 0)}; ${evenClause}.`;
+    ? `${portionWords}${evenClause}.`
+    : `As a share of its rows that is ${formatPercent(alphaOf(frame, at), 0)}${evenClause}.`;
   const sentence = `${claimSentence(claim, frame)} ${meanSentence}`;
   if (!verdict.conclusive) return `${sentence} ${tooShortNote(verdict, frame.T, frame.eps)}`;
   const basisWords = normalizes ? '' : ', both as a share and as a raw weight';
@@ -392,7 +430,9 @@ export function comparisonWords(frames: readonly Frame[]): string {
   const scopeWords =
     promptCounts.size > 1 ? 'Over their prompts' : n === 1 ? 'On one prompt' : `Over ${n} prompts`;
   const { eps } = strongest.frame;
-  const uniformWords = `uniform attention would give it ${formatPercent(strongest.verdict.even, 0)}`;
+  const uniformWords = isFirstHidden(strongest.frame)
+    ? 'hidden by an edit'
+    : `uniform attention would give it ${formatPercent(strongest.verdict.even, 0)}`;
   const rawNote = frames.some(({ operation }) => !operation.normalizes)
     ? ' Where rows need not sum to 100%, both the share and the raw weight must be that large.'
     : '';

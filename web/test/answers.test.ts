@@ -18,10 +18,11 @@ const headOf = (name: string, values: number[]) => ({
  * Returns the share of heads with a sink at each key. The text has 12 tokens, so that enough queries see the second
  * key.
  */
-const sinksOf = (...shares: number[]) => ({
-  T: 12,
-  tensors: { sink_ratio: tensor([12], [...shares, ...Array(12 - shares.length).fill(0)]) },
-});
+function sinksOf(...shares: number[]) {
+  const sink_ratio = tensor([12], [...shares, ...Array(12 - shares.length).fill(0)]);
+  const alpha_uniform = tensor([12], Array(12).fill(0.25));
+  return { T: 12, tensors: { sink_ratio, sink_ratio_raw: sink_ratio, alpha_uniform } };
+}
 
 describe('the answer', () => {
   it('says where attention goes in the drawn map', () => {
@@ -56,6 +57,11 @@ describe('the answer', () => {
     expect(answerOfShares('scores', 0.6)).toBe('No token but the first is a sink.');
     expect(answerOfShares('secondary', 0.6, 0.1)).toBe('In some heads, another token is a sink.');
     expect(answerOfShares('scores', 0)).toBe('No token is a sink.');
+    // Where rows need not sum to 1, a share without the raw weight is no sink.
+    const { T, tensors } = sinksOf(0.6, 0.1);
+    const sink_ratio_raw = tensor([12], Array(12).fill(0));
+    const sigmoid = { T, operation: { ...frameOf().operation, normalizes: false } };
+    expect(answer('scores', sigmoid, { ...tensors, sink_ratio_raw })).toBe('No token is a sink.');
     const shortText = { alpha_uniform: tensor([3], [0.5, 0, 0]) };
     expect(answer('sinks', {}, shortText)).toBe(
       'This text is too short to tell sinks from uniform attention.',
@@ -63,15 +69,25 @@ describe('the answer', () => {
     expect(answer('scores', {}, shortText)).toBe('Is the sink only at the first token?');
   });
 
+  it('says whether a row must spend all of its attention on tokens', () => {
+    const { architecture, operation } = frameOf();
+    expect(answer('mass')).toBe('Each token must spend all of its attention somewhere.');
+    expect(answer('mass', { architecture: { ...architecture, bias_key: 'head' } as never })).toBe(
+      'Each token may spend attention on the bias key, so its weights on tokens may sum to less than 100%.',
+    );
+    expect(answer('mass', { operation: { ...operation, normalizes: false } })).toBe(
+      'A token may attend to little: its row need not sum to one.',
+    );
+  });
+
   it('explains why the first key wins with the numbers of the arrows', () => {
-    const answerOfCosines = (first: number, others: number) =>
-      answer(
-        'geometry',
-        headOf('qk_cos', [0, NaN, NaN, first, others, NaN, first, others, 0]) as never,
-        {
-          key_norm: tensor([2, 2, 3], Array(12).fill(1)),
-        },
-      );
+    const answerOfCosines = (first: number, others: number) => {
+      const { head } = headOf('qk_cos', [0, NaN, NaN, first, others, NaN, first, others, 0]);
+      const key_norm = tensor([2, 2, 3], Array(12).fill(1));
+      return answer('geometry', {
+        head: { ...head, tensors: { ...head.tensors, key_norm } },
+      } as never);
+    };
     expect(answerOfCosines(0.6, -0.5)).toBe(
       'Every later token’s query points towards the first key and away from the others.',
     );

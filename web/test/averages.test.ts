@@ -28,6 +28,7 @@ const describe_ = {
     metric('loss_at'),
     metric('alpha_uniform', { averaged: false }),
     metric('massive_at', { averaged: false, fields: ['hidden'] }),
+    metric('alpha', { averaged: false, fields: ['hidden'] }),
     metric('kl_mean', { arguments: ['base'] }),
     metric('qk_dot', { arguments: ['layer', 'head'] }),
   ],
@@ -96,6 +97,15 @@ describe('averages over prompts', () => {
       { loss_mean: [1, 2] },
       { loss_mean: [11, 12] },
     ]);
+  });
+
+  it('keep what each head of each prompt gives the first token', async () => {
+    const { openModel } = modelOf((_, ids) => [ids[0]!, 9]);
+    const options = { eps: 0.3, metrics: ['alpha'] };
+    const prompts = promptsOf([1, 0], [2, 0]);
+    const [found] = await measureAverages(openModel, prompts, [[]], options, watch);
+    expect(found!.tensors.first_alphas).toEqual(tensor([2, 1], [1, 2]));
+    expect(found!.tensors.alpha).toEqual(tensor([2], [1.5, 9]));
   });
 
   it('have no deviation for a single prompt, and NaN for undefined values', async () => {

@@ -269,6 +269,11 @@ describe('axes', () => {
     expect(chartOf([line([0, 0])]).yTicks.at(-1)).toBe('1');
   });
 
+  it('begin or end at 0 for a single value', () => {
+    expect(chartOf([line([-0.1407191])]).yTicks).toEqual(['−0.15', '−0.1', '−0.05', '0']);
+    expect(chartOf([line([0.14], { places: [-1] })], { tight: true }).yTicks[0]).toBe('0');
+  });
+
   it('give near values different labels, and hide the rounding of sums', () => {
     for (const [values, more] of [
       [[1.001, 1.004], {}],

@@ -642,6 +642,10 @@ describe.skipIf(!isBuilt)(`five kinds of subjects (${UNBUILT})`, () => {
             const { data = [], shape = [] } = frame!.tensors[one] ?? {};
             return statableNumbers(data, shape.at(-1) || 1);
           }),
+          ...(view.headReads ?? []).flatMap((one) => {
+            const { data = [], shape = [] } = frame!.head?.tensors[one] ?? {};
+            return statableNumbers(data, shape.at(-1) || 1);
+          }),
           ...(VIEW_NUMBERS[view.name]?.(frame!, at) ?? []),
         ];
         const texts = [view.says(frame!, at), ...mapsIn(room.root).map(({ data }) => data.label)];

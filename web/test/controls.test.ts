@@ -386,7 +386,10 @@ describe('the row of tokens', () => {
     expect(all.map((element) => element.className.replace(/\s+/g, ' ').trim())).toEqual([
       ...['chip special', 'chip', 'chip', 'chip made'],
     ]);
-    expect([all[1]!.title, text('.cut')]).toEqual(['position 1, id 8', '… 5 more not run (T = 4)']);
+    expect([all[1]!.title, text('.cut')]).toEqual([
+      'position 1, id 8',
+      '… 5 more tokens of this text not read (T = 4)',
+    ]);
     expect(drawRow().chips.map((element) => element.tabIndex)).toEqual([0, -1, -1, -1]);
     expect(drawRow({ query: 99 }).chips.map((element) => element.tabIndex)).toEqual([
       -1, -1, -1, 0,

@@ -283,7 +283,7 @@ describe('the code to embed a figure', () => {
 
   it('keeps a blank line of the text inside its attribute, where Markdown does not see it', () => {
     const prompt = 'One line.\n\nAnother "line".';
-    const { code, enter } = open({ prompt });
+    const { code, enter } = openDialog({ prompt });
     expect(code()).toContain('prompt="One line.&#10;&#10;Another &quot;line&quot;."');
     for (const i of snippets.keys()) {
       enter('[aria-label=for]', String(i));
@@ -312,7 +312,7 @@ describe('the code to embed a figure', () => {
 
   it('probes an isolated page only by a frame that such a page admits', async () => {
     vi.stubGlobal('crossOriginIsolated', true);
-    const { all } = open();
+    const { all } = openDialog();
     await turn();
     expect([document.querySelector('iframe[sandbox]'), all('[data-refused]')]).toEqual([null, []]);
     vi.unstubAllGlobals();

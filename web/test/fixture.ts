@@ -46,6 +46,7 @@ export function frameOf(change: Partial<Frame> = {}, tensors: Frame['tensors'] =
       { id: 6, text: '=1,"x"\n', start: 2, end: 9, special: false },
     ],
     T: 3,
+    ids: [[0, 5, 6]],
     eps: 0.3,
     dropped: 0,
     generated: 0,

@@ -43,6 +43,7 @@ async function viewApiOf(...ids: number[][]) {
       openModel,
       ids,
       edits: [],
+      eps: 0.3,
       signal: new AbortController().signal,
       onProgress: (done, total) => reports.push(`${done}/${total}`),
     });
@@ -93,7 +94,9 @@ test('alpha of the first key by length comes from one growing run, averaged over
           acts.push(`update ${T}`);
         },
         // The values of two heads: that of the first key depends on the length; the others are negative.
-        metric: async () => {
+        metric: async (name: string) => {
+          if (name === 'alpha_uniform')
+            return tensor([T], [1 / T, ...Array<number>(T - 1).fill(9)]);
           const lossOfHead = (head: number) => [
             T + head + ids[0]!,
             ...Array<number>(T - 1).fill(-1),
@@ -111,6 +114,7 @@ test('alpha of the first key by length comes from one growing run, averaged over
       openModel: { model } as unknown as OpenModel,
       ids: [Array(25).fill(1), Array(25).fill(3)],
       edits: [],
+      eps: 18,
       signal: new AbortController().signal,
       onProgress: (done, total) => reports.push(`${done}/${total}`),
     });
@@ -119,5 +123,9 @@ test('alpha of the first key by length comes from one growing run, averaged over
   expect([...tensors.lengths!.data]).toEqual([16, 23, 25]);
   expect(tensors.alpha_by_length).toEqual(tensor([3, 2], [18, 18.5, 25, 25.5, 27, 27.5]));
   expect(spread.alpha_by_length![0]).toBeCloseTo(Math.SQRT2);
+  // Above 18 are no head of the first prompt (17 and 17.5) and both of the second (19 and 19.5): half on average, while
+  // of the means, 18 and 18.5, one is.
+  expect(tensors.sink_by_length).toEqual(tensor([3], [0.5, 1, 1]));
+  expect(tensors.uniform_by_length).toEqual(tensor([3], [1 / 16, 1 / 23, 1 / 25]));
   expect(reports.at(-1)).toBe('6/6');
 });

@@ -12,6 +12,7 @@ import type { Models } from '../src/run/models';
 import type { OpenModel } from '../src/run/opened';
 import { Queue } from '../src/run/queue';
 import type { Request } from '../src/run/request';
+import { lossStudies, WITHOUT_FIRST } from '../src/rooms/loss_change';
 import { questionOf } from '../src/ask/question';
 import { defaults } from '../src/ask/state';
 import { tensor } from './fixture';
@@ -538,6 +539,26 @@ describe('the queue', () => {
     expect(log.filter((line) => /^(run|end)/.test(line))).toEqual(['run a', 'end a', 'run a']);
     await generate(1);
     expect(entryOf('a')!.error).toMatch(/no room for more tokens/);
+  });
+
+  it('keeps the generated tokens when a view needs a further run, and measures its studies on them', async () => {
+    const { ask, entryOf, queue, runs, idle } = stageOf({}, 80);
+    ask(['a']);
+    await idle();
+    await queue.generate(['a'], { count: 3, temperature: 0, topK: 0, seed: 1 });
+    ask(['a'], { headReads: ['scores'] });
+    await idle();
+    expect(runs()).toEqual(['run a', 'run a']);
+    const { frame } = entryOf('a')!;
+    expect(frame).toMatchObject({ T: 5, generated: 3, ids: [[1, 1, 2, 2, 2]] });
+    expect(frame!.head!.tensors).toHaveProperty('scores');
+    const [study] = lossStudies(frame!, [WITHOUT_FIRST]);
+    ask(['a'], { headReads: ['scores'], studies: [study] });
+    await idle();
+    expect(queue.studyEntry(study)!.frame).toMatchObject({ T: 5, ids: frame!.ids });
+    ask(['a'], { headReads: ['scores'] }, 'abc');
+    await idle();
+    expect(entryOf('a')!.frame).toMatchObject({ T: 3, generated: 0 });
   });
 
   it('updates the run as the reader types, and bases edited runs on the unedited one', async () => {

@@ -189,7 +189,7 @@ describe.skipIf(!isBuilt)(`a recording (${UNBUILT})`, () => {
     const shareAbove = (eps: number) =>
       formatPercent(alpha.filter((weight) => weight > eps).length / 12, 0);
     expect(sentenceOf('threshold')).toBe(
-      `Of 12 heads, ${[0.1, 0.2, 0.3, 0.5].map((eps) => `${shareAbove(eps)} have α₄ > ${eps}`).join(', ')}; ` +
+      `Of 12 heads, ${[0.1, 0.2, 0.3, 0.5].map((eps) => `${shareAbove(eps)} have mean α₄ > ${eps}`).join(', ')}; ` +
         'uniform attention has α₄ = 0.14.',
     );
     const { data } = frame.tensors.att!;

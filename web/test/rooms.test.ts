@@ -122,6 +122,39 @@ describe('Explore', () => {
     expect(leadOf('compression')).toBe('');
   });
 
+  it('says what happens without the first token, and names other tokens only where rows must sum to 100%', () => {
+    const zeros = tensor([2, 2], [0, 0, 0, 0]);
+    const tensors = {
+      effect: zeros,
+      contribution: zeros,
+      first_share: tensor([2, 2], [0.9, 0.9, 0.9, 0.9]),
+    };
+    const loss_mean = (subject: string) => tensor([1], [subject.includes('~') ? 2.5 : 2]);
+    const leadOf = (change: Partial<Frame>) => {
+      const frame = softmax(change, tensors);
+      const studyEntry = ({ subject }: { subject: string }) => ({
+        frame: softmax({}, { loss_mean: loss_mean(subject) }),
+      });
+      return roomOf(
+        explore,
+        pageOf({ shown: ['softmax'], view: 'effects' }, [frame], {
+          models: { choices },
+          queue: { studyEntry },
+        }),
+      ).text('.lead');
+    };
+    const { architecture, operation } = frameOf();
+    expect(leadOf({})).toMatch(
+      /^Without the first token .* by \+0\.500 nats per token: later rows still sum to 100%, so this attention is forced onto other tokens\./,
+    );
+    expect(leadOf({ operation: { ...operation, normalizes: false } })).toContain(
+      'nats per token: heads that attended to it now write something else.',
+    );
+    expect(leadOf({ architecture: { ...architecture, bias_key: 'head' } as never })).toContain(
+      'nats per token: this attention goes to other tokens and to the bias key.',
+    );
+  });
+
   it('requests the reads of its figures for the shown model, and those of its own sentences', () => {
     const { asked, state } = exploreRoom();
     expect(asked().reads).toEqual(
@@ -667,6 +700,23 @@ describe('Compare', () => {
     ]).toEqual(['Measuring …', [], []]);
     waitingRoom.know({ softmax: { error: 'broken' } });
     expect(waitingRoom.text('.lead')).toBe('');
+  });
+
+  it('explains shares by columns that the table has, and names those that it could have', async () => {
+    const operation = { ...frameOf().operation, normalizes: false };
+    const noteFor = async (columns: readonly string[]) => {
+      const frames = [softmax({}, ratios), sigmoid({ operation } as never, ratios)];
+      return (await compareRoom({ columns }, frames)).text('.table-of-all .hint');
+    };
+    const opening = '* marks shares of rows that need not sum to 1';
+    expect(await noteFor(['sink_1', 'row_mass'])).toMatch(
+      /1: read them with “row sum”; choose “.*” under Columns\.$/,
+    );
+    expect(await noteFor(['sink_1', 'sink_1_raw', 'row_mass'])).toMatch(
+      /1: read them with “.*” and “row sum”\.$/,
+    );
+    expect(await noteFor(['sink_1'])).toMatch(/1; choose “.*” and “row sum” under Columns\.$/);
+    expect(await noteFor(['sink_1'])).toContain(opening);
   });
 
   it('opens the section that a link names, before the engine is loaded', () => {

@@ -266,6 +266,29 @@ describe('the rest of Start', () => {
     root.remove();
   });
 
+  it('gives a mean over prompts that begin differently to no token', () => {
+    const ids = [
+      [0, 5, 6],
+      [1, 5, 6],
+    ];
+    const several = { ...softmax(), sequences: 2, ids };
+    expect(startRoom({ shown: ['softmax'] }, [several]).text('.twin-0')).toMatch(
+      /gives the first token 90% on average\.$/,
+    );
+  });
+
+  it('says what the models read if that is not the text in the field', () => {
+    const noteOf = (change: Partial<Frame>) =>
+      startRoom({ shown: ['softmax'] }, [{ ...softmax(), ...change }]).text('[data-input]');
+    expect(noteOf({})).toBe('');
+    expect(noteOf({ dropped: 166 })).toBe('166 more tokens of this text not read (T = 3).');
+    const question = { ...softmax().question, input: 'heldout' as const };
+    expect(noteOf({ question })).toBe(
+      'The models read held-out passages here, not this text; type to change that.',
+    );
+    expect(noteOf({ question, sequences: 8 })).toMatch(/ The maps show the first of 8 prompts\.$/);
+  });
+
   it('covers a text of one token, and a second model that is not a twin', () => {
     const singleToken = { ...softmax(), T: 1 } as Frame;
     expect(startRoom({ shown: ['softmax'] }, [singleToken]).text('.lead')).toMatch(
@@ -278,7 +301,13 @@ describe('the rest of Start', () => {
       model: { id: 'b', title: 'B' },
     };
     const { text } = startRoom({ shown: ['softmax', 'b'] }, [softmax(), otherFrame as never]);
-    expect(text('.lead')).toMatch(/In B, they do, too\.$/);
+    expect(text('.lead')).toMatch(/In B at step 1,400, they do, too\.$/);
+    expect(text('.twin-1')).toMatch(/^B at step 1,400 /);
+    const untrained = { ...sigmoid(), model: { ...sigmoid().model, step: { step: 0, of: 4000 } } };
+    expect(
+      startRoom({ shown }, [softmax(), untrained as never]).text('.lead'),
+      'a checkpoint is no twin of a trained model',
+    ).not.toContain('trained alike');
     const namedRoom = startRoom({ shown: ['softmax'] }, [
       { ...softmax(), tokens: softmax().tokens.map((token) => ({ ...token, special: false })) },
     ]);

@@ -46,10 +46,15 @@ const withKeys = (cos = cosines(0.5, -0.25, -0.75), norms: number[] = [1, 4, 4])
     {
       head: {
         ...at,
-        tensors: { qk_cos: cos, att: tensor([3, 3], [1, 0, 0, 0.9, 0.1, 0, 0.8, 0.1, 0.1]) },
+        tensors: {
+          qk_cos: cos,
+          key_norm: tensor([2, 2, 3], [9, 9, 9, 9, 9, 9, ...norms, 9, 9, 9]),
+          att: tensor([3, 3], [1, 0, 0, 0.9, 0.1, 0, 0.8, 0.1, 0.1]),
+        },
       },
     } as never,
-    { key_norm: tensor([2, 2, 3], [9, 9, 9, 9, 9, 9, ...norms, 9, 9, 9]) },
+    // Means over the prompts, which belong to no cosine of the first prompt.
+    { key_norm: tensor([2, 2, 3], Array(12).fill(7)) },
   );
 
 describe('queries and keys as arrows', () => {
@@ -127,12 +132,17 @@ describe('queries and keys as arrows', () => {
     const { head, ...plain } = withKeys();
     const groupedFrame = {
       ...plain,
-      head: { ...head!, head: 1 },
+      head: {
+        ...{ ...head!, head: 1 },
+        tensors: { ...head!.tensors, key_norm: tensor([2, 1, 3], [9, 9, 9, 1, 2, 2]) },
+      },
       architecture: { ...plain.architecture, G: 1 },
-      tensors: { ...plain.tensors, key_norm: tensor([2, 1, 3], [9, 9, 9, 1, 2, 2]) },
     } as unknown as Frame;
     expect(compareKeys(groupedFrame, { layer: 1, head: 1 })!.normRatio).toBe(0.5);
     expect(arrows.says(frameOf(), at)).toBe('');
+    expect(arrows.says({ ...withKeys(), sequences: 8 }, at)).toContain(
+      'In head L1H0 on the first prompt the cosine of query and key is +0.50',
+    );
   });
 
   it('show each key at its angle and length, for the selected query', () => {
@@ -145,8 +155,9 @@ describe('queries and keys as arrows', () => {
       [withKeys(cosines(0.9, 0.25, 0.9)), undefined],
     ] as const) {
       const data = norm && Float32Array.from({ length: 12 }, (_, i) => (i % 3 ? 1 : norm));
-      const key_norm = data ? tensor([2, 2, 3], [...data]) : cos.tensors.key_norm!;
-      const otherFrame = { ...cos, tensors: { ...cos.tensors, key_norm } } as Frame;
+      const key_norm = data ? tensor([2, 2, 3], [...data]) : cos.head!.tensors.key_norm!;
+      const head = { ...cos.head!, tensors: { ...cos.head!.tensors, key_norm } };
+      const otherFrame = { ...cos, head } as Frame;
       expect(arrows.says(otherFrame, at)).not.toMatch(/although/);
     }
     const tipOf = (kind: string, nth = 0) =>
@@ -755,6 +766,20 @@ describe('the story', () => {
       'softmax',
       'softmax~silence(1,0)',
     ]);
+  });
+
+  it('step 5: says of no checkpoint on the first screen that it learned the sink', async () => {
+    const step = { step: 0, of: 4000 };
+    const checkpoint = { ...withKeys(), subject: 'softmax@0' } as Frame;
+    const { know, state, text } = renderStory(5, [withKeys(), withSigmoid(withKeys())]);
+    await turn();
+    await turn();
+    state.value = { ...state.value, shown: ['softmax@0'] };
+    know([
+      withKeys(),
+      { ...checkpoint, model: { ...checkpoint.model, id: 'softmax@0', step } } as never,
+    ]);
+    expect(text('.step-words p')).toBe('Where a head attends is learned in training.');
   });
 
   it('step 5: plays the training of the shown model, and leaves the first screen unchanged', async () => {

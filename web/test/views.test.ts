@@ -481,13 +481,13 @@ describe('query-key geometry', () => {
     qk_cos: tensor([3, 3], [1, NaN, NaN, 0.5, -0.5, NaN, 0, -1, -1]),
     qk_dot: tensor([3, 3], [4, NaN, NaN, -8, 2, NaN, 0, 1, 1]),
     qk_norm: tensor([3, 3], [4, NaN, NaN, 8, 2, NaN, 1, 1, 1]),
+    cos_gap: tensor([2, 2], [0, 0, 1, 0]),
+    key_ratio: tensor([2, 1], [9, 0.25]),
   };
   const frame = mapFrame(
     { head: headOf(MAP, geometryTensors), architecture: architecture({ G: 1 }) } as never,
-    {
-      cos_gap: tensor([2, 2], [0, 0, 1, 0]),
-      key_ratio: tensor([2, 1], [9, 0.25]),
-    },
+    // A mean over the prompts, which belongs to no cosine of the first prompt.
+    { key_ratio: tensor([2, 1], [7, 7]) },
   );
 
   it('gives the mean cosines and the norm of the first key', () => {
@@ -497,6 +497,9 @@ describe('query-key geometry', () => {
     );
     expect(geometry.says(frame, { layer: 1, head: 1 })).toMatch(/‖k₁‖ is 0\.25× the mean/);
     expect(geometry.says(mapFrame(), at)).toBe('');
+    expect(geometry.says({ ...frame, sequences: 8 }, at)).toMatch(
+      /^Cosine of query and key on the first prompt: \+0\.25 .*‖k₁‖ is 0\.25×/,
+    );
     expect(shapesOf(geometry.numbers(frame, at))).toEqual([
       ['cos', 3, 3],
       ['dot', 3, 3],
@@ -683,6 +686,7 @@ describe('views with lines and bars', () => {
         Float32Array.from({ length: T }, (_, t) => t / 16),
       ),
       sink_ratio: tensor([T], [0.5, 0, 0.75, 1, 0, 0, 0, 0, 0, 0]),
+      sink_ratio_raw: tensor([T], [0.25, 0, 0, 0, 0, 0, 0, 0, 0, 0]),
     });
     const mask = { kind: 'bidirectional' };
     const alphaTensor = tensor([T], [0.1, 0.2, 0.3, 0.4, 0.5, 0, 0, 0, 0, 0]);
@@ -691,6 +695,14 @@ describe('views with lines and bars', () => {
       scores.says({ ...encoder, tensors: { ...encoder.tensors, sink_ratio: alphaTensor } }, at),
     ).toBe(
       'Sinks: k = 5 “w4” in 50%, k = 4 “w3” in 40%, k = 3 “w2” in 30%, k = 2 “w1” in 20% of the heads.',
+    );
+    // Where rows need not sum to 1, heads count by their shares and by their raw weights.
+    const sigmoidView = drawView(scores, { ...frame, ...(sigmoid as Partial<Frame>) }, at);
+    expect(sigmoidView.text('.caption')).toBe('Sinks: k = 1 “w0” in 25% of the heads.');
+    expect(sigmoidView.lines(1)).toEqual([['αₖ > 0.3, share and raw weight', 0.25, 0, 0]]);
+    const even = { ...frame.tensors, alpha_uniform: tensor([T], Array(T).fill(0.5)) };
+    expect(scores.says({ ...frame, tensors: even } as Frame, at)).toMatch(
+      /^Heads are not counted: in a text of 10 tokens/,
     );
     const view = drawView(scores, frame, at);
     expect(view.text('.caption')).toBe('Sinks: k = 3 “w2” in 75%, k = 1 “w0” in 50% of the heads.');
@@ -705,10 +717,30 @@ describe('views with lines and bars', () => {
     ]);
     // The paper's α₁ is that of the first token.
     expect(view.charts().map((chart) => chart.from)).toEqual([1, 1]);
-    const manyPrompts = { ...frame, sequences: 2 };
+    // A number of all prompts is of a token only if all of them have it at that position.
+    const manyPrompts = {
+      ...frame,
+      sequences: 2,
+      ids: [
+        [0, 5, 6],
+        [0, 5, 7],
+      ],
+    };
     expect(scores.says(manyPrompts, at)).toBe(
       'Sinks: k = 3 in 75%, k = 1 “w0” in 50% of the heads.',
     );
+    expect(
+      scores.says(
+        {
+          ...manyPrompts,
+          ids: [
+            [0, 5, 6],
+            [1, 5, 7],
+          ],
+        },
+        at,
+      ),
+    ).toMatch(/ k = 1 in 50%/);
     const withoutSink = {
       ...frame,
       tensors: { ...frame.tensors, sink_ratio: tensor([T], new Float32Array(T)) },
@@ -726,18 +758,20 @@ describe('views with lines and bars', () => {
     const lengthTensors = {
       lengths: tensor([2], [16, 32]),
       alpha_by_length: tensor([2, 4], [0.5, 0.2, 0.1, 0.4, 0.9, 0.8, 0.35, 0.3]),
+      // Means over prompts: not the shares of heads whose mean α₁ exceeds ε.
+      sink_by_length: tensor([2], [0.375, 0.625]),
+      uniform_by_length: tensor([2], [0.25, 0.125]),
     };
     const frame = mapFrame({ T: 32 }, lengthTensors);
     const view = drawView(context, frame);
-    // More than eps = 0.3: two heads of four, then three; the fourth has exactly 0.3, which does not count.
     expect(view.lines().map(([name, ...values]) => [name, ...values.slice(0, 2)])).toEqual([
-      ['Sink₁', 0.5, 0.75],
+      ['Sink₁', 0.375, 0.625],
       ['mean α₁', expect.closeTo(0.3), expect.closeTo(0.5875)],
-      ['uniform attention', expect.closeTo(0.2113, 3), expect.closeTo(0.1268, 3)],
+      ['uniform attention', 0.25, 0.125],
     ]);
     expect(view.charts()[0]!.series[0]!.places).toEqual([16, 32]);
     expect(context.says(frame, at)).toBe(
-      'Sink₁ is 50% with 16 tokens (mean α₁ 0.30, uniform 0.21), 75% with 32 tokens (mean α₁ 0.59, uniform 0.13).',
+      'Sink₁ is 38% with 16 tokens (mean α₁ 0.30, uniform 0.25), 63% with 32 tokens (mean α₁ 0.59, uniform 0.13).',
     );
     const frameOfLengths = (count: number) =>
       mapFrame(
@@ -748,6 +782,8 @@ describe('views with lines and bars', () => {
             Array.from({ length: count }, (_, i) => 16 + i),
           ),
           alpha_by_length: tensor([count, 4], new Float32Array(4 * count)),
+          sink_by_length: tensor([count], new Float32Array(count)),
+          uniform_by_length: tensor([count], new Float32Array(count)),
         },
       );
     const lengthWords = (count: number) =>
@@ -795,6 +831,42 @@ describe('views with lines and bars', () => {
       dots: false,
       percent: true,
     });
+  });
+
+  it('Sink₁ by threshold: averages the shares of the prompts, which are not the share of the means', () => {
+    // Two prompts of four heads: 3 of 4 and 1 of 4 are above 0.3, 50% on average; of the means, 0.29 or more, 3 are.
+    const first_alphas = tensor([2, 4], [0.9, 0.9, 0.9, 0.1, 0.9, 0.2, 0.2, 0.1]);
+    const alpha = tensor([2, 2, 3], [0.9, 0, 0, 0.55, 0, 0, 0.55, 0, 0, 0.1, 0, 0]);
+    const means = mapFrame({ sequences: 2 }, { alpha });
+    const eachPrompt = mapFrame({ sequences: 2 }, { alpha, first_alphas });
+    expect(threshold.says(eachPrompt, at)).toMatch(
+      /^Of 4 heads, on average over 2 prompts 75% have α₁ > 0\.1, .* 50% have α₁ > 0\.3, /,
+    );
+    expect(threshold.numbers(eachPrompt, at)[0]!.data[30]).toBe(0.5);
+    // Of a recording only the means may be known: it then says so, and draws no Sink₁.
+    expect(threshold.says(means, at)).toMatch(/^Of 4 heads, .* 75% have mean α₁ > 0\.3, /);
+    expect(drawView(threshold, means).charts()[0]!.yLabel).toBe('share of heads');
+    expect(drawView(threshold, eachPrompt).charts()[0]!.yLabel).toBe('Sink₁');
+  });
+
+  it('Sink₁ by length: its uniform attention is that of the mask, a bias key included', () => {
+    const T = 9;
+    const att = tensor([1, 1, T, T], new Float32Array(T * T));
+    const uniformOf = (more: object) =>
+      length
+        .numbers(
+          mapFrame({ T, architecture: architecture({ L: 1, H: 1, ...more }) } as never, { att }),
+          at,
+        )
+        .map(({ data }) => Array.from(data))[2]!;
+    // With a prefix of 4 tokens each of the first four queries sees 4 keys.
+    const prefix = uniformOf({ mask: { kind: 'prefix', prefix: 4 } });
+    expect(prefix.slice(0, 3)).toEqual([NaN, NaN, NaN]);
+    expect(prefix.slice(3, 5)).toEqual([0.25, expect.closeTo((4 / 4 + 1 / 5) / 5)]);
+    expect(uniformOf({ bias_key: 'head' }).slice(0, 2)).toEqual([
+      0.5,
+      expect.closeTo((1 / 2 + 1 / 3) / 2),
+    ]);
   });
 
   it('Sink₁ by length: draws running means of the first column', () => {
@@ -976,6 +1048,9 @@ describe('views with lines and bars', () => {
         hidden_norm: tensor([3, T], new Float32Array(3 * T).fill(1)),
       },
     );
+    const differing = { ...frame, sequences: 2, ids: [Array(T).fill(1), Array(T).fill(2)] };
+    expect(secondary.says(differing, at)).toContain('position 7 receives most');
+    expect(drawView(secondary, differing).lines()[0]).toEqual(['7', 0, 3.5]);
     const view = drawView(secondary, frame);
     const lineOf = (k: number) => [`${k} “a”`, 0, k / 2];
     const [chart] = view.charts();
@@ -1237,6 +1312,23 @@ describe('views with a number for each head and a line over the text', () => {
       table!.getAttribute('role'),
       table!.getAttribute('aria-label'),
     ]).toEqual([...[0, 'region', 'Heads by kind']]);
+    // Where rows need not sum to 1, a large share without a large raw weight is no sink.
+    const alpha_raw = tensor([2, 2, 3], [1, 0, 0, 0.1, 0, 0, 1, 0, 0, 0.1, 0, 0]);
+    const sigmoidFrame = {
+      ...frame,
+      ...(sigmoid as Partial<Frame>),
+      tensors: { ...frame.tensors, alpha_raw },
+    };
+    expect(effects.says(sigmoidFrame, { layer: 0, head: 1 })).toMatch(
+      /^0 of 4 heads are dormant .* Head L0H1 has no sink: it gives the first token 75% of its row sums,/,
+    );
+    // In a text that is too short to tell, no head is said to have a sink or none.
+    const shortTensors = { ...frame.tensors, alpha_uniform: tensor([3], [0.5, 0, 0]) };
+    const shortView = drawView(effects, { ...frame, tensors: shortTensors }, { isAnswered: true });
+    expect(shortView.text('.caption')).toMatch(
+      /^Heads are not counted: .* Head L1H0 gives the first token 50% of its attention, and ablating/,
+    );
+    expect(shortView.all('.table-place')[0]!.hidden).toBe(true);
     const weakFrame = {
       ...frame,
       tensors: { ...frame.tensors, effect: tensor([2, 2], [0, 0, 0.001, 0]) },
@@ -1935,7 +2027,7 @@ describe('further views of a frame', () => {
     // Of 4 tokens of text, the third is the last one with a successor, by which it is replaced.
     expect(view.text('.caption')).toBe(
       'Replacing token 3, “c”, by “d”: after the last layer the residual stream of a later token changes on average by ' +
-        '25.0% of its norm with “<s>” first, 50.0% of its norm without “<s>”. The mean distance of a token from the mean ' +
+        '25.0% of its norm with “<s>” first, 50.0% of its norm without “<s>”. The root-mean-square distance of a token from the mean ' +
         'over tokens is 8.0, and 4.0 without the first token.',
     );
     expect(reach.says({ ...frame, sequences: 2 }, at)).toContain('by “d” in the first prompt:');

@@ -183,6 +183,40 @@ describe('the finding about a head', () => {
     );
   });
 
+  it('names no token if the prompts begin differently', () => {
+    const ids = [
+      [0, 5, 6],
+      [1, 5, 6],
+    ];
+    expect(findingWords(frameOf({ sequences: 2, ids }), at)).toMatch(
+      /^Head L1H0 gives the start token 90% of its attention on average over 2 prompts\./,
+    );
+    expect(findingWords(frameOf({ sequences: 2, ids: [ids[0]!, ids[0]!] }), at)).toMatch(
+      /^Head L1H0 gives the start token “<s>” 90%/,
+    );
+  });
+
+  it('says over what uniform attention is spread, and gives no such share of a hidden token', () => {
+    const { architecture } = frameOf();
+    const saidOf = (change: object, more: object = {}) =>
+      findingWords(frameOf({ architecture: { ...architecture, ...more }, ...change } as never), at);
+    // The definition ignores windows and hidden keys.
+    for (const said of [
+      saidOf({}, { windows: [2, null] }),
+      saidOf({ edits: [{ kind: 'mask', first: 1, recent: 1 }] }),
+      saidOf({ edits: [{ kind: 'hide_key', key: 1 }] }),
+      saidOf({ edits: [{ kind: 'hide_key', key: 0, query: 2 }] }),
+    ])
+      expect(said).toContain('spread evenly over all earlier tokens, seen or not, would give 10%');
+    expect(saidOf({}, { windows: [3, null] })).toContain(
+      'over the tokens that each row sees, would',
+    );
+    expect(saidOf({}, { bias_key: 'head' })).toContain(
+      'over the tokens that each row sees, and the bias key, would give 10%',
+    );
+    expect(saidOf({ edits: [{ kind: 'hide_key', key: 0 }] })).not.toContain('uniform attention');
+  });
+
   it('mentions a first token that is not special, row sums, and a bias key', () => {
     const tokens = frameOf().tokens.map((token) => ({ ...token, special: false }));
     expect(findingWords(frameOf({ tokens }), at)).toMatch(
@@ -197,7 +231,7 @@ describe('the finding about a head', () => {
       /Its bias key, which is not a token, receives as much in 2 of the 4 heads\.$/,
     );
     for (const frame of [frameOf({}, bias), frameOf({ architecture })])
-      expect(findingWords(frame, at)).not.toContain('bias key');
+      expect(findingWords(frame, at)).not.toContain('Its bias key');
   });
 });
 

@@ -28,6 +28,8 @@ export type Question = Pick<State, (typeof QUESTION)[number]> & {
   readonly window?: number | undefined;
   /** `first`: the start token is repeated; absent: a random token. */
   readonly repeatedToken?: 'first';
+  /** The token ids of the only prompt, if it is no text that the reader typed, such as one with generated tokens. */
+  readonly ids?: readonly number[];
 };
 
 export function questionOf(state: State, file = 0): Question {
@@ -181,11 +183,13 @@ type Special = Awaited<ReturnType<typeof specialOption>>;
 
 export interface Prompts {
   readonly tokens: readonly Token[];
-  /** The tokens of the first prompt beyond T, which are not run. */
+  /** How many tokens of the text are in no prompt, and so are not run. */
   readonly dropped: number;
   /** The token ids of all prompts, the first one included, which all have the same length. */
   readonly ids: readonly (readonly number[])[];
   readonly groups?: readonly string[];
+  /** How many of the last tokens are generated; absent: none. */
+  readonly generated?: number;
 }
 
 async function promptsOfText(
@@ -259,7 +263,9 @@ async function cutPrompts(
   const [firstPrompt = allTokens, ...others] = cutTokens(allTokens, length, n);
   const tokens = firstPrompt.slice(0, T);
   const ids = [tokens, ...others].map((prompt) => prompt.map(({ id }) => id));
-  return { tokens, dropped: allTokens.length - tokens.length, ids };
+  const ownLength = length - before.length - after.length;
+  const dropped = allTokens.length - tokens.length - others.length * ownLength;
+  return { tokens, dropped, ids };
 }
 
 /**
@@ -278,6 +284,10 @@ export async function promptsOf(
   const T = Math.min(question.T, context);
   const boundedQuestion = { ...question, T };
   const special = await specialOption(tokenizer, question.first);
+  if (question.ids) {
+    const tokens = tokensOf(tokenizer, question.ids, await affixesOfText(tokenizer, special));
+    return { tokens, dropped: 0, ids: [question.ids] };
+  }
   if (question.input === 'text') return promptsOfText(tokenizer, boundedQuestion, special);
   const affixes = await affixesOfText(tokenizer, special);
   if (question.input === 'random' || question.input === 'repeat') {

@@ -10,7 +10,7 @@ import { INPUTS, isInputMissing, readPrompts } from '../ask/question';
 import { defaults, table, type NumberName, type State } from '../ask/state';
 import { MAX_SUBJECTS, parseSubject, titleOf } from '../ask/subject';
 import { explainTerms, field } from './terms';
-import { headName, startTokenWords, makeReadable, tokenWord } from '../words';
+import { cutWords, headName, startTokenWords, makeReadable, tokenWord } from '../words';
 import { addElement } from './view';
 
 /**
@@ -460,9 +460,7 @@ export function tokenChips(frame: Frame, { state, set, point }: Context): Templa
       @click=${() => set({ query: query === t ? -1 : t, key: -1 })}
     ></button>`;
   };
-  const droppedNote = frame.dropped
-    ? html`<span class="cut">… ${frame.dropped} more not run (T = ${frame.T})</span>`
-    : nothing;
+  const droppedNote = frame.dropped ? html`<span class="cut">… ${cutWords(frame)}</span>` : nothing;
   const restNote =
     count < frame.T
       ? html`<span class="cut">… and ${(frame.T - count).toLocaleString('en')} more tokens</span>`

@@ -21,7 +21,7 @@ import {
 import type { State } from '../ask/state';
 import { isOnDisk } from '../ask/ids';
 import { labelsOf, parseSubject, printSubject, type SubjectEdit } from '../ask/subject';
-import { headWords, quote, stateWords } from '../words';
+import { commonQuote, headWords, stateWords } from '../words';
 
 type EditScope = State['scope'];
 
@@ -71,7 +71,7 @@ export function interventionsOf(frame: Frame, state: State): Intervention[] {
   // Without a selection, interventions apply to the first token.
   const key = Math.max(0, state.key >= 0 ? state.key : state.query);
   if (key < frame.T) {
-    const name = `${key ? `token ${key}` : 'the first token'} ${quote(frame, key)}`;
+    const name = `${key ? `token ${key}` : 'the first token'}${commonQuote(frame, key)}`;
     const [layer, head] = scope;
     const group = head === undefined ? [] : [groupOf(frame, selectedHead(frame, state))];
     const values = layer === undefined ? [] : [layer, ...group];

@@ -67,7 +67,10 @@ export interface View {
   readonly reads: readonly string[];
   /** Metrics and fields that the view also draws if a frame has them. */
   readonly optional?: readonly string[];
-  /** Fields that the view reads only for the chosen head of the first prompt. */
+  /**
+   * Metrics and fields that the view reads of the first prompt: only those of the chosen head, if they can be read so.
+   * Means over the prompts, which `reads` gives, must not be combined with these.
+   */
   readonly headReads?: readonly string[];
   /** Whether all shown subjects are lines of one picture. */
   readonly drawsAllSubjects?: boolean;

@@ -184,9 +184,13 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
     .range([LEFT + 4, width - RIGHT]);
   const minimum = Math.min(...ys);
   // The y axis begins at 0 even if a value is slightly below 0.
-  const low = !log && !data.tight && minimum > -0.03 * Math.max(...ys) ? 0 : minimum;
+  const startsAtZero = !log && !data.tight && minimum > -0.03 * Math.max(...ys);
+  // A single value makes no axis: it then begins or ends at 0.
+  const isSingle = !log && minimum === Math.max(...ys);
+  const low = startsAtZero ? 0 : isSingle ? Math.min(0, minimum) : minimum;
+  const high = isSingle ? Math.max(0, minimum) : Math.max(...ys);
   const y = (log ? scaleLog() : scaleLinear())
-    .domain(ys.length ? [low, Math.max(...ys) || 1] : [log ? 0.1 : 0, 1])
+    .domain(ys.length ? [low, high || (low < 0 ? 0 : 1)] : [log ? 0.1 : 0, 1])
     .range([height - bottom, TOP]);
   const tickCount = height < 110 ? 2 : 4;
   if (!log) (y as ReturnType<typeof scaleLinear>).nice(tickCount);

@@ -218,6 +218,14 @@ const railWords = ({ architecture: { L, H }, sequences }: Frame): string => {
 
 const ABLATION_TEXT = 'To ablate a head is to set its output to 0; the first token stays visible.';
 
+/** Says what the heads do instead if the first token is hidden. */
+const hiddenFirstReason = ({ operation, architecture }: Frame): string =>
+  !operation.normalizes
+    ? 'heads that attended to it now write something else'
+    : architecture.bias_key
+      ? 'this attention goes to other tokens and to the bias key'
+      : 'later rows still sum to 100%, so this attention is forced onto other tokens';
+
 function ablatedWords(
   frame: Frame,
   ablations: readonly SubjectEdit[],
@@ -225,7 +233,7 @@ function ablatedWords(
   context: Context,
 ): string {
   const withoutFirstSentence = Number.isFinite(hiddenRise)
-    ? `Without the first token to attend to, the loss changes by ${formatLossChange(hiddenRise!)} nats per token: all heads must attend elsewhere.`
+    ? `Without the first token to attend to, the loss changes by ${formatLossChange(hiddenRise!)} nats per token: ${hiddenFirstReason(frame)}.`
     : '';
   const rise = lossChangeOf(frame, ablations, context);
   return `${withoutFirstSentence} ${dormantWords({ dormant: ablations.length, sinks: sinkCount(frame) }, rise)}`.trim();
@@ -237,10 +245,7 @@ function withoutFirstWords(frame: Frame, rise: number | undefined): string {
   const change = Number.isFinite(loss)
     ? `goes from ${formatValue(loss)} to ${formatValue(loss + rise!)}`
     : `changes by ${formatLossChange(rise!)}`;
-  const reason = frame.operation.normalizes
-    ? 'rows still sum to 100%, so this attention is forced onto other tokens'
-    : 'heads that attended to it now write something else';
-  return `With the first token hidden from all later ones, in all heads, the loss ${change} nats per token: ${reason}. The button draws the map without it.`;
+  return `With the first token hidden from every token, itself included, in all heads, the loss ${change} nats per token: ${hiddenFirstReason(frame)}. The button draws the map without it.`;
 }
 
 /** Returns the sentences below the plain answer; empty if the view itself states the numbers. */

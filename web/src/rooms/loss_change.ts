@@ -20,11 +20,16 @@ export const WITHOUT_SECOND = withoutKey(1);
 export const canMeasureLossChange = (frame: Frame | undefined): frame is Frame =>
   frame !== undefined && !frame.recording && frame.T > 1 && !isBidirectional(frame);
 
-/** Returns two studies: that of a frame's subject, and that of the subject with further edits. */
+/**
+ * Returns two studies: that of a frame's subject, and that of the subject with further edits. Both read the text that
+ * the frame shows, generated tokens included.
+ */
 export function lossStudies(
-  { subject, question }: Frame,
+  { subject, question: typedQuestion, generated, tokens }: Frame,
   edits: readonly SubjectEdit[],
 ): readonly [Study, Study] {
+  const ids = tokens.map(({ id }) => id);
+  const question = generated ? { ...typedQuestion, ids } : typedQuestion;
   const parsedSubject = parseSubject(subject)!;
   const editedSubject = printSubject({
     ...parsedSubject,

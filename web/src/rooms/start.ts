@@ -26,11 +26,13 @@ import {
   firstKey,
   gridOf,
   isBidirectional,
+  isCommonToken,
   layerNumber,
   selectedHead,
   type Frame,
   type Head,
 } from '../frame';
+import { INPUTS } from '../ask/question';
 import type { State } from '../ask/state';
 import { sizeWords } from '../run/progress';
 import { NO_WEIGHTS } from '../run/recordings';
@@ -42,13 +44,16 @@ import {
   alphaOf,
   capitalize,
   attentionWords,
+  cutWords,
   headName,
   isBelowUniform,
+  isFirstHidden,
   meanAlpha,
   formatPercent,
   rowsWords,
   firstTokenText,
   shareWords,
+  spreadWords,
   stampWords,
   sumWords,
 } from '../words';
@@ -98,7 +103,7 @@ function secondModelWords(frames: readonly Frame[], claims: readonly Claim[]): s
     return ` Softmax must hand out 100% per row: attention that finds no use goes to ${firstTokenText(frame)}, which every row sees. Sigmoid, trained alike, weighs each token on its own: rows may sum to anything.`;
   const otherName = areTwins(frame, otherFrame)
     ? 'a sigmoid model trained alike'
-    : modelName(otherFrame);
+    : otherFrame.title;
   const clause = `In ${otherName}, ${claim.kind === 'weak' ? 'it does' : 'they do'}`;
   if (otherClaim.kind === 'none') return ` ${clause} not.`;
   return otherClaim.kind === claim.kind ? ` ${clause}, too.` : '';
@@ -122,7 +127,9 @@ export function leadSentence(frames: readonly Frame[], claims: readonly Claim[])
 }
 
 export function sideWords(claim: Claim, frame: Frame): TemplateResult {
-  const firstToken = firstTokenText(frame);
+  // The number may be a mean over prompts that begin differently.
+  const isCommon = isCommonToken(frame, firstKey(frame));
+  const firstToken = isCommon ? firstTokenText(frame) : 'the first token';
   const shareText = html`<strong>${attentionWords(claim)}</strong>`;
   const shortName = headName(claim.at, frame);
   const { L, H } = frame.architecture;
@@ -147,18 +154,17 @@ function detailsWords(frame: Frame, claim: Claim): string {
   const { L, H } = frame.architecture;
   const { layer, head } = claim.at;
   const meanShareText = formatPercent(meanAlpha(frame), 0);
+  const evenNote = isFirstHidden(frame)
+    ? ''
+    : `; evenly spread ${spreadWords(frame)}, the first token would get ${formatPercent(claim.uniform, 0)}`;
   const comparison = frame.operation.normalizes
-    ? `; evenly spread over the tokens that each row sees, the first token would get ${formatPercent(claim.uniform, 0)}. The mean over all ${L * H} heads is ${meanShareText}`
+    ? `${evenNote}. The mean over all ${L * H} heads is ${meanShareText}`
     : `, ${sumWords(claim.rowSum)} on average. As a share of its row sums the first token gets ${formatPercent(alphaOf(frame, claim.at), 0)} in this head, ${meanShareText} on average`;
   return (
-    `${capitalize(modelName(frame))}: head ${headName(claim.at, frame)} (layer ${layerNumber(frame, layer)}, head ${head}, counted from 0) ` +
+    `${capitalize(frame.title)}: head ${headName(claim.at, frame)} (layer ${layerNumber(frame, layer)}, head ${head}, counted from 0) ` +
     `${claim.isStrongest ? `of ${L * H}, the one that gives the first token most` : 'is selected'}. ` +
     `${capitalize(rowsWords(claim))}${comparison}.`
   );
-}
-
-function modelName(frame: Frame | undefined): string {
-  return (frame?.title ?? '').replace(/ at step [\d,]+(?: of [\d,]+)?$/, '');
 }
 
 /** Returns the card of a quantized preview; undefined for exact weights. */
@@ -189,6 +195,18 @@ function previewMark(
   return html`<p class="hint preview">
     Preview: weights rounded to ${bits} bits each.
     <button type="button" @click=${askExact}>Use exact weights (${sizeWords(bytes)})</button>
+  </p>`;
+}
+
+/** Says what the models read if it is not the whole text in the field above. */
+function inputNote(frame: Frame | undefined): TemplateResult | typeof nothing {
+  if (!frame) return nothing;
+  const { sequences, dropped, question } = frame;
+  const otherInput = question.input === 'text' ? '' : INPUTS[question.input];
+  if (!otherInput && !dropped) return nothing;
+  const mapsNote = sequences > 1 ? ` The maps show the first of ${sequences} prompts.` : '';
+  return html`<p class="hint" data-input>
+    ${otherInput ? `The models read ${otherInput} here, not this text; type to change that.${mapsNote}` : `${cutWords(frame)}.`}
   </p>`;
 }
 
@@ -329,8 +347,10 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
                   </p>
                   <p class="hint" data-recorded>${NO_WEIGHTS}</p>
                 </div>`
-              : html`${textField(context, 2)}
-                  <p class="on-paper">${frames[0]?.question.prompt}</p>
+              : html`${textField(context, 2)} ${inputNote(frames[0])}
+                  <p class="on-paper">
+                    ${frames[0]?.question.input === 'text' ? frames[0].question.prompt : ''}
+                  </p>
                   <div class="text-tools">
                     ${startTokenButton(context, frames)} ${exampleField(context)}
                   </div>`
@@ -356,7 +376,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
         const claim =
           frame && claims[frames.findIndex((candidate) => candidate.subject === subject)]!;
         return html`<p class="twin twin-${i}">
-          ${frame ? html`<strong>${capitalize(modelName(frame))}</strong> <span>${frame.T < 2 ? `head ${headName(claim!.at)}` : sideWords(claim!, frame)}</span>` : hasError ? nothing : html`<span class="hint">Loading the second model …</span>`}
+          ${frame ? html`<strong>${capitalize(frame.title)}</strong> <span>${frame.T < 2 ? `head ${headName(claim!.at)}` : sideWords(claim!, frame)}</span>` : hasError ? nothing : html`<span class="hint">Loading the second model …</span>`}
         </p>`;
       }),
       captions,

@@ -22,10 +22,11 @@ export function remarkOf(claim: Claim): DrawOptions['remark'] {
   return { kind: kind === 'all' || kind === 'many' ? 'sink' : kind, text: REMARKS[kind](claim) };
 }
 
-/** Whether two models differ only in the attention operation. */
+/** Whether two models differ only in the attention operation: both are trained, or both at one step of training. */
 export function areTwins(frame: Frame, otherFrame: Frame): boolean {
   const ids = [frame, otherFrame].map(({ model: { id } }) => splitStep(id)?.id ?? id);
-  return ids.join() === 'softmax,sigmoid';
+  const [step, otherStep] = [frame, otherFrame].map(({ model: { step } }) => step?.step);
+  return ids.join() === 'softmax,sigmoid' && step === otherStep;
 }
 
 export function seedWords([frame, twinFrame]: readonly Frame[], context: Context): string {

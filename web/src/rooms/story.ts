@@ -5,6 +5,7 @@
 import { computed, signal, type ReadonlySignal } from '@preact/signals-core';
 import { html, nothing, render, type TemplateResult } from 'lit';
 import { defaults, type State } from '../ask/state';
+import { parseSubject } from '../ask/subject';
 import { LOG_SEQUENCES, stepWords } from '../ask/steps';
 import type { Measurement } from '../ask/zoo';
 import { claimOf } from '../claims';
@@ -45,6 +46,8 @@ import {
   tooShortNote,
   formatValue,
   MUST_SPEND_SENTENCE,
+  isFirstHidden,
+  spreadWords,
 } from '../words';
 import { cardOf } from './about';
 import { barsTable, linesTable } from './tables';
@@ -135,7 +138,10 @@ function sinkCountWords(frame: Frame): string {
         : share > 0
           ? 'Only one head does it.'
           : 'No head does it on this text.';
-  return `${opening} ${gridText} ${capitalize(headsWords(frame, share))} give the first token more than ${formatPercent(frame.eps, 0)}${frame.eps === defaults.eps ? ', the usual threshold' : ''} (evenly spread over the tokens that each row sees, it would be ${formatPercent(verdict.even, 0)}): such a head has an attention sink.`;
+  const evenNote = isFirstHidden(frame)
+    ? ''
+    : ` (evenly spread ${spreadWords(frame)}, it would be ${formatPercent(verdict.even, 0)})`;
+  return `${opening} ${gridText} ${capitalize(headsWords(frame, share))} give the first token more than ${formatPercent(frame.eps, 0)}${frame.eps === defaults.eps ? ', the usual threshold' : ''}${evenNote}: such a head has an attention sink.`;
 }
 
 /** Step 1: all heads, and the selected one beside them. */
@@ -526,6 +532,8 @@ const trainingStep: Build = (place, { context, scope }) => {
       if (!frame || !at || checkpointEntries[0]?.isStale) return;
       const claim = claimOf(frame, at, checkpointState.peek());
       const card = cardOf(frame, context);
+      // The first screen may show a checkpoint of a link, which has not learned it yet.
+      const isCheckpointShown = parseSubject(context.state.peek().shown[0]!)?.step !== undefined;
       const { step } = frame.model;
       const stepName = step ? stepWords(step.step, step.of) : 'After training';
       const uniformText = claim.isShare
@@ -538,7 +546,7 @@ const trainingStep: Build = (place, { context, scope }) => {
       render(
         html`<p class="answer">
             ${
-              card?.id === 'softmax'
+              card?.id === 'softmax' && !isCheckpointShown
                 ? 'This model began without a sink and learned it.'
                 : 'Where a head attends is learned in training.'
             }
@@ -602,7 +610,8 @@ const STEPS: readonly Build[] = [
 
 /** States what a model does without a sink, from twins that differ only in the attention operation. */
 function twinWords([frame, twinFrame]: readonly Frame[], context: Context): string {
-  if (!frame || !twinFrame || !areTwins(frame, twinFrame)) return '';
+  // The measured numbers are those of the trained weights.
+  if (!frame || !twinFrame || !areTwins(frame, twinFrame) || frame.model.step) return '';
   const metric = (frame: Frame, name: Measurement) =>
     Number(cardOf(frame, context)?.measured[name] ?? NaN);
   const [loss, twinLoss] = [metric(frame, 'loss'), metric(twinFrame, 'loss')];

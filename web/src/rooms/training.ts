@@ -61,7 +61,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     void context.theme.value;
     const entries = currentEntries();
     const freshFrames = framesOf(entries.filter(({ isStale }) => !isStale));
-    const verdicts = freshFrames.map(verdictOf);
+    const verdicts = freshFrames.map((frame) => verdictOf(frame));
     const sinkSentences = freshFrames.map((frame, i) => {
       const verdict = verdicts[i]!;
       // The clauses are joined to one sentence, so this one gets no period.

@@ -29,16 +29,38 @@ export async function measureAverages(
   { signal, onProgress }: Watch,
 ): Promise<Averages[]> {
   const numbersByCase = cases.map((): Record<string, number[]> => ({}));
+  const alphasByCase = cases.map((): Float32Array[] => []);
   const results = await sweep(model, ids, cases, {
     ...options,
     signal,
     onProgress: (p) => onProgress('', p.done, p.total, p),
-    onSequence: (tensors, _, i) => addPromptNumbers(numbersByCase[i]!, tensors),
+    onSequence: (tensors, _, i) => {
+      addPromptNumbers(numbersByCase[i]!, tensors);
+      if (tensors.alpha) alphasByCase[i]!.push(firstAlphasOf(tensors.alpha));
+    },
   });
-  return results.map(({ metrics }, i) => ({
-    ...averagesOf(metrics),
-    perPrompt: numbersByCase[i]!,
-  }));
+  return results.map(({ metrics }, i) => {
+    const averages = averagesOf(metrics);
+    const alphas = alphasByCase[i]!;
+    const tensors = alphas.length
+      ? { ...averages.tensors, first_alphas: joinRows(alphas) }
+      : averages.tensors;
+    return { ...averages, tensors, perPrompt: numbersByCase[i]! };
+  });
+}
+
+/** Returns alpha of the first key in every head, [L * H]. */
+function firstAlphasOf({ data, shape }: Tensor): Float32Array {
+  const T = shape.at(-1)!;
+  return Float32Array.from({ length: data.length / T }, (_, i) => data[i * T]!);
+}
+
+/** Returns a tensor [prompts, L * H]. */
+function joinRows(rows: readonly Float32Array[]): Tensor {
+  const width = rows[0]!.length;
+  const data = new Float32Array(rows.length * width);
+  rows.forEach((row, i) => data.set(row, i * width));
+  return { shape: [rows.length, width], data };
 }
 
 type Metrics = Awaited<ReturnType<typeof measure>>['metrics'];

@@ -21,6 +21,7 @@ interface MeasurementInput {
   readonly openModel: OpenModel;
   readonly ids: readonly (readonly number[])[];
   readonly edits: readonly Edit[];
+  readonly eps: number;
   readonly signal: AbortSignal;
   readonly onProgress: (done: number, total: number) => void;
 }
@@ -36,7 +37,7 @@ const effects: Measurement = {
   names: ['effect'],
   progressUnit: 'heads ablated',
   fits: (model) => !isBidirectional(model),
-  measure: async ({ openModel, ids, onProgress, ...options }) => {
+  measure: async ({ openModel, ids, eps: _, onProgress, ...options }) => {
     const effect = await headEffects(openModel.model, ids, {
       ...options,
       onProgress: ({ done, total }) => onProgress(done, total),
@@ -130,12 +131,15 @@ export function lengthsUpTo(T: number): number[] {
   return [...shorterLengths, T];
 }
 
-/** Measures alpha_1 of every head for beginnings of a prompt, in a single run that grows. */
+/**
+ * Measures alpha_1 of every head for beginnings of a prompt, in a single run that grows, and Sink_1 of each beginning:
+ * the share of heads above eps is taken of each prompt, since that of a mean over prompts would be another number.
+ */
 const lengths: Measurement = {
-  names: ['alpha_by_length', 'lengths'],
+  names: ['alpha_by_length', 'sink_by_length', 'uniform_by_length', 'lengths'],
   progressUnit: 'lengths',
   fits: (model) => !isBidirectional(model),
-  measure: async ({ openModel, ids, edits, signal, onProgress }) => {
+  measure: async ({ openModel, ids, edits, eps, signal, onProgress }) => {
     const T = ids[0]!.length;
     const measuredLengths = lengthsUpTo(T);
     let count = 0;
@@ -145,22 +149,37 @@ const lengths: Measurement = {
       const run = await replica.run(beginning, { edits, signal, fields, capacity: T });
       try {
         const alphas: number[] = [];
+        const uniform: number[] = [];
         for (const n of measuredLengths) {
           if (n > beginning.length) await run.update(promptIds.slice(0, n), { signal });
           const { data } = await run.metric('alpha');
           for (let start = 0; start < data.length; start += n) alphas.push(data[start]!);
+          uniform.push((await run.metric('alpha_uniform')).data[0]!);
           onProgress(++count, ids.length * measuredLengths.length);
         }
-        const shape = [measuredLengths.length, alphas.length / measuredLengths.length];
-        return { shape, data: Float32Array.from(alphas) };
+        const headCount = alphas.length / measuredLengths.length;
+        const sinks = measuredLengths.map((_, i) => {
+          const headAlphas = alphas.slice(i * headCount, (i + 1) * headCount);
+          return headAlphas.filter((alpha) => alpha > Math.fround(eps)).length / headCount;
+        });
+        const shape = [measuredLengths.length];
+        return {
+          alpha_by_length: { shape: [...shape, headCount], data: Float32Array.from(alphas) },
+          sink_by_length: { shape, data: Float32Array.from(sinks) },
+          uniform_by_length: { shape, data: Float32Array.from(uniform) },
+        };
       } finally {
         await run.close();
       }
     };
-    const results: Tensor[] = [];
-    for await (const tensor of spread(openModel.model, ids, measureText, { signal }))
-      results.push(tensor);
-    const averages = average({ alpha_by_length: results });
+    const results: Awaited<ReturnType<typeof measureText>>[] = [];
+    for await (const result of spread(openModel.model, ids, measureText, { signal }))
+      results.push(result);
+    const averages = average({
+      alpha_by_length: results.map(({ alpha_by_length }) => alpha_by_length),
+      sink_by_length: results.map(({ sink_by_length }) => sink_by_length),
+      uniform_by_length: results.map(({ uniform_by_length }) => uniform_by_length),
+    });
     const data = Float32Array.from(measuredLengths);
     const lengthsTensor = { shape: [measuredLengths.length], data };
     return { ...averages, tensors: { ...averages.tensors, lengths: lengthsTensor } };

@@ -373,9 +373,13 @@ export class Queue {
     signal.throwIfAborted();
     const { architecture, describe } = openModel.model;
     const context = contextOf(architecture, editsOf(parsedSubject, describe));
-    const prompts = await this.#loader.prompts(openModel, request.question, context);
-    if (isOpen(this.#runs.get(subject))) this.stopGenerating();
     const lastFrame = this.#entries.get(subject)?.frame;
+    // A further field needs a new run, which must not lose the generated tokens.
+    const prompts =
+      lastFrame?.generated && this.#runs.get(subject)?.key === key
+        ? lastFrame
+        : await this.#loader.prompts(openModel, request.question, context);
+    if (isOpen(this.#runs.get(subject))) this.stopGenerating();
     const T = prompts.tokens.length;
     const fields = fieldsToRecord(describe, request, { architecture, T });
     const lastRun = this.#runs.take(subject, (run) => canUpdate(run, openModel, T, fields));

@@ -246,7 +246,7 @@ export async function emptyFrame(
     ids: prompts.ids,
     eps: question.eps,
     dropped: prompts.dropped,
-    generated: 0,
+    generated: prompts.generated ?? 0,
     first: startTokens(prompts.tokens),
     special: await specialWords(tokenizer),
     ...(maskToken === undefined ? {} : { maskToken }),
@@ -277,10 +277,11 @@ export async function completeFrame(
 ): Promise<Frame> {
   const { reads, headReads } = request;
   const frame = withMapSide(partialFrame, describe, request);
-  const isMetric = (name: string) => describe.metrics.some((metric) => metric.name === name);
+  const metricOf = (name: string) => describe.metrics.find((metric) => metric.name === name);
   const requestOf = (name: string, at: Partial<Head> = {}): RunRead =>
-    isMetric(name)
-      ? { metric: name, eps: frame.eps, ...at }
+    metricOf(name)
+      ? // A metric that takes no head is read with those of all heads, as of this prompt.
+        { metric: name, eps: frame.eps, ...(metricOf(name)!.arguments.includes('layer') ? at : {}) }
       : { field: name, ...at, ...(name === 'att' ? mapOptions(frame, at) : {}) };
   const isLacking = (name: string) => name in (frame.lacks ?? {});
   const names = namesFor(describe, frame, reads).filter(

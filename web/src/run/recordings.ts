@@ -15,7 +15,7 @@ import { cachedPromise } from '../ask/cached';
 import { fetchNamed, InputError } from '../ask/errors';
 import type { Question } from '../ask/question';
 import { addressOfRecording, nameOfRecording } from '../ask/recordings';
-import type { Frame, NumberClass } from '../frame';
+import { uniformAlphas, type Frame, type NumberClass } from '../frame';
 import { averagesOf } from './averages';
 import { measurements } from './measurements';
 import { loadingProgress, type Choice, type OpenModel, type Watch } from './opened';
@@ -201,27 +201,13 @@ function fillGaps(frame: Frame): Frame {
       alpha,
       // Weights are shares if rows sum to 1.
       alpha_raw: normalizes ? alpha : nanTensor(L, H, T),
-      alpha_uniform: uniformAlpha(frame),
+      alpha_uniform: { shape: [T], data: uniformAlphas(frame) },
       sink_ratio: sinkRatio,
       sink_ratio_raw: normalizes ? sinkRatio : nanTensor(T),
       row_mass_summary: nanTensor(L, H, 3),
       ...tensors,
     },
   };
-}
-
-/** Returns alpha under uniform attention as the metric `alpha_uniform` does: (H_T - H_{k-1}) / (T-k+1) under a causal mask. */
-function uniformAlpha({ T, architecture: { mask } }: Frame): Tensor {
-  const data = new Float32Array(T);
-  const seesAll = mask.kind === 'bidirectional';
-  const prefix = seesAll ? T : Math.min(mask.prefix ?? 0, T);
-  let tail = 0;
-  for (let k = T - 1; k >= 0; k--) {
-    tail += 1 / Math.max(k + 1, prefix);
-    const earlier = k < prefix ? k / prefix : 0;
-    data[k] = (tail + earlier) / (seesAll ? T : T - k);
-  }
-  return { shape: [T], data };
 }
 
 function classOf({ conditions }: Recording): NumberClass {

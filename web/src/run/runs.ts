@@ -186,7 +186,7 @@ export async function runSubject(
 /** Takes a measurement with runs of its own, and returns the frame's numbers with its results. */
 export async function withMeasurement(
   measurement: Measurement,
-  { tensors, spread, title, edits }: Frame,
+  { tensors, spread, title, edits, eps }: Frame,
   openModel: OpenModel,
   ids: readonly (readonly number[])[],
   { signal, onProgress }: Watch,
@@ -195,6 +195,7 @@ export async function withMeasurement(
     openModel,
     ids,
     edits,
+    eps,
     signal,
     onProgress: (done, total) =>
       onProgress(`${title}, ${done} of ${total} ${measurement.progressUnit}`, done, total),

@@ -5,7 +5,7 @@
 import { svg, render, type TemplateResult } from 'lit';
 import { firstKey, groupOf, mean, ofHead, visibleKeyEnd, type Frame, type Head } from '../frame';
 import { quantity } from '../save/numbers';
-import { headWords, quote, formatValue, formatSigned, tokenWord } from '../words';
+import { firstPromptWords, headWords, quote, formatValue, formatSigned, tokenWord } from '../words';
 import { addElement, setText, type View } from '../page/view';
 import { queryRange, shownQuery } from './query';
 
@@ -13,10 +13,13 @@ const SIZE = { width: 620, height: 334, x: 310, y: 260, radius: 230 } as const;
 /** The y coordinate of the axis below the arrows, which shows the projection of each tip onto the query. */
 const AXIS_Y = SIZE.y + 34;
 
-/** Returns the cosine of each query and key, [T, T], and the norm of each key, [T]; undefined if they cannot be drawn. */
+/**
+ * Returns the cosine of each query and key, [T, T], and the norm of each key, [T], both of the first prompt; undefined
+ * if they cannot be drawn.
+ */
 function keyVectorsOf(frame: Frame, at: Head) {
   const cos = frame.head?.tensors.qk_cos;
-  const norms = frame.tensors.key_norm;
+  const norms = frame.head?.tensors.key_norm;
   // A single token's key has no other key to compare with.
   if (!cos || !norms || frame.T < 2) return undefined;
   const group = { layer: at.layer, head: groupOf(frame, at) };
@@ -84,7 +87,7 @@ function sentence(frame: Frame, at: Head): string {
       ? ' It wins although it is short: a score is a length times a cosine, so a key that points away scores below zero, however long it is.'
       : '';
   return (
-    `${answerOf(comparison)} In ${headWords(at, frame)} the cosine of query and key is ${formatSigned(firstCosine)} on average with the first ` +
+    `${answerOf(comparison)} In ${headWords(at, frame)}${firstPromptWords(frame)} the cosine of query and key is ${formatSigned(firstCosine)} on average with the first ` +
     `key and ${formatSigned(otherCosine)} with the others; the first key is ${formatValue(normRatio)}× as long as these, and has the highest score in ` +
     `${winCount === rowCount ? 'all' : `${winCount} of the`} ${rowCount} later rows.${shortKeyNote}`
   );
@@ -151,11 +154,11 @@ export const arrows: View = {
     'the score of a key is how far its arrow reaches along the query, before scaling and position biases.',
   formula: 'q·k = ‖q‖ ‖k‖ cos(q, k)',
   source: 'Gu et al., ICLR 2025, figure 2',
-  reads: ['key_norm'],
-  headReads: ['qk_cos'],
-  numbers: ({ head, tensors }) => [
+  reads: [],
+  headReads: ['qk_cos', 'key_norm'],
+  numbers: ({ head }) => [
     quantity('cos', ['query', 'key'], head!.tensors.qk_cos!),
-    quantity('key_norm', ['layer', 'kv_head', 'key'], tensors.key_norm!),
+    quantity('key_norm', ['layer', 'kv_head', 'key'], head!.tensors.key_norm!),
   ],
   says: sentence,
   draw(root, { set }) {

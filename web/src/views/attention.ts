@@ -33,6 +33,7 @@ import {
   formatValue,
   sumWords,
   tokenWord,
+  isFirstHidden,
 } from '../words';
 import { cacheLast, addElement, setText, type DrawOptions, type View } from '../page/view';
 
@@ -209,7 +210,9 @@ export const attention: View = {
         ? `a weight of ${weightText} at most, the most that any head gives it`
         : `a mean weight of ${weightText}`;
     const sumsNote = claim.isShare
-      ? `; uniform attention would give it ${formatPercent(verdict.even, 0)}`
+      ? isFirstHidden(frame)
+        ? ''
+        : `; uniform attention would give it ${formatPercent(verdict.even, 0)}`
       : `; rows sum to ${sumWords(claim.rowSum)} on average`;
     const { side, block } = gridOf(frame);
     const blocksNote = frame.pooled

@@ -1,5 +1,5 @@
 /** Draws how long each head's cache keeps each key, in a row for each head. */
-import { headAt, mean, modelHead, type Frame } from '../frame';
+import { headAt, isCommonToken, mean, modelHead, type Frame } from '../frame';
 import { sequential } from '../plot/color';
 import { createHeatmap } from '../plot/heatmap';
 import { drawLegend } from '../plot/legend';
@@ -33,7 +33,7 @@ export const cache: View = {
     const { data } = frame.tensors.keeps_first!;
     const share = mean(data);
     const count = Math.round(data.length * share);
-    return `${capitalize(settingName(frame))}: ${count} of ${data.length} heads (${formatPercent(share, 0)}) keep the first token, ${quote(frame, 0)}, until the end.`;
+    return `${capitalize(settingName(frame))}: ${count} of ${data.length} heads (${formatPercent(share, 0)}) keep the first token${isCommonToken(frame, 0) ? `, ${quote(frame, 0)},` : ''} until the end.`;
   },
   draw(root, { set, point }) {
     const captionElement = addElement(root, 'caption', 'p');

@@ -16,7 +16,7 @@ import { diverging } from '../plot/color';
 import { createHeatmap } from '../plot/heatmap';
 import { drawLegend } from '../plot/legend';
 import { quantity } from '../save/numbers';
-import { headWords, formatPercent, quote, formatSigned, tokenWord } from '../words';
+import { commonQuote, headWords, formatPercent, quote, formatSigned, tokenWord } from '../words';
 import { axesOf } from './attention';
 import { createHeadMap } from './head_map';
 import { addElement, setText, type View } from '../page/view';
@@ -51,8 +51,8 @@ function sentence(frame: Frame, base: Frame, at: Head): string {
     (run) => firstTokenWeights(run)[at.layer * run.architecture.H + at.head]!,
   );
   const lossWords = finiteChanges.length
-    ? `The loss changes by ${formatSigned(mean(finiteChanges), 3)} nats per token, most at token ${largestAt} ` +
-      `${quote(frame, largestAt)}: ${formatSigned(change[largestAt]!)}. `
+    ? `The loss changes by ${formatSigned(mean(finiteChanges), 3)} nats per token, most at token ${largestAt}` +
+      `${commonQuote(frame, largestAt)}: ${formatSigned(change[largestAt]!)}. `
     : '';
   return `${lossWords}The first token’s mean weight in ${headWords(at, frame)} is ${formatPercent(after!, 0)}; in the baseline it is ${formatPercent(before!, 0)}.`;
 }

@@ -5,25 +5,17 @@ import { formatPercent, formatValue } from '../words';
 import type { View } from '../page/view';
 import { createChartDraw } from './chart_draw';
 
-function sinkByLength({ tensors, eps }: Frame) {
+function sinkByLength({ tensors }: Frame) {
   const { data, shape } = tensors.alpha_by_length!;
   const [n, heads] = shape as [number, number];
-  const lengths = Array.from(tensors.lengths!.data);
-  const alphasByLength = Array.from({ length: n }, (_, i) =>
-    Array.from(data.subarray(i * heads, (i + 1) * heads)),
-  );
-  const harmonicNumber = (T: number) =>
-    Array.from({ length: T }, (_, t) => 1 / (t + 1)).reduce((a, b) => a + b, 0);
   return {
     /** The number of tokens of each beginning of the prompts. The other arrays have an entry for each. */
-    lengths,
-    /** The share of heads whose mean alpha_1 exceeds eps. */
-    sink: alphasByLength.map(
-      (alphas) => alphas.filter((alpha) => alpha > Math.fround(eps)).length / heads,
-    ),
+    lengths: Array.from(tensors.lengths!.data),
+    /** The share of heads whose alpha_1 exceeds eps, averaged over the prompts. */
+    sink: Array.from(tensors.sink_by_length!.data),
     /** The mean of alpha_1 over the heads. */
-    alpha: alphasByLength.map((alphas) => mean(alphas)),
-    uniform: lengths.map((T) => harmonicNumber(T) / T),
+    alpha: Array.from({ length: n }, (_, i) => mean(data.subarray(i * heads, (i + 1) * heads))),
+    uniform: Array.from(tensors.uniform_by_length!.data),
   };
 }
 
@@ -36,7 +28,7 @@ export const context: View = {
     'as the model’s context shows all of it. Uniform attention gives the first token ever less.',
   formula: 'α₁(T) = mean over t ≤ T of A[t, 1]',
   source: 'Gu et al., ICLR 2025, figure 3',
-  reads: ['alpha_by_length', 'lengths'],
+  reads: ['alpha_by_length', 'sink_by_length', 'uniform_by_length', 'lengths'],
   fits: (frame) => !isBidirectional(frame) && frame.T > 16,
   numbers: (frame) => {
     const { lengths, sink, alpha } = sinkByLength(frame);

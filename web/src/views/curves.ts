@@ -1,7 +1,15 @@
 /** Draws Sink_1 by threshold, and Sink_1 by length of the text. */
-import { alphaOfKey, firstKey, isBidirectional, sharesOf, type Frame } from '../frame';
+import {
+  alphaOfKey,
+  firstKey,
+  isBidirectional,
+  sharesOf,
+  uniformAlphas,
+  visibleKeyEnd,
+  type Frame,
+} from '../frame';
 import { quantity } from '../save/numbers';
-import { firstTokenSubscript, formatPercent, formatValue } from '../words';
+import { firstTokenSubscript, isFirstHidden, formatPercent, formatValue } from '../words';
 import type { View } from '../page/view';
 import { createChartDraw } from './chart_draw';
 
@@ -9,10 +17,22 @@ const THRESHOLDS = Array.from({ length: 101 }, (_, i) => i / 100);
 /** The largest number of attention weights, of all heads together, that the page reads at once. */
 const MAX_WEIGHTS = 2 ** 24;
 
-const firstAlphas = (frame: Frame): number[] => [...alphaOfKey(frame, firstKey(frame))];
+/**
+ * Returns α₁ of every head of every prompt; their share above ε is then Sink₁(ε), the mean over the prompts. Of a
+ * recording of several prompts only the mean α₁ of each head is known.
+ */
+const firstAlphas = (frame: Frame): number[] => [
+  ...(frame.tensors.first_alphas?.data ?? alphaOfKey(frame, firstKey(frame))),
+];
+
+const areMeans = ({ sequences, tensors }: Frame): boolean => sequences > 1 && !tensors.first_alphas;
+
+/** Names what is compared with the thresholds. */
+const alphaName = (frame: Frame): string =>
+  `${areMeans(frame) ? 'mean ' : ''}α${firstTokenSubscript(frame)}`;
 
 const shareAbove = (eps: number, alphas: readonly number[]) =>
-  alphas.filter((alpha) => alpha > eps).length / alphas.length;
+  alphas.filter((alpha) => alpha > Math.fround(eps)).length / alphas.length;
 
 /** Returns the share of heads whose α₁ exceeds a threshold, for each of the thresholds. */
 function sinkByThreshold(frame: Frame): Float32Array {
@@ -25,8 +45,8 @@ export const threshold: View = {
   title: 'Sink₁ by threshold',
   question: 'How much does Sink₁ depend on ε?',
   how:
-    'The share of heads whose α₁, the mean over prompts, exceeds each threshold ε. A steep curve at the line means ' +
-    'that another ε would count other heads; the paper uses 0.3.',
+    'The share of heads whose α₁ exceeds each threshold ε, in each prompt and then averaged over the prompts. A steep ' +
+    'curve at the line means that another ε would count other heads; the paper uses 0.3.',
   formula: 'Sink₁(ε) = share of heads with α₁ > ε',
   source: 'Gu et al., ICLR 2025, section 3.2',
   reads: ['alpha', 'alpha_uniform'],
@@ -41,14 +61,17 @@ export const threshold: View = {
     if (!alphas.every(Number.isFinite)) return 'The attention of the first token is not recorded.';
     const symbol = `α${firstTokenSubscript(frame)}`;
     const uniform = formatValue(frame.tensors.alpha_uniform!.data[firstKey(frame)]!, 2);
-    return `Of ${alphas.length} heads, ${[0.1, 0.2, 0.3, 0.5].map((eps) => `${formatPercent(shareAbove(eps, alphas), 0)} have ${symbol} > ${eps}`).join(', ')}; uniform attention has ${symbol} = ${uniform}.`;
+    const { L, H } = frame.architecture;
+    const promptWords =
+      frame.sequences > 1 && !areMeans(frame) ? ` on average over ${frame.sequences} prompts` : '';
+    return `Of ${L * H} heads,${promptWords} ${[0.1, 0.2, 0.3, 0.5].map((eps) => `${formatPercent(shareAbove(eps, alphas), 0)} have ${alphaName(frame)} > ${eps}`).join(', ')}${isFirstHidden(frame) ? '' : `; uniform attention has ${symbol} = ${uniform}`}.`;
   },
   draw: createChartDraw(
     (frame, { at }) => threshold.says(frame, at),
     (frame, _, caption) => ({
       kind: 'lines',
       xLabel: 'threshold ε',
-      yLabel: `Sink${firstTokenSubscript(frame)}`,
+      yLabel: areMeans(frame) ? 'share of heads' : `Sink${firstTokenSubscript(frame)}`,
       domain: [0, 1],
       percent: true,
       dots: false,
@@ -57,7 +80,7 @@ export const threshold: View = {
       label: `Share of heads by threshold, ${frame.title}. ${caption}`,
       series: [
         {
-          name: `heads with α${firstTokenSubscript(frame)} > ε`,
+          name: `heads with ${alphaName(frame)} > ε`,
           color: '--sink',
           values: sinkByThreshold(frame),
           places: THRESHOLDS,
@@ -75,6 +98,13 @@ interface SinkByLength {
 }
 
 const cachedNumbers = new WeakMap<Frame, SinkByLength>();
+
+/**
+ * Returns the least number of tokens whose map is a corner of the whole one. In a shorter text the queries of a prefix
+ * would not see the whole prefix.
+ */
+const shortestLength = (frame: Frame): number =>
+  Math.max(firstKey(frame) + 1, visibleKeyEnd(frame, 0));
 
 /**
  * Returns the numbers by length. One map per head suffices: under a causal mask the map of the first n tokens is its
@@ -102,12 +132,11 @@ function sinkByLength(frame: Frame): SinkByLength {
       if (alpha > eps) result.sink[t]!++;
     }
   }
-  let sum = 0;
   for (let t = 0; t < T; t++) {
     result.mean[t]! /= headCount;
     result.sink[t]! /= headCount;
-    result.uniform[t] = t < key ? NaN : (sum += 1 / (t + 1)) / (t + 1 - key);
-    if (t < key) result.sink[t] = result.mean[t] = NaN;
+    result.uniform[t] = uniformAlphas({ architecture, T: t + 1 })[key] ?? NaN;
+    if (t + 1 < shortestLength(frame)) result.sink[t] = result.mean[t] = result.uniform[t] = NaN;
   }
   cachedNumbers.set(frame, result);
   return result;
@@ -139,8 +168,9 @@ export const length: View = {
   },
   says: (frame) => {
     const { sink, mean, uniform } = sinkByLength(frame);
-    const key = firstKey(frame);
-    const lengths = [8, 16, 32, 64, 128, 256, 512].filter((n) => n < frame.T && n > key);
+    const lengths = [8, 16, 32, 64, 128, 256, 512].filter(
+      (n) => n < frame.T && n >= shortestLength(frame),
+    );
     const subscript = firstTokenSubscript(frame);
     return [...lengths, frame.T]
       .slice(-4)

@@ -1,10 +1,25 @@
 /** Draws how much the loss changes when a head is ablated, and classifies the heads. */
 import { html, render } from 'lit';
 import { labelHead } from 'sinkscope';
-import { headAt, isBidirectional, largestMagnitude, mean, type Frame, type Head } from '../frame';
+import {
+  firstTokenWeights,
+  headAt,
+  isBidirectional,
+  largestMagnitude,
+  mean,
+  type Frame,
+  type Head,
+} from '../frame';
 import { diverging } from '../plot/color';
 import { quantity } from '../save/numbers';
-import { capitalize, headWords, formatPercent } from '../words';
+import {
+  capitalize,
+  headWords,
+  formatPercent,
+  shareWords,
+  tooShortNote,
+  verdictOf,
+} from '../words';
 import { createHeadMap } from './head_map';
 import { formatLossChange } from './settings';
 import { addElement, setText, type View } from '../page/view';
@@ -12,11 +27,20 @@ import { addElement, setText, type View } from '../page/view';
 /** The labels of heads in saved numbers, as `effects.how` defines them. */
 const LABELS = ['active', 'no-op', 'parked', 'broadcast'] as const;
 
-function labeledHeads({ tensors, architecture: { H }, eps }: Frame) {
+/**
+ * Labels each head. As everywhere on the page, a head has a sink if its share and, where rows need not sum to 1, also
+ * its raw weight exceed ε. In a text too short to tell sinks from uniform attention no head counts as one.
+ */
+function labeledHeads(frame: Frame) {
+  const { tensors, architecture, operation, eps } = frame;
+  const { H } = architecture;
+  const rawWeights = operation.normalizes ? undefined : firstTokenWeights(frame);
+  const { conclusive } = verdictOf(frame);
   return Array.from(tensors.effect!.data, (effect, i) => {
     const share = tensors.first_share!.data[i]!;
+    const judgedShare = conclusive ? Math.min(share, rawWeights?.[i] ?? share) : 0;
     const contribution = tensors.contribution!.data[i]!;
-    const { label: name, dormant } = labelHead({ eps, share, contribution, effect });
+    const { label: name, dormant } = labelHead({ eps, share: judgedShare, contribution, effect });
     const label: (typeof LABELS)[number] = name === 'no-op' && !dormant ? 'parked' : name;
     return { ...headAt(i, H), effect, share, label, dormant };
   });
@@ -45,15 +69,18 @@ export const dormantHeads = (frame: Frame): readonly Head[] =>
 export const sinkCount = (frame: Frame): number =>
   labeledHeads(frame).filter((head) => kindOf(head) !== 'none').length;
 
-const dormantWords = (heads: readonly LabeledHead[]): string =>
-  `${heads.filter(({ dormant }) => dormant).length} of ${heads.length} heads are dormant on this text: each has a sink, and ` +
-  'the model predicts as well without it.';
+function dormantWords(heads: readonly LabeledHead[], frame: Frame): string {
+  const verdict = verdictOf(frame);
+  if (!verdict.conclusive) return tooShortNote(verdict, frame.T, frame.eps);
+  return `${heads.filter(({ dormant }) => dormant).length} of ${heads.length} heads are dormant on this text: each has a sink, and the model predicts as well without it.`;
+}
 
 function changeWords(heads: readonly LabeledHead[], frame: Frame, { layer, head }: Head): string {
   const selectedHead = heads[layer * frame.architecture.H + head]!;
+  const kindClause = verdictOf(frame).conclusive ? `${kindWords(selectedHead)}: it ` : '';
   const largestHead = heads.reduce((a, b) => (Math.abs(b.effect) > Math.abs(a.effect) ? b : a));
   return (
-    `${capitalize(headWords(selectedHead))} ${kindWords(selectedHead)}: it gives the first token ${formatPercent(selectedHead.share, 0)} of its attention, and ` +
+    `${capitalize(headWords(selectedHead))} ${kindClause}gives the first token ${formatPercent(selectedHead.share, 0)} ${shareWords(frame)}, and ` +
     `ablating it changes the loss by ${formatLossChange(selectedHead.effect)}. Ablating ${headWords(largestHead)} changes the loss most, by ` +
     `${formatLossChange(largestHead.effect)} nats per token.` +
     (heads.some(({ effect }) => effect < 0)
@@ -64,7 +91,7 @@ function changeWords(heads: readonly LabeledHead[], frame: Frame, { layer, head 
 
 function sentence(frame: Frame, at: Head): string {
   const heads = labeledHeads(frame);
-  return `${dormantWords(heads)} ${changeWords(heads, frame, at)}`;
+  return `${dormantWords(heads, frame)} ${changeWords(heads, frame, at)}`;
 }
 
 export const effects: View = {
@@ -73,7 +100,8 @@ export const effects: View = {
   question: 'Which heads matter?',
   how:
     'Each cell is a head; its color shows how much the loss changes when the output of that head is set to 0. A head ' +
-    'has a sink if more than ε of its attention goes to the first token. Frames mark dormant heads: those with a sink ' +
+    'has a sink if more than ε of its attention goes to the first token; where rows need not sum to 1, by its share and ' +
+    'by its raw weight. Frames mark dormant heads: those with a sink ' +
     'whose ablation changes the loss by less than 0.01 nats. On another text they may be used. Saved numbers call a head ' +
     'without a sink active, and one with a sink broadcast if the first token’s value makes up half or more of its ' +
     'output, else no-op if it is dormant, else parked.',
@@ -84,7 +112,10 @@ export const effects: View = {
   numbers: (frame) => {
     const { tensors, architecture } = frame;
     const { L, H } = architecture;
-    const labels = labeledHeads(frame).map(({ label }) => LABELS.indexOf(label) + 1);
+    const { conclusive } = verdictOf(frame);
+    const labels = labeledHeads(frame).map(({ label }) =>
+      conclusive ? LABELS.indexOf(label) + 1 : NaN,
+    );
     const labelNames = LABELS.map((name, i) => `${i + 1} ${name}`).join(', ');
     const label = { shape: [L, H], data: Float32Array.from(labels) };
     const numbers = ['effect', 'first_share', 'contribution'].map((name) =>
@@ -102,14 +133,15 @@ export const effects: View = {
     table.setAttribute('aria-label', 'Heads by kind');
     return (frame, options) => {
       const heads = labeledHeads(frame);
+      const isCounted = verdictOf(frame).conclusive;
       const selectedWords = changeWords(heads, frame, options.at);
-      const caption = `${dormantWords(heads)} ${selectedWords}`;
+      const caption = `${dormantWords(heads, frame)} ${selectedWords}`;
       const maximum = largestMagnitude(
         options.frames.map(({ tensors }) => tensors.effect?.data ?? []),
         0.01,
       );
       // The room's answer already states the dormant heads.
-      setText(captionElement, options.isAnswered ? selectedWords : caption);
+      setText(captionElement, options.isAnswered && isCounted ? selectedWords : caption);
       drawMap(frame, options, {
         data: frame.tensors.effect!.data,
         scale: diverging(options.theme, maximum),
@@ -122,8 +154,10 @@ export const effects: View = {
             .map(({ layer, head }) => ({ row: layer, col: head })),
           name: 'dormant: a sink, and ablating the head changes the loss by less than 0.01',
         },
-        more: ({ row, col }) => `, ${TITLES[kindOf(heads[row * frame.architecture.H + col]!)]}`,
+        more: ({ row, col }) =>
+          isCounted ? `, ${TITLES[kindOf(heads[row * frame.architecture.H + col]!)]}` : '',
       });
+      table.hidden = !isCounted;
       render(
         html`<table class="metrics settings">
           <thead>

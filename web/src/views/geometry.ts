@@ -10,7 +10,14 @@ import { drawLegend } from '../plot/legend';
 import { drawRose } from '../plot/rose';
 import { quantity } from '../save/numbers';
 import type { State } from '../ask/state';
-import { firstTokenSubscript, headWords, formatValue, formatSigned, tokenWord } from '../words';
+import {
+  firstPromptWords,
+  firstTokenSubscript,
+  headWords,
+  formatValue,
+  formatSigned,
+  tokenWord,
+} from '../words';
 import { cacheLast, addElement, setText, type View } from '../page/view';
 
 const MAPS = {
@@ -52,15 +59,15 @@ export const geometry: View = {
     'the first key (colored) or any other key (gray).',
   formula: 'q·k = ‖q‖ ‖k‖ cos(q, k)',
   source: 'Gu et al., ICLR 2025, figure 2',
-  reads: ['cos_gap', 'key_ratio'],
-  headReads: ['qk_cos', 'qk_dot', 'qk_norm'],
+  reads: [],
+  headReads: ['qk_cos', 'qk_dot', 'qk_norm', 'cos_gap', 'key_ratio'],
   numbers: (frame) => {
     const { L, H } = frame.architecture;
     const maps = Object.values(MAPS).flatMap(({ metric }) => {
       const tensor = frame.head?.tensors[metric];
       return tensor ? [quantity(metric.replace('qk_', ''), ['query', 'key'], tensor)] : [];
     });
-    const gap = { shape: [L, H], data: frame.tensors.cos_gap!.data };
+    const gap = { shape: [L, H], data: frame.head!.tensors.cos_gap!.data };
     return [...maps, quantity('cosine_gap', ['layer', 'head'], gap)];
   },
   says: (frame, at) => {
@@ -68,9 +75,9 @@ export const geometry: View = {
     if (!cos) return '';
     const { G } = frame.architecture;
     const { first, others } = cosinesOf(cos.data, frame);
-    const ratio = frame.tensors.key_ratio!.data[at.layer * G + groupOf(frame, at)]!;
+    const ratio = frame.head!.tensors.key_ratio!.data[at.layer * G + groupOf(frame, at)]!;
     return (
-      `Cosine of query and key: ${formatSigned(mean(first))} with the first key, ${formatSigned(mean(others))} with the ` +
+      `Cosine of query and key${firstPromptWords(frame)}: ${formatSigned(mean(first))} with the first key, ${formatSigned(mean(others))} with the ` +
       `others. ‖k${firstTokenSubscript(frame)}‖ is ${formatValue(ratio)}× the mean norm of the others.`
     );
   },

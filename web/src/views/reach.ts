@@ -62,7 +62,7 @@ function sentence(frame: Frame): string {
   const mixingNote =
     lastBareMixing === undefined
       ? ''
-      : ` The mean distance of a token from the mean over tokens is ${formatValue(tensors.mixing!.data[architecture.L]!, 1)}, and ${formatValue(lastBareMixing, 1)} without the first token.`;
+      : ` The root-mean-square distance of a token from the mean over tokens is ${formatValue(tensors.mixing!.data[architecture.L]!, 1)}, and ${formatValue(lastBareMixing, 1)} without the first token.`;
   return (
     `Replacing token ${exchange.at}, ${quote(frame, exchange.at)}, by “${tokenWord(replacement)}”${frame.sequences > 1 ? ' in the first prompt' : ''}: after the last layer the residual stream of a later ` +
     `token changes on average by ${changePhrases.join(', ')}.${mixingNote}`

@@ -2,16 +2,21 @@
 import { comparableKeyCount, ofHead, type Frame, type Head } from '../frame';
 import { drawChart } from '../plot/chart';
 import { quantity } from '../save/numbers';
-import { headWords, formatPercent, quote } from '../words';
+import { commonQuote, headWords, formatPercent, tooShortNote, verdictOf } from '../words';
 import { addElement, setText, type View } from '../page/view';
 
-/** Returns up to four keys with a sink, the one with a sink in the most heads first. */
-function keysBySink(frame: Frame): { key: number; sink: number }[] {
-  const { data } = frame.tensors.sink_ratio!;
-  return Array.from(data.subarray(0, comparableKeyCount(frame)), (sink, key) => ({ key, sink }))
-    .filter(({ sink }) => sink > 0)
-    .sort((a, b) => b.sink - a.sink)
-    .slice(0, 4);
+/** Returns Sink_k of the first keys; where rows need not sum to 1, heads count by shares and by raw weights. */
+const sinksOf = (frame: Frame, keyCount: number): Float32Array =>
+  Float32Array.from({ length: keyCount }, (_, key) => verdictOf(frame, key).sink);
+
+/**
+ * Returns the keys with a sink that enough queries see, the one with a sink in the most heads first. In a short text
+ * uniform attention alone may exceed the threshold, and the first keys do not count.
+ */
+export function keysBySink(frame: Frame): { key: number; sink: number }[] {
+  return Array.from(sinksOf(frame, comparableKeyCount(frame)), (sink, key) => ({ key, sink }))
+    .filter(({ key, sink }) => sink > 0 && verdictOf(frame, key).conclusive)
+    .sort((a, b) => b.sink - a.sink);
 }
 
 const alphasOf = (frame: Frame, at: Head) =>
@@ -23,23 +28,28 @@ export const scores: View = {
   question: 'Is the sink only at the first token?',
   how:
     'Bars: αₖ of the selected head for every key that at least eight queries can see; dashed: uniform ' +
-    'attention. Below: Sinkₖ, the share of all heads with αₖ > ε, for the same keys (k = position + 1).',
+    'attention. Below: Sinkₖ, the share of all heads with αₖ > ε, for the same keys (k = position + 1). Where rows need ' +
+    'not sum to 1, both the share and the raw weight must exceed ε.',
   formula: 'αₖ = mean of A[t, k] over the queries t that see key k',
   source: 'Gu et al., ICLR 2025, section 3.2',
-  reads: ['alpha', 'sink_ratio', 'alpha_uniform'],
-  numbers: ({ tensors, T }, at) => [
-    quantity('alpha', ['key'], { shape: [T], data: ofHead(tensors.alpha!, at) }),
-    quantity('alpha_of_even_attention', ['key'], tensors.alpha_uniform!),
-    quantity('sink', ['key'], tensors.sink_ratio!),
-  ],
+  reads: ['alpha', 'sink_ratio', 'sink_ratio_raw', 'alpha_uniform'],
+  numbers: (frame, at) => {
+    const { tensors, T } = frame;
+    return [
+      quantity('alpha', ['key'], { shape: [T], data: ofHead(tensors.alpha!, at) }),
+      quantity('alpha_of_even_attention', ['key'], tensors.alpha_uniform!),
+      quantity('sink', ['key'], { shape: [T], data: sinksOf(frame, T) }),
+    ];
+  },
   says: (frame) => {
     if (!frame.tensors.sink_ratio!.data.some(Number.isFinite))
       return 'Which keys have a sink is not recorded.';
-    const sinkKeys = keysBySink(frame);
+    const verdict = verdictOf(frame);
+    if (!verdict.conclusive) return tooShortNote(verdict, frame.T, frame.eps);
+    const sinkKeys = keysBySink(frame).slice(0, 4);
     if (!sinkKeys.length) return `No key has a sink in any head of ${frame.title}.`;
     const sinkWords = ({ key, sink }: (typeof sinkKeys)[number]) => {
-      const name = frame.sequences === 1 || key === 0 ? ` ${quote(frame, key)}` : '';
-      return `k = ${key + 1}${name} in ${formatPercent(sink, 0)}`;
+      return `k = ${key + 1}${commonQuote(frame, key)} in ${formatPercent(sink, 0)}`;
     };
     return `Sinks: ${sinkKeys.map(sinkWords).join(', ')} of the heads.`;
   },
@@ -62,8 +72,7 @@ export const scores: View = {
           { name: 'uniform attention', color: '--ink-2', values: uniform, dash: '3,3' },
         ],
       });
-      const sinkShares = (shownFrame: Frame) =>
-        shownFrame.tensors.sink_ratio!.data.subarray(0, comparableKeyCount(shownFrame));
+      const sinkShares = (shownFrame: Frame) => sinksOf(shownFrame, comparableKeyCount(shownFrame));
       drawChart(sinkChart, {
         kind: 'bars',
         from: 1,
@@ -72,7 +81,13 @@ export const scores: View = {
         domain: [0, Math.max(0.2, ...frames.flatMap((shownFrame) => [...sinkShares(shownFrame)]))],
         percent: true,
         label: `Share of heads with a sink at each key, ${frame.title}`,
-        series: [{ name: `αₖ > ${frame.eps}`, color: '--sink', values: sinkShares(frame) }],
+        series: [
+          {
+            name: `αₖ > ${frame.eps}${frame.operation.normalizes ? '' : ', share and raw weight'}`,
+            color: '--sink',
+            values: sinkShares(frame),
+          },
+        ],
       });
     };
   },

@@ -2,10 +2,18 @@
  * Draws the attention by layer on secondary sinks, which are keys after the first that receive far more than uniform
  * attention.
  */
-import { alphaOfKey, firstKey, isBidirectional, layerNumber, mean, type Frame } from '../frame';
+import {
+  alphaOfKey,
+  firstKey,
+  isBidirectional,
+  isCommonToken,
+  layerNumber,
+  mean,
+  type Frame,
+} from '../frame';
 import type { View } from '../page/view';
 import { createChartDraw } from './chart_draw';
-import { formatPercent, quote, formatValue } from '../words';
+import { commonQuote, formatPercent, quote, formatValue } from '../words';
 
 /** A secondary sink receives more than this multiple of uniform attention. */
 const SINK_MULTIPLE = 5;
@@ -48,7 +56,8 @@ function sentence(frame: Frame): string {
   const keys = keysByAttention(frame);
   const [strongest] = keys;
   if (!strongest) return '';
-  const nameOf = ({ key }: (typeof keys)[number]) => `token ${key} ${quote(frame, key)}`;
+  const nameOf = ({ key }: (typeof keys)[number]) =>
+    isCommonToken(frame, key) ? `token ${key} ${quote(frame, key)}` : `position ${key}`;
   const sinks = keys.filter(({ lifetime }) => lifetime > 0);
   const firstMean = mean(alphaOfKey(frame, firstKey(frame)));
   if (!Number.isFinite(firstMean)) return 'What each key receives is not recorded.';
@@ -110,7 +119,7 @@ export const secondary: View = {
     series: keysByAttention(frame)
       .slice(0, LINE_COUNT)
       .map(({ key, multiples }, i) => ({
-        name: `${key} ${quote(frame, key)}`,
+        name: `${key}${commonQuote(frame, key)}`,
         color: `--run-${i + 1}`,
         values: multiples,
         places: multiples.map((_, l) => layerNumber(frame, l)),

@@ -10,6 +10,7 @@ import {
   formatPercent,
   tooShortNote,
   formatValue,
+  isFirstHidden,
 } from '../words';
 import { createHeadMap } from './head_map';
 import { cacheLast, addElement, setText, type View } from '../page/view';
@@ -50,8 +51,8 @@ export const sinks: View = {
     const nearThresholdCount = frame.tensors.near_eps?.data[firstKey(frame)] ?? 0;
     return (
       `${headsWords(frame, verdict.sink)} give the first token more than ${formatPercent(frame.eps, 0)}` +
-      `${hasRawWeights ? ` both as a share and as a raw weight; rows sum to ${formatValue(meanRowSum(frame))} on average` : ''} (uniform ` +
-      `attention: ${formatPercent(verdict.even, 0)})${nearThresholdCount ? `; ${formatValue(nearThresholdCount, Number.isInteger(nearThresholdCount) ? 0 : 1)} within 0.002 of ε` : ''}.`
+      `${hasRawWeights ? ` both as a share and as a raw weight; rows sum to ${formatValue(meanRowSum(frame))} on average` : ''}` +
+      `${isFirstHidden(frame) ? '' : ` (uniform attention: ${formatPercent(verdict.even, 0)})`}${nearThresholdCount ? `; ${formatValue(nearThresholdCount, Number.isInteger(nearThresholdCount) ? 0 : 1)} within 0.002 of ε` : ''}.`
     );
   },
   draw(root, api) {
