@@ -91,8 +91,8 @@ first_with_all_ones(const unsigned char *source, size_t bytes, unsigned high, si
     return SIZE_MAX;
 }
 
-/* Returns the first number of the first block in which one of `halves` halves, at byte `at`, is not
- * finite. */
+/* Returns the index of the first number of the first block with a value that is not finite among
+ * its `halves` F16 values, which begin at byte `at` of the block; SIZE_MAX if there is none. */
 static size_t first_block_not_finite(const unsigned char *source, ss_dtype type, size_t at,
                                      size_t halves, size_t n) {
     size_t block = ss_dtype_block(type), bytes = ss_dtype_block_bytes(type);

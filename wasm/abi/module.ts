@@ -51,7 +51,7 @@ async function instantiate(address: URL, memory?: WebAssembly.Memory) {
       (error) => error instanceof WebAssembly.CompileError,
     );
   } catch (error) {
-    // The error of a browser names a directive of its own, not the one that a server should send.
+    // Browsers word this error differently, and none says that the server should send 'wasm-unsafe-eval'.
     const isForbidden = /content security policy|unsafe-eval/i.test(String(error));
     if (isForbidden)
       throw new SinkscopeError(

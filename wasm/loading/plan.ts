@@ -11,7 +11,7 @@ import type { Plan, PlanFile, ModelFiles, Source } from './types.ts';
 type ReadText = (file: PlanFile) => Promise<string>;
 type PlanOptions = {
   id: string;
-  /** The weights to take among several GGUF files. */
+  /** The name of the weights to take, if there are several files. */
   file?: string;
   readText: ReadText;
   /** Returns the files of subfolders, among which an index may find its shards. */

@@ -174,9 +174,9 @@ export async function compareRecordings(
  * of b].
  */
 function listComparedConditions(a: Conditions, b: Conditions): [string, unknown, unknown][] {
-  const sizeKeys = ['L', 'blocks', 'layers', 'H', 'G', 'operation'] as const;
+  const modelKeys = ['L', 'blocks', 'layers', 'H', 'G', 'operation'] as const;
   return [
-    ...sizeKeys.map((key) => [key, a.model[key], b.model[key]] as [string, unknown, unknown]),
+    ...modelKeys.map((key) => [key, a.model[key], b.model[key]] as [string, unknown, unknown]),
     ['first position', a.first.position, b.first.position],
     ['T', a.prompts.T, b.prompts.T],
     ['count', a.prompts.count, b.prompts.count],

@@ -57,11 +57,11 @@ export function policy(): Plugin {
       })),
     generateBundle() {
       // Other sites may load the element, the engine and the models, since no response depends on cookies or users.
-      const crossOriginHeaders = {
+      const sharingHeaders = {
         'Access-Control-Allow-Origin': '*',
         'X-Content-Type-Options': 'nosniff',
       };
-      const pageHeaders = { ...HEADERS, ...crossOriginHeaders };
+      const pageHeaders = { ...HEADERS, ...sharingHeaders };
       const formatRule = (path: string, headers: Readonly<Record<string, string>>) =>
         [path, ...Object.entries(headers).map(([name, value]) => `  ${name}: ${value}`)].join('\n');
       const source = [

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { Frame } from '../src/frame';
 import type { DrawOptions } from '../src/page/view';
-import { createJob, type Job } from '../src/views/job';
+import { createJobDraw, type Job } from '../src/views/job';
 import { turn } from './fixture';
 
 const frame = () => ({ tokens: [] }) as unknown as Frame;
@@ -24,7 +24,7 @@ describe('a job of a view', () => {
   beforeEach(() => {
     [results, root, drawnResults, failures] = [new WeakMap(), { dataset: {} }, [], []];
     const api = { fail: (error: unknown) => void failures.push(error) };
-    show = createJob(root as unknown as HTMLElement, api, {
+    show = createJobDraw(root as unknown as HTMLElement, api, {
       results,
       settings: ['goal', 'suffix'],
       run: (_, __, runSignal, onResult) => {

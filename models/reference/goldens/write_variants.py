@@ -243,8 +243,8 @@ def logit_parts_heads(arch: Architecture, weights: Weights, trace: Trace) -> Ten
 
 def compute_metrics(arch: Architecture, weights: Weights, trace: Trace, tokens: Tensor,
                     ) -> dict[str, Tensor]:
-    """Returns every metric of the core's table. Shares are those of the whole row, bias key included, even in metrics
-    without this key."""
+    """Returns every metric of the core's table. Shares are taken of the whole row, bias key included, even in metrics
+    that list the tokens alone."""
     T, bias, mask = trace.att.shape[-1], trace.att_bias, arch.mask
     rows = trace.att if bias is None else torch.cat([bias[..., None], trace.att], -1)
     share = OPERATIONS[arch.operation].to_shares(rows)

@@ -51,7 +51,7 @@ export function createJobParts(root: HTMLElement) {
 }
 
 /** Returns the view's draw function, which also stops the job when the frame or a setting changes. */
-export function createJob<T>(
+export function createJobDraw<T>(
   root: HTMLElement,
   { fail }: Pick<ViewApi, 'fail'>,
   { results, settings, run, draw }: JobDefinition<T>,

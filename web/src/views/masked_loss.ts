@@ -10,7 +10,7 @@ import type { MaskedLoss } from '../run/started';
 import { labeledQuantity } from '../save/numbers';
 import { formatNumber } from '../timeline/seeds';
 import { formatPercent } from '../words';
-import { createJob, createJobParts } from './job';
+import { createJobDraw, createJobParts } from './job';
 
 /** The finished share of the work, and the result once the work is complete. */
 interface Measurement {
@@ -105,7 +105,7 @@ export const maskedLoss: View = {
   draw(root, api) {
     const { showJob } = createJobParts(root);
     const chart = addElement(root, 'plot');
-    return createJob(root, api, {
+    return createJobDraw(root, api, {
       results,
       settings: [],
       run: async (frame, _, signal, onResult) => {

@@ -6,7 +6,7 @@ import { html } from 'lit';
 import type { SuffixResult, SuffixGoal } from 'sinkscope';
 import { numberField, segmentedControl } from '../page/controls';
 import { isBidirectional, type Frame } from '../frame';
-import { createJob, createJobParts } from './job';
+import { createJobDraw, createJobParts } from './job';
 import { addElement, type View } from '../page/view';
 import { drawChart } from '../plot/chart';
 import { labeledQuantity } from '../save/numbers';
@@ -86,7 +86,7 @@ export const suffix: View = {
   draw(root, api) {
     const { showJob } = createJobParts(root);
     const chart = addElement(root, 'plot');
-    return createJob(root, api, {
+    return createJobDraw(root, api, {
       results: searches,
       settings: ['goal', 'suffix'],
       async run(frame, { goal, suffix: length }, signal, onResult) {

@@ -5,7 +5,7 @@ import { addElement, type View } from '../page/view';
 import { drawChart } from '../plot/chart';
 import { labeledQuantity } from '../save/numbers';
 import { capitalize, formatPercent } from '../words';
-import { createJob, createJobParts } from './job';
+import { createJobDraw, createJobParts } from './job';
 
 /** The tasks measured so far, and the finished share of the work. */
 interface Measurement {
@@ -105,7 +105,7 @@ export const tasks: View = {
   draw(root, api) {
     const { showJob } = createJobParts(root);
     const chart = addElement(root, 'plot');
-    return createJob(root, api, {
+    return createJobDraw(root, api, {
       results,
       settings: [],
       run: async (frame, _, signal, onResult) => {

@@ -58,8 +58,8 @@ function zooStepOf(frame: Frame): { id: string; step?: number } {
 }
 
 /**
- * Records Sink_1 of a frame's checkpoint on a hub, and returns all visits to checkpoints of its repository under the
- * same conditions; undefined if the frame has no such checkpoint.
+ * Remembers Sink_1 of the frame's model if it is a checkpoint of a hub, and returns all visits so far to checkpoints of
+ * its repository under the same conditions; otherwise undefined.
  */
 function recordVisit(frame: Frame) {
   const checkpoint = checkpointOf(frame.model.id);

@@ -20,7 +20,7 @@ import {
   sentence,
   type Course,
 } from './unmasking_course';
-import { createJob, createJobParts } from './job';
+import { createJobDraw, createJobParts } from './job';
 import { addElement, type View } from '../page/view';
 
 interface UnmaskingRun {
@@ -102,7 +102,7 @@ export const unmasking: View = {
           @input=${(event: Event) => selectStep(Number((event.target as HTMLInputElement).value))}
       /></label>`;
     };
-    return createJob(root, api, {
+    return createJobDraw(root, api, {
       results: unmaskingRuns,
       settings: ['masked', 'denoise', 'hiddenKey'],
       async run(frame, { masked, denoise, hiddenKey }, signal, onResult) {
