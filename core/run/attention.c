@@ -339,8 +339,8 @@ void ss_recompute_rows(ss_pass *pass, ss_field_id field, int head, int t, int n,
     int rows_max = ss_min(SS_MAP_ROWS, pass->chunk);
     size_t bias = ss_bias_keys(arch);
     ss_feature feature = trace->choices[head].operation->feature;
-    if (feature == SS_FEATURE_MLP)
-        pass->layer = arch->layers[l]; /* edits of weights check the layer */
+    /* An MLP feature map multiplies by weights, whose edits read the layer of the pass. */
+    if (feature == SS_FEATURE_MLP) pass->layer = arch->layers[l];
     if (!is_single_row(pass, n, feature))
         pack_keys(pass, scratch, l, ss_arch_group(arch, l, h), feature,
                   (size_t)ss_mask_end(&trace->choices[head].mask, t + n - 1, trace->T));

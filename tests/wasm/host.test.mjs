@@ -128,7 +128,7 @@ describe('the browser host', () => {
       [undefined, false],
     ]) {
       withGlobals(t, { crossOriginIsolated: isApart });
-      assert.equal(browser.canShare(), shares);
+      assert.equal(browser.canShareMemory(), shares);
     }
     for (const [hardwareConcurrency, cores] of [
       [8, 8],

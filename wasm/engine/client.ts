@@ -1,7 +1,7 @@
 /**
  * Implements the engines, models and runs of types.ts over links to one or several backends.
  */
-import { canShare, cores, packageUrl, toPortable } from '#host';
+import { canShareMemory, cores, packageUrl, toPortable } from '#host';
 import { JOB_OPTIONS, check, checkList, checkOptions, urlOf } from '../abi/arguments.ts';
 import { argumentError, closedError, expect, expectInteger } from '../abi/errors.ts';
 import { MEMORY_BYTES } from '../abi/memory.ts';
@@ -76,7 +76,7 @@ export async function createEngine(options: EngineOptions = {}): Promise<EngineS
   const addressOf = (file: string) => new URL(file, binaryFolder(options.base)).href;
   const linksFor = async (purpose: Purpose) => {
     const binary = await chooseBinary(kernels, purpose);
-    const sharedFile = threads > 1 && canShare() ? sharedBinary(binary) : undefined;
+    const sharedFile = threads > 1 && canShareMemory() ? sharedBinary(binary) : undefined;
     // Only the first link gets threads: the others exist to run many jobs at a time.
     const threadOptions = sharedFile ? { address: addressOf(sharedFile), threads } : undefined;
     return Array.from(

@@ -42,7 +42,7 @@ export const hasWorkers = typeof Worker === 'function';
 /**
  * Returns whether memory can be shared: only in a page that its headers isolate from other sites.
  */
-export const canShare = () => globalThis.crossOriginIsolated === true;
+export const canShareMemory = () => globalThis.crossOriginIsolated === true;
 
 export const cores = () => navigator.hardwareConcurrency || 1;
 

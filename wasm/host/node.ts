@@ -30,7 +30,7 @@ export const packageUrl = (): string | undefined => new URL('..', import.meta.ur
 
 export const hasWorkers = true;
 
-export const canShare = () => true;
+export const canShareMemory = () => true;
 
 export const cores = availableParallelism;
 

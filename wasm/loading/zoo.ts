@@ -1,8 +1,8 @@
 /** Finds models that have a name without an owner: those of the npm package `sinkscope-page`. */
 
 /**
- * The names of the models: the softmax and sigmoid twins, and one model for each other way to do
- * without a sink on the first token.
+ * The names of the models: softmax, the same model with sigmoid attention, and one model for each
+ * of the other methods that avoid a sink on the first token.
  */
 export const ZOO_NAMES = ['softmax', 'sigmoid', 'softmax1', 'sink-logit', 'key-bias', 'gated'];
 

@@ -59,16 +59,16 @@ export function runsOf(
   groups: readonly Group[],
   runsById: Readonly<Record<string, DecisiveRuns>> = decisiveRuns(),
 ): Node[] {
-  const recipeRuns = groups.map(({ title, recipes }) => ({
+  const groupsWithRuns = groups.map(({ title, recipes }) => ({
     title,
     recipes: recipes.flatMap((id) =>
       Object.hasOwn(runsById, id) ? [{ id, runs: runsById[id]! }] : [],
     ),
   }));
-  for (const { title, recipes } of recipeRuns)
+  for (const { title, recipes } of groupsWithRuns)
     if (recipes.length === 0)
       throw new Error(`“${title}”: expected a recipe with a run, found none.`);
-  const allRuns = recipeRuns.flatMap(({ recipes }) => recipes.map(({ runs }) => runs));
+  const allRuns = groupsWithRuns.flatMap(({ recipes }) => recipes.map(({ runs }) => runs));
   const xDomain = domainOf(allRuns.flatMap((runs) => runs.loss));
   const yDomain = domainOf(allRuns.flatMap((runs) => runs.alpha));
   const scale =
@@ -102,12 +102,12 @@ export function runsOf(
     label('axis', (left + right) / 2, HEIGHT - 6, LOSS, 'middle'),
     label('axis', left, top - 1, ALPHA),
   ];
-  const meanPoints = recipeRuns.map(({ recipes }) =>
+  const meanPoints = groupsWithRuns.map(({ recipes }) =>
     recipes.map(({ runs }) => [x(meanOf(runs.loss)), y(meanOf(runs.alpha))] as const),
   );
   // A group's name is next to its last mean, or on the nearest free line above or below that mean.
   const nameBoxes: { readonly x: number; readonly y: number; readonly width: number }[] = [];
-  for (const [g, { title }] of recipeRuns.entries()) {
+  for (const [g, { title }] of groupsWithRuns.entries()) {
     const [lastX, lastY] = meanPoints[g]!.at(-1)!;
     const nameBox = { x: lastX + 9, width: title.length * LETTER_WIDTH };
     const isFree = (y: number) =>
@@ -119,13 +119,13 @@ export function runsOf(
           box.x < nameBox.x + nameBox.width &&
           nameBox.x < box.x + box.width,
       );
-    const candidates = recipeRuns.flatMap((_, i) => [
+    const candidates = groupsWithRuns.flatMap((_, i) => [
       lastY + 4 + i * LINE_HEIGHT,
       lastY + 4 - i * LINE_HEIGHT,
     ]);
     nameBoxes.push({ ...nameBox, y: candidates.find(isFree) ?? lastY + 4 });
   }
-  const marks = recipeRuns.map(({ title, recipes }, g) =>
+  const marks = groupsWithRuns.map(({ title, recipes }, g) =>
     make('g', { className: [`run-${g + 1}`] }, [
       make('polyline', {
         points: meanPoints[g]!.map((point) =>
@@ -161,7 +161,7 @@ export function runsOf(
       make('summary', {}, [text('The same as a table')]),
       table(
         ['Models', 'Recipe', 'Seeds', ALPHA, LOSS],
-        recipeRuns.flatMap(({ title, recipes }) =>
+        groupsWithRuns.flatMap(({ title, recipes }) =>
           recipes.map(({ id, runs }) => [
             title,
             titles.get(id) ?? id,

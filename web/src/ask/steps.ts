@@ -1,6 +1,6 @@
 /**
- * Checkpoints of models in ids: softmax@1400 is a model of the zoo at a step of its training. Checkpoints on a hub are
- * models of their own, named by revisions.
+ * How ids name checkpoints: softmax@1400 is the zoo's model softmax after 1,400 training steps. On a hub each checkpoint is
+ * a model of its own, named by its revision.
  */
 
 /** The conditions under which models/train/measure.py measured each checkpoint. */

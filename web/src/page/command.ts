@@ -88,7 +88,7 @@ export function commandOf(frame: Frame, file?: PromptFile): string | undefined {
     ...frame.edits.flatMap((edit) => ['--edit', editWords(edit)]),
     ...['--eps', String(frame.eps)],
     ...(arithmetic ? ['--arithmetic', arithmetic] : []),
-    // A text longer than the context ran with a streaming cache.
+    // `bytes` is present only if the run was streamed.
     ...(frame.bytes ? ['--streaming'] : []),
   ];
   return shellLine(words);

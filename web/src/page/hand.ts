@@ -74,10 +74,13 @@ export function interventionsOf(frame: Frame, state: State): Intervention[] {
     const name = `${key ? `token ${key}` : 'the first token'}${commonQuote(frame, key)}`;
     const [layer, head] = scope;
     const group = head === undefined ? [] : [groupOf(frame, selectedHead(frame, state))];
-    const values = layer === undefined ? [] : [layer, ...group];
+    const layerAndGroup = layer === undefined ? [] : [layer, ...group];
     interventions.push(
       { label: `Hide ${name}`, edit: makeEdit('hide_key', key, ...scope) },
-      { label: `Zero the value of ${name}`, edit: makeEdit('scale_value', key, 0, ...values) },
+      {
+        label: `Zero the value of ${name}`,
+        edit: makeEdit('scale_value', key, 0, ...layerAndGroup),
+      },
     );
   }
   interventions.push({
