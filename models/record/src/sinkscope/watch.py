@@ -99,8 +99,8 @@ class WatchedSequences:
                 self._sequences += self._batch
         if T != S and not self._continues_pass and call.key is not None and not call.key[:, :, -1].any():
             raise UnsupportedModel(
-                f"{probe.call_name(call)}: expected a cache of the tokens so far, found {S} keys for {T} queries, the last "
-                "ones empty: a static cache cannot be read; generate without cache_implementation"
+                f"{probe.call_name(call)}: expected a cache of the tokens so far, found {S} keys for {T} queries, the "
+                "last ones empty: a static cache cannot be read; generate without cache_implementation"
             )
         if T != S and not self._continues_pass:
             raise UnsupportedModel(
