@@ -407,6 +407,17 @@ def test_keys_without_weight_do_not_count_as_a_window() -> None:
     assert result.model["mask"] == {"kind": "window", "window": 5}
 
 
+def test_a_static_cache_is_refused_as_such() -> None:
+    model = FAMILIES["llama"].make("sdpa")
+    with sinkscope.watching(model), pytest.raises(UnsupportedModel, match="a static cache cannot be read"):
+        model.generate(
+            torch.tensor([PROMPTS[0]]), max_new_tokens=3, do_sample=False, cache_implementation="static"
+        )
+    cache = model(torch.tensor([PROMPTS[0]]), use_cache=True).past_key_values
+    with sinkscope.watching(model), pytest.raises(UnsupportedModel, match="before the cache is filled"):
+        model(torch.tensor([PROMPTS[0][:2]]), past_key_values=cache)
+
+
 def test_a_hybrid_that_is_watched_keeps_its_layer_numbers() -> None:
     make, layers = HYBRIDS["jamba"]
     model = make()

@@ -327,11 +327,12 @@ test('numbers of options are accepted up to their bounds', () => {
   ])
     assert.deepEqual(read(text, '--x'), value);
   const range = 'expected a number from 0.5 to 2';
+  const below = 'below 1000000000';
   for (const [read, text, sentence] of [
     [parsePositive, '0', '--x: expected a whole number above 0, got "0"'],
-    [parsePositive, '1234567890', '--x: expected a whole number above 0, got "1234567890"'],
+    [parsePositive, '1234567890', `--x: expected a whole number ${below}, got "1234567890"`],
     [parseCount, '', '--x: expected a whole number, got ""'],
-    [parseCount, '1234567890', '--x: expected a whole number, got "1234567890"'],
+    [parseCount, '1234567890', `--x: expected a whole number ${below}, got "1234567890"`],
     [(text) => parseNumber(text, 0.5, 2, '--x'), ' ', `--x: ${range}, got " "`],
     [(text) => parseNumber(text, 0.5, 2, '--x'), '2.01', `--x: ${range}, got "2.01"`],
     [(text) => parseNumber(text, 0.5, 2, '--x'), '0.49', `--x: ${range}, got "0.49"`],
@@ -467,6 +468,33 @@ test('a summary shows each metric as its shape allows', () => {
     `${note}, 1 of its texts too short for one${cutHint}`,
   ]);
   assert.equal(summaryLines({ cut: { ...shortCut.cut, short: 0 } })[2], `${note}${cutHint}`);
+  // Each text gives one sequence at most, so that more tokens of text would not give more.
+  for (const [counts, places] of [
+    [{ short: 0, texts: 2 }, 'one for each of 2 texts'],
+    [{ short: 0, texts: 1 }, 'one for each of 1 text'],
+    [
+      { short: 1, texts: 3 },
+      'one for each of 3 texts except 1 too short; fewer --tokens than 10 give more',
+    ],
+  ])
+    assert.equal(
+      summaryLines({ cut: { ...shortCut.cut, ...counts } })[2],
+      `note: 2 of the 3 sequences asked for, ${places}`,
+    );
+  for (const [values, rangeText] of [
+    [[1, 2], 'k = 2: 2.000 at k = 2'],
+    [[1, 2, 5], 'k = 2-3: 5.000 at k = 3'],
+    [[1, 2, 5, 9], 'k = 2-3: 5.000 at k = 3'],
+  ])
+    assert.ok(
+      metricText(
+        row('keys', ['T']),
+        { metrics: { keys: metricMean([values.length], values) } },
+        {
+          defaults: { keys: 3 },
+        },
+      ).endsWith(`largest of ${rangeText}`),
+    );
   const mask = { ...result.architecture, mask: { kind: 'bidirectional' } };
   assert.equal(
     summaryLines({ architecture: mask })[2],
@@ -486,7 +514,7 @@ test('a summary shows each metric as its shape allows', () => {
   assert.deepEqual(laterText.slice(2, 5), [
     'Sink_2            25.00% (deviation 12.50%)',
     'keys              2.000 (deviation 0.000); largest of the other k up to 3: 3.000 at k = 3',
-    'first             -; largest of the other k up to 3: 1.000 at k = 1',
+    'first             -; largest of the other k up to 2: 1.000 at k = 1',
   ]);
   assert.equal(laterText[7], 'heads             mean 900.00%, largest 900.00% (L0H0)');
   const byEps = [0.3, 0.5].map((eps) => ({ eps, metrics: { sink_ratio: metricMean([1], [eps]) } }));

@@ -45,7 +45,7 @@ test('map --csv has a line for each cell, with both tokens', async () => {
   const lines = stdout.trimEnd().split('\n');
   const T = tokens.length;
   assert.equal(lines.length, 4 + T * T);
-  assert.match(lines[0], /measured_by",Sinkscope \d+\.\d+\.\d+/);
+  assert.match(lines[0], /^# measured_by,Sinkscope \d+\.\d+\.\d+/);
   assert.equal(lines[3], 'query,query_text,key,key_text,weight');
   assert.equal(lines.at(-1).split(',').at(-1), String(map.data[T * T - 1]));
 });
@@ -80,6 +80,11 @@ test('generate prints the text and its continuation, from a file and from a chec
   const earlyResult = await runCli('generate', `${folder}@1400`, '--text', TEXT, ...drawOptions);
   assert.equal(earlyResult.status, 0, earlyResult.stderr);
   assert.ok(earlyResult.stdout.startsWith(TEXT) && !earlyResult.stdout.includes(written));
+  const { length } = await model.tokenizer.encode(TEXT);
+  const range = `expected an integer from 0 to ${128 - length}, got 200`;
+  await assert.rejects(model.generate(TEXT, { count: 200 }), { where: 'count', text: range });
+  const tooMany = await runCli('generate', folder, '--text', TEXT, '--count', '200');
+  assert.equal(tooMany.stderr, `sinkscope: --count: ${range}\n`);
 });
 
 test('invalid arguments are rejected with their place', async () => {

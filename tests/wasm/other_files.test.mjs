@@ -137,3 +137,17 @@ test('the command line finds shards in a folder below, and measures ids without 
     /without a tokenizer: expected token ids such as 1, 2, 3, got "a b c"/.test(stderr),
   );
 });
+
+test('a file that is named like GGUF and is none is refused as such', async () => {
+  await withEngine({}, async (engine) => {
+    for (const [content, found] of [
+      ['hello text', '"hell"'],
+      ['', '""'],
+    ])
+      await assert.rejects(engine.open({ weights: [new File([content], 'notes.gguf')] }), {
+        code: 'bad_file',
+        where: 'notes.gguf',
+        text: `expected a GGUF file, which begins with GGUF, or a config.json; found ${found}`,
+      });
+  });
+});

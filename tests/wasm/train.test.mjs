@@ -635,6 +635,19 @@ test('the loss on held-out text equals that of the reference', async () => {
   assert.match(lastEntry, new RegExp(`loss of the held text ${log[2].loss_held.toFixed(3)}$`));
 });
 
+test('held-out texts that are too short are refused with the name of their option', async () => {
+  const file = join(folder, 'long_enough.txt');
+  writeFileSync(file, 'You may reproduce and distribute copies of the Work. '.repeat(9));
+  const passages = join(folder, 'short.json');
+  writeFileSync(passages, JSON.stringify(['Once.', 'Once upon a time.']));
+  const from = fileURLToPath(new URL('models/zoo/softmax/', root));
+  const args = ['train', '--from', from, '--text-file', file, '--held-file', passages];
+  await assert.rejects(
+    promisify(execFile)(process.execPath, [cli, ...args]),
+    /--held-file: expected a text of at least 63 tokens, found \d in the longest; a smaller --length needs fewer\n/,
+  );
+});
+
 test('the train command continues from a folder with its tokenizer on a text', async () => {
   const file = join(folder, 'text.txt');
   writeFileSync(file, 'Once there was a king who had a golden ball. '.repeat(4));

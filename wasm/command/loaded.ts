@@ -123,6 +123,10 @@ export const withText =
           seed: parseCount(values.seed, '--seed'),
         }),
       });
+    } catch (error) {
+      // `count` also limits what a caller of the package asks for; here it is an option.
+      if (!(error instanceof SinkscopeError) || error.where !== 'count') throw error;
+      throw new SinkscopeError(error.code, '--count', error.text);
     } finally {
       await model.close();
     }

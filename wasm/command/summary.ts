@@ -69,7 +69,12 @@ function labelLines(result: MeasureResult, describe: Describe) {
 
 function cutNote({ cut, T }: Pick<MeasureResult, 'cut' | 'T'>) {
   if (!cut || cut.sequences >= cut.asked) return '';
-  const { asked, sequences, short, read } = cut;
+  const { asked, sequences, short, read, texts } = cut;
+  if (texts !== undefined) {
+    const exception = ` except ${short} too short; fewer --tokens than ${T} give more`;
+    const places = `each of ${texts} text${texts === 1 ? '' : 's'}${short > 0 ? exception : ''}`;
+    return `note: ${sequences} of the ${asked} sequences asked for, one for ${places}`;
+  }
   const shortTexts = short > 0 ? `, ${short} of its texts too short for one` : '';
   return (
     `note: ${sequences} of the ${asked} sequences asked for: the text has ${read} tokens${shortTexts}; ` +
@@ -118,7 +123,9 @@ export function metricText(
   if (letters[0] === 'T') {
     const otherKeys = mean.slice(0, keys).map((x, k) => (k === position ? null : x));
     const k = indexOfLargest(otherKeys);
-    const keyRange = position === 0 ? `k = 2-${keys}` : `the other k up to ${keys}`;
+    const last = Math.min(keys, mean.length);
+    const range = last > 2 ? `2-${last}` : `${last}`;
+    const keyRange = position === 0 ? `k = ${range}` : `the other k up to ${last}`;
     const largestOther =
       k >= 0 ? `; largest of ${keyRange}: ${format(mean[k])} at k = ${k + 1}` : '';
     return `${format(mean[position])}${deviationText}${largestOther}`;

@@ -160,6 +160,13 @@ async function cutHeldSequences(
     tokens: Number(length) - prefix.length,
     sequences: Number(held),
     special: 'none',
+  }).catch((error) => {
+    if (!(error instanceof SinkscopeError) || error.where !== 'text') throw error;
+    throw new SinkscopeError(
+      error.code,
+      '--held-file',
+      `${error.text}; a smaller --length needs fewer`,
+    );
   });
   return sequences.map((ids) => [...prefix, ...ids]);
 }

@@ -68,13 +68,18 @@ export function parseIds(list: string) {
   return tokens.map(({ id }) => id);
 }
 
+/** Returns the bound that a number exceeds: the upper one of more than 9 digits, else `other`. */
+function boundOf(text: string, other: string) {
+  return /^[1-9]\d{9,}$/.test(text) ? ' below 1000000000' : other;
+}
+
 export function parsePositive(text: string, name: string) {
-  expect(/^[1-9]\d{0,8}$/.test(text), name, 'a whole number above 0', text);
+  expect(/^[1-9]\d{0,8}$/.test(text), name, `a whole number${boundOf(text, ' above 0')}`, text);
   return Number(text);
 }
 
 export function parseCount(text: string, name: string) {
-  expect(/^\d{1,9}$/.test(text), name, 'a whole number', text);
+  expect(/^\d{1,9}$/.test(text), name, `a whole number${boundOf(text, '')}`, text);
   return Number(text);
 }
 

@@ -13,7 +13,7 @@ import {
   indexOfName,
   rowNamed,
 } from '../abi/errors.ts';
-import { readConfig, readWeights, sizeOf } from '../loading/files.ts';
+import { nameOf, readConfig, readWeights, sizeOf } from '../loading/files.ts';
 import { transfer } from './messages.ts';
 import { loadModule } from '../abi/module.ts';
 import type { Module } from '../abi/module.ts';
@@ -201,6 +201,7 @@ export class Backend {
         report('open', 0, 1);
         await pause();
         signal.throwIfAborted();
+        if (files.config === undefined) this.#expectGguf(blocks[0], files.weights[0]);
         const model = this.#open(config, blocks);
         await this.#pool?.start(model.architecture.parameters);
         report('open', 1, 1);
@@ -236,6 +237,14 @@ export class Backend {
 
   #releaseAll(blocks: { address: number }[]) {
     for (const { address } of blocks) this.#module.release(address);
+  }
+
+  /** Throws if a file that comes without a config is not a GGUF file, which has its own. */
+  #expectGguf({ address, bytes }: { address: number; bytes: number }, source: Source) {
+    const start = String.fromCharCode(...this.#module.bytes(address, Math.min(bytes, 4)));
+    if (start === 'GGUF') return;
+    const text = `expected a GGUF file, which begins with GGUF, or a config.json; found ${JSON.stringify(start)}`;
+    throw new SinkscopeError('bad_file', nameOf(source), text);
   }
 
   /** @param blocks the weight files; if the model opens, it owns them */

@@ -231,6 +231,9 @@ export class LoadedModel {
     const tokens = await this.tokenizer.encode(text, { special });
     const ids = tokens.map(({ id }) => id);
     const fields = fieldsFor(describe, reads);
+    const { context } = this.model.architecture;
+    const limit = edits.length > 0 ? describe.limits.tokens : context;
+    if (newTokens && ids.length <= limit) expectInteger(newTokens, 0, limit - ids.length, 'count');
     const capacity = newTokens && { capacity: ids.length + newTokens };
     const run = await this.model.run(ids, { fields, edits, ...capacity, signal, onProgress });
     try {

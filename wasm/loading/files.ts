@@ -176,6 +176,8 @@ function describeSource(source: Source): { name: string; bytes?: number; remote?
   return { name: placeOf(new URL(remote.url)), bytes: remote.bytes, remote };
 }
 
+export const nameOf = (source: Source) => describeSource(source).name;
+
 /** Returns the size of a source; NaN if only its server knows. */
 export const sizeOf = (source: Source) => describeSource(source).bytes ?? NaN;
 

@@ -78,6 +78,7 @@ export async function cutText(
   const { length: specialTokens } = await tokenizer.encode('', { special });
   const room = tokens - specialTokens;
   expect(room > 0, 'tokens', `more than the ${specialTokens} special ones`, tokens);
+  let texts = 0;
   let read = 0;
   let short = 0;
   let longest = 0;
@@ -86,13 +87,15 @@ export async function cutText(
     for (const sequence of cutTokens(encodedTokens, tokens, isOneText ? sequences : 1))
       results.push(sequence.map(({ id }) => id));
     const { length } = encodedTokens.filter((token) => !token.special);
+    texts++;
     read += length;
     longest = Math.max(longest, length);
     if (length < room) short++;
     if (results.length === sequences) break;
   }
-  onCut?.({ asked: sequences, sequences: results.length, room, read, short, longest });
+  const counts = { asked: sequences, sequences: results.length, room, read, short, longest };
+  onCut?.({ ...counts, ...(!isOneText && { texts }) });
   if (results.length > 0) return results;
-  const expected = `expected a ${lines ? 'line' : 'text'} of at least ${room} tokens`;
-  throw new SinkscopeError('argument', 'text', expected);
+  const expected = `expected a ${lines ? 'line' : 'text'} of at least ${room} tokens, found ${longest}`;
+  throw new SinkscopeError('argument', 'text', `${expected}${texts > 1 ? ' in the longest' : ''}`);
 }

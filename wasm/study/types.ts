@@ -30,6 +30,8 @@ export interface Cut {
   /** Number of texts that were too short for one sequence. */
   readonly short: number;
   readonly longest: number;
+  /** Number of texts, each of which gives one sequence at most; absent for one text that is cut throughout. */
+  readonly texts?: number;
 }
 
 /** What a file is split into: its lines, its blocks between blank lines, or the file as one text. */

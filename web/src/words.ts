@@ -386,10 +386,11 @@ export const OTHER_VOCABULARIES =
   'Losses are per token, and these models split the text into different tokens: a smaller loss is not a better model.';
 
 /**
- * A key for the text that a frame read. Frames of one question may differ in it, since a recording has its own texts.
+ * A key for the text that a frame read. Frames of one question may differ in it, since a recording has its own texts,
+ * of which it may keep none, but their hash.
  */
-const textKey = ({ tokens, sequences }: Frame): string =>
-  `${sequences} ${tokens.map(({ text, special }) => (special ? '' : text)).join('')}`;
+const textKey = ({ tokens, sequences, recording }: Frame): string =>
+  `${sequences} ${tokens.map(({ text, special }) => (special ? '' : text)).join('') || recording?.prompts.sha256}`;
 
 /** Lists the sinks of models that read different texts, without ranking them. */
 function sideBySideWords(frames: readonly Frame[]): string {

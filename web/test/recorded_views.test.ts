@@ -13,7 +13,7 @@ import { readsOf, tableOf } from '../src/rooms/metrics';
 import { build as figure } from '../src/rooms/figure';
 import { toCsv } from '../src/save/numbers';
 import { viewNamed, views } from '../src/views/index';
-import { formatPercent, formatValue } from '../src/words';
+import { comparisonWords, formatPercent, formatValue } from '../src/words';
 import { forgetPlots } from './drawn';
 import { bytesOf, openPage, stubScreen, wordsOf } from './engine';
 import { isBuilt, UNBUILT } from './fixture';
@@ -225,6 +225,18 @@ describe.skipIf(!isBuilt)(`a recording (${UNBUILT})`, () => {
       /^These models read different texts, so their sinks are not ranked\. .*Softmax model 62\.5% \(more than 30% in one prompt, T = 26; uniform attention would give it 15%\); llama, one prompt 50\.0% \(more than 30% in one prompt, T = 12; uniform attention would give it 26%\)/,
     );
     room.scope.end();
+  });
+
+  it('is not ranked with another one of which no prompt is kept, unless the hashes are equal', async () => {
+    const frame = await frameOf('one');
+    const withoutPrompt = (id: string, sha256: string) => {
+      const prompts = { ...frame.recording!.prompts, sha256 };
+      return { ...frame, title: id, tokens: [], recording: { ...frame.recording!, prompts } };
+    };
+    const words = (sha256: string) =>
+      comparisonWords([withoutPrompt('a', 'ab'), withoutPrompt('b', sha256)]);
+    expect(words('cd')).toMatch(/^These models read different texts/);
+    expect(words('ab')).not.toMatch(/different texts/);
   });
 
   it('of several prompts states that its map is that of the first prompt', async () => {

@@ -40,6 +40,7 @@ export function createControls(context: Context, pair: Pair, reset: () => void) 
       : remainingTime && !isOver
         ? ` · about ${remainingTime} to go`
         : '';
+    const timeWords = `${seconds.toFixed(1)} s${progressNote}`;
     const speedRow = settingsOf(settings, pair.tables).find(({ name }) => name === 'speed');
     return html`<button
         type="button"
@@ -61,8 +62,7 @@ export function createControls(context: Context, pair: Pair, reset: () => void) 
       <button type="button" aria-keyshortcuts="R" @click=${reset}>Reset</button>
       ${speedRow ? field('both', speedRow, settings) : nothing}
       <span class="lab-step"
-        >step <strong>${step}</strong> of ${steps}${pair.leadWords} · ${seconds.toFixed(1)}
-        s${progressNote}</span
+        >step <strong>${step}</strong> of ${steps}${pair.leadWords} · ${timeWords}</span
       >`;
   }
 

@@ -185,6 +185,8 @@ class Recording:
     def measure(self, eps: float | None = None) -> dict[str, Any]:
         """Returns the sink metrics as means over the prompts, under the keys of the JavaScript package's `measure`.
 
+        eps: one of the recorded thresholds; None takes the first, while the JavaScript package's default is 0.3.
+
         `sink`: Sink_k^eps, from 0 to 1. If rows need not sum to 1, it is the smaller of Sink_k^eps from shares and
             from weights (Gu et al. 2025, section 3.2).
         `alpha`: [L, H], the mean weight of the first token in each head, as the model uses it.
