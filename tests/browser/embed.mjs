@@ -918,6 +918,29 @@ export const embed = {
     }
   },
 
+  async 'where a system forces its colors, scales and swatches keep those of the pictures'(stage) {
+    const lookAt = async (hash, selector, pseudo) => {
+      const page = await visit(stage, `${stage.origin}/embed.html#${hash}`, {
+        forcedColors: 'active',
+      });
+      await waitUntilDrawn(page);
+      const part = page.locator(selector).first();
+      await part.waitFor();
+      const background = await part.evaluate((element, name) => {
+        const { backgroundImage, backgroundColor } = getComputedStyle(element, name);
+        return `${backgroundImage} ${backgroundColor}`;
+      }, pseudo);
+      await page.context().close();
+      return background;
+    };
+    assert.match(await lookAt('view=attention', '.scale .legend-bar'), /^linear-gradient/);
+    assert.match(await lookAt('view=sinks', '.legend .legend-bar'), /^linear-gradient/);
+    assert.match(
+      await lookAt('view=geometry&map=angle', '[style*="--swatch"]', '::before'),
+      /rgb\(176, 48, 90\)/,
+    );
+  },
+
   async 'an embed is usable at 320 px'(stage) {
     for (const view of ['attention', 'sinks', 'training', 'unmasking']) {
       const shown = view === 'unmasking' ? '&shown=diffusion' : '';

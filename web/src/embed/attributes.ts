@@ -81,7 +81,7 @@ export function writeAttributes(element: Element, state: State, names: readonly 
   }
 }
 
-export function printValue<N extends Name>(state: State, name: N): string {
+function printValue<N extends Name>(state: State, name: N): string {
   return (table[name] as { print: (value: State[N]) => string }).print(state[name]);
 }
 
