@@ -352,11 +352,15 @@ describe('a figure in its element', () => {
     const { host, root, live } = await start();
     const fit = fits.at(-1)!;
     let [width, limit] = [600, Infinity];
+    Object.defineProperties(host, {
+      offsetWidth: { get: () => width },
+      offsetHeight: {
+        get: () => Math.min(limit, parseFloat((root as HTMLElement).style.minHeight) || 480),
+      },
+    });
+    // On a slide that is drawn at half its size.
     host.getBoundingClientRect = () =>
-      ({
-        width,
-        height: Math.min(limit, parseFloat((root as HTMLElement).style.minHeight) || 480),
-      }) as DOMRect;
+      new DOMRect(0, 0, host.offsetWidth / 2, host.offsetHeight / 2);
     const roomAt = (size: number, height: number) => {
       [width, limit] = [size, height];
       resize();

@@ -245,12 +245,12 @@ export class Live {
   /** Whether the host's page limits the element's height, by whatever rule, so that its content does not extend it. */
   #isHeightLimited(): boolean {
     const host = this.#host;
-    // A hidden element has no size.
-    if (!host.getBoundingClientRect().width) return host.hasAttribute('data-box');
+    // A hidden element has no size. These sizes, unlike those on the screen, ignore that a slide deck scales its slides.
+    if (!host.offsetWidth) return host.hasAttribute('data-box');
     this.#root.style.minHeight = `${TALL}px`;
-    const { height } = host.getBoundingClientRect();
+    const { offsetHeight } = host;
     this.#root.style.minHeight = '';
-    return height < TALL;
+    return offsetHeight < TALL;
   }
 
   /** Shows the problems of the attributes, and reports those that are new. */
