@@ -672,6 +672,220 @@ export const embed = {
     }
   },
 
+  async 'an element is as wide as its host lets it be, and as high where the host says so'(stage) {
+    const element = (attributes = '') =>
+      `<sink-scope shown="softmax,sigmoid" prompt="The Cat sat." ${attributes}></sink-scope>`;
+    const within = (style, inside = element()) => `<div style="${style}">${inside}</div>`;
+    const narrow = {
+      block: element(),
+      flex: within('display: flex'),
+      column: within('display: flex; flex-direction: column; align-items: flex-start'),
+      grid: within('display: grid'),
+      table: `<table><tr><td>${element()}</td></tr></table>`,
+      float: within('float: left'),
+      'inline-block': within('display: inline-block'),
+    };
+    const high = {
+      'style sheet': `<style>sink-scope { height: 400px }</style>${element()}`,
+      percentage: within('height: 400px', element('style="height: 100%"')),
+      unit: element('width="100%" height="50vh"'),
+      pixels: element('height="400"'),
+      'flex box': within('display: flex; height: 400px', element('style="flex: 1"')),
+    };
+    const hosts = { ...narrow, ...high };
+    const pages = Object.fromEntries(
+      Object.entries(hosts).map(([name, body]) => [
+        `/${name}`,
+        `${FRAME_PAGE}<script type="module" src="${WRITTEN_ORIGIN}/sink-scope.js"></script>${body}<p id="next" style="clear: both">The text of the host.</p>`,
+      ]),
+    );
+    const site = await serveOtherSite(stage.origin, pages);
+    try {
+      const look = async (name, width) => {
+        const page = await visit(stage, `${site.address}/${name}`, {
+          viewport: { width, height: 800 },
+        });
+        await waitForRuns(page, 1);
+        await page.locator('sink-scope .heatmap').nth(1).waitFor({ state: 'attached' });
+        await page.locator('sink-scope .col-words span').nth(1).waitFor({ state: 'attached' });
+        if (name in high) await page.locator('sink-scope .fit').waitFor();
+        await staysWithin(page, width, `${name} at ${width}`);
+        const box = await page.locator('sink-scope').boundingBox();
+        const next = await page.locator('#next').boundingBox();
+        assert.ok(next.y >= box.y + box.height, `${name}: the host's text is below the figure`);
+        assert.deepEqual(page.troubles, []);
+        await page.context().close();
+        return box;
+      };
+      for (const name of Object.keys(narrow)) {
+        const { width } = await look(name, 390);
+        assert.ok(width > 360 && width <= 374, `${name}: ${width} px wide`);
+      }
+      assert.ok((await look('flex', 1280)).width > 1100, 'wide where there is room');
+      for (const name of Object.keys(high))
+        assert.equal((await look(name, 1000)).height, 400, name);
+    } finally {
+      site.close();
+    }
+  },
+
+  async 'a host’s text direction, case and spacing do not reach into the figure'(stage) {
+    const element =
+      '<sink-scope shown="softmax" prompt="The Cat sat on the mat at noon."></sink-scope>';
+    const hosts = {
+      '/plain': element,
+      '/rtl': `<div dir="rtl">${element}</div>`,
+      '/inherited': `<div style="text-transform: uppercase; text-indent: 3em; white-space: pre; letter-spacing: 3px; word-spacing: 9px; text-align: right; word-break: break-all">${element}</div>`,
+      // The line of the host is as high as the window is wide.
+      '/vertical': `<div style="writing-mode: vertical-rl; margin: 0; width: 984px">${element}</div>`,
+    };
+    const pages = Object.fromEntries(
+      Object.entries(hosts).map(([path, body]) => [
+        path,
+        `${FRAME_PAGE}<script type="module" src="${WRITTEN_ORIGIN}/sink-scope.js"></script>${body}`,
+      ]),
+    );
+    const site = await serveOtherSite(stage.origin, pages);
+    try {
+      const looks = [];
+      for (const path of Object.keys(hosts)) {
+        const page = await visit(stage, site.address + path, {
+          viewport: { width: 1000, height: 800 },
+        });
+        await waitForRuns(page, 1);
+        await page.locator('sink-scope .col-words span').first().waitFor();
+        looks.push(
+          await page.locator('sink-scope').evaluate((figure) => {
+            const left = figure.getBoundingClientRect().left;
+            const placeOf = (part) => [
+              part.innerText,
+              Math.round(part.getBoundingClientRect().left - left),
+              Math.round(part.getBoundingClientRect().width),
+            ];
+            const parts = '.col-words span, .row-words span, .stamp, .legend-place, h2';
+            return [...figure.shadowRoot.querySelectorAll(parts)].map(placeOf);
+          }),
+        );
+        await page.context().close();
+      }
+      const [plain, ...others] = looks;
+      assert.ok(plain.length > 12);
+      for (const [i, other] of others.entries())
+        assert.deepEqual(other, plain, Object.keys(hosts)[i + 1]);
+    } finally {
+      site.close();
+    }
+  },
+
+  async 'an unreadable attribute is named in the figure, and by one event'(stage) {
+    const elements = {
+      shown: '<sink-scope shown="HuggingFaceTB/SmolLM2-135M"></sink-scope>',
+      recording: '<sink-scope recording="http://["></sink-scope>',
+      view: '<sink-scope view="hedas"></sink-scope>',
+      controls: '<sink-scope controls="txt"></sink-scope>',
+      L100H100: '<sink-scope shown="softmax" layer="100" head="100"></sink-scope>',
+      'Type a sentence': '<sink-scope prompt=""></sink-scope>',
+    };
+    const pages = Object.fromEntries(
+      Object.entries(elements).map(([name, body]) => [
+        `/${encodeURIComponent(name)}`,
+        `${FRAME_PAGE}<script>globalThis.errors = []; addEventListener('error', ({ detail }) => errors.push(detail?.message))</script><script type="module" src="${WRITTEN_ORIGIN}/sink-scope.js"></script>${body}`,
+      ]),
+    );
+    const decoded = Object.fromEntries(
+      Object.entries(pages).map(([path, text]) => [decodeURIComponent(path), text]),
+    );
+    const site = await serveOtherSite(stage.origin, decoded);
+    try {
+      for (const name of Object.keys(elements)) {
+        const page = await visit(stage, `${site.address}/${encodeURIComponent(name)}`);
+        const note = page.locator('sink-scope .trouble', { hasText: name });
+        await note.waitFor();
+        if (name !== 'Type a sentence') await waitForRuns(page, 1);
+        const errors = await page.evaluate(() => globalThis.errors);
+        assert.equal(errors.length, 1, `${name}: ${errors.join('; ')}`);
+        assert.ok(errors[0].includes(name), errors[0]);
+        const finding = await page.locator('sink-scope .figure-foot').innerText();
+        assert.ok(!/Loading/.test(finding) || name !== 'Type a sentence', finding);
+        assert.deepEqual(page.troubles, []);
+        await page.context().close();
+      }
+    } finally {
+      site.close();
+    }
+  },
+
+  async 'an element directly in a dark shadow tree is dark, and draws again in another document'(
+    stage,
+  ) {
+    const hostPage = `${FRAME_PAGE}<script type="module" src="${WRITTEN_ORIGIN}/sink-scope.js"></script>
+      <div id="host"></div><iframe title="Another document" width="800" height="700"></iframe><script>
+      document.getElementById('host').attachShadow({ mode: 'open' }).innerHTML =
+        '<style>:host { display: block; background: #111; color: #eee }</style><sink-scope shown="softmax"></sink-scope>';
+      </script>`;
+    const site = await serveOtherSite(stage.origin, { '/': hostPage });
+    try {
+      const page = await visit(stage, site.address);
+      await page.locator('sink-scope[data-live][data-theme=dark]').waitFor();
+      const count = await page.evaluate(() => globalThis.runs.length);
+      await page.evaluate(() => {
+        const figure = document.getElementById('host').shadowRoot.querySelector('sink-scope');
+        const { contentDocument } = document.querySelector('iframe');
+        globalThis.moved = figure;
+        figure.addEventListener('run', () => globalThis.runs.push({}));
+        contentDocument.body.append(figure);
+      });
+      await waitForRuns(page, count + 1);
+      const moved = page.frameLocator('iframe').locator('sink-scope[data-live][data-theme=light]');
+      await moved.locator('.heatmap').waitFor();
+      const size = await moved.locator('.heatmap').boundingBox();
+      assert.ok(size.width > 300, 'with its styles');
+      assert.deepEqual(page.troubles, []);
+    } finally {
+      site.close();
+    }
+  },
+
+  async 'on paper an element shows its whole figure, whatever its box and its picture'(stage) {
+    const picture = `<a href="${WRITTEN_ORIGIN}/"><img src="${WRITTEN_ORIGIN}/cards/start.png" width="100%" alt="A map"></a>`;
+    const body =
+      `<sink-scope shown="softmax,sigmoid" width="600" height="400"></sink-scope>` +
+      `<sink-scope shown="softmax" view="norms" width="600" height="400">${picture}</sink-scope><p id="next">The text of the host.</p>`;
+    const hostPage = `${FRAME_PAGE}<script type="module" src="${WRITTEN_ORIGIN}/sink-scope.js"></script>${body}`;
+    const site = await serveOtherSite(stage.origin, { '/': hostPage });
+    try {
+      const page = await visit(stage, site.address);
+      await waitForRuns(page, 2);
+      await page.locator('sink-scope .fit.single').waitFor();
+      await page.evaluate(() => dispatchEvent(new Event('beforeprint')));
+      await page.emulateMedia({ media: 'print' });
+      const [box, pictured] = await page.locator('sink-scope').all();
+      const isVisible = (locator) => locator.evaluate((element) => element.checkVisibility());
+      for (const part of await box.locator('.cell, .cell-head, .stamp').all())
+        assert.ok(await isVisible(part), await part.innerText());
+      assert.ok(await isVisible(box.locator('[data-finding]')));
+      assert.deepEqual(
+        [await isVisible(pictured.locator('.room')), await isVisible(pictured.locator('img'))],
+        [true, false],
+      );
+      const bottoms = await page.evaluate(() =>
+        [...document.querySelectorAll('sink-scope')].map(
+          (figure) =>
+            figure.getBoundingClientRect().bottom -
+            figure.shadowRoot.querySelector('.figure-foot').getBoundingClientRect().bottom,
+        ),
+      );
+      for (const bottom of bottoms) assert.ok(bottom >= -1, `${bottom}`);
+      await page.emulateMedia({ media: 'screen' });
+      await page.evaluate(() => dispatchEvent(new Event('afterprint')));
+      await page.locator('sink-scope .fit.single').waitFor();
+      assert.equal((await box.boundingBox()).height, 400);
+      assert.deepEqual(page.troubles, []);
+    } finally {
+      site.close();
+    }
+  },
+
   async 'iframe and element have their size under a policy that forbids inline styles'(stage) {
     const page = await stage.open('room=explore', { waits: false });
     await page.locator('[data-view="attention"] .code').click();
@@ -702,6 +916,29 @@ export const embed = {
       assert.deepEqual(size, [480, 360], label);
       site.close();
     }
+  },
+
+  async 'where a system forces its colors, scales and swatches keep those of the pictures'(stage) {
+    const lookAt = async (hash, selector, pseudo) => {
+      const page = await visit(stage, `${stage.origin}/embed.html#${hash}`, {
+        forcedColors: 'active',
+      });
+      await waitUntilDrawn(page);
+      const part = page.locator(selector).first();
+      await part.waitFor();
+      const background = await part.evaluate((element, name) => {
+        const { backgroundImage, backgroundColor } = getComputedStyle(element, name);
+        return `${backgroundImage} ${backgroundColor}`;
+      }, pseudo);
+      await page.context().close();
+      return background;
+    };
+    assert.match(await lookAt('view=attention', '.scale .legend-bar'), /^linear-gradient/);
+    assert.match(await lookAt('view=sinks', '.legend .legend-bar'), /^linear-gradient/);
+    assert.match(
+      await lookAt('view=geometry&map=angle', '[style*="--swatch"]', '::before'),
+      /rgb\(176, 48, 90\)/,
+    );
   },
 
   async 'an embed is usable at 320 px'(stage) {

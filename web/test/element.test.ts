@@ -4,7 +4,7 @@ import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { defaults, type State } from '../src/ask/state';
 import { attributesOf, recordingOf, stateOf, writeAttributes } from '../src/embed/attributes';
 import '../src/embed/element';
-import { themeOf, watchTheme } from '../src/embed/theme';
+import { inheritanceParent, themeOf, watchTheme } from '../src/embed/theme';
 import { PATIENCE, turn } from './fixture';
 
 const lives: { state: State; follow: ReturnType<typeof vi.fn>; end: ReturnType<typeof vi.fn> }[] =
@@ -101,8 +101,13 @@ describe('attributes', () => {
     const id = recordingOf(element)!;
     expect(id).toMatch(/^recording:.*a%20b\.safetensors$/);
     expect(stateOf(element).state.shown).toEqual([id]);
-    expect(recordingOf(elementWith({ recording: '' }))).toBeUndefined();
-    expect(recordingOf(elementWith({ recording: 'http://[' }))).toBeUndefined();
+    expect(stateOf(element).problems).toEqual([]);
+    for (const recording of ['', 'http://[']) {
+      expect(recordingOf(elementWith({ recording }))).toBeUndefined();
+      expect(stateOf(elementWith({ recording })).problems).toEqual([
+        `The element gives recording the value “${recording}”, which it cannot have.`,
+      ]);
+    }
     expect(stateOf(elementWith({ shown: 'sigmoid' })).state.shown).toEqual(['sigmoid']);
   });
 
@@ -165,6 +170,17 @@ describe('the element sink-scope', () => {
       'norms',
       'relu,sigmoid',
     ]);
+    // Frameworks remove a property by undefined or null.
+    const settable = own as unknown as Record<string, unknown>;
+    settable.shown = undefined;
+    settable.T = null;
+    settable.prompt = undefined;
+    expect(['t', 'shown', 'prompt'].map((name) => own.getAttribute(name))).toEqual(
+      Array(3).fill(null),
+    );
+    settable.shown = 7;
+    expect(own.getAttribute('shown')).toBe('7');
+    settable.shown = null;
     expect([figure.internals.role, figure.internals.ariaLabel]).toEqual([
       'figure',
       'A figure of Sinkscope',
@@ -180,10 +196,18 @@ describe('the element sink-scope', () => {
         .cssRules[0]!.cssText.replace(/\s+/g, ' ')
         .replace(/ ?; ?/g, '; ');
     expect(rules()).toContain('width: 360px; height: 300px;');
-    figure.setAttribute('height', '12em nonsense');
-    figure.setAttribute('width', 'wide');
-    expect(rules()).toContain('height: 12px');
-    expect(rules()).not.toContain('width: ');
+    // Other lengths have a unit.
+    figure.setAttribute('height', ' 50vh');
+    figure.setAttribute('width', '100%');
+    expect(rules()).toContain('width: 100%; height: 50vh;');
+    expect(stateOf(figure).problems).toEqual([]);
+    for (const wrong of ['wide', '12em nonsense', '12;color:red', '0', '-5']) {
+      figure.setAttribute('height', wrong);
+      expect(rules(), wrong).not.toContain('height: ');
+      expect(stateOf(figure).problems, wrong).toEqual([
+        `The element gives height the value “${wrong}”, which it cannot have.`,
+      ]);
+    }
     expect(figure.hasAttribute('style')).toBe(false);
   });
 
@@ -271,6 +295,20 @@ describe('iframes of this site', () => {
 });
 
 describe('the theme of a host', () => {
+  it('is inherited through slots and shadow trees', () => {
+    document.body.innerHTML = '<div></div><p><b></b></p>';
+    const [host, parent] = [document.querySelector('div')!, document.querySelector('p')!];
+    const shadow = host.attachShadow({ mode: 'open' });
+    shadow.innerHTML = '<i></i>';
+    expect(inheritanceParent(shadow.querySelector('i')!)).toBe(host);
+    expect(inheritanceParent(parent.firstElementChild!)).toBe(parent);
+    // happy-dom assigns no slots.
+    const slot = document.createElement('slot');
+    Object.defineProperty(parent.firstElementChild!, 'assignedSlot', { value: slot });
+    expect(inheritanceParent(parent.firstElementChild!)).toBe(slot);
+    expect(inheritanceParent(document.documentElement)).toBe(null);
+  });
+
   const themeFor = (letters: string, behind = '', scheme = '') => {
     document.body.innerHTML = '<div><section></section></div>';
     const [outer, inner] = [document.querySelector('div')!, document.querySelector('section')!];

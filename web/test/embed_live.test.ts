@@ -25,7 +25,7 @@ const fakes = vi.hoisted(() => ({
   rooms: [] as { root: Element; context: unknown; scope: unknown }[],
   released: [] as string[][],
   admitted: [] as string[],
-  describe: { version: '1.2.3', fields: [] as object[] },
+  describe: { version: '1.2.3', fields: [] as object[], edits: [] },
 }));
 vi.mock('sinkscope', async (load) => ({ ...(await load<object>()), createEngine: vi.fn() }));
 vi.mock('../src/ask/zoo', async (load) => ({
@@ -66,17 +66,20 @@ const frameOf = (change: Partial<Frame> = {}) => {
 };
 
 /** The fitters that were created: the room that each fits, and how often it has ended. */
-const fits = vi.hoisted(() => [] as { roomOf: () => Element | null; ended: number }[]);
+const fits = vi.hoisted(
+  () => [] as { roomOf: () => Element | null; paused: number; ended: number }[],
+);
 vi.mock('../src/embed/fit', () => ({
   createFitter: (roomOf: () => Element | null) => {
-    const fit = { roomOf, ended: 0 };
+    const fit = { roomOf, paused: 0, ended: 0 };
     fits.push(fit);
-    return { look: () => {}, end: () => void fit.ended++ };
+    return { look: () => {}, pause: () => void fit.paused++, end: () => void fit.ended++ };
   },
 }));
 
 const holder = vi.hoisted(() => ({ theme: 'light', look: () => {}, isWatched: false }));
-vi.mock('../src/embed/theme', () => ({
+vi.mock('../src/embed/theme', async (load) => ({
+  ...(await load<object>()),
   themeOf: () => holder.theme,
   watchTheme: (_: Element, look: () => void) => {
     Object.assign(holder, { look, isWatched: true });
@@ -120,6 +123,7 @@ function createLive(hash = '', attributes: Record<string, string> = {}) {
     know: (entries: Record<string, { frame?: Frame; isStale?: boolean; error?: string }>) => {
       fakes.queues.at(-1)!.entries.value = new Map(Object.entries(entries));
     },
+    problems: () => [...inside.querySelectorAll('.room-problems > *')].map((p) => p.textContent),
     runs: () => reports.filter(([name]) => name === 'run').map(([, detail]) => detail),
     errors: () => reports.filter(([name]) => name === 'error').map(([, detail]) => detail),
   };
@@ -134,12 +138,13 @@ describe('the engine shared by the figures of a document', () => {
   it('is reported in the figure if it cannot be loaded; the next figure tries again', async () => {
     vi.mocked(createEngine).mockRejectedValue(new Error('no engine'));
     vi.stubGlobal('location', new URL('https://host.example/'));
-    const { errors, root } = await start();
+    const { errors, root, problems } = await start();
     // The element does not change the policy of a host's page.
     expect(trustOwnScripts).not.toHaveBeenCalled();
     vi.stubGlobal('location', base);
     expect(errors()).toEqual([{ message: 'no engine' }]);
-    expect(root.textContent).toBe('no engine');
+    // Not in the room, which the host's picture covers until the figure is drawn.
+    expect([root.textContent, problems()]).toEqual(['', ['no engine']]);
     vi.mocked(createEngine)
       .mockReset()
       .mockResolvedValue({} as never);
@@ -189,7 +194,7 @@ describe('the engine shared by the figures of a document', () => {
 describe('a figure in its element', () => {
   it('is built in the shadow root with the style of the page, once for each view', async () => {
     const { root, inside, live, room, context } = await start();
-    expect([room().root, inside.firstElementChild]).toEqual([root, root]);
+    expect([room().root, inside.lastElementChild]).toEqual([root, root]);
     expect(inside.adoptedStyleSheets).toHaveLength(1);
     const ended = vi.fn();
     (room().scope as Scope).onEnd(ended);
@@ -206,13 +211,34 @@ describe('a figure in its element', () => {
     expect((await start()).inside.adoptedStyleSheets[0]).toBe(inside.adoptedStyleSheets[0]);
   });
 
-  it('reports invalid attributes, initially and after changes', async () => {
-    const { errors, live, context } = await start('view=sinks&eps=many');
+  it('shows and reports invalid attributes, each once, initially and after changes', async () => {
+    const { errors, problems, live, context } = await start('view=sinks&eps=many');
     expect(errors()).toHaveLength(1);
-    live.follow({ state: context().state.value, problems: ['T: expected a number'] });
-    expect(errors().at(-1)).toEqual({ message: 'T: expected a number' });
+    expect(problems()).toEqual([expect.stringMatching(/eps.*many/)]);
+    const wrong = { state: context().state.value, problems: ['T: expected a number'] };
+    live.follow(wrong);
+    live.follow(wrong);
+    expect(errors().slice(1)).toEqual([{ message: 'T: expected a number' }]);
+    expect(problems()).toEqual(['T: expected a number']);
     context().fail(new Error('broken'));
     expect(errors().at(-1)).toEqual({ message: 'broken' });
+    expect(problems()).toEqual(['T: expected a number', 'broken']);
+    // A failure is shown until the next action, a problem of an attribute until the attribute changes.
+    context().set({ eps: 0.4 });
+    expect(problems()).toEqual(['T: expected a number']);
+    live.follow({ state: context().state.value, problems: [] });
+    expect(problems()).toEqual([]);
+  });
+
+  it('shows and reports names that no table has', async () => {
+    const { errors, problems, live, context } = await start('view=hedas&policy=nose&measure=kl');
+    const sentences = ['view the value “hedas”', 'policy the value “nose”'].map(
+      (part) => `The element gives ${part}, which it cannot have.`,
+    );
+    expect(problems()).toEqual(sentences);
+    expect(errors()).toEqual(sentences.map((message) => ({ message })));
+    live.follow({ state: { ...context().state.value, view: 'lab', policy: 'h2o' }, problems: [] });
+    expect(problems()).toEqual([]);
   });
 
   it('writes the reader’s changes into its attributes, and reports selections', async () => {
@@ -286,6 +312,7 @@ describe('a figure in its element', () => {
     expect(runs()).toHaveLength(1);
     const other = frameOf({ title: 'Another' });
     know({ softmax: { frame: other }, relu: { error: 'no such model' } });
+    know({ softmax: { error: 'no such model' }, relu: { error: 'no such model' } });
     expect(errors()).toEqual([{ message: 'no such model' }]);
     expect((runs()[1] as { results: object[] }).results).toHaveLength(1);
   });
@@ -316,19 +343,47 @@ describe('a figure in its element', () => {
     expect(runs()).toEqual([{ view: 'lab', says: 'Both have a sink.' }]);
   });
 
-  it('fits into an element with a given height, and leaves other elements alone', async () => {
+  it('fits into an element that does not grow with its content, and leaves other elements alone', async () => {
+    let resize = () => {};
+    class Sizes {
+      constructor(look: () => void) {
+        resize = look;
+      }
+      observe() {}
+      disconnect() {}
+    }
+    vi.stubGlobal('ResizeObserver', Sizes);
     const { host, root, live } = await start();
-    const { roomOf } = fits.at(-1)!;
-    expect(roomOf()).toBe(null);
-    host.setAttribute('height', '300');
-    expect(roomOf()).toBe(root);
-    host.removeAttribute('height');
-    host.style.height = '300px';
-    expect(roomOf()).toBe(root);
-    host.style.height = '';
-    expect(roomOf()).toBe(null);
+    const fit = fits.at(-1)!;
+    let [width, limit] = [600, Infinity];
+    Object.defineProperties(host, {
+      offsetWidth: { get: () => width },
+      offsetHeight: {
+        get: () => Math.min(limit, parseFloat((root as HTMLElement).style.minHeight) || 480),
+      },
+    });
+    // On a slide that is drawn at half its size.
+    host.getBoundingClientRect = () =>
+      new DOMRect(0, 0, host.offsetWidth / 2, host.offsetHeight / 2);
+    const roomAt = (size: number, height: number) => {
+      [width, limit] = [size, height];
+      resize();
+      expect((root as HTMLElement).style.minHeight).toBe('');
+      return fit.roomOf();
+    };
+    expect(roomAt(600, Infinity)).toBe(null);
+    // The height may come from an attribute, a style sheet, or a container.
+    expect(roomAt(600, 300)).toBe(root);
+    // The element is hidden.
+    expect(roomAt(0, 0)).toBe(root);
+    expect([roomAt(600, Infinity), fit.paused]).toEqual([null, 1]);
+    // Paper is as long as the figure needs.
+    dispatchEvent(new Event('beforeprint'));
+    expect(fit.paused).toBe(2);
+    dispatchEvent(new Event('afterprint'));
     live.end();
-    expect(fits.at(-1)!.ended).toBe(1);
+    expect(fit.ended).toBe(1);
+    vi.unstubAllGlobals();
   });
 
   it('ends with its element, and leaves no timers or listeners behind', async () => {

@@ -1,7 +1,15 @@
 /** Attributes of <sink-scope>: the keys of the page's state in lower case, with values as in a link. */
 import { FORMER_KEYS } from '../ask/former';
 import { idOfAddress } from '../ask/recordings';
-import { defaults, parseHash, printHash, table, type ParsedState, type State } from '../ask/state';
+import {
+  defaults,
+  parseHash,
+  printHash,
+  table,
+  unreadableValue,
+  type ParsedState,
+  type State,
+} from '../ask/state';
 
 type Name = keyof State;
 
@@ -26,6 +34,23 @@ export function recordingOf(element: Element): string | undefined {
   return idOfAddress(new URL(address, document.baseURI));
 }
 
+export const SIZES = ['width', 'height'] as const;
+
+/**
+ * Returns the length in an attribute for the element's size: a number of CSS pixels, or a length with a unit; undefined
+ * if there is none.
+ */
+export function lengthOf(element: Element, name: (typeof SIZES)[number]): string | undefined {
+  const text = element.getAttribute(name)?.trim() ?? '';
+  const [, number, unit] = /^(\d+(?:\.\d*)?|\.\d+)([a-z]*|%)$/i.exec(text) ?? [];
+  if (!Number(number)) return undefined;
+  const length = `${number}${unit || 'px'}`;
+  return CSS.supports(name, length) ? length : undefined;
+}
+
+/** What sentences about attributes call their place. */
+export const SOURCE = 'The element';
+
 /** Parses attributes into a state, with a sentence for each that cannot be read. */
 export function stateOf(element: Element): ParsedState {
   const params = new URLSearchParams();
@@ -35,7 +60,15 @@ export function stateOf(element: Element): ParsedState {
     const value = element.getAttribute(attribute);
     if (value !== null && !(recording && name === 'shown')) params.append(name, value);
   }
-  return parseHash(params.toString());
+  const { state, problems } = parseHash(params.toString(), SOURCE);
+  const isUnreadable = (name: string) =>
+    element.getAttribute(name) !== null &&
+    (name === 'recording' ? !recording : !lengthOf(element, name as (typeof SIZES)[number]));
+  const unreadable = ['recording', ...SIZES].filter(isUnreadable);
+  const sentences = unreadable.map((name) =>
+    unreadableValue(name, element.getAttribute(name)!, SOURCE),
+  );
+  return { state, problems: [...problems, ...sentences] };
 }
 
 /** Sets the attributes of `names` to the state's values. An absent attribute stays absent if its default is this value. */
@@ -48,7 +81,7 @@ export function writeAttributes(element: Element, state: State, names: readonly 
   }
 }
 
-export function printValue<N extends Name>(state: State, name: N): string {
+function printValue<N extends Name>(state: State, name: N): string {
   return (table[name] as { print: (value: State[N]) => string }).print(state[name]);
 }
 

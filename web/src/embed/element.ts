@@ -7,16 +7,16 @@
  * `recording="smollm2.safetensors"` instead of `shown` names a recording, relative to the host's page, which is drawn
  * without any weights.
  *
- * `width` and `height`, in CSS pixels, make the element a box that the figure fits into; without a height the element
- * is as high as the figure. The element's content, a picture and a link, is visible until the figure is drawn.
+ * `width` and `height`, in CSS pixels or as lengths with a unit, make the element a box that the figure fits into, and
+ * so does a height in the host's CSS; without a height the element is as high as the figure. The element's content, a
+ * picture and a link, is visible until the figure is drawn.
  *
  * This file is small; the engine is fetched once a figure comes near the viewport, and all figures of a page share it
  * and its models. Attributes mirror the state, properties have the names of the state's rows; events are `run`,
  * `select` and `error`. This file also gives iframes of embed.html the height that they ask for, and passes the keys
  * that these iframes do not use to the page.
  */
-import type { State } from '../ask/state';
-import { attributeNames, printValue, propertyNames, stateOf } from './attributes';
+import { attributeNames, lengthOf, propertyNames, SIZES, stateOf } from './attributes';
 import { keyOf } from './keys';
 import type { Live } from './live';
 import { themeOf, watchTheme } from './theme';
@@ -25,11 +25,18 @@ const LOAD_DISTANCE = '600px';
 const MAX_HEIGHT = 20_000;
 
 const STYLES = `
-  :host { display: block; min-height: var(--sinkscope-height, 480px); }
+  :host { display: block; min-height: var(--sinkscope-height, 480px); writing-mode: horizontal-tb; direction: ltr; }
+  /* In a host's flex box, table or float the element is as wide as this text, which can wrap, and not as its figure. */
+  :host::before {
+    content: '. . . . . . . . . . . . . . . . . . . . .'; display: block; height: 0; overflow: hidden; visibility: hidden;
+    font: 0/0 sans-serif; letter-spacing: normal; word-spacing: 60px; white-space: normal;
+  }
   :host(:is([width], [height])) { max-width: 100%; }
+  /* live.ts sets the attribute if the host limits the height by other means. */
+  :host([data-box]) { min-height: 200px; overflow: auto; }
   :host([height]) { min-height: 0; overflow: auto; }
   :host([hidden]) { display: none; }
-  /* The element's own content is visible until the figure is drawn, and on paper. */
+  /* The element's own content is visible until the figure is drawn. */
   :host([data-live]) slot { display: none; }
   /* For views that the reader starts, such as the lab, the picture stays below the button, in the figure's place. */
   :host([data-pictured][data-waits]) slot { display: block; position: absolute; bottom: 12px; }
@@ -39,13 +46,13 @@ const STYLES = `
   :host([data-pictured]:not([data-live])) .room {
     position: absolute; inset: 0; overflow: hidden; visibility: hidden;
   }
+  /* On paper, where nothing scrolls, a drawn figure has the height that it needs; otherwise the picture is printed. */
   @media print {
-    :host([data-pictured]) slot { display: contents; }
-    :host([data-pictured]) .room { display: none; }
+    :host([data-live]) { height: auto !important; max-height: none !important; overflow: visible !important; }
+    :host([data-pictured]:is(:not([data-live]), [data-waits])) slot { display: contents; }
+    :host([data-pictured]:is(:not([data-live]), [data-waits])) .room { display: none; }
   }
 `;
-
-const SIZES = ['width', 'height'] as const;
 
 class SinkScope extends HTMLElement {
   static readonly observedAttributes = [...attributeNames, 'caption', 'recording', ...SIZES];
@@ -56,11 +63,14 @@ class SinkScope extends HTMLElement {
   #live: Promise<Live | undefined> | undefined;
   #isUpdatePending = false;
   /** A style sheet with the element's size, since a host's policy may refuse style attributes. */
-  readonly #size = new CSSStyleSheet();
+  #size: CSSStyleSheet | undefined;
 
   connectedCallback(): void {
+    // A style sheet belongs to one document, and a host may move the element to another.
+    const { CSSStyleSheet } = this.ownerDocument.defaultView!;
     const sheet = new CSSStyleSheet();
     sheet.replaceSync(STYLES);
+    this.#size = new CSSStyleSheet();
     this.#shadow.adoptedStyleSheets = [sheet, this.#size];
     this.#resize();
     this.#shadow.replaceChildren(document.createElement('slot'));
@@ -92,10 +102,10 @@ class SinkScope extends HTMLElement {
 
   #resize(): void {
     const rules = SIZES.flatMap((name) => {
-      const pixels = parseFloat(this.getAttribute(name) ?? '');
-      return pixels > 0 ? `${name}: ${pixels}px;` : [];
+      const length = lengthOf(this, name);
+      return length ? `${name}: ${length};` : [];
     });
-    this.#size.replaceSync(`:host { ${rules.join(' ')} }`);
+    this.#size?.replaceSync(`:host { ${rules.join(' ')} }`);
   }
 
   #start(): void {
@@ -116,12 +126,10 @@ for (const name of propertyNames)
     get(this: SinkScope) {
       return stateOf(this).state[name];
     },
-    set(this: SinkScope, value: never) {
-      const state = { [name]: value } as unknown as State;
-      this.setAttribute(
-        name.toLowerCase(),
-        typeof value === 'string' ? value : printValue(state, name),
-      );
+    // Frameworks set a property to undefined or null to remove it, and a value of a wrong type must not throw.
+    set(this: SinkScope, value: unknown) {
+      if (value === undefined || value === null) this.removeAttribute(name.toLowerCase());
+      else this.setAttribute(name.toLowerCase(), String(value));
     },
     configurable: true,
     enumerable: true,

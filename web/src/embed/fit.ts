@@ -163,13 +163,13 @@ function drawCellSwitch(room: HTMLElement, chosen: number, choose: (i: number) =
 
 /**
  * Fits the figure of `roomOf` into its box.
- * @returns `look`, which the caller calls when the figure or the box changes, and `end`, which restores the figure's
- *   own height
+ * @returns `look`, which the caller calls when the figure or the box changes, `pause`, which restores the figure's own
+ *   height until the next look, and `end`, which restores it for good
  */
 export function createFitter(
   roomOf: () => HTMLElement | null,
   boxOf: () => DOMRect,
-): { readonly look: () => void; readonly end: () => void } {
+): { readonly look: () => void; readonly pause: () => void; readonly end: () => void } {
   let lastMeasurements = '';
   let layoutIndex = 0;
   let chosenCell = 0;
@@ -223,12 +223,17 @@ export function createFitter(
       if (room && !hasEnded) fitRoom(room);
     });
   };
+  const pause = () => {
+    lastMeasurements = '';
+    lastRoom?.classList.remove('fit', 'open');
+    if (lastRoom) applyLayout(lastRoom, DEFAULT_LAYOUT);
+  };
   return {
     look: schedule,
+    pause,
     end() {
       hasEnded = true;
-      lastRoom?.classList.remove('fit', 'open');
-      if (lastRoom) applyLayout(lastRoom, DEFAULT_LAYOUT);
+      pause();
     },
   };
 }

@@ -2,8 +2,10 @@
  * The content of <sink-scope>: the page's room of one figure, in a shadow tree, over an engine that all figures share.
  */
 import { effect, signal } from '@preact/signals-core';
+import { html, render } from 'lit';
 import { createEngine } from 'sinkscope';
 import { base, pageAt } from '../base';
+import { substitutionNotes } from '../page/controls';
 import { framesOf, Scope, entriesOf, type Context, type Engine } from '../page/context';
 import { selectedHead } from '../frame';
 import { Models } from '../run/models';
@@ -13,8 +15,9 @@ import { isPrinting } from '../plot/paper';
 import { Queue } from '../run/queue';
 import { textsOf, type PromptFile } from '../ask/question';
 import { build } from '../rooms/figure';
+import { unknownNames } from '../rooms/link_names';
 import { areRecordings, isRecordingId, isOnThisSite } from '../ask/recordings';
-import { linkTo, printHash, type ParsedState, type State } from '../ask/state';
+import { linkTo, printHash, unreadableValue, type ParsedState, type State } from '../ask/state';
 import defaults from '../page/base.css?inline';
 import page from '../page/page.css?inline';
 import controls from '../page/controls.css?inline';
@@ -31,12 +34,15 @@ import { hasNumbersOf, type PointerTarget } from '../page/view';
 import { isWholeRoom, titleOf, viewNamed } from '../views/index';
 import { trustOwnScripts } from '../page/trust';
 import { openZoo } from '../ask/zoo';
-import { recordingOf, writeAttributes } from './attributes';
+import { recordingOf, SOURCE, writeAttributes } from './attributes';
 import { createFitter } from './fit';
 import { isUsed, leaveFocus } from './keys';
 import { removeRepeats } from './label';
-import { themeOf, watchTheme } from './theme';
+import { inheritanceParent, themeOf, watchTheme } from './theme';
 import { takeTurn } from './turns';
+
+/** In pixels; no host means to limit an element's height by more. */
+const TALL = 10_000;
 
 const SELECTION_KEYS = ['layer', 'head', 'query', 'key', 'channel'] as const;
 
@@ -45,17 +51,45 @@ const SELECTION_KEYS = ['layer', 'head', 'query', 'key', 'channel'] as const;
  * start, so it does not move when the figure is drawn.
  */
 const HOST_STYLES = `
-  :host { background: none; text-align: start; }
+  :host { background: none; }
+  /* Labels have places that were computed for this text layout, which the figure would inherit otherwise. */
+  .room-figure,
+  .room-problems {
+    direction: ltr;
+    writing-mode: horizontal-tb;
+    text-orientation: mixed;
+    text-align: start;
+    text-align-last: auto;
+    text-indent: 0;
+    text-shadow: none;
+    text-transform: none;
+    white-space: normal;
+    word-break: normal;
+    overflow-wrap: normal;
+    line-break: auto;
+    hyphens: manual;
+    letter-spacing: normal;
+    word-spacing: normal;
+    tab-size: 8;
+    border-collapse: separate;
+    border-spacing: 0;
+    list-style: disc;
+  }
+  /* The figure takes the element's width, but does not set it. */
+  .room-figure { min-width: 100%; contain: inline-size; }
   .room-figure { display: flex; flex-direction: column; min-height: var(--sinkscope-height, 480px); }
   .room-figure > .figure { flex: 1; }
 `;
 
-let style: CSSStyleSheet | undefined;
-function sharedStyle(): CSSStyleSheet {
-  if (style) return style;
-  style = new CSSStyleSheet();
+/** A style sheet belongs to one document. */
+const styles = new WeakMap<Document, CSSStyleSheet>();
+function sharedStyle({ ownerDocument }: Element): CSSStyleSheet {
+  const shared = styles.get(ownerDocument);
+  if (shared) return shared;
+  const style = new ownerDocument.defaultView!.CSSStyleSheet();
   const sheets = [defaults, page, controls, figure, heatmap, views, tables, room, lab, experiment];
   style.replaceSync([...sheets, print, HOST_STYLES, fit].join('\n'));
+  styles.set(ownerDocument, style);
   return style;
 }
 
@@ -110,17 +144,41 @@ export class Live {
   readonly #engine = signal<Engine | undefined>(undefined);
   readonly #scope = new Scope();
   readonly #root = document.createElement('div');
+  readonly #problemsPlace = document.createElement('div');
+  /** Sentences about attributes that cannot be read. */
+  readonly #attributeProblems = signal<readonly string[]>([]);
+  /** The same, and sentences about attributes that name what no table has. */
+  readonly #problems = signal<readonly string[]>([]);
+  /** What has failed since the state changed last. */
+  readonly #failures = signal<readonly string[]>([]);
+  /** Errors of the shown subjects that the host knows. */
+  #reportedErrors: readonly string[] = [];
   #lastLabel = '';
 
   constructor(host: Host, shadow: ShadowRoot, { state, problems }: ParsedState) {
     this.#host = host;
     this.#state = signal(state);
     this.#root.className = 'room room-figure';
-    shadow.prepend(this.#root);
-    shadow.adoptedStyleSheets = [sharedStyle(), ...shadow.adoptedStyleSheets];
+    this.#problemsPlace.className = 'room-problems';
+    shadow.prepend(this.#problemsPlace, this.#root);
+    shadow.adoptedStyleSheets = [sharedStyle(host), ...shadow.adoptedStyleSheets];
     this.#followTheme();
     const context = this.#context();
-    for (const problem of problems) context.fail(problem);
+    this.#scope.effect(() => {
+      const sentences = new Set([...this.#problems.value, ...this.#failures.value]);
+      render(
+        [...sentences].map((text) => html`<p class="trouble" role="alert">${text}</p>`),
+        this.#problemsPlace,
+      );
+    });
+    this.#attributeProblems.value = problems;
+    this.#scope.effect(() => {
+      const state = this.#state.value;
+      const describe = this.#engine.value?.models.describe;
+      const names = describe ? unknownNames(state, describe) : [];
+      const sentences = names.map(([key, name]) => unreadableValue(key, name, SOURCE));
+      this.#report([...this.#attributeProblems.value, ...sentences]);
+    });
     let endRoom = () => {};
     let view = '';
     const endEffect = effect(() => {
@@ -145,6 +203,10 @@ export class Live {
       host.internals.ariaLabel = `${titleOf(detail.view)}. ${detail.says}`;
       host.report('run', detail);
     });
+    this.#scope.effect(() => {
+      void this.#state.value;
+      this.#failures.value = [];
+    });
     this.#scope.effect(() => this.#reportRun(context));
     this.#fit();
     // A slide deck must not react to keys typed in a figure; keys that the figure does not use reach the deck.
@@ -156,13 +218,21 @@ export class Live {
   /** Fits the figure into an element of a given height; otherwise the figure is as high as it needs. */
   #fit(): void {
     const host = this.#host;
-    const isBox = () => host.hasAttribute('height') || host.style.height !== '';
-    const { look, end } = createFitter(
-      () => (isBox() ? this.#root : null),
+    const { look, pause, end } = createFitter(
+      () => (host.hasAttribute('data-box') ? this.#root : null),
       () => host.getBoundingClientRect(),
     );
+    const lookAtBox = () => {
+      if (isPrinting.peek()) return;
+      const isBox = this.#isHeightLimited();
+      if (!isBox && host.hasAttribute('data-box')) pause();
+      host.toggleAttribute('data-box', isBox);
+      look();
+    };
+    this.#scope.effect(() => (isPrinting.value ? pause() : look()));
+    this.#scope.onEnd(() => host.removeAttribute('data-box'));
     if (typeof ResizeObserver === 'undefined') return;
-    const [resizes, mutations] = [new ResizeObserver(look), new MutationObserver(look)];
+    const [resizes, mutations] = [new ResizeObserver(lookAtBox), new MutationObserver(look)];
     resizes.observe(host);
     mutations.observe(this.#root, { childList: true, characterData: true, subtree: true });
     this.#scope.onEnd(() => {
@@ -172,14 +242,34 @@ export class Live {
     });
   }
 
+  /** Whether the host's page limits the element's height, by whatever rule, so that its content does not extend it. */
+  #isHeightLimited(): boolean {
+    const host = this.#host;
+    // A hidden element has no size. These sizes, unlike those on the screen, ignore that a slide deck scales its slides.
+    if (!host.offsetWidth) return host.hasAttribute('data-box');
+    this.#root.style.minHeight = `${TALL}px`;
+    const { offsetHeight } = host;
+    this.#root.style.minHeight = '';
+    return offsetHeight < TALL;
+  }
+
+  /** Shows the problems of the attributes, and reports those that are new. */
+  #report(problems: readonly string[]): void {
+    const lastProblems = this.#problems.peek();
+    this.#problems.value = problems;
+    for (const message of problems)
+      if (!lastProblems.includes(message)) this.#host.report('error', { message });
+  }
+
   follow({ state, problems }: ParsedState): void {
     if (printHash(state) !== printHash(this.#state.peek())) this.#state.value = state;
-    for (const problem of problems) this.#host.report('error', { message: problem });
+    this.#attributeProblems.value = problems;
   }
 
   end(): void {
     this.#scope.end();
     this.#root.remove();
+    this.#problemsPlace.remove();
     this.#host.removeAttribute('data-live');
     this.#host.removeAttribute('data-waits');
     this.#engine.peek()?.queue.stop();
@@ -206,9 +296,6 @@ export class Live {
       this.#engine.value = { models, queue, fileVersion: signal(0) };
     } catch (error) {
       context.fail(error);
-      const message = document.createElement('p');
-      message.textContent = errorSentence(error);
-      this.#root.append(message);
     }
   }
 
@@ -241,7 +328,11 @@ export class Live {
       pickModels: openPage,
       openFiles: () => {},
       trust: () => {},
-      fail: (error) => host.report('error', { message: errorSentence(error) }),
+      fail: (error) => {
+        const message = errorSentence(error);
+        this.#failures.value = [...this.#failures.peek(), message];
+        host.report('error', { message });
+      },
       notify: () => {},
       facts: () => ({
         corpus: { kind: this.#state.peek().input, text: this.#state.peek().prompt },
@@ -258,7 +349,13 @@ export class Live {
     if (isWholeRoom(state.view)) return;
     const view = viewNamed(state.view);
     const entries = entriesOf(context, state.shown);
-    for (const { error } of entries) if (error) this.#host.report('error', { message: error });
+    const errors = [
+      ...new Set(entries.flatMap(({ error }) => error ?? [])),
+      ...substitutionNotes(entries, state),
+    ];
+    for (const message of errors)
+      if (!this.#reportedErrors.includes(message)) this.#host.report('error', { message });
+    this.#reportedErrors = errors;
     const frames = framesOf(entries).filter((frame) => view.fits?.(frame) ?? true);
     const describe = this.#engine.value?.models.describe;
     const isOutdated = entries.some(({ frame, isStale, error }) => !error && (!frame || isStale));
@@ -281,7 +378,7 @@ export class Live {
   }
 
   #followTheme(): void {
-    const parent = () => this.#host.parentElement ?? document.documentElement;
+    const parent = () => inheritanceParent(this.#host) ?? document.documentElement;
     const updateTheme = () => {
       const { theme } = this.#state.peek();
       const shownTheme = theme === 'auto' ? themeOf(parent()) : theme;

@@ -17,12 +17,19 @@ function luminanceOf(color: string): { readonly luminance: number; readonly alph
   };
 }
 
+/** Returns the element from which an element inherits: its slot, its parent, or the host of its shadow tree. */
+export function inheritanceParent(element: Element): Element | null {
+  const root = element.getRootNode();
+  return (
+    element.assignedSlot ??
+    element.parentElement ??
+    ('host' in root ? (root.host as Element) : null)
+  );
+}
+
 function* ancestorsOf(element: Element): Generator<Element> {
-  for (let current: Element | null = element; current;) {
+  for (let current: Element | null = element; current; current = inheritanceParent(current))
     yield current;
-    const root: Node = current.getRootNode();
-    current = current.parentElement ?? (root instanceof ShadowRoot ? root.host : null);
-  }
 }
 
 function backgroundLuminance(element: Element): number {
@@ -56,7 +63,8 @@ export function watchTheme(element: Element, onChange: () => void): () => void {
   // Pages set themes by classes and attributes of ancestors, by stylesheets, or by the system's preference.
   const watcher = new MutationObserver(onChange);
   for (const ancestor of ancestorsOf(element)) watcher.observe(ancestor, { attributes: true });
-  watcher.observe(document.head, {
+  const { ownerDocument } = element;
+  watcher.observe(ownerDocument.head, {
     attributes: true,
     attributeFilter: ['href', 'media', 'disabled', 'rel'],
     childList: true,
@@ -69,8 +77,8 @@ export function watchTheme(element: Element, onChange: () => void): () => void {
   const { signal } = job;
   const systemScheme = matchMedia('(prefers-color-scheme: dark)');
   systemScheme.addEventListener('change', onChange, { signal });
-  document.addEventListener('transitionend', onTransition, { signal });
-  document.head.addEventListener('load', onChange, { signal, capture: true });
+  ownerDocument.addEventListener('transitionend', onTransition, { signal });
+  ownerDocument.head.addEventListener('load', onChange, { signal, capture: true });
   return () => {
     watcher.disconnect();
     job.abort();
