@@ -350,13 +350,14 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
                   </p>
                   <p class="hint" data-recorded>${NO_WEIGHTS}</p>
                 </div>`
-              : html`${textField(context, 2)} ${inputNote(frames[0])}
+              : html`${textField(context, 2)}
                   <p class="on-paper">${typedText(frames[0])}</p>
                   <div class="text-tools">
                     ${startTokenButton(context, frames)} ${exampleField(context)}
                   </div>`
           }
         </div>
+        ${isRecorded ? nothing : inputNote(frames[0])}
         <p class="lead" data-finding role="status">${leadSentence(frames, claims)}</p>
         ${troubleNotes(entries, context)}`,
       headingPlace,
