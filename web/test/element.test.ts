@@ -171,15 +171,15 @@ describe('the element sink-scope', () => {
       'relu,sigmoid',
     ]);
     // Frameworks remove a property by undefined or null.
-    const settable = own as unknown as Record<string, unknown>;
+    const settable = figure as unknown as Record<string, unknown>;
     settable.shown = undefined;
     settable.T = null;
     settable.prompt = undefined;
-    expect(['t', 'shown', 'prompt'].map((name) => own.getAttribute(name))).toEqual(
+    expect(['t', 'shown', 'prompt'].map((name) => figure.getAttribute(name))).toEqual(
       Array(3).fill(null),
     );
     settable.shown = 7;
-    expect(own.getAttribute('shown')).toBe('7');
+    expect(figure.getAttribute('shown')).toBe('7');
     settable.shown = null;
     expect([figure.internals.role, figure.internals.ariaLabel]).toEqual([
       'figure',

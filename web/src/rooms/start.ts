@@ -198,6 +198,9 @@ function previewMark(
   </p>`;
 }
 
+const typedText = (frame: Frame | undefined): string =>
+  frame?.question.input === 'text' ? frame.question.prompt : '';
+
 /** Says what the models read if it is not the whole text in the field above. */
 function inputNote(frame: Frame | undefined): TemplateResult | typeof nothing {
   if (!frame) return nothing;
@@ -347,15 +350,14 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
                   </p>
                   <p class="hint" data-recorded>${NO_WEIGHTS}</p>
                 </div>`
-              : html`${textField(context, 2)} ${inputNote(frames[0])}
-                  <p class="on-paper">
-                    ${frames[0]?.question.input === 'text' ? frames[0].question.prompt : ''}
-                  </p>
+              : html`${textField(context, 2)}
+                  <p class="on-paper">${typedText(frames[0])}</p>
                   <div class="text-tools">
                     ${startTokenButton(context, frames)} ${exampleField(context)}
                   </div>`
           }
         </div>
+        ${isRecorded ? nothing : inputNote(frames[0])}
         <p class="lead" data-finding role="status">${leadSentence(frames, claims)}</p>
         ${troubleNotes(entries, context)}`,
       headingPlace,
