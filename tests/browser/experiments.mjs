@@ -177,8 +177,8 @@ export const experiments = {
       'room=purpose&experiment=cache&shown=softmax&runs=1&length=32&policy=nose',
     );
     assert.match(
-      await text(invalidPage, '.trouble'),
-      /expected policy to be window, first.*found nose/,
+      await text(invalidPage, '.message'),
+      /policy the value “nose”, which it cannot have/,
     );
     const embed = await stage.open('view=cache&shown=softmax', {
       file: 'embed.html',
