@@ -643,11 +643,11 @@ export const embed = {
   async 'on the second visit, which the service worker answers, the dialog still sees that other sites may load the element'(
     stage,
   ) {
-    for (const [sent, isAllowed] of [
+    for (const [sentHeaders, isAllowed] of [
       [{ 'Access-Control-Allow-Origin': '*' }, true],
       [{}, false],
     ]) {
-      const server = createHost({ sent });
+      const server = createHost({ sentHeaders });
       await new Promise((done) => server.listen(0, '127.0.0.1', done));
       const address = `http://127.0.0.1:${server.address().port}/#room=explore`;
       const context = await stage.browser.newContext({ serviceWorkers: 'allow' });
