@@ -10,7 +10,14 @@ import { drawLegend } from '../plot/legend';
 import { drawRose } from '../plot/rose';
 import { quantity } from '../save/numbers';
 import type { State } from '../ask/state';
-import { firstPromptWords, firstTokenSubscript, headWords, show, formatSigned, word } from '../words';
+import {
+  firstPromptWords,
+  firstTokenSubscript,
+  headWords,
+  show,
+  formatSigned,
+  word,
+} from '../words';
 import { cacheLast, addElement, setText, type View } from '../page/view';
 
 const MAPS = {
