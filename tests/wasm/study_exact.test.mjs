@@ -393,7 +393,7 @@ test('a text is cut into as many sequences as fit, up to the requested number', 
     cutText(words, text, { tokens: 5, sequences: 1, ...options });
   await refuses([
     [cutCall('a'), 'text: expected a text of at least 3 tokens, found 1'],
-    [of(['a', 'a bb']), 'text: expected a text of at least 3 tokens, found 2 in the longest'],
+    [cutCall(['a', 'a bb']), 'text: expected a text of at least 3 tokens, found 2 in the longest'],
     [cutCall('a', { lines: true }), 'text: expected a line of at least 3 tokens, found 1'],
     [cutCall('a', { tokens: 2 }), 'tokens: expected more than the 2 special ones, got 2'],
     [cutCall('a', { tokens: 0 }), 'tokens: expected an integer from 1 to 2147483648, got 0'],
