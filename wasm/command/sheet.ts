@@ -48,7 +48,8 @@ export function csvOf(
   records: readonly (readonly Cell[])[],
 ) {
   const line = (cells: readonly Cell[]) => columns.map((_, i) => csvField(cells[i])).join();
-  // The # stands before the field: where comments are skipped, a quote before it would hide it.
+  // The # is outside of the quotes, since readers that skip comments look for it at the start of a
+  // line.
   const factLines = facts.map(([name, text]) => `# ${line([name, text.replace(/[\r\n]+/g, ' ')])}`);
   return `${[...factLines, line([...columns]), ...records.map(line)].join('\n')}\n`;
 }

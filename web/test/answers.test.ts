@@ -64,7 +64,7 @@ describe('the answer', () => {
     expect(answer('scores', sigmoid, { ...tensors, sink_ratio_raw })).toBe('No token is a sink.');
     const shortText = { alpha_uniform: tensor([3], [0.5, 0, 0]) };
     expect(answer('sinks', {}, shortText)).toBe(
-      'This text is too short to tell sinks from uniform attention.',
+      'This text is too short to distinguish sinks from uniform attention.',
     );
     expect(answer('scores', {}, shortText)).toBe('Is the sink only at the first token?');
   });

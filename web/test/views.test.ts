@@ -1322,7 +1322,7 @@ describe('views with a number for each head and a line over the text', () => {
     expect(effects.says(sigmoidFrame, { layer: 0, head: 1 })).toMatch(
       /^0 of 4 heads are dormant .* Head L0H1 has no sink: it gives the first token 75% of its row sums,/,
     );
-    // In a text that is too short to tell, no head is said to have a sink or none.
+    // A text that is too short for a verdict has no head with a sink, and none without one.
     const shortTensors = { ...frame.tensors, alpha_uniform: tensor([3], [0.5, 0, 0]) };
     const shortView = drawView(effects, { ...frame, tensors: shortTensors }, { isAnswered: true });
     expect(shortView.text('.caption')).toMatch(

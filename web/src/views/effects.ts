@@ -29,7 +29,7 @@ const LABELS = ['active', 'no-op', 'parked', 'broadcast'] as const;
 
 /**
  * Labels each head. As everywhere on the page, a head has a sink if its share and, where rows need not sum to 1, also
- * its raw weight exceed ε. In a text too short to tell sinks from uniform attention no head counts as one.
+ * its raw weight exceed ε. In a text too short to distinguish sinks from uniform attention no head counts as one.
  */
 function labeledHeads(frame: Frame) {
   const { tensors, architecture, operation, eps } = frame;
