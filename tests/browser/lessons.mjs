@@ -238,9 +238,16 @@ export const lessons = {
     const page = await open(stage, slugs[0]);
     await readThrough(page);
     await page.emulateMedia({ media: 'print' });
-    for (const image of await page.locator('sink-scope img').all())
-      assert.ok(await image.isVisible());
-    assert.equal(await page.locator('#map .room').isVisible(), false);
+    for (const figure of await page.locator('sink-scope').all()) {
+      // A figure that waits for the reader, as the lab does, and one that was not drawn print their picture.
+      const isLive = await figure.evaluate((element) =>
+        element.matches('[data-live]:not([data-waits])'),
+      );
+      assert.equal(await figure.locator('img').first().isVisible(), !isLive);
+      const controls = await figure.locator('button:not(.term), input, select, textarea').all();
+      for (const control of isLive ? controls : []) assert.equal(await control.isVisible(), false);
+    }
+    assert.ok(await page.locator('#map .heatmap canvas').first().isVisible());
     assert.equal(await page.locator('.predict form').isVisible(), false);
     assert.ok(await page.locator('.predict details p').isVisible());
     await page.pdf({ path: `${pictures}/lesson-1.pdf`, format: 'A4' });
