@@ -30,7 +30,8 @@ function attentionAnswer(frame: Frame, at: Head, state: State): string {
 
 function headCountAnswer(frame: Frame): string {
   const verdict = verdictOf(frame);
-  if (!verdict.conclusive) return 'This text is too short to distinguish sinks from uniform attention.';
+  if (!verdict.conclusive)
+    return 'This text is too short to distinguish sinks from uniform attention.';
   const quantifier = verdict.sink > 0.5 ? 'Most' : verdict.sink > 0 ? 'Some' : 'None';
   return `${quantifier} of the heads ${quantifier === 'None' ? 'has' : 'have'} a sink at the first token.`;
 }
