@@ -337,7 +337,7 @@ export interface TaskResult extends Omit<Task, 'prompts'> {
 
 /* Judging: what can be concluded from a value of Sink_1. */
 
-/** Which keys queries see, of which uniform attention depends; windows count as no limit. */
+/** Which keys queries see, on which uniform attention depends; windows count as no limit. */
 export interface SeenKeys {
   /** Default: causal. */
   readonly mask?: Architecture['mask'];
