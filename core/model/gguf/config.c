@@ -28,36 +28,33 @@ static void copy_number(ss_gguf_source *source, const char *gguf, const char *co
     put_number(source, config, ss_gguf_number(source, gguf, default_value));
 }
 
-/* Writes the sizes of all models. Families call them by different names, so each is written under
- * all of them. */
+/* Copies a required number of GGUF to several keys, since families call it by different names. */
+static void copy_number_to_all(ss_gguf_source *source, const char *gguf,
+                               const char *const *config_keys) {
+    for (; *config_keys; config_keys++) copy_number(source, gguf, *config_keys, REQUIRED);
+}
+
+#define KEYS(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+/* Writes the sizes of all models. */
 static void put_sizes(ss_gguf_source *source) {
-    copy_number(source, "block_count", "num_hidden_layers", REQUIRED);
-    copy_number(source, "block_count", "n_layer", REQUIRED);
-    copy_number(source, "block_count", "n_layers", REQUIRED);
-    copy_number(source, "embedding_length", "hidden_size", REQUIRED);
-    copy_number(source, "embedding_length", "n_embd", REQUIRED);
-    copy_number(source, "embedding_length", "d_model", REQUIRED);
-    copy_number(source, "context_length", "max_position_embeddings", REQUIRED);
-    copy_number(source, "context_length", "n_positions", REQUIRED);
-    copy_number(source, "context_length", "seq_length", REQUIRED);
-    copy_number(source, "context_length", "max_seq_len", REQUIRED);
-    copy_number(source, "attention.head_count", "num_attention_heads", REQUIRED);
-    copy_number(source, "attention.head_count", "n_head", REQUIRED);
-    copy_number(source, "attention.head_count", "n_heads", REQUIRED);
+    copy_number_to_all(source, "block_count", KEYS("num_hidden_layers", "n_layer", "n_layers"));
+    copy_number_to_all(source, "embedding_length", KEYS("hidden_size", "n_embd", "d_model"));
+    copy_number_to_all(source, "context_length",
+                       KEYS("max_position_embeddings", "n_positions", "seq_length", "max_seq_len"));
+    copy_number_to_all(source, "attention.head_count",
+                       KEYS("num_attention_heads", "n_head", "n_heads"));
     copy_number(source, "rope.freq_base", "rope_theta", 10000.0);
 }
 
 static void put_feed_forward(ss_gguf_source *source) {
-    copy_number(source, "feed_forward_length", "intermediate_size", REQUIRED);
-    copy_number(source, "feed_forward_length", "n_inner", REQUIRED);
-    copy_number(source, "feed_forward_length", "ffn_hidden_size", REQUIRED);
+    copy_number_to_all(source, "feed_forward_length",
+                       KEYS("intermediate_size", "n_inner", "ffn_hidden_size"));
 }
 
 static void put_layer_norm(ss_gguf_source *source) {
-    copy_number(source, "attention.layer_norm_epsilon", "layer_norm_eps", REQUIRED);
-    copy_number(source, "attention.layer_norm_epsilon", "layer_norm_epsilon", REQUIRED);
-    copy_number(source, "attention.layer_norm_epsilon", "norm_epsilon", REQUIRED);
-    copy_number(source, "attention.layer_norm_epsilon", "norm_eps", REQUIRED);
+    copy_number_to_all(source, "attention.layer_norm_epsilon",
+                       KEYS("layer_norm_eps", "layer_norm_epsilon", "norm_epsilon", "norm_eps"));
 }
 
 static void require_value(ss_gguf_source *source, const char *key, double value) {
