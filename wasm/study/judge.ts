@@ -24,10 +24,8 @@ function uniformAlpha(T: number, { mask, bias_key, first = 0 }: SeenKeys) {
   const seesAll = mask?.kind === 'bidirectional';
   const prefix = seesAll ? T : Math.min(mask?.prefix ?? 0, T);
   let sum = 0;
-  for (let t = 1; t <= T; t++) {
-    const keys = Math.max(t, prefix);
-    if (first < keys) sum += 1 / (keys + (bias_key ? 1 : 0));
-  }
+  for (let t = first < prefix ? 1 : first + 1; t <= T; t++)
+    sum += 1 / (Math.max(t, prefix) + (bias_key ? 1 : 0));
   return sum / (seesAll ? T : T - first);
 }
 

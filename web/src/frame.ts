@@ -155,8 +155,9 @@ export function visibleKeyEnd(
 }
 
 /**
- * Returns alpha of each key under uniform attention, by the definition of the metric alpha_uniform: the mean over the
- * queries that see the key of 1 over the number of keys that they see, a bias key included. Windows are ignored.
+ * Returns alpha of each key under uniform attention, as the metric alpha_uniform does: the sum over the queries that see
+ * the key of 1 over the number of keys that they see, a bias key included, divided by T-k+1, or by T if every query sees
+ * every key. Windows are ignored.
  */
 export function uniformAlphas(frame: Pick<Frame, 'architecture' | 'T'>): Float32Array {
   const { T, architecture } = frame;
@@ -169,7 +170,7 @@ export function uniformAlphas(frame: Pick<Frame, 'architecture' | 'T'>): Float32
     tails[k] = tails[k + 1]! + 1 / (visibleKeyEnd(frame, k) + biasCount);
   for (let k = 0; k < T; k++) {
     const firstQuery = k < sharedEnd ? 0 : k;
-    alphas[k] = tails[firstQuery]! / (T - firstQuery);
+    alphas[k] = tails[firstQuery]! / (architecture.mask.kind === 'bidirectional' ? T : T - k);
   }
   return alphas;
 }

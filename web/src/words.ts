@@ -208,10 +208,14 @@ export function headsWords({ architecture: { L, H } }: Frame, share: number): st
   return count < 0.05 ? `none of the ${headCount} heads` : `${countText} of the ${headCount} heads`;
 }
 
-/** Whether an edit hides the first token from all queries: a share under uniform attention would then mislead. */
+/** Whether an edit hides the first token in all heads: a share under uniform attention would then mislead. */
 export const isFirstHidden = (frame: Pick<Frame, 'edits' | 'firstAt'>): boolean =>
   frame.edits.some(
-    (edit) => edit.kind === 'hide_key' && edit.key === firstKey(frame) && edit.query === undefined,
+    (edit) =>
+      edit.kind === 'hide_key' &&
+      edit.key === firstKey(frame) &&
+      edit.layer === undefined &&
+      edit.query === undefined,
   );
 
 const HIDING_EDITS = ['mask', 'hide_key', 'self_only', 'evict'];

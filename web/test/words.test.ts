@@ -206,6 +206,7 @@ describe('the finding about a head', () => {
       saidOf({ edits: [{ kind: 'mask', first: 1, recent: 1 }] }),
       saidOf({ edits: [{ kind: 'hide_key', key: 1 }] }),
       saidOf({ edits: [{ kind: 'hide_key', key: 0, query: 2 }] }),
+      saidOf({ edits: [{ kind: 'hide_key', key: 0, layer: 1, head: 0 }] }),
     ])
       expect(said).toContain('spread evenly over all earlier tokens, seen or not, would give 10%');
     expect(saidOf({}, { windows: [3, null] })).toContain(

@@ -91,7 +91,7 @@ class SinkScope extends HTMLElement {
   }
 
   attributeChangedCallback(name: string): void {
-    if (SIZES.some((attribute) => attribute === name)) return this.#resize();
+    if (SIZES.some((attribute) => attribute === name)) this.#resize();
     if (this.#isUpdatePending || !this.#live) return;
     this.#isUpdatePending = true;
     queueMicrotask(() => {

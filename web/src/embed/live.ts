@@ -205,7 +205,8 @@ export class Live {
     });
     this.#scope.effect(() => {
       void this.#state.value;
-      this.#failures.value = [];
+      // Without an engine nothing is tried again, so the failure stays.
+      if (this.#engine.peek()) this.#failures.value = [];
     });
     this.#scope.effect(() => this.#reportRun(context));
     this.#fit();

@@ -10,7 +10,6 @@ import { createCharts } from './charts';
 import { addSaveMenu } from './export';
 import { createMap } from './map';
 import { Pair } from './pair';
-import { fromScratch, fineTune } from './presets';
 import { printSettings } from './settings';
 import { claimWords, shortVerdictWords, verdictWords, type NamedLab } from './words';
 
@@ -138,13 +137,9 @@ export function build(root: HTMLElement, context: Context, scope: Scope, isEmbed
 
   function draw(): void {
     updateVisibility();
-    const { leftRun, rightRun } = context.state.peek();
-    const preset = [...fromScratch, ...fineTune].find(
-      (candidate) => candidate.leftRun === leftRun && candidate.rightRun === rightRun,
-    );
     const { isRunning } = pair;
     const hasTrained = pair.isReady && pair.step > 0;
-    const claim = claimWords(preset?.claim, isRunning);
+    const claim = claimWords(context.state.peek(), isRunning);
     const wordsOf = isEmbed ? verdictWords : shortVerdictWords;
     setText(finding, hasTrained && !isRunning ? wordsOf(namedLabs()) : claim);
     if (numbers) numbers.hidden = !hasTrained;

@@ -53,6 +53,8 @@ export class Pair {
     document.addEventListener('visibilitychange', this.#updateVisibility);
     scope.onEnd(() => document.removeEventListener('visibilitychange', this.#updateVisibility));
     scope.onEnd(() => void this.pause());
+    // The labs of the visit outlive the pair, and another pair may start them.
+    scope.onEnd(() => void this.#generation++);
   }
 
   get tables(): Tables {

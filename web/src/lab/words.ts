@@ -1,9 +1,10 @@
 /** Writes sentences about a lab's measurements. Their wording depends on the numbers, so that it fits any training. */
 import type { LogEntry, Operation } from 'sinkscope';
-import { defaults } from '../ask/state';
+import { defaults, type State } from '../ask/state';
 import { headAt, mean, type Head } from '../frame';
 import { capitalize, headName, formatPercent, formatValue, sumWords } from '../words';
 import type { Lab } from './lab';
+import { fineTune, fromScratch } from './presets';
 import { isFineTune, type Settings } from './settings';
 
 /** The number of steps over which sentences average, since a batch is noisy. */
@@ -81,7 +82,7 @@ export interface NamedLab {
 }
 
 /** Whether a lab's model has a sink: the first token's weight, and its share of the row, exceed ε. */
-function hasSink({ lab: lab, operation }: NamedLab): boolean {
+function hasSink({ lab, operation }: NamedLab): boolean {
   const share = operation?.normalizes ? 1 : (shownHead(lab)?.share ?? 0);
   return recentMean(lab, 'first_most') > EPS && share > EPS;
 }
@@ -169,10 +170,18 @@ const DEFAULT_CLAIM =
   'Two models with the same task and seed. Press Train: does the first column of their maps become a sink?';
 
 /** Says what to look for while the models train, and before that also to press Train. */
-export const claimWords = (claim = DEFAULT_CLAIM, isRunning = false): string =>
-  isRunning
+export function claimWords(
+  { leftRun, rightRun }: Pick<State, 'leftRun' | 'rightRun'>,
+  isRunning: boolean,
+): string {
+  const preset = [...fromScratch, ...fineTune].find(
+    (one) => one.leftRun === leftRun && one.rightRun === rightRun,
+  );
+  const claim = preset?.claim ?? DEFAULT_CLAIM;
+  return isRunning
     ? claim.replace(/Press Train(?:: |, and )(.)/, (_, letter: string) => letter.toUpperCase())
     : claim;
+}
 
 function sinkWords(pair: readonly [NamedLab, NamedLab]): string {
   const [leftHasSink, rightHasSink] = pair.map(hasSink);

@@ -70,7 +70,9 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       controls,
     );
     figure.update(entries);
-    const placeholderOf = (entry: SubjectEntry) => `Loading ${nameOf(entry, context)} …`;
+    // A model that failed is not loading: its error is above the figure.
+    const placeholderOf = (entry: SubjectEntry) =>
+      entry.error ? [] : [`Loading ${nameOf(entry, context)} …`];
     const sentences = entries.flatMap((entry) => {
       const { frame } = entry;
       if (!frame) return [];
@@ -80,11 +82,9 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
         ? view.says(frame, selectedHead(frame, state), state)
         : lackWords(view, frame) || placeholderOf(entry);
     });
-    // A model that failed is not loading: its error is above the figure.
-    const loadingEntries = entries.filter(({ error }) => !error);
     render(
       html`<span data-finding
-          >${sentencesOf(sentences.length ? sentences : loadingEntries.map(placeholderOf)).map((sentence) => html`<span>${sentence}</span> `)}</span
+          >${sentencesOf(sentences.length ? sentences : entries.flatMap(placeholderOf)).map((sentence) => html`<span>${sentence}</span> `)}</span
         >
         <span class="foot-tools"
           ><button type="button" class="info" aria-label="About this figure" aria-expanded="false">

@@ -12,7 +12,6 @@ import { tokenTexts } from '../lab/from_scratch';
 import { addSaveMenu, openInExplore, saveModel } from '../lab/export';
 import { createMap, type Actions } from '../lab/map';
 import { Pair } from '../lab/pair';
-import { fromScratch, fineTune } from '../lab/presets';
 import { isFineTune, namesOf, type Settings } from '../lab/settings';
 import { claimWords, verdictWords } from '../lab/words';
 import { addElement } from '../page/view';
@@ -85,10 +84,6 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   }
 
   function drawHeading(): void {
-    const { leftRun, rightRun } = context.state.value;
-    const preset = [...fromScratch, ...fineTune].find(
-      (candidate) => candidate.leftRun === leftRun && candidate.rightRun === rightRun,
-    );
     const sentence = pair.isRunning ? '' : verdictWords(pair.namedLabs());
     render(
       html`<div class="lab-title">
@@ -101,7 +96,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
           role="status"
           ?hidden=${!allows(context.state.value, 'finding')}
         >
-          ${sentence || claimWords(preset?.claim, pair.isRunning)}
+          ${sentence || claimWords(context.state.value, pair.isRunning)}
         </p>`,
       headingPlace,
     );

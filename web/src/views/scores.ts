@@ -48,9 +48,8 @@ export const scores: View = {
     if (!verdict.conclusive) return tooShortNote(verdict, frame.T, frame.eps);
     const sinkKeys = keysBySink(frame).slice(0, 4);
     if (!sinkKeys.length) return `No key has a sink in any head of ${frame.title}.`;
-    const sinkWords = ({ key, sink }: (typeof sinkKeys)[number]) => {
-      return `k = ${key + 1}${commonQuote(frame, key)} in ${formatPercent(sink, 0)}`;
-    };
+    const sinkWords = ({ key, sink }: (typeof sinkKeys)[number]) =>
+      `k = ${key + 1}${commonQuote(frame, key)} in ${formatPercent(sink, 0)}`;
     return `Sinks: ${sinkKeys.map(sinkWords).join(', ')} of the heads.`;
   },
   draw(root) {

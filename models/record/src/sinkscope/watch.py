@@ -97,12 +97,12 @@ class WatchedSequences:
             if not self._continues_pass:
                 self._batch = [[] for _ in range(B)]
                 self._sequences += self._batch
-        if T != S and not self._continues_pass and call.key is not None and not call.key[:, :, -1].any():
-            raise UnsupportedModel(
-                f"{probe.call_name(call)}: expected a cache of the tokens so far, found {S} keys for {T} queries, the "
-                "last ones empty: a static cache cannot be read; generate without cache_implementation"
-            )
         if T != S and not self._continues_pass:
+            if call.key is not None and not call.key[:, :, -1].any():
+                raise UnsupportedModel(
+                    f"{probe.call_name(call)}: expected a cache of the tokens so far, found {S} keys for {T} queries, "
+                    "the last ones empty: a static cache cannot be read; generate without cache_implementation"
+                )
             raise UnsupportedModel(
                 f"{probe.call_name(call)}: expected the queries of all {S} keys, found {T}: begin to watch "
                 "before the cache is filled"
