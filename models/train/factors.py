@@ -120,7 +120,7 @@ def onset(log: dict[str, Any], until: int = protocol.STEPS) -> int | None:
     return first_step
 
 
-def describe_onsets(logs: list[dict[str, Any]]) -> str:
+def list_onsets(logs: list[dict[str, Any]]) -> str:
     def describe_onset(log: dict[str, Any]) -> str:
         step = onset(log)
         return ("not measured" if protocol.missing_step(log) is not None
@@ -180,8 +180,8 @@ def factors_table(factors: list[Factor]) -> str:
         lines.append(
             f"| `{factor.recipe.id.removeprefix(protocol.LONG_PREFIX)}` | {len(factor.pairs)} | "
             + " | ".join(cells)
-            + f" | {describe_onsets([log for log, _ in factor.pairs])}; "
-              f"{describe_onsets([baseline_log for _, baseline_log in factor.pairs])} | {verdict_sentence(factor)} |")
+            + f" | {list_onsets([log for log, _ in factor.pairs])}; "
+              f"{list_onsets([baseline_log for _, baseline_log in factor.pairs])} | {verdict_sentence(factor)} |")
     return "\n".join(lines)
 
 
@@ -210,7 +210,7 @@ def pilot_table(logs: dict[int, dict[str, Any]], seeds: tuple[int, ...]) -> str:
     last_points = [logs[seed]["points"][-1] if seed in logs and logs[seed]["points"] else None
             for seed in seeds]
     add_row("measured up to", ["not begun" if p is None else f"{p['step']:,}" for p in last_points])
-    add_row("onset", ["" if p is None else describe_onsets([logs[seed]]) for seed, p in zip(seeds, last_points)])
+    add_row("onset", ["" if p is None else list_onsets([logs[seed]]) for seed, p in zip(seeds, last_points)])
     for name, key in (("value ratio there", "value_ratio"), ("eviction there", "eviction"),
                       ("Sink at 0.2 there, %", "sink_0.2"), ("Sink at 0.3 there, %", "sink_0.3"),
                       ("Sink at 0.4 there, %", "sink_0.4"), ("loss there", "loss")):

@@ -196,7 +196,7 @@ def test_the_pilot_names_missing_runs() -> None:
 def test_a_gap_leaves_the_onset_unknown() -> None:
     log = make_log(SOFTMAX, 1, {0: 0.0, 200: 0.0, 600: 0.2})
     assert protocol.missing_step(log) == 400
-    assert factors.describe_onsets([log]) == "not measured"
+    assert factors.list_onsets([log]) == "not measured"
     assert protocol.missing_step(make_log(SOFTMAX, 1, {0: 0.0, 200: 0.0, 400: 0.2})) is None
     assert protocol.missing_step(make_log(SOFTMAX, 1, {200: 0.0, 400: 0.1})) is None
     assert protocol.missing_step(protocol.empty_log(SOFTMAX, 1)) is None

@@ -73,6 +73,9 @@ export function readConditions(json: string): Conditions {
   const layers: number[] = listOf(model, 'layers', (x) => Number.isInteger(x), 'whole numbers');
   const windows: (number | null)[] = listOf(model, 'windows', isWindow, 'numbers or null');
   const modelWindow = kind === 'window' ? window : null;
+  const promptsHash = textOf(prompts, 'sha256');
+  // Before 1.0 the command line stored the hash of its text file in place of that of the prompts.
+  const isOfFile = textOf(model, 'attention') === 'sinkscope' && !('source_sha256' in prompts);
   return {
     model: {
       id: textOf(model, 'id') ?? '',
@@ -106,8 +109,8 @@ export function readConditions(json: string): Conditions {
     tokens: listOf(root, 'tokens', isTokens, 'lists of strings'),
     prompts: {
       source: textOf(prompts, 'source'),
-      sha256: textOf(prompts, 'sha256'),
-      source_sha256: textOf(prompts, 'source_sha256'),
+      sha256: isOfFile ? null : promptsHash,
+      source_sha256: isOfFile ? promptsHash : textOf(prompts, 'source_sha256'),
       count: integerOf(prompts, 'count'),
       kept: integerOf(prompts, 'kept'),
       T: integerOf(prompts, 'T'),

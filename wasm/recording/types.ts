@@ -56,7 +56,7 @@ export interface Conditions {
   readonly tokens: readonly (readonly string[])[];
   readonly prompts: {
     readonly source: string | null;
-    /** SHA-256 of the token ids of all prompts; in recordings before 1.0 that of the text file. */
+    /** SHA-256 of the token ids of all prompts. */
     readonly sha256: string | null;
     /** SHA-256 of the text that the prompts are cut from. */
     readonly source_sha256: string | null;

@@ -7,7 +7,7 @@ import { join, resolve } from 'node:path';
 import type { Plugin } from 'vite';
 import { TERMS } from '../src/page/glossary.ts';
 import { anchorOf } from './terms.ts';
-import { lessonOf, ORDER, type Lesson } from './markdown.ts';
+import { HOME, lessonOf, ORDER, type Lesson } from './markdown.ts';
 
 const root = resolve(import.meta.dirname, '..');
 const folder = join(root, 'lessons');
@@ -31,8 +31,6 @@ export const escapeHtml = (text: string) =>
     /[&<>"]/g,
     (character) => ({ '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' })[character]!,
   );
-
-const HOME = '../../index.html';
 
 function page(title: string, slug: string, main: string): string {
   return `<!doctype html>

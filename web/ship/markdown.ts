@@ -196,7 +196,7 @@ const numberOf = (slug: string) => ORDER.indexOf(slug) + 1;
 /** Returns the prefix of the names of a lesson's pictures: the number in its slug if it has one, otherwise the slug. */
 export const picturesPrefix = (slug: string) => /^\d+/.exec(slug)?.[0] ?? slug;
 
-const HOME = '../../index.html';
+export const HOME = '../../index.html';
 const WORDS_A_MINUTE = 110;
 /** The values of a figure's run that are means of weights of its map, not of shares. */
 const WEIGHT_VALUES = ['alpha', 'second_alpha', 'second_key'];

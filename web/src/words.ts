@@ -391,10 +391,10 @@ export const OTHER_VOCABULARIES =
 
 /**
  * A key for the text that a frame read. Frames of one question may differ in it, since a recording has its own texts,
- * of which it may keep none, but their hash.
+ * of which it may keep none, but their hash. An unknown text equals no other.
  */
-const textKey = ({ tokens, sequences, recording }: Frame): string =>
-  `${sequences} ${tokens.map(({ text, special }) => (special ? '' : text)).join('') || recording?.prompts.sha256}`;
+const textKey = ({ subject, tokens, sequences, recording }: Frame): string =>
+  `${sequences} ${tokens.map(({ text, special }) => (special ? '' : text)).join('') || (recording?.prompts.sha256 ?? subject)}`;
 
 /** Lists the sinks of models that read different texts, without ranking them. */
 function sideBySideWords(frames: readonly Frame[]): string {

@@ -234,7 +234,7 @@ export class Opener {
    * Decides whether a model that a link or the training slider requests may be opened now. The page contacts no host
    * before the reader agrees, here or on an earlier visit by downloading from it; local files must be chosen by the
    * reader.
-   * @returns false if the page asks the reader; `opened` is called when the reader agrees
+   * @returns false if the page asks the reader; `onOpened` is called when the reader agrees
    */
   async admit(id: string, signal: AbortSignal): Promise<boolean> {
     const models = this.#dependencies.models()!;

@@ -612,8 +612,8 @@ const STEPS: readonly Build[] = [
 function twinWords([frame, twinFrame]: readonly Frame[], context: Context): string {
   // The measured numbers are those of the trained weights.
   if (!frame || !twinFrame || !areTwins(frame, twinFrame) || frame.model.step) return '';
-  const metric = (frame: Frame, name: Measurement) =>
-    Number(cardOf(frame, context)?.measured[name] ?? NaN);
+  const metric = (twin: Frame, name: Measurement) =>
+    Number(cardOf(twin, context)?.measured[name] ?? NaN);
   const [loss, twinLoss] = [metric(frame, 'loss'), metric(twinFrame, 'loss')];
   const [sinkShare, twinShare] = [metric(frame, 'sink_1') / 100, metric(twinFrame, 'sink_1') / 100];
   if (!Number.isFinite(loss + twinLoss + sinkShare + twinShare)) return '';

@@ -56,7 +56,7 @@ export class Loader {
     watch.signal.throwIfAborted();
     const openModel = await this.#openModel(id, request, watch);
     watch.signal.throwIfAborted();
-    return { parsedSubject: parsedSubject, openModel };
+    return { parsedSubject, openModel };
   }
 
   /** @throws InputError for a recording with an edit, or one that the reader has to open */

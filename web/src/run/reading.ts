@@ -262,7 +262,7 @@ export async function emptyFrame(
 
 /**
  * Reads a frame's missing numbers from its run.
- * @param before the subject's previous frame
+ * @param previousFrame the subject's previous frame
  * @param headOf returns the selected head of a frame
  */
 export async function completeFrame(

@@ -332,7 +332,7 @@ export function recordedRun(
     key,
     run,
     capacity: recording.tokens.length,
-    openModel: openModel,
+    openModel,
     fields,
     lacks: reasons,
   };
