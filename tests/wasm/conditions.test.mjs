@@ -13,6 +13,19 @@ const assertRefused = (json, where, expected) =>
     text: `recording: expected ${expected}`,
   });
 
+test('the hash of a recording from before 1.0 is that of its text file only if the command line made it', () => {
+  const hashesOf = (attention, prompts) => {
+    const { sha256, source_sha256 } = read({
+      model: { ...sizes, attention },
+      prompts: { ...least.prompts, sha256: 'cd', ...prompts },
+    }).prompts;
+    return [sha256, source_sha256];
+  };
+  assert.deepEqual(hashesOf('sinkscope', {}), [null, 'cd']);
+  assert.deepEqual(hashesOf('sinkscope', { source_sha256: null }), ['cd', null]);
+  assert.deepEqual(hashesOf('sdpa', {}), ['cd', null]);
+});
+
 test('all known conditions are read, and unknown ones are dropped', () => {
   const model = {
     ...sizes,
