@@ -77,6 +77,24 @@ c() { :; }`;
   assert.equal(oneStage.status, 0);
 });
 
+test('the last lines repeat what failed, in whichever stage, with its reason', async (t) => {
+  const { output } = await runWith(
+    t,
+    `stages='setup a b c'
+after=([b]=a [c]=b)
+setup() { :; }
+a() { ${writes(1, 2)}; return 1; }
+b() { ${writes(1, 0, ['no key'])}; }
+c() { seq 100; echo 'error: no file'; return 3; }`,
+  );
+  const end = output.slice(output.lastIndexOf('\n-- c: '));
+  assert.match(
+    end,
+    /^\n-- c: .*\n(failed, a: c\n {4}no\n){2}skipped, .* b: d: no key\nfailed, c: exit status 3\n82\n/,
+  );
+  assert.match(end, /\n100\nerror: no file\nTotal time: \d+ s\n3 passed, 4 failed\n$/);
+});
+
 test('a stage passes by its exit status, and an unknown stage is rejected', async (t) => {
   const crashedStage = await runWith(t, `stages=a\na() { ${writes(5)}; return 3; }`);
   assert.equal(crashedStage.last, '5 passed, 1 failed');
@@ -202,7 +220,7 @@ test('the reports of node:test, pytest and our own runners are read', async (t) 
     js,
     `import test, { describe, it } from 'node:test';
 test('a', { skip: 'of node' }, () => {});
-describe('b', () => { it('c', () => { throw new Error('<testcase name="none"/>'); }); });
+describe('b', () => { it('c', () => { throw new Error('<testcase name=none/>'); }); });
 test('d > e', () => {});
 test('later', { todo: true }, () => {});`,
   );
@@ -230,16 +248,16 @@ def test_d(): assert False`,
   await run('python3', [...pytest, py]);
   const tests = (file) => testsOf(readFileSync(pathIn(file), 'utf8'));
   assert.deepEqual(tests('node.xml'), [
-    { name: 'a', failed: false, skip: 'of node' },
-    { name: 'c', failed: true },
-    { name: 'd > e', failed: false },
-    { name: 'later', failed: false, skip: 'true' },
+    { name: 'a', skip: 'of node' },
+    { name: 'c', failure: '<testcase name=none/>' },
+    { name: 'd > e' },
+    { name: 'later', skip: 'true' },
   ]);
   assert.deepEqual(tests('pytest.xml'), [
-    { name: 'test_a', failed: false, skip: 'of $pytest <1>' },
-    { name: 'test_b', failed: true },
-    { name: 'test_c', failed: false },
-    { name: 'test_d', failed: false, skip: 'later' },
+    { name: 'test_a', skip: 'of $pytest <1>' },
+    { name: 'test_b', failure: `assert not "<testcase name='none'/>"` },
+    { name: 'test_c' },
+    { name: 'test_d', skip: 'later' },
   ]);
 
   t.mock.method(console, 'log', () => {});
@@ -250,10 +268,10 @@ def test_d(): assert False`,
   assert.equal(results.close(), 0);
   results.fail('c', new Error('\x07 <testcase name="none"/>'));
   assert.equal(results.close(), 1);
-  assert.deepEqual(tests('ours.xml'), [
-    { name: 'a "word" & <b> é', failed: false },
-    { name: 'c', failed: true },
-  ]);
+  const [passedTest, failedTest] = tests('ours.xml');
+  assert.deepEqual(passedTest, { name: 'a "word" & <b> é' });
+  assert.equal(failedTest.name, 'c');
+  assert.match(failedTest.failure, /^Error: \ufffd <testcase name="none"\/>\n {4}at /);
   const parse = 'import sys, xml.dom.minidom as dom; dom.parse(sys.argv[1])';
   assert.deepEqual(await run('python3', ['-c', parse, pathIn('ours.xml')]), {
     status: 0,

@@ -2,13 +2,16 @@
  * Counts how the tests of a stage ended. All runners write JUnit's XML, our own ones by `openResults`, and tests/run
  * counts tests by this program. A skipped test counts as failed unless the table of tests/README.md has its reason, for its stage.
  *
- *     node tests/results.mjs STAGE FOLDER STATUS      prints how many passed and failed, then a line for each such skip
+ *     node tests/results.mjs STAGE FOLDER STATUS      prints how many passed and failed, then each failure
  */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
-const TEST = /<testcase((?:\s+[\w:-]+="[^"]*")*)\s*(?:\/>|>(.*?)<\/testcase>)/gs;
+const ATTRIBUTES = String.raw`((?:\s+[\w:-]+="[^"]*")*)`;
+const TEST = RegExp(String.raw`<testcase${ATTRIBUTES}\s*(?:/>|>(.*?)</testcase>)`, 'gs');
+const FAILURE = RegExp(`<(?:failure|error)${ATTRIBUTES}`);
+const SKIPPED = RegExp(`<skipped${ATTRIBUTES}`);
 const NAMES = { quot: '"', apos: "'", lt: '<', gt: '>', amp: '&' };
 
 /** @param {string} text */
@@ -32,17 +35,19 @@ const escapeXml = (text) =>
 const attribute = (tag, name) => unescapeXml(tag.match(RegExp(`\\s${name}="([^"]*)"`))?.[1] ?? '');
 
 /**
- * Returns the tests of a report. `skip` is the reason of a test that gave no verdict.
+ * Returns the tests of a report. `failure` is the message of a failed test, and `skip` the reason of a test that gave no
+ * verdict.
  * @param {string} xml
- * @returns {{ name: string, failed: boolean, skip?: string }[]}
+ * @returns {{ name: string, failure?: string, skip?: string }[]}
  */
 export function testsOf(xml) {
   if (!/(?:<\/testsuites?>|<testsuites?\b[^>]*\/>)\s*$/.test(xml)) throw new Error('cut off');
   return [...xml.matchAll(TEST)].map(([, tag, body = '']) => {
-    const skip = body.match(/<skipped\b([^>]*)>/);
+    const failure = body.match(FAILURE);
+    const skip = body.match(SKIPPED);
     return {
       name: attribute(tag, 'name'),
-      failed: /<(?:failure|error)\b/.test(body),
+      ...(failure && { failure: attribute(failure[1], 'message') }),
       ...(skip && { skip: attribute(skip[1], 'message') }),
     };
   });
@@ -68,15 +73,19 @@ export function listedFor(readme, stage) {
  */
 export function countsOf(reports, status, listed) {
   const tests = reports.flatMap(testsOf);
+  const failures = tests.filter(({ failure }) => failure !== undefined);
   // ctest reports the name of a test that skipped itself, without a reason.
   const unlisted = tests.filter(
     ({ name, skip }) => skip !== undefined && !listed.includes(skip) && !listed.includes(name),
   );
-  const passed = tests.filter(({ failed, skip }) => !failed && skip === undefined).length;
-  const failed = tests.filter((test) => test.failed).length + unlisted.length;
+  const passed = tests.filter(
+    ({ failure, skip }) => failure === undefined && skip === undefined,
+  ).length;
+  const failed = failures.length + unlisted.length;
   return {
     passed: passed || Number(status === 0 && !tests.length),
     failed: failed || Number(status !== 0),
+    failures,
     unlisted,
   };
 }
@@ -128,8 +137,12 @@ if (import.meta.url === pathToFileURL(process.argv[1]).href) {
   const listed = listedFor(readFileSync(new URL('README.md', import.meta.url), 'utf8'), stage);
   const files = readdirSync(folder).map((file) => join(folder, file));
   const reports = files.map((file) => readFileSync(file, 'utf8'));
-  const { passed, failed, unlisted } = countsOf(reports, Number(status), listed);
+  const { passed, failed, failures, unlisted } = countsOf(reports, Number(status), listed);
   console.log(passed, failed);
+  for (const { name, failure } of failures)
+    console.log(
+      `failed, ${stage}: ${[name, failure].join('\n').trimEnd().replaceAll('\n', '\n    ')}`,
+    );
   for (const { name, skip } of unlisted)
     console.log(
       `skipped, and tests/README.md does not list it for ${stage}: ${name}: ${skip || 'no reason given'}`,
