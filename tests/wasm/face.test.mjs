@@ -371,6 +371,7 @@ const PUBLIC_CALLS = {
   readEdit: [readEdit, 'mask:first=1,recent=2', describe],
   judge: [sinkscope.judge, { eps: 0.3, even: 0.1, normalizes: true, sink: 0.5, sinkRaw: 0.5 }],
   leastTokens: [sinkscope.leastTokens, 0.3],
+  uniformAlphas: [sinkscope.uniformAlphas, 4],
   cacheClear: [sinkscope.cacheClear, 'owner/name'],
 };
 

@@ -7,12 +7,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { chooseBinary } from '../../wasm/abi/variants.ts';
-import { readEdit } from '../../wasm/index.ts';
+import { readEdit, uniformAlphas } from '../../wasm/index.ts';
 import { fileOf } from '../safetensors.mjs';
 import {
   binaries,
   files,
   goldenModels,
+  near,
   readSafetensors,
   root,
   softmax,
@@ -247,3 +248,25 @@ for (const [arithmetic, folder] of ['exact', 'relaxed'].flatMap((arithmetic) =>
     });
   });
 }
+
+test('uniform attention without a run is that of the reference, under each mask and with a bias key', async () => {
+  const masks = new Set();
+  await withEngine({}, async (engine) => {
+    for (const folder of goldenModels()) {
+      const tensors = readSafetensors(new URL('golden.safetensors', folder));
+      const expected = tensors['metric.alpha_uniform'];
+      if (!expected) continue;
+      const model = await engine.open(files(folder));
+      const { mask, bias_key } = model.architecture;
+      const actual = uniformAlphas(expected.data.length, model.architecture);
+      expected.data.forEach((alpha, k) => near(actual[k], alpha, `${folder.pathname}, key ${k}`));
+      masks.add(`${mask.kind}${bias_key ? ', bias key' : ''}`);
+      await model.close();
+    }
+  });
+  const kinds = ['bidirectional', 'causal', 'prefix', 'window'];
+  assert.deepEqual(
+    [...masks].sort(),
+    kinds.flatMap((kind) => [kind, `${kind}, bias key`]),
+  );
+});

@@ -12,6 +12,7 @@ import {
   judge,
   labelHead,
   leastTokens,
+  uniformAlphas,
   measure,
   measureTask,
   measureUnmasking,
@@ -414,7 +415,7 @@ test('the minimal length for a threshold is that at which uniform attention no l
     [0.75, 2],
     [0.7499, 3],
     [0.3, 10],
-    [sum / 4096, 4096],
+    [(sum / 4096) * 1.00001, 4096],
     [(sum / 4096) * 0.99999, 4097],
     [1e-7, Infinity],
     [0, Infinity],
@@ -435,15 +436,32 @@ test('the minimal length for a threshold is that at which uniform attention no l
     [{ bias_key: 'shared' }, 5], // (1/2 + ... + 1/6) / 5 = 0.29
   ])
     assert.equal(leastTokens(0.3, seen), least, JSON.stringify(seen));
+  await refuses([
+    [() => leastTokens('1'), 'eps: expected a number, got "1"'],
+    [() => leastTokens(0.3, { first: -1 }), 'first: expected an integer from 0 to 1048575, got -1'],
+  ]);
+});
+
+test('uniform attention is computed for a number of tokens that a text can have', async () => {
+  assert.deepEqual(
+    [0, 1, 2].map((T) => [...uniformAlphas(T)]),
+    [[], [1], [0.75, 0.5]],
+  );
+  await refuses([
+    [() => uniformAlphas(1.5), 'T: expected an integer from 0 to 1048576, got 1.5'],
+    [() => uniformAlphas(2 ** 21), 'T: expected an integer from 0 to 1048576, got 2097152'],
+  ]);
+});
+
+test('a judgment takes the smaller of share and raw weight, and labels need numbers', async () => {
   const known = { eps: 0.3, even: 0.1, sink: 0.4, sinkRaw: 0.2, normalizes: false };
   assert.deepEqual(judge(known), {
     ...{ sink: 0.2, of: 'shares and raw weights', even: 0.1, conclusive: true, least: 10 },
   });
   assert.equal(judge({ ...known, sinkRaw: 0.5 }).sink, 0.4);
-  assert.equal(judge({ ...known, mask: bidirectional }).least, 4);
+  assert.equal(judge({ ...known, mask: { kind: 'bidirectional' } }).least, 4);
   const head = { eps: 0.3, share: 0.5, contribution: 0 };
   await refuses([
-    [() => leastTokens('1'), 'eps: expected a number, got "1"'],
     [() => judge({ ...known, even: '1' }), 'even: expected a number, got "1"'],
     [() => judge({ ...known, sinkRaw: null }), 'sinkRaw: expected a number, got null'],
     [() => labelHead({ ...head, share: 'x' }), 'share: expected a number, got "x"'],

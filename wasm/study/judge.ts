@@ -10,7 +10,7 @@
  * share and the raw weight must exceed eps.
  */
 import { check } from '../abi/arguments.ts';
-import { expect } from '../abi/errors.ts';
+import { expect, expectInteger } from '../abi/errors.ts';
 import type { SinkMeasures, Judgment, KnownHead, HeadLabel, SeenKeys } from './types.ts';
 
 /** A head is dormant on a text if silencing it changes the loss by less than this, in nats. */
@@ -19,14 +19,25 @@ const DORMANT_EFFECT_MAX = 0.01;
 /** Texts are not longer than this. */
 const TOKENS_MAX = 2 ** 20;
 
-/** Returns alpha of the first token under uniform attention, as the metric `alpha_uniform` does. */
-function uniformAlpha(T: number, { mask, bias_key, first = 0 }: SeenKeys) {
+/**
+ * Returns alpha of each key under uniform attention, [T], as the metric `alpha_uniform` does: the sum
+ * over the queries that see the key of 1 over the number of keys that they see, a bias key included,
+ * divided by T-k+1, or by T if every query sees every key.
+ * @param seen what queries see; default: a causal mask. Windows count as no limit.
+ * @example uniformAlphas(2)[0]; // 0.75
+ */
+export function uniformAlphas(T: number, { mask, bias_key }: SeenKeys = {}): Float64Array {
+  expectInteger(T, 0, TOKENS_MAX, 'T');
   const seesAll = mask?.kind === 'bidirectional';
-  const prefix = seesAll ? T : Math.min(mask?.prefix ?? 0, T);
-  let sum = 0;
-  for (let t = first < prefix ? 1 : first + 1; t <= T; t++)
-    sum += 1 / (Math.max(t, prefix) + (bias_key ? 1 : 0));
-  return sum / (seesAll ? T : T - first);
+  const sharedEnd = seesAll ? T : Math.min(mask?.prefix ?? 1, T);
+  // The sum of the shares over the queries from k on.
+  const tails = new Float64Array(T + 1);
+  for (let k = T - 1; k >= 0; k--)
+    tails[k] = tails[k + 1]! + 1 / (Math.max(k + 1, sharedEnd) + (bias_key ? 1 : 0));
+  return Float64Array.from(
+    { length: T },
+    (_, k) => tails[k < sharedEnd ? 0 : k]! / (seesAll ? T : T - k),
+  );
 }
 
 /**
@@ -37,16 +48,18 @@ function uniformAlpha(T: number, { mask, bias_key, first = 0 }: SeenKeys) {
 export function leastTokens(eps: number, seen: SeenKeys = {}): number {
   expect(typeof eps === 'number', 'eps', 'a number', eps);
   if (!(eps > 0)) return Infinity;
+  const { first = 0 } = seen;
+  expectInteger(first, 0, TOKENS_MAX - 1, 'first');
   // The share falls with T, so the search doubles T and then halves the interval.
-  let low = seen.first ?? 0;
+  let low = first;
   let high = low + 1;
-  for (; uniformAlpha(high, seen) > eps; high *= 2) {
-    if (high > TOKENS_MAX) return Infinity;
+  for (; uniformAlphas(high, seen)[first]! > eps; high *= 2) {
+    if (2 * high > TOKENS_MAX) return Infinity;
     low = high;
   }
   while (high - low > 1) {
     const middle = Math.floor((low + high) / 2);
-    if (uniformAlpha(middle, seen) > eps) low = middle;
+    if (uniformAlphas(middle, seen)[first]! > eps) low = middle;
     else high = middle;
   }
   return high;

@@ -154,27 +154,6 @@ export function visibleKeyEnd(
   return Math.min(T, end);
 }
 
-/**
- * Returns alpha of each key under uniform attention, as the metric alpha_uniform does: the sum over the queries that see
- * the key of 1 over the number of keys that they see, a bias key included, divided by T-k+1, or by T if every query sees
- * every key. Windows are ignored.
- */
-export function uniformAlphas(frame: Pick<Frame, 'architecture' | 'T'>): Float32Array {
-  const { T, architecture } = frame;
-  const biasCount = architecture.bias_key ? 1 : 0;
-  const sharedEnd = visibleKeyEnd(frame, 0);
-  const alphas = new Float32Array(T);
-  // The sum of the shares over the queries from k on.
-  const tails = new Float64Array(T + 1);
-  for (let k = T - 1; k >= 0; k--)
-    tails[k] = tails[k + 1]! + 1 / (visibleKeyEnd(frame, k) + biasCount);
-  for (let k = 0; k < T; k++) {
-    const firstQuery = k < sharedEnd ? 0 : k;
-    alphas[k] = tails[firstQuery]! / (architecture.mask.kind === 'bidirectional' ? T : T - k);
-  }
-  return alphas;
-}
-
 /** Returns the side of a map that has at most `cells` cells a side; undefined if it need not be pooled. */
 export function pooledSide(T: number, cells: number): number | undefined {
   return T > cells ? Math.ceil(T / Math.ceil(T / cells)) : undefined;

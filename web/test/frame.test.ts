@@ -23,7 +23,6 @@ import {
   superWeightOf,
   type Frame,
   pooledSide,
-  uniformAlphas,
 } from '../src/frame';
 import { defaults } from '../src/ask/state';
 import { interventionsOf } from '../src/page/hand';
@@ -284,25 +283,6 @@ describe('a frame', () => {
     const undefinedWeights = tensor([2, 6], new Float32Array(12).fill(NaN));
     expect(superWeightOf(frameOf({}, { super_weight: undefinedWeights }))).toBeUndefined();
     expect(superWeightOf(frameOf())).toBeUndefined();
-  });
-});
-
-describe('uniform attention', () => {
-  it('is that of the metric alpha_uniform under each mask and with a bias key', () => {
-    const alphasOf = (mask: object, bias_key: string | null = null) => {
-      const architecture = { ...frameOf().architecture, mask, bias_key };
-      return [...uniformAlphas({ architecture, T: 4 } as never)].map((alpha) => alpha.toFixed(4));
-    };
-    // The divisor is T-k+1 also inside a prefix, whose keys earlier queries see, too.
-    expect(alphasOf({ kind: 'causal', prefix: 3 })).toEqual([
-      '0.3125',
-      '0.4167',
-      '0.6250',
-      '0.2500',
-    ]);
-    expect(alphasOf({ kind: 'causal' })).toEqual(['0.5208', '0.3611', '0.2917', '0.2500']);
-    expect(alphasOf({ kind: 'bidirectional' })).toEqual(Array(4).fill('0.2500'));
-    expect(alphasOf({ kind: 'bidirectional' }, 'head')).toEqual(Array(4).fill('0.2000'));
   });
 });
 

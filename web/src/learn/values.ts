@@ -2,6 +2,7 @@
  * The numbers that a lesson's text states about the run behind a figure. They are computed from what the figure's event
  * `run` carries, for the lesson's own text and for the reader's.
  */
+import { uniformAlphas } from 'sinkscope';
 import type { Quantity } from '../save/numbers';
 
 interface Result {
@@ -55,9 +56,6 @@ const formatRatio = (value = NaN) =>
   Number.isFinite(value) ? `${value.toFixed(value < 0.995 ? 2 : 1)}×` : '–';
 const formatFixed = (value = NaN) =>
   Number.isFinite(value) ? value.toFixed(2).replace('-', '−') : '–';
-
-/** The mean of 1, 1/2, ..., 1/T. */
-const uniformAlpha = ({ T }: Result) => mean(Array.from({ length: T }, (_, t) => 1 / (t + 1)));
 
 /** Returns the mean weight of a key over the queries that see it, in the map of one head. */
 function columnMean(result: Result | undefined, key = 0): number | undefined {
@@ -130,7 +128,7 @@ function columnMeans(result: Result | undefined, name: string) {
 
 export const valueFormatters: Readonly<Record<string, (results: readonly Result[]) => string>> = {
   tokens: ([first]) => String(first?.T ?? '–'),
-  uniform: ([first]) => formatPercent(first && uniformAlpha(first)),
+  uniform: ([first]) => formatPercent(first && uniformAlphas(first.T)[0]),
   heads: ([first]) => String(first ? headScores(first).length : '–'),
   count: ([first]) =>
     String(first ? headScores(first).filter(({ alpha }) => alpha > first.eps).length : '–'),

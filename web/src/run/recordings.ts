@@ -1,6 +1,7 @@
 /** Opens recordings, which are subjects like models, and reads frames from their files. */
 import {
   SinkscopeError,
+  uniformAlphas,
   type Architecture,
   type Describe,
   type Engine,
@@ -15,7 +16,7 @@ import { cachedPromise } from '../ask/cached';
 import { fetchNamed, InputError } from '../ask/errors';
 import type { Question } from '../ask/question';
 import { addressOfRecording, nameOfRecording } from '../ask/recordings';
-import { uniformAlphas, type Frame, type NumberClass } from '../frame';
+import type { Frame, NumberClass } from '../frame';
 import { averagesOf } from './averages';
 import { measurements } from './measurements';
 import { loadingProgress, type Choice, type OpenModel, type Watch } from './opened';
@@ -185,8 +186,8 @@ const isSameEps = (eps: number) => (recorded: number) => Math.fround(recorded) =
 
 /** Adds NaN for numbers that the recording lacks and every view and sentence reads. */
 function fillGaps(frame: Frame): Frame {
-  const { L, H } = frame.architecture;
-  const { T } = frame;
+  const { T, architecture } = frame;
+  const { L, H } = architecture;
   const nanTensor = (...shape: number[]): Tensor => ({
     shape,
     data: new Float32Array(shape.reduce((a, b) => a * b, 1)).fill(NaN),
@@ -201,7 +202,7 @@ function fillGaps(frame: Frame): Frame {
       alpha,
       // Weights are shares if rows sum to 1.
       alpha_raw: normalizes ? alpha : nanTensor(L, H, T),
-      alpha_uniform: { shape: [T], data: uniformAlphas(frame) },
+      alpha_uniform: { shape: [T], data: Float32Array.from(uniformAlphas(T, architecture)) },
       sink_ratio: sinkRatio,
       sink_ratio_raw: normalizes ? sinkRatio : nanTensor(T),
       row_mass_summary: nanTensor(L, H, 3),

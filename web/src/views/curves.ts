@@ -1,10 +1,10 @@
 /** Draws Sink_1 by threshold, and Sink_1 by length of the text. */
+import { uniformAlphas } from 'sinkscope';
 import {
   alphaOfKey,
   firstKey,
   isBidirectional,
   sharesOf,
-  uniformAlphas,
   visibleKeyEnd,
   type Frame,
 } from '../frame';
@@ -135,7 +135,7 @@ function sinkByLength(frame: Frame): SinkByLength {
   for (let t = 0; t < T; t++) {
     result.mean[t]! /= headCount;
     result.sink[t]! /= headCount;
-    result.uniform[t] = uniformAlphas({ architecture, T: t + 1 })[key] ?? NaN;
+    result.uniform[t] = uniformAlphas(t + 1, architecture)[key] ?? NaN;
     if (t + 1 < shortestLength(frame)) result.sink[t] = result.mean[t] = result.uniform[t] = NaN;
   }
   cachedNumbers.set(frame, result);
