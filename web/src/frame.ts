@@ -86,7 +86,8 @@ export interface Frame {
   readonly sequences: number;
   /**
    * Metrics and fields by their names in describe. Names that are also in `spread` are means over the prompts. Over
-   * several prompts `first_alphas` has alpha of the first key in every head of each prompt, [prompts, L * H].
+   * several prompts `first_alphas` has alpha of the first key in every head of each prompt, [prompts, L * H], and
+   * `first_raw_alphas` the means of its weights.
    */
   readonly tensors: Readonly<Record<string, Tensor>>;
   /** Standard deviations over the prompts (n - 1), for each mean; NaN for one prompt. */
@@ -319,6 +320,27 @@ export function firstTokenWeights(frame: Frame): Float32Array {
   const key = firstKey(frame);
   const weights = rawAlpha ? alphaOfKey(frame, key, 'alpha_raw').map(Math.abs) : undefined;
   return weights?.some(Number.isFinite) ? weights : alphaOfKey(frame, key);
+}
+
+/**
+ * Returns the same weights in the first prompt, whose maps and outputs a frame has; undefined if only their means over
+ * the prompts are known.
+ */
+export function firstPromptWeights(frame: Frame): Float32Array | undefined {
+  const { sequences, operation, tensors, pooled, T } = frame;
+  if (sequences === 1) return firstTokenWeights(frame);
+  const { L, H } = frame.architecture;
+  const rows = operation.normalizes ? tensors.first_alphas : tensors.first_raw_alphas;
+  if (rows) return Float32Array.from({ length: L * H }, (_, i) => Math.abs(rows.data[i]!));
+  const maps = pooled ? undefined : tensors.att;
+  const key = firstKey(frame);
+  return (
+    maps &&
+    Float32Array.from({ length: L * H }, (_, i) => {
+      const column = Array.from({ length: T }, (_, t) => maps.data[(i * T + t) * T + key]!);
+      return Math.abs(mean(column, isBidirectional(frame) ? 0 : key));
+    })
+  );
 }
 
 /** Fewer queries than this see the last keys, which would therefore seem to be sinks. */

@@ -90,6 +90,10 @@ export const commonQuote = (frame: Frame, t: number): string =>
 export const firstPromptWords = ({ sequences }: Pick<Frame, 'sequences'>): string =>
   sequences > 1 ? ' on the first prompt' : '';
 
+/** Says that a number is a mean over the prompts; empty if there is only one. */
+export const averageWords = ({ sequences }: Pick<Frame, 'sequences'>): string =>
+  sequences > 1 ? ` on average over ${sequences} prompts` : '';
+
 /** Returns the first token; in quotation marks unless it is a special token. */
 export function firstTokenText(frame: Frame): string {
   const key = firstKey(frame);
@@ -322,7 +326,7 @@ export function claimSentence(claim: Claim, frame: Frame): string {
   const [first, number] = [firstTokenName(frame), attentionWords(claim)];
   const headText = headWords(claim.at, frame);
   // The map beside this sentence shows only the first prompt.
-  const averageNote = frame.sequences > 1 ? ` on average over ${frame.sequences} prompts` : '';
+  const averageNote = averageWords(frame);
   if (isBelowUniform(claim)) {
     return `No head gives ${first} more than ${number}${averageNote}; ${headText} gives it the most.`;
   }

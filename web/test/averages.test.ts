@@ -29,6 +29,7 @@ const describe_ = {
     metric('alpha_uniform', { averaged: false }),
     metric('massive_at', { averaged: false, fields: ['hidden'] }),
     metric('alpha', { averaged: false, fields: ['hidden'] }),
+    metric('alpha_raw', { averaged: false, fields: ['hidden'] }),
     metric('kl_mean', { arguments: ['base'] }),
     metric('qk_dot', { arguments: ['layer', 'head'] }),
   ],
@@ -101,10 +102,11 @@ describe('averages over prompts', () => {
 
   it('keep what each head of each prompt gives the first token', async () => {
     const { openModel } = modelOf((_, ids) => [ids[0]!, 9]);
-    const options = { eps: 0.3, metrics: ['alpha'] };
+    const options = { eps: 0.3, metrics: ['alpha', 'alpha_raw'] };
     const prompts = promptsOf([1, 0], [2, 0]);
     const [found] = await measureAverages(openModel, prompts, [[]], options, watch);
     expect(found!.tensors.first_alphas).toEqual(tensor([2, 1], [1, 2]));
+    expect(found!.tensors.first_raw_alphas).toEqual(tensor([2, 1], [1, 2]));
     expect(found!.tensors.alpha).toEqual(tensor([2], [1.5, 9]));
   });
 

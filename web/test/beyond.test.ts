@@ -94,6 +94,11 @@ describe('the parts of a logit', () => {
       'L1H1: the first key’s logit is 6.75 on average over the queries: feed-forward layers make 8.00 of it (layer 0: ' +
         '8.00), attention −2.00, the embedding 0.50, biases 0.25. Of the heads below, L0H1 adds the most in size: −3.00.',
     );
+    // A hybrid model counts layers without attention, too.
+    const hybrid = { ...frame, architecture: { ...frame.architecture, layers: [3, 7] } } as never;
+    expect(logitParts.says(hybrid, { layer: 1, head: 1 })).toMatch(
+      /^L7H1: .* \(layer 3: 8\.00\).* L3H1 adds the most/,
+    );
     expect(logitParts.says(frame, at)).toBe(
       'L0H0: the first key’s logit is 1.50 on average over the queries: the embedding makes 1.00 of it, biases 0.50.',
     );

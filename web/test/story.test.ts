@@ -245,6 +245,36 @@ describe('what each head writes', () => {
     expect(outputs.says({ ...frame, eps: 0.95 } as Frame, at)).toMatch(/other heads 2\.50\.$/);
   });
 
+  it('compares the first prompt’s outputs with its weights, never with the means over several prompts', () => {
+    const frame = { ...frameOfOutputs(2, 1, 0.5, 4.5), sequences: 2 } as Frame;
+    const withTensors = (more: Frame['tensors'], change: object = {}) =>
+      ({ ...frame, ...change, tensors: { ...frame.tensors, ...more } }) as Frame;
+    // On average two heads have a sink; in the first prompt only the head L1H1.
+    const rows = tensor([2, 4], [0.1, 0.1, 0.1, 0.9, 0.1, 0.9, 0.9, 0.1]);
+    const known = withTensors({ first_alphas: rows });
+    expect(outputs.says(known, at)).toBe(
+      'This head writes little. The output of head L1H0 has a mean length of 0.50 on the first prompt, that of the other heads 2.50. ' +
+        'The head that gives the first token more than 30% (red) writes 4.50 on average, the other 3 (gray) write 1.17.',
+    );
+    expect(Array.from(outputs.numbers(known, at)[1]!.data, (x) => Number(x!.toFixed(4)))).toEqual([
+      ...[0.1, 0.1, 0.1, 0.9],
+    ]);
+    // A weight below 0 is as large as its size, where rows need not sum to 1.
+    const operation = { ...frame.operation, normalizes: false };
+    const raw = withTensors({ first_raw_alphas: tensor([1, 4], [0, 0, -0.9, 0]) }, { operation });
+    expect(outputNormsOf(raw, at)).toMatchObject({ sinkCount: 1, sinkMean: 0.5 });
+    // The maps of a recording give them, too.
+    const maps = [0.2, 0.2, 0.2, 0.4].flatMap((x) => [1, 0, 0, x, 1 - x, 0, 0, 0.5, 0.5]);
+    const mapped = withTensors({ att: tensor([2, 2, 3, 3], maps) });
+    expect(outputNormsOf(mapped, at)).toMatchObject({ sinkCount: 4 });
+    expect(outputNormsOf({ ...mapped, eps: 0.45 } as Frame, at)).toMatchObject({ sinkCount: 1 });
+    // Without them no head is said to have a sink.
+    expect(outputs.says(frame, at)).toMatch(/ that of the other heads 2\.50\.$/);
+    expect(outputs.numbers(frame, at).map(({ name }) => name)).toEqual(['output_norm']);
+    const unknown = drawView(outputs, frame).all('button')[1]!;
+    expect([unknown.className, unknown.title]).toEqual(['output', 'L0H1 writes 1.00']);
+  });
+
   it('is drawn as a bar on the grid of heads, which selects a head', () => {
     const view = drawView(outputs, frameOfOutputs(2, 1, 0.5, 4));
     const bars = view.all('button');

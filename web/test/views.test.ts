@@ -1079,6 +1079,10 @@ describe('views with lines and bars', () => {
       'First token relative to the others: hidden norm up to 8.0×, value norm down to 0.13×. Largest activation: 9.0, ' +
         '18× the median, after layer 0, channel 7, token 2.',
     );
+    // Over several prompts the size is a mean, but the place belongs to the first prompt.
+    expect(norms.says({ ...frame, sequences: 4 } as Frame, at)).toContain(
+      'Largest activation: 9.0, 18× the median on average over 4 prompts, after layer 0, in the first prompt in channel 7, token 2.',
+    );
     expect([0, 1, 2].map((i) => view.lines(i).map(([, ...values]) => values))).toEqual([
       [
         [8, 16, 4],
@@ -1905,6 +1909,22 @@ describe('further views of a frame', () => {
       /^Sink₁ is largest for “b” \(87\.5% ± 17\.7%, 2 prompts\) and smallest for “c” \(25\.0%, 1 prompt\)/,
     );
     expect(domains.says(mapFrame({ groups: [] } as never), at)).toBe('');
+  });
+
+  it('all heads: says of which prompts the numbers on the maps are', () => {
+    const att = tensor([2, 2, 3, 3], [...MAP, ...MAP, ...MAP, ...MAP]);
+    const labelOf = (tensors: Frame['tensors'], change: Partial<Frame> = {}) =>
+      drawView(heads, mapFrame({ sequences: 2, ...change }, { att, ...tensors }))
+        .all('.thumb')[0]!
+        .getAttribute('aria-label');
+    expect(labelOf({ first_alphas: tensor([2, 4], [0.5, 0, 0, 0, 0, 0, 0, 0]) })).toBe(
+      'L0H0 gives the first token 50% on the first prompt',
+    );
+    expect(labelOf({})).toBe('L0H0 gives the first token 75% on the first prompt');
+    const blocks = tensor([2, 2, 2, 1, 1], new Float32Array(8));
+    expect(labelOf({ att: blocks }, { pooled: 1 })).toBe(
+      'L0H0 gives the first token 13% on average over 2 prompts',
+    );
   });
 
   it('all heads: draws each head’s map as a thumbnail that opens the head', () => {

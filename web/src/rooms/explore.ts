@@ -24,7 +24,7 @@ import { layerNumber, selectedHead, type Frame, type Head } from '../frame';
 import { interventionControls } from '../page/hand';
 import { attention } from '../views/attention';
 import { dormantHeads, effects, sinkCount } from '../views/effects';
-import { heads } from '../views/heads';
+import { heads, weightsWords } from '../views/heads';
 import { sinks } from '../views/sinks';
 import { QUESTIONS, RESEARCH, tabsOf, type Choice, type Tab } from '../views/index';
 import { addElement, type View } from '../page/view';
@@ -211,10 +211,10 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   colorChips(bar, context, scope, currentEntries);
 }
 
-const railWords = ({ architecture: { L, H }, sequences }: Frame): string => {
-  const average = sequences > 1 ? `, on average over ${sequences} prompts` : '';
-  return `${L * H} ${L * H > 1 ? 'heads' : 'head'}: how much each gives the first token${average}. A row is a layer.`;
-};
+function railWords(frame: Frame): string {
+  const { L, H } = frame.architecture;
+  return `${L * H} ${L * H > 1 ? 'heads' : 'head'}: how much each gives the first token${weightsWords(frame)}. A row is a layer.`;
+}
 
 const ABLATION_TEXT = 'To ablate a head is to set its output to 0; the first token stays visible.';
 

@@ -29,22 +29,28 @@ export async function measureAverages(
   { signal, onProgress }: Watch,
 ): Promise<Averages[]> {
   const numbersByCase = cases.map((): Record<string, number[]> => ({}));
-  const alphasByCase = cases.map((): Float32Array[] => []);
+  const firstAlphas = cases.map(() => ({
+    alpha: [] as Float32Array[],
+    alpha_raw: [] as Float32Array[],
+  }));
   const results = await sweep(model, ids, cases, {
     ...options,
     signal,
     onProgress: (p) => onProgress('', p.done, p.total, p),
     onSequence: (tensors, _, i) => {
       addPromptNumbers(numbersByCase[i]!, tensors);
-      if (tensors.alpha) alphasByCase[i]!.push(firstAlphasOf(tensors.alpha));
+      for (const name of ['alpha', 'alpha_raw'] as const)
+        if (tensors[name]) firstAlphas[i]![name].push(firstAlphasOf(tensors[name]));
     },
   });
   return results.map(({ metrics }, i) => {
     const averages = averagesOf(metrics);
-    const alphas = alphasByCase[i]!;
-    const tensors = alphas.length
-      ? { ...averages.tensors, first_alphas: joinRows(alphas) }
-      : averages.tensors;
+    const { alpha, alpha_raw } = firstAlphas[i]!;
+    const tensors = {
+      ...averages.tensors,
+      ...(alpha.length && { first_alphas: joinRows(alpha) }),
+      ...(alpha_raw.length && { first_raw_alphas: joinRows(alpha_raw) }),
+    };
     return { ...averages, tensors, perPrompt: numbersByCase[i]! };
   });
 }

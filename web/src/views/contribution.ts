@@ -28,7 +28,9 @@ function sentence(frame: Frame, at: Head): string {
     formatPercent(share, 0),
   );
   const verb = shares[1]! < shares[0]! / 2 ? 'but contributes only' : 'and contributes';
-  const isSmall = frame.tensors.head_out && writesLittle(outputNormsOf(frame, at));
+  // The outputs are those of the first prompt, with which means over several prompts must not be combined.
+  const isSmall =
+    frame.sequences === 1 && frame.tensors.head_out && writesLittle(outputNormsOf(frame, at));
   const outputName = isSmall ? 'the little that the head writes' : 'what the head writes';
   const outputNote = hasOutputShares(frame)
     ? ` and ${outputWords} after it.`

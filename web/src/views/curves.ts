@@ -9,7 +9,13 @@ import {
   type Frame,
 } from '../frame';
 import { quantity } from '../save/numbers';
-import { firstTokenSubscript, isFirstHidden, formatPercent, formatValue } from '../words';
+import {
+  averageWords,
+  firstTokenSubscript,
+  isFirstHidden,
+  formatPercent,
+  formatValue,
+} from '../words';
 import type { View } from '../page/view';
 import { createChartDraw } from './chart_draw';
 
@@ -62,8 +68,7 @@ export const threshold: View = {
     const symbol = `α${firstTokenSubscript(frame)}`;
     const uniform = formatValue(frame.tensors.alpha_uniform!.data[firstKey(frame)]!, 2);
     const { L, H } = frame.architecture;
-    const promptWords =
-      frame.sequences > 1 && !areMeans(frame) ? ` on average over ${frame.sequences} prompts` : '';
+    const promptWords = areMeans(frame) ? '' : averageWords(frame);
     return `Of ${L * H} heads,${promptWords} ${[0.1, 0.2, 0.3, 0.5].map((eps) => `${formatPercent(shareAbove(eps, alphas), 0)} have ${alphaName(frame)} > ${eps}`).join(', ')}${isFirstHidden(frame) ? '' : `; uniform attention has ${symbol} = ${uniform}`}.`;
   },
   draw: createChartDraw(

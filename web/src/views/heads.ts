@@ -1,5 +1,6 @@
 /** Draws the attention maps of all heads as thumbnails, layers down and heads across. */
 import {
+  firstPromptWeights,
   firstTokenWeights,
   headAt,
   layerNumber,
@@ -10,7 +11,7 @@ import {
 } from '../frame';
 import { paint } from '../plot/heatmap';
 import { quantity } from '../save/numbers';
-import { headName, wholePercent } from '../words';
+import { averageWords, firstPromptWords, headName, wholePercent } from '../words';
 import { isPreview } from '../claims';
 import { axesOf, weightScale } from './attention';
 import { cacheLast, addElement, setText, type View } from '../page/view';
@@ -26,6 +27,10 @@ function mapOf(frame: Frame, i: number): Float32Array {
   const weights = data.subarray(offset, offset + side ** 2);
   return maskHidden({ ...frame, pooled: frame.pooled && side }, weights);
 }
+
+/** Says of which prompts the numbers on the maps are: of the first one, whose maps these are, if they are known. */
+export const weightsWords = (frame: Frame): string =>
+  firstPromptWeights(frame) ? firstPromptWords(frame) : averageWords(frame);
 
 export const heads: View = {
   name: 'heads',
@@ -112,12 +117,12 @@ export const heads: View = {
       const inputs = [frame.tensors.att, scale, isNormalized];
       const isChanged = inputs.some((input, i) => input !== lastInputs[i]);
       lastInputs = inputs;
-      const weights = firstTokenWeights(frame);
+      const weights = firstPromptWeights(frame) ?? firstTokenWeights(frame);
       [...grid.children].forEach((child, i) => {
         const { layer, head } = headAt(i, H);
         const percentage = wholePercent(weights[i]!);
         const isApproximate = isPreview(frame);
-        const label = `${headName({ layer, head }, frame)} gives the first token ${isApproximate ? 'about ' : ''}${percentage}`;
+        const label = `${headName({ layer, head }, frame)} gives the first token ${isApproximate ? 'about ' : ''}${percentage}${weightsWords(frame)}`;
         setText(child.lastElementChild as HTMLElement, `${isApproximate ? '≈' : ''}${percentage}`);
         const isSelected = layer === options.at.layer && head === options.at.head;
         child.setAttribute('aria-selected', String(isSelected));

@@ -2,7 +2,7 @@
  * Splits the first key's logit in a head into parts of the residual stream: embedding, attention and feed-forward
  * layers.
  */
-import { headAt, ofHead, type Frame, type Head } from '../frame';
+import { headAt, layerNumber, ofHead, type Frame, type Head } from '../frame';
 import type { View } from '../page/view';
 import { createChartDraw } from './chart_draw';
 import { quantity } from '../save/numbers';
@@ -37,10 +37,11 @@ export function partsOf(frame: Frame, at: Head) {
 }
 
 function sentence(
+  frame: Frame,
   at: Head,
   { embedding, attention, ffn, biases, head }: ReturnType<typeof partsOf>,
 ) {
-  const name = headName(at);
+  const name = headName(at, frame);
   if (!Number.isFinite(embedding))
     return `${name}: the stream is no sum of components here: norms after the blocks, or edits, scale what was added, or a layer adds more than attention and feed-forward.`;
   const total = embedding + sumOf(attention) + sumOf(ffn) + biases;
@@ -49,10 +50,10 @@ function sentence(
     return `${opening}: the embedding makes ${formatReal(embedding)} of it, biases ${formatReal(biases)}.`;
   const topLayer = indexOfLargest(ffn);
   return (
-    `${opening}: feed-forward layers make ${formatReal(sumOf(ffn))} of it (layer ${topLayer}: ${formatReal(ffn[topLayer]!)}), attention ` +
+    `${opening}: feed-forward layers make ${formatReal(sumOf(ffn))} of it (layer ${layerNumber(frame, topLayer)}: ${formatReal(ffn[topLayer]!)}), attention ` +
     `${formatReal(sumOf(attention))}, the embedding ${formatReal(embedding)}, biases ${formatReal(biases)}.` +
     (head
-      ? ` Of the heads below, ${headName(head)} adds the most in size: ${formatReal(head.part)}.`
+      ? ` Of the heads below, ${headName(head, frame)} adds the most in size: ${formatReal(head.part)}.`
       : '')
   );
 }
@@ -76,7 +77,7 @@ export const logitParts: View = {
       frame.tensors.logit_parts_heads!,
     ),
   ],
-  says: (frame, at) => sentence(at, partsOf(frame, at)),
+  says: (frame, at) => sentence(frame, at, partsOf(frame, at)),
   draw: createChartDraw(
     (frame, { at }) => logitParts.says(frame, at),
     (frame, { at }, caption) => {

@@ -3,7 +3,7 @@ import type { Tensor } from 'sinkscope';
 import { firstKey, layerNumber, massiveOf, mean, withoutNaN, type Frame } from '../frame';
 import { drawChart } from '../plot/chart';
 import { quantity } from '../save/numbers';
-import { formatValue, stateWords } from '../words';
+import { averageWords, formatValue, stateWords } from '../words';
 import { cacheLast, addElement, setText, type View } from '../page/view';
 
 const KINDS = [
@@ -36,10 +36,10 @@ function massiveWords(frame: Frame): string {
   const activation = massiveOf(frame);
   if (!activation) return '';
   const { layer, channel, token, size, median } = activation;
-  const promptNote = frame.sequences > 1 ? ' of the first prompt' : '';
+  const isMean = frame.sequences > 1;
   return (
-    ` Largest activation: ${formatValue(size, 1)}, ${formatValue(size / median, 0)}× the median, ${stateWords(layer)}, ` +
-    `channel ${channel}, token ${token}${promptNote}.`
+    ` Largest activation: ${formatValue(size, 1)}, ${formatValue(size / median, 0)}× the median${averageWords(frame)}, ` +
+    `${stateWords(layer)}, ${isMean ? 'in the first prompt in ' : ''}channel ${channel}, token ${token}.`
   );
 }
 

@@ -2,7 +2,7 @@
 import { html, render } from 'lit';
 import {
   firstKey,
-  firstTokenWeights,
+  firstPromptWeights,
   layerNumber,
   mean,
   modelHead,
@@ -10,11 +10,22 @@ import {
   type Head,
 } from '../frame';
 import { quantity } from '../save/numbers';
-import { capitalize, headName, headWords, formatPercent, formatValue } from '../words';
+import {
+  capitalize,
+  firstPromptWords,
+  headName,
+  headWords,
+  formatPercent,
+  formatValue,
+} from '../words';
 import { addElement, setText, type View } from '../page/view';
 
-/** Whether a head with this weight on the first token has a sink. It compares 32-bit floats, as the core does. */
-const hasSink = (weight: number, { eps }: Frame) => weight > Math.fround(eps);
+/**
+ * Whether a head with this weight on the first token has a sink; false if the weight is unknown. It compares 32-bit
+ * floats, as the core does.
+ */
+const hasSink = (weight: number | undefined, { eps }: Frame) =>
+  weight !== undefined && weight > Math.fround(eps);
 
 /** Returns the mean norm of each head's output over all tokens except the first, [L, H]. */
 function normsOf(frame: Frame): Float32Array {
@@ -34,10 +45,10 @@ function normsOf(frame: Frame): Float32Array {
 export function outputNormsOf(frame: Frame, { layer, head }: Head) {
   const norms = normsOf(frame);
   const allNorms = [...norms];
-  const weights = firstTokenWeights(frame);
+  const weights = firstPromptWeights(frame);
   const selectedIndex = layer * frame.architecture.H + head;
-  const sinkNorms = allNorms.filter((_, i) => hasSink(weights[i]!, frame));
-  const noSinkNorms = allNorms.filter((_, i) => !hasSink(weights[i]!, frame));
+  const sinkNorms = allNorms.filter((_, i) => hasSink(weights?.[i], frame));
+  const noSinkNorms = allNorms.filter((_, i) => !hasSink(weights?.[i], frame));
   return {
     norms,
     selectedNorm: norms[selectedIndex]!,
@@ -91,7 +102,7 @@ function sentence(frame: Frame, at: Head): string {
     Number.isFinite(sinkMean) && Number.isFinite(noSinkMean)
       ? ` ${sinkHeads} the first token more than ${formatPercent(frame.eps, 0)} (red) ${sinkCount > 1 ? 'write' : 'writes'} ${formatValue(sinkMean)} on average, the other ${headCount - sinkCount} (gray) write ${formatValue(noSinkMean)}${exceptionWords(outputNorms)}.`
       : '';
-  return `${outputWords(outputNorms)} The output of ${headWords(at, frame)} has a mean length of ${formatValue(selectedNorm)}, that of the other heads ${formatValue(othersMean)}.${groupNote}`;
+  return `${outputWords(outputNorms)} The output of ${headWords(at, frame)} has a mean length of ${formatValue(selectedNorm)}${firstPromptWords(frame)}, that of the other heads ${formatValue(othersMean)}.${groupNote}`;
 }
 
 export const outputs: View = {
@@ -107,9 +118,10 @@ export const outputs: View = {
   numbers: (frame) => {
     const { L, H } = frame.architecture;
     const shape = [L, H];
+    const weights = firstPromptWeights(frame);
     return [
       quantity('output_norm', ['layer', 'head'], { shape, data: normsOf(frame) }),
-      quantity('alpha_1', ['layer', 'head'], { shape, data: firstTokenWeights(frame) }),
+      ...(weights ? [quantity('alpha_1', ['layer', 'head'], { shape, data: weights })] : []),
     ];
   },
   says: sentence,
@@ -122,7 +134,7 @@ export const outputs: View = {
       const { L, H } = frame.architecture;
       const outputNorms = outputNormsOf(frame, at);
       const { norms } = outputNorms;
-      const weights = firstTokenWeights(frame);
+      const weights = firstPromptWeights(frame);
       const maximum = Math.max(...norms);
       const caption = sentence(frame, at);
       setText(
@@ -133,10 +145,13 @@ export const outputs: View = {
       const drawBar = (layer: number, head: number) => {
         const i = layer * H + head;
         const name = headName({ layer, head }, frame);
-        const label = `${name} writes ${formatValue(norms[i]!)} and gives the first token ${formatPercent(weights[i]!, 0)}`;
+        const weightNote = weights
+          ? ` and gives the first token ${formatPercent(weights[i]!, 0)}`
+          : '';
+        const label = `${name} writes ${formatValue(norms[i]!)}${weightNote}`;
         return html`<button
           type="button"
-          class=${hasSink(weights[i]!, frame) ? 'output sink' : 'output'}
+          class=${hasSink(weights?.[i], frame) ? 'output sink' : 'output'}
           aria-pressed=${layer === at.layer && head === at.head}
           aria-label=${label}
           title=${capitalize(label)}
