@@ -572,14 +572,14 @@ export function generateControls(
   </details>`;
 }
 
-/** Says which requested head or start token a model does not have, and what is shown instead. */
+/** Says which requested head, start token or position a model or its text does not have, and what is shown instead. */
 export function substitutionNotes(
   entries: readonly SubjectEntry[],
-  { layer, head }: Pick<State, 'layer' | 'head'>,
+  { layer, head, query, key }: Pick<State, 'layer' | 'head' | 'query' | 'key'>,
 ): readonly string[] {
   const notes = entries.flatMap(({ frame, isStale }) => {
     if (!frame || isStale) return [];
-    const { title, special, question, recording } = frame;
+    const { title, special, question, recording, T } = frame;
     const requestedHead = headName({ layer, head });
     const shownHead = headName(selectedHead(frame, { layer, head }), frame);
     const lacksHead = layer >= 0 && head >= 0 && shownHead !== requestedHead;
@@ -590,9 +590,16 @@ export function substitutionNotes(
       !recording && first && first !== 'none' && !(token && frame.first.includes(token));
     const tokenWords = first === 'bos' ? 'start token' : `special token “${first}”`;
     const startWords = `${frame.first.length ? '' : 'has '}${startTokenWords(frame)}`;
+    const beyondEnd = [
+      ...(query >= T ? [`query ${query}`] : []),
+      ...(key >= T ? [`key ${key}`] : []),
+    ].join(' and ');
     return [
       ...(lacksHead ? [`${title} has no head ${requestedHead}; ${shownHead} is shown.`] : []),
       ...(lacksToken ? [`${title} has no ${tokenWords}; its text ${startWords}.`] : []),
+      ...(beyondEnd
+        ? [`The text of ${title} has ${T} tokens, numbered from 0, and no ${beyondEnd}.`]
+        : []),
     ];
   });
   return [...new Set(notes)];
