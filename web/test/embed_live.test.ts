@@ -317,6 +317,21 @@ describe('a figure in its element', () => {
     expect((runs()[1] as { results: object[] }).results).toHaveLength(1);
   });
 
+  it('reports what the model lacks once, also if a later answer lacks it, too', async () => {
+    const { know, errors } = await start('view=sinks&shown=softmax&layer=7&head=0');
+    const frame = frameOf();
+    const message = expect.stringContaining('no head L7H0');
+    know({ softmax: { frame } });
+    know({ softmax: { frame, isStale: true } });
+    know({ softmax: { frame: frameOf({ T: 2 }) } });
+    expect(errors()).toEqual([{ message }]);
+    // A head that was there meanwhile is missed anew.
+    const { architecture } = frame;
+    know({ softmax: { frame: frameOf({ architecture: { ...architecture, L: 8 } }) } });
+    know({ softmax: { frame } });
+    expect(errors()).toEqual([{ message }, { message }]);
+  });
+
   it('reports only after the numbers of its view have arrived', async () => {
     const { know, runs } = await start('view=sinks&shown=softmax');
     const { alpha: _, ...tensors } = frameOf().tensors;

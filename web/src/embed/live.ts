@@ -177,7 +177,9 @@ export class Live {
       const describe = this.#engine.value?.models.describe;
       const names = describe ? unknownNames(state, describe) : [];
       const sentences = names.map(([key, name]) => unreadableValue(key, name, SOURCE));
-      this.#report([...this.#attributeProblems.value, ...sentences]);
+      const problems = [...this.#attributeProblems.value, ...sentences];
+      this.#reportErrors(problems, this.#problems.peek());
+      this.#problems.value = problems;
     });
     let endRoom = () => {};
     let view = '';
@@ -254,12 +256,9 @@ export class Live {
     return offsetHeight < TALL;
   }
 
-  /** Shows the problems of the attributes, and reports those that are new. */
-  #report(problems: readonly string[]): void {
-    const lastProblems = this.#problems.peek();
-    this.#problems.value = problems;
-    for (const message of problems)
-      if (!lastProblems.includes(message)) this.#host.report('error', { message });
+  #reportErrors(messages: readonly string[], known: readonly string[]): void {
+    for (const message of messages)
+      if (!known.includes(message)) this.#host.report('error', { message });
   }
 
   follow({ state, problems }: ParsedState): void {
@@ -354,12 +353,12 @@ export class Live {
       ...new Set(entries.flatMap(({ error }) => error ?? [])),
       ...substitutionNotes(entries, state),
     ];
-    for (const message of errors)
-      if (!this.#reportedErrors.includes(message)) this.#host.report('error', { message });
-    this.#reportedErrors = errors;
+    const isOutdated = entries.some(({ frame, isStale, error }) => !error && (!frame || isStale));
+    this.#reportErrors(errors, this.#reportedErrors);
+    // An outdated answer has no notes; those of the last answer are not reported again when the next one has them, too.
+    this.#reportedErrors = isOutdated ? [...new Set([...this.#reportedErrors, ...errors])] : errors;
     const frames = framesOf(entries).filter((frame) => view.fits?.(frame) ?? true);
     const describe = this.#engine.value?.models.describe;
-    const isOutdated = entries.some(({ frame, isStale, error }) => !error && (!frame || isStale));
     const isComplete = frames.every((frame) => describe && hasNumbersOf(view, frame, describe));
     const isPending = frames.some((frame) => view.isPending?.(frame));
     if (!frames.length || isOutdated || !isComplete || isPending) return;
