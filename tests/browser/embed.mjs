@@ -658,9 +658,17 @@ export const embed = {
         const page = await context.newPage();
         await page.goto(address);
         assert.ok(await page.evaluate(() => globalThis.crossOriginIsolated));
+        // The frame that tests the access may be gone before the next look at the page.
+        await page.evaluate(() => {
+          globalThis.probed = new Promise((done) => {
+            const isProbe = (node) => node.localName === 'iframe' && node.hasAttribute('sandbox');
+            new MutationObserver((changes) => {
+              if (changes.some(({ removedNodes }) => [...removedNodes].some(isProbe))) done();
+            }).observe(document.body, { childList: true });
+          });
+        });
         await page.locator('[data-view="attention"] .code').click();
-        await page.locator('iframe[sandbox]').waitFor({ state: 'attached' });
-        await page.locator('iframe[sandbox]').waitFor({ state: 'detached' });
+        await page.evaluate(() => globalThis.probed);
         const kinds = await page.getByLabel('for', { exact: true }).locator('option').count();
         const refusals = await page.locator('[data-refused]').count();
         assert.deepEqual([refusals, kinds], isAllowed ? [0, 10] : [1, 4]);

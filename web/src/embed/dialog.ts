@@ -41,8 +41,9 @@ async function probeAccess(): Promise<boolean> {
       const onMessage = ({ source, data }: MessageEvent) =>
         source === frame.contentWindow && data?.sinkscope === 'defined' && done(true);
       addEventListener('message', onMessage, { signal });
-      // When the frame's page has loaded, the script has run or failed; its message arrives a task later.
-      frame.addEventListener('load', () => setTimeout(() => done(false), 500), { signal });
+      // When the frame's page has loaded, the script has run or failed; its message arrives soon after, on a busy machine
+      // later.
+      frame.addEventListener('load', () => setTimeout(() => done(false), 2000), { signal });
       document.body.append(frame);
     });
   } finally {
