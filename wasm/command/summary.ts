@@ -75,9 +75,8 @@ function cutNote({ cut, T }: Pick<MeasureResult, 'cut' | 'T'>) {
     const places = `each of ${texts} text${texts === 1 ? '' : 's'}${short > 0 ? exception : ''}`;
     return `note: ${sequences} of the ${asked} sequences asked for, one for ${places}`;
   }
-  const shortTexts = short > 0 ? `, ${short} of its texts too short for one` : '';
   return (
-    `note: ${sequences} of the ${asked} sequences asked for: the text has ${read} tokens${shortTexts}; ` +
+    `note: ${sequences} of the ${asked} sequences asked for: the text has ${read} tokens; ` +
     `fewer --tokens than ${T} or more text give more`
   );
 }

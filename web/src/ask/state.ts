@@ -84,6 +84,8 @@ const HIDEABLE = [
   ...['how', 'save', 'links', 'hand'],
 ] as const;
 
+export type HideablePart = (typeof HIDEABLE)[number];
+
 export const table = {
   room: nameRow('start'),
   /** The step of Start's story that a link opens; 0: the first screen. */

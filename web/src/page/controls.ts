@@ -7,18 +7,15 @@ import { isBidirectional, type Frame, mapsOf, selectedHead } from '../frame';
 import { hubName, isHubId, isOutsideZoo, nameOfId } from '../ask/ids';
 import { NO_WEIGHTS } from '../run/recordings';
 import { INPUTS, isInputMissing, readPrompts } from '../ask/question';
-import { defaults, table, type NumberName, type State } from '../ask/state';
+import { defaults, table, type HideablePart, type NumberName, type State } from '../ask/state';
 import { MAX_SUBJECTS, parseSubject, titleOf } from '../ask/subject';
 import { explainTerms, field } from './terms';
 import { cutWords, headName, startTokenWords, makeReadable, tokenWord } from '../words';
 import { addElement } from './view';
 
-/**
- * Whether a link lets a control show. Its key `hide` can list text, numbers, subjects, generate, finding, how, save and
- * links.
- */
-export function allows(state: State, name: string): boolean {
-  return !state.hide.includes(name);
+/** Whether a link lets a part of the page show. */
+export function allows(state: State, part: HideablePart): boolean {
+  return !state.hide.includes(part);
 }
 
 export const valueOf = (event: Event) => (event.target as HTMLInputElement).value;
