@@ -112,7 +112,7 @@ export const delivery = {
         requestCounts.size > 50 && bytes < 3e6,
         `${bytes} bytes in ${requestCounts.size} files`,
       );
-      return `${(bytes / 1e6).toFixed(2)} MB in ${requestCounts.size} files, nothing compressed`;
+      return `${(bytes / 1e6).toFixed(3)} MB in ${requestCounts.size} files, nothing compressed`;
     } finally {
       await context.close();
       host.close();

@@ -586,9 +586,9 @@ describe('an error message', () => {
     expect(words({}, 'zzz', { recording: {} as never })).toBe('');
     expect(words({ query: 2, key: 1 })).toBe('');
     expect(words({ query: 3 })).toBe(
-      `The text of ${title} has 3 tokens, numbered from 0, and no query 3.`,
+      `${title}: the text has 3 tokens, numbered from 0, and so no query 3.`,
     );
-    expect(words({ query: 7, key: 9 })).toMatch(/and no query 7 and key 9\.$/);
+    expect(words({ query: 7, key: 9 })).toMatch(/and so no query 7 and no key 9\.$/);
     // Numbers of an earlier question say nothing about this one.
     const stale = { subject: 'softmax', isStale: true, frame: frameOf() };
     expect(substitutionNotes([stale], { layer: 100, head: 100, query: -1, key: -1 })).toEqual([]);

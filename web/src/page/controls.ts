@@ -588,14 +588,14 @@ export function substitutionNotes(
     const tokenWords = first === 'bos' ? 'start token' : `special token “${first}”`;
     const startWords = `${frame.first.length ? '' : 'has '}${startTokenWords(frame)}`;
     const beyondEnd = [
-      ...(query >= T ? [`query ${query}`] : []),
-      ...(key >= T ? [`key ${key}`] : []),
+      ...(query >= T ? [`no query ${query}`] : []),
+      ...(key >= T ? [`no key ${key}`] : []),
     ].join(' and ');
     return [
       ...(lacksHead ? [`${title} has no head ${requestedHead}; ${shownHead} is shown.`] : []),
       ...(lacksToken ? [`${title} has no ${tokenWords}; its text ${startWords}.`] : []),
       ...(beyondEnd
-        ? [`The text of ${title} has ${T} tokens, numbered from 0, and no ${beyondEnd}.`]
+        ? [`${title}: the text has ${T} tokens, numbered from 0, and so ${beyondEnd}.`]
         : []),
     ];
   });

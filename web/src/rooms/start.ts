@@ -338,6 +338,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     stage.classList.toggle('nesting', !frames.some(isBidirectional));
     const hasError = entries.some(({ error }) => error);
     root.classList.toggle('coming', !frames.length && !hasError);
+    root.classList.toggle('failed', !frames.length && hasError);
     const isRecorded = frames.some(({ recording }) => recording);
     render(
       html`<h1>Why do language models stare at the first token?</h1>
