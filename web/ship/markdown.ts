@@ -40,12 +40,12 @@ import {
   defaultRow,
   forms,
   formulaOf,
-  formatPercent,
   SWITCHES,
   type MathNode,
   type Row,
   type Switch,
 } from '../src/learn/rows.ts';
+import { formatPercent } from '../src/learn/format.ts';
 import {
   CONDITION_NAMES,
   CONDITIONS,

@@ -3,13 +3,12 @@
  * named switches, sliders, and the resulting formula.
  */
 import { html, render } from 'lit';
+import { formatFixed, formatPercent } from './format';
 import {
   attend,
   defaultRow,
-  formatFixed,
   forms,
   formulaOf,
-  formatPercent,
   rowWords,
   SWITCHES,
   type MathNode,

@@ -9,6 +9,8 @@
  * what the head writes (Qiu et al. 2025).
  */
 
+import { formatFixed, formatPercent } from './format.ts';
+
 export const SWITCHES = {
   normalizer: {
     label: 'Normalizer',
@@ -146,9 +148,6 @@ const isSame = (a: RowResult, b: RowResult) =>
   Math.abs(a.extraWeight - b.extraWeight) < 1e-9 &&
   Math.abs(a.output - b.output) < 1e-9 &&
   a.weights.every((weight, i) => Math.abs(weight - b.weights[i]!) < 1e-9);
-
-export const formatPercent = (share: number) => `${(100 * share).toFixed(0).replace('-', '−')}%`;
-export const formatFixed = (value: number) => value.toFixed(2).replace('-', '−');
 
 /**
  * States which other form gives the same weights and output, or that the sink logit has no effect; otherwise undefined.

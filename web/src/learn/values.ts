@@ -4,6 +4,7 @@
  */
 import { uniformAlphas } from 'sinkscope';
 import type { Quantity } from '../save/numbers';
+import { formatFixed, formatPercent, formatRatio } from './format';
 
 interface Result {
   readonly subject: string;
@@ -49,13 +50,6 @@ export function headScores(result: Result): HeadScore[] {
     alpha: alphaOf(i),
   }));
 }
-
-const formatPercent = (share = NaN) =>
-  Number.isFinite(share) ? `${(100 * share).toFixed(0)}%` : '–';
-const formatRatio = (value = NaN) =>
-  Number.isFinite(value) ? `${value.toFixed(value < 0.995 ? 2 : 1)}×` : '–';
-const formatFixed = (value = NaN) =>
-  Number.isFinite(value) ? value.toFixed(2).replace('-', '−') : '–';
 
 /** Returns the mean weight of a key over the queries that see it, in the map of one head. */
 function columnMean(result: Result | undefined, key = 0): number | undefined {

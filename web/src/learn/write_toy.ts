@@ -10,6 +10,7 @@ import {
   type Condition,
   type Continuation,
 } from '../run/writing';
+import { formatPercent } from './format';
 
 /** The model's context, in tokens. */
 const CONTEXT_LENGTH = 128;
@@ -27,8 +28,6 @@ const CACHES: readonly (Condition & { readonly name: string })[] = [
     edits: () => [{ kind: 'evict', policy: 'first', budget: 24, first: 1 }],
   },
 ];
-
-const formatPercent = (share: number) => `${(100 * share).toFixed(0)}%`;
 
 class SinkWrite extends HTMLElement {
   #prompt = '';
