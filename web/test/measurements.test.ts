@@ -84,6 +84,7 @@ test('alpha of the first key by length comes from one growing run, averaged over
   expect(lengthsUpTo(20)).toEqual([16, 20]);
   const acts: string[] = [];
   const model = {
+    architecture: { mask: { kind: 'causal' }, bias_key: 'head' },
     run: async (ids: readonly number[], { capacity }: { capacity: number }) => {
       acts.push(`run ${ids.length} of ${capacity}`);
       let T = ids.length;
@@ -94,14 +95,17 @@ test('alpha of the first key by length comes from one growing run, averaged over
           acts.push(`update ${T}`);
         },
         // The values of two heads: that of the first key depends on the length; the others are negative.
-        metric: async (name: string) => {
-          if (name === 'alpha_uniform')
-            return tensor([T], [1 / T, ...Array<number>(T - 1).fill(9)]);
-          const lossOfHead = (head: number) => [
-            T + head + ids[0]!,
-            ...Array<number>(T - 1).fill(-1),
+        read: async ([, { eps }]: [object, { eps: number }]) => {
+          const firstAlphas = [T + ids[0]!, T + 0.5 + ids[0]!];
+          const others = Array<number>(T - 1).fill(-1);
+          const sinkRatio = firstAlphas.filter((alpha) => alpha > eps).length / 2;
+          return [
+            tensor(
+              [1, 2, T],
+              firstAlphas.flatMap((alpha) => [alpha, ...others]),
+            ),
+            tensor([T], [sinkRatio, ...others]),
           ];
-          return tensor([1, 2, T], [...lossOfHead(0), ...lossOfHead(0.5)]);
         },
         close: async () => void acts.push('close'),
       };
@@ -126,6 +130,8 @@ test('alpha of the first key by length comes from one growing run, averaged over
   // Above 18 are no head of the first prompt (17 and 17.5) and both of the second (19 and 19.5): half on average, while
   // of the means, 18 and 18.5, one is.
   expect(tensors.sink_by_length).toEqual(tensor([3], [0.5, 1, 1]));
-  expect(tensors.uniform_by_length).toEqual(tensor([3], [1 / 16, 1 / 23, 1 / 25]));
+  // The sum of 1/2, ..., 1/(T + 1) over T, since a bias key is one more key.
+  const uniform = [...tensors.uniform_by_length!.data].map((alpha) => Number(alpha.toFixed(4)));
+  expect(uniform).toEqual([0.1525, 0.1207, 0.1142]);
   expect(reports.at(-1)).toBe('6/6');
 });

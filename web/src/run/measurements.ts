@@ -5,6 +5,7 @@
 import {
   headEffects,
   spread,
+  uniformAlphas,
   type Architecture,
   type Edit,
   type Replica,
@@ -139,9 +140,10 @@ const lengths: Measurement = {
   names: ['alpha_by_length', 'sink_by_length', 'uniform_by_length', 'lengths'],
   progressUnit: 'lengths',
   fits: (model) => !isBidirectional(model),
-  measure: async ({ openModel, ids, edits, eps, signal, onProgress }) => {
+  measure: async ({ openModel: { model }, ids, edits, eps, signal, onProgress }) => {
     const T = ids[0]!.length;
     const measuredLengths = lengthsUpTo(T);
+    const shape = [measuredLengths.length];
     let count = 0;
     const measureText = async (replica: Replica, promptIds: readonly number[]) => {
       const fields = ['att'];
@@ -149,40 +151,38 @@ const lengths: Measurement = {
       const run = await replica.run(beginning, { edits, signal, fields, capacity: T });
       try {
         const alphas: number[] = [];
-        const uniform: number[] = [];
+        const sinks: number[] = [];
         for (const n of measuredLengths) {
           if (n > beginning.length) await run.update(promptIds.slice(0, n), { signal });
-          const { data } = await run.metric('alpha');
-          for (let start = 0; start < data.length; start += n) alphas.push(data[start]!);
-          uniform.push((await run.metric('alpha_uniform')).data[0]!);
+          const reads = [{ metric: 'alpha' }, { metric: 'sink_ratio', eps }];
+          const [alpha, sinkRatio] = (await run.read(reads)) as [Tensor, Tensor];
+          for (let start = 0; start < alpha.data.length; start += n)
+            alphas.push(alpha.data[start]!);
+          sinks.push(sinkRatio.data[0]!);
           onProgress(++count, ids.length * measuredLengths.length);
         }
         const headCount = alphas.length / measuredLengths.length;
-        const sinks = measuredLengths.map((_, i) => {
-          const headAlphas = alphas.slice(i * headCount, (i + 1) * headCount);
-          return headAlphas.filter((alpha) => alpha > Math.fround(eps)).length / headCount;
-        });
-        const shape = [measuredLengths.length];
         return {
           alpha_by_length: { shape: [...shape, headCount], data: Float32Array.from(alphas) },
           sink_by_length: { shape, data: Float32Array.from(sinks) },
-          uniform_by_length: { shape, data: Float32Array.from(uniform) },
         };
       } finally {
         await run.close();
       }
     };
     const results: Awaited<ReturnType<typeof measureText>>[] = [];
-    for await (const result of spread(openModel.model, ids, measureText, { signal }))
-      results.push(result);
+    for await (const result of spread(model, ids, measureText, { signal })) results.push(result);
     const averages = average({
       alpha_by_length: results.map(({ alpha_by_length }) => alpha_by_length),
       sink_by_length: results.map(({ sink_by_length }) => sink_by_length),
-      uniform_by_length: results.map(({ uniform_by_length }) => uniform_by_length),
     });
-    const data = Float32Array.from(measuredLengths);
-    const lengthsTensor = { shape: [measuredLengths.length], data };
-    return { ...averages, tensors: { ...averages.tensors, lengths: lengthsTensor } };
+    const uniform = measuredLengths.map((n) => uniformAlphas(n, model.architecture)[0]!);
+    const tensors = {
+      ...averages.tensors,
+      uniform_by_length: { shape, data: Float32Array.from(uniform) },
+      lengths: { shape, data: Float32Array.from(measuredLengths) },
+    };
+    return { ...averages, tensors };
   },
 };
 
