@@ -10,7 +10,7 @@ import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { createEngine, findPlan, load, openTokenizer } from '../../wasm/index.ts';
+import { createEngine, findPlan, load, openTokenizer, sinkRatioOfBoth } from '../../wasm/index.ts';
 import { folderInZoo } from '../../wasm/loading/zoo.ts';
 import { openHub } from '../hub/server.mjs';
 import { binaries, failure, files, root, softmax } from './helper.mjs';
@@ -121,6 +121,34 @@ test('where rows need not sum to 1, alpha and sinks are those of the unnormalize
   const sinkShare = (await run.metric('sink_ratio')).data[0];
   assert.ok(sinkShare > sink, `by shares alone ${sinkShare} of the heads would have a sink`);
   await model.close();
+});
+
+test('a head has a sink only if its own share and its own weight exceed eps, not each in another head', async () => {
+  // In this model 7 heads exceed eps by share and 5 others by weight.
+  const folder = new URL('../elu1/', softmax);
+  const model = await load(folder, { engine });
+  const text =
+    'The old man sat at the door and looked over the water. He thought of his child, and every night was long.';
+  const { sink } = await model.measure(text);
+  const elu1Model = await engine.open(files(folder));
+  const ids = (await model.tokenizer.encode(text)).map(({ id }) => id);
+  const run = await elu1Model.run(ids);
+  const [ratio, rawRatio] = [await run.metric('sink_ratio'), await run.metric('sink_ratio_raw')];
+  assert.deepEqual(
+    [ratio.data[0], rawRatio.data[0]].map((share) => Math.round(24 * share)),
+    [7, 5],
+  );
+  assert.equal(sink, 0);
+  await model.close();
+});
+
+test('heads are counted by both measures for each key, and an undefined one is no zero', () => {
+  const tensor = (...data) => ({ shape: [1, 3, 2], data: Float32Array.from(data) });
+  const alpha = tensor(0.9, 0.9, 0.2, 0.9, 0.3, 0.9);
+  const alphaRaw = tensor(0.4, 0.1, 0.9, 0.4, 0.9, NaN);
+  assert.deepEqual(Array.from(sinkRatioOfBoth(alpha, alphaRaw, 0.3)), [Math.fround(1 / 3), NaN]);
+  // The threshold is a float of 32 bits, as in the core: 0.3 does not exceed itself.
+  assert.deepEqual(Array.from(sinkRatioOfBoth(alpha, alpha, 0.3)), [Math.fround(1 / 3), 1]);
 });
 
 test('edits can be objects or lines in the syntax of the command line', async () => {

@@ -313,6 +313,10 @@ test('heads are counted only where uniform attention alone is at most eps', () =
     conclusive: true,
     least: leastTokens(0.3),
   });
-  // If rows need not sum to 1, heads are counted both by share and by weight, and the smaller count holds.
-  assert.equal(judge({ ...known, even: 0.1, normalizes: false }).sink, 0.1);
+  // If rows need not sum to 1, heads count that exceed eps both by share and by weight; at most the smaller count.
+  const unnormalized = { ...known, even: 0.1, normalizes: false };
+  assert.equal(judge(unnormalized).sink, 0.1);
+  assert.equal(judge({ ...unnormalized, sinkBoth: 0.05 }).sink, 0.05);
+  assert.equal(judge({ ...known, even: 0.1, sinkBoth: 0.05 }).sink, 0.4);
+  assert.throws(() => judge({ ...unnormalized, sinkBoth: '1' }), /sinkBoth: expected a number/);
 });

@@ -2,7 +2,7 @@
 import { JOB_OPTIONS, check, checkOptions } from '../abi/arguments.ts';
 import { expect, expectInteger, rowNamed } from '../abi/errors.ts';
 import { readEdit } from '../engine/edits.ts';
-import { judge } from '../study/judge.ts';
+import { judge, sinkRatioOfBoth } from '../study/judge.ts';
 import { fieldsFor, finiteOrNull } from '../study/measure.ts';
 import { layerNumber } from '../abi/layers.ts';
 import type { Run, RunRead, Engine, Model } from '../engine/types.ts';
@@ -59,22 +59,25 @@ export class LoadedModel {
     const { operation } = architecture.attention;
     const { normalizes } = rowNamed(describe.operations, operation, 'operation');
     const reads: RunRead[] = [
-      { metric: normalizes ? 'alpha' : 'alpha_raw' },
+      { metric: 'alpha' },
+      { metric: 'alpha_raw' },
       { metric: 'alpha_uniform' },
       { metric: 'sink_ratio', eps },
       { metric: 'sink_ratio_raw', eps },
       { metric: 'loss_mean' },
     ];
     return this.#withRun(text, options, [...reads, { field: 'att' }], async (run, tokens) => {
-      const [alpha, uniform, sink, sinkRaw, loss] = await run.read(reads);
+      const [alpha, alphaRaw, uniform, sink, sinkRaw, loss] = await run.read(reads);
       const [L, H, T] = alpha.shape;
-      const firstAlphas = Float32Array.from({ length: L * H }, (_, i) => alpha.data[i * T]);
+      const weights = (normalizes ? alpha : alphaRaw).data;
+      const firstAlphas = Float32Array.from({ length: L * H }, (_, i) => weights[i * T]);
       const verdict = judge({
         eps,
         even: uniform.data[0],
         normalizes,
         sink: sink.data[0],
         sinkRaw: sinkRaw.data[0],
+        sinkBoth: sinkRatioOfBoth(alpha, alphaRaw, eps)[0],
       });
       const strongestHead = firstAlphas.reduce(
         (best, x, i) => (x > firstAlphas[best] ? i : best),

@@ -54,7 +54,7 @@ export interface TextMeasures extends TextMap {
   readonly T: number;
   /**
    * Sink_1^eps, from 0 to 1: the share of heads whose alpha_1 exceeds eps. If rows need not sum to
-   * 1, it is the smaller of the values from normalized and from raw weights (Gu et al. 2025,
+   * 1, alpha_1 of the normalized and of the raw weights must both exceed eps (Gu et al. 2025,
    * section 3.2 and table 6).
    */
   readonly sink: number;

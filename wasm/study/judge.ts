@@ -6,11 +6,12 @@
  * (1 + 1/2 + ... + 1/T) / T. If this exceeds eps, every head without a preference counts as a sink:
  * at eps = 0.3 in texts of fewer than 10 tokens. Where every query sees every token it is 1/T, which
  * needs 4 of them. If rows need not sum to 1, a large share of a row
- * whose sum is near 0 is no sink, and neither is a large weight that all keys receive: both the
- * share and the raw weight must exceed eps.
+ * whose sum is near 0 is no sink, and neither is a large weight that all keys receive: in a head
+ * with a sink both the share and the raw weight exceed eps.
  */
-import { check } from '../abi/arguments.ts';
+import { check, checkList } from '../abi/arguments.ts';
 import { expect, expectInteger } from '../abi/errors.ts';
+import type { Tensor } from '../abi/types.ts';
 import type { SinkMeasures, Judgment, KnownHead, HeadLabel, SeenKeys } from './types.ts';
 
 /** A head is dormant on a text if silencing it changes the loss by less than this, in nats. */
@@ -38,6 +39,42 @@ export function uniformAlphas(T: number, { mask, bias_key }: SeenKeys = {}): Flo
     { length: T },
     (_, k) => tails[k < sharedEnd ? 0 : k]! / (seesAll ? T : T - k),
   );
+}
+
+function checkTensor({ shape, data }: Tensor, where: string) {
+  checkList(shape, 'count', `${where}.shape`);
+  check(data, 'list', `${where}.data`);
+  const size = shape.reduce((a, b) => a * b, 1);
+  expect(data.length === size, `${where}.data`, `a list of ${size} numbers`, data.length);
+}
+
+/**
+ * Returns for each key the share of heads in which both alpha_k and raw alpha_k exceed eps, [T]; NaN
+ * where one of them is undefined. Of several sequences this is computed for each, and then averaged:
+ * the smaller of the means of `sink_ratio` and `sink_ratio_raw` is only an upper bound.
+ * @param alpha the metric `alpha`, [L, H, T]
+ * @param alphaRaw the metric `alpha_raw`, of the same shape
+ */
+export function sinkRatioOfBoth(alpha: Tensor, alphaRaw: Tensor, eps: number): Float32Array {
+  for (const [name, tensor] of Object.entries({ alpha, alphaRaw })) {
+    check(tensor, 'object', name);
+    checkTensor(tensor, name);
+  }
+  expect(typeof eps === 'number', 'eps', 'a number', eps);
+  const [length, rawLength] = [alpha.data.length, alphaRaw.data.length];
+  expect(rawLength === length, 'alphaRaw.data', `a list of ${length} numbers`, rawLength);
+  const T = alpha.shape.at(-1) ?? 0;
+  const heads = alpha.data.length / T;
+  const threshold = Math.fround(eps);
+  return Float32Array.from({ length: T }, (_, k) => {
+    let count = 0;
+    for (let i = k; i < alpha.data.length; i += T) {
+      // Unlike Math.min, a comparison with NaN is false, which must not count as "no sink".
+      const smaller = Math.min(alpha.data[i]!, alphaRaw.data[i]!);
+      count += Number.isNaN(smaller) ? NaN : Number(smaller > threshold);
+    }
+    return count / heads;
+  });
 }
 
 /**
@@ -75,11 +112,13 @@ export function judge(measures: SinkMeasures): Judgment {
   for (const key of ['eps', 'even', 'sink', 'sinkRaw'] as const) {
     expect(typeof measures[key] === 'number', key, 'a number', measures[key]);
   }
-  const { eps, even, normalizes, sink, sinkRaw } = measures;
+  const { eps, even, normalizes, sink, sinkRaw, sinkBoth } = measures;
+  if (sinkBoth !== undefined)
+    expect(typeof sinkBoth === 'number', 'sinkBoth', 'a number', sinkBoth);
   const conclusive = even <= eps;
   const verdict = normalizes
     ? { sink, of: 'weights' as const }
-    : { sink: Math.min(sink, sinkRaw), of: 'shares and raw weights' as const };
+    : { sink: sinkBoth ?? Math.min(sink, sinkRaw), of: 'shares and raw weights' as const };
   return { ...verdict, even, conclusive, least: leastTokens(eps, measures) };
 }
 

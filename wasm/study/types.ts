@@ -355,12 +355,14 @@ export interface SinkMeasures extends SeenKeys {
   readonly sink: number;
   /** `sink_ratio_raw[0]`. */
   readonly sinkRaw: number;
+  /** `sinkRatioOfBoth(...)[0]`; without it the smaller of `sink` and `sinkRaw` counts, an upper bound. */
+  readonly sinkBoth?: number;
 }
 
 export interface Judgment {
   /**
-   * Share of heads with a sink at the first token; if rows need not sum to 1, the smaller of both
-   * measures.
+   * Share of heads with a sink at the first token; if rows need not sum to 1, of heads with one by
+   * both measures.
    */
   readonly sink: number;
   readonly of: 'weights' | 'shares and raw weights';

@@ -2,7 +2,15 @@
  * A frame is the immutable answer of one subject to one question, with everything that the views draw: means and their
  * spread over the prompts, and tensors of the first prompt. Views get frames and never call the engine.
  */
-import type { Architecture, Conditions, Edit, Operation, Tensor, Token } from 'sinkscope';
+import {
+  sinkRatioOfBoth,
+  type Architecture,
+  type Conditions,
+  type Edit,
+  type Operation,
+  type Tensor,
+  type Token,
+} from 'sinkscope';
 import type { Question, SpecialWords } from './ask/question';
 
 /**
@@ -87,7 +95,8 @@ export interface Frame {
   /**
    * Metrics and fields by their names in describe. Names that are also in `spread` are means over the prompts. Over
    * several prompts `first_alphas` has alpha of the first key in every head of each prompt, [prompts, L * H], and
-   * `first_raw_alphas` the means of its weights.
+   * `first_raw_alphas` the means of its weights, and `sink_ratio_both` is the mean of the share of heads with both above
+   * eps, for each key, [T].
    */
   readonly tensors: Readonly<Record<string, Tensor>>;
   /** Standard deviations over the prompts (n - 1), for each mean; NaN for one prompt. */
@@ -341,6 +350,23 @@ export function firstPromptWeights(frame: Frame): Float32Array | undefined {
       return Math.abs(mean(column, isBidirectional(frame) ? 0 : key));
     })
   );
+}
+
+const sinkRatios = new WeakMap<Frame['tensors'], Float32Array>();
+
+/**
+ * Returns for each key the share of heads in which both the share and the raw weight exceed eps, [T]; undefined if only
+ * the means of the two over several prompts are known.
+ */
+export function sinkRatiosOfBoth({ tensors, sequences, eps }: Frame): Tensor['data'] | undefined {
+  const { sink_ratio_both, alpha, alpha_raw } = tensors;
+  if (sink_ratio_both) return sink_ratio_both.data;
+  if (sequences > 1 || !alpha || !alpha_raw) return undefined;
+  const knownRatios = sinkRatios.get(tensors);
+  if (knownRatios) return knownRatios;
+  const ratios = sinkRatioOfBoth(alpha, alpha_raw, eps);
+  sinkRatios.set(tensors, ratios);
+  return ratios;
 }
 
 /** Fewer queries than this see the last keys, which would therefore seem to be sinks. */

@@ -13,6 +13,7 @@ import {
   layerNumber,
   mean,
   ofHead,
+  sinkRatiosOfBoth,
   statisticsOverPrompts,
 } from './frame';
 
@@ -192,12 +193,14 @@ export function sharedConditions(frames: readonly Frame[]): string[] {
 /** Judges Sink_k of one key, by default of the first token. */
 export function verdictOf(frame: Frame, key = firstKey(frame)): Judgment {
   const { tensors, eps, operation, architecture } = frame;
+  const sinkBoth = operation.normalizes ? undefined : sinkRatiosOfBoth(frame)?.[key];
   return judge({
     ...{ eps, mask: architecture.mask, bias_key: architecture.bias_key, first: key },
     even: tensors.alpha_uniform!.data[key]!,
     normalizes: operation.normalizes,
     sink: tensors.sink_ratio!.data[key]!,
     sinkRaw: tensors.sink_ratio_raw!.data[key]!,
+    ...(sinkBoth === undefined ? {} : { sinkBoth }),
   });
 }
 

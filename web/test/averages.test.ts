@@ -107,6 +107,7 @@ describe('averages over prompts', () => {
     const [found] = await measureAverages(openModel, prompts, [[]], options, watch);
     expect(found!.tensors.first_alphas).toEqual(tensor([2, 1], [1, 2]));
     expect(found!.tensors.first_raw_alphas).toEqual(tensor([2, 1], [1, 2]));
+    expect(found!.tensors.sink_ratio_both).toEqual(tensor([2], [1, 1]));
     expect(found!.tensors.alpha).toEqual(tensor([2], [1.5, 9]));
   });
 

@@ -368,8 +368,25 @@ describe('findings about a sink', () => {
       sink: 0.1,
       of: 'shares and raw weights',
     });
-    // The sink is the smaller of two shares of heads: by shares of rows, and by raw weights.
+    // At most the smaller of two shares of heads: by shares of rows, and by raw weights.
     expect(judge({ ...verdictInputs, sinkRaw: 1, normalizes: false }).sink).toBe(0.4);
+    // Two heads exceed eps by share and two others by weight, so none has a sink; at the second key one has.
+    const operation = { ...frameOf().operation, normalizes: false };
+    const both = frameOf(
+      { operation },
+      {
+        alpha: tensor([2, 2, 3], [0.9, 0, 0, 0.9, 0.9, 0, 0.1, 0, 0, 0.1, 0, 0]),
+        alpha_raw: tensor([2, 2, 3], [0.1, 0, 0, 0.1, 0.9, 0, 0.9, 0, 0, 0.9, 0, 0]),
+        sink_ratio: tensor([3], [0.5, 0.25, 0]),
+        sink_ratio_raw: tensor([3], [0.5, 0.25, 0]),
+      },
+    );
+    expect([0, 1].map((key) => verdictOf(both, key).sink)).toEqual([0, 0.25]);
+    // Of several prompts their mean is known if it was measured; else only the bound.
+    const several = { ...both, sequences: 2 };
+    expect(verdictOf(several).sink).toBe(0.5);
+    const measured = { ...several.tensors, sink_ratio_both: tensor([3], [0.125, 0, 0]) };
+    expect(verdictOf({ ...several, tensors: measured }).sink).toBe(0.125);
     expect(judge({ ...verdictInputs, even: 0.46, normalizes: true }).conclusive).toBe(false);
     expect(judge({ ...verdictInputs, even: 0.3, normalizes: true }).conclusive).toBe(true);
     expect(judge({ ...verdictInputs, even: 0.3001, normalizes: true }).conclusive).toBe(false);

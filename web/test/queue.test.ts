@@ -90,7 +90,7 @@ function stageOf(
   const gates = new Map<string, Promise<void>>();
   // Two heads: the first attends most to token 1; in the model “other” the second does.
   const answerTo = (read: RunRead, id: string) =>
-    'metric' in read && read.metric === 'alpha'
+    'metric' in read && ['alpha', 'alpha_raw'].includes(read.metric)
       ? tensor([1, 2, 2], id === 'other' ? [0.1, 0, 0.9, 0] : [0.9, 0, 0.1, 0])
       : tensor([3], [0.5, 0.5, 0.5]);
   const reports: Report[] = [];

@@ -1,5 +1,5 @@
 /** Measures means and standard deviations over the prompts of a question, and one number per prompt. */
-import { measure, sweep, type Describe, type Tensor } from 'sinkscope';
+import { measure, sinkRatioOfBoth, sweep, type Describe, type Tensor } from 'sinkscope';
 import { deviation, mean, withoutNaN, type Frame } from '../frame';
 import type { OpenModel, Watch } from './opened';
 import type { Prompts } from '../ask/question';
@@ -29,6 +29,7 @@ export async function measureAverages(
   { signal, onProgress }: Watch,
 ): Promise<Averages[]> {
   const numbersByCase = cases.map((): Record<string, number[]> => ({}));
+  const sinkRatios = cases.map((): Tensor[] => []);
   const firstAlphas = cases.map(() => ({
     alpha: [] as Float32Array[],
     alpha_raw: [] as Float32Array[],
@@ -39,6 +40,11 @@ export async function measureAverages(
     onProgress: (p) => onProgress('', p.done, p.total, p),
     onSequence: (tensors, _, i) => {
       addPromptNumbers(numbersByCase[i]!, tensors);
+      const { alpha, alpha_raw } = tensors;
+      if (alpha && alpha_raw) {
+        const data = sinkRatioOfBoth(alpha, alpha_raw, options.eps);
+        sinkRatios[i]!.push({ shape: [data.length], data });
+      }
       for (const name of ['alpha', 'alpha_raw'] as const)
         if (tensors[name]) firstAlphas[i]![name].push(firstAlphasOf(tensors[name]));
     },
@@ -46,10 +52,17 @@ export async function measureAverages(
   return results.map(({ metrics }, i) => {
     const averages = averagesOf(metrics);
     const { alpha, alpha_raw } = firstAlphas[i]!;
+    const [ratio] = sinkRatios[i]!;
     const tensors = {
       ...averages.tensors,
       ...(alpha.length && { first_alphas: joinRows(alpha) }),
       ...(alpha_raw.length && { first_raw_alphas: joinRows(alpha_raw) }),
+      ...(ratio && {
+        sink_ratio_both: {
+          shape: ratio.shape,
+          data: ratio.data.map((_, k) => mean(sinkRatios[i]!.map(({ data }) => data[k]!))),
+        },
+      }),
     };
     return { ...averages, tensors, perPrompt: numbersByCase[i]! };
   });
