@@ -294,7 +294,7 @@ export const open = {
     await otherPage.waitForSelector('#open[open]');
     assert.match(
       await text(otherPage, '#open'),
-      /was on the disk of whoever shared it.*Choose the same files/s,
+      /on that of whoever shared the link.*Choose the same files/s,
     );
     await drop(otherPage, await folderOf('softmax'));
     await otherPage.waitForSelector('.open-error:not([hidden])');
@@ -315,7 +315,7 @@ export const open = {
     const openButtons = thirdPage.getByRole('button', { name: /^Open / });
     await openButtons.last().click();
     await thirdPage.waitForSelector('#open[open]');
-    assert.match(await text(thirdPage, '#open'), /was on the disk of whoever shared it/);
+    assert.match(await text(thirdPage, '#open'), /on that of whoever shared the link/);
     assert.equal(hub.log.length, 0);
     assert.deepEqual(troublesOf(page, hub), []);
   },
@@ -482,6 +482,16 @@ export const open = {
     assert.match(await stampText(page), /twin\.F16\.gguf/);
     assert.equal(await findingText(page), oldFinding);
     assert.equal(await page.evaluate(() => globalThis.opened), 1, 'a model is read once');
+    // After a reload the page asks for the file, and shows no other model in its place.
+    await page.waitForFunction(() => !location.hash.includes('view=next'));
+    await page.reload();
+    await page.locator('#open').getByText('twin.F16.gguf').first().waitFor();
+    await openFiles(page, file);
+    await page.waitForFunction(() =>
+      /from your disk/.test(document.querySelector('.about')?.textContent),
+    );
+    await settled(page);
+    assert.match(await stampText(page), /twin\.F16\.gguf/);
     assert.deepEqual(troublesOf(page, hub), []);
   },
 

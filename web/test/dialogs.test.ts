@@ -721,6 +721,30 @@ describe('the address', () => {
     pushState.mockRestore();
   });
 
+  it('keeps models on the disk in the step of the history, which a reload keeps, and in no link', async () => {
+    vi.useFakeTimers();
+    set({ room: 'explore', shown: [DISK, 'softmax'], at: 1 });
+    vi.advanceTimersByTime(150);
+    expect([history.state, location.hash.includes('disk')]).toEqual([
+      { shown: [DISK, 'softmax'], at: 1 },
+      false,
+    ]);
+    const stateAfterReload = async () => {
+      vi.resetModules();
+      const reloaded = await import('../src/page/address');
+      return reloaded.state.value;
+    };
+    expect(await stateAfterReload()).toMatchObject({ shown: [DISK, 'softmax'], at: 1 });
+    // A state of another program, or one without a model on the disk, is not taken.
+    for (const entry of [{ shown: ['~~', DISK] }, { shown: 7 }, { shown: ['sigmoid'] }, 'x']) {
+      history.replaceState(entry, '');
+      expect((await stateAfterReload()).shown, JSON.stringify(entry)).toEqual(['softmax']);
+    }
+    set({ shown: ['softmax'] });
+    vi.advanceTimersByTime(150);
+    expect(history.state).toBeNull();
+  });
+
   it('is shared as the address of the room’s own page', () => {
     set({ room: 'start' });
     expect(sharedLink('#x')).toMatch(/^[^#]*\/#x$/);

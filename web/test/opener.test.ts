@@ -469,7 +469,7 @@ describe('the model of a link', () => {
     const wantedId = 'disk:0123456789abcdef/my model';
     expect(await opener.admit(wantedId, signal)).toBe(false);
     expect(text('.open-body p')).toMatch(
-      /^This link shows my model, .* \(0123456789abcdef\), not its files\./,
+      /^This page shows my model, .* \(0123456789abcdef\)\. Choose the same files/,
     );
     hub.planFiles.mockResolvedValue([diskPlan()]);
     const files = [{ path: 'a', file: new File(['abc'], 'a') }];

@@ -160,9 +160,9 @@ function renderQuestion(opener: Opener, id: string): TemplateResult {
   const declineButton = html`<button type="button" @click=${() => opener.hide()}>Not now</button>`;
   if (isOnDisk(id))
     return html`<p>
-        This link shows <strong>${name}</strong>, which was on the disk of whoever shared it. The
-        link holds its name and fingerprint (${fingerprintOf(id)}), not its files. Choose the same
-        files to open it.
+        This page shows <strong>${name}</strong>, which is not open: its files are on your disk, or
+        on that of whoever shared the link. The page knows their name and fingerprint
+        (${fingerprintOf(id)}). Choose the same files to open it.
       </p>
       ${diskForm(opener)}
       <p class="links">${declineButton}</p>`;

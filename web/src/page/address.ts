@@ -1,6 +1,6 @@
 /** The state of the page, and the browser's address of this state. */
 import { effect, signal } from '@preact/signals-core';
-import { isOutsideZoo } from '../ask/ids';
+import { isOnDisk, isOutsideZoo } from '../ask/ids';
 import type { PromptFile } from '../ask/question';
 import {
   defaults,
@@ -11,21 +11,34 @@ import {
   unreadableValue,
   type State,
 } from '../ask/state';
-import { parseSubject } from '../ask/subject';
+import { MAX_SUBJECTS, parseSubject } from '../ask/subject';
 import type { Models } from '../run/models';
 import { failure, notices } from './messages';
 
 /** The address is written after this delay, since browsers refuse frequent changes. */
 const ADDRESS_MS = 150;
 
+/** What a step of the browser's history restores although no link carries it: models on the disk and their edits. */
+type HistoryEntry = Pick<State, 'shown' | 'at'>;
+
+/**
+ * Returns the models of this step of the browser's history if some are on the disk. After a reload they are no longer
+ * open: the page then asks for their files, and does not show other models in their place.
+ */
+function modelsOfEntry(): Partial<HistoryEntry> {
+  const { shown, at } = (history.state ?? {}) as { shown?: unknown; at?: unknown };
+  const subjects = Array.isArray(shown) ? shown.slice(0, MAX_SUBJECTS).map(String) : [];
+  if (!subjects.some(isOnDisk) || !subjects.every(parseSubject)) return {};
+  return { shown: subjects, at: Number.isInteger(at) ? Number(at) : 0 };
+}
+
 const initialLink = parseHash(location.hash);
-export const state = signal<State>(initialLink.state);
+export const state = signal<State>({ ...initialLink.state, ...modelsOfEntry() });
 /** No link can carry the reader's file. */
 export const file = signal<PromptFile | undefined>(undefined);
 notices.value = initialLink.problems;
 
-/** What a step of the browser's history restores although no link carries it: models on the disk and their edits. */
-const historyEntry = () => ({ shown: state.peek().shown, at: state.peek().at });
+const historyEntry = (): HistoryEntry => ({ shown: state.peek().shown, at: state.peek().at });
 
 /** @param isStep whether Back undoes the change, although no link may carry it */
 export function set(change: Partial<State>, isStep = false): void {
@@ -66,11 +79,16 @@ let lastHistoryKey = historyKeyOf(state.peek());
 
 function writeAddress(): void {
   const hash = linkTo(state.peek());
-  if (location.hash !== lastHash || hash === lastHash || (!lastHash && hash === '#')) return;
+  if (location.hash !== lastHash) return;
+  const entry = state.peek().shown.some(isOnDisk) ? historyEntry() : null;
+  if (hash === lastHash || (!lastHash && hash === '#')) {
+    if (JSON.stringify(entry) !== JSON.stringify(history.state)) history.replaceState(entry, '');
+    return;
+  }
   const isNewStep = historyKeyOf(state.peek()) !== lastHistoryKey;
   lastHistoryKey = historyKeyOf(state.peek());
-  if (isNewStep) history.pushState(null, '', hash);
-  else history.replaceState(history.state, '', hash);
+  if (isNewStep) history.pushState(entry, '', hash);
+  else history.replaceState(entry, '', hash);
   lastHash = location.hash;
 }
 
@@ -86,7 +104,7 @@ const modelsOf = (subjects: readonly string[]) =>
   subjects.map((subject) => parseSubject(subject)?.id).join();
 
 addEventListener('popstate', ({ state: entry }) => {
-  const { shown, at } = (entry ?? {}) as Partial<ReturnType<typeof historyEntry>>;
+  const { shown, at } = (entry ?? {}) as Partial<HistoryEntry>;
   if (shown && modelsOf(shown) === modelsOf(state.peek().shown)) set({ shown, at: at! });
 });
 
