@@ -590,6 +590,9 @@ describe('an error message', () => {
       `${title}: the text has 3 tokens, numbered from 0, and so no query 3.`,
     );
     expect(words({ query: 7, key: 9 })).toMatch(/and so no query 7 and no key 9\.$/);
+    expect(words({ query: 3 }, '', { editedTokens: [2, 7, 7, 3] })).toMatch(
+      /and so no query 3 and no token 7 and no token 3\.$/,
+    );
     expect(words({ channel: 7 })).toBe('');
     expect(words({ channel: 8 })).toBe(
       `${title} has no channel 8: its hidden states have 8, numbered from 0.`,

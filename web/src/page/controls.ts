@@ -614,7 +614,7 @@ export function substitutionNotes(
   const { query, key, channel } = state;
   const notes = entries.flatMap(({ frame, isStale }) => {
     if (!frame || isStale) return [];
-    const { title, special, question, recording, T } = frame;
+    const { title, special, question, recording, T, editedTokens = [] } = frame;
     const { D } = frame.architecture;
     const { first } = question;
     const token = first === 'bos' ? special.bos : first;
@@ -626,6 +626,8 @@ export function substitutionNotes(
     const beyondEnd = [
       ...(query >= T ? [`no query ${query}`] : []),
       ...(key >= T ? [`no key ${key}`] : []),
+      // An edit may name a token that is still to be generated, so that it is no error.
+      ...new Set(editedTokens.filter((t) => t >= T).map((t) => `no token ${t}`)),
     ].join(' and ');
     return [
       ...headNote(frame, state),

@@ -211,6 +211,17 @@ function choiceLabels(edit: Edit, describe: Describe): Readonly<Record<string, s
   );
 }
 
+/** Returns the positions of the tokens that edits name. */
+function tokensOf(edits: readonly Edit[], { edits: rows }: Describe): readonly number[] {
+  return edits.flatMap((edit) => {
+    const parameters = rows.find(({ name }) => name === edit.kind)?.parameters ?? [];
+    const values = Object.entries(edit).filter(([key]) =>
+      parameters.some(({ name, below }) => name === key && below === 'T'),
+    );
+    return values.map(([, position]) => Number(position));
+  });
+}
+
 export async function emptyFrame(
   describe: Describe,
   subject: Subject,
@@ -238,6 +249,7 @@ export async function emptyFrame(
     architecture,
     operation: describe.operations.find((row) => row.name === operationName)!,
     edits,
+    editedTokens: tokensOf(edits, describe),
     labels: edits.map((edit) => editLabel(edit, describe)),
     choices: edits.map((edit) => choiceLabels(edit, describe)),
     question,
