@@ -48,6 +48,8 @@ export interface Frame {
     readonly sha256?: string;
     /** Only for a checkpoint. */
     readonly step?: StepFacts;
+    /** The step that is shown in place of the subject's, which is not stored. */
+    readonly nearestStep?: number;
     /** Bits per weight, if fewer than in training. */
     readonly bits?: number;
   };

@@ -624,6 +624,18 @@ describe('an error message', () => {
     for (const { name } of tab.views) expect(notesOf({ layer: 0, view: name })).toEqual([]);
   });
 
+  it('names the stored step that is shown in place of the one asked for', () => {
+    const notesOf = (subject: string, nearestStep?: number) => {
+      const model = { ...frameOf().model, ...(nearestStep === undefined ? {} : { nearestStep }) };
+      const frame = frameOf({ subject, model });
+      return substitutionNotes([{ subject, isStale: false, frame }], defaults);
+    };
+    expect(notesOf('softmax@99999', 4000)).toEqual([
+      `${frameOf().title}: step 99,999 is not stored; the nearest one that is, 4,000, is shown.`,
+    ]);
+    expect(notesOf('softmax@4000')).toEqual([]);
+  });
+
   it('offers to open a model that is not open yet', () => {
     const offerFor = (subject: string) => {
       const { all, text, page } = drawNotes({ subject, error: 'x is not loaded yet.' });

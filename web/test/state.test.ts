@@ -264,6 +264,8 @@ describe('a subject', () => {
     '~sigmoid',
     'a b',
     'softmax@x',
+    'softmax@-1',
+    'softmax@1.5',
     'softmax~',
     'a~b(',
     'hub:',

@@ -604,8 +604,8 @@ function headNote(frame: Frame, { layer, head, view }: Pick<State, 'layer' | 'he
 }
 
 /**
- * Says which requested head, start token, channel or position a model or its text does not have, and what is shown
- * instead.
+ * Says which requested head, start token, checkpoint, channel or position a model or its text does not have, and what is
+ * shown instead.
  */
 export function substitutionNotes(
   entries: readonly SubjectEntry[],
@@ -614,7 +614,7 @@ export function substitutionNotes(
   const { query, key, channel } = state;
   const notes = entries.flatMap(({ frame, isStale }) => {
     if (!frame || isStale) return [];
-    const { title, special, question, recording, T, editedTokens = [] } = frame;
+    const { title, special, question, recording, T, model, editedTokens = [] } = frame;
     const { D } = frame.architecture;
     const { first } = question;
     const token = first === 'bos' ? special.bos : first;
@@ -623,6 +623,7 @@ export function substitutionNotes(
       !recording && first && first !== 'none' && !(token && frame.first.includes(token));
     const tokenWords = first === 'bos' ? 'start token' : `special token “${first}”`;
     const startWords = `${frame.first.length ? '' : 'has '}${startTokenWords(frame)}`;
+    const step = parseSubject(frame.subject)?.step;
     const beyondEnd = [
       ...(query >= T ? [`no query ${query}`] : []),
       ...(key >= T ? [`no key ${key}`] : []),
@@ -630,6 +631,12 @@ export function substitutionNotes(
       ...new Set(editedTokens.filter((t) => t >= T).map((t) => `no token ${t}`)),
     ].join(' and ');
     return [
+      ...(step !== undefined && model.nearestStep !== undefined
+        ? [
+            `${title}: step ${step.toLocaleString('en')} is not stored; the nearest one that is, ` +
+              `${model.nearestStep.toLocaleString('en')}, is shown.`,
+          ]
+        : []),
       ...headNote(frame, state),
       ...(lacksToken ? [`${title} has no ${tokenWords}; its text ${startWords}.`] : []),
       ...(channel >= D

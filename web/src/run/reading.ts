@@ -237,14 +237,14 @@ export async function emptyFrame(
   const effectiveSubject = { ...subject, edits: subject.edits.filter((_, i) => areEffective[i]) };
   const operationEdit = operationOf(edits);
   const operationName = operationEdit ? operationEdit.operation : architecture.attention.operation;
-  const { id, title, source, commit, sha256, step, bits, tokenizer } = openModel;
+  const { id, title, source, commit, sha256, step, nearestStep, bits, tokenizer } = openModel;
   const maskId = tokenizer.specials.find(({ kind }) => kind === 'mask')?.id;
   const maskToken = architecture.mask_token ?? maskId;
   return {
     subject: text,
     // A checkpoint's title names the stored step, which may only be the nearest to the subject's step.
     title: titleOf(atStep(effectiveSubject, undefined), title, describe),
-    model: { id, title, source, commit, sha256, step, bits },
+    model: { id, title, source, commit, sha256, step, nearestStep, bits },
     class: classOf(edits, subject, describe),
     architecture,
     operation: describe.operations.find((row) => row.name === operationName)!,
