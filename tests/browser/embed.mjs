@@ -792,6 +792,8 @@ export const embed = {
       view: '<sink-scope view="hedas"></sink-scope>',
       controls: '<sink-scope controls="txt"></sink-scope>',
       L100H100: '<sink-scope shown="softmax" layer="100" head="100"></sink-scope>',
+      'no channel 500': '<sink-scope shown="softmax" view="channels" channel="500"></sink-scope>',
+      'no token 50': '<sink-scope shown="softmax~hide_key(50)"></sink-scope>',
       'Type a sentence': '<sink-scope prompt=""></sink-scope>',
     };
     const pages = Object.fromEntries(

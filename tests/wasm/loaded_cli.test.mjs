@@ -92,6 +92,8 @@ test('invalid arguments are rejected with their place', async () => {
     'ablate MODEL --text a': /--layer: expected a layer, or an --edit, found neither/,
     'ablate MODEL --text a --layer 0 --head 9': /head: expected an integer from 0 to 3, got 9/,
     'ablate MODEL --text a --head 1': /layer: expected/,
+    'ablate MODEL --text a --edit hide_key:key=50':
+      /edits\[0\]\.key: expected an integer from 0 to 1, found 50/,
     'map MODEL --text a --layer 1': /head: expected an integer from 0 to 3/,
     'map MODEL': /text: expected one of --text and --text-file, found none/,
     'map MODEL --text a --text-file b': /text: expected one of --text and --text-file, got 2/,

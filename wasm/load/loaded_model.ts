@@ -227,7 +227,7 @@ export class LoadedModel {
   ) {
     check(text, 'text', 'text');
     const { describe } = this.model;
-    const { special, signal, onProgress, newTokens } = options;
+    const { special, signal, onProgress, newTokens = 0 } = options;
     const edits = (options.edits ?? []).map((edit) =>
       typeof edit === 'string' ? readEdit(edit, describe) : edit,
     );
@@ -237,8 +237,9 @@ export class LoadedModel {
     const { context } = this.model.architecture;
     const limit = edits.length > 0 ? describe.limits.tokens : context;
     if (newTokens && ids.length <= limit) expectInteger(newTokens, 0, limit - ids.length, 'count');
-    const capacity = newTokens && { capacity: ids.length + newTokens };
-    const run = await this.model.run(ids, { fields, edits, ...capacity, signal, onProgress });
+    // Without spare tokens, the core refuses an edit of a token that the text never has.
+    const capacity = ids.length + newTokens;
+    const run = await this.model.run(ids, { fields, edits, capacity, signal, onProgress });
     try {
       return await use(
         run,

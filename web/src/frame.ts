@@ -56,6 +56,8 @@ export interface Frame {
     readonly sha256?: string;
     /** Only for a checkpoint. */
     readonly step?: StepFacts;
+    /** The step that is shown in place of the subject's, which is not stored. */
+    readonly nearestStep?: number;
     /** Bits per weight, if fewer than in training. */
     readonly bits?: number;
   };
@@ -72,6 +74,8 @@ export interface Frame {
   /** The model's own operation, or the one of an edit. */
   readonly operation: Operation;
   readonly edits: readonly Edit[];
+  /** The tokens that the edits name, by their positions; some may be beyond the text. */
+  readonly editedTokens?: readonly number[];
   readonly labels: readonly string[];
   /** For each edit, the labels of its parameters' values. */
   readonly choices: readonly Readonly<Record<string, string>>[];

@@ -1,7 +1,7 @@
 // @vitest-environment happy-dom
 /** The controls that rooms share: what they show for a state, and how a reader changes the state with them. */
 import { describe, expect, it, vi } from 'vitest';
-import type { State } from '../src/ask/state';
+import { defaults, type State } from '../src/ask/state';
 import type { Frame } from '../src/frame';
 import { Scope, type SubjectEntry } from '../src/page/context';
 import {
@@ -25,6 +25,7 @@ import {
   textField,
   troubleNotes,
 } from '../src/page/controls';
+import { choiceOf } from '../src/views/index';
 import { frameOf, tensor } from './fixture';
 import { pageOf, mount } from './page';
 
@@ -572,7 +573,7 @@ describe('an error message', () => {
       return mount(notes).text('[role=status]');
     };
     expect(words({ layer: 1, head: 0 }, '<s>')).toBe('');
-    expect(words({ layer: 1, head: -1 }, 'none')).toBe('');
+    expect(words({}, 'none')).toBe('');
     const { title } = frameOf();
     expect(words({ layer: 100, head: 100 })).toBe(`${title} has no head L100H100; L1H1 is shown.`);
     expect(words({ layer: 1, head: 2 })).toBe(`${title} has no head L1H2; L1H1 is shown.`);
@@ -589,9 +590,50 @@ describe('an error message', () => {
       `${title}: the text has 3 tokens, numbered from 0, and so no query 3.`,
     );
     expect(words({ query: 7, key: 9 })).toMatch(/and so no query 7 and no key 9\.$/);
+    expect(words({ query: 3 }, '', { editedTokens: [2, 7, 7, 3] })).toMatch(
+      /and so no query 3 and no token 7 and no token 3\.$/,
+    );
+    expect(words({ channel: 7 })).toBe('');
+    expect(words({ channel: 8 })).toBe(
+      `${title} has no channel 8: its hidden states have 8, numbered from 0.`,
+    );
     // Numbers of an earlier question say nothing about this one.
     const stale = { subject: 'softmax', isStale: true, frame: frameOf() };
-    expect(substitutionNotes([stale], { layer: 100, head: 100, query: -1, key: -1 })).toEqual([]);
+    expect(substitutionNotes([stale], { ...defaults, layer: 100, head: 100 })).toEqual([]);
+  });
+
+  it('says that a layer or a head alone names no head, except where a view draws a layer', () => {
+    const notesOf = (change: Partial<State>) =>
+      substitutionNotes([{ subject: 'softmax', isStale: false, frame: frameOf() }], {
+        ...defaults,
+        ...change,
+      }).map((note) => note.replace(frameOf().title, 'M'));
+    expect(notesOf({ layer: 0 })).toEqual([
+      'M: layer 0 without a head names no head; L1H0 is shown.',
+    ]);
+    expect(notesOf({ head: 1 })).toEqual([
+      'M: head 1 without a layer names no head; L1H0 is shown.',
+    ]);
+    expect(notesOf({ layer: 50 })).toEqual(['M has no layer 50; L1H0 is shown.']);
+    expect(notesOf({ layer: 0, view: 'channels' })).toEqual([]);
+    expect(notesOf({ layer: 50, view: 'channels' })).toEqual([
+      'M has no layer 50; layer 1 is shown.',
+    ]);
+    // Each of these views stands in the tab of the channels.
+    const { tab } = choiceOf('channels', []);
+    for (const { name } of tab.views) expect(notesOf({ layer: 0, view: name })).toEqual([]);
+  });
+
+  it('names the stored step that is shown in place of the one asked for', () => {
+    const notesOf = (subject: string, nearestStep?: number) => {
+      const model = { ...frameOf().model, ...(nearestStep === undefined ? {} : { nearestStep }) };
+      const frame = frameOf({ subject, model });
+      return substitutionNotes([{ subject, isStale: false, frame }], defaults);
+    };
+    expect(notesOf('softmax@99999', 4000)).toEqual([
+      `${frameOf().title}: step 99,999 is not stored; the nearest one that is, 4,000, is shown.`,
+    ]);
+    expect(notesOf('softmax@4000')).toEqual([]);
   });
 
   it('offers to open a model that is not open yet', () => {

@@ -221,6 +221,7 @@ describe('a checkpoint of the zoo', () => {
       id: 'softmax@12',
       title: 'The softmax at step 10 of 100',
       bits: 4,
+      nearestStep: 10,
     });
     expect(checkpoint.step).toMatchObject({ step: 10, of: 100, measured: { sink_1: 10 } });
     expect(openCalls[0]!.files).toBe('files at 10');
@@ -229,11 +230,14 @@ describe('a checkpoint of the zoo', () => {
       id: 'softmax@4000',
       title: 'The softmax',
       sha256: 'hash of softmax',
+      nearestStep: 100,
     });
     expect([lastCheckpoint.step, openCalls[1]!.files]).toEqual([undefined, 'exact softmax']);
     await expect(models.get('relu@10', watcher)).rejects.toThrow(
       '“relu” has no stored checkpoints',
     );
+    for (const id of ['softmax@10', 'softmax@100', 'softmax'])
+      expect((await models.get(id, watcher)).nearestStep).toBeUndefined();
     await models.release(new Set(['softmax@12']));
     expect([openCalls[0]!, openCalls[1]!].map(({ close }) => close.mock.calls.length)).toEqual([
       0, 1,

@@ -184,6 +184,17 @@ describe('a frame without measurements', () => {
         parameters: ['layer', 'head'].map((name) => ({ name, required: true, min: 0, max: 9 })),
       },
       {
+        name: 'hide_key',
+        label: '{key} hidden',
+        counterfactual: true,
+        parameters: [
+          { name: 'key', type: 'index', below: 'T', required: true },
+          { name: 'layer', type: 'index', below: 'L' },
+          { name: 'head', type: 'index', below: 'H' },
+          { name: 'query', type: 'index', below: 'T' },
+        ],
+      },
+      {
         name: 'evict',
         meaning: 'a cache',
         label: 'a cache',
@@ -276,6 +287,12 @@ describe('a frame without measurements', () => {
     expect(await maskTokenOf({ model: 0, tokenizer: specials })).toBe(0);
     expect(await maskTokenOf({ tokenizer: specials })).toBe(4);
     expect(await frameFor('m')).not.toHaveProperty('maskToken');
+  });
+
+  it('lists the tokens that its edits name', async () => {
+    expect(await frameFor('m@7', 'softmax')).toMatchObject({ editedTokens: [] });
+    const frame = await frameFor('m~hide_key(50)~silence(1,0)~hide_key(3,1,,60)');
+    expect(frame.editedTokens).toEqual([50, 3, 60]);
   });
 
   it('lists its edits with their labels, except edits without effect', async () => {

@@ -254,6 +254,8 @@ describe('a subject', () => {
     'hub:o/n@main:file.gguf',
     'hub:owner/name@main~int8~mask(1,32)',
     'disk:0123456789abcdef/my.safetensors',
+    'softmax~hide_key(0,,,5)',
+    'softmax~silence(,3)',
   ];
   for (const text of texts)
     it(`is read and written: ${text}`, () => expect(printSubject(parseSubject(text)!)).toBe(text));
@@ -262,6 +264,8 @@ describe('a subject', () => {
     '~sigmoid',
     'a b',
     'softmax@x',
+    'softmax@-1',
+    'softmax@1.5',
     'softmax~',
     'a~b(',
     'hub:',
@@ -373,6 +377,28 @@ describe('a subject', () => {
     expect(() => edits('softmax~sigmoid(99)')).toThrow(/bias from -20 to 20, found 99/);
     expect(() => edits('softmax~sigmoid(x)')).toThrow(/found x/);
     expect(() => edits('softmax~softmax(1)')).toThrow(/0 parameters/);
+    expect(() => edits('softmax~mask(2,first=3)')).toThrow('mask: expected first once');
+    expect(() => edits('softmax~mask(first=recent=3)')).toThrow('found first=recent');
+  });
+
+  it('keeps the default of a parameter whose place is empty', () => {
+    expect(edits('softmax~mask(2,,1)')).toEqual([{ kind: 'mask', first: 2, recent: 8, layer: 1 }]);
+    expect(edits('softmax~mask(,5)')).toEqual([{ kind: 'mask', first: 0, recent: 5 }]);
+    for (const text of ['mask(2,,)', 'mask(2)'])
+      expect(printSubject(parseSubject(`softmax~${text}`)!)).toBe('softmax~mask(2)');
+    for (const text of ['mask(,)', 'mask()', 'mask'])
+      expect(printSubject(parseSubject(`softmax~${text}`)!)).toBe('softmax~mask');
+  });
+
+  it('refuses an edit that a later one replaces in all its heads', () => {
+    const oneOperation = 'expected one operation for a head, found two,';
+    expect(() => edits('softmax~sigmoid~softmax')).toThrow(oneOperation);
+    expect(() => edits('softmax~sigmoid~mask(1,2)~sigmoid(3)')).toThrow(oneOperation);
+    expect(() => edits('softmax~mask(1,2,0)~mask(1,3)')).toThrow('expected one mask');
+    expect(() => edits('softmax~mask(1,2,0)~mask(1,3,0)')).toThrow('expected one mask');
+    // The first mask stays that of the other layers.
+    expect(edits('softmax~mask(1,2)~mask(1,3,0)~sigmoid')).toHaveLength(3);
+    expect(edits('softmax~mask(1,2,0)~mask(1,3,1)')).toHaveLength(2);
   });
 
   it('moves to another step and keeps its edits', () => {

@@ -8,7 +8,8 @@
  *
  * A git revision cannot contain ~, and no name of the zoo contains @. An edit is the name of an operation
  * that replaces the model's own, or of a row of describe's table of edits. Its parameters follow in brackets,
- * in the order of the table or named, as in clamp_channel(35,to=mean); indices count from 0.
+ * in the order of the table or named, as in clamp_channel(35,to=mean); an empty place, as in hide_key(0,,,5), keeps
+ * its default. Indices count from 0.
  */
 import {
   editLabel,
@@ -53,10 +54,10 @@ export function parseSubject(text: string): Subject | undefined {
     id: isExternal ? head : groups.id!,
     ...(step === undefined || isExternal ? {} : { step: Number(step) }),
     ...(arithmetic ? { arithmetic } : {}),
-    edits: edits.map(({ name, list = '' }) => ({
-      name: name!,
-      values: list.split(',').filter(Boolean),
-    })),
+    edits: edits.map(({ name, list = '' }) => {
+      const shortList = list.replace(/,+$/, '');
+      return { name: name!, values: shortList ? shortList.split(',') : [] };
+    }),
   };
 }
 
@@ -182,18 +183,28 @@ export function editChoices({ operations, edits }: Describe): readonly EditChoic
   return [...operationChoices, ...otherChoices];
 }
 
-/** @throws InputError for an unknown edit, or a parameter out of its range */
+/** Whether a later edit sets the operation or the mask of all heads in which an earlier one sets it. */
+function replaces(later: Edit, earlier: Edit): boolean {
+  const covers = (name: 'layer' | 'head') =>
+    later[name] === undefined || later[name] === earlier[name];
+  const isChoice = later.kind === 'operation' || later.kind === 'mask';
+  return isChoice && later.kind === earlier.kind && covers('layer') && covers('head');
+}
+
+/** @throws InputError for an unknown edit, a parameter out of its range, or an edit that a later one replaces */
 export function editsOf(subject: Subject, describe: Describe): readonly Edit[] {
   const availableEdits = subject.edits.length ? editChoices(describe) : [];
-  return subject.edits.map(({ name, values }) => {
+  const edits = subject.edits.map(({ name, values }) => {
     const choice = availableEdits.find((choice) => choice.name === name);
     if (!choice) {
       const names = availableEdits.map((choice) => choice.name).join(', ');
       throw new InputError(`${printSubject(subject)}: expected an edit of ${names}.`);
     }
     const { parameters } = choice;
-    const pairs = values.map((argument, i) => {
-      const [text = '', parameterName] = argument.split('=').reverse();
+    const givenValues: Record<string, number | string> = {};
+    values.forEach((argument, i) => {
+      if (!argument) return;
+      const [, parameterName, text = ''] = /^(?:(.*)=)?(.*)$/.exec(argument)!;
       const value = text === '' ? NaN : Number(text);
       const parameter =
         parameterName === undefined
@@ -207,22 +218,29 @@ export function editsOf(subject: Subject, describe: Describe): readonly Edit[] {
             : `${name}: expected a parameter of ${names}, found ${parameterName}.`,
         );
       }
+      if (Object.hasOwn(givenValues, parameter.name))
+        throw new InputError(`${name}: expected ${parameter.name} once, found it twice.`);
       if (parameter.choices) {
         const choices = parameter.choices.map(([choice]) => choice);
         if (!choices.includes(text))
           throw new InputError(
             `${name}: expected ${parameter.name} to be ${choices.join(', ')}, found ${text}.`,
           );
-        return [parameter.name, text] as const;
-      }
-      if (!(value >= parameter.min && value <= parameter.max))
+      } else if (!(value >= parameter.min && value <= parameter.max))
         throw new InputError(
           `${name}: expected ${parameter.name} from ${parameter.min} to ${parameter.max}, found ${text}.`,
         );
-      return [parameter.name, value] as const;
+      givenValues[parameter.name] = parameter.choices ? text : value;
     });
-    return choice.make(Object.fromEntries(pairs));
+    return choice.make(givenValues);
   });
+  edits.forEach((edit, i) => {
+    if (edits.slice(i + 1).some((later) => replaces(later, edit)))
+      throw new InputError(
+        `expected one ${edit.kind} for a head, found two, of which only the last would act.`,
+      );
+  });
+  return edits;
 }
 
 /** Whether an edit makes the run counterfactual, unlike edits that change only how a model is served. */

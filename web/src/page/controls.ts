@@ -3,7 +3,14 @@ import { html, nothing, type TemplateResult } from 'lit';
 import { live } from 'lit/directives/live.js';
 import { splitText, type Splitting } from 'sinkscope';
 import { framesOf, type Context, type Scope, type SubjectEntry } from './context';
-import { isBidirectional, type Frame, mapsOf, selectedHead } from '../frame';
+import {
+  isBidirectional,
+  layerIndex,
+  layerNumber,
+  type Frame,
+  mapsOf,
+  selectedHead,
+} from '../frame';
 import { hubName, isHubId, isOutsideZoo, nameOfId } from '../ask/ids';
 import { NO_WEIGHTS } from '../run/recordings';
 import { INPUTS, isInputMissing, readPrompts } from '../ask/question';
@@ -569,17 +576,46 @@ export function generateControls(
   </details>`;
 }
 
-/** Says which requested head, start token or position a model or its text does not have, and what is shown instead. */
+/** The views of the tab that draws the channels: after the layer that a link names, also if it names no head. */
+const VIEWS_OF_A_LAYER = ['norms', 'ratios', 'channels'];
+
+/** Says that a model lacks the requested head or layer, or that one of the two names no head, and what is shown. */
+function headNote(frame: Frame, { layer, head, view }: Pick<State, 'layer' | 'head' | 'view'>) {
+  const { title } = frame;
+  if (layer < 0 && head < 0) return [];
+  const shownHead = headName(selectedHead(frame, { layer, head }), frame);
+  if (layer >= 0 && head >= 0) {
+    const requestedHead = headName({ layer, head });
+    return shownHead === requestedHead
+      ? []
+      : [`${title} has no head ${requestedHead}; ${shownHead} is shown.`];
+  }
+  if (head >= 0)
+    return [`${title}: head ${head} without a layer names no head; ${shownHead} is shown.`];
+  const shownLayer = layerNumber(frame, layerIndex(frame, layer));
+  const usesLayer = VIEWS_OF_A_LAYER.includes(view);
+  if (shownLayer !== layer)
+    return [
+      `${title} has no layer ${layer}; ${usesLayer ? `layer ${shownLayer}` : shownHead} is shown.`,
+    ];
+  return usesLayer
+    ? []
+    : [`${title}: layer ${layer} without a head names no head; ${shownHead} is shown.`];
+}
+
+/**
+ * Says which requested head, start token, checkpoint, channel or position a model or its text does not have, and what is
+ * shown instead.
+ */
 export function substitutionNotes(
   entries: readonly SubjectEntry[],
-  { layer, head, query, key }: Pick<State, 'layer' | 'head' | 'query' | 'key'>,
+  state: Pick<State, 'layer' | 'head' | 'query' | 'key' | 'channel' | 'view'>,
 ): readonly string[] {
+  const { query, key, channel } = state;
   const notes = entries.flatMap(({ frame, isStale }) => {
     if (!frame || isStale) return [];
-    const { title, special, question, recording, T } = frame;
-    const requestedHead = headName({ layer, head });
-    const shownHead = headName(selectedHead(frame, { layer, head }), frame);
-    const lacksHead = layer >= 0 && head >= 0 && shownHead !== requestedHead;
+    const { title, special, question, recording, T, model, editedTokens = [] } = frame;
+    const { D } = frame.architecture;
     const { first } = question;
     const token = first === 'bos' ? special.bos : first;
     // A recording has the start of its own prompts.
@@ -587,13 +623,25 @@ export function substitutionNotes(
       !recording && first && first !== 'none' && !(token && frame.first.includes(token));
     const tokenWords = first === 'bos' ? 'start token' : `special token “${first}”`;
     const startWords = `${frame.first.length ? '' : 'has '}${startTokenWords(frame)}`;
+    const step = parseSubject(frame.subject)?.step;
     const beyondEnd = [
       ...(query >= T ? [`no query ${query}`] : []),
       ...(key >= T ? [`no key ${key}`] : []),
+      // An edit may name a token that is still to be generated, so that it is no error.
+      ...new Set(editedTokens.filter((t) => t >= T).map((t) => `no token ${t}`)),
     ].join(' and ');
     return [
-      ...(lacksHead ? [`${title} has no head ${requestedHead}; ${shownHead} is shown.`] : []),
+      ...(step !== undefined && model.nearestStep !== undefined
+        ? [
+            `${title}: step ${step.toLocaleString('en')} is not stored; the nearest one that is, ` +
+              `${model.nearestStep.toLocaleString('en')}, is shown.`,
+          ]
+        : []),
+      ...headNote(frame, state),
       ...(lacksToken ? [`${title} has no ${tokenWords}; its text ${startWords}.`] : []),
+      ...(channel >= D
+        ? [`${title} has no channel ${channel}: its hidden states have ${D}, numbered from 0.`]
+        : []),
       ...(beyondEnd
         ? [`${title}: the text has ${T} tokens, numbered from 0, and so ${beyondEnd}.`]
         : []),

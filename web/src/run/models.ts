@@ -294,8 +294,11 @@ export class Models {
     if (!card.timeline) throw new InputError(`“${id}” has no stored checkpoints.`);
     const timelines = await this.timelines();
     const steps = await timelines.steps(id);
+    const storedStep = nearestStep(steps, step);
+    const substitute = storedStep === step ? {} : { nearestStep: storedStep };
     // The last step has the trained weights.
-    if (nearestStep(steps, step) === steps.at(-1)) return this.#openOfZoo(id, options);
+    if (storedStep === steps.at(-1))
+      return { ...(await this.#openOfZoo(id, options)), ...substitute };
     const [{ files, facts }, tokenizer] = await Promise.all([
       timelines.open(id, step, { signal, onProgress: loadingProgress(watch, card.title) }),
       this.#tokenizerOf(id),
@@ -307,7 +310,8 @@ export class Models {
       throw signal.reason;
     }
     const title = `${card.title} at ${stepWords(facts.step, facts.of)}`;
-    return { title, source: 'zoo', step: facts, bits: facts.bits, model, tokenizer };
+    const { bits } = facts;
+    return { title, source: 'zoo', step: facts, ...substitute, bits, model, tokenizer };
   }
 
   /** Returns the tokenizer of a model. Its checkpoints, and models with an equal tokenizer, share it. */

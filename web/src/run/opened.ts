@@ -15,6 +15,8 @@ export interface OpenModel extends Choice {
   readonly commit?: string;
   readonly sha256?: string;
   readonly step?: StepFacts;
+  /** The step of a checkpoint that stands for the one asked for, which is not stored. */
+  readonly nearestStep?: number;
   /** Bits per weight, if fewer than in training. */
   readonly bits?: number;
   /** Whether these are the weights of a quantized preview while the exact ones are not loaded. */

@@ -211,6 +211,17 @@ function choiceLabels(edit: Edit, describe: Describe): Readonly<Record<string, s
   );
 }
 
+/** Returns the positions of the tokens that edits name. */
+function tokensOf(edits: readonly Edit[], { edits: rows }: Describe): readonly number[] {
+  return edits.flatMap((edit) => {
+    const parameters = rows.find(({ name }) => name === edit.kind)?.parameters ?? [];
+    const values = Object.entries(edit).filter(([key]) =>
+      parameters.some(({ name, below }) => name === key && below === 'T'),
+    );
+    return values.map(([, position]) => Number(position));
+  });
+}
+
 export async function emptyFrame(
   describe: Describe,
   subject: Subject,
@@ -226,18 +237,19 @@ export async function emptyFrame(
   const effectiveSubject = { ...subject, edits: subject.edits.filter((_, i) => areEffective[i]) };
   const operationEdit = operationOf(edits);
   const operationName = operationEdit ? operationEdit.operation : architecture.attention.operation;
-  const { id, title, source, commit, sha256, step, bits, tokenizer } = openModel;
+  const { id, title, source, commit, sha256, step, nearestStep, bits, tokenizer } = openModel;
   const maskId = tokenizer.specials.find(({ kind }) => kind === 'mask')?.id;
   const maskToken = architecture.mask_token ?? maskId;
   return {
     subject: text,
     // A checkpoint's title names the stored step, which may only be the nearest to the subject's step.
     title: titleOf(atStep(effectiveSubject, undefined), title, describe),
-    model: { id, title, source, commit, sha256, step, bits },
+    model: { id, title, source, commit, sha256, step, nearestStep, bits },
     class: classOf(edits, subject, describe),
     architecture,
     operation: describe.operations.find((row) => row.name === operationName)!,
     edits,
+    editedTokens: tokensOf(edits, describe),
     labels: edits.map((edit) => editLabel(edit, describe)),
     choices: edits.map((edit) => choiceLabels(edit, describe)),
     question,
