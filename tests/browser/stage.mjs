@@ -144,17 +144,26 @@ export const WATCHES_SHIFTS = `globalThis.shifted = 0;
     for (const entry of list.getEntries()) globalThis.shifted += entry.value;
   }).observe({ type: 'layout-shift', buffered: true });`;
 
-/** Waits until nothing runs and the page has drawn all results. */
-export async function settled(page) {
-  await page
-    .waitForFunction(() => document.body.dataset.busy === undefined)
-    .catch(async (cause) => {
-      const messages = await page.textContent('#messages');
-      throw new Error(`still busy at ${page.url()}: ${messages.trim()}`, { cause });
-    });
-  await page.evaluate(
+/** Waits for two frames, in which the page lays out what has changed and its observers report. */
+export const twoFrames = (page) =>
+  page.evaluate(
     () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))),
   );
+
+/**
+ * Waits until nothing runs and the page has drawn all results. What the reader has done may start work a moment later,
+ * as the event of a new address or an observer does, so the page must also be idle after two frames.
+ */
+export async function settled(page) {
+  do {
+    await page
+      .waitForFunction(() => document.body && document.body.dataset.busy === undefined)
+      .catch(async (cause) => {
+        const messages = await page.textContent('#messages');
+        throw new Error(`still busy at ${page.url()}: ${messages.trim()}`, { cause });
+      });
+    await twoFrames(page);
+  } while (await page.evaluate(() => document.body.dataset.busy !== undefined));
 }
 
 export async function openFiles(page, files) {
@@ -207,6 +216,8 @@ export async function everyTab(page, look) {
 }
 
 export async function staysWithin(page, width, name = 'the page') {
+  // A chart takes the width of its place when its observer reports, in the frame after a change.
+  await twoFrames(page);
   const pageWidth = await page.evaluate(() => document.documentElement.scrollWidth);
   assert.ok(pageWidth <= width, `${name}: ${pageWidth} px wide in ${width}`);
 }
