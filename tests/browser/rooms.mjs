@@ -13,6 +13,7 @@ import {
   inAllSizes,
   openSection,
   pageRoot,
+  pauseAtStep,
   pictures,
   root,
   saveFrom,
@@ -1228,14 +1229,7 @@ const training = {
     await page.waitForFunction(() => /softmax@0,sigmoid@0/.test(decodeURIComponent(location.hash)));
     await settled(page);
     assert.match(await findingOf(page), /Softmax model at step 0 of 4,000: none of the 24 heads/);
-    // The page itself presses Pause at the next checkpoint, which is shown for half a second.
-    await slider.evaluate((input) => {
-      new MutationObserver((_, observer) => {
-        if (!/\bstep 30\b/.test(input.getAttribute('aria-valuetext'))) return;
-        observer.disconnect();
-        document.querySelector('.walk-play').click();
-      }).observe(input, { attributeFilter: ['aria-valuetext'] });
-    });
+    await pauseAtStep(page, 30);
     await page.getByRole('button', { name: 'Play' }).click();
     await page.waitForFunction(() => /softmax@30,/.test(decodeURIComponent(location.hash)));
     await settled(page);

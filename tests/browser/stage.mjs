@@ -144,6 +144,13 @@ export const WATCHES_SHIFTS = `globalThis.shifted = 0;
     for (const entry of list.getEntries()) globalThis.shifted += entry.value;
   }).observe({ type: 'layout-shift', buffered: true });`;
 
+/** Script that collects the messages of the page in `messagesSeen`. A notice is there for six seconds only. */
+export const WATCHES_MESSAGES = `globalThis.messagesSeen = [];
+  new MutationObserver(() => {
+    const said = document.querySelector('#messages')?.textContent.trim();
+    if (said && globalThis.messagesSeen.at(-1) !== said) globalThis.messagesSeen.push(said);
+  }).observe(document, { subtree: true, childList: true, characterData: true });`;
+
 /** Waits for two frames, in which the page lays out what has changed and its observers report. */
 export const twoFrames = (page) =>
   page.evaluate(
@@ -171,6 +178,16 @@ export async function openFiles(page, files) {
   if (!(await input.isVisible())) await page.getByRole('button', { name: 'Open a model' }).click();
   await input.setInputFiles(files);
 }
+
+/** Lets the page press Pause when its training slider, which plays, is at a step: it stays there for half a second. */
+export const pauseAtStep = (page, step) =>
+  page.locator('.walk input').evaluate((input, lastStep) => {
+    new MutationObserver((_, observer) => {
+      if (!input.getAttribute('aria-valuetext').includes(`step ${lastStep} `)) return;
+      observer.disconnect();
+      document.querySelector('.walk-play').click();
+    }).observe(input, { attributeFilter: ['aria-valuetext'] });
+  }, step);
 
 export const text = async (page, selector) =>
   (await page.textContent(selector)).replaceAll(/\s+/g, ' ').trim();

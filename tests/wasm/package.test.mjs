@@ -36,7 +36,7 @@ test(
   'the packed package runs, passes the type check and answers in an empty project',
   { timeout: 120_000 },
   async () => {
-    const folder = installInto('installed-node', {
+    const folder = await installInto('installed-node', {
       'package.json': '{ "type": "module", "private": true }',
       'main.js': MAIN_PROGRAM,
       'sink.mjs': PROGRAM,
