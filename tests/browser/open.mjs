@@ -15,6 +15,7 @@ import {
   settled,
   staysWithin,
   text,
+  until,
   violations,
 } from './stage.mjs';
 
@@ -534,6 +535,10 @@ export const open = {
     await page.waitForSelector('.progress', { state: 'hidden' });
     await settled(page);
     assert.match(await text(page, '.trouble'), /Stopped/);
+    // The download ends, too: the whole file would take half a minute.
+    const download = hub.seen(WEIGHTS, 'cdn').at(-1);
+    await until(() => download.isWhole !== undefined);
+    assert.equal(download.isWhole, false);
     assert.ok(await page.locator(STAMP).isVisible());
     assert.match(await stampText(page), /pythia-14m@step0$/);
   },

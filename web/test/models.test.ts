@@ -302,6 +302,30 @@ describe('a model of a hub or disk', () => {
     models.stop('nothing that was asked for');
   });
 
+  it('is stopped while it opens, unless the dialog opens it', async () => {
+    const models = createModels();
+    models.admit(HUB, recipe);
+    let release = () => {};
+    onOpen = () => new Promise<void>((resolve) => (release = resolve));
+    const opening = models.get(HUB, watcher);
+    await vi.waitUntil(() => openCalls.length);
+    const signal = openCalls[0]!.options.signal as AbortSignal;
+    models.pin(HUB);
+    models.stopOpening(HUB);
+    expect(signal.aborted).toBe(false);
+    models.unpin(HUB);
+    models.stopOpening(HUB);
+    expect(signal.aborted).toBe(true);
+    release();
+    await opening;
+    const otherOpening = models.get(`${HUB}~int8`, watcher);
+    await vi.waitUntil(() => openCalls.length === 2);
+    release();
+    await otherOpening;
+    models.stopOpening(`${HUB}~int8`);
+    expect((openCalls[1]!.options.signal as AbortSignal).aborted).toBe(false);
+  });
+
   it('is closed with its tokenizer when no view shows it, and can be opened again', async () => {
     const models = createModels();
     models.admit(HUB, recipe);

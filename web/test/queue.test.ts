@@ -175,10 +175,15 @@ function stageOf(
       return openModel(id, true);
     },
     isOpen: (id: string) => openRuns.has(id),
+    stopOpening: (id: string) => void log.push(`stop ${id}`),
     release: async (kept: Set<string>) => void log.push(`keep ${[...kept].join()}`),
   } as unknown as Models;
   const queue = new Queue({
-    ...{ models, texts: async () => [], admit: async () => false },
+    ...{
+      models,
+      texts: async () => [],
+      admit: async (id: string) => /^hub:\w+\/admitted/.test(id),
+    },
     ...(turn ? { turn } : {}),
   });
   const hold = (id: string) => {
@@ -689,6 +694,35 @@ describe('the queue', () => {
     ask(['a'], {}, 'other');
     await idle();
     expect(entryOf('a')!.frame!.question.prompt).toBe('other');
+  });
+
+  it('stops the download of a model that is no longer wanted, or on request, but not for another text', async () => {
+    const { ask, entryOf, queue, idle, hold, log } = stageOf();
+    const [first, second] = ['hub:o/admitted@step1', 'hub:o/admitted@step2'];
+    const releases = [first, second].map((id) => hold(`open ${id}`));
+    const stopped = () => log.filter((line) => line.startsWith('stop'));
+    ask([first]);
+    await vi.waitUntil(() => log.includes(`open ${first}`));
+    ask([first], {}, 'other');
+    ask([`${first}~sigmoid`, 'a']);
+    expect(stopped()).toEqual([]);
+    ask([second]);
+    expect(stopped()).toEqual([`stop ${first}`]);
+    releases[0]!();
+    await vi.waitUntil(() => log.includes(`open ${second}`));
+    queue.stop();
+    expect(stopped()).toEqual([`stop ${first}`, `stop ${second}`]);
+    releases[1]!();
+    await idle();
+    expect(entryOf(second)).toMatchObject({ error: 'Stopped.' });
+    // The page stops no download of the zoo.
+    const release = hold('open a');
+    ask(['a']);
+    await vi.waitUntil(() => log.includes('open a'));
+    queue.stop();
+    release();
+    await idle();
+    expect(stopped()).toHaveLength(2);
   });
 
   it('tries again once after its engine is lost, then reports the error', async () => {
