@@ -34,7 +34,7 @@ await engine.open('softmax');
 
 test(
   'the packed package runs, passes the type check and answers in an empty project',
-  { timeout: 120_000 },
+  { timeout: 600_000 },
   async () => {
     const folder = await installInto('installed-node', {
       'package.json': '{ "type": "module", "private": true }',
