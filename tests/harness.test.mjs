@@ -138,7 +138,7 @@ d() { [ -e setup/a ]; }`,
 });
 
 async function until(condition) {
-  for (let i = 0; i < 1000; i++) {
+  for (let i = 0; i < 6000; i++) {
     const value = condition();
     if (value) return value;
     await new Promise((done) => setTimeout(done, 10));

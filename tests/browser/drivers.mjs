@@ -158,7 +158,7 @@ async function webkit() {
 }
 
 export async function waitUntilListening(url, failure) {
-  for (let i = 0; i < 100; i++) {
+  for (let i = 0; i < 600; i++) {
     const answer = await Promise.race([failure, fetch(url).catch(() => undefined)]);
     if (answer?.ok) return;
     await new Promise((done) => setTimeout(done, 100));

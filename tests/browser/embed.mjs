@@ -9,7 +9,16 @@ import { tmpdir } from 'node:os';
 import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import { extname, join, normalize } from 'node:path';
-import { createHost, pictures, root, staysWithin, violations } from './stage.mjs';
+import {
+  createHost,
+  pictures,
+  root,
+  settled,
+  staysWithin,
+  twoFrames,
+  until,
+  violations,
+} from './stage.mjs';
 
 const require = createRequire(join(root, 'web/package.json'));
 const { mystParse } = await import(pathToFileURL(require.resolve('myst-parser')).href);
@@ -65,6 +74,16 @@ async function visit(stage, address, options = {}) {
 const waitForRuns = (page, count) =>
   page.waitForFunction((n) => globalThis.runs.length >= n, count);
 
+/** Returns what `read` gives once two frames change nothing about it. */
+async function readWhenStill(page, read) {
+  let [lastText, text] = ['', JSON.stringify(await read())];
+  while (text !== lastText) {
+    await twoFrames(page);
+    [lastText, text] = [text, JSON.stringify(await read())];
+  }
+  return JSON.parse(text);
+}
+
 async function fitsAllSizes(stage, views) {
   const site = await serveOtherSite(stage.origin, { '/': FRAME_PAGE });
   const page = await visit(stage, site.address, { viewport: { width: 1940, height: 1100 } });
@@ -83,6 +102,8 @@ async function fitsAllSizes(stage, views) {
     );
     const frame = await (await page.locator('iframe').elementHandle()).contentFrame();
     await waitUntilDrawn(frame);
+    // Measurements with runs of their own take long on a busy machine, and until then there is no picture.
+    await settled(frame);
     for (const [width, height] of SIZES) {
       await page
         .locator('iframe')
@@ -90,11 +111,14 @@ async function fitsAllSizes(stage, views) {
       const limits = [PICTURE_MIN, LETTERS_MIN, WAITING_VIEWS];
       // A chart takes its width a moment after its frame. If the figure never fits, the error shows the last state.
       let problem = 'not looked at';
-      for (let i = 0; problem && i < 40; i++) {
+      for (let i = 0; problem && i < MOST_LOOKS; i++) {
         await page.waitForTimeout(i ? 250 : 60);
         problem = await frame.evaluate(layoutProblems, limits);
       }
-      if (problem) problems.push(`${view} in ${width} × ${height}: ${problem}`);
+      if (problem) {
+        problems.push(`${view} in ${width} × ${height}: ${problem}`);
+        break;
+      }
       const repeatedTexts = await frame.evaluate(() => {
         const figure = document.querySelector('.figure').innerText.replace(/\s+/g, ' ');
         const findingParts = [...document.querySelectorAll('[data-finding] > span:not(.unseen)')];
@@ -204,6 +228,8 @@ const [PICTURE_MIN, LETTERS_MIN] = [0.65, 11];
 /** Selector of views that wait for a click on a button of their own. */
 const WAITING_VIEWS = '.view-suffix, .view-tasks, .view-unmasking, .view-masked, .view-context';
 const PARTS = 3;
+/** The number of looks at a figure, four a second, after which it counts as one that does not fit. */
+const MOST_LOOKS = 240;
 
 /**
  * Runs in a frame: lists the problems of the figure's layout. All texts and controls must be inside, the picture must
@@ -311,7 +337,7 @@ export const embed = {
     await page.screenshot({ path: `${pictures}/embed-five.png`, fullPage: true });
     assert.deepEqual(page.troubles, []);
     // tests/bench/figures.mjs checks the bounds of 1 s and 2 s, which need an idle machine.
-    assert.ok(at[4] < 15_000, at.join(' '));
+    assert.ok(at[4] < 60_000, at.join(' '));
     return `${at.join(', ')} ms`;
   },
 
@@ -495,12 +521,12 @@ export const embed = {
       const frame = await (await page.locator('iframe').elementHandle()).contentFrame();
       await waitUntilDrawn(frame);
       await page.waitForFunction(() => document.querySelector('iframe').clientHeight > 250);
-      const requestedHeight = await frame.evaluate(() => document.documentElement.scrollHeight);
-      const frameHeight = await page.locator('iframe').evaluate((element) => element.clientHeight);
-      assert.ok(
-        Math.abs(requestedHeight - frameHeight) <= 2,
-        `${requestedHeight} and ${frameHeight}`,
-      );
+      // The figure grows with its second model, and its message about that comes a moment later.
+      await until(async () => {
+        const requestedHeight = await frame.evaluate(() => document.documentElement.scrollHeight);
+        const frameHeight = await page.locator('iframe').evaluate((one) => one.clientHeight);
+        return Math.abs(requestedHeight - frameHeight) <= 2;
+      });
       await page.evaluate(() => {
         const stranger = document.createElement('iframe');
         stranger.id = 'stranger';
@@ -633,7 +659,7 @@ export const embed = {
       const figure = hostPage.locator('sink-scope');
       assert.match(await figure.innerText(), /could not load .*Access-Control-Allow-Origin/);
       assert.match(await figure.locator('a').getAttribute('href'), /embed\.html#/);
-      assert.ok((await figure.locator('img').boundingBox()).width > 300, 'a picture');
+      await until(async () => (await figure.locator('img').boundingBox()).width > 300);
       site.close();
     } finally {
       server.close();
@@ -762,8 +788,8 @@ export const embed = {
         });
         await waitForRuns(page, 1);
         await page.locator('sink-scope .col-words span').first().waitFor();
-        looks.push(
-          await page.locator('sink-scope').evaluate((figure) => {
+        const look = () =>
+          page.locator('sink-scope').evaluate((figure) => {
             const left = figure.getBoundingClientRect().left;
             const placeOf = (part) => [
               part.innerText,
@@ -772,8 +798,8 @@ export const embed = {
             ];
             const parts = '.col-words span, .row-words span, .stamp, .legend-place, h2';
             return [...figure.shadowRoot.querySelectorAll(parts)].map(placeOf);
-          }),
-        );
+          });
+        looks.push(await readWhenStill(page, look));
         await page.context().close();
       }
       const [plain, ...others] = looks;
@@ -849,8 +875,8 @@ export const embed = {
       await waitForRuns(page, count + 1);
       const moved = page.frameLocator('iframe').locator('sink-scope[data-live][data-theme=light]');
       await moved.locator('.heatmap').waitFor();
-      const size = await moved.locator('.heatmap').boundingBox();
-      assert.ok(size.width > 300, 'with its styles');
+      // With its styles the map is large.
+      await until(async () => (await moved.locator('.heatmap').boundingBox()).width > 300);
       assert.deepEqual(page.troubles, []);
     } finally {
       site.close();
@@ -999,6 +1025,9 @@ export const embed = {
     const page = await visit(stage, site.address);
     const frame = await (await page.locator('iframe').elementHandle()).contentFrame();
     await waitUntilDrawn(frame);
+    // A hidden stamp says nothing before the figure has both models and fits its frame.
+    await frame.locator('.cell').nth(1).waitFor({ state: 'attached' });
+    await frame.locator('.fit .cell.current').waitFor();
     const stamp = frame.locator('.cell.current .stamp');
     await stamp.waitFor({ state: 'hidden' });
     const info = frame.getByRole('button', { name: 'About this figure' });
@@ -1082,7 +1111,7 @@ export const embed = {
     stage,
   ) {
     // With two models and no chosen head, Explore shows one model's strongest head.
-    const page = await stage.open('room=explore', { waits: false });
+    const page = await stage.open('room=explore');
     await page.locator('[data-view="attention"] .code').click();
     const dialog = page.locator('.embed-dialog');
     const preview = await (await dialog.locator('iframe').elementHandle()).contentFrame();

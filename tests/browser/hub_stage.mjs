@@ -58,12 +58,13 @@ async function serve() {
   return `http://127.0.0.1:${server.address().port}/`;
 }
 
-let starting;
-
-async function startServers() {
+let serving;
+const buildAndServe = async () => {
   await build();
-  return { origin: await serve(), hub: await openHub() };
-}
+  return serve();
+};
+/** The hub of each browser: two browsers run tests at once, and each test resets its hub. */
+const hubs = new WeakMap();
 
 /**
  * Opens the page on its own origin, with an empty cache, and resets the faults of the hub.
@@ -71,8 +72,9 @@ async function startServers() {
  * @param {string} [script] script that runs before that of the page
  */
 export async function openHubPage({ browser }, script) {
-  starting ??= startServers();
-  const { origin, hub } = await starting;
+  serving ??= buildAndServe();
+  if (!hubs.has(browser)) hubs.set(browser, openHub());
+  const [origin, hub] = await Promise.all([serving, hubs.get(browser)]);
   hub.reset();
   const context = await browser.newContext();
   const page = await context.newPage();

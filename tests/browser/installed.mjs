@@ -34,7 +34,7 @@ const buildOnce = () => (building ??= buildProject());
 
 /** Makes the project as a reader would: binaries and model are in the public folder of Vite. */
 async function buildProject() {
-  const folder = installInto('installed-vite', FILES);
+  const folder = await installInto('installed-vite', FILES);
   for (const into of ['engine', 'model'])
     mkdirSync(join(folder, 'public', into), { recursive: true });
   for (const name of ['sinkscope.wasm', 'sinkscope.simd.wasm', 'sinkscope.threads.simd.wasm'])

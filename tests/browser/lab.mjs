@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { unzipSync } from '../../web/node_modules/fflate/esm/index.mjs';
 import {
+  WATCHES_MESSAGES,
   ask,
   everyTab,
   inAllSizes,
@@ -47,6 +48,31 @@ async function reload(page) {
   await page.waitForFunction(() => /to go/.test(document.querySelector('.lab-step')?.textContent));
   await waitUntilPaused(page);
 }
+
+/** Resets both models, and waits until the page has begun anew: at first it still shows the old step. */
+async function reset(page) {
+  await button(page, 'Reset').click();
+  await page.waitForFunction(() => document.querySelector('.lab-step strong').textContent === '0');
+  await waitUntilPaused(page);
+}
+
+/** Lets the page press Pause after a step: a click from the test could come after the last step. */
+const pauseAfter = (page, step) =>
+  page.evaluate(
+    (lastStep) =>
+      new Promise((done) => {
+        const bar = document.querySelector('.lab-buttons');
+        new MutationObserver((_, observer) => {
+          const trainButton = bar.querySelector('.train');
+          const shownStep = Number(document.querySelector('.lab-step strong').textContent);
+          if (shownStep <= lastStep || !/Pause/.test(trainButton.textContent)) return;
+          observer.disconnect();
+          trainButton.click();
+          done();
+        }).observe(bar, { subtree: true, childList: true, characterData: true });
+      }),
+    step,
+  );
 
 const waitUntilEnded = (page) =>
   page.waitForFunction(
@@ -180,7 +206,7 @@ export const lab = {
       () => document.querySelector('.lab-step strong').textContent === '2',
     );
     await waitUntilPaused(page);
-    await page.selectOption('.lab-buttons select', '10');
+    await page.selectOption('.lab-buttons select', '2');
     await button(page, 'Train').focus();
     await page.keyboard.press('t');
     await page.waitForFunction(
@@ -190,7 +216,7 @@ export const lab = {
     await button(page, 'Train').waitFor();
     const at = await stepOf(page);
     assert.ok(at > 4 && at < 40, `${at}`);
-    await page.waitForTimeout(300);
+    await page.waitForTimeout(1200);
     assert.equal(await stepOf(page), at, 'it is paused');
     await page.keyboard.press('r');
     await page.waitForFunction(
@@ -202,8 +228,7 @@ export const lab = {
     await waitUntilEnded(page);
     assert.equal(await stepOf(page), 40);
     const firstRun = await savedJson(page);
-    await button(page, 'Reset').click();
-    await waitUntilPaused(page);
+    await reset(page);
     await button(page, 'Train').click();
     await waitUntilEnded(page);
     assert.deepEqual(
@@ -333,27 +358,26 @@ export const lab = {
   async 'training continues after a reload to the numbers of an uninterrupted run'(stage) {
     const size = 'width:32,length:24,batch:16,steps:450';
     const hash = smallLab(size, `operation:relu,${size}`);
-    const page = await enter(stage, hash);
+    const page = await enter(stage, hash, { script: WATCHES_MESSAGES });
     await button(page, 'Train').click();
     await waitUntilEnded(page);
     const uninterrupted = await savedJson(page);
-    await button(page, 'Reset').click();
-    await waitUntilPaused(page);
+    await reset(page);
+    const pausing = pauseAfter(page, 9);
     await button(page, 'Train').click();
-    await page.waitForFunction(
-      () => Number(document.querySelector('.lab-step strong').textContent) > 9,
-    );
-    await button(page, 'Pause').click();
+    await pausing;
     await button(page, 'Train').waitFor();
     const at = await stepOf(page);
     await reload(page);
     assert.equal(await stepOf(page), at);
-    assert.match(await text(page, '#messages'), new RegExp(`restored at step ${at}\\.`));
+    await page.waitForFunction(
+      (words) => globalThis.messagesSeen.join().includes(words),
+      `restored at step ${at}.`,
+    );
     await button(page, 'Train').click();
     await waitUntilEnded(page);
     assert.deepEqual((await savedJson(page)).labs, uninterrupted.labs);
-    await button(page, 'Reset').click();
-    await waitUntilPaused(page);
+    await reset(page);
     await reload(page);
     assert.equal(await stepOf(page), 0);
     assert.deepEqual(page.troubles, []);
@@ -434,7 +458,7 @@ export const lab = {
   },
 
   async 'a hidden tab pauses and says so; a worker that ends leaves its last checkpoint'(stage) {
-    const script = () => {
+    const script = `${WATCHES_MESSAGES}
       globalThis.workers = [];
       const { Worker } = globalThis;
       globalThis.Worker = class extends Worker {
@@ -442,8 +466,7 @@ export const lab = {
           super(...args);
           globalThis.workers.push(this);
         }
-      };
-    };
+      };`;
     // The training must not end before the worker does.
     const slow = 'width:32,length:32,batch:16,steps:20000';
     const page = await enter(stage, smallLab(slow, `operation:relu,${slow}`), { script });
@@ -464,7 +487,9 @@ export const lab = {
       (n) => Number(document.querySelector('.lab-step strong').textContent) > n,
       at,
     );
-    assert.match(await text(page, '#messages'), /Training paused while this tab was hidden/);
+    await page.waitForFunction(() =>
+      /Training paused while this tab was hidden/.test(globalThis.messagesSeen.join()),
+    );
     // The lab saves a checkpoint with the first picture after three seconds.
     const seconds = (line) => Number(line.match(/([\d.]+) s/)[1]);
     const startSeconds = seconds(await text(page, '.lab-step'));

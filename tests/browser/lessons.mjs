@@ -118,10 +118,10 @@ export const lessons = {
       page.locator(`#heads .thumb[aria-label^="${name}"]`),
     );
     await otherHead.click();
-    assert.match(await count.textContent(), /opened 1 of 24 heads: 0 give/);
+    await count.filter({ hasText: /opened 1 of 24 heads: 0 give/ }).waitFor();
     await sinkHead.click();
     await sinkHead.click();
-    assert.match(await count.textContent(), /opened 2 of 24 heads: 1 give/);
+    await count.filter({ hasText: /opened 2 of 24 heads: 1 give/ }).waitFor();
   },
 
   async 'a row by hand: switches change the formula, sliders show that softmax1 is a key bias'(

@@ -8,7 +8,8 @@ import { pictures, settled, until } from './stage.mjs';
 const TEXT = 'room=explore&shown=softmax&input=random&T=120&cells=32&layer=1&head=2';
 const MAP = '[data-view="attention"] .heatmap';
 
-const readoutOf = (page) => page.locator('[data-view="attention"] .readout').textContent();
+const waitForReadout = (page, hasText) =>
+  page.locator('[data-view="attention"] .readout', { hasText }).waitFor({ state: 'attached' });
 const lensOf = (page) => page.locator('[data-view="attention"] .lens');
 const zoomOf = (page) =>
   page.evaluate(() => {
@@ -35,8 +36,8 @@ export const long = {
     const side = await page.evaluate(() => document.querySelector('.thumb canvas').height);
     assert.ok(side <= 32, `a small map has ${side} rows`);
     await map.hover({ position: { x: 0.02 * width, y: 0.98 * height } });
-    assert.match(
-      await readoutOf(page),
+    await waitForReadout(
+      page,
       /^queries 116-119 → keys 0-3: mean weight [\d.e-]+, largest [\d.e-]+$/,
     );
     await lensOf(page).getByRole('button', { name: 'Largest' }).click();
@@ -50,7 +51,7 @@ export const long = {
     assert.match(await lensOf(page).textContent(), /Shown exactly: queries 80-119, keys 0-39\./);
     const box = await map.boundingBox();
     await map.hover({ position: { x: 0.01 * box.width, y: 0.99 * box.height } });
-    assert.match(await readoutOf(page), /^query 119 “.*” → key 0 “.*”: [\d.e-]+$/);
+    await waitForReadout(page, /^query 119 “.*” → key 0 “.*”: [\d.e-]+$/);
     await page.screenshot({ path: `${pictures}/long-exact.png` });
     await page.getByRole('button', { name: 'Whole map' }).click();
     await waitForRows(page, 30);

@@ -35,6 +35,7 @@ const zooOf = (page) => `/zoo/${readdirSync(join(page, 'zoo'))[0]}/`;
 async function openHost() {
   let folder = pageRoot;
   let intercepted = /^$/;
+  let interceptedCount = 0;
   const page = '<!doctype html><title>Log in to this network</title>';
   const login = {
     body: page,
@@ -44,7 +45,11 @@ async function openHost() {
   const host = createHost({
     folder: () => folder,
     sentHeaders: {},
-    instead: (path) => (intercepted.test(path) ? login : undefined),
+    instead(path) {
+      if (!intercepted.test(path)) return undefined;
+      interceptedCount++;
+      return login;
+    },
   });
   await new Promise((done) => host.listen(0, '127.0.0.1', done));
   return {
@@ -53,6 +58,7 @@ async function openHost() {
     /** Makes the host answer matching paths with a login page, which browsers may cache for ten minutes. */
     interpose: (paths) => (intercepted = paths),
     relent: () => (intercepted = /^$/),
+    interceptedCount: () => interceptedCount,
     close() {
       host.close();
       host.closeAllConnections();
@@ -224,7 +230,7 @@ export const offline = {
       await secondPage.close();
       // The old build is deleted when no tab shows it; each visit uses one build.
       let lastCount = 0;
-      for (let tries = 0; !lastCount && tries < 10; tries++) {
+      while (!lastCount) {
         const thirdPage = await visit(context, host.address);
         await waitUntilDrawn(thirdPage);
         const isNext = thirdPage.loaded.some((response) =>
@@ -295,15 +301,13 @@ export const offline = {
         host.interpose(/reported\.json$/);
         const page = await visit(context, host.address);
         await waitUntilDrawn(page);
+        // Only the installation asks for this file.
+        await until(() => host.interceptedCount() > 0);
         await until(() =>
-          page.evaluate(async () => {
-            const registration = await navigator.serviceWorker.getRegistration();
-            return (
-              registration === undefined && performance.getEntriesByName('first-sink').length > 0
-            );
-          }),
+          page.evaluate(
+            async () => (await navigator.serviceWorker.getRegistration()) === undefined,
+          ),
         );
-        await page.waitForTimeout(3000);
         assert.equal(await page.evaluate(() => navigator.serviceWorker.controller), null);
         assert.deepEqual(await cachedAddresses(page, /reported\.json$/), []);
         host.relent();

@@ -1,10 +1,11 @@
 /** Tests the npm package `sinkscope-page`, as npm packs it and as a CDN serves it to a page of another origin. */
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { createServer } from 'node:http';
 import { mkdirSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { extname, join, normalize } from 'node:path';
+import { promisify } from 'node:util';
 import { load } from '../../wasm/index.ts';
 import { ZOO_NAMES } from '../../wasm/loading/zoo.ts';
 import { root, TYPES } from './stage.mjs';
@@ -14,15 +15,17 @@ const MAX_BYTES = 20e6;
 const TEXT =
   'The old man sat at the door and looked over the water. He thought of his child, and every night was long.';
 
-function pack(folder) {
+/** Packs while this process serves the pages of the test that runs beside this one. */
+async function pack(folder) {
+  const run = promisify(execFile);
   const env = { ...process.env, SINKSCOPE_HOME: HOME, SINKSCOPE_PACKAGE: join(folder, 'built') };
   const npm = { cwd: folder, env, encoding: 'utf8' };
   const vite = join(root, 'web/node_modules/vite/bin/vite.js');
   const config = ['build', '--config', join(root, 'web/npm.config.ts'), '--logLevel', 'warn'];
-  execFileSync(process.execPath, [vite, ...config], { cwd: join(root, 'web'), env });
-  const [packResult] = JSON.parse(execFileSync('npm', ['pack', '--json', './built'], npm));
+  await run(process.execPath, [vite, ...config], { cwd: join(root, 'web'), env });
+  const [packResult] = JSON.parse((await run('npm', ['pack', '--json', './built'], npm)).stdout);
   const { filename, unpackedSize } = packResult;
-  execFileSync('tar', ['xzf', filename], npm);
+  await run('tar', ['xzf', filename], npm);
   return { packed: statSync(join(folder, filename)).size, unpacked: unpackedSize };
 }
 
@@ -99,7 +102,7 @@ export const packed = {
     const folder = join(root, '.build/packed');
     rmSync(folder, { recursive: true, force: true });
     mkdirSync(folder, { recursive: true });
-    const { packed: bytes, unpacked } = pack(folder);
+    const { packed: bytes, unpacked } = await pack(folder);
     assert.ok(unpacked <= MAX_BYTES, `${unpacked} bytes`);
     const { version } = JSON.parse(readFileSync(join(folder, 'package/package.json'), 'utf8'));
     const cdn = await serve(join(folder, 'package'), version);

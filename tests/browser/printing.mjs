@@ -1,5 +1,6 @@
 /** Tests printed pages: they are light whatever the theme of the reader, without controls, and with the conditions. */
 import assert from 'node:assert/strict';
+import { settled } from './stage.mjs';
 
 const ROOMS = {
   start: ['', '.facts .lines'],
@@ -21,7 +22,9 @@ export const printing = Object.fromEntries(
         file,
         waits: false,
       });
-      await page.waitForSelector(conditions, { state: 'attached', timeout: 30_000 });
+      await page.waitForSelector(conditions, { state: 'attached' });
+      // Figures without a result have nothing to print.
+      await settled(page);
       await page.evaluate(() =>
         addEventListener('beforeprint', () => {
           globalThis.printed = {

@@ -241,7 +241,7 @@ export const recording = {
     );
     assert.match(await text(page, '.start-facts'), /mean over all 270 heads is 49%/);
     assert.equal(await page.locator('textarea').count(), 0);
-    assert.equal(await page.evaluate(() => scrollY), 0);
+    await page.waitForFunction(() => scrollY === 0);
     await page.locator('.step-3').scrollIntoViewIfNeeded();
     await page.getByRole('link', { name: 'Back to the two small models' }).click();
     await page.waitForFunction(

@@ -13,6 +13,7 @@ import {
   inAllSizes,
   openSection,
   pageRoot,
+  pauseAtStep,
   pictures,
   root,
   saveFrom,
@@ -170,15 +171,17 @@ const start = {
           serviceWorkers: 'block',
         });
         const page = await context.newPage();
-        const isLate = page.waitForSelector('.room.late', { state: 'attached' });
+        // Holds the models until the controls were seen without the pictures.
+        const { promise: isSeenEarly, resolve: release } = Promise.withResolvers();
         await context.route(/\/zoo\/.*\.(gz|safetensors)$/, async (route) => {
-          await isLate;
+          await isSeenEarly;
           await route.continue();
         });
         await page.addInitScript(WATCHES_SHIFTS);
         await page.goto(`${stage.origin}/index.html#room=${room}&runs=1`);
-        await isLate;
-        assert.ok(await page.locator('.room :is(textarea, select):visible').first().isVisible());
+        await page.waitForSelector('.room.late', { state: 'attached' });
+        await page.locator('.room :is(textarea, select):visible').first().waitFor();
+        release();
         await page.waitForSelector('.room:not(.awaited)');
         await settled(page);
         await page.waitForLoadState('networkidle');
@@ -318,15 +321,18 @@ const start = {
   async 'a hovered token is marked in both maps'(stage) {
     const page = await stage.open();
     await mapOf(page).hover({ position: { x: 5, y: 200 } });
-    assert.match(await text(page, '.readout'), /attends to “<s>”: \d+\.\d%/);
-    assert.equal(await page.locator('.mark.lit:visible').count(), 2, 'the other map follows');
+    const readout = page.locator('.readout', { hasText: /attends to “<s>”: \d+\.\d%/ });
+    await readout.first().waitFor();
+    // The other map follows.
+    await page.locator('.mark.lit:visible').nth(1).waitFor();
+    assert.equal(await page.locator('.mark.lit:visible').count(), 2);
   },
 
   async 'a hovered token is marked in the map and among the tokens'(stage) {
     const page = await stage.open('room=explore');
     await openSection(page, 'tokens');
     await page.locator('.chip', { hasText: 'door' }).hover();
-    assert.ok((await page.locator('.mark.lit:visible').count()) > 0);
+    await page.locator('.mark.lit:visible').first().waitFor();
     const look = await page
       .locator('.chip')
       .first()
@@ -1075,8 +1081,15 @@ const commands = {
     }
     const page = await stage.open('room=compare&shown=softmax');
     const button = page.locator('.metrics .copy-command').first();
+    // The button has the class for two seconds only.
+    await button.evaluate((element) => {
+      globalThis.copied = new Promise((done) => {
+        const look = () => element.classList.contains('copied') && done();
+        new MutationObserver(look).observe(element, { attributeFilter: ['class'] });
+      });
+    });
     await button.click();
-    await page.locator('.copy-command.copied').waitFor();
+    await page.evaluate(() => globalThis.copied);
     assert.equal(
       await page.evaluate(() => navigator.clipboard.readText()),
       await button.getAttribute('title'),
@@ -1225,10 +1238,11 @@ const training = {
     await page.waitForFunction(() => /softmax@0,sigmoid@0/.test(decodeURIComponent(location.hash)));
     await settled(page);
     assert.match(await findingOf(page), /Softmax model at step 0 of 4,000: none of the 24 heads/);
+    await pauseAtStep(page, 30);
     await page.getByRole('button', { name: 'Play' }).click();
     await page.waitForFunction(() => /softmax@30,/.test(decodeURIComponent(location.hash)));
-    await page.getByRole('button', { name: 'Pause' }).click();
     await settled(page);
+    assert.equal(await text(page, '.walk-play'), 'Play');
     await slider.focus();
     await page.keyboard.press('End');
     await page.waitForFunction(() => !/@/.test(decodeURIComponent(location.hash)));
@@ -1251,7 +1265,13 @@ const training = {
       const page = await stage.open(`room=training&shown=${id}`);
       const chart = page.locator('[data-view="training"]');
       await chart.locator('.chart-picture').waitFor();
-      await page.waitForLoadState('networkidle');
+      // The course and the logs, where a model has them, arrive after the chart.
+      if ((await readLogs(id)).length)
+        await chart
+          .locator('.caption', { hasText: 'BOS first).' })
+          .filter({ hasText: /Over \d+ seeds/ })
+          .waitFor({ state: 'attached' });
+      else await page.waitForLoadState('networkidle');
       const caption = await chart.locator('.caption').textContent();
       const bandCount = await chart.locator('path.band').count();
       await page.close();
@@ -1364,10 +1384,9 @@ const training = {
     assert.match(await stamp.textContent(), /^MEASURED /);
     await page.getByRole('button', { name: 'strongest', exact: true }).click();
     await page.getByRole('button', { name: 'Unmask', exact: true }).click();
-    assert.match(
-      await stamp.textContent(),
-      /^COUNTERFACTUAL .*, the strongest key of each step hidden$/,
-    );
+    await stamp
+      .filter({ hasText: /^COUNTERFACTUAL .*, the strongest key of each step hidden$/ })
+      .waitFor();
     await page.waitForFunction(() =>
       /hid its most attended token/.test(
         document.querySelector('.unmask-controls + .caption').textContent,

@@ -182,9 +182,15 @@ export const saving = {
         [...document.querySelectorAll('.chip')].some((chip) => chip.textContent.includes(longText)),
       longToken,
     );
-    for (const room of ['Explore', 'Start', 'Compare', 'Training', 'Why it matters']) {
+    for (const [room, name] of [
+      ['Explore', 'explore'],
+      ['Start', 'start'],
+      ['Compare', 'compare'],
+      ['Training', 'training'],
+      ['Why it matters', 'purpose'],
+    ]) {
       await page.locator('nav.rooms').getByRole('link', { name: room, exact: true }).click();
-      await page.waitForSelector('[data-view] canvas');
+      await page.waitForSelector(`.room-${name} [data-view] canvas`);
       await settled(page);
       const overflowing = await page.evaluate(() =>
         [...document.querySelectorAll('.map-inner')].flatMap((map) => {
@@ -198,7 +204,7 @@ export const saving = {
       assert.deepEqual(overflowing, [], room);
     }
     await page.locator('nav.rooms').getByRole('link', { name: 'Explore', exact: true }).click();
-    await page.waitForSelector('[data-view="attention"] .row-words span');
+    await page.waitForSelector('.room-explore [data-view="attention"] .row-words span');
     await settled(page);
     const label = page.locator(`[data-view="attention"] .row-words span[title="${longToken}"]`);
     assert.equal(await label.count(), 2, 'hovering shows the whole of it');

@@ -144,17 +144,33 @@ export const WATCHES_SHIFTS = `globalThis.shifted = 0;
     for (const entry of list.getEntries()) globalThis.shifted += entry.value;
   }).observe({ type: 'layout-shift', buffered: true });`;
 
-/** Waits until nothing runs and the page has drawn all results. */
-export async function settled(page) {
-  await page
-    .waitForFunction(() => document.body.dataset.busy === undefined)
-    .catch(async (cause) => {
-      const messages = await page.textContent('#messages');
-      throw new Error(`still busy at ${page.url()}: ${messages.trim()}`, { cause });
-    });
-  await page.evaluate(
+/** Script that collects the messages of the page in `messagesSeen`. A notice is there for six seconds only. */
+export const WATCHES_MESSAGES = `globalThis.messagesSeen = [];
+  new MutationObserver(() => {
+    const said = document.querySelector('#messages')?.textContent.trim();
+    if (said && globalThis.messagesSeen.at(-1) !== said) globalThis.messagesSeen.push(said);
+  }).observe(document, { subtree: true, childList: true, characterData: true });`;
+
+/** Waits for two frames, in which the page lays out what has changed and its observers report. */
+export const twoFrames = (page) =>
+  page.evaluate(
     () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))),
   );
+
+/**
+ * Waits until nothing runs and the page has drawn all results. What the reader has done may start work a moment later,
+ * as the event of a new address or an observer does, so the page must also be idle after two frames.
+ */
+export async function settled(page) {
+  do {
+    await page
+      .waitForFunction(() => document.body && document.body.dataset.busy === undefined)
+      .catch(async (cause) => {
+        const messages = await page.textContent('#messages');
+        throw new Error(`still busy at ${page.url()}: ${messages.trim()}`, { cause });
+      });
+    await twoFrames(page);
+  } while (await page.evaluate(() => document.body.dataset.busy !== undefined));
 }
 
 export async function openFiles(page, files) {
@@ -162,6 +178,16 @@ export async function openFiles(page, files) {
   if (!(await input.isVisible())) await page.getByRole('button', { name: 'Open a model' }).click();
   await input.setInputFiles(files);
 }
+
+/** Lets the page press Pause when its training slider, which plays, is at a step: it stays there for half a second. */
+export const pauseAtStep = (page, step) =>
+  page.locator('.walk input').evaluate((input, lastStep) => {
+    new MutationObserver((_, observer) => {
+      if (!input.getAttribute('aria-valuetext').includes(`step ${lastStep} `)) return;
+      observer.disconnect();
+      document.querySelector('.walk-play').click();
+    }).observe(input, { attributeFilter: ['aria-valuetext'] });
+  }, step);
 
 export const text = async (page, selector) =>
   (await page.textContent(selector)).replaceAll(/\s+/g, ' ').trim();
@@ -207,6 +233,8 @@ export async function everyTab(page, look) {
 }
 
 export async function staysWithin(page, width, name = 'the page') {
+  // A chart takes the width of its place when its observer reports, in the frame after a change.
+  await twoFrames(page);
   const pageWidth = await page.evaluate(() => document.documentElement.scrollWidth);
   assert.ok(pageWidth <= width, `${name}: ${pageWidth} px wide in ${width}`);
 }

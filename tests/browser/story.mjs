@@ -265,13 +265,19 @@ export const story = {
             .join(' ');
         const status = document.querySelector('.step-5 [role=status]');
         globalThis.seen = { first: boxes(), moved: [], said: [] };
+        const readStatus = () => status.textContent.replace(/\s+/g, ' ').trim();
         const look = () => {
-          const statusText = status.textContent.replace(/\s+/g, ' ').trim();
-          if (boxes() !== globalThis.seen.first) globalThis.seen.moved.push(statusText);
-          if (globalThis.seen.said.at(-1) !== statusText) globalThis.seen.said.push(statusText);
+          if (boxes() !== globalThis.seen.first) globalThis.seen.moved.push(readStatus());
           requestAnimationFrame(look);
         };
         look();
+        // A busy machine may draw fewer frames than the training has checkpoints.
+        const listen = () => {
+          if (globalThis.seen.said.at(-1) !== readStatus()) globalThis.seen.said.push(readStatus());
+        };
+        listen();
+        const changes = { subtree: true, childList: true, characterData: true };
+        new MutationObserver(listen).observe(status, changes);
       });
       await page.locator('.walk-play').click();
       await page.waitForFunction(

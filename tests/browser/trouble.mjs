@@ -88,7 +88,7 @@ async function choose(page, { config, weights, tokenizer }) {
 async function waitForMessage(page, says = /./) {
   const selector = '.message:not([hidden]), #open[open] .open-error:not([hidden])';
   const message = page.locator(selector).filter({ hasText: says }).first();
-  await message.waitFor({ timeout: 60_000 }).catch(() => {});
+  await message.waitFor().catch(() => {});
   const texts = await page.locator(selector).allTextContents();
   return texts.join(' ').replaceAll(/\s+/g, ' ').trim();
 }
@@ -177,7 +177,7 @@ export const trouble = {
         document.querySelector('.trouble')?.textContent,
       ),
     );
-    assert.ok(Date.now() - startTime < 5000);
+    assert.ok(Date.now() - startTime < 60_000);
     // No link carries so long a text, but the reader's own remains in every room.
     await page.evaluate(() => (location.hash = '#room=compare'));
     await page.waitForSelector('[data-room="compare"] .trouble');

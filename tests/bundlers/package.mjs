@@ -11,7 +11,9 @@ import assert from 'node:assert/strict';
 import { installInto, runIn } from '../installed.mjs';
 
 const tool = (path) => join(import.meta.dirname, 'node_modules', path);
-const folder = installInto('examined', { 'package.json': '{ "private": true, "type": "module" }' });
+const folder = await installInto('examined', {
+  'package.json': '{ "private": true, "type": "module" }',
+});
 const [tarball] = readdirSync(folder).filter((name) => name.endsWith('.tgz'));
 const inside = join(folder, 'node_modules/sinkscope');
 

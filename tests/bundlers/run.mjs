@@ -211,7 +211,9 @@ async function look(browser, { page: address, files, script, map, workers = 2, w
 }
 
 const wanted = process.argv[2] ?? '';
-const folder = installInto('bundlers', { 'package.json': '{ "private": true, "type": "module" }' });
+const folder = await installInto('bundlers', {
+  'package.json': '{ "private": true, "type": "module" }',
+});
 const map = await expected();
 const browser = await chromium.launch(CHROMIUM);
 const results = openResults('bundlers');

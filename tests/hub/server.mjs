@@ -47,7 +47,7 @@ class Hub {
   #blobs = new Map();
   /** @type {import('node:http').Server[]} */
   #servers = [];
-  /** Every request: { host, method, path, headers, status }. */
+  /** Every request: { host, method, path, headers }, and once its answer has ended { status, isWhole }. */
   log = [];
   endpoint = '';
   cdn = '';
@@ -100,7 +100,9 @@ class Hub {
     const { method, headers } = request;
     const entry = { host, method, path, headers };
     this.log.push(entry);
-    response.on('close', () => (entry.status = response.statusCode));
+    response.on('close', () =>
+      Object.assign(entry, { status: response.statusCode, isWhole: response.writableFinished }),
+    );
     share(headers, response);
     if (method === 'OPTIONS') return allow(host, headers, response);
     const fault = this.#take(host, method, path);

@@ -46,13 +46,15 @@ try {
     );
     return frame;
   };
+  // Cells run only once the notebook's kernel is ready.
+  const kernelIsReady = () =>
+    page.waitForFunction(() => {
+      const { sessionContext } = globalThis.jupyterapp.shell.currentWidget ?? {};
+      return sessionContext?.session?.kernel?.status === 'idle';
+    });
   await page.goto(`${address}&file-browser-path=/`);
   await isThere();
-  // Cells run only once the notebook's kernel is ready.
-  await page.waitForFunction(() => {
-    const { sessionContext } = globalThis.jupyterapp.shell.currentWidget ?? {};
-    return sessionContext?.session?.kernel?.status === 'idle';
-  });
+  await kernelIsReady();
   await page.locator('.jp-Notebook-cell').first().click();
   await command('notebook:run-all-cells');
   let frame = await figure();
@@ -79,6 +81,7 @@ try {
   await command('docmanager:save');
   await page.reload();
   await isThere();
+  await kernelIsReady();
   frame = await figure();
   found.layer = await frame.locator('sink-scope').last().getAttribute('layer');
   found.head = await frame.locator('sink-scope').last().getAttribute('head');

@@ -6,7 +6,7 @@
 // description of the map and of some of its cells, every text of the page, and the errors. Pictures go to FOLDER.
 import { readFileSync } from 'node:fs';
 import { basename } from 'node:path';
-import { everyTab, openFiles, openStage, settled, text } from '../browser/stage.mjs';
+import { everyTab, openFiles, openStage, settled, text, until } from '../browser/stage.mjs';
 
 const [folder, ...files] = process.argv.slice(2);
 const CELLS = [
@@ -22,8 +22,11 @@ async function cell(page, [row, col], side) {
   const map = page.locator('[data-view="attention"] .heatmap');
   const { width, height } = await map.boundingBox();
   const position = { x: ((col + 0.5) / side) * width, y: ((row + 0.5) / side) * height };
+  const readout = '[data-view="attention"] .readout';
+  const lastWords = await text(page, readout);
   await map.hover({ position });
-  return { row, col, says: await text(page, '[data-view="attention"] .readout') };
+  await until(async () => (await text(page, readout)) !== lastWords);
+  return { row, col, says: await text(page, readout) };
 }
 
 try {

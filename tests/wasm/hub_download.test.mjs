@@ -225,7 +225,8 @@ test('a signal stops a download at once, whether it has not begun, waits, or rec
   hub.reset();
   hub.fault({ host: 'cdn', path: MODEL_PATH, hang: true });
   await assert.rejects(read({ signal: AbortSignal.timeout(50) }), { name: 'TimeoutError' });
-  assert.ok(performance.now() - startTime < 2000);
+  // Without the signal the first would wait for twenty seconds, and the second for ever.
+  assert.ok(performance.now() - startTime < 15_000);
 });
 
 test('only the ranges that are read are downloaded', async () => {

@@ -55,7 +55,7 @@ const WORKER_ENDS = {
 for (const [title, [end, reason]] of Object.entries(WORKER_ENDS)) {
   test(
     `a worker that ${title} is noticed, reported, and replaced`,
-    { timeout: 60_000 },
+    { timeout: 600_000 },
     async () => {
       const errors = [];
       const engine = await createEngine({ base: binaries, onLost: (error) => errors.push(error) });
@@ -293,7 +293,7 @@ const exitOf = (worker) => (worker.threadId === -1 ? undefined : once(worker, 'e
 
 test(
   'a worker that fails to start is ended, and no other thread tries to start',
-  { timeout: 60_000 },
+  { timeout: 600_000 },
   async (t) => {
     const warn = t.mock.method(console, 'warn', () => {});
     const folder = mkdtempSync(join(tmpdir(), 'sinkscope-lost-'));
@@ -320,7 +320,7 @@ test(
 
 test(
   'where the host cannot report a worker’s end, closing the engine ends the worker and its pings',
-  { timeout: 60_000 },
+  { timeout: 600_000 },
   async (t) => {
     t.mock.timers.enable({ apis: ['setInterval'] });
     Object.assign(oldBrowser, { hasLocks: false, lost: ['run'] });

@@ -34,9 +34,9 @@ await engine.open('softmax');
 
 test(
   'the packed package runs, passes the type check and answers in an empty project',
-  { timeout: 120_000 },
+  { timeout: 600_000 },
   async () => {
-    const folder = installInto('installed-node', {
+    const folder = await installInto('installed-node', {
       'package.json': '{ "type": "module", "private": true }',
       'main.js': MAIN_PROGRAM,
       'sink.mjs': PROGRAM,

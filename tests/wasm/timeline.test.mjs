@@ -256,14 +256,20 @@ test('a server that decompresses .gz by itself gives the same weights', async ()
   });
 });
 
+async function until(condition) {
+  while (!condition()) await new Promise((done) => setTimeout(done, 10));
+}
+
 test('a download stops when its only caller aborts, and continues if another caller waits', async () => {
   await withFolder(async (folder) => {
     const smallTimeline = fixture();
     write(folder, smallTimeline);
+    const requestedFiles = [];
     const closedRequests = [];
     let release = () => {};
     const releasePromise = new Promise((done) => (release = done));
     const holdResponse = (response, bytes, name, request) => {
+      if (name.endsWith('.gz')) requestedFiles.push(name);
       if (name.endsWith('.gz')) request.socket.on('close', () => closedRequests.push(name));
       if (!name.endsWith('.gz')) response.end(bytes);
       else void releasePromise.then(() => response.end(bytes));
@@ -275,9 +281,10 @@ test('a download stops when its only caller aborts, and continues if another cal
         const [firstController, secondController] = [new AbortController(), new AbortController()];
         const farPromise = timeline.open(20, { signal: firstController.signal });
         const nearPromise = timeline.open(0, { signal: secondController.signal });
-        setTimeout(() => firstController.abort(new Error('outdated')), 100);
+        await until(() => requestedFiles.length === 3);
+        firstController.abort(new Error('outdated'));
         await assert.rejects(farPromise, /outdated/);
-        await new Promise((done) => setTimeout(done, 500));
+        await until(() => closedRequests.length >= 2);
         assert.deepEqual(closedRequests.sort(), ['0007.gz', '0020.gz']);
         release();
         assert.deepEqual(

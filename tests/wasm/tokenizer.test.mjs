@@ -73,7 +73,7 @@ test('a megabyte of text is encoded within seconds', () => {
   const seconds = (performance.now() - start) / 1000;
   assert.equal(tokens.at(-1).end, text.length);
   console.log(`${text.length} characters in ${seconds.toFixed(1)} s`);
-  assert.ok(seconds < 30);
+  assert.ok(seconds < 60);
 });
 
 // A vocabulary of words with a block sign for the space, and bytes for missing characters.

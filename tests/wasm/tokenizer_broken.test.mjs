@@ -59,7 +59,7 @@ function attempt(open) {
     assert.ok(error.where && error.text, String(error));
     result = error.code;
   }
-  assert.ok(performance.now() - start < 5000);
+  assert.ok(performance.now() - start < 60_000);
   return result;
 }
 

@@ -26,7 +26,7 @@ import {
   troubleNotes,
 } from '../src/page/controls';
 import { choiceOf } from '../src/views/index';
-import { frameOf, tensor } from './fixture';
+import { PATIENCE, frameOf, tensor } from './fixture';
 import { pageOf, mount } from './page';
 
 function context(change: Partial<State> = {}, more: object = {}) {
@@ -224,7 +224,7 @@ describe('the text field and the file input', () => {
     const file = new File(['x\ny'], 'new.txt');
     Object.defineProperty(input, 'files', { value: [file] });
     input!.dispatchEvent(new Event('change'));
-    await vi.waitUntil(() => page.chooseFile.mock.calls.length > 1);
+    await vi.waitUntil(() => page.chooseFile.mock.calls.length > 1, PATIENCE);
     expect(page.chooseFile.mock.lastCall![0]).toMatchObject({ name: 'new.txt', text: 'x\ny' });
   });
 });

@@ -20,7 +20,7 @@ import { fail, failure, notices, notify, offerNewVersion } from '../src/page/mes
 import { drawMessages } from '../src/page/messages';
 import { drawFooter, drawHeader } from '../src/page/page';
 import { drawNamesOffer, drawPictureOffer } from '../src/page/share';
-import { frameOf, turn } from './fixture';
+import { PATIENCE, frameOf, turn } from './fixture';
 import { pageOf, readOf } from './page';
 
 // happy-dom dispatches an event when a program replaces the hash; a browser does not.
@@ -508,7 +508,7 @@ describe('sharing a link', () => {
       Object.assign(offer.context, { fail: onFail });
       await offer.share();
       offer.click('Share picture');
-      await vi.waitFor(() => expect(share).toHaveBeenCalledOnce());
+      await vi.waitFor(() => expect(share).toHaveBeenCalledOnce(), PATIENCE);
       await turn();
       expect(share).toHaveBeenCalledWith({
         files: [PICTURE],

@@ -4,7 +4,7 @@ import { SinkscopeError, type Engine, type Plan, type Progress } from 'sinkscope
 import { zooAddress, type Card, type Zoo } from '../src/ask/zoo';
 import { Models, previewId } from '../src/run/models';
 import type { OpenModel, Watch } from '../src/run/opened';
-import { turn } from './fixture';
+import { PATIENCE, turn } from './fixture';
 
 const hub = vi.hoisted(() => ({
   openTokenizer: vi.fn(),
@@ -253,13 +253,13 @@ describe('a checkpoint of the zoo', () => {
     let release = () => {};
     onOpen = () => new Promise<void>((resolve) => (release = resolve));
     const firstOpening = models.get('softmax@12', watcher);
-    await vi.waitUntil(() => openCalls.length);
+    await vi.waitUntil(() => openCalls.length, PATIENCE);
     models.stop('softmax@12');
     const secondOpening = models.get('softmax@12', watcher);
     release();
     await expect(firstOpening).rejects.toMatchObject({ name: 'AbortError' });
     expect(openCalls[0]!.close).toHaveBeenCalledTimes(1);
-    await vi.waitUntil(() => openCalls.length === 2);
+    await vi.waitUntil(() => openCalls.length === 2, PATIENCE);
     release();
     await expect(secondOpening).resolves.toMatchObject({ id: 'softmax@12' });
     expect([models.isOpen('softmax@12'), openCalls[1]!.close.mock.calls.length]).toEqual([true, 0]);
@@ -292,7 +292,7 @@ describe('a model of a hub or disk', () => {
     const models = createModels();
     models.admit(HUB, recipe);
     const opening = models.get(`${HUB}~int8`, watcher);
-    await vi.waitUntil(() => openCalls.length);
+    await vi.waitUntil(() => openCalls.length, PATIENCE);
     const { files, options } = openCalls[0]!;
     expect(files).toEqual({ plan, token: 'secret', cache: true });
     expect(options.arithmetic).toBe('int8');
@@ -304,6 +304,30 @@ describe('a model of a hub or disk', () => {
     models.stop(`${HUB}~int8`);
     expect((options.signal as AbortSignal).aborted).toBe(true);
     models.stop('nothing that was asked for');
+  });
+
+  it('is stopped while it opens, unless the dialog opens it', async () => {
+    const models = createModels();
+    models.admit(HUB, recipe);
+    let release = () => {};
+    onOpen = () => new Promise<void>((resolve) => (release = resolve));
+    const opening = models.get(HUB, watcher);
+    await vi.waitUntil(() => openCalls.length, PATIENCE);
+    const signal = openCalls[0]!.options.signal as AbortSignal;
+    models.pin(HUB);
+    models.stopOpening(HUB);
+    expect(signal.aborted).toBe(false);
+    models.unpin(HUB);
+    models.stopOpening(HUB);
+    expect(signal.aborted).toBe(true);
+    release();
+    await opening;
+    const otherOpening = models.get(`${HUB}~int8`, watcher);
+    await vi.waitUntil(() => openCalls.length === 2, PATIENCE);
+    release();
+    await otherOpening;
+    models.stopOpening(`${HUB}~int8`);
+    expect((openCalls[1]!.options.signal as AbortSignal).aborted).toBe(false);
   });
 
   it('is closed with its tokenizer when no view shows it, and can be opened again', async () => {
@@ -403,13 +427,13 @@ describe('a model of a hub or disk', () => {
     const releases: (() => void)[] = [];
     onOpen = () => new Promise<void>((resolve) => void releases.push(resolve));
     const firstOpening = models.get(HUB, watcher);
-    await vi.waitUntil(() => openCalls.length);
+    await vi.waitUntil(() => openCalls.length, PATIENCE);
     const releasing = models.release(new Set());
     await turn();
     expect((openCalls[0]!.options.signal as AbortSignal).aborted).toBe(true);
     const secondOpening = models.get(HUB, watcher);
     expect(secondOpening).not.toBe(firstOpening);
-    await vi.waitUntil(() => releases.length === 2);
+    await vi.waitUntil(() => releases.length === 2, PATIENCE);
     for (const release of releases) release();
     await releasing;
     expect((await secondOpening).model).not.toBe((await firstOpening).model);

@@ -282,7 +282,7 @@ describe('a model of a hub', () => {
     });
     void opener.load(of());
     const progressText = `1.0 MB of 4.0 MB${rate}`;
-    await vi.waitFor(() => expect(text('.open-loaded')).toBe(progressText));
+    await vi.waitFor(() => expect(text('.open-loaded')).toBe(progressText), PATIENCE);
     expect([texts('.hint').join(' '), opener.work]).toEqual([hint, `Loading: ${progressText}`]);
   });
 

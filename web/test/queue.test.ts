@@ -15,7 +15,7 @@ import type { Request } from '../src/run/request';
 import { lossStudies, WITHOUT_FIRST } from '../src/rooms/loss_change';
 import { questionOf } from '../src/ask/question';
 import { defaults } from '../src/ask/state';
-import { tensor } from './fixture';
+import { PATIENCE, tensor } from './fixture';
 
 const recordStudy = vi.hoisted(() => vi.fn());
 vi.mock('sinkscope', async (load) => ({ ...(await load<object>()), recordStudy }));
@@ -175,10 +175,15 @@ function stageOf(
       return openModel(id, true);
     },
     isOpen: (id: string) => openRuns.has(id),
+    stopOpening: (id: string) => void log.push(`stop ${id}`),
     release: async (kept: Set<string>) => void log.push(`keep ${[...kept].join()}`),
   } as unknown as Models;
   const queue = new Queue({
-    ...{ models, texts: async () => [], admit: async () => false },
+    ...{
+      models,
+      texts: async () => [],
+      admit: async (id: string) => /^hub:\w+\/admitted/.test(id),
+    },
     ...(turn ? { turn } : {}),
   });
   const hold = (id: string) => {
@@ -363,7 +368,7 @@ describe('the queue', () => {
     expect([...queue.entries.peek().keys()]).toEqual(['a']);
     const release = hold('a');
     ask(['a', 'b'], {}, 'two');
-    await vi.waitFor(() => expect(entryOf('a')!.isStale).toBe(true));
+    await vi.waitFor(() => expect(entryOf('a')!.isStale).toBe(true), PATIENCE);
     expect(entryOf('a')!.frame!.question.prompt).toBe('one');
     release();
     await idle();
@@ -666,7 +671,7 @@ describe('the queue', () => {
     const { ask, entryOf, log, hold, idle, queue } = stageOf();
     const release = hold('read a');
     ask(['a']);
-    await vi.waitUntil(() => log.some((line) => line.startsWith('read')));
+    await vi.waitUntil(() => log.some((line) => line.startsWith('read')), PATIENCE);
     queue.stop();
     release();
     await idle();
@@ -689,6 +694,35 @@ describe('the queue', () => {
     ask(['a'], {}, 'other');
     await idle();
     expect(entryOf('a')!.frame!.question.prompt).toBe('other');
+  });
+
+  it('stops the download of a model that is no longer wanted, or on request, but not for another text', async () => {
+    const { ask, entryOf, queue, idle, hold, log } = stageOf();
+    const [first, second] = ['hub:o/admitted@step1', 'hub:o/admitted@step2'];
+    const releases = [first, second].map((id) => hold(`open ${id}`));
+    const stopped = () => log.filter((line) => line.startsWith('stop'));
+    ask([first]);
+    await vi.waitUntil(() => log.includes(`open ${first}`), PATIENCE);
+    ask([first], {}, 'other');
+    ask([`${first}~sigmoid`, 'a']);
+    expect(stopped()).toEqual([]);
+    ask([second]);
+    expect(stopped()).toEqual([`stop ${first}`]);
+    releases[0]!();
+    await vi.waitUntil(() => log.includes(`open ${second}`), PATIENCE);
+    queue.stop();
+    expect(stopped()).toEqual([`stop ${first}`, `stop ${second}`]);
+    releases[1]!();
+    await idle();
+    expect(entryOf(second)).toMatchObject({ error: 'Stopped.' });
+    // The page stops no download of the zoo.
+    const release = hold('open a');
+    ask(['a']);
+    await vi.waitUntil(() => log.includes('open a'), PATIENCE);
+    queue.stop();
+    release();
+    await idle();
+    expect(stopped()).toHaveLength(2);
   });
 
   it('tries again once after its engine is lost, then reports the error', async () => {
@@ -836,7 +870,7 @@ describe('the queue', () => {
     ask(['a']);
     await idle();
     const generating = queue.generate(['a'], { count: 7, temperature: 0, topK: 0, seed: 1 });
-    await vi.waitUntil(() => queue.isGenerating);
+    await vi.waitUntil(() => queue.isGenerating, PATIENCE);
     queue.stopGenerating();
     await generating;
     expect(queue.isGenerating).toBe(false);

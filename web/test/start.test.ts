@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { State } from '../src/ask/state';
 import type { Frame } from '../src/frame';
 import { build, leadSentence } from '../src/rooms/start';
-import { frameOf, tensor } from './fixture';
+import { PATIENCE, frameOf, tensor } from './fixture';
 import { pageOf, roomOf } from './page';
 
 type Extra = (frame: Frame) => { remark?: object };
@@ -341,7 +341,7 @@ describe('the story on Start', () => {
     );
   });
   afterEach(() => vi.unstubAllGlobals());
-  const waitForStory = () => vi.waitFor(() => expect(story.made).toHaveBeenCalledOnce());
+  const waitForStory = () => vi.waitFor(() => expect(story.made).toHaveBeenCalledOnce(), PATIENCE);
 
   it('has six questions as headings with links, and is fetched when the reader scrolls to one', async () => {
     const { root, all } = startRoom({ shown }, pair());
@@ -382,15 +382,17 @@ describe('the story on Start', () => {
     });
     report([observed[0]!]);
     await waitForStory();
-    await vi.waitFor(() =>
-      expect(ask.mock.lastCall![0]).toMatchObject({
-        subjects: ['softmax', 'sigmoid', 'softmax@0'],
-        reads: expect.arrayContaining(['att', 'value_ratio']),
-        headReads: expect.arrayContaining(['att', 'qk_cos']),
-        heads: pinnedHeads,
-        isPreview: true,
-        studies: [],
-      }),
+    await vi.waitFor(
+      () =>
+        expect(ask.mock.lastCall![0]).toMatchObject({
+          subjects: ['softmax', 'sigmoid', 'softmax@0'],
+          reads: expect.arrayContaining(['att', 'value_ratio']),
+          headReads: expect.arrayContaining(['att', 'qk_cos']),
+          heads: pinnedHeads,
+          isPreview: true,
+          studies: [],
+        }),
+      PATIENCE,
     );
     report([observed[2]!]);
     expect(ask.mock.lastCall![0]).toMatchObject({ isPreview: false, studies: [study] });
@@ -411,7 +413,7 @@ describe('the story on Start', () => {
     expect(document.activeElement!.textContent).toMatch(/is it only this head/);
     // The story's numbers are those of the exact weights.
     expect(ask.mock.lastCall![0].isPreview).toBe(false);
-    const waitForScroll = () => vi.waitFor(() => expect(scrolledSteps).toHaveLength(1));
+    const waitForScroll = () => vi.waitFor(() => expect(scrolledSteps).toHaveLength(1), PATIENCE);
     scrolledSteps.length = 0;
     set({ why: 4 });
     await waitForScroll();

@@ -24,7 +24,7 @@ import {
   workOutRow,
 } from '../src/rooms/worked_row';
 import { chartsIn, drawView } from './drawn';
-import { frameOf, tensor, turn } from './fixture';
+import { PATIENCE, frameOf, tensor, turn } from './fixture';
 import { pageOf, roomOf } from './page';
 
 const buildLab = vi.hoisted(() => vi.fn());
@@ -880,7 +880,7 @@ describe('the story', () => {
 
   it('step 6: embeds the lab with a preset that takes seconds', async () => {
     const { text, all } = renderStory(6, [withKeys()]);
-    await vi.waitFor(() => expect(buildLab).toHaveBeenCalledOnce());
+    await vi.waitFor(() => expect(buildLab).toHaveBeenCalledOnce(), PATIENCE);
     const [place, context] = buildLab.mock.lastCall!;
     expect(place.className).toBe('step-lab');
     expect(context.state.value).toMatchObject({

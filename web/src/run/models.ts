@@ -183,6 +183,11 @@ export class Models {
     opening.job.abort();
   }
 
+  /** Stops opening a model, unless it is open or the reader opens it in the dialog, which has a button of its own. */
+  stopOpening(id: string): void {
+    if (id !== this.#pinnedId && !this.isOpen(id)) this.stop(id);
+  }
+
   /** Closes models with plans and checkpoints that are no longer shown, or stops opening them. */
   async release(shownIds: ReadonlySet<string>): Promise<void> {
     await this.recordings.release(shownIds);

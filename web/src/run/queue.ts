@@ -8,6 +8,7 @@ import { batch, signal, type ReadonlySignal } from '@preact/signals-core';
 import { SinkscopeError, type Progress } from 'sinkscope';
 import { InputError, errorSentence } from '../ask/errors';
 import { questionKey } from '../ask/question';
+import { isOutsideZoo } from '../ask/ids';
 import { isRecordingId } from '../ask/recordings';
 import { editsOf, modelIdOf, parseSubject, type Subject } from '../ask/subject';
 import { selectedHead, type Frame, type Head } from '../frame';
@@ -106,7 +107,13 @@ export class Queue {
         if (this.#runs.get(subject)?.key === this.#key(subject))
           this.#errors.delete(this.#key(subject));
     const job = this.#job;
-    if (job && !this.#isWanted(job, Boolean(isNewQuestion))) job.controller.abort();
+    if (job && !this.#isWanted(job, Boolean(isNewQuestion))) {
+      job.controller.abort();
+      this.#stopDownload(job, [
+        ...request.subjects,
+        ...(request.studies ?? []).map((s) => s.subject),
+      ]);
+    }
     this.#rebuildEntries();
     void this.#loop();
   }
@@ -143,8 +150,26 @@ export class Queue {
     this.#studies.addEntries(
       remainingStudies.map((study) => [studyKey(study), { error: 'Stopped.' }]),
     );
-    this.#job?.controller.abort();
+    if (this.#job) {
+      this.#job.controller.abort();
+      this.#stopDownload(this.#job, []);
+    }
     this.#rebuildEntries();
+  }
+
+  /**
+   * Stops the download of a stopped job's model, which the job would wait for. A model of the zoo is small, and the next
+   * job may need it.
+   * @param neededSubjects subjects whose models are still needed
+   */
+  #stopDownload({ task }: Job, neededSubjects: readonly string[]): void {
+    const idOf = (subject: string) => {
+      const parsedSubject = parseSubject(subject);
+      return parsedSubject && modelIdOf(parsedSubject);
+    };
+    const id = idOf(typeof task === 'object' ? task.subject : task);
+    if (id === undefined || !isOutsideZoo(id) || neededSubjects.map(idOf).includes(id)) return;
+    this.#models.stopOpening(id);
   }
 
   stopGenerating(): void {
