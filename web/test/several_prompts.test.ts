@@ -1,0 +1,63 @@
+// @vitest-environment happy-dom
+/** Over several prompts a frame has means of some numbers and others of the first prompt only: sentences say which. */
+import { describe, expect, it, vi } from 'vitest';
+import { defaults } from '../src/ask/state';
+import type { Frame } from '../src/frame';
+import { viewNamed } from '../src/views/index';
+import { drawView } from './drawn';
+import { frameOf, tensor } from './fixture';
+
+vi.mock('../src/plot/heatmap', async () => (await import('./drawn')).plots.heatmap);
+vi.mock('../src/plot/chart', async () => (await import('./drawn')).plots.chart);
+
+const at = { layer: 1, head: 0 };
+/** Prompts that begin alike and then differ. */
+const ids = [
+  [0, 5, 6],
+  [0, 6, 5],
+  [0, 7, 8],
+];
+/** Returns a frame over three prompts. */
+const meansOf = (
+  means: Frame['tensors'],
+  { ofFirst = {}, ...change }: Partial<Frame> & { readonly ofFirst?: Frame['tensors'] } = {},
+): Frame =>
+  frameOf(
+    {
+      ...{ sequences: 3, ids },
+      spread: Object.fromEntries(
+        ['alpha', 'sink_ratio', ...Object.keys(means)].map((name) => [name, new Float32Array()]),
+      ),
+      ...change,
+    },
+    { ...means, ...ofFirst },
+  );
+const says = (name: string, frame: Frame) => viewNamed(name).says(frame, at, defaults);
+
+describe('over several prompts', () => {
+  it('the bias key’s chart has row sums of the prompt whose weights it shows, or none', () => {
+    const att_bias = tensor([2, 2, 3], [0, 0, 0, 0, 0, 0, 0.75, 0.5, 0.25, 0, 0, 0]);
+    const bias = (change: Partial<Frame> = {}) =>
+      drawView(
+        viewNamed('bias'),
+        meansOf(
+          {
+            sink_ratio_bias: tensor([1], [0.25]),
+            alpha_bias: tensor([2, 2], [0.5, 0.25, 0.75, 0]),
+            row_mass: tensor([2, 2, 3], Array(12).fill(0.125)),
+          },
+          { ofFirst: { att_bias }, ...change },
+        ),
+      );
+    expect(bias().lines()).toEqual([
+      ['bias key', 0.75, 0.5, 0.25],
+      ['all tokens', 0.25, 0.5, 0.75],
+    ]);
+    expect(bias().charts()[0]!.xLabel).toBe('query t on the first prompt');
+    expect(bias().text('.caption')).toContain('1 of the 4 heads on average over 3 prompts;');
+    const { operation } = frameOf();
+    expect(bias({ operation: { ...operation, normalizes: false } }).lines()).toEqual([
+      ['bias key', 0.75, 0.5, 0.25],
+    ]);
+  });
+});
