@@ -2050,7 +2050,6 @@ describe('further views of a frame', () => {
         '25.0% of its norm with “<s>” first, 50.0% of its norm without “<s>”. The root-mean-square distance of a token from the mean ' +
         'over tokens is 8.0, and 4.0 without the first token.',
     );
-    expect(reach.says({ ...frame, sequences: 2 }, at)).toContain('by “d” in the first prompt:');
     const [withStart, withoutStart] = view.maps;
     expect(withStart!.data).toMatchObject({
       rows: 3,
