@@ -87,4 +87,20 @@ describe('over several prompts', () => {
       ['bias key', 0.75, 0.5, 0.25],
     ]);
   });
+
+  it('the gate’s mean is told from the gates of the first prompt', () => {
+    const gate = tensor([2, 2, 3], [0, 0, 0, 0, 0, 0, 1, 0.25, 0.5, 0, 0, 0]);
+    const frame = meansOf(
+      { gate_mean: tensor([2, 2], [0.5, 0.25, 0.125, 0.125]) },
+      { ofFirst: { gate } },
+    );
+    expect(says('gate', frame)).toBe(
+      'Mean gate over all heads and 3 prompts: 0.25, from 0.13 to 0.50. head L1H0 on the first prompt: 1.00 at the first ' +
+        'token, 0.38 at the others.',
+    );
+    expect(drawView(viewNamed('gate'), frame).charts()[0]).toMatchObject({
+      xLabel: 'token t on the first prompt',
+      label: 'Gate by token on the first prompt, head L1H0 of Softmax model',
+    });
+  });
 });
