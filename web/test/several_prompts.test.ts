@@ -103,4 +103,17 @@ describe('over several prompts', () => {
       label: 'Gate by token on the first prompt, head L1H0 of Softmax model',
     });
   });
+
+  it('the router’s sentence has the first prompt’s α₁, or none', () => {
+    const router = tensor([2, 3, 2], [1, 0, 0, 1, 0, 1, 1, 0, 0, 1, 0, 1]);
+    const architecture = { ...frameOf().architecture, E: 2 };
+    const routed = (ofFirst: Frame['tensors']) =>
+      says('router', meansOf({}, { architecture, ofFirst: { router, ...ofFirst } }));
+    const first_alphas = tensor([2, 4], [0.1, 0.2, 0.25, 0.1, 0.75, 0.75, 0.75, 0.75]);
+    expect(routed({ first_alphas })).toBe(
+      'Layer 1 on the first prompt: the first token, “<s>”, is routed to expert 0 (1.00); 0% of the other tokens use the ' +
+        'same. Its largest α₁: 0.25.',
+    );
+    expect(routed({})).toMatch(/use the same\.$/);
+  });
 });
