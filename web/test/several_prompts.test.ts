@@ -116,4 +116,20 @@ describe('over several prompts', () => {
     );
     expect(routed({})).toMatch(/use the same\.$/);
   });
+
+  it('the cache’s sentence counts the heads that its map shows, and gives the mean beside it', () => {
+    const evicted = Array.from({ length: 12 }, (_, i) => (i === 3 ? 2 : NaN));
+    const frame = meansOf(
+      { keeps_first: tensor([2, 2], [0.5, 0.25, 0.25, 0]) },
+      {
+        ofFirst: { evicted: tensor([2, 2, 3], evicted) },
+        edits: [{ kind: 'evict', policy: 'window', budget: 2 }],
+        labels: ['evict'],
+        choices: [{ policy: 'window' }],
+      },
+    );
+    expect(says('cache', frame)).toBe(
+      'Last 2 on the first prompt: 3 of 4 heads (75%) keep the first token, “<s>”, until the end; 25% do on average over 3 prompts.',
+    );
+  });
 });

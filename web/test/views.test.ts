@@ -1511,10 +1511,6 @@ describe('caches and settings', () => {
     expect(view.text('.caption')).toBe(
       'Last 2: 3 of 4 heads (75%) keep the first token, “<s>”, until the end.',
     );
-    const fractions = { ...frame.tensors, keeps_first: tensor([2, 2], [0.9, 0.9, 0.9, 0]) };
-    expect(cache.says({ ...frame, tensors: fractions } as Frame, at)).toMatch(
-      /^Last 2: 3 of 4 heads \(67%\)/,
-    );
     expect(view.map.data).toMatchObject({ rows: 4, cols: 3, chosen: { row: 2, col: -1 } });
     // Evicted at query 2: key 0 stayed for 2 of 3 queries, key 1 for 1 of 2.
     expect([...view.map.data.data].map((lifetime) => lifetime.toFixed(3))).toEqual([
