@@ -132,4 +132,10 @@ describe('over several prompts', () => {
       'Last 2 on the first prompt: 3 of 4 heads (75%) keep the first token, “<s>”, until the end; 25% do on average over 3 prompts.',
     );
   });
+
+  it('unmasking states that only the first prompt is filled in', () => {
+    const architecture = { ...frameOf().architecture, mask: { kind: 'bidirectional' }, context: 8 };
+    const frame = meansOf({}, { architecture, maskToken: 9 } as never);
+    expect(viewNamed('unmasking').conditions!(frame, defaults).sequences).toBe(1);
+  });
 });
