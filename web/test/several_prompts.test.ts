@@ -138,4 +138,13 @@ describe('over several prompts', () => {
     const frame = meansOf({}, { architecture, maskToken: 9 } as never);
     expect(viewNamed('unmasking').conditions!(frame, defaults).sequences).toBe(1);
   });
+
+  it('row sums and the curve below them are means', () => {
+    const frame = meansOf({
+      row_mass: tensor([2, 2, 3], Array(12).fill(0.5)),
+      alpha_raw: tensor([2, 2, 3], Array(12).fill(0.125)),
+    });
+    expect(says('mass', frame)).toMatch(/^head L1H0 on average over 3 prompts: mean 0\.50/);
+    expect(viewNamed('mass').how).not.toContain('first prompt');
+  });
 });
