@@ -1358,9 +1358,9 @@ describe('hidden states', () => {
   it('state the largest activation, in the most extreme layer or the selected one', () => {
     const view = drawView(channels, frame);
     expect(view.text('.caption')).toBe(
-      'After layer 0, the largest activation is 8.0, 16× the median: channel 2 of token 1, “a”. Kurtosis 40 (a normal ' +
-        'distribution has 3). Layer 0 writes the largest activation, into channel 3 of token 0; a single weight (row 3, ' +
-        'column 5 of the down projection) contributes 25% of it.',
+      'After layer 0, the largest activation of the residual stream is 8.0, 16× the median: channel 2 of token 1, “a”. Kurtosis 40 ' +
+        '(a normal distribution has 3). Of the outputs of all down projections, the largest is that of layer 0 in channel 3 of ' +
+        'token 0; a single weight (row 3, column 5 of this projection) contributes 25% of it.',
     );
     const { data } = view.map;
     expect(data).toMatchObject({
@@ -1383,7 +1383,7 @@ describe('hidden states', () => {
     );
     const lastView = drawView(channels, frame, { layer: 1, head: 0, channel: 1, query: 2 });
     expect(lastView.text('.caption')).toMatch(
-      /^After layer 1, the largest activation is 2\.0, 2× the median: channel 3 of token 0/,
+      /^After layer 1, the largest activation of the residual stream is 2\.0, 2× the median: channel 3 of token 0/,
     );
     expect(lastView.map.data.chosen).toEqual({ row: 2, col: 1 });
     expect(drawView(channels, frame, { channel: 0, query: 1 }).map.data.chosen).toEqual({
