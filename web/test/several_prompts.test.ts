@@ -147,4 +147,22 @@ describe('over several prompts', () => {
     expect(says('mass', frame)).toMatch(/^head L1H0 on average over 3 prompts: mean 0\.50/);
     expect(viewNamed('mass').how).not.toContain('first prompt');
   });
+
+  it('the number of a map of blocks is told to be a mean, and of no prompt’s token', () => {
+    const map = (change: Partial<Frame> = {}) =>
+      says('attention', meansOf({}, { pooled: 2, ...change }));
+    expect(map()).toMatch(
+      /as 2 by 2 means over blocks of 2 by 2 tokens on the first prompt\. The first token, “<s>”, receives 90% on average over 3 prompts; uniform/,
+    );
+    const differing = ids.map((prompt, i) => [i, ...prompt.slice(1)]);
+    expect(map({ ids: differing })).toContain('The first token receives 90% on average over 3');
+    expect(map({ sequences: 1 })).toMatch(
+      /2 by 2 tokens\. The first token, “<s>”, receives 90% on average; uniform/,
+    );
+    const operation = { ...frameOf().operation, normalizes: false };
+    const alpha_raw = tensor([2, 2, 3], [0, 0, 0, 0.6, 0, 0, 0.4, 0, 0, 0, 0, 0]);
+    expect(map({ operation, ofFirst: { alpha_raw } } as never)).toContain(
+      'receives a mean weight of 40% on average over 3 prompts;',
+    );
+  });
 });

@@ -7,10 +7,10 @@ import { drawLegend } from '../plot/legend';
 import { exchangeOf } from '../run/measurements';
 import { quantity } from '../save/numbers';
 import {
-  averageWords,
   capitalize,
   commonQuote,
   formatPercent,
+  meanWords,
   quote,
   formatValue,
   stateWords,
@@ -79,7 +79,7 @@ function sentence(frame: Frame): string {
       : `token ${exchange.at}, ${quote(frame, exchange.at)}, by “${tokenWord(replacement)}”`;
   return (
     `Replacing ${exchangeWords}: after the last layer the residual stream of a later ` +
-    `token changes${averageWords(frame) || ' on average'} by ${changePhrases.join(', ')}.${mixingNote}`
+    `token changes${meanWords(frame)} by ${changePhrases.join(', ')}.${mixingNote}`
   );
 }
 
