@@ -1,9 +1,10 @@
 // @vitest-environment happy-dom
 /** Over several prompts a frame has means of some numbers and others of the first prompt only: sentences say which. */
 import { describe, expect, it, vi } from 'vitest';
+import { answerOf, comparisonAnswer } from '../src/answers';
 import { defaults } from '../src/ask/state';
 import type { Frame } from '../src/frame';
-import { viewNamed } from '../src/views/index';
+import { choiceOf, viewNamed } from '../src/views/index';
 import { drawView } from './drawn';
 import { frameOf, tensor } from './fixture';
 
@@ -148,6 +149,43 @@ describe('over several prompts', () => {
     expect(viewNamed('mass').how).not.toContain('first prompt');
   });
 
+  it('an answer about the first prompt says so, above sentences about means', () => {
+    const tensors = {
+      att: tensor([3, 3], [1, NaN, NaN, 0.9, 0.1, NaN, 0.9, 0.05, 0.05]),
+      qk_cos: tensor([3, 3], [0, NaN, NaN, 0.6, -0.5, NaN, 0.6, -0.5, 0]),
+      key_norm: tensor([2, 2, 3], Array(12).fill(1)),
+    };
+    const next = [{ text: ' sea', probability: 0.5 }];
+    const head_out = tensor([2, 2, 3, 1], [...Array(7).fill(1), 0.1, 0.1, ...Array(3).fill(1)]);
+    const answer = (view: string, sequences: number) => {
+      const frame = meansOf(
+        {},
+        { head: { ...at, tensors }, next, sequences, ofFirst: { head_out } },
+      );
+      return answerOf(choiceOf(view, [frame]), frame, at, defaults);
+    };
+    const firstPromptAnswers = [
+      ['attention', 'almost every token attends to the first one.'],
+      [
+        'arrows',
+        'every later token’s query points towards the first key and away from the others.',
+      ],
+      ['next', 'the model’s first guess for the next token is “sea”.'],
+    ] as const;
+    for (const [view, words] of firstPromptAnswers) {
+      expect(answer(view, 3)).toBe(`On the first prompt, ${words}`);
+      expect(answer(view, 1)).toBe(words.charAt(0).toUpperCase() + words.slice(1));
+    }
+    expect([3, 1].map((sequences) => answer('outputs', sequences))).toEqual([
+      'This head writes little on the first prompt.',
+      'This head writes little.',
+    ]);
+    const shortTexts = meansOf({ alpha_uniform: tensor([3], [0.5, 0, 0]) });
+    expect(answerOf(choiceOf('sinks', [shortTexts]), shortTexts, at, defaults)).toBe(
+      'These texts are too short to distinguish sinks from uniform attention.',
+    );
+  });
+
   it('the number of a map of blocks is told to be a mean, and of no prompt’s token', () => {
     const map = (change: Partial<Frame> = {}) =>
       says('attention', meansOf({}, { pooled: 2, ...change }));
@@ -164,5 +202,13 @@ describe('over several prompts', () => {
     expect(map({ operation, ofFirst: { alpha_raw } } as never)).toContain(
       'receives a mean weight of 40% on average over 3 prompts;',
     );
+  });
+
+  it('findings are about these texts', () => {
+    const heads = (x: number) => tensor([2, 2], Array(4).fill(x));
+    const frame = meansOf({ effect: heads(0), first_share: heads(0.9), contribution: heads(0.1) });
+    expect(says('effects', frame)).toMatch(/^4 of 4 heads are dormant on these texts: each/);
+    const weak = meansOf({ sink_ratio: tensor([3], [0, 0, 0]) });
+    expect(comparisonAnswer([weak, weak])).toBe('None of these models has a sink on these texts.');
   });
 });

@@ -234,7 +234,7 @@ describe('what each head writes', () => {
         'The 2 heads that give the first token more than 30% (red) write 0.75 on average, the other 2 (gray) write 3.25.',
     );
     const wordsFor = (selectedNorm: number) =>
-      outputWords(outputNormsOf(frameOfOutputs(2, 2, selectedNorm, 2), at));
+      outputWords(outputNormsOf(frameOfOutputs(2, 2, selectedNorm, 2), at), frame);
     expect([0.9, 1, 1.5, 2].map(wordsFor)).toEqual([
       'This head writes little.',
       'This head writes somewhat less than the others.',
@@ -253,7 +253,7 @@ describe('what each head writes', () => {
     const rows = tensor([2, 4], [0.1, 0.1, 0.1, 0.9, 0.1, 0.9, 0.9, 0.1]);
     const known = withTensors({ first_alphas: rows });
     expect(outputs.says(known, at)).toBe(
-      'This head writes little. The output of head L1H0 has a mean length of 0.50 on the first prompt, that of the other heads 2.50. ' +
+      'This head writes little on the first prompt. The output of head L1H0 has a mean length of 0.50 on the first prompt, that of the other heads 2.50. ' +
         'The head that gives the first token more than 30% (red) writes 4.50 on average, the other 3 (gray) write 1.17.',
     );
     expect(Array.from(outputs.numbers(known, at)[1]!.data, (x) => Number(x!.toFixed(4)))).toEqual([
