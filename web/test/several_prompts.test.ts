@@ -4,6 +4,7 @@ import { describe, expect, it, vi } from 'vitest';
 import { answerOf, comparisonAnswer } from '../src/answers';
 import { defaults } from '../src/ask/state';
 import type { Frame } from '../src/frame';
+import { numbersOf, sequencesOf } from '../src/page/view';
 import { choiceOf, viewNamed } from '../src/views/index';
 import { drawView } from './drawn';
 import { frameOf, tensor } from './fixture';
@@ -210,5 +211,35 @@ describe('over several prompts', () => {
     expect(says('effects', frame)).toMatch(/^4 of 4 heads are dormant on these texts: each/);
     const weak = meansOf({ sink_ratio: tensor([3], [0, 0, 0]) });
     expect(comparisonAnswer([weak, weak])).toBe('None of these models has a sink on these texts.');
+  });
+
+  it('each saved quantity has its own number of prompts', () => {
+    const zeros = (...shape: number[]) =>
+      tensor(shape, Array(shape.reduce((a, b) => a * b, 1)).fill(0));
+    const countsOf = (name: string, frame: Frame) => {
+      const view = viewNamed(name);
+      const sequences = sequencesOf(view, frame, defaults);
+      const numbers = numbersOf(view, frame, { at, state: defaults, sequences });
+      return [sequences, ...numbers.map((quantity) => `${quantity.name} ${quantity.sequences}`)];
+    };
+    const gates = meansOf({ gate_mean: zeros(2, 2) }, { ofFirst: { gate: zeros(2, 2, 3) } });
+    expect(countsOf('gate', gates)).toEqual([3, 'gate_mean undefined', 'gate 1']);
+    expect(countsOf('gate', { ...gates, sequences: 1 })).toEqual([
+      ...[1, 'gate_mean undefined', 'gate undefined'],
+    ]);
+    const ofFirst = { evicted: zeros(2, 2, 3) };
+    expect(countsOf('cache', meansOf({ keeps_first: zeros(2, 2) }, { ofFirst }))).toEqual([
+      ...[1, 'evicted undefined', 'keeps_first 3'],
+    ]);
+    const next = [{ text: ' sea', probability: 0.5 }];
+    expect(countsOf('next', meansOf({ loss_mean: zeros(1) }, { next }))).toEqual([
+      ...[3, 'probability 1'],
+    ]);
+    const head = { ...at, tensors: { att: zeros(3, 3) } };
+    const base = meansOf({ loss_at: zeros(3) }, { head });
+    const edits = [{ kind: 'hide_key', key: 0 }] as never;
+    expect(countsOf('change', { ...base, edits, labels: ['hide'], base })).toEqual([
+      ...[3, 'loss_change_at undefined', 'alpha_1_change undefined', 'weight_change 1'],
+    ]);
   });
 });
