@@ -135,12 +135,6 @@ describe('over several prompts', () => {
     );
   });
 
-  it('unmasking states that only the first prompt is filled in', () => {
-    const architecture = { ...frameOf().architecture, mask: { kind: 'bidirectional' }, context: 8 };
-    const frame = meansOf({}, { architecture, maskToken: 9 } as never);
-    expect(viewNamed('unmasking').conditions!(frame, defaults).sequences).toBe(1);
-  });
-
   it('row sums and the curve below them are means', () => {
     const frame = meansOf({
       row_mass: tensor([2, 2, 3], Array(12).fill(0.5)),
