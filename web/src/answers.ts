@@ -21,17 +21,30 @@ import type { Choice } from './views/index';
 import { normProfile } from './views/norms';
 import { keysBySink } from './views/scores';
 import { formatLossChange, SMALL_CHANGE } from './views/settings';
-import { firstTokenText, verdictOf, tokenWord } from './words';
+import {
+  capitalize,
+  firstPromptWords,
+  firstTokenText,
+  textsWords,
+  verdictOf,
+  tokenWord,
+} from './words';
+
+/** Says that a sentence is about the first prompt: the sentences below it may be about means over the prompts. */
+const onFirstPrompt = (frame: Frame, sentence: string): string =>
+  frame.sequences > 1 && sentence
+    ? `${capitalize(firstPromptWords(frame).trim())}, ${sentence.charAt(0).toLowerCase()}${sentence.slice(1)}`
+    : sentence;
 
 function attentionAnswer(frame: Frame, at: Head, state: State): string {
   const { kind } = claimOf(frame, at, state);
-  return kind ? KIND_SENTENCES[kind] : '';
+  return kind ? onFirstPrompt(frame, KIND_SENTENCES[kind]) : '';
 }
 
 function headCountAnswer(frame: Frame): string {
   const verdict = verdictOf(frame);
   if (!verdict.conclusive)
-    return 'This text is too short to distinguish sinks from uniform attention.';
+    return `${capitalize(textsWords(frame))} ${frame.sequences > 1 ? 'are' : 'is'} too short to distinguish sinks from uniform attention.`;
   const quantifier = verdict.sink > 0.5 ? 'Most' : verdict.sink > 0 ? 'Some' : 'None';
   return `${quantifier} of the heads ${quantifier === 'None' ? 'has' : 'have'} a sink at the first token.`;
 }
@@ -55,7 +68,7 @@ const rowSumAnswer = ({ operation, architecture }: Frame): string =>
 
 function keyAnswer(frame: Frame, at: Head): string {
   const keyComparison = firstKey(frame) ? undefined : compareKeys(frame, at);
-  return keyComparison ? contestWords(keyComparison) : '';
+  return keyComparison ? onFirstPrompt(frame, contestWords(keyComparison)) : '';
 }
 
 function contributionAnswer(frame: Frame, at: Head): string {
@@ -70,13 +83,13 @@ function contributionAnswer(frame: Frame, at: Head): string {
   return `${amount} of the attention goes to the first token, ${conjunction} ${part} of what the head writes comes from it.`;
 }
 
-const predictionWords = ({ sequences }: Frame, rise: number, verb = 'predicts'): string =>
-  `the model ${verb} ${sequences === 1 ? 'this text' : 'these texts'} ${
+const predictionWords = (frame: Frame, rise: number, verb = 'predicts'): string =>
+  `the model ${verb} ${textsWords(frame)} ${
     Math.abs(rise) < SMALL_CHANGE ? 'about as well' : rise > 0 ? 'worse' : 'better'
   }.`;
 
 const outputAnswer = (frame: Frame, at: Head): string =>
-  frame.tensors.head_out ? outputWords(outputNormsOf(frame, at)) : '';
+  frame.tensors.head_out ? outputWords(outputNormsOf(frame, at), frame) : '';
 
 /**
  * States how the edit changes the loss; without an edit, how hiding the first token changes it.
@@ -162,8 +175,14 @@ function vectorsAnswer(frame: Frame): string {
   return `${owner}’s hidden state (its vector after each layer) is ${stateWords}, and its values are ${valueWords}.`;
 }
 
-function nextTokenAnswer({ next: [first] }: Frame): string {
-  return first ? `The model’s first guess for the next token is “${tokenWord(first.text)}”.` : '';
+function nextTokenAnswer(frame: Frame): string {
+  const [first] = frame.next;
+  return first
+    ? onFirstPrompt(
+        frame,
+        `The model’s first guess for the next token is “${tokenWord(first.text)}”.`,
+      )
+    : '';
 }
 
 function halvesAnswer(frame: Frame): string {
@@ -238,7 +257,7 @@ export function comparisonAnswer(frames: readonly Frame[]): string {
   if (verdicts.length < 2 || verdicts.some(({ verdict }) => !verdict.conclusive)) return '';
   const modelsWithSink = verdicts.filter(({ verdict }) => verdict.sink > 0);
   const [firstModel] = modelsWithSink;
-  if (!firstModel) return 'None of these models has a sink on this text.';
+  if (!firstModel) return `None of these models has a sink on ${textsWords(frames[0]!)}.`;
   if (modelsWithSink.length === verdicts.length)
     return 'Each of these models has heads with a sink.';
   return modelsWithSink.length === 1

@@ -149,6 +149,12 @@ export function isCommonToken(
   return !recording && ids.every((prompt) => prompt[position] === ids[0]![position]);
 }
 
+/** Over how many prompts a tensor's numbers are means; 1 if they are those of the first prompt. */
+export const promptCountOf = (
+  { spread, sequences }: Pick<Frame, 'spread' | 'sequences'>,
+  name: string,
+): number => (name in spread ? sequences : 1);
+
 /** Whether every token sees all others, so that the model predicts no next token. */
 export function isBidirectional({ architecture }: Pick<Frame, 'architecture'>): boolean {
   return architecture.mask.kind === 'bidirectional';

@@ -95,6 +95,13 @@ export const firstPromptWords = ({ sequences }: Pick<Frame, 'sequences'>): strin
 export const averageWords = ({ sequences }: Pick<Frame, 'sequences'>): string =>
   sequences > 1 ? ` on average over ${sequences} prompts` : '';
 
+/** Says that a number is a mean, over the prompts if there are several. */
+export const meanWords = (frame: Pick<Frame, 'sequences'>): string =>
+  averageWords(frame) || ' on average';
+
+export const textsWords = ({ sequences }: Pick<Frame, 'sequences'>): string =>
+  sequences > 1 ? 'these texts' : 'this text';
+
 /** Returns the first token; in quotation marks unless it is a special token. */
 export function firstTokenText(frame: Frame): string {
   const key = firstKey(frame);

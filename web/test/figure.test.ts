@@ -8,6 +8,7 @@ import { Scope, type SubjectEntry } from '../src/page/context';
 import { Figure } from '../src/page/figure';
 import type { DrawOptions, View } from '../src/page/view';
 import { isPrinting } from '../src/plot/paper';
+import { quantity } from '../src/save/numbers';
 import { frameOf, PATIENCE, tensor } from './fixture';
 import { pageOf, readOf } from './page';
 
@@ -401,6 +402,47 @@ describe('exports of a figure', () => {
     const { file: json } = await averagedFigure.save('JSON');
     const { subjects } = JSON.parse(await json.text());
     expect(subjects.map((one: { sequences: number }) => one.sequences)).toEqual([8, 1]);
+  });
+
+  it('state the number of prompts of the verdict and of quantities that differ from the file’s', async () => {
+    const frame = frameOf(
+      {
+        sequences: 8,
+        ids: Array(8).fill([0, 5, 6]),
+        spread: { norms: new Float32Array(3), sink_ratio: new Float32Array(3) },
+      },
+      { norms: tensor([3], [1, 2, 3]), hidden: tensor([3], [4, 5, 6]) },
+    );
+    const saidOf: number[] = [];
+    const figureOf = (reads: string[]) =>
+      drawFigure(entriesFrom(frame), {
+        reads,
+        numbers: ({ tensors }) =>
+          ['norms', 'hidden'].map((name) => quantity(name, ['token'], tensors[name]!)),
+        says: ({ sequences }) => String(saidOf.push(sequences)),
+      });
+    const saved = async (kind: string, reads: string[]) => {
+      savedFiles.length = 0;
+      return (await figureOf(reads).save(kind)).file.text();
+    };
+    const [meanSubject] = JSON.parse(await saved('JSON', ['norms'])).subjects;
+    expect([meanSubject.sequences, meanSubject.verdict.sequences]).toEqual([8, undefined]);
+    expect(meanSubject.quantities).toMatchObject([{ name: 'norms' }, { sequences: 1 }]);
+    expect(meanSubject.quantities[0]).not.toHaveProperty('sequences');
+    const [firstSubject] = JSON.parse(await saved('JSON', ['hidden'])).subjects;
+    expect([firstSubject.sequences, firstSubject.verdict.sequences]).toEqual([1, 8]);
+    expect(firstSubject.quantities).toMatchObject([{ sequences: 8 }, { name: 'hidden' }]);
+    expect(firstSubject.quantities[1]).not.toHaveProperty('sequences');
+    const csv = await saved('CSV', ['hidden']);
+    expect(csv).toContain(
+      '# quantity,"{""subject"":""softmax"",""name"":""norms"",""sequences"":8}"',
+    );
+    expect(csv.match(/^# quantity/gm)).toHaveLength(1);
+    // Only the numbers of the first prompt belong to its tokens.
+    expect(csv).toMatch(/^softmax,norms,1,,2$/m);
+    expect(csv).toMatch(/^softmax,hidden,1, a,5$/m);
+    // The description of a picture is its caption, which needs the number of prompts that were measured.
+    expect(saidOf).toEqual([8, 8, 8]);
   });
 
   it('may be a recording of each subject', async () => {

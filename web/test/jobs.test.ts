@@ -364,9 +364,9 @@ describe('the conditions of a view that hides keys', () => {
     unmasking.conditions!(masked, { ...defaults, masked: 3, ...change });
 
   it('name the text with its masked positions, and the hidden key', () => {
-    expect(conditionsOf({})).toEqual({ T: 5 });
+    expect(conditionsOf({})).toEqual({ T: 5, sequences: 1 });
     expect(conditionsOf({ hiddenKey: 'strongest' })).toEqual({
-      ...{ T: 5, class: 'counterfactual' },
+      ...{ T: 5, sequences: 1, class: 'counterfactual' },
       title: 'Softmax model, the strongest key of each step hidden',
     });
     expect(conditionsOf({ hiddenKey: 'random' }).title).toMatch(

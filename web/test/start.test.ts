@@ -273,8 +273,30 @@ describe('the rest of Start', () => {
     ];
     const several = { ...softmax(), sequences: 2, ids };
     expect(startRoom({ shown: ['softmax'] }, [several]).text('.twin-0')).toMatch(
-      /gives the first token 90% on average\.$/,
+      /gives the first token 90% on average over 2 prompts\.$/,
     );
+  });
+
+  it('says which numbers are means over prompts, and what is said of the first prompt', () => {
+    const several = pair().map((frame) => ({ ...frame, sequences: 5 }));
+    const { text, root } = startRoom({ shown }, several);
+    expect(text('.lead')).toMatch(/^On the first prompt, almost every token attends/);
+    const kinds = ['all', 'none'].map((kind) => ({ kind }) as never);
+    expect(leadSentence(several, kinds)).toMatch(
+      /^On the first prompt, with softmax, almost every token attends/,
+    );
+    expect(text('.twin-0')).toMatch(/gives .* 90% on average over 5 prompts\.$/);
+    const [softmaxWords, sigmoidWords] = [...root.querySelectorAll('.facts p')].map((p) =>
+      p.textContent!.replace(/\s+/g, ' '),
+    );
+    expect(softmaxWords).toMatch(
+      /Each row sums to 100% on the first prompt; .* heads is 42% on average over 5 prompts\.$/,
+    );
+    expect(sigmoidWords).toMatch(
+      /100% on average on the first prompt\. On average over 5 prompts, as a share of its row sums the first token gets 90% in/,
+    );
+    const pooled = startRoom({ shown }, [{ ...several[0]!, pooled: 2 } as Frame]);
+    expect(pooled.text('.lead')).toBe('');
   });
 
   it('says what the models read if that is not the text in the field', () => {

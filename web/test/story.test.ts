@@ -234,7 +234,7 @@ describe('what each head writes', () => {
         'The 2 heads that give the first token more than 30% (red) write 0.75 on average, the other 2 (gray) write 3.25.',
     );
     const wordsFor = (selectedNorm: number) =>
-      outputWords(outputNormsOf(frameOfOutputs(2, 2, selectedNorm, 2), at));
+      outputWords(outputNormsOf(frameOfOutputs(2, 2, selectedNorm, 2), at), frame);
     expect([0.9, 1, 1.5, 2].map(wordsFor)).toEqual([
       'This head writes little.',
       'This head writes somewhat less than the others.',
@@ -253,7 +253,7 @@ describe('what each head writes', () => {
     const rows = tensor([2, 4], [0.1, 0.1, 0.1, 0.9, 0.1, 0.9, 0.9, 0.1]);
     const known = withTensors({ first_alphas: rows });
     expect(outputs.says(known, at)).toBe(
-      'This head writes little. The output of head L1H0 has a mean length of 0.50 on the first prompt, that of the other heads 2.50. ' +
+      'This head writes little on the first prompt. The output of head L1H0 has a mean length of 0.50 on the first prompt, that of the other heads 2.50. ' +
         'The head that gives the first token more than 30% (red) writes 4.50 on average, the other 3 (gray) write 1.17.',
     );
     expect(Array.from(outputs.numbers(known, at)[1]!.data, (x) => Number(x!.toFixed(4)))).toEqual([
@@ -646,6 +646,15 @@ describe('the story', () => {
       'Select a map to enlarge it. Shown: L1H0 (layer 1, head 0, counted from 0), 90%.',
     );
     expect(needs().views.map(({ name }) => name)).toEqual(['heads']);
+    const several = renderStory(1, [{ ...longFrame(0.6), sequences: 5 } as Frame]);
+    await turn();
+    expect(several.texts('.step-words p').slice(1)).toEqual([
+      expect.stringContaining(' On average 2.4 of the 4 heads give the first token'),
+      expect.stringMatching(/ 90% on average over 5 prompts\.$/),
+    ]);
+    const none = renderStory(1, [{ ...longFrame(0), sequences: 5 } as Frame]);
+    await turn();
+    expect(none.text('.answer')).toBe('No head does it on these texts.');
   });
 
   it('step 3: removes generated texts only if the model or the question changes', async () => {
@@ -784,6 +793,17 @@ describe('the story', () => {
       /step 3\) −0\.500 \| .* With the token hidden it predicts this text better\.$/,
     );
     expect(await lossWords(2, 2.001, 1.995)).not.toMatch(/predicts this text/);
+    const several = { ...ownFrame, sequences: 5 } as Frame;
+    const story = renderStory(4, [several], { losses: [2, 2.001, 1.5] });
+    await turn();
+    expect(story.text('.answer')).toBe(
+      'This head writes little on the first prompt, and on average over 5 prompts the model hardly uses it.',
+    );
+    const severalWords = story.texts('.step-words *').join('\n');
+    expect(severalWords).toContain('Change of the loss on these texts, in nats per token');
+    expect(severalWords).toContain('On these texts the model barely uses');
+    expect(severalWords).toContain('it predicts these texts better.');
+    expect(severalWords).toContain('what a head adds for a token on the first prompt, red for');
     const { all } = renderStory(4, [ownFrame], { losses: [2, 2.15, 2.3] });
     await turn();
     expect(
@@ -833,6 +853,12 @@ describe('the story', () => {
       'This model began without a sink and learned it.',
       'Step 0 of 4,000: head L1H0 gives the first token 20% of its attention, twice an even share; after training it gives 90%.',
     ]);
+    const shownFrames = [...entries.value.values()].map(({ frame }) => frame!);
+    know(shownFrames.map((frame) => ({ ...frame, sequences: 5 })));
+    expect(texts('.step-words p')[1]).toBe(
+      'Step 0 of 4,000: head L1H0 gives the first token 90% of its attention on average over 5 prompts, 9 times an even share; after training it gives 90%.',
+    );
+    know(shownFrames);
     expect(text('.range')).toMatch(/step 0 of 4,000/);
     const [curve] = chartsIn(root);
     expect(curve).toMatchObject({ cursor: 0, percent: true, steps: true });

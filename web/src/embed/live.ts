@@ -30,7 +30,7 @@ import room from '../rooms/figure.css?inline';
 import fit from './fit.css?inline';
 import lab from '../lab/embedded.css?inline';
 import experiment from '../rooms/purpose.css?inline';
-import { hasNumbersOf, type PointerTarget } from '../page/view';
+import { hasNumbersOf, numbersOf, type PointerTarget } from '../page/view';
 import { isWholeRoom, titleOf, viewNamed } from '../views/index';
 import { trustOwnScripts } from '../page/trust';
 import { openZoo } from '../ask/zoo';
@@ -370,7 +370,7 @@ export class Live {
     const results = frames.map((frame, i) => {
       const { subject, title, T, eps, sequences } = frame;
       const tokens = frame.tokens.map(({ text }) => text);
-      const numbers = view.numbers(frame, selectedHead(frame, state));
+      const numbers = numbersOf(view, frame, { at: selectedHead(frame, state), state, sequences });
       return { subject, title, tokens, T, eps, sequences, says: sentences[i], numbers };
     });
     this.#host.toggleAttribute('data-live', true);

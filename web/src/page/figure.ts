@@ -28,6 +28,8 @@ import {
   hasNumbersOf,
   lackWords,
   addElement,
+  numbersOf,
+  sequencesOf,
   setText,
   type DrawOptions,
   type Update,
@@ -173,17 +175,19 @@ export class Figure {
       howMenu,
     );
     const menu = addKinds(header, title, KINDS, (kind) => {
-      const numbers = framesOf(this.#entries).map((frame) => ({
-        frame: { ...this.#conditionsOf(frame), ...this.#ownConditions(frame) },
-        quantities: this.#isReady(frame) ? this.#view.numbers(frame, this.#headOf(frame)) : [],
-      }));
+      const state = this.#context.state.peek();
+      const frames = framesOf(this.#entries);
+      const numbers = frames.map((frame) => {
+        const conditions = { ...this.#conditionsOf(frame), ...this.#ownConditions(frame) };
+        const options = { at: this.#headOf(frame), state, sequences: conditions.sequences };
+        const quantities = this.#isReady(frame) ? numbersOf(this.#view, frame, options) : [];
+        return { frame: conditions, measured: frame.sequences, quantities };
+      });
       const figure = {
         name: this.#view.name,
         title,
         place: this.#grid,
-        says: numbers.map(({ frame }) =>
-          this.#view.says(frame, this.#headOf(frame), this.#context.state.peek()),
-        ),
+        says: frames.map((frame) => this.#view.says(frame, this.#headOf(frame), state)),
         numbers,
         facts: this.#context.facts(),
         drawOnPaper: <T>(take: () => T): T => {
@@ -251,9 +255,7 @@ export class Figure {
 
   /** Returns the frame for the stamp, which must not say that numbers of the first prompt are means. */
   #conditionsOf(frame: Frame): Frame {
-    const [first] = this.#view.reads;
-    const isAveraged = first !== undefined && first in frame.spread;
-    return isAveraged ? frame : { ...frame, sequences: 1 };
+    return { ...frame, sequences: sequencesOf(this.#view, frame, this.#context.state.peek()) };
   }
 
   #addCell(): Cell {

@@ -5,7 +5,7 @@
  */
 import type { ReadonlySignal } from '@preact/signals-core';
 import type { Describe } from 'sinkscope';
-import type { Frame, Head } from '../frame';
+import { promptCountOf, type Frame, type Head } from '../frame';
 import type { Measure } from '../run/started';
 import type { Theme } from '../plot/color';
 import type { Quantity } from '../save/numbers';
@@ -112,6 +112,29 @@ export function hasNumbersOf(
     reads.every((name) => name in tensors || !isInModel(name)) &&
     headReads.every((name) => head && name in head.tensors)
   );
+}
+
+/** Returns how many prompts a view's numbers are of, unless a quantity has a number of its own. */
+export function sequencesOf({ conditions, reads }: View, frame: Frame, state: State): number {
+  return conditions?.(frame, state).sequences ?? promptCountOf(frame, reads[0] ?? '');
+}
+
+/** Returns the view's numbers; a quantity states how many prompts it is of if that is not `sequences`. */
+export function numbersOf(
+  view: View,
+  frame: Frame,
+  {
+    at,
+    state,
+    sequences,
+  }: { readonly at: Head; readonly state: State; readonly sequences: number },
+): Quantity[] {
+  const { tensors } = frame;
+  return view.numbers(frame, at).map(({ sequences: stated, ...numbers }) => {
+    const name = Object.keys(tensors).find((key) => tensors[key]!.data === numbers.data);
+    const own = stated ?? (name ? promptCountOf(frame, name) : sequencesOf(view, frame, state));
+    return own === sequences ? numbers : { ...numbers, sequences: own };
+  });
 }
 
 /** Returns a sentence with the first reason why the frame lacks numbers of the view; empty if it lacks none. */

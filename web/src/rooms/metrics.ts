@@ -338,7 +338,14 @@ export function tableCsv(
     'key',
     'prompts',
   ];
-  return formatCsv(csvNotes(frames, facts), header, records);
+  return formatCsv(
+    csvNotes(
+      frames.map((frame) => ({ frame })),
+      facts,
+    ),
+    header,
+    records,
+  );
 }
 
 export function promptsCsv(frames: readonly Frame[], facts: Facts): string {
@@ -351,7 +358,14 @@ export function promptsCsv(frames: readonly Frame[], facts: Facts): string {
       ...names.map((name) => perPrompt[name]?.[i] ?? NaN),
     ]),
   );
-  return formatCsv(csvNotes(frames, facts), ['subject', 'class', 'prompt', ...names], records);
+  return formatCsv(
+    csvNotes(
+      frames.map((frame) => ({ frame })),
+      facts,
+    ),
+    ['subject', 'class', 'prompt', ...names],
+    records,
+  );
 }
 
 /** What a paper reports of its own model, which this page did not measure. */

@@ -44,11 +44,14 @@ import {
   alphaOf,
   capitalize,
   attentionWords,
+  averageWords,
   cutWords,
+  firstPromptWords,
   headName,
   isBelowUniform,
   isFirstHidden,
   meanAlpha,
+  meanWords,
   formatPercent,
   rowsWords,
   firstTokenText,
@@ -121,7 +124,12 @@ export function leadSentence(frames: readonly Frame[], claims: readonly Claim[])
     return `${recordingNote}This text has a single token, which can only attend to itself: type more.`;
   const kind = claims[0]?.kind;
   const answer = kind ? answerWords(kind, frame) : '';
-  const opening = isContrast(frames, claims) ? 'With softmax, ' : '';
+  // What is said of a recording names its text before.
+  const openings = [
+    recordingNote ? '' : firstPromptWords(frame).trim(),
+    isContrast(frames, claims) ? 'with softmax' : '',
+  ].filter(Boolean);
+  const opening = answer && openings.length ? `${capitalize(openings.join(', '))}, ` : '';
   const statement = opening ? answer.charAt(0).toLowerCase() + answer.slice(1) : answer;
   return `${recordingNote}${opening}${statement}${secondModelWords(frames, claims)}`.trim();
 }
@@ -134,14 +142,14 @@ export function sideWords(claim: Claim, frame: Frame): TemplateResult {
   const shortName = headName(claim.at, frame);
   const { L, H } = frame.architecture;
   const quantity = claim.isShare
-    ? html`${shareText} ${shareWords(frame)}`
-    : html`a mean weight of ${shareText}`;
+    ? html`${shareText} ${shareWords(frame)}${averageWords(frame)}`
+    : html`a mean weight of ${shareText}${averageWords(frame)}`;
   if (!claim.isStrongest || L * H === 1)
     return html`${explainTerms(`Head ${shortName}`)} gives ${firstToken} ${quantity}.`;
   const amount = isBelowUniform(claim)
-    ? html`below ${shareText} on average`
+    ? html`below ${shareText}${meanWords(frame)}`
     : claim.isShare && frame.operation.normalizes
-      ? html`${shareText} on average`
+      ? html`${shareText}${meanWords(frame)}`
       : quantity;
   // The head's full name and its card appear once on the screen, at the side whose rows sum to 1.
   if (!claim.isShare) return html`Highest of ${L * H}: ${shortName} gives ${firstToken} ${amount}.`;
@@ -157,9 +165,12 @@ function detailsWords(frame: Frame, claim: Claim): string {
   const evenNote = isFirstHidden(frame)
     ? ''
     : `; evenly spread ${spreadWords(frame)}, the first token would get ${formatPercent(claim.uniform, 0)}`;
+  // The row sums are those of the map; the shares are means over the prompts.
+  const rowsNote = claim.column ? firstPromptWords(frame) : averageWords(frame);
+  const shareOpening = frame.sequences > 1 ? `${capitalize(averageWords(frame).trim())}, as` : 'As';
   const comparison = frame.operation.normalizes
-    ? `${evenNote}. The mean over all ${L * H} heads is ${meanShareText}`
-    : `, ${sumWords(claim.rowSum)} on average. As a share of its row sums the first token gets ${formatPercent(alphaOf(frame, claim.at), 0)} in this head, ${meanShareText} on average`;
+    ? `${rowsNote}${evenNote}. The mean over all ${L * H} heads is ${meanShareText}${averageWords(frame)}`
+    : `, ${sumWords(claim.rowSum)} on average${rowsNote}. ${shareOpening} a share of its row sums the first token gets ${formatPercent(alphaOf(frame, claim.at), 0)} in this head, ${meanShareText} on average`;
   return (
     `${capitalize(frame.title)}: head ${headName(claim.at, frame)} (layer ${layerNumber(frame, layer)}, head ${head}, counted from 0) ` +
     `${claim.isStrongest ? `of ${L * H}, the one that gives the first token most` : 'is selected'}. ` +

@@ -34,15 +34,19 @@ import { groupWords, writesLittle, outputs, outputNormsOf } from '../views/outpu
 import { tableRegion } from '../page/controls';
 import { formatLossChange, SMALL_CHANGE } from '../views/settings';
 import {
+  averageWords,
   capitalize,
   evenShareWords,
   attentionWords,
+  firstPromptWords,
   headName,
   headsWords,
   isBelowUniform,
+  meanWords,
   verdictOf,
   formatPercent,
   shareWords,
+  textsWords,
   tooShortNote,
   formatValue,
   MUST_SPEND_SENTENCE,
@@ -137,11 +141,14 @@ function sinkCountWords(frame: Frame): string {
         ? 'Several heads do it, most do not.'
         : share > 0
           ? 'Only one head does it.'
-          : 'No head does it on this text.';
+          : `No head does it on ${textsWords(frame)}.`;
+  const headCountWords = headsWords(frame, share);
+  const subjectWords =
+    frame.sequences > 1 ? `On average ${headCountWords}` : capitalize(headCountWords);
   const evenNote = isFirstHidden(frame)
     ? ''
     : ` (evenly spread ${spreadWords(frame)}, it would be ${formatPercent(verdict.even, 0)})`;
-  return `${opening} ${gridText} ${capitalize(headsWords(frame, share))} give the first token more than ${formatPercent(frame.eps, 0)}${frame.eps === defaults.eps ? ', the usual threshold' : ''}${evenNote}: such a head has an attention sink.`;
+  return `${opening} ${gridText} ${subjectWords} give the first token more than ${formatPercent(frame.eps, 0)}${frame.eps === defaults.eps ? ', the usual threshold' : ''}${evenNote}: such a head has an attention sink.`;
 }
 
 /** Step 1: all heads, and the selected one beside them. */
@@ -171,7 +178,7 @@ const allHeadsStep: Build = (place, { context, scope }) => {
             <p>
               Select a map to enlarge it. Shown: ${headName(claim.at, frame)} (layer
               ${layerNumber(frame, layer)}, head ${head}, counted from 0),
-              ${isBelowUniform(claim) ? 'at most ' : ''}${attentionWords(claim)}.
+              ${isBelowUniform(claim) ? 'at most ' : ''}${attentionWords(claim)}${averageWords(frame)}.
             </p>`,
           answerPlace,
         );
@@ -372,28 +379,30 @@ function changeBars(frame: Frame, at: Head, context: Context): unknown {
     changeWithoutFirst > SMALL_CHANGE && changeWithoutFirst > 2 * Math.abs(change)
       ? ' Hiding the token costs more: all heads must then give their attention to other tokens, and add the values of these.'
       : changeWithoutFirst < -SMALL_CHANGE
-        ? ' With the token hidden it predicts this text better.'
+        ? ` With the token hidden it predicts ${textsWords(frame)} better.`
         : '';
   return html`${barsTable(
-      explainTerms('Change of the loss on this text, in nats per token'),
+      explainTerms(`Change of the loss on ${textsWords(frame)}, in nats per token`),
       bars.flatMap(([title, value]) => {
         const line = { title, share: Math.abs(value) / maximum, text: formatLossChange(value) };
         return Number.isFinite(value) ? [line] : [];
       }),
     )}
-    <p>${explainTerms(`On this text the model ${verb} what the head writes.${comparison}`)}</p>`;
+    <p>
+      ${explainTerms(`On ${textsWords(frame)} the model ${verb} what the head writes.${comparison}`)}
+    </p>`;
 }
 
 /** Returns a sentence for a head that writes little and whose ablation hardly changes the loss; else ''. */
 function idleWords(frame: Frame, at: Head, context: Context): string {
   const change = lossChangeOf(frame, [ablation(modelHead(frame, at))], context);
   return writesLittle(outputNormsOf(frame, at)) && Math.abs(change ?? NaN) < SMALL_CHANGE
-    ? 'This head writes little, and the model hardly uses it. '
+    ? `This head writes little${firstPromptWords(frame)}, and${averageWords(frame)} the model hardly uses it. `
     : '';
 }
 
-const BARS_TEXT =
-  'A bar is the mean length of what a head adds for a token, red for heads with a sink at the first token, gray for others. Select one.';
+const barsText = (frame: Frame) =>
+  `A bar is the mean length of what a head adds for a token${firstPromptWords(frame)}, red for heads with a sink at the first token, gray for others. Select one.`;
 
 /** Step 4: what the selected head writes, compared with what other heads write. */
 const outputStep: Build = (place, { context, scope }) => {
@@ -418,7 +427,7 @@ const outputStep: Build = (place, { context, scope }) => {
         answer = answerBlock(
           `${idleWords(frame, at, context)}${outputs.says(frame, at)}`,
           html`<div class="late">${changeBars(frame, at, context)}</div>
-            ${paragraphs(`${BARS_TEXT} ${groupWords(outputNormsOf(frame, at))}`.trim())}`,
+            ${paragraphs(`${barsText(frame)} ${groupWords(outputNormsOf(frame, at))}`.trim())}`,
         );
       }
       render(answer, words);
@@ -537,8 +546,8 @@ const trainingStep: Build = (place, { context, scope }) => {
       const { step } = frame.model;
       const stepName = step ? stepWords(step.step, step.of) : 'After training';
       const uniformText = claim.isShare
-        ? `, ${evenShareWords(claim.attention, claim.uniform)}`
-        : ` on average`;
+        ? `${averageWords(frame)}, ${evenShareWords(claim.attention, claim.uniform)}`
+        : meanWords(frame);
       const finalText =
         step && claim.isShare
           ? `; after training it gives ${attentionWords(claimOf(trainedFrame()!, at))}`

@@ -51,7 +51,7 @@ export function metadataOf({
       measured_by: `Sinkscope ${version}`,
       ...(publicAddress ? { link } : {}),
       corpus,
-      subjects: frames.map(factsOf),
+      subjects: numbers.map(({ frame, measured }) => factsOf(frame, measured)),
     },
     // A link's long text would not fit below the picture, so this names only the page.
     note:

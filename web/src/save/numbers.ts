@@ -2,7 +2,7 @@
  * Writes the numbers of a figure as CSV or JSON, for all subjects, with everything that is needed to reproduce them.
  */
 import type { Tensor } from 'sinkscope';
-import { layerNumber, type Frame } from '../frame';
+import { layerNumber, promptCountOf, type Frame } from '../frame';
 import { CLASS_WORDS, verdictOf, stampWords } from '../words';
 
 export interface Quantity {
@@ -17,6 +17,8 @@ export interface Quantity {
   readonly places?: readonly number[];
   /** The labels of the last axis. */
   readonly labels?: readonly string[];
+  /** How many prompts its numbers are of; absent: as many as the file states for the subject. */
+  readonly sequences?: number;
 }
 
 export function quantity(name: string, axes: readonly string[], tensor: Tensor): Quantity {
@@ -40,13 +42,26 @@ export interface Facts {
   readonly link: string;
 }
 
-function verdictFacts(frame: Frame) {
+/** Returns the verdict, with its number of prompts if that is not the file's. */
+function verdictFacts(frame: Frame, measured: number) {
   const { sink, of, even, conclusive, least } = verdictOf(frame);
-  return { sink_1: sink, of, uniform_alpha_1: even, conclusive, least_tokens: least };
+  const sequences = promptCountOf({ ...frame, sequences: measured }, 'sink_ratio');
+  const countFacts = sequences === frame.sequences ? {} : { sequences };
+  return {
+    sink_1: sink,
+    of,
+    uniform_alpha_1: even,
+    conclusive,
+    least_tokens: least,
+    ...countFacts,
+  };
 }
 
-/** What is needed to repeat a subject's measurement, and facts about it. */
-export function factsOf(frame: Frame) {
+/**
+ * What is needed to repeat a subject's measurement, and facts about it.
+ * @param measured how many prompts were measured, if the frame states another number for a view of the first prompt
+ */
+export function factsOf(frame: Frame, measured = frame.sequences) {
   const { model, architecture, operation, tokens, head } = frame;
   return {
     subject: frame.subject,
@@ -69,7 +84,7 @@ export function factsOf(frame: Frame) {
     first_tokens: frame.first,
     sequences: frame.sequences,
     // A study of other metrics has no verdict.
-    verdict: 'sink_ratio_raw' in frame.tensors ? verdictFacts(frame) : undefined,
+    verdict: 'sink_ratio_raw' in frame.tensors ? verdictFacts(frame, measured) : undefined,
     layer: head && layerNumber(frame, head.layer),
     head: head?.head,
     tokens_of_first_prompt: tokens.map(({ id, text }) => ({ id, text })),
@@ -125,19 +140,25 @@ export function formatCsv(
   return `${[...comments, formatLine(head), ...records.map(formatLine)].join('\n')}\n`;
 }
 
-export function csvNotes(frames: readonly Frame[], { corpus, version, link }: Facts) {
+export function csvNotes(
+  subjects: readonly Pick<Numbers, 'frame' | 'measured'>[],
+  { corpus, version, link }: Facts,
+) {
   return [
     ['corpus', corpus],
     ['indices', 'counted from 0'],
     ['measured_by', `Sinkscope ${version}`],
     ['link', link],
-    ...frames.map((frame) => [frame.subject, stampWords(frame)] as const),
-    ...frames.map((frame) => ['subject', factsOf(frame)] as const),
+    ...subjects.map(({ frame }) => [frame.subject, stampWords(frame)] as const),
+    ...subjects.map(({ frame, measured }) => ['subject', factsOf(frame, measured)] as const),
   ] as const satisfies readonly (readonly [string, unknown])[];
 }
 
 export interface Numbers {
+  /** The frame with the conditions of the view. */
   readonly frame: Frame;
+  /** How many prompts were measured; absent: as many as the frame states. */
+  readonly measured?: number;
   readonly quantities: readonly Quantity[];
 }
 
@@ -153,7 +174,8 @@ const TOKEN_AXES = ['query', 'key', 'token'];
 
 /**
  * Returns CSV with one value per line, and columns for each axis and for the texts of tokens. Undefined values are left
- * out; so are texts if the values are means over several prompts.
+ * out; so are texts if the values are means over several prompts. A quantity whose number of prompts is not its
+ * subject's has a fact that states it.
  */
 export function toCsv(numbers: readonly Numbers[], facts: Facts): string {
   const quantities = numbers.flatMap((subjectNumbers) => subjectNumbers.quantities);
@@ -170,7 +192,8 @@ export function toCsv(numbers: readonly Numbers[], facts: Facts): string {
         );
         const indices = axes.map((axis) => places[quantity.axes.indexOf(axis)] ?? '');
         const texts = tokenAxes.map((axis) => {
-          const place = frame.sequences === 1 ? places[quantity.axes.indexOf(axis)] : undefined;
+          const { sequences = frame.sequences } = quantity;
+          const place = sequences === 1 ? places[quantity.axes.indexOf(axis)] : undefined;
           return frame.tokens[place ?? -1]?.text ?? '';
         });
         const label = hasLabels ? [quantity.labels?.[i % quantity.labels.length] ?? ''] : [];
@@ -185,13 +208,17 @@ export function toCsv(numbers: readonly Numbers[], facts: Facts): string {
       }
   const texts = tokenAxes.map((axis) => `${axis}_text`);
   const head = ['subject', 'quantity', ...axes, ...texts, ...(hasLabels ? ['label'] : []), 'value'];
-  const frames = numbers.map(({ frame }) => frame);
-  return formatCsv(csvNotes(frames, facts), head, records);
+  const counts = numbers.flatMap(({ frame: { subject }, quantities: subjectQuantities }) =>
+    subjectQuantities.flatMap(({ name, sequences }) =>
+      sequences === undefined ? [] : [['quantity', { subject, name, sequences }] as const],
+    ),
+  );
+  return formatCsv([...csvNotes(numbers, facts), ...counts], head, records);
 }
 
 export function toJson(figure: string, numbers: readonly Numbers[], facts: Facts): string {
-  const subjects = numbers.map(({ frame, quantities }) => ({
-    ...factsOf(frame),
+  const subjects = numbers.map(({ frame, measured, quantities }) => ({
+    ...factsOf(frame, measured),
     quantities: quantities.map((quantity) => ({ ...quantity, data: nullForNaN(quantity.data) })),
   }));
   const { corpus, version, link } = facts;

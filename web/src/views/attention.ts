@@ -7,6 +7,7 @@ import {
   exactCellsOf,
   firstKey,
   gridOf,
+  isCommonToken,
   largestMagnitude,
   mapsOf,
   rowSumOf,
@@ -24,6 +25,8 @@ import { drawLegend, drawScale, scaleName } from '../plot/legend';
 import { quantity, type Quantity } from '../save/numbers';
 import {
   attentionWords,
+  averageWords,
+  firstPromptWords,
   headWords,
   isBelowUniform,
   verdictOf,
@@ -197,18 +200,19 @@ export const attention: View = {
     const verdict = verdictOf(frame);
     const mapClaim = claimOf(frame, at, state);
     const { column } = mapClaim;
-    // With several prompts, the map and its number are those of the first prompt.
+    // With several prompts, the map and its number are those of the first prompt; without a column the number is a mean.
     const isFirstPromptOnly = frame.sequences > 1 && column !== undefined;
+    const averageNote = isFirstPromptOnly ? '' : averageWords(frame);
     const claim = isFirstPromptOnly
       ? { ...mapClaim, attention: column.alpha, isStrongest: false }
       : mapClaim;
     const shortNote = verdict.conclusive ? '' : ` ${tooShortNote(verdict, T, eps)}`;
     const weightText = attentionWords(claim);
     const receivedWords = claim.isShare
-      ? `${weightText} ${operation.normalizes ? 'on average' : 'of what its rows carry, on average'}`
+      ? `${weightText}${operation.normalizes ? '' : ' of what its rows carry,'}${averageNote || ' on average'}`
       : isBelowUniform(claim)
-        ? `a weight of ${weightText} at most, the most that any head gives it`
-        : `a mean weight of ${weightText}`;
+        ? `a weight of ${weightText} at most${averageNote}, the most that any head gives it`
+        : `a mean weight of ${weightText}${averageNote}`;
     const sumsNote = claim.isShare
       ? isFirstHidden(frame)
         ? ''
@@ -216,12 +220,14 @@ export const attention: View = {
       : `; rows sum to ${sumWords(claim.rowSum)} on average`;
     const { side, block } = gridOf(frame);
     const blocksNote = frame.pooled
-      ? `, as ${side} by ${side} means over blocks of ${block} by ${block} tokens`
+      ? `, as ${side} by ${side} means over blocks of ${block} by ${block} tokens${firstPromptWords(frame)}`
       : '';
     const opening = isFirstPromptOnly ? `In the first of ${frame.sequences} prompts the` : 'The';
+    const key = firstKey(frame);
+    const firstText = !averageNote || isCommonToken(frame, key) ? `, ${quote(frame, key)},` : '';
     return (
-      `Attention weights of ${headWords(at, frame)} of ${title}: ${T} queries by ${T} keys${blocksNote}. ${opening} first token, ` +
-      `${quote(frame, firstKey(frame))}, receives ${receivedWords}${sumsNote}.${shortNote}`
+      `Attention weights of ${headWords(at, frame)} of ${title}: ${T} queries by ${T} keys${blocksNote}. ${opening} first token` +
+      `${firstText} receives ${receivedWords}${sumsNote}.${shortNote}`
     );
   },
   draw(root, { set, point, pointed, effect }) {

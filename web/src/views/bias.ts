@@ -1,10 +1,24 @@
 /** Draws the attention on the bias key, a learned key without a token that may receive what a sink would. */
-import { ofHead } from '../frame';
+import { ofHead, promptCountOf, type Frame, type Head } from '../frame';
 import { sequential } from '../plot/color';
 import { quantity } from '../save/numbers';
-import { headsWords, headWords, formatPercent, formatValue } from '../words';
+import {
+  averageWords,
+  firstPromptWords,
+  headsWords,
+  headWords,
+  formatPercent,
+  formatValue,
+} from '../words';
 import { createHeadsDraw } from './head_map';
 import type { View } from '../page/view';
+
+/** Returns the row sums of the prompt whose bias weights are drawn; undefined if only their means are known. */
+function rowSumsOf(frame: Frame, at: Head): Float32Array | undefined {
+  const { tensors, operation } = frame;
+  if (promptCountOf(frame, 'row_mass') === 1) return ofHead(tensors.row_mass!, at);
+  return operation.normalizes ? ofHead(tensors.att_bias!, at).map((x) => 1 - x) : undefined;
+}
 
 export const bias: View = {
   name: 'bias',
@@ -24,28 +38,31 @@ export const bias: View = {
   ],
   says: (frame) =>
     `The bias key receives more than ${formatPercent(frame.eps, 0)} of the attention in ` +
-    `${headsWords(frame, frame.tensors.sink_ratio_bias!.data[0]!)}; largest α∗ ` +
+    `${headsWords(frame, frame.tensors.sink_ratio_bias!.data[0]!)}${averageWords(frame)}; largest α∗ ` +
     `${formatValue(Math.max(...frame.tensors.alpha_bias!.data))}.`,
   draw: createHeadsDraw(
     (frame, at) => bias.says(frame, at),
-    (frame, { at, theme }) => ({
-      heads: {
-        data: frame.tensors.alpha_bias!.data,
-        scale: sequential(theme),
-        symbol: 'α∗',
-        label: `Attention on the bias key in every head of ${frame.title}. ${bias.says(frame, at)}`,
-      },
-      tokenChart: {
-        kind: 'lines',
-        xLabel: 'query t',
-        yLabel: 'weight',
-        domain: [0, 1],
-        label: `Weight of the bias key and of all tokens by query, ${headWords(at, frame)} of ${frame.title}`,
-        series: [
-          { name: 'bias key', color: '--sink', values: ofHead(frame.tensors.att_bias!, at) },
-          { name: 'all tokens', color: '--query', values: ofHead(frame.tensors.row_mass!, at) },
-        ],
-      },
-    }),
+    (frame, { at, theme }) => {
+      const rowSums = rowSumsOf(frame, at);
+      return {
+        heads: {
+          data: frame.tensors.alpha_bias!.data,
+          scale: sequential(theme),
+          symbol: 'α∗',
+          label: `Attention on the bias key in every head of ${frame.title}. ${bias.says(frame, at)}`,
+        },
+        tokenChart: {
+          kind: 'lines',
+          xLabel: `query t${firstPromptWords(frame)}`,
+          yLabel: 'weight',
+          domain: [0, 1],
+          label: `Weight of the bias key and of all tokens by query${firstPromptWords(frame)}, ${headWords(at, frame)} of ${frame.title}`,
+          series: [
+            { name: 'bias key', color: '--sink', values: ofHead(frame.tensors.att_bias!, at) },
+            ...(rowSums ? [{ name: 'all tokens', color: '--query', values: rowSums }] : []),
+          ],
+        },
+      };
+    },
   ),
 };

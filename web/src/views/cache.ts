@@ -1,10 +1,17 @@
 /** Draws how long each head's cache keeps each key, in a row for each head. */
-import { headAt, isCommonToken, mean, modelHead, type Frame } from '../frame';
+import { headAt, mean, modelHead, promptCountOf, type Frame } from '../frame';
 import { sequential } from '../plot/color';
 import { createHeatmap } from '../plot/heatmap';
 import { drawLegend } from '../plot/legend';
 import { quantity } from '../save/numbers';
-import { capitalize, headName, formatPercent, quote } from '../words';
+import {
+  averageWords,
+  capitalize,
+  firstPromptWords,
+  headName,
+  formatPercent,
+  quote,
+} from '../words';
 import { editFields, settingName } from './settings';
 import { cacheLast, addElement, setText, type View } from '../page/view';
 
@@ -30,10 +37,17 @@ export const cache: View = {
     quantity('keeps_first', ['layer', 'head'], tensors.keeps_first!),
   ],
   says: (frame) => {
-    const { data } = frame.tensors.keeps_first!;
-    const share = mean(data);
-    const count = Math.round(data.length * share);
-    return `${capitalize(settingName(frame))}: ${count} of ${data.length} heads (${formatPercent(share, 0)}) keep the first token${isCommonToken(frame, 0) ? `, ${quote(frame, 0)},` : ''} until the end.`;
+    const { evicted, keeps_first } = frame.tensors;
+    const keptKeys = Array.from(keeps_first!.data, (_, i) =>
+      Number.isNaN(evicted!.data[i * frame.T]),
+    );
+    const count = keptKeys.filter(Boolean).length;
+    const sequences = promptCountOf(frame, 'keeps_first');
+    const meanNote =
+      sequences > 1
+        ? `; ${formatPercent(mean(keeps_first!.data), 0)} do${averageWords({ sequences })}`
+        : '';
+    return `${capitalize(settingName(frame))}${firstPromptWords(frame)}: ${count} of ${keptKeys.length} heads (${formatPercent(count / keptKeys.length, 0)}) keep the first token, ${quote(frame, 0)}, until the end${meanNote}.`;
   },
   draw(root, { set, point }) {
     const captionElement = addElement(root, 'caption', 'p');

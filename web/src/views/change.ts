@@ -80,7 +80,14 @@ export const change: View = {
     return [
       quantity('loss_change_at', ['token'], { shape: [T], data: lossChange(frame, base) }),
       quantity('alpha_1_change', ['layer', 'head'], { shape: [L, H], data: alpha }),
-      ...(map ? [quantity(`${name}_change`, axes, { shape: [side, side], data: map })] : []),
+      ...(map
+        ? [
+            {
+              ...quantity(`${name}_change`, axes, { shape: [side, side], data: map }),
+              sequences: 1,
+            },
+          ]
+        : []),
     ];
   },
   says: (frame, at) => {

@@ -52,8 +52,8 @@ function superWeightWords(frame: Frame): string {
   if (!candidate) return frame.lacks?.super_weight ? ' Its super weight is not recorded.' : '';
   const { layer, row, column, token, share } = candidate;
   return (
-    ` Layer ${layerNumber(frame, layer)} writes the largest activation, into channel ${row} of token ${token}; a single weight ` +
-    `(row ${row}, column ${column} of the down projection) contributes ${formatPercent(share, 0)} of it.`
+    ` Of the outputs of all down projections, the largest is that of layer ${layerNumber(frame, layer)} in channel ${row} of token ${token}; a single weight ` +
+    `(row ${row}, column ${column} of this projection) contributes ${formatPercent(share, 0)} of it.`
   );
 }
 
@@ -63,7 +63,7 @@ function peakWords(
 ) {
   const kurtosis = frame.tensors.kurtosis!.data[layer]!;
   return (
-    `${capitalize(stateWords(layer))}, the largest activation is ${formatValue(size, 1)}, ${formatValue(size / median, 0)}× the median: ` +
+    `${capitalize(stateWords(layer))}, the largest activation of the residual stream is ${formatValue(size, 1)}, ${formatValue(size / median, 0)}× the median: ` +
     `channel ${channel} of token ${token}, ${quote(frame, token)}. Kurtosis ${formatValue(kurtosis, 0)} ` +
     `(${frame.sequences > 1 ? `mean over ${frame.sequences} prompts; ` : ''}a normal distribution has 3).${superWeightWords(frame)}`
   );

@@ -17,6 +17,7 @@ import {
   headWords,
   formatPercent,
   shareWords,
+  textsWords,
   tooShortNote,
   verdictOf,
 } from '../words';
@@ -72,7 +73,7 @@ export const sinkCount = (frame: Frame): number =>
 function dormantWords(heads: readonly LabeledHead[], frame: Frame): string {
   const verdict = verdictOf(frame);
   if (!verdict.conclusive) return tooShortNote(verdict, frame.T, frame.eps);
-  return `${heads.filter(({ dormant }) => dormant).length} of ${heads.length} heads are dormant on this text: each has a sink, and the model predicts as well without it.`;
+  return `${heads.filter(({ dormant }) => dormant).length} of ${heads.length} heads are dormant on ${textsWords(frame)}: each has a sink, and the model predicts as well without it.`;
 }
 
 function changeWords(heads: readonly LabeledHead[], frame: Frame, { layer, head }: Head): string {

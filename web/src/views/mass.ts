@@ -1,7 +1,7 @@
 /** Draws the sum of each query's attention weights. */
 import { firstKey, largestMagnitude, ofHead, selectedHead, type Frame, type Head } from '../frame';
 import { quantity } from '../save/numbers';
-import { firstTokenSubscript, headWords, formatValue } from '../words';
+import { averageWords, firstTokenSubscript, headWords, formatValue } from '../words';
 import type { View } from '../page/view';
 import { createChartDraw } from './chart_draw';
 
@@ -13,7 +13,7 @@ export const mass: View = {
   question: 'Do rows sum to 1?',
   how:
     'The sum of a query’s attention weights. Softmax rows always sum to 1. Where a row may sum to almost 0, ' +
-    'a large share on the first token can write almost nothing. The curve shows the first prompt.',
+    'a large share on the first token can write almost nothing. Over several prompts the curve is their mean.',
   formula: 'mass(t) = Σₖ A[t, k]',
   reads: ['row_mass', 'row_mass_summary', 'alpha_raw'],
   numbers: (frame, at) => [
@@ -24,7 +24,7 @@ export const mass: View = {
     const [average, minimum, maximum] = ofHead(tensors.row_mass_summary!, at);
     const rawAlpha = ofHead(tensors.alpha_raw!, at)[firstKey(frame)]!;
     return (
-      `${headWords(at, frame)}: mean ${formatValue(average!)}, min ${formatValue(minimum!)}, max ${formatValue(maximum!)}; ` +
+      `${headWords(at, frame)}${averageWords(frame)}: mean ${formatValue(average!)}, min ${formatValue(minimum!)}, max ${formatValue(maximum!)}; ` +
       `unnormalized α${firstTokenSubscript(frame)} ${formatValue(rawAlpha, 3)}.`
     );
   },

@@ -14,11 +14,14 @@ export const next: View = {
   optional: ['next'],
   fits: (frame) => !isBidirectional(frame),
   numbers: ({ next: predictions }) => [
-    labeledQuantity(
-      'probability',
-      'rank',
-      predictions.map(({ text, probability }) => [text, probability]),
-    ),
+    {
+      ...labeledQuantity(
+        'probability',
+        'rank',
+        predictions.map(({ text, probability }) => [text, probability]),
+      ),
+      sequences: 1,
+    },
   ],
   says: ({ tensors, sequences, generated, lacks }) => {
     const loss = tensors.loss_mean!.data[0]!;

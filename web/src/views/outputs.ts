@@ -68,12 +68,12 @@ export type OutputNorms = ReturnType<typeof outputNormsOf>;
 export const writesLittle = ({ selectedNorm, othersMean }: OutputNorms): boolean =>
   selectedNorm < othersMean / 2;
 
-export function outputWords(outputNorms: OutputNorms): string {
+export function outputWords(outputNorms: OutputNorms, frame: Pick<Frame, 'sequences'>): string {
   const { selectedNorm, othersMean } = outputNorms;
-  if (writesLittle(outputNorms)) return 'This head writes little.';
-  return selectedNorm < othersMean
-    ? 'This head writes somewhat less than the others.'
-    : 'This head writes no less than the others.';
+  const amount = writesLittle(outputNorms)
+    ? 'little'
+    : `${selectedNorm < othersMean ? 'somewhat' : 'no'} less than the others`;
+  return `This head writes ${amount}${firstPromptWords(frame)}.`;
 }
 
 function exceptionWords(outputNorms: OutputNorms): string {
@@ -102,7 +102,7 @@ function sentence(frame: Frame, at: Head): string {
     Number.isFinite(sinkMean) && Number.isFinite(noSinkMean)
       ? ` ${sinkHeads} the first token more than ${formatPercent(frame.eps, 0)} (red) ${sinkCount > 1 ? 'write' : 'writes'} ${formatValue(sinkMean)} on average, the other ${headCount - sinkCount} (gray) write ${formatValue(noSinkMean)}${exceptionWords(outputNorms)}.`
       : '';
-  return `${outputWords(outputNorms)} The output of ${headWords(at, frame)} has a mean length of ${formatValue(selectedNorm)}${firstPromptWords(frame)}, that of the other heads ${formatValue(othersMean)}.${groupNote}`;
+  return `${outputWords(outputNorms, frame)} The output of ${headWords(at, frame)} has a mean length of ${formatValue(selectedNorm)}${firstPromptWords(frame)}, that of the other heads ${formatValue(othersMean)}.${groupNote}`;
 }
 
 export const outputs: View = {
@@ -139,7 +139,7 @@ export const outputs: View = {
       const caption = sentence(frame, at);
       setText(
         captionElement,
-        isAnswered ? caption.replace(`${outputWords(outputNorms)} `, '') : caption,
+        isAnswered ? caption.replace(`${outputWords(outputNorms, frame)} `, '') : caption,
       );
       grid.style.setProperty('--heads', String(H));
       const drawBar = (layer: number, head: number) => {

@@ -1,12 +1,21 @@
 /** Draws how much later tokens change when one token is replaced, with and without the start token. */
 import type { Tensor } from 'sinkscope';
-import { largestMagnitude, mean, type Frame } from '../frame';
+import { isCommonToken, largestMagnitude, mean, type Frame } from '../frame';
 import { sequential, type Scale } from '../plot/color';
 import { createHeatmap } from '../plot/heatmap';
 import { drawLegend } from '../plot/legend';
 import { exchangeOf } from '../run/measurements';
 import { quantity } from '../save/numbers';
-import { capitalize, formatPercent, quote, formatValue, stateWords, tokenWord } from '../words';
+import {
+  capitalize,
+  commonQuote,
+  formatPercent,
+  meanWords,
+  quote,
+  formatValue,
+  stateWords,
+  tokenWord,
+} from '../words';
 import { cacheLast, addElement, setText, type View } from '../page/view';
 
 /** Returns which token of the first prompt is replaced, and by which one. */
@@ -63,9 +72,14 @@ function sentence(frame: Frame): string {
     lastBareMixing === undefined
       ? ''
       : ` The root-mean-square distance of a token from the mean over tokens is ${formatValue(tensors.mixing!.data[architecture.L]!, 1)}, and ${formatValue(lastBareMixing, 1)} without the first token.`;
+  // Each prompt has one of its own tokens replaced by another one of its own.
+  const exchangeWords =
+    frame.sequences > 1
+      ? `token ${exchange.at}${isCommonToken(frame, exchange.at) ? `, ${quote(frame, exchange.at)},` : ''} of each prompt by another of its tokens`
+      : `token ${exchange.at}, ${quote(frame, exchange.at)}, by “${tokenWord(replacement)}”`;
   return (
-    `Replacing token ${exchange.at}, ${quote(frame, exchange.at)}, by “${tokenWord(replacement)}”${frame.sequences > 1 ? ' in the first prompt' : ''}: after the last layer the residual stream of a later ` +
-    `token changes on average by ${changePhrases.join(', ')}.${mixingNote}`
+    `Replacing ${exchangeWords}: after the last layer the residual stream of a later ` +
+    `token changes${meanWords(frame)} by ${changePhrases.join(', ')}.${mixingNote}`
   );
 }
 
@@ -116,7 +130,7 @@ export const reach: View = {
           describe: ({ row, col }) =>
             row < 0 || col < 0
               ? ''
-              : `${stateWords(row)}, token ${col} ${quote(frame, col)}: ${formatPercent(data[row * T + col]!)}`,
+              : `${stateWords(row)}, token ${col}${commonQuote(frame, col)}: ${formatPercent(data[row * T + col]!)}`,
         });
       };
     });

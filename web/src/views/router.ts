@@ -1,11 +1,11 @@
 /** Draws which experts each token is routed to, to show whether the first token has experts of its own. */
-import { alphaOfKey, layerNumber, mean, modelHead, type Frame } from '../frame';
+import { alphaOfKey, layerNumber, mean, modelHead, promptCountOf, type Frame } from '../frame';
 import { drawChart } from '../plot/chart';
 import { sequential } from '../plot/color';
 import { createHeatmap, type Cell } from '../plot/heatmap';
 import { drawLegend } from '../plot/legend';
 import { quantity } from '../save/numbers';
-import { formatPercent, quote, formatValue } from '../words';
+import { firstPromptWords, formatPercent, quote, formatValue } from '../words';
 import { cacheLast, addElement, setText, type View } from '../page/view';
 
 /** Returns the weight of each expert for one token, [E]; 0 for an expert that was not chosen. */
@@ -57,6 +57,13 @@ export function expertsOf(frame: Frame, layer: number, token: number): number[] 
     .map(([e]) => e);
 }
 
+/** Returns the first token's alpha in every head of the first prompt; undefined if only its means are known. */
+function firstAlphasOf(frame: Frame): Float32Array | undefined {
+  if (promptCountOf(frame, 'alpha') === 1) return alphaOfKey(frame, 0);
+  const { L, H } = frame.architecture;
+  return frame.tensors.first_alphas?.data.slice(0, L * H) as Float32Array | undefined;
+}
+
 function sentence(frame: Frame, layer: number): string {
   const expertSet = (token: number) =>
     expertsOf(frame, layer, token)
@@ -70,10 +77,11 @@ function sentence(frame: Frame, layer: number): string {
     : '';
   const weights = weightsOf(frame, layer, 0);
   const experts = expertsOf(frame, layer, 0).map((e) => `${e} (${formatValue(weights[e]!)})`);
-  const largestAlpha = Math.max(...alphaOfKey(frame, 0));
+  const alphas = firstAlphasOf(frame);
+  const alphaNote = alphas ? ` Its largest α₁: ${formatValue(Math.max(...alphas))}.` : '';
   return (
-    `Layer ${layerNumber(frame, layer)}: the first token, ${quote(frame, 0)}, is routed to expert ${experts.join(' and ')}` +
-    `${sameNote}. Its largest α₁: ${formatValue(largestAlpha)}.`
+    `Layer ${layerNumber(frame, layer)}${firstPromptWords(frame)}: the first token, ${quote(frame, 0)}, is routed to expert ${experts.join(' and ')}` +
+    `${sameNote}.${alphaNote}`
   );
 }
 

@@ -58,6 +58,7 @@ export const unmasking: View = {
     isMasked(frame)
       ? {
           T: addMasks(frame, masked).length,
+          sequences: 1,
           ...(hiddenKey === 'none'
             ? {}
             : { class: 'counterfactual', title: `${frame.title}, ${HIDDEN_KEY_WORDS[hiddenKey]}` }),

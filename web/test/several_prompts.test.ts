@@ -1,0 +1,239 @@
+// @vitest-environment happy-dom
+/** Over several prompts a frame has means of some numbers and others of the first prompt only: sentences say which. */
+import { describe, expect, it, vi } from 'vitest';
+import { answerOf, comparisonAnswer } from '../src/answers';
+import { defaults } from '../src/ask/state';
+import type { Frame } from '../src/frame';
+import { numbersOf, sequencesOf } from '../src/page/view';
+import { choiceOf, viewNamed } from '../src/views/index';
+import { drawView } from './drawn';
+import { frameOf, tensor } from './fixture';
+
+vi.mock('../src/plot/heatmap', async () => (await import('./drawn')).plots.heatmap);
+vi.mock('../src/plot/chart', async () => (await import('./drawn')).plots.chart);
+
+const at = { layer: 1, head: 0 };
+/** Prompts that begin alike and then differ. */
+const ids = [
+  [0, 5, 6],
+  [0, 6, 5],
+  [0, 7, 8],
+];
+/** Returns a frame over three prompts. */
+const meansOf = (
+  means: Frame['tensors'],
+  { ofFirst = {}, ...change }: Partial<Frame> & { readonly ofFirst?: Frame['tensors'] } = {},
+): Frame =>
+  frameOf(
+    {
+      ...{ sequences: 3, ids },
+      spread: Object.fromEntries(
+        ['alpha', 'sink_ratio', ...Object.keys(means)].map((name) => [name, new Float32Array()]),
+      ),
+      ...change,
+    },
+    { ...means, ...ofFirst },
+  );
+const says = (name: string, frame: Frame) => viewNamed(name).says(frame, at, defaults);
+
+describe('over several prompts', () => {
+  it('influence says that each prompt has one of its tokens replaced', () => {
+    const tokens = ['<s>', ' a', ' b', ' c', ' d'].map((text, id) => ({
+      ...{ id, text, start: 0, end: 0, special: !id },
+    }));
+    const prompts = (second: number[]) => ({ T: 5, tokens, ids: [[0, 1, 2, 3, 4], second] });
+    const reach = (second: number[]) =>
+      meansOf(
+        {
+          reach: tensor([3, 5], [...Array(10).fill(0), 0, 0, 0, 1, 0.25]),
+          reach_bare: tensor([0], []),
+          mixing: tensor([3], [1, 2, 8]),
+          mixing_bare: tensor([0], []),
+        },
+        { ...prompts(second), sequences: 2 },
+      );
+    expect(says('reach', reach([0, 4, 2, 1, 3]))).toBe(
+      'Replacing token 3 of each prompt by another of its tokens: after the last layer the residual stream of a later token ' +
+        'changes on average over 2 prompts by 25.0% of its norm with “<s>” first.',
+    );
+    expect(says('reach', reach([0, 4, 2, 3, 1]))).toMatch(/^Replacing token 3, “c”, of each/);
+    const view = drawView(viewNamed('reach'), reach([0, 4, 2, 1, 3]));
+    expect(view.says('0,2 0,3')).toEqual([
+      'at the embedding, token 2 “b”: 0.0%',
+      'at the embedding, token 3: 0.0%',
+    ]);
+  });
+
+  it('the bias key’s chart has row sums of the prompt whose weights it shows, or none', () => {
+    const att_bias = tensor([2, 2, 3], [0, 0, 0, 0, 0, 0, 0.75, 0.5, 0.25, 0, 0, 0]);
+    const bias = (change: Partial<Frame> = {}) =>
+      drawView(
+        viewNamed('bias'),
+        meansOf(
+          {
+            sink_ratio_bias: tensor([1], [0.25]),
+            alpha_bias: tensor([2, 2], [0.5, 0.25, 0.75, 0]),
+            row_mass: tensor([2, 2, 3], Array(12).fill(0.125)),
+          },
+          { ofFirst: { att_bias }, ...change },
+        ),
+      );
+    expect(bias().lines()).toEqual([
+      ['bias key', 0.75, 0.5, 0.25],
+      ['all tokens', 0.25, 0.5, 0.75],
+    ]);
+    expect(bias().charts()[0]!.xLabel).toBe('query t on the first prompt');
+    expect(bias().text('.caption')).toContain('1 of the 4 heads on average over 3 prompts;');
+    const { operation } = frameOf();
+    expect(bias({ operation: { ...operation, normalizes: false } }).lines()).toEqual([
+      ['bias key', 0.75, 0.5, 0.25],
+    ]);
+  });
+
+  it('the gate’s mean is told from the gates of the first prompt', () => {
+    const gate = tensor([2, 2, 3], [0, 0, 0, 0, 0, 0, 1, 0.25, 0.5, 0, 0, 0]);
+    const frame = meansOf(
+      { gate_mean: tensor([2, 2], [0.5, 0.25, 0.125, 0.125]) },
+      { ofFirst: { gate } },
+    );
+    expect(says('gate', frame)).toBe(
+      'Mean gate over all heads and 3 prompts: 0.25, from 0.13 to 0.50. head L1H0 on the first prompt: 1.00 at the first ' +
+        'token, 0.38 at the others.',
+    );
+    expect(drawView(viewNamed('gate'), frame).charts()[0]).toMatchObject({
+      xLabel: 'token t on the first prompt',
+      label: 'Gate by token on the first prompt, head L1H0 of Softmax model',
+    });
+  });
+
+  it('the router’s sentence has the first prompt’s α₁, or none', () => {
+    const router = tensor([2, 3, 2], [1, 0, 0, 1, 0, 1, 1, 0, 0, 1, 0, 1]);
+    const architecture = { ...frameOf().architecture, E: 2 };
+    const routed = (ofFirst: Frame['tensors']) =>
+      says('router', meansOf({}, { architecture, ofFirst: { router, ...ofFirst } }));
+    const first_alphas = tensor([2, 4], [0.1, 0.2, 0.25, 0.1, 0.75, 0.75, 0.75, 0.75]);
+    expect(routed({ first_alphas })).toBe(
+      'Layer 1 on the first prompt: the first token, “<s>”, is routed to expert 0 (1.00); 0% of the other tokens use the ' +
+        'same. Its largest α₁: 0.25.',
+    );
+    expect(routed({})).toMatch(/use the same\.$/);
+  });
+
+  it('the cache’s sentence counts the heads that its map shows, and gives the mean beside it', () => {
+    const evicted = Array.from({ length: 12 }, (_, i) => (i === 3 ? 2 : NaN));
+    const frame = meansOf(
+      { keeps_first: tensor([2, 2], [0.5, 0.25, 0.25, 0]) },
+      {
+        ofFirst: { evicted: tensor([2, 2, 3], evicted) },
+        edits: [{ kind: 'evict', policy: 'window', budget: 2 }],
+        labels: ['evict'],
+        choices: [{ policy: 'window' }],
+      },
+    );
+    expect(says('cache', frame)).toBe(
+      'Last 2 on the first prompt: 3 of 4 heads (75%) keep the first token, “<s>”, until the end; 25% do on average over 3 prompts.',
+    );
+  });
+
+  it('row sums and the curve below them are means', () => {
+    const frame = meansOf({
+      row_mass: tensor([2, 2, 3], Array(12).fill(0.5)),
+      alpha_raw: tensor([2, 2, 3], Array(12).fill(0.125)),
+    });
+    expect(says('mass', frame)).toMatch(/^head L1H0 on average over 3 prompts: mean 0\.50/);
+    expect(viewNamed('mass').how).not.toContain('first prompt');
+  });
+
+  it('an answer about the first prompt says so, above sentences about means', () => {
+    const tensors = {
+      att: tensor([3, 3], [1, NaN, NaN, 0.9, 0.1, NaN, 0.9, 0.05, 0.05]),
+      qk_cos: tensor([3, 3], [0, NaN, NaN, 0.6, -0.5, NaN, 0.6, -0.5, 0]),
+      key_norm: tensor([2, 2, 3], Array(12).fill(1)),
+    };
+    const next = [{ text: ' sea', probability: 0.5 }];
+    const head_out = tensor([2, 2, 3, 1], [...Array(7).fill(1), 0.1, 0.1, ...Array(3).fill(1)]);
+    const answer = (view: string, sequences: number) => {
+      const frame = meansOf(
+        {},
+        { head: { ...at, tensors }, next, sequences, ofFirst: { head_out } },
+      );
+      return answerOf(choiceOf(view, [frame]), frame, at, defaults);
+    };
+    const firstPromptAnswers = [
+      ['attention', 'almost every token attends to the first one.'],
+      [
+        'arrows',
+        'every later token’s query points towards the first key and away from the others.',
+      ],
+      ['next', 'the model’s first guess for the next token is “sea”.'],
+    ] as const;
+    for (const [view, words] of firstPromptAnswers) {
+      expect(answer(view, 3)).toBe(`On the first prompt, ${words}`);
+      expect(answer(view, 1)).toBe(words.charAt(0).toUpperCase() + words.slice(1));
+    }
+    expect([3, 1].map((sequences) => answer('outputs', sequences))).toEqual([
+      'This head writes little on the first prompt.',
+      'This head writes little.',
+    ]);
+    const shortTexts = meansOf({ alpha_uniform: tensor([3], [0.5, 0, 0]) });
+    expect(answerOf(choiceOf('sinks', [shortTexts]), shortTexts, at, defaults)).toBe(
+      'These texts are too short to distinguish sinks from uniform attention.',
+    );
+  });
+
+  it('the number of a map of blocks is told to be a mean, and of no prompt’s token', () => {
+    const map = (change: Partial<Frame> = {}) =>
+      says('attention', meansOf({}, { pooled: 2, ...change }));
+    expect(map()).toMatch(
+      /as 2 by 2 means over blocks of 2 by 2 tokens on the first prompt\. The first token, “<s>”, receives 90% on average over 3 prompts; uniform/,
+    );
+    const differing = ids.map((prompt, i) => [i, ...prompt.slice(1)]);
+    expect(map({ ids: differing })).toContain('The first token receives 90% on average over 3');
+    expect(map({ sequences: 1 })).toMatch(
+      /2 by 2 tokens\. The first token, “<s>”, receives 90% on average; uniform/,
+    );
+    const operation = { ...frameOf().operation, normalizes: false };
+    const alpha_raw = tensor([2, 2, 3], [0, 0, 0, 0.6, 0, 0, 0.4, 0, 0, 0, 0, 0]);
+    expect(map({ operation, ofFirst: { alpha_raw } } as never)).toContain(
+      'receives a mean weight of 40% on average over 3 prompts;',
+    );
+  });
+
+  it('findings are about these texts', () => {
+    const heads = (x: number) => tensor([2, 2], Array(4).fill(x));
+    const frame = meansOf({ effect: heads(0), first_share: heads(0.9), contribution: heads(0.1) });
+    expect(says('effects', frame)).toMatch(/^4 of 4 heads are dormant on these texts: each/);
+    const weak = meansOf({ sink_ratio: tensor([3], [0, 0, 0]) });
+    expect(comparisonAnswer([weak, weak])).toBe('None of these models has a sink on these texts.');
+  });
+
+  it('each saved quantity has its own number of prompts', () => {
+    const zeros = (...shape: number[]) =>
+      tensor(shape, Array(shape.reduce((a, b) => a * b, 1)).fill(0));
+    const countsOf = (name: string, frame: Frame) => {
+      const view = viewNamed(name);
+      const sequences = sequencesOf(view, frame, defaults);
+      const numbers = numbersOf(view, frame, { at, state: defaults, sequences });
+      return [sequences, ...numbers.map((quantity) => `${quantity.name} ${quantity.sequences}`)];
+    };
+    const gates = meansOf({ gate_mean: zeros(2, 2) }, { ofFirst: { gate: zeros(2, 2, 3) } });
+    expect(countsOf('gate', gates)).toEqual([3, 'gate_mean undefined', 'gate 1']);
+    expect(countsOf('gate', { ...gates, sequences: 1 })).toEqual([
+      ...[1, 'gate_mean undefined', 'gate undefined'],
+    ]);
+    const ofFirst = { evicted: zeros(2, 2, 3) };
+    expect(countsOf('cache', meansOf({ keeps_first: zeros(2, 2) }, { ofFirst }))).toEqual([
+      ...[1, 'evicted undefined', 'keeps_first 3'],
+    ]);
+    const next = [{ text: ' sea', probability: 0.5 }];
+    expect(countsOf('next', meansOf({ loss_mean: zeros(1) }, { next }))).toEqual([
+      ...[3, 'probability 1'],
+    ]);
+    const head = { ...at, tensors: { att: zeros(3, 3) } };
+    const base = meansOf({ loss_at: zeros(3) }, { head });
+    const edits = [{ kind: 'hide_key', key: 0 }] as never;
+    expect(countsOf('change', { ...base, edits, labels: ['hide'], base })).toEqual([
+      ...[3, 'loss_change_at undefined', 'alpha_1_change undefined', 'weight_change 1'],
+    ]);
+  });
+});
