@@ -18,6 +18,7 @@ import {
 } from '../src/lab/settings';
 import {
   captionWords,
+  claimWords,
   shownHead,
   recentMean,
   shortVerdictWords,
@@ -460,6 +461,16 @@ describe('the sentence about a fine-tuned model', () => {
     };
     return { ...withName(lab as unknown as Lab, name), operation: operations[0] };
   };
+
+  it('asks before training what changes, since a trained model may begin with its sink', () => {
+    const askOf = (leftRun: string, isRunning = false) =>
+      claimWords({ leftRun, rightRun: `${leftRun},steps:9` }, isRunning);
+    expect(askOf('from:relu,steps:8')).toBe(
+      'Both models start from trained weights. Press Train: how do the first columns of their maps change?',
+    );
+    expect(askOf('from:relu,steps:8', true)).toMatch(/weights\. How do the first columns/);
+    expect(askOf('width:32')).toMatch(/does the first column of their maps become a sink\?$/);
+  });
 
   it('compares the first step with the weights after the last, and names the head', () => {
     const pair = [fineTune('from:softmax', 'a'), fineTune('from:relu,head:1', 'b')] as const;

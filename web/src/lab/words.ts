@@ -170,6 +170,9 @@ function lossWords(pair: readonly [NamedLab, NamedLab]): string {
 
 const DEFAULT_CLAIM =
   'Two models with the same task and seed. Press Train: does the first column of their maps become a sink?';
+/** A trained model may have its sink before the first step. */
+const DEFAULT_FINE_TUNE_CLAIM =
+  'Both models start from trained weights. Press Train: how do the first columns of their maps change?';
 
 /** Says what to look for while the models train, and before that also to press Train. */
 export function claimWords(
@@ -179,7 +182,7 @@ export function claimWords(
   const preset = [...fromScratch, ...fineTune].find(
     (one) => one.leftRun === leftRun && one.rightRun === rightRun,
   );
-  const claim = preset?.claim ?? DEFAULT_CLAIM;
+  const claim = preset?.claim ?? (isFineTune(leftRun) ? DEFAULT_FINE_TUNE_CLAIM : DEFAULT_CLAIM);
   return isRunning
     ? claim.replace(/Press Train(?:: |, and )(.)/, (_, letter: string) => letter.toUpperCase())
     : claim;
