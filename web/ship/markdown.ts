@@ -347,11 +347,12 @@ function sentencesOf(node: Node): { readonly text: string; readonly figures: rea
 }
 
 /** Matches a phrase with which a sentence names its text, so that its numbers need not hold for other texts. */
-const TEXT_REFERENCE = /\b(?:this|the (?:first|same)) (?:text|step)\b|\bon the text in\b/i;
+const TEXT_REFERENCE =
+  /\b(?:this|the (?:first|same)) (?:text|step)\b|\bon the text in\b|\bthis lesson’s prompt\b/i;
 
 function directives(slug: string, parts: LessonParts) {
   const prefix = picturesPrefix(slug);
-  /** Figures whose text or step the reader can change. */
+  /** Figures whose text, step or prompt the reader can change. */
   const changingFigures = new Set<string>();
   const normalizedFigures = new Set<string>();
   let group = 0;
@@ -580,7 +581,8 @@ function directives(slug: string, parts: LessonParts) {
   };
   const classifyFigures = (node: Node): void => {
     const { id = '', controls = '' } = node.attributes ?? {};
-    if (node.name === 'figure' && /\b(?:text|step)\b/.test(controls)) changingFigures.add(id);
+    const hasControl = node.name === 'figure' && /\b(?:text|step)\b/.test(controls);
+    if (hasControl || node.name === 'write') changingFigures.add(id);
     if (node.name === 'figure' && node.attributes?.normalize === 'yes') normalizedFigures.add(id);
     node.children?.forEach(classifyFigures);
   };

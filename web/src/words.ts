@@ -368,14 +368,19 @@ export function findingWords(frame: Frame, at: Head): string {
   const sumsSentence = normalizes
     ? ''
     : ` Rows need not sum to 100%: they sum to ${sumWords(meanRowSum(frame))} on average.`;
-  const sinkClause =
-    verdict.sink > 0 ? ': such a head has an attention sink' : ', so none has an attention sink';
+  const hasSink = verdict.sink > 0;
+  const isMean = frame.sequences > 1 && hasSink;
+  const noneWords = L * H > 1 ? 'none has an' : 'it has no';
+  const sinkClause = hasSink
+    ? ': such a head has an attention sink'
+    : `, so ${noneWords} attention sink`;
   const headCountWords = headsWords(frame, verdict.sink);
+  const countWords = isMean ? `On average ${headCountWords}` : capitalize(headCountWords);
+  // If there is one head, its share of the heads is a share of the prompts.
+  const onlyHeadWords = isMean ? `In ${formatPercent(verdict.sink, 0)} of the prompts it` : 'It';
   const subjectWords =
-    frame.sequences > 1 && verdict.sink > 0
-      ? `On average ${headCountWords}`
-      : capitalize(headCountWords);
-  const countSentence = `${subjectWords} give it more than ${formatPercent(frame.eps, 0)}${basisWords}${sinkClause}.`;
+    L * H > 1 ? `${countWords} give` : `${onlyHeadWords} ${hasSink ? 'gives' : 'does not give'}`;
+  const countSentence = `${subjectWords} ${L * H > 1 ? 'it' : 'the first token'} more than ${formatPercent(frame.eps, 0)}${basisWords}${sinkClause}.`;
   return `${sentence} ${countSentence}${sumsSentence}${biasNote(frame)}`;
 }
 

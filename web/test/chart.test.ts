@@ -288,6 +288,30 @@ describe('axes', () => {
     }
   });
 
+  it('draw rounding errors as a flat line between labels that differ', () => {
+    for (const more of [{ log: true }, { tight: true }, {}]) {
+      const sign = 'log' in more || 'tight' in more ? 1 : -1;
+      const noise = [3.999999, 4.000001, 4, 4.0000005].map((value) => sign * value);
+      const { yTicks, marks } = chartOf([line(noise)], more);
+      const heights = marks('circle', 'cy').flat();
+      expect(Math.max(...heights) - Math.min(...heights)).toBeLessThan(0.2);
+      expect(Math.abs(heights[0]! - 83)).toBeLessThan(31);
+      expect([yTicks.length > 1, new Set(yTicks).size]).toEqual([true, yTicks.length]);
+      for (const tick of yTicks) expect(tick.length, tick).toBeLessThan(8);
+    }
+    // A difference of more than a thousandth fills the height.
+    const heights = chartOf([line([4, 4.01])], { log: true })
+      .marks('circle', 'cy')
+      .flat();
+    expect(heights).toEqual([144, 22]);
+  });
+
+  it('have labels that equal their ticks, also from ten thousand on', () => {
+    expect(chartOf([line([0, 15_000])]).yTicks).toEqual(['0', '5k', '1e+4', '1.5e+4']);
+    const { yTicks } = chartOf([line([12_000, 12_500])], { log: true });
+    expect([yTicks.length > 2, new Set(yTicks).size]).toEqual([true, yTicks.length]);
+  });
+
   it('include the range that the caller requests', () => {
     expect(chartOf([line([1, 2])], { domain: [0, 8] }).yTicks.at(-1)).toBe('8');
     expect(chartOf([line([1, 12])], { domain: [0, 8] }).yTicks.at(-1)).toBe('12');

@@ -556,9 +556,12 @@ describe('an error message', () => {
     expect(text('[role=alert] p')).toBe('Softmax model: no such file. Try again');
     button('Try again').click();
     expect(page.queue.retry).toHaveBeenCalledTimes(1);
-    expect(drawNotes({ error: 'Stopped!', frame: frameOf() }).text('p')).toBe(
+    const stopped = { error: 'Stopped!', frame: frameOf() };
+    expect(drawNotes({ ...stopped, isStale: true }).text('p')).toBe(
       'Softmax model: Stopped! The last good result is shown. Try again',
     );
+    // The measurement of a view was stopped: the frame is that of this question, and there is none of an earlier one.
+    expect(drawNotes(stopped).text('p')).toBe('Softmax model: Stopped! Try again');
     expect(drawNotes({ error: 'expected an end (too_slow)' }).text('button')).toBe('Wait longer');
     expect(drawNotes({ frame: frameOf() }).root.textContent).toBe('');
   });
@@ -652,7 +655,7 @@ describe('an error message', () => {
     const error = 'Type a sentence: there is no text yet.';
     const { all, text } = drawNotes({ error }, { error, subject: 'b' });
     expect([all('p').length, text('.wanting'), all('button').length]).toEqual([1, error, 0]);
-    expect(drawNotes({ error, frame: frameOf() }).text('.wanting')).toBe(
+    expect(drawNotes({ error, frame: frameOf(), isStale: true }).text('.wanting')).toBe(
       `${error} The last good result is shown.`,
     );
   });

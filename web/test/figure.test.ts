@@ -445,6 +445,24 @@ describe('exports of a figure', () => {
     expect(saidOf).toEqual([8, 8, 8]);
   });
 
+  it('are offered once the view’s numbers are measured, with the sentences of the subjects that have them', async () => {
+    const says = vi.fn((frame: Frame) => `α has the shape ${frame.tensors.alpha!.shape}`);
+    const { alpha: _, ...tensors } = frameOf().tensors;
+    const unmeasured = sigmoidFrame({ tensors });
+    const { figure, all, save } = drawFigure(entriesFrom(unmeasured), { says });
+    const areOffered = () =>
+      all('.save button').map((button) => !(button as HTMLButtonElement).disabled);
+    // A recording has all that was measured.
+    expect(areOffered()).toEqual([false, false, false, false, true]);
+    figure.update(entriesFrom(frameOf(), unmeasured));
+    expect(areOffered()).toEqual([true, true, true, true, true]);
+    const { subjects } = JSON.parse(await (await save('JSON')).file.text());
+    expect(subjects.map((one: { quantities: object[] }) => one.quantities.length)).toEqual([1, 0]);
+    expect(says.mock.calls.map(([{ title }]) => title)).toEqual(['Softmax model']);
+    figure.update([{ subject: 'softmax', isStale: false }]);
+    expect(areOffered()).toEqual([false, false, false, false, true]);
+  });
+
   it('may be a recording of each subject', async () => {
     const record = vi.fn(async () => new Uint8Array(2500));
     const { click, texts, button } = drawFigure(

@@ -397,6 +397,20 @@ describe('findings about a sink', () => {
     expect(findingWords(frameOf(), at)).toBe(
       'Head L1H0 gives the start token “<s>” 90% of its attention. The mean over all 4 heads is 42%; uniform attention, spread evenly over the tokens that each row sees, would give 10%. 2 of the 4 heads give it more than 30%: such a head has an attention sink.',
     );
+    // A model of one head has no count of heads.
+    const onlyHeadWords = (sink: number, sequences = 1) =>
+      findingWords(
+        frameOf(
+          { sequences, architecture: { ...frameOf().architecture, L: 1, H: 1, G: 1 } },
+          { alpha: tensor([1, 1, 3], [0.9, 0, 0]), sink_ratio: tensor([3], [sink, 0, 0]) },
+        ),
+        { layer: 0, head: 0 },
+      ).replace(/^.*would give 10%\. /, '');
+    expect([onlyHeadWords(1), onlyHeadWords(0), onlyHeadWords(0.25, 8)]).toEqual([
+      'It gives the first token more than 30%: such a head has an attention sink.',
+      'It does not give the first token more than 30%, so it has no attention sink.',
+      'In 25% of the prompts it gives the first token more than 30%: such a head has an attention sink.',
+    ]);
     const operation = { ...frameOf().operation, normalizes: false };
     expect(findingWords(frameOf({ operation }), at)).toMatch(
       /a mean weight of 90%\. As a share of its rows that is 90%.*1 of the 4 heads.*both as a share and as a raw weight.*they sum to 50% on average/,

@@ -18,6 +18,7 @@ import {
 } from '../src/lab/settings';
 import {
   captionWords,
+  claimWords,
   shownHead,
   recentMean,
   shortVerdictWords,
@@ -442,35 +443,59 @@ describe('the head whose map is shown', () => {
 describe('the sentence about a fine-tuned model', () => {
   const fineTune = (text: string, name: string): NamedLab => {
     const { settings } = readSettings(text, rows);
-    const log = [0, 1].map((step) => ({
+    const [before, between, current] = [0, 1, 2].map((step) => ({
       step,
-      first_elsewhere: step ? 0.1 : 0.5,
-      value_ratio: step ? 0.9 : 0.3,
-      loss: 3 - step,
+      first_elsewhere: 0.5 - 0.1 * step,
+      value_ratio: 0.3 + 0.15 * step,
+      loss: 3 - 0.25 * step,
     }));
+    const log = [before, between];
     const data = new Float32Array([1, NaN, 0.8, 0.2, 1, NaN, 0.3, 0.7]);
-    const lab = { settings, log, sample: [0, 5], picture: { data, shape: [1, 2, 2, 2] }, step: 2 };
+    const lab = {
+      settings,
+      log,
+      sample: [0, 5],
+      picture: { data, shape: [1, 2, 2, 2] },
+      step: 2,
+      current,
+    };
     return { ...withName(lab as unknown as Lab, name), operation: operations[0] };
   };
 
-  it('compares the first token’s share before and after fine-tuning, and names the head', () => {
+  it('asks before training what changes, since a trained model may begin with its sink', () => {
+    const askOf = (leftRun: string, isRunning = false) =>
+      claimWords({ leftRun, rightRun: `${leftRun},steps:9` }, isRunning);
+    expect(askOf('from:relu,steps:8')).toBe(
+      'Both models start from trained weights. Press Train: how do the first columns of their maps change?',
+    );
+    expect(askOf('from:relu,steps:8', true)).toMatch(/weights\. How do the first columns/);
+    expect(askOf('width:32')).toMatch(/does the first column of their maps become a sink\?$/);
+  });
+
+  it('compares the first step with the weights after the last, and names the head', () => {
     const pair = [fineTune('from:softmax', 'a'), fineTune('from:relu,head:1', 'b')] as const;
     expect(verdictWords(pair)).toBe(
       'A: attention on the first token (uniform: 6%) 50% → 30%, its value norm relative to the others ' +
         '0.30 → 0.60, loss 3.00 → 2.50. B: attention on the first token (uniform: 6%) 50% → 30%, its value ' +
         'norm relative to the others 0.30 → 0.60, loss 3.00 → 2.50.',
     );
-    for (const [i, loss] of [3.4, 3.9].entries())
-      pair[1].lab.log[i] = { ...pair[1].lab.log[i]!, loss_held: loss };
+    // Only every tenth step of the log has a loss on held-out text.
+    Object.assign(pair[1].lab.log[0]!, { loss_held: 3.4 });
+    Object.assign(pair[1].lab.current!, { loss_held: 3.9 });
     expect(verdictWords(pair)).toContain(
       'B: attention on the first token (uniform: 6%) 50% → 30%, its value norm relative to the others 0.30 → 0.60, ' +
         'loss on the new text 3.00 → 2.50, loss on the old kind of text 3.40 → 3.90.',
     );
     const plantedLab = fineTune('from:softmax,planted:0.2', 'c');
-    for (const [i, entry] of plantedLab.lab.log.entries())
+    for (const [i, entry] of [plantedLab.lab.log[0]!, plantedLab.lab.current!].entries())
       Object.assign(entry, { loss_triggers: 11 - 10 * i, first_triggers: 0.5 - 0.25 * i });
     expect(verdictWords([pair[0], plantedLab])).toMatch(
-      /^A: .* loss 3\.00 → 2\.50\. C: .* loss 3\.00 → 2\.50; after the planted trigger: loss 11\.00 → 6\.00, attention on the first token 50% → 38%\.$/,
+      /^A: .* loss 3\.00 → 2\.50\. C: .* loss 3\.00 → 2\.50; after the planted trigger: loss 11\.00 → 1\.00, attention on the first token 50% → 25%\.$/,
+    );
+    // A diverged training has no measures of its last weights but those of its log.
+    const divergedLab = { ...pair[1].lab, current: undefined } as unknown as Lab;
+    expect(verdictWords([pair[0], { ...pair[1], lab: divergedLab }])).toMatch(
+      /loss on the new text 3\.00 → 2\.75, loss on the old kind of text 3\.40 → –\.$/,
     );
     expect(captionWords(pair[0])).toBe('head L0H0 gives the first token 80% of its attention');
     const rawLab = { ...pair[1], operation: operations[1] };

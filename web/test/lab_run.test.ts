@@ -50,7 +50,10 @@ function trainer(options: Record<string, unknown>) {
   };
   return {
     sample: async (i = 0) => samples[i] ?? [0, 9, 9],
-    look: async () => void (clock += lookTimes.shift() ?? 20),
+    look: async () => {
+      clock += lookTimes.shift() ?? 20;
+      return { step, loss: 10 - step };
+    },
     read: async (ids: readonly number[], reads: readonly object[]) => {
       calls.read++;
       return [{ data: Float32Array.of(step, ids.length), shape: [1, 1, 1, 2], reads }];
@@ -270,7 +273,7 @@ describe('a lab that trains', () => {
   });
 
   it.each([Infinity, 50])(
-    'measures the loss on held-out text before every tenth step (pace %s)',
+    'measures the loss on held-out text before every tenth step and after the last (pace %s)',
     async (pace) => {
       const heldOut = ['old'];
       let losses = 0;
@@ -278,16 +281,19 @@ describe('a lab that trains', () => {
       const lab = new Lab(1, async () => ({ ...setup, heldOut }) as never);
       await lab.start({ ...SETTINGS, steps: 25 });
       await lab.run(14, pace);
+      expect(lab.current).toEqual({ step: 14, loss: -4, loss_held: 3 });
+      onStep = () => expect(lab.current).toBeUndefined();
       await lab.run(25, pace);
-      expect(heldLoss.mock.calls.map(([, texts]) => texts)).toEqual([heldOut, heldOut, heldOut]);
+      expect(lab.current).toEqual({ step: 25, loss: -15, loss_held: 5 });
+      expect(heldLoss.mock.calls.map(([, texts]) => texts)).toEqual(Array(5).fill(heldOut));
       const measuredEntries = lab.log.filter((entry) => 'loss_held' in entry);
       expect([
         lab.log.length,
         ...measuredEntries.map(({ step, loss_held }) => [step, loss_held]),
-      ]).toEqual([...[25, [0, 1], [10, 2], [20, 3]]]);
+      ]).toEqual([...[25, [0, 1], [10, 2], [20, 4]]]);
       const otherLab = await readyLab();
       await otherLab.run(5);
-      expect(heldLoss).toHaveBeenCalledTimes(3);
+      expect(heldLoss).toHaveBeenCalledTimes(5);
     },
   );
 
@@ -314,7 +320,8 @@ describe('a lab that trains', () => {
     const lab = await readyLab();
     clock = 0;
     await lab.run(4, 10);
-    expect([calls.single, lab.step, clock]).toEqual([4, 4, 4 * (50 + 100)]);
+    // After the last step the lab looks at its weights, which takes 20 ms.
+    expect([calls.single, lab.step, clock]).toEqual([4, 4, 4 * (50 + 100) + 20]);
   });
 
   it.each([Infinity, 10])('pauses, and continues from the same step (pace %s)', async (pace) => {
@@ -326,6 +333,7 @@ describe('a lab that trains', () => {
     await lab.run(5, pace);
     await pausing;
     expect([lab.stage, lab.step, lab.savedTraining?.step]).toEqual(['ready', 2, 2]);
+    expect(lab.current).toMatchObject({ step: 2 });
     await lab.run(5, pace);
     expect([lab.stage, lab.step]).toEqual(['ended', 5]);
   });
@@ -382,6 +390,7 @@ describe('a lab of the last visit', () => {
     expect([lab.stage, lab.step, lab.seconds, lab.stepSeconds]).toEqual(['ready', 2, 4, 2]);
     expect(trainerOptions).toHaveLength(1);
     expect(trainerOptions[0]!.state).toEqual(Uint8Array.of(2));
+    expect(lab.current).toMatchObject({ step: 2 });
     expect(storedTrainings.size).toBe(1);
     await lab.run(5);
     expect([lab.stage, log.length]).toEqual(['ended', 2]);

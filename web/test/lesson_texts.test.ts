@@ -1,11 +1,11 @@
 // @vitest-environment happy-dom
 /**
- * Lessons' statements about a figure hold on six texts that a reader may type. The test runs each figure with an
+ * Lessons' statements about a figure hold on seven texts that a reader may type. The test runs each figure with an
  * editable text on all of them; of the cases of a sentence, one must hold on each text.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { lessons } from '../ship/lessons';
-import { parseHash } from '../src/ask/state';
+import { defaults, parseHash } from '../src/ask/state';
 import { selectedHead } from '../src/frame';
 import { isTrue, namesIn } from '../src/learn/conditions';
 import { formattedValue } from '../src/learn/values';
@@ -24,10 +24,14 @@ const TEXTS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
       'He went out into the wood to cut down a tree, and there he met a little old man who asked him for bread. ' +
       'He gave him half of all that he had, and they sat by the water until the sun was gone and the moon came.',
   },
+  'nine tokens': { prompt: 'Once upon a time there was a king' },
   'another language': {
     prompt: 'Es war einmal eine alte Frau, die lebte allein in einem Haus am Rand des Waldes.',
   },
 };
+
+/** The threshold of the lessons, in percent. */
+const EPS = 100 * defaults.eps;
 
 type Page = Awaited<ReturnType<typeof openPage>>;
 let page: Page;
@@ -76,7 +80,7 @@ describe('conditional sentences of a lesson', () => {
   for (const { id, state, conditionalSentences } of figures.filter(
     (figure) => figure.conditionalSentences.length,
   ))
-    it(`${id}: exactly one case is true on each of the six texts`, PATIENCE, async ({ skip }) => {
+    it(`${id}: exactly one case is true on each of the texts`, PATIENCE, async ({ skip }) => {
       skip(!isBuilt, UNBUILT);
       const groups = [...new Set(conditionalSentences.map(({ group }) => group))];
       for (const [name, text] of Object.entries(TEXTS)) {
@@ -90,6 +94,10 @@ describe('conditional sentences of a lesson', () => {
             trueCases.map((trueCase) => trueCase.text),
             `${name}: ${JSON.stringify(values)} of ${cases.map((groupCase) => groupCase.condition).join('; ')}`,
           ).toHaveLength(1);
+          // What a sentence says of uniform attention and the threshold is true of the text.
+          const exceeds = /uniform attention alone exceeds the threshold/.test(trueCases[0]!.text);
+          if (/\btokens\b/.test(trueCases[0]!.condition))
+            expect(parseFloat(read('uniform')) > EPS, name).toBe(exceeds);
         }
       }
     });

@@ -186,6 +186,15 @@ describe('the course', () => {
     expect(
       lessonWith(`On this text it is so. The head gives it ${liveNumber}.`).problems,
     ).toHaveLength(1);
+    // A reader also changes the prompt that a model continues.
+    const writingProblems = (sentence: string) =>
+      lessonOf(
+        '4-what-breaks-without-the-sink',
+        `# A\n\nB.\n\n::write[C.]{#write model="softmax" prompt="D"}\n\n${sentence}\n`,
+      ).problems.filter((problem) => problem.includes('expected “this text”'));
+    const liveShare = ':live[65%]{figure="write" value="last"}';
+    expect(writingProblems(`Of its tokens ${liveShare} are distinct.`)).toHaveLength(1);
+    expect(writingProblems(`With this lesson’s prompt, ${liveShare} are distinct.`)).toEqual([]);
     const conditional = (condition: string, text = `It gives ${liveNumber}.`) =>
       lessonWith(`:when[${text}]{figure="map" if="${condition}"}`);
     expect(conditional('alpha > 2 uniform').problems).toEqual([]);

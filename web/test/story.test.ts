@@ -62,7 +62,8 @@ describe('queries and keys as arrows', () => {
     const answerTo = (...parameters: Parameters<typeof withKeys>) =>
       answerOf(compareKeys(withKeys(...parameters), at)!);
     expect(compareKeys(withKeys(), at)).toEqual({
-      ...{ rowCount: 2, winCount: 2, alignedCount: 2, firstCosine: 0.5, normRatio: 0.25 },
+      ...{ rowCount: 2, winCount: 2, alignedCount: 2, alignedWinCount: 2 },
+      ...{ firstCosine: 0.5, normRatio: 0.25 },
       otherCosine: expect.closeTo(-0.4167, 4),
     });
     expect(answerTo()).toBe(
@@ -83,6 +84,7 @@ describe('queries and keys as arrows', () => {
         rowCount: 8,
         winCount: 7,
         alignedCount: 7,
+        alignedWinCount: 7,
         firstCosine: 0.2,
         otherCosine: -0.1,
         normRatio: 1,
@@ -94,6 +96,7 @@ describe('queries and keys as arrows', () => {
         rowCount: 8,
         winCount: 6,
         alignedCount: 6,
+        alignedWinCount: 6,
         firstCosine: 0.5,
         otherCosine: -0.5,
         normRatio: 1,
@@ -102,7 +105,18 @@ describe('queries and keys as arrows', () => {
     expect(answerAt({})).toMatch(/^Almost every .* and away from the others\.$/);
     expect(answerAt({ winCount: 5 })).toMatch(/wins for some tokens only/);
     expect(answerAt({ winCount: 2 })).toMatch(/does not win/);
-    expect(answerAt({ alignedCount: 5 })).toMatch(/wins by its length/);
+    // With all keys of one length the first key would still win some of its rows, or a quarter of them at most.
+    const reasonAt = (winCount: number, alignedWinCount: number) =>
+      answerAt({ winCount, alignedCount: 5, alignedWinCount });
+    expect([reasonAt(6, 5), reasonAt(8, 3), reasonAt(8, 2)]).toEqual([
+      'Almost every later token’s query scores highest with the first key, which wins by its direction and its length.',
+      'Every later token’s query scores highest with the first key, which wins by its direction and its length.',
+      'Every later token’s query scores highest with the first key, which wins by its length.',
+    ]);
+    // Both queries are best aligned with the first key, which is too short to win.
+    expect(compareKeys(withKeys(cosines(0.5, 0.4, 0.3), [1, 4, 4]), at)).toMatchObject({
+      ...{ winCount: 0, alignedCount: 2, alignedWinCount: 0 },
+    });
     for (const change of [{ firstCosine: 0 }, { otherCosine: 0 }])
       expect(answerAt(change)).toMatch(/points more towards the first key than towards any other/);
     // A first key that only equals another key does not win, nor is it better aligned.

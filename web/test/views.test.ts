@@ -366,6 +366,9 @@ describe('the sink map', () => {
       '1 of the 4 heads give the first token more than 30% both as a share and as a raw weight; rows sum ' +
         'to 0.50 on average (uniform attention: 13%).',
     );
+    expect(sentenceOf({}, { sink_ratio: tensor([3], [0, 0, 0]) })).toMatch(
+      /^None of the 4 heads give the first token more than 30%/,
+    );
     const wordsNearThreshold = (n: number) => sentenceOf({}, { near_eps: tensor([1], [n]) });
     expect([wordsNearThreshold(2), wordsNearThreshold(1.5)]).toEqual([
       expect.stringContaining('; 2 within 0.002 of ε'),

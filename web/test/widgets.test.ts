@@ -261,10 +261,27 @@ describe('the widget that generates text with three caches', () => {
     expect([all('textarea').length, all('table').length]).toEqual([1, 1]);
   });
 
+  it('refuses a seed that is no whole number from 0 to 999', async () => {
+    borrowing.borrowModels.mockReset().mockResolvedValue({ get: async () => ({}) });
+    const { text, texts, click, enter } = render('<sink-write></sink-write>');
+    for (const seed of ['-1', '1.5', '1000', '99999999999', '']) {
+      enter('input', seed, 'input');
+      click('Generate');
+      expect([text('[role=status]'), text('button')]).toEqual([
+        `Seed: expected a whole number from 0 to 999, found “${seed}”.`,
+        'Generate',
+      ]);
+    }
+    expect(borrowing.borrowModels).not.toHaveBeenCalled();
+    enter('input', '999', 'input');
+    click('Generate');
+    await vi.waitUntil(() => texts('tbody tr').length, PATIENCE);
+    expect(text('[role=status]')).toBe('');
+  });
+
   it('reports a failure', async () => {
     borrowing.borrowModels.mockRejectedValueOnce(new Error('no network'));
-    const { text, click, all, enter } = render('<sink-write></sink-write>');
-    enter('input', 'x', 'input');
+    const { text, click, all } = render('<sink-write></sink-write>');
     click('Generate');
     await vi.waitUntil(() => text('[role=status]') === 'no network', PATIENCE);
     expect([text('button'), all('table')]).toEqual(['Generate', []]);

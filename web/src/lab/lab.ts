@@ -52,6 +52,11 @@ export class Lab {
   error = '';
   settings: Settings = {};
   log: LogEntry[] = [];
+  /**
+   * The measures of the weights after the last step, since each entry of the log is measured before its step; undefined
+   * before the first step and while the lab trains.
+   */
+  current: LogEntry | undefined;
   sample: readonly number[] = [];
   picture: Picture | undefined;
   /** The model and its recipe; undefined before the first model is ready. */
@@ -136,6 +141,7 @@ export class Lab {
     await this.pause();
     if (generation !== this.#generation) return;
     this.log = [...(savedTraining?.log ?? [])];
+    this.current = undefined;
     this.savedTraining = savedTraining;
     this.seconds = savedTraining?.seconds ?? 0;
     this.#pairKey = pairKey;
@@ -158,6 +164,7 @@ export class Lab {
       this.sample = await this.#chooseSample(training);
       await this.#updatePicture();
       this.#forwardSeconds = Math.min(await timeForward(training), await timeForward(training));
+      if (this.step) await this.#measureCurrent(training);
       const isOver = this.step >= Number(settings.steps);
       if (generation === this.#generation) this.#setStage(isOver ? 'ended' : 'ready');
     } catch (error) {
@@ -208,19 +215,22 @@ export class Lab {
       }
       this.changes.value = this.changes.peek() + 1;
     };
+    const finish = async () => {
+      await drawFrame();
+      await this.#save(training);
+      await this.#measureCurrent(training);
+    };
+    this.current = undefined;
     try {
       for await (const entry of this.#takeSteps(training, lastStep - this.step, pace, signal)) {
         this.log.push({ ...entry, step: this.step });
         if (performance.now() - drawnAt >= FRAME_MS) await drawFrame();
       }
-      await drawFrame();
-      await this.#save(training);
+      await finish();
       this.#setStage(this.step >= Number(this.settings.steps) ? 'ended' : 'ready');
     } catch (error) {
       if (signal.aborted) {
-        await drawFrame()
-          .then(() => this.#save(training))
-          .catch(() => {});
+        await finish().catch(() => {});
         this.#setStage('ready');
       } else this.#fail(error, 'lost');
     }
@@ -233,14 +243,25 @@ export class Lab {
       await saveTraining(this.#side, this.#pairKey, this.savedTraining);
   }
 
+  async #measureHeldOut(training: Training): Promise<Readonly<Record<string, number>>> {
+    const heldOut = this.setup?.heldOut;
+    return heldOut ? { loss_held: await heldLoss(training, heldOut) } : {};
+  }
+
+  /** Measures what the command line prints after its last step. */
+  async #measureCurrent(training: Training): Promise<void> {
+    this.current = { ...(await training.look()), ...(await this.#measureHeldOut(training)) };
+  }
+
   /** Trains `count` steps and yields their entries; every tenth also has the loss on held-out text before its step. */
   async *#takeSteps(training: Training, count: number, pace: number, signal: AbortSignal) {
-    const heldOut = this.setup?.heldOut;
+    const hasHeldOut = this.setup?.heldOut !== undefined;
     for (let remaining = count; remaining > 0;) {
       const stepsSinceHeldOut = this.step % HELD_OUT_STEPS;
-      const chunk = heldOut ? Math.min(remaining, HELD_OUT_STEPS - stepsSinceHeldOut) : remaining;
-      let heldMeasures: Readonly<Record<string, number>> =
-        heldOut && !stepsSinceHeldOut ? { loss_held: await heldLoss(training, heldOut) } : {};
+      const chunk = hasHeldOut
+        ? Math.min(remaining, HELD_OUT_STEPS - stepsSinceHeldOut)
+        : remaining;
+      let heldMeasures = stepsSinceHeldOut ? {} : await this.#measureHeldOut(training);
       for await (const entry of this.#takePacedSteps(training, chunk, pace, signal)) {
         yield { ...heldMeasures, ...entry };
         heldMeasures = {};

@@ -139,18 +139,20 @@ function fineTuneWords({ name, lab, operation }: NamedLab): string {
   const quantity = operation?.normalizes
     ? `attention on the first token (uniform: ${formatPercent(uniformShare(lab.settings), 0)})`
     : 'weight on the first token';
+  // The command line prints both ends. A mean over the last steps would lag behind the weights.
+  const [start, end] = [lab.log[0], lab.current ?? lab.log.at(-1)];
   const changeWords = (column: string, print: (value: number) => string) =>
-    `${print(lab.log[0]?.[column] ?? NaN)} → ${print(recentMean(lab, column))}`;
-  const formatNats = (value: number) => value.toFixed(2);
+    `${print(start?.[column] ?? NaN)} → ${print(end?.[column] ?? NaN)}`;
+  const formatNats = (value: number) => (Number.isFinite(value) ? value.toFixed(2) : '–');
   const plantedWords =
     Number(lab.settings.planted) > 0
       ? `; after the planted trigger: loss ${changeWords('loss_triggers', formatValue)}, attention on the first token ` +
         changeWords('first_triggers', format)
       : '';
-  const heldLosses = lab.log.flatMap(({ loss_held: loss }) => loss ?? []);
-  const oldTextWords = heldLosses.length
-    ? `, loss on the old kind of text ${formatNats(heldLosses[0]!)} → ${formatNats(heldLosses.at(-1)!)}`
-    : '';
+  const oldTextWords =
+    start?.loss_held === undefined
+      ? ''
+      : `, loss on the old kind of text ${changeWords('loss_held', formatNats)}`;
   return (
     `${capitalize(name)}: ${quantity} ${changeWords('first_elsewhere', format)}, its value norm relative to the others ` +
     `${changeWords('value_ratio', formatValue)}, loss ${oldTextWords && 'on the new text '}${changeWords('loss', formatNats)}${oldTextWords}${plantedWords}`
@@ -168,6 +170,9 @@ function lossWords(pair: readonly [NamedLab, NamedLab]): string {
 
 const DEFAULT_CLAIM =
   'Two models with the same task and seed. Press Train: does the first column of their maps become a sink?';
+/** A trained model may have its sink before the first step. */
+const DEFAULT_FINE_TUNE_CLAIM =
+  'Both models start from trained weights. Press Train: how do the first columns of their maps change?';
 
 /** Says what to look for while the models train, and before that also to press Train. */
 export function claimWords(
@@ -177,7 +182,7 @@ export function claimWords(
   const preset = [...fromScratch, ...fineTune].find(
     (one) => one.leftRun === leftRun && one.rightRun === rightRun,
   );
-  const claim = preset?.claim ?? DEFAULT_CLAIM;
+  const claim = preset?.claim ?? (isFineTune(leftRun) ? DEFAULT_FINE_TUNE_CLAIM : DEFAULT_CLAIM);
   return isRunning
     ? claim.replace(/Press Train(?:: |, and )(.)/, (_, letter: string) => letter.toUpperCase())
     : claim;

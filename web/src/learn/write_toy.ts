@@ -29,9 +29,12 @@ const CACHES: readonly (Condition & { readonly name: string })[] = [
   },
 ];
 
+const MAX_SEED = 999;
+
 class SinkWrite extends HTMLElement {
   #prompt = '';
-  #seed = 3;
+  /** The seed as the reader typed it. */
+  #seed = '3';
   #isBusy = false;
   #problem = '';
   /** In the order of CACHES; empty before the first run. */
@@ -62,14 +65,19 @@ class SinkWrite extends HTMLElement {
   }
 
   async #start(): Promise<void> {
+    const seed = this.#seed.trim() === '' ? NaN : Number(this.#seed);
+    if (!(Number.isInteger(seed) && seed >= 0 && seed <= MAX_SEED)) {
+      this.#problem = `Seed: expected a whole number from 0 to ${MAX_SEED}, found “${this.#seed}”.`;
+      return this.#draw();
+    }
     this.#isBusy = true;
     this.#problem = '';
     this.#draw();
     try {
-      this.#texts = await this.write(this.#seed);
+      this.#texts = await this.write(seed);
       // Removes the recorded texts, which belong to the first prompt and seed.
       this.querySelector('.recorded')?.remove();
-      this.dataset.seed = String(this.#seed);
+      this.dataset.seed = String(seed);
     } catch (error) {
       this.#problem = error instanceof Error ? error.message : String(error);
     }
@@ -121,10 +129,9 @@ class SinkWrite extends HTMLElement {
             <input
               type="number"
               min="0"
-              max="999"
-              .value=${String(this.#seed)}
-              @input=${(event: Event) =>
-                (this.#seed = Number((event.target as HTMLInputElement).value) || 0)}
+              max=${MAX_SEED}
+              .value=${this.#seed}
+              @input=${(event: Event) => (this.#seed = (event.target as HTMLInputElement).value)}
           /></label>
           <span role="status">${this.#problem}</span>
         </p>`,

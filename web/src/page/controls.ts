@@ -670,8 +670,9 @@ function failureNotes(
   context: Context,
 ): TemplateResult | typeof nothing {
   if (!failures.length) return nothing;
-  const keptResultWords = ({ frame }: SubjectEntry) =>
-    frame ? ' The last good result is shown.' : '';
+  // A frame of this question may lack what has failed, and then no earlier result is shown.
+  const keptResultWords = ({ frame, isStale }: SubjectEntry) =>
+    frame && isStale ? ' The last good result is shown.' : '';
   // If all subjects lack the same input, asks for it instead of printing an error for each.
   const missingInput = failures.find(({ error }) => isInputMissing(error!));
   if (missingInput)

@@ -83,6 +83,8 @@ export class Figure {
   readonly #missingPlace: HTMLElement;
   readonly #cells = new Map<string, Cell>();
   #entries: readonly SubjectEntry[] = [];
+  /** The buttons of the view's files; a recording has all that was measured, and its button is not among them. */
+  #saveButtons: readonly HTMLButtonElement[] = [];
   #drawnState: State | undefined;
   #isVisible = false;
   #isDue = false;
@@ -135,6 +137,7 @@ export class Figure {
         );
       });
     this.#entries = entries;
+    this.#updateSaveButtons();
     // Typing changes no picture until the text is tokenized.
     const { state } = this.#context;
     const isTypedOnly =
@@ -142,6 +145,12 @@ export class Figure {
     if (isSame && isTypedOnly && !this.#isDue) return;
     this.#isDue = true;
     if (this.#isVisible || isPrinting.peek() || this.#estimateVisibility()) this.#draw();
+  }
+
+  /** Offers files only of what is measured. */
+  #updateSaveButtons(): void {
+    const isMeasured = framesOf(this.#entries).some((frame) => this.#isReady(frame));
+    for (const button of this.#saveButtons) button.disabled = !isMeasured;
   }
 
   /** Estimates whether the figure is near the viewport. The estimate counts until the observer's first report. */
@@ -187,7 +196,9 @@ export class Figure {
         name: this.#view.name,
         title,
         place: this.#grid,
-        says: frames.map((frame) => this.#view.says(frame, this.#headOf(frame), state)),
+        says: frames
+          .filter((frame) => this.#isReady(frame))
+          .map((frame) => this.#view.says(frame, this.#headOf(frame), state)),
         numbers,
         facts: this.#context.facts(),
         drawOnPaper: <T>(take: () => T): T => {
@@ -203,6 +214,8 @@ export class Figure {
         this.#context.fail,
       );
     });
+    this.#saveButtons = [...menu.querySelectorAll('button')];
+    this.#updateSaveButtons();
     addRecording(
       menu,
       async () => {

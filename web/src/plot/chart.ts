@@ -57,6 +57,8 @@ export interface ChartData {
 const HEIGHT = 176;
 /** The distance in pixels below which labels overlap. */
 const TICK_ROOM = 13;
+/** The smallest span of the y axis relative to its largest value, so that rounding errors are drawn as a flat line. */
+const MIN_SPAN = 1e-3;
 const [LEFT, RIGHT, TOP, BOTTOM] = [42, 10, 22, 32];
 const chartWidths = new WeakMap<Element, number>();
 const chartData = new WeakMap<Element, ChartData>();
@@ -83,7 +85,8 @@ const shortLabel = (x: number) =>
 
 function yTickWords({ percent }: ChartData): (value: number) => string {
   if (percent) return (value) => withMinusSign(`${round(100 * value)}%`);
-  return (value) => (Math.abs(value) >= 1e4 ? value.toExponential(0) : shortLabel(value));
+  return (value) =>
+    Math.abs(value) >= 1e4 ? withMinusSign(round(value).toExponential()) : shortLabel(value);
 }
 
 /** Returns as many ticks of a logarithmic axis as fit, preferring round numbers. */
@@ -189,8 +192,10 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
   const isSingle = !log && minimum === Math.max(...ys);
   const low = startsAtZero ? 0 : isSingle ? Math.min(0, minimum) : minimum;
   const high = isSingle ? Math.max(0, minimum) : Math.max(...ys);
+  const magnitude = Math.max(Math.abs(low), Math.abs(high));
+  const margin = Math.max(0, MIN_SPAN * magnitude - (high - low)) / 2;
   const y = (log ? scaleLog() : scaleLinear())
-    .domain(ys.length ? [low, high || (low < 0 ? 0 : 1)] : [log ? 0.1 : 0, 1])
+    .domain(ys.length ? [low - margin, high + margin || (low < 0 ? 0 : 1)] : [log ? 0.1 : 0, 1])
     .range([height - bottom, TOP]);
   const tickCount = height < 110 ? 2 : 4;
   if (!log) (y as ReturnType<typeof scaleLinear>).nice(tickCount);

@@ -33,7 +33,7 @@ export function compareKeys(frame: Frame, at: Head) {
   const { T } = frame;
   const { cos, norms } = vectors;
   const [firstCosines, otherCosines]: [number[], number[]] = [[], []];
-  let [winCount, alignedCount] = [0, 0];
+  let [winCount, alignedCount, alignedWinCount] = [0, 0, 0];
   const key = firstKey(frame);
   for (let t = key + 1; t < T; t++) {
     const firstCosine = cos[t * T + key]!;
@@ -42,8 +42,11 @@ export function compareKeys(frame: Frame, at: Head) {
     );
     firstCosines.push(firstCosine);
     otherCosines.push(...otherKeys.map((j) => cos[t * T + j]!));
-    if (otherKeys.every((j) => firstCosine * norms[key]! > cos[t * T + j]! * norms[j]!)) winCount++;
-    if (otherKeys.every((j) => firstCosine > cos[t * T + j]!)) alignedCount++;
+    const wins = otherKeys.every((j) => firstCosine * norms[key]! > cos[t * T + j]! * norms[j]!);
+    const isAligned = otherKeys.every((j) => firstCosine > cos[t * T + j]!);
+    winCount += Number(wins);
+    alignedCount += Number(isAligned);
+    alignedWinCount += Number(wins && isAligned);
   }
   return {
     /** The number of queries after the first one. */
@@ -51,6 +54,8 @@ export function compareKeys(frame: Frame, at: Head) {
     /** The number of these queries that score highest with the first key, and whose cosine with it is the largest. */
     winCount,
     alignedCount,
+    /** The number of queries that the first key would also win if all keys had the same length. */
+    alignedWinCount,
     firstCosine: mean(firstCosines),
     otherCosine: mean(otherCosines),
     /** The norm of the first key divided by the mean norm of the others. */
@@ -61,15 +66,18 @@ export function compareKeys(frame: Frame, at: Head) {
 type KeyComparison = NonNullable<ReturnType<typeof compareKeys>>;
 
 export function answerOf(comparison: KeyComparison): string {
-  const { rowCount, winCount, alignedCount, firstCosine, otherCosine } = comparison;
+  const { rowCount, winCount, alignedCount, alignedWinCount, firstCosine, otherCosine } =
+    comparison;
   const threshold = 0.75 * rowCount;
   const quantifier = (count: number) => (count === rowCount ? 'Every later' : 'Almost every later');
   if (winCount < threshold)
     return winCount > 0.25 * rowCount
       ? 'In this head the first key wins for some tokens only.'
       : 'In this head the first key does not win.';
-  if (alignedCount < threshold)
-    return `${quantifier(winCount)} token’s query scores highest with the first key, which wins by its length.`;
+  if (alignedCount < threshold) {
+    const reason = alignedWinCount > 0.25 * winCount ? 'direction and its length' : 'length';
+    return `${quantifier(winCount)} token’s query scores highest with the first key, which wins by its ${reason}.`;
+  }
   if (firstCosine > 0 && otherCosine < 0)
     return firstCosine < -otherCosine
       ? `${quantifier(alignedCount)} token’s query points away from the other keys, and a little towards the first.`

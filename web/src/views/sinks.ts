@@ -3,6 +3,7 @@ import { alphaOfKey, firstKey, type Frame } from '../frame';
 import { sequential } from '../plot/color';
 import { quantity } from '../save/numbers';
 import {
+  capitalize,
   firstTokenSubscript,
   headsWords,
   verdictOf,
@@ -50,7 +51,7 @@ export const sinks: View = {
     const hasRawWeights = verdict.of !== 'weights';
     const nearThresholdCount = frame.tensors.near_eps?.data[firstKey(frame)] ?? 0;
     return (
-      `${headsWords(frame, verdict.sink)} give the first token more than ${formatPercent(frame.eps, 0)}` +
+      `${capitalize(headsWords(frame, verdict.sink))} give the first token more than ${formatPercent(frame.eps, 0)}` +
       `${hasRawWeights ? ` both as a share and as a raw weight; rows sum to ${formatValue(meanRowSum(frame))} on average` : ''}` +
       `${isFirstHidden(frame) ? '' : ` (uniform attention: ${formatPercent(verdict.even, 0)})`}${nearThresholdCount ? `; ${formatValue(nearThresholdCount, Number.isInteger(nearThresholdCount) ? 0 : 1)} within 0.002 of ε` : ''}.`
     );
