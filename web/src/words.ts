@@ -10,8 +10,8 @@ import {
   type Head,
   isBidirectional,
   isCommonToken,
-  layerNumber,
   mean,
+  modelHead,
   ofHead,
   statisticsOverPrompts,
 } from './frame';
@@ -106,12 +106,17 @@ export function stateWords(hidden: number): string {
   return hidden ? `after layer ${hidden - 1}` : 'at the embedding';
 }
 
-/** Returns a head's name as in TransformerLens and the papers: layer and head count from 0. */
-export function headName({ layer, head }: Head, frame?: Pick<Frame, 'architecture'>): string {
-  return `L${frame ? layerNumber(frame, layer) : layer}H${head}`;
-}
+/**
+ * Returns the name of a head whose layer is the model's number, as in TransformerLens and the papers: layer and head
+ * count from 0.
+ */
+export const modelHeadName = ({ layer, head }: Head): string => `L${layer}H${head}`;
 
-export function headWords(at: Head, frame?: Pick<Frame, 'architecture'>): string {
+/** Returns the name of a head whose layer is an index among the layers with attention. */
+export const headName = (at: Head, frame: Pick<Frame, 'architecture'>): string =>
+  modelHeadName(modelHead(frame, at));
+
+export function headWords(at: Head, frame: Pick<Frame, 'architecture'>): string {
   return `head ${headName(at, frame)}`;
 }
 

@@ -10,7 +10,14 @@ import { INPUTS, isInputMissing, readPrompts } from '../ask/question';
 import { defaults, table, type HideablePart, type NumberName, type State } from '../ask/state';
 import { MAX_SUBJECTS, parseSubject, titleOf } from '../ask/subject';
 import { explainTerms, field } from './terms';
-import { cutWords, headName, startTokenWords, makeReadable, tokenWord } from '../words';
+import {
+  cutWords,
+  headName,
+  modelHeadName,
+  startTokenWords,
+  makeReadable,
+  tokenWord,
+} from '../words';
 import { addElement } from './view';
 
 /** Whether a link lets a part of the page show. */
@@ -577,7 +584,7 @@ export function substitutionNotes(
   const notes = entries.flatMap(({ frame, isStale }) => {
     if (!frame || isStale) return [];
     const { title, special, question, recording, T } = frame;
-    const requestedHead = headName({ layer, head });
+    const requestedHead = modelHeadName({ layer, head });
     const shownHead = headName(selectedHead(frame, { layer, head }), frame);
     const lacksHead = layer >= 0 && head >= 0 && shownHead !== requestedHead;
     const { first } = question;

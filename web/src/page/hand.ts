@@ -21,7 +21,7 @@ import {
 import type { State } from '../ask/state';
 import { isOnDisk } from '../ask/ids';
 import { labelsOf, parseSubject, printSubject, type SubjectEdit } from '../ask/subject';
-import { commonQuote, headWords, stateWords } from '../words';
+import { commonQuote, modelHeadName, stateWords } from '../words';
 
 type EditScope = State['scope'];
 
@@ -84,7 +84,7 @@ export function interventionsOf(frame: Frame, state: State): Intervention[] {
     );
   }
   interventions.push({
-    label: `Ablate ${headWords(at)}`,
+    label: `Ablate head ${modelHeadName(at)}`,
     edit: makeEdit('silence', at.layer, at.head),
   });
   const channel = chosenChannel(frame, state);
@@ -167,7 +167,7 @@ export function interventionControls(
         [
           ['all', 'all heads'],
           ['layer', `layer ${layer}`],
-          ['head', headWords({ layer, head })],
+          ['head', `head ${modelHeadName({ layer, head })}`],
         ],
         (scope) => context.set({ scope: scope as EditScope }),
       )}

@@ -7,7 +7,7 @@ import type { PromptFile } from '../ask/question';
 import {
   areLossesAlike,
   CLASS_WORDS,
-  headName,
+  modelHeadName,
   verdictOf,
   OTHER_VOCABULARIES,
   formatPercent,
@@ -66,7 +66,7 @@ function spreadWords(deviation: number, resolution: number, format: (x: number) 
 function placeWords({ layer, head, key }: NonNullable<Cell['where']>, frame: Frame): string {
   if (key !== undefined)
     return `position\u00a0${key}${frame.sequences === 1 ? ` ${quote(frame, key)}` : ''}`;
-  return head === undefined ? `after layer\u00a0${layer}` : headName({ layer: layer!, head });
+  return head === undefined ? `after layer\u00a0${layer}` : modelHeadName({ layer: layer!, head });
 }
 
 function cellTemplate(

@@ -21,31 +21,32 @@ export const gate: View = {
     quantity('gate_mean', ['layer', 'head'], tensors.gate_mean!),
     quantity('gate', ['layer', 'head', 'token'], tensors.gate!),
   ],
-  says: ({ tensors, T }, at) => {
+  says: (frame, at) => {
+    const { tensors, T } = frame;
     const gates = ofHead(tensors.gate!, at);
     const { data } = tensors.gate_mean!;
     const othersWords = T > 1 ? `, ${formatValue(mean(gates, 1))} at the others` : '';
     return (
       `Mean gate over all heads: ${formatValue(mean(data))}, from ${formatValue(Math.min(...data))} to ` +
-      `${formatValue(Math.max(...data))}. ${headWords(at)}: ${formatValue(gates[0]!)} at the first token${othersWords}.`
+      `${formatValue(Math.max(...data))}. ${headWords(at, frame)}: ${formatValue(gates[0]!)} at the first token${othersWords}.`
     );
   },
   draw: createHeadsDraw(
     (frame, at) => gate.says(frame, at),
-    ({ tensors, title }, { at, theme }) => ({
+    (frame, { at, theme }) => ({
       heads: {
-        data: tensors.gate_mean!.data,
+        data: frame.tensors.gate_mean!.data,
         scale: sequential(theme),
         symbol: 'gate',
-        label: `Mean of the gate in every head of ${title}.`,
+        label: `Mean of the gate in every head of ${frame.title}.`,
       },
       tokenChart: {
         kind: 'lines',
         xLabel: 'token t',
         yLabel: 'gate',
         domain: [0, 1],
-        label: `Gate by token, ${headWords(at)} of ${title}`,
-        series: [{ name: 'gate', color: '--query', values: ofHead(tensors.gate!, at) }],
+        label: `Gate by token, ${headWords(at, frame)} of ${frame.title}`,
+        series: [{ name: 'gate', color: '--query', values: ofHead(frame.tensors.gate!, at) }],
       },
     }),
   ),
