@@ -36,11 +36,13 @@ export function formatPercent(share: number, digits = 1): string {
   if (!Number.isFinite(share)) return '–';
   const digitsText = (100 * share).toFixed(digits);
   const smallest = 10 ** -digits;
-  return share > 0 && Number(digitsText) === 0 ? `<${smallest.toFixed(digits)}%` : `${digitsText}%`;
+  const isZero = Number(digitsText) === 0;
+  if (share > 0 && isZero) return `<${smallest.toFixed(digits)}%`;
+  return `${digitsText.replace('-', isZero ? '' : '−')}%`;
 }
 
 /** Formats a row sum in whole percents, below 1% with one decimal. */
-export const sumWords = (sum: number): string => formatPercent(sum, sum < 0.01 ? 1 : 0);
+export const sumWords = (sum: number): string => formatPercent(sum, Math.abs(sum) < 0.01 ? 1 : 0);
 
 export function rowsWords({ sums: [least, most], isApproximate }: Claim): string {
   const [low, high] = [sumWords(least), sumWords(most)];
@@ -48,7 +50,7 @@ export function rowsWords({ sums: [least, most], isApproximate }: Claim): string
   const approximation = isApproximate && low !== high ? 'about ' : '';
   return low === high
     ? `each row sums to ${low}`
-    : `rows sum to ${approximation}${low.replace('%', '')}-${high}`;
+    : `rows sum to ${approximation}${least < 0 ? `${low} to ` : `${low.replace('%', '')}-`}${high}`;
 }
 
 /** Returns a token's text on one line. White space and control characters become visible signs. */

@@ -33,10 +33,8 @@ describe('small numbers', () => {
     expect([0, 1.4e-4, 4e-4, 6e-4, 0.004, 0.006].map((x) => formatPercent(x))).toEqual([
       ...['0.0%', '<0.1%', '<0.1%', '0.1%', '0.4%', '0.6%'],
     ]);
-    expect([formatPercent(0, 0), formatPercent(0.004, 0), formatPercent(0.006, 0)]).toEqual([
-      '0%',
-      '<1%',
-      '1%',
+    expect([0, 0.004, 0.006, -0.004, -15.538].map((x) => formatPercent(x, 0))).toEqual([
+      ...['0%', '<1%', '1%', '0%', '−1554%'],
     ]);
   });
 });
