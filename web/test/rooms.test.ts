@@ -810,6 +810,10 @@ describe('Compare', () => {
     expect(room.text('.table-of-all caption')).toMatch(
       /^ε = 0\.3 · T = 3 · starts with <s> \(start token\) · your text\.$/i,
     );
+    const generated = pair().map((frame) => ({ ...frame, generated: 2 }));
+    expect((await compareRoom({}, generated, { cards })).text('.table-of-all caption')).toMatch(
+      / · your text and 2 tokens that each model generated\.$/,
+    );
     expect(room.all('tr.reported')).toEqual([]);
     room.click('Reported in papers');
     expect(room.state.value.panel).toBe('reported');
