@@ -475,6 +475,14 @@ describe('the view of a change by an intervention', () => {
     expect(view.all('.chart')[0]!.hidden).toBe(true);
     expect(view.text('.caption')).toMatch(/^The first token’s mean weight in head L1H0 is 88%/);
     expect(change.says(mapFrame(), at)).toBe('No intervention yet.');
+    const otherTokens = { ...baseline, tokens: baseline.tokens.slice(1) };
+    const emptyView = drawView(change, { ...editedFrame, base: otherTokens }, at);
+    const hiddenParts = () =>
+      ['.chart', '.change-maps'].map((name) => emptyView.all(name)[0]!.hidden);
+    expect(emptyView.text('.caption')).toMatch(/^There is nothing to compare: /);
+    expect(hiddenParts()).toEqual([true, true]);
+    emptyView.draw(editedFrame, at);
+    expect(hiddenParts()).toEqual([false, false]);
     expect(drawView(change, editedFrame).all('.chart')[0]!.hidden).toBe(false);
     expect(drawView(change, editedFrame).charts()[0]).not.toHaveProperty('cursor');
     expect(drawView(change, editedFrame, { query: 0 }).charts()[0]).toMatchObject({ cursor: 0 });
