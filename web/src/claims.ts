@@ -17,15 +17,16 @@ import {
 
 export interface Column {
   /**
-   * `rows` leaves out the first row; `strongRows` counts those whose cell in the column is above half of the full scale.
+   * `rows` leaves out the first row; `strongRows` counts those whose cell in the column is above half of the full scale
+   * and above half of the row: where rows sum to more than 1, a large weight may be no more than an even share.
    */
   readonly rows: number;
   readonly strongRows: number;
-  /** The mean of the column's cells in the rows after the first one. */
+  /** The mean magnitude of the column's cells in the rows after the first one. */
   readonly mean: number;
-  /** What `mean` would be if each row spread its sum evenly over the keys that it sees. */
+  /** What `mean` would be if the magnitudes of each row were spread evenly over the keys that it sees. */
   readonly uniform: number;
-  /** The mean over all rows, the first one included, as in alpha_1. */
+  /** The magnitude of the mean over all rows, the first one included, as of alpha_1. */
   readonly alpha: number;
   /** `rowSum` is the mean over all rows; `sums` are the smallest and the largest. */
   readonly rowSum: number;
@@ -34,7 +35,7 @@ export interface Column {
 
 /**
  * Measures a column of a map.
- * @param cells [T, T] as drawn, signed weights included; NaN where nothing is drawn
+ * @param cells [T, T], signed weights included; NaN where nothing is drawn
  * @param key the index of the column, which is 0 except in recordings with another first token
  */
 export function columnOf(cells: ArrayLike<number>, T: number, key = 0): Column {
@@ -43,21 +44,21 @@ export function columnOf(cells: ArrayLike<number>, T: number, key = 0): Column {
   const sums: number[] = [];
   for (let t = 0; t < T; t++) {
     const row = Array.from({ length: T }, (_, k) => cells[t * T + k]!).filter(Number.isFinite);
-    const sum = row.reduce((a, b) => a + Math.abs(b), 0);
-    const weight = Math.abs(cells[t * T + key]!);
-    sums.push(sum);
+    const size = row.reduce((a, b) => a + Math.abs(b), 0);
+    const weight = cells[t * T + key]!;
+    sums.push(row.reduce((a, b) => a + b, 0));
     if (t < key && Number.isNaN(weight)) unseenRows++;
     if (Number.isNaN(weight)) continue;
     alphaSum += weight;
     if (t === key) continue;
-    if (weight > 0.5) strongRows++;
-    columnSum += weight;
-    uniform += sum / row.length;
+    if (Math.abs(weight) > 0.5 * Math.max(1, size)) strongRows++;
+    columnSum += Math.abs(weight);
+    uniform += size / row.length;
   }
   const rows = T - 1 - unseenRows;
   return {
     ...{ rows, strongRows, mean: columnSum / rows, uniform: uniform / rows },
-    ...{ alpha: alphaSum / (T - unseenRows), rowSum: mean(sums) },
+    ...{ alpha: Math.abs(alphaSum) / (T - unseenRows), rowSum: mean(sums) },
     sums: [Math.min(...sums), Math.max(...sums)],
   };
 }
@@ -121,7 +122,9 @@ export function claimOf(
   const isDrawn = frame.head?.layer === at.layer && frame.head.head === at.head;
   const maps = isDrawn && !pooled && T > 1 ? mapsOf(frame) : undefined;
   const key = firstKey(frame);
-  const column = maps && columnOf(cellsOf(maps, state), T, key);
+  const cells = maps && cellsOf(maps, state);
+  // Like the metrics, shares are those of magnitudes, while the mean of weights and a row's sum keep their signs.
+  const column = cells && columnOf(isShare ? cells.map(Math.abs) : cells, T, key);
   const weights = firstTokenWeights(frame);
   // Without a picture, the sums are those before any normalization for the reader.
   const rowMass = tensors.row_mass_summary ? ofHead(tensors.row_mass_summary, at) : [];

@@ -426,6 +426,19 @@ export function selectedHead(frame: Frame, { layer, head }: Head): Head {
 }
 
 /**
+ * Returns the head that views show of a frame. Views that compare an edited frame with its baseline show the same head of
+ * both, without a request the baseline's.
+ */
+export function headShown(
+  frame: Frame,
+  views: readonly { readonly needsBaseline?: boolean }[],
+  requestedHead: Head,
+): Head {
+  const isCompared = frame.base && views.some(({ needsBaseline }) => needsBaseline);
+  return selectedHead(isCompared ? frame.base! : frame, requestedHead);
+}
+
+/**
  * Returns the number of layers before a hidden state: the chosen one, or else the one whose largest value exceeds the
  * median most.
  */

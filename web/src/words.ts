@@ -10,8 +10,8 @@ import {
   type Head,
   isBidirectional,
   isCommonToken,
-  layerNumber,
   mean,
+  modelHead,
   ofHead,
   sinkRatiosOfBoth,
   statisticsOverPrompts,
@@ -37,11 +37,13 @@ export function formatPercent(share: number, digits = 1): string {
   if (!Number.isFinite(share)) return '–';
   const digitsText = (100 * share).toFixed(digits);
   const smallest = 10 ** -digits;
-  return share > 0 && Number(digitsText) === 0 ? `<${smallest.toFixed(digits)}%` : `${digitsText}%`;
+  const isZero = Number(digitsText) === 0;
+  if (share > 0 && isZero) return `<${smallest.toFixed(digits)}%`;
+  return `${digitsText.replace('-', isZero ? '' : '−')}%`;
 }
 
 /** Formats a row sum in whole percents, below 1% with one decimal. */
-export const sumWords = (sum: number): string => formatPercent(sum, sum < 0.01 ? 1 : 0);
+export const sumWords = (sum: number): string => formatPercent(sum, Math.abs(sum) < 0.01 ? 1 : 0);
 
 export function rowsWords({ sums: [least, most], isApproximate }: Claim): string {
   const [low, high] = [sumWords(least), sumWords(most)];
@@ -49,7 +51,7 @@ export function rowsWords({ sums: [least, most], isApproximate }: Claim): string
   const approximation = isApproximate && low !== high ? 'about ' : '';
   return low === high
     ? `each row sums to ${low}`
-    : `rows sum to ${approximation}${low.replace('%', '')}-${high}`;
+    : `rows sum to ${approximation}${least < 0 ? `${low} to ` : `${low.replace('%', '')}-`}${high}`;
 }
 
 /** Returns a token's text on one line. White space and control characters become visible signs. */
@@ -114,12 +116,17 @@ export function stateWords(hidden: number): string {
   return hidden ? `after layer ${hidden - 1}` : 'at the embedding';
 }
 
-/** Returns a head's name as in TransformerLens and the papers: layer and head count from 0. */
-export function headName({ layer, head }: Head, frame?: Pick<Frame, 'architecture'>): string {
-  return `L${frame ? layerNumber(frame, layer) : layer}H${head}`;
-}
+/**
+ * Returns the name of a head whose layer is the model's number, as in TransformerLens and the papers: layer and head
+ * count from 0.
+ */
+export const modelHeadName = ({ layer, head }: Head): string => `L${layer}H${head}`;
 
-export function headWords(at: Head, frame?: Pick<Frame, 'architecture'>): string {
+/** Returns the name of a head whose layer is an index among the layers with attention. */
+export const headName = (at: Head, frame: Pick<Frame, 'architecture'>): string =>
+  modelHeadName(modelHead(frame, at));
+
+export function headWords(at: Head, frame: Pick<Frame, 'architecture'>): string {
   return `head ${headName(at, frame)}`;
 }
 
@@ -394,26 +401,49 @@ function nameOf({ title, class: kind }: Frame): string {
   return kind === 'counterfactual' ? `${title} (counterfactual)` : title;
 }
 
-const vocabularyKey = ({ tokens, architecture: { V } }: Frame): string =>
-  [V, ...tokens.map(({ text }) => text)].join('\0');
-
-/** Whether the losses of these models are per token of one vocabulary, so that they may be compared. */
-export function areLossesAlike(frames: readonly Frame[]): boolean {
-  const framesWithLoss = frames.filter(({ tensors }) =>
-    Number.isFinite(tensors.loss_mean?.data[0]),
-  );
-  return new Set(framesWithLoss.map(vocabularyKey)).size < 2;
-}
-
-export const OTHER_VOCABULARIES =
-  'Losses are per token, and these models split the text into different tokens: a smaller loss is not a better model.';
-
 /**
- * A key for the text that a frame read. Frames of one question may differ in it, since a recording has its own texts,
- * of which it may keep none, but their hash. An unknown text equals no other.
+ * A key for the text that a frame read. Frames of one question may differ in it, since each model generates its own
+ * text, and a recording has its own texts, of which it may keep none, but their hash. An unknown text equals no other.
  */
 const textKey = ({ subject, tokens, sequences, recording }: Frame): string =>
   `${sequences} ${tokens.map(({ text, special }) => (special ? '' : text)).join('') || (recording?.prompts.sha256 ?? subject)}`;
+
+/** Whether the frames, which answer one question, read different texts; their start tokens and lengths may differ. */
+const haveOtherTexts = (frames: readonly Frame[]): boolean =>
+  frames.some(({ recording, generated }) => recording || generated) &&
+  new Set(frames.map(textKey)).size > 1;
+
+export const OTHER_TEXTS = 'These models read different texts, so their losses cannot be compared.';
+export const OTHER_VOCABULARIES =
+  'Losses are per token, and these models split the text into different tokens: a smaller loss is not a better model.';
+
+/** Whether the models have one vocabulary and split the text alike, up to where the shorter run ends. */
+function areTokenizedAlike([first, ...others]: readonly Frame[]): boolean {
+  const wordsOf = ({ tokens }: Frame) =>
+    tokens.filter(({ special }) => !special).map(({ text }) => text);
+  return others.every((frame) => {
+    const [words, otherWords] = [first!, frame].map(wordsOf) as [string[], string[]];
+    const isOneVocabulary = first!.architecture.V === frame.architecture.V;
+    const end = Math.min(words.length, otherWords.length);
+    return (
+      isOneVocabulary && words.slice(0, end).join('\0') === otherWords.slice(0, end).join('\0')
+    );
+  });
+}
+
+/** Says why the losses of these models are not means over the same tokens; empty if they are. */
+export function lossNote(frames: readonly Frame[]): string {
+  const framesWithLoss = frames.filter(({ tensors }) =>
+    Number.isFinite(tensors.loss_mean?.data[0]),
+  );
+  if (haveOtherTexts(framesWithLoss)) return OTHER_TEXTS;
+  if (!areTokenizedAlike(framesWithLoss)) return OTHER_VOCABULARIES;
+  const countOf = (keyOf: (frame: Frame) => unknown) => new Set(framesWithLoss.map(keyOf)).size;
+  const haveOtherStarts = countOf(({ first }) => first.join('\0')) > 1;
+  if (!haveOtherStarts && countOf(({ T }) => T) < 2) return '';
+  const cause = haveOtherStarts ? 'with different start tokens' : 'up to different lengths';
+  return `These models read the text ${cause}, so their losses are means over different tokens: a small difference may come from that alone.`;
+}
 
 /** Lists the sinks of models that read different texts, without ranking them. */
 function sideBySideWords(frames: readonly Frame[]): string {
@@ -442,8 +472,7 @@ export function comparisonWords(frames: readonly Frame[]): string {
       inconclusiveVerdict.frame.T,
       inconclusiveVerdict.frame.eps,
     );
-  const isRecorded = frames.some(({ recording }) => recording);
-  if (isRecorded && new Set(frames.map(textKey)).size > 1) return sideBySideWords(frames);
+  if (haveOtherTexts(frames)) return sideBySideWords(frames);
   const unrecordedVerdicts = verdicts.filter(({ verdict }) => !Number.isFinite(verdict.sink));
   if (unrecordedVerdicts.length)
     return `Which heads have a sink is not recorded for ${unrecordedVerdicts.map(({ frame }) => nameOf(frame)).join(', ')}.`;

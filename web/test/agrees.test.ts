@@ -12,7 +12,9 @@ import { sinks } from '../src/views/sinks';
 import { tasks } from '../src/views/tasks';
 import { training } from '../src/views/training';
 import {
-  areLossesAlike,
+  comparisonWords,
+  lossNote,
+  OTHER_TEXTS,
   OTHER_VOCABULARIES,
   formatPercent,
   formatValue,
@@ -33,10 +35,8 @@ describe('small numbers', () => {
     expect([0, 1.4e-4, 4e-4, 6e-4, 0.004, 0.006].map((x) => formatPercent(x))).toEqual([
       ...['0.0%', '<0.1%', '<0.1%', '0.1%', '0.4%', '0.6%'],
     ]);
-    expect([formatPercent(0, 0), formatPercent(0.004, 0), formatPercent(0.006, 0)]).toEqual([
-      '0%',
-      '<1%',
-      '1%',
+    expect([0, 0.004, 0.006, -0.004, -15.538].map((x) => formatPercent(x, 0))).toEqual([
+      ...['0%', '<1%', '1%', '0%', '−1554%'],
     ]);
   });
 });
@@ -105,8 +105,8 @@ describe('losses of several models', () => {
         [frame, otherVocabulary],
         [frame, otherTokens],
         [frame, noLoss],
-      ].map((all) => areLossesAlike(all as Frame[])),
-    ).toEqual([true, true, false, false, true]);
+      ].map((all) => lossNote(all as Frame[])),
+    ).toEqual(['', '', OTHER_VOCABULARIES, OTHER_VOCABULARIES, '']);
     const captionOf = (frames: Frame[]) =>
       mount(
         metricsTable(
@@ -120,6 +120,37 @@ describe('losses of several models', () => {
       ).text('caption');
     expect(captionOf([frame, otherVocabulary])).toBe(`T = 3. ${OTHER_VOCABULARIES}`);
     expect(captionOf([frame, frame])).toBe('T = 3.');
+  });
+});
+
+describe('models that read different texts', () => {
+  const frame = frameOf({ generated: 1 });
+  const withLastToken = (text: string) =>
+    frameOf({
+      ...{ title: 'Other', generated: 1 },
+      tokens: [...frame.tokens.slice(0, 2), { ...frame.tokens[2]!, text }],
+    });
+
+  it('since each generated its own are not ranked, and their losses are not compared', () => {
+    const otherFrame = withLastToken(' b');
+    expect(comparisonWords([frame, otherFrame])).toMatch(
+      /^These models read different texts, so their sinks are not ranked\. /,
+    );
+    expect(lossNote([frame, otherFrame])).toBe(OTHER_TEXTS);
+    const sameText = withLastToken(frame.tokens[2]!.text);
+    expect(comparisonWords([frame, sameText])).toMatch(/^On one prompt, 2 of the 4 heads give/);
+    expect(lossNote([frame, sameText])).toBe('');
+  });
+
+  it('in their start tokens or lengths have losses over different tokens of one vocabulary', () => {
+    const { tokens } = frameOf();
+    const noStart = frameOf({ T: 2, first: [], tokens: tokens.slice(1) });
+    expect(lossNote([frameOf(), noStart])).toBe(
+      'These models read the text with different start tokens, so their losses are means over different tokens: a small ' +
+        'difference may come from that alone.',
+    );
+    const shortContext = frameOf({ T: 2, tokens: tokens.slice(0, 2) });
+    expect(lossNote([frameOf(), shortContext])).toMatch(/^These models read the text up to /);
   });
 });
 

@@ -125,6 +125,10 @@ it('the sentence about a sink’s tag states the tag of the chosen head, of the 
       'variance of their hidden states after layer 1 along what W_O makes of it; most of all heads: 50.0%, L0H1. A random ' +
       'direction of 8 would have 12.5% on average.',
   );
+  // A hybrid model counts layers without attention, too.
+  const frame = tagFrame(0.25, 0.5, 0.125, NaN);
+  const hybrid = { ...frame, architecture: { ...frame.architecture, layers: [3, 7] } } as never;
+  expect(sinkTag.says(hybrid, { layer: 1, head: 0 })).toMatch(/^Head L7H0: .* layer 7 .* L3H1\./);
   expect(sinkTag.says(tagFrame(NaN, NaN, NaN, NaN), at)).toBe(
     'Head L0H0: 50.0% of what the head mixes for the other tokens lies along the first token’s value.',
   );

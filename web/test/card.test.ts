@@ -92,6 +92,12 @@ describe('the content of the picture', () => {
     expect(pixels).toEqual([all, hidden, hidden, half, half, hidden, quarter, quarter, half]);
   });
 
+  it('names the head by the model’s number of its layer', () => {
+    const architecture = { ...frameOf().architecture, layers: [3, 7] };
+    const { lines } = drawCard(frameWith('word', { architecture }));
+    expect(lines).toContain('Softmax model, head L7H0: rows attend to columns');
+  });
+
   it('has at most five lines of text and two of conditions, and shortens the link', () => {
     const title = 'word '.repeat(40).trim();
     const longFrame = frameWith('word '.repeat(200), { title });

@@ -3,7 +3,7 @@ import { claimOf, columnOf, kindOf } from '../src/claims';
 import { randomGenerator } from '../src/ask/question';
 import { leadSentence } from '../src/rooms/start';
 import { remarkOf } from '../src/rooms/start_words';
-import { findingWords, attentionWords } from '../src/words';
+import { findingWords, attentionWords, rowsWords } from '../src/words';
 import { attention } from '../src/views/attention';
 import { selectedHead, sharesOf, type Frame } from '../src/frame';
 import { frameOf, tensor } from './fixture';
@@ -55,8 +55,9 @@ describe('the sentence about a drawn map', () => {
     for (const { T, map } of cases) {
       let [strong, first, rows] = [0, 0, 0];
       for (let t = 1; t < T; t++, rows++) {
-        first += map[t * T]!;
-        if (map[t * T]! > 0.5) strong++;
+        const row = map.subarray(t * T, t * T + t + 1);
+        first += row[0]!;
+        if (row[0]! > 0.5 && row[0]! > row.reduce((a, b) => a + b) / 2) strong++;
       }
       const remark = remarkOf(claimOf(frameOfMap(map, T, 0.9), at))!;
       remarks.add(remark.text.replace(/[\d.]+/g, 'N'));
@@ -70,6 +71,7 @@ describe('the sentence about a drawn map', () => {
       'no strong column',
       '◀ N of N tokens attend mostly here',
       '◀ a weaker column',
+      '◀ attention sink',
       '◀ attention sink; rows sum to N%',
     ]);
   });
@@ -99,6 +101,19 @@ describe('the sentence about a drawn map', () => {
     expect(remarkOf(claimOf(frameOfMap(Float32Array.of(1), 1, 1), at))).toBeUndefined();
     const signedMap = Float32Array.of(1, NaN, -0.9, 0.1);
     expect(columnOf(signedMap, 2)).toMatchObject({ strongRows: 1, rows: 1 });
+  });
+
+  it('does not call a large weight a sink where all keys have one', () => {
+    const T = 20;
+    const evenMap = Float32Array.from({ length: T * T }, (_, i) =>
+      i % T <= i / T ? 0.98 + 0.01 * (i % 3) : NaN,
+    );
+    const shares = sharesOf(evenMap, T);
+    for (const cells of [evenMap, shares]) expect(kindOf(columnOf(cells, T))).toBe('none');
+    const frame = frameOfMap(evenMap, T, 0.15, false);
+    expect(remarkOf(claimOf(frame, at))!.text).toBe(
+      'no strong column; rows sum to 1039% on average',
+    );
   });
 });
 
@@ -144,6 +159,23 @@ describe('the number of a claim', () => {
       ])
         expect(sentence).toContain(previewText);
     }
+  });
+
+  it('of signed weights is the mean that keeps signs, as of the metric, and that of magnitudes for shares', () => {
+    const map = Float32Array.of(2, NaN, NaN, -3, 5, NaN, -1, -1, -3);
+    const frame = frameOfMap(map, 3, 0.6, false);
+    const raw = tensor([2, 2, 3], new Float32Array(12).fill(-0.25));
+    const signedFrame = { ...frame, tensors: { ...frame.tensors, alpha_raw: raw } } as Frame;
+    const claim = claimOf(signedFrame, at);
+    expect(claim).toMatchObject({ attention: 2 / 3, rowSum: -1 / 3, sums: [-5, 2] });
+    // Another head, whose map is not drawn, has the number of the metric.
+    expect(claimOf(signedFrame, { layer: 0, head: 0 }).attention).toBe(0.25);
+    expect(attention.says(signedFrame, at)).toContain(
+      'a mean weight of 67%; rows sum to −33% on average',
+    );
+    expect(rowsWords(claim)).toBe('rows sum to −500% to 200%');
+    const { attention: share } = claimOf(signedFrame, at, { normalize: 'yes' });
+    expect(share).toBeCloseTo((1 + 3 / 8 + 1 / 5) / 3, 6);
   });
 
   it('is a share of the row if the page normalizes rows', () => {

@@ -95,7 +95,8 @@ describe('the shown frames', () => {
   it('are requested together with the frames that views compare them with', () => {
     const ask = vi.fn();
     const state = signal({ ...defaults, shown: ['a~silence(1,0)', 'b'], layer: 1, head: 2 });
-    const context = { state, engine: signal({ queue: { ask }, fileVersion: signal(0) }) };
+    const entries = signal(new Map<string, object>());
+    const context = { state, engine: signal({ queue: { ask, entries }, fileVersion: signal(0) }) };
     const view = { reads: ['x', 'y'], headReads: ['q'], needsBaseline: true } as unknown as View;
     requestFrames(context as unknown as Context, new Scope(), () => ({
       views: [view, view],
@@ -108,9 +109,22 @@ describe('the shown frames', () => {
       head: { layer: 1, head: 2 },
       ...{ cells: 512, zoom: { query: -1, key: -1 } },
       ...{ studies: [], heads: {}, isPreview: false, isFixed: false },
+      follows: { a: 'a~silence(1,0)' },
     });
     state.value = { ...state.value, prompt: 'other' };
     expect(ask).toHaveBeenCalledTimes(2);
+    // Both runs show the head that is the strongest without the edit, unless the reader chooses one.
+    const alpha = tensor([2, 2, 3], [0, 0, 0, 0.9, 0, 0, 0.1, 0, 0, 0, 0, 0]);
+    const edited = { ...frameWith([{ kind: 'silence' }]), subject: 'a~silence(1,0)' };
+    entries.value = new Map([
+      ['a~silence(1,0)', { frame: edited }],
+      ['a', { frame: frameOf({}, { alpha }) }],
+    ]);
+    const headsAsked = () => ask.mock.lastCall![0].heads;
+    expect(headsAsked()).toEqual({ 'a~silence(1,0)': { layer: 1, head: 1 } });
+    state.value = { ...state.value, layer: -1, head: -1 };
+    expect(headsAsked()).toEqual({ 'a~silence(1,0)': { layer: 0, head: 1 } });
+    ask.mockClear();
     const otherView = { ...view, needsBaseline: false };
     requestFrames(context as unknown as Context, new Scope(), () => ({
       views: [otherView],
@@ -120,7 +134,7 @@ describe('the shown frames', () => {
     expect(ask.mock.lastCall![0]).toMatchObject({ subjects: ['c'], head: { layer: 0, head: 0 } });
     const unstarted = { state, engine: signal(undefined) };
     requestFrames(unstarted as unknown as Context, new Scope(), () => ({ views: [] }));
-    expect(ask).toHaveBeenCalledTimes(3);
+    expect(ask).toHaveBeenCalledTimes(1);
   });
 });
 

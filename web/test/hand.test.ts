@@ -101,11 +101,20 @@ describe('the view of a change by an intervention', () => {
     );
   });
 
-  test('is absent if the two texts differ', () => {
-    expect(change.fits!({ ...editedFrame, base: { ...baseline, T: 2 } })).toBe(false);
-    expect(
-      change.numbers({ ...editedFrame, base: { ...baseline, T: 2 } }, { layer: 0, head: 0 }),
-    ).toEqual([]);
+  test('says why it has no numbers if the two runs read different tokens', () => {
+    const at = { layer: 0, head: 0 };
+    const tokens = [...baseline.tokens.slice(0, 2), { ...baseline.tokens[2]!, id: 9 }];
+    const otherFrame = { ...editedFrame, base: { ...baseline, tokens } };
+    expect(change.fits!(otherFrame)).toBe(true);
+    expect(change.numbers(otherFrame, at)).toEqual([]);
+    expect(change.says(otherFrame, at)).toBe(
+      'There is nothing to compare: the run without the intervention read other tokens.',
+    );
+    expect(change.says({ ...otherFrame, generated: 1 }, at)).toMatch(
+      / read other tokens, since each model generates its own text\.$/,
+    );
+    const shortBase = { ...baseline, T: 2, tokens: tokens.slice(0, 2) };
+    expect(change.numbers({ ...editedFrame, base: shortBase }, at)).toEqual([]);
   });
 
   test('names its numbers differently from those of the frame', () => {

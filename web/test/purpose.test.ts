@@ -131,6 +131,33 @@ describe('the room', () => {
     expect(room.root.className).toBe('');
   });
 
+  it('says of a masked model that no experiment applies, and measures it no further', () => {
+    const masked = (study: Study) => {
+      const { subject } = study;
+      const { architecture } = frameOf();
+      const mask = subject.startsWith('sigmoid') ? { kind: 'bidirectional' } : architecture.mask;
+      const edited = { error: 'it evicts no keys' };
+      const frame = frameFor(subject, { architecture: { ...architecture, mask } } as never);
+      return subject.startsWith('sigmoid~') ? edited : { frame };
+    };
+    const sentence =
+      'Sigmoid model predicts no next token, so this experiment, which compares losses of the next token, does not apply to it.';
+    for (const experiment of ['streaming', 'cache', 'quantization', 'fragility'] as const) {
+      const change = { experiment, shown: ['sigmoid'], perturbation: 'repeat' } as const;
+      const room = createRoom(change, masked);
+      expect(room.text('.lead')).toBe(sentence);
+      expect(room.all('table.settings, .trouble')).toEqual([]);
+      expect(room.studies().map(({ subject }) => subject)).toEqual(['sigmoid']);
+      expect(room.asked().subjects).toEqual(['sigmoid']);
+    }
+    const room = createRoom({}, masked);
+    expect(room.text('h1')).toBe('Without the first token, the loss rises');
+    expect(room.text('.lead')).toMatch(
+      /^With only .* recovers all but 0\.250 nats\. Sigmoid model/,
+    );
+    expect(room.texts('table.settings tbody tr th')).toEqual(['Softmax model']);
+  });
+
   it('lets the reader choose an experiment, the shown model, and the compared models', () => {
     const room = createRoom({ shown: ['softmax~silence(1,0)', 'softmax', 'sigmoid'] });
     expect(room.pressed('.experiments button')).toEqual(['Streaminga cache of limited size']);

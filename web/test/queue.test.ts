@@ -566,6 +566,41 @@ describe('the queue', () => {
     expect(entryOf('a')!.frame).toMatchObject({ T: 3, generated: 0 });
   });
 
+  it('reads the generated tokens of an edited subject also without the edits, once they are all there', async () => {
+    const { ask, entryOf, queue, runs, idle } = stageOf({}, 80);
+    const edited = 'a~silence(0,1)';
+    const change = { follows: { a: edited } };
+    const generate = () => queue.generate([edited], { count: 3, temperature: 0, topK: 0, seed: 1 });
+    const idsOfBoth = () => [edited, 'a'].map((subject) => entryOf(subject)!.frame!.ids[0]);
+    ask([edited, 'a'], change);
+    await idle();
+    for (const count of [3, 6]) {
+      const generating = generate();
+      // Another view of the room does not end the generation.
+      ask([edited, 'a'], { ...change, reads: ['value_ratio'] });
+      await generating;
+      await idle();
+      const ids = [1, 1, ...Array(count).fill(2)];
+      expect(idsOfBoth()).toEqual([ids, ids]);
+      expect(entryOf(edited)!.frame!.generated).toBe(count);
+    }
+    const runCount = runs().length;
+    ask([edited, 'a'], { ...change, reads: ['value_ratio'] });
+    await idle();
+    expect([runs().length, entryOf('a')!.isStale]).toEqual([runCount, false]);
+    ask([edited, 'a'], change, 'abc');
+    await idle();
+    expect(idsOfBoth()).toEqual([
+      [1, 1, 1],
+      [1, 1, 1],
+    ]);
+    // Without an edited subject that it follows, a subject has the text of its own.
+    await queue.generate(['a'], { count: 2, temperature: 0, topK: 0, seed: 1 });
+    ask([edited, 'a'], change, 'abc');
+    await idle();
+    expect(idsOfBoth()[1]).toEqual([1, 1, 1]);
+  });
+
   it('updates the run as the reader types, and bases edited runs on the unedited one', async () => {
     const { ask, entryOf, log, idle } = stageOf();
     const acts = () => log.filter((line) => /^(run|update|end)/.test(line));

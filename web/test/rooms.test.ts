@@ -171,6 +171,25 @@ describe('Explore', () => {
     expect(otherRoom.asked().reads).not.toContain('att');
   });
 
+  it('shows one head of both runs that it compares: the strongest one without the edit', () => {
+    const subject = 'softmax~silence(0,0)';
+    const weaker = tensor([2, 2, 3], [0.1, 0, 0, 0.4, 0, 0, 0.2, 0, 0, 0.3, 0, 0]);
+    const edited = softmax({ subject, edits: [{ kind: 'silence' }] } as never, { alpha: weaker });
+    const { text, asked, state } = exploreRoom({ shown: [subject], view: 'change' }, [
+      edited,
+      softmax(),
+    ]);
+    expect(text('.view-change .caption')).toMatch(
+      /weight in head L1H0 is 20%; in the baseline it is 90%\.$/,
+    );
+    expect(text('.view-change .subtitle')).toBe('Attention of head L1H0');
+    expect(text('.room-head .hint')).toContain('(L1H0)');
+    expect(text('.hand')).toContain('Ablate head L1H0');
+    expect(asked().heads).toEqual({ [subject]: { layer: 1, head: 0 } });
+    state.value = { ...state.value, view: 'loss' };
+    expect(text('.room-head .hint')).toContain('(L0H1)');
+  });
+
   it('has one navigator: the sink map, or the maps of all heads if there are few', () => {
     const room = exploreRoom({ shown: ['hub:a/b'] }, []);
     const navigators = () => room.all('.rail .figure').map(({ dataset }) => dataset.view);
@@ -809,6 +828,10 @@ describe('Compare', () => {
     const room = await compareRoom({}, pair(), { cards });
     expect(room.text('.table-of-all caption')).toMatch(
       /^ε = 0\.3 · T = 3 · starts with <s> \(start token\) · your text\.$/i,
+    );
+    const generated = pair().map((frame) => ({ ...frame, generated: 2 }));
+    expect((await compareRoom({}, generated, { cards })).text('.table-of-all caption')).toMatch(
+      / · your text and 2 tokens that each model generated\.$/,
     );
     expect(room.all('tr.reported')).toEqual([]);
     room.click('Reported in papers');

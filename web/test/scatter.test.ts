@@ -89,7 +89,7 @@ describe('the scatter of models', () => {
     // Losses per token of models with different vocabularies cannot be compared.
     const pointsWithLoss = points.map((point, i) => ({ ...point, loss: i }));
     expect(scatterWords(pointsWithLoss, 'loss')).toMatch(/rank correlation/);
-    expect(scatterWords(pointsWithLoss, 'loss', false)).toBe(OTHER_VOCABULARIES);
+    expect(scatterWords(pointsWithLoss, 'loss', OTHER_VOCABULARIES)).toBe(OTHER_VOCABULARIES);
     expect(scatterWords(points.slice(0, 1), 'loss')).toBe(
       'a: α₁ 0.50 above uniform attention at loss 3.00.',
     );

@@ -59,6 +59,11 @@ const mapFrame = (change: Partial<Frame> = {}, tensors: Frame['tensors'] = {}) =
     ...tensors,
   });
 const architecture = (more: object) => ({ ...frameOf().architecture, ...more }) as never;
+/** Returns the frame of a hybrid model, whose layers with attention are 1 and 3 of 4. */
+const hybridOf = (frame: Frame): Frame => ({
+  ...frame,
+  architecture: { ...frame.architecture, blocks: 4, layers: [1, 3] } as never,
+});
 const sigmoid = {
   operation: { name: 'sigmoid', label: 'sigmoid', normalizes: false, proxy: 'weights' },
 } as never;
@@ -473,6 +478,14 @@ describe('the view of a change by an intervention', () => {
     expect(view.all('.chart')[0]!.hidden).toBe(true);
     expect(view.text('.caption')).toMatch(/^The first token’s mean weight in head L1H0 is 88%/);
     expect(change.says(mapFrame(), at)).toBe('No intervention yet.');
+    const otherTokens = { ...baseline, tokens: baseline.tokens.slice(1) };
+    const emptyView = drawView(change, { ...editedFrame, base: otherTokens }, at);
+    const hiddenParts = () =>
+      ['.chart', '.change-maps'].map((name) => emptyView.all(name)[0]!.hidden);
+    expect(emptyView.text('.caption')).toMatch(/^There is nothing to compare: /);
+    expect(hiddenParts()).toEqual([true, true]);
+    emptyView.draw(editedFrame, at);
+    expect(hiddenParts()).toEqual([false, false]);
     expect(drawView(change, editedFrame).all('.chart')[0]!.hidden).toBe(false);
     expect(drawView(change, editedFrame).charts()[0]).not.toHaveProperty('cursor');
     expect(drawView(change, editedFrame, { query: 0 }).charts()[0]).toMatchObject({ cursor: 0 });
@@ -1113,10 +1126,7 @@ describe('views with lines and bars', () => {
       [0, 1],
     ]);
     // In a hybrid, keys and values exist in the layers with attention.
-    const hybridArchitecture = architecture({ blocks: 4, layers: [1, 3] });
-    expect(placesOf(drawView(norms, { ...frame, architecture: hybridArchitecture }))[1]).toEqual([
-      1, 3,
-    ]);
+    expect(placesOf(drawView(norms, hybridOf(frame)))[1]).toEqual([1, 3]);
     expect(shapesOf(norms.numbers(frame, at))).toEqual([
       ['hidden_norm', 3, 3, 'from -1,0'],
       ['key_norm', 2, 2, 3],
@@ -1214,6 +1224,9 @@ describe('views with a number for each head and a line over the text', () => {
     expect(view.lines()).toEqual([['gate', 1, 0.25, 0.5]]);
     expect(view.says('0,1')).toEqual(['L0H1: gate = 0.250']);
     expect(view.charts()[0]!.domain).toEqual([0, 1]);
+    const hybridView = drawView(gate, hybridOf(frame));
+    expect(hybridView.text('.caption')).toContain('head L3H0: 1.00 at the first token');
+    expect(hybridView.charts()[0]!.label).toContain('head L3H0');
     const fitsGate = (kind: unknown) =>
       gate.fits!(mapFrame({ architecture: architecture({ gate: kind }) } as never));
     expect([null, 'output'].map(fitsGate)).toEqual([false, true]);
@@ -1276,6 +1289,9 @@ describe('views with a number for each head and a line over the text', () => {
       /Head L0H1 is dormant: .* 75% .* changes the loss by \+0\.008\. Ablating/,
     );
     expect(effects.says(frame, { layer: 0, head: 0 })).toMatch(/Head L0H0 has no sink: .* 25%/);
+    expect(effects.says(hybridOf(frame), { layer: 0, head: 0 })).toMatch(
+      /Head L1H0 has no sink: .* Ablating head L3H0 changes/,
+    );
     expect(view.map.data).toMatchObject({
       outlined: [
         { row: 0, col: 1 },
@@ -1528,6 +1544,7 @@ describe('caches and settings', () => {
       'L1H0: token 1 “a” is evicted at query 2',
       'L0H0: token 0 “<s>” stays',
     ]);
+    expect(drawView(cache, hybridOf(frame)).says('2,2')).toEqual(['L3H0: token 2 “=1,"x"↵” stays']);
     view.map.events.onPoint!({ row: 3, col: 1 });
     view.map.events.onPoint!(undefined);
     view.map.events.onChoose!({ row: 3, col: 1 });

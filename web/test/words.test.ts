@@ -325,7 +325,7 @@ describe('the summary of a map’s column', () => {
       strongRows: 0,
       mean: 0.25,
       uniform: 0.25,
-      rowSum: 2 / 3,
+      rowSum: 1 / 3,
     });
   });
 });

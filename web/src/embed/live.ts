@@ -7,7 +7,7 @@ import { createEngine } from 'sinkscope';
 import { base, pageAt } from '../base';
 import { substitutionNotes } from '../page/controls';
 import { framesOf, Scope, entriesOf, type Context, type Engine } from '../page/context';
-import { selectedHead } from '../frame';
+import { headShown, type Frame } from '../frame';
 import { Models } from '../run/models';
 import { errorSentence } from '../ask/errors';
 import type { Theme } from '../plot/color';
@@ -362,7 +362,8 @@ export class Live {
     const isComplete = frames.every((frame) => describe && hasNumbersOf(view, frame, describe));
     const isPending = frames.some((frame) => view.isPending?.(frame));
     if (!frames.length || isOutdated || !isComplete || isPending) return;
-    const sentences = frames.map((frame) => view.says(frame, selectedHead(frame, state), state));
+    const headOf = (frame: Frame) => headShown(frame, [view], state);
+    const sentences = frames.map((frame) => view.says(frame, headOf(frame), state));
     const label = [view.title, ...removeRepeats(sentences)].join('. ');
     this.#host.internals.ariaLabel = label;
     if (label === this.#lastLabel) return;
@@ -370,7 +371,7 @@ export class Live {
     const results = frames.map((frame, i) => {
       const { subject, title, T, eps, sequences } = frame;
       const tokens = frame.tokens.map(({ text }) => text);
-      const numbers = numbersOf(view, frame, { at: selectedHead(frame, state), state, sequences });
+      const numbers = numbersOf(view, frame, { at: headOf(frame), state, sequences });
       return { subject, title, tokens, T, eps, sequences, says: sentences[i], numbers };
     });
     this.#host.toggleAttribute('data-live', true);

@@ -28,7 +28,7 @@ import {
   type SubjectEntry,
 } from '../page/context';
 import { Figure } from '../page/figure';
-import type { Frame } from '../frame';
+import { isBidirectional, type Frame } from '../frame';
 import type { Study } from '../run/request';
 import { INPUTS, questionOf } from '../ask/question';
 import { LONG_TEXT } from '../run/reading';
@@ -120,12 +120,19 @@ export function build(
    */
   const shownSubjects = (engine: Engine): string[] => {
     if (isEmbed && !experiment().needsDetailFrame) return [];
-    const edits = experiment().editsOf(requestOf(engine));
     const bases = experiment().needsDetailFrame ? basesOf(roomContext.state.value) : [chosenBase()];
-    return bases.map((base) => `${base}${edits}`);
+    return bases.map((base) => detailSubject(engine, base));
   };
 
-  /** Returns the studies of each model, one for each setting of its plan. */
+  const detailSubject = (engine: Engine, base: string): string => {
+    const plan = plansOf(engine).find((one) => one.base === base)!;
+    return `${base}${plan.isApplicable ? experiment().editsOf(requestOf(engine)) : ''}`;
+  };
+
+  /**
+   * Returns the studies of each model, one for each setting of its plan. Once a model is known to predict no next token,
+   * only the first one, which is without edits.
+   */
   const plansOf = (engine: Engine) =>
     basesOf(roomContext.state.value).map((base) => {
       const request = requestOf(engine);
@@ -141,7 +148,9 @@ export function build(
       const studies = settings.map(({ edits, question, measures }): Study => {
         return { subject: `${base}${edits}`, question, measures };
       });
-      return { base, studies };
+      const firstFrame = studies[0] && engine.queue.studyEntry(studies[0])?.frame;
+      const isApplicable = !firstFrame || !isBidirectional(firstFrame);
+      return { base, isApplicable, studies: isApplicable ? studies : studies.slice(0, 1) };
     });
 
   /**
@@ -177,7 +186,7 @@ export function build(
     }),
   );
   const detailContext = contextOf(
-    (engine) => [`${chosenBase()}${experiment().editsOf(requestOf(engine))}`],
+    (engine) => [detailSubject(engine, chosenBase())],
     ({ T }) => ({ n: 1, at: 0, T: Math.min(T, MAX_MAP_TOKENS) }),
   );
 
@@ -203,7 +212,7 @@ export function build(
   const cachedFrames = new Map<string, readonly Frame[]>();
 
   const groupsOf = (engine: Engine) =>
-    plansOf(engine).map(({ base, studies }) => {
+    plansOf(engine).map(({ base, isApplicable, studies }) => {
       const entries = studies.map((study) => engine.queue.studyEntry(study));
       const frames = entries.flatMap((entry) => entry?.frame ?? []);
       const errors = [...new Set(entries.flatMap((entry) => entry?.error ?? []))];
@@ -216,7 +225,7 @@ export function build(
         !isComplete && lastFrames !== undefined && frames.length < Math.max(3, lastFrames.length);
       const requiredCount = Math.min(experiment().leadCount, studies.length);
       return {
-        base,
+        ...{ base, isApplicable },
         frames: usesCached ? lastFrames : frames,
         isStale: usesCached,
         errors,
@@ -299,17 +308,24 @@ export function build(
       ),
       experimentList,
     );
-    const groups = engine ? groupsOf(engine) : [];
+    const allGroups = engine ? groupsOf(engine) : [];
+    const groups = allGroups.filter(({ isApplicable }) => isApplicable);
     const subjects = engine ? entriesOf(roomContext, shownSubjects(engine)) : [];
     drawModels(state);
     drawQuestion(
       state,
-      groups.flatMap(({ frames }) => frames),
+      allGroups.flatMap(({ frames }) => frames),
     );
     const shownGroups: Group[] = groups
       .filter(({ frames }) => frames.length)
       .map(({ base, frames }) => ({ base, title: frames[0]!.model.title, frames }));
     const finding = experiment().says(shownGroups, experimentState(state));
+    const exceptions = allGroups.flatMap(({ isApplicable, frames: [frame] }) =>
+      isApplicable
+        ? []
+        : `${frame!.model.title} predicts no next token, so this experiment, which compares losses of the next token, does not apply to it.`,
+    );
+    const text = [finding.text, ...exceptions].filter(Boolean).join(' ');
     const failures = groups.flatMap(({ base, frames, errors }) =>
       errors.map((error): SubjectEntry => ({
         subject: base,
@@ -320,7 +336,7 @@ export function build(
     );
     const messages = new Set(failures.map(({ error }) => error));
     render(
-      html`${roomHeading(finding.heading, finding.text || (failures.length ? '' : 'Measuring …'), roomContext, nothing, isEmbed)}
+      html`${roomHeading(finding.heading, text || (failures.length ? '' : 'Measuring …'), roomContext, nothing, isEmbed)}
       ${troubleNotes([...failures, ...subjects.filter(({ error }) => error && !messages.has(error))], roomContext)}`,
       heading,
     );
@@ -345,8 +361,8 @@ export function build(
     );
     const [detailSubject] = detailContext.state.value.shown;
     figures.list[1]?.update(subjects.filter(({ subject }) => subject === detailSubject));
-    if (isEmbed && groups.length && groups.every(({ isComplete }) => isComplete))
-      report(finding.text, shownGroups);
+    if (isEmbed && allGroups.length && allGroups.every(({ isComplete }) => isComplete))
+      report(text, shownGroups);
   });
 
   function drawModels(state: State): void {

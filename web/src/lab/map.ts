@@ -5,7 +5,7 @@ import { choiceField } from '../page/controls';
 import { diverging, sequential, type Theme } from '../plot/color';
 import { createHeatmap, type Heatmap } from '../plot/heatmap';
 import { addElement } from '../page/view';
-import { headName, formatPercent, formatValue } from '../words';
+import { modelHeadName, formatPercent, formatValue } from '../words';
 import { COLORS } from './charts';
 import type { Settings } from './settings';
 import { captionWords, shownHead, type NamedLab } from './words';
@@ -101,7 +101,7 @@ function headChoice({ lab }: NamedLab, choose: (head: number) => void) {
     String(lab.settings.head),
     [
       ['-1', 'strongest head'],
-      ...Array.from({ length: L * H }, (_, i) => [String(i), headName(headAt(i, H))] as const),
+      ...Array.from({ length: L * H }, (_, i) => [String(i), modelHeadName(headAt(i, H))] as const),
     ],
     (value) => choose(Number(value)),
   );

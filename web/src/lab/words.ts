@@ -2,7 +2,7 @@
 import type { LogEntry, Operation } from 'sinkscope';
 import { defaults, type State } from '../ask/state';
 import { headAt, mean, type Head } from '../frame';
-import { capitalize, headName, formatPercent, formatValue, sumWords } from '../words';
+import { capitalize, formatPercent, formatValue, modelHeadName, sumWords } from '../words';
 import type { Lab } from './lab';
 import { fineTune, fromScratch } from './presets';
 import { isFineTune, type Settings } from './settings';
@@ -103,7 +103,7 @@ function firstTokenAmountWords(namedLab: NamedLab): string {
 
 function headWords(namedLab: NamedLab, { layer, head, share, weight }: ShownHead): string {
   const portion = amountWords(namedLab, namedLab.operation?.normalizes ? share : weight, share);
-  return `head ${headName({ layer, head })} gives the first token ${portion}`;
+  return `head ${modelHeadName({ layer, head })} gives the first token ${portion}`;
 }
 
 export function captionWords(namedLab: NamedLab): string {
@@ -112,7 +112,7 @@ export function captionWords(namedLab: NamedLab): string {
   if (isFineTune(lab.settings)) return headShown ? headWords(namedLab, headShown) : '';
   if (!lab.log.length) return 'untrained';
   const [L, H] = lab.picture?.shape ?? [];
-  const headNote = headShown && L! * H! > 1 ? `; map: head ${headName(headShown)}` : '';
+  const headNote = headShown && L! * H! > 1 ? `; map: head ${modelHeadName(headShown)}` : '';
   const amount = amountWords(namedLab, recentMean(lab, 'first_most'));
   return `gives the first token ${amount} outside triggers${headNote}`;
 }

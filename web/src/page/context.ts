@@ -1,7 +1,7 @@
 /** The parts of the page that rooms, figures and controls can use. */
 import { effect, type ReadonlySignal } from '@preact/signals-core';
 import type { DiskFile } from 'sinkscope';
-import type { Frame } from '../frame';
+import { headShown, type Frame } from '../frame';
 import type { Models } from '../run/models';
 import type { Theme } from '../plot/color';
 import type { Queue } from '../run/queue';
@@ -107,13 +107,23 @@ export function requestFrames(
       head: { layer, head } = state,
       ...request
     } = roomRequest(state, engine);
-    const bases = views.some(({ needsBaseline }) => needsBaseline)
-      ? subjects.map(withoutEdits)
+    const editedSubjects = views.some(({ needsBaseline }) => needsBaseline)
+      ? subjects.filter((subject) => withoutEdits(subject) !== subject)
       : [];
+    const editedFrames = editedSubjects.length ? framesOf(entriesOf(context, editedSubjects)) : [];
+    // An edited run shows the head that its baseline shows.
+    const heads = editedFrames.flatMap((frame) =>
+      frame.base ? [[frame.subject, headShown(frame, views, { layer, head })] as const] : [],
+    );
+    const bases = editedSubjects.map(withoutEdits);
+    const followers = editedSubjects
+      .map((subject) => [withoutEdits(subject), subject] as const)
+      .filter(([base]) => !subjects.includes(base));
     const reads = views.flatMap((view) => [...view.reads, ...(view.optional ?? [])]);
     engine.queue.ask({
-      ...{ isPreview: false, isFixed: false, heads: {}, studies: [] },
+      ...{ isPreview: false, isFixed: false, heads: Object.fromEntries(heads), studies: [] },
       ...request,
+      follows: Object.fromEntries(followers.reverse()),
       subjects: [...new Set([...subjects, ...bases])],
       question,
       reads: [...new Set([...reads, ...more])],

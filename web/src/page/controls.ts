@@ -17,7 +17,14 @@ import { INPUTS, isInputMissing, readPrompts } from '../ask/question';
 import { defaults, table, type HideablePart, type NumberName, type State } from '../ask/state';
 import { MAX_SUBJECTS, parseSubject, titleOf } from '../ask/subject';
 import { explainTerms, field } from './terms';
-import { cutWords, headName, startTokenWords, makeReadable, tokenWord } from '../words';
+import {
+  cutWords,
+  headName,
+  modelHeadName,
+  startTokenWords,
+  makeReadable,
+  tokenWord,
+} from '../words';
 import { addElement } from './view';
 
 /** Whether a link lets a part of the page show. */
@@ -585,7 +592,7 @@ function headNote(frame: Frame, { layer, head, view }: Pick<State, 'layer' | 'he
   if (layer < 0 && head < 0) return [];
   const shownHead = headName(selectedHead(frame, { layer, head }), frame);
   if (layer >= 0 && head >= 0) {
-    const requestedHead = headName({ layer, head });
+    const requestedHead = modelHeadName({ layer, head });
     return shownHead === requestedHead
       ? []
       : [`${title} has no head ${requestedHead}; ${shownHead} is shown.`];

@@ -6,7 +6,7 @@
 import { untracked } from '@preact/signals-core';
 import { render, html } from 'lit';
 import { framesOf, viewApiOf, Scope, type Context, type SubjectEntry } from './context';
-import { selectedHead, type Frame } from '../frame';
+import { headShown, type Frame, type Head } from '../frame';
 import { atStep, modelIdOf, parseSubject, printSubject } from '../ask/subject';
 import { differingKeys, type State } from '../ask/state';
 import type { Theme } from '../plot/color';
@@ -46,6 +46,8 @@ export interface FigureLook {
   readonly isEmbed?: boolean;
   /** Returns the conditions that the room states. The figure leaves them out; saved files state all conditions. */
   readonly roomConditions?: () => readonly string[];
+  /** Returns the head to show of a frame if the figure's view alone does not decide it. */
+  readonly headOf?: (frame: Frame) => Head;
   /** Returns options for one cell, in addition to those for all cells. */
   readonly extra?: (frame: Frame, index: number) => Partial<DrawOptions>;
 }
@@ -259,7 +261,8 @@ export class Figure {
   }
 
   #headOf(frame: Frame) {
-    return selectedHead(frame, this.#context.state.peek());
+    const { headOf } = this.#look;
+    return headOf?.(frame) ?? headShown(frame, [this.#view], this.#context.state.peek());
   }
 
   #ownConditions(frame: Frame) {

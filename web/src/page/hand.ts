@@ -21,7 +21,7 @@ import {
 import type { State } from '../ask/state';
 import { isOnDisk } from '../ask/ids';
 import { labelsOf, parseSubject, printSubject, type SubjectEdit } from '../ask/subject';
-import { commonQuote, headWords, stateWords } from '../words';
+import { commonQuote, modelHeadName, stateWords } from '../words';
 
 type EditScope = State['scope'];
 
@@ -64,8 +64,12 @@ function chosenChannel(frame: Frame, state: State) {
     : { ...channelAt({ layer, channel, token: query }), name: String(channel) };
 }
 
-export function interventionsOf(frame: Frame, state: State): Intervention[] {
-  const at = modelHead(frame, selectedHead(frame, state));
+export function interventionsOf(
+  frame: Frame,
+  state: State,
+  shownHead = selectedHead(frame, state),
+): Intervention[] {
+  const at = modelHead(frame, shownHead);
   const scope = scopeValues(state.scope, at);
   const interventions: Intervention[] = [];
   // Without a selection, interventions apply to the first token.
@@ -73,7 +77,7 @@ export function interventionsOf(frame: Frame, state: State): Intervention[] {
   if (key < frame.T) {
     const name = `${key ? `token ${key}` : 'the first token'}${commonQuote(frame, key)}`;
     const [layer, head] = scope;
-    const group = head === undefined ? [] : [groupOf(frame, selectedHead(frame, state))];
+    const group = head === undefined ? [] : [groupOf(frame, shownHead)];
     const layerAndGroup = layer === undefined ? [] : [layer, ...group];
     interventions.push(
       { label: `Hide ${name}`, edit: makeEdit('hide_key', key, ...scope) },
@@ -84,7 +88,7 @@ export function interventionsOf(frame: Frame, state: State): Intervention[] {
     );
   }
   interventions.push({
-    label: `Ablate ${headWords(at)}`,
+    label: `Ablate head ${modelHeadName(at)}`,
     edit: makeEdit('silence', at.layer, at.head),
   });
   const channel = chosenChannel(frame, state);
@@ -123,10 +127,11 @@ export function toggleEdit(subject: string, edit: SubjectEdit): string {
 export function interventionControls(
   context: Context,
   frame: Frame,
+  shownHead = selectedHead(frame, context.state.value),
 ): TemplateResult | typeof nothing {
   const state = context.state.value;
   if (state.hide.includes('hand')) return nothing;
-  const { layer, head } = modelHead(frame, selectedHead(frame, state));
+  const { layer, head } = modelHead(frame, shownHead);
   const subject = parseSubject(frame.subject)!;
   const { edits } = subject;
   const labels = labelsOf(subject, context.engine.peek()!.models.describe);
@@ -152,7 +157,7 @@ export function interventionControls(
       >${label}${isDone ? ' ×' : ''}</a
     >`;
   };
-  const [first, ...more] = interventionsOf(frame, state).filter(
+  const [first, ...more] = interventionsOf(frame, state, shownHead).filter(
     ({ edit }) => !edits.some((present) => areSameEdits(present, edit)),
   );
   return html`<div class="hand" role="group" aria-label="Intervene">
@@ -167,7 +172,7 @@ export function interventionControls(
         [
           ['all', 'all heads'],
           ['layer', `layer ${layer}`],
-          ['head', headWords({ layer, head })],
+          ['head', `head ${modelHeadName({ layer, head })}`],
         ],
         (scope) => context.set({ scope: scope as EditScope }),
       )}

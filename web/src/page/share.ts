@@ -53,7 +53,10 @@ async function sharePicture(frame: Frame, context: Context): Promise<void> {
   const link = sharedLink(linkTo(state.peek()));
   const { pictureOf } = await import('../save/card');
   const { version } = context.facts();
-  const picture = await pictureOf(frame, selectedHead(frame, state.peek()), { version, link });
+  const picture = await pictureOf(frame, frame.head ?? selectedHead(frame, state.peek()), {
+    version,
+    link,
+  });
   const data = { files: [picture], text: link };
   if (!navigator.canShare?.(data)) return downloadFile(picture, picture.name);
   await navigator.share(data).catch((error: unknown) => {

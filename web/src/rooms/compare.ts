@@ -344,12 +344,14 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       ? ' Gray rows still show the previous conditions.'
       : '';
     const joinDistinct = (values: readonly unknown[]) => [...new Set(values)].join(' / ');
-    const inputNames = frames.map(({ recording }) =>
+    const inputName =
+      state.input === 'heldout' ? `held-out text: ${corpusName(state.T)}` : INPUTS[state.input];
+    const inputNames = frames.map(({ recording, generated }) =>
       recording
         ? 'recorded texts'
-        : state.input === 'heldout'
-          ? `held-out text: ${corpusName(state.T)}`
-          : INPUTS[state.input],
+        : generated
+          ? `${inputName} and ${generated} tokens that each model generated`
+          : inputName,
     );
     const caption = `ε = ${joinDistinct(frames.map(({ eps }) => eps))} · T = ${joinDistinct(frames.map(({ T }) => T))} · ${joinDistinct(frames.map(startTokenWords))} · ${joinDistinct(inputNames)}.${staleNote}`;
     const reportedRows =

@@ -20,7 +20,7 @@ import {
   type SubjectEntry,
 } from '../page/context';
 import { Figure } from '../page/figure';
-import { layerNumber, selectedHead, type Frame, type Head } from '../frame';
+import { headShown, layerNumber, type Frame, type Head } from '../frame';
 import { interventionControls } from '../page/hand';
 import { attention } from '../views/attention';
 import { dormantHeads, effects, sinkCount } from '../views/effects';
@@ -96,8 +96,10 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const interventionsPlace = addElement(middle, '');
   // The stage's picture states all conditions, other pictures only those that differ.
   let statedConditions: readonly string[] = [];
-  const figureLook = { roomConditions: () => statedConditions };
-  const mainLook = { extra: () => ({ isAnswered: true }) };
+  const headOf = (frame: Frame): Head =>
+    headShown(frame, stage.choiceFor([frame]).tab.views, context.state.peek());
+  const figureLook = { headOf, roomConditions: () => statedConditions };
+  const mainLook = { headOf, extra: () => ({ isAnswered: true }) };
   const stage = createStage(addElement(middle, 'stage'), context, scope, mainLook, figureLook);
   let navigator: { readonly figure: Figure; readonly view: View } | undefined;
 
@@ -154,7 +156,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     const entries = currentEntries();
     const frames = framesOf(entries);
     const [frame] = frames;
-    const at = frame && selectedHead(frame, state);
+    const at = frame && headOf(frame);
     const choice = stage.choiceFor(frames);
     const hasFacts = frame && allows(state, 'subjects');
     render(
@@ -204,7 +206,10 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     navigator.figure.update(entries);
     stage.update(entries, [view]);
     const hasInterventions = choice.question.name === 'if' && frame && !frame.recording;
-    render(hasInterventions ? interventionControls(context, frame) : nothing, interventionsPlace);
+    render(
+      hasInterventions ? interventionControls(context, frame, at) : nothing,
+      interventionsPlace,
+    );
     render(questions(choice, frames, stage.select), questionsPlace);
   });
 

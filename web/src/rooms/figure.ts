@@ -14,7 +14,7 @@ import {
 } from '../page/context';
 import { Figure } from '../page/figure';
 import type { CONTROLS } from '../ask/state';
-import { selectedHead } from '../frame';
+import { headShown } from '../frame';
 import { EXPERIMENT, isWholeRoom, LAB, viewNamed } from '../views/index';
 import { hasNumbersOf, lackWords, addElement } from '../page/view';
 import { addTrainingSlider } from './walk';
@@ -79,7 +79,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       if (!(view.fits?.(frame) ?? true)) return `This view does not apply to ${frame.title}.`;
       const { describe } = context.engine.value!.models;
       return hasNumbersOf(view, frame, describe)
-        ? view.says(frame, selectedHead(frame, state), state)
+        ? view.says(frame, headShown(frame, [view], state), state)
         : lackWords(view, frame) || placeholderOf(entry);
     });
     render(

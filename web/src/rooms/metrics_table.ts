@@ -5,11 +5,10 @@ import { tableRegion } from '../page/controls';
 import type { Frame } from '../frame';
 import type { PromptFile } from '../ask/question';
 import {
-  areLossesAlike,
   CLASS_WORDS,
-  headName,
+  lossNote,
+  modelHeadName,
   verdictOf,
-  OTHER_VOCABULARIES,
   formatPercent,
   quote,
   formatValue,
@@ -66,7 +65,7 @@ function spreadWords(deviation: number, resolution: number, format: (x: number) 
 function placeWords({ layer, head, key }: NonNullable<Cell['where']>, frame: Frame): string {
   if (key !== undefined)
     return `position\u00a0${key}${frame.sequences === 1 ? ` ${quote(frame, key)}` : ''}`;
-  return head === undefined ? `after layer\u00a0${layer}` : headName({ layer: layer!, head });
+  return head === undefined ? `after layer\u00a0${layer}` : modelHeadName({ layer: layer!, head });
 }
 
 function cellTemplate(
@@ -166,12 +165,13 @@ export function metricsTable(parts: TableParts, caption: string): TemplateResult
   const sortMetric = table.find(({ name }) => name === sorting.name);
   const sortKey = ({ frame }: MeasuredRow) =>
     sortMetric ? sortMetric.cellOf(frame).mean : frame.title.toLowerCase();
+  const note = lossNote(measuredRows.filter(({ isStale }) => !isStale).map(({ frame }) => frame));
   const rows = sorting.name ? sortRows(measuredRows, sortKey, sorting.descending) : measuredRows;
   return tableRegion(
     'Metrics of the models, a table',
     html`<table class="metrics">
       <caption>
-        ${caption}${areLossesAlike(measuredRows.filter(({ isStale }) => !isStale).map(({ frame }) => frame)) ? nothing : html` <span data-vocabularies>${OTHER_VOCABULARIES}</span>`}
+        ${caption}${note ? html` <span data-vocabularies>${note}</span>` : nothing}
       </caption>
       <thead>
         <tr>

@@ -13,7 +13,7 @@ import { framesOf, type Context, type Scope, type SubjectEntry } from '../page/c
 import { addElement, setText } from '../page/view';
 import { colorsOf } from '../timeline/course';
 import { seedRuns, type SeedRun } from '../timeline/seeds';
-import { areLossesAlike, OTHER_VOCABULARIES, formatValue } from '../words';
+import { lossNote, formatValue } from '../words';
 
 type XAxis = State['xAxis'];
 
@@ -139,18 +139,17 @@ function pointCountWords(points: readonly Point[]): string {
 
 const formatFixed = (value: number, digits = 2) => value.toFixed(digits).replace('-', '−');
 
-/** States the correlation of the points and, if the x axis is the hidden ratio, how many sinks have a small ratio. */
-export function scatterWords(
-  points: readonly Point[],
-  xAxis: XAxis,
-  isOneVocabulary = true,
-): string {
+/**
+ * States the correlation of the points and, if the x axis is the hidden ratio, how many sinks have a small ratio.
+ * @param lossesNote why the points' losses cannot be compared; empty if they can
+ */
+export function scatterWords(points: readonly Point[], xAxis: XAxis, lossesNote = ''): string {
   const drawnPoints = drawablePoints(points, xAxis);
   if (!drawnPoints.length) return '';
   const sentences: string[] = [];
-  const hasOtherVocabulary = xAxis === 'loss' && !isOneVocabulary;
-  if (hasOtherVocabulary) sentences.push(OTHER_VOCABULARIES);
-  if (drawnPoints.length >= MIN_POINTS && !hasOtherVocabulary) {
+  const hasOtherLosses = xAxis === 'loss' && lossesNote !== '';
+  if (hasOtherLosses) sentences.push(lossesNote);
+  if (drawnPoints.length >= MIN_POINTS && !hasOtherLosses) {
     const rho = rankCorrelation(
       drawnPoints.map((point) => point[xAxis]),
       drawnPoints.map(({ alpha }) => alpha),
@@ -338,7 +337,7 @@ export function addScatter(
       controls,
     );
     const allPoints = [...points, ...checkpointPoints];
-    const words = scatterWords(allPoints, xAxis, areLossesAlike(frames));
+    const words = scatterWords(allPoints, xAxis, lossNote(frames));
     drawScatter(chart, points, checkpointPoints, xAxis, width.value, words);
     setText(caption, words);
     const runCount = (runs.value ?? []).flatMap(([, , recipeRuns]) => recipeRuns).length;

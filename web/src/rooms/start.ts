@@ -390,7 +390,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
         const claim =
           frame && claims[frames.findIndex((candidate) => candidate.subject === subject)]!;
         return html`<p class="twin twin-${i}">
-          ${frame ? html`<strong>${capitalize(frame.title)}</strong> <span>${frame.T < 2 ? `head ${headName(claim!.at)}` : sideWords(claim!, frame)}</span>` : hasError ? nothing : html`<span class="hint">Loading the second model …</span>`}
+          ${frame ? html`<strong>${capitalize(frame.title)}</strong> <span>${frame.T < 2 ? `head ${headName(claim!.at, frame)}` : sideWords(claim!, frame)}</span>` : hasError ? nothing : html`<span class="hint">Loading the second model …</span>`}
         </p>`;
       }),
       captions,

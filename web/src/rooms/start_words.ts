@@ -9,7 +9,8 @@ import { sumWords } from '../words';
 import { cardOf } from './about';
 
 const REMARKS: Readonly<Record<Kind, (claim: Claim) => string>> = {
-  all: ({ sums: [least] }) => `◀ attention sink${least > 0.995 ? '; rows sum to 100%' : ''}`,
+  all: ({ sums: [least, most] }) =>
+    `◀ attention sink${least > 0.995 && most < 1.005 ? '; rows sum to 100%' : ''}`,
   many: ({ column }) => `◀ ${column!.strongRows} of ${column!.rows} tokens attend mostly here`,
   weak: () => '◀ a weaker column',
   none: ({ isShare, rowSum }) =>

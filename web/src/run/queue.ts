@@ -7,7 +7,7 @@
 import { batch, signal, type ReadonlySignal } from '@preact/signals-core';
 import { SinkscopeError, type Progress } from 'sinkscope';
 import { InputError, errorSentence } from '../ask/errors';
-import { questionKey } from '../ask/question';
+import { questionKey, type Question } from '../ask/question';
 import { isOutsideZoo } from '../ask/ids';
 import { isRecordingId } from '../ask/recordings';
 import { editsOf, modelIdOf, parseSubject, type Subject } from '../ask/subject';
@@ -206,8 +206,22 @@ export class Queue {
   };
 
   #key(subject: string): string {
-    const { question, isFixed, reads } = this.#request!;
-    return `${subject} ${questionKey(question)}${isFixed ? ` ${reads.join()}` : ''}`;
+    const { isFixed, reads, follows = {} } = this.#request!;
+    // A baseline reads the generated tokens once they are all there.
+    const isWaiting = subject in follows && this.#generation.isRunningUntracked;
+    const cachedKey = isWaiting && this.#runs.get(subject)?.key;
+    const newKey = `${subject} ${questionKey(this.#questionOf(subject))}${isFixed ? ` ${reads.join()}` : ''}`;
+    return cachedKey || newKey;
+  }
+
+  /** Returns the question of a subject: that of the request, or, for a baseline, one with the edited subject's tokens. */
+  #questionOf(subject: string): Question {
+    const { question, follows = {} } = this.#request!;
+    const edited = follows[subject];
+    if (edited === undefined || this.#runs.get(edited)?.key !== this.#key(edited)) return question;
+    const [frame, base] = [edited, subject].map((name) => this.#entries.get(name)?.frame);
+    const isGenerated = frame && (frame.generated || base?.generated);
+    return isGenerated ? { ...question, ids: idsOf(frame.tokens) } : question;
   }
 
   #setEntry(subject: string, change: Entry): void {
@@ -330,7 +344,10 @@ export class Queue {
       try {
         if (typeof task === 'object')
           await this.#studies.measure(task, this.#request!, this.#makeWatch(signal));
-        else await this.#answer(task, key, this.#request!, signal);
+        else {
+          const request = { ...this.#request!, question: this.#questionOf(task) };
+          await this.#answer(task, key, request, signal);
+        }
       } catch (error) {
         const isStopped = error instanceof DOMException && error.name === 'AbortError';
         if (!signal.aborted && isStopped) await new Promise((done) => setTimeout(done, STOP_MS));

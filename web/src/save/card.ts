@@ -86,7 +86,7 @@ export function cardOf(frame: Frame, at: Head, { version, link }: Origin): HTMLC
   context.font = `400 17px ${FONT}`;
   context.fillStyle = LIGHT_INK;
   context.fillText(
-    `${frame.title}, head ${headName(at)}: rows attend to columns`,
+    `${frame.title}, head ${headName(at, frame)}: rows attend to columns`,
     mapLeft,
     MARGIN + MAP_SIZE + 10,
     MAP_SIZE,

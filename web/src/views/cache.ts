@@ -79,7 +79,7 @@ export const cache: View = {
         describe: ({ row, col }) => {
           if (row < 0 || col < 0) return '';
           const evictedAt = frame.tensors.evicted!.data[row * frame.T + col]!;
-          const name = `${headName(headAt(row, H))}: token ${col} ${quote(frame, col)}`;
+          const name = `${headName(headAt(row, H), frame)}: token ${col} ${quote(frame, col)}`;
           return Number.isNaN(evictedAt)
             ? `${name} stays`
             : `${name} is evicted at query ${evictedAt}`;

@@ -24,9 +24,20 @@ import { addElement, setText, type View } from '../page/view';
 const subtract = (a: ArrayLike<number>, b: ArrayLike<number>) =>
   Float32Array.from({ length: a.length }, (_, i) => a[i]! - b[i]!);
 
-/** Returns the run without edits, if it has as many tokens and the loss of each. */
-function baseOf({ base, T }: Frame): Frame | undefined {
-  return base && base.T === T && base.tensors.loss_at ? base : undefined;
+const hasBase = ({ base }: Frame): boolean => base?.tensors.loss_at !== undefined;
+
+/** Returns the run without edits, if it read the same tokens. */
+function baseOf(frame: Frame): Frame | undefined {
+  const { base, tokens } = frame;
+  const hasSameTokens =
+    base?.tokens.length === tokens.length && tokens.every(({ id }, t) => id === base.tokens[t]!.id);
+  return hasBase(frame) && hasSameTokens ? base : undefined;
+}
+
+function missingWords(frame: Frame): string {
+  if (!hasBase(frame)) return 'No intervention yet.';
+  const isGenerated = frame.generated || frame.base!.generated;
+  return `There is nothing to compare: the run without the intervention read other tokens${isGenerated ? ', since each model generates its own text' : ''}.`;
 }
 
 /** Returns the loss of each token with the edits minus the loss without; NaN for the first token. */
@@ -67,7 +78,7 @@ export const change: View = {
   reads: ['loss_at', 'alpha'],
   headReads: ['att'],
   needsBaseline: true,
-  fits: (frame) => baseOf(frame) !== undefined,
+  fits: hasBase,
   numbers: (frame) => {
     const base = baseOf(frame);
     if (!base) return [];
@@ -92,7 +103,7 @@ export const change: View = {
   },
   says: (frame, at) => {
     const base = baseOf(frame);
-    return base ? sentence(frame, base, at) : 'No intervention yet.';
+    return base ? sentence(frame, base, at) : missingWords(frame);
   },
   draw(root, api) {
     const captionElement = addElement(root, 'caption', 'p');
@@ -112,7 +123,11 @@ export const change: View = {
     const drawHeads = createHeadMap(headsColumn, api);
     return (frame, options) => {
       const base = baseOf(frame);
-      if (!base) return;
+      columns.hidden = !base;
+      if (!base) {
+        lossChart.hidden = true;
+        return setText(captionElement, missingWords(frame));
+      }
       const { at, theme } = options;
       const caption = sentence(frame, base, at);
       setText(captionElement, caption);

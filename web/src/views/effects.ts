@@ -81,8 +81,8 @@ function changeWords(heads: readonly LabeledHead[], frame: Frame, { layer, head 
   const kindClause = verdictOf(frame).conclusive ? `${kindWords(selectedHead)}: it ` : '';
   const largestHead = heads.reduce((a, b) => (Math.abs(b.effect) > Math.abs(a.effect) ? b : a));
   return (
-    `${capitalize(headWords(selectedHead))} ${kindClause}gives the first token ${formatPercent(selectedHead.share, 0)} ${shareWords(frame)}, and ` +
-    `ablating it changes the loss by ${formatLossChange(selectedHead.effect)}. Ablating ${headWords(largestHead)} changes the loss most, by ` +
+    `${capitalize(headWords(selectedHead, frame))} ${kindClause}gives the first token ${formatPercent(selectedHead.share, 0)} ${shareWords(frame)}, and ` +
+    `ablating it changes the loss by ${formatLossChange(selectedHead.effect)}. Ablating ${headWords(largestHead, frame)} changes the loss most, by ` +
     `${formatLossChange(largestHead.effect)} nats per token.` +
     (heads.some(({ effect }) => effect < 0)
       ? ' In blue cells the model predicts better without the head.'

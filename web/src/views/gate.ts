@@ -28,7 +28,7 @@ export const gate: View = {
     const othersWords = T > 1 ? `, ${formatValue(mean(gates, 1))} at the others` : '';
     return (
       `Mean gate over all heads${sequences > 1 ? ` and ${sequences} prompts` : ''}: ${formatValue(mean(data))}, from ${formatValue(Math.min(...data))} to ` +
-      `${formatValue(Math.max(...data))}. ${headWords(at)}${firstPromptWords(frame)}: ${formatValue(gates[0]!)} at the first token${othersWords}.`
+      `${formatValue(Math.max(...data))}. ${headWords(at, frame)}${firstPromptWords(frame)}: ${formatValue(gates[0]!)} at the first token${othersWords}.`
     );
   },
   draw: createHeadsDraw(
@@ -45,7 +45,7 @@ export const gate: View = {
         xLabel: `token t${firstPromptWords(frame)}`,
         yLabel: 'gate',
         domain: [0, 1],
-        label: `Gate by token${firstPromptWords(frame)}, ${headWords(at)} of ${frame.title}`,
+        label: `Gate by token${firstPromptWords(frame)}, ${headWords(at, frame)} of ${frame.title}`,
         series: [{ name: 'gate', color: '--query', values: ofHead(frame.tensors.gate!, at) }],
       },
     }),

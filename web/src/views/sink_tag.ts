@@ -2,7 +2,7 @@
  * Draws which share of each head's output for the other tokens is parallel to the first token's value ("catch, tag,
  * release").
  */
-import { headAt, indexOfMax, type Frame, type Head } from '../frame';
+import { headAt, indexOfMax, layerNumber, type Frame, type Head } from '../frame';
 import { sequential } from '../plot/color';
 import { addElement, setText, type View } from '../page/view';
 import { quantity } from '../save/numbers';
@@ -18,12 +18,12 @@ function sentence(frame: Frame, at: Head): string {
   const finiteShares = Array.from(streamShares, (x) => (Number.isFinite(x) ? x : -1));
   const indexOfLargest = indexOfMax(finiteShares);
   const headSentence =
-    `${capitalize(headWords(at))}: ${formatPercent(mixtureShares[i]!)} of what the head mixes for the other tokens lies along the first ` +
+    `${capitalize(headWords(at, frame))}: ${formatPercent(mixtureShares[i]!)} of what the head mixes for the other tokens lies along the first ` +
     'token’s value';
   if (finiteShares[indexOfLargest]! < 0) return `${headSentence}.`;
-  const name = headName(headAt(indexOfLargest, H));
+  const name = headName(headAt(indexOfLargest, H), frame);
   return (
-    `${headSentence}, and ${formatPercent(streamShares[i]!)} of the variance of their hidden states after layer ${at.layer} along what W_O makes ` +
+    `${headSentence}, and ${formatPercent(streamShares[i]!)} of the variance of their hidden states after layer ${layerNumber(frame, at.layer)} along what W_O makes ` +
     `of it; most of all heads: ${formatPercent(streamShares[indexOfLargest]!)}, ${name}. A random direction of ${frame.architecture.D} would ` +
     `have ${formatPercent(1 / frame.architecture.D)} on average.`
   );
