@@ -13,8 +13,9 @@ import { CHROMIUM, chromium } from '../../tests/browser/chromium.mjs';
 const nameFilter = process.argv[2] ?? '';
 const here = import.meta.dirname;
 const root = join(here, '..');
-const load = async (file) =>
-  (await runnerImport(join(root, file), { configFile: false, root })).module;
+const alias = { sinkscope: join(root, '../wasm/index.ts') };
+const options = { configFile: false, root, resolve: { alias } };
+const load = async (file) => (await runnerImport(join(root, file), options)).module;
 const { cards, fingerprintOf, figureSvgs, SIZE } = await load('ship/cards.ts');
 
 const STYLE = `

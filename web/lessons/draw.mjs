@@ -14,9 +14,9 @@ import { openStage, saveFrom } from '../../tests/browser/stage.mjs';
 const nameFilter = process.argv[2] ?? '';
 const here = import.meta.dirname;
 const pictures = join(here, 'pictures');
-const load = async (file) =>
-  (await runnerImport(join(here, '..', file), { configFile: false, root: join(here, '..') }))
-    .module;
+const alias = { sinkscope: join(here, '../../wasm/index.ts') };
+const options = { configFile: false, root: join(here, '..'), resolve: { alias } };
+const load = async (file) => (await runnerImport(join(here, '..', file), options)).module;
 
 const { isNarrow, lessonOf, ORDER, readPictures, readWritings } = await load('ship/markdown.ts');
 const { valueFormatters } = await load('src/learn/values.ts');

@@ -28,7 +28,7 @@ export function formatValue(value: number, digits = 2): string {
 
 /** `formatValue` with a minus sign instead of a hyphen. */
 export const formatReal = (value: number, digits = 2): string =>
-  formatValue(value, digits).replace('-', '−');
+  formatValue(value, digits).replace(/^-/, '−');
 export const formatSigned = (value: number, digits = 2): string =>
   `${value > 0 ? '+' : ''}${formatReal(value, digits)}`;
 

@@ -97,7 +97,7 @@ describe('over several prompts', () => {
       { ofFirst: { gate } },
     );
     expect(says('gate', frame)).toBe(
-      'Mean gate over all heads and 3 prompts: 0.25, from 0.13 to 0.50. head L1H0 on the first prompt: 1.00 at the first ' +
+      'Mean gate over all heads and 3 prompts: 0.25, from 0.13 to 0.50. Head L1H0 on the first prompt: 1.00 at the first ' +
         'token, 0.38 at the others.',
     );
     expect(drawView(viewNamed('gate'), frame).charts()[0]).toMatchObject({
@@ -140,7 +140,7 @@ describe('over several prompts', () => {
       row_mass: tensor([2, 2, 3], Array(12).fill(0.5)),
       alpha_raw: tensor([2, 2, 3], Array(12).fill(0.125)),
     });
-    expect(says('mass', frame)).toMatch(/^head L1H0 on average over 3 prompts: mean 0\.50/);
+    expect(says('mass', frame)).toMatch(/^Head L1H0 on average over 3 prompts: mean 0\.50/);
     expect(viewNamed('mass').how).not.toContain('first prompt');
   });
 

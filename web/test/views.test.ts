@@ -1151,7 +1151,7 @@ describe('views with lines and bars', () => {
       });
     const view = drawView(mass, frameOfSums(0.75));
     expect(view.text('.caption')).toBe(
-      'head L1H0: mean 0.50, min 0.25, max 0.75; unnormalized α₁ 0.125.',
+      'Head L1H0: mean 0.50, min 0.25, max 0.75; unnormalized α₁ 0.125.',
     );
     expect(view.lines()).toEqual([['sigmoid', 0.5, 0.75, 0.25]]);
     expect(view.charts()[0]!.domain).toEqual([0, 1.1]);
@@ -1218,14 +1218,14 @@ describe('views with a number for each head and a line over the text', () => {
     );
     const view = drawView(gate, frame);
     expect(view.text('.caption')).toBe(
-      'Mean gate over all heads: 0.25, from 0.13 to 0.50. head L1H0: 1.00 at the first token, 0.38 at the others.',
+      'Mean gate over all heads: 0.25, from 0.13 to 0.50. Head L1H0: 1.00 at the first token, 0.38 at the others.',
     );
     expect(gate.says({ ...frame, T: 1 }, at)).toMatch(/1\.00 at the first token\.$/);
     expect(view.lines()).toEqual([['gate', 1, 0.25, 0.5]]);
     expect(view.says('0,1')).toEqual(['L0H1: gate = 0.250']);
     expect(view.charts()[0]!.domain).toEqual([0, 1]);
     const hybridView = drawView(gate, hybridOf(frame));
-    expect(hybridView.text('.caption')).toContain('head L3H0: 1.00 at the first token');
+    expect(hybridView.text('.caption')).toContain('Head L3H0: 1.00 at the first token');
     expect(hybridView.charts()[0]!.label).toContain('head L3H0');
     const fitsGate = (kind: unknown) =>
       gate.fits!(mapFrame({ architecture: architecture({ gate: kind }) } as never));

@@ -2,7 +2,7 @@
 import { mean, ofHead } from '../frame';
 import { sequential } from '../plot/color';
 import { quantity } from '../save/numbers';
-import { firstPromptWords, headWords, formatValue } from '../words';
+import { capitalize, firstPromptWords, headWords, formatValue } from '../words';
 import { createHeadsDraw } from './head_map';
 import type { View } from '../page/view';
 
@@ -28,7 +28,7 @@ export const gate: View = {
     const othersWords = T > 1 ? `, ${formatValue(mean(gates, 1))} at the others` : '';
     return (
       `Mean gate over all heads${sequences > 1 ? ` and ${sequences} prompts` : ''}: ${formatValue(mean(data))}, from ${formatValue(Math.min(...data))} to ` +
-      `${formatValue(Math.max(...data))}. ${headWords(at, frame)}${firstPromptWords(frame)}: ${formatValue(gates[0]!)} at the first token${othersWords}.`
+      `${formatValue(Math.max(...data))}. ${capitalize(headWords(at, frame))}${firstPromptWords(frame)}: ${formatValue(gates[0]!)} at the first token${othersWords}.`
     );
   },
   draw: createHeadsDraw(

@@ -1,7 +1,7 @@
 /** Draws the sum of each query's attention weights. */
 import { firstKey, largestMagnitude, ofHead, selectedHead, type Frame, type Head } from '../frame';
 import { quantity } from '../save/numbers';
-import { averageWords, firstTokenSubscript, headWords, formatValue } from '../words';
+import { averageWords, capitalize, firstTokenSubscript, formatReal, headWords } from '../words';
 import type { View } from '../page/view';
 import { createChartDraw } from './chart_draw';
 
@@ -24,8 +24,8 @@ export const mass: View = {
     const [average, minimum, maximum] = ofHead(tensors.row_mass_summary!, at);
     const rawAlpha = ofHead(tensors.alpha_raw!, at)[firstKey(frame)]!;
     return (
-      `${headWords(at, frame)}${averageWords(frame)}: mean ${formatValue(average!)}, min ${formatValue(minimum!)}, max ${formatValue(maximum!)}; ` +
-      `unnormalized α${firstTokenSubscript(frame)} ${formatValue(rawAlpha, 3)}.`
+      `${capitalize(headWords(at, frame))}${averageWords(frame)}: mean ${formatReal(average!)}, min ${formatReal(minimum!)}, max ${formatReal(maximum!)}; ` +
+      `unnormalized α${firstTokenSubscript(frame)} ${formatReal(rawAlpha, 3)}.`
     );
   },
   draw: createChartDraw(
