@@ -221,6 +221,23 @@ def test_measure_returns_the_sinks_and_the_map_of_the_strongest_head(name: str) 
             call()
 
 
+def test_a_head_of_one_prompt_counts_only_if_its_own_share_and_its_own_weight_exceed_eps() -> None:
+    family = FAMILIES["gpt_oss"]
+    prompts = make_inputs(family, 2)
+    for count in (1, 2):
+        model = family.make(family.implementations[0])
+        recording = sinkscope.record(model, None, prompts[:count], tokens=T, eps=[0.1], keep=0, progress=False)
+        shares, weights = recording["mean.alpha"], recording["mean.alpha_raw"]
+        # Half of the heads exceed eps by share and the other half by weight.
+        shares[..., 0], weights[..., 0] = 0.01, 0.9
+        shares[:, ::2, 0], weights[:, ::2, 0] = 0.9, 0.01
+        recording["mean.sink_ratio"][0, 0] = recording["mean.sink_ratio_raw"][0, 0] = 0.5
+        assert recording.measure()["sink"] == (0 if count == 1 else 0.5)
+        weights[0, 0, 0] = 0.9
+        if count == 1:
+            assert recording.measure()["sink"] == 1 / weights[..., 0].size
+
+
 def test_measure_uses_the_layer_numbers_of_the_model_and_the_place_of_the_first_token() -> None:
     make, layers = HYBRIDS["jamba"]
     prompts = [[i % 60 for i in prompt] for prompt in make_inputs(FAMILIES["llama"], 2)]

@@ -142,6 +142,19 @@ test('a head has a sink only if its own share and its own weight exceed eps, not
   await model.close();
 });
 
+test('an operation that an edit sets decides whether rows sum to 1', async () => {
+  const model = await load(new URL('../softmax/', softmax), { engine });
+  const { alpha, sink } = await model.measure(TEXT, { edits: ['operation:operation=relu'] });
+  const openModel = await engine.open(files(softmax));
+  const ids = (await model.tokenizer.encode(TEXT)).map(({ id }) => id);
+  const run = await openModel.run(ids, { edits: [{ kind: 'operation', operation: 'relu' }] });
+  const rawAlpha = await run.metric('alpha_raw');
+  alpha.data.forEach((x, i) => assert.equal(x, rawAlpha.data[i * rawAlpha.shape[2]]));
+  assert.equal(sink, sinkRatioOfBoth(await run.metric('alpha'), rawAlpha, 0.3)[0]);
+  assert.notEqual(sink, (await run.metric('sink_ratio')).data[0]);
+  await model.close();
+});
+
 test('heads are counted by both measures for each key, and an undefined one is no zero', () => {
   const tensor = (...data) => ({ shape: [1, 3, 2], data: Float32Array.from(data) });
   const alpha = tensor(0.9, 0.9, 0.2, 0.9, 0.3, 0.9);

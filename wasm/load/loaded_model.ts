@@ -5,7 +5,7 @@ import { readEdit } from '../engine/edits.ts';
 import { judge, sinkRatioOfBoth } from '../study/judge.ts';
 import { fieldsFor, finiteOrNull } from '../study/measure.ts';
 import { layerNumber } from '../abi/layers.ts';
-import type { Run, RunRead, Engine, Model } from '../engine/types.ts';
+import type { OperationEdit, Run, RunRead, Engine, Model } from '../engine/types.ts';
 import type { Ablation, TextMap, TextMeasures, TextOptions } from './types.ts';
 import type { Plan } from '../loading/types.ts';
 import type { GuardedTokenizer } from '../text/types.ts';
@@ -56,8 +56,6 @@ export class LoadedModel {
     checkOptions(options, { ...TEXT_OPTIONS, eps: 'number' });
     const { describe, architecture } = this.model;
     const { eps = describe.defaults.eps } = options;
-    const { operation } = architecture.attention;
-    const { normalizes } = rowNamed(describe.operations, operation, 'operation');
     const reads: RunRead[] = [
       { metric: 'alpha' },
       { metric: 'alpha_raw' },
@@ -69,6 +67,11 @@ export class LoadedModel {
     return this.#withRun(text, options, [...reads, { field: 'att' }], async (run, tokens) => {
       const [alpha, alphaRaw, uniform, sink, sinkRaw, loss] = await run.read(reads);
       const [L, H, T] = alpha.shape;
+      const operationEdit = run.edits.findLast(
+        (edit): edit is OperationEdit => edit.kind === 'operation',
+      );
+      const { operation } = operationEdit ?? architecture.attention;
+      const { normalizes } = rowNamed(describe.operations, operation, 'operation');
       const weights = (normalizes ? alpha : alphaRaw).data;
       const firstAlphas = Float32Array.from({ length: L * H }, (_, i) => weights[i * T]);
       const verdict = judge({

@@ -27,18 +27,35 @@ const TOKENS_MAX = 2 ** 20;
  * @param seen what queries see; default: a causal mask. Windows count as no limit.
  * @example uniformAlphas(2)[0]; // 0.75
  */
-export function uniformAlphas(T: number, { mask, bias_key }: SeenKeys = {}): Float64Array {
+export function uniformAlphas(T: number, seen: SeenKeys = {}): Float64Array {
   expectInteger(T, 0, TOKENS_MAX, 'T');
-  const seesAll = mask?.kind === 'bidirectional';
-  const sharedEnd = seesAll ? T : Math.min(mask?.prefix ?? 1, T);
+  const { firstQuery, shareAt, queryCount } = uniformShares(T, seen);
   // The sum of the shares over the queries from k on.
   const tails = new Float64Array(T + 1);
-  for (let k = T - 1; k >= 0; k--)
-    tails[k] = tails[k + 1]! + 1 / (Math.max(k + 1, sharedEnd) + (bias_key ? 1 : 0));
-  return Float64Array.from(
-    { length: T },
-    (_, k) => tails[k < sharedEnd ? 0 : k]! / (seesAll ? T : T - k),
-  );
+  for (let k = T - 1; k >= 0; k--) tails[k] = tails[k + 1]! + shareAt(k);
+  return Float64Array.from({ length: T }, (_, k) => tails[firstQuery(k)]! / queryCount(k));
+}
+
+function uniformShares(T: number, { mask, bias_key }: SeenKeys) {
+  const seesAll = mask?.kind === 'bidirectional';
+  const sharedEnd = seesAll ? T : Math.min(mask?.prefix ?? 1, T);
+  const biasCount = bias_key ? 1 : 0;
+  return {
+    /** The first query that sees a key. */
+    firstQuery: (k: number) => (k < sharedEnd ? 0 : k),
+    /** 1 over the number of keys that a query sees. */
+    shareAt: (t: number) => 1 / (Math.max(t + 1, sharedEnd) + biasCount),
+    /** The divisor of alpha_k. */
+    queryCount: (k: number) => (seesAll ? T : T - k),
+  };
+}
+
+/** Returns one of `uniformAlphas`, without the others: the search for a length needs it often. */
+function uniformAlpha(T: number, seen: SeenKeys, k: number): number {
+  const { firstQuery, shareAt, queryCount } = uniformShares(T, seen);
+  let sum = 0;
+  for (let t = firstQuery(k); t < T; t++) sum += shareAt(t);
+  return sum / queryCount(k);
 }
 
 function checkTensor({ shape, data }: Tensor, where: string) {
@@ -90,13 +107,13 @@ export function leastTokens(eps: number, seen: SeenKeys = {}): number {
   // The share falls with T, so the search doubles T and then halves the interval.
   let low = first;
   let high = low + 1;
-  for (; uniformAlphas(high, seen)[first]! > eps; high *= 2) {
+  for (; uniformAlpha(high, seen, first) > eps; high *= 2) {
     if (2 * high > TOKENS_MAX) return Infinity;
     low = high;
   }
   while (high - low > 1) {
     const middle = Math.floor((low + high) / 2);
-    if (uniformAlphas(middle, seen)[first]! > eps) low = middle;
+    if (uniformAlpha(middle, seen, first) > eps) low = middle;
     else high = middle;
   }
   return high;

@@ -14,7 +14,7 @@ import {
 } from './frame';
 import type { State } from './ask/state';
 import { answerOf as contestWords, compareKeys } from './views/arrows';
-import { lossChange } from './views/change';
+import { baseOf, lossChange } from './views/change';
 import { outputWords, outputNormsOf } from './views/outputs';
 import { emergenceOf } from './views/training';
 import type { Choice } from './views/index';
@@ -96,12 +96,12 @@ const outputAnswer = (frame: Frame, at: Head): string =>
  * @param rise rise of the loss with the first token hidden; undefined until it is measured
  */
 function changeAnswer(frame: Frame, rise: number | undefined): string {
-  const { base, T, edits } = frame;
-  if (!edits.length)
+  const base = baseOf(frame);
+  if (!frame.edits.length)
     return Number.isFinite(rise)
       ? `If no token could attend to the first one, ${predictionWords(frame, rise!, 'would predict')}`
       : 'Change one thing, and see what the model does instead.';
-  if (!base?.tensors.loss_at || !frame.tensors.loss_at || base.T !== T) return '';
+  if (!base || !frame.tensors.loss_at) return '';
   const changes = lossChange(frame, base).filter((change) => Number.isFinite(change));
   return changes.length ? `With this change ${predictionWords(frame, mean(changes))}` : '';
 }

@@ -362,7 +362,8 @@ export function firstPromptWeights(frame: Frame): Float32Array | undefined {
   );
 }
 
-const sinkRatios = new WeakMap<Frame['tensors'], Float32Array>();
+/** The ratios that were computed last for the tensors of a frame, and their threshold. */
+const sinkRatios = new WeakMap<Frame['tensors'], { eps: number; ratios: Float32Array }>();
 
 /**
  * Returns for each key the share of heads in which both the share and the raw weight exceed eps, [T]; undefined if only
@@ -372,10 +373,10 @@ export function sinkRatiosOfBoth({ tensors, sequences, eps }: Frame): Tensor['da
   const { sink_ratio_both, alpha, alpha_raw } = tensors;
   if (sink_ratio_both) return sink_ratio_both.data;
   if (sequences > 1 || !alpha || !alpha_raw) return undefined;
-  const knownRatios = sinkRatios.get(tensors);
-  if (knownRatios) return knownRatios;
+  const known = sinkRatios.get(tensors);
+  if (known?.eps === eps) return known.ratios;
   const ratios = sinkRatioOfBoth(alpha, alpha_raw, eps);
-  sinkRatios.set(tensors, ratios);
+  sinkRatios.set(tensors, { eps, ratios });
   return ratios;
 }
 

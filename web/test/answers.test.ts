@@ -202,9 +202,12 @@ describe('the answer', () => {
     const answerOfChange = (x: number, sequences = 1) =>
       answer('change', { edits, sequences, base: frameOf({}, loss(2)) } as never, loss(x));
     expect(answerOfChange(3)).toBe('With this change the model predicts this text worse.');
-    // A baseline of another length is one of another text.
-    const otherText = frameOf({ T: 2 }, loss(2));
-    expect(answer('change', { edits, base: otherText } as never, loss(3))).not.toMatch(/With this/);
+    // The losses of another text are not compared, also if it has as many tokens.
+    const tokens = frameOf().tokens.map((token, t) => (t ? { ...token, id: token.id + 1 } : token));
+    for (const otherTokens of [tokens, frameOf().tokens.slice(0, 2)]) {
+      const base = frameOf({ tokens: otherTokens }, loss(2));
+      expect(answer('change', { edits, base } as never, loss(3))).not.toMatch(/With this/);
+    }
     expect(answerOfChange(1, 4)).toBe('With this change the model predicts these texts better.');
     expect(answer('change')).toBe('Change one thing, and see what the model does instead.');
     // Before any edit, the answer gives the result of hiding the first token, once it is measured.

@@ -522,6 +522,9 @@ describe('exports of a figure', () => {
       layer: 1,
       head: 0,
     });
+    // A link names a head of a hybrid by the model's number of its layer.
+    const architecture = { ...frameOf().architecture, blocks: 6, layers: [2, 5] };
+    expect(embeddedState(frameOf({ architecture }))).toMatchObject({ layer: 5, head: 0 });
     expect(embeddedState()).toEqual({ shown: [], at: 0 });
   });
 });

@@ -136,5 +136,8 @@ describe('open runs', () => {
       ),
     ).toEqual([1, 0, 1]);
     expect([runs.get('softmax'), runs.get('relu')]).toEqual([undefined, runsBySubject.relu]);
+    // A link can name edits that contradict each other or that do not exist: the subject itself reports this.
+    for (const edits of ['~sigmoid~relu', '~nonsense(1)'])
+      expect(() => runs.keepOnly(new Set([`relu${edits}`]))).not.toThrow();
   });
 });

@@ -1400,6 +1400,19 @@ describe('hidden states', () => {
     expect(drawView(channels, evenFrame, { layer: 1, head: 0 }).text('.caption')).toMatch(
       /^After layer 1, .*median: channel 3 of token 0/,
     );
+    // A link names a layer of a hybrid by the model's number.
+    const hybrid = mapFrame(
+      { architecture: architecture({ L: 2, blocks: 6, layers: [2, 5] }) } as never,
+      {
+        ...tensors,
+        hidden: tensor([7, 3, 4], new Float32Array(84).fill(0.5)),
+        massive: tensor([7, 4], new Float32Array(28).fill(1)),
+        kurtosis: tensor([7], [3, 3, 3, 3, 3, 3, 3]),
+      },
+    );
+    expect(drawView(channels, hybrid, { layer: 2, head: 0 }).text('.caption')).toMatch(
+      /^After layer 2, /,
+    );
     const lastView = drawView(channels, frame, { layer: 1, head: 0, channel: 1, query: 2 });
     expect(lastView.text('.caption')).toMatch(
       /^After layer 1, the largest activation of the residual stream is 2\.0, 2× the median: channel 3 of token 0/,

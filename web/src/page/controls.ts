@@ -634,7 +634,7 @@ export function substitutionNotes(
     const beyondEnd = [
       ...(query >= T ? [`no query ${query}`] : []),
       ...(key >= T ? [`no key ${key}`] : []),
-      // An edit may name a token that is still to be generated, so that it is no error.
+      // An edit may name a token that is still to be generated, so that its run is not refused.
       ...new Set(editedTokens.filter((t) => t >= T).map((t) => `no token ${t}`)),
     ].join(' and ');
     return [

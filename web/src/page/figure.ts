@@ -6,7 +6,7 @@
 import { untracked } from '@preact/signals-core';
 import { render, html } from 'lit';
 import { framesOf, viewApiOf, Scope, type Context, type SubjectEntry } from './context';
-import { headShown, type Frame, type Head } from '../frame';
+import { headShown, modelHead, type Frame, type Head } from '../frame';
 import { atStep, modelIdOf, parseSubject, printSubject } from '../ask/subject';
 import { differingKeys, type State } from '../ask/state';
 import type { Theme } from '../plot/color';
@@ -254,7 +254,9 @@ export class Figure {
   #pinnedState(): Partial<State> {
     // Settings of a model may differ only in their question, so a subject can be in the list twice.
     const shown = [...new Set(this.#entries.map(({ subject }) => subject))];
-    const [first, ...rest] = framesOf(this.#entries).map((frame) => this.#headOf(frame));
+    const [first, ...rest] = framesOf(this.#entries).map((frame) =>
+      modelHead(frame, this.#headOf(frame)),
+    );
     const isSharedHead =
       first && rest.every((at) => at.layer === first.layer && at.head === first.head);
     return { shown, at: 0, ...(isSharedHead ? first : {}) };

@@ -325,8 +325,8 @@ export class Queue {
 
   async #loop(): Promise<void> {
     if (this.#isLooping) return;
-    this.#isLooping = true;
     this.#closeUnused();
+    this.#isLooping = true;
     for (let task = this.#nextTask; task !== undefined; task = this.#nextTask) {
       const endTurn = await this.#takeTurn();
       // The request may have changed while the queue waited for its turn.

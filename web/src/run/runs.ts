@@ -67,9 +67,7 @@ export class CachedRuns extends Map<string, CachedRun> {
     return [...subjects].some((subject) => {
       const parsedSubject = parseSubject(subject);
       return (
-        parsedSubject &&
-        modelIdOf(parsedSubject) === openModel.id &&
-        editsOf(parsedSubject, openModel.model.describe).length > 0
+        parsedSubject && modelIdOf(parsedSubject) === openModel.id && parsedSubject.edits.length > 0
       );
     });
   }

@@ -27,7 +27,7 @@ const subtract = (a: ArrayLike<number>, b: ArrayLike<number>) =>
 const hasBase = ({ base }: Frame): boolean => base?.tensors.loss_at !== undefined;
 
 /** Returns the run without edits, if it read the same tokens. */
-function baseOf(frame: Frame): Frame | undefined {
+export function baseOf(frame: Frame): Frame | undefined {
   const { base, tokens } = frame;
   const hasSameTokens =
     base?.tokens.length === tokens.length && tokens.every(({ id }, t) => id === base.tokens[t]!.id);
@@ -35,7 +35,8 @@ function baseOf(frame: Frame): Frame | undefined {
 }
 
 function missingWords(frame: Frame): string {
-  if (!hasBase(frame)) return 'No intervention yet.';
+  if (!frame.edits.length) return 'No intervention yet.';
+  if (!hasBase(frame)) return 'The run without the intervention is not measured yet.';
   const isGenerated = frame.generated || frame.base!.generated;
   return `There is nothing to compare: the run without the intervention read other tokens${isGenerated ? ', since each model generates its own text' : ''}.`;
 }

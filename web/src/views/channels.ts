@@ -3,6 +3,7 @@ import type { Tensor } from 'sinkscope';
 import {
   hiddenLayer,
   indexOfMax,
+  layerIndex,
   largestMagnitude,
   layerNumber,
   superWeightOf,
@@ -122,13 +123,15 @@ export const channels: View = {
       cacheLast((layer: number) => layerValues(hidden, layer).map(Math.abs)),
     );
     return (frame, { theme, state, frames, at: { head } }) => {
-      const peak = peakOf(frame, state.layer);
+      const peakIn = (member: Frame) =>
+        peakOf(member, state.layer < 0 ? -1 : layerIndex(member, state.layer));
+      const peak = peakIn(frame);
       const { hidden } = frame.tensors;
       const data = magnitudesIn(hidden!)(peak.layer);
       // Selects the layer before this hidden state, for interventions; the embedding is before all layers.
       selection = peak.layer ? { layer: peak.layer - 1, head } : undefined;
       const [, T, D] = hidden!.shape as [number, number, number];
-      const maximum = largestMagnitude(frames.map((member) => [peakOf(member, state.layer).size]));
+      const maximum = largestMagnitude(frames.map((member) => [peakIn(member).size]));
       const scale = sequential(theme, maximum, true);
       setText(captionElement, peakWords(frame, peak));
       drawLegend(legend, scale, ['|h| 0', formatValue(maximum, 1)]);

@@ -118,11 +118,12 @@ export const heads: View = {
       const isChanged = inputs.some((input, i) => input !== lastInputs[i]);
       lastInputs = inputs;
       const weights = firstPromptWeights(frame) ?? firstTokenWeights(frame);
+      const promptWords = weightsWords(frame);
       [...grid.children].forEach((child, i) => {
         const { layer, head } = headAt(i, H);
         const percentage = wholePercent(weights[i]!);
         const isApproximate = isPreview(frame);
-        const label = `${headName({ layer, head }, frame)} gives the first token ${isApproximate ? 'about ' : ''}${percentage}${weightsWords(frame)}`;
+        const label = `${headName({ layer, head }, frame)} gives the first token ${isApproximate ? 'about ' : ''}${percentage}${promptWords}`;
         setText(child.lastElementChild as HTMLElement, `${isApproximate ? '≈' : ''}${percentage}`);
         const isSelected = layer === options.at.layer && head === options.at.head;
         child.setAttribute('aria-selected', String(isSelected));

@@ -187,8 +187,9 @@ class Recording:
 
         eps: one of the recorded thresholds; None takes the first, while the JavaScript package's default is 0.3.
 
-        `sink`: Sink_k^eps, from 0 to 1. If rows need not sum to 1, it is the smaller of Sink_k^eps from shares and
-            from weights (Gu et al. 2025, section 3.2).
+        `sink`: Sink_k^eps, from 0 to 1. If rows need not sum to 1, a head counts if both its share and its weight
+            exceed eps (Gu et al. 2025, section 3.2); of several prompts only the smaller of the two counts is
+            known, an upper bound.
         `alpha`: [L, H], the mean weight of the first token in each head, as the model uses it.
         `layer`, `head`: the head with the largest alpha.
         `map`, `tokens`: the map of this head on the first kept prompt, and that prompt's token strings; None if no
@@ -201,12 +202,16 @@ class Recording:
         if eps not in thresholds:
             raise ValueError(f"eps: expected one of {', '.join(map(str, thresholds))}, got {eps}")
         i, names = thresholds.index(eps), [n for n in ("sink_ratio", "sink_ratio_raw") if f"mean.{n}" in self]
-        alpha = self["mean.alpha_raw" if "mean.alpha_raw" in self else "mean.alpha"][..., self.first]
+        shares = self["mean.alpha"][..., self.first]
+        alpha = self["mean.alpha_raw"][..., self.first] if "mean.alpha_raw" in self else shares
+        sink = min(self[f"mean.{name}"][i, self.first] for name in names)
+        if self.conditions["prompts"]["count"] == 1 and np.isfinite(sink):
+            sink = np.mean(np.minimum(shares, alpha) > np.float32(eps))
         row, head = divmod(int(np.nanargmax(alpha)), alpha.shape[1])
         layer = self.layers[row]
         has_map = bool(self.conditions.get("tokens")) and ("0.att" in self or "0.att_pooled" in self)
         return {
-            "sink": float(min(self[f"mean.{name}"][i, self.first] for name in names)),
+            "sink": float(sink),
             "eps": eps,
             "alpha": alpha,
             "layer": layer,
