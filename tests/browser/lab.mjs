@@ -49,7 +49,7 @@ async function reload(page) {
   await waitUntilPaused(page);
 }
 
-/** Resets both models, and waits until the page has begun anew: at first it still shows the old step. */
+/** Resets both models, and waits until the page shows step 0: at first it still shows the old step. */
 async function reset(page) {
   await button(page, 'Reset').click();
   await page.waitForFunction(() => document.querySelector('.lab-step strong').textContent === '0');

@@ -144,7 +144,7 @@ export const WATCHES_SHIFTS = `globalThis.shifted = 0;
     for (const entry of list.getEntries()) globalThis.shifted += entry.value;
   }).observe({ type: 'layout-shift', buffered: true });`;
 
-/** Script that collects the messages of the page in `messagesSeen`. A notice is there for six seconds only. */
+/** Script that collects the messages of the page in `messagesSeen`. A notice is shown for six seconds only. */
 export const WATCHES_MESSAGES = `globalThis.messagesSeen = [];
   new MutationObserver(() => {
     const said = document.querySelector('#messages')?.textContent.trim();

@@ -225,7 +225,7 @@ test('a signal stops a download at once, whether it has not begun, waits, or rec
   hub.reset();
   hub.fault({ host: 'cdn', path: MODEL_PATH, hang: true });
   await assert.rejects(read({ signal: AbortSignal.timeout(50) }), { name: 'TimeoutError' });
-  // Without the signal the first would wait for twenty seconds, and the second for ever.
+  // Without the signal the first would wait for twenty seconds, and the second without end.
   assert.ok(performance.now() - startTime < 15_000);
 });
 

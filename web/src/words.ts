@@ -403,7 +403,7 @@ function nameOf({ title, class: kind }: Frame): string {
 
 /**
  * A key for the text that a frame read. Frames of one question may differ in it, since each model generates its own
- * text, and a recording has its own texts, of which it may keep none, but their hash. An unknown text equals no other.
+ * text, and a recording has its own texts and may keep only their hash. An unknown text equals no other.
  */
 const textKey = ({ subject, tokens, sequences, recording }: Frame): string =>
   `${sequences} ${tokens.map(({ text, special }) => (special ? '' : text)).join('') || (recording?.prompts.sha256 ?? subject)}`;

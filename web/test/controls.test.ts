@@ -622,7 +622,7 @@ describe('an error message', () => {
     expect(notesOf({ layer: 50, view: 'channels' })).toEqual([
       'M has no layer 50; layer 1 is shown.',
     ]);
-    // Each of these views stands in the tab of the channels.
+    // Each of these views is in the tab of the channels.
     const { tab } = choiceOf('channels', []);
     for (const { name } of tab.views) expect(notesOf({ layer: 0, view: name })).toEqual([]);
   });

@@ -325,7 +325,7 @@ describe('a figure in its element', () => {
     know({ softmax: { frame, isStale: true } });
     know({ softmax: { frame: frameOf({ T: 2 }) } });
     expect(errors()).toEqual([{ message }]);
-    // A head that was there meanwhile is missed anew.
+    // A head that a model between the two had is reported again.
     const { architecture } = frame;
     know({ softmax: { frame: frameOf({ architecture: { ...architecture, L: 8 } }) } });
     know({ softmax: { frame } });

@@ -90,7 +90,7 @@ describe('over several prompts', () => {
     ]);
   });
 
-  it('the gate’s mean is told from the gates of the first prompt', () => {
+  it('the mean gate is distinguished from the gates of the first prompt', () => {
     const gate = tensor([2, 2, 3], [0, 0, 0, 0, 0, 0, 1, 0.25, 0.5, 0, 0, 0]);
     const frame = meansOf(
       { gate_mean: tensor([2, 2], [0.5, 0.25, 0.125, 0.125]) },
@@ -181,7 +181,7 @@ describe('over several prompts', () => {
     );
   });
 
-  it('the number of a map of blocks is told to be a mean, and of no prompt’s token', () => {
+  it('the number of a map of blocks is called a mean, without a token of one prompt', () => {
     const map = (change: Partial<Frame> = {}) =>
       says('attention', meansOf({}, { pooled: 2, ...change }));
     expect(map()).toMatch(

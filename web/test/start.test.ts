@@ -277,7 +277,7 @@ describe('the rest of Start', () => {
     );
   });
 
-  it('says which numbers are means over prompts, and what is said of the first prompt', () => {
+  it('says which numbers are means over prompts, and which are of the first prompt', () => {
     const several = pair().map((frame) => ({ ...frame, sequences: 5 }));
     const { text, root } = startRoom({ shown }, several);
     expect(text('.lead')).toMatch(/^On the first prompt, almost every token attends/);

@@ -282,7 +282,7 @@ describe('what each head writes', () => {
     const mapped = withTensors({ att: tensor([2, 2, 3, 3], maps) });
     expect(outputNormsOf(mapped, at)).toMatchObject({ sinkCount: 4 });
     expect(outputNormsOf({ ...mapped, eps: 0.45 } as Frame, at)).toMatchObject({ sinkCount: 1 });
-    // Without them no head is said to have a sink.
+    // Without them no head counts as one with a sink.
     expect(outputs.says(frame, at)).toMatch(/ that of the other heads 2\.50\.$/);
     expect(outputs.numbers(frame, at).map(({ name }) => name)).toEqual(['output_norm']);
     const unknown = drawView(outputs, frame).all('button')[1]!;

@@ -237,7 +237,7 @@ export function editsOf(subject: Subject, describe: Describe): readonly Edit[] {
   edits.forEach((edit, i) => {
     if (edits.slice(i + 1).some((later) => replaces(later, edit)))
       throw new InputError(
-        `expected one ${edit.kind} for a head, found two, of which only the last would act.`,
+        `expected one ${edit.kind} for a head, found two, and only the last would act.`,
       );
   });
   return edits;

@@ -1,4 +1,4 @@
-/** Formats the numbers of the lessons; a dash stands for a number that a run did not give. */
+/** Formats the numbers of the lessons; a number that a run did not give is a dash. */
 
 export const formatPercent = (share = NaN): string =>
   Number.isFinite(share) ? `${(100 * share).toFixed(0).replace('-', '−')}%` : '–';

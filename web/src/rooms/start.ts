@@ -124,7 +124,7 @@ export function leadSentence(frames: readonly Frame[], claims: readonly Claim[])
     return `${recordingNote}This text has a single token, which can only attend to itself: type more.`;
   const kind = claims[0]?.kind;
   const answer = kind ? answerWords(kind, frame) : '';
-  // What is said of a recording names its text before.
+  // The note about a recording has already named its text.
   const openings = [
     recordingNote ? '' : firstPromptWords(frame).trim(),
     isContrast(frames, claims) ? 'with softmax' : '',

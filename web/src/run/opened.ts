@@ -15,7 +15,7 @@ export interface OpenModel extends Choice {
   readonly commit?: string;
   readonly sha256?: string;
   readonly step?: StepFacts;
-  /** The step of a checkpoint that stands for the one asked for, which is not stored. */
+  /** The step of the checkpoint that replaces the requested one, which is not stored. */
   readonly nearestStep?: number;
   /** Bits per weight, if fewer than in training. */
   readonly bits?: number;
