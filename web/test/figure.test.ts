@@ -445,6 +445,31 @@ describe('exports of a figure', () => {
     expect(saidOf).toEqual([8, 8, 8]);
   });
 
+  it('have the verdict of all prompts beside numbers of the first one', async () => {
+    // Means of shares and of weights exceed eps in one head, but no prompt need have such a head.
+    const frame = sigmoidFrame({
+      operation: { ...frameOf().operation, normalizes: false },
+      sequences: 8,
+      ids: Array(8).fill([0, 5, 6]),
+      spread: { sink_ratio: new Float32Array(3) },
+      tensors: {
+        ...frameOf().tensors,
+        alpha: tensor([2, 2, 3], [0.9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]),
+        alpha_raw: tensor([2, 2, 3], [0.9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]),
+        sink_ratio: tensor([3], [0.125, 0, 0]),
+        sink_ratio_raw: tensor([3], [0.0625, 0, 0]),
+        hidden: tensor([3], [4, 5, 6]),
+      },
+    } as never);
+    const { save } = drawFigure(entriesFrom(frame), {
+      reads: ['hidden'],
+      numbers: ({ tensors }) => [quantity('hidden', ['token'], tensors.hidden!)],
+    });
+    const [subject] = JSON.parse(await (await save('JSON')).file.text()).subjects;
+    expect([subject.sequences, subject.verdict.sequences]).toEqual([1, 8]);
+    expect(subject.verdict.sink_1).toBe(0.0625);
+  });
+
   it('are offered once the view’s numbers are measured, with the sentences of the subjects that have them', async () => {
     const says = vi.fn((frame: Frame) => `α has the shape ${frame.tensors.alpha!.shape}`);
     const { alpha: _, ...tensors } = frameOf().tensors;

@@ -44,8 +44,10 @@ export interface Facts {
 
 /** Returns the verdict, with its number of prompts if that is not the file's. */
 function verdictFacts(frame: Frame, measured: number) {
-  const { sink, of, even, conclusive, least } = verdictOf(frame);
-  const sequences = promptCountOf({ ...frame, sequences: measured }, 'sink_ratio');
+  // The verdict is about all prompts, also beside numbers of the first one.
+  const measuredFrame = { ...frame, sequences: measured };
+  const { sink, of, even, conclusive, least } = verdictOf(measuredFrame);
+  const sequences = promptCountOf(measuredFrame, 'sink_ratio');
   const countFacts = sequences === frame.sequences ? {} : { sequences };
   return {
     sink_1: sink,
