@@ -156,6 +156,15 @@ describe('the room', () => {
       /^With only .* recovers all but 0\.250 nats\. Sigmoid model/,
     );
     expect(room.texts('table.settings tbody tr th')).toEqual(['Softmax model']);
+    // The run that told this is no result of an experiment with other settings.
+    let isAnswered = true;
+    const waiting = createRoom({ shown: ['sigmoid'] }, (study) =>
+      isAnswered ? masked(study) : undefined,
+    );
+    isAnswered = false;
+    waiting.state.value = { ...waiting.state.value, recentKeys: 9 };
+    expect(waiting.text('.lead')).toBe('Measuring …');
+    expect(waiting.all('table.settings')).toEqual([]);
   });
 
   it('lets the reader choose an experiment, the shown model, and the compared models', () => {

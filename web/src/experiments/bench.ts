@@ -124,34 +124,34 @@ export function build(
     return bases.map((base) => detailSubject(engine, base));
   };
 
-  const detailSubject = (engine: Engine, base: string): string => {
-    const plan = plansOf(engine).find((one) => one.base === base)!;
-    return `${base}${plan.isApplicable ? experiment().editsOf(requestOf(engine)) : ''}`;
-  };
+  const detailSubject = (engine: Engine, base: string): string =>
+    `${base}${planOf(engine, base).isApplicable ? experiment().editsOf(requestOf(engine)) : ''}`;
 
   /**
-   * Returns the studies of each model, one for each setting of its plan. Once a model is known to predict no next token,
+   * Returns the studies of a model, one for each setting of its plan. Once a model is known to predict no next token,
    * only the first one, which is without edits.
    */
-  const plansOf = (engine: Engine) =>
-    basesOf(roomContext.state.value).map((base) => {
-      const request = requestOf(engine);
-      const subject = `${base}${experiment().editsOf(request)}`;
-      const [shownDetail] = experiment().needsDetailFrame ? entriesOf(roomContext, [subject]) : [];
-      // The frame may have been read for another room, so it may lack the numbers that the plan needs.
-      const isUsable =
-        shownDetail?.frame &&
-        !shownDetail.isStale &&
-        hasNumbersOf(experiment().detail, shownDetail.frame, request.describe);
-      const frame = isUsable ? shownDetail.frame : undefined;
-      const settings = experiment().plan(request, frame);
-      const studies = settings.map(({ edits, question, measures }): Study => {
-        return { subject: `${base}${edits}`, question, measures };
-      });
-      const firstFrame = studies[0] && engine.queue.studyEntry(studies[0])?.frame;
-      const isApplicable = !firstFrame || !isBidirectional(firstFrame);
-      return { base, isApplicable, studies: isApplicable ? studies : studies.slice(0, 1) };
+  const planOf = (engine: Engine, base: string) => {
+    const request = requestOf(engine);
+    const subject = `${base}${experiment().editsOf(request)}`;
+    const [shownDetail] = experiment().needsDetailFrame ? entriesOf(roomContext, [subject]) : [];
+    // The frame may have been read for another room, so it may lack the numbers that the plan needs.
+    const isUsable =
+      shownDetail?.frame &&
+      !shownDetail.isStale &&
+      hasNumbersOf(experiment().detail, shownDetail.frame, request.describe);
+    const frame = isUsable ? shownDetail.frame : undefined;
+    const settings = experiment().plan(request, frame);
+    const studies = settings.map(({ edits, question, measures }): Study => {
+      return { subject: `${base}${edits}`, question, measures };
     });
+    const firstFrame = studies[0] && engine.queue.studyEntry(studies[0])?.frame;
+    const isApplicable = !firstFrame || !isBidirectional(firstFrame);
+    return { base, isApplicable, studies: isApplicable ? studies : studies.slice(0, 1) };
+  };
+
+  const plansOf = (engine: Engine) =>
+    basesOf(roomContext.state.value).map((base) => planOf(engine, base));
 
   /**
    * Returns a context for figures of these subjects. Saved files and embeds then name the subjects and the experiment's
@@ -218,7 +218,8 @@ export function build(
       const errors = [...new Set(entries.flatMap((entry) => entry?.error ?? []))];
       const isComplete = studies.length > 0 && frames.length === studies.length;
       const key = `${experiment().name} ${roomContext.state.value.perturbation} ${base}`;
-      if (isComplete) cachedFrames.set(key, frames);
+      // The single run of a model that no experiment applies to is no result.
+      if (isComplete && isApplicable) cachedFrames.set(key, frames);
       // Shows the cached frames until the new ones are complete, or are at least three and as many as the cached ones.
       const lastFrames = cachedFrames.get(key);
       const usesCached =
@@ -359,8 +360,8 @@ export function build(
         frames.map((frame): SubjectEntry => ({ subject: frame.subject, frame, isStale })),
       ),
     );
-    const [detailSubject] = detailContext.state.value.shown;
-    figures.list[1]?.update(subjects.filter(({ subject }) => subject === detailSubject));
+    const [shownDetail] = detailContext.state.value.shown;
+    figures.list[1]?.update(subjects.filter(({ subject }) => subject === shownDetail));
     if (isEmbed && allGroups.length && allGroups.every(({ isComplete }) => isComplete))
       report(text, shownGroups);
   });
