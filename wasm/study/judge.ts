@@ -58,7 +58,9 @@ function uniformAlpha(T: number, seen: SeenKeys, k: number): number {
   return sum / queryCount(k);
 }
 
-function checkTensor({ shape, data }: Tensor, where: string) {
+function checkTensor(tensor: Tensor, where: string) {
+  check(tensor, 'object', where);
+  const { shape, data } = tensor;
   checkList(shape, 'count', `${where}.shape`);
   check(data, 'list', `${where}.data`);
   const size = shape.reduce((a, b) => a * b, 1);
@@ -73,10 +75,8 @@ function checkTensor({ shape, data }: Tensor, where: string) {
  * @param alphaRaw the metric `alpha_raw`, of the same shape
  */
 export function sinkRatioOfBoth(alpha: Tensor, alphaRaw: Tensor, eps: number): Float32Array {
-  for (const [name, tensor] of Object.entries({ alpha, alphaRaw })) {
-    check(tensor, 'object', name);
-    checkTensor(tensor, name);
-  }
+  checkTensor(alpha, 'alpha');
+  checkTensor(alphaRaw, 'alphaRaw');
   expect(typeof eps === 'number', 'eps', 'a number', eps);
   const [length, rawLength] = [alpha.data.length, alphaRaw.data.length];
   expect(rawLength === length, 'alphaRaw.data', `a list of ${length} numbers`, rawLength);

@@ -25,6 +25,7 @@ import {
   capitalize,
   firstPromptWords,
   firstTokenText,
+  introduce,
   textsWords,
   verdictOf,
   tokenWord,
@@ -32,9 +33,7 @@ import {
 
 /** Says that a sentence is about the first prompt: the sentences below it may be about means over the prompts. */
 const onFirstPrompt = (frame: Frame, sentence: string): string =>
-  frame.sequences > 1 && sentence
-    ? `${capitalize(firstPromptWords(frame).trim())}, ${sentence.charAt(0).toLowerCase()}${sentence.slice(1)}`
-    : sentence;
+  introduce(firstPromptWords(frame), sentence);
 
 function attentionAnswer(frame: Frame, at: Head, state: State): string {
   const { kind } = claimOf(frame, at, state);

@@ -323,12 +323,15 @@ export function drawnMap(
   return maps && cellsOf(maps, state);
 }
 
-/** Returns alpha of one key in every head, [L, H]. */
-export function alphaOfKey(frame: Frame, key: number, name = 'alpha'): Float32Array {
-  const { data, shape } = frame.tensors[name]!;
-  const [L, H, T] = shape as [number, number, number];
-  return Float32Array.from({ length: L * H }, (_, i) => data[i * T + key]!);
+/** Returns the numbers of one key in every head, [L, H], of a tensor [L, H, T]. */
+export function numbersOfKey({ data, shape }: Tensor, key: number): Float32Array {
+  const T = shape.at(-1)!;
+  return Float32Array.from({ length: data.length / T }, (_, i) => data[i * T + key]!);
 }
+
+/** Returns alpha of one key in every head, [L, H]. */
+export const alphaOfKey = (frame: Frame, key: number, name = 'alpha'): Float32Array =>
+  numbersOfKey(frame.tensors[name]!, key);
 
 /**
  * Returns the mean weight that each head gives the first token, [L, H], without normalization. Where rows need not sum
@@ -342,15 +345,27 @@ export function firstTokenWeights(frame: Frame): Float32Array {
 }
 
 /**
+ * Returns the first prompt's numbers, [L, H], of a tensor that has a row for each prompt; undefined if there is no such
+ * tensor.
+ */
+export function rowOfFirstPrompt(
+  { tensors, architecture: { L, H } }: Frame,
+  name: 'first_alphas' | 'first_raw_alphas',
+): Float32Array | undefined {
+  const rows = tensors[name];
+  return rows && Float32Array.from({ length: L * H }, (_, i) => rows.data[i]!);
+}
+
+/**
  * Returns the same weights in the first prompt, whose maps and outputs a frame has; undefined if only their means over
  * the prompts are known.
  */
 export function firstPromptWeights(frame: Frame): Float32Array | undefined {
   const { sequences, operation, tensors, pooled, T } = frame;
   if (sequences === 1) return firstTokenWeights(frame);
+  const row = rowOfFirstPrompt(frame, operation.normalizes ? 'first_alphas' : 'first_raw_alphas');
+  if (row) return row.map(Math.abs);
   const { L, H } = frame.architecture;
-  const rows = operation.normalizes ? tensors.first_alphas : tensors.first_raw_alphas;
-  if (rows) return Float32Array.from({ length: L * H }, (_, i) => Math.abs(rows.data[i]!));
   const maps = pooled ? undefined : tensors.att;
   const key = firstKey(frame);
   return (

@@ -93,6 +93,12 @@ export const commonQuote = (frame: Frame, t: number): string =>
 export const firstPromptWords = ({ sequences }: Pick<Frame, 'sequences'>): string =>
   sequences > 1 ? ' on the first prompt' : '';
 
+/** Puts an opening before a sentence: its words, in small letters, begin the new sentence. */
+export const introduce = (opening: string, sentence: string): string =>
+  opening && sentence
+    ? `${capitalize(opening.trim())}, ${sentence.charAt(0).toLowerCase()}${sentence.slice(1)}`
+    : sentence;
+
 /** Says that a number is a mean over the prompts; empty if there is only one. */
 export const averageWords = ({ sequences }: Pick<Frame, 'sequences'>): string =>
   sequences > 1 ? ` on average over ${sequences} prompts` : '';
@@ -371,24 +377,32 @@ export function findingWords(frame: Frame, at: Head): string {
     : `As a share of its rows that is ${formatPercent(alphaOf(frame, at), 0)}${evenClause}.`;
   const sentence = `${claimSentence(claim, frame)} ${meanSentence}`;
   if (!verdict.conclusive) return `${sentence} ${tooShortNote(verdict, frame.T, frame.eps)}`;
-  const basisWords = normalizes ? '' : ', both as a share and as a raw weight';
   const sumsSentence = normalizes
     ? ''
     : ` Rows need not sum to 100%: they sum to ${sumWords(meanRowSum(frame))} on average.`;
-  const hasSink = verdict.sink > 0;
-  const isMean = frame.sequences > 1 && hasSink;
-  const noneWords = L * H > 1 ? 'none has an' : 'it has no';
-  const sinkClause = hasSink
-    ? ': such a head has an attention sink'
-    : `, so ${noneWords} attention sink`;
-  const headCountWords = headsWords(frame, verdict.sink);
-  const countWords = isMean ? `On average ${headCountWords}` : capitalize(headCountWords);
-  // If there is one head, its share of the heads is a share of the prompts.
-  const onlyHeadWords = isMean ? `In ${formatPercent(verdict.sink, 0)} of the prompts it` : 'It';
-  const subjectWords =
-    L * H > 1 ? `${countWords} give` : `${onlyHeadWords} ${hasSink ? 'gives' : 'does not give'}`;
-  const countSentence = `${subjectWords} ${L * H > 1 ? 'it' : 'the first token'} more than ${formatPercent(frame.eps, 0)}${basisWords}${sinkClause}.`;
-  return `${sentence} ${countSentence}${sumsSentence}${biasNote(frame)}`;
+  return `${sentence} ${sinkCountSentence(frame, verdict.sink)}${sumsSentence}${biasNote(frame)}`;
+}
+
+/**
+ * Says how many heads have a sink.
+ * @param sink the share of the heads; of a model with one head it is a share of the prompts
+ */
+function sinkCountSentence(frame: Frame, sink: number): string {
+  const { architecture, operation, eps, sequences } = frame;
+  const basisWords = operation.normalizes ? '' : ', both as a share and as a raw weight';
+  const amountWords = `more than ${formatPercent(eps, 0)}${basisWords}`;
+  const hasSink = sink > 0;
+  const isMean = sequences > 1 && hasSink;
+  const sinkClause = ': such a head has an attention sink.';
+  if (architecture.L * architecture.H === 1) {
+    if (!hasSink)
+      return `It does not give the first token ${amountWords}, so it has no attention sink.`;
+    const subjectWords = isMean ? `In ${formatPercent(sink, 0)} of the prompts it` : 'It';
+    return `${subjectWords} gives the first token ${amountWords}${sinkClause}`;
+  }
+  const countWords = headsWords(frame, sink);
+  const subjectWords = isMean ? `On average ${countWords}` : capitalize(countWords);
+  return `${subjectWords} give it ${amountWords}${hasSink ? sinkClause : ', so none has an attention sink.'}`;
 }
 
 function biasNote(frame: Frame): string {

@@ -1940,7 +1940,7 @@ describe('further views of a frame', () => {
     expect(domains.says(mapFrame({ groups: [] } as never), at)).toBe('');
   });
 
-  it('all heads: says of which prompts the numbers on the maps are', () => {
+  it('all heads: names the prompts of the numbers on the maps', () => {
     const att = tensor([2, 2, 3, 3], [...MAP, ...MAP, ...MAP, ...MAP]);
     const labelOf = (tensors: Frame['tensors'], change: Partial<Frame> = {}) =>
       drawView(heads, mapFrame({ sequences: 2, ...change }, { att, ...tensors }))

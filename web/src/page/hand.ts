@@ -21,7 +21,7 @@ import {
 import type { State } from '../ask/state';
 import { isOnDisk } from '../ask/ids';
 import { labelsOf, parseSubject, printSubject, type SubjectEdit } from '../ask/subject';
-import { commonQuote, modelHeadName, stateWords } from '../words';
+import { commonQuote, headWords, stateWords } from '../words';
 
 type EditScope = State['scope'];
 
@@ -88,7 +88,7 @@ export function interventionsOf(
     );
   }
   interventions.push({
-    label: `Ablate head ${modelHeadName(at)}`,
+    label: `Ablate ${headWords(shownHead, frame)}`,
     edit: makeEdit('silence', at.layer, at.head),
   });
   const channel = chosenChannel(frame, state);
@@ -172,7 +172,7 @@ export function interventionControls(
         [
           ['all', 'all heads'],
           ['layer', `layer ${layer}`],
-          ['head', `head ${modelHeadName({ layer, head })}`],
+          ['head', headWords(shownHead, frame)],
         ],
         (scope) => context.set({ scope: scope as EditScope }),
       )}

@@ -24,7 +24,7 @@ import { headShown, layerNumber, type Frame, type Head } from '../frame';
 import { interventionControls } from '../page/hand';
 import { attention } from '../views/attention';
 import { dormantHeads, effects, sinkCount } from '../views/effects';
-import { heads, weightsWords } from '../views/heads';
+import { heads, weightsOf } from '../views/heads';
 import { sinks } from '../views/sinks';
 import { QUESTIONS, RESEARCH, tabsOf, type Choice, type Tab } from '../views/index';
 import { addElement, type View } from '../page/view';
@@ -218,7 +218,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
 
 function railWords(frame: Frame): string {
   const { L, H } = frame.architecture;
-  return `${L * H} ${L * H > 1 ? 'heads' : 'head'}: how much each gives the first token${weightsWords(frame)}. A row is a layer.`;
+  return `${L * H} ${L * H > 1 ? 'heads' : 'head'}: how much each gives the first token${weightsOf(frame).promptWords}. A row is a layer.`;
 }
 
 const ABLATION_TEXT = 'To ablate a head is to set its output to 0; the first token stays visible.';

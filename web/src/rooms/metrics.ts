@@ -309,6 +309,12 @@ export function shownColumns(
   return table.filter(({ name }) => names.includes(name)).slice(0, MAX_COLUMNS);
 }
 
+const notesOf = (frames: readonly Frame[], facts: Facts) =>
+  csvNotes(
+    frames.map((frame) => ({ frame })),
+    facts,
+  );
+
 /**
  * Returns means and standard deviations as CSV, one metric per line. There is no date, so that equal results are equal
  * files.
@@ -338,14 +344,7 @@ export function tableCsv(
     'key',
     'prompts',
   ];
-  return formatCsv(
-    csvNotes(
-      frames.map((frame) => ({ frame })),
-      facts,
-    ),
-    header,
-    records,
-  );
+  return formatCsv(notesOf(frames, facts), header, records);
 }
 
 export function promptsCsv(frames: readonly Frame[], facts: Facts): string {
@@ -358,14 +357,7 @@ export function promptsCsv(frames: readonly Frame[], facts: Facts): string {
       ...names.map((name) => perPrompt[name]?.[i] ?? NaN),
     ]),
   );
-  return formatCsv(
-    csvNotes(
-      frames.map((frame) => ({ frame })),
-      facts,
-    ),
-    ['subject', 'class', 'prompt', ...names],
-    records,
-  );
+  return formatCsv(notesOf(frames, facts), ['subject', 'class', 'prompt', ...names], records);
 }
 
 /** What a paper reports of its own model, which this page did not measure. */

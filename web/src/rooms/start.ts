@@ -48,6 +48,7 @@ import {
   cutWords,
   firstPromptWords,
   headName,
+  introduce,
   isBelowUniform,
   isFirstHidden,
   meanAlpha,
@@ -129,9 +130,8 @@ export function leadSentence(frames: readonly Frame[], claims: readonly Claim[])
     recordingNote ? '' : firstPromptWords(frame).trim(),
     isContrast(frames, claims) ? 'with softmax' : '',
   ].filter(Boolean);
-  const opening = answer && openings.length ? `${capitalize(openings.join(', '))}, ` : '';
-  const statement = opening ? answer.charAt(0).toLowerCase() + answer.slice(1) : answer;
-  return `${recordingNote}${opening}${statement}${secondModelWords(frames, claims)}`.trim();
+  const statement = introduce(openings.join(', '), answer);
+  return `${recordingNote}${statement}${secondModelWords(frames, claims)}`.trim();
 }
 
 export function sideWords(claim: Claim, frame: Frame): TemplateResult {

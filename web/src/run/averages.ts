@@ -1,6 +1,6 @@
 /** Measures means and standard deviations over the prompts of a question, and one number per prompt. */
 import { measure, sinkRatioOfBoth, sweep, type Describe, type Tensor } from 'sinkscope';
-import { deviation, mean, withoutNaN, type Frame } from '../frame';
+import { deviation, mean, numbersOfKey, withoutNaN, type Frame } from '../frame';
 import type { OpenModel, Watch } from './opened';
 import type { Prompts } from '../ask/question';
 
@@ -29,11 +29,9 @@ export async function measureAverages(
   { signal, onProgress }: Watch,
 ): Promise<Averages[]> {
   const numbersByCase = cases.map((): Record<string, number[]> => ({}));
-  const sinkRatios = cases.map((): Tensor[] => []);
-  const firstAlphas = cases.map(() => ({
-    alpha: [] as Float32Array[],
-    alpha_raw: [] as Float32Array[],
-  }));
+  const sinkRatios = cases.map((): Float32Array[] => []);
+  const firstAlphas = cases.map((): Float32Array[] => []);
+  const firstRawAlphas = cases.map((): Float32Array[] => []);
   const results = await sweep(model, ids, cases, {
     ...options,
     signal,
@@ -41,37 +39,27 @@ export async function measureAverages(
     onSequence: (tensors, _, i) => {
       addPromptNumbers(numbersByCase[i]!, tensors);
       const { alpha, alpha_raw } = tensors;
-      if (alpha && alpha_raw) {
-        const data = sinkRatioOfBoth(alpha, alpha_raw, options.eps);
-        sinkRatios[i]!.push({ shape: [data.length], data });
-      }
-      for (const name of ['alpha', 'alpha_raw'] as const)
-        if (tensors[name]) firstAlphas[i]![name].push(firstAlphasOf(tensors[name]));
+      if (alpha) firstAlphas[i]!.push(numbersOfKey(alpha, 0));
+      if (alpha_raw) firstRawAlphas[i]!.push(numbersOfKey(alpha_raw, 0));
+      if (alpha && alpha_raw) sinkRatios[i]!.push(sinkRatioOfBoth(alpha, alpha_raw, options.eps));
     },
   });
   return results.map(({ metrics }, i) => {
     const averages = averagesOf(metrics);
-    const { alpha, alpha_raw } = firstAlphas[i]!;
-    const [ratio] = sinkRatios[i]!;
+    const [alphas, rawAlphas, ratios] = [firstAlphas[i]!, firstRawAlphas[i]!, sinkRatios[i]!];
     const tensors = {
       ...averages.tensors,
-      ...(alpha.length && { first_alphas: joinRows(alpha) }),
-      ...(alpha_raw.length && { first_raw_alphas: joinRows(alpha_raw) }),
-      ...(ratio && {
-        sink_ratio_both: {
-          shape: ratio.shape,
-          data: ratio.data.map((_, k) => mean(sinkRatios[i]!.map(({ data }) => data[k]!))),
-        },
-      }),
+      ...(alphas.length && { first_alphas: joinRows(alphas) }),
+      ...(rawAlphas.length && { first_raw_alphas: joinRows(rawAlphas) }),
+      ...(ratios.length && { sink_ratio_both: meanOfRows(ratios) }),
     };
     return { ...averages, tensors, perPrompt: numbersByCase[i]! };
   });
 }
 
-/** Returns alpha of the first key in every head, [L * H]. */
-function firstAlphasOf({ data, shape }: Tensor): Float32Array {
-  const T = shape.at(-1)!;
-  return Float32Array.from({ length: data.length / T }, (_, i) => data[i * T]!);
+function meanOfRows(rows: readonly Float32Array[]): Tensor {
+  const data = rows[0]!.map((_, k) => mean(rows.map((row) => row[k]!)));
+  return { shape: [data.length], data };
 }
 
 /** Returns a tensor [prompts, L * H]. */

@@ -210,8 +210,8 @@ export class Queue {
     // A baseline reads the generated tokens once they are all there.
     const isWaiting = subject in follows && this.#generation.isRunningUntracked;
     const cachedKey = isWaiting && this.#runs.get(subject)?.key;
-    const newKey = `${subject} ${questionKey(this.#questionOf(subject))}${isFixed ? ` ${reads.join()}` : ''}`;
-    return cachedKey || newKey;
+    if (cachedKey) return cachedKey;
+    return `${subject} ${questionKey(this.#questionOf(subject))}${isFixed ? ` ${reads.join()}` : ''}`;
   }
 
   /** Returns the question of a subject: that of the request, or, for a baseline, one with the edited subject's tokens. */

@@ -28,9 +28,16 @@ function mapOf(frame: Frame, i: number): Float32Array {
   return maskHidden({ ...frame, pooled: frame.pooled && side }, weights);
 }
 
-/** Says of which prompts the numbers on the maps are: of the first one, whose maps these are, if they are known. */
-export const weightsWords = (frame: Frame): string =>
-  firstPromptWeights(frame) ? firstPromptWords(frame) : averageWords(frame);
+/**
+ * Returns the numbers on the maps and the words that name their prompts: the first one, whose maps these are, if its
+ * numbers are known.
+ */
+export function weightsOf(frame: Frame): { weights: Float32Array; promptWords: string } {
+  const weights = firstPromptWeights(frame);
+  return weights
+    ? { weights, promptWords: firstPromptWords(frame) }
+    : { weights: firstTokenWeights(frame), promptWords: averageWords(frame) };
+}
 
 export const heads: View = {
   name: 'heads',
@@ -117,8 +124,7 @@ export const heads: View = {
       const inputs = [frame.tensors.att, scale, isNormalized];
       const isChanged = inputs.some((input, i) => input !== lastInputs[i]);
       lastInputs = inputs;
-      const weights = firstPromptWeights(frame) ?? firstTokenWeights(frame);
-      const promptWords = weightsWords(frame);
+      const { weights, promptWords } = weightsOf(frame);
       [...grid.children].forEach((child, i) => {
         const { layer, head } = headAt(i, H);
         const percentage = wholePercent(weights[i]!);

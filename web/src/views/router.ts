@@ -1,5 +1,13 @@
 /** Draws which experts each token is routed to, to show whether the first token has experts of its own. */
-import { alphaOfKey, layerNumber, mean, modelHead, promptCountOf, type Frame } from '../frame';
+import {
+  alphaOfKey,
+  layerNumber,
+  mean,
+  modelHead,
+  promptCountOf,
+  rowOfFirstPrompt,
+  type Frame,
+} from '../frame';
 import { drawChart } from '../plot/chart';
 import { sequential } from '../plot/color';
 import { createHeatmap, type Cell } from '../plot/heatmap';
@@ -59,9 +67,9 @@ export function expertsOf(frame: Frame, layer: number, token: number): number[] 
 
 /** Returns the first token's alpha in every head of the first prompt; undefined if only its means are known. */
 function firstAlphasOf(frame: Frame): Float32Array | undefined {
-  if (promptCountOf(frame, 'alpha') === 1) return alphaOfKey(frame, 0);
-  const { L, H } = frame.architecture;
-  return frame.tensors.first_alphas?.data.slice(0, L * H) as Float32Array | undefined;
+  return promptCountOf(frame, 'alpha') === 1
+    ? alphaOfKey(frame, 0)
+    : rowOfFirstPrompt(frame, 'first_alphas');
 }
 
 function sentence(frame: Frame, layer: number): string {
