@@ -814,13 +814,6 @@ export default [
     '',
     'edits',
   ],
-  [
-    'a row in eight bits has no zero of its own',
-    'math/int8.c',
-    'float zero = s.not_finite == 0.0f ? -s.low * factor + SS_ROUNDING - SS_ROUNDING : 0.0f;',
-    'float zero = s.not_finite == 0.0f ? -s.low * factor : 0.0f;',
-    'int8',
-  ],
   ['sums of whole numbers are cut', 'math/fixed.c', '+ low + 16384', '+ low', 'kernels'],
   [
     'the last rows are one',
@@ -828,27 +821,6 @@ export default [
     '(t - p->tiles * SS_FIXED_ROWS) * (w->in / SS_GROUP)',
     '0 * (w->in / SS_GROUP)',
     'matrix',
-  ],
-  [
-    'weights in eight bits have 128 steps',
-    'math/int8.c',
-    'scale[lane] = top[lane] / 127.0f;',
-    'scale[lane] = top[lane] / 128.0f;',
-    'int8',
-  ],
-  [
-    'whole numbers of a file are rounded again',
-    'math/matrix.c',
-    'w->scales ? scales : NULL, w->in);',
-    'NULL, w->in);',
-    'int8',
-  ],
-  [
-    'a router is computed in eight bits',
-    'model/model.c',
-    '&mixer->out};',
-    '&mixer->out, &layer->router};',
-    'int8',
   ],
   // the package, the page, the logs of training
   [

@@ -111,7 +111,7 @@ export async function openNative() {
 
   return {
     /** Files whose edits a native test can notice: all but SIMD kernels, which are compiled for wasm only. */
-    files: core.filter((file) => !/_(simd|relaxed)\.c$/.test(file)),
+    files: core.filter((file) => !/_simd\.c$/.test(file)),
     /**
      * Returns the test that fails under an edit; undefined if none fails; null if the edit does not
      * compile.
