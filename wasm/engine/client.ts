@@ -227,12 +227,13 @@ class Engine implements EngineShape {
     return beginTraining(this.#links, this.describe, options);
   }
 
-  async #allLinks() {
-    return [...this.#links, ...((await this.#labLinks?.catch(() => [])) ?? [])];
+  async #otherLinks() {
+    return (await this.#labLinks?.catch(() => [])) ?? [];
   }
 
   async memory() {
-    const openLinks = (await this.#allLinks()).filter((link) => link.isOpen);
+    const allLinks = [...this.#links, ...(await this.#otherLinks())];
+    const openLinks = allLinks.filter((link) => link.isOpen);
     const bytes = await Promise.all(
       openLinks.map((link) => link.ask((backend) => backend.memory())),
     );
@@ -242,7 +243,7 @@ class Engine implements EngineShape {
   async close() {
     this.#closed = true;
     for (const link of this.#links) link.close();
-    for (const link of await this.#allLinks()) link.close();
+    for (const link of await this.#otherLinks()) link.close();
   }
 }
 
