@@ -166,7 +166,10 @@ test('weights with signs are judged by the shares of their sizes alone, as in th
     const edits = [{ kind: 'operation', operation }];
     const { alpha, sink, layer, head } = await model.measure(TEXT, { edits, eps: 0.1 });
     const run = await openModel.run(ids, { edits });
-    const [shares, ratio] = [await run.metric('alpha'), await run.metric('sink_ratio', { eps: 0.1 })];
+    const [shares, ratio] = [
+      await run.metric('alpha'),
+      await run.metric('sink_ratio', { eps: 0.1 }),
+    ];
     const T = shares.shape[2];
     alpha.data.forEach((x, i) => assert.equal(x, shares.data[i * T], operation));
     assert.equal(sink, ratio.data[0], operation);

@@ -376,7 +376,8 @@ export function firstPromptWeights(frame: Frame): Float32Array | undefined {
   const { L, H } = frame.architecture;
   const maps = pooled ? undefined : tensors.att?.data;
   const key = firstKey(frame);
-  const cells = maps && operation.proxy === 'share_abs' ? sharesOf(Float32Array.from(maps), T) : maps;
+  const cells =
+    maps && operation.proxy === 'share_abs' ? sharesOf(Float32Array.from(maps), T) : maps;
   return (
     cells &&
     Float32Array.from({ length: L * H }, (_, i) => {
