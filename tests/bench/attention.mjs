@@ -30,7 +30,6 @@ const runs = {
 
 const engine = await createEngine({
   base: pathToFileURL(`${resolve(folder)}/`),
-  kernels: 'simd',
   worker: false,
 });
 const model = await engine.open(randomModel(sizes));

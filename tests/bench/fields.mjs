@@ -25,7 +25,7 @@ const models = {
 };
 
 const engineOf = (folder) =>
-  createEngine({ base: pathToFileURL(`${resolve(folder)}/`), kernels: 'simd', worker: false });
+  createEngine({ base: pathToFileURL(`${resolve(folder)}/`), worker: false });
 
 const folders = positionals.length ? positionals : ['.build/wasm'];
 for (const [name, source] of Object.entries(models)) {

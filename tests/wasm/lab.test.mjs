@@ -13,8 +13,8 @@ import {
   labOnward,
   labTokenizer,
 } from '../../wasm/index.ts';
-import { Helper, help } from '../../wasm/lab/share.ts';
-import { Trainer } from '../../wasm/lab/trainer.ts';
+import { Helper, help } from '../../wasm/engine/share.ts';
+import { Trainer } from '../../wasm/engine/trainer.ts';
 import { beginTraining } from '../../wasm/lab/training.ts';
 import { failure, refuses } from './helper.mjs';
 

@@ -29,7 +29,6 @@ export type GivenOptions = Record<string, string | string[] | boolean | undefine
 export const optionName = (name: string) => name.replaceAll('_', '-');
 
 const ENGINE_OPTIONS: Options = {
-  kernels: { value: 'K', meaning: 'auto, simd or base', default: 'auto' },
   workers: {
     value: 'N',
     meaning: 'workers that share the sequences; default: the cores less one, or both of two',
@@ -151,7 +150,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
 
 ${MODEL_HELP}
 RECORDING    a file that record, or the Python package, has made: prints its means and runs no model; of the
-             options below only --eps, --json, --csv, --kernels and --workers go with it`,
+             options below only --eps, --json, --csv and --workers go with it`,
     options: (describe) => ({
       ...TEXT_OPTIONS,
       label: {
@@ -389,7 +388,6 @@ random one.`,
         meaning:
           'writes a model that opens anywhere, with its tokenizer, and recipe.json; Ctrl-C keeps what is trained so far',
       },
-      kernels: ENGINE_OPTIONS.kernels,
       workers: {
         value: 'N',
         meaning: 'workers that share each batch; the digits do not depend on it',
@@ -403,7 +401,6 @@ random one.`,
     meaning: 'lists every metric, field, edit and attention operation',
     options: () => ({
       json: { meaning: 'prints the tables as JSON' },
-      kernels: ENGINE_OPTIONS.kernels,
     }),
   },
 };

@@ -11,9 +11,9 @@ import { parseCount, parseNumber } from './values.ts';
 import { openOut } from './out_folder.ts';
 import { expectExists, openModel } from './open.ts';
 import type { OpenedModel } from './open.ts';
-import type { Engine } from '../engine/types.ts';
 import type { CommandInput } from './values.ts';
 import type { StudyOptions } from '../recording/types.ts';
+import type { Engine } from '../load/types.ts';
 
 /** Limit on the bytes of a header in which the mark of a recording is searched for. */
 const SEARCHED_BYTES_MAX = 1e8;
@@ -151,7 +151,7 @@ export async function compare(engine: Engine, { names, values, givenOptions }: C
   expect(areRecordings.includes(true), 'A B', 'a recording among the two', 'two models');
   if (!areRecordings.includes(false)) {
     const otherOptions = Object.keys(givenOptions).filter(
-      (option) => !['tolerance', 'json', 'kernels', 'workers'].includes(option),
+      (option) => !['tolerance', 'json', 'workers'].includes(option),
     );
     refuse(givenOptions, otherOptions, 'needs a model, and both are recordings');
   }

@@ -16,8 +16,8 @@ import { openOut } from './out_folder.ts';
 import { optionName, refuse } from './options.ts';
 import { codeOf, parseTextList, readText } from './text_file.ts';
 import type { GivenOptions } from './options.ts';
-import type { Engine } from '../engine/types.ts';
 import type { LogEntry } from '../lab/types.ts';
+import type { Engine } from '../load/types.ts';
 
 type Values = Record<string, string | undefined> & { 'text-file'?: string[] };
 

@@ -5,8 +5,8 @@ import { readEdit } from '../engine/edits.ts';
 import { judge, sinkRatioOfBoth } from '../study/judge.ts';
 import { fieldsFor, finiteOrNull } from '../study/measure.ts';
 import { layerNumber } from '../abi/layers.ts';
-import type { OperationEdit, Run, RunRead, Engine, Model } from '../engine/types.ts';
-import type { Ablation, TextMap, TextMeasures, TextOptions } from './types.ts';
+import type { OperationEdit, Run, RunRead, Model } from '../engine/types.ts';
+import type { Ablation, TextMap, TextMeasures, TextOptions, Engine } from './types.ts';
 import type { Plan } from '../loading/types.ts';
 import type { GuardedTokenizer } from '../text/types.ts';
 

@@ -280,10 +280,10 @@ export function makersFor(file, { hasOld }) {
   const add = (name, binary) => {
     makers[name] = async () => ({ [name]: { ...(await ours(binary)), tolerance: 'exact' } });
   };
-  add('ours', '/new/sinkscope.simd.wasm');
+  add('ours', '/new/sinkscope.wasm');
   if (file === 'gpt2.f32')
     makers['ours, safetensors'] = async () => {
-      const engine = await ours('/new/sinkscope.simd.wasm');
+      const engine = await ours('/new/sinkscope.wasm');
       const open = ({ config, weights }) => engine.open(weights, config);
       const hubEngine = {
         ...engine,
@@ -293,7 +293,7 @@ export function makersFor(file, { hasOld }) {
       };
       return { 'ours, safetensors': hubEngine };
     };
-  if (hasOld) add('old', '/old/sinkscope.simd.wasm');
+  if (hasOld) add('old', '/old/sinkscope.wasm');
   if (type !== 'i8') makers.wllama = async () => ({ wllama: await wllama({ type }) });
   if (['f32', 'q8_0'].includes(type))
     makers.ort = () => onnxruntime({ shape, type, eight: type === 'q8_0' });

@@ -3,13 +3,10 @@
  * separate file.
  */
 import { ask } from '../loading/ask.ts';
-import { SinkscopeError, parseJson } from './errors.ts';
-import type { Describe } from './types.ts';
+import { SinkscopeError, parseJson } from '../abi/errors.ts';
+import type { Describe } from '../abi/types.ts';
 
-export async function readTexts(
-  address: URL,
-  { version, abi, kernels }: Describe,
-): Promise<Describe> {
+export async function readTexts(address: URL, { version, abi }: Describe): Promise<Describe> {
   const text = await (await ask(address)).text();
   const texts: Describe = parseJson(text, 'read', address.href);
   if (texts?.version !== version || texts.abi !== abi) {
@@ -17,5 +14,5 @@ export async function readTexts(
     const expected = `version ${version} with ABI ${abi}`;
     throw new SinkscopeError('abi', address.href, `expected ${expected}, found ${actual}`);
   }
-  return { ...texts, kernels };
+  return texts;
 }
