@@ -251,13 +251,13 @@ async function readUnknownLength(
 }
 
 /**
- * Returns a function that returns whether a report is due, at most thirty times a second: chunks
- * come by the thousand.
+ * Returns a function that returns whether a report is due, by default at most thirty times a second:
+ * chunks come by the thousand.
  */
-function createReportTimer() {
+export function createReportTimer(milliseconds: number = 33) {
   let lastTime = performance.now();
   return () => {
-    const isDue = performance.now() - lastTime > 33;
+    const isDue = performance.now() - lastTime > milliseconds;
     if (isDue) lastTime = performance.now();
     return isDue;
   };
