@@ -40,7 +40,8 @@ STEP_SECONDS = (0.13, 0.4)
 B_BASELINE = LONG_PREFIX + "lr-1e-3"
 B_BASELINE_SEEDS = (1, 2, 3, 4, 5, 6, 7, 8)
 # The paper compares these recipes with a run without a fixed token.
-B_OTHER_BASELINES = dict.fromkeys(("fixed-first", "fixed-second", "fixed-third", "random-first"), "no-bos")
+B_OTHER_BASELINES = dict.fromkeys(("fixed-first", "fixed-second", "fixed-third", "random-first",
+                                   "fixed-word-first", "fixed-word-second"), "no-bos")
 # For these recipes, runs of protocol A serve, up to step B_STEPS, as the runs of protocol B.
 B_RUNS_OF_A = {"softmax": B_BASELINE, "sigmoid": LONG_PREFIX + "sigmoid-lr-1e-3"}
 B_FIRST_SEEDS, B_SECOND_SEEDS = 3, (1, 2, 3, 4, 5)
@@ -84,6 +85,7 @@ B_ROWS = (
         "little-text-noise", "batch-half", "batch-double", "key-bias-shared", "key-value-bias-shared",
         "key-bias-dimensions-1", "key-bias-dimensions-8", "heads-2", "embedding-decay-1", "experts",
         "diffusion", "muon", "sgd")),
+    Row("whether the place makes the sink, or the token there", ("fixed-word-first", "fixed-word-second")),
 )
 B_ORDER = tuple(id for row in B_ROWS for id in row.recipes)
 

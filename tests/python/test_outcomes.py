@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 import torch
+from tokenizers import Tokenizer
 from torch import Tensor
 
 from models.reference.model import Architecture, Mask, Trace, architecture
-from models.train import loss, measure, outcomes, train
+from models.train import loss, measure, outcomes, protocol, train
 from models.train.recipe import Recipe, Training, recipes
 
 T = 6
@@ -245,9 +246,9 @@ def test_held_out_texts_have_the_form_of_training_texts() -> None:
     """Front tokens are encoded by their ids; a token that the tokenizer lacks has the id after the vocabulary."""
     texts = ["Once upon a time there was a king", "A dog and a cat ran off"]
 
-    def encode(front: tuple[str, ...], fixed_at: int = 0) -> list[list[int]]:
+    def encode(front: tuple[str, ...], fixed_at: int = 0, **options: str) -> list[list[int]]:
         recipe: Recipe = dataclasses.replace(RECIPE, training=dataclasses.replace(
-            RECIPE.training, front=front, fixed_at=fixed_at))
+            RECIPE.training, front=front, fixed_at=fixed_at, **options))
         return outcomes.encode_texts(recipe, texts, T).tolist()
 
     bare_ids = encode(())
@@ -256,6 +257,10 @@ def test_held_out_texts_have_the_form_of_training_texts() -> None:
     assert [row[1:] for row in encode(("<s>",))] == [row[:-1] for row in bare_ids]
     assert [row[1] for row in encode((), 2)] == [1, 1]
     assert [row[2:] for row in encode((), 2)] == [row[2:] for row in bare_ids]
+    tokenizer = Tokenizer.from_file(str(protocol.ZOO / "softmax" / "tokenizer.json"))
+    assert {tokenizer.decode([row[0]]) for row in encode((), 1, fixed_token="Ġthe")} == {" the"}
+    with pytest.raises(ValueError, match="fixed_token is 'nowhere', expected an entry"):
+        encode((), 1, fixed_token="nowhere")
 
 
 def test_missing_lines_of_a_log_are_filled_from_checkpoints(
