@@ -143,7 +143,7 @@ def _read_contents(path: Path) -> dict[str, Any]:
     _refuse_unknown_names(path.name, contents, [option.name for option in fields(Recipe) if option.name != "id"])
     _refuse_unknown_names(path.name, training, [option.name for option in fields(Training)])
     _check_choices(path.name, contents | training, CHOICES)
-    _refuse_unknown_names(path.name, variant, (*ARCHITECTURE, "attention", "mask", "mask_token"))
+    _refuse_unknown_names(path.name, variant, (*ARCHITECTURE, "attention", "mask", "mask_token", "alibi_scale"))
     _check_choices(path.name, variant, ARCHITECTURE)
     _check_choices(path.name, variant.get("mask", {}), MASKS)
     return contents

@@ -81,9 +81,26 @@ def test_every_outcome_equals_the_value_by_hand(monkeypatch: pytest.MonkeyPatch)
         "alpha_max": 0.7917,
         "hidden_ratio": 4.0,  # the largest mean over sequences: (2 + 6) / 2, not (4 + 1) / 2, never 9
         "row_mass": 0.6,
-        "sink_0.2": 100.0, "sink_0.3": 100.0, "sink_0.4": 50.0,
+        "sink_0.2": 100.0, "sink_0.3": 100.0, "sink_0.4": 50.0, "first_layer": 0,
     }
     assert alpha_map == [[0.792, 0.375]]
+
+
+def test_the_first_layer_with_a_head_above_eps_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    weak, strong = map_to_first(0.1, 0.9), map_to_first(0.6, 0.2)
+    for layers, first in (([[weak, weak], [weak, strong], [strong, strong]], 1), ([[weak, weak]], None)):
+        att = torch.tensor([layers] * 2)
+        result, _ = measure_trace(monkeypatch, dataclasses.replace(TRACE, att=att))
+        assert result["first_layer"] == first
+
+
+def test_a_bias_key_has_outcomes_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """alpha_* counts the bias key's own row, whose weight is 1: (0.4 x 6 + 1) / 7 and (0.1 x 6 + 1) / 7."""
+    bias_weights = torch.tensor([0.4, 0.1])[:, None].expand(2, T)
+    trace = dataclasses.replace(TRACE, att_bias=torch.stack([bias_weights] * 2)[:, None])
+    result, _ = measure_trace(monkeypatch, trace)
+    assert result["alpha_bias"] == pytest.approx((3.4 + 1.6) / 14, abs=1e-4)
+    assert [result[f"sink_bias_{eps}"] for eps in outcomes.EPS] == [100.0, 50.0, 50.0]
 
 
 def test_several_sink_tokens_are_measured_as_one_sink(monkeypatch: pytest.MonkeyPatch) -> None:
