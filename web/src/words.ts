@@ -14,6 +14,7 @@ import {
   modelHead,
   ofHead,
   sinkRatiosOfBoth,
+  usesRawWeights,
   statisticsOverPrompts,
 } from './frame';
 
@@ -213,11 +214,12 @@ export function sharedConditions(frames: readonly Frame[]): string[] {
 /** Judges Sink_k of one key, by default of the first token. */
 export function verdictOf(frame: Frame, key = firstKey(frame)): Judgment {
   const { tensors, eps, operation, architecture } = frame;
-  const sinkBoth = operation.normalizes ? undefined : sinkRatiosOfBoth(frame)?.[key];
+  const sinkBoth = usesRawWeights(frame) ? sinkRatiosOfBoth(frame)?.[key] : undefined;
   return judge({
     ...{ eps, mask: architecture.mask, bias_key: architecture.bias_key, first: key },
     even: tensors.alpha_uniform!.data[key]!,
     normalizes: operation.normalizes,
+    signed: operation.proxy === 'share_abs',
     sink: tensors.sink_ratio!.data[key]!,
     sinkRaw: tensors.sink_ratio_raw!.data[key]!,
     ...(sinkBoth === undefined ? {} : { sinkBoth }),
@@ -313,8 +315,12 @@ export function attentionWords(claim: Claim): string {
 }
 
 /** Says what the head's number is a share of. */
-export const shareWords = ({ operation: { normalizes } }: Frame): string =>
-  normalizes ? 'of its attention' : 'of its row sums';
+export const shareWords = (frame: Frame): string =>
+  frame.operation.normalizes
+    ? 'of its attention'
+    : usesRawWeights(frame)
+      ? 'of its row sums'
+      : 'of the sizes of its weights';
 
 /** Compares a share with `even`, the share that the first token would get under uniform attention. */
 export function evenShareWords(share: number, even: number): string {
@@ -372,7 +378,7 @@ export function findingWords(frame: Frame, at: Head): string {
     L * H > 1
       ? `The mean over all ${L * H} heads is ${formatPercent(meanAlpha(frame), 0)}`
       : 'It is the only head';
-  const meanSentence = normalizes
+  const meanSentence = claim.isShare
     ? `${portionWords}${evenClause}.`
     : `As a share of its rows that is ${formatPercent(alphaOf(frame, at), 0)}${evenClause}.`;
   const sentence = `${claimSentence(claim, frame)} ${meanSentence}`;
@@ -388,8 +394,8 @@ export function findingWords(frame: Frame, at: Head): string {
  * @param sink the share of the heads; of a model with one head it is a share of the prompts
  */
 function sinkCountSentence(frame: Frame, sink: number): string {
-  const { architecture, operation, eps, sequences } = frame;
-  const basisWords = operation.normalizes ? '' : ', both as a share and as a raw weight';
+  const { architecture, eps, sequences } = frame;
+  const basisWords = usesRawWeights(frame) ? ', both as a share and as a raw weight' : '';
   const amountWords = `more than ${formatPercent(eps, 0)}${basisWords}`;
   const hasSink = sink > 0;
   const isMean = sequences > 1 && hasSink;
@@ -500,7 +506,7 @@ export function comparisonWords(frames: readonly Frame[]): string {
   const uniformWords = isFirstHidden(strongest.frame)
     ? 'hidden by an edit'
     : `uniform attention would give it ${formatPercent(strongest.verdict.even, 0)}`;
-  const rawNote = frames.some(({ operation }) => !operation.normalizes)
+  const rawNote = frames.some(usesRawWeights)
     ? ' Where rows need not sum to 100%, both the share and the raw weight must be that large.'
     : '';
   const notes = `${rawNote}${frames.map((frame) => biasNote(frame).replace('Its', `${nameOf(frame)}’s`)).join('')}`;
