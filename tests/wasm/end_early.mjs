@@ -1,6 +1,6 @@
 /**
  * Ends a command at a given moment: `node --import this-file` with the moment as JSON in SINKSCOPE_END. A moment is a
- * signal at the n-th call that changes files, or a full disk after so many bytes. `SINKSCOPE_COUNTS` names a file for the
+ * signal at the n-th call that changes files, or a disk that is full after a number of bytes. `SINKSCOPE_COUNTS` names a file for the
  * numbers of calls and bytes of an undisturbed command, from which a test draws moments.
  */
 import fs from 'node:fs';

@@ -641,6 +641,33 @@ test('an endless, missing or unreadable text file is rejected in a sentence', as
       );
 });
 
+test('a file that never ends is refused by each option of train', async () => {
+  const text = join(folder, 'short.txt');
+  writeFileSync(text, 'Once');
+  const endless = '/dev/zero';
+  const zooSoftmax = fileURLToPath(new URL('models/zoo/softmax/', root));
+  for (const option of ['config', 'begin', 'tokenizer', 'held-file', 'from', 'recipe', 'resume']) {
+    const options = { [option]: endless, 'text-file': option === 'tokenizer' ? [text] : undefined };
+    const isFolder = ['from', 'recipe', 'resume'].includes(option);
+    const endlessFolder = join(folder, `endless-${option}`);
+    if (isFolder) {
+      mkdirSync(join(endlessFolder, 'checkpoint'), { recursive: true });
+      for (const name of ['config.json', 'recipe.json', 'checkpoint/training.state'])
+        symlinkSync(endless, join(endlessFolder, name));
+      symlinkSync(endless, join(endlessFolder, 'checkpoint', 'recipe.json'));
+      options[option] = endlessFolder;
+    }
+    if (option === 'held-file') options.tokenizer = join(zooSoftmax, 'tokenizer.json');
+    await assert.rejects(
+      train(engine, options, async () => {}),
+      (error) => {
+        assert.match(error.message, /expected (at most \d+ bytes|a regular file)/, option);
+        return true;
+      },
+    );
+  }
+});
+
 test('training that continues from a missing model is refused with its name', async () => {
   const model = fileURLToPath(new URL('models/zoo/softmax/', root));
   const file = join(folder, 'some.txt');

@@ -143,7 +143,7 @@ function printText(text: string): Promise<void> {
  * the command stops without a message.
  */
 export async function runCommand(args: string[]) {
-  // Failed writes reject the promise of `printText`; nobody reads what standard error cannot take.
+  // A failed write rejects the promise of `printText`. A message that standard error refuses is lost.
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
   try {
     await main(args, printText);

@@ -1,9 +1,10 @@
 /** Implements `sinkscope train`. */
-import { readFile, stat } from 'node:fs/promises';
+import { stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { check } from '../abi/arguments.ts';
 import { SinkscopeError, expect, argumentError, parseJson } from '../abi/errors.ts';
+import { MEMORY_BYTES } from '../abi/memory.ts';
 import { currentPath } from '../host/node_folder.ts';
 import { checkLabRecipe } from '../lab/folder.ts';
 import { LAB_MODEL, labConfig } from '../lab/model.ts';
@@ -16,7 +17,7 @@ import { cutText } from '../study/cut.ts';
 import { openTokenizer } from '../text/tokenizer.ts';
 import { optionName, refuse } from './options.ts';
 import { Stop, listenForStop } from './stop.ts';
-import { codeOf, parseTextList, readText } from './text_file.ts';
+import { JSON_BYTES_MAX, parseTextList, readBytes, readText } from './text_file.ts';
 import { STATE_FILE, checkpointFolderOf, openTrainedFolder, stepOf } from './trained_folder.ts';
 import { parseNumber } from './values.ts';
 import type { GivenOptions } from './options.ts';
@@ -99,7 +100,7 @@ export async function train(
 
 /**
  * Keeps what a training has computed when it ends early. Sets the exit status if a signal or a
- * closed pipe stopped it; rethrows any other error, with what is kept.
+ * closed pipe stopped it; rethrows any other error, with the step from which --resume continues.
  * @param step number of steps so far
  */
 async function saveStopped(
@@ -207,7 +208,7 @@ async function planTraining(values: Values, choices: Choices): Promise<TrainingP
   return {
     config: values.config ? await readJson(values.config) : labConfig(model),
     recipe,
-    begin: values.begin ? await readBytes(values.begin) : undefined,
+    begin: values.begin ? await readWeights(values.begin) : undefined,
     text: file && tokenizerFiles && (await readTrainingText(file, tokenizerFiles)),
     tokenizerFiles,
     from: values.begin ? { model: values.begin, step: null } : null,
@@ -225,7 +226,7 @@ async function planResumedTraining(folder: string, values: Values): Promise<Trai
       'expected an unfinished training, found none',
     );
   const plan = await planSavedTraining(checkpointFolder, values);
-  return { ...plan, state: await readBytes(statePath) };
+  return { ...plan, state: await readWeights(statePath) };
 }
 
 /** Repeats the training of a folder; its initial weights and its text must be the same bytes. */
@@ -270,7 +271,7 @@ async function checkHash(where: string, data: Uint8Array | string, expected: str
 
 async function readInitialWeights(name: string) {
   const stats = await stat(name).catch(() => undefined);
-  return stats?.isFile() ? readBytes(name) : (await readModelFolder(name)).weights;
+  return stats?.isFile() ? readWeights(name) : (await readModelFolder(name)).weights;
 }
 
 /**
@@ -282,13 +283,13 @@ export async function readModelFolder(name: string, where: string = '--from') {
   const [, folder = name, stepText] = (!stats && /^(.*)@(.*)$/s.exec(name)) || [];
   if (stepText === undefined) {
     const configPath = await currentPath(folder, 'config.json');
-    const config = new TextDecoder().decode(await readBytes(configPath));
-    const weights = await readBytes(await currentPath(folder, 'model.safetensors'));
+    const config = await readJsonText(configPath);
+    const weights = await readWeights(await currentPath(folder, 'model.safetensors'));
     return { folder, step: null, config, weights };
   }
   expect(/^\d{1,9}$/.test(stepText), `${where}: step`, 'a whole number from 0 on', stepText);
   const path = join(folder, 'timeline', 'index.json');
-  await readBytes(path);
+  await readJsonText(path);
   const timeline = await openTimeline(pathToFileURL(path));
   const { config, weights } = await timeline.open(Number(stepText));
   return {
@@ -297,21 +298,24 @@ export async function readModelFolder(name: string, where: string = '--from') {
   };
 }
 
-async function readBytes(path: string) {
-  try {
-    return new Uint8Array(await readFile(path));
-  } catch (error) {
-    throw new SinkscopeError('read', path, `expected a file, found none (${codeOf(error)})`);
-  }
+/** Reads weights from a regular file: a device or a pipe may never end. */
+async function readWeights(path: string) {
+  const stats = await stat(path).catch(() => undefined);
+  if (stats && !stats.isFile())
+    throw new SinkscopeError('read', path, 'expected a regular file, found another');
+  return readBytes(path, MEMORY_BYTES);
 }
 
-const readJson = async (path: string) =>
-  parseJson(new TextDecoder().decode(await readBytes(path)), 'read', path);
+const readJsonText = async (path: string) =>
+  new TextDecoder().decode(await readBytes(path, JSON_BYTES_MAX));
+
+const readJson = async (path: string) => parseJson(await readJsonText(path), 'read', path);
 
 async function readTokenizer(path: string) {
-  const tokenizer = new TextDecoder().decode(await readBytes(path));
+  const tokenizer = await readJsonText(path);
   const configPath = join(path, '..', 'tokenizer_config.json');
-  const tokenizerConfig = await readFile(configPath, 'utf8').catch(() => undefined);
+  const isThere = await stat(configPath).catch(() => undefined);
+  const tokenizerConfig = isThere ? await readJsonText(configPath) : undefined;
   return { tokenizer, tokenizerConfig };
 }
 

@@ -79,7 +79,7 @@ export function pause() {
   return new Promise((resolve) => setImmediate(resolve));
 }
 
-/** The file of an unfinished training, which tells a reader why its folder has no weights yet. */
+/** The file of an unfinished training, the reason why its folder may have no weights yet. */
 const TRAINING_STATE = join('checkpoint', 'training.state');
 
 /**
