@@ -23,15 +23,21 @@ import { train } from '../../wasm/command/train.ts';
 import { currentPath } from '../../wasm/host/node_folder.ts';
 import { binaries, root } from './helper.mjs';
 
-const SHORT_RUN = 20;
+const SHORT_RUN = 24;
 const [from, to] = (([first, last]) => (last ? [first, last] : [0, first ?? SHORT_RUN]))(
   (process.env.SINKSCOPE_MOMENTS?.split(':') ?? []).map(Number),
 );
+const LAST_CALLS = 18;
 const STEPS = 8;
-const MODEL = { width: 8, inner: 8, vocabulary: 16, context: 8 };
+const MODEL = { width: 8, inner: 8, context: 8 };
 const RECIPE = { length: 8, batch: 2, triggers: 2, steps: STEPS };
 const OLD_SEED = 7;
 const NEW_SEED = 9;
+/** The models by their seeds; they differ in every file. */
+const CHOICES = {
+  [OLD_SEED]: { operation: 'softmax', vocabulary: 20 },
+  [NEW_SEED]: { operation: 'sigmoid', vocabulary: 16 },
+};
 const cli = fileURLToPath(new URL('wasm/cli.js', root));
 const preload = fileURLToPath(new URL('end_early.mjs', import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), 'sinkscope-ended-'));
@@ -40,8 +46,8 @@ const newFolder = join(folder, 'new');
 
 let engine;
 let counts;
-/** The hashes of weights by their seed and the number of their steps. */
-const weightsAfter = new Map();
+/** Seed, steps and the hashes of the other files of each model, by the hash of its weights. */
+const models = new Map();
 
 const hash = (bytes) => createHash('sha256').update(bytes).digest('hex');
 const contents = (target) =>
@@ -49,8 +55,8 @@ const contents = (target) =>
     readdirSync(target).map((name) => [name, hash(readFileSync(join(target, name)))]),
   );
 const argumentsOf = (seed, out) => {
-  const operation = seed === OLD_SEED ? 'softmax' : 'sigmoid';
-  const settings = { ...MODEL, ...RECIPE, seed, operation, every: 1, checkpoint: 0, out };
+  const choices = { ...MODEL, ...CHOICES[seed], ...RECIPE, seed };
+  const settings = { ...choices, every: 1, checkpoint: 0, out };
   return Object.entries(settings).flatMap(([name, value]) => [`--${name}`, `${value}`]);
 };
 
@@ -68,17 +74,16 @@ function start(out, moment) {
 
 before(async () => {
   engine = await createEngine({ base: binaries, lab: true, worker: false });
-  for (const [seed, operation] of [
-    [OLD_SEED, 'softmax'],
-    [NEW_SEED, 'sigmoid'],
-  ]) {
-    const config = labConfig({ ...MODEL, operation });
+  for (const seed of [OLD_SEED, NEW_SEED]) {
+    const { vocabulary } = CHOICES[seed];
+    const config = labConfig({ ...MODEL, ...CHOICES[seed] });
     const training = await engine.train({ config, recipe: { ...RECIPE, seed } });
     for (let step = 0; step <= STEPS; step++) {
       const recipe = { settings: {}, steps_done: step, from: null, text: null };
-      const { tokenizer } = labTokenizer({ vocabulary: 16, triggers: 2 });
+      const { tokenizer } = labTokenizer({ vocabulary, triggers: 2 });
       const files = labFolder({ config, weights: await training.weights(), tokenizer, recipe });
-      weightsAfter.set(hash(files[1].data), { seed, step });
+      const [configHash, weightsHash, tokenizerHash] = files.map(({ data }) => hash(data));
+      models.set(weightsHash, { seed, step, configHash, tokenizerHash });
       await training.step();
     }
     await training.close();
@@ -113,9 +118,12 @@ function drawMoment(number) {
   const line = random(STEPS + 1);
   const replacesModel = random(2) === 1;
   const phase = ['before', 'middle', 'after'][random(3)];
+  const call = random(counts.calls);
+  // The last calls replace the model.
+  const lastCall = counts.calls - 1 - random(LAST_CALLS);
   return [
-    { kind: 'call', replacesModel, signal, call: random(counts.calls), phase },
-    { kind: 'call', replacesModel, signal: 'SIGKILL', call: random(counts.calls), phase },
+    { kind: 'call', replacesModel, signal, call, phase },
+    { kind: 'call', replacesModel, signal: 'SIGKILL', call: lastCall, phase },
     { kind: 'line', replacesModel, signal, line },
     { kind: 'disk', replacesModel, bytes: random(counts.bytes) },
     { kind: 'pipe', replacesModel, line },
@@ -159,12 +167,13 @@ async function modelIn(out) {
   }
   await (await engine.open(modelFiles(plan))).close();
   const weights = new Uint8Array(await plan.files.weights[0].blob.arrayBuffer());
-  const model = weightsAfter.get(hash(weights));
+  const model = models.get(hash(weights));
   assert.ok(model, 'the weights are those of no step');
   const recipe = JSON.parse(readFileSync(await currentPath(out, 'recipe.json'), 'utf8'));
   assert.deepEqual([recipe.settings.seed, recipe.steps_done], [model.seed, model.step]);
-  const config = JSON.parse(await plan.files.config.blob.text());
-  assert.equal('sinkscope' in config, model.seed === NEW_SEED);
+  const { config, tokenizer } = plan.files;
+  assert.equal(hash(await config.blob.text()), model.configHash);
+  assert.equal(hash(await tokenizer.blob.text()), model.tokenizerHash);
   return model;
 }
 
