@@ -8,7 +8,6 @@ import {
   openTokenizer,
   planTokenizer,
   SinkscopeError,
-  type Arithmetic,
   type Describe,
   type Engine,
   type Plan,
@@ -16,7 +15,6 @@ import {
 } from 'sinkscope';
 import { cachedPromise } from '../ask/cached';
 import { InputError, isTimeout } from '../ask/errors';
-import { splitArithmetic } from '../ask/subject';
 import { nearestStep, splitStep, stepWords } from '../ask/steps';
 import { loadingProgress, type Choice, type OpenModel, type Watch } from './opened';
 import { Recordings } from './recordings';
@@ -41,7 +39,6 @@ interface Recipe {
 interface OpenOptions {
   /** `signal` stops the opening. */
   readonly watch: Watch;
-  readonly arithmetic: Arithmetic;
   readonly isPreview?: boolean;
 }
 
@@ -92,7 +89,7 @@ export class Models {
   }
 
   bytesOf(id: string): number | undefined {
-    return this.#recipes.get(splitArithmetic(id).weights)?.plan.bytes;
+    return this.#recipes.get(id)?.plan.bytes;
   }
 
   /** Adds a model that the reader asked for; from now on it opens without a question. */
@@ -129,7 +126,7 @@ export class Models {
     const { preview } = this.zoo.cards.find((card) => card.id === id) ?? {};
     if (!preview || this.isOpen(id)) return this.get(id, watch);
     return this.#shelf.get(previewId(id), watch, async (shared) => {
-      const options = { watch: shared, arithmetic: 'exact' as const, isPreview: true };
+      const options = { watch: shared, isPreview: true };
       return { ...(await this.#openOfZoo(id, options)), id };
     });
   }
@@ -137,15 +134,14 @@ export class Models {
   /** Returns the open model, or opens it; callers share one opening. */
   get(id: string, watch: Watch): Promise<OpenModel> {
     return this.#shelf.get(id, watch, async (shared) => {
-      const { weights, arithmetic } = splitArithmetic(id);
-      const recipe = this.#recipes.get(weights);
-      const checkpoint = splitStep(weights);
-      const options = { watch: shared, arithmetic };
+      const recipe = this.#recipes.get(id);
+      const checkpoint = splitStep(id);
+      const options = { watch: shared };
       const opening = recipe
         ? this.#openPlan(recipe, options)
         : checkpoint
           ? this.#openCheckpoint(checkpoint, options)
-          : this.#openOfZoo(weights, options);
+          : this.#openOfZoo(id, options);
       return { ...(await opening), id };
     });
   }
@@ -171,22 +167,17 @@ export class Models {
     if (pinnedId !== undefined && shownIds.has(pinnedId) && this.isOpen(pinnedId))
       this.unpin(pinnedId);
     const neededIds = new Set(pinnedId === undefined ? shownIds : [...shownIds, pinnedId]);
-    const isClosable = (id: string) => {
-      const { weights, arithmetic } = splitArithmetic(id);
-      const isStep = splitStep(weights) !== undefined;
-      const isVariant = arithmetic !== 'exact' || isStep || id.endsWith(previewId(''));
-      return isVariant || this.#recipes.has(id);
-    };
+    const isClosable = (id: string) =>
+      splitStep(id) !== undefined || id.endsWith(previewId('')) || this.#recipes.has(id);
     // Decides about all before it waits: what is requested meanwhile stays.
     const closing = [
       this.recordings.release(shownIds),
       this.#shelf.keepOnly((id) => neededIds.has(id) || !isClosable(id)),
     ];
-    const shownWeights = new Set([...neededIds].map((id) => splitArithmetic(id).weights));
     for (const [id, { isTemporary }] of this.#recipes)
-      if (isTemporary && !shownWeights.has(id)) this.#recipes.delete(id);
+      if (isTemporary && !neededIds.has(id)) this.#recipes.delete(id);
     await Promise.all(closing);
-    const idsWithSteps = new Set([...shownWeights].flatMap((id) => splitStep(id)?.id ?? []));
+    const idsWithSteps = new Set([...neededIds].flatMap((id) => splitStep(id)?.id ?? []));
     await (await this.#timelines)?.keepOnly(idsWithSteps);
   }
 
@@ -196,13 +187,12 @@ export class Models {
    */
   async #openPlan(
     { plan, token, title, source }: Recipe,
-    { watch, arithmetic }: OpenOptions,
+    { watch }: OpenOptions,
   ): Promise<UnnamedModel> {
     const { signal } = watch;
     const options = { token, cache: true };
     try {
       const model = await this.#engine.open(modelFiles(plan, options), {
-        arithmetic,
         signal,
         onProgress: loadingProgress(watch, title),
       });
@@ -239,10 +229,7 @@ export class Models {
     return readWithRetry(paths, () => this.#openZooOnce(id, options), forgetIfDamaged);
   }
 
-  async #openZooOnce(
-    id: string,
-    { watch, arithmetic, isPreview }: OpenOptions,
-  ): Promise<UnnamedModel> {
+  async #openZooOnce(id: string, { watch, isPreview }: OpenOptions): Promise<UnnamedModel> {
     const { title, sha256, parameters, preview } = this.#card(id);
     const tokenizerLoading = this.#tokenizerOf(id);
     if (preview && !isPreview) watch.onProgress(`Loading ${title}`, 0, 0);
@@ -254,7 +241,6 @@ export class Models {
       : await (isPreview ? this.zoo.preview(id) : this.zoo.exact(id));
     // A stopped run does not stop the download: the next run needs the model too.
     const opening = this.#engine.open(files, {
-      arithmetic,
       onProgress: loadingProgress(watch, title),
     });
     const [tokenizer, model] = await Promise.all([tokenizerLoading, opening]).catch(
@@ -274,7 +260,7 @@ export class Models {
     { id, step }: { readonly id: string; readonly step: number },
     options: OpenOptions,
   ): Promise<UnnamedModel> {
-    const { watch, arithmetic } = options;
+    const { watch } = options;
     const { signal } = watch;
     const card = this.#card(id);
     if (!card.timeline) throw new InputError(`“${id}” has no stored checkpoints.`);
@@ -289,7 +275,7 @@ export class Models {
       timelines.open(id, step, { signal, onProgress: loadingProgress(watch, card.title) }),
       this.#tokenizerOf(id),
     ]);
-    const model = await this.#engine.open(files, { signal, arithmetic });
+    const model = await this.#engine.open(files, { signal });
     const title = `${card.title} at ${stepWords(facts.step, facts.of)}`;
     const { bits } = facts;
     return { title, source: 'zoo', step: facts, ...substitute, bits, model, tokenizer };
