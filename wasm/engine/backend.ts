@@ -374,7 +374,7 @@ export class Backend {
       lastPause = performance.now();
     }
     run.T = tokens.length;
-    await report('run', tokens.length, tokens.length);
+    report('run', tokens.length, tokens.length);
     signal.throwIfAborted();
   }
 

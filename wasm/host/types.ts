@@ -12,7 +12,7 @@ export type Message = {
 /** One end of a channel between a page and its worker. */
 export type Port = {
   post(message: unknown, transferList: Transferable[]): void;
-  listen(onMessage: (message: Message) => void): void;
+  listen(onMessage: (message: Message) => unknown): void;
 };
 
 export type StreamSource = { stream: ReadableStream<Uint8Array>; bytes: number; name: string };
