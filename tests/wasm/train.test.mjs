@@ -575,6 +575,26 @@ test('interrupted training is stored with its number of steps', async () => {
   assert.deepEqual(contents(repeatFolder), contents(out));
 });
 
+test('fine-tuning on a text resumes to the same files, with another number of workers too', async () => {
+  const text = join(folder, 'resumed.txt');
+  writeFileSync(text, 'Once there was a king who had a golden ball. '.repeat(4));
+  const from = fileURLToPath(new URL('models/zoo/softmax/', root));
+  const sizes = { batch: '4', length: '12', steps: '4', every: '1', checkpoint: '0' };
+  const given = { from, 'text-file': [text], operation: 'sigmoid_log_n', ...sizes };
+  const [whole, stopped] = ['tuned', 'tuned-twice'].map((name) => join(folder, name));
+  await train(engine, { ...given, out: whole }, async () => {});
+  let lines = 0;
+  const print = async () => {
+    if (++lines === 2) throw new SinkscopeError('write', 'standard output', 'x');
+  };
+  await assert.rejects(train(engine, { ...given, out: stopped }, print), { code: 'write' });
+  rmSync(text);
+  const twoWorkers = await createEngine({ lab: true, workers: 2 });
+  await train(twoWorkers, { resume: stopped, workers: '2' }, async () => {});
+  await twoWorkers.close();
+  assert.deepEqual(contents(stopped), contents(whole));
+});
+
 test('only an unfinished training can be resumed, and only with options that leave its results alone', async () => {
   const run = (...args) => promisify(execFile)(process.execPath, [cli, 'train', ...args]);
   const [out, untrained] = ['resumable', 'untrained'].map((name) => join(folder, name));
