@@ -3,6 +3,7 @@ import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import {
+  copyFileSync,
   mkdirSync,
   mkdtempSync,
   readFileSync,
@@ -593,6 +594,27 @@ test('fine-tuning on a text resumes to the same files, with another number of wo
   await train(twoWorkers, { resume: stopped, workers: '2' }, async () => {});
   await twoWorkers.close();
   assert.deepEqual(contents(stopped), contents(whole));
+});
+
+test('files of two trainings in one folder are refused by each command that reads them', async () => {
+  const choices = Object.entries({ ...SMALL_MODEL, ...RECIPE }).map(([k, v]) => [k, `${v}`]);
+  const given = { ...Object.fromEntries(choices), steps: '1' };
+  const [one, other] = ['one-training', 'other-training'].map((name) => join(folder, name));
+  await train(engine, { ...given, out: one }, async () => {});
+  await train(engine, { ...given, operation: 'sigmoid', out: other }, async () => {});
+  copyFileSync(join(other, 'config.json'), join(one, 'config.json'));
+  const text = join(folder, 'letters.txt');
+  writeFileSync(text, 'abcdefgh'.repeat(20));
+  const sentence = /config\.json: expected the one that was written with these weights/;
+  const onward = { from: one, 'text-file': [text], length: '8' };
+  await assert.rejects(
+    train(engine, onward, async () => {}),
+    { code: 'bad_file', message: sentence },
+  );
+  await assert.rejects(
+    promisify(execFile)(process.execPath, [cli, 'measure', one, '--text-file', text]),
+    (error) => sentence.test(error.stderr) && error.stderr.trim().split('\n').length === 1,
+  );
 });
 
 test('only an unfinished training can be resumed, and only with options that leave its results alone', async () => {
