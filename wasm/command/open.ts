@@ -168,7 +168,7 @@ export async function readInput(
  * Throws for a name that is neither an existing path nor a model on a hub, before any text is read.
  */
 export async function expectExists(name: string) {
-  const isFile = /^[^@:]+\.(safetensors|json|bin|pt)$|^[^/@:]*\/?[^/@:]+\.gguf$/i.test(name);
+  const isFile = /^[^@:]+\.(safetensors|json|bin|pt)$|^(?:[^/@:]*\/)?[^/@:]+\.gguf$/i.test(name);
   if ((isHubId(name) && !isFile) || (await stat(name).catch(() => undefined))) return;
   if (await isCheckpoint(name)) return;
   throw new SinkscopeError('read', name, 'expected a file or a folder, found none');
