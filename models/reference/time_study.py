@@ -4,8 +4,8 @@
 
 Both read 100 sequences of 64 tokens with the softmax model of the zoo. PyTorch keeps all maps, once without metrics
 and once with three metrics: Sink_1, the mean entropy of rows and the loss. It runs one sequence at a time, and all 100
-at once. A study computes its whole summary, or the same three metrics in exact and in relaxed floats. The result
-is sequences per second of wall time, the best of all rounds; each round runs the study and then PyTorch.
+at once. A study computes its whole summary, or the same three metrics. The result is sequences per second of wall
+time, the best of all rounds; each round runs the study and then PyTorch.
 """
 
 import re
@@ -47,8 +47,7 @@ def main() -> None:
     sequences = torch.randint(0, V, (N, T), generator=torch.Generator().manual_seed(1))
     rates: dict[str, list[float]] = {}
     for _ in range(arguments.rounds):
-        for label, options in (("a study", ()), ("its three metrics", ("--three",)),
-                              ("the same in relaxed floats", ("--three", "--relaxed"))):
+        for label, options in (("a study", ()), ("its three metrics", ("--three",))):
             for workers, rate in zip(("one worker", "two"), measure_study_rates(arguments.node, *options)):
                 rates.setdefault(f"{label}, {workers}", []).append(rate)
         for label, with_metrics in (("maps alone", False), ("three metrics", True)):

@@ -2,10 +2,10 @@
  * Measures the sequences per second of a study, as the page and the command line make it: the summary of 100 sequences
  * of 64 tokens.
  *
- *     node tests/bench/study.mjs [MODEL FOLDER] [--alone] [--relaxed] [--three]
+ *     node tests/bench/study.mjs [MODEL FOLDER] [--alone] [--three]
  *
- * Measures one worker and two in alternation. --alone: one worker only. --relaxed: relaxed floats. --three: instead of the
- * summary, the three metrics that models.reference.time_study computes with PyTorch.
+ * Measures one worker and two in alternation. --alone: one worker only. --three: instead of the summary,
+ * the three metrics that models.reference.time_study computes with PyTorch.
  *
  * Prints wall time, and processor time of all threads together. PyTorch's part: python -m models.reference.time_study
  */
@@ -16,7 +16,6 @@ import { usedSince } from './process.mjs';
 
 const rounds = Number(process.env.ROUNDS ?? 7);
 const alone = process.argv.includes('--alone');
-const arithmetic = process.argv.includes('--relaxed') ? 'relaxed' : 'exact';
 const metrics = process.argv.includes('--three')
   ? ['sink_ratio', 'entropy_mean', 'loss_mean']
   : undefined;
@@ -33,7 +32,7 @@ const files = {
 const pools = await Promise.all(
   (alone ? [1] : [1, 2]).map(async (workers) => {
     const engine = await createEngine({ base, workers });
-    const model = await engine.open(files, { arithmetic });
+    const model = await engine.open(files);
     return { workers, engine, model, wall: [], cpu: [] };
   }),
 );

@@ -1,8 +1,7 @@
 /**
- * Compares one thread with several, interleaved on one cross-origin isolated page: a GPT-2 of random weights, exact, in
- * relaxed floats and in eight bits.
+ * Compares one thread with several, interleaved on one cross-origin isolated page: a GPT-2 of random weights.
  *
- *     node tests/bench/threads.mjs [THREADS] [ARITHMETIC...]     medians of ROUNDS=7, after web/serve --build-only
+ *     node tests/bench/threads.mjs [THREADS]     medians of ROUNDS=7, after web/serve --build-only
  */
 import { join } from 'node:path';
 import { CHROMIUM, chromium, root, servePackagePage } from './package_page.mjs';
@@ -27,14 +26,14 @@ const ROWS = [
   ['summary of T=256', 256, FIELDS, 0, true],
 ];
 
-globalThis.measure = async (counts, rounds, arithmetic) => {
+globalThis.measure = async (counts, rounds) => {
   const weights = new Blob([randomFile('gpt2', 'f32')]);
   const engines = [];
   const models = [];
   for (const threads of counts) {
     const base = new URL('engine/', document.baseURI);
     engines.push(await createEngine({ base, threads, workers: 1 }));
-    models.push(await engines.at(-1).open({ weights }, { arithmetic }));
+    models.push(await engines.at(-1).open({ weights }));
   }
   const { metrics } = engines[0].describe;
   const summary = metrics.filter((metric) => metric.summary && metric.fields.every((field) => FIELDS.includes(field)));
@@ -82,20 +81,17 @@ const page = await browser.newPage();
 page.on('console', (message) => console.error(message.text()));
 await page.goto(server.address);
 await page.waitForFunction(() => globalThis.measure);
-const arithmetics = process.argv.slice(3);
-for (const arithmetic of arithmetics.length ? arithmetics : ['exact', 'relaxed', 'int8']) {
-  const rows = await page.evaluate(
-    ([counts, ...setup]) => globalThis.measure(counts, ...setup),
-    [[1, threads], rounds, arithmetic],
+const rows = await page.evaluate(
+  ([counts, count]) => globalThis.measure(counts, count),
+  [[1, threads], rounds],
+);
+console.log(`GPT-2 shape, F32, ms: one thread, ${threads} threads, times as fast`);
+for (const { name, times, same } of rows) {
+  const [msOfOne, msOfSeveral] = times.map(median);
+  const ratio = (msOfOne / msOfSeveral).toFixed(2);
+  console.log(
+    `${name}: ${msOfOne.toFixed(1)}, ${msOfSeveral.toFixed(1)}, ${ratio}${same ? '' : ' OTHER BITS'}`,
   );
-  console.log(`GPT-2 shape, F32, ${arithmetic}, ms: one thread, ${threads} threads, times as fast`);
-  for (const { name, times, same } of rows) {
-    const [msOfOne, msOfSeveral] = times.map(median);
-    const ratio = (msOfOne / msOfSeveral).toFixed(2);
-    console.log(
-      `${name}: ${msOfOne.toFixed(1)}, ${msOfSeveral.toFixed(1)}, ${ratio}${same ? '' : ' OTHER BITS'}`,
-    );
-  }
 }
 await browser.close();
 server.close();

@@ -66,17 +66,8 @@ test('the table has medians, and the ratios of our engine to others', () => {
   assert.equal(median([4, 100, 1, 2]), 3);
   const result = summary({ ours: [1, 9, 3], peer: [8, 4] });
   assert.deepEqual(result, { ms: { ours: 3, peer: 6 }, ratios: { ours: { peer: 0.5 } } });
-  const int8Summary = summary({
-    ours: [12],
-    'ours, int8': [2],
-    'ort 8 bit, maps': [4],
-    wllama: [8],
-  });
-  const expected = {
-    ours: { wllama: 1.5 },
-    'ours, int8': { 'ort 8 bit, maps': 0.5, wllama: 0.25 },
-  };
-  assert.deepEqual(int8Summary.ratios, expected, 'like with like');
+  const { ratios } = summary({ ours: [12], 'ort 8 bit, maps': [4], wllama: [8] });
+  assert.deepEqual(ratios, { ours: { wllama: 1.5 } }, 'like with like');
   assert.deepEqual(summary({ peer: [8] }), { ms: { peer: 8 }, ratios: {} }, 'ours was refused');
 });
 

@@ -71,49 +71,46 @@ export class LoadedModel {
       { metric: 'sink_ratio_raw', eps },
       { metric: 'loss_mean' },
     ];
-    return this.#withRun(
-      text,
-      options,
-      [...reads, { field: 'att' }],
-      async (run, writtenTokens) => {
-        const [alpha, alphaRaw, uniform, sink, sinkRaw, loss] = await run.read(reads);
-        const [L, H, T] = alpha.shape;
-        const operationEdit = run.edits.findLast(
-          (edit): edit is OperationEdit => edit.kind === 'operation',
-        );
-        const { operation } = operationEdit ?? architecture.attention;
-        const { normalizes } = rowNamed(describe.operations, operation, 'operation');
-        const weights = (normalizes ? alpha : alphaRaw).data;
-        const firstAlphas = Float32Array.from({ length: L * H }, (_, i) => weights[i * T]);
-        const verdict = judge({
-          eps,
-          even: uniform.data[0],
-          normalizes,
-          sink: sink.data[0],
-          sinkRaw: sinkRaw.data[0],
-          sinkBoth: sinkRatioOfBoth(alpha, alphaRaw, eps)[0],
-        });
-        const strongestHead = firstAlphas.reduce(
-          (best, x, i) => (x > firstAlphas[best] ? i : best),
-          0,
-        );
-        const layer = layerNumber(architecture, Math.floor(strongestHead / H));
-        const { place, indices } = this.#resolveHead(options, layer, strongestHead % H);
-        return {
-          text,
-          ...writtenTokens,
-          T,
-          eps,
-          sink: verdict.sink,
-          uniform: verdict.even,
-          conclusive: verdict.conclusive,
-          loss: architecture.mask.kind === 'bidirectional' ? null : finiteOrNull(loss.data[0]),
-          alpha: { shape: [L, H], data: firstAlphas },
-          ...place,
-          map: await run.field('att', indices),
-        };
-      },
-    );
+    return this.#withRun(text, options, [...reads, { field: 'att' }], async (run, words) => {
+      const [alpha, alphaRaw, uniform, sink, sinkRaw, loss] = await run.read(reads);
+      const [L, H, T] = alpha.shape;
+      const operationEdit = run.edits.findLast(
+        (edit): edit is OperationEdit => edit.kind === 'operation',
+      );
+      const { operation } = operationEdit ?? architecture.attention;
+      const { normalizes, proxy } = rowNamed(describe.operations, operation, 'operation');
+      const signed = proxy === 'share_abs';
+      const weights = (normalizes || signed ? alpha : alphaRaw).data;
+      const firstAlphas = Float32Array.from({ length: L * H }, (_, i) => weights[i * T]);
+      const verdict = judge({
+        eps,
+        even: uniform.data[0],
+        normalizes,
+        signed,
+        sink: sink.data[0],
+        sinkRaw: sinkRaw.data[0],
+        sinkBoth: sinkRatioOfBoth(alpha, alphaRaw, eps)[0],
+      });
+      const strongestHead = firstAlphas.reduce(
+        (best, x, i) => (x > firstAlphas[best] ? i : best),
+        0,
+      );
+      const layer = layerNumber(architecture, Math.floor(strongestHead / H));
+      const { place, indices } = this.#resolveHead(options, layer, strongestHead % H);
+      return {
+        text,
+        ...words,
+        T,
+        eps,
+        sink: verdict.sink,
+        uniform: verdict.even,
+        conclusive: verdict.conclusive,
+        loss: architecture.mask.kind === 'bidirectional' ? null : finiteOrNull(loss.data[0]),
+        alpha: { shape: [L, H], data: firstAlphas },
+        ...place,
+        map: await run.field('att', indices),
+      };
+    });
   }
 
   /**
@@ -126,9 +123,9 @@ export class LoadedModel {
   ): Promise<TextMap> {
     checkOptions(options, { ...TEXT_OPTIONS, generate: 'count' });
     const { place, indices } = this.#resolveHead(options);
-    return this.#withRun(text, options, [{ field: 'att' }], async (run, writtenTokens) => ({
+    return this.#withRun(text, options, [{ field: 'att' }], async (run, words) => ({
       text,
-      ...writtenTokens,
+      ...words,
       ...place,
       map: await run.field('att', indices),
     }));

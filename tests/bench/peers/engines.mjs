@@ -277,8 +277,8 @@ export async function bare() {
 export function makersFor(file, { hasOld }) {
   const [shape, type] = file.split('.');
   const makers = {};
-  const add = (name, binary, tolerance = 'exact') => {
-    makers[name] = async () => ({ [name]: { ...(await ours(binary)), tolerance } });
+  const add = (name, binary) => {
+    makers[name] = async () => ({ [name]: { ...(await ours(binary)), tolerance: 'exact' } });
   };
   add('ours', '/new/sinkscope.simd.wasm');
   if (file === 'gpt2.f32')
@@ -294,11 +294,6 @@ export function makersFor(file, { hasOld }) {
       return { 'ours, safetensors': hubEngine };
     };
   if (hasOld) add('old', '/old/sinkscope.simd.wasm');
-  if (type === 'f32') add('ours, relaxed', '/new/sinkscope.relaxed.wasm');
-  if (type === 'q8_0') {
-    add('ours, int8', '/new/sinkscope.int8.relaxed.wasm', 'rounded');
-    add('ours, int8 without relaxed SIMD', '/new/sinkscope.int8.simd.wasm', 'rounded');
-  }
   if (type !== 'i8') makers.wllama = async () => ({ wllama: await wllama({ type }) });
   if (['f32', 'q8_0'].includes(type))
     makers.ort = () => onnxruntime({ shape, type, eight: type === 'q8_0' });

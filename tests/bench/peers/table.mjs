@@ -39,16 +39,15 @@ export function median(values) {
 export const isOurs = (name) => name.startsWith('ours');
 
 /**
- * Returns the medians of each engine, and the ratio of each of ours to each of the others. Only our engine in 8 bits is
- * compared with others in 8 bits.
+ * Returns the medians of each engine, and the ratio of each of ours to each of the others. Ours is exact, so that
+ * others in 8 bits are not compared with it.
  */
 export function summary(times) {
   const ms = Object.fromEntries(Object.entries(times).map(([name, all]) => [name, median(all)]));
   const names = Object.keys(ms);
-  const isRival = (engine, other) => engine.includes('int8') || !other.startsWith('ort 8 bit');
   const ratiosOf = (engine) =>
     names
-      .filter((other) => !isOurs(other) && isRival(engine, other))
+      .filter((other) => !isOurs(other) && !other.startsWith('ort 8 bit'))
       .map((other) => [other, ms[engine] / ms[other]]);
   const ratios = names
     .filter(isOurs)
