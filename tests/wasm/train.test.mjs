@@ -19,6 +19,7 @@ import { after, before, test } from 'node:test';
 import assert from 'node:assert/strict';
 import {
   LAB_MODEL,
+  SinkscopeError,
   checkLabRecipe,
   createEngine,
   labConfig,
@@ -29,6 +30,7 @@ import {
 } from '../../wasm/index.ts';
 import { Trainer } from '../../wasm/lab/trainer.ts';
 import { train } from '../../wasm/command/train.ts';
+import { stampFiles } from '../../wasm/loading/stamp.ts';
 import { openOut } from '../../wasm/command/out_folder.ts';
 import { root } from './helper.mjs';
 
@@ -373,8 +375,9 @@ test('the train command prints the numbers of the package, and writes a model th
     lines,
     log.filter(({ step }) => step % 2 === 0),
   );
-  assert.deepEqual(JSON.parse(readFileSync(join(out, 'config.json'), 'utf8')), config);
-  assert.equal(hash(readFileSync(join(out, 'model.safetensors'))), hash(weights));
+  const stamped = stampFiles(config, weights);
+  assert.deepEqual(JSON.parse(readFileSync(join(out, 'config.json'), 'utf8')), stamped.config);
+  assert.equal(hash(readFileSync(join(out, 'model.safetensors'))), hash(stamped.weights));
   assert.equal(LAB_MODEL.operation, 'softmax');
 });
 
@@ -388,13 +391,13 @@ test('the train command prints every tenth step, and leaves no unfinished files'
     train: async (options) => (training = await engine.train(options)),
   };
   const listeners = process.listenerCount('SIGINT');
-  await train(fakeEngine, givenOptions, (line) => steps.push(JSON.parse(line).step));
+  await train(fakeEngine, givenOptions, async (line) => steps.push(JSON.parse(line).step));
   assert.deepEqual(steps, [0, 10, 12]);
   await assert.rejects(training.look(), { code: 'closed' });
   assert.equal(process.listenerCount('SIGINT'), listeners);
   for (const interval of ['0', '-1', '1.5', 'x'])
     await assert.rejects(
-      train(engine, { ...givenOptions, every: interval }, () => {}),
+      train(engine, { ...givenOptions, every: interval }, async () => {}),
       { where: '--every' },
     );
 });
@@ -568,7 +571,54 @@ test('interrupted training is stored with its number of steps', async () => {
     '--out',
     repeatFolder,
   ]);
+  rmSync(join(out, 'checkpoint'), { recursive: true });
   assert.deepEqual(contents(repeatFolder), contents(out));
+});
+
+test('only an unfinished training can be resumed, and only with options that leave its results alone', async () => {
+  const run = (...args) => promisify(execFile)(process.execPath, [cli, 'train', ...args]);
+  const [out, untrained] = ['resumable', 'untrained'].map((name) => join(folder, name));
+  const choices = Object.entries({ ...SMALL_MODEL, ...RECIPE }).flatMap(([k, v]) => [
+    `--${k}`,
+    `${v}`,
+  ]);
+  await run(...choices, '--steps', '0', '--out', untrained);
+  await run(...choices, '--out', out);
+  for (const [args, sentence] of [
+    [['--resume', out], /--resume: .*expected an unfinished training, found none/],
+    [['--resume', join(folder, 'nowhere')], /expected an unfinished training, found none/],
+    [['--resume', out, '--out', 'x'], /--out: --resume has it already/],
+    [['--resume', out, '--config', 'x'], /--config: is part of --resume/],
+    [['--resume', out, '--seed', '3'], /--resume: expected no other setting, got "seed"/],
+    [
+      ['--recipe', untrained],
+      /untrained: steps_done: expected a training of one step or more, got 0/,
+    ],
+    [['--checkpoint', '-1'], /--checkpoint: expected a number from 0 to/],
+  ])
+    await assert.rejects(run(...args), sentence);
+});
+
+test('a full disk behind the output stops a training like a closed pipe, and its folder stays whole', async () => {
+  const out = join(folder, 'no-room');
+  const given = {
+    ...Object.fromEntries(Object.entries(SMALL_MODEL).map(([k, v]) => [k, `${v}`])),
+    out,
+  };
+  const settings = { length: '16', batch: '2', triggers: '3', steps: '1000000', every: '1' };
+  const error = new SinkscopeError('write', 'standard output', 'expected a place, found ENOSPC');
+  let lines = 0;
+  const print = async () => {
+    if (++lines === 3) throw error;
+  };
+  await assert.rejects(train(engine, { ...given, ...settings }, print), {
+    code: 'write',
+    message: /found ENOSPC; "sinkscope train --resume" continues after step \d+$/,
+  });
+  const recipe = JSON.parse(readFileSync(join(out, 'recipe.json'), 'utf8'));
+  const state = readFileSync(join(out, 'checkpoint', 'training.state'));
+  assert.equal(state.readUInt32LE(4), recipe.steps_done);
+  assert.ok(recipe.steps_done >= 3);
 });
 
 test('an endless, missing or unreadable text file is rejected in a sentence', async () => {
@@ -589,6 +639,33 @@ test('an endless, missing or unreadable text file is rejected in a sentence', as
         promisify(execFile)(process.execPath, [cli, ...command, '--text-file', file]),
         sentence,
       );
+});
+
+test('a file that never ends is refused by each option of train', async () => {
+  const text = join(folder, 'short.txt');
+  writeFileSync(text, 'Once');
+  const endless = '/dev/zero';
+  const zooSoftmax = fileURLToPath(new URL('models/zoo/softmax/', root));
+  for (const option of ['config', 'begin', 'tokenizer', 'held-file', 'from', 'recipe', 'resume']) {
+    const options = { [option]: endless, 'text-file': option === 'tokenizer' ? [text] : undefined };
+    const isFolder = ['from', 'recipe', 'resume'].includes(option);
+    const endlessFolder = join(folder, `endless-${option}`);
+    if (isFolder) {
+      mkdirSync(join(endlessFolder, 'checkpoint'), { recursive: true });
+      for (const name of ['config.json', 'recipe.json', 'checkpoint/training.state'])
+        symlinkSync(endless, join(endlessFolder, name));
+      symlinkSync(endless, join(endlessFolder, 'checkpoint', 'recipe.json'));
+      options[option] = endlessFolder;
+    }
+    if (option === 'held-file') options.tokenizer = join(zooSoftmax, 'tokenizer.json');
+    await assert.rejects(
+      train(engine, options, async () => {}),
+      (error) => {
+        assert.match(error.message, /expected (at most \d+ bytes|a regular file)/, option);
+        return true;
+      },
+    );
+  }
 });
 
 test('training that continues from a missing model is refused with its name', async () => {

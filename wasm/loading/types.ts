@@ -51,6 +51,8 @@ export interface HubOptions {
   readonly tries?: number;
   /** Milliseconds before the second try, doubled for each further one; default 500. */
   readonly wait?: number;
+  /** Milliseconds of silence after which a connection counts as cut; default 60000. */
+  readonly stall?: number;
   readonly onRetry?: (retry: { readonly reason: string; readonly wait: number }) => void;
 }
 
@@ -153,13 +155,11 @@ export interface Timeline {
 
 export interface DownloadOptions extends Pick<
   HubOptions,
-  'token' | 'signal' | 'tries' | 'wait' | 'onRetry'
+  'token' | 'signal' | 'tries' | 'wait' | 'stall' | 'onRetry'
 > {
   readonly from?: number;
   readonly version?: string;
   readonly bytes?: number;
-  /** Milliseconds of silence after which a connection counts as cut; default 60000. */
-  readonly stall?: number;
 }
 
 /* Cache: downloads with `cache: true`. */
