@@ -21,7 +21,7 @@ node.Worker = class extends node.Worker {
 };
 syncBuiltinESMExports();
 const { createEngine } = await import('../../wasm/index.ts');
-const { loadModule } = await import('../../wasm/abi/module.ts');
+const { loadModule } = await import('../../wasm/engine/load_module.ts');
 const { ThreadPool } = await import('../../wasm/engine/thread_pool.ts');
 const { Backend } = await import('../../wasm/engine/backend.ts');
 const { QUIET_JOB } = await import('../../wasm/engine/job.ts');
