@@ -4,6 +4,7 @@
 #include "families/variant.h"
 
 #include <stdio.h>
+#include <string.h>
 
 const char *ss_positions_name(ss_positions positions) {
     return ss_positions_words[positions];
@@ -55,6 +56,16 @@ static void check_heads(const ss_arch *arch, ss_json *json) {
         ss_json_refuse(json, "head_dim", "an even number of rotary dimensions", "an odd one");
 }
 
+/* Refuses layer_types of a model whose layers are all alike, unless it says that. */
+static void check_layer_types(const ss_arch *arch, ss_json *json) {
+    bool marks[SS_LAYERS_MAX];
+    bool is_mixed = arch->mixer.kind && !arch->mixer.in_every_layer;
+    for (int l = 0; l < arch->L; l++) is_mixed |= arch->windowed[l];
+    if (!is_mixed)
+        ss_read_layer_words(marks, arch->blocks, json, "layer_types", "full_attention",
+                            "full_attention");
+}
+
 /* Reads is_causal, with which transformers makes the queries of a decoder see all keys. */
 static void read_causality(ss_arch *arch, ss_json *json) {
     if (ss_json_bool(json, "is_causal", true)) return;
@@ -85,6 +96,7 @@ ss_status ss_arch_read_object(ss_arch *arch, const cJSON *config, const char *fi
         if (!new_arch.embedding_width) new_arch.embedding_width = new_arch.D;
         if (!new_arch.U) new_arch.U = new_arch.K;
         if (!new_arch.blocks) ss_attend_everywhere(&new_arch);
+        check_layer_types(&new_arch, &json);
         ss_read_variant(&new_arch, &json, family->variants);
         if (status == SS_OK) check_heads(&new_arch, &json);
     } else if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(config, "is_encoder_decoder"))) {
@@ -95,13 +107,16 @@ ss_status ss_arch_read_object(ss_arch *arch, const cJSON *config, const char *fi
                        "open the recording",
                        "an encoder and a decoder");
     } else {
-        char names[640];
-        ss_family_names(names, sizeof names);
         if (status == SS_OK)
             status = ss_fail(err, SS_UNSUPPORTED, "model_type",
-                             "%s: this build computes %s, the file says %.40s; record such a "
-                             "model with the Python package and open the recording",
-                             file, names, *type ? type : "nothing");
+                             "%s: this build cannot run %.40s; record it with the Python package "
+                             "and open the recording (`describe` lists the families that run)",
+                             file, *type ? type : "a model without a type");
+    }
+    if (status == SS_UNSUPPORTED && !strstr(err->text, "record")) {
+        size_t n = strlen(err->text);
+        snprintf(err->text + n, sizeof err->text - n,
+                 "; record such a model with the Python package and open the recording");
     }
     if (status == SS_OK) *arch = new_arch;
     return status;

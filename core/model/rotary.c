@@ -78,6 +78,7 @@ static void read_base_and_part(ss_rotary *rotary, ss_json *json) {
 }
 
 void ss_read_rope(ss_rotary *rotary, ss_json *rope, int context) {
+    ss_refuse_nulls(rope);
     read_base_and_part(rotary, rope);
     read_scaling(rotary, rope, context);
     refuse_unknown_keys(rope, rotary->has_sections);

@@ -48,6 +48,8 @@ static void read_shared_experts(ss_arch *arch, ss_json *json, const default_expe
 static void read_experts(ss_arch *arch, ss_json *json, const default_experts *defaults) {
     ss_read_experts(arch, json, "n_routed_experts", defaults->E ? defaults->E : SS_JSON_REQUIRED,
                     defaults->top_k ? defaults->top_k : SS_JSON_REQUIRED);
+    ss_refuse_alias(json, "num_local_experts", arch->E);
+    ss_refuse_alias(json, "num_experts", arch->E);
     arch->dense_F = arch->F;
     arch->F = ss_json_int(json, "moe_intermediate_size", defaults->F, 1, SS_FFN_MAX);
     read_shared_experts(arch, json, defaults);

@@ -30,12 +30,15 @@ typedef struct ss_family {
 /* Returns the family with that name, or NULL. */
 const ss_family *ss_family_find(const char *name);
 
-/* Writes the names of all families, "llama, gpt2, ...", for an error. */
-void ss_family_names(char *text, size_t bytes);
+/* Returns the name of family i; NULL after the last. */
+const char *ss_family_name(size_t i);
 
 /* Refuses keys that would change what the model computes, unless its family reads them.
  * `extra_keys` lists keys that the family reads; NULL: none. */
 void ss_family_refuse(ss_json *json, const char *extra_keys);
+
+/* Refuses a null that transformers would refuse. */
+void ss_refuse_nulls(ss_json *json);
 
 ss_read_config ss_apertus_read, ss_bert_read, ss_bloom_read, ss_codegen_read, ss_cohere_read,
     ss_cohere2_read, ss_deepseek_v2_read, ss_deepseek_v3_read, ss_dots1_read, ss_ernie_read,
@@ -225,6 +228,10 @@ void ss_read_attention_bias(ss_arch *arch, ss_json *json, const char *key, bool 
 /* Reads E at `key`, and top_k at num_experts_per_tok, whose default is at most E. */
 void ss_read_experts(ss_arch *arch, ss_json *json, const char *key, int default_E,
                      int default_top_k);
+
+/* Refuses a number at `alias`, another name of a key of the family, unless it is the value that was
+ * read: transformers would use it instead. */
+void ss_refuse_alias(ss_json *json, const char *alias, int value);
 
 /* Refuses norms of queries and keys, where `key` asks for them. */
 void ss_refuse_qk_norm(ss_json *json, const char *key);

@@ -14,6 +14,12 @@ static int read_size(ss_json *json, const char *key, int default_value, int max)
     return ss_json_int(json, key, default_value ? default_value : SS_JSON_REQUIRED, 1, max);
 }
 
+/* Reads a size whose default is `fixed`, or where that is 0, `derived`, which null also means. */
+static int read_derived_size(ss_json *json, const char *key, int fixed, int derived, int max) {
+    if (fixed && ss_json_is_null(json, key)) ss_json_fail(json, key, "a whole number, found null");
+    return read_size(json, key, fixed ? fixed : derived, max);
+}
+
 static double double_or_default(double value, double default_value) {
     return value > 0.0 ? value : default_value;
 }
@@ -21,11 +27,11 @@ static double double_or_default(double value, double default_value) {
 static void read_sizes(ss_arch *arch, ss_json *json, const ss_llama_defaults *defaults) {
     arch->L = read_size(json, "num_hidden_layers", defaults->L, SS_LAYERS_MAX);
     arch->H = read_size(json, "num_attention_heads", defaults->H, SS_HEADS_MAX);
-    int G = defaults->G && defaults->G < arch->H ? defaults->G : arch->H;
-    arch->G = read_size(json, "num_key_value_heads", G, arch->H);
+    int G = defaults->G < arch->H ? defaults->G : arch->H;
+    arch->G = read_derived_size(json, "num_key_value_heads", G, arch->H, arch->H);
     arch->D = read_size(json, "hidden_size", defaults->D, SS_WIDTH_MAX);
     int K = arch->D >= arch->H ? arch->D / arch->H : 1;
-    arch->K = read_size(json, "head_dim", defaults->K ? defaults->K : K, SS_WIDTH_MAX);
+    arch->K = read_derived_size(json, "head_dim", defaults->K, K, SS_WIDTH_MAX);
     arch->F = read_size(json, "intermediate_size", defaults->F, SS_FFN_MAX);
     arch->V = read_size(json, "vocab_size", defaults->V, SS_VOCABULARY_MAX);
     int context = defaults->context ? defaults->context : 2048;

@@ -9,7 +9,10 @@
  */
 static void read_window(ss_arch *arch, ss_json *json) {
     bool is_used = ss_json_bool(json, "use_sliding_window", false);
-    arch->window = is_used ? ss_read_window(json, 4096) : 0;
+    if (is_used)
+        arch->window = ss_read_window(json, 4096);
+    else
+        ss_json_number(json, "sliding_window", 0.0, 0.0, SS_CONTEXT_MAX);
 }
 
 static void apply_window(ss_arch *arch, ss_json *json) {
