@@ -24,7 +24,8 @@ const char *ss_activation_name(ss_activation activation) {
 }
 
 const char *ss_rope_scaling_name(ss_rope_scaling scaling) {
-    return (const char *[]){"none", "linear", "llama3", "proportional", "yarn"}[scaling];
+    return (const char *[]){
+        "none", "linear", "llama3", "proportional", "yarn", "longrope"}[scaling];
 }
 
 const char *ss_owner_name(ss_owner owner) {
@@ -36,7 +37,7 @@ const char *ss_gate_name(ss_gate gate) {
 }
 
 const char *ss_qk_norm_name(ss_qk_norm norm) {
-    return (const char *[]){NULL, "head", "head_rotated", "all_heads"}[norm];
+    return (const char *[]){NULL, "head", "head_rotated", "all_heads", "own_head"}[norm];
 }
 
 const char *ss_mask_name(const ss_arch *arch) {
@@ -53,7 +54,19 @@ static void check_heads(const ss_arch *arch, ss_json *json) {
         ss_json_refuse(json, "num_key_value_heads", "a divisor of num_attention_heads",
                        "another number");
     if (arch->positions == SS_POSITIONS_ROTARY && arch->rotary_width % 2)
-        ss_json_refuse(json, "head_dim", "an even number of rotary dimensions", "an odd one");
+        ss_json_refuse(json, "head_dim", "an even number of rotary dimensions (of rope_parameters)",
+                       "an odd one");
+}
+
+/* Checks the factors of longrope. They hold for texts up to the length of the first training, so
+ * that is the model's context. */
+static void check_long_rotary(ss_arch *arch, ss_json *json) {
+    if (arch->rotary.scaling != SS_ROPE_LONG) return;
+    if ((size_t)arch->rotary.pairs_n != ss_arch_pairs(arch, false))
+        ss_json_refuse(json, "short_factor", "one factor for each rotary pair",
+                       "another number of them");
+    if (arch->rotary.original_context < arch->context)
+        arch->context = (int)arch->rotary.original_context;
 }
 
 /* Refuses layer_types of a model whose layers are all alike, unless it says that. */
@@ -98,6 +111,7 @@ ss_status ss_arch_read_object(ss_arch *arch, const cJSON *config, const char *fi
         if (!new_arch.blocks) ss_attend_everywhere(&new_arch);
         check_layer_types(&new_arch, &json);
         ss_read_variant(&new_arch, &json, family->variants);
+        check_long_rotary(&new_arch, &json);
         if (status == SS_OK) check_heads(&new_arch, &json);
     } else if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(config, "is_encoder_decoder"))) {
         /* The Python package refuses encoder-decoder models, too. */

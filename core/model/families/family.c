@@ -42,7 +42,7 @@ static const ss_family families[] = {
     {"olmo", false, ss_olmo_read, ss_load_llama_ends, ss_load_llama_layer, "clip_qkv"},
     {"olmo2", false, ss_olmo2_read, ss_load_llama_ends, ss_load_llama_layer, NULL},
     {"olmo3", false, ss_olmo3_read, ss_load_llama_ends, ss_load_llama_layer, NULL},
-    {"olmoe", false, ss_olmoe_read, ss_load_llama_ends, ss_load_llama_layer, NULL},
+    {"olmoe", false, ss_olmoe_read, ss_load_llama_ends, ss_load_llama_layer, "clip_qkv"},
     {"granitemoe", false, ss_granitemoe_read, ss_load_llama_ends, ss_load_granitemoe_layer,
      FACTORS},
     {"exaone4", false, ss_exaone4_read, ss_load_llama_ends, ss_load_llama_layer, NULL},
@@ -54,6 +54,7 @@ static const ss_family families[] = {
     {"hunyuan_v1_dense", false, ss_hunyuan_read, ss_load_llama_ends, ss_load_llama_layer, NULL},
     {"hunyuan_v1_moe", false, ss_hunyuan_moe_read, ss_load_llama_ends, ss_load_hunyuan_moe_layer,
      NULL},
+    {"gemma", false, ss_gemma_read, ss_load_llama_ends, ss_load_llama_layer, NULL},
     {"gemma2", false, ss_gemma2_read, ss_load_llama_ends, ss_load_llama_layer, CAPS},
     {"gemma3_text", false, ss_gemma3_read, ss_load_llama_ends, ss_load_llama_layer, NULL},
     {"gemma3", false, ss_gemma3_multimodal_read, ss_load_gemma3_ends, ss_load_llama_layer, NULL},
@@ -156,7 +157,8 @@ static const char typed_keys[] =
     "rotary_dim\0router_jitter_noise\0scale_attn_weights\0"
     "shared_expert_intermediate_size\0swiglu_alpha\0swiglu_limit\0tie_word_embeddings\0"
     "type_vocab_size\0use_bias\0use_parallel_residual\0use_qkv_bias\0"
-    "use_sliding_window\0v_head_dim\0vocab_size\0window_size\0rope_type\0type\0rope_theta\0";
+    "use_sliding_window\0v_head_dim\0vocab_size\0window_size\0rope_type\0type\0rope_"
+    "theta\0truncate\0parallel_attn\0";
 
 void ss_refuse_nulls(ss_json *json) {
     const cJSON *item;
@@ -165,11 +167,12 @@ void ss_refuse_nulls(ss_json *json) {
         ss_json_fail(json, item->string, "a value, found null");
 }
 
-void ss_refuse_alias(ss_json *json, const char *alias, int value) {
+void ss_refuse_alias(ss_json *json, const char *alias, const char *key, int value) {
     const cJSON *item = ss_json_item(json, alias);
     bool is_same = cJSON_IsNumber(item) && item->valuedouble >= value && item->valuedouble <= value;
-    if (item && !is_same)
-        ss_json_refuse(json, alias, "the same number under both of its names", "another number");
+    char expected[64];
+    snprintf(expected, sizeof expected, "the same number as %s", key);
+    if (item && !is_same) ss_json_refuse(json, alias, expected, "another number");
 }
 
 void ss_family_refuse(ss_json *json, const char *extra_keys) {
@@ -260,7 +263,8 @@ void ss_read_layer_types(ss_arch *arch, ss_json *json) {
         return;
     for (int l = 0; l < arch->L; l++)
         if (arch->windowed[l] && !arch->window)
-            ss_json_refuse(json, "sliding_window", "a number where layer_types says sliding",
+            ss_json_refuse(json, "sliding_window",
+                           "a number, in use, where layer_types says sliding (use_sliding_window)",
                            "none");
 }
 
@@ -327,6 +331,7 @@ void ss_refuse_qk_norm(ss_json *json, const char *key) {
 void ss_read_experts(ss_arch *arch, ss_json *json, const char *key, int default_E,
                      int default_top_k) {
     arch->E = ss_json_int(json, key, default_E, 1, SS_EXPERTS_MAX);
-    int top_k = default_top_k < arch->E ? default_top_k : arch->E;
-    arch->top_k = ss_json_int(json, "num_experts_per_tok", top_k, 1, arch->E);
+    arch->top_k = ss_json_int(json, "num_experts_per_tok", default_top_k, 1, arch->E);
+    if (arch->top_k > arch->E)
+        ss_json_refuse(json, "num_experts_per_tok", "at most the number of experts", "nothing");
 }

@@ -8,6 +8,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 /* Reads a size from 1 to max; default_value 0: the config must have the key. */
 static int read_size(ss_json *json, const char *key, int default_value, int max) {
@@ -149,6 +150,19 @@ void ss_load_llama_norm(ss_loader *loader, ss_norm *norm, const char *name, cons
     for (size_t i = 0; adds && gain && i < n; i++) gain[i] += 1.0f;
 }
 
+/* Loads the gains [heads][K] of stablelm's norms, one tensor for each head of queries or keys. */
+static void load_own_norms(ss_norm *norm, ss_loader *loader, char kind, size_t heads, size_t K) {
+    float *gains = ss_load_ones(loader, heads * K);
+    for (size_t h = 0; h < heads; h++) {
+        char name[64];
+        snprintf(name, sizeof name, "layers.%%d.self_attn.%c_layernorm.norms.%d.weight", kind,
+                 (int)h);
+        const float *gain = ss_load_numbers(loader, name, 0, K);
+        if (gain && gains) memcpy(gains + h * K, gain, K * sizeof *gains);
+    }
+    norm->gain = gains;
+}
+
 /* Loads the norms of queries and keys. Hunyuan calls them query_layernorm and key_layernorm; all
  * others q_norm and k_norm. */
 static void load_qk_norms(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
@@ -156,7 +170,11 @@ static void load_qk_norms(ss_layer *layer, ss_loader *loader, const ss_arch *arc
     size_t K = (size_t)sizes.K, H = (size_t)arch->H, G = (size_t)sizes.G;
     bool is_joint = arch->qk_norm == SS_QK_NORM_ALL_HEADS;
     bool is_rotated = arch->qk_norm == SS_QK_NORM_HEAD_ROTATED;
-    if (!arch->qk_norm) return;
+    if (arch->qk_norm == SS_QK_NORM_OWN_HEAD) {
+        load_own_norms(&layer->q_norm, loader, 'q', H, K);
+        load_own_norms(&layer->k_norm, loader, 'k', G, K);
+    }
+    if (!arch->qk_norm || arch->qk_norm == SS_QK_NORM_OWN_HEAD) return;
     ss_load_llama_norm(loader, &layer->q_norm,
                        is_rotated ? "layers.%d.self_attn.query_layernorm"
                                   : "layers.%d.self_attn.q_norm",
@@ -253,7 +271,9 @@ void ss_load_llama_expert(ss_ffn *expert, ss_loader *loader, const ss_arch *arch
 
 void ss_load_llama_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
     ss_load_llama_attention(layer, loader, arch);
-    if (arch->E)
+    if (arch->E && arch->dense[loader->layer])
+        ss_load_llama_ffn(&layer->ffn, loader, "layers.%d.mlp", arch, (size_t)arch->dense_F);
+    else if (arch->E)
         ss_load_qwen_experts(layer, loader, arch);
     else
         ss_load_llama_ffn(&layer->ffn, loader, "layers.%d.mlp", arch, (size_t)arch->F);
