@@ -55,6 +55,14 @@ static void check_heads(const ss_arch *arch, ss_json *json) {
         ss_json_refuse(json, "head_dim", "an even number of rotary dimensions", "an odd one");
 }
 
+/* Reads is_causal, with which transformers makes the queries of a decoder see all keys. */
+static void read_causality(ss_arch *arch, ss_json *json) {
+    if (ss_json_bool(json, "is_causal", true)) return;
+    if (arch->window || arch->mixer.kind)
+        ss_json_refuse(json, "is_causal", "true where layers have a window or a state", "false");
+    arch->prefix = SS_EVERY_KEY;
+}
+
 ss_status ss_arch_read_object(ss_arch *arch, const cJSON *config, const char *file, ss_error *err) {
     ss_status status = SS_OK;
     ss_json json = {config, file, &status, err};
@@ -73,6 +81,7 @@ ss_status ss_arch_read_object(ss_arch *arch, const cJSON *config, const char *fi
         new_arch.mask_token = -1;
         ss_family_refuse(&json, family->extra_keys);
         family->read(&new_arch, &json);
+        read_causality(&new_arch, &json);
         if (!new_arch.embedding_width) new_arch.embedding_width = new_arch.D;
         if (!new_arch.U) new_arch.U = new_arch.K;
         if (!new_arch.blocks) ss_attend_everywhere(&new_arch);

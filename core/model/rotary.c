@@ -99,6 +99,10 @@ void ss_read_rotary(ss_rotary *rotary, ss_json *json, int context) {
 
 void ss_read_partial_rotary(ss_arch *arch, ss_json *json) {
     ss_read_rotary(&arch->rotary, json, arch->context);
+    ss_set_rotary_width(arch);
+}
+
+void ss_set_rotary_width(ss_arch *arch) {
     arch->rotary_width = (int)(arch->K * arch->rotary.part);
     if (arch->rotary_width == 0) arch->positions = SS_POSITIONS_NONE;
 }

@@ -14,11 +14,12 @@
 
 void ss_norm_vectors(float *out, const float *x, const ss_norm *norm, const ss_arch *arch, size_t n,
                      size_t width) {
+    float eps = norm->eps > 0.0f ? norm->eps : arch->norm_eps;
     for (size_t t = 0; t < n; t++, out += width, x += width)
         if (arch->norm == SS_NORM_RMS)
-            ss_rmsnorm(out, x, norm->gain, arch->norm_eps, width);
+            ss_rmsnorm(out, x, norm->gain, eps, width);
         else
-            ss_layernorm(out, x, norm->gain, norm->bias, arch->norm_eps, width);
+            ss_layernorm(out, x, norm->gain, norm->bias, eps, width);
 }
 
 static void compute_angles(ss_pass *pass, int t0, int n) {

@@ -242,6 +242,7 @@ static void check_keys_refused_by_all(void) {
         {"scale_attn_by_inverse_layer_idx", "true", "false"},
         {"add_cross_attention", "true", "false"},
         {"_remove_final_layer_norm", "true", "false"},
+        {"per_layer_config", "{\"0\":{\"head_dim\":2}}", "null"},
         {"no_rope_layers", "[1, 0]", "[]"},
         {"rope_interleaved", "true", "false"},
         {"logits_scaling", "8.0", "1.0"},
@@ -393,6 +394,15 @@ static void check_keys_refused_by_some(void) {
         {OLMO ",\"clip_qkv\":0", SS_BAD_CONFIG, "clip_qkv"},
         {OLMO2 ",\"clip_qkv\":8", SS_UNSUPPORTED, "clip_qkv"},
         {OLMO3 ",\"layer_types\":[\"full_attention\"]", SS_UNSUPPORTED, "layer_types"},
+        {OLMO3 PLAIN_ROPE, SS_UNSUPPORTED, "rope_parameters"},
+        {OLMO3 ",\"partial_rotary_factor\":0.5", SS_UNSUPPORTED, "partial_rotary_factor"},
+        {OLMO3 ",\"rope_scaling\":{\"type\":\"default\"},\"rope_parameters\":{\"full_attention\":{"
+               "\"rope_type\":\"default\"}}",
+         SS_UNSUPPORTED, "rope_scaling"},
+        {LLAMA ",\"is_causal\":false", SS_OK, ""},
+        {LLAMA ",\"is_causal\":1", SS_BAD_CONFIG, "is_causal"},
+        {MISTRAL ",\"is_causal\":false", SS_UNSUPPORTED, "is_causal"},
+        {GEMMA3 ",\"text_config\":{\"is_causal\":false}", SS_UNSUPPORTED, "is_causal"},
         {OLMO3 ",\"rope_parameters\":{\"full_attention\":{\"rope_type\":\"dynamic\"}}",
          SS_UNSUPPORTED, "rope_type"},
         {OLMOE ",\"clip_qkv\":8", SS_UNSUPPORTED, "clip_qkv"},
@@ -467,6 +477,8 @@ static void check_keys_refused_by_some(void) {
          "\"intermediate_size\":8",
          SS_UNSUPPORTED, "num_key_value_heads"},
         {DEEPSEEK2 ",\"qk_rope_head_dim\":5", SS_UNSUPPORTED, "head_dim"},
+        {DEEPSEEK2 ",\"qk_rope_head_dim\":6,\"head_dim\":6", SS_OK, ""},
+        {DEEPSEEK2 ",\"qk_rope_head_dim\":6,\"head_dim\":8", SS_UNSUPPORTED, "head_dim"},
         {DEEPSEEK2 ",\"topk_method\":\"noaux_tc\"", SS_UNSUPPORTED, "topk_method"},
         {DEEPSEEK2 ",\"scoring_func\":\"sigmoid\"", SS_UNSUPPORTED, "scoring_func"},
         {DEEPSEEK2 ",\"norm_topk_prob\":true", SS_UNSUPPORTED, "norm_topk_prob"},
@@ -787,9 +799,10 @@ static const char *const folders[] = {
     "hf-bert-bare",
     "hf-bert-old",
     "hf-bert-untied", /* the encoders come after all decoders */
+    "hf-llama-bidirectional",
 };
 #define FOLDERS (sizeof folders / sizeof *folders)
-#define ENCODERS 4
+#define ENCODERS 5
 #define DECODERS (FOLDERS - ENCODERS)
 
 static const char *path_of(const char *folder) {
@@ -1165,6 +1178,7 @@ static void check_every_key_counts(void) {
     static const struct {
         const char *folder, *old_text, *new_text;
     } table[] = {
+        {"hf-llama-bidirectional", "\"is_causal\": false", "\"is_causal\": true"},
         {"hf-gpt_neox", "\"rotary_pct\": 0.25", "\"rotary_pct\": 0.5"},
         {"hf-gpt_neox", "\"rotary_emb_base\": 500.0", "\"rotary_emb_base\": 5.0"},
         {"hf-gpt_neox", "\"use_parallel_residual\": true", "\"use_parallel_residual\": false"},
@@ -1231,7 +1245,7 @@ static void check_every_key_counts(void) {
         {"hf-olmo2", "\"rope_theta\": 500.0", "\"rope_theta\": 50.0"},
         {"hf-olmo2", "\"rms_norm_eps\": 1e-05", "\"rms_norm_eps\": 1e-02"},
         {"hf-olmo3", "\"sliding_window\": 5", "\"sliding_window\": 6"},
-        {"hf-olmo3", "\"rope_theta\": 500000.0", "\"rope_theta\": 100.0"},
+        {"hf-olmo3", "\"rope_theta\": 100.0", "\"rope_theta\": 50.0"},
         {"hf-olmo3", "\"factor\": 4.0", "\"factor\": 2.0"},
         {"hf-olmo3-types", "\"rope_theta\": 50.0", "\"rope_theta\": 500.0"},
         {"hf-olmo3-types", "\"attention_bias\": true", "\"attention_bias\": false"},

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { after, test } from 'node:test';
 import assert from 'node:assert/strict';
+import { expectExists } from '../../wasm/command/open.ts';
 import { shellCommand } from '../../wasm/command/recording.ts';
 import { COMMANDS, readArguments, usage, withDefaults } from '../../wasm/command/options.ts';
 import { oneLine, escapeControls } from '../../wasm/command/output.ts';
@@ -19,6 +20,14 @@ after(() => rmSync(folder, { recursive: true }));
 const commands = Object.keys(COMMANDS);
 const optionsOf = (command) => COMMANDS[command].options(describe);
 const wantedNames = (command) => COMMANDS[command].names.map((_, i) => `name${i}`);
+
+test('a name is checked in time that grows with its length', { timeout: 240_000 }, async () => {
+  // A check in quadratic time would take half an hour for this length.
+  const count = 400_000;
+  for (const piece of ['a', '/', '@', ':', 'a/', 'a@', '.gguf', 'a/b:'])
+    for (const end of ['', '.gguf', '/x.gguf', '@x', ':x.gguf'])
+      await assert.rejects(expectExists(piece.repeat(count) + end), { code: 'read' }, piece + end);
+});
 
 test('the help of every command describes each of its options', async () => {
   const argLists = [['--help'], [], ...commands.map((command) => [command, '--help'])];

@@ -389,6 +389,16 @@ random one.`,
         meaning:
           'writes a model that opens anywhere, with its tokenizer, and recipe.json; Ctrl-C keeps what is trained so far',
       },
+      resume: {
+        value: 'FOLDER',
+        meaning:
+          'continues the training of this folder that ended early, from its last checkpoint to the same digits',
+      },
+      checkpoint: {
+        value: 'SECONDS',
+        meaning: 'time from one checkpoint of --out to the next',
+        default: '60',
+      },
       kernels: ENGINE_OPTIONS.kernels,
       workers: {
         value: 'N',

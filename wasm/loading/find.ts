@@ -74,7 +74,8 @@ async function planByAddress(address: URL, options: HubOptions): Promise<Plan> {
   const files = standardFiles.map(({ file, bytes }) => ({ name: file, bytes, url: fileUrl(file) }));
   return makePlan(files, {
     id,
-    readText: ({ url, bytes }) => readUtf8({ url: String(url), bytes, token, cache, id }, signal),
+    readText: ({ url, bytes }) =>
+      readUtf8({ url: String(url), bytes, token, cache, id }, signal, requestOptions),
   });
 }
 

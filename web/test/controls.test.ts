@@ -502,8 +502,10 @@ describe('the row of tokens', () => {
 });
 
 describe('generating', () => {
-  it('continues the text with models that can generate, and stops on request', () => {
+  it('continues the text with models that can generate, stops on request, and reports a failure', async () => {
     const page = context({ temperature: 0.5, topK: 7, seed: 3 });
+    page.queue.generate.mockRejectedValue(new Error('no room'));
+    const fail = vi.spyOn(page.inner, 'fail').mockImplementation(() => {});
     const maskedArchitecture = { ...frameOf().architecture, mask: { kind: 'bidirectional' } };
     const frames = [
       frameOf(),
@@ -520,6 +522,7 @@ describe('generating', () => {
     expect(page.queue.generate).toHaveBeenCalledExactlyOnceWith(['softmax'], {
       ...{ count: 16, temperature: 0.5, topK: 7, seed: 3 },
     });
+    await vi.waitFor(() => expect(fail).toHaveBeenCalledWith(new Error('no room')), PATIENCE);
     page.queue.isGenerating = true;
     const generatedFrames = frames.map((one) => ({ ...one, generated: 1 }));
     const { text: said } = mount(generateControls(as(page), generatedFrames));

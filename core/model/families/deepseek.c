@@ -108,6 +108,8 @@ static void read_latent_attention(ss_arch *arch, ss_json *json) {
     int unrotated = ss_json_int(json, "qk_nope_head_dim", 128, 1, SS_WIDTH_MAX / 2);
     arch->K = unrotated + arch->rotary_width;
     arch->U = ss_json_int(json, "v_head_dim", 128, 1, SS_WIDTH_MAX);
+    if (ss_json_int(json, "head_dim", arch->rotary_width, 1, SS_WIDTH_MAX) != arch->rotary_width)
+        ss_json_refuse(json, "head_dim", "qk_rope_head_dim", "another number");
     if (arch->G != arch->H)
         ss_json_refuse(json, "num_key_value_heads", "num_attention_heads", "another number");
     ss_read_attention_bias(arch, json, "attention_bias", false);
@@ -147,6 +149,12 @@ void ss_deepseek_v3_read(ss_arch *arch, ss_json *json) {
 
 #define ATTENTION "layers.%d.self_attn."
 
+/* Loads the norm of a compressed vector. As in transformers, its eps is not that of the config. */
+static void load_latent_norm(ss_loader *loader, ss_norm *norm, const char *name, size_t n) {
+    ss_load_norm(loader, norm, name, false, n);
+    norm->eps = 1e-6f;
+}
+
 /* Loads queries. A head's rotated dimensions come last in the file, as pairs of neighbors. */
 static void load_queries(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
     size_t D = (size_t)arch->D, K = (size_t)arch->K, latent = (size_t)arch->q_latent;
@@ -159,7 +167,7 @@ static void load_queries(ss_layer *layer, ss_loader *loader, const ss_arch *arch
                       &q);
     if (!latent) return;
     ss_load_linear(loader, &layer->q_latent, ATTENTION "q_a_proj", arch->attention_bias, D, latent);
-    ss_load_norm(loader, &layer->q_latent_norm, ATTENTION "q_a_layernorm", false, latent);
+    load_latent_norm(loader, &layer->q_latent_norm, ATTENTION "q_a_layernorm", latent);
 }
 
 /* Loads keys and values. One tensor holds the compression and the rotated part of keys; another one
@@ -174,7 +182,7 @@ static void load_keys_and_values(ss_layer *layer, ss_loader *loader, const ss_ar
     a.out = a.pair = rotated;
     ss_load_linear_at(loader, &layer->k_shared, ATTENTION "kv_a_proj_with_mqa",
                       arch->attention_bias, &a);
-    ss_load_norm(loader, &layer->kv_latent_norm, ATTENTION "kv_a_layernorm", false, latent);
+    load_latent_norm(loader, &layer->kv_latent_norm, ATTENTION "kv_a_layernorm", latent);
     ss_place b = {.in = latent,
                   .out = H * unrotated,
                   .total = H * (unrotated + U),

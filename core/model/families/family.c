@@ -58,7 +58,7 @@ static const ss_family families[] = {
     {"gemma3_text", false, ss_gemma3_read, ss_load_llama_ends, ss_load_llama_layer, NULL},
     {"gemma3", false, ss_gemma3_multimodal_read, ss_load_gemma3_ends, ss_load_llama_layer, NULL},
     {"gemma4_text", false, ss_gemma4_read, ss_load_llama_ends, ss_load_gemma4_layer,
-     "final_logit_softcapping use_bidirectional_attention"},
+     "final_logit_softcapping use_bidirectional_attention per_layer_config"},
     {"falcon", false, ss_falcon_read, ss_load_falcon_ends, ss_load_falcon_layer, NULL},
     {"bloom", false, ss_bloom_read, ss_load_falcon_ends, ss_load_falcon_layer, NULL},
     {"mpt", false, ss_mpt_read, ss_load_mpt_ends, ss_load_mpt_layer, NULL},
@@ -92,7 +92,8 @@ static const char feature_keys[] =
     "attention_chunk_size\0use_mrope\0use_bidirectional_attention\0"
     "scale_attn_by_inverse_layer_idx\0add_cross_attention\0is_encoder_decoder\0"
     "_remove_final_layer_norm\0no_rope_layers\0clip_qkv\0attn_temperature_tuning\0"
-    "attention_multiplier\0rope_interleaved\0attn_logit_softcapping\0final_logit_softcapping\0";
+    "per_layer_config\0attention_multiplier\0rope_interleaved\0attn_logit_softcapping\0final_logit_"
+    "softcapping\0";
 static const char factor_keys[] = "embedding_multiplier\0residual_multiplier\0logits_scaling\0";
 
 static bool is_off(const cJSON *item) {
@@ -151,6 +152,7 @@ ss_json ss_text_config(ss_json *json) {
     ss_json text = ss_json_object(json, "text_config");
     if (!text.object) ss_json_refuse(json, "text_config", "a text model inside", "nothing");
     ss_family_refuse(&text, NULL);
+    ss_json_require_bool(&text, "is_causal", true);
     return text;
 }
 

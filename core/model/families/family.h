@@ -84,12 +84,15 @@ void ss_read_rope(ss_rotary *rotary, ss_json *rope, int context);
  * down to whole dimensions. */
 void ss_read_partial_rotary(ss_arch *arch, ss_json *json);
 
+/* Sets the number of rotated dimensions from arch->rotary.part. */
+void ss_set_rotary_width(ss_arch *arch);
+
 void ss_read_llama_rotary(ss_arch *arch, ss_json *json);
 
 /*
  * Reads rope_parameters with one object for the layers that see all keys and one for those with a
- * window. If there is neither object, flat keys describe the layers that see all keys, and the base
- * of the others is at `window_key`, or is the same base if window_key is NULL.
+ * window. Without them rope_theta and rope_scaling describe the layers that see all keys, and the
+ * base of the others is at `window_key`, or is the default base if window_key is NULL.
  */
 void ss_read_two_rotaries(ss_arch *arch, ss_json *json, const char *window_key);
 

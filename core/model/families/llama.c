@@ -61,24 +61,27 @@ void ss_read_llama_rotary(ss_arch *arch, ss_json *json) {
 }
 
 void ss_read_two_rotaries(ss_arch *arch, ss_json *json, const char *window_key) {
+    ss_json scaling = ss_json_object(json, "rope_scaling");
     ss_json rope = ss_json_object(json, "rope_parameters");
     ss_json full = ss_json_object(&rope, "full_attention");
     ss_json sliding = ss_json_object(&rope, "sliding_attention");
     ss_rotary *window = &arch->window_rotary;
+    const cJSON *item;
     double base = window_key ? 10000.0 : arch->rotary.base;
-    *window = (ss_rotary){.base = base, .part = 1.0, .attention_factor = 1.0f};
+    *window = (ss_rotary){.part = 1.0, .attention_factor = 1.0f};
+    window->base = window_key ? ss_json_number(json, window_key, base, 1.0, 1e12) : base;
     arch->has_window_rotary = true;
-    if (full.object || sliding.object) {
-        arch->rotary.attention_factor = 1.0f;
-        ss_read_rope(&arch->rotary, &full, arch->context);
-        ss_read_rope(window, &sliding, arch->context);
-        if (arch->rotary.part < 1.0 || window->part < 1.0)
-            ss_json_refuse(json, "partial_rotary_factor", "1", "less than 1");
-        return;
-    }
-    ss_read_llama_rotary(arch, json);
-    window->base =
-        window_key ? ss_json_number(json, window_key, base, 1.0, 1e12) : arch->rotary.base;
+    arch->rotary.attention_factor = 1.0f;
+    arch->rotary.base = ss_json_number(json, "rope_theta", arch->rotary.base, 1.0, 1e12);
+    arch->rotary.part = ss_json_number(json, "partial_rotary_factor", 1.0, 0.0, 1.0);
+    cJSON_ArrayForEach(item, rope.object) if (item != full.object && item != sliding.object)
+        ss_json_refuse(json, "rope_parameters", "an object for each kind of layers", item->string);
+    if (scaling.object && rope.object)
+        ss_json_refuse(json, "rope_scaling", "rope_parameters alone", "both");
+    ss_read_rope(&arch->rotary, scaling.object ? &scaling : &full, arch->context);
+    ss_read_rope(window, &sliding, arch->context);
+    if (arch->rotary.part < 1.0 || window->part < 1.0)
+        ss_json_refuse(json, "partial_rotary_factor", "1", "less than 1");
 }
 
 void ss_read_llama_biases(ss_arch *arch, ss_json *json) {

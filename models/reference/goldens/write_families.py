@@ -87,8 +87,8 @@ def trace_fields(model: transformers.PreTrainedModel, final_norm: str,
     trace = run_hf_model(model, model.get_submodule(final_norm), tokens)
     for hook in hooks:
         hook.remove()
-    if not model.can_generate():  # an encoder has no loss: each query sees the token to predict
-        del trace["loss"]
+    if not model.can_generate() or not getattr(model.config, "is_causal", True):
+        del trace["loss"]  # each query sees the token to predict
     L = model.config.get_text_config().num_hidden_layers
     if weights:
         kinds = getattr(model.config, "layer_types", None) or [""] * L
@@ -185,9 +185,10 @@ def to_old_partial_rope(config: dict[str, Any]) -> dict[str, Any]:
 
 
 def to_old_neox(config: dict[str, Any]) -> dict[str, Any]:
+    """Writes the keys of published files, and those of other families, which this family ignores."""
     rope = config.pop("rope_parameters")
-    return config | {"rotary_pct": rope["partial_rotary_factor"],
-                     "rotary_emb_base": rope["rope_theta"]}
+    return config | {"rotary_pct": rope["partial_rotary_factor"], "rotary_emb_base": rope["rope_theta"],
+                     "partial_rotary_factor": 0.5, "rope_theta": 50.0}
 
 
 def to_old_gemma(config: dict[str, Any]) -> dict[str, Any]:
@@ -235,7 +236,7 @@ def to_old_lfm2(config: dict[str, Any]) -> dict[str, Any]:
 
 
 def to_old_olmo(config: dict[str, Any]) -> dict[str, Any]:
-    """Writes flat keys: layers with a window then get the base of the other layers and no scaling."""
+    """Writes flat keys: layers with a window then get the default base, 500000, and no scaling."""
     del config["layer_types"]
     full_rope = config.pop("rope_parameters")["full_attention"]
     return config | {"rope_theta": full_rope.pop("rope_theta"), "rope_scaling": full_rope}
@@ -295,9 +296,8 @@ MIMO_SIZES = SIZES | dict(
     moe_intermediate_size=12, num_experts_per_tok=2)
 
 HALF_ROTARY = default_rope(100.0, partial_rotary_factor=0.5)
-# Both bases are 500000, because transformers 5 reads flat keys with this base for layers with a window.
 OLMO_ROPE = {
-    "full_attention": {"rope_type": "yarn", "rope_theta": 500000.0, "factor": 4.0,
+    "full_attention": {"rope_type": "yarn", "rope_theta": 100.0, "factor": 4.0,
                        "original_max_position_embeddings": 64},
     "sliding_attention": default_rope(500000.0),
 }
@@ -492,7 +492,7 @@ CASES: dict[str, Case] = {
         transformers.Olmo3ForCausalLM,
         OLMO3_SIZES | dict(
             num_hidden_layers=2, layer_types=["full_attention", "sliding_attention"], attention_bias=True,
-            rope_parameters={"full_attention": OLMO_ROPE["full_attention"] | {"rope_theta": 100.0},
+            rope_parameters={"full_attention": OLMO_ROPE["full_attention"],
                              "sliding_attention": default_rope(50.0)}),
         "The keys of transformers 5; attention biases.", dtype=torch.bfloat16),
     "hf-olmoe": Case(
@@ -689,17 +689,19 @@ CASES: dict[str, Case] = {
     "hf-deepseek_v2-greedy": Case(
         transformers.DeepseekV2ForCausalLM,
         LATENT_SIZES | dict(q_lora_rank=14, n_shared_experts=1, num_experts_per_tok=2, v_head_dim=19,
-                            attention_bias=True, first_k_dense_replace=0, num_hidden_layers=2),
-        "Compressed queries, biases, values wider than keys; 2 of 8 experts in every layer.",
+                            rms_norm_eps=0.05, attention_bias=True, first_k_dense_replace=0, num_hidden_layers=2),
+        "Compressed queries, biases, values wider than keys; 2 of 8 experts in every layer; an eps that norms of "
+        "compressed vectors do not have.",
         dtype=torch.bfloat16),
     "hf-deepseek_v3": Case(
         transformers.DeepseekV3ForCausalLM,
         LATENT_SIZES | dict(
-            v_head_dim=14, max_position_embeddings=64, q_lora_rank=14, n_group=4, topk_group=2,
+            v_head_dim=14, max_position_embeddings=64, q_lora_rank=14, n_group=4, topk_group=2, rms_norm_eps=0.05,
             num_experts_per_tok=3, rope_parameters={
                 "rope_type": "yarn", "rope_theta": 100.0, "factor": 4.0, "mscale": 1.2, "mscale_all_dim": 0.7,
                 "original_max_position_embeddings": 16}),
-        "Experts chosen by sigmoids and a bias; values as wide as keys; YaRN with both of its sizes.",
+        "Experts chosen by sigmoids and a bias; values as wide as keys; YaRN with both of its sizes; an eps that norms "
+        "of compressed vectors do not have.",
         dtype=torch.bfloat16, edit=to_old_rope),
     "hf-dots1": Case(
         transformers.Dots1ForCausalLM,
@@ -748,6 +750,9 @@ CASES: dict[str, Case] = {
                      router_jitter_noise=0.2, sliding_window=6, rope_parameters=default_rope(100.0)),
         "LayerNorm; 2 of 5 experts, each weighed among those near it; biases, also of the head; a window of 6 keys.",
         dtype=torch.bfloat16, edit=to_old_rope),
+    "hf-llama-bidirectional": Case(
+        transformers.LlamaForCausalLM, SIZES, "is_causal is false: every query sees every key.", dtype=torch.bfloat16,
+        edit=lambda config: config | {"is_causal": False}),
     "hf-llama-linear": Case(
         transformers.LlamaForCausalLM,
         SIZES | dict(tie_word_embeddings=True,

@@ -566,7 +566,7 @@ export function generateControls(
   const toggleGenerating = () => {
     if (isRunning) return queue.stopGenerating();
     const subjects = causalFrames.map(({ subject }) => subject);
-    void queue.generate(subjects, { count: 16, temperature, topK, seed });
+    queue.generate(subjects, { count: 16, temperature, topK, seed }).catch(context.fail);
   };
   return html`<details class="more generate">
     <summary>Generate text</summary>

@@ -1,13 +1,13 @@
 /**
  * Makes the moving picture of the README: one head of the softmax model through training, as Start's story shows it.
  *
- *     node tests/bench/moving_picture.mjs web/sink.gif      the page must be built; Python needs Pillow
+ *     node web/cards/moving_picture.mjs web/sink.gif      the page must be built; Python needs Pillow
  */
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { openStage, settled } from '../browser/stage.mjs';
+import { openStage, settled } from '../../tests/browser/stage.mjs';
 
 const JOIN = `
 import sys
