@@ -104,7 +104,9 @@ export function claimsTables(hrefOf: (state: string) => string): Node[] {
           typeset(claim.paper ?? '–'),
           claim.verdict === NOT_TESTED ? noVerdictReason(claim) : effectLines(claim),
           verdictWords(claim),
-          [claim.before ?? '–', claim.changed && `changed by the ${claim.changed}`].filter(Boolean).join(', '),
+          [claim.before ?? '–', claim.changed && `changed by the ${claim.changed}`]
+            .filter(Boolean)
+            .join(', '),
         ]),
       ),
     ]);
