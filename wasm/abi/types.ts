@@ -148,6 +148,8 @@ export interface Setting {
 export interface Describe {
   readonly version: string;
   readonly abi: number;
+  /** Values of `model_type` in config.json that this build runs. */
+  readonly families: readonly string[];
   readonly operations: readonly Operation[];
   readonly metrics: readonly Metric[];
   readonly fields: readonly Field[];

@@ -4,7 +4,7 @@ import { simd } from 'wasm-feature-detect';
 import { SinkscopeError } from '../abi/errors.ts';
 import { createSharedMemory } from '../abi/memory.ts';
 import { Module } from '../abi/module.ts';
-import { readRenewing } from '../host/renew.ts';
+import { readRenewing } from '../loading/renew.ts';
 import type { Exports } from '../abi/module.ts';
 
 const ABI_VERSION = 10;

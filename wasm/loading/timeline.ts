@@ -6,7 +6,7 @@
 import { pause } from '#host';
 import { JOB_OPTIONS, checkOptions } from '../abi/arguments.ts';
 import { SinkscopeError, expect, argumentError } from '../abi/errors.ts';
-import { readRenewing } from '../host/renew.ts';
+import { readRenewing } from './renew.ts';
 import { readAll, readUtf8 } from './files.ts';
 import { sha256 } from './hash.ts';
 import { parseIndex } from './timeline_index.ts';
