@@ -6,7 +6,7 @@ import { gzipSync } from 'node:zlib';
 import { after, before, beforeEach, test } from 'node:test';
 import { findPlan, openTimeline, resolveHub } from '../../wasm/index.ts';
 import { readRenewing } from '../../wasm/loading/renew.ts';
-import { readTexts } from '../../wasm/abi/texts.ts';
+import { readTexts } from '../../wasm/engine/texts.ts';
 import { failure } from './helper.mjs';
 
 const FLOOD_BYTES = 2 ** 28;
