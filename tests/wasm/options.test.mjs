@@ -43,6 +43,10 @@ test('the help of every command describes each of its options', async () => {
       assert.ok(meaning.length > 5, `${command} --${name}`);
     }
   }
+  assert.equal((await runCli('help', 'map')).stdout, usage(describe, 'map'));
+  assert.equal((await runCli('help')).stdout, usage(describe));
+  const { stderr } = await runCli('help', 'nothing');
+  assert.match(stderr, /^sinkscope: command: expected one of measure, .*, got "nothing"\n$/);
   const { stdout } = await runCli('measure', '--help');
   for (const { name, meaning } of describe.edits)
     assert.ok(stdout.includes(`      ${name}: `) && stdout.includes(meaning), name);

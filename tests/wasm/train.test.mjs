@@ -3,6 +3,7 @@ import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import {
+  copyFileSync,
   mkdirSync,
   mkdtempSync,
   readFileSync,
@@ -573,6 +574,47 @@ test('interrupted training is stored with its number of steps', async () => {
   ]);
   rmSync(join(out, 'checkpoint'), { recursive: true });
   assert.deepEqual(contents(repeatFolder), contents(out));
+});
+
+test('fine-tuning on a text resumes to the same files, with another number of workers too', async () => {
+  const text = join(folder, 'resumed.txt');
+  writeFileSync(text, 'Once there was a king who had a golden ball. '.repeat(4));
+  const from = fileURLToPath(new URL('models/zoo/softmax/', root));
+  const sizes = { batch: '4', length: '12', steps: '4', every: '1', checkpoint: '0' };
+  const given = { from, 'text-file': [text], operation: 'sigmoid_log_n', ...sizes };
+  const [whole, stopped] = ['tuned', 'tuned-twice'].map((name) => join(folder, name));
+  await train(engine, { ...given, out: whole }, async () => {});
+  let lines = 0;
+  const print = async () => {
+    if (++lines === 2) throw new SinkscopeError('write', 'standard output', 'x');
+  };
+  await assert.rejects(train(engine, { ...given, out: stopped }, print), { code: 'write' });
+  rmSync(text);
+  const twoWorkers = await createEngine({ lab: true, workers: 2 });
+  await train(twoWorkers, { resume: stopped, workers: '2' }, async () => {});
+  await twoWorkers.close();
+  assert.deepEqual(contents(stopped), contents(whole));
+});
+
+test('files of two trainings in one folder are refused by each command that reads them', async () => {
+  const choices = Object.entries({ ...SMALL_MODEL, ...RECIPE }).map(([k, v]) => [k, `${v}`]);
+  const given = { ...Object.fromEntries(choices), steps: '1' };
+  const [one, other] = ['one-training', 'other-training'].map((name) => join(folder, name));
+  await train(engine, { ...given, out: one }, async () => {});
+  await train(engine, { ...given, operation: 'sigmoid', out: other }, async () => {});
+  copyFileSync(join(other, 'config.json'), join(one, 'config.json'));
+  const text = join(folder, 'letters.txt');
+  writeFileSync(text, 'abcdefgh'.repeat(20));
+  const sentence = /config\.json: expected the one that was written with these weights/;
+  const onward = { from: one, 'text-file': [text], length: '8' };
+  await assert.rejects(
+    train(engine, onward, async () => {}),
+    { code: 'bad_file', message: sentence },
+  );
+  await assert.rejects(
+    promisify(execFile)(process.execPath, [cli, 'measure', one, '--text-file', text]),
+    (error) => sentence.test(error.stderr) && error.stderr.trim().split('\n').length === 1,
+  );
 });
 
 test('only an unfinished training can be resumed, and only with options that leave its results alone', async () => {

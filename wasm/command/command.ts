@@ -74,8 +74,10 @@ function printableResult(result: MeasureResult, { describe }: Engine) {
 async function main(args: string[], print: (text: string) => Promise<void>) {
   if (args[0] === '--version') return print(`${await readVersion()}\n`);
   const describe = await readTables();
-  if (args.length === 0 || args[0] === '--help') return print(usage(describe));
-  const { command, givenOptions, names } = readArguments(args, describe);
+  if (args.length === 0 || args.join(' ') === 'help' || args[0] === '--help')
+    return print(usage(describe));
+  const words = args[0] === 'help' ? [args[1], '--help'] : args;
+  const { command, givenOptions, names } = readArguments(words, describe);
   if (givenOptions.help) return print(usage(describe, command));
   refuse(givenOptions, givenOptions.json ? ['csv'] : [], 'one of --json and --csv');
   if (command !== 'train') refuseUnusedOptions(command, givenOptions);

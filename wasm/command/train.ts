@@ -12,6 +12,7 @@ import { heldLoss } from '../lab/held.ts';
 import { labOnward } from '../lab/onward.ts';
 import { createReportTimer } from '../loading/files.ts';
 import { sha256 } from '../loading/hash.ts';
+import { expectSameStamp } from '../loading/stamp.ts';
 import { openTimeline } from '../loading/timeline.ts';
 import { cutText } from '../study/cut.ts';
 import { openTokenizer } from '../text/tokenizer.ts';
@@ -285,6 +286,7 @@ export async function readModelFolder(name: string, where: string = '--from') {
     const configPath = await currentPath(folder, 'config.json');
     const config = await readJsonText(configPath);
     const weights = await readWeights(await currentPath(folder, 'model.safetensors'));
+    expectSameStamp(new TextEncoder().encode(config), weights);
     return { folder, step: null, config, weights };
   }
   expect(/^\d{1,9}$/.test(stepText), `${where}: step`, 'a whole number from 0 on', stepText);

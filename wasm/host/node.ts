@@ -83,12 +83,12 @@ export function pause() {
 const TRAINING_STATE = join('checkpoint', 'training.state');
 
 /**
- * Returns the files at a path as lazily read Blobs; undefined when the path does not exist. An
+ * Returns the files at a path as lazily read Blobs; null when the path does not exist. An
  * index may name shards in subfolders, so those are listed too.
  */
-export async function diskFiles(path: string): Promise<DiskFile[] | undefined> {
+export async function diskFiles(path: string): Promise<DiskFile[] | null | undefined> {
   const stats = await stat(path).catch(() => undefined);
-  if (!stats) return undefined;
+  if (!stats) return null;
   if (!stats.isDirectory()) return [{ path: basename(path), file: await openAsBlob(path) }];
   const topNames = await readdir(path);
   const recursive = topNames.some((name) => name.endsWith('.index.json'));

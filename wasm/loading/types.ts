@@ -155,11 +155,13 @@ export interface Timeline {
 
 export interface DownloadOptions extends Pick<
   HubOptions,
-  'token' | 'signal' | 'tries' | 'wait' | 'stall' | 'onRetry'
+  'token' | 'signal' | 'tries' | 'wait' | 'onRetry'
 > {
   readonly from?: number;
   readonly version?: string;
   readonly bytes?: number;
+  /** As in HubOptions. */
+  readonly stall?: number;
 }
 
 /* Cache: downloads with `cache: true`. */
