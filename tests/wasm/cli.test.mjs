@@ -239,7 +239,10 @@ test('an output that takes nothing ends every command with one sentence', async 
   const measureArgs = ['measure', zoo('softmax'), '--text-file', wholeFile, '--sequences', '1'];
   const commands = [
     ...[['--help'], ['--version'], ['describe', '--json'], measureArgs, [...measureArgs, '--json']],
-    ...[['train', '--steps', '100000']],
+    ...[
+      ['train', '--steps', '100000'],
+      ['train', '--steps', '0'],
+    ],
   ];
   const sentence = 'standard output: expected a place that can be written to, found ENOSPC';
   for (const args of commands) {

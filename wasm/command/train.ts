@@ -97,6 +97,8 @@ export async function train(
     stop.end();
     await training.close();
   }
+  // The last line could not be printed: the model is saved, and the caller learns of the line.
+  if (signal.reason instanceof SinkscopeError) throw signal.reason;
 }
 
 /**
