@@ -46,6 +46,7 @@ export { headEffects } from './study/effects.ts';
 export { groupsOf } from './study/labels.ts';
 export { judge, labelHead, leastTokens, sinkRatioOfBoth, uniformAlphas } from './study/judge.ts';
 export { modelFiles, planText } from './loading/plan.ts';
+export { tokenNotes } from './text/notes.ts';
 export { planTokenizer } from './text/plan_tokenizer.ts';
 export { openTimeline } from './loading/timeline.ts';
 export { openTokenizer } from './text/tokenizer.ts';

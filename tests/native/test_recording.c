@@ -405,7 +405,6 @@ static void check_conditions(void) {
         {"\"eps\":[0.3]", "\"eps\":0.3", SS_BAD_CONFIG, "eps", "list"},
         {"\"eps\":[0.3]", "\"eps\":[null]", SS_BAD_CONFIG, "eps", "finite"},
         {"\"eps\":[0.3]", "\"eps\":[0.3],\"license\":{}", SS_BAD_CONFIG, "license", "text"},
-        {"\"eps\":[0.3]", "\"eps\":[0.3],\"licence\":{}", SS_BAD_CONFIG, "licence", "text"},
         {"\"eps\":[0.3]", "\"eps\":[0.3],\"edits\":{}", SS_BAD_CONFIG, "edits", "list"},
         {"\"eps\":[0.3]", "\"eps\":[0.3],\"edits\":[1]", SS_BAD_CONFIG, "edits", "label"},
         {"\"eps\":[0.3]", "\"eps\":[0.3],\"edits\":[{\"kind\":\"evict\"}]", SS_BAD_CONFIG, "edits",

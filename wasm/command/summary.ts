@@ -14,6 +14,7 @@ export function summaryText(result: MeasureResult, describe: Describe) {
   const thresholdResults = result.byEps ?? [{ eps: result.eps, metrics: result.metrics }];
   const notes = [
     cutNote(result),
+    ...(result.cut?.notes ?? []).map((note) => `note: ${oneLine(note)}`),
     maskNote(result.architecture),
     ...thresholdResults.map(({ eps }) => lengthNote(result, eps)),
   ].filter(Boolean);

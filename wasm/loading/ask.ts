@@ -38,6 +38,9 @@ export const REQUEST_OPTIONS = {
   onRetry: 'call',
 };
 
+/** What Node.js says of more than twenty redirects, which repeating the request would only repeat. */
+const ENDLESS_REDIRECT = 'redirect count exceeded';
+
 const HUB_ERRORS = {
   RepoNotFound: 'expected a model of this name on the hub, found none',
   RevisionNotFound: 'expected a branch, tag or commit of this name, found none',
@@ -116,7 +119,7 @@ async function sendOnce(
 
 function mayRetry(address: URL, answer: Response | Error) {
   if (answer instanceof Response) return RETRY_STATUSES.has(answer.status);
-  return address.protocol !== 'file:' && !isOffline();
+  return address.protocol !== 'file:' && !isOffline() && reasonOf(answer) !== ENDLESS_REDIRECT;
 }
 
 function isOffline() {
