@@ -84,8 +84,9 @@ static void check_layer_types(const ss_arch *arch, ss_json *json) {
 /* Reads is_causal, with which transformers makes the queries of a decoder see all keys. */
 static void read_causality(ss_arch *arch, ss_json *json) {
     if (ss_json_bool(json, "is_causal", true)) return;
-    if (arch->window || arch->mixer.kind)
-        ss_json_refuse(json, "is_causal", "true where layers have a window or a state", "false");
+    if (arch->window || arch->mixer.kind || arch->positions == SS_POSITIONS_ALIBI)
+        ss_json_refuse(json, "is_causal",
+                       "true where layers have a window or a state, and with ALiBi", "false");
     arch->prefix = SS_EVERY_KEY;
 }
 
