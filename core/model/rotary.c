@@ -101,6 +101,7 @@ static void read_scaling(ss_rotary *rotary, ss_json *json, int context) {
         /* dynamic changes the base of texts that are longer than the model's context, and no run
          * is. */
         bool is_dynamic = !strcmp(type, "dynamic");
+        rotary->is_dynamic = is_dynamic;
         if (is_dynamic)
             ss_json_number(json, "factor", (double)NAN, 1e-3, 1e6);
         else if (strcmp(type, "default"))
