@@ -266,7 +266,7 @@ static ss_status read_conditions(ss_recording *r, const cJSON *root, ss_arena *a
     read_edits(&json);
     read_versions(&json);
     require_text(&json, "class");
-    check_texts(&json, (const char *const[]){"license", "licence", "command", NULL});
+    check_texts(&json, (const char *const[]){"license", "command", NULL});
     read_tokens(r, &json, arena);
     return status;
 }

@@ -20,7 +20,8 @@ Logs = dict[tuple[str, int], dict[str, Any]]
 def make_log(recipe: Recipe, seed: int, alpha: float, share: float | None = None,
            until: int = protocol.B_STEPS) -> dict[str, Any]:
     log = protocol.empty_log(recipe, seed)
-    log["points"] = [{"step": step, "alpha": alpha, "alpha_share": alpha if share is None else share}
+    log["points"] = [{"step": step, "alpha": alpha if step else 0.0, "row_mass": 1.0,
+                      "alpha_share": (alpha if share is None else share) if step else 0.0}
                      for step in protocol.MEASURED_STEPS if step <= until]
     return log
 
@@ -209,6 +210,10 @@ def test_a_combined_recipe_has_the_changes_of_both_recipes() -> None:
     assert without_bos.config["hidden_size"] == 72
     variant = combine_recipes("gated", "sigmoid").config["sinkscope"]
     assert variant["gate"] == "output_element" and variant["attention"]["operation"] == "sigmoid"
+    three = combine_recipes("gated", "no-bos", "small")
+    assert (three.id, three.baseline) == ("gated+no-bos+small", "no-bos+small")
+    assert three.config["sinkscope"] == recipes_by_id["gated"].config["sinkscope"]
+    assert three.training == without_bos.training and three.config["hidden_size"] == 72
     run = RUNS["b-key-bias+decay-small"]
     assert (run.baseline, run.training.weight_decay, run.training.learning_rate) == (
         "b-decay-small", 0.1, 1e-3)

@@ -19,7 +19,6 @@ export type Values = {
   'per-prompt'?: boolean;
   json?: boolean;
   csv?: boolean;
-  arithmetic: string;
   kernels: string;
   workers?: string;
   endpoint?: string;
@@ -38,7 +37,8 @@ export type Values = {
   layer?: string;
   head?: string;
   count?: string;
-  temperature: string;
+  generate?: string;
+  temperature?: string;
   'top-k': string;
   seed: string;
   prompt?: string;

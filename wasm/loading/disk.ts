@@ -17,6 +17,9 @@ const CHECKPOINT_HELP =
   "save_pretrained; nanoGPT's ckpt.pt holds a GPT-2 (activation_function gelu) with the weights of c_attn, " +
   'c_proj and c_fc transposed, and without the biases where its model_args say so';
 
+const UNFINISHED_HELP =
+  'Nothing is trained there yet: "sinkscope train --resume FOLDER" continues the training';
+
 /**
  * Finds the models among files: one plan per folder, and one for each GGUF file.
  * @throws SinkscopeError 'read' that names the missing files and those present
@@ -44,6 +47,8 @@ export async function planFiles(files: readonly DiskFile[]): Promise<Plan[]> {
   const names = files.slice(0, 8).map(({ path }) => path);
   const actual = names.join(', ') || 'no files';
   const text = `expected model.safetensors with config.json, or a .gguf file; found ${actual}`;
+  if (files.some(({ path }) => /(^|\/)training\.state$/.test(path)))
+    throw new SinkscopeError('read', 'files', `${text}. ${UNFINISHED_HELP}`);
   if (files.some(({ path }) => /\.(pt|pth|ckpt)$/i.test(path))) {
     throw new SinkscopeError('read', 'files', `${text}. ${CHECKPOINT_HELP}`);
   }

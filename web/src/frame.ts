@@ -30,7 +30,7 @@ export interface StepFacts {
 }
 
 /** How well a number represents the model. */
-export type NumberClass = 'measured' | 'relaxed' | 'approximate' | 'counterfactual' | 'edited';
+export type NumberClass = 'measured' | 'counterfactual' | 'edited';
 
 export interface Head {
   readonly layer: number;

@@ -1,6 +1,5 @@
 /** The page's sentences: findings, conditions and classes of numbers. Each is computed from a frame. */
 import { judge, type Conditions, type Judgment } from 'sinkscope';
-import { INEXACT, inexactNames } from './ask/arithmetic';
 import { claimOf, type Claim } from './claims';
 import {
   alphaOfKey,
@@ -139,8 +138,6 @@ export function headWords(at: Head, frame: Pick<Frame, 'architecture'>): string 
 
 export const CLASS_WORDS = {
   measured: 'MEASURED',
-  relaxed: 'RELAXED',
-  approximate: 'APPROXIMATE',
   counterfactual: 'COUNTERFACTUAL',
   edited: 'EDITED',
 } as const;
@@ -156,11 +153,6 @@ export function classWords(frame: Frame): string {
   if (frame.recording) return recordingWords(frame.recording);
   const parameterWords = `${(frame.architecture.parameters / 1e6).toFixed(2)} M parameters`;
   if (frame.class === 'measured') return `${SOURCE_WORDS[frame.model.source]}, ${parameterWords}`;
-  const arithmetic = inexactNames.find((name) => INEXACT[name].class === frame.class);
-  if (arithmetic) {
-    const { clause, consequence } = INEXACT[arithmetic];
-    return `${clause}, ${SOURCE_WORDS[frame.model.source]}, ${parameterWords}: ${consequence}`;
-  }
   return (
     `replaced at inference. The weights (${parameterWords}) were trained with ` +
     `${frame.architecture.attention.operation} and without this edit; a model trained with it may ` +

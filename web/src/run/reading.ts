@@ -9,7 +9,6 @@ import {
   type Run,
   type Tensor,
 } from 'sinkscope';
-import { INEXACT } from '../ask/arithmetic';
 import { ALWAYS_READ, addPromptNumbers } from './averages';
 import { EXACT_SIDE, isBidirectional, pooledSide, type Frame, type Head } from '../frame';
 import type { OpenModel } from './opened';
@@ -163,24 +162,41 @@ function fitsStandardFields(
 const isMapShape = (shape: readonly string[]): boolean =>
   shape.filter((letter) => letter === 'T').length > 1;
 
+/** Returns the fields that these metrics and fields are computed from, without those that only an edit records. */
+function neededFields(describe: Describe, names: readonly string[]): string[] {
+  const { metrics, edits } = describe;
+  const isOfEdit = (name: string) => edits.some(({ fields }) => fields.includes(name));
+  const requests = names
+    .filter((name) => !isMeasurement(name))
+    .map((name): RunRead =>
+      metrics.some((metric) => metric.name === name) ? { metric: name } : { field: name },
+    );
+  return fieldsFor(describe, requests).filter((name) => !isOfEdit(name));
+}
+
 /** @param run the model and the length of the run */
 export function fieldsToRecord(
   describe: Describe,
   { reads, headReads }: Pick<ReadRequest, 'reads' | 'headReads'>,
   run: { readonly architecture: Frame['architecture']; readonly T: number },
 ): string[] {
-  const isOfEdit = (name: string) => describe.edits.some(({ fields }) => fields.includes(name));
-  const names = [...reads, ...headReads].filter((name) => !isMeasurement(name));
-  const requests = names.map((name): RunRead =>
-    describe.metrics.some((metric) => metric.name === name) ? { metric: name } : { field: name },
-  );
   const fitsStandard = run.T <= LONG_TEXT || fitsStandardFields(describe, run.architecture, run.T);
   const standardFields = describe.fields
     .filter((field) => field.standard && fitsStandard)
     .map(({ name }) => name);
-  return [...new Set([...standardFields, ...fieldsFor(describe, requests)])].filter(
-    (name) => !isOfEdit(name),
-  );
+  return [...new Set([...standardFields, ...neededFields(describe, [...reads, ...headReads])])];
+}
+
+/** Returns the request without names that need a field that the run has not recorded. */
+export function recordedRequest<T extends ReadRequest>(
+  describe: Describe,
+  request: T,
+  recordedFields: ReadonlySet<string>,
+): T {
+  const isRecorded = (name: string) =>
+    neededFields(describe, [name]).every((field) => recordedFields.has(field));
+  const [reads, headReads] = [request.reads, request.headReads].map((n) => n.filter(isRecorded));
+  return { ...request, reads, headReads };
 }
 
 /** Whether an edit sets the model's own operation, without parameters. */
@@ -191,15 +207,6 @@ function changesNothing(
 ): boolean {
   const row = operations.find(({ name }) => name === operation);
   return edit.kind === 'operation' && edit.operation === operation && !row?.parameters.length;
-}
-
-function classOf(
-  edits: readonly Edit[],
-  { arithmetic }: Subject,
-  describe: Describe,
-): Frame['class'] {
-  if (isCounterfactual(edits, describe)) return 'counterfactual';
-  return arithmetic ? INEXACT[arithmetic].class : 'measured';
 }
 
 function choiceLabels(edit: Edit, describe: Describe): Readonly<Record<string, string>> {
@@ -245,7 +252,7 @@ export async function emptyFrame(
     // A checkpoint's title names the stored step, which may only be the nearest to the subject's step.
     title: titleOf(atStep(effectiveSubject, undefined), title, describe),
     model: { id, title, source, commit, sha256, step, nearestStep, bits },
-    class: classOf(edits, subject, describe),
+    class: isCounterfactual(edits, describe) ? 'counterfactual' : 'measured',
     architecture,
     operation: describe.operations.find((row) => row.name === operationName)!,
     edits,
