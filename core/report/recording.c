@@ -134,8 +134,8 @@ static void read_mask(ss_recording *r, ss_json *json) {
     bool has_window = mask.object && !strcmp(kind, "window");
     bool has_list = cJSON_IsArray(cJSON_GetObjectItemCaseSensitive(json->object, "windows"));
     bool needs_window = has_window && !has_list, has_prefix = !strcmp(kind, "prefix");
-    int window = ss_json_int(&mask, "window", needs_window ? SS_JSON_REQUIRED : 0, needs_window,
-                             INT_MAX);
+    int window =
+        ss_json_int(&mask, "window", needs_window ? SS_JSON_REQUIRED : 0, needs_window, INT_MAX);
     int prefix = ss_json_int(&mask, "prefix", has_prefix ? SS_JSON_REQUIRED : 1, 1, INT_MAX - 1);
     if (!has_window) window = 0;
     if (has_prefix)

@@ -76,7 +76,11 @@ function cutNote({ cut, T }: Pick<MeasureResult, 'cut' | 'T'>) {
   );
 }
 
-function maskNote({ mask, bias_key, gate }: Pick<Architecture, 'mask' | 'bias_key' | 'gate'>) {
+function maskNote({
+  mask,
+  bias_key,
+  gate,
+}: Pick<Architecture, 'mask'> & Partial<Pick<Architecture, 'bias_key' | 'gate'>>) {
   if (mask.kind !== 'bidirectional') return '';
   const absent = [bias_key ? '' : 'no bias key (Sink_*)', gate ? '' : 'no gate'].filter(Boolean);
   const rest = absent.length ? `; the model has ${absent.join(' and ')}` : '';
