@@ -66,7 +66,7 @@ def bundle_element(page: Path) -> dict[str, dict[str, str]]:
         text = PRELOADS.sub("[]", text).replace("import.meta.url", json.dumps(SITE + name))
         # The widget loads modules from blobs, which cannot resolve addresses.
         modules[SITE + name] = text.replace("import.meta.resolve", "undefined").replace("import.meta", "({})")
-    resources = [*page.glob("engine/*/sinkscope.lab.simd.wasm"), *page.glob("zoo/*/index.json")]
+    resources = [*page.glob("engine/*/sinkscope.lab.wasm"), *page.glob("zoo/*/index.json")]
     return {"modules": modules,
             "files": {SITE + path.relative_to(page).as_posix():
                       b64encode(gzip.compress(path.read_bytes(), mtime=0)).decode()
