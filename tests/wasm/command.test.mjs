@@ -478,7 +478,8 @@ test('a summary shows each metric as its shape allows', () => {
   const mask = { ...result.architecture, mask: { kind: 'bidirectional' } };
   assert.equal(
     summaryLines({ architecture: mask })[2],
-    'note: every query sees every token, so that none is predicted: no loss, no accuracy',
+    'note: every query sees every token, so that none is predicted: no loss, no accuracy; ' +
+      'the model has no bias key (Sink_*) and no gate',
   );
   assert.equal(
     summaryLines({ T: 9 })[2],
