@@ -76,17 +76,25 @@ for (const choices of [
   test(`wasm with SIMD and native without train ${JSON.stringify(choices)} to the same bits`, async (context) => {
     if (!existsSync(trainer)) return context.skip('no native trainer');
     const config = labConfig({ ...SMALL_MODEL, ...choices });
-    const [configFile, recipeFile, out] = ['config.json', 'recipe.json', 'out'].map((name) =>
-      join(folder, name),
+    const [configFile, recipeFile, out] = ['native.json', 'recipe.json', 'native.safetensors'].map(
+      (name) => join(folder, name),
     );
     writeFileSync(configFile, JSON.stringify(config));
     writeFileSync(recipeFile, JSON.stringify(RECIPE));
     const lines = execFileSync(trainer, [configFile, recipeFile, out], { stdio: 'pipe' });
     const { log, weights } = await trainAll(config, RECIPE);
     assert.equal(hash(readFileSync(out)), hash(weights));
-    const last = JSON.parse(String(lines).trim().split('\n').at(-1));
+    // C prints nan for a number that this training has not.
+    const last = JSON.parse(
+      String(lines)
+        .trim()
+        .split('\n')
+        .at(-1)
+        .replaceAll(/-?nan\b/g, 'null'),
+    );
+    const digits = (value) => value && Number(Math.fround(value).toPrecision(7));
     for (const [name, value] of Object.entries(last))
-      assert.equal(Math.fround(log.at(-1)[name]), Math.fround(value), name);
+      assert.equal(log.at(-1)[name], digits(value), name);
     assert.ok(last.loss < log[0].loss);
   });
 }
