@@ -40,6 +40,7 @@ export { tokenizerOfGguf } from './text/gguf_tokenizer.ts';
 export { findPlan } from './loading/find.ts';
 export { load } from './load/load.ts';
 export { resolveHub } from './loading/hub.ts';
+export { csvField, csvOf } from './study/csv.ts';
 export { cutText, cutTokens, splitText } from './study/cut.ts';
 export { fieldsFor, measure, sweep } from './study/measure.ts';
 export { headEffects } from './study/effects.ts';

@@ -5,6 +5,7 @@ import { createServer } from 'node:http';
 import { gzipSync } from 'node:zlib';
 import { after, before, beforeEach, test } from 'node:test';
 import { findPlan, openTimeline, resolveHub } from '../../wasm/index.ts';
+import { readRenewing } from '../../wasm/host/renew.ts';
 import { readTexts } from '../../wasm/abi/texts.ts';
 import { failure } from './helper.mjs';
 
@@ -95,3 +96,19 @@ for (const [name, [path, read]] of Object.entries(CALLERS))
       assert.ok(sentBytes < 2 ** 28, `${sentBytes} bytes`);
     });
   }
+
+test('a damaged file that is fetched again has the limits, too', async (t) => {
+  const requests = [];
+  const body = () => {
+    const pull = (controller) => controller.enqueue(new Uint8Array(2 ** 20));
+    return new ReadableStream({ type: 'bytes', pull });
+  };
+  t.mock.method(globalThis, 'fetch', async (_, { cache }) => {
+    requests.push(cache);
+    return new Response(body());
+  });
+  const reads = [() => Promise.reject(new Error('damaged')), async () => 'whole'];
+  const read = () => reads.shift()();
+  assert.equal(await readRenewing(new URL('https://a.example/x'), read, () => true), 'whole');
+  assert.deepEqual(requests, ['reload']);
+});

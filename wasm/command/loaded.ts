@@ -1,7 +1,7 @@
 /** Implements `map`, `generate` and `ablate`, which read one whole text with a LoadedModel. */
 import { SinkscopeError, expect } from '../abi/errors.ts';
 import { oneLine } from './output.ts';
-import { csvOf } from './sheet.ts';
+import { csvOf } from '../study/csv.ts';
 import { percentText } from './tasks.ts';
 import { missingError } from './options.ts';
 import { openNamedModel, specialOf } from './open.ts';

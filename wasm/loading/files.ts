@@ -160,7 +160,7 @@ async function openSource(
   source: Exclude<Source, Uint8Array>,
   signal: AbortSignal,
   note: (note: string, isTransient: boolean) => void,
-  { tries, wait, stall, onRetry }: RequestOptions = {},
+  { tries, wait, stall, onRetry, httpCache }: RequestOptions = {},
 ): Promise<OpenedFile> {
   if (source instanceof Blob) return { bytes: source.size, stream: source.stream() };
   if ('stream' in source) return source;
@@ -169,7 +169,7 @@ async function openSource(
   const onNote = (text: string) => note(text, false);
   const options = {
     ...{ signal, token, version, id, bytes, tries, wait, stall },
-    ...{ onRetry: onRetry ?? noteRetry, onNote, sharesBuffer: true },
+    ...{ onRetry: onRetry ?? noteRetry, onNote, httpCache, sharesBuffer: true },
   };
   const address = new URL(url);
   if (!cache) return fetchFile(address, options);

@@ -1,5 +1,5 @@
 /** Finds the plan of a model from a path, files, an address, or a name on the hub. */
-import { check, checkList, checkOptions, checkPlan, urlOf } from '../abi/arguments.ts';
+import { checkList, checkOptions, checkPlan, urlOf } from '../abi/arguments.ts';
 import { SinkscopeError, argumentError, expect } from '../abi/errors.ts';
 import { diskFiles } from '#host';
 import { REQUEST_OPTIONS } from './ask.ts';

@@ -12,6 +12,7 @@ void ss_gpt_neox_read(ss_arch *arch, ss_json *json) {
                                      .norm_eps = "layer_norm_eps",
                                      .untied = true};
     ss_read_gpt_like(arch, json, &keys);
+    ss_refuse_alias(json, "head_dim", "hidden_size / num_attention_heads", arch->K);
     arch->positions = SS_POSITIONS_ROTARY;
     arch->rotary.base = ss_json_number(json, "rotary_emb_base", 10000.0, 1.0, 1e12);
     arch->rotary.part = ss_json_number(json, "rotary_pct", 0.25, 0.0, 1.0);
