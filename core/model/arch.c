@@ -60,9 +60,11 @@ static void check_heads(const ss_arch *arch, ss_json *json) {
                        "an odd one");
 }
 
-/* Checks the factors of longrope. They hold for texts up to the length of the first training, so
- * that is the model's context. */
+/* Checks dynamic, and the factors of longrope. These hold for texts up to the length of the first
+ * training, so that is the model's context. */
 static void check_long_rotary(ss_arch *arch, ss_json *json) {
+    if (arch->rotary.is_dynamic && ss_arch_pairs(arch, false) == 1)
+        ss_json_refuse(json, "rope_type", "dynamic with more than one rotary pair", "one");
     if (arch->rotary.scaling != SS_ROPE_LONG) return;
     if ((size_t)arch->rotary.pairs_n != ss_arch_pairs(arch, false))
         ss_json_refuse(json, "short_factor", "one factor for each rotary pair",
@@ -74,6 +76,10 @@ static void check_long_rotary(ss_arch *arch, ss_json *json) {
 /* Refuses layer_types of a model whose layers are all alike, unless it says that. */
 static void check_layer_types(const ss_arch *arch, ss_json *json) {
     bool marks[SS_LAYERS_MAX];
+    const cJSON *mlp_types = ss_json_item(json, "mlp_layer_types");
+    if (mlp_types && cJSON_GetArraySize(mlp_types) != arch->blocks)
+        ss_json_refuse(json, "mlp_layer_types", "one word for each layer",
+                       "another number of them");
     bool is_mixed = arch->mixer.kind && !arch->mixer.in_every_layer;
     for (int l = 0; l < arch->L; l++) is_mixed |= arch->windowed[l];
     if (!is_mixed)
@@ -84,8 +90,9 @@ static void check_layer_types(const ss_arch *arch, ss_json *json) {
 /* Reads is_causal, with which transformers makes the queries of a decoder see all keys. */
 static void read_causality(ss_arch *arch, ss_json *json) {
     if (ss_json_bool(json, "is_causal", true)) return;
-    if (arch->window || arch->mixer.kind)
-        ss_json_refuse(json, "is_causal", "true where layers have a window or a state", "false");
+    if (arch->window || arch->mixer.kind || arch->positions == SS_POSITIONS_ALIBI)
+        ss_json_refuse(json, "is_causal",
+                       "true where layers have a window or a state, and with ALiBi", "false");
     arch->prefix = SS_EVERY_KEY;
 }
 

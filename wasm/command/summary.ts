@@ -76,9 +76,15 @@ function cutNote({ cut, T }: Pick<MeasureResult, 'cut' | 'T'>) {
   );
 }
 
-function maskNote({ mask }: Pick<Architecture, 'mask'>) {
+function maskNote({
+  mask,
+  bias_key,
+  gate,
+}: Pick<Architecture, 'mask'> & Partial<Pick<Architecture, 'bias_key' | 'gate'>>) {
   if (mask.kind !== 'bidirectional') return '';
-  return 'note: every query sees every token, so that none is predicted: no loss, no accuracy';
+  const absent = [bias_key ? '' : 'no bias key (Sink_*)', gate ? '' : 'no gate'].filter(Boolean);
+  const rest = absent.length ? `; the model has ${absent.join(' and ')}` : '';
+  return `note: every query sees every token, so that none is predicted: no loss, no accuracy${rest}`;
 }
 
 /**

@@ -6,10 +6,11 @@ import { judge, sinkRatioOfBoth } from '../study/judge.ts';
 import { fieldsFor, finiteOrNull } from '../study/measure.ts';
 import { tokenNotes } from '../text/notes.ts';
 import { layerNumber } from '../abi/layers.ts';
-import type { OperationEdit, Run, RunRead, Engine, Model } from '../engine/types.ts';
+import type { OperationEdit, Run, RunRead, Model } from '../engine/types.ts';
 import type {
   Ablation,
   ContinuedTextOptions,
+  Engine,
   TextMap,
   TextMeasures,
   TextOptions,

@@ -1,6 +1,6 @@
 /** Opens the tokenizer of a plan from the files that hold it. */
-import { check, checkOptions, checkPlan } from '../abi/arguments.ts';
-import { ACCESS_OPTIONS, planText } from '../loading/plan.ts';
+import { check, checkOptions } from '../abi/arguments.ts';
+import { ACCESS_OPTIONS, checkPlan, planText } from '../loading/plan.ts';
 import { guardTokenizer } from './guard.ts';
 import { idTokenizer } from './ids.ts';
 import type { Model } from '../engine/types.ts';
