@@ -69,7 +69,10 @@ static void check_finite(ss_loader *loader, const char *name, const ss_tensor *t
         ss_first_not_finite(bytes + ss_dtype_bytes(tensor->type, first), tensor->type, n);
     if (index != SIZE_MAX && loader->status == SS_OK)
         loader->status = ss_fail(loader->err, SS_BAD_TENSOR, full_name(loader, name).text,
-                                 "expected finite numbers, but number %lu is NaN or infinite",
+                                 tensor->type == SS_MXFP4
+                                     ? "expected exponents of 3 to 252, but the block of number "
+                                       "%lu has another"
+                                     : "expected finite numbers, but number %lu is NaN or infinite",
                                  (unsigned long)(first + index));
 }
 
