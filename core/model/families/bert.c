@@ -84,8 +84,9 @@ static void load_head(ss_model *model, ss_loader *loader) {
 void ss_load_bert_ends(ss_model *model, ss_loader *loader) {
     const ss_arch *arch = &model->arch;
     size_t D = (size_t)arch->D;
-    loader->prefix = "bert.";
-    if (!ss_load_has_tensor(loader, "embeddings.word_embeddings.weight")) loader->prefix = "";
+    static const char *const prefixes[] = {"", "bert.", NULL};
+    loader->prefixes = prefixes;
+    ss_load_find_prefix(loader, "embeddings.word_embeddings.weight");
     ss_load_linear(loader, &model->embedding, "embeddings.word_embeddings", false, D,
                    (size_t)arch->V);
     model->positions =

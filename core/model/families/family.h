@@ -155,8 +155,7 @@ void ss_read_granite_factors(ss_arch *arch, ss_json *json);
 /* Reads attention_bias, for q, k, v and o, and mlp_bias, for the feed-forward. */
 void ss_read_llama_biases(ss_arch *arch, ss_json *json);
 
-/* Loads the embedding, the head, and the final norm, which the file calls `norm`. Sets the prefix
- * "model.", unless there is a prefix. */
+/* Loads the embedding, the head, and the final norm, which the file calls `norm`. */
 void ss_load_llama_like_ends(ss_model *model, ss_loader *loader, const char *norm);
 
 /* Loads q, k, v, o, and the other tensors of attention that arch asks for. */

@@ -85,12 +85,11 @@ void ss_load_gpt2_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch)
 /* Loads embedding, head and final norm. Published files have no prefix; save_pretrained writes one
  * for the model with its head. */
 void ss_load_gpt2_ends(ss_model *model, ss_loader *loader) {
+    static const char *const prefixes[] = {"", "transformer.", NULL};
     const ss_arch *arch = &model->arch;
-    size_t D = (size_t)arch->D, V = (size_t)arch->V;
-    loader->prefix = "transformer.";
-    if (!ss_load_has_tensor(loader, "wte.weight")) loader->prefix = "";
-    ss_load_linear(loader, &model->embedding, "wte", false, D, V);
-    ss_load_head(loader, model, "lm_head");
+    size_t D = (size_t)arch->D;
+    loader->prefixes = prefixes;
+    ss_load_embeddings(loader, model, "wte", "lm_head");
     if (arch->positions == SS_POSITIONS_LEARNED)
         model->positions = ss_load_numbers(loader, "wpe.weight", (size_t)arch->context, D);
     ss_load_norm(loader, &model->norm, "ln_f", true, D);
