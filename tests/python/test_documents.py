@@ -5,18 +5,22 @@ Commands are those in the shell blocks of every Markdown file (fenced as sh, bas
 """
 
 import ast
+import atexit
+import functools
 import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-CLI = ["node", "wasm/cli.js"]
+CLI = ["wasm/cli"]
 # Programs of the shell or of the system, whose arguments this test does not check.
 SYSTEM_PROGRAMS = {"export", "echo", ".", "cc", "git", "docker", "sudo", "apt-get", "curl", "tar"}
 
@@ -158,9 +162,21 @@ def check_pip(words: list[str]) -> None:
             assert_exists(word.split("[")[0])
 
 
+@functools.cache
+def old_node_environment() -> dict[str, str]:
+    """Returns an environment whose path begins with a Node.js that fails as versions without TypeScript do."""
+    folder = Path(tempfile.mkdtemp(prefix="old-node-"))
+    atexit.register(shutil.rmtree, folder)
+    (folder / "node").write_text("#!/bin/sh\necho 'ERR_UNKNOWN_FILE_EXTENSION' >&2\nexit 90\n")
+    (folder / "node").chmod(0o755)
+    return os.environ | {"PATH": f"{folder}:{os.environ['PATH']}"}
+
+
+def refuse_node(words: list[str]) -> None:
+    raise AssertionError(f"the path's node may be too old for {words}: a document names wasm/cli or tests/node")
+
+
 def check_node(words: list[str]) -> None:
-    if words[:2] == ["wasm/cli.js", *words[1:2]] and words[:1] == ["wasm/cli.js"]:
-        return check_cli(words[1:])
     files = [word for word in words if word.endswith((".mjs", ".js", ".ts"))]
     assert files, "node runs no file"
     for file in files:
@@ -192,7 +208,8 @@ def check_cli(words: list[str]) -> None:
     # A few sequences suffice to run a command.
     words = ["3" if previous_word == "--sequences" and int(word) > 3 else word
              for previous_word, word in zip(["", *words], words)]
-    process = subprocess.run([*CLI, *words, *more_words], cwd=ROOT, text=True, capture_output=True, timeout=1800)
+    process = subprocess.run([*CLI, *words, *more_words], cwd=ROOT, text=True, capture_output=True, timeout=1800,
+                             env=old_node_environment())
     if is_refused:
         assert "--every: expected a whole number" in process.stderr, process.stderr
     else:
@@ -204,7 +221,11 @@ def check_npm(words: list[str]) -> None:
     if "run" in words or "test" in words:
         script = words[words.index("run") + 1] if "run" in words else "test"
         package = Path(folder) / "package.json"
-        assert script in json.loads(package.read_text())["scripts"], f"{package} has no {script}"
+        scripts = json.loads(package.read_text())["scripts"]
+        assert script in scripts, f"{package} has no {script}"
+        for command in scripts[script].split(" && "):
+            finds_node = command.startswith(("../tests/node ", "npm "))
+            assert finds_node, f"{package}, {script}: the path's node may be too old"
     for word in words[1:]:
         if word.startswith("./"):
             assert_exists(word)
@@ -238,7 +259,7 @@ def check_script(file: str, words: list[str]) -> None:
 
 
 CHECKS: dict[str, Callable[[list[str]], None]] = {
-    "python": check_python, "python3": check_python, "pip": check_pip, "node": check_node,
+    "python": check_python, "python3": check_python, "pip": check_pip, "node": refuse_node,
     "sinkscope": check_cli, "npm": check_npm, "npx": check_npx, "cmake": check_cmake,
     "ctest": check_ctest,
 }
@@ -248,6 +269,10 @@ def check_program(words: list[str]) -> None:
     program = words[0].removeprefix("./")
     if program in CHECKS:
         CHECKS[program](words[1:])
+    elif program == "wasm/cli":
+        check_cli(words[1:])
+    elif program == "tests/node":
+        check_node(words[1:])
     elif program in FILES:
         assert os.access(ROOT / program, os.X_OK), f"{program} is not executable"
         check_script(program, words[1:])
@@ -282,20 +307,21 @@ def test_a_command_of_a_document_works(file: str, command: str,
 
 def test_commands_are_found() -> None:
     """Checks that commands are found in documents, without which the other tests would check nothing."""
-    text = ("# A\n\nRun `tests/run native`, or `node wasm/cli.js describe`; see `core/`, `web`.\n\n"
+    text = ("# A\n\nRun `tests/run native`, or `wasm/cli describe`; see `core/`, `web`.\n\n"
             "    python -m models.train.pages   tables\n    npm --prefix web run build # the page\n\n"
             "    zoo/   the models\n\n```sh\n$ nothing --like this \\\n  here && pip install x\n```\n\n"
             "```js\nnode(1);\n```\n")
     assert commands_of(text) == [
         "nothing --like this here && pip install x", "python -m models.train.pages",
-        "npm --prefix web run build", "tests/run native", "node wasm/cli.js describe"]
+        "npm --prefix web run build", "tests/run native", "wasm/cli describe"]
     assert len(DOCUMENT_COMMANDS) > 30
 
 
 @pytest.mark.parametrize("command", [
     "nothing --like", "tests/run nativ", "python -m models.train.page",
     "python -m models.train.all --job 2",
-    "python -m models.train.train softmx", "node tests/bench/lab.mjs --step 3", "node tests/none.mjs",
+    "python -m models.train.train softmx", "tests/node tests/bench/lab.mjs --step 3", "tests/node tests/none.mjs",
+    "node wasm/cli.js describe",
     "npm --prefix web run nothing", "cmake --build x --target wsm", "pip install -r models/none.txt",
     "ctest -R nothing_here", "web/serve --only-build",
     "cd wasm && npm run nothing", "cd none && tests/run"])
