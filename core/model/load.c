@@ -397,7 +397,8 @@ void ss_load_head(ss_loader *loader, ss_model *model, const char *name) {
         loader->parameters = parameters;
     }
     if (has_bias) head.bias = ss_load_numbers(loader, bias.text, 0, V);
-    model->head = has_bias == model->arch.head_bias ? head : (ss_linear){0};
+    model->headless = !(is_tied || is_stored) || has_bias != model->arch.head_bias;
+    model->head = model->headless ? (ss_linear){0} : head;
     loader->prefix = prefix;
 }
 

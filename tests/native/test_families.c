@@ -1676,7 +1676,7 @@ static void check_renamed(const opened_folder *original, ss_entry *entries, size
     model.arena = arena_of(bytes);
     must(ss_model_open(&model.model, &opened->model.arch, &container, &model.arena, &err), &err,
          opened->model.arch.family);
-    CHECK((model.model.head.w.data != NULL) == has_head);
+    CHECK(model.model.headless == !has_head);
     opened_run run = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
     ss_trace actual = run.run.trace, *trace = &run.run.trace;
     const uint32_t of_head =
@@ -1686,6 +1686,9 @@ static void check_renamed(const opened_folder *original, ss_entry *entries, size
     size_t V = (size_t)opened->model.arch.V;
     CHECK(isnan(ss_floats(trace, SS_FIELD_LOGITS)[V]) == !has_head);
     CHECK(isnan(ss_floats(trace, SS_FIELD_LOSS)[1]) == !has_head);
+    float *accuracy = measure(trace, "accuracy", 0.3f, 0, 0, 0, NULL);
+    CHECK(isnan(*accuracy) == !has_head);
+    free(accuracy);
     close_run(&run);
     free(model.arena.block);
 }

@@ -3,6 +3,7 @@ import { leastTokens } from '../study/judge.ts';
 import { oneLine } from './output.ts';
 import { editLabelsOf } from './sheet.ts';
 import { percentText } from './tasks.ts';
+import { whyNoLoss } from '../abi/head.ts';
 import { layerNumber } from '../abi/layers.ts';
 import type { Architecture, Describe, Metric } from '../abi/types.ts';
 import type { MeasureResult } from './measure.ts';
@@ -20,7 +21,7 @@ export function summaryText(result: MeasureResult, describe: Describe) {
   const thresholdResults = result.byEps ?? [{ eps: result.eps, metrics: result.metrics }];
   const notes = [
     cutNote(result),
-    maskNote(result.architecture),
+    lossNote(result.architecture),
     ...thresholdResults.map(({ eps }) => lengthNote(result, eps)),
   ].filter(Boolean);
   const lines = describe.metrics
@@ -81,9 +82,9 @@ function cutNote({ cut, T }: Pick<MeasureResult, 'cut' | 'T'>) {
   );
 }
 
-function maskNote({ mask }: Pick<Architecture, 'mask'>) {
-  if (mask.kind !== 'bidirectional') return '';
-  return 'note: every query sees every token, so that none is predicted: no loss, no accuracy';
+function lossNote(architecture: MeasureResult['architecture']) {
+  const reason = whyNoLoss(architecture);
+  return reason && `note: ${reason}: no loss, no accuracy`;
 }
 
 /**

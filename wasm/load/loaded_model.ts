@@ -4,6 +4,7 @@ import { expect, expectInteger, rowNamed } from '../abi/errors.ts';
 import { readEdit } from '../engine/edits.ts';
 import { judge, sinkRatioOfBoth } from '../study/judge.ts';
 import { fieldsFor, finiteOrNull } from '../study/measure.ts';
+import { whyNoLoss } from '../abi/head.ts';
 import { layerNumber } from '../abi/layers.ts';
 import type { OperationEdit, Run, RunRead, Engine, Model } from '../engine/types.ts';
 import type { Ablation, TextMap, TextMeasures, TextOptions } from './types.ts';
@@ -71,6 +72,7 @@ export class LoadedModel {
         (edit): edit is OperationEdit => edit.kind === 'operation',
       );
       const { operation } = operationEdit ?? architecture.attention;
+      const noLoss = whyNoLoss(architecture);
       const { normalizes } = rowNamed(describe.operations, operation, 'operation');
       const weights = (normalizes ? alpha : alphaRaw).data;
       const firstAlphas = Float32Array.from({ length: L * H }, (_, i) => weights[i * T]);
@@ -96,7 +98,8 @@ export class LoadedModel {
         sink: verdict.sink,
         uniform: verdict.even,
         conclusive: verdict.conclusive,
-        loss: architecture.mask.kind === 'bidirectional' ? null : finiteOrNull(loss.data[0]),
+        loss: noLoss === null ? finiteOrNull(loss.data[0]) : null,
+        noLoss,
         alpha: { shape: [L, H], data: firstAlphas },
         ...place,
         map: await run.field('att', indices),
