@@ -23,18 +23,8 @@
 /* Columns in one packed panel: two vectors of four floats. */
 #define SS_PANEL 8
 
-/*
- * In a build for relaxed SIMD, sum + x w in matrix products may be rounded once instead of twice
- * (fused): results stay within the tolerance that wasm/README.md states, and a row still gives the
- * same bits alone as among others. All other kernels stay exact.
- */
-
-/* Rows per register tile; times_panel in kernels_simd.c says why 5 and 6. */
-#ifdef __wasm_relaxed_simd__
-#define SS_TILE 6
-#else
+/* Rows per register tile; times_panel in kernels_simd.c says why. */
 #define SS_TILE 5
-#endif
 
 /*
  * out[t][n] = bias[n] + a[t][0]*w[0][n] + a[t][1]*w[1][n] + ...   for t < T, n < N

@@ -15,29 +15,14 @@
 
 #include <stdbool.h>
 
-/* Returns sum + x w in matrix products: rounded twice, or once with relaxed SIMD (kernels.h). */
 INLINE v128_t add_product(v128_t sum, v128_t x, v128_t w) {
-#ifdef __wasm_relaxed_simd__
-    return wasm_f32x4_relaxed_madd(x, w, sum);
-#else
     return wasm_f32x4_add(sum, wasm_f32x4_mul(x, w));
-#endif
-}
-
-INLINE float add_product1(float sum, float x, float w) {
-#ifdef __wasm_relaxed_simd__
-    v128_t four = add_product(wasm_f32x4_splat(sum), wasm_f32x4_splat(x), wasm_f32x4_splat(w));
-    return wasm_f32x4_extract_lane(four, 0);
-#else
-    return sum + x * w;
-#endif
 }
 
 /*
  * Multiplies a tile of MR rows with one panel. V8 hands out fifteen vector registers on x86-64: the
  * sums of 5 x 8 outputs take ten, the panel's row two, a number of a row and a product two more.
- * Two steps of k at a time, or one more row, would spill. A fused product needs no register, so
- * relaxed SIMD takes six rows.
+ * Two steps of k at a time, or one more row, would spill.
  */
 INLINE void times_panel(int MR, float *out, size_t out_stride, const float *tile,
                         const float *panel, const float bias[SS_PANEL], size_t Kin) {
@@ -67,7 +52,6 @@ static void tiles_times_panel(float *out, size_t out_stride, const float *tiles,
                               const float bias[SS_PANEL], size_t T, size_t Kin) {
     for (; T >= SS_TILE; T -= SS_TILE, out += SS_TILE * out_stride, tiles += SS_TILE * Kin)
         times_panel(SS_TILE, out, out_stride, tiles, panel, bias, Kin);
-    if (T == 5) times_panel(5, out, out_stride, tiles, panel, bias, Kin);
     if (T == 4) times_panel(4, out, out_stride, tiles, panel, bias, Kin);
     if (T == 3) times_panel(3, out, out_stride, tiles, panel, bias, Kin);
     if (T == 2) times_panel(2, out, out_stride, tiles, panel, bias, Kin);
@@ -163,7 +147,7 @@ void ss_times_rows_simd(SS_TIMES_ROWS_ARGS) {
     wasm_v128_store(sums + 4, high);
     for (; k < Kin; k++)
         for (size_t lane = 0; lane < SS_PANEL; lane++)
-            sums[lane] = add_product1(sums[lane], a[k], read_float(rows[lane], k));
+            sums[lane] += a[k] * read_float(rows[lane], k);
 }
 
 /* Adds rows w[0..R) times a[0..R): one load and one store of each sum serve R rows. */
@@ -183,8 +167,7 @@ INLINE void add_rows(int R, float *out, const float *a, const unsigned char *w, 
         wasm_v128_store(out + n, sum);
     }
     for (; n < N; n++)
-        for (int r = 0; r < R; r++)
-            out[n] = add_product1(out[n], a[r], read_float(w + (size_t)r * stride, n));
+        for (int r = 0; r < R; r++) out[n] += a[r] * read_float(w + (size_t)r * stride, n);
 }
 
 void ss_times_columns_simd(SS_TIMES_COLUMNS_ARGS) {

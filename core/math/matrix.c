@@ -3,7 +3,6 @@
 #include "../base/bytes.h"
 #include "blocks.h"
 #include "fixed.h"
-#include "int8.h"
 #include "joined.h"
 #include "unpack.h"
 
@@ -254,8 +253,8 @@ static size_t worker_floats(size_t in) {
 }
 
 size_t ss_matrix_work(size_t T, size_t in, size_t workers) {
-    /* After the workers' memory: tiles [T][in] of floats (or int8 rows and tiles); a scale and a
-     * zero per row; for fixed point, rows that fill the last tile, and two numbers per group. */
+    /* After the workers' memory: tiles [T][in] of floats; for fixed point, rows that fill the last
+     * tile, and two numbers per group. */
     return workers * worker_floats(in) + T * in + 5 * T + T * in / 16 + 10 * in;
 }
 
@@ -436,63 +435,8 @@ static void write_fixed_strip(float *out, const ss_matrix *w, size_t n, size_t k
     }
 }
 
-#ifndef SS_NO_INT8
-typedef struct product8 {
-    float *out;
-    const float *bias;
-    const ss_matrix *w;
-    ss_rows8 rows;
-    size_t T, columns;
-} product8;
-
-static void multiply_int8_piece(const void *job, size_t i, size_t worker) {
-    const product8 *p = job;
-    const ss_int8 *weights = p->w->int8;
-    size_t n = i * p->columns, columns = ss_min_size(p->w->out - n, p->columns);
-    const ss_int8 piece = {weights->panels + n * SS_QUAD * ss_quads(p->w->in), weights->scales + n,
-                           weights->sums + n};
-    (void)worker;
-    ss_times8(p->out + n, p->w->out, &p->rows, &piece, p->bias ? p->bias + n : NULL, p->T, columns,
-              p->w->in);
-}
-
-static void multiply_int8(float *out, const float *a, const ss_matrix *w, const float *bias,
-                          size_t T, float *work, ss_pool *pool) {
-    size_t width = SS_QUAD * ss_quads(w->in), columns = piece_columns(w, 1, ss_pool_workers(pool));
-    product8 p = {.out = out, .bias = bias, .w = w, .T = T, .columns = columns};
-    p.rows.scales = work;
-    p.rows.zeros = (int32_t *)(work + T);
-    p.rows.tiles = (int16_t *)(p.rows.zeros + T);
-    p.rows.numbers = (uint8_t *)(p.rows.tiles + T * width);
-    ss_int8_rows(&p.rows, a, T, w->in);
-    ss_tile8(&p.rows, T, w->in);
-    ss_pool_run(pool, multiply_int8_piece, &p, (w->out + columns - 1) / columns,
-                (uint64_t)T * w->in * w->out);
-}
-
-void ss_matrix_quantize(ss_int8 *int8, const ss_matrix *w, float *work) {
-    float *strips = work, *panels = strips + SS_PANEL * STRIP;
-    size_t bytes = ss_quads(w->in) * SS_PANEL * SS_QUAD, columns_max = PANELS * SS_PANEL;
-    for (size_t n = 0; n < w->out; n += SS_PANEL) {
-        float scales[SS_PANEL] = {0};
-        size_t columns = ss_min_size(w->out - n, SS_PANEL), column = n % columns_max;
-        if (column == 0) unpack_panels(panels, w, n, ss_min_size(w->out - n, columns_max), strips);
-        for (size_t c = 0; w->scales && c < columns; c++)
-            scales[c] = w->scales[ss_matrix_place(w, n + c)];
-        ss_int8_panel(int8->panels + n / SS_PANEL * bytes, int8->scales + n, int8->sums + n,
-                      panels + column * w->in, w->scales ? scales : NULL, w->in);
-    }
-}
-#endif
-
 void ss_matrix_times(float *out, const float *a, const ss_matrix *w, const float *bias, size_t T,
                      float *work, ss_pool *pool) {
-#ifndef SS_NO_INT8
-    if (w->int8) {
-        multiply_int8(out, a, w, bias, T, work, pool);
-        return;
-    }
-#endif
     if (ss_matrix_is_fixed(w)) {
         multiply_fixed(out, a, w, bias, T, work, pool);
         return;

@@ -31,11 +31,9 @@ typedef struct ss_matrix {
     size_t pair;  /* width of heads whose rows the file stores as adjacent rotary pairs; or 0 */
     size_t
         unpaired; /* number of rows of such a head that do not rotate; they are its last outputs */
-    bool pairs_last;      /* the file has the unpaired rows before the pairs */
-    const float *panels;  /* all columns as a product reads them (pack.h), for frequent products;
-                             NULL: each product unpacks them */
-    struct ss_int8 *int8; /* all columns in eight bits (int8.h), which makes the product
-                             approximate; NULL: it is exact */
+    bool pairs_last;     /* the file has the unpaired rows before the pairs */
+    const float *panels; /* all columns as a product reads them (pack.h), for frequent products;
+                            NULL: each product unpacks them */
     bool in_out;      /* [in][total], like GPT-2's Conv1D, until the outputs are interleaved; else
                          [total][in] */
     bool interleaved; /* every eight adjacent outputs are stored in place as [in][8], 16-bit types
@@ -65,15 +63,12 @@ void ss_matrix_unpack(float *panels, const ss_matrix *w);
  * Interleaves the outputs of w in the file's bytes. The caller must own the bytes, and no other
  * matrix may have the same outputs. For a tensor [in][total], the matrix with the tensor's first
  * output moves all of it: call it first, then for each other matrix of the tensor, which may differ
- * in `first` only. Build panels and int8 weights before interleaving. Matrices of other quantized
+ * in `first` only. Build panels before interleaving. Matrices of other quantized
  * types, those whose outputs do not form panels, and those that have panels stay unchanged.
  */
 void ss_matrix_interleave(ss_matrix *w, float *work);
 
 size_t ss_matrix_interleave_work(const ss_matrix *w);
-
-/* Fills `int8` from w; work has ss_matrix_work(0, in, 1) floats. */
-void ss_matrix_quantize(struct ss_int8 *int8, const ss_matrix *w, float *work);
 
 /* Writes the weights of output n to out[in]; output n of an embedding is the vector of token n. */
 void ss_matrix_unpack_output(float *out, const ss_matrix *w, size_t n);

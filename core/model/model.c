@@ -1,6 +1,5 @@
 #include "model.h"
 
-#include "../math/int8.h"
 #include "../math/pack.h"
 #include "families/family.h"
 #include "rotary.h"
@@ -136,23 +135,3 @@ void ss_model_interleave(ss_model *model, float *work) {
     if (model->embedding.w.data == model->head.w.data)
         model->embedding.w.interleaved = model->head.w.interleaved;
 }
-
-#ifndef SS_NO_INT8
-static void keep_int8(ss_linear *linear, ss_arena *arena, float *work) {
-    ss_matrix *w = &linear->w;
-    if (!w->data || w->in > SS_INT8_MAX_IN) return;
-    size_t lanes = ss_panels_floats(w->out, 1);
-    ss_int8 *int8 = ss_arena_take(arena, 1, sizeof *int8);
-    ss_int8 weights = {ss_arena_take(arena, lanes * SS_QUAD, ss_quads(w->in)),
-                       ss_arena_take(arena, lanes, sizeof *weights.scales),
-                       ss_arena_take(arena, lanes, sizeof *weights.sums)};
-    if (!weights.sums) return;
-    *int8 = weights;
-    ss_matrix_quantize(int8, w, work);
-    w->int8 = int8;
-}
-
-void ss_model_keep_int8(ss_model *model, ss_arena *arena, float *work) {
-    visit_large_matrices(model, keep_int8, arena, work);
-}
-#endif

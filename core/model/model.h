@@ -136,14 +136,6 @@ void ss_model_keep_panels(ss_model *model, ss_arena *arena);
 size_t ss_model_interleave_work(ss_model *model);
 void ss_model_interleave(ss_model *model, float *work);
 
-/*
- * Makes copies of the weights in eight bits (math/int8.h), a byte per weight. From then on,
- * the projections to queries, keys, values and gates, the output projection, mixers, feed-forwards
- * and the head are approximate. Norms, attention, routers and feature maps stay in floats. A
- * measuring arena only counts; `work` has ss_matrix_work(0, widest, 1) floats.
- */
-void ss_model_keep_int8(ss_model *model, ss_arena *arena, float *work);
-
 /* Callbacks that receive the names and shapes of the tensors of a model. */
 typedef struct ss_lister {
     void *context;

@@ -8,10 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-#ifdef SS_INT8
-#include "../math/int8.h"
-#define KERNELS ss_int8_kernels
-#elif defined(__wasm_simd128__)
+#ifdef __wasm_simd128__
 #define KERNELS "simd"
 #else
 #define KERNELS "base"

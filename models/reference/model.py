@@ -31,6 +31,8 @@ class Mask:
     size: int = 0  # number of keys in the window, or length of the prefix
     # number of first tokens that stay visible outside a window (Xiao et al. 2024)
     first: int = 0
+    # number of first tokens that see only themselves, under a bidirectional mask
+    alone: int = 0
 
     def visible(self, T: int, device: torch.device) -> Tensor:
         """Returns a bool [T, T], true where query row i sees key column j."""
@@ -40,7 +42,9 @@ class Mask:
             return causal & ((key > query - self.size) | (key < self.first))
         if self.kind == "prefix":
             return causal | (key < self.size)
-        return torch.ones_like(causal) if self.kind == "bidirectional" else causal
+        if self.kind == "bidirectional":
+            return (query >= self.alone) | (key == query)
+        return causal
 
 
 @dataclass(frozen=True)
@@ -61,6 +65,7 @@ class Architecture:
     # The fields below apply to the family "llama" only.
     rope_theta: float = 10000.0
     positions: str = "rotary"  # none, learned, sinusoid, alibi, relative
+    alibi_scale: float = 1.0  # multiplies the slopes of ALiBi
     mask: Mask = Mask()
     # where a block norms: pre (each half's input), post (the stream after each half), sandwich (each half's input and
     # output)
@@ -102,14 +107,14 @@ def _refuse_unknown(names: Collection[str], allowed: Collection[str], owner: str
 
 
 _VARIANT_KEYS = {"attention", "bias_key", "bias_key_value", "value_bias", "gate", "positions", "norm",
-        "norm_kind", "feed_forward", "heads", "mask", "mask_token"}
+        "norm_kind", "feed_forward", "heads", "mask", "mask_token", "alibi_scale"}
 
 
 def _read_mask(config: dict[str, Any], variant: dict[str, Any]) -> Mask:
     if window := config.get("sliding_window"):
         return Mask("window", window)
     mask = variant.get("mask", {"kind": "causal"})
-    return Mask(mask["kind"], mask.get(mask["kind"], 0))
+    return Mask(mask["kind"], mask.get(mask["kind"], 0), alone=mask.get("alone", 0))
 
 
 def architecture(config: dict[str, Any]) -> Architecture:
@@ -129,7 +134,8 @@ def architecture(config: dict[str, Any]) -> Architecture:
             config["max_position_embeddings"], config["rms_norm_eps"],
             config["tie_word_embeddings"], operation, parameters,
             rope.get("rope_theta", config.get("rope_theta", 10000.0)),
-            variant.get("positions", "rotary"), _read_mask(config, variant), variant.get("norm", "pre"),
+            variant.get("positions", "rotary"), variant.get("alibi_scale", 1.0), _read_mask(config, variant),
+            variant.get("norm", "pre"),
             variant.get("norm_kind", "rms"), variant.get("feed_forward", "gated"), config["hidden_act"],
             variant.get("heads", "joined"),
             *(variant.get(key, "none") for key in ("bias_key", "bias_key_value", "value_bias", "gate")),
@@ -197,7 +203,7 @@ def _distance_bias(arch: Architecture, T: int, like: Tensor) -> Tensor | None:
     distance = (position[:, None] - position).clamp_min(0)
     if arch.positions == "alibi":
         # Filled on the device, so that a CUDA graph copies no constant from the CPU.
-        slopes = torch.stack([like.new_full((), slope) for slope in _alibi_slopes(arch.H)])
+        slopes = torch.stack([like.new_full((), slope) for slope in _alibi_slopes(arch.H)]) * arch.alibi_scale
         return -slopes[:, None, None] * distance
     return _distance_bucket(distance) if arch.positions == "relative" else None
 

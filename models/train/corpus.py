@@ -53,6 +53,7 @@ class Corpus:
         self.tokenizer = Tokenizer.from_file(str(self.tokenizer_file))
         self.held_out: list[str] = json.loads((cache / "heldout.json").read_text())
         self.stream = torch.from_numpy(np.load(cache / "stream.npy").astype(np.int64))
+        self._starts_by_length: dict[int, Tensor] = {}
 
     @staticmethod
     def _build_cache(corpora: Path, cache: Path) -> None:
@@ -73,16 +74,36 @@ class Corpus:
         Both depend on seed and step alone: variants read the same text, and a resumed run needs no generator state."""
         generator = torch.Generator().manual_seed(seed * 1_000_003 + step)
         stream = self.stream[: training.tokens]
-        starts = torch.randint(len(stream) - T, (sequences, 1), generator=generator)
-        text = stream[starts + torch.arange(T + 1 - len(training.front))]
+        length = T + 1 - len(training.front)
+        if training.one_document:
+            positions = self._document_starts(length)
+            starts = positions[torch.randint(len(positions), (sequences, 1), generator=generator)]
+        else:
+            starts = torch.randint(len(stream) - T, (sequences, 1), generator=generator)
+        text = stream[starts + torch.arange(length)]
         noise = torch.rand(sequences, T + 2, generator=generator)
         if training.random_first:
             text[:, 0] = (noise[:, -1] * VOCABULARY).long()
         front = torch.tensor(training.front_ids, dtype=torch.long).expand(sequences, -1)
         text = torch.cat([front, text], 1)
         if training.fixed_at:
-            text[:, training.fixed_at - 1] = END_ID
+            text[:, training.fixed_at - 1] = fixed_id(self.tokenizer, training)
         return text, noise
+
+    def _document_starts(self, length: int) -> Tensor:
+        """Returns every position from which `length` tokens lie inside one document, whose end may be the last."""
+        if length not in self._starts_by_length:
+            ends = (self.stream == END_ID).long().cumsum(0)
+            before = torch.cat([ends.new_zeros(1), ends])  # before[i]: documents that end before position i
+            self._starts_by_length[length] = (before[length - 1:-1] == before[:-length]).nonzero()[:, 0]
+        return self._starts_by_length[length]
+
+
+def fixed_id(tokenizer: Tokenizer, training: Training) -> int:
+    id = tokenizer.token_to_id(training.fixed_token)
+    if id is None:
+        raise ValueError(f"fixed_token is {training.fixed_token!r}, expected an entry of the tokenizer")
+    return id
 
 
 def encode(tokenizer: Tokenizer, texts: list[str], T: int, training: Training) -> Tensor:
@@ -90,5 +111,5 @@ def encode(tokenizer: Tokenizer, texts: list[str], T: int, training: Training) -
     bare_ids = (tokenizer.encode(text, add_special_tokens=False).ids for text in texts)
     ids = torch.tensor([(training.front_ids + ids)[:T] for ids in bare_ids])
     if training.fixed_at:
-        ids[:, training.fixed_at - 1] = END_ID
+        ids[:, training.fixed_at - 1] = fixed_id(tokenizer, training)
     return ids

@@ -61,6 +61,8 @@ def measure_outcomes(recipe: Recipe, arch: Architecture, weights: Weights, ids: 
         each row spread its sum evenly; a mean over heads. For rows that sum to 1, this is alpha_1 above uniform
         attention.
     alpha_share: alpha of rows divided by their sums (the proxy).
+    first_layer: the first layer, from 0, with a head whose alpha exceeds 0.3; None without one.
+    alpha_bias, sink_bias_EPS: mean alpha_* of a bias key over heads, and its Sink_*; only with a bias key.
     """
     tokens = [k - 1 for k in recipe.sink_tokens]
     trace = forward(arch, weights, ids)
@@ -86,6 +88,12 @@ def measure_outcomes(recipe: Recipe, arch: Architecture, weights: Weights, ids: 
     for eps in EPS:
         sinks = metrics.sink(metrics.alpha(share, arch.mask.kind), eps)
         values[f"sink_{eps}"] = sinks[tokens].sum().item()
+    passing_layers = (alphas.mean(0) > metrics.EPS).any(-1).nonzero()
+    values["first_layer"] = passing_layers[0].item() if len(passing_layers) else None
+    if trace.att_bias is not None:
+        bias_alphas = metrics.alpha_bias(trace.att_bias)
+        values["alpha_bias"] = bias_alphas.mean().item()
+        values |= {f"sink_bias_{eps}": metrics.sink(bias_alphas, eps).item() for eps in EPS}
     if arch.mask.kind == "causal" and tokens == [0]:
         values["eviction"] = eviction_cost(arch, weights, longer_ids)
     rounded_values = {name: None if x is None else round(x, 4) for name, x in values.items()}

@@ -32,6 +32,7 @@ REPLACED_BASELINES = {"short": "softmax"}  # baselines with fewer steps, and wha
 
 B_PREFIX = "b-"
 B_RATE = 1e-3  # seeds differ least at this rate; recipes that change the learning rate keep theirs
+B_OWN_RATES = ("muon-triple",)  # these keep their rate although it is the default of the zoo
 B_STEPS = 3000
 B_MEAN_STEPS = (2400, 2600, 2800, 3000)  # steps over which outcomes are averaged
 # Assumed seconds per step if no run was measured: of a Zen 5 with the library of models/README.md, and of an older
@@ -40,7 +41,9 @@ STEP_SECONDS = (0.13, 0.4)
 B_BASELINE = LONG_PREFIX + "lr-1e-3"
 B_BASELINE_SEEDS = (1, 2, 3, 4, 5, 6, 7, 8)
 # The paper compares these recipes with a run without a fixed token.
-B_OTHER_BASELINES = dict.fromkeys(("fixed-first", "fixed-second", "fixed-third", "random-first"), "no-bos")
+B_OTHER_BASELINES = dict.fromkeys(("fixed-first", "fixed-second", "fixed-third", "random-first",
+                                   "fixed-word-first", "fixed-word-second"), "no-bos") | {
+                                       "diffusion-alone": "diffusion"}
 # For these recipes, runs of protocol A serve, up to step B_STEPS, as the runs of protocol B.
 B_RUNS_OF_A = {"softmax": B_BASELINE, "sigmoid": LONG_PREFIX + "sigmoid-lr-1e-3"}
 B_FIRST_SEEDS, B_SECOND_SEEDS = 3, (1, 2, 3, 4, 5)
@@ -55,6 +58,10 @@ class Row:
 
 MAP_OPERATIONS = ("sigmoid", "key-bias", "gated", "no-bos")
 MAP_DECAYS = ("decay-0-matrices", "decay-small", "decay-0.3")  # the baseline, 1.0, is the fourth
+_CONTEXTS = ("context-512", "context-1024")
+CONTEXT_RECIPES = (
+    *_CONTEXTS, *(f"no-bos+{id}" for id in _CONTEXTS), "one-document", "no-bos+one-document",
+    *(f"one-document+{id}" for id in _CONTEXTS), *(f"no-bos+one-document+{id}" for id in _CONTEXTS))
 SIZE_RECIPES = ("small", "large")  # 0.52 and 5.05 million parameters; the baseline has 1.45
 B_ROWS = (
     Row("the baseline and its sigmoid twin", ("softmax", "sigmoid")),
@@ -84,6 +91,11 @@ B_ROWS = (
         "little-text-noise", "batch-half", "batch-double", "key-bias-shared", "key-value-bias-shared",
         "key-bias-dimensions-1", "key-bias-dimensions-8", "heads-2", "embedding-decay-1", "experts",
         "diffusion", "muon", "sgd")),
+    Row("whether the place makes the sink, or the token there", ("fixed-word-first", "fixed-word-second")),
+    Row("whether longer sequences, or documents, bring a sink without a start token", CONTEXT_RECIPES,
+        second_look=False),
+    Row("mechanisms", ("alibi-half", "alibi-quarter", "diffusion-alone", "muon-third", "muon-triple"),
+        second_look=False),
 )
 B_ORDER = tuple(id for row in B_ROWS for id in row.recipes)
 
@@ -117,7 +129,7 @@ def decisive_recipe(recipe: Recipe) -> Recipe:
         baseline=B_BASELINE if base is None else B_PREFIX + base,
         training=dataclasses.replace(
             recipe.training, steps=STEPS,
-            learning_rate=B_RATE if rate == Training().learning_rate else rate))
+            learning_rate=B_RATE if rate == Training().learning_rate and recipe.id not in B_OWN_RATES else rate))
 
 
 def decisive_runs() -> dict[str, Recipe]:

@@ -9,6 +9,7 @@ import difflib
 import tomllib
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, fields
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +76,9 @@ class Training:
     optimizer: str = "adamw"
     replaced: float = 0.0  # share of the input tokens, not of the targets, that are replaced at random
     random_first: bool = False
-    fixed_at: int = 0  # puts <|endoftext|> at this position of every sequence, counted from 1
+    fixed_at: int = 0  # puts `fixed_token` at this position of every sequence, counted from 1
+    fixed_token: str = END  # as the tokenizer writes it: "Ġthe" is " the"
+    one_document: bool = False  # every sequence lies inside one document
     bias_value: float | None = None  # the value of a bias key is [bias_value, 0, ..., 0], untrained
     bias_dimensions: int | None = None  # trained dimensions of a bias key, the others are 0
     tokens: int | None = None  # number of different tokens of text to train on; None for all
@@ -140,7 +143,7 @@ def _read_contents(path: Path) -> dict[str, Any]:
     _refuse_unknown_names(path.name, contents, [option.name for option in fields(Recipe) if option.name != "id"])
     _refuse_unknown_names(path.name, training, [option.name for option in fields(Training)])
     _check_choices(path.name, contents | training, CHOICES)
-    _refuse_unknown_names(path.name, variant, (*ARCHITECTURE, "attention", "mask", "mask_token"))
+    _refuse_unknown_names(path.name, variant, (*ARCHITECTURE, "attention", "mask", "mask_token", "alibi_scale"))
     _check_choices(path.name, variant, ARCHITECTURE)
     _check_choices(path.name, variant.get("mask", {}), MASKS)
     return contents
@@ -161,18 +164,21 @@ def read_recipe(path: Path) -> Recipe:
     return _build_recipe(path.stem, _read_contents(path))
 
 
-def combine_recipes(factor: str, other: str) -> Recipe:
-    """Returns the recipe FACTOR+OTHER, which applies the changes of `factor` to `other`, its baseline. No paper has a
-    figure for it."""
-    factor_contents, base_contents = (_read_contents(RECIPES / f"{id}.toml") for id in (factor, other))
-    config = base_contents["config"] | factor_contents["config"]
-    variant = base_contents["config"].get("sinkscope", {}) | factor_contents["config"].get("sinkscope", {})
-    return _build_recipe(f"{factor}+{other}", {
-        "title": f"{factor_contents['title']}, {base_contents['title']}",
-        "what": f"{factor_contents['what']} {base_contents['what']}",
-        "factor": factor_contents["factor"], "baseline": other,
-        "config": config | ({"sinkscope": variant} if variant else {}),
-        "training": base_contents["training"] | factor_contents["training"]})
+def _combine_contents(factor: dict[str, Any], base: dict[str, Any]) -> dict[str, Any]:
+    variant = base["config"].get("sinkscope", {}) | factor["config"].get("sinkscope", {})
+    return {"title": f"{factor['title']}, {base['title']}", "what": f"{factor['what']} {base['what']}",
+            "factor": factor["factor"],
+            "config": base["config"] | factor["config"] | ({"sinkscope": variant} if variant else {}),
+            "training": base["training"] | factor["training"]}
+
+
+def combine_recipes(factor: str, *others: str) -> Recipe:
+    """Returns the recipe FACTOR+OTHERS, which applies the changes of `factor` to its baseline, a recipe or a combined
+    one. No paper has a figure for it."""
+    contents = [_read_contents(RECIPES / f"{id}.toml") for id in (factor, *others)]
+    return _build_recipe("+".join([factor, *others]), reduce(
+        lambda base, next_factor: _combine_contents(next_factor, base), reversed(contents)) | {
+            "baseline": "+".join(others)})
 
 
 def recipes() -> dict[str, Recipe]:

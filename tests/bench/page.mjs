@@ -1,156 +1,242 @@
+/** Measurements of the built page (npm --prefix web run build) and of the package in Chromium. */
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readFile, readdir } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import { extname, join, normalize, resolve } from 'node:path';
+import { gzipSync } from 'node:zlib';
+import { CHROMIUM, TYPES, chromium, pageRoot, root } from '../browser/stage.mjs';
+import { openHub } from '../hub/server.mjs';
+import { randomFile } from './peers/gguf.mjs';
+
+const VIEWPORT = { width: 1280, height: 800 };
+
 /**
- * Measures what the page costs in Chromium: the work of the main thread for a key, a hovered cell and a step of the
- * slider, the longest task of each, bytes and requests until the first sink, and when the sink is drawn.
- * Work is processor time; results in seconds need an otherwise idle machine.
- *
- *     npm --prefix web run build && node tests/bench/page.mjs
- *     SINKSCOPE_PAGE=FOLDER  another build
- *     SINKSCOPE_REQUESTS=1   what is fetched to the first sink
- *
- * Bytes are counted after gzip.
+ * Serves the built page as GitHub Pages does: text, JSON and WebAssembly are compressed, weights are not, and a browser
+ * may keep files for ten minutes. `served` lists what was sent.
  */
-import { CHROMIUM, chromium } from '../browser/stage.mjs';
-import { median } from './peers/table.mjs';
-import { serveZipped, table } from './zipped.mjs';
-
-const { served, address, close } = await serveZipped();
-const browser = await chromium.launch(CHROMIUM);
-
-const open = async (hash = '', before = async () => {}) => {
-  const context = await browser.newContext({
-    viewport: { width: 1280, height: 800 },
-    serviceWorkers: 'block',
+async function servePage() {
+  const zipped = new Map();
+  const served = [];
+  const server = createServer(async ({ url }, response) => {
+    const path = normalize(decodeURIComponent(new URL(url, 'http://x').pathname));
+    const file = join(pageRoot, path.endsWith('/') ? `${path}index.html` : path);
+    const type = TYPES[extname(file)];
+    try {
+      if (!zipped.has(file)) {
+        const content = await readFile(file);
+        zipped.set(file, type ? gzipSync(content) : content);
+      }
+      const bytes = zipped.get(file);
+      served.push({ path, bytes: bytes.length, at: Date.now() });
+      response.writeHead(200, {
+        ...{ 'content-type': type ?? 'application/octet-stream', 'cache-control': 'max-age=600' },
+        ...(type ? { 'content-encoding': 'gzip' } : {}),
+      });
+      response.end(bytes);
+    } catch {
+      response.writeHead(404).end();
+    }
   });
-  const page = await context.newPage();
-  await before(await context.newCDPSession(page));
-  await page.goto(address + hash, { waitUntil: 'commit' });
-  await page.waitForFunction(() => performance.getEntriesByName('first-sink').length);
-  return { page, context };
-};
-const firstSink = (page) =>
-  page.evaluate(() => performance.getEntriesByName('first-sink')[0].startTime);
-const settle = async (page) => {
-  await page.waitForFunction(() => document.body.dataset.busy === undefined);
-  await page.waitForTimeout(120);
-};
+  await new Promise((done) => server.listen(0, '127.0.0.1', done));
+  const address = `http://127.0.0.1:${server.address().port}/`;
+  return { served, address, close: () => server.close() };
+}
 
-/**
- * Measures the tasks of the page's main thread in milliseconds of processor time, which other processes do not affect.
- * `each`: all tasks, by act; `longest`: the longest task; `workers`: the tasks of its workers, by act.
- */
-async function costOf({ page }, count, action) {
-  await settle(page);
+const bytesOf = (files) => files.reduce((sum, { bytes }) => sum + bytes, 0);
+const megabytes = (files) => `${(bytesOf(files) / 1e6).toFixed(2)} MB in ${files.length}`;
+
+async function openSink(context, address) {
+  const page = await context.newPage();
+  await page.goto(address, { waitUntil: 'commit' });
+  await page.waitForFunction(() => performance.getEntriesByName('first-sink').length);
+  const [start, sink] = await page.evaluate(() => [
+    performance.timeOrigin,
+    performance.getEntriesByName('first-sink')[0].startTime,
+  ]);
+  return { page, start, sink };
+}
+
+/** A first visit, service worker included: until the first sink; 20 seconds later; with the exact weights. */
+export async function* visit() {
+  const { served, address, close } = await servePage();
+  const browser = await chromium.launch(CHROMIUM);
+  const context = await browser.newContext({ viewport: VIEWPORT });
+  const { page, start, sink } = await openSink(context, address);
+  const first = served.filter(({ at }) => at <= start + sink);
+  await page.waitForTimeout(20_000);
+  const before = [...served];
+  const refined = page.waitForResponse(/refinement/);
+  // The button lies in a part of the page that is closed at first.
+  await page
+    .locator('.facts button', { hasText: /^Use exact weights/ })
+    .evaluate((button) => button.click());
+  await refined;
+  await page.waitForFunction(() => document.body.dataset.busy === undefined);
+  const twice = served.filter(({ path }, i) => served.findIndex((s) => s.path === path) < i);
+  console.log(`to the first sink ${megabytes(first)}; in 20 s ${megabytes(before)}`);
+  console.log(`with exact weights ${megabytes(served)}; sent twice ${megabytes(twice)}`);
+  await context.close();
+  const work = (conditions) => async () => {
+    const fresh = await browser.newContext({ viewport: VIEWPORT, serviceWorkers: 'block' });
+    if (conditions)
+      fresh.on('page', async (opened) => {
+        const devtools = await fresh.newCDPSession(opened);
+        await devtools.send('Network.emulateNetworkConditions', conditions);
+      });
+    const { sink: ms } = await openSink(fresh, address);
+    await fresh.close();
+    return ms;
+  };
+  const rate = 10e6 / 8;
+  const line = { offline: false, latency: 20, downloadThroughput: rate, uploadThroughput: rate };
+  const subjects = [
+    { name: 'on localhost', work: work() },
+    { name: 'at 10 Mbit/s', work: work(line) },
+  ];
+  yield { title: 'first sink after navigation', subjects };
+  await browser.close();
+  close();
+}
+
+/** Processor time of the main thread, which other programs do not affect, for each of `count` acts. */
+async function mainThread(browser, page, count, act) {
+  const settle = () => page.waitForFunction(() => document.body.dataset.busy === undefined);
+  await settle();
   await browser.startTracing(page, { categories: ['toplevel', '__metadata'] });
-  for (let i = 0; i < count; i++) await action(i);
-  await settle(page);
+  for (let i = 0; i < count; i++) await act(i);
+  await settle();
   const { traceEvents } = JSON.parse((await browser.stopTracing()).toString());
   const threadOf = ({ pid, tid }) => `${pid} ${tid}`;
-  const tasksOf = (thread) => {
-    const threads = new Set(
-      traceEvents
-        .filter(({ name, args }) => name === 'thread_name' && args.name === thread)
-        .map(threadOf),
-    );
-    return traceEvents
-      .filter((event) => /RunTask$/.test(event.name) && threads.has(threadOf(event)))
-      .filter(({ name }, _, names) => name === names[0].name)
-      .map(({ tdur = 0 }) => tdur / 1000);
-  };
-  const tasks = tasksOf('CrRendererMain');
-  if (!tasks.length) throw new Error('the trace has no tasks of the main thread');
-  const millisecondsEach = (all) => all.reduce((a, b) => a + b, 0) / count;
-  const workers = millisecondsEach(tasksOf('DedicatedWorker thread'));
-  return { each: millisecondsEach(tasks), longest: Math.max(...tasks), workers };
+  const isMain = ({ name, args }) => name === 'thread_name' && args.name === 'CrRendererMain';
+  const threads = new Set(traceEvents.filter(isMain).map(threadOf));
+  const isTask = (event) => /RunTask$/.test(event.name) && threads.has(threadOf(event));
+  const tasks = traceEvents.filter(isTask);
+  // Tasks of two names nest, and the outer name comes first.
+  const outer = tasks.filter(({ name }) => name === tasks[0].name);
+  return outer.reduce((sum, { tdur = 0 }) => sum + tdur / 1000, 0) / count;
 }
 
-const { row, print } = table();
-
-// The first visit only fills the cache of the server.
-const times = [];
-let first;
-for (let i = 0; i < 6; i++) {
-  served.length = 0;
-  const { page, context } = await open();
-  const time = await firstSink(page);
-  const sinkTime = time + (await page.evaluate(() => performance.timeOrigin));
-  if (i) times.push(time);
-  first ??= served.filter(({ at }) => at <= sinkTime);
-  await context.close();
-}
-const bytes = first.reduce((sum, file) => sum + file.bytes, 0);
-row('bytes (gzip) to the first sink', (bytes / 1e6).toFixed(2), 'MB', 1.4);
-row('requests to the first sink', first.length, '', 10);
-row('first sink on localhost, median of 5', (median(times) / 1000).toFixed(2), 's', 0.6);
-const slow = [];
-for (let i = 0; i < 3; i++) {
-  const { page, context } = await open('', async (devtools) => {
-    await devtools.send('Network.enable');
-    const line = (10e6 / 8) | 0;
-    await devtools.send('Network.emulateNetworkConditions', {
-      offline: false,
-      latency: 20,
-      downloadThroughput: line,
-      uploadThroughput: line,
-    });
-  });
-  slow.push(await firstSink(page));
-  await context.close();
-}
-row('first sink at 10 Mbit/s, median of 3', (median(slow) / 1000).toFixed(2), 's', 2.5);
-
-for (const room of ['start', 'explore']) {
-  const visit = await open(`#room=${room}`);
-  const { page } = visit;
-  await settle(page);
-  await page.click('textarea');
-  await page.keyboard.press('End');
-  const typed = await costOf(visit, 20, async (i) => {
-    await page.keyboard.type('once more '[i % 10]);
-    await page.waitForTimeout(120);
-  });
-  row(`${room}: main thread, a key`, typed.each.toFixed(1), 'ms', 30);
-  row(`${room}: workers, a key`, typed.workers.toFixed(1), 'ms', 12);
-  row(`${room}: longest task while typing`, typed.longest.toFixed(0), 'ms', 50);
-  const box = await page.locator('[data-view="attention"] .heatmap').first().boundingBox();
-  const hovered = await costOf(visit, 40, async (i) => {
-    await page.mouse.move(box.x + 6 + 4 * i, box.y + box.height - 8 - 3 * i);
-    await page.waitForTimeout(25);
-  });
-  row(`${room}: main thread, a hovered cell`, hovered.each.toFixed(1), 'ms', 8);
-  row(`${room}: longest task while hovering`, hovered.longest.toFixed(0), 'ms', 50);
-  await visit.context.close();
-}
-{
-  const visit = await open('#room=training');
-  await visit.page.waitForSelector('.walk input');
-  await settle(visit.page);
-  await visit.page.locator('.walk input').focus();
-  // A first pass fetches and decodes all steps, so that the measured pass only draws.
-  for (let i = 0; i < 8; i++) {
-    await visit.page.keyboard.press('ArrowLeft');
-    await settle(visit.page);
+export async function* keys() {
+  const { address, close } = await servePage();
+  const browser = await chromium.launch(CHROMIUM);
+  const context = await browser.newContext({ viewport: VIEWPORT, serviceWorkers: 'block' });
+  for (const room of ['start', 'explore']) {
+    const { page } = await openSink(context, `${address}#room=${room}`);
+    await page.click('textarea');
+    await page.keyboard.press('End');
+    const type = (i) => page.keyboard.type('once more '[i % 10], { delay: 120 });
+    const box = await page.locator('[data-view="attention"] .heatmap').first().boundingBox();
+    const hover = async (i) => {
+      await page.mouse.move(box.x + 6 + 4 * i, box.y + box.height - 8 - 3 * i);
+      await page.waitForTimeout(25);
+    };
+    const subjects = [
+      { name: 'a key', work: () => mainThread(browser, page, 20, type) },
+      { name: 'a hovered cell', work: () => mainThread(browser, page, 40, hover) },
+    ];
+    yield { title: `${room}: main thread`, subjects };
+    await page.close();
   }
-  const walked = await costOf(visit, 8, async () => {
-    await visit.page.keyboard.press('ArrowRight');
-    await visit.page.waitForTimeout(250);
-  });
-  row('training: main thread, a step of the slider', walked.each.toFixed(1), 'ms', 50);
-  row('training: longest task while dragging', walked.longest.toFixed(0), 'ms', 50);
-  await visit.context.close();
+  await browser.close();
+  close();
 }
-{
-  const visit = await open('#room=explore');
-  await settle(visit.page);
-  await visit.page.locator('summary', { hasText: 'Generate text' }).click();
-  const generationCost = await costOf(visit, 1, async () => {
-    await visit.page.getByRole('button', { name: 'Generate 16 tokens' }).click();
-    await visit.page.waitForFunction(() => document.querySelectorAll('.chip.made').length >= 16);
+
+/** Milliseconds from navigation to the first `count` figures of a page. */
+async function drawnAfter(browser, address, count) {
+  const context = await browser.newContext({ viewport: VIEWPORT, serviceWorkers: 'block' });
+  const page = await context.newPage();
+  await page.addInitScript(() => {
+    globalThis.drawn = [];
+    addEventListener('run', () => globalThis.drawn.push(performance.now()));
+    // The first figure of a lesson may be below the fold, so the page scrolls to it at once.
+    addEventListener('DOMContentLoaded', () =>
+      document.querySelector('sink-scope').scrollIntoView(),
+    );
   });
-  row('explore: longest task while generating', generationCost.longest.toFixed(0), 'ms', 50);
+  await page.goto(address, { waitUntil: 'commit' });
+  await page.waitForFunction((wanted) => globalThis.drawn.length >= wanted, count);
+  const ms = await page.evaluate((wanted) => globalThis.drawn[wanted - 1], count);
+  await context.close();
+  return ms;
 }
-await browser.close();
-close();
-if (process.env.SINKSCOPE_REQUESTS)
-  for (const { path, bytes: size } of first) console.log(`${size} ${path}`);
-print();
-process.exit(0);
+
+export async function* embeds() {
+  const { address, close } = await servePage();
+  const browser = await chromium.launch(CHROMIUM);
+  const five = `${address}examples/five.html`;
+  const after = (url, count) => () => drawnAfter(browser, url, count);
+  const learn = (await readdir(join(pageRoot, 'learn'))).filter((name) => /^\d/.test(name)).sort();
+  yield {
+    title: 'figures after navigation',
+    subjects: [
+      { name: 'the first of five embeds', work: after(five, 1) },
+      { name: 'all five', work: after(five, 5) },
+      ...learn.map((name) => ({ name, work: after(`${address}learn/${name}/index.html`, 1) })),
+    ],
+  };
+  await browser.close();
+  close();
+}
+
+/** Opens the model each time in a new engine, as each visit does. */
+const CACHED_PAGE = `
+import { createEngine } from 'sinkscope';
+globalThis.open = async (weights) => {
+  const engine = await createEngine({ base: new URL('engine/', document.baseURI), workers: 1 });
+  const start = performance.now();
+  await engine.open({ weights: { ...weights, cache: true } });
+  const ms = performance.now() - start;
+  await engine.close();
+  return ms;
+};
+`;
+
+/** Builds a page that only runs the npm package, by Vite, and serves it with the binaries in engine/. */
+async function servePackagePage(folder, script, binaries) {
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(join(folder, 'main.js'), script);
+  const icon = '<link rel="icon" href="data:,">';
+  const html = `<!doctype html><title>bench</title>${icon}<script type="module" src="./main.js"></script>`;
+  writeFileSync(join(folder, 'index.html'), html);
+  const vite = await import(join(root, 'web/node_modules/vite/dist/node/index.js'));
+  await vite.build({
+    ...{ root: folder, configFile: false, logLevel: 'error', base: './' },
+    resolve: { alias: { sinkscope: join(root, 'wasm/index.ts') } },
+    ...{ worker: { format: 'es' }, build: { target: 'es2022' } },
+  });
+  const server = createServer(({ url }, response) => {
+    const path = url === '/' ? '/index.html' : new URL(url, 'http://x').pathname;
+    const isEngine = path.startsWith('/engine/');
+    const file = isEngine ? join(binaries, path.slice(8)) : join(folder, 'dist', path);
+    const found = existsSync(file);
+    response.writeHead(found ? 200 : 404, { 'content-type': TYPES[extname(file)] ?? '' });
+    response.end(found ? readFileSync(file) : undefined);
+  });
+  await new Promise((done) => server.listen(0, '127.0.0.1', done));
+  return { address: `http://127.0.0.1:${server.address().port}/`, close: () => server.close() };
+}
+
+/** A GPT-2 of random weights that an earlier visit keeps on the disk: a private window would keep it in memory. */
+export async function* cached({ binaries }) {
+  const folder = resolve('.build/bench/cached');
+  rmSync(folder, { recursive: true, force: true });
+  const { address, close } = await servePackagePage(folder, CACHED_PAGE, resolve(binaries[0]));
+  const hub = await openHub();
+  const NAME = 'sinkscope/quantized';
+  const content = Buffer.from(randomFile('gpt2', 'f32'));
+  hub.repository(NAME).revisions.main.files['model.gguf'] = content;
+  const url = `${hub.endpoint}/${NAME}/resolve/main/model.gguf`;
+  const weights = { url, version: 'main', id: NAME, bytes: content.length };
+  const browser = await chromium.launchPersistentContext(join(folder, 'profile'), CHROMIUM);
+  const page = await browser.newPage();
+  await page.goto(address);
+  await page.waitForFunction(() => globalThis.open);
+  const openModel = () => page.evaluate((from) => globalThis.open(from), weights);
+  console.log(`from the hub of this machine: ${(await openModel()).toFixed(0)} ms`);
+  const requests = hub.log.length;
+  yield { title: 'opening GPT-2 F32', subjects: [{ name: 'from the cache', work: openModel }] };
+  if (hub.log.length > requests) throw new Error('expected a cached file, found a request');
+  await browser.close();
+  close();
+  rmSync(folder, { recursive: true, force: true });
+}

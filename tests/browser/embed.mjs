@@ -336,7 +336,7 @@ export const embed = {
     assert.equal(viewCount, 5);
     await page.screenshot({ path: `${pictures}/embed-five.png`, fullPage: true });
     assert.deepEqual(page.troubles, []);
-    // tests/bench/figures.mjs checks the bounds of 1 s and 2 s, which need an idle machine.
+    // `tests/bench/run.mjs embeds` measures the seconds, which need an idle machine.
     assert.ok(at[4] < 60_000, at.join(' '));
     return `${at.join(', ')} ms`;
   },

@@ -135,7 +135,7 @@ export const offline = {
       await waitUntilCached(page, 'softmax/preview.gz', 'sigmoid/preview.gz');
       const cachedEarly = await cachedAddresses(
         page,
-        /refinement|recordings\/|\.(lab|int8|relaxed)\.|assets\/\d-|picture/,
+        /refinement|recordings\/|\.lab\.|assets\/\d-|picture/,
       );
       assert.deepEqual(cachedEarly, [], 'what few readers ask for is fetched on demand');
       await loadExactWeights(page, host.address);

@@ -1,8 +1,7 @@
 /** Tests the rooms as a reader uses them: looking, pointing, typing, choosing and following links. */
 import assert from 'node:assert/strict';
 import { exec } from 'node:child_process';
-import { readFile, readdir, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { readFile, writeFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import { createEngine, fieldsFor, judge, openTokenizer } from '../../wasm/index.ts';
 import {
@@ -12,7 +11,6 @@ import {
   everyTab,
   inAllSizes,
   openSection,
-  pageRoot,
   pauseAtStep,
   pictures,
   root,
@@ -1049,7 +1047,7 @@ const commands = {
   async 'the command next to a number prints that number, for texts, passages, checkpoints, edits and tokens'(
     stage,
   ) {
-    const subjects = 'softmax,softmax@1000,sigmoid~hide_key(0),softmax~int8';
+    const subjects = 'softmax,softmax@1000,sigmoid~hide_key(0)';
     const cases = [
       `shown=${subjects}&prompt=${encodeURIComponent("The king's “old” dog & $HOME sat; then it ran over the hill. ".repeat(2))}`,
       `shown=${subjects}&input=heldout&n=5&T=48&first=none`,
@@ -1120,107 +1118,6 @@ const commands = {
       assert.deepEqual(page.troubles, []);
       await page.context().close();
     }
-  },
-};
-
-const eight = {
-  async 'approximate arithmetics can be selected, are marked on figures, and leave exact numbers unchanged'(
-    stage,
-  ) {
-    const page = await stage.open('room=compare&shown=softmax');
-    await settled(page);
-    const rowOf = (subject) => page.locator(`.metrics tr[data-subject="${subject}"]`);
-    await rowOf('softmax').waitFor();
-    const exactRow = await rowOf('softmax').textContent();
-    await page.getByRole('button', { name: '+ add' }).click();
-    await page.getByRole('button', { name: 'Add in 8 bits' }).click();
-    await page.getByRole('button', { name: 'Add with relaxed floats' }).click();
-    await page.getByRole('button', { name: 'Done' }).click();
-    await rowOf('softmax~int8').waitFor();
-    await rowOf('softmax~relaxed').waitFor();
-    await settled(page);
-    assert.match(decodeURIComponent(page.url()), /shown=softmax,softmax~int8,softmax~relaxed/);
-    const int8Row = await rowOf('softmax~int8').textContent();
-    assert.match(int8Row, /Softmax model in 8 bits \(int8\)\s+APPROXIMATE 1 prompt/);
-    const numbersOf = (row) => row.split(/prompts?/)[1];
-    assert.notEqual(numbersOf(int8Row), numbersOf(exactRow));
-    assert.equal(await rowOf('softmax').textContent(), exactRow);
-    const relaxedRow = await rowOf('softmax~relaxed').textContent();
-    assert.match(relaxedRow, /Softmax model with relaxed floats\s+RELAXED 1 prompt/);
-    assert.equal(numbersOf(relaxedRow), numbersOf(exactRow), 'other last digits only');
-    const badge = (subject) => page.locator(`.cell[data-subject="${subject}"] .badge`).first();
-    assert.equal(await badge('softmax~int8').textContent(), 'APPROXIMATE');
-    assert.equal(await badge('softmax~relaxed').textContent(), 'RELAXED');
-    assert.match(await text(page, '#version'), /relaxed floats and approximate in 8 bits where/);
-    assert.deepEqual(page.troubles, []);
-  },
-
-  async 'relaxed SIMD gives the bits of plain SIMD in eight bits, and in floats nearly, for any number of rows'(
-    stage,
-  ) {
-    const page = await stage.open('room=compare&shown=softmax');
-    const folder = join(pageRoot, 'engine');
-    const paths = await readdir(folder, { recursive: true });
-    const names = ['int8.relaxed', 'int8.simd', 'relaxed', 'simd'];
-    const binaries = names.map(
-      (name) => `engine/${paths.find((path) => path.endsWith(`sinkscope.${name}.wasm`))}`,
-    );
-    const golden = (name) => readFile(`${root}tests/golden/hf-llama-gqa/${name}`);
-    const [config, weights] = await Promise.all(['config.json', 'model.safetensors'].map(golden));
-    const engine = await createEngine({ worker: false });
-    const logits = engine.describe.fields.findIndex(({ name }) => name === 'logits');
-    await engine.close();
-    const inputs = { binaries, config: [...config], weights: [...weights], logits };
-    const [relaxed, simd, fused, exact] = await page.evaluate(
-      async ({ binaries, config, weights, logits }) => {
-        const logitsOf = async (file) => {
-          const bytes = await (await fetch(file)).arrayBuffer();
-          const { exports } = (await WebAssembly.instantiate(bytes)).instance;
-          exports._initialize();
-          const call = (name, ...args) => exports[`ss_wasm_${name}`](...args);
-          const store = (bytes) => {
-            const at = call('reserve', bytes.length);
-            new Uint8Array(exports.memory.buffer, at, bytes.length).set(bytes);
-            return at;
-          };
-          const words = (...list) => store(new Uint8Array(Uint32Array.from(list).buffer));
-          const files = words(store(weights), weights.length);
-          const model = call('open', store(config), config.length, files, 1);
-          const view = call('reserve', 48);
-          return Array.from({ length: 14 }, (_, i) => {
-            const tokens = Array.from({ length: i + 1 }, (_, t) => (t * 7 + i) % 60);
-            const run = call('start', model, 20, 1 << logits, 0, 0, 0, 0, 0);
-            call('extend', run, words(...tokens), tokens.length);
-            call('extend', run, words(3), 1);
-            call('field', run, logits, -1, -1, 0, -1, view);
-            const [at, , , T, V] = new Uint32Array(exports.memory.buffer, view, 5);
-            return [...new Uint32Array(exports.memory.buffer, at, T * V)];
-          });
-        };
-        return Promise.all(binaries.map(logitsOf));
-      },
-      inputs,
-    );
-    assert.equal(relaxed.length, 14);
-    assert.ok(new Set(relaxed[13]).size > 100);
-    assert.deepEqual(relaxed, simd);
-    fused.forEach((words, i) => {
-      const [a, b] = [words, exact[i]].map(
-        (list) => new Float32Array(Uint32Array.from(list).buffer),
-      );
-      const scale = b.reduce((most, x) => Math.max(most, Math.abs(x)), 1);
-      const largestError = b.reduce((most, x, j) => Math.max(most, Math.abs(x - a[j])), 0);
-      assert.ok(largestError <= 2e-5 * scale, `${i + 2} tokens: logits off by ${largestError}`);
-    });
-  },
-
-  async 'an edit of a weight is refused for eight-bit products'(stage) {
-    const hash = 'room=explore&shown=softmax~int8~scale_weight';
-    const page = await stage.open(hash, { waits: false });
-    await page
-      .getByText(/expected exact arithmetic/)
-      .first()
-      .waitFor();
   },
 };
 
@@ -1645,7 +1542,6 @@ export const rooms = {
   ...reading,
   ...comparing,
   ...commands,
-  ...eight,
   ...training,
   ...links,
   ...Object.assign(

@@ -1,54 +1,149 @@
 /**
- * Applies every edit of mutants.mjs, one at a time, and expects a unit test of its room to fail.
+ * Applies every edit of edits.jsonl, one at a time, and expects the test that its row names to fail. A row is
+ *
+ *     {"breaks": what breaks, "file": ..., "code": the code, "edited": the edited code, "test": path of the test}
+ *
+ * The code occurs exactly once in the file. Two kinds of edit do not belong here: those that change no number (a constant
+ * above what any file reaches), and those that only a sanitizer sees. The edits are applied in a copy of the tree.
  *
  *     node tests/mutate/run.mjs              all edits
- *     node tests/mutate/run.mjs sink ReLU    edits whose name or file contains “sink” or “ReLU”
- *     node tests/mutate/run.mjs --drawn 8    all edits, then 8 random ones, as fresh.mjs draws them
+ *     node tests/mutate/run.mjs sink ReLU    edits whose sentence or file contains “sink” or “ReLU”
+ *     node tests/mutate/run.mjs --copy       only the copy, for tests/mutate/fresh
  */
-import { existsSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { execFileSync, spawnSync } from 'node:child_process';
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
+import { basename, dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { parseArgs } from 'node:util';
-import { meetDrawn } from './fresh.mjs';
-import mutants from './mutants.mjs';
-import { roomNames, roomOf } from './rooms.mjs';
-import { each } from './work.mjs';
 
 process.chdir(fileURLToPath(new URL('../..', import.meta.url)));
-const { values, positionals: words } = parseArgs({
-  allowPositionals: true,
-  options: { drawn: { type: 'string' } },
-});
+const copy = resolve('.build/mutate');
+/** The first limit ends endless loops, the second waits. */
+const [PROCESSOR_SECONDS, WALL_SECONDS] = [300, 1200];
 
-let passed = 0;
-let failed = 0;
-/** @param {boolean} isKilled @param {string} line */
-function report(isKilled, line) {
-  if (isKilled) passed++;
-  else failed++;
-  console.log(line);
+/** Folders that git does not track and no edit touches. */
+const LINKED = '.build/tools .build/cjson .build/wasm wasm/node_modules web/node_modules'.split(
+  ' ',
+);
+
+/** @typedef {{ breaks: string, file: string, code: string, edited: string, test: string }} Edit */
+/** @type {Edit[]} */
+const edits = readFileSync('tests/mutate/edits.jsonl', 'utf8')
+  .trim()
+  .split('\n')
+  .map((line) => JSON.parse(line));
+
+/** Copies what changed since the last run, so that the compiler builds only that again. */
+function copyTree() {
+  const tracked = execFileSync('git', ['ls-files'], { encoding: 'utf8', maxBuffer: 2 ** 26 });
+  for (const path of tracked.trim().split('\n')) {
+    if (!existsSync(path)) continue;
+    const target = join(copy, path);
+    const { mtime, size } = statSync(path);
+    const old = existsSync(target) ? statSync(target) : undefined;
+    if (old?.size === size && old.mtimeMs === mtime.getTime()) continue;
+    mkdirSync(dirname(target), { recursive: true });
+    copyFileSync(path, target);
+    utimesSync(target, mtime, mtime);
+  }
+  mkdirSync('.build/cjson', { recursive: true });
+  mkdirSync(join(copy, '.build'), { recursive: true });
+  for (const folder of LINKED)
+    if (!existsSync(join(copy, folder))) symlinkSync(resolve(folder), join(copy, folder));
 }
 
-/** @param {import('./mutants.mjs').default[number]} mutant */
-async function applyMutant([name, path, code, edited, killers]) {
-  const room = roomNames.find((room) => path.startsWith(`${room}/`));
-  const file = room ? path : join('core', path);
+/**
+ * Runs a program in the copy and returns whether it succeeded.
+ * @param {string} folder @param {...string} command
+ */
+const succeeds = (folder, ...command) =>
+  spawnSync('/bin/sh', ['-c', `ulimit -t ${PROCESSOR_SECONDS} && exec "$0" "$@"`, ...command], {
+    cwd: join(copy, folder),
+    env: { ...process.env, PYTHONPATH: join(copy, 'models/record/src') },
+    stdio: 'ignore',
+    timeout: 1000 * WALL_SECONDS,
+    killSignal: 'SIGKILL',
+  }).status === 0;
+
+/**
+ * How a test is run, by the folder it lies in: whether the file compiles (and is built), and whether the test passes.
+ * @type {[RegExp, (file: string, test: string) => boolean, (test: string) => boolean][]}
+ */
+const RUNNERS = [
+  [
+    /^tests\/native\//,
+    (_, test) =>
+      succeeds('.', 'cmake', '--build', '.build/native', '--target', basename(test, '.c')),
+    (test) => succeeds('.', `.build/native/${basename(test, '.c')}`),
+  ],
+  [
+    /\.py$/,
+    (file) => succeeds('.', '.build/tools/bin/python', '-m', 'py_compile', file),
+    (test) => succeeds('.', '.build/tools/bin/python', '-m', 'pytest', '-q', '-x', test),
+  ],
+  [
+    /^tests\/wasm\//,
+    (file) => succeeds('.', process.execPath, '--check', file),
+    (test) => succeeds('wasm', process.execPath, '--test', '--test-force-exit', `../${test}`),
+  ],
+  [
+    /^web\/test\//,
+    (file) => succeeds('.', process.execPath, '--check', file),
+    (test) => succeeds('web', 'node_modules/.bin/vitest', 'run', test.replace('web/', '')),
+  ],
+];
+
+/** Tests that passed without an edit: one that always fails notices nothing. @type {Set<string>} */
+const sound = new Set();
+
+/** Says why an edit is no good; undefined if its test noticed it. @param {Edit} edit */
+function outcomeOf({ file, code, edited, test }) {
   const text = existsSync(file) ? readFileSync(file, 'utf8') : '';
   const times = text.split(code).length - 1;
-  if (times !== 1)
-    return report(false, `${name}: does not apply, its code occurs ${times} times in ${file}`);
-  const editedText = text.replace(code, () => edited);
-  const place = String(mutants.findIndex((row) => row[0] === name));
-  const { killerOf } = await roomOf(room ?? 'core');
-  const killer = await killerOf(file, editedText, `kept-${place}`, killers.split(' '));
-  if (killer === null) return report(false, `${name}: does not compile`);
-  report(killer !== undefined, `${name}: ${killer ? `killed by ${killer}` : 'ALIVE'}`);
+  if (times !== 1) return `does not apply: its code occurs ${times} times in ${file}`;
+  const runner = RUNNERS.find(([folder]) => folder.test(test));
+  if (!runner || !existsSync(test)) return `there is no test ${test}`;
+  const [, compiles, passes] = runner;
+  if (!sound.has(test) && !(compiles(file, test) && passes(test)))
+    return `${test} fails without an edit`;
+  sound.add(test);
+  writeFileSync(
+    join(copy, file),
+    text.replace(code, () => edited),
+  );
+  try {
+    if (!compiles(file, test)) return 'does not compile';
+    return passes(test) ? `not noticed by ${test}` : undefined;
+  } finally {
+    writeFileSync(join(copy, file), text);
+  }
 }
 
-const chosenMutants = mutants.filter(
-  ([name, file]) => !words.length || words.some((word) => `${name} ${file}`.includes(word)),
+const words = process.argv.slice(2);
+const chosen = edits.filter(
+  ({ breaks, file }) => !words.length || words.some((word) => `${breaks} ${file}`.includes(word)),
 );
-await each(chosenMutants, applyMutant);
-console.log(`${passed} passed, ${failed} failed`);
-if (values.drawn) await meetDrawn(Number(values.drawn), { isChecked: true });
+if (!chosen.length && words[0] !== '--copy') throw new Error(`no edit has ${words.join(' or ')}`);
+copyTree();
+const options = ['-DCMAKE_BUILD_TYPE=Release', '-DSINKSCOPE_SANITIZE=OFF'];
+if (
+  chosen.some(({ file }) => file.endsWith('.c')) &&
+  !succeeds('.', 'cmake', '-B.build/native', ...options)
+)
+  throw new Error('cmake fails');
+let failed = 0;
+for (const edit of chosen) {
+  const failure = outcomeOf(edit);
+  if (failure) failed++;
+  console.log(`${edit.breaks}: ${failure ?? `noticed by ${edit.test}`}`);
+}
+console.log(`${chosen.length - failed} passed, ${failed} failed`);
 process.exitCode = failed ? 1 : 0;

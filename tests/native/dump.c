@@ -1,5 +1,5 @@
 /*
- * dump [-8] MODEL_FOLDER OUT_FILE [-e NAME:key=value,key=value]... TOKEN...
+ * dump MODEL_FOLDER OUT_FILE [-e NAME:key=value,key=value]... TOKEN...
  *
  * Runs tokens through a model and writes every recorded field, then every metric, as raw
  * little-endian numbers one after the other. A metric of one head is measured in the last head of
@@ -41,10 +41,8 @@ static void dump_metric(const ss_trace *trace, const ss_trace *base, const char 
 }
 
 int main(int argc, char **argv) {
-    bool use_int8 = argc > 1 && !strcmp(argv[1], "-8");
-    argc -= use_int8, argv += use_int8;
     if (argc < 4) {
-        printf("usage: dump [-8] MODEL_FOLDER OUT_FILE [-e EDIT]... TOKEN...\n");
+        printf("usage: dump MODEL_FOLDER OUT_FILE [-e EDIT]... TOKEN...\n");
         return 2;
     }
     int first = 3, edits_n = 0, metrics;
@@ -56,7 +54,6 @@ int main(int argc, char **argv) {
     for (int t = 0; tokens && t < T; t++) tokens[t] = (int32_t)strtol(argv[first + t], NULL, 10);
 
     opened_model model = open_model(argv[1]);
-    void *panels = use_int8 ? keep_int8(&model.model) : NULL;
     opened_run run = run_tokens(&model.model, tokens, T, edits, edits_n);
     opened_run baseline = run_tokens(&model.model, tokens, T, NULL, 0);
     FILE *out = fopen(argv[2], "wb");
@@ -69,7 +66,6 @@ int main(int argc, char **argv) {
     fclose(out);
     close_run(&baseline);
     close_run(&run);
-    free(panels);
     close_model(&model);
     free(tokens);
     return 0;

@@ -132,19 +132,6 @@ static inline opened_model open_model(const char *folder) {
     return opened;
 }
 
-/* Converts the large matrices to 8 bits; returns a block that the caller frees after the model. */
-static inline void *keep_int8(ss_model *model) {
-    ss_arena counting_arena = ss_arena_measure();
-    ss_model_keep_int8(model, &counting_arena, NULL);
-    ss_arena arena = arena_of(counting_arena.used);
-    float *work = malloc(ss_matrix_work(0, model->widest, 1) * sizeof *work);
-    if (!work) exit(2);
-    ss_model_keep_int8(model, &arena, work);
-    free(work);
-    if (arena.full || arena.used != counting_arena.used) exit(2);
-    return arena.block;
-}
-
 static inline void close_model(opened_model *opened) {
     close_file(&opened->weights);
     free(opened->arena.block);

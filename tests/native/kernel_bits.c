@@ -6,7 +6,6 @@
  * excluded, since its payload depends on the machine.
  */
 #include "math/fixed.h"
-#include "math/int8.h"
 #include "math/kernels.h"
 #include "math/scalar.h"
 
@@ -50,8 +49,6 @@ typedef struct kernel_set {
     void (*times_fixed)(SS_TIMES_FIXED_ARGS);
     void (*spread_fixed)(SS_SPREAD_FIXED_ARGS);
     void (*tile_times_fixed)(SS_TILE_TIMES_FIXED_ARGS);
-    void (*tile8)(SS_TILE8_ARGS);
-    void (*times8)(SS_TIMES8_ARGS);
 } kernel_set;
 
 /* Set 0 has the functions that the core calls, set 1 the reference. */
@@ -66,8 +63,7 @@ static const kernel_set sets[] = {
      ss_rmsnorm,       ss_layernorm,    ss_silu_mul,
      ss_gelu,          ss_gelu_erf,     ss_relu,
      ss_multiply,      ss_rotate,       ss_fixed_row,
-     ss_times_fixed,   ss_spread_fixed, ss_tile_times_fixed,
-     ss_tile8,         ss_times8},
+     ss_times_fixed,   ss_spread_fixed, ss_tile_times_fixed},
     {ss_matmul_ref,        ss_tile_ref,         ss_times_rows_ref,
      ss_times_columns_ref, ss_times_groups_ref, ss_spread_groups_ref,
      ss_interleave_ref,    ss_spread_pairs_ref, ss_exp_ref,
@@ -78,8 +74,7 @@ static const kernel_set sets[] = {
      ss_rmsnorm_ref,       ss_layernorm_ref,    ss_silu_mul_ref,
      ss_gelu_ref,          ss_gelu_erf_ref,     ss_relu_ref,
      ss_multiply_ref,      ss_rotate_ref,       ss_fixed_row_ref,
-     ss_times_fixed_ref,   ss_spread_fixed_ref, ss_tile_times_fixed_ref,
-     ss_tile8_ref,         ss_times8_ref},
+     ss_times_fixed_ref,   ss_spread_fixed_ref, ss_tile_times_fixed_ref},
 };
 
 static uint32_t seed;
@@ -332,30 +327,6 @@ static void fold_rotate(const kernel_set *set, size_t n, size_t start) {
     fold_result(out, 2 * n + start, 0.0f);
 }
 
-/* Hashes 8-bit products. ss_int8_panel and ss_int8_rows, which prepare their inputs, have one
- * implementation. */
-static void fold_times8(const kernel_set *set, size_t n, size_t start) {
-    static int8_t panels[9 * 12 * SS_PANEL * SS_QUAD];
-    static float scales[9 * SS_PANEL], row_scales[12];
-    static int32_t sums[9 * SS_PANEL], zeros[12];
-    static uint8_t numbers[12 * 12 * SS_QUAD];
-    static int16_t row_tiles[12 * 12 * SS_QUAD];
-    const float *bias = start & 1 ? in_c + start : NULL;
-    const ss_rows8 rows = {numbers, row_scales, zeros, row_tiles};
-    const ss_int8 w = {panels, scales, sums};
-    size_t Kin = (n * 5 + start) % 47, out_stride = n + 3 * start;
-    for (size_t p = 0; p < (n + SS_PANEL - 1) / SS_PANEL; p++)
-        ss_int8_panel(panels + p * ss_quads(Kin) * SS_PANEL * SS_QUAD, scales + p * SS_PANEL,
-                      sums + p * SS_PANEL, in_b + p * SS_PANEL * 47,
-                      start == 2 ? in_a + p * SS_PANEL : NULL, Kin);
-    for (size_t T = 0; T < 12; T++) {
-        ss_int8_rows(&rows, in_a + start, T, Kin);
-        set->tile8(&rows, T, Kin);
-        set->times8(out + start, out_stride, &rows, &w, bias, T, n, Kin);
-        fold(out, 12 * out_stride + start + 8);
-    }
-}
-
 static const struct {
     const char *name;
     void (*fold)(const kernel_set *set, size_t n, size_t start);
@@ -390,7 +361,6 @@ static const struct {
     {"relu", fold_relu},
     {"multiply", fold_multiply},
     {"rotate", fold_rotate},
-    {"times8", fold_times8},
 };
 
 uint32_t ss_bits_count(void);

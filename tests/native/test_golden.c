@@ -151,10 +151,9 @@ static bool all_differ(const ss_trace *trace) {
 }
 
 /* The description of a case: the folder of its model (its own, or "model" of golden.json), the
- * script that writes its golden, whether products have 8 bits, and its edits. */
+ * script that writes its golden, and its edits. */
 typedef struct case_description {
     char model[PATH_BYTES], script[PATH_BYTES];
-    bool int8;
     ss_edit edits[EDITS_MAX];
     int edits_n;
 } case_description;
@@ -171,7 +170,6 @@ static bool read_description(case_description *description, const char *folder) 
     const cJSON *writer = cJSON_GetObjectItem(json, "written_by");
     const char *script = cJSON_GetStringValue(cJSON_GetObjectItem(writer, "script"));
     if (script) snprintf(description->script, PATH_BYTES, "%s", script + strlen(WRITERS));
-    description->int8 = cJSON_HasObjectItem(json, "arithmetic");
     const cJSON *edits = cJSON_GetObjectItem(json, "edits"), *edit;
     cJSON_ArrayForEach(edit, edits) if (description->edits_n < EDITS_MAX)
         description->edits[description->edits_n++] = read_edit(cJSON_GetStringValue(edit));
@@ -228,7 +226,6 @@ static void check_case(coverage *covered, const char *name, const char *folder,
     CASE(name);
     opened_file file = open_file(folder, "golden.safetensors");
     opened_model model = open_model(description->model);
-    void *panels = description->int8 ? keep_int8(&model.model) : NULL;
     int T;
     int32_t *tokens = golden_tokens(&file, &T);
     opened_run run = run_tokens(&model.model, tokens, T, description->edits, description->edits_n);
@@ -256,7 +253,6 @@ static void check_case(coverage *covered, const char *name, const char *folder,
     free(tokens);
     close_run(&baseline);
     close_run(&run);
-    free(panels);
     close_model(&model);
     close_file(&file);
 }

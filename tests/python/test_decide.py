@@ -249,7 +249,8 @@ def test_protocol_b_has_every_recipe_once_with_the_rate_and_steps_of_the_protoco
     default = Training()
     for id, recipe in zip(order, RUNS.values()):
         rate = recipes_by_id[id.split("+")[0]].training.learning_rate
-        expected = protocol.B_RATE if rate == default.learning_rate else rate
+        keeps_rate = rate != default.learning_rate or id in protocol.B_OWN_RATES
+        expected = rate if keeps_rate else protocol.B_RATE
         assert recipe.training.learning_rate == expected, id
         assert recipe.training.steps == protocol.STEPS, id
         assert recipe.training.decay_steps[0] > protocol.B_STEPS, id

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 import torch
+from tokenizers import Tokenizer
 from torch import Tensor
 
 from models.reference.model import Architecture, Mask, Trace, architecture
-from models.train import loss, measure, outcomes, train
+from models.train import loss, measure, outcomes, protocol, train
 from models.train.recipe import Recipe, Training, recipes
 
 T = 6
@@ -80,9 +81,26 @@ def test_every_outcome_equals_the_value_by_hand(monkeypatch: pytest.MonkeyPatch)
         "alpha_max": 0.7917,
         "hidden_ratio": 4.0,  # the largest mean over sequences: (2 + 6) / 2, not (4 + 1) / 2, never 9
         "row_mass": 0.6,
-        "sink_0.2": 100.0, "sink_0.3": 100.0, "sink_0.4": 50.0,
+        "sink_0.2": 100.0, "sink_0.3": 100.0, "sink_0.4": 50.0, "first_layer": 0,
     }
     assert alpha_map == [[0.792, 0.375]]
+
+
+def test_the_first_layer_with_a_head_above_eps_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    weak, strong = map_to_first(0.1, 0.9), map_to_first(0.6, 0.2)
+    for layers, first in (([[weak, weak], [weak, strong], [strong, strong]], 1), ([[weak, weak]], None)):
+        att = torch.tensor([layers] * 2)
+        result, _ = measure_trace(monkeypatch, dataclasses.replace(TRACE, att=att))
+        assert result["first_layer"] == first
+
+
+def test_a_bias_key_has_outcomes_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """alpha_* counts the bias key's own row, whose weight is 1: (0.4 x 6 + 1) / 7 and (0.1 x 6 + 1) / 7."""
+    bias_weights = torch.tensor([0.4, 0.1])[:, None].expand(2, T)
+    trace = dataclasses.replace(TRACE, att_bias=torch.stack([bias_weights] * 2)[:, None])
+    result, _ = measure_trace(monkeypatch, trace)
+    assert result["alpha_bias"] == pytest.approx((3.4 + 1.6) / 14, abs=1e-4)
+    assert [result[f"sink_bias_{eps}"] for eps in outcomes.EPS] == [100.0, 50.0, 50.0]
 
 
 def test_several_sink_tokens_are_measured_as_one_sink(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -245,9 +263,9 @@ def test_held_out_texts_have_the_form_of_training_texts() -> None:
     """Front tokens are encoded by their ids; a token that the tokenizer lacks has the id after the vocabulary."""
     texts = ["Once upon a time there was a king", "A dog and a cat ran off"]
 
-    def encode(front: tuple[str, ...], fixed_at: int = 0) -> list[list[int]]:
+    def encode(front: tuple[str, ...], fixed_at: int = 0, **options: str) -> list[list[int]]:
         recipe: Recipe = dataclasses.replace(RECIPE, training=dataclasses.replace(
-            RECIPE.training, front=front, fixed_at=fixed_at))
+            RECIPE.training, front=front, fixed_at=fixed_at, **options))
         return outcomes.encode_texts(recipe, texts, T).tolist()
 
     bare_ids = encode(())
@@ -256,6 +274,10 @@ def test_held_out_texts_have_the_form_of_training_texts() -> None:
     assert [row[1:] for row in encode(("<s>",))] == [row[:-1] for row in bare_ids]
     assert [row[1] for row in encode((), 2)] == [1, 1]
     assert [row[2:] for row in encode((), 2)] == [row[2:] for row in bare_ids]
+    tokenizer = Tokenizer.from_file(str(protocol.ZOO / "softmax" / "tokenizer.json"))
+    assert {tokenizer.decode([row[0]]) for row in encode((), 1, fixed_token="Ġthe")} == {" the"}
+    with pytest.raises(ValueError, match="fixed_token is 'nowhere', expected an entry"):
+        encode((), 1, fixed_token="nowhere")
 
 
 def test_missing_lines_of_a_log_are_filled_from_checkpoints(

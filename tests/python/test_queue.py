@@ -209,6 +209,10 @@ def test_a_combined_recipe_has_the_changes_of_both_recipes() -> None:
     assert without_bos.config["hidden_size"] == 72
     variant = combine_recipes("gated", "sigmoid").config["sinkscope"]
     assert variant["gate"] == "output_element" and variant["attention"]["operation"] == "sigmoid"
+    three = combine_recipes("gated", "no-bos", "small")
+    assert (three.id, three.baseline) == ("gated+no-bos+small", "no-bos+small")
+    assert three.config["sinkscope"] == recipes_by_id["gated"].config["sinkscope"]
+    assert three.training == without_bos.training and three.config["hidden_size"] == 72
     run = RUNS["b-key-bias+decay-small"]
     assert (run.baseline, run.training.weight_decay, run.training.learning_rate) == (
         "b-decay-small", 0.1, 1e-3)

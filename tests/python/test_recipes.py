@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from tokenizers import Tokenizer
 
 from models.reference.model import architecture
 from models.train import outcomes, protocol
@@ -94,6 +95,7 @@ def test_seeds_are_paired_by_their_initial_weights() -> None:
 def test_seeds_are_paired_by_their_text() -> None:
     """The text of a batch depends only on seed and step, not on the tokens that the recipe adds or fixes."""
     corpus, recipes_by_id = object.__new__(Corpus), recipes()
+    corpus.tokenizer = Tokenizer.from_file(str(protocol.ZOO / "softmax" / "tokenizer.json"))
     corpus.stream = torch.randint(2, VOCABULARY, (5000,), generator=torch.Generator().manual_seed(2))
 
     def draw_text(id: str, seed: int, step: int) -> torch.Tensor:

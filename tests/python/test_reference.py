@@ -1,5 +1,6 @@
 """Checks that the reference reproduces the results of transformers on small random models (tests/golden/hf-*)."""
 
+import dataclasses
 import json
 from pathlib import Path
 
@@ -7,8 +8,10 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from models.reference import model
 from models.reference.files import read_model
 from models.reference.model import Mask, architecture, forward
+from models.train.recipe import recipes
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"
 
@@ -28,3 +31,16 @@ def test_a_config_without_experts_and_windows_has_none() -> None:
     arch = architecture(json.loads((GOLDEN / "hf-llama-gqa" / "config.json").read_text()))
     assert (arch.E, arch.top_k) == (0, 0)
     assert arch.mask == Mask("causal", 0, 0)
+
+
+def test_a_token_can_see_only_itself_under_a_bidirectional_mask() -> None:
+    mask = architecture(recipes()["diffusion-alone"].config).mask
+    assert mask.visible(3, torch.device("cpu")).tolist() == [[True, False, False], [True] * 3, [True] * 3]
+
+
+def test_scaled_slopes_of_alibi_scale_the_bias_of_the_scores() -> None:
+    """The ratio of a row's weights on two keys, equal but for their distance, is exp(-slope * distance)."""
+    quarter = architecture(recipes()["alibi-quarter"].config)
+    like = torch.zeros(1, dtype=torch.float64)
+    biases = [model._distance_bias(arch, 4, like) for arch in (quarter, dataclasses.replace(quarter, alibi_scale=1.0))]
+    assert torch.equal(biases[0] * 4, biases[1]) and biases[1][0, 3, 0] == -3 * 2.0 ** -2

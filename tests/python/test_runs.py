@@ -294,3 +294,13 @@ def test_the_corpus_is_built_once_and_contains_only_the_training_text(
     drawn_text, noise = built_corpus.draw_batch(3, 5, 4, 16, Training(random_first=True))
     assert drawn_text[:, 1].tolist() == [int(row[17] * 1024) for row in noise]
     assert torch.equal(drawn_text[:, 2:], text[:, 2:])
+    # A token at a fixed place is that of the tokenizer, and changes nothing else.
+    fixed_text, _ = built_corpus.draw_batch(3, 5, 4, 16, Training(fixed_at=3, fixed_token="."))
+    assert {built_corpus.tokenizer.id_to_token(id) for id in fixed_text[:, 2].tolist()} == {"."}
+    assert torch.equal(fixed_text[:, 3:], text[:, 3:]) and torch.equal(fixed_text[:, :2], text[:, :2])
+    # Sequences of any position cross the ends of documents; those of one document may only end with one.
+    crossing, _ = built_corpus.draw_batch(3, 5, 600, 6, Training())
+    inside, _ = built_corpus.draw_batch(3, 5, 600, 6, Training(one_document=True))
+    assert (crossing[:, :-1] == 1).any() and not (inside[:, :-1] == 1).any() and (inside[:, -1] == 1).any()
+    possible = {tuple(stream[i:i + 6]) for i in range(len(stream) - 5) if 1 not in stream[i:i + 5]}
+    assert {tuple(row) for row in inside[:, 1:].tolist()} <= possible

@@ -20,7 +20,7 @@ WRITERS = ROOT / "models/reference/goldens"
 RUNS: dict[str, list[str]] = {
     "write_goldens": [], "write_families": [], "write_torch": [],
     "write_gguf": [], "write_variants": [], "write_edits": [],
-    "write_eight": [], "write_gradients": [], "write_training": [],
+    "write_gradients": [], "write_training": [],
     "write_zoo": [], "write_unpack": [], "write_seeds": [],
     "write_suffix": [], "write_tasks": [], "write_unmask": [],
     "write_defaults": [], "write_battery": [], "write_cuts": [],

@@ -12,7 +12,14 @@ from safetensors import safe_open
 from safetensors.numpy import save_file
 from sinkscope.maps import OPERATIONS
 from sinkscope.recorder import Recorder, prompt_row
-from sinkscope.recording import CONDITIONS_KEY, UNITS, VERSION_KEY, MetricStatistics, RecordingError
+from sinkscope.recording import (
+    CONDITIONS_KEY,
+    SIGNED_OPERATIONS,
+    UNITS,
+    VERSION_KEY,
+    MetricStatistics,
+    RecordingError,
+)
 from sinkscope.settings import FIELDS, Settings
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -186,7 +193,9 @@ def test_a_metric_missing_from_one_of_two_recordings_is_not_compared() -> None:
 
 
 def test_operations_of_maps_are_those_of_the_core() -> None:
-    assert list(OPERATIONS) == [operation["name"] for operation in DESCRIPTION["operations"]]
+    operations = DESCRIPTION["operations"]
+    assert list(OPERATIONS) == [operation["name"] for operation in operations]
+    assert list(SIGNED_OPERATIONS) == [row["name"] for row in operations if row["proxy"] == "share_abs"]
 
 
 def test_units_of_the_summary_are_those_of_the_core() -> None:
@@ -236,6 +245,28 @@ def test_a_head_of_one_prompt_counts_only_if_its_own_share_and_its_own_weight_ex
         weights[0, 0, 0] = 0.9
         if count == 1:
             assert recording.measure()["sink"] == 1 / weights[..., 0].size
+
+
+@pytest.mark.parametrize("count", [1, 3])
+@pytest.mark.parametrize("operation", SIGNED_OPERATIONS)
+def test_weights_with_signs_are_judged_by_their_shares_as_in_the_table(operation: str, count: int) -> None:
+    rng = np.random.default_rng(count)
+    maps = np.tril(rng.normal(size=(count, 2, 4, 12, 12))).astype(np.float32)
+    recording = sinkscope.record_maps(maps, [range(12)] * count, eps=[0.2, 0.3], operation=operation)
+    sizes = np.abs(maps).astype(np.float64)
+    alpha = ((sizes / sizes.sum(-1, keepdims=True)).sum(-2) / np.arange(12, 0, -1))[..., 0]
+    result, rows = recording.measure(), {row["metric"]: row for row in recording.table()}
+    assert result["alpha"] == pytest.approx(alpha.mean(0), abs=1e-6)
+    assert result["sink"] == pytest.approx((alpha > 0.2).mean()) == pytest.approx(rows["Sink_1, eps 0.2"]["mean"])
+    assert rows["alpha_1"]["at"] == f"L{result['layer']}H{result['head']}"
+    assert result["alpha"].max() == pytest.approx(rows["alpha_1"]["largest"])
+
+
+def test_maps_of_an_operation_without_signs_have_none() -> None:
+    maps = np.tril(np.full((1, 1, 4, 4), 0.2))
+    maps[0, 0, 2, 1] = -0.2
+    with pytest.raises(ValueError, match=r"expected weights of 0 or more from sigmoid, found -0\.2 .*identity"):
+        sinkscope.from_maps(maps, range(4), operation="sigmoid")
 
 
 def test_measure_uses_the_layer_numbers_of_the_model_and_the_place_of_the_first_token() -> None:

@@ -4,8 +4,6 @@ import { readFileSync, statSync } from 'node:fs';
 import { gzipSync } from 'node:zlib';
 import { createServer } from 'node:http';
 import { binaries, root, withEngine } from './helper.mjs';
-// Loads this module before a test replaces WebAssembly, which Node.js needs to read TypeScript.
-import '../../wasm/abi/relaxed.ts';
 import { chooseBinary } from '../../wasm/abi/variants.ts';
 
 const sizeLimits = {
@@ -14,12 +12,6 @@ const sizeLimits = {
   'sinkscope.lab.wasm': 122 * 1024,
   'sinkscope.lab.simd.wasm': 125 * 1024,
   'sinkscope.threads.simd.wasm': 103 * 1024,
-  'sinkscope.relaxed.wasm': 103 * 1024,
-  'sinkscope.int8.simd.wasm': 107 * 1024,
-  'sinkscope.int8.relaxed.wasm': 106 * 1024,
-  'sinkscope.threads.relaxed.wasm': 103 * 1024,
-  'sinkscope.threads.int8.simd.wasm': 106 * 1024,
-  'sinkscope.threads.int8.relaxed.wasm': 106 * 1024,
 };
 const names = Object.keys(sizeLimits);
 const read = (name) => readFileSync(new URL(name, binaries));
@@ -59,8 +51,6 @@ test('the binary is chosen by what the host can do, or by name', async () => {
   assert.equal(await chooseBinary('auto'), 'sinkscope.simd.wasm');
   assert.equal(await chooseBinary('base'), 'sinkscope.wasm');
   assert.equal(await chooseBinary('simd', 'lab'), 'sinkscope.lab.simd.wasm');
-  assert.equal(await chooseBinary('simd', 'int8'), 'sinkscope.int8.simd.wasm');
-  assert.equal(await chooseBinary('simd', 'relaxed'), 'sinkscope.simd.wasm');
   await assert.rejects(chooseBinary('avx'), { code: 'argument', where: 'kernels' });
   for (const kernels of ['base', 'simd']) {
     await withEngine({ kernels }, async (engine) => assert.equal(engine.describe.kernels, kernels));
@@ -72,49 +62,10 @@ test('a host without SIMD gets the base binary', async () => {
   WebAssembly.validate = () => false;
   try {
     assert.equal(await chooseBinary('auto'), 'sinkscope.wasm');
-    assert.equal(await chooseBinary('auto', 'relaxed'), 'sinkscope.wasm');
-    await assert.rejects(chooseBinary('auto', 'int8'), {
-      code: 'unsupported',
-      where: 'arithmetic',
-    });
   } finally {
     WebAssembly.validate = validate;
   }
 });
-
-test('a host whose relaxed SIMD is wrong or slow uses the SIMD binary', async () => {
-  const { validate, Instance, Module } = WebAssembly;
-  try {
-    WebAssembly.validate = () => true;
-    WebAssembly.Module = class {};
-    for (const [purpose, result, file] of [
-      ['int8', 0, 'sinkscope.int8.simd.wasm'],
-      ['int8', -16384, 'sinkscope.int8.simd.wasm'],
-      ['int8', 83616, 'sinkscope.int8.relaxed.wasm'],
-      ['relaxed', 0, 'sinkscope.simd.wasm'],
-      ['relaxed', 1, 'sinkscope.relaxed.wasm'],
-      ['run', 1, 'sinkscope.simd.wasm'],
-    ]) {
-      WebAssembly.Instance = class {
-        exports = { f: () => result };
-      };
-      assert.equal(await chooseBinary('auto', purpose), file);
-    }
-  } finally {
-    Object.assign(WebAssembly, { validate, Instance, Module });
-  }
-});
-
-for (const [relaxed, simd, code] of [
-  ['sinkscope.int8.relaxed.wasm', 'sinkscope.int8.simd.wasm', 0x93], // i32x4.relaxed_dot_i8x16_i7x16_add
-  ['sinkscope.relaxed.wasm', 'sinkscope.simd.wasm', 0x85], // f32x4.relaxed_madd
-])
-  test(`the kernels of ${relaxed} use relaxed SIMD where the compiler supports it`, (context) => {
-    const instruction = Buffer.from([0xfd, code, 0x02]);
-    if (read(relaxed).equals(read(simd))) return context.skip('it is a copy of the other');
-    assert.ok(read(relaxed).includes(instruction));
-    assert.ok(!read(simd).includes(instruction));
-  });
 
 test('a wrong type, a missing file or a wrong file from a server is reported', async () => {
   const answers = {

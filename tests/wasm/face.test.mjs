@@ -121,7 +121,7 @@ const PUBLIC_CALLS = {
   'engine.open': [
     async (...args) => (await engine.open(...args)).close(),
     { config, weights },
-    { arithmetic: 'exact', signal: new AbortController().signal, onProgress: () => {} },
+    { signal: new AbortController().signal, onProgress: () => {} },
   ],
   'model.run': [
     async (...args) => (await model.run(...args)).close(),

@@ -11,8 +11,6 @@ const folder = '.build/kernels/';
 const tool = '.build/native/kernel_bits';
 const sources = [
   'tests/native/kernel_bits.c',
-  'core/math/int8.c',
-  'core/math/int8_simd.c',
   'core/math/kernels_ref.c',
   'core/math/kernels_simd.c',
   'core/math/fixed.c',

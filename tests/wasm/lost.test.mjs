@@ -305,11 +305,11 @@ test(
     assert.deepEqual([threadsError.code, threadsError.where], ['argument', 'threads']);
     assert.equal(started.length, count + 2);
     await Promise.all(started.slice(count).map(exitOf));
-    // This folder has one binary, so that the engine finds none for eight bits.
+    // This folder has one binary, so that the engine finds none that reads recordings.
     const name = 'sinkscope.simd.wasm';
     copyFileSync(new URL(name, binaries), join(folder, name));
     const engine = await createEngine({ base, kernels: 'simd', workers: 1 });
-    assert.equal((await failure(engine.open(files(softmax), { arithmetic: 'int8' }))).code, 'read');
+    assert.equal((await failure(engine.openRecording(new Uint8Array(8)))).code, 'read');
     assert.equal(started.length, count + 4);
     await exitOf(started.at(-1));
     await (await engine.open(files(softmax))).close();
@@ -361,16 +361,15 @@ test('closing an engine ends every worker, also one that is still starting', asy
   const work = async (replica) => (await replica.run(ids)).close();
   for await (const _ of spread(model, [0, 1, 2, 3], work));
   await engine.openRecording(await run.record({ strings: (ids) => ids.map(String) }));
-  const int8Model = await engine.open(files(softmax), { arithmetic: 'int8' });
   const before = started.slice(count);
-  assert.equal(before.length, 4);
-  const openError = failure(engine.open(files(softmax), { arithmetic: 'relaxed' }));
+  assert.equal(before.length, 3);
+  const openError = failure(engine.open(files(softmax)));
   await engine.close();
   assert.equal((await openError).code, 'closed');
   await Promise.all(started.slice(count).map(exitOf));
   for (const use of [
     () => run.field('att'),
-    () => int8Model.run(ids),
+    () => model.run(ids),
     () => engine.open(files(softmax)),
   ])
     assert.equal((await failure(use())).code, 'closed');
@@ -381,7 +380,7 @@ test('an engine that is closed while its worker starts does not continue in this
   const warn = t.mock.method(console, 'warn', () => {});
   const engine = await createEngine({ base: binaries });
   const count = started.length;
-  const openError = failure(engine.open(files(softmax), { arithmetic: 'int8' }));
+  const openError = failure(engine.openRecording(new Uint8Array(8)));
   while (started.length === count) await new Promise(setImmediate);
   const exit = once(started.at(-1), 'exit');
   await engine.close();

@@ -54,12 +54,6 @@ test(
       'sinkscope.lab.wasm',
       'sinkscope.lab.simd.wasm',
       'sinkscope.threads.simd.wasm',
-      'sinkscope.relaxed.wasm',
-      'sinkscope.int8.simd.wasm',
-      'sinkscope.int8.relaxed.wasm',
-      'sinkscope.threads.relaxed.wasm',
-      'sinkscope.threads.int8.simd.wasm',
-      'sinkscope.threads.int8.relaxed.wasm',
     ]) {
       assert.ok(existsSync(pathInPackage(path)), `${path} is in the package`);
     }

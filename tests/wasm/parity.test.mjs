@@ -6,11 +6,9 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import { chooseBinary } from '../../wasm/abi/variants.ts';
 import { readEdit, uniformAlphas } from '../../wasm/index.ts';
 import { fileOf } from '../safetensors.mjs';
 import {
-  binaries,
   files,
   goldenModels,
   near,
@@ -37,10 +35,10 @@ function bits(buffer) {
 const fieldsOf = ({ describe }, { architecture }) =>
   describe.fields.filter(({ needs }) => !needs || architecture[needs]);
 
-async function readAll(kernels, folder, tokens, edit, arithmetic = 'exact') {
+async function readAll(kernels, folder, tokens, edit) {
   const parts = {};
   await withEngine({ kernels }, async (engine) => {
-    const model = await engine.open(files(folder), { arithmetic });
+    const model = await engine.open(files(folder));
     const { metrics } = engine.describe;
     const fields = fieldsOf(engine, model);
     const edits = edit ? [readEdit(edit, engine.describe)] : [];
@@ -56,12 +54,12 @@ async function readAll(kernels, folder, tokens, edit, arithmetic = 'exact') {
   return parts;
 }
 
-function dumpAll(folder, tokens, edit, ...before) {
+function dumpAll(folder, tokens, edit) {
   const out = mkdtempSync(join(tmpdir(), 'sinkscope-'));
   try {
     const file = join(out, 'dump.bin');
     const options = edit ? ['-e', edit] : [];
-    const args = [...before, fileURLToPath(folder), file, ...options, ...tokens.map(String)];
+    const args = [fileURLToPath(folder), file, ...options, ...tokens.map(String)];
     const index = execFileSync(dump, args, { encoding: 'utf8' }).trim().split('\n');
     const bytes = readFileSync(file);
     const parts = {};
@@ -169,66 +167,14 @@ for (const dtype of ['F32', 'BF16'])
     }
   });
 
-// Sums of integers are exact in any order, so every build gives the same bits.
-for (const { folder, tokens, edit } of cases.filter(({ edit }) => !edit?.match(/weight/))) {
-  const name = folder.pathname.split('/').at(-2) + (edit ? ` under ${edit}` : '');
-  test(`${name}: in eight bits SIMD, relaxed SIMD and native give the same bits`, async (context) => {
-    const simd = await readAll('simd', folder, tokens, edit, 'int8');
-    assertSame(await readAll('auto', folder, tokens, edit, 'int8'), simd, 'relaxed against SIMD');
-    if (!existsSync(dump)) return context.skip('no native dump');
-    assertSame(dumpAll(folder, tokens, edit, '-8'), simd, 'native against SIMD');
-  });
-}
-
-/**
- * Whether the relaxed binary has relaxed floats: without a compiler for them it is a copy of the exact binary.
- */
-const isRelaxed =
-  (await chooseBinary('auto', 'relaxed')) === 'sinkscope.relaxed.wasm' &&
-  !readFileSync(new URL('sinkscope.relaxed.wasm', binaries)).equals(
-    readFileSync(new URL('sinkscope.simd.wasm', binaries)),
-  );
-
-for (const { folder, tokens } of cases.filter(({ edit }) => !edit)) {
-  const name = folder.pathname.split('/').at(-2);
-  if (!/^(hf|gguf)-/.test(name)) continue;
-  test(`${name}: in relaxed SIMD one row gives the bits of many rows, which differ from those of exact kernels`, async (context) => {
-    if (!isRelaxed) return context.skip('no relaxed SIMD');
-    await withEngine({}, async (engine) => {
-      const model = await engine.open(files(folder), { arithmetic: 'relaxed' });
-      const fields = ['logits', 'att', 'hidden'];
-      const bitsOfRun = async (run) => {
-        const bitPromises = fields.map(async (name) => bits((await run.field(name)).data.buffer));
-        return Buffer.concat(await Promise.all(bitPromises));
-      };
-      const exactRun = await (await engine.open(files(folder))).run(tokens, { fields });
-      const longRun = await model.run(tokens, { fields });
-      assert.ok(
-        !(await bitsOfRun(longRun)).equals(await bitsOfRun(exactRun)),
-        'they are not rounded twice',
-      );
-      if (!['causal', 'window'].includes(model.architecture.mask.kind)) return;
-      const shortRun = await model.run(tokens.slice(0, 3), { fields });
-      for await (const step of shortRun.generate({ count: 4 })) assert.ok(step.token >= 0);
-      const wholeRun = await model.run(shortRun.tokens, { fields });
-      assert.ok(
-        (await bitsOfRun(shortRun)).equals(await bitsOfRun(wholeRun)),
-        'one row against many',
-      );
-    });
-  });
-}
-
 // Compares the golden values through the bindings; a number may differ by tolerance x scale.
-for (const [arithmetic, folder] of ['exact', 'relaxed'].flatMap((arithmetic) =>
-  goldenModels().map((folder) => [arithmetic, folder]),
-)) {
+for (const folder of goldenModels()) {
   const name = folder.pathname.split('/').at(-2);
-  test(`${name}, ${arithmetic}: the fields are those of the reference`, async () => {
+  test(`${name}: the fields are those of the reference`, async () => {
     const expected = readSafetensors(new URL('golden.safetensors', folder));
     const { tolerance } = JSON.parse(readFileSync(new URL('golden.json', folder), 'utf8'));
     await withEngine({}, async (engine) => {
-      const model = await engine.open(files(folder), { arithmetic });
+      const model = await engine.open(files(folder));
       const known = fieldsOf(engine, model).map(({ name }) => name);
       const run = await model.run(expected.tokens.data, { fields: known });
       for (const [name, { shape, data }] of Object.entries(expected)) {

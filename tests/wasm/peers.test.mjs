@@ -1,8 +1,9 @@
-// Tests the arithmetic of the table of speeds (tests/bench/peers): correct answers, medians, ratios, least work.
+// Tests which engines the measurement `peers` (tests/bench) takes for right, and its medians.
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
-import { least, median, refusal, summary, TOLERANCE } from '../bench/peers/table.mjs';
+import { median } from '../bench/median.mjs';
+import { refusal, TOLERANCE } from '../bench/peers/refusal.mjs';
 import { TABLE, textName, textOf } from '../bench/peers/works.mjs';
 import { root } from './helper.mjs';
 
@@ -61,37 +62,9 @@ test('a wrong answer is rejected, with the actual and the expected one', () => {
   assert.match(refusal(rightAnswer(), undefined, TOLERANCE.exact), /was not asked/);
 });
 
-test('the table has medians, and the ratios of our engine to others', () => {
+test('the median of an even number of times is the mean of the middle two', () => {
   assert.equal(median([30, 1, 2]), 2);
   assert.equal(median([4, 100, 1, 2]), 3);
-  const result = summary({ ours: [1, 9, 3], peer: [8, 4] });
-  assert.deepEqual(result, { ms: { ours: 3, peer: 6 }, ratios: { ours: { peer: 0.5 } } });
-  const int8Summary = summary({
-    ours: [12],
-    'ours, int8': [2],
-    'ort 8 bit, maps': [4],
-    wllama: [8],
-  });
-  const expected = {
-    ours: { wllama: 1.5 },
-    'ours, int8': { 'ort 8 bit, maps': 0.5, wllama: 0.25 },
-  };
-  assert.deepEqual(int8Summary.ratios, expected, 'like with like');
-  assert.deepEqual(summary({ peer: [8] }), { ms: { peer: 8 }, ratios: {} }, 'ours was refused');
-});
-
-test('the smallest work of a row is that of its matrices', () => {
-  // The weights are twelve layers of 12 D^2, and the output matrix counts for one row or for all.
-  const [blocks, head] = [12 * 12 * 768 ** 2, 50257 * 768];
-  assert.equal(least('gpt2.f32', 'read 64').flops, 2 * (64 * blocks + head));
-  assert.equal(least('gpt2.f32', 'read 64, all logits').flops, 2 * 64 * (blocks + head));
-  assert.equal(least('gpt2.f32', 'decode').bytes, 4 * (blocks + head));
-  assert.equal(least('gpt2.q8_0', 'decode').bytes, ((blocks + head) / 32) * 34);
-  // The zoo's model has its own output matrix. Its matrices may fit into the cache, so reading them bounds no token.
-  const zoo = 6 * (4 * 128 ** 2 + 3 * 128 * 344);
-  assert.equal(least('zoo.i8', 'read 128').flops, 2 * (128 * zoo + 1024 * 128));
-  assert.deepEqual(least('zoo.f32', 'decode'), {});
-  assert.deepEqual(least('gpt2.f32', 'measure 64'), {});
 });
 
 test('the ids of a text are in the vocabulary, and decoding adds eight tokens', () => {

@@ -74,7 +74,7 @@ function fakeModel() {
     };
     return { tokens: ids, read, close: async () => void (fakeRun.isClosed = true) };
   };
-  return { runs, model: { describe, architecture, arithmetic: 'float', run } };
+  return { runs, model: { describe, architecture, run } };
 }
 
 function parse(file) {

@@ -459,6 +459,8 @@ test('a judgment takes the smaller of share and raw weight, and labels need numb
     ...{ sink: 0.2, of: 'shares and raw weights', even: 0.1, conclusive: true, least: 10 },
   });
   assert.equal(judge({ ...known, sinkRaw: 0.5 }).sink, 0.4);
+  const { sink, of } = judge({ ...known, signed: true, sinkBoth: 0.1 });
+  assert.deepEqual([sink, of], [0.4, 'shares'], 'means of signed weights decide nothing');
   assert.equal(judge({ ...known, mask: { kind: 'bidirectional' } }).least, 4);
   const head = { eps: 0.3, share: 0.5, contribution: 0 };
   await refuses([

@@ -31,8 +31,8 @@ const large = randomModel({ L: 2, D: 512, F: 2048, V: 2048, context: 512 });
 const ids = Array.from({ length: 200 }, (_, i) => (i * 37) % 2048);
 
 /** Opens a backend whose threads share every product, however small. */
-async function openBackend(threads, kind = 'simd') {
-  const module = await loadModule(new URL(`sinkscope.threads.${kind}.wasm`, binaries), true);
+async function openBackend(threads) {
+  const module = await loadModule(new URL('sinkscope.threads.simd.wasm', binaries), true);
   return new Backend(module, () => {}, new ThreadPool(module, threads, 0));
 }
 
@@ -89,28 +89,6 @@ test('one, two and three threads give the bits of the base binary, in every gold
   assert.equal(startedWorkers.length, 3);
   for (const backend of backends) await backend.end();
 });
-
-for (const kind of ['relaxed', 'int8.simd', 'int8.relaxed']) {
-  test(`${kind}: one, two and three threads give the bits of its binary without threads`, async () => {
-    const count = startedWorkers.length;
-    const soloBinary = new URL(`sinkscope.${kind}.wasm`, binaries);
-    const base = new Backend(await loadModule(soloBinary), () => {});
-    const backends = await Promise.all([1, 2, 3].map((threads) => openBackend(threads, kind)));
-    for (const name of ['hf-gpt2-plain', 'hf-llama-bias', 'gguf-narrow-q8_0']) {
-      const folder = goldenModels().find(({ pathname }) => pathname.endsWith(`/${name}/`));
-      assert.ok(folder, name);
-      const { tokens } = readSafetensors(new URL('golden.safetensors', folder));
-      const expected = await fieldsOf(base, folder, Int32Array.from(tokens.data));
-      for (const backend of backends) {
-        const actual = await fieldsOf(backend, folder, Int32Array.from(tokens.data));
-        for (const [fieldName, numbers] of Object.entries(expected))
-          assert.ok(numbers.equals(actual[fieldName]), fieldName);
-      }
-    }
-    assert.equal(startedWorkers.length, count + 3);
-    for (const backend of backends) await backend.end();
-  });
-}
 
 for (const worker of [false, true]) {
   const where = worker ? 'in a worker' : 'here';

@@ -72,7 +72,7 @@ test('an editor completes all members and options, and each member has a comment
     assert.ok(documentation.length + tags.length > 0, `${name} says what it does`);
   }
   const options = editor.completions("load('a', {");
-  for (const name of ['cache', 'arithmetic', 'signal', 'onProgress', 'engine', 'token'])
+  for (const name of ['cache', 'signal', 'onProgress', 'engine', 'token'])
     assert.ok(options.includes(name), name);
   const ofText = editor.completions("model.generate('a', {");
   for (const name of ['count', 'temperature', 'seed', 'onText', 'edits', 'special'])
@@ -86,7 +86,7 @@ test('a program that uses every name compiles, and mistakes are type errors', ()
     ["await model.map('A text.');", /Expected 2 arguments, but got 1/],
     ["await model.generate('A text.', { counts: 4 });", /'counts' does not exist/],
     ["const loss: number = (await model.measure('A text.')).loss;", /'null' is not assignable/],
-    ["await load('a', { arithmetic: 'exactly' });", /'"exactly"' is not assignable/],
+    ["await load('a', { kernels: 'fast' });", /'"fast"' is not assignable/],
   ];
   const errors = editorOf(
     [programWithoutError, ...mistakes.map(([slip]) => slip)].join('\n'),

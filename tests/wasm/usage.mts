@@ -34,7 +34,6 @@ export async function explore(files: URL, text: string): Promise<Tensor> {
   const model = await engine.open(
     { config: new URL('config.json', files), weights: new URL('model.safetensors', files) },
     {
-      arithmetic: 'int8',
       onProgress: ({ stage, done, total }) => console.log(stage, done / total),
     },
   );
@@ -56,12 +55,7 @@ export async function explore(files: URL, text: string): Promise<Tensor> {
       { field: 'att', layer: 0, head: 0 },
       { metric: 'sink_ratio', eps: 0.3, tokens: ids.length },
     ]);
-    console.log(
-      map.data[0],
-      model.arithmetic,
-      engine.describe.metrics.length,
-      model.architecture.L,
-    );
+    console.log(map.data[0], engine.describe.metrics.length, model.architecture.L);
     return sink;
   } catch (error) {
     if (error instanceof SinkscopeError) console.error(error.code, error.where, error.text);
@@ -167,7 +161,7 @@ export async function keepAndCompare(
 
 export async function readText(files: FileList, text: string): Promise<number | null> {
   const plan = await findPlan(files);
-  const model = await load(plan, { arithmetic: 'relaxed', cache: false });
+  const model = await load(plan, { cache: false });
   const { sink, map, layer, head } = await model.measure(text, {
     eps: 0.2,
     edits: ['hide_key:key=0'],

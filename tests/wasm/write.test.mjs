@@ -43,7 +43,7 @@ const architecture = {
   windows: [null],
   attention: { operation: 'softmax', parameters: {} },
 };
-const model = { describe, architecture, arithmetic: 'float' };
+const model = { describe, architecture };
 const EXACT_METRICS = ['alpha', 'row_mass', 'hidden_norm', 'key_norm', 'value_norm'];
 
 function parse(file) {
@@ -337,12 +337,12 @@ test('the conditions of a recording state its metrics, its inputs and the model'
     class: 'COUNTERFACTUAL',
   };
   const silenceEdit = { kind: 'silence', layer: 0 };
-  const conditions = conditionsOf({ ...model, arithmetic: 'int8' }, about, {
+  const conditions = conditionsOf(model, about, {
     ...{ ...recordedPrompts, idsSha256: 'cd' },
     edits: [silenceEdit],
   });
   const { id, revision, sha256, family, dtype } = conditions.model;
-  assert.deepEqual([id, revision, sha256, family, dtype], ['own', 'r', 's', 'llama', 'int8']);
+  assert.deepEqual([id, revision, sha256, family, dtype], ['own', 'r', 's', 'llama', 'float32']);
   assert.deepEqual(conditions.first, { token: 'first', id: 4, position: 2 });
   assert.deepEqual(conditions.tokens, [
     ['<4>', '<5>'],

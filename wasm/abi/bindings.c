@@ -85,26 +85,6 @@ void *wasm_new(size_t bytes) {
     return handle;
 }
 
-#ifdef SS_INT8
-/* Packs the weights into 8-bit panels. This binary can multiply by nothing else, so that too little
- * memory is an error. */
-static ss_status prepare_weights(wasm_model *handle) {
-    ss_model *model = &handle->model;
-    ss_arena arena = ss_arena_measure();
-    ss_model_keep_int8(model, &arena, NULL);
-    arena = wasm_reserve_arena(&handle->panels, arena.used);
-    void *work;
-    wasm_reserve_arena(&work, ss_matrix_work(0, model->widest, 1) * sizeof(float));
-    bool fits = handle->panels && work;
-    if (fits) ss_model_keep_int8(model, &arena, work);
-    free(work);
-    return fits ? SS_OK : SS_NO_MEMORY;
-}
-
-static void interleave_weights(wasm_model *handle) {
-    (void)handle; /* products read the 8-bit panels, not the weights */
-}
-#else
 /* Interleaves the weights, which reads and writes all of them. Only runs need this, so the first
  * run does it and opening a model stays fast. */
 static void interleave_weights(wasm_model *handle) {
@@ -117,7 +97,10 @@ static void interleave_weights(wasm_model *handle) {
     free(work);
 }
 
+/* Packs the weights of a small model into panels if there is memory for them. A model also runs
+ * without panels, so this never fails. */
 static void keep_panels(wasm_model *handle) {
+    if (handle->model.parameters > PANEL_WEIGHTS_MAX) return;
     ss_arena arena = ss_arena_measure();
     ss_model_keep_panels(&handle->model, &arena);
     handle->panels = reserve(arena.used);
@@ -125,14 +108,6 @@ static void keep_panels(wasm_model *handle) {
     arena = ss_arena_on(handle->panels, arena.used);
     ss_model_keep_panels(&handle->model, &arena);
 }
-
-/* Packs the weights of a small model into panels if there is memory for them. A model also runs
- * without panels, so this never fails. */
-static ss_status prepare_weights(wasm_model *handle) {
-    if (handle->model.parameters <= PANEL_WEIGHTS_MAX) keep_panels(handle);
-    return SS_OK;
-}
-#endif
 
 static ss_status open_weights(wasm_model *handle, const ss_arch *arch,
                               const ss_container *container) {
@@ -144,7 +119,8 @@ static ss_status open_weights(wasm_model *handle, const ss_arch *arch,
     status = ss_model_open(&handle->model, arch, container, &arena, &wasm_error);
     ss_choice choice;
     if (status == SS_OK) status = ss_operation_own(&choice, &handle->model, &wasm_error);
-    return status == SS_OK ? prepare_weights(handle) : status;
+    if (status == SS_OK) keep_panels(handle);
+    return status;
 }
 
 static bool is_gguf(const wasm_model *model) {

@@ -74,7 +74,6 @@ async function measureModel(engine: Engine, name: string, values: Values) {
   return {
     model: name,
     class: classOf(edits, describe),
-    arithmetic: model.arithmetic,
     special: values.special,
     first,
     architecture: model.architecture,

@@ -14,7 +14,7 @@ import { missingError } from './options.ts';
 import { parseTextList, readText } from './text_file.ts';
 import { readModelFolder } from './train.ts';
 import { parseIds, parseNumber, parseThresholds, parsePositive } from './values.ts';
-import type { Arithmetic, Engine, Model } from '../engine/types.ts';
+import type { Engine, Model } from '../engine/types.ts';
 import type { Cut, CutOptions, LabeledTexts, Task } from '../study/types.ts';
 import type { AnyTokenizer, Tokenizer } from '../text/types.ts';
 import type { SpecialTokens, Values } from './values.ts';
@@ -86,8 +86,7 @@ export async function openNamedModel(
   const foundPlan = await findPlan(checkpoint?.folder ?? name, hubOptions);
   const isOnDisk = checkpoint || (await stat(name).catch(() => undefined));
   const plan = isOnDisk ? { ...foundPlan, id: basename(resolve(name)) } : foundPlan;
-  const arithmetic = values.arithmetic as Arithmetic;
-  const model = await engine.open(checkpoint ?? modelFiles(plan, hubOptions), { arithmetic });
+  const model = await engine.open(checkpoint ?? modelFiles(plan, hubOptions));
   const limit = 1000 * parseNumber(values['tokenizer-limit'], 0.001, 1e6, '--tokenizer-limit');
   const tokenizerPromise = planTokenizer(plan, model, { ...hubOptions, limit });
   return {

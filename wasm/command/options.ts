@@ -104,13 +104,6 @@ const modelOptions = ({ edits }: Describe): Options => ({
     meaning: `an edit of the run; several combine${edits.map(editUsage).join('')}`,
     repeats: true,
   },
-  arithmetic: {
-    value: 'A',
-    meaning:
-      'exact; relaxed: fused multiply-add where the host has it, a quarter faster, last digits may differ; int8: ' +
-      'products in 8 bits, approximate and several times faster',
-    default: 'exact',
-  },
   ...ENGINE_OPTIONS,
   endpoint: { value: 'URL', meaning: 'address of the hub' },
   cache: { meaning: 'keeps downloaded files' },

@@ -49,7 +49,6 @@ export async function readRecording(engine: Engine, path: string, thresholds?: n
   return {
     model: conditions.model.id,
     class: conditions.class.toLowerCase(),
-    arithmetic: undefined,
     special: undefined,
     first: conditions.first.token,
     position: conditions.first.position,

@@ -8,15 +8,9 @@ import { layerNumber } from '../abi/layers.ts';
 import type { Architecture, Describe, Metric } from '../abi/types.ts';
 import type { MeasureResult } from './measure.ts';
 
-const ARITHMETIC_NOTES = {
-  exact: '',
-  relaxed: 'relaxed: fused multiply-add, last digits may differ\n',
-  int8: 'approximate: products in 8 bits\n',
-};
-
 export function summaryText(result: MeasureResult, describe: Describe) {
   const { family } = result.architecture;
-  const { sequences, T, special, first, arithmetic } = result;
+  const { sequences, T, special, first } = result;
   const position = firstPosition(result);
   const thresholdResults = result.byEps ?? [{ eps: result.eps, metrics: result.metrics }];
   const notes = [
@@ -42,7 +36,7 @@ export function summaryText(result: MeasureResult, describe: Describe) {
   const editLabels = editLabelsOf(result, describe);
   return `${oneLine([result.model, ...editLabels].join(', '))}: ${oneLine(family)}, ${sizeText(result.architecture)}
 ${result.class} over ${sequences} sequences of ${T} tokens, eps ${thresholds}, ${special ? `special tokens ${special}` : 'recorded'}, ${(first ?? null) === null ? 'no common first token' : `first token ${JSON.stringify(first)}`}${position > 0 ? ` at position ${position}` : ''}
-${arithmetic ? ARITHMETIC_NOTES[arithmetic] : ''}${notes.map((note) => `${note}\n`).join('')}${lines.join('\n')}
+${notes.map((note) => `${note}\n`).join('')}${lines.join('\n')}
 ${labelLines(result, describe)}`;
 }
 

@@ -6,7 +6,7 @@ import { JOB_OPTIONS, check, checkList, checkOptions, urlOf } from '../abi/argum
 import { argumentError, closedError, expect, expectInteger } from '../abi/errors.ts';
 import { expectHead } from '../abi/head.ts';
 import { MEMORY_BYTES } from '../abi/memory.ts';
-import { ARITHMETICS, chooseBinary, sharedBinary } from '../abi/variants.ts';
+import { chooseBinary, sharedBinary } from '../abi/variants.ts';
 import { Chain, runInTurn } from './chain.ts';
 import { QUIET_JOB } from './job.ts';
 import { Link } from './link.ts';
@@ -24,7 +24,6 @@ import type {
   Run as RunShape,
   Options,
   EngineOptions,
-  OpenOptions,
   RunOptions,
   Edit,
   FieldWhere,
@@ -150,10 +149,8 @@ async function dropIfAborted(signal: AbortSignal | undefined, result: { close():
 class Engine implements EngineShape {
   #links;
   #makeLinks;
-  /**
-   * Links to backends of other binaries, by purpose. The first request for a purpose makes them.
-   */
-  #linksByPurpose: Map<string, Promise<Link[]>> = new Map();
+  /** Links to backends that read recordings, where the others do not; the first request makes them. */
+  #labLinks?: Promise<Link[]>;
   #addressOf;
   #closed = false;
 
@@ -176,30 +173,26 @@ class Engine implements EngineShape {
     return readTexts(new URL(this.#addressOf('sinkscope.describe.json')), this.describe);
   }
 
-  async #linksFor(purpose: Purpose) {
-    if (purpose === 'run' || (purpose === 'lab' && this.describe.training)) return this.#links;
-    const linksPromise = this.#linksByPurpose.get(purpose) ?? this.#makeLinks(purpose);
-    this.#linksByPurpose.set(purpose, linksPromise);
-    const links = await linksPromise.catch((error) => {
-      this.#linksByPurpose.delete(purpose);
+  async #linksThatRead() {
+    if (this.describe.training) return this.#links;
+    this.#labLinks ??= this.#makeLinks('lab');
+    const links = await this.#labLinks.catch((error) => {
+      this.#labLinks = undefined;
       throw error;
     });
     if (this.#closed) for (const link of links) link.close();
     return links;
   }
 
-  async open(files: ModelFiles, options: OpenOptions = {}) {
+  async open(files: ModelFiles, options: Options = {}) {
     check(files, 'object', 'files');
-    checkOptions(options, { ...JOB_OPTIONS, arithmetic: 'text' });
-    const { arithmetic = 'exact' } = options;
-    const names = Object.keys(ARITHMETICS);
-    expect(names.includes(arithmetic), 'arithmetic', names.join(', '), arithmetic);
+    checkOptions(options, JOB_OPTIONS);
     const { config, weights } = files;
     const allWeights = Array.isArray(weights) ? [...weights] : [weights];
     expect(allWeights.length > 0, 'weights', 'at least one file', weights);
     if (config !== undefined) checkSource(config, 'config', true);
     for (const source of allWeights) checkSource(source, 'weights', false);
-    const links = await this.#linksFor(ARITHMETICS[arithmetic]);
+    const links = this.#links;
     const open = makeModelOpener({ config, weights: allWeights });
     const copy: Copy = new BackendResource(links[0], 'model', open);
     const { architecture, bytes } = await copy.open(options);
@@ -207,7 +200,7 @@ class Engine implements EngineShape {
     const otherLinks = links[0].hasOwnThread ? links.slice(1, 1 + COPY_BYTES_MAX / bytes) : [];
     const otherCopies = otherLinks.map((link): Copy => new BackendResource(link, 'model', open));
     const { describe } = this;
-    const model = new Model(copy, { architecture, describe, arithmetic }, otherCopies);
+    const model = new Model(copy, { architecture, describe }, otherCopies);
     await dropIfAborted(options.signal, model);
     return model;
   }
@@ -217,7 +210,7 @@ class Engine implements EngineShape {
     checkOptions(options, JOB_OPTIONS);
     const [{ Recording }, [link]] = await Promise.all([
       import('../recording/recording.ts'),
-      this.#linksFor('lab'),
+      this.#linksThatRead(),
     ]);
     const makeMessage = () => {
       const streams: ReadableStream[] = [];
@@ -236,8 +229,7 @@ class Engine implements EngineShape {
   }
 
   async #otherLinks() {
-    const promises = [...this.#linksByPurpose.values()].map((links) => links.catch(() => []));
-    return (await Promise.all(promises)).flat();
+    return (await this.#labLinks?.catch(() => [])) ?? [];
   }
 
   async memory() {
@@ -274,17 +266,15 @@ class Model implements ModelShape {
 
   readonly architecture;
   readonly describe;
-  readonly arithmetic;
   /** @param otherCopies the copies of the replicas, which are not open yet */
   constructor(
     copy: Copy,
-    properties: Pick<ModelShape, 'architecture' | 'describe' | 'arithmetic'>,
+    properties: Pick<ModelShape, 'architecture' | 'describe'>,
     otherCopies: readonly Copy[] = [],
   ) {
     this.#copy = copy;
     this.architecture = properties.architecture;
     this.describe = properties.describe;
-    this.arithmetic = properties.arithmetic;
     this.replicas = [this, ...otherCopies.map((other) => new Model(other, properties))];
   }
 

@@ -65,25 +65,6 @@ export interface Options {
   readonly onProgress?: (progress: Progress) => void;
 }
 
-/**
- * How matrices are multiplied. 'exact' uses floats, with the same bits in every build. 'relaxed'
- * uses floats with fused multiply-add where the host has it: a quarter faster; like 'exact', it
- * stays within 2e-5 of a field's largest number from an F64 computation. 'int8' uses 8-bit
- * integers, with a scale per output for weights and a scale per token for activations, found during
- * the run: several times as fast and approximate; norms, attention, routers and metrics stay in
- * floats.
- */
-export type Arithmetic = 'exact' | 'relaxed' | 'int8';
-
-export interface OpenOptions extends Options {
-  /**
-   * Default 'exact'. 'relaxed' and 'int8' load binaries and workers of their own. 'relaxed' equals 'exact'
-   * where the host fuses no products. 'int8' takes one more byte per weight and throws
-   * SinkscopeError 'unsupported' on a host without SIMD.
-   */
-  readonly arithmetic?: Arithmetic;
-}
-
 export interface RunOptions extends Options {
   /** Names from describe.fields; default: the fields that are `standard`. */
   readonly fields?: readonly string[];
@@ -219,7 +200,6 @@ export interface Run {
 
 export interface Model {
   readonly architecture: Architecture;
-  readonly arithmetic: Arithmetic;
   readonly describe: Describe;
   /**
    * This model in each worker of the engine, itself first. A replica opens at its first run and
@@ -261,7 +241,7 @@ export interface Engine {
    * to the binaries.
    */
   explain(): Promise<Describe>;
-  open(files: ModelFiles, options?: OpenOptions): Promise<Model>;
+  open(files: ModelFiles, options?: Options): Promise<Model>;
   /**
    * Opens a recording: what a model did on some prompts, without the model. The first call fetches
    * the binary of `lab`.
@@ -299,9 +279,9 @@ export interface EngineOptions {
   readonly workers?: number;
   /**
    * Largest number of threads that share the work of one run; default 1. They share memory, which a
-   * browser allows only in a cross-origin isolated page, and need a worker and SIMD. Each
-   * arithmetic has threads in its first worker only; training has none. They start with the first
-   * model of 8 million parameters or more. Where the host offers none, one thread computes. Any
+   * browser allows only in a cross-origin isolated page, and need a worker and SIMD. Only
+   * the first worker has threads; training has none. They start with the first model of 8 million
+   * parameters or more. Where the host offers none, one thread computes. Any
    * number of threads gives the same bits.
    */
   readonly threads?: number;

@@ -17,14 +17,14 @@ import type { ModelSource, LoadOptions } from './types.ts';
  */
 export async function load(source: ModelSource, options: LoadOptions = {}): Promise<LoadedModel> {
   checkOptions(options, { ...JOB_OPTIONS, engine: 'engine', cache: 'flag' });
-  const { engine: sharedEngine, arithmetic, signal, onProgress, ...others } = options;
+  const { engine: sharedEngine, signal, onProgress, ...others } = options;
   const { endpoint, zoo, token, cache = true, base, worker, kernels, workers, threads } = others;
   const accessOptions = { token, cache, signal };
   const plan = await findPlan(source, { endpoint, zoo, ...accessOptions });
   const engine = sharedEngine ?? (await createEngine({ base, worker, kernels, workers, threads }));
   try {
     const files = modelFiles(plan, { token, cache });
-    const model = await engine.open(files, { arithmetic, signal, onProgress });
+    const model = await engine.open(files, { signal, onProgress });
     const tokenizer = await planTokenizer(plan, model, accessOptions);
     return new LoadedModel({ plan, engine, model, tokenizer, isOwner: !sharedEngine });
   } catch (error) {

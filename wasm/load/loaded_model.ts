@@ -73,13 +73,15 @@ export class LoadedModel {
       );
       const { operation } = operationEdit ?? architecture.attention;
       const noLoss = whyNoLoss(architecture);
-      const { normalizes } = rowNamed(describe.operations, operation, 'operation');
-      const weights = (normalizes ? alpha : alphaRaw).data;
+      const { normalizes, proxy } = rowNamed(describe.operations, operation, 'operation');
+      const signed = proxy === 'share_abs';
+      const weights = (normalizes || signed ? alpha : alphaRaw).data;
       const firstAlphas = Float32Array.from({ length: L * H }, (_, i) => weights[i * T]);
       const verdict = judge({
         eps,
         even: uniform.data[0],
         normalizes,
+        signed,
         sink: sink.data[0],
         sinkRaw: sinkRaw.data[0],
         sinkBoth: sinkRatioOfBoth(alpha, alphaRaw, eps)[0],

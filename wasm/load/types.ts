@@ -1,6 +1,6 @@
 /** Types of `load`, which opens a model that takes text in one call. */
 import type { Tensor } from '../abi/types.ts';
-import type { Arithmetic, Edit, Engine, EngineOptions, Options } from '../engine/types.ts';
+import type { Edit, Engine, EngineOptions, Options } from '../engine/types.ts';
 import type { DiskFile, HubOptions, Plan } from '../loading/types.ts';
 import type { EncodeOptions } from '../text/types.ts';
 
@@ -29,7 +29,6 @@ export interface LoadOptions
   readonly engine?: Engine;
   /** Caches downloads for the next visit; default true. */
   readonly cache?: boolean;
-  readonly arithmetic?: Arithmetic;
 }
 
 export interface TextOptions extends Options {

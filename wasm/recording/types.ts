@@ -169,8 +169,7 @@ export interface RecordOptions extends About {
   readonly strings?: (ids: readonly number[]) => readonly string[];
 }
 
-export type Recordable = Pick<Model, 'architecture' | 'describe'> &
-  Partial<Pick<Model, 'arithmetic'>>;
+export type Recordable = Pick<Model, 'architecture' | 'describe'>;
 
 export interface StudyOptions extends RecordOptions, Options {
   /** Number of sequences, from the first on, whose fields are recorded; default 1. */

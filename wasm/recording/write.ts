@@ -221,7 +221,7 @@ export function hashIds(prompts: readonly (readonly number[])[]) {
 
 /** Builds the conditions of a recording, as its metadata stores them. */
 export function conditionsOf(
-  { architecture, describe, arithmetic }: Recordable,
+  { architecture, describe }: Recordable,
   options: RecordOptions,
   { ids, firstId = commonFirst(ids), idsSha256, count, T, eps, edits = [] }: RecordedPrompts,
 ) {
@@ -234,10 +234,7 @@ export function conditionsOf(
     return Array.from(texts);
   });
   const sizes = { L, ...(layers && { blocks, layers }), H, G, K, D, V, F, E };
-  const implementation = {
-    dtype: arithmetic === 'int8' ? 'int8' : 'float32',
-    attention: 'sinkscope',
-  };
+  const implementation = { dtype: 'float32', attention: 'sinkscope' };
   const identity = { id: family, revision: null, sha256: null, ...options.model };
   // An edit that replaces the operation in every head also changes the meaning of the rows.
   const operation = edits.reduce(

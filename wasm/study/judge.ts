@@ -7,7 +7,8 @@
  * at eps = 0.3 in texts of fewer than 10 tokens. Where every query sees every token it is 1/T, which
  * needs 4 of them. If rows need not sum to 1, a large share of a row
  * whose sum is near 0 is no sink, and neither is a large weight that all keys receive: in a head
- * with a sink both the share and the raw weight exceed eps.
+ * with a sink both the share and the raw weight exceed eps. Weights with signs cancel in a mean: their
+ * shares |w| / sum |w| count alone, as in the authors' code (section 7.4).
  */
 import { check, checkList } from '../abi/arguments.ts';
 import { expect, expectInteger } from '../abi/errors.ts';
@@ -129,13 +130,14 @@ export function judge(measures: SinkMeasures): Judgment {
   for (const key of ['eps', 'even', 'sink', 'sinkRaw'] as const) {
     expect(typeof measures[key] === 'number', key, 'a number', measures[key]);
   }
-  const { eps, even, normalizes, sink, sinkRaw, sinkBoth } = measures;
+  const { eps, even, normalizes, signed, sink, sinkRaw, sinkBoth } = measures;
   if (sinkBoth !== undefined)
     expect(typeof sinkBoth === 'number', 'sinkBoth', 'a number', sinkBoth);
   const conclusive = even <= eps;
-  const verdict = normalizes
-    ? { sink, of: 'weights' as const }
-    : { sink: sinkBoth ?? Math.min(sink, sinkRaw), of: 'shares and raw weights' as const };
+  const verdict =
+    normalizes || signed
+      ? { sink, of: normalizes ? ('weights' as const) : ('shares' as const) }
+      : { sink: sinkBoth ?? Math.min(sink, sinkRaw), of: 'shares and raw weights' as const };
   return { ...verdict, even, conclusive, least: leastTokens(eps, measures) };
 }
 

@@ -351,6 +351,8 @@ export interface SinkMeasures extends SeenKeys {
   /** alpha_1 under uniform attention: `alpha_uniform[0]`. */
   readonly even: number;
   readonly normalizes: boolean;
+  /** Whether weights have signs (`proxy` is `share_abs`): then `sink` counts alone. Default: false. */
+  readonly signed?: boolean;
   /** `sink_ratio[0]`. */
   readonly sink: number;
   /** `sink_ratio_raw[0]`. */
@@ -362,10 +364,10 @@ export interface SinkMeasures extends SeenKeys {
 export interface Judgment {
   /**
    * Share of heads with a sink at the first token; if rows need not sum to 1, of heads with one by
-   * both measures.
+   * both measures, or of signed weights by their shares.
    */
   readonly sink: number;
-  readonly of: 'weights' | 'shares and raw weights';
+  readonly of: 'weights' | 'shares' | 'shares and raw weights';
   readonly even: number;
   /**
    * False if uniform attention alone gives the first token more than eps: the text is too short.

@@ -11,12 +11,11 @@ import { filesOf } from './parts.ts';
 const UNLOADED_FILES = /^(_headers|NOTICES\.\S*|(examples|cards|plates)\/.*)$/;
 
 /**
- * Files that are cached at their first use: engines for training, for products in 8 bits or relaxed floats, and for
- * browsers without SIMD; recordings and the code that reads them; the course's pictures; the code of the table of
- * production models and of the lab.
+ * Files that are cached at their first use: engines for training and for browsers without SIMD; recordings and the code
+ * that reads them; the course's pictures; the code of the table of production models and of the lab.
  */
 const ON_DEMAND_FILES =
-  /^(engine\/.*(\.(lab|int8|relaxed)\..*|sinkscope\.wasm)|recordings\/.*|assets\/([^/]*\.svg|(remedies|lab|pair|trainer|recording|open_recordings)-[^/]*\.(js|css)))$/;
+  /^(engine\/.*(\.lab\..*|sinkscope\.wasm)|recordings\/.*|assets\/([^/]*\.svg|(remedies|lab|pair|trainer|recording|open_recordings)-[^/]*\.(js|css)))$/;
 
 /**
  * Builds the service worker into the built page.

@@ -8,6 +8,7 @@ import {
   cellsOf,
   firstKey,
   firstTokenWeights,
+  usesRawWeights,
   mapsOf,
   mean,
   ofHead,
@@ -102,7 +103,9 @@ export interface Claim {
   readonly attention: number;
   /** What `attention` would be under uniform attention; only if rows sum to 1. */
   readonly uniform: number;
-  /** Whether the numbers are shares of the row, either because rows sum to 1 or because the reader normalizes them. */
+  /**
+   * Whether the numbers are shares of the row: rows sum to 1, the reader normalizes them, or their weights have signs.
+   */
   readonly isShare: boolean;
   readonly rowSum: number;
   readonly sums: readonly [number, number];
@@ -117,13 +120,13 @@ export function claimOf(
   at: Head,
   state: Parameters<typeof cellsOf>[1] = { normalize: 'no' },
 ): Claim {
-  const { operation, T, tensors, sequences, pooled } = frame;
-  const isShare = operation.normalizes || state.normalize === 'yes';
+  const { T, tensors, sequences, pooled } = frame;
+  const isShare = !usesRawWeights(frame) || state.normalize === 'yes';
   const isDrawn = frame.head?.layer === at.layer && frame.head.head === at.head;
   const maps = isDrawn && !pooled && T > 1 ? mapsOf(frame) : undefined;
   const key = firstKey(frame);
-  const cells = maps && cellsOf(maps, state);
-  // Like the metrics, shares are those of magnitudes, while the mean of weights and a row's sum keep their signs.
+  const cells = maps && cellsOf(maps, { normalize: isShare ? 'yes' : 'no' });
+  // Like the metrics, shares are those of magnitudes.
   const column = cells && columnOf(isShare ? cells.map(Math.abs) : cells, T, key);
   const weights = firstTokenWeights(frame);
   // Without a picture, the sums are those before any normalization for the reader.

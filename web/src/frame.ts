@@ -30,7 +30,7 @@ export interface StepFacts {
 }
 
 /** How well a number represents the model. */
-export type NumberClass = 'measured' | 'relaxed' | 'approximate' | 'counterfactual' | 'edited';
+export type NumberClass = 'measured' | 'counterfactual' | 'edited';
 
 export interface Head {
   readonly layer: number;
@@ -334,13 +334,21 @@ export const alphaOfKey = (frame: Frame, key: number, name = 'alpha'): Float32Ar
   numbersOfKey(frame.tensors[name]!, key);
 
 /**
+ * Whether heads are judged by raw weights as well as by shares, because rows need not sum to 1. Weights with signs cancel
+ * in a mean and are judged by their share of the row's sizes alone, as in the authors' code.
+ */
+export const usesRawWeights = ({ operation }: Pick<Frame, 'operation'>): boolean =>
+  !operation.normalizes && operation.proxy !== 'share_abs';
+
+/**
  * Returns the mean weight that each head gives the first token, [L, H], without normalization. Where rows need not sum
- * to 1, shares would mislead: a row with a tiny sum may give all of it to one token.
+ * to 1, shares would mislead: a row with a tiny sum may give all of it to one token. Of weights with signs it is the
+ * share.
  */
 export function firstTokenWeights(frame: Frame): Float32Array {
-  const rawAlpha = !frame.operation.normalizes && frame.tensors.alpha_raw;
+  const hasRawAlpha = usesRawWeights(frame) && frame.tensors.alpha_raw;
   const key = firstKey(frame);
-  const weights = rawAlpha ? alphaOfKey(frame, key, 'alpha_raw').map(Math.abs) : undefined;
+  const weights = hasRawAlpha ? alphaOfKey(frame, key, 'alpha_raw') : undefined;
   return weights?.some(Number.isFinite) ? weights : alphaOfKey(frame, key);
 }
 
@@ -363,16 +371,18 @@ export function rowOfFirstPrompt(
 export function firstPromptWeights(frame: Frame): Float32Array | undefined {
   const { sequences, operation, tensors, pooled, T } = frame;
   if (sequences === 1) return firstTokenWeights(frame);
-  const row = rowOfFirstPrompt(frame, operation.normalizes ? 'first_alphas' : 'first_raw_alphas');
-  if (row) return row.map(Math.abs);
+  const row = rowOfFirstPrompt(frame, usesRawWeights(frame) ? 'first_raw_alphas' : 'first_alphas');
+  if (row) return row;
   const { L, H } = frame.architecture;
-  const maps = pooled ? undefined : tensors.att;
+  const maps = pooled ? undefined : tensors.att?.data;
   const key = firstKey(frame);
+  const cells =
+    maps && operation.proxy === 'share_abs' ? sharesOf(Float32Array.from(maps), T) : maps;
   return (
-    maps &&
+    cells &&
     Float32Array.from({ length: L * H }, (_, i) => {
-      const column = Array.from({ length: T }, (_, t) => maps.data[(i * T + t) * T + key]!);
-      return Math.abs(mean(column, isBidirectional(frame) ? 0 : key));
+      const column = Array.from({ length: T }, (_, t) => Math.abs(cells[(i * T + t) * T + key]!));
+      return mean(column, isBidirectional(frame) ? 0 : key);
     })
   );
 }

@@ -1,6 +1,5 @@
 /** The page's sentences: findings, conditions and classes of numbers. Each is computed from a frame. */
 import { judge, type Conditions, type Judgment } from 'sinkscope';
-import { INEXACT, inexactNames } from './ask/arithmetic';
 import { claimOf, type Claim } from './claims';
 import {
   alphaOfKey,
@@ -14,6 +13,7 @@ import {
   modelHead,
   ofHead,
   sinkRatiosOfBoth,
+  usesRawWeights,
   statisticsOverPrompts,
 } from './frame';
 
@@ -138,8 +138,6 @@ export function headWords(at: Head, frame: Pick<Frame, 'architecture'>): string 
 
 export const CLASS_WORDS = {
   measured: 'MEASURED',
-  relaxed: 'RELAXED',
-  approximate: 'APPROXIMATE',
   counterfactual: 'COUNTERFACTUAL',
   edited: 'EDITED',
 } as const;
@@ -155,11 +153,6 @@ export function classWords(frame: Frame): string {
   if (frame.recording) return recordingWords(frame.recording);
   const parameterWords = `${(frame.architecture.parameters / 1e6).toFixed(2)} M parameters`;
   if (frame.class === 'measured') return `${SOURCE_WORDS[frame.model.source]}, ${parameterWords}`;
-  const arithmetic = inexactNames.find((name) => INEXACT[name].class === frame.class);
-  if (arithmetic) {
-    const { clause, consequence } = INEXACT[arithmetic];
-    return `${clause}, ${SOURCE_WORDS[frame.model.source]}, ${parameterWords}: ${consequence}`;
-  }
   return (
     `replaced at inference. The weights (${parameterWords}) were trained with ` +
     `${frame.architecture.attention.operation} and without this edit; a model trained with it may ` +
@@ -213,11 +206,12 @@ export function sharedConditions(frames: readonly Frame[]): string[] {
 /** Judges Sink_k of one key, by default of the first token. */
 export function verdictOf(frame: Frame, key = firstKey(frame)): Judgment {
   const { tensors, eps, operation, architecture } = frame;
-  const sinkBoth = operation.normalizes ? undefined : sinkRatiosOfBoth(frame)?.[key];
+  const sinkBoth = usesRawWeights(frame) ? sinkRatiosOfBoth(frame)?.[key] : undefined;
   return judge({
     ...{ eps, mask: architecture.mask, bias_key: architecture.bias_key, first: key },
     even: tensors.alpha_uniform!.data[key]!,
     normalizes: operation.normalizes,
+    signed: operation.proxy === 'share_abs',
     sink: tensors.sink_ratio!.data[key]!,
     sinkRaw: tensors.sink_ratio_raw!.data[key]!,
     ...(sinkBoth === undefined ? {} : { sinkBoth }),
@@ -313,8 +307,12 @@ export function attentionWords(claim: Claim): string {
 }
 
 /** Says what the head's number is a share of. */
-export const shareWords = ({ operation: { normalizes } }: Frame): string =>
-  normalizes ? 'of its attention' : 'of its row sums';
+export const shareWords = (frame: Frame): string =>
+  frame.operation.normalizes
+    ? 'of its attention'
+    : usesRawWeights(frame)
+      ? 'of its row sums'
+      : 'of the sizes of its weights';
 
 /** Compares a share with `even`, the share that the first token would get under uniform attention. */
 export function evenShareWords(share: number, even: number): string {
@@ -372,7 +370,7 @@ export function findingWords(frame: Frame, at: Head): string {
     L * H > 1
       ? `The mean over all ${L * H} heads is ${formatPercent(meanAlpha(frame), 0)}`
       : 'It is the only head';
-  const meanSentence = normalizes
+  const meanSentence = claim.isShare
     ? `${portionWords}${evenClause}.`
     : `As a share of its rows that is ${formatPercent(alphaOf(frame, at), 0)}${evenClause}.`;
   const sentence = `${claimSentence(claim, frame)} ${meanSentence}`;
@@ -388,8 +386,8 @@ export function findingWords(frame: Frame, at: Head): string {
  * @param sink the share of the heads; of a model with one head it is a share of the prompts
  */
 function sinkCountSentence(frame: Frame, sink: number): string {
-  const { architecture, operation, eps, sequences } = frame;
-  const basisWords = operation.normalizes ? '' : ', both as a share and as a raw weight';
+  const { architecture, eps, sequences } = frame;
+  const basisWords = usesRawWeights(frame) ? ', both as a share and as a raw weight' : '';
   const amountWords = `more than ${formatPercent(eps, 0)}${basisWords}`;
   const hasSink = sink > 0;
   const isMean = sequences > 1 && hasSink;
@@ -500,7 +498,7 @@ export function comparisonWords(frames: readonly Frame[]): string {
   const uniformWords = isFirstHidden(strongest.frame)
     ? 'hidden by an edit'
     : `uniform attention would give it ${formatPercent(strongest.verdict.even, 0)}`;
-  const rawNote = frames.some(({ operation }) => !operation.normalizes)
+  const rawNote = frames.some(usesRawWeights)
     ? ' Where rows need not sum to 100%, both the share and the raw weight must be that large.'
     : '';
   const notes = `${rawNote}${frames.map((frame) => biasNote(frame).replace('Its', `${nameOf(frame)}’s`)).join('')}`;

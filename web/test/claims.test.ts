@@ -3,9 +3,9 @@ import { claimOf, columnOf, kindOf } from '../src/claims';
 import { randomGenerator } from '../src/ask/question';
 import { leadSentence } from '../src/rooms/start';
 import { remarkOf } from '../src/rooms/start_words';
-import { findingWords, attentionWords, rowsWords } from '../src/words';
+import { findingWords, attentionWords, verdictOf } from '../src/words';
 import { attention } from '../src/views/attention';
-import { selectedHead, sharesOf, type Frame } from '../src/frame';
+import { firstPromptWeights, selectedHead, sharesOf, type Frame } from '../src/frame';
 import { frameOf, tensor } from './fixture';
 
 /** Returns a causal map whose rows have this sum; `pull` favors the first column. */
@@ -161,21 +161,33 @@ describe('the number of a claim', () => {
     }
   });
 
-  it('of signed weights is the mean that keeps signs, as of the metric, and that of magnitudes for shares', () => {
+  it('of signed weights is the share of their sizes, in picture, metric, head and count alike', () => {
     const map = Float32Array.of(2, NaN, NaN, -3, 5, NaN, -1, -1, -3);
     const frame = frameOfMap(map, 3, 0.6, false);
     const raw = tensor([2, 2, 3], new Float32Array(12).fill(-0.25));
-    const signedFrame = { ...frame, tensors: { ...frame.tensors, alpha_raw: raw } } as Frame;
-    const claim = claimOf(signedFrame, at);
-    expect(claim).toMatchObject({ attention: 2 / 3, rowSum: -1 / 3, sums: [-5, 2] });
+    raw.data[0] = 5; // The largest mean weight, which decides nothing.
+    const alpha = tensor([2, 2, 3], Float32Array.of(0.3, 0, 0, 0.1, 0, 0, 0.525, 0, 0, 0.2, 0, 0));
+    const signedFrame = {
+      ...frame,
+      operation: { ...frame.operation, proxy: 'share_abs' },
+      tensors: { ...frame.tensors, alpha, alpha_raw: raw },
+    } as Frame;
+    const share = (1 + 3 / 8 + 1 / 5) / 3;
+    for (const normalize of ['no', 'yes'] as const)
+      expect(claimOf(signedFrame, at, { normalize }).attention).toBeCloseTo(share, 6);
     // Another head, whose map is not drawn, has the number of the metric.
-    expect(claimOf(signedFrame, { layer: 0, head: 0 }).attention).toBe(0.25);
-    expect(attention.says(signedFrame, at)).toContain(
-      'a mean weight of 67%; rows sum to −33% on average',
-    );
-    expect(rowsWords(claim)).toBe('rows sum to −500% to 200%');
-    const { attention: share } = claimOf(signedFrame, at, { normalize: 'yes' });
-    expect(share).toBeCloseTo((1 + 3 / 8 + 1 / 5) / 3, 6);
+    expect(claimOf(signedFrame, { layer: 0, head: 0 }).attention).toBeCloseTo(0.3, 6);
+    expect(selectedHead(signedFrame, { layer: -1, head: -1 })).toEqual(at);
+    expect(attention.says(signedFrame, at)).toContain('receives 53% of the sizes of its weights,');
+    const drawnMaps = new Float32Array(36);
+    drawnMaps.set(map, 18);
+    const { tensors } = signedFrame;
+    const severalPrompts = {
+      ...signedFrame,
+      ...{ sequences: 5, tensors: { ...tensors, att: tensor([2, 2, 3, 3], drawnMaps) } },
+    } as Frame;
+    expect(firstPromptWeights(severalPrompts)![2]).toBeCloseTo(share, 6);
+    expect(verdictOf(signedFrame)).toMatchObject({ sink: 0.5, of: 'shares' });
   });
 
   it('is a share of the row if the page normalizes rows', () => {
@@ -202,7 +214,7 @@ describe('the number of a claim', () => {
       { operation: { ...frameOf().operation, normalizes: false } },
       {
         alpha: tensor([2, 2, 3], [0.1, 0, 0, 0.99, 0, 0, 0.2, 0, 0, 0.3, 0, 0]),
-        alpha_raw: tensor([2, 2, 3], [0.001, 0, 0, 0.002, 0, 0, 0.015, 0, 0, -0.04, 0, 0]),
+        alpha_raw: tensor([2, 2, 3], [0.001, 0, 0, 0.002, 0, 0, 0.015, 0, 0, 0.04, 0, 0]),
       },
     );
     const free = { layer: -1, head: -1 };

@@ -135,7 +135,7 @@ describe('the picker of models', () => {
     const { texts, boxes, tick, text, state, dialog, click } = await open({ shown: ['softmax'] });
     expect(texts('legend')).toEqual([
       ...['trained for this page', 'operation', 'from Hugging Face', 'recordings'],
-      'add a checkpoint, a counterfactual or another arithmetic of a model',
+      'add a checkpoint or a counterfactual of a model',
     ]);
     expect(boxes()).toEqual(['Softmax ✓ –', 'Sigmoid', 'a/b', 'A recording']);
     expect(text('[role=status]')).toBe('1 of 6');
@@ -154,19 +154,17 @@ describe('the picker of models', () => {
     ]).toEqual(['At most 6.', 'Softmax ✓', 'Sigmoid –']);
     expect(
       fullPicker.all<HTMLButtonElement>('button[type=submit]').map((element) => element.disabled),
-    ).toEqual([true, true, true, true]);
+    ).toEqual([true, true]);
     expect(fullPicker.boxes().slice(4)).toEqual(['a ✓', 'b ✓', 'c ✓', 'd ✓', 'e ✓']);
   });
 
-  it('adds a checkpoint, another arithmetic or a counterfactual of the selected model', async () => {
+  it('adds a checkpoint or a counterfactual of the selected model', async () => {
     const { send, enter, all, texts, state } = await open();
     expect(texts('[name=step] option')).toEqual(['0', '4,000']);
     enter('[name=step]', '4000');
     expect(send('Add checkpoint')).toBe('softmax@4000');
-    expect(send('Add in 8 bits')).toBe('softmax~int8');
-    expect(send('Add with relaxed floats')).toBe('softmax~relaxed');
     const oldShown = state.value.shown;
-    send('Add in 8 bits');
+    send('Add checkpoint');
     expect(state.value.shown).toBe(oldShown);
     expect(texts('[name=edit] option')).toEqual(['a power', 'sigmoid', 'evict keys']);
     expect(all<HTMLSelectElement>('[name=edit]')[0]!.value).toBe('sigmoid');
@@ -522,23 +520,14 @@ describe('sharing a link', () => {
 });
 
 describe('the footer', () => {
-  it('shows the version, the arithmetic and the duration of the last run', () => {
+  it('shows the version, the kernels and the duration of the last run', () => {
     const place = document.body.appendChild(document.createElement('footer'));
-    const exact = frameOf({ milliseconds: 12.4 });
-    const page = pageOf({}, [exact]);
+    const page = pageOf({}, [frameOf({ milliseconds: 12.4 })]);
     drawFooter(place, page.context.engine);
     const { text } = readOf(place);
     expect(text('span')).toMatch(/^Sinkscope 1\.2\.3 · Your text and files stay on this machine;/);
     expect(text('details > p:last-child')).toMatch(
       /^This browser: simd kernels( · first sink after \d+ ms)? · last run 12 ms\.$/,
-    );
-    page.know([
-      exact,
-      frameOf({ subject: 'softmax~int8' }),
-      frameOf({ subject: 'softmax~relaxed' }),
-    ]);
-    expect(text('details > p:last-child')).toContain(
-      'simd kernels, relaxed floats and approximate in 8 bits where a figure says so',
     );
     page.know({});
     expect(text('details > p:last-child')).not.toContain('last run');

@@ -281,7 +281,7 @@ describe('cells of a figure', () => {
       } as never);
     const all = [
       settingFrame(''),
-      settingFrame('~hide_key(0)', { class: 'approximate', T: 9 }),
+      settingFrame('~hide_key(0)', { class: 'counterfactual', T: 9 }),
       sigmoidFrame(),
     ];
     const { cells, titles, drawings, badges, texts, figure } = drawFigure(entriesFrom(...all), {
@@ -290,7 +290,7 @@ describe('cells of a figure', () => {
     expect([cells(), titles(), badges()]).toEqual([
       ['cell 1 softmax', 'cell 2 sigmoid'],
       ['Softmax model', 'Sigmoid model'],
-      ['APPROXIMATE', ''],
+      ['COUNTERFACTUAL', ''],
     ]);
     expect(
       drawings.map(([title, { group, frames }]) => [title, group.length, frames.length]),
@@ -298,17 +298,17 @@ describe('cells of a figure', () => {
       ['Softmax ', 2, 3],
       ['Sigmoid model', 1, 3],
     ]);
-    expect(texts('.stamp')[0]).toMatch(/^APPROXIMATE · .*T = 9 /);
+    expect(texts('.stamp')[0]).toMatch(/^COUNTERFACTUAL · .*T = 9 /);
     figure.update(
       entriesFrom(
-        settingFrame('', { class: 'relaxed' }),
-        settingFrame('~x', { class: 'approximate' }),
+        settingFrame('', { class: 'edited' }),
+        settingFrame('~x'),
         settingFrame('~y', { class: 'counterfactual' }),
       ),
     );
     expect(badges()).toEqual(['COUNTERFACTUAL']);
-    figure.update(entriesFrom(settingFrame('', { class: 'relaxed' }), settingFrame('~x')));
-    expect([badges(), titles()]).toEqual([['RELAXED'], ['']]);
+    figure.update(entriesFrom(settingFrame('', { class: 'edited' }), settingFrame('~x')));
+    expect([badges(), titles()]).toEqual([['EDITED'], ['']]);
     figure.update([{ subject: 'softmax', isStale: true }, ...entriesFrom(settingFrame('~x'))]);
     expect(drawings.at(-1)![0]).toBe('Softmax ~x');
   });

@@ -14,7 +14,6 @@ import {
 import { planRows } from '../src/open/words';
 import { nearestStep } from '../src/ask/steps';
 import {
-  splitArithmetic,
   atStep,
   choicesOf,
   isCounterfactual,
@@ -133,17 +132,6 @@ it('a plan states the format of its weights and how many bytes are cached', () =
 });
 
 describe('a subject', () => {
-  it('is a model with the arithmetic that runs it', () => {
-    expect(
-      ['softmax', 'softmax@40~int8', 'hub:a/b@main~relaxed', 'a~int8x'].map(splitArithmetic),
-    ).toEqual([
-      { weights: 'softmax', arithmetic: 'exact' },
-      { weights: 'softmax@40', arithmetic: 'int8' },
-      { weights: 'hub:a/b@main', arithmetic: 'relaxed' },
-      { weights: 'a~int8x', arithmetic: 'exact' },
-    ]);
-  });
-
   const describe_ = {
     operations: [],
     edits: [
@@ -179,12 +167,11 @@ describe('a subject', () => {
     ]).toEqual([...[false, false, true, true, true]]);
   });
 
-  it('has a title with step and arithmetic, and a version without edits', () => {
+  it('has a title with its step, and a version without edits', () => {
     const title = (text: string) => titleOf(parseSubject(text)!, 'Model', describe_);
-    expect(title('softmax@1400~int8')).toBe('Model at step 1,400 in 8 bits (int8)');
-    expect(title('softmax~relaxed')).toBe('Model with relaxed floats');
+    expect(title('softmax@1400')).toBe('Model at step 1,400');
     expect(title('softmax@0~nothing(1,2)')).toBe('Model at step 0, nothing(1,2)');
-    expect(withoutEdits('softmax@7~int8~silence(1,2)')).toBe('softmax@7~int8');
+    expect(withoutEdits('softmax@7~silence(1,2)')).toBe('softmax@7');
     expect(withoutEdits('?!')).toBe('?!');
     expect(atStep(parseSubject('a@4')!, undefined)).toEqual({ id: 'a', edits: [] });
     expect(atStep(parseSubject('a')!, 0)).toEqual({ id: 'a', step: 0, edits: [] });

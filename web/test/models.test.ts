@@ -136,16 +136,6 @@ describe('a model of the zoo', () => {
     expect(models.isOpen(previewId('softmax'))).toBe(false);
   });
 
-  it('opens in another arithmetic beside the exact one', async () => {
-    const models = createModels();
-    const int8Model = await models.get('relu~int8', watcher);
-    expect([int8Model.id, openCalls[0]!.options.arithmetic]).toEqual(['relu~int8', 'int8']);
-    await models.get('relu', watcher);
-    expect(openCalls[1]!.options.arithmetic).toBe('exact');
-    await models.release(new Set());
-    expect(openCalls.map(({ close }) => close.mock.calls.length)).toEqual([1, 0]);
-  });
-
   it.each([
     ['softmax', ['softmax/preview.gz', 'softmax/refinement.gz', 'softmax/tokenizer.json']],
     ['own', ['own/config.json', 'own/model.safetensors', 'own/tokenizer.json']],
@@ -275,7 +265,7 @@ describe('a model of a hub or disk', () => {
       false,
     ]);
     models.admit(HUB, recipe);
-    expect([models.canOpen(HUB), models.bytesOf(`${HUB}~int8`), models.bytesOf('relu')]).toEqual([
+    expect([models.canOpen(HUB), models.bytesOf(HUB), models.bytesOf('relu')]).toEqual([
       true,
       500,
       undefined,
@@ -291,17 +281,16 @@ describe('a model of a hub or disk', () => {
   it('is read from the cache with its token, reports its progress, and is stopped by its id', async () => {
     const models = createModels();
     models.admit(HUB, recipe);
-    const opening = models.get(`${HUB}~int8`, watcher);
+    const opening = models.get(HUB, watcher);
     await vi.waitUntil(() => openCalls.length, PATIENCE);
     const { files, options } = openCalls[0]!;
     expect(files).toEqual({ plan, token: 'secret', cache: true });
-    expect(options.arithmetic).toBe('int8');
     (options.onProgress as (p: Partial<Progress>) => void)({ done: 2, total: 5 });
     expect(progress).toEqual([['Loading Name', 2, 5, { done: 2, total: 5 }]]);
     const model = await opening;
-    expect(model).toMatchObject({ id: `${HUB}~int8`, title: 'Name', source: 'hub', commit: 'abc' });
+    expect(model).toMatchObject({ id: HUB, title: 'Name', source: 'hub', commit: 'abc' });
     expect(hub.planTokenizer.mock.calls[0]![2]).toMatchObject({ token: 'secret', limit: 5000 });
-    models.stop(`${HUB}~int8`);
+    models.stop(HUB);
     expect((options.signal as AbortSignal).aborted).toBe(true);
     models.stop('nothing that was asked for');
   });
@@ -322,11 +311,12 @@ describe('a model of a hub or disk', () => {
     expect(signal.aborted).toBe(true);
     release();
     await opening;
-    const otherOpening = models.get(`${HUB}~int8`, watcher);
+    models.admit('hub:owner/other', recipe);
+    const otherOpening = models.get('hub:owner/other', watcher);
     await vi.waitUntil(() => openCalls.length === 2, PATIENCE);
     release();
     await otherOpening;
-    models.stopOpening(`${HUB}~int8`);
+    models.stopOpening('hub:owner/other');
     expect((openCalls[1]!.options.signal as AbortSignal).aborted).toBe(false);
   });
 
@@ -354,11 +344,11 @@ describe('a model of a hub or disk', () => {
     expect(release).toHaveBeenCalledExactlyOnceWith(new Set(['relu']));
   });
 
-  it('that the reader only steps through is forgotten when no room shows it, in any arithmetic', async () => {
+  it('that the reader only steps through is forgotten when no room shows it', async () => {
     const models = createModels();
     models.admit(HUB, { ...recipe, isTemporary: true });
-    await models.get(`${HUB}~int8`, watcher);
-    await models.release(new Set([`${HUB}~int8`]));
+    await models.get(HUB, watcher);
+    await models.release(new Set([HUB]));
     expect(models.canOpen(HUB)).toBe(true);
     await models.release(new Set(['relu']));
     expect(models.canOpen(HUB)).toBe(false);

@@ -271,10 +271,6 @@ describe('a frame without measurements', () => {
     expect(await frameFor('m', 'softmax', { groups: ['x', 'y'] })).toMatchObject({
       groups: ['x', 'y'],
     });
-    expect(await frameFor('m~int8')).toMatchObject({
-      class: 'approximate',
-      title: 'Model in 8 bits (int8)',
-    });
   });
 
   it('has the mask token of the model, or else of its tokenizer', async () => {
@@ -303,7 +299,7 @@ describe('a frame without measurements', () => {
       choices: [{ policy: 'heavy hitters' }],
     });
     expect(evictedFrame.title).toBe(`Model, ${evictedFrame.labels[0]}`);
-    expect(await frameFor('m~silence(1,0)~int8')).toMatchObject({ class: 'counterfactual' });
+    expect(await frameFor('m~silence(1,0)')).toMatchObject({ class: 'counterfactual' });
     const swappedFrame = await frameFor('m~sigmoid');
     expect(swappedFrame).toMatchObject({ class: 'counterfactual', operation: { name: 'sigmoid' } });
     // An edit to the model's own operation is ignored, unless it has a parameter.

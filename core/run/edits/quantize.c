@@ -173,16 +173,11 @@ static bool quantizes_activations(const ss_pass *pass, const ss_edit *edit) {
 }
 
 /* Checks that edits of weights do not exclude each other: a quantization computes the product
- * again, which would undo or double a scaled weight. Products in eight bits do not read the weights
- * that an edit changes, so scaling and quantization are refused with them. */
+ * again, which would undo or double a scaled weight. */
 ss_status ss_check_weights(const ss_pass *pass, const float *values, const char *where,
                            ss_error *err) {
     const ss_edit_kind *table = pass->edit_kinds;
     const ss_edit *this_edit = pass->edits;
-    if (pass->trace->model->head.w.int8)
-        return ss_fail(
-            err, SS_UNSUPPORTED, where,
-            "expected exact arithmetic: products in eight bits read a copy of the weights");
     while (this_edit->values != values) this_edit++;
     for (const ss_edit *edit = pass->edits; edit < this_edit; edit++) {
         unsigned common_points = table[edit->kind].hook_points & table[this_edit->kind].hook_points;

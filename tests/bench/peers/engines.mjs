@@ -166,9 +166,9 @@ export async function wllama({ type }) {
 /**
  * Makes two engines of onnxruntime-web with one thread: one returns all maps with the requested logits, the other
  * only the last row of logits. They share a session, which the first engine opens and closes.
- * @param {{ shape: string, type: string, eight?: boolean }} file the file, and whether it becomes one of 8 bits
+ * @param {{ shape: string, type: string }} file
  */
-export async function onnxruntime({ shape, type, eight = false }) {
+export async function onnxruntime({ shape, type }) {
   const ort = await import('/ort/ort.wasm.min.mjs');
   const { onnxFile } = await import('/onnx.mjs');
   Object.assign(ort.env.wasm, { numThreads: 1, wasmPaths: '/ort/' });
@@ -205,8 +205,8 @@ export async function onnxruntime({ shape, type, eight = false }) {
       if (goesOn) cache = Object.fromEntries(caches.map((name) => [name, results[`new_${name}`]]));
     };
     return {
-      tolerance: eight ? 'rounded' : 'exact',
-      can: ({ kind }) => !['measure', 'key'].includes(kind) && (kind !== 'load' || shows),
+      tolerance: 'exact',
+      can: ({ kind }) => !['measure', 'key'].includes(kind),
       async read(tokens, { capacity = tokens.length, all = false } = {}) {
         P = 0;
         cache = Object.fromEntries(caches.map((name) => [name, emptyTensor]));
@@ -222,85 +222,43 @@ export async function onnxruntime({ shape, type, eight = false }) {
         : undefined,
     };
   };
-  const name = eight ? 'ort 8 bit' : 'ort';
   return {
-    [`${name}, maps`]: {
+    'ort, maps': {
       ...asking(maps),
-      prepare: async (content) => onnxFile(content, shape, type, { eight }),
+      prepare: async (content) => onnxFile(content, shape, type),
       async open(content) {
         session = await ort.InferenceSession.create(content);
       },
       close: () => session.release(),
     },
-    [`${name}, last row`]: asking([]),
+    'ort, last row': asking([]),
   };
 }
 
-/** Measures two bounds that no engine can exceed: the speed of the tile kernel, and of reading memory. */
-export async function bare() {
-  const { instance } = await WebAssembly.instantiateStreaming(fetch('/bench/simd.wasm'), {
-    env: { emscripten_notify_memory_growth() {} },
-  });
-  const { exports } = instance;
-  exports._initialize?.();
-  exports.bench_fill();
-  const bytes = 2 ** 28;
-  const address = exports.memory.grow(bytes / 65536) * 65536;
-  // Writes the memory first: pages that were never written share one frame of zeros.
-  new Uint8Array(exports.memory.buffer, address, bytes).fill(1);
-  const seconds = (work) => {
-    const start = performance.now();
-    work();
-    return (performance.now() - start) / 1000;
-  };
-  const largest = (D) => {
-    const kernels = Array.from({ length: exports.bench_count() }, (_, i) => i);
-    const flops = (i) => exports.bench_rows(i) * exports.bench_columns(i) * exports.bench_depth(i);
-    const fitting = kernels.filter(
-      (i) => exports.bench_depth(i) === D && exports.bench_rows(i) >= 64,
-    );
-    return fitting.reduce((a, b) => (flops(b) > flops(a) ? b : a));
-  };
-  return {
-    ms({ flops, bytes: byteCount }, shape) {
-      if (byteCount)
-        return (seconds(() => exports.bench_read(address, bytes)) * 1000 * byteCount) / bytes;
-      const i = largest(shape === 'zoo' ? 128 : 768);
-      const flopsPerRun =
-        2 * exports.bench_rows(i) * exports.bench_columns(i) * exports.bench_depth(i);
-      const times = Math.ceil(2e9 / flopsPerRun);
-      return (seconds(() => exports.bench_run(i, times)) * 1000 * flops) / (flopsPerRun * times);
-    },
-  };
-}
-
-export function makersFor(file, { hasOld }) {
+/**
+ * Lists the engines of a file: a name, and the function that makes one engine or two that share a session.
+ * @param {string} file @param {string[]} builds addresses of folders with our binaries
+ */
+export function makersFor(file, builds) {
   const [shape, type] = file.split('.');
   const makers = {};
-  const add = (name, binary, tolerance = 'exact') => {
-    makers[name] = async () => ({ [name]: { ...(await ours(binary)), tolerance } });
-  };
-  add('ours', '/new/sinkscope.simd.wasm');
-  if (file === 'gpt2.f32')
-    makers['ours, safetensors'] = async () => {
-      const engine = await ours('/new/sinkscope.simd.wasm');
-      const open = ({ config, weights }) => engine.open(weights, config);
-      const hubEngine = {
-        ...engine,
-        tolerance: 'exact',
-        prepare: async (gguf) => hubFile(gguf),
-        open,
+  for (const build of builds) {
+    const name = build === builds[0] ? 'ours' : `ours, ${build.slice(1, -1)}`;
+    const make = async () => ({
+      ...(await ours(`${build}sinkscope.simd.wasm`)),
+      tolerance: 'exact',
+    });
+    makers[name] = async () => ({ [name]: await make() });
+    if (file === 'gpt2.f32')
+      makers[`${name}, safetensors`] = async () => {
+        const engine = await make();
+        const open = ({ config, weights }) => engine.open(weights, config);
+        return {
+          [`${name}, safetensors`]: { ...engine, prepare: async (gguf) => hubFile(gguf), open },
+        };
       };
-      return { 'ours, safetensors': hubEngine };
-    };
-  if (hasOld) add('old', '/old/sinkscope.simd.wasm');
-  if (type === 'f32') add('ours, relaxed', '/new/sinkscope.relaxed.wasm');
-  if (type === 'q8_0') {
-    add('ours, int8', '/new/sinkscope.int8.relaxed.wasm', 'rounded');
-    add('ours, int8 without relaxed SIMD', '/new/sinkscope.int8.simd.wasm', 'rounded');
   }
   if (type !== 'i8') makers.wllama = async () => ({ wllama: await wllama({ type }) });
-  if (['f32', 'q8_0'].includes(type))
-    makers.ort = () => onnxruntime({ shape, type, eight: type === 'q8_0' });
+  if (type === 'f32') makers.ort = () => onnxruntime({ shape, type });
   return makers;
 }

@@ -1,6 +1,5 @@
 /**
- * Converts a file of random weights to an ONNX model, in 32 bits or in 8 bits as onnxruntime's quantize_dynamic writes
- * them (one scale per column of weights; scale and zero of activations are found at run time).
+ * Converts a file of random weights to an ONNX model in 32 bits.
  *
  * Inputs: ids [T], positions [T], mask [T, P + T] that is added to scores, rows [n] whose logits are computed, and
  * the keys k0.. and values v0.. [G, P, K] of the P earlier tokens. Outputs: logits [n, V], maps att0.. [G, H / G, T, P + T],
@@ -37,7 +36,6 @@ class Message extends Bytes {
 }
 
 const FLOAT = 1;
-const INT8 = 3;
 const INT64 = 7;
 
 function attribute(name, value) {
@@ -69,28 +67,14 @@ function value(name, type, dims) {
   return new Message().put(1, name).put(2, new Message().put(1, typeMessage));
 }
 
-/** Quantizes rows [N][K] to 8 bits and returns them as [K][N], with a scale for each of the N rows. */
-function inEightBits(rows, N, K) {
-  const scales = new Float32Array(N);
-  const transposed = new Int8Array(N * K);
-  for (let n = 0; n < N; n++) {
-    let largest = 0;
-    for (let k = 0; k < K; k++) largest = Math.max(largest, Math.abs(rows[n * K + k]));
-    scales[n] = largest / 127;
-    for (let k = 0; k < K; k++) transposed[k * N + n] = Math.round(rows[n * K + k] / scales[n]);
-  }
-  return { scales, transposed };
-}
-
 const bytesOf = (numbers) => new Uint8Array(numbers.buffer, numbers.byteOffset, numbers.byteLength);
 const int64Bytes = (...numbers) => bytesOf(BigInt64Array.from(numbers, BigInt));
 
 /**
  * Makes the ONNX file.
  * @param {Uint8Array} content result of randomFile(shape, type)
- * @param {{ eight?: boolean }} options `eight`: whether matrices and what they multiply have 8 bits
  */
-export function onnxFile(content, shape, type, { eight = false } = {}) {
+export function onnxFile(content, shape, type) {
   const { architecture, sizes } = SHAPES[shape];
   const { D, L, V, H, G, context } = sizes;
   const K = D / H;
@@ -127,27 +111,9 @@ export function onnxFile(content, shape, type, { eight = false } = {}) {
           ...{ axis: -1, epsilon: EPSILON },
         });
 
-  /** Caches activations in 8 bits by name, so that a tensor that several matrices multiply is quantized once. */
-  const quantized = new Map();
-  const reduced = (x) => {
-    const outputs = ['q', 'scale', 'zero'].map((part) => `${x}_${part}`);
-    if (!quantized.has(x)) quantized.set(x, node('DynamicQuantizeLinear', [x], {}, { outputs }));
-    return quantized.get(x);
-  };
   const linear = (x, name) => {
     const bias = places[`${name}.bias`] && floats(`${name}.bias`);
-    const weight = `${name}.weight`;
-    if (!eight) return node('Gemm', [x, floats(weight), ...(bias ? [bias] : [])], { transB: 1 });
-    const [k, n] = places[weight].dims;
-    if (!keptNames.has(`${weight}_8`)) {
-      const { scales, transposed } = inEightBits(numbers(content, places[weight]), n, k);
-      keep(`${weight}_8`, [k, n], INT8, bytesOf(transposed));
-      keep(`${weight}_scales`, [n], FLOAT, bytesOf(scales));
-    }
-    const [q, scale, zero] = reduced(x);
-    const sums = node('Cast', [node('MatMulInteger', [q, `${weight}_8`, zero])], { to: FLOAT });
-    const product = node('Mul', [sums, node('Mul', [scale, `${weight}_scales`])]);
-    return bias ? node('Add', [product, bias]) : product;
+    return node('Gemm', [x, floats(`${name}.weight`), ...(bias ? [bias] : [])], { transB: 1 });
   };
 
   if (isLlama) {

@@ -1,180 +1,160 @@
-/** Prints the table of peers/run. Arguments are parts of the names of rows to print. */
+/**
+ * Times this engine and its peers in headless Chromium: each engine gets the same files of random weights, in turns, on one
+ * page. An engine's time counts only if its logits match PyTorch's (tests/golden/peers.json); a row names a refused
+ * engine and the reason. `--only gpt2.f32 --only decode` takes the rows that have these words.
+ */
+import { execFileSync } from 'node:child_process';
+import { copyFileSync, existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { createServer } from 'node:http';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { extname, join, normalize, resolve } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { CHROMIUM, chromium } from '../../browser/chromium.mjs';
-import { isOurs, summary } from './table.mjs';
-import { SHIPPED, TABLE } from './works.mjs';
+import { refusal, TOLERANCE } from './refusal.mjs';
+import { SHIPPED, TABLE, textName } from './works.mjs';
 
-const root = fileURLToPath(new URL('../../../', import.meta.url));
-const rounds = Number(process.env.ROUNDS ?? 5);
-const words = process.argv.slice(2);
-const folders = {
-  '/new/': join(root, '.build/wasm'),
-  '/old/': process.env.OLD && resolve(process.env.OLD),
-  '/bench/': join(root, '.build/bench'),
-  '/wllama/': join(root, '.build/bench/node_modules/@wllama/wllama/esm'),
-  '/ort/': join(root, '.build/bench/node_modules/onnxruntime-web/dist'),
-  '/shipped/': join(root, SHIPPED.folder),
-  '/': join(root, 'tests/bench/peers'),
-};
 const TYPES = { '.js': 'text/javascript', '.mjs': 'text/javascript', '.wasm': 'application/wasm' };
+const out = resolve('.build/bench');
 
-const server = createServer((request, response) => {
-  const path = normalize(new URL(request.url, 'http://x').pathname);
-  const folderPath = Object.keys(folders).find((prefix) => path.startsWith(prefix));
-  const file =
-    path === '/'
-      ? undefined
-      : join(folders[folderPath] ?? '/nowhere', path.slice(folderPath.length));
-  if (path === '/') response.writeHead(200, { 'content-type': 'text/html' }).end('<!doctype html>');
-  else if (!existsSync(file)) response.writeHead(404).end();
-  else {
-    const type = TYPES[extname(file)] ?? 'application/octet-stream';
-    response.writeHead(200, { 'content-type': type }).end(readFileSync(file));
+/** Only this measurement needs the peers' packages, so they are not among the project's; package.json pins them. */
+function installPeers() {
+  const [wanted, installed] = [
+    resolve('tests/bench/peers/package.json'),
+    join(out, 'package.json'),
+  ];
+  if (existsSync(installed) && readFileSync(installed).equals(readFileSync(wanted))) return;
+  mkdirSync(out, { recursive: true });
+  copyFileSync(wanted, installed);
+  try {
+    execFileSync('npm', ['install', '--prefix', out, '--no-audit', '--no-fund', '--silent']);
+  } catch (error) {
+    rmSync(installed);
+    throw error;
   }
-});
-await new Promise((done) => server.listen(0, '127.0.0.1', done));
+}
 
-/** Runs in the page. Times every row of one file, with the engines in turn, and reports each row when it ends. */
-async function measure({ file, rows, rounds, hasOld, isShipped, answers }) {
-  const { SHAPES, randomFile } = await import('/gguf.mjs');
-  const { bare, makersFor } = await import('/engines.mjs');
-  const { TOLERANCE, least, refusal } = await import('/table.mjs');
-  const { parsed, textName, textOf } = await import('/works.mjs');
+/** @param {Record<string, string>} folders folder by the first part of the path */
+async function serve(folders) {
+  const server = createServer((request, response) => {
+    const path = normalize(new URL(request.url, 'http://x').pathname);
+    const prefix = Object.keys(folders).find((name) => path.startsWith(name));
+    const file = join(folders[prefix], path.slice(prefix.length));
+    const type = path === '/' ? 'text/html' : TYPES[extname(file)];
+    const found = path === '/' || existsSync(file);
+    response.writeHead(found ? 200 : 404, { 'content-type': type ?? 'application/octet-stream' });
+    response.end(path === '/' ? '<!doctype html>' : found ? readFileSync(file) : undefined);
+  });
+  await new Promise((done) => server.listen(0, '127.0.0.1', done));
+  return { address: `http://127.0.0.1:${server.address().port}/`, close: () => server.close() };
+}
+
+/** Runs in the page: opens the engines of a file, and returns their names and why others could not be opened. */
+async function openEngines({ file, builds, isShipped }) {
+  const { randomFile } = await import('/gguf.mjs');
+  const { makersFor } = await import('/engines.mjs');
+  const { parsed, textOf } = await import('/works.mjs');
   const [shape, type] = file.split('.');
-  const { L, H } = SHAPES[shape].sizes;
-  const fetchShipped = async (name) => (await fetch(`/shipped/${name}`)).arrayBuffer();
+  const fetchBytes = async (name) => new Uint8Array(await (await fetch(name)).arrayBuffer());
   const content = isShipped
-    ? new Uint8Array(await fetchShipped('model.safetensors'))
+    ? await fetchBytes('/shipped/model.safetensors')
     : randomFile(shape, type);
   const config = isShipped
-    ? new TextDecoder().decode(await fetchShipped('config.json'))
+    ? new TextDecoder().decode(await fetchBytes('/shipped/config.json'))
     : undefined;
   const timeOf = async (work) => {
     const start = performance.now();
     const result = await work();
     return typeof result === 'number' ? result : performance.now() - start;
   };
-  const limit = await bare();
-  const engines = {};
-  const opening = { row: 'load', times: {}, refused: {} };
-  for (const [maker, make] of Object.entries(makersFor(file, { hasOld })))
+  const [engines, refused, rows] = [{}, {}, {}];
+  for (const [maker, make] of Object.entries(makersFor(file, builds)))
     try {
       for (const [name, engine] of Object.entries(await make())) {
-        if (engine.open) {
-          const preparedFile = (await engine.prepare?.(content)) ?? content;
-          opening.times[name] = [await timeOf(() => engine.open(preparedFile, config))];
-        }
+        const prepared = (await engine.prepare?.(content)) ?? content;
+        if (engine.open) rows[name] = await timeOf(() => engine.open(prepared, config));
         engines[name] = engine;
       }
     } catch (error) {
-      opening.refused[maker] = error.message;
+      refused[maker] = error.message;
     }
-  await globalThis.report(opening);
-
-  const time = async (engine, row) => {
+  globalThis.time = async (name, row) => {
+    const engine = engines[name];
     const { kind, T, all } = parsed(row);
     const { tokens, steps } = textOf(file, row);
-    const runRead = () => engine.read(tokens, { capacity: T + steps.length, all });
-    if (kind === 'read') return timeOf(runRead);
+    const read = () => engine.read(tokens, { capacity: T + steps.length, all });
+    if (kind === 'read') return timeOf(read);
     if (kind === 'key') {
       await engine.read([...tokens.slice(0, -1), tokens[0]]);
       return timeOf(() => engine.update(tokens));
     }
-    await runRead();
+    await read();
     if (kind === 'measure') return engine.measure();
-    let stepping = 0;
-    for (const token of steps) stepping += await timeOf(() => engine.step(token));
-    return stepping / steps.length;
+    let ms = 0;
+    for (const token of steps) ms += await timeOf(() => engine.step(token));
+    return ms / steps.length;
   };
-  for (const row of rows.filter((name) => name !== 'load')) {
-    const reported = { row, times: {}, refused: {}, limits: [] };
-    const engineEntries = Object.entries(engines).filter(([, e]) => e.can?.(parsed(row)) ?? true);
-    const slowEngines = new Set();
-    // The first round is not timed: V8 still compiles and optimizes the functions. Its answers are checked.
-    for (let round = 0; round <= rounds; round++) {
-      const shortest = least(file, row);
-      const bare = Object.keys(shortest).length && limit.ms(shortest, shape);
-      if (round && bare) reported.limits.push(bare);
-      for (const [name, engine] of engineEntries) {
-        if (reported.refused[name] || (slowEngines.has(name) && round > 1)) continue;
-        try {
-          const start = performance.now();
-          const ms = await time(engine, row);
-          if (round) {
-            (reported.times[name] ??= []).push(ms);
-            continue;
-          }
-          if (performance.now() - start > 5000) slowEngines.add(name);
-          const answer = {
-            tokens: await engine.top(100),
-            att: await engine.att?.(L - 1, H - 1, 8),
-          };
-          const reason = refusal(answer, answers[textName(row)], TOLERANCE[engine.tolerance]);
-          if (reason) reported.refused[name] = reason;
-        } catch (error) {
-          reported.refused[name] = error.message;
-          delete reported.times[name];
-        }
-      }
+  globalThis.answer = async (name, { L, H }) => ({
+    tokens: await engines[name].top(100),
+    att: [...((await engines[name].att?.(L - 1, H - 1, 8)) ?? [])],
+    tolerance: engines[name].tolerance,
+  });
+  globalThis.can = (name, row) => engines[name].can?.(parsed(row)) ?? true;
+  return { names: Object.keys(engines), refused, opening: rows };
+}
+
+/** Returns the engines that answer a row rightly, and prints why others do not. */
+async function rightEngines(page, names, row, sizes, expected) {
+  const right = [];
+  for (const name of names) {
+    if (!(await page.evaluate(([n, r]) => globalThis.can(n, r), [name, row]))) continue;
+    try {
+      await page.evaluate(([n, r]) => globalThis.time(n, r), [name, row]);
+      const { tolerance, ...answer } = await page.evaluate(
+        ([n, s]) => globalThis.answer(n, s),
+        [name, sizes],
+      );
+      const reason = refusal(answer, expected, TOLERANCE[tolerance]);
+      if (!reason) right.push(name);
+      else console.log(`refused: ${name}, ${row}: ${reason}`);
+    } catch (error) {
+      console.log(`refused: ${name}, ${row}: ${error.message}`);
     }
-    await globalThis.report(reported);
   }
-  for (const engine of Object.values(engines)) await engine.close?.();
+  return right;
 }
 
-const { files: answers, ...judged } = JSON.parse(
-  readFileSync(new URL('../../golden/peers.json', import.meta.url), 'utf8'),
-);
-const browser = await chromium.launch(CHROMIUM);
-const facts = { chromium: browser.version(), rounds, judged, rows: [] };
-const out = join(root, '.build/bench/peers.json');
-
-function print(file, { row, times, refused, limits = [] }) {
-  const { ms, ratios } = summary(times);
-  const bare = limits.length ? summary({ ours: limits }).ms.ours : undefined;
-  facts.rows.push({ file, row, ms, ratios, bare, refused });
-  writeFileSync(out, `${JSON.stringify(facts, null, 2)}\n`);
-  const show = (x) => (x === undefined ? '-' : x.toFixed(x < 100 ? 2 : 0)).padStart(8);
-  const names = Object.keys(ms);
-  for (const engine of ['ours', ...names.filter((name) => isOurs(name) && name !== 'ours')]) {
-    const isFirst = engine === 'ours';
-    // The row of `ours` lists the times of all other engines; the row of a variant lists only its ratios.
-    const otherNames = names.filter((name) => !isOurs(name) && (isFirst || ratios[engine][name]));
-    const ratioCells = otherNames.map((name) => {
-      const ratio = ratios[engine]?.[name]?.toFixed(2) ?? '-';
-      return isFirst ? `${name} ${ratio} (${show(ms[name]).trim()})` : `${name} ${ratio}`;
-    });
-    const title = isFirst ? `${file} ${row}` : `    ${engine.slice('ours, '.length)}`;
-    const cells = [title.padEnd(30), show(ms[engine]), show(isFirst ? bare : undefined), '  '];
-    console.log([...cells, ratioCells.join('   ')].join(' ').trimEnd());
-  }
-  for (const [name, reason] of Object.entries(refused))
-    console.log(`    refused: ${name}: ${reason}`);
-}
-
-console.log(
-  `Chromium ${browser.version()}, one thread, medians of ${rounds} interleaved rounds, ms`,
-);
-console.log(`judged by ${judged.computed_by}`);
-console.log(`${'work'.padEnd(30)} ${'ours'.padStart(8)} ${'bare'.padStart(8)}    ours / another`);
-try {
-  for (const [file, fileRows] of Object.entries(TABLE)) {
-    const rows = fileRows.filter((row) => words.every((word) => `${file} ${row}`.includes(word)));
+export async function* peers({ only, binaries }) {
+  installPeers();
+  const { SHAPES } = await import('./gguf.mjs');
+  const builds = binaries.map((_, i) => `/build${i}/`);
+  const server = await serve({
+    ...Object.fromEntries(builds.map((path, i) => [path, resolve(binaries[i])])),
+    '/wllama/': join(out, 'node_modules/@wllama/wllama/esm'),
+    '/ort/': join(out, 'node_modules/onnxruntime-web/dist'),
+    '/shipped/': resolve(SHIPPED.folder),
+    '/': resolve('tests/bench/peers'),
+  });
+  const { files: answers } = JSON.parse(readFileSync('tests/golden/peers.json', 'utf8'));
+  const browser = await chromium.launch(CHROMIUM);
+  for (const [file, allRows] of Object.entries(TABLE)) {
+    const rows = allRows.filter((row) => only.every((word) => `${file} ${row}`.includes(word)));
     if (!rows.length) continue;
     const page = await browser.newPage();
-    await page.goto(`http://127.0.0.1:${server.address().port}/`);
-    await page.exposeFunction('report', (reported) => print(file, reported));
-    const pageArguments = { file, rows, rounds, hasOld: !!folders['/old/'] };
+    await page.goto(server.address);
     const isShipped = file === SHIPPED.file;
-    await page
-      .evaluate(measure, { ...pageArguments, isShipped, answers: answers[file] ?? {} })
-      .catch((error) => print(file, { row: 'all', times: {}, refused: { page: error.message } }));
+    const opened = await page.evaluate(openEngines, { file, builds, isShipped });
+    for (const [name, reason] of Object.entries(opened.refused))
+      console.log(`refused: ${name}: ${reason}`);
+    for (const [name, ms] of Object.entries(opened.opening))
+      console.log(`${file}, opening, ${name}: ${ms.toFixed(0)} ms`);
+    const { sizes } = SHAPES[file.split('.')[0]];
+    for (const row of rows) {
+      const expected = answers[file]?.[textName(row)];
+      const right = await rightEngines(page, opened.names, row, sizes, expected);
+      const work = (name) => () => page.evaluate(([n, r]) => globalThis.time(n, r), [name, row]);
+      const subjects = right.map((name) => ({ name, work: work(name) }));
+      if (subjects.length) yield { title: `${file} ${row}`, subjects };
+    }
     await page.close();
   }
-} finally {
   await browser.close();
   server.close();
 }

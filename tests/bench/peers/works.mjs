@@ -9,11 +9,11 @@ import { SHAPES, randomFile } from './gguf.mjs';
 /** Files, named `shape.type`, and the rows of each. The row `key` replaces the last token of a text that was run. */
 export const TABLE = {
   'gpt2.f32': [
-    ...['load', 'decode', 'key 64', 'read 64, all logits', 'read 64', 'measure 64'],
+    ...['decode', 'key 64', 'read 64, all logits', 'read 64', 'measure 64'],
     ...['read 256, all logits', 'read 256', 'measure 256'],
   ],
-  'gpt2.q8_0': ['load', 'decode', 'read 64', 'read 256'],
-  'smollm2.f32': ['load', 'decode', 'key 256', 'read 256', 'measure 256'],
+  'gpt2.q8_0': ['decode', 'read 64', 'read 256'],
+  'smollm2.f32': ['decode', 'key 256', 'read 256', 'measure 256'],
   'smollm2.q8_0': ['decode', 'key 64', 'read 64'],
   'smollm2.q4_1': ['decode', 'key 64', 'read 64'],
   'zoo.f32': ['decode', 'read 64', 'measure 64', 'read 128', 'measure 128'],

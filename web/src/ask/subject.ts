@@ -1,8 +1,8 @@
 /**
- * A subject is a model, at a step of its training, in one arithmetic, with edits. A link names it by a text:
+ * A subject is a model, at a step of its training, with edits. A link names it by a text:
  *
  *     softmax   softmax@1400   softmax~sigmoid   softmax~sigmoid(-4.8)~evict(window,24)
- *     softmax~int8   softmax~relaxed   hub:owner/name@revision   hub:owner/name~int8~mask(1,32)
+ *     hub:owner/name@revision   hub:owner/name~mask(1,32)
  *     disk:FINGERPRINT/name, a model on a reader's disk
  *     recording:URL, a recording of a model's run (recordings.ts)
  *
@@ -11,14 +11,7 @@
  * in the order of the table or named, as in clamp_channel(35,to=mean); an empty place, as in hide_key(0,,,5), keeps
  * its default. Indices count from 0.
  */
-import {
-  editLabel,
-  type Arithmetic,
-  type Describe,
-  type Edit,
-  type OperationEdit,
-} from 'sinkscope';
-import { INEXACT, inexactNames, type Inexact } from './arithmetic';
+import { editLabel, type Describe, type Edit, type OperationEdit } from 'sinkscope';
 import { InputError } from './errors';
 
 export const MAX_SUBJECTS = 6;
@@ -32,7 +25,6 @@ export interface Subject {
   readonly id: string;
   /** Only for models of the zoo: a checkpoint on a hub is a model of its own, named by a revision. */
   readonly step?: number;
-  readonly arithmetic?: Inexact;
   readonly edits: readonly SubjectEdit[];
 }
 
@@ -41,9 +33,7 @@ const MODEL_PATTERN =
 const EDIT_PATTERN = /^(?<name>[\w-]{1,64})(?:\((?<list>[\w.,=+-]{0,120})\))?$/;
 
 export function parseSubject(text: string): Subject | undefined {
-  const [head = '', ...parts] = text.split('~');
-  const arithmetic = inexactNames.find((name) => parts.includes(name));
-  const editTexts = parts.filter((part) => part !== arithmetic);
+  const [head = '', ...editTexts] = text.split('~');
   const groups = MODEL_PATTERN.exec(head)?.groups;
   const edits = editTexts.map((text) => EDIT_PATTERN.exec(text)?.groups);
   if (!groups || !edits.every((edit) => edit !== undefined)) return undefined;
@@ -53,7 +43,6 @@ export function parseSubject(text: string): Subject | undefined {
   return {
     id: isExternal ? head : groups.id!,
     ...(step === undefined || isExternal ? {} : { step: Number(step) }),
-    ...(arithmetic ? { arithmetic } : {}),
     edits: edits.map(({ name, list = '' }) => {
       const shortList = list.replace(/,+$/, '');
       return { name: name!, values: shortList ? shortList.split(',') : [] };
@@ -74,15 +63,8 @@ export function splitSubjects(list: string): string[] {
 }
 
 /** Returns the id of the model that a subject opens; edits apply to its runs only. */
-export function modelIdOf({ id, step, arithmetic }: Omit<Subject, 'edits'>): string {
-  return `${id}${step === undefined ? '' : `@${step}`}${arithmetic ? `~${arithmetic}` : ''}`;
-}
-
-export function splitArithmetic(id: string): { weights: string; arithmetic: Arithmetic } {
-  const arithmetic = inexactNames.find((name) => id.endsWith(`~${name}`));
-  return arithmetic
-    ? { weights: id.slice(0, -1 - arithmetic.length), arithmetic }
-    : { weights: id, arithmetic: 'exact' };
+export function modelIdOf({ id, step }: Omit<Subject, 'edits'>): string {
+  return `${id}${step === undefined ? '' : `@${step}`}`;
 }
 
 /** Returns the subject at another step of its training, or with the trained weights if no step is given. */
@@ -264,9 +246,8 @@ export function labelsOf(subject: Subject, describe: Describe): string[] {
 
 /** @param model the title of its model without a step */
 export function titleOf(subject: Subject, model: string, describe: Describe): string {
-  const { step, arithmetic } = subject;
-  const suffix = arithmetic ? ` ${INEXACT[arithmetic].title}` : '';
+  const { step } = subject;
   const stepSuffix = step === undefined ? '' : ` at step ${step.toLocaleString('en')}`;
   const labels = labelsOf(subject, describe);
-  return `${model}${stepSuffix}${suffix}${labels.length ? `, ${labels.join(', ')}` : ''}`;
+  return `${model}${stepSuffix}${labels.length ? `, ${labels.join(', ')}` : ''}`;
 }

@@ -4,7 +4,6 @@ import { html, nothing, render, type TemplateResult } from 'lit';
 import { nameOf, valueOf } from '../page/controls';
 import type { Context } from '../page/context';
 import type { Choice } from '../run/opened';
-import { INEXACT, inexactNames, type Inexact } from '../ask/arithmetic';
 import { field } from '../page/terms';
 import {
   editChoices,
@@ -111,7 +110,6 @@ export class Picker {
     fields: TemplateResult,
     button: string,
     variantOf: (data: FormData) => Partial<Subject>,
-    name?: string,
   ): TemplateResult {
     const submit = (event: Event) => {
       event.preventDefault();
@@ -121,7 +119,7 @@ export class Picker {
     };
     return html`<form class="numbers" @submit=${submit}>
       ${fields}
-      <button type="submit" name=${name ?? nothing} ?disabled=${this.#isFull}>${button}</button>
+      <button type="submit" ?disabled=${this.#isFull}>${button}</button>
     </form>`;
   }
 
@@ -134,12 +132,6 @@ export class Picker {
       </select></label
     >`;
     return this.#form(fields, 'Add checkpoint', (data) => ({ step: Number(data.get('step')) }));
-  }
-
-  #arithmeticForm(arithmetic: Inexact): TemplateResult {
-    const { button, hint } = INEXACT[arithmetic];
-    const fields = html`<p class="hint">${hint}</p>`;
-    return this.#form(fields, button, () => ({ arithmetic }), arithmetic);
   }
 
   #editForm(): TemplateResult {
@@ -228,13 +220,13 @@ export class Picker {
           ${
             unlistedSubjects.length
               ? html`<fieldset class="pick-set">
-                  <legend>checkpoints, counterfactuals, other arithmetic</legend>
+                  <legend>checkpoints and counterfactuals</legend>
                   ${unlistedSubjects.map((text) => this.#chip(text, nameOf({ subject: text }, context)))}
                 </fieldset>`
               : nothing
           }
           <fieldset class="pick-set">
-            <legend>add a checkpoint, a counterfactual or another arithmetic of a model</legend>
+            <legend>add a checkpoint or a counterfactual of a model</legend>
             <label class="field"
               ><span class="unseen">model</span>
               <select @change=${choose}>
@@ -254,7 +246,6 @@ export class Picker {
               </select></label
             >
             ${this.#stepForm()} ${this.#editForm()}
-            ${inexactNames.map((arithmetic) => this.#arithmeticForm(arithmetic))}
           </fieldset>
           <p class="links">
             <button type="button" @click=${() => context.open()}>Open another model …</button>

@@ -80,14 +80,12 @@ export function commandOf(frame: Frame, file?: PromptFile): string | undefined {
   const prompts = promptWords(frame, file);
   if (!prompts || frame.question.window) return undefined;
   const { first } = frame.question;
-  const arithmetic = parseSubject(frame.subject)!.arithmetic;
   const hasTokenIds = prompts[0] === '--ids';
   const words = [
     ...['sinkscope', 'measure', modelWords(frame), ...prompts],
     ...(first && !hasTokenIds ? optionWords('--special', first) : []),
     ...frame.edits.flatMap((edit) => ['--edit', editWords(edit)]),
     ...['--eps', String(frame.eps)],
-    ...(arithmetic ? ['--arithmetic', arithmetic] : []),
     // `bytes` is present only if the run was streamed.
     ...(frame.bytes ? ['--streaming'] : []),
   ];

@@ -357,10 +357,7 @@ export class Figure {
     setText(title, group.length > 1 ? frame.model.title : frame.title);
     const ownConditions = this.#ownConditions(frame);
     const classes = [...group.map((member) => member.class), ownConditions.class];
-    const kind =
-      (['counterfactual', 'approximate', 'relaxed'] as const).find((name) =>
-        classes.includes(name),
-      ) ?? frame.class;
+    const kind = classes.includes('counterfactual') ? 'counterfactual' : frame.class;
     setText(badge, CLASS_WORDS[kind]);
     badge.hidden = kind === 'measured';
     update(frame, {

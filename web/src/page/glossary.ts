@@ -138,18 +138,6 @@ export const PAGE_TERMS: readonly Term[] = [
     meaning: 'Computed by this model on this text, without any intervention.',
   },
   {
-    term: 'RELAXED',
-    pattern: /RELAXED/,
-    meaning:
-      'Computed with fused multiply-add where the machine has it: faster, and the last digits may differ.',
-  },
-  {
-    term: 'APPROXIMATE',
-    pattern: /APPROXIMATE/,
-    meaning:
-      'Computed with 8-bit integer matrix products: faster, and not exactly what the model computes.',
-  },
-  {
     term: 'counterfactual',
     pattern: /COUNTERFACTUAL|[Cc]ounterfactuals?/,
     meaning:

@@ -1,9 +1,7 @@
 /** The header and the footer of the page. */
 import { effect, signal, type ReadonlySignal } from '@preact/signals-core';
 import { html, render } from 'lit';
-import { INEXACT, inexactNames } from '../ask/arithmetic';
 import { linkTo, type State } from '../ask/state';
-import { parseSubject } from '../ask/subject';
 import { set, state } from './address';
 import type { Engine } from './context';
 import { choiceField } from './controls';
@@ -61,14 +59,8 @@ export function drawFooter(place: HTMLElement, engine: ReadonlySignal<Engine | u
     const entries = engine.value?.queue.entries.value;
     if (!describe) return;
     const [entry] = entries?.values() ?? [];
-    const usedArithmetics = new Set(
-      [...(entries?.keys() ?? [])].map((subject) => parseSubject(subject)?.arithmetic),
-    );
-    const arithmeticNotes = inexactNames
-      .filter((name) => usedArithmetics.has(name))
-      .map((name) => INEXACT[name].footer);
     const counters = [
-      `${describe.kernels} kernels${arithmeticNotes.length ? `, ${arithmeticNotes.join(' and ')} where a figure says so` : ''}`,
+      `${describe.kernels} kernels`,
       ...(firstSinkMs.value ? [`first sink after ${firstSinkMs.value.toFixed(0)} ms`] : []),
       ...(entry?.frame ? [`last run ${entry.frame.milliseconds.toFixed(0)} ms`] : []),
     ];

@@ -4,7 +4,7 @@ import { until } from 'lit/directives/until.js';
 import type { Context } from '../page/context';
 import { isBidirectional, type Frame } from '../frame';
 import { MEASURING_CONDITIONS, splitStep } from '../ask/steps';
-import { splitArithmetic, operationOf } from '../ask/subject';
+import { operationOf } from '../ask/subject';
 import { CLASS_WORDS, classWords, formatValue } from '../words';
 import { seedsOf, type Card, type Reported } from '../ask/zoo';
 import { seedsTable } from './seeds_table';
@@ -59,8 +59,7 @@ async function formulaWords(
 }
 
 export function cardOf({ model }: Frame, context: Context): Card | undefined {
-  const { weights } = splitArithmetic(model.id);
-  const id = splitStep(weights)?.id ?? weights;
+  const id = splitStep(model.id)?.id ?? model.id;
   return context.engine.peek()?.models.zoo.cards.find((card) => card.id === id);
 }
 

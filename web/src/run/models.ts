@@ -8,7 +8,6 @@ import {
   openTokenizer,
   planTokenizer,
   SinkscopeError,
-  type Arithmetic,
   type Describe,
   type Engine,
   type Plan,
@@ -16,7 +15,6 @@ import {
 } from 'sinkscope';
 import { cachedPromise } from '../ask/cached';
 import { InputError, isTimeout } from '../ask/errors';
-import { splitArithmetic } from '../ask/subject';
 import { nearestStep, splitStep, stepWords } from '../ask/steps';
 import { loadingProgress, type Choice, type OpenModel, type Watch } from './opened';
 import { Recordings } from './recordings';
@@ -40,7 +38,6 @@ interface Recipe {
 interface OpenOptions {
   readonly signal: AbortSignal;
   readonly watch: Watch;
-  readonly arithmetic: Arithmetic;
   readonly isPreview?: boolean;
 }
 
@@ -97,7 +94,7 @@ export class Models {
   }
 
   bytesOf(id: string): number | undefined {
-    return this.#recipes.get(splitArithmetic(id).weights)?.plan.bytes;
+    return this.#recipes.get(id)?.plan.bytes;
   }
 
   /** Adds a model that the reader asked for; from now on it opens without a question. */
@@ -134,7 +131,7 @@ export class Models {
     const { preview } = this.zoo.cards.find((card) => card.id === id) ?? {};
     if (!preview || this.isOpen(id)) return this.get(id, watch);
     return this.#openShared(previewId(id), async (signal) => {
-      const options = { signal, watch, arithmetic: 'exact' as const, isPreview: true };
+      const options = { signal, watch, isPreview: true };
       return { ...(await this.#openOfZoo(id, options)), id };
     });
   }
@@ -142,15 +139,14 @@ export class Models {
   /** Returns the open model, or opens it; callers share one opening. */
   get(id: string, watch: Watch): Promise<OpenModel> {
     return this.#openShared(id, async (signal) => {
-      const { weights, arithmetic } = splitArithmetic(id);
-      const recipe = this.#recipes.get(weights);
-      const checkpoint = splitStep(weights);
-      const options = { signal, watch, arithmetic };
+      const recipe = this.#recipes.get(id);
+      const checkpoint = splitStep(id);
+      const options = { signal, watch };
       const opening = recipe
         ? this.#openPlan(recipe, options)
         : checkpoint
           ? this.#openCheckpoint(checkpoint, options)
-          : this.#openOfZoo(weights, options);
+          : this.#openOfZoo(id, options);
       return { ...(await opening), id };
     });
   }
@@ -179,7 +175,7 @@ export class Models {
     const opening = this.#openings.get(id);
     if (!opening) return;
     // Deletes a checkpoint now, so that a reader who returns to it need not wait for this opening to end.
-    if (!opening.isDone && splitStep(splitArithmetic(id).weights)) this.#openings.delete(id);
+    if (!opening.isDone && splitStep(id)) this.#openings.delete(id);
     opening.job.abort();
   }
 
@@ -195,13 +191,8 @@ export class Models {
     if (pinnedId !== undefined && shownIds.has(pinnedId) && this.isOpen(pinnedId))
       this.unpin(pinnedId);
     const neededIds = new Set(pinnedId === undefined ? shownIds : [...shownIds, pinnedId]);
-    const isClosable = (id: string) => {
-      const { weights, arithmetic } = splitArithmetic(id);
-      const isStep = splitStep(weights) !== undefined;
-      const isVariant = arithmetic !== 'exact' || isStep || id.endsWith(previewId(''));
-      return isVariant || this.#recipes.has(id);
-    };
-    const shownWeights = new Set([...neededIds].map((id) => splitArithmetic(id).weights));
+    const isClosable = (id: string) =>
+      splitStep(id) !== undefined || id.endsWith(previewId('')) || this.#recipes.has(id);
     const hiddenOpenings = [...this.#openings].filter(
       ([id]) => !neededIds.has(id) && isClosable(id),
     );
@@ -211,9 +202,9 @@ export class Models {
       job.abort();
     }
     for (const [id, { isTemporary }] of this.#recipes)
-      if (isTemporary && !shownWeights.has(id)) this.#recipes.delete(id);
+      if (isTemporary && !neededIds.has(id)) this.#recipes.delete(id);
     for (const [, { model }] of hiddenOpenings) await model.then(closeModel).catch(() => {});
-    const idsWithSteps = new Set([...shownWeights].flatMap((id) => splitStep(id)?.id ?? []));
+    const idsWithSteps = new Set([...neededIds].flatMap((id) => splitStep(id)?.id ?? []));
     await (await this.#timelines)?.keepOnly(idsWithSteps);
   }
 
@@ -223,12 +214,11 @@ export class Models {
    */
   async #openPlan(
     { plan, token, title, source }: Recipe,
-    { signal, watch, arithmetic }: OpenOptions,
+    { signal, watch }: OpenOptions,
   ): Promise<UnnamedModel> {
     const options = { token, cache: true };
     try {
       const model = await this.#engine.open(modelFiles(plan, options), {
-        arithmetic,
         signal,
         onProgress: loadingProgress(watch, title),
       });
@@ -265,10 +255,7 @@ export class Models {
     return readWithRetry(paths, () => this.#openZooOnce(id, options), forgetIfDamaged);
   }
 
-  async #openZooOnce(
-    id: string,
-    { watch, arithmetic, isPreview }: OpenOptions,
-  ): Promise<UnnamedModel> {
+  async #openZooOnce(id: string, { watch, isPreview }: OpenOptions): Promise<UnnamedModel> {
     const { title, sha256, parameters, preview } = this.#card(id);
     const tokenizerLoading = this.#tokenizerOf(id);
     if (preview && !isPreview) watch.onProgress(`Loading ${title}`, 0, 0);
@@ -281,7 +268,7 @@ export class Models {
     const [tokenizer, model] = await Promise.all([
       tokenizerLoading,
       // A stopped run does not stop the download: the next run needs the model too.
-      this.#engine.open(files, { arithmetic, onProgress: loadingProgress(watch, title) }),
+      this.#engine.open(files, { onProgress: loadingProgress(watch, title) }),
     ]);
     const weightFacts =
       isPreview && preview
@@ -294,7 +281,7 @@ export class Models {
     { id, step }: { readonly id: string; readonly step: number },
     options: OpenOptions,
   ): Promise<UnnamedModel> {
-    const { signal, watch, arithmetic } = options;
+    const { signal, watch } = options;
     const card = this.#card(id);
     if (!card.timeline) throw new InputError(`“${id}” has no stored checkpoints.`);
     const timelines = await this.timelines();
@@ -308,7 +295,7 @@ export class Models {
       timelines.open(id, step, { signal, onProgress: loadingProgress(watch, card.title) }),
       this.#tokenizerOf(id),
     ]);
-    const model = await this.#engine.open(files, { signal, arithmetic });
+    const model = await this.#engine.open(files, { signal });
     if (signal.aborted) {
       // No caller has got this model.
       await model.close();

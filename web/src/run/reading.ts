@@ -9,7 +9,6 @@ import {
   type Run,
   type Tensor,
 } from 'sinkscope';
-import { INEXACT } from '../ask/arithmetic';
 import { ALWAYS_READ, addPromptNumbers } from './averages';
 import { EXACT_SIDE, isBidirectional, pooledSide, type Frame, type Head } from '../frame';
 import type { OpenModel } from './opened';
@@ -193,15 +192,6 @@ function changesNothing(
   return edit.kind === 'operation' && edit.operation === operation && !row?.parameters.length;
 }
 
-function classOf(
-  edits: readonly Edit[],
-  { arithmetic }: Subject,
-  describe: Describe,
-): Frame['class'] {
-  if (isCounterfactual(edits, describe)) return 'counterfactual';
-  return arithmetic ? INEXACT[arithmetic].class : 'measured';
-}
-
 function choiceLabels(edit: Edit, describe: Describe): Readonly<Record<string, string>> {
   return Object.fromEntries(
     Object.entries(edit).flatMap(([parameter, value]) => {
@@ -245,7 +235,7 @@ export async function emptyFrame(
     // A checkpoint's title names the stored step, which may only be the nearest to the subject's step.
     title: titleOf(atStep(effectiveSubject, undefined), title, describe),
     model: { id, title, source, commit, sha256, step, nearestStep, bits },
-    class: classOf(edits, subject, describe),
+    class: isCounterfactual(edits, describe) ? 'counterfactual' : 'measured',
     architecture,
     operation: describe.operations.find((row) => row.name === operationName)!,
     edits,

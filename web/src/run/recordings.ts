@@ -27,7 +27,7 @@ export const NO_WEIGHTS =
 
 const NEEDS_RUNS = 'needs runs of the model, and a recording has none';
 
-const CLASSES: readonly NumberClass[] = ['relaxed', 'approximate', 'counterfactual', 'edited'];
+const CLASSES: readonly NumberClass[] = ['counterfactual', 'edited'];
 
 export class Recordings {
   readonly #engine: Engine;

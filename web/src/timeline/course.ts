@@ -1,7 +1,6 @@
 /** Reads the curves of training from the logs of runs, as lines and points over the steps. */
 import type { Timeline } from 'sinkscope';
 import { splitStep } from '../ask/steps';
-import { splitArithmetic } from '../ask/subject';
 import type { Frame } from '../frame';
 import { formatValue } from '../words';
 import type { Timelines } from './timelines';
@@ -116,8 +115,8 @@ export const STYLED_MODELS = [
 /** Returns a color for each subject: the model's own, or else one that no other subject has. */
 export function colorsOf(frames: readonly Pick<Frame, 'model'>[]): string[] {
   const indices = frames.map(({ model }) => {
-    const { weights } = splitArithmetic(model.id);
-    return STYLED_MODELS.findIndex((id) => id === (splitStep(weights)?.id ?? weights));
+    const id = splitStep(model.id)?.id ?? model.id;
+    return STYLED_MODELS.findIndex((styled) => styled === id);
   });
   const fixedIndices = indices.map((index, i) => (indices.indexOf(index) === i ? index : -1));
   const freeIndices = STYLES.map((_, i) => i).filter((i) => !fixedIndices.includes(i));

@@ -11,6 +11,7 @@ import {
   largestMagnitude,
   mapsOf,
   rowSumOf,
+  usesRawWeights,
   visibleKeyEnd,
   type ExactCells,
   type Frame,
@@ -34,6 +35,7 @@ import {
   quote,
   tooShortNote,
   formatValue,
+  shareWords,
   sumWords,
   tokenWord,
   isFirstHidden,
@@ -209,7 +211,7 @@ export const attention: View = {
     const shortNote = verdict.conclusive ? '' : ` ${tooShortNote(verdict, T, eps)}`;
     const weightText = attentionWords(claim);
     const receivedWords = claim.isShare
-      ? `${weightText}${operation.normalizes ? '' : ' of what its rows carry,'}${averageNote || ' on average'}`
+      ? `${weightText}${operation.normalizes ? '' : ` ${usesRawWeights(frame) ? 'of what its rows carry' : shareWords(frame)},`}${averageNote || ' on average'}`
       : isBelowUniform(claim)
         ? `a weight of ${weightText} at most${averageNote}, the most that any head gives it`
         : `a mean weight of ${weightText}${averageNote}`;

@@ -3,6 +3,7 @@ import { html, render } from 'lit';
 import { labelHead } from 'sinkscope';
 import {
   firstTokenWeights,
+  usesRawWeights,
   headAt,
   isBidirectional,
   largestMagnitude,
@@ -33,9 +34,9 @@ const LABELS = ['active', 'no-op', 'parked', 'broadcast'] as const;
  * its raw weight exceed ε. In a text too short to distinguish sinks from uniform attention no head counts as one.
  */
 function labeledHeads(frame: Frame) {
-  const { tensors, architecture, operation, eps } = frame;
+  const { tensors, architecture, eps } = frame;
   const { H } = architecture;
-  const rawWeights = operation.normalizes ? undefined : firstTokenWeights(frame);
+  const rawWeights = usesRawWeights(frame) ? firstTokenWeights(frame) : undefined;
   const { conclusive } = verdictOf(frame);
   return Array.from(tensors.effect!.data, (effect, i) => {
     const share = tensors.first_share!.data[i]!;

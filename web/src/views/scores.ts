@@ -1,5 +1,5 @@
 /** Draws alpha_k of the chosen head, and Sink_k over all heads, by key position: a sink may be at any position. */
-import { comparableKeyCount, ofHead, type Frame, type Head } from '../frame';
+import { comparableKeyCount, ofHead, usesRawWeights, type Frame, type Head } from '../frame';
 import { drawChart } from '../plot/chart';
 import { quantity } from '../save/numbers';
 import { commonQuote, headWords, formatPercent, tooShortNote, verdictOf } from '../words';
@@ -82,7 +82,7 @@ export const scores: View = {
         label: `Share of heads with a sink at each key, ${frame.title}`,
         series: [
           {
-            name: `αₖ > ${frame.eps}${frame.operation.normalizes ? '' : ', share and raw weight'}`,
+            name: `αₖ > ${frame.eps}${usesRawWeights(frame) ? ', share and raw weight' : ''}`,
             color: '--sink',
             values: sinkShares(frame),
           },

@@ -5,7 +5,6 @@ import { segmentedControl } from '../page/controls';
 import type { Frame } from '../frame';
 import { drawChart, type Series } from '../plot/chart';
 import { questionKey } from '../ask/question';
-import { splitArithmetic } from '../ask/subject';
 import {
   coursesOf,
   checkpointPointsOf,
@@ -53,8 +52,8 @@ const MIN_SINK_PERCENT = 10;
 
 /** Returns a frame's model of the zoo and the step of its checkpoint; the final weights have no step. */
 function zooStepOf(frame: Frame): { id: string; step?: number } {
-  const { weights } = splitArithmetic(frame.model.id);
-  return splitStep(weights) ?? { id: weights };
+  const { id } = frame.model;
+  return splitStep(id) ?? { id };
 }
 
 /**

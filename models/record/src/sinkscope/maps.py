@@ -21,7 +21,7 @@ from .probe import (
     window_of,
 )
 from .recorder import Assembly, Measurement, make_conditions, parse_edits, with_edits
-from .recording import Array, Recording
+from .recording import SIGNED_OPERATIONS, Array, Recording
 from .settings import FIELDS, Settings
 
 VECTORS = ("q", "k", "v")
@@ -299,6 +299,11 @@ def _check_call(call: Call, facts: Facts, operation: str) -> None:
         )
     assert call.weights is not None
     _refuse_hidden_weight(call, ~facts.visible_keys(slice(0, T), torch.device("cpu")), f"the {facts.kind} mask")
+    if operation not in SIGNED_OPERATIONS and (smallest := call.weights.min().item()) < 0:
+        raise ValueError(
+            f"maps: expected weights of 0 or more from {operation}, found {smallest:.3g} in layer {call.layer}; where "
+            'weights have signs, name what made them: operation="identity", "mlp_kernel", ...'
+        )
     if operation == "softmax":
         sums = call.weights.sum(-1)
         errors = (sums - 1).abs()

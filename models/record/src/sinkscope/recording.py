@@ -42,6 +42,8 @@ ROW_SUM, SEEN = "row_mass", "seen"
 SIZES = ("L", "H", "G", "K", "D", "V")
 # NAME in `prompt.NAME`, for metrics whose numbers by prompt have another name.
 PROMPT_NAMES = {"alpha": "alpha_1", "sink_ratio": "sink_1", "loss_mean": "loss"}
+# Operations whose weights have signs, in the core's table those of the proxy `share_abs`.
+SIGNED_OPERATIONS = ("identity", "identity_norm", "elu1_kernel", "mlp_kernel", "mlp_kernel_norm")
 METRICS_WITH_RANGE = ("alpha", "entropy_mean", "distance", "contribution", "cos_gap", "loss_mean")
 UNITS = {
     "alpha": "share", "alpha_raw": "weight", "sink_ratio": "share of heads",
@@ -189,8 +191,10 @@ class Recording:
 
         `sink`: Sink_k^eps, from 0 to 1. If rows need not sum to 1, a head counts if both its share and its weight
             exceed eps (Gu et al. 2025, section 3.2); of several prompts only the smaller of the two counts is
-            known, an upper bound.
-        `alpha`: [L, H], the mean weight of the first token in each head, as the model uses it.
+            known, an upper bound. Of weights with signs the shares |w| / sum |w| count alone, as in the authors'
+            code.
+        `alpha`: [L, H], the mean weight of the first token in each head, as the model uses it; its share if weights
+            have signs.
         `layer`, `head`: the head with the largest alpha.
         `map`, `tokens`: the map of this head on the first kept prompt, and that prompt's token strings; None if no
             prompt is kept.
@@ -201,12 +205,13 @@ class Recording:
         eps = thresholds[0] if eps is None else eps
         if eps not in thresholds:
             raise ValueError(f"eps: expected one of {', '.join(map(str, thresholds))}, got {eps}")
-        i, names = thresholds.index(eps), [n for n in ("sink_ratio", "sink_ratio_raw") if f"mean.{n}" in self]
-        shares = self["mean.alpha"][..., self.first]
-        alpha = self["mean.alpha_raw"][..., self.first] if "mean.alpha_raw" in self else shares
-        sink = min(self[f"mean.{name}"][i, self.first] for name in names)
-        if self.conditions["prompts"]["count"] == 1 and np.isfinite(sink):
-            sink = np.mean(np.minimum(shares, alpha) > np.float32(eps))
+        i, shares = thresholds.index(eps), self["mean.alpha"][..., self.first]
+        alpha, sink = shares, self["mean.sink_ratio"][i, self.first]
+        if "mean.alpha_raw" in self and self.model.get("operation") not in SIGNED_OPERATIONS:
+            alpha = self["mean.alpha_raw"][..., self.first]
+            sink = min(sink, self["mean.sink_ratio_raw"][i, self.first])
+            if self.conditions["prompts"]["count"] == 1 and np.isfinite(sink):
+                sink = np.mean(np.minimum(shares, alpha) > np.float32(eps))
         row, head = divmod(int(np.nanargmax(alpha)), alpha.shape[1])
         layer = self.layers[row]
         has_map = bool(self.conditions.get("tokens")) and ("0.att" in self or "0.att_pooled" in self)
