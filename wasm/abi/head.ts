@@ -6,7 +6,9 @@ import type { Architecture } from './types.ts';
 export function whyNoLoss({ mask, head }: Pick<Architecture, 'mask' | 'head'>) {
   if (mask.kind === 'bidirectional')
     return 'every query sees every token, so that none is predicted';
-  return head === false ? 'the file has no output head (lm_head), so that there are no logits' : null;
+  return head === false
+    ? 'the file has no output head (lm_head), so that there are no logits'
+    : null;
 }
 
 /** @throws SinkscopeError 'unsupported' for a model without logits */
