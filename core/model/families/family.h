@@ -44,9 +44,9 @@ ss_read_config ss_apertus_read, ss_bert_read, ss_bloom_read, ss_codegen_read, ss
     ss_gpt_bigcode_read, ss_gpt_neo_read, ss_gpt_neox_read, ss_gpt_oss_read, ss_gptj_read,
     ss_granite_read, ss_granite_swa_read, ss_granitemoe_read, ss_helium_read, ss_hunyuan_read,
     ss_hunyuan_moe_read, ss_lfm2_read, ss_llama_read, ss_mimo_read, ss_mistral_read,
-    ss_mixtral_read, ss_mpt_read, ss_nemotron_read, ss_olmo_read, ss_olmo2_read, ss_olmo3_read,
-    ss_olmoe_read, ss_opt_read, ss_phi_read, ss_phi3_read, ss_phimoe_read, ss_qwen2_read,
-    ss_qwen2_moe_read, ss_qwen3_read, ss_qwen3_moe_read, ss_qwen3_5_read,
+    ss_mixtral_read, ss_mpt_read, ss_nanogpt_read, ss_nemotron_read, ss_olmo_read, ss_olmo2_read,
+    ss_olmo3_read, ss_olmoe_read, ss_opt_read, ss_phi_read, ss_phi3_read, ss_phimoe_read,
+    ss_qwen2_read, ss_qwen2_moe_read, ss_qwen3_read, ss_qwen3_moe_read, ss_qwen3_5_read,
     ss_qwen3_5_multimodal_read, ss_qwen3_next_read, ss_seed_oss_read, ss_smollm3_read,
     ss_stablelm_read, ss_starcoder2_read;
 

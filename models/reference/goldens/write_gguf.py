@@ -509,7 +509,8 @@ CASES: dict[str, Case] = {
             "Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "IQ4_NL", "MXFP4")},
     **{f"gguf-wide-{type_name.lower()}": Case(
         wide_llama, type_name, f"A llama with matrices of random {type_name} blocks; o and down, whose rows are "
-        f"shorter than a block, in {FALLBACK_TYPES[type_name]}.") for type_name in READ_ONLY_TYPES if type_name in FALLBACK_TYPES},
+        f"shorter than a block, in {FALLBACK_TYPES[type_name]}.")
+        for type_name in READ_ONLY_TYPES if type_name in FALLBACK_TYPES},
 }
 
 
