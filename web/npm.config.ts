@@ -77,7 +77,6 @@ function ship(): Plugin {
         SEEDS: JSON.stringify(seedsByModel(zoo.files)),
         SOURCE: JSON.stringify(''),
         LESSONS: '[]',
-        PLATES: 'false',
         HOME: JSON.stringify(home),
       },
     }),

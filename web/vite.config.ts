@@ -87,7 +87,6 @@ function ship(): Plugin {
           SEEDS: JSON.stringify(seedsByModel(zoo.files)),
           SOURCE: JSON.stringify(source),
           HOME: JSON.stringify(''),
-          PLATES: JSON.stringify(home !== ''),
         },
       };
     },

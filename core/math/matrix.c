@@ -29,7 +29,7 @@ size_t ss_matrix_place(const ss_matrix *w, size_t n) {
         size_t j = n % w->pair, half = (w->pair - w->unpaired) / 2;
         size_t first = w->pairs_last ? w->unpaired : 0;
         if (j < 2 * half)
-            n += first + (j < half ? 2 * j : 2 * (j - half) + 1) - j;
+            n += w->halves ? first : first + (j < half ? 2 * j : 2 * (j - half) + 1) - j;
         else if (w->pairs_last)
             n -= 2 * half;
     }

@@ -57,10 +57,6 @@ static void write_mean(const ss_trace *trace, const ss_metric_args *args, change
     *out = n > 0 ? (float)(sum / (double)n) : NAN;
 }
 
-void ss_measure_kl_at(const ss_trace *trace, const ss_metric_args *args, float *out) {
-    write_per_token(trace, args, divergence_at, out);
-}
-
 void ss_measure_kl_mean(const ss_trace *trace, const ss_metric_args *args, float *out) {
     write_mean(trace, args, divergence_at, out);
 }

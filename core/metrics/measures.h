@@ -75,7 +75,6 @@ SS_MEASURE(loss_mean);
 SS_MEASURE(loss_at);
 SS_MEASURE(accuracy);
 
-SS_MEASURE(kl_at);
 SS_MEASURE(kl_mean);
 SS_MEASURE(loss_change_at);
 SS_MEASURE(loss_change);

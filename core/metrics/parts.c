@@ -160,11 +160,12 @@ static void write_directions(const workspace *work, const ss_trace *trace, int l
 }
 
 /* Returns true if keys are linear in the recorded components: the stream is the sum of the
- * components, and nothing clips keys or norms their inputs. */
+ * components, and nothing clips keys, centers them or norms their inputs. */
 static bool is_linear(const ss_trace *trace) {
     const ss_arch *arch = &trace->model->arch;
     return !trace->edited && !arch->post_norm && !arch->mixer.kind && !arch->kv_latent &&
-           !trace->model->layers[0].scale && arch->qkv_clip <= 0.0f;
+           !(arch->qk_norm && arch->norm == SS_NORM_LAYER) && !trace->model->layers[0].scale &&
+           arch->qkv_clip <= 0.0f;
 }
 
 static void fill_nan(float *out, size_t n) {

@@ -4,6 +4,7 @@
 #include "families/variant.h"
 
 #include <stdio.h>
+#include <string.h>
 
 const char *ss_positions_name(ss_positions positions) {
     return ss_positions_words[positions];
@@ -23,7 +24,8 @@ const char *ss_activation_name(ss_activation activation) {
 }
 
 const char *ss_rope_scaling_name(ss_rope_scaling scaling) {
-    return (const char *[]){"none", "linear", "llama3", "proportional", "yarn"}[scaling];
+    return (const char *[]){
+        "none", "linear", "llama3", "proportional", "yarn", "longrope"}[scaling];
 }
 
 const char *ss_owner_name(ss_owner owner) {
@@ -35,7 +37,7 @@ const char *ss_gate_name(ss_gate gate) {
 }
 
 const char *ss_qk_norm_name(ss_qk_norm norm) {
-    return (const char *[]){NULL, "head", "head_rotated", "all_heads"}[norm];
+    return (const char *[]){NULL, "head", "head_rotated", "all_heads", "own_head"}[norm];
 }
 
 const char *ss_mask_name(const ss_arch *arch) {
@@ -52,7 +54,37 @@ static void check_heads(const ss_arch *arch, ss_json *json) {
         ss_json_refuse(json, "num_key_value_heads", "a divisor of num_attention_heads",
                        "another number");
     if (arch->positions == SS_POSITIONS_ROTARY && arch->rotary_width % 2)
-        ss_json_refuse(json, "head_dim", "an even number of rotary dimensions", "an odd one");
+        ss_json_refuse(json, "head_dim", "an even number of rotary dimensions (of rope_parameters)",
+                       "an odd one");
+}
+
+/* Checks the factors of longrope. They hold for texts up to the length of the first training, so
+ * that is the model's context. */
+static void check_long_rotary(ss_arch *arch, ss_json *json) {
+    if (arch->rotary.scaling != SS_ROPE_LONG) return;
+    if ((size_t)arch->rotary.pairs_n != ss_arch_pairs(arch, false))
+        ss_json_refuse(json, "short_factor", "one factor for each rotary pair",
+                       "another number of them");
+    if (arch->rotary.original_context < arch->context)
+        arch->context = (int)arch->rotary.original_context;
+}
+
+/* Refuses layer_types of a model whose layers are all alike, unless it says that. */
+static void check_layer_types(const ss_arch *arch, ss_json *json) {
+    bool marks[SS_LAYERS_MAX];
+    bool is_mixed = arch->mixer.kind && !arch->mixer.in_every_layer;
+    for (int l = 0; l < arch->L; l++) is_mixed |= arch->windowed[l];
+    if (!is_mixed)
+        ss_read_layer_words(marks, arch->blocks, json, "layer_types", "full_attention",
+                            "full_attention");
+}
+
+/* Reads is_causal, with which transformers makes the queries of a decoder see all keys. */
+static void read_causality(ss_arch *arch, ss_json *json) {
+    if (ss_json_bool(json, "is_causal", true)) return;
+    if (arch->window || arch->mixer.kind)
+        ss_json_refuse(json, "is_causal", "true where layers have a window or a state", "false");
+    arch->prefix = SS_EVERY_KEY;
 }
 
 ss_status ss_arch_read_object(ss_arch *arch, const cJSON *config, const char *file, ss_error *err) {
@@ -73,10 +105,13 @@ ss_status ss_arch_read_object(ss_arch *arch, const cJSON *config, const char *fi
         new_arch.mask_token = -1;
         ss_family_refuse(&json, family->extra_keys);
         family->read(&new_arch, &json);
+        read_causality(&new_arch, &json);
         if (!new_arch.embedding_width) new_arch.embedding_width = new_arch.D;
         if (!new_arch.U) new_arch.U = new_arch.K;
         if (!new_arch.blocks) ss_attend_everywhere(&new_arch);
+        check_layer_types(&new_arch, &json);
         ss_read_variant(&new_arch, &json, family->variants);
+        check_long_rotary(&new_arch, &json);
         if (status == SS_OK) check_heads(&new_arch, &json);
     } else if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(config, "is_encoder_decoder"))) {
         /* The Python package refuses encoder-decoder models, too. */
@@ -86,13 +121,16 @@ ss_status ss_arch_read_object(ss_arch *arch, const cJSON *config, const char *fi
                        "open the recording",
                        "an encoder and a decoder");
     } else {
-        char names[640];
-        ss_family_names(names, sizeof names);
         if (status == SS_OK)
             status = ss_fail(err, SS_UNSUPPORTED, "model_type",
-                             "%s: this build computes %s, the file says %.40s; record such a "
-                             "model with the Python package and open the recording",
-                             file, names, *type ? type : "nothing");
+                             "%s: this build cannot run %.40s; record it with the Python package "
+                             "and open the recording (`describe` lists the families that run)",
+                             file, *type ? type : "a model without a type");
+    }
+    if (status == SS_UNSUPPORTED && !strstr(err->text, "record")) {
+        size_t n = strlen(err->text);
+        snprintf(err->text + n, sizeof err->text - n,
+                 "; record such a model with the Python package and open the recording");
     }
     if (status == SS_OK) *arch = new_arch;
     return status;

@@ -52,6 +52,7 @@ typedef enum ss_qk_norm {
     SS_QK_NORM_HEAD,         /* head by head, before rotation */
     SS_QK_NORM_HEAD_ROTATED, /* head by head, after rotation */
     SS_QK_NORM_ALL_HEADS,    /* the heads of a token as one vector, before rotation */
+    SS_QK_NORM_OWN_HEAD,     /* head by head with gains of its own, before rotation */
     SS_QK_NORM_N
 } ss_qk_norm;
 
@@ -87,9 +88,14 @@ typedef enum ss_rope_scaling {
                        divided in part */
     SS_ROPE_PROPORTIONAL, /* only the first pairs rotate, a share of `part`, at frequencies divided
                              by factor (Gemma 4) */
-    SS_ROPE_YARN /* as llama3, but the frequencies between are interpolated by the index of their
-                    pair (Peng et al. 2023) */
+    SS_ROPE_YARN, /* as llama3, but the frequencies between are interpolated by the index of their
+                     pair (Peng et al. 2023) */
+    SS_ROPE_LONG  /* each frequency is divided by a factor of its own (LongRoPE, Ding et al. 2024);
+                     longer texts than the first training's have other factors, and are refused */
 } ss_rope_scaling;
+
+/* Upper bound of the rotary pairs of a head with longrope. */
+#define SS_LONG_PAIRS_MAX 128
 
 typedef struct ss_rotary {
     double base; /* theta: pair j has the frequency base^(-2j/rotary_width) */
@@ -100,10 +106,15 @@ typedef struct ss_rotary {
                         `low` and `high` */
     double low, high; /* rotations in `original_context` tokens: a low frequency makes fewer than
                          `low`, a high one more than `high` */
+    int pairs_n;      /* longrope: number of factors */
+    float pair_factors[SS_LONG_PAIRS_MAX];
+    bool only_long;  /* the family has no other scaling than longrope, which older files call su or
+                        yarn */
+    bool has_halves; /* deepseek_v3: the file stores the pair (j, j + half), not neighbors */
     bool truncate; /* yarn: the indices of the pairs with `low` and `high` rotations are rounded */
     bool has_sections; /* the config divides pairs into sections that rotate by different positions
                       in images */
-    float attention_factor; /* factor of rotated vectors; 1 except in yarn */
+    float attention_factor; /* factor of rotated vectors; 1 except in yarn and longrope */
 } ss_rotary;
 
 /* What a layer computes with a state of fixed size, in place of attention or in addition to it. */

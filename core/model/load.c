@@ -221,6 +221,7 @@ static ss_matrix matrix_at(const ss_tensor *tensor, const ss_place *place, size_
         .pair = place->pair,
         .unpaired = place->unpaired,
         .pairs_last = place->pairs_last,
+        .halves = place->halves,
         .in_out = place->layout == SS_IN_OUT,
     };
 }

@@ -22,6 +22,7 @@ typedef struct ss_linear {
 typedef struct ss_norm {
     const float *gain; /* [D], [K], [H*K] or [G*K]; NULL: there is no such norm */
     const float *bias; /* as long as the gain, or NULL */
+    float eps;         /* 0: the model's norm_eps */
 } ss_norm;
 
 typedef struct ss_ffn {

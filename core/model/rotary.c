@@ -15,7 +15,8 @@ static void refuse_unknown_keys(ss_json *json, bool has_sections) {
     static const char keys[] = "rope_type\0type\0rope_theta\0factor\0low_freq_factor\0"
                                "high_freq_factor\0truncate\0beta_fast\0beta_slow\0"
                                "partial_rotary_factor\0finetuned\0attention_factor\0mscale\0"
-                               "mscale_all_dim\0original_max_position_embeddings\0";
+                               "mscale_all_dim\0original_max_position_embeddings\0short_factor\0"
+                               "long_factor\0short_mscale\0long_mscale\0";
     const cJSON *item;
     cJSON_ArrayForEach(item, json->object) {
         bool is_known = cJSON_IsNull(item) || ss_is_listed(item->string, keys) ||
@@ -51,23 +52,73 @@ static void read_yarn(ss_rotary *rotary, ss_json *json) {
     if (rotary->base < 1.0 + 1e-6) ss_json_refuse(json, "rope_theta", "more than 1 with yarn", "1");
 }
 
+/* Reads the list of factors at `key` into out, and returns their number. */
+static int read_factors(float *out, ss_json *json, const char *key) {
+    const cJSON *list = ss_json_item(json, key), *item;
+    int n = 0;
+    cJSON_ArrayForEach(item, list) {
+        bool is_valid = cJSON_IsNumber(item) && item->valuedouble > 0.0 && n < SS_LONG_PAIRS_MAX;
+        if (!is_valid) ss_json_fail(json, key, "a list of 1 to 128 positive numbers");
+        if (!is_valid) return 0;
+        out[n++] = (float)item->valuedouble;
+    }
+    if (n == 0) ss_json_fail(json, key, "a list of 1 to 128 positive numbers");
+    return n;
+}
+
+static void read_long(ss_rotary *rotary, ss_json *json, int context) {
+    float long_factors[SS_LONG_PAIRS_MAX];
+    double original = rotary->original_context;
+    double factor = ss_json_number(json, "factor", context / original, 1e-3, 1e6);
+    double attention_factor = factor <= 1.0 ? 1.0 : sqrt(1.0 + ss_log(factor) / ss_log(original));
+    rotary->factor = factor;
+    rotary->attention_factor =
+        (float)ss_json_number(json, "attention_factor", attention_factor, 1e-6, 1e6);
+    rotary->pairs_n = read_factors(rotary->pair_factors, json, "short_factor");
+    if (read_factors(long_factors, json, "long_factor") != rotary->pairs_n)
+        ss_json_fail(json, "long_factor", "as many numbers as short_factor has");
+    if (original <= 1.0)
+        ss_json_fail(json, "original_max_position_embeddings", "more than one token");
+}
+
+/* Refuses what is not longrope in a family that has no other scaling. */
+static const char *long_type(ss_json *json, const char *type) {
+    if (!strcmp(type, "su") || !strcmp(type, "yarn")) return "longrope";
+    if (strcmp(type, "default") && strcmp(type, "longrope"))
+        ss_json_refuse(json, "rope_type", "\"default\" and \"longrope\"", type);
+    return type;
+}
+
 static void read_scaling(ss_rotary *rotary, ss_json *json, int context) {
     const char *older_type = ss_json_text(json, "type", "default");
     const char *type = ss_json_text(json, "rope_type", older_type);
-    int kind = SS_ROPE_YARN;
+    if (rotary->only_long) type = long_type(json, type);
+    int kind = SS_ROPE_LONG;
     while (kind > SS_ROPE_PLAIN && strcmp(type, ss_rope_scaling_name((ss_rope_scaling)kind)))
         kind--;
     if (kind == SS_ROPE_PROPORTIONAL) kind = SS_ROPE_PLAIN; /* refused: only gemma4.c reads it */
     if (kind == SS_ROPE_PLAIN) {
-        if (strcmp(type, "default"))
-            ss_json_refuse(json, "rope_type", "\"default\", \"linear\", \"llama3\" and \"yarn\"",
-                           type);
+        /* dynamic changes the base of texts that are longer than the model's context, and no run
+         * is. */
+        bool is_dynamic = !strcmp(type, "dynamic");
+        if (is_dynamic)
+            ss_json_number(json, "factor", (double)NAN, 1e-3, 1e6);
+        else if (strcmp(type, "default"))
+            ss_json_refuse(
+                json, "rope_type",
+                "\"default\", \"linear\", \"dynamic\", \"llama3\", \"yarn\" and \"longrope\"",
+                type);
         return;
     }
     rotary->scaling = (ss_rope_scaling)kind;
+    if (rotary->original_context <= 0.0)
+        rotary->original_context =
+            ss_json_int(json, "original_max_position_embeddings", context, 1, SS_CONTEXT_MAX);
+    if (kind == SS_ROPE_LONG) {
+        read_long(rotary, json, context);
+        return;
+    }
     rotary->factor = ss_json_number(json, "factor", (double)NAN, 1e-3, 1e6);
-    rotary->original_context =
-        ss_json_int(json, "original_max_position_embeddings", context, 1, SS_CONTEXT_MAX);
     if (kind == SS_ROPE_LLAMA3) read_llama3(rotary, json);
     if (kind == SS_ROPE_YARN) read_yarn(rotary, json);
 }
@@ -78,6 +129,7 @@ static void read_base_and_part(ss_rotary *rotary, ss_json *json) {
 }
 
 void ss_read_rope(ss_rotary *rotary, ss_json *rope, int context) {
+    ss_refuse_nulls(rope);
     read_base_and_part(rotary, rope);
     read_scaling(rotary, rope, context);
     refuse_unknown_keys(rope, rotary->has_sections);
@@ -90,15 +142,29 @@ ss_json ss_rope_object(ss_json *json) {
 }
 
 void ss_read_rotary(ss_rotary *rotary, ss_json *json, int context) {
-    context = ss_json_int(json, "original_max_position_embeddings", context, 1, SS_CONTEXT_MAX);
+    /* As in transformers, the key beside the object has priority over the one inside. */
+    if (!rotary->only_long || ss_json_item(json, "original_max_position_embeddings"))
+        rotary->original_context =
+            ss_json_int(json, "original_max_position_embeddings", 0, 1, SS_CONTEXT_MAX);
     rotary->attention_factor = 1.0f;
     read_base_and_part(rotary, json);
     ss_json rope = ss_rope_object(json);
     ss_read_rope(rotary, &rope, context);
 }
 
+void ss_require_head_dim(ss_json *json) {
+    ss_json rope = ss_rope_object(json);
+    const char *type = ss_json_text(&rope, "rope_type", ss_json_text(&rope, "type", "default"));
+    if (!ss_is_listed(type, "default\0linear\0llama3\0") && !ss_json_item(json, "head_dim"))
+        ss_json_refuse(json, "head_dim", "a number beside this rope_type", "nothing");
+}
+
 void ss_read_partial_rotary(ss_arch *arch, ss_json *json) {
     ss_read_rotary(&arch->rotary, json, arch->context);
+    ss_set_rotary_width(arch);
+}
+
+void ss_set_rotary_width(ss_arch *arch) {
     arch->rotary_width = (int)(arch->K * arch->rotary.part);
     if (arch->rotary_width == 0) arch->positions = SS_POSITIONS_NONE;
 }
@@ -140,6 +206,11 @@ void ss_rotary_frequencies(float *out, const ss_rotary *rotary, int width) {
     for (int j = 0; j < width / 2; j++) {
         float frequency = 1.0f / (float)ss_pow(rotary->base, (double)(2 * j) / (double)width);
         float share = 1.0f;
+        if (rotary->scaling == SS_ROPE_LONG) {
+            float power = (float)ss_pow(rotary->base, (double)(2 * j) / (double)width);
+            out[j] = 1.0f / (rotary->pair_factors[j] * power);
+            continue;
+        }
         if (rotary->scaling == SS_ROPE_LINEAR) share = 0.0f;
         if (rotary->scaling == SS_ROPE_LLAMA3) share = llama3_original_share(rotary, frequency);
         if (rotary->scaling == SS_ROPE_YARN) share = yarn_original_share(rotary, width, j);

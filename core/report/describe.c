@@ -1,5 +1,6 @@
 #include "describe.h"
 
+#include "../model/families/family.h"
 #include "../run/run.h"
 #include "../train/train.h"
 #include "writer.h"
@@ -288,12 +289,19 @@ static ss_status finish(ss_writer *writer, ss_error *err) {
                          (unsigned long)writer->bytes);
 }
 
+static void write_families(ss_writer *writer) {
+    ss_write_begin(writer, "families", '[');
+    for (size_t i = 0; ss_family_name(i); i++) ss_write_text(writer, NULL, ss_family_name(i));
+    ss_write_end(writer, ']');
+}
+
 ss_status ss_describe(char *out, size_t bytes, int abi, ss_error *err) {
     ss_writer writer = {.out = out, .bytes = bytes};
     ss_write_begin(&writer, NULL, '{');
     ss_write_text(&writer, "version", SS_VERSION);
     ss_write_number(&writer, "abi", abi);
     ss_write_text(&writer, "kernels", KERNELS);
+    write_families(&writer);
     write_operations(&writer);
     write_metrics(&writer);
     write_fields(&writer);

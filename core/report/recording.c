@@ -262,7 +262,7 @@ static ss_status read_conditions(ss_recording *r, const cJSON *root, ss_arena *a
     read_thresholds(r, &json);
     read_edits(&json);
     read_versions(&json);
-    check_texts(&json, (const char *const[]){"class", "license", "licence", "command", NULL});
+    check_texts(&json, (const char *const[]){"class", "license", "command", NULL});
     read_tokens(r, &json, arena);
     return status;
 }

@@ -14,11 +14,12 @@
 
 void ss_norm_vectors(float *out, const float *x, const ss_norm *norm, const ss_arch *arch, size_t n,
                      size_t width) {
+    float eps = norm->eps > 0.0f ? norm->eps : arch->norm_eps;
     for (size_t t = 0; t < n; t++, out += width, x += width)
         if (arch->norm == SS_NORM_RMS)
-            ss_rmsnorm(out, x, norm->gain, arch->norm_eps, width);
+            ss_rmsnorm(out, x, norm->gain, eps, width);
         else
-            ss_layernorm(out, x, norm->gain, norm->bias, arch->norm_eps, width);
+            ss_layernorm(out, x, norm->gain, norm->bias, eps, width);
 }
 
 static void compute_angles(ss_pass *pass, int t0, int n) {
@@ -67,6 +68,12 @@ static void embed(ss_pass *pass, int t0, int n) {
         ss_norm_vectors(pass->x, pass->x, &model->embedding_norm, &model->arch, (size_t)n, D);
 }
 
+static void clip_rows(float *rows, const ss_arch *arch, size_t n) {
+    float limit = arch->qkv_clip;
+    for (size_t i = 0; limit > 0.0f && i < n; i++)
+        rows[i] = rows[i] > limit ? limit : rows[i] < -limit ? -limit : rows[i];
+}
+
 static void norm_and_rotate(ss_pass *pass, int a, float *rows, const ss_norm *head_norm, int heads,
                             int n) {
     const ss_arch *arch = &pass->trace->model->arch;
@@ -76,6 +83,11 @@ static void norm_and_rotate(ss_pass *pass, int a, float *rows, const ss_norm *he
         ss_norm_vectors(rows, rows, head_norm, arch, (size_t)n * H, K);
     if (arch->qk_norm == SS_QK_NORM_ALL_HEADS)
         ss_norm_vectors(rows, rows, head_norm, arch, (size_t)n, H * K);
+    for (size_t i = 0; arch->qk_norm == SS_QK_NORM_OWN_HEAD && i < (size_t)n * H; i++) {
+        ss_norm own_norm = {.gain = head_norm->gain + i % H * K};
+        ss_norm_vectors(rows + i * K, rows + i * K, &own_norm, arch, 1, K);
+    }
+    clip_rows(rows, arch, (size_t)n * H * K);
     if (!ss_arch_rotates(arch, a)) return;
     const ss_angles *angles = &pass->angles[arch->has_window_rotary && arch->windowed[a]];
     for (size_t i = 0; i < (size_t)n * H; i++) {
@@ -276,13 +288,6 @@ static void finish_heads(ss_pass *pass, int a, float *out, int t0, int n) {
     if (model->arch.added_heads) ss_add_heads(out, &model->arch, (size_t)n);
 }
 
-static void project(ss_pass *pass, float *out, const float *in, const ss_linear *w, int n) {
-    float limit = pass->trace->model->arch.qkv_clip;
-    ss_linear_rows(pass, out, in, w, (size_t)n);
-    for (size_t i = 0; limit > 0.0f && i < (size_t)n * w->w.out; i++)
-        out[i] = out[i] > limit ? limit : out[i] < -limit ? -limit : out[i];
-}
-
 /* Returns what queries, or keys and values, are projected from: y, or norm(y w) in latent
  * attention. */
 static const float *compress(ss_pass *pass, const ss_linear *w, const ss_norm *latent_norm, int n) {
@@ -302,7 +307,7 @@ static void project_keys(ss_pass *pass, const ss_layer *layer, const float *in, 
     float *head_keys = pass->q,
           *shared_keys = head_keys + heads * head_width; /* unused until queries are computed */
     if (!layer->k_shared.w.data) {
-        project(pass, pass->kv, in, &layer->k, n);
+        ss_linear_rows(pass, pass->kv, in, &layer->k, (size_t)n);
         return;
     }
     ss_linear_rows(pass, head_keys, in, &layer->k, (size_t)n);
@@ -343,7 +348,8 @@ static const float *compute_attention_block(ss_pass *pass, int a, int t0, int n)
     if (values)
         memcpy(pass->kv, values, groups * (size_t)sizes.U * sizeof *pass->kv);
     else
-        project(pass, pass->kv, in, &layer->v, n);
+        ss_linear_rows(pass, pass->kv, in, &layer->v, (size_t)n);
+    clip_rows(pass->kv, arch, groups * (size_t)sizes.U);
     if (layer->v_norm.gain)
         ss_norm_vectors(pass->kv, pass->kv, &layer->v_norm, arch, groups, (size_t)sizes.U);
     ss_apply_factor(pass->kv, arch->value_scale, groups * (size_t)sizes.U);
@@ -354,7 +360,7 @@ static const float *compute_attention_block(ss_pass *pass, int a, int t0, int n)
     cache_heads(pass, SS_FIELD_V, a, sizes.G, t0, n, pass->kv);
 
     in = compress(pass, &layer->q_latent, &layer->q_latent_norm, n);
-    project(pass, pass->q, in, &layer->q, n);
+    ss_linear_rows(pass, pass->q, in, &layer->q, (size_t)n);
     norm_and_rotate(pass, a, pass->q, &layer->q_norm, arch->H, n);
     edit_heads(pass, SS_AT_QUERIES, a, pass->q, arch->H, sizes.K, t0, n);
     widen_rows(pass->q, heads, sizes.K, arch->K);

@@ -5,7 +5,8 @@
 The command reads claims.toml, the recipes, the logs, inputs.json and beyond.json, and writes models/claims.json and
 the table of models/README.md. It needs neither torch nor weights.
 
-claims.json holds {"rule": str, "chance": {...}, "rows": [row]}. `chance` counts the comparisons of all
+claims.json holds {"rule": str, "rules": [{"version", "date", "section"}], "chance": {...}, "rows": [row]};
+models/claims.schema.json is its schema. `chance` counts the comparisons of all
 rows, the verdicts on a direction among them, how many of these survive Benjamini and Hochberg's
 procedure, and how many chance alone would give. A row has
     id, claim   a name, and one plain sentence
@@ -14,8 +15,9 @@ procedure, and how many chance alone would give. A row has
     paper       what the source measured, or null where we do not have its figures
     test        {"recipes": [id], "runs": whole runs that count, "command": str}, or null without one
     effects     [effect], one for each recipe; empty without a test
-    verdict     "agrees", "differs", "undecided" or "not tested"
-    before      the verdict by the first version of the rules, or null for a claim that is new since
+    verdict     "agrees", "differs", "depends on the outcome", "undecided" or "not tested"
+    before      the verdict by the second version of the rules, or null for a claim that is new since
+    changed     what made the verdict another one: "rule", "test" or "runs"; or null
     two_seeds   whether the verdict rests on only two seeds of a recipe
     survives    whether every verdict on a direction survives the procedure; null without such a verdict
     why         what limits the test, or why there is no test; or null
@@ -34,13 +36,17 @@ An effect has
     protocol    "b", "a" or "shipped", or null where neither protocol has enough runs
     seeds       whole runs of the recipe; for shipped models and groups the number of units
     steps       the steps that the outcome is averaged over, or null
-    mean, low, high   difference and its interval, 97.5% in protocol B and 95% elsewhere; or null
+    mean, low, high   difference and its interval, 97.5% in protocol B and 95% elsewhere; or null. Of existence and
+                absence of a sink it is the level: alpha by weights over the row sum, minus that of step 0
     p           of a comparison, the probability of such a difference if there were none; or null
     survives    whether a comparison survives the procedure of Benjamini and Hochberg; else null
     values      the outcome of each of those seeds, or of each model
-    shares      of absence, alpha of each of those seeds on rows divided by their sums
+    shares      of a level, that of each of those seeds on rows divided by their sums
     by_shares   mean and interval of `shares`, [mean, low, high], or null
     sinks       Sink_1^0.3 of each of those seeds or models, in percent; it decides nothing
+    margin      of "the same", the difference that counts as none; else 0
+    by_sinks    the same comparison by Sink_1 at three eps, in points: {outcome: [mean, low, high, verdict]}
+    added       whether the effect was added after its runs had been read
     paper       what the source saw: "less", "more", "the same", "a sink" or "none"
     verdict     the verdict on this effect, in the words of a row's verdict
 """
@@ -51,10 +57,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
+from statistics import mean
 from typing import Any
 
 from . import decide, factors, protocol
-from .decide import SHARE_OUTCOME
 from .factors import Difference, mean_difference
 from .recipe import Recipe, recipes
 
@@ -63,31 +69,37 @@ CLAIMS_FILE = Path(__file__).with_name("claims.toml")
 GU_ET_AL = "Gu et al. 2025"
 SHIPPED_MODELS = "shipped models"
 # For each group of effects without a recipe: the program that measures it, and what its units are.
-UNIT_SOURCES = {SHIPPED_MODELS: ("inputs", "models"), "models with a sink": ("beyond --units", "models"),
+UNIT_SOURCES = {SHIPPED_MODELS: ("inputs", "models"), "untrained models": ("inputs", "seeds"),
+            "models with a sink": ("beyond --units", "models"),
             "seeds of the lab": ("beyond --units", "seeds"),
             "fine-tunings": ("beyond --units", "seeds"),
             "planted triggers": ("beyond --units", "seeds"),
             "searches": ("beyond --units", "seeds and texts")}
 RUN_HOURS = tuple(protocol.B_STEPS * seconds / 3600 for seconds in protocol.STEP_SECONDS)
-KINDS = {"a sink": "existence", "none": "absence"}
 RULE = (
-    "The second version of the rules in models/README.md. Existence of a sink: the interval of alpha, "
-    "which is the weight above uniform attention, at 0.1 or above agrees, inside -0.1 to +0.1 "
-    "differs. Absence: alpha and its interval inside -0.1 to +0.1, by raw weights and by shares, in "
-    "every seed, agrees; an interval at 0.1 or above differs. Comparison: the interval of the "
-    "difference below 0 is less, above 0 more; the same direction as the source agrees, the other "
-    "differs, and alpha within 0.1 of no effect agrees where the source saw no change. All else is "
-    "undecided. Outcomes are averaged over steps 2,400 to 3,000. Protocol A's pairs, at 95% and step "
-    "4,000, count where protocol B has too few runs, and other measurements, at 95% over their units, "
-    "where the claim is not about a recipe. A claim with several effects agrees if all do, and "
-    "differs if one does.")
+    "The third version of the rules in models/README.md. Outcomes are averaged over steps 2,400 to 3,000, and "
+    "intervals are of 97.5%. A level is alpha above uniform attention minus the alpha of the same seed at step 0, "
+    "by weights divided by the row sum and by shares: both intervals at or above 0.1 are a sink, both inside -0.1 "
+    "to +0.1 are none, and a claim of existence or absence agrees or differs by that. A comparison: the interval of "
+    "the difference below 0 is less, above 0 more; the same direction as the source agrees, the other differs. The "
+    "same: the interval inside half of the baseline's outcome agrees, outside it differs. Where the paper's Sink_1 "
+    "at eps 0.2, 0.3 or 0.4 decides the opposite, the verdict depends on the outcome. All else is undecided. "
+    "Protocol A's pairs, at 95% and step 4,000, count where protocol B has too few runs, and other measurements, at "
+    "95% over their units, where the claim is not about a recipe. A claim with several effects agrees if all do, "
+    "and differs if one does.")
+# The versions of the rules, which models/README.md has in full.
+RULES = (
+    {"version": 1, "date": "2026-11-23", "section": "Protocol B: the paper's factors, decided"},
+    {"version": 2, "date": "2026-11-25", "section": "Second version of the rules"},
+    {"version": 3, "date": "2026-11-28", "section": "Third version of the rules"},
+)
 REQUIRED_SECTIONS = tuple(f"figure {n}" for n in (2, 3, 4, 5, 6, 7, 8, 9, 28)) + tuple(
     f"table {n}" for n in range(1, 16))
 SECTIONS = frozenset(REQUIRED_SECTIONS) | {
     "section 3.1", "section 3.2", "section 3.3", "section 3.4", "section 4", "section 5", "section 6",
     "section 7.1", "section 7.2", "section 7.3", "section 7.4", "appendix C.1", "appendix C.2",
     "appendix C.3", "appendix D.1", "appendix D.2", "appendix D.3", "appendix D.4", "appendix E"}
-VERDICTS = ("agrees", "differs", "undecided", "not tested")
+VERDICTS = ("agrees", "differs", decide.DEPENDS, "undecided", "not tested")
 
 
 @dataclass(frozen=True)
@@ -106,22 +118,24 @@ class Effect:
     sinks: tuple[float, ...] = ()
     shares: tuple[float, ...] = ()  # for absence: alpha of each seed on rows divided by their sums
     by_shares: Difference | None = None
+    margin: float = 0.0  # for "the same": a smaller difference is none
+    by_sinks: tuple[tuple[str, Difference, float], ...] = ()  # the comparison by each Sink_k: outcome, change, margin
+    is_added: bool = False  # whether the effect was added after its runs had been read
     survives: bool | None = None  # for a comparison: whether it survives Benjamini and Hochberg's procedure
 
     @property
     def kind(self) -> str:
-        return KINDS.get(self.paper, "comparison")
+        return decide.LEVEL_KINDS.get(self.paper, "comparison")
 
     @property
     def verdict(self) -> str:
         if self.difference is None:
             return "undecided" if self.seeds else "not tested"
-        if self.kind == "existence":
-            return decide.judge_existence(self.difference)
-        if self.kind == "absence":
+        if self.kind != "comparison":
             levels = [level for level in (self.difference, self.by_shares) if level is not None]
-            return decide.judge_absence(levels, [*self.values, *self.shares])
-        return decide.judge(self.difference, self.paper, self.outcome)
+            return decide.judge_level(levels, self.kind)
+        sinks = [(change, margin) for _, change, margin in self.by_sinks]
+        return decide.judge_with_sinks(self.difference, sinks, self.paper, self.margin)
 
     @property
     def comparison(self) -> Difference | None:
@@ -134,8 +148,10 @@ class Effect:
     def to_json(self) -> dict[str, Any]:
         def round_numbers(difference: Difference | None) -> list[float | None]:
             return [None] * 3 if difference is None else [
-                round(x, 3) + 0.0 for x in (difference.mean, difference.low, difference.high)]
+                round(x, 5) + 0.0 for x in (difference.mean, difference.low, difference.high)]
 
+        sinks = {name: [*round_numbers(change), decide.judge(change, self.paper, margin)]
+                 for name, change, margin in self.by_sinks}
         p = None if self.comparison is None else float(f"{self.comparison.p:.2g}")
         return {"recipe": self.recipe, "kind": self.kind, "against": self.against,
                 "outcome": self.outcome, "name": self.name, "protocol": self.protocol,
@@ -144,8 +160,8 @@ class Effect:
             | {"p": p, "survives": self.survives, "values": [round(x, 4) for x in self.values],
                "shares": [round(x, 4) for x in self.shares],
                "by_shares": None if self.by_shares is None else round_numbers(self.by_shares),
-               "sinks": [round(x, 1) for x in self.sinks], "paper": self.paper,
-               "verdict": self.verdict}
+               "sinks": [round(x, 1) for x in self.sinks], "margin": round(self.margin, 4), "by_sinks": sinks,
+               "added": self.is_added, "paper": self.paper, "verdict": self.verdict}
 
 
 @cache
@@ -167,20 +183,32 @@ def values_at_min_step(logs: decide.Logs, outcome: str) -> list[float]:
     return [] if None in values else values
 
 
-def difference_by_b(recipe: str, against: str | float, outcome: str) -> tuple[Difference | None, int]:
+Steps = tuple[int, ...]
+
+
+def difference_by_b(recipe: str, against: str | float, outcome: str, steps: Steps = protocol.B_MEAN_STEPS,
+                    against_steps: Steps = protocol.B_MEAN_STEPS) -> tuple[Difference | None, int]:
     """Returns the difference by protocol B, and how many runs are still missing before it counts."""
     tested_recipe, logs = runs_b()[recipe]
-    missing_count = decide.missing_runs(tested_recipe.id, logs)
-    values = decide.mean_outcomes(logs, outcome)
+    missing_count = decide.missing_runs(tested_recipe, logs)
+    values = decide.mean_outcomes(logs, outcome, steps)
     if not isinstance(against, str):
         difference = None if missing_count or not values else mean_difference(values, against, decide.CONFIDENCE)
         return difference, missing_count
     baseline, baseline_logs = runs_b()[against]
-    missing_count += decide.missing_runs(baseline.id, baseline_logs)
-    baseline_values = decide.mean_outcomes(baseline_logs, outcome)
+    missing_count += decide.missing_runs(baseline, baseline_logs)
+    baseline_values = decide.mean_outcomes(baseline_logs, outcome, against_steps)
     if missing_count or not values or not baseline_values:
         return None, missing_count
     return decide.welch_difference(values, baseline_values), missing_count
+
+
+def margin_of(finding: str, against: str | float, outcome: str, against_steps: Steps) -> float:
+    if finding != "the same":
+        return 0.0
+    if not isinstance(against, str):
+        return decide.SAME_MARGIN * abs(against)
+    return decide.SAME_MARGIN * mean(decide.mean_outcomes(runs_b()[against][1], outcome, against_steps))
 
 
 def difference_by_a(recipe: str, against: str | float, outcome: str) -> tuple[Difference | None, list[float]]:
@@ -220,17 +248,78 @@ def effect_of_units(spec: dict[str, Any]) -> Effect:
                   len(values), None, difference, values if difference else [], 0, tuple(sinks))
 
 
-def add_outcomes(effect: Effect, logs: decide.Logs, name: str) -> Effect:
+def add_outcomes(effect: Effect, logs: decide.Logs, name: str, steps: Steps) -> Effect:
     def values_of(outcome: str) -> list[float]:
-        return (decide.mean_outcomes if name == "b" else values_at_min_step)(logs, outcome)
+        return decide.mean_outcomes(logs, outcome, steps)
 
-    confidence = decide.CONFIDENCE if name == "b" else 0.95
-    shares = values_of(SHARE_OUTCOME) if effect.kind == "absence" else []
+    return replace(effect, protocol=name, seeds=len(logs), values=values_of(effect.outcome), steps=steps,
+                   sinks=tuple(values_of("sink_0.3")))
+
+
+def add_level(effect: Effect, recipe: Recipe, logs: decide.Logs, name: str) -> Effect:
+    """Returns the level of the sink, by weights and by shares, or of another column; each minus that of step 0."""
+    steps, confidence = (protocol.B_MEAN_STEPS, decide.CONFIDENCE) if name == "b" else ((protocol.MIN_STEP,), 0.95)
+    if effect.outcome in ("alpha", decide.SHARE_OUTCOME):
+        values, shares = decide.seed_levels(recipe, logs, steps)
+    else:
+        starts = decide.mean_outcomes(logs, effect.outcome, (0,))
+        values = [a - b for a, b in zip(decide.mean_outcomes(logs, effect.outcome, steps), starts)]
+        shares = []
+    if not values:
+        return effect
     return replace(
-        effect, protocol=name, seeds=len(logs), values=values_of(effect.outcome),
-        steps=protocol.B_MEAN_STEPS if name == "b" else (protocol.MIN_STEP,),
-        sinks=tuple(values_of("sink_0.3")), shares=tuple(shares),
-        by_shares=mean_difference(shares, 0, confidence) if shares else None)
+        add_outcomes(effect, logs, name, steps), values=values, difference=mean_difference(values, 0, confidence),
+        shares=tuple(shares), by_shares=mean_difference(shares, 0, confidence) if shares else None)
+
+
+def has_due_second_look(effect: Effect, id: str) -> bool:
+    """Whether the rules ask for seeds 4 and 5 of a recipe. The queue compares a recipe only with its own baseline."""
+    if effect.seeds > protocol.B_FIRST_SEEDS or not protocol.has_second_look(id) or effect.difference is None:
+        return False
+    if effect.kind != "comparison":
+        return effect.verdict == "undecided"
+    is_own = isinstance(effect.against, str) and runs_b()[id][0].baseline == runs_b()[effect.against][0].id
+    return effect.outcome == "alpha" and is_own and (
+        effect.verdict == "undecided" if effect.paper == "the same" else decide.is_undecided(effect.difference))
+
+
+def effect_by_b(effect: Effect, spec: dict[str, Any]) -> Effect:
+    """Returns the effect by protocol B, without a difference if runs are missing."""
+    id, against, outcome = effect.recipe, effect.against, effect.outcome
+    recipe, logs = runs_b()[id]
+    if effect.kind != "comparison":
+        missing_count = decide.missing_runs(recipe, logs)
+        effect = replace(effect, missing_runs=missing_count, seeds=len(logs))
+        effect = effect if missing_count else add_level(effect, recipe, logs, "b")
+        if effect.difference is None and not missing_count:  # the logs lack the column
+            effect = replace(effect, seeds=0, missing_runs=protocol.B_FIRST_SEEDS)
+    else:
+        steps, against_steps = (tuple(spec.get(name, protocol.B_MEAN_STEPS)) for name in ("steps", "against_steps"))
+        difference, missing_count = difference_by_b(id, against, outcome, steps, against_steps)
+        effect = replace(effect, difference=difference, missing_runs=missing_count, seeds=len(logs))
+        if difference is not None:
+            sinks = decide.SINK_OUTCOMES if outcome.startswith("alpha") and isinstance(against, str) else ()
+            changes = [(name, difference_by_b(id, against, name, steps, against_steps)[0]) for name in sinks]
+            effect = replace(
+                add_outcomes(effect, logs, "b", steps), margin=margin_of(effect.paper, against, outcome, against_steps),
+                by_sinks=tuple((name, change, margin_of(effect.paper, against, name, against_steps))
+                               for name, change in changes if change is not None))
+    if has_due_second_look(effect, id):
+        effect = replace(effect, missing_runs=len(protocol.B_SECOND_SEEDS) - effect.seeds)
+    return effect
+
+
+def effect_by_a(effect: Effect) -> Effect:
+    """Returns the effect by the pairs of protocol A, without a difference if there are too few."""
+    recipe, logs = runs_a()[effect.recipe]
+    difference, values = difference_by_a(effect.recipe, effect.against, effect.outcome)
+    if difference is None:
+        return replace(effect, missing_runs=protocol.MIN_PAIRS - len(values), seeds=len(values))
+    if effect.kind != "comparison":
+        return add_level(effect, recipe, logs, "a")
+    if isinstance(effect.against, str):
+        logs = {seed: log for seed, log in logs.items() if seed in runs_a()[effect.against][1]}
+    return add_outcomes(replace(effect, difference=difference), logs, "a", (protocol.MIN_STEP,))
 
 
 def build_effect(spec: dict[str, Any]) -> Effect:
@@ -241,38 +330,23 @@ def build_effect(spec: dict[str, Any]) -> Effect:
     finding = spec.get("says") or factors.paper_finding(recipes()[id].paper)
     if finding is None:
         raise ValueError(f"{id}: no figure of the source, and the claim gives no direction")
-    against = spec.get("against", 0 if finding in KINDS else "softmax")
-    missing_count, seeds = protocol.MIN_PAIRS, 0
-
-    def make_effect(difference: Difference | None, missing_count: int) -> Effect:
-        return Effect(id, against, outcome, spec.get("name"), finding, None, seeds, None, difference, [], missing_count)
-
-    if id in runs_b() and spec.get("protocol") != "a":
-        logs, (difference, missing_count) = runs_b()[id][1], difference_by_b(id, against, outcome)
-        seeds = len(logs)
-        if difference is not None:
-            # The queue trains the seeds of a second look only if the recipe is compared with its own baseline.
-            is_due = (outcome == "alpha" and isinstance(against, str) and decide.is_undecided(difference)
-                      and seeds <= protocol.B_FIRST_SEEDS and runs_b()[id][0].baseline == runs_b()[against][0].id)
-            missing_count = len(protocol.B_SECOND_SEEDS) - seeds if is_due else 0
-            return add_outcomes(make_effect(difference, missing_count), logs, "b")
-    if id in runs_a():
-        difference, values = difference_by_a(id, against, outcome)
-        if difference is not None:
-            logs = runs_a()[id][1]
-            if isinstance(against, str):
-                logs = {seed: log for seed, log in logs.items() if seed in runs_a()[against][1]}
-            return add_outcomes(make_effect(difference, 0), logs, "a")
-        if id not in runs_b():
-            missing_count, seeds = protocol.MIN_PAIRS - len(values), len(values)
-    return make_effect(None, missing_count)
+    against = spec.get("against", 0 if finding in decide.LEVEL_KINDS else "softmax")
+    effect = Effect(id, against, outcome, spec.get("name"), finding, None, 0, None, None, [], protocol.MIN_PAIRS,
+                    is_added=spec.get("added", False))
+    is_in_b = id in runs_b() and spec.get("protocol") != "a"
+    by_b = effect_by_b(effect, spec) if is_in_b else effect
+    if id in runs_a() and by_b.difference is None:
+        by_a = effect_by_a(effect)
+        if by_a.difference is not None or not is_in_b:
+            return by_a
+    return by_b
 
 
 def verdict_of(effects: list[Effect]) -> str:
     verdicts = [effect.verdict for effect in effects]
     if not verdicts or all(verdict == "not tested" for verdict in verdicts):
         return "not tested"
-    return ("differs" if "differs" in verdicts else
+    return ("differs" if "differs" in verdicts else decide.DEPENDS if decide.DEPENDS in verdicts else
             "agrees" if all(verdict == "agrees" for verdict in verdicts) else "undecided")
 
 
@@ -325,7 +399,7 @@ def claim_row(claim: dict[str, Any], effects: list[Effect], sentences: list[dict
         "id": claim["id"], "claim": claim["claim"], "source": claim.get("source", GU_ET_AL),
         "section": claim["section"], "paper": claim.get("paper"), "test": test if effects else None,
         "effects": [effect.to_json() for effect in effects], "verdict": verdict_of(effects),
-        "before": claim.get("before"),
+        "before": claim.get("before"), "changed": claim.get("changed"),
         "two_seeds": any(effect.difference is not None and effect.seeds == 2 for effect in effects),
         "survives": all(survivals) if survivals else None,
         "why": fill_note(claim),
@@ -360,7 +434,8 @@ def chance_counts(rows: list[dict[str, Any]]) -> dict[str, Any]:
 def claims_json(rows: list[dict[str, Any]]) -> str:
     """Returns the text of claims.json, one line per row, so that a new log is a small diff."""
     lines = ",\n".join("    " + json.dumps(row, ensure_ascii=False) for row in rows)
-    return (f'{{\n  "rule": {json.dumps(RULE)},\n  "chance": {json.dumps(chance_counts(rows))},\n'
+    return (f'{{\n  "rule": {json.dumps(RULE)},\n  "rules": {json.dumps(RULES)},\n'
+            f'  "chance": {json.dumps(chance_counts(rows))},\n'
             f'  "rows": [\n{lines}\n  ]\n}}\n')
 
 
@@ -379,11 +454,14 @@ def describe_effect(effect: dict[str, Any]) -> str:
     words = f"{name}: {difference}"
     if effect["by_shares"]:
         words += f", by shares {Difference(*effect['by_shares'])}"
+    words += "".join(f", by Sink_1 at {name.removeprefix('sink_')} {Difference(*change).points()} points, {verdict}"
+                     for name, (*change, verdict) in effect["by_sinks"].items() if verdict != effect["verdict"])
     if effect["sinks"]:
         words += f"; Sink_1 {', '.join(f'{sink:.0f}' for sink in effect['sinks'])}%"
     source = (UNIT_SOURCES[effect["recipe"]][1] if is_measured
               else f"seeds, protocol {effect['protocol'].upper()}")
-    return f"{words}; {effect['seeds']} {source}"
+    added = "; added after the runs were read" if effect["added"] else ""
+    return f"{words}; {effect['seeds']} {source}{added}"
 
 
 def describe_chance(rows: list[dict[str, Any]]) -> str:
@@ -410,8 +488,9 @@ def claims_table(rows: list[dict[str, Any]]) -> str:
         if row["hours"]:
             verdict += "; {} to {} core hours are left".format(*row["hours"])
         note = f" {row['why']}" if row["why"] else ""
+        changed = f", changed by the {row['changed']}" if row["changed"] else ""
         lines.append(f"| `{row['id']}`: {row['claim']} | {place} | {row['paper'] or ''} | {cells} | "
-                     f"{verdict}.{note} | {row['before'] or ''} |")
+                     f"{verdict}.{note} | {row['before'] or ''}{changed} |")
     return "\n".join(lines)
 
 

@@ -1,57 +1,39 @@
-"""Computes the verdicts of protocol B from its logs, by the rules of models/README.md, "Second version of the rules".
+"""Computes the verdicts of protocol B from its logs, by the rules of models/README.md, "Third version of the rules".
 
 Every outcome is a mean over the steps B_MEAN_STEPS. Comparisons are by Welch's test of a recipe's seeds against all
 seeds of its baseline. The interval is 97.5%, because a second look may follow with more seeds. Existence and absence of
-a sink are judged by the level of alpha, the weight above uniform attention.
+a sink are judged by one level: alpha, the weight above uniform attention, minus the same seed's alpha at step 0.
 """
 
 import json
+import tomllib
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from statistics import mean, stdev, variance
 from typing import Any
 
 from scipy import stats
 
 from . import protocol
-from .factors import ONSET_ALPHA, Difference, mean_difference, onset, paper_finding, point_at
+from .factors import ONSET_ALPHA, Difference, Point, mean_difference, onset, paper_finding, point_at
 from .recipe import Recipe, recipes
 
 CONFIDENCE = 0.975
-MIN_EFFECT = 0.1  # the smallest alpha of a sink, and the smallest difference of alpha that is an effect
+MIN_EFFECT = 0.1  # the smallest level of a sink, and the smallest difference of alpha that asks for a second look
+SAME_MARGIN = 0.5  # "the same" is a difference of less than this part of the baseline's outcome
 VANISHED_ALPHA = 0.02  # two seeds suffice if alpha stays below this from step LATE_STEP on
 LATE_STEP = 2000
 FALSE_DISCOVERY_RATE = 0.05  # for verdicts on a direction
 OUTCOMES = ("alpha", "value_ratio", "eviction", "loss")
 SHARE_OUTCOME = "alpha_share"  # alpha on rows divided by their sums, as Gu et al. measure it
+SINK_OUTCOMES = ("sink_0.2", "sink_0.3", "sink_0.4")  # the paper's outcome at three thresholds, in percent
+DEPENDS = "depends on the outcome"
 Logs = dict[int, dict[str, Any]]
-# Verdicts by the first version of the rules, at step 4,000. Delete them after the next release.
-FIRST_RULES_VERDICTS = {
-    "sigmoid": "agrees",
-    "no-bos": "less sink; the paper has no figure",
-    "softmax-scaled": "agrees",
-    "decay-5": "undecided; a second look is due",
-    "sink-token": "undecided; a second look is due",
-    "sigmoid-norm": "undecided; a second look is due",
-    "softmax1": "undecided; no figure; a second look is due",
-    "lr-3e-4": "agrees",
-    "lr-3e-4-decay": "agrees",
-    "decay-0": "agrees",
-    "decay-0-matrices": "agrees",
-    "decay-small": "agrees",
-    "decay-half": "differs",
-    "decay-2": "agrees",
-    "sigmoid-plain": "agrees",
-    "elu1-kernel-norm": "undecided",
-    "identity": "agrees",
-    "mlp-kernel": "agrees",
-    "mlp-kernel-norm": "agrees",
-    "softpick": "less sink; the paper has no figure",
-    "relu": "less sink; the paper has no figure",
-    "softmax-p": "less sink; the paper has no figure",
-    "fixed-first": "agrees",
-    "key-value-bias": "agrees",
-    "fixed-second": "1 of 3 seeds",
-}
+# Operations whose weights have signs: their row sums cancel, and are no scale for a weight.
+SIGNED_OPERATIONS = ("identity", "identity_norm", "mlp_kernel", "mlp_kernel_norm")
+LEVEL_KINDS = {"a sink": "existence", "none": "absence"}  # what a claim says of a level, and its kind
 
 
 def welch_difference(a: list[float], b: list[float], confidence: float = CONFIDENCE) -> Difference:
@@ -69,27 +51,35 @@ def is_no_effect(interval: Difference) -> bool:
     return interval.low > -MIN_EFFECT and interval.high < MIN_EFFECT
 
 
-def judge(interval: Difference, paper_direction: str, outcome: str = "alpha") -> str:
+def judge(interval: Difference, paper_direction: str, margin: float = 0.0) -> str:
     """Returns "agrees", "differs" or "undecided" for a comparison, from its interval and the paper's finding "less",
-    "more" or "the same". Only alpha has a smallest effect, so only alpha can agree with "the same"."""
+    "more" or "the same". Inside `margin` on both sides nothing has changed."""
+    if paper_direction == "the same":
+        if -margin < interval.low and interval.high < margin:
+            return "agrees"
+        return "differs" if interval.low >= margin or interval.high <= -margin else "undecided"
     direction = interval.direction
-    if paper_direction != "the same":
-        return "undecided" if direction is None else "agrees" if direction == paper_direction else "differs"
-    if direction is not None:
-        return "differs"
-    return "agrees" if outcome == "alpha" and is_no_effect(interval) else "undecided"
+    return "undecided" if direction is None else "agrees" if direction == paper_direction else "differs"
 
 
-def judge_existence(interval: Difference) -> str:
-    return "agrees" if interval.low >= MIN_EFFECT else "differs" if is_no_effect(interval) else "undecided"
+def judge_with_sinks(interval: Difference, sinks: list[tuple[Difference, float]], paper_direction: str, margin: float,
+                     ) -> str:
+    """Judges a comparison of alpha, beside those of Sink_k, each with its own margin: a verdict that one of them turns
+    round depends on the outcome."""
+    verdict = judge(interval, paper_direction, margin)
+    opposite = {"agrees": "differs", "differs": "agrees"}.get(verdict)
+    by_sinks = [judge(sink_interval, paper_direction, sink_margin) for sink_interval, sink_margin in sinks]
+    return DEPENDS if opposite is not None and opposite in by_sinks else verdict
 
 
-def judge_absence(levels: list[Difference], values: list[float]) -> str:
-    """Returns the verdict on a claim that there is no sink. `levels` has the intervals of alpha by weights and by
-    shares, `values` has every seed's alpha by both."""
-    if all(map(is_no_effect, levels)) and all(-MIN_EFFECT < value < MIN_EFFECT for value in values):
-        return "agrees"
-    return "differs" if any(interval.low >= MIN_EFFECT for interval in levels) else "undecided"
+def judge_level(levels: list[Difference], kind: str) -> str:
+    """Returns the verdict on the existence or the absence of a sink, from the level by weights and that by shares."""
+    found = [True if level.low >= MIN_EFFECT else False if is_no_effect(level) else None for level in levels]
+    if None in found:
+        return "undecided"
+    if len(set(found)) > 1:
+        return DEPENDS
+    return "agrees" if found[0] is (kind == "existence") else "differs"
 
 
 def is_undecided(interval: Difference) -> bool:
@@ -112,8 +102,8 @@ def is_complete(log: dict[str, Any]) -> bool:
     return protocol.is_done(log, protocol.B_STEPS)
 
 
-def mean_outcomes(logs: Logs, name: str) -> list[float]:
-    series = [[point_at(log, step).get(name) for step in protocol.B_MEAN_STEPS] for _, log in sorted(logs.items())]
+def mean_outcomes(logs: Logs, name: str, steps: tuple[int, ...] = protocol.B_MEAN_STEPS) -> list[float]:
+    series = [[point_at(log, step).get(name) for step in steps] for _, log in sorted(logs.items())]
     return [] if any(None in values for values in series) else [mean(values) for values in series]
 
 
@@ -122,24 +112,57 @@ def has_vanished(logs: Logs) -> bool:
                for name in ("alpha", SHARE_OUTCOME) if LATE_STEP <= point["step"] <= protocol.B_STEPS)
 
 
-def alpha_levels(logs: Logs) -> tuple[list[Difference], list[float]]:
-    values = [mean_outcomes(logs, name) for name in ("alpha", SHARE_OUTCOME)]
-    return [mean_difference(seed_values, 0, CONFIDENCE) for seed_values in values], [*values[0], *values[1]]
+def seed_levels(recipe: Recipe, logs: Logs, steps: tuple[int, ...] = protocol.B_MEAN_STEPS,
+                ) -> tuple[list[float], list[float]]:
+    """Returns the level of each seed by weights, divided by the mean row sum, and by shares. By both, the level is
+    alpha minus that of step 0. Of signed weights only the shares are a level."""
+    operation = recipe.config.get("sinkscope", {}).get("attention", {}).get("operation", "softmax")
+
+    def by_weights(point: Point) -> float:
+        return point["alpha"] / point["row_mass"]
+
+    def by_shares(point: Point) -> float:
+        return point[SHARE_OUTCOME]
+
+    def levels(measure: Callable[[Point], float]) -> list[float]:
+        return [mean(measure(point_at(log, step)) for step in steps) - measure(point_at(log, 0))
+                for _, log in sorted(logs.items())]
+
+    shares = levels(by_shares)
+    return shares if operation in SIGNED_OPERATIONS else levels(by_weights), shares
 
 
-def do_two_seeds_suffice(logs: Logs) -> bool:
+def level_intervals(recipe: Recipe, logs: Logs) -> list[Difference]:
+    return [mean_difference(levels, 0, CONFIDENCE) for levels in seed_levels(recipe, logs)]
+
+
+def do_two_seeds_suffice(recipe: Recipe, logs: Logs) -> bool:
     """Whether the sink has vanished in both seeds, and their intervals exclude a sink."""
-    return len(logs) == 2 and has_vanished(logs) and judge_absence(*alpha_levels(logs)) == "agrees"
+    return (len(logs) == 2 and has_vanished(logs)
+            and judge_level(level_intervals(recipe, logs), "absence") == "agrees")
 
 
-def missing_runs(id: str, logs: Logs) -> int:
+@cache
+def level_recipes() -> frozenset[str]:
+    """The recipes that a claim of the existence or absence of a sink rests on."""
+    claims = tomllib.loads(Path(__file__).with_name("claims.toml").read_text())["claim"]
+    return frozenset(effect["recipe"] for claim in claims for effect in claim.get("effects", ())
+                     if effect.get("says") in LEVEL_KINDS and effect.get("protocol") != "a")
+
+
+def missing_runs(recipe: Recipe, logs: Logs) -> int:
     """Returns how many runs a recipe lacks before it counts. The baseline needs eight. Another recipe needs three, or
     two if these suffice."""
-    if id == protocol.B_BASELINE:
+    if recipe.id == protocol.B_BASELINE:
         return len(protocol.B_BASELINE_SEEDS) - len(logs)
-    if do_two_seeds_suffice(logs):
+    if do_two_seeds_suffice(recipe, logs):
         return 0
     return max(0, protocol.B_FIRST_SEEDS - len(logs))
+
+
+@cache
+def _runs_by_id() -> dict[str, Recipe]:
+    return protocol.decisive_runs()
 
 
 @dataclass(frozen=True)
@@ -152,33 +175,49 @@ class Decision:
         values, baseline_values = mean_outcomes(self.logs, name), mean_outcomes(self.baseline_logs, name)
         return welch_difference(values, baseline_values) if len(values) > 1 and len(baseline_values) > 1 else None
 
+    def margin(self, name: str) -> float:
+        return SAME_MARGIN * mean(mean_outcomes(self.baseline_logs, name))
+
     @property
     def is_decidable(self) -> bool:
-        return not (missing_runs(self.recipe.id, self.logs) or missing_runs(self.recipe.baseline, self.baseline_logs))
+        baseline = _runs_by_id()[self.recipe.baseline]
+        return not (missing_runs(self.recipe, self.logs) or missing_runs(baseline, self.baseline_logs))
 
     @property
     def alpha_change(self) -> Difference | None:
         return self.difference("alpha") if self.is_decidable else None
 
     @property
+    def level(self) -> str | None:
+        """The verdict on the existence of a sink in this recipe's own runs."""
+        return judge_level(level_intervals(self.recipe, self.logs), "existence") if self.is_decidable else None
+
+    @property
     def needs_second_look(self) -> bool:
-        """Whether the protocol has a second look for the recipe, and the first look's interval has both 0 and an effect
-        of size MIN_EFFECT."""
-        alpha_change = self.alpha_change
-        return (alpha_change is not None and len(self.logs) <= protocol.B_FIRST_SEEDS
-                and protocol.has_second_look(id_of(self.recipe)) and is_undecided(alpha_change))
+        """Whether the protocol has a second look for the recipe, and the first look leaves open the level that a claim
+        rests on, whether nothing has changed where the paper says so, or an effect of size MIN_EFFECT."""
+        alpha_change, id = self.alpha_change, id_of(self.recipe)
+        if alpha_change is None or len(self.logs) > protocol.B_FIRST_SEEDS or not protocol.has_second_look(id):
+            return False
+        if id in level_recipes() and self.level == "undecided":
+            return True
+        if paper_finding(self.recipe.paper) == "the same":
+            return judge(alpha_change, "the same", self.margin("alpha")) == "undecided"
+        return is_undecided(alpha_change)
 
     @property
     def verdict(self) -> str:
-        """"agrees" or "differs" with the paper's finding for Sink_1, or "undecided"; without a figure in the paper the
-        direction of the change, and before the first decision the number of seeds."""
+        """The verdict with the paper's finding for Sink_1; without a figure in the paper the direction of the change,
+        and before the first decision the number of seeds."""
         alpha_change, paper_direction = self.alpha_change, paper_finding(self.recipe.paper)
         if alpha_change is None:
             return f"{len(self.logs)} of {protocol.B_FIRST_SEEDS} seeds"
         if paper_direction is None:
             direction = alpha_change.direction
             return f"{direction} sink; the paper has no figure" if direction else "undecided; no figure"
-        return judge(alpha_change, paper_direction)
+        sinks = [(change, self.margin(name)) for name in SINK_OUTCOMES
+                 if (change := self.difference(name)) is not None]
+        return judge_with_sinks(alpha_change, sinks, paper_direction, self.margin("alpha"))
 
 
 def logs_of(recipe: Recipe) -> Logs:
@@ -269,24 +308,25 @@ def decisions_table(rows: list[Decision]) -> str:
     """Returns a Markdown table of every recipe that has a log, below a line on the first recipe's baseline."""
     baseline_logs = rows[0].baseline_logs if rows else {}
     titles = ("recipe", "seeds", "alpha", "by shares", "Sink_1^0.3", "difference of alpha",
-              "value ratio", "eviction", "loss", "onset", "the paper", "verdict", "before")
+              "of Sink_1 at 0.2, 0.3, 0.4 in points", "value ratio", "eviction", "loss", "onset", "the paper",
+              "verdict")
     lines = [describe_baseline(baseline_logs), "", f"| {' | '.join(titles)} |", "|" + "---|" * len(titles)]
     for decision in rows:
         if not decision.logs:
             continue
         levels = [", ".join(f"{alpha:.3f}" for alpha in mean_outcomes(decision.logs, name))
                   for name in ("alpha", SHARE_OUTCOME)]
-        differences = ["" if (value := decision.difference(name)) is None else str(value)
-                       for name in OUTCOMES]
+        changes = ["" if (value := decision.difference(name)) is None else str(value) for name in OUTCOMES]
+        sinks = "; ".join(change.points() for name in SINK_OUTCOMES
+                          if (change := decision.difference(name)) is not None)
         verdict = decision.verdict
         if decision.is_decidable and len(decision.logs) < protocol.B_FIRST_SEEDS:
             verdict += ", on two seeds"
         cells = [name_of(decision.recipe), str(len(decision.logs)), *levels,
-                 format_percents(mean_outcomes(decision.logs, "sink_0.3")), *differences,
+                 format_percents(mean_outcomes(decision.logs, "sink_0.3")), changes[0], sinks, *changes[1:],
                  describe_onsets(decision.logs),
                  paper_finding(decision.recipe.paper) or "no figure",
-                 verdict + ("; a second look is due" if decision.needs_second_look else ""),
-                 FIRST_RULES_VERDICTS.get(id_of(decision.recipe), "")]
+                 verdict + ("; a second look is due" if decision.needs_second_look else "")]
         lines.append(f"| {' | '.join(cells)} |")
     recipes_without_run = [id_of(decision.recipe) for decision in rows if not decision.logs]
     if recipes_without_run:

@@ -40,6 +40,10 @@ class Difference:
     def __str__(self) -> str:
         return f"{format_signed(self.mean)} ({format_signed(self.low)} to {format_signed(self.high)})"
 
+    def points(self) -> str:
+        """Returns the difference of two percentages in words."""
+        return f"{self.mean:+.0f} ({self.low:+.0f} to {self.high:+.0f})"
+
     @property
     def direction(self) -> str | None:
         return "less" if self.high < 0 else "more" if self.low > 0 else None

@@ -4,9 +4,9 @@
     python -m models.train.inputs --smollm2     measures SmolLM2-135M-Instruct, which models/fetch/smollm2 fetches
 
 The shipped models are measured by the reference, and the open model by transformers. models/train/inputs.json has
-one line for each model, under "shipped models" and "open models". The shipped models are those that are causal, whose
-rows sum to 1, and whose first token is the sink of at least 10% of the heads. `short` is left out, since it is the run
-of `softmax` at an earlier step.
+one line for each model, under "shipped models" and "open models", and for each seed of "untrained models". The shipped
+models are those that are causal, whose rows sum to 1, and whose first token is the sink of at least 10% of the heads.
+`short` is left out, since it is the run of `softmax` at an earlier step.
 
 Columns:
     alpha_INPUT_FIRST   mean over heads of alpha_1 above uniform attention, over SEQUENCES sequences of
@@ -36,11 +36,12 @@ from sinkscope import metrics
 from torch import Tensor
 
 from ..reference.files import read_model
-from ..reference.model import Architecture, Weights, forward
+from ..reference.model import Architecture, Weights, architecture, forward
 from ..reference.operations import OPERATIONS
 from . import outcomes, protocol
 from .recipe import Recipe, recipes
 from .text import VOCABULARY
+from .train import initial_weights
 
 FILE = Path(__file__).with_name("inputs.json")
 MIN_SINK_1 = 10.0  # in percent; models with less have no sink
@@ -49,6 +50,7 @@ SEQUENCES, T, SEED = 100, 64, 1
 # the longer passages have 120 tokens.
 LENGTHS = (32, 120)
 EPS = (0.2, 0.3, 0.4)
+UNTRAINED_POSITIONS, UNTRAINED_SCALE = ("none", "relative", "alibi", "rotary"), 5.0
 
 
 def sink_models(rows: list[dict[str, Any]]) -> list[str]:
@@ -128,6 +130,23 @@ def measure_model(id: str) -> dict[str, Any]:
     return round_columns(columns)
 
 
+@torch.no_grad()
+def measure_untrained(seed: int) -> dict[str, Any]:
+    """Measures alpha_1 above uniform attention on one token repeated T times, with random weights, for each position
+    encoding. All values are equal then, so that every layer keeps all positions alike: what is left is the bias or the
+    rotation of the positions (Gu et al. 2025, propositions 1 to 4). The weights are UNTRAINED_SCALE times as large as a
+    training begins with, where scores are nearly 0."""
+    columns: dict[str, Any] = {"seed": seed}
+    for positions in UNTRAINED_POSITIONS:
+        recipe = recipes()["softmax"]
+        arch = architecture(recipe.config | {"sinkscope": {"positions": positions}})
+        weights = {name: w * (UNTRAINED_SCALE if w.dim() > 1 else 1)
+                   for name, w in initial_weights(arch, seed, recipe.training).items()}
+        ids = torch.full((1, T), 2 + seed)
+        columns[f"alpha_{positions}"] = first_alphas(arch, weights, ids).mean().item() - uniform_alpha(T)
+    return round_columns(columns)
+
+
 def round_columns(columns: dict[str, Any]) -> dict[str, Any]:
     return {name: round(x, 4) if isinstance(x, float) else x for name, x in columns.items()}
 
@@ -169,7 +188,8 @@ def main() -> None:
         group = {"open models": [measure_smollm2()]}
     else:
         rows = json.loads((protocol.ZOO / "index.json").read_text())
-        group = {"shipped models": [measure_model(id) for id in sink_models(rows)]}
+        group = {"shipped models": [measure_model(id) for id in sink_models(rows)],
+                 "untrained models": [measure_untrained(seed) for seed in range(1, 6)]}
     groups = (json.loads(FILE.read_text()) if FILE.exists() else {}) | group
     lists = ",\n".join(f'"{name}": [\n' + ",\n".join(map(json.dumps, units)) + "\n]"
                        for name, units in groups.items())

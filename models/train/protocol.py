@@ -109,7 +109,7 @@ def long_recipe(recipe: Recipe) -> Recipe:
         recipe, id=LONG_PREFIX + recipe.id, timeline=False,
         training=dataclasses.replace(recipe.training, steps=STEPS),
         baseline=LONG_PREFIX + REPLACED_BASELINES.get(recipe.baseline, recipe.baseline),
-        seeds=SEEDS if recipe.id in HEADLINE_RECIPES else FEWER_SEEDS)
+        seeds=SEEDS if recipe.id in (*HEADLINE_RECIPES, "lr-1e-3") else FEWER_SEEDS)
 
 
 def runs() -> dict[str, Recipe]:

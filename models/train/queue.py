@@ -40,7 +40,7 @@ def due_seeds(recipe: Recipe, runs_by_id: dict[str, Recipe]) -> tuple[int, ...]:
     else:
         seeds = recipe.seeds[:2]
         logs = decide.logs_of(recipe)
-        if set(seeds) <= logs.keys() and not decide.do_two_seeds_suffice(logs):
+        if set(seeds) <= logs.keys() and not decide.do_two_seeds_suffice(recipe, logs):
             seeds = recipe.seeds[:protocol.B_FIRST_SEEDS]
             first_look = decide.Decision(recipe, logs, decide.logs_of(runs_by_id[recipe.baseline]))
             if first_look.needs_second_look:

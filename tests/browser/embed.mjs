@@ -185,7 +185,7 @@ const FITTING = {
   ...Object.fromEntries(
     (
       'attention sinks arrows outputs geometry scores threshold length contribution norms ratios channels likeness mass heads ' +
-      'effects reach loss next suffix tasks training logit-parts context compression secondary sink-tag'
+      'effects reach loss next suffix tasks training logit-parts compression secondary sink-tag'
     )
       .split(' ')
       .map((view) => [view, 'softmax,sigmoid']),
@@ -226,7 +226,7 @@ const SIZES = [
 /** The least size of a picture, as a share of the frame's smaller side, and of letters, in pixels. */
 const [PICTURE_MIN, LETTERS_MIN] = [0.65, 11];
 /** Selector of views that wait for a click on a button of their own. */
-const WAITING_VIEWS = '.view-suffix, .view-tasks, .view-unmasking, .view-masked, .view-context';
+const WAITING_VIEWS = '.view-suffix, .view-tasks, .view-unmasking, .view-masked';
 const PARTS = 3;
 /** The number of looks at a figure, four a second, after which it counts as one that does not fit. */
 const MOST_LOOKS = 240;

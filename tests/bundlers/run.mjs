@@ -91,6 +91,18 @@ const BUNDLERS = {
       return 'dist';
     },
   },
+  Parcel: {
+    files: {
+      'index.html': PAGE('./main.js'),
+      'main.js': LOOK,
+    },
+    async build(folder) {
+      const options = ['--no-scope-hoist', '--no-cache', '--no-source-maps', '--dist-dir', 'dist'];
+      const parcel = require.resolve('parcel/lib/bin.js');
+      await program(folder, process.execPath, parcel, 'build', 'index.html', ...options);
+      return 'dist';
+    },
+  },
   'Next.js (Turbopack)': {
     files: {
       'package.json': '{ "private": true }',
@@ -212,7 +224,10 @@ async function look(browser, { page: address, files, script, map, workers = 2, w
 
 const wanted = process.argv[2] ?? '';
 const folder = await installInto('bundlers', {
-  'package.json': '{ "private": true, "type": "module" }',
+  // Parcel looks for its options beside the lock file.
+  'package.json':
+    '{ "private": true, "type": "module", "@parcel/resolver-default": { "packageExports": true } }',
+  'package-lock.json': '{}',
 });
 const map = await expected();
 const browser = await chromium.launch(CHROMIUM);

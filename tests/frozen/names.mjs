@@ -13,7 +13,6 @@ import { COMMANDS } from '../../wasm/command/options.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const read = (path) => readFileSync(join(root, path), 'utf8');
-const require = createRequire(join(root, 'wasm/package.json'));
 export const FILE = join(root, 'tests/frozen/names.json');
 
 /** Returns the keys of links, which are also attributes in small letters, and the values that two of them accept. */
@@ -52,25 +51,10 @@ async function ofPage() {
   };
 }
 
-/** Returns the exported values and types of the package, and the members of object types, as TypeScript sees them. */
+/** Returns the exports that the package's README shows. */
 function ofPackage() {
-  const ts = require('typescript');
-  const file = join(root, 'wasm/index.ts');
-  const program = ts.createProgram([file], {
-    noLib: true,
-    types: [],
-    module: ts.ModuleKind.NodeNext,
-  });
-  const checker = program.getTypeChecker();
-  const symbol = checker.getSymbolAtLocation(program.getSourceFile(file));
-  const names = checker.getExportsOfModule(symbol).flatMap((one) => {
-    const type = one.flags & ts.SymbolFlags.Alias ? checker.getAliasedSymbol(one) : one;
-    const isObject = type.flags & (ts.SymbolFlags.Interface | ts.SymbolFlags.Class);
-    const own = isObject ? checker.getDeclaredTypeOfSymbol(type).getProperties() : [];
-    const members = own.map(({ name }) => name).filter((name) => !name.includes('#'));
-    return [one.name, ...members.map((name) => `${one.name}.${name}`)];
-  });
-  return [...Object.keys(sinkscope), ...names];
+  const words = new Set(read('wasm/README.md').match(/\w+/g));
+  return Object.keys(sinkscope).filter((name) => words.has(name));
 }
 
 /** Returns the commands with their options. The options of `train` include the settings of a recipe. */
@@ -79,19 +63,6 @@ const ofCommands = (describe) =>
     name,
     ...Object.keys(options(describe)).map((option) => `${name} --${option}`),
   ]);
-
-/** Returns the names of the rows of the core's tables, and the columns of the tables. */
-function ofTables(describe) {
-  return Object.entries(describe).flatMap(([key, value]) => {
-    const rows = Array.isArray(value) ? value : (value.settings ?? []);
-    const columns = new Set(rows.flatMap((row) => Object.keys(row)));
-    return [
-      key,
-      ...[...columns].map((column) => `${key}[].${column}`),
-      ...rows.map((row) => `${key} ${row.name}`),
-    ];
-  });
-}
 
 /** Returns the path of every key in the conditions of a recording, and which keys are required. */
 function ofSchema({ properties = {}, items, required = [] }, path = '') {
@@ -105,37 +76,14 @@ function ofSchema({ properties = {}, items, required = [] }, path = '') {
   ];
 }
 
-/** Returns the names of `import sinkscope`, and the public members of a recording. */
-function ofPython() {
-  const package_ = 'models/record/src/sinkscope';
-  const [, all] = /^__all__ = \[([^\]]*)\]/m.exec(read(`${package_}/__init__.py`));
-  const [, recording] = /^class Recording\b([^]*?)^(?=\S)/m.exec(read(`${package_}/recording.py`));
-  return [
-    ...[...all.matchAll(/"(\w+)"/g)].map(([, name]) => name),
-    ...[...recording.matchAll(/^ {4}def ([a-z]\w*)/gm)].map(([, name]) => `Recording.${name}`),
-  ];
-}
-
-function ofHeaders() {
-  const headers = [...read('core/sinkscope.h').matchAll(/^#include "(.+)"/gm)];
-  return headers.flatMap(([, path]) =>
-    [...read(`core/${path}`).matchAll(/^(?!static|#| |\/|\*).*?\b(ss_\w+)\(/gm)].map(
-      ([, name]) => name,
-    ),
-  );
-}
-
 export async function promisedNames() {
   const describe = JSON.parse(read('wasm/sinkscope.describe.json'));
   const { links, element } = await ofPage();
   const all = {
     ...{ links, element },
     recording: ofSchema(JSON.parse(read('core/report/recording.schema.json'))),
-    describe: ofTables(describe),
     'command line': ofCommands(describe),
     'npm package': ofPackage(),
-    'Python package': ofPython(),
-    'C core': ofHeaders(),
   };
   return Object.fromEntries(
     Object.entries(all).map(([group, names]) => [group, [...new Set(names)].sort()]),

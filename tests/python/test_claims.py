@@ -5,6 +5,7 @@ import re
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
+from statistics import mean
 from typing import Any
 
 import pytest
@@ -99,10 +100,9 @@ def test_every_row_of_the_table_of_claims_names_its_evidence() -> None:
 
 
 def make_effect(difference: Difference | None, paper: str, values: tuple[float, ...] = (0.3,), seeds: int = 3,
-         outcome: str = "alpha", shares: tuple[float, ...] = (), by_shares: Difference | None = None,
-         ) -> Effect:
-    return Effect("sigmoid", "softmax", outcome, None, paper, "b", seeds, protocol.B_MEAN_STEPS, difference,
-                  list(values), 0, (), shares, by_shares)
+         by_shares: Difference | None = None, margin: float = 0.0, sink: Difference | None = None) -> Effect:
+    return Effect("sigmoid", "softmax", "alpha", None, paper, "b", seeds, protocol.B_MEAN_STEPS, difference,
+                  list(values), 0, (), (), by_shares, margin, (("sink_0.3", sink, 5.0),) if sink else ())
 
 
 NO_EFFECT, UNDECIDED, SINK = (Difference(0.0, -0.05, 0.05), Difference(0.0, -0.05, 0.2), Difference(0.2, 0.1, 0.3))
@@ -112,16 +112,16 @@ NO_EFFECT, UNDECIDED, SINK = (Difference(0.0, -0.05, 0.05), Difference(0.0, -0.0
     (make_effect(Difference(-0.2, -0.3, -0.1), "less"), "agrees"),
     (make_effect(Difference(-0.2, -0.3, -0.1), "more"), "differs"),
     (make_effect(Difference(-0.2, -0.5, 0.1), "less"), "undecided"),
-    (make_effect(NO_EFFECT, "the same"), "agrees"),
-    (make_effect(NO_EFFECT, "the same", outcome="hidden_ratio"), "undecided"),
+    (make_effect(NO_EFFECT, "the same", margin=0.06), "agrees"),
+    (make_effect(NO_EFFECT, "the same", margin=0.05), "undecided"),
+    (make_effect(Difference(-0.2, -0.3, -0.1), "the same", margin=0.1), "differs"),
+    (make_effect(Difference(-0.2, -0.3, -0.1), "less", sink=Difference(20, 10, 30)), decide.DEPENDS),
     (make_effect(SINK, "a sink"), "agrees"), (make_effect(NO_EFFECT, "a sink"), "differs"),
     (make_effect(UNDECIDED, "a sink"), "undecided"),
-    (make_effect(NO_EFFECT, "none", (0.01, 0.09), 3, "alpha", (0.02, 0.09), NO_EFFECT), "agrees"),
-    (make_effect(NO_EFFECT, "none", (0.01, 0.10), 3, "alpha", (0.02, 0.09), NO_EFFECT), "undecided"),
-    (make_effect(NO_EFFECT, "none", (0.01, 0.09), 3, "alpha", (0.02, 0.10), NO_EFFECT), "undecided"),
-    (make_effect(NO_EFFECT, "none", (0.01, 0.09), 3, "alpha", (0.02, 0.09), UNDECIDED), "undecided"),
-    (make_effect(NO_EFFECT, "none", (0.01, 0.09), 3, "alpha", (0.2, 0.3), SINK), "differs"),
-    (make_effect(SINK, "none", (0.2, 0.3), 3, "alpha", (0.2, 0.3), SINK), "differs"),
+    (make_effect(NO_EFFECT, "none", by_shares=NO_EFFECT), "agrees"),
+    (make_effect(NO_EFFECT, "none", by_shares=UNDECIDED), "undecided"),
+    (make_effect(NO_EFFECT, "none", by_shares=SINK), decide.DEPENDS),
+    (make_effect(SINK, "none", by_shares=SINK), "differs"),
     (make_effect(None, "less", (), 2), "undecided"),
     (make_effect(None, "less", (), 0), "not tested"),
 ])
@@ -154,7 +154,22 @@ def test_the_kind_of_a_claim_follows_from_what_it_says() -> None:
             if effect["kind"] != "comparison":
                 assert effect["against"] == 0 and effect["p"] is effect["survives"] is None, row["id"]
             if effect["kind"] == "absence" and effect["mean"] is not None:
-                assert len(effect["shares"]) == effect["seeds"] and effect["by_shares"], row["id"]
+                is_trained = effect["protocol"] != "shipped"
+                assert len(effect["shares"]) == effect["seeds"] * is_trained, row["id"]
+                assert bool(effect["by_shares"]) == is_trained, row["id"]
+
+
+def test_a_verdict_that_is_another_one_now_says_what_changed_it() -> None:
+    for row in ROWS:
+        is_changed = row["before"] not in (None, row["verdict"])
+        assert row["changed"] in (("rule", "test", "runs") if is_changed else (None,)), row["id"]
+    assert "| differs, changed by the rule |" in claims.claims_table(ROWS)
+
+
+def test_effects_that_were_added_after_their_runs_say_so() -> None:
+    added_ids = [row["id"] for row in ROWS if any(effect["added"] for effect in row["effects"])]
+    assert added_ids == ["shared-bias", "bias-dimensions"]
+    assert claims.claims_table(ROWS).count("added after the runs were read") == 3
 
 
 def test_every_row_states_its_earlier_verdict_and_whether_two_seeds_decided() -> None:
@@ -198,7 +213,7 @@ def test_a_claim_with_several_effects_agrees_only_if_all_of_them_do() -> None:
 
 
 def test_a_mean_that_rounds_to_zero_is_written_without_a_sign() -> None:
-    result = make_effect(Difference(-1e-5, -0.02, 0.01), "less").to_json()
+    result = make_effect(Difference(-1e-6, -0.02, 0.01), "less").to_json()
     assert str(result["mean"]) == "0.0" and result["low"] == -0.02
 
 
@@ -210,7 +225,7 @@ def test_effects_equal_those_in_the_table_of_their_protocol() -> None:
     for row in ROWS:
         for effect in row["effects"]:
             base = effect["against"]
-            if effect["protocol"] == "b" and base == "softmax":
+            if effect["protocol"] == "b" and base == "softmax" and effect["steps"] == list(protocol.B_MEAN_STEPS):
                 result: Any = decisions_by_id[effect["recipe"]].difference(effect["outcome"])
             elif effect["protocol"] == "a" and base == "softmax":
                 result = factors_by_id[protocol.LONG_PREFIX + effect["recipe"]].difference(effect["outcome"], 4000)
@@ -323,13 +338,37 @@ def test_a_row_that_loses_its_interval_no_longer_backs_a_sentence() -> None:
     assert not is_backed(untested_row, sentence)
 
 
-def test_an_effect_of_absence_has_the_shares_of_its_seeds_at_its_steps() -> None:
-    logs = claims.runs_b()["relu"][1]
-    shares = decide.mean_outcomes(logs, claims.SHARE_OUTCOME)
-    assert len(shares) > 2
-    assert ROW_BY_ID["relu"]["effects"][0]["shares"] == pytest.approx(shares, abs=1e-4)
+def test_a_level_has_both_measures_of_its_seeds_at_its_steps() -> None:
+    recipe, logs = claims.runs_b()["relu"]
+    weights, shares = decide.seed_levels(recipe, logs)
+    effect = ROW_BY_ID["relu"]["effects"][0]
+    assert len(shares) > 2 and effect["shares"] == pytest.approx(shares, abs=1e-4)
+    assert effect["values"] == pytest.approx(weights, abs=1e-4)
     assert claims.build_effect({"recipe": "relu", "says": "less"}).shares == ()
-    effect = claims.build_effect({"recipe": "sigmoid", "says": "none", "protocol": "a"})
-    expected = [factors.point_at(log, protocol.MIN_STEP)[claims.SHARE_OUTCOME]
+    by_a = claims.build_effect({"recipe": "sigmoid", "says": "none", "protocol": "a"})
+    expected = [factors.point_at(log, protocol.MIN_STEP)[decide.SHARE_OUTCOME]
+                - factors.point_at(log, 0)[decide.SHARE_OUTCOME]
                 for _, log in sorted(claims.runs_a()["sigmoid"][1].items())]
-    assert list(effect.shares) == expected and effect.by_shares == factors.mean_difference(expected)
+    assert list(by_a.shares) == expected and by_a.by_shares == factors.mean_difference(expected)
+
+
+def test_a_sink_that_is_there_before_training_does_not_count() -> None:
+    """Relative positions begin with alpha at 0.26; the levels are what training adds to it."""
+    effect = claims.build_effect({"recipe": "relative", "says": "a sink"})
+    logs = claims.runs_b()["relative"][1]
+    ends, starts = decide.mean_outcomes(logs, "alpha"), decide.mean_outcomes(logs, "alpha", (0,))
+    assert min(starts) > 0.25 and effect.values == pytest.approx([a - b for a, b in zip(ends, starts)])
+
+
+def test_a_column_that_the_logs_lack_is_not_tested() -> None:
+    effect = claims.build_effect({"recipe": "key-bias", "outcome": "alpha_bias", "says": "a sink"})
+    assert (effect.verdict, effect.seeds, effect.missing_runs) == ("not tested", 0, 3)
+
+
+def test_a_comparison_at_equal_tokens_has_its_own_steps() -> None:
+    spec = {"recipe": "batch-half", "says": "the same", "steps": [2400, 2800], "against_steps": [1200, 1400]}
+    effect = claims.build_effect(spec)
+    logs, baseline_logs = (claims.runs_b()[id][1] for id in ("batch-half", "softmax"))
+    expected = mean(decide.mean_outcomes(logs, "alpha", (2400, 2800))) - mean(
+        decide.mean_outcomes(baseline_logs, "alpha", (1200, 1400)))
+    assert effect.difference.mean == pytest.approx(expected) and effect.steps == (2400, 2800)

@@ -228,7 +228,7 @@ def test_the_protocol_knows_every_recipe_once() -> None:
     assert list(RUNS_BY_ID)[:8] == [protocol.LONG_PREFIX + id for id in protocol.HEADLINE_RECIPES]
     for recipe in RUNS_BY_ID.values():
         assert recipe.baseline in RUNS_BY_ID and recipe.training.steps == protocol.STEPS
-        assert len(recipe.seeds) == (5 if recipe.id[5:] in protocol.HEADLINE_RECIPES else 3)
+        assert len(recipe.seeds) == (5 if recipe.id[5:] in (*protocol.HEADLINE_RECIPES, "lr-1e-3") else 3)
         assert set(recipe.seeds) <= set(RUNS_BY_ID[recipe.baseline].seeds)
     assert set(RUNS_BY_ID[SOFTMAX.id].seeds) == {1, 2, 3, 4, 5}
 

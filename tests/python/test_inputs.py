@@ -96,6 +96,7 @@ def test_the_file_has_a_line_for_each_model(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(inputs, "FILE", tmp_path / "inputs.json")
     monkeypatch.setattr(inputs, "sink_models", lambda rows: [row["id"] for row in rows[:2]])
     monkeypatch.setattr(inputs, "measure_model", lambda id: {"model": id, "alpha": 0.5})
+    monkeypatch.setattr(inputs, "measure_untrained", lambda seed: {"seed": seed})
     threads: list[int] = []
     monkeypatch.setattr(torch, "set_num_threads", threads.append)
     monkeypatch.setattr(inputs, "measure_smollm2", lambda: {"model": "SmolLM2", "alpha": 0.6})
@@ -107,4 +108,28 @@ def test_the_file_has_a_line_for_each_model(tmp_path: Path, monkeypatch: pytest.
     lines = ",\n".join(f'{{"model": "{id}", "alpha": 0.5}}' for id in ids)
     assert inputs.FILE.read_text() == (
         '{\n"open models": [\n{"model": "SmolLM2", "alpha": 0.6}\n],\n"shipped models": [\n'
-        + lines + "\n]\n}\n")
+        + lines + '\n],\n"untrained models": [\n'
+        + ",\n".join(f'{{"seed": {seed}}}' for seed in range(1, 6)) + "\n]\n}\n")
+
+
+def test_a_repeated_token_shows_what_positions_alone_do() -> None:
+    """Without positions every row is uniform. ALiBi's slopes are 1/4, 1/16, 1/64 and 1/256, and the bias of relative
+    positions is the distance up to 16: the weight on the first key follows from these alone."""
+    result = inputs.measure_untrained(2)
+    assert result["alpha_none"] == pytest.approx(0, abs=1e-4)
+    t = torch.arange(inputs.T, dtype=torch.float64)
+    distances = (t[:, None] - t).clamp_min(0)
+    visible = t <= t[:, None]
+
+    def alpha(bias: torch.Tensor) -> float:
+        weights = bias.masked_fill(~visible, -torch.inf).softmax(-1)[:, 0]
+        return (weights / (inputs.T - 0 * t)).sum().item()
+
+    slopes = [2.0 ** -(2 * h) for h in (1, 2, 3, 4)]
+    expected = sum(alpha(-slope * distances) for slope in slopes) / 4 - inputs.uniform_alpha(inputs.T)
+    assert result["alpha_alibi"] == pytest.approx(expected, abs=1e-3)
+    far = 16 + (distances.clamp_min(16) / 16).log() / torch.tensor(8.0).log() * 16
+    buckets = torch.minimum(distances, far.floor().clamp_max(31))
+    assert result["alpha_relative"] == pytest.approx(alpha(buckets) - inputs.uniform_alpha(inputs.T), abs=1e-3)
+    assert abs(result["alpha_rotary"]) < 0.02
+

@@ -20,7 +20,8 @@ Logs = dict[tuple[str, int], dict[str, Any]]
 def make_log(recipe: Recipe, seed: int, alpha: float, share: float | None = None,
            until: int = protocol.B_STEPS) -> dict[str, Any]:
     log = protocol.empty_log(recipe, seed)
-    log["points"] = [{"step": step, "alpha": alpha, "alpha_share": alpha if share is None else share}
+    log["points"] = [{"step": step, "alpha": alpha if step else 0.0, "row_mass": 1.0,
+                      "alpha_share": (alpha if share is None else share) if step else 0.0}
                      for step in protocol.MEASURED_STEPS if step <= until]
     return log
 

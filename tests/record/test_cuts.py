@@ -2,6 +2,7 @@
 tests/wasm/cuts.test.mjs tests the npm package and web/test/question.test.ts the page."""
 
 import json
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -35,3 +36,16 @@ def test_a_prompt_is_the_beginning_of_its_text(path: str) -> None:
     recorder = Recorder(FAMILIES["llama"].make("eager"), tokenizer, Settings(tokens=GOLDEN["T"]))
     prompts = recorder.make_prompts(GOLDEN["texts"])
     assert [prompt.ids for prompt in prompts] == GOLDEN["cuts"][path]["beginnings"]
+
+
+def test_a_text_that_repeats_the_start_token_is_noted() -> None:
+    path = ROOT / "models/zoo/softmax/tokenizer.json"
+    tokenizer = PreTrainedTokenizerFast(tokenizer_file=str(path), bos_token="<s>")
+    recorder = Recorder(FAMILIES["llama"].make("eager"), tokenizer, Settings(tokens=3))
+    note = r"^1 of 2 texts begin with <s>, which the tokenizer adds by itself: the model reads it twice$"
+    with pytest.warns(UserWarning, match=note):
+        recorder.make_prompts(["<s>The old man", "The old man"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        # Ids are what the caller chose.
+        recorder.make_prompts(["The old man", [0, 0, 17]])

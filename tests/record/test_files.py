@@ -283,26 +283,6 @@ def test_two_recordings_are_compared_prompt_by_prompt(recording: sinkscope.Recor
             sinkscope.compare(recording, incomparable)
 
 
-def test_a_hash_of_a_file_of_texts_pairs_no_prompts(recording: sinkscope.Recording) -> None:
-    def written_by_command_line(**prompts: Any) -> sinkscope.Recording:
-        conditions = copy.deepcopy(recording.conditions)
-        conditions["model"]["attention"] = "sinkscope"
-        conditions["prompts"].pop("texts_sha256", None)
-        conditions["prompts"] |= prompts
-        return sinkscope.Recording(conditions, recording.tensors)
-
-    # Before 1.0 the command line stored the hash of the file, which other sequences are cut from as well.
-    old = written_by_command_line(sha256="f" * 64)
-    with pytest.raises(ValueError, match="the same texts"):
-        sinkscope.compare(old, written_by_command_line(sha256="f" * 64))
-    new = written_by_command_line(source_sha256="f" * 64)
-    assert len(sinkscope.compare(recording, new)) > 5
-    other = written_by_command_line(source_sha256="f" * 64, sha256="e" * 64)
-    for pair in ((new, other), (recording, other), (old, new)):
-        with pytest.raises(ValueError, match="the same texts"):
-            sinkscope.compare(*pair)
-
-
 def test_a_recording_gives_data_frames_and_its_citation(recording: sinkscope.Recording) -> None:
     pytest.importorskip("pandas")
     frame = recording.to_pandas()

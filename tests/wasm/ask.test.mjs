@@ -93,7 +93,7 @@ test('a request has its method, its token and its cache mode', async (t) => {
   const headResult = await send(t, [reply(200)], {
     method: 'HEAD',
     token: 'hf_x',
-    isUnstored: true,
+    httpCache: 'no-store',
   });
   assert.deepEqual(
     [headResult.requests[0].method, headResult.requests[0].headers, headResult.requests[0].cache],

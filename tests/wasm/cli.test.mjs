@@ -1,7 +1,15 @@
 // Compares the command line with the independent reference's measurements of the same model and texts.
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  closeSync,
+  cpSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -223,6 +231,30 @@ test('a reader that closes the pipe ends every command quietly', async () => {
     child.stderr.on('data', (bytes) => (errorText += bytes));
     await once(child, 'exit');
     assert.doesNotMatch(errorText, /EPIPE|\n +at .*\(|Unhandled/, args.join(' '));
+  }
+});
+
+test('an output that takes nothing ends every command with one sentence', async (t) => {
+  if (process.platform !== 'linux') return t.diagnostic('only Linux has /dev/full');
+  const measureArgs = ['measure', zoo('softmax'), '--text-file', wholeFile, '--sequences', '1'];
+  const commands = [
+    ...[['--help'], ['--version'], ['describe', '--json'], measureArgs, [...measureArgs, '--json']],
+    ...[
+      ['train', '--steps', '100000'],
+      ['train', '--steps', '0'],
+    ],
+  ];
+  const sentence = 'standard output: expected a place that can be written to, found ENOSPC';
+  for (const args of commands) {
+    const full = openSync('/dev/full', 'w');
+    const child = spawn(process.execPath, [cli, ...args], { stdio: ['ignore', full, 'pipe'] });
+    let errorText = '';
+    child.stderr.on('data', (bytes) => (errorText += bytes));
+    const [status] = await once(child, 'close');
+    closeSync(full);
+    assert.equal(status, 1, args.join(' '));
+    const lines = errorText.split('\n').filter((line) => !/sequences a second/.test(line));
+    assert.deepEqual(lines, [`sinkscope: ${sentence}`, ''], args.join(' '));
   }
 });
 

@@ -41,6 +41,7 @@ async function outputOf(...args) {
     stream.write = (data, ...rest) => {
       if (typeof data !== 'string') return saved[i][0].call(stream, data, ...rest);
       outputs[i] += data;
+      rest.at(-1)?.();
       return true;
     };
   });

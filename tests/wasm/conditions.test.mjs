@@ -13,19 +13,6 @@ const assertRefused = (json, where, expected) =>
     text: `recording: expected ${expected}`,
   });
 
-test('the hash of a recording from before 1.0 is that of its text file only if the command line made it', () => {
-  const hashesOf = (attention, prompts) => {
-    const { sha256, source_sha256 } = read({
-      model: { ...sizes, attention },
-      prompts: { ...least.prompts, sha256: 'cd', ...prompts },
-    }).prompts;
-    return [sha256, source_sha256];
-  };
-  assert.deepEqual(hashesOf('sinkscope', {}), [null, 'cd']);
-  assert.deepEqual(hashesOf('sinkscope', { source_sha256: null }), ['cd', null]);
-  assert.deepEqual(hashesOf('sdpa', {}), ['cd', null]);
-});
-
 test('all known conditions are read, and unknown ones are dropped', () => {
   const model = {
     ...sizes,
@@ -101,11 +88,6 @@ test('missing and null conditions have their defaults', () => {
   assert.deepEqual(read({ ...least, versions: { a: 1 } }).versions, { a: '1' });
 });
 
-test('the license of a recording made before 1.0 is read under the older spelling of its key', () => {
-  assert.equal(read({ ...least, licence: 'MIT' }).license, 'MIT');
-  assert.equal(read({ ...least, licence: 'MIT', license: 'Apache-2.0' }).license, 'Apache-2.0');
-});
-
 test('a condition of the wrong type is rejected with its key', () => {
   const model = (change) => ({ ...least, model: { ...sizes, ...change } });
   for (const value of [3, 'a', true, [1], [[]]]) {
@@ -114,7 +96,7 @@ test('a condition of the wrong type is rejected with its key', () => {
     assertRefused(model({ mask: value }), 'mask', 'an object');
   }
   for (const value of [3, true, {}, []]) {
-    for (const key of ['class', 'license', 'licence', 'command'])
+    for (const key of ['class', 'license', 'command'])
       assertRefused({ ...least, [key]: value }, key, 'a text');
     for (const key of ['id', 'revision', 'sha256', 'family', 'dtype', 'attention', 'operation'])
       assertRefused(model({ [key]: value }), key, 'a text');

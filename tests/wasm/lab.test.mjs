@@ -16,7 +16,8 @@ import {
 import { Helper, help } from '../../wasm/lab/share.ts';
 import { Trainer } from '../../wasm/lab/trainer.ts';
 import { beginTraining } from '../../wasm/lab/training.ts';
-import { failure, refuses } from './helper.mjs';
+import { stampFiles } from '../../wasm/loading/stamp.ts';
+import { failure, refuses, withEngine } from './helper.mjs';
 
 test('labConfig makes the config of GPT-2, or of a llama with the keys that differ', async () => {
   const gpt2 = {
@@ -149,14 +150,85 @@ test('triggers are ringed numbers and CJK characters, other tokens are letters, 
   ]);
 });
 
+/** Makes a safetensors file of one tensor, `w`. */
+function tensorFile(metadata, numbers) {
+  const bytes = 4 * numbers.length;
+  const w = { dtype: 'F32', shape: [numbers.length], data_offsets: [0, bytes] };
+  const header = new TextEncoder().encode(JSON.stringify({ __metadata__: metadata, w }));
+  const file = new Uint8Array(8 + header.length + bytes);
+  new DataView(file.buffer).setBigUint64(0, BigInt(header.length), true);
+  file.set(header, 8);
+  file.set(new Uint8Array(Float32Array.from(numbers).buffer), 8 + header.length);
+  return file;
+}
+
+test('a stamp changes with config and weights alone, and keeps the data and their alignment', () => {
+  const weights = tensorFile({ format: 'pt' }, [1, 2]);
+  const stamped = stampFiles({ a: 1 }, weights);
+  const { sinkscope_stamp: stamp, ...config } = stamped.config;
+  assert.deepEqual(config, { a: 1 });
+  assert.match(stamp, /^[0-9a-f]{16}-[0-9a-f]{16}$/);
+  const length = Number(new DataView(stamped.weights.buffer).getBigUint64(0, true));
+  const header = JSON.parse(new TextDecoder().decode(stamped.weights.subarray(8, 8 + length)));
+  assert.deepEqual(header.__metadata__, { format: 'pt', sinkscope_stamp: stamp });
+  assert.deepEqual(header.w.data_offsets, [0, 8]);
+  assert.equal(length % 8, 0);
+  assert.deepEqual(stamped.weights.subarray(8 + length), weights.subarray(-8));
+  // Stamping again gives the same files, also with the stamp of other weights.
+  assert.deepEqual(stampFiles(stamped.config, stamped.weights), stamped);
+  const other = stampFiles({ a: 1 }, tensorFile({}, [1, 3]));
+  assert.deepEqual(stampFiles(other.config, weights), stamped);
+  const stamps = [stampFiles({ a: 2 }, weights), other].map(({ config }) => config.sinkscope_stamp);
+  assert.equal(new Set([stamp, ...stamps]).size, 3);
+  for (const bytes of [[], [1], [9, 0, 0, 0, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 0, 0, 0, 49, 49]])
+    assert.throws(() => stampFiles({}, Uint8Array.from(bytes)), {
+      code: 'argument',
+      where: 'weights',
+    });
+});
+
+test('an engine refuses config and weights of two trainings, and accepts files without a stamp', async () => {
+  await withEngine({ lab: true }, async (engine) => {
+    const small = { width: 8, inner: 8, vocabulary: 16, context: 8 };
+    const [first, second] = await Promise.all(
+      ['softmax', 'sigmoid'].map(async (operation) => {
+        const config = labConfig({ ...small, operation });
+        const training = await engine.train({ config, recipe: { length: 8, triggers: 2 } });
+        const weights = await training.weights();
+        await training.close();
+        return { plain: { config, weights }, ...stampFiles(config, weights) };
+      }),
+    );
+    const opening = async (config, weights) => {
+      const model = await engine.open({ config: JSON.stringify(config), weights });
+      await model.close();
+    };
+    await opening(first.config, first.weights);
+    await opening(first.config, second.plain.weights);
+    await opening(first.plain.config, second.weights);
+    await assert.rejects(opening(first.config, second.weights), {
+      code: 'bad_file',
+      where: 'config.json',
+      message:
+        /expected the one that was written with these weights \(sinkscope_stamp [0-9a-f-]{33}\), found that of another training \([0-9a-f-]{33}\)$/,
+    });
+    // Damaged files are refused for their damage.
+    await assert.rejects(opening(first.config, second.weights.subarray(0, 7)), { where: 'byte 0' });
+    await assert.rejects(engine.open({ config: '{"sinkscope_stamp":', weights: first.weights }), {
+      code: 'bad_config',
+    });
+  });
+});
+
 test('a lab folder lists its files in order and omits absent optional files', async () => {
   const recipe = { settings: { seed: 1 }, steps_done: 2, from: null, text: null };
-  const weights = Uint8Array.of(1);
+  const weights = tensorFile({ format: 'pt' }, [1]);
   const folderParts = { config: { a: 1 }, weights, tokenizer: '{}', recipe };
+  const stamped = stampFiles({ a: 1 }, weights);
   const json = (value) => `${JSON.stringify(value, null, 2)}\n`;
   const [config, model, words, last] = [
-    { path: 'config.json', data: json({ a: 1 }) },
-    { path: 'model.safetensors', data: weights },
+    { path: 'config.json', data: json(stamped.config) },
+    { path: 'model.safetensors', data: stamped.weights },
     { path: 'tokenizer.json', data: '{}' },
     { path: 'recipe.json', data: json(recipe) },
   ];

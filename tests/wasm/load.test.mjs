@@ -286,6 +286,17 @@ test('load() opens the URL of a GGUF file, and rejects an unknown name', async (
   assert.match(folderError.text, /expected model.safetensors/);
   const file = await failure(findPlan(new URL('nothing/', softmax)));
   assert.match(file.text, /expected a file or a folder, found none/);
+  // A name may mean a path that is missing, so that is said before what the hub answers.
+  for (const name of ['ck/missing', './ck/missing', 'missing', 'ck/is/missing']) {
+    const { where, text } = await failure(findPlan(name, { endpoint: `${address}nothing/` }));
+    assert.equal(where, name);
+    assert.match(text, /^no such path exists here, and as a model of the hub: /);
+  }
+  for (const bytes of [Buffer.from('GGUF'), new Uint8Array(4), new ArrayBuffer(4)]) {
+    const { text } = await failure(findPlan(bytes));
+    assert.match(text, /^expected a name, a path, .*, got bytes: new Blob\(\[bytes\]\) is a file$/);
+  }
+  assert.match((await failure(findPlan(3))).text, /^expected a name, a path, .*, got 3$/);
   const twoModelsError = await failure(
     findPlan([...(await pickFiles()), { path: 'b.gguf', file: new Blob() }]),
   );

@@ -23,7 +23,16 @@ test('map prints the head that gives the first token most, or the one that is na
     { ...result, map: result.map.flat() },
     {
       measured_by: `Sinkscope ${model.engine.describe.version}`,
-      ...{ model: 'softmax', text: TEXT, tokens, layer, head, shape: strongest.map.shape },
+      ...{
+        model: 'softmax',
+        text: TEXT,
+        tokens,
+        notes: [],
+        generated: 0,
+        layer,
+        head,
+        shape: strongest.map.shape,
+      },
       map: [...strongest.map.data],
     },
   );
@@ -48,6 +57,60 @@ test('map --csv has a line for each cell, with both tokens', async () => {
   assert.match(lines[0], /^# measured_by,Sinkscope \d+\.\d+\.\d+/);
   assert.equal(lines[3], 'query,query_text,key,key_text,weight');
   assert.equal(lines.at(-1).split(',').at(-1), String(map.data[T * T - 1]));
+});
+
+test('map --generate has the rows of the tokens that the model writes, to the bits of one run', async () => {
+  const options = ['--generate', '6', '--temperature', '0.8', '--seed', '2'];
+  const result = JSON.parse(
+    (await runCli('map', folder, '--text', TEXT, ...options, '--json')).stdout,
+  );
+  const ids = (await model.tokenizer.encode(TEXT)).map(({ id }) => id);
+  const run = await model.model.run(ids, { fields: ['att'], capacity: ids.length + 6 });
+  for await (const { token } of run.generate({ count: 6, temperature: 0.8, seed: 2 }))
+    ids.push(token);
+  await run.close();
+  const { layer, head, tokens, generated, shape, map } = result;
+  assert.deepEqual([generated, shape], [6, [ids.length, ids.length]]);
+  assert.equal(tokens.slice(-6).join(''), await model.tokenizer.decode(ids.slice(-6)));
+  const whole = await model.model.run(ids, { fields: ['att'] });
+  assert.deepEqual(map.flat(), [...(await whole.field('att', { layer, head })).data]);
+  await whole.close();
+  const { stdout } = await runCli('map', folder, '--text', TEXT, ...options);
+  assert.match(
+    stdout,
+    new RegExp(`; the model wrote tokens ${ids.length - 6} to ${ids.length - 1}\n`),
+  );
+  const refused = await runCli('map', folder, '--text', TEXT, '--generate', '200');
+  assert.match(
+    refused.stderr,
+    /^sinkscope: --generate: expected an integer from 0 to \d+, got 200/,
+  );
+});
+
+test('a start token that the text repeats, and characters without tokens, are noted', async () => {
+  const notesOf = async (text, ...options) =>
+    JSON.parse((await runCli('map', folder, '--text', text, ...options, '--json')).stdout).notes;
+  const twice =
+    'The text begins with <s>, which the tokenizer adds by itself: the model reads it twice.';
+  assert.deepEqual(await notesOf('The old man'), []);
+  assert.deepEqual(await notesOf('<s> The'), [twice]);
+  assert.deepEqual(await notesOf('<s> The', '--special', 'none'), []);
+  const tokens = await model.tokenizer.encode('注意 ok');
+  const bytes = `6 of ${tokens.length} tokens are bytes of characters that the tokenizer has no token for.`;
+  assert.deepEqual(await notesOf('注意 ok'), [bytes]);
+  const map = (await runCli('map', folder, '--text', '<s>注意 ok')).stdout;
+  assert.ok(map.includes(`\nnote: ${twice}\nnote: `), map);
+  const summary = await runCli(
+    'measure',
+    folder,
+    '--text',
+    '<s>注意 ok',
+    '--tokens',
+    '5',
+    '--sequences',
+    '1',
+  );
+  assert.ok(summary.stdout.includes(`\nnote: ${twice}\nnote: `), summary.stdout);
 });
 
 test('ablate prints loss and sink before and after', async () => {

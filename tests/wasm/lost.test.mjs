@@ -31,7 +31,7 @@ threads.Worker = class extends threads.Worker {
   on(event, listen) {
     const onMessage = (message) => {
       const name = this.#names.get(message.id);
-      if (oldBrowser.lost.includes(name)) return;
+      if (oldBrowser.lost.includes(name) || oldBrowser.silent === this) return;
       const isRefused = name === 'holdLock' && !oldBrowser.hasLocks;
       listen(isRefused ? { ...message, value: false } : message);
     };
@@ -202,21 +202,30 @@ test('a worker that answers is kept, however long a job takes to stop', async (t
   assert.deepEqual(oldBrowser.asked, [], 'the pings end with the call');
 });
 
-test('a worker that neither stops nor answers is lost after five seconds', async (t) => {
+test('a worker that neither stops nor answers is lost after five seconds, and other calls get its replacement', async (t) => {
   const { errors, seconds, model } = await openTimed(t);
   const run = await model.run(ids);
   const before = await run.field('att');
   oldBrowser.lost = ['run', 'memory', 'cancel', 'metadata'];
   const { signal, stop } = abortSoon();
   const runError = assert.rejects(model.run(ids, { signal }), /enough/);
-  const metadataError = failure(model.metadata('general.name'));
+  // These calls wait behind the aborted one, one of them with a signal of its own.
+  const options = { signal: new AbortController().signal };
+  const others = [run.field('att'), model.metadata('general.name'), model.run(ids, options)];
+  const aborted = assert.rejects(model.run(ids, { signal }), /enough/);
   await new Promise(setImmediate);
   stop();
   await seconds(4);
   assert.deepEqual(errors, []);
+  oldBrowser.lost = [];
+  oldBrowser.silent = started.at(-1);
   await seconds(1);
-  assert.match((await metadataError).text, /did not stop within 5 s, nor answer/);
   await runError;
+  await aborted;
+  const [map, name, otherRun] = await Promise.all(others);
+  assert.deepEqual([map, name], [before, undefined]);
+  assert.deepEqual(await otherRun.field('att'), before);
+  assert.equal(getEventListeners(options.signal, 'abort').length, 0);
   assert.deepEqual(
     errors.map(({ code }) => code),
     ['lost'],

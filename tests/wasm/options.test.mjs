@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { after, test } from 'node:test';
 import assert from 'node:assert/strict';
+import { expectExists } from '../../wasm/command/open.ts';
 import { shellCommand } from '../../wasm/command/recording.ts';
 import { COMMANDS, readArguments, usage, withDefaults } from '../../wasm/command/options.ts';
 import { oneLine, escapeControls } from '../../wasm/command/output.ts';
@@ -20,6 +21,14 @@ const commands = Object.keys(COMMANDS);
 const optionsOf = (command) => COMMANDS[command].options(describe);
 const wantedNames = (command) => COMMANDS[command].names.map((_, i) => `name${i}`);
 
+test('a name is checked in time that grows with its length', { timeout: 240_000 }, async () => {
+  // A check in quadratic time would take half an hour for this length.
+  const count = 400_000;
+  for (const piece of ['a', '/', '@', ':', 'a/', 'a@', '.gguf', 'a/b:'])
+    for (const end of ['', '.gguf', '/x.gguf', '@x', ':x.gguf'])
+      await assert.rejects(expectExists(piece.repeat(count) + end), { code: 'read' }, piece + end);
+});
+
 test('the help of every command describes each of its options', async () => {
   const argLists = [['--help'], [], ...commands.map((command) => [command, '--help'])];
   for (const args of argLists) {
@@ -34,6 +43,10 @@ test('the help of every command describes each of its options', async () => {
       assert.ok(meaning.length > 5, `${command} --${name}`);
     }
   }
+  assert.equal((await runCli('help', 'map')).stdout, usage(describe, 'map'));
+  assert.equal((await runCli('help')).stdout, usage(describe));
+  const { stderr } = await runCli('help', 'nothing');
+  assert.match(stderr, /^sinkscope: command: expected one of measure, .*, got "nothing"\n$/);
   const { stdout } = await runCli('measure', '--help');
   for (const { name, meaning } of describe.edits)
     assert.ok(stdout.includes(`      ${name}: `) && stdout.includes(meaning), name);

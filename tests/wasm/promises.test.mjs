@@ -15,8 +15,7 @@ test('every promised name exists', async () => {
     assert.deepEqual(
       missingNames(names, currentNames[group]),
       [],
-      `${group}: promised names are gone. Before 1.0, list the change in .github/CHANGELOG.md and run ` +
-        'node tests/frozen/names.mjs --write; from 1.0 on, only a major version removes a name',
+      `${group}: promised names are gone; only a major version removes a name`,
     );
   }
 });

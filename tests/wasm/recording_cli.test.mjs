@@ -118,6 +118,7 @@ test('compare takes two recordings, or one and its model, and exits with 1 if th
     text,
     '--tolerance',
     '0',
+    ...size.slice(2),
   );
   assert.deepEqual([equalResult.status, equalResult.stderr], [0, '']);
   assert.match(equalResult.stdout, /\d+ tensors agree within 0\n$/);
@@ -156,6 +157,19 @@ test('failures to record, read or compare are reported in a sentence', async () 
     [['measure', brokenFile], /expected data inside/],
     [['compare', file], /A B: expected two/],
     [['compare', zoo('softmax'), zoo('sigmoid')], /A B: expected a recording/],
+    [
+      ['compare', file, zoo('softmax'), '--tokens', '9'],
+      /--tokens: expected \d+, as in the recording, got "9"/,
+    ],
+    [
+      ['compare', file, zoo('softmax'), '--sequences', '1'],
+      /--sequences: expected at least \d+, as in the recording/,
+    ],
+    [
+      ['compare', file, zoo('softmax'), '--eps', '0.1'],
+      /--eps: expected 0\.3, as in the recording, got "0\.1"/,
+    ],
+    [['compare', file, file, '--tokens', '9'], /--tokens: needs a model, and both are recordings/],
     [['compare', file, file, '--tolerance=-1'], /--tolerance: expected a number/],
   ];
   const before = statSync(file).mtimeMs;

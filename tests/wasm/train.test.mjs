@@ -3,6 +3,7 @@ import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import {
+  copyFileSync,
   mkdirSync,
   mkdtempSync,
   readFileSync,
@@ -19,6 +20,7 @@ import { after, before, test } from 'node:test';
 import assert from 'node:assert/strict';
 import {
   LAB_MODEL,
+  SinkscopeError,
   checkLabRecipe,
   createEngine,
   labConfig,
@@ -29,6 +31,7 @@ import {
 } from '../../wasm/index.ts';
 import { Trainer } from '../../wasm/lab/trainer.ts';
 import { train } from '../../wasm/command/train.ts';
+import { stampFiles } from '../../wasm/loading/stamp.ts';
 import { openOut } from '../../wasm/command/out_folder.ts';
 import { root } from './helper.mjs';
 
@@ -373,8 +376,9 @@ test('the train command prints the numbers of the package, and writes a model th
     lines,
     log.filter(({ step }) => step % 2 === 0),
   );
-  assert.deepEqual(JSON.parse(readFileSync(join(out, 'config.json'), 'utf8')), config);
-  assert.equal(hash(readFileSync(join(out, 'model.safetensors'))), hash(weights));
+  const stamped = stampFiles(config, weights);
+  assert.deepEqual(JSON.parse(readFileSync(join(out, 'config.json'), 'utf8')), stamped.config);
+  assert.equal(hash(readFileSync(join(out, 'model.safetensors'))), hash(stamped.weights));
   assert.equal(LAB_MODEL.operation, 'softmax');
 });
 
@@ -388,13 +392,13 @@ test('the train command prints every tenth step, and leaves no unfinished files'
     train: async (options) => (training = await engine.train(options)),
   };
   const listeners = process.listenerCount('SIGINT');
-  await train(fakeEngine, givenOptions, (line) => steps.push(JSON.parse(line).step));
+  await train(fakeEngine, givenOptions, async (line) => steps.push(JSON.parse(line).step));
   assert.deepEqual(steps, [0, 10, 12]);
   await assert.rejects(training.look(), { code: 'closed' });
   assert.equal(process.listenerCount('SIGINT'), listeners);
   for (const interval of ['0', '-1', '1.5', 'x'])
     await assert.rejects(
-      train(engine, { ...givenOptions, every: interval }, () => {}),
+      train(engine, { ...givenOptions, every: interval }, async () => {}),
       { where: '--every' },
     );
 });
@@ -568,7 +572,95 @@ test('interrupted training is stored with its number of steps', async () => {
     '--out',
     repeatFolder,
   ]);
+  rmSync(join(out, 'checkpoint'), { recursive: true });
   assert.deepEqual(contents(repeatFolder), contents(out));
+});
+
+test('fine-tuning on a text resumes to the same files, with another number of workers too', async () => {
+  const text = join(folder, 'resumed.txt');
+  writeFileSync(text, 'Once there was a king who had a golden ball. '.repeat(4));
+  const from = fileURLToPath(new URL('models/zoo/softmax/', root));
+  const sizes = { batch: '4', length: '12', steps: '4', every: '1', checkpoint: '0' };
+  const given = { from, 'text-file': [text], operation: 'sigmoid_log_n', ...sizes };
+  const [whole, stopped] = ['tuned', 'tuned-twice'].map((name) => join(folder, name));
+  await train(engine, { ...given, out: whole }, async () => {});
+  let lines = 0;
+  const print = async () => {
+    if (++lines === 2) throw new SinkscopeError('write', 'standard output', 'x');
+  };
+  await assert.rejects(train(engine, { ...given, out: stopped }, print), { code: 'write' });
+  rmSync(text);
+  const twoWorkers = await createEngine({ lab: true, workers: 2 });
+  await train(twoWorkers, { resume: stopped, workers: '2' }, async () => {});
+  await twoWorkers.close();
+  assert.deepEqual(contents(stopped), contents(whole));
+});
+
+test('files of two trainings in one folder are refused by each command that reads them', async () => {
+  const choices = Object.entries({ ...SMALL_MODEL, ...RECIPE }).map(([k, v]) => [k, `${v}`]);
+  const given = { ...Object.fromEntries(choices), steps: '1' };
+  const [one, other] = ['one-training', 'other-training'].map((name) => join(folder, name));
+  await train(engine, { ...given, out: one }, async () => {});
+  await train(engine, { ...given, operation: 'sigmoid', out: other }, async () => {});
+  copyFileSync(join(other, 'config.json'), join(one, 'config.json'));
+  const text = join(folder, 'letters.txt');
+  writeFileSync(text, 'abcdefgh'.repeat(20));
+  const sentence = /config\.json: expected the one that was written with these weights/;
+  const onward = { from: one, 'text-file': [text], length: '8' };
+  await assert.rejects(
+    train(engine, onward, async () => {}),
+    { code: 'bad_file', message: sentence },
+  );
+  await assert.rejects(
+    promisify(execFile)(process.execPath, [cli, 'measure', one, '--text-file', text]),
+    (error) => sentence.test(error.stderr) && error.stderr.trim().split('\n').length === 1,
+  );
+});
+
+test('only an unfinished training can be resumed, and only with options that leave its results alone', async () => {
+  const run = (...args) => promisify(execFile)(process.execPath, [cli, 'train', ...args]);
+  const [out, untrained] = ['resumable', 'untrained'].map((name) => join(folder, name));
+  const choices = Object.entries({ ...SMALL_MODEL, ...RECIPE }).flatMap(([k, v]) => [
+    `--${k}`,
+    `${v}`,
+  ]);
+  await run(...choices, '--steps', '0', '--out', untrained);
+  await run(...choices, '--out', out);
+  for (const [args, sentence] of [
+    [['--resume', out], /--resume: .*expected an unfinished training, found none/],
+    [['--resume', join(folder, 'nowhere')], /expected an unfinished training, found none/],
+    [['--resume', out, '--out', 'x'], /--out: --resume has it already/],
+    [['--resume', out, '--config', 'x'], /--config: is part of --resume/],
+    [['--resume', out, '--seed', '3'], /--resume: expected no other setting, got "seed"/],
+    [
+      ['--recipe', untrained],
+      /untrained: steps_done: expected a training of one step or more, got 0/,
+    ],
+    [['--checkpoint', '-1'], /--checkpoint: expected a number from 0 to/],
+  ])
+    await assert.rejects(run(...args), sentence);
+});
+
+test('a full disk behind the output stops a training like a closed pipe, and its folder stays whole', async () => {
+  const out = join(folder, 'no-room');
+  const given = {
+    ...Object.fromEntries(Object.entries(SMALL_MODEL).map(([k, v]) => [k, `${v}`])),
+    out,
+  };
+  const settings = { length: '16', batch: '2', triggers: '3', steps: '1000000', every: '1' };
+  const error = new SinkscopeError('write', 'standard output', 'expected a place, found ENOSPC');
+  let lines = 0;
+  const print = async () => {
+    if (++lines === 3) throw error;
+  };
+  await assert.rejects(train(engine, { ...given, ...settings }, print), {
+    code: 'write',
+    message: /found ENOSPC; "sinkscope train --resume" continues after step \d+$/,
+  });
+  const recipe = JSON.parse(readFileSync(join(out, 'recipe.json'), 'utf8'));
+  const state = readFileSync(join(out, 'checkpoint', 'training.state'));
+  assert.equal(state.readUInt32LE(4), recipe.steps_done);
+  assert.ok(recipe.steps_done >= 3);
 });
 
 test('an endless, missing or unreadable text file is rejected in a sentence', async () => {
@@ -589,6 +681,33 @@ test('an endless, missing or unreadable text file is rejected in a sentence', as
         promisify(execFile)(process.execPath, [cli, ...command, '--text-file', file]),
         sentence,
       );
+});
+
+test('a file that never ends is refused by each option of train', async () => {
+  const text = join(folder, 'short.txt');
+  writeFileSync(text, 'Once');
+  const endless = '/dev/zero';
+  const zooSoftmax = fileURLToPath(new URL('models/zoo/softmax/', root));
+  for (const option of ['config', 'begin', 'tokenizer', 'held-file', 'from', 'recipe', 'resume']) {
+    const options = { [option]: endless, 'text-file': option === 'tokenizer' ? [text] : undefined };
+    const isFolder = ['from', 'recipe', 'resume'].includes(option);
+    const endlessFolder = join(folder, `endless-${option}`);
+    if (isFolder) {
+      mkdirSync(join(endlessFolder, 'checkpoint'), { recursive: true });
+      for (const name of ['config.json', 'recipe.json', 'checkpoint/training.state'])
+        symlinkSync(endless, join(endlessFolder, name));
+      symlinkSync(endless, join(endlessFolder, 'checkpoint', 'recipe.json'));
+      options[option] = endlessFolder;
+    }
+    if (option === 'held-file') options.tokenizer = join(zooSoftmax, 'tokenizer.json');
+    await assert.rejects(
+      train(engine, options, async () => {}),
+      (error) => {
+        assert.match(error.message, /expected (at most \d+ bytes|a regular file)/, option);
+        return true;
+      },
+    );
+  }
 });
 
 test('training that continues from a missing model is refused with its name', async () => {

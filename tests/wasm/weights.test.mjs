@@ -253,7 +253,7 @@ test('small files are read up to 64 MiB', async () => {
   const piece = new Uint8Array(2 ** 25);
   assert.equal((await readAll(streamSource(0, piece, piece))).length, 2 ** 26);
   await assert.rejects(readAll(streamSource(0, piece, piece, BYTES.slice(0, 1))), {
-    code: 'read',
+    code: 'too_large',
     where: 'my.gguf',
     text: 'expected at most 67108864 bytes, more came',
   });

@@ -2,7 +2,7 @@
  * Fetches the texts of a build's tables for readers. The engine works without them, so they are a
  * separate file.
  */
-import { ask } from '../loading/ask.ts';
+import { readUtf8 } from '../loading/files.ts';
 import { SinkscopeError, parseJson } from './errors.ts';
 import type { Describe } from './types.ts';
 
@@ -10,8 +10,7 @@ export async function readTexts(
   address: URL,
   { version, abi, kernels }: Describe,
 ): Promise<Describe> {
-  const text = await (await ask(address)).text();
-  const texts: Describe = parseJson(text, 'read', address.href);
+  const texts: Describe = parseJson(await readUtf8(address), 'read', address.href);
   if (texts?.version !== version || texts.abi !== abi) {
     const actual = `version ${texts?.version} with ABI ${texts?.abi}`;
     const expected = `version ${version} with ABI ${abi}`;

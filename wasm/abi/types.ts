@@ -150,6 +150,8 @@ export interface Describe {
   readonly abi: number;
   /** 'base' or 'simd'. */
   readonly kernels: string;
+  /** Values of `model_type` in config.json that this build runs. */
+  readonly families: readonly string[];
   readonly operations: readonly Operation[];
   readonly metrics: readonly Metric[];
   readonly fields: readonly Field[];

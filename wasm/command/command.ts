@@ -19,6 +19,7 @@ import { promptsText, toCsv } from './sheet.ts';
 import { searchModel, suffixText } from './suffix.ts';
 import { summaryText } from './summary.ts';
 import { runTasks, tasksText } from './tasks.ts';
+import { codeOf } from './text_file.ts';
 import { train } from './train.ts';
 import { unmaskModel, unmaskText } from './unmask.ts';
 import { parseOptional, parsePositive } from './values.ts';
@@ -70,11 +71,13 @@ function printableResult(result: MeasureResult, { describe }: Engine) {
   };
 }
 
-async function main(args: string[], print: (text: string) => void) {
+async function main(args: string[], print: (text: string) => Promise<void>) {
   if (args[0] === '--version') return print(`${await readVersion()}\n`);
   const describe = await readTables();
-  if (args.length === 0 || args[0] === '--help') return print(usage(describe));
-  const { command, givenOptions, names } = readArguments(args, describe);
+  if (args.length === 0 || args.join(' ') === 'help' || args[0] === '--help')
+    return print(usage(describe));
+  const words = args[0] === 'help' ? [args[1], '--help'] : args;
+  const { command, givenOptions, names } = readArguments(words, describe);
   if (givenOptions.help) return print(usage(describe, command));
   refuse(givenOptions, givenOptions.json ? ['csv'] : [], 'one of --json and --csv');
   if (command !== 'train') refuseUnusedOptions(command, givenOptions);
@@ -103,7 +106,7 @@ async function main(args: string[], print: (text: string) => void) {
     await engine.close();
   }
   // The engine is closed before this call: the JSON of a long text takes megabytes of memory.
-  print(formatOutput());
+  await print(formatOutput());
 }
 
 /**
@@ -120,19 +123,34 @@ function refuseUnusedOptions(command: string, givenOptions: GivenOptions) {
     refuse(givenOptions, cutOptions, 'needs a text: --ids has the tokens of each sequence');
 }
 
+/** Writes to the standard output; the promise rejects with EPIPE if its reader has closed the pipe. */
+function printText(text: string): Promise<void> {
+  return new Promise((resolve, reject) =>
+    process.stdout.write(escapeControls(text), (error) => {
+      if (!error) return resolve();
+      const code = codeOf(error);
+      const expected = 'expected a place that can be written to';
+      const writeError = new SinkscopeError(
+        'write',
+        'standard output',
+        `${expected}, found ${code}`,
+      );
+      reject(code === 'EPIPE' ? error : writeError);
+    }),
+  );
+}
+
 /**
  * Runs the command line; errors are printed and set the exit code. When the reader closes the pipe,
  * the command stops without a message.
  */
 export async function runCommand(args: string[]) {
-  for (const stream of [process.stdout, process.stderr])
-    stream.on('error', (error: NodeJS.ErrnoException) => {
-      if (error.code !== 'EPIPE') throw error;
-      process.exit();
-    });
+  // A failed write rejects the promise of `printText`. A message that standard error refuses is lost.
+  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
   try {
-    await main(args, (text) => process.stdout.write(escapeControls(text)));
+    await main(args, printText);
   } catch (error) {
+    if (codeOf(error) === 'EPIPE') process.exit();
     const text = error instanceof SinkscopeError ? error.message : String(error);
     process.stderr.write(`sinkscope: ${oneLine(text)}\n`);
     process.exitCode = 1;

@@ -7,7 +7,7 @@ export async function readVersion() {
   return JSON.parse(await readFile(file, 'utf8')).version;
 }
 
-export function tablesText({ metrics, fields, edits, operations }: Describe) {
+export function tablesText({ metrics, fields, edits, operations, families }: Describe) {
   const formatShape = (letters: readonly string[]) => `[${letters.join('][')}]`;
   const sections: [string, (readonly [string, string | undefined])[]][] = [
     ['Metrics', metrics.map((row) => [row.name, `${formatShape(row.shape)} ${row.question}`])],
@@ -23,7 +23,7 @@ export function tablesText({ metrics, fields, edits, operations }: Describe) {
     ([title, rows]) =>
       `${title}\n${rows.map(([name, text]) => `  ${name.padEnd(width)}  ${text}`).join('\n')}\n`,
   );
-  return lines.join('\n');
+  return `${lines.join('\n')}\nFamilies (model_type in config.json)\n  ${families.join(', ')}\n`;
 }
 
 /** Reads the tables of this build with their texts, from the file next to the binaries. */

@@ -1,7 +1,7 @@
 /** Implements `map`, `generate` and `ablate`, which read one whole text with a LoadedModel. */
 import { SinkscopeError, expect } from '../abi/errors.ts';
 import { oneLine } from './output.ts';
-import { csvOf } from './sheet.ts';
+import { csvOf } from '../study/csv.ts';
 import { percentText } from './tasks.ts';
 import { missingError } from './options.ts';
 import { openNamedModel, specialOf } from './open.ts';
@@ -23,23 +23,30 @@ const summaryOf = ({ T, eps, sink, uniform, conclusive, loss, noLoss }: TextMeas
 
 /** Returns the attention map of the given head, or of the head with the largest alpha_1. */
 export async function measureMap(model: LoadedModel, text: string, options: OneTextOptions) {
-  const { tokens, layer, head, map } = await model.measure(text, options);
-  return { model: model.id, text, tokens, layer, head, shape: map.shape, map: rowsOf(map) };
+  const { tokens, notes, generated, layer, head, map } = await model.measure(text, options);
+  const place = { model: model.id, text, tokens, notes, generated, layer, head };
+  return { ...place, shape: map.shape, map: rowsOf(map) };
 }
 
 type MapResult = Awaited<ReturnType<typeof measureMap>>;
 
-export function mapText({ model, tokens, layer, head, map }: MapResult) {
+export function mapText({ model, tokens, notes, generated, layer, head, map }: MapResult) {
   const rows = map.map((row, t) => {
     const key = row.indexOf(Math.max(...row));
     const firstWeight = row[0].toFixed(3).padStart(9);
     return `${String(t).padStart(5)}  ${oneLine(tokens[t]).padEnd(16)}${firstWeight}  ${row[key].toFixed(3)} on ${key} ${oneLine(tokens[key])}`;
   });
-  const title = `${oneLine(model)}, L${layer}H${head}: the weight that each query gives the first key, and its largest`;
-  return `${[title, 'query  token              first  largest', ...rows].join('\n')}\n`;
+  const prompt = tokens.length - generated;
+  const writer = generated ? `; the model wrote tokens ${prompt} to ${tokens.length - 1}` : '';
+  const title = `${oneLine(model)}, L${layer}H${head}: the weight that each query gives the first key, and its largest${writer}`;
+  const noteLines = notes.map((note) => `note: ${oneLine(note)}`);
+  return `${[title, ...noteLines, 'query  token              first  largest', ...rows].join('\n')}\n`;
 }
 
-export function mapCsv({ model, tokens, layer, head, map }: MapResult, { version }: Describe) {
+export function mapCsv(
+  { model, tokens, generated, layer, head, map }: MapResult,
+  { version }: Describe,
+) {
   const records = map.flatMap((row, t) =>
     row.map((weight, key) => [t, tokens[t], key, tokens[key], weight]),
   );
@@ -47,6 +54,7 @@ export function mapCsv({ model, tokens, layer, head, map }: MapResult, { version
     ['measured_by', `Sinkscope ${version}`],
     ['model', model],
     ['head', `L${layer}H${head}`],
+    ...(generated ? [['generated', String(generated)] as [string, string]] : []),
   ];
   return csvOf(facts, ['query', 'query_text', 'key', 'key_text', 'weight'], records);
 }
@@ -116,17 +124,21 @@ export const withText =
         layer: parseOptional(parseCount, values.layer, '--layer'),
         head: parseOptional(parseCount, values.head, '--head'),
         eps: values.eps === undefined ? undefined : parseNumber(values.eps, 0, 1, '--eps'),
-        ...(values.count !== undefined && {
-          count: parseCount(values.count, '--count'),
+        ...(values.count !== undefined && { count: parseCount(values.count, '--count') }),
+        ...(values.generate !== undefined && {
+          generate: parseCount(values.generate, '--generate'),
+        }),
+        ...(values.temperature !== undefined && {
           temperature: parseNumber(values.temperature, 0, 1e6, '--temperature'),
           topK: parseCount(values['top-k'], '--top-k'),
           seed: parseCount(values.seed, '--seed'),
         }),
       });
     } catch (error) {
-      // `count` also limits what a caller of the package asks for; here it is an option.
-      if (!(error instanceof SinkscopeError) || error.where !== 'count') throw error;
-      throw new SinkscopeError(error.code, '--count', error.text);
+      // These also limit what a caller of the package asks for; here they are options.
+      if (!(error instanceof SinkscopeError) || !/^(count|generate)$/.test(error.where))
+        throw error;
+      throw new SinkscopeError(error.code, `--${error.where}`, error.text);
     } finally {
       await model.close();
     }

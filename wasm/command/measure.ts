@@ -6,6 +6,7 @@ import { finiteOrNull, measure } from '../study/measure.ts';
 import { openModel } from './open.ts';
 import { refuse } from './options.ts';
 import { isRecording, readRecording } from './recording.ts';
+import { createStatusLine } from './status_line.ts';
 import { parseThresholds } from './values.ts';
 import type { Describe, Tensor } from '../abi/types.ts';
 import type { Edit, Engine, Model } from '../engine/types.ts';
@@ -53,16 +54,20 @@ async function measureModel(engine: Engine, name: string, values: Values) {
     metrics: ReturnType<typeof plainTensors>;
   }[] = [];
   const labels = (groups ?? []).flatMap((group) => group.sequences.map(() => group.label));
+  const statusLine = createStatusLine();
+  let lastRate = NaN;
   const result = await measure(model, sequences, {
     ...options,
     onSequence(metrics, i) {
       if (!isPerPrompt) return;
       byPrompt.push({ ids: sequences[i], label: labels[i], metrics: plainTensors(metrics) });
     },
-    onProgress: ({ done, total, rate = NaN }) => {
-      if (done === total) process.stderr.write(speedText(rate, model));
+    onProgress({ done, total, rate = NaN }) {
+      statusLine.show('measuring', `${done} of ${total} sequences`);
+      if (done === total) lastRate = rate;
     },
-  });
+  }).finally(statusLine.end);
+  process.stderr.write(speedText(lastRate, model));
   const byLabel = [];
   for (const { label, sequences: labelSequences } of groups ?? []) {
     const { metrics, byEps } = await measure(model, labelSequences, options);

@@ -11,6 +11,7 @@ import { cutText, splitText } from '../study/cut.ts';
 import { idTokenizer } from '../text/ids.ts';
 import { planTokenizer } from '../text/plan_tokenizer.ts';
 import { missingError } from './options.ts';
+import { createStatusLine, openingPhase } from './status_line.ts';
 import { parseTextList, readText } from './text_file.ts';
 import { readModelFolder } from './train.ts';
 import { parseIds, parseNumber, parseThresholds, parsePositive } from './values.ts';
@@ -86,15 +87,23 @@ export async function openNamedModel(
   const foundPlan = await findPlan(checkpoint?.folder ?? name, hubOptions);
   const isOnDisk = checkpoint || (await stat(name).catch(() => undefined));
   const plan = isOnDisk ? { ...foundPlan, id: basename(resolve(name)) } : foundPlan;
-  const model = await engine.open(checkpoint ?? modelFiles(plan, hubOptions));
   const limit = 1000 * parseNumber(values['tokenizer-limit'], 0.001, 1e6, '--tokenizer-limit');
-  const tokenizerPromise = planTokenizer(plan, model, { ...hubOptions, limit });
-  return {
-    plan,
-    model,
-    tokenizer: await (ids ? tokenizerPromise.catch(fallBackToIds) : tokenizerPromise),
-    edits,
-  };
+  const statusLine = createStatusLine();
+  try {
+    const model = await engine.open(checkpoint ?? modelFiles(plan, hubOptions), {
+      onProgress: (progress) => statusLine.show(...openingPhase(progress)),
+    });
+    statusLine.show('opening the tokenizer');
+    const tokenizerPromise = planTokenizer(plan, model, { ...hubOptions, limit });
+    return {
+      plan,
+      model,
+      tokenizer: await (ids ? tokenizerPromise.catch(fallBackToIds) : tokenizerPromise),
+      edits,
+    };
+  } finally {
+    statusLine.end();
+  }
 }
 
 /** Returns a tokenizer that knows only ids, in place of one that could not be opened. */
@@ -168,7 +177,7 @@ export async function readInput(
  * Throws for a name that is neither an existing path nor a model on a hub, before any text is read.
  */
 export async function expectExists(name: string) {
-  const isFile = /^[^@:]+\.(safetensors|json|bin|pt)$|^[^/@:]*\/?[^/@:]+\.gguf$/i.test(name);
+  const isFile = /^[^@:]+\.(safetensors|json|bin|pt)$|^(?:[^/@:]*\/)?[^/@:]+\.gguf$/i.test(name);
   if ((isHubId(name) && !isFile) || (await stat(name).catch(() => undefined))) return;
   if (await isCheckpoint(name)) return;
   throw new SinkscopeError('read', name, 'expected a file or a folder, found none');

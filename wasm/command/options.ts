@@ -91,6 +91,11 @@ const cutOptions = ({ defaults }: Describe): Options => ({
   sequences: { value: 'N', meaning: 'most sequences to take', default: '100' },
 });
 
+const withoutDefaults = (options: Options): Options =>
+  Object.fromEntries(
+    Object.entries(options).map(([name, { default: _, ...option }]) => [name, option]),
+  );
+
 function editUsage({ name, meaning, parameters }: EditKind) {
   const names = parameters.map((parameter) =>
     parameter.required ? parameter.name : `[${parameter.name}]`,
@@ -132,6 +137,11 @@ const headOptions = (note: string): Options => ({
   layer: { value: 'L', meaning: `layer of the head; ${note}` },
   head: { value: 'H', meaning: 'the head in this layer' },
 });
+
+const SAMPLING_OPTIONS: Options = {
+  temperature: { value: 'X', meaning: '0 takes the likeliest token', default: '0' },
+  'top-k': { value: 'K', meaning: 'draws among the K likeliest; 0: among all', default: '0' },
+};
 
 const SEED_OPTION: Options = {
   seed: { value: 'S', meaning: 'seed of the random choices', default: '0' },
@@ -182,6 +192,13 @@ RECORDING    a file that record, or the Python package, has made: prints its mea
     details: MODEL_HELP,
     options: (describe) => ({
       ...headOptions('default: the head that gives the first token most'),
+      generate: {
+        value: 'N',
+        meaning: 'tokens that the model writes after the text; the map has their rows too',
+        default: '0',
+      },
+      ...SAMPLING_OPTIONS,
+      ...SEED_OPTION,
       ...WHOLE_TEXT_OPTIONS,
       ...modelOptions(describe),
       ...JSON_OPTION,
@@ -211,8 +228,7 @@ With --edit in place of --layer, or beside it, the edits are what is taken away.
     details: MODEL_HELP,
     options: (describe) => ({
       count: { value: 'N', meaning: 'tokens to write', default: '32' },
-      temperature: { value: 'X', meaning: '0 takes the likeliest token', default: '0' },
-      'top-k': { value: 'K', meaning: 'draws among the K likeliest; 0: among all', default: '0' },
+      ...SAMPLING_OPTIONS,
       ...SEED_OPTION,
       ...WHOLE_TEXT_OPTIONS,
       ...modelOptions(describe),
@@ -252,7 +268,8 @@ With --edit in place of --layer, or beside it, the edits are what is taken away.
     usage: ['A B'],
     meaning: 'lists the differences of two recordings, or of a recording and a model',
     details: `A model is measured as the recording was: the same tokens, sequences, thresholds and edits, unless --edit names
-others; it needs the text, in the options below. The exit status is 1 where anything differs.`,
+others; it needs the text, in the options below. --tokens, --sequences and --eps may repeat what the recording has.
+The exit status is 1 where anything differs.`,
     options: (describe) => ({
       tolerance: {
         value: 'X',
@@ -260,6 +277,7 @@ others; it needs the text, in the options below. The exit status is 1 where anyt
         default: '0.001',
       },
       ...TEXT_OPTIONS,
+      ...withoutDefaults({ ...cutOptions(describe), ...epsOptions(describe) }),
       ...modelOptions(describe),
       ...JSON_OPTION,
     }),
@@ -389,6 +407,16 @@ random one.`,
         meaning:
           'writes a model that opens anywhere, with its tokenizer, and recipe.json; Ctrl-C keeps what is trained so far',
       },
+      resume: {
+        value: 'FOLDER',
+        meaning:
+          'continues the training of this folder that ended early, from its last checkpoint to the same digits',
+      },
+      checkpoint: {
+        value: 'SECONDS',
+        meaning: 'time from one checkpoint of --out to the next',
+        default: '60',
+      },
       kernels: ENGINE_OPTIONS.kernels,
       workers: {
         value: 'N',
@@ -449,7 +477,7 @@ export function usage(describe: Describe, name?: string) {
 
 ${rows.join('\n')}
 
-sinkscope COMMAND --help    the options of a command
+sinkscope help COMMAND      the options of a command, as COMMAND --help
 sinkscope --version         the version of the package
 The environment variable HF_TOKEN holds an access token for the hub.
 `;

@@ -3,15 +3,19 @@
  * that a typo does not cost hours.
  */
 import { randomUUID } from 'node:crypto';
-import { lstat, mkdir, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { lstat, mkdir, readdir, rename, rm, rmdir, stat, writeFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { SinkscopeError } from '../abi/errors.ts';
+import { NEXT_FOLDER } from '../host/node_folder.ts';
 import { codeOf } from './text_file.ts';
 
 /** Milliseconds until a silent file system, such as a lost network mount, counts as failed. */
 const PATIENCE_MS = 30_000;
 
-type OutFile = { path: string; data: string | Uint8Array };
+/** Begins the names of what only a killed command leaves behind. */
+const TEMPORARY_PREFIX = '.sinkscope-part-';
+
+export type OutFile = { path: string; data: string | Uint8Array };
 
 /**
  * Creates the folder and tests it.
@@ -45,32 +49,78 @@ export async function openOut(
     }
   };
   /**
-   * Writes a temporary file and renames it: the old file stays intact until then, and no pipe is
-   * opened.
+   * Writes a file beside its target and renames it: the old file stays intact until then, and no
+   * pipe is opened.
    */
-  const write = ({ path, data }: OutFile) => {
+  const writeOne = ({ path, data }: OutFile) => {
     const target = join(folder, path);
     return attempt(target, async () => {
       await expectReplaceable(target);
       const temporaryPath = `${target}.partial`;
       await rm(temporaryPath, { force: true });
-      await writeFile(temporaryPath, data, { flag: 'wx' });
+      await writeFile(temporaryPath, data, { flag: 'wx', flush: true });
       await rename(temporaryPath, target);
     });
+  };
+  const writeAll = async (files: readonly OutFile[]) => {
+    await attempt(folder, () => removeTemporaries(folder));
+    const temporaryFolder = join(folder, `${TEMPORARY_PREFIX}${randomUUID()}`);
+    try {
+      await attempt(folder, () => mkdir(temporaryFolder));
+      for (const { path, data } of files)
+        await attempt(join(folder, path), async () => {
+          await expectReplaceable(join(folder, path));
+          await writeFile(join(temporaryFolder, path), data, { flag: 'wx', flush: true });
+        });
+      await attempt(folder, () => replaceFiles(folder, temporaryFolder));
+    } catch (error) {
+      await rm(temporaryFolder, { recursive: true, force: true }).catch(() => {});
+      throw error;
+    }
   };
   await attempt(resolve(folder), () => createFolder(resolve(folder)));
   for (const path of paths)
     await attempt(join(folder, path), () => expectReplaceable(join(folder, path)));
-  const trial = join(folder, `.sinkscope-trial-${randomUUID()}`);
+  const trial = join(folder, `${TEMPORARY_PREFIX}${randomUUID()}`);
   await attempt(trial, async () => {
     await writeFile(trial, '', { flag: 'wx' });
-    await rm(trial);
+    await rm(trial, { force: true });
   });
   return {
-    async write(files: readonly OutFile[]) {
-      for (const file of files) await write(file);
-    },
+    /** Writes files whole: at every moment a reader finds all of the old ones or all of these. */
+    write: (files: readonly OutFile[]) =>
+      files.length === 1 ? writeOne(files[0]) : writeAll(files),
   };
+}
+
+/** Removes what killed commands left, so that the disk does not fill up. */
+async function removeTemporaries(folder: string) {
+  for (const name of await readdir(folder))
+    if (name.startsWith(TEMPORARY_PREFIX))
+      await rm(join(folder, name), { recursive: true, force: true });
+}
+
+/** Replaces files by those in another folder beside them, which disappears. */
+async function replaceFiles(folder: string, newFolder: string) {
+  for (let isPlaced = false; !isPlaced;) {
+    // A killed command may have stopped in the middle of the moves.
+    await moveNextFiles(folder);
+    isPlaced = await rename(newFolder, join(folder, NEXT_FOLDER)).then(
+      () => true,
+      (error) => {
+        if (['ENOTEMPTY', 'EEXIST'].includes(error.code)) return false;
+        throw error;
+      },
+    );
+  }
+  await moveNextFiles(folder);
+}
+
+async function moveNextFiles(folder: string) {
+  const nextFolder = join(folder, NEXT_FOLDER);
+  for (const name of (await readdir(nextFolder).catch(ignoreMissing)) ?? [])
+    await rename(join(nextFolder, name), join(folder, name)).catch(ignoreMissing);
+  await rmdir(nextFolder).catch(ignoreMissing);
 }
 
 function ignoreMissing(error: NodeJS.ErrnoException) {

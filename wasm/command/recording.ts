@@ -7,13 +7,13 @@ import { leastTokens } from '../study/judge.ts';
 import { basename, dirname, isAbsolute } from 'node:path';
 import { missingError, refuse } from './options.ts';
 import { expect } from '../abi/errors.ts';
-import { parseCount, parseNumber } from './values.ts';
+import { parseCount, parseNumber, parsePositive, parseThresholds } from './values.ts';
 import { openOut } from './out_folder.ts';
 import { expectExists, openModel } from './open.ts';
 import type { OpenedModel } from './open.ts';
 import type { Engine } from '../engine/types.ts';
-import type { CommandInput } from './values.ts';
-import type { StudyOptions } from '../recording/types.ts';
+import type { CommandInput, Values } from './values.ts';
+import type { Recording, StudyOptions } from '../recording/types.ts';
 
 /** Limit on the bytes of a header in which the mark of a recording is searched for. */
 const SEARCHED_BYTES_MAX = 1e8;
@@ -144,6 +144,29 @@ export function shellCommand(args: readonly string[]) {
   return ['sinkscope', ...words].map(quote).join(' ');
 }
 
+/** Throws where an option asks for other conditions than those that the recording was made under. */
+function expectConditions(
+  { tokens, sequences, eps }: Partial<Values>,
+  { prompts, eps: recordedEps }: Recording['conditions'],
+) {
+  const where = 'as in the recording';
+  if (tokens !== undefined)
+    expect(
+      parsePositive(tokens, '--tokens') === prompts.T,
+      '--tokens',
+      `${prompts.T}, ${where}`,
+      tokens,
+    );
+  if (sequences !== undefined) {
+    const isEnough = parsePositive(sequences, '--sequences') >= prompts.count;
+    expect(isEnough, '--sequences', `at least ${prompts.count}, ${where}`, sequences);
+  }
+  if (eps !== undefined) {
+    const isSame = String(parseThresholds(eps)) === String(recordedEps);
+    expect(isSame, '--eps', `${recordedEps.join(',')}, ${where}`, eps);
+  }
+}
+
 export async function compare(engine: Engine, { names, values, givenOptions }: CommandInput) {
   const tolerance = parseNumber(values.tolerance, 0, 1e9, '--tolerance');
   const areRecordings = await Promise.all(names.map(isRecording));
@@ -164,6 +187,7 @@ export async function compare(engine: Engine, { names, values, givenOptions }: C
     sequences: String(prompts.count),
     eps: eps.join(','),
   };
+  expectConditions(values, recording.conditions);
   const [a, b] = await Promise.all(
     names.map(async (name, i) => {
       if (areRecordings[i]) return openRecordingFile(engine, name);

@@ -1,11 +1,10 @@
 /** Writes a measurement, or the values of each prompt, as CSV. README.md describes the columns. */
 import { editLabel } from '../engine/edits.ts';
+import { csvOf, type Cell } from '../study/csv.ts';
 import { oneLine } from './output.ts';
 import { layerNumber } from '../abi/layers.ts';
 import type { Architecture, Describe } from '../abi/types.ts';
 import type { MeasureResult } from './measure.ts';
-
-type Cell = string | number | null | undefined;
 
 const COLUMNS = [
   'subject',
@@ -21,38 +20,6 @@ const COLUMNS = [
   'eps',
   'label',
 ] as const;
-
-/**
- * Matches a text that a spreadsheet would read as a formula: one that starts with =, +, - or @,
- * also as a full-width character, or that has one of them after the list separator of some locale.
- */
-const FORMULA_PATTERN = /^[\t\r]|^[\s;|]*[=+\-@＝＋－＠]|;[=+\-@＝＋－＠]/;
-
-/**
- * Writes one value as a CSV field. A text that a spreadsheet would read as a formula gets a leading
- * quote; numbers are safe.
- */
-function csvField(value: Cell) {
-  if (typeof value !== 'string') return value === null || value === undefined ? '' : String(value);
-  const escapedText = FORMULA_PATTERN.test(value) ? `'${value}` : value;
-  return /[",;#\n\r']/.test(escapedText) ? `"${escapedText.replaceAll('"', '""')}"` : escapedText;
-}
-
-/**
- * Writes a CSV table as the page does: a line `# name,value` for each fact about the whole table, a
- * line with the names of the columns, then the records.
- */
-export function csvOf(
-  facts: readonly (readonly [string, string])[],
-  columns: readonly string[],
-  records: readonly (readonly Cell[])[],
-) {
-  const line = (cells: readonly Cell[]) => columns.map((_, i) => csvField(cells[i])).join();
-  // The # is outside of the quotes, since readers that skip comments look for it at the start of a
-  // line.
-  const factLines = facts.map(([name, text]) => `# ${line([name, text.replace(/[\r\n]+/g, ' ')])}`);
-  return `${[...factLines, line([...columns]), ...records.map(line)].join('\n')}\n`;
-}
 
 function placeOf(
   i: number,

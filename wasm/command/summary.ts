@@ -15,6 +15,7 @@ export function summaryText(result: MeasureResult, describe: Describe) {
   const thresholdResults = result.byEps ?? [{ eps: result.eps, metrics: result.metrics }];
   const notes = [
     cutNote(result),
+    ...(result.cut?.notes ?? []).map((note) => `note: ${oneLine(note)}`),
     lossNote(result.architecture),
     ...thresholdResults.map(({ eps }) => lengthNote(result, eps)),
   ].filter(Boolean);

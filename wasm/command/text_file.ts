@@ -1,4 +1,4 @@
-/** Reads text files, which may hold something else or never end. */
+/** Reads files, which may hold something else or never end. */
 import { createReadStream } from 'node:fs';
 import { SinkscopeError } from '../abi/errors.ts';
 
@@ -6,7 +6,33 @@ import { SinkscopeError } from '../abi/errors.ts';
  * The largest text file that is read: larger than any corpus for the command line, and smaller than
  * the longest string of the host.
  */
-const BYTES_MAX = 256 * 2 ** 20;
+const TEXT_BYTES_MAX = 256 * 2 ** 20;
+
+/** The largest config or tokenizer that is read; the package has the same limit. */
+export const JSON_BYTES_MAX = 64 * 2 ** 20;
+
+/** Iterates over the pieces of a file, a pipe or a device; throws once it is longer than expected. */
+async function* readPieces(path: string, bytesMax: number) {
+  let bytes = 0;
+  for await (const piece of createReadStream(path)) {
+    bytes += piece.length;
+    if (bytes > bytesMax)
+      throw new SinkscopeError('read', path, `expected at most ${bytesMax} bytes, found more`);
+    yield piece as Uint8Array;
+  }
+}
+
+/** Reads a file, a pipe or a device. */
+export async function readBytes(path: string, bytesMax: number) {
+  try {
+    const pieces = [];
+    for await (const piece of readPieces(path, bytesMax)) pieces.push(piece);
+    return new Uint8Array(Buffer.concat(pieces));
+  } catch (error) {
+    if (error instanceof SinkscopeError) throw error;
+    throw new SinkscopeError('read', path, `expected a file, found none (${codeOf(error)})`);
+  }
+}
 
 /**
  * Reads a UTF-8 file, a pipe or a device.
@@ -18,15 +44,14 @@ export async function readText(path: string, where: string) {
   let text = '';
   let bytes = 0;
   try {
-    for await (const chunk of createReadStream(path)) {
-      bytes += chunk.length;
-      if (bytes > BYTES_MAX)
-        throw readError(`expected at most ${BYTES_MAX} bytes of text, found more`);
-      text += decoder.decode(chunk, { stream: true });
+    for await (const piece of readPieces(path, TEXT_BYTES_MAX)) {
+      bytes += piece.length;
+      text += decoder.decode(piece, { stream: true });
     }
     return text + decoder.decode();
   } catch (error) {
-    if (error instanceof SinkscopeError) throw error;
+    if (error instanceof SinkscopeError)
+      throw readError(`expected at most ${TEXT_BYTES_MAX} bytes of text, found more`);
     if (error instanceof TypeError)
       throw readError(`expected UTF-8 text, found other bytes before byte ${bytes}`);
     throw readError(`expected a file of text, found none that can be read (${codeOf(error)})`);

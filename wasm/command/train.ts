@@ -1,27 +1,39 @@
 /** Implements `sinkscope train`. */
-import { readFile, stat } from 'node:fs/promises';
+import { stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { check } from '../abi/arguments.ts';
 import { SinkscopeError, expect, argumentError, parseJson } from '../abi/errors.ts';
-import { checkLabRecipe, labFolder, labTokenizer } from '../lab/folder.ts';
+import { MEMORY_BYTES } from '../abi/memory.ts';
+import { currentPath } from '../host/node_folder.ts';
+import { checkLabRecipe } from '../lab/folder.ts';
 import { LAB_MODEL, labConfig } from '../lab/model.ts';
 import { heldLoss } from '../lab/held.ts';
 import { labOnward } from '../lab/onward.ts';
+import { createReportTimer } from '../loading/files.ts';
 import { sha256 } from '../loading/hash.ts';
+import { expectSameStamp } from '../loading/stamp.ts';
 import { openTimeline } from '../loading/timeline.ts';
 import { cutText } from '../study/cut.ts';
 import { openTokenizer } from '../text/tokenizer.ts';
-import { openOut } from './out_folder.ts';
 import { optionName, refuse } from './options.ts';
-import { codeOf, parseTextList, readText } from './text_file.ts';
+import { Stop, listenForStop } from './stop.ts';
+import { JSON_BYTES_MAX, parseTextList, readBytes, readText } from './text_file.ts';
+import { STATE_FILE, checkpointFolderOf, openTrainedFolder, stepOf } from './trained_folder.ts';
+import { parseNumber } from './values.ts';
 import type { GivenOptions } from './options.ts';
 import type { Engine } from '../engine/types.ts';
-import type { LogEntry } from '../lab/types.ts';
+import type { LogEntry, Training } from '../lab/types.ts';
+import type { TrainedFolder, TrainingPlan } from './trained_folder.ts';
 
 type Values = Record<string, string | undefined> & { 'text-file'?: string[] };
 
-export async function train(engine: Engine, options: GivenOptions, print: (text: string) => void) {
+/** @param print resolves once a text is written */
+export async function train(
+  engine: Engine,
+  options: GivenOptions,
+  print: (text: string) => Promise<void>,
+) {
   const values = options as Values;
   const settings = engine.describe.training?.settings ?? [];
   const pickSettings = (names: readonly string[]) =>
@@ -38,6 +50,7 @@ export async function train(engine: Engine, options: GivenOptions, print: (text:
     if (!words && name in choices.recipe)
       check(choices.recipe[name], 'number', `--${optionName(name)}`);
   refuseDecidedOptions(options, Object.keys(choices.model).map(optionName));
+  const checkpointSeconds = parseNumber(values.checkpoint ?? '60', 0, 1e9, '--checkpoint');
   const interval = Number(values.every ?? 10);
   expect(
     Number.isInteger(interval) && interval > 0,
@@ -46,45 +59,78 @@ export async function train(engine: Engine, options: GivenOptions, print: (text:
     values.every,
   );
   const defaults = Object.fromEntries(settings.map((row) => [row.name, row.default]));
-  const plan = values.recipe
-    ? await planRepeatedTraining(values.recipe, values, choices)
-    : await planTraining(values, choices);
+  const plan = await planTraining(values, choices);
   const { config, recipe, begin, text } = plan;
   const allSettings = { ...defaults, ...recipe };
-  const outFolder =
-    values.out === undefined ? undefined : await openOut(values.out, ['model.safetensors']);
-  const saveFolder = outFolder && (await makeSaver(outFolder, plan, allSettings));
+  const savedFolder = values.resume ?? values.out;
+  const folder =
+    savedFolder === undefined ? undefined : await openTrainedFolder(savedFolder, plan, allSettings);
   const heldSequences = await cutHeldSequences(values, plan.tokenizerFiles, allSettings);
   const workers = values.workers === undefined ? undefined : Number(values.workers);
-  const training = await engine.train({ config, recipe, begin, text: text?.ids, workers });
-  const printEntry = values.json
-    ? (entry: object) => print(`${JSON.stringify(entry)}\n`)
-    : (entry: LogEntry) => print(logLine(entry));
+  const { state } = plan;
+  const training = await engine.train({ config, recipe, begin, state, text: text?.ids, workers });
+  const toLine = values.json ? (entry: object) => `${JSON.stringify(entry)}\n` : logLine;
   const measureHeldLoss = async (): Promise<{ readonly [column: string]: number }> =>
     heldSequences ? { loss_held: await heldLoss(training, heldSequences) } : {};
-  const controller = new AbortController();
-  const stop = () => controller.abort();
-  process.once('SIGINT', stop);
-  let stepsDone = 0;
+  const stop = listenForStop(print);
+  const { signal } = stop;
+  const steps = plan.steps ?? Number(allSettings.steps);
+  let step = state ? stepOf(state) : 0;
+  const isCheckpointDue = createReportTimer(1000 * checkpointSeconds);
   try {
-    const { signal } = controller;
-    const steps = plan.steps ?? Number(allSettings.steps);
+    if (!state) await folder?.saveCheckpoint(training);
     // Measures the held-out loss before the steps: the next line of the log describes the weights as they are now.
-    while (stepsDone < steps) {
+    while (step < steps) {
       const heldEntry = await measureHeldLoss();
-      for await (const entry of training.run(Math.min(interval, steps - stepsDone), { signal }))
-        if (stepsDone++ % interval === 0) printEntry({ ...entry, ...heldEntry });
+      const count = Math.min(interval - (step % interval), steps - step);
+      for await (const entry of training.run(count, { signal })) {
+        if (step++ % interval === 0) await stop.print(toLine({ ...entry, ...heldEntry }));
+        if (folder && isCheckpointDue()) await folder.saveCheckpoint(training);
+      }
     }
-    printEntry({ ...(await training.look()), ...(await measureHeldLoss()) });
+    await stop.print(toLine({ ...(await training.look()), ...(await measureHeldLoss()) }));
+    await folder?.saveModel(training);
+    await folder?.removeCheckpoint();
   } catch (error) {
-    if (!controller.signal.aborted) throw error;
-    process.stderr.write(`sinkscope: stopped after ${stepsDone} steps\n`);
-    process.exitCode = 130;
+    await saveStopped(error, training, folder, step);
   } finally {
-    process.removeListener('SIGINT', stop);
-    if (saveFolder) await saveFolder(await training.weights(), stepsDone);
+    stop.end();
     await training.close();
   }
+  // The last line could not be printed: the model is saved, and the caller learns of the line.
+  if (signal.reason instanceof SinkscopeError) throw signal.reason;
+}
+
+/**
+ * Keeps what a training has computed when it ends early. Sets the exit status if a signal or a
+ * closed pipe stopped it; rethrows any other error, with the step from which --resume continues.
+ * @param step number of steps so far
+ */
+async function saveStopped(
+  error: unknown,
+  training: Training,
+  folder: TrainedFolder | undefined,
+  step: number,
+) {
+  const isDiverged = error instanceof SinkscopeError && error.code === 'diverged';
+  let saveError: unknown;
+  // A full disk may have no room for a checkpoint, which is three times as large as the weights.
+  if (!isDiverged) await folder?.saveCheckpoint(training).catch((thrown) => (saveError = thrown));
+  // Weights of no steps do not replace an older model.
+  if (step > 0) await folder?.saveModel(training).catch((thrown) => (saveError = thrown));
+  if (isDiverged && !saveError) await folder?.removeCheckpoint();
+  if (error instanceof Stop) {
+    process.stderr.write(`sinkscope: stopped after ${step} steps\n`);
+    process.exitCode = error.status;
+    if (!saveError) return;
+  }
+  const cause = error instanceof SinkscopeError ? error : saveError;
+  if (!(cause instanceof SinkscopeError)) throw error;
+  const resumeHint =
+    folder?.lastStep === undefined || isDiverged
+      ? ''
+      : `; "sinkscope train --resume" continues after step ${folder.lastStep}`;
+  throw new SinkscopeError(cause.code, cause.where, `${cause.text}${resumeHint}`);
 }
 
 /**
@@ -92,56 +138,13 @@ export async function train(engine: Engine, options: GivenOptions, print: (text:
  * @param modelOptions names of the given options that describe the model
  */
 function refuseDecidedOptions(options: GivenOptions, modelOptions: readonly string[]) {
-  if (options.recipe) refuse(options, ['config', 'begin', 'tokenizer'], 'is part of --recipe');
+  if (options.resume)
+    refuse(options, ['out', 'recipe', 'from', 'text-file'], '--resume has it already');
+  for (const name of ['recipe', 'resume'])
+    if (options[name]) refuse(options, ['config', 'begin', 'tokenizer'], `is part of --${name}`);
   if (options.from) refuse(options, ['config', 'begin'], '--from has it already');
   if (options.config) refuse(options, modelOptions, '--config has it already');
   if (!options['held-file']) refuse(options, ['held'], 'needs --held-file');
-}
-
-interface TrainingPlan {
-  config: object;
-  recipe: Record<string, number | string>;
-  begin?: Uint8Array;
-  /** Number of steps to take; absent: the `steps` of the recipe. */
-  steps?: number;
-  text?: { ids: Int32Array; content: string; name: string };
-  /** Texts of the tokenizer's files; absent when the training uses the lab's own characters. */
-  tokenizerFiles?: { tokenizer: string; tokenizerConfig?: string };
-  from: { model: string; step: number | null } | null;
-}
-
-/**
- * Writes the files that are known before the first step, and returns a function that writes the
- * whole folder.
- * @param settings the values of all settings, defaults included
- */
-async function makeSaver(
-  outFolder: Awaited<ReturnType<typeof openOut>>,
-  { config, begin, text, tokenizerFiles, from }: TrainingPlan,
-  settings: Record<string, number | string>,
-) {
-  const { vocab_size: vocabulary } = config as { vocab_size?: number };
-  const { triggers, first } = settings as Record<string, number>;
-  const savedTokenizer = tokenizerFiles ?? labTokenizer({ vocabulary, triggers, first });
-  const source = begin && from && { ...from, sha256: await sha256(begin) };
-  const textRecord = text && {
-    name: text.name,
-    tokens: text.ids.length,
-    sha256: await sha256(text.content),
-  };
-  const makeFolder = (weights: Uint8Array, stepsDone: number) =>
-    labFolder({
-      config,
-      weights,
-      ...savedTokenizer,
-      recipe: { settings, steps_done: stepsDone, from: source ?? null, text: textRecord ?? null },
-      text: text?.content,
-    });
-  await outFolder.write(
-    makeFolder(new Uint8Array(), 0).filter(({ path }) => path !== 'model.safetensors'),
-  );
-  return (weights: Uint8Array, stepsDone: number) =>
-    outFolder.write(makeFolder(weights, stepsDone));
 }
 
 /** Cuts held-out sequences of the training's length, with the same first token. */
@@ -175,15 +178,22 @@ function parseSetting(text: string) {
   return text.trim() !== '' && Number.isFinite(Number(text)) ? Number(text) : text;
 }
 
-async function planTraining(
-  values: Values,
-  { model, recipe }: Record<'model' | 'recipe', TrainingPlan['recipe']>,
-): Promise<TrainingPlan> {
+type Choices = Record<'model' | 'recipe', TrainingPlan['recipe']>;
+
+async function planTraining(values: Values, choices: Choices): Promise<TrainingPlan> {
+  const { model, recipe } = choices;
+  for (const name of ['recipe', 'resume']) {
+    const settingNames = values[name] ? [...Object.keys(model), ...Object.keys(recipe)] : [];
+    const text = settingNames.map(optionName).join(', ');
+    expect(settingNames.length === 0, `--${name}`, 'no other setting', text);
+  }
+  if (values.resume) return planResumedTraining(values.resume, values);
+  if (values.recipe) return planRepeatedTraining(values.recipe, values);
   if (values.from !== undefined) {
     const source = await readModelFolder(values.from);
     if (!values['text-file']) throw argumentError('--text-file', 'a text to go on with', undefined);
     const tokenizerFiles = await readTokenizer(
-      values.tokenizer ?? join(source.folder, 'tokenizer.json'),
+      values.tokenizer ?? (await currentPath(source.folder, 'tokenizer.json')),
     );
     return {
       ...labOnward(JSON.parse(source.config), model, recipe),
@@ -201,47 +211,54 @@ async function planTraining(
   return {
     config: values.config ? await readJson(values.config) : labConfig(model),
     recipe,
-    begin: values.begin ? await readBytes(values.begin) : undefined,
+    begin: values.begin ? await readWeights(values.begin) : undefined,
     text: file && tokenizerFiles && (await readTrainingText(file, tokenizerFiles)),
     tokenizerFiles,
     from: values.begin ? { model: values.begin, step: null } : null,
   };
 }
 
+/** Continues the training of a folder from its last checkpoint. */
+async function planResumedTraining(folder: string, values: Values): Promise<TrainingPlan> {
+  const checkpointFolder = checkpointFolderOf(folder);
+  const statePath = await currentPath(checkpointFolder, STATE_FILE);
+  if (!(await stat(statePath).catch(() => undefined)))
+    throw new SinkscopeError(
+      'read',
+      `--resume: ${folder}`,
+      'expected an unfinished training, found none',
+    );
+  const plan = await planSavedTraining(checkpointFolder, values);
+  return { ...plan, state: await readWeights(statePath) };
+}
+
 /** Repeats the training of a folder; its initial weights and its text must be the same bytes. */
-async function planRepeatedTraining(
-  folder: string,
-  values: Values,
-  { model, recipe: givenRecipe }: { model: object; recipe: object },
-): Promise<TrainingPlan> {
-  const settingNames = [...Object.keys(model), ...Object.keys(givenRecipe)];
-  expect(
-    settingNames.length === 0,
-    '--recipe',
-    'no other setting',
-    settingNames.map(optionName).join(', '),
-  );
-  const {
-    settings,
-    steps_done: steps,
-    from,
-    text,
-  } = checkLabRecipe(await readJson(join(folder, 'recipe.json')));
-  const config = await readJson(join(folder, 'config.json'));
-  const step = from?.step;
+async function planRepeatedTraining(folder: string, values: Values): Promise<TrainingPlan> {
+  const plan = await planSavedTraining(folder, values);
+  const { from } = plan;
+  if (!from) return plan;
   const source =
-    from && (values.from ?? `${from.model}${Number.isInteger(step) ? `@${step}` : ''}`);
-  const initialWeights = source ? await readInitialWeights(source) : undefined;
-  if (initialWeights) await checkHash(`--from ${source}`, initialWeights, from?.sha256);
-  const tokenizerFiles = text ? await readTokenizer(join(folder, 'tokenizer.json')) : undefined;
-  const files = values['text-file'] ?? [join(folder, 'text.txt')];
+    values.from ?? `${from.model}${Number.isInteger(from.step) ? `@${from.step}` : ''}`;
+  const begin = await readInitialWeights(source);
+  await checkHash(`--from ${source}`, begin, from.sha256);
+  return { ...plan, begin };
+}
+
+/** Reads the training of a folder, all but its initial weights. */
+async function planSavedTraining(folder: string, values: Values): Promise<TrainingPlan> {
+  const pathOf = (name: string) => currentPath(folder, name);
+  const recipe = checkLabRecipe(await readJson(await pathOf('recipe.json')));
+  const { settings, steps_done: steps, from, text } = recipe;
+  expect(steps > 0, `${folder}: steps_done`, 'a training of one step or more', steps);
+  const config = await readJson(await pathOf('config.json'));
+  const tokenizerFiles = text ? await readTokenizer(await pathOf('tokenizer.json')) : undefined;
+  const files = values['text-file'] ?? [await pathOf('text.txt')];
   const taskText = tokenizerFiles && (await readTrainingText(files, tokenizerFiles));
   if (taskText)
     await checkHash(`--text-file ${files.join(' --text-file ')}`, taskText.content, text?.sha256);
   return {
-    ...{ config, recipe: settings, steps, begin: initialWeights, tokenizerFiles },
+    ...{ config, recipe: settings, steps, tokenizerFiles, from },
     text: taskText && text ? { ...taskText, name: text.name } : undefined,
-    from: from && { model: from.model, step: from.step ?? null },
   };
 }
 
@@ -257,7 +274,7 @@ async function checkHash(where: string, data: Uint8Array | string, expected: str
 
 async function readInitialWeights(name: string) {
   const stats = await stat(name).catch(() => undefined);
-  return stats?.isFile() ? readBytes(name) : (await readModelFolder(name)).weights;
+  return stats?.isFile() ? readWeights(name) : (await readModelFolder(name)).weights;
 }
 
 /**
@@ -268,13 +285,15 @@ export async function readModelFolder(name: string, where: string = '--from') {
   const stats = await stat(name).catch(() => undefined);
   const [, folder = name, stepText] = (!stats && /^(.*)@(.*)$/s.exec(name)) || [];
   if (stepText === undefined) {
-    const config = new TextDecoder().decode(await readBytes(join(folder, 'config.json')));
-    const weights = await readBytes(join(folder, 'model.safetensors'));
+    const configPath = await currentPath(folder, 'config.json');
+    const config = await readJsonText(configPath);
+    const weights = await readWeights(await currentPath(folder, 'model.safetensors'));
+    expectSameStamp(new TextEncoder().encode(config), weights);
     return { folder, step: null, config, weights };
   }
   expect(/^\d{1,9}$/.test(stepText), `${where}: step`, 'a whole number from 0 on', stepText);
   const path = join(folder, 'timeline', 'index.json');
-  await readBytes(path);
+  await readJsonText(path);
   const timeline = await openTimeline(pathToFileURL(path));
   const { config, weights } = await timeline.open(Number(stepText));
   return {
@@ -283,21 +302,24 @@ export async function readModelFolder(name: string, where: string = '--from') {
   };
 }
 
-async function readBytes(path: string) {
-  try {
-    return new Uint8Array(await readFile(path));
-  } catch (error) {
-    throw new SinkscopeError('read', path, `expected a file, found none (${codeOf(error)})`);
-  }
+/** Reads weights from a regular file: a device or a pipe may never end. */
+async function readWeights(path: string) {
+  const stats = await stat(path).catch(() => undefined);
+  if (stats && !stats.isFile())
+    throw new SinkscopeError('read', path, 'expected a regular file, found another');
+  return readBytes(path, MEMORY_BYTES);
 }
 
-const readJson = async (path: string) =>
-  parseJson(new TextDecoder().decode(await readBytes(path)), 'read', path);
+const readJsonText = async (path: string) =>
+  new TextDecoder().decode(await readBytes(path, JSON_BYTES_MAX));
+
+const readJson = async (path: string) => parseJson(await readJsonText(path), 'read', path);
 
 async function readTokenizer(path: string) {
-  const tokenizer = new TextDecoder().decode(await readBytes(path));
+  const tokenizer = await readJsonText(path);
   const configPath = join(path, '..', 'tokenizer_config.json');
-  const tokenizerConfig = await readFile(configPath, 'utf8').catch(() => undefined);
+  const isThere = await stat(configPath).catch(() => undefined);
+  const tokenizerConfig = isThere ? await readJsonText(configPath) : undefined;
   return { tokenizer, tokenizerConfig };
 }
 

@@ -37,7 +37,8 @@ export type Values = {
   layer?: string;
   head?: string;
   count?: string;
-  temperature: string;
+  generate?: string;
+  temperature?: string;
   'top-k': string;
   seed: string;
   prompt?: string;

@@ -14,6 +14,7 @@ import {
   rowNamed,
 } from '../abi/errors.ts';
 import { nameOf, readConfig, readWeights, sizeOf } from '../loading/files.ts';
+import { expectSameStamp } from '../loading/stamp.ts';
 import { transfer } from './messages.ts';
 import { loadModule } from '../abi/module.ts';
 import type { Module } from '../abi/module.ts';
@@ -202,6 +203,7 @@ export class Backend {
         await pause();
         signal.throwIfAborted();
         if (files.config === undefined) this.#expectConfig(blocks[0], files.weights[0]);
+        expectSameStamp(config, this.#module.bytes(blocks[0].address, blocks[0].bytes));
         const model = this.#open(config, blocks);
         await this.#pool?.start(model.architecture.parameters);
         report('open', 1, 1);

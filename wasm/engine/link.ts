@@ -24,6 +24,9 @@ const STOP_PINGS = { wait: 1000, pings: 4 };
 
 let lastJob = 0;
 
+/** A call whose answer is awaited; `repeat` makes it again, at the next backend. */
+type PendingCall = { signal?: AbortSignal; reject: (error: Error) => void; repeat: () => void };
+
 export class Link {
   #address;
   #inWorker;
@@ -34,7 +37,7 @@ export class Link {
   #backend: Promise<BackendApi> | undefined;
   #end = () => {};
   #closed = false;
-  #pendingRejects: Set<(error: Error) => void> = new Set();
+  #pendingCalls: Set<PendingCall> = new Set();
   #listeners: Map<number, NonNullable<Options['onProgress']>> = new Map();
 
   constructor(
@@ -57,21 +60,28 @@ export class Link {
     return this.#inWorker ?? hasWorkers;
   }
 
-  /** Calls the backend; starts a new one if the last was lost. */
-  ask<T>(use: (backend: BackendApi) => Promise<T>): Promise<T> {
+  /**
+   * Calls the backend; starts a new one if the last was lost.
+   * @param use may be called again, with a new backend, while the call is pending
+   */
+  ask<T>(use: (backend: BackendApi) => Promise<T>, signal?: AbortSignal): Promise<T> {
     if (this.#closed) return Promise.reject(closedError('engine'));
     const backend = (this.#backend ??= this.#start());
     const generation = this.#generation;
     return new Promise((resolve, reject) => {
-      this.#pendingRejects.add(reject);
-      backend
-        .then(use)
-        .then(resolve, (thrown) => {
+      const repeat = () => void this.ask(use, signal).then(resolve, reject);
+      const call = { signal, reject, repeat };
+      this.#pendingCalls.add(call);
+      backend.then(use).then(
+        (answer) => {
+          if (this.#pendingCalls.delete(call)) resolve(answer);
+        },
+        (thrown) => {
           const error = asError(thrown);
           if (error.code === 'lost') this.#lose(generation, error);
-          reject(error);
-        })
-        .finally(() => this.#pendingRejects.delete(reject));
+          if (this.#pendingCalls.delete(call)) reject(error);
+        },
+      );
     });
   }
 
@@ -87,17 +97,18 @@ export class Link {
     try {
       return await this.ask((backend) => {
         signal?.throwIfAborted();
+        signal?.removeEventListener('abort', stop);
         const generation = this.#generation;
         stop = () => {
           void backend.cancel(job.id).catch(() => {});
           const seconds = (STOP_PINGS.wait * (STOP_PINGS.pings + 1)) / 1000;
           const reason = `it did not stop within ${seconds} s, nor answer`;
-          if (this.hasOwnThread)
-            endWatch = watch(backend, STOP_PINGS, () => this.#lose(generation, lostError(reason)));
+          const lose = () => this.#lose(generation, lostError(reason), true);
+          if (this.hasOwnThread) endWatch = watch(backend, STOP_PINGS, lose);
         };
         signal?.addEventListener('abort', stop);
         return use(backend, job);
-      });
+      }, signal);
     } catch (error) {
       throw signal?.aborted ? signal.reason : error;
     } finally {
@@ -169,24 +180,32 @@ export class Link {
   #watchAlways(generation: number, backend: BackendApi, terminate: () => void) {
     const reason = `it has not answered for ${(CALL_PINGS.wait * CALL_PINGS.pings) / 1000} s`;
     const lose = () => this.#lose(generation, lostError(reason));
-    const endWatch = watch(backend, CALL_PINGS, lose, () => this.#pendingRejects.size > 0);
+    const endWatch = watch(backend, CALL_PINGS, lose, () => this.#pendingCalls.size > 0);
     this.#end = () => {
       endWatch();
       terminate();
     };
   }
 
-  #lose(generation: number, error: SinkscopeError) {
+  /**
+   * Ends the backend.
+   * @param repeats whether the other calls are repeated: those that wait behind an aborted job have
+   * no part in the loss
+   */
+  #lose(generation: number, error: SinkscopeError, repeats: boolean = false) {
     if (generation !== this.#generation || !this.#backend) return;
-    this.#drop(error);
+    this.#drop(error, repeats);
     this.#onLost?.(error);
   }
 
-  #drop(error: SinkscopeError) {
+  #drop(error: SinkscopeError, repeats: boolean = false) {
     this.#backend = undefined;
     this.#end();
-    for (const reject of this.#pendingRejects) reject(error);
-    this.#pendingRejects.clear();
+    const calls = [...this.#pendingCalls];
+    this.#pendingCalls.clear();
+    for (const { signal, reject, repeat } of calls)
+      if (repeats && !signal?.aborted) repeat();
+      else reject(error);
   }
 
   #report: Report = (job, stage, done, total, facts) =>

@@ -70,6 +70,7 @@ export function pause() {
   });
 }
 
-export async function diskFiles(_path: string): Promise<DiskFile[] | undefined> {
+/** Returns undefined: a browser opens no paths. */
+export async function diskFiles(_path: string): Promise<DiskFile[] | null | undefined> {
   return undefined;
 }

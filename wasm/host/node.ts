@@ -4,6 +4,7 @@ import { openAsBlob } from 'node:fs';
 import { open, readdir, stat } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { basename, join, sep } from 'node:path';
+import { NEXT_FOLDER, currentPath } from './node_folder.ts';
 import type { Port } from '../engine/messages.ts';
 import type { StreamSource } from '../loading/files.ts';
 import type { DiskFile } from '../loading/types.ts';
@@ -78,21 +79,26 @@ export function pause() {
   return new Promise((resolve) => setImmediate(resolve));
 }
 
+/** The file of an unfinished training, the reason why its folder may have no weights yet. */
+const TRAINING_STATE = join('checkpoint', 'training.state');
+
 /**
- * Returns the files at a path as lazily read Blobs; undefined when the path does not exist. An
+ * Returns the files at a path as lazily read Blobs; null when the path does not exist. An
  * index may name shards in subfolders, so those are listed too.
  */
-export async function diskFiles(path: string): Promise<DiskFile[] | undefined> {
+export async function diskFiles(path: string): Promise<DiskFile[] | null | undefined> {
   const stats = await stat(path).catch(() => undefined);
-  if (!stats) return undefined;
+  if (!stats) return null;
   if (!stats.isDirectory()) return [{ path: basename(path), file: await openAsBlob(path) }];
   const topNames = await readdir(path);
   const recursive = topNames.some((name) => name.endsWith('.index.json'));
   const names = recursive ? await readdir(path, { recursive }) : topNames;
+  const nextNames = await readdir(join(path, NEXT_FOLDER)).catch(() => []);
   const files = await Promise.all(
-    names.map(async (name) => {
-      const fullPath = join(path, name);
-      if (!(await stat(fullPath)).isFile()) return [];
+    [...new Set([...names, ...nextNames, TRAINING_STATE])].map(async (name) => {
+      if (name.startsWith(NEXT_FOLDER)) return [];
+      const fullPath = await currentPath(path, name);
+      if (!(await stat(fullPath).catch(() => undefined))?.isFile()) return [];
       return [{ path: name.replaceAll(sep, '/'), file: await openAsBlob(fullPath) }];
     }),
   );

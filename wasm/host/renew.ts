@@ -1,5 +1,5 @@
 /** Recovers files that a browser cached wrongly, such as a login page in their place. */
-import { request } from '#host';
+import { readAll } from '../loading/files.ts';
 
 /**
  * Reads a file. If the file is damaged, this function fetches it again, so that the browser's cache
@@ -16,10 +16,7 @@ export async function readRenewing<Result>(
   } catch (error) {
     if (!isDamaged(error)) throw error;
     // The second read reports any failure of this fetch.
-    await request(address, { cache: 'reload' }).then(
-      (response) => response.arrayBuffer(),
-      () => {},
-    );
+    await readAll(address, undefined, { tries: 1, httpCache: 'reload' }).catch(() => {});
     return read();
   }
 }

@@ -4,6 +4,7 @@
  */
 import { check, checkOptions } from '../abi/arguments.ts';
 import { expect, expectInteger, argumentError } from '../abi/errors.ts';
+import { stampFiles } from '../loading/stamp.ts';
 import type { LabRecipe, LabTokenizer } from './types.ts';
 
 const FIRST_TOKEN = '<s>';
@@ -102,7 +103,7 @@ export function labTokenizer(
 
 /**
  * Returns the files of a trained model, which `planFiles`, the command line and transformers open,
- * with its recipe.json.
+ * with its recipe.json. Config and weights carry a stamp: an engine refuses those of two trainings.
  */
 export function labFolder(parts: {
   readonly config: object;
@@ -118,10 +119,11 @@ export function labFolder(parts: {
   expect(weights instanceof Uint8Array, 'weights', 'a Uint8Array', weights);
   check(tokenizer, 'text', 'tokenizer');
   checkLabRecipe({ ...recipe, resumed: [] });
+  const stamped = stampFiles(config, weights);
   const toJson = (value: object) => `${JSON.stringify(value, null, 2)}\n`;
   return [
-    { path: 'config.json', data: toJson(config) },
-    { path: 'model.safetensors', data: weights },
+    { path: 'config.json', data: toJson(stamped.config) },
+    { path: 'model.safetensors', data: stamped.weights },
     { path: 'tokenizer.json', data: tokenizer },
     ...(tokenizerConfig ? [{ path: 'tokenizer_config.json', data: tokenizerConfig }] : []),
     ...(text === undefined ? [] : [{ path: 'text.txt', data: text }]),

@@ -5,9 +5,16 @@ import { readEdit } from '../engine/edits.ts';
 import { judge, sinkRatioOfBoth } from '../study/judge.ts';
 import { fieldsFor, finiteOrNull } from '../study/measure.ts';
 import { whyNoLoss } from '../abi/head.ts';
+import { tokenNotes } from '../text/notes.ts';
 import { layerNumber } from '../abi/layers.ts';
 import type { OperationEdit, Run, RunRead, Engine, Model } from '../engine/types.ts';
-import type { Ablation, TextMap, TextMeasures, TextOptions } from './types.ts';
+import type {
+  Ablation,
+  ContinuedTextOptions,
+  TextMap,
+  TextMeasures,
+  TextOptions,
+} from './types.ts';
 import type { Plan } from '../loading/types.ts';
 import type { GuardedTokenizer } from '../text/types.ts';
 
@@ -47,14 +54,14 @@ export class LoadedModel {
    */
   async measure(
     text: string,
-    options: TextOptions & {
+    options: ContinuedTextOptions & {
       readonly layer?: number;
       readonly head?: number;
       /** Default: describe.defaults.eps. */
       readonly eps?: number;
     } = {},
   ): Promise<TextMeasures> {
-    checkOptions(options, { ...TEXT_OPTIONS, eps: 'number' });
+    checkOptions(options, { ...TEXT_OPTIONS, eps: 'number', generate: 'count' });
     const { describe, architecture } = this.model;
     const { eps = describe.defaults.eps } = options;
     const reads: RunRead[] = [
@@ -65,7 +72,7 @@ export class LoadedModel {
       { metric: 'sink_ratio_raw', eps },
       { metric: 'loss_mean' },
     ];
-    return this.#withRun(text, options, [...reads, { field: 'att' }], async (run, tokens) => {
+    return this.#withRun(text, options, [...reads, { field: 'att' }], async (run, words) => {
       const [alpha, alphaRaw, uniform, sink, sinkRaw, loss] = await run.read(reads);
       const [L, H, T] = alpha.shape;
       const operationEdit = run.edits.findLast(
@@ -94,7 +101,7 @@ export class LoadedModel {
       const { place, indices } = this.#resolveHead(options, layer, strongestHead % H);
       return {
         text,
-        tokens,
+        ...words,
         T,
         eps,
         sink: verdict.sink,
@@ -115,13 +122,13 @@ export class LoadedModel {
    */
   async map(
     text: string,
-    options: TextOptions & { readonly layer: number; readonly head: number },
+    options: ContinuedTextOptions & { readonly layer: number; readonly head: number },
   ): Promise<TextMap> {
-    checkOptions(options, TEXT_OPTIONS);
+    checkOptions(options, { ...TEXT_OPTIONS, generate: 'count' });
     const { place, indices } = this.#resolveHead(options);
-    return this.#withRun(text, options, [{ field: 'att' }], async (run, tokens) => ({
+    return this.#withRun(text, options, [{ field: 'att' }], async (run, words) => ({
       text,
-      tokens,
+      ...words,
       ...place,
       map: await run.field('att', indices),
     }));
@@ -133,13 +140,9 @@ export class LoadedModel {
    */
   async generate(
     text: string,
-    options: TextOptions & {
+    options: Omit<ContinuedTextOptions, 'generate'> & {
       /** Number of tokens to add; default 16. */
       readonly count?: number;
-      /** 0, the default, is greedy decoding. */
-      readonly temperature?: number;
-      readonly topK?: number;
-      readonly seed?: number;
       /** Receives the whole continuation so far, after each token. */
       readonly onText?: (continuation: string) => void;
     } = {},
@@ -225,17 +228,18 @@ export class LoadedModel {
 
   /**
    * Runs a text, and closes the run even if `use` throws.
-   * @param options `newTokens`: number of tokens that will be generated
+   * @param options `generate`: the number of tokens that the model writes before `use` is called;
+   * `newTokens`: the number that `use` will generate
    */
   async #withRun<Result>(
     text: string,
-    options: TextOptions & { readonly newTokens?: number },
+    options: ContinuedTextOptions & { readonly newTokens?: number },
     reads: readonly RunRead[],
-    use: (run: Run, tokens: string[]) => Promise<Result>,
+    use: (run: Run, tokens: Pick<TextMap, 'tokens' | 'notes' | 'generated'>) => Promise<Result>,
   ) {
     check(text, 'text', 'text');
     const { describe } = this.model;
-    const { special, signal, onProgress, newTokens = 0 } = options;
+    const { special, signal, onProgress, generate = 0, newTokens = generate } = options;
     const edits = (options.edits ?? []).map((edit) =>
       typeof edit === 'string' ? readEdit(edit, describe) : edit,
     );
@@ -244,15 +248,21 @@ export class LoadedModel {
     const fields = fieldsFor(describe, reads);
     const { context } = this.model.architecture;
     const limit = edits.length > 0 ? describe.limits.tokens : context;
-    if (newTokens && ids.length <= limit) expectInteger(newTokens, 0, limit - ids.length, 'count');
+    const counter = generate ? 'generate' : 'count';
+    if (newTokens && ids.length <= limit) expectInteger(newTokens, 0, limit - ids.length, counter);
     // Without spare tokens, the core refuses an edit of a token that the text never has.
     const capacity = ids.length + newTokens;
     const run = await this.model.run(ids, { fields, edits, capacity, signal, onProgress });
     try {
-      return await use(
-        run,
-        tokens.map((token) => token.text),
-      );
+      const texts = tokens.map((token) => token.text);
+      const notes = tokenNotes(tokens);
+      if (generate > 0) {
+        const { temperature, topK, seed } = options;
+        const sampling = { count: generate, temperature, topK, seed, signal };
+        for await (const { token } of run.generate(sampling))
+          texts.push(this.tokenizer.piece(token));
+      }
+      return await use(run, { tokens: texts, notes, generated: texts.length - ids.length });
     } finally {
       await run.close();
     }

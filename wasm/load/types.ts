@@ -1,6 +1,6 @@
 /** Types of `load`, which opens a model that takes text in one call. */
 import type { Tensor } from '../abi/types.ts';
-import type { Edit, Engine, EngineOptions, Options } from '../engine/types.ts';
+import type { Edit, Engine, EngineOptions, GenerateOptions, Options } from '../engine/types.ts';
 import type { DiskFile, HubOptions, Plan } from '../loading/types.ts';
 import type { EncodeOptions } from '../text/types.ts';
 
@@ -38,10 +38,21 @@ export interface TextOptions extends Options {
   readonly edits?: readonly (Edit | string)[];
 }
 
+/** The options of a measurement that may include tokens which the model writes after the text. */
+export interface ContinuedTextOptions
+  extends TextOptions, Pick<GenerateOptions, 'temperature' | 'topK' | 'seed'> {
+  /** Tokens that the model writes after the text, which are measured with it; default 0. */
+  readonly generate?: number;
+}
+
 export interface TextMap {
   readonly text: string;
   /** [T]: the text of each token. */
   readonly tokens: readonly string[];
+  /** What `tokenNotes` says of the text. */
+  readonly notes: readonly string[];
+  /** How many of the tokens, at the end, the model wrote. */
+  readonly generated: number;
   readonly layer: number;
   readonly head: number;
   /** [T, T]: attention weights; one row per query, one column per key. */

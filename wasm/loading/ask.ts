@@ -13,10 +13,10 @@ export interface RequestOptions {
   /** Milliseconds before the second try; each further wait is twice as long. */
   wait?: number;
   /**
-   * Bypasses the HTTP cache of the browser, which would store a second copy of what the caller
-   * caches.
+   * Use of the browser's HTTP cache: 'no-store' where the caller caches, since it would hold a
+   * second copy; 'reload' to replace a damaged answer.
    */
-  isUnstored?: boolean;
+  httpCache?: 'no-store' | 'reload';
   stall?: number;
   onRetry?: (retry: { reason: string; wait: number }) => void;
 }
@@ -37,6 +37,9 @@ export const REQUEST_OPTIONS = {
   stall: 'count',
   onRetry: 'call',
 };
+
+/** What Node.js says of more than twenty redirects, which repeating the request would only repeat. */
+const ENDLESS_REDIRECT = 'redirect count exceeded';
 
 const HUB_ERRORS = {
   RepoNotFound: 'expected a model of this name on the hub, found none',
@@ -60,8 +63,7 @@ export async function ask(
   const headers = { ...options.headers, ...(token ? { authorization: `Bearer ${token}` } : {}) };
   for (let tryCount = 1; ; tryCount++) {
     signal?.throwIfAborted();
-    const cache = options.isUnstored ? 'no-store' : 'default';
-    const init: RequestInit = { method, headers, cache };
+    const init: RequestInit = { method, headers, cache: options.httpCache ?? 'default' };
     const response = await sendOnce(address, init, options);
     if (response instanceof Response && (response.ok || response.status === 416)) return response;
     const wait = retryWait(response, tryCount, options);
@@ -116,7 +118,7 @@ async function sendOnce(
 
 function mayRetry(address: URL, answer: Response | Error) {
   if (answer instanceof Response) return RETRY_STATUSES.has(answer.status);
-  return address.protocol !== 'file:' && !isOffline();
+  return address.protocol !== 'file:' && !isOffline() && reasonOf(answer) !== ENDLESS_REDIRECT;
 }
 
 function isOffline() {

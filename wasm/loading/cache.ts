@@ -120,7 +120,7 @@ async function readPlan(cache: Store, name: string): Promise<Plan | undefined> {
  * cached. If the options name the version, a file that is cached completely needs no request.
  */
 export async function openCached(address: URL, options: CacheOptions): Promise<OpenedFile> {
-  options = { ...options, isUnstored: true };
+  options = { ...options, httpCache: 'no-store' };
   const cache = await getStore();
   if (cache && options.version) {
     const card = await readCard(cache, await keyOf(address.href, options.version));

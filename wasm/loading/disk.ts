@@ -14,6 +14,9 @@ const WEIGHTS_PATTERN = /\.(safetensors|gguf)$|(^|\/)pytorch_model.*\.bin$|\.ind
 /** Files that say what a folder without such weights holds. */
 const OTHER_PATTERN = /\.(bin|pt|pth|ckpt|onnx)$|(^|\/)tokenizer\.model$/i;
 
+const UNFINISHED_HELP =
+  'Nothing is trained there yet: "sinkscope train --resume FOLDER" continues the training';
+
 /**
  * Finds the models among files: one plan per folder, and one for each GGUF file.
  * @throws SinkscopeError 'read' that names the missing files and those present
@@ -48,6 +51,8 @@ export async function planDiskFiles(files: readonly DiskFile[], id: string) {
   const names = files.slice(0, 8).map(({ path }) => path);
   const actual = names.join(', ') || 'no files';
   const text = `expected model.safetensors with config.json, or a .gguf file; found ${actual}`;
+  if (files.some(({ path }) => /(^|\/)training\.state$/.test(path)))
+    throw new SinkscopeError('read', id, `${text}. ${UNFINISHED_HELP}`);
   throw new SinkscopeError('read', id, text);
 }
 

@@ -205,8 +205,9 @@ class Download {
     const { tries = DEFAULT_TRIES } = this.#options;
     const reason = `broke off after ${this.#position} bytes: ${reasonOf(error)}`;
     const canContinue = this.#position === 0 || this.tag !== undefined;
-    if (!canContinue) throw this.#makeError(`${reason}; ${NO_TAG_TEXT}`);
-    if (this.#failures >= tries) throw this.#makeError(`${reason}; ${tries} tries brought nothing`);
+    const failure = canContinue ? `${tries} tries brought nothing` : NO_TAG_TEXT;
+    if (!canContinue || this.#failures >= tries)
+      throw Object.assign(this.#makeError(`${reason}; ${failure}`), { cause: error });
     await reportAndWait(backoffWait(this.#failures, this.#options), reason, this.#options);
   }
 

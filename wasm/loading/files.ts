@@ -7,6 +7,7 @@ import { createSha256 } from './hash.ts';
 import { createMeter } from './meter.ts';
 import { piecesOf } from './pieces.ts';
 import type { Module } from '../abi/module.ts';
+import type { RequestOptions } from './ask.ts';
 import type { ReadFacts, RemoteFile } from './types.ts';
 export type { ReadFacts } from './types.ts';
 
@@ -31,19 +32,25 @@ export async function readConfig(config: string | Source, signal: AbortSignal) {
   return readAll(config, signal);
 }
 
+/**
+ * Reads a small file, from a server under the limits of a download: the time without bytes, the
+ * number of redirects, and the size after decompression.
+ */
 export async function readAll(
   source: Source,
   signal: AbortSignal = new AbortController().signal,
+  requestOptions: RequestOptions = {},
 ): Promise<Uint8Array> {
   if (source instanceof Uint8Array) return source;
-  const { stream } = await openSource(source, signal, () => {});
+  const { stream } = await openSource(source, signal, () => {}, requestOptions);
   const { name, remote } = describeSource(source);
   const chunks = [];
   let bytes = 0;
   for await (const chunk of checkedPieces(stream, name, signal, { isLocal: !remote })) {
     bytes += chunk.length;
     if (bytes > TEXT_BYTES_MAX) {
-      throw new SinkscopeError('read', name, `expected at most ${TEXT_BYTES_MAX} bytes, more came`);
+      const text = `expected at most ${TEXT_BYTES_MAX} bytes, more came`;
+      throw new SinkscopeError('too_large', name, text);
     }
     chunks.push(chunk.slice());
   }
@@ -56,8 +63,12 @@ export async function readAll(
   return out;
 }
 
-export async function readUtf8(source: Source, signal?: AbortSignal) {
-  return new TextDecoder().decode(await readAll(source, signal));
+export async function readUtf8(
+  source: Source,
+  signal?: AbortSignal,
+  requestOptions?: RequestOptions,
+) {
+  return new TextDecoder().decode(await readAll(source, signal, requestOptions));
 }
 
 /**
@@ -149,13 +160,17 @@ async function openSource(
   source: Exclude<Source, Uint8Array>,
   signal: AbortSignal,
   note: (note: string, isTransient: boolean) => void,
+  { tries, wait, stall, onRetry, httpCache }: RequestOptions = {},
 ): Promise<OpenedFile> {
   if (source instanceof Blob) return { bytes: source.size, stream: source.stream() };
   if ('stream' in source) return source;
   const { url, token, cache, version, id, bytes } = toRemote(source);
-  const onRetry = ({ reason }: { reason: string }) => note(reason, true);
+  const noteRetry = ({ reason }: { reason: string }) => note(reason, true);
   const onNote = (text: string) => note(text, false);
-  const options = { signal, token, version, id, bytes, onRetry, onNote, sharesBuffer: true };
+  const options = {
+    ...{ signal, token, version, id, bytes, tries, wait, stall },
+    ...{ onRetry: onRetry ?? noteRetry, onNote, httpCache, sharesBuffer: true },
+  };
   const address = new URL(url);
   if (!cache) return fetchFile(address, options);
   // Lazy import: only cached downloads need this module.
@@ -251,13 +266,13 @@ async function readUnknownLength(
 }
 
 /**
- * Returns a function that returns whether a report is due, at most thirty times a second: chunks
- * come by the thousand.
+ * Returns a function that returns whether a report is due, by default at most thirty times a second:
+ * chunks come by the thousand.
  */
-function createReportTimer() {
+export function createReportTimer(milliseconds: number = 33) {
   let lastTime = performance.now();
   return () => {
-    const isDue = performance.now() - lastTime > 33;
+    const isDue = performance.now() - lastTime > milliseconds;
     if (isDue) lastTime = performance.now();
     return isDue;
   };

@@ -1,6 +1,6 @@
 /** Finds the plan of a model from a path, files, an address, or a name on the hub. */
-import { check, checkList, checkOptions, checkPlan, urlOf } from '../abi/arguments.ts';
-import { SinkscopeError, expect } from '../abi/errors.ts';
+import { checkList, checkOptions, checkPlan, urlOf } from '../abi/arguments.ts';
+import { SinkscopeError, argumentError, expect } from '../abi/errors.ts';
 import { diskFiles } from '#host';
 import { REQUEST_OPTIONS } from './ask.ts';
 import { planDiskFiles, planNamedFile } from './disk.ts';
@@ -24,16 +24,24 @@ export async function findPlan(source: ModelSource, options: FindOptions = {}): 
   const zoo = zooOption === undefined ? undefined : urlOf(zooOption, undefined, 'zoo');
   if (typeof source === 'string') return planByName(source, hubOptions, zoo);
   if (source instanceof URL) return planByAddress(source, hubOptions);
-  check(source, 'object', 'source');
+  if (typeof source !== 'object' || source === null) throw argumentError('source', SOURCES, source);
   if ('files' in source) {
     checkPlan(source);
     return source;
   }
   if ('stream' in source) return planSingleModel('source', [asDiskFile(source)]);
+  if (ArrayBuffer.isView(source) || source instanceof ArrayBuffer)
+    throw new SinkscopeError(
+      'argument',
+      'source',
+      `expected ${SOURCES}, got bytes: new Blob([bytes]) is a file`,
+    );
   const list = Array.from(source);
   checkList(list, 'object', 'source');
   return planSingleModel('source', list.map(asDiskFile));
 }
+
+const SOURCES = 'a name, a path, an address, files, or the plan of a model';
 
 /**
  * Plans a model by its name: the path of a file or folder that exists, a model of the zoo, an
@@ -46,7 +54,16 @@ async function planByName(name: string, options: HubOptions, zoo?: URL) {
   if (folder) return { ...(await planByAddress(folder, options)), id: name };
   const isAddress = /^(https?|file):/.test(name) && URL.canParse(name);
   const isOnHub = name.startsWith(String(options.endpoint ?? ENDPOINT));
-  return isAddress && !isOnHub ? planByAddress(new URL(name), options) : resolveHub(name, options);
+  if (isAddress && !isOnHub) return planByAddress(new URL(name), options);
+  return resolveHub(name, options).catch((error: unknown) => {
+    // A reader who meant a path should not have to read the hub's answer first.
+    if (files === undefined || isOnHub || !(error instanceof SinkscopeError)) throw error;
+    throw new SinkscopeError(
+      error.code,
+      name,
+      `no such path exists here, and as a model of the hub: ${error.message}`,
+    );
+  });
 }
 
 /**
@@ -75,7 +92,8 @@ async function planByAddress(address: URL, options: HubOptions): Promise<Plan> {
   const files = standardFiles.map(({ file, bytes }) => ({ name: file, bytes, url: fileUrl(file) }));
   return makePlan(files, {
     id,
-    readText: ({ url, bytes }) => readUtf8({ url: String(url), bytes, token, cache, id }, signal),
+    readText: ({ url, bytes }) =>
+      readUtf8({ url: String(url), bytes, token, cache, id }, signal, requestOptions),
   });
 }
 

@@ -71,7 +71,7 @@ async function planFromHub(endpoint: URL, name: HubName, options: HubOptions): P
     file: name.file,
     readText({ url, version, bytes }) {
       const source = { url: String(url), version, bytes, token, cache, id: name.repository };
-      return readUtf8(source, signal);
+      return readUtf8(source, signal, options);
     },
   });
   const choices = plan.choices.map((choice) => ({ ...choice, id: hubIdOf(name, choice.file) }));
@@ -148,8 +148,9 @@ async function listFiles(endpoint: URL, name: HubName, options: HubOptions): Pro
   try {
     return await fetchListing(endpoint, name, options);
   } catch (error) {
-    // A mirror may have the files but no list of them; a refusal of the hub itself is final.
-    if (!(error instanceof SinkscopeError) || error.code !== 'read') throw error;
+    // A mirror may have the files but no list of them. A refusal of the hub is final, and so is a
+    // connection that failed: each further request would take as long.
+    if (!(error instanceof SinkscopeError) || error.code !== 'read' || error.cause) throw error;
     const listing = await probeFiles(endpoint, name, options);
     if (listing.files.length > 0) return listing;
     throw error;
@@ -160,8 +161,8 @@ async function fetchListing(endpoint: URL, name: HubName, options: HubOptions): 
   const { repository, revision } = name;
   const path = `api/models/${repository}/revision/${encodeURIComponent(revision)}?blobs=true`;
   const address = new URL(path, endpoint);
-  const response = await ask(address, { ...options, headers: { accept: 'application/json' } });
-  const json: HubAnswer | undefined = await response.json().catch(() => undefined);
+  const { token, signal } = options;
+  const json = jsonOf(await readUtf8({ url: address, token }, signal, options));
   if (!Array.isArray(json?.siblings)) {
     throw new SinkscopeError('read', address.href, 'expected a list of files, found none');
   }
@@ -175,6 +176,14 @@ async function fetchListing(endpoint: URL, name: HubName, options: HubOptions): 
     return [fileOf(endpoint, name, file, bytes, commit, listedHash(sibling))];
   });
   return { files, commit, license: licenseOf(json), gated: Boolean(json.gated) };
+}
+
+function jsonOf(text: string): HubAnswer | undefined {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
 }
 
 async function probeFiles(endpoint: URL, name: HubName, options: HubOptions): Promise<Listing> {
@@ -192,19 +201,23 @@ async function probeFiles(endpoint: URL, name: HubName, options: HubOptions): Pr
  */
 export async function findStandardFiles(
   addressOf: (file: string) => string | undefined,
-  options: Pick<HubOptions, 'token' | 'signal' | 'tries' | 'wait' | 'onRetry'>,
+  options: Pick<HubOptions, 'token' | 'signal' | 'tries' | 'wait' | 'stall' | 'onRetry'>,
   extraFile?: string,
 ) {
+  // One failure ends the other requests, too.
+  const controller = new AbortController();
+  const signals = options.signal ? [options.signal, controller.signal] : [controller.signal];
+  const headOptions = { ...options, method: 'HEAD', tries: 2, signal: AbortSignal.any(signals) };
   const filesOrNone = await Promise.all(
     (extraFile ? [...STANDARD_FILES, extraFile] : STANDARD_FILES).map(async (file) => {
       try {
-        const headOptions = { ...options, method: 'HEAD', tries: 2 };
         const { headers } = await ask(new URL(String(addressOf(file))), headOptions);
         const length = headers.get('x-linked-size') ?? headers.get('content-length');
         const bytes = length === null ? undefined : Number(length);
         return [{ file, bytes, commit: headers.get('x-repo-commit') ?? undefined }];
       } catch (error) {
         if (isMissing(error)) return [];
+        controller.abort(error);
         throw error;
       }
     }),

@@ -51,6 +51,8 @@ export interface HubOptions {
   readonly tries?: number;
   /** Milliseconds before the second try, doubled for each further one; default 500. */
   readonly wait?: number;
+  /** Milliseconds of silence after which a connection counts as cut; default 60000. */
+  readonly stall?: number;
   readonly onRetry?: (retry: { readonly reason: string; readonly wait: number }) => void;
 }
 
@@ -162,7 +164,7 @@ export interface DownloadOptions extends Pick<
   readonly from?: number;
   readonly version?: string;
   readonly bytes?: number;
-  /** Milliseconds of silence after which a connection counts as cut; default 60000. */
+  /** As in HubOptions. */
   readonly stall?: number;
 }
 

@@ -73,9 +73,6 @@ export function readConditions(json: string): Conditions {
   const layers: number[] = listOf(model, 'layers', (x) => Number.isInteger(x), 'whole numbers');
   const windows: (number | null)[] = listOf(model, 'windows', isWindow, 'numbers or null');
   const modelWindow = kind === 'window' ? window : null;
-  const promptsHash = textOf(prompts, 'sha256');
-  // Before 1.0 the command line stored the hash of its text file in place of that of the prompts.
-  const isOfFile = textOf(model, 'attention') === 'sinkscope' && !('source_sha256' in prompts);
   return {
     model: {
       id: textOf(model, 'id') ?? '',
@@ -109,8 +106,8 @@ export function readConditions(json: string): Conditions {
     tokens: listOf(root, 'tokens', isTokens, 'lists of strings'),
     prompts: {
       source: textOf(prompts, 'source'),
-      sha256: isOfFile ? null : promptsHash,
-      source_sha256: isOfFile ? promptsHash : textOf(prompts, 'source_sha256'),
+      sha256: textOf(prompts, 'sha256'),
+      source_sha256: textOf(prompts, 'source_sha256'),
       count: integerOf(prompts, 'count'),
       kept: integerOf(prompts, 'kept'),
       T: integerOf(prompts, 'T'),
@@ -118,8 +115,7 @@ export function readConditions(json: string): Conditions {
     eps: listOf(root, 'eps', (x) => Number.isFinite(x), 'numbers'),
     edits: listOf(root, 'edits', isEdit, 'objects with a kind and a label'),
     class: textOf(root, 'class') ?? 'MEASURED',
-    // In recordings before 1.0 the key has the other spelling.
-    license: textOf(root, 'license') ?? textOf(root, 'licence'),
+    license: textOf(root, 'license'),
     versions: Object.fromEntries(versions.map(([name, value]) => [name, String(value)])),
     command: textOf(root, 'command'),
   };

@@ -1,5 +1,6 @@
 /** Cuts files into texts, and texts into sequences of equal length. */
 import { SinkscopeError, expect, expectInteger, argumentError } from '../abi/errors.ts';
+import { tokenNotes } from '../text/notes.ts';
 import { check, checkList, checkOptions } from '../abi/arguments.ts';
 import type { AnyTokenizer, Token } from '../text/types.ts';
 import type { CutOptions, Splitting } from './types.ts';
@@ -82,10 +83,12 @@ export async function cutText(
   let read = 0;
   let short = 0;
   let longest = 0;
+  let notes: string[] | undefined;
   for (const piece of pieces) {
     const encodedTokens = await tokenizer.encode(piece, { special });
     for (const sequence of cutTokens(encodedTokens, tokens, isOneText ? sequences : 1))
       results.push(sequence.map(({ id }) => id));
+    notes ??= tokenNotes(encodedTokens);
     const { length } = encodedTokens.filter((token) => !token.special);
     texts++;
     read += length;
@@ -94,7 +97,7 @@ export async function cutText(
     if (results.length === sequences) break;
   }
   const counts = { asked: sequences, sequences: results.length, room, read, short, longest };
-  onCut?.({ ...counts, ...(!isOneText && { texts }) });
+  onCut?.({ ...counts, notes: notes ?? [], ...(!isOneText && { texts }) });
   if (results.length > 0) return results;
   const expected = `expected a ${lines ? 'line' : 'text'} of at least ${room} tokens, found ${longest}`;
   throw new SinkscopeError('argument', 'text', `${expected}${texts > 1 ? ' in the longest' : ''}`);

@@ -32,6 +32,8 @@ export interface Cut {
   readonly longest: number;
   /** Number of texts, each of which gives one sequence at most; absent for one text that is cut throughout. */
   readonly texts?: number;
+  /** What `tokenNotes` says of the first text. */
+  readonly notes: readonly string[];
 }
 
 /** What a file is split into: its lines, its blocks between blank lines, or the file as one text. */

@@ -66,7 +66,8 @@ function rowNameOf({ source, section }: Claim): string {
   return paper === 'Gu et al. 2025' ? `${paper}, ${part ?? 'appendix'}` : paper;
 }
 
-const VERDICTS = ['agrees', 'differs', 'undecided', NOT_TESTED] as const;
+const DEPENDS = 'depends on the outcome';
+const VERDICTS = ['agrees', 'differs', DEPENDS, 'undecided', NOT_TESTED] as const;
 
 /** Returns a table that counts the verdicts of each section; a row unfolds to the section's claims. */
 export function claimsTables(hrefOf: (state: string) => string): Node[] {
@@ -103,7 +104,9 @@ export function claimsTables(hrefOf: (state: string) => string): Node[] {
           typeset(claim.paper ?? '–'),
           claim.verdict === NOT_TESTED ? noVerdictReason(claim) : effectLines(claim),
           verdictWords(claim),
-          claim.before ?? '–',
+          [claim.before ?? '–', claim.changed && `changed by the ${claim.changed}`]
+            .filter(Boolean)
+            .join(', '),
         ]),
       ),
     ]);
@@ -112,12 +115,13 @@ export function claimsTables(hrefOf: (state: string) => string): Node[] {
     make('p', {}, [
       text(
         `Of ${allClaims.length} claims, our models agree with ${countVerdict(testedClaims, 'agrees')}, differ from ` +
-          `${countVerdict(testedClaims, 'differs')} and leave ${countVerdict(testedClaims, 'undecided')} undecided; ` +
+          `${countVerdict(testedClaims, 'differs')}, leave ${countVerdict(testedClaims, 'undecided')} undecided and ` +
+          `${countVerdict(testedClaims, DEPENDS)} ${DEPENDS}; ` +
           `${allClaims.length - testedClaims.length} are ${NOT_TESTED}. Of ${comparisons} comparisons ` +
           `${directions} have a direction; if no factor had any effect, about ${by_chance.toFixed(0)} would. ` +
           `A † marks the verdicts whose directions survive the procedure of Benjamini and Hochberg at a false ` +
           `discovery rate of 5%: ${survive} of the ${directions} directions do. Open a row to read its claims; ` +
-          `the last column there is the verdict by the first version of our rules.`,
+          `the last column there is the verdict by the second version of our rules, and what changed it.`,
       ),
     ]),
     make('div', { className: ['claims-table'] }, [

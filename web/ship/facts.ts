@@ -234,8 +234,10 @@ export interface Claim {
     readonly sinks: readonly number[];
   }[];
   readonly verdict: string;
-  /** The verdict by the first version of the rules; null for a claim that is new since then. */
+  /** The verdict by the second version of the rules; null for a claim that is new since then. */
   readonly before: string | null;
+  /** What made the verdict another one: the rule, the test or the runs. */
+  readonly changed: string | null;
   readonly two_seeds: boolean;
   /** Whether the claim's verdicts on a direction survive Benjamini and Hochberg's procedure; null if it has none. */
   readonly survives: boolean | null;

@@ -8,7 +8,7 @@ import { HASH_BYTES, packList } from '../sw/listed.ts';
 import { filesOf } from './parts.ts';
 
 /** Files that the page never loads: hosts, people or pages of other sites read them. */
-const UNLOADED_FILES = /^(_headers|NOTICES\.\S*|(examples|cards|plates)\/.*)$/;
+const UNLOADED_FILES = /^(_headers|NOTICES\.\S*|(examples|cards)\/.*)$/;
 
 /**
  * Files that are cached at their first use: engines for training and for browsers without SIMD; recordings and the code

@@ -16,6 +16,5 @@ declare const LESSONS: readonly {
 }[];
 /** The address of the repository; empty if the build does not know it. */
 declare const SOURCE: string;
-declare const PLATES: boolean;
 /** The address of the page that the npm package's figures link to; empty if the page is in the program's folder. */
 declare const HOME: string;

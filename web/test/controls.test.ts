@@ -342,6 +342,22 @@ describe('the text panel', () => {
     expect(drawPanel().all('[aria-label="T ≤"]')[0]!.getAttribute('max')).toBe('8192');
   });
 
+  it('says once how the tokenizers read a text that they read in an unexpected way', () => {
+    const token = (id: number, start: number, end: number, special = false) => ({
+      ...{ id, start, end, special, text: id ? '·' : '<s>' },
+    });
+    const notes = (...frames: Frame[]) => drawPanel({}, ...frames).texts('[data-token-note]');
+    expect(notes(frameOf())).toEqual([]);
+    const twice = frameOf({ tokens: [token(0, 0, 0, true), token(0, 0, 3), token(5, 3, 4)] });
+    expect(notes(twice, twice)).toEqual([
+      'The text begins with <s>, which the tokenizer adds by itself: the model reads it twice.',
+    ]);
+    const bytes = frameOf({ tokens: [token(0, 0, 0, true), token(7, 0, 1), token(8, 0, 1)] });
+    expect(notes(bytes)).toEqual([
+      '2 of 3 tokens are bytes of characters that the tokenizer has no token for.',
+    ]);
+  });
+
   it('omits what an embed hides, and is absent for a recording', () => {
     expect(
       drawPanel({ hide: ['text'] })
@@ -502,8 +518,10 @@ describe('the row of tokens', () => {
 });
 
 describe('generating', () => {
-  it('continues the text with models that can generate, and stops on request', () => {
+  it('continues the text with models that can generate, stops on request, and reports a failure', async () => {
     const page = context({ temperature: 0.5, topK: 7, seed: 3 });
+    page.queue.generate.mockRejectedValue(new Error('no room'));
+    const fail = vi.spyOn(page.inner, 'fail').mockImplementation(() => {});
     const maskedArchitecture = { ...frameOf().architecture, mask: { kind: 'bidirectional' } };
     const frames = [
       frameOf(),
@@ -520,6 +538,7 @@ describe('generating', () => {
     expect(page.queue.generate).toHaveBeenCalledExactlyOnceWith(['softmax'], {
       ...{ count: 16, temperature: 0.5, topK: 7, seed: 3 },
     });
+    await vi.waitFor(() => expect(fail).toHaveBeenCalledWith(new Error('no room')), PATIENCE);
     page.queue.isGenerating = true;
     const generatedFrames = frames.map((one) => ({ ...one, generated: 1 }));
     const { text: said } = mount(generateControls(as(page), generatedFrames));

@@ -60,7 +60,7 @@ export const showsOf = (value: unknown): Shows =>
  */
 export function changes(before: Shows, now: Shows): string[] {
   return Object.entries(before).flatMap(([name, oldNumbers]) => {
-    const newNumbers = now[name] ?? now[RENAMED[name] ?? ''];
+    const newNumbers = now[name];
     if (!newNumbers) return [`${name} is gone; it was ${oldNumbers.join(', ')}`];
     const largest = Math.max(
       ...[oldNumbers, newNumbers].flatMap((one) => one.slice(2).map(Math.abs)),
@@ -72,9 +72,6 @@ export function changes(before: Shows, now: Shows): string[] {
     );
   });
 }
-
-/** Today's name of a number, by its name in earlier releases. */
-const RENAMED: Readonly<Record<string, string>> = { 'conditions licence': 'conditions license' };
 
 export const HOME = 'https://sinkscope.example/';
 

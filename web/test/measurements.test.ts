@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { OpenModel } from '../src/run/opened';
-import { exchangeOf, lengthsUpTo, measurements } from '../src/run/measurements';
+import { exchangeOf, measurements } from '../src/run/measurements';
 import { tensor } from './fixture';
 
 test('an early token, but never the first, is replaced by another token of the text', () => {
@@ -77,61 +77,4 @@ test('a text without special tokens has one measurement, and one with nothing el
   const withStart = await viewApiOf([0, 1, 2, 1, 0, 2, 1]);
   expect(withStart.compared).toEqual([]);
   expect(withStart.reports).toEqual(['1/1']);
-});
-
-test('alpha of the first key by length comes from one growing run, averaged over prompts', async () => {
-  expect(lengthsUpTo(64)).toEqual([16, 23, 32, 45, 64]);
-  expect(lengthsUpTo(20)).toEqual([16, 20]);
-  const acts: string[] = [];
-  const model = {
-    architecture: { mask: { kind: 'causal' }, bias_key: 'head' },
-    run: async (ids: readonly number[], { capacity }: { capacity: number }) => {
-      acts.push(`run ${ids.length} of ${capacity}`);
-      let T = ids.length;
-      return {
-        update: async (more: readonly number[]) => {
-          expect(more.slice(0, T)).toEqual(Array(T).fill(ids[0]));
-          T = more.length;
-          acts.push(`update ${T}`);
-        },
-        // The values of two heads: that of the first key depends on the length; the others are negative.
-        read: async ([, { eps }]: [object, { eps: number }]) => {
-          const firstAlphas = [T + ids[0]!, T + 0.5 + ids[0]!];
-          const others = Array<number>(T - 1).fill(-1);
-          const sinkRatio = firstAlphas.filter((alpha) => alpha > eps).length / 2;
-          return [
-            tensor(
-              [1, 2, T],
-              firstAlphas.flatMap((alpha) => [alpha, ...others]),
-            ),
-            tensor([T], [sinkRatio, ...others]),
-          ];
-        },
-        close: async () => void acts.push('close'),
-      };
-    },
-  };
-  const reports: string[] = [];
-  const { tensors, spread } = await measurements
-    .find(({ names }) => names.includes('alpha_by_length'))!
-    .measure({
-      openModel: { model } as unknown as OpenModel,
-      ids: [Array(25).fill(1), Array(25).fill(3)],
-      edits: [],
-      eps: 18,
-      signal: new AbortController().signal,
-      onProgress: (done, total) => reports.push(`${done}/${total}`),
-    });
-  const actsPerHead = ['close', 'run 16 of 25', 'update 23', 'update 25'];
-  expect(acts.toSorted()).toEqual(actsPerHead.flatMap((act) => [act, act]));
-  expect([...tensors.lengths!.data]).toEqual([16, 23, 25]);
-  expect(tensors.alpha_by_length).toEqual(tensor([3, 2], [18, 18.5, 25, 25.5, 27, 27.5]));
-  expect(spread.alpha_by_length![0]).toBeCloseTo(Math.SQRT2);
-  // Above 18 are no head of the first prompt (17 and 17.5) and both of the second (19 and 19.5): half on average, while
-  // of the means, 18 and 18.5, one is.
-  expect(tensors.sink_by_length).toEqual(tensor([3], [0.5, 1, 1]));
-  // The sum of 1/2, ..., 1/(T + 1) over T, since a bias key is one more key.
-  const uniform = [...tensors.uniform_by_length!.data].map((alpha) => Number(alpha.toFixed(4)));
-  expect(uniform).toEqual([0.1525, 0.1207, 0.1142]);
-  expect(reports.at(-1)).toBe('6/6');
 });

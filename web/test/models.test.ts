@@ -281,17 +281,25 @@ describe('a model of a hub or disk', () => {
   it('is read from the cache with its token, reports its progress, and is stopped by its id', async () => {
     const models = createModels();
     models.admit(HUB, recipe);
+    let release = () => {};
+    onOpen = () => new Promise<void>((resolve) => (release = resolve));
     const opening = models.get(HUB, watcher);
     await vi.waitUntil(() => openCalls.length, PATIENCE);
     const { files, options } = openCalls[0]!;
     expect(files).toEqual({ plan, token: 'secret', cache: true });
     (options.onProgress as (p: Partial<Progress>) => void)({ done: 2, total: 5 });
     expect(progress).toEqual([['Loading Name', 2, 5, { done: 2, total: 5 }]]);
+    release();
     const model = await opening;
     expect(model).toMatchObject({ id: HUB, title: 'Name', source: 'hub', commit: 'abc' });
     expect(hub.planTokenizer.mock.calls[0]![2]).toMatchObject({ token: 'secret', limit: 5000 });
-    models.stop(HUB);
-    expect((options.signal as AbortSignal).aborted).toBe(true);
+    models.admit('hub:owner/other', recipe);
+    const otherOpening = models.get('hub:owner/other', watcher);
+    await vi.waitUntil(() => openCalls.length === 2, PATIENCE);
+    models.stop('hub:owner/other');
+    expect((openCalls[1]!.options.signal as AbortSignal).aborted).toBe(true);
+    release();
+    await expect(otherOpening).rejects.toThrow('aborted');
     models.stop('nothing that was asked for');
   });
 
@@ -310,7 +318,8 @@ describe('a model of a hub or disk', () => {
     models.stopOpening(HUB);
     expect(signal.aborted).toBe(true);
     release();
-    await opening;
+    await expect(opening).rejects.toThrow('aborted');
+    expect(openCalls[0]!.close).toHaveBeenCalledOnce();
     models.admit('hub:owner/other', recipe);
     const otherOpening = models.get('hub:owner/other', watcher);
     await vi.waitUntil(() => openCalls.length === 2, PATIENCE);
@@ -411,7 +420,7 @@ describe('a model of a hub or disk', () => {
     expect(openCalls[0]!.close).not.toHaveBeenCalled();
   });
 
-  it('is removed from the list before it is closed, so that no caller gets a closing model', async () => {
+  it('is closed by the shelf if it was removed while it opened; no caller gets it, and the next opening waits', async () => {
     const models = createModels();
     models.admit(HUB, recipe);
     const releases: (() => void)[] = [];
@@ -422,11 +431,14 @@ describe('a model of a hub or disk', () => {
     await turn();
     expect((openCalls[0]!.options.signal as AbortSignal).aborted).toBe(true);
     const secondOpening = models.get(HUB, watcher);
-    expect(secondOpening).not.toBe(firstOpening);
-    await vi.waitUntil(() => releases.length === 2, PATIENCE);
-    for (const release of releases) release();
+    await turn();
+    expect(releases).toHaveLength(1);
+    releases[0]!();
+    await expect(firstOpening).rejects.toThrow('aborted');
     await releasing;
-    expect((await secondOpening).model).not.toBe((await firstOpening).model);
+    await vi.waitUntil(() => releases.length === 2, PATIENCE);
+    releases[1]!();
+    await secondOpening;
     expect(openCalls.map(({ close }) => close.mock.calls.length)).toEqual([1, 0]);
   });
 });

@@ -542,8 +542,8 @@ describe('the queue', () => {
     expect(entryOf('a')!.frame).toMatchObject({ T: 80, generated: 78 });
     expect(entryOf('a')!.error).toBeUndefined();
     expect(log.filter((line) => /^(run|end)/.test(line))).toEqual(['run a', 'end a', 'run a']);
-    await generate(1);
-    expect(entryOf('a')!.error).toMatch(/no room for more tokens/);
+    await expect(generate(1)).rejects.toThrow(/no room for more tokens/);
+    expect(entryOf('a')!.error).toBeUndefined();
   });
 
   it('keeps the generated tokens when a view needs a further run, and measures its studies on them', async () => {
@@ -599,6 +599,45 @@ describe('the queue', () => {
     ask([edited, 'a'], change, 'abc');
     await idle();
     expect(idsOfBoth()[1]).toEqual([1, 1, 1]);
+  });
+
+  it('measures an intervention on the generated text that the reader sees, until the question changes', async () => {
+    const { ask, entryOf, queue, idle } = stageOf({}, 80);
+    const edited = 'a~silence(0,1)';
+    ask(['a']);
+    await idle();
+    await queue.generate(['a'], { count: 3, temperature: 0, topK: 0, seed: 1 });
+    ask([edited, 'a'], { follows: { a: edited } });
+    await idle();
+    const ids = [1, 1, 2, 2, 2];
+    for (const subject of [edited, 'a'])
+      expect(entryOf(subject)).toMatchObject({
+        isStale: false,
+        frame: { ids: [ids], generated: 3 },
+      });
+    expect(entryOf(edited)!.frame!.question.ids).toEqual(ids);
+    ask(['a~silence(0,0)', 'b']);
+    await idle();
+    expect(entryOf('a~silence(0,0)')!.frame!.ids).toEqual([ids]);
+    expect(entryOf('b')!.frame!.ids).toEqual([[1, 1]]);
+    ask(['a~silence(0,0)'], {}, 'abc');
+    await idle();
+    expect(entryOf('a~silence(0,0)')!.frame).toMatchObject({ ids: [[1, 1, 1]], generated: 0 });
+  });
+
+  it('stops a long measurement to generate text, and takes it again afterwards', async () => {
+    const { ask, entryOf, queue, runs, hold, idle } = stageOf({}, 80);
+    ask(['a']);
+    await idle();
+    const release = hold('a');
+    ask(['a'], { reads: ['effect'] });
+    await vi.waitUntil(() => runs().length > 1, PATIENCE);
+    const generating = queue.generate(['a'], { count: 2, temperature: 0, topK: 0, seed: 1 });
+    release();
+    await generating;
+    expect(entryOf('a')!.frame).toMatchObject({ generated: 2 });
+    await idle();
+    expect(entryOf('a')!.frame!.tensors).toHaveProperty('effect');
   });
 
   it('updates the run as the reader types, and bases edited runs on the unedited one', async () => {

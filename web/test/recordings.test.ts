@@ -356,7 +356,7 @@ describe('the frame of a recording', () => {
   it('is completed from its first prompt, and names the fields that are missing', async () => {
     const recording = createRecording();
     const frame = await frameOf(recording);
-    const cachedRun = recordedRun('key', 'recording:r', recording, describe_);
+    const cachedRun = recordedRun('recording:r', recording, describe_);
     const request = { reads: ['kurtosis', 'effect'], headReads: ['att', 'q'] };
     const completedFrame = await completeFrame(describe_, frame, cachedRun, request, {
       headOf: () => ({ layer: 0, head: 1 }),
@@ -387,7 +387,7 @@ describe('the frame of a recording', () => {
         : tensor([2, 2], Array<number>(4).fill(0.5));
     const frame = await frameOf(recording);
     expect(frame.pooled).toBe(2);
-    const cachedRun = recordedRun('key', 'r', { ...recording, pooled } as Recording, describe_);
+    const cachedRun = recordedRun('r', { ...recording, pooled } as Recording, describe_);
     const request = { reads: ['att'], headReads: ['att'] };
     const completedFrame = await completeFrame(describe_, frame, cachedRun, request, {
       headOf: () => ({ layer: 0, head: 1 }),
@@ -470,7 +470,7 @@ describe('open recordings', () => {
   it('of a disk need their file, and request it again after a failure', async () => {
     const { recordings, watcher, openedSources } = createRecordings();
     const disk = 'recording:disk:0123456789abcdef/mine';
-    expect(() => recordings.get(disk, watcher)).toThrow('mine is not open: choose its file.');
+    await expect(recordings.get(disk, watcher)).rejects.toThrow('mine is not open: choose its file.');
     const file = new Blob(['abc']);
     recordings.admit(disk, file);
     recordings.admit(disk);
@@ -497,9 +497,9 @@ describe('open recordings', () => {
     openings[0]!.reject(new Error('gone'));
     await expect(firstOpening).rejects.toThrow('gone');
     await releasing;
-    expect(recordings.get(address, watcher)).toBe(secondOpening);
+    const thirdOpening = recordings.get(address, watcher);
     openings[1]!.resolve(createRecording());
-    await secondOpening;
+    expect(await thirdOpening).toBe(await secondOpening);
     expect(openings).toHaveLength(2);
   });
 

@@ -1,6 +1,6 @@
 import { parse } from 'csv-parse/sync';
 import { describe, expect, it } from 'vitest';
-import type { Metric } from 'sinkscope';
+import { csvField, type Metric } from 'sinkscope';
 import {
   promptsCsv,
   sortRows,
@@ -10,7 +10,7 @@ import {
   metricsOf,
 } from '../src/rooms/metrics';
 import { fileName } from '../src/save/menu';
-import { csvField, placesOf, toCsv, toJson, type Facts, type Quantity } from '../src/save/numbers';
+import { placesOf, toCsv, toJson, type Facts, type Quantity } from '../src/save/numbers';
 import { deviation, type Frame } from '../src/frame';
 import { frameOf, tensor } from './fixture';
 

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
 import { createEngine, type Describe } from 'sinkscope';
-import { FORMER_KEYS } from '../src/ask/former';
 import {
   defaults,
   linkableState,
@@ -20,8 +19,6 @@ import {
   titleOf,
   toggleSubject,
 } from '../src/ask/subject';
-import { stateOf } from '../src/embed/attributes';
-import { viewNamed } from '../src/views/index';
 import { isBuilt, UNBUILT } from './fixture';
 
 const EXAMPLES: Partial<State> = {
@@ -101,36 +98,6 @@ describe('the state', () => {
     expect(printHash(exampleState)).toContain(
       'shown=softmax@1400,hub:owner/name@rev~sigmoid(-4.8)~evict(window,24)',
     );
-  });
-
-  it('reads names used before version 1.0', () => {
-    for (const [formerName, name] of Object.entries(FORMER_KEYS)) {
-      expect(Object.keys(table)).toContain(name);
-      expect(Object.keys(table)).not.toContain(formerName);
-      const value = String(EXAMPLES[name as keyof State]);
-      expect(parseHash(`${formerName}=${value}`)).toEqual(parseHash(`${name}=${value}`));
-    }
-    const expectSame = (former: string, now: string) => {
-      expect(parseHash(former)).toEqual(parseHash(now));
-      expect(parseHash(former).problems).toEqual([]);
-    };
-    expectSame('view=gives&experiment=quantisation', 'view=contribution&experiment=quantization');
-    expectSame('view=parts&right=optimiser:sgd', 'view=logit-parts&rightRun=optimizer:sgd');
-    expectSame(
-      'shown=a~quantise(keys,4),b~quantise(keys,2)',
-      'shown=a~quantize(keys,4),b~quantize(keys,2)',
-    );
-    const views = ['kept', 'firsts', 'tags', 'valley'].map(
-      (formerName) => viewNamed(parseHash(`view=${formerName}`).state.view).name,
-    );
-    expect(views).toEqual(['cache', 'likeness', 'sink-tag', 'compression']);
-    // Former names in the reader's text are kept.
-    expect(parseHash('prompt=kept~quantise').state.prompt).toBe('kept~quantise');
-    const attributes = new Map([['left', 'steps:2']]);
-    const element = { getAttribute: (name: string) => attributes.get(name) ?? null } as Element;
-    expect(stateOf(element).state.leftRun).toBe('steps:2');
-    attributes.set('leftrun', 'steps:3');
-    expect(stateOf(element).state.leftRun).toBe('steps:3');
   });
 
   const badHashes: [string, string][] = [

@@ -7,7 +7,6 @@ import { attention } from '../src/views/attention';
 import { bias } from '../src/views/bias';
 import { change } from '../src/views/change';
 import { channels } from '../src/views/channels';
-import { context } from '../src/views/context';
 import { length, threshold } from '../src/views/curves';
 import { domains } from '../src/views/domains';
 import { effects } from '../src/views/effects';
@@ -768,50 +767,6 @@ describe('views with lines and bars', () => {
       ['alpha_of_even_attention', T],
       ['sink', T],
     ]);
-  });
-
-  it('Sink₁ up to the context: draws the share of heads with a sink by text length', () => {
-    const lengthTensors = {
-      lengths: tensor([2], [16, 32]),
-      alpha_by_length: tensor([2, 4], [0.5, 0.2, 0.1, 0.4, 0.9, 0.8, 0.35, 0.3]),
-      // Means over prompts: not the shares of heads whose mean α₁ exceeds ε.
-      sink_by_length: tensor([2], [0.375, 0.625]),
-      uniform_by_length: tensor([2], [0.25, 0.125]),
-    };
-    const frame = mapFrame({ T: 32 }, lengthTensors);
-    const view = drawView(context, frame);
-    expect(view.lines().map(([name, ...values]) => [name, ...values.slice(0, 2)])).toEqual([
-      ['Sink₁', 0.375, 0.625],
-      ['mean α₁', expect.closeTo(0.3), expect.closeTo(0.5875)],
-      ['uniform attention', 0.25, 0.125],
-    ]);
-    expect(view.charts()[0]!.series[0]!.places).toEqual([16, 32]);
-    expect(context.says(frame, at)).toBe(
-      'Sink₁ is 38% with 16 tokens (mean α₁ 0.30, uniform 0.25), 63% with 32 tokens (mean α₁ 0.59, uniform 0.13).',
-    );
-    const frameOfLengths = (count: number) =>
-      mapFrame(
-        { T: 99 },
-        {
-          lengths: tensor(
-            [count],
-            Array.from({ length: count }, (_, i) => 16 + i),
-          ),
-          alpha_by_length: tensor([count, 4], new Float32Array(4 * count)),
-          sink_by_length: tensor([count], new Float32Array(count)),
-          uniform_by_length: tensor([count], new Float32Array(count)),
-        },
-      );
-    const lengthWords = (count: number) =>
-      context.says(frameOfLengths(count), at).match(/\d+ tokens/g);
-    expect(lengthWords(4)).toEqual(['16 tokens', '17 tokens', '19 tokens']);
-    expect(lengthWords(5)).toEqual(['16 tokens', '18 tokens', '20 tokens']);
-    expect(shapesOf(context.numbers(frame, at))).toEqual([
-      ['tokens', 2],
-      ['sink_1', 2],
-      ['mean_alpha_1', 2],
-    ]);
-    expect([context.fits!(frame), context.fits!(mapFrame())]).toEqual([true, false]);
   });
 
   it('Sink₁ by threshold: draws the share of heads whose α₁ exceeds each threshold', () => {

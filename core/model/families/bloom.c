@@ -31,6 +31,8 @@ static void read_kv_heads(ss_arch *arch, ss_json *json) {
     else if (ss_json_bool(json, "multi_query", true))
         arch->G = 1;
     arch->parallel = ss_json_bool(json, "parallel_attn", true);
+    if (ss_json_int(json, "num_ln_in_parallel_attn", 1, 1, 2) == 2 && !is_new)
+        ss_json_refuse(json, "num_ln_in_parallel_attn", "1 without new_decoder_architecture", "2");
     if (is_new && !arch->parallel)
         ss_json_refuse(json, "parallel_attn", "true with new_decoder_architecture", "false");
 }

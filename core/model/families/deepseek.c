@@ -33,7 +33,8 @@ static void read_expert_groups(ss_arch *arch, ss_json *json, const default_exper
     if (arch->E % groups || arch->E / groups < arch->router_best)
         ss_json_refuse(json, "n_group", "groups of as many experts, two or more", "another number");
     else if (arch->top_k > arch->router_top_groups * (arch->E / groups))
-        ss_json_refuse(json, "num_experts_per_tok", "no more than topk_group groups have", "more");
+        ss_json_refuse(json, "num_experts_per_tok",
+                       "no more than topk_group of n_group groups have", "more");
 }
 
 static void read_shared_experts(ss_arch *arch, ss_json *json, const default_experts *defaults) {
@@ -48,6 +49,8 @@ static void read_shared_experts(ss_arch *arch, ss_json *json, const default_expe
 static void read_experts(ss_arch *arch, ss_json *json, const default_experts *defaults) {
     ss_read_experts(arch, json, "n_routed_experts", defaults->E ? defaults->E : SS_JSON_REQUIRED,
                     defaults->top_k ? defaults->top_k : SS_JSON_REQUIRED);
+    ss_refuse_alias(json, "num_local_experts", "n_routed_experts", arch->E);
+    ss_refuse_alias(json, "num_experts", "n_routed_experts", arch->E);
     arch->dense_F = arch->F;
     arch->F = ss_json_int(json, "moe_intermediate_size", defaults->F, 1, SS_FFN_MAX);
     read_shared_experts(arch, json, defaults);
@@ -108,6 +111,8 @@ static void read_latent_attention(ss_arch *arch, ss_json *json) {
     int unrotated = ss_json_int(json, "qk_nope_head_dim", 128, 1, SS_WIDTH_MAX / 2);
     arch->K = unrotated + arch->rotary_width;
     arch->U = ss_json_int(json, "v_head_dim", 128, 1, SS_WIDTH_MAX);
+    if (ss_json_int(json, "head_dim", arch->rotary_width, 1, SS_WIDTH_MAX) != arch->rotary_width)
+        ss_json_refuse(json, "head_dim", "qk_rope_head_dim", "another number");
     if (arch->G != arch->H)
         ss_json_refuse(json, "num_key_value_heads", "num_attention_heads", "another number");
     ss_read_attention_bias(arch, json, "attention_bias", false);
@@ -142,10 +147,17 @@ void ss_deepseek_v3_read(ss_arch *arch, ss_json *json) {
                                 .top_groups = 4,
                                 .scale = 2.5};
     read_sigmoid_experts(arch, json, &defaults, true);
-    ss_json_require_bool(json, "rope_interleave", true);
+    arch->rotary.has_halves =
+        !ss_json_bool(json, "rope_interleave", true) || ss_json_is_null(json, "rope_interleave");
 }
 
 #define ATTENTION "layers.%d.self_attn."
+
+/* Loads the norm of a compressed vector. As in transformers, its eps is not that of the config. */
+static void load_latent_norm(ss_loader *loader, ss_norm *norm, const char *name, size_t n) {
+    ss_load_norm(loader, norm, name, false, n);
+    norm->eps = 1e-6f;
+}
 
 /* Loads queries. A head's rotated dimensions come last in the file, as pairs of neighbors. */
 static void load_queries(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
@@ -154,12 +166,13 @@ static void load_queries(ss_layer *layer, ss_loader *loader, const ss_arch *arch
                   .out = (size_t)arch->H * K,
                   .pair = K,
                   .unpaired = K - (size_t)arch->rotary_width,
-                  .pairs_last = true};
+                  .pairs_last = true,
+                  .halves = arch->rotary.has_halves};
     ss_load_linear_at(loader, &layer->q, latent ? ATTENTION "q_b_proj" : ATTENTION "q_proj", false,
                       &q);
     if (!latent) return;
     ss_load_linear(loader, &layer->q_latent, ATTENTION "q_a_proj", arch->attention_bias, D, latent);
-    ss_load_norm(loader, &layer->q_latent_norm, ATTENTION "q_a_layernorm", false, latent);
+    load_latent_norm(loader, &layer->q_latent_norm, ATTENTION "q_a_layernorm", latent);
 }
 
 /* Loads keys and values. One tensor holds the compression and the rotated part of keys; another one
@@ -171,10 +184,11 @@ static void load_keys_and_values(ss_layer *layer, ss_loader *loader, const ss_ar
     ss_load_linear_at(loader, &layer->kv_latent, ATTENTION "kv_a_proj_with_mqa",
                       arch->attention_bias, &a);
     a.first = latent;
-    a.out = a.pair = rotated;
+    a.out = rotated;
+    a.pair = arch->rotary.has_halves ? 0 : rotated;
     ss_load_linear_at(loader, &layer->k_shared, ATTENTION "kv_a_proj_with_mqa",
                       arch->attention_bias, &a);
-    ss_load_norm(loader, &layer->kv_latent_norm, ATTENTION "kv_a_layernorm", false, latent);
+    load_latent_norm(loader, &layer->kv_latent_norm, ATTENTION "kv_a_layernorm", latent);
     ss_place b = {.in = latent,
                   .out = H * unrotated,
                   .total = H * (unrotated + U),

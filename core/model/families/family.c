@@ -43,7 +43,7 @@ static const ss_family families[] = {
     {"olmo", false, ss_olmo_read, ss_load_llama_ends, ss_load_llama_layer, "clip_qkv"},
     {"olmo2", false, ss_olmo2_read, ss_load_llama_ends, ss_load_llama_layer, NULL},
     {"olmo3", false, ss_olmo3_read, ss_load_llama_ends, ss_load_llama_layer, NULL},
-    {"olmoe", false, ss_olmoe_read, ss_load_llama_ends, ss_load_llama_layer, NULL},
+    {"olmoe", false, ss_olmoe_read, ss_load_llama_ends, ss_load_llama_layer, "clip_qkv"},
     {"granitemoe", false, ss_granitemoe_read, ss_load_llama_ends, ss_load_granitemoe_layer,
      FACTORS},
     {"exaone4", false, ss_exaone4_read, ss_load_llama_ends, ss_load_llama_layer, NULL},
@@ -55,11 +55,12 @@ static const ss_family families[] = {
     {"hunyuan_v1_dense", false, ss_hunyuan_read, ss_load_llama_ends, ss_load_llama_layer, NULL},
     {"hunyuan_v1_moe", false, ss_hunyuan_moe_read, ss_load_llama_ends, ss_load_hunyuan_moe_layer,
      NULL},
+    {"gemma", false, ss_gemma_read, ss_load_llama_ends, ss_load_llama_layer, NULL},
     {"gemma2", false, ss_gemma2_read, ss_load_llama_ends, ss_load_llama_layer, CAPS},
     {"gemma3_text", false, ss_gemma3_read, ss_load_llama_ends, ss_load_llama_layer, NULL},
     {"gemma3", false, ss_gemma3_multimodal_read, ss_load_gemma3_ends, ss_load_llama_layer, NULL},
     {"gemma4_text", false, ss_gemma4_read, ss_load_llama_ends, ss_load_gemma4_layer,
-     "final_logit_softcapping use_bidirectional_attention"},
+     "final_logit_softcapping use_bidirectional_attention per_layer_config"},
     {"falcon", false, ss_falcon_read, ss_load_falcon_ends, ss_load_falcon_layer, NULL},
     {"bloom", false, ss_bloom_read, ss_load_falcon_ends, ss_load_falcon_layer, NULL},
     {"mpt", false, ss_mpt_read, ss_load_mpt_ends, ss_load_mpt_layer, NULL},
@@ -80,11 +81,8 @@ const ss_family *ss_family_find(const char *name) {
     return NULL;
 }
 
-void ss_family_names(char *text, size_t bytes) {
-    size_t text_n = 0;
-    for (size_t i = 0; i < sizeof families / sizeof *families && text_n < bytes; i++)
-        text_n += (size_t)snprintf(text + text_n, bytes - text_n, "%s%s", i ? ", " : "",
-                                   families[i].name);
+const char *ss_family_name(size_t i) {
+    return i < sizeof families / sizeof *families ? families[i].name : NULL;
 }
 
 /* Keys of features, which null, false and an empty list turn off, and keys of factors, which 1
@@ -93,7 +91,8 @@ static const char feature_keys[] =
     "attention_chunk_size\0use_mrope\0use_bidirectional_attention\0"
     "scale_attn_by_inverse_layer_idx\0add_cross_attention\0is_encoder_decoder\0"
     "_remove_final_layer_norm\0no_rope_layers\0clip_qkv\0attn_temperature_tuning\0"
-    "attention_multiplier\0rope_interleaved\0attn_logit_softcapping\0final_logit_softcapping\0";
+    "per_layer_config\0attention_multiplier\0rope_interleaved\0attn_logit_softcapping\0final_logit_"
+    "softcapping\0";
 static const char factor_keys[] = "embedding_multiplier\0residual_multiplier\0logits_scaling\0";
 
 static bool is_off(const cJSON *item) {
@@ -138,7 +137,47 @@ static void refuse_features(ss_json *json, const char *keys, const char *extra_k
     }
 }
 
+/* Keys whose value transformers does not allow to be null. head_dim and num_key_value_heads are
+ * among them in families where their default is a number. */
+static const char typed_keys[] =
+    "activation_function\0apply_residual_connection_post_layernorm\0attention_bias\0"
+    "attention_k_eq_v\0attention_multiplier\0attention_out_bias\0block_auto_adjust_ff_dim\0"
+    "block_multiple_of\0conv_L_cache\0conv_bias\0d_model\0decoder_sparse_step\0"
+    "do_layer_norm_before\0embedding_multiplier\0enable_bias\0enable_moe_block\0"
+    "expansion_ratio\0ffn_dim\0hidden_act\0hidden_activation\0hidden_size\0"
+    "hidden_size_per_layer_input\0is_decoder\0kv_lora_rank\0layer_norm_elementwise_affine\0"
+    "layer_norm_eps\0layer_norm_epsilon\0linear_conv_kernel_dim\0linear_key_head_dim\0"
+    "linear_num_key_heads\0linear_num_value_heads\0linear_value_head_dim\0lm_head_bias\0"
+    "logits_scaling\0max_position_embeddings\0max_seq_len\0max_window_layers\0"
+    "mlp_bias\0moe_topk\0multi_query\0n_ctx\0n_embd\0n_head\0"
+    "n_heads\0n_layer\0n_layers\0n_positions\0n_routed_experts\0n_shared_experts\0no_bias\0"
+    "no_rope_layer_interval\0norm_eps\0norm_epsilon\0norm_topk_prob\0norm_type\0"
+    "num_attention_heads\0num_experts_per_tok\0num_heads\0num_hidden_layers\0"
+    "num_kv_shared_layers\0num_layers\0num_local_experts\0qk_layernorm\0qk_nope_head_dim\0"
+    "qk_rope_head_dim\0qkv_bias\0query_pre_attn_scalar\0residual_multiplier\0rms_norm_eps\0"
+    "rotary_dim\0router_jitter_noise\0scale_attn_weights\0"
+    "shared_expert_intermediate_size\0swiglu_alpha\0swiglu_limit\0tie_word_embeddings\0"
+    "type_vocab_size\0use_bias\0use_parallel_residual\0use_qkv_bias\0"
+    "use_sliding_window\0v_head_dim\0vocab_size\0window_size\0rope_type\0type\0rope_"
+    "theta\0truncate\0parallel_attn\0";
+
+void ss_refuse_nulls(ss_json *json) {
+    const cJSON *item;
+    cJSON_ArrayForEach(item, json->object) if (cJSON_IsNull(item) &&
+                                               ss_is_listed(item->string, typed_keys))
+        ss_json_fail(json, item->string, "a value, found null");
+}
+
+void ss_refuse_alias(ss_json *json, const char *alias, const char *key, int value) {
+    const cJSON *item = ss_json_item(json, alias);
+    bool is_same = cJSON_IsNumber(item) && item->valuedouble >= value && item->valuedouble <= value;
+    char expected[64];
+    snprintf(expected, sizeof expected, "the same number as %s", key);
+    if (item && !is_same) ss_json_refuse(json, alias, expected, "another number");
+}
+
 void ss_family_refuse(ss_json *json, const char *extra_keys) {
+    ss_refuse_nulls(json);
     refuse_features(json, feature_keys, extra_keys);
     refuse_features(json, factor_keys, extra_keys);
     ss_json quantization = ss_json_object(json, "quantization_config");
@@ -152,6 +191,7 @@ ss_json ss_text_config(ss_json *json) {
     ss_json text = ss_json_object(json, "text_config");
     if (!text.object) ss_json_refuse(json, "text_config", "a text model inside", "nothing");
     ss_family_refuse(&text, NULL);
+    ss_json_require_bool(&text, "is_causal", true);
     return text;
 }
 
@@ -224,7 +264,8 @@ void ss_read_layer_types(ss_arch *arch, ss_json *json) {
         return;
     for (int l = 0; l < arch->L; l++)
         if (arch->windowed[l] && !arch->window)
-            ss_json_refuse(json, "sliding_window", "a number where layer_types says sliding",
+            ss_json_refuse(json, "sliding_window",
+                           "a number, in use, where layer_types says sliding (use_sliding_window)",
                            "none");
 }
 
@@ -291,6 +332,7 @@ void ss_refuse_qk_norm(ss_json *json, const char *key) {
 void ss_read_experts(ss_arch *arch, ss_json *json, const char *key, int default_E,
                      int default_top_k) {
     arch->E = ss_json_int(json, key, default_E, 1, SS_EXPERTS_MAX);
-    int top_k = default_top_k < arch->E ? default_top_k : arch->E;
-    arch->top_k = ss_json_int(json, "num_experts_per_tok", top_k, 1, arch->E);
+    arch->top_k = ss_json_int(json, "num_experts_per_tok", default_top_k, 1, arch->E);
+    if (arch->top_k > arch->E)
+        ss_json_refuse(json, "num_experts_per_tok", "at most the number of experts", "nothing");
 }

@@ -30,25 +30,28 @@ typedef struct ss_family {
 /* Returns the family with that name, or NULL. */
 const ss_family *ss_family_find(const char *name);
 
-/* Writes the names of all families, "llama, gpt2, ...", for an error. */
-void ss_family_names(char *text, size_t bytes);
+/* Returns the name of family i; NULL after the last. */
+const char *ss_family_name(size_t i);
 
 /* Refuses keys that would change what the model computes, unless its family reads them.
  * `extra_keys` lists keys that the family reads; NULL: none. */
 void ss_family_refuse(ss_json *json, const char *extra_keys);
 
+/* Refuses a null that transformers would refuse. */
+void ss_refuse_nulls(ss_json *json);
+
 ss_read_config ss_apertus_read, ss_bert_read, ss_bloom_read, ss_codegen_read, ss_cohere_read,
     ss_cohere2_read, ss_deepseek_v2_read, ss_deepseek_v3_read, ss_dots1_read, ss_ernie_read,
-    ss_exaone4_read, ss_falcon_h1_read, ss_falcon_read, ss_gemma2_read, ss_gemma3_read,
-    ss_gemma3_multimodal_read, ss_gemma4_read, ss_glm_read, ss_glm4_read, ss_gpt2_read,
-    ss_gpt_bigcode_read, ss_gpt_neo_read, ss_gpt_neox_read, ss_gpt_oss_read, ss_gptj_read,
-    ss_granite_read, ss_granite_swa_read, ss_granitemoe_read, ss_helium_read, ss_hunyuan_read,
-    ss_hunyuan_moe_read, ss_lfm2_read, ss_llama_read, ss_mimo_read, ss_mistral_read,
-    ss_mixtral_read, ss_mpt_read, ss_nanogpt_read, ss_nemotron_read, ss_olmo_read, ss_olmo2_read,
-    ss_olmo3_read, ss_olmoe_read, ss_opt_read, ss_phi_read, ss_phi3_read, ss_phimoe_read,
-    ss_qwen2_read, ss_qwen2_moe_read, ss_qwen3_read, ss_qwen3_moe_read, ss_qwen3_5_read,
-    ss_qwen3_5_multimodal_read, ss_qwen3_next_read, ss_seed_oss_read, ss_smollm3_read,
-    ss_stablelm_read, ss_starcoder2_read;
+    ss_exaone4_read, ss_falcon_h1_read, ss_falcon_read, ss_gemma_read, ss_gemma2_read,
+    ss_gemma3_read, ss_gemma3_multimodal_read, ss_gemma4_read, ss_glm_read, ss_glm4_read,
+    ss_gpt2_read, ss_gpt_bigcode_read, ss_gpt_neo_read, ss_gpt_neox_read, ss_gpt_oss_read,
+    ss_gptj_read, ss_granite_read, ss_granite_swa_read, ss_granitemoe_read, ss_helium_read,
+    ss_hunyuan_read, ss_hunyuan_moe_read, ss_lfm2_read, ss_llama_read, ss_mimo_read,
+    ss_mistral_read, ss_mixtral_read, ss_mpt_read, ss_nanogpt_read, ss_nemotron_read, ss_olmo_read,
+    ss_olmo2_read, ss_olmo3_read, ss_olmoe_read, ss_opt_read, ss_phi_read, ss_phi3_read,
+    ss_phimoe_read, ss_qwen2_read, ss_qwen2_moe_read, ss_qwen3_read, ss_qwen3_moe_read,
+    ss_qwen3_5_read, ss_qwen3_5_multimodal_read, ss_qwen3_next_read, ss_seed_oss_read,
+    ss_smollm3_read, ss_stablelm_read, ss_starcoder2_read;
 
 ss_load_ends ss_load_bert_ends, ss_load_falcon_ends, ss_load_falcon_h1_ends, ss_load_gemma3_ends,
     ss_load_gpt2_ends, ss_load_gpt_neox_ends, ss_load_lfm2_ends, ss_load_llama_ends,
@@ -84,12 +87,18 @@ void ss_read_rope(ss_rotary *rotary, ss_json *rope, int context);
  * down to whole dimensions. */
 void ss_read_partial_rotary(ss_arch *arch, ss_json *json);
 
+/* Sets the number of rotated dimensions from arch->rotary.part. */
+void ss_set_rotary_width(ss_arch *arch);
+
 void ss_read_llama_rotary(ss_arch *arch, ss_json *json);
+
+/* Refuses scalings that transformers cannot compute in this family without head_dim. */
+void ss_require_head_dim(ss_json *json);
 
 /*
  * Reads rope_parameters with one object for the layers that see all keys and one for those with a
- * window. If there is neither object, flat keys describe the layers that see all keys, and the base
- * of the others is at `window_key`, or is the same base if window_key is NULL.
+ * window. Without them rope_theta and rope_scaling describe the layers that see all keys, and the
+ * base of the others is at `window_key`, or is the default base if window_key is NULL.
  */
 void ss_read_two_rotaries(ss_arch *arch, ss_json *json, const char *window_key);
 
@@ -182,8 +191,7 @@ const float *ss_load_decay(ss_loader *loader, const char *name, size_t heads);
 /* Loads the experts of a layer and, if arch has one, the shared expert. */
 void ss_load_qwen_experts(ss_layer *layer, ss_loader *loader, const ss_arch *arch);
 
-/* Reads F, E and top_k of qwen's experts. Refuses layers without experts, which would need a
- * feed-forward of another width. */
+/* Reads F, E and top_k of qwen's experts, and which layers have none. */
 void ss_read_qwen_experts(ss_arch *arch, ss_json *json, int default_F, int default_E,
                           int default_top_k);
 
@@ -221,6 +229,10 @@ void ss_read_attention_bias(ss_arch *arch, ss_json *json, const char *key, bool 
 /* Reads E at `key`, and top_k at num_experts_per_tok, whose default is at most E. */
 void ss_read_experts(ss_arch *arch, ss_json *json, const char *key, int default_E,
                      int default_top_k);
+
+/* Refuses a value at `alias`, another name of `key`, unless it is the value that was read at `key`:
+ * transformers would use it instead. */
+void ss_refuse_alias(ss_json *json, const char *alias, const char *key, int value);
 
 /* Refuses norms of queries and keys, where `key` asks for them. */
 void ss_refuse_qk_norm(ss_json *json, const char *key);

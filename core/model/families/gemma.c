@@ -1,8 +1,9 @@
 /*
- * gemma2: llama with norms that multiply by 1 + w, also after both blocks; token vectors scaled by
- * sqrt(D); a window in every second layer; soft caps on scores and logits. gemma3_text: the same
- * without caps; queries and keys are normed; most layers have a window and rotate by a theta of
- * their own. gemma3: gemma3_text inside a multimodal model, whose vision tensors we do not read.
+ * gemma: llama with norms that multiply by 1 + w, and token vectors scaled by sqrt(D). gemma2: the
+ * same with norms also after both blocks, a window in every second layer, soft caps on scores and
+ * logits. gemma3_text: the same without caps; queries and keys are normed; most layers have a
+ * window and rotate by a theta of their own. gemma3: gemma3_text inside a multimodal model, whose
+ * vision tensors we do not read.
  */
 #include "family.h"
 
@@ -26,6 +27,17 @@ static void read_gemma(ss_arch *arch, ss_json *json, ss_llama_defaults defaults,
     arch->score_scale = (float)(1.0 / sqrt(scalar));
     arch->window = ss_read_window(json, 4096);
     ss_read_window_pattern(arch, json, pattern);
+}
+
+/* Reads gemma. Its files say "gelu" and mean the approximation with tanh. */
+void ss_gemma_read(ss_arch *arch, ss_json *json) {
+    ss_llama_defaults defaults = {
+        .G = 16, .K = 256, .context = 8192, .tied = true, .activation = "gelu_pytorch_tanh"};
+    ss_read_llama_like(arch, json, &defaults);
+    if (arch->activation == SS_ACTIVATION_GELU) arch->activation = SS_ACTIVATION_GELU_TANH;
+    ss_read_attention_bias(arch, json, "attention_bias", false);
+    arch->gain_plus_one = true;
+    arch->embedding_scale = sqrtf((float)arch->D);
 }
 
 static float read_cap(ss_json *json, const char *key, double default_value) {

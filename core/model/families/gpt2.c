@@ -29,6 +29,11 @@ void ss_read_gpt_like(ss_arch *arch, ss_json *json, const ss_gpt_keys *keys) {
     arch->V = ss_json_int(json, "vocab_size", SS_JSON_REQUIRED, 1, SS_VOCABULARY_MAX);
     int default_context = keys->default_context ? keys->default_context : 2048;
     arch->context = ss_json_int(json, context, default_context, 1, SS_CONTEXT_MAX);
+    if (keys->L) ss_refuse_alias(json, "num_hidden_layers", keys->L, arch->L);
+    if (keys->H) ss_refuse_alias(json, "num_attention_heads", keys->H, arch->H);
+    if (keys->D) ss_refuse_alias(json, "hidden_size", keys->D, arch->D);
+    if (keys->context)
+        ss_refuse_alias(json, "max_position_embeddings", keys->context, arch->context);
     arch->ffn = SS_FFN_PLAIN;
     if (keys->activation) {
         arch->activation = ss_read_activation(json, activation_key, keys->activation);

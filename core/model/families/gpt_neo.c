@@ -27,16 +27,16 @@ static int read_groups(ss_arch *arch, ss_json *json, const cJSON *groups) {
     return l;
 }
 
-/* Reads which layers are local: from attention_types, or from attention_layers, a word for each
- * layer; without them, odd layers are local. */
+/* Reads which layers are local: from attention_layers, a word for each layer, or else from
+ * attention_types; without them, odd layers are local. */
 static void read_attention_types(ss_arch *arch, ss_json *json) {
     const cJSON *groups = cJSON_GetObjectItemCaseSensitive(json->object, "attention_types");
     const cJSON *words = cJSON_GetObjectItemCaseSensitive(json->object, "attention_layers");
     int l = arch->L;
-    if (cJSON_IsArray(groups))
-        l = read_groups(arch, json, groups);
-    else if (cJSON_IsArray(words))
+    if (cJSON_IsArray(words))
         l = read_words(arch, json, 0, words);
+    else if (cJSON_IsArray(groups))
+        l = read_groups(arch, json, groups);
     else
         for (int i = 0; i < arch->L; i++) arch->windowed[i] = i % 2;
     if (l != arch->L)

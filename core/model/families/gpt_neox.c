@@ -12,10 +12,16 @@ void ss_gpt_neox_read(ss_arch *arch, ss_json *json) {
                                      .norm_eps = "layer_norm_eps",
                                      .untied = true};
     ss_read_gpt_like(arch, json, &keys);
+    ss_refuse_alias(json, "head_dim", "hidden_size / num_attention_heads", arch->K);
     arch->positions = SS_POSITIONS_ROTARY;
     arch->rotary.base = ss_json_number(json, "rotary_emb_base", 10000.0, 1.0, 1e12);
     arch->rotary.part = ss_json_number(json, "rotary_pct", 0.25, 0.0, 1.0);
-    ss_read_partial_rotary(arch, json);
+    /* As in transformers, the keys rope_theta and partial_rotary_factor of other families count
+     * only inside the object. */
+    ss_json rope = ss_rope_object(json);
+    arch->rotary.attention_factor = 1.0f;
+    ss_read_rope(&arch->rotary, &rope, arch->context);
+    ss_set_rotary_width(arch);
     arch->parallel = ss_json_bool(json, "use_parallel_residual", true);
     ss_read_attention_bias(arch, json, "attention_bias", true);
     arch->ffn_bias = true;

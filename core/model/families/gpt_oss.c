@@ -3,6 +3,7 @@
  * experts with a clamped SwiGLU. The experts' weights are three-dimensional, with gate and up
  * interleaved.
  */
+#include "../rotary.h"
 #include "family.h"
 
 #include <stdio.h>
@@ -12,6 +13,7 @@ static void read_experts(ss_arch *arch, ss_json *json) {
     arch->gate_limit = (float)ss_json_number(json, "swiglu_limit", 7.0, 0.0, 1e9);
     arch->gate_slope = (float)ss_json_number(json, "swiglu_alpha", 1.702, 0.0, 1e9);
     arch->E = ss_json_int(json, "num_local_experts", 128, 1, SS_EXPERTS_MAX);
+    ss_refuse_alias(json, "num_experts", "num_local_experts", arch->E);
     int default_top_k = arch->E < 4 ? arch->E : 4;
     int top_k = ss_json_int(json, "experts_per_token", default_top_k, 1, arch->E);
     arch->top_k = ss_json_int(json, "num_experts_per_tok", top_k, 1, arch->E);
@@ -23,8 +25,13 @@ void ss_gpt_oss_read(ss_arch *arch, ss_json *json) {
     ss_read_llama_like(arch, json, &defaults);
     if (arch->activation != SS_ACTIVATION_SILU)
         ss_json_refuse(json, "hidden_act", "\"silu\"", ss_json_text(json, "hidden_act", ""));
-    if (!ss_rope_object(json).object)
-        ss_json_refuse(json, "rope_scaling", "an object that says how", "nothing");
+    if (!ss_rope_object(json).object) {
+        arch->rotary.scaling = SS_ROPE_YARN;
+        arch->rotary.factor = arch->rotary.high = 32.0;
+        arch->rotary.low = 1.0;
+        arch->rotary.original_context = 4096.0;
+        arch->rotary.attention_factor = (float)ss_yarn_attention_factor(&arch->rotary, 1.0);
+    }
     snprintf(arch->attention.operation, sizeof arch->attention.operation, "sink_logit");
     ss_read_attention_bias(arch, json, "attention_bias", true);
     arch->window = ss_read_window(json, 128);

@@ -30,7 +30,10 @@ static bool read_alpha(ss_arch *arch, ss_json *json) {
 void ss_hunyuan_read(ss_arch *arch, ss_json *json) {
     ss_llama_defaults defaults = {.norm_eps = 1e-5, .skips_rotary = true};
     ss_read_llama_like(arch, json, &defaults);
-    if (!read_alpha(arch, json)) ss_read_llama_rotary(arch, json);
+    if (!read_alpha(arch, json)) {
+        ss_require_head_dim(json);
+        ss_read_llama_rotary(arch, json);
+    }
     ss_read_attention_bias(arch, json, "attention_bias", false);
     arch->qk_norm = SS_QK_NORM_HEAD_ROTATED;
 }

@@ -8,10 +8,17 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 /* Reads a size from 1 to max; default_value 0: the config must have the key. */
 static int read_size(ss_json *json, const char *key, int default_value, int max) {
     return ss_json_int(json, key, default_value ? default_value : SS_JSON_REQUIRED, 1, max);
+}
+
+/* Reads a size whose default is `fixed`, or where that is 0, `derived`, which null also means. */
+static int read_derived_size(ss_json *json, const char *key, int fixed, int derived, int max) {
+    if (fixed && ss_json_is_null(json, key)) ss_json_fail(json, key, "a whole number, found null");
+    return read_size(json, key, fixed ? fixed : derived, max);
 }
 
 static double double_or_default(double value, double default_value) {
@@ -21,11 +28,11 @@ static double double_or_default(double value, double default_value) {
 static void read_sizes(ss_arch *arch, ss_json *json, const ss_llama_defaults *defaults) {
     arch->L = read_size(json, "num_hidden_layers", defaults->L, SS_LAYERS_MAX);
     arch->H = read_size(json, "num_attention_heads", defaults->H, SS_HEADS_MAX);
-    int G = defaults->G && defaults->G < arch->H ? defaults->G : arch->H;
-    arch->G = read_size(json, "num_key_value_heads", G, arch->H);
+    int G = defaults->G < arch->H ? defaults->G : arch->H;
+    arch->G = read_derived_size(json, "num_key_value_heads", G, arch->H, arch->H);
     arch->D = read_size(json, "hidden_size", defaults->D, SS_WIDTH_MAX);
     int K = arch->D >= arch->H ? arch->D / arch->H : 1;
-    arch->K = read_size(json, "head_dim", defaults->K ? defaults->K : K, SS_WIDTH_MAX);
+    arch->K = read_derived_size(json, "head_dim", defaults->K, K, SS_WIDTH_MAX);
     arch->F = read_size(json, "intermediate_size", defaults->F, SS_FFN_MAX);
     arch->V = read_size(json, "vocab_size", defaults->V, SS_VOCABULARY_MAX);
     int context = defaults->context ? defaults->context : 2048;
@@ -61,24 +68,27 @@ void ss_read_llama_rotary(ss_arch *arch, ss_json *json) {
 }
 
 void ss_read_two_rotaries(ss_arch *arch, ss_json *json, const char *window_key) {
+    ss_json scaling = ss_json_object(json, "rope_scaling");
     ss_json rope = ss_json_object(json, "rope_parameters");
     ss_json full = ss_json_object(&rope, "full_attention");
     ss_json sliding = ss_json_object(&rope, "sliding_attention");
     ss_rotary *window = &arch->window_rotary;
+    const cJSON *item;
     double base = window_key ? 10000.0 : arch->rotary.base;
-    *window = (ss_rotary){.base = base, .part = 1.0, .attention_factor = 1.0f};
+    *window = (ss_rotary){.part = 1.0, .attention_factor = 1.0f};
+    window->base = window_key ? ss_json_number(json, window_key, base, 1.0, 1e12) : base;
     arch->has_window_rotary = true;
-    if (full.object || sliding.object) {
-        arch->rotary.attention_factor = 1.0f;
-        ss_read_rope(&arch->rotary, &full, arch->context);
-        ss_read_rope(window, &sliding, arch->context);
-        if (arch->rotary.part < 1.0 || window->part < 1.0)
-            ss_json_refuse(json, "partial_rotary_factor", "1", "less than 1");
-        return;
-    }
-    ss_read_llama_rotary(arch, json);
-    window->base =
-        window_key ? ss_json_number(json, window_key, base, 1.0, 1e12) : arch->rotary.base;
+    arch->rotary.attention_factor = 1.0f;
+    arch->rotary.base = ss_json_number(json, "rope_theta", arch->rotary.base, 1.0, 1e12);
+    arch->rotary.part = ss_json_number(json, "partial_rotary_factor", 1.0, 0.0, 1.0);
+    cJSON_ArrayForEach(item, rope.object) if (item != full.object && item != sliding.object)
+        ss_json_refuse(json, "rope_parameters", "an object for each kind of layers", item->string);
+    if (scaling.object && rope.object)
+        ss_json_refuse(json, "rope_scaling", "rope_parameters alone", "both");
+    ss_read_rope(&arch->rotary, scaling.object ? &scaling : &full, arch->context);
+    ss_read_rope(window, &sliding, arch->context);
+    if (arch->rotary.part < 1.0 || window->part < 1.0)
+        ss_json_refuse(json, "partial_rotary_factor", "1", "less than 1");
 }
 
 void ss_read_llama_biases(ss_arch *arch, ss_json *json) {
@@ -140,6 +150,19 @@ void ss_load_llama_norm(ss_loader *loader, ss_norm *norm, const char *name, cons
     for (size_t i = 0; adds && gain && i < n; i++) gain[i] += 1.0f;
 }
 
+/* Loads the gains [heads][K] of stablelm's norms, one tensor for each head of queries or keys. */
+static void load_own_norms(ss_norm *norm, ss_loader *loader, char kind, size_t heads, size_t K) {
+    float *gains = ss_load_ones(loader, heads * K);
+    for (size_t h = 0; h < heads; h++) {
+        char name[64];
+        snprintf(name, sizeof name, "layers.%%d.self_attn.%c_layernorm.norms.%d.weight", kind,
+                 (int)h);
+        const float *gain = ss_load_numbers(loader, name, 0, K);
+        if (gain && gains) memcpy(gains + h * K, gain, K * sizeof *gains);
+    }
+    norm->gain = gains;
+}
+
 /* Loads the norms of queries and keys. Hunyuan calls them query_layernorm and key_layernorm; all
  * others q_norm and k_norm. */
 static void load_qk_norms(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
@@ -147,7 +170,11 @@ static void load_qk_norms(ss_layer *layer, ss_loader *loader, const ss_arch *arc
     size_t K = (size_t)sizes.K, H = (size_t)arch->H, G = (size_t)sizes.G;
     bool is_joint = arch->qk_norm == SS_QK_NORM_ALL_HEADS;
     bool is_rotated = arch->qk_norm == SS_QK_NORM_HEAD_ROTATED;
-    if (!arch->qk_norm) return;
+    if (arch->qk_norm == SS_QK_NORM_OWN_HEAD) {
+        load_own_norms(&layer->q_norm, loader, 'q', H, K);
+        load_own_norms(&layer->k_norm, loader, 'k', G, K);
+    }
+    if (!arch->qk_norm || arch->qk_norm == SS_QK_NORM_OWN_HEAD) return;
     ss_load_llama_norm(loader, &layer->q_norm,
                        is_rotated ? "layers.%d.self_attn.query_layernorm"
                                   : "layers.%d.self_attn.q_norm",
@@ -244,7 +271,9 @@ void ss_load_llama_expert(ss_ffn *expert, ss_loader *loader, const ss_arch *arch
 
 void ss_load_llama_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
     ss_load_llama_attention(layer, loader, arch);
-    if (arch->E)
+    if (arch->E && arch->dense[loader->layer])
+        ss_load_llama_ffn(&layer->ffn, loader, "layers.%d.mlp", arch, (size_t)arch->dense_F);
+    else if (arch->E)
         ss_load_qwen_experts(layer, loader, arch);
     else
         ss_load_llama_ffn(&layer->ffn, loader, "layers.%d.mlp", arch, (size_t)arch->F);

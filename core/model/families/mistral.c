@@ -19,8 +19,10 @@ void ss_mistral_read(ss_arch *arch, ss_json *json) {
 void ss_mixtral_read(ss_arch *arch, ss_json *json) {
     ss_llama_defaults defaults = {.G = 8, .context = 131072, .theta = 1e6, .norm_eps = 1e-5};
     ss_read_llama_like(arch, json, &defaults);
+    ss_require_head_dim(json);
     apply_window(arch, json, 0);
     ss_read_experts(arch, json, "num_local_experts", 8, 2);
+    ss_refuse_alias(json, "num_experts", "num_local_experts", arch->E);
 }
 
 /* Loads an expert, whose w1, w2 and w3 are llama's gate, down and up. */

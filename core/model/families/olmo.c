@@ -33,5 +33,7 @@ void ss_olmoe_read(ss_arch *arch, ss_json *json) {
     arch->qk_norm = SS_QK_NORM_ALL_HEADS;
     int local = ss_json_int(json, "num_local_experts", 64, 1, SS_EXPERTS_MAX);
     ss_read_experts(arch, json, "num_experts", local, 8);
+    ss_refuse_alias(json, "num_local_experts", "num_experts", arch->E);
     arch->router_shares = !ss_json_bool(json, "norm_topk_prob", false);
+    arch->qkv_clip = (float)ss_json_number(json, "clip_qkv", 0.0, 1e-6, 1e6);
 }

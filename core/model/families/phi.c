@@ -13,7 +13,7 @@ void ss_phi_read(ss_arch *arch, ss_json *json) {
     ss_refuse_gated_activation(arch, json, "hidden_act");
     arch->attention_bias = arch->output_bias = arch->ffn_bias = true;
     arch->head_bias = true;
-    ss_refuse_qk_norm(json, "qk_layernorm");
+    if (ss_json_bool(json, "qk_layernorm", false)) arch->qk_norm = SS_QK_NORM_HEAD;
 }
 
 /* Loads a layer. Older GGUF files keep the matrix of Microsoft's own code, which fuses q, k and v.
@@ -30,6 +30,10 @@ void ss_load_phi_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) 
         ss_load_linear(loader, &layer->v, "layers.%d.self_attn.v_proj", true, D, GK);
     }
     ss_load_linear(loader, &layer->o, "layers.%d.self_attn.dense", true, HK, D);
+    if (arch->qk_norm) {
+        ss_load_norm(loader, &layer->q_norm, "layers.%d.self_attn.q_layernorm", true, K);
+        ss_load_norm(loader, &layer->k_norm, "layers.%d.self_attn.k_layernorm", true, K);
+    }
     layer->ffn_norm = layer->attention_norm;
     ss_load_linear(loader, &layer->ffn.up, "layers.%d.mlp.fc1", true, D, F);
     ss_load_linear(loader, &layer->ffn.down, "layers.%d.mlp.fc2", true, F, D);

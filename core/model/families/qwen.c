@@ -9,7 +9,13 @@
  */
 static void read_window(ss_arch *arch, ss_json *json) {
     bool is_used = ss_json_bool(json, "use_sliding_window", false);
-    arch->window = is_used ? ss_read_window(json, 4096) : 0;
+    if (is_used && !ss_json_is_null(json, "sliding_window") &&
+        ss_json_int(json, "sliding_window", 4096, 0, SS_CONTEXT_MAX) == 0)
+        ss_json_refuse(json, "use_sliding_window", "a sliding_window of a key or more", "0");
+    if (is_used)
+        arch->window = ss_read_window(json, 4096);
+    else
+        ss_json_number(json, "sliding_window", 0.0, 0.0, SS_CONTEXT_MAX);
 }
 
 static void apply_window(ss_arch *arch, ss_json *json) {
@@ -30,15 +36,31 @@ void ss_qwen3_read(ss_arch *arch, ss_json *json) {
     apply_window(arch, json);
 }
 
+/* Reads which layers have one feed-forward for all tokens: those of a list, and all but every
+ * `decoder_sparse_step`-th. Returns true if there are any. */
+static bool read_dense_layers(ss_arch *arch, ss_json *json) {
+    const cJSON *list = ss_json_item(json, "mlp_only_layers"), *item;
+    int step = ss_json_int(json, "decoder_sparse_step", 1, 1, SS_LAYERS_MAX);
+    int layers = arch->blocks ? arch->blocks : arch->L;
+    bool has_dense = false;
+    if (list && !cJSON_IsArray(list)) ss_json_fail(json, "mlp_only_layers", "a list of layers");
+    for (int l = 0; l < layers; l++) {
+        arch->dense[l] = (l + 1) % step != 0;
+        cJSON_ArrayForEach(item, list) arch->dense[l] |=
+            cJSON_IsNumber(item) && item->valueint == l;
+        has_dense |= arch->dense[l];
+    }
+    return has_dense;
+}
+
 void ss_read_qwen_experts(ss_arch *arch, ss_json *json, int default_F, int default_E,
                           int default_top_k) {
+    int F = arch->F;
     arch->F = ss_json_int(json, "moe_intermediate_size", default_F, 1, SS_FFN_MAX);
     ss_read_experts(arch, json, "num_experts", default_E, default_top_k);
+    ss_refuse_alias(json, "num_local_experts", "num_experts", arch->E);
     arch->router_shares = !ss_json_bool(json, "norm_topk_prob", false);
-    if (ss_json_int(json, "decoder_sparse_step", 1, 1, SS_LAYERS_MAX) != 1)
-        ss_json_refuse(json, "decoder_sparse_step", "1", "more");
-    if (cJSON_GetArraySize(ss_json_item(json, "mlp_only_layers")) > 0)
-        ss_json_refuse(json, "mlp_only_layers", "experts in every layer", "a list of others");
+    if (read_dense_layers(arch, json)) arch->dense_F = F;
 }
 
 void ss_qwen2_moe_read(ss_arch *arch, ss_json *json) {

@@ -86,7 +86,8 @@ void ss_olmo_read(ss_arch *arch, ss_json *json) {
 void ss_stablelm_read(ss_arch *arch, ss_json *json) {
     ss_llama_defaults defaults = {.G = 32, .context = 4096, .skips_rotary = true};
     ss_read_llama_like(arch, json, &defaults);
-    arch->K = arch->D >= arch->H ? arch->D / arch->H : 1; /* transformers reads no head_dim */
+    arch->K = arch->D >= arch->H ? arch->D / arch->H : 1;
+    ss_refuse_alias(json, "head_dim", "hidden_size / num_attention_heads", arch->K);
     arch->score_scale = (float)(1.0 / sqrt((double)arch->K));
     if (arch->D % arch->H)
         ss_json_refuse(json, "num_attention_heads", "a divisor of hidden_size", "another number");
@@ -95,12 +96,15 @@ void ss_stablelm_read(ss_arch *arch, ss_json *json) {
     ss_read_layer_norm(arch, json, "layer_norm_eps", 1e-5);
     arch->attention_bias = ss_json_bool(json, "use_qkv_bias", false);
     arch->parallel = ss_json_bool(json, "use_parallel_residual", false);
-    ss_refuse_qk_norm(json, "qk_layernorm");
+    if (ss_json_bool(json, "qk_layernorm", false)) arch->qk_norm = SS_QK_NORM_OWN_HEAD;
 }
 
 void ss_phi3_read(ss_arch *arch, ss_json *json) {
-    ss_llama_defaults defaults = {.context = 4096, .norm_eps = 1e-5, .part = 1.0};
+    ss_llama_defaults defaults = {.context = 4096, .norm_eps = 1e-5, .skips_rotary = true};
     ss_read_llama_like(arch, json, &defaults);
+    arch->rotary.only_long = true;
+    arch->rotary.original_context = 4096;
+    ss_read_partial_rotary(arch, json);
     arch->window = ss_read_window(json, 0);
     ss_window_all_layers(arch);
 }

@@ -385,6 +385,7 @@ static void put_gptneox(ss_gguf_source *source) {
     put_feed_forward(source);
     put_layer_norm(source);
     double width = put_rotary_part(source, K, "rotary_pct");
+    copy_number(source, "rope.freq_base", "rotary_emb_base", 10000.0);
     put_parallel(source, true);
     put_bool(source, "attention_bias", source->attention_bias);
     put_scaling(source, width);

@@ -111,7 +111,7 @@ def change_metrics(baseline: dict[str, Tensor], result: dict[str, Tensor], token
     kl = metrics.divergence(baseline["logits"], result["logits"])
     loss_change = metrics.loss(result["logits"], tokens) - metrics.loss(baseline["logits"], tokens)
     undefined = torch.full((1,), torch.nan, dtype=kl.dtype)
-    changes = {"kl_at": torch.cat([undefined, kl]), "kl_mean": kl.mean()[None],
+    changes = {"kl_mean": kl.mean()[None],
                "loss_change_at": torch.cat([undefined, loss_change]), "loss_change": loss_change.mean()[None],
                "hidden_change": metrics.hidden_change(baseline["hidden"], result["hidden"])}
     return {f"metric.{name}": value for name, value in changes.items()}

@@ -87,8 +87,8 @@ def trace_fields(model: transformers.PreTrainedModel, final_norm: str,
     trace = run_hf_model(model, model.get_submodule(final_norm), tokens)
     for hook in hooks:
         hook.remove()
-    if not model.can_generate():  # an encoder has no loss: each query sees the token to predict
-        del trace["loss"]
+    if not model.can_generate() or not getattr(model.config, "is_causal", True):
+        del trace["loss"]  # each query sees the token to predict
     L = model.config.get_text_config().num_hidden_layers
     if weights:
         kinds = getattr(model.config, "layer_types", None) or [""] * L
@@ -185,9 +185,10 @@ def to_old_partial_rope(config: dict[str, Any]) -> dict[str, Any]:
 
 
 def to_old_neox(config: dict[str, Any]) -> dict[str, Any]:
+    """Writes the keys of published files, and those of other families, which this family ignores."""
     rope = config.pop("rope_parameters")
-    return config | {"rotary_pct": rope["partial_rotary_factor"],
-                     "rotary_emb_base": rope["rope_theta"]}
+    return config | {"rotary_pct": rope["partial_rotary_factor"], "rotary_emb_base": rope["rope_theta"],
+                     "partial_rotary_factor": 0.5, "rope_theta": 50.0}
 
 
 def to_old_gemma(config: dict[str, Any]) -> dict[str, Any]:
@@ -235,7 +236,7 @@ def to_old_lfm2(config: dict[str, Any]) -> dict[str, Any]:
 
 
 def to_old_olmo(config: dict[str, Any]) -> dict[str, Any]:
-    """Writes flat keys: layers with a window then get the base of the other layers and no scaling."""
+    """Writes flat keys: layers with a window then get the default base, 500000, and no scaling."""
     del config["layer_types"]
     full_rope = config.pop("rope_parameters")["full_attention"]
     return config | {"rope_theta": full_rope.pop("rope_theta"), "rope_scaling": full_rope}
@@ -295,9 +296,8 @@ MIMO_SIZES = SIZES | dict(
     moe_intermediate_size=12, num_experts_per_tok=2)
 
 HALF_ROTARY = default_rope(100.0, partial_rotary_factor=0.5)
-# Both bases are 500000, because transformers 5 reads flat keys with this base for layers with a window.
 OLMO_ROPE = {
-    "full_attention": {"rope_type": "yarn", "rope_theta": 500000.0, "factor": 4.0,
+    "full_attention": {"rope_type": "yarn", "rope_theta": 100.0, "factor": 4.0,
                        "original_max_position_embeddings": 64},
     "sliding_attention": default_rope(500000.0),
 }
@@ -448,6 +448,12 @@ CASES: dict[str, Case] = {
                      norm_topk_prob=True, use_sliding_window=True, sliding_window=6),
         "3 of 5 experts whose weights sum to 1; every layer has a window of 6 keys.",
         dtype=torch.bfloat16, edit=to_old_rope),
+    "hf-qwen3_moe-dense": Case(
+        transformers.Qwen3MoeForCausalLM,
+        SIZES | dict(num_hidden_layers=4, head_dim=12, num_experts=5, num_experts_per_tok=3, moe_intermediate_size=20,
+                     decoder_sparse_step=2, mlp_only_layers=[3]),
+        "Experts in the second of four layers alone, a feed-forward of another width in the others.",
+        dtype=torch.bfloat16),
     "hf-seed_oss": Case(
         transformers.SeedOssForCausalLM, SIZES | dict(head_dim=12, mlp_bias=True, rope_parameters=default_rope(100.0)),
         "q, k and v have biases, o has none, the feed-forward has them; H*K != D.",
@@ -468,6 +474,9 @@ CASES: dict[str, Case] = {
     "hf-stablelm-parallel": Case(
         transformers.StableLmForCausalLM, SIZES | dict(use_parallel_residual=True, rope_parameters=HALF_ROTARY),
         "Attention and feed-forward side by side read one norm.", dtype=torch.float16),
+    "hf-stablelm-norms": Case(
+        transformers.StableLmForCausalLM, SIZES | dict(qk_layernorm=True, rope_parameters=HALF_ROTARY),
+        "Each head of queries and keys is normed with gains of its own.", dtype=torch.float16),
     "hf-starcoder2": Case(
         transformers.Starcoder2ForCausalLM, SIZES | dict(sliding_window=6, rope_parameters=default_rope(100.0)),
         "LayerNorm, a feed-forward without gate, biases; a window of 6 keys; tied.",
@@ -476,10 +485,21 @@ CASES: dict[str, Case] = {
         transformers.PhiForCausalLM, SIZES | dict(rope_parameters=HALF_ROTARY),
         "Attention and feed-forward side by side read one norm; half of each head is rotated; biases, also "
         "of the head.", final_norm="model.final_layernorm", dtype=torch.float16, edit=to_old_partial_rope),
+    "hf-phi-norms": Case(
+        transformers.PhiForCausalLM, SIZES | dict(qk_layernorm=True, rope_parameters=HALF_ROTARY),
+        "A LayerNorm of queries and one of keys, head by head.", final_norm="model.final_layernorm",
+        dtype=torch.float16),
     "hf-phi3": Case(
         transformers.Phi3ForCausalLM, SIZES | dict(sliding_window=6, rope_parameters=HALF_ROTARY),
         "q, k and v in one matrix, gate and up in another; half of each head is rotated; a window "
         "of 6 keys.", dtype=torch.bfloat16, edit=to_old_partial_rope),
+    "hf-phi3-long": Case(
+        transformers.Phi3ForCausalLM,
+        SIZES | dict(max_position_embeddings=96, original_max_position_embeddings=24, rope_parameters={
+            "rope_type": "longrope", "rope_theta": 100.0, "short_factor": [1.1, 1.6, 2.3, 4.0],
+            "long_factor": [2.0, 3.0, 5.0, 9.0]}),
+        "longrope: a factor for each rotary pair, and one of rotated vectors.", dtype=torch.bfloat16,
+        edit=to_old_rope),
     "hf-olmo": Case(
         transformers.OlmoForCausalLM, SIZES | dict(rope_parameters=default_rope(100.0)),
         "LayerNorm without gain and bias.", dtype=torch.bfloat16, edit=to_old_rope),
@@ -508,7 +528,7 @@ CASES: dict[str, Case] = {
         transformers.Olmo3ForCausalLM,
         OLMO3_SIZES | dict(
             num_hidden_layers=2, layer_types=["full_attention", "sliding_attention"], attention_bias=True,
-            rope_parameters={"full_attention": OLMO_ROPE["full_attention"] | {"rope_theta": 100.0},
+            rope_parameters={"full_attention": OLMO_ROPE["full_attention"],
                              "sliding_attention": default_rope(50.0)}),
         "The keys of transformers 5; attention biases.", dtype=torch.bfloat16),
     "hf-olmoe": Case(
@@ -517,6 +537,10 @@ CASES: dict[str, Case] = {
                      rope_parameters=default_rope(100.0)),
         "Queries and keys of all heads are normed as one; 3 of 5 experts whose weights sum to less "
         "than 1; attention biases.", dtype=torch.bfloat16, edit=to_old_rope),
+    "hf-olmoe-clip": Case(
+        transformers.OlmoeForCausalLM,
+        SIZES | dict(intermediate_size=24, num_experts=5, num_experts_per_tok=3, clip_qkv=0.7),
+        "Queries, keys and values that reach their limit, queries and keys after their norm.", dtype=torch.bfloat16),
     "hf-granitemoe": Case(
         transformers.GraniteMoeForCausalLM,
         SIZES | GRANITE_FACTORS | dict(intermediate_size=24, num_local_experts=5, num_experts_per_tok=2,
@@ -568,6 +592,10 @@ CASES: dict[str, Case] = {
         SIZES | dict(head_dim=8, intermediate_size=24, num_experts=5, moe_topk=2, rope_parameters=HUNYUAN_ROPE),
         "2 of 5 experts whose weights sum to 1, and an expert for all tokens as it is.",
         dtype=torch.bfloat16),
+    "hf-gemma": Case(
+        transformers.GemmaForCausalLM, SIZES | dict(head_dim=10, rope_parameters=default_rope(100.0)),
+        "Norms of 1 + w, scaled token vectors; the activation that old files call gelu; tied.",
+        dtype=torch.bfloat16, center=0.0, edit=lambda config: to_old_rope(config) | {"hidden_act": "gelu"}),
     "hf-gemma3": Case(
         transformers.Gemma3ForCausalLM, GEMMA_SIZES | dict(sliding_window_pattern=2, rope_parameters=GEMMA_ROPE),
         "Every second layer sees all, at a base and a scaling of its own; the keys of published "
@@ -705,18 +733,25 @@ CASES: dict[str, Case] = {
     "hf-deepseek_v2-greedy": Case(
         transformers.DeepseekV2ForCausalLM,
         LATENT_SIZES | dict(q_lora_rank=14, n_shared_experts=1, num_experts_per_tok=2, v_head_dim=19,
-                            attention_bias=True, first_k_dense_replace=0, num_hidden_layers=2),
-        "Compressed queries, biases, values wider than keys; 2 of 8 experts in every layer.",
+                            rms_norm_eps=0.05, attention_bias=True, first_k_dense_replace=0, num_hidden_layers=2),
+        "Compressed queries, biases, values wider than keys; 2 of 8 experts in every layer; an eps that norms of "
+        "compressed vectors do not have.",
         dtype=torch.bfloat16),
     "hf-deepseek_v3": Case(
         transformers.DeepseekV3ForCausalLM,
         LATENT_SIZES | dict(
-            v_head_dim=14, max_position_embeddings=64, q_lora_rank=14, n_group=4, topk_group=2,
+            v_head_dim=14, max_position_embeddings=64, q_lora_rank=14, n_group=4, topk_group=2, rms_norm_eps=0.05,
             num_experts_per_tok=3, rope_parameters={
                 "rope_type": "yarn", "rope_theta": 100.0, "factor": 4.0, "mscale": 1.2, "mscale_all_dim": 0.7,
                 "original_max_position_embeddings": 16}),
-        "Experts chosen by sigmoids and a bias; values as wide as keys; YaRN with both of its sizes.",
+        "Experts chosen by sigmoids and a bias; values as wide as keys; YaRN with both of its sizes; an eps that norms "
+        "of compressed vectors do not have.",
         dtype=torch.bfloat16, edit=to_old_rope),
+    "hf-deepseek_v3-halves": Case(
+        transformers.DeepseekV3ForCausalLM,
+        LATENT_SIZES | dict(num_hidden_layers=2, q_lora_rank=14, n_group=4, topk_group=2, num_experts_per_tok=3,
+                            rope_interleave=False, rope_parameters=default_rope(100.0)),
+        "rope_interleave is false: a rotary pair is not two neighbors.", dtype=torch.bfloat16),
     "hf-dots1": Case(
         transformers.Dots1ForCausalLM,
         SIZES | dict(head_dim=10, num_hidden_layers=3, first_k_dense_replace=1, n_routed_experts=6,
@@ -764,11 +799,26 @@ CASES: dict[str, Case] = {
                      router_jitter_noise=0.2, sliding_window=6, rope_parameters=default_rope(100.0)),
         "LayerNorm; 2 of 5 experts, each weighed among those near it; biases, also of the head; a window of 6 keys.",
         dtype=torch.bfloat16, edit=to_old_rope),
+    "hf-phimoe-long": Case(
+        transformers.PhimoeForCausalLM,
+        SIZES | dict(intermediate_size=24, num_local_experts=5, rope_parameters={
+            "rope_type": "longrope", "rope_theta": 100.0, "original_max_position_embeddings": 24,
+            "short_factor": [1.1, 1.6, 2.3, 4.0], "long_factor": [2.0, 3.0, 5.0, 9.0], "short_mscale": 1.2,
+            "long_mscale": 1.3}),
+        "longrope whose factor of rotated vectors is short_mscale.", dtype=torch.bfloat16, edit=to_old_rope),
+    "hf-llama-bidirectional": Case(
+        transformers.LlamaForCausalLM, SIZES, "is_causal is false: every query sees every key.", dtype=torch.bfloat16,
+        edit=lambda config: config | {"is_causal": False}),
     "hf-llama-linear": Case(
         transformers.LlamaForCausalLM,
         SIZES | dict(tie_word_embeddings=True,
                      rope_parameters={"rope_theta": 100.0, "rope_type": "linear", "factor": 2.5}),
         "rope_scaling of the oldest form: linear.", dtype=torch.float16, edit=to_old_linear_rope),
+    "hf-llama-dynamic": Case(
+        transformers.LlamaForCausalLM,
+        SIZES | dict(tie_word_embeddings=True,
+                     rope_parameters={"rope_theta": 100.0, "rope_type": "dynamic", "factor": 4.0}),
+        "rope_scaling dynamic, which changes nothing up to the model's context.", dtype=torch.float16),
     "hf-llama-yarn": Case(
         transformers.LlamaForCausalLM,
         SIZES | dict(tie_word_embeddings=True, rope_parameters={

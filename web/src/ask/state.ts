@@ -3,7 +3,6 @@
  * the table, so that every state is a link. A hash is untrusted: a key with an unreadable value is reported and keeps
  * its default, and nothing throws.
  */
-import { translate } from './former';
 import { isOnDisk } from './ids';
 import { MAX_SUBJECTS, parseSubject, printSubject, splitSubjects } from './subject';
 
@@ -221,8 +220,7 @@ export function parseHash(hash: string, source = 'The link'): ParsedState {
     return { state: defaults, problems: [`${source} is too long for this page.`] };
   const state: Record<string, unknown> = { ...defaults };
   const problems: string[] = [];
-  for (const pair of new URLSearchParams(hash.replace(/^#/, ''))) {
-    const [name, value] = translate(...pair);
+  for (const [name, value] of new URLSearchParams(hash.replace(/^#/, ''))) {
     if (!Object.hasOwn(table, name)) {
       problems.push(`${source} names “${shorten(name)}”, which this page does not know.`);
       continue;

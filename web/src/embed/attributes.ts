@@ -1,5 +1,4 @@
 /** Attributes of <sink-scope>: the keys of the page's state in lower case, with values as in a link. */
-import { FORMER_KEYS } from '../ask/former';
 import { idOfAddress } from '../ask/recordings';
 import {
   defaults,
@@ -14,15 +13,6 @@ import {
 type Name = keyof State;
 
 const NAMES = new Map((Object.keys(table) as Name[]).map((name) => [name.toLowerCase(), name]));
-
-/**
- * The link's key for each attribute. Former names come first, so that of two attributes the one with the present name
- * wins.
- */
-const KEYS = new Map<string, string>([
-  ...Object.keys(FORMER_KEYS).map((name) => [name.toLowerCase(), name] as const),
-  ...NAMES,
-]);
 
 export const attributeNames: readonly string[] = [...NAMES.keys()];
 export const propertyNames: readonly Name[] = [...NAMES.values()];
@@ -56,7 +46,7 @@ export function stateOf(element: Element): ParsedState {
   const params = new URLSearchParams();
   const recording = recordingOf(element);
   if (recording) params.append('shown', recording);
-  for (const [attribute, name] of KEYS) {
+  for (const [attribute, name] of NAMES) {
     const value = element.getAttribute(attribute);
     if (value !== null && !(recording && name === 'shown')) params.append(name, value);
   }

@@ -1,7 +1,7 @@
 /** Writes a lab's model as files for other programs, and its log as CSV or JSON. */
 import { strToU8, zipSync } from 'fflate';
-import { labFolder, sha256, type DiskFile, type LabRecipe, type LogEntry } from 'sinkscope';
-import { formatCsv, type Facts } from '../save/numbers';
+import { csvOf, labFolder, sha256, type DiskFile, type LabRecipe, type LogEntry } from 'sinkscope';
+import type { Facts } from '../save/numbers';
 import type { Settings } from './settings';
 import type { Setup } from './setup';
 
@@ -63,7 +63,7 @@ export function logCsv(
   columns: readonly string[],
   { version, link }: Origin,
 ) {
-  return formatCsv(
+  return csvOf(
     [
       ['measured_by', `Sinkscope ${version}`],
       ['link', link],

@@ -1,7 +1,7 @@
 /** The controls that rooms share. Each function returns a template, which changes the state through `set`. */
 import { html, nothing, type TemplateResult } from 'lit';
 import { live } from 'lit/directives/live.js';
-import { splitText, type Splitting } from 'sinkscope';
+import { splitText, tokenNotes, type Splitting } from 'sinkscope';
 import { framesOf, type Context, type Scope, type SubjectEntry } from './context';
 import {
   isBidirectional,
@@ -397,6 +397,12 @@ function advancedFields(context: Context, frames: readonly Frame[]): TemplateRes
   </div>`;
 }
 
+/** Returns a line for each note on how the models' tokenizers read the text. */
+export function tokenNoteLines(frames: readonly Frame[]): TemplateResult[] {
+  const notes = new Set(frames.flatMap(({ tokens }) => tokenNotes(tokens)));
+  return [...notes].map((note) => html`<p class="hint" data-token-note>${note}</p>`);
+}
+
 /**
  * Returns the bar with the subjects, the text, its tokens, and a panel of all settings.
  * @param more further content of the panel
@@ -433,6 +439,7 @@ export function askBar(
           </details>`
         : nothing
     }
+    ${tokenNoteLines(frames)}
     <details class="settings">
       <summary>More</summary>
       <div class="question-controls">${areRecordings(frames) ? nothing : settings} ${more}</div>
@@ -566,7 +573,7 @@ export function generateControls(
   const toggleGenerating = () => {
     if (isRunning) return queue.stopGenerating();
     const subjects = causalFrames.map(({ subject }) => subject);
-    void queue.generate(subjects, { count: 16, temperature, topK, seed });
+    queue.generate(subjects, { count: 16, temperature, topK, seed }).catch(context.fail);
   };
   return html`<details class="more generate">
     <summary>Generate text</summary>

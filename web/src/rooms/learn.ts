@@ -1,6 +1,5 @@
 /** The room Learn: a list of the lessons, each with a page of its own, marked if read. */
 import { html, nothing, render } from 'lit';
-import { pageAt } from '../base';
 import { lessonLink, readLessons } from '../page/lessons';
 import type { Context, Scope } from '../page/context';
 import './learn.css';
@@ -40,7 +39,6 @@ export function build(root: HTMLElement, _context: Context, scope: Scope): void 
               : nothing
           }
           <a href=${lessonLink('glossary')}>Glossary</a>
-          ${PLATES ? html`<a href=${pageAt('plates/index.html')}>Plates to print</a>` : nothing}
         </p>`,
       root,
     );

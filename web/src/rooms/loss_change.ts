@@ -25,11 +25,9 @@ export const canMeasureLossChange = (frame: Frame | undefined): frame is Frame =
  * the frame shows, generated tokens included.
  */
 export function lossStudies(
-  { subject, question: typedQuestion, generated, tokens }: Frame,
+  { subject, question }: Frame,
   edits: readonly SubjectEdit[],
 ): readonly [Study, Study] {
-  const ids = tokens.map(({ id }) => id);
-  const question = generated ? { ...typedQuestion, ids } : typedQuestion;
   const parsedSubject = parseSubject(subject)!;
   const editedSubject = printSubject({
     ...parsedSubject,

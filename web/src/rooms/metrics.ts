@@ -1,5 +1,5 @@
 /** The metrics of the comparison's table. Each is a column of the table and of its files. */
-import type { Describe, Metric } from 'sinkscope';
+import { csvOf, type Describe, type Metric } from 'sinkscope';
 import {
   alphaOfKey,
   firstKey,
@@ -12,7 +12,7 @@ import {
   type Frame,
   type Head,
 } from '../frame';
-import { formatCsv, factsOf, csvNotes, nullForNaN, type Facts } from '../save/numbers';
+import { factsOf, csvNotes, nullForNaN, type Facts } from '../save/numbers';
 import { CLASS_WORDS, firstTokenSubscript, verdictOf } from '../words';
 import type { Reported } from '../ask/zoo';
 
@@ -344,7 +344,7 @@ export function tableCsv(
     'key',
     'prompts',
   ];
-  return formatCsv(notesOf(frames, facts), header, records);
+  return csvOf(notesOf(frames, facts), header, records);
 }
 
 export function promptsCsv(frames: readonly Frame[], facts: Facts): string {
@@ -357,7 +357,7 @@ export function promptsCsv(frames: readonly Frame[], facts: Facts): string {
       ...names.map((name) => perPrompt[name]?.[i] ?? NaN),
     ]),
   );
-  return formatCsv(notesOf(frames, facts), ['subject', 'class', 'prompt', ...names], records);
+  return csvOf(notesOf(frames, facts), ['subject', 'class', 'prompt', ...names], records);
 }
 
 /** What a paper reports of its own model, which this page did not measure. */

@@ -11,6 +11,7 @@ import {
   segmentedControl,
   startTokenButton,
   textField,
+  tokenNoteLines,
   troubleNotes,
 } from '../page/controls';
 import {
@@ -369,7 +370,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
                   </div>`
           }
         </div>
-        ${isRecorded ? nothing : inputNote(frames[0])}
+        ${isRecorded ? nothing : inputNote(frames[0])} ${tokenNoteLines(frames)}
         <p class="lead" data-finding role="status">${leadSentence(frames, claims)}</p>
         ${troubleNotes(entries, context)}`,
       headingPlace,

@@ -1,33 +1,38 @@
-/** Generates text: adds tokens to the runs of the shown causal models, one at a time. */
-import { signal } from '@preact/signals-core';
-import { InputError, errorSentence } from '../ask/errors';
+/** Generates text: adds tokens to the run of a shown causal model, one at a time. */
+import { InputError } from '../ask/errors';
 import { editsOf, parseSubject } from '../ask/subject';
 import { isBidirectional, type Frame } from '../frame';
-import type { Entry } from './request';
-import { idsOf, isOpen, EXTRA_TOKENS, type CachedRun, type CachedRuns, type OpenRun } from './runs';
+import type { OpenModel } from './opened';
+import { canUpdate, idsOf, hasTokens, EXTRA_TOKENS, type CachedRun, type CachedRuns } from './runs';
 
-interface Sampling {
+export interface Sampling {
   readonly count: number;
   readonly temperature: number;
   readonly topK: number;
   readonly seed: number;
 }
 
-interface Answers {
-  readonly entry: (subject: string) => Entry | undefined;
-  readonly set: (subject: string, change: Entry) => void;
-  readonly complete: (frame: Frame, cachedRun: OpenRun) => Promise<Frame>;
+/** A task of the queue; `resolve` or `reject` ends the wait of the caller. */
+export interface Generation {
+  readonly subjects: readonly string[];
+  readonly sampling: Sampling;
+  readonly resolve: () => void;
+  readonly reject: (error: unknown) => void;
 }
+
+export const canGenerate = (frame: Frame): boolean => !isBidirectional(frame) && !frame.recording;
 
 /** Returns the frame with one more token and without numbers, which are then read from the run. */
 function withToken(frame: Frame, id: number, text: string): Frame {
   const tokens = [...frame.tokens, { id, text, start: 0, end: 0, special: false }];
   const { head: _, ...rest } = frame;
+  const ids = idsOf(tokens);
   return {
     ...rest,
     tokens,
     T: tokens.length,
-    ids: [idsOf(tokens)],
+    ids: [ids],
+    question: { ...frame.question, ids },
     generated: frame.generated + 1,
     sequences: 1,
     tensors: {},
@@ -37,99 +42,56 @@ function withToken(frame: Frame, id: number, text: string): Frame {
   };
 }
 
-export class Generation {
-  readonly #runs: CachedRuns;
-  readonly #answers: Answers;
-  readonly #job = signal<AbortController | undefined>(undefined);
+interface GenerateOptions extends Sampling {
+  readonly fields: readonly string[];
+  readonly signal: AbortSignal;
+}
 
-  constructor(runs: CachedRuns, answers: Answers) {
-    this.#runs = runs;
-    this.#answers = answers;
+/** Adds at most `count` tokens to the text of a frame, and yields a frame without numbers after each. */
+export async function* generateFrames(
+  answer: { readonly frame: Frame; readonly openModel: OpenModel },
+  runs: CachedRuns,
+  options: GenerateOptions,
+): AsyncGenerator<{ readonly frame: Frame; readonly cachedRun: CachedRun }> {
+  const { openModel } = answer;
+  let { frame } = answer;
+  const limit = Math.min(options.count, openModel.model.architecture.context - frame.T);
+  if (limit < 1) throw new InputError(`${frame.title} has no room for more tokens.`);
+  const cachedRun = await reserveRun(frame, openModel, limit, runs, options);
+  for await (const { token } of cachedRun.run.generate({ ...options, count: limit })) {
+    frame = withToken(frame, token, openModel.tokenizer.piece(token));
+    yield { frame, cachedRun };
   }
+}
 
-  /** Whether text is being generated. An effect that reads this runs again when generation begins or ends. */
-  get isRunning(): boolean {
-    return this.#job.value !== undefined;
-  }
-
-  get isRunningUntracked(): boolean {
-    return this.#job.peek() !== undefined;
-  }
-
-  stop(): void {
-    this.#job.peek()?.abort();
-    this.#job.value = undefined;
-  }
-
-  /** Adds at most `count` tokens to each subject, and publishes a frame after each token. */
-  async generate(subjects: readonly string[], options: Sampling): Promise<void> {
-    const job = new AbortController();
-    this.#job.value = job;
-    try {
-      for (const subject of subjects) await this.#extend(subject, options, job.signal);
-    } finally {
-      if (this.#job.peek() === job) this.#job.value = undefined;
-    }
-  }
-
-  async #extend(
-    subject: string,
-    { count, ...options }: Sampling,
-    signal: AbortSignal,
-  ): Promise<void> {
-    const cachedRun = this.#runs.get(subject);
-    const frame = this.#answers.entry(subject)?.frame;
-    if (!cachedRun || !frame || isBidirectional(frame) || signal.aborted) return;
-    const { model, tokenizer } = cachedRun.openModel;
-    const limit = Math.min(count, model.architecture.context - frame.T);
-    try {
-      if (limit < 1) throw new InputError(`${frame.title} has no room for more tokens.`);
-      const openRun = await this.#reserveRun(frame, cachedRun, limit, signal);
-      if (!openRun) return;
-      for await (const { token } of openRun.run.generate({ ...options, count: limit, signal })) {
-        const { frame: lastFrame } = this.#answers.entry(subject)!;
-        if (!lastFrame || signal.aborted) return;
-        const nextFrame = withToken(lastFrame, token, tokenizer.piece(token));
-        const fullFrame = await this.#answers.complete(nextFrame, openRun);
-        if (signal.aborted) return;
-        this.#answers.set(subject, { frame: fullFrame });
-      }
-    } catch (error) {
-      if (!signal.aborted) this.#answers.set(subject, { error: errorSentence(error) });
-    }
-  }
-
-  /**
-   * Returns the frame's run with memory for `more` tokens; undefined if another question was answered meanwhile. If the
-   * run's memory is too small, runs the text again, which gives the same bits.
-   */
-  async #reserveRun(
-    { subject, tokens, T }: Frame,
-    cachedRun: CachedRun,
-    extraTokens: number,
-    signal: AbortSignal,
-  ): Promise<OpenRun | undefined> {
+/**
+ * Returns a run of the frame's text with memory for more tokens. If the subject's run has too little, runs the text
+ * again, which gives the same bits.
+ */
+async function reserveRun(
+  { subject, tokens, T }: Frame,
+  openModel: OpenModel,
+  extraTokens: number,
+  runs: CachedRuns,
+  { fields, signal }: Pick<GenerateOptions, 'fields' | 'signal'>,
+): Promise<CachedRun> {
+  const ids = idsOf(tokens);
+  const lastRun = runs.take(subject, (run) => canUpdate(run, openModel, T + extraTokens, fields));
+  if (lastRun) {
+    runs.set(subject, lastRun);
     // If the reader stopped while a token was sampled, the run has a token that no frame has.
-    if (isOpen(cachedRun) && T + extraTokens <= cachedRun.capacity) {
-      if (cachedRun.run.tokens.length > T) await cachedRun.run.update(idsOf(tokens), { signal });
-      return cachedRun;
-    }
-    this.#runs.take(subject, () => false);
-    const { model } = cachedRun.openModel;
-    const capacity = Math.min(model.architecture.context, T + Math.max(extraTokens, EXTRA_TOKENS));
-    const run = await model.run(idsOf(tokens), {
-      edits: editsOf(parseSubject(subject)!, model.describe),
-      fields: [...cachedRun.fields],
-      capacity,
-      signal,
-    });
-    const currentRun = this.#runs.get(subject);
-    if (currentRun?.key !== cachedRun.key || currentRun.run) {
-      void run.close().catch(() => {});
-      return undefined;
-    }
-    const openRun = { ...cachedRun, run, capacity };
-    this.#runs.set(subject, openRun);
-    return openRun;
+    if (!hasTokens(lastRun.run, ids)) await lastRun.run.update(ids, { signal });
+    return lastRun;
   }
+  const { model } = openModel;
+  const capacity = Math.min(model.architecture.context, T + Math.max(extraTokens, EXTRA_TOKENS));
+  const run = await model.run(ids, {
+    edits: editsOf(parseSubject(subject)!, model.describe),
+    fields,
+    capacity,
+    signal,
+  });
+  const cachedRun = { run, capacity, openModel, fields: new Set(fields) };
+  runs.set(subject, cachedRun);
+  return cachedRun;
 }

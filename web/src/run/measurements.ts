@@ -5,7 +5,6 @@
 import {
   headEffects,
   spread,
-  uniformAlphas,
   type Architecture,
   type Edit,
   type Replica,
@@ -123,69 +122,6 @@ const reach: Measurement = {
   },
 };
 
-/** In tokens. The first measured beginning of a prompt has this length; each further one is sqrt(2) times as long. */
-const MIN_LENGTH = 16;
-
-export function lengthsUpTo(T: number): number[] {
-  const shorterLengths: number[] = [];
-  for (let n = MIN_LENGTH; n < T; n *= Math.SQRT2) shorterLengths.push(Math.round(n));
-  return [...shorterLengths, T];
-}
-
-/**
- * Measures alpha_1 of every head for beginnings of a prompt, in a single run that grows, and Sink_1 of each beginning:
- * the share of heads above eps is taken of each prompt, since that of a mean over prompts would be another number.
- */
-const lengths: Measurement = {
-  names: ['alpha_by_length', 'sink_by_length', 'uniform_by_length', 'lengths'],
-  progressUnit: 'lengths',
-  fits: (model) => !isBidirectional(model),
-  measure: async ({ openModel: { model }, ids, edits, eps, signal, onProgress }) => {
-    const T = ids[0]!.length;
-    const measuredLengths = lengthsUpTo(T);
-    const shape = [measuredLengths.length];
-    let count = 0;
-    const measureText = async (replica: Replica, promptIds: readonly number[]) => {
-      const fields = ['att'];
-      const beginning = promptIds.slice(0, measuredLengths[0]);
-      const run = await replica.run(beginning, { edits, signal, fields, capacity: T });
-      try {
-        const alphas: number[] = [];
-        const sinks: number[] = [];
-        for (const n of measuredLengths) {
-          if (n > beginning.length) await run.update(promptIds.slice(0, n), { signal });
-          const reads = [{ metric: 'alpha' }, { metric: 'sink_ratio', eps }];
-          const [alpha, sinkRatio] = (await run.read(reads)) as [Tensor, Tensor];
-          for (let start = 0; start < alpha.data.length; start += n)
-            alphas.push(alpha.data[start]!);
-          sinks.push(sinkRatio.data[0]!);
-          onProgress(++count, ids.length * measuredLengths.length);
-        }
-        const headCount = alphas.length / measuredLengths.length;
-        return {
-          alpha_by_length: { shape: [...shape, headCount], data: Float32Array.from(alphas) },
-          sink_by_length: { shape, data: Float32Array.from(sinks) },
-        };
-      } finally {
-        await run.close();
-      }
-    };
-    const results: Awaited<ReturnType<typeof measureText>>[] = [];
-    for await (const result of spread(model, ids, measureText, { signal })) results.push(result);
-    const averages = average({
-      alpha_by_length: results.map(({ alpha_by_length }) => alpha_by_length),
-      sink_by_length: results.map(({ sink_by_length }) => sink_by_length),
-    });
-    const uniform = measuredLengths.map((n) => uniformAlphas(n, model.architecture)[0]!);
-    const tensors = {
-      ...averages.tensors,
-      uniform_by_length: { shape, data: Float32Array.from(uniform) },
-      lengths: { shape, data: Float32Array.from(measuredLengths) },
-    };
-    return { ...averages, tensors };
-  },
-};
-
 function average(results: Readonly<Record<string, readonly Tensor[]>>): MeasuredTensors {
   const applyOverTexts =
     (statistic: (values: readonly number[]) => number) => (all: readonly Tensor[]) =>
@@ -204,7 +140,7 @@ function average(results: Readonly<Record<string, readonly Tensor[]>>): Measured
   };
 }
 
-export const measurements: readonly Measurement[] = [effects, reach, lengths];
+export const measurements: readonly Measurement[] = [effects, reach];
 
 export function isMeasurement(name: string): boolean {
   return measurements.some(({ names }) => names.includes(name));

@@ -18,6 +18,7 @@ import { InputError, isTimeout } from '../ask/errors';
 import { nearestStep, splitStep, stepWords } from '../ask/steps';
 import { loadingProgress, type Choice, type OpenModel, type Watch } from './opened';
 import { Recordings } from './recordings';
+import { Shelf } from './shelf';
 import type { Timelines } from '../timeline/timelines';
 import { readWithRetry, fetchText, zooAddress, type Card, type Zoo } from '../ask/zoo';
 
@@ -36,25 +37,19 @@ interface Recipe {
 }
 
 interface OpenOptions {
-  readonly signal: AbortSignal;
+  /** `signal` stops the opening. */
   readonly watch: Watch;
   readonly isPreview?: boolean;
 }
 
 type UnnamedModel = Omit<OpenModel, 'id'>;
 
-interface Opening {
-  readonly job: AbortController;
-  readonly model: Promise<OpenModel>;
-  isDone: boolean;
-}
-
 export class Models {
   readonly #engine: Engine;
   /** The engine's tables without their texts. */
   readonly describe: Describe;
   readonly zoo: Zoo;
-  readonly #openings = new Map<string, Opening>();
+  readonly #shelf = new Shelf(closeModel);
   readonly #recipes = new Map<string, Recipe>();
   /** A model that the reader has opened and that no room shows yet. */
   #pinnedId: string | undefined;
@@ -123,25 +118,25 @@ export class Models {
   }
 
   isOpen(id: string): boolean {
-    return this.#openings.get(id)?.isDone ?? false;
+    return this.#shelf.isOpen(id);
   }
 
   /** Opens the quantized preview of a model that has one and is not open yet; otherwise works like `get`. */
   getPreview(id: string, watch: Watch): Promise<OpenModel> {
     const { preview } = this.zoo.cards.find((card) => card.id === id) ?? {};
     if (!preview || this.isOpen(id)) return this.get(id, watch);
-    return this.#openShared(previewId(id), async (signal) => {
-      const options = { signal, watch, isPreview: true };
+    return this.#shelf.get(previewId(id), watch, async (shared) => {
+      const options = { watch: shared, isPreview: true };
       return { ...(await this.#openOfZoo(id, options)), id };
     });
   }
 
   /** Returns the open model, or opens it; callers share one opening. */
   get(id: string, watch: Watch): Promise<OpenModel> {
-    return this.#openShared(id, async (signal) => {
+    return this.#shelf.get(id, watch, async (shared) => {
       const recipe = this.#recipes.get(id);
       const checkpoint = splitStep(id);
-      const options = { signal, watch };
+      const options = { watch: shared };
       const opening = recipe
         ? this.#openPlan(recipe, options)
         : checkpoint
@@ -157,53 +152,31 @@ export class Models {
     return baseline ? this.get(baseline, watch) : undefined;
   }
 
-  #openShared(id: string, open: (signal: AbortSignal) => Promise<OpenModel>): Promise<OpenModel> {
-    const existingOpening = this.#openings.get(id);
-    if (existingOpening) return existingOpening.model;
-    const job = new AbortController();
-    const model = open(job.signal);
-    const opening: Opening = { job, model, isDone: false };
-    this.#openings.set(id, opening);
-    model.then(
-      () => (opening.isDone = true),
-      () => this.#openings.get(id) === opening && this.#openings.delete(id),
-    );
-    return model;
-  }
-
   stop(id: string): void {
-    const opening = this.#openings.get(id);
-    if (!opening) return;
-    // Deletes a checkpoint now, so that a reader who returns to it need not wait for this opening to end.
-    if (!opening.isDone && splitStep(id)) this.#openings.delete(id);
-    opening.job.abort();
+    this.#shelf.stop(id);
   }
 
   /** Stops opening a model, unless it is open or the reader opens it in the dialog, which has a button of its own. */
   stopOpening(id: string): void {
-    if (id !== this.#pinnedId && !this.isOpen(id)) this.stop(id);
+    if (id !== this.#pinnedId) this.stop(id);
   }
 
   /** Closes models with plans and checkpoints that are no longer shown, or stops opening them. */
   async release(shownIds: ReadonlySet<string>): Promise<void> {
-    await this.recordings.release(shownIds);
     const pinnedId = this.#pinnedId;
     if (pinnedId !== undefined && shownIds.has(pinnedId) && this.isOpen(pinnedId))
       this.unpin(pinnedId);
     const neededIds = new Set(pinnedId === undefined ? shownIds : [...shownIds, pinnedId]);
     const isClosable = (id: string) =>
       splitStep(id) !== undefined || id.endsWith(previewId('')) || this.#recipes.has(id);
-    const hiddenOpenings = [...this.#openings].filter(
-      ([id]) => !neededIds.has(id) && isClosable(id),
-    );
-    // Empties the map first: no caller may get a model that is about to close.
-    for (const [id, { job }] of hiddenOpenings) {
-      this.#openings.delete(id);
-      job.abort();
-    }
+    // Decides about all before it waits: what is requested meanwhile stays.
+    const closing = [
+      this.recordings.release(shownIds),
+      this.#shelf.keepOnly((id) => neededIds.has(id) || !isClosable(id)),
+    ];
     for (const [id, { isTemporary }] of this.#recipes)
       if (isTemporary && !neededIds.has(id)) this.#recipes.delete(id);
-    for (const [, { model }] of hiddenOpenings) await model.then(closeModel).catch(() => {});
+    await Promise.all(closing);
     const idsWithSteps = new Set([...neededIds].flatMap((id) => splitStep(id)?.id ?? []));
     await (await this.#timelines)?.keepOnly(idsWithSteps);
   }
@@ -214,8 +187,9 @@ export class Models {
    */
   async #openPlan(
     { plan, token, title, source }: Recipe,
-    { signal, watch }: OpenOptions,
+    { watch }: OpenOptions,
   ): Promise<UnnamedModel> {
+    const { signal } = watch;
     const options = { token, cache: true };
     try {
       const model = await this.#engine.open(modelFiles(plan, options), {
@@ -265,11 +239,16 @@ export class Models {
           weights: zooAddress(`${id}/model.safetensors`),
         }
       : await (isPreview ? this.zoo.preview(id) : this.zoo.exact(id));
-    const [tokenizer, model] = await Promise.all([
-      tokenizerLoading,
-      // A stopped run does not stop the download: the next run needs the model too.
-      this.#engine.open(files, { onProgress: loadingProgress(watch, title) }),
-    ]);
+    // A stopped run does not stop the download: the next run needs the model too.
+    const opening = this.#engine.open(files, {
+      onProgress: loadingProgress(watch, title),
+    });
+    const [tokenizer, model] = await Promise.all([tokenizerLoading, opening]).catch(
+      async (error: unknown) => {
+        await opening.then((opened) => opened.close()).catch(() => {});
+        throw error;
+      },
+    );
     const weightFacts =
       isPreview && preview
         ? { isPreview, sha256: preview.sha256, bits: (8 * preview.bytes) / parameters }
@@ -281,7 +260,8 @@ export class Models {
     { id, step }: { readonly id: string; readonly step: number },
     options: OpenOptions,
   ): Promise<UnnamedModel> {
-    const { signal, watch } = options;
+    const { watch } = options;
+    const { signal } = watch;
     const card = this.#card(id);
     if (!card.timeline) throw new InputError(`“${id}” has no stored checkpoints.`);
     const timelines = await this.timelines();
@@ -296,11 +276,6 @@ export class Models {
       this.#tokenizerOf(id),
     ]);
     const model = await this.#engine.open(files, { signal });
-    if (signal.aborted) {
-      // No caller has got this model.
-      await model.close();
-      throw signal.reason;
-    }
     const title = `${card.title} at ${stepWords(facts.step, facts.of)}`;
     const { bits } = facts;
     return { title, source: 'zoo', step: facts, ...substitute, bits, model, tokenizer };

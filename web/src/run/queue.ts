@@ -4,34 +4,32 @@
  * closes models that no room shows. A new request waits for a quick run but stops a long one. If the engine is lost,
  * the queue runs the subject once more.
  */
-import { batch, signal, type ReadonlySignal } from '@preact/signals-core';
+import { signal, type ReadonlySignal } from '@preact/signals-core';
 import { SinkscopeError, type Progress } from 'sinkscope';
 import { InputError, errorSentence } from '../ask/errors';
 import { questionKey, type Question } from '../ask/question';
 import { isOutsideZoo } from '../ask/ids';
 import { isRecordingId } from '../ask/recordings';
-import { editsOf, modelIdOf, parseSubject, type Subject } from '../ask/subject';
+import { editsOf, modelIdOf, parseSubject, withoutEdits, type Subject } from '../ask/subject';
 import { selectedHead, type Frame, type Head } from '../frame';
-import { Generation } from './generation';
+import { canGenerate, generateFrames, type Generation, type Sampling } from './generation';
 import { Loader, type Dependencies } from './loading';
 import { measurements, type Measurement } from './measurements';
 import { previewId } from './models';
-import type { Watch } from './opened';
+import type { OpenModel, Watch } from './opened';
 import { downloadWords } from './progress';
 import { recordedFrame, recordedRun } from './recordings';
-import { completeFrame, contextOf, isAnswered, fieldsToRecord } from './reading';
+import { completeFrame, contextOf, isAnswered, fieldsToRecord, recordedRequest } from './reading';
 import { studyKey, type Entry, type Request, type Study, type Work } from './request';
 import {
   CachedRuns,
   canUpdate,
   idsOf,
   hasTokens,
-  isOpen,
   withMeasurement,
   QUICK_MS,
   runSubject,
   type CachedRun,
-  type OpenRun,
 } from './runs';
 import { takeMeasurement, type Measure } from './started';
 import { Studies } from './studies';
@@ -45,10 +43,28 @@ const STOP_MS = 30;
 
 interface Job {
   readonly controller: AbortController;
-  readonly task: string | Study;
+  readonly task: Task;
+  readonly key: string;
   readonly since: number;
   /** Set while the job takes a measurement with runs of its own. */
   measurement?: Measurement;
+}
+
+/** A subject to measure, a study, or text to generate. */
+type Task = string | Study | Generation;
+
+const isGeneration = (task: Task): task is Generation =>
+  typeof task === 'object' && 'subjects' in task;
+
+/** Returns the subject that a task opens; undefined for a generation, which extends open runs. */
+const subjectOf = (task: Task): string | undefined =>
+  typeof task === 'string' ? task : isGeneration(task) ? undefined : task.subject;
+
+/** A subject's last frame, with the key of the subject and question that it answers, and the model that was measured. */
+interface Answer {
+  readonly key: string;
+  readonly frame: Frame;
+  readonly openModel: OpenModel;
 }
 
 export class Queue {
@@ -58,14 +74,17 @@ export class Queue {
   readonly #release: (kept: ReadonlySet<string>) => Promise<void>;
   readonly #runs = new CachedRuns();
   readonly #studies: Studies;
-  readonly #generation: Generation;
-  #entries: ReadonlyMap<string, Entry> = new Map();
-  readonly #publishedEntries = signal(this.#entries);
-  readonly entries: ReadonlySignal<ReadonlyMap<string, Entry>> = this.#publishedEntries;
+  /** The answers of the requested subjects. */
+  readonly #answers = new Map<string, Answer>();
+  /** The frames that end with generated tokens, by the requested subjects that read their text. */
+  readonly #texts = new Map<string, Frame>();
+  readonly #entries = signal<ReadonlyMap<string, Entry>>(new Map());
+  readonly entries: ReadonlySignal<ReadonlyMap<string, Entry>> = this.#entries;
   #publishTimer: ReturnType<typeof setTimeout> | undefined;
   readonly #work = signal<Work | undefined>(undefined);
   /** Undefined if the queue is idle. */
   readonly work: ReadonlySignal<Work | undefined> = this.#work;
+  readonly #generation = signal<Generation | undefined>(undefined);
   /** The error of each failed subject, by the key of the subject and its question. */
   readonly #errors = new Map<string, string>();
   /** Keys of the tasks that were in progress when the engine was lost. */
@@ -80,49 +99,75 @@ export class Queue {
     this.#release = dependencies.release ?? ((kept) => this.#models.release(kept));
     this.#loader = new Loader(dependencies);
     this.#studies = new Studies(dependencies, this.#loader);
-    this.#generation = new Generation(this.#runs, {
-      entry: (subject) => this.#entries.get(subject),
-      set: (subject, change) => this.#setEntry(subject, change),
-      complete: (frame, cached) => this.#completeFrame(frame, cached, this.#request!),
-    });
   }
 
   studyEntry(study: Study): Entry | undefined {
     return this.#studies.entry(study);
   }
 
+  /** Whether text is being generated. An effect that reads this runs again when generation begins or ends. */
   get isGenerating(): boolean {
-    return this.#generation.isRunning;
+    return this.#generation.value !== undefined;
   }
 
   ask(request: Request): void {
     const lastRequest = this.#request;
     this.#request = request;
     const isNewQuestion =
-      lastRequest && questionKey(lastRequest.question) !== questionKey(request.question);
+      lastRequest !== undefined &&
+      questionKey(lastRequest.question) !== questionKey(request.question);
     if (isNewQuestion) this.stopGenerating();
-    // If the request reads other numbers, retries failed subjects with an open run: only numbers may have failed.
+    this.#inheritTexts(isNewQuestion ? [] : (lastRequest?.subjects ?? []));
+    for (const subject of this.#answers.keys())
+      if (!request.subjects.includes(subject)) this.#answers.delete(subject);
+    // If the request reads other numbers, retries failed subjects that have a frame: only numbers may have failed.
     if (lastRequest?.reads.join() !== request.reads.join())
       for (const subject of request.subjects)
-        if (this.#runs.get(subject)?.key === this.#key(subject))
-          this.#errors.delete(this.#key(subject));
+        if (this.#isCurrent(subject)) this.#errors.delete(this.#key(subject));
     const job = this.#job;
-    if (job && !this.#isWanted(job, Boolean(isNewQuestion))) {
+    if (job && !this.#isWanted(job, isNewQuestion)) {
       job.controller.abort();
       this.#stopDownload(job, [
         ...request.subjects,
         ...(request.studies ?? []).map((s) => s.subject),
       ]);
     }
-    this.#rebuildEntries();
+    this.#publish();
     void this.#loop();
+  }
+
+  /**
+   * Decides which text each subject of the request reads. A subject that joins reads the text that a shown subject of
+   * the same model has generated, so that an intervention is measured on the text that the reader sees. A baseline reads
+   * the text of its edited subject.
+   * @param lastSubjects the subjects that were shown with the same question
+   */
+  #inheritTexts(lastSubjects: readonly string[]): void {
+    const { subjects, follows = {} } = this.#request!;
+    const lastTexts = new Map(lastSubjects.map((subject) => [subject, this.#texts.get(subject)]));
+    this.#texts.clear();
+    const setText = (subject: string, text: Frame | undefined) =>
+      text && this.#texts.set(subject, text);
+    for (const subject of subjects) {
+      const model = withoutEdits(subject);
+      const relative = lastSubjects.find(
+        (last) => withoutEdits(last) === model && lastTexts.get(last),
+      );
+      setText(subject, lastTexts.get(lastTexts.has(subject) ? subject : (relative ?? '')));
+    }
+    for (const [base, edited] of Object.entries(follows)) {
+      this.#texts.delete(base);
+      setText(base, this.#texts.get(edited));
+    }
   }
 
   /** Whether the job is still requested, or so quick that the queue waits for it. */
   #isWanted({ task, since, measurement }: Job, isNewQuestion: boolean): boolean {
     const { subjects, reads, studies = [] } = this.#request!;
     if (typeof task === 'object')
-      return studies.some((study) => studyKey(study) === studyKey(task));
+      return isGeneration(task)
+        ? task === this.#generation.peek() && task.subjects.every((one) => subjects.includes(one))
+        : studies.some((study) => studyKey(study) === studyKey(task));
     if (measurement && !measurement.names.some((name) => reads.includes(name))) return false;
     return subjects.includes(task) && !(isNewQuestion && performance.now() - since > QUICK_MS);
   }
@@ -133,7 +178,7 @@ export class Queue {
     // There is nothing to retry before the first request.
     if (!this.#request) return;
     this.#studies.retry();
-    this.#rebuildEntries();
+    this.#publish();
     void this.#loop();
   }
 
@@ -154,7 +199,7 @@ export class Queue {
       this.#job.controller.abort();
       this.#stopDownload(this.#job, []);
     }
-    this.#rebuildEntries();
+    this.#publish();
   }
 
   /**
@@ -167,123 +212,140 @@ export class Queue {
       const parsedSubject = parseSubject(subject);
       return parsedSubject && modelIdOf(parsedSubject);
     };
-    const id = idOf(typeof task === 'object' ? task.subject : task);
+    const id = idOf(subjectOf(task) ?? '');
     if (id === undefined || !isOutsideZoo(id) || neededSubjects.map(idOf).includes(id)) return;
     this.#models.stopOpening(id);
   }
 
-  stopGenerating(): void {
-    this.#generation.stop();
-  }
-
   /** Measures a subject again, and returns a recording with the run of its first prompt. */
   async record(subject: string, source: string): Promise<Uint8Array<ArrayBuffer>> {
-    const frame = this.#entries.get(subject)?.frame;
-    const cachedRun = this.#runs.get(subject);
-    if (!frame || !cachedRun) throw new InputError(`${subject} is not measured yet.`);
+    const answer = this.#answers.get(subject);
+    if (!answer) throw new InputError(`${subject} is not measured yet.`);
     const { makeRecording } = await import('./recording_made');
-    return makeRecording(frame, cachedRun.openModel, source, this.#models);
+    return makeRecording(answer.frame, answer.openModel, source, this.#models);
   }
 
-  async generate(...args: Parameters<Generation['generate']>): Promise<void> {
-    this.#work.value = { text: 'Generating', share: NaN, since: performance.now() };
-    try {
-      await this.#generation.generate(...args);
-    } finally {
-      if (!this.#isLooping) this.#work.value = undefined;
-      // Takes the measurements that waited for the last token.
+  /**
+   * Adds at most `count` tokens to the text of each subject, and publishes a frame after each token. Text is generated
+   * before all else, so a long measurement stops, and is taken again afterwards.
+   */
+  async generate(subjects: readonly string[], sampling: Sampling): Promise<void> {
+    this.stopGenerating();
+    const job = this.#job;
+    if (job && (job.measurement || performance.now() - job.since > QUICK_MS))
+      job.controller.abort();
+    await new Promise<void>((resolve, reject) => {
+      this.#generation.value = { subjects, sampling, resolve, reject };
       void this.#loop();
-    }
+    });
+  }
+
+  stopGenerating(): void {
+    const generation = this.#generation.peek();
+    this.#generation.value = undefined;
+    if (this.#job?.task === generation) this.#job?.controller.abort();
+    generation?.resolve();
   }
 
   /** Takes a measurement that the reader starts on a shown model, whose view shows the progress. */
   readonly measure: Measure<{ frame: Frame; signal: AbortSignal }> = (name, input, options) => {
-    const { openModel } = this.#runs.get(input.frame.subject) ?? {};
+    const { openModel } = this.#answers.get(input.frame.subject) ?? {};
     if (!openModel) throw new InputError('The model is no longer open.');
     const watch = { signal: input.signal, onProgress: () => {} };
     const baseline = () => this.#models.baselineOf(input.frame.model.id, watch);
     return takeMeasurement(name, { ...input, openModel, baseline }, options);
   };
 
+  #keyOf(subject: string, question: Question): string {
+    const { isFixed, reads } = this.#request!;
+    return `${subject} ${questionKey(question)}${isFixed ? ` ${reads.join()}` : ''}`;
+  }
+
   #key(subject: string): string {
-    const { isFixed, reads, follows = {} } = this.#request!;
-    // A baseline reads the generated tokens once they are all there.
-    const isWaiting = subject in follows && this.#generation.isRunningUntracked;
-    const cachedKey = isWaiting && this.#runs.get(subject)?.key;
-    if (cachedKey) return cachedKey;
-    return `${subject} ${questionKey(this.#questionOf(subject))}${isFixed ? ` ${reads.join()}` : ''}`;
+    return this.#keyOf(subject, this.#questionOf(subject));
   }
 
-  /** Returns the question of a subject: that of the request, or, for a baseline, one with the edited subject's tokens. */
+  /** Returns the question of a subject: that of the request, or, for a generated text, one with its tokens. */
   #questionOf(subject: string): Question {
-    const { question, follows = {} } = this.#request!;
-    const edited = follows[subject];
-    if (edited === undefined || this.#runs.get(edited)?.key !== this.#key(edited)) return question;
-    const [frame, base] = [edited, subject].map((name) => this.#entries.get(name)?.frame);
-    const isGenerated = frame && (frame.generated || base?.generated);
-    return isGenerated ? { ...question, ids: idsOf(frame.tokens) } : question;
+    return this.#texts.get(subject)?.question ?? this.#request!.question;
   }
 
-  #setEntry(subject: string, change: Entry): void {
-    const entries = new Map(this.#entries);
-    entries.set(subject, { ...entries.get(subject), ...change });
-    this.#entries = entries;
+  /** Whether a subject's frame answers the present question. */
+  #isCurrent(subject: string): boolean {
+    return this.#answers.get(subject)?.key === this.#key(subject);
+  }
+
+  /**
+   * Keeps an answer and publishes it. All that a job finds out reaches the page here: nothing if the job was stopped, and
+   * as stale if it answers another question than the present one.
+   * @param isText whether the frame ends with a generated token, which the subject's baselines read too
+   */
+  #answerWith({ controller }: Job, answer: Answer, isText = false): void {
+    controller.signal.throwIfAborted();
+    const { frame } = answer;
+    this.#answers.set(frame.subject, answer);
+    if (isText) {
+      this.#texts.set(frame.subject, frame);
+      for (const [base, edited] of Object.entries(this.#request!.follows ?? {}))
+        if (edited === frame.subject) this.#texts.set(base, frame);
+    }
     this.#publish();
   }
 
   /** Publishes the entries, later if the next subject is about to change them again. */
   #publish(): void {
-    const publishedEntries = this.#publishedEntries.peek();
+    const publishedEntries = this.#entries.peek();
+    const entries = this.#currentEntries();
+    const areSubjectsSame = [...publishedEntries.keys()].join() === [...entries.keys()].join();
     const canWait =
-      this.#nextTask !== undefined &&
-      [...publishedEntries.keys()].join() === [...this.#entries.keys()].join() &&
-      [...this.#entries].every(([subject, { frame, error }]) => {
+      areSubjectsSame &&
+      typeof this.#nextTask === 'string' &&
+      [...entries].every(([subject, { frame, error }]) => {
         const publishedEntry = publishedEntries.get(subject)!;
         return publishedEntry.error === error && (publishedEntry.frame || !frame);
       });
-    const publish = () => {
-      clearTimeout(this.#publishTimer);
-      this.#publishTimer = undefined;
-      this.#publishedEntries.value = this.#entries;
-    };
-    if (canWait) this.#publishTimer ??= setTimeout(publish, PUBLISH_DELAY_MS);
-    else publish();
+    if (canWait) {
+      this.#publishTimer ??= setTimeout(() => this.#publishNow(), PUBLISH_DELAY_MS);
+      return;
+    }
+    this.#publishNow();
   }
 
-  /** Rebuilds the entries in the order of the request. A frame that answers another question becomes stale. */
-  #rebuildEntries(): void {
-    const oldEntries = this.#entries;
-    const { subjects } = this.#request!;
-    const entries = subjects.map((subject): [string, Entry] => {
-      const { frame } = oldEntries.get(subject) ?? {};
-      const isStale = frame && this.#runs.get(subject)?.key !== this.#key(subject);
-      const error = this.#errors.get(this.#key(subject));
-      return [subject, { frame, isStale, error }];
-    });
+  #publishNow(): void {
+    clearTimeout(this.#publishTimer);
+    this.#publishTimer = undefined;
+    const publishedEntries = [...this.#entries.peek()];
+    const entries = [...this.#currentEntries()];
     const isSame =
-      entries.length === oldEntries.size &&
-      entries.every(([subject, entry], i) => {
-        const oldEntry = oldEntries.get(subject);
+      entries.length === publishedEntries.length &&
+      entries.every(([subject, { frame, isStale, error }], i) => {
+        const [publishedSubject, entry] = publishedEntries[i]!;
         return (
-          [...oldEntries.keys()][i] === subject &&
-          Boolean(oldEntry?.isStale) === Boolean(entry.isStale) &&
-          oldEntry?.error === entry.error
+          subject === publishedSubject &&
+          frame === entry.frame &&
+          isStale === entry.isStale &&
+          error === entry.error
         );
       });
-    if (isSame) return;
-    this.#entries = new Map(entries);
-    this.#publish();
+    if (!isSame) this.#entries.value = new Map(entries);
+  }
+
+  /** Returns the entries in the order of the request. A frame that answers another question is stale. */
+  #currentEntries(): ReadonlyMap<string, Entry> {
+    const { subjects = [] } = this.#request ?? {};
+    return new Map(
+      subjects.map((subject): [string, Entry] => {
+        const frame = this.#answers.get(subject)?.frame;
+        const isStale = frame !== undefined && !this.#isCurrent(subject);
+        return [subject, { frame, isStale, error: this.#errors.get(this.#key(subject)) }];
+      }),
+    );
   }
 
   #isDone(subject: string): boolean {
-    const frame = this.#entries.get(subject)?.frame;
-    const cachedRun = this.#runs.get(subject);
-    if (
-      !frame ||
-      cachedRun?.key !== this.#key(subject) ||
-      this.#needsExactWeights(frame, cachedRun)
-    )
-      return false;
+    const answer = this.#answers.get(subject);
+    if (!answer || !this.#isCurrent(subject) || this.#needsExactWeights(answer)) return false;
+    const { frame } = answer;
     const shownHead = this.#headOf(frame, this.#request!);
     return (
       isAnswered(frame, this.#models.describe, this.#request!, shownHead) &&
@@ -295,15 +357,11 @@ export class Queue {
     return heads?.[frame.subject] ?? selectedHead(frame, head);
   }
 
-  /**
-   * Whether to replace a preview's frame by one of the exact weights. False after generation, since the new frame would
-   * lose the generated tokens.
-   */
-  #needsExactWeights({ generated }: Frame, { openModel }: CachedRun): boolean {
+  /** Whether to replace a preview's frame by one of the exact weights, which would have generated another text. */
+  #needsExactWeights({ frame, openModel }: Answer): boolean {
     return Boolean(
       openModel.isPreview &&
-      !generated &&
-      !this.#generation.isRunningUntracked &&
+      !frame.generated &&
       (!this.#request!.isPreview || this.#models.isOpen(openModel.id)),
     );
   }
@@ -311,14 +369,21 @@ export class Queue {
   #measurementFor(frame: Frame): Measurement | undefined {
     const isMissing = (name: string) =>
       this.#request!.reads.includes(name) && !(name in frame.tensors);
-    if (this.#generation.isRunningUntracked || frame.recording) return undefined;
+    if (frame.recording) return undefined;
     return measurements.find(({ names, fits }) => fits(frame) && names.some(isMissing));
   }
 
-  get #nextTask(): string | Study | undefined {
+  get #nextTask(): Task | undefined {
     const { subjects = [], studies = [] } = this.#request ?? {};
+    const isFailed = (subject: string) => this.#errors.has(this.#key(subject));
+    const generation = this.#generation.peek();
+    if (generation) {
+      const isOutdated = (subject: string) =>
+        generation.subjects.includes(subject) && !this.#isCurrent(subject) && !isFailed(subject);
+      return subjects.find(isOutdated) ?? generation;
+    }
     return (
-      subjects.find((subject) => !this.#isDone(subject) && !this.#errors.has(this.#key(subject))) ??
+      subjects.find((subject) => !this.#isDone(subject) && !isFailed(subject)) ??
       studies.find((study) => !this.#studies.isDone(study))
     );
   }
@@ -327,41 +392,47 @@ export class Queue {
     if (this.#isLooping) return;
     this.#closeUnused();
     this.#isLooping = true;
-    for (let task = this.#nextTask; task !== undefined; task = this.#nextTask) {
+    while (this.#nextTask !== undefined) {
       const endTurn = await this.#takeTurn();
       // The request may have changed while the queue waited for its turn.
-      task = this.#nextTask;
-      if (task === undefined) {
-        endTurn();
-        break;
-      }
-      const controller = new AbortController();
-      const { signal } = controller;
-      this.#job = { controller, task, since: performance.now() };
-      if (!this.#work.peek()?.text)
-        this.#work.value = { text: 'Running', share: NaN, since: performance.now() };
-      const key = typeof task === 'object' ? studyKey(task) : this.#key(task);
-      try {
-        if (typeof task === 'object')
-          await this.#studies.measure(task, this.#request!, this.#makeWatch(signal));
-        else {
-          const request = { ...this.#request!, question: this.#questionOf(task) };
-          await this.#answer(task, key, request, signal);
-        }
-      } catch (error) {
-        const isStopped = error instanceof DOMException && error.name === 'AbortError';
-        if (!signal.aborted && isStopped) await new Promise((done) => setTimeout(done, STOP_MS));
-        else if (!signal.aborted) this.#fail(task, key, error);
-      }
-      this.#job = undefined;
+      const task = this.#nextTask;
+      if (task !== undefined) await this.#perform(task);
       endTurn();
       this.#closeUnused();
     }
     this.#isLooping = false;
-    if (!this.#generation.isRunningUntracked) this.#work.value = undefined;
+    this.#work.value = undefined;
+    this.#publish();
   }
 
-  #fail(task: string | Study, key: string, error: unknown): void {
+  async #perform(task: Task): Promise<void> {
+    const controller = new AbortController();
+    const { signal } = controller;
+    const key =
+      typeof task === 'string' ? this.#key(task) : isGeneration(task) ? '' : studyKey(task);
+    const job = (this.#job = { controller, task, key, since: performance.now() });
+    const work = this.#work.peek();
+    if (typeof task === 'object' && isGeneration(task))
+      this.#work.value = { text: 'Generating', share: NaN, since: performance.now() };
+    else if (!work?.text)
+      this.#work.value = { text: 'Running', share: NaN, since: performance.now() };
+    try {
+      if (typeof task === 'string') await this.#answer(task, job);
+      else if (isGeneration(task)) await this.#generate(task, job);
+      else await this.#studies.measure(task, this.#request!, this.#makeWatch(signal));
+    } catch (error) {
+      const isStopped = error instanceof DOMException && error.name === 'AbortError';
+      if (!signal.aborted && isStopped) await new Promise((done) => setTimeout(done, STOP_MS));
+      else if (!signal.aborted) this.#fail(job, error);
+    }
+    this.#job = undefined;
+    if (typeof task !== 'object' || !isGeneration(task)) return;
+    if (this.#generation.peek() === task) this.#generation.value = undefined;
+    task.resolve();
+  }
+
+  #fail({ task, key }: Job, error: unknown): void {
+    if (typeof task === 'object' && isGeneration(task)) return task.reject(error);
     // The next call restarts a lost engine, so tries once more; a second loss is an error.
     const isLost = error instanceof SinkscopeError && error.code === 'lost';
     if (isLost && !this.#lostKeys.has(key)) {
@@ -371,15 +442,14 @@ export class Queue {
     const sentence = errorSentence(error);
     if (typeof task === 'object') return this.#studies.addEntries([[key, { error: sentence }]]);
     this.#errors.set(key, sentence);
-    this.#rebuildEntries();
-    if (this.#entries.has(task)) this.#setEntry(task, { error: sentence });
+    this.#publish();
   }
 
   #makeWatch(signal: AbortSignal): Watch {
     return {
       signal,
       onProgress: (what, done, total, more?: Progress) => {
-        if (signal.aborted) return;
+        if (signal.aborted || !this.#isLooping) return;
         const isReading = more?.stage === 'read';
         const text = isReading ? `${what}: ${downloadWords({ ...more, done, total })}` : what;
         const since = this.#work.peek()?.since ?? performance.now();
@@ -388,26 +458,30 @@ export class Queue {
     };
   }
 
-  async #answer(
-    subject: string,
-    key: string,
-    request: Request,
-    signal: AbortSignal,
-  ): Promise<void> {
+  /** Returns a subject's run if it has read the tokens of its answer. */
+  #runOf({ frame, openModel }: Answer): CachedRun | undefined {
+    const cachedRun = this.#runs.get(frame.subject);
+    const isOfFrame =
+      cachedRun?.openModel.model === openModel.model &&
+      (frame.recording || hasTokens(cachedRun.run, idsOf(frame.tokens)));
+    return isOfFrame ? cachedRun : undefined;
+  }
+
+  async #answer(subject: string, job: Job): Promise<void> {
+    const text = this.#texts.get(subject);
+    const request = { ...this.#request!, question: this.#questionOf(subject) };
+    const { signal } = job.controller;
     const watch = this.#makeWatch(signal);
-    const cachedRun = this.#runs.get(subject);
-    const frame = this.#entries.get(subject)?.frame;
-    const hasFields =
-      isOpen(cachedRun) &&
-      frame &&
-      fieldsToRecord(this.#models.describe, request, frame).every((name) =>
-        cachedRun.fields.has(name),
-      );
-    if (hasFields && cachedRun.key === key && !this.#needsExactWeights(frame, cachedRun))
-      return this.#readMissing(subject, frame, cachedRun, request, watch);
+    const answer = this.#answers.get(subject);
+    if (answer?.key === job.key && !this.#needsExactWeights(answer)) {
+      const cachedRun = this.#runOf(answer);
+      const neededFields = fieldsToRecord(this.#models.describe, request, answer.frame);
+      if (cachedRun && neededFields.every((name) => cachedRun.fields.has(name)))
+        return this.#readMissing(job, answer, cachedRun, request, watch);
+    }
     const requestedSubject = parseSubject(subject);
     if (requestedSubject && isRecordingId(requestedSubject.id))
-      return this.#answerRecording(subject, key, requestedSubject, request, watch);
+      return this.#answerRecording(job, requestedSubject, request, watch);
     const { parsedSubject, openModel } = await this.#loader.open(subject, request, watch);
     // The other models load while this one runs.
     const detachedWatch = this.#makeWatch(new AbortController().signal);
@@ -415,98 +489,94 @@ export class Queue {
     signal.throwIfAborted();
     const { architecture, describe } = openModel.model;
     const context = contextOf(architecture, editsOf(parsedSubject, describe));
-    const lastFrame = this.#entries.get(subject)?.frame;
-    // A further field needs a new run, which must not lose the generated tokens.
-    const prompts =
-      lastFrame?.generated && this.#runs.get(subject)?.key === key
-        ? lastFrame
-        : await this.#loader.prompts(openModel, request.question, context);
-    if (isOpen(this.#runs.get(subject))) this.stopGenerating();
+    const prompts = text ?? (await this.#loader.prompts(openModel, request.question, context));
     const T = prompts.tokens.length;
     const fields = fieldsToRecord(describe, request, { architecture, T });
     const lastRun = this.#runs.take(subject, (run) => canUpdate(run, openModel, T, fields));
     const base = this.#runs.baseOf(openModel, prompts.ids[0]!);
     const args = {
-      ...{ subject: parsedSubject, text: subject, key, openModel, prompts, request },
-      ...{ fields, lastFrame, lastRun, base },
+      ...{ subject: parsedSubject, text: subject, openModel, prompts, request },
+      ...{ fields, lastFrame: answer?.frame, lastRun, base },
     };
-    const result = await runSubject(args, watch).catch((error: unknown) => {
-      // Keeps a stopped run for the next question; it keeps its key only if it has the tokens of its frame.
-      const hasFrameTokens =
-        lastFrame && lastRun && hasTokens(lastRun.run, idsOf(lastFrame.tokens));
-      if (signal.aborted && lastRun)
-        this.#runs.set(subject, hasFrameTokens ? lastRun : { ...lastRun, key: '' });
+    const { frame, cachedRun } = await runSubject(args, watch).catch((error: unknown) => {
+      // Keeps a stopped run for the next question.
+      if (signal.aborted && lastRun) this.#runs.set(subject, lastRun);
       throw error;
     });
+    if (cachedRun) this.#runs.set(subject, cachedRun);
     try {
-      const fullFrame = await this.#completeFrame(result.frame, result.cachedRun, request);
-      signal.throwIfAborted();
-      this.#runs.set(subject, result.cachedRun);
-      this.#publishFrame(subject, fullFrame);
+      const fullFrame = await this.#completeFrame(frame, openModel, cachedRun, request);
+      this.#answerWith(job, { key: job.key, frame: fullFrame, openModel });
     } catch (error) {
-      if (signal.aborted) this.#runs.set(subject, { ...result.cachedRun, key: '' });
-      else await result.cachedRun.run?.close().catch(() => {});
+      if (!signal.aborted) this.#runs.take(subject, () => false);
       throw error;
     }
   }
 
-  /** Publishes a frame. Rebuilding the entries marks it stale if the question has changed meanwhile. */
-  #publishFrame(subject: string, frame: Frame): void {
-    batch(() => {
-      this.#setEntry(subject, { frame, isStale: false, error: undefined });
-      this.#rebuildEntries();
-    });
-  }
-
   /** Publishes a recording's frame, which is the same for every question. */
-  async #answerRecording(
-    subject: string,
-    key: string,
-    parsed: Subject,
-    request: Request,
-    watch: Watch,
-  ): Promise<void> {
+  async #answerRecording(job: Job, parsed: Subject, request: Request, watch: Watch): Promise<void> {
     const recording = await this.#loader.openRecording(parsed, watch);
     const { describe } = this.#models;
+    const subject = job.task as string;
     const frame = await recordedFrame(describe, subject, parsed.id, recording, request.question);
-    const cachedRun = recordedRun(key, parsed.id, recording, describe);
-    const fullFrame = await this.#completeFrame(frame, cachedRun, request);
-    watch.signal.throwIfAborted();
+    const cachedRun = recordedRun(parsed.id, recording, describe);
+    const { openModel } = cachedRun;
+    const fullFrame = await this.#completeFrame(frame, openModel, cachedRun, request);
     this.#runs.set(subject, cachedRun);
-    this.#publishFrame(subject, fullFrame);
+    this.#answerWith(job, { key: job.key, frame: fullFrame, openModel });
   }
 
   /** Reads missing numbers from the open run, and takes the next measurement that needs further runs. */
   async #readMissing(
-    subject: string,
-    lastFrame: Frame,
-    cachedRun: OpenRun,
+    job: Job,
+    answer: Answer,
+    cachedRun: CachedRun,
     request: Request,
     watch: Watch,
   ): Promise<void> {
-    const frame = await this.#completeFrame(lastFrame, cachedRun, request);
-    if (this.#runs.get(subject) !== cachedRun) return;
-    this.#setEntry(subject, { frame, isStale: false, error: undefined });
+    const { openModel } = answer;
+    const frame = await this.#completeFrame(answer.frame, openModel, cachedRun, request);
+    this.#answerWith(job, { ...answer, frame });
     const measurement = this.#measurementFor(frame);
     if (!measurement) return;
-    this.#job!.measurement = measurement;
-    const { openModel } = cachedRun;
-    const context = contextOf(openModel.model.architecture, frame.edits);
-    const ids = frame.generated
-      ? [idsOf(frame.tokens)]
-      : (await this.#loader.prompts(openModel, frame.question, context)).ids;
-    const results = await withMeasurement(measurement, frame, openModel, ids, watch);
-    // Tokens may have been added meanwhile, which makes the result void.
-    if (this.#entries.get(subject)?.frame === frame)
-      this.#setEntry(subject, { frame: { ...frame, ...results } });
+    job.measurement = measurement;
+    const results = await withMeasurement(measurement, frame, openModel, watch);
+    this.#answerWith(job, { ...answer, frame: { ...frame, ...results } });
   }
 
-  async #completeFrame(frame: Frame, cachedRun: CachedRun, request: Request): Promise<Frame> {
-    const fullFrame = await completeFrame(this.#models.describe, frame, cachedRun, request, {
-      previousFrame: this.#entries.get(frame.subject)?.frame,
+  async #generate({ subjects, sampling }: Generation, job: Job): Promise<void> {
+    for (const subject of subjects) {
+      const answer = this.#answers.get(subject);
+      // A baseline reads the text of its edited subject.
+      if (!answer || subject in (this.#request!.follows ?? {})) continue;
+      if (!this.#isCurrent(subject) || !canGenerate(answer.frame)) continue;
+      const { openModel } = answer;
+      const { describe } = this.#models;
+      const { signal } = job.controller;
+      const fields = fieldsToRecord(describe, this.#request!, answer.frame);
+      const frames = generateFrames(answer, this.#runs, { ...sampling, fields, signal });
+      for await (const { frame, cachedRun } of frames) {
+        // A view that opened meanwhile may need a further field, for which the text runs again afterwards.
+        const request = recordedRequest(describe, this.#request!, cachedRun.fields);
+        const fullFrame = await this.#completeFrame(frame, openModel, cachedRun, request);
+        const key = this.#keyOf(subject, frame.question);
+        this.#answerWith(job, { key, frame: fullFrame, openModel }, true);
+      }
+    }
+  }
+
+  async #completeFrame(
+    frame: Frame,
+    openModel: OpenModel,
+    cachedRun: CachedRun | undefined,
+    request: Request,
+  ): Promise<Frame> {
+    const source = { openModel, run: cachedRun?.run };
+    const fullFrame = await completeFrame(this.#models.describe, frame, source, request, {
+      previousFrame: this.#answers.get(frame.subject)?.frame,
       headOf: (subjectFrame) => this.#headOf(subjectFrame, request),
     });
-    return cachedRun.lacks ? { ...fullFrame, lacks: { ...cachedRun.lacks } } : fullFrame;
+    return cachedRun?.lacks ? { ...fullFrame, lacks: { ...cachedRun.lacks } } : fullFrame;
   }
 
   /** Closes runs and models that no room requests, and large models whose measurements are done. */
@@ -518,14 +588,16 @@ export class Queue {
     const sizes = [...ids].flatMap((id) => this.#models.bytesOf(id) ?? []);
     const isMemoryFull = sizes.reduce((a, b) => a + b, 0) > MAX_MODEL_BYTES && ids.size > 1;
     const task = this.#nextTask;
-    const nextSubject = typeof task === 'object' ? task.subject : task;
+    const nextSubject = task && subjectOf(task);
     const keptIds = new Set(
       isMemoryFull ? [...ids].filter((id) => !this.#models.bytesOf(id)) : ids,
     );
     if (nextSubject !== undefined && parseSubject(nextSubject)) keptIds.add(idOf(nextSubject));
-    const previews = this.#runs.previews;
+    const models = [...this.#answers.values(), ...this.#runs.values()];
+    const isPreviewUsed = (id: string) =>
+      models.some(({ openModel }) => openModel.isPreview && openModel.id === id);
     for (const id of ids)
-      if (previews.includes(id) || (this.#request?.isPreview && !this.#models.isOpen(id)))
+      if (isPreviewUsed(id) || (this.#request?.isPreview && !this.#models.isOpen(id)))
         keptIds.add(previewId(id));
     this.#runs.keepOnly(requestedSubjects);
     void this.#release(keptIds).catch(() => {});

@@ -162,24 +162,41 @@ function fitsStandardFields(
 const isMapShape = (shape: readonly string[]): boolean =>
   shape.filter((letter) => letter === 'T').length > 1;
 
+/** Returns the fields that these metrics and fields are computed from, without those that only an edit records. */
+function neededFields(describe: Describe, names: readonly string[]): string[] {
+  const { metrics, edits } = describe;
+  const isOfEdit = (name: string) => edits.some(({ fields }) => fields.includes(name));
+  const requests = names
+    .filter((name) => !isMeasurement(name))
+    .map((name): RunRead =>
+      metrics.some((metric) => metric.name === name) ? { metric: name } : { field: name },
+    );
+  return fieldsFor(describe, requests).filter((name) => !isOfEdit(name));
+}
+
 /** @param run the model and the length of the run */
 export function fieldsToRecord(
   describe: Describe,
   { reads, headReads }: Pick<ReadRequest, 'reads' | 'headReads'>,
   run: { readonly architecture: Frame['architecture']; readonly T: number },
 ): string[] {
-  const isOfEdit = (name: string) => describe.edits.some(({ fields }) => fields.includes(name));
-  const names = [...reads, ...headReads].filter((name) => !isMeasurement(name));
-  const requests = names.map((name): RunRead =>
-    describe.metrics.some((metric) => metric.name === name) ? { metric: name } : { field: name },
-  );
   const fitsStandard = run.T <= LONG_TEXT || fitsStandardFields(describe, run.architecture, run.T);
   const standardFields = describe.fields
     .filter((field) => field.standard && fitsStandard)
     .map(({ name }) => name);
-  return [...new Set([...standardFields, ...fieldsFor(describe, requests)])].filter(
-    (name) => !isOfEdit(name),
-  );
+  return [...new Set([...standardFields, ...neededFields(describe, [...reads, ...headReads])])];
+}
+
+/** Returns the request without names that need a field that the run has not recorded. */
+export function recordedRequest<T extends ReadRequest>(
+  describe: Describe,
+  request: T,
+  recordedFields: ReadonlySet<string>,
+): T {
+  const isRecorded = (name: string) =>
+    neededFields(describe, [name]).every((field) => recordedFields.has(field));
+  const [reads, headReads] = [request.reads, request.headReads].map((n) => n.filter(isRecorded));
+  return { ...request, reads, headReads };
 }
 
 /** Whether an edit sets the model's own operation, without parameters. */

@@ -12,7 +12,6 @@ import {
   type Tensor,
   type Token,
 } from 'sinkscope';
-import { cachedPromise } from '../ask/cached';
 import { fetchNamed, InputError } from '../ask/errors';
 import type { Question } from '../ask/question';
 import { addressOfRecording, nameOfRecording } from '../ask/recordings';
@@ -20,7 +19,8 @@ import type { Frame, NumberClass } from '../frame';
 import { averagesOf } from './averages';
 import { measurements } from './measurements';
 import { loadingProgress, type Choice, type OpenModel, type Watch } from './opened';
-import type { OpenRun } from './runs';
+import type { CachedRun } from './runs';
+import { Shelf } from './shelf';
 
 export const NO_WEIGHTS =
   'A recording has no weights: it shows what was measured, and nothing can be typed, generated or replaced.';
@@ -31,7 +31,7 @@ const CLASSES: readonly NumberClass[] = ['counterfactual', 'edited'];
 
 export class Recordings {
   readonly #engine: Engine;
-  readonly #openings = new Map<string, Promise<Recording>>();
+  readonly #shelf = new Shelf<Recording>((recording) => recording.close());
   /** For each admitted recording its file on the reader's disk, or undefined if it is fetched from its address. */
   readonly #admittedFiles = new Map<string, Blob | undefined>();
   readonly #titles = new Map<string, string>();
@@ -61,15 +61,14 @@ export class Recordings {
   }
 
   get(id: string, watch: Watch): Promise<Recording> {
-    return cachedPromise(this.#openings, id, () => {
+    return this.#shelf.get(id, watch, async (shared) => {
       const name = nameOfRecording(id);
       const source = this.#admittedFiles.get(id) ?? addressOfRecording(id);
       if (!source) throw new InputError(`${name} is not open: choose its file.`);
-      const options = { signal: watch.signal, onProgress: loadingProgress(watch, name) };
-      return this.#engine.openRecording(source, options).then((recording) => {
-        this.#titles.set(id, titleOf(recording, id));
-        return recording;
-      });
+      const options = { signal: shared.signal, onProgress: loadingProgress(shared, name) };
+      const recording = await this.#engine.openRecording(source, options);
+      this.#titles.set(id, titleOf(recording, id));
+      return recording;
     });
   }
 
@@ -89,11 +88,8 @@ export class Recordings {
     return new Uint8Array(await response.arrayBuffer());
   }
 
-  async release(shownIds: ReadonlySet<string>): Promise<void> {
-    const hiddenOpenings = [...this.#openings].filter(([id]) => !shownIds.has(id));
-    for (const [id] of hiddenOpenings) this.#openings.delete(id);
-    for (const [, opening] of hiddenOpenings)
-      await opening.then((recording) => recording.close()).catch(() => {});
+  release(shownIds: ReadonlySet<string>): Promise<void> {
+    return this.#shelf.keepOnly((id) => shownIds.has(id));
   }
 }
 
@@ -285,12 +281,7 @@ function reasonOf(read: RunRead, error: unknown): string {
  * Reads a recording's first kept prompt like an open run. A missing number is undefined, and `lacks` then gets the
  * reason.
  */
-export function recordedRun(
-  key: string,
-  id: string,
-  recording: Recording,
-  describe: Describe,
-): OpenRun {
+export function recordedRun(id: string, recording: Recording, describe: Describe): CachedRun {
   const reasons: Record<string, string> = Object.fromEntries(
     measurements.flatMap(({ names }) => names).map((name) => [name, NEEDS_RUNS]),
   );
@@ -330,7 +321,6 @@ export function recordedRun(
   } as unknown as OpenModel;
   const fields = new Set(describe.fields.map(({ name }) => name));
   return {
-    key,
     run,
     capacity: recording.tokens.length,
     openModel,

@@ -15,10 +15,9 @@ export const QUICK_MS = 300;
 /** The number of further tokens for which a run reserves memory. */
 export const EXTRA_TOKENS = 64;
 
+/** An open run. It may have read another text than the subject's frame, if the next run was stopped. */
 export interface CachedRun {
-  readonly key: string;
-  /** Absent if the run was closed to make room for the next one. */
-  readonly run?: Run | undefined;
+  readonly run: Run;
   /** The run has memory for this many tokens. */
   readonly capacity: number;
   readonly openModel: OpenModel;
@@ -27,16 +26,10 @@ export interface CachedRun {
   readonly lacks?: Readonly<Record<string, string>>;
 }
 
-export type OpenRun = CachedRun & { readonly run: Run };
-
-export function isOpen(cachedRun: CachedRun | undefined): cachedRun is OpenRun {
-  return cachedRun?.run !== undefined;
-}
-
 export const idsOf = (tokens: Frame['tokens']) => tokens.map(({ id }) => id);
 
-function close(cachedRun: CachedRun | undefined): void {
-  void cachedRun?.run?.close().catch(() => {});
+function close({ run }: CachedRun): void {
+  void run.close().catch(() => {});
 }
 
 export function hasTokens(run: Run, ids: readonly number[]): boolean {
@@ -49,11 +42,10 @@ export class CachedRuns extends Map<string, CachedRun> {
    * Removes a subject's run and returns it if `isUsable` accepts it. Otherwise closes it: there may be no memory for both
    * this run and the next one.
    */
-  take(subject: string, isUsable: (cached: OpenRun) => boolean): OpenRun | undefined {
+  take(subject: string, isUsable: (cached: CachedRun) => boolean): CachedRun | undefined {
     const cachedRun = this.get(subject);
-    if (!isOpen(cachedRun)) return undefined;
-    this.set(subject, { ...cachedRun, run: undefined });
-    if (isUsable(cachedRun)) return cachedRun;
+    this.delete(subject);
+    if (!cachedRun || isUsable(cachedRun)) return cachedRun;
     close(cachedRun);
     return undefined;
   }
@@ -63,7 +55,7 @@ export class CachedRuns extends Map<string, CachedRun> {
    * memory.
    */
   #canBeBase({ run, openModel, capacity }: CachedRun, subjects: ReadonlySet<string>): boolean {
-    if (run?.edits.length !== 0 || capacity > LONG_TEXT + EXTRA_TOKENS) return false;
+    if (run.edits.length !== 0 || capacity > LONG_TEXT + EXTRA_TOKENS) return false;
     return [...subjects].some((subject) => {
       const parsedSubject = parseSubject(subject);
       return (
@@ -85,33 +77,28 @@ export class CachedRuns extends Map<string, CachedRun> {
   baseOf({ model }: OpenModel, ids: readonly number[]): Run | undefined {
     return [...this.values()].find(
       ({ run, openModel }) =>
-        run?.edits.length === 0 && openModel.model === model && hasTokens(run, ids),
+        run.edits.length === 0 && openModel.model === model && hasTokens(run, ids),
     )?.run;
-  }
-
-  get previews(): string[] {
-    return [...this.values()].flatMap(({ openModel }) => (openModel.isPreview ? openModel.id : []));
   }
 }
 
 interface RunSubjectArguments {
   readonly subject: Subject;
   readonly text: string;
-  readonly key: string;
   readonly openModel: OpenModel;
   readonly prompts: Prompts;
   readonly request: Request;
   readonly fields: readonly string[];
   readonly lastFrame: Frame | undefined;
   /** The subject's last run, if it can be updated to this question. */
-  readonly lastRun: OpenRun | undefined;
+  readonly lastRun: CachedRun | undefined;
   /** An open run of the same model and text without edits. */
   readonly base: Run | undefined;
 }
 
 /** Whether a run can be updated to T tokens and records these names. */
 export function canUpdate(
-  { openModel, capacity, fields }: OpenRun,
+  { openModel, capacity, fields }: CachedRun,
   nextModel: OpenModel,
   T: number,
   names: readonly string[],
@@ -128,9 +115,8 @@ export function canUpdate(
 export async function runSubject(
   args: RunSubjectArguments,
   watch: Watch,
-): Promise<{ readonly frame: Frame; readonly cachedRun: CachedRun }> {
-  const { subject, text, key, openModel, prompts, request, fields, lastFrame, lastRun, base } =
-    args;
+): Promise<{ readonly frame: Frame; readonly cachedRun?: CachedRun }> {
+  const { subject, text, openModel, prompts, request, fields, lastFrame, lastRun, base } = args;
   const startTime = performance.now();
   const { question } = request;
   const fixedReads = request.isFixed ? request.reads : undefined;
@@ -162,9 +148,8 @@ export async function runSubject(
     const measureElapsed = () => performance.now() - startTime;
     const needsRun = request.reads.some(isMeasurement) || !isAnswered(frame, describe, request);
     if (fixedReads && !needsRun) {
-      close(lastRun);
-      const cachedRun = { key, capacity: 0, openModel, fields: new Set(fields) };
-      return { frame: { ...frame, milliseconds: measureElapsed() }, cachedRun };
+      if (lastRun) close(lastRun);
+      return { frame: { ...frame, milliseconds: measureElapsed() } };
     }
     await lastRun?.run.update(ids, runOptions);
     const startOptions = base && edits.length ? { from: { run: base } } : {};
@@ -173,10 +158,10 @@ export async function runSubject(
       (await openModel.model.run(ids, { ...options, ...startOptions, ...runOptions }));
     return {
       frame: { ...frame, milliseconds: measureElapsed() },
-      cachedRun: { key, run, capacity, openModel, fields: lastRun?.fields ?? new Set(fields) },
+      cachedRun: { run, capacity, openModel, fields: lastRun?.fields ?? new Set(fields) },
     };
   } catch (error) {
-    if (!watch.signal.aborted) close(lastRun);
+    if (lastRun && !watch.signal.aborted) close(lastRun);
     throw error;
   }
 }
@@ -184,9 +169,8 @@ export async function runSubject(
 /** Takes a measurement with runs of its own, and returns the frame's numbers with its results. */
 export async function withMeasurement(
   measurement: Measurement,
-  { tensors, spread, title, edits, eps }: Frame,
+  { tensors, spread, title, edits, eps, ids }: Frame,
   openModel: OpenModel,
-  ids: readonly (readonly number[])[],
   { signal, onProgress }: Watch,
 ): Promise<Pick<Frame, 'tensors' | 'spread'>> {
   const results = await measurement.measure({

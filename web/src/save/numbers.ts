@@ -1,7 +1,7 @@
 /**
  * Writes the numbers of a figure as CSV or JSON, for all subjects, with everything that is needed to reproduce them.
  */
-import type { Tensor } from 'sinkscope';
+import { csvOf, type Tensor } from 'sinkscope';
 import { layerNumber, promptCountOf, type Frame } from '../frame';
 import { CLASS_WORDS, verdictOf, stampWords } from '../words';
 
@@ -109,39 +109,6 @@ export function placesOf(i: number, { shape, from, places }: Quantity): number[]
   return indices;
 }
 
-/**
- * Formats a value as a field of CSV. A spreadsheet takes a text for a formula that begins with = + - @, also full-width
- * or after another country's separator, so such a text is protected. Numbers stay as they are.
- */
-export function csvField(value: string | number): string {
-  if (typeof value === 'number') return Number.isFinite(value) ? String(value) : '';
-  const safeText = /^[\t\r]|^[\s;|]*[=+\-@＝＋－＠]|;[=+\-@＝＋－＠]/.test(value)
-    ? `'${value}`
-    : value;
-  return /[",;#\n\r']/.test(safeText) ? `"${safeText.replaceAll('"', '""')}"` : safeText;
-}
-
-/**
- * Returns CSV whose records all have the same length. It begins with facts about all records, each a record of its own:
- * a name after #, and a value. So every parser reads the file, and one that skips comments sees only numbers.
- */
-export function formatCsv(
-  facts: readonly (readonly [string, unknown])[],
-  head: readonly string[],
-  records: readonly (readonly (string | number)[])[],
-): string {
-  const fieldCount = Math.max(2, head.length);
-  const formatLine = (cells: readonly (string | number)[]) =>
-    [...cells, ...Array.from({ length: fieldCount - cells.length }, () => '')].map(csvField).join();
-  // A parser that skips comments skips lines, so each fact is on one line.
-  const comments = facts.map(([name, value]) => {
-    const text = typeof value === 'string' ? value : JSON.stringify(value);
-    // The # stands before any quote, which would hide it, so the name has nothing that needs one.
-    return `# ${formatLine([name.replace(/[",;#'\r\n]+/g, ' '), text.replace(/[\r\n]+/g, ' ')])}`;
-  });
-  return `${[...comments, formatLine(head), ...records.map(formatLine)].join('\n')}\n`;
-}
-
 export function csvNotes(
   subjects: readonly Pick<Numbers, 'frame' | 'measured'>[],
   { corpus, version, link }: Facts,
@@ -215,7 +182,7 @@ export function toCsv(numbers: readonly Numbers[], facts: Facts): string {
       sequences === undefined ? [] : [['quantity', { subject, name, sequences }] as const],
     ),
   );
-  return formatCsv([...csvNotes(numbers, facts), ...counts], head, records);
+  return csvOf([...csvNotes(numbers, facts), ...counts], head, records);
 }
 
 export function toJson(figure: string, numbers: readonly Numbers[], facts: Facts): string {

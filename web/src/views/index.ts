@@ -8,7 +8,6 @@ import { attention } from './attention';
 import { bias } from './bias';
 import { change } from './change';
 import { channels } from './channels';
-import { context } from './context';
 import { length, threshold } from './curves';
 import { domains } from './domains';
 import { effects } from './effects';
@@ -122,7 +121,6 @@ export const QUESTIONS: readonly Question[] = [
 const RESEARCH_VIEWS: readonly (readonly [View, string])[] = [
   [logitParts, 'Which layers make the first key attractive: each layer’s part of the score.'],
   [sinkTag, 'Whether the sink adds one and the same vector to every token.'],
-  [context, 'Whether the sink depends on the length of the text, up to the model’s context.'],
   [compression, 'In which layers all hidden states point in nearly the same directions.'],
   [suffix, 'A search for a few tokens that move the sink or spoil what follows.'],
   [gate, 'A factor by which each head scales what it writes.'],

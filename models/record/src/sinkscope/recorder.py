@@ -252,6 +252,7 @@ class Recorder:
                 f"{type(texts).__name__} alone: put it into a list"
             )
         parsed_prompts = [prompt for text in texts for prompt in self._parse_prompts(text)]
+        self._warn_of_repeated_starts(parsed_prompts)
         lengths = [len(p.ids) for p in parsed_prompts if p.ids is not None]
         T = self.settings.tokens or min(lengths, default=0)
         if lengths and T < 2:
@@ -308,6 +309,19 @@ class Recorder:
                 {"input_ids": torch.tensor([ids])}, ids, None, text if isinstance(text, str) else None
             )
         ]
+
+    def _warn_of_repeated_starts(self, prompts: Sequence[Prompt]) -> None:
+        """Warns of texts that begin with the start token which the tokenizer adds by itself. In page and command line
+        `tokenNotes` does."""
+        start = getattr(self.tokenizer, "bos_token", None) or getattr(self.tokenizer, "cls_token", None)
+        if start is None:
+            return
+        ids = [self.tokenizer.convert_tokens_to_ids(start)] * 2
+        count = sum(p.text is not None and p.ids is not None and p.ids[:2] == ids for p in prompts)
+        if count:
+            warnings.warn(
+                f"{count} of {len(prompts)} texts begin with {start}, which the tokenizer adds by itself: the model "
+                "reads it twice", stacklevel=4)
 
     def _parse_ids(self, text: Any) -> list[int]:
         items = text.tolist() if hasattr(text, "tolist") else text

@@ -435,8 +435,8 @@ def compare(a: Recording, b: Recording) -> Table:
         raise ValueError(
             f"prompts: expected as many in both, found {prompts_a['count']} and {prompts_b['count']}"
         )
-    digests_a, digests_b = (_digests_of_prompts(r) for r in (a, b))
-    if not any(x is not None and x == y for x, y in zip(digests_a, digests_b, strict=True)):
+    digests = ("sha256", "texts_sha256")
+    if not any(prompts_a.get(key) and prompts_a[key] == prompts_b.get(key) for key in digests):
         raise ValueError("prompts: expected the same texts in both, found others")
     if prompts_a["T"] != prompts_b["T"]:
         raise ValueError(f"prompts.T: expected the same in both, found {prompts_a['T']} and {prompts_b['T']}")
@@ -465,15 +465,6 @@ def compare(a: Recording, b: Recording) -> Table:
             }
         )
     return rows
-
-
-def _digests_of_prompts(recording: Recording) -> tuple[str | None, str | None]:
-    """Returns the SHA-256 of the prompts' token ids and that of the texts that they begin; None where unknown. The
-    command line before 1.0 stored the hash of its text file in place of the first: prompts cut from one file differ
-    between tokenizers."""
-    prompts = recording.conditions["prompts"]
-    is_of_file = recording.model.get("attention") == "sinkscope" and "source_sha256" not in prompts
-    return None if is_of_file else prompts.get("sha256"), prompts.get("texts_sha256")
 
 
 def _finite_mean(x: Array) -> float:

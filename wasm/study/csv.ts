@@ -1,0 +1,42 @@
+/** Writes tables as CSV, for the page and the command line. */
+
+export type Cell = string | number | null | undefined;
+
+/**
+ * Matches a text that a spreadsheet would read as a formula: one that starts with =, +, - or @,
+ * also as a full-width character, or that has one of them after the list separator of some locale.
+ */
+const FORMULA_PATTERN = /^[\t\r]|^[\s;|]*[=+\-@＝＋－＠]|;[=+\-@＝＋－＠]/;
+
+/**
+ * Writes one value as a CSV field. A text that a spreadsheet would read as a formula gets a leading
+ * quote; numbers are safe, and an undefined one is an empty field.
+ */
+export function csvField(value: Cell): string {
+  if (typeof value === 'number') return Number.isFinite(value) ? String(value) : '';
+  if (!value) return '';
+  const safeText = FORMULA_PATTERN.test(value) ? `'${value}` : value;
+  return /[",;#\n\r']/.test(safeText) ? `"${safeText.replaceAll('"', '""')}"` : safeText;
+}
+
+/**
+ * Writes a CSV table whose records all have the same length: a line `# name,value` for each fact about
+ * the whole table, a line with the names of the columns, then the records. So every parser reads the
+ * file, and one that skips comments sees only numbers.
+ */
+export function csvOf(
+  facts: readonly (readonly [string, unknown])[],
+  columns: readonly string[],
+  records: readonly (readonly Cell[])[],
+): string {
+  const fieldCount = Math.max(2, columns.length);
+  const line = (cells: readonly Cell[]) =>
+    Array.from({ length: fieldCount }, (_, i) => csvField(cells[i])).join();
+  // A parser that skips comments skips lines, so each fact is on one line. The # stands before any
+  // quote, which would hide it, so the name has nothing that needs one.
+  const comments = facts.map(([name, value]) => {
+    const text = typeof value === 'string' ? value : JSON.stringify(value);
+    return `# ${line([name.replace(/[",;#'\r\n]+/g, ' '), text.replace(/[\r\n]+/g, ' ')])}`;
+  });
+  return `${[...comments, line(columns), ...records.map(line)].join('\n')}\n`;
+}

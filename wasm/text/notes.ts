@@ -1,0 +1,29 @@
+/** Sentences on how a tokenizer read a text, where a reader would not expect it. */
+import type { Token } from './types.ts';
+
+/**
+ * Returns a sentence for a start token that a text repeats, and one for characters without a token of their own.
+ * @param tokens of one text, with those that the tokenizer added
+ * @example tokenNotes(await tokenizer.encode('<s> Hello'));
+ */
+export function tokenNotes(
+  tokens: readonly Pick<Token, 'id' | 'text' | 'start' | 'end' | 'special'>[],
+): string[] {
+  const notes = [];
+  const firstOfText = tokens.findIndex(({ special }) => !special);
+  const [added, typed] = [tokens[firstOfText - 1], tokens[firstOfText]];
+  if (added && typed && added.id === typed.id)
+    notes.push(
+      `The text begins with ${typed.text}, which the tokenizer adds by itself: the model reads it twice.`,
+    );
+  // The tokens of one character share its place in the text.
+  const isPart = ({ start, end }: (typeof tokens)[number], t: number) =>
+    start < end &&
+    [tokens[t - 1], tokens[t + 1]].some((other) => other?.start === start && other.end === end);
+  const parts = tokens.filter(isPart).length;
+  if (parts > 0)
+    notes.push(
+      `${parts} of ${tokens.length} tokens are bytes of characters that the tokenizer has no token for.`,
+    );
+  return notes;
+}
