@@ -90,7 +90,8 @@ export function ablationText(result: Awaited<ReturnType<typeof measureAblation>>
       ? 'with the edits'
       : `without ${head === undefined ? `layer ${layer}` : `L${layer}H${head}`}`;
   const formatLine = (name: string, { loss, noLoss, sink }: typeof before) => {
-    const lossText = loss === null ? (noLoss ?? 'no token is predicted') : `${loss.toFixed(4)} nats`;
+    const lossText =
+      loss === null ? (noLoss ?? 'no token is predicted') : `${loss.toFixed(4)} nats`;
     return `  ${name.padEnd(16)}loss ${lossText}, Sink_1 ${percentText(sink)}\n`;
   };
   const note = before.conclusive

@@ -61,7 +61,6 @@ const ROWS: readonly Row[] = [
     is: 'a model of llama2.c',
     name: /\.bin$/i,
     // Version 1 and 2 begin with "ak42"; version 0 with seven integers below 2^24: width, feed-forward, layers, heads ...
-    // eslint-disable-next-line no-control-regex
     signs: [/^(24ka[\x01\x02]\0{3}|([^]{3}\0){2}([^\0]\0{3}){3}[^]{4}[^]{3}\0)/],
     command:
       'llama-convert-llama2c-to-ggml --llama2c-model FILE --copy-vocab-from-model tokenizer.bin --llama2c-output-model OUT.gguf',
