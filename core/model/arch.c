@@ -54,7 +54,9 @@ static void check_heads(const ss_arch *arch, ss_json *json) {
         ss_json_refuse(json, "num_key_value_heads", "a divisor of num_attention_heads",
                        "another number");
     if (arch->positions == SS_POSITIONS_ROTARY && arch->rotary_width % 2)
-        ss_json_refuse(json, "head_dim", "an even number of rotary dimensions (of rope_parameters)",
+        ss_json_refuse(json, "head_dim",
+                       "an even number of rotary dimensions (head_dim times partial_rotary_factor "
+                       "of rope_parameters)",
                        "an odd one");
 }
 

@@ -58,6 +58,8 @@ export async function* spread<Item, Result>(
   const abortWatch = watchAbort(signal);
   try {
     for (; yieldedCount < items.length; yieldedCount++) {
+      // A result that is already there would win the race against the abort.
+      signal?.throwIfAborted();
       startIdle();
       const result = pendingResults.shift() as (typeof pendingResults)[number];
       yield await Promise.race([result, abortWatch.promise]);
