@@ -60,9 +60,11 @@ static void check_heads(const ss_arch *arch, ss_json *json) {
                        "an odd one");
 }
 
-/* Checks the factors of longrope. They hold for texts up to the length of the first training, so
- * that is the model's context. */
+/* Checks dynamic, and the factors of longrope. These hold for texts up to the length of the first
+ * training, so that is the model's context. */
 static void check_long_rotary(ss_arch *arch, ss_json *json) {
+    if (arch->rotary.is_dynamic && ss_arch_pairs(arch, false) == 1)
+        ss_json_refuse(json, "rope_type", "dynamic with more than one rotary pair", "one");
     if (arch->rotary.scaling != SS_ROPE_LONG) return;
     if ((size_t)arch->rotary.pairs_n != ss_arch_pairs(arch, false))
         ss_json_refuse(json, "short_factor", "one factor for each rotary pair",
@@ -84,8 +86,9 @@ static void check_layer_types(const ss_arch *arch, ss_json *json) {
 /* Reads is_causal, with which transformers makes the queries of a decoder see all keys. */
 static void read_causality(ss_arch *arch, ss_json *json) {
     if (ss_json_bool(json, "is_causal", true)) return;
-    if (arch->window || arch->mixer.kind)
-        ss_json_refuse(json, "is_causal", "true where layers have a window or a state", "false");
+    if (arch->window || arch->mixer.kind || arch->positions == SS_POSITIONS_ALIBI)
+        ss_json_refuse(json, "is_causal",
+                       "true where layers have a window or a state, and with ALiBi", "false");
     arch->prefix = SS_EVERY_KEY;
 }
 

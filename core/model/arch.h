@@ -106,6 +106,7 @@ typedef struct ss_rotary {
                         `low` and `high` */
     double low, high; /* rotations in `original_context` tokens: a low frequency makes fewer than
                          `low`, a high one more than `high` */
+    bool is_dynamic;  /* the base grows with texts beyond the context, which no run has */
     int pairs_n;      /* longrope: number of factors */
     float pair_factors[SS_LONG_PAIRS_MAX];
     bool only_long;  /* the family has no other scaling than longrope, which older files call su or

@@ -101,6 +101,7 @@ static void read_scaling(ss_rotary *rotary, ss_json *json, int context) {
         /* dynamic changes the base of texts that are longer than the model's context, and no run
          * is. */
         bool is_dynamic = !strcmp(type, "dynamic");
+        rotary->is_dynamic = is_dynamic;
         if (is_dynamic)
             ss_json_number(json, "factor", (double)NAN, 1e-3, 1e6);
         else if (strcmp(type, "default"))
@@ -130,6 +131,8 @@ static void read_base_and_part(ss_rotary *rotary, ss_json *json) {
 
 void ss_read_rope(ss_rotary *rotary, ss_json *rope, int context) {
     ss_refuse_nulls(rope);
+    if (ss_json_is_null(rope, "partial_rotary_factor"))
+        ss_json_fail(rope, "partial_rotary_factor", "a number, found null");
     read_base_and_part(rotary, rope);
     read_scaling(rotary, rope, context);
     refuse_unknown_keys(rope, rotary->has_sections);

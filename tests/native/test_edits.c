@@ -194,12 +194,16 @@ static const char *const policies[] = {
 static void check_budgets(void) {
     CASE("a query sees at most `budget` keys, always its own; evicted keys never return");
     opened_model model = open_model(LLAMA);
-    for (size_t p = 0; p < sizeof policies / sizeof *policies; p++) {
+    size_t policies_n = sizeof policies / sizeof *policies;
+    for (size_t p = 0; p <= policies_n; p++) {
+        /* The last one keeps more first keys than the half of the budget that h2o keeps as recent.
+         */
+        const char *policy = p < policies_n ? policies[p] : "h2o,first=4";
         char text[96];
-        snprintf(text, sizeof text, "evict:policy=%s,budget=5", policies[p]);
+        snprintf(text, sizeof text, "evict:policy=%s,budget=5", policy);
         opened_run run = run_edit(&model, text);
         const ss_trace *trace = &run.run.trace;
-        bool is_snapkv = strstr(policies[p], "snapkv") != NULL;
+        bool is_snapkv = strstr(policy, "snapkv") != NULL;
         float *is_kept = measure(trace, "keeps_first", SS_EPS_STANDARD, 0, 0, 0, NULL);
         for (int head = 0; head < 8; head++) {
             const float *evicted = ss_row(trace, SS_FIELD_EVICTED, head, 0);
@@ -311,7 +315,8 @@ static opened_run stream(const ss_model *model, const int32_t *tokens, int T, in
 static void check_stream(const ss_model *model, int T, const char *policy, const char *other_edit) {
     char text[128];
     int32_t tokens[LONG];
-    for (int t = 0; t < T; t++) tokens[t] = (t * t + t / 7) % 40;
+    for (int t = 0; t < T; t++)
+        tokens[t] = (t * t + t / 7) % (model->arch.V < 40 ? model->arch.V : 40);
     snprintf(text, sizeof text, "evict:policy=%s", policy);
     ss_edit edits[] = {read_edit(text), read_edit(other_edit)};
     opened_run reference = stream(model, tokens, T, T, edits, 2, false);
@@ -356,6 +361,14 @@ static void check_streams(void) {
         }
         close_model(&model);
     }
+    /* A slot is no position: distances are between the tokens that the slots hold. */
+    opened_model alibi = open_model("tests/golden/var-alibi");
+    for (size_t p = 0; p + 1 < sizeof policies / sizeof *policies; p++) {
+        char text[96];
+        snprintf(text, sizeof text, "%s,budget=6", policies[p]);
+        check_stream(&alibi.model, alibi.model.arch.context, text, other_edits[p % 6]);
+    }
+    close_model(&alibi);
 }
 
 static void check_stream_memory(void) {

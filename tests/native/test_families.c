@@ -3,6 +3,7 @@
  * features of families: windows, experts, steps.
  */
 #include "model/families/family.h"
+#include "model/rotary.h"
 #include "traces.h"
 
 #include <math.h>
@@ -1170,6 +1171,37 @@ static void check_yarn_context(const cJSON *original, const cJSON *context, cons
     cJSON_Delete(config);
 }
 
+static void check_yarn_bounds(void) {
+    CASE(
+        "YaRN's ramp ends at the first and last pair, and is rounded to pairs, as in transformers");
+    ss_bytes text = read_file("tests/golden", "yarn.json");
+    cJSON *root = cJSON_ParseWithLength((const char *)text.data, text.n);
+    const cJSON *golden;
+    cJSON_ArrayForEach(golden, cJSON_GetObjectItem(root, "cases")) {
+        ss_rotary rotary = {
+            .base = cJSON_GetObjectItem(golden, "rope_theta")->valuedouble,
+            .part = 1.0,
+            .scaling = SS_ROPE_YARN,
+            .factor = cJSON_GetObjectItem(root, "factor")->valuedouble,
+            .original_context =
+                cJSON_GetObjectItem(golden, "original_max_position_embeddings")->valuedouble,
+            .low = cJSON_GetObjectItem(golden, "beta_slow")->valuedouble,
+            .high = cJSON_GetObjectItem(golden, "beta_fast")->valuedouble,
+            .truncate = !cJSON_GetObjectItem(golden, "truncate"),
+            .attention_factor = 1.0f};
+        float frequencies[8];
+        ss_rotary_frequencies(frequencies, &rotary, 16);
+        const cJSON *expected = cJSON_GetObjectItem(golden, "frequencies");
+        CHECK_INT(cJSON_GetArraySize(expected), 8);
+        for (int j = 0; j < 8; j++) {
+            double value = cJSON_GetArrayItem(expected, j)->valuedouble;
+            CHECK_NEAR((double)frequencies[j] / value, 1.0, 1e-5);
+        }
+    }
+    cJSON_Delete(root);
+    free((void *)(size_t)text.data);
+}
+
 static void check_defaults(void) {
     CASE("a missing key has the default of transformers");
     ss_bytes text = read_file("tests/golden", "defaults.json");
@@ -1892,6 +1924,7 @@ int main(void) {
     check_sizes_of_layers();
     check_routers();
     check_encoders();
+    check_yarn_bounds();
     check_defaults();
     check_every_key_counts();
     check_missing_tensors();

@@ -75,3 +75,18 @@ def test_a_number_that_127_steps_can_hold_does_not_enlarge_the_step() -> None:
     raw, [scale], _, _ = pack.encode({"one": array}, None)
     assert scale == np.float32(np.sqrt(np.square(array).mean()) / pack.OTHER_STEPS_PER_RMS) != np.float32(1 / 127)
     assert np.frombuffer(raw, np.int8).max() == 127
+
+
+def test_a_step_of_128_does_not_wrap_around() -> None:
+    # The largest weight is 128 steps, of a size that follows from the root mean square of the matrix.
+    weights = np.ones((128, 128), np.float32)
+    weights[0, 0] = 0.0
+    scale = np.float32(np.sqrt(np.square(weights).mean()) / pack.OTHER_STEPS_PER_RMS)
+    for _ in range(200):  # the largest weight changes the root mean square, and so the scale
+        weights[0, 0] = 128 * scale
+        scale = np.float32(np.sqrt(np.square(weights).mean()) / pack.OTHER_STEPS_PER_RMS)
+    assert np.rint(weights / scale).max() == 128
+    raw, scales, from_previous, expected = pack.encode({"matrix": weights}, None)
+    decoded = decode(raw, None, {"matrix": weights.shape}, scales, from_previous)
+    assert np.array_equal(decoded["matrix"], expected["matrix"])
+    assert abs(decoded["matrix"][0, 0] - weights[0, 0]) <= scales[0] * 0.5001

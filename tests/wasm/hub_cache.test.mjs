@@ -279,6 +279,29 @@ test('verified files open from their cached parts, including parts that older ve
   });
 });
 
+test('a verified file of which a part is missing is hashed again, together with the bytes that come', async () => {
+  await withEngine({ worker: false }, async (engine) => {
+    hub.reset();
+    await cacheClear();
+    const plan = await resolve('sinkscope/softmax');
+    const open = async () => (await engine.open(modelFiles(plan, { cache: true }))).close();
+    await open();
+    const { url } = plan.files.weights[0];
+    const cards = readdirSync(folder).filter((name) => name.endsWith('.json'));
+    const card = cards.find(
+      (name) => JSON.parse(readFileSync(join(folder, name), 'utf8')).url === String(url),
+    );
+    const last = parts()
+      .filter((name) => name.startsWith(card.slice(0, -5)))
+      .sort((a, b) => Number(a.split('.')[1]) - Number(b.split('.')[1]))
+      .at(-1);
+    rmSync(join(folder, last));
+    hub.fault({ host: 'cdn', path: MODEL_PATH, times: 1, garbage: true });
+    assert.match((await failure(open())).text, /expected the bytes that the hub lists, sha256/);
+    await open();
+  });
+});
+
 test('a model is hashed piece by piece: the host, which copies the bytes, gets no whole file', async (t) => {
   const digest = t.mock.method(crypto.subtle, 'digest');
   await withEngine({ worker: false }, async (engine) => {

@@ -2,6 +2,7 @@
 import { availableParallelism } from 'node:os';
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
+import { getEventListeners } from 'node:events';
 import { measure, spread } from '../../wasm/index.ts';
 import { failure, files, softmax, withEngine } from './helper.mjs';
 
@@ -119,4 +120,20 @@ test('a failure in one replica ends the whole study, at its place', async () => 
       values.push(item);
   }, /three/);
   assert.deepEqual(values, [9, 1]);
+});
+
+test('a study that has ended, failed or stopped leaves no listener at its signal', async () => {
+  const { signal } = new AbortController();
+  const options = { signal };
+  const work = async (_, item) => {
+    if (item < 0) throw new Error('below 0');
+    return item;
+  };
+  for await (const _ of spread(modelOfReplicas(2), [1, 2, 3], work, options));
+  await assert.rejects(spread(modelOfReplicas(2), [-1], work, options).next(), /below 0/);
+  const results = spread(modelOfReplicas(2), [1, 2, 3], work, options);
+  await results.next();
+  assert.equal(getEventListeners(signal, 'abort').length, 1);
+  await results.return();
+  assert.equal(getEventListeners(signal, 'abort').length, 0);
 });

@@ -19,6 +19,7 @@ vi.mock('../src/lab/pair', () => ({
     steps = 700;
     canTrain = true;
     isOver = false;
+    trainWord = 'Train';
     leadWords = '';
     tables = { fromScratch: [], fineTune: [] };
     columns = [];

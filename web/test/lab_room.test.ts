@@ -50,6 +50,8 @@ const fakes = vi.hoisted(() => ({
   /** The sides whose saved training this build refuses. */
   refusedSides: [] as number[],
   refuses: '',
+  /** What the next readings of saved trainings and the next starts wait for. */
+  holds: { read: [] as Promise<void>[], start: [] as Promise<void>[] },
 }));
 vi.mock('../src/lab/lab', () => ({
   Lab: class implements Fake {
@@ -88,6 +90,7 @@ vi.mock('../src/lab/lab', () => ({
     async readSaved(settings: Settings) {
       this.settings = settings;
       this.#now('read', 'loading');
+      if (fakes.holds.read.length) await fakes.holds.read.shift();
       const length = fakes.savedSteps[this.side];
       const log = Array.from({ length: length ?? 0 }, (_, step) => ({ step, loss: 1 }) as LogEntry);
       return length === undefined ? undefined : { log };
@@ -97,6 +100,7 @@ vi.mock('../src/lab/lab', () => ({
       this.key = key;
       this.log = saved?.log ?? [];
       const isRefused = saved && fakes.refusedSides.includes(this.side);
+      if (fakes.holds.start.length) await fakes.holds.start.shift();
       this.#now(saved ? 'continue' : 'start', isRefused ? 'refused' : 'ready');
     }
     adjust(settings: Settings) {
@@ -283,6 +287,49 @@ describe('the room of the lab', () => {
     await redraw();
     expect(page.calls.notify.mock.calls).toEqual([['Your training is restored at step 12.']]);
     secondRoom.scope.end();
+  });
+
+  it('says Continue where a training is restored or paused, and Train before its first step', async () => {
+    fakes.savedSteps = [12, 12];
+    const { scope, labs, text } = await openRoom();
+    expect(text('.train')).toBe('Continue');
+    labs[0].stage = 'running';
+    labs[0].changes.value++;
+    await redraw();
+    expect(text('.train')).toBe('Pause');
+    for (const lab of labs) Object.assign(lab, { stage: 'ready', log: [] });
+    labs[0].changes.value++;
+    await redraw();
+    expect(text('.train')).toBe('Train');
+    scope.end();
+  });
+
+  it('starts nothing of settings that changed while their saved training was read, and announces nothing late', async () => {
+    const { state, said, scope, labs, calls } = await openRoom();
+    fakes.savedSteps = [12, 12];
+    let release = () => {};
+    for (const name of ['read', 'start'] as const) {
+      const outdated = new Promise<void>((done) => (release = done));
+      fakes.holds[name].push(outdated, outdated);
+      state.value = { ...state.value, rightRun: 'operation:relu' };
+      await redraw();
+      said();
+      calls.notify.mockClear();
+      state.value = { ...state.value, rightRun: 'operation:softmax' };
+      await redraw();
+      const restored = [['Your training is restored at step 12.']];
+      expect([said(), calls.notify.mock.calls]).toEqual([
+        Array(2).fill(['read', 'continue']),
+        restored,
+      ]);
+      release();
+      await redraw();
+      // The start that was held ends without an effect.
+      const ended = name === 'start' ? ['continue'] : [];
+      expect([said(), calls.notify.mock.calls]).toEqual([Array(2).fill(ended), restored]);
+      expect(labs[1].settings.operation).toBe('softmax');
+    }
+    scope.end();
   });
 
   it('starts both models if only one has a saved training, or one is refused', async () => {

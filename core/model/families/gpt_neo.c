@@ -32,13 +32,11 @@ static int read_groups(ss_arch *arch, ss_json *json, const cJSON *groups) {
 static void read_attention_types(ss_arch *arch, ss_json *json) {
     const cJSON *groups = cJSON_GetObjectItemCaseSensitive(json->object, "attention_types");
     const cJSON *words = cJSON_GetObjectItemCaseSensitive(json->object, "attention_layers");
-    int l = arch->L;
-    if (cJSON_IsArray(words))
-        l = read_words(arch, json, 0, words);
-    else if (cJSON_IsArray(groups))
-        l = read_groups(arch, json, groups);
-    else
-        for (int i = 0; i < arch->L; i++) arch->windowed[i] = i % 2;
+    int l = arch->L, groups_n = arch->L;
+    for (int i = 0; i < arch->L; i++) arch->windowed[i] = i % 2;
+    if (cJSON_IsArray(groups)) groups_n = l = read_groups(arch, json, groups);
+    if (cJSON_IsArray(words)) l = read_words(arch, json, 0, words);
+    if (groups_n != arch->L) l = groups_n;
     if (l != arch->L)
         ss_json_refuse(json, "attention_types", "one word for each layer",
                        "another number of them");
@@ -54,6 +52,8 @@ void ss_gpt_neo_read(ss_arch *arch, ss_json *json) {
     arch->positions = SS_POSITIONS_LEARNED;
     arch->window = ss_json_int(json, "window_size", 256, 1, SS_CONTEXT_MAX);
     read_attention_types(arch, json);
+    if (ss_json_item(json, "layer_types"))
+        ss_json_refuse(json, "layer_types", "attention_layers", "another list");
     arch->score_scale = 1.0f;
     arch->output_bias = arch->ffn_bias = true;
 }

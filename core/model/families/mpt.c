@@ -37,6 +37,7 @@ void ss_mpt_read(ss_arch *arch, ss_json *json) {
     arch->positions = SS_POSITIONS_ALIBI;
     arch->activation = SS_ACTIVATION_GELU;
     ss_json attention = ss_json_object(json, "attn_config");
+    ss_refuse_nulls(&attention);
     double scale = 1.0 / sqrt((double)arch->K);
     arch->score_scale = (float)ss_json_number(&attention, "softmax_scale", scale, 1e-6, 1e6);
     arch->qkv_clip = (float)ss_json_number(&attention, "clip_qkv", 0.0, 1e-6, 1e6);

@@ -33,7 +33,7 @@ export function createControls(context: Context, pair: Pair, reset: () => void) 
     const [{ settings }] = labs;
     const seconds = Math.max(...labs.map((lab) => lab.seconds));
     const remainingTime = durationWords(pair.secondsLeft);
-    const label = isRunning ? 'Pause' : isOver ? `${pair.moreSteps} more steps` : 'Train';
+    const label = isOver ? `${pair.moreSteps} more steps` : pair.trainWord;
     const isLoading = labs.some(({ stage }) => stage === 'loading');
     const progressNote = isLoading
       ? ' · loading …'

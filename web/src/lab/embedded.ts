@@ -161,7 +161,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope, isEmbed
           ?disabled=${(isLoading && isTrainRequested) || (!isOpening && pair.isReady && !isRunning && !pair.canTrain) || pair.isOver}
           @click=${trainOrPause}
         >
-          ${isRunning ? 'Pause' : 'Train'}
+          ${pair.trainWord}
         </button>
         <button
           type="button"

@@ -45,6 +45,39 @@ async function timeForward(training: Training): Promise<number> {
   return (performance.now() - startTime) / 1000;
 }
 
+/** Returns the first of twenty samples that has enough triggers, or else the one with the most. */
+async function chooseSample(
+  training: Training,
+  { triggers }: Settings,
+): Promise<readonly number[]> {
+  if (triggers === undefined) return training.sample();
+  let bestSample: readonly number[] = [];
+  const countTriggers = (ids: readonly number[]) =>
+    ids.filter((id) => id >= 1 && id <= Number(triggers)).length;
+  for (let i = 0; i < 20 && countTriggers(bestSample) < MIN_TRIGGERS; i++) {
+    const ids = await training.sample(i);
+    if (!bestSample.length || countTriggers(ids) > countTriggers(bestSample)) bestSample = ids;
+  }
+  return bestSample;
+}
+
+async function pictureOf(training: Training, sample: readonly number[]): Promise<Picture> {
+  const [att] = await training.read(sample, [{ field: 'att' }]);
+  return att as Picture;
+}
+
+async function measureHeldOut(
+  training: Training,
+  { heldOut }: Setup,
+): Promise<Readonly<Record<string, number>>> {
+  return heldOut ? { loss_held: await heldLoss(training, heldOut) } : {};
+}
+
+/** Measures what the command line prints after its last step. */
+async function measureCurrent(training: Training, setup: Setup): Promise<LogEntry> {
+  return { ...(await training.look()), ...(await measureHeldOut(training, setup)) };
+}
+
 export class Lab {
   readonly changes = signal(0);
   stage: Stage = 'loading';
@@ -152,38 +185,27 @@ export class Lab {
     const previous = this.#training;
     this.#training = undefined;
     await previous?.close().catch(() => {});
+    let training: Training | undefined;
     try {
       const [engine, setup] = await Promise.all([this.engine(), this.#prepare(settings)]);
       if (generation !== this.#generation) return;
       const state = savedTraining ? { state: savedTraining.state } : {};
       const workers = Math.min(WORKER_COUNT, engine.describe.training!.parts);
-      const training = await engine.train({ ...setup.options, ...state, workers });
+      training = await engine.train({ ...setup.options, ...state, workers });
+      const sample = await chooseSample(training, settings);
+      const picture = await pictureOf(training, sample);
+      const forwardSeconds = Math.min(await timeForward(training), await timeForward(training));
+      const current = this.step ? await measureCurrent(training, setup) : undefined;
+      // Here a start takes effect, if no later one has begun.
       if (generation !== this.#generation) return void training.close().catch(() => {});
       this.#training = training;
-      this.setup = setup;
-      this.sample = await this.#chooseSample(training);
-      await this.#updatePicture();
-      this.#forwardSeconds = Math.min(await timeForward(training), await timeForward(training));
-      if (this.step) await this.#measureCurrent(training);
-      const isOver = this.step >= Number(settings.steps);
-      if (generation === this.#generation) this.#setStage(isOver ? 'ended' : 'ready');
+      Object.assign(this, { setup, sample, picture, current });
+      this.#forwardSeconds = forwardSeconds;
+      this.#setStage(this.step >= Number(settings.steps) ? 'ended' : 'ready');
     } catch (error) {
+      void training?.close().catch(() => {});
       if (generation === this.#generation) this.#fail(error, 'refused');
     }
-  }
-
-  /** Returns the first of twenty samples that has enough triggers, or else the one with the most. */
-  async #chooseSample(training: Training): Promise<readonly number[]> {
-    const { triggers } = this.settings;
-    if (triggers === undefined) return training.sample();
-    let bestSample: readonly number[] = [];
-    const countTriggers = (ids: readonly number[]) =>
-      ids.filter((id) => id >= 1 && id <= Number(triggers)).length;
-    for (let i = 0; i < 20 && countTriggers(bestSample) < MIN_TRIGGERS; i++) {
-      const ids = await training.sample(i);
-      if (!bestSample.length || countTriggers(ids) > countTriggers(bestSample)) bestSample = ids;
-    }
-    return bestSample;
   }
 
   /**
@@ -205,7 +227,7 @@ export class Lab {
     let drawnAt = performance.now();
     let savedAt = drawnAt;
     const drawFrame = async () => {
-      await this.#updatePicture();
+      this.picture = await pictureOf(training, this.sample);
       const time = performance.now();
       this.seconds += (time - drawnAt) / 1000;
       drawnAt = time;
@@ -218,7 +240,7 @@ export class Lab {
     const finish = async () => {
       await drawFrame();
       await this.#save(training);
-      await this.#measureCurrent(training);
+      this.current = await measureCurrent(training, this.setup!);
     };
     this.current = undefined;
     try {
@@ -243,16 +265,6 @@ export class Lab {
       await saveTraining(this.#side, this.#pairKey, this.savedTraining);
   }
 
-  async #measureHeldOut(training: Training): Promise<Readonly<Record<string, number>>> {
-    const heldOut = this.setup?.heldOut;
-    return heldOut ? { loss_held: await heldLoss(training, heldOut) } : {};
-  }
-
-  /** Measures what the command line prints after its last step. */
-  async #measureCurrent(training: Training): Promise<void> {
-    this.current = { ...(await training.look()), ...(await this.#measureHeldOut(training)) };
-  }
-
   /** Trains `count` steps and yields their entries; every tenth also has the loss on held-out text before its step. */
   async *#takeSteps(training: Training, count: number, pace: number, signal: AbortSignal) {
     const hasHeldOut = this.setup?.heldOut !== undefined;
@@ -261,7 +273,7 @@ export class Lab {
       const chunk = hasHeldOut
         ? Math.min(remaining, HELD_OUT_STEPS - stepsSinceHeldOut)
         : remaining;
-      let heldMeasures = stepsSinceHeldOut ? {} : await this.#measureHeldOut(training);
+      let heldMeasures = stepsSinceHeldOut ? {} : await measureHeldOut(training, this.setup!);
       for await (const entry of this.#takePacedSteps(training, chunk, pace, signal)) {
         yield { ...heldMeasures, ...entry };
         heldMeasures = {};
@@ -302,12 +314,6 @@ export class Lab {
     this.#engine = undefined;
     this.#training = undefined;
     await (await engine)?.close();
-  }
-
-  async #updatePicture(): Promise<void> {
-    if (!this.#training) return;
-    const [att] = await this.#training.read(this.sample, [{ field: 'att' }]);
-    this.picture = att as Picture;
   }
 
   async exportTrained(): Promise<TrainedModel> {

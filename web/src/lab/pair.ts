@@ -37,8 +37,8 @@ export class Pair {
   #context;
   #describe: Describe | undefined;
   #isPausedWhileHidden = false;
-  /** Counts the starts of both labs, so that an outdated one can stop. */
-  #generation = 0;
+  /** Identifies the last start of both labs, so that an outdated one can stop. */
+  #lastStart = {};
 
   /**
    * Uses the labs of the visit, or creates two.
@@ -54,7 +54,7 @@ export class Pair {
     scope.onEnd(() => document.removeEventListener('visibilitychange', this.#updateVisibility));
     scope.onEnd(() => void this.pause());
     // The labs of the visit outlive the pair, and another pair may start them.
-    scope.onEnd(() => void this.#generation++);
+    scope.onEnd(() => void this.#begin());
   }
 
   get tables(): Tables {
@@ -107,8 +107,15 @@ export class Pair {
   }
 
   async reset(): Promise<void> {
+    this.#begin();
     const settings = this.requestedSettings().map(({ settings }) => settings);
     await this.#start(settings, this.#keyOf(settings));
+  }
+
+  /** Makes earlier starts outdated; the returned function says whether this start is still the last one. */
+  #begin(): () => boolean {
+    const start = (this.#lastStart = {});
+    return () => start === this.#lastStart;
   }
 
   async #start(
@@ -116,7 +123,6 @@ export class Pair {
     key: string | undefined,
     savedTrainings: readonly (SavedTraining | undefined)[] = [],
   ): Promise<void> {
-    this.#generation++;
     await Promise.all(this.labs.map((lab, i) => lab.start(settings[i]!, key, savedTrainings[i])));
   }
 
@@ -148,14 +154,14 @@ export class Pair {
   /** Restores both trainings if both were saved, or else starts both, so that they can be compared. */
   async #restore(settings: readonly Settings[]): Promise<void> {
     const key = this.#keyOf(settings);
-    const generation = ++this.#generation;
+    const isLast = this.#begin();
     const savedTrainings = await Promise.all(
       this.labs.map((lab, i) => lab.readSaved(settings[i]!, key)),
     );
-    if (generation !== this.#generation) return;
+    if (!isLast()) return;
     const areSaved = savedTrainings.every((training) => training !== undefined);
     await this.#start(settings, key, areSaved ? savedTrainings : []);
-    if (generation + 1 !== this.#generation) return;
+    if (!isLast()) return;
     // This build may refuse a saved state.
     if (areSaved && this.labs.some(({ stage }) => stage === 'refused'))
       return this.#start(settings, key);
@@ -164,6 +170,12 @@ export class Pair {
 
   get isRunning(): boolean {
     return this.labs.some((lab) => lab.isRunning);
+  }
+
+  /** The word of the button that trains: a paused or restored training continues. */
+  get trainWord(): string {
+    if (this.isRunning) return 'Pause';
+    return this.step > 0 && !this.isOver ? 'Continue' : 'Train';
   }
 
   /** Whether Train can do something; one lab that can be trained is enough. */
