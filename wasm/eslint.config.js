@@ -36,8 +36,8 @@ export default [
     rules: { '@typescript-eslint/no-unused-vars': unused },
   },
   {
-    // Rules that need types apply to the page only: no other files have a project.
-    files: ['web/{src,ship,test}/**/*.ts'],
+    // Rules that need types apply where files have a project.
+    files: ['web/{src,ship,test}/**/*.ts', 'wasm/**/*.ts'],
     languageOptions: { parserOptions: { projectService: true } },
     rules: {
       '@typescript-eslint/await-thenable': 'error',

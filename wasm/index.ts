@@ -27,10 +27,11 @@ export type * from './loading/types.ts';
 export type * from './recording/types.ts';
 export type * from './study/types.ts';
 export type * from './text/types.ts';
+export type { DiskFile } from './host/types.ts';
 export type { LoadedModel } from './load/loaded_model.ts';
 
 export { cacheBytes, cacheClear, cacheKind, cacheList } from './loading/cache.ts';
-export { createEngine } from './engine/client.ts';
+export { createEngine } from './load/engine.ts';
 export { editLabel, readEdit } from './engine/edits.ts';
 export { filesOfDrop, filesOfList, planFiles } from './loading/disk.ts';
 export { openDownload } from './loading/open_download.ts';

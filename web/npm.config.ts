@@ -40,9 +40,9 @@ function isShipped(file: string): boolean {
 }
 /** The zoo's address needs no hash of its contents, since the package's address has a version. */
 const zoo = new Part('zoo', zooFolder, (file) => !file.includes('/') || isShipped(file), 'zoo/');
-/** Engines with threads or 8-bit products are left out: a figure on another site has no threads and no large model. */
+/** Engines with threads are left out: a figure on another site has no threads and no large model. */
 const engine = new Part('engine', binaries, (file) =>
-  /^sinkscope\.((lab\.)?(simd\.)?wasm|describe\.json)$/.test(file),
+  /^sinkscope\.((lab\.)?wasm|describe\.json)$/.test(file),
 );
 
 const README = `# sinkscope-page

@@ -1,6 +1,7 @@
 /* The METRIC table: every number that the page, the command line and studies can ask for. A row
  * names the function that measures it, in the file of its question. */
 #include "../base/doc.h"
+#include "../run/maps.h"
 #include "measures.h"
 
 #include <math.h>

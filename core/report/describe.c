@@ -9,12 +9,6 @@
 #include <math.h>
 #include <string.h>
 
-#ifdef __wasm_simd128__
-#define KERNELS "simd"
-#else
-#define KERNELS "base"
-#endif
-
 #ifdef SS_NO_DOC
 #define write_doc(...) ((void)0)
 #else
@@ -300,7 +294,6 @@ ss_status ss_describe(char *out, size_t bytes, int abi, ss_error *err) {
     ss_write_begin(&writer, NULL, '{');
     ss_write_text(&writer, "version", SS_VERSION);
     ss_write_number(&writer, "abi", abi);
-    ss_write_text(&writer, "kernels", KERNELS);
     write_families(&writer);
     write_operations(&writer);
     write_metrics(&writer);

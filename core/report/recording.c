@@ -133,11 +133,13 @@ static void read_mask(ss_recording *r, ss_json *json) {
     const char *kind = mask.object ? require_text(&mask, "kind") : "causal";
     bool has_window = mask.object && !strcmp(kind, "window");
     bool has_list = cJSON_IsArray(cJSON_GetObjectItemCaseSensitive(json->object, "windows"));
-    int window = has_window ? ss_json_int(&mask, "window", has_list ? 0 : SS_JSON_REQUIRED,
-                                          has_list ? 0 : 1, INT_MAX)
-                            : 0;
-    if (mask.object && !strcmp(kind, "prefix"))
-        r->model.arch.prefix = ss_json_int(&mask, "prefix", SS_JSON_REQUIRED, 1, INT_MAX - 1);
+    bool needs_window = has_window && !has_list, has_prefix = !strcmp(kind, "prefix");
+    int window =
+        ss_json_int(&mask, "window", needs_window ? SS_JSON_REQUIRED : 0, needs_window, INT_MAX);
+    int prefix = ss_json_int(&mask, "prefix", has_prefix ? SS_JSON_REQUIRED : 1, 1, INT_MAX - 1);
+    if (!has_window) window = 0;
+    if (has_prefix)
+        r->model.arch.prefix = prefix;
     else if (!strcmp(kind, "bidirectional"))
         r->model.arch.prefix = SS_EVERY_KEY;
     else if (!has_window && strcmp(kind, "causal"))
@@ -177,7 +179,8 @@ static void read_model(ss_recording *r, ss_json *json) {
         ss_json_fail(&model, "H", "at most 65536 heads in all layers");
     snprintf(arch->family, sizeof arch->family, "%s", require_text(&model, "family"));
     require_text(&model, "id");
-    check_texts(&model, (const char *const[]){"revision", "sha256", "dtype", "attention", NULL});
+    check_texts(&model, (const char *const[]){"revision", "sha256", "weights_sha256",
+                                              "tokenizer_sha256", "dtype", "attention", NULL});
     read_layers(r, &model);
     read_mask(r, &model);
     read_operation(r, &model);
@@ -205,7 +208,7 @@ static void read_thresholds(ss_recording *r, ss_json *json) {
     const cJSON *item;
     cJSON_ArrayForEach(item, list_of(json, "eps", true)) {
         r->thresholds++;
-        if (!cJSON_IsNumber(item) || !isfinite(item->valuedouble))
+        if (!cJSON_IsNumber(item) || !(fabs(item->valuedouble) <= 3.4e38))
             ss_json_fail(json, "eps", "a list of finite numbers");
     }
 }
@@ -262,7 +265,8 @@ static ss_status read_conditions(ss_recording *r, const cJSON *root, ss_arena *a
     read_thresholds(r, &json);
     read_edits(&json);
     read_versions(&json);
-    check_texts(&json, (const char *const[]){"class", "license", "command", NULL});
+    require_text(&json, "class");
+    check_texts(&json, (const char *const[]){"license", "command", NULL});
     read_tokens(r, &json, arena);
     return status;
 }

@@ -5,7 +5,6 @@
 #include "edits/evict.h"
 #include "edits/hook.h"
 #include "feature.h"
-#include "statistics.h"
 
 #include <string.h>
 
@@ -361,6 +360,4 @@ void ss_attend(ss_pass *pass, int l, int t0, int n) {
     for (size_t i = 0; i < ss_pool_workers(pass->pool); i++) pass->scratch[i].group = -1;
     ss_pool_run(heads_are_independent(pass, l) ? pass->pool : NULL, attend_head, &a,
                 (size_t)arch->H, work);
-    for (int g = 0; pass->cache.filled_slots && g < ss_arch_sizes(arch, l).G; g++)
-        ss_cache_compact(pass, l, g, n + ss_filled_slots(pass, l, g, t0));
 }

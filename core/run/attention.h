@@ -2,8 +2,8 @@
 #ifndef SS_RUN_ATTENTION_H
 #define SS_RUN_ATTENTION_H
 
-#include "maps.h"
 #include "pass.h"
+#include "statistics.h"
 
 /* Returns 1 if the model has a bias key, which then comes before the keys of the tokens; else 0. */
 static inline size_t ss_bias_keys(const ss_arch *arch) {

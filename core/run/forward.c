@@ -5,9 +5,9 @@
 #include "attention.h"
 #include "ffn.h"
 #include "linear.h"
+#include "edits/evict.h"
 #include "edits/hook.h"
 #include "mixer.h"
-#include "statistics.h"
 
 #include <math.h>
 #include <string.h>
@@ -368,6 +368,8 @@ static const float *compute_attention_block(ss_pass *pass, int a, int t0, int n)
 
     float *head_out = pass->head_out;
     ss_attend(pass, a, t0, n);
+    for (int g = 0; pass->cache.filled_slots && g < sizes.G; g++)
+        ss_cache_compact(pass, a, g, n + ss_filled_slots(pass, a, g, t0));
     record_heads(trace, SS_FIELD_HEAD_OUT, a, arch->H, t0, n, head_out);
     narrow_rows(head_out, heads, sizes.U, arch->U);
     finish_heads(pass, a, head_out, t0, n);

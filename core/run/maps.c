@@ -2,7 +2,6 @@
 
 #include "../math/kernels.h"
 #include "attention.h"
-#include "statistics.h"
 
 #include <math.h>
 #include <string.h>
@@ -144,4 +143,62 @@ ss_status ss_run_pooled(ss_run *run, ss_field_id field, int l, int h, int b, flo
             pooled.largest[i] = 0.0f;
     }
     return SS_OK;
+}
+
+typedef struct statistics_job {
+    const ss_trace *trace;
+    unsigned groups;
+    int T;
+} statistics_job;
+
+typedef struct head_reader {
+    const statistics_job *job;
+    int head;
+} head_reader;
+
+static void add_rows(void *context, int t, int n, const float *x, size_t stride) {
+    const head_reader *reader = context;
+    const ss_trace *trace = reader->job->trace;
+    ss_statistics_add(trace, reader->job->groups, reader->head, t, n, trace->T, x, stride);
+}
+
+static void compute_head_statistics(const void *context, size_t head, size_t worker) {
+    const statistics_job *job = context;
+    head_reader reader = {job, (int)head};
+    int t = ss_statistics_align(job->trace, job->groups, (int)head, job->T);
+    if (t < job->T)
+        ss_map_read(job->trace, SS_FIELD_ATT, (int)head, t, job->T - t, worker, add_rows, &reader);
+}
+
+static void compute_head_cosines(const void *context, size_t head, size_t worker) {
+    const statistics_job *job = context;
+    (void)worker;
+    ss_statistics_add_recorded_queries(job->trace, (int)head, job->T);
+}
+
+void ss_statistics_compute(const ss_trace *trace, unsigned groups, int T) {
+    uint64_t heads = (uint64_t)ss_heads(trace), cells = (uint64_t)T * (uint64_t)T;
+    groups &= ~(unsigned)(SS_STATISTIC_NORMS |
+                          SS_STATISTIC_SPECTRA); /* norms are computed from the vectors when
+                                      they are read, and spectra in the pass */
+    bool reads_queries = groups == SS_STATISTIC_COSINES;
+    bool has_room =
+        reads_queries ? trace->statistics.cosines != NULL : trace->statistics.alpha != NULL;
+    if (!groups || !has_room || ss_statistics_are_complete(trace, groups, T)) return;
+    SS_ASSERT(!trace->summed_fields); /* the rows of a measuring run cannot be computed again */
+    if (reads_queries) {
+        statistics_job job = {trace, 0, T};
+        ss_pool_run(trace->pool, compute_head_cosines, &job, (size_t)heads,
+                    heads * (uint64_t)T * (uint64_t)(4 * trace->model->arch.K));
+        return;
+    }
+    bool is_computed = trace->computed_fields & SS_BIT(SS_FIELD_ATT);
+    /* Computing rows again is expensive, so all groups read them at once. The group of entropies
+     * needs the factors of the group of shares. */
+    groups = is_computed ? ss_available_statistics(trace)
+                         : groups | (groups & SS_STATISTIC_ENTROPY ? SS_STATISTIC_SHARES : 0);
+    statistics_job job = {trace, groups, T};
+    ss_map_link(trace);
+    uint64_t work = heads * cells * (is_computed ? (uint64_t)trace->model->arch.K : 1);
+    ss_pool_run(ss_map_pool(trace), compute_head_statistics, &job, (size_t)heads, work);
 }

@@ -9,14 +9,9 @@
 #define SS_RUN_MAPS_H
 
 #include "run.h"
+#include "statistics.h"
 
 #define SS_FIELDS_MAPS (SS_BIT(SS_FIELD_SCORES) | SS_BIT(SS_FIELD_ATT))
-
-/* Number of rows that are read together: four register tiles of five rows (SS_TILE). */
-#define SS_MAP_ROWS 20
-
-/* Reads rows x[n] of queries [t, t+n), `stride` numbers apart; ss_row_end gives the end of each. */
-typedef void ss_map_reader(void *context, int t, int n, const float *x, size_t stride);
 
 /* Passes rows [t, t+n) of a map to a reader, in order, SS_MAP_ROWS at a time; `worker` is the index
  * of the calling thread in the pool. Call ss_map_link first if the trace has moved. */
@@ -49,5 +44,8 @@ static inline int ss_blocks_of(const ss_trace *trace, int b) {
  */
 ss_status ss_run_pooled(ss_run *run, ss_field_id field, int l, int h, int b, float *out,
                         ss_error *err);
+
+/* Extends groups of statistics of every head to the first T queries by reading the missing rows. */
+void ss_statistics_compute(const ss_trace *trace, unsigned groups, int T);
 
 #endif

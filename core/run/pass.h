@@ -7,7 +7,8 @@
 
 #include "../model/rotary.h"
 #include "edits/table.h"
-#include "maps.h"
+#include "run.h"
+#include "statistics.h"
 
 /*
  * Number of rows that go through the layers in one chunk and share the cost of unpacking the

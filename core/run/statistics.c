@@ -3,7 +3,6 @@
 #include "../math/kernels.h"
 #include "../math/scalar.h"
 #include "../math/spectrum.h"
-#include "maps.h"
 
 #include <math.h>
 #include <string.h>
@@ -226,6 +225,12 @@ void ss_statistics_add_queries(const ss_trace *trace, int head, int t, int n, in
     *queries = t + n;
 }
 
+void ss_statistics_add_recorded_queries(const ss_trace *trace, int head, int T) {
+    *queries_of(trace, COSINES, head) = 0;
+    ss_statistics_add_queries(trace, head, 0, T, T, ss_row(trace, SS_FIELD_Q, head, 0),
+                              (size_t)trace->model->arch.K);
+}
+
 void ss_statistics_rewind(const ss_trace *trace, int n) {
     if (!trace->statistics.queries) return;
     for (int i = 0; i < SS_STATISTICS * ss_heads(trace); i++)
@@ -238,55 +243,18 @@ void ss_statistics_clear(const ss_trace *trace) {
     if (trace->statistics.queries) memset(trace->statistics.queries, 0, bytes);
 }
 
-typedef struct statistics_job {
-    const ss_trace *trace;
-    unsigned groups;
-    int T;
-} statistics_job;
-
-typedef struct head_reader {
-    const statistics_job *job;
-    int head;
-} head_reader;
-
-static void add_rows(void *context, int t, int n, const float *x, size_t stride) {
-    const head_reader *reader = context;
-    const ss_trace *trace = reader->job->trace;
-    ss_statistics_add(trace, reader->job->groups, reader->head, t, n, trace->T, x, stride);
-}
-
-/* Returns how many first queries all groups of the job have read in a head. If their numbers
- * differ, all of them begin again. */
-static int align_queries(const statistics_job *job, int head) {
-    int queries_min = job->T, queries_max = 0;
+int ss_statistics_align(const ss_trace *trace, unsigned groups, int head, int T) {
+    int queries_min = T, queries_max = 0;
     for (int i = 0; i < SS_STATISTICS; i++) {
-        int queries = *queries_of(job->trace, i, head);
-        if (!(job->groups & 1u << i)) continue;
+        int queries = *queries_of(trace, i, head);
+        if (!(groups & 1u << i)) continue;
         queries_min = queries < queries_min ? queries : queries_min;
         queries_max = queries > queries_max ? queries : queries_max;
     }
     if (queries_min == queries_max) return queries_min;
     for (int i = 0; i < SS_STATISTICS; i++)
-        if (job->groups & 1u << i) *queries_of(job->trace, i, head) = 0;
+        if (groups & 1u << i) *queries_of(trace, i, head) = 0;
     return 0;
-}
-
-static void compute_head_statistics(const void *context, size_t head, size_t worker) {
-    const statistics_job *job = context;
-    head_reader reader = {job, (int)head};
-    int t = align_queries(job, (int)head);
-    if (t < job->T)
-        ss_map_read(job->trace, SS_FIELD_ATT, (int)head, t, job->T - t, worker, add_rows, &reader);
-}
-
-static void compute_head_cosines(const void *context, size_t head, size_t worker) {
-    const statistics_job *job = context;
-    const ss_trace *trace = job->trace;
-    (void)worker;
-    *queries_of(trace, COSINES, (int)head) = 0;
-    ss_statistics_add_queries(trace, (int)head, 0, job->T, job->T,
-                              ss_row(trace, SS_FIELD_Q, (int)head, 0),
-                              (size_t)trace->model->arch.K);
 }
 
 bool ss_statistics_are_complete(const ss_trace *trace, unsigned groups, int T) {
@@ -296,33 +264,6 @@ bool ss_statistics_are_complete(const ss_trace *trace, unsigned groups, int T) {
         for (int head = 0; groups & 1u << i && head < ss_heads(trace); head++)
             if (*queries_of(trace, i, head) != T) return false;
     return true;
-}
-
-void ss_statistics_compute(const ss_trace *trace, unsigned groups, int T) {
-    uint64_t heads = (uint64_t)ss_heads(trace), cells = (uint64_t)T * (uint64_t)T;
-    groups &= ~(unsigned)(SS_STATISTIC_NORMS |
-                          SS_STATISTIC_SPECTRA); /* norms are computed from the vectors when
-                                      they are read, and spectra in the pass */
-    bool reads_queries = groups == SS_STATISTIC_COSINES;
-    bool has_room =
-        reads_queries ? trace->statistics.cosines != NULL : trace->statistics.alpha != NULL;
-    if (!groups || !has_room || ss_statistics_are_complete(trace, groups, T)) return;
-    SS_ASSERT(!trace->summed_fields); /* the rows of a measuring run cannot be computed again */
-    if (reads_queries) {
-        statistics_job job = {trace, 0, T};
-        ss_pool_run(trace->pool, compute_head_cosines, &job, (size_t)heads,
-                    heads * (uint64_t)T * (uint64_t)(4 * trace->model->arch.K));
-        return;
-    }
-    bool is_computed = trace->computed_fields & SS_BIT(SS_FIELD_ATT);
-    /* Computing rows again is expensive, so all groups read them at once. The group of entropies
-     * needs the factors of the group of shares. */
-    groups = is_computed ? ss_available_statistics(trace)
-                         : groups | (groups & SS_STATISTIC_ENTROPY ? SS_STATISTIC_SHARES : 0);
-    statistics_job job = {trace, groups, T};
-    ss_map_link(trace);
-    uint64_t work = heads * cells * (is_computed ? (uint64_t)trace->model->arch.K : 1);
-    ss_pool_run(ss_map_pool(trace), compute_head_statistics, &job, (size_t)heads, work);
 }
 
 void ss_statistics_add_norms(const ss_trace *trace, ss_field_id field, int row, int t, int n,

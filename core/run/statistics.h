@@ -11,6 +11,12 @@
 
 #include "trace.h"
 
+/* Number of rows that are read together: four register tiles of five rows (SS_TILE). */
+#define SS_MAP_ROWS 20
+
+/* Reads rows x[n] of queries [t, t+n), `stride` numbers apart; ss_row_end gives the end of each. */
+typedef void ss_map_reader(void *context, int t, int n, const float *x, size_t stride);
+
 /*
  * Adds rows x[n] of queries [t, t+n) of a head, `stride` numbers apart, to each of `groups` that
  * has read exactly the queries before t. T is the number of tokens that the queries may see.
@@ -23,6 +29,9 @@ void ss_statistics_add(const ss_trace *trace, unsigned groups, int head, int t, 
  */
 void ss_statistics_add_queries(const ss_trace *trace, int head, int t, int n, int T, const float *q,
                                size_t stride);
+
+/* Adds the recorded queries [0, T) of a head in place of those that were added. */
+void ss_statistics_add_recorded_queries(const ss_trace *trace, int head, int T);
 
 /* Computes the norms of rows[n], `stride` numbers apart, for tokens [t, t+n) of row `row` of the
  * field, in a measuring run that keeps norms of the field. */
@@ -45,8 +54,9 @@ void ss_statistics_rewind(const ss_trace *trace, int n);
 /* Returns true if groups have read exactly the first T tokens in every head. */
 bool ss_statistics_are_complete(const ss_trace *trace, unsigned groups, int T);
 
-/* Extends groups of every head to the first T queries by reading the missing rows. */
-void ss_statistics_compute(const ss_trace *trace, unsigned groups, int T);
+/* Returns how many first queries all groups have read in a head. If their numbers differ, all of
+ * them begin again. */
+int ss_statistics_align(const ss_trace *trace, unsigned groups, int head, int T);
 
 /* Returns the norm of what key j contributes: |v_j|, or |W_O v_j| for SS_FIELD_OUT_NORM. */
 float ss_key_length(const ss_trace *trace, ss_field_id field, int head, int j);

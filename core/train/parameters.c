@@ -204,23 +204,42 @@ ss_status ss_parameters_copy(ss_parameters *parameters, const ss_container *sour
     return SS_OK;
 }
 
-static bool is_token_embedding(const char *name) {
-    return strstr(name, "embed_tokens") || strstr(name, "wte.");
-}
+/* What initial values and weight decay depend on, by parts of names. */
+typedef enum tensor_kind {
+    VECTOR_OF_ONES, /* gains of norms */
+    VECTOR_OF_ZEROS,
+    TOKEN_EMBEDDING,
+    POSITION_EMBEDDING,
+    MATRIX_IN_OUT, /* [in][out], like GPT-2's Conv1D */
+    MATRIX
+} tensor_kind;
 
-static bool is_position_embedding(const char *name) {
-    return strstr(name, "embed_positions") || strstr(name, "wpe.");
+static tensor_kind kind_of(const ss_entry *entry) {
+    static const struct {
+        const char *part;
+        tensor_kind kind;
+    } kinds[] = {{"embed_tokens", TOKEN_EMBEDDING},
+                 {"wte.", TOKEN_EMBEDDING},
+                 {"embed_positions", POSITION_EMBEDDING},
+                 {"wpe.", POSITION_EMBEDDING},
+                 {"c_attn", MATRIX_IN_OUT},
+                 {"c_proj", MATRIX_IN_OUT},
+                 {"c_fc", MATRIX_IN_OUT}};
+    if (entry->tensor.rank < 2)
+        return ends_with(entry->name, "bias") || ends_with(entry->name, "sinks") ? VECTOR_OF_ZEROS
+                                                                                 : VECTOR_OF_ONES;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (strstr(entry->name, kinds[i].part)) return kinds[i].kind;
+    return MATRIX;
 }
 
 static double deviation_of(const ss_entry *entry, const ss_recipe *recipe) {
-    if (is_token_embedding(entry->name)) return recipe->embedding_deviation;
-    if (is_position_embedding(entry->name)) return recipe->position_deviation;
+    tensor_kind kind = kind_of(entry);
+    if (kind == TOKEN_EMBEDDING) return recipe->embedding_deviation;
+    if (kind == POSITION_EMBEDDING) return recipe->position_deviation;
     if (recipe->deviation > 0.0) return recipe->deviation;
-    /* The deviation depends on the number of inputs: the last dimension of [out][in], but the first
-     * one in GPT-2's Conv1D. */
-    bool is_in_out = strstr(entry->name, "c_attn") || strstr(entry->name, "c_proj") ||
-                     strstr(entry->name, "c_fc");
-    return 1.0 / sqrt(3.0 * (double)entry->tensor.dims[is_in_out ? 0 : 1]);
+    size_t inputs = entry->tensor.dims[kind == MATRIX_IN_OUT ? 0 : 1];
+    return 1.0 / sqrt(3.0 * (double)inputs);
 }
 
 void ss_parameters_draw(ss_parameters *parameters, const ss_recipe *recipe) {
@@ -230,8 +249,8 @@ void ss_parameters_draw(ss_parameters *parameters, const ss_recipe *recipe) {
         float *numbers = numbers_of(entry);
         ss_random random = ss_random_stream((uint64_t)recipe->seed, entry->name, 0);
         if (entry->tensor.rank < 2) {
-            bool starts_at_0 = ends_with(entry->name, "bias") || ends_with(entry->name, "sinks");
-            for (size_t j = 0; j < n; j++) numbers[j] = starts_at_0 ? 0.0f : 1.0f;
+            float value = kind_of(entry) == VECTOR_OF_ONES ? 1.0f : 0.0f;
+            for (size_t j = 0; j < n; j++) numbers[j] = value;
             continue;
         }
         double deviation = deviation_of(entry, recipe);
@@ -240,7 +259,11 @@ void ss_parameters_draw(ss_parameters *parameters, const ss_recipe *recipe) {
 }
 
 double ss_parameters_decay(const ss_entry *entry, const ss_recipe *recipe) {
-    if (entry->tensor.rank < 2) return 0.0;
-    bool is_embedding = is_token_embedding(entry->name) || is_position_embedding(entry->name);
-    return is_embedding ? recipe->embedding_decay : recipe->weight_decay;
+    switch (kind_of(entry)) {
+    case VECTOR_OF_ONES:
+    case VECTOR_OF_ZEROS: return 0.0;
+    case TOKEN_EMBEDDING:
+    case POSITION_EMBEDDING: return recipe->embedding_decay;
+    default: return recipe->weight_decay;
+    }
 }

@@ -93,10 +93,9 @@ static int draw_conditional(const ss_task *task, const ss_sequence *s, uint64_t 
     for (int t = 0; t < T; t++) {
         bool is_first = t == 0 && (int)task->recipe->first >= 0;
         bool at_trigger = t > 0 && ss_random_uniform(&random) < task->recipe->share;
-        int plain_token = draw_plain(task, &random);
-        s->tokens[t] = is_first     ? (int)task->recipe->first
-                       : at_trigger ? 1 + ss_random_below(&random, (int)task->recipe->triggers)
-                                    : plain_token;
+        int token = draw_plain(task, &random);
+        if (at_trigger) token = 1 + ss_random_below(&random, (int)task->recipe->triggers);
+        s->tokens[t] = is_first ? (int)task->recipe->first : token;
         s->targets[t] = -1;
         s->weights[t] = 1.0f;
         s->optimum[t] = 0.0f;

@@ -1,4 +1,5 @@
-"""Puts the page's <sink-scope> element into the Python package, if the page is built (.build/page).
+"""Puts the schema of recordings into the Python package, and the page's <sink-scope> element, if the page is built
+(.build/page).
 
 A notebook loads the element into a frame without any server. One JSON file therefore stores the modules under addresses
 of a host that does not exist, and an import map in the frame resolves each address to its module.
@@ -35,11 +36,14 @@ class AddressHook(MetadataHookInterface):
 class ElementHook(BuildHookInterface):
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         root = Path(self.root)
+        schema = root.parents[1] / "core" / "report" / "recording.schema.json"
         page, static = root.parents[1] / ".build" / "page", root / "src" / "sinkscope" / "static"
+        static.mkdir(exist_ok=True)
+        if schema.is_file():  # otherwise this is a source distribution, which has its copy
+            (static / schema.name).write_bytes(schema.read_bytes())
         if (page / "sink-scope.js").is_file():
-            static.mkdir(exist_ok=True)
             (static / "element.json").write_text(json.dumps(bundle_element(page)))
-        build_data["artifacts"].append("src/sinkscope/static/element.json")
+        build_data["artifacts"] += [f"src/sinkscope/static/{name}" for name in ("element.json", schema.name)]
 
 
 def bundle_element(page: Path) -> dict[str, dict[str, str]]:
@@ -62,7 +66,7 @@ def bundle_element(page: Path) -> dict[str, dict[str, str]]:
         text = PRELOADS.sub("[]", text).replace("import.meta.url", json.dumps(SITE + name))
         # The widget loads modules from blobs, which cannot resolve addresses.
         modules[SITE + name] = text.replace("import.meta.resolve", "undefined").replace("import.meta", "({})")
-    resources = [*page.glob("engine/*/sinkscope.lab.simd.wasm"), *page.glob("zoo/*/index.json")]
+    resources = [*page.glob("engine/*/sinkscope.lab.wasm"), *page.glob("zoo/*/index.json")]
     return {"modules": modules,
             "files": {SITE + path.relative_to(page).as_posix():
                       b64encode(gzip.compress(path.read_bytes(), mtime=0)).decode()

@@ -1,5 +1,5 @@
-"""Trains a recipe of the zoo with core/train and with PyTorch, from the same weights on the same batches, and prints
-the difference of their losses.
+"""Trains a recipe of the zoo with core/train and with PyTorch, from the same weights on the same batches, and compares
+their losses. Exits with status 1 where two losses of a step differ by more than --tolerance.
 
     python -m models.reference.follow_training --corpora FOLDER [--recipe softmax] [--steps 200]
     python -m models.reference.follow_training --onward softmax --operation sink_logit [--steps 10]
@@ -15,7 +15,9 @@ import argparse
 import json
 import resource
 import subprocess
+import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -88,6 +90,20 @@ def case_of_stored_model(name: str, operation: str, steps: int) -> TrainingCase:
     return TrainingCase(config, recipe, weights, text, ["--from", folder, "--operation", operation])
 
 
+def compare(core_losses: Sequence[float], torch_losses: Sequence[float], tolerance: float) -> str | None:
+    """Prints the losses of some steps, and returns what is wrong with them. A loss that is NaN is wrong, too."""
+    interval = max(1, len(torch_losses) // 10)
+    differences = [abs(a - b) for a, b in zip(core_losses, torch_losses, strict=True)]
+    for step, (a, b) in enumerate(zip(core_losses, torch_losses, strict=True)):
+        if step % interval == 0 or step == len(torch_losses) - 1:
+            print(f"step {step:4d}  core {a:.6f}  PyTorch {b:.6f}  apart {a - b:+.1e}")
+    wrong_steps = [step for step, difference in enumerate(differences) if not difference <= tolerance]
+    if not differences or wrong_steps:
+        return f"expected losses at most {tolerance} apart, found others at steps {wrong_steps or 'none: no step'}"
+    print(f"largest difference: {max(differences):.1e}")
+    return None
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--corpora", type=Path)
@@ -95,6 +111,7 @@ def main() -> None:
     parser.add_argument("--onward", metavar="MODEL")
     parser.add_argument("--operation", default="softmax")
     parser.add_argument("--steps", type=int, default=200)
+    parser.add_argument("--tolerance", type=float, default=1e-3, help="largest difference of two losses of a step")
     arguments = parser.parse_args()
     if not arguments.corpora and not arguments.onward:
         parser.error("expected --corpora or --onward")
@@ -113,11 +130,7 @@ def main() -> None:
     core_time, torch_time = cpu_seconds(resource.RUSAGE_CHILDREN), cpu_seconds(resource.RUSAGE_SELF) - start
     print(f"seconds of CPU a step: core {core_time / arguments.steps:.3f}, "
           f"PyTorch {torch_time / arguments.steps:.3f}")
-    interval = max(1, arguments.steps // 10)
-    for step, (a, b) in enumerate(zip(core_losses, torch_losses, strict=False)):
-        if step % interval == 0 or step == arguments.steps - 1:
-            print(f"step {step:4d}  core {a:.6f}  PyTorch {b:.6f}  apart {a - b:+.1e}")
-    print("largest difference:", max(abs(a - b) for a, b in zip(core_losses, torch_losses, strict=False)))
+    sys.exit(compare(core_losses[:-1], torch_losses, arguments.tolerance))
 
 
 if __name__ == "__main__":

@@ -54,7 +54,7 @@ async function fromSubPath(stage, name) {
       await context.close();
     }
     assert.deepEqual(troubles, []);
-    assert.deepEqual(engines, [['sinkscope.simd.wasm'], ['sinkscope.simd.wasm']]);
+    assert.deepEqual(engines, [['sinkscope.wasm'], ['sinkscope.wasm']]);
   } finally {
     server.kill();
     await rm(site, { recursive: true });
@@ -130,7 +130,7 @@ export const delivery = {
     await page.goto(origin);
     await page.waitForFunction(() => performance.getEntriesByName('first-sink').length > 0);
     assert.ok(await page.evaluate(() => crossOriginIsolated));
-    assert.deepEqual(engines, ['sinkscope.threads.simd.wasm']);
+    assert.deepEqual(engines, ['sinkscope.threads.wasm']);
   },
 
   async 'both pages and _headers have the policy, which forbids what the page does not use'(stage) {

@@ -37,7 +37,7 @@ async function buildProject() {
   const folder = await installInto('installed-vite', FILES);
   for (const into of ['engine', 'model'])
     mkdirSync(join(folder, 'public', into), { recursive: true });
-  for (const name of ['sinkscope.wasm', 'sinkscope.simd.wasm', 'sinkscope.threads.simd.wasm'])
+  for (const name of ['sinkscope.wasm', 'sinkscope.threads.wasm'])
     cpSync(join(folder, 'node_modules/sinkscope', name), join(folder, 'public/engine', name));
   for (const name of ['config.json', 'model.safetensors'])
     cpSync(join(root, 'models/zoo/softmax', name), join(folder, 'public/model', name));

@@ -25,8 +25,8 @@ const zoo = (path) => readFile(`${root}models/zoo/${path}`);
 const findingOf = (page) => text(page, '[data-finding]');
 const mapOf = (page, nth = 0) => page.locator('[data-view="attention"] .heatmap').nth(nth);
 
-async function openInNode(id, prompt, kernels) {
-  const engine = await createEngine({ worker: false, kernels });
+async function openInNode(id, prompt) {
+  const engine = await createEngine({ worker: false });
   const [config, weights] = await Promise.all([
     zoo(`${id}/config.json`),
     zoo(`${id}/model.safetensors`),
@@ -37,8 +37,8 @@ async function openInNode(id, prompt, kernels) {
   return { engine, model, ids: tokens.map((token) => token.id) };
 }
 
-async function readInNode(id, prompt, kernels, reads, edits = []) {
-  const { engine, model, ids } = await openInNode(id, prompt, kernels);
+async function readInNode(id, prompt, reads, edits = []) {
+  const { engine, model, ids } = await openInNode(id, prompt);
   const run = await model.run(ids, { edits, fields: fieldsFor(engine.describe, reads) });
   const tensors = await run.read(reads);
   const { operations } = engine.describe;
@@ -351,48 +351,46 @@ const start = {
 };
 
 const reading = {
-  async 'the page has the numbers of the package in Node.js, for base and SIMD'(stage) {
+  async 'the page has the numbers of the package in Node.js'(stage) {
     const page = await stage.open('room=explore&shown=softmax,sigmoid');
     const prompt = await page.inputValue('textarea');
     for (const [at, id] of ['softmax', 'sigmoid'].entries()) {
       await page.locator('.subject-list button').nth(at).click();
       await settled(page);
-      for (const kernels of ['simd', 'base']) {
-        const names = ['sink_ratio', 'sink_ratio_raw', 'alpha_uniform', 'alpha'];
-        const { tensors, H, T, operation } = await readInNode(id, prompt, kernels, [
-          ...names.map((metric) => ({ metric })),
-          { field: 'att' },
-        ]);
-        const [sink, raw, even, alpha, weights] = tensors.map(({ data }) => data);
-        const verdict = judge({
-          eps: 0.3,
-          even: even[0],
-          normalizes: operation.normalizes,
-          sink: sink[0],
-          sinkRaw: raw[0],
-        });
-        const firstAlphas = [...alpha].filter((_, i) => i % T === 0);
-        // The head is chosen by its weight, which is a share only if rows sum to 1.
-        const firstWeights = firstAlphas.map((_, head) => {
-          const rows = Array.from({ length: T }, (_, row) => weights[(head * T + row) * T]);
-          return rows.reduce((a, b) => a + b) / T;
-        });
-        const best = firstWeights.indexOf(Math.max(...firstWeights));
-        const name = `L${Math.floor(best / H)}H${best % H}`;
-        const [share, most] = [firstAlphas[best], firstWeights[best]].map((x) => 100 * x);
-        const count = Math.round(verdict.sink * firstAlphas.length);
-        const sentence = await findingOf(page);
-        const mean = firstAlphas.reduce((a, b) => a + b) / firstAlphas.length;
-        const numbers = operation.normalizes
-          ? `^Head ${name} gives the start token “<s>” ${share.toFixed(0)}% of its attention\\. The mean over all 24 heads is ${(100 * mean).toFixed(0)}%;`
-          : `^No head gives the start token “<s>” more than ${Math.ceil(most)}%; head ${name} gives it the most\\. As a share of its rows that is ${share.toFixed(0)}%;`;
-        assert.match(sentence, new RegExp(numbers));
-        assert.match(
-          sentence,
-          new RegExp(count ? `${count} of the 24 heads` : 'None of the 24 heads'),
-        );
-        assert.match(await text(page, '.room-head .hint'), new RegExp(`\\(${name}\\);`));
-      }
+      const names = ['sink_ratio', 'sink_ratio_raw', 'alpha_uniform', 'alpha'];
+      const { tensors, H, T, operation } = await readInNode(id, prompt, [
+        ...names.map((metric) => ({ metric })),
+        { field: 'att' },
+      ]);
+      const [sink, raw, even, alpha, weights] = tensors.map(({ data }) => data);
+      const verdict = judge({
+        eps: 0.3,
+        even: even[0],
+        normalizes: operation.normalizes,
+        sink: sink[0],
+        sinkRaw: raw[0],
+      });
+      const firstAlphas = [...alpha].filter((_, i) => i % T === 0);
+      // The head is chosen by its weight, which is a share only if rows sum to 1.
+      const firstWeights = firstAlphas.map((_, head) => {
+        const rows = Array.from({ length: T }, (_, row) => weights[(head * T + row) * T]);
+        return rows.reduce((a, b) => a + b) / T;
+      });
+      const best = firstWeights.indexOf(Math.max(...firstWeights));
+      const name = `L${Math.floor(best / H)}H${best % H}`;
+      const [share, most] = [firstAlphas[best], firstWeights[best]].map((x) => 100 * x);
+      const count = Math.round(verdict.sink * firstAlphas.length);
+      const sentence = await findingOf(page);
+      const mean = firstAlphas.reduce((a, b) => a + b) / firstAlphas.length;
+      const numbers = operation.normalizes
+        ? `^Head ${name} gives the start token “<s>” ${share.toFixed(0)}% of its attention\\. The mean over all 24 heads is ${(100 * mean).toFixed(0)}%;`
+        : `^No head gives the start token “<s>” more than ${Math.ceil(most)}%; head ${name} gives it the most\\. As a share of its rows that is ${share.toFixed(0)}%;`;
+      assert.match(sentence, new RegExp(numbers));
+      assert.match(
+        sentence,
+        new RegExp(count ? `${count} of the 24 heads` : 'None of the 24 heads'),
+      );
+      assert.match(await text(page, '.room-head .hint'), new RegExp(`\\(${name}\\);`));
     }
   },
 
@@ -941,17 +939,6 @@ const reading = {
     );
     assert.deepEqual(page.troubles, []);
     return `${madeCount} tokens`;
-  },
-
-  async 'a browser without SIMD gets the base kernels and the same numbers'(stage) {
-    const simd = await stage.open('room=explore&view=geometry');
-    const base = await stage.open('room=explore&view=geometry', {
-      script: 'WebAssembly.validate = () => false;',
-    });
-    assert.match(await text(base, '#version'), /base kernels/);
-    assert.match(await text(simd, '#version'), /simd kernels/);
-    for (const selector of ['h1', '[data-finding]', '.stage .caption', '.rail .thumbs'])
-      assert.equal(await text(base, selector), await text(simd, selector));
   },
 };
 

@@ -1,6 +1,6 @@
 /*
  * Prints one hash of output bits per kernel, over many sizes and strides. Every build of the core
- * must print the same lines; tests/wasm/kernels.test.mjs compares native, base wasm and SIMD wasm.
+ * must print the same lines; tests/wasm/kernels.test.mjs compares native and wasm.
  *
  * All builds have the same inputs, since these are made of integers and powers of two. NaN is
  * excluded, since its payload depends on the machine.

@@ -190,7 +190,8 @@ static void check_reference(void) {
     "\"model\":{\"id\":\"m\",\"family\":\"f\",\"L\":1,\"H\":2,\"G\":1,\"K\":1,\"D\":1,\"V\":9,"    \
     "\"operation\":\"%s\"}"
 #define REST                                                                                       \
-    ",\"tokens\":[[\"a\",\"b\"]],\"prompts\":{\"count\":4,\"kept\":1,\"T\":2},\"eps\":[0.3]"
+    ",\"class\":\"MEASURED\",\"tokens\":[[\"a\",\"b\"]]"                                           \
+    ",\"prompts\":{\"count\":4,\"kept\":1,\"T\":2},\"eps\":[0.3]"
 
 static const float maps[] = {1, 0, 0.75f, 0.25f, 1, 0, 0.5f, 0.5f};
 static const float alphas[] = {0.875f, 0.25f, 0.75f, 0.5f}, sums[] = {1, 1, 1, 1};

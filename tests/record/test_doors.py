@@ -309,3 +309,86 @@ def test_sink_logits_may_be_in_some_layers_only() -> None:
     assert np.allclose(result["0.row_mass"][1], 1, atol=1e-5) and np.allclose(
         result["0.alpha"][1], raw_alpha[1], atol=1e-5
     )
+
+
+SIZES = {"vocab_size": 97, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 40}
+DISENTANGLED = SIZES | {"relative_attention": True, "pos_att_type": ["c2p", "p2c"]}
+ON_REQUEST = {
+    "deberta-v2": lambda: tf.DebertaV2Model(tf.DebertaV2Config(**DISENTANGLED)),
+    "mpnet": lambda: tf.MPNetModel(tf.MPNetConfig(**SIZES)),
+    "xlnet": lambda: tf.XLNetModel(tf.XLNetConfig(vocab_size=97, d_model=32, n_layer=2, n_head=4, d_inner=40)),
+    "flaubert": lambda: tf.FlaubertModel(tf.FlaubertConfig(vocab_size=97, emb_dim=32, n_layers=2, n_heads=4)),
+    "openai-gpt": lambda: tf.OpenAIGPTModel(tf.OpenAIGPTConfig(vocab_size=97, n_embd=32, n_layer=2, n_head=4)),
+}
+
+
+@pytest.mark.parametrize("name", ON_REQUEST)
+def test_weights_that_a_model_returns_on_request_are_recorded(name: str) -> None:
+    torch.manual_seed(1)
+    model, ids = ON_REQUEST[name]().eval(), torch.tensor([[5, 9, 70, 12, 33, 6, 8, 40]])
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(4)
+        maps = torch.stack(model(ids, output_attentions=True).attentions)[:, 0].double()
+    result = sinkscope.record(model, None, [ids], tokens=None, progress=False)
+    queries = torch.arange(8, 0, -1) if name == "openai-gpt" else 8
+    assert np.abs(result["0.alpha"] - (maps.sum(-2) / queries).numpy()).max() < 1e-5
+    assert np.ptp(result["0.alpha"]) > 0.05  # the maps differ from uniform ones
+
+
+class HandWrittenAttention(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed, self.qk = nn.Embedding(97, 8), nn.Linear(8, 16)
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        x = self.embed(ids)
+        q, k = self.qk(x).chunk(2, -1)
+        return torch.softmax(q @ k.mT, -1) @ x
+
+
+class Encoder(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed = nn.Embedding(97, 8)
+        self.layers = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 8, batch_first=True), 2)
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        return self.layers(self.embed(ids))
+
+
+NO_ATTENTION = {"vocab_size": 97, "hidden_size": 32, "num_hidden_layers": 2}
+
+
+@pytest.mark.parametrize(("make", "expected"), [
+    (lambda: tf.MambaForCausalLM(tf.MambaConfig(**NO_ATTENTION)), "nothing to record"),
+    (lambda: tf.RwkvForCausalLM(tf.RwkvConfig(**NO_ATTENTION)), "nothing to record"),
+    (HandWrittenAttention, r"a softmax of its own over \[1, 5, 5\].*maps.append.*sinkscope.record_maps"),
+    (Encoder, "found nn.MultiheadAttention.*layer.self_attn.*sinkscope.record_maps"),
+])
+def test_a_model_without_observable_attention_is_told_from_one_without_attention(make: Any, expected: str) -> None:
+    with pytest.raises(UnsupportedModel, match=expected):
+        sinkscope.record(make().eval(), None, [[5, 9, 70, 12, 33]], tokens=None, progress=False)
+
+
+def test_a_batch_of_ids_is_a_text_for_each_row() -> None:
+    model = FAMILIES["llama"].make("sdpa")
+    results = [sinkscope.record(model, None, texts, tokens=T, progress=False)
+               for texts in (PROMPTS, [torch.tensor(PROMPTS)], [np.array([row]) for row in PROMPTS])]
+    for result in results[1:]:
+        assert result.conditions == results[0].conditions
+        assert np.array_equal(result["mean.alpha"], results[0]["mean.alpha"])
+
+
+@pytest.mark.parametrize("texts", [[[5, 97]], [torch.tensor([[5, -1]])], [{"input_ids": torch.tensor([[5, 1000]])}]])
+def test_ids_that_the_embedding_lacks_are_refused_before_the_model_runs(texts: Any) -> None:
+    with pytest.raises(ValueError, match="texts: expected token ids from 0 to 96, .* found (97|-1|1000)"):
+        sinkscope.record(UNCALLABLE_MODEL, None, texts, tokens=None, progress=False)
+
+
+def test_steps_of_generation_are_refused_by_a_sentence_that_names_watching() -> None:
+    model = FAMILIES["llama"].make("eager")
+    out = model.generate(torch.tensor([[5, 9, 70]]), max_new_tokens=3, output_attentions=True,
+                         return_dict_in_generate=True, pad_token_id=0)
+    with pytest.raises(ValueError, match="found the steps of generate.*sinkscope.watching"):
+        sinkscope.record_maps(out.attentions, [out.sequences[0].tolist()])

@@ -7,7 +7,7 @@ import torch
 from families import CASES, FAMILIES, L, T, make_inputs, run_eagerly, to_batch
 from sinkscope import metrics
 
-TOLERANCE = 1e-5  # largest difference of weights in float32
+TOLERANCE = 2e-5  # of weights in float32: ten times the largest difference that tests/README.md has
 
 
 def stack_maps(out: object) -> torch.Tensor:

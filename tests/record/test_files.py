@@ -9,6 +9,8 @@ import json
 import os
 import re
 import stat
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,7 @@ import pytest
 import sinkscope
 from families import FAMILIES, T, make_inputs
 from sinkscope.__main__ import main
-from sinkscope.files import atomic_replacement, check_target
+from sinkscope.files import atomic_replacement, check_target, write_bytes
 from sinkscope.recording import RecordingError, confidence_interval, t_quantile
 from sinkscope.settings import Settings
 from sinkscope.texts import read_texts
@@ -327,3 +329,25 @@ def test_a_picture_draws_a_name_with_a_dollar(recording: sinkscope.Recording) ->
     svg = widget.picture(recording, format="svg").decode()
     assert "n = 5 prompts" in svg and "eps 0.1" in svg
     assert f"Drawn by Sinkscope {sinkscope.__version__}" in svg
+
+
+def test_the_next_writer_removes_the_parts_of_killed_ones_and_no_others(tmp_path: Path) -> None:
+    write = """
+import os, signal, sys
+from sinkscope.files import atomic_replacement
+with atomic_replacement(sys.argv[1]) as part:
+    part.write_bytes(b"half")
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+    target, own = tmp_path / "r.safetensors", tmp_path / ".mine.part"
+    own.write_bytes(b"a file of the user")
+    for _ in range(3):
+        source = Path(sinkscope.__file__).parents[1]
+        subprocess.run([sys.executable, "-c", write, target], env=os.environ | {"PYTHONPATH": str(source)})
+    assert not target.exists() and any(path.name.endswith(".part") for path in tmp_path.iterdir() if path != own)
+    with atomic_replacement(tmp_path / "other") as running:
+        running.write_bytes(b"all")
+        write_bytes(target, b"whole")
+        assert {path.name for path in tmp_path.iterdir()} == {target.name, own.name, running.name}
+    assert {path.name for path in tmp_path.iterdir()} == {target.name, own.name, "other"}
+    assert target.read_bytes() == b"whole" and (tmp_path / "other").read_bytes() == b"all"

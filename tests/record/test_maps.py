@@ -349,7 +349,7 @@ def test_generation_with_a_cache_gives_the_maps_of_the_whole_text(name: str) -> 
     att = eager64(model, input_ids=ids[:, :n])
     share = att / att.sum(-1, keepdim=True)
     assert result.conditions["prompts"]["T"] == n == 17
-    assert np.abs(result["0.alpha"] - alpha64(share)).max() < 1e-5
+    assert np.abs(result["0.alpha"] - alpha64(share)).max() < 2e-5
     assert result.model["operation"] == ("sink_logit" if name == "gpt_oss" else "softmax")
 
 

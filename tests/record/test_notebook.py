@@ -226,7 +226,7 @@ def test_the_wheel_carries_the_element(tmp_path: Path) -> None:
         assert {"sinkscope/py.typed", "sinkscope/metrics.py", "sinkscope/widget.js"} <= set(names)
         element = json.loads(archive.read("sinkscope/static/element.json"))
     modules = element["modules"]
-    [engine] = [text for name, text in element["files"].items() if name.endswith("sinkscope.lab.simd.wasm")]
+    [engine] = [text for name, text in element["files"].items() if name.endswith("sinkscope.lab.wasm")]
     assert gzip.decompress(base64.b64decode(engine)).startswith(b"\0asm")
     for text in modules.values():  # every import is a module of the file, by an absolute address
         assert "import.meta" not in text

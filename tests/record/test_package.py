@@ -11,6 +11,37 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "models" / "record"
+SCHEMA = ROOT / "core" / "report" / "recording.schema.json"
+
+# Reads a recording where the packages that run models are missing, as in a notebook in the browser.
+READ_WITHOUT_TORCH = """
+import sys
+MISSING = {"torch", "transformers", "tqdm"}
+
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in MISSING:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Missing())
+import sinkscope
+from sinkscope.__main__ import main
+assert sinkscope.__file__.startswith(sys.argv[1]), sinkscope.__file__
+recording = sinkscope.open_recording(sys.argv[2])
+result = recording.measure(0.3)
+assert 0.5 < result["sink"] < 1 and result["map"].shape == (64, 64)
+assert len(recording.heads()) == 270 and sinkscope.picture(recording).startswith(b"\\x89PNG")
+assert {row["difference"] for row in sinkscope.compare(recording, recording)} == {0.0}
+recording.save(sys.argv[1] + "/copy.safetensors")
+assert main(["measure", sys.argv[1] + "/copy.safetensors"]) == 0
+assert not MISSING & sys.modules.keys()
+for name in ("record", "record_maps", "watching", "load", "metrics"):
+    try:
+        getattr(sinkscope, name)
+        raise AssertionError(name)
+    except ImportError as error:
+        assert "pip install sinkscope[record]" in str(error), error
+"""
 
 
 @pytest.fixture(scope="module")
@@ -47,8 +78,23 @@ def test_wheel_and_archive_have_the_license_the_author_and_the_source(distributi
                 contents = {Path(member.name).name: archive.extractfile(member).read() for member in files}
             metadata = contents["PKG-INFO"]
         assert contents["LICENSE"] == license, path.name
+        assert contents[SCHEMA.name] == SCHEMA.read_bytes(), path.name
         fields = message_from_bytes(metadata)
         assert fields["Author"] and fields["License-Expression"] == "Apache-2.0" and fields["Keywords"]
         assert fields["Requires-Python"] == ">=3.10"  # without an upper bound: no newer version is known to fail
         assert fields.get_all("Project-URL") == ["Source, https://example.org/a/b",
                                                  "Issues, https://example.org/a/b/issues"]
+
+
+def test_the_wheel_reads_recordings_without_torch(distributions: list[Path], tmp_path: Path) -> None:
+    [wheel] = [path for path in distributions if path.suffix == ".whl"]
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path)
+        [metadata] = [archive.read(name) for name in archive.namelist() if name.endswith("METADATA")]
+    needs = message_from_bytes(metadata).get_all("Requires-Dist", [])
+    assert {need.partition("<")[0].partition(">")[0] for need in needs if "extra ==" not in need} == {
+        "fastjsonschema", "numpy", "safetensors"}
+    recording = ROOT / "models" / "recordings" / "smollm2-135m-instruct.safetensors"
+    process = subprocess.run([sys.executable, "-c", READ_WITHOUT_TORCH, tmp_path, recording], cwd=tmp_path,
+                             env={"PYTHONPATH": str(tmp_path)}, capture_output=True, text=True)
+    assert process.returncode == 0, process.stderr

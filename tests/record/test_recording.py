@@ -10,7 +10,6 @@ from families import FAMILIES, T, make_inputs
 from hybrids import HYBRIDS
 from safetensors import safe_open
 from safetensors.numpy import save_file
-from sinkscope.maps import OPERATIONS
 from sinkscope.recorder import Recorder, prompt_row
 from sinkscope.recording import (
     CONDITIONS_KEY,
@@ -20,6 +19,7 @@ from sinkscope.recording import (
     MetricStatistics,
     RecordingError,
 )
+from sinkscope.schema import operation_names
 from sinkscope.settings import FIELDS, Settings
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -118,7 +118,8 @@ def _write_file(path: Path, metadata: dict[str, str] | None) -> Path:
     return path
 
 
-CONDITIONS = {"model": dict.fromkeys("LHGKDV", 1), "tokens": [], "prompts": {}, "eps": []}
+CONDITIONS = {"model": {"id": "m", "family": "f"} | dict.fromkeys("LHGKDV", 1), "tokens": [], "eps": [],
+              "prompts": {"count": 1, "kept": 0, "T": 1}, "class": "MEASURED"}
 
 
 @pytest.mark.parametrize(("metadata", "expected"), [
@@ -126,12 +127,12 @@ CONDITIONS = {"model": dict.fromkeys("LHGKDV", 1), "tokens": [], "prompts": {}, 
     ({VERSION_KEY: "2"}, "expected a recording of version 1, found 2"),
     ({VERSION_KEY: "1"}, "expected JSON"),
     ({VERSION_KEY: "1", CONDITIONS_KEY: "["}, "expected JSON"),
-    ({VERSION_KEY: "1", CONDITIONS_KEY: "[]"}, "model: expected a dict"),
-    ({VERSION_KEY: "1", CONDITIONS_KEY: json.dumps(CONDITIONS | {"eps": 3})}, "eps: expected a list"),
+    ({VERSION_KEY: "1", CONDITIONS_KEY: "[]"}, "sinkscope: expected it to be object, found \\[\\]"),
+    ({VERSION_KEY: "1", CONDITIONS_KEY: json.dumps(CONDITIONS | {"eps": 3})}, "eps: expected it to be array, found 3"),
     ({VERSION_KEY: "1", CONDITIONS_KEY: json.dumps(CONDITIONS | {"edits": [{"kind": "evict"}]})},
-     "edits: expected a list of objects with a kind and a label"),
-    ({VERSION_KEY: "1", CONDITIONS_KEY: json.dumps(CONDITIONS | {"model": {"L": "1"}})},
-     "model.L: expected a whole number"),
+     "edits.0.label: expected it among the conditions, found none"),
+    ({VERSION_KEY: "1", CONDITIONS_KEY: json.dumps(CONDITIONS | {"model": CONDITIONS["model"] | {"L": "1"}})},
+     "model.L: expected it to be integer, found '1'"),
 ])
 def test_other_files_are_rejected_with_a_sentence(tmp_path: Path, metadata: dict[str, str] | None,
                                                          expected: str) -> None:
@@ -194,7 +195,7 @@ def test_a_metric_missing_from_one_of_two_recordings_is_not_compared() -> None:
 
 def test_operations_of_maps_are_those_of_the_core() -> None:
     operations = DESCRIPTION["operations"]
-    assert list(OPERATIONS) == [operation["name"] for operation in operations]
+    assert operation_names() == [operation["name"] for operation in operations]
     assert list(SIGNED_OPERATIONS) == [row["name"] for row in operations if row["proxy"] == "share_abs"]
 
 

@@ -22,6 +22,14 @@ def run64(model: torch.nn.Module, **inputs: Tensor) -> Any:
     return model64(**inputs, output_attentions=True, output_hidden_states=True)
 
 
+def tolerance_of(att: Tensor, length: int) -> float:
+    """Returns the largest error of weights that float32 may make, on any processor: their scores are sums of `length`
+    products, each rounded by its size times 2^-23, and the softmax passes a score's error on to its weights. The
+    sizes are those by which the scores of `att` differ."""
+    differences = torch.where(att > 0, att.amax(-1, keepdim=True).log() - att.log(), 0)
+    return max(1e-5, differences.max().item() * 2**-23 * length)
+
+
 def alpha64(att: Tensor, first: int | None = None) -> Any:
     """Returns alpha_k of causal maps (Gu et al. 2025, equation 6).  [..., T, T] -> [..., T]"""
     T = att.shape[-1]

@@ -5,8 +5,8 @@ import { createServer } from 'node:http';
 import { gzipSync } from 'node:zlib';
 import { after, before, beforeEach, test } from 'node:test';
 import { findPlan, openTimeline, resolveHub } from '../../wasm/index.ts';
-import { readRenewing } from '../../wasm/host/renew.ts';
-import { readTexts } from '../../wasm/abi/texts.ts';
+import { readRenewing } from '../../wasm/loading/renew.ts';
+import { readTexts } from '../../wasm/engine/texts.ts';
 import { failure } from './helper.mjs';
 
 const FLOOD_BYTES = 2 ** 28;

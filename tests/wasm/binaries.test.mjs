@@ -4,14 +4,13 @@ import { readFileSync, statSync } from 'node:fs';
 import { gzipSync } from 'node:zlib';
 import { createServer } from 'node:http';
 import { binaries, root, withEngine } from './helper.mjs';
-import { chooseBinary } from '../../wasm/abi/variants.ts';
+import { loadModule } from '../../wasm/engine/load_module.ts';
 
 const sizeLimits = {
-  'sinkscope.wasm': 102 * 1024,
-  'sinkscope.simd.wasm': 104 * 1024,
-  'sinkscope.lab.wasm': 122 * 1024,
-  'sinkscope.lab.simd.wasm': 125 * 1024,
-  'sinkscope.threads.simd.wasm': 103 * 1024,
+  'sinkscope.wasm': 104 * 1024,
+  'sinkscope.threads.wasm': 103 * 1024,
+  'sinkscope.lab.wasm': 125 * 1024,
+  'sinkscope.lab.threads.wasm': 124 * 1024,
 };
 const names = Object.keys(sizeLimits);
 const read = (name) => readFileSync(new URL(name, binaries));
@@ -47,21 +46,15 @@ for (const name of names) {
   });
 }
 
-test('the binary is chosen by what the host can do, or by name', async () => {
-  assert.equal(await chooseBinary('auto'), 'sinkscope.simd.wasm');
-  assert.equal(await chooseBinary('base'), 'sinkscope.wasm');
-  assert.equal(await chooseBinary('simd', 'lab'), 'sinkscope.lab.simd.wasm');
-  await assert.rejects(chooseBinary('avx'), { code: 'argument', where: 'kernels' });
-  for (const kernels of ['base', 'simd']) {
-    await withEngine({ kernels }, async (engine) => assert.equal(engine.describe.kernels, kernels));
-  }
-});
-
-test('a host without SIMD gets the base binary', async () => {
+test('a host without SIMD is told that it needs it', async () => {
   const { validate } = WebAssembly;
   WebAssembly.validate = () => false;
   try {
-    assert.equal(await chooseBinary('auto'), 'sinkscope.wasm');
+    await assert.rejects(loadModule(new URL('package.json', root)), {
+      code: 'unsupported',
+      where: 'host',
+      text: 'expected WebAssembly SIMD, found none',
+    });
   } finally {
     WebAssembly.validate = validate;
   }
@@ -79,7 +72,6 @@ test('a wrong type, a missing file or a wrong file from a server is reported', a
   });
   await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
   const entryAt = (path) => ({
-    kernels: 'base',
     base: `http://127.0.0.1:${server.address().port}/${path}`,
   });
   try {

@@ -1,7 +1,7 @@
 // Tests how JavaScript reads the conditions of a recording: each key, each default, each refusal.
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
-import { readConditions } from '../../wasm/recording/conditions.ts';
+import { readConditions } from '../../wasm/engine/conditions.ts';
 
 const sizes = { L: 2, H: 3, G: 1, K: 4, D: 5, V: 9 };
 const least = { model: sizes, prompts: { count: 3, kept: 2, T: 5 } };

@@ -34,9 +34,8 @@ async function outcomeOf(model, edits) {
 }
 
 const BINARIES = {
-  base: { kernels: 'base' },
-  SIMD: { kernels: 'simd' },
-  'the threads': { threads: 2 },
+  'one thread': {},
+  'two threads': { threads: 2 },
 };
 
 for (const [name, engineOptions] of Object.entries(BINARIES))

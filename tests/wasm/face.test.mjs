@@ -112,7 +112,6 @@ const PUBLIC_CALLS = {
     async (...args) => (await createEngine(...args)).close(),
     {
       worker: false,
-      kernels: 'auto',
       base: binaries,
       workers: 1,
       onLost: () => {},

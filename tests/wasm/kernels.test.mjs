@@ -1,4 +1,4 @@
-// Compares the bits of the kernels in native code, wasm and SIMD wasm, by builds of tests/native/kernel_bits.c.
+// Compares the bits of the kernels in native code and in wasm, by builds of tests/native/kernel_bits.c.
 import { test, before } from 'node:test';
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
@@ -44,12 +44,10 @@ async function hashes(file, set = 0) {
 /** @param {string[]} lines */
 const withNames = (list, lines) => list.map((hash, i) => `${lines[i]?.split(' ')[0]} ${hash}`);
 
-const base = `${folder}base.wasm`;
 const simd = `${folder}simd.wasm`;
 
 before(() => {
   mkdirSync(new URL(folder, root), { recursive: true });
-  build('emcc', '-O3', ...library, '-o', base);
   build('emcc', '-O3', '-msimd128', ...library, '-o', simd);
 });
 
@@ -60,14 +58,9 @@ test('SIMD kernels have the bits of the reference implementation', async () => {
   assert.deepEqual(await hashes(simd), textbook);
 });
 
-test('kernels have the same bits in base wasm and in SIMD wasm', async () => {
-  assert.deepEqual(await hashes(simd), await hashes(base));
-});
-
 const reason = existsSync(new URL(tool, root)) ? false : `${tool} has not been built`;
 test('kernels have the same bits in wasm and natively', { skip: reason }, async () => {
   const lines = printedBy(tool);
-  assert.deepEqual(withNames(await hashes(base), lines), lines);
   assert.deepEqual(withNames(await hashes(simd), lines), lines);
 });
 

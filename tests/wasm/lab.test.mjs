@@ -13,8 +13,8 @@ import {
   labOnward,
   labTokenizer,
 } from '../../wasm/index.ts';
-import { Helper, help } from '../../wasm/lab/share.ts';
-import { Trainer } from '../../wasm/lab/trainer.ts';
+import { Helper, help } from '../../wasm/engine/share.ts';
+import { Trainer } from '../../wasm/engine/trainer.ts';
 import { beginTraining } from '../../wasm/lab/training.ts';
 import { stampFiles } from '../../wasm/loading/stamp.ts';
 import { failure, refuses, withEngine } from './helper.mjs';

@@ -33,12 +33,12 @@ function fileIn(type) {
   return { config, weights: fileOf(tensors) };
 }
 
-test('a large model has the same bits in every type of weights and every binary', async () => {
+test('a large model has the same bits in every type of weights, with and without threads', async () => {
   const [, , bytes] = tensorsOf(Buffer.from(weights)).find(([name]) => name.includes('embed'));
   const embedding = numbersOf(bytes);
   let firstResult;
-  for (const kernels of ['base', 'simd'])
-    await withEngine({ kernels }, async (engine) => {
+  for (const threads of [1, 2])
+    await withEngine({ threads }, async (engine) => {
       for (const type of Object.keys(converters)) {
         const model = await engine.open(fileIn(type));
         assert.ok(model.architecture.parameters > 1 << 22);
@@ -53,19 +53,23 @@ test('a large model has the same bits in every type of weights and every binary'
           assert.deepEqual(
             hidden.subarray(t * D, (t + 1) * D),
             embedding.subarray(id * D, (id + 1) * D),
-            `${kernels}, ${type}: the embedding of token ${id}`,
+            `${threads} threads, ${type}: the embedding of token ${id}`,
           ),
         );
         // One row and many rows are multiplied by different code.
         const [firstRow] = await read(TOKENS.slice(0, 1));
         for (let l = 0; l < 3; l++) {
           const row = hidden.subarray(l * TOKENS.length * D).subarray(0, D);
-          assert.deepEqual(firstRow.subarray(l * D, (l + 1) * D), row, `${kernels}, ${type}, ${l}`);
+          assert.deepEqual(
+            firstRow.subarray(l * D, (l + 1) * D),
+            row,
+            `${threads} threads, ${type}, ${l}`,
+          );
         }
         assert.equal(next.length, V);
         assert.ok(new Set(next).size > V / 2);
         firstResult ??= { hidden, next };
-        assert.deepEqual({ hidden, next }, firstResult, `${kernels}, ${type}`);
+        assert.deepEqual({ hidden, next }, firstResult, `${threads} threads, ${type}`);
         await model.close();
       }
     });

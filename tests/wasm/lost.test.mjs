@@ -315,9 +315,9 @@ test(
     assert.equal(started.length, count + 2);
     await Promise.all(started.slice(count).map(exitOf));
     // This folder has one binary, so that the engine finds none that reads recordings.
-    const name = 'sinkscope.simd.wasm';
+    const name = 'sinkscope.wasm';
     copyFileSync(new URL(name, binaries), join(folder, name));
-    const engine = await createEngine({ base, kernels: 'simd', workers: 1 });
+    const engine = await createEngine({ base, workers: 1 });
     assert.equal((await failure(engine.openRecording(new Uint8Array(8)))).code, 'read');
     assert.equal(started.length, count + 4);
     await exitOf(started.at(-1));

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { createSharedMemory } from '../../wasm/abi/memory.ts';
-import { loadModule } from '../../wasm/abi/module.ts';
+import { loadModule } from '../../wasm/engine/load_module.ts';
 import { binaries, randomModel, withEngine } from './helper.mjs';
 
 const names = readdirSync(binaries).filter((name) => name.endsWith('.wasm'));
@@ -124,7 +124,7 @@ test('a size of 2^32 or more is rejected, not truncated to 32 bits', async () =>
 test('a metric over queries and keys is rejected if its numbers do not fit in memory', async () => {
   const shape = { L: 1, D: 8, F: 8, V: 16, context: 32_768 };
   const { config, weights } = randomModel(shape, { num_attention_heads: 1, sliding_window: 2 });
-  await withEngine({ kernels: 'simd' }, async (engine) => {
+  await withEngine({}, async (engine) => {
     const model = await engine.open({ config, weights });
     for (const T of [32_760, 32_767]) {
       const ids = Array.from({ length: T }, (_, t) => t % 16);

@@ -50,10 +50,9 @@ test(
       'README.md',
       'sinkscope.describe.json',
       'sinkscope.wasm',
-      'sinkscope.simd.wasm',
+      'sinkscope.threads.wasm',
       'sinkscope.lab.wasm',
-      'sinkscope.lab.simd.wasm',
-      'sinkscope.threads.simd.wasm',
+      'sinkscope.lab.threads.wasm',
     ]) {
       assert.ok(existsSync(pathInPackage(path)), `${path} is in the package`);
     }

@@ -11,10 +11,10 @@ import {
   recordMaps,
   recordStudy,
 } from '../../wasm/index.ts';
-import { loadModule } from '../../wasm/abi/module.ts';
+import { loadModule } from '../../wasm/engine/load_module.ts';
 import { Backend } from '../../wasm/engine/backend.ts';
 import { QUIET_JOB } from '../../wasm/engine/job.ts';
-import { readConditions } from '../../wasm/recording/conditions.ts';
+import { readConditions } from '../../wasm/engine/conditions.ts';
 import { fileOf, tensorsOf } from '../safetensors.mjs';
 import {
   binaries,
@@ -62,11 +62,7 @@ const assertSame = (a, b, label) =>
     label,
   );
 
-const builds = [
-  { kernels: 'base' },
-  { kernels: 'simd' },
-  { kernels: 'simd', worker: true, workers: 1, threads: 2 },
-];
+const builds = [{}, { worker: true, workers: 1, threads: 2 }];
 
 for (const build of builds)
   test(`a recording of a study has the bits of measure(): ${JSON.stringify(build)}`, async () => {

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { compareRecordings } from '../../wasm/index.ts';
 import { Recording } from '../../wasm/recording/recording.ts';
-import { OpenRecordings } from '../../wasm/recording/open_recordings.ts';
+import { OpenRecordings } from '../../wasm/engine/open_recordings.ts';
 import { errorOf, failure } from './helper.mjs';
 
 const describe = {

@@ -21,7 +21,7 @@ node.Worker = class extends node.Worker {
 };
 syncBuiltinESMExports();
 const { createEngine } = await import('../../wasm/index.ts');
-const { loadModule } = await import('../../wasm/abi/module.ts');
+const { loadModule } = await import('../../wasm/engine/load_module.ts');
 const { ThreadPool } = await import('../../wasm/engine/thread_pool.ts');
 const { Backend } = await import('../../wasm/engine/backend.ts');
 const { QUIET_JOB } = await import('../../wasm/engine/job.ts');
@@ -32,7 +32,7 @@ const ids = Array.from({ length: 200 }, (_, i) => (i * 37) % 2048);
 
 /** Opens a backend whose threads share every product, however small. */
 async function openBackend(threads) {
-  const module = await loadModule(new URL('sinkscope.threads.simd.wasm', binaries), true);
+  const module = await loadModule(new URL('sinkscope.threads.wasm', binaries), true);
   return new Backend(module, () => {}, new ThreadPool(module, threads, 0));
 }
 
@@ -70,7 +70,7 @@ async function fieldsOf(backend, folder, tokens) {
   );
 }
 
-test('one, two and three threads give the bits of the base binary, in every golden', async () => {
+test('one, two and three threads give the bits of the binary without threads, in every golden', async () => {
   const base = new Backend(await loadModule(new URL('sinkscope.wasm', binaries)), () => {});
   const backends = await Promise.all([1, 2, 3].map((threads) => openBackend(threads)));
   for (const folder of goldenModels()) {
@@ -160,17 +160,15 @@ test('a thread that ends is reported as lost, and the next run has the same bits
   await engine.close();
 });
 
-test('without SIMD or the binary for threads, the model runs on one thread', async () => {
+test('without the binary for threads, the model runs on one thread', async () => {
   const count = startedWorkers.length;
   const folder = mkdtempSync(join(tmpdir(), 'sinkscope-'));
-  copyFileSync(new URL('sinkscope.simd.wasm', binaries), join(folder, 'sinkscope.simd.wasm'));
+  copyFileSync(new URL('sinkscope.wasm', binaries), join(folder, 'sinkscope.wasm'));
   try {
-    for (const options of [{ base: pathToFileURL(folder) }, { base: binaries, kernels: 'base' }]) {
-      const engine = await createEngine({ worker: false, threads: 2, ...options });
-      const model = await engine.open(large);
-      assert.equal((await model.run([1, 2, 3])).tokens.length, 3);
-      await engine.close();
-    }
+    const engine = await createEngine({ worker: false, threads: 2, base: pathToFileURL(folder) });
+    const model = await engine.open(large);
+    assert.equal((await model.run([1, 2, 3])).tokens.length, 3);
+    await engine.close();
   } finally {
     rmSync(folder, { recursive: true });
   }

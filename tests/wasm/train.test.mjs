@@ -1,9 +1,10 @@
-// Tests the lab: the same bits in both builds, a sink that emerges or does not, a file that opens, bad input.
-import { execFile } from 'node:child_process';
+// Tests the lab: the same bits in wasm and natively, a sink that emerges or does not, a file that opens, bad input.
+import { execFile, execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import {
   copyFileSync,
+  existsSync,
   mkdirSync,
   mkdtempSync,
   readFileSync,
@@ -29,13 +30,14 @@ import {
   openTimeline,
   openTokenizer,
 } from '../../wasm/index.ts';
-import { Trainer } from '../../wasm/lab/trainer.ts';
+import { Trainer } from '../../wasm/engine/trainer.ts';
 import { train } from '../../wasm/command/train.ts';
 import { stampFiles } from '../../wasm/loading/stamp.ts';
 import { openOut } from '../../wasm/command/out_folder.ts';
 import { root } from './helper.mjs';
 
 const cli = fileURLToPath(new URL('wasm/cli.js', root));
+const trainer = fileURLToPath(new URL('.build/native/trainer', root));
 const folder = mkdtempSync(join(tmpdir(), 'sinkscope-train-'));
 const SMALL_MODEL = { width: 16, inner: 32, vocabulary: 24, context: 16 };
 const RECIPE = { batch: 8, length: 16, triggers: 3, steps: 6 };
@@ -49,8 +51,8 @@ after(async () => {
 
 const hash = (bytes) => createHash('sha256').update(bytes).digest('hex');
 
-async function trainAll(kernels, config, recipe, options = {}) {
-  const trainingEngine = await createEngine({ kernels, lab: true, worker: false });
+async function trainAll(config, recipe, options = {}) {
+  const trainingEngine = await createEngine({ lab: true, worker: false });
   const training = await trainingEngine.train({ config, recipe, ...options });
   const log = await training.step(recipe.steps);
   log.push(await training.look());
@@ -71,20 +73,27 @@ for (const choices of [
   },
   { operation: 'sink_logit', gate: 'output_element', bias_key: 'head', heads: 2 },
 ]) {
-  test(`both builds train ${JSON.stringify(choices)} to the same bits`, async () => {
+  test(`wasm with SIMD and native without train ${JSON.stringify(choices)} to the same bits`, async (context) => {
+    if (!existsSync(trainer)) return context.skip('no native trainer');
     const config = labConfig({ ...SMALL_MODEL, ...choices });
-    const [base, simd] = await Promise.all(
-      ['base', 'simd'].map((kernels) => trainAll(kernels, config, RECIPE)),
+    const [configFile, recipeFile, out] = ['config.json', 'recipe.json', 'out'].map((name) =>
+      join(folder, name),
     );
-    assert.deepEqual(base.log, simd.log);
-    assert.equal(hash(base.weights), hash(simd.weights));
-    assert.ok(base.log.at(-1).loss < base.log[0].loss);
+    writeFileSync(configFile, JSON.stringify(config));
+    writeFileSync(recipeFile, JSON.stringify(RECIPE));
+    const lines = execFileSync(trainer, [configFile, recipeFile, out], { stdio: 'pipe' });
+    const { log, weights } = await trainAll(config, RECIPE);
+    assert.equal(hash(readFileSync(out)), hash(weights));
+    const last = JSON.parse(String(lines).trim().split('\n').at(-1));
+    for (const [name, value] of Object.entries(last))
+      assert.equal(Math.fround(log.at(-1)[name]), Math.fround(value), name);
+    assert.ok(last.loss < log[0].loss);
   });
 }
 
 test('a trained model opens like any other, and training can continue from it', async () => {
   const config = labConfig(SMALL_MODEL);
-  const { log, weights } = await trainAll('auto', config, RECIPE);
+  const { log, weights } = await trainAll(config, RECIPE);
   const model = await engine.open({ config: JSON.stringify(config), weights });
   const run = await model.run([0, 5, 6, 7], { fields: ['att'] });
   const { shape } = await run.field('att');
@@ -100,7 +109,7 @@ test('a trained model opens like any other, and training can continue from it', 
 for (const worker of [true, false]) {
   test(`workers that share a training run have the bits of one worker, ${worker ? 'in a worker' : 'in this thread'}`, async () => {
     const config = labConfig(SMALL_MODEL);
-    const { log, weights } = await trainAll('auto', config, RECIPE);
+    const { log, weights } = await trainAll(config, RECIPE);
     for (const workers of [2, 3, 4]) {
       const trainingEngine = await createEngine({ lab: true, worker, workers });
       const training = await trainingEngine.train({ config, recipe: RECIPE, workers });
@@ -151,7 +160,7 @@ test('ending a training run does not wait for its helper', async () => {
 
 test('training resumes from a saved state to the same bits with one or two workers; invalid states are rejected', async () => {
   const config = labConfig(SMALL_MODEL);
-  const { log, weights } = await trainAll('auto', config, RECIPE);
+  const { log, weights } = await trainAll(config, RECIPE);
   const trainingEngine = await createEngine({ lab: true, worker: false, workers: 2 });
   const firstTraining = await trainingEngine.train({ config, recipe: RECIPE });
   await firstTraining.step(2);
@@ -197,7 +206,7 @@ test('a model trains on a text, and a text that is too short is rejected with it
   const config = labConfig(SMALL_MODEL);
   const recipe = { task: 'text', batch: 4, length: 16, steps: 20 };
   const text = Array.from({ length: 300 }, (_, i) => (i * 7) % 24);
-  const { log } = await trainAll('auto', config, { ...recipe, learning_rate: 0.02 }, { text });
+  const { log } = await trainAll(config, { ...recipe, learning_rate: 0.02 }, { text });
   assert.ok(log.at(-1).loss < log[0].loss - 1);
   assert.equal(log[0].loss_triggers, null);
   await assert.rejects(engine.train({ config, recipe, text: text.slice(0, 15) }), {
@@ -294,7 +303,7 @@ test('a training run measures its weights like a model opened from them', async 
     text: /expected a read of one run alone/,
   });
   const log = await training.step(3);
-  const { log: wholeLog } = await trainAll('auto', config, RECIPE);
+  const { log: wholeLog } = await trainAll(config, RECIPE);
   assert.deepEqual(log, wholeLog.slice(3, 6));
   await training.close();
 });
@@ -371,7 +380,7 @@ test('the train command prints the numbers of the package, and writes a model th
     [0, 2, 4, 6],
   );
   const config = labConfig({ ...SMALL_MODEL, operation: 'relu' });
-  const { log, weights } = await trainAll('base', config, { ...RECIPE, seed: 3 });
+  const { log, weights } = await trainAll(config, { ...RECIPE, seed: 3 });
   assert.deepEqual(
     lines,
     log.filter(({ step }) => step % 2 === 0),

@@ -86,7 +86,7 @@ test('a program that uses every name compiles, and mistakes are type errors', ()
     ["await model.map('A text.');", /Expected 2 arguments, but got 1/],
     ["await model.generate('A text.', { counts: 4 });", /'counts' does not exist/],
     ["const loss: number = (await model.measure('A text.')).loss;", /'null' is not assignable/],
-    ["await load('a', { kernels: 'fast' });", /'"fast"' is not assignable/],
+    ["await load('a', { cache: 'yes' });", /'string' is not assignable/],
   ];
   const errors = editorOf(
     [programWithoutError, ...mistakes.map(([slip]) => slip)].join('\n'),

@@ -89,7 +89,7 @@ async function takenEdit(variant, model, random) {
 }
 
 test('under any two edits, in both orders, an updated run equals a new one', async () => {
-  await withEngine({ kernels: 'base' }, async (engine) => {
+  await withEngine({}, async (engine) => {
     const model = await engine.open(files(tiny));
     const draw = randomBits(9);
     const random = (below) => draw() % below;

@@ -30,7 +30,7 @@ import {
 
 export async function explore(files: URL, text: string): Promise<Tensor> {
   const tokenizer = openTokenizer(await (await fetch(new URL('tokenizer.json', files))).text());
-  const engine = await createEngine({ kernels: 'auto', worker: true, base: '/wasm/' });
+  const engine = await createEngine({ worker: true, base: '/wasm/' });
   const model = await engine.open(
     { config: new URL('config.json', files), weights: new URL('model.safetensors', files) },
     {

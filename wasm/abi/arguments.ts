@@ -1,6 +1,5 @@
 /** Checks what callers pass, before any work begins. */
 import { expect, argumentError } from './errors.ts';
-import type { Plan } from '../loading/types.ts';
 
 const isObject = (x: unknown) => typeof x === 'object' && x !== null;
 const isList = (x: unknown) => isObject(x) && Number.isInteger((x as unknown[]).length);
@@ -67,12 +66,4 @@ export function urlOf(value: unknown, base: URL | string | undefined, where: str
     // The error below covers this.
   }
   throw argumentError(where, 'an address', value);
-}
-
-export function checkPlan(plan: unknown): asserts plan is Plan {
-  check(plan, 'object', 'plan');
-  const { id, files } = plan as { id?: unknown; files?: { weights?: unknown } };
-  check(id, 'text', 'plan.id');
-  check(files, 'object', 'plan.files');
-  checkList(files?.weights, 'object', 'plan.files.weights');
 }

@@ -1,12 +1,8 @@
 /** Decodes values of a GGUF file's metadata, whose bounds the core has checked. */
 import { SinkscopeError } from './errors.ts';
 import { utf8 } from './module.ts';
+import type { RawValue } from './module.ts';
 
-/**
- * A value of a GGUF file's metadata, not yet decoded. `type` is the type of the value or of its
- * `count` elements.
- */
-export type RawValue = { bytes: Uint8Array; type: number; count: number; isArray: boolean };
 type Value = string | number | boolean | readonly string[] | readonly boolean[] | readonly number[];
 
 const STRING = 8;

@@ -1,14 +1,10 @@
 /**
- * Instantiates and calls the binary, writes bytes into its memory and copies views out. This module
+ * Calls the binary, writes bytes into its memory and copies views out. This module
  * knows the shape of the ABI, but no models or runs.
  */
-import { request } from '#host';
-import { readRenewing } from '../host/renew.ts';
 import { SinkscopeError } from './errors.ts';
-import { MEMORY_BYTES, createSharedMemory } from './memory.ts';
-import type { RawValue } from './metadata.ts';
+import { MEMORY_BYTES } from './memory.ts';
 
-const ABI_VERSION = 10;
 const VIEW_WORDS = 12;
 const VIEW_BYTES = 2;
 
@@ -17,64 +13,15 @@ const VIEW_BYTES = 2;
  */
 export const utf8 = new TextDecoder('utf-8', { ignoreBOM: true });
 
-type Exports = Record<string, (...args: number[]) => number> & { memory: WebAssembly.Memory };
-
 /**
- * @param address of a .wasm file
- * @param isShared whether threads must be able to share the memory
+ * A value of a GGUF file's metadata, not yet decoded. `type` is the type of the value or of its
+ * `count` elements.
  */
-export async function loadModule(address: URL, isShared: boolean = false) {
-  const memory = isShared ? createSharedMemory() : undefined;
-  const { module: binary, instance } = await instantiate(address, memory);
-  const exports = instance.exports as Exports;
-  if (typeof exports.ss_wasm_abi_version !== 'function') {
-    throw new SinkscopeError('abi', address.href, 'this is not a Sinkscope binary');
-  }
-  exports._initialize();
-  const version = exports.ss_wasm_abi_version();
-  if (version !== ABI_VERSION) {
-    throw new SinkscopeError(
-      'abi',
-      address.href,
-      `expected ABI version ${ABI_VERSION}, got ${version}`,
-    );
-  }
-  return new Module(exports, binary, memory);
-}
+export type RawValue = { bytes: Uint8Array; type: number; count: number; isArray: boolean };
 
-async function instantiate(address: URL, memory?: WebAssembly.Memory) {
-  const imports: WebAssembly.Imports = memory ? { env: { memory } } : {};
-  try {
-    return await readRenewing(
-      address,
-      async () => instantiateFrom(await request(address), imports),
-      (error) => error instanceof WebAssembly.CompileError,
-    );
-  } catch (error) {
-    // Browsers word this error differently, and none says that the server should send 'wasm-unsafe-eval'.
-    const isForbidden = /content security policy|unsafe-eval/i.test(String(error));
-    if (isForbidden)
-      throw new SinkscopeError(
-        'unsupported',
-        address.href,
-        "expected a page that may run WebAssembly, found a Content-Security-Policy without 'wasm-unsafe-eval' in script-src",
-      );
-    const hint = '`base` of createEngine names the folder of the binaries';
-    throw new SinkscopeError(
-      'read',
-      address.href,
-      `could not be loaded (${String(error)}); ${hint}`,
-    );
-  }
-}
-
-async function instantiateFrom(response: Response, imports: WebAssembly.Imports) {
-  if (!response.ok) throw new Error(`the server answered ${response.status}`);
-  // Static hosts often send another content type, which instantiateStreaming rejects.
-  return response.headers.get('content-type') === 'application/wasm'
-    ? WebAssembly.instantiateStreaming(response, imports)
-    : WebAssembly.instantiate(await response.arrayBuffer(), imports);
-}
+export type Exports = Record<string, (...args: number[]) => number> & {
+  memory: WebAssembly.Memory;
+};
 
 export class Module {
   #exports;

@@ -148,8 +148,6 @@ export interface Setting {
 export interface Describe {
   readonly version: string;
   readonly abi: number;
-  /** 'base' or 'simd'. */
-  readonly kernels: string;
   /** Values of `model_type` in config.json that this build runs. */
   readonly families: readonly string[];
   readonly operations: readonly Operation[];
@@ -333,4 +331,30 @@ export interface Architecture {
     readonly operation: string;
     readonly parameters: Readonly<Record<string, number>>;
   };
+}
+
+export interface Progress {
+  /** The current stage: 'read', 'open', 'run', 'generate' or 'measure'. */
+  readonly stage: string;
+  /**
+   * Progress in bytes for 'read', tokens for 'run' and 'generate', runs for 'measure', else 0..1.
+   */
+  readonly done: number;
+  /** NaN when unknown. */
+  readonly total: number;
+  /**
+   * Smoothed rate in bytes per second; for 'measure' in runs per second over all workers. NaN until
+   * known.
+   */
+  readonly rate?: number;
+  /** Seconds until the file is read; NaN until known. */
+  readonly remaining?: number;
+  /** A sentence for the reader, such as that a cut connection was reopened. */
+  readonly note?: string;
+}
+
+export interface Options {
+  /** Stops the work between two layers; the promise rejects with the signal's reason. */
+  readonly signal?: AbortSignal;
+  readonly onProgress?: (progress: Progress) => void;
 }

@@ -1,6 +1,6 @@
 /** Runs the command line, which gives scripts what the page shows. */
 import { SinkscopeError } from '../abi/errors.ts';
-import { createEngine } from '../engine/client.ts';
+import { createEngine } from '../load/engine.ts';
 import { tablesText, readTables, readVersion } from './describe.ts';
 import {
   measureAblation,
@@ -23,10 +23,10 @@ import { codeOf } from './text_file.ts';
 import { train } from './train.ts';
 import { unmaskModel, unmaskText } from './unmask.ts';
 import { parseOptional, parsePositive } from './values.ts';
-import type { Engine, EngineOptions } from '../engine/types.ts';
 import type { MeasureResult } from './measure.ts';
 import type { GivenOptions } from './options.ts';
 import type { CommandInput, Values } from './values.ts';
+import type { Engine } from '../load/types.ts';
 
 type Runner = (
   engine: Engine,
@@ -83,8 +83,6 @@ async function main(args: string[], print: (text: string) => Promise<void>) {
   if (command !== 'train') refuseUnusedOptions(command, givenOptions);
   const values = withDefaults(command, givenOptions, describe) as unknown as Values;
   const engine = await createEngine({
-    // createEngine refuses a name that it does not know.
-    kernels: values.kernels as EngineOptions['kernels'],
     lab: command === 'train',
     workers: parseOptional(parsePositive, values.workers, '--workers'),
   });

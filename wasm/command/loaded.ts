@@ -9,9 +9,8 @@ import { parseCount, parseNumber, parseOptional } from './values.ts';
 import { LoadedModel } from '../load/loaded_model.ts';
 import { readText } from './text_file.ts';
 import type { Describe, Tensor } from '../abi/types.ts';
-import type { TextMeasures } from '../load/types.ts';
+import type { TextMeasures, Engine } from '../load/types.ts';
 import type { CommandInput } from './values.ts';
-import type { Engine } from '../engine/types.ts';
 
 type OneTextOptions = NonNullable<
   Parameters<LoadedModel['measure']>[1] & Parameters<LoadedModel['generate']>[1]

@@ -9,8 +9,9 @@ import { isRecording, readRecording } from './recording.ts';
 import { createStatusLine } from './status_line.ts';
 import { parseThresholds } from './values.ts';
 import type { Describe, Tensor } from '../abi/types.ts';
-import type { Edit, Engine, Model } from '../engine/types.ts';
+import type { Edit, Model } from '../engine/types.ts';
 import type { CommandInput, Values } from './values.ts';
+import type { Engine } from '../load/types.ts';
 
 export type MeasureResult =
   Awaited<ReturnType<typeof measureModel>> | Awaited<ReturnType<typeof readRecording>>;
@@ -24,7 +25,7 @@ export async function measureModelOrRecording(
   { names: [name], values, givenOptions }: CommandInput,
 ) {
   if (!(await isRecording(name))) return measureModel(engine, name, values);
-  const recordingOptions = ['eps', 'json', 'csv', 'kernels', 'workers'];
+  const recordingOptions = ['eps', 'json', 'csv', 'workers'];
   const otherOptions = Object.keys(givenOptions).filter(
     (option) => !recordingOptions.includes(option),
   );

@@ -15,10 +15,11 @@ import { createStatusLine, openingPhase } from './status_line.ts';
 import { parseTextList, readText } from './text_file.ts';
 import { readModelFolder } from './train.ts';
 import { parseIds, parseNumber, parseThresholds, parsePositive } from './values.ts';
-import type { Engine, Model } from '../engine/types.ts';
+import type { Model } from '../engine/types.ts';
 import type { Cut, CutOptions, LabeledTexts, Task } from '../study/types.ts';
 import type { AnyTokenizer, Tokenizer } from '../text/types.ts';
 import type { SpecialTokens, Values } from './values.ts';
+import type { Engine } from '../load/types.ts';
 
 export type OpenedModel = Awaited<ReturnType<typeof openModel>>;
 

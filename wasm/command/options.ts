@@ -29,7 +29,6 @@ export type GivenOptions = Record<string, string | string[] | boolean | undefine
 export const optionName = (name: string) => name.replaceAll('_', '-');
 
 const ENGINE_OPTIONS: Options = {
-  kernels: { value: 'K', meaning: 'auto, simd or base', default: 'auto' },
   workers: {
     value: 'N',
     meaning: 'workers that share the sequences; default: the cores less one, or both of two',
@@ -161,7 +160,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
 
 ${MODEL_HELP}
 RECORDING    a file that record, or the Python package, has made: prints its means and runs no model; of the
-             options below only --eps, --json, --csv, --kernels and --workers go with it`,
+             options below only --eps, --json, --csv and --workers go with it`,
     options: (describe) => ({
       ...TEXT_OPTIONS,
       label: {
@@ -417,7 +416,6 @@ random one.`,
         meaning: 'time from one checkpoint of --out to the next',
         default: '60',
       },
-      kernels: ENGINE_OPTIONS.kernels,
       workers: {
         value: 'N',
         meaning: 'workers that share each batch; the digits do not depend on it',
@@ -431,7 +429,6 @@ random one.`,
     meaning: 'lists every metric, field, edit and attention operation',
     options: () => ({
       json: { meaning: 'prints the tables as JSON' },
-      kernels: ENGINE_OPTIONS.kernels,
     }),
   },
 };

@@ -11,7 +11,7 @@ import { parseCount, parseNumber, parsePositive, parseThresholds } from './value
 import { openOut } from './out_folder.ts';
 import { expectExists, openModel } from './open.ts';
 import type { OpenedModel } from './open.ts';
-import type { Engine } from '../engine/types.ts';
+import type { Engine } from '../load/types.ts';
 import type { CommandInput, Values } from './values.ts';
 import type { Recording, StudyOptions } from '../recording/types.ts';
 
@@ -174,7 +174,7 @@ export async function compare(engine: Engine, { names, values, givenOptions }: C
   expect(areRecordings.includes(true), 'A B', 'a recording among the two', 'two models');
   if (!areRecordings.includes(false)) {
     const otherOptions = Object.keys(givenOptions).filter(
-      (option) => !['tolerance', 'json', 'kernels', 'workers'].includes(option),
+      (option) => !['tolerance', 'json', 'workers'].includes(option),
     );
     refuse(givenOptions, otherOptions, 'needs a model, and both are recordings');
   }

@@ -2,7 +2,7 @@
  * Shows on a terminal what a command is doing, with the seconds that it has taken so far, so that
  * a number moves in every phase. A file or a pipe gets nothing of it.
  */
-import type { Progress } from '../engine/types.ts';
+import type { Progress } from '../abi/types.ts';
 
 const CLEAR_LINE = '\r\x1b[K';
 

@@ -6,7 +6,7 @@ import { parseCount, parseOptional, parsePositive } from './values.ts';
 import type { OpenedModel } from './open.ts';
 import type { SuffixGoal } from '../study/types.ts';
 import type { CommandInput } from './values.ts';
-import type { Engine } from '../engine/types.ts';
+import type { Engine } from '../load/types.ts';
 
 /** The quantity that each goal changes, and the sign that turns a score into this quantity. */
 const QUANTITIES = {

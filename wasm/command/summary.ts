@@ -79,7 +79,13 @@ function cutNote({ cut, T }: Pick<MeasureResult, 'cut' | 'T'>) {
 
 function lossNote(architecture: MeasureResult['architecture']) {
   const reason = whyNoLoss(architecture);
-  return reason && `note: ${reason}: no loss, no accuracy`;
+  const { mask, bias_key, gate } = architecture as Partial<Architecture>;
+  const absent = [bias_key ? '' : 'no bias key (Sink_*)', gate ? '' : 'no gate'].filter(Boolean);
+  const rest =
+    mask?.kind === 'bidirectional' && absent.length
+      ? `; the model has ${absent.join(' and ')}`
+      : '';
+  return reason && `note: ${reason}: no loss, no accuracy${rest}`;
 }
 
 /**

@@ -3,9 +3,10 @@ import { copyTask, measureTask, recallTask, textTask } from '../study/tasks.ts';
 import { openModel } from './open.ts';
 import { parseCount, parsePositive } from './values.ts';
 import type { CommandInput, SpecialTokens } from './values.ts';
-import type { Engine, Model } from '../engine/types.ts';
+import type { Model } from '../engine/types.ts';
 import type { Task, TaskResult, TaskScores, TaskMean } from '../study/types.ts';
 import type { AnyTokenizer } from '../text/types.ts';
+import type { Engine } from '../load/types.ts';
 
 export async function makeTasks(
   options: { copied: number; between: readonly number[]; prompts: number; seed: number },

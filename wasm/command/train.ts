@@ -22,8 +22,8 @@ import { JSON_BYTES_MAX, parseTextList, readBytes, readText } from './text_file.
 import { STATE_FILE, checkpointFolderOf, openTrainedFolder, stepOf } from './trained_folder.ts';
 import { parseNumber } from './values.ts';
 import type { GivenOptions } from './options.ts';
-import type { Engine } from '../engine/types.ts';
 import type { LogEntry, Training } from '../lab/types.ts';
+import type { Engine } from '../load/types.ts';
 import type { TrainedFolder, TrainingPlan } from './trained_folder.ts';
 
 type Values = Record<string, string | undefined> & { 'text-file'?: string[] };

@@ -7,7 +7,7 @@ import { parseCount, parseNumber, parsePositive } from './values.ts';
 import type { UnmaskScores, UnmaskConditions } from '../study/types.ts';
 import type { AnyTokenizer } from '../text/types.ts';
 import type { CommandInput } from './values.ts';
-import type { Engine } from '../engine/types.ts';
+import type { Engine } from '../load/types.ts';
 
 export async function unmaskModel(engine: Engine, { names: [name], values }: CommandInput) {
   const options = {

@@ -19,7 +19,6 @@ export type Values = {
   'per-prompt'?: boolean;
   json?: boolean;
   csv?: boolean;
-  kernels: string;
   workers?: string;
   endpoint?: string;
   cache?: boolean;

@@ -16,19 +16,17 @@ import {
 import { nameOf, readConfig, readWeights, sizeOf } from '../loading/files.ts';
 import { expectSameStamp } from '../loading/stamp.ts';
 import { transfer } from './messages.ts';
-import { loadModule } from '../abi/module.ts';
+import { loadModule } from './load_module.ts';
 import type { Module } from '../abi/module.ts';
 import type { Architecture, Tensor, Describe } from '../abi/types.ts';
 import type { Job } from './job.ts';
 import type { ThreadOptions, ThreadPool } from './thread_pool.ts';
-import type { FieldWhere, MetricArguments, RunOptions } from './types.ts';
-import type { Trainer } from '../lab/trainer.ts';
+import type { MetricRead, ReadMessage } from './messages.ts';
+import type { FieldWhere, RunOptions } from './types.ts';
+import type { Trainer } from './trainer.ts';
 import type { Source, ReadFacts } from '../loading/files.ts';
-import type { OpenRecordings } from '../recording/open_recordings.ts';
+import type { OpenRecordings } from './open_recordings.ts';
 
-type MetricRead = Omit<MetricArguments, 'base'> & { metric: string; base?: number };
-/** A read whose `base` is the number of a run. */
-export type ReadMessage = ({ field: string } & FieldWhere) | MetricRead;
 type Progress = (stage: string, done: number, total: number, facts?: ReadFacts) => void;
 export type Report = (job: number, ...progress: Parameters<Progress>) => void;
 export type RunRequest = Pick<
@@ -111,7 +109,7 @@ export class Backend {
     call: Call,
     ...args: Parameters<Trainer[Call]>
   ): Promise<Awaited<ReturnType<Trainer[Call]>>> {
-    const { Trainer } = await import('../lab/trainer.ts');
+    const { Trainer } = await import('./trainer.ts');
     this.#trainer ??= new Trainer(this.#module, Number(this.#describe.training?.parts), this);
     type Answer = Awaited<ReturnType<Trainer[Call]>>;
     const method = this.#trainer[call] as unknown as (...args: unknown[]) => Promise<Answer>;
@@ -126,7 +124,7 @@ export class Backend {
 
   async openRecording(job: Job, source: Source) {
     // Lazy import: only recordings need this module.
-    const { OpenRecordings } = await import('../recording/open_recordings.ts');
+    const { OpenRecordings } = await import('./open_recordings.ts');
     this.#openRecordings ??= new OpenRecordings(this.#module);
     const openRecordings = this.#openRecordings;
     return this.#cancellable(job, async (signal, report) => {
@@ -379,7 +377,7 @@ export class Backend {
       lastPause = performance.now();
     }
     run.T = tokens.length;
-    await report('run', tokens.length, tokens.length);
+    report('run', tokens.length, tokens.length);
     signal.throwIfAborted();
   }
 

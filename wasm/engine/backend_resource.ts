@@ -2,7 +2,7 @@ import { closedError } from '../abi/errors.ts';
 import { QUIET_JOB } from './job.ts';
 import type { Job } from './job.ts';
 import type { BackendApi, Link } from './link.ts';
-import type { Options } from './types.ts';
+import type { Options } from '../abi/types.ts';
 
 /**
  * A model or a recording at one backend. It opens at first use, and again after its backend was

@@ -1,28 +1,26 @@
 /**
- * Implements the engines, models and runs of types.ts over links to one or several backends.
+ * Implements engines that run models, the models and their runs, over links to one or several
+ * backends. load/engine.ts adds what needs more than this folder.
  */
 import { canShareMemory, cores, packageUrl, toPortable } from '#host';
 import { JOB_OPTIONS, check, checkList, checkOptions, urlOf } from '../abi/arguments.ts';
 import { argumentError, closedError, expect, expectInteger } from '../abi/errors.ts';
 import { expectHead } from '../abi/head.ts';
 import { MEMORY_BYTES } from '../abi/memory.ts';
-import { chooseBinary, sharedBinary } from '../abi/variants.ts';
 import { Chain, runInTurn } from './chain.ts';
 import { QUIET_JOB } from './job.ts';
 import { Link } from './link.ts';
 import { transfer } from './messages.ts';
 import { BackendResource } from './backend_resource.ts';
 import { randomBits } from './random.ts';
-import type { Describe, Tensor } from '../abi/types.ts';
-import type { Purpose } from '../abi/variants.ts';
-import type { RunRequest, ReadMessage } from './backend.ts';
+import type { Bytes, Describe, Options, Tensor } from '../abi/types.ts';
+import type { RunRequest } from './backend.ts';
+import type { ReadMessage } from './messages.ts';
 import type { Job } from './job.ts';
 import type { BackendApi } from './link.ts';
 import type {
-  Engine as EngineShape,
   Model as ModelShape,
   Run as RunShape,
-  Options,
   EngineOptions,
   RunOptions,
   Edit,
@@ -31,15 +29,28 @@ import type {
   RunRead,
   GenerateOptions,
   Step,
+  Recordable,
+  RecordOptions,
 } from './types.ts';
-import type { TrainOptions } from '../lab/types.ts';
 import type { Source, ModelFiles } from '../loading/types.ts';
-import type { Recordable, RecordOptions } from '../recording/types.ts';
 
 type Files = { config?: string | Source; weights: readonly Source[] };
 type Copy = BackendResource<Awaited<ReturnType<BackendApi['open']>>>;
 /** Whether an action changes its run, and which other runs it reads. */
 type RunTurn = { changes?: boolean; otherRuns?: readonly Run[]; signal?: AbortSignal };
+/** Returns the bytes of a recording of a run. */
+export type RecordRun = (
+  run: Pick<RunShape, 'tokens' | 'read'>,
+  model: Recordable,
+  options?: RecordOptions,
+) => Promise<Bytes>;
+/** What createEngine makes; `reader` reaches a backend that reads recordings. */
+export type EngineParts = {
+  links: readonly Link[];
+  reader: Link;
+  describe: Describe;
+  addressOf: (file: string) => string;
+};
 type BackendRun = { backend: BackendApi; id: Promise<number>; isPartial: boolean };
 
 /** The `#from.layer` of a run that begins at the first layer that its edits touch. */
@@ -67,29 +78,30 @@ const defaultWorkers = () => Math.min(Math.max(cores() - 1, Math.min(cores(), 2)
 /** The copies of one model in the other workers take at most this many bytes. */
 const COPY_BYTES_MAX = 2 ** 30;
 
-export async function createEngine(options: EngineOptions = {}): Promise<EngineShape> {
-  checkOptions(options, { worker: 'flag', kernels: 'text', lab: 'flag', onLost: 'call' });
-  const { kernels = 'auto', lab, worker, onLost } = options;
+/** Starts an engine and returns its parts. */
+export async function startEngine(options: EngineOptions = {}): Promise<EngineParts> {
+  checkOptions(options, { worker: 'flag', lab: 'flag', onLost: 'call' });
+  const { lab = false, worker, onLost } = options;
   const { workers = defaultWorkers() } = options;
   const { threads = 1 } = options;
   expectInteger(workers, 1, 64, 'workers');
   const addressOf = (file: string) => new URL(file, binaryFolder(options.base)).href;
-  const linksFor = async (purpose: Purpose) => {
-    const binary = await chooseBinary(kernels, purpose);
-    const sharedFile = threads > 1 && canShareMemory() ? sharedBinary(binary) : undefined;
-    // Only the first link gets threads: the others exist to run many jobs at a time.
-    const threadOptions = sharedFile ? { address: addressOf(sharedFile), threads } : undefined;
-    return Array.from(
-      { length: workers },
-      (_, i) => new Link(addressOf(binary), worker, onLost, i === 0 ? threadOptions : undefined),
-    );
-  };
-  const links = await linksFor(lab ? 'lab' : 'run');
+  const name = lab ? 'sinkscope.lab' : 'sinkscope';
+  // Only the first link gets threads: the others exist to run many jobs at a time.
+  const threadOptions =
+    threads > 1 && canShareMemory()
+      ? { address: addressOf(`${name}.threads.wasm`), threads }
+      : undefined;
+  const links = Array.from(
+    { length: workers },
+    (_, i) => new Link(addressOf(`${name}.wasm`), worker, onLost, i ? undefined : threadOptions),
+  );
+  const reader = lab ? links[0] : new Link(addressOf('sinkscope.lab.wasm'), worker, onLost);
   try {
     const describe = await links[0].ask((backend) => backend.describe());
     // The first large model starts the threads, so their number can still be refused here.
     expectInteger(threads, 1, describe.limits.threads, 'threads');
-    return new Engine(links, describe, linksFor, addressOf);
+    return { links, reader, describe, addressOf };
   } catch (error) {
     links[0].close();
     throw error;
@@ -120,7 +132,7 @@ function binaryFolder(base: URL | string | undefined) {
  * Returns a source in a form that can be posted: a URL becomes text, and a File that cannot be
  * cloned becomes a stream, which is added to `streams`.
  */
-function toPostable(source: Source, streams: ReadableStream[]) {
+export function toPostable(source: Source, streams: ReadableStream[]) {
   if (source instanceof URL) return { url: source.href };
   if (source instanceof Blob) {
     const message = toPortable(source);
@@ -130,7 +142,7 @@ function toPostable(source: Source, streams: ReadableStream[]) {
   return source instanceof Uint8Array ? source : { ...source, url: String(source.url) };
 }
 
-function checkSource(source: unknown, name: string, mayBeText: boolean) {
+export function checkSource(source: unknown, name: string, mayBeText: boolean) {
   const url = source instanceof URL ? source : (source as { url?: unknown })?.url;
   if (url instanceof URL || (typeof url === 'string' && URL.canParse(url)))
     return checkOptions(source, REMOTE_OPTIONS);
@@ -140,48 +152,30 @@ function checkSource(source: unknown, name: string, mayBeText: boolean) {
 }
 
 /** Closes the result of a job whose signal was aborted between its last chunk and the answer. */
-async function dropIfAborted(signal: AbortSignal | undefined, result: { close(): Promise<void> }) {
+export async function dropIfAborted(
+  signal: AbortSignal | undefined,
+  result: { close(): Promise<void> },
+) {
   if (!signal?.aborted) return;
   await result.close();
   throw signal.reason;
 }
 
-class Engine implements EngineShape {
-  #links;
-  #makeLinks;
-  /** Links to backends that read recordings, where the others do not; the first request makes them. */
-  #labLinks?: Promise<Link[]>;
-  #addressOf;
-  #closed = false;
+export class ModelEngine {
+  #recordRun;
+  protected readonly parts: EngineParts;
 
   readonly describe;
-  constructor(
-    links: Link[],
-    describe: Describe,
-    makeLinks: (purpose: Purpose) => Promise<Link[]>,
-    addressOf: (file: string) => string,
-  ) {
-    this.#links = links;
-    this.#makeLinks = makeLinks;
-    this.#addressOf = addressOf;
-    this.describe = describe;
+  constructor(parts: EngineParts, recordRun: RecordRun) {
+    this.parts = parts;
+    this.describe = parts.describe;
+    this.#recordRun = recordRun;
   }
 
   async explain() {
     // Lazy import: callers that only run models need neither this module nor the texts.
-    const { readTexts } = await import('../abi/texts.ts');
-    return readTexts(new URL(this.#addressOf('sinkscope.describe.json')), this.describe);
-  }
-
-  async #linksThatRead() {
-    if (this.describe.training) return this.#links;
-    this.#labLinks ??= this.#makeLinks('lab');
-    const links = await this.#labLinks.catch((error) => {
-      this.#labLinks = undefined;
-      throw error;
-    });
-    if (this.#closed) for (const link of links) link.close();
-    return links;
+    const { readTexts } = await import('./texts.ts');
+    return readTexts(new URL(this.parts.addressOf('sinkscope.describe.json')), this.describe);
   }
 
   async open(files: ModelFiles, options: Options = {}) {
@@ -192,49 +186,25 @@ class Engine implements EngineShape {
     expect(allWeights.length > 0, 'weights', 'at least one file', weights);
     if (config !== undefined) checkSource(config, 'config', true);
     for (const source of allWeights) checkSource(source, 'weights', false);
-    const links = this.#links;
+    const { links, describe } = this.parts;
     const open = makeModelOpener({ config, weights: allWeights });
     const copy: Copy = new BackendResource(links[0], 'model', open);
     const { architecture, bytes } = await copy.open(options);
     // slice rounds this number of copies down.
     const otherLinks = links[0].hasOwnThread ? links.slice(1, 1 + COPY_BYTES_MAX / bytes) : [];
     const otherCopies = otherLinks.map((link): Copy => new BackendResource(link, 'model', open));
-    const { describe } = this;
-    const model = new Model(copy, { architecture, describe }, otherCopies);
+    const properties = { architecture, describe, recordRun: this.#recordRun };
+    const model = new Model(copy, properties, otherCopies);
     await dropIfAborted(options.signal, model);
     return model;
   }
 
-  async openRecording(source: Source, options: Options = {}) {
-    checkSource(source, 'source', false);
-    checkOptions(options, JOB_OPTIONS);
-    const [{ Recording }, [link]] = await Promise.all([
-      import('../recording/recording.ts'),
-      this.#linksThatRead(),
-    ]);
-    const makeMessage = () => {
-      const streams: ReadableStream[] = [];
-      const message = toPostable(source, streams);
-      return transfer(message, streams);
-    };
-    const recording = new Recording(link, this.describe, makeMessage);
-    await recording.open(options);
-    await dropIfAborted(options.signal, recording);
-    return recording;
-  }
-
-  async train(options: TrainOptions) {
-    const { beginTraining } = await import('../lab/training.ts');
-    return beginTraining(this.#links, this.describe, options);
-  }
-
-  async #otherLinks() {
-    return (await this.#labLinks?.catch(() => [])) ?? [];
+  get #allLinks() {
+    return new Set([...this.parts.links, this.parts.reader]);
   }
 
   async memory() {
-    const allLinks = [...this.#links, ...(await this.#otherLinks())];
-    const openLinks = allLinks.filter((link) => link.isOpen);
+    const openLinks = [...this.#allLinks].filter((link) => link.isOpen);
     const bytes = await Promise.all(
       openLinks.map((link) => link.ask((backend) => backend.memory())),
     );
@@ -242,9 +212,7 @@ class Engine implements EngineShape {
   }
 
   async close() {
-    this.#closed = true;
-    for (const link of this.#links) link.close();
-    for (const link of await this.#otherLinks()) link.close();
+    for (const link of this.#allLinks) link.close();
   }
 }
 
@@ -260,19 +228,19 @@ const makeModelOpener =
     return backend.open(job, transfer(sources, streams));
   };
 
+type ModelProperties = Pick<ModelShape, 'architecture' | 'describe'> & { recordRun: RecordRun };
+
 class Model implements ModelShape {
   #copy;
+  #recordRun;
   readonly replicas: readonly Model[];
 
   readonly architecture;
   readonly describe;
   /** @param otherCopies the copies of the replicas, which are not open yet */
-  constructor(
-    copy: Copy,
-    properties: Pick<ModelShape, 'architecture' | 'describe'>,
-    otherCopies: readonly Copy[] = [],
-  ) {
+  constructor(copy: Copy, properties: ModelProperties, otherCopies: readonly Copy[] = []) {
     this.#copy = copy;
+    this.#recordRun = properties.recordRun;
     this.architecture = properties.architecture;
     this.describe = properties.describe;
     this.replicas = [this, ...otherCopies.map((other) => new Model(other, properties))];
@@ -293,7 +261,7 @@ class Model implements ModelShape {
     if (from?.layer !== undefined) expectInteger(from.layer, 0, blocks, 'from.layer');
     const request = this.#checkedRequest(tokens.length, options);
     const ids = checkIds(V, tokens);
-    const run = new Run(this.#copy, ids, request, this, from);
+    const run = new Run(this.#copy, ids, request, this, this.#recordRun, from);
     await run.begin(options);
     await dropIfAborted(options.signal, run);
     return run;
@@ -347,6 +315,7 @@ function checkSameModel(run: unknown, copy: Copy, where: string): asserts run is
 class Run implements RunShape {
   #copy;
   #model;
+  #recordRun;
   #tokens;
   #request;
   /**
@@ -367,10 +336,12 @@ class Run implements RunShape {
     tokens: number[],
     request: RunRequest & { edits: readonly Edit[] },
     model: Recordable,
+    recordRun: RecordRun,
     from?: RunOptions['from'],
   ) {
     this.#copy = copy;
     this.#model = model;
+    this.#recordRun = recordRun;
     this.#from = from && { run: from.run as Run, layer: from.layer ?? LAYER_BY_EDITS };
     this.#tokens = tokens;
     this.#request = request;
@@ -533,10 +504,9 @@ class Run implements RunShape {
 
   async record(options?: RecordOptions) {
     const read = (reads: readonly RunRead[]) => this.#read(reads);
-    return this.#act({}, async () => {
-      const { recordRun } = await import('../recording/run.ts');
-      return recordRun({ tokens: this.#tokens, read }, this.#model, options);
-    });
+    return this.#act({}, () =>
+      this.#recordRun({ tokens: this.#tokens, read }, this.#model, options),
+    );
   }
 
   async *generate(options: GenerateOptions) {

@@ -6,8 +6,8 @@ import { callThrough } from './messages.ts';
 import type { Backend, Report } from './backend.ts';
 import type { Job } from './job.ts';
 import type { ThreadOptions } from './thread_pool.ts';
-import type { Options } from './types.ts';
 import type { Starter } from './worker.ts';
+import type { Options } from '../abi/types.ts';
 
 /** A backend, in this thread or reached by messages. */
 export type BackendApi = { [Method in keyof Backend]: Backend[Method] };

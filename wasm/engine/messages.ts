@@ -4,19 +4,12 @@
  * this module, so it is small.
  */
 import { packError } from '../abi/errors.ts';
+import type { Port } from '../host/types.ts';
+import type { FieldWhere, MetricArguments } from './types.ts';
 
-type Message = {
-  id: number;
-  name: string;
-  args: unknown[];
-  value?: unknown;
-  thrown?: unknown;
-  report?: never[];
-};
-export type Port = {
-  post(message: unknown, transferList: Transferable[]): void;
-  listen(onMessage: (message: Message) => void): void;
-};
+export type MetricRead = Omit<MetricArguments, 'base'> & { metric: string; base?: number };
+/** A read whose `base` is the number of a run. */
+export type ReadMessage = ({ field: string } & FieldWhere) | MetricRead;
 
 const transferLists: WeakMap<object, readonly Transferable[]> = new WeakMap();
 

@@ -16,6 +16,7 @@ export class ThreadPool {
   #threadCount;
   #minMultiplications;
   #startedThreads: ReturnType<typeof startThread>[] = [];
+  #started = false;
   #ended = false;
 
   /** @param threads including the caller's */
@@ -29,9 +30,9 @@ export class ThreadPool {
    * Starts the threads, which then share each computation; without them one thread computes alone.
    */
   async start() {
-    if (this.#threadCount === 1) return;
     const threads = this.#threadCount;
-    this.#threadCount = 1;
+    if (this.#started || threads === 1) return;
+    this.#started = true;
     const { binary, memory } = this.#module;
     // The core's pool must be set up first: threads read it as soon as they start.
     this.#module.call('pool', threads, this.#minMultiplications);
@@ -44,21 +45,26 @@ export class ThreadPool {
 
   #startThread(task: Task) {
     let isReady = false;
-    return new Promise((resolve) => {
+    return new Promise<void>((resolve) => {
       const onReady = () => {
         isReady = true;
-        resolve(undefined);
+        resolve();
       };
       const onEnd = (reason: string) => {
-        resolve(undefined);
+        resolve();
         // A thread that dies during a computation leaves incomplete results.
         if (isReady && !this.#ended)
           this.#module.trap ??= new SinkscopeError('lost', 'thread', `it ended (${reason})`);
       };
-      const thread = startThread(onReady, onEnd);
-      this.#startedThreads.push(thread);
-      thread.give(task);
-    }).catch(() => {});
+      try {
+        const thread = startThread(onReady, onEnd);
+        this.#startedThreads.push(thread);
+        thread.give(task);
+      } catch {
+        // A host may refuse to start a thread; the threads that it has started do the work.
+        resolve();
+      }
+    });
   }
 
   end() {

@@ -1,9 +1,6 @@
 /** Open models, run tokens through them, and read what the runs recorded. */
-import type { Architecture, Bytes, Describe, Tensor } from '../abi/types.ts';
+import type { Architecture, Bytes, Describe, Options, Tensor } from '../abi/types.ts';
 import type { SinkscopeError } from '../abi/errors.ts';
-import type { RecordOptions, Recording } from '../recording/types.ts';
-import type { ModelFiles, Source } from '../loading/types.ts';
-import type { TrainOptions, Training } from '../lab/types.ts';
 
 /** Replaces the attention operation of heads. An absent layer or head means all of them. */
 export interface OperationEdit {
@@ -38,32 +35,6 @@ export interface NamedEdit {
  * other, the last one wins.
  */
 export type Edit = OperationEdit | MaskEdit | NamedEdit;
-
-export interface Progress {
-  /** The current stage: 'read', 'open', 'run', 'generate' or 'measure'. */
-  readonly stage: string;
-  /**
-   * Progress in bytes for 'read', tokens for 'run' and 'generate', runs for 'measure', else 0..1.
-   */
-  readonly done: number;
-  /** NaN when unknown. */
-  readonly total: number;
-  /**
-   * Smoothed rate in bytes per second; for 'measure' in runs per second over all workers. NaN until
-   * known.
-   */
-  readonly rate?: number;
-  /** Seconds until the file is read; NaN until known. */
-  readonly remaining?: number;
-  /** A sentence for the reader, such as that a cut connection was reopened. */
-  readonly note?: string;
-}
-
-export interface Options {
-  /** Stops the work between two layers; the promise rejects with the signal's reason. */
-  readonly signal?: AbortSignal;
-  readonly onProgress?: (progress: Progress) => void;
-}
 
 export interface RunOptions extends Options {
   /** Names from describe.fields; default: the fields that are `standard`. */
@@ -233,41 +204,11 @@ export interface Model {
 
 export type Replica = Pick<Model, 'architecture' | 'describe' | 'run'>;
 
-export interface Engine {
-  readonly describe: Describe;
-  /**
-   * Returns the tables of `describe` with the texts for readers and the parts of the lab: each
-   * `meaning`, `question` and `source`. Every call fetches them from sinkscope.describe.json next
-   * to the binaries.
-   */
-  explain(): Promise<Describe>;
-  open(files: ModelFiles, options?: Options): Promise<Model>;
-  /**
-   * Opens a recording: what a model did on some prompts, without the model. The first call fetches
-   * the binary of `lab`.
-   * @throws SinkscopeError with the tensor or the key for a file that is no recording or
-   * contradicts itself
-   * @example
-   * const recording = await engine.openRecording(new URL('smollm2.safetensors', location.href));
-   * const sink = (await recording.mean('sink_ratio')).data[0];
-   */
-  openRecording(source: Source, options?: Options): Promise<Recording>;
-  /** Begins a training, in a worker of its own as long as one is free. Needs `lab: true`. */
-  train(options: TrainOptions): Promise<Training>;
-  /**
-   * Returns the bytes of memory of all workers. Closing frees memory for reuse only, so the number
-   * keeps its peak.
-   */
-  memory(): Promise<number>;
-  /** Ends the workers. A Node.js process stays alive until then. */
-  close(): Promise<void>;
-}
+export type Recordable = Pick<Model, 'architecture' | 'describe'>;
 
 export interface EngineOptions {
   /** Runs the engine in a worker; default: wherever one can start. */
   readonly worker?: boolean;
-  /** 'simd', 'base', or 'auto' (the default: SIMD where the host validates it). */
-  readonly kernels?: 'auto' | 'simd' | 'base';
   /** Loads the binary that can also train models and is a quarter larger. */
   readonly lab?: boolean;
   /** Folder of the .wasm files; default: next to the module. */
@@ -279,7 +220,7 @@ export interface EngineOptions {
   readonly workers?: number;
   /**
    * Largest number of threads that share the work of one run; default 1. They share memory, which a
-   * browser allows only in a cross-origin isolated page, and need a worker and SIMD. Only
+   * browser allows only in a cross-origin isolated page, and need a worker. Only
    * the first worker has threads; training has none. They start with the first model of 8 million
    * parameters or more. Where the host offers none, one thread computes. Any
    * number of threads gives the same bits.
@@ -291,4 +232,94 @@ export interface EngineOptions {
    * files and repeats the run: models and runs stay valid.
    */
   readonly onLost?: (error: SinkscopeError) => void;
+}
+
+/* Recordings: what one says of its origin, and how it is made. */
+
+/** The conditions of a recording. Strings are plain text, never markup. */
+export interface Conditions {
+  readonly model: {
+    readonly id: string;
+    readonly revision: string | null;
+    /** SHA-256 of the weight file. */
+    readonly sha256: string | null;
+    readonly family: string;
+    /** Number of layers with attention. */
+    readonly L: number;
+    /** Number of all layers: hidden states have blocks + 1 rows. */
+    readonly blocks: number;
+    /** [L]: the model's indices of the layers with attention. */
+    readonly layers: readonly number[];
+    readonly H: number;
+    readonly G: number;
+    readonly K: number;
+    /** Width of values; K where the recording does not say. */
+    readonly U: number;
+    readonly D: number;
+    readonly V: number;
+    /** Width of the feed-forward layers; 0 if unknown. */
+    readonly F: number;
+    readonly E: number;
+    /** Type of the arithmetic: 'float32', 'bfloat16', ... */
+    readonly dtype: string | null;
+    /** Implementation of attention: 'sdpa', 'eager', 'sinkscope', ... */
+    readonly attention: string | null;
+    readonly operation: string;
+    readonly mask: Architecture['mask'];
+    /** [L]: number of keys that a query sees, including its own; null: all earlier ones. */
+    readonly windows: readonly (number | null)[];
+  };
+  /** The first measured token and its position. */
+  readonly first: {
+    readonly token: string | null;
+    readonly id: number | null;
+    readonly position: number;
+  };
+  readonly tokens: readonly (readonly string[])[];
+  readonly prompts: {
+    readonly source: string | null;
+    /** SHA-256 of the token ids of all prompts. */
+    readonly sha256: string | null;
+    /** SHA-256 of the text that the prompts are cut from. */
+    readonly source_sha256: string | null;
+    readonly count: number;
+    /** Number of prompts whose fields were recorded. */
+    readonly kept: number;
+    readonly T: number;
+  };
+  readonly eps: readonly number[];
+  /** Edits of the runs, each with its name as `label`; empty: unedited. */
+  readonly edits: readonly (Edit & { readonly label: string })[];
+  readonly class: string;
+  readonly license: string | null;
+  readonly versions: Readonly<Record<string, string>>;
+  readonly command: string | null;
+}
+
+export interface About {
+  readonly model?: {
+    readonly id?: string;
+    readonly revision?: string | null;
+    readonly sha256?: string | null;
+  };
+  readonly first?: Partial<Conditions['first']>;
+  /** Origin of the prompts, and its hash. */
+  readonly source?: string;
+  readonly sourceSha256?: string;
+  readonly class?: string;
+  readonly license?: string;
+  readonly command?: string;
+}
+
+export interface RecordOptions extends About {
+  /**
+   * Fields to record, in addition to token ids, losses, norms and exact alpha; default: ['att'].
+   */
+  readonly fields?: readonly string[];
+  /** Records these fields in half precision; default true. Everything else is in F32. */
+  readonly half?: boolean;
+  /** Thresholds of Sink_k; the default is in describe.defaults. */
+  readonly eps?: readonly number[];
+  /** Converts ids to token strings; default: the numbers. */
+  readonly strings?: (ids: readonly number[]) => readonly string[];
 }

@@ -2,9 +2,7 @@
  * Implements the host interface for browsers; node.ts is its counterpart. Workers import this
  * module, so it must not start a worker.
  */
-import type { Port } from '../engine/messages.ts';
-import type { StreamSource } from '../loading/files.ts';
-import type { DiskFile } from '../loading/types.ts';
+import type { DiskFile, Port, StreamSource } from './types.ts';
 
 export const portTo = (target: Pick<Worker, 'postMessage' | 'addEventListener'>): Port => ({
   post: (message, transferList) => target.postMessage(message, transferList),

@@ -4,7 +4,7 @@
  * a bundler would follow both without end.
  */
 
-export function listen<Message>(onMessage: (message: Message) => void) {
+export function listen<Message>(onMessage: (message: Message) => unknown) {
   globalThis.onmessage = ({ data }) => onMessage(data);
 }
 

@@ -4,7 +4,7 @@
  */
 import { parentPort } from 'node:worker_threads';
 
-export function listen<Message>(onMessage: (message: Message) => void) {
+export function listen<Message>(onMessage: (message: Message) => unknown) {
   parentPort?.on('message', onMessage);
 }
 

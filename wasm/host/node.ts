@@ -5,9 +5,7 @@ import { open, readdir, stat } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { basename, join, sep } from 'node:path';
 import { NEXT_FOLDER, currentPath } from './node_folder.ts';
-import type { Port } from '../engine/messages.ts';
-import type { StreamSource } from '../loading/files.ts';
-import type { DiskFile } from '../loading/types.ts';
+import type { DiskFile, Port, StreamSource } from './types.ts';
 
 export const portTo = (
   target: import('node:worker_threads').Worker | import('node:worker_threads').MessagePort,

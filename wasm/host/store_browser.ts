@@ -1,5 +1,5 @@
 /** Stores bytes by name in the browser, across visits; store_node.ts is the counterpart. */
-import type { Store } from '../loading/parts.ts';
+import type { Store } from './types.ts';
 
 type SyncHandle = {
   getSize(): number;

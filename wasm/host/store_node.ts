@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { mkdir, readFile, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
-import type { Store } from '../loading/parts.ts';
+import type { Store } from './types.ts';
 
 /**
  * Opens the store in the folder SINKSCOPE_CACHE, or else in `sinkscope` in the cache folder of the

@@ -1,6 +1,5 @@
 /** Starts the worker of text/guard.ts in Node.js; text_browser.ts is the counterpart. */
 import { Worker } from 'node:worker_threads';
-import type { Answer } from '../text/worker.ts';
 
 /**
  * Starts the worker, as an object with the few members of a browser's Worker that the guard uses.
@@ -10,12 +9,12 @@ export function startWorker() {
   // A caller that waits for an answer has a timer, so the worker need not keep the process alive.
   worker.once('message', () => worker.unref());
   const workerShape = {
-    onmessage(_event: { data: Answer }) {},
+    onmessage(_event: { data: unknown }) {},
     onerror(_event: { message: string }) {},
     postMessage: (message: unknown) => worker.postMessage(message),
     terminate: () => void worker.terminate(),
   };
-  worker.on('message', (data) => workerShape.onmessage({ data }));
+  worker.on('message', (data: unknown) => workerShape.onmessage({ data }));
   worker.on('error', (error) => workerShape.onerror(error));
   return workerShape;
 }

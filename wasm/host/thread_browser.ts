@@ -1,6 +1,5 @@
 /** Starts the worker of engine/thread.ts in a browser; thread_node.ts is the counterpart. */
 import { startFromAnyOrigin } from './reach.ts';
-import type { Task } from '../engine/thread.ts';
 
 type TrustedTypes = { defaultPolicy: unknown; createPolicy(name: string, rules: object): unknown };
 
@@ -27,7 +26,7 @@ export function startThread(onReady: () => void, onEnd: (reason: string) => void
   worker.onmessage = onReady;
   worker.onerror = ({ message }) => onEnd(message || 'it could not be started');
   return {
-    give: (task: Task) => worker.postMessage(task),
+    give: (task: unknown) => worker.postMessage(task),
     end: () => worker.terminate(),
   };
 }

@@ -3,10 +3,10 @@ import { JOB_OPTIONS, check, checkList, checkOptions } from '../abi/arguments.ts
 import { SinkscopeError, expect, expectInteger } from '../abi/errors.ts';
 import { transfer } from '../engine/messages.ts';
 import { fieldsFor } from '../study/measure.ts';
-import type { Describe, Tensor } from '../abi/types.ts';
-import type { ReadMessage } from '../engine/backend.ts';
+import type { Describe, Tensor, Options } from '../abi/types.ts';
+import type { ReadMessage } from '../engine/messages.ts';
 import type { Link, BackendApi } from '../engine/link.ts';
-import type { Options, RunRead } from '../engine/types.ts';
+import type { RunRead } from '../engine/types.ts';
 import type { Training as TrainingShape, TrainOptions, LogEntry } from './types.ts';
 
 type TrainingDescribe = Describe & { training: NonNullable<Describe['training']> };

@@ -1,5 +1,5 @@
-import type { Tensor } from '../abi/types.ts';
-import type { Options, RunRead } from '../engine/types.ts';
+import type { Tensor, Options } from '../abi/types.ts';
+import type { RunRead } from '../engine/types.ts';
 
 /**
  * Log entry of a step, with the columns of `describe.training.log`; null is an undefined

@@ -1,11 +1,12 @@
 /** A model with its engine and its tokenizer, opened by one call. */
 import { JOB_OPTIONS, checkOptions } from '../abi/arguments.ts';
-import { createEngine } from '../engine/client.ts';
+import { createEngine } from './engine.ts';
 import { findPlan } from '../loading/find.ts';
 import { modelFiles } from '../loading/plan.ts';
 import { planTokenizer } from '../text/plan_tokenizer.ts';
 import { LoadedModel } from './loaded_model.ts';
-import type { ModelSource, LoadOptions } from './types.ts';
+import type { ModelSource } from '../loading/types.ts';
+import type { LoadOptions } from './types.ts';
 
 /**
  * Opens a model with its tokenizer.
@@ -18,10 +19,10 @@ import type { ModelSource, LoadOptions } from './types.ts';
 export async function load(source: ModelSource, options: LoadOptions = {}): Promise<LoadedModel> {
   checkOptions(options, { ...JOB_OPTIONS, engine: 'engine', cache: 'flag' });
   const { engine: sharedEngine, signal, onProgress, ...others } = options;
-  const { endpoint, zoo, token, cache = true, base, worker, kernels, workers, threads } = others;
+  const { endpoint, zoo, token, cache = true, base, worker, workers, threads } = others;
   const accessOptions = { token, cache, signal };
   const plan = await findPlan(source, { endpoint, zoo, ...accessOptions });
-  const engine = sharedEngine ?? (await createEngine({ base, worker, kernels, workers, threads }));
+  const engine = sharedEngine ?? (await createEngine({ base, worker, workers, threads }));
   try {
     const files = modelFiles(plan, { token, cache });
     const model = await engine.open(files, { signal, onProgress });

@@ -7,10 +7,11 @@ import { fieldsFor, finiteOrNull } from '../study/measure.ts';
 import { whyNoLoss } from '../abi/head.ts';
 import { tokenNotes } from '../text/notes.ts';
 import { layerNumber } from '../abi/layers.ts';
-import type { OperationEdit, Run, RunRead, Engine, Model } from '../engine/types.ts';
+import type { OperationEdit, Run, RunRead, Model } from '../engine/types.ts';
 import type {
   Ablation,
   ContinuedTextOptions,
+  Engine,
   TextMap,
   TextMeasures,
   TextOptions,

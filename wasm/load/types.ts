@@ -1,30 +1,46 @@
-/** Types of `load`, which opens a model that takes text in one call. */
-import type { Tensor } from '../abi/types.ts';
-import type { Edit, Engine, EngineOptions, GenerateOptions, Options } from '../engine/types.ts';
-import type { DiskFile, HubOptions, Plan } from '../loading/types.ts';
+/** The engine with all its parts, and types of `load`, which opens a model that takes text in one call. */
+import type { Describe, Options, Tensor } from '../abi/types.ts';
+import type { Edit, EngineOptions, GenerateOptions, Model } from '../engine/types.ts';
+import type { TrainOptions, Training } from '../lab/types.ts';
+import type { FindOptions, ModelFiles, Source } from '../loading/types.ts';
+import type { Recording } from '../recording/types.ts';
 import type { EncodeOptions } from '../text/types.ts';
 
-/**
- * Names a model. A string is a model of the zoo (`softmax`, `sigmoid`, `softmax1`, `sink-logit`,
- * `key-bias`, `gated`); `owner/name`, `owner/name@revision` or the address of its page on the hub;
- * the address of a folder or of a GGUF file; or in Node.js a path, which takes precedence over a
- * name. Files are those that a reader picked or dropped. A plan comes from `findPlan`.
- */
-export type ModelSource = string | URL | Blob | Plan | Iterable<File | DiskFile> | ArrayLike<File>;
-
-export interface FindOptions extends HubOptions {
+export interface Engine {
+  readonly describe: Describe;
   /**
-   * Address of the zoo's folders; default: those of the npm package `sinkscope-page` of this
-   * version, at cdn.jsdelivr.net.
+   * Returns the tables of `describe` with the texts for readers and the parts of the lab: each
+   * `meaning`, `question` and `source`. Every call fetches them from sinkscope.describe.json next
+   * to the binaries.
    */
-  readonly zoo?: string | URL;
+  explain(): Promise<Describe>;
+  open(files: ModelFiles, options?: Options): Promise<Model>;
+  /**
+   * Opens a recording: what a model did on some prompts, without the model. The first call fetches
+   * the binary of `lab`.
+   * @throws SinkscopeError with the tensor or the key for a file that is no recording or
+   * contradicts itself
+   * @example
+   * const recording = await engine.openRecording(new URL('smollm2.safetensors', location.href));
+   * const sink = (await recording.mean('sink_ratio')).data[0];
+   */
+  openRecording(source: Source, options?: Options): Promise<Recording>;
+  /** Begins a training, in a worker of its own as long as one is free. Needs `lab: true`. */
+  train(options: TrainOptions): Promise<Training>;
+  /**
+   * Returns the bytes of memory of all workers. Closing frees memory for reuse only, so the number
+   * keeps its peak.
+   */
+  memory(): Promise<number>;
+  /** Ends the workers. A Node.js process stays alive until then. */
+  close(): Promise<void>;
 }
 
 export interface LoadOptions
   extends
     Options,
     Pick<FindOptions, 'endpoint' | 'token' | 'zoo'>,
-    Pick<EngineOptions, 'base' | 'worker' | 'kernels' | 'workers' | 'threads'> {
+    Pick<EngineOptions, 'base' | 'worker' | 'workers' | 'threads'> {
   /** An engine that several models share; default: a new engine, which closes with the model. */
   readonly engine?: Engine;
   /** Caches downloads for the next visit; default true. */

@@ -21,9 +21,18 @@ import {
   removeKey,
 } from './parts.ts';
 import type { DownloadOptions } from './download.ts';
-import type { OpenedFile } from './files.ts';
-import type { Store, Card, Part } from './parts.ts';
+import type { Store } from '../host/types.ts';
+import type { Card, Part } from './parts.ts';
 import type { Plan, CachedFile } from './types.ts';
+
+export type OpenedFile = {
+  bytes: number | undefined;
+  stream: ReadableStream<Uint8Array>;
+  /** SHA-256 of the whole file, if an earlier visit compared it with the one that the hub lists. */
+  sha256?: string;
+  /** Stores this hash for later visits, once this visit has compared it. */
+  saveHash?: (sha256: string) => Promise<void>;
+};
 
 type CacheOptions = DownloadOptions & {
   id?: string;

@@ -4,7 +4,8 @@ import { SinkscopeError } from '../abi/errors.ts';
 import { reasonOf } from './ask.ts';
 import { FILES } from './foreign.ts';
 import { makePlan } from './plan.ts';
-import type { DiskFile, Plan, PlanFile, DroppedItem } from './types.ts';
+import type { DiskFile } from '../host/types.ts';
+import type { Plan, PlanFile, DroppedItem } from './types.ts';
 
 /** Limits the search if someone drops a whole disk; a model has a handful of files. */
 const FILES_MAX = 10_000;

@@ -7,21 +7,14 @@ import { createSha256 } from './hash.ts';
 import { createMeter } from './meter.ts';
 import { piecesOf } from './pieces.ts';
 import type { Module } from '../abi/module.ts';
+import type { StreamSource } from '../host/types.ts';
 import type { RequestOptions } from './ask.ts';
+import type { OpenedFile } from './cache.ts';
 import type { ReadFacts, RemoteFile } from './types.ts';
 export type { ReadFacts } from './types.ts';
 
-export type StreamSource = { stream: ReadableStream<Uint8Array>; bytes: number; name: string };
 export type Source = import('./types.ts').Source | StreamSource;
 type Report = (done: number, total: number, facts?: ReadFacts) => void;
-export type OpenedFile = {
-  bytes: number | undefined;
-  stream: ReadableStream<Uint8Array>;
-  /** SHA-256 of the whole file, if an earlier visit compared it with the one that the hub lists. */
-  sha256?: string;
-  /** Stores this hash for later visits, once this visit has compared it. */
-  saveHash?: (sha256: string) => Promise<void>;
-};
 type Hash = Awaited<ReturnType<typeof createSha256>>;
 
 /** Limit on the bytes of a file that is read at once: a config.json or a tokenizer is shorter. */

@@ -1,5 +1,5 @@
 /** Finds the plan of a model from a path, files, an address, or a name on the hub. */
-import { checkList, checkOptions, checkPlan, urlOf } from '../abi/arguments.ts';
+import { checkList, checkOptions, urlOf } from '../abi/arguments.ts';
 import { SinkscopeError, argumentError, expect } from '../abi/errors.ts';
 import { diskFiles } from '#host';
 import { REQUEST_OPTIONS } from './ask.ts';
@@ -7,10 +7,10 @@ import { planDiskFiles, planNamedFile } from './disk.ts';
 import { readUtf8 } from './files.ts';
 import { ENDPOINT, resolveHub, findStandardFiles } from './hub.ts';
 import { FILES } from './foreign.ts';
-import { makePlan } from './plan.ts';
+import { checkPlan, makePlan } from './plan.ts';
 import { folderInZoo } from './zoo.ts';
-import type { ModelSource, FindOptions } from '../load/types.ts';
-import type { Plan, DiskFile, HubOptions } from './types.ts';
+import type { DiskFile } from '../host/types.ts';
+import type { FindOptions, HubOptions, ModelSource, Plan } from './types.ts';
 
 /**
  * Plans a model before any large download.

@@ -1,18 +1,8 @@
 /** Stores a file as parts, with a card that describes the file. */
 import { reasonOf } from './ask.ts';
 import { sha256 } from './hash.ts';
+import type { Store } from '../host/types.ts';
 
-export interface Store {
-  kind: 'opfs' | 'folder';
-  put: (name: string, bytes: Uint8Array<ArrayBuffer>) => Promise<void>;
-  /** The call may overwrite `reusedBuffer`, a buffer that an earlier call returned. */
-  get: (
-    name: string,
-    reusedBuffer?: Uint8Array<ArrayBuffer>,
-  ) => Promise<Uint8Array<ArrayBuffer> | undefined>;
-  remove: (name: string) => Promise<void>;
-  names: () => Promise<string[]>;
-}
 /**
  * Describes a cached file. `sha256` is the hash of the whole file, once it was compared with the
  * one that the hub lists.

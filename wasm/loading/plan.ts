@@ -2,7 +2,7 @@
  * Selects the files of a model and estimates the cost of opening it. The hub and the disk both pass
  * a list of files and get the same plan.
  */
-import { checkOptions, checkPlan } from '../abi/arguments.ts';
+import { check, checkList, checkOptions } from '../abi/arguments.ts';
 import { SinkscopeError, expect } from '../abi/errors.ts';
 import { MEMORY_BYTES } from '../abi/memory.ts';
 import { readAll, readUtf8 } from './files.ts';
@@ -274,4 +274,12 @@ function sourceOf(
   { token, cache }: { token?: string; cache?: boolean },
 ): Source {
   return blob ?? { url, version, bytes, sha256, id, token, cache };
+}
+
+export function checkPlan(plan: unknown): asserts plan is Plan {
+  check(plan, 'object', 'plan');
+  const { id, files } = plan as { id?: unknown; files?: { weights?: unknown } };
+  check(id, 'text', 'plan.id');
+  check(files, 'object', 'plan.files');
+  checkList(files?.weights, 'object', 'plan.files.weights');
 }

@@ -6,11 +6,11 @@
 import { pause } from '#host';
 import { JOB_OPTIONS, checkOptions } from '../abi/arguments.ts';
 import { SinkscopeError, expect, argumentError } from '../abi/errors.ts';
-import { readRenewing } from '../host/renew.ts';
+import { readRenewing } from './renew.ts';
 import { readAll, readUtf8 } from './files.ts';
 import { sha256 } from './hash.ts';
 import { parseIndex } from './timeline_index.ts';
-import type { Options } from '../engine/types.ts';
+import type { Options } from '../abi/types.ts';
 import type { Index, PackedCheckpoint } from './timeline_index.ts';
 import type { ModelFiles, Timeline as TimelineShape } from './types.ts';
 

@@ -2,7 +2,8 @@
  * Types of the sources of models (a hub, the disk, the checkpoints of a training) and of the cache
  * of downloads.
  */
-import type { Options, Progress } from '../engine/types.ts';
+import type { Options, Progress } from '../abi/types.ts';
+import type { DiskFile } from '../host/types.ts';
 
 /** Bytes, or an address to fetch them from (streamed, with progress in bytes). */
 export type Source = Uint8Array | Blob | URL | RemoteFile;
@@ -182,11 +183,6 @@ export interface CachedFile {
 
 /* Disk: files that the reader dropped or picked. Nothing leaves the machine. */
 
-export interface DiskFile {
-  readonly path: string;
-  readonly file: Blob;
-}
-
 /** The members of DataTransferItem that filesOfDrop reads; hosts without a DOM lack this type. */
 export interface DroppedItem {
   readonly kind: string;
@@ -195,3 +191,19 @@ export interface DroppedItem {
 }
 
 export type ReadFacts = Pick<Progress, 'rate' | 'remaining' | 'note'>;
+
+/**
+ * Names a model. A string is a model of the zoo (`softmax`, `sigmoid`, `softmax1`, `sink-logit`,
+ * `key-bias`, `gated`); `owner/name`, `owner/name@revision` or the address of its page on the hub;
+ * the address of a folder or of a GGUF file; or in Node.js a path, which takes precedence over a
+ * name. Files are those that a reader picked or dropped. A plan comes from `findPlan`.
+ */
+export type ModelSource = string | URL | Blob | Plan | Iterable<File | DiskFile> | ArrayLike<File>;
+
+export interface FindOptions extends HubOptions {
+  /**
+   * Address of the zoo's folders; default: those of the npm package `sinkscope-page` of this
+   * version, at cdn.jsdelivr.net.
+   */
+  readonly zoo?: string | URL;
+}

@@ -6,11 +6,11 @@ import { check, checkList, checkOptions } from '../abi/arguments.ts';
 import { SinkscopeError, expect, expectInteger, rowNamed } from '../abi/errors.ts';
 import { BackendResource } from '../engine/backend_resource.ts';
 import { addUp, commonLength, meansOf } from '../study/measure.ts';
-import type { Tensor, Describe } from '../abi/types.ts';
-import type { ReadMessage } from '../engine/backend.ts';
+import type { Tensor, Describe, Options } from '../abi/types.ts';
+import type { ReadMessage } from '../engine/messages.ts';
 import type { BackendApi, Link } from '../engine/link.ts';
-import type { Options, Edit, Where, RunRead } from '../engine/types.ts';
-import type { Recording as RecordingShape, Conditions, RecordedArguments } from './types.ts';
+import type { Edit, Where, RunRead, Conditions } from '../engine/types.ts';
+import type { Recording as RecordingShape, RecordedArguments } from './types.ts';
 import type { Sums } from '../study/measure.ts';
 import type { MeasureOptions, MetricMean } from '../study/types.ts';
 

@@ -4,8 +4,7 @@
  */
 import { checkList, checkOptions } from '../abi/arguments.ts';
 import { RECORD_OPTIONS, conditionsOf, encode, addPrompt, hashIds, selectFields } from './write.ts';
-import type { Run } from '../engine/types.ts';
-import type { Recordable, RecordOptions } from './types.ts';
+import type { Run, Recordable, RecordOptions } from '../engine/types.ts';
 import type { FileTensors } from './write.ts';
 
 /**

@@ -14,9 +14,10 @@ import {
   putMeans,
 } from './write.ts';
 import type { Tensor, Describe, Bytes } from '../abi/types.ts';
-import type { Recordable, StudyOptions, Recording, Difference, Conditions } from './types.ts';
+import type { StudyOptions, Recording, Difference } from './types.ts';
 import type { FileTensors } from './write.ts';
 import type { StudyModel } from '../study/types.ts';
+import type { Recordable, Conditions } from '../engine/types.ts';
 
 /**
  * Lists the metrics that a recording averages over prompts: those with a meaningful mean that need

@@ -2,77 +2,18 @@
  * Types of recordings, which hold in one safetensors file what a model did on some prompts, and of
  * reading and writing them.
  */
-import type { Architecture, Describe, Tensor } from '../abi/types.ts';
+import type { Architecture, Describe, Tensor, Options } from '../abi/types.ts';
 import type {
   Edit,
   MetricArguments,
-  Model,
-  Options,
   RunRead,
   Run,
   Where,
+  Conditions,
+  About,
+  RecordOptions,
 } from '../engine/types.ts';
 import type { MeasureOptions, Measurement } from '../study/types.ts';
-
-/** The conditions of a recording. Strings are plain text, never markup. */
-export interface Conditions {
-  readonly model: {
-    readonly id: string;
-    readonly revision: string | null;
-    /** SHA-256 of the weight file. */
-    readonly sha256: string | null;
-    readonly family: string;
-    /** Number of layers with attention. */
-    readonly L: number;
-    /** Number of all layers: hidden states have blocks + 1 rows. */
-    readonly blocks: number;
-    /** [L]: the model's indices of the layers with attention. */
-    readonly layers: readonly number[];
-    readonly H: number;
-    readonly G: number;
-    readonly K: number;
-    /** Width of values; K where the recording does not say. */
-    readonly U: number;
-    readonly D: number;
-    readonly V: number;
-    /** Width of the feed-forward layers; 0 if unknown. */
-    readonly F: number;
-    readonly E: number;
-    /** Type of the arithmetic: 'float32', 'bfloat16', ... */
-    readonly dtype: string | null;
-    /** Implementation of attention: 'sdpa', 'eager', 'sinkscope', ... */
-    readonly attention: string | null;
-    readonly operation: string;
-    readonly mask: Architecture['mask'];
-    /** [L]: number of keys that a query sees, including its own; null: all earlier ones. */
-    readonly windows: readonly (number | null)[];
-  };
-  /** The first measured token and its position. */
-  readonly first: {
-    readonly token: string | null;
-    readonly id: number | null;
-    readonly position: number;
-  };
-  readonly tokens: readonly (readonly string[])[];
-  readonly prompts: {
-    readonly source: string | null;
-    /** SHA-256 of the token ids of all prompts. */
-    readonly sha256: string | null;
-    /** SHA-256 of the text that the prompts are cut from. */
-    readonly source_sha256: string | null;
-    readonly count: number;
-    /** Number of prompts whose fields were recorded. */
-    readonly kept: number;
-    readonly T: number;
-  };
-  readonly eps: readonly number[];
-  /** Edits of the runs, each with its name as `label`; empty: unedited. */
-  readonly edits: readonly (Edit & { readonly label: string })[];
-  readonly class: string;
-  readonly license: string | null;
-  readonly versions: Readonly<Record<string, string>>;
-  readonly command: string | null;
-}
 
 export interface RecordedArguments extends Omit<MetricArguments, 'base'> {
   /** Index of a recorded prompt; default 0. */
@@ -140,36 +81,6 @@ export interface Recording extends Pick<Run, 'tokens' | 'edits'> {
   measure(options?: Pick<MeasureOptions, 'eps' | 'metrics'>): Promise<Measurement>;
   close(): Promise<void>;
 }
-
-export interface About {
-  readonly model?: {
-    readonly id?: string;
-    readonly revision?: string | null;
-    readonly sha256?: string | null;
-  };
-  readonly first?: Partial<Conditions['first']>;
-  /** Origin of the prompts, and its hash. */
-  readonly source?: string;
-  readonly sourceSha256?: string;
-  readonly class?: string;
-  readonly license?: string;
-  readonly command?: string;
-}
-
-export interface RecordOptions extends About {
-  /**
-   * Fields to record, in addition to token ids, losses, norms and exact alpha; default: ['att'].
-   */
-  readonly fields?: readonly string[];
-  /** Records these fields in half precision; default true. Everything else is in F32. */
-  readonly half?: boolean;
-  /** Thresholds of Sink_k; the default is in describe.defaults. */
-  readonly eps?: readonly number[];
-  /** Converts ids to token strings; default: the numbers. */
-  readonly strings?: (ids: readonly number[]) => readonly string[];
-}
-
-export type Recordable = Pick<Model, 'architecture' | 'describe'>;
 
 export interface StudyOptions extends RecordOptions, Options {
   /** Number of sequences, from the first on, whose fields are recorded; default 1. */

@@ -6,10 +6,10 @@ import { check, checkList, checkOptions } from '../abi/arguments.ts';
 import { expect, rowNamed } from '../abi/errors.ts';
 import { editLabel } from '../engine/edits.ts';
 import { sha256 } from '../loading/hash.ts';
-import { FORMAT_VERSION } from './conditions.ts';
+import { FORMAT_VERSION } from '../engine/conditions.ts';
 import type { Tensor, Describe, Bytes } from '../abi/types.ts';
-import type { Run, Edit } from '../engine/types.ts';
-import type { Recordable, RecordOptions, Maps, MapsOptions } from './types.ts';
+import type { Run, Edit, Recordable, RecordOptions } from '../engine/types.ts';
+import type { Maps, MapsOptions } from './types.ts';
 import type { MetricMean } from '../study/types.ts';
 
 type FileTensor = {

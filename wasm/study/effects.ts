@@ -4,8 +4,8 @@ import { commonLength, meansOf, addUp } from './measure.ts';
 import { spread } from './spread.ts';
 import { expectHead } from '../abi/head.ts';
 import { layerNumber } from '../abi/layers.ts';
-import type { Describe } from '../abi/types.ts';
-import type { Replica, Options, Edit } from '../engine/types.ts';
+import type { Describe, Options } from '../abi/types.ts';
+import type { Replica, Edit } from '../engine/types.ts';
 import type { Sums } from './measure.ts';
 import type { StudyModel, MeasureOptions, MetricMean } from './types.ts';
 

@@ -4,8 +4,13 @@ import { JOB_OPTIONS, check, checkList, checkOptions } from '../abi/arguments.ts
 import { spread } from './spread.ts';
 import type { Describe, Metric, Tensor } from '../abi/types.ts';
 import type { Replica, Edit, RunRead } from '../engine/types.ts';
-import type { Recording } from '../recording/types.ts';
-import type { MeasureOptions, StudyModel, SweepOptions, Measurement } from './types.ts';
+import type {
+  MeasureOptions,
+  RecordedMeans,
+  StudyModel,
+  SweepOptions,
+  Measurement,
+} from './types.ts';
 
 /** An extra run without edits pays off when more cases than this begin from it. */
 const UNSHARED_CASES_MAX = 2;
@@ -50,11 +55,11 @@ export function measure(
  * @example const { metrics } = await measure(await engine.openRecording(file));
  */
 export function measure(
-  recording: Recording,
+  recording: RecordedMeans,
   options?: Pick<MeasureOptions, 'eps' | 'metrics'>,
 ): Promise<Measurement>;
 export async function measure(
-  model: StudyModel | Recording,
+  model: StudyModel | RecordedMeans,
   sequences: Sequences | Pick<MeasureOptions, 'eps' | 'metrics'> = [],
   options: MeasureOptions = {},
 ) {

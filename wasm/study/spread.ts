@@ -1,8 +1,9 @@
 /** Spreads work on many items over the workers of an engine. */
 import { check, checkOptions } from '../abi/arguments.ts';
 import { watchAbort } from '../engine/chain.ts';
-import type { Replica, Options } from '../engine/types.ts';
+import type { Replica } from '../engine/types.ts';
 import type { StudyModel } from './types.ts';
+import type { Options } from '../abi/types.ts';
 
 /**
  * Number of items that each replica has at a time: while it computes one, the messages of the other

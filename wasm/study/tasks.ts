@@ -8,9 +8,10 @@ import { expectHead } from '../abi/head.ts';
 import { check, checkList, checkOptions, JOB_OPTIONS } from '../abi/arguments.ts';
 import { randomBits } from '../engine/random.ts';
 import { spread } from './spread.ts';
-import type { Replica, Options, Edit, RunOptions } from '../engine/types.ts';
+import type { Replica, Edit, RunOptions } from '../engine/types.ts';
 import type { TaskPrompt, TaskMean, Task, StudyModel, TaskResult } from './types.ts';
 import type { AnyTokenizer, EncodeOptions } from '../text/types.ts';
+import type { Options } from '../abi/types.ts';
 
 type Scores = { accuracy: number; loss: number; choice: number };
 

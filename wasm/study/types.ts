@@ -1,6 +1,6 @@
 /** Types of the studies: measuring models over many sequences, on tasks and under unmasking. */
-import type { Architecture, Tensor } from '../abi/types.ts';
-import type { Edit, Replica, Model, Options } from '../engine/types.ts';
+import type { Architecture, Tensor, Options } from '../abi/types.ts';
+import type { Edit, Replica, Model } from '../engine/types.ts';
 
 /* Measuring: the page's measurements, over many sequences. */
 
@@ -403,4 +403,10 @@ export interface HeadLabel {
    * head may be active.
    */
   readonly dormant: boolean | undefined;
+}
+
+/** What `measure` reads of a recording. */
+export interface RecordedMeans {
+  readonly conditions: object;
+  measure(options?: Pick<MeasureOptions, 'eps' | 'metrics'>): Promise<Measurement>;
 }

@@ -1,6 +1,6 @@
 /** Opens the tokenizer of a plan from the files that hold it. */
-import { check, checkOptions, checkPlan } from '../abi/arguments.ts';
-import { ACCESS_OPTIONS, planBytes, planText } from '../loading/plan.ts';
+import { check, checkOptions } from '../abi/arguments.ts';
+import { ACCESS_OPTIONS, checkPlan, planBytes, planText } from '../loading/plan.ts';
 import { characterTokenizer, readCharacters } from './characters.ts';
 import { guardTokenizer } from './guard.ts';
 import { idTokenizer } from './ids.ts';

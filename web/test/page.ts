@@ -28,7 +28,7 @@ interface Entry {
   readonly error?: string;
 }
 const describe = {
-  ...{ version: '1.2.3', kernels: 'simd', letters: {} },
+  ...{ version: '1.2.3', letters: {} },
   ...{ operations: [], metrics: [], fields: [], edits: [] },
 };
 

@@ -223,6 +223,9 @@ describe('the queue', () => {
       class: 'measured',
     });
     expect(entryOf('a')!.frame!.perPrompt.sink_ratio).toEqual([0.5]);
+    // Views keep results by the list of tokens, so models with one tokenizer must not share it.
+    expect(entryOf('a')!.frame!.tokens).toEqual(entryOf('b')!.frame!.tokens);
+    expect(entryOf('a')!.frame!.tokens).not.toBe(entryOf('b')!.frame!.tokens);
   });
 
   it('measures experiments after the shown subjects, those of one model together, and none twice', async () => {

@@ -188,9 +188,6 @@ void ss_load_llama_expert(ss_ffn *expert, ss_loader *loader, const ss_arch *arch
 /* Loads -exp(A) for the numbers A [heads] under that name. */
 const float *ss_load_decay(ss_loader *loader, const char *name, size_t heads);
 
-/* Loads the experts of a layer and, if arch has one, the shared expert. */
-void ss_load_qwen_experts(ss_layer *layer, ss_loader *loader, const ss_arch *arch);
-
 /* Reads F, E and top_k of qwen's experts, and which layers have none. */
 void ss_read_qwen_experts(ss_arch *arch, ss_json *json, int default_F, int default_E,
                           int default_top_k);

@@ -269,12 +269,22 @@ void ss_load_llama_expert(ss_ffn *expert, ss_loader *loader, const ss_arch *arch
     ss_load_llama_ffn(expert, loader, name, arch, (size_t)arch->F);
 }
 
+/* Loads the experts of a layer and, if arch has one, the shared expert. */
+static void load_experts(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
+    ss_load_experts(layer, loader, arch, "layers.%d.mlp.gate", false, ss_load_llama_expert);
+    if (!arch->shared_F) return;
+    ss_load_llama_ffn(&layer->ffn, loader, "layers.%d.mlp.shared_expert", arch,
+                      (size_t)arch->shared_F);
+    ss_load_linear(loader, &layer->shared_gate, "layers.%d.mlp.shared_expert_gate", false,
+                   (size_t)arch->D, 1);
+}
+
 void ss_load_llama_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
     ss_load_llama_attention(layer, loader, arch);
     if (arch->E && arch->dense[loader->layer])
         ss_load_llama_ffn(&layer->ffn, loader, "layers.%d.mlp", arch, (size_t)arch->dense_F);
     else if (arch->E)
-        ss_load_qwen_experts(layer, loader, arch);
+        load_experts(layer, loader, arch);
     else
         ss_load_llama_ffn(&layer->ffn, loader, "layers.%d.mlp", arch, (size_t)arch->F);
 }

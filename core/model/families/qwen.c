@@ -83,12 +83,3 @@ void ss_qwen3_moe_read(ss_arch *arch, ss_json *json) {
     int local = ss_json_int(json, "num_local_experts", 128, 1, SS_EXPERTS_MAX);
     ss_read_qwen_experts(arch, json, 768, local, 8);
 }
-
-void ss_load_qwen_experts(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
-    ss_load_experts(layer, loader, arch, "layers.%d.mlp.gate", false, ss_load_llama_expert);
-    if (!arch->shared_F) return;
-    ss_load_llama_ffn(&layer->ffn, loader, "layers.%d.mlp.shared_expert", arch,
-                      (size_t)arch->shared_F);
-    ss_load_linear(loader, &layer->shared_gate, "layers.%d.mlp.shared_expert_gate", false,
-                   (size_t)arch->D, 1);
-}

@@ -13,6 +13,7 @@
 #include "../../math/kernels.h"
 #include "../../math/scalar.h"
 #include "hook.h"
+#include "../maps.h"
 #include "random.h"
 #include "rows.h"
 

@@ -245,7 +245,7 @@ export function makersFor(file, builds) {
   for (const build of builds) {
     const name = build === builds[0] ? 'ours' : `ours, ${build.slice(1, -1)}`;
     const make = async () => ({
-      ...(await ours(`${build}sinkscope.simd.wasm`)),
+      ...(await ours(`${build}sinkscope.wasm`)),
       tolerance: 'exact',
     });
     makers[name] = async () => ({ [name]: await make() });

@@ -1,6 +1,6 @@
 /** The header and the footer of the page. */
 import { effect, signal, type ReadonlySignal } from '@preact/signals-core';
-import { html, render } from 'lit';
+import { html, nothing, render } from 'lit';
 import { linkTo, type State } from '../ask/state';
 import { set, state } from './address';
 import type { Engine } from './context';
@@ -60,7 +60,6 @@ export function drawFooter(place: HTMLElement, engine: ReadonlySignal<Engine | u
     if (!describe) return;
     const [entry] = entries?.values() ?? [];
     const counters = [
-      `${describe.kernels} kernels`,
       ...(firstSinkMs.value ? [`first sink after ${firstSinkMs.value.toFixed(0)} ms`] : []),
       ...(entry?.frame ? [`last run ${entry.frame.milliseconds.toFixed(0)} ms`] : []),
     ];
@@ -76,7 +75,7 @@ export function drawFooter(place: HTMLElement, engine: ReadonlySignal<Engine | u
             License: Apache-2.0. No server computes anything.
           </p>
           <div class="sources">${sources(describe.version)}</div>
-          <p>This browser: ${counters.join(' · ')}.</p>
+          ${counters.length ? html`<p>This browser: ${counters.join(' · ')}.</p>` : nothing}
         </details>`,
       place,
     );

@@ -260,7 +260,8 @@ export async function emptyFrame(
     labels: edits.map((edit) => editLabel(edit, describe)),
     choices: edits.map((edit) => choiceLabels(edit, describe)),
     question,
-    tokens: prompts.tokens,
+    // Each frame has a list of its own, by which views keep the results that a reader started.
+    tokens: [...prompts.tokens],
     T: prompts.tokens.length,
     ids: prompts.ids,
     eps: question.eps,

@@ -35,8 +35,13 @@ _MODULES = {"observe": "attention", "load": "loading", "record": "recorder", "Re
 def __getattr__(name: str) -> Any:
     """Imports a published name at its first use, so that reading a recording imports no torch, and computing metrics no
     transformers."""
-    if name == "metrics":
-        return import_module(".metrics", __name__)
-    if name not in _MODULES:
+    if name != "metrics" and name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f".{_MODULES[name]}", __name__), name)
+    try:
+        module = import_module(f".{_MODULES.get(name, name)}", __name__)
+    except ModuleNotFoundError as error:
+        if error.name not in ("torch", "tqdm", "transformers"):
+            raise
+        raise ImportError(f"sinkscope.{name}: expected the packages of the extra, found no {error.name}: "
+                          "pip install sinkscope[record]") from error
+    return module if name == "metrics" else getattr(module, name)

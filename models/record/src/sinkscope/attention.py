@@ -398,15 +398,17 @@ def _attention_modules(model: nn.Module) -> list[nn.Module]:
     return [m for m in candidates if not any(n is not m and n in candidates for n in m.modules())]
 
 
-def _returned_weights(out: Any) -> Tensor | None:
-    extras = out[1:] if isinstance(out, tuple) else ()
-    return next((x for x in extras if isinstance(x, Tensor) and x.dim() == 4), None)
+def _returned_weights(module: nn.Module, out: Any) -> Tensor | None:
+    extras = out[1:] if isinstance(out, tuple | list) else ()
+    weights = next((x for x in extras if isinstance(x, Tensor) and x.dim() == 4), None)
+    # XLNet's have the axes [T, S, B, H].
+    return weights.permute(2, 3, 0, 1) if weights is not None and "XLNet" in type(module).__name__ else weights
 
 
 def _cached_keys(module: nn.Module, arguments: tuple[Any, ...]) -> Tensor | None:
     layer = getattr(module, "layer_idx", getattr(module, "layer_id", None))
     cache = next((x for x in arguments if isinstance(x, Cache)), None)
-    if cache is None or not isinstance(layer, int) or not 0 <= layer < len(cache.layers):
+    if cache is None or not isinstance(layer, int) or not 0 <= layer < len(getattr(cache, "layers", ())):
         return None
     keys = getattr(cache.layers[layer], "keys", None)
     return keys if isinstance(keys, Tensor) and keys.dim() == 4 else None
@@ -446,6 +448,38 @@ def class_name(model: nn.Module) -> str:
     kind = type(unwrap(model))
     is_sharded = any(base.__name__ == "FSDPModule" for base in kind.__mro__)
     return kind.__name__.removeprefix("FSDP") if is_sharded else kind.__name__
+
+
+class _SoftmaxMode(TorchFunctionMode):
+    """Notes the shape of the first softmax over [..., T, T], which is attention written by hand."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.shape: list[int] | None = None
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        out = func(*args, **(kwargs or {}))
+        name = getattr(func, "__name__", "")
+        is_softmax = name in ("softmax", "_softmax") and isinstance(out, Tensor) and out.dim() > 2
+        if self.shape is None and is_softmax and out.shape[-1] == out.shape[-2] > 1:
+            self.shape = list(out.shape)
+        return out
+
+
+def explain_no_calls(model: nn.Module, run: Callable[[], Any]) -> str:
+    """Says of a model whose attention was not observed whether it has none, or how its maps can be recorded."""
+    name = class_name(model)
+    if any(isinstance(m, nn.MultiheadAttention) for m in model.modules()):
+        return (f"{name}: expected attention that can be observed, found nn.MultiheadAttention, whose weights stay "
+                "inside; collect them layer by layer: maps.append(layer.self_attn(x, x, x, "
+                "average_attn_weights=False)[1]); x = layer(x); then sinkscope.record_maps([maps], [tokens])")
+    with _SoftmaxMode() as mode:
+        run()
+    if mode.shape is None:
+        return f"{name}: expected attention, found a model without: it weighs no tokens, so there is nothing to record"
+    return (f"{name}: expected attention through transformers' interface, scaled_dot_product_attention or returned "
+            f"weights, found a softmax of its own over {mode.shape}: keep it in a list, maps.append(att[0]), and "
+            "record that: sinkscope.record_maps([maps], [tokens])")
 
 
 @contextmanager
@@ -580,7 +614,7 @@ def _hook_modules(modules: list[nn.Module], watch: Watch, stack: ExitStack) -> N
 
     def pop(module: nn.Module, args: Any, kwargs: Any, out: Any) -> None:
         watch.modules.pop()
-        weights = _returned_weights(out)
+        weights = _returned_weights(module, out)
         if watch.calls == calls.pop() and weights is not None:
             watch.report(module=module, weights=weights, cached=_cached_keys(module, (*args, *kwargs.values())))
 

@@ -13,11 +13,11 @@ import pyarrow.parquet as pq
 from safetensors.numpy import load as from_bytes
 from safetensors.numpy import save as to_bytes
 
+from .job import Job, Row, Task, digest_of_text, settings_text, slug, split_revision
 from .loading import Digests, digests_of, digests_of_name, load
 from .recorder import PROMPT_MEANS, Assembly, Measurement, Prompt, Recorder
 from .recording import Array, MetricStatistics, recording_bytes
 from .storage import Folder
-from .studies import Job, Row, Task, digest_of_text, settings_text, slug, split_revision
 
 MEASURED, FAILED, SHORT, UNREADABLE = "measured", "failed", "short", "unreadable"
 # Metrics of heads, stored as [L H] numbers, layer by layer. Of alpha, only the first token's is stored.

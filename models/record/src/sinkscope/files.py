@@ -1,12 +1,21 @@
-"""Writes files atomically: a reader finds the complete new file or the previous one, never a part."""
+"""Writes files atomically: a reader finds the complete new file or the previous one, never a part. A killed writer
+leaves its part, which the next writer in the folder removes."""
 
 import os
+import re
 import stat
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from os import PathLike
 from pathlib import Path
+
+try:
+    import fcntl
+except ImportError:  # Windows, which refuses to remove a file that is open
+    fcntl = None  # type: ignore[assignment]
+
+PART = re.compile(r"\..+\.[a-z0-9_]{8}\.part")
 
 
 def check_target(path: str | PathLike[str]) -> Path:
@@ -21,6 +30,7 @@ def check_target(path: str | PathLike[str]) -> Path:
         raise OSError(f"{path}: expected a regular file or none, found {kind}")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
+        _remove_abandoned_parts(target.parent)
         descriptor, part = _make_temporary(target)
         os.close(descriptor)
         os.unlink(part)
@@ -32,7 +42,32 @@ def check_target(path: str | PathLike[str]) -> Path:
 
 
 def _make_temporary(target: Path) -> tuple[int, str]:
-    return tempfile.mkstemp(prefix=f".{target.name[:100]}.", suffix=".part", dir=target.parent)
+    """Makes a file that is locked while its descriptor is open."""
+    descriptor, part = tempfile.mkstemp(prefix=f".{target.name[:100]}.", suffix=".part", dir=target.parent)
+    _lock(descriptor)
+    return descriptor, part
+
+
+def _lock(descriptor: int) -> bool:
+    """Returns whether the lock was free. The system frees the locks of a process that ends in any way."""
+    try:
+        if fcntl:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return True
+    except BlockingIOError:
+        return False
+    except OSError:  # a file system without locks, where nobody's part is removed
+        return False
+
+
+def _remove_abandoned_parts(folder: Path) -> None:
+    for part in [path for path in folder.iterdir() if PART.fullmatch(path.name)]:
+        with suppress(OSError):
+            descriptor = os.open(part, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0))
+            is_abandoned = _lock(descriptor)
+            os.close(descriptor)
+            if is_abandoned:
+                part.unlink()
 
 
 @contextmanager
@@ -42,12 +77,13 @@ def atomic_replacement(path: str | PathLike[str]) -> Iterator[Path]:
     descriptor, name = _make_temporary(target)
     part = Path(name)
     try:
-        os.close(descriptor)
-        yield part
-        with part.open("rb") as file:
-            os.fsync(file.fileno())
-        os.chmod(part, _file_mode(target))
-        part.replace(target)
+        with os.fdopen(descriptor) as lock:
+            yield part
+            os.fsync(descriptor)
+            os.chmod(part, _file_mode(target))
+            if not fcntl:
+                lock.close()  # Windows replaces no file that is open
+            part.replace(target)
     except BaseException:
         part.unlink(missing_ok=True)
         raise

@@ -22,31 +22,10 @@ from .probe import (
 )
 from .recorder import Assembly, Measurement, make_conditions, parse_edits, with_edits
 from .recording import SIGNED_OPERATIONS, Array, Recording
+from .schema import operation_names
 from .settings import FIELDS, Settings
 
 VECTORS = ("q", "k", "v")
-# In the order of the core's table.
-OPERATIONS = (
-    "softmax",
-    "sigmoid",
-    "sigmoid_log_n",
-    "sigmoid_norm",
-    "softmax1",
-    "sink_logit",
-    "relu",
-    "elu1",
-    "identity",
-    "softmax_scaled",
-    "softmax_p",
-    "softpick",
-    "softmax_clipped",
-    "elu1_norm",
-    "identity_norm",
-    "elu1_kernel",
-    "elu1_kernel_norm",
-    "mlp_kernel",
-    "mlp_kernel_norm",
-)
 
 
 def record_maps(
@@ -89,8 +68,9 @@ def record_maps(
     The other arguments are those of `record`.
     """
     settings = Settings.from_arguments(None, eps, keep, FIELDS, "auto", first, mask)
-    if operation not in OPERATIONS:
-        raise ValueError(f"operation: expected one of {', '.join(OPERATIONS)}, found {operation!r}")
+    if operation not in operation_names():
+        raise ValueError(f"operation: expected one of {', '.join(operation_names())}, found {operation!r}")
+    _refuse_steps_of_generation(maps)
     assembly = Assembly(settings.eps, settings.first)
     vectors = {
         name: iter(x)
@@ -165,6 +145,18 @@ def record_maps(
         command=command,
     )
     return assembly.recording(with_edits(conditions, parse_edits(edits)))
+
+
+def _refuse_steps_of_generation(maps: Any) -> None:
+    """`generate(output_attentions=True)` returns the maps of each step: those of the prompt, then rows of one query."""
+    if isinstance(maps, Sequence) and len(maps) > 1 and isinstance(maps[1], Sequence) and maps[1]:
+        shape = getattr(maps[1][0], "shape", ())
+        if len(shape) == 4 and shape[-2] == 1 < shape[-1]:
+            raise ValueError(
+                "maps: expected the maps of one prompt after another, found the steps of generate(), each with one "
+                "query; watch the model instead: with sinkscope.watching(model) as sequences: "
+                "out = model.generate(...); then sequences.recording(out.sequences)"
+            )
 
 
 def _to_array(x: Any) -> Array:

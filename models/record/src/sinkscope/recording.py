@@ -1,8 +1,8 @@
 """A recording of a model's attention on some prompts, which is stored as one safetensors file. This module needs
-only numpy and safetensors.
+no torch.
 
 The tensors have the names and shapes of the core's fields and metrics, which `node wasm/cli.js describe`
-lists. The conditions are a JSON text in the file's metadata, with the schema core/report/recording.schema.json.
+lists. The conditions are a JSON text in the file's metadata, with the schema of schema.py.
 """
 
 import json
@@ -19,6 +19,7 @@ from safetensors import safe_open
 from safetensors.numpy import save
 
 from .files import check_source, write_bytes
+from .schema import CONDITIONS_KEY, parse_conditions
 
 if TYPE_CHECKING:
     import pandas
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 Array = NDArray[Any]
 
 VERSION = "1"
-VERSION_KEY, CONDITIONS_KEY = "sinkscope.recording", "sinkscope"
+VERSION_KEY = "sinkscope.recording"
 
 CITATION = """@inproceedings{gu2025attention,
   title = {When Attention Sink Emerges in Language Models: An Empirical View},
@@ -39,18 +40,34 @@ CITATION = """@inproceedings{gu2025attention,
 
 # The published names of the metric of row sums and of the field of visible keys.
 ROW_SUM, SEEN = "row_mass", "seen"
-SIZES = ("L", "H", "G", "K", "D", "V")
 # NAME in `prompt.NAME`, for metrics whose numbers by prompt have another name.
 PROMPT_NAMES = {"alpha": "alpha_1", "sink_ratio": "sink_1", "loss_mean": "loss"}
 # Operations whose weights have signs, in the core's table those of the proxy `share_abs`.
 SIGNED_OPERATIONS = ("identity", "identity_norm", "elu1_kernel", "mlp_kernel", "mlp_kernel_norm")
 METRICS_WITH_RANGE = ("alpha", "entropy_mean", "distance", "contribution", "cos_gap", "loss_mean")
-UNITS = {
-    "alpha": "share", "alpha_raw": "weight", "sink_ratio": "share of heads",
-    "sink_ratio_raw": "share of heads", ROW_SUM: "weight", "entropy_mean": "of ln n", "distance": "tokens",
-    "contribution": "share", "cos_gap": "cosine", "hidden_ratio": "ratio", "key_ratio": "ratio",
-    "value_ratio": "ratio", "loss_mean": "nat",
-}
+# The metrics of the summary: name, label for the first token's position k, unit in the core's table, which of its
+# numbers the summary covers (those of each eps, or a choice of `_summary_part`), and shape: E is the number of eps, B
+# is blocks + 1.
+SUMMARY = (
+    ("alpha", "alpha_{k}", "share", "first", "LHT"),
+    ("alpha_raw", "raw alpha_{k}", "weight", "first", "LHT"),
+    ("sink_ratio", "Sink_{k}", "share of heads", "eps", "ET"),
+    ("sink_ratio_raw", "raw Sink_{k}", "share of heads", "eps", "ET"),
+    (ROW_SUM, "row sum", "weight", "rows", "LHT"),
+    ("entropy_mean", "entropy", "of ln n", "all", "LH"),
+    ("distance", "distance", "tokens", "all", "LH"),
+    ("contribution", "first-token contribution", "share", "all", "LH"),
+    ("cos_gap", "cosine gap", "cosine", "all", "LH"),
+    ("hidden_ratio", "|h_{k}| / |h|", "ratio", "all", "B"),
+    ("key_ratio", "|k_{k}| / |k|", "ratio", "all", "LG"),
+    ("value_ratio", "|v_{k}| / |v|", "ratio", "all", "LG"),
+    ("loss_mean", "loss", "nat", "all", ""),
+)
+UNITS = {name: unit for name, _, unit, _, _ in SUMMARY}
+# The shapes of what is kept of a prompt of T tokens; maps may be pooled into P blocks a side.
+KEPT_SHAPES = {"att": "LHTT", "att_pooled": "LHPP", "att_scale": "LH", "alpha": "LHT", "alpha_raw": "LHT",
+               ROW_SUM: "LHT", "hidden_norm": "BT", "key_norm": "LGT", "value_norm": "LGT"}
+MAX_POOLED_SIDE = 128
 
 
 # Control characters of terminals, and characters that end a line or change the direction of text.
@@ -202,9 +219,12 @@ class Recording:
         Raises ValueError for an eps that was not recorded.
         """
         thresholds = list(self.conditions["eps"])
-        eps = thresholds[0] if eps is None else eps
+        eps = thresholds[0] if eps is None and thresholds else eps
         if eps not in thresholds:
-            raise ValueError(f"eps: expected one of {', '.join(map(str, thresholds))}, got {eps}")
+            raise ValueError(f"eps: expected one of {', '.join(map(str, thresholds)) or 'none'}, got {eps}")
+        for name in ("mean.alpha", "mean.sink_ratio"):
+            if name not in self:
+                raise RecordingError(f"{name}: expected it for measure(), found {', '.join(sorted(self.tensors))}")
         i, shares = thresholds.index(eps), self["mean.alpha"][..., self.first]
         alpha, sink = shares, self["mean.sink_ratio"][i, self.first]
         if "mean.alpha_raw" in self and self.model.get("operation") not in SIGNED_OPERATIONS:
@@ -212,7 +232,7 @@ class Recording:
             sink = min(sink, self["mean.sink_ratio_raw"][i, self.first])
             if self.conditions["prompts"]["count"] == 1 and np.isfinite(sink):
                 sink = np.mean(np.minimum(shares, alpha) > np.float32(eps))
-        row, head = divmod(int(np.nanargmax(alpha)), alpha.shape[1])
+        row, head = divmod(int(np.nan_to_num(alpha, nan=-np.inf).argmax()), alpha.shape[1])
         layer = self.layers[row]
         has_map = bool(self.conditions.get("tokens")) and ("0.att" in self or "0.att_pooled" in self)
         return {
@@ -291,24 +311,9 @@ class Recording:
     def summarized(self) -> Iterator[tuple[str, str, str]]:
         """Yields the name and the label of each summary metric in the recording, and which of its numbers the summary
         covers: those of each eps ("eps"), or a choice of `_summary_part`."""
-        k = self.first + 1
-        for name, label, coverage in (
-            ("alpha", f"alpha_{k}", "first"),
-            ("alpha_raw", f"raw alpha_{k}", "first"),
-            ("sink_ratio", f"Sink_{k}", "eps"),
-            ("sink_ratio_raw", f"raw Sink_{k}", "eps"),
-            (ROW_SUM, "row sum", "rows"),
-            ("entropy_mean", "entropy", "all"),
-            ("distance", "distance", "all"),
-            ("contribution", "first-token contribution", "all"),
-            ("cos_gap", "cosine gap", "all"),
-            ("hidden_ratio", f"|h_{k}| / |h|", "all"),
-            ("key_ratio", f"|k_{k}| / |k|", "all"),
-            ("value_ratio", f"|v_{k}| / |v|", "all"),
-            ("loss_mean", "loss", "all"),
-        ):
+        for name, label, _, coverage, _ in SUMMARY:
             if f"mean.{name}" in self and f"deviation.{name}" in self:
-                yield name, label, coverage
+                yield name, label.format(k=self.first + 1), coverage
 
     def to_pandas(self) -> "pandas.DataFrame":
         """Returns the table as a pandas DataFrame, a row for each metric. Needs pandas."""
@@ -380,7 +385,8 @@ class Recording:
                 metadata: Mapping[str, str] = file.metadata() or {}
                 conditions = _parse_conditions(path, metadata)
                 names = file.keys()  # safe_open is no mapping: it cannot be iterated
-                return cls(conditions, {name: file.get_tensor(name) for name in names})
+                tensors = {name: file.get_tensor(name) for name in names}
+            return cls(conditions, _check_tensors(path, conditions, tensors))
         except (OSError, RecordingError):
             raise
         except Exception as error:  # each kind of damage raises another exception
@@ -497,30 +503,37 @@ def _parse_conditions(path: Any, metadata: Mapping[str, str]) -> dict[str, Any]:
     if version.split(".")[0] != VERSION:
         raise RecordingError(f"{path}: expected a recording of version {VERSION}, found {version}")
     try:
-        conditions = json.loads(metadata.get(CONDITIONS_KEY, ""))
+        return parse_conditions(metadata.get(CONDITIONS_KEY, ""))
     except ValueError as error:
-        raise RecordingError(f"{path}: {CONDITIONS_KEY}: expected JSON, found none: {error}") from error
-    if isinstance(conditions, dict) and not _are_edits(conditions.get("edits") or []):
-        raise RecordingError(
-            f"{path}: edits: expected a list of objects with a kind and a label, found another"
-        )
-    required_types = {"model": dict, "tokens": list, "prompts": dict, "eps": list}
-    for key, kind in required_types.items():
-        if not isinstance(conditions, dict) or not isinstance(conditions.get(key), kind):
-            raise RecordingError(f"{path}: {key}: expected a {kind.__name__}, found another")
-    for size in SIZES:
-        if not isinstance(conditions["model"].get(size), int):
-            raise RecordingError(f"{path}: model.{size}: expected a whole number, found another")
-    return conditions
+        raise RecordingError(f"{path}: {error}") from error
 
 
-def _are_edits(edits: Any) -> bool:
-    return isinstance(edits, list) and all(
-        isinstance(edit, dict)
-        and isinstance(edit.get("kind"), str)
-        and isinstance(edit.get("label"), str)
-        for edit in edits
-    )
+def _check_tensors(path: Any, conditions: dict[str, Any], tensors: dict[str, Array]) -> dict[str, Array]:
+    """Returns the tensors in the shapes that the conditions give them. Means may lack dimensions of 1."""
+    model, prompts = conditions["model"], conditions["prompts"]
+    sizes = {name: model[name] for name in "LHG"} | {"T": prompts["T"], "N": prompts["count"]}
+    sizes |= {"E": len(conditions["eps"]), "B": (model.get("blocks") or model["L"]) + 1}
+    shapes = {"prompt.failed": [sizes["N"]]}
+    for name, _, _, coverage, letters in SUMMARY:
+        for statistic in ("mean", "deviation", "min", "max"):
+            shapes[f"{statistic}.{name}"] = [sizes[x] for x in letters]
+        shapes[f"prompt.{PROMPT_NAMES.get(name, name)}"] = [sizes[x] for x in ("NE" if coverage == "eps" else "N")]
+    for i, tokens in enumerate(conditions["tokens"]):
+        pooled = tensors.get(f"{i}.att_pooled")
+        side = pooled.shape[-1] if pooled is not None and pooled.ndim else 1
+        kept_sizes = sizes | {"T": len(tokens), "P": min(side, len(tokens), MAX_POOLED_SIDE)}
+        shapes |= {f"{i}.{name}": [kept_sizes[x] for x in letters] for name, letters in KEPT_SHAPES.items()}
+        if pooled is not None and f"{i}.att_scale" not in tensors:
+            raise RecordingError(f"{path}: {i}.att_scale: expected the scales of the pooled maps, found none")
+    for name in shapes.keys() & tensors.keys():
+        x, kind = tensors[name], "u" if name == "prompt.failed" or name.endswith(".att_pooled") else "f"
+        if x.dtype.kind != kind or [n for n in x.shape if n != 1] != [n for n in shapes[name] if n != 1]:
+            raise RecordingError(f"{path}: {name}: expected {'bytes' if kind == 'u' else 'floats'} of shape "
+                                 f"{shapes[name]}, found {x.dtype} of {list(x.shape)}")
+        if name.endswith((".att", ".att_scale")) and not np.isfinite(x).all():
+            raise RecordingError(f"{path}: {name}: expected finite numbers, found others")
+        tensors[name] = x.reshape(shapes[name])
+    return tensors
 
 
 class MetricStatistics:

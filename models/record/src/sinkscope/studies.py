@@ -9,59 +9,25 @@ sinkscope[ray]`).
 """
 
 import json
-import re
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from functools import cache
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from hashlib import sha256
 from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from .job import Factory, Job, Row, Task, digest_of_text, settings_text, slug, split_revision
 from .settings import FIELDS, Settings
 from .storage import Folder
 
 if TYPE_CHECKING:
     from .recording import Table
 
-Factory = Callable[[], tuple[Any, Any]]
-Row = dict[str, Any]
 Models = Sequence[str] | Mapping[str, Factory]
 STUDY_FILE = "study.json"
 MAX_PARTS = 16  # for each checkpoint, if the caller sets no block size
 # Options of `load` that say where a model runs or how it is fetched. They change no number.
 PLACEMENT_OPTIONS = ("device", "device_map", "max_memory", "token")
-
-
-@dataclass(frozen=True)
-class Task:
-    name: str
-    blocks: list[int]
-
-
-@dataclass(frozen=True)
-class Job:
-    """The arguments of a study. Every worker has them."""
-
-    out: str
-    models: Mapping[str, Factory | None]
-    texts: Sequence[Any]
-    settings: Settings
-    block: int
-    batch: int
-    load_options: Mapping[str, Any] = field(default_factory=dict)
-    source: str = "texts"
-    license: str | None = None
-
-    @property
-    def blocks(self) -> int:
-        return -(-len(self.texts) // self.block)
-
-    def prompts(self, block: int) -> range:
-        return range(block * self.block, min(len(self.texts), (block + 1) * self.block))
 
 
 def study(models: Models, texts: Sequence[Any], out: str | PathLike[str] = "study", *, ray: bool = False,
@@ -197,23 +163,6 @@ def _estimate_bytes(job: Job, name: str) -> float:
     return float(len(job.texts) * row_bytes + job.blocks * part_bytes + map_bytes + recording_bytes)
 
 
-def slug(name: str, *digests: Any) -> str:
-    """Returns a name for files, unique to the model's name and the digests of its weights and tokenizer."""
-    readable_name = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.")[-60:] or "model"
-    suffixes = [sha256(name.encode()).hexdigest()[:10]]
-    if digests:
-        suffixes.append(sha256(" ".join(map(str, digests)).encode()).hexdigest()[:10])
-    return "-".join([readable_name, *suffixes])
-
-
-def split_revision(job: Job, name: str) -> tuple[str, str | None]:
-    """Splits NAME@REVISION, unless a file has that name. A name without a revision gets that of `load_options`."""
-    address, separator, revision = name.rpartition("@")
-    if separator and address and not Path(name).exists():
-        return address, revision
-    return name, job.load_options.get("revision")
-
-
 def split_tasks(job: Job, workers: int) -> list[Task]:
     """Splits the work: a task for each checkpoint if these keep all workers busy, so that each checkpoint is loaded
     once; otherwise a task for each block."""
@@ -258,19 +207,6 @@ class _RayWorker:
 
     def __call__(self, row: Row) -> Row:
         return self.worker.run(Task(row["name"], [int(b) for b in row["blocks"]]))
-
-
-def digest_of_text(text: Any) -> str:
-    if isinstance(text, Mapping):
-        data = b"".join(str(key).encode() + np.asarray(text[key]).tobytes() for key in sorted(text))
-    else:
-        data = json.dumps(text if isinstance(text, str) else [int(i) for i in text]).encode()
-    return sha256(data).hexdigest()
-
-
-@cache
-def settings_text(settings: Settings) -> str:
-    return json.dumps(asdict(settings), sort_keys=True)
 
 
 def rows_of(out: str | PathLike[str], model: str | None = None) -> Iterator[Row]:

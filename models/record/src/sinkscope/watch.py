@@ -142,7 +142,8 @@ class WatchedSequences:
         options: other arguments of `record_maps`.
         """
         if not self._sequences:
-            raise ValueError("watching: expected calls of attention, found none")
+            raise ValueError("watching: expected calls of attention, found none; maps that the model returns or that "
+                             "your own hooks collect are recorded by sinkscope.record_maps(maps, tokens)")
         numbers, blocks = self._layer_numbers()
         T = min(layer.length for layers in self._sequences for layer in layers)
         has_sink_logits = any(layer.has_sink_logit for layer in self._sequences[0])

@@ -1,5 +1,5 @@
 /** Recovers files that a browser cached wrongly, such as a login page in their place. */
-import { readAll } from '../loading/files.ts';
+import { readAll } from './files.ts';
 
 /**
  * Reads a file. If the file is damaged, this function fetches it again, so that the browser's cache

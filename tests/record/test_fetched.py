@@ -1,10 +1,11 @@
-"""Compares SmolLM2-135M-Instruct in transformers, with dequantized weights, with Sinkscope's engine on the same file.
-The tests are skipped if `models/fetch/smollm2` has not fetched the file."""
+"""Compares SmolLM2-135M-Instruct in transformers, with dequantized weights, and all-MiniLM-L6-v2, an encoder, with
+Sinkscope's engine on the same files. The tests are skipped if `models/fetch` has not fetched these."""
 
 import json
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,34 +13,52 @@ import sinkscope
 from sinkscope.__main__ import main
 
 ROOT = Path(__file__).resolve().parents[2]
-FILE = ROOT / "models" / ".fetched" / "SmolLM2-135M-Instruct.Q4_1.gguf"
-SHIPPED = ROOT / "models" / "recordings" / "smollm2-135m-instruct.safetensors"
+FETCHED, SHIPPED = ROOT / "models" / ".fetched", ROOT / "models" / "recordings"
+DECODER = FETCHED / "SmolLM2-135M-Instruct.Q4_1.gguf"
+ENCODER = FETCHED / "all-MiniLM-L6-v2"
 # Largest difference of a mean, relative to the metric's largest number. transformers and the engine compute in float32,
 # but add in different orders.
 TOLERANCE = 2e-5
 
 
-def test_the_shipped_recording_is_small_and_names_its_license() -> None:
-    assert SHIPPED.stat().st_size <= 4 * 10**6
-    result = sinkscope.Recording.open(SHIPPED)
+@pytest.mark.parametrize(("name", "sizes", "bytes"), [
+    ("smollm2-135m-instruct", (30, 9, 3), 4_000_000),
+    ("all-minilm-l6-v2", (6, 12, 12), 1_000_000),
+])
+def test_a_shipped_recording_is_small_and_names_its_license(name: str, sizes: Any, bytes: int) -> None:
+    file = SHIPPED / f"{name}.safetensors"
+    assert file.stat().st_size <= bytes
+    result = sinkscope.Recording.open(file)
     assert result.conditions["license"] == "Apache-2.0"
-    assert (result.model["L"], result.model["H"], result.model["G"]) == (30, 9, 3)
+    assert (result.model["L"], result.model["H"], result.model["G"]) == sizes
     assert np.isclose(result["prompt.alpha_1"].mean(), result["mean.alpha"][..., 0].mean(), rtol=1e-5)
     assert np.isclose(result["0.alpha"][..., 0].mean(), result["prompt.alpha_1"][0], rtol=1e-5)
     assert np.allclose(result.attention(0).sum(-1), result["0.row_mass"], atol=5e-3)
 
 
-@pytest.mark.skipif(not FILE.exists(), reason="models/fetch/smollm2 fetches the file (98 MB)")
+def test_most_heads_of_the_shipped_encoder_have_a_sink() -> None:
+    result = sinkscope.Recording.open(SHIPPED / "all-minilm-l6-v2.safetensors")
+    assert result.model["mask"] == {"kind": "bidirectional"} and result.tokens()[0] == "[CLS]"
+    assert result.measure(0.1)["sink"] > 0.5 and "mean.loss_mean" not in result
+
+
+@pytest.mark.parametrize(("file", "T"), [
+    pytest.param(DECODER, 64, marks=pytest.mark.skipif(
+        not DECODER.exists(), reason="models/fetch/smollm2 fetches the file (98 MB)")),
+    pytest.param(ENCODER, 32, marks=pytest.mark.skipif(
+        not ENCODER.exists(), reason="models/fetch/minilm fetches the folder (91 MB)")),
+])
 @pytest.mark.skipif(not (ROOT / "wasm" / "sinkscope.wasm").exists() or not shutil.which("node"),
                     reason="the engine is not built")
-def test_every_metric_equals_that_of_the_engine(tmp_path: Path) -> None:
+def test_every_metric_equals_that_of_the_engine(file: Path, T: int, tmp_path: Path) -> None:
     texts = tmp_path / "texts.json"
     passages = json.loads((ROOT / "models" / "zoo" / "heldout.json").read_text())
     texts.write_text(json.dumps(passages[:3]))
     out = tmp_path / "r.safetensors"
-    assert main(["record", str(FILE), "--texts", str(texts), "--out", str(out), "--device", "cpu"]) == 0
+    assert main(["record", str(file), "--texts", str(texts), "--out", str(out), "--device", "cpu",
+                 "--tokens", str(T)]) == 0
     run = subprocess.run(
-        ["node", "wasm/cli.js", "measure", FILE, "--text-file", texts, "--lines", "--tokens", "64",
+        ["node", "wasm/cli.js", "measure", file, "--text-file", texts, "--lines", "--tokens", str(T),
          "--eps", "0.1,0.2,0.3", "--workers", "1", "--json"],
         cwd=ROOT, capture_output=True, text=True, check=True)
     result, engine = sinkscope.Recording.open(out), json.loads(run.stdout)
@@ -57,5 +76,6 @@ def test_every_metric_equals_that_of_the_engine(tmp_path: Path) -> None:
                 assert np.nanmax(np.abs(value - engine_value)) <= TOLERANCE * size, (name, statistic)
                 assert (np.isnan(value) == np.isnan(engine_value)).all(), (name, statistic)
             compared_names.append(name)
-    assert {"alpha", "sink_ratio", "row_mass_summary", "entropy_mean", "first_share", "contribution",
-            "cos_gap", "hidden_ratio", "key_ratio", "value_ratio", "loss_mean"} <= set(compared_names)
+    assert {"alpha", "sink_ratio", "row_mass_summary", "entropy_mean", "first_share", "contribution", "cos_gap",
+            "hidden_ratio", "key_ratio", "value_ratio"} <= set(compared_names)
+    assert ("loss_mean" in compared_names) == (file == DECODER)

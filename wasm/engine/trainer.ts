@@ -4,10 +4,12 @@
  * depend on the number of backends.
  */
 import { SinkscopeError } from '../abi/errors.ts';
-import { QUIET_JOB } from '../engine/job.ts';
+import { QUIET_JOB } from './job.ts';
 import { Helper, BatchParts, help } from './share.ts';
 import type { Module } from '../abi/module.ts';
-import type { Backend, ReadMessage } from '../engine/backend.ts';
+import type { Tensor } from '../abi/types.ts';
+import type { Job } from './job.ts';
+import type { ReadMessage } from './messages.ts';
 
 /**
  * A training at this backend; `ownParts` lists the parts of a batch that this backend computes, and
@@ -32,6 +34,22 @@ type BeginRequest = {
   state?: Uint8Array;
 };
 
+/** The part of a backend that reads what a training's model does. */
+interface Reader {
+  open(
+    job: Job,
+    files: { config: string; weights: readonly Uint8Array[] },
+  ): Promise<{ model: number }>;
+  run(
+    job: Job,
+    model: number,
+    tokens: Int32Array,
+    options: { capacity: number; fields: readonly string[] },
+  ): Promise<number>;
+  read(run: number, reads: readonly ReadMessage[]): Promise<Tensor[]>;
+  closeModel(model: number): Promise<void>;
+}
+
 const utf8 = new TextEncoder();
 
 export class Trainer {
@@ -41,11 +59,7 @@ export class Trainer {
   #lastId = 0;
   #trainings: Map<number, OpenTraining> = new Map();
 
-  constructor(
-    module: Module,
-    parts: number,
-    backend: Pick<Backend, 'open' | 'run' | 'read' | 'closeModel'>,
-  ) {
+  constructor(module: Module, parts: number, backend: Reader) {
     this.#module = module;
     this.#parts = parts;
     this.#backend = backend;

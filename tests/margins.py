@@ -1,0 +1,120 @@
+"""Measures how far the numbers of the Python tests are from their tolerances, as a plugin of pytest.
+
+    SINKSCOPE_SEED=3 python3 -m pytest -p tests.margins tests/record/test_silent.py
+
+Every comparison with a tolerance (`x < 1e-5`, `allclose`, `assert_close`, `approx`) is noted with its difference and
+what it allows; the end lists those of each line. SINKSCOPE_SEED shifts the seeds of torch and NumPy; tests that expect
+the numbers of their own seed may then fail. The table of tests/README.md has the largest ones.
+"""
+
+import ast
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from _pytest.assertion import rewrite
+
+SHIFT = 1_000_003 * int(os.environ.get("SINKSCOPE_SEED", "0"))
+LARGEST_TOLERANCE = 0.01
+CALLS = {"allclose": (1e-5, 1e-8), "isclose": (1e-5, 1e-8), "assert_close": (1.3e-6, 1e-5),
+         "assert_allclose": (1e-7, 0)}
+margins: dict[str, tuple[float, float]] = {}  # by place: the largest difference, and what was allowed there
+
+
+def note(place: str, difference: Any, allowed: Any) -> None:
+    ratio = np.asarray(difference, np.float64) / np.maximum(np.asarray(allowed, np.float64), 1e-300)
+    if not ratio.size or np.isnan(ratio).all():
+        return
+    at = np.nanargmax(ratio)
+    entry = tuple(float(np.broadcast_to(x, ratio.shape).flat[at]) for x in (difference, allowed))
+    before = margins.get(place)
+    if before is None or entry[0] / max(entry[1], 1e-300) > before[0] / max(before[1], 1e-300):
+        margins[place] = entry
+
+
+def to_array(x: Any) -> Any:
+    return np.asarray(x.detach().double().numpy() if hasattr(x, "detach") else x, np.float64)
+
+
+def note_call(place: str, name: str, function: Any, *args: Any, **options: Any) -> Any:
+    rtol, atol = (options.get(key, default) for key, default in zip(("rtol", "atol"), CALLS[name], strict=True))
+    try:
+        actual, expected = map(to_array, args[:2])
+        note(place, np.abs(actual - expected), atol + rtol * np.abs(expected))
+    except (TypeError, ValueError):
+        pass
+    return function(*args, **options)
+
+
+def note_comparison(place: str, left: Any, right: Any) -> Any:
+    if isinstance(right, type(pytest.approx(1.0))) or hasattr(right, "expected"):
+        try:
+            expected = to_array(right.expected)
+            relative = 1e-6 if right.rel is None and right.abs is None else right.rel or 0
+            note(place, np.abs(to_array(left) - expected), np.maximum(right.abs or 0, relative * np.abs(expected)))
+        except (TypeError, ValueError):
+            pass
+    return left
+
+
+def note_bound(place: str, left: Any, right: Any) -> Any:
+    if isinstance(right, float | np.floating) and 0 < right <= LARGEST_TOLERANCE and np.ndim(left) == 0:
+        note(place, float(left), right)
+    return left
+
+
+class Noting(ast.NodeTransformer):
+    def __init__(self, file: str) -> None:
+        self.file = file
+
+    def call(self, function: str, node: ast.expr, *args: ast.expr) -> ast.expr:
+        place = ast.Constant(f"{self.file}:{node.lineno}")
+        name = ast.parse(f"__import__('tests.margins', fromlist=['x']).{function}", mode="eval").body
+        return ast.copy_location(ast.Call(name, [place, *args], []), node)
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        self.generic_visit(node)
+        name = getattr(node.func, "attr", None)
+        if name not in CALLS:
+            return node
+        call = self.call("note_call", node, ast.Constant(name), node.func, *node.args)
+        assert isinstance(call, ast.Call)
+        call.keywords = node.keywords
+        return call
+
+    def visit_Compare(self, node: ast.Compare) -> ast.expr:
+        self.generic_visit(node)
+        kinds = {ast.Lt: "note_bound", ast.LtE: "note_bound", ast.Eq: "note_comparison"}
+        if len(node.ops) == 1 and type(node.ops[0]) in kinds:
+            node.left = self.call(kinds[type(node.ops[0])], node, node.left, node.comparators[0])
+        return node
+
+
+def transform(module: ast.Module, source: bytes, path: str | None = None, config: Any = None) -> None:
+    Noting(Path(path or "").name).visit(module)
+    ast.fix_missing_locations(module)
+    rewrite_asserts(module, source, path, config)
+
+
+rewrite_asserts, rewrite.rewrite_asserts = rewrite.rewrite_asserts, transform
+rewrite._read_pyc = lambda *_, **__: None
+
+
+class Generator(torch.Generator):
+    def manual_seed(self, seed: int) -> torch.Generator:
+        return super().manual_seed(seed + SHIFT)
+
+
+seed_torch, make_rng = torch.manual_seed, np.random.default_rng
+torch.manual_seed = lambda seed: seed_torch(seed + SHIFT)
+torch.Generator = Generator  # type: ignore[misc]
+np.random.default_rng = lambda seed=None: make_rng(None if seed is None else abs(seed) + SHIFT)
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    for place, (difference, allowed) in sorted(margins.items(), key=lambda item: -item[1][0] / item[1][1]):
+        terminalreporter.write_line(f"margin {json.dumps([place, difference, allowed])}")

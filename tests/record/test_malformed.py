@@ -1,0 +1,120 @@
+"""Checks that Python and the npm package open the same recordings: each key of the schema with values of each kind, and
+tensors of other shapes. What opens can be printed, drawn and measured."""
+
+import copy
+import json
+import math
+import subprocess
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import sinkscope
+from safetensors.numpy import save
+from sinkscope.recording import CONDITIONS_KEY, UNITS, VERSION_KEY, RecordingError
+from sinkscope.schema import load_schema
+
+VALUES = (None, True, 0, 1, 2, 3, -1, 0.5, 2.0, 2**31 - 1, 2**31, 1e39, 10**400, math.nan, math.inf, "", "x", "\ud800",
+          [], [0], [0, 1], [1, 0], [0, 5], [None, 3], ["x"], [["a", "b"]], [[]], {}, {"a": 1}, {"a": "1"},
+          {"kind": "x"}, {"kind": "prefix"}, {"kind": "prefix", "prefix": 2}, {"kind": "window"},
+          {"kind": "window", "window": 2},
+          {"kind": "bidirectional"}, [{"kind": "own"}], [{"kind": "own", "label": "l"}])
+MISSING = object()
+
+
+@pytest.fixture(scope="module")
+def recording() -> sinkscope.Recording:
+    rng = np.random.default_rng(3)
+    maps = np.tril(rng.random((2, 2, 2, 4, 4))).astype(np.float32)
+    maps /= maps.sum(-1, keepdims=True)
+    return sinkscope.record_maps(maps, [["a", "b", "c", "d"]] * 2, eps=[0.1, 0.3])
+
+
+def key_paths(schema: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    for key, part in schema.get("properties", {}).items():
+        yield (*path, key)
+        yield from key_paths(part, (*path, key))
+
+
+def change(conditions: Any, path: tuple[str, ...], value: Any) -> Any:
+    changed = copy.deepcopy(conditions)
+    inner = changed
+    for key in path[:-1]:
+        inner = inner.get(key)
+        if not isinstance(inner, dict):
+            return None
+    if value is MISSING:
+        inner.pop(path[-1], None)
+    else:
+        inner[path[-1]] = value
+    return changed
+
+
+def is_read_by_both(name: str) -> bool:
+    """Each reader checks the tensors that it reads. The core has no smallest and largest numbers and no distance."""
+    statistic, _, metric = name.partition(".")
+    if statistic == "prompt":
+        return metric in ("sink_1", "alpha_1", "loss", "failed")
+    return statistic.isdigit() or statistic in ("mean", "deviation") and metric in UNITS.keys() - {"distance"}
+
+
+def write_variants(recording: sinkscope.Recording, folder: Path) -> None:
+    count = 0
+
+    def write(conditions: Any, tensors: Any, note: str) -> None:
+        nonlocal count
+        text = conditions if isinstance(conditions, str) else json.dumps(conditions)
+        metadata = {VERSION_KEY: "1", CONDITIONS_KEY: text}
+        safe_note = "".join(c if c.isalnum() or c in "._-" else "_" for c in note)[:60]
+        (folder / f"{count:04}_{safe_note}").write_bytes(save(tensors, metadata))
+        count += 1
+
+    for path in key_paths(load_schema()):
+        for value in (MISSING, *VALUES):
+            changed = change(recording.conditions, path, value)
+            if changed is not None:
+                name = ".".join(path)
+                write(changed, recording.tensors, f"{name}_{'missing' if value is MISSING else repr(value)}")
+    for text in ("", "[]", "1", "{", "[" * 100_000, '{"model": 1e999}'):
+        write(text, recording.tensors, f"text_{text}")
+    for name, x in recording.tensors.items():
+        if not is_read_by_both(name):
+            continue
+        for note, other in (("short", x[..., :-1]), ("long", np.concatenate([x, x], -1)), ("flat", x.ravel()),
+                            ("int", np.zeros(x.shape, np.int32)),
+                            ("nan", np.full_like(x, np.nan) if x.dtype.kind == "f" else x)):
+            write(recording.conditions, recording.tensors | {name: np.ascontiguousarray(other)}, f"{name}_{note}")
+
+
+def use(recording: sinkscope.Recording) -> None:
+    texts = [repr(recording), str(recording.table()), recording._repr_html_(), recording.caption(), recording.cite(),
+             str(recording.heads()), recording.table().to_csv()]
+    assert all(texts)
+    for call in (recording.measure, lambda: sinkscope.compare(recording, recording)):
+        with suppress(ValueError):  # a sentence
+            call()
+
+
+def test_python_and_the_npm_package_open_the_same_recordings(recording: sinkscope.Recording, tmp_path: Path) -> None:
+    write_variants(recording, tmp_path)
+    verdicts = json.loads(subprocess.run(["node", Path(__file__).with_name("openings.mjs"), tmp_path], check=True,
+                                         stdout=subprocess.PIPE, text=True).stdout)
+    files = sorted(tmp_path.iterdir())
+    assert len(files) == len(verdicts) > 1500
+    differing, opened = [], []
+    for file in files:
+        try:
+            opened.append(sinkscope.Recording.open(file))
+            error = None
+        except RecordingError as refusal:
+            error = str(refusal)
+            assert "expected" in error and "found" in error and "safetensors file" not in error, error
+        if (error is None) != (verdicts[file.name] is None):
+            differing.append((file.name, error, verdicts[file.name]))
+    assert differing == []
+    assert 100 < len(opened) < len(files) - 100
+    for recording in opened:
+        use(recording)
