@@ -110,7 +110,14 @@ class Log:
         self.longer_ids = encode_texts(recipe, longer_texts[:EVICTION_SEQUENCES], EVICTION_T)
 
     def keep_before(self, step: int) -> None:
-        """Removes the points from this step on, which a run is about to repeat."""
+        """Removes the point of this step, which a run is about to repeat. Refuses to remove later ones: a run whose
+        checkpoint lies before them would write over a log that nobody asked it to."""
+        last_step = max((point["step"] for point in self.log["points"]), default=0)
+        if last_step > step:
+            raise SystemExit(
+                f"{self.file}: the log reaches step {last_step:,} and the run begins at {step:,}. To compare with it: "
+                f"python -m models.train.repeat {self.recipe.id} --seed {self.log['seed']}. To train it again, "
+                f"remove it first.")
         self.log["points"] = [point for point in self.log["points"] if point["step"] < step]
 
     def has(self, step: int) -> bool:
