@@ -76,6 +76,10 @@ static void check_long_rotary(ss_arch *arch, ss_json *json) {
 /* Refuses layer_types of a model whose layers are all alike, unless it says that. */
 static void check_layer_types(const ss_arch *arch, ss_json *json) {
     bool marks[SS_LAYERS_MAX];
+    const cJSON *mlp_types = ss_json_item(json, "mlp_layer_types");
+    if (mlp_types && cJSON_GetArraySize(mlp_types) != arch->blocks)
+        ss_json_refuse(json, "mlp_layer_types", "one word for each layer",
+                       "another number of them");
     bool is_mixed = arch->mixer.kind && !arch->mixer.in_every_layer;
     for (int l = 0; l < arch->L; l++) is_mixed |= arch->windowed[l];
     if (!is_mixed)

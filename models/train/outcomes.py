@@ -61,6 +61,7 @@ def measure_outcomes(recipe: Recipe, arch: Architecture, weights: Weights, ids: 
         each row spread its sum evenly; a mean over heads. For rows that sum to 1, this is alpha_1 above uniform
         attention.
     alpha_share: alpha of rows divided by their sums (the proxy).
+    alpha_of_K: alpha of token K alone, where the sink is expected on several tokens.
     first_layer: the first layer, from 0, with a head whose alpha exceeds 0.3; None without one.
     alpha_bias, sink_bias_EPS: mean alpha_* of a bias key over heads, and its Sink_*; only with a bias key.
     """
@@ -68,12 +69,12 @@ def measure_outcomes(recipe: Recipe, arch: Architecture, weights: Weights, ids: 
     trace = forward(arch, weights, ids)
     visible = arch.mask.visible(ids.shape[1], ids.device)
 
-    def sink_alpha(att: Tensor) -> Tensor:
+    def sink_alpha(att: Tensor, tokens: list[int] = tokens) -> Tensor:
         return metrics.alpha(att, arch.mask.kind)[..., tokens].sum(-1)
 
-    def alpha_above_uniform(att: Tensor) -> float:
+    def alpha_above_uniform(att: Tensor, tokens: list[int] = tokens) -> float:
         uniform_att = visible * (att.sum(-1, keepdim=True) / visible.sum(-1, keepdim=True))
-        return (sink_alpha(att) - sink_alpha(uniform_att)).mean().item()
+        return (sink_alpha(att, tokens) - sink_alpha(uniform_att, tokens)).mean().item()
 
     share = OPERATIONS[arch.operation].to_shares(trace.att)
     alphas = sink_alpha(share)
@@ -88,6 +89,8 @@ def measure_outcomes(recipe: Recipe, arch: Architecture, weights: Weights, ids: 
     for eps in EPS:
         sinks = metrics.sink(metrics.alpha(share, arch.mask.kind), eps)
         values[f"sink_{eps}"] = sinks[tokens].sum().item()
+    if len(tokens) > 1:
+        values |= {f"alpha_of_{k + 1}": alpha_above_uniform(trace.att, [k]) for k in tokens}
     passing_layers = (alphas.mean(0) > metrics.EPS).any(-1).nonzero()
     values["first_layer"] = passing_layers[0].item() if len(passing_layers) else None
     if trace.att_bias is not None:
@@ -110,7 +113,14 @@ class Log:
         self.longer_ids = encode_texts(recipe, longer_texts[:EVICTION_SEQUENCES], EVICTION_T)
 
     def keep_before(self, step: int) -> None:
-        """Removes the points from this step on, which a run is about to repeat."""
+        """Removes the point of this step, which a run is about to repeat. Refuses to remove later ones: a run whose
+        checkpoint lies before them would write over a log that nobody asked it to."""
+        last_step = max((point["step"] for point in self.log["points"]), default=0)
+        if last_step > step:
+            raise SystemExit(
+                f"{self.file}: the log reaches step {last_step:,} and the run begins at {step:,}. To compare with it: "
+                f"python -m models.train.repeat {self.recipe.id} --seed {self.log['seed']}. To train it again, "
+                f"remove it first.")
         self.log["points"] = [point for point in self.log["points"] if point["step"] < step]
 
     def has(self, step: int) -> bool:

@@ -272,22 +272,22 @@ def fixed_loss(run: Any, corpus: Corpus) -> float:
 
 
 def train(recipe: Recipe, seed: int, corpora: Path, runs: Path, device: str,
-          until: int | None = None) -> None:
+          until: int | None = None, zoo: Path = protocol.ZOO) -> None:
     """Trains a run from its last checkpoint to its last step, or to step `until`, from which a later call can
-    continue."""
+    continue. Its log goes to `zoo`."""
     lock = _lock_folder(runs / f"{recipe.id}-{seed}")
     if lock is None:
         raise SystemExit(f"{recipe.id}-{seed}: another process trains this run")
     with lock:
-        _train(recipe, seed, corpora, runs, device, until)
+        _train(recipe, seed, corpora, runs, device, until, zoo)
 
 
-def _train(recipe: Recipe, seed: int, corpora: Path, runs: Path, device: str, until: int | None) -> None:
+def _train(recipe: Recipe, seed: int, corpora: Path, runs: Path, device: str, until: int | None, zoo: Path) -> None:
     corpus, training = Corpus(corpora, runs / "corpus"), recipe.training
     run = Run(recipe, seed, runs, device)
     loss_of = torch.compile(LOSSES[training.objective])
     ids = encode(corpus.tokenizer, corpus.held_out[:PROBE_SEQUENCES], PROBE_T, training).to(device)
-    log = Log(recipe, seed) if recipe.id.startswith((protocol.LONG_PREFIX, protocol.B_PREFIX)) else None
+    log = Log(recipe, seed, zoo) if recipe.id.startswith((protocol.LONG_PREFIX, protocol.B_PREFIX)) else None
     if log is not None:
         # Drops the steps that the run repeats, since another machine may give other bits.
         log.keep_before(run.start + (run.start in run.losses))

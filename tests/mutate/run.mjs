@@ -12,16 +12,16 @@
  */
 import { execFileSync, spawnSync } from 'node:child_process';
 import {
-  copyFileSync,
+  cpSync,
   existsSync,
   mkdirSync,
   readFileSync,
-  statSync,
+  readdirSync,
+  rmSync,
   symlinkSync,
-  utimesSync,
   writeFileSync,
 } from 'node:fs';
-import { basename, dirname, join, resolve } from 'node:path';
+import { basename, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 process.chdir(fileURLToPath(new URL('../..', import.meta.url)));
@@ -41,19 +41,14 @@ const edits = readFileSync('tests/mutate/edits.jsonl', 'utf8')
   .split('\n')
   .map((line) => JSON.parse(line));
 
-/** Copies what changed since the last run, so that the compiler builds only that again. */
+/** Copies the tree anew, with its times, so that the compiler builds only what changed since the last run. */
 function copyTree() {
+  mkdirSync(copy, { recursive: true });
+  for (const name of readdirSync(copy))
+    if (name !== '.build') rmSync(join(copy, name), { recursive: true });
   const tracked = execFileSync('git', ['ls-files'], { encoding: 'utf8', maxBuffer: 2 ** 26 });
-  for (const path of tracked.trim().split('\n')) {
-    if (!existsSync(path)) continue;
-    const target = join(copy, path);
-    const { mtime, size } = statSync(path);
-    const old = existsSync(target) ? statSync(target) : undefined;
-    if (old?.size === size && old.mtimeMs === mtime.getTime()) continue;
-    mkdirSync(dirname(target), { recursive: true });
-    copyFileSync(path, target);
-    utimesSync(target, mtime, mtime);
-  }
+  for (const path of tracked.trim().split('\n').filter(existsSync))
+    cpSync(path, join(copy, path), { preserveTimestamps: true });
   mkdirSync('.build/cjson', { recursive: true });
   mkdirSync(join(copy, '.build'), { recursive: true });
   for (const folder of LINKED)

@@ -9,6 +9,7 @@ from statistics import mean
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from models.train import claims, decide, factors, protocol
 from models.train.claims import Effect
@@ -26,6 +27,10 @@ EFFECT_PATTERN = re.compile(
     r"|\b(?:remove|prevent|weaken|strengthen|take|replace|reduce|mitigate)s? (?:the|its|a|any) sinks?\b"
     r"|\bsinks? (?:\w+ ){0,3}?(?:disappears?|vanish(?:es)?|absent|gone|weaker|stronger|smaller|larger"
     r"|shrinks?|grows?|appears later|comes later)\b", re.I)
+# Matches a causal word near "sink": a sentence of a mechanism, which a comparison of trainings alone does not show.
+_CAUSAL_WORDS = r"because|needs?|makes?|rel(?:y|ies)|decides?|causes?"
+CAUSAL_PATTERN = re.compile(
+    rf"\b(?:{_CAUSAL_WORDS})\b[^.?!]{{0,60}}\bsinks?\b|\bsinks?\b[^.?!]{{0,60}}\b(?:{_CAUSAL_WORDS})\b", re.I)
 DIRECTION_PATTERNS = {
     "less": r"less|reduce\w*|remov\w*|smaller|weak\w*|later|absent|hardly any|no sink|without a"
             r"|under \d+%|fewer",
@@ -73,6 +78,18 @@ def test_the_table_follows_from_the_logs() -> None:
     repeated = "run python -m models.train.claims"
     assert (ROOT / "models/claims.json").read_text() == claims.claims_json(rows), repeated
     assert claims.claims_table(rows) in (ROOT / "models/README.md").read_text(), repeated
+
+
+def test_the_file_follows_its_schema_and_names_its_rules() -> None:
+    document, schema = (json.loads((ROOT / f"models/{name}.json").read_text()) for name in ("claims", "claims.schema"))
+    validator = Draft202012Validator(schema)
+    validator.validate(document)
+    assert schema["$defs"]["verdict"]["enum"] == list(claims.VERDICTS)
+    for name, value in (("verdict", "perhaps"), ("before", 3), ("hours", [1])):
+        assert not validator.is_valid(document | {"rows": [document["rows"][0] | {name: value}]}), name
+    readme = (ROOT / "models/README.md").read_text()
+    for rule in document["rules"]:
+        assert f"## {rule['section']}\n" in readme, rule
 
 
 def test_every_figure_and_table_of_the_paper_has_its_row() -> None:
@@ -289,16 +306,30 @@ def test_a_sentence_claims_no_more_than_its_rows(sentence: dict[str, Any]) -> No
         assert is_backed(ROW_BY_ID[id], sentence), f"claim {id} does not support: {sentence['text']}"
 
 
-def unclaimed_statements(file: Path, text: str) -> list[str]:
+def unclaimed_statements(file: Path, text: str, pattern: re.Pattern[str] = EFFECT_PATTERN) -> list[str]:
     claimed_texts = [" ".join(row["text"].split()) for row in SENTENCES if ROOT / row["file"] == file]
     return [sentence.strip() for sentence in split_sentences(text)
-            if (match := EFFECT_PATTERN.search(sentence)) and not sentence.rstrip("'\"`,) ").endswith("?")
+            if (match := pattern.search(sentence)) and not sentence.rstrip("'\"`,) ").endswith("?")
             and not any(claimed_text in sentence and match[0] in claimed_text for claimed_text in claimed_texts)]
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(ROOT)))
 def test_no_sentence_states_an_effect_without_a_row(file: Path) -> None:
     assert unclaimed_statements(file, read_prose(file)) == []
+
+
+@pytest.mark.parametrize("file", [file for file in FILES if file.name != "CHANGELOG.md"],
+                         ids=lambda file: str(file.relative_to(ROOT)))
+def test_no_sentence_states_a_cause_without_a_row(file: Path) -> None:
+    assert unclaimed_statements(file, read_prose(file), CAUSAL_PATTERN) == []
+
+
+def test_only_a_causal_word_near_the_sink_is_a_cause() -> None:
+    file = ROOT / "README.md"
+    assert unclaimed_statements(file, "The model relies on its sink.", CAUSAL_PATTERN)
+    assert unclaimed_statements(file, "A sink emerges because rows sum to 1.", CAUSAL_PATTERN)
+    for sentence in ("Does the sink need a token?", "The model relies on text. A sink emerges.", "Rows make a map."):
+        assert not unclaimed_statements(file, sentence, CAUSAL_PATTERN), sentence
 
 
 def test_only_a_sentence_about_an_effect_on_the_sink_is_a_statement() -> None:

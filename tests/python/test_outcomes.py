@@ -110,6 +110,9 @@ def test_several_sink_tokens_are_measured_as_one_sink(monkeypatch: pytest.Monkey
     assert alpha_map == [[round(4.75 / 6 + 0.25 / 4, 3), round(2.25 / 6 + 0.75 / 4, 3)]]
     assert result["value_ratio"] == pytest.approx(((1 + 2) / 2 / 2 + (4 + 2) / 2 / 2) / 2)
     assert result["eviction"] is None
+    # The sum is that of the tokens' own: the first is measured as if it were the only one.
+    assert result["alpha_of_1"] + result["alpha_of_3"] == pytest.approx(result["alpha"], abs=2e-4)
+    assert result["alpha_of_1"] == measure_trace(monkeypatch)[0]["alpha"]
     assert [result[f"sink_{eps}"] for eps in outcomes.EPS] == [100.0, 100.0, 50.0]
     uniform_third = (1 / 3 + 1 / 4 + 1 / 5 + 1 / 6) / 4
     assert result["alpha_share"] == pytest.approx(

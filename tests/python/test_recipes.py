@@ -166,9 +166,14 @@ def test_a_log_continues_with_its_run(tmp_path: Path, monkeypatch: pytest.Monkey
     assert reopened_log.log == log.log and reopened_log.has(400)
     reopened_log.keep_before(400)
     assert not reopened_log.has(400) and reopened_log.has(200)
-    reopened_log.keep_before(0)
-    reopened_log.add(0, weights, None)
-    assert [p["step"] for p in protocol.read_log(recipe, 1, tmp_path)["points"]] == [0]
+    file = protocol.log_file(recipe, 1, tmp_path)
+    before = file.read_text()
+    with pytest.raises(SystemExit, match="reaches step 200 and the run begins at 0.*models.train.repeat long-sigmoid"):
+        reopened_log.keep_before(0)
+    assert file.read_text() == before
+    reopened_log.keep_before(200)
+    reopened_log.add(200, weights, None)
+    assert [p["step"] for p in protocol.read_log(recipe, 1, tmp_path)["points"]] == [0, 200]
 
 
 def test_uniform_attention_is_not_a_sink() -> None:

@@ -154,7 +154,7 @@ def test_a_run_writes_lines_checkpoints_and_points_at_their_steps(
         tokenizer, texts[0], texts[-1], len(texts), T, training])
     monkeypatch.setattr(train, "Corpus", lambda corpora, cache: fake_corpus)
     monkeypatch.setattr(train, "Run", lambda *arguments: FakeRun(start, dict(logged_before), events))
-    monkeypatch.setattr(train, "Log", lambda recipe, seed: log)
+    monkeypatch.setattr(train, "Log", lambda recipe, seed, zoo: log)
     monkeypatch.setattr(train, "fixed_loss", lambda run, corpus: 7.5)
     monkeypatch.setattr(torch, "compile", lambda loss: loss)
     train.train(recipe, 3, Path("texts"), tmp_path, "cpu", until)

@@ -470,7 +470,9 @@ describe('open recordings', () => {
   it('of a disk need their file, and request it again after a failure', async () => {
     const { recordings, watcher, openedSources } = createRecordings();
     const disk = 'recording:disk:0123456789abcdef/mine';
-    await expect(recordings.get(disk, watcher)).rejects.toThrow('mine is not open: choose its file.');
+    await expect(recordings.get(disk, watcher)).rejects.toThrow(
+      'mine is not open: choose its file.',
+    );
     const file = new Blob(['abc']);
     recordings.admit(disk, file);
     recordings.admit(disk);

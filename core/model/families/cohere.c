@@ -12,6 +12,8 @@ static void read_like_cohere(ss_arch *arch, ss_json *json, double theta) {
     arch->no_norm_bias = true;
     arch->parallel = true;
     ss_read_attention_bias(arch, json, "attention_bias", false);
+    if (ss_json_is_null(json, "logit_scale"))
+        ss_json_fail(json, "logit_scale", "a number, found null");
     arch->logit_scale = (float)ss_json_number(json, "logit_scale", 0.0625, 1e-6, 1e6);
 }
 
@@ -24,6 +26,7 @@ void ss_cohere_read(ss_arch *arch, ss_json *json) {
 
 void ss_cohere2_read(ss_arch *arch, ss_json *json) {
     read_like_cohere(arch, json, 10000.0);
+    if (ss_json_is_null(json, "head_dim")) ss_json_fail(json, "head_dim", "a number, found null");
     arch->window = ss_read_window(json, 4096);
     if (!arch->window) ss_json_refuse(json, "sliding_window", "a number", "null");
     ss_read_window_pattern(arch, json,

@@ -139,6 +139,7 @@ static void refuse_features(ss_json *json, const char *keys, const char *extra_k
 /* Keys whose value transformers does not allow to be null. head_dim and num_key_value_heads are
  * among them in families where their default is a number. */
 static const char typed_keys[] =
+    "original_max_position_embeddings\0"
     "_remove_final_layer_norm\0activation\0activation_function\0add_cross_attention\0"
     "alibi\0alibi_bias_max\0apply_residual_connection_post_layernorm\0attention_bias\0"
     "attention_in_multiplier\0attention_k_eq_v\0attention_layers\0attention_multiplier\0"

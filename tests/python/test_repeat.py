@@ -1,0 +1,56 @@
+"""Checks that a committed run can be repeated beside its log, and that nothing of the zoo is touched."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from models.train import protocol, repeat
+from models.train.outcomes import Log
+from models.train.recipe import Recipe
+
+RECIPE = protocol.decisive_runs()["b-alibi"]
+
+
+def fake_training(monkeypatch: pytest.MonkeyPatch, change: float) -> None:
+    """Replaces the training by one that copies the committed points, with another loss."""
+    def train(recipe: Recipe, seed: int, corpora: Path, runs: Path, device: str, until: int, zoo: Path) -> None:
+        committed = protocol.read_log(recipe, seed)
+        log = Log(recipe, seed, zoo)
+        log.log["points"] = [point | {"loss": point["loss"] + change * (point["step"] > 0)}
+                             for point in committed["points"] if point["step"] <= until]
+        protocol.write_log(log.log, log.file)
+
+    monkeypatch.setattr(repeat, "train", train)
+
+
+@pytest.mark.parametrize(("change", "status"), [(0.0, 0), (0.0019, 0), (0.0021, 1)])
+def test_each_step_is_printed_beside_the_log(
+        change: float, status: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+        capsys: pytest.CaptureFixture[str]) -> None:
+    file = protocol.log_file(RECIPE, 1)
+    before = file.read_bytes()
+    fake_training(monkeypatch, change)
+    monkeypatch.setattr(sys, "argv", ["repeat", "b-alibi", "--corpora", "texts", "--runs", str(tmp_path)])
+    with pytest.raises(SystemExit) as end:
+        repeat.main()
+    out = capsys.readouterr().out
+    assert end.value.code == status and file.read_bytes() == before
+    assert out.startswith("200 steps take about 0.4 to 1.3 minutes on one core")
+    point = next(point for point in protocol.read_log(RECIPE, 1)["points"] if point["step"] == 200)
+    assert f"  loss          {point['loss']:11.4f}" in out and f"{change:+.4f}" in out
+    assert out.count("differs") == 2 * status and "step 0\n" in out and "step 200\n" in out
+
+
+@pytest.mark.parametrize(("arguments", "sentence"), [
+    (["b-alibi", "--until", "150"], "--until is 150, expected a measured step up to 3,000"),
+    (["b-alibi", "--seed", "4"], "expected a run with a committed log"),
+    (["b-alibi", "--runs", str(protocol.ZOO / "x")], "expected a folder outside models/zoo"),
+    (["b-alibo"], "expected an id such as b-alibi")])
+def test_what_cannot_be_repeated_is_refused(
+        arguments: list[str], sentence: str, monkeypatch: pytest.MonkeyPatch,
+        capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sys, "argv", ["repeat", *arguments, "--corpora", "texts"])
+    with pytest.raises(SystemExit):
+        repeat.main()
+    assert sentence in capsys.readouterr().err
