@@ -45,6 +45,7 @@
 
 #include "model/arch.h"
 #include "model/files/container.h"
+#include "model/files/torch_file.h"
 #include "model/gguf/gguf.h"
 #include "model/model.h"
 

@@ -26,6 +26,11 @@ typedef enum ss_dtype {
     SS_Q4_K,
     SS_Q5_K,
     SS_Q6_K,
+    SS_Q2_K,
+    SS_Q3_K,
+    SS_IQ4_NL,
+    SS_IQ4_XS,
+    SS_MXFP4,
     SS_DTYPE_N
 } ss_dtype;
 

@@ -54,7 +54,7 @@ NOINLINE void read_factors(ss_groups *g, const unsigned char *const blocks[], si
     size_t bytes = ss_dtype_block_bytes(type);
     g->has_summands = has_summands;
     read_half_floats(g->d[0][0], blocks, lanes, 0, bytes, factor, g->n);
-    if (has_summands) read_half_floats(g->m[0], blocks, lanes, 2, bytes, 1.0f, g->n);
+    if (has_summands) read_half_floats(g->m[0][0], blocks, lanes, 2, bytes, 1.0f, g->n);
 }
 
 /* Q8_0: | d: half | 32 x int8 |    d q */
@@ -129,7 +129,7 @@ NOINLINE void read_block_nibbles(ss_groups *g, const unsigned char *const blocks
     read_half_floats(d, blocks, lanes, 0, 0, INTEGER_FACTOR, 1);
     read_half_floats(m, blocks, lanes, 2, 0, 1.0f, 1);
     for (size_t lane = 0; lane < lanes; lane++) scales[lane] = blocks[lane] + 4;
-    ss_scale_groups(g->d[0], g->m, d, m, scales, lanes, g->n);
+    ss_scale_groups(g->d[0], g->m[0], d, m, scales, lanes, g->n);
     g->has_summands = true;
     for (size_t lane = 0; lane < lanes; lane++)
         for (size_t i = 0; i < g->n; i++) {
@@ -178,12 +178,111 @@ READER(read_q6_k) {
         }
 }
 
+/* Reads two low bits of every number: quarter j of each half of 128 numbers lies in bits 2 j and
+ * 2 j + 1 of the 32 bytes of the half, which begin at byte `at` of the block. */
+static void read_low_bits(ss_groups *g, const unsigned char *const blocks[], size_t lanes,
+                          size_t at) {
+    for (size_t lane = 0; lane < lanes; lane++)
+        for (size_t i = 0; i < g->n; i++) {
+            const unsigned char *bytes = blocks[lane] + at + i / 4 * 32;
+            int8_t *q = g->unpacked[lane] + i * SS_GROUP;
+            for (size_t k = 0; k < SS_GROUP; k++) q[k] = (int8_t)(bytes[k] >> i % 4 * 2 & 3);
+        }
+}
+
+/* Q2_K: | 16 bytes: scales, s_i below m_i | 64 bytes: two bits | d: half | m: half |
+ * d s_i q - m m_i for sixteen groups of 16. */
+READER(read_q2_k) {
+    float d[SS_PANEL], m[SS_PANEL];
+    read_half_floats(d, blocks, lanes, 80, 0, INTEGER_FACTOR, 1);
+    read_half_floats(m, blocks, lanes, 82, 0, 1.0f, 1);
+    g->has_summands = g->has_half_groups = true;
+    for (size_t lane = 0; lane < lanes; lane++)
+        for (size_t i = 0; i < 2 * g->n; i++) {
+            g->d[i % 2][i / 2][lane] = d[lane] * (float)(blocks[lane][i] & 15);
+            g->m[i % 2][i / 2][lane] = -(m[lane] * (float)(blocks[lane][i] >> 4));
+        }
+    read_low_bits(g, blocks, lanes, 16);
+}
+
+/*
+ * Q3_K: | 32 bytes: third bits | 64 bytes: low two bits | 12 bytes of scales | d: half |
+ * d (s_i - 32) (q - 4) for sixteen groups of 16. The third bit of number k of group i of 32 is bit
+ * i of byte k. A scale has its low four bits in a nibble of the first eight bytes and its high two
+ * bits in the last four bytes.
+ */
+READER(read_q3_k) {
+    float d[SS_PANEL];
+    read_half_floats(d, blocks, lanes, 108, 0, INTEGER_FACTOR, 1);
+    g->has_half_groups = true;
+    read_low_bits(g, blocks, lanes, 32);
+    for (size_t lane = 0; lane < lanes; lane++) {
+        const unsigned char *scales = blocks[lane] + 96;
+        for (size_t i = 0; i < 2 * g->n; i++) {
+            int low = scales[i % 8] >> i / 8 * 4 & 15, high = scales[8 + i % 4] >> i / 4 * 2 & 3;
+            g->d[i % 2][i / 2][lane] = d[lane] * (float)((low | high << 4) - 32);
+        }
+        for (size_t k = 0; k < g->n * SS_GROUP; k++) {
+            int third = blocks[lane][k % SS_GROUP] >> k / SS_GROUP & 1;
+            g->unpacked[lane][k] = (int8_t)(g->unpacked[lane][k] + (third ? 0 : -4));
+        }
+    }
+}
+
+/* Replaces every number by the entry of a table of 16. */
+static void look_up(ss_groups *g, size_t lanes, const int8_t *table) {
+    for (size_t lane = 0; lane < lanes; lane++)
+        for (size_t k = 0; k < g->n * SS_GROUP; k++)
+            g->unpacked[lane][k] = table[g->unpacked[lane][k]];
+}
+
+/* The numbers of IQ4_NL and IQ4_XS lie closer together near 0 (nl: not linear). */
+static const int8_t nonlinear_numbers[] = {-127, -104, -83, -65, -49, -35, -22, -10,
+                                           1,    13,   25,  38,  53,  69,  89,  113};
+
+/* IQ4_NL: | d: half | 16 bytes of nibbles |    d q, q from the table */
+READER(read_iq4_nl) {
+    read_factors(g, blocks, lanes, SS_IQ4_NL, INTEGER_FACTOR, false);
+    read_all_nibbles(g, blocks, lanes, SS_IQ4_NL, 2, 0);
+    look_up(g, lanes, nonlinear_numbers);
+}
+
+/* IQ4_XS: | d: half | 2 bytes: high two bits of scales | 4 bytes: low four bits | 128 bytes of
+ * nibbles |    d (s_i - 32) q for eight groups, q from the table */
+READER(read_iq4_xs) {
+    float d[SS_PANEL];
+    read_half_floats(d, blocks, lanes, 0, 0, INTEGER_FACTOR, 1);
+    for (size_t lane = 0; lane < lanes; lane++)
+        for (size_t i = 0; i < g->n; i++) {
+            const unsigned char *block = blocks[lane];
+            int low = block[4 + i / 2] >> i % 2 * 4 & 15, high = block[2 + i / 4] >> i % 4 * 2 & 3;
+            g->d[0][i][lane] = d[lane] * (float)((low | high << 4) - 32);
+            read_nibbles(g->unpacked[lane] + i * SS_GROUP, block + 8 + i * 16, 0);
+        }
+    look_up(g, lanes, nonlinear_numbers);
+}
+
+/* MXFP4: | e: byte | 16 bytes of nibbles |    2^(e - 128) q: a nibble is a float of four bits, and
+ * the table has its double. Blocks whose e is below 3 have zeros only (unpack.h). */
+READER(read_mxfp4) {
+    static const int8_t numbers[] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
+    for (size_t lane = 0; lane < lanes; lane++)
+        for (size_t i = 0; i < g->n; i++) {
+            uint32_t e = blocks[lane][i * 17];
+            g->d[0][i][lane] = ss_float_of_bits((e > 1 ? e - 1 : 1) << 23) * INTEGER_FACTOR;
+        }
+    read_all_nibbles(g, blocks, lanes, SS_MXFP4, 1, 0);
+    look_up(g, lanes, numbers);
+}
+
 void ss_read_groups(ss_groups *groups, ss_dtype type, const unsigned char *const rows[],
                     size_t lanes, size_t first, size_t n) {
     static void (*const readers[SS_DTYPE_N])(ss_groups *, const unsigned char *const[], size_t) = {
-        [SS_I8] = read_i8,     [SS_Q8_0] = read_q8_0, [SS_Q4_0] = read_q4_0,
-        [SS_Q4_1] = read_q4_1, [SS_Q5_0] = read_q5_0, [SS_Q5_1] = read_q5_1,
-        [SS_Q4_K] = read_q4_k, [SS_Q5_K] = read_q5_k, [SS_Q6_K] = read_q6_k,
+        [SS_I8] = read_i8,         [SS_Q8_0] = read_q8_0,   [SS_Q4_0] = read_q4_0,
+        [SS_Q4_1] = read_q4_1,     [SS_Q5_0] = read_q5_0,   [SS_Q5_1] = read_q5_1,
+        [SS_Q4_K] = read_q4_k,     [SS_Q5_K] = read_q5_k,   [SS_Q6_K] = read_q6_k,
+        [SS_Q2_K] = read_q2_k,     [SS_Q3_K] = read_q3_k,   [SS_IQ4_NL] = read_iq4_nl,
+        [SS_IQ4_XS] = read_iq4_xs, [SS_MXFP4] = read_mxfp4,
     };
     const unsigned char *blocks[SS_PANEL];
     size_t offset = ss_dtype_bytes(type, first * SS_GROUP);

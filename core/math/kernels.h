@@ -61,10 +61,11 @@
  * Groups: 32 quantized weights each, n consecutive ones in each of eight rows, read in place from
  * the file. Weight k of row `lane` is, with group i = k/32, the float
  *
- *     (q * 2^24) * d[j][i][lane]  +  m[i][lane] in types with a summand
+ *     (q * 2^24) * d[j][i][lane]  +  m[j][i][lane] in types with a summand
  *
- * j is 0, or k%32/16 in types whose half groups have factors of their own. The kernels convert q to
- * a float from the top byte of four, where it is 2^24 times too large; d makes up for that.
+ * j is 0, or k%32/16 in types whose half groups have factors and summands of their own. The kernels
+ * convert q to a float from the top byte of four, where it is 2^24 times too large; d makes up for
+ * that.
  */
 #define SS_GROUP 32
 #define SS_GROUPS 8
@@ -78,15 +79,16 @@ typedef struct ss_groups {
         *prefetch; /* address of the next weights: 4 n addresses from there, `prefetch_stride` bytes
                    apart, are prefetched, because rows are too short for the hardware to predict */
     size_t prefetch_stride;
-    float d[2][SS_GROUPS][SS_PANEL], m[SS_GROUPS][SS_PANEL];
+    float d[2][SS_GROUPS][SS_PANEL], m[2][SS_GROUPS][SS_PANEL];
     int8_t unpacked[SS_PANEL][SS_GROUPS * SS_GROUP];
 } ss_groups;
 
 static inline float ss_group_weight(const ss_groups *g, size_t k, size_t lane) {
     size_t i = k / SS_GROUP, j = k % SS_GROUP / 16;
     int q = g->q[lane][i * g->stride + k % SS_GROUP] * 0x1000000;
-    float weight = (float)q * g->d[g->has_half_groups && j][i][lane];
-    return g->has_summands ? weight + g->m[i][lane] : weight;
+    bool half = g->has_half_groups && j;
+    float weight = (float)q * g->d[half][i][lane];
+    return g->has_summands ? weight + g->m[half][i][lane] : weight;
 }
 
 /* Adds to sums as ss_times_rows does, for weights in groups of bytes. */

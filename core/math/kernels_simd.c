@@ -235,8 +235,9 @@ INLINE void emit_groups(group_output *u, const ss_groups *g, bool has_summands) 
             (void)*(const volatile unsigned char *)u->prefetch;
             read_eight_bytes(columns, g->q, at + j);
             read_eight_bytes(columns + 2, g->q + 4, at + j);
-            emit_eight(u, columns, i * 16 + j, g->d[g->has_half_groups && i % 2][i / 2],
-                       has_summands ? g->m[i / 2] : NULL);
+            size_t half = g->has_half_groups && i % 2;
+            emit_eight(u, columns, i * 16 + j, g->d[half][i / 2],
+                       has_summands ? g->m[half][i / 2] : NULL);
         }
     }
 }

@@ -102,6 +102,19 @@ static size_t first_block_not_finite(const unsigned char *source, ss_dtype type,
     return SIZE_MAX;
 }
 
+/* Returns the index of the first MXFP4 block whose numbers floats do not hold, or whose factor the
+ * kernels' floats do not (kernels.h): exponents 3 to 252 are read, and blocks of zeros. */
+static size_t first_bad_exponent(const unsigned char *source, size_t n) {
+    size_t block = ss_dtype_block(SS_MXFP4), bytes = ss_dtype_block_bytes(SS_MXFP4);
+    for (size_t i = 0; i < n / block; i++) {
+        const unsigned char *e = source + i * bytes;
+        bool is_zero = true;
+        for (size_t k = 1; k < bytes; k++) is_zero &= !(e[k] & 0x77);
+        if (*e > 252 || (*e < 3 && !is_zero)) return i * block;
+    }
+    return SIZE_MAX;
+}
+
 /* Returns the index of the first double that is not finite as F32, perhaps only because it is too
  * large. */
 static size_t first_too_large(const unsigned char *source, size_t n) {
@@ -119,7 +132,9 @@ size_t ss_first_not_finite(const unsigned char *source, ss_dtype type, size_t n)
     if (ss_dtype_block(type) == 1)
         return first_with_all_ones(source, ss_dtype_bytes(type, 1),
                                    type == SS_F16 ? 0x7c00 : 0x7f80, n);
-    bool has_one_scale = type == SS_Q8_0 || type == SS_Q4_0 || type == SS_Q5_0 || type == SS_Q6_K;
-    return first_block_not_finite(source, type, type == SS_Q6_K ? 208 : 0, has_one_scale ? 1 : 2,
-                                  n);
+    if (type == SS_MXFP4) return first_bad_exponent(source, n);
+    bool has_one_scale = type == SS_Q8_0 || type == SS_Q4_0 || type == SS_Q5_0 || type == SS_Q6_K ||
+                         type == SS_Q3_K || type == SS_IQ4_NL || type == SS_IQ4_XS;
+    size_t at = type == SS_Q6_K ? 208 : type == SS_Q3_K ? 108 : type == SS_Q2_K ? 80 : 0;
+    return first_block_not_finite(source, type, at, has_one_scale ? 1 : 2, n);
 }

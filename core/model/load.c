@@ -69,7 +69,10 @@ static void check_finite(ss_loader *loader, const char *name, const ss_tensor *t
         ss_first_not_finite(bytes + ss_dtype_bytes(tensor->type, first), tensor->type, n);
     if (index != SIZE_MAX && loader->status == SS_OK)
         loader->status = ss_fail(loader->err, SS_BAD_TENSOR, full_name(loader, name).text,
-                                 "expected finite numbers, but number %lu is NaN or infinite",
+                                 tensor->type == SS_MXFP4
+                                     ? "expected exponents of 3 to 252, but the block of number "
+                                       "%lu has another"
+                                     : "expected finite numbers, but number %lu is NaN or infinite",
                                  (unsigned long)(first + index));
 }
 
@@ -337,23 +340,66 @@ static void check_tied(ss_loader *loader, const ss_matrix *head, const ss_matrix
         }
 }
 
+static bool has_prefix(const ss_container *container, const char *prefix) {
+    size_t n = strlen(prefix);
+    for (size_t i = 0; n && i < container->n; i++)
+        if (!strncmp(container->entries[i].name, prefix, n)) return true;
+    return false;
+}
+
+void ss_load_find_prefix(ss_loader *loader, const char *name) {
+    const char *const *prefixes = loader->prefixes;
+    for (loader->prefix = *prefixes; *prefixes && !loader->lister; prefixes++) {
+        loader->prefix = *prefixes;
+        if (ss_load_has_tensor(loader, name)) return;
+    }
+    if (loader->lister) return;
+    loader->prefix = "";
+    if (ss_load_has_tensor(loader, name)) return;
+    for (prefixes = loader->prefixes; *prefixes; prefixes++)
+        if (has_prefix(loader->container, *prefixes)) break;
+    loader->prefix = *prefixes ? *prefixes : *loader->prefixes;
+}
+
+void ss_load_embeddings(ss_loader *loader, ss_model *model, const char *embedding,
+                        const char *head) {
+    ss_name weight = suffixed_name(embedding, "weight"), other = suffixed_name(head, "weight");
+    ss_load_find_prefix(loader, weight.text);
+    const char *prefix = loader->prefix, *name = embedding;
+    if (model->arch.tied && !loader->lister && !ss_load_has_tensor(loader, weight.text) &&
+        ss_container_find(loader->container, other.text)) {
+        name = head;
+        loader->prefix = "";
+    }
+    ss_load_linear(loader, &model->embedding, name, false, (size_t)model->arch.embedding_width,
+                   (size_t)model->arch.V);
+    loader->prefix = prefix;
+    ss_load_head(loader, model, head);
+}
+
 void ss_load_head(ss_loader *loader, ss_model *model, const char *name) {
     const char *prefix = loader->prefix;
     size_t parameters = loader->parameters, V = (size_t)model->arch.V;
-    size_t width = (size_t)model->arch.embedding_width;
-    ss_linear head = model->embedding;
-    bool is_tied = model->arch.tied;
+    ss_name weight = suffixed_name(name, "weight"), bias = suffixed_name(name, "bias");
+    ss_linear head = {0};
+    bool is_tied = model->arch.tied, is_file = !loader->lister;
     loader->prefix = "";
-    /* Only a file can have a second tensor: listing and training use one for embedding and head. */
-    bool has_copy = is_tied && !loader->lister &&
-                    ss_load_has_tensor(loader, suffixed_name(name, "weight").text);
-    if (!is_tied || has_copy) ss_load_linear(loader, &head, name, false, width, V);
-    if (has_copy && loader->arena->block && loader->status == SS_OK)
+    /* A listing has one tensor for embedding and tied head, and always an untied head. A file may
+     * have a tied head twice, and lack an untied one or the bias. */
+    bool is_stored = is_file ? ss_load_has_tensor(loader, weight.text) : !is_tied;
+    bool has_bias =
+        model->arch.head_bias && (is_stored || !is_file || ss_load_has_tensor(loader, bias.text));
+    if (is_stored)
+        ss_load_linear(loader, &head, name, false, (size_t)model->arch.embedding_width, V);
+    if (is_tied && is_stored && loader->arena->block && loader->status == SS_OK)
         check_tied(loader, &head.w, &model->embedding.w, name);
-    model->head = is_tied ? model->embedding : head;
-    if (is_tied) loader->parameters = parameters;
-    if (model->arch.head_bias)
-        model->head.bias = ss_load_numbers(loader, suffixed_name(name, "bias").text, 0, V);
+    if (is_tied) {
+        head = model->embedding;
+        loader->parameters = parameters;
+    }
+    if (has_bias) head.bias = ss_load_numbers(loader, bias.text, 0, V);
+    model->headless = !(is_tied || is_stored) || has_bias != model->arch.head_bias;
+    model->head = model->headless ? (ss_linear){0} : head;
     loader->prefix = prefix;
 }
 

@@ -14,8 +14,10 @@ typedef struct ss_loader {
     const ss_lister
         *lister; /* called for every tensor, in place of searching the container; or NULL */
     ss_arena *arena;
-    const char *prefix; /* precedes every name, "" or "transformer." */
-    int layer;          /* number that replaces %d in names */
+    const char *const *prefixes; /* prefixes of the family's files, up to NULL; ss_load_embeddings
+                                    selects one */
+    const char *prefix;          /* precedes every name, "" or "transformer." */
+    int layer;                   /* number that replaces %d in names */
     unsigned char
         *is_read; /* [container->n] 1 for each tensor that was read; NULL while measuring */
     size_t parameters;
@@ -91,8 +93,21 @@ void ss_load_norm(ss_loader *loader, ss_norm *norm, const char *name, bool has_b
 void ss_load_qkv(ss_loader *loader, ss_layer *layer, const ss_arch *arch, const char *name,
                  ss_layout layout, bool by_group);
 
+/*
+ * Selects the prefix of all later names, and loads the embedding and then the head. Files that were
+ * saved from the base model (AutoModel of transformers) have names without prefix and no head; the
+ * first of loader->prefixes is that of a listing, and of errors if no name has any of them. A tied
+ * file may store the embedding under the head's name.
+ */
+void ss_load_embeddings(ss_loader *loader, ss_model *model, const char *embedding,
+                        const char *head);
+
+/* Selects the prefix, as ss_load_embeddings does; `name` is a tensor that every file has. */
+void ss_load_find_prefix(ss_loader *loader, const char *name);
+
 /* Loads the head, by a name without prefix, and its bias [V] if arch has one. A tied head is the
- * embedding; if the file has the head as well, it must be equal to the embedding. */
+ * embedding; if the file has the head as well, it must be equal to the embedding. A file without an
+ * untied head gives a model without logits. */
 void ss_load_head(ss_loader *loader, ss_model *model, const char *name);
 
 /* Loads numbers as floats, in the arena or, from a live container, in place. Their shape is

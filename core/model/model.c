@@ -12,8 +12,13 @@ static const float *take_frequencies(ss_loader *loader, const ss_rotary *rotary,
 
 static ss_status lay_out(ss_model *model, const ss_arch *arch, const ss_container *container,
                          const ss_lister *lister, ss_arena *arena, ss_error *err) {
-    ss_loader loader = {
-        .container = container, .lister = lister, .arena = arena, .prefix = "", .err = err};
+    static const char *const prefixes[] = {"model.", NULL};
+    ss_loader loader = {.container = container,
+                        .lister = lister,
+                        .arena = arena,
+                        .prefixes = prefixes,
+                        .prefix = "",
+                        .err = err};
     *model = (ss_model){.arch = *arch};
     ss_load_begin(&loader);
     const ss_family *family = ss_family_find(arch->family);

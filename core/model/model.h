@@ -82,7 +82,8 @@ typedef struct ss_model {
     ss_arch arch;
     ss_linear embedding;    /* embedding width -> V: output n is the vector of token n; a tied head
                                uses this matrix too */
-    ss_linear head;         /* D -> V, or embedding width -> V; data NULL: there are no logits */
+    ss_linear head;         /* D -> V, or embedding width -> V */
+    bool headless;          /* the file has no head: there are no logits, and no losses */
     ss_linear embedding_in; /* embedding width -> D; data NULL: the widths are equal */
     ss_linear head_in; /* D -> embedding width; data NULL: the widths are equal; D -> D in a head
                           with a norm */

@@ -470,6 +470,7 @@ ss_status ss_describe_model(char *out, size_t bytes, const ss_model *model, ss_e
         ss_write_number(&writer, numbers[i].name, numbers[i].value);
     write_attention_layers(&writer, arch);
     write_features(&writer, arch);
+    ss_write_bool(&writer, "head", !model->headless);
     write_attention(&writer, &arch->attention);
     return finish(&writer, err);
 }

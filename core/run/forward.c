@@ -481,7 +481,7 @@ static void compute_logit_rows(ss_pass *pass, const float *y, int t0, int first,
     size_t V = (size_t)model->arch.V, width = (size_t)model->arch.embedding_width;
     float *trace_rows = ss_row(trace, SS_FIELD_LOGITS, 0, t0 + first);
     float *next = ss_floats(trace, SS_FIELD_NEXT), *out = trace_rows ? trace_rows : pass->logits;
-    if (model->head.w.data)
+    if (!model->headless)
         ss_linear_rows(pass, out, y + (size_t)first * width, &model->head, (size_t)rows);
     else
         for (size_t i = 0; i < (size_t)rows * V; i++) out[i] = NAN;

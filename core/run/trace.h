@@ -179,9 +179,9 @@ static inline int ss_heads(const ss_trace *trace) {
 }
 
 /* Returns the first token that has a loss. The tokens of a prefix have none, since earlier queries
- * see them; a bidirectional model has no losses. */
+ * see them; a bidirectional model and a model without a head have no losses. */
 static inline int ss_first_predicted(const ss_trace *trace) {
-    int prefix = trace->model->arch.prefix;
+    int prefix = trace->model->headless ? SS_EVERY_KEY : trace->model->arch.prefix;
     return prefix > 1 ? prefix : 1;
 }
 

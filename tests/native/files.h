@@ -83,15 +83,22 @@ static inline bool has_file(const char *folder, const char *name) {
 static inline const char *weights_name(const char *folder) {
     if (has_file(folder, "model.gguf")) return "model.gguf";
     if (has_file(folder, "pytorch_model.bin")) return "pytorch_model.bin";
+    if (has_file(folder, "ckpt.pt")) return "ckpt.pt";
     return "model.safetensors";
 }
 
-/* Reads the architecture from folder/config.json, or from the GGUF file. */
+/* Reads the architecture from folder/config.json, or from the file of GGUF or nanoGPT. */
 static inline ss_arch arch_of(const char *folder, const opened_file *weights) {
     ss_error err;
     ss_arch arch;
     if (weights->container.format == SS_GGUF) {
         must(ss_arch_read_gguf(&arch, weights->bytes, &err), &err, folder);
+        return arch;
+    }
+    if (!has_file(folder, "config.json")) {
+        ss_arena arena = arena_of(ss_container_size(&weights->bytes, 1));
+        must(ss_arch_read_nanogpt(&arch, weights->bytes, &arena, &err), &err, folder);
+        free(arena.block);
         return arch;
     }
     ss_bytes config = read_file(folder, "config.json");

@@ -1210,8 +1210,8 @@ static void check_defaults(void) {
     int families_n = 0;
     while (ss_family_name((size_t)families_n)) families_n++;
     /* The reference lacks gemma3 and qwen3_5, whose text_config is the config of gemma3_text and
-     * qwen3_5_text. */
-    CHECK_INT(cJSON_GetArraySize(families), families_n - 2);
+     * qwen3_5_text, and nanogpt. */
+    CHECK_INT(cJSON_GetArraySize(families), families_n - 3);
     cJSON_ArrayForEach(family, families) {
         const cJSON *original = cJSON_GetObjectItem(family, "given");
         ss_arch given_arch, extended_arch;
@@ -1513,7 +1513,6 @@ static void check_missing_tensors(void) {
     } table[] = {
         {"hf-gpt_neox", "gpt_neox.layers.1.attention.query_key_value.bias",
          "gpt_neox.layers.1.attention.query_key_value.sabi"},
-        {"hf-gpt_neox", "embed_out.weight", "embed_tuo.weight"},
         {"hf-gpt_neo", "transformer.h.2.attn.attention.out_proj.bias",
          "transformer.h.2.attn.attention.out_proj.sabi"},
         {"hf-opt", "model.decoder.embed_positions.weight", "model.decoder.embed_snoitisop.weight"},
@@ -1530,7 +1529,6 @@ static void check_missing_tensors(void) {
         {"hf-phi", "lm_head.bias", "lm_head.sabi"},
         {"hf-phi", "model.layers.1.self_attn.dense.bias", "model.layers.1.self_attn.dense.sabi"},
         {"hf-phi", "model.final_layernorm.bias", "model.final_layernorm.sabi"},
-        {"hf-gptj", "lm_head.bias", "lm_head.sabi"},
         {"hf-gptj", "transformer.h.1.attn.k_proj.weight", "transformer.h.1.attn.k_jorp.weight"},
         {"hf-gptj", "transformer.h.1.mlp.fc_in.bias", "transformer.h.1.mlp.fc_in.sabi"},
         {"hf-codegen", "transformer.h.0.attn.qkv_proj.weight",
@@ -1743,6 +1741,94 @@ static void check_other_prefix(void) {
     close_folder(baseline);
 }
 
+static int compare_entries(const void *a, const void *b) {
+    return strcmp(((const ss_entry *)a)->name, ((const ss_entry *)b)->name);
+}
+
+/* Opens a model on entries that the caller renamed, and compares its run with the original one. A
+ * run without a head has no logits. */
+static void check_renamed(const opened_folder *original, ss_entry *entries, size_t n,
+                          bool has_head) {
+    const opened_model *opened = &original->model;
+    const ss_trace *expected = &original->run.run.trace;
+    ss_container container = opened->weights.container;
+    container.entries = entries;
+    container.n = n;
+    qsort(entries, n, sizeof *entries, compare_entries);
+    opened_model model = {0};
+    size_t bytes;
+    ss_error err;
+    must(ss_model_size(&bytes, &opened->model.arch, &container, &err), &err,
+         opened->model.arch.family);
+    model.arena = arena_of(bytes);
+    must(ss_model_open(&model.model, &opened->model.arch, &container, &model.arena, &err), &err,
+         opened->model.arch.family);
+    CHECK(model.model.headless == !has_head);
+    char text[8192];
+    must(ss_describe_model(text, sizeof text, &model.model, &err), &err, "description");
+    CHECK((strstr(text, "\"head\":true") != NULL) == has_head);
+    opened_run run = run_tokens(&model.model, prompt, T_MAX, NULL, 0);
+    ss_trace actual = run.run.trace, *trace = &run.run.trace;
+    const uint32_t of_head =
+        SS_BIT(SS_FIELD_LOGITS) | SS_BIT(SS_FIELD_LOSS) | SS_BIT(SS_FIELD_RANK);
+    if (!has_head) actual.fields &= ~of_head;
+    check_same(&actual, expected, T_MAX);
+    size_t V = (size_t)opened->model.arch.V;
+    CHECK(isnan(ss_floats(trace, SS_FIELD_LOGITS)[V]) == !has_head);
+    CHECK(isnan(ss_floats(trace, SS_FIELD_LOSS)[1]) == !has_head);
+    float *accuracy = measure(trace, "accuracy", 0.3f, 0, 0, 0, NULL);
+    CHECK(isnan(*accuracy) == !has_head);
+    free(accuracy);
+    close_run(&run);
+    free(model.arena.block);
+}
+
+/* Returns the length of the first component of the embedding's name, which the files of a base
+ * model lack; 0 if the names are those of a base model. */
+static size_t base_prefix(const char *name) {
+    static const char *const prefixes[] = {"model.", "transformer.", "gpt_neox.", "bert."};
+    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
+        if (!strncmp(name, prefixes[i], strlen(prefixes[i]))) return strlen(prefixes[i]);
+    return 0;
+}
+
+static void check_base_models(void) {
+    CASE("files of base models, without prefix and head, and tied files that store the head alone "
+         "give the bits of the whole file");
+    int base_n = 0, tied_n = 0;
+    for (size_t f = 0; f < FOLDERS; f++) {
+        opened_folder *opened = open_folder(folders[f]);
+        const ss_container *container = &opened->model.weights.container;
+        const ss_model *model = &opened->model.model;
+        const ss_entry *embedding = container->entries;
+        while (embedding->tensor.data != model->embedding.w.data) embedding++;
+        size_t cut = base_prefix(embedding->name), n = 0;
+        bool is_bert = !strcmp(model->arch.family, "bert");
+        ss_entry *entries = calloc(container->n, sizeof *entries);
+        if (!entries) exit(2);
+        for (size_t i = 0; cut && i < container->n; i++) {
+            entries[n] = container->entries[i];
+            if (strncmp(entries[n].name, embedding->name, cut)) continue;
+            entries[n++].name += cut;
+        }
+        bool has_head = model->arch.tied && !model->arch.head_bias && !is_bert;
+        if (cut) check_renamed(opened, entries, n, has_head);
+        base_n += cut > 0;
+        bool has_prefix = strchr(embedding->name, '.') != strrchr(embedding->name, '.');
+        if (model->arch.tied && !is_bert && has_prefix) {
+            memcpy(entries, container->entries, container->n * sizeof *entries);
+            entries[embedding - container->entries].name =
+                strcmp(model->arch.family, "gpt_neox") ? "lm_head.weight" : "embed_out.weight";
+            check_renamed(opened, entries, container->n, true);
+            tied_n++;
+        }
+        free(entries);
+        close_folder(opened);
+    }
+    CHECK(base_n > 60 && tied_n > 15);
+    printf("  %d base models, %d heads without embedding\n", base_n, tied_n);
+}
+
 static void check_flipped_bits(void) {
     CASE("flipped bits in the config and the header of every family give a status, never a crash");
     uint32_t state = 77;
@@ -1845,6 +1931,7 @@ int main(void) {
     check_unread_tensors();
     check_not_finite();
     check_other_prefix();
+    check_base_models();
     check_flipped_bits();
     check_parts_add_up();
     return check_done();

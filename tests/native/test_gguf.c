@@ -189,7 +189,7 @@ static const broken tensors[] = {
     {"bytes that overflow", WITH_TENSOR(" t:a 4:1 8:9223372036854775807 4:0 8:128"), SS_BAD_FILE,
      "a"},
     {"a type that is not known", WITH_TENSOR(" t:a 4:1 8:8 4:99 8:128"), SS_UNSUPPORTED, "a"},
-    {"a type that is known and not read", WITH_TENSOR(" t:a 4:1 8:256 4:23 8:128"), SS_UNSUPPORTED,
+    {"a type that is known and not read", WITH_TENSOR(" t:a 4:1 8:256 4:40 8:128"), SS_UNSUPPORTED,
      "a"},
     {"a type of 2^32 - 1", WITH_TENSOR(" t:a 4:1 8:8 4:4294967295 8:128"), SS_UNSUPPORTED, "a"},
     {"rows that are no whole blocks", WITH_TENSOR(" t:a 4:2 8:16 8:2 4:2 8:128"), SS_BAD_FILE, "a"},
@@ -482,10 +482,12 @@ static const struct {
                              "stablelm, starcoder2, seed_oss, ernie4_5, olmo, olmo2, "
                              "olmoe, granitemoe, exaone4, command-r, cohere2, glm4, nemotron, "
                              "hunyuan-dense, hunyuan-moe, lfm2, falcon, bloom, mpt, found bert"},
-    {"a type that is not known", "expected F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q4_K, "
-                                 "Q5_K or Q6_K numbers, found others (type 99)"},
-    {"a type that is known and not read", "expected F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, "
-                                          "Q4_K, Q5_K or Q6_K numbers, found IQ4_XS (type 23)"},
+    {"a type that is not known",
+     "expected F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q2_K to Q6_K, IQ4_NL, IQ4_XS or MXFP4 "
+     "numbers, found others (type 99)"},
+    {"a type that is known and not read",
+     "expected F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q2_K to Q6_K, IQ4_NL, IQ4_XS or MXFP4 "
+     "numbers, found NVFP4 (type 40)"},
     {"an architecture that is a number",
      "expected llama, gpt2, starcoder, gptneox, qwen2, qwen3, qwen3moe, gemma2, gemma3, smollm3, "
      "phi2, phi3, granite, "
@@ -670,11 +672,10 @@ static void check_type_names(void) {
         int type;
         const char *name;
     } table[] = {
-        {9, "Q8_1"},    {10, "Q2_K"},    {11, "Q3_K"},   {15, "Q8_K"},   {16, "IQ2_XXS"},
-        {17, "IQ2_XS"}, {18, "IQ3_XXS"}, {19, "IQ1_S"},  {20, "IQ4_NL"}, {21, "IQ3_S"},
-        {22, "IQ2_S"},  {23, "IQ4_XS"},  {24, "I8"},     {25, "I16"},    {27, "I64"},
-        {28, "F64"},    {29, "IQ1_M"},   {34, "TQ1_0"},  {35, "TQ2_0"},  {39, "MXFP4"},
-        {4, "others"},  {5, "others"},   {31, "others"}, {38, "others"}, {40, "others"},
+        {9, "Q8_1"},   {15, "Q8_K"},  {16, "IQ2_XXS"}, {17, "IQ2_XS"}, {18, "IQ3_XXS"},
+        {19, "IQ1_S"}, {21, "IQ3_S"}, {22, "IQ2_S"},   {24, "I8"},     {25, "I16"},
+        {27, "I64"},   {28, "F64"},   {29, "IQ1_M"},   {34, "TQ1_0"},  {35, "TQ2_0"},
+        {40, "NVFP4"}, {4, "others"}, {5, "others"},   {31, "others"}, {38, "others"},
     };
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         char words[1024], end[64];

@@ -208,7 +208,8 @@ static void check_groups(void) {
             for (size_t g = 0; g < groups.n; g++) {
                 groups.d[0][g][lane] = random_float(0x1p-28f);
                 groups.d[1][g][lane] = random_float(0x1p-28f);
-                groups.m[g][lane] = random_float(1.0f);
+                groups.m[0][g][lane] = random_float(1.0f);
+                groups.m[1][g][lane] = random_float(1.0f);
             }
         }
         guarded panel, sums;
@@ -220,11 +221,10 @@ static void check_groups(void) {
         bool is_right = guards_are_untouched(&panel) && guards_are_untouched(&sums);
         for (size_t lane = 0; lane < SS_PANEL; lane++) {
             for (size_t k = 0; k < K; k++) {
-                size_t g = k / SS_GROUP;
+                size_t g = k / SS_GROUP, half = groups.has_half_groups && k % SS_GROUP >= 16;
                 float q = groups.unpacked[lane][g * groups.stride + k % SS_GROUP];
-                float weight =
-                    q * (groups.d[groups.has_half_groups && k % SS_GROUP >= 16][g][lane] * 0x1p24f);
-                if (groups.has_summands) weight += groups.m[g][lane];
+                float weight = q * (groups.d[half][g][lane] * 0x1p24f);
+                if (groups.has_summands) weight += groups.m[half][g][lane];
                 is_right &= are_equal(panel.out[k * SS_PANEL + lane], weight);
             }
             float sum = add_in_turn((float)lane, a, panel.out + lane, SS_PANEL, K);

@@ -151,7 +151,11 @@ static void check_matrix(ss_matrix w) {
 
 enum { QUANTIZED_IN = 512, QUANTIZED_OUT = 21 };
 
-/* Returns blocks of random bytes whose F16 scales are small numbers. */
+static size_t scale_offset(ss_dtype type) {
+    return type == SS_Q6_K ? 208 : type == SS_Q3_K ? 108 : type == SS_Q2_K ? 80 : 0;
+}
+
+/* Returns blocks of random bytes whose scales, F16 or the exponents of MXFP4, are small numbers. */
 static unsigned char *make_blocks(ss_dtype type, size_t in) {
     size_t n = ss_dtype_bytes(type, in * QUANTIZED_OUT), size = ss_dtype_block_bytes(type);
     unsigned char *blocks = malloc(n);
@@ -161,9 +165,11 @@ static unsigned char *make_blocks(ss_dtype type, size_t in) {
         random = random * 1664525u + 1013904223u;
         blocks[i] = (unsigned char)(random >> 24);
     }
-    for (size_t offset = type == SS_Q6_K ? 208 : 0; type != SS_I8 && offset < n; offset += size) {
-        blocks[offset + 1] = 0x14 | (blocks[offset + 1] & 0x80);
-        if (type != SS_Q8_0 && type != SS_Q6_K) blocks[offset + 3] &= 0x97;
+    bool has_two_scales =
+        type == SS_Q4_1 || type == SS_Q5_1 || type == SS_Q4_K || type == SS_Q5_K || type == SS_Q2_K;
+    for (size_t offset = scale_offset(type); type != SS_I8 && offset < n; offset += size) {
+        blocks[offset + (type != SS_MXFP4)] = 0x14 | (blocks[offset + 1] & 0x80);
+        if (has_two_scales) blocks[offset + 3] &= 0x97;
     }
     return blocks;
 }

@@ -128,7 +128,9 @@ static void check_bad_pickles(void) {
          SS_BAD_FILE, "ends with a line"},
         {PICKLE("\x80\2\x8a\11aaaaaaaaa."), SS_UNSUPPORTED, "at most 8 bytes"},
         {PICKLE("\x80\2\x8b\4\0\0\0\1\0\0\0."), SS_UNSUPPORTED, "0x8b"},
-        {PICKLE("\x80\2G\0\0\0\0\0\0\0\0."), SS_UNSUPPORTED, "0x47"},
+        {PICKLE("\x80\2I7\n."), SS_UNSUPPORTED, "0x49"},
+        {PICKLE("\x80\2G\0\0\0\0\0\0\0\0."), SS_BAD_FILE, "one table of tensors"},
+        {PICKLE("\x80\2G\0\0."), SS_BAD_FILE, "more bytes"},
         /* These pickles have impossible tensors. */
         {PICKLE("\x80\2K\1Q."), SS_BAD_FILE, "\"storage\""},
         {PICKLE("\x80\2(K\1K\1K\1K\1K\1tQ."), SS_BAD_FILE, "\"storage\""},

@@ -18,6 +18,21 @@ static const ss_tensor *tensor_of(const opened_file *file, ss_dtype type, const 
     return &entry->tensor;
 }
 
+/* Exponents that floats or the kernels cannot hold are found, except below a block of zeros. */
+static void check_exponents(const unsigned char *source, unsigned char *block, size_t n,
+                            size_t index) {
+    static const struct {
+        unsigned char exponent, numbers;
+        bool is_good;
+    } cases[] = {{252, 0x77, true}, {253, 0x77, false}, {255, 0x00, false}, {3, 0x11, true},
+                 {2, 0x11, false},  {2, 0x80, true},    {0, 0x10, false},   {0, 0x88, true}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        memset(block, cases[i].numbers, ss_dtype_block_bytes(SS_MXFP4));
+        *block = cases[i].exponent;
+        CHECK_INT(ss_first_not_finite(source, SS_MXFP4, n), cases[i].is_good ? SIZE_MAX : index);
+    }
+}
+
 static void check_type(const opened_file *file, ss_dtype type) {
     const ss_tensor *blocks = tensor_of(file, type, "blocks");
     const ss_tensor *numbers = tensor_of(file, type, "numbers");
@@ -39,10 +54,16 @@ static void check_type(const opened_file *file, ss_dtype type) {
         ss_unpack(pieces + i * block_n, source + i * block_bytes, type, block_n);
     CHECK_BITS(pieces, out, n * sizeof *out);
 
-    size_t scale = type == SS_Q6_K ? 208 : 0, bad_block = n / block_n - 1;
-    source[bad_block * block_bytes + scale] = 0x00;
-    source[bad_block * block_bytes + scale + 1] = 0xfc; /* minus infinity */
-    CHECK_INT(ss_first_not_finite(source, type, n), bad_block * block_n);
+    size_t bad_block = n / block_n - 1;
+    size_t scale = type == SS_Q6_K ? 208 : type == SS_Q3_K ? 108 : type == SS_Q2_K ? 80 : 0;
+    unsigned char *block = source + bad_block * block_bytes;
+    if (type == SS_MXFP4) {
+        check_exponents(source, block, n, bad_block * block_n);
+    } else {
+        block[scale] = 0x00;
+        block[scale + 1] = 0xfc; /* minus infinity */
+        CHECK_INT(ss_first_not_finite(source, type, n), bad_block * block_n);
+    }
     free(source), free(out), free(pieces);
 }
 

@@ -64,11 +64,14 @@ test('an index finds its shards in the folders below it, and not above', async (
   await assert.rejects(planFiles(filesIn('zoo/w/', '../w/')), missingShard);
 });
 
-test('a checkpoint of a training script is rejected with the way to convert it', async () => {
+test('a checkpoint that does not describe its model needs a config.json', async () => {
   await assert.rejects(planFiles(list({ 'out/ckpt.pt': 'x' })), {
     code: 'read',
-    text: /found out\/ckpt.pt. A checkpoint .* save_pretrained; nanoGPT/,
+    message: 'out: expected config.json beside ckpt.pt, found ckpt.pt',
   });
+  const [plan] = await planFiles(list({ 'out/model.pth': 'x', 'out/config.json': '{}' }));
+  assert.equal(plan.format, 'pytorch');
+  await assert.rejects(planFiles(list({ 'out/optimizer.pt': 'x' })), { code: 'read' });
 });
 
 test('several models are a choice: one per folder, one per GGUF file', async () => {

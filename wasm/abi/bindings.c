@@ -127,11 +127,24 @@ static bool is_gguf(const wasm_model *model) {
     return ss_container_format(model->files[0]) == SS_GGUF;
 }
 
+/* Reads the architecture. A GGUF file describes its model, so a config is ignored; the PyTorch file
+ * of nanoGPT does where there is no config. */
+static ss_status read_arch(ss_arch *arch, const wasm_model *handle, ss_bytes config) {
+    ss_bytes file = handle->files[0];
+    if (is_gguf(handle)) return ss_arch_read_gguf(arch, file, &wasm_error);
+    if (config.n || ss_container_format(file) != SS_TORCH_FILE)
+        return ss_arch_read(arch, config, &wasm_error);
+    void *block;
+    ss_arena arena = wasm_reserve_arena(&block, ss_container_size(&file, 1));
+    if (!block) return SS_NO_MEMORY;
+    ss_status status = ss_arch_read_nanogpt(arch, file, &arena, &wasm_error);
+    free(block);
+    return status;
+}
+
 static ss_status open_files(wasm_model *handle, ss_bytes config) {
     ss_arch arch;
-    /* A GGUF file describes its model, so a config is ignored. */
-    ss_status status = is_gguf(handle) ? ss_arch_read_gguf(&arch, handle->files[0], &wasm_error)
-                                       : ss_arch_read(&arch, config, &wasm_error);
+    ss_status status = read_arch(&arch, handle, config);
     if (status != SS_OK) return status;
     void *block;
     ss_arena arena = wasm_reserve_arena(&block, ss_container_size(handle->files, handle->files_n));

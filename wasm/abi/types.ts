@@ -325,6 +325,8 @@ export interface Architecture {
   readonly score_cap: number | null;
   readonly logit_cap: number | null;
   readonly tied: boolean;
+  /** False if the file has no output head, as files of base models: there are no logits. */
+  readonly head?: boolean;
   readonly attention: {
     readonly operation: string;
     readonly parameters: Readonly<Record<string, number>>;

@@ -16,11 +16,9 @@ type OneTextOptions = NonNullable<
   Parameters<LoadedModel['measure']>[1] & Parameters<LoadedModel['generate']>[1]
 >;
 
-const summaryOf = ({ T, eps, sink, uniform, conclusive, loss }: TextMeasures) => ({
-  ...{ T, eps, sink, uniform, conclusive, loss },
+const summaryOf = ({ T, eps, sink, uniform, conclusive, loss, noLoss }: TextMeasures) => ({
+  ...{ T, eps, sink, uniform, conclusive, loss, noLoss },
 });
-const natsText = (loss: number | null) =>
-  loss === null ? 'no token is predicted' : `${loss.toFixed(4)} nats`;
 
 /** Returns the attention map of the given head, or of the head with the largest alpha_1. */
 export async function measureMap(model: LoadedModel, text: string, options: OneTextOptions) {
@@ -90,8 +88,11 @@ export function ablationText(result: Awaited<ReturnType<typeof measureAblation>>
     layer === undefined
       ? 'with the edits'
       : `without ${head === undefined ? `layer ${layer}` : `L${layer}H${head}`}`;
-  const formatLine = (name: string, { loss, sink }: typeof before) =>
-    `  ${name.padEnd(16)}loss ${natsText(loss)}, Sink_1 ${percentText(sink)}\n`;
+  const formatLine = (name: string, { loss, noLoss, sink }: typeof before) => {
+    const lossText =
+      loss === null ? (noLoss ?? 'no token is predicted') : `${loss.toFixed(4)} nats`;
+    return `  ${name.padEnd(16)}loss ${lossText}, Sink_1 ${percentText(sink)}\n`;
+  };
   const note = before.conclusive
     ? ''
     : `  Sink_1 says nothing here: uniform attention alone gives the first of ${before.T} tokens ${percentText(before.uniform)}.\n`;

@@ -3,6 +3,7 @@ import { leastTokens } from '../study/judge.ts';
 import { oneLine } from './output.ts';
 import { editLabelsOf } from './sheet.ts';
 import { percentText } from './tasks.ts';
+import { whyNoLoss } from '../abi/head.ts';
 import { layerNumber } from '../abi/layers.ts';
 import type { Architecture, Describe, Metric } from '../abi/types.ts';
 import type { MeasureResult } from './measure.ts';
@@ -15,7 +16,7 @@ export function summaryText(result: MeasureResult, describe: Describe) {
   const notes = [
     cutNote(result),
     ...(result.cut?.notes ?? []).map((note) => `note: ${oneLine(note)}`),
-    maskNote(result.architecture),
+    lossNote(result.architecture),
     ...thresholdResults.map(({ eps }) => lengthNote(result, eps)),
   ].filter(Boolean);
   const lines = describe.metrics
@@ -76,15 +77,15 @@ function cutNote({ cut, T }: Pick<MeasureResult, 'cut' | 'T'>) {
   );
 }
 
-function maskNote({
-  mask,
-  bias_key,
-  gate,
-}: Pick<Architecture, 'mask'> & Partial<Pick<Architecture, 'bias_key' | 'gate'>>) {
-  if (mask.kind !== 'bidirectional') return '';
+function lossNote(architecture: MeasureResult['architecture']) {
+  const reason = whyNoLoss(architecture);
+  const { mask, bias_key, gate } = architecture as Partial<Architecture>;
   const absent = [bias_key ? '' : 'no bias key (Sink_*)', gate ? '' : 'no gate'].filter(Boolean);
-  const rest = absent.length ? `; the model has ${absent.join(' and ')}` : '';
-  return `note: every query sees every token, so that none is predicted: no loss, no accuracy${rest}`;
+  const rest =
+    mask?.kind === 'bidirectional' && absent.length
+      ? `; the model has ${absent.join(' and ')}`
+      : '';
+  return reason && `note: ${reason}: no loss, no accuracy${rest}`;
 }
 
 /**

@@ -200,7 +200,7 @@ export class Backend {
         report('open', 0, 1);
         await pause();
         signal.throwIfAborted();
-        if (files.config === undefined) this.#expectGguf(blocks[0], files.weights[0]);
+        if (files.config === undefined) this.#expectConfig(blocks[0], files.weights[0]);
         expectSameStamp(config, this.#module.bytes(blocks[0].address, blocks[0].bytes));
         const model = this.#open(config, blocks);
         await this.#pool?.start(model.architecture.parameters);
@@ -239,10 +239,13 @@ export class Backend {
     for (const { address } of blocks) this.#module.release(address);
   }
 
-  /** Throws if a file that comes without a config is not a GGUF file, which has its own. */
-  #expectGguf({ address, bytes }: { address: number; bytes: number }, source: Source) {
+  /**
+   * Throws if a file that comes without a config is neither GGUF, which has its own, nor a zip file of
+   * PyTorch, which has one if nanoGPT wrote it.
+   */
+  #expectConfig({ address, bytes }: { address: number; bytes: number }, source: Source) {
     const start = String.fromCharCode(...this.#module.bytes(address, Math.min(bytes, 4)));
-    if (start === 'GGUF') return;
+    if (start === 'GGUF' || start === 'PK\x03\x04') return;
     const text = `expected a GGUF file, which begins with GGUF, or a config.json; found ${JSON.stringify(start)}`;
     throw new SinkscopeError('bad_file', nameOf(source), text);
   }

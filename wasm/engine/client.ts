@@ -5,6 +5,7 @@
 import { canShareMemory, cores, packageUrl, toPortable } from '#host';
 import { JOB_OPTIONS, check, checkList, checkOptions, urlOf } from '../abi/arguments.ts';
 import { argumentError, closedError, expect, expectInteger } from '../abi/errors.ts';
+import { expectHead } from '../abi/head.ts';
 import { MEMORY_BYTES } from '../abi/memory.ts';
 import { Chain, runInTurn } from './chain.ts';
 import { QUIET_JOB } from './job.ts';
@@ -512,6 +513,7 @@ class Run implements RunShape {
     checkOptions(options, { ...JOB_OPTIONS, temperature: 'number', seed: 'number' });
     const { count, temperature = 0, topK = 0, seed = 1, signal, onProgress } = options;
     const { capacity } = this.#request;
+    expectHead(this.#model.architecture);
     expectInteger(count, 0, capacity, 'count');
     expect(temperature >= 0 && temperature < Infinity, 'temperature', '0 or more', temperature);
     expectInteger(topK, 0, 2 ** 31 - 1, 'topK');

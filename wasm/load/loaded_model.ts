@@ -4,6 +4,7 @@ import { expect, expectInteger, rowNamed } from '../abi/errors.ts';
 import { readEdit } from '../engine/edits.ts';
 import { judge, sinkRatioOfBoth } from '../study/judge.ts';
 import { fieldsFor, finiteOrNull } from '../study/measure.ts';
+import { whyNoLoss } from '../abi/head.ts';
 import { tokenNotes } from '../text/notes.ts';
 import { layerNumber } from '../abi/layers.ts';
 import type { OperationEdit, Run, RunRead, Model } from '../engine/types.ts';
@@ -79,6 +80,7 @@ export class LoadedModel {
         (edit): edit is OperationEdit => edit.kind === 'operation',
       );
       const { operation } = operationEdit ?? architecture.attention;
+      const noLoss = whyNoLoss(architecture);
       const { normalizes, proxy } = rowNamed(describe.operations, operation, 'operation');
       const signed = proxy === 'share_abs';
       const weights = (normalizes || signed ? alpha : alphaRaw).data;
@@ -106,7 +108,8 @@ export class LoadedModel {
         sink: verdict.sink,
         uniform: verdict.even,
         conclusive: verdict.conclusive,
-        loss: architecture.mask.kind === 'bidirectional' ? null : finiteOrNull(loss.data[0]),
+        loss: noLoss === null ? finiteOrNull(loss.data[0]) : null,
+        noLoss,
         alpha: { shape: [L, H], data: firstAlphas },
         ...place,
         map: await run.field('att', indices),

@@ -92,6 +92,8 @@ export interface TextMeasures extends TextMap {
   readonly conclusive: boolean;
   /** Mean loss of the tokens, in nats; null if no token is predicted. */
   readonly loss: number | null;
+  /** Why no token is predicted; null if tokens are. */
+  readonly noLoss: string | null;
 }
 
 export interface Ablation {

@@ -2,6 +2,7 @@
 import { check, checkList } from '../abi/arguments.ts';
 import { SinkscopeError } from '../abi/errors.ts';
 import { reasonOf } from './ask.ts';
+import { FILES } from './foreign.ts';
 import { makePlan } from './plan.ts';
 import type { DiskFile } from '../host/types.ts';
 import type { Plan, PlanFile, DroppedItem } from './types.ts';
@@ -11,12 +12,8 @@ const FILES_MAX = 10_000;
 const DEPTH_MAX = 8;
 
 const WEIGHTS_PATTERN = /\.(safetensors|gguf)$|(^|\/)pytorch_model.*\.bin$|\.index\.json$/i;
-
-/** Help in the error for a checkpoint of a training script, which does not describe its model. */
-const CHECKPOINT_HELP =
-  'A checkpoint of a training script is opened once transformers has saved its model with ' +
-  "save_pretrained; nanoGPT's ckpt.pt holds a GPT-2 (activation_function gelu) with the weights of c_attn, " +
-  'c_proj and c_fc transposed, and without the biases where its model_args say so';
+/** Files that say what a folder without such weights holds. */
+const OTHER_PATTERN = /\.(bin|pt|pth|ckpt|onnx)$|(^|\/)tokenizer\.model$/i;
 
 const UNFINISHED_HELP =
   'Nothing is trained there yet: "sinkscope train --resume FOLDER" continues the training';
@@ -26,7 +23,11 @@ const UNFINISHED_HELP =
  * @throws SinkscopeError 'read' that names the missing files and those present
  * @example const [plan] = await planFiles(filesOfList(input.files));
  */
-export async function planFiles(files: readonly DiskFile[]): Promise<Plan[]> {
+export const planFiles = async (files: readonly DiskFile[]): Promise<Plan[]> =>
+  planDiskFiles(files, FILES);
+
+/** @param id of the files that are in no folder */
+export async function planDiskFiles(files: readonly DiskFile[], id: string) {
   checkList(files, 'object', 'files');
   for (const { path, file } of files) {
     check(path, 'text', 'files.path');
@@ -36,9 +37,12 @@ export async function planFiles(files: readonly DiskFile[]): Promise<Plan[]> {
   const plans = [];
   const failures = [];
   for (const [folder, folderFiles] of folders) {
-    if (!folderFiles.some(({ name }) => WEIGHTS_PATTERN.test(name))) continue;
+    const isModel = ({ name }: PlanFile) => WEIGHTS_PATTERN.test(name) || OTHER_PATTERN.test(name);
+    if (!folderFiles.some(isModel)) continue;
     try {
-      plans.push(...(await planFolder(folder, folderFiles, () => nestedFiles(folder, folders))));
+      plans.push(
+        ...(await planFolder(folder, id, folderFiles, () => nestedFiles(folder, folders))),
+      );
     } catch (error) {
       failures.push(error);
     }
@@ -49,36 +53,54 @@ export async function planFiles(files: readonly DiskFile[]): Promise<Plan[]> {
   const actual = names.join(', ') || 'no files';
   const text = `expected model.safetensors with config.json, or a .gguf file; found ${actual}`;
   if (files.some(({ path }) => /(^|\/)training\.state$/.test(path)))
-    throw new SinkscopeError('read', 'files', `${text}. ${UNFINISHED_HELP}`);
-  if (files.some(({ path }) => /\.(pt|pth|ckpt)$/i.test(path))) {
-    throw new SinkscopeError('read', 'files', `${text}. ${CHECKPOINT_HELP}`);
-  }
-  throw new SinkscopeError('read', 'files', text);
+    throw new SinkscopeError('read', id, `${text}. ${UNFINISHED_HELP}`);
+  throw new SinkscopeError('read', id, text);
 }
+
+/** Plans the model that one file belongs to, among the files of its folder. */
+export async function planNamedFile(id: string, files: readonly DiskFile[], name: string) {
+  const folders = groupByFolder(files);
+  const listNestedFiles = () => nestedFiles('', folders);
+  const folderFiles = folders.get('') ?? [];
+  const options = { id, file: name, readText: readBlob, listNestedFiles };
+  const [plan] = await addFacts([await makePlan(folderFiles, options)], folderFiles);
+  return plan;
+}
+
+/** Adds what a hub says of its models. */
+async function addFacts(plans: readonly Plan[], files: readonly PlanFile[]): Promise<Plan[]> {
+  const license = await licenseOf(files);
+  return plans.map((plan) => ({ ...plan, ...(license ? { license } : {}), gated: false }));
+}
+
+const readBlob = ({ blob }: PlanFile) => (blob as Blob).text();
 
 /**
  * Plans the model of a folder, and one more for each GGUF file in it.
+ * @param name id of the model if its files are in no folder
  * @param listNestedFiles returns the files of subfolders, among which an index may find its shards
  */
 async function planFolder(
   folder: string,
+  name: string,
   files: PlanFile[],
   listNestedFiles: () => PlanFile[],
 ): Promise<Plan[]> {
-  const license = await licenseOf(files);
-  const readText = ({ blob }: PlanFile) => (blob as Blob).text();
   const isGguf = ({ name }: PlanFile) => /\.gguf$/i.test(name);
   const otherFiles = files.filter((file) => !isGguf(file));
   const plans = [];
-  if (otherFiles.some(({ name }) => WEIGHTS_PATTERN.test(name))) {
-    const id = folder || 'files';
-    plans.push(await makePlan(otherFiles, { id, readText, listNestedFiles }));
+  if (
+    otherFiles.length === files.length ||
+    otherFiles.some(({ name }) => WEIGHTS_PATTERN.test(name))
+  ) {
+    const id = folder || name;
+    plans.push(await makePlan(otherFiles, { id, readText: readBlob, listNestedFiles }));
   }
   for (const name of await firstGgufFiles(files.filter(isGguf))) {
     const id = folder ? `${folder}/${name}` : name;
-    plans.push(await makePlan(files.filter(isGguf), { id, file: name, readText }));
+    plans.push(await makePlan(files.filter(isGguf), { id, file: name, readText: readBlob }));
   }
-  return plans.map((plan) => ({ ...plan, ...(license ? { license } : {}), gated: false }));
+  return addFacts(plans, files);
 }
 
 async function firstGgufFiles(files: PlanFile[]) {
@@ -109,7 +131,7 @@ function nestedFiles(folder: string, folders: Map<string, PlanFile[]>) {
   );
 }
 
-async function licenseOf(files: PlanFile[]) {
+async function licenseOf(files: readonly PlanFile[]) {
   const card = files.find(({ name }) => /^readme\.md$/i.test(name))?.blob;
   const text = card ? await card.slice(0, 65_536).text() : '';
   const frontMatter = /^---\r?\n([^]*?)\r?\n---/.exec(text)?.[1] ?? '';

@@ -3,9 +3,10 @@ import { checkList, checkOptions, urlOf } from '../abi/arguments.ts';
 import { SinkscopeError, argumentError, expect } from '../abi/errors.ts';
 import { diskFiles } from '#host';
 import { REQUEST_OPTIONS } from './ask.ts';
-import { planFiles } from './disk.ts';
+import { planDiskFiles, planNamedFile } from './disk.ts';
 import { readUtf8 } from './files.ts';
 import { ENDPOINT, resolveHub, findStandardFiles } from './hub.ts';
+import { FILES } from './foreign.ts';
 import { checkPlan, makePlan } from './plan.ts';
 import { folderInZoo } from './zoo.ts';
 import type { DiskFile } from '../host/types.ts';
@@ -102,14 +103,24 @@ function asDiskFile(source: Blob | DiskFile): DiskFile {
   return { path: webkitRelativePath || name || 'model.gguf', file: source };
 }
 
+/** Plans the model at a path; a file of weights or an index means the model of its folder. */
 async function planByPath(path: string, files: readonly DiskFile[]) {
-  const id = path.split(/[\\/]/).findLast((part) => part !== '' && part !== '.');
-  return { ...(await planSingleModel(path, files)), ...(id ? { id } : {}) };
+  const parts = path.split(/[\\/]/);
+  const name = parts.at(-1) ?? '';
+  const isFile = files.length === 1 && files[0].path === name;
+  if (isFile && /\.(safetensors|bin|pt|pth|ckpt|index\.json)$/i.test(name)) {
+    const folder = path.slice(0, path.length - name.length) || '.';
+    const id = parts.slice(0, -1).findLast((part) => part !== '' && part !== '.') ?? name;
+    const folderFiles = (await diskFiles(folder)) ?? files;
+    return { ...(await planNamedFile(folder.replace(/(?<=.)[\\/]$/, ''), folderFiles, name)), id };
+  }
+  const id = parts.findLast((part) => part !== '' && part !== '.');
+  return { ...(await planSingleModel(path, files, path)), ...(id ? { id } : {}) };
 }
 
 /** Plans the model of files; several models among them are an error. */
-async function planSingleModel(where: string, files: readonly DiskFile[]) {
-  const plans = await planFiles(files);
+async function planSingleModel(where: string, files: readonly DiskFile[], id = FILES) {
+  const plans = await planDiskFiles(files, id);
   const ids = plans.map(({ id }) => id).join(', ');
   expect(plans.length === 1, where, 'one model, or the name of its file', ids);
   return plans[0];

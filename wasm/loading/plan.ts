@@ -5,7 +5,8 @@
 import { check, checkList, checkOptions } from '../abi/arguments.ts';
 import { SinkscopeError, expect } from '../abi/errors.ts';
 import { MEMORY_BYTES } from '../abi/memory.ts';
-import { readUtf8 } from './files.ts';
+import { readAll, readUtf8 } from './files.ts';
+import { NANOGPT_SIGNS, hasSigns, refuseForeignConfig, refuseForeignFiles } from './foreign.ts';
 import type { Plan, PlanFile, ModelFiles, Source } from './types.ts';
 
 type ReadText = (file: PlanFile) => Promise<string>;
@@ -33,6 +34,8 @@ const SMALL_FILES = {
   words: 'vocab.txt',
   vocab: 'vocab.json',
   merges: 'merges.txt',
+  sentencepiece: 'tokenizer.model',
+  characters: 'meta.pkl',
 };
 
 /** Formats of weights by preference: the safe format first. */
@@ -40,6 +43,10 @@ const WEIGHT_FORMATS = [
   ['safetensors', 'model.safetensors'],
   ['pytorch', 'pytorch_model.bin'],
 ] as const;
+
+/** Checkpoints of training scripts, except for the states of optimizers, schedulers and random numbers. */
+const TORCH_FILE =
+  /^(?![^]*(optim|scheduler|rng_state|scaler|training_args))[^/]+\.(pt|pth|ckpt)$/i;
 
 /** Models of up to 4 GiB have fewer shards. */
 const SHARDS_MAX = 1000;
@@ -58,10 +65,11 @@ export async function makePlan(files: readonly PlanFile[], options: PlanOptions)
     return file ? [[role, file]] : [];
   });
   const filesByRole: Plan['files'] = { ...Object.fromEntries(smallFiles), weights };
-  if (format !== 'gguf' && !filesByRole.config) {
+  if (format !== 'gguf' && !filesByRole.config && !(await mayBeNanoGpt(weights[0]))) {
     throw missingError(id, `config.json beside ${weights[0].name}`, files);
   }
   const config = filesByRole.config && (await readJson(filesByRole.config, readText));
+  if (config) refuseForeignConfig(id, config);
   const bytes = totalBytes(weights);
   const memory = bytes + (format === 'gguf' ? 0 : runBytes(config));
   const refusal = refusalText(memory);
@@ -76,21 +84,23 @@ export async function makePlan(files: readonly PlanFile[], options: PlanOptions)
   };
 }
 
+/** A checkpoint of nanoGPT has the sizes of its model; of a remote one only the name is known. */
+const mayBeNanoGpt = async (file: PlanFile) =>
+  TORCH_FILE.test(file.name) && (!file.blob || (await hasSigns(file, NANOGPT_SIGNS)));
+
 async function findWeights(
   files: readonly PlanFile[],
   { id, file, readText, listNestedFiles = () => [] }: PlanOptions,
 ) {
-  if (file !== undefined) return findNamedWeights(files, id, file);
+  const listShards = (index: PlanFile) =>
+    shardsOf([...files, ...listNestedFiles()], index, readText);
+  if (file !== undefined) return findNamedWeights(files, id, file, listShards);
   for (const [format, name] of WEIGHT_FORMATS) {
     const weightsFile = files.find((file) => file.name === name);
     if (weightsFile) return { format, weights: [weightsFile], choices: [] };
     const index = files.find((file) => file.name === `${name}.index.json`);
     if (!index) continue;
-    return {
-      format,
-      weights: await shardsOf([...files, ...listNestedFiles()], index, readText),
-      choices: [],
-    };
+    return { format, weights: await listShards(index), choices: [] };
   }
   const groups = groupGgufFiles(files);
   if (groups.length > 0) {
@@ -99,20 +109,37 @@ async function findWeights(
     return { format: 'gguf' as const, weights, choices };
   }
   const topLevelFiles = files.filter(({ name }) => /^[^/]+\.safetensors$/.test(name));
-  const candidates = topLevelFiles.filter(({ name }) => !/adapter|-\d+-of-\d+/.test(name));
+  const candidates = topLevelFiles.filter(
+    ({ name }) => !/adapter|consolidated|-\d+-of-\d+/.test(name),
+  );
   if (candidates.length === 1)
     return { format: 'safetensors' as const, weights: candidates, choices: [] };
+  await refuseForeignFiles(id, files);
+  const checkpoints = files.filter(({ name }) => TORCH_FILE.test(name));
+  if (checkpoints.length === 1)
+    return { format: 'pytorch' as const, weights: checkpoints, choices: [] };
   throw missingError(id, 'model.safetensors, its index, pytorch_model.bin or a .gguf file', files);
 }
 
-function findNamedWeights(files: readonly PlanFile[], id: string, file: string) {
+/** Finds the weights that a file belongs to: an index or a shard stands for all shards. */
+async function findNamedWeights(
+  files: readonly PlanFile[],
+  id: string,
+  file: string,
+  listShards: (index: PlanFile) => Promise<PlanFile[]>,
+) {
   const group = groupGgufFiles(files).find((group) => group.some(({ name }) => name === file));
   if (group) return { format: 'gguf' as const, weights: group, choices: [] };
-  const weights = files.find(({ name }) => name === file);
-  const extension = /\.(safetensors|bin)$/.exec(file)?.[1];
+  const indexName = file.replace(/(-\d{5}-of-\d{5})?(\.\w+)(\.index\.json)?$/, '$2.index.json');
+  const isShard = /-\d{5}-of-\d{5}\.\w+$/.test(file);
+  const index =
+    isShard || file === indexName ? files.find(({ name }) => name === indexName) : undefined;
+  const weights = index ?? files.find(({ name }) => name === file);
+  const extension = /\.(safetensors|bin|pt|pth|ckpt)(\.index\.json)?$/.exec(file)?.[1];
   if (!weights || !extension) throw missingError(id, `weights called ${file}`, files);
-  const format = (extension === 'bin' ? 'pytorch' : extension) as 'safetensors' | 'pytorch';
-  return { format, weights: [weights], choices: [] };
+  if (!index) await refuseForeignFiles(id, [weights]);
+  const format = extension === 'safetensors' ? ('safetensors' as const) : ('pytorch' as const);
+  return { format, weights: index ? await listShards(index) : [weights], choices: [] };
 }
 
 async function shardsOf(files: readonly PlanFile[], index: PlanFile, readText: ReadText) {
@@ -233,6 +260,13 @@ export async function planText(
   checkOptions(options, { ...ACCESS_OPTIONS, signal: 'signal' });
   return readUtf8(sourceOf(plan, file, options), options.signal);
 }
+
+/** Reads one small file of a plan as bytes. */
+export const planBytes = (
+  plan: Plan,
+  file: PlanFile,
+  options: { readonly token?: string; readonly cache?: boolean; readonly signal?: AbortSignal },
+) => readAll(sourceOf(plan, file, options), options.signal);
 
 function sourceOf(
   { id }: Plan,

@@ -81,6 +81,10 @@ export interface Plan {
     readonly words?: PlanFile;
     readonly vocab?: PlanFile;
     readonly merges?: PlanFile;
+    /** tokenizer.model of SentencePiece, which is not read. */
+    readonly sentencepiece?: PlanFile;
+    /** meta.pkl of nanoGPT: its characters. */
+    readonly characters?: PlanFile;
   };
   /** Total size of the weights, which is the size of the download; 0 if unknown. */
   readonly bytes: number;

@@ -2,6 +2,7 @@
 import { check, checkList, checkOptions, JOB_OPTIONS } from '../abi/arguments.ts';
 import { commonLength, meansOf, addUp } from './measure.ts';
 import { spread } from './spread.ts';
+import { expectHead } from '../abi/head.ts';
 import { layerNumber } from '../abi/layers.ts';
 import type { Describe, Options } from '../abi/types.ts';
 import type { Replica, Edit } from '../engine/types.ts';
@@ -24,6 +25,7 @@ export async function headEffects(
   checkOptions(options, JOB_OPTIONS);
   const { edits = [], signal, onProgress } = options;
   checkList(edits, 'object', 'edits');
+  expectHead(model.architecture);
   const { L, H } = model.architecture;
   const T = commonLength(sequences);
   const total = sequences.length * L * H;

@@ -2,6 +2,7 @@
  * Searches for a suffix that moves the sink or raises the loss of the continuation, one token at a
  * time, and compares it with random suffixes of the same length. It needs only runs, no gradients.
  */
+import { expectHead } from '../abi/head.ts';
 import { expect, expectInteger, argumentError } from '../abi/errors.ts';
 import { check, checkList, checkOptions } from '../abi/arguments.ts';
 import { randomBits } from '../engine/random.ts';
@@ -71,6 +72,7 @@ export async function searchSuffix(
   expectInteger(steps, 0, COUNT_MAX, 'steps');
   expectInteger(width, 1, COUNT_MAX, 'width');
   expectInteger(seed, 0, 2 ** 32 - 1, 'seed');
+  if (goal === 'loss') expectHead(model.architecture);
   const { V, context } = model.architecture;
   const allowedIds = listAllowedIds(options.never ?? [], V);
   [pair, ...others].forEach((item, i) =>

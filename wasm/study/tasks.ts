@@ -4,6 +4,7 @@
  * from the start.
  */
 import { expect, expectInteger } from '../abi/errors.ts';
+import { expectHead } from '../abi/head.ts';
 import { check, checkList, checkOptions, JOB_OPTIONS } from '../abi/arguments.ts';
 import { randomBits } from '../engine/random.ts';
 import { spread } from './spread.ts';
@@ -156,6 +157,7 @@ export async function measureTask(
   const { edits = [], seed = 0, signal, onProgress } = options;
   expectInteger(seed, 0, 2 ** 32 - 1, 'seed');
   const { V, context, mask } = model.architecture;
+  expectHead(model.architecture);
   expect(mask.kind !== 'bidirectional', 'model', 'one that predicts the next token', mask.kind);
   check(task.chance, 'number', 'task.chance');
   checkList(task.prompts, 'object', 'task.prompts');

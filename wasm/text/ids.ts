@@ -11,14 +11,15 @@ const ID_PATTERN = /(\s*,\s*|\s*)#?(\d{1,9})(?!\d)/y;
 const textOfId = (id: number) => `#${id}`;
 
 /** Parses ids from `1, 2, 3`, `1 2 3` or `#1#2#3`. */
-export function readIds(text: string, where: string): Token[] {
+export function readIds(text: string, where: string, hint?: string): Token[] {
   const tokens: Token[] = [];
   const trimmedText = text.trimEnd();
   for (let offset = 0; offset < trimmedText.length; offset = ID_PATTERN.lastIndex) {
     ID_PATTERN.lastIndex = offset;
     const [match, separator, digits] = ID_PATTERN.exec(trimmedText) ?? ['', '', ''];
     const isSeparated = offset === 0 ? !separator.includes(',') : match !== digits;
-    expect(digits !== '' && isSeparated, where, 'token ids such as 1, 2, 3', text.slice(0, 80));
+    const expected = `token ids such as 1, 2, 3${hint ? ` (${hint})` : ''}`;
+    expect(digits !== '' && isSeparated, where, expected, text.slice(0, 80));
     const [id, end] = [Number(digits), ID_PATTERN.lastIndex];
     tokens.push({ id, text: textOfId(id), start: offset + separator.length, end, special: false });
   }
@@ -28,8 +29,9 @@ export function readIds(text: string, where: string): Token[] {
 /**
  * Makes the substitute for the tokenizer of a model that has none: texts are lists of ids, and the
  * texts that it decodes can be encoded again.
+ * @param hint says how the model gets a tokenizer
  */
-export const idTokenizer = (): GuardedTokenizer => ({
+export const idTokenizer = (hint?: string): GuardedTokenizer => ({
   size: Infinity,
   bos: null,
   special: [],
@@ -38,7 +40,7 @@ export const idTokenizer = (): GuardedTokenizer => ({
     expect(typeof text === 'string', 'text', 'a string', text);
     expect(typeof special === 'string', 'special', 'none, for the model has no tokenizer', special);
     expect(bos !== true, 'bos', 'false, for the model has no tokenizer', bos);
-    return readIds(text, 'text of a model without a tokenizer');
+    return readIds(text, 'text of a model without a tokenizer', hint);
   },
   decode: async (ids) => Array.from(ids, textOfId).join(''),
   piece: textOfId,

@@ -1,6 +1,7 @@
 /** Opens the tokenizer of a plan from the files that hold it. */
 import { check, checkOptions } from '../abi/arguments.ts';
-import { ACCESS_OPTIONS, checkPlan, planText } from '../loading/plan.ts';
+import { ACCESS_OPTIONS, checkPlan, planBytes, planText } from '../loading/plan.ts';
+import { characterTokenizer, readCharacters } from './characters.ts';
 import { guardTokenizer } from './guard.ts';
 import { idTokenizer } from './ids.ts';
 import type { Model } from '../engine/types.ts';
@@ -28,6 +29,7 @@ const GGUF_KEYS = [
 
 /**
  * Opens the tokenizer of a plan in its own worker, from the plan's files or the opened GGUF model.
+ * A plan of nanoGPT may have its characters instead (meta.pkl).
  * For a plan without a tokenizer, texts are lists of ids: `1, 2, 3`, `1 2 3` or `#1#2#3`; each
  * token reads `#1`, and `size` is Infinity.
  * @example const tokenizer = await planTokenizer(plan, model, { cache: true });
@@ -47,7 +49,20 @@ export async function planTokenizer(
   if (plan.format === 'gguf') check(model, 'object', 'model');
   checkOptions(options, { ...ACCESS_OPTIONS, signal: 'signal', limit: 'count' });
   const source = await readSource(plan, model, options);
-  return source ? guardTokenizer(source, options) : idTokenizer();
+  if (source) return guardTokenizer(source, options);
+  const { characters } = plan.files;
+  if (characters)
+    return characterTokenizer(readCharacters(await planBytes(plan, characters, options)));
+  return idTokenizer(hintOf(plan));
+}
+
+/** Says what makes the texts of a model without a tokenizer readable. */
+function hintOf({ id, format, files: { config, sentencepiece } }: Plan) {
+  if (sentencepiece)
+    return `${sentencepiece.name} is SentencePiece's; this writes tokenizer.json beside it: python -c "from transformers import AutoTokenizer as A; A.from_pretrained('${id}').save_pretrained('${id}')"`;
+  return format === 'pytorch' && !config
+    ? "put nanoGPT's meta.pkl beside the file, or the tokenizer of GPT-2: hf download openai-community/gpt2 tokenizer.json --local-dir ."
+    : undefined;
 }
 
 async function readSource(

@@ -954,6 +954,23 @@ describe('the queue', () => {
     expect(entryOf('a')!.frame!.generated).toBeLessThan(7);
   });
 
+  it('reads nothing from a run with a token that no frame has', async () => {
+    const { queue, ask, idle, hold, log, entryOf } = stageOf();
+    ask(['a']);
+    await idle();
+    log.length = 0;
+    const release = hold('read a');
+    const generating = queue.generate(['a'], { count: 1, temperature: 0, topK: 0, seed: 1 });
+    await vi.waitUntil(() => log.some((line) => line.startsWith('read')), PATIENCE);
+    queue.stopGenerating();
+    release();
+    await generating;
+    ask(['a'], { reads: ['value_ratio'] });
+    await idle();
+    expect(entryOf('a')!.frame).toMatchObject({ T: 2, generated: 0 });
+    expect(log.filter((line) => /^(run|update|end)/.test(line))).toEqual(['update a']);
+  });
+
   it('stops generating for another question, but not for another view', async () => {
     const { queue, ask, idle } = stageOf();
     const stop = vi.spyOn(queue, 'stopGenerating');

@@ -67,7 +67,8 @@ static void load_head(ss_model *model, ss_loader *loader) {
     const char *prefix = loader->prefix, *decoder_bias = "cls.predictions.decoder.bias";
     const char *head_bias = "cls.predictions.bias";
     loader->prefix = "";
-    if (ss_load_has_tensor(loader, "cls.predictions.transform.dense.weight")) {
+    model->headless = !ss_load_has_tensor(loader, "cls.predictions.transform.dense.weight");
+    if (!model->headless) {
         ss_load_linear(loader, &model->head_in, "cls.predictions.transform.dense", true, D, D);
         load_norm(loader, &model->head_norm, "cls.predictions.transform.LayerNorm", D);
         ss_load_head(loader, model, "cls.predictions.decoder");
@@ -84,8 +85,9 @@ static void load_head(ss_model *model, ss_loader *loader) {
 void ss_load_bert_ends(ss_model *model, ss_loader *loader) {
     const ss_arch *arch = &model->arch;
     size_t D = (size_t)arch->D;
-    loader->prefix = "bert.";
-    if (!ss_load_has_tensor(loader, "embeddings.word_embeddings.weight")) loader->prefix = "";
+    static const char *const prefixes[] = {"", "bert.", NULL};
+    loader->prefixes = prefixes;
+    ss_load_find_prefix(loader, "embeddings.word_embeddings.weight");
     ss_load_linear(loader, &model->embedding, "embeddings.word_embeddings", false, D,
                    (size_t)arch->V);
     model->positions =

@@ -79,12 +79,11 @@ void ss_load_falcon_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arc
 
 /* Loads falcon or bloom; published bloom files have names without prefix. */
 void ss_load_falcon_ends(ss_model *model, ss_loader *loader) {
-    size_t D = (size_t)model->arch.D, V = (size_t)model->arch.V;
-    loader->prefix = "transformer.";
-    if (!ss_load_has_tensor(loader, "word_embeddings.weight")) loader->prefix = "";
-    ss_load_linear(loader, &model->embedding, "word_embeddings", false, D, V);
+    static const char *const prefixes[] = {"", "transformer.", NULL};
+    size_t D = (size_t)model->arch.D;
+    loader->prefixes = prefixes;
+    ss_load_embeddings(loader, model, "word_embeddings", "lm_head");
     if (model->arch.embedding_norm)
         ss_load_norm(loader, &model->embedding_norm, "word_embeddings_layernorm", true, D);
-    ss_load_head(loader, model, "lm_head");
     ss_load_norm(loader, &model->norm, "ln_f", true, D);
 }

@@ -11,6 +11,7 @@
 static const ss_family families[] = {
     {"llama", true, ss_llama_read, ss_load_llama_ends, ss_load_llama_layer, NULL},
     {"gpt2", false, ss_gpt2_read, ss_load_gpt2_ends, ss_load_gpt2_layer, NULL},
+    {"nanogpt", false, ss_nanogpt_read, ss_load_gpt2_ends, ss_load_gpt2_layer, NULL},
     {"gpt_bigcode", false, ss_gpt_bigcode_read, ss_load_gpt2_ends, ss_load_gpt2_layer, NULL},
     {"gpt_neox", false, ss_gpt_neox_read, ss_load_gpt_neox_ends, ss_load_gpt_neox_layer, NULL},
     {"gpt_neo", false, ss_gpt_neo_read, ss_load_gpt2_ends, ss_load_gpt_neo_layer, NULL},

@@ -47,11 +47,11 @@ ss_read_config ss_apertus_read, ss_bert_read, ss_bloom_read, ss_codegen_read, ss
     ss_gpt2_read, ss_gpt_bigcode_read, ss_gpt_neo_read, ss_gpt_neox_read, ss_gpt_oss_read,
     ss_gptj_read, ss_granite_read, ss_granite_swa_read, ss_granitemoe_read, ss_helium_read,
     ss_hunyuan_read, ss_hunyuan_moe_read, ss_lfm2_read, ss_llama_read, ss_mimo_read,
-    ss_mistral_read, ss_mixtral_read, ss_mpt_read, ss_nemotron_read, ss_olmo_read, ss_olmo2_read,
-    ss_olmo3_read, ss_olmoe_read, ss_opt_read, ss_phi_read, ss_phi3_read, ss_phimoe_read,
-    ss_qwen2_read, ss_qwen2_moe_read, ss_qwen3_read, ss_qwen3_moe_read, ss_qwen3_5_read,
-    ss_qwen3_5_multimodal_read, ss_qwen3_next_read, ss_seed_oss_read, ss_smollm3_read,
-    ss_stablelm_read, ss_starcoder2_read;
+    ss_mistral_read, ss_mixtral_read, ss_mpt_read, ss_nanogpt_read, ss_nemotron_read, ss_olmo_read,
+    ss_olmo2_read, ss_olmo3_read, ss_olmoe_read, ss_opt_read, ss_phi_read, ss_phi3_read,
+    ss_phimoe_read, ss_qwen2_read, ss_qwen2_moe_read, ss_qwen3_read, ss_qwen3_moe_read,
+    ss_qwen3_5_read, ss_qwen3_5_multimodal_read, ss_qwen3_next_read, ss_seed_oss_read,
+    ss_smollm3_read, ss_stablelm_read, ss_starcoder2_read;
 
 ss_load_ends ss_load_bert_ends, ss_load_falcon_ends, ss_load_falcon_h1_ends, ss_load_gemma3_ends,
     ss_load_gpt2_ends, ss_load_gpt_neox_ends, ss_load_lfm2_ends, ss_load_llama_ends,
@@ -164,8 +164,7 @@ void ss_read_granite_factors(ss_arch *arch, ss_json *json);
 /* Reads attention_bias, for q, k, v and o, and mlp_bias, for the feed-forward. */
 void ss_read_llama_biases(ss_arch *arch, ss_json *json);
 
-/* Loads the embedding, the head, and the final norm, which the file calls `norm`. Sets the prefix
- * "model.", unless there is a prefix. */
+/* Loads the embedding, the head, and the final norm, which the file calls `norm`. */
 void ss_load_llama_like_ends(ss_model *model, ss_loader *loader, const char *norm);
 
 /* Loads q, k, v, o, and the other tensors of attention that arch asks for. */

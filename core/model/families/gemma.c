@@ -74,10 +74,10 @@ void ss_gemma3_multimodal_read(ss_arch *arch, ss_json *json) {
 }
 
 /* Loads the ends of gemma3 in a multimodal file: published files use the first prefix, files saved
- * from a model in memory the second. */
+ * from a model in memory the second, and files of the base model the last. */
 void ss_load_gemma3_ends(ss_model *model, ss_loader *loader) {
-    loader->prefix = "model.language_model.";
-    if (!ss_load_has_tensor(loader, "embed_tokens.weight"))
-        loader->prefix = "language_model.model.";
+    static const char *const prefixes[] = {"language_model.model.", "model.language_model.",
+                                           "language_model.", NULL};
+    loader->prefixes = prefixes;
     ss_load_llama_ends(model, loader);
 }

@@ -69,34 +69,51 @@ void ss_gpt_bigcode_read(ss_arch *arch, ss_json *json) {
     if (ss_json_bool(json, "multi_query", true)) arch->G = 1;
 }
 
-/* Loads a layer. In GGUF files the Conv1D matrices are transposed. */
+/* Reads nanoGPT's model_args (files/torch_file.h). Its code has the exact GELU. */
+void ss_nanogpt_read(ss_arch *arch, ss_json *json) {
+    static const ss_gpt_keys keys = {.L = "n_layer",
+                                     .H = "n_head",
+                                     .D = "n_embd",
+                                     .context = "block_size",
+                                     .default_context = 1024};
+    ss_read_gpt_like(arch, json, &keys);
+    arch->positions = SS_POSITIONS_LEARNED;
+    arch->activation = SS_ACTIVATION_GELU;
+    bool has_bias = ss_json_bool(json, "bias", true);
+    arch->attention_bias = arch->output_bias = arch->ffn_bias = has_bias;
+    arch->no_norm_bias = !has_bias;
+}
+
+/* Loads a layer. The Conv1D matrices are transposed in GGUF files; gpt_bigcode and nanoGPT have
+ * torch.nn.Linear in their place. */
 void ss_load_gpt2_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) {
     size_t D = (size_t)arch->D, F = (size_t)arch->F;
-    bool is_bigcode = !strcmp(arch->family, "gpt_bigcode");
-    ss_layout layout = is_bigcode || ss_load_is_format(loader, SS_GGUF) ? SS_OUT_IN : SS_IN_OUT;
+    bool is_bigcode = !strcmp(arch->family, "gpt_bigcode"), has_norm_bias = !arch->no_norm_bias;
+    bool is_out_in =
+        is_bigcode || !strcmp(arch->family, "nanogpt") || ss_load_is_format(loader, SS_GGUF);
+    ss_layout layout = is_out_in ? SS_OUT_IN : SS_IN_OUT;
     ss_place square = {.layout = layout, .in = D, .out = D};
     ss_place up = {.layout = layout, .in = D, .out = F},
              down = {.layout = layout, .in = F, .out = D};
-    ss_load_norm(loader, &layer->attention_norm, "h.%d.ln_1", true, D);
+    ss_load_norm(loader, &layer->attention_norm, "h.%d.ln_1", has_norm_bias, D);
     ss_load_qkv(loader, layer, arch, "h.%d.attn.c_attn", layout, is_bigcode);
-    ss_load_linear_at(loader, &layer->o, "h.%d.attn.c_proj", true, &square);
+    ss_load_linear_at(loader, &layer->o, "h.%d.attn.c_proj", arch->output_bias, &square);
     if (ss_load_has_tensor(loader, "h.%d.attn.sinks"))
         layer->sinks = ss_load_numbers(loader, "h.%d.attn.sinks", 0, (size_t)arch->H);
-    ss_load_norm(loader, &layer->ffn_norm, "h.%d.ln_2", true, D);
-    ss_load_linear_at(loader, &layer->ffn.up, "h.%d.mlp.c_fc", true, &up);
-    ss_load_linear_at(loader, &layer->ffn.down, "h.%d.mlp.c_proj", true, &down);
+    ss_load_norm(loader, &layer->ffn_norm, "h.%d.ln_2", has_norm_bias, D);
+    ss_load_linear_at(loader, &layer->ffn.up, "h.%d.mlp.c_fc", arch->ffn_bias, &up);
+    ss_load_linear_at(loader, &layer->ffn.down, "h.%d.mlp.c_proj", arch->ffn_bias, &down);
 }
 
 /* Loads embedding, head and final norm. Published files have no prefix; save_pretrained writes one
  * for the model with its head. */
 void ss_load_gpt2_ends(ss_model *model, ss_loader *loader) {
+    static const char *const prefixes[] = {"", "transformer.", NULL};
     const ss_arch *arch = &model->arch;
-    size_t D = (size_t)arch->D, V = (size_t)arch->V;
-    loader->prefix = "transformer.";
-    if (!ss_load_has_tensor(loader, "wte.weight")) loader->prefix = "";
-    ss_load_linear(loader, &model->embedding, "wte", false, D, V);
-    ss_load_head(loader, model, "lm_head");
+    size_t D = (size_t)arch->D;
+    loader->prefixes = prefixes;
+    ss_load_embeddings(loader, model, "wte", "lm_head");
     if (arch->positions == SS_POSITIONS_LEARNED)
         model->positions = ss_load_numbers(loader, "wpe.weight", (size_t)arch->context, D);
-    ss_load_norm(loader, &model->norm, "ln_f", true, D);
+    ss_load_norm(loader, &model->norm, "ln_f", !arch->no_norm_bias, D);
 }

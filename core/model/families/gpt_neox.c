@@ -38,9 +38,8 @@ void ss_load_gpt_neox_layer(ss_layer *layer, ss_loader *loader, const ss_arch *a
 }
 
 void ss_load_gpt_neox_ends(ss_model *model, ss_loader *loader) {
-    size_t D = (size_t)model->arch.D, V = (size_t)model->arch.V;
-    loader->prefix = "gpt_neox.";
-    ss_load_linear(loader, &model->embedding, "embed_in", false, D, V);
-    ss_load_head(loader, model, "embed_out");
-    ss_load_norm(loader, &model->norm, "final_layer_norm", true, D);
+    static const char *const prefixes[] = {"gpt_neox.", NULL};
+    loader->prefixes = prefixes;
+    ss_load_embeddings(loader, model, "embed_in", "embed_out");
+    ss_load_norm(loader, &model->norm, "final_layer_norm", true, (size_t)model->arch.D);
 }

@@ -290,10 +290,8 @@ void ss_load_llama_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch
 }
 
 void ss_load_llama_like_ends(ss_model *model, ss_loader *loader, const char *norm) {
-    size_t D = (size_t)model->arch.D, V = (size_t)model->arch.V;
-    if (!*loader->prefix) loader->prefix = "model.";
-    ss_load_linear(loader, &model->embedding, "embed_tokens", false, D, V);
-    ss_load_head(loader, model, "lm_head");
+    size_t D = (size_t)model->arch.D;
+    ss_load_embeddings(loader, model, "embed_tokens", "lm_head");
     if (model->arch.positions == SS_POSITIONS_LEARNED)
         model->positions =
             ss_load_numbers(loader, "embed_positions.weight", (size_t)model->arch.context, D);

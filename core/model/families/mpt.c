@@ -55,10 +55,8 @@ void ss_load_mpt_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) 
 }
 
 void ss_load_mpt_ends(ss_model *model, ss_loader *loader) {
-    size_t D = (size_t)model->arch.D;
-    loader->prefix = "transformer.";
-    if (!ss_load_has_tensor(loader, "wte.weight")) loader->prefix = "";
-    ss_load_linear(loader, &model->embedding, "wte", false, D, (size_t)model->arch.V);
-    ss_load_head(loader, model, "lm_head");
-    ss_load_norm(loader, &model->norm, "norm_f", false, D);
+    static const char *const prefixes[] = {"", "transformer.", NULL};
+    loader->prefixes = prefixes;
+    ss_load_embeddings(loader, model, "wte", "lm_head");
+    ss_load_norm(loader, &model->norm, "norm_f", false, (size_t)model->arch.D);
 }

@@ -37,11 +37,10 @@ void ss_load_opt_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch) 
  * model.decoder., others decoder. */
 void ss_load_opt_ends(ss_model *model, ss_loader *loader) {
     const ss_arch *arch = &model->arch;
-    size_t D = (size_t)arch->D, V = (size_t)arch->V, width = (size_t)arch->embedding_width;
-    loader->prefix = "model.decoder.";
-    if (!ss_load_has_tensor(loader, "embed_tokens.weight")) loader->prefix = "decoder.";
-    ss_load_linear(loader, &model->embedding, "embed_tokens", false, width, V);
-    ss_load_head(loader, model, "lm_head");
+    static const char *const prefixes[] = {"decoder.", "model.decoder.", NULL};
+    size_t D = (size_t)arch->D, width = (size_t)arch->embedding_width;
+    loader->prefixes = prefixes;
+    ss_load_embeddings(loader, model, "embed_tokens", "lm_head");
     if (width != D) {
         ss_load_linear(loader, &model->embedding_in, "project_in", false, width, D);
         ss_load_linear(loader, &model->head_in, "project_out", false, D, width);

@@ -122,6 +122,7 @@ void ss_load_qwen3_next_layer(ss_layer *layer, ss_loader *loader, const ss_arch 
 }
 
 void ss_load_qwen3_5_ends(ss_model *model, ss_loader *loader) {
-    loader->prefix = "model.language_model.";
+    static const char *const prefixes[] = {"model.language_model.", "language_model.", NULL};
+    loader->prefixes = prefixes;
     ss_load_llama_ends(model, loader);
 }

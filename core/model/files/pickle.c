@@ -150,6 +150,12 @@ static void op_long(machine *m) {
     push_number(m, SS_PICKLE_NUMBER, n && bits >> (8 * n - 1) ? -1 : (int64_t)bits);
 }
 
+/* Pushes a BINFLOAT: eight bytes, whose value is dropped, since no size is a fraction. */
+static void op_real(machine *m) {
+    take(m, 8);
+    push_number(m, SS_PICKLE_REAL, 0);
+}
+
 static void op_text(machine *m) {
     push_text(m, take(m, m->opcode == 0x8c ? 1 : m->opcode == 'X' ? 4 : 8));
 }
@@ -317,15 +323,15 @@ static void op_stop(machine *m) {
 typedef void operation(machine *m);
 
 static operation *const operations[256] = {
-    [0x80] = op_protocol, [0x95] = op_frame,   ['('] = op_constant,      [']'] = op_constant,
-    ['}'] = op_constant,  [')'] = op_constant, ['N'] = op_constant,      [0x88] = op_constant,
-    [0x89] = op_constant, ['K'] = op_number,   ['M'] = op_number,        ['J'] = op_number,
-    [0x8a] = op_long,     ['X'] = op_text,     [0x8c] = op_text,         [0x8d] = op_text,
-    ['h'] = op_get,       ['j'] = op_get,      ['q'] = op_put,           ['r'] = op_put,
-    [0x94] = op_put,      ['t'] = op_tuple,    [0x85] = op_tuple,        [0x86] = op_tuple,
-    [0x87] = op_tuple,    ['c'] = op_global,   [0x93] = op_stack_global, ['Q'] = op_storage,
-    ['R'] = op_reduce,    ['b'] = op_build,    ['s'] = op_set,           ['u'] = op_set,
-    ['a'] = op_set,       ['e'] = op_set,      ['.'] = op_stop,
+    [0x80] = op_protocol, [0x95] = op_frame,    ['G'] = op_real,     ['('] = op_constant,
+    [']'] = op_constant,  ['}'] = op_constant,  [')'] = op_constant, ['N'] = op_constant,
+    [0x88] = op_constant, [0x89] = op_constant, ['K'] = op_number,   ['M'] = op_number,
+    ['J'] = op_number,    [0x8a] = op_long,     ['X'] = op_text,     [0x8c] = op_text,
+    [0x8d] = op_text,     ['h'] = op_get,       ['j'] = op_get,      ['q'] = op_put,
+    ['r'] = op_put,       [0x94] = op_put,      ['t'] = op_tuple,    [0x85] = op_tuple,
+    [0x86] = op_tuple,    [0x87] = op_tuple,    ['c'] = op_global,   [0x93] = op_stack_global,
+    ['Q'] = op_storage,   ['R'] = op_reduce,    ['b'] = op_build,    ['s'] = op_set,
+    ['u'] = op_set,       ['a'] = op_set,       ['e'] = op_set,      ['.'] = op_stop,
 };
 
 static void step(machine *m) {

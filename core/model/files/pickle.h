@@ -25,6 +25,7 @@ typedef enum ss_pickle_kind {
     SS_PICKLE_NONE,
     SS_PICKLE_BOOL,
     SS_PICKLE_NUMBER,
+    SS_PICKLE_REAL, /* a float, whose value is dropped */
     SS_PICKLE_TEXT,
     SS_PICKLE_LIST, /* a list, whose elements are dropped */
     SS_PICKLE_TUPLE,

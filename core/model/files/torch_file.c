@@ -2,8 +2,12 @@
  * pytorch_model.bin: a zip file with NAME/data.pkl, the pickled table of tensors, and
  * NAME/data/KEY, the raw numbers of each storage. The pickle is never executed.
  *
- * Tensors may share a storage (tied weights), and a buffer may have a type that no weight has.
+ * Tensors may share a storage (tied weights), and a buffer may have a type that no weight has. The
+ * checkpoints of nanoGPT also hold the sizes of their model.
  */
+#include "torch_file.h"
+
+#include "../families/family.h"
 #include "container.h"
 #include "pickle.h"
 #include "zip.h"
@@ -174,23 +178,28 @@ static bool has_tensors(const ss_pickle *pickle, int64_t table) {
     return false;
 }
 
-/* Finds the table of weights: the whole pickle, or the member in which training scripts store it.
- */
-static ss_status find_table(int64_t *table, const ss_pickle *pickle, ss_error *err) {
-    static const char *const wrappers[] = {"state_dict", "model", "module"};
-    *table = pickle->table;
-    if (has_tensors(pickle, *table)) return SS_OK;
+/* Finds the table under that key of the outermost table; returns false if there is none. */
+static bool find_inner_table(int64_t *table, const ss_pickle *pickle, const char *key) {
     for (size_t i = 0; i < pickle->items_n; i++) {
         const ss_pickle_item *item = &pickle->items[i];
         if (item->table != pickle->table || item->key.kind != SS_PICKLE_TEXT ||
-            item->value.kind != SS_PICKLE_TABLE)
+            item->value.kind != SS_PICKLE_TABLE ||
+            !ss_bytes_equal(ss_pickle_text(pickle, &item->key), key))
             continue;
-        for (size_t w = 0; w < sizeof wrappers / sizeof *wrappers; w++)
-            if (ss_bytes_equal(ss_pickle_text(pickle, &item->key), wrappers[w])) {
-                *table = item->value.number;
-                return SS_OK;
-            }
+        *table = item->value.number;
+        return true;
     }
+    return false;
+}
+
+/* Finds the table of weights: the member in which training scripts store it, perhaps beside the
+ * tensor of a loss, or the whole pickle. */
+static ss_status find_table(int64_t *table, const ss_pickle *pickle, ss_error *err) {
+    static const char *const wrappers[] = {"state_dict", "model", "module"};
+    for (size_t w = 0; w < sizeof wrappers / sizeof *wrappers; w++)
+        if (find_inner_table(table, pickle, wrappers[w])) return SS_OK;
+    *table = pickle->table;
+    if (has_tensors(pickle, *table)) return SS_OK;
     return ss_fail(err, SS_BAD_FILE, "data.pkl",
                    "expected a table of tensors, or one in state_dict, model or module");
 }
@@ -232,15 +241,20 @@ static ss_status read_tensors(ss_entries *out, const torch_file *file, char *nam
     return status;
 }
 
+static ss_status read_pickle(torch_file *file, ss_arena *arena, ss_error *err) {
+    ss_bytes code;
+    ss_status status = read_records(file, arena, err);
+    if (status == SS_OK) status = find_pickle(&code, file, err);
+    return status == SS_OK ? ss_pickle_read(&file->pickle, code, arena, err) : status;
+}
+
 static ss_status read_file(ss_entries *out, ss_bytes bytes, ss_arena *arena, ss_error *err) {
     torch_file file = {.bytes = bytes};
-    ss_bytes code;
-    ss_status status = read_records(&file, arena, err);
-    if (status == SS_OK) status = find_pickle(&code, &file, err);
-    if (status == SS_OK) status = ss_pickle_read(&file.pickle, code, arena, err);
+    ss_status status = read_pickle(&file, arena, err);
     if (status != SS_OK) return status;
-    ss_entries table = {ss_arena_take(arena, max_entries(code.n), sizeof(ss_entry)), 0};
-    char *names = ss_arena_take(arena, max_name_bytes(code.n), 1);
+    size_t n = file.pickle.code.n;
+    ss_entries table = {ss_arena_take(arena, max_entries(n), sizeof(ss_entry)), 0};
+    char *names = ss_arena_take(arena, max_name_bytes(n), 1);
     if (arena->full) return ss_fail(err, SS_NO_MEMORY, "data.pkl", "no room for its tensors");
     status = read_tensors(&table, &file, names, err);
     if (status == SS_OK) *out = table;
@@ -248,3 +262,37 @@ static ss_status read_file(ss_entries *out, ss_bytes bytes, ss_arena *arena, ss_
 }
 
 const ss_format_reader ss_torch_file_reader = {"pytorch_model.bin", measure, read_file};
+
+/* Adds a number, a truth or None to the config; other values are not sizes. */
+static void add_size(cJSON *config, const ss_pickle *pickle, const ss_pickle_item *item) {
+    char key[32] = "";
+    ss_bytes text = ss_pickle_text(pickle, &item->key);
+    if (item->key.kind != SS_PICKLE_TEXT || text.n >= sizeof key) return;
+    memcpy(key, text.data, text.n);
+    if (item->value.kind == SS_PICKLE_BOOL)
+        cJSON_AddBoolToObject(config, key, item->value.number != 0);
+    if (item->value.kind == SS_PICKLE_NUMBER)
+        cJSON_AddNumberToObject(config, key, (double)item->value.number);
+    if (item->value.kind == SS_PICKLE_NONE) cJSON_AddNullToObject(config, key);
+}
+
+#define MODEL_ARGS "model_args"
+
+ss_status ss_arch_read_nanogpt(ss_arch *arch, ss_bytes bytes, ss_arena *arena, ss_error *err) {
+    torch_file file = {.bytes = bytes};
+    int64_t table;
+    ss_status status = read_pickle(&file, arena, err);
+    const ss_pickle *pickle = &file.pickle;
+    if (status == SS_OK && !find_inner_table(&table, pickle, MODEL_ARGS))
+        status = ss_fail(err, SS_BAD_CONFIG, MODEL_ARGS,
+                         "expected it in the file, as nanoGPT's train.py writes it, or config.json "
+                         "beside the file, found neither");
+    if (status != SS_OK) return status;
+    cJSON *config = cJSON_CreateObject();
+    cJSON_AddStringToObject(config, "model_type", "nanogpt");
+    for (size_t i = 0; i < pickle->items_n; i++)
+        if (pickle->items[i].table == table) add_size(config, pickle, &pickle->items[i]);
+    status = ss_arch_read_object(arch, config, MODEL_ARGS, err);
+    cJSON_Delete(config);
+    return status;
+}

@@ -8,17 +8,17 @@ static const struct {
     const char *name;
     int type; /* ss_dtype, or -1 if it is not supported */
 } types[] = {
-    [0] = {"F32", SS_F32},    [1] = {"F16", SS_F16},    [2] = {"Q4_0", SS_Q4_0},
-    [3] = {"Q4_1", SS_Q4_1},  [6] = {"Q5_0", SS_Q5_0},  [7] = {"Q5_1", SS_Q5_1},
-    [8] = {"Q8_0", SS_Q8_0},  [9] = {"Q8_1", -1},       [10] = {"Q2_K", -1},
-    [11] = {"Q3_K", -1},      [12] = {"Q4_K", SS_Q4_K}, [13] = {"Q5_K", SS_Q5_K},
-    [14] = {"Q6_K", SS_Q6_K}, [15] = {"Q8_K", -1},      [16] = {"IQ2_XXS", -1},
-    [17] = {"IQ2_XS", -1},    [18] = {"IQ3_XXS", -1},   [19] = {"IQ1_S", -1},
-    [20] = {"IQ4_NL", -1},    [21] = {"IQ3_S", -1},     [22] = {"IQ2_S", -1},
-    [23] = {"IQ4_XS", -1},    [24] = {"I8", -1},        [25] = {"I16", -1},
-    [26] = {"I32", SS_I32},   [27] = {"I64", -1},       [28] = {"F64", -1},
-    [29] = {"IQ1_M", -1},     [30] = {"BF16", SS_BF16}, [34] = {"TQ1_0", -1},
-    [35] = {"TQ2_0", -1},     [39] = {"MXFP4", -1},
+    [0] = {"F32", SS_F32},        [1] = {"F16", SS_F16},      [2] = {"Q4_0", SS_Q4_0},
+    [3] = {"Q4_1", SS_Q4_1},      [6] = {"Q5_0", SS_Q5_0},    [7] = {"Q5_1", SS_Q5_1},
+    [8] = {"Q8_0", SS_Q8_0},      [9] = {"Q8_1", -1},         [10] = {"Q2_K", SS_Q2_K},
+    [11] = {"Q3_K", SS_Q3_K},     [12] = {"Q4_K", SS_Q4_K},   [13] = {"Q5_K", SS_Q5_K},
+    [14] = {"Q6_K", SS_Q6_K},     [15] = {"Q8_K", -1},        [16] = {"IQ2_XXS", -1},
+    [17] = {"IQ2_XS", -1},        [18] = {"IQ3_XXS", -1},     [19] = {"IQ1_S", -1},
+    [20] = {"IQ4_NL", SS_IQ4_NL}, [21] = {"IQ3_S", -1},       [22] = {"IQ2_S", -1},
+    [23] = {"IQ4_XS", SS_IQ4_XS}, [24] = {"I8", -1},          [25] = {"I16", -1},
+    [26] = {"I32", SS_I32},       [27] = {"I64", -1},         [28] = {"F64", -1},
+    [29] = {"IQ1_M", -1},         [30] = {"BF16", SS_BF16},   [34] = {"TQ1_0", -1},
+    [35] = {"TQ2_0", -1},         [39] = {"MXFP4", SS_MXFP4}, [40] = {"NVFP4", -1},
 };
 
 typedef struct gguf_header {
@@ -64,10 +64,11 @@ static ss_status read_shape(ss_entry *entry, const ss_gguf_tensor *tensor, ss_er
     size_t types_n = sizeof types / sizeof *types;
     const char *name = tensor->type < types_n ? types[tensor->type].name : NULL;
     if (!name || types[tensor->type].type < 0)
-        return ss_fail(err, SS_UNSUPPORTED, entry->name,
-                       "expected F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q4_K, Q5_K or Q6_K "
-                       "numbers, found %s (type %lu)",
-                       name ? name : "others", (unsigned long)tensor->type);
+        return ss_fail(
+            err, SS_UNSUPPORTED, entry->name,
+            "expected F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q2_K to Q6_K, IQ4_NL, "
+            "IQ4_XS or MXFP4 numbers, found %s (type %lu)",
+            name ? name : "others", (unsigned long)tensor->type);
     ss_tensor *view = &entry->tensor;
     *view = (ss_tensor){.type = (ss_dtype)types[tensor->type].type, .rank = tensor->rank};
     size_t block = ss_dtype_block(view->type);

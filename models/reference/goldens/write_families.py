@@ -142,7 +142,7 @@ def write(name: str, case: Case) -> None:
 
     expected = compute_trace()
     if not case.has_head:
-        del expected["logits"]
+        expected = drop_keys(expected, "logits", "loss")
     store(folder, expected)
     stored_model.double()
     f64_trace = compute_trace()
@@ -311,7 +311,23 @@ GEMMA4_ROPE = {
     "sliding_attention": default_rope(50.0),
 }
 
+# Families whose files of the base model, which AutoModel saves, other cases lack: final norm, the config's changes.
+BASE_MODELS: dict[type[transformers.PreTrainedModel], tuple[str, dict[str, Any]]] = {
+    transformers.LlamaForCausalLM: ("model.norm", SIZES),
+    transformers.Qwen3ForCausalLM: ("model.norm", SIZES | dict(head_dim=10, tie_word_embeddings=True)),
+    transformers.PhiForCausalLM: ("model.final_layernorm", SIZES),
+    transformers.GPTNeoXForCausalLM: ("gpt_neox.final_layer_norm", NEOX_SIZES),
+    transformers.GPTJForCausalLM: ("transformer.ln_f", dict(
+        n_embd=48, n_layer=2, n_head=3, n_inner=40, rotary_dim=8, vocab_size=61, n_positions=CONTEXT,
+        bos_token_id=0, eos_token_id=1)),
+}
+
 CASES: dict[str, Case] = {
+    **{f"hf-{model.config_class.model_type}-base": Case(
+        model, config, "Saved from the base model (AutoModel): names without a prefix; "
+        + ("the head is the embedding." if config.get("tie_word_embeddings") else "no head, so no logits."),
+        final_norm=final_norm, part=model.base_model_prefix, has_head=bool(config.get("tie_word_embeddings")))
+       for model, (final_norm, config) in BASE_MODELS.items()},
     "hf-gpt_neox": Case(
         transformers.GPTNeoXForCausalLM,
         NEOX_SIZES | dict(rope_parameters=default_rope(500.0, partial_rotary_factor=0.25)),

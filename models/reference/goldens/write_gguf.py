@@ -62,7 +62,7 @@ FUSED_QKV = "self_attn.qkv_proj"
 
 # Largest rounding error of each type, as a fraction of the tensor's largest magnitude.
 MAX_ROUNDING = {"F32": 1e-6, "F16": 1e-3, "BF16": 1e-2, "Q8_0": 0.01, "Q5_0": 0.1, "Q5_1": 0.1,
-            "Q4_0": 0.2, "Q4_1": 0.2}
+            "Q4_0": 0.2, "Q4_1": 0.2, "MXFP4": 0.3}
 
 FINAL_NORMS = {"gpt2": "transformer.ln_f", "gpt_neox": "gpt_neox.final_layer_norm",
                "falcon": "transformer.ln_f", "bloom": "transformer.ln_f",
@@ -70,12 +70,14 @@ FINAL_NORMS = {"gpt2": "transformer.ln_f", "gpt_neox": "gpt_neox.final_layer_nor
                "mpt": "transformer.norm_f", "lfm2": "model.embedding_norm"}
 
 # The type that llama.cpp uses instead if a row is not a whole number of blocks. Unlisted types become F16.
-FALLBACK_TYPES = {"Q4_K": "Q5_0", "Q5_K": "Q5_1", "Q6_K": "Q8_0"}
+FALLBACK_TYPES = {"Q4_K": "Q5_0", "Q5_K": "Q5_1", "Q6_K": "Q8_0", "Q2_K": "IQ4_NL", "Q3_K": "IQ4_NL",
+                  "IQ4_XS": "IQ4_NL"}
 
 # Types that the package can read but not write. First number: the offset of the scale in a block. Second number: the
 # scale of the minima, in the next two bytes, over this scale, chosen so that random blocks have mean 0 (None for types
 # without minima).
-READ_ONLY_TYPES = {"Q4_K": (0, 7.5), "Q5_K": (0, 15.5), "Q6_K": (208, None)}
+READ_ONLY_TYPES = {"Q4_K": (0, 7.5), "Q5_K": (0, 15.5), "Q6_K": (208, None), "Q2_K": (80, 1.5), "Q3_K": (108, None),
+                   "IQ4_NL": (0, None), "IQ4_XS": (0, None)}
 
 
 @dataclass(frozen=True)
@@ -503,10 +505,12 @@ CASES: dict[str, Case] = {
         "BF16", "Gains with 1 added; the sixth layer sees all, at a base and a scaling of its own."),
     **{f"gguf-narrow-{type_name.lower()}": Case(
         partial(random_model, transformers.LlamaForCausalLM, LLAMA_SIZES),
-        type_name, f"A llama with matrices in {type_name}.") for type_name in ("Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1")},
+        type_name, f"A llama with matrices in {type_name}.") for type_name in (
+            "Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "IQ4_NL", "MXFP4")},
     **{f"gguf-wide-{type_name.lower()}": Case(
         wide_llama, type_name, f"A llama with matrices of random {type_name} blocks; o and down, whose rows are "
-        f"shorter than a block, in {FALLBACK_TYPES[type_name]}.") for type_name in READ_ONLY_TYPES},
+        f"shorter than a block, in {FALLBACK_TYPES[type_name]}.")
+        for type_name in READ_ONLY_TYPES if type_name in FALLBACK_TYPES},
 }
 
 

@@ -18,7 +18,8 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from . import GOLDEN
-from .write_goldens import describe, run_hf_model, store, write_cases
+from .write_families import fill_weights
+from .write_goldens import build_model, describe, run_hf_model, store, write_cases
 
 State = dict[str, Tensor]
 
@@ -87,6 +88,43 @@ def add_neox_buffers(state: State, model: transformers.PreTrainedModel) -> State
     return state
 
 
+CONV1D = (".c_attn.weight", ".c_proj.weight", ".c_fc.weight")
+NANOGPT_SIZES = dict(n_layer=3, n_head=2, n_embd=24, vocab_size=61)
+
+
+def write_nanogpt(name: str, prefix: str, has_bias: bool) -> None:
+    """Writes a ckpt.pt as nanoGPT's train.py does, with the state of the optimizer. transformers computes the numbers
+    with a GPT-2 that has the exact GELU, transposed matrices, and zeros for absent biases."""
+    generator = torch.Generator().manual_seed(37)
+    folder, block_size, T = GOLDEN / name, 32, 14
+    folder.mkdir(parents=True, exist_ok=True)
+    model = build_model(transformers.GPT2LMHeadModel, **NANOGPT_SIZES, n_positions=block_size,
+                        activation_function="gelu").eval()
+    fill_weights(model, generator, 1.0)
+    with torch.no_grad():
+        for key, w in model.named_parameters():
+            if key.endswith("bias") and not has_bias:
+                w.zero_()
+    tokens = torch.randint(NANOGPT_SIZES["vocab_size"], (T,), generator=generator)
+    store(folder, run_hf_model(model, model.transformer.ln_f, tokens))
+    weights = {key: w.detach().T.contiguous() if key.endswith(CONV1D) else w.detach()
+               for key, w in model.named_parameters() if has_bias or not key.endswith("bias")}
+    gains = [torch.nn.Parameter(w.clone()) for w in weights.values() if w.ndim == 1]
+    for gain in gains:
+        gain.grad = torch.ones_like(gain)
+    optimizer = torch.optim.AdamW(gains, lr=6e-4, betas=(0.9, 0.95))
+    optimizer.step()
+    weights["lm_head.weight"] = weights["transformer.wte.weight"]
+    model_args = NANOGPT_SIZES | dict(block_size=block_size, bias=has_bias, dropout=0.2)
+    torch.save({"model": {prefix + key: w for key, w in weights.items()}, "optimizer": optimizer.state_dict(),
+                "model_args": model_args, "iter_num": 250, "best_val_loss": torch.tensor(1.7),
+                "config": {"out_dir": "out", "learning_rate": 6e-4, "compile": True, "device": "cpu"}},
+               folder / "ckpt.pt")
+    describe(folder, "nanogpt", "softmax", f"nanoGPT's ckpt.pt, {'with' if has_bias else 'without'} biases"
+             f"{', names as torch.compile writes them' if prefix else ''}.", script="write_torch.py")
+
+
+NANOGPT_CASES = {"torch-nanogpt": ("_orig_mod.", False), "torch-nanogpt-bias": ("", True)}
 CASES = {
     "torch-gpt2-plain": Case(
         "hf-gpt2-plain", "transformer.ln_f",
@@ -108,7 +146,8 @@ CASES = {
 
 
 def main() -> None:
-    write_cases("Write tests/golden/torch-*", CASES, write)
+    write_cases("Write tests/golden/torch-*", CASES | NANOGPT_CASES, lambda name, case: (
+        write(name, case) if isinstance(case, Case) else write_nanogpt(name, *case)))
 
 
 if __name__ == "__main__":

@@ -19,9 +19,12 @@ from . import GOLDEN
 FOLDER = GOLDEN / "unpack"
 NUMBERS = 1024  # number of values of each type, in each half of the blocks
 
-# The offsets of the half-precision scales in a block.
+# The offsets of the half-precision scales in a block. MXFP4 has an exponent at its first byte instead.
 SCALE_OFFSETS = {"Q8_0": [0], "Q4_0": [0], "Q4_1": [0, 2], "Q5_0": [0], "Q5_1": [0, 2],
-                 "Q4_K": [0, 2], "Q5_K": [0, 2], "Q6_K": [208]}
+                 "Q4_K": [0, 2], "Q5_K": [0, 2], "Q6_K": [208], "Q2_K": [80, 82], "Q3_K": [108],
+                 "IQ4_NL": [0], "IQ4_XS": [0], "MXFP4": []}
+
+EXPONENTS = (3, 253)  # of MXFP4: those whose numbers floats hold
 
 
 def random_blocks(rng: np.random.Generator, size: int, count: int, scale_offsets: list[int]) -> np.ndarray:
@@ -30,6 +33,9 @@ def random_blocks(rng: np.random.Generator, size: int, count: int, scale_offsets
         values = rng.normal(0, 10.0 ** rng.integers(-7, 3, count)).astype(np.float16)
         values[0] = 0
         blocks[:, offset:offset + 2] = values.view(np.uint8).reshape(count, 2)
+    if not scale_offsets:
+        blocks[:, 0] = rng.integers(*EXPONENTS, count)
+        blocks[0] = 0
     return blocks
 
 
@@ -43,7 +49,7 @@ def main() -> None:
         try:
             rows = rng.normal(0, 1, (NUMBERS // 256, 256)).astype(np.float32)
             parts.append(quants.quantize(rows, kind).reshape(-1, size))
-        except NotImplementedError:  # the package reads the K types but does not write them
+        except NotImplementedError:  # the package reads these types but does not write them
             parts.append(random_blocks(rng, size, NUMBERS // block_length, scale_offsets))
         blocks = np.concatenate(parts)
         numbers = quants.dequantize(blocks, kind).astype(np.float32).reshape(-1)

@@ -1,0 +1,168 @@
+/**
+ * Names the files of other tools that the engine does not read, each with the command that makes it
+ * readable. A row matches by the names of files, by texts in the beginning of a file, or by the config.
+ */
+import { SinkscopeError } from '../abi/errors.ts';
+import type { PlanFile } from './types.ts';
+
+type Config = Record<string, unknown>;
+type Row = {
+  is: string;
+  /** FOLDER and FILE are replaced by the names of what was found. */
+  command: string;
+  name?: RegExp;
+  /** All must be in the first megabyte of the file; bytes are read as Latin-1. */
+  signs?: readonly RegExp[];
+  config?: (config: Config) => boolean;
+};
+
+/** A checkpoint's table of tensors lies at the beginning of its file. */
+const SIGN_BYTES = 2 ** 20;
+
+const TORCH_FILE = /\.(pt|pth|ckpt|bin)$/i;
+
+/** The id of files that are in no folder. */
+export const FILES = 'files';
+
+export const NANOGPT_SIGNS = [/model_args/, /transformer\.wte\.weight/];
+
+const dequantize = (config: string) =>
+  `python -c "from transformers import AutoModelForCausalLM as M, ${config} as Q; M.from_pretrained('FOLDER', dtype='bfloat16', quantization_config=Q(dequantize=True)).save_pretrained('OUT')"`;
+const stripModel =
+  "torch.save({k.removeprefix('model.'): v for k, v in s.items()}, 'pytorch_model.bin')";
+
+const ROWS: readonly Row[] = [
+  {
+    is: 'a checkpoint of PyTorch Lightning, whose names have the prefix of its module',
+    name: TORCH_FILE,
+    signs: [/pytorch-lightning_version/],
+    command: `python -c "import torch; s = torch.load('FILE', 'cpu', weights_only=False)['state_dict']; ${stripModel}", with the model's config.json beside the new file`,
+  },
+  {
+    is: 'a checkpoint of LitGPT',
+    name: TORCH_FILE,
+    signs: [/transformer\.h\.\d+\.(norm_1|attn\.(qkv|attn))\.weight/],
+    command:
+      'litgpt convert_from_litgpt FOLDER OUT && mv OUT/model.pth OUT/pytorch_model.bin && cp FOLDER/*.json OUT',
+  },
+  {
+    is: 'a checkpoint of llama2.c',
+    name: TORCH_FILE,
+    signs: [/model_args/, /tok_embeddings\.weight/],
+    command: 'python export.py OUT --version -1 --checkpoint FILE, in the folder of llama2.c',
+  },
+  {
+    is: "weights in Meta's own format",
+    name: /^consolidated.*\.(pth|safetensors)$/i,
+    command:
+      'python -m transformers.models.llama.convert_llama_weights_to_hf --input_dir FOLDER --output_dir OUT, with transformers 4',
+  },
+  {
+    is: 'a model of llama2.c',
+    name: /\.bin$/i,
+    // Version 1 and 2 begin with "ak42"; version 0 with seven integers below 2^24: width, feed-forward, layers, heads ...
+    signs: [/^(24ka[\x01\x02]\0{3}|([^]{3}\0){2}([^\0]\0{3}){3}[^]{4}[^]{3}\0)/],
+    command:
+      'llama-convert-llama2c-to-ggml --llama2c-model FILE --copy-vocab-from-model tokenizer.bin --llama2c-output-model OUT.gguf',
+  },
+  {
+    is: 'an ONNX graph, which has no names of layers',
+    name: /\.onnx(_data)?$/i,
+    command:
+      "hf download OWNER/NAME --exclude 'onnx/*' --local-dir OUT, of the model that it was exported from",
+  },
+  {
+    is: 'a LoRA adapter without the weights that it changes',
+    name: /^adapter_model\.(safetensors|bin)$/i,
+    command:
+      "python -c \"from peft import AutoPeftModelForCausalLM as M; M.from_pretrained('FOLDER').merge_and_unload().save_pretrained('OUT')\"",
+  },
+  {
+    is: 'a tokenizer without a model',
+    name: /^tokenizer\.(model|json)$/i,
+    command: 'hf download OWNER/NAME --local-dir FOLDER, of the model that it belongs to',
+  },
+  {
+    is: 'a model that MLX quantized',
+    config: ({ quantization: mlx, quantization_config: other }) =>
+      isRecord(mlx) && 'bits' in mlx && !(isRecord(other) && 'quant_method' in other),
+    command: 'mlx_lm.convert --hf-path FOLDER --mlx-path OUT --dequantize',
+  },
+  {
+    is: 'a model that ModelOpt quantized, to NVFP4 or FP8',
+    config: quantizedAs(/^modelopt/),
+    command: 'hf download OWNER/NAME --local-dir OUT, of the model that it was made from',
+  },
+  {
+    is: 'a model in NVFP4',
+    config: quantizedAs(/nvfp4/i),
+    command: dequantize('CompressedTensorsConfig'),
+  },
+  {
+    is: 'a model in FP8, as compressed-tensors stores it',
+    config: (config) =>
+      quantizedAs(/^compressed-tensors$/)(config) && quantizedAs(/^float-/)(config),
+    command: dequantize('CompressedTensorsConfig'),
+  },
+  {
+    is: 'a model in FP8',
+    config: quantizedAs(/fp8/i),
+    command: dequantize('FineGrainedFP8Config'),
+  },
+  {
+    is: 'a model in MXFP4',
+    config: quantizedAs(/^mxfp4$/i),
+    command: dequantize('Mxfp4Config'),
+  },
+  {
+    is: 'a model that bitsandbytes quantized',
+    config: quantizedAs(/^bitsandbytes/),
+    command:
+      "python -c \"from transformers import AutoModelForCausalLM as M; M.from_pretrained('FOLDER').dequantize().save_pretrained('OUT')\"",
+  },
+];
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null;
+}
+
+/** Returns a test for a method, an algorithm or a format of quantization in a config. */
+function quantizedAs(pattern: RegExp) {
+  return ({ quantization_config: method }: Config) =>
+    isRecord(method) &&
+    ['quant_method', 'quant_algo', 'format'].some((key) => pattern.test(String(method[key] ?? '')));
+}
+
+/** Returns whether all texts are in the beginning of a file; false for a file that is not here. */
+export async function hasSigns({ blob }: PlanFile, signs: readonly RegExp[]) {
+  if (!blob) return false;
+  const bytes = await blob.slice(0, SIGN_BYTES).arrayBuffer();
+  const text = new TextDecoder('latin1').decode(bytes);
+  return signs.every((sign) => sign.test(text));
+}
+
+function foreignError(id: string, { is, command }: Row, file?: string) {
+  const actual = file === undefined ? is : `${file}, ${is}`;
+  // A drop of files has no folder, and a shell would read other letters.
+  const quote = (path: string | undefined, word: string) =>
+    path && id !== FILES && /^[\w./~-]+$/.test(path) ? path : word;
+  const readable = command
+    .replaceAll('FILE', quote(file && `${id}/${file}`, 'FILE'))
+    .replaceAll('FOLDER', quote(id, 'FOLDER'));
+  const text = `expected a model that can be read, found ${actual}; this makes it readable: ${readable}`;
+  return new SinkscopeError('unsupported', id, text);
+}
+
+/** @throws SinkscopeError 'unsupported' for a file of another tool */
+export async function refuseForeignFiles(id: string, files: readonly PlanFile[]) {
+  for (const row of ROWS)
+    for (const file of files)
+      if (row.name?.test(file.name) && (!row.signs || (await hasSigns(file, row.signs))))
+        throw foreignError(id, row, file.name);
+}
+
+/** @throws SinkscopeError 'unsupported' for a model that another tool quantized */
+export function refuseForeignConfig(id: string, config: Config) {
+  const row = ROWS.find((row) => row.config?.(config));
+  if (row) throw foreignError(id, row);
+}
