@@ -1,5 +1,7 @@
 /** Writes tables as CSV, for the page and the command line. */
 
+import { check, checkList } from '../abi/arguments.ts';
+
 export type Cell = string | number | null | undefined;
 
 /**
@@ -15,6 +17,7 @@ const FORMULA_PATTERN = /^[\t\r]|^[\s;|]*[=+\-@＝＋－＠]|;[=+\-@＝＋－＠
 export function csvField(value: Cell): string {
   if (typeof value === 'number') return Number.isFinite(value) ? String(value) : '';
   if (!value) return '';
+  check(value, 'text', 'value');
   const safeText = FORMULA_PATTERN.test(value) ? `'${value}` : value;
   return /[",;#\n\r']/.test(safeText) ? `"${safeText.replaceAll('"', '""')}"` : safeText;
 }
@@ -29,6 +32,9 @@ export function csvOf(
   columns: readonly string[],
   records: readonly (readonly Cell[])[],
 ): string {
+  checkList(facts, 'list', 'facts');
+  checkList(columns, 'text', 'columns');
+  checkList(records, 'list', 'records');
   const fieldCount = Math.max(2, columns.length);
   const line = (cells: readonly Cell[]) =>
     Array.from({ length: fieldCount }, (_, i) => csvField(cells[i])).join();

@@ -1,4 +1,5 @@
 /** Sentences on how a tokenizer read a text, where a reader would not expect it. */
+import { checkList } from '../abi/arguments.ts';
 import type { Token } from './types.ts';
 
 /**
@@ -9,6 +10,7 @@ import type { Token } from './types.ts';
 export function tokenNotes(
   tokens: readonly Pick<Token, 'id' | 'text' | 'start' | 'end' | 'special'>[],
 ): string[] {
+  checkList(tokens, 'object', 'tokens');
   const notes = [];
   const firstOfText = tokens.findIndex(({ special }) => !special);
   const [added, typed] = [tokens[firstOfText - 1], tokens[firstOfText]];
