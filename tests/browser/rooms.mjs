@@ -682,16 +682,13 @@ const reading = {
     assert.match(await hash(), /shown=softmax~hide_key\(0\)/);
     assert.match(await badge(), /COUNTERFACTUAL/);
     const sentence = await text(page, '.view-change .caption');
-    const { tensors } = await readInNode(
-      'softmax',
-      await page.locator('textarea').inputValue(),
-      'auto',
-      [{ metric: 'loss_at' }, { metric: 'alpha' }],
-    );
+    const { tensors } = await readInNode('softmax', await page.locator('textarea').inputValue(), [
+      { metric: 'loss_at' },
+      { metric: 'alpha' },
+    ]);
     const editedRun = await readInNode(
       'softmax',
       await page.locator('textarea').inputValue(),
-      'auto',
       [{ metric: 'loss_mean' }],
       [{ kind: 'hide_key', key: 0 }],
     );
@@ -809,8 +806,7 @@ const reading = {
       );
     };
     const measureLoss = async (edits) =>
-      (await readInNode('softmax', prompt, 'auto', [{ metric: 'loss_mean' }], edits)).tensors[0]
-        .data[0];
+      (await readInNode('softmax', prompt, [{ metric: 'loss_mean' }], edits)).tensors[0].data[0];
     const rise =
       (await measureLoss([{ kind: 'silence', layer: 5, head: 0 }])) - (await measureLoss([]));
     const { effect } = await readSaved('effects');
@@ -838,7 +834,7 @@ const reading = {
     await ask(page, 'What does the head write?');
     await page.waitForSelector('.view-contribution .heatmap');
     await settled(page);
-    const contributionRun = await readInNode('softmax', prompt, 'auto', [
+    const contributionRun = await readInNode('softmax', prompt, [
       { metric: 'contribution_out_at' },
     ]);
     const { data } = contributionRun.tensors[0];

@@ -5,13 +5,13 @@ import {
   PartWriter,
   bytesOfCard,
   contiguousParts,
-  checksumOf,
   hashOf,
   keyOf,
   partOf,
   readCard,
   removeKey,
 } from '../../wasm/loading/parts.ts';
+import { checksumOf } from '../../wasm/loading/hash.ts';
 
 const KEY = 'a'.repeat(32);
 const OTHER_KEY = 'b'.repeat(32);

@@ -9,11 +9,11 @@ import { openStore } from '#store';
 import { placeOf } from './ask.ts';
 import { fetchFile } from './download.ts';
 import { SinkscopeError } from '../abi/errors.ts';
+import { checksumOf } from './hash.ts';
 import {
   PartWriter,
   bytesOfCard,
   contiguousParts,
-  checksumOf,
   keyOf,
   partOf,
   readCard,

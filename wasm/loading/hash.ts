@@ -33,3 +33,30 @@ export async function createSha256(): Promise<{
   const hash = sha256.create();
   return { update: (piece) => void hash.update(piece), digest: () => hex(hash.digest()) };
 }
+
+const FNV_PRIME = 0x01000193;
+
+/**
+ * Returns a checksum that detects damaged parts: FNV-1a over words, in two chains. SHA-256 takes
+ * three times as long as the disk and protects no better, since an attacker who changes a part can
+ * rename it.
+ */
+export function checksumOf(bytes: Uint8Array) {
+  const alignedBytes = bytes.byteOffset % 4 ? bytes.slice() : bytes;
+  const words = new Int32Array(
+    alignedBytes.buffer,
+    alignedBytes.byteOffset,
+    (alignedBytes.length >> 3) * 2,
+  );
+  const lastBytes = alignedBytes.subarray(words.byteLength);
+  let checksum = lastBytes.reduce(
+    (sum, byte) => Math.imul(sum ^ byte, FNV_PRIME),
+    alignedBytes.length,
+  );
+  let oddChecksum = ~checksum;
+  for (let i = 0; i < words.length; i += 2) {
+    checksum = Math.imul(checksum ^ words[i], FNV_PRIME);
+    oddChecksum = Math.imul(oddChecksum ^ words[i + 1], FNV_PRIME);
+  }
+  return [checksum, oddChecksum].map((sum) => (sum >>> 0).toString(16).padStart(8, '0')).join('');
+}

@@ -1,6 +1,6 @@
 /** Stores a file as parts, with a card that describes the file. */
 import { reasonOf } from './ask.ts';
-import { sha256 } from './hash.ts';
+import { checksumOf, sha256 } from './hash.ts';
 import type { Store } from '../host/types.ts';
 
 /**
@@ -19,8 +19,6 @@ const PART_BYTES = 2 ** 23;
 const PART_MS = 2000;
 /** Smallest buffer of a part: a server may announce fewer bytes than it sends. */
 const BUFFER_BYTES_MIN = 2 ** 16;
-
-const FNV_PRIME = 0x01000193;
 
 /** Writes chunks as parts. `append` waits for the disk, so that no backlog builds up. */
 export class PartWriter {
@@ -113,31 +111,6 @@ export const bytesOfCard = (card: Card) => new TextEncoder().encode(JSON.stringi
  * crypto.
  */
 export const hashOf = async (data: Uint8Array | string) => (await sha256(data))?.slice(0, 32) ?? '';
-
-/**
- * Returns a checksum that detects damaged parts: FNV-1a over words, in two chains. SHA-256 takes
- * three times as long as the disk and protects no better, since an attacker who changes a part can
- * rename it.
- */
-export function checksumOf(bytes: Uint8Array) {
-  const alignedBytes = bytes.byteOffset % 4 ? bytes.slice() : bytes;
-  const words = new Int32Array(
-    alignedBytes.buffer,
-    alignedBytes.byteOffset,
-    (alignedBytes.length >> 3) * 2,
-  );
-  const lastBytes = alignedBytes.subarray(words.byteLength);
-  let checksum = lastBytes.reduce(
-    (sum, byte) => Math.imul(sum ^ byte, FNV_PRIME),
-    alignedBytes.length,
-  );
-  let oddChecksum = ~checksum;
-  for (let i = 0; i < words.length; i += 2) {
-    checksum = Math.imul(checksum ^ words[i], FNV_PRIME);
-    oddChecksum = Math.imul(oddChecksum ^ words[i + 1], FNV_PRIME);
-  }
-  return [checksum, oddChecksum].map((sum) => (sum >>> 0).toString(16).padStart(8, '0')).join('');
-}
 
 export const keyOf = (address: string, version: string) => hashOf(`${address}\n${version}`);
 

@@ -3,7 +3,7 @@
  * with files of two trainings is refused.
  */
 import { SinkscopeError, expect } from '../abi/errors.ts';
-import { checksumOf } from './parts.ts';
+import { checksumOf } from './hash.ts';
 
 const KEY = 'sinkscope_stamp';
 
