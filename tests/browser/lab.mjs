@@ -26,6 +26,8 @@ const smallLab = (left = SMALL, right = `operation:relu,${SMALL}`) =>
   `room=lab&leftRun=${left}&rightRun=${right}`;
 
 const button = (page, name) => page.getByRole('button', { name, exact: true });
+/** The button that trains, which says Continue after the first step. */
+const trainButton = (page) => page.getByRole('button', { name: /^(Train|Continue)$/ });
 
 async function enter(stage, hash, options = {}) {
   const page = await stage.open(hash, { ...options, waits: false });
@@ -150,7 +152,7 @@ async function compareModels(stage) {
   );
   await page.setViewportSize({ width: 1280, height: 800 });
   await page.screenshot({ path: `${pictures}/lab-start.png` });
-  await button(page, 'Train').click();
+  await trainButton(page).click();
   await page.waitForFunction(
     () => Number(document.querySelector('.lab-step strong').textContent) > 90,
     undefined,
@@ -200,20 +202,20 @@ export const lab = {
       () => document.querySelector('.lab-step strong').textContent === '1',
     );
     await waitUntilPaused(page);
-    await button(page, 'Train').focus();
+    await trainButton(page).focus();
     await page.keyboard.press('s');
     await page.waitForFunction(
       () => document.querySelector('.lab-step strong').textContent === '2',
     );
     await waitUntilPaused(page);
     await page.selectOption('.lab-buttons select', '2');
-    await button(page, 'Train').focus();
+    await trainButton(page).focus();
     await page.keyboard.press('t');
     await page.waitForFunction(
       () => Number(document.querySelector('.lab-step strong').textContent) > 4,
     );
     await page.keyboard.press('t');
-    await button(page, 'Train').waitFor();
+    await trainButton(page).waitFor();
     const at = await stepOf(page);
     assert.ok(at > 4 && at < 40, `${at}`);
     await page.waitForTimeout(1200);
@@ -224,12 +226,12 @@ export const lab = {
     );
     await waitUntilPaused(page);
     await page.selectOption('.lab-buttons select', '0');
-    await button(page, 'Train').click();
+    await trainButton(page).click();
     await waitUntilEnded(page);
     assert.equal(await stepOf(page), 40);
     const firstRun = await savedJson(page);
     await reset(page);
-    await button(page, 'Train').click();
+    await trainButton(page).click();
     await waitUntilEnded(page);
     assert.deepEqual(
       (await savedJson(page)).labs,
@@ -261,7 +263,7 @@ export const lab = {
           }
         };`;
       const page = await enter(stage, smallLab(), { script });
-      await button(page, 'Train').click();
+      await trainButton(page).click();
       await waitUntilEnded(page);
       const { labs } = await savedJson(page);
       logs.push([labs, await page.evaluate(() => globalThis.started)]);
@@ -276,7 +278,7 @@ export const lab = {
   async 'a lab model opens in Explore, and the lab keeps its state'(stage) {
     const changes = 'bias_key:head,gate:output_element,layers:2,heads:2';
     const page = await enter(stage, smallLab(SMALL, `operation:relu,${changes},${SMALL}`));
-    await button(page, 'Train').click();
+    await trainButton(page).click();
     await waitUntilEnded(page);
     await button(page, 'Open in Explore').last().click();
     await page.waitForSelector('[data-room="explore"] [data-view="attention"] canvas');
@@ -324,7 +326,7 @@ export const lab = {
         smallLab(`from:softmax,at:1000,${size}`, `from:softmax,operation:sigmoid_log_n,${size}`),
       ].entries()) {
         const page = await enter(stage, hash);
-        await button(page, 'Train').click();
+        await trainButton(page).click();
         await waitUntilEnded(page);
         for (const which of ['first', 'last']) {
           const { name, files } = await savedModel(page, which);
@@ -359,14 +361,14 @@ export const lab = {
     const size = 'width:32,length:24,batch:16,steps:450';
     const hash = smallLab(size, `operation:relu,${size}`);
     const page = await enter(stage, hash, { script: WATCHES_MESSAGES });
-    await button(page, 'Train').click();
+    await trainButton(page).click();
     await waitUntilEnded(page);
     const uninterrupted = await savedJson(page);
     await reset(page);
     const pausing = pauseAfter(page, 9);
-    await button(page, 'Train').click();
+    await trainButton(page).click();
     await pausing;
-    await button(page, 'Train').waitFor();
+    await trainButton(page).waitFor();
     const at = await stepOf(page);
     await reload(page);
     assert.equal(await stepOf(page), at);
@@ -374,7 +376,7 @@ export const lab = {
       (words) => globalThis.messagesSeen.join().includes(words),
       `restored at step ${at}.`,
     );
-    await button(page, 'Train').click();
+    await button(page, 'Continue').click();
     await waitUntilEnded(page);
     assert.deepEqual((await savedJson(page)).labs, uninterrupted.labs);
     await reset(page);
@@ -408,7 +410,7 @@ export const lab = {
       ),
     ]) {
       const page = await enter(stage, hash);
-      await button(page, 'Train').click();
+      await trainButton(page).click();
       await waitUntilEnded(page);
       const { labs } = await savedJson(page);
       const commands = await page.$$eval('.lab-set .copy-command', (all) =>
@@ -431,7 +433,7 @@ export const lab = {
   ) {
     const divergingRun = `operation:identity,optimizer:sgd,learning_rate:1e25,${SMALL}`;
     const page = await enter(stage, smallLab(divergingRun));
-    await button(page, 'Train').click();
+    await trainButton(page).click();
     await page.locator('.lab-under .trouble').waitFor();
     assert.match(
       await text(page, '.lab-under .trouble'),
@@ -475,12 +477,12 @@ export const lab = {
         Object.defineProperty(document, 'hidden', { value: isHidden, configurable: true });
         document.dispatchEvent(new Event('visibilitychange'));
       }, hidden);
-    await button(page, 'Train').click();
+    await trainButton(page).click();
     await page.waitForFunction(
       () => Number(document.querySelector('.lab-step strong').textContent) > 4,
     );
     await setHidden(true);
-    await button(page, 'Train').waitFor();
+    await trainButton(page).waitFor();
     const at = await stepOf(page);
     await setHidden(false);
     await page.waitForFunction(
@@ -545,7 +547,7 @@ export const lab = {
       await text(page, '.lab-foot'),
       /public domain.*20,\d\d\d tokens. 4 steps read each/s,
     );
-    await button(page, 'Train').click();
+    await trainButton(page).click();
     await waitUntilEnded(page);
     const { labs } = await savedJson(page);
     assert.deepEqual(
@@ -590,7 +592,7 @@ export const lab = {
       buffer: Buffer.from(longText),
     });
     await waitUntilPaused(page);
-    await button(page, 'Train').click();
+    await trainButton(page).click();
     await waitUntilEnded(page);
     assert.match(await text(page, '.lab-foot'), /your text own\.txt: \d\d\d tokens/);
     await button(page, 'Open in Explore').last().click();
@@ -614,7 +616,7 @@ export const lab = {
   ...inAllSizes('the room lab', async (stage, { width, scheme }) => {
     const page = await enter(stage, smallLab(), { width, scheme });
     await page.setViewportSize({ width, height: width === 390 ? 844 : 800 });
-    await button(page, 'Train').click();
+    await trainButton(page).click();
     await waitUntilEnded(page);
     await settled(page);
     await page.screenshot({ path: `${pictures}/lab-${width}-${scheme}.png` });

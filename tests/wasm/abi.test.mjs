@@ -1,7 +1,8 @@
 /** Tests the boundary between JavaScript and the core, by a fake binary: arguments and errors. */
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { check, checkList, checkOptions, checkPlan, urlOf } from '../../wasm/abi/arguments.ts';
+import { check, checkList, checkOptions, urlOf } from '../../wasm/abi/arguments.ts';
+import { checkPlan } from '../../wasm/loading/plan.ts';
 import {
   SinkscopeError,
   expect,

@@ -108,7 +108,7 @@ void ss_load_gpt2_layer(ss_layer *layer, ss_loader *loader, const ss_arch *arch)
 /* Loads embedding, head and final norm. Published files have no prefix; save_pretrained writes one
  * for the model with its head. */
 void ss_load_gpt2_ends(ss_model *model, ss_loader *loader) {
-    static const char *const prefixes[] = {"", "transformer.", NULL};
+    static const char *const prefixes[] = {"transformer.", "", NULL};
     const ss_arch *arch = &model->arch;
     size_t D = (size_t)arch->D;
     loader->prefixes = prefixes;
