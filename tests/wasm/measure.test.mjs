@@ -155,6 +155,7 @@ test('a cut reports its sequences, the tokens read, the texts that were too shor
     short: 1,
     longest: Math.max(first, third),
     texts: 3,
+    notes: [],
   });
   assert.deepEqual(await cutOf('Too short.'), {
     asked: 9,
@@ -163,8 +164,18 @@ test('a cut reports its sequences, the tokens read, the texts that were too shor
     read: short,
     short: 1,
     longest: short,
+    notes: [],
   });
-  const emptyReport = { asked: 9, sequences: 0, room: 11, read: 0, short: 1, longest: 0, texts: 1 };
+  const emptyReport = {
+    asked: 9,
+    sequences: 0,
+    room: 11,
+    read: 0,
+    short: 1,
+    longest: 0,
+    texts: 1,
+    notes: [],
+  };
   assert.deepEqual(await cutOf(['']), emptyReport);
   const { asked, sequences, read } = await cutOf(texts.join(' '), { sequences: 2 });
   assert.deepEqual([asked, sequences, read], [2, 2, tokens(texts.join(' '))]);

@@ -273,10 +273,16 @@ describe('what each head writes', () => {
     expect(Array.from(outputs.numbers(known, at)[1]!.data, (x) => Number(x!.toFixed(4)))).toEqual([
       ...[0.1, 0.1, 0.1, 0.9],
     ]);
-    // A weight below 0 is as large as its size, where rows need not sum to 1.
+    // Where rows need not sum to 1 the weight counts; of weights with signs, which cancel in a mean, the share of sizes.
+    const third = tensor([2, 4], [0, 0, 0.9, 0, 0, 0, 0.9, 0]);
     const operation = { ...frame.operation, normalizes: false };
-    const raw = withTensors({ first_raw_alphas: tensor([1, 4], [0, 0, -0.9, 0]) }, { operation });
-    expect(outputNormsOf(raw, at)).toMatchObject({ sinkCount: 1, sinkMean: 0.5 });
+    const raw = withTensors({ first_raw_alphas: third }, { operation });
+    const signed = withTensors(
+      { first_alphas: third, first_raw_alphas: tensor([2, 4], Array(8).fill(0)) },
+      { operation: { ...operation, proxy: 'share_abs' } },
+    );
+    for (const each of [raw, signed])
+      expect(outputNormsOf(each, at)).toMatchObject({ sinkCount: 1, sinkMean: 0.5 });
     // The maps of a recording give them, too.
     const maps = [0.2, 0.2, 0.2, 0.4].flatMap((x) => [1, 0, 0, x, 1 - x, 0, 0, 0.5, 0.5]);
     const mapped = withTensors({ att: tensor([2, 2, 3, 3], maps) });
