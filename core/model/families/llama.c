@@ -151,11 +151,12 @@ void ss_load_llama_norm(ss_loader *loader, ss_norm *norm, const char *name, cons
 }
 
 /* Loads the gains [heads][K] of stablelm's norms, one tensor for each head of queries or keys. */
-static void load_own_norms(ss_norm *norm, ss_loader *loader, char kind, size_t heads, size_t K) {
+static void load_own_norms(ss_norm *norm, ss_loader *loader, const char *kind, size_t heads,
+                           size_t K) {
     float *gains = ss_load_ones(loader, heads * K);
     for (size_t h = 0; h < heads; h++) {
         char name[64];
-        snprintf(name, sizeof name, "layers.%%d.self_attn.%c_layernorm.norms.%d.weight", kind,
+        snprintf(name, sizeof name, "layers.%%d.self_attn.%s_layernorm.norms.%d.weight", kind,
                  (int)h);
         const float *gain = ss_load_numbers(loader, name, 0, K);
         if (gain && gains) memcpy(gains + h * K, gain, K * sizeof *gains);
@@ -171,8 +172,8 @@ static void load_qk_norms(ss_layer *layer, ss_loader *loader, const ss_arch *arc
     bool is_joint = arch->qk_norm == SS_QK_NORM_ALL_HEADS;
     bool is_rotated = arch->qk_norm == SS_QK_NORM_HEAD_ROTATED;
     if (arch->qk_norm == SS_QK_NORM_OWN_HEAD) {
-        load_own_norms(&layer->q_norm, loader, 'q', H, K);
-        load_own_norms(&layer->k_norm, loader, 'k', G, K);
+        load_own_norms(&layer->q_norm, loader, "q", H, K);
+        load_own_norms(&layer->k_norm, loader, "k", G, K);
     }
     if (!arch->qk_norm || arch->qk_norm == SS_QK_NORM_OWN_HEAD) return;
     ss_load_llama_norm(loader, &layer->q_norm,
