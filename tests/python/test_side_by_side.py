@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import save_file
+from tokenizers import Tokenizer
 
 from models.train import protocol, side_by_side, train
 from models.train.corpus import Corpus
@@ -30,6 +31,8 @@ def corpus(monkeypatch: pytest.MonkeyPatch) -> Corpus:
     monkeypatch.setattr(protocol, "B_STEPS", STEPS)
     synthetic_corpus = object.__new__(Corpus)
     synthetic_corpus.stream = torch.randint(VOCABULARY, (2_000_000,), generator=torch.Generator().manual_seed(5))
+    synthetic_corpus.tokenizer = Tokenizer.from_file(str(protocol.ZOO / "softmax/tokenizer.json"))
+    synthetic_corpus._starts_by_length = {}
     return synthetic_corpus
 
 

@@ -516,7 +516,7 @@ def _check_tensors(path: Any, conditions: dict[str, Any], tensors: dict[str, Arr
     shapes = {"prompt.failed": [sizes["N"]]}
     for name, _, _, coverage, letters in SUMMARY:
         for statistic in ("mean", "deviation", "min", "max"):
-            shapes[f"{statistic}.{name}"] = [sizes[x] for x in letters]
+            shapes[f"{statistic}.{name}"] = [sizes[x] for x in letters] or [1]
         shapes[f"prompt.{PROMPT_NAMES.get(name, name)}"] = [sizes[x] for x in ("NE" if coverage == "eps" else "N")]
     for i, tokens in enumerate(conditions["tokens"]):
         pooled = tensors.get(f"{i}.att_pooled")
