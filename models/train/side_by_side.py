@@ -207,7 +207,7 @@ def draw_batches(corpus: Corpus, seed: int, sequences: int, T: int, options: Tra
 def batch_options(training: Training) -> Training:
     """Returns only the options that Corpus.draw_batch reads, so that runs can share batches."""
     return Training(front=training.front, tokens=training.tokens, random_first=training.random_first,
-                    fixed_at=training.fixed_at)
+                    fixed_at=training.fixed_at, fixed_token=training.fixed_token, one_document=training.one_document)
 
 
 def train_runs(due_runs: Callable[[], Iterable[tuple[Recipe, int]]], corpora: Path, runs: Path,
