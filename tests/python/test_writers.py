@@ -18,7 +18,7 @@ TESTS = ROOT / "tests"
 WRITERS = ROOT / "models/reference/goldens"
 
 RUNS: dict[str, list[str]] = {
-    "write_goldens": [], "write_families": [], "write_torch": [],
+    "write_goldens": [], "write_families": [], "write_torch": [], "write_yarn": [],
     "write_gguf": [], "write_variants": [], "write_edits": [],
     "write_gradients": [], "write_training": [],
     "write_zoo": [], "write_unpack": [], "write_seeds": [],

@@ -275,8 +275,13 @@ def test_a_prompt_out_of_memory_is_reported_and_the_others_continue() -> None:
 
 def test_other_errors_are_not_taken_for_lack_of_memory() -> None:
     model = FAMILIES["llama"].make("sdpa")
-    with pytest.raises(IndexError):
-        sinkscope.record(model, None, [[10**6] * T], tokens=T, progress=False)
+
+    def fail(*_: object) -> None:
+        raise IndexError("an error of the model's own")
+
+    model.register_forward_pre_hook(fail)
+    with pytest.raises(IndexError, match="model's own"):
+        sinkscope.record(model, None, [[1] * T], tokens=T, progress=False)
 
 
 def test_a_batch_gives_the_numbers_of_single_prompts() -> None:
