@@ -131,6 +131,7 @@ const steps = {
     const isShown = () => {
       const fallback = document.querySelector('#plain');
       return (
+        fallback !== null &&
         getComputedStyle(fallback).visibility === 'visible' &&
         fallback.querySelector('img').naturalWidth > 0
       );

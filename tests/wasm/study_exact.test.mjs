@@ -387,7 +387,7 @@ test('a text is cut into as many sequences as fit, up to the requested number', 
     const [room, read, short, longest] = cut;
     const asked = options.sequences;
     const ofTexts = typeof text === 'string' && !options.lines ? {} : { texts: cuts.texts };
-    const counts = { sequences: sequences.length, room, read, short, longest };
+    const counts = { sequences: sequences.length, room, read, short, longest, notes: [] };
     assert.deepEqual(cuts, { asked, ...counts, ...ofTexts });
   }
   const cutCall = (text, options) => () =>
