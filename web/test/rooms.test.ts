@@ -697,7 +697,9 @@ describe('Compare', () => {
 
   it('names the model with the strongest sink, and lists the compared ones', async () => {
     const room = await compareRoom();
-    expect(room.text('h1')).toBe('Only one of these models has heads with a sink: the softmax model.');
+    expect(room.text('h1')).toBe(
+      'Only one of these models has heads with a sink: the softmax model.',
+    );
     expect(room.text('.lead')).toMatch(
       /^On this text, the softmax model has the strongest sink: 2 of the 4 heads/,
     );

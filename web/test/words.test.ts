@@ -260,7 +260,8 @@ describe('the comparison of models', () => {
   });
 
   it('has the notes that its models need', () => {
-    const shareSentence = 'By the paper’s measure, which looks at shares of the row, 2 of the 4 heads';
+    const shareSentence =
+      'By the paper’s measure, which looks at shares of the row, 2 of the 4 heads';
     expect(comparisonWords([frameOf(sigmoidChange), otherFrame()])).toContain(shareSentence);
     expect(comparisonWords([frameOf(), otherFrame()])).not.toContain(shareSentence);
   });

@@ -131,7 +131,7 @@ function answerBlock(text: string, intro?: unknown): TemplateResult {
     ${intro ?? paragraphs(details)} ${intro ? foldedText('Numbers', details) : nothing}`;
 }
 
-function sinkCountWords(frame: Frame): string {
+export function sinkCountWords(frame: Frame): string {
   const verdict = verdictOf(frame);
   const { L, H } = frame.architecture;
   const gridText = `A model has many heads, each with a map of its own: here ${L} layers (rows) of ${H} heads.`;
@@ -177,8 +177,12 @@ const allHeadsStep: Build = (place, { context, scope }) => {
         render(
           html`${answerBlock(sinkCountWords(frame))}
             <p>
-              Select a map to enlarge it. Shown: ${headName(claim.at, frame)} (layer
-              ${layerNumber(frame, layer)}, head ${head}, counted from 0),
+              Select a map to enlarge it. Shown:
+              ${
+                claim.isApproximate
+                  ? 'the head above'
+                  : `${headName(claim.at, frame)} (layer ${layerNumber(frame, layer)}, head ${head}, counted from 0)`
+              },
               ${isBelowUniform(claim) ? 'at most ' : ''}${attentionWords(claim)}${averageWords(frame)}.
             </p>`,
           answerPlace,
@@ -561,7 +565,7 @@ const trainingStep: Build = (place, { context, scope }) => {
                 : 'Where a head attends is learned in training.'
             }
           </p>
-          <p role="status">
+          <p>
             ${capitalize(stepName)}: head ${headName(at, frame)} gives ${firstName(frame)}
             ${claim.isShare ? `${attentionWords(claim)} ${shareWords(frame)}` : `a weight of ${formatPercent(claim.attention)}`}${uniformText}${finalText}.
           </p>
