@@ -22,6 +22,7 @@ import {
   headName,
   modelHeadName,
   startTokenWords,
+  lengthWords,
   makeReadable,
   tokenWord,
 } from '../words';
@@ -471,7 +472,7 @@ export function tokenChips(frame: Frame, { state, set, point }: Context): Templa
       class="chip ${token.special ? 'special' : ''} ${isGenerated ? 'made' : ''}"
       tabindex=${t === tabStop ? 0 : -1}
       aria-pressed=${query === t}
-      title="position ${t}, id ${token.id}"
+      title="position ${t}, id ${token.id}${lengthWords(token.text)}"
       .textContent=${tokenWord(token.text)}
       @pointerenter=${() => point({ query: t })}
       @focus=${() => point({ query: t })}
