@@ -60,12 +60,8 @@ describe('formatted sizes and rates', () => {
       remaining: 89,
       note: 'connection was cut',
     };
-    expect(loadWords(download)).toBe(
-      '1.0 MB of 90 MB · 1.0 MB/s · 89 s left · connection was cut',
-    );
-    expect(loadWords({ done: 1e6, total: 9e9, rate: 1e5, remaining: 90_000 })).toMatch(
-      /25\.0 h/,
-    );
+    expect(loadWords(download)).toBe('1.0 MB of 90 MB · 1.0 MB/s · 89 s left · connection was cut');
+    expect(loadWords({ done: 1e6, total: 9e9, rate: 1e5, remaining: 90_000 })).toMatch(/25\.0 h/);
     const remainingWords = (remaining: number) =>
       loadWords({ done: 0, total: NaN, remaining }).slice(7);
     expect([0, 0.5, 89, 90, 91, 5399, 5400, -1].map(remainingWords)).toEqual([

@@ -694,10 +694,17 @@ function failureNotes(
     return html`<p class="trouble wanting" role="alert">
       ${missingInput.error}${keptResultWords(missingInput)}
     </p>`;
+  // A model and its intervention fail alike, which is one error.
+  const textOf = (entry: SubjectEntry) =>
+    `${entry.error!.replace(/([^.!?])$/, '$1.')}${keptResultWords(entry)}`;
+  const firstFailures = failures.filter(
+    (entry, i) => failures.findIndex((other) => textOf(other) === textOf(entry)) === i,
+  );
   return html`<div class="trouble" role="alert">
-    ${failures.map((entry) => {
-      const keptNote = keptResultWords(entry);
-      const message = `${nameOf(entry, context)}: ${entry.error!.replace(/([^.!?])$/, '$1.')}${keptNote}`;
+    ${firstFailures.map((entry) => {
+      const members = failures.filter((other) => textOf(other) === textOf(entry));
+      const names = members.map((member) => nameOf(member, context)).join(', ');
+      const message = `${names}: ${textOf(entry)}`;
       const models = context.engine.value?.models;
       const id = parseSubject(entry.subject)?.id ?? '';
       const isUnopened = isOutsideZoo(id) && !models?.canOpen(id);

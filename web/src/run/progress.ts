@@ -42,13 +42,7 @@ export function runWords(
 }
 
 /** Describes the progress of a download: bytes, rate, remaining time, and the cause of a pause. */
-function downloadWords({
-  done,
-  total,
-  rate = NaN,
-  remaining = NaN,
-  note,
-}: LoadProgress): string {
+function downloadWords({ done, total, rate = NaN, remaining = NaN, note }: LoadProgress): string {
   const parts = [
     Number.isFinite(total) ? `${sizeWords(done)} of ${sizeWords(total)}` : sizeWords(done),
   ];
