@@ -380,10 +380,7 @@ const reading = {
         ? `^Head ${name} gives the start token <s> ${share.toFixed(0)}% of its attention\\. The mean over all 24 heads is ${(100 * mean).toFixed(0)}%;`
         : `^No head gives the start token <s> more than ${Math.ceil(most)}%; head ${name} gives it the most\\. Rows need not sum to 100%: those of this head sum to`;
       assert.match(sentence, new RegExp(numbers));
-      assert.match(
-        sentence,
-        new RegExp(`On this text, ${count || 'none'} of the 24 heads`),
-      );
+      assert.match(sentence, new RegExp(`On this text, ${count || 'none'} of the 24 heads`));
       assert.match(await text(page, '.room-head .hint'), new RegExp(`\\(${name}\\);`));
     }
   },

@@ -373,6 +373,9 @@ const VIEW_NUMBERS: Readonly<Record<string, (frame: Frame, at: Head) => number[]
   sinks: ({ tensors, architecture: { L, H } }) =>
     [tensors.sink_ratio!, tensors.sink_ratio_raw!].map(({ data }) => data[0]! * L * H),
   'sink-tag': ({ architecture: { D } }) => [1 / D],
+  secondary: ({ tensors, T }) => [
+    mean(Array.from(tensors.alpha_raw!.data).filter((_, i) => i % T === 0)),
+  ],
   // The mean cosine with the first key and that with the others, over the keys that queries after the first one see.
   geometry: ({ T, head }) => {
     const cosines = head!.tensors.qk_cos!.data;

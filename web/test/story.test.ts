@@ -734,7 +734,7 @@ describe('the story', () => {
       ['the softmax model 2.000 2.300 (+0.300) –'],
       [''],
     ]);
-    expect((await lossRows([withKeys()]))[0]).toEqual(['Softmax model 2.000 … …']);
+    expect((await lossRows([withKeys()]))[0]).toEqual(['the softmax model 2.000 … …']);
     expect(await lossRows([withKeys()], 2, NaN, NaN, NaN)).toEqual([[], []]);
   });
 

@@ -1182,7 +1182,7 @@ describe('views with a number for each head and a line over the text', () => {
     expect(view.says('0,1')).toEqual(['L0H1: gate = 0.250']);
     expect(view.charts()[0]!.domain).toEqual([0, 1]);
     const hybridView = drawView(gate, hybridOf(frame));
-    expect(hybridView.text('.caption')).toContain('Head L3H0: 1.00 at the first token');
+    expect(hybridView.text('.caption')).toContain('Head L3H0: 1.00 at <s>');
     expect(hybridView.charts()[0]!.label).toContain('head L3H0');
     const fitsGate = (kind: unknown) =>
       gate.fits!(mapFrame({ architecture: architecture({ gate: kind }) } as never));
@@ -1301,7 +1301,7 @@ describe('views with a number for each head and a line over the text', () => {
       tensors: { ...frame.tensors, alpha_raw },
     };
     expect(effects.says(sigmoidFrame, { layer: 0, head: 1 })).toMatch(
-      /^0 of 4 heads are dormant .* Head L0H1 has no sink: it gives <s> 75% of its row sums,/,
+      /^0 of 4 heads are dormant .* Head L0H1 has no sink: it gives <s> a mean weight of 10%,/,
     );
     // A text that is too short for a verdict has no head with a sink, and none without one.
     const shortTensors = { ...frame.tensors, alpha_uniform: tensor([3], [0.5, 0, 0]) };

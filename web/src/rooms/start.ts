@@ -229,9 +229,7 @@ function previewMark(
   }: { wasPreview: boolean; askExact: () => void; context: Context },
 ): TemplateResult | typeof nothing {
   if (!frames.some(isPreview))
-    return wasPreview
-      ? html`<p class="hint preview">Exact numbers now.</p>`
-      : nothing;
+    return wasPreview ? html`<p class="hint preview">Exact numbers now.</p>` : nothing;
   const bits = Math.max(...frames.flatMap(({ model }) => model.bits ?? [])).toFixed(1);
   const bytes = frames
     .flatMap((frame) => previewedCard(frame, context)?.preview?.refinement?.bytes ?? [])
