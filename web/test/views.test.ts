@@ -1772,14 +1772,15 @@ it('each view declares how figures draw it', () => {
       .toSorted();
   const namesFor = (more: object) =>
     fittingNames({ architecture: architecture({ E: 0, gate: null, ...more }) });
-  const causalNames = ['compression', 'effects', 'length', 'loss', 'next', 'sink-tag'];
+  const causalNames = ['compression', 'diagonal', 'effects', 'length', 'loss', 'next', 'sink-tag'];
   expect(namesFor({})).toEqual(causalNames);
   const encoder = {
     architecture: architecture({ E: 0, gate: null, mask: { kind: 'bidirectional' } }),
   };
-  expect(fittingNames(encoder)).toEqual(['compression', 'sink-tag', 'unmasking']);
+  expect(fittingNames(encoder)).toEqual(['compression', 'diagonal', 'sink-tag', 'unmasking']);
   expect(fittingNames({ ...encoder, maskToken: 7 })).toEqual([
     'compression',
+    'diagonal',
     'masked',
     'sink-tag',
     'unmasking',
@@ -1787,6 +1788,7 @@ it('each view declares how figures draw it', () => {
   expect(fittingNames({ ...encoder, maskToken: 7, recording: {} })).not.toContain('unmasking');
   expect(namesFor({ E: 4 })).toEqual([
     'compression',
+    'diagonal',
     'effects',
     'length',
     'loss',
@@ -1796,6 +1798,7 @@ it('each view declares how figures draw it', () => {
   ]);
   expect(namesFor({ gate: 'head' })).toEqual([
     'compression',
+    'diagonal',
     'effects',
     'gate',
     'length',
@@ -1806,6 +1809,7 @@ it('each view declares how figures draw it', () => {
   expect(namesFor({ bias_key: 'head' })).toEqual([
     'bias',
     'compression',
+    'diagonal',
     'effects',
     'length',
     'loss',
