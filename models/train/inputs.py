@@ -118,7 +118,8 @@ def heads_patterns(arch: Architecture, weights: Weights, ids: Tensor) -> dict[st
     rest = trace.att.clone()
     rest[..., 0] = 0
     ranks, rest_ranks = (written_ranks(arch, weights, trace, att).mean(0) for att in (trace.att, rest))
-    columns = {"first_layer": metrics.first_layer(alphas, metrics.EPS), "sink_heads": 100 * is_sink.double().mean().item(),
+    columns = {"first_layer": metrics.first_layer(alphas, metrics.EPS),
+               "sink_heads": 100 * is_sink.double().mean().item(),
                "diagonal_heads": 100 * (diagonals > metrics.EPS).double().mean().item()}
     for name, kind in (("sink", is_sink), ("other", ~is_sink)):
         columns |= {f"diagonal_{name}": diagonals[kind].mean().item() - uniform_alpha(ids.shape[1]),

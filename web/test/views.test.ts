@@ -506,9 +506,9 @@ describe('query-key geometry', () => {
   );
 
   it('gives the mean cosines and the norm of the first key', () => {
-    // The first query sees no other key: (0.5 + 0) / 2, and (-0.5 - 1 - 1) / 3.
+    // The first query sees no other key: (1 + 0.5 + 0) / 3, and (-0.5 - 1 - 1) / 3.
     expect(geometry.says(frame, at)).toBe(
-      'Cosine of query and key: +0.25 with the first key, −0.83 with the others. ‖k₁‖ is 0.25× the mean norm of the others.',
+      'Cosine of query and key: +0.50 with the first key, −0.83 with the others. ‖k₁‖ is 0.25× the mean norm of the others.',
     );
     expect(geometry.says(frame, { layer: 1, head: 1 })).toMatch(/‖k₁‖ is 0\.25× the mean/);
     expect(geometry.says(mapFrame(), at)).toBe('');
@@ -548,7 +548,7 @@ describe('query-key geometry', () => {
     const inDegrees = (angles: readonly number[]) =>
       angles.map((angle) => Math.round((angle * 180) / Math.PI));
     expect([inDegrees(firstAngles!.angles), inDegrees(otherAngles!.angles)]).toEqual([
-      [60, 90],
+      [0, 60, 90],
       [120, 180, 180],
     ]);
     expect(view.text('.chart-key')).toBe('first key, mean 75°other keys, mean 160°');
