@@ -553,6 +553,11 @@ describe('generating', () => {
     expect(
       mount(generateControls(as(context({ hide: ['generate'] })), frames)).root.textContent,
     ).toBe('');
+    const headless = { ...frameOf().architecture, head: false };
+    const baseModel = frameOf({ title: 'Base', architecture: headless } as never);
+    expect(mount(generateControls(as(page), [baseModel])).text('[data-headless]')).toBe(
+      'The file of Base has no output head (lm_head): it has maps and states, but no loss and no next token.',
+    );
   });
 });
 
