@@ -115,6 +115,6 @@ def test_the_measures_of_newer_papers_are_as_stated() -> None:
     assert all(unit["diagonal_heads"] == 0 for unit in units[claims.SHIPPED_MODELS])
     # read_prose leaves out the lines of a table.
     text = (ROOT / "models/README.md").read_text()
-    assert "at 3e-3 layer 1 in each of five seeds at step 12,800, at 1e-3 layer 1 or 2 in eight seeds" in text
-    assert (f"{means['rank_sink']:.1f} on average in heads with a sink, {means['rank_other']:.1f} in the others; without "
-            f"the first key {means['rank_rest']:.1f}") in text
+    assert "at 3e-3 layer 1 in each of five seeds at step 12,800, at 1e-3 layer 1 or 2 in eight" in text
+    assert (f"{means['rank_sink']:.1f} on average in heads with a sink, "
+            f"{means['rank_other']:.1f} in the others; without the first key {means['rank_rest']:.1f}") in text

@@ -513,7 +513,7 @@ describe('query-key geometry', () => {
     expect(geometry.says(frame, { layer: 1, head: 1 })).toMatch(/‖k₁‖ is 0\.25× the mean/);
     expect(geometry.says(mapFrame(), at)).toBe('');
     expect(geometry.says({ ...frame, sequences: 8 }, at)).toMatch(
-      /^Cosine of query and key on the first prompt: \+0\.25 .*‖k₁‖ is 0\.25×/,
+      /^Cosine of query and key on the first prompt: \+0\.50 .*‖k₁‖ is 0\.25×/,
     );
     expect(shapesOf(geometry.numbers(frame, at))).toEqual([
       ['cos', 3, 3],
