@@ -551,7 +551,7 @@ describe('query-key geometry', () => {
       [0, 60, 90],
       [120, 180, 180],
     ]);
-    expect(view.text('.chart-key')).toBe('first key, mean 75°other keys, mean 160°');
+    expect(view.text('.chart-key')).toBe('first key, mean 50°other keys, mean 160°');
     expect(view.all('.plot, .rose').map((element) => element.hidden)).toEqual([true, false]);
     view.draw(frame, { map: 'angle' });
     expect(roses).toHaveLength(1);
