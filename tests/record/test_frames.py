@@ -1,4 +1,5 @@
-"""Checks a recording as data frames and Parquet, texts taken from data sets, pictures for papers, and spans of tokens."""
+"""Checks a recording as data frames and Parquet, texts taken from data sets, pictures for papers, spans of tokens, and
+generated tokens."""
 
 import json
 from pathlib import Path
@@ -144,7 +145,8 @@ def test_files_of_rows_are_read_by_column(tmp_path: Path) -> None:
 
     (tmp_path / "a.json").write_text(json.dumps(ROWS))
     (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, ROWS)))
-    (tmp_path / "a.csv").write_text("text,source,id\n" + "".join(f"{r['text']},{r['source']},{r['id']}\n" for r in ROWS))
+    lines = ["text,source,id", *(",".join(map(str, row.values())) for row in ROWS)]
+    (tmp_path / "a.csv").write_text("\n".join(lines))
     pq.write_table(pa.Table.from_pylist(ROWS), tmp_path / "a.parquet")
     for suffix in ("json", "jsonl", "csv", "parquet"):
         path = tmp_path / f"a.{suffix}"
@@ -171,7 +173,7 @@ def test_a_span_of_tokens_has_one_share(name: str) -> None:
         with pytest.raises(ValueError, match="tokens: expected positions from 0"):
             recording.share(tokens)
     pooled = sinkscope.record(model, None, [prompt], tokens=T, maps="pooled", progress=False)
-    with pytest.raises(ValueError, match="expected the full maps"):
+    with pytest.raises(ValueError, match="expected full maps"):
         pooled.share([0])
 
 

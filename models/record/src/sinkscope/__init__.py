@@ -17,12 +17,12 @@ __all__ = ["Monitor", "Recording", "Series", "compare", "from_maps", "load", "me
 if TYPE_CHECKING:
     from . import metrics
     from .attention import observe
+    from .checkpoints import Series, series
     from .loading import load
     from .maps import from_maps, record_maps
     from .monitor import Monitor
     from .recorder import record
     from .recording import Recording, compare, open_recording
-    from .checkpoints import Series, series
     from .studies import study
     from .watch import watching
     from .widget import picture, show

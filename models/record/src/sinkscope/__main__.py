@@ -42,10 +42,11 @@ def _make_parser() -> argparse.ArgumentParser:
     rows = measure.add_mutually_exclusive_group()
     rows.add_argument("--heads", action="store_true", help="a row for each head, by the model's own layer numbers")
     rows.add_argument("--long", action="store_true", help="a row for each number, as Recording.to_pandas has them")
-    record.add_argument("--revisions", metavar="A,B,C", help="a series of checkpoints in one file: revisions on the hub, "
-                                                             "or folders in MODEL; all for every folder with a number")
-    record.add_argument("--generate", type=int, default=0, metavar="N", help="tokens that the model appends to each "
-                                                                             "prompt")
+    record.add_argument("--revisions", metavar="A,B,C",
+                        help="a series of checkpoints in one file: revisions on the hub, or folders in MODEL; all for "
+                             "every folder with a number")
+    record.add_argument("--generate", type=int, default=0, metavar="N",
+                        help="tokens that the model appends to each prompt")
     record.add_argument("--part", help="the part of a model of several towers that is recorded, such as "
                                     "vision_model")
     study = commands.add_parser("study", help="several models, one row for each prompt of each")

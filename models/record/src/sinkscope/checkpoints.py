@@ -63,8 +63,9 @@ class Series:
     @property
     def title(self) -> str:
         last = self.recordings[-1].conditions
-        return (f"{last['model']['id'].rpartition('@')[0] or last['model']['id']}: {len(self.steps)} checkpoints, step "
-                f"{self.steps[0]} to {self.steps[-1]}, {last['prompts']['count']} prompts of T = {last['prompts']['T']}")
+        name, prompts = last["model"]["id"], last["prompts"]
+        return (f"{name.rpartition('@')[0] or name}: {len(self.steps)} checkpoints, step {self.steps[0]} to "
+                f"{self.steps[-1]}, {prompts['count']} prompts of T = {prompts['T']}")
 
     def to_pandas(self, wide: bool = False) -> "pandas.DataFrame":
         """Returns the rows of each recording's `to_pandas` under its step. Needs pandas."""
@@ -92,7 +93,7 @@ class Series:
 
     @classmethod
     def open(cls, path: str | PathLike[str]) -> "Series":
-        """Reads a file that `save` wrote. Raises RecordingError with the place, what was expected and what was found."""
+        """Reads a file that `save` wrote. Raises RecordingError for any other file."""
         check_source(path, RecordingError)
         try:
             with safe_open(path, framework="numpy") as file:

@@ -18,15 +18,15 @@ Log = Callable[[Mapping[str, float], int], Any]
 class Monitor:
     """Measures a model on the same prompts every `every` steps of its training, and gives the numbers to a logger.
 
-        monitor = sinkscope.Monitor(model, tokenizer, texts, every=100, log=lambda numbers, step: wandb.log(numbers, step))
+        monitor = sinkscope.Monitor(model, tokenizer, texts, log=lambda numbers, step: wandb.log(numbers, step))
         for step, batch in enumerate(batches): ...; monitor.step(step)
 
         monitor = sinkscope.Monitor(model, tokenizer, texts, every=100).attach(trainer)   # transformers' Trainer
 
     `numbers`, under "sinkscope/": `sink_1` (share of heads, at `eps`), `alpha_1` (mean over heads) and `alpha_max` (the
-    strongest head), and the ratios first token to others of hidden states (`hidden_ratio`, the largest over layers), keys
-    and values (`key_ratio`, `value_ratio`, means); of rows that need not sum to 1 also `row_mass`. They are those of
-    `record` on the same prompts. The model's mode, gradients and random numbers stay as they are.
+    strongest head), and the ratios first token to others of hidden states (`hidden_ratio`, the largest over layers),
+    keys and values (`key_ratio`, `value_ratio`, means); of rows that need not sum to 1 also `row_mass`. They are those
+    of `record` on the same prompts. The model's mode, gradients and random numbers stay as they are.
     """
 
     def __init__(self, model: nn.Module, tokenizer: Any, texts: Iterable[Any], every: int = 100, *, tokens: int = 64,

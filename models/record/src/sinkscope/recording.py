@@ -211,7 +211,7 @@ class Recording:
         if not positions or not all(0 <= t < T for t in positions):
             raise ValueError(f"tokens: expected positions from 0 to {T - 1}, found {list(tokens)}")
         if f"{prompt}.att" not in self:
-            raise ValueError(f"tokens: expected the full maps of prompt {prompt}, found none: record(maps=\"full\")")
+            raise ValueError(f"tokens: expected full maps of prompt {prompt}, found none: record(maps='full')")
         kind = (self.model.get("mask") or {}).get("kind")
         queries = slice(0 if kind == "bidirectional" else positions[-1], None)
         return self.attention(prompt)[..., queries, positions].sum(-1).mean(-1)
@@ -344,8 +344,8 @@ class Recording:
         return write_parquet(wide_rows(self) if wide else long_rows(self), path)
 
     def heads(self) -> list[dict[str, Any]]:
-        """Returns a row for each head, under the model's own layer numbers, with the mean, deviation, minimum and maximum
-        over prompts of each metric of heads."""
+        """Returns a row for each head, under the model's own layer numbers, with the mean, deviation, minimum and
+        maximum over prompts of each metric of heads."""
         H = self.model["H"]
         columns: dict[str, Array] = {}
         for name, _, coverage in self.summarized():
