@@ -74,7 +74,7 @@ def read_texts(path: str | PathLike[str], column: str = "text", take: int | None
     `select_texts`; a file of texts alone has no columns."""
     path = Path(path)
     rows = _read_rows(path, column)
-    if not isinstance(rows, list) or not rows:
+    if not isinstance(rows, list) or not rows or not isinstance(rows[0], str | Mapping):
         raise ValueError(f"{path}: expected one text or more, found none or something else")
     if isinstance(rows[0], str) and (by is not None or column != "text"):
         raise ValueError(f"{path}: expected rows with columns, found texts alone")
