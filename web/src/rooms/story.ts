@@ -10,9 +10,9 @@ import { LOG_SEQUENCES, stepWords } from '../ask/steps';
 import type { Measurement } from '../ask/zoo';
 import { claimOf } from '../claims';
 import {
-  isBidirectional,
   layerNumber,
   modelHead,
+  predictsNext,
   selectedHead,
   type Frame,
   type Head,
@@ -330,7 +330,7 @@ const hiddenTokenStep: Build = (place, { context, scope, currentEntries }) => {
       const realState = { shown: [`recording:${REAL_MODEL}`], at: 0, layer: -1, head: -1, why: 0 };
       render(
         html`${
-          frame && (isRecorded || isBidirectional(frame))
+          frame && (isRecorded || !predictsNext(frame))
             ? nothing
             : html`<button
                 type="button"
