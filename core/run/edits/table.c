@@ -147,18 +147,17 @@ static const ss_edit_kind table[] = {
                     PARAMETER("seed", "seed of the random directions", COUNT, .default_value = 1)),
          .check = ss_check_project, .idle_tokens = ss_idle_tokens_project,
          .kept_numbers = ss_kept_numbers_project),
-    EDIT(
-        swap_positions,
-        "two tokens exchange their positions (vectors, angles, or distances of at least 0), or one "
-        "takes the other's",
-        "replace=yes?{a} moved to the position of {b}|positions of {a} and {b} swapped",
-        "Gu et al. 2025, table 7", .counterfactual = true, .needs = SS_NEEDS_POSITIONS,
-        .hook_points = SS_AT_START,
-        PARAMETERS(
-            PARAMETER("a", "position of one token", INDEX("T"), REQUIRED),
-            PARAMETER("b", "position of the other", INDEX("T"), REQUIRED),
-            PARAMETER("replace", "yes: a takes the position of b, and b keeps it", CHOICE(no_yes))),
-        .idle_tokens = ss_idle_tokens_swap_positions),
+    EDIT(swap_positions,
+         "two tokens exchange their positions (vectors, angles, or distances of at least 0), or "
+         "one takes the other's",
+         "replace=yes?{a} moved to the position of {b}|positions of {a} and {b} swapped",
+         "Gu et al. 2025, table 7", .counterfactual = true, .needs = SS_NEEDS_POSITIONS,
+         .hook_points = SS_AT_START,
+         PARAMETERS(PARAMETER("a", "position of one token", INDEX("T"), REQUIRED),
+                    PARAMETER("b", "position of the other", INDEX("T"), REQUIRED),
+                    PARAMETER("replace", "yes: a takes the position of b, and b keeps it",
+                              CHOICE(no_yes))),
+         .idle_tokens = ss_idle_tokens_swap_positions),
     EDIT(evict,
          "each head's KV cache holds `budget` keys, the query's own included; keys over the budget "
          "are evicted for good before each query",

@@ -2,7 +2,7 @@
  * The numbers that a lesson's text states about the run behind a figure. They are computed from what the figure's event
  * `run` carries, for the lesson's own text and for the reader's.
  */
-import { uniformAlphas } from 'sinkscope';
+import { uniformAlphas } from 'sinkscope/internal';
 import type { Quantity } from '../save/numbers';
 import { formatFixed, formatPercent, formatRatio } from './format';
 
