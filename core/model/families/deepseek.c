@@ -62,6 +62,10 @@ static void read_experts(ss_arch *arch, ss_json *json, const default_experts *de
 
 static void read_sigmoid_experts(ss_arch *arch, ss_json *json, const default_experts *defaults,
                                  bool normed) {
+    for (int i = 0; i < 2; i++) {
+        const char *key = i ? "topk_group" : "n_group";
+        if (ss_json_is_null(json, key)) ss_json_fail(json, key, "a whole number, found null");
+    }
     read_experts(arch, json, defaults);
     check_text(json, "scoring_func", "sigmoid");
     check_text(json, "topk_method", "noaux_tc");
@@ -137,6 +141,12 @@ void ss_deepseek_v2_read(ss_arch *arch, ss_json *json) {
 
 void ss_deepseek_v3_read(ss_arch *arch, ss_json *json) {
     ss_read_llama_like(arch, json, &(ss_llama_defaults){.context = 4096, .skips_rotary = true});
+    if (ss_json_is_null(json, "head_dim"))
+        ss_json_fail(json, "head_dim", "a whole number, found null");
+    bool is_absent =
+        !ss_json_is_null(json, "num_key_value_heads") && !ss_json_item(json, "num_key_value_heads");
+    if (is_absent && arch->H < 128)
+        ss_json_fail(json, "num_key_value_heads", "a number of heads, found nothing (128)");
     read_latent_attention(arch, json);
     default_experts defaults = {.E = 256,
                                 .top_k = 8,
@@ -237,6 +247,7 @@ static void read_both_rotaries(ss_arch *arch, ss_json *json) {
     ss_json rope = ss_json_object(json, "rope_parameters");
     static const char *const kinds[] = {"full_attention", "sliding_attention"};
     ss_rotary *rotaries[] = {&arch->rotary, &arch->window_rotary};
+    ss_require_rope_kinds(json);
     for (int i = 0; i < 2; i++) {
         *rotaries[i] = (ss_rotary){.base = i ? 1e4 : 5e6, .part = 0.334, .attention_factor = 1.0f};
         ss_json kind = ss_json_object(&rope, kinds[i]);
@@ -244,8 +255,8 @@ static void read_both_rotaries(ss_arch *arch, ss_json *json) {
         if (rotaries[i]->scaling) ss_json_refuse(json, "rope_type", "\"default\"", "another");
         int width = (int)(arch->K * rotaries[i]->part);
         if (width < 2 || width % 2)
-            ss_json_refuse(json, "partial_rotary_factor", "an even number of dimensions",
-                           "another number");
+            ss_json_refuse(json, "partial_rotary_factor",
+                           "an even number of dimensions of head_dim", "another number");
         arch->sizes[i] = (ss_sizes){arch->G, arch->K, arch->U, width};
     }
     arch->has_window_rotary = true;

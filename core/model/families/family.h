@@ -95,6 +95,10 @@ void ss_read_llama_rotary(ss_arch *arch, ss_json *json);
 /* Refuses scalings that transformers cannot compute in this family without head_dim. */
 void ss_require_head_dim(ss_json *json);
 
+/* Requires that rope_parameters, if the config has it, holds an object with rope_theta for each kind
+ * of layers, and that there is no rope_scaling. */
+void ss_require_rope_kinds(ss_json *json);
+
 /*
  * Reads rope_parameters with one object for the layers that see all keys and one for those with a
  * window. Without them rope_theta and rope_scaling describe the layers that see all keys, and the
