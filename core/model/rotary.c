@@ -134,8 +134,7 @@ static void read_base_and_part(ss_rotary *rotary, ss_json *json) {
 
 void ss_read_rope(ss_rotary *rotary, ss_json *rope, int context) {
     ss_refuse_nulls(rope);
-    if (ss_json_is_null(rope, "partial_rotary_factor"))
-        ss_json_fail(rope, "partial_rotary_factor", "a number, found null");
+    ss_refuse_null(rope, "partial_rotary_factor");
     read_base_and_part(rotary, rope);
     read_scaling(rotary, rope, context);
     refuse_unknown_keys(rope, rotary->has_sections);

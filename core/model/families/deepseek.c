@@ -54,6 +54,7 @@ static void read_experts(ss_arch *arch, ss_json *json, const default_experts *de
     arch->dense_F = arch->F;
     arch->F = ss_json_int(json, "moe_intermediate_size", defaults->F, 1, SS_FFN_MAX);
     read_shared_experts(arch, json, defaults);
+    if (!defaults->no_shared) ss_refuse_null(json, "routed_scaling_factor");
     double scale = defaults->scale > 0.0 ? defaults->scale : 1.0;
     arch->router_scale = (float)ss_json_number(json, "routed_scaling_factor", scale, 1e-6, 1e6);
     if (ss_json_int(json, "moe_layer_freq", 1, 1, SS_LAYERS_MAX) > 1)
@@ -62,10 +63,8 @@ static void read_experts(ss_arch *arch, ss_json *json, const default_experts *de
 
 static void read_sigmoid_experts(ss_arch *arch, ss_json *json, const default_experts *defaults,
                                  bool normed) {
-    for (int i = 0; i < 2; i++) {
-        const char *key = i ? "topk_group" : "n_group";
-        if (ss_json_is_null(json, key)) ss_json_fail(json, key, "a whole number, found null");
-    }
+    ss_refuse_null(json, "n_group");
+    ss_refuse_null(json, "topk_group");
     read_experts(arch, json, defaults);
     check_text(json, "scoring_func", "sigmoid");
     check_text(json, "topk_method", "noaux_tc");
@@ -141,8 +140,7 @@ void ss_deepseek_v2_read(ss_arch *arch, ss_json *json) {
 
 void ss_deepseek_v3_read(ss_arch *arch, ss_json *json) {
     ss_read_llama_like(arch, json, &(ss_llama_defaults){.context = 4096, .skips_rotary = true});
-    if (ss_json_is_null(json, "head_dim"))
-        ss_json_fail(json, "head_dim", "a whole number, found null");
+    ss_refuse_null(json, "head_dim");
     bool is_absent =
         !ss_json_is_null(json, "num_key_value_heads") && !ss_json_item(json, "num_key_value_heads");
     if (is_absent && arch->H < 128)

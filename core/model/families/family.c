@@ -152,7 +152,7 @@ static const char typed_keys[] =
     "enable_bias\0enable_moe_block\0expansion_ratio\0ffn_dim\0hidden_act\0"
     "hidden_activation\0hidden_dropout_prob\0image_token_id\0image_token_index\0input_jitter_"
     "noise\0"
-    "mm_tokens_per_image\0use_double_wide_mlp\0routed_scaling_factor\0topk_method\0video_token_"
+    "mm_tokens_per_image\0use_double_wide_mlp\0topk_method\0video_token_"
     "id\0vision_end_token_id\0"
     "vision_start_token_id\0vocab_size_per_layer_input\0"
     "hidden_size\0hidden_size_per_layer_input\0"
@@ -199,6 +199,10 @@ static void refuse_types(ss_json *json) {
     cJSON_ArrayForEach(item,
                        json->object) if (cJSON_IsBool(item) && is_name_of_number(item->string))
         ss_json_fail(json, item->string, "a number, found true or false");
+}
+
+void ss_refuse_null(ss_json *json, const char *key) {
+    if (ss_json_is_null(json, key)) ss_json_fail(json, key, "a number, found null");
 }
 
 void ss_refuse_alias(ss_json *json, const char *alias, const char *key, int value) {

@@ -84,10 +84,8 @@ static void read_kind_rotary(ss_rotary *rotary, ss_json *rope, const char *kind,
         if (rotary->part < 1.0) ss_json_refuse(rope, "partial_rotary_factor", "1", "less than 1");
         return;
     }
-    static const char *const numbers[] = {"partial_rotary_factor", "factor"};
-    for (int i = 0; i < 2; i++)
-        if (ss_json_is_null(&inner, numbers[i]))
-            ss_json_fail(&inner, numbers[i], "a number, found null");
+    ss_refuse_null(&inner, "partial_rotary_factor");
+    ss_refuse_null(&inner, "factor");
     *rotary = (ss_rotary){.attention_factor = 1.0f, .scaling = SS_ROPE_PROPORTIONAL};
     rotary->base = ss_json_number(&inner, "rope_theta", 1e6, 1.0, 1e12);
     rotary->part = ss_json_number(&inner, "partial_rotary_factor", 1.0, 0.0, 1.0);
