@@ -2,15 +2,8 @@
  * A frame is the immutable answer of one subject to one question, with everything that the views draw: means and their
  * spread over the prompts, and tensors of the first prompt. Views get frames and never call the engine.
  */
-import {
-  sinkRatioOfBoth,
-  type Architecture,
-  type Conditions,
-  type Edit,
-  type Operation,
-  type Tensor,
-  type Token,
-} from 'sinkscope';
+import type { Architecture, Conditions, Edit, Operation, Tensor, Token } from 'sinkscope';
+import { sinkRatioOfBoth } from 'sinkscope/internal';
 import type { Question, SpecialWords } from './ask/question';
 
 /**

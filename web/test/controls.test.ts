@@ -590,6 +590,16 @@ describe('an error message', () => {
     expect(drawNotes({ frame: frameOf() }).root.textContent).toBe('');
   });
 
+  it('appears once for a model and its intervention, which fail alike', () => {
+    const lost = { error: 'the run took too long (lost)' };
+    const { text, root } = drawNotes(lost, { ...lost, subject: 'softmax~hide_key(0)' });
+    expect(root.querySelectorAll('p, button')).toHaveLength(2);
+    expect(text('p')).toMatch(
+      /^Softmax model, Softmax model, .*: the run took too long \(lost\)\. Try again$/,
+    );
+    expect(drawNotes(lost, { error: 'other' }).root.querySelectorAll('p')).toHaveLength(2);
+  });
+
   it('names what a model does not have of a request, and what is shown instead', () => {
     const words = (change: Partial<State>, first = '', more: Partial<Frame> = {}) => {
       const frame = frameOf({ question: { ...frameOf().question, first }, ...more });

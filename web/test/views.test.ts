@@ -506,14 +506,14 @@ describe('query-key geometry', () => {
   );
 
   it('gives the mean cosines and the norm of the first key', () => {
-    // The first query sees no other key: (0.5 + 0) / 2, and (-0.5 - 1 - 1) / 3.
+    // The first query sees no other key: (1 + 0.5 + 0) / 3, and (-0.5 - 1 - 1) / 3.
     expect(geometry.says(frame, at)).toBe(
-      'Cosine of query and key: +0.25 with the first key, −0.83 with the others. ‖k₁‖ is 0.25× the mean norm of the others.',
+      'Cosine of query and key: +0.50 with the first key, −0.83 with the others. ‖k₁‖ is 0.25× the mean norm of the others.',
     );
     expect(geometry.says(frame, { layer: 1, head: 1 })).toMatch(/‖k₁‖ is 0\.25× the mean/);
     expect(geometry.says(mapFrame(), at)).toBe('');
     expect(geometry.says({ ...frame, sequences: 8 }, at)).toMatch(
-      /^Cosine of query and key on the first prompt: \+0\.25 .*‖k₁‖ is 0\.25×/,
+      /^Cosine of query and key on the first prompt: \+0\.50 .*‖k₁‖ is 0\.25×/,
     );
     expect(shapesOf(geometry.numbers(frame, at))).toEqual([
       ['cos', 3, 3],
@@ -548,10 +548,10 @@ describe('query-key geometry', () => {
     const inDegrees = (angles: readonly number[]) =>
       angles.map((angle) => Math.round((angle * 180) / Math.PI));
     expect([inDegrees(firstAngles!.angles), inDegrees(otherAngles!.angles)]).toEqual([
-      [60, 90],
+      [0, 60, 90],
       [120, 180, 180],
     ]);
-    expect(view.text('.chart-key')).toBe('first key, mean 75°other keys, mean 160°');
+    expect(view.text('.chart-key')).toBe('first key, mean 50°other keys, mean 160°');
     expect(view.all('.plot, .rose').map((element) => element.hidden)).toEqual([true, false]);
     view.draw(frame, { map: 'angle' });
     expect(roses).toHaveLength(1);
@@ -1772,14 +1772,15 @@ it('each view declares how figures draw it', () => {
       .toSorted();
   const namesFor = (more: object) =>
     fittingNames({ architecture: architecture({ E: 0, gate: null, ...more }) });
-  const causalNames = ['compression', 'effects', 'length', 'loss', 'next', 'sink-tag'];
+  const causalNames = ['compression', 'diagonal', 'effects', 'length', 'loss', 'next', 'sink-tag'];
   expect(namesFor({})).toEqual(causalNames);
   const encoder = {
     architecture: architecture({ E: 0, gate: null, mask: { kind: 'bidirectional' } }),
   };
-  expect(fittingNames(encoder)).toEqual(['compression', 'sink-tag', 'unmasking']);
+  expect(fittingNames(encoder)).toEqual(['compression', 'diagonal', 'sink-tag', 'unmasking']);
   expect(fittingNames({ ...encoder, maskToken: 7 })).toEqual([
     'compression',
+    'diagonal',
     'masked',
     'sink-tag',
     'unmasking',
@@ -1787,6 +1788,7 @@ it('each view declares how figures draw it', () => {
   expect(fittingNames({ ...encoder, maskToken: 7, recording: {} })).not.toContain('unmasking');
   expect(namesFor({ E: 4 })).toEqual([
     'compression',
+    'diagonal',
     'effects',
     'length',
     'loss',
@@ -1796,6 +1798,7 @@ it('each view declares how figures draw it', () => {
   ]);
   expect(namesFor({ gate: 'head' })).toEqual([
     'compression',
+    'diagonal',
     'effects',
     'gate',
     'length',
@@ -1806,6 +1809,7 @@ it('each view declares how figures draw it', () => {
   expect(namesFor({ bias_key: 'head' })).toEqual([
     'bias',
     'compression',
+    'diagonal',
     'effects',
     'length',
     'loss',

@@ -3,18 +3,10 @@
  * sees the cost and agrees, the page loads the weights. Until then the page reads only small files. It opens one model
  * at a time; models of further links wait in a queue.
  */
-import {
-  cacheBytes,
-  cacheClear,
-  cacheList,
-  planFiles,
-  resolveHub,
-  type DiskFile,
-  type HubOptions,
-  type Plan,
-} from 'sinkscope';
+import { planFiles, resolveHub, type DiskFile, type HubOptions, type Plan } from 'sinkscope';
+import { cacheBytes, cacheClear, cacheList } from 'sinkscope/internal';
 import { type Models } from '../run/models';
-import { downloadWords, type LoadProgress } from '../run/progress';
+import { loadWords, type LoadProgress } from '../run/progress';
 import { isDownload } from './words';
 import { errorSentence, InputError, isTimeout } from '../ask/errors';
 import {
@@ -114,7 +106,7 @@ export class Opener {
   get work(): string | undefined {
     const { stage } = this;
     if (stage.name === 'looking') return stage.text;
-    return stage.name === 'loading' ? `Loading: ${downloadWords(stage.progress)}` : undefined;
+    return stage.name === 'loading' ? `Loading: ${loadWords(stage.progress)}` : undefined;
   }
 
   show(): void {
@@ -322,7 +314,7 @@ export class Opener {
       await models.get(id, {
         signal,
         onProgress: (_, done, total, more) =>
-          more?.stage === 'read' &&
+          more &&
           !signal.aborted &&
           // The last progress report may arrive after the end.
           !isOver &&
@@ -330,7 +322,7 @@ export class Opener {
           this.#set({
             name: 'loading',
             plan,
-            progress: { ...(isDownload(plan) ? more : {}), done, total },
+            progress: { ...(isDownload(plan) ? more : { stage: more.stage }), done, total },
           }),
       });
     } catch (error) {

@@ -1,7 +1,8 @@
 /** The controls that rooms share. Each function returns a template, which changes the state through `set`. */
 import { html, nothing, type TemplateResult } from 'lit';
 import { live } from 'lit/directives/live.js';
-import { splitText, tokenNotes, type Splitting } from 'sinkscope';
+import type { Splitting } from 'sinkscope';
+import { splitText, tokenNotes } from 'sinkscope/internal';
 import { framesOf, type Context, type Scope, type SubjectEntry } from './context';
 import {
   isHeadless,
@@ -23,6 +24,7 @@ import {
   headName,
   modelHeadName,
   startTokenWords,
+  lengthWords,
   makeReadable,
   tokenWord,
 } from '../words';
@@ -472,7 +474,7 @@ export function tokenChips(frame: Frame, { state, set, point }: Context): Templa
       class="chip ${token.special ? 'special' : ''} ${isGenerated ? 'made' : ''}"
       tabindex=${t === tabStop ? 0 : -1}
       aria-pressed=${query === t}
-      title="position ${t}, id ${token.id}"
+      title="position ${t}, id ${token.id}${lengthWords(token.text)}"
       .textContent=${tokenWord(token.text)}
       @pointerenter=${() => point({ query: t })}
       @focus=${() => point({ query: t })}
@@ -707,10 +709,17 @@ function failureNotes(
     return html`<p class="trouble wanting" role="alert">
       ${missingInput.error}${keptResultWords(missingInput)}
     </p>`;
+  // A model and its intervention fail alike, which is one error.
+  const textOf = (entry: SubjectEntry) =>
+    `${entry.error!.replace(/([^.!?])$/, '$1.')}${keptResultWords(entry)}`;
+  const firstFailures = failures.filter(
+    (entry, i) => failures.findIndex((other) => textOf(other) === textOf(entry)) === i,
+  );
   return html`<div class="trouble" role="alert">
-    ${failures.map((entry) => {
-      const keptNote = keptResultWords(entry);
-      const message = `${nameOf(entry, context)}: ${entry.error!.replace(/([^.!?])$/, '$1.')}${keptNote}`;
+    ${firstFailures.map((entry) => {
+      const members = failures.filter((other) => textOf(other) === textOf(entry));
+      const names = members.map((member) => nameOf(member, context)).join(', ');
+      const message = `${names}: ${textOf(entry)}`;
       const models = context.engine.value?.models;
       const id = parseSubject(entry.subject)?.id ?? '';
       const isUnopened = isOutsideZoo(id) && !models?.canOpen(id);

@@ -34,7 +34,7 @@ import {
   type Head,
 } from '../frame';
 import { INPUTS } from '../ask/question';
-import type { State } from '../ask/state';
+import { shorten, type State } from '../ask/state';
 import { sizeWords } from '../run/progress';
 import { NO_WEIGHTS } from '../run/recordings';
 import { explainTerms } from '../page/terms';
@@ -58,6 +58,7 @@ import {
   rowsWords,
   firstTokenText,
   shareWords,
+  shortToken,
   spreadWords,
   stampWords,
   sumWords,
@@ -76,7 +77,7 @@ function recordingWords({ recording, sequences, pooled, ...frame }: Frame): stri
     : '';
   const meansNote =
     sequences > 1 ? ` The shares below are means over ${sequences} such texts.` : '';
-  return `${recording!.model.id} read this text, and the page shows what was recorded.${meansNote}${blocksNote}`;
+  return `${shorten(recording!.model.id, 120)} read this text, and the page shows what was recorded.${meansNote}${blocksNote}`;
 }
 
 function firstTokenWords(frame: Frame): string {
@@ -359,7 +360,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
             isRecorded
               ? html`<div>
                   <p class="recorded-text" tabindex="0">
-                    ${frames[0]!.tokens.map(({ text }) => text).join('')}
+                    ${frames[0]!.tokens.map(({ text }) => shortToken(text)).join('')}
                   </p>
                   <p class="hint" data-recorded>${NO_WEIGHTS}</p>
                 </div>`
