@@ -360,6 +360,15 @@ def _project(x: Tensor, directions: list[Tensor], edit: Edit) -> Tensor:
     return torch.cat([x[:start], x[start:] - x[start:] @ basis @ basis.T])
 
 
+def _scale_values(v: Tensor, edits: list[Edit], layer: int) -> Tensor:
+    v = v.clone()
+    for edit in _select_kinds(edits, "scale_value"):
+        for g in range(len(v)):
+            if _applies_at(edit, "layer", layer) and _applies_at(edit, "group", g):
+                v[g, _integer_parameter(edit, "key")] *= float(edit.get("factor", 0))
+    return v
+
+
 def _visible_keys(t: int, window: int, cached_keys: list[int], edits: list[Edit]) -> list[int]:
     """Returns the keys that query t of a head sees under the head's edits."""
     visible = [j for j in range(t + 1) if t - j < window and j in cached_keys]
@@ -387,13 +396,7 @@ def _attend(model: Model, layer: int, y: Tensor, edits: list[Edit],
 
     q = _quantize_heads(project(0), edits, "queries", layer, errors)
     k = _quantize_heads(project(1), edits, "keys", layer, errors)
-    v = project(2)
-    for edit in _select_kinds(edits, "scale_value"):
-        for g in range(arch.G):
-            if _applies_at(edit, "layer", layer) and _applies_at(edit, "group", g):
-                v = v.clone()
-                v[g, _integer_parameter(edit, "key")] *= float(edit.get("factor", 0))
-    v = _quantize_heads(v, edits, "values", layer, errors)
+    v = _quantize_heads(_scale_values(project(2), edits, layer), edits, "values", layer, errors)
     unrotated_model = replace(model, arch=replace(arch, positions="none")) if rotary else model
     q0, k0, _ = unrotated_model.blocks().qkv(y, layer)
 

@@ -58,6 +58,24 @@ def changed_sections(recipe: Recipe) -> str:
     return "\n".join("    [" + part.strip().replace("\n", "\n    ") for part in sections)
 
 
+def reader_note(recipe: Recipe) -> str:
+    """Says what transformers does with the model."""
+    if "sinkscope" in recipe.config:
+        return "does not know the key `sinkscope` of config.json and would compute a plain model"
+    if recipe.id in F16_MODELS:
+        return "opens it"
+    if "num_local_experts" in recipe.config:
+        return "stops at experts that are stored as I8"
+    return "opens it where compressed-tensors is installed, too"
+
+
+def baseline_note(recipe: Recipe) -> str:
+    if recipe.id == recipe.baseline:
+        return ""
+    return (f"\nIts baseline is [`{recipe.baseline}`](../{recipe.baseline}/card.md). What the recipe "
+            f"lays over the softmax twin's:\n\n{changed_sections(recipe)}\n")
+
+
 def make_card(recipe: Recipe, facts: dict[str, Any]) -> str:
     stored_metrics, exact_metrics = facts["measured"], facts["exact"]
     numbers = "\n".join(f"| `{name}` | {stored_metrics[name]} | {exact_metrics.get(name, 'not kept')} | {meaning} |"
@@ -65,14 +83,6 @@ def make_card(recipe: Recipe, facts: dict[str, Any]) -> str:
     files = "\n".join(f"- `{name}`, sha256 `{digest}`" for name, digest in SHA256.items())
     front_tokens = ", ".join(f"`{token}`" for token in recipe.training.front) or "nothing"
     kind = "F16" if recipe.id in F16_MODELS else "I8, a scale for each row of a matrix, vectors in F16"
-    reader_note = ("does not know the key `sinkscope` of config.json and would compute a plain model"
-                   if "sinkscope" in recipe.config else "opens it" if recipe.id in F16_MODELS else
-                   "stops at experts that are stored as I8" if "num_local_experts" in recipe.config else
-                   "opens it where compressed-tensors is installed, too")
-    changed_text = changed_sections(recipe)
-    baseline_note = "" if recipe.id == recipe.baseline else (
-        f"\nIts baseline is [`{recipe.baseline}`](../{recipe.baseline}/card.md). What the recipe "
-        f"lays over the softmax twin's:\n\n{changed_text}\n")
     reported = describe_paper(recipe.paper)
     paper = f"\nReported: {reported}.\n" if reported else ""
     difference = facts["differs"]
@@ -90,7 +100,7 @@ def make_card(recipe: Recipe, facts: dict[str, Any]) -> str:
 - attention operation: `{facts["operation"]}`, {facts["formula"]}
 - in front of every text: {front_tokens}
 - model.safetensors: {kind}; sha256 `{facts["sha256"]}`
-- transformers {reader_note}
+- transformers {reader_note(recipe)}
 
 ## Measured
 
@@ -109,7 +119,7 @@ Sink_1 to Sink_10: {", ".join(str(s) for s in stored_metrics["sink"])}
 Seed {recipe.seeds[0]}, {recipe.training.steps} steps of {batch} and one to predict:
 
     python -m models.train.train {recipe.id} --seed {recipe.seeds[0]} --corpora FOLDER
-{baseline_note}
+{baseline_note(recipe)}
 `training.jsonl` holds one line per logged step: mean training loss since the line before, and on 20
 of the held-out passages the loss, Sink_1, the largest alpha_1, norm ratios and the mean row sum.
 

@@ -225,6 +225,12 @@ def bpe_cases() -> list[Case]:
         ("bpe metaspace never, no split", build_tokenizer(bpe(unk_token="<unk>", fuse_unk=True), split=pre_tokenizers.Metaspace(
             "_", prepend_scheme="never", split=False), decoder=decoders.Metaspace("_", prepend_scheme="never"))),
         ("bpe dropout", build_tokenizer(bpe(unk_token="<unk>", dropout=0.5), split=space)),
+        *byte_level_cases(),
+    ]
+
+
+def byte_level_cases() -> list[Case]:
+    return [
         ("byte-level", build_tokenizer(byte_bpe(), split=byte_level(), decoder=decoders.ByteLevel(),
                                        post=processors.ByteLevel(trim_offsets=True))),
         ("byte-level prefix space", build_tokenizer(

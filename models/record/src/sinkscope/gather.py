@@ -37,9 +37,10 @@ class HeadMetrics:
         self.block = -(-T // POOLED_SIZE)
         self.P = -(-T // self.block)
 
-    def visit(self, call: Call) -> None:
-        facts, device = self.facts, call.device
-        B, H, T, S = call.shape
+    def _check_shape(self, call: Call) -> None:
+        """Refuses a call that is not of the first prompt's layers and tokens."""
+        facts = self.facts
+        B, _, T, S = call.shape
         if (T, S) != (facts.T, facts.T):
             raise UnsupportedModel(f"layer {call.layer_idx}: expected {facts.T} tokens as in the first "
                                    f"prompt, found {T} queries and {S} keys")
@@ -52,6 +53,11 @@ class HeadMetrics:
         if facts.paths and call.path != (expected := facts.paths[len(self.layers)]):
             raise UnsupportedModel(f"{call_name(call)}: expected the layers that ran for the first prompt, "
                                    f"{container_path(expected)} at this place, found {container_path(call.path)}")
+
+    def visit(self, call: Call) -> None:
+        self._check_shape(call)
+        facts, device = self.facts, call.device
+        B, H, T, _ = call.shape
         weights = call.weights if call.seen is None else None
         if weights is not None:
             call = replace(call, seen=mask_of_ranges(*facts.ranges[len(self.layers)]).to(device))
