@@ -351,3 +351,21 @@ with atomic_replacement(sys.argv[1]) as part:
         assert {path.name for path in tmp_path.iterdir()} == {target.name, own.name, running.name}
     assert {path.name for path in tmp_path.iterdir()} == {target.name, own.name, "other"}
     assert target.read_bytes() == b"whole" and (tmp_path / "other").read_bytes() == b"all"
+
+
+def test_a_folder_of_a_study_removes_the_parts_of_killed_writers(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    from sinkscope.storage import Folder
+
+    kill = """
+import os, pathlib, signal, sys
+from sinkscope.storage import Folder
+os.replace = pathlib.Path.replace = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+Folder(sys.argv[1]).write("rows.parquet", b"half")
+"""
+    source = Path(sinkscope.__file__).parents[1]
+    environment = os.environ | {"PYTHONPATH": str(source)}
+    assert subprocess.run([sys.executable, "-c", kill, tmp_path], env=environment).returncode == -9
+    assert [path.suffix for path in tmp_path.iterdir()] == [".part"]
+    Folder(tmp_path).write("other.parquet", b"all")
+    assert [path.name for path in tmp_path.iterdir()] == ["other.parquet"]
