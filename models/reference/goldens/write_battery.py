@@ -245,6 +245,12 @@ def byte_level_cases() -> list[Case]:
         ("byte-level digits, NFC", build_tokenizer(
             byte_bpe(), normalizers.NFC(), pre_tokenizers.Sequence([pre_tokenizers.Digits(True), byte_level()]),
             decoder=decoders.ByteLevel(), added_tokens=flagged_tokens(rstrip=True))),
+        *space_run_cases(),
+    ]
+
+
+def space_run_cases() -> list[Case]:
+    return [
         # Tokens for runs of spaces and tabs, as in codegen and phi, and, with NFC, in mpt and gpt_neox.
         ("byte-level, runs of spaces", build_tokenizer(byte_bpe(), split=byte_level(), decoder=decoders.ByteLevel(), added_tokens=space_run_tokens())),
         ("byte-level, runs of spaces, NFC", build_tokenizer(
