@@ -16,7 +16,7 @@ export { cutText, cutTokens, splitText } from './study/cut.ts';
 export { fieldsFor, sweep } from './study/measure.ts';
 export { headEffects } from './study/effects.ts';
 export { groupsOf } from './study/labels.ts';
-export { labelHead, leastTokens, sinkRatioOfBoth, uniformAlphas } from './study/judge.ts';
+export { labelHead, leastTokens, uniformAlphas } from './study/judge.ts';
 export { planText } from './loading/plan.ts';
 export { tokenNotes } from './text/notes.ts';
 export { tokenizerOfVocabulary } from './text/vocabulary.ts';

@@ -15,13 +15,22 @@ import { leadSentence, sideWords } from '../src/rooms/start';
 import { row } from '../src/rooms/worked_row';
 import { readsOf, tableOf } from '../src/rooms/metrics';
 import { build as training } from '../src/rooms/training';
-import { findingWords, rowsWords } from '../src/words';
+import { findingWords, modelName, rowsWords } from '../src/words';
 import { claimOf } from '../src/claims';
 import { viewNamed, views } from '../src/views/index';
 import { chartsIn, drawView, forgetPlots, mapsIn } from './drawn';
 import { bytesOf, openPage, stubScreen } from './engine';
 import { isBuilt, UNBUILT } from './fixture';
 import { roomOf } from './page';
+import {
+  CLAIMS,
+  falseClaims,
+  falseModelClaims,
+  MODEL_CLAIMS,
+  truthFrom,
+  uniformOf,
+  type Truth,
+} from './claim_table';
 import { isWritten, mean, TEXTS } from './said';
 
 vi.mock('../src/plot/heatmap', async () => (await import('./drawn')).plots.heatmap);
@@ -78,225 +87,11 @@ beforeAll(async () => {
 }, 60_000);
 afterAll(() => page?.close());
 
-/** Measures a drawn map cell by cell, without the page's functions. */
-function truthOf(cells: ArrayLike<number>, T: number) {
-  const rows = Array.from({ length: T }, (_, t) =>
-    Array.from({ length: T }, (_, k) => cells[t * T + k]!).filter(Number.isFinite),
-  );
-  const column = rows.map((row) => Math.abs(row[0]!));
-  const sums = rows.map((row) => row.reduce((a, b) => a + Math.abs(b), 0));
-  const laterColumn = column.slice(1);
-  return {
-    given: mean(column),
-    // Shares of rows, the paper's proxy attention scores.
-    share: mean(column.map((x, t) => x / (sums[t]! + 1e-8))),
-    rowSum: mean(sums),
-    sums: [Math.min(...sums), Math.max(...sums)] as const,
-    strong: laterColumn.filter((x) => x > 0.5).length,
-    rows: T - 1,
-    after: mean(laterColumn),
-    even: mean(rows.map((row, t) => (t ? sums[t]! / row.length : NaN)).slice(1)),
-  };
-}
-
-const uniformOf = (T: number) => mean(Array.from({ length: T }, (_, t) => 1 / (t + 1)));
-
-interface Truth {
-  readonly T: number;
-  readonly eps: number;
-  /** The measurements of the drawn map, with weights and not shares. */
-  readonly map: ReturnType<typeof truthOf>;
-  /** The picture's rows: weights, or shares. */
-  readonly shown: ReturnType<typeof truthOf>;
-  /** alpha_1 of each head as shares and as raw weights, and the mean row sum of all heads. */
-  readonly alphas: readonly number[];
-  readonly raw: readonly number[];
-  readonly sums: number;
-  readonly normalizes: boolean;
-}
-
-const CLAIMS: Readonly<
-  Record<string, readonly [RegExp, (truth: Truth, ...said: string[]) => boolean]>
-> = {
-  'the share of a head': [
-    /gives the (?:start|first) token(?: “.*?”)? (?:about )?(<?[\d.]+)% of its (?:attention|row sums)/g,
-    ({ shown }, n) => isWritten(n!, shown.given),
-  ],
-  'the weight of a head': [
-    /gives the (?:start|first) token(?: “.*?”)? a mean weight of (<?[\d.]+)%/g,
-    ({ map }, n) => isWritten(n!, map.given),
-  ],
-  'a bound on all heads': [
-    /No head gives (?:the (?:start|first) token(?: “.*?”)? more than|\S+ a weight above(?: about)?) ([\d.]+)%/g,
-    ({ raw, normalizes }, n) => !normalizes && Math.max(...raw) <= Number(n) / 100 + 1e-6,
-  ],
-  'a weight in a label': [
-    /receives a (?:mean weight of|weight of) (<?[\d.]+)%( at most)?/g,
-    ({ map, raw }, n, most) =>
-      most
-        ? map.given <= Number(n) / 100 + 1e-6 && Math.max(...raw) <= Number(n) / 100 + 1e-6
-        : isWritten(n!, map.given),
-  ],
-  'a share in a label': [
-    /receives (<?[\d.]+)% (?:on average|of what its rows carry, on average)/g,
-    ({ shown }, n) => isWritten(n!, shown.given),
-  ],
-  'row sums in a label': [
-    /receives a [^.]*?; rows sum to (<?[\d.]+)% on average/g,
-    ({ map }, n) => isWritten(n!, map.rowSum),
-  ],
-  'the sum of each row': [
-    /each row sums to (<?[\d.]+)%/g,
-    ({ shown: { sums } }, n) => sums.every((sum) => isWritten(n!, sum)),
-  ],
-  'the sums of the rows': [
-    /^rows sum to (<?[\d.]+)-([\d.]+)%/g,
-    ({ shown: { sums } }, low, high) => isWritten(low!, sums[0]) && isWritten(high!, sums[1]),
-  ],
-  'row sums of all heads': [
-    /they sum to (<?[\d.]+)% on average/g,
-    ({ sums }, n) => isWritten(n!, sums),
-  ],
-  'the mean over heads': [
-    /he mean over all (\d+) heads is (<?[\d.]+)%/g,
-    ({ alphas }, count, n) => alphas.length === Number(count) && isWritten(n!, mean(alphas)),
-  ],
-  'uniform attention': [
-    /uniform attention(?: would give(?: it)?|:| alone gives the first one) ([\d.]+)%/g,
-    ({ T }, n) => isWritten(n!, uniformOf(T)),
-  ],
-  'how many heads': [
-    /(\d+|[Nn]one) of the (\d+) heads give (?:it|the first token) more than (\d+)%/g,
-    ({ alphas, raw, eps, normalizes }, n, count, threshold) => {
-      const heads = alphas.filter((x) => x > eps).length;
-      const heavyHeads = Math.min(heads, raw.filter((x) => x > eps).length);
-      return (
-        (Number(n) || 0) === (normalizes ? heads : heavyHeads) &&
-        alphas.length === Number(count) &&
-        isWritten(threshold!, eps)
-      );
-    },
-  ],
-  'the share of the rows': [
-    /As a share of its rows that is (<?[\d.]+)%/g,
-    ({ map }, n) => isWritten(n!, map.share),
-  ],
-  'a text too short': [/Heads are not counted/g, ({ T, eps }) => uniformOf(T) > eps],
-  'almost every token': [
-    /Almost every token attends/g,
-    ({ shown }) => shown.strong >= 0.75 * shown.rows,
-  ],
-  'many tokens': [/Many tokens attend/g, ({ shown }) => shown.strong >= 0.4 * shown.rows],
-  'an even spread': [
-    /spread evenly over the tokens that each row sees, would give ([\d.]+)%/g,
-    ({ T }, n) => isWritten(n!, uniformOf(T)),
-  ],
-  'more than an even share': [
-    /gets more attention than an even share/g,
-    ({ shown }) => shown.after > shown.even,
-  ],
-  'no token singled out': [
-    /does not single out/g,
-    ({ shown }) =>
-      shown.strong < 0.4 * shown.rows && shown.after <= Math.max(0.05, 2 * shown.even) + 1e-6,
-  ],
-};
-
-/** Returns the names of untrue claims. @param seenClaims collects the names of all claims found */
-function falseClaims(text: string, truth: Truth, seenClaims: Set<string>): string[] {
-  return Object.entries(CLAIMS).flatMap(([name, [pattern, holds]]) =>
-    [...text.matchAll(pattern)].flatMap(([whole, ...numbers]) => {
-      seenClaims.add(name);
-      return holds(truth, ...numbers) ? [] : [`${name}: ${whole}`];
-    }),
-  );
-}
-
-function truthFrom(frame: Frame, at: Head, shown: ArrayLike<number>): Truth {
-  const { T, eps, tensors, operation } = frame;
-  const { L, H } = frame.architecture;
-  // The weights of all heads, with later tokens cut off.
-  const maps = Array.from({ length: L * H }, (_, i) => {
-    const map = Float32Array.from(tensors.att!.data.subarray(i * T * T, (i + 1) * T * T));
-    for (let t = 0; t < T; t++) map.fill(NaN, t * T + t + 1, (t + 1) * T);
-    return map;
-  });
-  const measuredMaps = maps.map((map) => truthOf(map, T));
-  return {
-    ...{ T, eps, normalizes: operation.normalizes },
-    alphas: measuredMaps.map(({ share }) => share),
-    map: measuredMaps[at.layer * H + at.head]!,
-    shown: truthOf(shown, T),
-    raw: measuredMaps.map(({ given }) => given),
-    sums: mean(measuredMaps.map(({ rowSum }) => rowSum)),
-  };
-}
-
-const sinksOf = ({ alphas, raw, eps, normalizes }: Truth): number =>
-  alphas.filter((share, i) => share > eps && (normalizes || raw[i]! > eps)).length;
-
-const parseCount = (text: string) => (text === 'none' ? 0 : Number(text));
-const MODEL = '(?:On one prompt, )?([A-Z][\\w ]+? model)';
-const COUNT = '(\\d+|none) of the (\\d+) heads';
-
-const MODEL_CLAIMS: Readonly<
-  Record<
-    string,
-    readonly [string, (truths: ReadonlyMap<string, Truth>, ...said: string[]) => boolean]
-  >
-> = {
-  'the only one with a sink': [
-    `Only one of these models has heads with a sink: ${MODEL}`,
-    (truths, name) => [...truths].every(([of, truth]) => sinksOf(truth) > 0 === (of === name)),
-  ],
-  'no sink in any': [
-    'None of these models has a sink',
-    (truths) => [...truths.values()].every((truth) => !sinksOf(truth)),
-  ],
-  'the strongest sink': [
-    `${MODEL} has the strongest sink: ${COUNT}`,
-    (truths, name, count) =>
-      sinksOf(truths.get(name!)!) === Math.max(...[...truths.values()].map(sinksOf)) &&
-      sinksOf(truths.get(name!)!) === parseCount(count!),
-  ],
-  'the weakest sink': [
-    `; ${MODEL} has (?:the weakest, )?(\\d+|none)`,
-    (truths, name, count) =>
-      sinksOf(truths.get(name!)!) === Math.min(...[...truths.values()].map(sinksOf)) &&
-      sinksOf(truths.get(name!)!) === parseCount(count!),
-  ],
-  'the same in each': [
-    `${COUNT} give the first token more than \\d+% in each model`,
-    (truths, count) => [...truths.values()].every((truth) => sinksOf(truth) === parseCount(count!)),
-  ],
-  'the heads of a model': [
-    `${MODEL}: ${COUNT}`,
-    (truths, name, count, all) =>
-      sinksOf(truths.get(name!)!) === parseCount(count!) &&
-      truths.get(name!)!.alphas.length === Number(all),
-  ],
-};
-
-function falseModelClaims(
-  text: string,
-  truths: ReadonlyMap<string, Truth>,
-  seenClaims: Set<string>,
-): string[] {
-  return Object.entries(MODEL_CLAIMS).flatMap(([name, [pattern, holds]]) =>
-    [...text.matchAll(new RegExp(pattern, 'g'))].flatMap(([whole, ...numbers]) => {
-      seenClaims.add(name);
-      return holds(truths, ...numbers) ? [] : [`${name}: ${whole}`];
-    }),
-  );
-}
-
 /** Columns of Compare's table, computed from the cells of the maps and the losses of the tokens. */
 const COLUMNS: Readonly<Record<string, (truth: Truth, frame: Frame) => number>> = {
-  'Sink₁': ({ alphas, eps }) => mean(alphas.map((share) => Number(share > eps))),
-  'Sink₁ raw': ({ raw, eps }) => mean(raw.map((weight) => Number(weight > eps))),
+  'Sink₁': ({ raw, eps }) => mean(raw.map((weight) => Number(weight > eps))),
   loss: (_, { tensors }) => mean(Array.from(tensors.loss_at!.data).filter(Number.isFinite)),
-  'largest α₁': ({ alphas }) => Math.max(...alphas),
-  'row sum': ({ sums }) => sums,
+  'largest α₁': ({ raw }) => Math.max(...raw),
 };
 
 function wrongCells(root: Element, truths: readonly Truth[], frames: readonly Frame[]): string[] {
@@ -477,7 +272,7 @@ describe.skipIf(!isBuilt)(`claims on forty texts (${UNBUILT})`, () => {
           const truths = frames.map((frame, i) =>
             truthFrom(frame, heads[i]!, drawnMaps[i]!.data.data),
           );
-          const truthByTitle = new Map(frames.map(({ title }, i) => [title, truths[i]!]));
+          const truthByTitle = new Map(frames.map((frame, i) => [modelName(frame), truths[i]!]));
           const headings = [...room.root.querySelectorAll('h1, .lead')].map(
             (element) => element.textContent!,
           );
@@ -486,8 +281,8 @@ describe.skipIf(!isBuilt)(`claims on forty texts (${UNBUILT})`, () => {
             falseClaims(drawnMaps[i]!.data.label, truth, seenClaims).forEach(note),
           );
           mapsLabeled(room.root, /^α₁ by layer/).forEach(({ data }, i) => {
-            const wrongHead = truths[i]!.alphas.findIndex(
-              (share, n) => Math.abs(share - data.data[n]!) > 1e-5,
+            const wrongHead = truths[i]!.raw.findIndex(
+              (weight, n) => Math.abs(weight - data.data[n]!) > 1e-5,
             );
             if (wrongHead >= 0) note(`sink map of ${frames[i]!.title}: head ${wrongHead}`);
             falseClaims(data.label.replace(/.*: /, ''), truths[i]!, seenClaims).forEach(note);
@@ -578,10 +373,13 @@ const VIEW_NUMBERS: Readonly<Record<string, (frame: Frame, at: Head) => number[]
   sinks: ({ tensors, architecture: { L, H } }) =>
     [tensors.sink_ratio!, tensors.sink_ratio_raw!].map(({ data }) => data[0]! * L * H),
   'sink-tag': ({ architecture: { D } }) => [1 / D],
+  secondary: ({ tensors, T }) => [
+    mean(Array.from(tensors.alpha_raw!.data).filter((_, i) => i % T === 0)),
+  ],
   // Means over heads with a sink, over the others, and over all, and the uniform share.
   diagonal: ({ T, eps, tensors, architecture: { L, H } }) => {
     const all = Array.from({ length: L * H }, (_, i) => i);
-    const isSink = (i: number) => tensors.alpha!.data[i * T]! > Math.fround(eps);
+    const isSink = (i: number) => tensors.alpha_raw!.data[i * T]! > Math.fround(eps);
     const groups = [all, all.filter(isSink), all.filter((i) => !isSink(i))];
     return [
       ...groups.map((group) => mean(group.map((i) => tensors.diagonal!.data[3 * i]!))),
@@ -589,7 +387,7 @@ const VIEW_NUMBERS: Readonly<Record<string, (frame: Frame, at: Head) => number[]
       mean(Array.from({ length: T }, (_, t) => 1 / (t + 1))),
     ];
   },
-  // The mean cosine with the first key and that with the others, over the keys that queries see.
+  // The mean cosine with the first key and that with the others, over the keys that queries after the first one see.
   geometry: ({ T, head }) => {
     const cosines = head!.tensors.qk_cos!.data;
     const all = Array.from({ length: T * T }, (_, i) => i);

@@ -28,6 +28,7 @@ import {
   makeReadable,
   tokenWord,
 } from '../words';
+import { excerptOf, rememberedText, rememberText } from './my_text';
 import { addElement } from './view';
 
 /** Whether a link lets a part of the page show. */
@@ -206,9 +207,26 @@ export function textField(
       spellcheck="false"
       placeholder="Type a sentence"
       .value=${live(state.value.prompt)}
-      @input=${(event: Event) => set({ prompt: valueOf(event), [input]: 'text' })}
+      @input=${(event: Event) => {
+        rememberText(valueOf(event));
+        set({ prompt: valueOf(event), [input]: 'text' });
+      }}
     ></textarea>
   </label>`;
+}
+
+/** Offers the text that the reader typed last, in a lesson or here, unless the field has it. */
+export function myTextButton({ state, set }: Context): TemplateResult | typeof nothing {
+  const text = rememberedText();
+  const { prompt, input } = state.value;
+  if (!text.trim() || (text === prompt && input === 'text')) return nothing;
+  return html`<button
+    type="button"
+    class="my-text"
+    @click=${() => set({ prompt: text, input: 'text', query: -1, key: -1 })}
+  >
+    Use my text: “${excerptOf(text)}”
+  </button>`;
 }
 
 export function fileField({ file, chooseFile, fail }: Context): TemplateResult {
@@ -429,7 +447,7 @@ export function askBar(
         areRecordings(frames)
           ? html`<p class="hint" data-recorded>${NO_WEIGHTS}</p>`
           : hasText
-            ? html`${promptField(context)}${inputName}
+            ? html`${promptField(context)}${inputName} ${myTextButton(context)}
                 <p class="on-paper">${state.input === 'text' ? frame?.question.prompt : ''}</p>`
             : nothing
       }

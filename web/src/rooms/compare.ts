@@ -218,18 +218,6 @@ function columnsField(
   </details>`;
 }
 
-/** Explains the mark of shares, by columns of the table or else by those that the reader can add. */
-function sharesNote(metrics: readonly TableMetric[], shownMetrics: readonly TableMetric[]): string {
-  const rawMetrics = metrics.filter(({ name }) => ['sink_1_raw', 'row_mass'].includes(name));
-  const listOf = (list: readonly TableMetric[]) =>
-    list.map(({ title }) => `“${title}”`).join(' and ');
-  const shown = rawMetrics.filter((metric) => shownMetrics.includes(metric));
-  const others = rawMetrics.filter((metric) => !shownMetrics.includes(metric));
-  const reading = shown.length ? `: read them with ${listOf(shown)}` : '';
-  const adding = others.length ? `; choose ${listOf(others)} under Columns` : '';
-  return `* marks shares of rows that need not sum to 1${reading}${adding}.`;
-}
-
 const PANELS = [
   ['reported', 'Reported in papers'],
   ['seeds', 'Across seeds'],
@@ -357,14 +345,10 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     const reportedRows =
       rows.length && panel === 'reported' ? reportsOf(frames, context, openModels.value) : [];
     const hasSpread = frames.some(({ sequences }) => sequences > 1);
-    const hasShares = frames.some(({ operation }) => !operation.normalizes);
     render(
       rows.length
         ? html`${metricsTable({ measuredRows: rows, table: shownMetrics, reported: reportedRows, sorting: sorting.value, sort: (value) => (sorting.value = value), file: context.file.value }, caption)}
-            <p class="hint">
-              ${hasSpread ? '± is the standard deviation over the prompts.' : ''}
-              ${hasShares ? sharesNote(metrics, shownMetrics) : ''}
-            </p>`
+            <p class="hint">${hasSpread ? '± is the standard deviation over the prompts.' : ''}</p>`
         : nothing,
       tablePlace,
     );

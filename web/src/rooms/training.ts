@@ -65,7 +65,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     const sinkSentences = freshFrames.map((frame, i) => {
       const verdict = verdicts[i]!;
       // The clauses are joined to one sentence, so this one gets no period.
-      if (!verdict.conclusive) return tooShortNote(verdict, frame.T, frame.eps).slice(0, -1);
+      if (!verdict.conclusive) return tooShortNote(frame).slice(0, -1);
       const summary = `${frame.title}: ${headsWords(frame, verdict.sink)}`;
       if (i && verdicts[0]!.conclusive) return summary;
       return `${summary} give the first token more than ${formatPercent(frame.eps, 0)} of their attention`;
