@@ -126,10 +126,11 @@ def record(
     if generate:
         from .generation import record_generation
 
-        return record_generation(
-            recorder, prompts, generate, eps=settings.eps, keep=keep, first=first, mask=mask, edits=edits,
-            source=source, license=license, command=command,
-            model_id=model_id or recorder.name, identity=recorder.identity(revision, file_sha256))
+        settled = {"eps": settings.eps, "keep": keep, "first": first, "mask": mask, "edits": edits}
+        origin = {"source": source, "license": license, "command": command, "model_id": model_id or recorder.name}
+        identity = recorder.identity(revision, file_sha256)
+        return record_generation(recorder, prompts, generate, identity=identity, **settled, **origin)
+
     assembly = Assembly(settings.eps, settings.first)
     for measurement in recorder.measure_all(prompts, batch, progress):
         assembly.add(measurement)
