@@ -1,6 +1,7 @@
 /**
  * Names the files of other tools that the engine does not read, each with the command that makes it
- * readable. A row matches by the names of files, by texts in the beginning of a file, or by the config. * The commands for Lightning, FP8, NVFP4 and MXFP4 were run on small checkpoints (transformers 5.23, lightning 2.6,
+ * readable. A row matches by the names of files, by texts in the beginning of a file, or by the config.
+ * The commands for Lightning, FP8, NVFP4 and MXFP4 were run on small checkpoints (transformers 5.23, lightning 2.6,
  * compressed-tensors 0.20); those of the hub, of Meta's script and of llama.cpp were not.
  */
 import { SinkscopeError } from '../abi/errors.ts';
