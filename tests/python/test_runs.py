@@ -249,7 +249,7 @@ def test_a_run_is_interrupted_only_at_a_checkpoint(
         assert "--until is 150, expected a multiple of 200" in capsys.readouterr().err
     else:
         train.main()
-        assert calls == [1, (2, Path("texts"), Path("models/.runs"), "cpu", until and int(until))]
+        assert calls == [1, (2, Path("texts"), Path("models/.runs"), "cpu", until and int(until), protocol.ZOO)]
 
 
 def test_the_corpus_is_built_once_and_contains_only_the_training_text(

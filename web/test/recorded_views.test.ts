@@ -248,7 +248,7 @@ describe.skipIf(!isBuilt)(`a recording (${UNBUILT})`, () => {
       new RegExp(`T = 12: Sink₄ .*, mean α₄ ${formatValue(mean(headMeans))} `),
     );
     expect(sentenceOf('secondary')).toContain(
-      `The first key receives ${formatPercent(mean(alpha))} on average`,
+      `The first token receives ${formatPercent(mean(alpha))} on average`,
     );
     expect(sentenceOf('mass')).toContain('unnormalized α₄ ');
     expect(sentenceOf('geometry')).toContain('‖k₄‖ is ');
@@ -270,7 +270,7 @@ describe.skipIf(!isBuilt)(`a recording (${UNBUILT})`, () => {
     const [softmax] = await page.framesOf(['softmax']);
     const room = roomOf(compare, page.pageOf({}, [softmax!, await frameOf('one')]));
     expect(room.text('[data-finding]')).toMatch(
-      /^These models read different texts, so their sinks are not ranked\. .*Softmax model 62\.5% \(more than 30% in one prompt, T = 26; uniform attention would give it 15%\); llama, one prompt 50\.0% \(more than 30% in one prompt, T = 12; uniform attention would give it 26%\)/,
+      /^These models read different texts, so their sinks are not ranked\. .*the softmax model 62\.5% \(more than 30% in one prompt, T = 26; uniform attention would give it 15%\); llama, one prompt 50\.0% \(more than 30% in one prompt, T = 12; uniform attention would give it 26%\)/,
     );
     room.scope.end();
   });
@@ -293,7 +293,7 @@ describe.skipIf(!isBuilt)(`a recording (${UNBUILT})`, () => {
     const map = frame.head!.tensors.att!.data;
     const firstMean = mean(Array.from({ length: 12 }, (_, t) => map[12 * t]!));
     expect(viewNamed('attention').says(frame, at)).toContain(
-      `In the first of 5 prompts the first token, “<s>”, receives ${formatPercent(firstMean, 0)} on average`,
+      `In the first of 5 prompts, the first token, <s>, receives ${formatPercent(firstMean, 0)} on average`,
     );
   });
 });
