@@ -294,7 +294,7 @@ export const firstName = (frame: Frame): string =>
 
 /** Returns a model's name within a sentence: “the softmax model”. */
 export const modelName = ({ title }: Pick<Frame, 'title'>): string =>
-  title.replace(/^([A-Z])(?=[a-z]+ model\b)/, (letter) => `the ${letter.toLowerCase()}`);
+  title.replace(/^(?!The )([A-Z])(?=[a-z]+ model\b)/, (letter) => `the ${letter.toLowerCase()}`);
 
 const SUBSCRIPTS = '₀₁₂₃₄₅₆₇₈₉';
 
