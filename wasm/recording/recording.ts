@@ -176,6 +176,12 @@ export class Recording implements RecordingShape {
     return { shape: cells.shape, data };
   }
 
+  /** Whether a row's weights are not its shares, so that the weight of a key is a number of its own. */
+  get #hasWeights() {
+    const { operation } = this.conditions.model;
+    return this.describe.operations.some(({ name, proxy }) => name === operation && proxy === 'share'); // prettier-ignore
+  }
+
   async measure(options: Pick<MeasureOptions, 'eps' | 'metrics'> = {}) {
     checkOptions(options, { metrics: 'list' });
     const { describe } = this;
@@ -186,7 +192,11 @@ export class Recording implements RecordingShape {
     checkList(thresholds, 'number', 'eps');
     const rows =
       options.metrics?.map((name) => rowNamed(describe.metrics, name, 'metric')) ??
-      describe.metrics.filter((row) => row.summary && !row.arguments.includes('base'));
+      describe.metrics.filter((row) =>
+        row.name === 'alpha_raw'
+          ? this.#hasWeights
+          : row.summary && !row.arguments.includes('base'),
+      );
     const hasMeans = rows.some(({ name }) => this.#tensors.has(`mean.${name}`));
     // A file without means may have the fields of every prompt, which give the means.
     const readMetric = (name: string, eps: number) =>
