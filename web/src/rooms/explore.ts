@@ -211,7 +211,13 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       hasInterventions ? interventionControls(context, frame, at) : nothing,
       interventionsPlace,
     );
-    render(questions(choice, frames, stage.select), questionsPlace);
+    // The last views of the list are below the fold, where a choice would change nothing that one sees.
+    const choose = (view: string) => {
+      stage.select(view);
+      const head = root.querySelector('.stage')!;
+      if (head.getBoundingClientRect().top < 0) scrollTo(0, 0);
+    };
+    render(questions(choice, frames, choose), questionsPlace);
   });
 
   colorChips(bar, context, scope, currentEntries);
