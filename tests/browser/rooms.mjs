@@ -408,7 +408,11 @@ const reading = {
         /first one: the start token <s>, which begins every text|too short to distinguish a sink/,
         words,
       );
-      assert.match(await text(startPage, '.twin-0'), /gives <s> (about )?\d+% on average\./s, words);
+      assert.match(
+        await text(startPage, '.twin-0'),
+        /gives <s> (about )?\d+% on average\./s,
+        words,
+      );
       assert.equal(await startPage.locator('.remark:visible').count(), 2, words);
     }
     const examples = startPage.locator('.examples option');

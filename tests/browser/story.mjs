@@ -124,7 +124,10 @@ export const story = {
         document.querySelector('.step-5').textContent.replace(/\s+/g, ' '),
       ),
     );
-    assert.match(await text(page, '.step-5'), /with 3 random seeds, over 100 passages, 60%, 63% and 20% of the heads/);
+    assert.match(
+      await text(page, '.step-5'),
+      /with 3 random seeds, over 100 passages, 60%, 63% and 20% of the heads/,
+    );
     for (const [hash, n, is, isNot] of [
       ['why=2&first=none', 2, /first key/, /<s>/],
       ['why=4&shown=gated,window', 4, /This head writes/, /trained with sigmoid/],
