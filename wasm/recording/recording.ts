@@ -5,7 +5,7 @@
 import { check, checkList, checkOptions } from '../abi/arguments.ts';
 import { SinkscopeError, expect, expectInteger, rowNamed } from '../abi/errors.ts';
 import { BackendResource } from '../engine/backend_resource.ts';
-import { addUp, commonLength, meansOf } from '../study/measure.ts';
+import { addUp, commonLength, meansOf, needsBase, summaryMetrics } from '../study/measure.ts';
 import type { Tensor, Describe, Options } from '../abi/types.ts';
 import type { ReadMessage } from '../engine/messages.ts';
 import type { BackendApi, Link } from '../engine/link.ts';
@@ -176,12 +176,6 @@ export class Recording implements RecordingShape {
     return { shape: cells.shape, data };
   }
 
-  /** Whether a row's weights are not its shares, so that the weight of a key is a number of its own. */
-  get #hasWeights() {
-    const { operation } = this.conditions.model;
-    return this.describe.operations.some(({ name, proxy }) => name === operation && proxy === 'share'); // prettier-ignore
-  }
-
   async measure(options: Pick<MeasureOptions, 'eps' | 'metrics'> = {}) {
     checkOptions(options, { metrics: 'list' });
     const { describe } = this;
@@ -192,11 +186,7 @@ export class Recording implements RecordingShape {
     checkList(thresholds, 'number', 'eps');
     const rows =
       options.metrics?.map((name) => rowNamed(describe.metrics, name, 'metric')) ??
-      describe.metrics.filter((row) =>
-        row.name === 'alpha_raw'
-          ? this.#hasWeights
-          : row.summary && !row.arguments.includes('base'),
-      );
+      summaryMetrics(this, [this.conditions.edits]).filter((row) => !needsBase(row));
     const hasMeans = rows.some(({ name }) => this.#tensors.has(`mean.${name}`));
     // A file without means may have the fields of every prompt, which give the means.
     const readMetric = (name: string, eps: number) =>
