@@ -421,7 +421,7 @@ const textKey = ({ subject, tokens, sequences, recording }: Frame): string =>
   `${sequences} ${tokens.map(({ text, special }) => (special ? '' : text)).join('') || (recording?.prompts.sha256 ?? subject)}`;
 
 /** Whether the frames, which answer one question, read different texts; their start tokens and lengths may differ. */
-const haveOtherTexts = (frames: readonly Frame[]): boolean =>
+export const haveOtherTexts = (frames: readonly Frame[]): boolean =>
   frames.some(({ recording, generated }) => recording || generated) &&
   new Set(frames.map(textKey)).size > 1;
 

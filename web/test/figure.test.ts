@@ -147,7 +147,7 @@ describe('the heading of a figure', () => {
         .filter(({ hidden }) => !hidden)
         .map(({ className }) => className);
     };
-    expect(visibleParts({})).toEqual(['how', 'save', 'code']);
+    expect(visibleParts({})).toEqual(['how', 'code', 'save']);
     expect(visibleParts({}, { hide: ['save'] })).toEqual(['how', 'code']);
     expect(visibleParts({}, { hide: ['links', 'how'] })).toEqual(['save']);
     expect(visibleParts({ isEmbed: true })).toEqual(['how']);

@@ -86,10 +86,12 @@ describe('the emergence of the sink', () => {
     Object.assign(courses, { early: earlySink });
     await drawTraining([frameAt('softmax')]);
     for (const id of Object.keys(courses)) if (!(id in fewSinks)) delete courses[id];
-    expect(emergenceOf(frameAt('softmax'))).toEqual({ isNone: false, step: 20, from: 0, last: 60 });
+    expect(emergenceOf(frameAt('softmax'))).toEqual({
+      ...{ isNone: false, step: 20, from: 0, last: 60, end: 40, maximum: 60 },
+    });
     expect(emergenceOf(frameAt('few'))).toMatchObject({ isNone: true });
     expect(emergenceOf(frameAt('enough'))).toMatchObject({ isNone: false });
-    expect(emergenceOf(frameAt('early'))).toEqual({ isNone: false, step: 0, from: 40, last: 60 });
+    expect(emergenceOf(frameAt('early'))).toMatchObject({ isNone: false, step: 0, from: 40 });
     expect(emergenceOf(frameAt('another'))).toBeUndefined();
     const answerFor = (id: string) =>
       answerOf(choiceOf('training', [frameAt(id)]), frameAt(id), { layer: 0, head: 0 }, defaults);
@@ -154,8 +156,9 @@ describe('the curves of training', () => {
     expect(texts('details .segmented button').length).toBeGreaterThan(3);
     expect(find('details .caption')).toHaveLength(1);
     expect(chart().series.map(({ name }) => name)).toEqual(['The sigmoid model']);
-    section.open = true;
-    section.dispatchEvent(new Event('toggle'));
+    const runs = find('.check input')[0] as unknown as HTMLInputElement;
+    runs.checked = true;
+    runs.dispatchEvent(new Event('change'));
     expect(chart().series.map(({ name }) => name)).toEqual([
       'The softmax model',
       'The sigmoid model',

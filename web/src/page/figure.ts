@@ -4,7 +4,7 @@
  * is outside the viewport.
  */
 import { untracked } from '@preact/signals-core';
-import { render, html } from 'lit';
+import { nothing, render, html, type TemplateResult } from 'lit';
 import { framesOf, viewApiOf, Scope, type Context, type SubjectEntry } from './context';
 import { headShown, modelHead, type Frame, type Head } from '../frame';
 import { atStep, modelIdOf, parseSubject, printSubject } from '../ask/subject';
@@ -48,6 +48,10 @@ export interface FigureLook {
   readonly roomConditions?: () => readonly string[];
   /** Returns the head to show of a frame if the figure's view alone does not decide it. */
   readonly headOf?: (frame: Frame) => Head;
+  /** Whether the conditions of the numbers are in the menu at the right instead of below each picture. */
+  readonly isUnstamped?: boolean;
+  /** Returns what a cell states below its title, and the color of both, a CSS variable's name. */
+  readonly about?: (frame: Frame) => { readonly text: TemplateResult; readonly color: string };
   /** Returns options for one cell, in addition to those for all cells. */
   readonly extra?: (frame: Frame, index: number) => Partial<DrawOptions>;
 }
@@ -56,6 +60,7 @@ interface Cell {
   readonly root: HTMLElement;
   readonly title: HTMLElement;
   readonly badge: HTMLElement;
+  readonly about: HTMLElement;
   readonly stamp: HTMLElement;
   conditions: string;
   readonly update: Update;
@@ -83,6 +88,7 @@ export class Figure {
   readonly #scope: Scope;
   readonly #grid: HTMLElement;
   readonly #missingPlace: HTMLElement;
+  #measuredPlace: HTMLElement | undefined;
   readonly #cells = new Map<string, Cell>();
   #entries: readonly SubjectEntry[] = [];
   /** The buttons of the view's files; a recording has all that was measured, and its button is not among them. */
@@ -164,6 +170,7 @@ export class Figure {
 
   #addHeader(): void {
     const { title, question, how, formula, source } = this.#view;
+    const { isUnstamped = false } = this.#look;
     const header = addElement(this.root, 'figure-head', 'header');
     const titlePlace = addElement(header, 'figure-title');
     render(
@@ -174,17 +181,18 @@ export class Figure {
     const howMenu = addElement(header, 'how', 'details') as HTMLDetailsElement;
     makeMenu(howMenu);
     render(
-      html`<summary aria-label="How to read ${title}">?</summary>
+      html`<summary aria-label="How to read ${title}">…</summary>
         <div>
           <p>${explainTerms(how)}</p>
           <p class="hint">
-            ${explainTerms('The line below states the conditions: ε, T, start token (BOS), number of prompts.')}
+            ${isUnstamped ? '' : explainTerms('The line below states the conditions: ε, T, start token (BOS), number of prompts.')}
           </p>
           ${formula ? html`<p><code>${formula}</code></p>` : ''}
           ${source ? html`<p class="hint">${source}</p>` : ''}
         </div>`,
       howMenu,
     );
+    if (isUnstamped) this.#measuredPlace = addElement(howMenu.lastElementChild!, 'hint', 'p');
     const menu = addKinds(header, title, KINDS, (kind) => {
       const state = this.#context.state.peek();
       const frames = framesOf(this.#entries);
@@ -234,7 +242,7 @@ export class Figure {
       },
       this.#context.fail,
     );
-    const embedButton = addEmbedButton(header, title, () =>
+    const embedButton = addEmbedButton(howMenu.lastElementChild as HTMLElement, title, () =>
       this.#context.embed(this.#view.name, this.#context, this.#pinnedState()),
     );
     this.#scope.effect(() => {
@@ -282,10 +290,11 @@ export class Figure {
     const caption = addElement(root, 'cell-head', 'p');
     const title = addElement(caption, '', 'strong');
     const badge = addElement(caption, 'badge', 'span');
+    const about = addElement(caption, 'about', 'span');
     const update = this.#view.draw(addElement(root, 'cell-body'), viewApiOf(this.#context, scope));
     const stamp = addElement(root, 'stamp', 'p');
     scope.onEnd(() => root.remove());
-    return { root, title, badge, stamp, conditions: '', update, scope };
+    return { root, title, badge, about, stamp, conditions: '', update, scope };
   }
 
   #draw(): void {
@@ -312,11 +321,19 @@ export class Figure {
       if (sibling !== cell.root) this.#grid.insertBefore(cell.root, sibling);
       cell.root.classList.toggle('stale', lead.isStale || !isReady);
       const group = framesOf(members).filter((frame) => frames.includes(frame));
-      cell.title.parentElement!.hidden = clusters.length === 1 || Boolean(this.#look.isBare);
+      cell.title.parentElement!.hidden =
+        !this.#look.about && (clusters.length === 1 || Boolean(this.#look.isBare));
       if (isReady) this.#fill(cell, lead.frame!, { frames, group }, i);
       // Keeps the last picture but not its stamp: the conditions that the room states may have changed.
       else this.#stamp(cell);
     });
+    if (this.#measuredPlace) {
+      const conditions = [...this.#cells.values()].flatMap((cell) => cell.conditions.split(' · '));
+      render(
+        explainTerms(`How measured: ${[...new Set(conditions)].join(' · ')}.`),
+        this.#measuredPlace,
+      );
+    }
     const notes = framesOf(this.#entries).map((frame) => lackWords(this.#view, frame));
     render(
       notes.filter(Boolean).map((text) => html`<p class="hint" data-lacks>${text}</p>`),
@@ -351,8 +368,11 @@ export class Figure {
     { frames, group }: Pick<DrawOptions, 'frames' | 'group'>,
     i: number,
   ): void {
-    const { root, title, badge, update } = cell;
+    const { root, title, badge, about, update } = cell;
     const { extra } = this.#look;
+    const words = this.#look.about?.(frame);
+    title.parentElement!.style.setProperty('--own', words ? `var(${words.color})` : null);
+    render(words?.text ?? nothing, about);
     root.dataset.subject = frame.subject;
     setText(title, group.length > 1 ? frame.model.title : frame.title);
     const ownConditions = this.#ownConditions(frame);
@@ -385,7 +405,7 @@ export class Figure {
     const unstatedConditions = conditions
       .split(' · ')
       .filter((words) => !statedConditions.includes(words));
-    const words = isBare ? '' : unstatedConditions.join(' · ');
+    const words = isBare || this.#look.isUnstamped ? '' : unstatedConditions.join(' · ');
     stamp.hidden = !words;
     if (stamp.textContent !== words) render(explainTerms(words, true), stamp);
   }

@@ -49,6 +49,8 @@ export interface ChartData {
   readonly cursor?: number;
   readonly cursorWords?: string;
   readonly height?: number;
+  /** Whether strong lines have their names beside them instead of in the legend. */
+  readonly named?: boolean;
   /** Whether lines with few values have a dot at each; true if absent. */
   readonly dots?: boolean;
   readonly onChoose?: (x: number) => void;
@@ -262,11 +264,24 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
           : nothing
       }`;
   });
+  /** The name of a line, left of its last point; the higher of two is above its line and the lower one below it. */
+  const names = allSeries
+    .map((series, i) => ({ series, end: segmentsOfSeries[i]!.flat().at(-1) }))
+    .filter(({ series, end }) => data.named && end && !series.faint && !series.band)
+    .sort((a, b) => b.end![1] - a.end![1]);
+  const nameOf = ({ series, end }: (typeof names)[number], i: number) => {
+    const [endX, endY] = [x(end![0]), y(end![1])];
+    // Above a line that rises there is room left of its end; a low line has room only above itself.
+    const isLow = endY > height - bottom - 16;
+    return svg`<text class="name" style=${`fill: var(${series.color})`} text-anchor="end" x=${endX - (isLow ? width / 3 : 40 + 6 * i)}
+      y=${isLow ? endY - 14 : endY - 8}>${series.name}</text>`;
+  };
   const labelOffset = x(cursor ?? NaN) > width / 2 ? -5 : 5;
   const needsLineSamples = kind === 'lines' && allSeries.some(({ dash }) => dash);
   // The legend lists faint lines last, and lines of the same name and color once.
   const legendSeries = allSeries
-    .filter((a, i) => i === allSeries.findIndex((b) => a.name === b.name && a.color === b.color))
+    .filter((series) => !data.named || series.faint || series.band)
+    .filter((a, i, list) => i === list.findIndex((b) => a.name === b.name && a.color === b.color))
     .sort((a, b) => Number(Boolean(a.faint)) - Number(Boolean(b.faint)));
   render(
     html`<svg
@@ -286,7 +301,7 @@ export function drawChart(root: HTMLElement, data: ChartData): void {
           (tick) =>
             svg`<text x=${x(tick)} y=${height - bottom + 14} text-anchor="middle">${data.xNames?.[tick] ?? shortLabel(tick)}</text>`,
         )}
-        ${seriesShapes}
+        ${seriesShapes} ${names.map(nameOf)}
         ${
           cursor === undefined || !Number.isFinite(cursor)
             ? nothing

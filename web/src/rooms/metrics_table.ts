@@ -75,9 +75,8 @@ function cellTemplate(
   const { mean, deviation, where } = cellOf(frame);
   const format = (x: number) => (isShare ? formatPercent(x, digits) : formatValue(x, digits));
   const resolution = 10 ** -digits / (isShare ? 100 : 1);
-  const hasStar = !frame.operation.normalizes && name === 'sink_1';
   return html`<td data-metric=${name}>
-    <span class="value">${format(mean)}${hasStar ? '*' : ''}</span>
+    <span class="value">${format(mean)}</span>
     <span class="spread">${spreadWords(deviation, resolution, format)}</span>
     ${where ? html`<span class="place">${placeWords(where, frame)}</span>` : nothing}
   </td>`;

@@ -1,5 +1,5 @@
 /** Draws the sink map: alpha_1 of every head, without a threshold. */
-import { alphaOfKey, firstKey, type Frame } from '../frame';
+import { alphaOfKey, firstKey, firstTokenWeights, type Frame } from '../frame';
 import { sequential } from '../plot/color';
 import { quantity } from '../save/numbers';
 import {
@@ -12,6 +12,7 @@ import {
   tooShortNote,
   formatValue,
   isFirstHidden,
+  wholePercent,
 } from '../words';
 import { createHeadMap } from './head_map';
 import { cacheLast, addElement, setText, type View } from '../page/view';
@@ -60,11 +61,13 @@ export const sinks: View = {
     const drawMap = createHeadMap(root, api);
     const captionElement = addElement(root, 'caption', 'p');
     const cachedAlphas = cacheLast((frame: Frame) => alphaOfKey(frame, firstKey(frame)));
+    const cachedWeights = cacheLast(firstTokenWeights);
     return (frame, options) => {
       const caption = sinks.says(frame, options.at);
       setText(captionElement, caption);
       drawMap(frame, options, {
-        data: cachedAlphas(frame),
+        data: options.isPlain ? cachedWeights(frame) : cachedAlphas(frame),
+        ...(options.isPlain ? { print: wholePercent } : {}),
         scale: sequential(options.theme),
         symbol: alphaName(frame),
         label: `${alphaName(frame)} by layer and head, ${frame.title}: ${caption}`,

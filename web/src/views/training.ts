@@ -1,6 +1,6 @@
 /** Draws a quantity during training, a line for each stored run. The shown models' lines are stronger. */
 import { signal } from '@preact/signals-core';
-import { render } from 'lit';
+import { html, render } from 'lit';
 import { segmentedControl } from '../page/controls';
 import type { Frame } from '../frame';
 import { drawChart, type Series } from '../plot/chart';
@@ -118,8 +118,8 @@ function seriesOf(frames: readonly Frame[], quantity: Quantity): Series[] {
 }
 
 /**
- * Returns the step at which Sink_1 first reached half of its last value, and Sink_1 at the first and at the last step in
- * percent; undefined until the model's course is loaded. `isNone`: whether the model has no sink at any step.
+ * Returns the step at which Sink_1 first reached half of its last value, the last step, and Sink_1 at the first and at
+ * the last step and its maximum, in percent; undefined until the model's course is loaded. `isNone`: whether the model has no sink at any step.
  */
 export function emergenceOf(frame: Frame) {
   const course = loadedCourses.value.find(({ id }) => id === zooStepOf(frame).id);
@@ -128,7 +128,24 @@ export function emergenceOf(frame: Frame) {
   const lastValue = points.at(-1)!.value;
   const maximum = Math.max(...points.map(({ value }) => value));
   const { step } = points.find(({ value }) => value >= lastValue / 2)!;
-  return { isNone: maximum < MIN_SINK_PERCENT, step, from: points[0]!.value, last: lastValue };
+  const isNone = maximum < MIN_SINK_PERCENT;
+  const [from, end] = [points[0]!.value, points.at(-1)!.step];
+  return { isNone, step, from, last: lastValue, end, maximum };
+}
+
+/** Says of the shown models without a sink how many of their heads pass the threshold at any step. */
+export function courseWords(frames: readonly Frame[]): string {
+  void loadedCourses.value;
+  return frames
+    .flatMap((frame) => {
+      const { isNone = false, maximum = 0 } = emergenceOf(frame) ?? {};
+      const { L, H } = frame.architecture;
+      if (!isNone || !maximum) return [];
+      const few = maximum * L * H <= 250 ? ': a head or two, for some steps' : '';
+      const course = loadedCourses.peek().find(({ id }) => id === zooStepOf(frame).id)!;
+      return `The curve of the ${course.title.toLowerCase()} stays at ${maximum.toFixed(0)}% or less${few}.`;
+    })
+    .join(' ');
 }
 
 /**
@@ -221,10 +238,20 @@ export const training: View = {
     const quantityChoice = addElement(root, '');
     const chart = addElement(root, 'chart');
     const captionElement = addElement(root, 'caption lines', 'p');
-    // If the room states the answer, the chart shows only the chosen models' curves; this section adds the others.
+    // If the room states the answer, the chart shows only the chosen models' curves. A switch adds the others, and a
+    // section has the other quantities.
+    const runsSwitch = addElement(root, 'check', 'label');
     const details = addElement(root, 'more', 'details') as HTMLDetailsElement;
-    addElement(details, '', 'summary').textContent = 'Other quantities, models and seeds';
-    details.addEventListener('toggle', () => redraw());
+    addElement(details, '', 'summary').textContent = 'More curves';
+    let showsRuns = false;
+    const toggleRuns = (event: Event) => {
+      showsRuns = (event.target as HTMLInputElement).checked;
+      redraw();
+    };
+    render(
+      html`<input type="checkbox" @change=${toggleRuns} /> repeat runs and other models`,
+      runsSwitch,
+    );
     let redraw = () => {};
     timelines()
       .then((loaded) => coursesOf(loaded))
@@ -252,7 +279,7 @@ export const training: View = {
       }
     };
     return (frame, { state, frames, isAnswered }) => {
-      details.hidden = !isAnswered;
+      details.hidden = runsSwitch.hidden = !isAnswered;
       if (isAnswered && quantityChoice.parentElement !== details)
         details.append(quantityChoice, captionElement);
       fetchSeeds(frames);
@@ -293,11 +320,13 @@ export const training: View = {
           yLabel: `${quantity.axis ?? quantity.title}${quantity.unit ? `, ${quantity.unit}` : ''}`,
           ...(quantity.isLog ? { log: true } : {}),
           ...(quantity.domain ? { domain: quantity.domain } : {}),
+          ...(isAnswered ? { cursorWords: 'shown', named: true } : {}),
+          ...(isAnswered ? { height: 290 } : {}),
           cursor: step ?? checkpointOf(frame.model.id)?.step ?? lastStep ?? NaN,
           label: `${quantity.title} by training step. ${captions}`,
           series: seriesOf(frames, quantity).filter(
             (curve) =>
-              !isAnswered || details.open || titles.has(curve.name) || !(curve.faint ?? curve.band),
+              !isAnswered || showsRuns || titles.has(curve.name) || !(curve.faint ?? curve.band),
           ),
           onChoose: (place) =>
             root.dispatchEvent(
