@@ -978,7 +978,9 @@ const comparing = {
   },
 
   async 'an edit without effect is not a what-if, and the last step is the trained weights'(stage) {
-    const page = await stage.open('room=compare&shown=softmax,softmax~softmax,softmax@4000&panel=numbers');
+    const page = await stage.open(
+      'room=compare&shown=softmax,softmax~softmax,softmax@4000&panel=numbers',
+    );
     await page.locator('.metrics tr[data-subject]').nth(2).waitFor();
     await settled(page);
     const rows = await page.locator('.metrics tr[data-subject]').allTextContents();
@@ -1001,18 +1003,14 @@ const comparing = {
     await page.locator('#pick select[name="edit"]').selectOption('softpick');
     await page.getByRole('button', { name: 'Add counterfactual' }).click();
     await page.getByRole('button', { name: 'Done' }).click();
-    await page.waitForFunction(
-      () => document.querySelectorAll('.runs tbody tr').length === 5,
-    );
+    await page.waitForFunction(() => document.querySelectorAll('.runs tbody tr').length === 5);
     await settled(page);
     assert.match(
       decodeURIComponent(page.url()),
       /shown=softmax,sigmoid,softmax1,softmax@1000,softmax~softpick/,
     );
     await page.getByRole('button', { name: 'Sigmoid model', exact: true }).click();
-    await page.waitForFunction(
-      () => document.querySelectorAll('.runs tbody tr').length === 4,
-    );
+    await page.waitForFunction(() => document.querySelectorAll('.runs tbody tr').length === 4);
     assert.deepEqual(page.troubles, []);
   },
 };
@@ -1114,7 +1112,10 @@ const training = {
     await page.keyboard.press('Home');
     await page.waitForFunction(() => /softmax@0,sigmoid@0/.test(decodeURIComponent(location.hash)));
     await settled(page);
-    assert.match(await findingOf(page), /^Step 0, on this text: no heads of the softmax model give/);
+    assert.match(
+      await findingOf(page),
+      /^At step 0, on this text, no heads of the softmax model have a sink/,
+    );
     await pauseAtStep(page, 30);
     await page.getByRole('button', { name: 'Play' }).click();
     await page.waitForFunction(() => /softmax@30,/.test(decodeURIComponent(location.hash)));
@@ -1126,9 +1127,9 @@ const training = {
     await settled(page);
     assert.equal(await findingOf(page), trainedFinding);
     assert.deepEqual(
-      await page.locator('[data-view="attention"] .cell').evaluateAll((cells) =>
-        cells.map(({ dataset }) => dataset.subject),
-      ),
+      await page
+        .locator('[data-view="attention"] .cell')
+        .evaluateAll((cells) => cells.map(({ dataset }) => dataset.subject)),
       ['softmax@0', 'softmax'],
     );
     await page.locator('.chart-picture.choosable').click({ position: { x: 120, y: 80 } });
@@ -1510,9 +1511,7 @@ async function checkLooks(stage, room, { width, scheme }) {
 }
 
 export const rooms = {
-  async 'Compare hides large models behind a question, lists their twins, and fits a phone'(
-    stage,
-  ) {
+  async 'Compare hides large models behind a question, lists their twins, and fits a phone'(stage) {
     const page = await stage.open('room=compare&shown=softmax', { width: 390 });
     await page.getByText('More about these models').click();
     await page.getByRole('button', { name: 'In large models?' }).click();

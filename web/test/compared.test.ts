@@ -72,9 +72,7 @@ describe('what differs', () => {
     expect(differs(base, base)).toBe('These models are built alike.');
     const many = { D: 1, H: 1, gate: 'a', training: { front: ['a'] } };
     const others = { D: 2, H: 2, gate: 'b', training: { front: [] } };
-    expect(differs(many, others)).toBe(
-      'These differ: width D, the number of heads and 2 more.',
-    );
+    expect(differs(many, others)).toBe('These differ: width D, the number of heads and 2 more.');
   });
 });
 
@@ -103,7 +101,11 @@ describe('chapters and claims', () => {
     });
     expect(claimAbout(['softmax', 'sigmoid', 'elu1'], claims)!.recipe).toBe('sigmoid');
     expect(claimAbout(['short', 'no-bos'], claims)!.claim).toMatch(/^Without a fixed first token/);
-    for (const shown of [['softmax'], ['softmax', 'softmax@40'], ['softmax', 'sigmoid~hide_key(0)']])
+    for (const shown of [
+      ['softmax'],
+      ['softmax', 'softmax@40'],
+      ['softmax', 'sigmoid~hide_key(0)'],
+    ])
       expect(claimAbout(shown, claims)).toBeUndefined();
   });
 
@@ -127,7 +129,7 @@ describe('chapters and claims', () => {
 
 it('a difference of the loss has a word on its size', () => {
   expect([0.001, 0.03, 0.1, -0.5, NaN].map(lossWords)).toEqual([
-    '+0.00 nats: equal',
+    'equal',
     '+0.03 nats: nearly equal',
     '+0.10 nats: a little worse',
     '−0.50 nats: much better',

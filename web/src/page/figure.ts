@@ -4,7 +4,7 @@
  * is outside the viewport.
  */
 import { untracked } from '@preact/signals-core';
-import { nothing, render, html, type TemplateResult } from 'lit';
+import { render, html, type TemplateResult } from 'lit';
 import { framesOf, viewApiOf, Scope, type Context, type SubjectEntry } from './context';
 import { headShown, modelHead, type Frame, type Head } from '../frame';
 import { atStep, modelIdOf, parseSubject, printSubject } from '../ask/subject';
@@ -60,7 +60,7 @@ interface Cell {
   readonly root: HTMLElement;
   readonly title: HTMLElement;
   readonly badge: HTMLElement;
-  readonly about: HTMLElement;
+  readonly about: HTMLElement | undefined;
   readonly stamp: HTMLElement;
   conditions: string;
   readonly update: Update;
@@ -290,7 +290,7 @@ export class Figure {
     const caption = addElement(root, 'cell-head', 'p');
     const title = addElement(caption, '', 'strong');
     const badge = addElement(caption, 'badge', 'span');
-    const about = addElement(caption, 'about', 'span');
+    const about = this.#look.about && addElement(caption, 'about', 'span');
     const update = this.#view.draw(addElement(root, 'cell-body'), viewApiOf(this.#context, scope));
     const stamp = addElement(root, 'stamp', 'p');
     scope.onEnd(() => root.remove());
@@ -371,8 +371,10 @@ export class Figure {
     const { root, title, badge, about, update } = cell;
     const { extra } = this.#look;
     const words = this.#look.about?.(frame);
-    title.parentElement!.style.setProperty('--own', words ? `var(${words.color})` : null);
-    render(words?.text ?? nothing, about);
+    if (words) {
+      title.parentElement!.style.setProperty('--own', `var(${words.color})`);
+      render(words.text, about!);
+    }
     root.dataset.subject = frame.subject;
     setText(title, group.length > 1 ? frame.model.title : frame.title);
     const ownConditions = this.#ownConditions(frame);

@@ -159,9 +159,7 @@ function columnsField(
 }
 
 function captionOf(frames: readonly Frame[], context: Context, hasStaleRows: boolean): string {
-  const staleNote = hasStaleRows
-    ? ' Gray rows still show the previous conditions.'
-    : '';
+  const staleNote = hasStaleRows ? ' Gray rows still show the previous conditions.' : '';
   const state = context.state.value;
   const joinDistinct = (values: readonly unknown[]) => [...new Set(values)].join(' / ');
   const inputName =
@@ -237,8 +235,8 @@ export function addNumbers(
     const hasStaleRows = rows.some(({ isStale }) => isStale);
     render(
       html`${metricsTable(parts, captionOf(frames, context, hasStaleRows))}
-        ${frames.some(({ sequences }) => sequences > 1) ? html`<p class="hint">± is the standard deviation over the prompts.</p>` : nothing}
-        ${differencesNote(frames, context)}`,
+      ${frames.some(({ sequences }) => sequences > 1) ? html`<p class="hint">± is the standard deviation over the prompts.</p>` : nothing}
+      ${differencesNote(frames, context)}`,
       tablePlace,
     );
   });

@@ -4,13 +4,7 @@
  */
 import { signal } from '@preact/signals-core';
 import { html, nothing, render, type TemplateResult } from 'lit';
-import {
-  askBar,
-  generateControls,
-  nameOf,
-  troubleNotes,
-  valueOf,
-} from '../page/controls';
+import { askBar, generateControls, nameOf, troubleNotes, valueOf } from '../page/controls';
 import {
   hideUntilDrawn,
   requestFrames,
@@ -86,11 +80,11 @@ function chapterList({ state, set, pickModels }: Context): TemplateResult {
       ${title}
     </button>`;
   return html`${CHAPTERS.map((one) =>
-      chapter(one.title, one === current, () =>
-        set({ shown: one.members.slice(0, 2).map(([id]) => id), layer: -1, head: -1 }),
-      ),
-    )}
-    ${chapter('Your own models', !current, pickModels)}`;
+    chapter(one.title, one === current, () =>
+      set({ shown: one.members.slice(0, 2).map(([id]) => id), layer: -1, head: -1 }),
+    ),
+  )}
+  ${chapter('Your own models', !current, pickModels)}`;
 }
 
 /** Returns a button for each shown model and each further one of the chapter: a press adds or removes it. */
@@ -143,20 +137,20 @@ function panelButtons({ state, set }: Context): TemplateResult {
   return html`<details class="more panels" ?open=${open !== 'none'}>
     <summary>More about these models</summary>
     <div class="numbers" role="group" aria-label="More about these models">
-    ${PANELS.map(
-      ([name, title]) =>
-        html`<button
-          type="button"
-          aria-expanded=${name === open}
-          @click=${() =>
-            set({
-              ...{ xAxis: defaults.xAxis, checkpoints: defaults.checkpoints, columns: [] },
-              panel: name === open ? 'none' : name,
-            })}
-        >
-          ${title}
-        </button>`,
-    )}
+      ${PANELS.map(
+        ([name, title]) =>
+          html`<button
+            type="button"
+            aria-expanded=${name === open}
+            @click=${() =>
+              set({
+                ...{ xAxis: defaults.xAxis, checkpoints: defaults.checkpoints, columns: [] },
+                panel: name === open ? 'none' : name,
+              })}
+          >
+            ${title}
+          </button>`,
+      )}
     </div>
   </details>`;
 }
@@ -176,7 +170,9 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     phraseOf(chapterOf(context.state.peek().shown), frame.subject) ?? frame.title;
   const colorOf = (frame: Frame) => {
     const frames = framesOf(currentEntries());
-    return colorsOf(frames)[frames.findIndex(({ subject }) => subject === frame.subject)] ?? '--ink';
+    return (
+      colorsOf(frames)[frames.findIndex(({ subject }) => subject === frame.subject)] ?? '--ink'
+    );
   };
   const about = (frame: Frame) => ({ text: aboutCard(frame), color: colorOf(frame) });
 
@@ -189,12 +185,11 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     return html`${
         isCounted
           ? html`<span class="count"
-              ><strong>${countWords(frame).replace('none', `0 of ${L * H}`)}</strong> heads have a sink on
-              ${textsWords(frame)}</span
+              ><strong>${countWords(frame).replace('none', `0 of ${L * H}`)}</strong> heads have a
+              sink on ${textsWords(frame)}</span
             >`
           : nothing
-      }
-      <span class="hint">${headName(claim.at, frame)}${strongest}; ${rowsWords(claim)}</span>`;
+      } <span class="hint">${headName(claim.at, frame)}${strongest}; ${rowsWords(claim)}</span>`;
   }
 
   const stage = createStage(addElement(pictures, 'stage'), context, scope, {
@@ -220,7 +215,8 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   });
   const legend = addElement(answers, 'map-legend');
   const scalePlace = addElement(legend, 'scale-place', 'span');
-  addElement(legend, '', 'span').textContent = 'Each row: where one token looks; gray: later tokens';
+  addElement(legend, '', 'span').textContent =
+    'Each row: where one token looks; gray: later tokens';
   const runsPlace = addElement(answers, 'runs-place');
   const panelsPlace = addElement(answers, 'panels-place');
   addNumbers(answers, context, scope, currentEntries);
@@ -245,7 +241,10 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     const [frame] = frames;
     if (!frame) return '';
     const { letters } = context.engine.peek()!.models.describe;
-    const differs = frames.length > 1 ? differsSentence(differencesBetween(frames, context), letters) : 'Add another model to compare.';
+    const differs =
+      frames.length > 1
+        ? differsSentence(differencesBetween(frames, context), letters)
+        : 'Add another model to compare.';
     const { special } = frame.tokens[firstKey(frame)] ?? {};
     const first = `${special ? 'the start token ' : ''}${firstName(frame)}`;
     return `${differs} ${obstacleOf(frames) || sinkWords(frames, first)}`;
@@ -266,11 +265,11 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     render(chapterList(context), chaptersPlace);
     render(
       html`<h1>${isWhole ? headingOf(freshFrames, phrases) : 'What makes a sink?'}</h1>
-      <p class="lead" data-finding role="status" ?hidden=${state.hide.includes('finding')}>
-        ${isWhole ? leadOf(freshFrames) : isFailed ? '' : 'Measuring …'}
-      </p>
-      ${claim ? html`<p class="verdict hint">${verdictWords(claim)}</p>` : nothing}
-      ${troubleNotes(entries, context)}`,
+        <p class="lead" data-finding role="status" ?hidden=${state.hide.includes('finding')}>
+          ${isWhole ? leadOf(freshFrames) : isFailed ? '' : 'Measuring …'}
+        </p>
+        ${claim ? html`<p class="verdict hint">${verdictWords(claim)}</p>` : nothing}
+        ${troubleNotes(entries, context)}`,
       headingPlace,
     );
     render(state.hide.includes('subjects') ? nothing : modelChips(entries, context), chipsPlace);
@@ -313,10 +312,10 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       panel === 'reported' && claim
         ? html`<p>${effectWords(claim)}</p>`
         : panel === 'seeds' && cards.length
-        ? seedsTable(cards, false)
-        : panel === 'remedies'
-          ? remedies.value?.remediesTable(context.engine.peek()!.models.zoo.cards, context.link)
-          : nothing,
+          ? seedsTable(cards, false)
+          : panel === 'remedies'
+            ? remedies.value?.remediesTable(context.engine.peek()!.models.zoo.cards, context.link)
+            : nothing,
       panelPlace,
     );
   });

@@ -1,6 +1,13 @@
 /** The sentences of Compare: what the models have in common, what differs, and which of them have heads with a sink. */
 import type { Frame } from '../frame';
-import { formatPercent, headsWords, haveOtherTexts, textsWords, tooShortNote, verdictOf } from '../words';
+import {
+  formatPercent,
+  headsWords,
+  haveOtherTexts,
+  textsWords,
+  tooShortNote,
+  verdictOf,
+} from '../words';
 import { differencesOf, pathWords } from './differs';
 
 /** What keys of the descriptions are about, by their beginnings; the first one that matches counts. */
@@ -17,7 +24,10 @@ const TOPICS: readonly (readonly [prefix: RegExp, topic: string])[] = [
   [/^training\.steps/, 'the number of training steps'],
   [/^([HGKU]|score_scale)$/, 'the number of heads'],
   [/^norm_place/, 'the place of the norms'],
-  [/^(feed_forward|gated|activation|[FE]|chosen|dense|training\.balance)$/, 'the feed-forward part'],
+  [
+    /^(feed_forward|gated|activation|[FE]|chosen|dense|training\.balance)$/,
+    'the feed-forward part',
+  ],
   [/^put_in_at_inference/, 'an edit that no training has seen'],
 ];
 /** Keys that follow from the others: the number of parameters, the name of the family, the size of the vocabulary. */
@@ -44,7 +54,8 @@ export function differsSentence(
   const topics = [...new Set(causes.map(({ path }) => topicOf(path)))];
   if (!topics.length) return 'These models are built alike.';
   const [first, ...others] = topics;
-  const list = others.length > 2 ? `${first}, ${others[0]} and ${others.length - 1} more` : listWords(topics);
+  const list =
+    others.length > 2 ? `${first}, ${others[0]} and ${others.length - 1} more` : listWords(topics);
   return topics.length === 1 ? `Only ${first} differs.` : `These differ: ${list}.`;
 }
 
@@ -73,13 +84,20 @@ const MAX_LISTED = 3;
  * Returns the room's heading: how many heads of each model have a sink; a question if that is not known.
  * @param phrases what each model has: "softmax"; absent for a model that is named by its title
  */
-export function headingOf(frames: readonly Frame[], phrases: readonly (string | undefined)[]): string {
+export function headingOf(
+  frames: readonly Frame[],
+  phrases: readonly (string | undefined)[],
+): string {
   if (frames.length < 2 || obstacleOf(frames)) return 'What makes a sink?';
   const sinks = frames.map((frame) => verdictOf(frame).sink);
-  if (sinks.every((sink) => sink === 0)) return `None of these models has a sink on ${textsWords(frames[0]!)}.`;
+  if (sinks.every((sink) => sink === 0))
+    return `None of these models has a sink on ${textsWords(frames[0]!)}.`;
   if (frames.length > MAX_LISTED) {
     const count = sinks.filter((sink) => sink > 0).length;
-    return `${count === frames.length ? 'All' : count} of ${frames.length} models have heads with a sink.`.replace(/^All of/, 'All');
+    return `${count === frames.length ? 'All' : count} of ${frames.length} models have heads with a sink.`.replace(
+      /^All of/,
+      'All',
+    );
   }
   const clauses = frames.map((frame, i) => {
     const place = phrases[i] ? `with ${phrases[i]}` : `in ${frame.title}`;

@@ -11,7 +11,6 @@ import { attentionWords, formatValue, headName, lossNote } from '../words';
 
 /** Differences of the loss below these numbers of nats per token have these words; a larger one is much. */
 const LOSS_WORDS = [
-  [0.005, 'equal'],
   [0.05, 'nearly equal'],
   [0.2, 'a little'],
   [Infinity, 'much'],
@@ -20,6 +19,7 @@ const LOSS_WORDS = [
 /** States a difference of the loss and how large it is: "+0.03 nats: nearly equal". */
 export function lossWords(difference: number): string {
   if (!Number.isFinite(difference)) return '';
+  if (Math.abs(difference) < 0.005) return 'equal';
   const [, word] = LOSS_WORDS.find(([limit]) => Math.abs(difference) < limit)!;
   const size = /equal/.test(word) ? word : `${word} ${difference > 0 ? 'worse' : 'better'}`;
   return `${difference > 0 ? '+' : '−'}${Math.abs(difference).toFixed(2)} nats: ${size}`;
@@ -31,7 +31,9 @@ function runsCell(card: Card | undefined, color: string): TemplateResult | strin
   const numbers = all.map(({ sink_1 }) => `${sink_1.toFixed(0)}%`);
   const dot = ({ seed, sink_1 }: (typeof all)[number]) =>
     html`<i class=${seed === shippedSeed ? 'shown' : ''} style="left: ${sink_1}%"></i>`;
-  return html`<span class="run-dots" style="--own: var(${color})" aria-hidden="true">${all.map(dot)}</span>
+  return html`<span class="run-dots" style="--own: var(${color})" aria-hidden="true"
+      >${all.map(dot)}</span
+    >
     ${numbers.join(', ')}`;
 }
 
@@ -54,7 +56,10 @@ export function runsTable(lines: readonly ModelLine[], first: string): TemplateR
       <th scope="row" style="color: var(${color})">${name}</th>
       <td>${runsCell(card, color)}</td>
       <td>${attentionWords(claimOf(frame, at))} (${headName(at, frame)})</td>
-      <td>${formatValue(lossOf(frame))} ${difference ? html`<span class="spread">${difference}</span>` : nothing}</td>
+      <td>
+        ${formatValue(lossOf(frame))}
+        ${difference ? html`<span class="spread">${difference}</span>` : nothing}
+      </td>
     </tr>`;
   };
   return tableRegion(

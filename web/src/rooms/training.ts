@@ -17,13 +17,14 @@ import { Figure } from '../page/figure';
 import { claimOf } from '../claims';
 import { firstKey, isCommonToken, selectedHead, type Frame, type Head } from '../frame';
 import type { State } from '../ask/state';
+import { checkpointOf } from '../ask/steps';
+import { parseSubject } from '../ask/subject';
 import { drawScale } from '../plot/legend';
 import { attention, weightScale } from '../views/attention';
 import { training, courseWords, emergenceOf } from '../views/training';
 import { addElement } from '../page/view';
 import {
   attentionWords,
-  capitalize,
   firstTokenText,
   formatPercent,
   headName,
@@ -59,16 +60,18 @@ function numbersSentence(frames: readonly Frame[]): string {
   if (!frame) return '';
   const short = frames.find((one) => !verdictOf(one).conclusive);
   if (short) return tooShortNote(verdictOf(short), short.T, short.eps);
+  const nameOf = ({ model }: Frame) =>
+    model.title.replace(/^([A-Z])(?=[a-z]+ model\b)/, (letter) => `the ${letter.toLowerCase()}`);
+  const sink = `(over ${formatPercent(frame.eps, 0)} of their attention on ${firstName(frame)})`;
   const clauses = frames.map((one, i) => {
-    const count = countWords(one).replace('none', 'no');
-    return i
-      ? `${one.model.title}: ${countWords(one)}`
-      : `${count} heads of the ${one.model.title} give ${firstName(one)} over ${formatPercent(one.eps, 0)} of their attention, a sink`;
+    const count = countWords(one);
+    if (i) return `${count} of ${nameOf(one)}`;
+    return count === 'none'
+      ? `no heads of ${nameOf(one)} have a sink ${sink}`
+      : `${count} heads of ${nameOf(one)} have a sink ${sink}`;
   });
-  return `${capitalize(stepOf(frame))}, on ${textsWords(frame)}: ${clauses.join('; ')}.`.replace(
-    /the (\w+ model)/i,
-    (_, name: string) => `the ${name.toLowerCase()}`,
-  );
+  const place = frame.model.step ? `At ${stepOf(frame)}` : 'After training';
+  return `${place}, on ${textsWords(frame)}, ${clauses.join(', ')}.`;
 }
 
 export function build(root: HTMLElement, context: Context, scope: Scope): void {
@@ -78,17 +81,17 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const [beforePlace, nowPlace, curvesPlace] = ['before', 'now', 'inspector'].map((name) =>
     addElement(grid, name),
   ) as [HTMLElement, HTMLElement, HTMLElement];
-  const [beforeWords, nowWords] = [beforePlace, nowPlace].map((place) => addElement(place, 'which')) as [
-    HTMLElement,
-    HTMLElement,
-  ];
+  const [beforeWords, nowWords] = [beforePlace, nowPlace].map((place) =>
+    addElement(place, 'which'),
+  ) as [HTMLElement, HTMLElement];
   const subjectOf = ({ shown, at }: State): string => shown[Math.min(at, shown.length - 1)]!;
   const trainedSubject = (state: State): string => trainedSubjects([subjectOf(state)])[0]!;
-  /** The chosen model before its training; the model itself if its first checkpoint is not stored. */
+  /** The chosen model before its training; the model itself if its first checkpoint is not shipped with the page. */
   const firstSubject = (state: State): string => {
     const models = context.engine.value?.models;
     const subject = subjectOf(state);
-    return models ? subjectsAtStep(models, [subject], 0, Infinity)[0]! : subject;
+    const isShipped = models && !checkpointOf(subject);
+    return isShipped ? subjectsAtStep(models, [subject], 0, Infinity)[0]! : subject;
   };
   const entryOf = (subject: string): SubjectEntry => entriesOf(context, [subject])[0]!;
   /** The selected head, or else the one that gives the first token most after training. */
@@ -108,7 +111,9 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     headOf,
     extra: (frame) => ({
       isPlain: true,
-      ...(isEven(frame) ? { remark: { kind: 'corner', text: '◀ dark: early rows see few tokens' } } : {}),
+      ...(isEven(frame)
+        ? { remark: { kind: 'corner', text: '◀ dark: early rows see few tokens' } }
+        : {}),
     }),
   });
   const nowFigure = new Figure(nowPlace, attention, context, scope, {
@@ -154,11 +159,12 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   function explanation(state: State): string {
     const first = entryOf(firstSubject(state)).frame;
     const trained = entryOf(trainedSubject(state)).frame;
-    if (!first || !trained || first === trained) return '';
+    if (!first?.model.step || !trained) return '';
     const before = isEven(first)
       ? 'Before training, each token spreads its attention evenly over the tokens before it. '
       : '';
-    const isLearned = trained.operation.name === 'softmax' && claimAt(trained).attention > trained.eps;
+    const isLearned =
+      trained.operation.name === 'softmax' && claimAt(trained).attention > trained.eps;
     const why = isLearned
       ? ` Softmax must hand out 100% a row; what finds no use goes to ${firstName(trained)}, which every row sees.`
       : '';
@@ -186,8 +192,11 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
         ${troubleNotes(entries, context)}`,
       headingPlace,
     );
-    const [before, now] = [firstSubject(state), subjectOf(state)].map(entryOf) as [SubjectEntry, SubjectEntry];
-    const isWalked = before.subject !== trainedSubject(state);
+    const [before, now] = [firstSubject(state), subjectOf(state)].map(entryOf) as [
+      SubjectEntry,
+      SubjectEntry,
+    ];
+    const isWalked = parseSubject(before.subject)?.step === 0;
     beforePlace.hidden = !isWalked;
     const title = (frame: Frame, name: string) =>
       html`<h2>${name}</h2>
@@ -195,13 +204,23 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
           ${headName(headOf(frame), frame)} gives ${firstName(frame)}
           ${attentionWords(claimAt(frame))}${isEven(frame) ? ', an even share' : ''}
         </p>`;
-    render(before.frame ? title(before.frame, `${before.frame.model.title}, step 0`) : nothing, beforeWords);
-    render(now.frame ? title(now.frame, isWalked ? `The same head, ${stepOf(now.frame)}` : now.frame.title) : nothing, nowWords);
+    render(
+      before.frame ? title(before.frame, `${before.frame.model.title}, step 0`) : nothing,
+      beforeWords,
+    );
+    render(
+      now.frame
+        ? title(now.frame, isWalked ? `The same head, ${stepOf(now.frame)}` : now.frame.title)
+        : nothing,
+      nowWords,
+    );
     beforeFigure.update(isWalked ? [before] : []);
     nowFigure.update([now]);
     curvesFigure.update(entries);
     drawScale(scalePlace, weightScale({ frames: framesOf([now]), state, theme }));
-    const names = entries.map((entry, i) => [i, nameOf(entry, context).replace(/ at step.*/, '')] as const);
+    const names = entries.map(
+      (entry, i) => [i, nameOf(entry, context).replace(/ at step.*/, '')] as const,
+    );
     render(
       allows(state, 'subjects')
         ? html`${names.length > 1 ? segmentedControl('Model', names, Math.min(state.at, names.length - 1), (at) => context.set({ at }), true) : nothing}
