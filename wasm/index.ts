@@ -46,7 +46,7 @@ export { cutText, cutTokens, splitText } from './study/cut.ts';
 export { fieldsFor, measure, sweep } from './study/measure.ts';
 export { headEffects } from './study/effects.ts';
 export { groupsOf } from './study/labels.ts';
-export { judge, labelHead, leastTokens, sinkRatioOfBoth, uniformAlphas } from './study/judge.ts';
+export { judge, labelHead, leastTokens, uniformAlphas } from './study/judge.ts';
 export { modelFiles, planText } from './loading/plan.ts';
 export { tokenNotes } from './text/notes.ts';
 export { planTokenizer } from './text/plan_tokenizer.ts';

@@ -47,6 +47,7 @@ const PRECACHED = [
 const READ_MEASUREMENTS = Object.keys({
   sink_1: true,
   sink_bias: true,
+  sink_1_raw: true,
   value_ratio: true,
   loss: true,
   eps: true,

@@ -215,7 +215,8 @@ def test_measure_returns_the_sinks_and_the_map_of_the_strongest_head(name: str) 
     result = recording.measure(0.1)
     names = [name for name in ("sink_ratio", "sink_ratio_raw") if f"mean.{name}" in recording]
     assert len(names) == (2 if name == "gpt_oss" else 1)
-    assert result["sink"] == min(recording[f"mean.{name}"][0, 0] for name in names)
+    assert result["sink"] == recording[f"mean.{names[-1]}"][0, 0]
+    assert result["sinkByShares"] == recording["mean.sink_ratio"][0, 0]
     raw_alpha = recording["mean.alpha_raw" if name == "gpt_oss" else "mean.alpha"][..., 0]
     assert np.array_equal(result["alpha"], raw_alpha)
     layer, head = result["layer"], result["head"]
@@ -231,21 +232,13 @@ def test_measure_returns_the_sinks_and_the_map_of_the_strongest_head(name: str) 
             call()
 
 
-def test_a_head_of_one_prompt_counts_only_if_its_own_share_and_its_own_weight_exceed_eps() -> None:
+def test_heads_count_by_weight_and_the_count_by_shares_is_beside_it() -> None:
     family = FAMILIES["gpt_oss"]
-    prompts = make_inputs(family, 2)
-    for count in (1, 2):
-        model = family.make(family.implementations[0])
-        recording = sinkscope.record(model, None, prompts[:count], tokens=T, eps=[0.1], keep=0, progress=False)
-        shares, weights = recording["mean.alpha"], recording["mean.alpha_raw"]
-        # Half of the heads exceed eps by share and the other half by weight.
-        shares[..., 0], weights[..., 0] = 0.01, 0.9
-        shares[:, ::2, 0], weights[:, ::2, 0] = 0.9, 0.01
-        recording["mean.sink_ratio"][0, 0] = recording["mean.sink_ratio_raw"][0, 0] = 0.5
-        assert recording.measure()["sink"] == (0 if count == 1 else 0.5)
-        weights[0, 0, 0] = 0.9
-        if count == 1:
-            assert recording.measure()["sink"] == 1 / weights[..., 0].size
+    model = family.make(family.implementations[0])
+    recording = sinkscope.record(model, None, make_inputs(family, 2), tokens=T, eps=[0.1], keep=0, progress=False)
+    recording["mean.sink_ratio"][0, 0], recording["mean.sink_ratio_raw"][0, 0] = 0.75, 0.25
+    result = recording.measure()
+    assert (result["sink"], result["sinkByShares"]) == (0.25, 0.75)
 
 
 @pytest.mark.parametrize("count", [1, 3])

@@ -377,12 +377,6 @@ const PUBLIC_CALLS = {
   judge: [sinkscope.judge, { eps: 0.3, even: 0.1, normalizes: true, sink: 0.5, sinkRaw: 0.5 }],
   leastTokens: [sinkscope.leastTokens, 0.3],
   uniformAlphas: [sinkscope.uniformAlphas, 4],
-  sinkRatioOfBoth: [
-    sinkscope.sinkRatioOfBoth,
-    { shape: [1, 1, 1], data: Float32Array.of(1) },
-    { shape: [1, 1, 1], data: Float32Array.of(1) },
-    0.3,
-  ],
   cacheClear: [sinkscope.cacheClear, 'owner/name'],
 };
 

@@ -10,7 +10,7 @@ import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { createEngine, findPlan, load, openTokenizer, sinkRatioOfBoth } from '../../wasm/index.ts';
+import { createEngine, findPlan, load, openTokenizer } from '../../wasm/index.ts';
 import { folderInZoo } from '../../wasm/loading/zoo.ts';
 import { openHub } from '../hub/server.mjs';
 import { binaries, failure, files, root, softmax } from './helper.mjs';
@@ -144,14 +144,17 @@ test('a head has a sink only if its own share and its own weight exceed eps, not
 
 test('an operation that an edit sets decides whether rows sum to 1', async () => {
   const model = await load(new URL('../softmax/', softmax), { engine });
-  const { alpha, sink } = await model.measure(TEXT, { edits: ['operation:operation=relu'] });
+  const { alpha, sink, sinkByShares } = await model.measure(TEXT, {
+    edits: ['operation:operation=relu'],
+  });
   const openModel = await engine.open(files(softmax));
   const ids = (await model.tokenizer.encode(TEXT)).map(({ id }) => id);
   const run = await openModel.run(ids, { edits: [{ kind: 'operation', operation: 'relu' }] });
   const rawAlpha = await run.metric('alpha_raw');
   alpha.data.forEach((x, i) => assert.equal(x, rawAlpha.data[i * rawAlpha.shape[2]]));
-  assert.equal(sink, sinkRatioOfBoth(await run.metric('alpha'), rawAlpha, 0.3)[0]);
-  assert.notEqual(sink, (await run.metric('sink_ratio')).data[0]);
+  assert.equal(sink, (await run.metric('sink_ratio_raw')).data[0]);
+  assert.equal(sinkByShares, (await run.metric('sink_ratio')).data[0]);
+  assert.notEqual(sink, sinkByShares);
   await model.close();
 });
 
@@ -177,15 +180,6 @@ test('weights with signs are judged by the shares of their sizes alone, as in th
     assert.equal(alpha.data[layer * H + head], Math.max(...alpha.data), operation);
   }
   await model.close();
-});
-
-test('heads are counted by both measures for each key, and an undefined one is no zero', () => {
-  const tensor = (...data) => ({ shape: [1, 3, 2], data: Float32Array.from(data) });
-  const alpha = tensor(0.9, 0.9, 0.2, 0.9, 0.3, 0.9);
-  const alphaRaw = tensor(0.4, 0.1, 0.9, 0.4, 0.9, NaN);
-  assert.deepEqual(Array.from(sinkRatioOfBoth(alpha, alphaRaw, 0.3)), [Math.fround(1 / 3), NaN]);
-  // The threshold is a float of 32 bits, as in the core: 0.3 does not exceed itself.
-  assert.deepEqual(Array.from(sinkRatioOfBoth(alpha, alpha, 0.3)), [Math.fround(1 / 3), 1]);
 });
 
 test('edits can be objects or lines in the syntax of the command line', async () => {

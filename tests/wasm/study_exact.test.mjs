@@ -453,13 +453,13 @@ test('uniform attention is computed for a number of tokens that a text can have'
   ]);
 });
 
-test('a judgment takes the smaller of share and raw weight, and labels need numbers', async () => {
+test('a judgment counts weights and says the count of shares beside it, and labels need numbers', async () => {
   const known = { eps: 0.3, even: 0.1, sink: 0.4, sinkRaw: 0.2, normalizes: false };
   assert.deepEqual(judge(known), {
-    ...{ sink: 0.2, of: 'shares and raw weights', even: 0.1, conclusive: true, least: 10 },
+    ...{ sink: 0.2, sinkByShares: 0.4, of: 'weights', even: 0.1, conclusive: true, least: 10 },
   });
-  assert.equal(judge({ ...known, sinkRaw: 0.5 }).sink, 0.4);
-  const { sink, of } = judge({ ...known, signed: true, sinkBoth: 0.1 });
+  assert.equal(judge({ ...known, sinkRaw: 0.5 }).sink, 0.5);
+  const { sink, of } = judge({ ...known, signed: true });
   assert.deepEqual([sink, of], [0.4, 'shares'], 'means of signed weights decide nothing');
   assert.equal(judge({ ...known, mask: { kind: 'bidirectional' } }).least, 4);
   const head = { eps: 0.3, share: 0.5, contribution: 0 };

@@ -16,8 +16,17 @@ type OneTextOptions = NonNullable<
   Parameters<LoadedModel['measure']>[1] & Parameters<LoadedModel['generate']>[1]
 >;
 
-const summaryOf = ({ T, eps, sink, uniform, conclusive, loss, noLoss }: TextMeasures) => ({
-  ...{ T, eps, sink, uniform, conclusive, loss, noLoss },
+const summaryOf = ({
+  T,
+  eps,
+  sink,
+  sinkByShares,
+  uniform,
+  conclusive,
+  loss,
+  noLoss,
+}: TextMeasures) => ({
+  ...{ T, eps, sink, sinkByShares, uniform, conclusive, loss, noLoss },
 });
 
 /** Returns the attention map of the given head, or of the head with the largest alpha_1. */

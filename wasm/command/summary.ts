@@ -1,5 +1,5 @@
 /** Writes the lines that `measure` and `record` print. */
-import { leastTokens } from '../study/judge.ts';
+import { hasShares, leastTokens, operationOf } from '../study/judge.ts';
 import { oneLine } from './output.ts';
 import { editLabelsOf } from './sheet.ts';
 import { percentText } from './tasks.ts';
@@ -19,26 +19,47 @@ export function summaryText(result: MeasureResult, describe: Describe) {
     lossNote(result.architecture),
     ...thresholdResults.map(({ eps }) => lengthNote(result, eps)),
   ].filter(Boolean);
-  const lines = describe.metrics
-    .filter(({ name }) => name in result.metrics)
-    .flatMap((row) => {
-      // In a recording the first token may have another position, which these labels then name.
-      const label = row.label.replace(/_(k|1)\b/g, `_${position + 1}`);
-      const hasThreshold = result.byEps?.some(({ metrics }) => row.name in metrics);
-      return (hasThreshold ? thresholdResults : thresholdResults.slice(0, 1)).map(
-        ({ eps, metrics }) => {
-          const resultAtThreshold = { ...result, metrics: { ...result.metrics, ...metrics } };
-          const name = hasThreshold ? `${label}, eps ${eps}` : label;
-          return `${name.padEnd(16)}  ${metricText(row, resultAtThreshold, describe)}`;
-        },
-      );
-    });
+  const measuredRows = describe.metrics.filter(({ name }) => name in result.metrics);
+  const rows = hasShares(operationOf(describe, result.architecture, result.edits))
+    ? weightsFirst(measuredRows)
+    : measuredRows;
+  const lines = rows.flatMap((row) => {
+    // In a recording the first token may have another position, which these labels then name.
+    const label = row.label.replace(/_(k|1)\b/g, `_${position + 1}`);
+    const hasThreshold = result.byEps?.some(({ metrics }) => row.name in metrics);
+    return (hasThreshold ? thresholdResults : thresholdResults.slice(0, 1)).map(
+      ({ eps, metrics }) => {
+        const resultAtThreshold = { ...result, metrics: { ...result.metrics, ...metrics } };
+        const name = hasThreshold ? `${label}, eps ${eps}` : label;
+        return `${name.padEnd(16)}  ${metricText(row, resultAtThreshold, describe)}`;
+      },
+    );
+  });
   const thresholds = thresholdResults.map(({ eps }) => eps).join(', ');
   const editLabels = editLabelsOf(result, describe);
   return `${oneLine([result.model, ...editLabels].join(', '))}: ${oneLine(family)}, ${sizeText(result.architecture)}
 ${result.class} over ${sequences} sequences of ${T} tokens, eps ${thresholds}, ${special ? `special tokens ${special}` : 'recorded'}, ${(first ?? null) === null ? 'no common first token' : `first token ${JSON.stringify(first)}`}${position > 0 ? ` at position ${position}` : ''}
 ${notes.map((note) => `${note}\n`).join('')}${lines.join('\n')}
 ${labelLines(result, describe)}`;
+}
+
+/** The metrics of a key's weight and of its share of the row: where they differ, attention is the weight. */
+const WEIGHTS = { alpha_raw: 'alpha', sink_ratio_raw: 'sink_ratio' } as const;
+
+/** Puts each weight, under the name of attention, before its share, whose label then says so. */
+function weightsFirst(rows: readonly Metric[]): Metric[] {
+  const shareOf = ({ name }: Metric) =>
+    rows.find((row) => row.name === WEIGHTS[name as 'alpha_raw']);
+  const pairs = rows.flatMap((row) => {
+    const share = shareOf(row);
+    return share
+      ? [
+          { ...row, label: share.label },
+          { ...share, label: `${share.label} by share` },
+        ]
+      : [];
+  });
+  return [...pairs, ...rows.filter(({ name }) => !pairs.some((row) => row.name === name))];
 }
 
 /** Returns the position of the token that counts as the first: 0, except in some recordings. */

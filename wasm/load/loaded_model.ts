@@ -2,12 +2,12 @@
 import { JOB_OPTIONS, check, checkOptions } from '../abi/arguments.ts';
 import { expect, expectInteger, rowNamed } from '../abi/errors.ts';
 import { readEdit } from '../engine/edits.ts';
-import { judge, sinkRatioOfBoth } from '../study/judge.ts';
+import { judge, operationOf } from '../study/judge.ts';
 import { fieldsFor, finiteOrNull } from '../study/measure.ts';
 import { whyNoLoss } from '../abi/head.ts';
 import { tokenNotes } from '../text/notes.ts';
 import { layerNumber } from '../abi/layers.ts';
-import type { OperationEdit, Run, RunRead, Model } from '../engine/types.ts';
+import type { Run, RunRead, Model } from '../engine/types.ts';
 import type {
   Ablation,
   ContinuedTextOptions,
@@ -76,12 +76,8 @@ export class LoadedModel {
     return this.#withRun(text, options, [...reads, { field: 'att' }], async (run, words) => {
       const [alpha, alphaRaw, uniform, sink, sinkRaw, loss] = await run.read(reads);
       const [L, H, T] = alpha.shape;
-      const operationEdit = run.edits.findLast(
-        (edit): edit is OperationEdit => edit.kind === 'operation',
-      );
-      const { operation } = operationEdit ?? architecture.attention;
       const noLoss = whyNoLoss(architecture);
-      const { normalizes, proxy } = rowNamed(describe.operations, operation, 'operation');
+      const { normalizes, proxy } = operationOf(describe, architecture, run.edits);
       const signed = proxy === 'share_abs';
       const weights = (normalizes || signed ? alpha : alphaRaw).data;
       const firstAlphas = Float32Array.from({ length: L * H }, (_, i) => weights[i * T]);
@@ -92,7 +88,6 @@ export class LoadedModel {
         signed,
         sink: sink.data[0],
         sinkRaw: sinkRaw.data[0],
-        sinkBoth: sinkRatioOfBoth(alpha, alphaRaw, eps)[0],
       });
       const strongestHead = firstAlphas.reduce(
         (best, x, i) => (x > firstAlphas[best] ? i : best),
@@ -106,6 +101,7 @@ export class LoadedModel {
         T,
         eps,
         sink: verdict.sink,
+        sinkByShares: verdict.sinkByShares,
         uniform: verdict.even,
         conclusive: verdict.conclusive,
         loss: noLoss === null ? finiteOrNull(loss.data[0]) : null,

@@ -79,11 +79,12 @@ export interface TextMap {
 export interface TextMeasures extends TextMap {
   readonly T: number;
   /**
-   * Sink_1^eps, from 0 to 1: the share of heads whose alpha_1 exceeds eps. If rows need not sum to
-   * 1, alpha_1 of the normalized and of the raw weights must both exceed eps (Gu et al. 2025,
-   * section 3.2 and table 6).
+   * Sink_1^eps, from 0 to 1: the share of heads whose alpha_1 exceeds eps (Gu et al. 2025, section
+   * 3.2), by the weights that the model uses.
    */
   readonly sink: number;
+  /** The same by shares of the row, as the authors count (table 6); equals `sink` if rows sum to 1. */
+  readonly sinkByShares: number;
   readonly eps: number;
   /** [L, H]: alpha_1, the mean weight of the first token, from the weights that the model uses. */
   readonly alpha: Tensor;

@@ -5,14 +5,15 @@
  * Under uniform attention the first token of a causal text receives the mean of 1/t over queries t:
  * (1 + 1/2 + ... + 1/T) / T. If this exceeds eps, every head without a preference counts as a sink:
  * at eps = 0.3 in texts of fewer than 10 tokens. Where every query sees every token it is 1/T, which
- * needs 4 of them. If rows need not sum to 1, a large share of a row
- * whose sum is near 0 is no sink, and neither is a large weight that all keys receive: in a head
- * with a sink both the share and the raw weight exceed eps. Weights with signs cancel in a mean: their
- * shares |w| / sum |w| count alone, as in the authors' code (section 7.4).
+ * needs 4 of them. Attention is the weight that the model uses, so heads are counted by raw
+ * weights. If rows need not sum to 1, the authors count shares of the row, which say nothing of how
+ * much a head attends: that count is a second number. Weights with signs cancel in a mean: of these
+ * the shares |w| / sum |w| count, as in the authors' code (section 7.4).
  */
-import { check, checkList } from '../abi/arguments.ts';
-import { expect, expectInteger } from '../abi/errors.ts';
-import type { Tensor } from '../abi/types.ts';
+import { check } from '../abi/arguments.ts';
+import { expect, expectInteger, rowNamed } from '../abi/errors.ts';
+import type { Architecture, Describe, Operation } from '../abi/types.ts';
+import type { OperationEdit } from '../engine/types.ts';
 import type { SinkMeasures, Judgment, KnownHead, HeadLabel, SeenKeys } from './types.ts';
 
 /** A head is dormant on a text if silencing it changes the loss by less than this, in nats. */
@@ -59,41 +60,22 @@ function uniformAlpha(T: number, seen: SeenKeys, k: number): number {
   return sum / queryCount(k);
 }
 
-function checkTensor(tensor: Tensor, where: string) {
-  check(tensor, 'object', where);
-  const { shape, data } = tensor;
-  checkList(shape, 'count', `${where}.shape`);
-  check(data, 'list', `${where}.data`);
-  const size = shape.reduce((a, b) => a * b, 1);
-  expect(data.length === size, `${where}.data`, `a list of ${size} numbers`, data.length);
+/** Returns the operation of a run's heads: the last one that an edit sets, or else the model's own. */
+export function operationOf(
+  { operations }: Pick<Describe, 'operations'>,
+  { attention }: Pick<Architecture, 'attention'>,
+  edits: readonly object[],
+): Operation {
+  const edit = edits.findLast((one) => 'kind' in one && one.kind === 'operation');
+  const { operation } = (edit as OperationEdit | undefined) ?? attention;
+  return rowNamed(operations, operation, 'operation');
 }
 
 /**
- * Returns for each key the share of heads in which both alpha_k and raw alpha_k exceed eps, [T]; NaN
- * where one of them is undefined. Of several sequences this is computed for each, and then averaged:
- * the smaller of the means of `sink_ratio` and `sink_ratio_raw` is only an upper bound.
- * @param alpha the metric `alpha`, [L, H, T]
- * @param alphaRaw the metric `alpha_raw`, of the same shape
+ * Whether attention and its share of the row are two numbers: rows need not sum to 1, and no weight
+ * has a sign.
  */
-export function sinkRatioOfBoth(alpha: Tensor, alphaRaw: Tensor, eps: number): Float32Array {
-  checkTensor(alpha, 'alpha');
-  checkTensor(alphaRaw, 'alphaRaw');
-  expect(typeof eps === 'number', 'eps', 'a number', eps);
-  const [length, rawLength] = [alpha.data.length, alphaRaw.data.length];
-  expect(rawLength === length, 'alphaRaw.data', `a list of ${length} numbers`, rawLength);
-  const T = alpha.shape.at(-1) ?? 0;
-  const heads = alpha.data.length / T;
-  const threshold = Math.fround(eps);
-  return Float32Array.from({ length: T }, (_, k) => {
-    let count = 0;
-    for (let i = k; i < alpha.data.length; i += T) {
-      // Unlike Math.min, a comparison with NaN is false, which must not count as "no sink".
-      const smaller = Math.min(alpha.data[i]!, alphaRaw.data[i]!);
-      count += Number.isNaN(smaller) ? NaN : Number(smaller > threshold);
-    }
-    return count / heads;
-  });
-}
+export const hasShares = ({ proxy }: Pick<Operation, 'proxy'>): boolean => proxy === 'share';
 
 /**
  * Returns the smallest T at which uniform attention gives the first token at most eps; Infinity if
@@ -130,15 +112,13 @@ export function judge(measures: SinkMeasures): Judgment {
   for (const key of ['eps', 'even', 'sink', 'sinkRaw'] as const) {
     expect(typeof measures[key] === 'number', key, 'a number', measures[key]);
   }
-  const { eps, even, normalizes, signed, sink, sinkRaw, sinkBoth } = measures;
-  if (sinkBoth !== undefined)
-    expect(typeof sinkBoth === 'number', 'sinkBoth', 'a number', sinkBoth);
-  const conclusive = even <= eps;
+  const { eps, even, normalizes, signed, sink, sinkRaw } = measures;
   const verdict =
-    normalizes || signed
-      ? { sink, of: normalizes ? ('weights' as const) : ('shares' as const) }
-      : { sink: sinkBoth ?? Math.min(sink, sinkRaw), of: 'shares and raw weights' as const };
-  return { ...verdict, even, conclusive, least: leastTokens(eps, measures) };
+    normalizes || !signed
+      ? { sink: normalizes ? sink : sinkRaw, of: 'weights' as const }
+      : { sink, of: 'shares' as const };
+  const conclusive = even <= eps;
+  return { ...verdict, sinkByShares: sink, even, conclusive, least: leastTokens(eps, measures) };
 }
 
 /**

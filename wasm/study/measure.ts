@@ -1,6 +1,7 @@
 /** Measures a model over many sequences: means and deviations, as the page shows them. */
 import { expect, rowNamed } from '../abi/errors.ts';
 import { JOB_OPTIONS, check, checkList, checkOptions } from '../abi/arguments.ts';
+import { hasShares, operationOf } from './judge.ts';
 import { spread } from './spread.ts';
 import type { Describe, Metric, Tensor } from '../abi/types.ts';
 import type { Replica, Edit, RunRead } from '../engine/types.ts';
@@ -96,7 +97,7 @@ export async function sweep(
   const [eps] = thresholds;
   const rows =
     options.metrics?.map((name) => rowNamed(describe.metrics, name, 'metric')) ??
-    (streaming ? streamedMetrics(describe) : summaryMetrics(describe, cases));
+    (streaming ? streamedMetrics(describe) : summaryMetrics(model, cases));
   const names = rows.map(({ name }) => name);
   const comparedNames = rows.filter(needsBase).map(({ name }) => name);
   // Metrics with a threshold are read again for each further threshold.
@@ -207,11 +208,17 @@ export type Sums = Map<
 
 /**
  * Returns the metrics of a summary. Metrics that compare two runs are among them if some case has
- * edits.
+ * edits, and the weights of keys if they are not the shares of the row.
  */
-function summaryMetrics({ metrics }: Describe, cases: readonly (readonly unknown[])[]) {
+function summaryMetrics(
+  { describe, architecture }: StudyModel,
+  cases: readonly (readonly Edit[])[],
+) {
   const isEdited = cases.some((edits) => edits.length > 0);
-  return metrics.filter((row) => row.summary && (isEdited || !needsBase(row)));
+  const hasWeights = cases.some((edits) => hasShares(operationOf(describe, architecture, edits)));
+  return describe.metrics.filter((row) =>
+    row.name === 'alpha_raw' ? hasWeights : row.summary && (isEdited || !needsBase(row)),
+  );
 }
 
 function streamedMetrics({ metrics, fields }: Describe) {

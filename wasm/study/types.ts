@@ -359,17 +359,17 @@ export interface SinkMeasures extends SeenKeys {
   readonly sink: number;
   /** `sink_ratio_raw[0]`. */
   readonly sinkRaw: number;
-  /** `sinkRatioOfBoth(...)[0]`; without it the smaller of `sink` and `sinkRaw` counts, an upper bound. */
-  readonly sinkBoth?: number;
 }
 
 export interface Judgment {
   /**
-   * Share of heads with a sink at the first token; if rows need not sum to 1, of heads with one by
-   * both measures, or of signed weights by their shares.
+   * Share of heads with a sink at the first token, by the weights that the model uses; of weights
+   * with signs by their shares.
    */
   readonly sink: number;
-  readonly of: 'weights' | 'shares' | 'shares and raw weights';
+  readonly of: 'weights' | 'shares';
+  /** The same by shares of the row, as the authors count; equals `sink` if rows sum to 1. */
+  readonly sinkByShares: number;
   readonly even: number;
   /**
    * False if uniform attention alone gives the first token more than eps: the text is too short.

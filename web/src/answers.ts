@@ -2,8 +2,9 @@
  * The answers to Explore's questions. Each is one plain sentence without symbols, computed from the numbers that the
  * stage draws; it is empty if its condition does not hold.
  */
-import { claimOf, KIND_SENTENCES } from './claims';
+import { claimOf, kindSentence } from './claims';
 import {
+  attentionOf,
   firstKey,
   comparableKeyCount,
   isCommonToken,
@@ -23,6 +24,7 @@ import { keysBySink } from './views/scores';
 import { formatLossChange, SMALL_CHANGE } from './views/settings';
 import {
   capitalize,
+  firstName,
   firstPromptWords,
   firstTokenText,
   introduce,
@@ -37,7 +39,7 @@ const onFirstPrompt = (frame: Frame, sentence: string): string =>
 
 function attentionAnswer(frame: Frame, at: Head, state: State): string {
   const { kind } = claimOf(frame, at, state);
-  return kind ? onFirstPrompt(frame, KIND_SENTENCES[kind]) : '';
+  return kind ? onFirstPrompt(frame, kindSentence(kind, firstName(frame))) : '';
 }
 
 function headCountAnswer(frame: Frame): string {
@@ -45,7 +47,7 @@ function headCountAnswer(frame: Frame): string {
   if (!verdict.conclusive)
     return `${capitalize(textsWords(frame))} ${frame.sequences > 1 ? 'are' : 'is'} too short to distinguish sinks from uniform attention.`;
   const quantifier = verdict.sink > 0.5 ? 'Most' : verdict.sink > 0 ? 'Some' : 'None';
-  return `${quantifier} of the heads ${quantifier === 'None' ? 'has' : 'have'} a sink at the first token.`;
+  return `${quantifier} of the heads ${quantifier === 'None' ? 'has' : 'have'} a sink at ${firstName(frame)}.`;
 }
 
 /** Answers whether another key is a sink, among keys that enough queries see. */
@@ -55,7 +57,7 @@ function otherSinksAnswer(frame: Frame): string {
   if (comparableKeyCount(frame) < 2) return '';
   if (keysBySink(frame).some(({ key }) => key > 0))
     return 'In some heads, another token is a sink.';
-  return verdict.sink > 0 ? 'No token but the first is a sink.' : 'No token is a sink.';
+  return verdict.sink > 0 ? `No token but ${firstName(frame)} is a sink.` : 'No token is a sink.';
 }
 
 const rowSumAnswer = ({ operation, architecture }: Frame): string =>
@@ -73,13 +75,14 @@ function keyAnswer(frame: Frame, at: Head): string {
 function contributionAnswer(frame: Frame, at: Head): string {
   const { alpha, contribution_out_at } = frame.tensors;
   if (!alpha || !contribution_out_at || firstKey(frame)) return '';
-  const [weight, writtenShare] = [ofHead(alpha, at)[0]!, ofHead(contribution_out_at, at)[0]!];
+  const weight = ofHead(attentionOf(frame), at)[0]!;
+  const writtenShare = ofHead(contribution_out_at, at)[0]!;
   if (!Number.isFinite(weight) || !Number.isFinite(writtenShare)) return '';
   const amount = weight > 0.5 ? 'Most' : weight > frame.eps ? 'Much' : 'Little';
   const part = writtenShare > 0.5 ? 'most' : writtenShare > 0.25 ? 'some' : 'little';
   // Only at a sink do attention and contribution differ.
   const conjunction = weight > frame.eps === writtenShare > 0.25 ? 'and' : 'and yet';
-  return `${amount} of the attention goes to the first token, ${conjunction} ${part} of what the head writes comes from it.`;
+  return `${amount} of the attention goes to ${firstName(frame)}, ${conjunction} ${part} of what the head writes comes from it.`;
 }
 
 const predictionWords = (frame: Frame, rise: number, verb = 'predicts'): string =>
@@ -98,7 +101,7 @@ function changeAnswer(frame: Frame, rise: number | undefined): string {
   const base = baseOf(frame);
   if (!frame.edits.length)
     return Number.isFinite(rise)
-      ? `If no token could attend to the first one, ${predictionWords(frame, rise!, 'would predict')}`
+      ? `If no token could attend to ${firstName(frame)}, ${predictionWords(frame, rise!, 'would predict')}`
       : 'Change one thing, and see what the model does instead.';
   if (!base || !frame.tensors.loss_at) return '';
   const changes = lossChange(frame, base).filter((change) => Number.isFinite(change));
@@ -109,7 +112,7 @@ function effectAnswer(frame: Frame, { layer, head }: Head, _: State, hiddenRise 
   const rise = frame.tensors.effect?.data[layer * frame.architecture.H + head] ?? NaN;
   if (!Number.isFinite(rise)) return '';
   if (hiddenRise >= SMALL_CHANGE && Math.abs(rise) < SMALL_CHANGE)
-    return 'The model needs the first token, but hardly this one head.';
+    return `The model needs ${firstName(frame)}, but hardly this one head.`;
   return `Without this one head ${predictionWords(frame, rise)}`;
 }
 
@@ -245,21 +248,9 @@ export function answerOf(
 
 export function firstTokenClause(frame: Frame): string {
   const name = firstTokenText(frame);
-  if (frame.tokens[firstKey(frame)]?.special) return `${name} is a marker that begins every text`;
+  if (frame.tokens[firstKey(frame)]?.special)
+    return `${name} is the start token, which begins every text`;
   // The clause says “of this prompt” if other prompts have another first token, since means cover all prompts.
   const ofPrompt = isCommonToken(frame, firstKey(frame)) ? '' : ' of this prompt';
   return `the first token${ofPrompt} is ${name}`;
-}
-
-export function comparisonAnswer(frames: readonly Frame[]): string {
-  const verdicts = frames.map((frame) => ({ name: frame.title, verdict: verdictOf(frame) }));
-  if (verdicts.length < 2 || verdicts.some(({ verdict }) => !verdict.conclusive)) return '';
-  const modelsWithSink = verdicts.filter(({ verdict }) => verdict.sink > 0);
-  const [firstModel] = modelsWithSink;
-  if (!firstModel) return `None of these models has a sink on ${textsWords(frames[0]!)}.`;
-  if (modelsWithSink.length === verdicts.length)
-    return 'Each of these models has heads with a sink.';
-  return modelsWithSink.length === 1
-    ? `Only one of these models has heads with a sink: ${firstModel.name}.`
-    : `${modelsWithSink.length} of ${verdicts.length} models have heads with a sink.`;
 }

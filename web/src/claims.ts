@@ -65,19 +65,30 @@ export function columnOf(cells: ArrayLike<number>, T: number, key = 0): Column {
 }
 
 /**
- * How strong the first column is: `all` and `many` by the number of strong rows, `weak` if its mean is visible and
- * above twice uniform attention, otherwise `none`.
+ * How strong the first column is: `empty` if the map is almost blank, since its rows sum to almost nothing; `all` and
+ * `many` by the number of strong rows; `weak` if its mean is visible and above twice uniform attention; else `none`. A
+ * text in which heads are not counted is `short`: there an even spread, too, looks like a sink.
  */
-export type Kind = 'all' | 'many' | 'weak' | 'none';
+export type Kind = 'all' | 'many' | 'weak' | 'none' | 'empty' | 'short';
 
-export const KIND_SENTENCES: Readonly<Record<Kind, string>> = {
-  all: 'Almost every token attends to the first one.',
-  many: 'Many tokens attend mostly to the first one.',
-  weak: 'The first token gets more attention than an even share.',
-  none: 'This head does not single out the first token.',
+/** The sentence of each kind about a token, which is the object or the subject. */
+const KIND_SENTENCES: Readonly<Record<Kind, (token: string) => string>> = {
+  all: (token) => `Almost every token attends to ${token}.`,
+  many: (token) => `Many tokens attend mostly to ${token}.`,
+  weak: (token) => `More attention than an even share goes to ${token}.`,
+  none: (token) => `This head does not single out ${token}.`,
+  short: () => 'This text is too short to tell a sink from an even spread of attention.',
+  empty: () => 'This head gives the tokens almost no attention: its rows sum to almost nothing.',
 };
 
-/** A column with a mean below this is hardly darker than the background. */
+/** Says what the picture of a head shows. @param token the first token's name */
+export const kindSentence = (kind: Kind, token: string): string => KIND_SENTENCES[kind](token);
+
+/** Whether the picture shows that rows attend to the first token. */
+export const attendsToFirst = (kind: Kind | undefined): boolean =>
+  kind === 'all' || kind === 'many' || kind === 'weak';
+
+/** A column with a mean below this is hardly darker than the background, as is a map whose rows sum to less. */
 const MIN_VISIBLE = 0.05;
 
 export function kindOf({
@@ -85,11 +96,24 @@ export function kindOf({
   strongRows,
   mean,
   uniform,
-}: Pick<Column, 'rows' | 'strongRows' | 'mean' | 'uniform'>): Kind {
+  rowSum,
+}: Pick<Column, 'rows' | 'strongRows' | 'mean' | 'uniform' | 'rowSum'>): Exclude<Kind, 'short'> {
+  if (rowSum < MIN_VISIBLE) return 'empty';
   if (rows > 0 && strongRows >= 0.75 * rows) return 'all';
   if (rows > 0 && strongRows >= 0.4 * rows) return 'many';
   return mean > Math.max(MIN_VISIBLE, 2 * uniform) ? 'weak' : 'none';
 }
+
+/**
+ * Whether heads with a sink can be counted: uniform attention alone gives the first token at most ε. All sentences,
+ * colors and counts of a text ask this one predicate, which is that of `judge`.
+ */
+export const canCount = (frame: Pick<Frame, 'tensors' | 'eps' | 'firstAt'>): boolean =>
+  frame.tensors.alpha_uniform!.data[firstKey(frame)]! <= frame.eps;
+
+/** Whether a head with this attention on the first token has a sink; the core compares floats of 32 bits, too. */
+export const hasSink = (frame: Frame, attention: number | undefined): boolean =>
+  canCount(frame) && attention !== undefined && attention > Math.fround(frame.eps);
 
 export interface Claim {
   readonly at: Head;
@@ -101,6 +125,8 @@ export interface Claim {
    * several.
    */
   readonly attention: number;
+  /** The first token's share of the row, averaged like `attention`; equal to it if rows sum to 1. */
+  readonly share: number;
   /** What `attention` would be under uniform attention; only if rows sum to 1. */
   readonly uniform: number;
   /**
@@ -121,7 +147,8 @@ export function claimOf(
   state: Parameters<typeof cellsOf>[1] = { normalize: 'no' },
 ): Claim {
   const { T, tensors, sequences, pooled } = frame;
-  const isShare = !usesRawWeights(frame) || state.normalize === 'yes';
+  const hasShares = usesRawWeights(frame);
+  const isShare = !hasShares || state.normalize === 'yes';
   const isDrawn = frame.head?.layer === at.layer && frame.head.head === at.head;
   const maps = isDrawn && !pooled && T > 1 ? mapsOf(frame) : undefined;
   const key = firstKey(frame);
@@ -135,12 +162,14 @@ export function claimOf(
     ? [column.rowSum, ...column.sums]
     : rowMass;
   const weight = weights[at.layer * frame.architecture.H + at.head]!;
-  const attention = isShare ? ofHead(tensors.alpha!, at)[key]! : weight;
+  const share = ofHead(tensors.alpha!, at)[key]!;
+  const attention = isShare ? share : weight;
   return {
     at,
     column,
-    kind: column && kindOf(column),
+    kind: column && (canCount(frame) ? kindOf(column) : 'short'),
     attention: sequences === 1 && column ? column.alpha : attention,
+    share,
     uniform: tensors.alpha_uniform!.data[key]!,
     isShare,
     rowSum,
@@ -149,5 +178,14 @@ export function claimOf(
     isApproximate: isPreview(frame),
   };
 }
+
+/**
+ * Whether the first token's weight and its share of the row disagree about the head: one exceeds ε, and the other does
+ * not.
+ */
+export const disagrees = (
+  { attention, share, isShare }: Claim,
+  { eps }: Pick<Frame, 'eps'>,
+): boolean => !isShare && attention > Math.fround(eps) !== share > Math.fround(eps);
 
 export const isPreview = ({ model }: Frame): boolean => Boolean(model.bits && !model.step);

@@ -2,15 +2,7 @@
  * A frame is the immutable answer of one subject to one question, with everything that the views draw: means and their
  * spread over the prompts, and tensors of the first prompt. Views get frames and never call the engine.
  */
-import {
-  sinkRatioOfBoth,
-  type Architecture,
-  type Conditions,
-  type Edit,
-  type Operation,
-  type Tensor,
-  type Token,
-} from 'sinkscope';
+import type { Architecture, Conditions, Edit, Operation, Tensor, Token } from 'sinkscope';
 import type { Question, SpecialWords } from './ask/question';
 
 /**
@@ -99,8 +91,7 @@ export interface Frame {
   /**
    * Metrics and fields by their names in describe. Names that are also in `spread` are means over the prompts. Over
    * several prompts `first_alphas` has alpha of the first key in every head of each prompt, [prompts, L * H], and
-   * `first_raw_alphas` the means of its weights, and `sink_ratio_both` is the mean of the share of heads with both above
-   * eps, for each key, [T].
+   * `first_raw_alphas` the means of its weights.
    */
   readonly tensors: Readonly<Record<string, Tensor>>;
   /** Standard deviations over the prompts (n - 1), for each mean; NaN for one prompt. */
@@ -329,28 +320,37 @@ export function numbersOfKey({ data, shape }: Tensor, key: number): Float32Array
   return Float32Array.from({ length: data.length / T }, (_, i) => data[i * T + key]!);
 }
 
-/** Returns alpha of one key in every head, [L, H]. */
-export const alphaOfKey = (frame: Frame, key: number, name = 'alpha'): Float32Array =>
-  numbersOfKey(frame.tensors[name]!, key);
-
 /**
- * Whether heads are judged by raw weights as well as by shares, because rows need not sum to 1. Weights with signs cancel
- * in a mean and are judged by their share of the row's sizes alone, as in the authors' code.
+ * Whether attention and its share of the row are two numbers, because rows need not sum to 1. Weights with signs cancel
+ * in a mean, so that of these attention is the share of the row's sizes, as in the authors' code.
  */
 export const usesRawWeights = ({ operation }: Pick<Frame, 'operation'>): boolean =>
   !operation.normalizes && operation.proxy !== 'share_abs';
 
 /**
- * Returns the mean weight that each head gives the first token, [L, H], without normalization. Where rows need not sum
- * to 1, shares would mislead: a row with a tiny sum may give all of it to one token. Of weights with signs it is the
- * share.
+ * Returns the attention of every head on every key, [L, H, T]: the mean weight that the model uses. Its share of the row
+ * would mislead where rows need not sum to 1: a row with a tiny sum may give all of it to one token. A recording may
+ * have the shares alone.
  */
-export function firstTokenWeights(frame: Frame): Float32Array {
-  const hasRawAlpha = usesRawWeights(frame) && frame.tensors.alpha_raw;
-  const key = firstKey(frame);
-  const weights = hasRawAlpha ? alphaOfKey(frame, key, 'alpha_raw') : undefined;
-  return weights?.some(Number.isFinite) ? weights : alphaOfKey(frame, key);
+export function attentionOf({ tensors, ...frame }: Pick<Frame, 'tensors' | 'operation'>): Tensor {
+  const { alpha, alpha_raw } = tensors;
+  return usesRawWeights(frame) && alpha_raw?.data.some(Number.isFinite) ? alpha_raw : alpha!;
 }
+
+/** Returns the name of the metric that counts heads by their attention. */
+export const sinkName = (frame: Pick<Frame, 'operation'>) =>
+  usesRawWeights(frame) ? 'sink_ratio_raw' : 'sink_ratio';
+
+/** Returns the share of heads with a sink at key 0; NaN if it was not measured. */
+export const sinkShare = (frame: Pick<Frame, 'tensors' | 'operation'>): number =>
+  frame.tensors[sinkName(frame)]?.data[0] ?? NaN;
+
+/** Returns the attention of every head on one key, [L, H]. */
+export const alphaOfKey = (frame: Pick<Frame, 'tensors' | 'operation'>, key: number) =>
+  numbersOfKey(attentionOf(frame), key);
+
+/** Returns the attention of every head on the first token, [L, H]. */
+export const firstTokenWeights = (frame: Frame): Float32Array => alphaOfKey(frame, firstKey(frame));
 
 /**
  * Returns the first prompt's numbers, [L, H], of a tensor that has a row for each prompt; undefined if there is no such
@@ -385,24 +385,6 @@ export function firstPromptWeights(frame: Frame): Float32Array | undefined {
       return mean(column, isBidirectional(frame) ? 0 : key);
     })
   );
-}
-
-/** The ratios that were computed last for the tensors of a frame, and their threshold. */
-const sinkRatios = new WeakMap<Frame['tensors'], { eps: number; ratios: Float32Array }>();
-
-/**
- * Returns for each key the share of heads in which both the share and the raw weight exceed eps, [T]; undefined if only
- * the means of the two over several prompts are known.
- */
-export function sinkRatiosOfBoth({ tensors, sequences, eps }: Frame): Tensor['data'] | undefined {
-  const { sink_ratio_both, alpha, alpha_raw } = tensors;
-  if (sink_ratio_both) return sink_ratio_both.data;
-  if (sequences > 1 || !alpha || !alpha_raw) return undefined;
-  const known = sinkRatios.get(tensors);
-  if (known?.eps === eps) return known.ratios;
-  const ratios = sinkRatioOfBoth(alpha, alpha_raw, eps);
-  sinkRatios.set(tensors, { eps, ratios });
-  return ratios;
 }
 
 /** Fewer queries than this see the last keys, which would therefore seem to be sinks. */

@@ -1,18 +1,17 @@
 /** The page's sentences: findings, conditions and classes of numbers. Each is computed from a frame. */
 import { judge, type Conditions, type Judgment } from 'sinkscope';
-import { claimOf, type Claim } from './claims';
+import { claimOf, disagrees, type Claim } from './claims';
 import {
-  alphaOfKey,
+  firstTokenWeights,
   firstKey,
   type Frame,
   groupOf,
   type Head,
+  headAt,
   isBidirectional,
   isCommonToken,
   mean,
   modelHead,
-  ofHead,
-  sinkRatiosOfBoth,
   usesRawWeights,
   statisticsOverPrompts,
 } from './frame';
@@ -110,12 +109,12 @@ export const meanWords = (frame: Pick<Frame, 'sequences'>): string =>
 export const textsWords = ({ sequences }: Pick<Frame, 'sequences'>): string =>
   sequences > 1 ? 'these texts' : 'this text';
 
-/** Returns the first token; in quotation marks unless it is a special token. */
-export function firstTokenText(frame: Frame): string {
-  const key = firstKey(frame);
-  const name = quote(frame, key);
-  return frame.tokens[key]?.special ? name.replace(/[“”]/g, '') : name;
-}
+/** Returns the text of a token; in quotation marks unless it is a special token. */
+export const tokenText = (frame: Frame, t: number): string =>
+  frame.tokens[t]?.special ? quote(frame, t).replace(/[“”]/g, '') : quote(frame, t);
+
+/** Returns the first token's text, as `tokenText` does. */
+export const firstTokenText = (frame: Frame): string => tokenText(frame, firstKey(frame));
 
 /** Says where a hidden state is: 0 is before all layers, which count from 0. */
 export function stateWords(hidden: number): string {
@@ -206,7 +205,6 @@ export function sharedConditions(frames: readonly Frame[]): string[] {
 /** Judges Sink_k of one key, by default of the first token. */
 export function verdictOf(frame: Frame, key = firstKey(frame)): Judgment {
   const { tensors, eps, operation, architecture } = frame;
-  const sinkBoth = usesRawWeights(frame) ? sinkRatiosOfBoth(frame)?.[key] : undefined;
   return judge({
     ...{ eps, mask: architecture.mask, bias_key: architecture.bias_key, first: key },
     even: tensors.alpha_uniform!.data[key]!,
@@ -214,7 +212,6 @@ export function verdictOf(frame: Frame, key = firstKey(frame)): Judgment {
     signed: operation.proxy === 'share_abs',
     sink: tensors.sink_ratio!.data[key]!,
     sinkRaw: tensors.sink_ratio_raw!.data[key]!,
-    ...(sinkBoth === undefined ? {} : { sinkBoth }),
   });
 }
 
@@ -253,21 +250,40 @@ export function spreadWords(frame: Pick<Frame, 'architecture' | 'edits' | 'T'>):
   return `over ${tokens}${bias_key ? ', and the bias key' : ''}`;
 }
 
-export function tooShortNote({ even, least }: Judgment, T: number, eps: number): string {
+/** Says why the heads of a short text are not counted; empty for a text that is long enough. */
+export function tooShortNote(frame: Frame): string {
+  const { T, eps } = frame;
+  const { even, least, conclusive } = verdictOf(frame);
+  if (conclusive) return '';
   const minimumWords = Number.isFinite(least) ? `; ${least} tokens suffice` : '';
   return (
     `Heads are not counted: in a text of ${T} ${T === 1 ? 'token' : 'tokens'}, uniform attention alone gives ` +
-    `the first one ${formatPercent(even, 0)}, above ε = ${eps}${minimumWords}.`
+    `${firstName(frame)} ${formatPercent(even, 0)}, above ε = ${eps}${minimumWords}.`
   );
 }
 
-/** Names the first token: its role, its text if all prompts have it, and its position if that is not 0. */
+const startsSpecial = (frame: Frame): boolean =>
+  Boolean(frame.tokens[firstKey(frame)]?.special) && isCommonToken(frame, firstKey(frame));
+
+/**
+ * Introduces the first token: its role, its text if all prompts have it, and its position if that is not 0. A later
+ * sentence has `firstName`.
+ */
 export function firstTokenName(frame: Frame): string {
   const key = firstKey(frame);
-  const role = frame.tokens[key]?.special ? 'start token' : 'first token';
   const positionNote = key ? ` (position ${key})` : '';
-  return `the ${role}${commonQuote(frame, key)}${positionNote}`;
+  return startsSpecial(frame)
+    ? `the start token ${firstTokenText(frame)}${positionNote}`
+    : `the first token${commonQuote(frame, key)}${positionNote}`;
 }
+
+/** Returns the one name that sentences have for the first token: the text of a start token. */
+export const firstName = (frame: Frame): string =>
+  startsSpecial(frame) ? firstTokenText(frame) : 'the first token';
+
+/** Returns a model's name within a sentence: “the softmax model”. */
+export const modelName = ({ title }: Pick<Frame, 'title'>): string =>
+  title.replace(/^([A-Z])(?=[a-z]+ model\b)/, (letter) => `the ${letter.toLowerCase()}`);
 
 const SUBSCRIPTS = '₀₁₂₃₄₅₆₇₈₉';
 
@@ -275,14 +291,7 @@ const SUBSCRIPTS = '₀₁₂₃₄₅₆₇₈₉';
 export const firstTokenSubscript = (frame: Pick<Frame, 'firstAt'>): string =>
   String(firstKey(frame) + 1).replace(/\d/g, (digit) => SUBSCRIPTS[Number(digit)]!);
 
-/** Returns alpha_1 of a head: the share of its attention that the first token receives. */
-export function alphaOf(frame: Frame, at: Head): number {
-  return ofHead(frame.tensors.alpha!, at)[firstKey(frame)]!;
-}
-
-export function meanAlpha(frame: Frame): number {
-  return mean(alphaOfKey(frame, firstKey(frame)));
-}
+export const meanAlpha = (frame: Frame): number => mean(firstTokenWeights(frame));
 
 /** Formats a share in whole percents, below 1% with one decimal. */
 export const wholePercent = (share: number): string => formatPercent(share, share < 0.0095 ? 1 : 0);
@@ -327,8 +336,8 @@ export const MUST_SPEND_SENTENCE =
   'Softmax must hand out 100% in every row, even where a head has no use for it.';
 
 export const SOFTMAX_AND_SIGMOID =
-  `${MUST_SPEND_SENTENCE} Only the first token is visible to all, and training often makes it the place where such attention ` +
-  'goes. Sigmoid weighs each token on its own: its rows may sum to little, so it needs no such place.';
+  `${MUST_SPEND_SENTENCE} A token that is always there and visible to all, such as a start token, can become the place where such ` +
+  'attention goes. Sigmoid weighs each token on its own: its rows may sum to little, so it needs no such place.';
 
 /** Explains what attention on a small value is for; empty unless a head has a sink with a small value. */
 export function purposeWords(frame: Frame, at: Head): string {
@@ -360,7 +369,6 @@ export function claimSentence(claim: Claim, frame: Frame): string {
 /** States the finding about one subject: the chosen head, the mean over all heads, uniform attention, Sink_1. */
 export function findingWords(frame: Frame, at: Head): string {
   const verdict = verdictOf(frame);
-  const { normalizes } = frame.operation;
   const { L, H } = frame.architecture;
   const claim = claimOf(frame, at);
   const evenClause = isFirstHidden(frame)
@@ -372,45 +380,81 @@ export function findingWords(frame: Frame, at: Head): string {
       : 'It is the only head';
   const meanSentence = claim.isShare
     ? `${portionWords}${evenClause}.`
-    : `As a share of its rows that is ${formatPercent(alphaOf(frame, at), 0)}${evenClause}.`;
-  const sentence = `${claimSentence(claim, frame)} ${meanSentence}`;
-  if (!verdict.conclusive) return `${sentence} ${tooShortNote(verdict, frame.T, frame.eps)}`;
-  const sumsSentence = normalizes
-    ? ''
-    : ` Rows need not sum to 100%: they sum to ${sumWords(meanRowSum(frame))} on average.`;
-  return `${sentence} ${sinkCountSentence(frame, verdict.sink)}${sumsSentence}${biasNote(frame)}`;
+    : rowSumSentence(claim, frame);
+  const sentence = `${claimSentence(claim, frame)} ${meanSentence}`.trim();
+  return verdict.conclusive
+    ? `${sentence} ${sinkCountSentence(frame, verdict.sink)}${shareCountSentence(frame)}${biasNote(frame)}`
+    : `${sentence} ${tooShortNote(frame)}`;
 }
+
+/** States the row sums of a head whose rows need not sum to 1, and the first token's share where it disagrees. */
+export function rowSumSentence(claim: Claim, frame: Frame): string {
+  if (claim.isShare || !Number.isFinite(claim.rowSum)) return '';
+  const { share, attention, rowSum } = claim;
+  const sharePart = `${formatPercent(share, 0)} goes to ${firstName(frame)}`;
+  const shareClause = !disagrees(claim, frame)
+    ? ''
+    : share > attention
+      ? `; of that${rowSum < frame.eps ? ' little' : ''}, ${sharePart}`
+      : `; of that, only ${sharePart}`;
+  return `Rows need not sum to 100%: those of this head sum to ${sumWords(rowSum)} on average${shareClause}.`;
+}
+
+/**
+ * Says how many heads would have a sink by shares of the row; empty if that is the number by weight, and if rows sum
+ * to 1.
+ */
+export function shareCountSentence(frame: Frame): string {
+  const { sink, sinkByShares, conclusive } = verdictOf(frame);
+  if (!conclusive || !Number.isFinite(sink) || sink === sinkByShares || !usesRawWeights(frame))
+    return '';
+  const { L, H } = frame.architecture;
+  const heads = Array.from({ length: L * H }, (_, i) => claimOf(frame, headAt(i, H))).filter(
+    (claim) => disagrees(claim, frame) && claim.share > claim.attention,
+  );
+  const rowSum = mean(heads.map((claim) => claim.rowSum));
+  const [subject, their] =
+    heads.length > 1 ? [`${heads.length} of them give`, 'their'] : ['one of them gives', 'its'];
+  const reason = Number.isFinite(rowSum)
+    ? `; ${subject} little (${their} rows sum to ${sumWords(rowSum)} on average), but ${firstName(frame)} gets ${formatPercent(mean(heads.map(({ share }) => share)), 0)} of that`
+    : '';
+  return ` By the paper’s measure, which looks at shares of the row, ${headsWords(frame, sinkByShares)} would count${reason}.`;
+}
+
+/** Names what a count is of, in a few words: this text, or so many passages or prompts. */
+export function countedOn({ sequences, question, recording, generated }: Frame): string {
+  if (sequences > 1)
+    return `over ${sequences} ${question.input === 'heldout' && !recording ? 'passages' : 'prompts'}`;
+  return question.input === 'text' || recording || generated ? 'on this text' : 'on one prompt';
+}
+
+/** Says how many heads give something, with a verb that agrees. */
+export const headsGive = (frame: Frame, share: number): string =>
+  `${headsWords(frame, share)} ${Math.abs(share * frame.architecture.L * frame.architecture.H - 1) < 1e-4 ? 'gives' : 'give'}`;
 
 /**
  * Says how many heads have a sink.
  * @param sink the share of the heads; of a model with one head it is a share of the prompts
  */
-function sinkCountSentence(frame: Frame, sink: number): string {
+export function sinkCountSentence(frame: Frame, sink: number, note = ''): string {
   const { architecture, eps, sequences } = frame;
-  const basisWords = usesRawWeights(frame) ? ', both as a share and as a raw weight' : '';
-  const amountWords = `more than ${formatPercent(eps, 0)}${basisWords}`;
+  const amountWords = `${firstName(frame)} more than ${formatPercent(eps, 0)}${note}`;
   const hasSink = sink > 0;
-  const isMean = sequences > 1 && hasSink;
   const sinkClause = ': such a head has an attention sink.';
+  const scope = capitalize(countedOn(frame));
   if (architecture.L * architecture.H === 1) {
-    if (!hasSink)
-      return `It does not give the first token ${amountWords}, so it has no attention sink.`;
-    const subjectWords = isMean ? `In ${formatPercent(sink, 0)} of the prompts it` : 'It';
-    return `${subjectWords} gives the first token ${amountWords}${sinkClause}`;
+    if (!hasSink) return `${scope}, it does not give ${amountWords}, so it has no attention sink.`;
+    const subject = sequences > 1 ? `in ${formatPercent(sink, 0)} of them it gives` : 'it gives';
+    return `${scope}, ${subject} ${amountWords}${sinkClause}`;
   }
-  const countWords = headsWords(frame, sink);
-  const subjectWords = isMean ? `On average ${countWords}` : capitalize(countWords);
-  return `${subjectWords} give it ${amountWords}${hasSink ? sinkClause : ', so none has an attention sink.'}`;
+  const mean = sequences > 1 && hasSink ? 'an average of ' : '';
+  return `${scope}, ${mean}${headsGive(frame, sink)} ${amountWords}${hasSink ? sinkClause : ', so none has an attention sink.'}`;
 }
 
 function biasNote(frame: Frame): string {
   const share = frame.tensors.sink_ratio_bias?.data[0] ?? NaN;
   if (!frame.architecture.bias_key || !Number.isFinite(share)) return '';
   return ` Its bias key, which is not a token, receives as much in ${headsWords(frame, share)}.`;
-}
-
-function nameOf({ title, class: kind }: Frame): string {
-  return kind === 'counterfactual' ? `${title} (counterfactual)` : title;
 }
 
 /**
@@ -455,70 +499,6 @@ export function lossNote(frames: readonly Frame[]): string {
   if (!haveOtherStarts && countOf(({ T }) => T) < 2) return '';
   const cause = haveOtherStarts ? 'with different start tokens' : 'up to different lengths';
   return `These models read the text ${cause}, so their losses are means over different tokens: a small difference may come from that alone.`;
-}
-
-/** Lists the sinks of models that read different texts, without ranking them. */
-function sideBySideWords(frames: readonly Frame[]): string {
-  const models = frames.map((frame) => {
-    const { sink, even } = verdictOf(frame);
-    const promptWords = frame.sequences === 1 ? 'one prompt' : `${frame.sequences} prompts`;
-    return (
-      `${nameOf(frame)} ${formatPercent(sink)} (more than ${formatPercent(frame.eps, 0)} in ${promptWords}, T = ${frame.T}; uniform attention ` +
-      `would give it ${formatPercent(even, 0)})`
-    );
-  });
-  return `These models read different texts, so their sinks are not ranked. Heads that give the first token much: ${models.join('; ')}.`;
-}
-
-/**
- * Compares the strongest and the weakest sink of several subjects.
- * @param frames the answers to one question
- */
-export function comparisonWords(frames: readonly Frame[]): string {
-  if (frames.length < 2) return '';
-  const verdicts = frames.map((frame) => ({ frame, verdict: verdictOf(frame) }));
-  const inconclusiveVerdict = verdicts.find(({ verdict }) => !verdict.conclusive);
-  if (inconclusiveVerdict)
-    return tooShortNote(
-      inconclusiveVerdict.verdict,
-      inconclusiveVerdict.frame.T,
-      inconclusiveVerdict.frame.eps,
-    );
-  if (haveOtherTexts(frames)) return sideBySideWords(frames);
-  const unrecordedVerdicts = verdicts.filter(({ verdict }) => !Number.isFinite(verdict.sink));
-  if (unrecordedVerdicts.length)
-    return `Which heads have a sink is not recorded for ${unrecordedVerdicts.map(({ frame }) => nameOf(frame)).join(', ')}.`;
-  const verdictsBySink = [...verdicts].sort((a, b) => b.verdict.sink - a.verdict.sink);
-  const [strongest, weakest] = [verdictsBySink[0]!, verdictsBySink.at(-1)!];
-  const promptCounts = new Set(frames.map(({ sequences }) => sequences));
-  const n = strongest.frame.sequences;
-  const scopeWords =
-    promptCounts.size > 1 ? 'Over their prompts' : n === 1 ? 'On one prompt' : `Over ${n} prompts`;
-  const { eps } = strongest.frame;
-  const uniformWords = isFirstHidden(strongest.frame)
-    ? 'hidden by an edit'
-    : `uniform attention would give it ${formatPercent(strongest.verdict.even, 0)}`;
-  const rawNote = frames.some(usesRawWeights)
-    ? ' Where rows need not sum to 100%, both the share and the raw weight must be that large.'
-    : '';
-  const notes = `${rawNote}${frames.map((frame) => biasNote(frame).replace('Its', `${nameOf(frame)}’s`)).join('')}`;
-  // Models with different numbers of heads are compared by shares.
-  const isAlike = new Set(frames.map(({ architecture: { L, H } }) => L * H)).size === 1;
-  const countWords = ({ frame, verdict }: (typeof verdicts)[number]) =>
-    isAlike ? headsWords(frame, verdict.sink) : `${formatPercent(verdict.sink)} of its heads`;
-  if (strongest.verdict.sink === weakest.verdict.sink)
-    return `${scopeWords}, ${countWords(strongest)} give the first token more than ${formatPercent(eps, 0)} in each model; ${uniformWords}.${notes}`;
-  const weakestVerdicts = verdicts.filter(({ verdict }) => verdict.sink === weakest.verdict.sink);
-  const othersWords =
-    weakestVerdicts.length === verdicts.length - 1
-      ? 'the others'
-      : `${weakestVerdicts.length} of the others`;
-  const subject =
-    weakestVerdicts.length > 1 ? `${othersWords} have` : `${nameOf(weakest.frame)} has`;
-  return (
-    `${scopeWords}, ${nameOf(strongest.frame)} has the strongest sink: ${countWords(strongest)} give the first token more than ` +
-    `${formatPercent(eps, 0)} of their attention (${uniformWords}); ${subject} ${weakest.verdict.sink ? `the weakest, ${countWords(weakest)}` : 'none'}.${notes}`
-  );
 }
 
 export function meanRowSum(frame: Frame): number {

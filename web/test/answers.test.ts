@@ -1,6 +1,6 @@
 /** The plain answers of Explore: each appears when its condition holds, and has no symbols. */
 import { describe, expect, it } from 'vitest';
-import { answerOf, comparisonAnswer, firstTokenClause, dormantWords } from '../src/answers';
+import { answerOf, firstTokenClause, dormantWords } from '../src/answers';
 import { defaults } from '../src/ask/state';
 import type { Frame } from '../src/frame';
 import { choiceOf, QUESTIONS } from '../src/views';
@@ -41,8 +41,8 @@ describe('the answer', () => {
           0.5 - first / 2,
         ]) as never,
       );
-    expect(answerOfMap(0.9)).toBe('Almost every token attends to the first one.');
-    expect(answerOfMap(0)).toBe('This head does not single out the first token.');
+    expect(answerOfMap(0.9)).toBe('Almost every token attends to <s>.');
+    expect(answerOfMap(0)).toBe('This head does not single out <s>.');
     expect(answer('attention')).toBe('Which tokens does each token attend to?');
   });
 
@@ -51,10 +51,10 @@ describe('the answer', () => {
       const { T, tensors } = sinksOf(...shares);
       return answer(view, { T }, tensors);
     };
-    expect(answerOfShares('sinks', 0.6)).toBe('Most of the heads have a sink at the first token.');
-    expect(answerOfShares('heads', 0.5)).toBe('Some of the heads have a sink at the first token.');
-    expect(answerOfShares('sinks', 0)).toBe('None of the heads has a sink at the first token.');
-    expect(answerOfShares('scores', 0.6)).toBe('No token but the first is a sink.');
+    expect(answerOfShares('sinks', 0.6)).toBe('Most of the heads have a sink at <s>.');
+    expect(answerOfShares('heads', 0.5)).toBe('Some of the heads have a sink at <s>.');
+    expect(answerOfShares('sinks', 0)).toBe('None of the heads has a sink at <s>.');
+    expect(answerOfShares('scores', 0.6)).toBe('No token but <s> is a sink.');
     expect(answerOfShares('secondary', 0.6, 0.1)).toBe('In some heads, another token is a sink.');
     expect(answerOfShares('scores', 0)).toBe('No token is a sink.');
     // Where rows need not sum to 1, a share without the raw weight is no sink.
@@ -105,7 +105,7 @@ describe('the answer', () => {
       );
     };
     expect(answerOfShares(0.9, 0.1)).toBe(
-      'Most of the attention goes to the first token, and yet little of what the head writes comes from it.',
+      'Most of the attention goes to <s>, and yet little of what the head writes comes from it.',
     );
     expect(answerOfShares(0.9, 0.6)).toMatch(/^Most .*, and most of what/);
     expect(answerOfShares(0.4, 0.3)).toMatch(/^Much .*, and some of what/);
@@ -214,7 +214,7 @@ describe('the answer', () => {
     const answerOfHiding = (rise: number) =>
       answerOf(choiceOf('change', [frameOf()]), frameOf(), at, defaults, rise);
     expect(answerOfHiding(0.3)).toBe(
-      'If no token could attend to the first one, the model would predict this text worse.',
+      'If no token could attend to <s>, the model would predict this text worse.',
     );
     expect(answerOfHiding(0.009)).toMatch(/would predict this text about as well\.$/);
     expect(answerOfHiding(NaN)).toBe('Change one thing, and see what the model does instead.');
@@ -226,10 +226,10 @@ describe('the answer', () => {
       return answerOf(choiceOf('effects', [frame]), frame, at, defaults, hidden);
     };
     expect(answerOfEffects(0.009, 0.01)).toBe(
-      'The model needs the first token, but hardly this one head.',
+      'The model needs <s>, but hardly this one head.',
     );
     expect(answerOfEffects(-0.009, 0.3)).toBe(
-      'The model needs the first token, but hardly this one head.',
+      'The model needs <s>, but hardly this one head.',
     );
     for (const [rise, hidden] of [[0.009, 0.009], [0.02, 0.3], [0], [0, NaN]] as [
       number,
@@ -264,25 +264,12 @@ describe('the answer', () => {
   });
 
   it('names the first token, and explains it if it is a special token', () => {
-    expect(firstTokenClause(frameOf())).toBe('<s> is a marker that begins every text');
+    expect(firstTokenClause(frameOf())).toBe('<s> is the start token, which begins every text');
     const plainTokens = frameOf().tokens.map((one) => ({ ...one, special: false }));
     expect(firstTokenClause(frameOf({ tokens: plainTokens }))).toBe('the first token is “<s>”');
     const firstAt = { key: 0, isCommon: false };
     expect(firstTokenClause(frameOf({ tokens: plainTokens, firstAt }))).toBe(
       'the first token of this prompt is “<s>”',
     );
-  });
-
-  it('says which of several models have heads with a sink', () => {
-    const modelFrame = (title: string, share: number) =>
-      frameOf({ title }, { sink_ratio: tensor([3], [share, 0, 0]) });
-    const [a, b, c] = [modelFrame('A', 0.5), modelFrame('B', 0), modelFrame('C', 0.25)];
-    expect(comparisonAnswer([a, b])).toBe('Only one of these models has heads with a sink: A.');
-    expect(comparisonAnswer([a, b, c])).toBe('2 of 3 models have heads with a sink.');
-    expect(comparisonAnswer([a, c])).toBe('Each of these models has heads with a sink.');
-    expect(comparisonAnswer([b, b])).toBe('None of these models has a sink on this text.');
-    expect(comparisonAnswer([a])).toBe('');
-    const short = frameOf({}, { alpha_uniform: tensor([3], [0.5, 0, 0]) });
-    expect(comparisonAnswer([a, short])).toBe('');
   });
 });

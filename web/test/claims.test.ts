@@ -66,8 +66,10 @@ describe('the sentence about a drawn map', () => {
       if (n !== undefined) expect([n, outOf]).toEqual([strong, rows]);
       if (/weaker column/.test(remark.text)) expect(first / rows).toBeGreaterThan(0.05);
       if (/no strong|weaker/.test(remark.text)) expect(strong).toBeLessThan(0.4 * rows);
+      if (/almost empty/.test(remark.text)) expect(columnOf(map, T).rowSum).toBeLessThan(0.05);
     }
     expect([...remarks].sort()).toEqual([
+      'almost empty; rows sum to N% on average',
       'no strong column',
       '◀ N of N tokens attend mostly here',
       '◀ a weaker column',
@@ -92,7 +94,7 @@ describe('the sentence about a drawn map', () => {
       expect(new Set(remarks).size).toBe(1);
     }
     const faintMap = mapOf(20, 100, 0.02, draw);
-    expect(kindOf(columnOf(faintMap, 20))).toBe('none');
+    expect(kindOf(columnOf(faintMap, 20))).toBe('empty');
     expect(kindOf(columnOf(sharesOf(faintMap, 20), 20))).toBe('all');
     expect(columnOf(faintMap, 20).rowSum).toBeCloseTo(0.02, 6);
   });
@@ -244,7 +246,7 @@ describe('the lead sentence of Start', () => {
   };
 
   it('describes the column at every length, without numbers', () => {
-    const answers = { all: /^Almost every token/, many: /^Many tokens/, weak: /^The first token/ };
+    const answers = { all: /^Almost every token/, many: /^Many tokens/, weak: /^More attention than an even share/, short: /too short/, empty: /almost no/ };
     for (let T = 2; T <= 64; T++) {
       const even = Array.from({ length: T }, (_, t) => 1 / (t + 1)).reduce((a, b) => a + b) / T;
       const [words, kind] = sentenceAndKind(T, even);

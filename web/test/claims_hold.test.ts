@@ -15,7 +15,7 @@ import { leadSentence, sideWords } from '../src/rooms/start';
 import { row } from '../src/rooms/worked_row';
 import { readsOf, tableOf } from '../src/rooms/metrics';
 import { build as training } from '../src/rooms/training';
-import { findingWords, rowsWords } from '../src/words';
+import { findingWords, modelName, rowsWords } from '../src/words';
 import { claimOf } from '../src/claims';
 import { viewNamed, views } from '../src/views/index';
 import { chartsIn, drawView, forgetPlots, mapsIn } from './drawn';
@@ -112,22 +112,26 @@ interface Truth {
   readonly alphas: readonly number[];
   readonly raw: readonly number[];
   readonly sums: number;
+  readonly sumsOfHeads: readonly number[];
   readonly normalizes: boolean;
 }
+
+/** The names of the first token in sentences. */
+const TOKEN = '(?:<\\S+>|the (?:start|first) token(?: <\\S+>| “.*?”)?)';
 
 const CLAIMS: Readonly<
   Record<string, readonly [RegExp, (truth: Truth, ...said: string[]) => boolean]>
 > = {
   'the share of a head': [
-    /gives the (?:start|first) token(?: “.*?”)? (?:about )?(<?[\d.]+)% of its (?:attention|row sums)/g,
+    new RegExp(`gives ${TOKEN} (?:about )?(<?[\\d.]+)% of its (?:attention|row sums)`, 'g'),
     ({ shown }, n) => isWritten(n!, shown.given),
   ],
   'the weight of a head': [
-    /gives the (?:start|first) token(?: “.*?”)? a mean weight of (<?[\d.]+)%/g,
+    new RegExp(`gives ${TOKEN} a mean weight of (<?[\\d.]+)%`, 'g'),
     ({ map }, n) => isWritten(n!, map.given),
   ],
   'a bound on all heads': [
-    /No head gives (?:the (?:start|first) token(?: “.*?”)? more than|\S+ a weight above(?: about)?) ([\d.]+)%/g,
+    new RegExp(`No head gives ${TOKEN} more than ([\\d.]+)%`, 'g'),
     ({ raw, normalizes }, n) => !normalizes && Math.max(...raw) <= Number(n) / 100 + 1e-6,
   ],
   'a weight in a label': [
@@ -141,10 +145,6 @@ const CLAIMS: Readonly<
     /receives (<?[\d.]+)% (?:on average|of what its rows carry, on average)/g,
     ({ shown }, n) => isWritten(n!, shown.given),
   ],
-  'row sums in a label': [
-    /receives a [^.]*?; rows sum to (<?[\d.]+)% on average/g,
-    ({ map }, n) => isWritten(n!, map.rowSum),
-  ],
   'the sum of each row': [
     /each row sums to (<?[\d.]+)%/g,
     ({ shown: { sums } }, n) => sums.every((sum) => isWritten(n!, sum)),
@@ -153,34 +153,52 @@ const CLAIMS: Readonly<
     /^rows sum to (<?[\d.]+)-([\d.]+)%/g,
     ({ shown: { sums } }, low, high) => isWritten(low!, sums[0]) && isWritten(high!, sums[1]),
   ],
-  'row sums of all heads': [
-    /they sum to (<?[\d.]+)% on average/g,
-    ({ sums }, n) => isWritten(n!, sums),
-  ],
   'the mean over heads': [
     /he mean over all (\d+) heads is (<?[\d.]+)%/g,
-    ({ alphas }, count, n) => alphas.length === Number(count) && isWritten(n!, mean(alphas)),
+    ({ raw }, count, n) => raw.length === Number(count) && isWritten(n!, mean(raw)),
   ],
   'uniform attention': [
-    /uniform attention(?: would give(?: it)?|:| alone gives the first one) ([\d.]+)%/g,
+    new RegExp(`uniform attention(?: would give(?: it)?|:| alone gives ${TOKEN}) ([\\d.]+)%`, 'g'),
     ({ T }, n) => isWritten(n!, uniformOf(T)),
   ],
   'how many heads': [
-    /(\d+|[Nn]one) of the (\d+) heads give (?:it|the first token) more than (\d+)%/g,
-    ({ alphas, raw, eps, normalizes }, n, count, threshold) => {
-      const heads = alphas.filter((x) => x > eps).length;
-      const heavyHeads = Math.min(heads, raw.filter((x) => x > eps).length);
+    new RegExp(`(\\d+|[Nn]one) of the (\\d+) heads gives? ${TOKEN} more than (\\d+)%`, 'g'),
+    (truth, n, count, threshold) =>
+      (Number(n) || 0) === sinksOf(truth) &&
+      truth.raw.length === Number(count) &&
+      isWritten(threshold!, truth.eps),
+  ],
+  'how many heads by shares': [
+    /By the paper’s measure, which looks at shares of the row, (\d+|none) of the (\d+) heads/g,
+    (truth, n, count) =>
+      (Number(n) || 0) === truth.alphas.filter((share) => share > truth.eps).length &&
+      (Number(n) || 0) !== sinksOf(truth) &&
+      truth.alphas.length === Number(count),
+  ],
+  'the heads that only shares count': [
+    /(\d+|one) of them gives? little \((?:their|its) rows sum to (<?[\d.]+)% on average\), but \S.*? gets (<?[\d.]+)% of that/g,
+    ({ alphas, raw, sumsOfHeads, eps }, n, sum, share) => {
+      const heads = alphas.flatMap((one, i) => (one > eps && raw[i]! <= eps ? [i] : []));
       return (
-        (Number(n) || 0) === (normalizes ? heads : heavyHeads) &&
-        alphas.length === Number(count) &&
-        isWritten(threshold!, eps)
+        heads.length === (Number(n) || 1) &&
+        isWritten(sum!, mean(heads.map((i) => sumsOfHeads[i]!))) &&
+        isWritten(share!, mean(heads.map((i) => alphas[i]!)))
       );
     },
   ],
-  'the share of the rows': [
-    /As a share of its rows that is (<?[\d.]+)%/g,
-    ({ map }, n) => isWritten(n!, map.share),
+  'the rows of this head': [
+    /those of this head sum to (<?[\d.]+)% on average/g,
+    ({ map }, n) => isWritten(n!, map.rowSum),
   ],
+  'what goes to the token of its rows': [
+    /; of that(?: little)?, (?:only )?(<?[\d.]+)% goes to/g,
+    ({ map, eps }, n) => isWritten(n!, map.share) && map.share > eps !== map.given > eps,
+  ],
+  'an almost empty head': [
+    /gives the tokens almost no attention/g,
+    ({ shown }) => shown.rowSum < 0.05,
+  ],
+  'a text too short to tell': [/too short to tell/g, ({ T, eps }) => uniformOf(T) > eps],
   'a text too short': [/Heads are not counted/g, ({ T, eps }) => uniformOf(T) > eps],
   'almost every token': [
     /Almost every token attends/g,
@@ -192,7 +210,7 @@ const CLAIMS: Readonly<
     ({ T }, n) => isWritten(n!, uniformOf(T)),
   ],
   'more than an even share': [
-    /gets more attention than an even share/g,
+    /More attention than an even share goes/g,
     ({ shown }) => shown.after > shown.even,
   ],
   'no token singled out': [
@@ -229,15 +247,13 @@ function truthFrom(frame: Frame, at: Head, shown: ArrayLike<number>): Truth {
     shown: truthOf(shown, T),
     raw: measuredMaps.map(({ given }) => given),
     sums: mean(measuredMaps.map(({ rowSum }) => rowSum)),
+    sumsOfHeads: measuredMaps.map(({ rowSum }) => rowSum),
   };
 }
 
-const sinksOf = ({ alphas, raw, eps, normalizes }: Truth): number =>
-  alphas.filter((share, i) => share > eps && (normalizes || raw[i]! > eps)).length;
+const sinksOf = ({ raw, eps }: Truth): number => raw.filter((weight) => weight > eps).length;
 
-const parseCount = (text: string) => (text === 'none' ? 0 : Number(text));
-const MODEL = '(?:On one prompt, )?([A-Z][\\w ]+? model)';
-const COUNT = '(\\d+|none) of the (\\d+) heads';
+const MODEL = '(the [\\w ]+? model)';
 
 const MODEL_CLAIMS: Readonly<
   Record<
@@ -245,35 +261,23 @@ const MODEL_CLAIMS: Readonly<
     readonly [string, (truths: ReadonlyMap<string, Truth>, ...said: string[]) => boolean]
   >
 > = {
-  'the only one with a sink': [
-    `Only one of these models has heads with a sink: ${MODEL}`,
-    (truths, name) => [...truths].every(([of, truth]) => sinksOf(truth) > 0 === (of === name)),
-  ],
   'no sink in any': [
     'None of these models has a sink',
     (truths) => [...truths.values()].every((truth) => !sinksOf(truth)),
   ],
-  'the strongest sink': [
-    `${MODEL} has the strongest sink: ${COUNT}`,
-    (truths, name, count) =>
-      sinksOf(truths.get(name!)!) === Math.max(...[...truths.values()].map(sinksOf)) &&
-      sinksOf(truths.get(name!)!) === parseCount(count!),
-  ],
-  'the weakest sink': [
-    `; ${MODEL} has (?:the weakest, )?(\\d+|none)`,
-    (truths, name, count) =>
-      sinksOf(truths.get(name!)!) === Math.min(...[...truths.values()].map(sinksOf)) &&
-      sinksOf(truths.get(name!)!) === parseCount(count!),
-  ],
-  'the same in each': [
-    `${COUNT} give the first token more than \\d+% in each model`,
-    (truths, count) => [...truths.values()].every((truth) => sinksOf(truth) === parseCount(count!)),
+  'the heads with an operation': [
+    `[Ww]ith (softmax|sigmoid) (?:(\\d+) of (\\d+)|(none|no head))`,
+    (truths, operation, count = '0', all) => {
+      const truth = truths.get(`the ${operation} model`)!;
+      return sinksOf(truth) === Number(count) && (!all || truth.raw.length === Number(all));
+    },
   ],
   'the heads of a model': [
-    `${MODEL}: ${COUNT}`,
-    (truths, name, count, all) =>
-      sinksOf(truths.get(name!)!) === parseCount(count!) &&
-      truths.get(name!)!.alphas.length === Number(all),
+    `(?:(\\d+) of (\\d+)|none|no)(?: heads)? of ${MODEL}`,
+    (truths, count = '0', all, name) => {
+      const truth = truths.get(name!)!;
+      return sinksOf(truth) === Number(count) && (!all || truth.raw.length === Number(all));
+    },
   ],
 };
 
@@ -292,11 +296,9 @@ function falseModelClaims(
 
 /** Columns of Compare's table, computed from the cells of the maps and the losses of the tokens. */
 const COLUMNS: Readonly<Record<string, (truth: Truth, frame: Frame) => number>> = {
-  'Sink₁': ({ alphas, eps }) => mean(alphas.map((share) => Number(share > eps))),
-  'Sink₁ raw': ({ raw, eps }) => mean(raw.map((weight) => Number(weight > eps))),
+  'Sink₁': ({ raw, eps }) => mean(raw.map((weight) => Number(weight > eps))),
   loss: (_, { tensors }) => mean(Array.from(tensors.loss_at!.data).filter(Number.isFinite)),
-  'largest α₁': ({ alphas }) => Math.max(...alphas),
-  'row sum': ({ sums }) => sums,
+  'largest α₁': ({ raw }) => Math.max(...raw),
 };
 
 function wrongCells(root: Element, truths: readonly Truth[], frames: readonly Frame[]): string[] {
@@ -472,22 +474,23 @@ describe.skipIf(!isBuilt)(`claims on forty texts (${UNBUILT})`, () => {
         const heads = frames.map((frame) => selectedHead(frame, at));
         for (const build of [compare, training]) {
           forgetPlots();
-          const room = roomOf(build, page.pageOf(state, frames));
+          const room = roomOf(build, page.pageOf({ ...state, panel: 'numbers' }, frames));
+          // Training draws the map of one model, whose first checkpoint is not among these frames.
           const drawnMaps = mapsLabeled(room.root, ATTENTION);
           const truths = frames.map((frame, i) =>
-            truthFrom(frame, heads[i]!, drawnMaps[i]!.data.data),
+            truthFrom(frame, heads[i]!, (drawnMaps[i] ?? drawnMaps[0]!).data.data),
           );
-          const truthByTitle = new Map(frames.map(({ title }, i) => [title, truths[i]!]));
+          const truthByTitle = new Map(frames.map((frame, i) => [modelName(frame), truths[i]!]));
           const headings = [...room.root.querySelectorAll('h1, .lead')].map(
             (element) => element.textContent!,
           );
           headings.flatMap((one) => falseModelClaims(one, truthByTitle, seenClaims)).forEach(note);
-          truths.forEach((truth, i) =>
-            falseClaims(drawnMaps[i]!.data.label, truth, seenClaims).forEach(note),
+          drawnMaps.forEach(({ data }, i) =>
+            falseClaims(data.label, truths[i]!, seenClaims).forEach(note),
           );
           mapsLabeled(room.root, /^α₁ by layer/).forEach(({ data }, i) => {
-            const wrongHead = truths[i]!.alphas.findIndex(
-              (share, n) => Math.abs(share - data.data[n]!) > 1e-5,
+            const wrongHead = truths[i]!.raw.findIndex(
+              (weight, n) => Math.abs(weight - data.data[n]!) > 1e-5,
             );
             if (wrongHead >= 0) note(`sink map of ${frames[i]!.title}: head ${wrongHead}`);
             falseClaims(data.label.replace(/.*: /, ''), truths[i]!, seenClaims).forEach(note);

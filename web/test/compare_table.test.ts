@@ -40,7 +40,7 @@ const fullFrame = (change: Partial<Frame> = {}, tensors: Frame['tensors'] = {}) 
       key_ratio: tensor([2, 2], [1, 0.5, 2, 1]),
       value_ratio: tensor([2, 2], [1, 2, 0.25, 1]),
       entropy_mean: tensor([2, 2], [1, NaN, 2, 3]),
-      // With uniform attention, each row would give the first token 0.1.
+      // With uniform attention, each row would give <s> 0.1.
       row_mass: tensor([2, 2, 3], [0.1, 0.2, 0.3, 0.1, 0.2, 0.3, 0.1, 0.2, 0.3, 0.1, 0.2, 0.3]),
       ...tensors,
     },
@@ -83,7 +83,7 @@ describe('the table', () => {
     ).toEqual({
       // ± √(0.125² · 2) over two prompts.
       sink_1: '37.5% ± 17.7%',
-      sink_1_raw: '25.0% ± 0',
+      sink_1_by_shares: '37.5% ± 17.7%',
       uniform: '0.100',
       sink_elsewhere: '25.0% position 2',
       loss: '4.000 ± 1.414',
@@ -166,8 +166,8 @@ describe('the table', () => {
       alpha_uniform: tensor([3], [0.5, 0, 0]),
     });
     const { cell, names, root } = table([{ frame, isStale: true }, { frame: fullFrame() }]);
-    expect([cell('sink_1'), cell('sink_1', 1)]).toEqual(['37.5%* ± 17.7%', '37.5% ± 17.7%']);
-    expect(cell('sink_elsewhere')).toBe('25.0% position 2 “=1,"x"↵”');
+    expect([cell('sink_1'), cell('sink_1', 1)]).toEqual(['25.0% ± 0', '37.5% ± 17.7%']);
+    expect(cell('sink_elsewhere')).toBe('0.0%');
     expect(names[0]).toMatch(
       /1 prompt, stored at 4\.5 bits per weight, text too short to count heads/,
     );

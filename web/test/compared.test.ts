@@ -31,7 +31,7 @@ describe('the heading', () => {
       'With softmax 2 of 4 heads have a sink, with sigmoid none.',
     );
     expect(headingFor([0, 0.25], ['no start token', undefined])).toBe(
-      'With no start token no head has a sink, in Softmax model 1 of 4.',
+      'With no start token no head has a sink, in the softmax model 1 of 4.',
     );
     expect(headingFor([0.5, 0, 0.25], ['a', 'b', 'c'])).toMatch(/, with b none, with c 1 of 4\.$/);
     expect(headingFor([0.5, 0, 0.25, 0])).toBe('2 of 4 models have heads with a sink.');
@@ -45,7 +45,7 @@ describe('the heading', () => {
     const generated = frameWith(0.5, { generated: 1, tokens: frameOf().tokens.slice(1) });
     for (const [frame, words] of [
       [short, /^Heads are not counted: in a text of 3/],
-      [frameWith(NaN), /^Which heads have a sink is not recorded for Softmax model\.$/],
+      [frameWith(NaN), /^Which heads have a sink is not recorded for the softmax model\.$/],
       [generated, /^These models read different texts/],
     ] as const) {
       expect(headingOf([frameWith(0.5), frame], [])).toBe('What makes a sink?');

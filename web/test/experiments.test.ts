@@ -403,7 +403,7 @@ describe('the quantization experiment', () => {
     ]);
     expect([edits.length, measures]).toEqual([
       11,
-      ['loss_mean,sink_ratio,quantize_error,hidden_change,kl_mean'],
+      ['loss_mean,sink_ratio,sink_ratio_raw,quantize_error,hidden_change,kl_mean'],
     ]);
     expect([...new Set(edits.slice(1).map((edit) => Number(/,(\d),/.exec(edit)![1])))]).toEqual([
       6, 8, 4, 3, 2,
@@ -503,7 +503,7 @@ describe('the fragility experiment', () => {
       ],
     ]);
     expect(planOf(fragility, { first: 'none' }).questions).toHaveLength(2);
-    expect(repeat.measures).toEqual(['loss_mean,sink_ratio,hidden_ratio,hidden_norm']);
+    expect(repeat.measures).toEqual(['loss_mean,sink_ratio,sink_ratio_raw,hidden_ratio,hidden_norm']);
     expect(planOf(fragility, { perturbation: 'channel' }).edits).toEqual([]);
     const channel = planOf(fragility, { perturbation: 'channel' }, leadFrame()).edits;
     expect(channel.slice(0, 3)).toEqual(['', '~clamp_channel(2)', '~clamp_channel(2,1,0)']);

@@ -28,7 +28,6 @@ import { defaults } from '../src/ask/state';
 import { interventionsOf } from '../src/page/hand';
 import {
   classWords,
-  comparisonWords,
   findingWords,
   headsWords,
   formatPercent,
@@ -357,36 +356,26 @@ describe('findings about a sink', () => {
     expect(verdictOf(frameOf({ architecture })).least).toBe(4);
   });
 
-  it('use shares and weights where rows need not sum to 1', () => {
+  it('use weights where rows need not sum to 1, and count shares beside them', () => {
     const verdictInputs = { eps: 0.3, even: 0.1, sink: 0.4, sinkRaw: 0.1 };
     expect(judge({ ...verdictInputs, normalizes: true })).toMatchObject({
       sink: 0.4,
       of: 'weights',
       conclusive: true,
     });
+    // Attention is the weight; the count of shares is a second number.
     expect(judge({ ...verdictInputs, normalizes: false })).toMatchObject({
       sink: 0.1,
-      of: 'shares and raw weights',
+      of: 'weights',
+      sinkByShares: 0.4,
     });
-    // At most the smaller of two shares of heads: by shares of rows, and by raw weights.
-    expect(judge({ ...verdictInputs, sinkRaw: 1, normalizes: false }).sink).toBe(0.4);
-    // Two heads exceed eps by share and two others by weight, so none has a sink; at the second key one has.
     const operation = { ...frameOf().operation, normalizes: false };
     const both = frameOf(
       { operation },
-      {
-        alpha: tensor([2, 2, 3], [0.9, 0, 0, 0.9, 0.9, 0, 0.1, 0, 0, 0.1, 0, 0]),
-        alpha_raw: tensor([2, 2, 3], [0.1, 0, 0, 0.1, 0.9, 0, 0.9, 0, 0, 0.9, 0, 0]),
-        sink_ratio: tensor([3], [0.5, 0.25, 0]),
-        sink_ratio_raw: tensor([3], [0.5, 0.25, 0]),
-      },
+      { sink_ratio: tensor([3], [0.5, 0.25, 0]), sink_ratio_raw: tensor([3], [0.25, 0.75, 0]) },
     );
-    expect([0, 1].map((key) => verdictOf(both, key).sink)).toEqual([0, 0.25]);
-    // Of several prompts their mean is known if it was measured; else only the bound.
-    const several = { ...both, sequences: 2 };
-    expect(verdictOf(several).sink).toBe(0.5);
-    const measured = { ...several.tensors, sink_ratio_both: tensor([3], [0.125, 0, 0]) };
-    expect(verdictOf({ ...several, tensors: measured }).sink).toBe(0.125);
+    expect([0, 1].map((key) => verdictOf(both, key).sink)).toEqual([0.25, 0.75]);
+    expect([0, 1].map((key) => verdictOf(both, key).sinkByShares)).toEqual([0.5, 0.25]);
     expect(judge({ ...verdictInputs, even: 0.46, normalizes: true }).conclusive).toBe(false);
     expect(judge({ ...verdictInputs, even: 0.3, normalizes: true }).conclusive).toBe(true);
     expect(judge({ ...verdictInputs, even: 0.3001, normalizes: true }).conclusive).toBe(false);
@@ -395,7 +384,7 @@ describe('findings about a sink', () => {
   it('give uniform attention and the mean over all heads as well', () => {
     const at = { layer: 1, head: 0 };
     expect(findingWords(frameOf(), at)).toBe(
-      'Head L1H0 gives the start token “<s>” 90% of its attention. The mean over all 4 heads is 42%; uniform attention, spread evenly over the tokens that each row sees, would give 10%. 2 of the 4 heads give it more than 30%: such a head has an attention sink.',
+      'Head L1H0 gives the start token <s> 90% of its attention. The mean over all 4 heads is 42%; uniform attention, spread evenly over the tokens that each row sees, would give 10%. On this text, 2 of the 4 heads give <s> more than 30%: such a head has an attention sink.',
     );
     // A model of one head has no count of heads.
     const onlyHeadWords = (sink: number, sequences = 1) =>
@@ -407,22 +396,21 @@ describe('findings about a sink', () => {
         { layer: 0, head: 0 },
       ).replace(/^.*would give 10%\. /, '');
     expect([onlyHeadWords(1), onlyHeadWords(0), onlyHeadWords(0.25, 8)]).toEqual([
-      'It gives the first token more than 30%: such a head has an attention sink.',
-      'It does not give the first token more than 30%, so it has no attention sink.',
-      'In 25% of the prompts it gives the first token more than 30%: such a head has an attention sink.',
+      'On this text, it gives <s> more than 30%: such a head has an attention sink.',
+      'On this text, it does not give <s> more than 30%, so it has no attention sink.',
+      'Over 8 prompts, in 25% of them it gives <s> more than 30%: such a head has an attention sink.',
     ]);
     const operation = { ...frameOf().operation, normalizes: false };
     expect(findingWords(frameOf({ operation }), at)).toMatch(
-      /a mean weight of 90%\. As a share of its rows that is 90%.*1 of the 4 heads.*both as a share and as a raw weight.*they sum to 50% on average/,
+      /a mean weight of 90%\. Rows need not sum to 100%: those of this head sum to \d+% on average\. On this text, 1 of the 4 heads gives <s> more than 30%.*By the paper’s measure, which looks at shares of the row, 2 of the 4 heads would count/,
     );
   });
 
   it('omit the count of heads if uniform attention alone exceeds eps, but state the share of the shown head', () => {
     const shortFrame = frameOf({ T: 5 }, { alpha_uniform: tensor([5], [0.457, 0, 0, 0, 0]) });
     const sentence =
-      /Heads are not counted: in a text of 5 tokens, uniform attention alone gives the first one 46%, above ε = 0\.3; 10 tokens suffice\.$/;
+      /Heads are not counted: in a text of 5 tokens, uniform attention alone gives <s> 46%, above ε = 0\.3; 10 tokens suffice\.$/;
     expect(findingWords(shortFrame, { layer: 1, head: 0 })).toMatch(sentence);
-    expect(comparisonWords([shortFrame, shortFrame])).toMatch(sentence);
     // The head's share and uniform attention appear at every length; a count only where it means something.
     for (let T = 1; T <= 64; T++) {
       const uniformShare =
@@ -435,28 +423,9 @@ describe('findings about a sink', () => {
       expect(finding).toContain(
         `uniform attention, spread evenly over the tokens that each row sees, would give ${formatPercent(uniformShare, 0)}`,
       );
-      expect(finding.includes('of the 4 heads give it')).toBe(uniformShare <= 0.3);
+      expect(finding.includes('of the 4 heads give <s>')).toBe(uniformShare <= 0.3);
       expect(finding.includes('Heads are not counted')).toBe(uniformShare > 0.3);
     }
-  });
-
-  it('compare the models with the largest and the smallest sink, and are empty for one model', () => {
-    const otherFrame = frameOf(
-      { title: 'Other', class: 'counterfactual' },
-      { sink_ratio: tensor([3], [0.25, 0, 0]) },
-    );
-    expect(comparisonWords([frameOf()])).toBe('');
-    expect(comparisonWords([otherFrame, frameOf()])).toBe(
-      'On one prompt, Softmax model has the strongest sink: 2 of the 4 heads give the first token more than 30% of their attention (uniform attention would give it 10%); Other (counterfactual) has the weakest, 1 of the 4 heads.',
-    );
-    const architecture = { ...frameOf().architecture, bias_key: 'head' } as Frame['architecture'];
-    const biasFrame = frameOf(
-      { architecture, title: 'B' },
-      { sink_ratio_bias: tensor([1], [0.75]) },
-    );
-    expect(comparisonWords([biasFrame, frameOf()])).toMatch(
-      /B’s bias key, which is not a token, receives as much in 3 of the 4/,
-    );
   });
 });
 

@@ -13,7 +13,8 @@ import { readsOf, tableOf } from '../src/rooms/metrics';
 import { build as figure } from '../src/rooms/figure';
 import { toCsv } from '../src/save/numbers';
 import { viewNamed, views } from '../src/views/index';
-import { comparisonWords, formatPercent, formatValue } from '../src/words';
+import { obstacleOf } from '../src/rooms/compared';
+import { formatPercent, formatValue } from '../src/words';
 import { forgetPlots } from './drawn';
 import { bytesOf, openPage, stubScreen, wordsOf } from './engine';
 import { isBuilt, UNBUILT } from './fixture';
@@ -244,7 +245,7 @@ describe.skipIf(!isBuilt)(`a recording (${UNBUILT})`, () => {
       return { ...frame, title: id, tokens: [], recording: { ...frame.recording!, prompts } };
     };
     const words = (sha256: string) =>
-      comparisonWords([withoutPrompt('a', 'ab'), withoutPrompt('b', sha256)]);
+      obstacleOf([withoutPrompt('a', 'ab'), withoutPrompt('b', sha256)]);
     expect(words('cd')).toMatch(/^These models read different texts/);
     expect(words('ab')).not.toMatch(/different texts/);
   });

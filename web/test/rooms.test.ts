@@ -89,12 +89,12 @@ describe('Explore', () => {
 
   it('answers in a plain sentence, then names the head, its numbers and the models', () => {
     const { text, texts, pressed, click, state, asked } = exploreRoom();
-    expect(text('h1')).toBe('Almost every token attends to the first one.');
+    expect(text('h1')).toBe('Almost every token attends to <s>.');
     expect(text('.room-head .hint')).toBe(
-      'In layer 1, head 0 (L1H0); <s> is a marker that begins every text',
+      'In layer 1, head 0 (L1H0); <s> is the start token, which begins every text',
     );
     expect(text('.lead')).toMatch(
-      /^Head L1H0 gives the start token “<s>” 90% of its attention\. The mean over all 4 heads is 42%; uniform attention, spread evenly over the tokens that each row sees, would give 10%\. 2 of the 4 heads/,
+      /^Head L1H0 gives the start token <s> 90% of its attention\. The mean over all 4 heads is 42%; uniform attention, spread evenly over the tokens that each row sees, would give 10%\. On this text, 2 of the 4 heads/,
     );
     expect(texts('.subject-list button')).toEqual(['Softmax model', 'Sigmoid model', '+ add']);
     expect(pressed('.subject-list button')).toEqual(['Softmax model']);
@@ -117,7 +117,7 @@ describe('Explore', () => {
       /^To ablate a head is to set its output to 0; the first token stays visible\.$/,
     );
     expect(leadOf('contribution')).toMatch(
-      /^Head L1H0 gives the start token “<s>” 90% of its attention\.$/,
+      /^Head L1H0 gives the start token <s> 90% of its attention\.$/,
     );
     expect(leadOf('compression')).toBe('');
   });
@@ -145,7 +145,7 @@ describe('Explore', () => {
     };
     const { architecture, operation } = frameOf();
     expect(leadOf({})).toMatch(
-      /^Without the first token .* by \+0\.500 nats per token: later rows still sum to 100%, so this attention is forced onto other tokens\./,
+      /^Without <s> .* by \+0\.500 nats per token: later rows still sum to 100%, so this attention is forced onto other tokens\./,
     );
     expect(leadOf({ operation: { ...operation, normalizes: false } })).toContain(
       'nats per token: heads that attended to it now write something else.',
@@ -180,7 +180,7 @@ describe('Explore', () => {
       softmax(),
     ]);
     expect(text('.view-change .caption')).toMatch(
-      /weight in head L1H0 is 20%; in the baseline it is 90%\.$/,
+      /weight of <s> in head L1H0 is 20%; in the baseline it is 90%\.$/,
     );
     expect(text('.view-change .subtitle')).toBe('Attention of head L1H0');
     expect(text('.room-head .hint')).toContain('(L1H0)');
@@ -313,7 +313,7 @@ describe('Explore', () => {
     const manyPrompts = exploreRoom({ view: 'sinks' }, [softmax({ sequences: 2, spread }, att)]);
     expect(manyPrompts.text('.stage .main .stamp')).toContain('mean of 2 prompts');
     expect(manyPrompts.text('.rail .stamp')).toBe('1 prompt');
-    expect(manyPrompts.text('.rail .hint')).toMatch(/first token on the first prompt\. A row/);
+    expect(manyPrompts.text('.rail .hint')).toMatch(/gives <s> on the first prompt\. A row/);
   });
 
   it('offers what-ifs on request, but not in a recording', () => {
@@ -482,7 +482,7 @@ describe('Training', () => {
   it('explains why the heads of a short text are not counted', async () => {
     const frames = [softmax({}, { alpha_uniform: tensor([3], [0.5, 0.2, 0.3]) }), sigmoid()];
     expect((await trainingRoom({}, frames)).text('.lead')).toBe(
-      'Heads are not counted: in a text of 3 tokens, uniform attention alone gives the first one 50%, above ε = 0.3; 10 tokens suffice.',
+      'Heads are not counted: in a text of 3 tokens, uniform attention alone gives <s> 50%, above ε = 0.3; 10 tokens suffice.',
     );
   });
 
@@ -770,7 +770,7 @@ describe('Compare', () => {
     const ownModels = { shown: ['softmax@40', 'sigmoid'] };
     const ownRoom = await compareRoom(ownModels, [softmax({ subject: 'softmax@40' }), sigmoid()]);
     expect(ownRoom.texts('.chapters [aria-current]')).toEqual(['Your own models']);
-    expect(ownRoom.text('h1')).toMatch(/^In Softmax model 2 of 4 heads have a sink, in Sigmoid/);
+    expect(ownRoom.text('h1')).toMatch(/^In the softmax model 2 of 4 heads have a sink, in the sigmoid/);
     expect(ownRoom.all('.verdict')).toEqual([]);
   });
 

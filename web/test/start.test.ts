@@ -87,7 +87,7 @@ describe('the lead of Start', () => {
     updates.length = 0;
     const { text, root } = startRoom({ shown }, pair());
     expect(text('.lead')).toBe(
-      'Almost every token attends to the first one: <s>, which begins every text. In a sigmoid model trained alike, they do, too.',
+      'Almost every token attends to the first one: the start token <s>, which begins every text. In a sigmoid model trained alike, they do, too.',
     );
     expect(updates).toContain('softmax,sigmoid');
     expect(text('.twin-0')).toBe(
@@ -97,10 +97,10 @@ describe('the lead of Start', () => {
       'Sigmoid model Highest of 4: L1H0 gives <s> a mean weight of 90%.',
     );
     expect(text('.facts p')).toBe(
-      'Softmax model: head L1H0 (layer 1, head 0, counted from 0) of 4, the one that gives the first token most. Each row sums to 100%; evenly spread over the tokens that each row sees, the first token would get 10%. The mean over all 4 heads is 42%.',
+      'The softmax model: head L1H0 (layer 1, head 0, counted from 0) of 4, the one that gives <s> most. Each row sums to 100%; evenly spread over the tokens that each row sees, <s> would get 10%. The mean over all 4 heads is 42%.',
     );
     expect(root.querySelectorAll('.facts p')[1]!.textContent!.replace(/\s+/g, ' ')).toBe(
-      'Sigmoid model: head L1H0 (layer 1, head 0, counted from 0) of 4, the one that gives the first token most. Each row sums to 100%, 100% on average. As a share of its row sums the first token gets 90% in this head, 42% on average.',
+      'The sigmoid model: head L1H0 (layer 1, head 0, counted from 0) of 4, the one that gives <s> most. Each row sums to 100%, 100% on average. The mean over all 4 heads is 42%.',
     );
     expect(root.querySelectorAll('.start-tabs button')).toHaveLength(2);
     expect(root.classList).not.toContain('coming');
@@ -120,7 +120,7 @@ describe('the lead of Start', () => {
     expect(text('.lead')).toMatch(
       /^With softmax, almost .* Softmax must hand out 100% per row: attention that finds no use goes to <s>, which every row sees\. Sigmoid, trained alike, weighs each token on its own: rows may sum to anything\.$/,
     );
-    expect(text('.twin-1')).toBe('Sigmoid model Highest of 4: L1H0 gives <s> below 2% on average.');
+    expect(text('.twin-1')).toBe('Sigmoid model Highest of 4: L1H0 gives <s> below 2% on average. Rows need not sum to 100%: those of this head sum to 38% on average; of that, 90% goes to <s>.');
     set({ normalize: 'yes' });
     expect(text('.twin-1')).toMatch(
       /Highest of 4 heads: L1H0 \(layer 1, head 0\) gives <s> 35% of its row sums\.$/,
@@ -159,7 +159,9 @@ describe('the lead of Start', () => {
     );
     expect(leadOf('all', 'weak')).toBe('…');
     for (const otherKind of ['none', 'all'] as const)
-      expect(leadOf('none', otherKind)).toBe('This head does not single out the first token.');
+      expect(leadOf('none', otherKind)).toBe(
+        'This head does not single out the start token <s>.',
+      );
   });
 
   it('waits for the second model, which is requested after the first', () => {
@@ -293,7 +295,7 @@ describe('the rest of Start', () => {
       /Each row sums to 100% on the first prompt; .* heads is 42% on average over 5 prompts\.$/,
     );
     expect(sigmoidWords).toMatch(
-      /100% on average on the first prompt\. On average over 5 prompts, as a share of its row sums the first token gets 90% in/,
+      /100% on average on the first prompt\. The mean over all 4 heads is 42% on average over 5 prompts\./,
     );
     const pooled = startRoom({ shown }, [{ ...several[0]!, pooled: 2 } as Frame]);
     expect(pooled.text('.lead')).toBe('');

@@ -235,7 +235,7 @@ describe('what each head writes', () => {
     const frame = frameOfOutputs(2, 1, 0.5, 4.5);
     const outputNorms = outputNormsOf(frame, at);
     expect([...outputNorms.norms].map((n) => Number(n.toFixed(4)))).toEqual([2, 1, 0.5, 4.5]);
-    // Heads L0H1 and L1H0 give the first token more than 30%; 0.3 itself is not more.
+    // Heads L0H1 and L1H0 give <s> more than 30%; 0.3 itself is not more.
     expect(outputNorms).toMatchObject({
       selectedNorm: 0.5,
       othersMean: 2.5,
@@ -245,7 +245,7 @@ describe('what each head writes', () => {
     });
     expect(outputs.says(frame, at)).toBe(
       'This head writes little. The output of head L1H0 has a mean length of 0.50, that of the other heads 2.50. ' +
-        'The 2 heads that give the first token more than 30% (red) write 0.75 on average, the other 2 (gray) write 3.25.',
+        'The 2 heads that give <s> more than 30% (red) write 0.75 on average, the other 2 (gray) write 3.25.',
     );
     const wordsFor = (selectedNorm: number) =>
       outputWords(outputNormsOf(frameOfOutputs(2, 2, selectedNorm, 2), at), frame);
@@ -268,7 +268,7 @@ describe('what each head writes', () => {
     const known = withTensors({ first_alphas: rows });
     expect(outputs.says(known, at)).toBe(
       'This head writes little on the first prompt. The output of head L1H0 has a mean length of 0.50 on the first prompt, that of the other heads 2.50. ' +
-        'The head that gives the first token more than 30% (red) writes 4.50 on average, the other 3 (gray) write 1.17.',
+        'The head that gives <s> more than 30% (red) writes 4.50 on average, the other 3 (gray) write 1.17.',
     );
     expect(Array.from(outputs.numbers(known, at)[1]!.data, (x) => Number(x!.toFixed(4)))).toEqual([
       ...[0.1, 0.1, 0.1, 0.9],
@@ -318,7 +318,7 @@ describe('what each head writes', () => {
       'false',
     ]);
     expect(bars[1]!.getAttribute('aria-label')).toBe(
-      'L0H1 writes 1.00 and gives the first token 40%',
+      'L0H1 writes 1.00 and gives <s> 40%',
     );
     bars[3]!.click();
     expect(view.set).toHaveBeenCalledExactlyOnceWith({ layer: 1, head: 1 });
@@ -331,7 +331,7 @@ const createCard = (id: string, loss: number, sink_1 = 50) => ({
   title: id,
   seed: 1,
   timeline: true,
-  measured: { sink_1, loss },
+  measured: { sink_1, sink_1_raw: sink_1, loss },
 });
 
 /**
@@ -453,7 +453,7 @@ describe('the worked row', () => {
   it('states only conclusions that its numbers support', () => {
     const answerWith = (scores: number[], change: Partial<Frame> = {}) =>
       rowAnswer(workOutRow(withRow(change, scores), 2)!, withRow(change, scores));
-    const opening = 'The first token has the highest score';
+    const opening = '<s> has the highest score';
     expect(answerWith([3, 1, -1])).toBe(
       `${opening}, so most of the attention goes to it, but its small value adds little: without it the head would write more.`,
     );
@@ -461,7 +461,7 @@ describe('the worked row', () => {
       `${opening}, but its small value adds little: without it the head would write more.`,
     );
     expect(answerWith([0, 0, 1])).toBe(
-      'In this row another token gets more attention than the first one.',
+      'In this row another token gets more attention than <s>.',
     );
     const longValues = { ...withRow().tensors, v: tensor([2, 2, 3, 2], Array<number>(24).fill(1)) };
     expect(answerWith([3, 1, -1], { tensors: longValues })).toBe(
@@ -470,7 +470,7 @@ describe('the worked row', () => {
     const sumWordsOf = (frame: Frame) => rowSumWords(workOutRow(frame, 2)!, frame);
     const { output, outputWithoutFirst } = workOutRow(withRow(), 2)!;
     expect(sumWordsOf(withRow())).toBe(
-      `The weights must sum to 100%: what the first token does not take, the other 2 tokens take. Without it they would share all 100%, and the head would write a vector of length ${outputWithoutFirst.toFixed(2)} instead of ${output.toFixed(2)}.`,
+      `The weights must sum to 100%: what <s> does not take, the other 2 tokens take. Without it they would share all 100%, and the head would write a vector of length ${outputWithoutFirst.toFixed(2)} instead of ${output.toFixed(2)}.`,
     );
     expect(sumWordsOf(withRow({ tensors: longValues }))).toMatch(/the other 2 tokens take\.$/);
     expect(sumWordsOf(withSigmoid(withRow()))).toBe(
@@ -655,7 +655,7 @@ describe('the story', () => {
     };
     expect(await answerFor(0.75)).toEqual([
       'Most of the model does it.',
-      'A model has many heads, each with a map of its own: here 2 layers (rows) of 2 heads. 3 of the 4 heads give the first token more than 30%, the usual threshold (evenly spread over the tokens that each row sees, it would be 10%): such a head has an attention sink.',
+      'A model has many heads, each with a map of its own: here 2 layers (rows) of 2 heads. On this text, 3 of the 4 heads give <s> more than 30%, the usual threshold (evenly spread over the tokens that each row sees, it would be 10%): such a head has an attention sink.',
     ]);
     expect((await answerFor(0.5))[0]).toBe('Several heads do it, most do not.');
     expect((await answerFor(0.25))[0]).toBe('Only one head does it.');
@@ -669,7 +669,7 @@ describe('the story', () => {
     const several = renderStory(1, [{ ...longFrame(0.6), sequences: 5 } as Frame]);
     await turn();
     expect(several.texts('.step-words p').slice(1)).toEqual([
-      expect.stringContaining(' On average 2.4 of the 4 heads give the first token'),
+      expect.stringContaining(' Over 5 prompts, an average of 2.4 of the 4 heads give <s>'),
       expect.stringMatching(/ 90% on average over 5 prompts\.$/),
     ]);
     const none = renderStory(1, [{ ...longFrame(0), sequences: 5 } as Frame]);
@@ -719,23 +719,23 @@ describe('the story', () => {
     // The losses are those of the text, with another edit, with the first token hidden, and with the second one hidden.
     expect(await lossRows([withKeys(), withSigmoid(withKeys())], 2, NaN, 2.3, 2.05)).toEqual([
       [
-        'Softmax model 2.000 2.300 (+0.300) 2.050 (+0.050)',
-        'Softmax model 2.000 2.300 (+0.300) 2.050 (+0.050)',
+        'the softmax model 2.000 2.300 (+0.300) 2.050 (+0.050)',
+        'the softmax model 2.000 2.300 (+0.300) 2.050 (+0.050)',
       ],
       [
-        'Softmax model: hiding the first token costs more than hiding the second, since that attention then goes to other tokens (step 2).',
+        'The softmax model: hiding the first token costs more than hiding the second, since that attention then goes to other tokens (step 2).',
       ],
     ]);
     expect(await lossRows([withKeys()], 2, NaN, 1.9, 2.1)).toEqual([
-      ['Softmax model 2.000 1.900 (−0.100) 2.100 (+0.100)'],
+      ['the softmax model 2.000 1.900 (−0.100) 2.100 (+0.100)'],
       [''],
     ]);
     expect(await lossRows([withKeys()], 2, NaN, 2.3, 2.25)).toEqual([
-      ['Softmax model 2.000 2.300 (+0.300) 2.250 (+0.250)'],
+      ['the softmax model 2.000 2.300 (+0.300) 2.250 (+0.250)'],
       [''],
     ]);
     expect(await lossRows([withKeys()], 2, NaN, 2.3, NaN)).toEqual([
-      ['Softmax model 2.000 2.300 (+0.300) –'],
+      ['the softmax model 2.000 2.300 (+0.300) –'],
       [''],
     ]);
     expect((await lossRows([withKeys()]))[0]).toEqual(['Softmax model 2.000 … …']);
@@ -746,9 +746,9 @@ describe('the story', () => {
     const { texts, text, needs, all, state } = renderStory(2, [withRow(), withSigmoid(withRow())]);
     await turn();
     expect(text('.answer')).toBe(
-      'The first token has the highest score, so most of the attention goes to it, but its small value adds little: without it the head would write more.',
+      '<s> has the highest score, so most of the attention goes to it, but its small value adds little: without it the head would write more.',
     );
-    expect(texts('.step-words > p')[1]).toMatch(/^Softmax must hand out 100% .* small\.$/);
+    expect(texts('.step-words > p')[1]).toMatch(/^Softmax must hand out 100% .* does no harm\.$/);
     expect(texts('.step-words > p')[2]).toMatch(/^A score says how well .* fits the query\.$/);
     expect(texts('details > p')[0]).toMatch(
       /^Every later token’s query points .* the cosine of query and key is \+0\.50/,
@@ -772,7 +772,7 @@ describe('the story', () => {
     expect([wordsFor(0.3, 0.6, 0.7), wordsFor(0.3, 0.6, 0.6), wordsFor(0.7, 0.6, 0.8)]).toEqual([
       'Red heads write 0.30 on average, gray heads 0.60, but some red heads write much.',
       'Red heads write 0.30 on average, gray heads 0.60.',
-      'Red heads write 0.70 on average, gray heads 0.60.',
+      'Red heads write 0.70 on average, gray heads 0.60. Here the heads with a sink do not write less: on this text a sink alone does not tell which heads are idle.',
     ]);
     expect([wordsFor(NaN, 1, 1), wordsFor(1, NaN, 1)]).toEqual(['', '']);
   });
@@ -793,7 +793,7 @@ describe('the story', () => {
       'this head’s output set to 0 +0.250',
       'first token hidden from all heads (step 3) +0.250',
       'On this text the model uses what the head writes.',
-      'A bar is the mean length of what a head adds for a token, red for heads with a sink at the first token, gray for others. Select one. Red heads write 0.75 on average, gray heads 3.25.',
+      'A bar is the mean length of what a head adds for a token, red for heads with a sink at <s>, gray for others. Select one. Red heads write 0.75 on average, gray heads 3.25.',
     ]);
     const lossWords = async (...losses: number[]) =>
       (await wordsOf([ownFrame], { losses })).slice(0, -1).join(' | ');
@@ -871,12 +871,12 @@ describe('the story', () => {
     know([...[...entries.value.values()].map(({ frame }) => frame!), checkpointFrame]);
     expect(texts('.step-words p').slice(0, 2)).toEqual([
       'This model began without a sink and learned it.',
-      'Step 0 of 4,000: head L1H0 gives the first token 20% of its attention, twice an even share; after training it gives 90%.',
+      'Step 0 of 4,000: head L1H0 gives <s> 20% of its attention, twice an even share; after training it gives 90%.',
     ]);
     const shownFrames = [...entries.value.values()].map(({ frame }) => frame!);
     know(shownFrames.map((frame) => ({ ...frame, sequences: 5 })));
     expect(texts('.step-words p')[1]).toBe(
-      'Step 0 of 4,000: head L1H0 gives the first token 90% of its attention on average over 5 prompts, 9 times an even share; after training it gives 90%.',
+      'Step 0 of 4,000: head L1H0 gives <s> 90% of its attention on average over 5 prompts, 9 times an even share; after training it gives 90%.',
     );
     know(shownFrames);
     expect(text('.range')).toMatch(/step 0 of 4,000/);
@@ -915,11 +915,11 @@ describe('the story', () => {
       return text('.more p');
     };
     const ownSentence =
-      'The strength of the sink depends on the seed: with 2 random seeds, 50% and 60% of the heads end up giving the ' +
-      'first token more than 30%';
+      'The strength of the sink depends on the seed: with 2 random seeds, over 100 passages, 50% and 60% of the heads end up giving the ' +
+      'start token more than 30%';
     expect(await seedSentence([60], [])).toBe(`${ownSentence}. The first seed is shown.`);
     expect(await seedSentence([60], [12.5])).toBe(
-      `${ownSentence}; in its sigmoid twin at most 50.0%. The first seed is shown.`,
+      `${ownSentence}; in its sigmoid twin at most 50.0%, even by shares of the row. The first seed is shown.`,
     );
     expect(await seedSentence([], [12.5])).toBe('');
   });

@@ -100,7 +100,7 @@ describe('the attention map', () => {
       chosen: undefined,
     });
     expect(data.label).toBe(
-      'Attention weights of head L1H0 of Softmax model: 3 queries by 3 keys. The first token, “<s>”, ' +
+      'Attention weights of head L1H0 of the softmax model: 3 queries by 3 keys. The start token <s> ' +
         'receives 75% on average; uniform attention would give it 13%.',
     );
     expect([view.text('.subtitle'), view.text('.scale-name')]).toEqual([
@@ -162,7 +162,7 @@ describe('the attention map', () => {
       'query 1 “a” → key 1 “a”: 25.0% of the row, weight 0.1250 of row sum 0.500',
     ]);
     expect(view.map.data.label).toMatch(
-      /receives a mean weight of 38%; rows sum to 42% on average\.$/,
+      /receives a mean weight of 38%\. Rows need not sum to 100%: those of this head sum to 42% on average\.$/,
     );
     const shareView = drawView(attention, mapFrame({ head, ...(sigmoid as object) }), {
       normalize: 'yes',
@@ -345,7 +345,7 @@ describe('the sink map', () => {
   it('counts heads, compares with uniform attention, and outlines the selected head', () => {
     const view = drawView(sinks, mapFrame());
     expect(view.text('.caption')).toBe(
-      '2 of the 4 heads give the first token more than 30% (uniform attention: 13%).',
+      'On this text, 2 of the 4 heads give <s> more than 30% (uniform attention: 13%).',
     );
     expect(view.map.data).toMatchObject({ rows: 2, cols: 2, chosen: { row: 1, col: 0 } });
     expect([...view.map.data.data]).toEqual([0.125, 0.375, 0.875, 0.25]);
@@ -367,11 +367,11 @@ describe('the sink map', () => {
     const sentenceOf = (change: object, tensors: Frame['tensors'] = {}) =>
       sinks.says(mapFrame(change as never, tensors), at);
     expect(sentenceOf(sigmoid as never)).toBe(
-      '1 of the 4 heads give the first token more than 30% both as a share and as a raw weight; rows sum ' +
-        'to 0.50 on average (uniform attention: 13%).',
+      'On this text, 1 of the 4 heads gives <s> more than 30%. By the paper’s measure, which looks at shares of the row, ' +
+        '2 of the 4 heads would count.',
     );
     expect(sentenceOf({}, { sink_ratio: tensor([3], [0, 0, 0]) })).toMatch(
-      /^None of the 4 heads give the first token more than 30%/,
+      /^On this text, none of the 4 heads give <s> more than 30%/,
     );
     const wordsNearThreshold = (n: number) => sentenceOf({}, { near_eps: tensor([1], [n]) });
     expect([wordsNearThreshold(2), wordsNearThreshold(1.5)]).toEqual([
@@ -379,16 +379,16 @@ describe('the sink map', () => {
       expect.stringContaining('; 1.5 within 0.002 of ε'),
     ]);
     expect(sentenceOf({}, { alpha_uniform: tensor([3], [0.5, 0, 0]) })).toMatch(
-      /^Heads are not counted: in a text of 3 tokens, uniform attention alone gives the first one 50%, above ε = 0.3; 10 tokens suffice\.$/,
+      /^Heads are not counted: in a text of 3 tokens, uniform attention alone gives <s> 50%, above ε = 0.3; 10 tokens suffice\.$/,
     );
     const numbers = sinks
       .numbers(mapFrame(), at)
       .map(({ name, data }) => [name, ...Array.from(data)]);
     expect(numbers.slice(0, 4)).toEqual([
       ['sink_1', 0.5],
-      ['sink_1_raw', 0.25],
+      ['sink_1_raw', 0.5],
+      ['sink_1_by_shares', 0.5],
       ['alpha_of_even_attention', 0.125],
-      ['conclusive', 1],
     ]);
   });
 });
@@ -410,7 +410,7 @@ describe('the view of a change by an intervention', () => {
   it('draws lines, a difference of maps, and the change in all heads', () => {
     const view = drawView(change, editedFrame, { query: 2 });
     expect(view.text('.caption')).toBe(
-      'The loss changes by +1.750 nats per token, most at token 2 “=1,"x"↵”: +3.00. The first token’s mean weight ' +
+      'The loss changes by +1.750 nats per token, most at token 2 “=1,"x"↵”: +3.00. The mean weight of <s> ' +
         'in head L0H1 is 38%; in the baseline it is 38%.',
     );
     const selectedView = drawView(change, editedFrame, { ...at, query: 2 });
@@ -475,7 +475,7 @@ describe('the view of a change by an intervention', () => {
     });
     const view = drawView(change, withoutLosses);
     expect(view.all('.chart')[0]!.hidden).toBe(true);
-    expect(view.text('.caption')).toMatch(/^The first token’s mean weight in head L1H0 is 88%/);
+    expect(view.text('.caption')).toMatch(/^The mean weight of <s> in head L1H0 is 88%/);
     expect(change.says(mapFrame(), at)).toBe('No intervention yet.');
     const otherTokens = { ...baseline, tokens: baseline.tokens.slice(1) };
     const emptyView = drawView(change, { ...editedFrame, base: otherTokens }, at);
@@ -714,7 +714,7 @@ describe('views with lines and bars', () => {
     // Where rows need not sum to 1, heads count by their shares and by their raw weights.
     const sigmoidView = drawView(scores, { ...frame, ...(sigmoid as Partial<Frame>) }, at);
     expect(sigmoidView.text('.caption')).toBe('Sinks: k = 1 “w0” in 25% of the heads.');
-    expect(sigmoidView.lines(1)).toEqual([['αₖ > 0.3, share and raw weight', 0.25, 0, 0]]);
+    expect(sigmoidView.lines(1)).toEqual([['αₖ > 0.3', 0.25, 0, 0]]);
     const even = { ...frame.tensors, alpha_uniform: tensor([T], Array(T).fill(0.5)) };
     expect(scores.says({ ...frame, tensors: even } as Frame, at)).toMatch(
       /^Heads are not counted: in a text of 10 tokens/,
@@ -760,7 +760,7 @@ describe('views with lines and bars', () => {
       ...frame,
       tensors: { ...frame.tensors, sink_ratio: tensor([T], new Float32Array(T)) },
     };
-    expect(scores.says(withoutSink, at)).toBe('No key has a sink in any head of Softmax model.');
+    expect(scores.says(withoutSink, at)).toBe('No key has a sink in any head of the softmax model.');
     expect(drawView(scores, withoutSink, at).charts()[1]!.domain).toEqual([0, 0.2]);
     expect(shapesOf(scores.numbers(frame, at))).toEqual([
       ['alpha', T],
@@ -1150,12 +1150,12 @@ describe('views with a number for each head and a line over the text', () => {
     );
     const view = drawView(contribution, frame);
     expect(view.text('.caption')).toBe(
-      'Head L1H0: the start token “<s>” receives 88% of the attention, but contributes only 13% of what the head writes before ' +
+      'Head L1H0: the start token <s> receives 88% of the attention, but contributes only 13% of what the head writes before ' +
         'the output matrix and 6% after it.',
     );
     expect([...view.map.data.data]).toEqual([0.5, 0.25, 0.0625, 0]);
     expect(view.lines()).toEqual([
-      ['share of the attention', 0.875, 0.125, 0],
+      ['attention', 0.875, 0.125, 0],
       ['share of the output before W_O', 0.125, 0.25, 0.5],
       ['share of the output after W_O', 0.0625, 0.25, 0.5],
     ]);
@@ -1173,9 +1173,9 @@ describe('views with a number for each head and a line over the text', () => {
     );
     const view = drawView(gate, frame);
     expect(view.text('.caption')).toBe(
-      'Mean gate over all heads: 0.25, from 0.13 to 0.50. Head L1H0: 1.00 at the first token, 0.38 at the others.',
+      'Mean gate over all heads: 0.25, from 0.13 to 0.50. Head L1H0: 1.00 at <s>, 0.38 at the others.',
     );
-    expect(gate.says({ ...frame, T: 1 }, at)).toMatch(/1\.00 at the first token\.$/);
+    expect(gate.says({ ...frame, T: 1 }, at)).toMatch(/1\.00 at <s>\.$/);
     expect(view.lines()).toEqual([['gate', 1, 0.25, 0.5]]);
     expect(view.says('0,1')).toEqual(['L0H1: gate = 0.250']);
     expect(view.charts()[0]!.domain).toEqual([0, 1]);
@@ -1224,6 +1224,7 @@ describe('views with a number for each head and a line over the text', () => {
       {},
       {
         // In order: an active head, one that broadcasts and is dormant, one with a sink that the model needs, a no-op.
+        alpha: tensor([2, 2, 3], [0.25, 0, 0, 0.75, 0, 0, 0.5, 0, 0, 0.5, 0, 0]),
         first_share: tensor([2, 2], [0.25, 0.75, 0.5, 0.5]),
         contribution: tensor([2, 2], [0.75, 0.5, 0.25, 0.25]),
         effect: tensor([2, 2], [-0.25, 0.0078125, 0.5, 0.00390625]),
@@ -1232,13 +1233,13 @@ describe('views with a number for each head and a line over the text', () => {
     const view = drawView(effects, frame);
     expect(view.text('.caption')).toBe(
       '2 of 4 heads are dormant on this text: each has a sink, and the model predicts as well without it. ' +
-        'Head L1H0 has a sink, and the model predicts worse without it: it gives the first token 50% of its attention, and ablating it ' +
-        'changes the loss by +0.500. Ablating head L1H0 changes the loss most, by +0.500 nats per token. In blue cells the model ' +
+        'Head L0H1 is dormant: it gives <s> 75% of its attention, and ablating it ' +
+        'changes the loss by +0.008. Ablating head L1H0 changes the loss most, by +0.500 nats per token. In blue cells the model ' +
         'predicts better without the head.',
     );
     // Under the room's answer, which explains dormant heads, the caption begins with the head.
     expect(drawView(effects, frame, { isAnswered: true }).text('.caption')).toMatch(
-      /^Head L1H0 has a/,
+      /^Head L0H1 is dormant/,
     );
     expect(effects.says(frame, { layer: 0, head: 1 })).toMatch(
       /Head L0H1 is dormant: .* 75% .* changes the loss by \+0\.008\. Ablating/,
@@ -1298,13 +1299,13 @@ describe('views with a number for each head and a line over the text', () => {
       tensors: { ...frame.tensors, alpha_raw },
     };
     expect(effects.says(sigmoidFrame, { layer: 0, head: 1 })).toMatch(
-      /^0 of 4 heads are dormant .* Head L0H1 has no sink: it gives the first token 75% of its row sums,/,
+      /^0 of 4 heads are dormant .* Head L0H1 has no sink: it gives <s> 75% of its row sums,/,
     );
     // A text that is too short for a verdict has no head with a sink, and none without one.
     const shortTensors = { ...frame.tensors, alpha_uniform: tensor([3], [0.5, 0, 0]) };
     const shortView = drawView(effects, { ...frame, tensors: shortTensors }, { isAnswered: true });
     expect(shortView.text('.caption')).toMatch(
-      /^Heads are not counted: .* Head L1H0 gives the first token 50% of its attention, and ablating/,
+      /^Heads are not counted: .* Head L1H0 gives <s> 50% of its attention, and ablating/,
     );
     expect(shortView.all('.table-place')[0]!.hidden).toBe(true);
     const weakFrame = {
@@ -1665,9 +1666,10 @@ describe('caches and settings', () => {
       ['loss_mean', 1],
       ['kl_mean', 1],
       ['sink_ratio', 3],
+      ['sink_ratio_raw', 3],
     ]);
     expect(sweep.numbers(group[1]!, at)[0]!.axes).toEqual(['axis 1']);
-    expect(sweep.says(group[1]!, at)).toBe('Loss of Softmax model: 4.500 nats.');
+    expect(sweep.says(group[1]!, at)).toBe('Loss of the softmax model: 4.500 nats.');
   });
 
   it('loss by setting of rounding: draws the loss by bits, with the rounding error', () => {
@@ -1902,12 +1904,12 @@ describe('further views of a frame', () => {
         .all('.thumb')[0]!
         .getAttribute('aria-label');
     expect(labelOf({ first_alphas: tensor([2, 4], [0.5, 0, 0, 0, 0, 0, 0, 0]) })).toBe(
-      'L0H0 gives the first token 50% on the first prompt',
+      'L0H0 gives <s> 50% on the first prompt',
     );
-    expect(labelOf({})).toBe('L0H0 gives the first token 75% on the first prompt');
+    expect(labelOf({})).toBe('L0H0 gives <s> 75% on the first prompt');
     const blocks = tensor([2, 2, 2, 1, 1], new Float32Array(8));
     expect(labelOf({ att: blocks }, { pooled: 1 })).toBe(
-      'L0H0 gives the first token 13% on average over 2 prompts',
+      'L0H0 gives <s> 13% on average over 2 prompts',
     );
   });
 
@@ -1934,10 +1936,10 @@ describe('further views of a frame', () => {
     ]);
     const thumbs = view.all('.thumb');
     expect(thumbs.map((thumb) => thumb.getAttribute('aria-label'))).toEqual([
-      'L0H0 gives the first token 13%',
-      'L0H1 gives the first token 38%',
-      'L1H0 gives the first token 88%',
-      'L1H1 gives the first token 25%',
+      'L0H0 gives <s> 13%',
+      'L0H1 gives <s> 38%',
+      'L1H0 gives <s> 88%',
+      'L1H1 gives <s> 25%',
     ]);
     expect(thumbs.map((thumb) => thumb.textContent)).toEqual(['13%', '38%', '88%', '25%']);
     expect(thumbs.map((thumb) => [thumb.dataset.row, thumb.dataset.column])).toEqual([
@@ -2007,7 +2009,7 @@ describe('further views of a frame', () => {
     const [maps] = heads.numbers(frame, at);
     expect(maps).toMatchObject({ name: 'weight', shape: [2, 2, 3, 3] });
     expect([maps!.data[9], maps!.data[12]]).toEqual([0.5, 0.375]);
-    expect(heads.says(frame, at)).toBe('Attention maps of 2 layers by 2 heads of Softmax model.');
+    expect(heads.says(frame, at)).toBe('Attention maps of 2 layers by 2 heads of the softmax model.');
   });
 
   it('influence: compares replacing one token with and without a start token', () => {

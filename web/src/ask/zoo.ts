@@ -7,7 +7,7 @@ import { parseHeader, refine, unpack } from './preview';
 
 /** The measurements of a card that the page reads. The build leaves out the others; card.md names all. */
 export type Measurement =
-  'sink_1' | 'sink_bias' | 'value_ratio' | 'loss' | 'eps' | 'T' | 'sequences';
+  'sink_1' | 'sink_1_raw' | 'sink_bias' | 'value_ratio' | 'loss' | 'eps' | 'T' | 'sequences';
 
 /** A model of the zoo, as models/zoo/index.json describes it. */
 export interface Card {

@@ -4,7 +4,7 @@
  */
 import { html } from 'lit';
 import { segmentedControl } from '../page/controls';
-import { superWeightOf, type Frame } from '../frame';
+import { sinkShare, superWeightOf, type Frame } from '../frame';
 import { randomGenerator } from '../ask/question';
 import type { State } from '../ask/state';
 import { channels, peakOf } from '../views/channels';
@@ -18,7 +18,7 @@ import { slider, baselineOf, SINK_COLUMN } from './parts';
 /** Copies of the first token can stand out if its hidden norm is at least this many times the mean of the others. */
 const LARGE_RATIO = 2;
 const CONTROL_COUNT = 5;
-const MEASURES = ['loss_mean', 'sink_ratio', 'hidden_ratio', 'hidden_norm'];
+const MEASURES = ['loss_mean', 'sink_ratio', 'sink_ratio_raw', 'hidden_ratio', 'hidden_norm'];
 
 /** Draws distinct indices below n, except `excluded`; the same seed draws the same indices. */
 function drawControls(n: number, excluded: number, seed: number): number[] {
@@ -97,7 +97,7 @@ function repeatFinding(groups: readonly Group[]) {
         : `the first token’s hidden norm is ${ratio.toFixed(1)}× that of the others; the norm is at least half as large for ${copyPhrases.join(', ')}, and ${textCount} of ${textFrame.T - 1} ordinary tokens`;
     const sinkWords = [textFrame, ...comparableFrames].map(
       (frame) =>
-        `${formatPercent(frame.tensors.sink_ratio!.data[0]!)} on ${frame === textFrame ? 'text' : repeatedTokenText(frame)}`,
+        `${formatPercent(sinkShare(frame))} on ${frame === textFrame ? 'text' : repeatedTokenText(frame)}`,
     );
     return [
       {
@@ -149,9 +149,7 @@ function perturbationFinding(groups: readonly Group[], perturbation: Perturbatio
     const [writtenCost] = costsWhere(({ from }) => from === 'heads');
     const maxControlCost = Math.max(...controlCosts);
     const isSpecial = ownCost > 0.02 && ownCost > 3 * maxControlCost;
-    const sinkWords = [baseline, perturbedFrame].map(({ tensors }) =>
-      formatPercent(tensors.sink_ratio!.data[0]!),
-    );
+    const sinkWords = [baseline, perturbedFrame].map((frame) => formatPercent(sinkShare(frame)));
     const noteOf = (words: string, cost: number | undefined) =>
       cost === undefined ? '' : `${words} ${formatLossChange(cost)}`;
     return [

@@ -4,7 +4,7 @@ import { live } from 'lit/directives/live.js';
 import { commandOf, copyCommandButton } from '../page/command';
 import { tableRegion, valueOf } from '../page/controls';
 import type { Context } from '../page/context';
-import type { Frame } from '../frame';
+import { sinkShare, type Frame } from '../frame';
 import type { PromptFile } from '../ask/question';
 import type { NumberName } from '../ask/state';
 import { choicesOf } from '../ask/subject';
@@ -99,7 +99,7 @@ const LOSS_COLUMNS: readonly Column[] = [
 
 export const SINK_COLUMN: Column = {
   name: 'Sink₁',
-  valueOfFrame: ({ tensors }) => formatPercent(tensors.sink_ratio?.data[0] ?? NaN),
+  valueOfFrame: (frame) => formatPercent(sinkShare(frame)),
 };
 
 /** A table with more rows is folded. */

@@ -40,7 +40,14 @@ export const quantization: Experiment = {
   editsOf: () => '',
   plan: ({ state, question, describe }) => {
     const error = state.quantized === 'weights' ? 'weight_error' : 'quantize_error';
-    const measures = ['loss_mean', 'sink_ratio', error, 'hidden_change', 'kl_mean'];
+    const measures = [
+      'loss_mean',
+      'sink_ratio',
+      'sink_ratio_raw',
+      error,
+      'hidden_change',
+      'kl_mean',
+    ];
     const choices = state.sweep === 'all' ? choicesOf(describe, 'quantize', 'by') : [];
     const sweptGranularities = granularitiesOf(choices, state).map(([by]) => by);
     const granularities = new Set([granularityOf(state), ...sweptGranularities]);

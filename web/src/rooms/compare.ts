@@ -29,10 +29,11 @@ import { addElement } from '../page/view';
 import { colorsOf } from '../timeline/course';
 import {
   attentionWords,
-  firstTokenText,
+  countedOn,
+  firstName,
+  firstTokenName,
   headName,
   rowsWords,
-  textsWords,
   verdictOf,
 } from '../words';
 import { addNumbers, differencesBetween } from './all_numbers';
@@ -117,9 +118,6 @@ function modelChips(entries: readonly SubjectEntry[], context: Context): Templat
   </div>`;
 }
 
-const firstName = (frame: Frame): string =>
-  isCommonToken(frame, firstKey(frame)) ? firstTokenText(frame) : 'the first token';
-
 const cardOf = ({ subject }: Frame, context: Context): Card | undefined =>
   context.engine.peek()!.models.zoo.cards.find(({ id }) => id === subject);
 
@@ -186,7 +184,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
         isCounted
           ? html`<span class="count"
               ><strong>${countWords(frame).replace('none', `0 of ${L * H}`)}</strong> heads have a
-              sink on ${textsWords(frame)}</span
+              sink ${countedOn(frame)}</span
             >`
           : nothing
       } <span class="hint">${headName(claim.at, frame)}${strongest}; ${rowsWords(claim)}</span>`;
@@ -200,7 +198,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       const claim = claimOf(frame, selectedHead(frame, state), state);
       if (!claim.column || !isCommonToken(frame, firstKey(frame))) return { isPlain: true };
       const kind = claim.attention > frame.eps ? 'sink' : 'weak';
-      const text = `◀ ${firstTokenText(frame)}: ${attentionWords(claim)}`;
+      const text = `◀ ${firstName(frame)}: ${attentionWords(claim)}`;
       return { isPlain: true, remark: { kind, text } };
     },
   });
@@ -245,9 +243,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
       frames.length > 1
         ? differsSentence(differencesBetween(frames, context), letters)
         : 'Add another model to compare.';
-    const { special } = frame.tokens[firstKey(frame)] ?? {};
-    const first = `${special ? 'the start token ' : ''}${firstName(frame)}`;
-    return `${differs} ${obstacleOf(frames) || sinkWords(frames, first)}`;
+    return `${differs} ${obstacleOf(frames) || sinkWords(frames, firstTokenName(frame))}`;
   }
 
   scope.effect(() => {

@@ -3,6 +3,7 @@ import type { Frame } from '../frame';
 import {
   formatPercent,
   headsWords,
+  modelName,
   haveOtherTexts,
   textsWords,
   tooShortNote,
@@ -68,12 +69,12 @@ export function countWords(frame: Frame): string {
 /** Why the models' heads are not counted, or not compared; empty if they are. */
 export function obstacleOf(frames: readonly Frame[]): string {
   const short = frames.find((frame) => !verdictOf(frame).conclusive);
-  if (short) return tooShortNote(verdictOf(short), short.T, short.eps);
+  if (short) return tooShortNote(short);
   if (haveOtherTexts(frames))
     return 'These models read different texts, so their sinks are not ranked.';
   const unrecorded = frames.filter((frame) => !Number.isFinite(verdictOf(frame).sink));
   return unrecorded.length
-    ? `Which heads have a sink is not recorded for ${listWords(unrecorded.map(({ title }) => title))}.`
+    ? `Which heads have a sink is not recorded for ${listWords(unrecorded.map(modelName))}.`
     : '';
 }
 
@@ -100,7 +101,7 @@ export function headingOf(
     );
   }
   const clauses = frames.map((frame, i) => {
-    const place = phrases[i] ? `with ${phrases[i]}` : `in ${frame.title}`;
+    const place = phrases[i] ? `with ${phrases[i]}` : `in ${modelName(frame)}`;
     return `${place} ${i ? countWords(frame) : `${countWords(frame)} heads have a sink`}`;
   });
   const text = clauses.join(', ').replace('none heads have', 'no head has');

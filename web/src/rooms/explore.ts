@@ -34,6 +34,7 @@ import { parseSubject, type SubjectEdit } from '../ask/subject';
 import {
   findingWords,
   claimSentence,
+  firstName,
   headName,
   purposeWords,
   formatValue,
@@ -218,7 +219,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
 
 function railWords(frame: Frame): string {
   const { L, H } = frame.architecture;
-  return `${L * H} ${L * H > 1 ? 'heads' : 'head'}: how much each gives the first token${weightsOf(frame).promptWords}. A row is a layer.`;
+  return `${L * H} ${L * H > 1 ? 'heads' : 'head'}: how much each gives ${firstName(frame)}${weightsOf(frame).promptWords}. A row is a layer.`;
 }
 
 const ABLATION_TEXT = 'To ablate a head is to set its output to 0; the first token stays visible.';
@@ -238,19 +239,19 @@ function ablatedWords(
   context: Context,
 ): string {
   const withoutFirstSentence = Number.isFinite(hiddenRise)
-    ? `Without the first token to attend to, the loss changes by ${formatLossChange(hiddenRise!)} nats per token: ${hiddenFirstReason(frame)}.`
+    ? `Without ${firstName(frame)} to attend to, the loss changes by ${formatLossChange(hiddenRise!)} nats per token: ${hiddenFirstReason(frame)}.`
     : '';
   const rise = lossChangeOf(frame, ablations, context);
   return `${withoutFirstSentence} ${dormantWords({ dormant: ablations.length, sinks: sinkCount(frame) }, rise)}`.trim();
 }
 
 function withoutFirstWords(frame: Frame, rise: number | undefined): string {
-  if (!Number.isFinite(rise)) return 'Taking the first token away …';
+  if (!Number.isFinite(rise)) return `Taking ${firstName(frame)} away …`;
   const loss = frame.tensors.loss_mean?.data[0] ?? NaN;
   const change = Number.isFinite(loss)
     ? `goes from ${formatValue(loss)} to ${formatValue(loss + rise!)}`
     : `changes by ${formatLossChange(rise!)}`;
-  return `With the first token hidden from every token, itself included, in all heads, the loss ${change} nats per token: ${hiddenFirstReason(frame)}. The button draws the map without it.`;
+  return `With ${firstName(frame)} hidden from every token, itself included, in all heads, the loss ${change} nats per token: ${hiddenFirstReason(frame)}. The button draws the map without it.`;
 }
 
 /** Returns the sentences below the plain answer; empty if the view itself states the numbers. */

@@ -1,8 +1,10 @@
 /** The metrics of the comparison's table. Each is a column of the table and of its files. */
 import { csvOf, type Describe, type Metric } from 'sinkscope';
 import {
-  alphaOfKey,
+  attentionOf,
   firstKey,
+  firstTokenWeights,
+  sinkName,
   headAt,
   indexOfMax,
   comparableKeyCount,
@@ -47,11 +49,12 @@ const MIN_KEY_COUNT = 10;
 /** Returns the largest Sink_k of a key other than the first one, among the keys that enough queries see. */
 function sinkElsewhere(frame: Frame): Cell {
   const keyCount = Math.max(MIN_KEY_COUNT, comparableKeyCount(frame));
-  const shares = Array.from(frame.tensors.sink_ratio!.data).slice(0, keyCount);
+  const name = sinkName(frame);
+  const shares = Array.from(frame.tensors[name]!.data).slice(0, keyCount);
   shares[firstKey(frame)] = NaN;
   const at = indexOfMax(shares);
   // A text of one token has no other key, which gives NaN.
-  const cell = cellAt(frame, 'sink_ratio', at === firstKey(frame) ? frame.T : at);
+  const cell = cellAt(frame, name, at === firstKey(frame) ? frame.T : at);
   return { ...cell, ...(cell.mean ? { where: { key: at } } : {}) };
 }
 
@@ -63,9 +66,17 @@ function whereOf(frame: Frame, at: number, n: number): Head {
 
 function largestAlpha(frame: Frame): Cell {
   const { H } = frame.architecture;
-  const key = firstKey(frame);
-  const at = indexOfMax(alphaOfKey(frame, key));
-  return { ...cellAt(frame, 'alpha', at * frame.T + key), where: whereOf(frame, at, H) };
+  const at = indexOfMax(firstTokenWeights(frame));
+  const name = attentionOf(frame) === frame.tensors.alpha ? 'alpha' : 'alpha_raw';
+  return { ...cellAt(frame, name, at * frame.T + firstKey(frame)), where: whereOf(frame, at, H) };
+}
+
+/** Returns Sink_1 by the weights that the model uses; of weights with signs by their shares. */
+function sinkByWeight(frame: Frame): Cell {
+  const name = sinkName(frame);
+  const cell = statisticsOverPrompts(frame, name);
+  // A recording may have the mean alone.
+  return Number.isFinite(cell.mean) ? cell : cellAt(frame, name, firstKey(frame));
 }
 
 /**
@@ -102,16 +113,17 @@ const OWN_COLUMNS: readonly OwnColumn[] = [
     name: 'sink_1',
     title: 'Sink₁',
     meaning:
-      'Share of heads whose α₁ exceeds ε; where rows need not sum to 1, α₁ is a share of the row sum',
-    reads: 'sink_ratio',
+      'Share of heads whose α₁, the mean attention on the first token, exceeds ε; attention is the weight that the model uses',
+    reads: 'sink_ratio_raw',
     digits: 1,
     isPercent: true,
+    cellOf: sinkByWeight,
   },
   {
-    name: 'sink_1_raw',
-    title: 'Sink₁ raw',
-    meaning: 'The same, computed from raw weights',
-    reads: 'sink_ratio_raw',
+    name: 'sink_1_by_shares',
+    title: 'Sink₁ by shares',
+    meaning: 'The paper’s measure: α₁ is a share of the row. The same where rows sum to 1',
+    reads: 'sink_ratio',
     digits: 1,
     isPercent: true,
   },
@@ -290,14 +302,8 @@ export function metricsOf(
 /** This many columns fit on a screen, next to the column of the names. */
 export const MAX_COLUMNS = 7;
 
-const DEFAULT_COLUMNS = [
-  'sink_1',
-  'sink_bias',
-  'sink_1_raw',
-  'alpha_max',
-  'loss',
-  'hidden_ratio',
-].concat(['value_ratio', 'row_mass']);
+/** The first table; the columns that the reader can add have all numbers. */
+const DEFAULT_COLUMNS = ['sink_1', 'sink_bias', 'alpha_max', 'loss'];
 
 /** Returns the chosen columns, or else the usual ones, as many as fit. */
 export function shownColumns(

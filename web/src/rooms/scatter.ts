@@ -7,7 +7,7 @@ import { scaleLinear, scaleLog } from 'd3-scale';
 import { signal } from '@preact/signals-core';
 import { html, nothing, render, svg, type TemplateResult } from 'lit';
 import { defaults, type State } from '../ask/state';
-import { alphaOfKey, firstKey, mean, visibleKeyEnd, type Frame } from '../frame';
+import { firstKey, mean, numbersOfKey, visibleKeyEnd, type Frame } from '../frame';
 import { segmentedControl } from '../page/controls';
 import { framesOf, type Context, type Scope, type SubjectEntry } from '../page/context';
 import { addElement, setText } from '../page/view';
@@ -62,7 +62,7 @@ function alphaAboveUniform(frame: Frame): number {
   const { data } = frame.tensors.row_mass!;
   const uniform = Array.from(data, (sum, i) => sum / visibleKeyEnd(frame, i % frame.T));
   return (
-    mean(alphaOfKey(frame, firstKey(frame), RAW_ALPHA in frame.tensors ? RAW_ALPHA : 'alpha')) -
+    mean(numbersOfKey(frame.tensors[RAW_ALPHA] ?? frame.tensors.alpha!, firstKey(frame))) -
     mean(uniform)
   );
 }

@@ -4,7 +4,7 @@
  */
 import { signal } from '@preact/signals-core';
 import { html, nothing, render, type TemplateResult } from 'lit';
-import { claimOf, KIND_SENTENCES, type Claim, type Kind } from '../claims';
+import { attendsToFirst, claimOf, disagrees, kindSentence, type Claim, type Kind } from '../claims';
 import {
   exampleField,
   normalizeField,
@@ -42,7 +42,10 @@ import { drawScale } from '../plot/legend';
 import { attention, weightScale } from '../views/attention';
 import { addElement } from '../page/view';
 import {
-  alphaOf,
+  firstName,
+  firstTokenName,
+  modelName,
+  rowSumSentence,
   capitalize,
   attentionWords,
   averageWords,
@@ -79,16 +82,18 @@ function recordingWords({ recording, sequences, pooled, ...frame }: Frame): stri
   return `${recording!.model.id} read this text, and the page shows what was recorded.${meansNote}${blocksNote}`;
 }
 
-function firstTokenWords(frame: Frame): string {
-  const name = firstTokenText(frame);
-  return frame.tokens[firstKey(frame)]?.special ? `${name}, which begins every text` : name;
-}
-
-/** Returns the answer that the first map gives, which names the first token. */
+/** Returns the answer that the first map gives, which introduces the first token. */
 const answerWords = (kind: Kind, frame: Frame) =>
-  kind === 'none'
-    ? KIND_SENTENCES.none
-    : KIND_SENTENCES[kind].replace(/\.$/, `: ${firstTokenWords(frame)}.`);
+  attendsToFirst(kind)
+    ? kindSentence(kind, `the first one: ${introduced(frame)}`)
+    : kindSentence(kind, firstTokenName(frame));
+
+const introduced = (frame: Frame) => {
+  const isSpecial = frame.tokens[firstKey(frame)]?.special;
+  return isSpecial
+    ? `the start token ${firstTokenText(frame)}, which begins every text`
+    : firstTokenText(frame);
+};
 
 /** Whether a softmax model attends to its first token and its sigmoid twin does not. */
 function isContrast(
@@ -96,21 +101,23 @@ function isContrast(
   [claim, otherClaim]: readonly Claim[],
 ): boolean {
   if (!frame?.operation.normalizes || !otherFrame || !areTwins(frame, otherFrame)) return false;
-  return Boolean(claim?.kind) && claim!.kind !== 'none' && otherClaim?.kind === 'none';
+  return attendsToFirst(claim?.kind) && isWithout(otherClaim?.kind);
 }
+
+/** Whether the picture shows that rows do not attend to the first token. */
+const isWithout = (kind: Kind | undefined): boolean => kind === 'none' || kind === 'empty';
 
 function secondModelWords(frames: readonly Frame[], claims: readonly Claim[]): string {
   const [frame, otherFrame] = frames;
   const [claim, otherClaim] = claims;
-  if (!frame || !otherFrame || !claim?.kind || !otherClaim?.kind || claim.kind === 'none')
-    return '';
+  if (!frame || !otherFrame || !claim || !otherClaim || !attendsToFirst(claim.kind)) return '';
   if (isContrast(frames, claims))
     return ` Softmax must hand out 100% per row: attention that finds no use goes to ${firstTokenText(frame)}, which every row sees. Sigmoid, trained alike, weighs each token on its own: rows may sum to anything.`;
   const otherName = areTwins(frame, otherFrame)
     ? 'a sigmoid model trained alike'
-    : otherFrame.title;
+    : modelName(otherFrame);
   const clause = `In ${otherName}, ${claim.kind === 'weak' ? 'it does' : 'they do'}`;
-  if (otherClaim.kind === 'none') return ` ${clause} not.`;
+  if (isWithout(otherClaim.kind)) return ` ${clause} not.`;
   return otherClaim.kind === claim.kind ? ` ${clause}, too.` : '';
 }
 
@@ -136,9 +143,11 @@ export function leadSentence(frames: readonly Frame[], claims: readonly Claim[])
 }
 
 export function sideWords(claim: Claim, frame: Frame): TemplateResult {
-  // The number may be a mean over prompts that begin differently.
-  const isCommon = isCommonToken(frame, firstKey(frame));
-  const firstToken = isCommon ? firstTokenText(frame) : 'the first token';
+  // The lead has introduced the token; the number may be a mean over prompts that begin differently.
+  const firstToken = isCommonToken(frame, firstKey(frame))
+    ? firstTokenText(frame)
+    : 'the first token';
+  const rowsNote = disagrees(claim, frame) ? ` ${rowSumSentence(claim, frame)}` : '';
   const shareText = html`<strong>${attentionWords(claim)}</strong>`;
   const shortName = headName(claim.at, frame);
   const { L, H } = frame.architecture;
@@ -146,14 +155,15 @@ export function sideWords(claim: Claim, frame: Frame): TemplateResult {
     ? html`${shareText} ${shareWords(frame)}${averageWords(frame)}`
     : html`a mean weight of ${shareText}${averageWords(frame)}`;
   if (!claim.isStrongest || L * H === 1)
-    return html`${explainTerms(`Head ${shortName}`)} gives ${firstToken} ${quantity}.`;
+    return html`${explainTerms(`Head ${shortName}`)} gives ${firstToken} ${quantity}.${rowsNote}`;
   const amount = isBelowUniform(claim)
     ? html`below ${shareText}${meanWords(frame)}`
     : claim.isShare && frame.operation.normalizes
       ? html`${shareText}${meanWords(frame)}`
       : quantity;
   // The head's full name and its card appear once on the screen, at the side whose rows sum to 1.
-  if (!claim.isShare) return html`Highest of ${L * H}: ${shortName} gives ${firstToken} ${amount}.`;
+  if (!claim.isShare)
+    return html`Highest of ${L * H}: ${shortName} gives ${firstToken} ${amount}.${rowsNote}`;
   const fullName = `layer ${layerNumber(frame, claim.at.layer)}, head ${claim.at.head}`;
   return html`Highest of ${L * H} ${explainTerms('heads')}: ${explainTerms(shortName)} (${fullName})
   gives ${firstToken} ${amount}.`;
@@ -165,17 +175,17 @@ function detailsWords(frame: Frame, claim: Claim): string {
   const meanShareText = formatPercent(meanAlpha(frame), 0);
   const evenNote = isFirstHidden(frame)
     ? ''
-    : `; evenly spread ${spreadWords(frame)}, the first token would get ${formatPercent(claim.uniform, 0)}`;
-  // The row sums are those of the map; the shares are means over the prompts.
+    : `; evenly spread ${spreadWords(frame)}, ${firstName(frame)} would get ${formatPercent(claim.uniform, 0)}`;
+  // The row sums are those of the map; the mean over the heads is one over the prompts.
   const rowsNote = claim.column ? firstPromptWords(frame) : averageWords(frame);
-  const shareOpening = frame.sequences > 1 ? `${capitalize(averageWords(frame).trim())}, as` : 'As';
-  const comparison = frame.operation.normalizes
-    ? `${rowsNote}${evenNote}. The mean over all ${L * H} heads is ${meanShareText}${averageWords(frame)}`
-    : `, ${sumWords(claim.rowSum)} on average${rowsNote}. ${shareOpening} a share of its row sums the first token gets ${formatPercent(alphaOf(frame, claim.at), 0)} in this head, ${meanShareText} on average`;
+  const rows = frame.operation.normalizes
+    ? `${rowsWords(claim)}${rowsNote}${evenNote}`
+    : `${rowsWords(claim)}, ${sumWords(claim.rowSum)} on average${rowsNote}`;
+  const shareNote = disagrees(claim, frame) ? ` ${rowSumSentence(claim, frame)}` : '';
   return (
-    `${capitalize(frame.title)}: head ${headName(claim.at, frame)} (layer ${layerNumber(frame, layer)}, head ${head}, counted from 0) ` +
-    `${claim.isStrongest ? `of ${L * H}, the one that gives the first token most` : 'is selected'}. ` +
-    `${capitalize(rowsWords(claim))}${comparison}.`
+    `${capitalize(modelName(frame))}: head ${headName(claim.at, frame)} (layer ${layerNumber(frame, layer)}, head ${head}, counted from 0) ` +
+    `${claim.isStrongest ? `of ${L * H}, the one that gives ${firstName(frame)} most` : 'is selected'}. ` +
+    `${capitalize(rows)}. The mean over all ${L * H} heads is ${meanShareText}${averageWords(frame)}.${shareNote}`
   );
 }
 

@@ -13,6 +13,8 @@ const REMARKS: Readonly<Record<Kind, (claim: Claim) => string>> = {
     `◀ attention sink${least > 0.995 && most < 1.005 ? '; rows sum to 100%' : ''}`,
   many: ({ column }) => `◀ ${column!.strongRows} of ${column!.rows} tokens attend mostly here`,
   weak: () => '◀ a weaker column',
+  short: () => 'too short to tell',
+  empty: ({ rowSum }) => `almost empty; rows sum to ${sumWords(rowSum)} on average`,
   none: ({ isShare, rowSum }) =>
     `no strong column${isShare ? '' : `; rows sum to ${sumWords(rowSum)} on average`}`,
 };
@@ -20,7 +22,8 @@ const REMARKS: Readonly<Record<Kind, (claim: Claim) => string>> = {
 export function remarkOf(claim: Claim): DrawOptions['remark'] {
   const { kind } = claim;
   if (!kind) return undefined;
-  return { kind: kind === 'all' || kind === 'many' ? 'sink' : kind, text: REMARKS[kind](claim) };
+  const place = kind === 'all' || kind === 'many' ? 'sink' : kind === 'weak' ? kind : 'none';
+  return { kind: place, text: REMARKS[kind](claim) };
 }
 
 /** Whether two models differ only in the attention operation: both are trained, or both at one step of training. */
@@ -39,10 +42,10 @@ export function seedWords([frame, twinFrame]: readonly Frame[], context: Context
   const percentages = shares.map((share) => `${share.toFixed(0)}%`);
   const twinWords =
     twinShares && twinShares.length > 1
-      ? `; in its sigmoid twin at most ${Math.max(...twinShares).toFixed(1)}%`
+      ? `; in its sigmoid twin at most ${Math.max(...twinShares).toFixed(1)}%, even by shares of the row`
       : '';
   return (
-    `The strength of the sink depends on the seed: with ${shares.length} random seeds, ${percentages.slice(0, -1).join(', ')} and ` +
-    `${percentages.at(-1)} of the heads end up giving the first token more than 30%${twinWords}. The first seed is shown.`
+    `The strength of the sink depends on the seed: with ${shares.length} random seeds, over 100 passages, ${percentages.slice(0, -1).join(', ')} and ` +
+    `${percentages.at(-1)} of the heads end up giving the start token more than 30%${twinWords}. The first seed is shown.`
   );
 }

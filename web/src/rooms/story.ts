@@ -8,7 +8,7 @@ import { defaults, type State } from '../ask/state';
 import { parseSubject } from '../ask/subject';
 import { LOG_SEQUENCES, stepWords } from '../ask/steps';
 import type { Measurement } from '../ask/zoo';
-import { claimOf } from '../claims';
+import { canCount, claimOf } from '../claims';
 import {
   isBidirectional,
   layerNumber,
@@ -40,7 +40,10 @@ import {
   attentionWords,
   firstPromptWords,
   headName,
-  headsWords,
+  firstName,
+  modelName,
+  shareCountSentence,
+  sinkCountSentence,
   isBelowUniform,
   meanWords,
   verdictOf,
@@ -102,7 +105,7 @@ function addColumns(place: HTMLElement): readonly [HTMLElement, HTMLElement] {
 const ROW_TEXT = 'A score says how well a token’s key fits the query.';
 const VECTORS_TEXT =
   'Values are vectors: the tables give their lengths, which do not add up where vectors point different ways.';
-const FIRST_TOKEN_TEXT = `${MUST_SPEND_SENTENCE} Only the first token is visible to all others, so training often makes it the place where such attention does no harm: its key gets high scores, and its value is small.`;
+const FIRST_TOKEN_TEXT = `${MUST_SPEND_SENTENCE} A token that is always there and visible to all, such as a start token, can become the place where such attention does no harm.`;
 
 const SINGLE_TOKEN_TEXT = 'A single token has no other to compare with: type more.';
 
@@ -132,7 +135,7 @@ function sinkCountWords(frame: Frame): string {
   const verdict = verdictOf(frame);
   const { L, H } = frame.architecture;
   const gridText = `A model has many heads, each with a map of its own: here ${L} layers (rows) of ${H} heads.`;
-  if (!verdict.conclusive) return `${gridText} ${tooShortNote(verdict, frame.T, frame.eps)}`;
+  if (!verdict.conclusive) return `${tooShortNote(frame)} ${gridText}`;
   const share = verdict.sink;
   const opening =
     share > 0.5
@@ -142,13 +145,11 @@ function sinkCountWords(frame: Frame): string {
         : share > 0
           ? 'Only one head does it.'
           : `No head does it on ${textsWords(frame)}.`;
-  const headCountWords = headsWords(frame, share);
-  const subjectWords =
-    frame.sequences > 1 ? `On average ${headCountWords}` : capitalize(headCountWords);
   const evenNote = isFirstHidden(frame)
     ? ''
     : ` (evenly spread ${spreadWords(frame)}, it would be ${formatPercent(verdict.even, 0)})`;
-  return `${opening} ${gridText} ${subjectWords} give the first token more than ${formatPercent(frame.eps, 0)}${frame.eps === defaults.eps ? ', the usual threshold' : ''}${evenNote}: such a head has an attention sink.`;
+  const note = `${frame.eps === defaults.eps ? ', the usual threshold' : ''}${evenNote}`;
+  return `${opening} ${gridText} ${sinkCountSentence(frame, share, note)}${shareCountSentence(frame)}`;
 }
 
 /** Step 1: all heads, and the selected one beside them. */
@@ -241,7 +242,7 @@ interface Losses {
 }
 
 const lossesOf = (frame: Frame, context: Context): Losses => ({
-  name: frame.title,
+  name: modelName(frame),
   loss: frame.tensors.loss_mean?.data[0] ?? NaN,
   firstRise: lossChangeOf(frame, [WITHOUT_FIRST], context),
   secondRise: lossChangeOf(frame, [WITHOUT_SECOND], context),
@@ -257,8 +258,8 @@ function contrastWords([losses, otherLosses]: readonly Losses[]): string {
   const { firstRise: otherFirstRise = NaN, secondRise: otherSecondRise = NaN } = otherLosses ?? {};
   const isAlike =
     Math.abs(otherFirstRise - otherSecondRise) < 0.3 * Math.max(otherFirstRise, otherSecondRise);
-  const otherWords = isAlike ? ` ${otherLosses!.name}: about the same.` : '';
-  return `${name}: hiding the first token costs more than hiding the second, since that attention then goes to other tokens (step 2).${otherWords}`;
+  const otherWords = isAlike ? ` ${capitalize(otherLosses!.name)}: about the same.` : '';
+  return `${capitalize(name!)}: hiding the first token costs more than hiding the second, since that attention then goes to other tokens (step 2).${otherWords}`;
 }
 
 function lossWords(loss: number, rise: number | undefined): string {
@@ -402,7 +403,7 @@ function idleWords(frame: Frame, at: Head, context: Context): string {
 }
 
 const barsText = (frame: Frame) =>
-  `A bar is the mean length of what a head adds for a token${firstPromptWords(frame)}, red for heads with a sink at the first token, gray for others. Select one.`;
+  `A bar is the mean length of what a head adds for a token${firstPromptWords(frame)}, ${canCount(frame) ? `red for heads with a sink at ${firstName(frame)}, gray for others` : 'gray, since heads are not counted in so short a text'}. Select one.`;
 
 /** Step 4: what the selected head writes, compared with what other heads write. */
 const outputStep: Build = (place, { context, scope }) => {
@@ -561,7 +562,7 @@ const trainingStep: Build = (place, { context, scope }) => {
             }
           </p>
           <p role="status">
-            ${capitalize(stepName)}: head ${headName(at, frame)} gives the first token
+            ${capitalize(stepName)}: head ${headName(at, frame)} gives ${firstName(frame)}
             ${claim.isShare ? `${attentionWords(claim)} ${shareWords(frame)}` : `a weight of ${formatPercent(claim.attention)}`}${uniformText}${finalText}.
           </p>
           <p>
@@ -624,7 +625,10 @@ function twinWords([frame, twinFrame]: readonly Frame[], context: Context): stri
   const metric = (twin: Frame, name: Measurement) =>
     Number(cardOf(twin, context)?.measured[name] ?? NaN);
   const [loss, twinLoss] = [metric(frame, 'loss'), metric(twinFrame, 'loss')];
-  const [sinkShare, twinShare] = [metric(frame, 'sink_1') / 100, metric(twinFrame, 'sink_1') / 100];
+  // Of rows that need not sum to 1, attention is the weight, and not the share of the row.
+  const [sinkShare, twinShare] = [frame, twinFrame].map(
+    (twin) => metric(twin, 'sink_1_raw') / 100,
+  ) as [number, number];
   if (!Number.isFinite(loss + twinLoss + sinkShare + twinShare)) return '';
   const perplexityRise = 100 * Math.expm1(twinLoss - loss);
   return (
@@ -636,7 +640,7 @@ function twinWords([frame, twinFrame]: readonly Frame[], context: Context): stri
 
 const SUMMARY = 'An attention sink is where heads put the attention that they must give away.';
 const TAKEAWAYS = {
-  'Why is it there?': `${MUST_SPEND_SENTENCE} The first token is visible to all, and its value adds little.`,
+  'Why is it there?': `${MUST_SPEND_SENTENCE} A token that is always there and visible to all, such as a start token, can take it, and its value adds little.`,
   'Is it harmful?':
     'Not by itself, but it gets in the way. Where old tokens are dropped to save memory, the first one must stay, or what the model writes gets much worse (step 3; “Why it matters” measures it).',
 } as const;

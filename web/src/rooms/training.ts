@@ -15,7 +15,7 @@ import {
 } from '../page/context';
 import { Figure } from '../page/figure';
 import { claimOf } from '../claims';
-import { firstKey, isCommonToken, selectedHead, type Frame, type Head } from '../frame';
+import { selectedHead, type Frame, type Head } from '../frame';
 import type { State } from '../ask/state';
 import { checkpointOf } from '../ask/steps';
 import { parseSubject } from '../ask/subject';
@@ -25,10 +25,11 @@ import { training, courseWords, emergenceOf } from '../views/training';
 import { addElement } from '../page/view';
 import {
   attentionWords,
-  firstTokenText,
+  countedOn,
   formatPercent,
+  firstName,
   headName,
-  textsWords,
+  modelName,
   tooShortNote,
   verdictOf,
 } from '../words';
@@ -36,9 +37,6 @@ import { countWords } from './compared';
 import { addTrainingSlider, subjectsAtStep, trainedSubjects } from './walk';
 import './panes.css';
 import './training.css';
-
-const firstName = (frame: Frame): string =>
-  isCommonToken(frame, firstKey(frame)) ? firstTokenText(frame) : 'the first token';
 
 const stepOf = ({ model: { step } }: Frame): string =>
   step ? `step ${step.step.toLocaleString('en')}` : 'after training';
@@ -59,19 +57,17 @@ function numbersSentence(frames: readonly Frame[]): string {
   const [frame] = frames;
   if (!frame) return '';
   const short = frames.find((one) => !verdictOf(one).conclusive);
-  if (short) return tooShortNote(verdictOf(short), short.T, short.eps);
-  const nameOf = ({ model }: Frame) =>
-    model.title.replace(/^([A-Z])(?=[a-z]+ model\b)/, (letter) => `the ${letter.toLowerCase()}`);
+  if (short) return tooShortNote(short);
   const sink = `(over ${formatPercent(frame.eps, 0)} of their attention on ${firstName(frame)})`;
   const clauses = frames.map((one, i) => {
     const count = countWords(one);
-    if (i) return `${count} of ${nameOf(one)}`;
+    if (i) return `${count} of ${modelName(one.model)}`;
     return count === 'none'
-      ? `no heads of ${nameOf(one)} have a sink ${sink}`
-      : `${count} heads of ${nameOf(one)} have a sink ${sink}`;
+      ? `no heads of ${modelName(one.model)} have a sink ${sink}`
+      : `${count} heads of ${modelName(one.model)} have a sink ${sink}`;
   });
   const place = frame.model.step ? `At ${stepOf(frame)}` : 'After training';
-  return `${place}, on ${textsWords(frame)}, ${clauses.join(', ')}.`;
+  return `${place}, ${countedOn(frame)}, ${clauses.join(', ')}.`;
 }
 
 export function build(root: HTMLElement, context: Context, scope: Scope): void {

@@ -6,7 +6,16 @@ import { html, nothing, render } from 'lit';
 import { defaults } from '../ask/state';
 import { firstKey, mapsOf, mean, ofHead, rowSumOf, type Frame, type Head } from '../frame';
 import { quantity } from '../save/numbers';
-import { firstTokenText, headName, formatPercent, quote, formatValue, sumWords } from '../words';
+import {
+  capitalize,
+  firstName,
+  firstTokenText,
+  headName,
+  formatPercent,
+  quote,
+  formatValue,
+  sumWords,
+} from '../words';
 import { barCell } from './tables';
 import { formatNumber } from '../timeline/seeds';
 import { addElement, setText, type View } from '../page/view';
@@ -133,20 +142,22 @@ const rowEntries = ({ topEntries, otherEntries }: WorkedRow) => [...topEntries, 
 
 const othersOf = (workedRow: WorkedRow) => rowEntries(workedRow).slice(1);
 
-export function rowAnswer(workedRow: WorkedRow, { operation, ...frame }: Frame): string {
+export function rowAnswer(workedRow: WorkedRow, frame: Frame): string {
+  const { operation } = frame;
   const firstEntry = workedRow.topEntries[0]!;
   const otherEntries = othersOf(workedRow);
   if (firstEntry.key !== firstKey(frame) || !otherEntries.length) return '';
   const isHighest = otherEntries.every(
     ({ score, weight }) => firstEntry.score > score && firstEntry.weight > Math.abs(weight),
   );
-  if (!isHighest) return 'In this row another token gets more attention than the first one.';
+  const name = firstName(frame);
+  if (!isHighest) return `In this row another token gets more attention than ${name}.`;
   const takesMost = operation.normalizes && firstEntry.weight > 0.5;
   const lessWords = reducesOutput(workedRow) ? ': without it the head would write more' : '';
   const valueWords = hasSmallValue(firstEntry, otherEntries)
     ? `, but its small value adds little${lessWords}`
     : '';
-  return `The first token has the highest score${takesMost ? ', so most of the attention goes to it' : ''}${valueWords}.`;
+  return `${capitalize(name)} has the highest score${takesMost ? ', so most of the attention goes to it' : ''}${valueWords}.`;
 }
 
 function biasWords(frame: Frame): string {
@@ -169,7 +180,7 @@ export function rowSumWords(workedRow: WorkedRow, frame: Frame): string {
   const withoutWords = reducesOutput(workedRow)
     ? ` Without it they would share all 100%, and the head would write a vector of length ${lengthWords(outputWithoutFirst)} instead of ${lengthWords(output)}.`
     : '';
-  return `The weights must sum to 100%: what the first token does not take, ${othersWords} ${otherCount === 1 ? 'takes' : 'take'}.${withoutWords}`;
+  return `The weights must sum to 100%: what ${firstName(frame)} does not take, ${othersWords} ${otherCount === 1 ? 'takes' : 'take'}.${withoutWords}`;
 }
 
 /** Compares a softmax row whose first token keeps the output small with a row that sums to less; otherwise ''. */
@@ -200,6 +211,8 @@ const sumOf = (values: readonly number[]) => values.reduce((a, b) => a + b, 0);
 function tableOf(workedRow: WorkedRow, barMax: number, frame: Frame, at: Head) {
   const { query, topEntries, otherEntries, othersOutput, sum, output } = workedRow;
   const isFirst = (key: number) => key === firstKey(frame);
+  const isRepeated = (key: number) =>
+    topEntries.some((entry) => entry.key !== key && quote(frame, entry.key) === quote(frame, key));
   const scores = otherEntries.map(({ score }) => score);
   const otherWeight = sumOf(otherEntries.map((entry) => entry.weight));
   const otherValue = mean(otherEntries.map((entry) => entry.value));
@@ -225,6 +238,7 @@ function tableOf(workedRow: WorkedRow, barMax: number, frame: Frame, at: Head) {
           html`<tr class=${isFirst(entry.key) ? 'first' : ''}>
             <th scope="row">
               ${isFirst(entry.key) ? firstTokenText(frame) : quote(frame, entry.key)}
+              ${isRepeated(entry.key) ? html`<small>position ${entry.key}</small>` : nothing}
             </th>
             <td>${formatNumber(entry.score, 2)}</td>
             ${barCell(Math.abs(entry.weight), formatPercent(entry.weight))}

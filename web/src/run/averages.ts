@@ -1,5 +1,5 @@
 /** Measures means and standard deviations over the prompts of a question, and one number per prompt. */
-import { measure, sinkRatioOfBoth, sweep, type Describe, type Tensor } from 'sinkscope';
+import { measure, sweep, type Describe, type Tensor } from 'sinkscope';
 import { deviation, mean, numbersOfKey, withoutNaN, type Frame } from '../frame';
 import type { OpenModel, Watch } from './opened';
 import type { Prompts } from '../ask/question';
@@ -29,7 +29,6 @@ export async function measureAverages(
   { signal, onProgress }: Watch,
 ): Promise<Averages[]> {
   const numbersByCase = cases.map((): Record<string, number[]> => ({}));
-  const sinkRatios = cases.map((): Float32Array[] => []);
   const firstAlphas = cases.map((): Float32Array[] => []);
   const firstRawAlphas = cases.map((): Float32Array[] => []);
   const results = await sweep(model, ids, cases, {
@@ -41,25 +40,18 @@ export async function measureAverages(
       const { alpha, alpha_raw } = tensors;
       if (alpha) firstAlphas[i]!.push(numbersOfKey(alpha, 0));
       if (alpha_raw) firstRawAlphas[i]!.push(numbersOfKey(alpha_raw, 0));
-      if (alpha && alpha_raw) sinkRatios[i]!.push(sinkRatioOfBoth(alpha, alpha_raw, options.eps));
     },
   });
   return results.map(({ metrics }, i) => {
     const averages = averagesOf(metrics);
-    const [alphas, rawAlphas, ratios] = [firstAlphas[i]!, firstRawAlphas[i]!, sinkRatios[i]!];
+    const [alphas, rawAlphas] = [firstAlphas[i]!, firstRawAlphas[i]!];
     const tensors = {
       ...averages.tensors,
       ...(alphas.length && { first_alphas: joinRows(alphas) }),
       ...(rawAlphas.length && { first_raw_alphas: joinRows(rawAlphas) }),
-      ...(ratios.length && { sink_ratio_both: meanOfRows(ratios) }),
     };
     return { ...averages, tensors, perPrompt: numbersByCase[i]! };
   });
-}
-
-function meanOfRows(rows: readonly Float32Array[]): Tensor {
-  const data = rows[0]!.map((_, k) => mean(rows.map((row) => row[k]!)));
-  return { shape: [data.length], data };
 }
 
 /** Returns a tensor [prompts, L * H]. */

@@ -77,7 +77,7 @@ export function cardOf(frame: Frame, at: Head, { version, link }: Origin): HTMLC
   };
   writeText(`“${frame.question.prompt}”`, 30, INK, 5, 600);
   writeText(attentionWords(claimOf(frame, at)), 92, SINK, 1, 700);
-  writeText(findingWords(frame, at), 22, INK, 4);
+  writeText(findingWords(frame, at), 20, INK, 5);
   writeText(stampWords(frame), 15, LIGHT_INK, 2);
   context.imageSmoothingEnabled = false;
   const map = drawMap(frame);

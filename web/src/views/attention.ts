@@ -7,7 +7,6 @@ import {
   exactCellsOf,
   firstKey,
   gridOf,
-  isCommonToken,
   largestMagnitude,
   mapsOf,
   rowSumOf,
@@ -27,6 +26,11 @@ import { quantity, type Quantity } from '../save/numbers';
 import {
   attentionWords,
   averageWords,
+  capitalize,
+  firstTokenName,
+  modelName,
+  rowSumSentence,
+  tokenText,
   firstPromptWords,
   headWords,
   isBelowUniform,
@@ -36,7 +40,6 @@ import {
   tooShortNote,
   formatValue,
   shareWords,
-  sumWords,
   tokenWord,
   isFirstHidden,
 } from '../words';
@@ -198,7 +201,7 @@ export const attention: View = {
     return [map, quantity('row_mass', ['query'], { shape: [T], data: masses })];
   },
   says: (frame, at, state = defaults) => {
-    const { T, eps, title, operation } = frame;
+    const { T, operation } = frame;
     const verdict = verdictOf(frame);
     const mapClaim = claimOf(frame, at, state);
     const { column } = mapClaim;
@@ -208,7 +211,7 @@ export const attention: View = {
     const claim = isFirstPromptOnly
       ? { ...mapClaim, attention: column.alpha, isStrongest: false }
       : mapClaim;
-    const shortNote = verdict.conclusive ? '' : ` ${tooShortNote(verdict, T, eps)}`;
+    const shortNote = tooShortNote(frame) && ` ${tooShortNote(frame)}`;
     const weightText = attentionWords(claim);
     const receivedWords = claim.isShare
       ? `${weightText}${operation.normalizes ? '' : ` ${usesRawWeights(frame) ? 'of what its rows carry' : shareWords(frame)},`}${averageNote || ' on average'}`
@@ -219,17 +222,18 @@ export const attention: View = {
       ? isFirstHidden(frame)
         ? ''
         : `; uniform attention would give it ${formatPercent(verdict.even, 0)}`
-      : `; rows sum to ${sumWords(claim.rowSum)} on average`;
+      : `. ${rowSumSentence(claim, frame)}`.replace(/\.$/, '');
     const { side, block } = gridOf(frame);
     const blocksNote = frame.pooled
       ? `, as ${side} by ${side} means over blocks of ${block} by ${block} tokens${firstPromptWords(frame)}`
       : '';
-    const opening = isFirstPromptOnly ? `In the first of ${frame.sequences} prompts the` : 'The';
-    const key = firstKey(frame);
-    const firstText = !averageNote || isCommonToken(frame, key) ? `, ${quote(frame, key)},` : '';
+    const opening = isFirstPromptOnly ? `In the first of ${frame.sequences} prompts, ` : '';
+    const token = isFirstPromptOnly
+      ? `the first token, ${tokenText(frame, firstKey(frame))},`
+      : firstTokenName(frame);
     return (
-      `Attention weights of ${headWords(at, frame)} of ${title}: ${T} queries by ${T} keys${blocksNote}. ${opening} first token` +
-      `${firstText} receives ${receivedWords}${sumsNote}.${shortNote}`
+      `Attention weights of ${headWords(at, frame)} of ${modelName(frame)}: ${T} queries by ${T} keys${blocksNote}. ` +
+      `${capitalize(`${opening}${token}`)} receives ${receivedWords}${sumsNote}.${shortNote}`
     );
   },
   draw(root, { set, point, pointed, effect }) {

@@ -9,6 +9,7 @@ import {
   headWords,
   formatPercent,
   formatValue,
+  modelName,
 } from '../words';
 import { createHeadsDraw } from './head_map';
 import type { View } from '../page/view';
@@ -49,14 +50,14 @@ export const bias: View = {
           data: frame.tensors.alpha_bias!.data,
           scale: sequential(theme),
           symbol: 'α∗',
-          label: `Attention on the bias key in every head of ${frame.title}. ${bias.says(frame, at)}`,
+          label: `Attention on the bias key in every head of ${modelName(frame)}. ${bias.says(frame, at)}`,
         },
         tokenChart: {
           kind: 'lines',
           xLabel: `query t${firstPromptWords(frame)}`,
           yLabel: 'weight',
           domain: [0, 1],
-          label: `Weight of the bias key and of all tokens by query${firstPromptWords(frame)}, ${headWords(at, frame)} of ${frame.title}`,
+          label: `Weight of the bias key and of all tokens by query${firstPromptWords(frame)}, ${headWords(at, frame)} of ${modelName(frame)}`,
           series: [
             { name: 'bias key', color: '--sink', values: ofHead(frame.tensors.att_bias!, at) },
             ...(rowSums ? [{ name: 'all tokens', color: '--query', values: rowSums }] : []),

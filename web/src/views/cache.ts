@@ -11,6 +11,7 @@ import {
   headName,
   formatPercent,
   quote,
+  modelName,
 } from '../words';
 import { editFields, settingName } from './settings';
 import { cacheLast, addElement, setText, type View } from '../page/view';
@@ -74,7 +75,7 @@ export const cache: View = {
         rowTitle: 'layer, head',
         colTitle: 'token',
         cellShape: (Math.max(0.6, 41 / (L * H)) * L * H) / frame.T,
-        label: `Keys that the heads of ${frame.title} keep. ${cache.says(frame, at)}`,
+        label: `Keys that the heads of ${modelName(frame)} keep. ${cache.says(frame, at)}`,
         chosen: { row: at.layer * H + at.head, col: -1 },
         describe: ({ row, col }) => {
           if (row < 0 || col < 0) return '';

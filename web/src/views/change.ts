@@ -16,7 +16,16 @@ import { diverging } from '../plot/color';
 import { createHeatmap } from '../plot/heatmap';
 import { drawLegend } from '../plot/legend';
 import { quantity } from '../save/numbers';
-import { commonQuote, headWords, formatPercent, quote, formatSigned, tokenWord } from '../words';
+import {
+  commonQuote,
+  headWords,
+  formatPercent,
+  quote,
+  formatSigned,
+  tokenWord,
+  modelName,
+  firstName,
+} from '../words';
 import { axesOf } from './attention';
 import { createHeadMap } from './head_map';
 import { addElement, setText, type View } from '../page/view';
@@ -66,7 +75,7 @@ function sentence(frame: Frame, base: Frame, at: Head): string {
     ? `The loss changes by ${formatSigned(mean(finiteChanges), 3)} nats per token, most at token ${largestAt}` +
       `${commonQuote(frame, largestAt)}: ${formatSigned(change[largestAt]!)}. `
     : '';
-  return `${lossWords}The first token’s mean weight in ${headWords(at, frame)} is ${formatPercent(after!, 0)}; in the baseline it is ${formatPercent(before!, 0)}.`;
+  return `${lossWords}The mean weight of ${firstName(frame)} in ${headWords(at, frame)} is ${formatPercent(after!, 0)}; in the baseline it is ${formatPercent(before!, 0)}.`;
 }
 
 export const change: View = {
@@ -167,7 +176,7 @@ export const change: View = {
           colTitle: 'key',
           rowWords: labels,
           colWords: labels,
-          label: `Attention of ${headWords(at, frame)} of ${frame.title} minus baseline: ${caption}`,
+          label: `Attention of ${headWords(at, frame)} of ${modelName(frame)} minus baseline: ${caption}`,
           describe: ({ row, col }) =>
             row < 0 || col < 0
               ? ''

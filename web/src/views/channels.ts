@@ -13,7 +13,7 @@ import { sequential } from '../plot/color';
 import { createHeatmap } from '../plot/heatmap';
 import { drawLegend } from '../plot/legend';
 import { quantity } from '../save/numbers';
-import { capitalize, formatPercent, quote, formatValue, stateWords } from '../words';
+import { capitalize, formatPercent, quote, formatValue, stateWords, modelName } from '../words';
 import type { State } from '../ask/state';
 import { addElement, cacheLast, setText, type View } from '../page/view';
 
@@ -143,7 +143,7 @@ export const channels: View = {
         rowTitle: 'token',
         colTitle: 'channel',
         cellShape: (1.3 * T) / D,
-        label: `Residual stream of ${frame.title}. ${peakWords(frame, peak)}`,
+        label: `Residual stream of ${modelName(frame)}. ${peakWords(frame, peak)}`,
         chosen:
           state.channel < 0
             ? { row: peak.token, col: peak.channel }

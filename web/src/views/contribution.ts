@@ -1,17 +1,29 @@
 /** Compares the attention on a key with what the key contributes: attention on a small value changes the output little. */
-import { alphaOfKey, firstKey, ofHead, type Frame, type Head } from '../frame';
+import {
+  attentionOf,
+  firstKey,
+  numbersOfKey,
+  ofHead,
+  usesRawWeights,
+  type Frame,
+  type Head,
+} from '../frame';
 import { sequential } from '../plot/color';
 import { quantity } from '../save/numbers';
-import { capitalize, firstTokenName, headWords, formatPercent } from '../words';
+import {
+  capitalize,
+  firstName,
+  firstTokenName,
+  headWords,
+  formatPercent,
+  modelName,
+} from '../words';
 import { createHeadsDraw } from './head_map';
 import { outputNormsOf, writesLittle } from './outputs';
 import type { View } from '../page/view';
 
-/**
- * The metrics of a key: its share of the head's attention, of the head's output before W_O, and of the output after
- * W_O.
- */
-const METRICS = ['alpha', 'contribution_at', 'contribution_out_at'] as const;
+/** The metrics of a key beside its attention: its share of the head's output before W_O, and of the output after W_O. */
+const METRICS = ['contribution_at', 'contribution_out_at'] as const;
 
 const hasOutputShares = ({ tensors }: Frame) => tensors.contribution_out_at !== undefined;
 
@@ -20,7 +32,9 @@ const metricOf = (frame: Frame) =>
   hasOutputShares(frame) ? 'contribution_out_at' : 'contribution_at';
 
 const sharesOf = (frame: Frame, at: Head) =>
-  METRICS.map((name) => frame.tensors[name] && ofHead(frame.tensors[name], at));
+  [attentionOf(frame), ...METRICS.map((name) => frame.tensors[name])].map(
+    (tensor) => tensor && ofHead(tensor, at),
+  );
 
 function sentence(frame: Frame, at: Head): string {
   const shares = sharesOf(frame, at).map((byKey) => byKey?.[firstKey(frame)] ?? NaN);
@@ -36,7 +50,7 @@ function sentence(frame: Frame, at: Head): string {
     ? ` and ${outputWords} after it.`
     : '; what it contributes after it is not recorded.';
   return (
-    `${capitalize(headWords(at, frame))}: ${firstTokenName(frame)} receives ${attentionWords} of the attention, ${verb} ${mixtureWords} of ` +
+    `${capitalize(headWords(at, frame))}: ${firstTokenName(frame)} receives ${usesRawWeights(frame) ? `a mean weight of ${attentionWords}` : `${attentionWords} of the attention`}, ${verb} ${mixtureWords} of ` +
     `${outputName} before the output matrix${outputNote}`
   );
 }
@@ -54,29 +68,31 @@ export const contribution: View = {
   source: 'Kobayashi et al. 2020 (norms of what attention moves); Guo et al. 2024 (value drains)',
   reads: ['contribution_at', 'alpha'],
   optional: ['contribution_out_at'],
-  numbers: ({ tensors }) =>
-    METRICS.filter((name) => tensors[name]).map((name) =>
+  numbers: ({ tensors, ...frame }) => [
+    quantity('alpha', ['layer', 'head', 'key'], attentionOf({ ...frame, tensors })),
+    ...METRICS.filter((name) => tensors[name]).map((name) =>
       quantity(name, ['layer', 'head', 'key'], tensors[name]!),
     ),
+  ],
   says: sentence,
   draw: createHeadsDraw(sentence, (frame, { at, theme }) => {
     const [attention, mixture, output] = sharesOf(frame, at);
     const caption = sentence(frame, at);
     return {
       heads: {
-        data: alphaOfKey(frame, firstKey(frame), metricOf(frame)),
+        data: numbersOfKey(frame.tensors[metricOf(frame)]!, firstKey(frame)),
         scale: sequential(theme),
-        symbol: 'contribution of the first token',
-        label: `Contribution of the first token in every head of ${frame.title}. ${caption}`,
+        symbol: `contribution of ${firstName(frame)}`,
+        label: `Contribution of ${firstName(frame)} in every head of ${modelName(frame)}. ${caption}`,
       },
       tokenChart: {
         kind: 'lines',
         xLabel: 'token that is attended to (key)',
         yLabel: 'share',
         domain: [0, 1],
-        label: `Attention and contribution of each key, ${headWords(at, frame)} of ${frame.title}. ${caption}`,
+        label: `Attention and contribution of each key, ${headWords(at, frame)} of ${modelName(frame)}. ${caption}`,
         series: [
-          { name: 'share of the attention', color: '--sink', values: attention! },
+          { name: 'attention', color: '--sink', values: attention! },
           {
             name: 'share of the output before W_O',
             color: '--ink-3',

@@ -1,7 +1,8 @@
 /** Draws Sink_1 by threshold, and Sink_1 by length of the text. */
 import { uniformAlphas } from 'sinkscope';
 import {
-  alphaOfKey,
+  firstTokenWeights,
+  usesRawWeights,
   firstKey,
   isBidirectional,
   sharesOf,
@@ -28,7 +29,8 @@ const MAX_WEIGHTS = 2 ** 24;
  * recording of several prompts only the mean α₁ of each head is known.
  */
 const firstAlphas = (frame: Frame): number[] => [
-  ...(frame.tensors.first_alphas?.data ?? alphaOfKey(frame, firstKey(frame))),
+  ...(frame.tensors[usesRawWeights(frame) ? 'first_raw_alphas' : 'first_alphas']?.data ??
+    firstTokenWeights(frame)),
 ];
 
 const areMeans = ({ sequences, tensors }: Frame): boolean => sequences > 1 && !tensors.first_alphas;

@@ -1,11 +1,12 @@
 /** Draws Sink_1 of each prompt, grouped by label, to show whether the sink depends on the domain of the text. */
 import { html, render, svg } from 'lit';
-import { deviation, mean, type Frame } from '../frame';
+import { deviation, mean, sinkName, type Frame } from '../frame';
 import { formatPercent } from '../words';
 import { addElement, setText, type View } from '../page/view';
 
-export function groupsIn({ groups = [], perPrompt }: Pick<Frame, 'groups' | 'perPrompt'>) {
-  const values = perPrompt.sink_ratio ?? [];
+export function groupsIn(frame: Pick<Frame, 'groups' | 'perPrompt' | 'operation'>) {
+  const { groups = [], perPrompt } = frame;
+  const values = perPrompt[sinkName(frame)] ?? [];
   return [...new Set(groups)].map((label) => {
     const labelValues = values.filter((_, i) => groups[i] === label);
     return {

@@ -15,6 +15,7 @@ import { diverging } from '../plot/color';
 import { quantity } from '../save/numbers';
 import {
   capitalize,
+  firstName,
   headWords,
   formatPercent,
   shareWords,
@@ -30,17 +31,17 @@ import { addElement, setText, type View } from '../page/view';
 const LABELS = ['active', 'no-op', 'parked', 'broadcast'] as const;
 
 /**
- * Labels each head. As everywhere on the page, a head has a sink if its share and, where rows need not sum to 1, also
- * its raw weight exceed ε. In a text too short to distinguish sinks from uniform attention no head counts as one.
+ * Labels each head. As everywhere on the page, a head has a sink if its attention on the first token exceeds ε. In a text
+ * too short to distinguish sinks from uniform attention no head counts as one.
  */
 function labeledHeads(frame: Frame) {
   const { tensors, architecture, eps } = frame;
   const { H } = architecture;
-  const rawWeights = usesRawWeights(frame) ? firstTokenWeights(frame) : undefined;
+  const weights = firstTokenWeights(frame);
   const { conclusive } = verdictOf(frame);
   return Array.from(tensors.effect!.data, (effect, i) => {
-    const share = tensors.first_share!.data[i]!;
-    const judgedShare = conclusive ? Math.min(share, rawWeights?.[i] ?? share) : 0;
+    const share = weights[i]!;
+    const judgedShare = conclusive ? share : 0;
     const contribution = tensors.contribution!.data[i]!;
     const { label: name, dormant } = labelHead({ eps, share: judgedShare, contribution, effect });
     const label: (typeof LABELS)[number] = name === 'no-op' && !dormant ? 'parked' : name;
@@ -72,8 +73,8 @@ export const sinkCount = (frame: Frame): number =>
   labeledHeads(frame).filter((head) => kindOf(head) !== 'none').length;
 
 function dormantWords(heads: readonly LabeledHead[], frame: Frame): string {
-  const verdict = verdictOf(frame);
-  if (!verdict.conclusive) return tooShortNote(verdict, frame.T, frame.eps);
+  const shortNote = tooShortNote(frame);
+  if (shortNote) return shortNote;
   return `${heads.filter(({ dormant }) => dormant).length} of ${heads.length} heads are dormant on ${textsWords(frame)}: each has a sink, and the model predicts as well without it.`;
 }
 
@@ -82,7 +83,7 @@ function changeWords(heads: readonly LabeledHead[], frame: Frame, { layer, head 
   const kindClause = verdictOf(frame).conclusive ? `${kindWords(selectedHead)}: it ` : '';
   const largestHead = heads.reduce((a, b) => (Math.abs(b.effect) > Math.abs(a.effect) ? b : a));
   return (
-    `${capitalize(headWords(selectedHead, frame))} ${kindClause}gives the first token ${formatPercent(selectedHead.share, 0)} ${shareWords(frame)}, and ` +
+    `${capitalize(headWords(selectedHead, frame))} ${kindClause}gives ${firstName(frame)} ${usesRawWeights(frame) ? 'a mean weight of ' : ''}${formatPercent(selectedHead.share, 0)}${usesRawWeights(frame) ? '' : ` ${shareWords(frame)}`}, and ` +
     `ablating it changes the loss by ${formatLossChange(selectedHead.effect)}. Ablating ${headWords(largestHead, frame)} changes the loss most, by ` +
     `${formatLossChange(largestHead.effect)} nats per token.` +
     (heads.some(({ effect }) => effect < 0)
@@ -102,8 +103,7 @@ export const effects: View = {
   question: 'Which heads matter?',
   how:
     'Each cell is a head; its color shows how much the loss changes when the output of that head is set to 0. A head ' +
-    'has a sink if more than ε of its attention goes to the first token; where rows need not sum to 1, by its share and ' +
-    'by its raw weight. Frames mark dormant heads: those with a sink ' +
+    'has a sink if more than ε of its attention goes to the first token. Frames mark dormant heads: those with a sink ' +
     'whose ablation changes the loss by less than 0.01 nats. On another text they may be used. Saved numbers call a head ' +
     'without a sink active, and one with a sink broadcast if the first token’s value makes up half or more of its ' +
     'output, else no-op if it is dormant, else parked.',
@@ -166,7 +166,7 @@ export const effects: View = {
             <tr>
               <th scope="col">kind</th>
               <th scope="col">heads</th>
-              <th scope="col">attention on first token, mean</th>
+              <th scope="col">attention on ${firstName(frame)}, mean</th>
               <th scope="col">loss change with one ablated, mean</th>
             </tr>
           </thead>

@@ -2,7 +2,14 @@
 import { mean, ofHead } from '../frame';
 import { sequential } from '../plot/color';
 import { quantity } from '../save/numbers';
-import { capitalize, firstPromptWords, headWords, formatValue } from '../words';
+import {
+  capitalize,
+  firstPromptWords,
+  headWords,
+  formatValue,
+  modelName,
+  firstName,
+} from '../words';
 import { createHeadsDraw } from './head_map';
 import type { View } from '../page/view';
 
@@ -28,7 +35,7 @@ export const gate: View = {
     const othersWords = T > 1 ? `, ${formatValue(mean(gates, 1))} at the others` : '';
     return (
       `Mean gate over all heads${sequences > 1 ? ` and ${sequences} prompts` : ''}: ${formatValue(mean(data))}, from ${formatValue(Math.min(...data))} to ` +
-      `${formatValue(Math.max(...data))}. ${capitalize(headWords(at, frame))}${firstPromptWords(frame)}: ${formatValue(gates[0]!)} at the first token${othersWords}.`
+      `${formatValue(Math.max(...data))}. ${capitalize(headWords(at, frame))}${firstPromptWords(frame)}: ${formatValue(gates[0]!)} at ${firstName(frame)}${othersWords}.`
     );
   },
   draw: createHeadsDraw(
@@ -38,14 +45,14 @@ export const gate: View = {
         data: frame.tensors.gate_mean!.data,
         scale: sequential(theme),
         symbol: 'gate',
-        label: `Mean of the gate in every head of ${frame.title}.`,
+        label: `Mean of the gate in every head of ${modelName(frame)}.`,
       },
       tokenChart: {
         kind: 'lines',
         xLabel: `token t${firstPromptWords(frame)}`,
         yLabel: 'gate',
         domain: [0, 1],
-        label: `Gate by token${firstPromptWords(frame)}, ${headWords(at, frame)} of ${frame.title}`,
+        label: `Gate by token${firstPromptWords(frame)}, ${headWords(at, frame)} of ${modelName(frame)}`,
         series: [{ name: 'gate', color: '--query', values: ofHead(frame.tensors.gate!, at) }],
       },
     }),

@@ -17,6 +17,7 @@ import {
   formatValue,
   formatSigned,
   tokenWord,
+  modelName,
 } from '../words';
 import { cacheLast, addElement, setText, type View } from '../page/view';
 
@@ -132,7 +133,7 @@ export const geometry: View = {
           colTitle: 'key',
           rowWords: wordsOf(frame.tokens),
           colWords: wordsOf(frame.tokens),
-          label: `${KINDS[state.map]} of every query and key, ${headWords(at, frame)} of ${frame.title}. ${geometry.says(frame, at)}`,
+          label: `${KINDS[state.map]} of every query and key, ${headWords(at, frame)} of ${modelName(frame)}. ${geometry.says(frame, at)}`,
           describe: ({ row, col }) =>
             row < 0 || col < 0
               ? ''

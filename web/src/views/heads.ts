@@ -11,7 +11,14 @@ import {
 } from '../frame';
 import { paint } from '../plot/heatmap';
 import { quantity } from '../save/numbers';
-import { averageWords, firstPromptWords, headName, wholePercent } from '../words';
+import {
+  averageWords,
+  firstName,
+  firstPromptWords,
+  headName,
+  modelName,
+  wholePercent,
+} from '../words';
 import { isPreview } from '../claims';
 import { axesOf, weightScale } from './attention';
 import { cacheLast, addElement, setText, type View } from '../page/view';
@@ -54,7 +61,7 @@ export const heads: View = {
     return [quantity(name, ['layer', 'head', ...axes], { shape: [L, H, side, side], data })];
   },
   says: ({ title, architecture: { L, H, blocks = L } }) =>
-    `Attention maps of ${L} layers by ${H} heads of ${title}${blocks > L ? `; the other ${blocks - L} of its ${blocks} layers have no attention` : ''}.`,
+    `Attention maps of ${L} layers by ${H} heads of ${modelName({ title })}${blocks > L ? `; the other ${blocks - L} of its ${blocks} layers have no attention` : ''}.`,
   draw(root, { set, point, pointed, effect }) {
     const grid = addElement(root, 'thumbs');
     // Makes the heads one tab stop, within which the arrow keys move from head to head.
@@ -129,7 +136,7 @@ export const heads: View = {
         const { layer, head } = headAt(i, H);
         const percentage = wholePercent(weights[i]!);
         const isApproximate = isPreview(frame);
-        const label = `${headName({ layer, head }, frame)} gives the first token ${isApproximate ? 'about ' : ''}${percentage}${promptWords}`;
+        const label = `${headName({ layer, head }, frame)} gives ${firstName(frame)} ${isApproximate ? 'about ' : ''}${percentage}${promptWords}`;
         setText(child.lastElementChild as HTMLElement, `${isApproximate ? '≈' : ''}${percentage}`);
         const isSelected = layer === options.at.layer && head === options.at.head;
         child.setAttribute('aria-selected', String(isSelected));

@@ -1,7 +1,14 @@
 /** Draws the sum of each query's attention weights. */
 import { firstKey, largestMagnitude, ofHead, selectedHead, type Frame, type Head } from '../frame';
 import { quantity } from '../save/numbers';
-import { averageWords, capitalize, firstTokenSubscript, formatReal, headWords } from '../words';
+import {
+  averageWords,
+  capitalize,
+  firstTokenSubscript,
+  formatReal,
+  headWords,
+  modelName,
+} from '../words';
 import type { View } from '../page/view';
 import { createChartDraw } from './chart_draw';
 
@@ -39,7 +46,7 @@ export const mass: View = {
         xLabel: 'query t',
         yLabel: 'row sum',
         domain: [0, 1.1 * largestMagnitude(masses, 1)],
-        label: `Row sum by query, ${headWords(at, frame)} of ${frame.title}`,
+        label: `Row sum by query, ${headWords(at, frame)} of ${modelName(frame)}`,
         series: [{ name: frame.operation.label, color: '--query', values: massesOf(frame, at) }],
       };
     },

@@ -12,20 +12,15 @@ import {
 import { quantity } from '../save/numbers';
 import {
   capitalize,
+  firstName,
   firstPromptWords,
   headName,
   headWords,
   formatPercent,
   formatValue,
 } from '../words';
+import { hasSink } from '../claims';
 import { addElement, setText, type View } from '../page/view';
-
-/**
- * Whether a head with this weight on the first token has a sink; false if the weight is unknown. It compares 32-bit
- * floats, as the core does.
- */
-const hasSink = (weight: number | undefined, { eps }: Frame) =>
-  weight !== undefined && weight > Math.fround(eps);
 
 /** Returns the mean norm of each head's output over all tokens except the first, [L, H]. */
 function normsOf(frame: Frame): Float32Array {
@@ -47,8 +42,8 @@ export function outputNormsOf(frame: Frame, { layer, head }: Head) {
   const allNorms = [...norms];
   const weights = firstPromptWeights(frame);
   const selectedIndex = layer * frame.architecture.H + head;
-  const sinkNorms = allNorms.filter((_, i) => hasSink(weights?.[i], frame));
-  const noSinkNorms = allNorms.filter((_, i) => !hasSink(weights?.[i], frame));
+  const sinkNorms = allNorms.filter((_, i) => hasSink(frame, weights?.[i]));
+  const noSinkNorms = allNorms.filter((_, i) => !hasSink(frame, weights?.[i]));
   return {
     norms,
     selectedNorm: norms[selectedIndex]!,
@@ -89,7 +84,11 @@ function exceptionWords(outputNorms: OutputNorms): string {
 export function groupWords(outputNorms: OutputNorms): string {
   const { sinkMean, noSinkMean } = outputNorms;
   if (!Number.isFinite(sinkMean) || !Number.isFinite(noSinkMean)) return '';
-  return `Red heads write ${formatValue(sinkMean)} on average, gray heads ${formatValue(noSinkMean)}${exceptionWords(outputNorms)}.`;
+  const surprise =
+    sinkMean < noSinkMean
+      ? ''
+      : ' Here the heads with a sink do not write less: on this text a sink alone does not tell which heads are idle.';
+  return `Red heads write ${formatValue(sinkMean)} on average, gray heads ${formatValue(noSinkMean)}${exceptionWords(outputNorms)}.${surprise}`;
 }
 
 function sentence(frame: Frame, at: Head): string {
@@ -100,7 +99,7 @@ function sentence(frame: Frame, at: Head): string {
   const sinkHeads = sinkCount > 1 ? `The ${sinkCount} heads that give` : 'The head that gives';
   const groupNote =
     Number.isFinite(sinkMean) && Number.isFinite(noSinkMean)
-      ? ` ${sinkHeads} the first token more than ${formatPercent(frame.eps, 0)} (red) ${sinkCount > 1 ? 'write' : 'writes'} ${formatValue(sinkMean)} on average, the other ${headCount - sinkCount} (gray) write ${formatValue(noSinkMean)}${exceptionWords(outputNorms)}.`
+      ? ` ${sinkHeads} ${firstName(frame)} more than ${formatPercent(frame.eps, 0)} (red) ${sinkCount > 1 ? 'write' : 'writes'} ${formatValue(sinkMean)} on average, the other ${headCount - sinkCount} (gray) write ${formatValue(noSinkMean)}${exceptionWords(outputNorms)}.`
       : '';
   return `${outputWords(outputNorms, frame)} The output of ${headWords(at, frame)} has a mean length of ${formatValue(selectedNorm)}${firstPromptWords(frame)}, that of the other heads ${formatValue(othersMean)}.${groupNote}`;
 }
@@ -146,12 +145,12 @@ export const outputs: View = {
         const i = layer * H + head;
         const name = headName({ layer, head }, frame);
         const weightNote = weights
-          ? ` and gives the first token ${formatPercent(weights[i]!, 0)}`
+          ? ` and gives ${firstName(frame)} ${formatPercent(weights[i]!, 0)}`
           : '';
         const label = `${name} writes ${formatValue(norms[i]!)}${weightNote}`;
         return html`<button
           type="button"
-          class=${hasSink(weights?.[i], frame) ? 'output sink' : 'output'}
+          class=${hasSink(frame, weights?.[i]) ? 'output sink' : 'output'}
           aria-pressed=${layer === at.layer && head === at.head}
           aria-label=${label}
           title=${capitalize(label)}

@@ -15,6 +15,7 @@ import {
   formatValue,
   stateWords,
   tokenWord,
+  modelName,
 } from '../words';
 import { cacheLast, addElement, setText, type View } from '../page/view';
 
@@ -125,7 +126,7 @@ export const reach: View = {
           rowTitle: 'after layer',
           colTitle: 'token',
           cellShape: (3 * rows) / T,
-          label: `How far each token of ${frame.title} moves, ${variant.condition}. ${sentence(frame)}`,
+          label: `How far each token of ${modelName(frame)} moves, ${variant.condition}. ${sentence(frame)}`,
           chosen: { row: -1, col: exchangedToken(frame)!.at },
           describe: ({ row, col }) =>
             row < 0 || col < 0

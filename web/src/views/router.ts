@@ -1,13 +1,5 @@
 /** Draws which experts each token is routed to, to show whether the first token has experts of its own. */
-import {
-  alphaOfKey,
-  layerNumber,
-  mean,
-  modelHead,
-  promptCountOf,
-  rowOfFirstPrompt,
-  type Frame,
-} from '../frame';
+import { firstPromptWeights, layerNumber, mean, modelHead, type Frame } from '../frame';
 import { drawChart } from '../plot/chart';
 import { sequential } from '../plot/color';
 import { createHeatmap, type Cell } from '../plot/heatmap';
@@ -65,13 +57,6 @@ export function expertsOf(frame: Frame, layer: number, token: number): number[] 
     .map(([e]) => e);
 }
 
-/** Returns the first token's alpha in every head of the first prompt; undefined if only its means are known. */
-function firstAlphasOf(frame: Frame): Float32Array | undefined {
-  return promptCountOf(frame, 'alpha') === 1
-    ? alphaOfKey(frame, 0)
-    : rowOfFirstPrompt(frame, 'first_alphas');
-}
-
 function sentence(frame: Frame, layer: number): string {
   const expertSet = (token: number) =>
     expertsOf(frame, layer, token)
@@ -85,7 +70,7 @@ function sentence(frame: Frame, layer: number): string {
     : '';
   const weights = weightsOf(frame, layer, 0);
   const experts = expertsOf(frame, layer, 0).map((e) => `${e} (${formatValue(weights[e]!)})`);
-  const alphas = firstAlphasOf(frame);
+  const alphas = firstPromptWeights(frame);
   const alphaNote = alphas ? ` Its largest α₁: ${formatValue(Math.max(...alphas))}.` : '';
   return (
     `Layer ${layerNumber(frame, layer)}${firstPromptWords(frame)}: the first token, ${quote(frame, 0)}, is routed to expert ${experts.join(' and ')}` +

@@ -1,11 +1,18 @@
 /** Draws alpha_k of the chosen head, and Sink_k over all heads, by key position: a sink may be at any position. */
-import { comparableKeyCount, ofHead, usesRawWeights, type Frame, type Head } from '../frame';
+import { attentionOf, comparableKeyCount, ofHead, type Frame, type Head } from '../frame';
 import { drawChart } from '../plot/chart';
 import { quantity } from '../save/numbers';
-import { commonQuote, headWords, formatPercent, tooShortNote, verdictOf } from '../words';
+import {
+  commonQuote,
+  headWords,
+  formatPercent,
+  modelName,
+  tooShortNote,
+  verdictOf,
+} from '../words';
 import { addElement, setText, type View } from '../page/view';
 
-/** Returns Sink_k of the first keys; where rows need not sum to 1, heads count by shares and by raw weights. */
+/** Returns Sink_k of the first keys. */
 const sinksOf = (frame: Frame, keyCount: number): Float32Array =>
   Float32Array.from({ length: keyCount }, (_, key) => verdictOf(frame, key).sink);
 
@@ -20,7 +27,7 @@ export function keysBySink(frame: Frame): { key: number; sink: number }[] {
 }
 
 const alphasOf = (frame: Frame, at: Head) =>
-  ofHead(frame.tensors.alpha!, at).subarray(0, comparableKeyCount(frame));
+  ofHead(attentionOf(frame), at).subarray(0, comparableKeyCount(frame));
 
 export const scores: View = {
   name: 'scores',
@@ -28,15 +35,14 @@ export const scores: View = {
   question: 'Is the sink only at the first token?',
   how:
     'Bars: αₖ of the selected head for every key that at least eight queries can see; dashed: uniform ' +
-    'attention. Below: Sinkₖ, the share of all heads with αₖ > ε, for the same keys (k = position + 1). Where rows need ' +
-    'not sum to 1, both the share and the raw weight must exceed ε.',
+    'attention. Below: Sinkₖ, the share of all heads with αₖ > ε, for the same keys (k = position + 1).',
   formula: 'αₖ = mean of A[t, k] over the queries t that see key k',
   source: 'Gu et al., ICLR 2025, section 3.2',
   reads: ['alpha', 'sink_ratio', 'sink_ratio_raw', 'alpha_uniform'],
   numbers: (frame, at) => {
     const { tensors, T } = frame;
     return [
-      quantity('alpha', ['key'], { shape: [T], data: ofHead(tensors.alpha!, at) }),
+      quantity('alpha', ['key'], { shape: [T], data: ofHead(attentionOf(frame), at) }),
       quantity('alpha_of_even_attention', ['key'], tensors.alpha_uniform!),
       quantity('sink', ['key'], { shape: [T], data: sinksOf(frame, T) }),
     ];
@@ -44,10 +50,10 @@ export const scores: View = {
   says: (frame) => {
     if (!frame.tensors.sink_ratio!.data.some(Number.isFinite))
       return 'Which keys have a sink is not recorded.';
-    const verdict = verdictOf(frame);
-    if (!verdict.conclusive) return tooShortNote(verdict, frame.T, frame.eps);
+    const shortNote = tooShortNote(frame);
+    if (shortNote) return shortNote;
     const sinkKeys = keysBySink(frame).slice(0, 4);
-    if (!sinkKeys.length) return `No key has a sink in any head of ${frame.title}.`;
+    if (!sinkKeys.length) return `No key has a sink in any head of ${modelName(frame)}.`;
     const sinkWords = ({ key, sink }: (typeof sinkKeys)[number]) =>
       `k = ${key + 1}${commonQuote(frame, key)} in ${formatPercent(sink, 0)}`;
     return `Sinks: ${sinkKeys.map(sinkWords).join(', ')} of the heads.`;
@@ -65,7 +71,7 @@ export const scores: View = {
         xLabel: 'position k, from 1',
         yLabel: 'αₖ',
         domain: [0, 1],
-        label: `Sink score by key position, ${headTitle} of ${frame.title}`,
+        label: `Sink score by key position, ${headTitle} of ${modelName(frame)}`,
         series: [
           { name: headTitle, color: '--sink', values: alphasOf(frame, at) },
           { name: 'uniform attention', color: '--ink-2', values: uniform, dash: '3,3' },
@@ -82,7 +88,7 @@ export const scores: View = {
         label: `Share of heads with a sink at each key, ${frame.title}`,
         series: [
           {
-            name: `αₖ > ${frame.eps}${usesRawWeights(frame) ? ', share and raw weight' : ''}`,
+            name: `αₖ > ${frame.eps}`,
             color: '--sink',
             values: sinkShares(frame),
           },

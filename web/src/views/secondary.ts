@@ -3,8 +3,9 @@
  * attention.
  */
 import {
-  alphaOfKey,
+  attentionOf,
   firstKey,
+  firstTokenWeights,
   isBidirectional,
   isCommonToken,
   layerNumber,
@@ -13,7 +14,7 @@ import {
 } from '../frame';
 import type { View } from '../page/view';
 import { createChartDraw } from './chart_draw';
-import { commonQuote, formatPercent, quote, formatValue } from '../words';
+import { capitalize, commonQuote, firstName, formatPercent, quote, formatValue } from '../words';
 
 /** A secondary sink receives more than this multiple of uniform attention. */
 const SINK_MULTIPLE = 5;
@@ -27,7 +28,7 @@ const DASHES = [undefined, '5,3', '2,3', '6,2,2,2'];
 export function keysByAttention(frame: Frame) {
   const { tensors, architecture, T } = frame;
   const { L, H } = architecture;
-  const [alpha, uniform] = [tensors.alpha!.data, tensors.alpha_uniform!.data];
+  const [alpha, uniform] = [attentionOf(frame).data, tensors.alpha_uniform!.data];
   const norms = tensors.hidden_norm!.data as Float32Array;
   const keyEnd = isBidirectional(frame) ? T : Math.floor(T / 2);
   const firstIndex = firstKey(frame);
@@ -59,9 +60,9 @@ function sentence(frame: Frame): string {
   const nameOf = ({ key }: (typeof keys)[number]) =>
     isCommonToken(frame, key) ? `token ${key} ${quote(frame, key)}` : `position ${key}`;
   const sinks = keys.filter(({ lifetime }) => lifetime > 0);
-  const firstMean = mean(alphaOfKey(frame, firstKey(frame)));
+  const firstMean = mean(firstTokenWeights(frame));
   if (!Number.isFinite(firstMean)) return 'What each key receives is not recorded.';
-  const comparison = `The first key receives ${formatPercent(firstMean)} on average over all heads.`;
+  const comparison = `${capitalize(firstName(frame))} receives ${formatPercent(firstMean)} on average over all heads.`;
   if (!sinks.length)
     return (
       `No secondary sink: after the first, ${nameOf(strongest)} receives most, at most ${formatValue(Math.max(...strongest.multiples), 1)} times ` +

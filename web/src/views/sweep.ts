@@ -1,7 +1,8 @@
 /** Draws how the loss, or another quantity, depends on an edit's budget of keys or bits. */
+import { modelName } from '../words';
 import { render } from 'lit';
 import { segmentedControl } from '../page/controls';
-import { deviation, mean, type Frame } from '../frame';
+import { deviation, mean, sinkName, type Frame } from '../frame';
 import { drawChart, type Series } from '../plot/chart';
 import { quantity } from '../save/numbers';
 import { costOf, editFields, isUnedited, choiceLabels, settingName, type Cost } from './settings';
@@ -47,7 +48,13 @@ export const MEASURES: readonly Measure[] = [
     read: (frame, baseline) => baseline && costOf(frame, baseline),
   },
   { name: 'kl', short: 'KL', label: 'KL to the baseline, nats', read: readMetric('kl_mean') },
-  { name: 'sink', short: 'Sink₁', label: 'Sink₁', percent: true, read: readMetric('sink_ratio') },
+  {
+    name: 'sink',
+    short: 'Sink₁',
+    label: 'Sink₁',
+    percent: true,
+    read: (frame) => readMetric(sinkName(frame))(frame),
+  },
   {
     name: 'kept',
     short: 'First token',
@@ -90,6 +97,7 @@ const METRICS = [
   'loss_mean',
   'kl_mean',
   'sink_ratio',
+  'sink_ratio_raw',
   'keeps_first',
   'quantize_error',
   'weight_error',
@@ -113,7 +121,8 @@ export const sweep: View = {
       const axes = tensors[name]!.shape.map((_, i) => `axis ${i + 1}`);
       return quantity(name, axes, tensors[name]!);
     }),
-  says: (frame) => `Loss of ${frame.title}: ${frame.tensors.loss_mean!.data[0]!.toFixed(3)} nats.`,
+  says: (frame) =>
+    `Loss of ${modelName(frame)}: ${frame.tensors.loss_mean!.data[0]!.toFixed(3)} nats.`,
   draw(root, { set }) {
     const measureChoice = addElement(root, '');
     const chart = addElement(root, 'chart');

@@ -206,10 +206,9 @@ class Recording:
 
         eps: one of the recorded thresholds; None takes the first, while the JavaScript package's default is 0.3.
 
-        `sink`: Sink_k^eps, from 0 to 1. If rows need not sum to 1, a head counts if both its share and its weight
-            exceed eps (Gu et al. 2025, section 3.2); of several prompts only the smaller of the two counts is
-            known, an upper bound. Of weights with signs the shares |w| / sum |w| count alone, as in the authors'
-            code.
+        `sink`: Sink_k^eps, from 0 to 1 (Gu et al. 2025, section 3.2), by the weights that the model uses; of weights
+            with signs by the shares |w| / sum |w|, as in the authors' code.
+        `sinkByShares`: the same by shares of the row; equals `sink` if rows sum to 1.
         `alpha`: [L, H], the mean weight of the first token in each head, as the model uses it; its share if weights
             have signs.
         `layer`, `head`: the head with the largest alpha.
@@ -225,18 +224,18 @@ class Recording:
         for name in ("mean.alpha", "mean.sink_ratio"):
             if name not in self:
                 raise RecordingError(f"{name}: expected it for measure(), found {', '.join(sorted(self.tensors))}")
-        i, shares = thresholds.index(eps), self["mean.alpha"][..., self.first]
-        alpha, sink = shares, self["mean.sink_ratio"][i, self.first]
+        i = thresholds.index(eps)
+        by_shares = sink = self["mean.sink_ratio"][i, self.first]
+        alpha = self["mean.alpha"][..., self.first]
         if "mean.alpha_raw" in self and self.model.get("operation") not in SIGNED_OPERATIONS:
             alpha = self["mean.alpha_raw"][..., self.first]
-            sink = min(sink, self["mean.sink_ratio_raw"][i, self.first])
-            if self.conditions["prompts"]["count"] == 1 and np.isfinite(sink):
-                sink = np.mean(np.minimum(shares, alpha) > np.float32(eps))
+            sink = self["mean.sink_ratio_raw"][i, self.first]
         row, head = divmod(int(np.nan_to_num(alpha, nan=-np.inf).argmax()), alpha.shape[1])
         layer = self.layers[row]
         has_map = bool(self.conditions.get("tokens")) and ("0.att" in self or "0.att_pooled" in self)
         return {
             "sink": float(sink),
+            "sinkByShares": float(by_shares),
             "eps": eps,
             "alpha": alpha,
             "layer": layer,
