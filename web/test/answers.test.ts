@@ -225,12 +225,8 @@ describe('the answer', () => {
       const frame = frameOf({}, { effect: tensor([2, 2], [9, 9, rise, 9]) });
       return answerOf(choiceOf('effects', [frame]), frame, at, defaults, hidden);
     };
-    expect(answerOfEffects(0.009, 0.01)).toBe(
-      'The model needs <s>, but hardly this one head.',
-    );
-    expect(answerOfEffects(-0.009, 0.3)).toBe(
-      'The model needs <s>, but hardly this one head.',
-    );
+    expect(answerOfEffects(0.009, 0.01)).toBe('The model needs <s>, but hardly this one head.');
+    expect(answerOfEffects(-0.009, 0.3)).toBe('The model needs <s>, but hardly this one head.');
     for (const [rise, hidden] of [[0.009, 0.009], [0.02, 0.3], [0], [0, NaN]] as [
       number,
       number?,

@@ -246,7 +246,13 @@ describe('the lead sentence of Start', () => {
   };
 
   it('describes the column at every length, without numbers', () => {
-    const answers = { all: /^Almost every token/, many: /^Many tokens/, weak: /^More attention than an even share/, short: /too short/, empty: /almost no/ };
+    const answers = {
+      all: /^Almost every token/,
+      many: /^Many tokens/,
+      weak: /^More attention than an even share/,
+      short: /too short/,
+      empty: /almost no/,
+    };
     for (let T = 2; T <= 64; T++) {
       const even = Array.from({ length: T }, (_, t) => 1 / (t + 1)).reduce((a, b) => a + b) / T;
       const [words, kind] = sentenceAndKind(T, even);

@@ -503,7 +503,9 @@ describe('the fragility experiment', () => {
       ],
     ]);
     expect(planOf(fragility, { first: 'none' }).questions).toHaveLength(2);
-    expect(repeat.measures).toEqual(['loss_mean,sink_ratio,sink_ratio_raw,hidden_ratio,hidden_norm']);
+    expect(repeat.measures).toEqual([
+      'loss_mean,sink_ratio,sink_ratio_raw,hidden_ratio,hidden_norm',
+    ]);
     expect(planOf(fragility, { perturbation: 'channel' }).edits).toEqual([]);
     const channel = planOf(fragility, { perturbation: 'channel' }, leadFrame()).edits;
     expect(channel.slice(0, 3)).toEqual(['', '~clamp_channel(2)', '~clamp_channel(2,1,0)']);

@@ -770,7 +770,9 @@ describe('Compare', () => {
     const ownModels = { shown: ['softmax@40', 'sigmoid'] };
     const ownRoom = await compareRoom(ownModels, [softmax({ subject: 'softmax@40' }), sigmoid()]);
     expect(ownRoom.texts('.chapters [aria-current]')).toEqual(['Your own models']);
-    expect(ownRoom.text('h1')).toMatch(/^In the softmax model 2 of 4 heads have a sink, in the sigmoid/);
+    expect(ownRoom.text('h1')).toMatch(
+      /^In the softmax model 2 of 4 heads have a sink, in the sigmoid/,
+    );
     expect(ownRoom.all('.verdict')).toEqual([]);
   });
 

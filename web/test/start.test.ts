@@ -120,7 +120,9 @@ describe('the lead of Start', () => {
     expect(text('.lead')).toMatch(
       /^With softmax, almost .* Softmax must hand out 100% per row: attention that finds no use goes to <s>, which every row sees\. Sigmoid, trained alike, weighs each token on its own: rows may sum to anything\.$/,
     );
-    expect(text('.twin-1')).toBe('Sigmoid model Highest of 4: L1H0 gives <s> below 2% on average. Rows need not sum to 100%: those of this head sum to 38% on average; of that, 90% goes to <s>.');
+    expect(text('.twin-1')).toBe(
+      'Sigmoid model Highest of 4: L1H0 gives <s> below 2% on average. Rows need not sum to 100%: those of this head sum to 38% on average; of that, 90% goes to <s>.',
+    );
     set({ normalize: 'yes' });
     expect(text('.twin-1')).toMatch(
       /Highest of 4 heads: L1H0 \(layer 1, head 0\) gives <s> 35% of its row sums\.$/,
@@ -159,9 +161,7 @@ describe('the lead of Start', () => {
     );
     expect(leadOf('all', 'weak')).toBe('…');
     for (const otherKind of ['none', 'all'] as const)
-      expect(leadOf('none', otherKind)).toBe(
-        'This head does not single out the start token <s>.',
-      );
+      expect(leadOf('none', otherKind)).toBe('This head does not single out the start token <s>.');
   });
 
   it('waits for the second model, which is requested after the first', () => {

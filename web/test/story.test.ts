@@ -317,9 +317,7 @@ describe('what each head writes', () => {
       'true',
       'false',
     ]);
-    expect(bars[1]!.getAttribute('aria-label')).toBe(
-      'L0H1 writes 1.00 and gives <s> 40%',
-    );
+    expect(bars[1]!.getAttribute('aria-label')).toBe('L0H1 writes 1.00 and gives <s> 40%');
     bars[3]!.click();
     expect(view.set).toHaveBeenCalledExactlyOnceWith({ layer: 1, head: 1 });
   });
@@ -460,9 +458,7 @@ describe('the worked row', () => {
     expect(answerWith([0.1, 0, 0])).toBe(
       `${opening}, but its small value adds little: without it the head would write more.`,
     );
-    expect(answerWith([0, 0, 1])).toBe(
-      'In this row another token gets more attention than <s>.',
-    );
+    expect(answerWith([0, 0, 1])).toBe('In this row another token gets more attention than <s>.');
     const longValues = { ...withRow().tensors, v: tensor([2, 2, 3, 2], Array<number>(24).fill(1)) };
     expect(answerWith([3, 1, -1], { tensors: longValues })).toBe(
       `${opening}, so most of the attention goes to it.`,

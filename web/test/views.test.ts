@@ -760,7 +760,9 @@ describe('views with lines and bars', () => {
       ...frame,
       tensors: { ...frame.tensors, sink_ratio: tensor([T], new Float32Array(T)) },
     };
-    expect(scores.says(withoutSink, at)).toBe('No key has a sink in any head of the softmax model.');
+    expect(scores.says(withoutSink, at)).toBe(
+      'No key has a sink in any head of the softmax model.',
+    );
     expect(drawView(scores, withoutSink, at).charts()[1]!.domain).toEqual([0, 0.2]);
     expect(shapesOf(scores.numbers(frame, at))).toEqual([
       ['alpha', T],
@@ -2009,7 +2011,9 @@ describe('further views of a frame', () => {
     const [maps] = heads.numbers(frame, at);
     expect(maps).toMatchObject({ name: 'weight', shape: [2, 2, 3, 3] });
     expect([maps!.data[9], maps!.data[12]]).toEqual([0.5, 0.375]);
-    expect(heads.says(frame, at)).toBe('Attention maps of 2 layers by 2 heads of the softmax model.');
+    expect(heads.says(frame, at)).toBe(
+      'Attention maps of 2 layers by 2 heads of the softmax model.',
+    );
   });
 
   it('influence: compares replacing one token with and without a start token', () => {

@@ -17,7 +17,7 @@ import { Figure } from '../page/figure';
 import { claimOf } from '../claims';
 import { selectedHead, type Frame, type Head } from '../frame';
 import type { State } from '../ask/state';
-import { checkpointOf } from '../ask/steps';
+import { checkpointOf, LOG_SEQUENCES } from '../ask/steps';
 import { parseSubject } from '../ask/subject';
 import { drawScale } from '../plot/legend';
 import { attention, weightScale } from '../views/attention';
@@ -41,6 +41,9 @@ import './training.css';
 const stepOf = ({ model: { step } }: Frame): string =>
   step ? `step ${step.step.toLocaleString('en')}` : 'after training';
 
+/** Returns a model's name without its step. */
+const nameOfModel = ({ model }: Frame): string => model.title.replace(/ at step .*/, '');
+
 /** Returns the room's heading: what the courses of the shown models say of the sink. */
 function headingOf(frames: readonly Frame[]): string {
   const emergences = frames.flatMap((frame) => emergenceOf(frame) ?? []);
@@ -61,10 +64,10 @@ function numbersSentence(frames: readonly Frame[]): string {
   const sink = `(over ${formatPercent(frame.eps, 0)} of their attention on ${firstName(frame)})`;
   const clauses = frames.map((one, i) => {
     const count = countWords(one);
-    if (i) return `${count} of ${modelName(one.model)}`;
+    if (i) return `${count} of ${modelName({ title: nameOfModel(one) })}`;
     return count === 'none'
-      ? `no heads of ${modelName(one.model)} have a sink ${sink}`
-      : `${count} heads of ${modelName(one.model)} have a sink ${sink}`;
+      ? `no heads of ${modelName({ title: nameOfModel(one) })} have a sink ${sink}`
+      : `${count} heads of ${modelName({ title: nameOfModel(one) })} have a sink ${sink}`;
   });
   const place = frame.model.step ? `At ${stepOf(frame)}` : 'After training';
   return `${place}, ${countedOn(frame)}, ${clauses.join(', ')}.`;
@@ -77,9 +80,9 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
   const [beforePlace, nowPlace, curvesPlace] = ['before', 'now', 'inspector'].map((name) =>
     addElement(grid, name),
   ) as [HTMLElement, HTMLElement, HTMLElement];
-  const [beforeWords, nowWords] = [beforePlace, nowPlace].map((place) =>
+  const [beforeWords, nowWords, courseTitle] = [beforePlace, nowPlace, curvesPlace].map((place) =>
     addElement(place, 'which'),
-  ) as [HTMLElement, HTMLElement];
+  ) as [HTMLElement, HTMLElement, HTMLElement];
   const subjectOf = ({ shown, at }: State): string => shown[Math.min(at, shown.length - 1)]!;
   const trainedSubject = (state: State): string => trainedSubjects([subjectOf(state)])[0]!;
   /** The chosen model before its training; the model itself if its first checkpoint is not shipped with the page. */
@@ -201,7 +204,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
           ${attentionWords(claimAt(frame))}${isEven(frame) ? ', an even share' : ''}
         </p>`;
     render(
-      before.frame ? title(before.frame, `${before.frame.model.title}, step 0`) : nothing,
+      before.frame ? title(before.frame, `${nameOfModel(before.frame)}, step 0`) : nothing,
       beforeWords,
     );
     render(
@@ -212,6 +215,11 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     );
     beforeFigure.update(isWalked ? [before] : []);
     nowFigure.update([now]);
+    render(
+      html`<h2>Heads with a sink, while training</h2>
+        <p class="hint">on average over ${LOG_SEQUENCES} other passages</p>`,
+      courseTitle,
+    );
     curvesFigure.update(entries);
     drawScale(scalePlace, weightScale({ frames: framesOf([now]), state, theme }));
     const names = entries.map(
