@@ -9,8 +9,8 @@ import { settled } from './stage.mjs';
 const MAX_COUNTS = {
   start: [16, 120],
   explore: [45, 220],
-  compare: [50, 450],
-  training: [40, 250],
+  compare: [30, 200],
+  training: [26, 190],
   purpose: [50, 300],
   lab: [45, 250],
 };

@@ -7,6 +7,7 @@ import { openHub } from '../hub/server.mjs';
 import { ggufOfZoo } from './gguf.mjs';
 import {
   ask,
+  everyTab,
   openSection,
   openFiles,
   pauseAtStep,
@@ -400,6 +401,34 @@ export const open = {
     );
     assert.equal(await page.getByText('NaN').count(), 0);
     assert.deepEqual(troublesOf(page, hub), []);
+  },
+
+  async 'a base model without an output head has no view of its predictions, and the page says so'(
+    stage,
+  ) {
+    const { page, hub } = await openPage(stage);
+    const folder = `${root}tests/golden/hf-llama-base`;
+    const names = ['config.json', 'model.safetensors'];
+    const bytes = await Promise.all(names.map((name) => readFile(`${folder}/${name}`)));
+    await drop(page, Object.fromEntries(names.map((name, i) => [name, bytes[i]])));
+    await page.waitForFunction(() =>
+      /expected token ids such as 1, 2, 3/.test(document.querySelector('.trouble')?.textContent),
+    );
+    await page.fill('textarea', '1, 17, 39, 5, 8, 60, 2, 33, 21, 4');
+    await page.waitForFunction(() => document.querySelectorAll('.chip').length === 10);
+    await settled(page);
+    assert.match(await text(page, '[data-headless]'), /no output head \(lm_head\)/);
+    assert.equal(await page.getByText('Generate text').count(), 0);
+    const titles = [];
+    await everyTab(page, async (title) => {
+      titles.push(title.trim());
+      assert.deepEqual(troublesOf(page, hub), [], title);
+      assert.equal(await page.locator('.trouble').count(), 0, title);
+      assert.doesNotMatch(await page.locator('main').innerText(), /NaN|undefined/, title);
+    });
+    for (const absent of ['Next token', 'Each head', 'Each token', 'Tasks'])
+      assert.ok(!titles.includes(absent), absent);
+    assert.ok(titles.includes('All heads') && titles.includes('Norms'), String(titles));
   },
 
   async 'a tokenizer that never ends is stopped without freezing the page'(stage) {

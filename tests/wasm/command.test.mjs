@@ -395,8 +395,13 @@ test('a summary shows each metric as its shape allows', () => {
   const row = (name, shape, unit = 'nats') => ({ name, label: name, shape, unit });
   const describe = {
     defaults: { keys: 3 },
+    operations: [
+      { name: 'softmax', proxy: 'weights' },
+      { name: 'sigmoid', proxy: 'share' },
+    ],
     metrics: [
       { ...row('sink_ratio', ['1'], 'share of heads'), label: 'Sink_k' },
+      row('sink_ratio_raw', ['1'], 'share of heads'),
       row('keys', ['T']),
       row('first', ['T']),
       row('one', ['1']),
@@ -423,7 +428,10 @@ test('a summary shows each metric as its shape allows', () => {
   const result = {
     ...{ model: 'mine', class: 'measured', sequences: 2, T: 10, eps: 0.3, special: 'auto' },
     ...{ first: '<s>', edits: [{ label: 'changed' }], metrics },
-    architecture: { L: 2, H: 3, family: 'llama', mask: { kind: 'causal' } },
+    architecture: {
+      ...{ L: 2, H: 3, family: 'llama', mask: { kind: 'causal' } },
+      attention: { operation: 'softmax' },
+    },
     cut: { asked: 2, sequences: 2, short: 1, read: 9 },
   };
   const head = ['mine, changed: llama, 2 layers, 3 heads'];
@@ -441,6 +449,13 @@ test('a summary shows each metric as its shape allows', () => {
   const summaryLines = (changes) => summaryText({ ...result, ...changes }, describe).split('\n');
   const usualConditions = conditionsLine(0.3, 'special tokens auto', 'first token "<s>"');
   assert.deepEqual(summaryLines({}), [...head, usualConditions, ...lines, '']);
+  // Where rows need not sum to 1 the weight has the metric's name, and the share of the row says what it is.
+  const sigmoid = { ...result.architecture, attention: { operation: 'sigmoid' } };
+  const weights = { ...metrics, sink_ratio_raw: metricMean([1], [0.0625]) };
+  assert.deepEqual(summaryLines({ architecture: sigmoid, metrics: weights }).slice(2, 4), [
+    'Sink_1            6.25%',
+    'Sink_1 by share   25.00% (deviation 12.50%)',
+  ]);
   const recordedConditions = conditionsLine(0.3, 'recorded', 'no common first token');
   const recordingFacts = { special: undefined, first: undefined };
   assert.deepEqual(summaryLines(recordingFacts), [...head, recordedConditions, ...lines, '']);

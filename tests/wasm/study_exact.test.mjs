@@ -35,6 +35,7 @@ const row = (name, fields, changes = {}) => ({
 });
 const describe = {
   defaults: { eps: 0.3 },
+  operations: [{ name: 'softmax', proxy: 'weights' }],
   metrics: [
     row('loss', ['loss']),
     row('sink', ['att'], { arguments: ['eps'], accumulated: true }),
@@ -86,7 +87,8 @@ function fakeModel({ fails = () => false, context = 4, replicas } = {}) {
       },
     };
   };
-  const architecture = { L: 2, H: 2, V: 10, context, mask: { kind: 'causal' } };
+  const attention = { operation: 'softmax' };
+  const architecture = { L: 2, H: 2, V: 10, context, attention, mask: { kind: 'causal' } };
   const model = { describe, architecture, run: run(0) };
   if (replicas) model.replicas = Array.from({ length: replicas }, (_, i) => ({ run: run(i) }));
   return { model, runs, countOpen: () => openCount };

@@ -18,11 +18,14 @@ function createByteTable(): Map<string, number> {
 }
 
 const lettersOfBytes = [...byteOfLetter.keys()];
+const BYTE_LETTERS = /^[!-~\xa1-\xac\xae-\u0143]*$/;
+/** The letters of printable ASCII characters and, as \u0120, of a space: most tokens have no others. */
+const ASCII_LETTERS = /^[!-~\u0120]*$/;
 const encoder = new TextEncoder();
 
 /** Returns a token in byte letters; some vocabularies hold a few tokens as plain text instead. */
 export function spellToken(token: string) {
-  return [...token].every((letter) => byteOfLetter.has(letter)) ? token : spellBytes(token);
+  return BYTE_LETTERS.test(token) ? token : spellBytes(token);
 }
 
 export function spellBytes(text: string) {
@@ -31,8 +34,8 @@ export function spellBytes(text: string) {
 }
 
 /**
- * Returns a function from tokens to their surfaces: a Uint8Array for tokens made of bytes, which
- * may hold a part of a character, else a string.
+ * Returns a function from tokens to their surfaces: a Uint8Array for tokens of bytes that may hold
+ * a part of a character, else a string.
  * @param addedTokens have their content as surface, but unless the vocabulary is byte-level, block
  * signs in a normalized token mean spaces
  */
@@ -69,6 +72,7 @@ function listStages(stage: Stage | null | undefined): (Stage | null | undefined)
 }
 
 function readLetters(token: string) {
+  if (ASCII_LETTERS.test(token)) return token.replaceAll('\u0120', ' ');
   return Uint8Array.from(token, (letter) => Number(byteOfLetter.get(letter)));
 }
 

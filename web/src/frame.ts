@@ -151,8 +151,18 @@ export function isBidirectional({ architecture }: Pick<Frame, 'architecture'>): 
   return architecture.mask.kind === 'bidirectional';
 }
 
+/** Whether the file has no output head, as files of base models: the model has maps and states, but no logits. */
+export function isHeadless({ architecture }: Pick<Frame, 'architecture'>): boolean {
+  return architecture.head === false;
+}
+
+/** Whether the model gives each token a probability from the tokens before it. */
+export function predictsNext(frame: Pick<Frame, 'architecture'>): boolean {
+  return !isBidirectional(frame) && !isHeadless(frame);
+}
+
 export function isMasked(frame: Pick<Frame, 'architecture' | 'maskToken'>): boolean {
-  return isBidirectional(frame) && frame.maskToken !== undefined;
+  return isBidirectional(frame) && !isHeadless(frame) && frame.maskToken !== undefined;
 }
 
 /** Returns one more than the last key that a query sees, which can be after the query. */

@@ -1,5 +1,6 @@
 /** The page's sentences: findings, conditions and classes of numbers. Each is computed from a frame. */
 import { judge, type Conditions, type Judgment } from 'sinkscope';
+import { shorten } from './ask/state';
 import { claimOf, disagrees, type Claim } from './claims';
 import {
   firstTokenWeights,
@@ -53,11 +54,15 @@ export function rowsWords({ sums: [least, most], isApproximate }: Claim): string
     : `rows sum to ${approximation}${least < 0 ? `${low} to ` : `${low.replace('%', '')}-`}${high}`;
 }
 
-/** Returns a token's text on one line. White space and control characters become visible signs. */
+/** A recording's tokens may have any length, and the page shows them in many places. Those of models are shorter. */
+const MAX_TOKEN_LENGTH = 160;
+const MAX_SOURCE_LENGTH = 400;
+
+/** Returns a token's text, shortened, on one line. White space and control characters become visible signs. */
 export function makeReadable(text: string): string {
   const signOf = (code: number) => String.fromCodePoint(code === 127 ? 0x2421 : 0x2400 + code);
   return (
-    text
+    shortToken(text)
       .replace(/\n/g, '↵')
       .replace(/\t/g, '⇥')
       // A token of spaces alone would be invisible.
@@ -70,6 +75,12 @@ export function makeReadable(text: string): string {
       ) || '∅'
   );
 }
+
+export const shortToken = (text: string): string => shorten(text, MAX_TOKEN_LENGTH);
+
+/** Says how long a token is that the page shortens. */
+export const lengthWords = ({ length }: string): string =>
+  length > MAX_TOKEN_LENGTH ? `, ${length.toLocaleString('en')} characters` : '';
 
 /** Returns a token's text without the space before it. */
 export function tokenWord(text: string): string {
@@ -170,7 +181,7 @@ function recordingWords({ model, prompts, license, versions, command }: Conditio
     license && `license ${license}`,
     command,
   ];
-  return parts.filter(Boolean).join('; ');
+  return parts.flatMap((part) => (part ? [shorten(part, MAX_SOURCE_LENGTH)] : [])).join('; ');
 }
 
 /** Names the special tokens at the start of the text, and the first token's position if that is not 0. */

@@ -42,7 +42,8 @@ describe('the heading', () => {
 
   it('is a question where heads are not counted or compared, and a sentence says why', () => {
     const short = frameOf({}, { alpha_uniform: tensor([3], [0.5, 0.2, 0.3]) });
-    const generated = frameWith(0.5, { generated: 1, tokens: frameOf().tokens.slice(1) });
+    const tokens = frameOf().tokens.map((token) => ({ ...token, text: `${token.text}!` }));
+    const generated = frameWith(0.5, { generated: 1, tokens });
     for (const [frame, words] of [
       [short, /^Heads are not counted: in a text of 3/],
       [frameWith(NaN), /^Which heads have a sink is not recorded for the softmax model\.$/],

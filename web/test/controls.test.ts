@@ -553,6 +553,11 @@ describe('generating', () => {
     expect(
       mount(generateControls(as(context({ hide: ['generate'] })), frames)).root.textContent,
     ).toBe('');
+    const headless = { ...frameOf().architecture, head: false };
+    const baseModel = frameOf({ title: 'Base', architecture: headless } as never);
+    expect(mount(generateControls(as(page), [baseModel])).text('[data-headless]')).toBe(
+      'The file of Base has no output head (lm_head): it has maps and states, but no loss and no next token.',
+    );
   });
 });
 
@@ -583,6 +588,16 @@ describe('an error message', () => {
     expect(drawNotes(stopped).text('p')).toBe('Softmax model: Stopped! Try again');
     expect(drawNotes({ error: 'expected an end (too_slow)' }).text('button')).toBe('Wait longer');
     expect(drawNotes({ frame: frameOf() }).root.textContent).toBe('');
+  });
+
+  it('appears once for a model and its intervention, which fail alike', () => {
+    const lost = { error: 'the run took too long (lost)' };
+    const { text, root } = drawNotes(lost, { ...lost, subject: 'softmax~hide_key(0)' });
+    expect(root.querySelectorAll('p, button')).toHaveLength(2);
+    expect(text('p')).toMatch(
+      /^Softmax model, Softmax model, .*: the run took too long \(lost\)\. Try again$/,
+    );
+    expect(drawNotes(lost, { error: 'other' }).root.querySelectorAll('p')).toHaveLength(2);
   });
 
   it('names what a model does not have of a request, and what is shown instead', () => {

@@ -621,6 +621,25 @@ describe('messages', () => {
     expect(loadingMessages.all('.progress')[0]!.hidden).toBe(true);
   });
 
+  it('count the seconds in which the words of the work stay the same', () => {
+    vi.useFakeTimers();
+    const work = { text: 'Running', share: NaN, since: performance.now() - 251 };
+    const { text, at } = drawWork(work);
+    const wordsAfter = (milliseconds: number) => {
+      vi.advanceTimersByTime(milliseconds);
+      return text('.progress');
+    };
+    expect([0, 1000, 2000].map(wordsAfter)).toEqual([
+      ...['Running … Stop', 'Running … 1 s Stop', 'Running … 3 s Stop'],
+    ]);
+    at.value = { ...work, text: 'Running 2 of 3 prompts' };
+    expect([0, 1000].map(wordsAfter)).toEqual([
+      ...['Running 2 of 3 prompts … Stop', 'Running 2 of 3 prompts … 1 s Stop'],
+    ]);
+    at.value = undefined;
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
   it('announce a newer build', () => {
     const { all, click } = drawWork();
     expect(all('.newer button')).toEqual([]);

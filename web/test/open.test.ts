@@ -3,7 +3,7 @@ import { SinkscopeError, type Plan } from 'sinkscope';
 import { suggestions } from '../src/open/catalog';
 import { checkpointId, checkpointOf, PYTHIA_STEPS } from '../src/ask/steps';
 import { planRows } from '../src/open/words';
-import { downloadWords, runWords, sizeWords } from '../src/run/progress';
+import { loadWords, runWords, sizeWords } from '../src/run/progress';
 import { isTimeout, errorSentence } from '../src/ask/errors';
 import { idOfPlan, titleOfFiles, isOnDisk } from '../src/ask/ids';
 import { defaults, linkableState, parseHash, printHash } from '../src/ask/state';
@@ -52,7 +52,7 @@ describe('formatted sizes and rates', () => {
   });
 
   it('omit unknown values', () => {
-    expect(downloadWords({ done: 1e6, total: NaN, rate: NaN })).toBe('1.0 MB');
+    expect(loadWords({ done: 1e6, total: NaN, rate: NaN })).toBe('1.0 MB');
     const download = {
       done: 1e6,
       total: 9e7,
@@ -60,18 +60,14 @@ describe('formatted sizes and rates', () => {
       remaining: 89,
       note: 'connection was cut',
     };
-    expect(downloadWords(download)).toBe(
-      '1.0 MB of 90 MB · 1.0 MB/s · 89 s left · connection was cut',
-    );
-    expect(downloadWords({ done: 1e6, total: 9e9, rate: 1e5, remaining: 90_000 })).toMatch(
-      /25\.0 h/,
-    );
+    expect(loadWords(download)).toBe('1.0 MB of 90 MB · 1.0 MB/s · 89 s left · connection was cut');
+    expect(loadWords({ done: 1e6, total: 9e9, rate: 1e5, remaining: 90_000 })).toMatch(/25\.0 h/);
     const remainingWords = (remaining: number) =>
-      downloadWords({ done: 0, total: NaN, remaining }).slice(7);
+      loadWords({ done: 0, total: NaN, remaining }).slice(7);
     expect([0, 0.5, 89, 90, 91, 5399, 5400, -1].map(remainingWords)).toEqual([
       ...['', '1 s left', '89 s left', '2 min left', '2 min left', '90 min left', '1.5 h left', ''],
     ]);
-    expect(downloadWords({ done: 0, total: 0, rate: 0 })).toBe('0 kB of 0 kB');
+    expect(loadWords({ done: 0, total: 0, rate: 0 })).toBe('0 kB of 0 kB');
     expect([1e6, 9.99e6, 1e7, 1e9].map(sizeWords)).toEqual([
       '1.0 MB',
       '10.0 MB',

@@ -247,10 +247,16 @@ describe('a model of a hub', () => {
     ]);
     report('read', 9e6);
     expect(share()).toBe(1);
-    report('open', 2e6);
-    expect(share()).toBe(1);
     report('read', 0, 0);
     expect(share()).toBe(0);
+    report('read', 4e6);
+    report('open', 0, 1);
+    const isBarFull = () => all<HTMLProgressElement>('progress')[0]!.hasAttribute('max');
+    expect([isBarFull(), text('.open-loaded'), opener.work]).toEqual([
+      ...[false, 'checking the weights', 'Loading: checking the weights'],
+    ]);
+    report('tokenizer', 0, NaN);
+    expect([isBarFull(), text('.open-loaded')]).toEqual([false, 'building the tokenizer']);
     await press('Cancel');
     expect(models.stop).toHaveBeenCalledWith('hub:owner/name');
     expect(models.unpin).toHaveBeenCalledWith('hub:owner/name');

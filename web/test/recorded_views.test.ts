@@ -5,12 +5,15 @@
  */
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { readdirSync } from 'node:fs';
+import type { Conditions } from 'sinkscope';
+import type { State } from '../src/ask/state';
 import { alphaOfKey, mean, selectedHead, type Frame } from '../src/frame';
 import { hasNumbersOf, type View } from '../src/page/view';
 import { build as compare } from '../src/rooms/compare';
 import { build as explore } from '../src/rooms/explore';
 import { readsOf, tableOf } from '../src/rooms/metrics';
 import { build as figure } from '../src/rooms/figure';
+import { build as start } from '../src/rooms/start';
 import { toCsv } from '../src/save/numbers';
 import { viewNamed, views } from '../src/views/index';
 import { obstacleOf } from '../src/rooms/compared';
@@ -42,12 +45,16 @@ interface Entry {
   readonly data_offsets: readonly [number, number];
 }
 
-/** Returns the same file without the tensors of the other groups. */
-function withGroups(bytes: Uint8Array, kept: readonly Group[]): Uint8Array {
+/** Returns the same file without the tensors of the other groups, with other conditions. */
+function withGroups(
+  bytes: Uint8Array,
+  kept: readonly Group[],
+  change: (conditions: string) => string = String,
+): Uint8Array {
   const size = Number(new DataView(bytes.buffer, bytes.byteOffset).getBigUint64(0, true));
   const { __metadata__, ...entries } = JSON.parse(
     new TextDecoder().decode(bytes.subarray(8, 8 + size)),
-  ) as Record<string, Entry>;
+  ) as Record<string, Entry> & { readonly __metadata__: { readonly sinkscope: string } };
   const groupOf = (name: string) => ALL.find((group) => GROUPS[group].test(name));
   const namedEntries = Object.entries(entries)
     .filter(([name]) => !groupOf(name) || kept.includes(groupOf(name)!))
@@ -57,7 +64,8 @@ function withGroups(bytes: Uint8Array, kept: readonly Group[]): Uint8Array {
     const length = entry.data_offsets[1] - entry.data_offsets[0];
     return [name, { ...entry, data_offsets: [offset, (offset += length)] }];
   });
-  const json = JSON.stringify({ __metadata__, ...Object.fromEntries(movedEntries) });
+  const metadata = { ...__metadata__, sinkscope: change(__metadata__.sinkscope) };
+  const json = JSON.stringify({ __metadata__: metadata, ...Object.fromEntries(movedEntries) });
   const header = new TextEncoder().encode(json.padEnd(Math.ceil(json.length / 8) * 8));
   const file = new Uint8Array(8 + header.length + offset);
   new DataView(file.buffer).setBigUint64(0, BigInt(header.length), true);
@@ -101,8 +109,12 @@ beforeAll(async () => {
 }, 60_000);
 afterAll(() => page?.close());
 
-async function frameOf(name: string, groups: readonly Group[] = ALL): Promise<Frame> {
-  const bytes = withGroups(bytesOf(`${FOLDER}${name}.safetensors`), groups);
+async function frameOf(
+  name: string,
+  groups: readonly Group[] = ALL,
+  change?: (conditions: string) => string,
+): Promise<Frame> {
+  const bytes = withGroups(bytesOf(`${FOLDER}${name}.safetensors`), groups, change);
   const more = readsOf(tableOf(page.models.describe));
   const [frame] = await page.framesOf([await page.openRecording(name, bytes)], {}, views, more);
   return frame!;
@@ -187,6 +199,42 @@ describe.skipIf(!isBuilt)(`a recording (${UNBUILT})`, () => {
       expect([...errors]).toEqual([]);
     },
   );
+
+  it('shows the beginning of a text of 300,000 characters, and saves the whole', async () => {
+    const long = 'x'.repeat(300_000);
+    const lengthen = (conditions: string) => {
+      const { model, tokens, prompts, versions, ...others } = JSON.parse(conditions) as Conditions;
+      const lengthened = {
+        model: { ...model, id: `${model.id}${long}`, revision: long, family: long, dtype: long },
+        first: { token: `<s>${long}`, id: 1, position: 0 },
+        tokens: tokens.map((texts) => texts.map((text) => `${text}${long}`)),
+        prompts: { ...prompts, source: long },
+        ...{ versions: { ...versions, [long]: long }, license: long, command: long },
+        edits: [{ kind: 'hide_key', label: long }],
+      };
+      return JSON.stringify({ ...others, ...lengthened });
+    };
+    const frame = await frameOf('one', ALL, lengthen);
+    expect(frame.tokens[1]!.text).toHaveLength(300_004);
+    const shown: Record<string, number> = {};
+    const count = (place: string, build: typeof explore, change: Partial<State> = {}) => {
+      forgetPlots();
+      const room = roomOf(build, page.pageOf({ query: 2, key: 1, ...change }, [frame]));
+      const texts = wordsOf(room.root);
+      const length = texts.reduce((sum, text) => sum + text.length, 0);
+      if (length > 60_000) shown[place] = length;
+      room.scope.end();
+    };
+    for (const { name } of views) count(name, figure, { view: name });
+    count('Explore', explore);
+    count('Compare', compare);
+    count('Start', start);
+    expect(shown).toEqual({});
+    const { numbers } = viewNamed('attention');
+    const at = selectedHead(frame, noHead);
+    const csv = toCsv([{ frame, quantities: numbers(frame, at) }], facts);
+    expect(csv).toContain(` the${long}`);
+  });
 
   it('names the token that counts as the first, in every view', async () => {
     const frame = await frameOf('first');

@@ -416,7 +416,7 @@ describe('Training', () => {
       softmax: { layer: 1, head: 0 },
       'softmax@0': { layer: 1, head: 0 },
     });
-    expect(room.texts('.which')).toEqual([
+    expect(room.texts('.before .which, .now .which')).toEqual([
       'The softmax model, step 0 L1H0 gives <s> 10%, an even share',
       'The same head, after training L1H0 gives <s> 90%',
     ]);
@@ -439,7 +439,9 @@ describe('Training', () => {
     const frame = softmax({ subject: 'hub:a/b', title: 'b' });
     const room = await trainingRoom({ shown: ['hub:a/b'] }, [frame]);
     expect(room.all('.before')[0]!.hidden).toBe(true);
-    expect(room.texts('.which').filter(Boolean)).toEqual(['b L1H0 gives <s> 90%']);
+    expect(room.texts('.before .which, .now .which').filter(Boolean)).toEqual([
+      'b L1H0 gives <s> 90%',
+    ]);
     expect(room.text('.explanation')).toBe('');
   });
 

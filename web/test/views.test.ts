@@ -2101,3 +2101,18 @@ describe('further views of a frame', () => {
       expect(reach.says(textFrame, at)).not.toContain('Replacing');
   });
 });
+
+it('views of predictions do not apply to a model without an output head', () => {
+  const { architecture } = frameOf();
+  const headless = frameOf({ architecture: { ...architecture, head: false } } as never);
+  const lost = views.filter(
+    ({ fits }) => fits?.({ ...frameOf(), T: 8 }) && !fits({ ...headless, T: 8 }),
+  );
+  expect(lost.map(({ name }) => name).sort()).toEqual([
+    'effects',
+    'loss',
+    'next',
+    'suffix',
+    'tasks',
+  ]);
+});

@@ -206,8 +206,10 @@ export interface ParsedState {
  */
 const HASH_MAX = 10 * PROMPT_MAX;
 
-function shorten(value: string): string {
-  return value.length > 40 ? `${value.slice(0, 40)}…` : value;
+/** Returns the beginning of a text that is too long to show; no character is cut in two. */
+export function shorten(value: string, length = 40): string {
+  if (value.length <= length) return value;
+  return `${value.slice(0, length).replace(/[\ud800-\udbff]$/, '')}…`;
 }
 
 /** Says that a key has a value that cannot be read; `source` is what gives the value: a link or an element. */

@@ -28,7 +28,7 @@ import {
   type SubjectEntry,
 } from '../page/context';
 import { Figure } from '../page/figure';
-import { isBidirectional, type Frame } from '../frame';
+import { predictsNext, type Frame } from '../frame';
 import type { Study } from '../run/request';
 import { INPUTS, questionOf } from '../ask/question';
 import { LONG_TEXT } from '../run/reading';
@@ -146,7 +146,7 @@ export function build(
       return { subject: `${base}${edits}`, question, measures };
     });
     const firstFrame = studies[0] && engine.queue.studyEntry(studies[0])?.frame;
-    const isApplicable = !firstFrame || !isBidirectional(firstFrame);
+    const isApplicable = !firstFrame || predictsNext(firstFrame);
     return { base, isApplicable, studies: isApplicable ? studies : studies.slice(0, 1) };
   };
 

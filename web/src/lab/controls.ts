@@ -1,6 +1,7 @@
 /** The lab's buttons and the fields of its settings. */
 import { html, nothing, type TemplateResult } from 'lit';
 import { copyCommandButton } from '../page/command';
+import { elapsed } from '../page/elapsed';
 import { choiceField, numberInput, segmentedControl } from '../page/controls';
 import type { Context } from '../page/context';
 import { ownText } from './fine_tune';
@@ -36,11 +37,11 @@ export function createControls(context: Context, pair: Pair, reset: () => void) 
     const label = isOver ? `${pair.moreSteps} more steps` : pair.trainWord;
     const isLoading = labs.some(({ stage }) => stage === 'loading');
     const progressNote = isLoading
-      ? ' · loading …'
+      ? html` · loading …${elapsed('')}`
       : remainingTime && !isOver
         ? ` · about ${remainingTime} to go`
         : '';
-    const timeWords = `${seconds.toFixed(1)} s${progressNote}`;
+    const timeWords = html`${seconds.toFixed(1)} s${progressNote}`;
     const speedRow = settingsOf(settings, pair.tables).find(({ name }) => name === 'speed');
     return html`<button
         type="button"

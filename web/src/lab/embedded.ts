@@ -3,6 +3,7 @@
  * last step, and its workers end with the figure.
  */
 import { html, render } from 'lit';
+import { elapsed } from '../page/elapsed';
 import { allows } from '../page/controls';
 import type { Context, Scope } from '../page/context';
 import { addElement, setText } from '../page/view';
@@ -171,7 +172,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope, isEmbed
           Reset
         </button>
         <span class="lab-step"
-          >${isLoading ? 'loading …' : pair.isReady ? `step ${pair.step} of ${pair.steps}${pair.leadWords}` : ''}</span
+          >${isLoading ? html`loading …${elapsed('')}` : pair.isReady ? `step ${pair.step} of ${pair.steps}${pair.leadWords}` : ''}</span
         >`,
       buttons,
     );

@@ -181,6 +181,8 @@ export class Lab {
     if (!savedTraining) {
       this.picture = undefined;
       if (pairKey !== undefined) await deleteTraining(this.#side, pairKey);
+      // A later start may have its model by now.
+      if (generation !== this.#generation) return;
     }
     const previous = this.#training;
     this.#training = undefined;
@@ -224,6 +226,11 @@ export class Lab {
   }
 
   async #train(training: Training, lastStep: number, pace: number, signal: AbortSignal) {
+    const generation = this.#generation;
+    const setStage = (stage: Stage) => {
+      // A start that stops this run shows that it loads.
+      if (generation === this.#generation) this.#setStage(stage);
+    };
     let drawnAt = performance.now();
     let savedAt = drawnAt;
     const drawFrame = async () => {
@@ -249,12 +256,12 @@ export class Lab {
         if (performance.now() - drawnAt >= FRAME_MS) await drawFrame();
       }
       await finish();
-      this.#setStage(this.step >= Number(this.settings.steps) ? 'ended' : 'ready');
+      setStage(this.step >= Number(this.settings.steps) ? 'ended' : 'ready');
     } catch (error) {
       if (signal.aborted) {
         await finish().catch(() => {});
-        this.#setStage('ready');
-      } else this.#fail(error, 'lost');
+        setStage('ready');
+      } else if (generation === this.#generation) this.#fail(error, 'lost');
     }
   }
 

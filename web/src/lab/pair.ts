@@ -26,6 +26,8 @@ export type Side = 0 | 1;
 /** The labs of the visit are outside the class, so that they keep their state while the reader visits another room. */
 let models: Models | undefined;
 let labs: readonly [Lab, Lab] | undefined;
+/** Identifies the last start of these labs, by any pair, so that an outdated one can stop. */
+const starts = { last: {} };
 let tables: Tables = { fromScratch: [], fineTune: [] };
 
 const prepare = async (settings: Settings) =>
@@ -37,8 +39,7 @@ export class Pair {
   #context;
   #describe: Describe | undefined;
   #isPausedWhileHidden = false;
-  /** Identifies the last start of both labs, so that an outdated one can stop. */
-  #lastStart = {};
+  readonly #starts: { last: object };
 
   /**
    * Uses the labs of the visit, or creates two.
@@ -49,12 +50,14 @@ export class Pair {
     this.#isOwn = isOwn;
     const createLabs = () => [new Lab(0, prepare), new Lab(1, prepare)] as const;
     this.labs = isOwn ? createLabs() : (labs ??= createLabs());
-    if (isOwn) scope.onEnd(() => this.labs.forEach((lab) => void lab.end().catch(() => {})));
+    this.#starts = isOwn ? { last: {} } : starts;
+    if (isOwn) {
+      scope.onEnd(() => void this.#begin());
+      scope.onEnd(() => this.labs.forEach((lab) => void lab.end().catch(() => {})));
+    }
     document.addEventListener('visibilitychange', this.#updateVisibility);
     scope.onEnd(() => document.removeEventListener('visibilitychange', this.#updateVisibility));
     scope.onEnd(() => void this.pause());
-    // The labs of the visit outlive the pair, and another pair may start them.
-    scope.onEnd(() => void this.#begin());
   }
 
   get tables(): Tables {
@@ -114,8 +117,8 @@ export class Pair {
 
   /** Makes earlier starts outdated; the returned function says whether this start is still the last one. */
   #begin(): () => boolean {
-    const start = (this.#lastStart = {});
-    return () => start === this.#lastStart;
+    const start = (this.#starts.last = {});
+    return () => start === this.#starts.last;
   }
 
   async #start(

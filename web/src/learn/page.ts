@@ -6,6 +6,7 @@ import './write_toy';
 import { addCards } from './cards';
 import { isTrue } from './conditions';
 import { HeadCount } from './count';
+import { shareText } from './one_text';
 import { askForGuess } from './predict';
 import { markRead } from '../page/lessons';
 import { countWords, readGuesses } from './verdict';
@@ -22,9 +23,12 @@ const scoreLine = Object.assign(document.createElement('p'), { className: 'predi
 scoreLine.setAttribute('role', 'status');
 lessonEnd?.before(scoreLine);
 const showScore = () => (scoreLine.textContent = countWords(readGuesses(), lesson));
-queryAll('.predict').forEach((section, i) => askForGuess(section, lesson, i, showScore));
+const judgeAgain = queryAll('.predict').map((section, i) =>
+  askForGuess(section, lesson, i, showScore),
+);
 showScore();
 
+shareText(queryAll('sink-scope'));
 addCards(queryAll<HTMLAnchorElement>('a.term'));
 
 const headCounts = new Map<string, HeadCount>();
@@ -39,6 +43,7 @@ addEventListener('run', (event) => {
     place.value = formattedValue(place.dataset.value!, detail.results);
   for (const place of queryAll(`.when[data-figure="${CSS.escape(id)}"]`))
     place.hidden = !isTrue(place.dataset.if!, (name) => formattedValue(name, detail.results));
+  for (const judge of judgeAgain) judge();
   if (firstResult) headCounts.get(id)?.setScores(headScores(firstResult), firstResult.eps);
 });
 addEventListener('select', (event) => {

@@ -6,13 +6,14 @@ import { judgeChoice, judgeNumber, keepGuess, readGuesses, type Judgment } from 
  * Adds the field for a guess to a question.
  * @param lesson the lesson's slug
  * @param question the index of the question in the lesson
+ * @returns a function that judges the guess again, after the answer's numbers have changed with the text
  */
 export function askForGuess(
   section: HTMLElement,
   lesson: string,
   question: number,
   onGuess: () => void,
-): void {
+): () => void {
   const answer = section.querySelector('details')!;
   const heading = section.querySelector('.predict-question')!;
   const { choices, min = '0', max = '100', unit = '' } = section.dataset;
@@ -63,12 +64,14 @@ export function askForGuess(
     const range = { min: Number(min), max: Number(max), unit };
     return judgeNumber(Number(guess), parseFloat(rightAnswer), range);
   }
+  let shownGuess: string | undefined;
   function showAnswer(guess: string): void {
+    shownGuess = guess;
     const { sentence } = judge(guess);
     verdictLine.textContent = `Your guess: ${guess}${choices ? '' : unit}. ${sentence}`;
+    if (!form.hidden) answer.open = true;
     form.hidden = true;
     verdictLine.hidden = answer.hidden = false;
-    answer.open = true;
   }
   form.addEventListener('submit', (event) => {
     event.preventDefault();
@@ -80,4 +83,7 @@ export function askForGuess(
   });
   answer.before(form, verdictLine);
   if (storedGuess) showAnswer(storedGuess.guess);
+  return () => {
+    if (shownGuess !== undefined) showAnswer(shownGuess);
+  };
 }

@@ -5,10 +5,11 @@ import { filesOfList, type Plan } from 'sinkscope';
 import { suggestions } from './catalog';
 import { ENDPOINT, type Opener, type Candidate, type Stage } from './opener';
 import { isDownload, planRows } from './words';
-import { downloadWords, sizeWords, type LoadProgress } from '../run/progress';
+import { loadWords, sizeWords, stageWords, type LoadProgress } from '../run/progress';
 import { fingerprintOf, nameOfId, isOnDisk } from '../ask/ids';
 import { addressOfRecording, isRecordingId } from '../ask/recordings';
 import { valueOf } from '../page/controls';
+import { elapsed } from '../page/elapsed';
 import '../page/dialog.css';
 import './open.css';
 
@@ -119,7 +120,7 @@ function cacheLine(opener: Opener): TemplateResult | typeof nothing {
 }
 
 function renderLookup(opener: Opener, what: string): TemplateResult {
-  return html`<p role="status">${what} …</p>
+  return html`<p role="status">${what} …${elapsed(what)}</p>
     <p class="links"><button type="button" @click=${() => opener.goBack()}>Cancel</button></p>`;
 }
 
@@ -245,9 +246,14 @@ function renderPlan(
 function renderLoading(opener: Opener, plan: Plan, loaded: LoadProgress): TemplateResult {
   const { done, total } = loaded;
   const share = total > 0 ? Math.min(1, done / total) : 0;
+  const words = loadWords(loaded);
+  // A bar without a value moves.
+  const bar = stageWords(loaded)
+    ? html`<progress aria-label="Loaded"></progress>`
+    : html`<progress max="1" .value=${share} aria-label="Loaded"></progress>`;
   return html`<h3>${plan.id}</h3>
-    <progress max="1" .value=${share} aria-label="Loaded"></progress>
-    <p class="open-loaded">${downloadWords(loaded)}</p>
+    ${bar}
+    <p class="open-loaded">${words}${elapsed(words)}</p>
     <p class="links"><button type="button" @click=${() => opener.goBack()}>Cancel</button></p>
     ${isDownload(plan) ? html`<p class="hint">Downloaded bytes are kept: an interrupted download resumes.</p>` : nothing}`;
 }

@@ -14,7 +14,7 @@ import {
   type Plan,
 } from 'sinkscope';
 import { type Models } from '../run/models';
-import { downloadWords, type LoadProgress } from '../run/progress';
+import { loadWords, type LoadProgress } from '../run/progress';
 import { isDownload } from './words';
 import { errorSentence, InputError, isTimeout } from '../ask/errors';
 import {
@@ -114,7 +114,7 @@ export class Opener {
   get work(): string | undefined {
     const { stage } = this;
     if (stage.name === 'looking') return stage.text;
-    return stage.name === 'loading' ? `Loading: ${downloadWords(stage.progress)}` : undefined;
+    return stage.name === 'loading' ? `Loading: ${loadWords(stage.progress)}` : undefined;
   }
 
   show(): void {
@@ -322,7 +322,7 @@ export class Opener {
       await models.get(id, {
         signal,
         onProgress: (_, done, total, more) =>
-          more?.stage === 'read' &&
+          more &&
           !signal.aborted &&
           // The last progress report may arrive after the end.
           !isOver &&
@@ -330,7 +330,7 @@ export class Opener {
           this.#set({
             name: 'loading',
             plan,
-            progress: { ...(isDownload(plan) ? more : {}), done, total },
+            progress: { ...(isDownload(plan) ? more : { stage: more.stage }), done, total },
           }),
       });
     } catch (error) {

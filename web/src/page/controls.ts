@@ -4,11 +4,12 @@ import { live } from 'lit/directives/live.js';
 import { splitText, tokenNotes, type Splitting } from 'sinkscope';
 import { framesOf, type Context, type Scope, type SubjectEntry } from './context';
 import {
-  isBidirectional,
+  isHeadless,
   layerIndex,
   layerNumber,
   type Frame,
   mapsOf,
+  predictsNext,
   selectedHead,
 } from '../frame';
 import { hubName, isHubId, isOutsideZoo, nameOfId } from '../ask/ids';
@@ -22,9 +23,11 @@ import {
   headName,
   modelHeadName,
   startTokenWords,
+  lengthWords,
   makeReadable,
   tokenWord,
 } from '../words';
+import { excerptOf, rememberedText, rememberText } from './my_text';
 import { addElement } from './view';
 
 /** Whether a link lets a part of the page show. */
@@ -203,9 +206,26 @@ export function textField(
       spellcheck="false"
       placeholder="Type a sentence"
       .value=${live(state.value.prompt)}
-      @input=${(event: Event) => set({ prompt: valueOf(event), [input]: 'text' })}
+      @input=${(event: Event) => {
+        rememberText(valueOf(event));
+        set({ prompt: valueOf(event), [input]: 'text' });
+      }}
     ></textarea>
   </label>`;
+}
+
+/** Offers the text that the reader typed last, in a lesson or here, unless the field has it. */
+export function myTextButton({ state, set }: Context): TemplateResult | typeof nothing {
+  const text = rememberedText();
+  const { prompt, input } = state.value;
+  if (!text.trim() || (text === prompt && input === 'text')) return nothing;
+  return html`<button
+    type="button"
+    class="my-text"
+    @click=${() => set({ prompt: text, input: 'text', query: -1, key: -1 })}
+  >
+    Use my text: “${excerptOf(text)}”
+  </button>`;
 }
 
 export function fileField({ file, chooseFile, fail }: Context): TemplateResult {
@@ -427,7 +447,7 @@ export function askBar(
         areRecordings(frames)
           ? html`<p class="hint" data-recorded>${NO_WEIGHTS}</p>`
           : hasText
-            ? html`${promptField(context)}${inputName}
+            ? html`${promptField(context)}${inputName} ${myTextButton(context)}
                 <p class="on-paper">${state.input === 'text' ? frame?.question.prompt : ''}</p>`
             : nothing
       }
@@ -472,7 +492,7 @@ export function tokenChips(frame: Frame, { state, set, point }: Context): Templa
       class="chip ${token.special ? 'special' : ''} ${isGenerated ? 'made' : ''}"
       tabindex=${t === tabStop ? 0 : -1}
       aria-pressed=${query === t}
-      title="position ${t}, id ${token.id}"
+      title="position ${t}, id ${token.id}${lengthWords(token.text)}"
       .textContent=${tokenWord(token.text)}
       @pointerenter=${() => point({ query: t })}
       @focus=${() => point({ query: t })}
@@ -562,18 +582,31 @@ function generatedText({ tokens, generated, title }: Frame, isNamed: boolean): T
   </p>`;
 }
 
+/** Says of models without an output head why the page offers no loss, no next token and no generation. */
+const headlessNote = (frames: readonly Frame[]) =>
+  frames
+    .filter(isHeadless)
+    .map(
+      ({ title }) =>
+        html`<p class="hint" data-headless>
+          The file of ${title} has no output head (lm_head): it has maps and states, but no loss and
+          no next token.
+        </p>`,
+    );
+
 export function generateControls(
   context: Context,
   frames: readonly Frame[],
-): TemplateResult | typeof nothing {
+): TemplateResult | readonly TemplateResult[] | typeof nothing {
   const queue = context.engine.value?.queue;
-  const causalFrames = frames.filter((frame) => !isBidirectional(frame) && !frame.recording);
-  if (!queue || !causalFrames.length || !allows(context.state.value, 'generate')) return nothing;
+  const shownFrames = frames.filter((frame) => predictsNext(frame) && !frame.recording);
+  if (!queue || !allows(context.state.value, 'generate')) return nothing;
+  if (!shownFrames.length) return headlessNote(frames);
   const isRunning = queue.isGenerating;
   const { temperature, topK, seed } = context.state.value;
   const toggleGenerating = () => {
     if (isRunning) return queue.stopGenerating();
-    const subjects = causalFrames.map(({ subject }) => subject);
+    const subjects = shownFrames.map(({ subject }) => subject);
     queue.generate(subjects, { count: 16, temperature, topK, seed }).catch(context.fail);
   };
   return html`<details class="more generate">
@@ -586,7 +619,7 @@ export function generateControls(
       <span class="hint">Temperature 0 is greedy.</span>
     </div>
     <div role="status">
-      ${causalFrames.filter(({ generated }) => generated).map((frame) => generatedText(frame, causalFrames.length > 1))}
+      ${shownFrames.filter(({ generated }) => generated).map((frame) => generatedText(frame, shownFrames.length > 1))}
     </div>
   </details>`;
 }
@@ -694,10 +727,17 @@ function failureNotes(
     return html`<p class="trouble wanting" role="alert">
       ${missingInput.error}${keptResultWords(missingInput)}
     </p>`;
+  // A model and its intervention fail alike, which is one error.
+  const textOf = (entry: SubjectEntry) =>
+    `${entry.error!.replace(/([^.!?])$/, '$1.')}${keptResultWords(entry)}`;
+  const firstFailures = failures.filter(
+    (entry, i) => failures.findIndex((other) => textOf(other) === textOf(entry)) === i,
+  );
   return html`<div class="trouble" role="alert">
-    ${failures.map((entry) => {
-      const keptNote = keptResultWords(entry);
-      const message = `${nameOf(entry, context)}: ${entry.error!.replace(/([^.!?])$/, '$1.')}${keptNote}`;
+    ${firstFailures.map((entry) => {
+      const members = failures.filter((other) => textOf(other) === textOf(entry));
+      const names = members.map((member) => nameOf(member, context)).join(', ');
+      const message = `${names}: ${textOf(entry)}`;
       const models = context.engine.value?.models;
       const id = parseSubject(entry.subject)?.id ?? '';
       const isUnopened = isOutsideZoo(id) && !models?.canOpen(id);

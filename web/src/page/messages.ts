@@ -3,6 +3,7 @@ import { effect, signal, type ReadonlySignal } from '@preact/signals-core';
 import { html, nothing, render } from 'lit';
 import { errorSentence } from '../ask/errors';
 import type { Engine } from './context';
+import { elapsed } from './elapsed';
 import { addElement, setText } from './view';
 
 /** Work of fewer milliseconds shows no progress. */
@@ -86,9 +87,10 @@ export function drawMessages(
         shownWork && shownWork.share >= 0
           ? html`<progress max="1" .value=${shownWork.share} aria-label="Progress"></progress>`
           : nothing;
+      const words = downloadText ?? shownWork?.text ?? '';
       render(
-        shownWork || downloadText
-          ? html`<span>${downloadText ?? shownWork!.text} …</span> ${progressBar}
+        words
+          ? html`<span>${words} …</span>${elapsed(words)} ${progressBar}
               <button type="button" @click=${stop}>Stop</button>`
           : nothing,
         progress,

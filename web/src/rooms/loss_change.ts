@@ -1,6 +1,6 @@
 /** Measures the effect of edits on a model's loss on the reader's text, by two studies that differ by the edits. */
 import { parseSubject, printSubject, type SubjectEdit } from '../ask/subject';
-import { isBidirectional, type Frame, type Head } from '../frame';
+import { predictsNext, type Frame, type Head } from '../frame';
 import type { Context } from '../page/context';
 import type { Study } from '../run/request';
 
@@ -15,10 +15,10 @@ export const WITHOUT_FIRST = withoutKey(0);
 export const WITHOUT_SECOND = withoutKey(1);
 
 /**
- * Whether the effect of edits on the loss can be measured: this needs weights, a causal model and more than one token.
+ * Whether the effect of edits on the loss can be measured: this needs weights, a model that predicts tokens, and more than one token.
  */
 export const canMeasureLossChange = (frame: Frame | undefined): frame is Frame =>
-  frame !== undefined && !frame.recording && frame.T > 1 && !isBidirectional(frame);
+  frame !== undefined && !frame.recording && frame.T > 1 && predictsNext(frame);
 
 /**
  * Returns two studies: that of a frame's subject, and that of the subject with further edits. Both read the text that

@@ -4,9 +4,20 @@
  */
 import { signal } from '@preact/signals-core';
 import { html, nothing, render, type TemplateResult } from 'lit';
-import { attendsToFirst, claimOf, disagrees, kindSentence, type Claim, type Kind } from '../claims';
+import {
+  attendsToFirst,
+  claimOf,
+  disagrees,
+  isPreview,
+  kindSentence,
+  type Claim,
+  type Kind,
+  canCount,
+} from '../claims';
+import { lessonLink } from '../page/lessons';
 import {
   exampleField,
+  myTextButton,
   normalizeField,
   segmentedControl,
   startTokenButton,
@@ -34,13 +45,13 @@ import {
   type Head,
 } from '../frame';
 import { INPUTS } from '../ask/question';
-import type { State } from '../ask/state';
+import { shorten, type State } from '../ask/state';
 import { sizeWords } from '../run/progress';
 import { NO_WEIGHTS } from '../run/recordings';
 import { explainTerms } from '../page/terms';
 import { drawScale } from '../plot/legend';
 import { attention, weightScale } from '../views/attention';
-import { addElement } from '../page/view';
+import { addElement, setText } from '../page/view';
 import {
   firstName,
   firstTokenName,
@@ -61,9 +72,13 @@ import {
   rowsWords,
   firstTokenText,
   shareWords,
+  shortToken,
   spreadWords,
   stampWords,
   sumWords,
+  countedOn,
+  headsWords,
+  verdictOf,
 } from '../words';
 import { sources } from '../page/sources';
 import { areTwins, remarkOf } from './start_words';
@@ -79,7 +94,7 @@ function recordingWords({ recording, sequences, pooled, ...frame }: Frame): stri
     : '';
   const meansNote =
     sequences > 1 ? ` The shares below are means over ${sequences} such texts.` : '';
-  return `${recording!.model.id} read this text, and the page shows what was recorded.${meansNote}${blocksNote}`;
+  return `${shorten(recording!.model.id, 120)} read this text, and the page shows what was recorded.${meansNote}${blocksNote}`;
 }
 
 /** Returns the answer that the first map gives, which introduces the first token. */
@@ -149,13 +164,15 @@ export function sideWords(claim: Claim, frame: Frame): TemplateResult {
     : 'the first token';
   const rowsNote = disagrees(claim, frame) ? ` ${rowSumSentence(claim, frame)}` : '';
   const shareText = html`<strong>${attentionWords(claim)}</strong>`;
-  const shortName = headName(claim.at, frame);
+  // Of a preview another head may be the strongest one.
+  const shortName = claim.isApproximate ? 'one head' : headName(claim.at, frame);
   const { L, H } = frame.architecture;
   const quantity = claim.isShare
     ? html`${shareText} ${shareWords(frame)}${averageWords(frame)}`
     : html`a mean weight of ${shareText}${averageWords(frame)}`;
   if (!claim.isStrongest || L * H === 1)
-    return html`${explainTerms(`Head ${shortName}`)} gives ${firstToken} ${quantity}.${rowsNote}`;
+    return html`${claim.isApproximate ? 'The head in the picture' : explainTerms(`Head ${shortName}`)}
+    gives ${firstToken} ${quantity}.${rowsNote}`;
   const amount = isBelowUniform(claim)
     ? html`below ${shareText}${meanWords(frame)}`
     : claim.isShare && frame.operation.normalizes
@@ -164,8 +181,10 @@ export function sideWords(claim: Claim, frame: Frame): TemplateResult {
   // The head's full name and its card appear once on the screen, at the side whose rows sum to 1.
   if (!claim.isShare)
     return html`Highest of ${L * H}: ${shortName} gives ${firstToken} ${amount}.${rowsNote}`;
-  const fullName = `layer ${layerNumber(frame, claim.at.layer)}, head ${claim.at.head}`;
-  return html`Highest of ${L * H} ${explainTerms('heads')}: ${explainTerms(shortName)} (${fullName})
+  const fullName = claim.isApproximate
+    ? ''
+    : ` (layer ${layerNumber(frame, claim.at.layer)}, head ${claim.at.head})`;
+  return html`Highest of ${L * H} ${explainTerms('heads')}: ${explainTerms(shortName)}${fullName}
   gives ${firstToken} ${amount}.`;
 }
 
@@ -183,7 +202,7 @@ function detailsWords(frame: Frame, claim: Claim): string {
     : `${rowsWords(claim)}, ${sumWords(claim.rowSum)} on average${rowsNote}`;
   const shareNote = disagrees(claim, frame) ? ` ${rowSumSentence(claim, frame)}` : '';
   return (
-    `${capitalize(modelName(frame))}: head ${headName(claim.at, frame)} (layer ${layerNumber(frame, layer)}, head ${head}, counted from 0) ` +
+    `${capitalize(modelName(frame))}: ${claim.isApproximate ? 'the head in the picture' : `head ${headName(claim.at, frame)} (layer ${layerNumber(frame, layer)}, head ${head}, counted from 0)`} ` +
     `${claim.isStrongest ? `of ${L * H}, the one that gives ${firstName(frame)} most` : 'is selected'}. ` +
     `${capitalize(rows)}. The mean over all ${L * H} heads is ${meanShareText}${averageWords(frame)}.${shareNote}`
   );
@@ -193,30 +212,63 @@ function detailsWords(frame: Frame, claim: Claim): string {
 const previewedCard = ({ subject, model }: Frame, context: Context) =>
   model.bits ? context.engine.peek()!.models.zoo.cards.find(({ id }) => id === subject) : undefined;
 
-/** Says what the quantized preview changes; shown until the exact weights are loaded. */
-function previewWords(frame: Frame, context: Context): string {
-  const { preview, measured } = previewedCard(frame, context) ?? {};
-  if (!preview) return '';
-  return (
-    ` (a quantized preview until the exact weights are loaded; over 100 passages its Sink₁ is ` +
-    `${preview.measured.sink_1}%, of the exact weights ${measured!.sink_1}%)`
-  );
-}
+/** Whether the reader's browser asks to save data. */
+const savesData = (): boolean =>
+  Boolean((navigator as { connection?: { saveData?: boolean } }).connection?.saveData);
 
-/** Marks the numbers of a quantized preview, with a button for those of the exact weights. */
+/**
+ * Marks the numbers of a quantized preview while the exact weights are fetched, and afterwards that the numbers are
+ * exact. If the browser saves data, a button fetches them.
+ */
 function previewMark(
   frames: readonly Frame[],
-  context: Context,
-  askExact: () => void,
+  {
+    wasPreview,
+    askExact,
+    context,
+  }: { wasPreview: boolean; askExact: () => void; context: Context },
 ): TemplateResult | typeof nothing {
+  if (!frames.some(isPreview))
+    return wasPreview ? html`<p class="hint preview">Exact numbers now.</p>` : nothing;
+  const bits = Math.max(...frames.flatMap(({ model }) => model.bits ?? [])).toFixed(1);
   const bytes = frames
     .flatMap((frame) => previewedCard(frame, context)?.preview?.refinement?.bytes ?? [])
     .reduce((a, b) => a + b, 0);
-  if (!bytes) return nothing;
-  const bits = Math.max(...frames.flatMap(({ model }) => model.bits ?? [])).toFixed(1);
   return html`<p class="hint preview">
-    Preview: weights rounded to ${bits} bits each.
-    <button type="button" @click=${askExact}>Use exact weights (${sizeWords(bytes)})</button>
+    ${
+      savesData()
+        ? html`Quick look: weights rounded to ${bits} bits each.
+            <button type="button" @click=${askExact}>
+              Use exact weights (${sizeWords(bytes)})
+            </button>`
+        : `Quick look at ${bits} bits a weight, exact in a moment`
+    }
+  </p>`;
+}
+
+/** The model of the zoo that was trained without a start token, and the lesson about it. */
+const [WITHOUT_START, LESSON_ON_START] = ['no-bos', 'what-decides-where-the-sink-is'];
+
+/**
+ * Explains why the sink is gone where the reader has removed the start token of a model that was trained with one;
+ * nothing if the heads still have it.
+ */
+function noStartNote(frame: Frame | undefined, context: Context): TemplateResult | typeof nothing {
+  const { cards } = context.engine.peek()?.models.zoo ?? {};
+  const card = cards?.find(({ id }) => id === frame?.model.id);
+  const other = cards?.find(({ id }) => id === WITHOUT_START);
+  const [token] = card?.training?.front ?? [];
+  if (!frame || !token || !other || frame.first.length || !canCount(frame)) return nothing;
+  const { sink } = verdictOf(frame);
+  if (!(sink < Number(card!.measured.sink_1_raw) / 200)) return nothing;
+  const without = formatPercent(Number(other.measured.sink_1_raw) / 100);
+  return html`<p data-no-start>
+    In this model the sink belongs to the start token ${token}, which was before every text of its
+    training. Without it, ${countedOn(frame)}, ${headsWords(frame, sink)} have a sink. Of a model
+    trained without a start token it is ${without} of the heads, over 100 passages:
+    <a href=${context.link({ shown: [frame.subject, WITHOUT_START], first: 'none' })}
+      >see both on this text</a
+    >, or read <a href=${lessonLink(LESSON_ON_START)}>what decides where the sink is</a>.
   </p>`;
 }
 
@@ -255,7 +307,8 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     step.dataset.step = String(i + 1);
     const heading = addElement(step, '', 'h2');
     heading.tabIndex = -1;
-    return { title, step, heading, place: addElement(step, 'step-place') };
+    const waiting = addElement(step, 'hint', 'p');
+    return { title, step, heading, waiting, place: addElement(step, 'step-place') };
   });
   const takeawaysSection = addElement(root, 'start-deeper', 'section');
   const takeawaysTitle = addElement(takeawaysSection, '', 'h2');
@@ -275,6 +328,15 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
 
   const isExactRequested = signal(false);
   const askExact = () => void (isExactRequested.value = true);
+  /** Whether this visit has shown a preview, whose numbers the exact ones replace. */
+  let wasPreview = false;
+  // Fetches the exact weights once the first picture is painted.
+  scope.effect(() => {
+    const entries = currentEntries();
+    const isDrawn = entries.every(({ frame, error }) => frame ?? error);
+    if (isDrawn && framesOf(entries).some(isPreview) && !savesData())
+      requestAnimationFrame(() => setTimeout(askExact));
+  });
 
   const figure = new Figure(pictures, attention, context, scope, {
     isBare: true,
@@ -355,6 +417,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
     const entries = currentEntries();
     const frames = framesOf(entries);
     const claims = frames.map((frame) => claimOf(frame, headOf(frame), state));
+    if (frames.some(isPreview)) wasPreview = true;
     stage.dataset.at = String(Math.min(state.at, SIDE_COUNT - 1));
     // A phone shows the second map above the diagonal of the first.
     stage.classList.toggle('nesting', !frames.some(isBidirectional));
@@ -369,7 +432,7 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
             isRecorded
               ? html`<div>
                   <p class="recorded-text" tabindex="0">
-                    ${frames[0]!.tokens.map(({ text }) => text).join('')}
+                    ${frames[0]!.tokens.map(({ text }) => shortToken(text)).join('')}
                   </p>
                   <p class="hint" data-recorded>${NO_WEIGHTS}</p>
                 </div>`
@@ -377,11 +440,13 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
                   <p class="on-paper">${typedText(frames[0])}</p>
                   <div class="text-tools">
                     ${startTokenButton(context, frames)} ${exampleField(context)}
+                    ${myTextButton(context)}
                   </div>`
           }
         </div>
         ${isRecorded ? nothing : inputNote(frames[0])} ${tokenNoteLines(frames)}
         <p class="lead" data-finding role="status">${leadSentence(frames, claims)}</p>
+        ${previewMark(frames, { wasPreview, askExact, context })} ${noStartNote(frames[0], context)}
         ${troubleNotes(entries, context)}`,
       headingPlace,
     );
@@ -436,15 +501,8 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
             ${frames.map((frame, i) => html`<p>${explainTerms(detailsWords(frame, claims[i]!))}</p>`)}
             <div class="numbers">${normalizeField(context, frames)}</div>
             <p>
-              <span class="lines"
-                >${explainTerms(
-                  frames
-                    .map((frame) => stampWords(frame) + previewWords(frame, context))
-                    .join('\n'),
-                )}</span
-              >
+              <span class="lines">${explainTerms(frames.map(stampWords).join('\n'))}</span>
             </p>
-            ${previewMark(frames, context, askExact)}
             <p>
               <a href=${context.link({ room: 'explore', why: 0 })}
                 >Change the conditions in Explore</a
@@ -454,12 +512,12 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
         : nothing,
       detailsPlace,
     );
+    const isWaiting = !frames.length && !state.prompt.trim() && state.input === 'text';
+    for (const { waiting } of steps)
+      setText(waiting, isWaiting ? 'This step waits for a text: type one above.' : '');
     steps.forEach(({ title, heading }, i) =>
       render(
-        html`<a
-            class="step-number"
-            href=${context.link({ why: i + 1 })}
-            aria-label="Link to step ${i + 1}"
+        html`<a class="step-number" href=${context.link({ why: i + 1 })} aria-label="Step ${i + 1}"
             >${i + 1}</a
           >
           ${title}`,

@@ -10,9 +10,9 @@ import { LOG_SEQUENCES, stepWords } from '../ask/steps';
 import type { Measurement } from '../ask/zoo';
 import { canCount, claimOf } from '../claims';
 import {
-  isBidirectional,
   layerNumber,
   modelHead,
+  predictsNext,
   selectedHead,
   type Frame,
   type Head,
@@ -131,7 +131,7 @@ function answerBlock(text: string, intro?: unknown): TemplateResult {
     ${intro ?? paragraphs(details)} ${intro ? foldedText('Numbers', details) : nothing}`;
 }
 
-function sinkCountWords(frame: Frame): string {
+export function sinkCountWords(frame: Frame): string {
   const verdict = verdictOf(frame);
   const { L, H } = frame.architecture;
   const gridText = `A model has many heads, each with a map of its own: here ${L} layers (rows) of ${H} heads.`;
@@ -177,8 +177,12 @@ const allHeadsStep: Build = (place, { context, scope }) => {
         render(
           html`${answerBlock(sinkCountWords(frame))}
             <p>
-              Select a map to enlarge it. Shown: ${headName(claim.at, frame)} (layer
-              ${layerNumber(frame, layer)}, head ${head}, counted from 0),
+              Select a map to enlarge it. Shown:
+              ${
+                claim.isApproximate
+                  ? 'the head above'
+                  : `${headName(claim.at, frame)} (layer ${layerNumber(frame, layer)}, head ${head}, counted from 0)`
+              },
               ${isBelowUniform(claim) ? 'at most ' : ''}${attentionWords(claim)}${averageWords(frame)}.
             </p>`,
           answerPlace,
@@ -331,7 +335,7 @@ const hiddenTokenStep: Build = (place, { context, scope, currentEntries }) => {
       const realState = { shown: [`recording:${REAL_MODEL}`], at: 0, layer: -1, head: -1, why: 0 };
       render(
         html`${
-          frame && (isRecorded || isBidirectional(frame))
+          frame && (isRecorded || !predictsNext(frame))
             ? nothing
             : html`<button
                 type="button"
@@ -561,7 +565,7 @@ const trainingStep: Build = (place, { context, scope }) => {
                 : 'Where a head attends is learned in training.'
             }
           </p>
-          <p role="status">
+          <p>
             ${capitalize(stepName)}: head ${headName(at, frame)} gives ${firstName(frame)}
             ${claim.isShare ? `${attentionWords(claim)} ${shareWords(frame)}` : `a weight of ${formatPercent(claim.attention)}`}${uniformText}${finalText}.
           </p>

@@ -1,7 +1,7 @@
-/** Generates text: adds tokens to the run of a shown causal model, one at a time. */
+/** Generates text: adds tokens to the run of a shown model that predicts tokens, one at a time. */
 import { InputError } from '../ask/errors';
 import { editsOf, parseSubject } from '../ask/subject';
-import { isBidirectional, type Frame } from '../frame';
+import { predictsNext, type Frame } from '../frame';
 import type { OpenModel } from './opened';
 import { canUpdate, idsOf, hasTokens, EXTRA_TOKENS, type CachedRun, type CachedRuns } from './runs';
 
@@ -20,7 +20,7 @@ export interface Generation {
   readonly reject: (error: unknown) => void;
 }
 
-export const canGenerate = (frame: Frame): boolean => !isBidirectional(frame) && !frame.recording;
+export const canGenerate = (frame: Frame): boolean => predictsNext(frame) && !frame.recording;
 
 /** Returns the frame with one more token and without numbers, which are then read from the run. */
 function withToken(frame: Frame, id: number, text: string): Frame {

@@ -11,7 +11,7 @@ import {
   type RunOptions,
   type Tensor,
 } from 'sinkscope';
-import { deviation, isBidirectional, mean, type Frame } from '../frame';
+import { deviation, mean, predictsNext, type Frame } from '../frame';
 import { averagesOf } from './averages';
 import type { OpenModel } from './opened';
 
@@ -36,7 +36,7 @@ export interface Measurement {
 const effects: Measurement = {
   names: ['effect'],
   progressUnit: 'heads ablated',
-  fits: (model) => !isBidirectional(model),
+  fits: predictsNext,
   measure: async ({ openModel, ids, eps: _, onProgress, ...options }) => {
     const effect = await headEffects(openModel.model, ids, {
       ...options,

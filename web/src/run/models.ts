@@ -192,10 +192,9 @@ export class Models {
     const { signal } = watch;
     const options = { token, cache: true };
     try {
-      const model = await this.#engine.open(modelFiles(plan, options), {
-        signal,
-        onProgress: loadingProgress(watch, title),
-      });
+      const onProgress = loadingProgress(watch, title);
+      const model = await this.#engine.open(modelFiles(plan, options), { signal, onProgress });
+      onProgress({ stage: 'tokenizer', done: 0, total: NaN });
       const tokenizer = await planTokenizer(plan, model, {
         ...options,
         signal,

@@ -14,8 +14,21 @@ function durationWords(seconds: number): string {
   return `${(seconds / 3600).toFixed(1)} h`;
 }
 
-/** The progress of a download, in bytes. */
-export type LoadProgress = Omit<Progress, 'stage'>;
+/** The progress of opening a model; without a stage, of a download. */
+export type LoadProgress = Omit<Progress, 'stage'> & Partial<Pick<Progress, 'stage'>>;
+
+/** What happens to a model's bytes after all of them are read. */
+const STAGE_WORDS: Readonly<Record<string, string>> = {
+  open: 'checking the weights',
+  tokenizer: 'building the tokenizer',
+};
+
+/** Returns the words of a stage without bytes; undefined while bytes are read. */
+export const stageWords = ({ stage = '' }: LoadProgress): string | undefined => STAGE_WORDS[stage];
+
+/** Describes the progress of opening a model: the bytes while they are read, then what is done with them. */
+export const loadWords = (progress: LoadProgress): string =>
+  stageWords(progress) ?? downloadWords(progress);
 
 /** Describes what a long run takes: memory, and the remaining time extrapolated from the progress so far. */
 export function runWords(
@@ -29,13 +42,7 @@ export function runWords(
 }
 
 /** Describes the progress of a download: bytes, rate, remaining time, and the cause of a pause. */
-export function downloadWords({
-  done,
-  total,
-  rate = NaN,
-  remaining = NaN,
-  note,
-}: LoadProgress): string {
+function downloadWords({ done, total, rate = NaN, remaining = NaN, note }: LoadProgress): string {
   const parts = [
     Number.isFinite(total) ? `${sizeWords(done)} of ${sizeWords(total)}` : sizeWords(done),
   ];

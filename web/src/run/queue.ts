@@ -17,7 +17,7 @@ import { Loader, type Dependencies } from './loading';
 import { measurements, type Measurement } from './measurements';
 import { previewId } from './models';
 import type { OpenModel, Watch } from './opened';
-import { downloadWords } from './progress';
+import { loadWords, stageWords } from './progress';
 import { recordedFrame, recordedRun } from './recordings';
 import { completeFrame, contextOf, isAnswered, fieldsToRecord, recordedRequest } from './reading';
 import { studyKey, type Entry, type Request, type Study, type Work } from './request';
@@ -450,10 +450,12 @@ export class Queue {
       signal,
       onProgress: (what, done, total, more?: Progress) => {
         if (signal.aborted || !this.#isLooping) return;
-        const isReading = more?.stage === 'read';
-        const text = isReading ? `${what}: ${downloadWords({ ...more, done, total })}` : what;
+        const progress = more && { ...more, done, total };
+        const isLoading = progress && (progress.stage === 'read' || stageWords(progress));
+        const text = isLoading ? `${what}: ${loadWords(progress)}` : what;
         const since = this.#work.peek()?.since ?? performance.now();
-        this.#work.value = { text, share: total > 0 ? done / total : NaN, since };
+        const hasSteps = total > 0 && !(progress && stageWords(progress));
+        this.#work.value = { text, share: hasSteps ? done / total : NaN, since };
       },
     };
   }

@@ -10,7 +10,7 @@ import {
   type Tensor,
 } from 'sinkscope';
 import { ALWAYS_READ, addPromptNumbers } from './averages';
-import { EXACT_SIDE, isBidirectional, pooledSide, type Frame, type Head } from '../frame';
+import { EXACT_SIDE, pooledSide, predictsNext, type Frame, type Head } from '../frame';
 import type { OpenModel } from './opened';
 import { isMeasurement } from './measurements';
 import type { Request } from './request';
@@ -86,8 +86,8 @@ export function namesFor(
       missingEditFields.includes(field),
     );
   const candidateNames = new Set([...ALWAYS_READ, ...reads.filter((name) => !isMeasurement(name))]);
-  // A masked model predicts no next token.
-  if (isBidirectional({ architecture })) candidateNames.delete('next');
+  // A masked model and one without an output head predict no next token.
+  if (!predictsNext({ architecture })) candidateNames.delete('next');
   return [...candidateNames].filter((name) => {
     const needs = fields.find((field) => field.name === name)?.needs;
     return (!needs || architecture[needs]) && !needsMissingEdit(name);

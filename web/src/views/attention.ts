@@ -17,7 +17,7 @@ import {
   type Maps,
 } from '../frame';
 import { defaults, type State } from '../ask/state';
-import { claimOf } from '../claims';
+import { claimOf, isPreview } from '../claims';
 import { diverging, sequential } from '../plot/color';
 import { segmentedControl } from '../page/controls';
 import { createHeatmap, paint, type Cell } from '../plot/heatmap';
@@ -84,7 +84,7 @@ function formatCell(
   frame: Frame,
   map: Pick<Maps, 'weights' | 'shares' | 'side'> & Partial<ExactCells>,
   cell: Cell,
-  { state, isPlain }: Pick<DrawOptions, 'state' | 'isPlain'>,
+  { state, isPlain, frames }: Pick<DrawOptions, 'state' | 'isPlain' | 'frames'>,
 ): string {
   const { weights, shares, side, query = 0, key = 0 } = map;
   const [row, col] = [cell.row < 0 ? -1 : cell.row + query, cell.col < 0 ? -1 : cell.col + key];
@@ -98,7 +98,9 @@ function formatCell(
     const [queryText, keyText] = [quote(frame, row), quote(frame, col)];
     if (col >= visibleKeyEnd(frame, row))
       return `${queryText} cannot attend to ${keyText}, a later token`;
-    return `${queryText} attends to ${keyText}: ${formatPercent(cellsOf(map, state)[index]!)}`;
+    const weight = cellsOf(map, state)[index]!;
+    const model = frames.length > 1 ? ` in ${modelName(frame)}` : '';
+    return `${queryText} attends to ${keyText}: ${isPreview(frame) ? `about ${formatPercent(weight, 0)}` : formatPercent(weight)}${model}`;
   }
   const cellName = `query ${row} ${quote(frame, row)} → key ${col} ${quote(frame, col)}`;
   if (col >= visibleKeyEnd(frame, row)) return `${cellName}: not visible (later token)`;
@@ -232,7 +234,7 @@ export const attention: View = {
       ? `the first token, ${tokenText(frame, firstKey(frame))},`
       : firstTokenName(frame);
     return (
-      `Attention weights of ${headWords(at, frame)} of ${modelName(frame)}: ${T} queries by ${T} keys${blocksNote}. ` +
+      `Attention weights of ${isPreview(frame) ? 'a head' : headWords(at, frame)} of ${modelName(frame)}: ${T} queries by ${T} keys${blocksNote}. ` +
       `${capitalize(`${opening}${token}`)} receives ${receivedWords}${sumsNote}.${shortNote}`
     );
   },

@@ -8,6 +8,7 @@ import {
   largestMagnitude,
   mean,
   mapsOf,
+  predictsNext,
   type Frame,
   type Head,
 } from '../frame';
@@ -99,7 +100,9 @@ export const change: View = {
     const map = mapChange(frame, base);
     const alpha = subtract(alphaOfKey(frame, 0), alphaOfKey(base, 0));
     return [
-      quantity('loss_change_at', ['token'], { shape: [T], data: lossChange(frame, base) }),
+      ...(predictsNext(frame)
+        ? [quantity('loss_change_at', ['token'], { shape: [T], data: lossChange(frame, base) })]
+        : []),
       quantity('alpha_1_change', ['layer', 'head'], { shape: [L, H], data: alpha }),
       ...(map
         ? [

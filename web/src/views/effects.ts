@@ -5,9 +5,9 @@ import {
   firstTokenWeights,
   usesRawWeights,
   headAt,
-  isBidirectional,
   largestMagnitude,
   mean,
+  predictsNext,
   type Frame,
   type Head,
 } from '../frame';
@@ -110,7 +110,7 @@ export const effects: View = {
   formula: 'effect = loss with the head ablated − loss',
   source: 'Guo et al. 2024 (dormant heads); arXiv 2606.08105 (no-op and broadcast)',
   reads: ['effect', 'first_share', 'contribution'],
-  fits: (frame) => !isBidirectional(frame),
+  fits: predictsNext,
   numbers: (frame) => {
     const { tensors, architecture } = frame;
     const { L, H } = architecture;

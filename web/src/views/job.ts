@@ -2,6 +2,7 @@
 import { html, nothing, render } from 'lit';
 import type { State } from '../ask/state';
 import type { Frame } from '../frame';
+import { elapsed } from '../page/elapsed';
 import { addElement, setText, type DrawOptions, type ViewApi } from '../page/view';
 
 export interface Job {
@@ -41,7 +42,7 @@ export function createJobParts(root: HTMLElement) {
           ${isRunning() ? 'Stop' : label}
         </button>
         ${settings}
-        ${isRunning() && progress !== nothing ? html`<span>${progress}</span>` : nothing}`,
+        ${isRunning() ? html`<span>${progress}${elapsed(String(progress))}</span>` : nothing}`,
       controls,
     );
     // Screen readers would read a partial sentence out at every step.

@@ -1,5 +1,5 @@
 /** Draws the loss along the text, with a line for each setting of a model. */
-import { isBidirectional, mean, type Frame } from '../frame';
+import { mean, predictsNext, type Frame } from '../frame';
 import { quantity } from '../save/numbers';
 import { formatValue } from '../words';
 import { editFields, isUnedited, settingName } from './settings';
@@ -59,7 +59,7 @@ export const loss: View = {
   source: 'Xiao et al. 2024 (StreamingLLM), figure 3',
   reads: ['loss_at'],
   drawsAllSettings: true,
-  fits: (frame) => !isBidirectional(frame),
+  fits: predictsNext,
   numbers: (frame) => [quantity('loss_at', ['token'], frame.tensors.loss_at!)],
   says: (frame) => `Mean loss over the text: ${meanLossWords(frame)}.`,
   draw: createChartDraw(

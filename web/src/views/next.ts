@@ -1,6 +1,6 @@
 /** Lists the most probable next tokens. */
 import { html, render } from 'lit';
-import { isBidirectional } from '../frame';
+import { predictsNext } from '../frame';
 import { labeledQuantity } from '../save/numbers';
 import { formatPercent, makeReadable, formatValue } from '../words';
 import { addElement, setText, type View } from '../page/view';
@@ -12,7 +12,7 @@ export const next: View = {
   how: 'The most probable next tokens, and how well the model predicts the text.',
   reads: ['loss_mean'],
   optional: ['next'],
-  fits: (frame) => !isBidirectional(frame),
+  fits: predictsNext,
   numbers: ({ next: predictions }) => [
     {
       ...labeledQuantity(

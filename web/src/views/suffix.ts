@@ -5,7 +5,7 @@
 import { html } from 'lit';
 import type { SuffixResult, SuffixGoal } from 'sinkscope';
 import { numberField, segmentedControl } from '../page/controls';
-import { isBidirectional, type Frame } from '../frame';
+import { predictsNext, type Frame } from '../frame';
 import { createJobDraw, createJobParts } from './job';
 import { addElement, type View } from '../page/view';
 import { drawChart } from '../plot/chart';
@@ -64,7 +64,7 @@ export const suffix: View = {
   source:
     'search after GCG (Zou et al. 2023, arXiv 2307.15043), with random instead of gradient candidates',
   reads: ['loss'],
-  fits: (frame) => !frame.recording && !isBidirectional(frame) && frame.T >= 4,
+  fits: (frame) => !frame.recording && predictsNext(frame) && frame.T >= 4,
   numbers: (frame) => {
     const search = searches.get(frame.tokens);
     if (!search?.found) return [];

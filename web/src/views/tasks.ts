@@ -1,6 +1,6 @@
 /** Draws the accuracy in tasks with every key, without the first key, and without another key. */
 import type { TaskResult, TaskScore, TaskScores } from 'sinkscope';
-import { isBidirectional, type Frame } from '../frame';
+import { predictsNext, type Frame } from '../frame';
 import { addElement, type View } from '../page/view';
 import { drawChart } from '../plot/chart';
 import { labeledQuantity } from '../save/numbers';
@@ -78,7 +78,7 @@ export const tasks: View = {
     'Recall: a name that an earlier sentence gave, among up to 8 names. Bars: standard error over prompts.',
   source: 'prompts of this project; attention knock-out of a key',
   reads: ['loss'],
-  fits: (frame) => !frame.recording && !isBidirectional(frame) && frame.T >= 5,
+  fits: (frame) => !frame.recording && predictsNext(frame) && frame.T >= 5,
   conditions: ({ title, sequences }) => ({
     class: 'counterfactual',
     title: `${title}, with and without a key`,

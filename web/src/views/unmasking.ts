@@ -5,7 +5,7 @@
 import { html, nothing, render } from 'lit';
 import { live } from 'lit/directives/live.js';
 import { numberField, segmentedControl } from '../page/controls';
-import { isBidirectional, isMasked, largestMagnitude, type Frame } from '../frame';
+import { isBidirectional, isHeadless, isMasked, largestMagnitude, type Frame } from '../frame';
 import type { OpenModel } from '../run/opened';
 import { sequential } from '../plot/color';
 import { createHeatmap } from '../plot/heatmap';
@@ -53,7 +53,7 @@ export const unmasking: View = {
   source:
     'arXiv 2510.15731 reports that this maximum moves from step to step in large models, and that hiding it costs little',
   reads: ['alpha'],
-  fits: (frame) => isBidirectional(frame) && !frame.recording,
+  fits: (frame) => isBidirectional(frame) && !isHeadless(frame) && !frame.recording,
   conditions: (frame, { masked, hiddenKey }) =>
     isMasked(frame)
       ? {

@@ -1,0 +1,222 @@
+/**
+ * The claims of the page's sentences as data: how each is written, and what must be true of the drawn numbers. Truth is
+ * computed here from the cells of the maps, without the page's functions.
+ */
+import type { Frame, Head } from '../src/frame';
+import { isWritten, mean } from './said';
+
+/** Measures a drawn map cell by cell, without the page's functions. */
+export function truthOf(cells: ArrayLike<number>, T: number) {
+  const rows = Array.from({ length: T }, (_, t) =>
+    Array.from({ length: T }, (_, k) => cells[t * T + k]!).filter(Number.isFinite),
+  );
+  const column = rows.map((row) => Math.abs(row[0]!));
+  const sums = rows.map((row) => row.reduce((a, b) => a + Math.abs(b), 0));
+  const laterColumn = column.slice(1);
+  return {
+    given: mean(column),
+    // Shares of rows, the paper's proxy attention scores.
+    share: mean(column.map((x, t) => x / (sums[t]! + 1e-8))),
+    rowSum: mean(sums),
+    sums: [Math.min(...sums), Math.max(...sums)] as const,
+    strong: laterColumn.filter((x) => x > 0.5).length,
+    rows: T - 1,
+    after: mean(laterColumn),
+    even: mean(rows.map((row, t) => (t ? sums[t]! / row.length : NaN)).slice(1)),
+  };
+}
+
+export const uniformOf = (T: number) => mean(Array.from({ length: T }, (_, t) => 1 / (t + 1)));
+
+export interface Truth {
+  readonly T: number;
+  readonly eps: number;
+  /** The measurements of the drawn map, with weights and not shares. */
+  readonly map: ReturnType<typeof truthOf>;
+  /** The picture's rows: weights, or shares. */
+  readonly shown: ReturnType<typeof truthOf>;
+  /** alpha_1 of each head as shares and as raw weights, and the mean row sum of all heads. */
+  readonly alphas: readonly number[];
+  readonly raw: readonly number[];
+  readonly sums: number;
+  readonly sumsOfHeads: readonly number[];
+  readonly normalizes: boolean;
+}
+
+/** The names of the first token in sentences. */
+export const TOKEN = '(?:<\\S+>|the (?:start|first) token(?: <\\S+>| “.*?”)?)';
+
+export const CLAIMS: Readonly<
+  Record<string, readonly [RegExp, (truth: Truth, ...said: string[]) => boolean]>
+> = {
+  'the share of a head': [
+    new RegExp(`gives ${TOKEN} (?:about )?(<?[\\d.]+)% of its (?:attention|row sums)`, 'g'),
+    ({ shown }, n) => isWritten(n!, shown.given),
+  ],
+  'the weight of a head': [
+    new RegExp(`gives ${TOKEN} a mean weight of (<?[\\d.]+)%`, 'g'),
+    ({ map }, n) => isWritten(n!, map.given),
+  ],
+  'a bound on all heads': [
+    new RegExp(`No head gives ${TOKEN} more than ([\\d.]+)%`, 'g'),
+    ({ raw, normalizes }, n) => !normalizes && Math.max(...raw) <= Number(n) / 100 + 1e-6,
+  ],
+  'a weight in a label': [
+    /receives a (?:mean weight of|weight of) (<?[\d.]+)%( at most)?/g,
+    ({ map, raw }, n, most) =>
+      most
+        ? map.given <= Number(n) / 100 + 1e-6 && Math.max(...raw) <= Number(n) / 100 + 1e-6
+        : isWritten(n!, map.given),
+  ],
+  'a share in a label': [
+    /receives (<?[\d.]+)% (?:on average|of what its rows carry, on average)/g,
+    ({ shown }, n) => isWritten(n!, shown.given),
+  ],
+  'the sum of each row': [
+    /each row sums to (<?[\d.]+)%/g,
+    ({ shown: { sums } }, n) => sums.every((sum) => isWritten(n!, sum)),
+  ],
+  'the sums of the rows': [
+    /^rows sum to (<?[\d.]+)-([\d.]+)%/g,
+    ({ shown: { sums } }, low, high) => isWritten(low!, sums[0]) && isWritten(high!, sums[1]),
+  ],
+  'the mean over heads': [
+    /he mean over all (\d+) heads is (<?[\d.]+)%/g,
+    ({ raw }, count, n) => raw.length === Number(count) && isWritten(n!, mean(raw)),
+  ],
+  'uniform attention': [
+    new RegExp(`uniform attention(?: would give(?: it)?|:| alone gives ${TOKEN}) ([\\d.]+)%`, 'g'),
+    ({ T }, n) => isWritten(n!, uniformOf(T)),
+  ],
+  'how many heads': [
+    new RegExp(`(\\d+|[Nn]one) of the (\\d+) heads gives? ${TOKEN} more than (\\d+)%`, 'g'),
+    (truth, n, count, threshold) =>
+      (Number(n) || 0) === sinksOf(truth) &&
+      truth.raw.length === Number(count) &&
+      isWritten(threshold!, truth.eps),
+  ],
+  'how many heads by shares': [
+    /By the paper’s measure, which looks at shares of the row, (\d+|none) of the (\d+) heads/g,
+    (truth, n, count) =>
+      (Number(n) || 0) === truth.alphas.filter((share) => share > truth.eps).length &&
+      (Number(n) || 0) !== sinksOf(truth) &&
+      truth.alphas.length === Number(count),
+  ],
+  'the heads that only shares count': [
+    /(\d+|one) of them gives? little \((?:their|its) rows sum to (<?[\d.]+)% on average\), but \S.*? gets (<?[\d.]+)% of that/g,
+    ({ alphas, raw, sumsOfHeads, eps }, n, sum, share) => {
+      const heads = alphas.flatMap((one, i) => (one > eps && raw[i]! <= eps ? [i] : []));
+      return (
+        heads.length === (Number(n) || 1) &&
+        isWritten(sum!, mean(heads.map((i) => sumsOfHeads[i]!))) &&
+        isWritten(share!, mean(heads.map((i) => alphas[i]!)))
+      );
+    },
+  ],
+  'the rows of this head': [
+    /those of this head sum to (<?[\d.]+)% on average/g,
+    ({ map }, n) => isWritten(n!, map.rowSum),
+  ],
+  'what goes to the token of its rows': [
+    /; of that(?: little)?, (?:only )?(<?[\d.]+)% goes to/g,
+    ({ map, eps }, n) => isWritten(n!, map.share) && map.share > eps !== map.given > eps,
+  ],
+  'an almost empty head': [
+    /gives the tokens almost no attention/g,
+    ({ shown }) => shown.rowSum < 0.05,
+  ],
+  'a text too short to tell': [/too short to tell/g, ({ T, eps }) => uniformOf(T) > eps],
+  'a text too short': [/Heads are not counted/g, ({ T, eps }) => uniformOf(T) > eps],
+  'almost every token': [
+    /Almost every token attends/g,
+    ({ shown }) => shown.strong >= 0.75 * shown.rows,
+  ],
+  'many tokens': [/Many tokens attend/g, ({ shown }) => shown.strong >= 0.4 * shown.rows],
+  'an even spread': [
+    /spread evenly over the tokens that each row sees, would give ([\d.]+)%/g,
+    ({ T }, n) => isWritten(n!, uniformOf(T)),
+  ],
+  'more than an even share': [
+    /More attention than an even share goes/g,
+    ({ shown }) => shown.after > shown.even,
+  ],
+  'no token singled out': [
+    /does not single out/g,
+    ({ shown }) =>
+      shown.strong < 0.4 * shown.rows && shown.after <= Math.max(0.05, 2 * shown.even) + 1e-6,
+  ],
+};
+
+/** Returns the names of untrue claims. @param seenClaims collects the names of all claims found */
+export function falseClaims(text: string, truth: Truth, seenClaims: Set<string>): string[] {
+  return Object.entries(CLAIMS).flatMap(([name, [pattern, holds]]) =>
+    [...text.matchAll(pattern)].flatMap(([whole, ...numbers]) => {
+      seenClaims.add(name);
+      return holds(truth, ...numbers) ? [] : [`${name}: ${whole}`];
+    }),
+  );
+}
+
+export function truthFrom(frame: Frame, at: Head, shown: ArrayLike<number>): Truth {
+  const { T, eps, tensors, operation } = frame;
+  const { L, H } = frame.architecture;
+  // The weights of all heads, with later tokens cut off.
+  const maps = Array.from({ length: L * H }, (_, i) => {
+    const map = Float32Array.from(tensors.att!.data.subarray(i * T * T, (i + 1) * T * T));
+    for (let t = 0; t < T; t++) map.fill(NaN, t * T + t + 1, (t + 1) * T);
+    return map;
+  });
+  const measuredMaps = maps.map((map) => truthOf(map, T));
+  return {
+    ...{ T, eps, normalizes: operation.normalizes },
+    alphas: measuredMaps.map(({ share }) => share),
+    map: measuredMaps[at.layer * H + at.head]!,
+    shown: truthOf(shown, T),
+    raw: measuredMaps.map(({ given }) => given),
+    sums: mean(measuredMaps.map(({ rowSum }) => rowSum)),
+    sumsOfHeads: measuredMaps.map(({ rowSum }) => rowSum),
+  };
+}
+
+export const sinksOf = ({ raw, eps }: Truth): number => raw.filter((weight) => weight > eps).length;
+
+const MODEL = '(the [\\w ]+? model)';
+
+export const MODEL_CLAIMS: Readonly<
+  Record<
+    string,
+    readonly [string, (truths: ReadonlyMap<string, Truth>, ...said: string[]) => boolean]
+  >
+> = {
+  'no sink in any': [
+    'None of these models has a sink',
+    (truths) => [...truths.values()].every((truth) => !sinksOf(truth)),
+  ],
+  'the heads with an operation': [
+    `[Ww]ith (softmax|sigmoid) (?:(\\d+) of (\\d+)|none|no head)`,
+    (truths, operation, count = '0', all) => {
+      const truth = truths.get(`the ${operation} model`)!;
+      return sinksOf(truth) === Number(count) && (!all || truth.raw.length === Number(all));
+    },
+  ],
+  'the heads of a model': [
+    `(?:(\\d+) of (\\d+)|none|no)(?: heads)? of ${MODEL}`,
+    (truths, count = '0', all, name) => {
+      const truth = truths.get(name!)!;
+      return sinksOf(truth) === Number(count) && (!all || truth.raw.length === Number(all));
+    },
+  ],
+};
+
+export function falseModelClaims(
+  text: string,
+  truths: ReadonlyMap<string, Truth>,
+  seenClaims: Set<string>,
+): string[] {
+  return Object.entries(MODEL_CLAIMS).flatMap(([name, [pattern, holds]]) =>
+    [...text.matchAll(new RegExp(pattern, 'g'))].flatMap(([whole, ...numbers]) => {
+      seenClaims.add(name);
+      return holds(truths, ...numbers) ? [] : [`${name}: ${whole}`];
+    }),
+  );
+}

@@ -1,0 +1,268 @@
+// @vitest-environment happy-dom
+/**
+ * The page says one thing about a head: on 300 texts and nine models, each sentence, label and headline is a claim that
+ * is true of the drawn numbers, and no two claims on one screen contradict each other.
+ */
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { render, type TemplateResult } from 'lit';
+import { answerOf } from '../src/answers';
+import { canCount, claimOf, hasSink } from '../src/claims';
+import { selectedHead, type Frame } from '../src/frame';
+import { headingOf } from '../src/rooms/compared';
+import { leadSentence, sideWords } from '../src/rooms/start';
+import { remarkOf } from '../src/rooms/start_words';
+import { sinkCountWords } from '../src/rooms/story';
+import { viewNamed } from '../src/views/index';
+import { groupWords, outputNormsOf } from '../src/views/outputs';
+import { findingWords, modelName, verdictOf } from '../src/words';
+import {
+  CLAIMS,
+  MODEL_CLAIMS,
+  sinksOf,
+  truthFrom,
+  falseModelClaims,
+  type Truth,
+} from './claim_table';
+import { openPage, stubScreen } from './engine';
+import { isBuilt, PATIENCE, UNBUILT } from './fixture';
+import { texts } from './many_texts';
+
+vi.mock('../src/plot/heatmap', async () => (await import('./drawn')).plots.heatmap);
+vi.mock('../src/plot/chart', async () => (await import('./drawn')).plots.chart);
+
+/** Models that differ in their operation or their heads; each reads every sixth text. */
+const OTHERS = ['softmax1', 'sink-logit', 'softpick', 'elu1', 'relu', 'gated'];
+const VIEWS = ['attention', 'sinks', 'heads', 'outputs', 'scores'].map((name) => viewNamed(name));
+const TEXTS_PER_TEST = 50;
+
+let page: Awaited<ReturnType<typeof openPage>>;
+beforeAll(async () => {
+  stubScreen();
+  if (isBuilt) page = await openPage();
+}, PATIENCE.timeout);
+afterAll(() => page?.close());
+
+/** Claims of words, beside the claims with numbers: whether each is true of the drawn numbers. */
+const WORDS: Readonly<Record<string, readonly [RegExp, (truth: Truth, frame: Frame) => boolean]>> =
+  {
+    'most heads': [
+      /^(?:Most of the (?:heads have|model does)|Most of the model does it)/,
+      (t) => sinksOf(t) > t.raw.length / 2,
+    ],
+    'some heads': [
+      /^(?:Some of the heads have|Several heads do it)/,
+      (t) => sinksOf(t) > 0 && sinksOf(t) <= t.raw.length / 2,
+    ],
+    'only one head': [/^Only one head does it/, (t) => sinksOf(t) === 1],
+    'no head': [
+      /^(?:None of the heads has a sink|No head does it)|so none has an attention sink/,
+      (t) => !sinksOf(t),
+    ],
+    'a strong remark': [/^◀ attention sink/, ({ shown }) => shown.strong >= 0.75 * shown.rows],
+    'a remark on many': [
+      /^◀ \d+ of \d+ tokens attend mostly here/,
+      ({ shown }) => shown.strong >= 0.4 * shown.rows,
+    ],
+    'a weak remark': [
+      /^◀ a weaker column/,
+      ({ shown }) => shown.strong < 0.4 * shown.rows && shown.after > 0.05,
+    ],
+    'no strong column': [/^no strong column/, ({ shown }) => shown.strong < 0.4 * shown.rows],
+    'an empty remark': [/^almost empty/, ({ shown }) => shown.rowSum < 0.05],
+    'heads with a sink write no less': [
+      /do not write less/,
+      (_, frame) => {
+        const { sinkMean, noSinkMean } = outputNormsOf(
+          frame,
+          selectedHead(frame, { layer: -1, head: -1 }),
+        );
+        return sinkMean >= noSinkMean;
+      },
+    ],
+    'another token is a sink': [/another token is a sink/, (_, frame) => frame.T > 8],
+    'no token is a sink': [/^No token is a sink/, (t) => !sinksOf(t)],
+    'no token but the first': [/^No token but/, (t) => sinksOf(t) > 0],
+  };
+
+/** Pairs of claims that one screen must never make together. */
+const CONTRADICTIONS: readonly (readonly [string, string])[] = [
+  ...[
+    'almost every token',
+    'many tokens',
+    'more than an even share',
+    'a strong remark',
+    'a remark on many',
+    'a weak remark',
+    'most heads',
+    'some heads',
+    'how many heads',
+  ].map((claim) => [claim, 'a text too short to tell'] as const),
+  ...['most heads', 'some heads', 'only one head', 'how many heads'].map(
+    (claim) => [claim, 'a text too short'] as const,
+  ),
+  ...['almost every token', 'many tokens', 'more than an even share'].flatMap((claim) => [
+    [claim, 'no token singled out'] as const,
+    [claim, 'an almost empty head'] as const,
+    [claim, 'no strong column'] as const,
+    [claim, 'an empty remark'] as const,
+  ]),
+  ['almost every token', 'a remark on many'],
+  ['almost every token', 'a weak remark'],
+  ['no head', 'most heads'],
+  ['no head', 'some heads'],
+  ['most heads', 'some heads'],
+  ['no token is a sink', 'most heads'],
+  ['no token but the first', 'no head'],
+];
+
+/** Claims whose number is one number wherever a screen states it. */
+const ONE_NUMBER = [
+  ['the share of a head', 'a share in a label'],
+  ['the weight of a head', 'a weight in a label'],
+  ['how many heads'],
+  ['how many heads by shares'],
+  ['the mean over heads'],
+];
+
+/** Sentences that define or explain, and claim nothing about this text. */
+const DEFINITIONS = [
+  /^A model has many heads, each with a map of its own/,
+  /^Softmax must hand out 100%/,
+  /^Sigmoid, trained alike, weighs/,
+  /^Attention weights of (?:a )?head/,
+  /^This text has a single token/,
+  /^It is the only head/,
+  /^In a sigmoid model trained alike, (?:they|it) do(?:es)?(?: not|, too)/,
+  /^This head writes/,
+  /^The output of head/,
+  /^The \d+ heads that give|^The head that gives/,
+  /^Red heads write/,
+  /^This text is too short to (?:tell|distinguish)/,
+  /^Sinks: k = |^No key has a sink|^Which keys/,
+  /^Highest of \d+(?: heads)?: L\d+H\d+ .*gives \S+ (?:<?[\d.]+%|a mean weight of|below)/,
+  /^Head L\d+H\d+ gives/,
+];
+
+const plain = (template: TemplateResult): string => {
+  const place = document.createElement('p');
+  render(template, place);
+  return place.textContent!.replace(/\s+/g, ' ').trim();
+};
+
+const sentencesOf = (text: string) =>
+  text
+    .split(/(?<=[.:…])\s+(?=[A-Z◀])/)
+    .map((one) => one.trim())
+    .filter(Boolean);
+
+/** Returns what Start, Explore and an embed say about one model: headline, caption, label, remark and notes. */
+function screenOf(frame: Frame, state: { layer: number; head: number }): string[] {
+  const at = selectedHead(frame, state);
+  const claim = claimOf(frame, at);
+  const choice = (name: string, question = 'where') =>
+    ({ question: { name: question }, views: [viewNamed(name)] }) as never;
+  const answers = ['attention', 'sinks', 'scores'].map((name) => {
+    const answer = answerOf(choice(name), frame, at, {} as never);
+    return answer === viewNamed(name).question ? '' : answer;
+  });
+  return [
+    leadSentence([frame], [claim]),
+    frame.T > 1 ? plain(sideWords(claim, frame)) : '',
+    findingWords(frame, at),
+    sinkCountWords(frame),
+    remarkOf(claim)?.text ?? '',
+    viewNamed('attention').says(frame, at),
+    viewNamed('sinks').says(frame, at),
+    viewNamed('scores').says(frame, at),
+    ...(frame.T > 1
+      ? [viewNamed('outputs').says(frame, at), groupWords(outputNormsOf(frame, at))]
+      : []),
+    ...answers,
+  ].flatMap(sentencesOf);
+}
+
+/** Returns what is wrong on one screen: claims that are untrue, sentences that are no claims, and contradictions. */
+function problemsOf(frame: Frame, state: { layer: number; head: number }): string[] {
+  const at = selectedHead(frame, state);
+  const truth = truthFrom(frame, at, frame.head!.tensors.att!.data);
+  const sentences = [...new Set(screenOf(frame, state))];
+  const made = new Map<string, Set<string>>();
+  const problems = sentences.flatMap((sentence) => {
+    const found = [
+      ...Object.entries(CLAIMS).flatMap(([name, [pattern, holds]]) =>
+        [...sentence.matchAll(pattern)].map(([, ...numbers]) => ({
+          name,
+          numbers,
+          isTrue: holds(truth, ...numbers),
+        })),
+      ),
+      ...Object.entries(WORDS).flatMap(([name, [pattern, holds]]) =>
+        pattern.test(sentence) ? [{ name, numbers: [], isTrue: holds(truth, frame) }] : [],
+      ),
+    ];
+    for (const { name, numbers } of found)
+      made.set(
+        name,
+        (made.get(name) ?? new Set()).add(String(numbers[0] ?? '').replace('None', 'none')),
+      );
+    const isKnown = found.length || DEFINITIONS.some((pattern) => pattern.test(sentence));
+    return [
+      ...(isKnown ? [] : [`no claim: ${sentence}`]),
+      ...found.filter(({ isTrue }) => !isTrue).map(({ name }) => `untrue, ${name}: ${sentence}`),
+    ];
+  });
+  for (const [a, b] of CONTRADICTIONS)
+    if (made.has(a) && made.has(b)) problems.push(`“${a}” and “${b}” on one screen`);
+  for (const names of ONE_NUMBER) {
+    const numbers = new Set(names.flatMap((name) => [...(made.get(name) ?? [])]));
+    if (numbers.size > 1) problems.push(`${names.join(', ')}: ${[...numbers].join(' and ')}`);
+  }
+  // One predicate for short texts: sentences, counts and the red bars.
+  const { conclusive } = verdictOf(frame);
+  if (canCount(frame) !== conclusive) problems.push('two predicates for short texts');
+  const bars = truth.raw.filter((weight) => hasSink(frame, weight)).length;
+  if (bars !== (conclusive ? sinksOf(truth) : 0)) problems.push(`${bars} red bars`);
+  return problems;
+}
+
+describe.skipIf(!isBuilt)(`one measure, one number (${UNBUILT})`, () => {
+  const all = texts();
+  const seen = new Set<string>();
+  it('has 300 texts, all different', () => expect(new Set(all.map(String)).size).toBe(300));
+
+  it.each(Array.from({ length: all.length / TEXTS_PER_TEST }, (_, i) => i * TEXTS_PER_TEST))(
+    'texts from %d on: every claim is true, and none contradicts another',
+    PATIENCE,
+    async (from) => {
+      const problems: string[] = [];
+      for (const [i, prompt] of all.slice(from, from + TEXTS_PER_TEST).entries()) {
+        // Every second text shows a head that the reader has selected.
+        const state = i % 2 ? { layer: i % 6, head: i % 4 } : { layer: -1, head: -1 };
+        const ids = ['softmax', 'sigmoid', OTHERS[i % OTHERS.length]!];
+        const frames = await page.framesOf(ids, { prompt, ...state }, VIEWS);
+        for (const frame of frames)
+          problems.push(
+            ...problemsOf(frame, state).map((what) => `${frame.subject} “${prompt}”: ${what}`),
+          );
+        const truths = new Map(
+          frames.map((frame) => [
+            modelName(frame),
+            truthFrom(frame, selectedHead(frame, state), frame.head!.tensors.att!.data),
+          ]),
+        );
+        const pair = frames.slice(0, 2);
+        const heading = headingOf(pair, ['softmax', 'sigmoid']);
+        problems.push(
+          ...falseModelClaims(heading, truths, seen).map((what) => `“${prompt}”: ${what}`),
+        );
+      }
+      expect(problems.slice(0, 40)).toEqual([]);
+    },
+  );
+
+  it('names only claims that exist, in the pairs that can contradict', () => {
+    const names = Object.keys({ ...CLAIMS, ...MODEL_CLAIMS, ...WORDS });
+    expect(CONTRADICTIONS.flat().filter((name) => !names.includes(name))).toEqual([]);
+    expect(ONE_NUMBER.flat().filter((name) => !names.includes(name))).toEqual([]);
+  });
+});
