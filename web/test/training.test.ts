@@ -6,7 +6,7 @@ import { answerOf, emergenceWords } from '../src/answers';
 import { defaults } from '../src/ask/state';
 import type { Frame } from '../src/frame';
 import { OTHER_RUNS } from '../src/timeline/seeds';
-import { emergenceOf, training } from '../src/views/training';
+import { courseWords, emergenceOf, training } from '../src/views/training';
 import { choiceOf } from '../src/views';
 import { drawView } from './drawn';
 import { frameOf, tensor, turn } from './fixture';
@@ -102,6 +102,14 @@ describe('the emergence of the sink', () => {
       'No head has a sink at first; after training some have one.',
       'No head has a sink at first; after training some have one.',
       'Some heads have a sink at first, and training does not give more heads one.',
+    ]);
+    const architecture = { ...frameOf().architecture, L: 6, H: 4 };
+    const curveWords = (id: string) => courseWords([frameAt(id, { architecture })]);
+    expect(['softmax', 'sigmoid', 'few', 'another'].map(curveWords)).toEqual([
+      '',
+      'The curve of The sigmoid model stays at 2% or less: a head or two, for some steps.',
+      'The curve of The few model stays at 10% or less: a head or two, for some steps.',
+      '',
     ]);
     const wordsFor = (id: string) => emergenceWords(frameAt(id));
     expect(['softmax', 'few', 'early', 'falls', 'another'].map(wordsFor)).toEqual([

@@ -27,7 +27,7 @@ import {
   type SeedRun,
 } from '../timeline/seeds';
 import { LOG_SEQUENCES, MEASURING_CONDITIONS, splitStep, checkpointOf } from '../ask/steps';
-import { verdictOf } from '../words';
+import { modelName, verdictOf } from '../words';
 import { addElement, setText, type View } from '../page/view';
 
 /** The courses of the zoo's runs, once loaded. Views and rooms that state the courses' numbers follow this signal. */
@@ -143,7 +143,7 @@ export function courseWords(frames: readonly Frame[]): string {
       if (!isNone || !maximum) return [];
       const few = maximum * L * H <= 250 ? ': a head or two, for some steps' : '';
       const course = loadedCourses.peek().find(({ id }) => id === zooStepOf(frame).id)!;
-      return `The curve of the ${course.title.toLowerCase()} stays at ${maximum.toFixed(0)}% or less${few}.`;
+      return `The curve of ${modelName(course)} stays at ${maximum.toFixed(0)}% or less${few}.`;
     })
     .join(' ');
 }
