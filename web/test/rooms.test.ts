@@ -750,6 +750,20 @@ describe('Compare', () => {
     expect(waitingRoom.text('.lead')).toBe('');
   });
 
+  it('has a dot for each training run, of the shown one by weight', async () => {
+    const card = cardOf('softmax');
+    const measured = { ...card.measured, sink_1_raw: 12 };
+    const cards = [{ ...card, measured, further_seeds: seeds }, cardOf('sigmoid')];
+    const room = await compareRoom({}, pair(), { cards });
+    expect(room.texts('.runs tbody td')[0]).toBe('12%, 20%, 40%');
+    const dots = room.all('.runs tbody tr:first-child i');
+    expect(dots.map((dot) => [dot.className, dot.style.left])).toEqual([
+      ['shown', '12%'],
+      ['', '20%'],
+      ['', '40%'],
+    ]);
+  });
+
   it('changes one thing at a time: a chapter shows its baseline and a contrast, and offers the others', async () => {
     const room = await compareRoom();
     expect(room.texts('.chapters [aria-current]')).toEqual(['How scores become attention']);

@@ -27,7 +27,14 @@ export function lossWords(difference: number): string {
 
 function runsCell(card: Card | undefined, color: string): TemplateResult | string {
   if (!card) return '–';
-  const { shippedSeed, all } = seedsOf(card);
+  const { shippedSeed, all: runs } = seedsOf(card);
+  // Of the shown run the count by weight is known, of other seeds only that by shares.
+  const { sink_1_raw } = card.measured;
+  const all = runs.map((run) =>
+    run.seed === shippedSeed && sink_1_raw !== undefined
+      ? { ...run, sink_1: Number(sink_1_raw) }
+      : run,
+  );
   const numbers = all.map(({ sink_1 }) => `${sink_1.toFixed(0)}%`);
   const dot = ({ seed, sink_1 }: (typeof all)[number]) =>
     html`<i class=${seed === shippedSeed ? 'shown' : ''} style="left: ${sink_1}%"></i>`;
