@@ -950,7 +950,7 @@ const comparing = {
       await text(page, '.reported-rows'),
       /Gu et al\. 2025.*GPT2-XL\s+REPORTED\s+77\.00%.*Mistral-7B\s+REPORTED\s+97\.49%/s,
     );
-    await page.getByRole('button', { name: /loss/ }).first().click();
+    await page.locator('.metrics').getByRole('button', { name: /loss/ }).first().click();
     assert.equal(await page.locator('th[aria-sort="descending"]').count(), 1);
     assert.deepEqual(page.troubles, []);
     const sixPage = await stage.open(

@@ -204,7 +204,9 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
           ${attentionWords(claimAt(frame))}${isEven(frame) ? ', an even share' : ''}
         </p>`;
     render(
-      before.frame ? title(before.frame, `${nameOfModel(before.frame)}, step 0`) : nothing,
+      isWalked && before.frame
+        ? title(before.frame, `${nameOfModel(before.frame)}, step 0`)
+        : nothing,
       beforeWords,
     );
     render(
