@@ -115,6 +115,8 @@ export function build(root: HTMLElement, context: Context, scope: Scope): void {
         : {}),
     }),
   });
+  // Two regions of one page need names of their own.
+  beforeFigure.root.ariaLabel = 'Attention map before training';
   const nowFigure = new Figure(nowPlace, attention, context, scope, {
     isMain: true,
     isUnstamped: true,
